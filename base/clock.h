@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+namespace nam {
+
+/// A moment on a Clock. Waits take one, so that a chain of waits keeps one bound.
+struct Deadline {
+  int64_t ns = std::numeric_limits<int64_t>::max();
+  static constexpr Deadline Never() { return {}; }
+};
+
+/// The only source of time above fabric/: real on real fabrics, virtual in `sim`. Thread-safe.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual int64_t NowNs() const = 0;
+  virtual void SleepUntil(Deadline deadline) = 0;
+  /// Reports computation that took `ns`; moves virtual time and does nothing on a real clock.
+  virtual void Charge(int64_t ns) { (void)ns; }
+
+  Deadline After(int64_t timeout_us) const { return {NowNs() + timeout_us * 1000}; }
+  bool Passed(Deadline deadline) const { return NowNs() >= deadline.ns; }
+};
+
+/// CLOCK_MONOTONIC.
+Clock& RealClock();
+
+}  // namespace nam

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace nam {
+
+enum class TypeKind : uint8_t { kNull = 0, kBool = 1, kInteger = 2, kDecimal = 3, kDate = 4, kString = 5 };
+
+/// A SQL type. Integers are 64 bits wide; a decimal is an integer of up to 38 digits divided by
+/// 10^scale; a date is days since 1970-01-01. There is no floating point.
+struct Type {
+  TypeKind kind = TypeKind::kNull;
+  uint8_t scale = 0;    // decimals only
+  uint32_t length = 0;  // strings: most characters, 0 for no limit
+  bool operator==(const Type&) const = default;
+
+  static constexpr Type Null() { return {}; }
+  static constexpr Type Bool() { return {TypeKind::kBool}; }
+  static constexpr Type Integer() { return {TypeKind::kInteger}; }
+  static constexpr Type Decimal(uint8_t scale) { return {TypeKind::kDecimal, scale}; }
+  static constexpr Type Date() { return {TypeKind::kDate}; }
+  static constexpr Type String(uint32_t length = 0) { return {TypeKind::kString, 0, length}; }
+  bool numeric() const { return kind == TypeKind::kInteger || kind == TypeKind::kDecimal; }
+};
+
+/// `integer`, `decimal(2)`, `varchar(10)` …: as in messages.
+std::string TypeName(const Type& type);
+
+inline constexpr int kMaxDecimalDigits = 38;
+
+/// One SQL value, used where speed does not matter: literals, results, the reference evaluator.
+struct Value {
+  Type type;
+  bool null = true;
+  __int128 number = 0;  // bool, integer, date; unscaled decimal
+  std::string text;     // string
+
+  static Value Null(Type type = {}) { return {type, true, 0, {}}; }
+  static Value Bool(bool b) { return {Type::Bool(), false, b, {}}; }
+  static Value Integer(__int128 n) { return {Type::Integer(), false, n, {}}; }
+  static Value Decimal(__int128 unscaled, uint8_t scale) { return {Type::Decimal(scale), false, unscaled, {}}; }
+  static Value Date(int64_t days) { return {Type::Date(), false, days, {}}; }
+  static Value String(std::string s) { return {Type::String(), false, 0, std::move(s)}; }
+
+  /// As printed to a user: `NULL` is the caller's business, booleans are t and f, dates ISO 8601.
+  std::string ToString() const;
+};
+
+/// Total order of two non-null values of comparable types (numbers compare across scales;
+/// strings by bytes): negative, 0, positive.
+int Compare(const Value& a, const Value& b);
+
+__int128 PowerOfTen(int exponent);
+std::string Int128ToString(__int128 n);
+/// `digits[.digits]` with an optional sign, to a decimal of the text's own scale (an integer if none).
+absl::StatusOr<Value> ParseNumber(std::string_view text);
+/// ISO 8601 `YYYY-MM-DD`, validated.
+absl::StatusOr<int64_t> ParseDate(std::string_view text);
+
+}  // namespace nam

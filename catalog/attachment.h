@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/strong_id.h"
+#include "catalog/client.h"
+#include "fabric/fabric.h"
+#include "fabric/region_directory.h"
+#include "proto/catalog.pb.h"
+#include "proto/memory.pb.h"
+
+namespace nam::catalog {
+
+struct AttachOptions {
+  ClientOptions catalog;
+  proto::Role role = proto::ROLE_CLIENT;
+  int64_t peer_timeout_us = 3'000'000;
+};
+
+/// What a process needs to work with a cluster: the catalog's client, the cluster's fabric, its own
+/// membership (a client's lease keeps its loads alive), and the memory servers' control plane.
+/// Thread-safe. One per process, by convention owned by main().
+class Attachment : public fabric::RegionDirectory {
+ public:
+  static absl::StatusOr<std::unique_ptr<Attachment>> Attach(const AttachOptions& options);
+
+  virtual Client& catalog() = 0;
+  virtual fabric::Fabric& fabric() = 0;
+  virtual MemberId member() const = 0;
+  virtual const std::string& secret() const = 0;
+
+  /// Living members of the role, by id.
+  virtual absl::StatusOr<std::vector<proto::Member>> Members(proto::Role role) = 0;
+
+  /// Memory servers' extents. Errors name the server.
+  virtual absl::StatusOr<std::vector<proto::Extent>> Allocate(MemoryServerId server, AllocationId allocation,
+                                                              uint64_t bytes) = 0;
+  virtual absl::Status Release(MemoryServerId server, AllocationId allocation) = 0;
+  /// used_bytes and memory_bytes as of now.
+  virtual absl::StatusOr<proto::ListRegionsReply> MemoryUsage(MemoryServerId server) = 0;
+};
+
+}  // namespace nam::catalog

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/strong_id.h"
+#include "fabric/fabric.h"
+#include "proto/catalog.pb.h"
+
+namespace nam::catalog {
+
+struct ClientOptions {
+  std::string address;  // host:port
+  std::string secret;   // the cluster's
+  int64_t timeout_us = 5'000'000;  // of every call
+};
+
+/// A connection to the catalog. Thread-safe. Errors say which catalog and carry the service's code:
+/// UNAVAILABLE when nobody answers, UNAUTHENTICATED when the secrets differ.
+class Client {
+ public:
+  static absl::StatusOr<std::unique_ptr<Client>> Connect(const ClientOptions& options);
+  virtual ~Client() = default;
+
+  virtual absl::StatusOr<proto::Cluster> GetCluster() = 0;
+  /// Revalidates the cached copy by its version; the same object as long as it is unchanged.
+  virtual absl::StatusOr<std::shared_ptr<const proto::Table>> GetTable(const std::string& name) = 0;
+  virtual absl::StatusOr<std::vector<proto::Table>> ListTables() = 0;  // without partitions
+
+  virtual absl::StatusOr<proto::JoinReply> Join(const proto::Member& member) = 0;
+  virtual absl::StatusOr<proto::RenewReply> Renew(const proto::RenewRequest& request) = 0;
+  virtual absl::Status Leave(MemberId member) = 0;
+
+  virtual absl::StatusOr<AllocationId> BeginLoad(MemberId member, const std::string& table, bool replace) = 0;
+  virtual absl::StatusOr<uint64_t> CommitLoad(const proto::Table& table) = 0;
+  virtual absl::Status AbortLoad(AllocationId allocation) = 0;
+  virtual absl::Status DropTable(const std::string& name) = 0;
+};
+
+/// Being a member: joins, renews the lease from an own fabric thread every third of it, leaves when
+/// destroyed. A lease that could not be renewed in time is lost for good: `on_lost` runs once.
+class Membership {
+ public:
+  struct Hooks {
+    /// Fills used_bytes, held and released (memory servers).
+    std::function<void(proto::RenewRequest&)> before_renew;
+    /// What the catalog wants freed (memory servers).
+    std::function<void(const proto::RenewReply&)> after_renew;
+    std::function<void(absl::Status)> on_lost;
+  };
+  static absl::StatusOr<std::unique_ptr<Membership>> Join(Client& client, fabric::Fabric& fabric,
+                                                          const proto::Member& member, Hooks hooks);
+  ~Membership();
+  MemberId id() const { return id_; }
+
+ private:
+  Membership(Client& client, fabric::Fabric& fabric, MemberId id, int64_t lease_us, Hooks hooks);
+  void RenewLoop();
+
+  Client& client_;
+  fabric::Fabric& fabric_;
+  const MemberId id_;
+  const int64_t lease_us_;
+  Hooks hooks_;
+  std::unique_ptr<fabric::Event> stop_;
+  std::unique_ptr<fabric::Thread> thread_;  // last: joined first
+};
+
+/// The metadata value of `nam-token` that goes with every gRPC call of the control plane: a keyed hash
+/// of the secret, so that the secret itself never crosses the wire.
+std::string ControlToken(const std::string& secret);
+inline constexpr char kTokenKey[] = "nam-token";
+
+}  // namespace nam::catalog

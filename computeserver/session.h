@@ -1,0 +1,50 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/value.h"
+
+namespace nam::catalog {
+class Attachment;
+}
+
+namespace nam::computeserver {
+
+/// The rows of a statement, complete.
+struct ResultSet {
+  struct Column {
+    std::string name;
+    Type type;
+  };
+  std::vector<Column> columns;
+  std::vector<std::vector<Value>> rows;
+  std::string command;  // `SELECT 13`, `EXPLAIN`, `DROP TABLE`, `SET`
+  double elapsed_ms = 0;
+};
+
+/// One user's session: the coordinator of its queries. Attached to the cluster like a small compute
+/// server, it plans, tells the compute servers over gRPC what to run, and reads their partial results
+/// over the fabric. Used by one thread, but for Cancel.
+class Session {
+ public:
+  static absl::StatusOr<std::unique_ptr<Session>> Open(catalog::Attachment& attachment);
+  virtual ~Session() = default;
+
+  /// Runs one statement. User errors carry a sql::SqlError; CANCELLED after Cancel;
+  /// UNAVAILABLE names the server that was lost.
+  virtual absl::StatusOr<ResultSet> Execute(const std::string& statement) = 0;
+  /// Ends the statement that runs, on every server. Any thread, and safe in a signal handler.
+  virtual void Cancel() = 0;
+  /// Settings changed by SET nam.<name> = <value>, with their present values.
+  virtual std::map<std::string, std::string> Settings() const = 0;
+};
+
+}  // namespace nam::computeserver

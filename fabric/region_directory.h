@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/strong_id.h"
+#include "fabric/fabric.h"
+
+namespace nam::fabric {
+
+/// The regions behind a memory server's address space (the 48-bit offsets of remote pointers).
+struct ServerRegions {
+  struct Region {
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+    RemoteKey rkey;
+  };
+  std::string fabric_address;
+  std::string name;             // for messages: `memory server 2 (127.0.0.1:4711)`
+  std::vector<Region> regions;  // by offset, without overlaps
+};
+
+/// Finds memory servers. Thread-safe.
+class RegionDirectory {
+ public:
+  virtual ~RegionDirectory() = default;
+  /// With `refresh` the server is asked again: a pointer into a region that is not listed may only be
+  /// newer than the copy. UNAVAILABLE names a server that is gone, NOT_FOUND one that never was.
+  virtual absl::StatusOr<std::shared_ptr<const ServerRegions>> Lookup(MemoryServerId server, bool refresh) = 0;
+};
+
+}  // namespace nam::fabric

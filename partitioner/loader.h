@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "partitioner/column_batch.h"
+#include "partitioner/table_schema.h"
+#include "proto/catalog.pb.h"
+
+namespace nam::catalog {
+class Attachment;
+}
+
+namespace nam::partitioner {
+
+struct LoadOptions {
+  uint32_t block_bytes = 64 * 1024;
+  uint32_t pointer_group = 32;  // G: pointers held by every G-th block
+  bool replace = false;         // replace a table of the same name; otherwise ALREADY_EXISTS
+  uint64_t expected_rows = 0;   // if known: memory is checked before the first row is kept
+  int threads = 2;
+};
+
+/// Lays one table out in the memory servers: partition, cluster, encode, write, commit.
+/// Nothing is visible, and nothing stays allocated, unless Commit returned OK.
+class TableLoader {
+ public:
+  virtual ~TableLoader() = default;
+  /// Takes a run of rows; any number of threads. RESOURCE_EXHAUSTED if the memory servers cannot hold
+  /// the table, INVALID_ARGUMENT if a value does not fit its column's type.
+  virtual absl::Status Append(const ColumnBatch& rows) = 0;
+  /// Encodes, allocates, writes every block and commits the table to the catalog.
+  virtual absl::StatusOr<proto::Table> Commit() = 0;
+};
+
+/// The load lives on the attachment's lease: if this process dies, its memory is given back.
+absl::StatusOr<std::unique_ptr<TableLoader>> BeginLoad(catalog::Attachment& attachment, const TableSchema& schema,
+                                                       const LoadOptions& options);
+
+}  // namespace nam::partitioner

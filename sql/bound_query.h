@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/catalog.pb.h"
+#include "sql/expression.h"
+
+namespace nam::sql {
+
+struct BoundTable {
+  std::string alias;  // as the query calls it
+  std::shared_ptr<const proto::Table> table;
+};
+
+/// left = right between columns of two different tables, both of comparable kinds.
+struct JoinEdge {
+  ColumnRef left;
+  ColumnRef right;
+};
+
+enum class AggregateFunction : uint8_t { kCountRows, kCount, kSum, kMin, kMax, kAverage, kCountDistinct };
+
+/// sum of integers is an integer, of decimals a decimal of the same scale; avg is a decimal of scale
+/// max(scale + 6, 6), rounded half away from zero; over no rows all but the counts are NULL. Sums are
+/// exact in 128 bits and an error beyond 38 digits.
+struct Aggregate {
+  AggregateFunction function = AggregateFunction::kCountRows;
+  Expr argument;  // over columns; unused by kCountRows
+  Type type;
+};
+
+struct OutputColumn {
+  std::string name;
+  Expr expr;
+};
+
+struct OrderKey {
+  Expr expr;
+  bool descending = false;
+  bool nulls_first = false;  // default: nulls last ascending, first descending, as PostgreSQL
+};
+
+/// A bound SELECT of the SPJA class:
+///   scan tables → conjuncts and joins → [group by, aggregates → having] → select → distinct → order → limit
+/// `aggregated`: select, having and order_by are over kGroup and kAggregate nodes; otherwise over columns.
+struct BoundQuery {
+  std::vector<BoundTable> tables;
+  std::vector<JoinEdge> joins;   // every two tables are connected
+  std::vector<Expr> conjuncts;   // all must be true; includes non-equi conditions between tables
+  bool aggregated = false;
+  std::vector<Expr> group_by;    // over columns; no two alike
+  std::vector<Aggregate> aggregates;  // no two alike
+  std::optional<Expr> having;
+  std::vector<OutputColumn> select;
+  bool distinct = false;
+  std::vector<OrderKey> order_by;
+  std::optional<int64_t> limit;
+  int64_t offset = 0;
+};
+
+struct SelectStatement { BoundQuery query; };
+struct ExplainStatement { bool analyze = false; BoundQuery query; };
+struct DropTableStatement { std::string table; bool if_exists = false; };
+/// SET nam.<name> = value
+struct SetStatement { std::string name; std::string value; int position = -1; };
+using Statement = std::variant<SelectStatement, ExplainStatement, DropTableStatement, SetStatement>;
+
+/// Where the binder looks tables up. Names come lower-cased unless they were quoted.
+class TableSource {
+ public:
+  virtual ~TableSource() = default;
+  /// NOT_FOUND when there is no such table.
+  virtual absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) = 0;
+  /// For "did you mean".
+  virtual std::vector<std::string> Names() = 0;
+};
+
+/// An error in the user's text. Carried by absl::Status as a payload, so that it passes through layers.
+struct SqlError {
+  std::string message;
+  int position = -1;   // byte offset in the statement; -1 if nowhere in particular
+  std::string hint;
+  std::string sqlstate;  // five characters
+};
+absl::Status ToStatus(const SqlError& error);
+/// The SqlError in a status, if it carries one.
+std::optional<SqlError> SqlErrorOf(const absl::Status& status);
+
+/// Splits a script at its top-level semicolons (by the parser's own scanner: strings, quoted names,
+/// dollar quotes and comments may hold them). `complete` is false if the last piece lacks its semicolon.
+struct ScriptPiece { std::string text; bool complete; };
+std::vector<ScriptPiece> SplitStatements(std::string_view script);
+
+/// Parses one statement with PostgreSQL's grammar and binds it. What the engine does not do is refused
+/// by name with position and hint; nothing is ignored.
+absl::StatusOr<Statement> Bind(const std::string& text, TableSource& tables);
+
+}  // namespace nam::sql
