@@ -1,0 +1,331 @@
+#include "partitioner/loader.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "partitioner/encoder.h"
+#include "partitioner/placement.h"
+#include "partitioner/staging.h"
+#include "partitioner/table_metadata.h"
+#include "storage/block.h"
+#include "storage/block_sink.h"
+#include "storage/checksum.h"
+
+namespace nam::partitioner {
+namespace {
+
+constexpr uint32_t kDictionarySegmentBytes = 1 << 20;
+
+absl::Status CheckSchema(const TableSchema& schema, const LoadOptions& options) {
+  if (schema.columns.empty() || schema.columns.size() > storage::kMaxColumns) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("table %s must have 1 to %d columns", schema.name, storage::kMaxColumns));
+  }
+  uint64_t partitions = 1;
+  for (const PartitionSchema& key : schema.partitioning) {
+    const bool known = std::any_of(schema.columns.begin(), schema.columns.end(),
+                                   [&](const ColumnSchema& c) { return c.name == key.column; });
+    partitions *= key.parts;
+    if (!known || key.parts == 0 || partitions > 1 << 16) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "table %s cannot be split by %s into %d parts: %s", schema.name, key.column, key.parts,
+          known ? "it must have 1 to 65,536 partitions in all" : "it has no such column"));
+    }
+  }
+  const uint32_t bytes = options.block_bytes;
+  if (bytes < storage::kMinBlockBytes || bytes > storage::kMaxBlockBytes) {
+    return absl::InvalidArgumentError(absl::StrFormat("block size %d must be %d to %d bytes", bytes,
+                                                      storage::kMinBlockBytes, storage::kMaxBlockBytes));
+  }
+  if (options.pointer_group < 2 || options.pointer_group > 1024) {
+    return absl::InvalidArgumentError("a pointer group holds 2 to 1,024 pointers");
+  }
+  return absl::OkStatus();
+}
+
+/// A chain's blocks as they will be.
+struct ChainPlan {
+  uint64_t rows = 0;
+  uint32_t blocks = 0;
+  uint32_t block_rows = 0;
+  uint32_t block_bytes = 0;
+  std::vector<uint64_t> pointers;
+};
+
+class Loader final : public TableLoader {
+ public:
+  Loader(catalog::Attachment& attachment, const TableSchema& schema, const LoadOptions& options,
+         AllocationId allocation)
+      : attachment_(attachment),
+        options_(options),
+        allocation_(allocation),
+        staged_(std::make_unique<StagedTable>(schema)),
+        placement_(attachment, allocation) {}
+
+  ~Loader() override {
+    if (committed_) return;
+    placement_.ReleaseAll();
+    (void)attachment_.catalog().AbortLoad(allocation_);
+  }
+
+  absl::Status Append(const ColumnBatch& rows) override {
+    if (!estimated_.exchange(true)) NAM_RETURN_IF_ERROR(CheckRoom(rows));
+    return staged_->Append(rows);
+  }
+
+  absl::StatusOr<proto::Table> Commit() override;
+
+ private:
+  absl::Status CheckRoom(const ColumnBatch& rows);
+  absl::Status PlanColumns();
+  absl::Status PlanChains();
+  absl::Status WriteDictionaries(proto::Table& table);
+  absl::Status WriteBlocks();
+  absl::Status WriteChain(uint32_t partition, PartitionEncoder& encoder, storage::BlockSink& sink);
+  absl::Status WritePartitions(storage::Channel& channel, std::atomic<uint32_t>& next, std::atomic<bool>& stop);
+  void Describe(proto::Table& table) const;
+  absl::StatusOr<std::unique_ptr<storage::Channel>> OpenChannel();
+
+  catalog::Attachment& attachment_;
+  const LoadOptions options_;
+  const AllocationId allocation_;
+  std::unique_ptr<StagedTable> staged_;
+  Placement placement_;
+  std::vector<ColumnCode> codes_;
+  std::vector<uint8_t> widths_;
+  std::vector<ChainPlan> chains_;
+  std::atomic<bool> estimated_ = false;
+  bool committed_ = false;
+};
+
+/// Before the first row is kept: would the table fit, going by the widths of its first batch?
+absl::Status Loader::CheckRoom(const ColumnBatch& rows) {
+  if (options_.expected_rows == 0 || rows.rows() == 0) return absl::OkStatus();
+  uint64_t row_bytes = 0;
+  for (size_t c = 0; c < rows.column_count(); ++c) {
+    const auto& numbers = rows.column(c).numbers;
+    if (numbers.empty()) {
+      row_bytes += 1;
+      continue;
+    }
+    const auto [low, high] = std::minmax_element(numbers.begin(), numbers.end());
+    const uint64_t spread = static_cast<uint64_t>(*high) - static_cast<uint64_t>(*low);
+    row_bytes += spread <= 0xFF ? 1 : spread <= 0xFFFF ? 2 : spread <= 0xFFFFFFFF ? 4 : 8;
+  }
+  return placement_.Prepare(row_bytes * options_.expected_rows);
+}
+
+absl::StatusOr<std::unique_ptr<storage::Channel>> Loader::OpenChannel() {
+  return storage::Channel::Open(attachment_.fabric(), attachment_, {});
+}
+
+absl::Status Loader::PlanColumns() {
+  for (size_t c = 0; c < staged_->schema().columns.size(); ++c) {
+    NAM_ASSIGN_OR_RETURN(ColumnCode code, PlanColumn(*staged_, c));
+    widths_.push_back(code.width);
+    codes_.push_back(std::move(code));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Loader::PlanChains() {
+  const uint32_t without = storage::BlockLayout::RowsThatFit(widths_, options_.block_bytes, 0);
+  const uint32_t with = storage::BlockLayout::RowsThatFit(widths_, options_.block_bytes, options_.pointer_group);
+  if (with == 0) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "a block of %d bytes is too small for one row of %s with %d columns and a pointer group of %d",
+        options_.block_bytes, staged_->schema().name, widths_.size(), options_.pointer_group));
+  }
+  chains_.resize(staged_->partitions());
+  for (uint32_t p = 0; p < chains_.size(); ++p) {
+    ChainPlan& chain = chains_[p];
+    chain.rows = staged_->RowsOf(p);
+    if (chain.rows == 0) continue;
+    const auto blocks_of = [&](uint32_t fit) { return static_cast<uint32_t>((chain.rows + fit - 1) / fit); };
+    chain.blocks = blocks_of(without) <= options_.pointer_group ? blocks_of(without) : blocks_of(with);
+    // Equal blocks instead of full ones and a remainder: nothing is wasted in a short chain.
+    chain.block_rows = static_cast<uint32_t>((chain.rows + chain.blocks - 1) / chain.blocks);
+    chain.blocks = blocks_of(chain.block_rows);
+    chain.block_bytes = storage::BlockLayout(widths_, chain.block_rows,
+                                             storage::PointerSlots(chain.blocks, options_.pointer_group))
+                            .bytes();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Loader::WriteDictionaries(proto::Table& table) {
+  std::unique_ptr<storage::Channel> channel;
+  for (size_t c = 0; c < codes_.size(); ++c) {
+    if (staged_->schema().columns[c].type.kind != TypeKind::kString) continue;
+    if (!channel) {
+      NAM_ASSIGN_OR_RETURN(channel, OpenChannel());
+    }
+    const std::vector<std::byte> bytes = storage::Dictionary::Encode(codes_[c].sorted);
+    proto::Dictionary& dictionary = *table.mutable_columns(static_cast<int>(c))->mutable_encoding()->mutable_dictionary();
+    dictionary.set_entries(codes_[c].sorted.size());
+    dictionary.set_bytes(bytes.size());
+    dictionary.set_segment_bytes(kDictionarySegmentBytes);
+    dictionary.set_checksum(storage::Checksum(bytes));
+    for (size_t at = 0; at < bytes.size(); at += kDictionarySegmentBytes) {
+      const auto n = static_cast<uint32_t>(std::min<size_t>(kDictionarySegmentBytes, bytes.size() - at));
+      const storage::RemotePtr<void> pointer = placement_.Next(n);
+      NAM_RETURN_IF_ERROR(channel->Write({bytes.data() + at, n}, pointer));
+      dictionary.add_segments(pointer.raw());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Loader::WriteChain(uint32_t partition, PartitionEncoder& encoder, storage::BlockSink& sink) {
+  const ChainPlan& chain = chains_[partition];
+  const uint32_t group = options_.pointer_group;
+  const storage::BlockLayout layout(widths_, chain.block_rows, storage::PointerSlots(chain.blocks, group));
+  encoder.Start(partition);
+  for (uint32_t index = 0; index < chain.blocks; ++index) {
+    const uint64_t first = uint64_t{index} * chain.block_rows;
+    const auto rows = static_cast<uint32_t>(std::min<uint64_t>(chain.block_rows, chain.rows - first));
+    std::span<const uint64_t> pointers;
+    if (index % group == 0 && index + group < chain.blocks) {
+      pointers = std::span(chain.pointers).subspan(index + group);
+      pointers = pointers.first(std::min<size_t>(group, pointers.size()));
+    }
+    NAM_ASSIGN_OR_RETURN(std::byte * block, sink.Acquire());
+    std::fill_n(block, layout.bytes(), std::byte{0});
+    storage::BlockWriter writer(layout, block);
+    encoder.Encode(first, rows, writer);
+    writer.Seal(allocation_.value(), partition, index, rows, pointers);
+    NAM_RETURN_IF_ERROR(sink.Write(storage::RemotePtr<void>::FromRaw(chain.pointers[index]), layout.bytes()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Loader::WritePartitions(storage::Channel& channel, std::atomic<uint32_t>& next, std::atomic<bool>& stop) {
+  int sort_column = -1;
+  for (size_t c = 0; c < staged_->schema().columns.size(); ++c) {
+    if (staged_->schema().columns[c].name == staged_->schema().sort_column) sort_column = static_cast<int>(c);
+  }
+  PartitionEncoder encoder(*staged_, codes_, sort_column);
+  storage::BlockSink sink(channel, options_.block_bytes);
+  while (!stop) {
+    const uint32_t partition = next++;
+    if (partition >= chains_.size()) break;
+    if (chains_[partition].blocks > 0) NAM_RETURN_IF_ERROR(WriteChain(partition, encoder, sink));
+  }
+  return sink.Flush();
+}
+
+absl::Status Loader::WriteBlocks() {
+  std::atomic<uint32_t> next = 0;
+  std::atomic<bool> stop = false;
+  std::mutex mutex;
+  absl::Status first_error;
+  {
+    std::vector<std::unique_ptr<fabric::Thread>> threads;
+    for (int t = 0; t < std::max(1, options_.threads); ++t) {
+      threads.push_back(attachment_.fabric().StartThread(absl::StrFormat("nam-load-%d", t), [&] {
+        auto channel = OpenChannel();
+        absl::Status status = channel.ok() ? WritePartitions(**channel, next, stop) : channel.status();
+        if (status.ok()) return;
+        stop = true;
+        std::scoped_lock lock(mutex);
+        first_error.Update(status);
+      }));
+    }
+  }
+  return first_error;
+}
+
+void Loader::Describe(proto::Table& table) const {
+  const TableSchema& schema = staged_->schema();
+  table.set_name(schema.name);
+  table.set_allocation(allocation_.value());
+  table.set_rows(staged_->rows());
+  table.set_sort_column(schema.sort_column);
+  table.set_block_bytes(options_.block_bytes);
+  table.set_pointer_group(options_.pointer_group);
+  for (size_t c = 0; c < schema.columns.size(); ++c) {
+    const StagedTable::ColumnRange range = staged_->RangeOf(c);
+    const bool text = schema.columns[c].type.kind == TypeKind::kString;
+    proto::Column& column = *table.add_columns();
+    column.set_name(schema.columns[c].name);
+    *column.mutable_type() = ToProto(schema.columns[c].type);
+    column.set_nullable(schema.columns[c].nullable);
+    column.mutable_encoding()->set_width(codes_[c].width);
+    column.mutable_encoding()->set_base(codes_[c].base);
+    column.set_nulls(range.nulls);
+    const uint64_t strings = codes_[c].sorted.size();
+    column.set_min(text ? 0 : range.min);
+    column.set_max(text ? static_cast<int64_t>(strings) - 1 : range.max);
+    const uint64_t spread = static_cast<uint64_t>(range.max) - static_cast<uint64_t>(range.min);
+    column.set_distinct(text ? strings : std::min(range.values, spread == UINT64_MAX ? spread : spread + 1));
+    column.set_unique(text ? strings == table.rows() && range.nulls == 0 : false);
+  }
+  for (const PartitionSchema& key : schema.partitioning) {
+    proto::PartitionKey& out = *table.add_partitioning();
+    out.set_column(key.column);
+    out.set_parts(key.parts);
+    for (const ColumnSchema& column : schema.columns) {
+      if (column.name != key.column) continue;
+      out.set_function(column.type.kind == TypeKind::kInteger ? proto::MODULO : proto::XXH3);
+    }
+  }
+}
+
+absl::StatusOr<proto::Table> Loader::Commit() {
+  proto::Table table;
+  NAM_RETURN_IF_ERROR(PlanColumns());
+  NAM_RETURN_IF_ERROR(PlanChains());
+  Describe(table);
+  // Everything that will be written, in the order in which it takes its place below.
+  std::vector<uint32_t> pieces;
+  uint64_t bytes = 0;
+  for (size_t c = 0; c < codes_.size(); ++c) {
+    if (staged_->schema().columns[c].type.kind != TypeKind::kString) continue;
+    uint64_t left = 8 + 4 * (codes_[c].sorted.size() + 1);
+    for (std::string_view entry : codes_[c].sorted) left += entry.size();
+    for (; left > 0; left -= pieces.back()) {
+      pieces.push_back(static_cast<uint32_t>(std::min<uint64_t>(left, kDictionarySegmentBytes)));
+    }
+  }
+  for (const ChainPlan& chain : chains_) pieces.insert(pieces.end(), chain.blocks, chain.block_bytes);
+  for (uint32_t piece : pieces) bytes += piece;
+  NAM_RETURN_IF_ERROR(placement_.Prepare(bytes));
+  NAM_RETURN_IF_ERROR(placement_.Reserve(pieces));
+  NAM_RETURN_IF_ERROR(WriteDictionaries(table));
+  for (ChainPlan& chain : chains_) {
+    for (uint32_t i = 0; i < chain.blocks; ++i) chain.pointers.push_back(placement_.Next(chain.block_bytes).raw());
+    proto::Chain& out = *table.add_partitions();
+    out.set_rows(chain.rows);
+    out.set_blocks(chain.blocks);
+    out.set_block_rows(chain.block_rows);
+    for (uint32_t i = 0; i < std::min(chain.blocks, options_.pointer_group); ++i) out.add_head(chain.pointers[i]);
+  }
+  NAM_RETURN_IF_ERROR(WriteBlocks());
+  for (const auto& [server, usage] : placement_.usage()) {
+    proto::ServerUsage& out = *table.add_usage();
+    out.set_server(server.value());
+    out.set_blocks(usage.pieces);
+    out.set_bytes(usage.bytes);
+  }
+  NAM_ASSIGN_OR_RETURN(const uint64_t version, attachment_.catalog().CommitLoad(table));
+  committed_ = true;
+  table.set_version(version);
+  staged_.reset();
+  return table;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TableLoader>> BeginLoad(catalog::Attachment& attachment, const TableSchema& schema,
+                                                       const LoadOptions& options) {
+  NAM_RETURN_IF_ERROR(CheckSchema(schema, options));
+  NAM_ASSIGN_OR_RETURN(const AllocationId allocation,
+                       attachment.catalog().BeginLoad(attachment.member(), schema.name, options.replace));
+  return std::make_unique<Loader>(attachment, schema, options, allocation);
+}
+
+}  // namespace nam::partitioner

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "catalog/attachment.h"
+#include "storage/remote_ptr.h"
+
+namespace nam::partitioner {
+
+/// Hands out remote memory for one load, evenly over the living memory servers. All of it is asked for
+/// before the first byte is written, so a table that does not fit fails early and leaves nothing.
+/// One thread.
+class Placement {
+ public:
+  Placement(catalog::Attachment& attachment, AllocationId allocation)
+      : attachment_(attachment), allocation_(allocation) {}
+
+  /// Finds the memory servers, and refuses (RESOURCE_EXHAUSTED) if together they lack `bytes` now.
+  absl::Status Prepare(uint64_t bytes);
+  /// Asks the servers for room for these pieces, in turn: piece i goes to server i modulo their number.
+  absl::Status Reserve(std::span<const uint32_t> piece_bytes);
+  /// The next piece, in the order of Reserve.
+  storage::RemotePtr<void> Next(uint32_t bytes);
+  /// Gives everything back at once; also done by the catalog when the load is aborted.
+  void ReleaseAll();
+
+  struct Usage {
+    uint64_t pieces = 0;
+    uint64_t bytes = 0;
+  };
+  const std::map<MemoryServerId, Usage>& usage() const { return usage_; }
+
+ private:
+  absl::Status ReserveOn(MemoryServerId server, const std::vector<uint32_t>& piece_bytes);
+
+  catalog::Attachment& attachment_;
+  const AllocationId allocation_;
+  std::vector<MemoryServerId> servers_;
+  std::map<MemoryServerId, std::deque<uint64_t>> offsets_;  // of the pieces reserved and not yet taken
+  std::map<MemoryServerId, Usage> usage_;
+  size_t turn_ = 0;
+};
+
+}  // namespace nam::partitioner

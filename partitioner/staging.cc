@@ -1,0 +1,214 @@
+#include "partitioner/staging.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "partitioner/partition_function.h"
+
+namespace nam::partitioner {
+
+StringCollector::StringCollector() = default;
+
+void StringCollector::Number(const std::vector<std::string_view>& strings, const std::vector<uint8_t>& nulls,
+                             std::vector<uint32_t>& numbers) {
+  // Batches repeat few strings, often the very same bytes: a small cache by address, then a map of the
+  // batch's own, and the column's map under the lock only for strings that are new to the batch.
+  struct Recent {
+    std::string_view text;
+    uint32_t local;
+  };
+  std::array<Recent, 256> recent{};
+  absl::flat_hash_map<std::string_view, uint32_t> local;
+  std::vector<std::string_view> distinct;
+  numbers.resize(strings.size());
+  for (size_t i = 0; i < strings.size(); ++i) {
+    if (!nulls.empty() && nulls[i]) {
+      numbers[i] = 0;
+      continue;
+    }
+    const std::string_view text = strings[i];
+    Recent& slot = recent[(reinterpret_cast<uintptr_t>(text.data()) * 0x9E3779B97F4A7C15ull) >> 56];
+    if (slot.text.data() != text.data() || slot.text.size() != text.size() || text.data() == nullptr) {
+      auto [it, fresh] = local.try_emplace(text, static_cast<uint32_t>(distinct.size()));
+      if (fresh) distinct.push_back(text);
+      slot = {text, it->second};
+    }
+    numbers[i] = slot.local;
+  }
+  std::vector<uint32_t> global(std::max<size_t>(distinct.size(), 1));
+  {
+    std::scoped_lock lock(mutex_);
+    for (size_t i = 0; i < distinct.size(); ++i) {
+      auto it = numbers_.find(absl::string_view(distinct[i].data(), distinct[i].size()));
+      if (it == numbers_.end()) it = numbers_.emplace(std::string(distinct[i]), static_cast<uint32_t>(count_++)).first;
+      global[i] = it->second;
+    }
+  }
+  for (size_t i = 0; i < strings.size(); ++i) {
+    if (nulls.empty() || !nulls[i]) numbers[i] = global[numbers[i]];
+  }
+}
+
+void StringCollector::Sort(std::vector<std::string_view>& sorted, std::vector<uint32_t>& place_of) const {
+  std::vector<std::pair<std::string_view, uint32_t>> all;
+  all.reserve(count_);
+  for (const auto& [text, number] : numbers_) all.emplace_back(text, number);
+  std::sort(all.begin(), all.end());
+  sorted.resize(all.size());
+  place_of.resize(all.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    sorted[i] = all[i].first;
+    place_of[all[i].second] = static_cast<uint32_t>(i);
+  }
+}
+
+StagedTable::StagedTable(const TableSchema& schema) : schema_(schema), ranges_(schema.columns.size()) {
+  for (const ColumnSchema& column : schema.columns) {
+    strings_.push_back(column.type.kind == TypeKind::kString ? std::make_unique<StringCollector>() : nullptr);
+  }
+  for (const PartitionSchema& key : schema.partitioning) {
+    for (size_t c = 0; c < schema.columns.size(); ++c) {
+      if (schema.columns[c].name == key.column) key_columns_.push_back(static_cast<int>(c));
+    }
+    partitions_ *= key.parts;
+  }
+  NAM_CHECK(key_columns_.size() == schema.partitioning.size(), "partition column is not in the table");
+}
+
+absl::Status StagedTable::Check(const ColumnBatch& batch) const {
+  NAM_CHECK(batch.column_count() == schema_.columns.size());
+  for (size_t c = 0; c < batch.column_count(); ++c) {
+    const auto& column = batch.column(c);
+    const ColumnSchema& schema = schema_.columns[c];
+    const bool text = schema.type.kind == TypeKind::kString;
+    NAM_CHECK((text ? column.strings.size() : column.numbers.size()) == batch.rows());
+    NAM_CHECK(column.nulls.empty() || column.nulls.size() == batch.rows());
+    if (!schema.nullable && std::any_of(column.nulls.begin(), column.nulls.end(), [](uint8_t n) { return n != 0; })) {
+      return absl::InvalidArgumentError(absl::StrFormat("column %s of %s takes no NULL", schema.name, schema_.name));
+    }
+    if (!text || schema.type.length == 0) continue;
+    for (std::string_view value : column.strings) {
+      if (value.size() <= schema.type.length) continue;
+      // Lengths are in characters: count those only when the bytes are too many.
+      const auto characters = std::count_if(value.begin(), value.end(), [](char b) { return (b & 0xC0) != 0x80; });
+      if (characters <= static_cast<int64_t>(schema.type.length)) continue;
+      return absl::InvalidArgumentError(absl::StrFormat("\"%s\" is too long for column %s of %s, a %s", value,
+                                                        schema.name, schema_.name, TypeName(schema.type)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void StagedTable::PartitionRows(const ColumnBatch& batch, std::vector<uint32_t>& partition_of) const {
+  partition_of.assign(batch.rows(), 0);
+  for (size_t k = 0; k < key_columns_.size(); ++k) {
+    const auto& column = batch.column(static_cast<size_t>(key_columns_[k]));
+    const TypeKind kind = schema_.columns[static_cast<size_t>(key_columns_[k])].type.kind;
+    const uint32_t parts = schema_.partitioning[k].parts;
+    for (size_t i = 0; i < batch.rows(); ++i) {
+      uint32_t part = 0;  // NULL
+      if (column.nulls.empty() || !column.nulls[i]) {
+        part = kind == TypeKind::kString    ? PartitionOfString(column.strings[i], parts)
+               : kind == TypeKind::kInteger ? PartitionOfInteger(column.numbers[i], parts)
+                                            : PartitionOfNumber(column.numbers[i], parts);
+      }
+      partition_of[i] = partition_of[i] * parts + part;
+    }
+  }
+}
+
+namespace {
+
+/// Stable counting sort: order[k] is the row that comes k-th.
+void OrderByPartition(const std::vector<uint32_t>& partition_of, uint32_t partitions, std::vector<uint32_t>& start,
+                      std::vector<uint32_t>& order) {
+  start.assign(partitions + 1, 0);
+  for (uint32_t p : partition_of) ++start[p + 1];
+  std::partial_sum(start.begin(), start.end(), start.begin());
+  std::vector<uint32_t> next(start.begin(), start.end() - 1);
+  order.resize(partition_of.size());
+  for (uint32_t i = 0; i < partition_of.size(); ++i) order[next[partition_of[i]]++] = i;
+}
+
+StagedTable::ColumnRange Stage(const std::vector<int64_t>& values, const std::vector<uint8_t>& nulls,
+                               const std::vector<uint32_t>& order, StagedChunk::Column& out) {
+  StagedTable::ColumnRange range{std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min(), 0, 0};
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!nulls.empty() && nulls[i]) {
+      ++range.nulls;
+      continue;
+    }
+    range.min = std::min(range.min, values[i]);
+    range.max = std::max(range.max, values[i]);
+  }
+  range.values = values.size() - range.nulls;
+  if (range.values == 0) range.min = range.max = 0;
+  if (range.nulls > 0) {
+    out.nulls.resize(values.size());
+    for (size_t i = 0; i < order.size(); ++i) out.nulls[i] = nulls[order[i]];
+  }
+  const uint64_t spread = static_cast<uint64_t>(range.max) - static_cast<uint64_t>(range.min);
+  if (spread <= std::numeric_limits<uint32_t>::max()) {
+    out.base = range.min;
+    out.narrow.resize(values.size());
+    for (size_t i = 0; i < order.size(); ++i) {
+      out.narrow[i] = static_cast<uint32_t>(static_cast<uint64_t>(values[order[i]]) - static_cast<uint64_t>(range.min));
+    }
+  } else {
+    out.wide.resize(values.size());
+    for (size_t i = 0; i < order.size(); ++i) out.wide[i] = values[order[i]];
+  }
+  return range;
+}
+
+}  // namespace
+
+absl::Status StagedTable::Append(const ColumnBatch& batch) {
+  if (batch.rows() == 0) return absl::OkStatus();
+  NAM_RETURN_IF_ERROR(Check(batch));
+  std::vector<uint32_t> partition_of, order, numbers;
+  PartitionRows(batch, partition_of);
+  auto chunk = std::make_unique<StagedChunk>();
+  OrderByPartition(partition_of, partitions_, chunk->partition_start, order);
+  chunk->columns.resize(batch.column_count());
+  std::vector<ColumnRange> ranges(batch.column_count());
+  std::vector<int64_t> widened;
+  for (size_t c = 0; c < batch.column_count(); ++c) {
+    const auto& column = batch.column(c);
+    if (strings_[c] == nullptr) {
+      ranges[c] = Stage(column.numbers, column.nulls, order, chunk->columns[c]);
+      continue;
+    }
+    strings_[c]->Number(column.strings, column.nulls, numbers);
+    widened.assign(numbers.begin(), numbers.end());
+    ranges[c] = Stage(widened, column.nulls, order, chunk->columns[c]);
+  }
+  std::scoped_lock lock(mutex_);
+  for (size_t c = 0; c < ranges.size(); ++c) {
+    ColumnRange& all = ranges_[c];
+    if (ranges[c].values > 0) {
+      all.min = all.values == 0 ? ranges[c].min : std::min(all.min, ranges[c].min);
+      all.max = all.values == 0 ? ranges[c].max : std::max(all.max, ranges[c].max);
+    }
+    all.nulls += ranges[c].nulls;
+    all.values += ranges[c].values;
+  }
+  rows_ += batch.rows();
+  chunks_.push_back(std::move(chunk));
+  return absl::OkStatus();
+}
+
+StagedTable::ColumnRange StagedTable::RangeOf(size_t column) const { return ranges_[column]; }
+
+uint64_t StagedTable::RowsOf(uint32_t partition) const {
+  uint64_t rows = 0;
+  for (const auto& chunk : chunks_) rows += chunk->partition_start[partition + 1] - chunk->partition_start[partition];
+  return rows;
+}
+
+}  // namespace nam::partitioner

@@ -1,0 +1,65 @@
+#include "partitioner/table_metadata.h"
+
+#include <algorithm>
+
+#include "base/status_macros.h"
+#include "storage/checksum.h"
+
+namespace nam::partitioner {
+
+Type TypeOf(const proto::Type& type) {
+  return {static_cast<TypeKind>(type.kind()), static_cast<uint8_t>(type.scale()), type.length()};
+}
+
+proto::Type ToProto(const Type& type) {
+  proto::Type out;
+  out.set_kind(static_cast<uint32_t>(type.kind));
+  out.set_scale(type.scale);
+  out.set_length(type.length);
+  return out;
+}
+
+std::vector<uint8_t> WidthsOf(const proto::Table& table) {
+  std::vector<uint8_t> widths;
+  for (const proto::Column& column : table.columns()) widths.push_back(static_cast<uint8_t>(column.encoding().width()));
+  return widths;
+}
+
+storage::StreamTable StreamTableOf(const proto::Table& table, std::span<const uint32_t> columns) {
+  return {table.allocation(), table.pointer_group(), WidthsOf(table), {columns.begin(), columns.end()}};
+}
+
+storage::ChainStart ChainStartOf(const proto::Table& table, uint32_t partition) {
+  const proto::Chain& chain = table.partitions(static_cast<int>(partition));
+  return {partition, chain.blocks(), chain.block_rows(), {chain.head().begin(), chain.head().end()}};
+}
+
+uint32_t BlockBytesOf(const proto::Table& table, uint32_t partition) {
+  const proto::Chain& chain = table.partitions(static_cast<int>(partition));
+  return storage::BlockLayout(WidthsOf(table), chain.block_rows(),
+                              storage::PointerSlots(chain.blocks(), table.pointer_group()))
+      .bytes();
+}
+
+absl::StatusOr<std::shared_ptr<const storage::Dictionary>> ReadDictionary(storage::Channel& channel,
+                                                                          const proto::Dictionary& dictionary) {
+  const uint64_t needed_segments =
+      dictionary.segment_bytes() == 0
+          ? 0
+          : (dictionary.bytes() + dictionary.segment_bytes() - 1) / dictionary.segment_bytes();
+  if (needed_segments == 0 || needed_segments != static_cast<uint64_t>(dictionary.segments_size())) {
+    return absl::DataLossError("the catalog's description of a dictionary is damaged");
+  }
+  std::vector<std::byte> bytes(dictionary.bytes());
+  for (int i = 0; i < dictionary.segments_size(); ++i) {
+    const uint64_t at = uint64_t{static_cast<uint32_t>(i)} * dictionary.segment_bytes();
+    const uint64_t n = std::min<uint64_t>(dictionary.segment_bytes(), bytes.size() - at);
+    NAM_RETURN_IF_ERROR(channel.Read(storage::RemotePtr<void>::FromRaw(dictionary.segments(i)), {bytes.data() + at, n}));
+  }
+  if (storage::Checksum(bytes) != dictionary.checksum()) {
+    return absl::DataLossError("a dictionary is damaged: its checksum does not match");
+  }
+  return storage::Dictionary::Decode(std::move(bytes));
+}
+
+}  // namespace nam::partitioner

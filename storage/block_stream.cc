@@ -1,0 +1,197 @@
+#include "storage/block_stream.h"
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+
+namespace nam::storage {
+namespace {
+
+/// A gap up to so many bytes is read over rather than asked for in a READ of its own.
+constexpr uint32_t kMergeGapBytes = 1024;
+/// How long a wait lasts before the cancel flag is looked at again.
+constexpr int64_t kCancelCheckUs = 20'000;
+
+}  // namespace
+
+BlockStream::BlockStream(Channel& channel, const StreamTable& table, const StreamOptions& options,
+                         ChainSource next_chain)
+    : channel_(channel),
+      table_(table),
+      options_(options),
+      next_chain_(std::move(next_chain)),
+      in_place_(options.in_place && channel.fabric().capabilities().in_place) {
+  NAM_CHECK(options.window >= 1 && options.window <= 64);
+  slots_.resize(options.window);
+}
+
+BlockStream::~BlockStream() {
+  // READs still in flight would land in the buffer of the next stream: take them first.
+  while (!channel_.broken() && std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.reads_left > 0; })) {
+    if (!TakeCompletions(/*wait=*/true).ok()) break;
+  }
+}
+
+std::vector<BlockStream::Run> BlockStream::PlanRuns(const BlockLayout& layout) const {
+  std::vector<Run> runs{{0, layout.prefix_bytes()}};
+  for (uint32_t column : table_.columns) {
+    const uint32_t offset = layout.page_offset(column);
+    Run& last = runs.back();
+    if (offset <= last.offset + last.bytes + kMergeGapBytes) {
+      last.bytes = offset + layout.page_bytes(column) - last.offset;
+    } else {
+      runs.push_back({offset, layout.page_bytes(column)});
+    }
+  }
+  return runs;
+}
+
+/// The chain whose next block is to be posted; nullptr if there is none (yet).
+absl::StatusOr<BlockStream::Chain*> BlockStream::ChainToPost() {
+  while (true) {
+    if (!chains_.empty()) {
+      Chain& last = chains_.back();
+      if (last.posted < last.start.blocks) return last.posted < last.pointers.size() ? &last : nullptr;
+    }
+    if (source_dry_) return nullptr;
+    std::optional<ChainStart> start = next_chain_();
+    if (!start) {
+      source_dry_ = true;
+      return nullptr;
+    }
+    if (start->blocks == 0) continue;
+    BlockLayout layout(table_.widths, start->block_rows, PointerSlots(start->blocks, table_.pointer_group));
+    if (!in_place_ && uint64_t{layout.bytes()} * slots_.size() > channel_.buffer().bytes()) {
+      return absl::ResourceExhaustedError(
+          absl::StrFormat("%d blocks of %d bytes do not fit the stream's buffer of %d bytes: take a smaller window",
+                          slots_.size(), layout.bytes(), channel_.buffer().bytes()));
+    }
+    std::vector<Run> runs = PlanRuns(layout);
+    std::vector<uint64_t> pointers = start->head;
+    chains_.push_back(Chain{*std::move(start), std::move(layout), std::move(runs), std::move(pointers)});
+  }
+}
+
+absl::Status BlockStream::Post(Slot& slot, uint32_t slot_number) {
+  const Chain& chain = *slot.chain;
+  const auto pointer = RemotePtr<void>::FromRaw(chain.pointers[slot.index]);
+  NAM_ASSIGN_OR_RETURN(const Channel::Target target, channel_.Resolve(pointer, chain.layout.bytes()));
+  uint64_t& bytes = counters_.bytes[pointer.server()];
+  if (in_place_) {
+    NAM_ASSIGN_OR_RETURN(const auto view, target.queue_pair->View(target.address, chain.layout.bytes()));
+    slot.block = view.data();
+    for (const Run& run : chain.runs) bytes += run.bytes;
+    return LearnPointers(slot);
+  }
+  const uint64_t at = channel_.buffer().bytes() / slots_.size() / 64 * 64 * slot_number;
+  slot.block = channel_.buffer().data() + at;
+  std::array<fabric::WorkRequest, 64> batch;
+  size_t n = 0;
+  for (const Run& run : chain.runs) {
+    batch[n++] = fabric::WorkRequest::Read(slot_number, channel_.buffer().Slice(at + run.offset, run.bytes),
+                                           {target.address.rkey, target.address.offset + run.offset});
+    bytes += run.bytes;
+    if (n == batch.size() || &run == &chain.runs.back()) {
+      NAM_RETURN_IF_ERROR(target.queue_pair->Post({batch.data(), n}));
+      slot.reads_left += static_cast<uint32_t>(n);
+      n = 0;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BlockStream::Fill() {
+  while (tail_ - head_ < slots_.size()) {
+    NAM_ASSIGN_OR_RETURN(Chain * chain, ChainToPost());
+    if (chain == nullptr) return absl::OkStatus();
+    const auto number = static_cast<uint32_t>(tail_ % slots_.size());
+    Slot& slot = slots_[number];
+    slot = Slot{chain, chain->posted++};
+    ++tail_;
+    NAM_RETURN_IF_ERROR(Post(slot, number));
+  }
+  return absl::OkStatus();
+}
+
+/// A block that leads a pointer group tells where the group after its own lies.
+absl::Status BlockStream::LearnPointers(const Slot& slot) {
+  Chain& chain = *slot.chain;
+  if (slot.index % table_.pointer_group != 0 || chain.layout.pointer_slots() == 0) return absl::OkStatus();
+  const BlockView view(chain.layout, slot.block);
+  NAM_RETURN_IF_ERROR(
+      view.CheckPrefix(table_.allocation, chain.start.partition, slot.index, options_.verify));
+  for (uint64_t pointer : view.pointers()) {
+    if (chain.pointers.size() >= chain.start.blocks) break;
+    if (pointer == 0) return absl::DataLossError("a pointer group ends before its chain");
+    chain.pointers.push_back(pointer);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BlockStream::TakeCompletions(bool wait) {
+  std::array<fabric::Completion, 64> done;
+  size_t n = channel_.completions().Poll(done);
+  if (n == 0 && wait) {
+    Clock& clock = channel_.fabric().clock();
+    const int64_t from_ns = clock.NowNs();
+    const Deadline give_up{from_ns + channel_.options().operation_timeout_us * 1000};
+    while (n == 0) {
+      if (options_.cancel != nullptr && options_.cancel->load(std::memory_order_relaxed)) {
+        return absl::CancelledError("cancelled");
+      }
+      if (clock.Passed(give_up)) return channel_.TimedOut("blocks");
+      n = channel_.completions().Wait(done, std::min(give_up, clock.After(kCancelCheckUs),
+                                                     [](Deadline a, Deadline b) { return a.ns < b.ns; }));
+    }
+    counters_.waiting_ns += clock.NowNs() - from_ns;
+  }
+  for (size_t i = 0; i < n; ++i) {
+    if (!done[i].ok()) return channel_.Error(done[i]);
+    NAM_CHECK(done[i].id < slots_.size() && slots_[done[i].id].reads_left > 0, "completion of another's READ");
+    Slot& slot = slots_[done[i].id];
+    if (--slot.reads_left == 0) NAM_RETURN_IF_ERROR(LearnPointers(slot));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BlockStream::AwaitHead() {
+  Slot& slot = slots_[head_ % slots_.size()];
+  while (slot.reads_left > 0) NAM_RETURN_IF_ERROR(TakeCompletions(/*wait=*/true));
+  return absl::OkStatus();
+}
+
+absl::Status BlockStream::Deliver(Slot& slot, BlockView& block) {
+  Chain& chain = *slot.chain;
+  block = BlockView(chain.layout, slot.block);
+  NAM_RETURN_IF_ERROR(
+      block.CheckPrefix(table_.allocation, chain.start.partition, slot.index, options_.verify));
+  if (options_.verify) {
+    for (uint32_t column : table_.columns) NAM_RETURN_IF_ERROR(block.CheckPage(column));
+  }
+  ++counters_.blocks;
+  counters_.rows += block.rows();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> BlockStream::Next(BlockView& block) {
+  if (options_.cancel != nullptr && options_.cancel->load(std::memory_order_relaxed)) {
+    return absl::CancelledError("cancelled");
+  }
+  if (delivered_) {
+    // The block delivered last is done with: free its slot, and its chain after its last block.
+    Chain* chain = slots_[head_++ % slots_.size()].chain;
+    if (++chain->delivered == chain->start.blocks) chains_.pop_front();
+    delivered_ = false;
+  }
+  NAM_RETURN_IF_ERROR(Fill());
+  if (head_ == tail_) return false;
+  NAM_RETURN_IF_ERROR(AwaitHead());
+  NAM_RETURN_IF_ERROR(Deliver(slots_[head_ % slots_.size()], block));
+  delivered_ = true;
+  return true;
+}
+
+}  // namespace nam::storage

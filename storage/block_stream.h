@@ -1,0 +1,107 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "storage/block.h"
+#include "storage/channel.h"
+
+namespace nam::storage {
+
+/// Where a chain starts and how it is cut into blocks; from the catalog.
+struct ChainStart {
+  uint32_t partition = 0;
+  uint32_t blocks = 0;
+  uint32_t block_rows = 0;
+  std::vector<uint64_t> head;  // pointers of blocks 0 … G - 1
+};
+
+/// What all chains of one table share, and which columns a stream wants.
+struct StreamTable {
+  uint64_t allocation = 0;
+  uint32_t pointer_group = 0;
+  std::vector<uint8_t> widths;    // of all columns
+  std::vector<uint32_t> columns;  // to be read; ascending
+};
+
+struct StreamOptions {
+  uint32_t window = 10;       // blocks in flight, 1 … 64
+  bool in_place = false;      // take blocks where they lie if the fabric can
+  bool verify = true;         // checksums
+  const std::atomic<bool>* cancel = nullptr;  // CANCELLED soon after it is set
+};
+
+struct StreamCounters {
+  uint64_t blocks = 0;
+  uint64_t rows = 0;
+  int64_t waiting_ns = 0;  // for blocks to arrive
+  absl::flat_hash_map<MemoryServerId, uint64_t> bytes;  // moved (in place: looked at), per memory server
+};
+
+/// Streams the blocks of chains, in order, while the next `window` are in flight (I-Store, section 4.2).
+/// Per block it READs the prefix and the wanted mini-pages, neighbours merged into one READ. It works over
+/// the buffer of a Channel, which it has to itself until it ends; one thread.
+class BlockStream {
+ public:
+  /// `next_chain` is asked for the next chain to stream whenever the window has room, so threads that
+  /// share a source balance their work. It must outlive the stream.
+  using ChainSource = std::function<std::optional<ChainStart>()>;
+  BlockStream(Channel& channel, const StreamTable& table, const StreamOptions& options, ChainSource next_chain);
+  ~BlockStream();
+
+  /// The next block, valid until the next call; false at the end. After an error the channel is broken.
+  absl::StatusOr<bool> Next(BlockView& block);
+  const StreamCounters& counters() const { return counters_; }
+
+ private:
+  struct Run {  // one READ: a byte range of every block of the chain
+    uint32_t offset;
+    uint32_t bytes;
+  };
+  struct Chain {
+    ChainStart start;
+    BlockLayout layout;
+    std::vector<Run> runs;
+    std::vector<uint64_t> pointers;  // of the blocks whose pointers are known
+    uint32_t posted = 0;
+    uint32_t delivered = 0;
+  };
+  struct Slot {
+    Chain* chain = nullptr;
+    uint32_t index = 0;
+    uint32_t reads_left = 0;
+    const std::byte* block = nullptr;
+  };
+
+  absl::Status Fill();
+  absl::StatusOr<Chain*> ChainToPost();
+  std::vector<Run> PlanRuns(const BlockLayout& layout) const;
+  absl::Status Post(Slot& slot, uint32_t slot_number);
+  absl::Status AwaitHead();
+  absl::Status TakeCompletions(bool wait);
+  absl::Status LearnPointers(const Slot& slot);
+  absl::Status Deliver(Slot& slot, BlockView& block);
+
+  Channel& channel_;
+  const StreamTable table_;
+  const StreamOptions options_;
+  ChainSource next_chain_;
+  const bool in_place_;
+  std::vector<Slot> slots_;
+  std::deque<Chain> chains_;  // addresses are stable; front: being delivered
+  bool source_dry_ = false;
+  uint64_t head_ = 0;  // slots delivered
+  uint64_t tail_ = 0;  // slots posted
+  bool delivered_ = false;  // the slot at head_ is with the caller
+  StreamCounters counters_;
+};
+
+}  // namespace nam::storage

@@ -1,0 +1,141 @@
+#include "storage/channel.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+
+namespace nam::storage {
+namespace {
+
+const fabric::ServerRegions::Region* RegionOf(const fabric::ServerRegions& regions, uint64_t offset) {
+  auto after = std::upper_bound(regions.regions.begin(), regions.regions.end(), offset,
+                                [](uint64_t at, const auto& region) { return at < region.offset; });
+  if (after == regions.regions.begin()) return nullptr;
+  const auto& region = *std::prev(after);
+  return offset - region.offset < region.bytes ? &region : nullptr;
+}
+
+constexpr size_t kTransferBytes = 64 * 1024;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Channel>> Channel::Open(fabric::Fabric& fabric, fabric::RegionDirectory& directory,
+                                                       const ChannelOptions& options) {
+  std::unique_ptr<Channel> channel(new Channel(fabric, directory, options));
+  NAM_ASSIGN_OR_RETURN(channel->buffer_, fabric.Allocate(options.buffer_bytes, {.access = fabric::Access::kNone}));
+  NAM_ASSIGN_OR_RETURN(channel->completions_,
+                       fabric.CreateCompletionQueue((options.queue_depth + 1) * options.servers_max));
+  return channel;
+}
+
+absl::StatusOr<Channel::Endpoint*> Channel::EndpointOf(MemoryServerId server) {
+  auto& endpoint = endpoints_[server];
+  if (endpoint) return endpoint.get();
+  auto fresh = std::make_unique<Endpoint>();
+  auto regions = directory_.Lookup(server, /*refresh=*/false);
+  if (!regions.ok()) {
+    endpoints_.erase(server);
+    return regions.status();
+  }
+  fresh->regions = *std::move(regions);
+  auto queue_pair = fabric_.Connect(fresh->regions->fabric_address, *completions_,
+                                    {.send_depth = options_.queue_depth, .receive_depth = 1},
+                                    fabric_.clock().After(options_.connect_timeout_us));
+  if (!queue_pair.ok()) {
+    endpoints_.erase(server);
+    return absl::Status(queue_pair.status().code(),
+                        absl::StrFormat("cannot connect to %s: %s", fresh->regions->name,
+                                        std::string(queue_pair.status().message())));
+  }
+  fresh->queue_pair = *std::move(queue_pair);
+  endpoint = std::move(fresh);
+  return endpoint.get();
+}
+
+absl::StatusOr<Channel::Target> Channel::Resolve(RemotePtr<void> pointer, uint64_t bytes) {
+  NAM_ASSIGN_OR_RETURN(Endpoint * endpoint, EndpointOf(pointer.server()));
+  const auto* region = RegionOf(*endpoint->regions, pointer.offset());
+  if (region == nullptr) {
+    NAM_ASSIGN_OR_RETURN(endpoint->regions, directory_.Lookup(pointer.server(), /*refresh=*/true));
+    region = RegionOf(*endpoint->regions, pointer.offset());
+  }
+  if (region == nullptr || bytes > region->bytes - (pointer.offset() - region->offset)) {
+    return absl::OutOfRangeError(absl::StrFormat("%s has no memory at offset %d for %d bytes",
+                                                 endpoint->regions->name, pointer.offset(), bytes));
+  }
+  return Target{endpoint->queue_pair.get(), {region->rkey, pointer.offset() - region->offset}};
+}
+
+absl::Status Channel::Error(const fabric::Completion& completion) {
+  broken_ = true;
+  for (const auto& [server, endpoint] : endpoints_) {
+    if (endpoint->queue_pair->id() != completion.queue_pair) continue;
+    const absl::Status status = fabric::CompletionError(completion, *endpoint->queue_pair);
+    return absl::Status(status.code(),
+                        absl::StrFormat("%s: %s", endpoint->regions->name, std::string(status.message())));
+  }
+  return absl::InternalError("a completion came from an unknown queue pair");
+}
+
+absl::Status Channel::TimedOut(const char* waiting_for) {
+  broken_ = true;
+  std::string servers;
+  for (const auto& [server, endpoint] : endpoints_) {
+    servers += (servers.empty() ? "" : ", ") + endpoint->regions->name;
+  }
+  return absl::UnavailableError(absl::StrFormat("no answer within %d ms while waiting for %s from one of: %s",
+                                                options_.operation_timeout_us / 1000, waiting_for, servers));
+}
+
+absl::StatusOr<size_t> Channel::WaitSome(std::span<fabric::Completion> completions) {
+  const Deadline deadline = fabric_.clock().After(options_.operation_timeout_us);
+  while (true) {
+    const size_t n = completions_->Wait(completions, deadline);
+    if (n > 0) return n;
+    if (fabric_.clock().Passed(deadline)) return TimedOut("a completion");
+  }
+}
+
+absl::Status Channel::Read(RemotePtr<void> from, std::span<std::byte> to) {
+  return Transfer(fabric::Opcode::kRead, from, to.data(), to.size());
+}
+
+absl::Status Channel::Write(std::span<const std::byte> from, RemotePtr<void> to) {
+  return Transfer(fabric::Opcode::kWrite, to, const_cast<std::byte*>(from.data()), from.size());
+}
+
+absl::Status Channel::Transfer(fabric::Opcode opcode, RemotePtr<void> remote, std::byte* local, size_t bytes) {
+  const size_t slots = std::min<size_t>(buffer_->bytes() / kTransferBytes, options_.queue_depth);
+  NAM_CHECK(slots > 0 && !broken_);
+  broken_ = true;  // until nothing is in flight any more
+  std::array<fabric::Completion, 64> done;
+  for (size_t at = 0; at < bytes;) {
+    const size_t first = at;
+    size_t in_flight = 0;
+    for (; in_flight < slots && at < bytes; ++in_flight) {
+      const fabric::LocalBuffer slot =
+          buffer_->Slice(in_flight * kTransferBytes, std::min(kTransferBytes, bytes - at));
+      NAM_ASSIGN_OR_RETURN(const Target target, Resolve(remote.Plus(at), slot.bytes));
+      if (opcode == fabric::Opcode::kWrite) std::memcpy(slot.data, local + at, slot.bytes);
+      const fabric::WorkRequest request{.id = in_flight, .opcode = opcode, .local = slot, .remote = target.address};
+      NAM_RETURN_IF_ERROR(target.queue_pair->Post({&request, 1}));
+      at += slot.bytes;
+    }
+    while (in_flight > 0) {
+      NAM_ASSIGN_OR_RETURN(const size_t n, WaitSome(done));
+      for (size_t i = 0; i < n; ++i) {
+        if (!done[i].ok()) return Error(done[i]);
+      }
+      in_flight -= n;
+    }
+    if (opcode == fabric::Opcode::kRead) std::memcpy(local + first, buffer_->data(), at - first);
+  }
+  broken_ = false;
+  return absl::OkStatus();
+}
+
+}  // namespace nam::storage

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "fabric/fabric.h"
+#include "fabric/region_directory.h"
+#include "storage/remote_ptr.h"
+
+namespace nam::storage {
+
+struct ChannelOptions {
+  uint32_t queue_depth = 512;   // work requests in flight to one server
+  uint32_t servers_max = 64;
+  uint64_t buffer_bytes = 4u << 20;  // registered scratch memory
+  int64_t connect_timeout_us = 3'000'000;
+  int64_t operation_timeout_us = 4'000'000;  // without any progress
+};
+
+/// One thread's way to all memory servers: a completion queue, a queue pair to each server that it has
+/// met, and a registered buffer. Used by one thread at a time. After an error of an operation it is
+/// broken: drop it, since requests may still be in flight into its buffer.
+class Channel {
+ public:
+  static absl::StatusOr<std::unique_ptr<Channel>> Open(fabric::Fabric& fabric, fabric::RegionDirectory& directory,
+                                                       const ChannelOptions& options);
+
+  /// Where a remote pointer leads: a connected queue pair and an address for its work requests.
+  struct Target {
+    fabric::QueuePair* queue_pair = nullptr;
+    fabric::RemoteAddress address;
+  };
+  /// [pointer, pointer + bytes) must lie in one region. Connects when needed. Errors name the server.
+  absl::StatusOr<Target> Resolve(RemotePtr<void> pointer, uint64_t bytes);
+
+  fabric::Fabric& fabric() { return fabric_; }
+  fabric::CompletionQueue& completions() { return *completions_; }
+  fabric::MemoryRegion& buffer() { return *buffer_; }
+  const ChannelOptions& options() const { return options_; }
+  /// The error of a failed completion, naming the memory server.
+  absl::Status Error(const fabric::Completion& completion);
+  absl::Status TimedOut(const char* waiting_for);
+  bool broken() const { return broken_; }
+
+  /// Waits for one completion or more, at most operation_timeout_us without any; 0 completions never.
+  absl::StatusOr<size_t> WaitSome(std::span<fabric::Completion> completions);
+
+  /// Moves `bytes` between remote memory and the caller's through the channel's buffer, many requests in
+  /// flight. Not while a stream uses the channel.
+  absl::Status Read(RemotePtr<void> from, std::span<std::byte> to);
+  absl::Status Write(std::span<const std::byte> from, RemotePtr<void> to);
+
+ private:
+  struct Endpoint {
+    std::shared_ptr<const fabric::ServerRegions> regions;
+    std::unique_ptr<fabric::QueuePair> queue_pair;
+  };
+  Channel(fabric::Fabric& fabric, fabric::RegionDirectory& directory, const ChannelOptions& options)
+      : fabric_(fabric), directory_(directory), options_(options) {}
+  absl::StatusOr<Endpoint*> EndpointOf(MemoryServerId server);
+  absl::Status Transfer(fabric::Opcode opcode, RemotePtr<void> remote, std::byte* local, size_t bytes);
+
+  fabric::Fabric& fabric_;
+  fabric::RegionDirectory& directory_;
+  const ChannelOptions options_;
+  // Destroyed in reverse: queue pairs, then their completion queue, then the memory they write to.
+  std::unique_ptr<fabric::MemoryRegion> buffer_;
+  std::unique_ptr<fabric::CompletionQueue> completions_;
+  absl::flat_hash_map<MemoryServerId, std::unique_ptr<Endpoint>> endpoints_;
+  bool broken_ = false;
+};
+
+}  // namespace nam::storage

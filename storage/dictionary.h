@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace nam::storage {
+
+/// A string column's distinct values in byte order: entry numbers compare as the strings do, so
+/// equality, ranges and IN on strings are integer comparisons. In memory servers it lies as
+///
+///     0      8                     8 + 4·(entries + 1)
+///     ├ count ┼ offset[0 … entries] ┼ bytes of all entries, one after the other ┤
+///
+/// cut into segments that the catalog points to. Immutable; any thread.
+class Dictionary {
+ public:
+  /// The stored form of `entries`, which are distinct and in byte order.
+  static std::vector<std::byte> Encode(const std::vector<std::string_view>& entries);
+  /// Takes the stored form; DATA_LOSS if it is not one.
+  static absl::StatusOr<std::shared_ptr<const Dictionary>> Decode(std::vector<std::byte> bytes);
+
+  size_t size() const { return size_; }
+  std::string_view operator[](size_t i) const {
+    return {text_ + offsets_[i], static_cast<size_t>(offsets_[i + 1] - offsets_[i])};
+  }
+  /// The first entry that is not less than `text`; size() if there is none.
+  size_t LowerBound(std::string_view text) const;
+  std::optional<size_t> Find(std::string_view text) const;
+
+ private:
+  Dictionary() = default;
+  std::vector<std::byte> bytes_;
+  size_t size_ = 0;
+  const uint32_t* offsets_ = nullptr;
+  const char* text_ = nullptr;
+};
+
+}  // namespace nam::storage
