@@ -1,0 +1,66 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "fabric/fabric.h"
+#include "fabric/region_directory.h"
+#include "storage/channel.h"
+
+namespace nam::computeserver {
+
+/// Channels kept for the next query, so that connections are not made anew. Thread-safe.
+class ChannelPool {
+ public:
+  ChannelPool(fabric::Fabric& fabric, fabric::RegionDirectory& directory) : fabric_(fabric), directory_(directory) {}
+
+  /// A channel on loan; goes back when the lease ends, unless it is broken.
+  class Lease {
+   public:
+    Lease(ChannelPool& pool, std::unique_ptr<storage::Channel> channel) : pool_(&pool), channel_(std::move(channel)) {}
+    Lease(Lease&&) = default;
+    ~Lease() {
+      if (channel_ && !channel_->broken()) pool_->Return(std::move(channel_));
+    }
+    storage::Channel& operator*() const { return *channel_; }
+
+   private:
+    ChannelPool* pool_;
+    std::unique_ptr<storage::Channel> channel_;
+  };
+
+  absl::StatusOr<Lease> Take() {
+    {
+      std::scoped_lock lock(mutex_);
+      if (!idle_.empty()) {
+        std::unique_ptr<storage::Channel> channel = std::move(idle_.back());
+        idle_.pop_back();
+        return Lease(*this, std::move(channel));
+      }
+    }
+    auto channel = storage::Channel::Open(fabric_, directory_, {});
+    if (!channel.ok()) return channel.status();
+    return Lease(*this, *std::move(channel));
+  }
+  fabric::Fabric& fabric() { return fabric_; }
+  /// Drops idle channels, whose queue pairs may lead to a server that is gone.
+  void Clear() {
+    std::scoped_lock lock(mutex_);
+    idle_.clear();
+  }
+
+ private:
+  static constexpr size_t kMostIdle = 64;
+  void Return(std::unique_ptr<storage::Channel> channel) {
+    std::scoped_lock lock(mutex_);
+    if (idle_.size() < kMostIdle) idle_.push_back(std::move(channel));
+  }
+  fabric::Fabric& fabric_;
+  fabric::RegionDirectory& directory_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<storage::Channel>> idle_;
+};
+
+}  // namespace nam::computeserver

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "computeserver/batch.h"
+#include "computeserver/vector_expression.h"
+#include "sql/expression.h"
+#include "storage/block.h"
+
+namespace nam::computeserver {
+
+/// One condition that tuples must meet, compiled for one thread. Most conditions are about one column
+/// and become a range or a set of its codes, so that nothing is decoded.
+class Filter {
+ public:
+  /// `space` outlives the filter.
+  Filter(const sql::Expr& condition, const ColumnSpace& space);
+
+  /// Drops the tuples for which the condition is not true.
+  absl::Status Apply(Batch& batch);
+
+  /// Whether it is about the codes of one column only.
+  bool on_codes() const { return kind_ != Kind::kGeneral; }
+  sql::ColumnRef column() const { return column_; }
+  /// The rows among [first, first + count) of the column's source that pass; their number.
+  uint32_t SelectRows(uint32_t first, uint32_t count, uint32_t* rows) const;
+  /// False if no row of a mini-page with this zone can pass. Only on codes.
+  bool MayPass(const storage::ColumnZone& zone) const;
+
+ private:
+  enum class Kind : uint8_t { kRange, kSet, kGeneral };
+  void FromTruth(const std::vector<uint8_t>& truth);
+  bool FromComparison(const sql::Expr& condition, const ColumnSpace& space);
+
+  Kind kind_ = Kind::kGeneral;
+  sql::ColumnRef column_;
+  const ColumnSpace::Column* source_ = nullptr;
+  uint64_t low_ = 1;  // range: low_ <= code <= high_; empty if low_ > high_
+  uint64_t high_ = 0;
+  std::vector<uint8_t> set_;  // by code
+  std::unique_ptr<VectorExpression> general_;
+  std::vector<uint32_t> keep_;
+};
+
+}  // namespace nam::computeserver

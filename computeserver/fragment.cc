@@ -1,0 +1,106 @@
+#include "computeserver/fragment.h"
+
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "computeserver/fragment_worker.h"
+#include "partitioner/table_metadata.h"
+
+namespace nam::computeserver {
+namespace {
+
+constexpr int64_t kWhileWaitingUs = 5'000;
+
+}  // namespace
+
+Fragment::Fragment(std::shared_ptr<const QueryShape> shape, ChannelPool& channels, int threads,
+                   std::atomic<bool>& cancel)
+    : shape_(std::move(shape)),
+      channels_(channels),
+      threads_(threads),
+      cancel_(cancel),
+      claimed_(new std::atomic<uint32_t>[shape_->joins.size() + 1]),
+      building_(threads),
+      built_(channels.fabric().CreateEvent()),
+      running_(threads),
+      done_(channels.fabric().CreateEvent()),
+      totals_(shape_->joins.size() + 1) {
+  for (size_t i = 0; i <= shape_->joins.size(); ++i) claimed_[i] = 0;
+  for (const QueryShape::Join& join : shape_->joins) join_tables_.push_back(std::make_unique<JoinTable>(join.table));
+}
+
+void Fragment::Fail(const absl::Status& status) {
+  std::scoped_lock lock(mutex_);
+  // What the first failure cancelled is not news.
+  if (first_error_.ok()) first_error_ = status;
+  cancel_ = true;
+}
+
+std::optional<storage::ChainStart> Fragment::Claim(size_t pipeline) {
+  const bool driving = pipeline == shape_->joins.size();
+  const std::vector<uint32_t>& partitions = driving ? shape_->partitions : shape_->joins[pipeline].partitions;
+  const int table = driving ? shape_->plan.driving : shape_->plan.joins[pipeline].table;
+  const uint32_t next = claimed_[pipeline].fetch_add(1, std::memory_order_relaxed);
+  if (next >= partitions.size()) return std::nullopt;
+  return partitioner::ChainStartOf(*shape_->tables[static_cast<size_t>(table)], partitions[next]);
+}
+
+void Fragment::Add(size_t pipeline, const PipelineTotals& totals) {
+  std::scoped_lock lock(mutex_);
+  PipelineTotals& into = totals_[pipeline];
+  into.rows_in += totals.rows_in;
+  into.rows_out += totals.rows_out;
+  into.skipped_blocks += totals.skipped_blocks;
+  into.total_ns += totals.total_ns;
+  into.stream.blocks += totals.stream.blocks;
+  into.stream.waiting_ns += totals.stream.waiting_ns;
+  for (const auto& [server, bytes] : totals.stream.bytes) into.stream.bytes[server] += bytes;
+}
+
+absl::Status Fragment::Run(const std::function<void()>& while_waiting) {
+  Clock& clock = channels_.fabric().clock();
+  {
+    std::vector<std::unique_ptr<fabric::Thread>> threads;
+    for (int t = 0; t < threads_; ++t) {
+      threads.push_back(channels_.fabric().StartThread(absl::StrFormat("nam-query-%d", t), [this] {
+        auto worker = std::make_unique<FragmentWorker>(*this);
+        const absl::Status status = worker->Run();
+        if (!status.ok()) Fail(status);
+        {
+          std::scoped_lock lock(mutex_);
+          finished_.push_back(std::move(worker));
+        }
+        if (running_.fetch_sub(1) == 1) done_->Set();
+      }));
+    }
+    while (!done_->Wait(clock.After(kWhileWaitingUs))) while_waiting();
+  }
+  if (!first_error_.ok()) return first_error_;
+  if (cancel_) return absl::CancelledError("cancelled");
+  Sink& sink = finished_[0]->sink();
+  for (size_t t = 1; t < finished_.size(); ++t) NAM_RETURN_IF_ERROR(sink.Merge(finished_[t]->sink()));
+  return sink.Store(partial_);
+}
+
+std::vector<proto::PipelineCounters> Fragment::Counters() const {
+  std::vector<proto::PipelineCounters> all;
+  for (size_t i = 0; i < totals_.size(); ++i) {
+    const bool driving = i == shape_->joins.size();
+    const int table = driving ? shape_->plan.driving : shape_->plan.joins[i].table;
+    proto::PipelineCounters& out = all.emplace_back();
+    out.set_table(shape_->tables[static_cast<size_t>(table)]->name());
+    out.set_rows_in(totals_[i].rows_in);
+    out.set_rows_out(totals_[i].rows_out);
+    out.set_blocks(totals_[i].stream.blocks);
+    out.set_skipped_blocks(totals_[i].skipped_blocks);
+    out.set_waiting_us(totals_[i].stream.waiting_ns / 1000);
+    out.set_total_us(totals_[i].total_ns / 1000);
+    for (const auto& [server, bytes] : totals_[i].stream.bytes) {
+      proto::ServerBytes& b = *out.add_bytes();
+      b.set_server(server.value());
+      b.set_bytes(bytes);
+    }
+  }
+  return all;
+}
+
+}  // namespace nam::computeserver

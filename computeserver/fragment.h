@@ -1,0 +1,70 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "computeserver/channel_pool.h"
+#include "computeserver/join_table.h"
+#include "computeserver/query_shape.h"
+#include "computeserver/sink.h"
+#include "proto/compute.pb.h"
+#include "storage/block_stream.h"
+
+namespace nam::computeserver {
+
+/// One server's share of a query. Its threads run in two phases with a barrier between:
+///
+///     build:  every join's needed partitions ─ filter ─▶ JoinTable        (all threads, block streams)
+///     ─────── barrier ───────
+///     probe:  assigned partitions of the driving table ─ filter ─ probe, probe, … ─▶ own Sink
+///
+/// then the sinks are merged into one partial result.
+class Fragment {
+ public:
+  /// `cancel` may be set by anyone at any time; the fragment then ends with CANCELLED.
+  Fragment(std::shared_ptr<const QueryShape> shape, ChannelPool& channels, int threads, std::atomic<bool>& cancel);
+
+  /// Runs all threads to their end; `while_waiting` is called every few milliseconds until then.
+  absl::Status Run(const std::function<void()>& while_waiting);
+  /// After Run: the partial result in its stored form, and counters in the order of joins, then driving.
+  const std::string& partial() const { return partial_; }
+  std::vector<proto::PipelineCounters> Counters() const;
+
+ private:
+  friend class FragmentWorker;
+  struct PipelineTotals {
+    uint64_t rows_in = 0, rows_out = 0, skipped_blocks = 0;
+    int64_t total_ns = 0;
+    storage::StreamCounters stream;
+  };
+  void Fail(const absl::Status& status);
+  /// The next partition of the join's build side (or, after the last join, of the driving table).
+  std::optional<storage::ChainStart> Claim(size_t pipeline);
+  void Add(size_t pipeline, const PipelineTotals& totals);
+
+  const std::shared_ptr<const QueryShape> shape_;
+  ChannelPool& channels_;
+  const int threads_;
+  std::atomic<bool>& cancel_;
+  std::vector<std::unique_ptr<JoinTable>> join_tables_;
+  std::unique_ptr<std::atomic<uint32_t>[]> claimed_;  // per pipeline
+  std::atomic<int> building_;
+  std::unique_ptr<fabric::Event> built_;
+  std::atomic<int> running_;
+  std::unique_ptr<fabric::Event> done_;
+
+  mutable std::mutex mutex_;  // guards what follows while threads run
+  absl::Status first_error_;
+  std::vector<PipelineTotals> totals_;
+  std::unique_ptr<Sink> sink_;
+  std::vector<std::unique_ptr<class FragmentWorker>> finished_;  // sinks refer to their worker's columns
+  std::string partial_;
+};
+
+}  // namespace nam::computeserver

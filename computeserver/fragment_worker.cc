@@ -1,0 +1,323 @@
+#include "computeserver/fragment_worker.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "base/status_macros.h"
+#include "partitioner/table_metadata.h"
+
+namespace nam::computeserver {
+namespace {
+
+/// How long the barrier waits before it looks whether the query has failed elsewhere.
+constexpr int64_t kBarrierCheckUs = 2'000;
+
+}  // namespace
+
+FragmentWorker::FragmentWorker(Fragment& fragment)
+    : fragment_(fragment),
+      shape_(*fragment.shape_),
+      columns_(shape_.columns),
+      build_batch_(shape_.tables.size()),
+      positions_(kBatchRows),
+      partners_(kBatchRows),
+      keys_(kBatchRows),
+      valid_(kBatchRows) {
+  const optimizer::Plan& plan = shape_.plan;
+  for (const optimizer::Plan::Table& table : plan.tables) {
+    auto& filters = filters_.emplace_back();
+    for (const sql::Expr& filter : table.filters) filters.push_back(std::make_unique<Filter>(filter, columns_));
+    std::stable_partition(filters.begin(), filters.end(), [](const auto& f) { return f->on_codes(); });
+  }
+  for (const optimizer::Plan::Join& join : plan.joins) {
+    Join& out = joins_.emplace_back();
+    if (join.probe_key.op != sql::Op::kColumn) out.probe_key = Compile(join.probe_key, columns_);
+    if (join.probe_key.type.kind != TypeKind::kString) out.build_key = Compile(join.build_key, columns_);
+    for (const sql::Expr& residual : join.residuals) out.residuals.push_back(std::make_unique<Filter>(residual, columns_));
+    build_batch_.Include(join.table);
+  }
+  for (const std::vector<int>& live : shape_.live) {
+    Batch& level = levels_.emplace_back(shape_.tables.size());
+    for (int table : live) level.Include(table);
+  }
+  sink_ = MakeSink(plan, columns_, shape_.settings.result_bytes_max());
+}
+
+absl::Status FragmentWorker::Run() {
+  absl::Status status;
+  auto lease = fragment_.channels_.Take();
+  if (!lease.ok()) status = lease.status();
+  for (size_t join = 0; join < joins_.size() && status.ok(); ++join) status = Build(**lease, join);
+  if (!status.ok()) fragment_.Fail(status);  // before the barrier, so that nobody waits there in vain
+  if (fragment_.building_.fetch_sub(1) == 1) fragment_.built_->Set();
+  NAM_RETURN_IF_ERROR(status);
+  NAM_RETURN_IF_ERROR(AwaitBuilt());
+  const size_t driving = joins_.size();
+  return Stream(**lease, driving, shape_.plan.driving,
+                [this](const storage::BlockView& block, Fragment::PipelineTotals& totals) {
+                  return ProbeBlock(block, totals);
+                });
+}
+
+absl::Status FragmentWorker::AwaitBuilt() {
+  Clock& clock = fragment_.channels_.fabric().clock();
+  while (!fragment_.built_->Wait(clock.After(kBarrierCheckUs))) {
+    if (fragment_.cancel_) return absl::CancelledError("cancelled");
+  }
+  for (size_t j = 0; j < joins_.size(); ++j) {
+    const int table = shape_.plan.joins[j].table;
+    for (size_t i = 0; i < shape_.joins[j].payload.size(); ++i) {
+      ColumnSpace::Column& column = columns_.at({table, static_cast<int>(shape_.joins[j].payload[i])});
+      column.source = {fragment_.join_tables_[j]->payload(i), column.meaning.width};
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FragmentWorker::Stream(
+    storage::Channel& channel, size_t pipeline, int table,
+    const std::function<absl::Status(const storage::BlockView&, Fragment::PipelineTotals&)>& body) {
+  const proto::Table& meta = *shape_.tables[static_cast<size_t>(table)];
+  const storage::StreamTable stream_table =
+      partitioner::StreamTableOf(meta, shape_.plan.tables[static_cast<size_t>(table)].columns);
+  // The window that was asked for, as far as the channel's buffer and queues carry it.
+  const uint64_t by_buffer = channel.buffer().bytes() / std::max<uint64_t>(meta.block_bytes(), 1);
+  const uint64_t by_queue = channel.options().queue_depth / (stream_table.columns.size() + 1);
+  const uint64_t window = std::min({uint64_t{shape_.settings.window()}, by_buffer, by_queue, uint64_t{64}});
+  storage::StreamOptions options{.window = static_cast<uint32_t>(std::max<uint64_t>(window, 1)),
+                                 .in_place = shape_.settings.in_place(),
+                                 .verify = shape_.settings.verify(),
+                                 .cancel = &fragment_.cancel_};
+  Clock& clock = channel.fabric().clock();
+  const int64_t started_ns = clock.NowNs();
+  Fragment::PipelineTotals totals;
+  absl::Status status;
+  {
+    storage::BlockStream stream(channel, stream_table, options, [&] { return fragment_.Claim(pipeline); });
+    storage::BlockView block;
+    while (status.ok()) {
+      const absl::StatusOr<bool> more = stream.Next(block);
+      if (!more.ok()) {
+        status = more.status();
+        break;
+      }
+      if (!*more) break;
+      totals.rows_in += block.rows();
+      if (!BlockMayPass(table, block)) {
+        ++totals.skipped_blocks;
+        continue;
+      }
+      SetSources(table, block);
+      status = body(block, totals);
+      if (pipeline == joins_.size() && sink_->Satisfied()) break;
+    }
+    totals.stream = stream.counters();
+  }
+  totals.total_ns = clock.NowNs() - started_ns;
+  if (pipeline == joins_.size()) totals.rows_out = pushed_rows_;
+  fragment_.Add(pipeline, totals);
+  return status;
+}
+
+void FragmentWorker::SetSources(int table, const storage::BlockView& block) {
+  for (uint32_t column : shape_.plan.tables[static_cast<size_t>(table)].columns) {
+    columns_.at({table, static_cast<int>(column)}).source = {block.page(column), block.width(column)};
+  }
+}
+
+bool FragmentWorker::BlockMayPass(int table, const storage::BlockView& block) const {
+  for (const auto& filter : filters_[static_cast<size_t>(table)]) {
+    if (filter->on_codes() && !filter->MayPass(block.zone(static_cast<uint32_t>(filter->column().column)))) return false;
+  }
+  return true;
+}
+
+absl::Status FragmentWorker::SelectRows(int table, uint32_t first, uint32_t count, Batch& batch) {
+  const auto& filters = filters_[static_cast<size_t>(table)];
+  uint32_t* rows = batch.rows[static_cast<size_t>(table)].data();
+  size_t next = 0;
+  if (!filters.empty() && filters[0]->on_codes()) {
+    batch.size = filters[0]->SelectRows(first, count, rows);
+    next = 1;
+  } else {
+    std::iota(rows, rows + count, first);
+    batch.size = count;
+  }
+  for (; next < filters.size() && batch.size > 0; ++next) NAM_RETURN_IF_ERROR(filters[next]->Apply(batch));
+  return absl::OkStatus();
+}
+
+absl::Status FragmentWorker::Build(storage::Channel& channel, size_t join) {
+  return Stream(channel, join, shape_.plan.joins[join].table,
+                [this, join](const storage::BlockView& block, Fragment::PipelineTotals& totals) {
+                  return BuildBlock(join, block, totals);
+                });
+}
+
+absl::Status FragmentWorker::BuildBlock(size_t join, const storage::BlockView& block, Fragment::PipelineTotals& totals) {
+  const QueryShape::Join& shape = shape_.joins[join];
+  const int table = shape_.plan.joins[join].table;
+  const auto slot = static_cast<size_t>(std::lower_bound(shape.partitions.begin(), shape.partitions.end(), block.partition()) -
+                                        shape.partitions.begin());
+  const uint64_t block_rows = shape_.tables[static_cast<size_t>(table)]->partitions(static_cast<int>(block.partition())).block_rows();
+  const uint64_t first_row = shape.first_row[slot] + block.index() * block_rows;
+  if (first_row + block.rows() > shape.table.rows) return absl::DataLossError("a partition holds more rows than the catalog says");
+  JoinTable& join_table = *fragment_.join_tables_[join];
+  for (size_t i = 0; i < shape.payload.size(); ++i) {
+    const uint8_t width = shape.table.payload_widths[i];
+    std::memcpy(join_table.payload(i) + first_row * width, block.page(shape.payload[i]), size_t{block.rows()} * width);
+  }
+  for (uint32_t first = 0; first < block.rows(); first += kBatchRows) {
+    NAM_RETURN_IF_ERROR(SelectRows(table, first, std::min(kBatchRows, block.rows() - first), build_batch_));
+    if (build_batch_.size == 0) continue;
+    totals.rows_out += build_batch_.size;
+    NAM_RETURN_IF_ERROR(Insert(join, first_row));
+  }
+  return absl::OkStatus();
+}
+
+/// The 64-bit numbers of a key expression; NULLs are not valid, numbers beyond 64 bits join nothing.
+absl::Status FragmentWorker::KeysOf(VectorExpression& expression, const Batch& batch) {
+  NAM_ASSIGN_OR_RETURN(const Vector* vector, expression.Evaluate(batch));
+  for (uint32_t i = 0; i < batch.size; ++i) {
+    const __int128 number = vector->null(i) ? 0 : vector->number(i);
+    valid_[i] = !vector->null(i) && number >= std::numeric_limits<int64_t>::min() &&
+                number <= std::numeric_limits<int64_t>::max();
+    keys_[i] = static_cast<int64_t>(number);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FragmentWorker::Insert(size_t join, uint64_t first_row) {
+  const optimizer::Plan::Join& plan = shape_.plan.joins[join];
+  JoinTable& join_table = *fragment_.join_tables_[join];
+  const uint32_t* rows = build_batch_.of(plan.table);
+  if (joins_[join].build_key && plan.build_key.op != sql::Op::kColumn) {
+    NAM_RETURN_IF_ERROR(KeysOf(*joins_[join].build_key, build_batch_));
+  } else {
+    const ColumnSpace::Column& column = columns_.at(plan.build_key.column);
+    for (uint32_t i = 0; i < build_batch_.size; ++i) {
+      const uint64_t code = column.source.at(rows[i]);
+      valid_[i] = !column.meaning.IsNull(code);
+      keys_[i] = column.meaning.Number(code);
+    }
+  }
+  for (uint32_t i = 0; i < build_batch_.size; ++i) {
+    if (!valid_[i]) continue;
+    if (!join_table.InDomain(keys_[i])) return absl::DataLossError("a key is outside of what the catalog says");
+    join_table.Insert(keys_[i], static_cast<uint32_t>(first_row + rows[i]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FragmentWorker::ProbeBlock(const storage::BlockView& block, Fragment::PipelineTotals&) {
+  for (uint32_t first = 0; first < block.rows(); first += kBatchRows) {
+    NAM_RETURN_IF_ERROR(SelectRows(shape_.plan.driving, first, std::min(kBatchRows, block.rows() - first), levels_[0]));
+    NAM_RETURN_IF_ERROR(Push(0, levels_[0]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FragmentWorker::Push(size_t level, Batch& batch) {
+  if (batch.size == 0) return absl::OkStatus();
+  if (level < joins_.size()) return Probe(level, batch);
+  pushed_rows_ += batch.size;
+  return sink_->Consume(batch);
+}
+
+absl::Status FragmentWorker::Probe(size_t join, const Batch& batch) {
+  const optimizer::Plan::Join& plan = shape_.plan.joins[join];
+  const QueryShape::Join& shape = shape_.joins[join];
+  const JoinTable& table = *fragment_.join_tables_[join];
+  const bool column = plan.probe_key.op == sql::Op::kColumn;
+  if (column && shape.translation.empty() && plan.probe_key.type.kind != TypeKind::kString && table.direct() && !table.chained()) {
+    return ProbeColumn(join, batch);
+  }
+  if (!column) {
+    NAM_RETURN_IF_ERROR(KeysOf(*joins_[join].probe_key, batch));
+  } else {
+    const ColumnSpace::Column& source = columns_.at(plan.probe_key.column);
+    const uint32_t* rows = batch.of(plan.probe_key.column.table);
+    for (uint32_t i = 0; i < batch.size; ++i) {
+      const uint64_t code = source.source.at(rows[i]);
+      valid_[i] = !source.meaning.IsNull(code);
+      if (!valid_[i]) continue;
+      keys_[i] = source.meaning.Number(code);
+      if (plan.probe_key.type.kind != TypeKind::kString) continue;
+      keys_[i] = shape.translation[static_cast<size_t>(keys_[i])];
+      valid_[i] = keys_[i] >= 0;
+    }
+  }
+  return ProbeKeys(join, batch, keys_.data(), valid_.data());
+}
+
+/// The common case: a column's codes into a direct table without duplicates; at most one partner each.
+absl::Status FragmentWorker::ProbeColumn(size_t join, const Batch& batch) {
+  const ColumnSpace::Column& source = columns_.at(shape_.plan.joins[join].probe_key.column);
+  const JoinTable& table = *fragment_.join_tables_[join];
+  const uint32_t* rows = batch.of(shape_.plan.joins[join].probe_key.column.table);
+  const bool checked = !shape_.joins[join].always_in_domain || source.meaning.nullable;
+  uint32_t n = 0;
+  uint32_t* positions = positions_.data();
+  uint32_t* partners = partners_.data();
+  WithCodes(source.source, [&](const auto* codes) {
+    const auto base = static_cast<uint64_t>(source.meaning.base);
+    if (!checked) {
+      for (uint32_t i = 0; i < batch.size; ++i) {
+        const uint32_t head = table.Head(static_cast<int64_t>(base + codes[rows[i]]));
+        positions[n] = i;
+        partners[n] = head - 1;
+        n += head != 0;
+      }
+      return;
+    }
+    for (uint32_t i = 0; i < batch.size; ++i) {
+      const uint64_t code = codes[rows[i]];
+      const auto key = static_cast<int64_t>(base + code);
+      if (source.meaning.IsNull(code) || !table.InDomain(key)) continue;
+      const uint32_t head = table.Head(key);
+      positions[n] = i;
+      partners[n] = head - 1;
+      n += head != 0;
+    }
+  });
+  return Emit(join, batch, n);
+}
+
+/// Any keys into any table: all partners of each, as many batches as they need. The keys are copied,
+/// since levels above overwrite the scratch.
+absl::Status FragmentWorker::ProbeKeys(size_t join, const Batch& batch, const int64_t* keys, const uint8_t* valid) {
+  const JoinTable& table = *fragment_.join_tables_[join];
+  const std::vector<int64_t> own_keys(keys, keys + batch.size);
+  const std::vector<uint8_t> own_valid(valid, valid + batch.size);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < batch.size; ++i) {
+    if (!own_valid[i] || !table.InDomain(own_keys[i])) continue;
+    for (uint32_t head = table.Head(own_keys[i]); head != 0; head = table.Next(head - 1)) {
+      if (!table.KeyIs(head - 1, own_keys[i])) continue;
+      positions_[n] = i;
+      partners_[n++] = head - 1;
+      if (n < kBatchRows) continue;
+      NAM_RETURN_IF_ERROR(Emit(join, batch, n));
+      if (fragment_.cancel_) return absl::CancelledError("cancelled");
+      n = 0;
+    }
+  }
+  return Emit(join, batch, n);
+}
+
+absl::Status FragmentWorker::Emit(size_t join, const Batch& batch, uint32_t count) {
+  if (count == 0) return absl::OkStatus();
+  Batch& out = levels_[join + 1];
+  out.Select(batch, positions_.data(), count);
+  std::vector<uint32_t>& rows = out.rows[static_cast<size_t>(shape_.plan.joins[join].table)];
+  if (!rows.empty()) std::copy_n(partners_.data(), count, rows.data());
+  for (auto& residual : joins_[join].residuals) {
+    NAM_RETURN_IF_ERROR(residual->Apply(out));
+    if (out.size == 0) return absl::OkStatus();
+  }
+  return Push(join + 1, out);
+}
+
+}  // namespace nam::computeserver

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "computeserver/filter.h"
+#include "computeserver/fragment.h"
+
+namespace nam::computeserver {
+
+/// One thread of a fragment, with everything it writes to: its view of the columns, compiled filters and
+/// keys, one batch per level of the pipeline, and its sink.
+class FragmentWorker {
+ public:
+  explicit FragmentWorker(Fragment& fragment);
+  /// The whole work of the thread, in both phases.
+  absl::Status Run();
+  Sink& sink() { return *sink_; }
+
+ private:
+  absl::Status Build(storage::Channel& channel, size_t join);
+  absl::Status BuildBlock(size_t join, const storage::BlockView& block, Fragment::PipelineTotals& totals);
+  absl::Status Insert(size_t join, uint64_t first_row);
+  absl::Status AwaitBuilt();
+  absl::Status Stream(storage::Channel& channel, size_t pipeline, int table,
+                      const std::function<absl::Status(const storage::BlockView&, Fragment::PipelineTotals&)>& body);
+  absl::Status ProbeBlock(const storage::BlockView& block, Fragment::PipelineTotals& totals);
+  void SetSources(int table, const storage::BlockView& block);
+  /// Fills `batch` with the rows of [first, first + count) that pass the table's filters.
+  absl::Status SelectRows(int table, uint32_t first, uint32_t count, Batch& batch);
+  bool BlockMayPass(int table, const storage::BlockView& block) const;
+  absl::Status Push(size_t level, Batch& batch);
+  absl::Status Probe(size_t join, const Batch& batch);
+  absl::Status ProbeColumn(size_t join, const Batch& batch);
+  absl::Status ProbeKeys(size_t join, const Batch& batch, const int64_t* keys, const uint8_t* valid);
+  absl::Status KeysOf(VectorExpression& expression, const Batch& batch);
+  absl::Status Emit(size_t join, const Batch& batch, uint32_t count);
+
+  struct Join {
+    std::unique_ptr<VectorExpression> probe_key;  // unless it is a plain column
+    std::unique_ptr<VectorExpression> build_key;
+    std::vector<std::unique_ptr<Filter>> residuals;
+  };
+
+  Fragment& fragment_;
+  const QueryShape& shape_;
+  ColumnSpace columns_;
+  std::vector<std::vector<std::unique_ptr<Filter>>> filters_;  // per table; those on codes first
+  std::vector<Join> joins_;
+  std::vector<Batch> levels_;
+  Batch build_batch_;
+  std::unique_ptr<Sink> sink_;
+  std::vector<uint32_t> positions_;  // scratch: of the tuples that found a partner
+  std::vector<uint32_t> partners_;   // scratch: rows of the build side
+  std::vector<int64_t> keys_;        // scratch
+  std::vector<uint8_t> valid_;       // scratch: key is not NULL
+  uint64_t pushed_rows_ = 0;
+};
+
+}  // namespace nam::computeserver
