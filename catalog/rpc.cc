@@ -40,7 +40,8 @@ std::string WhyNotListening(const std::string& host, uint16_t port) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
   addrinfo* found = nullptr;
-  if (const int failed = getaddrinfo(bare.c_str(), std::to_string(port).c_str(), &hints, &found); failed != 0) {
+  if (const int failed = getaddrinfo(bare.c_str(), std::to_string(port).c_str(), &hints, &found);
+      failed != 0) {
     return absl::StrCat("unknown host: ", gai_strerror(failed));
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
@@ -49,10 +50,14 @@ std::string WhyNotListening(const std::string& host, uint16_t port) {
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (!fd.valid() || ::bind(fd.get(), found->ai_addr, found->ai_addrlen) != 0 || ::listen(fd.get(), 1) != 0) {
     switch (errno) {
-      case EADDRINUSE: return "the port is in use by another process; choose another, or 0 for any";
-      case EADDRNOTAVAIL: return "this host has no such address";
-      case EACCES: return "no permission for this port; choose one above 1023";
-      default: return std::strerror(errno);
+      case EADDRINUSE:
+        return "the port is in use by another process; choose another, or 0 for any";
+      case EADDRNOTAVAIL:
+        return "this host has no such address";
+      case EACCES:
+        return "no permission for this port; choose one above 1023";
+      default:
+        return std::strerror(errno);
     }
   }
   return "gRPC could not start";
@@ -84,7 +89,9 @@ std::string TransportReason(const std::string& message) {
   return last == std::string::npos ? message : message.substr(last + std::strlen("last error: "));
 }
 
-bool IsWildcard(const std::string& host) { return host == "0.0.0.0" || host == "[::]" || host == "*"; }
+bool IsWildcard(const std::string& host) {
+  return host == "0.0.0.0" || host == "[::]" || host == "*";
+}
 
 }  // namespace
 
@@ -114,11 +121,13 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
   if (!details.ParseFromString(status.error_details())) return result;
   for (int i = 0; i < details.field_count(); ++i) {
     const google::protobuf::UnknownField& field = details.field(i);
-    if (field.number() != kDetailsField || field.type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED) {
+    if (field.number() != kDetailsField ||
+        field.type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED) {
       continue;
     }
     google::protobuf::Any any;
-    if (any.ParseFromString(field.length_delimited())) result.SetPayload(any.type_url(), absl::Cord(any.value()));
+    if (any.ParseFromString(field.length_delimited()))
+      result.SetPayload(any.type_url(), absl::Cord(any.value()));
   }
   return result;
 }
@@ -169,7 +178,9 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const RpcServerOptio
 RpcServer::RpcServer(std::unique_ptr<grpc::Server> server, std::string address, Clock& clock)
     : server_(std::move(server)), address_(std::move(address)), clock_(clock) {}
 
-RpcServer::~RpcServer() { Shutdown(Deadline{0}); }
+RpcServer::~RpcServer() {
+  Shutdown(Deadline{0});
+}
 
 void RpcServer::Shutdown(Deadline deadline) {
   if (server_ == nullptr) return;
@@ -235,18 +246,22 @@ absl::Status Peer::Error(const grpc::Status& status, int64_t timeout_us) const {
   const bool from_service = !status.error_details().empty();
   std::string message;
   if (error.code() == absl::StatusCode::kUnauthenticated) {
-    message = absl::StrFormat("%s refuses us: %s; use the secret of its cluster", name_, status.error_message());
+    message =
+        absl::StrFormat("%s refuses us: %s; use the secret of its cluster", name_, status.error_message());
   } else if (from_service) {
     message = absl::StrFormat("%s: %s", name_, status.error_message());
   } else if (error.code() == absl::StatusCode::kUnavailable) {
-    message = absl::StrFormat("cannot reach %s: %s; is it running?", name_, TransportReason(status.error_message()));
+    message = absl::StrFormat("cannot reach %s: %s; is it running?", name_,
+                              TransportReason(status.error_message()));
   } else if (error.code() == absl::StatusCode::kDeadlineExceeded) {
-    message = absl::StrFormat("%s did not answer within %.1f s", name_, static_cast<double>(timeout_us) / 1e6);
+    message =
+        absl::StrFormat("%s did not answer within %.1f s", name_, static_cast<double>(timeout_us) / 1e6);
   } else {
     message = absl::StrFormat("a call to %s failed: %s", name_, TransportReason(status.error_message()));
   }
   absl::Status result(error.code(), message);
-  error.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) { result.SetPayload(url, payload); });
+  error.ForEachPayload(
+      [&](absl::string_view url, const absl::Cord& payload) { result.SetPayload(url, payload); });
   return result;
 }
 

@@ -68,19 +68,22 @@ class Database {
 // To be called at once after the failure: the details are the connection's last ones.
 absl::Status Database::Error(int code) const {
   const int system_error = sqlite3_system_errno(handle_);
-  const std::string why = absl::StrFormat("%s (SQLite %d)", sqlite3_errmsg(handle_), sqlite3_extended_errcode(handle_));
+  const std::string why =
+      absl::StrFormat("%s (SQLite %d)", sqlite3_errmsg(handle_), sqlite3_extended_errcode(handle_));
   switch (code & 0xFF) {
     case SQLITE_NOTADB:
       return absl::FailedPreconditionError(absl::StrFormat(
-          "`%s` is not a catalog store: %s; name another file, or remove this one if nobody needs it", path_, why));
+          "`%s` is not a catalog store: %s; name another file, or remove this one if nobody needs it", path_,
+          why));
     case SQLITE_CORRUPT:
-      return absl::DataLossError(absl::StrFormat(
-          "the catalog store `%s` is damaged: %s; restore a copy of it, or start with a new file and load again",
-          path_, why));
+      return absl::DataLossError(
+          absl::StrFormat("the catalog store `%s` is damaged: %s; restore a copy of it, or start with a new "
+                          "file and load again",
+                          path_, why));
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      return absl::FailedPreconditionError(
-          absl::StrFormat("the catalog store `%s` is in use by another process; is a catalog already running?", path_));
+      return absl::FailedPreconditionError(absl::StrFormat(
+          "the catalog store `%s` is in use by another process; is a catalog already running?", path_));
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
     case SQLITE_PERM:
@@ -90,11 +93,13 @@ absl::Status Database::Error(int code) const {
           system_error != 0 ? std::strerror(system_error) : why.c_str()));
     case SQLITE_FULL:
       return absl::ResourceExhaustedError(absl::StrFormat(
-          "no room for the catalog store `%s`: %s; free disk space and try again, nothing was changed", path_, why));
+          "no room for the catalog store `%s`: %s; free disk space and try again, nothing was changed", path_,
+          why));
     case SQLITE_IOERR:
       if (system_error == EIO) break;
       return absl::ResourceExhaustedError(absl::StrFormat(
-          "cannot write the catalog store `%s`: %s%s; check disk space and quota and try again, nothing was changed",
+          "cannot write the catalog store `%s`: %s%s; check disk space and quota and try again, nothing was "
+          "changed",
           path_, why, system_error != 0 ? absl::StrCat(", ", std::strerror(system_error)) : std::string()));
     default:
       break;
@@ -118,7 +123,8 @@ class Statement {
   }
   Statement& BindText(const std::string& text) {
     if (code_ == SQLITE_OK) {
-      code_ = sqlite3_bind_text64(statement_, ++bound_, text.data(), text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+      code_ =
+          sqlite3_bind_text64(statement_, ++bound_, text.data(), text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
     }
     return *this;
   }
@@ -145,7 +151,9 @@ class Statement {
     return absl::OkStatus();
   }
 
-  uint64_t Integer(int column) const { return static_cast<uint64_t>(sqlite3_column_int64(statement_, column)); }
+  uint64_t Integer(int column) const {
+    return static_cast<uint64_t>(sqlite3_column_int64(statement_, column));
+  }
   std::string Bytes(int column) const {
     const void* data = sqlite3_column_blob(statement_, column);
     return data == nullptr ? std::string()
@@ -192,9 +200,9 @@ absl::Status CreateSchema(Database& database, const ClusterIdentity& identity) {
   Transaction transaction(database);
   NAM_RETURN_IF_ERROR(transaction.Begin());
   NAM_RETURN_IF_ERROR(database.Execute(kSchema));
-  NAM_RETURN_IF_ERROR(database.Execute(absl::StrFormat("PRAGMA application_id = %d; PRAGMA user_version = %d;",
-                                                       kApplicationId, kSchemaVersion)
-                                           .c_str()));
+  NAM_RETURN_IF_ERROR(database.Execute(
+      absl::StrFormat("PRAGMA application_id = %d; PRAGMA user_version = %d;", kApplicationId, kSchemaVersion)
+          .c_str()));
   NAM_RETURN_IF_ERROR(Statement(database, "INSERT INTO cluster VALUES (1, ?, ?, 1, 1, 1)")
                           .BindText(identity.name)
                           .BindText(identity.fabric)
@@ -211,8 +219,9 @@ absl::StatusOr<bool> IsNewStore(Database& database) {
     if (objects == 0) return true;
   }
   if (application != kApplicationId) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "`%s` is the SQLite database of another program; name another file for the catalog", database.path()));
+    return absl::FailedPreconditionError(
+        absl::StrFormat("`%s` is the SQLite database of another program; name another file for the catalog",
+                        database.path()));
   }
   if (schema != kSchemaVersion) {
     return absl::FailedPreconditionError(absl::StrFormat(
@@ -236,7 +245,8 @@ class EmbeddedStore final : public Store {
   absl::Status Put(const Mutation& mutation);
   absl::Status Delete(const Mutation& mutation);
   absl::Status Unreadable(const std::string& what) const {
-    return absl::DataLossError(absl::StrFormat("the catalog store `%s` is damaged: %s cannot be read", database_->path(), what));
+    return absl::DataLossError(
+        absl::StrFormat("the catalog store `%s` is damaged: %s cannot be read", database_->path(), what));
   }
 
   std::mutex mutex_;  // one statement at a time on the connection
@@ -274,7 +284,8 @@ absl::Status EmbeddedStore::ReadMembersAndLoads(StoredState& state) {
     }
     state.members.push_back(std::move(member));
   }
-  Statement loads(*database_, "SELECT allocation, member, table_name, replaces FROM loads ORDER BY allocation");
+  Statement loads(*database_,
+                  "SELECT allocation, member, table_name, replaces FROM loads ORDER BY allocation");
   while (true) {
     NAM_ASSIGN_OR_RETURN(const bool more, loads.Next());
     if (!more) return absl::OkStatus();
@@ -308,15 +319,17 @@ absl::Status EmbeddedStore::Apply(const Mutation& mutation) {
 
 absl::Status EmbeddedStore::AdvanceVersion(const Mutation& mutation) {
   NAM_RETURN_IF_ERROR(
-      Statement(*database_,
-                "UPDATE cluster SET version = ?1, next_member = ?2, next_allocation = ?3 WHERE version = ?1 - 1")
+      Statement(
+          *database_,
+          "UPDATE cluster SET version = ?1, next_member = ?2, next_allocation = ?3 WHERE version = ?1 - 1")
           .Bind(mutation.version)
           .Bind(mutation.next_member)
           .Bind(mutation.next_allocation)
           .Run());
   if (sqlite3_changes(database_->handle()) == 1) return absl::OkStatus();
-  return absl::AbortedError(absl::StrFormat("the catalog store `%s` was changed by somebody else since version %d",
-                                            database_->path(), mutation.version - 1));
+  return absl::AbortedError(
+      absl::StrFormat("the catalog store `%s` was changed by somebody else since version %d",
+                      database_->path(), mutation.version - 1));
 }
 
 absl::Status EmbeddedStore::Put(const Mutation& mutation) {
@@ -355,7 +368,8 @@ absl::Status EmbeddedStore::Put(const Mutation& mutation) {
 
 absl::Status EmbeddedStore::Delete(const Mutation& mutation) {
   for (const uint64_t allocation : mutation.delete_loads) {
-    NAM_RETURN_IF_ERROR(Statement(*database_, "DELETE FROM loads WHERE allocation = ?").Bind(allocation).Run());
+    NAM_RETURN_IF_ERROR(
+        Statement(*database_, "DELETE FROM loads WHERE allocation = ?").Bind(allocation).Run());
   }
   for (const std::string& name : mutation.delete_tables) {
     NAM_RETURN_IF_ERROR(Statement(*database_, "DELETE FROM tables WHERE name = ?").BindText(name).Run());
@@ -368,11 +382,12 @@ absl::Status EmbeddedStore::Delete(const Mutation& mutation) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Store>> OpenEmbeddedStore(const std::string& path, const ClusterIdentity& identity) {
+absl::StatusOr<std::unique_ptr<Store>> OpenEmbeddedStore(const std::string& path,
+                                                         const ClusterIdentity& identity) {
   if (path.empty()) return absl::InvalidArgumentError("the catalog needs a file for its store");
   sqlite3* handle = nullptr;
-  const int opened =
-      sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
+  const int opened = sqlite3_open_v2(
+      path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
   if (handle == nullptr) return absl::ResourceExhaustedError("no memory to open the catalog store");
   auto database = std::make_unique<Database>(handle, path);
   if (opened != SQLITE_OK) return database->Error(opened);
@@ -382,8 +397,8 @@ absl::StatusOr<std::unique_ptr<Store>> OpenEmbeddedStore(const std::string& path
   NAM_ASSIGN_OR_RETURN(const bool is_new, IsNewStore(*database));
   NAM_ASSIGN_OR_RETURN(const std::string mode, ReadText(*database, "PRAGMA journal_mode = WAL"));
   if (mode != "wal") {
-    return absl::FailedPreconditionError(
-        absl::StrFormat("the file system of `%s` does not support write-ahead logging; choose another", path));
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the file system of `%s` does not support write-ahead logging; choose another", path));
   }
   NAM_RETURN_IF_ERROR(database->Execute(
       "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 256"));
@@ -392,9 +407,10 @@ absl::StatusOr<std::unique_ptr<Store>> OpenEmbeddedStore(const std::string& path
   } else {
     NAM_ASSIGN_OR_RETURN(const std::string checked, ReadText(*database, "PRAGMA quick_check(1)"));
     if (checked != "ok") {
-      return absl::DataLossError(absl::StrFormat(
-          "the catalog store `%s` is damaged: %s; restore a copy of it, or start with a new file and load again",
-          path, checked));
+      return absl::DataLossError(
+          absl::StrFormat("the catalog store `%s` is damaged: %s; restore a copy of it, or start with a new "
+                          "file and load again",
+                          path, checked));
     }
   }
   return std::make_unique<EmbeddedStore>(std::move(database));
