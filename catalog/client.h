@@ -46,6 +46,7 @@ class Client {
 
 /// Being a member: joins, renews the lease from an own fabric thread every third of it, leaves when
 /// destroyed. A lease that could not be renewed in time is lost for good: `on_lost` runs once.
+/// Hooks run on that thread, so none of them may destroy the membership.
 class Membership {
  public:
   struct Hooks {
