@@ -2,6 +2,7 @@
 
 #include <google/protobuf/any.pb.h>
 #include <google/protobuf/unknown_field_set.h>
+#include <grpc/support/log.h>
 #include <grpc/support/time.h>
 #include <netdb.h>
 #include <sys/socket.h>
@@ -9,7 +10,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <string_view>
 
 #include "absl/strings/cord.h"
@@ -89,6 +92,15 @@ std::string TransportReason(const std::string& message) {
   return last == std::string::npos ? message : message.substr(last + std::strlen("last error: "));
 }
 
+// What goes wrong comes back as a status; gRPC's own lines on stderr would only repeat it in its words.
+// GRPC_VERBOSITY brings them back.
+void QuietGrpc() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function([](gpr_log_func_args*) {});
+  });
+}
+
 bool IsWildcard(const std::string& host) {
   return host == "0.0.0.0" || host == "[::]" || host == "*";
 }
@@ -146,6 +158,7 @@ grpc::Status TokenCheck::Check(const grpc::ServerContext& context) const {
 
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const RpcServerOptions& options) {
   NAM_ASSIGN_OR_RETURN(const auto host_port, SplitAddress(options.address));
+  QuietGrpc();
   grpc::ResourceQuota quota("nam");
   quota.Resize(options.memory_bytes_max).SetMaxThreads(options.threads_max);
   grpc::ServerBuilder builder;
@@ -220,6 +233,7 @@ std::string AdvertisedAddress(const std::string& address, const std::string& hos
 
 Peer::Peer(std::string name, const std::string& address, const std::string& secret)
     : name_(std::move(name)), token_(ControlToken(secret)) {
+  QuietGrpc();
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kRpcMessageBytesMax);
   arguments.SetMaxSendMessageSize(kRpcMessageBytesMax);
