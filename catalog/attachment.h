@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,8 +18,13 @@ namespace nam::catalog {
 
 struct AttachOptions {
   ClientOptions catalog;
+  /// ROLE_UNKNOWN: only looks on, takes no lease and has member id 0.
   proto::Role role = proto::ROLE_CLIENT;
   int64_t peer_timeout_us = 3'000'000;
+  /// What else other members shall know of this one (addresses, threads); role, host and pid are filled in.
+  proto::Member self;
+  /// Runs once, on a thread of the attachment, when the membership is lost; its loads are then aborted.
+  std::function<void(absl::Status)> on_lost;
 };
 
 /// What a process needs to work with a cluster: the catalog's client, the cluster's fabric, its own
@@ -36,7 +42,8 @@ class Attachment : public fabric::RegionDirectory {
   /// Living members of the role, by id.
   virtual absl::StatusOr<std::vector<proto::Member>> Members(proto::Role role) = 0;
 
-  /// Memory servers' extents. Errors name the server.
+  /// Memory servers' extents. Errors name the server. A server releases nothing that is still a load
+  /// under way or a table: abort or drop it first. Memory that nobody releases is freed soon after.
   virtual absl::StatusOr<std::vector<proto::Extent>> Allocate(MemoryServerId server, AllocationId allocation,
                                                               uint64_t bytes) = 0;
   virtual absl::Status Release(MemoryServerId server, AllocationId allocation) = 0;

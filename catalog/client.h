@@ -10,14 +10,15 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/strong_id.h"
+#include "catalog/token.h"
 #include "fabric/fabric.h"
 #include "proto/catalog.pb.h"
 
 namespace nam::catalog {
 
 struct ClientOptions {
-  std::string address;  // host:port
-  std::string secret;   // the cluster's
+  std::string address;             // host:port
+  std::string secret;              // the cluster's
   int64_t timeout_us = 5'000'000;  // of every call
 };
 
@@ -45,6 +46,7 @@ class Client {
 
 /// Being a member: joins, renews the lease from an own fabric thread every third of it, leaves when
 /// destroyed. A lease that could not be renewed in time is lost for good: `on_lost` runs once.
+/// Hooks run on that thread, so none of them may destroy the membership.
 class Membership {
  public:
   struct Hooks {
@@ -71,10 +73,5 @@ class Membership {
   std::unique_ptr<fabric::Event> stop_;
   std::unique_ptr<fabric::Thread> thread_;  // last: joined first
 };
-
-/// The metadata value of `nam-token` that goes with every gRPC call of the control plane: a keyed hash
-/// of the secret, so that the secret itself never crosses the wire.
-std::string ControlToken(const std::string& secret);
-inline constexpr char kTokenKey[] = "nam-token";
 
 }  // namespace nam::catalog

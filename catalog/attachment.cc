@@ -1,0 +1,181 @@
+#include "catalog/attachment.h"
+
+#include <unistd.h>
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "catalog/attach_over_fabric.h"
+#include "catalog/rpc.h"
+#include "proto/memory.grpc.pb.h"
+
+namespace nam::catalog {
+namespace {
+
+// Memory is zeroed, and pages are touched, before Allocate answers; no server is slower than this.
+constexpr int64_t kAllocateBytesPerUs = 128;
+
+// One memory server's control plane. Its addresses never change: ids are not used again.
+struct MemoryPeer {
+  MemoryPeer(const proto::Member& member, const std::string& secret)
+      : fabric_address(member.fabric_address()),
+        peer(absl::StrFormat("memory server %d (%s)", member.id(), member.control_address()),
+             member.control_address(), secret),
+        stub(proto::Memory::NewStub(peer.channel())) {}
+
+  const std::string fabric_address;
+  const Peer peer;
+  const std::unique_ptr<proto::Memory::StubInterface> stub;
+};
+
+using MemoryStub = proto::Memory::StubInterface;
+
+class ClusterAttachment final : public Attachment {
+ public:
+  ClusterAttachment(const AttachOptions& options, std::unique_ptr<Client> client,
+                    std::unique_ptr<fabric::Fabric> fabric)
+      : secret_(options.catalog.secret),
+        timeout_us_(options.catalog.timeout_us),
+        client_(std::move(client)),
+        fabric_(std::move(fabric)) {}
+
+  absl::Status Join(const AttachOptions& options);
+
+  Client& catalog() override { return *client_; }
+  fabric::Fabric& fabric() override { return *fabric_; }
+  MemberId member() const override { return membership_ == nullptr ? MemberId() : membership_->id(); }
+  const std::string& secret() const override { return secret_; }
+
+  absl::StatusOr<std::vector<proto::Member>> Members(proto::Role role) override;
+  absl::StatusOr<std::vector<proto::Extent>> Allocate(MemoryServerId server, AllocationId allocation,
+                                                      uint64_t bytes) override;
+  absl::Status Release(MemoryServerId server, AllocationId allocation) override;
+  absl::StatusOr<proto::ListRegionsReply> MemoryUsage(MemoryServerId server) override;
+  absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> Lookup(MemoryServerId server,
+                                                                      bool refresh) override;
+
+ private:
+  absl::StatusOr<std::shared_ptr<MemoryPeer>> FindPeer(MemoryServerId server);
+
+  const std::string secret_;
+  const int64_t timeout_us_;
+  const std::unique_ptr<Client> client_;
+  const std::unique_ptr<fabric::Fabric> fabric_;
+
+  std::mutex mutex_;  // of the two maps; never held during a call
+  std::map<MemoryServerId, std::shared_ptr<MemoryPeer>> peers_;
+  std::map<MemoryServerId, std::shared_ptr<const fabric::ServerRegions>> regions_;
+
+  std::unique_ptr<Membership> membership_;  // last: leaves while client and fabric are there
+};
+
+absl::Status ClusterAttachment::Join(const AttachOptions& options) {
+  if (options.role == proto::ROLE_UNKNOWN) return absl::OkStatus();
+  proto::Member self = options.self;
+  self.set_role(options.role);
+  if (self.host().empty()) self.set_host(LocalHostName());
+  self.set_pid(static_cast<uint32_t>(::getpid()));
+  Membership::Hooks hooks;
+  hooks.on_lost = options.on_lost;
+  NAM_ASSIGN_OR_RETURN(membership_, Membership::Join(*client_, *fabric_, self, std::move(hooks)));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<proto::Member>> ClusterAttachment::Members(proto::Role role) {
+  NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, client_->GetCluster());
+  std::vector<proto::Member> members;
+  for (const proto::Member& member : cluster.members()) {
+    if (member.alive() && member.role() == role) members.push_back(member);
+  }
+  return members;
+}
+
+absl::StatusOr<std::shared_ptr<MemoryPeer>> ClusterAttachment::FindPeer(MemoryServerId server) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = peers_.find(server);
+    if (found != peers_.end()) return found->second;
+  }
+  NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, client_->GetCluster());
+  for (const proto::Member& member : cluster.members()) {
+    if (member.id() != server.value() || member.role() != proto::ROLE_MEMORY) continue;
+    if (!member.alive()) {
+      return absl::UnavailableError(absl::StrFormat(
+          "memory server %d (%s) is gone: its lease has ended; tables with blocks there must be "
+          "loaded again",
+          member.id(), member.control_address()));
+    }
+    auto peer = std::make_shared<MemoryPeer>(member, secret_);
+    const std::lock_guard lock(mutex_);
+    return peers_.emplace(server, std::move(peer)).first->second;
+  }
+  return absl::NotFoundError(absl::StrFormat("there is no memory server %d in this cluster", server.value()));
+}
+
+absl::StatusOr<std::vector<proto::Extent>> ClusterAttachment::Allocate(MemoryServerId server,
+                                                                       AllocationId allocation,
+                                                                       uint64_t bytes) {
+  NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
+  proto::AllocateRequest request;
+  request.set_allocation(allocation.value());
+  request.set_bytes(bytes);
+  const int64_t timeout_us = timeout_us_ + static_cast<int64_t>(bytes / kAllocateBytesPerUs);
+  NAM_ASSIGN_OR_RETURN(proto::AllocateReply reply,
+                       memory->peer.Call(*memory->stub, &MemoryStub::Allocate, request, timeout_us));
+  return std::vector<proto::Extent>(reply.extents().begin(), reply.extents().end());
+}
+
+absl::Status ClusterAttachment::Release(MemoryServerId server, AllocationId allocation) {
+  NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
+  proto::ReleaseRequest request;
+  request.set_allocation(allocation.value());
+  return memory->peer.Call(*memory->stub, &MemoryStub::Release, request, timeout_us_).status();
+}
+
+absl::StatusOr<proto::ListRegionsReply> ClusterAttachment::MemoryUsage(MemoryServerId server) {
+  NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
+  return memory->peer.Call(*memory->stub, &MemoryStub::ListRegions, proto::ListRegionsRequest(), timeout_us_);
+}
+
+absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> ClusterAttachment::Lookup(MemoryServerId server,
+                                                                                       bool refresh) {
+  if (!refresh) {
+    const std::lock_guard lock(mutex_);
+    const auto found = regions_.find(server);
+    if (found != regions_.end()) return found->second;
+  }
+  NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
+  NAM_ASSIGN_OR_RETURN(const proto::ListRegionsReply reply, MemoryUsage(server));
+  auto regions = std::make_shared<fabric::ServerRegions>();
+  regions->fabric_address = memory->fabric_address;
+  regions->name = memory->peer.name();
+  for (const proto::Region& region : reply.regions()) {
+    regions->regions.push_back({region.offset(), region.bytes(), fabric::RemoteKey{region.rkey()}});
+  }
+  const std::lock_guard lock(mutex_);
+  // Servers only add regions, so of two answers that cross the longer one is the newer.
+  std::shared_ptr<const fabric::ServerRegions>& entry = regions_[server];
+  if (entry == nullptr || entry->regions.size() <= regions->regions.size()) entry = std::move(regions);
+  return entry;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Attachment>> AttachOverFabric(const AttachOptions& options,
+                                                             const FabricOpener& open) {
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<Client> client, Client::Connect(options.catalog));
+  NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, client->GetCluster());
+  fabric::FabricOptions fabric_options;
+  NAM_ASSIGN_OR_RETURN(fabric_options.kind, fabric::ParseKind(cluster.fabric()));
+  fabric_options.secret = options.catalog.secret;
+  fabric_options.peer_timeout_us = options.peer_timeout_us;
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<fabric::Fabric> fabric, open(fabric_options));
+  auto attachment = std::make_unique<ClusterAttachment>(options, std::move(client), std::move(fabric));
+  NAM_RETURN_IF_ERROR(attachment->Join(options));
+  return attachment;
+}
+
+}  // namespace nam::catalog

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "catalog/service.h"
+#include "fabric/fabric.h"
+
+namespace nam::catalog {
+
+struct CatalogServerOptions {
+  std::string listen_address = "127.0.0.1:0";
+  std::string store_path;  // one file, made if it is not there
+  /// Of a new store. An existing one keeps its own: a name that differs is refused (empty: any), and
+  /// so is another fabric.
+  std::string cluster_name = "nam";
+  fabric::Kind fabric = fabric::Kind::kShm;
+  std::string secret;
+  uint32_t lease_ms = kDefaultLeaseMs;
+  Clock* clock = &RealClock();  // of the leases
+};
+
+/// The catalog's process: store, service and gRPC server. Owned by main(); thread-safe.
+class CatalogServer {
+ public:
+  static absl::StatusOr<std::unique_ptr<CatalogServer>> Start(const CatalogServerOptions& options);
+  virtual ~CatalogServer() = default;
+
+  /// host:port
+  virtual std::string address() const = 0;
+  virtual const ClusterIdentity& identity() const = 0;
+  /// Calls under way are cancelled at the deadline. The store is closed with the object.
+  virtual void Shutdown(Deadline deadline) = 0;
+};
+
+}  // namespace nam::catalog

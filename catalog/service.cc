@@ -1,0 +1,395 @@
+#include "catalog/service.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+
+namespace nam::catalog {
+namespace {
+
+constexpr uint32_t kMemoryServerIdMax = 65'535;  // 16 bits of a remote pointer
+constexpr size_t kMembersMax = 4'096;
+constexpr size_t kLoadsMax = 4'096;
+constexpr size_t kTablesMax = 65'536;
+constexpr size_t kNameBytesMax = 128;
+constexpr size_t kMemberTextBytesMax = 1'024;
+
+uint32_t ServerOf(uint64_t remote_pointer) {
+  return static_cast<uint32_t>(remote_pointer >> 48);
+}
+
+// Every memory server that the table's pointers or counts name.
+std::set<uint32_t> ServersOf(const proto::Table& table) {
+  std::set<uint32_t> servers;
+  for (const proto::ServerUsage& usage : table.usage()) {
+    if (usage.blocks() != 0 || usage.bytes() != 0) servers.insert(usage.server());
+  }
+  for (const proto::Chain& chain : table.partitions()) {
+    for (const uint64_t pointer : chain.head()) servers.insert(ServerOf(pointer));
+  }
+  for (const proto::Column& column : table.columns()) {
+    for (const uint64_t pointer : column.encoding().dictionary().segments())
+      servers.insert(ServerOf(pointer));
+  }
+  servers.erase(0);  // null pointers
+  return servers;
+}
+
+absl::Status CheckTableName(const std::string& name) {
+  if (name.empty()) return absl::InvalidArgumentError("a table needs a name");
+  if (name.size() > kNameBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("a table's name has %d bytes, at most %d are allowed", name.size(), kNameBytesMax));
+  }
+  if (std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; })) {
+    return absl::InvalidArgumentError("a table's name holds control characters");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckMember(const proto::Member& member) {
+  if (member.role() != proto::ROLE_MEMORY && member.role() != proto::ROLE_COMPUTE &&
+      member.role() != proto::ROLE_CLIENT) {
+    return absl::InvalidArgumentError("a member is a memory server, a compute server or a client");
+  }
+  if (member.role() == proto::ROLE_MEMORY &&
+      (member.control_address().empty() || member.fabric_address().empty())) {
+    return absl::InvalidArgumentError("a memory server needs a control and a fabric address");
+  }
+  if (member.ByteSizeLong() > kMemberTextBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("a member's addresses are longer than %d bytes", kMemberTextBytesMax));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NoTable(const std::string& name) {
+  return absl::NotFoundError(absl::StrFormat("there is no table `%s`", name));
+}
+
+absl::Status TableExists(const std::string& name) {
+  return absl::AlreadyExistsError(
+      absl::StrFormat("table `%s` exists; drop it first, or ask to replace it", name));
+}
+
+absl::Status LeaseOver(uint32_t id) {
+  return absl::NotFoundError(
+      absl::StrFormat("member %d is not known or its lease has ended; it must join again", id));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Service>> Service::Open(std::unique_ptr<Store> store, Clock& clock,
+                                                       uint32_t lease_ms) {
+  if (lease_ms < 100 || lease_ms > 3'600'000) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("a lease of %d ms is not possible; choose from 100 ms to one hour", lease_ms));
+  }
+  NAM_ASSIGN_OR_RETURN(StoredState state, store->Load());
+  return std::unique_ptr<Service>(new Service(std::move(store), clock, lease_ms, std::move(state)));
+}
+
+Service::Service(std::unique_ptr<Store> store, Clock& clock, uint32_t lease_ms, StoredState state)
+    : store_(std::move(store)),
+      clock_(clock),
+      lease_ms_(lease_ms),
+      identity_(std::move(state.identity)),
+      version_(state.version),
+      next_member_(state.next_member),
+      next_allocation_(state.next_allocation) {
+  Mutation all;
+  all.version = state.version;
+  all.next_member = state.next_member;
+  all.next_allocation = state.next_allocation;
+  all.put_members = std::move(state.members);
+  all.put_loads = std::move(state.loads);
+  all.put_tables = std::move(state.tables);
+  Install(all);
+}
+
+Mutation Service::NewMutation() const {
+  Mutation mutation;
+  mutation.version = version_ + 1;
+  mutation.next_member = next_member_;
+  mutation.next_allocation = next_allocation_;
+  return mutation;
+}
+
+absl::Status Service::Apply(const Mutation& mutation) {
+  NAM_RETURN_IF_ERROR(store_->Apply(mutation));
+  Install(mutation);
+  return absl::OkStatus();
+}
+
+void Service::Install(const Mutation& mutation) {
+  version_ = mutation.version;
+  next_member_ = mutation.next_member;
+  next_allocation_ = mutation.next_allocation;
+  for (const proto::Member& member : mutation.put_members) {
+    members_[member.id()] = {member, member.alive() ? LeaseEndNs() : 0};
+  }
+  for (const LoadRecord& load : mutation.put_loads) loads_[load.allocation.value()] = load;
+  for (const proto::Table& table : mutation.put_tables) {
+    TableState& state = tables_[table.name()];
+    if (state.table != nullptr) table_allocations_.erase(state.table->allocation());
+    state = {std::make_shared<const proto::Table>(table), ServersOf(table)};
+    table_allocations_.insert(table.allocation());
+  }
+  for (const uint64_t allocation : mutation.delete_loads) loads_.erase(allocation);
+  for (const std::string& name : mutation.delete_tables) {
+    const auto found = tables_.find(name);
+    if (found == tables_.end()) continue;
+    table_allocations_.erase(found->second.table->allocation());
+    tables_.erase(found);
+  }
+  for (const uint32_t id : mutation.delete_members) members_.erase(id);
+}
+
+bool Service::Living(const MemberState& member) const {
+  return member.member.alive() && clock_.NowNs() < member.lease_end_ns;
+}
+
+const Service::MemberState* Service::FindLiving(uint32_t id) const {
+  const auto found = members_.find(id);
+  return found != members_.end() && Living(found->second) ? &found->second : nullptr;
+}
+
+bool Service::HoldsBlocks(uint32_t server, const std::string& besides_table) const {
+  return std::any_of(tables_.begin(), tables_.end(), [&](const auto& entry) {
+    return entry.first != besides_table && entry.second.servers.contains(server);
+  });
+}
+
+// The end of a member, by its own word or by its lease.
+void Service::Bury(const MemberState& member, Mutation& mutation) const {
+  const uint32_t id = member.member.id();
+  for (const auto& [allocation, load] : loads_) {
+    if (load.owner.value() == id) mutation.delete_loads.push_back(allocation);
+  }
+  if (HoldsBlocks(id, "")) {
+    proto::Member dead = member.member;
+    dead.set_alive(false);
+    mutation.put_members.push_back(std::move(dead));
+  } else {
+    mutation.delete_members.push_back(id);
+  }
+}
+
+// Dead memory servers are kept for the tables that lie there; `besides_table` is about to go.
+void Service::ForgetDeadServers(const std::string& besides_table, Mutation& mutation) const {
+  for (const auto& [id, state] : members_) {
+    if (!state.member.alive() && !HoldsBlocks(id, besides_table)) mutation.delete_members.push_back(id);
+  }
+}
+
+// If the store cannot write now, the next call tries again; until then Living() keeps the dead out.
+void Service::Expire() {
+  Mutation mutation = NewMutation();
+  for (const auto& [id, state] : members_) {
+    if (state.member.alive() && !Living(state)) Bury(state, mutation);
+  }
+  if (mutation.put_members.empty() && mutation.delete_members.empty()) return;
+  Apply(mutation).IgnoreError();
+}
+
+absl::StatusOr<proto::Cluster> Service::GetCluster(const proto::GetClusterRequest&) {
+  const std::lock_guard lock(mutex_);
+  Expire();
+  proto::Cluster cluster;
+  cluster.set_name(identity_.name);
+  cluster.set_fabric(identity_.fabric);
+  cluster.set_version(version_);
+  cluster.set_lease_ms(lease_ms_);
+  for (const auto& [id, state] : members_) {
+    const bool living = Living(state);
+    if (!living && !HoldsBlocks(id, "")) continue;
+    proto::Member& member = *cluster.add_members();
+    member = state.member;
+    member.set_alive(living);
+  }
+  return cluster;
+}
+
+absl::StatusOr<proto::JoinReply> Service::Join(const proto::JoinRequest& request) {
+  NAM_RETURN_IF_ERROR(CheckMember(request.member()));
+  const std::lock_guard lock(mutex_);
+  Expire();
+  if (members_.size() >= kMembersMax) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("the cluster is full: it has %d members", members_.size()));
+  }
+  const uint32_t id = next_member_;
+  if (id == UINT32_MAX || (request.member().role() == proto::ROLE_MEMORY && id > kMemoryServerIdMax)) {
+    return absl::ResourceExhaustedError(
+        "this cluster has given out all ids for memory servers; start a new catalog store and load again");
+  }
+  Mutation mutation = NewMutation();
+  mutation.next_member = id + 1;
+  proto::Member member = request.member();
+  member.set_id(id);
+  member.set_alive(true);
+  member.set_used_bytes(0);
+  mutation.put_members.push_back(std::move(member));
+  NAM_RETURN_IF_ERROR(Apply(mutation));
+  proto::JoinReply reply;
+  reply.set_id(id);
+  reply.set_lease_ms(lease_ms_);
+  return reply;
+}
+
+absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& request) {
+  const std::lock_guard lock(mutex_);
+  Expire();
+  if (FindLiving(request.id()) == nullptr) return LeaseOver(request.id());
+  MemberState& state = members_.at(request.id());
+  state.lease_end_ns = LeaseEndNs();
+  state.member.set_used_bytes(request.used_bytes());
+  proto::RenewReply reply;
+  for (const uint64_t allocation : request.held()) {
+    if (!loads_.contains(allocation) && !table_allocations_.contains(allocation))
+      reply.add_release(allocation);
+  }
+  return reply;
+}
+
+absl::StatusOr<proto::LeaveReply> Service::Leave(const proto::LeaveRequest& request) {
+  const std::lock_guard lock(mutex_);
+  Expire();
+  const MemberState* member = FindLiving(request.id());
+  if (member == nullptr) return LeaseOver(request.id());
+  Mutation mutation = NewMutation();
+  Bury(*member, mutation);
+  NAM_RETURN_IF_ERROR(Apply(mutation));
+  return proto::LeaveReply();
+}
+
+absl::StatusOr<proto::ListTablesReply> Service::ListTables(const proto::ListTablesRequest&) {
+  const std::lock_guard lock(mutex_);
+  Expire();
+  proto::ListTablesReply reply;
+  reply.set_version(version_);
+  for (const auto& [name, state] : tables_) {
+    proto::Table& table = *reply.add_tables();
+    table = *state.table;
+    table.clear_partitions();
+  }
+  return reply;
+}
+
+absl::StatusOr<proto::GetTableReply> Service::GetTable(const proto::GetTableRequest& request) {
+  std::shared_ptr<const proto::Table> table;
+  {
+    const std::lock_guard lock(mutex_);
+    Expire();
+    const auto found = tables_.find(request.name());
+    if (found == tables_.end()) return NoTable(request.name());
+    table = found->second.table;
+  }
+  proto::GetTableReply reply;
+  if (request.known_version() == table->version()) {
+    reply.set_unchanged(true);
+  } else {
+    *reply.mutable_table() = *table;
+  }
+  return reply;
+}
+
+absl::StatusOr<proto::BeginLoadReply> Service::BeginLoad(const proto::BeginLoadRequest& request) {
+  NAM_RETURN_IF_ERROR(CheckTableName(request.table()));
+  const std::lock_guard lock(mutex_);
+  Expire();
+  if (FindLiving(request.member()) == nullptr) return LeaseOver(request.member());
+  if (!request.replace() && tables_.contains(request.table())) return TableExists(request.table());
+  if (loads_.size() >= kLoadsMax) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("%d loads are under way; wait for some", loads_.size()));
+  }
+  if (tables_.size() >= kTablesMax) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("the cluster is full: it has %d tables", tables_.size()));
+  }
+  Mutation mutation = NewMutation();
+  const uint64_t allocation = mutation.next_allocation++;
+  mutation.put_loads.push_back(
+      {AllocationId(allocation), MemberId(request.member()), request.table(), request.replace()});
+  NAM_RETURN_IF_ERROR(Apply(mutation));
+  proto::BeginLoadReply reply;
+  reply.set_allocation(allocation);
+  return reply;
+}
+
+absl::Status Service::CheckServers(const proto::Table& table, const std::set<uint32_t>& servers) const {
+  for (const uint32_t id : servers) {
+    const MemberState* server = FindLiving(id);
+    if (server == nullptr || server->member.role() != proto::ROLE_MEMORY) {
+      return absl::FailedPreconditionError(absl::StrFormat(
+          "table `%s` has blocks on memory server %d, which is gone; load it again", table.name(), id));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLoadRequest& request) {
+  const proto::Table& table = request.table();
+  const std::lock_guard lock(mutex_);
+  Expire();
+  const auto existing = tables_.find(table.name());
+  proto::CommitLoadReply reply;
+  if (existing != tables_.end() && existing->second.table->allocation() == table.allocation()) {
+    reply.set_version(existing->second.table->version());  // asked again because the answer was lost
+    return reply;
+  }
+  const auto load = loads_.find(table.allocation());
+  if (load == loads_.end() || FindLiving(load->second.owner.value()) == nullptr) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "load %d of table `%s` is over: it was aborted, or its owner's lease has ended; load it again",
+        table.allocation(), table.name()));
+  }
+  if (load->second.table != table.name()) {
+    return absl::InvalidArgumentError(absl::StrFormat("load %d was begun for table `%s`, not `%s`",
+                                                      table.allocation(), load->second.table, table.name()));
+  }
+  if (existing != tables_.end() && !load->second.replace) return TableExists(table.name());
+  NAM_RETURN_IF_ERROR(CheckServers(table, ServersOf(table)));
+  Mutation mutation = NewMutation();
+  mutation.put_tables.push_back(table);
+  mutation.put_tables.back().set_version(mutation.version);
+  mutation.delete_loads.push_back(table.allocation());
+  if (existing != tables_.end()) ForgetDeadServers(table.name(), mutation);
+  NAM_RETURN_IF_ERROR(Apply(mutation));
+  reply.set_version(mutation.version);
+  return reply;
+}
+
+absl::StatusOr<proto::AbortLoadReply> Service::AbortLoad(const proto::AbortLoadRequest& request) {
+  const std::lock_guard lock(mutex_);
+  Expire();
+  if (table_allocations_.contains(request.allocation())) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("load %d is committed; drop its table instead", request.allocation()));
+  }
+  if (request.allocation() == 0 || request.allocation() >= next_allocation_) {
+    return absl::NotFoundError(absl::StrFormat("there never was a load %d", request.allocation()));
+  }
+  if (!loads_.contains(request.allocation())) return proto::AbortLoadReply();  // over already
+  Mutation mutation = NewMutation();
+  mutation.delete_loads.push_back(request.allocation());
+  NAM_RETURN_IF_ERROR(Apply(mutation));
+  return proto::AbortLoadReply();
+}
+
+absl::StatusOr<proto::DropTableReply> Service::DropTable(const proto::DropTableRequest& request) {
+  const std::lock_guard lock(mutex_);
+  Expire();
+  if (!tables_.contains(request.name())) return NoTable(request.name());
+  Mutation mutation = NewMutation();
+  mutation.delete_tables.push_back(request.name());
+  ForgetDeadServers(request.name(), mutation);
+  NAM_RETURN_IF_ERROR(Apply(mutation));
+  return proto::DropTableReply();
+}
+
+}  // namespace nam::catalog

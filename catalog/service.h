@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "catalog/store.h"
+#include "proto/catalog.pb.h"
+
+namespace nam::catalog {
+
+inline constexpr uint32_t kDefaultLeaseMs = 3'000;
+
+/// The metadata service without gRPC: what proto/catalog.proto says, one method per call. Thread-safe.
+///
+///     member:  Join ─▶ alive ──Renew──▶ alive ──lease over, Leave──▶ dead ─▶ forgotten
+///                                         (a memory server stays listed, not alive, while blocks of
+///                                          a table lie there; its id never lives again)
+///     load:    BeginLoad ─▶ under way ──CommitLoad──▶ table ──DropTable, replaced──▶ over
+///                               └────────AbortLoad, owner dead────────────────────▶ over
+///
+/// Memory servers free an allocation when a renewal finds it neither under way nor a table's.
+///
+/// State is held in memory and written through to the store, one transaction a change; the change is
+/// visible only once it is durable. Leases live in memory alone: a restarted catalog gives every
+/// member a whole new one. They are looked at when a call comes, so no timer is needed.
+class Service {
+ public:
+  static absl::StatusOr<std::unique_ptr<Service>> Open(std::unique_ptr<Store> store, Clock& clock,
+                                                       uint32_t lease_ms = kDefaultLeaseMs);
+
+  const ClusterIdentity& identity() const { return identity_; }
+
+  absl::StatusOr<proto::Cluster> GetCluster(const proto::GetClusterRequest& request);
+  absl::StatusOr<proto::JoinReply> Join(const proto::JoinRequest& request);
+  absl::StatusOr<proto::RenewReply> Renew(const proto::RenewRequest& request);
+  absl::StatusOr<proto::LeaveReply> Leave(const proto::LeaveRequest& request);
+  absl::StatusOr<proto::ListTablesReply> ListTables(const proto::ListTablesRequest& request);
+  absl::StatusOr<proto::GetTableReply> GetTable(const proto::GetTableRequest& request);
+  absl::StatusOr<proto::BeginLoadReply> BeginLoad(const proto::BeginLoadRequest& request);
+  absl::StatusOr<proto::CommitLoadReply> CommitLoad(const proto::CommitLoadRequest& request);
+  absl::StatusOr<proto::AbortLoadReply> AbortLoad(const proto::AbortLoadRequest& request);
+  absl::StatusOr<proto::DropTableReply> DropTable(const proto::DropTableRequest& request);
+
+ private:
+  struct MemberState {
+    proto::Member member;
+    int64_t lease_end_ns = 0;
+  };
+  struct TableState {
+    std::shared_ptr<const proto::Table> table;
+    std::set<uint32_t> servers;  // that hold bytes of it
+  };
+
+  Service(std::unique_ptr<Store> store, Clock& clock, uint32_t lease_ms, StoredState state);
+
+  // All below: with mutex_ held.
+  Mutation NewMutation() const;
+  absl::Status Apply(const Mutation& mutation);
+  void Install(const Mutation& mutation);
+  bool Living(const MemberState& member) const;
+  const MemberState* FindLiving(uint32_t id) const;
+  absl::Status CheckServers(const proto::Table& table, const std::set<uint32_t>& servers) const;
+  bool HoldsBlocks(uint32_t server, const std::string& besides_table) const;
+  void Bury(const MemberState& member, Mutation& mutation) const;
+  void ForgetDeadServers(const std::string& besides_table, Mutation& mutation) const;
+  void Expire();
+  int64_t LeaseEndNs() const { return clock_.NowNs() + int64_t{lease_ms_} * 1'000'000; }
+
+  const std::unique_ptr<Store> store_;
+  Clock& clock_;
+  const uint32_t lease_ms_;
+  const ClusterIdentity identity_;
+
+  std::mutex mutex_;
+  uint64_t version_;
+  uint32_t next_member_;
+  uint64_t next_allocation_;
+  std::map<uint32_t, MemberState> members_;
+  std::map<uint64_t, LoadRecord> loads_;
+  std::map<std::string, TableState> tables_;
+  std::set<uint64_t> table_allocations_;
+};
+
+}  // namespace nam::catalog

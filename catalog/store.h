@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/strong_id.h"
+#include "proto/catalog.pb.h"
+
+namespace nam::catalog {
+
+struct ClusterIdentity {
+  std::string name;
+  std::string fabric;  // shm | tcp
+};
+
+/// A load under way: memory may be held for `allocation` though no table has it yet.
+struct LoadRecord {
+  AllocationId allocation;
+  MemberId owner;
+  std::string table;
+  bool replace = false;
+};
+
+/// Everything that must outlive the catalog's process.
+struct StoredState {
+  ClusterIdentity identity;
+  uint64_t version = 0;
+  uint32_t next_member = 1;
+  uint64_t next_allocation = 1;
+  std::vector<proto::Member> members;
+  std::vector<LoadRecord> loads;
+  std::vector<proto::Table> tables;
+};
+
+/// One transaction: all of it or nothing. Puts come before deletes; a put replaces what has its key
+/// (a member's id, a load's allocation, a table's name).
+struct Mutation {
+  uint64_t version = 0;  // the stored one + 1
+  uint32_t next_member = 1;
+  uint64_t next_allocation = 1;
+  std::vector<proto::Member> put_members;
+  std::vector<LoadRecord> put_loads;
+  std::vector<proto::Table> put_tables;
+  std::vector<uint64_t> delete_loads;
+  std::vector<std::string> delete_tables;
+  std::vector<uint32_t> delete_members;
+};
+
+/// Where the catalog keeps its state. Thread-safe.
+class Store {
+ public:
+  virtual ~Store() = default;
+  virtual absl::StatusOr<StoredState> Load() = 0;
+  /// Durable once it returned OK; nothing has changed otherwise, and the store stays usable.
+  /// ABORTED when the stored version is not mutation.version - 1 (somebody else writes),
+  /// RESOURCE_EXHAUSTED when the disk is full, DATA_LOSS when the store is damaged.
+  virtual absl::Status Apply(const Mutation& mutation) = 0;
+};
+
+/// The embedded store: one SQLite file at `path`, held exclusively. A new file gets `identity`; an
+/// existing one keeps its own. FAILED_PRECONDITION for a file that is no catalog store, is of another
+/// schema, or is in use; DATA_LOSS for a damaged one.
+absl::StatusOr<std::unique_ptr<Store>> OpenEmbeddedStore(const std::string& path,
+                                                         const ClusterIdentity& identity);
+
+}  // namespace nam::catalog

@@ -1,0 +1,162 @@
+#include "memserver/memory_pool.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+
+namespace nam::memserver {
+namespace {
+
+constexpr uint64_t kAddressSpaceBytes = uint64_t{1} << 48;  // offsets of remote pointers
+constexpr uint64_t kRegionsMax = 1u << 20;
+constexpr size_t kAllocationsMax = 65'536;
+
+absl::Status CheckOptions(const MemoryPoolOptions& options) {
+  const auto aligned = [](uint64_t bytes) { return bytes % kExtentAlignment == 0; };
+  if (options.region_bytes == 0 || !aligned(options.region_bytes)) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "a region of %d bytes is not possible; choose a multiple of 4 KiB", options.region_bytes));
+  }
+  if (!aligned(options.memory_bytes) || options.memory_bytes <= kExtentAlignment ||
+      options.memory_bytes > kAddressSpaceBytes) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "a memory of %d bytes is not possible; choose a multiple of 4 KiB from 8 KiB to 256 TiB",
+        options.memory_bytes));
+  }
+  if (options.memory_bytes / options.region_bytes >= kRegionsMax) {
+    return absl::InvalidArgumentError(absl::StrFormat("regions of %s are too small for a memory of %s",
+                                                      ReadableBytes(options.region_bytes),
+                                                      ReadableBytes(options.memory_bytes)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string ReadableBytes(uint64_t bytes) {
+  static constexpr const char* kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1'024) return absl::StrFormat("%d bytes", bytes);
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1'024 && unit + 1 < std::size(kUnits)) {
+    value /= 1'024;
+    ++unit;
+  }
+  return absl::StrFormat("%.1f %s", value, kUnits[unit]);
+}
+
+absl::StatusOr<std::unique_ptr<MemoryPool>> MemoryPool::Create(fabric::Fabric& fabric,
+                                                               const MemoryPoolOptions& options) {
+  NAM_RETURN_IF_ERROR(CheckOptions(options));
+  return std::unique_ptr<MemoryPool>(new MemoryPool(fabric, options));
+}
+
+MemoryPool::MemoryPool(fabric::Fabric& fabric, const MemoryPoolOptions& options)
+    : fabric_(fabric),
+      options_(options),
+      capacity_bytes_(options.memory_bytes - kExtentAlignment),
+      allocator_(options.region_bytes, options.memory_bytes),
+      slots_((options.memory_bytes + options.region_bytes - 1) / options.region_bytes) {}
+
+absl::StatusOr<std::vector<Extent>> MemoryPool::Allocate(AllocationId allocation, uint64_t bytes) {
+  if (allocation == AllocationId())
+    return absl::InvalidArgumentError("memory needs an allocation that it is for");
+  if (bytes == 0) return absl::InvalidArgumentError("0 bytes cannot be allocated");
+  const std::lock_guard growth(growth_mutex_);
+  NAM_ASSIGN_OR_RETURN(std::vector<Extent> extents, Reserve(allocation, bytes));
+  const absl::Status backed = Back(extents);
+  if (backed.ok()) Zero(extents);
+  const std::lock_guard lock(mutex_);
+  if (!backed.ok()) {
+    for (const Extent& extent : extents) allocator_.Free(extent);
+    return backed;
+  }
+  std::vector<Extent>& all = held_[allocation];
+  all.insert(all.end(), extents.begin(), extents.end());
+  return extents;
+}
+
+absl::StatusOr<std::vector<Extent>> MemoryPool::Reserve(AllocationId allocation, uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (held_.size() >= kAllocationsMax && !held_.contains(allocation)) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("memory is held for %d loads and tables already; drop some", held_.size()));
+  }
+  auto extents = allocator_.Allocate(bytes);
+  if (!extents.has_value()) {
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "out of memory: %s are needed, %s of %s are free; drop tables or add memory servers",
+        ReadableBytes(bytes), ReadableBytes(allocator_.free_bytes()), ReadableBytes(capacity_bytes_)));
+  }
+  return *std::move(extents);
+}
+
+// Regions for extents in slots that have none yet. Those made before an error are kept for later.
+absl::Status MemoryPool::Back(const std::vector<Extent>& extents) {
+  for (const Extent& extent : extents) {
+    const uint64_t index = extent.offset / options_.region_bytes;
+    if (slots_[index].region != nullptr) continue;
+    const uint64_t begin = index * options_.region_bytes;
+    const uint64_t bytes = std::min(options_.region_bytes, options_.memory_bytes - begin);
+    NAM_ASSIGN_OR_RETURN(std::unique_ptr<fabric::MemoryRegion> region,
+                         fabric_.Allocate(bytes, options_.region));
+    const std::lock_guard lock(mutex_);
+    slots_[index].region = std::move(region);
+  }
+  return absl::OkStatus();
+}
+
+// The extents are reserved, so nobody else touches their bytes; the marks are growth_mutex_'s.
+void MemoryPool::Zero(const std::vector<Extent>& extents) {
+  for (const Extent& extent : extents) {
+    Slot& slot = slots_[extent.offset / options_.region_bytes];
+    const uint64_t begin = extent.offset % options_.region_bytes;
+    const uint64_t end = begin + extent.bytes;
+    if (begin < slot.handed_out_bytes) {
+      std::memset(slot.region->data() + begin, 0, std::min(end, slot.handed_out_bytes) - begin);
+    }
+    slot.handed_out_bytes = std::max(slot.handed_out_bytes, end);
+  }
+}
+
+uint64_t MemoryPool::Release(AllocationId allocation) {
+  const std::lock_guard lock(mutex_);
+  const auto found = held_.find(allocation);
+  if (found == held_.end()) return 0;
+  uint64_t bytes = 0;
+  for (const Extent& extent : found->second) {
+    allocator_.Free(extent);
+    bytes += extent.bytes;
+  }
+  held_.erase(found);
+  return bytes;
+}
+
+std::vector<MemoryPool::Region> MemoryPool::Regions() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Region> regions;
+  for (size_t index = 0; index < slots_.size(); ++index) {
+    const fabric::MemoryRegion* region = slots_[index].region.get();
+    if (region != nullptr)
+      regions.push_back({index * options_.region_bytes, region->bytes(), region->rkey()});
+  }
+  return regions;
+}
+
+std::vector<AllocationId> MemoryPool::Held() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<AllocationId> held;
+  held.reserve(held_.size());
+  for (const auto& [allocation, extents] : held_) held.push_back(allocation);
+  return held;
+}
+
+uint64_t MemoryPool::used_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return allocator_.used_bytes();
+}
+
+}  // namespace nam::memserver

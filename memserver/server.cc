@@ -1,0 +1,225 @@
+#include "memserver/server.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "catalog/rpc.h"
+#include "memserver/memory_pool.h"
+#include "memserver/start_over_fabric.h"
+#include "proto/memory.grpc.pb.h"
+
+namespace nam::memserver {
+namespace {
+
+// Asks the catalog whether an allocation is over; OK when its memory may be freed.
+using ReleaseCheck = std::function<absl::Status(AllocationId allocation)>;
+
+class MemoryService final : public proto::Memory::Service {
+ public:
+  MemoryService(MemoryPool& pool, const std::string& secret, ReleaseCheck may_release)
+      : pool_(pool), check_(secret), may_release_(std::move(may_release)) {}
+
+  grpc::Status Allocate(grpc::ServerContext* context, const proto::AllocateRequest* request,
+                        proto::AllocateReply* reply) override {
+    return catalog::ServeCall(check_, *context, reply, [&] { return Allocate(*request); });
+  }
+  grpc::Status Release(grpc::ServerContext* context, const proto::ReleaseRequest* request,
+                       proto::ReleaseReply* reply) override {
+    return catalog::ServeCall(check_, *context, reply, [&] { return Release(*request); });
+  }
+  grpc::Status ListRegions(grpc::ServerContext* context, const proto::ListRegionsRequest*,
+                           proto::ListRegionsReply* reply) override {
+    return catalog::ServeCall(check_, *context, reply, [&] { return ListRegions(); });
+  }
+
+ private:
+  absl::StatusOr<proto::AllocateReply> Allocate(const proto::AllocateRequest& request) {
+    NAM_ASSIGN_OR_RETURN(const std::vector<Extent> extents,
+                         pool_.Allocate(AllocationId(request.allocation()), request.bytes()));
+    proto::AllocateReply reply;
+    for (const Extent& extent : extents) {
+      proto::Extent& added = *reply.add_extents();
+      added.set_offset(extent.offset);
+      added.set_bytes(extent.bytes);
+    }
+    return reply;
+  }
+
+  absl::StatusOr<proto::ReleaseReply> Release(const proto::ReleaseRequest& request) {
+    NAM_RETURN_IF_ERROR(may_release_(AllocationId(request.allocation())));
+    proto::ReleaseReply reply;
+    reply.set_bytes(pool_.Release(AllocationId(request.allocation())));
+    return reply;
+  }
+
+  absl::StatusOr<proto::ListRegionsReply> ListRegions() {
+    proto::ListRegionsReply reply;
+    for (const MemoryPool::Region& region : pool_.Regions()) {
+      proto::Region& added = *reply.add_regions();
+      added.set_offset(region.offset);
+      added.set_bytes(region.bytes);
+      added.set_rkey(region.rkey.value);
+    }
+    reply.set_used_bytes(pool_.used_bytes());
+    reply.set_memory_bytes(pool_.capacity_bytes());
+    return reply;
+  }
+
+  MemoryPool& pool_;
+  const catalog::TokenCheck check_;
+  const ReleaseCheck may_release_;
+};
+
+class MemoryServerImpl final : public MemoryServer {
+ public:
+  MemoryServerImpl(const MemoryServerOptions& options, std::unique_ptr<catalog::Client> client,
+                   std::unique_ptr<fabric::Fabric> fabric, std::unique_ptr<MemoryPool> pool)
+      : options_(options),
+        client_(std::move(client)),
+        fabric_(std::move(fabric)),
+        pool_(std::move(pool)),
+        service_(*pool_, options.catalog.secret, [this](AllocationId id) { return MayRelease(id); }) {}
+  ~MemoryServerImpl() override { Shutdown(Deadline{0}); }
+
+  absl::Status Listen();
+  absl::Status Join();
+
+  MemoryServerId id() const override { return MemoryServerId(static_cast<uint16_t>(member_.load())); }
+  std::string control_address() const override { return control_address_; }
+  std::string fabric_address() const override { return fabric_address_; }
+  uint64_t used_bytes() const override { return pool_->used_bytes(); }
+  uint64_t capacity_bytes() const override { return pool_->capacity_bytes(); }
+  void Shutdown(Deadline deadline) override;
+
+ private:
+  std::string FabricListenAddress() const;
+  absl::Status MayRelease(AllocationId allocation);
+  void BeforeRenew(proto::RenewRequest& request);
+  void AfterRenew(const proto::RenewReply& reply);
+
+  const MemoryServerOptions options_;
+  const std::unique_ptr<catalog::Client> client_;
+  const std::unique_ptr<fabric::Fabric> fabric_;
+  const std::unique_ptr<MemoryPool> pool_;
+  MemoryService service_;
+  std::unique_ptr<catalog::RpcServer> rpc_server_;
+  std::unique_ptr<fabric::Listener> listener_;
+  std::string control_address_;
+  std::string fabric_address_;
+  std::atomic<uint32_t> member_{0};
+  std::vector<uint64_t> released_;  // since the last renewal; the renewing thread's
+  std::mutex shutdown_mutex_;       // of membership_, rpc_server_ and listener_ once started
+  std::unique_ptr<catalog::Membership> membership_;
+};
+
+std::string MemoryServerImpl::FabricListenAddress() const {
+  if (!options_.fabric_listen_address.empty()) return options_.fabric_listen_address;
+  const auto control = catalog::SplitAddress(rpc_server_->address());
+  switch (fabric_->kind()) {
+    case fabric::Kind::kShm:
+      return absl::StrFormat("@nam-%d-%d", ::getpid(), control->second);
+    case fabric::Kind::kTcp:
+      return absl::StrCat(control->first, ":0");
+  }
+  return "";
+}
+
+absl::Status MemoryServerImpl::Listen() {
+  catalog::RpcServerOptions rpc;
+  rpc.address = options_.control_listen_address;
+  rpc.services = {&service_};
+  rpc.clock = &fabric_->clock();
+  NAM_ASSIGN_OR_RETURN(rpc_server_, catalog::RpcServer::Start(rpc));
+  control_address_ = catalog::AdvertisedAddress(rpc_server_->address(), options_.advertised_host);
+  NAM_ASSIGN_OR_RETURN(listener_, fabric_->Listen({.address = FabricListenAddress(), .passive = true}));
+  // Only host:port has a host to advertise; other addresses are good on this machine alone.
+  fabric_address_ = listener_->address();
+  if (catalog::SplitAddress(fabric_address_).ok()) {
+    fabric_address_ = catalog::AdvertisedAddress(fabric_address_, options_.advertised_host);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MemoryServerImpl::Join() {
+  proto::Member self;
+  self.set_role(proto::ROLE_MEMORY);
+  self.set_host(catalog::LocalHostName());
+  self.set_pid(static_cast<uint32_t>(::getpid()));
+  self.set_control_address(control_address_);
+  self.set_fabric_address(fabric_address_);
+  self.set_memory_bytes(pool_->capacity_bytes());
+  catalog::Membership::Hooks hooks;
+  hooks.before_renew = [this](proto::RenewRequest& request) { BeforeRenew(request); };
+  hooks.after_renew = [this](const proto::RenewReply& reply) { AfterRenew(reply); };
+  hooks.on_lost = options_.on_lost;
+  NAM_ASSIGN_OR_RETURN(membership_, catalog::Membership::Join(*client_, *fabric_, self, std::move(hooks)));
+  member_ = membership_->id().value();
+  return absl::OkStatus();
+}
+
+// Only the catalog knows: an allocation that is over never comes back, so its answer stays true.
+absl::Status MemoryServerImpl::MayRelease(AllocationId allocation) {
+  proto::RenewRequest request;
+  request.set_id(member_);
+  request.set_used_bytes(pool_->used_bytes());
+  request.add_held(allocation.value());
+  NAM_ASSIGN_OR_RETURN(const proto::RenewReply reply, client_->Renew(request));
+  if (reply.release_size() == 1) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "allocation %d is a load under way or a table; abort or drop it, then its memory is freed",
+      allocation.value()));
+}
+
+void MemoryServerImpl::BeforeRenew(proto::RenewRequest& request) {
+  request.set_used_bytes(pool_->used_bytes());
+  for (const AllocationId allocation : pool_->Held()) request.add_held(allocation.value());
+  for (const uint64_t allocation : released_) request.add_released(allocation);
+}
+
+void MemoryServerImpl::AfterRenew(const proto::RenewReply& reply) {
+  released_.clear();
+  for (const uint64_t allocation : reply.release()) {
+    pool_->Release(AllocationId(allocation));
+    released_.push_back(allocation);
+  }
+}
+
+void MemoryServerImpl::Shutdown(Deadline deadline) {
+  const std::lock_guard lock(shutdown_mutex_);
+  membership_.reset();
+  if (rpc_server_ != nullptr) rpc_server_->Shutdown(deadline);
+  listener_.reset();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<MemoryServer>> StartOverFabric(const MemoryServerOptions& options,
+                                                              const catalog::FabricOpener& open) {
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<catalog::Client> client, catalog::Client::Connect(options.catalog));
+  NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, client->GetCluster());
+  fabric::FabricOptions fabric_options;
+  NAM_ASSIGN_OR_RETURN(fabric_options.kind, fabric::ParseKind(cluster.fabric()));
+  fabric_options.secret = options.catalog.secret;
+  fabric_options.nic_threads = options.nic_threads;
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<fabric::Fabric> fabric, open(fabric_options));
+  MemoryPoolOptions pool_options;
+  pool_options.memory_bytes = options.memory_bytes;
+  pool_options.region_bytes = options.region_bytes;
+  pool_options.region = {
+      .access = fabric::Access::kAll, .huge_pages = options.huge_pages, .populate = options.populate};
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<MemoryPool> pool, MemoryPool::Create(*fabric, pool_options));
+  auto server =
+      std::make_unique<MemoryServerImpl>(options, std::move(client), std::move(fabric), std::move(pool));
+  NAM_RETURN_IF_ERROR(server->Listen());
+  NAM_RETURN_IF_ERROR(server->Join());
+  return server;
+}
+
+}  // namespace nam::memserver

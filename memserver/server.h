@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/strong_id.h"
+#include "catalog/client.h"
+#include "fabric/fabric.h"
+
+namespace nam::memserver {
+
+struct MemoryServerOptions {
+  catalog::ClientOptions catalog;  // where it is, and the cluster's secret
+  uint64_t memory_bytes = 0;       // a multiple of 4 KiB
+  uint64_t region_bytes = uint64_t{64} << 20;
+  std::string control_listen_address = "127.0.0.1:0";
+  /// Empty: picked by the fabric's kind (tcp: a free port beside the control address; shm: an abstract
+  /// socket `@nam-<pid>-<control port>`).
+  std::string fabric_listen_address;
+  /// Host that peers shall use instead of the one listened on. Empty: the same, or this host's name
+  /// when listening on every address.
+  std::string advertised_host;
+  bool huge_pages = true;
+  bool populate = false;  // touch pages when a region is made, not at first use
+  int nic_threads = 1;
+  /// Runs once, on a thread of the server, when the cluster has given it up: its memory belongs to
+  /// nobody, so the process should end. It must not destroy the server.
+  std::function<void(absl::Status)> on_lost;
+};
+
+/// The memory-server process: regions and extents, served passively by the fabric and handed out over
+/// gRPC; it never looks at the data. Memory is freed only when the catalog says that its allocation is
+/// neither a load under way nor a table. Owned by main(); thread-safe.
+///
+///     loader ── Allocate ─▶ extents ── WRITE (fabric) ─▶ regions ◀─ READ (fabric) ── compute servers
+///     catalog ◀── renewal: used, held, released ──┘        ──▶ release: freed, used again
+class MemoryServer {
+ public:
+  static absl::StatusOr<std::unique_ptr<MemoryServer>> Start(const MemoryServerOptions& options);
+  virtual ~MemoryServer() = default;
+
+  virtual MemoryServerId id() const = 0;
+  virtual std::string control_address() const = 0;
+  virtual std::string fabric_address() const = 0;
+  virtual uint64_t used_bytes() const = 0;
+  /// The most that is handed out.
+  virtual uint64_t capacity_bytes() const = 0;
+  /// Leaves the cluster and stops serving; calls under way are cancelled at the deadline.
+  virtual void Shutdown(Deadline deadline) = 0;
+};
+
+}  // namespace nam::memserver

@@ -1,0 +1,289 @@
+#include "catalog/client.h"
+
+#include <google/protobuf/descriptor.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "catalog/rpc.h"
+#include "catalog/server.h"
+#include "tests/catalog/fake_fabric.h"
+#include "tests/catalog/raw_socket.h"
+#include "tests/catalog/temp_folder.h"
+
+namespace nam::catalog {
+namespace {
+
+constexpr char kSecret[] = "correct horse battery staple";
+
+class ClientTest : public testing::Test {
+ protected:
+  ClientTest() {
+    options_.store_path = folder_.File("catalog.db");
+    options_.cluster_name = "test";
+    options_.fabric = fabric::Kind::kTcp;
+    options_.secret = kSecret;
+    options_.lease_ms = 1'500;
+  }
+
+  void StartCatalog() {
+    auto server = CatalogServer::Start(options_);
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    options_.listen_address = server_->address();  // a restart listens on the same port
+  }
+  void StopCatalog() {
+    server_->Shutdown(RealClock().After(1'000'000));
+    server_.reset();
+  }
+  std::unique_ptr<Client> Connect(int64_t timeout_us = 5'000'000) {
+    auto client = Client::Connect({options_.listen_address, kSecret, timeout_us});
+    EXPECT_TRUE(client.ok()) << client.status();
+    return client.ok() ? *std::move(client) : nullptr;
+  }
+  static proto::Member SomeClient() {
+    proto::Member member;
+    member.set_role(proto::ROLE_CLIENT);
+    return member;
+  }
+  static proto::Table TableOf(AllocationId allocation, const std::string& name, uint64_t rows) {
+    proto::Table table;
+    table.set_name(name);
+    table.set_allocation(allocation.value());
+    table.set_rows(rows);
+    return table;
+  }
+
+  const TempFolder folder_;
+  CatalogServerOptions options_;
+  std::unique_ptr<CatalogServer> server_;
+};
+
+TEST_F(ClientTest, NobodyThereIsSaidWithAddressAndHint) {
+  const auto client = Client::Connect({"127.0.0.1:1", kSecret, 2'000'000});
+  EXPECT_EQ(client.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(std::string(client.status().message()),
+            "cannot reach the catalog at 127.0.0.1:1: connection refused; is it running?");
+  EXPECT_EQ(Client::Connect({"nonsense", kSecret}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(ClientTest, AnotherSecretIsRefused) {
+  StartCatalog();
+  const auto client = Client::Connect({options_.listen_address, "guess", 2'000'000});
+  EXPECT_EQ(client.status().code(), absl::StatusCode::kUnauthenticated);
+  EXPECT_NE(std::string(client.status().message()).find(options_.listen_address), std::string::npos)
+      << client.status();
+}
+
+TEST_F(ClientTest, NoMethodAnswersWithoutTheToken) {
+  StartCatalog();
+  const auto* service = proto::Member::descriptor()->file()->FindServiceByName("Catalog");
+  ASSERT_NE(service, nullptr);
+  ASSERT_GE(service->method_count(), 10);
+  auto channel = grpc::CreateChannel(options_.listen_address, grpc::InsecureChannelCredentials());
+  grpc::GenericStub stub(channel);
+  for (int i = 0; i < service->method_count(); ++i) {
+    for (const bool with_token : {false, true}) {
+      grpc::ClientContext context;
+      if (with_token) context.AddMetadata(kTokenKey, ControlToken("guess"));
+      const grpc::ByteBuffer empty(nullptr, 0);
+      grpc::ByteBuffer reply;
+      std::promise<grpc::Status> done;
+      const std::string method = "/nam.proto.Catalog/" + service->method(i)->name();
+      stub.UnaryCall(&context, method, grpc::StubOptions(), &empty, &reply,
+                     [&done](grpc::Status status) { done.set_value(std::move(status)); });
+      EXPECT_EQ(done.get_future().get().error_code(), grpc::StatusCode::UNAUTHENTICATED) << method;
+    }
+  }
+}
+
+TEST_F(ClientTest, ALoadIsBegunCommittedReadAndDropped) {
+  StartCatalog();
+  const auto client = Connect();
+  const auto cluster = client->GetCluster();
+  ASSERT_TRUE(cluster.ok());
+  EXPECT_EQ(cluster->name(), "test");
+  EXPECT_EQ(cluster->fabric(), "tcp");
+  EXPECT_EQ(cluster->lease_ms(), 1'500u);
+  const MemberId member(client->Join(SomeClient())->id());
+  const auto allocation = client->BeginLoad(member, "date", false);
+  ASSERT_TRUE(allocation.ok());
+  const auto version = client->CommitLoad(TableOf(*allocation, "date", 5));
+  ASSERT_TRUE(version.ok()) << version.status();
+  const auto table = client->GetTable("date");
+  ASSERT_TRUE(table.ok());
+  EXPECT_EQ((*table)->version(), *version);
+  EXPECT_EQ((*client->GetTable("date")).get(), table->get());  // the cached object
+  EXPECT_EQ(client->ListTables()->size(), 1u);
+
+  // Replaced by somebody else: noticed, and the old object stays good for who holds it.
+  const auto other = Connect();
+  const auto second = other->BeginLoad(member, "date", true);
+  ASSERT_TRUE(other->CommitLoad(TableOf(*second, "date", 6)).ok());
+  EXPECT_EQ((*client->GetTable("date"))->rows(), 6u);
+  EXPECT_EQ((*table)->rows(), 5u);
+
+  ASSERT_TRUE(other->DropTable("date").ok());
+  const auto gone = client->GetTable("date");
+  EXPECT_EQ(gone.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(std::string(gone.status().message()).find("`date`"), std::string::npos) << gone.status();
+  EXPECT_TRUE(client->AbortLoad(*allocation).ok());
+  EXPECT_TRUE(client->Leave(member).ok());
+  EXPECT_EQ(client->Leave(member).code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(ClientTest, ALargeTableTravels) {
+  StartCatalog();
+  const auto client = Connect();
+  const MemberId member(client->Join(SomeClient())->id());
+  proto::Table table = TableOf(*client->BeginLoad(member, "wide", false), "wide", 1);
+  for (int i = 0; i < 200'000; ++i) table.add_partitions()->set_rows(1'000'000 + i);
+  for (int i = 0; i < 1'000'000; ++i) table.mutable_partitions(0)->add_head(0);
+  ASSERT_GT(table.ByteSizeLong(), 8u << 20);  // beyond gRPC's default limit
+  ASSERT_TRUE(client->CommitLoad(table).ok());
+  EXPECT_EQ((*client->GetTable("wide"))->partitions_size(), 200'000);
+}
+
+TEST_F(ClientTest, ARestartLosesNothingAndTheCacheIsRevalidated) {
+  StartCatalog();
+  const auto client = Connect();
+  const MemberId member(client->Join(SomeClient())->id());
+  ASSERT_TRUE(client->CommitLoad(TableOf(*client->BeginLoad(member, "date", false), "date", 5)).ok());
+  const auto open = client->BeginLoad(member, "part", false);
+  const auto before = client->GetTable("date");
+  StopCatalog();
+  const auto during = client->GetTable("date");
+  EXPECT_EQ(during.status().code(), absl::StatusCode::kUnavailable);
+  StartCatalog();
+  // The channel finds the server again by itself; a fresh connection does so at once.
+  ASSERT_NE(Connect(), nullptr);
+  absl::StatusOr<std::shared_ptr<const proto::Table>> after = absl::UnavailableError("not asked yet");
+  const Deadline deadline = RealClock().After(10'000'000);
+  while (absl::IsUnavailable(after.status()) && !RealClock().Passed(deadline))
+    after = client->GetTable("date");
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_EQ(after->get(), before->get());
+  EXPECT_TRUE(client->CommitLoad(TableOf(*open, "part", 7)).ok());
+}
+
+TEST_F(ClientTest, AStoreOfAnotherFabricIsRefused) {
+  StartCatalog();
+  StopCatalog();
+  options_.fabric = fabric::Kind::kShm;
+  const auto server = CatalogServer::Start(options_);
+  EXPECT_EQ(server.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(std::string(server.status().message()).find("--fabric=tcp"), std::string::npos)
+      << server.status();
+  options_.fabric = fabric::Kind::kTcp;
+  options_.cluster_name = "other";
+  EXPECT_EQ(CatalogServer::Start(options_).status().code(), absl::StatusCode::kFailedPrecondition);
+  options_.cluster_name = "test";
+  options_.secret = "";
+  EXPECT_EQ(CatalogServer::Start(options_).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(ClientTest, ATakenPortIsRefusedWithTheReason) {
+  StartCatalog();
+  options_.store_path = folder_.File("other.db");
+  const auto second = CatalogServer::Start(options_);
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_NE(std::string(second.status().message()).find("in use"), std::string::npos) << second.status();
+}
+
+TEST_F(ClientTest, GarbageOnThePortDisturbsNobody) {
+  StartCatalog();
+  const auto client = Connect();
+  const uint16_t port = SplitAddress(options_.listen_address)->second;
+  std::vector<std::thread> senders;
+  for (uint32_t seed = 1; seed <= 3; ++seed) senders.emplace_back([=] { SendGarbage(port, seed, 40); });
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(client->GetCluster().ok());
+  for (std::thread& sender : senders) sender.join();
+  EXPECT_TRUE(client->GetCluster().ok());
+  EXPECT_NE(Connect(), nullptr);
+}
+
+TEST_F(ClientTest, AMembershipRenewsAndLeaves) {
+  StartCatalog();
+  const auto client = Connect();
+  fabric::FakeFabric fabric;
+  fabric::Progress renewals;
+  Membership::Hooks hooks;
+  hooks.before_renew = [](proto::RenewRequest& request) { request.set_used_bytes(99); };
+  hooks.after_renew = [&](const proto::RenewReply&) { renewals.Advance(); };
+  hooks.on_lost = [](absl::Status status) { ADD_FAILURE() << status; };
+  auto membership = Membership::Join(*client, fabric, SomeClient(), hooks);
+  ASSERT_TRUE(membership.ok());
+  ASSERT_TRUE(renewals.WaitFor(4));  // more than one lease
+  auto cluster = client->GetCluster();
+  ASSERT_EQ(cluster->members_size(), 1);
+  EXPECT_EQ(cluster->members(0).id(), (*membership)->id().value());
+  EXPECT_EQ(cluster->members(0).used_bytes(), 99u);
+  membership->reset();
+  EXPECT_EQ(client->GetCluster()->members_size(), 0);
+}
+
+TEST_F(ClientTest, AShortRestartDoesNotLoseTheMembership) {
+  StartCatalog();
+  const auto client = Connect();
+  fabric::FakeFabric fabric;
+  fabric::Progress renewals;
+  fabric::Progress attempts;
+  Membership::Hooks hooks;
+  hooks.before_renew = [&](proto::RenewRequest&) { attempts.Advance(); };
+  hooks.after_renew = [&](const proto::RenewReply&) { renewals.Advance(); };
+  hooks.on_lost = [](absl::Status status) { ADD_FAILURE() << status; };
+  auto membership = Membership::Join(*client, fabric, SomeClient(), hooks);
+  ASSERT_TRUE(membership.ok());
+  ASSERT_TRUE(renewals.WaitFor(1));
+  StopCatalog();
+  ASSERT_TRUE(attempts.WaitFor(attempts.steps() + 1));  // one falls into the gap
+  const int before = renewals.steps();
+  StartCatalog();
+  ASSERT_TRUE(renewals.WaitFor(before + 2));
+  EXPECT_EQ(client->GetCluster()->members(0).id(), (*membership)->id().value());
+}
+
+TEST_F(ClientTest, AMembershipIsLostOnceWhenTheCatalogStaysAway) {
+  options_.lease_ms = 300;
+  StartCatalog();
+  const auto client = Connect();
+  fabric::FakeFabric fabric;
+  fabric::Progress lost;
+  Membership::Hooks hooks;
+  hooks.on_lost = [&](absl::Status status) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+    lost.Advance();
+  };
+  auto membership = Membership::Join(*client, fabric, SomeClient(), hooks);
+  ASSERT_TRUE(membership.ok());
+  StopCatalog();
+  ASSERT_TRUE(lost.WaitFor(1));
+  membership->reset();
+  EXPECT_EQ(lost.steps(), 1);
+}
+
+TEST_F(ClientTest, AMembershipIsLostWhenTheCatalogSaysSo) {
+  StartCatalog();
+  const auto client = Connect();
+  fabric::FakeFabric fabric;
+  fabric::Progress lost;
+  Membership::Hooks hooks;
+  hooks.on_lost = [&](absl::Status status) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << status;
+    lost.Advance();
+  };
+  auto membership = Membership::Join(*client, fabric, SomeClient(), hooks);
+  ASSERT_TRUE(membership.ok());
+  ASSERT_TRUE(client->Leave((*membership)->id()).ok());
+  ASSERT_TRUE(lost.WaitFor(1));
+  membership->reset();
+  EXPECT_EQ(lost.steps(), 1);
+}
+
+}  // namespace
+}  // namespace nam::catalog

@@ -1,0 +1,145 @@
+#pragma once
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "fabric/fabric.h"
+
+namespace nam::fabric {
+
+/// Real threads, events and memory, but no queue pairs: enough for everything but moving data.
+class FakeFabric final : public Fabric {
+ public:
+  explicit FakeFabric(Kind kind = Kind::kTcp) : kind_(kind) {}
+
+  /// Regions may be made until their bytes exceed this.
+  std::atomic<uint64_t> memory_bytes_max{UINT64_MAX};
+
+  Kind kind() const override { return kind_; }
+  Capabilities capabilities() const override { return {}; }
+  Clock& clock() override { return RealClock(); }
+
+  absl::StatusOr<std::unique_ptr<MemoryRegion>> Allocate(size_t bytes,
+                                                         const AllocateOptions& options) override {
+    if (allocated_bytes_ + bytes > memory_bytes_max)
+      return absl::ResourceExhaustedError("no more shared memory");
+    allocated_bytes_ += bytes;
+    return std::make_unique<Region>(bytes, options.access, next_key_++);
+  }
+  absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(uint32_t) override { return None(); }
+  absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions& options) override {
+    return std::make_unique<PassiveListener>(options.address);
+  }
+  absl::StatusOr<std::unique_ptr<QueuePair>> Connect(const std::string&, CompletionQueue&,
+                                                     const QueuePairOptions&, Deadline) override {
+    return None();
+  }
+  std::unique_ptr<Event> CreateEvent() override { return std::make_unique<RealEvent>(); }
+  std::unique_ptr<Thread> StartThread(const std::string&, std::function<void()> body) override {
+    return std::make_unique<RealThread>(std::move(body));
+  }
+
+ private:
+  static absl::Status None() { return absl::UnimplementedError("the fake fabric moves no data"); }
+
+  class Region final : public MemoryRegion {
+   public:
+    Region(size_t bytes, Access access, uint32_t key) {
+      data_ = static_cast<std::byte*>(
+          ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+      bytes_ = bytes;
+      access_ = access;
+      rkey_ = {key};
+      lkey_ = {key};
+    }
+    ~Region() override { ::munmap(data_, bytes_); }
+  };
+
+  class PassiveListener final : public Listener {
+   public:
+    explicit PassiveListener(std::string address) : address_(std::move(address)) {}
+    std::string address() const override { return address_; }
+    absl::StatusOr<std::unique_ptr<QueuePair>> Accept(CompletionQueue&, const QueuePairOptions&,
+                                                      Deadline) override {
+      return None();
+    }
+
+   private:
+    const std::string address_;
+  };
+
+  class RealEvent final : public Event {
+   public:
+    void Set() override {
+      const std::lock_guard lock(mutex_);
+      set_ = true;
+      changed_.notify_all();
+    }
+    bool IsSet() const override {
+      const std::lock_guard lock(mutex_);
+      return set_;
+    }
+    bool Wait(Deadline deadline) override {
+      std::unique_lock lock(mutex_);
+      if (deadline.ns == Deadline::Never().ns) {
+        changed_.wait(lock, [this] { return set_; });
+        return true;
+      }
+      const std::chrono::steady_clock::time_point until{std::chrono::nanoseconds(deadline.ns)};
+      return changed_.wait_until(lock, until, [this] { return set_; });
+    }
+
+   private:
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    bool set_ = false;
+  };
+
+  class RealThread final : public Thread {
+   public:
+    explicit RealThread(std::function<void()> body) : thread_(std::move(body)) {}
+    ~RealThread() override { thread_.join(); }
+
+   private:
+    std::thread thread_;
+  };
+
+  const Kind kind_;
+  std::atomic<uint32_t> next_key_{1};
+  std::atomic<uint64_t> allocated_bytes_{0};
+};
+
+/// Waits for others' progress without sleeping: `Advance` by them, `WaitFor` by the test.
+class Progress {
+ public:
+  void Advance() {
+    const std::lock_guard lock(mutex_);
+    ++steps_;
+    changed_.notify_all();
+  }
+  /// False after 20 s, far beyond what any test needs.
+  bool WaitFor(int steps) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(20), [&] { return steps_ >= steps; });
+  }
+  int steps() const {
+    const std::lock_guard lock(mutex_);
+    return steps_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  int steps_ = 0;
+};
+
+}  // namespace nam::fabric

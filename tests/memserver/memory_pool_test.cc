@@ -1,0 +1,190 @@
+#include "memserver/memory_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/catalog/fake_fabric.h"
+
+namespace nam::memserver {
+namespace {
+
+constexpr uint64_t kKiB = 1'024;
+constexpr uint64_t kRegionBytes = 64 * kKiB;
+
+// Keeps the regions' addresses, to look at memory as the fabric's peers would.
+class RecordingFabric final : public fabric::Fabric {
+ public:
+  fabric::FakeFabric inner;
+  std::vector<fabric::MemoryRegion*> regions;
+
+  fabric::Kind kind() const override { return inner.kind(); }
+  fabric::Capabilities capabilities() const override { return {}; }
+  Clock& clock() override { return inner.clock(); }
+  absl::StatusOr<std::unique_ptr<fabric::MemoryRegion>> Allocate(
+      size_t bytes, const fabric::AllocateOptions& options) override {
+    auto region = inner.Allocate(bytes, options);
+    if (region.ok()) regions.push_back(region->get());
+    return region;
+  }
+  absl::StatusOr<std::unique_ptr<fabric::CompletionQueue>> CreateCompletionQueue(uint32_t depth) override {
+    return inner.CreateCompletionQueue(depth);
+  }
+  absl::StatusOr<std::unique_ptr<fabric::Listener>> Listen(const fabric::ListenOptions& options) override {
+    return inner.Listen(options);
+  }
+  absl::StatusOr<std::unique_ptr<fabric::QueuePair>> Connect(const std::string& address,
+                                                             fabric::CompletionQueue& completions,
+                                                             const fabric::QueuePairOptions& options,
+                                                             Deadline deadline) override {
+    return inner.Connect(address, completions, options, deadline);
+  }
+  std::unique_ptr<fabric::Event> CreateEvent() override { return inner.CreateEvent(); }
+  std::unique_ptr<fabric::Thread> StartThread(const std::string& name, std::function<void()> body) override {
+    return inner.StartThread(name, std::move(body));
+  }
+};
+
+class MemoryPoolTest : public testing::Test {
+ protected:
+  void Create(uint64_t memory_bytes) {
+    auto pool = MemoryPool::Create(fabric_, {memory_bytes, kRegionBytes, {}});
+    ASSERT_TRUE(pool.ok()) << pool.status();
+    pool_ = *std::move(pool);
+  }
+  std::byte* At(uint64_t offset) {
+    for (const MemoryPool::Region& listed : pool_->Regions()) {
+      if (offset < listed.offset || offset >= listed.offset + listed.bytes) continue;
+      for (fabric::MemoryRegion* region : fabric_.regions) {
+        if (region->rkey() == listed.rkey) return region->data() + (offset - listed.offset);
+      }
+    }
+    ADD_FAILURE() << "no region at " << offset;
+    return nullptr;
+  }
+
+  RecordingFabric fabric_;
+  std::unique_ptr<MemoryPool> pool_;
+};
+
+TEST_F(MemoryPoolTest, RegionsAreMadeWhenNeededAndKept) {
+  Create(4 * kRegionBytes);
+  EXPECT_TRUE(pool_->Regions().empty());
+  ASSERT_TRUE(pool_->Allocate(AllocationId(1), kKiB).ok());
+  EXPECT_EQ(pool_->Regions().size(), 1u);
+  const auto large = pool_->Allocate(AllocationId(2), 2 * kRegionBytes + kKiB);
+  ASSERT_TRUE(large.ok());
+  for (const Extent& extent : *large) {
+    EXPECT_EQ(extent.offset / kRegionBytes, (extent.offset + extent.bytes - 1) / kRegionBytes);
+  }
+  const auto regions = pool_->Regions();
+  EXPECT_EQ(regions.size(), 3u);
+  for (const MemoryPool::Region& region : regions) EXPECT_EQ(region.offset % kRegionBytes, 0u);
+  EXPECT_EQ(pool_->Release(AllocationId(2)), 2 * kRegionBytes + 4 * kKiB);
+  EXPECT_EQ(pool_->Release(AllocationId(2)), 0u);
+  const auto after = pool_->Regions();
+  ASSERT_EQ(after.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(after[i].rkey, regions[i].rkey);
+}
+
+TEST_F(MemoryPoolTest, ExhaustionSaysWhatIsNeededAndFree) {
+  Create(2 * kRegionBytes);
+  ASSERT_TRUE(pool_->Allocate(AllocationId(1), 100 * kKiB).ok());
+  const auto refused = pool_->Allocate(AllocationId(2), 30 * kKiB);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(std::string(refused.status().message()),
+            "out of memory: 30.0 KiB are needed, 24.0 KiB of 124.0 KiB are free; drop tables or add memory "
+            "servers");
+  EXPECT_EQ(pool_->used_bytes(), 100 * kKiB);
+  EXPECT_EQ(pool_->Held(), std::vector<AllocationId>{AllocationId(1)});
+  EXPECT_TRUE(pool_->Allocate(AllocationId(2), 24 * kKiB).ok());
+}
+
+TEST_F(MemoryPoolTest, AFabricThatHasNoMoreGivesNothingAway) {
+  Create(4 * kRegionBytes);
+  fabric_.inner.memory_bytes_max = 2 * kRegionBytes;
+  EXPECT_EQ(pool_->Allocate(AllocationId(1), 3 * kRegionBytes).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(pool_->used_bytes(), 0u);
+  EXPECT_TRUE(pool_->Held().empty());
+  EXPECT_TRUE(pool_->Allocate(AllocationId(1), kRegionBytes).ok());
+  fabric_.inner.memory_bytes_max = UINT64_MAX;
+  EXPECT_TRUE(pool_->Allocate(AllocationId(1), 2 * kRegionBytes).ok());
+}
+
+TEST_F(MemoryPoolTest, BytesAreZeroWhenHandedOutAgain) {
+  Create(2 * kRegionBytes);
+  for (uint64_t round = 1; round <= 3; ++round) {
+    const auto extents = pool_->Allocate(AllocationId(round), (30 * round) * kKiB);
+    ASSERT_TRUE(extents.ok());
+    for (const Extent& extent : *extents) {
+      const std::byte* begin = At(extent.offset);
+      EXPECT_TRUE(std::all_of(begin, begin + extent.bytes, [](std::byte b) { return b == std::byte{0}; }));
+      std::memset(At(extent.offset), 0xAB, extent.bytes);
+    }
+    pool_->Release(AllocationId(round));
+  }
+}
+
+TEST_F(MemoryPoolTest, AnAllocationGrowsAndIsReleasedWhole) {
+  Create(4 * kRegionBytes);
+  ASSERT_TRUE(pool_->Allocate(AllocationId(7), 10 * kKiB).ok());
+  ASSERT_TRUE(pool_->Allocate(AllocationId(7), 100 * kKiB).ok());
+  EXPECT_EQ(pool_->Release(AllocationId(7)), 112 * kKiB);
+  EXPECT_EQ(pool_->used_bytes(), 0u);
+}
+
+TEST_F(MemoryPoolTest, BadRequestsAndOptionsAreRefused) {
+  Create(2 * kRegionBytes);
+  EXPECT_EQ(pool_->Allocate(AllocationId(0), 1).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(pool_->Allocate(AllocationId(1), 0).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(pool_->Allocate(AllocationId(1), UINT64_MAX).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  const auto refused = [&](uint64_t memory, uint64_t region) {
+    return MemoryPool::Create(fabric_, {memory, region, {}}).status().code() ==
+           absl::StatusCode::kInvalidArgument;
+  };
+  EXPECT_TRUE(refused(0, kRegionBytes));
+  EXPECT_TRUE(refused(4'096, kRegionBytes));
+  EXPECT_TRUE(refused(10'000, kRegionBytes));
+  EXPECT_TRUE(refused(kRegionBytes, 0));
+  EXPECT_TRUE(refused(kRegionBytes, 100));
+  EXPECT_TRUE(refused(uint64_t{1} << 60, kRegionBytes));
+  EXPECT_TRUE(refused(uint64_t{1} << 48, 4'096));
+}
+
+TEST_F(MemoryPoolTest, ThreadsNeverShareBytes) {
+  Create(16 * kRegionBytes);
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([this, t] {
+      for (uint64_t i = 1; i <= 50; ++i) {
+        const AllocationId id(t * 1'000 + i);
+        const auto extents = pool_->Allocate(id, (i % 7 + 1) * 5 * kKiB);
+        if (extents.ok() && i % 3 != 0) {
+          EXPECT_GT(pool_->Release(id), 0u);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const AllocationId id : pool_->Held()) EXPECT_GT(pool_->Release(id), 0u);
+  EXPECT_EQ(pool_->used_bytes(), 0u);
+}
+
+TEST(ReadableBytesTest, PicksAUnit) {
+  EXPECT_EQ(ReadableBytes(0), "0 bytes");
+  EXPECT_EQ(ReadableBytes(1'023), "1023 bytes");
+  EXPECT_EQ(ReadableBytes(1'536), "1.5 KiB");
+  EXPECT_EQ(ReadableBytes(uint64_t{3} << 30), "3.0 GiB");
+  EXPECT_EQ(ReadableBytes(UINT64_MAX), "16.0 EiB");
+}
+
+}  // namespace
+}  // namespace nam::memserver

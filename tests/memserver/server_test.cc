@@ -1,0 +1,267 @@
+#include "memserver/server.h"
+
+#include <google/protobuf/descriptor.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "catalog/attach_over_fabric.h"
+#include "catalog/rpc.h"
+#include "catalog/server.h"
+#include "memserver/start_over_fabric.h"
+#include "proto/memory.pb.h"
+#include "tests/catalog/fake_fabric.h"
+#include "tests/catalog/raw_socket.h"
+#include "tests/catalog/temp_folder.h"
+
+namespace nam::memserver {
+namespace {
+
+constexpr char kSecret[] = "correct horse battery staple";
+constexpr uint64_t kMiB = 1 << 20;
+
+// A catalog, memory servers and an attached client in one process, over fake fabrics.
+class MemoryServerTest : public testing::Test {
+ protected:
+  MemoryServerTest() {
+    catalog_options_.store_path = folder_.File("catalog.db");
+    catalog_options_.fabric = fabric::Kind::kTcp;
+    catalog_options_.secret = kSecret;
+    catalog_options_.lease_ms = 1'500;
+    auto catalog = catalog::CatalogServer::Start(catalog_options_);
+    EXPECT_TRUE(catalog.ok()) << catalog.status();
+    catalog_ = *std::move(catalog);
+  }
+
+  static absl::StatusOr<std::unique_ptr<fabric::Fabric>> OpenFake(const fabric::FabricOptions& options) {
+    EXPECT_EQ(options.secret, kSecret);
+    return std::make_unique<fabric::FakeFabric>(options.kind);
+  }
+  absl::StatusOr<std::unique_ptr<MemoryServer>> TryStart(MemoryServerOptions options) {
+    options.catalog = {catalog_->address(), kSecret};
+    return StartOverFabric(options, &OpenFake);
+  }
+  std::unique_ptr<MemoryServer> StartMemory(MemoryServerOptions options = {}) {
+    if (options.memory_bytes == 0) options.memory_bytes = 8 * kMiB;
+    options.region_bytes = kMiB;
+    auto server = TryStart(options);
+    EXPECT_TRUE(server.ok()) << server.status();
+    return server.ok() ? *std::move(server) : nullptr;
+  }
+  std::unique_ptr<catalog::Attachment> Attach(catalog::AttachOptions options = {}) {
+    options.catalog = {catalog_->address(), kSecret};
+    auto attachment = catalog::AttachOverFabric(options, &OpenFake);
+    EXPECT_TRUE(attachment.ok()) << attachment.status();
+    return attachment.ok() ? *std::move(attachment) : nullptr;
+  }
+  static std::string Message(const absl::Status& status) { return std::string(status.message()); }
+  // Asks until renewals have freed the memory: each question is a whole call, bounded by a deadline.
+  static bool BecomesFree(catalog::Attachment& attachment, MemoryServerId server) {
+    const Deadline deadline = RealClock().After(20'000'000);
+    while (attachment.MemoryUsage(server)->used_bytes() != 0) {
+      if (RealClock().Passed(deadline)) return false;
+    }
+    return true;
+  }
+
+  const TempFolder folder_;
+  catalog::CatalogServerOptions catalog_options_;
+  std::unique_ptr<catalog::CatalogServer> catalog_;
+};
+
+TEST_F(MemoryServerTest, JoinsAndLeaves) {
+  auto memory = StartMemory();
+  const auto attachment = Attach();
+  const auto members = attachment->Members(proto::ROLE_MEMORY);
+  ASSERT_TRUE(members.ok());
+  ASSERT_EQ(members->size(), 1u);
+  EXPECT_EQ((*members)[0].id(), memory->id().value());
+  EXPECT_EQ((*members)[0].control_address(), memory->control_address());
+  EXPECT_EQ((*members)[0].fabric_address(), memory->fabric_address());
+  EXPECT_EQ((*members)[0].memory_bytes(), memory->capacity_bytes());
+  EXPECT_EQ(attachment->Members(proto::ROLE_CLIENT)->size(), 1u);
+  EXPECT_EQ((*attachment->Members(proto::ROLE_CLIENT))[0].id(), attachment->member().value());
+  memory->Shutdown(RealClock().After(1'000'000));
+  EXPECT_TRUE(attachment->Members(proto::ROLE_MEMORY)->empty());
+  memory->Shutdown(RealClock().After(1'000'000));  // once more does no harm
+}
+
+TEST_F(MemoryServerTest, AllocatesAndListsRegions) {
+  const auto memory = StartMemory();
+  const auto attachment = Attach();
+  const auto load = attachment->catalog().BeginLoad(attachment->member(), "date", false);
+  ASSERT_TRUE(load.ok());
+  const auto extents = attachment->Allocate(memory->id(), *load, 2 * kMiB + 1);
+  ASSERT_TRUE(extents.ok()) << extents.status();
+  const auto regions = attachment->Lookup(memory->id(), false);
+  ASSERT_TRUE(regions.ok());
+  EXPECT_EQ((*regions)->fabric_address, memory->fabric_address());
+  EXPECT_EQ((*regions)->name,
+            "memory server " + std::to_string(memory->id().value()) + " (" + memory->control_address() + ")");
+  for (const proto::Extent& extent : *extents) {
+    EXPECT_GE(extent.offset(), 4'096u);
+    bool inside = false;
+    for (const auto& region : (*regions)->regions) {
+      inside |= extent.offset() >= region.offset &&
+                extent.offset() + extent.bytes() <= region.offset + region.bytes;
+    }
+    EXPECT_TRUE(inside);
+  }
+  // More regions than the copy: it stays as it is until it is refreshed.
+  ASSERT_TRUE(attachment->Allocate(memory->id(), *load, 4 * kMiB).ok());
+  EXPECT_EQ(attachment->Lookup(memory->id(), false)->get(), regions->get());
+  EXPECT_GT((*attachment->Lookup(memory->id(), true))->regions.size(), (*regions)->regions.size());
+  const auto usage = attachment->MemoryUsage(memory->id());
+  ASSERT_TRUE(usage.ok());
+  EXPECT_EQ(usage->used_bytes(), 6 * kMiB + 4'096);
+  EXPECT_EQ(usage->memory_bytes(), 8 * kMiB - 4'096);
+}
+
+TEST_F(MemoryServerTest, ErrorsNameTheServer) {
+  auto memory = StartMemory();
+  const auto attachment = Attach();
+  const auto load = attachment->catalog().BeginLoad(attachment->member(), "date", false);
+  const std::string name =
+      "memory server " + std::to_string(memory->id().value()) + " (" + memory->control_address() + ")";
+  const auto large = attachment->Allocate(memory->id(), *load, 64 * kMiB);
+  EXPECT_EQ(large.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Message(large.status()).find(name + ": out of memory: 64.0 MiB are needed"), 0u)
+      << large.status();
+  EXPECT_EQ(attachment->Allocate(MemoryServerId(999), *load, 1).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(attachment->Lookup(MemoryServerId(999), true).status().code(), absl::StatusCode::kNotFound);
+  const MemoryServerId id = memory->id();
+  memory.reset();
+  const auto gone = attachment->Allocate(id, *load, 1);
+  EXPECT_EQ(gone.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_NE(Message(gone.status()).find(name), std::string::npos) << gone.status();
+}
+
+TEST_F(MemoryServerTest, ADeadServerWithBlocksIsUnavailable) {
+  auto memory = StartMemory();
+  const auto loader = Attach();
+  const auto load = loader->catalog().BeginLoad(loader->member(), "date", false);
+  proto::Table table;
+  table.set_name("date");
+  table.set_allocation(load->value());
+  table.add_usage()->set_server(memory->id().value());
+  table.mutable_usage(0)->set_blocks(1);
+  ASSERT_TRUE(loader->catalog().CommitLoad(table).ok());
+  const MemoryServerId id = memory->id();
+  memory.reset();
+  const auto reader = Attach();
+  const auto regions = reader->Lookup(id, false);
+  EXPECT_EQ(regions.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_NE(Message(regions.status()).find("gone"), std::string::npos) << regions.status();
+}
+
+TEST_F(MemoryServerTest, MemoryIsFreedOnlyWhenItsAllocationIsOver) {
+  const auto memory = StartMemory();
+  const auto attachment = Attach();
+  catalog::Client& catalog = attachment->catalog();
+  const auto first = catalog.BeginLoad(attachment->member(), "date", false);
+  ASSERT_TRUE(attachment->Allocate(memory->id(), *first, kMiB).ok());
+  EXPECT_EQ(attachment->Release(memory->id(), *first).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(memory->used_bytes(), kMiB);
+  ASSERT_TRUE(catalog.AbortLoad(*first).ok());
+  EXPECT_TRUE(attachment->Release(memory->id(), *first).ok());  // at once, without waiting for a renewal
+  EXPECT_EQ(memory->used_bytes(), 0u);
+
+  const auto second = catalog.BeginLoad(attachment->member(), "date", false);
+  ASSERT_TRUE(attachment->Allocate(memory->id(), *second, kMiB).ok());
+  proto::Table table;
+  table.set_name("date");
+  table.set_allocation(second->value());
+  ASSERT_TRUE(catalog.CommitLoad(table).ok());
+  EXPECT_EQ(attachment->Release(memory->id(), *second).code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(catalog.DropTable("date").ok());
+  EXPECT_TRUE(BecomesFree(*attachment, memory->id()));  // on the catalog's word at a renewal
+}
+
+TEST_F(MemoryServerTest, ALoaderThatDiesGivesItsMemoryBack) {
+  const auto memory = StartMemory();
+  auto attachment = Attach();
+  const auto load = attachment->catalog().BeginLoad(attachment->member(), "date", false);
+  ASSERT_TRUE(attachment->Allocate(memory->id(), *load, kMiB).ok());
+  attachment.reset();
+  EXPECT_TRUE(BecomesFree(*Attach(), memory->id()));
+}
+
+TEST_F(MemoryServerTest, TheEndOfTheMembershipIsReported) {
+  fabric::Progress lost;
+  MemoryServerOptions options;
+  options.on_lost = [&](absl::Status status) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << status;
+    lost.Advance();
+  };
+  const auto memory = StartMemory(options);
+  const auto attachment = Attach();
+  ASSERT_TRUE(attachment->catalog().Leave(MemberId(memory->id().value())).ok());
+  EXPECT_TRUE(lost.WaitFor(1));
+}
+
+TEST_F(MemoryServerTest, AnOnlookerTakesNoLease) {
+  catalog::AttachOptions options;
+  options.role = proto::ROLE_UNKNOWN;
+  const auto attachment = Attach(options);
+  EXPECT_EQ(attachment->member(), MemberId());
+  EXPECT_EQ(attachment->catalog().GetCluster()->members_size(), 0);
+}
+
+TEST_F(MemoryServerTest, AMemberTellsItsAddresses) {
+  catalog::AttachOptions options;
+  options.role = proto::ROLE_COMPUTE;
+  options.self.set_control_address("127.0.0.1:99");
+  options.self.set_threads(7);
+  const auto attachment = Attach(options);
+  const auto members = attachment->Members(proto::ROLE_COMPUTE);
+  ASSERT_EQ(members->size(), 1u);
+  EXPECT_EQ((*members)[0].control_address(), "127.0.0.1:99");
+  EXPECT_EQ((*members)[0].threads(), 7u);
+}
+
+TEST_F(MemoryServerTest, BadOptionsAreRefused) {
+  MemoryServerOptions options;
+  options.memory_bytes = 1'000;
+  EXPECT_EQ(TryStart(options).status().code(), absl::StatusCode::kInvalidArgument);
+  options.memory_bytes = kMiB;
+  options.control_listen_address = "nowhere";
+  EXPECT_EQ(TryStart(options).status().code(), absl::StatusCode::kInvalidArgument);
+  const auto attachment = Attach();
+  EXPECT_TRUE(attachment->Members(proto::ROLE_MEMORY)->empty());
+}
+
+TEST_F(MemoryServerTest, NoMethodAnswersWithoutTheToken) {
+  const auto memory = StartMemory();
+  const auto* service = proto::Extent::descriptor()->file()->FindServiceByName("Memory");
+  ASSERT_NE(service, nullptr);
+  auto channel = grpc::CreateChannel(memory->control_address(), grpc::InsecureChannelCredentials());
+  grpc::GenericStub stub(channel);
+  for (int i = 0; i < service->method_count(); ++i) {
+    grpc::ClientContext context;
+    const grpc::ByteBuffer empty(nullptr, 0);
+    grpc::ByteBuffer reply;
+    std::promise<grpc::Status> done;
+    const std::string method = "/nam.proto.Memory/" + service->method(i)->name();
+    stub.UnaryCall(&context, method, grpc::StubOptions(), &empty, &reply,
+                   [&done](grpc::Status status) { done.set_value(std::move(status)); });
+    EXPECT_EQ(done.get_future().get().error_code(), grpc::StatusCode::UNAUTHENTICATED) << method;
+  }
+}
+
+TEST_F(MemoryServerTest, GarbageOnThePortDisturbsNobody) {
+  const auto memory = StartMemory();
+  const auto attachment = Attach();
+  const uint16_t port = catalog::SplitAddress(memory->control_address())->second;
+  std::thread sender([=] { SendGarbage(port, 42, 60); });
+  for (int i = 0; i < 50; ++i) EXPECT_TRUE(attachment->MemoryUsage(memory->id()).ok());
+  sender.join();
+  EXPECT_TRUE(attachment->MemoryUsage(memory->id()).ok());
+}
+
+}  // namespace
+}  // namespace nam::memserver
