@@ -68,8 +68,9 @@ class Loader final : public TableLoader {
 
   ~Loader() override {
     if (committed_) return;
-    placement_.ReleaseAll();
+    // Aborted first: memory servers free nothing that the catalog still takes for a load under way.
     (void)attachment_.catalog().AbortLoad(allocation_);
+    placement_.ReleaseAll();
   }
 
   absl::Status Append(const ColumnBatch& rows) override {

@@ -1,0 +1,146 @@
+#include "computeserver/explain.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace nam::computeserver {
+namespace {
+
+using optimizer::Plan;
+using sql::Expr;
+
+std::string Grouped(uint64_t n) {
+  std::string digits = absl::StrCat(n);
+  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<size_t>(at), ",");
+  return digits;
+}
+
+std::string Bytes(uint64_t bytes) {
+  if (bytes < 10 << 10) return absl::StrFormat("%d B", bytes);
+  if (bytes < 10 << 20) return absl::StrFormat("%.1f KiB", static_cast<double>(bytes) / 1024);
+  return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+class Printer {
+ public:
+  Printer(const sql::BoundQuery& query, const Plan& plan, const optimizer::TableRefs& tables)
+      : query_(query), plan_(plan), tables_(tables) {}
+
+  std::string Text(const Expr& expr) const {
+    return sql::ToString(expr, [&](const Expr& e) -> std::string {
+      const auto& table = *tables_[static_cast<size_t>(e.column.table)];
+      return absl::StrCat(query_.tables[static_cast<size_t>(e.column.table)].alias, ".", table.columns(e.column.column).name());
+    });
+  }
+
+  std::string Name(int table) const {
+    const std::string& name = tables_[static_cast<size_t>(table)]->name();
+    const std::string& alias = query_.tables[static_cast<size_t>(table)].alias;
+    return alias == name ? name : absl::StrCat(name, " ", alias);
+  }
+
+  std::string All(const std::vector<Expr>& exprs, const char* between) const {
+    return absl::StrJoin(exprs, between, [&](std::string* out, const Expr& e) { absl::StrAppend(out, Text(e)); });
+  }
+
+  std::string Sink() const {
+    if (!plan_.aggregated) {
+      std::string line = absl::StrCat("Rows: ", All(plan_.output, ", "));
+      if (plan_.row_limit >= 0) absl::StrAppend(&line, " (first ", plan_.row_limit, ")");
+      return line;
+    }
+    static constexpr const char* kNames[] = {"count(*)", "count", "sum", "min", "max", "avg", "count distinct"};
+    std::vector<std::string> parts;
+    for (const sql::Aggregate& aggregate : plan_.aggregates) {
+      const char* name = kNames[static_cast<int>(aggregate.function)];
+      const bool rows = aggregate.function == sql::AggregateFunction::kCountRows;
+      parts.push_back(rows ? std::string(name) : absl::StrCat(name, "(", Text(aggregate.argument), ")"));
+    }
+    std::string line = absl::StrCat("Aggregate: ", absl::StrJoin(parts, ", "));
+    if (!plan_.group_by.empty()) absl::StrAppend(&line, " by ", All(plan_.group_by, ", "));
+    return line + "; partial results merged by the coordinator";
+  }
+
+  std::string Source(int table) const {
+    const proto::Table& meta = *tables_[static_cast<size_t>(table)];
+    const Plan::Table& wanted = plan_.tables[static_cast<size_t>(table)];
+    uint64_t blocks = 0;
+    for (const proto::Chain& chain : meta.partitions()) blocks += chain.blocks();
+    std::vector<std::string> columns;
+    for (uint32_t c : wanted.columns) columns.push_back(meta.columns(static_cast<int>(c)).name());
+    std::string line = absl::StrFormat("stream %s (%s rows, %d partitions, %s blocks) columns %s", Name(table),
+                                       Grouped(meta.rows()), meta.partitions_size(), Grouped(blocks),
+                                       absl::StrJoin(columns, ", "));
+    if (!wanted.filters.empty()) {
+      absl::StrAppend(&line, " where ", All(wanted.filters, " and "),
+                      absl::StrFormat(" (estimated %.3g of the rows)", wanted.selectivity));
+    }
+    return line;
+  }
+
+ private:
+  const sql::BoundQuery& query_;
+  const Plan& plan_;
+  const optimizer::TableRefs& tables_;
+};
+
+void AddCounters(const std::vector<ServerReport>& servers, size_t pipeline, std::vector<std::string>& lines) {
+  for (const ServerReport& server : servers) {
+    if (static_cast<int>(pipeline) >= server.reply.pipelines_size()) continue;
+    const proto::PipelineCounters& c = server.reply.pipelines(static_cast<int>(pipeline));
+    std::vector<std::string> bytes;
+    for (const proto::ServerBytes& b : c.bytes()) {
+      bytes.push_back(absl::StrFormat("%s from memory server %d", Bytes(b.bytes()), b.server()));
+    }
+    std::sort(bytes.begin(), bytes.end());
+    lines.push_back(absl::StrFormat(
+        "      compute server %d: rows %s -> %s, blocks %s (%s skipped), %.1f ms of which %.1f ms waiting, %s",
+        server.member.id(), Grouped(c.rows_in()), Grouped(c.rows_out()), Grouped(c.blocks()),
+        Grouped(c.skipped_blocks()), static_cast<double>(c.total_us()) / 1000, static_cast<double>(c.waiting_us()) / 1000,
+        bytes.empty() ? "no bytes" : absl::StrJoin(bytes, ", ")));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> Explain(const sql::BoundQuery& query, const Plan& plan, const optimizer::TableRefs& tables,
+                                 const proto::StreamSettings& settings, const std::vector<ServerReport>& servers,
+                                 bool analyze) {
+  const Printer print(query, plan, tables);
+  std::vector<std::string> lines;
+  lines.push_back(absl::StrFormat("Distributed pipelined plan on %d compute server%s, window %d, %s", servers.size(),
+                                  servers.size() == 1 ? "" : "s", settings.window(),
+                                  settings.in_place() ? "in place where the fabric can" : "by READ"));
+  lines.push_back("  " + print.Sink());
+  const size_t driving = plan.joins.size();
+  lines.push_back(absl::StrFormat("  Pipeline %d: %s", driving + 1, print.Source(plan.driving)));
+  for (size_t j = 0; j < plan.joins.size(); ++j) {
+    const Plan::Join& join = plan.joins[j];
+    const bool local = optimizer::MatchingKey(plan, join, tables).has_value();
+    std::string line = absl::StrFormat("    probe %s on %s = %s, %s (estimated %s rows after)", print.Name(join.table),
+                                       print.Text(join.probe_key), print.Text(join.build_key),
+                                       local ? "partition by partition" : "replicated",
+                                       Grouped(static_cast<uint64_t>(std::max(0.0, join.rows_after))));
+    if (!join.residuals.empty()) absl::StrAppend(&line, " and ", print.All(join.residuals, " and "));
+    lines.push_back(std::move(line));
+  }
+  if (analyze) AddCounters(servers, driving, lines);
+  for (size_t j = 0; j < plan.joins.size(); ++j) {
+    lines.push_back(absl::StrFormat("  Pipeline %d: build %s: %s", j + 1, print.Name(plan.joins[j].table), print.Source(plan.joins[j].table)));
+    if (analyze) AddCounters(servers, j, lines);
+  }
+  lines.push_back("  Assignment of " + print.Name(plan.driving));
+  for (const ServerReport& server : servers) {
+    lines.push_back(absl::StrFormat("    compute server %d (%s, %d thread%s): %d partitions, %s rows, %s and %s of build sides",
+                                    server.member.id(), server.member.control_address(), server.member.threads(),
+                                    server.member.threads() == 1 ? "" : "s", server.share.partitions.size(),
+                                    Grouped(server.share.rows), Bytes(server.share.driving_bytes), Bytes(server.share.build_bytes)));
+  }
+  return lines;
+}
+
+}  // namespace nam::computeserver

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "optimizer/assignment.h"
+#include "optimizer/plan.h"
+#include "proto/catalog.pb.h"
+#include "proto/compute.pb.h"
+#include "sql/bound_query.h"
+
+namespace nam::computeserver {
+
+/// One compute server's part in a query, as EXPLAIN ANALYZE reports it.
+struct ServerReport {
+  proto::Member member;
+  optimizer::Assignment::Share share;
+  proto::FragmentReply reply;  // with ANALYZE
+};
+
+/// The lines of EXPLAIN: the pipelined plan, from the sink down, and the assignment. With `analyze` each
+/// pipeline's counters: rows, blocks, bytes per memory server, time waiting.
+std::vector<std::string> Explain(const sql::BoundQuery& query, const optimizer::Plan& plan,
+                                 const optimizer::TableRefs& tables, const proto::StreamSettings& settings,
+                                 const std::vector<ServerReport>& servers, bool analyze);
+
+}  // namespace nam::computeserver

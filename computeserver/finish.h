@@ -1,0 +1,20 @@
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "computeserver/partial_result.h"
+#include "computeserver/session.h"
+#include "optimizer/plan.h"
+#include "sql/bound_query.h"
+
+namespace nam::computeserver {
+
+/// A merger for the partial results of a plan.
+PartialMerger MakeMerger(const optimizer::Plan& plan);
+
+/// What is left for one server to do once the partial results are merged: HAVING, the select list,
+/// DISTINCT, ORDER BY, LIMIT. Consumes the merger's rows.
+absl::StatusOr<ResultSet> Finish(const sql::BoundQuery& query, const optimizer::Plan& plan, PartialMerger& merger);
+
+}  // namespace nam::computeserver

@@ -1,0 +1,185 @@
+#include "computeserver/server.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "catalog/attachment.h"
+#include "catalog/rpc.h"
+#include "computeserver/channel_pool.h"
+#include "computeserver/fragment.h"
+#include "computeserver/query_shape.h"
+#include "computeserver/result_store.h"
+#include "computeserver/table_cache.h"
+#include "proto/compute.grpc.pb.h"
+#include "storage/checksum.h"
+
+namespace nam::computeserver {
+namespace {
+
+/// Queries beyond so many at once are refused rather than queued.
+constexpr int kMostFragments = 32;
+
+class ComputeServerImpl final : public ComputeServer {
+ public:
+  ComputeServerImpl(const ComputeServerOptions& options, std::unique_ptr<catalog::Attachment> attachment)
+      : options_(options),
+        attachment_(std::move(attachment)),
+        channels_(attachment_->fabric(), *attachment_),
+        cache_(attachment_->catalog(), channels_),
+        token_check_(options.catalog.secret),
+        service_(*this) {}
+  ~ComputeServerImpl() override { Shutdown(attachment_->fabric().clock().After(1'000'000)); }
+
+  absl::Status Listen();
+  absl::Status Join();
+
+  MemberId id() const override { return membership_ ? membership_->id() : MemberId(); }
+  std::string control_address() const override { return control_address_; }
+  std::string fabric_address() const override { return fabric_address_; }
+  void Shutdown(Deadline deadline) override {
+    const std::lock_guard lock(shutdown_mutex_);
+    membership_.reset();
+    stopping_ = true;
+    if (rpc_server_) rpc_server_->Shutdown(deadline);
+    listener_.reset();
+  }
+
+ private:
+  class Service final : public proto::Compute::Service {
+   public:
+    explicit Service(ComputeServerImpl& server) : server_(server) {}
+    grpc::Status RunFragment(grpc::ServerContext* context, const proto::FragmentRequest* request,
+                             proto::FragmentReply* reply) override {
+      return catalog::ServeCall(server_.token_check_, *context, reply, [&] { return server_.Run(*context, *request); });
+    }
+    grpc::Status ReleaseResult(grpc::ServerContext* context, const proto::ReleaseResultRequest* request,
+                               proto::ReleaseResultReply* reply) override {
+      return catalog::ServeCall(server_.token_check_, *context, reply,
+                                [&]() -> absl::StatusOr<proto::ReleaseResultReply> {
+                                  server_.results_->Release(request->query());
+                                  return proto::ReleaseResultReply();
+                                });
+    }
+
+   private:
+    ComputeServerImpl& server_;
+  };
+
+  absl::StatusOr<proto::FragmentReply> Run(const grpc::ServerContext& context, const proto::FragmentRequest& request);
+  absl::StatusOr<std::shared_ptr<const QueryShape>> Shape(const proto::FragmentRequest& request);
+
+  const ComputeServerOptions options_;
+  const std::unique_ptr<catalog::Attachment> attachment_;
+  ChannelPool channels_;
+  TableCache cache_;
+  std::unique_ptr<ResultStore> results_;
+  const catalog::TokenCheck token_check_;
+  Service service_;
+  std::string control_address_, fabric_address_;
+  std::atomic<int> running_ = 0;
+  std::atomic<bool> stopping_ = false;
+  std::mutex shutdown_mutex_;
+  std::unique_ptr<fabric::Listener> listener_;
+  std::unique_ptr<catalog::RpcServer> rpc_server_;
+  std::unique_ptr<catalog::Membership> membership_;
+};
+
+absl::StatusOr<std::shared_ptr<const QueryShape>> ComputeServerImpl::Shape(const proto::FragmentRequest& request) {
+  const proto::StreamSettings& settings = request.settings();
+  if (settings.window() < 1 || settings.window() > 64) return absl::InvalidArgumentError("the window must be 1 to 64 blocks");
+  NAM_ASSIGN_OR_RETURN(optimizer::Plan plan, optimizer::FromProto(request.plan()));
+  optimizer::TableRefs tables;
+  for (const optimizer::Plan::Table& table : plan.tables) {
+    NAM_ASSIGN_OR_RETURN(auto meta, cache_.Table(table.name, table.allocation));
+    tables.push_back(std::move(meta));
+  }
+  return QueryShape::Make(std::move(plan), std::move(tables), settings,
+                          {request.partitions().begin(), request.partitions().end()},
+                          [this](const proto::Table& table, uint32_t column) { return cache_.Dictionary(table, column); });
+}
+
+absl::StatusOr<proto::FragmentReply> ComputeServerImpl::Run(const grpc::ServerContext& context,
+                                                            const proto::FragmentRequest& request) {
+  struct Running {
+    explicit Running(std::atomic<int>& count) : count(count), place(++count) {}
+    ~Running() { --count; }
+    std::atomic<int>& count;
+    const int place;
+  } running(running_);
+  if (running.place > kMostFragments) {
+    return absl::ResourceExhaustedError(absl::StrFormat("compute server %d already runs %d queries", id().value(), kMostFragments));
+  }
+  NAM_ASSIGN_OR_RETURN(std::shared_ptr<const QueryShape> shape, Shape(request));
+  std::atomic<bool> cancel = false;
+  Fragment fragment(shape, channels_, std::max(1, options_.threads), cancel);
+  const absl::Status status = fragment.Run([&] {
+    if (context.IsCancelled() || stopping_) cancel = true;
+  });
+  if (absl::IsUnavailable(status)) channels_.Clear();
+  NAM_RETURN_IF_ERROR(status);
+  proto::FragmentReply reply;
+  const std::string& partial = fragment.partial();
+  NAM_ASSIGN_OR_RETURN(const ResultStore::Place place, results_->Put(request.query(), partial));
+  reply.set_rkey(place.rkey.value);
+  reply.set_offset(place.offset);
+  reply.set_bytes(partial.size());
+  reply.set_checksum(storage::Checksum(std::as_bytes(std::span(partial))));
+  for (const proto::PipelineCounters& counters : fragment.Counters()) *reply.add_pipelines() = counters;
+  return reply;
+}
+
+absl::Status ComputeServerImpl::Listen() {
+  NAM_ASSIGN_OR_RETURN(results_, ResultStore::Create(attachment_->fabric()));
+  catalog::RpcServerOptions rpc;
+  rpc.address = options_.control_listen_address;
+  rpc.services = {&service_};
+  rpc.clock = &attachment_->fabric().clock();
+  NAM_ASSIGN_OR_RETURN(rpc_server_, catalog::RpcServer::Start(rpc));
+  control_address_ = catalog::AdvertisedAddress(rpc_server_->address(), options_.advertised_host);
+  std::string address = options_.fabric_listen_address;
+  if (address.empty()) {
+    NAM_ASSIGN_OR_RETURN(const auto control, catalog::SplitAddress(rpc_server_->address()));
+    address = attachment_->fabric().kind() == fabric::Kind::kShm
+                  ? absl::StrFormat("@nam-%d-%d", ::getpid(), control.second)
+                  : absl::StrCat(control.first, ":0");
+  }
+  NAM_ASSIGN_OR_RETURN(listener_, attachment_->fabric().Listen({.address = address, .passive = true}));
+  fabric_address_ = listener_->address();
+  if (catalog::SplitAddress(fabric_address_).ok()) {
+    fabric_address_ = catalog::AdvertisedAddress(fabric_address_, options_.advertised_host);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ComputeServerImpl::Join() {
+  proto::Member self;
+  self.set_role(proto::ROLE_COMPUTE);
+  self.set_host(catalog::LocalHostName());
+  self.set_pid(static_cast<uint32_t>(::getpid()));
+  self.set_control_address(control_address_);
+  self.set_fabric_address(fabric_address_);
+  self.set_threads(static_cast<uint32_t>(std::max(1, options_.threads)));
+  catalog::Membership::Hooks hooks;
+  hooks.on_lost = options_.on_lost;
+  NAM_ASSIGN_OR_RETURN(membership_, catalog::Membership::Join(attachment_->catalog(), attachment_->fabric(), self, std::move(hooks)));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ComputeServer>> ComputeServer::Start(const ComputeServerOptions& options) {
+  // The membership comes last, with the addresses that are known only then.
+  NAM_ASSIGN_OR_RETURN(auto attachment,
+                       catalog::Attachment::Attach({.catalog = options.catalog, .role = proto::ROLE_UNKNOWN}));
+  auto server = std::make_unique<ComputeServerImpl>(options, std::move(attachment));
+  NAM_RETURN_IF_ERROR(server->Listen());
+  NAM_RETURN_IF_ERROR(server->Join());
+  return server;
+}
+
+}  // namespace nam::computeserver

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/strong_id.h"
+#include "catalog/client.h"
+
+namespace nam::computeserver {
+
+struct ComputeServerOptions {
+  catalog::ClientOptions catalog;  // where it is, and the cluster's secret
+  int threads = 1;                 // per query
+  std::string control_listen_address = "127.0.0.1:0";
+  /// Empty: picked by the fabric's kind, as for memory servers.
+  std::string fabric_listen_address;
+  std::string advertised_host;
+  /// Runs once, on a thread of the server, when the cluster has given it up.
+  std::function<void(absl::Status)> on_lost;
+};
+
+/// The compute-server process: takes fragments of plans over gRPC, streams the data from memory servers,
+/// and leaves partial results in registered memory for the coordinator to READ. It keeps nothing that a
+/// query could not do without. Owned by main(); thread-safe.
+class ComputeServer {
+ public:
+  static absl::StatusOr<std::unique_ptr<ComputeServer>> Start(const ComputeServerOptions& options);
+  virtual ~ComputeServer() = default;
+
+  virtual MemberId id() const = 0;
+  virtual std::string control_address() const = 0;
+  virtual std::string fabric_address() const = 0;
+  /// Leaves the cluster; queries under way are cancelled at the deadline.
+  virtual void Shutdown(Deadline deadline) = 0;
+};
+
+}  // namespace nam::computeserver

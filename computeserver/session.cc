@@ -1,0 +1,167 @@
+#include "computeserver/session.h"
+
+#include <algorithm>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "catalog/attachment.h"
+#include "computeserver/compute_clients.h"
+#include "computeserver/explain.h"
+#include "computeserver/finish.h"
+#include "computeserver/settings.h"
+#include "optimizer/assignment.h"
+#include "optimizer/plan.h"
+#include "sql/bound_query.h"
+
+namespace nam::computeserver {
+namespace {
+
+class CatalogTables final : public sql::TableSource {
+ public:
+  explicit CatalogTables(catalog::Client& catalog) : catalog_(catalog) {}
+  absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override {
+    return catalog_.GetTable(name);
+  }
+  std::vector<std::string> Names() override {
+    std::vector<std::string> names;
+    const auto tables = catalog_.ListTables();
+    if (!tables.ok()) return names;
+    for (const proto::Table& table : *tables) names.push_back(table.name());
+    return names;
+  }
+
+ private:
+  catalog::Client& catalog_;
+};
+
+class SessionImpl final : public Session {
+ public:
+  SessionImpl(catalog::Attachment& attachment, std::unique_ptr<ComputeClients> clients)
+      : attachment_(attachment), clients_(std::move(clients)), tables_(attachment.catalog()), query_(std::random_device()()) {
+    query_ = query_ << 32;
+  }
+
+  absl::StatusOr<ResultSet> Execute(const std::string& statement) override {
+    Clock& clock = attachment_.fabric().clock();
+    const int64_t started_ns = clock.NowNs();
+    cancel_ = false;
+    NAM_ASSIGN_OR_RETURN(const sql::Statement bound, sql::Bind(statement, tables_));
+    auto result = std::visit([this](const auto& s) { return Run(s); }, bound);
+    if (result.ok()) result->elapsed_ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
+    return result;
+  }
+  void Cancel() override { cancel_ = true; }
+  std::map<std::string, std::string> Settings() const override { return settings_.All(); }
+
+ private:
+  struct Prepared {
+    optimizer::Plan plan;
+    optimizer::TableRefs tables;
+    std::vector<ServerReport> servers;  // those with work
+  };
+
+  absl::StatusOr<ResultSet> Run(const sql::SelectStatement& statement) {
+    NAM_ASSIGN_OR_RETURN(Prepared prepared, Prepare(statement.query));
+    return RunQuery(statement.query, prepared);
+  }
+
+  absl::StatusOr<ResultSet> Run(const sql::ExplainStatement& statement) {
+    NAM_ASSIGN_OR_RETURN(Prepared prepared, Prepare(statement.query));
+    std::string total;
+    if (statement.analyze) {
+      Clock& clock = attachment_.fabric().clock();
+      const int64_t started_ns = clock.NowNs();
+      NAM_ASSIGN_OR_RETURN(const ResultSet result, RunQuery(statement.query, prepared));
+      total = absl::StrFormat("Result: %d rows in %.1f ms", result.rows.size(),
+                              static_cast<double>(clock.NowNs() - started_ns) / 1e6);
+    }
+    ResultSet out;
+    out.columns.push_back({"QUERY PLAN", Type::String()});
+    for (std::string& line : Explain(statement.query, prepared.plan, prepared.tables, settings_.ForStreams(),
+                                     prepared.servers, statement.analyze)) {
+      out.rows.push_back({Value::String(std::move(line))});
+    }
+    if (!total.empty()) out.rows.push_back({Value::String(total)});
+    out.command = "EXPLAIN";
+    return out;
+  }
+
+  absl::StatusOr<ResultSet> Run(const sql::DropTableStatement& statement) {
+    const absl::Status status = attachment_.catalog().DropTable(statement.table);
+    if (absl::IsNotFound(status) && !statement.if_exists) {
+      return sql::ToStatus({.message = absl::StrFormat("table \"%s\" does not exist", statement.table),
+                            .hint = "\\dt lists the tables",
+                            .sqlstate = "42P01"});
+    }
+    if (!absl::IsNotFound(status)) NAM_RETURN_IF_ERROR(status);
+    ResultSet result;
+    result.command = "DROP TABLE";
+    return result;
+  }
+
+  absl::StatusOr<ResultSet> Run(const sql::SetStatement& statement) {
+    NAM_RETURN_IF_ERROR(settings_.Set(statement));
+    ResultSet result;
+    result.command = "SET";
+    return result;
+  }
+
+  absl::StatusOr<Prepared> Prepare(const sql::BoundQuery& query) {
+    Prepared prepared;
+    NAM_ASSIGN_OR_RETURN(prepared.plan, optimizer::MakePlan(query));
+    for (const sql::BoundTable& table : query.tables) prepared.tables.push_back(table.table);
+    NAM_ASSIGN_OR_RETURN(std::vector<proto::Member> members, attachment_.Members(proto::ROLE_COMPUTE));
+    if (members.empty()) {
+      return absl::UnavailableError("the cluster has no living compute server (start one with `nam compute`)");
+    }
+    if (settings_.compute_servers > 0) {
+      members.resize(std::min<size_t>(members.size(), static_cast<size_t>(settings_.compute_servers)));
+    }
+    const optimizer::Assignment assignment =
+        optimizer::Assign(prepared.plan, prepared.tables, static_cast<int>(members.size()));
+    for (size_t i = 0; i < members.size(); ++i) {
+      if (assignment.servers[i].partitions.empty()) continue;
+      prepared.servers.push_back({std::move(members[i]), assignment.servers[i], {}});
+    }
+    return prepared;
+  }
+
+  absl::StatusOr<ResultSet> RunQuery(const sql::BoundQuery& query, Prepared& prepared) {
+    const uint64_t id = ++query_;
+    const proto::Plan plan = optimizer::ToProto(prepared.plan);
+    std::vector<ComputeClients::Work> work(prepared.servers.size());
+    for (size_t i = 0; i < work.size(); ++i) {
+      const ServerReport& server = prepared.servers[i];
+      work[i].member = server.member;
+      work[i].request.set_query(id);
+      *work[i].request.mutable_plan() = plan;
+      *work[i].request.mutable_settings() = settings_.ForStreams();
+      work[i].request.mutable_partitions()->Add(server.share.partitions.begin(), server.share.partitions.end());
+    }
+    NAM_RETURN_IF_ERROR(clients_->Run(work, cancel_));
+    PartialMerger merger = MakeMerger(prepared.plan);
+    for (size_t i = 0; i < work.size(); ++i) {
+      NAM_RETURN_IF_ERROR(merger.Add(std::as_bytes(std::span(work[i].partial))));
+      prepared.servers[i].reply = std::move(work[i].reply);
+    }
+    return Finish(query, prepared.plan, merger);
+  }
+
+  catalog::Attachment& attachment_;
+  std::unique_ptr<ComputeClients> clients_;
+  CatalogTables tables_;
+  SessionSettings settings_;
+  uint64_t query_;  // ids start at random, so that sessions do not meet
+  std::atomic<bool> cancel_ = false;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Open(catalog::Attachment& attachment) {
+  NAM_ASSIGN_OR_RETURN(auto clients, ComputeClients::Open(attachment));
+  return std::make_unique<SessionImpl>(attachment, std::move(clients));
+}
+
+}  // namespace nam::computeserver

@@ -1,0 +1,45 @@
+#include "computeserver/table_cache.h"
+
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "partitioner/table_metadata.h"
+
+namespace nam::computeserver {
+
+absl::StatusOr<std::shared_ptr<const proto::Table>> TableCache::Table(const std::string& name, uint64_t allocation) {
+  {
+    std::scoped_lock lock(mutex_);
+    const auto found = tables_.find(name);
+    if (found != tables_.end() && found->second->allocation() == allocation) return found->second;
+  }
+  NAM_ASSIGN_OR_RETURN(std::shared_ptr<const proto::Table> table, catalog_.GetTable(name));
+  if (table->allocation() != allocation) {
+    return absl::AbortedError(absl::StrFormat("table %s was replaced while the query was being planned: run it again", name));
+  }
+  std::scoped_lock lock(mutex_);
+  if (tables_.size() >= kMostTables) tables_.clear();
+  tables_[name] = table;
+  return table;
+}
+
+absl::StatusOr<std::shared_ptr<const storage::Dictionary>> TableCache::Dictionary(const proto::Table& table,
+                                                                                  uint32_t column) {
+  const std::pair<uint64_t, uint32_t> key{table.allocation(), column};
+  {
+    std::scoped_lock lock(mutex_);
+    const auto found = dictionaries_.find(key);
+    if (found != dictionaries_.end()) return found->second;
+  }
+  const proto::Dictionary& description = table.columns(static_cast<int>(column)).encoding().dictionary();
+  NAM_ASSIGN_OR_RETURN(ChannelPool::Lease channel, channels_.Take());
+  NAM_ASSIGN_OR_RETURN(auto dictionary, partitioner::ReadDictionary(*channel, description));
+  std::scoped_lock lock(mutex_);
+  if (dictionary_bytes_ + description.bytes() > kMostDictionaryBytes) {
+    dictionaries_.clear();
+    dictionary_bytes_ = 0;
+  }
+  if (dictionaries_.emplace(key, dictionary).second) dictionary_bytes_ += description.bytes();
+  return dictionary;
+}
+
+}  // namespace nam::computeserver

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "catalog/client.h"
+#include "computeserver/channel_pool.h"
+#include "proto/catalog.pb.h"
+#include "storage/dictionary.h"
+
+namespace nam::computeserver {
+
+/// Tables and dictionaries as a compute server knows them. Both never change under one allocation id, so
+/// what is here needs no second look at the catalog. Bounded; thread-safe.
+class TableCache {
+ public:
+  TableCache(catalog::Client& catalog, ChannelPool& channels) : catalog_(catalog), channels_(channels) {}
+
+  /// ABORTED if the table is not any more what the plan was made for.
+  absl::StatusOr<std::shared_ptr<const proto::Table>> Table(const std::string& name, uint64_t allocation);
+  absl::StatusOr<std::shared_ptr<const storage::Dictionary>> Dictionary(const proto::Table& table, uint32_t column);
+
+ private:
+  static constexpr size_t kMostTables = 1024;
+  static constexpr uint64_t kMostDictionaryBytes = 256u << 20;
+
+  catalog::Client& catalog_;
+  ChannelPool& channels_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<const proto::Table>> tables_;
+  std::map<std::pair<uint64_t, uint32_t>, std::shared_ptr<const storage::Dictionary>> dictionaries_;
+  uint64_t dictionary_bytes_ = 0;
+};
+
+}  // namespace nam::computeserver
