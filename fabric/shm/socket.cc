@@ -137,6 +137,8 @@ absl::StatusOr<ListeningSocket> ListeningSocket::Bind(const std::string& wanted)
     listening.device_ = status.st_dev;
     listening.inode_ = status.st_ino;
   }
+  // The service thread accepts until there is nobody left, and must not wait for the next one.
+  fcntl(listening.get(), F_SETFL, O_NONBLOCK);
   if (listen(listening.get(), kBacklog) != 0) {
     return SystemError(absl::StatusCode::kInternal, "listen at", address);
   }
