@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+/// Copies between a private buffer and memory that others change at the same time: an aligned
+/// 8-byte word of the shared side is never torn. For co-aligned buffers memcpy keeps that promise
+/// when it gets whole words only (x86-64 and aarch64 implementations move at least 8 aligned bytes
+/// at once); the rest goes word by word.
+namespace nam::fabric::shm {
+
+inline constexpr size_t kWordBytes = 8;
+
+inline bool IsAligned(const void* p) {
+  return reinterpret_cast<uintptr_t>(p) % kWordBytes == 0;
+}
+
+inline uint64_t LoadWord(const std::byte* p) {
+  return __atomic_load_n(reinterpret_cast<const uint64_t*>(p), __ATOMIC_RELAXED);
+}
+inline void StoreWord(std::byte* p, uint64_t word) {
+  __atomic_store_n(reinterpret_cast<uint64_t*>(p), word, __ATOMIC_RELAXED);
+}
+
+/// Fewer than 8 bytes, or the bytes before the first and after the last whole word.
+inline void CopyBytes(std::byte* to, const std::byte* from, size_t bytes) {
+  for (size_t i = 0; i < bytes; ++i) {
+    __atomic_store_n(to + i, __atomic_load_n(from + i, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+  }
+}
+
+/// Both aligned; whole words.
+inline void CopyWords(std::byte* to, const std::byte* from, size_t bytes) {
+#if defined(__SANITIZE_THREAD__)
+  constexpr size_t kWordByWordMax = SIZE_MAX;  // races are part of the contract here
+#else
+  constexpr size_t kWordByWordMax = 64;
+#endif
+  if (bytes > kWordByWordMax) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  for (size_t i = 0; i < bytes; i += kWordBytes) StoreWord(to + i, LoadWord(from + i));
+}
+
+inline size_t BytesToBoundary(const void* p, size_t at_most) {
+  const size_t bytes = -reinterpret_cast<uintptr_t>(p) % kWordBytes;
+  return bytes < at_most ? bytes : at_most;
+}
+
+inline void CopyFromShared(std::byte* to, const std::byte* shared, size_t bytes) {
+  const size_t head = BytesToBoundary(shared, bytes);
+  CopyBytes(to, shared, head);
+  const size_t words = (bytes - head) & ~(kWordBytes - 1);
+  if (IsAligned(to + head)) {
+    CopyWords(to + head, shared + head, words);
+  } else {
+    for (size_t i = head; i < head + words; i += kWordBytes) {
+      const uint64_t word = LoadWord(shared + i);
+      std::memcpy(to + i, &word, kWordBytes);
+    }
+  }
+  CopyBytes(to + head + words, shared + head + words, bytes - head - words);
+}
+
+inline void CopyToShared(std::byte* shared, const std::byte* from, size_t bytes) {
+  const size_t head = BytesToBoundary(shared, bytes);
+  CopyBytes(shared, from, head);
+  const size_t words = (bytes - head) & ~(kWordBytes - 1);
+  if (IsAligned(from + head)) {
+    CopyWords(shared + head, from + head, words);
+  } else {
+    for (size_t i = head; i < head + words; i += kWordBytes) {
+      uint64_t word;
+      std::memcpy(&word, from + i, kWordBytes);
+      StoreWord(shared + i, word);
+    }
+  }
+  CopyBytes(shared + head + words, from + head + words, bytes - head - words);
+}
+
+}  // namespace nam::fabric::shm

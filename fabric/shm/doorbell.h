@@ -1,0 +1,15 @@
+#pragma once
+
+#include "base/clock.h"
+#include "fabric/shm/layout.h"
+
+namespace nam::fabric::shm {
+
+/// Wakes the owner if it sleeps; a system call only then.
+void Ring(Doorbell& bell);
+
+/// Returns once `bell.sequence` differs from `seen`, the deadline passed, or for no reason. Spins
+/// for at most 20 µs (not on a single CPU), then sleeps.
+void AwaitRing(Doorbell& bell, uint32_t seen, Deadline deadline);
+
+}  // namespace nam::fabric::shm

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/status_macros.h"
+#include "fabric/shm/layout.h"
+#include "fabric/shm/memory.h"
+
+namespace nam::fabric::shm {
+
+/// This process' doorbells, one per completion queue. Any thread.
+class DoorbellAllocator {
+ public:
+  static absl::StatusOr<std::unique_ptr<DoorbellAllocator>> Create() {
+    NAM_ASSIGN_OR_RETURN(SharedMemory memory, CreateShared("nam-doorbells", sizeof(DoorbellPage),
+                                                           PeerAccess::kReadWrite, /*huge_pages=*/false));
+    return std::unique_ptr<DoorbellAllocator>(new DoorbellAllocator(std::move(memory)));
+  }
+
+  /// None when all are taken.
+  std::optional<uint32_t> Take() {
+    std::lock_guard lock(mutex_);
+    if (!free_.empty()) {
+      const uint32_t index = free_.back();
+      free_.pop_back();
+      return index;
+    }
+    if (next_ == kCompletionQueuesMax) return std::nullopt;
+    return next_++;
+  }
+  /// Late rings of peers only wake the next owner for nothing.
+  void Return(uint32_t index) {
+    std::lock_guard lock(mutex_);
+    free_.push_back(index);
+  }
+  Doorbell& at(uint32_t index) const {
+    return reinterpret_cast<DoorbellPage*>(memory_.mapping.data())->bells[index];
+  }
+  const SharedMemory& memory() const { return memory_; }
+
+ private:
+  explicit DoorbellAllocator(SharedMemory memory) : memory_(std::move(memory)) {}
+
+  const SharedMemory memory_;
+  std::mutex mutex_;
+  uint32_t next_ = 1;
+  std::vector<uint32_t> free_;
+};
+
+}  // namespace nam::fabric::shm

@@ -1,0 +1,109 @@
+#include "fabric/shm/handshake.h"
+
+#include <utility>
+
+#include "base/status_macros.h"
+#include "fabric/shm/layout.h"
+#include "fabric/shm/socket.h"
+
+namespace nam::fabric::shm {
+namespace {
+
+absl::Status Unexpected() {
+  return absl::InvalidArgumentError("the peer does not follow the protocol");
+}
+
+/// An answer to the connecting side: the expected message, or the reason of a refusal.
+absl::StatusOr<Packet> AwaitAnswer(int socket, MessageType expected, Deadline deadline) {
+  NAM_ASSIGN_OR_RETURN(Packet packet, AwaitMessage(socket, deadline));
+  if (packet.message.type == MessageType::kRefused) return RefusalStatus(packet.message);
+  if (packet.message.type != expected) return Unexpected();
+  return packet;
+}
+
+}  // namespace
+
+absl::StatusOr<Established> ConnectHandshake(const Identity& identity, int socket, Deadline deadline) {
+  const Nonce nonce = RandomNonce();
+  NAM_RETURN_IF_ERROR(SendMessage(socket, {.type = MessageType::kHello, .proof = nonce}));
+  NAM_ASSIGN_OR_RETURN(const Packet challenge, AwaitAnswer(socket, MessageType::kChallenge, deadline));
+  const Nonce& server_nonce = challenge.message.proof;
+  NAM_RETURN_IF_ERROR(SendMessage(
+      socket,
+      {.type = MessageType::kProof, .proof = ComputeMac(identity.secret, kClientRole, nonce, server_nonce)}));
+  NAM_ASSIGN_OR_RETURN(const Packet welcome, AwaitAnswer(socket, MessageType::kWelcome, deadline));
+  if (!SameMac(welcome.message.proof, ComputeMac(identity.secret, kServerRole, nonce, server_nonce))) {
+    return absl::UnauthenticatedError("the server does not know this cluster's secret");
+  }
+  Established established{.side = 0};
+  NAM_ASSIGN_OR_RETURN(established.peer,
+                       identity.peers->Get(welcome.message.process, welcome.descriptors[0].get(),
+                                           welcome.descriptors[1].get()));
+  NAM_ASSIGN_OR_RETURN(established.channel,
+                       MapFromPeer(welcome.descriptors[2].get(), sizeof(Channel), PeerAccess::kReadWrite));
+  NAM_ASSIGN_OR_RETURN(const UniqueFd table, identity.regions->TableForPeer());
+  const int descriptors[] = {table.get(), identity.doorbells->descriptor.get()};
+  NAM_RETURN_IF_ERROR(
+      SendMessage(socket, {.type = MessageType::kAttach, .process = identity.process}, descriptors));
+  return established;
+}
+
+absl::Status AcceptHandshake::Step(int socket, Packet& packet) {
+  switch (phase_) {
+    case Phase::kHello:
+      return Challenge(socket, packet.message);
+    case Phase::kProof:
+      return Welcome(socket, packet.message);
+    case Phase::kAttach:
+      return Attach(packet);
+    case Phase::kDone:
+      break;
+  }
+  return Unexpected();
+}
+
+absl::Status AcceptHandshake::Challenge(int socket, const Message& hello) {
+  if (hello.type != MessageType::kHello) return Unexpected();
+  NAM_RETURN_IF_ERROR(CheckPeerUser(socket).status());
+  client_nonce_ = hello.proof;
+  server_nonce_ = RandomNonce();
+  phase_ = Phase::kProof;
+  return SendMessage(socket, {.type = MessageType::kChallenge, .proof = server_nonce_});
+}
+
+absl::Status AcceptHandshake::Welcome(int socket, const Message& proof) {
+  if (proof.type != MessageType::kProof) return Unexpected();
+  if (!SameMac(proof.proof, ComputeMac(identity_->secret, kClientRole, client_nonce_, server_nonce_))) {
+    return absl::UnauthenticatedError("the server has another cluster secret; check the secret of both");
+  }
+  NAM_ASSIGN_OR_RETURN(SharedMemory channel,
+                       CreateShared("nam-channel", sizeof(Channel), PeerAccess::kReadWrite,
+                                    /*huge_pages=*/false));
+  NAM_ASSIGN_OR_RETURN(const UniqueFd table, identity_->regions->TableForPeer());
+  const int descriptors[] = {table.get(), identity_->doorbells->descriptor.get(), channel.descriptor.get()};
+  NAM_RETURN_IF_ERROR(
+      SendMessage(socket,
+                  {.type = MessageType::kWelcome,
+                   .proof = ComputeMac(identity_->secret, kServerRole, client_nonce_, server_nonce_),
+                   .process = identity_->process},
+                  descriptors));
+  established_.channel = std::move(channel.mapping);
+  established_.side = 1;
+  phase_ = Phase::kAttach;
+  return absl::OkStatus();
+}
+
+absl::Status AcceptHandshake::Attach(const Packet& packet) {
+  if (packet.message.type != MessageType::kAttach) return Unexpected();
+  phase_ = Phase::kDone;
+  if (passive_) {
+    established_ = {};
+    return absl::OkStatus();
+  }
+  NAM_ASSIGN_OR_RETURN(established_.peer,
+                       identity_->peers->Get(packet.message.process, packet.descriptors[0].get(),
+                                             packet.descriptors[1].get()));
+  return absl::OkStatus();
+}
+
+}  // namespace nam::fabric::shm

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "fabric/fabric.h"
+
+/// What processes share, besides the regions themselves. All of it lives in sealed memfds:
+///
+///     one per process, read-only for peers     RegionTable    which rkeys are alive
+///     one per process, writable by peers       DoorbellPage   one futex word per completion queue
+///     one per queue pair, writable by both     Channel        messages, one ring in each direction
+///
+/// Peers are authenticated and of the same user, yet what they write here is checked before use.
+namespace nam::fabric::shm {
+
+static_assert(std::atomic<uint32_t>::is_always_lock_free && std::atomic<uint64_t>::is_always_lock_free);
+
+inline constexpr size_t kCacheLineBytes = 64;
+
+// -- Region table -------------------------------------------------------------------------------
+//
+//     rkey, lkey:   generation (18 bits, never 0) | slot (14 bits)
+//
+// An initiator compares the slot's word with its rkey at every operation, so a deregistered region
+// is refused although the initiator still maps it.
+
+inline constexpr uint32_t kSlotBits = 14;
+inline constexpr uint32_t kRegionsMax = 1u << kSlotBits;
+inline constexpr uint32_t kGenerationMax = (1u << (32 - kSlotBits)) - 1;
+
+constexpr uint32_t SlotOf(uint32_t key) {
+  return key & (kRegionsMax - 1);
+}
+constexpr uint32_t MakeKey(uint32_t generation, uint32_t slot) {
+  return generation << kSlotBits | slot;
+}
+
+struct RegionTable {
+  /// Counts deregistrations: tells initiators when to look for mappings that they can drop.
+  alignas(kCacheLineBytes) std::atomic<uint32_t> deregistrations;
+  alignas(kCacheLineBytes) std::array<std::atomic<uint32_t>, kRegionsMax> rkeys;  // 0: free
+};
+static_assert(sizeof(RegionTable) == kCacheLineBytes + 4 * kRegionsMax);
+
+// -- Doorbells ----------------------------------------------------------------------------------
+
+inline constexpr uint32_t kCompletionQueuesMax = 4096;  // doorbell 0 is nobody's
+
+struct alignas(kCacheLineBytes) Doorbell {
+  std::atomic<uint32_t> sequence;  // the futex; incremented whenever there may be something to do
+  std::atomic<uint32_t> waiters;   // not 0: the owner sleeps on `sequence`, or is about to
+};
+static_assert(sizeof(Doorbell) == kCacheLineBytes);
+
+struct DoorbellPage {
+  std::array<Doorbell, kCompletionQueuesMax> bells;
+};
+
+// -- Channel ------------------------------------------------------------------------------------
+//
+// Side s is written only by its own process: messages it sends, what it took from the other side's
+// ring, the receives it posted.
+//
+//     ring:  | header 16 B | payload, padded to 16 B | header | …      (wraps anywhere, at 16 B)
+//
+// Message n of one side meets receive n of the other. A SEND is complete as soon as its receive is
+// posted, as with a NIC; no thread of the receiver has to run for it. Both sides compute "too long"
+// by themselves from the message's length and receive_bytes[n].
+
+inline constexpr uint32_t kRingBytes = 256u << 10;
+inline constexpr uint32_t kReceiveDepthMax = 4096;
+
+enum class MessageKind : uint32_t { kSend = 1, kImmediate = 2 };
+
+struct MessageHeader {
+  uint32_t bytes = 0;  // of the SEND that follow, or of the WRITE that went before (nothing follows)
+  MessageKind kind = MessageKind::kSend;
+  uint32_t immediate = 0;
+  uint32_t unused = 0;
+};
+static_assert(sizeof(MessageHeader) == 16 && kRingBytes % sizeof(MessageHeader) == 0);
+static_assert(kRingBytes >= 2 * (kMaxSendBytes + sizeof(MessageHeader)));
+
+struct ChannelSide {
+  alignas(kCacheLineBytes) std::atomic<uint64_t> written_bytes;  // ever placed in `ring`
+  std::atomic<uint32_t> bell;     // this side's doorbell; 0 while it has no queue pair yet
+  std::atomic<uint32_t> starved;  // not 0: ring me when you post receives or take messages
+  alignas(kCacheLineBytes) std::atomic<uint64_t> taken_bytes;  // ever taken from the other's ring
+  std::atomic<uint64_t> taken_messages;
+  std::atomic<uint64_t> receives;  // ever posted
+  alignas(kCacheLineBytes) std::array<std::atomic<uint32_t>, kReceiveDepthMax> receive_bytes;
+  alignas(kCacheLineBytes) std::array<std::byte, kRingBytes> ring;
+};
+
+struct Channel {
+  std::array<ChannelSide, 2> sides;  // 0: the side that connected, 1: the side that listened
+};
+static_assert(sizeof(Channel) == 2 * (2 * kCacheLineBytes + 4 * kReceiveDepthMax + kRingBytes));
+
+}  // namespace nam::fabric::shm

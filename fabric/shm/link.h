@@ -1,0 +1,82 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/unique_fd.h"
+#include "fabric/shm/doorbell.h"
+#include "fabric/shm/handshake.h"
+#include "fabric/shm/socket.h"
+#include "fabric/shm/wire.h"
+
+namespace nam::fabric::shm {
+
+/// The UNIX socket of one queue pair: hands out region descriptors, and tells when the peer is gone.
+/// Shared by the service thread, which reads the socket, and the queue pair.
+class Link {
+ public:
+  explicit Link(UniqueFd socket) : socket_(std::move(socket)) {}
+
+  int socket() const { return socket_.get(); }
+
+  // -- Queue pair's side --
+  bool lost() const { return lost_.load(std::memory_order_acquire); }
+  /// Rung when the link is lost. The doorbell lives as long as the fabric.
+  void set_bell(Doorbell* bell);
+  /// Asks the peer for a region and waits for the answer. PERMISSION_DENIED: there is none;
+  /// UNAVAILABLE or DEADLINE_EXCEEDED: the peer is lost.
+  absl::StatusOr<Packet> RequestRegion(uint32_t rkey, Deadline deadline);
+  /// The peer then sees the end of the connection.
+  void Shutdown();
+
+  // -- Service thread's side --
+  void MarkLost();
+  void DeliverReply(Packet reply);
+  uint64_t id = 0;           // in the service
+  uint64_t listener_id = 0;  // of the backlog it came through; 0 once a queue pair owns it (service's lock)
+  bool handshaking = false;
+  Deadline handshake_deadline;
+  /// Belongs to whoever pops the link from the backlog once it is done.
+  std::unique_ptr<AcceptHandshake> handshake;
+
+ private:
+  const UniqueFd socket_;
+  std::atomic<bool> lost_{false};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<Packet> reply_;
+  Doorbell* bell_ = nullptr;
+};
+
+/// A listener's socket and the connections that wait for Accept. Shared by the service thread and
+/// the listener.
+class Backlog {
+ public:
+  Backlog(ListeningSocket socket, bool passive) : socket_(std::move(socket)), passive_(passive) {}
+
+  const ListeningSocket& socket() const { return socket_; }
+  bool passive() const { return passive_; }
+  /// False when it is full or closed.
+  bool Push(std::shared_ptr<Link> link);
+  /// nullptr when the deadline passed first.
+  std::shared_ptr<Link> Pop(Deadline deadline);
+  void Close();
+  uint64_t id = 0;  // in the service
+
+ private:
+  ListeningSocket socket_;
+  const bool passive_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<Link>> links_;
+  bool closed_ = false;
+};
+
+}  // namespace nam::fabric::shm

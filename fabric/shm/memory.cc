@@ -1,0 +1,215 @@
+#include "fabric/shm/memory.h"
+
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "fabric/threads.h"
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+namespace nam::fabric::shm {
+namespace {
+
+constexpr size_t kHugePageBytes = size_t{2} << 20;
+constexpr size_t kPopulateChunkBytes = size_t{64} << 20;
+constexpr size_t kBytesMax = size_t{1} << 46;  // the address space of a process
+
+std::string Mebibytes(size_t bytes) {
+  return absl::StrFormat("%d MiB", (bytes + (1 << 20) - 1) >> 20);
+}
+
+absl::Status Exhausted(size_t bytes, const char* step) {
+  const int error = errno;
+  const char* hint = error == EMFILE || error == ENFILE ? "too many open files: raise `ulimit -n`"
+                     : error == EFBIG                   ? "above the file size limit: raise `ulimit -f`"
+                                      : "free memory, or lower the memory that this server offers";
+  return absl::ResourceExhaustedError(absl::StrFormat("cannot get %s of shared memory (%s: %s); %s",
+                                                      Mebibytes(bytes), step, std::strerror(error), hint));
+}
+
+std::optional<size_t> ReadNumber(const std::string& path) {
+  std::ifstream file(path);
+  size_t number;
+  if (file >> number) return number;
+  return std::nullopt;  // no such file, or "max"
+}
+
+/// What the kernel can give without swapping or killing, as far as it tells.
+struct Available {
+  size_t bytes = SIZE_MAX;
+  const char* limit = "";
+};
+
+Available AvailableMemory() {
+  Available available;
+  std::ifstream meminfo("/proc/meminfo");
+  std::string key;
+  for (std::string line; std::getline(meminfo, line);) {
+    unsigned long long kib;
+    if (std::sscanf(line.c_str(), "MemAvailable: %llu kB", &kib) == 1) {
+      available = {static_cast<size_t>(kib) << 10, "MemAvailable of the host"};
+    }
+  }
+  std::ifstream cgroups("/proc/self/cgroup");
+  for (std::string line; std::getline(cgroups, line);) {
+    if (line.rfind("0::", 0) != 0) continue;
+    for (const std::string& path : {"/sys/fs/cgroup" + line.substr(3), std::string("/sys/fs/cgroup")}) {
+      const auto max = ReadNumber(path + "/memory.max");
+      const auto current = ReadNumber(path + "/memory.current");
+      if (!max || !current) continue;
+      const size_t left = *max > *current ? *max - *current : 0;
+      if (left < available.bytes) available = {left, "memory.max of the control group"};
+    }
+  }
+  return available;
+}
+
+/// memfds are not limited by the size of /dev/shm, and the kernel promises pages that it does not
+/// have: refuse now rather than be killed at some later page fault.
+absl::Status CheckAvailable(size_t bytes) {
+  if (bytes < kHugePageBytes) return absl::OkStatus();
+  const Available available = AvailableMemory();
+  if (bytes <= available.bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "cannot get %s of shared memory: %s leaves %s; free memory, raise the limit, or lower the "
+      "memory that this server offers",
+      Mebibytes(bytes), available.limit, Mebibytes(available.bytes)));
+}
+
+absl::StatusOr<SharedMemory> TryCreate(const char* name, size_t bytes, PeerAccess peers, unsigned flags) {
+  SharedMemory memory{UniqueFd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags)), {}};
+  const int fd = memory.descriptor.get();
+  if (fd < 0) return Exhausted(bytes, "memfd_create");
+  if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) return Exhausted(bytes, "ftruncate");
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (data == MAP_FAILED) return Exhausted(bytes, "mmap");
+  memory.mapping = Mapping(static_cast<std::byte*>(data), bytes);
+  // FUTURE_WRITE leaves our mapping alone, but nobody maps the pages writable any more.
+  const int writes = peers == PeerAccess::kReadOnly ? F_SEAL_FUTURE_WRITE : 0;
+  if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | writes) != 0) {
+    return absl::InternalError(absl::StrFormat("cannot seal shared memory: %s (Linux 5.1 or newer is needed)",
+                                               std::strerror(errno)));
+  }
+  return memory;
+}
+
+size_t RoundUp(size_t bytes, size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+/// 0 or an errno.
+int PopulateRange(std::byte* data, size_t bytes) {
+  while (madvise(data, bytes, MADV_POPULATE_WRITE) != 0) {
+    if (errno == EINTR || errno == EAGAIN) continue;
+    if (errno != EINVAL) return errno;
+    // Linux before 5.14. Only we can write here yet.
+    for (size_t i = 0; i < bytes; i += 4096) *static_cast<volatile std::byte*>(data + i) = std::byte{0};
+    return 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Mapping::~Mapping() {
+  if (data_ != nullptr) munmap(data_, bytes_);
+}
+
+absl::StatusOr<SharedMemory> CreateShared(const char* name, size_t bytes, PeerAccess peers, bool huge_pages) {
+  if (bytes == 0) return absl::InvalidArgumentError("a region needs at least one byte");
+  if (bytes > kBytesMax) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("cannot get %s of shared memory: more than a process can address", Mebibytes(bytes)));
+  }
+  NAM_RETURN_IF_ERROR(CheckAvailable(bytes));
+  if (huge_pages && bytes >= kHugePageBytes) {
+    auto memory = TryCreate(name, RoundUp(bytes, kHugePageBytes), peers, MFD_HUGETLB | MFD_HUGE_2MB);
+    if (memory.ok()) return memory;
+    static std::once_flag told;
+    std::call_once(told, [] {
+      std::fprintf(stderr, "nam: no huge pages, using 4 KiB pages (sysctl vm.nr_hugepages reserves some)\n");
+    });
+  }
+  return TryCreate(name, RoundUp(bytes, static_cast<size_t>(sysconf(_SC_PAGESIZE))), peers, 0);
+}
+
+absl::Status Populate(const Mapping& mapping) {
+  const size_t chunks = (mapping.bytes() + kPopulateChunkBytes - 1) / kPopulateChunkBytes;
+  std::atomic<size_t> next{0};
+  std::atomic<int> error{0};
+  const auto work = [&] {
+    for (size_t chunk; error == 0 && (chunk = next.fetch_add(1)) < chunks;) {
+      const size_t at = chunk * kPopulateChunkBytes;
+      const int failed =
+          PopulateRange(mapping.data() + at, std::min(kPopulateChunkBytes, mapping.bytes() - at));
+      if (failed != 0) error = failed;
+    }
+  };
+  const size_t cpus = static_cast<size_t>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 2L));
+  {
+    std::vector<std::unique_ptr<Thread>> threads;
+    for (size_t i = 1; i < std::min({chunks, cpus, size_t{16}}); ++i) {
+      threads.push_back(StartRealThread("nam-populate", work));
+    }
+    work();
+  }
+  errno = error;
+  return error == 0 ? absl::OkStatus() : Exhausted(mapping.bytes(), "populate");
+}
+
+absl::StatusOr<UniqueFd> DescriptorForPeer(int memfd, PeerAccess access) {
+  UniqueFd fd;
+  if (access == PeerAccess::kReadOnly) {
+    fd.reset(open(absl::StrFormat("/proc/self/fd/%d", memfd).c_str(), O_RDONLY | O_CLOEXEC));
+  }
+  // Without /proc the seal alone keeps the pages read-only.
+  if (!fd.valid()) fd.reset(fcntl(memfd, F_DUPFD_CLOEXEC, 0));
+  if (!fd.valid()) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("cannot duplicate a descriptor: %s", std::strerror(errno)));
+  }
+  return fd;
+}
+
+absl::StatusOr<Mapping> MapFromPeer(int memfd, size_t bytes, PeerAccess access) {
+  struct stat status;
+  const int seals = fcntl(memfd, F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || fstat(memfd, &status) != 0 || bytes == 0 ||
+      bytes > static_cast<size_t>(status.st_size)) {
+    return absl::InvalidArgumentError("the peer handed out memory that is not sealed, or too short");
+  }
+  // All of the file: a mapping of huge pages has to end at a page's end.
+  const auto whole_bytes = static_cast<size_t>(status.st_size);
+  const int protection = access == PeerAccess::kReadOnly ? PROT_READ : PROT_READ | PROT_WRITE;
+  void* data = mmap(nullptr, whole_bytes, protection, MAP_SHARED, memfd, 0);
+  if (data == MAP_FAILED) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("cannot map %s of a peer: %s", Mebibytes(bytes), std::strerror(errno)));
+  }
+  return Mapping(static_cast<std::byte*>(data), whole_bytes);
+}
+
+}  // namespace nam::fabric::shm

@@ -1,0 +1,125 @@
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "fabric/shm/copy.h"
+#include "fabric/shm/queue_pair.h"
+
+/// The part of a queue pair that reaches into the peer's regions.
+namespace nam::fabric::shm {
+
+CompletionStatus ShmQueuePair::Execute(const WorkRequest& request) {
+  const LocalBuffer& local = request.local;
+  if (local.bytes > 0 && !request.inlined && !environment_.regions->Contains(local)) [[unlikely]] {
+    return CompletionStatus::kLocalError;
+  }
+  std::byte* remote = nullptr;
+  switch (request.opcode) {
+    case Opcode::kRead: {
+      const CompletionStatus status = Resolve(request.remote, local.bytes, Access::kRead, &remote);
+      if (status != CompletionStatus::kOk) return status;
+      CopyFromShared(local.data, remote, local.bytes);
+      // A later READ sees memory no older. Costs nothing on x86.
+      std::atomic_thread_fence(std::memory_order_acquire);
+      return status;
+    }
+    case Opcode::kWrite:
+    case Opcode::kWriteWithImmediate: {
+      const CompletionStatus status = Resolve(request.remote, local.bytes, Access::kWrite, &remote);
+      if (status != CompletionStatus::kOk) return status;
+      // After what was written before.
+      std::atomic_thread_fence(std::memory_order_release);
+      CopyToShared(remote, local.data, local.bytes);
+      return status;
+    }
+    default:
+      return ExecuteAtomic(request);
+  }
+}
+
+CompletionStatus ShmQueuePair::ExecuteAtomic(const WorkRequest& request) {
+  std::byte* remote = nullptr;
+  const CompletionStatus status = Resolve(request.remote, kWordBytes, Access::kAtomic, &remote);
+  if (status != CompletionStatus::kOk) return status;
+  if (request.remote.offset % kWordBytes != 0) return CompletionStatus::kRemoteInvalidRequest;
+  std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(remote));
+  uint64_t old = request.compare;
+  if (request.opcode == Opcode::kCompareAndSwap) {
+    word.compare_exchange_strong(old, request.swap_or_add);
+  } else {
+    old = word.fetch_add(request.swap_or_add);
+  }
+  std::memcpy(request.local.data, &old, sizeof(old));
+  return status;
+}
+
+/// The first use of a region. Waits for the peer's service thread, at most the peer's timeout.
+CompletionStatus ShmQueuePair::MapRegion(uint32_t rkey) {
+  const uint32_t slot = SlotOf(rkey);
+  const std::atomic<uint32_t>& live_key = peer_->live_key(slot);
+  if (rkey == 0 || live_key.load(std::memory_order_acquire) != rkey)
+    return CompletionStatus::kRemoteAccessError;
+  std::shared_ptr<const RemoteRegion> region = peer_->Find(rkey);
+  if (region == nullptr) {
+    const absl::StatusOr<Packet> reply =
+        link_->RequestRegion(rkey, RealClock().After(environment_.peer_timeout_us));
+    if (absl::IsPermissionDenied(reply.status())) return CompletionStatus::kRemoteAccessError;
+    if (!reply.ok()) return CompletionStatus::kPeerLost;
+    absl::StatusOr<std::shared_ptr<const RemoteRegion>> mapped = peer_->Insert(rkey, *reply);
+    if (!mapped.ok()) return CompletionStatus::kLocalError;
+    region = *std::move(mapped);
+  }
+  if (cache_.size() <= slot) {
+    cache_.resize(slot + 1);
+    regions_.resize(slot + 1);
+  }
+  cache_[slot] = {rkey, region->access, region->mapping.data(), region->bytes, &live_key};
+  regions_[slot] = std::move(region);
+  return CompletionStatus::kOk;
+}
+
+/// Lets go of the memory of deregistered regions.
+void ShmQueuePair::DropStaleRegions() {
+  deregistrations_seen_ = peer_->deregistrations();
+  for (size_t slot = 0; slot < cache_.size(); ++slot) {
+    if (cache_[slot].rkey == 0 || cache_[slot].live_key->load(std::memory_order_acquire) == cache_[slot].rkey)
+      continue;
+    cache_[slot] = {};
+    regions_[slot].reset();
+  }
+}
+
+absl::StatusOr<std::span<const std::byte>> ShmQueuePair::View(RemoteAddress from, size_t bytes) {
+  Attend();
+  if (failed_) return absl::UnavailableError(absl::StrFormat("the connection to %s has failed", peer_name_));
+  std::byte* data = nullptr;
+  switch (Resolve(from, 0, Access::kRead, &data)) {
+    case CompletionStatus::kOk:
+      break;
+    case CompletionStatus::kPeerLost:
+      return absl::UnavailableError(absl::StrFormat("%s does not answer", peer_name_));
+    case CompletionStatus::kLocalError:
+      return absl::ResourceExhaustedError(absl::StrFormat("cannot map a region of %s", peer_name_));
+    default: {
+      const uint32_t slot = SlotOf(from.rkey.value);
+      const bool outside = slot < cache_.size() && cache_[slot].rkey == from.rkey.value &&
+                           from.rkey.value != 0 && Allows(cache_[slot].access, Access::kRead) &&
+                           from.offset > cache_[slot].bytes;
+      if (outside)
+        return absl::OutOfRangeError(absl::StrFormat("offset %d is outside its region", from.offset));
+      return absl::PermissionDeniedError(
+          absl::StrFormat("%s has no readable region with this key", peer_name_));
+    }
+  }
+  const std::shared_ptr<const RemoteRegion>& region = regions_[SlotOf(from.rkey.value)];
+  if (bytes > region->bytes - from.offset) {
+    return absl::OutOfRangeError(absl::StrFormat("%d bytes at offset %d are outside a region of %d bytes",
+                                                 bytes, from.offset, region->bytes));
+  }
+  if (std::find(viewed_.begin(), viewed_.end(), region) == viewed_.end()) viewed_.push_back(region);
+  return std::span<const std::byte>(data, bytes);
+}
+
+}  // namespace nam::fabric::shm

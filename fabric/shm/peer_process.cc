@@ -1,0 +1,45 @@
+#include "fabric/shm/peer_process.h"
+
+#include <utility>
+
+#include "base/status_macros.h"
+#include "fabric/shm/region_registry.h"
+
+namespace nam::fabric::shm {
+
+std::shared_ptr<const RemoteRegion> PeerProcess::Find(uint32_t rkey) {
+  std::lock_guard lock(mutex_);
+  const auto found = regions_.find(rkey);
+  return found == regions_.end() ? nullptr : found->second.lock();
+}
+
+absl::StatusOr<std::shared_ptr<const RemoteRegion>> PeerProcess::Insert(uint32_t rkey, const Packet& reply) {
+  const auto access = static_cast<Access>(reply.message.access & static_cast<uint8_t>(Access::kAll));
+  NAM_ASSIGN_OR_RETURN(Mapping mapping,
+                       MapFromPeer(reply.descriptors[0].get(), reply.message.bytes, PeerAccessFor(access)));
+  std::lock_guard lock(mutex_);
+  std::weak_ptr<const RemoteRegion>& entry = regions_[rkey];
+  // Another queue pair may have been faster.
+  if (auto region = entry.lock()) return region;
+  auto region =
+      std::make_shared<const RemoteRegion>(RemoteRegion{std::move(mapping), reply.message.bytes, access});
+  entry = region;
+  std::erase_if(regions_, [](const auto& other) { return other.second.expired(); });
+  return region;
+}
+
+absl::StatusOr<std::shared_ptr<PeerProcess>> PeerDirectory::Get(const ProcessId& id, int table,
+                                                                int doorbells) {
+  std::lock_guard lock(mutex_);
+  std::weak_ptr<PeerProcess>& entry = peers_[id];
+  if (auto peer = entry.lock()) return peer;
+  NAM_ASSIGN_OR_RETURN(Mapping table_mapping, MapFromPeer(table, sizeof(RegionTable), PeerAccess::kReadOnly));
+  NAM_ASSIGN_OR_RETURN(Mapping bells_mapping,
+                       MapFromPeer(doorbells, sizeof(DoorbellPage), PeerAccess::kReadWrite));
+  auto peer = std::make_shared<PeerProcess>(std::move(table_mapping), std::move(bells_mapping));
+  entry = peer;
+  std::erase_if(peers_, [](const auto& other) { return other.second.expired(); });
+  return peer;
+}
+
+}  // namespace nam::fabric::shm

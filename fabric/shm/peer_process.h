@@ -1,0 +1,66 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "fabric/fabric.h"
+#include "fabric/shm/layout.h"
+#include "fabric/shm/memory.h"
+#include "fabric/shm/wire.h"
+
+namespace nam::fabric::shm {
+
+/// A peer's region, mapped here. The pages live as long as any process maps them.
+struct RemoteRegion {
+  Mapping mapping;
+  uint64_t bytes = 0;
+  Access access = Access::kNone;
+};
+
+/// What this process maps of another one, shared by all queue pairs between the two. Any thread.
+class PeerProcess {
+ public:
+  PeerProcess(Mapping table, Mapping doorbells)
+      : table_(std::move(table)), doorbells_(std::move(doorbells)) {}
+
+  /// Holds the region's rkey while it is registered.
+  const std::atomic<uint32_t>& live_key(uint32_t slot) const { return table().rkeys[slot]; }
+  uint32_t deregistrations() const { return table().deregistrations.load(std::memory_order_relaxed); }
+  /// nullptr for an index that the peer made up, and for 0.
+  Doorbell* doorbell(uint32_t index) const {
+    if (index == 0 || index >= kCompletionQueuesMax) return nullptr;
+    return &reinterpret_cast<DoorbellPage*>(doorbells_.data())->bells[index];
+  }
+
+  /// nullptr when no queue pair has it mapped.
+  std::shared_ptr<const RemoteRegion> Find(uint32_t rkey);
+  /// Maps what a RegionReply brought.
+  absl::StatusOr<std::shared_ptr<const RemoteRegion>> Insert(uint32_t rkey, const Packet& reply);
+
+ private:
+  const RegionTable& table() const { return *reinterpret_cast<const RegionTable*>(table_.data()); }
+
+  const Mapping table_;
+  const Mapping doorbells_;
+  std::mutex mutex_;
+  std::unordered_map<uint32_t, std::weak_ptr<const RemoteRegion>> regions_;
+};
+
+/// The peers that some queue pair of this process is connected to. Any thread.
+class PeerDirectory {
+ public:
+  /// The peer, mapped from its descriptors unless it already is.
+  absl::StatusOr<std::shared_ptr<PeerProcess>> Get(const ProcessId& id, int table, int doorbells);
+
+ private:
+  std::mutex mutex_;
+  std::map<ProcessId, std::weak_ptr<PeerProcess>> peers_;
+};
+
+}  // namespace nam::fabric::shm

@@ -1,0 +1,178 @@
+#include "fabric/shm/queue_pair.h"
+
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "fabric/shm/service.h"
+
+namespace nam::fabric::shm {
+namespace {
+
+constexpr uint32_t kSendDepthMax = 65536;
+constexpr uint32_t kInlineBytesMax = 4096;
+
+/// Ids are unique among all fabrics of the process.
+uint64_t NextId() {
+  static std::atomic<uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+Channel& ChannelIn(const Mapping& mapping) {
+  return *reinterpret_cast<Channel*>(mapping.data());
+}
+
+}  // namespace
+
+absl::Status ShmQueuePair::Validate(const QueuePairOptions& options) {
+  if (options.send_depth == 0 || options.send_depth > kSendDepthMax) {
+    return absl::InvalidArgumentError(absl::StrFormat("send_depth is 1 to %d", kSendDepthMax));
+  }
+  if (options.receive_depth > kReceiveDepthMax) {
+    return absl::InvalidArgumentError(absl::StrFormat("receive_depth is at most %d", kReceiveDepthMax));
+  }
+  if (options.inline_bytes_max > kInlineBytesMax) {
+    return absl::InvalidArgumentError(absl::StrFormat("inline_bytes_max is at most %d", kInlineBytesMax));
+  }
+  return absl::OkStatus();
+}
+
+ShmQueuePair::ShmQueuePair(const Environment& environment, ShmCompletionQueue* completions,
+                           const QueuePairOptions& options, std::shared_ptr<Link> link,
+                           Established established, std::string peer_name)
+    : id_(NextId()),
+      environment_(environment),
+      completions_(*completions),
+      options_(options),
+      peer_name_(std::move(peer_name)),
+      link_(std::move(link)),
+      peer_(std::move(established.peer)),
+      channel_(std::move(established.channel)),
+      outbox_(&ChannelIn(channel_).sides[established.side], &ChannelIn(channel_).sides[1 - established.side],
+              peer_.get()),
+      inbox_(&ChannelIn(channel_).sides[established.side], &ChannelIn(channel_).sides[1 - established.side],
+             peer_.get()),
+      deregistrations_seen_(peer_->deregistrations()),
+      pending_(options.send_depth),
+      receives_(options.receive_depth) {
+  completions_.Attach(this, options_);
+  ChannelIn(channel_).sides[established.side].bell.store(completions_.bell_index(),
+                                                         std::memory_order_release);
+  link_->set_bell(&completions_.bell());
+  environment_.live_objects->fetch_add(1);
+}
+
+ShmQueuePair::~ShmQueuePair() {
+  environment_.service->RemoveLink(*link_);
+  link_->Shutdown();
+  completions_.Detach(this, options_);
+  environment_.live_objects->fetch_sub(1);
+}
+
+absl::Status ShmQueuePair::Admit(std::span<const WorkRequest> batch) const {
+  if (batch.size() > options_.send_depth - sends_used_) {
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "%d work requests posted to %s, %d of %d places are left; take completions first, and "
+        "signal some",
+        batch.size(), peer_name_, options_.send_depth - sends_used_, options_.send_depth));
+  }
+  for (const WorkRequest& request : batch) {
+    const bool atomic = request.opcode == Opcode::kCompareAndSwap || request.opcode == Opcode::kFetchAdd;
+    const uint32_t bytes_max = request.opcode == Opcode::kSend ? kMaxSendBytes : kMaxMessageBytes;
+    if (request.opcode >= Opcode::kReceive)
+      return absl::InvalidArgumentError("a RECEIVE goes to PostReceive");
+    if (atomic && request.local.bytes != 8)
+      return absl::InvalidArgumentError("an atomic needs 8 local bytes");
+    if (request.local.bytes > bytes_max) {
+      return absl::InvalidArgumentError(absl::StrFormat("%s of %d bytes, at most %d are possible",
+                                                        OpcodeName(request.opcode), request.local.bytes,
+                                                        bytes_max));
+    }
+    if (!request.inlined) continue;
+    if (atomic || request.opcode == Opcode::kRead || request.local.bytes > options_.inline_bytes_max) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%s of %d bytes cannot be inline: WRITE and SEND of at most %d bytes can",
+                          OpcodeName(request.opcode), request.local.bytes, options_.inline_bytes_max));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ShmQueuePair::Post(std::span<const WorkRequest> batch) {
+  NAM_RETURN_IF_ERROR(Admit(batch));
+  Attend();
+  sends_used_ += static_cast<uint32_t>(batch.size());
+  for (const WorkRequest& request : batch) {
+    if (request.opcode <= Opcode::kFetchAdd && request.opcode != Opcode::kWriteWithImmediate &&
+        pending_count_ == 0 && !failed_) [[likely]] {
+      Finish(request, Execute(request));
+    } else {
+      Enqueue(request);
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// Notices, before work is posted, what the peer did since: died, or deregistered regions.
+void ShmQueuePair::Attend() {
+  if (link_->lost() && !failed_) [[unlikely]]
+    Progress();
+  if (peer_->deregistrations() != deregistrations_seen_) [[unlikely]]
+    DropStaleRegions();
+}
+
+void ShmQueuePair::Finish(const WorkRequest& request, CompletionStatus status) {
+  if (status == CompletionStatus::kOk && request.signal == Signal::kUnsignaled) {
+    ++unsignaled_;
+    return;
+  }
+  completions_.Push(this, {.id = request.id, .queue_pair = id_, .status = status, .opcode = request.opcode},
+                    unsignaled_ + 1);
+  unsignaled_ = 0;
+  if (status != CompletionStatus::kOk && !failed_) Fail(CompletionStatus::kFlushed);
+}
+
+absl::Status ShmQueuePair::PostReceive(std::span<const ReceiveRequest> batch) {
+  if (batch.size() > options_.receive_depth - receives_used_) {
+    return absl::ResourceExhaustedError(absl::StrFormat("%d receives posted, %d of %d places are left",
+                                                        batch.size(), options_.receive_depth - receives_used_,
+                                                        options_.receive_depth));
+  }
+  for (const ReceiveRequest& receive : batch) {
+    ++receives_used_;
+    receives_[(receives_head_ + receives_count_) % receives_.size()] = receive;
+    ++receives_count_;
+    if (failed_) {
+      FinishReceive(CompletionStatus::kFlushed, nullptr);
+    } else if (receive.into.bytes > 0 && !environment_.regions->Contains(receive.into)) {
+      // Those before it are flushed with the queue pair; all that matters is that this one says why.
+      --receives_count_;
+      Fail(CompletionStatus::kFlushed);
+      receives_[receives_head_] = receive;
+      ++receives_count_;
+      FinishReceive(CompletionStatus::kLocalError, nullptr);
+    } else {
+      inbox_.Post(receive.into.bytes);
+    }
+  }
+  if (!failed_) {
+    inbox_.Publish();
+    ReceiveMessages();
+  }
+  return absl::OkStatus();
+}
+
+void ShmQueuePair::Progress() {
+  // First whether the peer is lost, then what it left: everything that it sent before is seen.
+  const bool lost = link_->lost();
+  if (failed_) return;
+  ReceiveMessages();
+  Advance();
+  if (lost && !failed_) {
+    loss_untold_ = pending_count_ == 0;
+    Fail(CompletionStatus::kPeerLost);
+  }
+}
+
+}  // namespace nam::fabric::shm

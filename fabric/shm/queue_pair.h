@@ -1,0 +1,152 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "fabric/fabric.h"
+#include "fabric/shm/completion_queue.h"
+#include "fabric/shm/handshake.h"
+#include "fabric/shm/link.h"
+#include "fabric/shm/message_ring.h"
+#include "fabric/shm/region_registry.h"
+
+namespace nam::fabric::shm {
+
+class Service;
+
+/// One-sided operations are executed inside Post. A work request is kept only when its completion has
+/// to wait:
+///
+///     Post ──▶ executed ──────────────────────────────────▶ completion queue
+///        └───▶ pending_:  [ placed, waiting for its receive | executed behind one | not placed yet ]
+///                         └── completes in order ──▶           └── ring full: nothing passes it
+///
+/// A one-sided operation behind a SEND that waits for its receive is executed at once and completes
+/// after it. All of this on the thread of the completion queue; only `link_` is shared.
+class ShmQueuePair final : public QueuePair {
+ public:
+  /// What it takes from its fabric, which outlives it.
+  struct Environment {
+    RegionRegistry* regions = nullptr;
+    Service* service = nullptr;
+    int64_t peer_timeout_us = 0;
+    std::atomic<int>* live_objects = nullptr;
+  };
+
+  static absl::Status Validate(const QueuePairOptions& options);
+
+  /// Options are valid and fit `completions`; the service watches `link`.
+  ShmQueuePair(const Environment& environment, ShmCompletionQueue* completions,
+               const QueuePairOptions& options, std::shared_ptr<Link> link, Established established,
+               std::string peer_name);
+  ~ShmQueuePair() override;
+
+  uint64_t id() const override { return id_; }
+  QueuePairState state() const override {
+    return failed_ || link_->lost() ? QueuePairState::kError : QueuePairState::kReady;
+  }
+  std::string peer() const override { return peer_name_; }
+  absl::Status Post(std::span<const WorkRequest> batch) override;
+  absl::Status PostReceive(std::span<const ReceiveRequest> batch) override;
+  absl::StatusOr<std::span<const std::byte>> View(RemoteAddress from, size_t bytes) override;
+
+  // -- For the completion queue --
+  /// Receives messages, completes what waited, notices a lost peer.
+  void Progress();
+  void GiveBack(Opcode opcode, uint32_t slots) {
+    (opcode == Opcode::kReceive ? receives_used_ : sends_used_) -= slots;
+  }
+
+ private:
+  struct CachedRegion {
+    uint32_t rkey = 0;  // 0: none
+    Access access = Access::kNone;
+    std::byte* data = nullptr;
+    uint64_t bytes = 0;
+    const std::atomic<uint32_t>* live_key = nullptr;
+  };
+  struct Pending {
+    WorkRequest request;
+    std::vector<std::byte> inlined;
+    MessageHeader header;
+    uint64_t message = 0;
+    bool executed = false;  // one-sided, with `result`
+    CompletionStatus result = CompletionStatus::kOk;
+  };
+
+  absl::Status Admit(std::span<const WorkRequest> batch) const;
+  void Attend();
+  void Finish(const WorkRequest& request, CompletionStatus status);
+
+  // one_sided.cc
+  CompletionStatus Execute(const WorkRequest& request);
+  CompletionStatus ExecuteAtomic(const WorkRequest& request);
+  CompletionStatus Resolve(const RemoteAddress& at, uint64_t bytes, Access wanted, std::byte** data) {
+    const uint32_t rkey = at.rkey.value;
+    const uint32_t slot = SlotOf(rkey);
+    if (slot >= cache_.size() || cache_[slot].rkey != rkey || rkey == 0) [[unlikely]] {
+      if (const CompletionStatus mapped = MapRegion(rkey); mapped != CompletionStatus::kOk) return mapped;
+    }
+    const CachedRegion& region = cache_[slot];
+    if (region.live_key->load(std::memory_order_acquire) != rkey || !Allows(region.access, wanted) ||
+        at.offset > region.bytes || bytes > region.bytes - at.offset) [[unlikely]] {
+      return CompletionStatus::kRemoteAccessError;
+    }
+    *data = region.data + at.offset;
+    return CompletionStatus::kOk;
+  }
+  CompletionStatus MapRegion(uint32_t rkey);
+  void DropStaleRegions();
+
+  // messages.cc
+  void Enqueue(const WorkRequest& request);
+  void Advance();
+  bool PlaceNext();
+  bool CompleteOldest();
+  void ReceiveMessages();
+  void FinishReceive(CompletionStatus status, const MessageHeader* header);
+  void Fail(CompletionStatus pending_status);
+  Pending& pending(uint32_t i) { return pending_[(pending_head_ + i) % pending_.size()]; }
+
+  const uint64_t id_;
+  const Environment environment_;
+  ShmCompletionQueue& completions_;
+  const QueuePairOptions options_;
+  const std::string peer_name_;
+  const std::shared_ptr<Link> link_;
+  const std::shared_ptr<PeerProcess> peer_;
+  const Mapping channel_;
+  Outbox outbox_;
+  Inbox inbox_;
+
+  bool failed_ = false;
+  bool loss_untold_ = false;  // the peer is lost and no work request has said so yet
+  uint32_t sends_used_ = 0;
+  uint32_t receives_used_ = 0;
+  uint32_t unsignaled_ = 0;  // completed since the last completion; their places go with the next one
+
+  // By slot. `regions_` keeps what cache_ points to, `viewed_` what spans may still point to.
+  std::vector<CachedRegion> cache_;
+  std::vector<std::shared_ptr<const RemoteRegion>> regions_;
+  std::vector<std::shared_ptr<const RemoteRegion>> viewed_;
+  uint32_t deregistrations_seen_ = 0;
+
+  std::vector<Pending> pending_;  // a ring of send_depth
+  uint32_t pending_head_ = 0;
+  uint32_t pending_count_ = 0;
+  uint32_t placed_count_ = 0;  // the oldest of them: placed or executed
+  bool broken_ = false;        // an executed operation failed: nothing behind it is executed
+  bool starved_ = false;       // as the peer was told
+
+  std::vector<ReceiveRequest> receives_;  // a ring of receive_depth
+  uint32_t receives_head_ = 0;
+  uint32_t receives_count_ = 0;
+};
+
+}  // namespace nam::fabric::shm

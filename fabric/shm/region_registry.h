@@ -1,0 +1,84 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <queue>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "fabric/fabric.h"
+#include "fabric/shm/layout.h"
+#include "fabric/shm/memory.h"
+
+namespace nam::fabric::shm {
+
+/// What a peer learns about a region when it first uses it.
+struct RegionGrant {
+  UniqueFd descriptor;
+  uint64_t bytes = 0;
+  Access access = Access::kNone;
+};
+
+constexpr PeerAccess PeerAccessFor(Access access) {
+  return Allows(access, Access::kWrite) || Allows(access, Access::kAtomic) ? PeerAccess::kReadWrite
+                                                                           : PeerAccess::kReadOnly;
+}
+
+/// This process' regions. Any thread; Contains() takes no lock.
+class RegionRegistry {
+ public:
+  static absl::StatusOr<std::unique_ptr<RegionRegistry>> Create();
+
+  /// The region's key. The memory stays the caller's, until Remove. RESOURCE_EXHAUSTED at kRegionsMax.
+  absl::StatusOr<uint32_t> Add(const SharedMemory& memory, size_t bytes, Access access);
+  void Remove(uint32_t key);
+
+  /// True when `buffer` lies within the region that its lkey names.
+  bool Contains(const LocalBuffer& buffer) const {
+    const LocalSlot& slot = local_[SlotOf(buffer.lkey.value)];
+    if (slot.key.load(std::memory_order_acquire) != buffer.lkey.value || buffer.lkey.value == 0) return false;
+    const auto start = reinterpret_cast<uintptr_t>(slot.data.load(std::memory_order_relaxed));
+    const auto at = reinterpret_cast<uintptr_t>(buffer.data);
+    const size_t bytes = slot.bytes.load(std::memory_order_relaxed);
+    return at >= start && at - start <= bytes && buffer.bytes <= bytes - (at - start);
+  }
+
+  /// For a peer. PERMISSION_DENIED when there is no such region or it is private.
+  absl::StatusOr<RegionGrant> Grant(uint32_t rkey);
+  /// The table's descriptor, for peers.
+  absl::StatusOr<UniqueFd> TableForPeer() const {
+    return DescriptorForPeer(table_memory_.descriptor.get(), PeerAccess::kReadOnly);
+  }
+
+ private:
+  struct LocalSlot {
+    std::atomic<uint32_t> key;
+    std::atomic<std::byte*> data;
+    std::atomic<size_t> bytes;
+  };
+  struct Registered {
+    int descriptor = -1;  // of the MemoryRegion
+    Access access = Access::kNone;
+    uint32_t generation = 0;
+  };
+
+  explicit RegionRegistry(SharedMemory table_memory, uint32_t first_generation);
+  RegionTable& table() { return *reinterpret_cast<RegionTable*>(table_memory_.mapping.data()); }
+
+  const SharedMemory table_memory_;
+  const uint32_t first_generation_;
+  std::vector<LocalSlot> local_;
+
+  std::mutex mutex_;
+  std::vector<Registered> registered_;  // by slot
+  // Low slots first: peers' caches are arrays by slot.
+  std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> free_slots_;
+};
+
+}  // namespace nam::fabric::shm

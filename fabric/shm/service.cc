@@ -1,0 +1,265 @@
+#include "fabric/shm/service.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "fabric/threads.h"
+
+namespace nam::fabric::shm {
+namespace {
+
+constexpr int kEventsMax = 64;
+constexpr int kAcceptsPerTurn = 64;
+constexpr int kMessagesPerTurn = 16;
+constexpr size_t kHandshakesMax = 256;
+constexpr uint64_t kWakeId = 0;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Service>> Service::Start(const Identity& identity, int64_t timeout_us) {
+  UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
+  UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  UniqueFd spare(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!epoll.valid() || !wake.valid() || !spare.valid()) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("fabric shm: %s; raise `ulimit -n`", std::strerror(errno)));
+  }
+  std::unique_ptr<Service> service(
+      new Service(identity, timeout_us, std::move(epoll), std::move(wake), std::move(spare)));
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = kWakeId}};
+  NAM_CHECK(epoll_ctl(service->epoll_.get(), EPOLL_CTL_ADD, service->wake_.get(), &event) == 0);
+  service->thread_ = StartRealThread("nam-shm-service", [s = service.get()] { s->Run(); });
+  return service;
+}
+
+Service::Service(const Identity& identity, int64_t timeout_us, UniqueFd epoll, UniqueFd wake, UniqueFd spare)
+    : identity_(identity),
+      timeout_us_(timeout_us),
+      epoll_(std::move(epoll)),
+      wake_(std::move(wake)),
+      spare_(std::move(spare)) {}
+
+Service::~Service() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  eventfd_write(wake_.get(), 1);
+  thread_.reset();
+}
+
+void Service::AddBacklog(const std::shared_ptr<Backlog>& backlog) {
+  Watch(backlog->socket().get(), {.backlog = backlog});
+}
+
+void Service::RemoveBacklog(const Backlog& backlog) {
+  std::vector<std::shared_ptr<Link>> orphans;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [id, source] : sources_) {
+      if (source.link != nullptr && source.link->listener_id == backlog.id) orphans.push_back(source.link);
+    }
+  }
+  for (const auto& link : orphans) {
+    Unwatch(link->id, link->socket());
+    link->Shutdown();
+  }
+  Unwatch(backlog.id, backlog.socket().get());
+}
+
+void Service::AddLink(const std::shared_ptr<Link>& link) {
+  Watch(link->socket(), {.link = link});
+}
+
+void Service::HandOver(Link& link) {
+  std::lock_guard lock(mutex_);
+  link.listener_id = 0;
+}
+
+void Service::RemoveLink(const Link& link) {
+  Unwatch(link.id, link.socket());
+}
+
+uint64_t Service::Watch(int descriptor, Source source) {
+  std::lock_guard lock(mutex_);
+  const uint64_t id = next_id_++;
+  if (source.link != nullptr) source.link->id = id;
+  if (source.backlog != nullptr) source.backlog->id = id;
+  sources_.emplace(id, std::move(source));
+  epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.u64 = id}};
+  NAM_CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0, "epoll refuses a socket");
+  return id;
+}
+
+void Service::Unwatch(uint64_t id, int descriptor) {
+  Source removed;  // destroyed without the lock
+  std::lock_guard lock(mutex_);
+  const auto found = sources_.find(id);
+  if (found == sources_.end()) return;
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
+  removed = std::move(found->second);
+  sources_.erase(found);
+}
+
+Service::Source Service::Find(uint64_t id) {
+  std::lock_guard lock(mutex_);
+  const auto found = sources_.find(id);
+  return found == sources_.end() ? Source{} : found->second;
+}
+
+void Service::Run() {
+  std::array<epoll_event, kEventsMax> events;
+  while (true) {
+    const int count = epoll_wait(epoll_.get(), events.data(), kEventsMax, NextTimeoutMs());
+    {
+      std::lock_guard lock(mutex_);
+      if (stopping_) return;
+    }
+    for (int i = 0; i < count; ++i) {
+      // Not found: removed since, by a queue pair or listener that is gone.
+      const Source source = Find(events[i].data.u64);
+      if (source.link != nullptr) Read(source.link);
+      if (source.backlog != nullptr) AcceptAll(source.backlog);
+    }
+    DropOverdue();
+  }
+}
+
+void Service::AcceptAll(const std::shared_ptr<Backlog>& backlog) {
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+    UniqueFd socket(accept4(backlog->socket().get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.valid()) {
+      if (errno == EMFILE || errno == ENFILE) ShedConnection(backlog->socket().get());
+      return;
+    }
+    auto link = std::make_shared<Link>(std::move(socket));
+    link->listener_id = backlog->id;
+    link->handshaking = true;
+    link->handshake = std::make_unique<AcceptHandshake>(&identity_, backlog->passive());
+    link->handshake_deadline = RealClock().After(timeout_us_);
+    handshakes_.push_back(link);
+    Watch(link->socket(), {.link = link});
+    LimitHandshakes();
+  }
+}
+
+/// Whoever waits longest goes first: a crowd of silent peers does not keep an honest one out.
+void Service::LimitHandshakes() {
+  if (handshakes_.size() <= kHandshakesMax) return;
+  std::erase_if(handshakes_, [](const std::weak_ptr<Link>& weak) {
+    const auto link = weak.lock();
+    return link == nullptr || !link->handshaking;
+  });
+  if (handshakes_.size() <= kHandshakesMax) return;
+  if (const auto oldest = handshakes_.front().lock()) Drop(*oldest);
+  handshakes_.pop_front();
+}
+
+/// Out of descriptors: the connection is closed rather than left to wake us for ever.
+void Service::ShedConnection(int listening_socket) {
+  spare_.reset();
+  UniqueFd(accept4(listening_socket, nullptr, nullptr, SOCK_CLOEXEC));
+  spare_.reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+void Service::Read(const std::shared_ptr<Link>& link) {
+  for (int i = 0; i < kMessagesPerTurn; ++i) {
+    absl::StatusOr<Packet> packet = ReceiveMessage(link->socket());
+    if (absl::IsNotFound(packet.status())) return;
+    absl::Status status = packet.status();
+    if (status.ok()) status = Handle(link, *packet);
+    if (!status.ok()) {
+      // Tells a peer that may have made an honest mistake; whether it listens does not matter.
+      if (link->handshaking) SendMessage(link->socket(), MakeRefusal(status)).IgnoreError();
+      Drop(*link);
+      return;
+    }
+  }
+}
+
+absl::Status Service::Handle(const std::shared_ptr<Link>& link, Packet& packet) {
+  if (link->handshaking) {
+    NAM_RETURN_IF_ERROR(link->handshake->Step(link->socket(), packet));
+    return link->handshake->done() ? FinishHandshake(link) : absl::OkStatus();
+  }
+  switch (packet.message.type) {
+    case MessageType::kRegionRequest:
+      return AnswerRegionRequest(*link, packet.message.rkey);
+    case MessageType::kRegionReply:
+      link->DeliverReply(std::move(packet));
+      return absl::OkStatus();
+    default:
+      return absl::InvalidArgumentError("the peer does not follow the protocol");
+  }
+}
+
+absl::Status Service::FinishHandshake(const std::shared_ptr<Link>& link) {
+  link->handshaking = false;
+  uint64_t listener_id;
+  {
+    std::lock_guard lock(mutex_);
+    listener_id = link->listener_id;
+  }
+  const std::shared_ptr<Backlog> backlog = Find(listener_id).backlog;
+  if (backlog == nullptr) return absl::UnavailableError("the listener is gone");
+  if (backlog->passive()) {
+    link->handshake.reset();
+    return absl::OkStatus();
+  }
+  return backlog->Push(link) ? absl::OkStatus() : absl::UnavailableError("nobody accepts connections");
+}
+
+absl::Status Service::AnswerRegionRequest(Link& link, uint32_t rkey) {
+  Message reply{.type = MessageType::kRegionReply, .rkey = rkey};
+  absl::StatusOr<RegionGrant> grant = identity_.regions->Grant(rkey);
+  if (!grant.ok()) {
+    Message refusal = MakeRefusal(grant.status());
+    refusal.type = MessageType::kRegionReply;
+    refusal.rkey = rkey;
+    return SendMessage(link.socket(), refusal);
+  }
+  reply.bytes = grant->bytes;
+  reply.access = static_cast<uint32_t>(grant->access);
+  const int descriptors[] = {grant->descriptor.get()};
+  return SendMessage(link.socket(), reply, descriptors);
+}
+
+void Service::Drop(Link& link) {
+  link.handshaking = false;
+  Unwatch(link.id, link.socket());
+  link.Shutdown();
+  link.MarkLost();
+}
+
+void Service::DropOverdue() {
+  while (!handshakes_.empty()) {
+    const auto link = handshakes_.front().lock();
+    if (link != nullptr && link->handshaking) {
+      if (!RealClock().Passed(link->handshake_deadline)) return;
+      Drop(*link);
+    }
+    handshakes_.pop_front();
+  }
+}
+
+int Service::NextTimeoutMs() const {
+  const auto link = handshakes_.empty() ? nullptr : handshakes_.front().lock();
+  if (link == nullptr) return handshakes_.empty() ? -1 : 0;
+  const int64_t left_ns = link->handshake_deadline.ns - RealClock().NowNs();
+  return static_cast<int>(std::clamp<int64_t>(left_ns / 1'000'000 + 1, 0, 60'000));
+}
+
+}  // namespace nam::fabric::shm

@@ -1,0 +1,198 @@
+#include "fabric/shm/shm_fabric.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "fabric/shm/completion_queue.h"
+#include "fabric/shm/doorbell_allocator.h"
+#include "fabric/shm/handshake.h"
+#include "fabric/shm/link.h"
+#include "fabric/shm/peer_process.h"
+#include "fabric/shm/queue_pair.h"
+#include "fabric/shm/region_registry.h"
+#include "fabric/shm/service.h"
+#include "fabric/shm/socket.h"
+#include "fabric/threads.h"
+
+namespace nam::fabric::shm {
+namespace {
+
+constexpr uint32_t kCompletionQueueDepthMax = 1u << 20;
+
+class ShmRegion final : public MemoryRegion {
+ public:
+  ShmRegion(SharedMemory memory, size_t bytes, Access access, uint32_t key, RegionRegistry* registry,
+            std::atomic<int>* live_objects)
+      : memory_(std::move(memory)), registry_(registry), live_objects_(live_objects) {
+    data_ = memory_.mapping.data();
+    bytes_ = bytes;
+    access_ = access;
+    rkey_ = {key};
+    lkey_ = {key};
+    live_objects_->fetch_add(1);
+  }
+  ~ShmRegion() override {
+    registry_->Remove(rkey_.value);
+    live_objects_->fetch_sub(1);
+  }
+
+ private:
+  const SharedMemory memory_;
+  RegionRegistry* const registry_;
+  std::atomic<int>* const live_objects_;
+};
+
+class ShmListener final : public Listener {
+ public:
+  ShmListener(std::shared_ptr<Backlog> backlog, const ShmQueuePair::Environment& environment)
+      : backlog_(std::move(backlog)), environment_(environment) {
+    environment_.service->AddBacklog(backlog_);
+    environment_.live_objects->fetch_add(1);
+  }
+  ~ShmListener() override {
+    backlog_->Close();
+    environment_.service->RemoveBacklog(*backlog_);
+    environment_.live_objects->fetch_sub(1);
+  }
+
+  std::string address() const override { return backlog_->socket().address(); }
+
+  absl::StatusOr<std::unique_ptr<QueuePair>> Accept(CompletionQueue& completions,
+                                                    const QueuePairOptions& options,
+                                                    Deadline deadline) override {
+    if (backlog_->passive()) {
+      return absl::FailedPreconditionError("a passive listener serves its connections by itself");
+    }
+    auto& queue = static_cast<ShmCompletionQueue&>(completions);
+    NAM_RETURN_IF_ERROR(ShmQueuePair::Validate(options));
+    NAM_RETURN_IF_ERROR(queue.CheckRoom(options));
+    std::shared_ptr<Link> link = backlog_->Pop(deadline);
+    if (link == nullptr)
+      return absl::DeadlineExceededError(absl::StrFormat("nobody connected to %s", address()));
+    environment_.service->HandOver(*link);
+    Established established = std::move(link->handshake->established());
+    link->handshake.reset();
+    NAM_ASSIGN_OR_RETURN(const pid_t pid, CheckPeerUser(link->socket()));
+    return std::make_unique<ShmQueuePair>(environment_, &queue, options, std::move(link),
+                                          std::move(established),
+                                          absl::StrFormat("process %d at %s", pid, address()));
+  }
+
+ private:
+  const std::shared_ptr<Backlog> backlog_;
+  const ShmQueuePair::Environment environment_;
+};
+
+class ShmFabric final : public Fabric {
+ public:
+  ShmFabric(const FabricOptions& options, std::unique_ptr<RegionRegistry> regions,
+            std::unique_ptr<DoorbellAllocator> doorbells)
+      : peer_timeout_us_(options.peer_timeout_us),
+        regions_(std::move(regions)),
+        doorbells_(std::move(doorbells)) {
+    identity_ = {options.secret, RandomProcessId(), regions_.get(), &doorbells_->memory(), &peers_};
+  }
+  ~ShmFabric() override {
+    NAM_CHECK(live_objects_ == 0, "regions, queue pairs and listeners are destroyed before their fabric");
+  }
+
+  absl::Status Start() {
+    NAM_ASSIGN_OR_RETURN(service_, Service::Start(identity_, peer_timeout_us_));
+    return absl::OkStatus();
+  }
+
+  Kind kind() const override { return Kind::kShm; }
+  Capabilities capabilities() const override { return {.in_place = true}; }
+  Clock& clock() override { return RealClock(); }
+
+  absl::StatusOr<std::unique_ptr<MemoryRegion>> Allocate(size_t bytes,
+                                                         const AllocateOptions& options) override {
+    NAM_ASSIGN_OR_RETURN(SharedMemory memory, CreateShared("nam-region", bytes, PeerAccessFor(options.access),
+                                                           options.huge_pages));
+    if (options.populate) NAM_RETURN_IF_ERROR(Populate(memory.mapping));
+    NAM_ASSIGN_OR_RETURN(const uint32_t key, regions_->Add(memory, bytes, options.access));
+    return std::make_unique<ShmRegion>(std::move(memory), bytes, options.access, key, regions_.get(),
+                                       &live_objects_);
+  }
+
+  absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(uint32_t depth) override {
+    if (depth == 0 || depth > kCompletionQueueDepthMax) {
+      return absl::InvalidArgumentError(absl::StrFormat("the depth of a completion queue is 1 to %d, not %d",
+                                                        kCompletionQueueDepthMax, depth));
+    }
+    const auto bell = doorbells_->Take();
+    if (!bell.has_value()) {
+      return absl::ResourceExhaustedError(
+          absl::StrFormat("a process has at most %d completion queues", kCompletionQueuesMax - 1));
+    }
+    return std::make_unique<ShmCompletionQueue>(depth, doorbells_.get(), *bell);
+  }
+
+  absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions& options) override {
+    NAM_ASSIGN_OR_RETURN(ListeningSocket socket, ListeningSocket::Bind(options.address));
+    return std::make_unique<ShmListener>(std::make_shared<Backlog>(std::move(socket), options.passive),
+                                         Environment());
+  }
+
+  absl::StatusOr<std::unique_ptr<QueuePair>> Connect(const std::string& address, CompletionQueue& completions,
+                                                     const QueuePairOptions& options,
+                                                     Deadline deadline) override {
+    auto& queue = static_cast<ShmCompletionQueue&>(completions);
+    NAM_RETURN_IF_ERROR(ShmQueuePair::Validate(options));
+    NAM_RETURN_IF_ERROR(queue.CheckRoom(options));
+    const Deadline bounded{std::min(deadline.ns, RealClock().After(peer_timeout_us_).ns)};
+    NAM_ASSIGN_OR_RETURN(UniqueFd socket, ConnectSocket(address, bounded));
+    auto link = std::make_shared<Link>(std::move(socket));
+    NAM_ASSIGN_OR_RETURN(const pid_t pid, CheckPeerUser(link->socket()));
+    absl::StatusOr<Established> established = ConnectHandshake(identity_, link->socket(), bounded);
+    if (!established.ok()) {
+      return absl::Status(established.status().code(),
+                          absl::StrFormat("fabric shm: cannot connect to \"%s\": %s", address,
+                                          established.status().message()));
+    }
+    service_->AddLink(link);
+    return std::make_unique<ShmQueuePair>(Environment(), &queue, options, std::move(link),
+                                          *std::move(established),
+                                          absl::StrFormat("process %d at %s", pid, address));
+  }
+
+  std::unique_ptr<Event> CreateEvent() override { return MakeRealEvent(); }
+  std::unique_ptr<Thread> StartThread(const std::string& name, std::function<void()> body) override {
+    return StartRealThread(name, std::move(body));
+  }
+
+ private:
+  ShmQueuePair::Environment Environment() {
+    return {regions_.get(), service_.get(), peer_timeout_us_, &live_objects_};
+  }
+
+  const int64_t peer_timeout_us_;
+  std::atomic<int> live_objects_{0};
+  const std::unique_ptr<RegionRegistry> regions_;
+  const std::unique_ptr<DoorbellAllocator> doorbells_;
+  PeerDirectory peers_;
+  Identity identity_;
+  std::unique_ptr<Service> service_;  // last: its thread uses all of the above
+};
+
+}  // namespace
+}  // namespace nam::fabric::shm
+
+namespace nam::fabric {
+
+absl::StatusOr<std::unique_ptr<Fabric>> OpenShm(const FabricOptions& options) {
+  if (options.peer_timeout_us <= 0) return absl::InvalidArgumentError("peer_timeout_us must be positive");
+  NAM_ASSIGN_OR_RETURN(auto regions, shm::RegionRegistry::Create());
+  NAM_ASSIGN_OR_RETURN(auto doorbells, shm::DoorbellAllocator::Create());
+  auto fabric = std::make_unique<shm::ShmFabric>(options, std::move(regions), std::move(doorbells));
+  NAM_RETURN_IF_ERROR(fabric->Start());
+  return fabric;
+}
+
+}  // namespace nam::fabric

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/unique_fd.h"
+
+/// What peers say over the UNIX socket (SOCK_SEQPACKET) of a queue pair. Every message is one
+/// Message, of one size; anything else closes the connection.
+///
+///     connecting side                              listening side
+///       Hello      nonce                    ──▶
+///                                           ◀──    Challenge  nonce
+///       Proof      HMAC("client")           ──▶
+///                                           ◀──    Welcome    HMAC("server"); table, doorbells, channel
+///                                                  (or Refused: code, text)
+///       Attach     table, doorbells         ──▶
+///     ──────────────────────────── then, either way ────────────────────────────
+///       RegionRequest  rkey                 ──▶
+///                                           ◀──    RegionReply  bytes, access; the region  (or code)
+///
+/// HMAC is SHA-256 with the cluster's secret over role and both nonces. Nobody hands out a descriptor
+/// before the other has proved that it knows the secret.
+namespace nam::fabric::shm {
+
+using Nonce = std::array<uint8_t, 32>;
+using Mac = std::array<uint8_t, 32>;
+/// Random, of one Fabric object; the same in all its connections.
+using ProcessId = std::array<uint8_t, 16>;
+
+enum class MessageType : uint16_t {
+  kHello = 1,
+  kChallenge,
+  kProof,
+  kWelcome,
+  kRefused,
+  kAttach,
+  kRegionRequest,
+  kRegionReply,
+};
+
+inline constexpr uint32_t kWireMagic = 0x4d41'4e73;  // "sNAM"
+inline constexpr uint16_t kWireVersion = 1;
+
+struct Message {
+  uint32_t magic = kWireMagic;
+  uint16_t version = kWireVersion;
+  MessageType type = MessageType::kHello;
+  std::array<uint8_t, 32> proof{};  // nonce or HMAC
+  ProcessId process{};
+  uint64_t bytes = 0;  // of the region
+  uint32_t rkey = 0;
+  uint32_t access = 0;
+  uint32_t code = 0;  // absl::StatusCode, 0: all is well
+  std::array<char, 100> text{};
+};
+static_assert(sizeof(Message) == 176);
+
+inline constexpr size_t kDescriptorsMax = 3;
+
+struct Packet {
+  Message message;
+  std::array<UniqueFd, kDescriptorsMax> descriptors;
+};
+
+/// Never blocks. UNAVAILABLE when the peer is gone or does not read.
+absl::Status SendMessage(int socket, const Message& message, std::span<const int> descriptors = {});
+
+/// Never blocks. NOT_FOUND when there is nothing yet, UNAVAILABLE when the peer closed,
+/// INVALID_ARGUMENT when what came is no message, RESOURCE_EXHAUSTED for want of descriptors.
+absl::StatusOr<Packet> ReceiveMessage(int socket);
+/// Waits for one. DEADLINE_EXCEEDED, else as above.
+absl::StatusOr<Packet> AwaitMessage(int socket, Deadline deadline);
+
+Message MakeRefusal(const absl::Status& status);
+absl::Status RefusalStatus(const Message& message);
+
+Nonce RandomNonce();
+ProcessId RandomProcessId();
+Mac ComputeMac(const std::string& secret, std::string_view role, const Nonce& client, const Nonce& server);
+/// In constant time.
+bool SameMac(const Mac& a, const Mac& b);
+
+inline constexpr std::string_view kClientRole = "nam shm client";
+inline constexpr std::string_view kServerRole = "nam shm server";
+
+}  // namespace nam::fabric::shm

@@ -1,0 +1,268 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "fabric/fabric.h"
+#include "fabric/shm/shm_fabric.h"
+
+/// What only the shared-memory fabric promises: descriptors, seals, socket files.
+namespace nam::fabric {
+namespace {
+
+constexpr size_t kBytes = 8192;
+constexpr int64_t kTimeoutUs = 10'000'000;
+
+template <typename T>
+T Take(absl::StatusOr<T> result) {
+  if (result.ok()) return *std::move(result);
+  ADD_FAILURE() << result.status().ToString();
+  return T();
+}
+
+struct Mapped {
+  std::byte* data = nullptr;
+  size_t bytes = 0;
+  std::string rights;
+};
+
+/// This process' mappings of memfds named so.
+std::vector<Mapped> MappingsOf(const std::string& name) {
+  std::vector<Mapped> found;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long start = 0, end = 0;
+    char rights[8] = {};
+    if (line.find("/memfd:" + name) == std::string::npos) continue;
+    if (std::sscanf(line.c_str(), "%lx-%lx %7s", &start, &end, rights) != 3) continue;
+    found.push_back({reinterpret_cast<std::byte*>(start), end - start, rights});
+  }
+  return found;
+}
+
+/// Paths of this process' descriptors of memfds named so.
+std::vector<std::string> DescriptorsOf(const std::string& name) {
+  std::vector<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    const std::string target = std::filesystem::read_symlink(entry.path(), error);
+    if (target.rfind("/memfd:" + name, 0) == 0) found.push_back(entry.path());
+  }
+  return found;
+}
+
+class ShmFabricTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string directory = "/tmp/nam-shm-test-XXXXXX";
+    ASSERT_NE(mkdtemp(directory.data()), nullptr);
+    directory_ = directory;
+    server_ = Take(OpenShm({.secret = "secret", .peer_timeout_us = 200'000}));
+    client_ = Take(OpenShm({.secret = "secret"}));
+    completions_ = Take(client_->CreateCompletionQueue(1024));
+    local_ = Take(client_->Allocate(kBytes, {.access = Access::kNone}));
+    ASSERT_TRUE(server_ && client_ && completions_ && local_);
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  Deadline Soon() { return client_->clock().After(kTimeoutUs); }
+  std::string Path(const std::string& name) const { return directory_ + "/" + name; }
+
+  CompletionStatus Run(QueuePair& pair, const WorkRequest& request) {
+    Completion completion{.status = CompletionStatus::kFlushed};
+    EXPECT_TRUE(pair.Post({&request, 1}).ok());
+    EXPECT_EQ(completions_->Wait({&completion, 1}, Soon()), 1u);
+    return completion.status;
+  }
+
+  std::string directory_;
+  std::unique_ptr<Fabric> server_;
+  std::unique_ptr<Fabric> client_;
+  std::unique_ptr<CompletionQueue> completions_;
+  std::unique_ptr<MemoryRegion> local_;
+};
+
+TEST_F(ShmFabricTest, ReadOnlyRegionsStayReadOnlyHoweverTheyAreMapped) {
+  const auto region = Take(server_->Allocate(kBytes * 3, {.access = Access::kRead}));
+  const auto listener = Take(server_->Listen({.address = "@"}));
+  const auto pair = Take(client_->Connect(listener->address(), *completions_, {}, Soon()));
+  ASSERT_EQ(Run(*pair, WorkRequest::Read(1, local_->Slice(0, 8), {region->rkey(), 0})),
+            CompletionStatus::kOk);
+
+  int peer_mappings = 0;
+  for (const Mapped& mapped : MappingsOf("nam-region")) {
+    if (mapped.bytes != kBytes * 3 || mapped.data == region->data()) continue;
+    ++peer_mappings;
+    EXPECT_EQ(mapped.rights, "r--s");
+    EXPECT_NE(mprotect(mapped.data, mapped.bytes, PROT_READ | PROT_WRITE), 0);
+    EXPECT_EQ(errno, EACCES);
+  }
+  EXPECT_EQ(peer_mappings, 1);
+  // Even the owner's own descriptor, opened again, gives no writable mapping.
+  int checked = 0;
+  for (const std::string& path : DescriptorsOf("nam-region")) {
+    const UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
+    struct stat status {};
+    ASSERT_EQ(fstat(fd.get(), &status), 0);
+    if (static_cast<size_t>(status.st_size) != kBytes * 3) continue;
+    ++checked;
+    EXPECT_EQ(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0), MAP_FAILED);
+    EXPECT_LT(pwrite(fd.get(), "x", 1, 0), 0);
+  }
+  EXPECT_GE(checked, 1);
+  region->data()[0] = std::byte{1};  // the owner still writes
+}
+
+TEST_F(ShmFabricTest, SizesAreSealed) {
+  const auto region = Take(server_->Allocate(kBytes, {}));
+  const auto listener = Take(server_->Listen({.address = "@"}));
+  const auto pair = Take(client_->Connect(listener->address(), *completions_, {}, Soon()));
+  const std::vector<std::string> paths = DescriptorsOf("nam-");
+  EXPECT_GE(paths.size(), 6u) << "two tables, two pages of doorbells, two regions";
+  for (const std::string& path : paths) {
+    const UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
+    EXPECT_NE(ftruncate(fd.get(), 0), 0) << path;
+    EXPECT_NE(ftruncate(fd.get(), 1 << 30), 0) << path;
+    EXPECT_NE(fcntl(fd.get(), F_ADD_SEALS, F_SEAL_WRITE), 0) << path;
+  }
+}
+
+TEST_F(ShmFabricTest, DeregisteredMemoryIsGivenBackByPeersThatWorkOn) {
+  const auto listener = Take(server_->Listen({.address = "@"}));
+  const auto stays = Take(server_->Allocate(kBytes, {}));
+  const auto pair = Take(client_->Connect(listener->address(), *completions_, {}, Soon()));
+  for (int i = 0; i < 20; ++i) {
+    const auto region = Take(server_->Allocate(kBytes * 5, {}));
+    ASSERT_EQ(Run(*pair, WorkRequest::Read(1, local_->Slice(0, 8), {region->rkey(), 0})),
+              CompletionStatus::kOk);
+  }
+  ASSERT_EQ(Run(*pair, WorkRequest::Read(1, local_->Slice(0, 8), {stays->rkey(), 0})), CompletionStatus::kOk);
+  for (const Mapped& mapped : MappingsOf("nam-region")) EXPECT_NE(mapped.bytes, kBytes * 5);
+}
+
+TEST_F(ShmFabricTest, StaleSocketFilesAreReplacedAndNothingElseIs) {
+  const std::string path = Path("socket");
+  {
+    // A server that was killed: the file is there, nobody listens.
+    const UniqueFd dead(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    sockaddr_un address{.sun_family = AF_UNIX};
+    std::memcpy(address.sun_path, path.data(), path.size());
+    ASSERT_EQ(bind(dead.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  }
+  ASSERT_TRUE(std::filesystem::exists(path));
+  auto listener = Take(server_->Listen({.address = path}));
+  ASSERT_NE(listener, nullptr);
+  EXPECT_EQ(listener->address(), path);
+  EXPECT_EQ(std::filesystem::status(path).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  EXPECT_TRUE(absl::IsAlreadyExists(client_->Listen({.address = path}).status())) << "somebody answers";
+  EXPECT_NE(Take(client_->Connect(path, *completions_, {}, Soon())), nullptr);
+  listener.reset();
+  EXPECT_FALSE(std::filesystem::exists(path));
+
+  std::ofstream(path) << "precious";
+  EXPECT_TRUE(absl::IsAlreadyExists(server_->Listen({.address = path}).status()));
+  EXPECT_TRUE(std::filesystem::is_regular_file(path));
+}
+
+TEST_F(ShmFabricTest, AListenerRemovesOnlyItsOwnSocketFile) {
+  const std::string path = Path("socket");
+  auto first = Take(server_->Listen({.address = path}));
+  std::filesystem::remove(path);
+  const auto second = Take(client_->Listen({.address = path}));
+  first.reset();
+  EXPECT_TRUE(std::filesystem::is_socket(path));
+}
+
+TEST_F(ShmFabricTest, AddressesThatDoNotFitAreRefused) {
+  const std::string longest = Path(std::string(107 - directory_.size() - 1, 'x'));
+  EXPECT_NE(Take(server_->Listen({.address = longest})), nullptr);
+  for (const std::string& address : {longest + "x", "@" + std::string(107, 'x')}) {
+    const absl::Status refused = server_->Listen({.address = address}).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused.ToString();
+    EXPECT_TRUE(absl::IsInvalidArgument(client_->Connect(address, *completions_, {}, Soon()).status()));
+  }
+  EXPECT_TRUE(absl::IsNotFound(server_->Listen({.address = Path("no/such/directory")}).status()));
+  const auto picked = Take(server_->Listen({.address = "@"}));
+  EXPECT_GT(picked->address().size(), 10u);
+}
+
+TEST_F(ShmFabricTest, SilentConnectionsAreClosed) {
+  const auto listener = Take(server_->Listen({.address = Path("socket")}));
+  const UniqueFd silent(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  sockaddr_un address{.sun_family = AF_UNIX};
+  std::memcpy(address.sun_path, Path("socket").data(), Path("socket").size());
+  ASSERT_EQ(connect(silent.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  pollfd waiting{silent.get(), POLLIN, 0};
+  ASSERT_EQ(poll(&waiting, 1, 10'000), 1) << "the server's handshake timeout is 0.2 s";
+  EXPECT_NE(waiting.revents & POLLHUP, 0);
+}
+
+/// One thread can do both ends: neither Connect nor SEND waits for the peer's thread.
+class ShmMessagesTest : public ShmFabricTest {
+ protected:
+  void SetUp() override {
+    ShmFabricTest::SetUp();
+    listener_ = Take(server_->Listen({.address = "@", .passive = false}));
+    server_completions_ = Take(server_->CreateCompletionQueue(1024));
+    server_local_ = Take(server_->Allocate(kBytes, {.access = Access::kNone}));
+    client_pair_ = Take(client_->Connect(listener_->address(), *completions_, {}, Soon()));
+    server_pair_ = Take(listener_->Accept(*server_completions_, {}, Soon()));
+    ASSERT_TRUE(client_pair_ && server_pair_ && server_local_);
+  }
+  void PostReceive(size_t bytes) {
+    const ReceiveRequest receive{.id = 1, .into = server_local_->Slice(0, bytes)};
+    ASSERT_TRUE(server_pair_->PostReceive({&receive, 1}).ok());
+  }
+
+  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<CompletionQueue> server_completions_;
+  std::unique_ptr<MemoryRegion> server_local_;
+  std::unique_ptr<QueuePair> client_pair_;
+  std::unique_ptr<QueuePair> server_pair_;
+};
+
+TEST_F(ShmMessagesTest, SendsCompleteThoughTheReceiversThreadIsBusy) {
+  PostReceive(64);
+  EXPECT_EQ(Run(*client_pair_, WorkRequest::Send(1, local_->Slice(0, 64))), CompletionStatus::kOk);
+  PostReceive(64);
+  EXPECT_EQ(Run(*client_pair_, WorkRequest::Send(2, local_->Slice(0, 65))),
+            CompletionStatus::kRemoteInvalidRequest);
+  Completion received[2];
+  EXPECT_EQ(server_completions_->Wait({&received[0], 1}, Soon()), 1u);
+  EXPECT_TRUE(received[0].ok()) << "what was sent before the error arrives";
+  EXPECT_EQ(server_completions_->Wait({&received[1], 1}, Soon()), 1u);
+  EXPECT_EQ(received[1].status, CompletionStatus::kRemoteInvalidRequest);
+}
+
+TEST_F(ShmMessagesTest, AScribbledChannelFailsTheConnectionOnly) {
+  const std::vector<Mapped> channels = MappingsOf("nam-channel");
+  ASSERT_EQ(channels.size(), 2u);
+  const WorkRequest send = WorkRequest::Send(1, local_->Slice(0, 64));
+  ASSERT_TRUE(client_pair_->Post({&send, 1}).ok());
+  std::memset(channels[0].data, 0x5a, channels[0].bytes);
+  PostReceive(64);
+  Completion completion;
+  ASSERT_EQ(server_completions_->Wait({&completion, 1}, Soon()), 1u);
+  EXPECT_FALSE(completion.ok());
+  ASSERT_EQ(completions_->Wait({&completion, 1}, Soon()), 1u);
+  EXPECT_EQ(completion.id, 1u);
+  client_pair_ = Take(client_->Connect(listener_->address(), *completions_, {}, Soon()));
+  EXPECT_NE(Take(listener_->Accept(*server_completions_, {}, Soon())), nullptr);
+}
+
+}  // namespace
+}  // namespace nam::fabric
