@@ -1,0 +1,168 @@
+#include "ssb/tbl_line.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_format.h"
+#include "base/date.h"
+#include "base/value.h"
+
+namespace nam::ssb {
+namespace {
+
+/// For messages: printable and short, whatever came in.
+std::string Quoted(std::string_view field) {
+  constexpr size_t kBytesMax = 40;
+  const std::string start(field.substr(0, kBytesMax));
+  return absl::StrFormat("\"%s\"%s", absl::CHexEscape(start), field.size() > kBytesMax ? " …" : "");
+}
+
+/// False if it is no integer; sets `overflow` if it is one that needs more than 64 bits.
+bool ParseInteger(std::string_view field, int64_t& value, bool& overflow) {
+  constexpr size_t kSafeDigits = 18;
+  const bool negative = !field.empty() && field[0] == '-';
+  const std::string_view digits = field.substr(negative);
+  if (digits.empty()) return false;
+  uint64_t sum = 0;
+  for (const char c : digits) {
+    const auto digit = static_cast<unsigned char>(c - '0');
+    if (digit > 9) return false;
+    sum = sum * 10 + digit;
+  }
+  if (digits.size() <= kSafeDigits) {
+    value = negative ? -static_cast<int64_t>(sum) : static_cast<int64_t>(sum);
+    return true;
+  }
+  overflow = std::from_chars(field.data(), field.data() + field.size(), value).ec != std::errc();
+  return true;
+}
+
+/// Some builds of dbgen write `1992-01-01` where the specification has 19920101.
+bool ParseDashedDate(std::string_view field, int64_t& value) {
+  if (field.size() != 10 || field[4] != '-' || field[7] != '-') return false;
+  const absl::StatusOr<int64_t> days = ParseDate(field);
+  if (!days.ok()) return false;
+  const CivilDate date = CivilFromDays(*days);
+  value = date.year * 10'000 + date.month * 100 + date.day;
+  return true;
+}
+
+bool IsAscii(std::string_view text) {
+  uint64_t seen = 0;
+  size_t i = 0;
+  for (; i + 8 <= text.size(); i += 8) {
+    uint64_t word;
+    std::memcpy(&word, text.data() + i, sizeof word);
+    seen |= word;
+  }
+  for (; i < text.size(); ++i) seen |= static_cast<unsigned char>(text[i]);
+  return (seen & 0x8080808080808080) == 0;
+}
+
+/// Characters in UTF-8 text; nothing if it is not well-formed (overlong, surrogate, cut off …).
+std::optional<size_t> CountCharacters(std::string_view text) {
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  size_t characters = 0;
+  for (size_t i = 0; i < text.size(); ++characters) {
+    const unsigned lead = byte(i);
+    const size_t length = lead < 0x80   ? 1
+                          : lead < 0xc2 ? 0
+                          : lead < 0xe0 ? 2
+                          : lead < 0xf0 ? 3
+                          : lead < 0xf5 ? 4
+                                        : 0;
+    if (length == 0) return std::nullopt;
+    for (size_t k = 1; k < length; ++k) {
+      if ((byte(i + k) & 0xc0) != 0x80) return std::nullopt;
+    }
+    const unsigned second = byte(i + 1);
+    if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) ||
+        (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f)) {
+      return std::nullopt;
+    }
+    i += length;
+  }
+  return characters;
+}
+
+bool IsDateKey(std::string_view name) {
+  return name == "d_datekey" || name == "lo_orderdate" || name == "lo_commitdate";
+}
+
+}  // namespace
+
+TblLineParser::TblLineParser(Table table) {
+  for (const partitioner::ColumnSchema& column : Tables()[static_cast<size_t>(table)].columns) {
+    const Kind kind = column.type.kind == TypeKind::kString ? Kind::kText
+                      : IsDateKey(column.name)              ? Kind::kDateKey
+                                                            : Kind::kInteger;
+    columns_.push_back({column.name, kind, column.type.length});
+  }
+}
+
+std::string TblLineParser::ColumnText(size_t column) const {
+  if (column >= columns_.size()) return absl::StrFormat("column %d", column + 1);
+  return absl::StrFormat("column %d (%s)", column + 1, columns_[column].name);
+}
+
+std::optional<std::string> TblLineParser::Parse(std::string_view line,
+                                                partitioner::ColumnBatch& batch) const {
+  const char* at = line.data();
+  const char* const end = at + line.size();
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    const char* separator = at == end ? nullptr : static_cast<const char*>(std::memchr(at, '|', end - at));
+    const bool last = i + 1 == columns_.size();
+    if (separator == nullptr && !last) return WrongFieldCount(line);
+    // `a|b|` are two fields and dbgen's closing separator, not three of which the last is empty.
+    if (last && (at == end || (separator != nullptr && separator + 1 != end))) return WrongFieldCount(line);
+    const char* const field_end = separator == nullptr ? end : separator;
+    const std::string_view field(at, field_end - at);
+    if (auto reason = ParseField(columns_[i], field, batch.column(i))) {
+      return absl::StrFormat("%s: %s", ColumnText(i), *reason);
+    }
+    at = separator == nullptr ? end : separator + 1;
+  }
+  batch.set_rows(batch.rows() + 1);
+  return std::nullopt;
+}
+
+std::optional<std::string> TblLineParser::ParseField(const Column& column, std::string_view field,
+                                                     partitioner::ColumnBatch::Column& out) const {
+  if (column.kind == Kind::kText) {
+    size_t characters = field.size();
+    if (!IsAscii(field)) {
+      const std::optional<size_t> counted = CountCharacters(field);
+      if (!counted) return absl::StrFormat("%s is not valid UTF-8", Quoted(field));
+      characters = *counted;
+    }
+    if (characters > column.length) {
+      return absl::StrFormat("%s has %d characters, more than varchar(%d) holds", Quoted(field), characters,
+                             column.length);
+    }
+    out.strings.push_back(field);
+    return std::nullopt;
+  }
+  int64_t value = 0;
+  bool overflow = false;
+  if (!ParseInteger(field, value, overflow) &&
+      !(column.kind == Kind::kDateKey && ParseDashedDate(field, value))) {
+    if (field.empty()) return "empty instead of an integer";
+    return absl::StrFormat("%s is not an integer", Quoted(field));
+  }
+  if (overflow) return absl::StrFormat("%s is out of range for a 64-bit integer", Quoted(field));
+  out.numbers.push_back(value);
+  return std::nullopt;
+}
+
+std::string TblLineParser::WrongFieldCount(std::string_view line) const {
+  if (line.empty()) return absl::StrFormat("%s: missing, the line is empty", ColumnText(0));
+  const size_t fields = static_cast<size_t>(std::count(line.begin(), line.end(), '|')) + (line.back() != '|');
+  const bool too_few = fields < columns_.size();
+  return absl::StrFormat("%s: %s, the line has %d fields instead of %d",
+                         ColumnText(too_few ? fields : columns_.size()), too_few ? "missing" : "unexpected",
+                         fields, columns_.size());
+}
+
+}  // namespace nam::ssb

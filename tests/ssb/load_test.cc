@@ -1,0 +1,130 @@
+#include "ssb/load.h"
+
+#include <set>
+
+#include "gtest/gtest.h"
+#include "tests/ssb/rows.h"
+#include "tests/ssb/thread_fabric.h"
+
+namespace nam::ssb {
+namespace {
+
+TEST(LoadTest, EveryThreadCountAndBatchSizeGivesTheSameRows) {
+  ThreadFabric fabric;
+  const Generator generator({.scale_factor = 0.002});
+  for (Table table : kAllTables) {
+    const std::vector<std::string> expected = Sorted(Lines(GeneratedText(generator, table)));
+    for (int threads : {1, 2, 5}) {
+      for (uint32_t batch_rows : {1u, 100u, 32'768u}) {
+        if (batch_rows == 1 && threads != 2) continue;
+        Collected collected(table);
+        const auto rows = LoadGenerated(fabric, generator, table, collected.sink(),
+                                        {.threads = threads, .batch_rows = batch_rows});
+        ASSERT_TRUE(rows.ok()) << rows.status().ToString();
+        EXPECT_EQ(*rows, generator.Rows(table));
+        ASSERT_EQ(collected.sorted(), expected) << TableName(table) << " " << threads << " " << batch_rows;
+      }
+    }
+  }
+}
+
+TEST(LoadTest, TheFirstErrorStopsEverything) {
+  ThreadFabric fabric;
+  const Generator generator({.scale_factor = 0.1});
+  std::atomic<int> calls = 0;
+  const Sink sink = [&](const partitioner::ColumnBatch&) {
+    return ++calls < 3 ? absl::OkStatus() : absl::ResourceExhaustedError("memory servers are full");
+  };
+  const auto rows =
+      LoadGenerated(fabric, generator, Table::kLineorder, sink, {.threads = 3, .batch_rows = 400});
+  EXPECT_EQ(rows.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(rows.status().message(), "memory servers are full");
+  EXPECT_LE(calls, 5);  // the third call, and what the two other threads had begun
+}
+
+TEST(LoadTest, Cancelled) {
+  ThreadFabric fabric;
+  const Generator generator({.scale_factor = 0.1});
+  std::atomic<bool> cancelled = false;
+  std::atomic<int> calls = 0;
+  const Sink sink = [&](const partitioner::ColumnBatch&) {
+    if (++calls == 4) cancelled = true;
+    return absl::OkStatus();
+  };
+  const auto rows = LoadGenerated(fabric, generator, Table::kLineorder, sink,
+                                  {.threads = 2, .batch_rows = 400, .cancelled = &cancelled});
+  EXPECT_EQ(rows.status().code(), absl::StatusCode::kCancelled);
+  EXPECT_LE(calls, 5);
+}
+
+TEST(LoadTest, CancelledBeforeItStarts) {
+  ThreadFabric fabric;
+  const Generator generator({.scale_factor = 0.01});
+  const std::atomic<bool> cancelled = true;
+  Collected collected(Table::kPart);
+  const auto rows = LoadGenerated(fabric, generator, Table::kPart, collected.sink(),
+                                  {.threads = 2, .cancelled = &cancelled});
+  EXPECT_EQ(rows.status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(collected.batches(), 0);
+}
+
+TEST(LoadTest, ProgressIsReportedAndEndsAtAllRows) {
+  ThreadFabric fabric;
+  const Generator generator({.scale_factor = 0.01});
+  std::vector<Progress> reports;  // calls never overlap
+  WorkOptions options{.threads = 3, .batch_rows = 1000, .progress_interval_us = 0};
+  options.progress = [&](const Progress& progress) { reports.push_back(progress); };
+  Collected collected(Table::kLineorder);
+  ASSERT_TRUE(LoadGenerated(fabric, generator, Table::kLineorder, collected.sink(), options).ok());
+  ASSERT_GE(reports.size(), 2u);
+  uint64_t previous = 0;
+  for (const Progress& report : reports) {
+    EXPECT_EQ(report.table, Table::kLineorder);
+    EXPECT_GE(report.rows_done, previous);
+    EXPECT_LE(report.rows_done, report.rows_expected);
+    EXPECT_EQ(report.rows_expected, 60'175u);
+    EXPECT_GE(report.seconds_left, 0);
+    EXPECT_EQ(report.finished, &report == &reports.back());
+    previous = report.rows_done;
+  }
+  EXPECT_EQ(reports.back().rows_done, 60'175u);
+  EXPECT_GT(reports.back().rows_per_second, 0);
+}
+
+TEST(LoadTest, ProgressIsThrottled) {
+  ThreadFabric fabric;
+  const Generator generator({.scale_factor = 0.01});
+  int reports = 0;
+  WorkOptions options{.threads = 2, .batch_rows = 100, .progress_interval_us = 3'600'000'000};
+  options.progress = [&](const Progress&) { ++reports; };
+  Collected collected(Table::kLineorder);
+  ASSERT_TRUE(LoadGenerated(fabric, generator, Table::kLineorder, collected.sink(), options).ok());
+  EXPECT_EQ(reports, 1);  // the last one
+}
+
+TEST(LoadTest, OptionsAreChecked) {
+  ThreadFabric fabric;
+  const Generator generator({.scale_factor = 0.001});
+  Collected collected(Table::kDate);
+  for (const WorkOptions& bad : {WorkOptions{.threads = 0}, WorkOptions{.threads = 1 << 20},
+                                 WorkOptions{.batch_rows = 0}, WorkOptions{.read_bytes = 0}}) {
+    const auto rows = LoadGenerated(fabric, generator, Table::kDate, collected.sink(), bad);
+    EXPECT_EQ(rows.status().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
+TEST(LoadTest, FromFiles) {
+  ThreadFabric fabric;
+  const Generator generator({.scale_factor = 0.001});
+  const TestDirectory directory;
+  directory.Write("supplier.tbl", GeneratedText(generator, Table::kSupplier));
+  Collected collected(Table::kSupplier);
+  const auto rows = LoadTbl(fabric, directory.path(), Table::kSupplier, collected.sink(), {});
+  ASSERT_TRUE(rows.ok()) << rows.status().ToString();
+  EXPECT_EQ(*rows, 2u);
+  EXPECT_EQ(LoadTbl(fabric, directory.path(), Table::kPart, collected.sink(), {}).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace nam::ssb
