@@ -1,0 +1,132 @@
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "sql/bound_query.h"
+#include "sql/errors.h"
+#include "sql/parse_tree.h"
+#include "sql/select_binder.h"
+
+namespace nam::sql {
+namespace {
+
+absl::StatusOr<bool> AnalyzeOption(const Node& option) {
+  const Node value = option.Field("arg");
+  if (!value) return true;
+  const std::string text = value.Text("sval");
+  if (text == "true" || text == "on" || value.Integer("ival") == 1) return true;
+  if (text == "false" || text == "off") return false;
+  return UserError(sqlstate::kBadParameter, "ANALYZE takes true or false", option.position(),
+                   "write EXPLAIN ANALYZE");
+}
+
+absl::StatusOr<Statement> BindExplain(const Node& node, TableSource& tables) {
+  ExplainStatement statement;
+  for (const Node& option : node.List("options")) {
+    const std::string name = option.Text("defname");
+    if (name != "analyze") {
+      return Refusal(absl::StrCat("EXPLAIN option ", Quote(name), " is not supported"), option.position(),
+                     "write EXPLAIN or EXPLAIN ANALYZE");
+    }
+    NAM_ASSIGN_OR_RETURN(statement.analyze, AnalyzeOption(option));
+  }
+  NAM_RETURN_IF_ERROR(node.Only({"query", "options"}));
+  const Node query = node.Field("query");
+  if (!query.Is("SelectStmt")) {
+    return Refusal("EXPLAIN of anything but SELECT is not supported", node.text().Start(),
+                   "explain a SELECT");
+  }
+  NAM_ASSIGN_OR_RETURN(statement.query, BindSelect(query, tables));
+  return Statement(std::move(statement));
+}
+
+absl::StatusOr<Statement> BindDrop(const Node& node) {
+  const SqlText& text = node.text();
+  if (node.Text("removeType") != "OBJECT_TABLE") {
+    return Refusal("DROP of anything but tables is not supported", text.Start(), "write DROP TABLE name");
+  }
+  const std::vector<Node> objects = node.List("objects");
+  if (objects.size() != 1) {
+    return Refusal("DROP of several tables at once is not supported", text.Find({","}),
+                   "drop one after the other");
+  }
+  if (node.Text("behavior") == "DROP_CASCADE") {
+    return Refusal("DROP … CASCADE is not supported", text.Find({"cascade"}),
+                   "nothing depends on a table here");
+  }
+  NAM_RETURN_IF_ERROR(node.Only({"objects", "removeType", "behavior", "missing_ok"}));
+  const std::vector<std::string> name = objects[0].Names("items");
+  DropTableStatement statement;
+  statement.if_exists = node.Flag("missing_ok");
+  if (name.empty() || name.size() > 2 || (name.size() == 2 && name[0] != "public")) {
+    // The name has no location of its own; it is what comes before its first dot.
+    const int dot = text.Find({"."});
+    const int behind_if_exists = text.Find({"exists"});
+    const int before = statement.if_exists ? behind_if_exists : text.Find({"table"});
+    return Refusal("schemas other than public are not supported",
+                   dot < 0 ? text.Start() : text.Find({}, before + 1), "write the table's name alone");
+  }
+  statement.table = name.back();
+  return Statement(std::move(statement));
+}
+
+absl::StatusOr<std::string> SettingValue(const Node& value) {
+  if (value.Is("A_Const")) {
+    if (value.Has("sval")) return value.Field("sval").Text("sval");
+    if (value.Has("fval")) return value.Field("fval").Text("fval");
+    if (value.Has("ival")) return absl::StrCat(value.text().IntegerAt(value.position()));
+    if (value.Has("boolval")) return std::string(value.Field("boolval").Flag("boolval") ? "true" : "false");
+  }
+  return Refusal("this kind of value in SET is not supported", value.position(),
+                 "write a number, a word or a string");
+}
+
+absl::StatusOr<Statement> BindSet(const Node& node) {
+  const SqlText& text = node.text();
+  const int behind_set = text.Find({}, text.Start() + 1);
+  const std::string kind = node.Text("kind");
+  const std::string name = node.Text("name");
+  constexpr char kPrefix[] = "nam.";
+  if (kind != "VAR_SET_VALUE") {
+    const bool reset = kind == "VAR_RESET" || kind == "VAR_RESET_ALL";
+    const int value = text.Find({"default"});
+    return Refusal(reset ? "RESET is not supported" : "this form of SET is not supported",
+                   reset || value < 0 ? text.Start() : value, "write SET nam.<name> = value");
+  }
+  if (node.Flag("is_local")) {
+    return Refusal("SET LOCAL is not supported", text.Find({"local"}), "write SET nam.<name> = value");
+  }
+  if (!absl::StartsWith(name, kPrefix)) {
+    return Refusal(absl::StrCat("setting ", Quote(name), " is not supported"), behind_set,
+                   "settings are called nam.<name>");
+  }
+  NAM_RETURN_IF_ERROR(node.Only({"kind", "name", "args"}));
+  const std::vector<Node> values = node.List("args");
+  if (values.size() != 1) {
+    return Refusal("SET to several values is not supported",
+                   values.size() < 2 ? behind_set : values[1].position(),
+                   "write one value, in quotes if it holds commas");
+  }
+  SetStatement statement;
+  statement.name = name.substr(sizeof(kPrefix) - 1);
+  NAM_ASSIGN_OR_RETURN(statement.value, SettingValue(values[0]));
+  const int position = text.Find({"nam", "."});
+  statement.position = position >= 0 ? position : behind_set;
+  return Statement(std::move(statement));
+}
+
+}  // namespace
+
+absl::StatusOr<Statement> Bind(const std::string& text, TableSource& tables) {
+  NAM_ASSIGN_OR_RETURN(const ParsedStatement statement, ParsedStatement::Parse(text));
+  const Node root = statement.root();
+  if (root.Is("SelectStmt")) {
+    NAM_ASSIGN_OR_RETURN(BoundQuery query, BindSelect(root, tables));
+    return Statement(SelectStatement{std::move(query)});
+  }
+  if (root.Is("ExplainStmt")) return BindExplain(root, tables);
+  if (root.Is("DropStmt")) return BindDrop(root);
+  if (root.Is("VariableSetStmt")) return BindSet(root);
+  return RefuseStatement(root);
+}
+
+}  // namespace nam::sql

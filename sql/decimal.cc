@@ -1,0 +1,121 @@
+#include "sql/decimal.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/value.h"
+
+namespace nam::sql {
+namespace {
+
+using Unsigned = unsigned __int128;
+
+Unsigned Magnitude(__int128 n) {
+  return n < 0 ? -static_cast<Unsigned>(n) : static_cast<Unsigned>(n);
+}
+
+/// 10^38 - 1, the largest magnitude. Twice it still fits 128 bits, which what follows relies on.
+Unsigned Largest() {
+  static const Unsigned largest = static_cast<Unsigned>(PowerOfTen(kMaxDecimalDigits)) - 1;
+  return largest;
+}
+
+std::optional<__int128> Signed(bool negative, Unsigned magnitude) {
+  if (magnitude > Largest()) return std::nullopt;
+  const auto n = static_cast<__int128>(magnitude);
+  return negative ? -n : n;
+}
+
+/// magnitude · 10^digits, or nothing beyond 128 bits.
+std::optional<Unsigned> ShiftLeft(Unsigned magnitude, int digits) {
+  Unsigned product;
+  if (__builtin_mul_overflow(magnitude, static_cast<Unsigned>(PowerOfTen(digits)), &product))
+    return std::nullopt;
+  return product;
+}
+
+/// A quotient and remainder that grow digit by digit; remainder < divisor ≤ 10^38 always.
+struct LongDivision {
+  Unsigned quotient;
+  Unsigned remainder;
+  Unsigned divisor;
+
+  /// remainder · 2 + add · `extra`, carried into a digit.
+  void DoubleAndAdd(Unsigned* digit, Unsigned add) {
+    remainder *= 2;
+    *digit *= 2;
+    Carry(digit);
+    remainder += add;
+    Carry(digit);
+  }
+
+  /// Brings down one decimal zero. False when the quotient grows too long.
+  bool NextDigit() {
+    const Unsigned once = remainder;
+    Unsigned digit = 0;
+    DoubleAndAdd(&digit, 0);     // 2r
+    DoubleAndAdd(&digit, once);  // 5r
+    DoubleAndAdd(&digit, 0);     // 10r
+    if (quotient > (Largest() - digit) / 10) return false;
+    quotient = quotient * 10 + digit;
+    return true;
+  }
+
+ private:
+  void Carry(Unsigned* digit) {
+    if (remainder < divisor) return;
+    remainder -= divisor;
+    ++*digit;
+  }
+};
+
+}  // namespace
+
+bool FitsDecimal(__int128 n) {
+  return Magnitude(n) <= Largest();
+}
+
+std::optional<__int128> Rescale(__int128 n, int from, int to) {
+  const bool negative = n < 0;
+  const Unsigned magnitude = Magnitude(n);
+  if (to >= from) {
+    const std::optional<Unsigned> shifted = ShiftLeft(magnitude, to - from);
+    return shifted.has_value() ? Signed(negative, *shifted) : std::nullopt;
+  }
+  const auto divisor = static_cast<Unsigned>(PowerOfTen(from - to));
+  const Unsigned remainder = magnitude % divisor;
+  return Signed(negative, magnitude / divisor + (remainder >= divisor - remainder ? 1 : 0));
+}
+
+std::optional<__int128> AddDecimals(__int128 a, int scale_a, __int128 b, int scale_b) {
+  const int scale = std::max(scale_a, scale_b);
+  // At most one side is shifted. Beyond 128 bits (3.4·10^38) the other (below 10^38) cannot bring it back.
+  const std::optional<Unsigned> left = ShiftLeft(Magnitude(a), scale - scale_a);
+  const std::optional<Unsigned> right = ShiftLeft(Magnitude(b), scale - scale_b);
+  if (!left.has_value() || !right.has_value()) return std::nullopt;
+  if ((a < 0) != (b < 0)) {
+    return *left >= *right ? Signed(a < 0, *left - *right) : Signed(b < 0, *right - *left);
+  }
+  Unsigned sum;
+  if (__builtin_add_overflow(*left, *right, &sum)) return std::nullopt;
+  return Signed(a < 0, sum);
+}
+
+std::optional<__int128> MultiplyDecimals(__int128 a, __int128 b) {
+  Unsigned product;
+  if (__builtin_mul_overflow(Magnitude(a), Magnitude(b), &product)) return std::nullopt;
+  return Signed((a < 0) != (b < 0), product);
+}
+
+std::optional<__int128> DivideDecimals(__int128 a, int scale_a, __int128 b, int scale_b, int scale) {
+  NAM_CHECK(b != 0 && scale >= scale_a);
+  const Unsigned divisor = Magnitude(b);
+  LongDivision division{Magnitude(a) / divisor, Magnitude(a) % divisor, divisor};
+  for (int digits = scale - scale_a + scale_b; digits > 0; --digits) {
+    if (!division.NextDigit()) return std::nullopt;
+  }
+  const bool round_up = division.remainder >= divisor - division.remainder;
+  return Signed((a < 0) != (b < 0), division.quotient + (round_up ? 1 : 0));
+}
+
+}  // namespace nam::sql

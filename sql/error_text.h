@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "sql/bound_query.h"
+
+namespace nam::sql {
+
+/// As a terminal shows it, without a newline at the end:
+///
+///   ERROR:  column "lo_revenu" does not exist (SQLSTATE 42703)
+///   LINE 2:   sum(lo_revenu)
+///                 ^
+///   HINT:  did you mean "lo_revenue"?
+///
+/// The caret counts UTF-8 code points; tabs before it stay tabs, so that both lines move alike.
+std::string FormatError(const std::string& statement, const SqlError& error);
+
+}  // namespace nam::sql

@@ -1,0 +1,141 @@
+#include "sql/errors.h"
+
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "sql/bound_query.h"
+
+namespace nam::sql {
+namespace {
+
+constexpr char kPayload[] = "nam.sql.SqlError";
+
+absl::StatusCode CodeOf(const std::string& state) {
+  if (state == sqlstate::kNotSupported) return absl::StatusCode::kUnimplemented;
+  if (state == sqlstate::kNumberOutOfRange || state == sqlstate::kDateOutOfRange) {
+    return absl::StatusCode::kOutOfRange;
+  }
+  return absl::StatusCode::kInvalidArgument;
+}
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  return lower;
+}
+
+/// Edits (insert, delete, replace, swap neighbours) that turn a into b.
+int EditDistance(const std::string& a, const std::string& b) {
+  std::vector<int> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  std::iota(last.begin(), last.end(), 0);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    row[0] = static_cast<int>(i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    before.swap(last);
+    last.swap(row);
+  }
+  return last[b.size()];
+}
+
+/// Length of the well-formed UTF-8 sequence at the start of text; 0 if there is none.
+size_t SequenceLength(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first == 0) return 0;
+  if (first < 0x80) return 1;
+  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  // Overlong forms, surrogates, and code points beyond U+10FFFF.
+  if (first == 0xe0 && byte(1) < 0xa0) return 0;
+  if (first == 0xed && byte(1) > 0x9f) return 0;
+  if (first == 0xf0 && byte(1) < 0x90) return 0;
+  if (first == 0xf4 && byte(1) > 0x8f) return 0;
+  return length;
+}
+
+}  // namespace
+
+absl::Status ToStatus(const SqlError& error) {
+  std::string text = error.message;
+  if (!error.hint.empty()) absl::StrAppend(&text, " (", error.hint, ")");
+  absl::Status status(CodeOf(error.sqlstate), text);
+  const nlohmann::json payload = {{"message", error.message},
+                                  {"position", error.position},
+                                  {"hint", error.hint},
+                                  {"sqlstate", error.sqlstate}};
+  status.SetPayload(kPayload,
+                    absl::Cord(payload.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
+  return status;
+}
+
+std::optional<SqlError> SqlErrorOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kPayload);
+  if (!payload.has_value()) return std::nullopt;
+  const auto json = nlohmann::json::parse(std::string(*payload), nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  SqlError error;
+  const auto text = [&](const char* key, std::string& to) {
+    if (const auto it = json.find(key); it != json.end() && it->is_string()) to = *it;
+  };
+  text("message", error.message);
+  text("hint", error.hint);
+  text("sqlstate", error.sqlstate);
+  if (const auto it = json.find("position"); it != json.end() && it->is_number_integer())
+    error.position = *it;
+  return error;
+}
+
+absl::Status UserError(const char* state, std::string message, int position, std::string hint) {
+  return ToStatus({std::move(message), position, std::move(hint), state});
+}
+
+absl::Status Refusal(std::string message, int position, std::string hint) {
+  return UserError(sqlstate::kNotSupported, std::move(message), position, std::move(hint));
+}
+
+std::string Quote(std::string_view name) {
+  return "\"" + std::string(name) + "\"";
+}
+
+std::string DidYouMean(std::string_view name, const std::vector<std::string>& candidates) {
+  constexpr size_t kLongestName = 128;
+  if (name.size() > kLongestName) return {};
+  const std::string wanted = Lower(name);
+  const int most_edits = std::max(1, static_cast<int>(name.size()) / 3);
+  int best = most_edits + 1;
+  std::string nearest;
+  for (const std::string& candidate : candidates) {
+    if (candidate.size() > kLongestName) continue;
+    const int distance = EditDistance(wanted, Lower(candidate));
+    // One letter for another is no likeness.
+    if (distance >= best || distance >= static_cast<int>(candidate.size())) continue;
+    best = distance;
+    nearest = candidate;
+  }
+  return nearest.empty() ? "" : "did you mean " + Quote(nearest) + "?";
+}
+
+bool IsCleanUtf8(std::string_view text, int* bad) {
+  for (size_t i = 0; i < text.size();) {
+    const size_t length = SequenceLength(text.substr(i));
+    if (length == 0) {
+      *bad = static_cast<int>(i);
+      return false;
+    }
+    i += length;
+  }
+  return true;
+}
+
+}  // namespace nam::sql

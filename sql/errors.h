@@ -1,0 +1,52 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace nam::sql {
+
+/// SQLSTATEs as PostgreSQL uses them.
+namespace sqlstate {
+inline constexpr const char* kNotSupported = "0A000";
+inline constexpr const char* kBadText = "22P02";  // text that is no number, no boolean
+inline constexpr const char* kBadDate = "22007";
+inline constexpr const char* kDateOutOfRange = "22008";
+inline constexpr const char* kNumberOutOfRange = "22003";
+inline constexpr const char* kDivisionByZero = "22012";
+inline constexpr const char* kBadEncoding = "22021";
+inline constexpr const char* kBadParameter = "22023";
+inline constexpr const char* kBadEscape = "22025";
+inline constexpr const char* kBadLimit = "2201W";
+inline constexpr const char* kBadOffset = "2201X";
+inline constexpr const char* kSyntaxError = "42601";
+inline constexpr const char* kGroupingError = "42803";
+inline constexpr const char* kTypeMismatch = "42804";
+inline constexpr const char* kNoSuchOperator = "42883";
+inline constexpr const char* kCannotCast = "42846";
+inline constexpr const char* kUndefinedColumn = "42703";
+inline constexpr const char* kAmbiguousColumn = "42702";
+inline constexpr const char* kDuplicateAlias = "42712";
+inline constexpr const char* kUndefinedTable = "42P01";
+inline constexpr const char* kBadColumnReference = "42P10";
+inline constexpr const char* kUnknownType = "42P18";
+inline constexpr const char* kTooComplex = "54001";
+}  // namespace sqlstate
+
+absl::Status UserError(const char* state, std::string message, int position, std::string hint = {});
+
+/// A feature that the grammar knows and the engine does not: SQLSTATE 0A000.
+absl::Status Refusal(std::string message, int position, std::string hint = {});
+
+/// `"name"`, as messages show identifiers.
+std::string Quote(std::string_view name);
+
+/// `did you mean "x"?` for the nearest candidate, or nothing when none is near.
+std::string DidYouMean(std::string_view name, const std::vector<std::string>& candidates);
+
+/// Whether every byte belongs to a well-formed UTF-8 sequence and none is NUL; if not, `*bad` is where.
+bool IsCleanUtf8(std::string_view text, int* bad);
+
+}  // namespace nam::sql

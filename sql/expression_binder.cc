@@ -1,0 +1,392 @@
+#include "sql/expression_binder.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "sql/errors.h"
+#include "sql/expression_tree.h"
+
+namespace nam::sql {
+namespace {
+
+/// Nesting that the engine's own recursions bear.
+constexpr int kDeepestExpression = 400;
+
+absl::Status NotBoolean(const Expr& expr, const char* where) {
+  return UserError(sqlstate::kTypeMismatch,
+                   absl::StrCat(where, " needs a condition, not ", TypeName(expr.type)), expr.position,
+                   "compare it with something");
+}
+
+}  // namespace
+
+const char* ClauseName(Clause clause) {
+  switch (clause) {
+    case Clause::kSelect:
+      return "SELECT";
+    case Clause::kWhere:
+      return "WHERE";
+    case Clause::kOn:
+      return "JOIN conditions";
+    case Clause::kGroupBy:
+      return "GROUP BY";
+    case Clause::kHaving:
+      return "HAVING";
+    case Clause::kOrderBy:
+      return "ORDER BY";
+    case Clause::kLimit:
+      return "LIMIT";
+    case Clause::kOffset:
+      return "OFFSET";
+  }
+  return "";
+}
+
+absl::StatusOr<Expr> ExpressionBinder::BindUntyped(const Node& node, const Scope& scope, Clause clause) {
+  Context context;
+  context.scope = &scope;
+  context.clause = clause;
+  return Expression(node, context);
+}
+
+absl::StatusOr<Expr> ExpressionBinder::Bind(const Node& node, const Scope& scope, Clause clause) {
+  NAM_ASSIGN_OR_RETURN(Expr expr, BindUntyped(node, scope, clause));
+  if (IsNullLiteral(expr)) {
+    NAM_RETURN_IF_ERROR(builder_.Settle(expr, Type::String()));
+  }
+  ExpressionBuilder::SettleAsString(expr);
+  return expr;
+}
+
+absl::StatusOr<Expr> ExpressionBinder::BindBoolean(const Node& node, const Scope& scope, Clause clause) {
+  NAM_ASSIGN_OR_RETURN(Expr expr, BindUntyped(node, scope, clause));
+  NAM_RETURN_IF_ERROR(builder_.Settle(expr, Type::Bool()));
+  if (expr.type.kind != TypeKind::kBool) return NotBoolean(expr, ClauseName(clause));
+  return expr;
+}
+
+absl::StatusOr<Expr> ExpressionBinder::Expression(const Node& node, Context context) {
+  if (++context.depth > kDeepestExpression) {
+    return UserError(
+        sqlstate::kTooComplex, "the expression is nested too deeply", node.position(),
+        absl::StrCat("at most ", kDeepestExpression, " levels; IN (…) replaces long chains of OR"));
+  }
+  if (node.Is("ColumnRef")) return Column(node, context);
+  if (node.Is("A_Const")) return Constant(node);
+  if (node.Is("A_Expr")) return Operation(node, context);
+  if (node.Is("BoolExpr")) return BooleanExpression(node, context);
+  if (node.Is("NullTest")) return NullTest(node, context);
+  if (node.Is("CaseExpr")) return Case(node, context);
+  if (node.Is("CoalesceExpr")) return Coalesce(node, context);
+  if (node.Is("TypeCast")) return CastExpression(node, context);
+  if (node.Is("FuncCall")) return Function(node, context);
+  return RefuseExpression(node);
+}
+
+absl::StatusOr<Expr> ExpressionBinder::Boolean(const Node& node, const Context& context) {
+  NAM_ASSIGN_OR_RETURN(Expr expr, Expression(node, context));
+  NAM_RETURN_IF_ERROR(builder_.Settle(expr, Type::Bool()));
+  if (expr.type.kind != TypeKind::kBool) return NotBoolean(expr, "a condition's part");
+  return expr;
+}
+
+absl::StatusOr<Expr> ExpressionBinder::Column(const Node& node, const Context& context) {
+  NAM_RETURN_IF_ERROR(node.Only({"fields"}));
+  for (const Node& field : node.List("fields")) {
+    if (field.Is("A_Star")) {
+      return UserError(sqlstate::kSyntaxError, "* is not an expression", node.position(),
+                       "write it alone in the select list, or in count(*)");
+    }
+  }
+  const int position = node.position();
+  if (context.clause == Clause::kLimit || context.clause == Clause::kOffset) {
+    return UserError(sqlstate::kBadColumnReference,
+                     absl::StrCat(ClauseName(context.clause), " must not contain columns"), position,
+                     "write a number");
+  }
+  const std::string& text = node.text().text();
+  const bool quoted = position >= 0 && static_cast<size_t>(position) < text.size() && text[position] == '"';
+  return names_.Column(*context.scope, node.Names("fields"), position, quoted);
+}
+
+absl::StatusOr<Expr> ExpressionBinder::Constant(const Node& node) {
+  const int position = node.position();
+  if (node.Flag("isnull")) return ExpressionBuilder::UntypedNull(position);
+  if (node.Has("ival")) {
+    // The tree leaves out what is not positive, so the text tells.
+    const int64_t value =
+        position >= 0 ? node.text().IntegerAt(position) : node.Field("ival").Integer("ival");
+    return MakeLiteral(Value::Integer(value), position);
+  }
+  if (node.Has("fval")) return NumberConstant(node.Field("fval").Text("fval"), position);
+  if (node.Has("boolval")) return MakeLiteral(Value::Bool(node.Field("boolval").Flag("boolval")), position);
+  if (node.Has("sval")) return ExpressionBuilder::UntypedString(node.Field("sval").Text("sval"), position);
+  return Refusal("bit string constants are not supported", position, "write a number or a string");
+}
+
+absl::StatusOr<Expr> ExpressionBinder::NumberConstant(const std::string& text, int position) {
+  const auto too_long = [&] {
+    return UserError(sqlstate::kNumberOutOfRange, "the number has more than 38 digits", position,
+                     "numbers are exact and have up to 38 digits");
+  };
+  // digits[.digits][e±digits]
+  const size_t e = text.find_first_of("eE");
+  const absl::StatusOr<Value> parsed = ParseNumber(text.substr(0, e));
+  if (!parsed.ok()) return too_long();
+  if (e == std::string::npos) {
+    const bool integer = parsed->type.kind == TypeKind::kInteger &&
+                         parsed->number <= std::numeric_limits<int64_t>::max() &&
+                         parsed->number >= std::numeric_limits<int64_t>::min();
+    if (integer || parsed->type.kind == TypeKind::kDecimal) return MakeLiteral(*parsed, position);
+    return MakeLiteral(Value::Decimal(parsed->number, 0), position);
+  }
+  // Beyond this many digits strtol's own bounds serve as well.
+  const int64_t exponent = std::clamp(std::strtol(text.c_str() + e + 1, nullptr, 10), -1000L, 1000L);
+  __int128 number = parsed->number;
+  int64_t scale = parsed->type.scale - exponent;
+  for (; scale < 0 && number != 0; ++scale) {
+    if (number > PowerOfTen(37) || number < -PowerOfTen(37)) return too_long();
+    number *= 10;
+  }
+  for (; scale > kMaxDecimalDigits && number % 10 == 0 && number != 0; --scale) number /= 10;
+  if (number == 0) scale = std::clamp<int64_t>(scale, 0, kMaxDecimalDigits);
+  if (scale > kMaxDecimalDigits) return too_long();
+  if (number >= PowerOfTen(38) || number <= -PowerOfTen(38)) return too_long();
+  return MakeLiteral(Value::Decimal(number, static_cast<uint8_t>(scale)), position);
+}
+
+absl::StatusOr<Expr> ExpressionBinder::BooleanExpression(const Node& node, const Context& context) {
+  NAM_RETURN_IF_ERROR(node.Only({"boolop", "args"}));
+  const std::vector<Node> args = node.List("args");
+  if (node.Text("boolop") == "NOT_EXPR") {
+    NAM_ASSIGN_OR_RETURN(Expr operand, Boolean(args.at(0), context));
+    return builder_.Not(std::move(operand), node.position());
+  }
+  std::vector<Expr> operands;
+  for (const Node& arg : args) {
+    if (operands.empty()) {
+      NAM_ASSIGN_OR_RETURN(Expr operand, Boolean(arg, context));
+      operands.push_back(std::move(operand));
+    } else {
+      const ExpressionBuilder::Conditional conditional(builder_);
+      NAM_ASSIGN_OR_RETURN(Expr operand, Boolean(arg, context));
+      operands.push_back(std::move(operand));
+    }
+  }
+  return builder_.Junction(node.Text("boolop") == "AND_EXPR" ? Op::kAnd : Op::kOr, std::move(operands),
+                           node.position());
+}
+
+absl::StatusOr<Expr> ExpressionBinder::NullTest(const Node& node, const Context& context) {
+  NAM_RETURN_IF_ERROR(node.Only({"arg", "nulltesttype", "argisrow"}));
+  NAM_ASSIGN_OR_RETURN(Expr operand, Expression(node.Field("arg"), context));
+  NAM_ASSIGN_OR_RETURN(Expr test, builder_.IsNull(std::move(operand), node.position()));
+  if (node.Text("nulltesttype") != "IS_NOT_NULL") return test;
+  return builder_.Not(std::move(test), node.position());
+}
+
+absl::StatusOr<Expr> ExpressionBinder::Operation(const Node& node, const Context& context) {
+  NAM_RETURN_IF_ERROR(node.Only({"kind", "name", "lexpr", "rexpr"}));
+  const std::string kind = node.Text("kind");
+  const std::vector<std::string> name = node.Names("name");
+  if (kind == "AEXPR_OP") return SimpleOperation(node, context);
+  if (kind == "AEXPR_BETWEEN") return Between(node, false, context);
+  if (kind == "AEXPR_NOT_BETWEEN") return Between(node, true, context);
+  if (kind == "AEXPR_IN") return In(node, !name.empty() && name.back() == "<>", context);
+  if (kind == "AEXPR_LIKE") return Like(node, !name.empty() && name.back() == "!~~", context);
+  if (kind == "AEXPR_NULLIF") return NullIf(node, context);
+  struct {
+    const char *kind, *name, *hint;
+  } constexpr kRefused[] = {
+      {"AEXPR_ILIKE", "ILIKE is", "use LIKE"},
+      {"AEXPR_SIMILAR", "SIMILAR TO is", "use LIKE"},
+      {"AEXPR_DISTINCT", "IS DISTINCT FROM is", "use = or <> together with IS NULL"},
+      {"AEXPR_NOT_DISTINCT", "IS NOT DISTINCT FROM is", "use = or <> together with IS NULL"},
+      {"AEXPR_BETWEEN_SYM", "BETWEEN SYMMETRIC is", "write the smaller bound first and use BETWEEN"},
+      {"AEXPR_NOT_BETWEEN_SYM", "BETWEEN SYMMETRIC is", "write the smaller bound first and use BETWEEN"},
+      {"AEXPR_OP_ANY", "ANY over arrays is", "use IN (…)"},
+      {"AEXPR_OP_ALL", "ALL over arrays is", "write the comparisons with AND"},
+  };
+  for (const auto& refused : kRefused) {
+    if (kind == refused.kind) {
+      return Refusal(absl::StrCat(refused.name, " not supported"), node.position(), refused.hint);
+    }
+  }
+  return Refusal(absl::StrCat("this expression (", kind, ") is not supported"), node.position());
+}
+
+namespace {
+
+struct OperatorName {
+  const char* name;
+  Op op;
+};
+constexpr OperatorName kOperators[] = {
+    {"+", Op::kAdd},        {"-", Op::kSubtract}, {"*", Op::kMultiply},      {"/", Op::kDivide},
+    {"%", Op::kModulo},     {"=", Op::kEqual},    {"<>", Op::kNotEqual},     {"<", Op::kLess},
+    {"<=", Op::kLessEqual}, {">", Op::kGreater},  {">=", Op::kGreaterEqual},
+};
+
+}  // namespace
+
+absl::StatusOr<Expr> ExpressionBinder::SimpleOperation(const Node& node, const Context& context) {
+  const std::vector<std::string> name = node.Names("name");
+  const int position = node.position();
+  const auto* known = std::find_if(std::begin(kOperators), std::end(kOperators), [&](const OperatorName& o) {
+    return name.size() == 1 && name[0] == o.name;
+  });
+  const Node left = node.Field("lexpr"), right = node.Field("rexpr");
+  const bool sign = !left && (name.back() == "+" || name.back() == "-");
+  if (known == std::end(kOperators) || (!left && !sign)) {
+    return Refusal(absl::StrCat("operator ", name.empty() ? "" : name.back(), " is not supported"), position,
+                   "operators are + - * / % = <> < <= > >= and LIKE, IN, BETWEEN");
+  }
+  if (!left) {
+    NAM_ASSIGN_OR_RETURN(Expr operand, Expression(right, context));
+    NAM_ASSIGN_OR_RETURN(Expr negated, builder_.Negate(operand, position));
+    if (known->op == Op::kSubtract) return negated;
+    NAM_RETURN_IF_ERROR(builder_.Settle(operand, Type::Integer()));
+    return operand;
+  }
+  const bool arithmetic = known->op <= Op::kModulo;
+  if (arithmetic && IsIntervalConstant(right))
+    return DateAndInterval(known->op, left, right, position, context);
+  if (arithmetic && IsIntervalConstant(left)) {
+    if (known->op == Op::kAdd) return DateAndInterval(known->op, right, left, position, context);
+    return Refusal("interval arithmetic other than date ± interval is not supported", position,
+                   "write the date first");
+  }
+  NAM_ASSIGN_OR_RETURN(Expr a, Expression(left, context));
+  NAM_ASSIGN_OR_RETURN(Expr b, Expression(right, context));
+  if (arithmetic) return builder_.Arithmetic(known->op, std::move(a), std::move(b), position);
+  return builder_.Compare(known->op, std::move(a), std::move(b), position);
+}
+
+absl::StatusOr<Expr> ExpressionBinder::Between(const Node& node, bool negated, const Context& context) {
+  const int position = node.position();
+  const std::vector<Node> bounds = node.Field("rexpr").List("items");
+  NAM_ASSIGN_OR_RETURN(Expr a, Expression(node.Field("lexpr"), context));
+  NAM_ASSIGN_OR_RETURN(Expr low, Expression(bounds.at(0), context));
+  NAM_ASSIGN_OR_RETURN(Expr high, Expression(bounds.at(1), context));
+  if (ExpressionBuilder::IsUntyped(a)) {
+    NAM_RETURN_IF_ERROR(builder_.Settle(a, ExpressionBuilder::IsUntyped(low) ? high.type : low.type));
+  }
+  NAM_ASSIGN_OR_RETURN(Expr again, builder_.Duplicate(a));
+  std::vector<Expr> both(2);
+  NAM_ASSIGN_OR_RETURN(both[0], builder_.Compare(Op::kGreaterEqual, std::move(a), std::move(low), position));
+  NAM_ASSIGN_OR_RETURN(both[1],
+                       builder_.Compare(Op::kLessEqual, std::move(again), std::move(high), position));
+  NAM_ASSIGN_OR_RETURN(Expr between, builder_.Junction(Op::kAnd, std::move(both), position));
+  return negated ? builder_.Not(std::move(between), position) : std::move(between);
+}
+
+absl::StatusOr<Expr> ExpressionBinder::In(const Node& node, bool negated, const Context& context) {
+  NAM_ASSIGN_OR_RETURN(Expr a, Expression(node.Field("lexpr"), context));
+  std::vector<Expr> items;
+  for (const Node& item : node.Field("rexpr").List("items")) {
+    NAM_ASSIGN_OR_RETURN(Expr expr, Expression(item, context));
+    items.push_back(std::move(expr));
+  }
+  NAM_ASSIGN_OR_RETURN(Expr in, builder_.In(std::move(a), std::move(items), node.position()));
+  return negated ? builder_.Not(std::move(in), node.position()) : std::move(in);
+}
+
+absl::StatusOr<Expr> ExpressionBinder::Like(const Node& node, bool negated, const Context& context) {
+  const Node pattern = node.Field("rexpr");
+  if (pattern.Is("FuncCall") && pattern.Names("funcname").back() == "like_escape") {
+    const int escape = node.text().Find({"escape"}, node.position());
+    return Refusal("LIKE … ESCAPE is not supported", escape, "the escape character is the backslash");
+  }
+  NAM_ASSIGN_OR_RETURN(Expr a, Expression(node.Field("lexpr"), context));
+  NAM_ASSIGN_OR_RETURN(Expr b, Expression(pattern, context));
+  NAM_ASSIGN_OR_RETURN(Expr like, builder_.Like(std::move(a), std::move(b), node.position()));
+  return negated ? builder_.Not(std::move(like), node.position()) : std::move(like);
+}
+
+absl::StatusOr<Expr> ExpressionBinder::NullIf(const Node& node, const Context& context) {
+  const int position = node.position();
+  std::vector<Expr> parts(3);
+  NAM_ASSIGN_OR_RETURN(Expr a, Expression(node.Field("lexpr"), context));
+  NAM_ASSIGN_OR_RETURN(Expr b, Expression(node.Field("rexpr"), context));
+  NAM_RETURN_IF_ERROR(builder_.Settle(a, b.type));
+  ExpressionBuilder::SettleAsString(a);
+  NAM_ASSIGN_OR_RETURN(parts[2], builder_.Duplicate(a));
+  NAM_ASSIGN_OR_RETURN(parts[0], builder_.Compare(Op::kEqual, std::move(a), std::move(b), position));
+  parts[1] = ExpressionBuilder::UntypedNull(position);
+  return builder_.Case(std::move(parts), position);
+}
+
+absl::StatusOr<Expr> ExpressionBinder::Coalesce(const Node& node, const Context& context) {
+  NAM_RETURN_IF_ERROR(node.Only({"args"}));
+  const int position = node.position();
+  std::vector<Expr> values;
+  for (const Node& arg : node.List("args")) {
+    const ExpressionBuilder::Conditional conditional(builder_);
+    NAM_ASSIGN_OR_RETURN(Expr value, Expression(arg, context));
+    values.push_back(std::move(value));
+  }
+  std::vector<Expr*> all;
+  for (Expr& value : values) all.push_back(&value);
+  NAM_RETURN_IF_ERROR(builder_.Unify(all, "COALESCE"));
+  std::vector<Expr> parts;
+  for (size_t i = 0; i + 1 < values.size(); ++i) {
+    NAM_ASSIGN_OR_RETURN(Expr tested, builder_.Duplicate(values[i]));
+    NAM_ASSIGN_OR_RETURN(Expr null, builder_.IsNull(std::move(tested), position));
+    NAM_ASSIGN_OR_RETURN(Expr present, builder_.Not(std::move(null), position));
+    parts.push_back(std::move(present));
+    parts.push_back(std::move(values[i]));
+  }
+  if (parts.empty()) return std::move(values.at(0));
+  parts.push_back(std::move(values.back()));
+  return builder_.Case(std::move(parts), position);
+}
+
+absl::StatusOr<Expr> ExpressionBinder::Case(const Node& node, const Context& context) {
+  NAM_RETURN_IF_ERROR(node.Only({"arg", "args", "defresult"}));
+  Expr subject;
+  const bool simple = node.Has("arg");
+  if (simple) {
+    NAM_ASSIGN_OR_RETURN(subject, Expression(node.Field("arg"), context));
+  }
+  std::vector<Expr> parts;
+  const ExpressionBuilder::Conditional conditional(builder_);
+  for (const Node& when : node.List("args")) {
+    NAM_RETURN_IF_ERROR(when.Only({"expr", "result"}));
+    Expr condition;
+    if (simple) {
+      NAM_ASSIGN_OR_RETURN(Expr left, builder_.Duplicate(subject));
+      NAM_ASSIGN_OR_RETURN(Expr right, Expression(when.Field("expr"), context));
+      NAM_ASSIGN_OR_RETURN(condition,
+                           builder_.Compare(Op::kEqual, std::move(left), std::move(right), when.position()));
+    } else {
+      NAM_ASSIGN_OR_RETURN(condition, Boolean(when.Field("expr"), context));
+    }
+    parts.push_back(std::move(condition));
+    NAM_ASSIGN_OR_RETURN(Expr result, Expression(when.Field("result"), context));
+    parts.push_back(std::move(result));
+  }
+  if (node.Has("defresult")) {
+    NAM_ASSIGN_OR_RETURN(Expr otherwise, Expression(node.Field("defresult"), context));
+    parts.push_back(std::move(otherwise));
+  } else {
+    parts.push_back(ExpressionBuilder::UntypedNull(node.position()));
+  }
+  return builder_.Case(std::move(parts), node.position());
+}
+
+absl::StatusOr<Expr> ExpressionBinder::CastExpression(const Node& node, const Context& context) {
+  NAM_RETURN_IF_ERROR(node.Only({"arg", "typeName"}));
+  if (IsIntervalConstant(node)) {
+    return Refusal("an interval by itself is not supported", node.position(),
+                   "add it to a date or subtract it: date '1994-01-01' + interval '1 month'");
+  }
+  NAM_ASSIGN_OR_RETURN(Expr operand, Expression(node.Field("arg"), context));
+  NAM_ASSIGN_OR_RETURN(const Type type, TypeOfName(node.Field("typeName"), operand));
+  return builder_.Cast(std::move(operand), type, node.position());
+}
+
+}  // namespace nam::sql

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "sql/bound_query.h"
+#include "sql/expression_builder.h"
+#include "sql/parse_tree.h"
+#include "sql/scope.h"
+
+namespace nam::sql {
+
+/// Where an expression stands: decides what it may hold, and is named in messages.
+enum class Clause : uint8_t { kSelect, kWhere, kOn, kGroupBy, kHaving, kOrderBy, kLimit, kOffset };
+const char* ClauseName(Clause clause);
+
+/// Binds a statement's expressions, and collects its aggregates on the way. Aggregates become kAggregate
+/// nodes at once, while columns beside them stay kColumn until the select binder knows the groups.
+class ExpressionBinder {
+ public:
+  explicit ExpressionBinder(const std::vector<BoundTable>& tables) : names_(tables) {}
+
+  /// May return an untyped literal (see ExpressionBuilder).
+  absl::StatusOr<Expr> BindUntyped(const Node& node, const Scope& scope, Clause clause);
+  /// An untyped literal becomes a string.
+  absl::StatusOr<Expr> Bind(const Node& node, const Scope& scope, Clause clause);
+  absl::StatusOr<Expr> BindBoolean(const Node& node, const Scope& scope, Clause clause);
+
+  const NameResolver& names() const { return names_; }
+  ExpressionBuilder& builder() { return builder_; }
+  std::vector<Aggregate>& aggregates() { return aggregates_; }
+
+ private:
+  /// What holds for the whole of one expression.
+  struct Context {
+    const Scope* scope = nullptr;
+    Clause clause = Clause::kSelect;
+    bool inside_aggregate = false;
+    int depth = 0;
+  };
+  using ExprOr = absl::StatusOr<Expr>;
+
+  ExprOr Expression(const Node& node, Context context);
+  ExprOr Boolean(const Node& node, const Context& context);
+  ExprOr Column(const Node& node, const Context& context);
+  ExprOr Constant(const Node& node);
+  ExprOr NumberConstant(const std::string& text, int position);
+  ExprOr BooleanExpression(const Node& node, const Context& context);
+  ExprOr NullTest(const Node& node, const Context& context);
+  ExprOr Operation(const Node& node, const Context& context);
+  ExprOr SimpleOperation(const Node& node, const Context& context);
+  ExprOr Between(const Node& node, bool negated, const Context& context);
+  ExprOr In(const Node& node, bool negated, const Context& context);
+  ExprOr Like(const Node& node, bool negated, const Context& context);
+  ExprOr NullIf(const Node& node, const Context& context);
+  ExprOr Coalesce(const Node& node, const Context& context);
+  ExprOr Case(const Node& node, const Context& context);
+  ExprOr CastExpression(const Node& node, const Context& context);
+  ExprOr Function(const Node& node, const Context& context);
+  ExprOr AggregateCall(const Node& node, const std::string& name, const Context& context);
+  ExprOr AddAggregate(AggregateFunction function, Expr argument, int position);
+  ExprOr Extract(const Node& node, const Context& context);
+  /// `date ± interval`; the interval is the right side unless `swapped`.
+  ExprOr DateAndInterval(Op op, const Node& date, const Node& interval, int position, const Context& context);
+
+  NameResolver names_;
+  ExpressionBuilder builder_;
+  std::vector<Aggregate> aggregates_;
+};
+
+/// Name of an output column without AS, as PostgreSQL chooses it.
+std::string OutputName(const Node& expression);
+
+/// The type of a TypeName node; `from` is the operand's, which a decimal without scale keeps.
+absl::StatusOr<Type> TypeOfName(const Node& type_name, const Expr& from);
+
+bool IsIntervalConstant(const Node& node);
+
+}  // namespace nam::sql

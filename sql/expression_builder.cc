@@ -1,0 +1,369 @@
+#include "sql/expression_builder.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "sql/decimal.h"
+#include "sql/errors.h"
+#include "sql/expression_tree.h"
+
+namespace nam::sql {
+namespace {
+
+constexpr size_t kMostDuplicatedNodes = 50000;
+
+/// For messages: without lengths and scales, which are never what is wrong.
+std::string KindName(const Expr& expr) {
+  switch (expr.type.kind) {
+    case TypeKind::kDecimal:
+      return "decimal";
+    case TypeKind::kString:
+      return "string";
+    case TypeKind::kNull:
+      return "unknown";
+    default:
+      return TypeName(expr.type);
+  }
+}
+
+bool Comparable(const Type& a, const Type& b) {
+  return a.kind == b.kind || (a.numeric() && b.numeric());
+}
+
+/// NULL in makes NULL out, whatever the other operand is.
+bool Strict(Op op) {
+  return (op >= Op::kAdd && op <= Op::kGreaterEqual) || op == Op::kNot || op == Op::kLike ||
+         op == Op::kCast || (op >= Op::kExtractYear && op <= Op::kExtractDay);
+}
+
+absl::Status NoOperator(Op op, const Expr& a, const Expr& b, int position) {
+  const bool comparison = op >= Op::kEqual && op <= Op::kGreaterEqual;
+  const bool number_and_string = (a.type.numeric() && b.type.kind == TypeKind::kString) ||
+                                 (b.type.numeric() && a.type.kind == TypeKind::kString);
+  return UserError(sqlstate::kNoSuchOperator,
+                   absl::StrCat("operator does not exist: ", KindName(a), " ", Symbol(op), " ", KindName(b)),
+                   position,
+                   comparison ? (number_and_string ? "convert one side, as in CAST(x AS integer)"
+                                                   : "both sides of a comparison must have one type")
+                              : "arithmetic takes numbers, date ± integer, and date - date");
+}
+
+absl::Status TooManyDecimals(int scale, int position) {
+  return UserError(sqlstate::kNumberOutOfRange,
+                   absl::StrCat("the result has ", scale, " decimals, more than ", kMaxDecimalDigits),
+                   position, "cast an operand to a decimal of fewer decimals");
+}
+
+}  // namespace
+
+Expr ExpressionBuilder::UntypedString(std::string text, int position) {
+  Expr expr = MakeLiteral(Value::Null(), position);
+  expr.literal.null = false;
+  expr.literal.text = std::move(text);
+  return expr;
+}
+
+Expr ExpressionBuilder::UntypedNull(int position) {
+  return MakeLiteral(Value::Null(), position);
+}
+
+absl::Status ExpressionBuilder::Settle(Expr& expr, const Type& type) const {
+  if (!IsUntyped(expr) || type.kind == TypeKind::kNull) return absl::OkStatus();
+  if (expr.literal.null) {
+    expr = MakeLiteral(Value::Null(type), expr.position);
+    return absl::OkStatus();
+  }
+  if (type.kind == TypeKind::kString) {
+    SettleAsString(expr);
+    return absl::OkStatus();
+  }
+  Expr text = std::move(expr);
+  SettleAsString(text);
+  Type target = type;
+  if (type.kind == TypeKind::kDecimal) {
+    // Its own decimals, not the other side's: `price = '1.005'` must not round.
+    const absl::StatusOr<Value> number = ParseNumber(text.literal.text);
+    target = Type::Decimal(number.ok() ? number->type.scale : 0);
+  }
+  const int position = text.position;
+  NAM_ASSIGN_OR_RETURN(Value value,
+                       Evaluate(MakeNode(Op::kCast, target, position, {std::move(text)}), Resolver()));
+  expr = MakeLiteral(std::move(value), position);
+  return absl::OkStatus();
+}
+
+void ExpressionBuilder::SettleAsString(Expr& expr) {
+  if (!IsUntyped(expr)) return;
+  expr.type = expr.literal.type = Type::String();
+}
+
+absl::StatusOr<Expr> ExpressionBuilder::Fold(Expr expr) const {
+  if (Strict(expr.op) && std::any_of(expr.children.begin(), expr.children.end(), IsNullLiteral)) {
+    return MakeLiteral(Value::Null(expr.type), expr.position);
+  }
+  if (!IsConstant(expr)) return expr;
+  absl::StatusOr<Value> value = Evaluate(expr, Resolver());
+  if (!value.ok()) {
+    if (conditional_ > 0) return expr;
+    return value.status();
+  }
+  value->type = expr.type;
+  return MakeLiteral(*std::move(value), expr.position);
+}
+
+absl::StatusOr<Expr> ExpressionBuilder::Compare(Op op, Expr a, Expr b, int position) const {
+  if (IsUntyped(a) && IsUntyped(b)) SettleAsString(a);
+  NAM_RETURN_IF_ERROR(Settle(a, b.type));
+  NAM_RETURN_IF_ERROR(Settle(b, a.type));
+  if (!Comparable(a.type, b.type)) return NoOperator(op, a, b, position);
+  std::vector<Expr> sides;
+  sides.push_back(std::move(a));
+  sides.push_back(std::move(b));
+  return Fold(MakeNode(op, Type::Bool(), position, std::move(sides)));
+}
+
+namespace {
+
+/// The type of `a op b`, numbers and dates only; kNull when there is no such operator.
+Type ArithmeticType(Op op, const Type& a, const Type& b) {
+  if (a.kind == TypeKind::kDate) {
+    if (op == Op::kSubtract && b.kind == TypeKind::kDate) return Type::Integer();
+    const bool moves = (op == Op::kAdd || op == Op::kSubtract) && b.kind == TypeKind::kInteger;
+    return moves ? Type::Date() : Type::Null();
+  }
+  if (!a.numeric() || !b.numeric()) return Type::Null();
+  if (a.kind == TypeKind::kInteger && b.kind == TypeKind::kInteger) return Type::Integer();
+  switch (op) {
+    case Op::kMultiply:
+      return Type::Decimal(a.scale + b.scale);
+    case Op::kDivide:
+      return Type::Decimal(std::max<uint8_t>({a.scale, b.scale, 6}));
+    default:
+      return Type::Decimal(std::max(a.scale, b.scale));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Expr> ExpressionBuilder::Arithmetic(Op op, Expr a, Expr b, int position) const {
+  // An untyped operand is of the other side's type; beside a date it is a date only when subtracted,
+  // a number of days otherwise.
+  const auto partner = [op](const Expr& other) {
+    return other.type.kind == TypeKind::kDate && op != Op::kSubtract ? Type::Integer() : other.type;
+  };
+  if (IsUntyped(a) && IsUntyped(b)) {
+    return UserError(sqlstate::kNoSuchOperator, "the operands of this operator have no type", position,
+                     "write numbers without quotes, or CAST them");
+  }
+  NAM_RETURN_IF_ERROR(Settle(a, partner(b)));
+  NAM_RETURN_IF_ERROR(Settle(b, partner(a)));
+  if (op == Op::kAdd && b.type.kind == TypeKind::kDate) std::swap(a, b);  // integer + date
+  if (op == Op::kModulo && a.type.numeric() && b.type.numeric() &&
+      (a.type.kind == TypeKind::kDecimal || b.type.kind == TypeKind::kDecimal)) {
+    return Refusal("% of decimals is not supported", position, "cast both sides to integer");
+  }
+  const Type type = ArithmeticType(op, a.type, b.type);
+  if (type.kind == TypeKind::kNull) return NoOperator(op, a, b, position);
+  if (type.scale > kMaxDecimalDigits) return TooManyDecimals(type.scale, position);
+  std::vector<Expr> sides;
+  sides.push_back(std::move(a));
+  sides.push_back(std::move(b));
+  return Fold(MakeNode(op, type, position, std::move(sides)));
+}
+
+absl::StatusOr<Expr> ExpressionBuilder::Negate(Expr a, int position) const {
+  NAM_RETURN_IF_ERROR(Settle(a, Type::Integer()));
+  if (!a.type.numeric()) {
+    return UserError(sqlstate::kNoSuchOperator, absl::StrCat("operator does not exist: - ", KindName(a)),
+                     position, "only numbers have a sign");
+  }
+  const Type type = a.type;
+  return Fold(MakeNode(Op::kNegate, type, position, {std::move(a)}));
+}
+
+absl::StatusOr<Expr> ExpressionBuilder::Cast(Expr a, const Type& type, int position) const {
+  if (IsUntyped(a)) {
+    if (a.literal.null) return MakeLiteral(Value::Null(type), position);
+    position = a.position;
+    SettleAsString(a);
+  }
+  if (a.type == type) return a;
+  const bool possible = type.kind == TypeKind::kString || a.type.kind == TypeKind::kString ||
+                        a.type.kind == type.kind || (a.type.numeric() && type.numeric());
+  if (!possible) {
+    return UserError(sqlstate::kCannotCast, absl::StrCat("cannot cast ", KindName(a), " to ", TypeName(type)),
+                     position, "casts go between numbers, and between string and any type");
+  }
+  // A string is a string: the length of a column's type is no part of its values.
+  if (a.type.kind == TypeKind::kString && type.kind == TypeKind::kString) return a;
+  return Fold(MakeNode(Op::kCast, type, position, {std::move(a)}));
+}
+
+absl::StatusOr<Expr> ExpressionBuilder::Junction(Op op, std::vector<Expr> operands, int position) const {
+  const bool decides = op == Op::kOr;
+  std::vector<Expr> kept;
+  for (Expr& operand : operands) {
+    if (IsBoolLiteral(operand, !decides)) continue;
+    if (IsBoolLiteral(operand, decides)) return MakeLiteral(Value::Bool(decides), operand.position);
+    if (operand.op == op) {
+      std::move(operand.children.begin(), operand.children.end(), std::back_inserter(kept));
+    } else {
+      kept.push_back(std::move(operand));
+    }
+  }
+  if (kept.empty()) return MakeLiteral(Value::Bool(!decides), position);
+  if (kept.size() == 1) return std::move(kept[0]);
+  return Fold(MakeNode(op, Type::Bool(), position, std::move(kept)));
+}
+
+absl::StatusOr<Expr> ExpressionBuilder::Not(Expr a, int position) const {
+  return Fold(MakeNode(Op::kNot, Type::Bool(), position, {std::move(a)}));
+}
+
+absl::StatusOr<Expr> ExpressionBuilder::IsNull(Expr a, int position) const {
+  SettleAsString(a);
+  return Fold(MakeNode(Op::kIsNull, Type::Bool(), position, {std::move(a)}));
+}
+
+absl::StatusOr<Expr> ExpressionBuilder::In(Expr a, std::vector<Expr> items, int position) {
+  if (IsUntyped(a)) {
+    const auto typed = std::find_if_not(items.begin(), items.end(), IsUntyped);
+    if (typed == items.end())
+      SettleAsString(a);
+    else
+      NAM_RETURN_IF_ERROR(Settle(a, typed->type));
+  }
+  // Constants that a's type can hold become one kIn; the rest (columns, NULL, 1.5 for an integer) are
+  // comparisons beside it.
+  std::vector<Expr> list, rest;
+  std::set<std::pair<__int128, std::string>> seen;
+  const Type type = a.type;
+  for (Expr& item : items) {
+    NAM_RETURN_IF_ERROR(Settle(item, type));
+    if (!Comparable(type, item.type)) return NoOperator(Op::kEqual, a, item, item.position);
+    const bool constant = IsLiteral(item) && !item.literal.null;
+    std::optional<__int128> held = item.literal.number;
+    if (constant && type.numeric()) {
+      const int own = item.literal.type.scale;
+      held = Rescale(item.literal.number, own, type.scale);
+      if (held.has_value() && own > type.scale && Rescale(*held, type.scale, own) != item.literal.number)
+        held.reset();
+    }
+    if (constant && held.has_value()) {
+      item.type = item.literal.type = type;
+      item.literal.number = *held;
+      if (seen.emplace(*held, item.literal.text).second) list.push_back(std::move(item));
+    } else {
+      NAM_ASSIGN_OR_RETURN(Expr copy, Duplicate(a));
+      NAM_ASSIGN_OR_RETURN(Expr equal, Compare(Op::kEqual, std::move(copy), std::move(item), position));
+      rest.push_back(std::move(equal));
+    }
+  }
+  if (list.size() == 1) {
+    NAM_ASSIGN_OR_RETURN(Expr equal, Compare(Op::kEqual, std::move(a), std::move(list[0]), position));
+    rest.insert(rest.begin(), std::move(equal));
+  } else if (!list.empty()) {
+    list.insert(list.begin(), std::move(a));
+    NAM_ASSIGN_OR_RETURN(Expr in, Fold(MakeNode(Op::kIn, Type::Bool(), position, std::move(list))));
+    rest.insert(rest.begin(), std::move(in));
+  }
+  return Junction(Op::kOr, std::move(rest), position);
+}
+
+absl::StatusOr<Expr> ExpressionBuilder::Like(Expr a, Expr pattern, int position) const {
+  SettleAsString(a);
+  SettleAsString(pattern);
+  if (a.type.kind != TypeKind::kString || pattern.type.kind != TypeKind::kString) {
+    return UserError(sqlstate::kNoSuchOperator,
+                     absl::StrCat("operator does not exist: ", KindName(a), " LIKE ", KindName(pattern)),
+                     position, "LIKE compares strings; CAST(x AS text) makes one");
+  }
+  if (!IsLiteral(pattern)) {
+    return Refusal("LIKE with a pattern that is not constant is not supported", pattern.position,
+                   "write the pattern as a string");
+  }
+  if (pattern.literal.null) return MakeLiteral(Value::Null(Type::Bool()), position);
+  const std::string& text = pattern.literal.text;
+  const size_t plain = text.find_last_not_of('\\');
+  const size_t backslashes = text.size() - (plain == std::string::npos ? 0 : plain + 1);
+  if (backslashes % 2 == 1) {
+    return UserError(sqlstate::kBadEscape, "LIKE pattern must not end with the escape character",
+                     pattern.position, "write \\\\ for a backslash");
+  }
+  Expr like = MakeNode(Op::kLike, Type::Bool(), position, {std::move(a)});
+  like.literal = std::move(pattern.literal);
+  return Fold(std::move(like));
+}
+
+absl::Status ExpressionBuilder::Unify(std::vector<Expr*> values, const char* place) const {
+  Type common;
+  for (const Expr* value : values) {
+    if (value->type.kind == TypeKind::kNull) continue;
+    if (common.kind == TypeKind::kNull) {
+      common = value->type;
+    } else if (!Comparable(common, value->type)) {
+      return UserError(
+          sqlstate::kTypeMismatch,
+          absl::StrCat(place, " types ", TypeName(common), " and ", TypeName(value->type), " do not match"),
+          value->position, "convert one with CAST");
+    } else if (value->type.numeric() &&
+               (common.kind == TypeKind::kInteger || value->type.scale > common.scale)) {
+      common = value->type.kind == TypeKind::kDecimal ? value->type : common;
+    } else if (common.kind == TypeKind::kString && common.length != value->type.length) {
+      common = Type::String();
+    }
+  }
+  if (common.kind == TypeKind::kNull) common = Type::String();
+  for (Expr* value : values) {
+    if (IsUntyped(*value)) {
+      NAM_RETURN_IF_ERROR(Settle(*value, common));
+      // A quoted number may have more decimals than the others.
+      if (value->type.numeric() && value->type.scale > common.scale) return Unify(values, place);
+    }
+  }
+  for (Expr* value : values) {
+    const int position = value->position;
+    if (IsNullLiteral(*value)) {
+      *value = MakeLiteral(Value::Null(common), position);
+    } else if (!(value->type == common) && value->type.kind != TypeKind::kString) {
+      NAM_ASSIGN_OR_RETURN(*value, Cast(std::move(*value), common, position));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Expr> ExpressionBuilder::Case(std::vector<Expr> parts, int position) const {
+  std::vector<Expr*> results;
+  for (size_t i = 1; i < parts.size(); i += 2) results.push_back(&parts[i]);
+  results.push_back(&parts.back());
+  NAM_RETURN_IF_ERROR(Unify(results, "CASE"));
+  Type type = results[0]->type;
+  if (type.kind == TypeKind::kString) {
+    const auto other = [&](const Expr* result) { return result->type.length != type.length; };
+    if (std::any_of(results.begin(), results.end(), other)) type = Type::String();
+  }
+  return Fold(MakeNode(Op::kCase, type, position, std::move(parts)));
+}
+
+absl::StatusOr<Expr> ExpressionBuilder::Extract(Op op, Expr date, int position) const {
+  NAM_RETURN_IF_ERROR(Settle(date, Type::Date()));
+  if (date.type.kind != TypeKind::kDate) {
+    return UserError(sqlstate::kNoSuchOperator, absl::StrCat("EXTRACT needs a date, not ", KindName(date)),
+                     position, "CAST(x AS date) makes one of a string");
+  }
+  return Fold(MakeNode(op, Type::Integer(), position, {std::move(date)}));
+}
+
+absl::StatusOr<Expr> ExpressionBuilder::Duplicate(const Expr& expr) {
+  duplicated_nodes_ += CountNodes(expr);
+  if (duplicated_nodes_ > kMostDuplicatedNodes) {
+    return UserError(sqlstate::kTooComplex, "the statement is too complex", expr.position,
+                     "nest fewer COALESCE, NULLIF, BETWEEN and CASE");
+  }
+  return expr;
+}
+
+}  // namespace nam::sql

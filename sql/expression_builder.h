@@ -1,0 +1,82 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "sql/expression.h"
+
+namespace nam::sql {
+
+/// Builds typed expressions by the rules of expression.h and folds constants.
+///
+/// A string literal has no type until its surroundings give it one (`d < '1994-01-01'`), and so has NULL.
+/// Until then it is a kLiteral of type kNull (with text, or null); Settle ends that. Nothing untyped leaves
+/// through a node that this class builds.
+///
+/// An error while folding is the user's error, unless the constant may never be evaluated (in a branch of
+/// CASE, behind the first operand of AND and OR): then it stays as it is and fails when it is reached.
+class ExpressionBuilder {
+ public:
+  /// While one lives, constants may never be evaluated.
+  class Conditional {
+   public:
+    explicit Conditional(ExpressionBuilder& builder) : builder_(builder) { ++builder_.conditional_; }
+    ~Conditional() { --builder_.conditional_; }
+    Conditional(const Conditional&) = delete;
+    Conditional& operator=(const Conditional&) = delete;
+
+   private:
+    ExpressionBuilder& builder_;
+  };
+
+  static Expr UntypedString(std::string text, int position);
+  static Expr UntypedNull(int position);
+  static bool IsUntyped(const Expr& expr) {
+    return expr.op == Op::kLiteral && expr.type.kind == TypeKind::kNull;
+  }
+
+  /// Gives an untyped literal the kind of `type`, parsing its text. Leaves other expressions alone.
+  absl::Status Settle(Expr& expr, const Type& type) const;
+  /// Untyped becomes a string.
+  static void SettleAsString(Expr& expr);
+
+  absl::StatusOr<Expr> Compare(Op op, Expr a, Expr b, int position) const;
+  absl::StatusOr<Expr> Arithmetic(Op op, Expr a, Expr b, int position) const;
+  absl::StatusOr<Expr> Negate(Expr a, int position) const;
+  absl::StatusOr<Expr> Cast(Expr a, const Type& type, int position) const;
+  absl::StatusOr<Expr> Junction(Op op, std::vector<Expr> operands, int position) const;
+  absl::StatusOr<Expr> Not(Expr a, int position) const;
+  absl::StatusOr<Expr> IsNull(Expr a, int position) const;
+  absl::StatusOr<Expr> In(Expr a, std::vector<Expr> items, int position);
+  absl::StatusOr<Expr> Like(Expr a, Expr pattern, int position) const;
+  /// [when, then, …, else]; whens are booleans.
+  absl::StatusOr<Expr> Case(std::vector<Expr> parts, int position) const;
+  absl::StatusOr<Expr> Extract(Op op, Expr date, int position) const;
+
+  /// One common type for values that meet in one place (branches, a comparison's sides).
+  absl::Status Unify(std::vector<Expr*> values, const char* place) const;
+
+  /// A copy of an operand that occurs twice after lowering. Bounded over the statement, as nested copies
+  /// would double without end.
+  absl::StatusOr<Expr> Duplicate(const Expr& expr);
+
+ private:
+  absl::StatusOr<Expr> Fold(Expr expr) const;
+
+  int conditional_ = 0;
+  size_t duplicated_nodes_ = 0;
+};
+
+/// `4 years`, `-1 month`, `90 days`, or a plain number when `unit` names the field (`interval '3' month`).
+struct Interval {
+  int64_t months = 0;
+  int64_t days = 0;
+};
+enum class IntervalUnit : uint8_t { kNone, kYear, kMonth, kDay };
+absl::StatusOr<Interval> ParseInterval(std::string_view text, IntervalUnit unit, int position);
+
+/// date + sign · interval; the day is cut to the month's last, as in PostgreSQL.
+absl::StatusOr<Value> AddInterval(const Value& date, const Interval& interval, int sign, int position);
+
+}  // namespace nam::sql

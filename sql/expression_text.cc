@@ -1,0 +1,174 @@
+#include "absl/strings/str_cat.h"
+#include "sql/expression.h"
+#include "sql/expression_tree.h"
+
+namespace nam::sql {
+namespace {
+
+/// How tightly an operator binds, as in PostgreSQL's grammar.
+int Binding(const Expr& expr) {
+  switch (expr.op) {
+    case Op::kOr:
+      return 1;
+    case Op::kAnd:
+      return 2;
+    case Op::kNot:
+      return 3;
+    case Op::kIsNull:
+      return 4;
+    case Op::kEqual:
+    case Op::kNotEqual:
+    case Op::kLess:
+    case Op::kLessEqual:
+    case Op::kGreater:
+    case Op::kGreaterEqual:
+      return 5;
+    case Op::kIn:
+    case Op::kLike:
+      return 6;
+    case Op::kAdd:
+    case Op::kSubtract:
+      return 7;
+    case Op::kMultiply:
+    case Op::kDivide:
+    case Op::kModulo:
+      return 8;
+    case Op::kNegate:
+      return 9;
+    case Op::kLiteral:
+      return expr.literal.number < 0 ? 9 : 10;
+    default:
+      return 10;
+  }
+}
+
+std::string QuoteString(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'') quoted.push_back('\'');
+    quoted.push_back(c);
+  }
+  quoted.push_back('\'');
+  return quoted;
+}
+
+std::string LiteralText(const Value& value) {
+  if (value.null) return "NULL";
+  switch (value.type.kind) {
+    case TypeKind::kBool:
+      return value.number != 0 ? "true" : "false";
+    case TypeKind::kDate:
+      return absl::StrCat("date '", value.ToString(), "'");
+    case TypeKind::kString:
+      return QuoteString(value.text);
+    default:
+      return value.ToString();
+  }
+}
+
+class Printer {
+ public:
+  explicit Printer(const std::function<std::string(const Expr&)>& name) : name_(name) {}
+
+  /// In parentheses if it binds no tighter than `above`.
+  std::string Print(const Expr& expr, int above = 0) const {
+    const int binding = Binding(expr);
+    std::string text = expr.op == Op::kNot ? Negated(expr.children[0], above) : Plain(expr);
+    // What NOT prints as IS NOT NULL, NOT IN, NOT LIKE has seen to its own parentheses.
+    return binding <= above && expr.op != Op::kNot ? absl::StrCat("(", text, ")") : text;
+  }
+
+ private:
+  std::string Plain(const Expr& e) const {
+    switch (e.op) {
+      case Op::kColumn:
+      case Op::kGroup:
+      case Op::kAggregate:
+        return name_(e);
+      case Op::kLiteral:
+        return LiteralText(e.literal);
+      case Op::kAnd:
+      case Op::kOr:
+        return List(e, absl::StrCat(" ", Symbol(e.op), " "));
+      case Op::kNegate:
+        return absl::StrCat("- ", Print(e.children[0], Binding(e)));
+      case Op::kIsNull:
+        return absl::StrCat(Print(e.children[0], Binding(e)), " IS NULL");
+      case Op::kIn:
+      case Op::kLike:
+        return Match(e, "");
+      case Op::kCase:
+        return Case(e);
+      case Op::kCast:
+        return absl::StrCat("CAST(", Print(e.children[0]), " AS ", TypeName(e.type), ")");
+      case Op::kExtractYear:
+        return Extract("YEAR", e);
+      case Op::kExtractMonth:
+        return Extract("MONTH", e);
+      case Op::kExtractDay:
+        return Extract("DAY", e);
+      default:
+        break;
+    }
+    // Operators between two: + and * group to the left, comparisons not at all.
+    const int binding = Binding(e);
+    const bool groups_left = binding == 7 || binding == 8;
+    return absl::StrCat(Print(e.children[0], groups_left ? binding - 1 : binding), " ", Symbol(e.op), " ",
+                        Print(e.children[1], binding));
+  }
+
+  std::string Negated(const Expr& e, int above) const {
+    std::string text;
+    int binding = Binding(e);
+    if (e.op == Op::kIsNull) {
+      text = absl::StrCat(Print(e.children[0], binding), " IS NOT NULL");
+    } else if (e.op == Op::kIn || e.op == Op::kLike) {
+      text = Match(e, "NOT ");
+    } else {
+      binding = 3;
+      text = absl::StrCat("NOT ", Print(e, binding));
+    }
+    return binding <= above ? absl::StrCat("(", text, ")") : text;
+  }
+
+  std::string Match(const Expr& e, const char* negation) const {
+    const std::string left = Print(e.children[0], Binding(e));
+    if (e.op == Op::kLike) return absl::StrCat(left, " ", negation, "LIKE ", LiteralText(e.literal));
+    std::string items;
+    for (size_t i = 1; i < e.children.size(); ++i) {
+      absl::StrAppend(&items, i > 1 ? ", " : "", Print(e.children[i]));
+    }
+    return absl::StrCat(left, " ", negation, "IN (", items, ")");
+  }
+
+  std::string Case(const Expr& e) const {
+    std::string text = "CASE";
+    for (size_t i = 0; i + 1 < e.children.size(); i += 2) {
+      absl::StrAppend(&text, " WHEN ", Print(e.children[i]), " THEN ", Print(e.children[i + 1]));
+    }
+    if (!IsNullLiteral(e.children.back())) absl::StrAppend(&text, " ELSE ", Print(e.children.back()));
+    return absl::StrCat(text, " END");
+  }
+
+  std::string Extract(const char* field, const Expr& e) const {
+    return absl::StrCat("EXTRACT(", field, " FROM ", Print(e.children[0]), ")");
+  }
+
+  std::string List(const Expr& e, const std::string& separator) const {
+    std::string text;
+    for (const Expr& child : e.children) {
+      absl::StrAppend(&text, text.empty() ? "" : separator, Print(child, Binding(e)));
+    }
+    return text;
+  }
+
+  const std::function<std::string(const Expr&)>& name_;
+};
+
+}  // namespace
+
+std::string ToString(const Expr& expr, const std::function<std::string(const Expr&)>& name) {
+  return Printer(name).Print(expr);
+}
+
+}  // namespace nam::sql

@@ -1,0 +1,333 @@
+#include <algorithm>
+#include <cctype>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "sql/errors.h"
+#include "sql/expression_binder.h"
+#include "sql/expression_tree.h"
+
+namespace nam::sql {
+namespace {
+
+const std::vector<std::string>& AggregateNames() {
+  static const std::vector<std::string> names = {"count", "sum", "min", "max", "avg"};
+  return names;
+}
+
+std::string Upper(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
+  return text;
+}
+
+/// The function's name without pg_catalog, where it is that simple.
+absl::StatusOr<std::string> FunctionName(const Node& node) {
+  const std::vector<std::string> name = node.Names("funcname");
+  if (name.empty() || name.size() > 2 || (name.size() == 2 && name[0] != "pg_catalog")) {
+    return Refusal("functions with a schema are not supported", node.position(),
+                   "write the function's name alone");
+  }
+  return name.back();
+}
+
+absl::Status RefuseFunction(const Node& node, const std::string& name) {
+  std::string hint;
+  if (node.Text("funcformat") != "COERCE_SQL_SYNTAX") hint = DidYouMean(name, AggregateNames());
+  if (hint.empty()) hint = "functions are count, sum, min, max, avg, EXTRACT, COALESCE and NULLIF";
+  const std::string shown = name == "timezone" ? "AT TIME ZONE" : Quote(name);
+  return Refusal(absl::StrCat(name == "timezone" ? "" : "function ", shown, " is not supported"),
+                 node.position(), hint);
+}
+
+/// Clauses inside a call that would change what it computes.
+absl::Status RefuseCallClauses(const Node& node, const std::string& name) {
+  const int position = node.position();
+  const SqlText& text = node.text();
+  if (node.Has("over")) {
+    return Refusal("window functions are not supported", position, "use GROUP BY");
+  }
+  if (node.Has("agg_filter")) {
+    return Refusal("FILTER is not supported", text.Find({"filter"}, position),
+                   absl::StrCat("write ", name, "(CASE WHEN condition THEN x END)"));
+  }
+  if (node.Flag("agg_within_group")) {
+    return Refusal("WITHIN GROUP is not supported", text.Find({"within", "group"}, position));
+  }
+  if (node.Has("agg_order")) {
+    return Refusal("ORDER BY in an aggregate is not supported", text.Find({"order", "by"}, position),
+                   "order the query's result instead");
+  }
+  if (node.Flag("func_variadic")) {
+    return Refusal("VARIADIC is not supported", text.Find({"variadic"}, position));
+  }
+  return node.Only({"funcname", "args", "agg_star", "agg_distinct", "funcformat"});
+}
+
+absl::StatusOr<AggregateFunction> FunctionOf(const std::string& name, bool distinct, int position) {
+  if (name == "count") return distinct ? AggregateFunction::kCountDistinct : AggregateFunction::kCount;
+  if (name == "min") return AggregateFunction::kMin;  // of distinct values as well
+  if (name == "max") return AggregateFunction::kMax;
+  if (distinct) {
+    return Refusal(absl::StrCat(name, "(DISTINCT …) is not supported"), position,
+                   "DISTINCT works in count, min and max");
+  }
+  return name == "sum" ? AggregateFunction::kSum : AggregateFunction::kAverage;
+}
+
+/// The result's type; an error when the function does not take the argument.
+absl::StatusOr<Type> AggregateType(AggregateFunction function, const Expr& argument, const std::string& name,
+                                   int position) {
+  const Type& type = argument.type;
+  switch (function) {
+    case AggregateFunction::kCountRows:
+    case AggregateFunction::kCount:
+    case AggregateFunction::kCountDistinct:
+      return Type::Integer();
+    case AggregateFunction::kMin:
+    case AggregateFunction::kMax:
+      if (type.kind != TypeKind::kBool && type.kind != TypeKind::kNull) return type;
+      break;
+    case AggregateFunction::kSum:
+      if (type.numeric()) return type;
+      break;
+    case AggregateFunction::kAverage:
+      if (!type.numeric()) break;
+      if (type.scale + 6 > kMaxDecimalDigits) {
+        return UserError(sqlstate::kNumberOutOfRange, "the average has more than 38 decimals", position,
+                         "cast the argument to a decimal of fewer decimals");
+      }
+      return Type::Decimal(std::max(type.scale + 6, 6));
+  }
+  return UserError(
+      sqlstate::kNoSuchOperator, absl::StrCat("function does not exist: ", name, "(", TypeName(type), ")"),
+      position,
+      absl::StrCat(name, function == AggregateFunction::kSum || function == AggregateFunction::kAverage
+                             ? " takes numbers"
+                             : " takes numbers, dates and strings"));
+}
+
+}  // namespace
+
+absl::StatusOr<Expr> ExpressionBinder::Function(const Node& node, const Context& context) {
+  NAM_ASSIGN_OR_RETURN(const std::string name, FunctionName(node));
+  NAM_RETURN_IF_ERROR(RefuseCallClauses(node, name));
+  if (name == "extract" && node.Text("funcformat") == "COERCE_SQL_SYNTAX") return Extract(node, context);
+  const auto& aggregates = AggregateNames();
+  if (std::find(aggregates.begin(), aggregates.end(), name) != aggregates.end()) {
+    return AggregateCall(node, name, context);
+  }
+  return RefuseFunction(node, name);
+}
+
+absl::StatusOr<Expr> ExpressionBinder::AggregateCall(const Node& node, const std::string& name,
+                                                     const Context& context) {
+  const int position = node.position();
+  if (context.inside_aggregate) {
+    return UserError(sqlstate::kGroupingError, "aggregates cannot be nested", position, "aggregate once");
+  }
+  const Clause clause = context.clause;
+  if (clause != Clause::kSelect && clause != Clause::kHaving && clause != Clause::kOrderBy) {
+    const bool where = clause == Clause::kWhere || clause == Clause::kOn;
+    return UserError(sqlstate::kGroupingError,
+                     absl::StrCat("aggregates are not allowed in ", ClauseName(clause)), position,
+                     where ? "conditions on aggregates go to HAVING" : "");
+  }
+  if (node.Flag("agg_star")) {
+    if (name == "count") return AddAggregate(AggregateFunction::kCountRows, Expr(), position);
+    return UserError(sqlstate::kNoSuchOperator, absl::StrCat("function does not exist: ", name, "(*)"),
+                     position, "only count takes *");
+  }
+  const std::vector<Node> args = node.List("args");
+  if (args.size() != 1) {
+    return UserError(sqlstate::kNoSuchOperator, absl::StrCat(name, " takes one argument, not ", args.size()),
+                     position, name == "count" ? "count(*) counts rows" : "");
+  }
+  Context inside = context;
+  inside.inside_aggregate = true;
+  NAM_ASSIGN_OR_RETURN(Expr argument, Expression(args[0], inside));
+  if (!IsNullLiteral(argument)) ExpressionBuilder::SettleAsString(argument);
+  NAM_ASSIGN_OR_RETURN(AggregateFunction function, FunctionOf(name, node.Flag("agg_distinct"), position));
+  NAM_ASSIGN_OR_RETURN(const Type type, AggregateType(function, argument, name, position));
+  (void)type;
+  if (function == AggregateFunction::kCount && IsLiteral(argument) && !argument.literal.null) {
+    return AddAggregate(AggregateFunction::kCountRows, Expr(), position);
+  }
+  if (IsNullLiteral(argument)) {
+    NAM_RETURN_IF_ERROR(builder_.Settle(argument, Type::String()));
+  }
+  return AddAggregate(function, std::move(argument), position);
+}
+
+absl::StatusOr<Expr> ExpressionBinder::AddAggregate(AggregateFunction function, Expr argument, int position) {
+  NAM_ASSIGN_OR_RETURN(const Type type, AggregateType(function, argument, "aggregate", position));
+  const auto same = [&](const Aggregate& other) {
+    return other.function == function && SameExpr(other.argument, argument);
+  };
+  auto found = std::find_if(aggregates_.begin(), aggregates_.end(), same);
+  if (found == aggregates_.end()) {
+    found = aggregates_.insert(aggregates_.end(), {function, std::move(argument), type});
+  }
+  Expr expr;
+  expr.op = Op::kAggregate;
+  expr.type = type;
+  expr.position = position;
+  expr.index = static_cast<int>(found - aggregates_.begin());
+  return expr;
+}
+
+absl::StatusOr<Expr> ExpressionBinder::Extract(const Node& node, const Context& context) {
+  const std::vector<Node> args = node.List("args");
+  if (args.size() != 2) return RefuseFunction(node, "extract");
+  const std::string field = args[0].Field("sval").Text("sval");
+  Op op = Op::kExtractYear;
+  if (field == "month") {
+    op = Op::kExtractMonth;
+  } else if (field == "day") {
+    op = Op::kExtractDay;
+  } else if (field != "year") {
+    return Refusal(absl::StrCat("EXTRACT(", Upper(field), " FROM …) is not supported"), args[0].position(),
+                   "fields are YEAR, MONTH and DAY");
+  }
+  if (IsIntervalConstant(args[1])) {
+    return Refusal("EXTRACT from an interval is not supported", args[1].position(), "it takes a date");
+  }
+  NAM_ASSIGN_OR_RETURN(Expr date, Expression(args[1], context));
+  return builder_.Extract(op, std::move(date), node.position());
+}
+
+absl::StatusOr<Expr> ExpressionBinder::DateAndInterval(Op op, const Node& date_node,
+                                                       const Node& interval_node, int position,
+                                                       const Context& context) {
+  if ((op != Op::kAdd && op != Op::kSubtract) || IsIntervalConstant(date_node)) {
+    return Refusal("interval arithmetic other than date ± interval is not supported", position,
+                   "write the interval's length in its string");
+  }
+  const Node type = interval_node.Field("typeName");
+  const std::vector<Node> modifiers = type.List("typmods");
+  // Bits of PostgreSQL's INTERVAL_MASK.
+  constexpr int64_t kMonth = 1 << 1, kYear = 1 << 2, kDay = 1 << 3;
+  IntervalUnit unit = IntervalUnit::kNone;
+  if (!modifiers.empty()) {
+    const int64_t mask = modifiers[0].Field("ival").Integer("ival");
+    unit = mask == kMonth ? IntervalUnit::kMonth : mask == kYear ? IntervalUnit::kYear : IntervalUnit::kDay;
+    if (modifiers.size() > 1 || (mask != kMonth && mask != kYear && mask != kDay)) {
+      return Refusal("this kind of interval is not supported", type.position(),
+                     "units are YEAR, MONTH and DAY");
+    }
+  }
+  const Node text = interval_node.Field("arg");
+  NAM_ASSIGN_OR_RETURN(const Interval interval,
+                       ParseInterval(text.Field("sval").Text("sval"), unit, text.position()));
+  NAM_ASSIGN_OR_RETURN(Expr date, Expression(date_node, context));
+  if (date.type.kind != TypeKind::kDate) {
+    return UserError(sqlstate::kNoSuchOperator,
+                     absl::StrCat("operator does not exist: ",
+                                  ExpressionBuilder::IsUntyped(date) ? "unknown" : TypeName(date.type), " ",
+                                  Symbol(op), " interval"),
+                     position, "intervals go with dates: date '1994-01-01' + interval '1 month'");
+  }
+  const int sign = op == Op::kAdd ? 1 : -1;
+  if (IsLiteral(date)) {
+    if (date.literal.null) return date;
+    NAM_ASSIGN_OR_RETURN(Value moved, AddInterval(date.literal, interval, sign, position));
+    return MakeLiteral(std::move(moved), date.position);
+  }
+  if (interval.months != 0) {
+    return Refusal("adding months or years to a column is not supported", position,
+                   "move the interval to the constant's side, or count in days");
+  }
+  return builder_.Arithmetic(op, std::move(date), MakeLiteral(Value::Integer(interval.days), text.position()),
+                             position);
+}
+
+bool IsIntervalConstant(const Node& node) {
+  if (!node.Is("TypeCast") || !node.Field("arg").Is("A_Const")) return false;
+  const std::vector<std::string> names = node.Field("typeName").Names("names");
+  return !names.empty() && names.back() == "interval";
+}
+
+std::string OutputName(const Node& node) {
+  if (node.Is("ColumnRef")) {
+    const std::vector<std::string> fields = node.Names("fields");
+    return fields.empty() ? "?column?" : fields.back();
+  }
+  if (node.Is("FuncCall")) {
+    const std::vector<std::string> name = node.Names("funcname");
+    return name.empty() ? "?column?" : name.back();
+  }
+  if (node.Is("CoalesceExpr")) return "coalesce";
+  if (node.Is("A_Expr") && node.Text("kind") == "AEXPR_NULLIF") return "nullif";
+  if (node.Is("CaseExpr")) {
+    const std::string otherwise = OutputName(node.Field("defresult"));
+    return otherwise == "?column?" ? "case" : otherwise;
+  }
+  if (node.Is("TypeCast")) {
+    const std::string inner = OutputName(node.Field("arg"));
+    if (inner != "?column?" && inner != "case") return inner;
+    const std::vector<std::string> type = node.Field("typeName").Names("names");
+    return type.empty() ? "?column?" : type.back();
+  }
+  return "?column?";
+}
+
+namespace {
+
+/// decimal, decimal(p), decimal(p, s).
+absl::StatusOr<Type> DecimalOfName(const Node& type_name, const Expr& from) {
+  const std::vector<Node> modifiers = type_name.List("typmods");
+  if (modifiers.empty()) {
+    if (from.type.kind == TypeKind::kDecimal) return from.type;
+    if (from.type.kind == TypeKind::kInteger) return Type::Decimal(0);
+    if (IsLiteral(from) && !from.literal.null) {
+      const absl::StatusOr<Value> number = ParseNumber(from.literal.text);
+      return Type::Decimal(number.ok() ? number->type.scale : 0);
+    }
+    return Refusal("CAST of strings to decimal without a scale is not supported", type_name.position(),
+                   "write decimal(38, 2)");
+  }
+  int64_t numbers[2] = {0, 0};
+  for (size_t i = 0; i < modifiers.size() && i < 2; ++i) {
+    if (!modifiers[i].Has("ival")) {
+      return UserError(sqlstate::kBadParameter, "a decimal's precision and scale are whole numbers",
+                       modifiers[i].position());
+    }
+    numbers[i] = type_name.text().IntegerAt(modifiers[i].position());
+  }
+  const auto [precision, scale] = numbers;
+  if (modifiers.size() > 2 || precision < 1 || precision > kMaxDecimalDigits || scale < 0 ||
+      scale > precision) {
+    return UserError(sqlstate::kBadParameter,
+                     "a decimal has up to 38 digits, and no more decimals than digits", type_name.position(),
+                     "write decimal(38, 2)");
+  }
+  return Type::Decimal(static_cast<uint8_t>(scale));
+}
+
+}  // namespace
+
+absl::StatusOr<Type> TypeOfName(const Node& type_name, const Expr& from) {
+  const int position = type_name.position();
+  if (type_name.Has("arrayBounds")) return Refusal("arrays are not supported", position);
+  NAM_RETURN_IF_ERROR(type_name.Only({"names", "typmods", "typemod"}));
+  const std::vector<std::string> names = type_name.Names("names");
+  if (names.empty() || names.size() > 2 || (names.size() == 2 && names[0] != "pg_catalog")) {
+    return Refusal("type names with a schema are not supported", position);
+  }
+  const std::string& name = names.back();
+  const bool plain = type_name.List("typmods").empty();
+  if (name == "numeric" || name == "decimal") return DecimalOfName(type_name, from);
+  if (plain && (name == "int4" || name == "int8" || name == "integer" || name == "bigint"))
+    return Type::Integer();
+  if (plain && name == "date") return Type::Date();
+  if (plain && (name == "bool" || name == "boolean")) return Type::Bool();
+  if (plain && (name == "text" || name == "varchar")) return Type::String();
+  std::string hint = "types are integer, decimal(p, s), date, boolean, varchar and text";
+  if (name == "varchar" || name == "bpchar" || name == "char")
+    hint = "strings are cast to text, without a length";
+  if (name == "float4" || name == "float8") hint = "numbers are exact here: use decimal(p, s)";
+  if (name == "timestamp" || name == "timestamptz") hint = "use date";
+  return Refusal(absl::StrCat("type ", name, plain ? "" : "(…)", " is not supported"), position, hint);
+}
+
+}  // namespace nam::sql

@@ -1,0 +1,103 @@
+#include <algorithm>
+#include <cctype>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "sql/errors.h"
+#include "sql/parse_tree.h"
+
+namespace nam::sql {
+namespace {
+
+struct Named {
+  const char* kind;
+  const char* name;
+  const char* hint;
+};
+
+constexpr Named kExpressions[] = {
+    {"SubLink", "subqueries are", "write the query as a join"},
+    {"A_ArrayExpr", "arrays are", "list the values with IN (…)"},
+    {"ArrayExpr", "arrays are", "list the values with IN (…)"},
+    {"RowExpr", "row values are", "compare column by column"},
+    {"ParamRef", "parameters are", "write the value itself"},
+    {"CollateClause", "COLLATE is", "strings are compared by bytes"},
+    {"A_Indirection", "subscripts and field selections are", "name the column itself"},
+    {"MinMaxExpr", "GREATEST and LEAST are", "use CASE WHEN a > b THEN a ELSE b END"},
+    {"GroupingFunc", "GROUPING is", "run one query for each grouping"},
+    {"XmlExpr", "XML functions are", ""},
+    {"XmlSerialize", "XML functions are", ""},
+    {"BooleanTest", "IS [NOT] TRUE, FALSE and UNKNOWN are", "use the condition itself, or IS NULL"},
+    {"CurrentOfExpr", "WHERE CURRENT OF is", ""},
+    {"SetToDefault", "DEFAULT is", "write the value itself"},
+    {"NamedArgExpr", "named arguments are", "give arguments by position"},
+};
+
+constexpr Named kStatements[] = {
+    {"InsertStmt", "INSERT", nullptr},
+    {"UpdateStmt", "UPDATE", nullptr},
+    {"DeleteStmt", "DELETE", nullptr},
+    {"MergeStmt", "MERGE", nullptr},
+    {"TruncateStmt", "TRUNCATE", "DROP TABLE and load it again"},
+    {"CreateStmt", "CREATE TABLE", nullptr},
+    {"CreateTableAsStmt", "CREATE TABLE AS", nullptr},
+    {"ViewStmt", "CREATE VIEW", nullptr},
+    {"IndexStmt", "CREATE INDEX", "tables are partitioned by their join keys when loaded"},
+    {"CopyStmt", "COPY", nullptr},
+    {"VariableShowStmt", "SHOW", nullptr},
+    {"TransactionStmt", "a transaction statement", "every SELECT is a transaction of its own"},
+    {"VacuumStmt", "VACUUM or ANALYZE", "statistics are taken when a table is loaded"},
+    {"AlterTableStmt", "ALTER TABLE", nullptr},
+    {"RenameStmt", "ALTER … RENAME", nullptr},
+    {"PrepareStmt", "PREPARE", "run the query itself"},
+    {"ExecuteStmt", "EXECUTE", "run the query itself"},
+    {"DeallocateStmt", "DEALLOCATE", nullptr},
+    {"DeclareCursorStmt", "DECLARE CURSOR", "run the query itself"},
+    {"CallStmt", "CALL", nullptr},
+    {"DoStmt", "DO", nullptr},
+    {"LockStmt", "LOCK", nullptr},
+};
+
+/// `CreateRoleStmt` as `CREATE ROLE`.
+std::string SpellOut(const std::string& kind) {
+  const std::string stem = kind.substr(0, kind.rfind("Stmt"));
+  std::string name;
+  for (const char c : stem) {
+    if (std::isupper(static_cast<unsigned char>(c)) != 0 && !name.empty()) name.push_back(' ');
+    name.push_back(static_cast<char>(std::toupper(static_cast<unsigned char>(c))));
+  }
+  return name;
+}
+
+const Named* Lookup(const Named* begin, const Named* end, const std::string& kind) {
+  const Named* found = std::find_if(begin, end, [&](const Named& n) { return kind == n.kind; });
+  return found == end ? nullptr : found;
+}
+
+}  // namespace
+
+absl::Status RefuseExpression(const Node& node) {
+  const std::string& kind = node.kind();
+  if (kind == "SQLValueFunction") {
+    // SVFOP_CURRENT_DATE
+    return Refusal(absl::StrCat(absl::StripPrefix(node.Text("op"), "SVFOP_"), " is not supported"),
+                   node.position(), "write the value itself");
+  }
+  if (const Named* known = Lookup(std::begin(kExpressions), std::end(kExpressions), kind)) {
+    return Refusal(absl::StrCat(known->name, " not supported"), node.position(), known->hint);
+  }
+  return Refusal(absl::StrCat("this expression (", kind, ") is not supported"), node.position());
+}
+
+absl::Status RefuseStatement(const Node& node) {
+  const Named* known = Lookup(std::begin(kStatements), std::end(kStatements), node.kind());
+  const char* hint = known != nullptr && known->hint != nullptr
+                         ? known->hint
+                         : "statements are SELECT, EXPLAIN [ANALYZE], DROP TABLE and SET nam.<name> = value";
+  return Refusal(absl::StrCat(known != nullptr ? known->name : SpellOut(node.kind()), " is not supported"),
+                 node.text().Start(), hint);
+}
+
+}  // namespace nam::sql

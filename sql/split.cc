@@ -1,0 +1,83 @@
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "sql/bound_query.h"
+#include "sql/tokens.h"
+
+namespace nam::sql {
+namespace {
+
+constexpr int kSemicolon = ';';
+
+/// Collects tokens of one piece after another.
+class Splitter {
+ public:
+  explicit Splitter(const std::string& script) : script_(script) {}
+
+  void Add(int start, int end) {
+    if (start_ < 0) start_ = start;
+    end_ = end;
+  }
+
+  /// Pieces without a token are dropped.
+  void Cut(bool complete) {
+    if (start_ >= 0) {
+      pieces_.push_back(
+          {script_.substr(static_cast<size_t>(start_), static_cast<size_t>(end_ - start_)), complete});
+    }
+    start_ = -1;
+  }
+
+  std::vector<ScriptPiece> Take() { return std::move(pieces_); }
+
+ private:
+  const std::string& script_;
+  int start_ = -1;  // of the piece under way; -1 before its first token
+  int end_ = -1;
+  std::vector<ScriptPiece> pieces_;
+};
+
+}  // namespace
+
+std::vector<ScriptPiece> SplitStatements(std::string_view script_view) {
+  // The scanner stops at a NUL; so does everything behind it.
+  const std::string script(script_view.substr(0, script_view.find('\0')));
+  const int size = static_cast<int>(script.size());
+  Splitter splitter(script);
+  // Runs again only after an error inside a token, from behind that piece's next semicolon on.
+  for (int from = 0; from < size;) {
+    const std::string rest = script.substr(static_cast<size_t>(from));
+    ScanResult scan = Scan(rest);
+    const bool failed = !scan.error.empty();
+    int error_at = size;
+    if (failed) {
+      const int position = std::clamp(scan.error[0].position, 0, size - from);
+      error_at = from + position;
+      // What comes before the error scans without one, or is left in one piece with it.
+      scan.tokens = Scan(rest.substr(0, static_cast<size_t>(position))).tokens;
+    }
+    for (const Token& token : scan.tokens) {
+      if (token.comment()) continue;
+      if (token.kind == kSemicolon) {
+        splitter.Cut(true);
+      } else {
+        splitter.Add(from + token.start, from + token.end);
+      }
+    }
+    if (!failed) break;
+    const bool unterminated = absl::StartsWith(scan.error[0].message, "unterminated");
+    const size_t semicolon =
+        unterminated ? std::string::npos : script.find(';', static_cast<size_t>(error_at));
+    if (semicolon == std::string::npos) {
+      splitter.Add(error_at, size);
+      break;
+    }
+    splitter.Add(error_at, static_cast<int>(semicolon));
+    splitter.Cut(true);
+    from = static_cast<int>(semicolon) + 1;
+  }
+  splitter.Cut(false);
+  return splitter.Take();
+}
+
+}  // namespace nam::sql

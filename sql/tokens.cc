@@ -1,0 +1,160 @@
+#include "sql/tokens.h"
+
+#include <pg_query.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+
+#include "absl/strings/match.h"
+
+namespace nam::sql {
+namespace {
+
+// Token numbers of pg_query.proto (libpg_query 15).
+constexpr int kFloat = 260, kString = 261, kBitString = 263, kHexString = 264, kInteger = 266;
+constexpr int kSqlComment = 275, kCComment = 276;
+
+/// The two wire types of protobuf that pg_query_scan's answer has:
+/// ScanResult {int32 version = 1; repeated ScanToken tokens = 2}, ScanToken {start = 1, end = 2, token = 4,
+/// keyword_kind = 5}. The library's own decoder would bring its 3,000-line schema along.
+class WireReader {
+ public:
+  WireReader(const char* data, size_t size) : at_(data), end_(data + size) {}
+
+  bool done() const { return at_ == end_; }
+
+  uint64_t Varint() {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64 && at_ != end_; shift += 7) {
+      const auto byte = static_cast<unsigned char>(*at_++);
+      value |= uint64_t{byte & 0x7fU} << shift;
+      if (byte < 0x80) break;
+    }
+    return value;
+  }
+
+  WireReader Message() {
+    const size_t size = std::min<size_t>(Varint(), static_cast<size_t>(end_ - at_));
+    WireReader inner(at_, size);
+    at_ += size;
+    return inner;
+  }
+
+ private:
+  const char* at_;
+  const char* end_;
+};
+
+Token ReadToken(WireReader reader) {
+  Token token;
+  while (!reader.done()) {
+    const uint64_t field = reader.Varint() >> 3;
+    const auto value = static_cast<int>(reader.Varint());
+    if (field == 1) token.start = value;
+    if (field == 2) token.end = value;
+    if (field == 4) token.kind = value;
+  }
+  return token;
+}
+
+}  // namespace
+
+bool Token::comment() const {
+  return kind == kSqlComment || kind == kCComment;
+}
+
+bool Token::flat() const {
+  return kind == ',' || kind == kFloat || kind == kString || kind == kBitString || kind == kHexString ||
+         kind == kInteger;
+}
+
+int ByteOffset(std::string_view text, int cursor) {
+  if (cursor <= 0) return -1;
+  size_t i = 0;
+  for (int left = cursor - 1; left > 0 && i < text.size(); --left) {
+    ++i;
+    while (i < text.size() && (static_cast<unsigned char>(text[i]) & 0xc0) == 0x80) ++i;
+  }
+  return static_cast<int>(i);
+}
+
+ScanResult Scan(const std::string& text) {
+  ScanResult result;
+  const PgQueryScanResult scan = pg_query_scan(text.c_str());
+  if (scan.error != nullptr) {
+    result.error.push_back({scan.error->message, ByteOffset(text, scan.error->cursorpos)});
+  } else {
+    WireReader reader(scan.pbuf.data, scan.pbuf.len);
+    while (!reader.done()) {
+      if (reader.Varint() >> 3 == 2) {
+        result.tokens.push_back(ReadToken(reader.Message()));
+      } else {
+        reader.Varint();  // the version
+      }
+    }
+  }
+  pg_query_free_scan_result(scan);
+  return result;
+}
+
+SqlText::SqlText(std::string text, std::vector<Token> tokens) : text_(std::move(text)) {
+  std::copy_if(tokens.begin(), tokens.end(), std::back_inserter(tokens_),
+               [](const Token& token) { return !token.comment(); });
+}
+
+std::string_view SqlText::Spelling(size_t token) const {
+  const Token& t = tokens_[token];
+  return std::string_view(text_).substr(static_cast<size_t>(t.start), static_cast<size_t>(t.end - t.start));
+}
+
+bool SqlText::Spells(size_t token, std::string_view word) const {
+  const std::string_view spelling = Spelling(token);
+  return std::equal(spelling.begin(), spelling.end(), word.begin(), word.end(),
+                    [](unsigned char a, char b) { return std::tolower(a) == static_cast<unsigned char>(b); });
+}
+
+int SqlText::Start() const {
+  return tokens_.empty() ? 0 : tokens_.front().start;
+}
+
+int SqlText::Find(std::initializer_list<std::string_view> words, int from) const {
+  for (size_t i = 0; i < tokens_.size() && i + words.size() <= tokens_.size(); ++i) {
+    if (tokens_[i].start < from) continue;
+    size_t k = i;
+    if (std::all_of(words.begin(), words.end(), [&](std::string_view word) { return Spells(k++, word); })) {
+      return tokens_[i].start;
+    }
+  }
+  return -1;
+}
+
+int SqlText::FindBefore(std::string_view word, int before) const {
+  for (size_t i = tokens_.size(); i-- > 0;) {
+    if (tokens_[i].start < before && Spells(i, word)) return tokens_[i].start;
+  }
+  return -1;
+}
+
+int64_t SqlText::IntegerAt(int position) const {
+  const auto first = std::lower_bound(tokens_.begin(), tokens_.end(), position,
+                                      [](const Token& token, int start) { return token.start < start; });
+  bool negative = false;
+  for (auto i = static_cast<size_t>(first - tokens_.begin()); i < tokens_.size(); ++i) {
+    if (tokens_[i].kind == kInteger) {
+      int64_t value = 0;
+      for (const char c : Spelling(i)) {
+        if (c >= '0' && c <= '9') value = value * 10 + (c - '0');  // at most 2^31: the scanner's promise
+      }
+      return negative ? -value : value;
+    }
+    if (tokens_[i].kind == '-') {
+      negative = !negative;
+    } else if (tokens_[i].kind != '(') {
+      break;
+    }
+  }
+  return 0;
+}
+
+}  // namespace nam::sql

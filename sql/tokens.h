@@ -1,0 +1,64 @@
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace nam::sql {
+
+struct Token {
+  int start = 0;  // byte offsets
+  int end = 0;
+  int kind = 0;  // PostgreSQL's token number; for one character, the character
+
+  bool comment() const;
+  /// Numbers, strings and commas: tokens that make a statement longer but never deeper.
+  bool flat() const;
+};
+
+/// A scanner's error, in bytes.
+struct ScanError {
+  std::string message;
+  int position = -1;
+};
+
+/// Tokens by PostgreSQL's own scanner, comments included. On an error `tokens` is empty.
+struct ScanResult {
+  std::vector<Token> tokens;
+  std::vector<ScanError> error;  // none or one
+};
+ScanResult Scan(const std::string& text);
+
+/// Byte offset of the 1-based character `cursor`; -1 for 0.
+int ByteOffset(std::string_view text, int cursor);
+
+/// A statement's text with its tokens: the parser says where expressions are, but not where the words of
+/// a clause are, and refusals point at them.
+class SqlText {
+ public:
+  SqlText() = default;
+  SqlText(std::string text, std::vector<Token> tokens);
+
+  const std::string& text() const { return text_; }
+  std::string_view Spelling(size_t token) const;
+  /// Start of the first token; 0 if there is none.
+  int Start() const;
+  /// Start of the first occurrence of `words`, one after the other, at or after `from`; -1 if none.
+  /// Without words, of the first token there.
+  int Find(std::initializer_list<std::string_view> words, int from = 0) const;
+  /// Start of the last occurrence of `word` before `before`; -1 if none.
+  int FindBefore(std::string_view word, int before) const;
+  /// The integer constant at byte `position` with its signs and parentheses: `-(5)`. 0 if there is none.
+  int64_t IntegerAt(int position) const;
+
+ private:
+  bool Spells(size_t token, std::string_view word) const;
+
+  std::string text_;
+  std::vector<Token> tokens_;  // without comments
+};
+
+}  // namespace nam::sql
