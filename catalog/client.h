@@ -45,7 +45,8 @@ class Client {
 };
 
 /// Being a member: joins, renews the lease from an own fabric thread every third of it, leaves when
-/// destroyed. A lease that could not be renewed in time is lost for good: `on_lost` runs once.
+/// destroyed. While the catalog is out of reach it keeps asking; the membership is lost, and `on_lost` runs
+/// once, when the catalog says that the lease has ended.
 /// Hooks run on that thread, so none of them may destroy the membership.
 class Membership {
  public:

@@ -31,24 +31,21 @@ Membership::~Membership() {
 
 void Membership::RenewLoop() {
   Clock& clock = fabric_.clock();
-  int64_t renewed_ns = clock.NowNs();
   int64_t pause_us = lease_us_ / 3;
   while (!stop_->Wait(clock.After(pause_us))) {
     proto::RenewRequest request;
     request.set_id(id_.value());
     if (hooks_.before_renew) hooks_.before_renew(request);
-    // The lease runs from before the call: the catalog may have renewed it as early as that.
-    const int64_t sent_ns = clock.NowNs();
     const absl::StatusOr<proto::RenewReply> reply = client_.Renew(request);
     if (reply.ok()) {
-      renewed_ns = sent_ns;
       pause_us = lease_us_ / 3;
       if (hooks_.after_renew) hooks_.after_renew(*reply);
       continue;
     }
-    const bool expelled = absl::IsNotFound(reply.status());
-    if (!expelled && clock.NowNs() - renewed_ns < lease_us_ * 1'000) {
-      pause_us = lease_us_ / 10;  // the catalog may be restarting
+    if (!absl::IsNotFound(reply.status())) {
+      // Out of reach is not expelled: a catalog that comes back gives every member it knows a fresh lease,
+      // and a memory server that ended meanwhile would take its data with it.
+      pause_us = lease_us_ / 10;
       continue;
     }
     if (hooks_.on_lost) {

@@ -28,6 +28,8 @@ Fragment::Fragment(std::shared_ptr<const QueryShape> shape, ChannelPool& channel
   for (const QueryShape::Join& join : shape_->joins) join_tables_.push_back(std::make_unique<JoinTable>(join.table));
 }
 
+Fragment::~Fragment() = default;
+
 void Fragment::Fail(const absl::Status& status) {
   std::scoped_lock lock(mutex_);
   // What the first failure cancelled is not news.

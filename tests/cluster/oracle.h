@@ -1,0 +1,43 @@
+#pragma once
+
+#include <sqlite3.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/value.h"
+#include "catalog/attachment.h"
+#include "computeserver/session.h"
+#include "partitioner/loader.h"
+#include "partitioner/table_schema.h"
+
+namespace nam::testing {
+
+/// Rows as text, for comparisons between systems; NULL is `NULL`.
+using TextRows = std::vector<std::vector<std::string>>;
+TextRows Sorted(TextRows rows);
+TextRows ToText(const computeserver::ResultSet& result);
+
+/// A small table held by the test, to be loaded into both systems.
+struct SmallTable {
+  partitioner::TableSchema schema;
+  std::vector<std::vector<Value>> rows;
+};
+absl::Status Load(catalog::Attachment& attachment, const SmallTable& table, const partitioner::LoadOptions& options);
+
+/// SQLite with the same data: dates as ISO text, LIKE by case, so that one SQL text means the same.
+class SqliteOracle {
+ public:
+  SqliteOracle();
+  ~SqliteOracle();
+  void Load(const SmallTable& table);
+  absl::StatusOr<TextRows> Run(const std::string& sql);
+
+ private:
+  void Exec(const std::string& sql);
+  sqlite3* database_ = nullptr;
+};
+
+}  // namespace nam::testing
