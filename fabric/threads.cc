@@ -48,7 +48,9 @@ class RealThread final : public Thread {
 
 }  // namespace
 
-std::unique_ptr<Event> CreateRealEvent() { return std::make_unique<RealEvent>(); }
+std::unique_ptr<Event> CreateRealEvent() {
+  return std::make_unique<RealEvent>();
+}
 
 std::unique_ptr<Thread> StartRealThread(const std::string& name, std::function<void()> body) {
   return std::make_unique<RealThread>(name, std::move(body));

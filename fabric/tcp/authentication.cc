@@ -21,7 +21,8 @@ Mac Sign(const std::string& secret, const std::string& transcript) {
   Mac mac;
   unsigned bytes = 0;
   NAM_CHECK(HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
-                 reinterpret_cast<const unsigned char*>(transcript.data()), transcript.size(), mac.data(), &bytes) &&
+                 reinterpret_cast<const unsigned char*>(transcript.data()), transcript.size(), mac.data(),
+                 &bytes) &&
             bytes == mac.size());
   return mac;
 }
@@ -48,6 +49,8 @@ Mac ProveServer(const std::string& secret, const ClientHello& hello, const Serve
   return Sign(secret, transcript);
 }
 
-bool SameMac(const Mac& a, const Mac& b) { return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0; }
+bool SameMac(const Mac& a, const Mac& b) {
+  return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
 
 }  // namespace nam::fabric::tcp

@@ -42,15 +42,17 @@ absl::StatusOr<std::unique_ptr<TcpCompletionQueue>> TcpCompletionQueue::Create(u
 TcpCompletionQueue::TcpCompletionQueue(uint32_t depth)
     : depth_(depth), epoll_(epoll_create1(EPOLL_CLOEXEC)), doorbell_(std::make_shared<Doorbell>()) {}
 
-TcpCompletionQueue::~TcpCompletionQueue() { NAM_CHECK(attached_.empty(), "queue pairs go before their queue"); }
+TcpCompletionQueue::~TcpCompletionQueue() {
+  NAM_CHECK(attached_.empty(), "queue pairs go before their queue");
+}
 
 absl::Status TcpCompletionQueue::CheckRoom(const QueuePairOptions& options) const {
   const uint64_t wanted = uint64_t{options.send_depth} + options.receive_depth;
   if (wanted <= depth_ - reserved_) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrFormat("the completion queue has room for %d of the queue pair's %d work requests: create it deeper "
-                      "than %d, or the queue pair shallower",
-                      depth_ - reserved_, wanted, depth_));
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "the completion queue has room for %d of the queue pair's %d work requests: create it deeper "
+      "than %d, or the queue pair shallower",
+      depth_ - reserved_, wanted, depth_));
 }
 
 absl::Status TcpCompletionQueue::Attach(TcpQueuePair& queue_pair) {

@@ -10,7 +10,9 @@ Core::Core(const FabricOptions& options) : options_(options) {
   }
 }
 
-NicThread& Core::AssignNic() { return *nics_[next_nic_.fetch_add(1) % nics_.size()]; }
+NicThread& Core::AssignNic() {
+  return *nics_[next_nic_.fetch_add(1) % nics_.size()];
+}
 
 void Core::ReleaseRegion(uint32_t key) {
   regions_.Retire(key);

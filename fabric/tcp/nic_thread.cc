@@ -22,12 +22,16 @@ constexpr int kEventsMax = 64;
 
 uint32_t InterestOf(ServedConnection::Want want) {
   switch (want) {
-    case ServedConnection::Want::kInput: return EPOLLIN;
-    case ServedConnection::Want::kOutput: return EPOLLOUT;
+    case ServedConnection::Want::kInput:
+      return EPOLLIN;
+    case ServedConnection::Want::kOutput:
+      return EPOLLOUT;
     // Not readable: only the peer's end matters while its message waits.
-    case ServedConnection::Want::kReceive: return EPOLLRDHUP;
+    case ServedConnection::Want::kReceive:
+      return EPOLLRDHUP;
     case ServedConnection::Want::kTurn:
-    case ServedConnection::Want::kClose: return 0;
+    case ServedConnection::Want::kClose:
+      return 0;
   }
   return 0;
 }
@@ -42,7 +46,9 @@ NicThread::NicThread(const Regions& regions, int64_t peer_timeout_us, int index)
   thread_ = StartRealThread(absl::StrCat("nam-nic-", index), [this] { Run(); });
 }
 
-NicThread::~NicThread() { Stop(); }
+NicThread::~NicThread() {
+  Stop();
+}
 
 void NicThread::Stop() {
   {
@@ -125,7 +131,8 @@ void NicThread::Run() {
     int64_t timeout_ms = std::max<int64_t>(0, (next_sweep_ns - RealClock().NowNs()) / 1'000'000 + 1);
     if (served_.empty()) timeout_ms = -1;
     if (!turns_.empty() || HasCommands()) timeout_ms = 0;
-    const int count = epoll_wait(epoll_.get(), events.data(), kEventsMax, static_cast<int>(std::min<int64_t>(timeout_ms, 60'000)));
+    const int count = epoll_wait(epoll_.get(), events.data(), kEventsMax,
+                                 static_cast<int>(std::min<int64_t>(timeout_ms, 60'000)));
     doorbell_.Disarm();
     NAM_CHECK(count >= 0 || errno == EINTR);
     for (int i = 0; i < count; ++i) OnEvent(events[i].data.u64, events[i].events);

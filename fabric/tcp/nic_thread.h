@@ -40,7 +40,7 @@ class NicThread {
   struct Served {
     std::unique_ptr<ServedConnection> connection;
     uint32_t interest = 0;
-    uint64_t bytes_moved = 0;        // when last looked at
+    uint64_t bytes_moved = 0;  // when last looked at
     int64_t last_progress_ns = 0;
   };
 

@@ -20,10 +20,13 @@ constexpr size_t kPartsMax = 64;  // of one sendmsg or recvmsg
 constexpr uint32_t kDepthMax = 1u << 16;
 constexpr uint32_t kInlineBytesMax = 4096;
 
-bool IsAtomic(Opcode opcode) { return opcode == Opcode::kCompareAndSwap || opcode == Opcode::kFetchAdd; }
+bool IsAtomic(Opcode opcode) {
+  return opcode == Opcode::kCompareAndSwap || opcode == Opcode::kFetchAdd;
+}
 
 /// Part of an operation's bytes on the wire, which are `header`, then `payload`: those from `done` on.
-size_t AppendParts(std::span<iovec> parts, std::span<std::byte> header, std::span<std::byte> payload, size_t done) {
+size_t AppendParts(std::span<iovec> parts, std::span<std::byte> header, std::span<std::byte> payload,
+                   size_t done) {
   size_t count = 0;
   if (done < header.size()) parts[count++] = {header.data() + done, header.size() - done};
   const size_t payload_done = done > header.size() ? done - header.size() : 0;
@@ -43,18 +46,20 @@ std::span<std::byte> BytesOf(Header& header) {
 absl::Status TcpQueuePair::CheckOptions(const QueuePairOptions& options) {
   if (options.send_depth == 0 || options.send_depth > kDepthMax || options.receive_depth > kDepthMax ||
       options.inline_bytes_max > kInlineBytesMax) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("queue pair options out of range: send_depth %d (1 to %d), receive_depth %d (0 to %d), "
-                        "inline_bytes_max %d (0 to %d)",
-                        options.send_depth, kDepthMax, options.receive_depth, kDepthMax, options.inline_bytes_max,
-                        kInlineBytesMax));
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "queue pair options out of range: send_depth %d (1 to %d), receive_depth %d (0 to %d), "
+        "inline_bytes_max %d (0 to %d)",
+        options.send_depth, kDepthMax, options.receive_depth, kDepthMax, options.inline_bytes_max,
+        kInlineBytesMax));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<QueuePair>> TcpQueuePair::Create(std::shared_ptr<Core> core, TcpCompletionQueue& queue,
-                                                                const QueuePairOptions& options, UniqueFd requests,
-                                                                UniqueFd served, std::string peer) {
+absl::StatusOr<std::unique_ptr<QueuePair>> TcpQueuePair::Create(std::shared_ptr<Core> core,
+                                                                TcpCompletionQueue& queue,
+                                                                const QueuePairOptions& options,
+                                                                UniqueFd requests, UniqueFd served,
+                                                                std::string peer) {
   NAM_RETURN_IF_ERROR(CheckOptions(options));
   std::unique_ptr<TcpQueuePair> pair(
       new TcpQueuePair(std::move(core), queue, options, std::move(requests), std::move(peer)));
@@ -70,8 +75,8 @@ absl::StatusOr<std::unique_ptr<QueuePair>> TcpQueuePair::Create(std::shared_ptr<
   return pair;
 }
 
-TcpQueuePair::TcpQueuePair(std::shared_ptr<Core> core, TcpCompletionQueue& queue, const QueuePairOptions& options,
-                           UniqueFd requests, std::string peer)
+TcpQueuePair::TcpQueuePair(std::shared_ptr<Core> core, TcpCompletionQueue& queue,
+                           const QueuePairOptions& options, UniqueFd requests, std::string peer)
     : core_(std::move(core)),
       queue_(queue),
       options_(options),
@@ -88,7 +93,8 @@ TcpQueuePair::~TcpQueuePair() {
 }
 
 absl::Status TcpQueuePair::CheckRequest(const WorkRequest& request) const {
-  if (request.opcode >= Opcode::kReceive) return absl::InvalidArgumentError("receives are posted by PostReceive");
+  if (request.opcode >= Opcode::kReceive)
+    return absl::InvalidArgumentError("receives are posted by PostReceive");
   const uint32_t bytes = request.local.bytes;
   if (IsAtomic(request.opcode) && bytes != sizeof(uint64_t)) {
     return absl::InvalidArgumentError(
@@ -96,15 +102,16 @@ absl::Status TcpQueuePair::CheckRequest(const WorkRequest& request) const {
   }
   if (bytes > BytesMax(request.opcode)) {
     return absl::InvalidArgumentError(absl::StrFormat("%s of %d bytes: the most is %d, split it",
-                                                      OpcodeName(request.opcode), bytes, BytesMax(request.opcode)));
+                                                      OpcodeName(request.opcode), bytes,
+                                                      BytesMax(request.opcode)));
   }
   if (!request.inlined) return absl::OkStatus();
   if (!CarriesPayload(request.opcode)) {
     return absl::InvalidArgumentError(absl::StrFormat("%s cannot be inlined", OpcodeName(request.opcode)));
   }
   if (bytes > options_.inline_bytes_max) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("%d bytes inlined: the most is %d (inline_bytes_max)", bytes, options_.inline_bytes_max));
+    return absl::InvalidArgumentError(absl::StrFormat("%d bytes inlined: the most is %d (inline_bytes_max)",
+                                                      bytes, options_.inline_bytes_max));
   }
   return absl::OkStatus();
 }
@@ -112,10 +119,10 @@ absl::Status TcpQueuePair::CheckRequest(const WorkRequest& request) const {
 absl::Status TcpQueuePair::Post(std::span<const WorkRequest> batch) {
   for (const WorkRequest& request : batch) NAM_RETURN_IF_ERROR(CheckRequest(request));
   if (batch.size() > options_.send_depth - (posted_ - freed_)) {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("%d work requests to %s are outstanding of at most %d: take completions first, or raise "
-                        "send_depth",
-                        posted_ - freed_, peer_, options_.send_depth));
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "%d work requests to %s are outstanding of at most %d: take completions first, or raise "
+        "send_depth",
+        posted_ - freed_, peer_, options_.send_depth));
   }
   if (answered_ == posted_) StayAlive();
   for (const WorkRequest& request : batch) Enqueue(request);
@@ -161,7 +168,8 @@ void TcpQueuePair::SendPending() {
     for (uint64_t at = sent_; at < sendable_ && count + 2 <= kPartsMax; ++at) {
       Place& place = PlaceOf(at);
       const size_t done = at == sent_ ? sent_bytes_ : 0;
-      const std::span payload(const_cast<std::byte*>(place.payload), place.request_bytes() - sizeof(place.request));
+      const std::span payload(const_cast<std::byte*>(place.payload),
+                              place.request_bytes() - sizeof(place.request));
       count += AppendParts(std::span(parts).subspan(count), BytesOf(place.request), payload, done);
       total += place.request_bytes() - done;
     }
@@ -269,7 +277,9 @@ void TcpQueuePair::CheckPeer() {
   }
 }
 
-void TcpQueuePair::StayAlive() { check_at_ns_ = RealClock().NowNs() + core_->options().peer_timeout_us * 1000; }
+void TcpQueuePair::StayAlive() {
+  check_at_ns_ = RealClock().NowNs() + core_->options().peer_timeout_us * 1000;
+}
 
 void TcpQueuePair::FailAtUnsendable() {
   if (state_ == QueuePairState::kReady && answered_ == sendable_ && sendable_ < posted_) {
@@ -307,12 +317,15 @@ size_t TcpQueuePair::Take(std::span<Completion> completions) {
   }
   const size_t received = receives_->Take(completions.subspan(count));
   for (const Completion& completion : completions.subspan(count, received)) {
-    if (!completion.ok() && state_ == QueuePairState::kReady && !receives_ended_) Fail(CompletionStatus::kFlushed);
+    if (!completion.ok() && state_ == QueuePairState::kReady && !receives_ended_)
+      Fail(CompletionStatus::kFlushed);
   }
   return count + received;
 }
 
-absl::Status TcpQueuePair::PostReceive(std::span<const ReceiveRequest> batch) { return receives_->Post(batch); }
+absl::Status TcpQueuePair::PostReceive(std::span<const ReceiveRequest> batch) {
+  return receives_->Post(batch);
+}
 
 absl::StatusOr<std::span<const std::byte>> TcpQueuePair::View(RemoteAddress, size_t) {
   return absl::FailedPreconditionError("the tcp fabric has no view of a peer's memory: READ it instead");

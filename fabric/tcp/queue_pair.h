@@ -30,7 +30,8 @@ namespace nam::fabric::tcp {
 class TcpQueuePair final : public QueuePair {
  public:
   /// `served` is the socket of the peer's requests; none with a passive peer.
-  static absl::StatusOr<std::unique_ptr<QueuePair>> Create(std::shared_ptr<Core> core, TcpCompletionQueue& queue,
+  static absl::StatusOr<std::unique_ptr<QueuePair>> Create(std::shared_ptr<Core> core,
+                                                           TcpCompletionQueue& queue,
                                                            const QueuePairOptions& options, UniqueFd requests,
                                                            UniqueFd served, std::string peer);
   static absl::Status CheckOptions(const QueuePairOptions& options);
@@ -53,7 +54,9 @@ class TcpQueuePair final : public QueuePair {
   bool HasNews() const { return receives_->HasNews() || (receives_->peer_lost() && !receives_ended_); }
   bool wants_output() const { return sent_ < sendable_ && !output_lost_; }
   /// When the peer must have shown life, as long as something is pending.
-  int64_t check_at_ns() const { return answered_ < posted_ ? check_at_ns_ : std::numeric_limits<int64_t>::max(); }
+  int64_t check_at_ns() const {
+    return answered_ < posted_ ? check_at_ns_ : std::numeric_limits<int64_t>::max();
+  }
 
  private:
   struct Place {
@@ -68,7 +71,9 @@ class TcpQueuePair final : public QueuePair {
     size_t request_bytes() const {
       return sizeof(request) + (CarriesPayload(request.opcode) ? request.bytes : 0);
     }
-    size_t reply_bytes() const { return sizeof(reply) + (request.opcode == Opcode::kRead ? request.bytes : 0); }
+    size_t reply_bytes() const {
+      return sizeof(reply) + (request.opcode == Opcode::kRead ? request.bytes : 0);
+    }
   };
 
   TcpQueuePair(std::shared_ptr<Core> core, TcpCompletionQueue& queue, const QueuePairOptions& options,

@@ -15,9 +15,9 @@ absl::Status ReceiveQueue::Post(std::span<const ReceiveRequest> batch) {
   {
     const std::lock_guard lock(mutex_);
     if (batch.size() > depth_ - outstanding_) {
-      return absl::ResourceExhaustedError(
-          absl::StrFormat("%d receives are outstanding of at most %d: take completions first, or raise receive_depth",
-                          outstanding_, depth_));
+      return absl::ResourceExhaustedError(absl::StrFormat(
+          "%d receives are outstanding of at most %d: take completions first, or raise receive_depth",
+          outstanding_, depth_));
     }
     outstanding_ += batch.size();
     for (const ReceiveRequest& request : batch) {

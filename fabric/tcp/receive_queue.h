@@ -57,11 +57,11 @@ class ReceiveQueue {
   std::function<void()> resume_;
 
   std::mutex mutex_;
-  std::deque<Entry> posted_;      // under mutex_
-  std::deque<Completion> done_;   // under mutex_
-  uint32_t outstanding_ = 0;      // under mutex_: posted, being filled, done
-  bool starving_ = false;         // under mutex_: a message waits for a receive
-  bool failed_ = false;           // under mutex_
+  std::deque<Entry> posted_;     // under mutex_
+  std::deque<Completion> done_;  // under mutex_
+  uint32_t outstanding_ = 0;     // under mutex_: posted, being filled, done
+  bool starving_ = false;        // under mutex_: a message waits for a receive
+  bool failed_ = false;          // under mutex_
   std::atomic<bool> news_{false};
   std::atomic<bool> peer_lost_{false};
 };

@@ -26,7 +26,9 @@ constexpr uint32_t kIndexesMax = 65'536;
 constexpr uint32_t kGenerations = 65'536;
 constexpr size_t kHugePageBytes = 2u << 20;
 
-uint32_t IndexOf(uint32_t key) { return key >> 16; }
+uint32_t IndexOf(uint32_t key) {
+  return key >> 16;
+}
 
 }  // namespace
 
@@ -92,7 +94,8 @@ std::optional<Regions::View> Regions::Find(uint32_t key) const {
   return view;
 }
 
-CompletionStatus Regions::Resolve(RemoteAddress address, uint32_t bytes, Access wanted, std::byte*& at) const {
+CompletionStatus Regions::Resolve(RemoteAddress address, uint32_t bytes, Access wanted,
+                                  std::byte*& at) const {
   const auto view = Find(address.rkey.value);
   if (!view || !Allows(view->access, wanted)) return CompletionStatus::kRemoteAccessError;
   if (wanted == Access::kAtomic && address.offset % sizeof(uint64_t) != 0) {
@@ -133,7 +136,8 @@ int PopulateInParallel(std::byte* data, size_t bytes) {
         return;
       }
       // Before Linux 5.14: touch every page.
-      for (size_t i = begin; i < begin + length; i += 4096) reinterpret_cast<volatile std::byte&>(data[i]) = {};
+      for (size_t i = begin; i < begin + length; i += 4096)
+        reinterpret_cast<volatile std::byte&>(data[i]) = {};
       return;
     }
   };
@@ -151,10 +155,10 @@ int PopulateInParallel(std::byte* data, size_t bytes) {
 absl::StatusOr<Mapping> Mapping::Create(size_t bytes, bool huge_pages, bool populate) {
   if (bytes == 0) return absl::InvalidArgumentError("a memory region of 0 bytes");
   const auto short_of_memory = [bytes](int error) {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("no memory for a region of %d bytes (%s): allocate less, or see `ulimit -v`, the control "
-                        "group's memory limit and vm.overcommit_memory",
-                        bytes, strerror(error)));
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "no memory for a region of %d bytes (%s): allocate less, or see `ulimit -v`, the control "
+        "group's memory limit and vm.overcommit_memory",
+        bytes, strerror(error)));
   };
   if (bytes > SIZE_MAX / 2) return short_of_memory(ENOMEM);
   const bool align = huge_pages && bytes >= kHugePageBytes;
@@ -165,7 +169,8 @@ absl::StatusOr<Mapping> Mapping::Create(size_t bytes, bool huge_pages, bool popu
   auto* data = static_cast<std::byte*>(got);
   if (align) {
     // Huge pages need an aligned start: give back what lies before and behind it.
-    const size_t before = (kHugePageBytes - reinterpret_cast<uintptr_t>(data) % kHugePageBytes) % kHugePageBytes;
+    const size_t before =
+        (kHugePageBytes - reinterpret_cast<uintptr_t>(data) % kHugePageBytes) % kHugePageBytes;
     if (before > 0) munmap(data, before);
     munmap(data + before + mapped, kHugePageBytes - before);
     data += before;

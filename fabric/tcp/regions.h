@@ -48,7 +48,7 @@ class Regions {
     std::atomic<std::byte*> data{nullptr};
     std::atomic<size_t> bytes{0};
     std::atomic<Access> access{Access::kNone};
-    uint32_t uses = 0;       // under mutex_
+    uint32_t uses = 0;        // under mutex_
     uint16_t generation = 0;  // under mutex_
   };
   static constexpr size_t kChunkSlots = 256;
@@ -60,8 +60,8 @@ class Regions {
   std::mutex mutex_;
   std::array<std::unique_ptr<Chunk>, kChunks> owned_;  // under mutex_; only grows
   std::array<std::atomic<Chunk*>, kChunks> chunks_{};
-  uint32_t next_index_ = 0;     // under mutex_
-  std::deque<uint32_t> free_;   // under mutex_
+  uint32_t next_index_ = 0;    // under mutex_
+  std::deque<uint32_t> free_;  // under mutex_
 };
 
 /// Zeroed, page-aligned anonymous memory, unmapped by its destructor.

@@ -17,8 +17,13 @@ constexpr uint64_t kTurnBytes = 1u << 20;
 
 }  // namespace
 
-ServedConnection::ServedConnection(UniqueFd fd, const Regions& regions, std::shared_ptr<ReceiveQueue> receives)
-    : fd_(std::move(fd)), regions_(regions), receives_(std::move(receives)), input_(std::make_unique_for_overwrite<std::byte[]>(kInputBytes)), output_(std::make_unique_for_overwrite<std::byte[]>(kOutputBytes)) {}
+ServedConnection::ServedConnection(UniqueFd fd, const Regions& regions,
+                                   std::shared_ptr<ReceiveQueue> receives)
+    : fd_(std::move(fd)),
+      regions_(regions),
+      receives_(std::move(receives)),
+      input_(std::make_unique_for_overwrite<std::byte[]>(kInputBytes)),
+      output_(std::make_unique_for_overwrite<std::byte[]>(kOutputBytes)) {}
 
 ServedConnection::Want ServedConnection::Serve() {
   turn_ends_at_ = bytes_moved_ + kTurnBytes;
@@ -31,11 +36,17 @@ ServedConnection::Want ServedConnection::Serve() {
 
 std::optional<ServedConnection::Want> ServedConnection::Advance() {
   switch (step_) {
-    case Step::kHeader: return Available() < sizeof(RequestHeader) ? FlushThenFill() : BeginRequest();
-    case Step::kMatch: return Match();
-    case Step::kPayload: return PlacePayload();
-    case Step::kReadReply: return CopyReadReply();
-    case Step::kFailed: in_begin_ = in_end_; return FlushThenFill();
+    case Step::kHeader:
+      return Available() < sizeof(RequestHeader) ? FlushThenFill() : BeginRequest();
+    case Step::kMatch:
+      return Match();
+    case Step::kPayload:
+      return PlacePayload();
+    case Step::kReadReply:
+      return CopyReadReply();
+    case Step::kFailed:
+      in_begin_ = in_end_;
+      return FlushThenFill();
   }
   return Want::kClose;
 }
@@ -80,7 +91,8 @@ std::optional<ServedConnection::Want> ServedConnection::BeginRequest() {
   if (OutputRoom() < sizeof(ReplyHeader)) {
     if (const auto want = Flush()) return want;
   }
-  const std::span<const std::byte, sizeof(RequestHeader)> bytes(input_.get() + in_begin_, sizeof(RequestHeader));
+  const std::span<const std::byte, sizeof(RequestHeader)> bytes(input_.get() + in_begin_,
+                                                                sizeof(RequestHeader));
   const auto request = DecodeRequest(bytes, sequence_);
   if (!request) return Want::kClose;
   request_ = *request;
@@ -117,7 +129,8 @@ void ServedConnection::BeginTransfer() {
       status = regions_.Resolve(address, sizeof(uint64_t), Access::kAtomic, at_);
       if (status == CompletionStatus::kOk) ExecuteAtomic(at_);
       break;
-    case Opcode::kReceive: NAM_CHECK(false, "never decoded");
+    case Opcode::kReceive:
+      NAM_CHECK(false, "never decoded");
   }
   if (status != CompletionStatus::kOk) Fail(status);
 }
@@ -226,7 +239,8 @@ void ServedConnection::NotifyPeerLost() {
 
 bool ServedConnection::ReleaseRegion(uint32_t key) {
   const bool to_region = step_ == Step::kPayload && request_.opcode != Opcode::kSend && request_.rkey == key;
-  const bool to_receive = step_ == Step::kPayload && request_.opcode == Opcode::kSend && receive_->into.lkey.value == key;
+  const bool to_receive =
+      step_ == Step::kPayload && request_.opcode == Opcode::kSend && receive_->into.lkey.value == key;
   if (to_region || to_receive) {
     Abort(to_region ? CompletionStatus::kRemoteAccessError : CompletionStatus::kLocalError);
     Fail(to_region ? CompletionStatus::kRemoteAccessError : CompletionStatus::kRemoteInvalidRequest);

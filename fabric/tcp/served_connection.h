@@ -77,8 +77,8 @@ class ServedConnection {
   Step step_ = Step::kHeader;
   RequestHeader request_;
   uint32_t sequence_ = 0;
-  std::byte* at_ = nullptr;  // kPayload: next byte to place; kReadReply: next byte to send
-  size_t left_ = 0;          // bytes from at_
+  std::byte* at_ = nullptr;                     // kPayload: next byte to place; kReadReply: next byte to send
+  size_t left_ = 0;                             // bytes from at_
   std::optional<ReceiveQueue::Entry> receive_;  // being filled
   std::vector<std::byte> snapshot_;             // rest of a READ whose region was retired meanwhile
 

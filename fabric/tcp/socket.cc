@@ -30,13 +30,16 @@ absl::StatusOr<Addresses> Resolve(const Endpoint& endpoint, int flags) {
   addrinfo* found = nullptr;
   const int error = getaddrinfo(endpoint.host.c_str(), endpoint.port.c_str(), &hints, &found);
   if (error != 0) {
-    return absl::NotFoundError(absl::StrFormat("no address for host \"%s\" (%s): check the name, or give an IP address",
-                                               endpoint.host, gai_strerror(error)));
+    return absl::NotFoundError(
+        absl::StrFormat("no address for host \"%s\" (%s): check the name, or give an IP address",
+                        endpoint.host, gai_strerror(error)));
   }
   return Addresses(found, freeaddrinfo);
 }
 
-void SetOption(int fd, int level, int option, int value) { setsockopt(fd, level, option, &value, sizeof(value)); }
+void SetOption(int fd, int level, int option, int value) {
+  setsockopt(fd, level, option, &value, sizeof(value));
+}
 
 UniqueFd OpenSocket(const addrinfo& address) {
   return UniqueFd(socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -56,10 +59,12 @@ absl::Status WaitReady(int fd, short events, Deadline deadline) {
 absl::Status ConnectError(const std::string& address, int error) {
   const char* hint = "check the address and that the server runs";
   if (error == ECONNREFUSED) hint = "nothing listens there: the server is not running, or uses another port";
-  if (error == EHOSTUNREACH || error == ENETUNREACH) hint = "no route: check the network and the host's address";
+  if (error == EHOSTUNREACH || error == ENETUNREACH)
+    hint = "no route: check the network and the host's address";
   if (error == ETIMEDOUT) hint = "the host does not answer: it is down, or a firewall drops the packets";
   if (error == EACCES || error == EPERM) hint = "a firewall rule of this host forbids it";
-  return absl::UnavailableError(absl::StrFormat("cannot connect to %s (%s): %s", address, strerror(error), hint));
+  return absl::UnavailableError(
+      absl::StrFormat("cannot connect to %s (%s): %s", address, strerror(error), hint));
 }
 
 absl::StatusOr<UniqueFd> ConnectOne(const std::string& address, const addrinfo& to, Deadline deadline) {
@@ -68,8 +73,8 @@ absl::StatusOr<UniqueFd> ConnectOne(const std::string& address, const addrinfo& 
   if (connect(fd.get(), to.ai_addr, to.ai_addrlen) == 0) return fd;
   if (errno != EINPROGRESS) return ConnectError(address, errno);
   if (!WaitReady(fd.get(), POLLOUT, deadline).ok()) {
-    return absl::DeadlineExceededError(
-        absl::StrFormat("no answer from %s in time: the host is down, or a firewall drops the packets", address));
+    return absl::DeadlineExceededError(absl::StrFormat(
+        "no answer from %s in time: the host is down, or a firewall drops the packets", address));
   }
   int error = 0;
   socklen_t length = sizeof(error);
@@ -82,8 +87,8 @@ absl::StatusOr<UniqueFd> ConnectOne(const std::string& address, const addrinfo& 
 
 absl::StatusOr<Endpoint> ParseEndpoint(const std::string& address) {
   const auto invalid = [&] {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("\"%s\" is not an address: expected host:port, such as 10.0.0.2:7000 or [::1]:7000", address));
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "\"%s\" is not an address: expected host:port, such as 10.0.0.2:7000 or [::1]:7000", address));
   };
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon == 0) return invalid();
@@ -93,7 +98,8 @@ absl::StatusOr<Endpoint> ParseEndpoint(const std::string& address) {
   } else if (endpoint.host.find(':') != std::string::npos) {
     return invalid();
   }
-  const bool digits = std::all_of(endpoint.port.begin(), endpoint.port.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const bool digits =
+      std::all_of(endpoint.port.begin(), endpoint.port.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (endpoint.host.empty() || endpoint.port.empty() || endpoint.port.size() > 5 || !digits) return invalid();
   if (std::stoi(endpoint.port) > 65'535) return invalid();
   return endpoint;
@@ -105,14 +111,16 @@ absl::StatusOr<UniqueFd> ListenOn(const Endpoint& endpoint, int backlog) {
   for (const addrinfo* at = addresses.get(); at != nullptr; at = at->ai_next) {
     UniqueFd fd = OpenSocket(*at);
     if (fd.valid()) SetOption(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
-    if (fd.valid() && bind(fd.get(), at->ai_addr, at->ai_addrlen) == 0 && listen(fd.get(), backlog) == 0) return fd;
+    if (fd.valid() && bind(fd.get(), at->ai_addr, at->ai_addrlen) == 0 && listen(fd.get(), backlog) == 0)
+      return fd;
     error = errno;
   }
   const char* hint = "is it an address of this host?";
-  if (error == EADDRINUSE) hint = "another process listens there: stop it, or use another port (0 picks a free one)";
+  if (error == EADDRINUSE)
+    hint = "another process listens there: stop it, or use another port (0 picks a free one)";
   if (error == EACCES) hint = "ports below 1024 need privileges: use a higher one";
-  return absl::UnavailableError(
-      absl::StrFormat("cannot listen on %s:%s (%s): %s", endpoint.host, endpoint.port, strerror(error), hint));
+  return absl::UnavailableError(absl::StrFormat("cannot listen on %s:%s (%s): %s", endpoint.host,
+                                                endpoint.port, strerror(error), hint));
 }
 
 uint16_t BoundPort(int fd) {
@@ -120,7 +128,8 @@ uint16_t BoundPort(int fd) {
   socklen_t length = sizeof(bound);
   NAM_CHECK(getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &length) == 0);
   const bool v6 = bound.ss_family == AF_INET6;
-  return ntohs(v6 ? reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port : reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
+  return ntohs(v6 ? reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port
+                  : reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
 }
 
 absl::StatusOr<UniqueFd> ConnectTo(const std::string& address, Deadline deadline) {

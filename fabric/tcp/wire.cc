@@ -14,14 +14,17 @@ T Load(std::span<const std::byte> bytes) {
   return value;
 }
 
-uint8_t ByteAt(std::span<const std::byte> bytes, size_t offset) { return std::to_integer<uint8_t>(bytes[offset]); }
+uint8_t ByteAt(std::span<const std::byte> bytes, size_t offset) {
+  return std::to_integer<uint8_t>(bytes[offset]);
+}
 
 }  // namespace
 
 std::optional<RequestHeader> DecodeRequest(std::span<const std::byte, sizeof(RequestHeader)> bytes,
                                            uint32_t sequence) {
   // kReceive is never sent.
-  if (ByteAt(bytes, offsetof(RequestHeader, opcode)) >= static_cast<uint8_t>(Opcode::kReceive)) return std::nullopt;
+  if (ByteAt(bytes, offsetof(RequestHeader, opcode)) >= static_cast<uint8_t>(Opcode::kReceive))
+    return std::nullopt;
   const auto header = Load<RequestHeader>(bytes);
   if (header.magic != kRequestMagic || header.zero != 0 || header.zero2 != 0) return std::nullopt;
   if (header.sequence != sequence || header.bytes > BytesMax(header.opcode)) return std::nullopt;
@@ -50,13 +53,15 @@ std::optional<ReplyHeader> DecodeReply(std::span<const std::byte, sizeof(ReplyHe
 
 std::optional<ClientHello> DecodeClientHello(std::span<const std::byte, sizeof(ClientHello)> bytes) {
   const uint8_t role = ByteAt(bytes, offsetof(ClientHello, role));
-  if (role != static_cast<uint8_t>(Role::kForward) && role != static_cast<uint8_t>(Role::kReverse)) return std::nullopt;
+  if (role != static_cast<uint8_t>(Role::kForward) && role != static_cast<uint8_t>(Role::kReverse))
+    return std::nullopt;
   const auto hello = Load<ClientHello>(bytes);
   if (hello.magic != kHandshakeMagic || hello.zero != 0) return std::nullopt;
   return hello;
 }
 
-std::optional<ServerChallenge> DecodeServerChallenge(std::span<const std::byte, sizeof(ServerChallenge)> bytes) {
+std::optional<ServerChallenge> DecodeServerChallenge(
+    std::span<const std::byte, sizeof(ServerChallenge)> bytes) {
   const uint8_t status = ByteAt(bytes, offsetof(ServerChallenge, status));
   if (status > static_cast<uint8_t>(HandshakeStatus::kUnknownToken)) return std::nullopt;
   const auto challenge = Load<ServerChallenge>(bytes);
@@ -68,7 +73,8 @@ std::optional<ServerProof> DecodeServerProof(std::span<const std::byte, sizeof(S
   const uint8_t status = ByteAt(bytes, offsetof(ServerVerdict, status));
   const uint8_t mode = ByteAt(bytes, offsetof(ServerVerdict, mode));
   if (status > static_cast<uint8_t>(HandshakeStatus::kUnknownToken)) return std::nullopt;
-  if (mode != static_cast<uint8_t>(ListenMode::kPassive) && mode != static_cast<uint8_t>(ListenMode::kPaired)) {
+  if (mode != static_cast<uint8_t>(ListenMode::kPassive) &&
+      mode != static_cast<uint8_t>(ListenMode::kPaired)) {
     return std::nullopt;
   }
   return Load<ServerProof>(bytes);

@@ -35,7 +35,8 @@
 ///
 /// Then requests, each followed by its payload, and replies, each followed by its payload:
 ///
-///     request  magic:2 opcode:1 zero:1 sequence:4 rkey:4 bytes:4 immediate:4 zero:4 offset:8 compare:8 swap_or_add:8
+///     request  magic:2 opcode:1 zero:1 sequence:4 rkey:4 bytes:4 immediate:4 zero:4 offset:8 compare:8
+///     swap_or_add:8
 ///              + bytes of payload for WRITE, WRITE_WITH_IMMEDIATE, SEND
 ///     reply    magic:2 opcode:1 status:1 sequence:4 value:8
 ///              + value bytes of payload for a READ that succeeded; value is the old word of an atomic
@@ -55,7 +56,13 @@ using Mac = std::array<uint8_t, kMacBytes>;
 
 enum class Role : uint8_t { kForward = 1, kReverse = 2 };
 enum class ListenMode : uint8_t { kPassive = 1, kPaired = 2 };
-enum class HandshakeStatus : uint8_t { kOk = 0, kWrongVersion = 1, kWrongSecret = 2, kBusy = 3, kUnknownToken = 4 };
+enum class HandshakeStatus : uint8_t {
+  kOk = 0,
+  kWrongVersion = 1,
+  kWrongSecret = 2,
+  kBusy = 3,
+  kUnknownToken = 4
+};
 
 struct ClientHello {
   uint32_t magic = kHandshakeMagic;
@@ -132,23 +139,29 @@ constexpr uint32_t BytesMax(Opcode opcode) {
   switch (opcode) {
     case Opcode::kRead:
     case Opcode::kWrite:
-    case Opcode::kWriteWithImmediate: return kMaxMessageBytes;
+    case Opcode::kWriteWithImmediate:
+      return kMaxMessageBytes;
     case Opcode::kCompareAndSwap:
-    case Opcode::kFetchAdd: return sizeof(uint64_t);
-    case Opcode::kSend: return kMaxSendBytes;
-    case Opcode::kReceive: return 0;
+    case Opcode::kFetchAdd:
+      return sizeof(uint64_t);
+    case Opcode::kSend:
+      return kMaxSendBytes;
+    case Opcode::kReceive:
+      return 0;
   }
   return 0;
 }
 
 /// The decoders take whatever a peer sent. Nothing: the bytes are not what this protocol sends next
 /// (`sequence` is expected), and the connection must be closed.
-std::optional<RequestHeader> DecodeRequest(std::span<const std::byte, sizeof(RequestHeader)> bytes, uint32_t sequence);
+std::optional<RequestHeader> DecodeRequest(std::span<const std::byte, sizeof(RequestHeader)> bytes,
+                                           uint32_t sequence);
 /// `request` is what the reply must answer.
 std::optional<ReplyHeader> DecodeReply(std::span<const std::byte, sizeof(ReplyHeader)> bytes,
                                        const RequestHeader& request);
 std::optional<ClientHello> DecodeClientHello(std::span<const std::byte, sizeof(ClientHello)> bytes);
-std::optional<ServerChallenge> DecodeServerChallenge(std::span<const std::byte, sizeof(ServerChallenge)> bytes);
+std::optional<ServerChallenge> DecodeServerChallenge(
+    std::span<const std::byte, sizeof(ServerChallenge)> bytes);
 std::optional<ServerProof> DecodeServerProof(std::span<const std::byte, sizeof(ServerProof)> bytes);
 
 }  // namespace nam::fabric::tcp
