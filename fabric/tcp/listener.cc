@@ -37,8 +37,13 @@ absl::StatusOr<std::unique_ptr<Listener>> TcpListener::Create(std::shared_ptr<Co
   NAM_ASSIGN_OR_RETURN(UniqueFd socket, ListenOn(endpoint, kBacklog));
   const bool v6 = endpoint.host.find(':') != std::string::npos;
   std::string address = absl::StrFormat(v6 ? "[%s]:%d" : "%s:%d", endpoint.host, BoundPort(socket.get()));
-  return std::unique_ptr<Listener>(
+  std::unique_ptr<TcpListener> listener(
       new TcpListener(std::move(core), options.passive, std::move(socket), std::move(address)));
+  if (!listener->epoll_.valid() || listener->doorbell_.fd() < 0) {
+    return absl::ResourceExhaustedError("no file descriptors left for a listener: raise `ulimit -n`");
+  }
+  listener->Start();
+  return listener;
 }
 
 TcpListener::TcpListener(std::shared_ptr<Core> core, bool passive, UniqueFd socket, std::string address)
@@ -46,8 +51,9 @@ TcpListener::TcpListener(std::shared_ptr<Core> core, bool passive, UniqueFd sock
       passive_(passive),
       socket_(std::move(socket)),
       address_(std::move(address)),
-      epoll_(epoll_create1(EPOLL_CLOEXEC)) {
-  NAM_CHECK(epoll_.valid() && doorbell_.fd() >= 0, "no file descriptors left: raise `ulimit -n`");
+      epoll_(epoll_create1(EPOLL_CLOEXEC)) {}
+
+void TcpListener::Start() {
   epoll_event event{.events = EPOLLIN, .data = {.u64 = kDoorbellId}};
   NAM_CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, doorbell_.fd(), &event) == 0);
   event.data.u64 = kSocketId;

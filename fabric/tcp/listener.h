@@ -47,6 +47,7 @@ class TcpListener final : public Listener {
   };
 
   TcpListener(std::shared_ptr<Core> core, bool passive, UniqueFd socket, std::string address);
+  void Start();
   void Run();
   void AcceptSockets();
   void Advance(uint64_t id);

@@ -19,6 +19,8 @@ namespace {
 
 constexpr uint64_t kDoorbellId = 0;
 constexpr int kEventsMax = 64;
+// Connections of one thread: each may take 256 KiB of buffers.
+constexpr size_t kServedMax = 8192;
 
 uint32_t InterestOf(ServedConnection::Want want) {
   switch (want) {
@@ -73,14 +75,15 @@ bool NicThread::Enqueue(std::function<void()> command) {
 }
 
 bool NicThread::EnqueueAndWait(std::function<void()> command) {
-  std::promise<void> done;
-  if (!Enqueue([&] {
+  // Shared, so that set_value does not outlive the promise when the waiter is quick.
+  const auto done = std::make_shared<std::promise<void>>();
+  if (!Enqueue([done, &command] {
         command();
-        done.set_value();
+        done->set_value();
       })) {
     return false;
   }
-  done.get_future().wait();
+  done->get_future().wait();
   return true;
 }
 
@@ -94,7 +97,8 @@ bool NicThread::Add(uint64_t id, UniqueFd fd, std::shared_ptr<ReceiveQueue> rece
     served.last_progress_ns = RealClock().NowNs();
     epoll_event event{.events = EPOLLIN, .data = {.u64 = id}};
     served.interest = EPOLLIN;
-    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, served.connection->fd(), &event) != 0) Close(id);
+    const bool watched = epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, served.connection->fd(), &event) == 0;
+    if (!watched || served_.size() > kServedMax) Close(id);
   });
 }
 

@@ -317,8 +317,10 @@ size_t TcpQueuePair::Take(std::span<Completion> completions) {
   }
   const size_t received = receives_->Take(completions.subspan(count));
   for (const Completion& completion : completions.subspan(count, received)) {
-    if (!completion.ok() && state_ == QueuePairState::kReady && !receives_ended_)
-      Fail(CompletionStatus::kFlushed);
+    // Of a lost peer, Progress decides: replies may still be under way.
+    const bool broken =
+        !completion.ok() && completion.status != CompletionStatus::kPeerLost && !receives_ended_;
+    if (broken && state_ == QueuePairState::kReady) Fail(CompletionStatus::kFlushed);
   }
   return count + received;
 }

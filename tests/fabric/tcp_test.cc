@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -427,6 +428,33 @@ TEST_F(TcpTest, BadFramesCloseTheirConnectionOnly) {
     ASSERT_TRUE(peer.SendFrame(uint32_t{5}));
   }
   EXPECT_EQ(Run(*pair_, WorkRequest::Read(1, local_->Slice(0, 8), At(0))), CompletionStatus::kOk);
+}
+
+// Authenticated peers that send requests with spoiled bytes: whatever a server makes of them, it lives.
+TEST_F(TcpTest, RandomFramesDisturbNobody) {
+  const uint32_t seed = std::random_device()();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  Start(true);
+  const auto victim = server_->Allocate(4096, {}).value();
+  for (int round = 0; round < 60; ++round) {
+    RawPeer peer(listener_->address());
+    ASSERT_TRUE(peer.Authenticate(kSecret));
+    for (uint32_t sequence = 0; sequence < 8; ++sequence) {
+      tcp::RequestHeader header{.opcode = static_cast<Opcode>(random() % 6),
+                                .sequence = sequence,
+                                .rkey = victim->rkey().value,
+                                .bytes = static_cast<uint32_t>(random() % 5000),
+                                .offset = random() % 5000};
+      auto* bytes = reinterpret_cast<std::byte*>(&header);
+      if (random() % 4 == 0) bytes[random() % sizeof(header)] = static_cast<std::byte>(random());
+      if (!peer.SendFrame(header)) break;
+      const std::vector<std::byte> payload(random() % 5000);
+      if (!peer.Send(payload)) break;
+    }
+  }
+  EXPECT_EQ(Run(*pair_, WorkRequest::Read(1, local_->Slice(0, 4096), At(0))), CompletionStatus::kOk);
+  for (size_t i = 0; i < 4096; ++i) ASSERT_EQ(local_->data()[i], std::byte{0});
 }
 
 // One NIC thread; a peer asks for far more than socket buffers hold, reads nothing for longer than the
