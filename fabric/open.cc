@@ -1,6 +1,7 @@
 #include "absl/status/status.h"
 #include "fabric/fabric.h"
 #include "fabric/shm/shm_fabric.h"
+#include "fabric/tcp/tcp_fabric.h"
 
 namespace nam::fabric {
 
@@ -9,7 +10,7 @@ absl::StatusOr<std::unique_ptr<Fabric>> Open(const FabricOptions& options) {
     case Kind::kShm:
       return OpenShm(options);
     case Kind::kTcp:
-      return absl::UnimplementedError("fabric tcp is not in this build");
+      return OpenTcp(options);
   }
   return absl::InvalidArgumentError("no such fabric");
 }

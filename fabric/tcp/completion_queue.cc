@@ -1,0 +1,155 @@
+#include "fabric/tcp/completion_queue.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "fabric/tcp/queue_pair.h"
+
+namespace nam::fabric::tcp {
+namespace {
+
+constexpr int kEventsMax = 64;
+
+int EpollWait(int epoll, std::span<epoll_event> events, int64_t timeout_ns) {
+  timespec timeout{timeout_ns / 1'000'000'000, timeout_ns % 1'000'000'000};
+  const int count = epoll_pwait2(epoll, events.data(), static_cast<int>(events.size()), &timeout, nullptr);
+  if (count >= 0 || errno != ENOSYS) return count;
+  // Before Linux 5.11.
+  const int64_t timeout_ms = std::min<int64_t>(timeout_ns / 1'000'000 + 1, 60'000);
+  return epoll_wait(epoll, events.data(), static_cast<int>(events.size()), static_cast<int>(timeout_ms));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TcpCompletionQueue>> TcpCompletionQueue::Create(uint32_t depth) {
+  if (depth == 0) return absl::InvalidArgumentError("a completion queue of depth 0");
+  std::unique_ptr<TcpCompletionQueue> queue(new TcpCompletionQueue(depth));
+  if (!queue->epoll_.valid() || queue->doorbell_->fd() < 0) {
+    return absl::ResourceExhaustedError("no file descriptors left for a completion queue: raise `ulimit -n`");
+  }
+  epoll_event event{.events = EPOLLIN, .data = {.ptr = nullptr}};
+  NAM_CHECK(epoll_ctl(queue->epoll_.get(), EPOLL_CTL_ADD, queue->doorbell_->fd(), &event) == 0);
+  return queue;
+}
+
+TcpCompletionQueue::TcpCompletionQueue(uint32_t depth)
+    : depth_(depth), epoll_(epoll_create1(EPOLL_CLOEXEC)), doorbell_(std::make_shared<Doorbell>()) {}
+
+TcpCompletionQueue::~TcpCompletionQueue() {
+  NAM_CHECK(attached_.empty(), "queue pairs go before their queue");
+}
+
+absl::Status TcpCompletionQueue::CheckRoom(const QueuePairOptions& options) const {
+  const uint64_t wanted = uint64_t{options.send_depth} + options.receive_depth;
+  if (wanted <= depth_ - reserved_) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "the completion queue has room for %d of the queue pair's %d work requests: create it deeper "
+      "than %d, or the queue pair shallower",
+      depth_ - reserved_, wanted, depth_));
+}
+
+absl::Status TcpCompletionQueue::Attach(TcpQueuePair& queue_pair) {
+  NAM_RETURN_IF_ERROR(CheckRoom(queue_pair.options()));
+  epoll_event event{.events = EPOLLIN, .data = {.ptr = &queue_pair}};
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, queue_pair.fd(), &event) != 0) {
+    return absl::ResourceExhaustedError("cannot watch another socket: raise fs.epoll.max_user_watches");
+  }
+  reserved_ += queue_pair.options().send_depth + queue_pair.options().receive_depth;
+  attached_.push_back({&queue_pair, EPOLLIN});
+  return absl::OkStatus();
+}
+
+void TcpCompletionQueue::Unwatch(TcpQueuePair& queue_pair) {
+  for (Attached& attached : attached_) {
+    if (attached.queue_pair != &queue_pair || attached.interest == 0) continue;
+    attached.interest = 0;
+    NAM_CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, queue_pair.fd(), nullptr) == 0);
+  }
+}
+
+void TcpCompletionQueue::Detach(TcpQueuePair& queue_pair) {
+  Unwatch(queue_pair);
+  const size_t before = attached_.size();
+  std::erase_if(attached_, [&](const Attached& attached) { return attached.queue_pair == &queue_pair; });
+  if (attached_.size() == before) return;
+  reserved_ -= queue_pair.options().send_depth + queue_pair.options().receive_depth;
+}
+
+size_t TcpCompletionQueue::Poll(std::span<Completion> completions) {
+  if (const size_t taken = Take(completions); taken > 0) return taken;
+  Progress();
+  return Take(completions);
+}
+
+size_t TcpCompletionQueue::Take(std::span<Completion> completions) {
+  size_t taken = 0;
+  const size_t first = next_++;
+  for (size_t i = 0; i < attached_.size() && taken < completions.size(); ++i) {
+    taken += attached_[(first + i) % attached_.size()].queue_pair->Take(completions.subspan(taken));
+  }
+  return taken;
+}
+
+void TcpCompletionQueue::Progress() {
+  for (const Attached& attached : attached_) attached.queue_pair->Progress();
+}
+
+size_t TcpCompletionQueue::Wait(std::span<Completion> completions, Deadline deadline) {
+  while (true) {
+    if (const size_t taken = Poll(completions); taken > 0) return taken;
+    if (woken_.exchange(false) || completions.empty()) return 0;
+    const int64_t now_ns = RealClock().NowNs();
+    if (now_ns >= deadline.ns) return 0;
+    doorbell_->Arm();
+    // Whoever rings after this has its work seen here, or ends the sleep.
+    bool news = woken_;
+    int64_t until_ns = deadline.ns;
+    for (const Attached& attached : attached_) {
+      news = news || attached.queue_pair->HasNews();
+      until_ns = std::min(until_ns, attached.queue_pair->check_at_ns());
+    }
+    if (!news) Sleep(until_ns);
+    doorbell_->Disarm();
+  }
+}
+
+void TcpCompletionQueue::Sleep(int64_t until_ns) {
+  UpdateInterest();
+  // An hour at most: timespecs of the far future are refused by some kernels.
+  const int64_t timeout_ns = std::clamp<int64_t>(until_ns - RealClock().NowNs(), 0, 3'600'000'000'000);
+  std::array<epoll_event, kEventsMax> events;
+  const int count = EpollWait(epoll_.get(), events, timeout_ns);
+  NAM_CHECK(count >= 0 || errno == EINTR);
+  for (int i = 0; i < count; ++i) {
+    if (events[i].data.ptr == nullptr) {
+      doorbell_->Clear();
+    } else {
+      static_cast<TcpQueuePair*>(events[i].data.ptr)->OnSocketEvent();
+    }
+  }
+}
+
+void TcpCompletionQueue::UpdateInterest() {
+  for (Attached& attached : attached_) {
+    if (attached.interest == 0) continue;
+    const uint32_t wanted = EPOLLIN | (attached.queue_pair->wants_output() ? EPOLLOUT : 0u);
+    if (wanted == attached.interest) continue;
+    attached.interest = wanted;
+    epoll_event event{.events = wanted, .data = {.ptr = attached.queue_pair}};
+    NAM_CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, attached.queue_pair->fd(), &event) == 0);
+  }
+}
+
+void TcpCompletionQueue::Wake() {
+  woken_ = true;
+  doorbell_->Ring();
+}
+
+}  // namespace nam::fabric::tcp

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/unique_fd.h"
+#include "fabric/fabric.h"
+#include "fabric/tcp/doorbell.h"
+
+namespace nam::fabric::tcp {
+
+class TcpQueuePair;
+
+/// Completions stay in their queue pairs until they are taken, so this queue has no storage and cannot
+/// overflow. Poll and Wait are also what moves the bytes: the polling thread sends what did not fit
+/// into the sockets and receives the replies.
+class TcpCompletionQueue final : public CompletionQueue {
+ public:
+  static absl::StatusOr<std::unique_ptr<TcpCompletionQueue>> Create(uint32_t depth);
+  ~TcpCompletionQueue() override;
+
+  size_t Poll(std::span<Completion> completions) override;
+  size_t Wait(std::span<Completion> completions, Deadline deadline) override;
+  void Wake() override;
+
+  /// RESOURCE_EXHAUSTED when queue pairs of these depths are more than the queue was created for.
+  absl::Status CheckRoom(const QueuePairOptions& options) const;
+  absl::Status Attach(TcpQueuePair& queue_pair);
+  void Detach(TcpQueuePair& queue_pair);
+  /// The queue pair has failed: its socket says nothing more.
+  void Unwatch(TcpQueuePair& queue_pair);
+  const std::shared_ptr<Doorbell>& doorbell() const { return doorbell_; }
+
+ private:
+  explicit TcpCompletionQueue(uint32_t depth);
+  size_t Take(std::span<Completion> completions);
+  void Progress();
+  /// Sleeps until a socket or the doorbell has something, or `until_ns`.
+  void Sleep(int64_t until_ns);
+  void UpdateInterest();
+
+  struct Attached {
+    TcpQueuePair* queue_pair = nullptr;
+    uint32_t interest = 0;  // 0: not watched
+  };
+
+  const uint32_t depth_;
+  uint32_t reserved_ = 0;
+  UniqueFd epoll_;
+  const std::shared_ptr<Doorbell> doorbell_;
+  std::atomic<bool> woken_{false};
+  std::vector<Attached> attached_;
+  size_t next_ = 0;  // whose completions are taken first: everybody in turn
+};
+
+}  // namespace nam::fabric::tcp

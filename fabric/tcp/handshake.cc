@@ -1,0 +1,127 @@
+#include "fabric/tcp/handshake.h"
+
+#include <array>
+#include <cstring>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "fabric/tcp/authentication.h"
+#include "fabric/tcp/socket.h"
+
+namespace nam::fabric::tcp {
+namespace {
+
+template <typename Frame>
+std::span<const std::byte, sizeof(Frame)> BytesOf(const Frame& frame) {
+  return std::span<const std::byte, sizeof(Frame)>(reinterpret_cast<const std::byte*>(&frame), sizeof(Frame));
+}
+
+template <typename Frame>
+bool SendFrame(int fd, const Frame& frame) {
+  iovec part{const_cast<Frame*>(&frame), sizeof(frame)};
+  // A fresh socket takes a few bytes at once; one that does not is not worth waiting for.
+  return SendSome(fd, {&part, 1}).bytes == sizeof(frame);
+}
+
+absl::Status InHandshake(const absl::Status& status, const std::string& address) {
+  if (status.ok()) return status;
+  if (absl::IsDeadlineExceeded(status)) {
+    return absl::DeadlineExceededError(absl::StrFormat(
+        "%s accepted the connection but does not answer: is it a NAM fabric, and alive?", address));
+  }
+  return absl::UnavailableError(absl::StrFormat(
+      "%s closed the connection during the handshake: it is shutting down, overloaded, or no NAM fabric",
+      address));
+}
+
+absl::Status NotAFabric(const std::string& address) {
+  return absl::UnavailableError(absl::StrFormat(
+      "what listens at %s is not a NAM fabric: check the port (is it the gRPC one?)", address));
+}
+
+absl::Status Refusal(HandshakeStatus status, const std::string& address) {
+  switch (status) {
+    case HandshakeStatus::kOk:
+      return absl::OkStatus();
+    case HandshakeStatus::kWrongVersion:
+      return absl::FailedPreconditionError(absl::StrFormat(
+          "%s speaks another version of the tcp fabric than %d: run the same release everywhere", address,
+          kProtocolVersion));
+    case HandshakeStatus::kWrongSecret:
+      return absl::UnauthenticatedError(
+          absl::StrFormat("%s refused the cluster secret: both sides must be given the same one", address));
+    case HandshakeStatus::kBusy:
+      return absl::UnavailableError(
+          absl::StrFormat("%s has too many connections that wait to be accepted: try again", address));
+    case HandshakeStatus::kUnknownToken:
+      return absl::UnavailableError(absl::StrFormat("%s gave up waiting for the second connection", address));
+  }
+  return NotAFabric(address);
+}
+
+}  // namespace
+
+absl::StatusOr<AuthenticatedSocket> ConnectAuthenticated(const std::string& address, Role role,
+                                                         uint64_t token, const std::string& secret,
+                                                         Deadline deadline) {
+  NAM_ASSIGN_OR_RETURN(UniqueFd fd, ConnectTo(address, deadline));
+  ClientHello hello{.role = role, .token = token};
+  FillRandom(hello.nonce);
+  NAM_RETURN_IF_ERROR(InHandshake(SendAll(fd.get(), BytesOf(hello), deadline), address));
+
+  std::array<std::byte, sizeof(ServerChallenge)> challenge_bytes;
+  NAM_RETURN_IF_ERROR(InHandshake(ReceiveAll(fd.get(), challenge_bytes, deadline), address));
+  const auto challenge = DecodeServerChallenge(challenge_bytes);
+  if (!challenge) return NotAFabric(address);
+  if (challenge->version != kProtocolVersion) return Refusal(HandshakeStatus::kWrongVersion, address);
+  NAM_RETURN_IF_ERROR(Refusal(challenge->status, address));
+  const ClientProof proof{ProveClient(secret, hello, *challenge)};
+  NAM_RETURN_IF_ERROR(InHandshake(SendAll(fd.get(), BytesOf(proof), deadline), address));
+
+  std::array<std::byte, sizeof(ServerProof)> answer_bytes;
+  NAM_RETURN_IF_ERROR(InHandshake(ReceiveAll(fd.get(), answer_bytes, deadline), address));
+  const auto answer = DecodeServerProof(answer_bytes);
+  if (!answer) return NotAFabric(address);
+  NAM_RETURN_IF_ERROR(Refusal(answer->verdict.status, address));
+  if (!SameMac(answer->mac, ProveServer(secret, hello, *challenge, answer->verdict))) {
+    return absl::UnauthenticatedError(
+        absl::StrFormat("%s does not know the cluster secret: it is not a member of this cluster", address));
+  }
+  return AuthenticatedSocket{std::move(fd), answer->verdict.mode, answer->verdict.token};
+}
+
+ServerHandshake::Outcome ServerHandshake::Advance(const std::string& secret) {
+  const size_t wanted = hello_received_ ? sizeof(ClientProof) : sizeof(ClientHello);
+  iovec part{input_.data() + input_bytes_, wanted - input_bytes_};
+  const IoResult received = ReceiveSome(fd_.get(), {&part, 1});
+  if (received.lost) return Outcome::kClose;
+  input_bytes_ += received.bytes;
+  if (input_bytes_ < wanted) return Outcome::kAgain;
+  input_bytes_ = 0;
+  if (!hello_received_) return AnswerHello();
+
+  ClientProof proof;
+  std::memcpy(&proof, input_.data(), sizeof(proof));
+  if (SameMac(proof.mac, ProveClient(secret, hello_, challenge_))) return Outcome::kAuthenticated;
+  // No proof of ours for one who could not give his.
+  SendFrame(fd_.get(), ServerProof{.verdict = {.status = HandshakeStatus::kWrongSecret}});
+  return Outcome::kClose;
+}
+
+ServerHandshake::Outcome ServerHandshake::AnswerHello() {
+  const auto hello = DecodeClientHello(input_);
+  if (!hello) return Outcome::kClose;
+  hello_ = *hello;
+  hello_received_ = true;
+  if (hello_.version != kProtocolVersion) challenge_.status = HandshakeStatus::kWrongVersion;
+  FillRandom(challenge_.nonce);
+  if (!SendFrame(fd_.get(), challenge_)) return Outcome::kClose;
+  return challenge_.status == HandshakeStatus::kOk ? Outcome::kAgain : Outcome::kClose;
+}
+
+bool ServerHandshake::Conclude(const std::string& secret, const ServerVerdict& verdict) {
+  return SendFrame(fd_.get(), ServerProof{verdict, ProveServer(secret, hello_, challenge_, verdict)});
+}
+
+}  // namespace nam::fabric::tcp

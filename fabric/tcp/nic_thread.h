@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "fabric/fabric.h"
+#include "fabric/tcp/doorbell.h"
+#include "fabric/tcp/receive_queue.h"
+#include "fabric/tcp/regions.h"
+#include "fabric/tcp/served_connection.h"
+
+namespace nam::fabric::tcp {
+
+/// One thread of the software NIC: serves many connections by epoll. The connections belong to the
+/// thread; everybody else talks to it by commands, which it runs between two turns. It never blocks,
+/// so a command that is waited for is done soon.
+class NicThread {
+ public:
+  NicThread(const Regions& regions, int64_t peer_timeout_us, int index);
+  ~NicThread();
+
+  /// `id` is unique in the process and not 0. False when the thread has stopped.
+  bool Add(uint64_t id, UniqueFd fd, std::shared_ptr<ReceiveQueue> receives);
+  /// A receive was posted that the connection waits for.
+  void Resume(uint64_t id);
+  /// Returns when the connection is closed and its receives are not touched any more; the one being
+  /// filled has completed with `status`.
+  void Remove(uint64_t id, CompletionStatus status);
+  /// Returns when no operation on the retired region is being executed.
+  void ReleaseRegion(uint32_t key);
+  /// Closes everything and ends the thread.
+  void Stop();
+
+ private:
+  struct Served {
+    std::unique_ptr<ServedConnection> connection;
+    uint32_t interest = 0;
+    uint64_t bytes_moved = 0;  // when last looked at
+    int64_t last_progress_ns = 0;
+  };
+
+  void Run();
+  bool Enqueue(std::function<void()> command);
+  bool EnqueueAndWait(std::function<void()> command);
+  bool HasCommands();
+  void RunCommands();
+  void OnEvent(uint64_t id, uint32_t events);
+  void Turn(uint64_t id, Served& served);
+  void Close(uint64_t id);
+  void SetInterest(uint64_t id, Served& served, uint32_t interest);
+  /// Closes connections whose peer's host has vanished.
+  void Sweep(int64_t now_ns);
+
+  const Regions& regions_;
+  const int64_t peer_timeout_us_;
+  UniqueFd epoll_;
+  Doorbell doorbell_;
+
+  std::mutex mutex_;
+  std::vector<std::function<void()>> commands_;  // under mutex_
+  bool stopping_ = false;                        // under mutex_
+
+  // Of the thread itself.
+  std::unordered_map<uint64_t, Served> served_;
+  std::vector<uint64_t> turns_;  // connections that have more to do
+  bool running_ = true;
+
+  std::unique_ptr<Thread> thread_;  // last: it uses everything above
+};
+
+}  // namespace nam::fabric::tcp

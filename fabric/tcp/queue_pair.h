@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/unique_fd.h"
+#include "fabric/fabric.h"
+#include "fabric/tcp/completion_queue.h"
+#include "fabric/tcp/core.h"
+#include "fabric/tcp/receive_queue.h"
+#include "fabric/tcp/wire.h"
+
+namespace nam::fabric::tcp {
+
+/// The initiator's side: one socket that carries requests out and replies back, and (unless the peer is
+/// a passive listener) a second one that the NIC thread serves for the peer.
+///
+/// Work requests live in a ring of send_depth places from Post until a completion at or after them is
+/// taken; four counters, which only grow, say how far each step has come:
+///
+///     freed ≤ taken ≤ answered ≤ sent ≤ posted          posted - freed ≤ send_depth
+///
+/// Everything is sent from and received into where it belongs: headers in the places, payloads in the
+/// caller's buffers. Replies come in order and an error is the last of them, so one recvmsg scatters
+/// many replies without looking at the first.
+class TcpQueuePair final : public QueuePair {
+ public:
+  /// `served` is the socket of the peer's requests; none with a passive peer.
+  static absl::StatusOr<std::unique_ptr<QueuePair>> Create(std::shared_ptr<Core> core,
+                                                           TcpCompletionQueue& queue,
+                                                           const QueuePairOptions& options, UniqueFd requests,
+                                                           UniqueFd served, std::string peer);
+  static absl::Status CheckOptions(const QueuePairOptions& options);
+  ~TcpQueuePair() override;
+
+  uint64_t id() const override { return id_; }
+  QueuePairState state() const override { return state_; }
+  std::string peer() const override { return peer_; }
+  absl::Status Post(std::span<const WorkRequest> batch) override;
+  absl::Status PostReceive(std::span<const ReceiveRequest> batch) override;
+  absl::StatusOr<std::span<const std::byte>> View(RemoteAddress from, size_t bytes) override;
+
+  // -- For the completion queue --------------------------------------------------
+  const QueuePairOptions& options() const { return options_; }
+  int fd() const { return requests_.get(); }
+  size_t Take(std::span<Completion> completions);
+  void Progress();
+  /// The socket has something, if only the peer's end.
+  void OnSocketEvent();
+  bool HasNews() const { return receives_->HasNews() || (receives_->peer_lost() && !receives_ended_); }
+  bool wants_output() const { return sent_ < sendable_ && !output_lost_; }
+  /// When the peer must have shown life, as long as something is pending.
+  int64_t check_at_ns() const {
+    return answered_ < posted_ ? check_at_ns_ : std::numeric_limits<int64_t>::max();
+  }
+
+ private:
+  struct Place {
+    uint64_t id = 0;
+    Signal signal = Signal::kSignaled;
+    CompletionStatus status = CompletionStatus::kOk;
+    LocalBuffer local;
+    const std::byte* payload = nullptr;  // caller's buffer, or the place's inline bytes
+    RequestHeader request;
+    ReplyHeader reply;
+    /// Request bytes on the wire, reply bytes if it succeeds.
+    size_t request_bytes() const {
+      return sizeof(request) + (CarriesPayload(request.opcode) ? request.bytes : 0);
+    }
+    size_t reply_bytes() const {
+      return sizeof(reply) + (request.opcode == Opcode::kRead ? request.bytes : 0);
+    }
+  };
+
+  TcpQueuePair(std::shared_ptr<Core> core, TcpCompletionQueue& queue, const QueuePairOptions& options,
+               UniqueFd requests, std::string peer);
+
+  Place& PlaceOf(uint64_t position) { return places_[position % places_.size()]; }
+  absl::Status CheckRequest(const WorkRequest& request) const;
+  void Enqueue(const WorkRequest& request);
+  void SendPending();
+  /// Up to the requests of which the peer has seen anything.
+  uint64_t answerable() const { return sent_ + (sent_bytes_ > 0); }
+  void ReceiveReplies();
+  bool ConsumeReplies(size_t bytes);
+  void EndReceivesIfPeerLost();
+  void CheckPeer();
+  /// A request that could not be sent fails when everything before it is done.
+  void FailAtUnsendable();
+  void Fail(CompletionStatus status);
+  void StayAlive();
+
+  const std::shared_ptr<Core> core_;
+  TcpCompletionQueue& queue_;
+  const QueuePairOptions options_;
+  const uint64_t id_;
+  const std::string peer_;
+  UniqueFd requests_;
+  NicThread* nic_ = nullptr;  // serves the peer's requests, if it may post any
+  const std::shared_ptr<ReceiveQueue> receives_;
+
+  QueuePairState state_ = QueuePairState::kReady;
+  std::vector<Place> places_;
+  const std::unique_ptr<std::byte[]> inline_bytes_;  // options_.inline_bytes_max per place
+  uint64_t freed_ = 0;
+  uint64_t taken_ = 0;
+  uint64_t answered_ = 0;
+  uint64_t sent_ = 0;
+  uint64_t posted_ = 0;
+  uint64_t sendable_ = 0;      // posted_, or the first request that must not be sent
+  size_t sent_bytes_ = 0;      // of the request at sent_
+  size_t answered_bytes_ = 0;  // of the reply at answered_
+  bool output_lost_ = false;
+  bool receives_ended_ = false;
+  int64_t check_at_ns_ = std::numeric_limits<int64_t>::max();
+};
+
+}  // namespace nam::fabric::tcp

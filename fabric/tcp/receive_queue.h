@@ -1,0 +1,69 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+
+#include "absl/status/status.h"
+#include "fabric/fabric.h"
+#include "fabric/tcp/doorbell.h"
+
+namespace nam::fabric::tcp {
+
+/// The receives of one queue pair, between its two threads:
+///
+///     thread of the queue pair ── Post ──▶ posted ── Match ──▶ NIC thread (places the message)
+///                              ◀─ Take ──  done  ◀─ Complete ──
+///
+/// At most `depth` receives are posted, being filled, or done and not yet taken. Shared by the queue
+/// pair and the connection that serves it; the last of them frees it.
+class ReceiveQueue {
+ public:
+  struct Entry {
+    uint64_t id = 0;
+    LocalBuffer into;
+  };
+
+  ReceiveQueue(uint64_t queue_pair, uint32_t depth, std::shared_ptr<Doorbell> doorbell);
+
+  // -- The queue pair's thread ------------------------------------------------
+  /// Rings the NIC thread (`resume`) when a message waits for a receive.
+  absl::Status Post(std::span<const ReceiveRequest> batch);
+  size_t Take(std::span<Completion> completions);
+  /// Set once, before the NIC thread serves the connection.
+  void SetResume(std::function<void()> resume) { resume_ = std::move(resume); }
+  /// Completes what is posted, and everything posted later, with errors. The NIC thread has let go.
+  void Fail(CompletionStatus pending);
+  /// The serving connection has ended: the peer is lost.
+  bool peer_lost() const { return peer_lost_.load(std::memory_order_acquire); }
+  /// Something to Take, or the peer was lost since it was last asked.
+  bool HasNews() const { return news_.load(std::memory_order_seq_cst); }
+
+  // -- The NIC thread -----------------------------------------------------------
+  /// Nothing when none is posted; then Post resumes the NIC thread.
+  std::optional<Entry> Match();
+  void Complete(const Completion& completion);
+  void OnPeerLost();
+
+ private:
+  const uint64_t queue_pair_;
+  const uint32_t depth_;
+  const std::shared_ptr<Doorbell> doorbell_;
+  std::function<void()> resume_;
+
+  std::mutex mutex_;
+  std::deque<Entry> posted_;     // under mutex_
+  std::deque<Completion> done_;  // under mutex_
+  uint32_t outstanding_ = 0;     // under mutex_: posted, being filled, done
+  bool starving_ = false;        // under mutex_: a message waits for a receive
+  bool failed_ = false;          // under mutex_
+  std::atomic<bool> news_{false};
+  std::atomic<bool> peer_lost_{false};
+};
+
+}  // namespace nam::fabric::tcp

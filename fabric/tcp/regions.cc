@@ -1,0 +1,193 @@
+#include "fabric/tcp/regions.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "fabric/tcp/authentication.h"
+#include "fabric/threads.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+namespace nam::fabric::tcp {
+namespace {
+
+constexpr uint32_t kIndexesMax = 65'536;
+constexpr uint32_t kGenerations = 65'536;
+constexpr size_t kHugePageBytes = 2u << 20;
+
+uint32_t IndexOf(uint32_t key) {
+  return key >> 16;
+}
+
+}  // namespace
+
+Regions::Regions() {
+  // Index 0 is never used, so no key is 0.
+  next_index_ = 1;
+}
+
+const Regions::Slot* Regions::SlotOf(uint32_t key) const {
+  const Chunk* chunk = chunks_[IndexOf(key) / kChunkSlots].load(std::memory_order_acquire);
+  return chunk == nullptr ? nullptr : &(*chunk)[IndexOf(key) % kChunkSlots];
+}
+
+absl::StatusOr<uint32_t> Regions::Register(const View& view) {
+  const std::lock_guard lock(mutex_);
+  uint32_t index = 0;
+  if (next_index_ < kIndexesMax) {
+    // A fresh index as long as there are any: keys of old regions stay unknown the longest.
+    index = next_index_++;
+    auto& chunk = owned_[index / kChunkSlots];
+    if (chunk == nullptr) {
+      chunk = std::make_unique<Chunk>();
+      chunks_[index / kChunkSlots].store(chunk.get(), std::memory_order_release);
+    }
+    uint16_t generation = 0;
+    FillRandom({reinterpret_cast<uint8_t*>(&generation), sizeof(generation)});
+    (*chunk)[index % kChunkSlots].generation = generation;
+  } else if (!free_.empty()) {
+    index = free_.front();
+    free_.pop_front();
+  } else {
+    return absl::ResourceExhaustedError(
+        "65535 memory regions are registered, which is the most: free some, or allocate larger ones");
+  }
+  Slot& slot = (*owned_[index / kChunkSlots])[index % kChunkSlots];
+  const uint32_t key = index << 16 | slot.generation++;
+  ++slot.uses;
+  slot.data.store(view.data, std::memory_order_relaxed);
+  slot.bytes.store(view.bytes, std::memory_order_relaxed);
+  slot.access.store(view.access, std::memory_order_relaxed);
+  slot.key.store(key, std::memory_order_release);
+  return key;
+}
+
+void Regions::Retire(uint32_t key) {
+  auto* slot = const_cast<Slot*>(SlotOf(key));
+  NAM_CHECK(slot != nullptr && slot->key.exchange(0) == key, "region retired twice");
+}
+
+void Regions::Recycle(uint32_t key) {
+  const std::lock_guard lock(mutex_);
+  const Slot* slot = SlotOf(key);
+  if (slot->uses < kGenerations) free_.push_back(IndexOf(key));
+}
+
+std::optional<Regions::View> Regions::Find(uint32_t key) const {
+  const Slot* slot = SlotOf(key);
+  if (key == 0 || slot == nullptr || slot->key.load(std::memory_order_acquire) != key) return std::nullopt;
+  const View view{slot->data.load(std::memory_order_relaxed), slot->bytes.load(std::memory_order_relaxed),
+                  slot->access.load(std::memory_order_relaxed)};
+  // A key that still holds after the fields were read vouches for them.
+  if (slot->key.load(std::memory_order_acquire) != key) return std::nullopt;
+  return view;
+}
+
+CompletionStatus Regions::Resolve(RemoteAddress address, uint32_t bytes, Access wanted,
+                                  std::byte*& at) const {
+  const auto view = Find(address.rkey.value);
+  if (!view || !Allows(view->access, wanted)) return CompletionStatus::kRemoteAccessError;
+  if (wanted == Access::kAtomic && address.offset % sizeof(uint64_t) != 0) {
+    return CompletionStatus::kRemoteInvalidRequest;
+  }
+  if (address.offset > view->bytes || bytes > view->bytes - address.offset) {
+    return CompletionStatus::kRemoteAccessError;
+  }
+  at = view->data + address.offset;
+  return CompletionStatus::kOk;
+}
+
+bool Regions::Contains(const LocalBuffer& buffer) const {
+  if (buffer.bytes == 0) return true;
+  const auto view = Find(buffer.lkey.value);
+  if (!view) return false;
+  const auto begin = reinterpret_cast<uintptr_t>(buffer.data);
+  const auto base = reinterpret_cast<uintptr_t>(view->data);
+  return begin >= base && begin - base <= view->bytes && buffer.bytes <= view->bytes - (begin - base);
+}
+
+namespace {
+
+// 0, or the errno of the first part that could not be populated.
+int PopulateInParallel(std::byte* data, size_t bytes) {
+  const size_t huge_pages = (bytes + kHugePageBytes - 1) / kHugePageBytes;
+  const size_t parts = std::min<size_t>({std::max(1u, std::thread::hardware_concurrency()), huge_pages, 8});
+  const size_t part_bytes = (huge_pages + parts - 1) / parts * kHugePageBytes;
+  std::atomic<int> error{0};
+  const auto populate = [&](size_t part) {
+    const size_t begin = part * part_bytes;
+    if (begin >= bytes) return;
+    const size_t length = std::min(part_bytes, bytes - begin);
+    while (madvise(data + begin, length, MADV_POPULATE_WRITE) != 0) {
+      if (errno == EINTR || errno == EAGAIN) continue;
+      if (errno != EINVAL) {
+        error = errno;
+        return;
+      }
+      // Before Linux 5.14: touch every page.
+      for (size_t i = begin; i < begin + length; i += 4096)
+        reinterpret_cast<volatile std::byte&>(data[i]) = {};
+      return;
+    }
+  };
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (size_t part = 1; part < parts; ++part) {
+    threads.push_back(StartRealThread("nam-populate", [&populate, part] { populate(part); }));
+  }
+  populate(0);
+  threads.clear();
+  return error;
+}
+
+}  // namespace
+
+absl::StatusOr<Mapping> Mapping::Create(size_t bytes, bool huge_pages, bool populate) {
+  if (bytes == 0) return absl::InvalidArgumentError("a memory region of 0 bytes");
+  const auto short_of_memory = [bytes](int error) {
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "no memory for a region of %d bytes (%s): allocate less, or see `ulimit -v`, the control "
+        "group's memory limit and vm.overcommit_memory",
+        bytes, strerror(error)));
+  };
+  if (bytes > SIZE_MAX / 2) return short_of_memory(ENOMEM);
+  const bool align = huge_pages && bytes >= kHugePageBytes;
+  const size_t mapped = (bytes + 4095) / 4096 * 4096;
+  const size_t reserved = mapped + (align ? kHugePageBytes : 0);
+  void* got = mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (got == MAP_FAILED) return short_of_memory(errno);
+  auto* data = static_cast<std::byte*>(got);
+  if (align) {
+    // Huge pages need an aligned start: give back what lies before and behind it.
+    const size_t before =
+        (kHugePageBytes - reinterpret_cast<uintptr_t>(data) % kHugePageBytes) % kHugePageBytes;
+    if (before > 0) munmap(data, before);
+    munmap(data + before + mapped, kHugePageBytes - before);
+    data += before;
+    madvise(data, mapped, MADV_HUGEPAGE);  // a wish: without huge pages, small ones
+  }
+  Mapping mapping(data, mapped);
+  if (populate) {
+    if (const int error = PopulateInParallel(data, mapped); error != 0) return short_of_memory(error);
+  }
+  return mapping;
+}
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+Mapping::~Mapping() {
+  if (data_ != nullptr) munmap(data_, bytes_);
+}
+
+}  // namespace nam::fabric::tcp

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "fabric/fabric.h"
+
+namespace nam::fabric::tcp {
+
+/// The registered regions of one fabric. Look-ups take no lock: NIC threads do one per operation.
+///
+/// A key is index:16 | generation:16. The generation of an index starts at random, and moves on with
+/// every use; an index that went through all of them is retired, so no key ever names two regions.
+///
+/// Retire() makes later look-ups fail, but a NIC thread may be in the middle of an operation; the owner
+/// lets every NIC thread pass (NicThread::ReleaseRegion) before the memory goes and the index is reused.
+class Regions {
+ public:
+  struct View {
+    std::byte* data = nullptr;
+    size_t bytes = 0;
+    Access access = Access::kNone;
+  };
+
+  Regions();
+  /// RESOURCE_EXHAUSTED when 65 535 regions are registered.
+  absl::StatusOr<uint32_t> Register(const View& view);
+  void Retire(uint32_t key);
+  /// After every NIC thread has passed.
+  void Recycle(uint32_t key);
+
+  std::optional<View> Find(uint32_t key) const;
+  /// Any bytes of the region, for a peer: kOk, or the status that the operation completes with.
+  CompletionStatus Resolve(RemoteAddress address, uint32_t bytes, Access wanted, std::byte*& at) const;
+  bool Contains(const LocalBuffer& buffer) const;
+
+ private:
+  struct Slot {
+    std::atomic<uint32_t> key{0};
+    std::atomic<std::byte*> data{nullptr};
+    std::atomic<size_t> bytes{0};
+    std::atomic<Access> access{Access::kNone};
+    uint32_t uses = 0;        // under mutex_
+    uint16_t generation = 0;  // under mutex_
+  };
+  static constexpr size_t kChunkSlots = 256;
+  static constexpr size_t kChunks = 256;
+  using Chunk = std::array<Slot, kChunkSlots>;
+
+  const Slot* SlotOf(uint32_t key) const;
+
+  std::mutex mutex_;
+  std::array<std::unique_ptr<Chunk>, kChunks> owned_;  // under mutex_; only grows
+  std::array<std::atomic<Chunk*>, kChunks> chunks_{};
+  uint32_t next_index_ = 0;    // under mutex_
+  std::deque<uint32_t> free_;  // under mutex_
+};
+
+/// Zeroed, page-aligned anonymous memory, unmapped by its destructor.
+class Mapping {
+ public:
+  static absl::StatusOr<Mapping> Create(size_t bytes, bool huge_pages, bool populate);
+  Mapping(Mapping&& other) noexcept;
+  Mapping& operator=(Mapping&&) = delete;
+  ~Mapping();
+  std::byte* data() const { return data_; }
+
+ private:
+  Mapping(std::byte* data, size_t bytes) : data_(data), bytes_(bytes) {}
+  std::byte* data_;
+  size_t bytes_;
+};
+
+}  // namespace nam::fabric::tcp

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/unique_fd.h"
+
+/// TCP sockets: always non-blocking, close-on-exec, without Nagle's delay.
+namespace nam::fabric::tcp {
+
+/// `host:port`, `[v6]:port`.
+struct Endpoint {
+  std::string host;
+  std::string port;
+};
+absl::StatusOr<Endpoint> ParseEndpoint(const std::string& address);
+
+/// INVALID_ARGUMENT, NOT_FOUND (no such host), UNAVAILABLE (port taken).
+absl::StatusOr<UniqueFd> ListenOn(const Endpoint& endpoint, int backlog);
+uint16_t BoundPort(int fd);
+
+/// UNAVAILABLE says what was refused and why that happens; DEADLINE_EXCEEDED.
+absl::StatusOr<UniqueFd> ConnectTo(const std::string& address, Deadline deadline);
+
+/// Keepalive such that an idle connection to a host that vanished fails after about `peer_timeout_us`.
+/// TCP_USER_TIMEOUT is not used: it also ends connections whose living peer just does not read.
+void ConfigurePeerSocket(int fd, int64_t peer_timeout_us);
+/// For a connection without progress for `peer_timeout_us`: whether bytes that were sent remain
+/// unacknowledged, so that the peer's host must be gone. A living host that does not read has
+/// acknowledged what it was sent.
+bool PeerHostVanished(int fd, int64_t peer_timeout_us);
+std::string PeerName(int fd);
+
+/// Whole messages within the deadline, for handshakes. UNAVAILABLE when the peer closed.
+absl::Status SendAll(int fd, std::span<const std::byte> bytes, Deadline deadline);
+absl::Status ReceiveAll(int fd, std::span<std::byte> bytes, Deadline deadline);
+
+struct IoResult {
+  size_t bytes = 0;
+  bool lost = false;  // closed or reset by the peer
+};
+/// What can be moved now; `lost` only when nothing was moved.
+IoResult SendSome(int fd, std::span<iovec> parts);
+IoResult ReceiveSome(int fd, std::span<iovec> parts);
+
+}  // namespace nam::fabric::tcp

@@ -1,0 +1,125 @@
+#include "fabric/tcp/tcp_fabric.h"
+
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "fabric/tcp/completion_queue.h"
+#include "fabric/tcp/core.h"
+#include "fabric/tcp/handshake.h"
+#include "fabric/tcp/listener.h"
+#include "fabric/tcp/queue_pair.h"
+#include "fabric/tcp/regions.h"
+#include "fabric/tcp/socket.h"
+#include "fabric/threads.h"
+
+namespace nam::fabric {
+namespace tcp {
+namespace {
+
+constexpr int kNicThreadsMax = 256;
+
+class TcpRegion final : public MemoryRegion {
+ public:
+  static absl::StatusOr<std::unique_ptr<MemoryRegion>> Create(std::shared_ptr<Core> core, size_t bytes,
+                                                              const AllocateOptions& options) {
+    NAM_ASSIGN_OR_RETURN(Mapping mapping, Mapping::Create(bytes, options.huge_pages, options.populate));
+    NAM_ASSIGN_OR_RETURN(const uint32_t key,
+                         core->regions().Register({mapping.data(), bytes, options.access}));
+    return std::unique_ptr<MemoryRegion>(
+        new TcpRegion(std::move(core), std::move(mapping), bytes, options.access, key));
+  }
+  // Before the memory goes, with mapping_.
+  ~TcpRegion() override { core_->ReleaseRegion(rkey_.value); }
+
+ private:
+  TcpRegion(std::shared_ptr<Core> core, Mapping mapping, size_t bytes, Access access, uint32_t key)
+      : core_(std::move(core)), mapping_(std::move(mapping)) {
+    data_ = mapping_.data();
+    bytes_ = bytes;
+    access_ = access;
+    rkey_ = {key};
+    lkey_ = {key};
+  }
+
+  const std::shared_ptr<Core> core_;
+  const Mapping mapping_;
+};
+
+class TcpFabric final : public Fabric {
+ public:
+  explicit TcpFabric(const FabricOptions& options) : core_(std::make_shared<Core>(options)) {}
+  // What the application still holds must not be used, but can be destroyed.
+  ~TcpFabric() override { core_->StopNics(); }
+
+  Kind kind() const override { return Kind::kTcp; }
+  Capabilities capabilities() const override { return {.in_place = false}; }
+  Clock& clock() override { return RealClock(); }
+
+  absl::StatusOr<std::unique_ptr<MemoryRegion>> Allocate(size_t bytes,
+                                                         const AllocateOptions& options) override {
+    return TcpRegion::Create(core_, bytes, options);
+  }
+  absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(uint32_t depth) override {
+    return TcpCompletionQueue::Create(depth);
+  }
+  absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions& options) override {
+    return TcpListener::Create(core_, options);
+  }
+  absl::StatusOr<std::unique_ptr<QueuePair>> Connect(const std::string& address, CompletionQueue& completions,
+                                                     const QueuePairOptions& options,
+                                                     Deadline deadline) override;
+
+  std::unique_ptr<Event> CreateEvent() override { return MakeRealEvent(); }
+  std::unique_ptr<Thread> StartThread(const std::string& name, std::function<void()> body) override {
+    return StartRealThread(name, std::move(body));
+  }
+
+ private:
+  const std::shared_ptr<Core> core_;
+};
+
+absl::StatusOr<std::unique_ptr<QueuePair>> TcpFabric::Connect(const std::string& address,
+                                                              CompletionQueue& completions,
+                                                              const QueuePairOptions& options,
+                                                              Deadline deadline) {
+  NAM_RETURN_IF_ERROR(TcpQueuePair::CheckOptions(options));
+  auto* queue = dynamic_cast<TcpCompletionQueue*>(&completions);
+  NAM_CHECK(queue != nullptr, "a completion queue of another fabric");
+  NAM_RETURN_IF_ERROR(queue->CheckRoom(options));
+  const FabricOptions& fabric = core_->options();
+  NAM_ASSIGN_OR_RETURN(AuthenticatedSocket forward,
+                       ConnectAuthenticated(address, Role::kForward, 0, fabric.secret, deadline));
+  ConfigurePeerSocket(forward.fd.get(), fabric.peer_timeout_us);
+  AuthenticatedSocket reverse;
+  if (forward.mode == ListenMode::kPaired) {
+    NAM_ASSIGN_OR_RETURN(
+        reverse, ConnectAuthenticated(address, Role::kReverse, forward.token, fabric.secret, deadline));
+    ConfigurePeerSocket(reverse.fd.get(), fabric.peer_timeout_us);
+  }
+  return TcpQueuePair::Create(core_, *queue, options, std::move(forward.fd), std::move(reverse.fd), address);
+}
+
+}  // namespace
+}  // namespace tcp
+
+absl::StatusOr<std::unique_ptr<Fabric>> OpenTcp(const FabricOptions& options) {
+  if (options.secret.empty()) {
+    return absl::InvalidArgumentError(
+        "the tcp fabric needs the cluster's secret: without one, whoever reaches the port could read and "
+        "write "
+        "all memory");
+  }
+  if (options.nic_threads < 1 || options.nic_threads > tcp::kNicThreadsMax) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("nic_threads is %d: 1 to %d", options.nic_threads, tcp::kNicThreadsMax));
+  }
+  if (options.peer_timeout_us < 1000) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("peer_timeout_us is %d: at least 1000", options.peer_timeout_us));
+  }
+  return std::unique_ptr<Fabric>(new tcp::TcpFabric(options));
+}
+
+}  // namespace nam::fabric

@@ -1,0 +1,83 @@
+#include "fabric/tcp/wire.h"
+
+#include <cstring>
+
+namespace nam::fabric::tcp {
+namespace {
+
+// Enums travel as bytes: their ranges are checked on the bytes, before any value of the type exists.
+template <typename T>
+T Load(std::span<const std::byte> bytes) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof(T));
+  return value;
+}
+
+uint8_t ByteAt(std::span<const std::byte> bytes, size_t offset) {
+  return std::to_integer<uint8_t>(bytes[offset]);
+}
+
+}  // namespace
+
+std::optional<RequestHeader> DecodeRequest(std::span<const std::byte, sizeof(RequestHeader)> bytes,
+                                           uint32_t sequence) {
+  // kReceive is never sent.
+  if (ByteAt(bytes, offsetof(RequestHeader, opcode)) >= static_cast<uint8_t>(Opcode::kReceive))
+    return std::nullopt;
+  const auto header = Load<RequestHeader>(bytes);
+  if (header.magic != kRequestMagic || header.zero != 0 || header.zero2 != 0) return std::nullopt;
+  if (header.sequence != sequence || header.bytes > BytesMax(header.opcode)) return std::nullopt;
+  const bool atomic = header.opcode == Opcode::kCompareAndSwap || header.opcode == Opcode::kFetchAdd;
+  if (atomic && header.bytes != sizeof(uint64_t)) return std::nullopt;
+  return header;
+}
+
+std::optional<ReplyHeader> DecodeReply(std::span<const std::byte, sizeof(ReplyHeader)> bytes,
+                                       const RequestHeader& request) {
+  const uint8_t opcode = ByteAt(bytes, offsetof(ReplyHeader, opcode));
+  const uint8_t status = ByteAt(bytes, offsetof(ReplyHeader, status));
+  // A peer answers with what it can know: not with our local errors.
+  if (opcode != static_cast<uint8_t>(request.opcode)) return std::nullopt;
+  if (status != static_cast<uint8_t>(CompletionStatus::kOk) &&
+      status != static_cast<uint8_t>(CompletionStatus::kRemoteAccessError) &&
+      status != static_cast<uint8_t>(CompletionStatus::kRemoteInvalidRequest)) {
+    return std::nullopt;
+  }
+  const auto header = Load<ReplyHeader>(bytes);
+  if (header.magic != kReplyMagic || header.sequence != request.sequence) return std::nullopt;
+  const bool read = header.opcode == Opcode::kRead && header.status == CompletionStatus::kOk;
+  if (read && header.value != request.bytes) return std::nullopt;
+  return header;
+}
+
+std::optional<ClientHello> DecodeClientHello(std::span<const std::byte, sizeof(ClientHello)> bytes) {
+  const uint8_t role = ByteAt(bytes, offsetof(ClientHello, role));
+  if (role != static_cast<uint8_t>(Role::kForward) && role != static_cast<uint8_t>(Role::kReverse))
+    return std::nullopt;
+  const auto hello = Load<ClientHello>(bytes);
+  if (hello.magic != kHandshakeMagic || hello.zero != 0) return std::nullopt;
+  return hello;
+}
+
+std::optional<ServerChallenge> DecodeServerChallenge(
+    std::span<const std::byte, sizeof(ServerChallenge)> bytes) {
+  const uint8_t status = ByteAt(bytes, offsetof(ServerChallenge, status));
+  if (status > static_cast<uint8_t>(HandshakeStatus::kUnknownToken)) return std::nullopt;
+  const auto challenge = Load<ServerChallenge>(bytes);
+  if (challenge.magic != kHandshakeMagic || challenge.zero != 0) return std::nullopt;
+  return challenge;
+}
+
+std::optional<ServerProof> DecodeServerProof(std::span<const std::byte, sizeof(ServerProof)> bytes) {
+  const uint8_t status = ByteAt(bytes, offsetof(ServerVerdict, status));
+  const uint8_t mode = ByteAt(bytes, offsetof(ServerVerdict, mode));
+  if (status > static_cast<uint8_t>(HandshakeStatus::kUnknownToken)) return std::nullopt;
+  if (mode != static_cast<uint8_t>(ListenMode::kPassive) &&
+      mode != static_cast<uint8_t>(ListenMode::kPaired)) {
+    return std::nullopt;
+  }
+  return Load<ServerProof>(bytes);
+}
+
+}  // namespace nam::fabric::tcp

@@ -1,0 +1,167 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "fabric/fabric.h"
+
+/// The bytes between two tcp fabrics. All integers little-endian.
+///
+/// A queue pair is two TCP connections, one per direction of requests, so that a socket carries only
+/// requests one way and only replies, in the order of the requests, the other way:
+///
+///     A (Connect)                                     B (Listen, Accept)
+///     forward   thread of A's queue pair ──requests──▶ NIC thread of B
+///                                        ◀──replies──
+///     reverse   NIC thread of A          ◀──requests── thread of B's queue pair
+///                                        ──replies──▶
+///
+/// A passive listener never posts, so there the reverse connection does not exist.
+///
+/// Every connection begins with a handshake; nothing else is read before it has succeeded:
+///
+///     A ── ClientHello (magic, version, role, token, nonce) ─────────────▶ B
+///     A ◀─ ServerChallenge (magic, version, status, nonce) ─────────────── B
+///     A ── ClientProof (HMAC of the above under the secret) ─────────────▶ B  checks A
+///     A ◀─ ServerProof (status, mode, token, HMAC of everything above) ─── B  A checks B
+///
+/// The token that B gives with the forward connection names its reverse connection. The proofs have
+/// different labels, so neither can be reflected. Traffic is authenticated when it begins, and neither
+/// encrypted nor signed after that: the network between the hosts must be trusted not to alter it.
+///
+/// Then requests, each followed by its payload, and replies, each followed by its payload:
+///
+///     request  magic:2 opcode:1 zero:1 sequence:4 rkey:4 bytes:4 immediate:4 zero:4 offset:8 compare:8
+///     swap_or_add:8
+///              + bytes of payload for WRITE, WRITE_WITH_IMMEDIATE, SEND
+///     reply    magic:2 opcode:1 status:1 sequence:4 value:8
+///              + value bytes of payload for a READ that succeeded; value is the old word of an atomic
+///
+/// After a reply with an error, B executes nothing more of that connection and sends nothing more.
+namespace nam::fabric::tcp {
+
+static_assert(std::endian::native == std::endian::little, "headers are used in place");
+
+inline constexpr uint32_t kHandshakeMagic = 0x544d414e;  // "NAMT"
+inline constexpr uint16_t kProtocolVersion = 1;
+inline constexpr size_t kNonceBytes = 32;
+inline constexpr size_t kMacBytes = 32;
+
+using Nonce = std::array<uint8_t, kNonceBytes>;
+using Mac = std::array<uint8_t, kMacBytes>;
+
+enum class Role : uint8_t { kForward = 1, kReverse = 2 };
+enum class ListenMode : uint8_t { kPassive = 1, kPaired = 2 };
+enum class HandshakeStatus : uint8_t {
+  kOk = 0,
+  kWrongVersion = 1,
+  kWrongSecret = 2,
+  kBusy = 3,
+  kUnknownToken = 4
+};
+
+struct ClientHello {
+  uint32_t magic = kHandshakeMagic;
+  uint16_t version = kProtocolVersion;
+  Role role = Role::kForward;
+  uint8_t zero = 0;
+  uint64_t token = 0;
+  Nonce nonce{};
+};
+static_assert(sizeof(ClientHello) == 48 && offsetof(ClientHello, nonce) == 16);
+
+struct ServerChallenge {
+  uint32_t magic = kHandshakeMagic;
+  uint16_t version = kProtocolVersion;
+  HandshakeStatus status = HandshakeStatus::kOk;
+  uint8_t zero = 0;
+  Nonce nonce{};
+};
+static_assert(sizeof(ServerChallenge) == 40 && offsetof(ServerChallenge, nonce) == 8);
+
+struct ClientProof {
+  Mac mac{};
+};
+static_assert(sizeof(ClientProof) == 32);
+
+struct ServerVerdict {
+  HandshakeStatus status = HandshakeStatus::kOk;
+  ListenMode mode = ListenMode::kPassive;
+  std::array<uint8_t, 6> zero{};
+  uint64_t token = 0;
+};
+static_assert(sizeof(ServerVerdict) == 16 && offsetof(ServerVerdict, token) == 8);
+
+struct ServerProof {
+  ServerVerdict verdict;
+  Mac mac{};
+};
+static_assert(sizeof(ServerProof) == 48);
+
+inline constexpr uint16_t kRequestMagic = 0x5152;  // "RQ"
+inline constexpr uint16_t kReplyMagic = 0x5052;    // "RP"
+
+struct RequestHeader {
+  uint16_t magic = kRequestMagic;
+  Opcode opcode = Opcode::kRead;
+  uint8_t zero = 0;
+  uint32_t sequence = 0;  // of this connection, from 0, wraps around
+  uint32_t rkey = 0;
+  uint32_t bytes = 0;
+  uint32_t immediate = 0;
+  uint32_t zero2 = 0;
+  uint64_t offset = 0;
+  uint64_t compare = 0;
+  uint64_t swap_or_add = 0;
+};
+static_assert(sizeof(RequestHeader) == 48 && offsetof(RequestHeader, offset) == 24 &&
+              offsetof(RequestHeader, swap_or_add) == 40);
+
+struct ReplyHeader {
+  uint16_t magic = kReplyMagic;
+  Opcode opcode = Opcode::kRead;
+  CompletionStatus status = CompletionStatus::kOk;
+  uint32_t sequence = 0;
+  uint64_t value = 0;
+};
+static_assert(sizeof(ReplyHeader) == 16 && offsetof(ReplyHeader, value) == 8);
+
+constexpr bool CarriesPayload(Opcode opcode) {
+  return opcode == Opcode::kWrite || opcode == Opcode::kWriteWithImmediate || opcode == Opcode::kSend;
+}
+
+/// The longest payload of a request or its reply that this protocol carries.
+constexpr uint32_t BytesMax(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kRead:
+    case Opcode::kWrite:
+    case Opcode::kWriteWithImmediate:
+      return kMaxMessageBytes;
+    case Opcode::kCompareAndSwap:
+    case Opcode::kFetchAdd:
+      return sizeof(uint64_t);
+    case Opcode::kSend:
+      return kMaxSendBytes;
+    case Opcode::kReceive:
+      return 0;
+  }
+  return 0;
+}
+
+/// The decoders take whatever a peer sent. Nothing: the bytes are not what this protocol sends next
+/// (`sequence` is expected), and the connection must be closed.
+std::optional<RequestHeader> DecodeRequest(std::span<const std::byte, sizeof(RequestHeader)> bytes,
+                                           uint32_t sequence);
+/// `request` is what the reply must answer.
+std::optional<ReplyHeader> DecodeReply(std::span<const std::byte, sizeof(ReplyHeader)> bytes,
+                                       const RequestHeader& request);
+std::optional<ClientHello> DecodeClientHello(std::span<const std::byte, sizeof(ClientHello)> bytes);
+std::optional<ServerChallenge> DecodeServerChallenge(
+    std::span<const std::byte, sizeof(ServerChallenge)> bytes);
+std::optional<ServerProof> DecodeServerProof(std::span<const std::byte, sizeof(ServerProof)> bytes);
+
+}  // namespace nam::fabric::tcp

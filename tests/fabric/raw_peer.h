@@ -1,0 +1,85 @@
+#pragma once
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/unique_fd.h"
+#include "fabric/tcp/authentication.h"
+#include "fabric/tcp/wire.h"
+
+namespace nam::fabric::tcp {
+
+/// A peer that speaks as much of the protocol as a test wants. Blocking, with a limit of 20 s.
+class RawPeer {
+ public:
+  explicit RawPeer(const std::string& address, int receive_buffer_bytes = 0) {
+    fd_.reset(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const timeval limit{20, 0};
+    setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    setsockopt(fd_.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+    if (receive_buffer_bytes > 0) {
+      setsockopt(fd_.get(), SOL_SOCKET, SO_RCVBUF, &receive_buffer_bytes, sizeof(receive_buffer_bytes));
+    }
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    to.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+    EXPECT_EQ(connect(fd_.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
+  }
+
+  bool Send(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const ssize_t sent = send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (sent <= 0) return false;
+      bytes = bytes.subspan(sent);
+    }
+    return true;
+  }
+  template <typename Frame>
+  bool SendFrame(const Frame& frame) {
+    return Send({reinterpret_cast<const std::byte*>(&frame), sizeof(frame)});
+  }
+  bool Receive(std::span<std::byte> bytes) {
+    return recv(fd_.get(), bytes.data(), bytes.size(), MSG_WAITALL) == static_cast<ssize_t>(bytes.size());
+  }
+  template <typename Frame>
+  std::optional<Frame> ReceiveFrame() {
+    Frame frame;
+    if (!Receive({reinterpret_cast<std::byte*>(&frame), sizeof(frame)})) return std::nullopt;
+    return frame;
+  }
+  /// The peer closes or resets; whatever it sends before is discarded. False after 20 s.
+  bool ClosedByPeer() {
+    char bytes[4096];
+    while (true) {
+      const ssize_t got = recv(fd_.get(), bytes, sizeof(bytes), 0);
+      if (got == 0) return true;
+      if (got < 0) return errno == ECONNRESET;
+    }
+  }
+  /// What the peer decided; nothing when it closed before.
+  std::optional<ServerVerdict> Authenticate(const std::string& secret, ClientHello hello = {}) {
+    FillRandom(hello.nonce);
+    if (!SendFrame(hello)) return std::nullopt;
+    const auto challenge = ReceiveFrame<ServerChallenge>();
+    if (!challenge) return std::nullopt;
+    if (!SendFrame(ClientProof{ProveClient(secret, hello, *challenge)})) return std::nullopt;
+    const auto proof = ReceiveFrame<ServerProof>();
+    if (!proof) return std::nullopt;
+    return proof->verdict;
+  }
+  int fd() const { return fd_.get(); }
+
+ private:
+  UniqueFd fd_;
+};
+
+}  // namespace nam::fabric::tcp
