@@ -20,6 +20,7 @@ class Child {
   /// The next line that it prints, within 10 s; else nothing.
   std::optional<std::string> ReadLine();
   void Kill();
+  int pid() const { return pid_; }
   /// Lets it end by itself, within 10 s: its exit code, -1 if it had to be killed.
   int Finish();
 

@@ -25,8 +25,8 @@ class Provider {
   virtual bool has_processes() const = 0;
   /// Connections to `address` that send `junk` (maybe nothing) and then stay silent until destroyed.
   virtual std::vector<UniqueFd> Harass(const std::string& address, const std::string& junk) = 0;
-  /// Names that processes of this fabric might leave behind on this host.
-  virtual std::vector<std::string> Leftovers() = 0;
+  /// What the process `pid`, which ran this provider, has on this host in the way of names.
+  virtual std::vector<std::string> NamesOf(int pid) = 0;
 };
 
 Provider& CurrentProvider();

@@ -40,15 +40,16 @@ class ShmProvider final : public Provider {
     return sockets;
   }
 
-  std::vector<std::string> Leftovers() override {
+  std::vector<std::string> NamesOf(int pid) override {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
       const std::string name = entry.path().filename();
-      if (name.find("nam") != std::string::npos) names.push_back(entry.path());
+      if (name.find("nam") != std::string::npos && name.find(std::to_string(pid)) != std::string::npos)
+        names.push_back(entry.path());
     }
     std::ifstream sockets("/proc/net/unix");
     for (std::string line; std::getline(sockets, line);) {
-      if (const size_t at = line.find("@nam-test-"); at != std::string::npos)
+      if (const size_t at = line.find(absl::StrFormat("@nam-test-%d-", pid)); at != std::string::npos)
         names.push_back(line.substr(at));
     }
     return names;

@@ -49,11 +49,12 @@ class TcpProvider final : public Provider {
     return sockets;
   }
 
-  std::vector<std::string> Leftovers() override {
+  std::vector<std::string> NamesOf(int pid) override {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
       const std::string name = entry.path().filename();
-      if (name.find("nam") != std::string::npos) names.push_back(entry.path());
+      if (name.find("nam") != std::string::npos && name.find(std::to_string(pid)) != std::string::npos)
+        names.push_back(entry.path());
     }
     return names;
   }
