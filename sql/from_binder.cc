@@ -163,7 +163,7 @@ absl::StatusOr<Scope> FromBinder::Using(const Node& node, const Scope& left, con
   int position = node.text().Find({"using"}, node.Field("rarg").Leftmost());
   Scope scope;
   for (const std::string& name : names) {
-    position = std::max(position, node.text().Find({name}, position));
+    position = std::max(position, node.text().Find({name}, position + 1));
     if (std::any_of(scope.columns.begin(), scope.columns.end(),
                     [&](const auto& c) { return c.name == name; })) {
       return UserError(sqlstate::kAmbiguousColumn, absl::StrCat("column ", Quote(name), " is twice in USING"),

@@ -21,11 +21,11 @@ class Splitter {
 
   /// Pieces without a token are dropped.
   void Cut(bool complete) {
-    if (start_ >= 0) {
+    if (end_ > start_) {
       pieces_.push_back(
           {script_.substr(static_cast<size_t>(start_), static_cast<size_t>(end_ - start_)), complete});
     }
-    start_ = -1;
+    start_ = end_ = -1;
   }
 
   std::vector<ScriptPiece> Take() { return std::move(pieces_); }

@@ -73,10 +73,11 @@ int ByteOffset(std::string_view text, int cursor) {
   if (cursor <= 0) return -1;
   size_t i = 0;
   for (int left = cursor - 1; left > 0 && i < text.size(); --left) {
-    ++i;
-    while (i < text.size() && (static_cast<unsigned char>(text[i]) & 0xc0) == 0x80) ++i;
+    // As the scanner counts, which trusts a character's first byte even where the rest does not fit it.
+    const auto first = static_cast<unsigned char>(text[i]);
+    i += first >= 0xf8 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
   }
-  return static_cast<int>(i);
+  return static_cast<int>(std::min(i, text.size()));
 }
 
 ScanResult Scan(const std::string& text) {

@@ -1,0 +1,352 @@
+#include <gtest/gtest.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tests/sql/fake_tables.h"
+
+namespace nam::sql {
+namespace {
+
+/// A statement with ^ before the byte where its error is; without one the error is nowhere in particular.
+struct Case {
+  std::string marked;
+  std::string sqlstate;
+  std::string message;  // part of it
+  std::string hint;     // part of it
+};
+
+void Check(const Case& c) {
+  const size_t caret = c.marked.find('^');
+  std::string text = c.marked;
+  if (caret != std::string::npos) text.erase(caret, 1);
+  const SqlError error = BindError(text);
+  EXPECT_EQ(error.sqlstate, c.sqlstate) << text << "\n" << error.message;
+  EXPECT_TRUE(absl::StrContains(error.message, c.message)) << text << "\n" << error.message;
+  EXPECT_TRUE(absl::StrContains(error.hint, c.hint)) << text << "\n" << error.message << "\n" << error.hint;
+  const int position = caret == std::string::npos ? -1 : static_cast<int>(caret);
+  EXPECT_EQ(error.position, position) << text << "\n" << error.message;
+}
+
+void CheckAll(const std::vector<Case>& cases) {
+  for (const Case& c : cases) Check(c);
+}
+
+/// All of SQLSTATE 0A000.
+struct RefusalCase {
+  std::string marked;
+  std::string message;
+};
+
+void CheckRefusals(const std::vector<RefusalCase>& cases) {
+  for (const RefusalCase& c : cases) Check({c.marked, "0A000", c.message, ""});
+}
+
+TEST(BindErrorTest, Syntax) {
+  CheckAll({
+      {"^selec", "42601", "syntax error at or near \"selec\"", ""},
+      {"select id from t where 'é' = name ^x", "42601", "syntax error at or near \"x\"", ""},
+      {"", "42601", "empty", "SELECT"},
+      {" -- nothing\n ;", "42601", "empty", "SELECT"},
+      {"select id from t; ^select id from u", "42601", "more than one statement", "one"},
+      {"select ^'abc from t", "42601", "unterminated quoted string", ""},
+      {"select id from t where ^", "42601", "syntax error at end of input", "not complete"},
+  });
+}
+
+TEST(BindErrorTest, StatementKinds) {
+  CheckRefusals({
+      {" ^insert into t values (1)", "INSERT is"},
+      {"/* x */ ^update t set n = 1", "UPDATE is"},
+      {"^delete from t", "DELETE is"},
+      {"^create table x (a int)", "CREATE TABLE is"},
+      {"^create table x as select id from t", "CREATE TABLE AS is"},
+      {"^create view v as select id from t", "CREATE VIEW is"},
+      {"^create index i on t (id)", "CREATE INDEX is"},
+      {"^create role x", "CREATE ROLE is"},
+      {"^copy t from 'x'", "COPY is"},
+      {"^begin", "a transaction statement is"},
+      {"^truncate t", "TRUNCATE is"},
+      {"^prepare x as select 1", "PREPARE is"},
+      {"^show all", "SHOW is"},
+      {"^merge into t using u on true when matched then delete", "MERGE is"},
+      {"^drop view v", "anything but tables"},
+      {"drop table a^, b", "several tables"},
+      {"drop table a ^cascade", "CASCADE"},
+      {"drop table ^a.b", "schemas"},
+      {"drop table if exists ^a.b.c", "schemas"},
+      {"set ^work_mem = 1", "setting \"work_mem\" is not supported"},
+      {"set ^local nam.x = 1", "SET LOCAL"},
+      {"set nam.x = a, ^b", "several values"},
+      {"set nam.x to ^default", "this form of SET"},
+      {"^reset nam.x", "RESET"},
+      {"^explain insert into t values (1)", "EXPLAIN of anything but SELECT"},
+      {"explain (analyze, ^costs off) select id from t", "EXPLAIN option \"costs\""},
+      {"explain ^verbose select id from t", "EXPLAIN option \"verbose\""},
+  });
+  Check({"explain (^analyze maybe) select id from t", "22023", "ANALYZE takes", ""});
+}
+
+TEST(BindErrorTest, SelectClauses) {
+  CheckRefusals({
+      {"^with x as (select 1) select * from x", "WITH is"},
+      {"select id from t ^union select id from u", "UNION is"},
+      {"select id from t union select id from t ^union all select id from u", "UNION is"},
+      {"select id from t ^intersect select id from u", "INTERSECT is"},
+      {"select id from t ^except all select id from u order by 1", "EXCEPT is"},
+      {"^values (1), (2)", "VALUES is"},
+      {"select id ^into x from t", "SELECT INTO is"},
+      {"select id from t ^window w as (order by id)", "window functions are"},
+      {"select id from t ^for update", "FOR UPDATE and FOR SHARE are"},
+      {"select id from t ^for no key update", "FOR UPDATE and FOR SHARE are"},
+      {"select ^distinct on (id) id from t", "DISTINCT ON is"},
+      {"select id from t order by id fetch first 3 rows ^with ties", "WITH TIES is"},
+      {"select id from t group by ^distinct id", "GROUP BY DISTINCT is"},
+      {"select id from t group by id, ^rollup (n)", "ROLLUP is"},
+      {"select id from t group by ^cube (n)", "CUBE is"},
+      {"select id from t group by ^grouping sets ((n), (id))", "GROUPING SETS is"},
+      {"select count(*) from t group by ^()", "GROUP BY () is"},
+      {"^select 1 + 1", "SELECT without FROM is"},
+      {"^select from t", "SELECT without columns is"},
+      {"select id from t order by id ^using >", "ORDER BY … USING is"},
+      {"select 'a' from t group by ^1", "GROUP BY a constant"},
+  });
+}
+
+TEST(BindErrorTest, From) {
+  CheckRefusals({
+      {"select * from t ^left join u on t.id = u.id", "LEFT JOIN is"},
+      {"select * from t ^right outer join u on t.id = u.id", "RIGHT JOIN is"},
+      {"select * from t ^full join u using (id)", "FULL JOIN is"},
+      {"select * from t ^natural join u", "NATURAL JOIN is"},
+      {"select * from t ^natural left join u", "NATURAL JOIN is"},
+      {"select * from t a join t b on a.id = b.id ^left join (u join u w using (id)) on true",
+       "LEFT JOIN is"},
+      {"select * from (t join ^u using (id)) as j", "alias for a JOIN"},
+      {"select * from t join ^u using (id) as j", "alias for a JOIN"},
+      {"select * from ^(select id from t) x", "subqueries in FROM are"},
+      {"select * from t, ^lateral (select id from t) x", "LATERAL is"},
+      {"select * from ^f(1)", "functions in FROM are"},
+      {"select * from t ^tablesample bernoulli (1)", "TABLESAMPLE is"},
+      {"select * from ^only t", "ONLY is"},
+      {"select * from ^other.t", "schemas other than public are"},
+      {"select * from ^t as x (a, b)", "column aliases in FROM are"},
+      {"select * from t, ^u", "cartesian products are"},
+      {"select * from t cross join ^u", "cartesian products are"},
+      {"select * from t, u, ^t x where t.id = u.id", "cartesian products are"},
+      {"select * from t, ^u where t.id < u.id", "cartesian products are"},
+      {"select * from t, u where t.price ^= u.amount", "different numeric types"},
+  });
+  Check({"select * from t, ^u x", "0A000", "cartesian", "connects \"t\" and \"x\""});
+  CheckAll({
+      {"select * from ^lineorders", "42P01", "table \"lineorders\" does not exist",
+       "did you mean \"lineorder\"?"},
+      {"select * from ^zzzzzz", "42P01", "does not exist", ""},
+      {"select * from t, ^t", "42712", "table name \"t\"", "alias"},
+      {"select * from t a, ^u a", "42712", "table name \"a\"", "alias"},
+      {"select * from t join u using (id, ^nam)", "42703", "column \"nam\"", "did you mean \"name\"?"},
+      {"select * from t join u using (id, ^id)", "42702", "twice in USING", ""},
+      {"select * from t a, u b join t c on ^a.id = b.id", "42P01", "cannot be referenced from this part",
+       "WHERE"},
+      {"select * from t join u on ^sum(t.id) = u.id", "42803", "not allowed in JOIN", "HAVING"},
+      {"select * from t join u on ^t.id", "42804", "JOIN conditions needs a condition", ""},
+  });
+}
+
+TEST(BindErrorTest, Names) {
+  CheckAll({
+      {"select ^nme from t", "42703", "column \"nme\" does not exist", "did you mean \"name\"?"},
+      {"select sum(^lo_revenu) from lineorder", "42703", "column \"lo_revenu\"",
+       "did you mean \"lo_revenue\"?"},
+      {"select ^t.pric from t", "42703", "column \"t.pric\"", "did you mean \"price\"?"},
+      {"select ^name from t, u where t.id = u.id", "42702", "column \"name\" is ambiguous",
+       "t.name or u.name"},
+      {"select ^x.id from t", "42P01", "table \"x\" is not in FROM", ""},
+      {"select ^t.id from t as z", "42P01", "table \"t\" is not in FROM", "called \"z\""},
+      {"select ^lineorde.lo_tax from lineorder", "42P01", "not in FROM", "did you mean \"lineorder\"?"},
+      {"select ^x.* from t", "42P01", "table \"x\"", ""},
+      {"select id from t where name = ^\"ASIA\"", "42703", "column \"ASIA\"", "single quotes"},
+      {"select id from t group by ^nix", "42703", "column \"nix\"", ""},
+      {"select id from t order by ^nix", "42703", "column \"nix\"", ""},
+      {"select ^t from t", "0A000", "whole row", "t.*"},
+      {"select ^a.b.c from t", "0A000", "schema", ""},
+      {"select id a, n a from t order by ^a", "42702", "ORDER BY \"a\" is ambiguous", ""},
+      {"select ^Odd from t", "42703", "column \"odd\"", ""},
+  });
+}
+
+TEST(BindErrorTest, Types) {
+  CheckAll({
+      {"select id from t where n = ^'abc'", "22P02", "invalid integer: \"abc\"", ""},
+      {"select id from t where n = ^'1.5'", "22P02", "invalid integer", ""},
+      {"select id from t where price > ^'x'", "22P02", "invalid decimal", ""},
+      {"select id from t where ok = ^'maybe'", "22P02", "invalid boolean", "true or false"},
+      {"select id from t where day > ^'1994-02-30'", "22007", "invalid date", "YYYY-MM-DD"},
+      {"select id from t where day between '1994-01-01' and ^'tomorrow'", "22007", "invalid date", "YYYY"},
+      {"select date ^'x' from t", "22007", "invalid date", "YYYY-MM-DD"},
+      {"select ^'1x'::int from t", "22P02", "invalid integer", ""},
+      {"select id from t where n ^= name", "42883", "integer = string", "CAST"},
+      {"select id from t where day ^< 19940101", "42883", "date < integer", "one type"},
+      {"select id from t where ok ^= 1", "42883", "boolean = integer", "one type"},
+      {"select id from t where n in (1, ^name)", "42883", "integer = string", ""},
+      {"select id from t where n in (1, ^'x')", "22P02", "invalid integer", ""},
+      {"select name ^+ 1 from t", "42883", "string + integer", "arithmetic"},
+      {"select day ^+ day from t", "42883", "date + date", "arithmetic"},
+      {"select 1 ^- day from t", "42883", "integer - date", "arithmetic"},
+      {"select day ^* 2 from t", "42883", "date * integer", "arithmetic"},
+      {"select ^- name from t", "42883", "- string", "numbers"},
+      {"select 'a' ^+ 'b' from t", "42883", "no type", ""},
+      {"select id from t where ^n", "42804", "WHERE needs a condition, not integer", "compare"},
+      {"select id from t where ok and ^id", "42804", "needs a condition", ""},
+      {"select id from t group by id having ^id", "42804", "HAVING needs a condition", ""},
+      {"select case when ok then 1 else ^name end from t", "42804", "CASE types integer and varchar(20)",
+       "CAST"},
+      {"select coalesce(n, ^day) from t", "42804", "COALESCE types", "CAST"},
+      {"select n ^like 'a' from t", "42883", "integer LIKE", "CAST"},
+      {"select name like ^'a\\' from t", "22025", "must not end", ""},
+      {"select ^extract(year from n) from t", "42883", "EXTRACT needs a date", "CAST"},
+      {"select ^cast(day as integer) from t", "42846", "cannot cast date to integer", ""},
+      {"select ok^::integer from t", "42846", "cannot cast boolean to integer", ""},
+      {"select ^sum(name) from t", "42883", "sum(varchar(20))", "numbers"},
+      {"select ^avg(day) from t", "42883", "avg(date)", "numbers"},
+      {"select ^max(ok) from t", "42883", "max(boolean)", "numbers, dates and strings"},
+      {"select ^sum(null) from t", "42883", "sum(null)", "numbers"},
+      {"select ^sum(*) from t", "42883", "sum(*)", "count"},
+      {"select ^sum(n, id) from t", "42883", "one argument, not 2", ""},
+      {"select ^count() from t", "42883", "one argument, not 0", "count(*)"},
+  });
+}
+
+TEST(BindErrorTest, Values) {
+  CheckAll({
+      {"select 1^/0 from t", "22012", "division by zero", "NULLIF"},
+      {"select id from t where n = 5 ^% 0", "22012", "division by zero", ""},
+      {"select ^123456789012345678901234567890123456789 from t", "22003", "38 digits", ""},
+      {"select ^1e400 from t", "22003", "38 digits", ""},
+      {"select 99999999999999999999999999999999999999 ^+ 1 from t", "22003", "38 digits", ""},
+      {"select rate*rate*rate*rate*rate*rate*rate*rate*rate^*rate from t", "22003", "40 decimals", "cast"},
+      {"select date '9999-12-31' ^+ 1 from t", "22008", "date out of range", "9999"},
+      {"select date '1994-01-01' ^+ interval '9000' year from t", "22008", "date out of range", ""},
+      {"select date '1994-01-01' + interval ^'1 fortnight' from t", "22007", "invalid interval",
+       "year, month"},
+      {"select date '1994-01-01' + interval ^'1.5' month from t", "22007", "invalid interval", ""},
+      {"select id from t limit ^-1", "2201W", "LIMIT must not be negative", ""},
+      {"select id from t offset ^-1", "2201X", "OFFSET must not be negative", ""},
+      {"select id from t limit ^1.5", "42804", "LIMIT needs an integer", ""},
+      {"select id from t limit ^n", "42P10", "LIMIT must not contain columns", ""},
+      {"select id from t limit ^'x'", "22P02", "invalid integer", ""},
+      {"select id from t limit ^count(*)", "42803", "not allowed in LIMIT", ""},
+      {"select id from t order by ^2", "42P10", "ORDER BY position 2", "1 columns"},
+      {"select id from t order by ^0", "42P10", "ORDER BY position 0", ""},
+      {"select id from t group by ^-1", "42P10", "GROUP BY position -1", ""},
+      {"select id from t group by ^'x'", "42601", "must be a position", ""},
+      {"select ^x'61", "42601", "unterminated", ""},
+  });
+}
+
+TEST(BindErrorTest, Grouping) {
+  CheckAll({
+      {"select ^name, sum(n) from t", "42803", "\"t.name\" must appear in GROUP BY", "add t.name"},
+      {"select id, ^n from t group by id", "42803", "\"t.n\"", "min(t.n)"},
+      {"select id + ^n from t group by id + 1, id", "42803", "\"t.n\"", ""},
+      {"select id from t group by id order by ^n", "42803", "\"t.n\"", ""},
+      {"select id from t group by id having ^n > 1", "42803", "\"t.n\"", ""},
+      {"select ^id from t having count(*) > 1", "42803", "\"t.id\"", ""},
+      {"select ^* from t group by id", "42803", "\"t.n\"", ""},
+      {"select id from t where ^sum(n) > 1", "42803", "not allowed in WHERE", "HAVING"},
+      {"select sum(1 + ^max(n)) from t", "42803", "nested", ""},
+      {"select id from t group by ^count(*)", "42803", "not allowed in GROUP BY", ""},
+      {"select count(*) c from t group by ^c", "42803", "not allowed in GROUP BY", ""},
+      {"select distinct id from t order by ^n", "42P10", "SELECT DISTINCT", "select list"},
+  });
+}
+
+TEST(BindErrorTest, Expressions) {
+  CheckRefusals({
+      {"select id from t where id ^in (select id from u)", "subqueries are"},
+      {"select id from t where ^exists (select id from u)", "subqueries are"},
+      {"select ^(select 1) from t", "subqueries are"},
+      {"select ^sum(n) over () from t", "window functions are"},
+      {"select sum(n) ^filter (where ok) from t", "FILTER is"},
+      {"select sum(n ^order by id) from t", "ORDER BY in an aggregate is"},
+      {"select ^sum(distinct n) from t", "sum(DISTINCT …) is"},
+      {"select ^avg(distinct n) from t", "avg(DISTINCT …) is"},
+      {"select sum(n) ^within group (order by id) from t", "WITHIN GROUP is"},
+      {"select count(^variadic n) from t", "VARIADIC is"},
+      {"select ^lower(name) from t", "function \"lower\" is"},
+      {"select ^my.f(name) from t", "functions with a schema are"},
+      {"select ^trim(name) from t", "function \"btrim\" is"},
+      {"select day ^at time zone 'utc' from t", "AT TIME ZONE is"},
+      {"select ^current_date from t", "CURRENT_DATE is"},
+      {"select ^greatest(n, id) from t", "GREATEST and LEAST are"},
+      {"select name ^|| 'x' from t", "operator || is"},
+      {"select ^~ n from t", "operator ~ is"},
+      {"select n ^operator(pg_catalog.+) 1 from t", "operator + is"},
+      {"select name ^ilike 'a' from t", "ILIKE is"},
+      {"select name like 'a' ^escape '!' from t", "ESCAPE is"},
+      {"select name like ^name from t", "not constant"},
+      {"select name ^similar to 'a' from t", "SIMILAR TO is"},
+      {"select n ^is distinct from 1 from t", "IS DISTINCT FROM is"},
+      {"select n ^is not distinct from 1 from t", "IS NOT DISTINCT FROM is"},
+      {"select n ^between symmetric 1 and 2 from t", "BETWEEN SYMMETRIC is"},
+      {"select ok ^is true from t", "IS [NOT] TRUE"},
+      {"select ok ^is not unknown from t", "IS [NOT] TRUE"},
+      {"select name ^collate \"C\" from t", "COLLATE is"},
+      {"select ^array[1] from t", "arrays are"},
+      {"select n ^= any (array[1]) from t", "ANY over arrays is"},
+      {"select ^row(1, 2) from t", "row values are"},
+      {"select ^(id, n) = (1, 2) from t", "row values are"},
+      {"select (^t).id from t", "subscripts"},
+      {"select ^$1 from t", "parameters are"},
+      {"select ^b'101' from t", "bit string"},
+      {"select ^grouping(id) from t group by id", "GROUPING is"},
+      {"select n::^float8 from t", "type float8 is"},
+      {"select name::^varchar(3) from t", "type varchar(…) is"},
+      {"select n::^smallint from t", "type int2 is"},
+      {"select n::^int[] from t", "arrays are"},
+      {"select ^timestamp '1994-01-01' from t", "type timestamp is"},
+      {"select extract(^epoch from day) from t", "EXTRACT(EPOCH FROM …) is"},
+      {"select ^interval '1 month' from t", "an interval by itself is"},
+      {"select day ^+ interval '1' month from t", "adding months or years to a column is"},
+      {"select interval '1' day ^- day from t", "interval arithmetic"},
+      {"select interval '1' day ^+ interval '1' day from t", "interval arithmetic"},
+      {"select date '1994-01-01' + ^interval '1' hour from t", "this kind of interval is"},
+      {"select price ^% 2 from t", "% of decimals is"},
+  });
+  Check({"select ^summ(n) from t", "0A000", "function \"summ\"", "did you mean \"sum\"?"});
+  Check({"select '1994-01-01' ^+ interval '1' month from t", "42883", "unknown + interval",
+         "date '1994-01-01'"});
+  Check({"select n::^decimal(60, 2) from t", "22023", "38 digits", ""});
+}
+
+TEST(BindErrorTest, Bounds) {
+  const auto repeat = [](const std::string& text, int times) {
+    std::string all;
+    for (int i = 0; i < times; ++i) all += text;
+    return all;
+  };
+  EXPECT_EQ(BindError("select " + repeat("1+", 5000) + "1 from t").sqlstate, "54001");
+  EXPECT_EQ(BindError("select " + repeat("1+", 300000) + "1 from t").sqlstate, "54001");
+  EXPECT_EQ(BindError("select " + repeat("(", 100000)).sqlstate, "54001");
+  EXPECT_EQ(BindError("select id from t where " + repeat("not ", 3000) + "ok").sqlstate, "54001");
+  EXPECT_EQ(BindError("select " + repeat("coalesce(", 300) + "n" + repeat(", 1)", 300) + "from t").sqlstate,
+            "54001");
+  EXPECT_EQ(BindError("select * from t" + repeat(" join t on true", 1000)).sqlstate, "54001");
+  EXPECT_EQ(BindError("select 1 " + repeat(" ", 5 << 20) + " from t").sqlstate, "54001");
+  EXPECT_EQ(BindError("select '\xff' from t").sqlstate, "22021");
+  EXPECT_EQ(BindError(std::string("select id\0 from t", 17)).sqlstate, "22021");
+  // Long lists are no nesting.
+  EXPECT_EQ(BindQuery("select id from t where n in (" + repeat("1, 2, ", 20000) + "3)").conjuncts.size(), 1u);
+}
+
+TEST(BindErrorTest, StatusesAreReadable) {
+  FakeTables tables;
+  absl::Status status = Bind("select nme from t", tables).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(), "column \"nme\" does not exist (did you mean \"name\"?)");
+  status = Bind("select id from t union select id from t", tables).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(status.message(), "UNION is not supported (run the two queries one after the other)");
+}
+
+}  // namespace
+}  // namespace nam::sql

@@ -1,0 +1,153 @@
+#include <gtest/gtest.h>
+
+#include "base/date.h"
+#include "tests/sql/fake_tables.h"
+
+namespace nam::sql {
+namespace {
+
+/// A row of t, all NULL where the test does not say.
+using Row = std::vector<Value>;
+
+Row MakeRow() {
+  return {Value::Integer(7),
+          Value::Integer(3),
+          Value::Decimal(1050, 2),
+          Value::Null(Type::Decimal(4)),
+          Value::Date(DaysFromCivil({1994, 3, 15})),
+          Value::String("abc"),
+          Value::Bool(true),
+          Value::Integer(0)};
+}
+
+absl::StatusOr<Value> Eval(const std::string& expression, const Row& row = MakeRow()) {
+  const BoundQuery query = BindQuery("select " + expression + " from t");
+  if (query.select.size() != 1) return absl::InternalError("did not bind");
+  return Evaluate(query.select[0].expr,
+                  [&](const Expr& e) { return row.at(static_cast<size_t>(e.column.column)); });
+}
+
+std::string Text(const std::string& expression) {
+  const absl::StatusOr<Value> value = Eval(expression);
+  return value.ok() ? value->ToString() : std::string(value.status().message());
+}
+
+TEST(EvaluateTest, Arithmetic) {
+  EXPECT_EQ(Text("id * 3 + n"), "24");
+  EXPECT_EQ(Text("- id / 2"), "-3");
+  EXPECT_EQ(Text("- id % n"), "-1");
+  EXPECT_EQ(Text("id % - n"), "1");
+  EXPECT_EQ(Text("price * 1.1"), "11.550");
+  EXPECT_EQ(Text("price + 1"), "11.50");
+  EXPECT_EQ(Text("price - 20.125"), "-9.625");
+  EXPECT_EQ(Text("price / n"), "3.500000");
+  EXPECT_EQ(Text("- price / 7"), "-1.500000");
+  EXPECT_EQ(Text("2.0 / (n * 1)"), "0.666667");
+  EXPECT_EQ(Text("-2.0 / (n * 1)"), "-0.666667");
+  EXPECT_EQ(Text("rate + 1"), "NULL");
+  EXPECT_EQ(Text("day + n"), "1994-03-18");
+  EXPECT_EQ(Text("day - date '1994-01-01'"), "73");
+}
+
+TEST(EvaluateTest, Errors) {
+  const auto code = [](const std::string& expression) {
+    const absl::Status status = Eval(expression).status();
+    const auto error = SqlErrorOf(status);
+    EXPECT_TRUE(error.has_value()) << expression << status;
+    return std::pair(status.code(), error.has_value() ? error->sqlstate : "");
+  };
+  const auto overflow = std::pair(absl::StatusCode::kOutOfRange, std::string("22003"));
+  const auto division = std::pair(absl::StatusCode::kInvalidArgument, std::string("22012"));
+  EXPECT_EQ(code("id / (n - 3)"), division);
+  EXPECT_EQ(code("id % (n - 3)"), division);
+  EXPECT_EQ(code("price / (n - 3)"), division);
+  EXPECT_EQ(code("99999999999999999999999999999999999999 + id"), overflow);
+  EXPECT_EQ(code("-99999999999999999999999999999999999999 - id"), overflow);
+  EXPECT_EQ(code("9999999999999999999 * id * 99999999999999999999"), overflow);
+  EXPECT_EQ(code("99999999999999999999999999999999999999 / (price / 100)"), overflow);
+  EXPECT_EQ(code("cast(10000000000000000000.0 * n as integer)"), overflow);
+  EXPECT_EQ(code("day + id * 10000000"), std::pair(absl::StatusCode::kOutOfRange, std::string("22008")));
+  EXPECT_EQ(code("name::integer"), std::pair(absl::StatusCode::kInvalidArgument, std::string("22P02")));
+  EXPECT_EQ(code("name::date"), std::pair(absl::StatusCode::kInvalidArgument, std::string("22007")));
+  // Where: the operator.
+  const auto error = SqlErrorOf(Eval("id / (n - 3)").status());
+  EXPECT_EQ(error->position, 10);
+}
+
+TEST(EvaluateTest, WhatIsNotReachedDoesNotFail) {
+  EXPECT_EQ(Text("case when n = 3 then 1 else 1 / (n - 3) end"), "1");
+  EXPECT_EQ(Text("case when n = 4 then 1 / 0 else 2 end"), "2");
+  EXPECT_EQ(Text("n = 4 and 1 / (n - 3) = 1"), "f");
+  EXPECT_EQ(Text("n = 3 or 1 / 0 = 1"), "t");
+  EXPECT_EQ(Text("coalesce(n, 1 / 0)"), "3");
+  EXPECT_EQ(Text("id / nullif(n, 3)"), "NULL");
+}
+
+TEST(EvaluateTest, ThreeValuedLogic) {
+  // By NULL of a boolean kind: rate is NULL.
+  const std::string t = "(n = 3)", f = "(n = 4)", u = "(rate = 1)";
+  const auto table = [&](const std::string& op) {
+    std::string results;
+    for (const std::string& a : {t, f, u}) {
+      for (const std::string& b : {t, f, u}) results += Text(a + op + b)[0];
+    }
+    return results;
+  };
+  EXPECT_EQ(table(" and "), "tfNfffNfN");
+  EXPECT_EQ(table(" or "), "ttttfNtNN");
+  EXPECT_EQ(Text("not " + t), "f");
+  EXPECT_EQ(Text("not " + f), "t");
+  EXPECT_EQ(Text("not " + u), "NULL");
+  EXPECT_EQ(Text("rate is null"), "t");
+  EXPECT_EQ(Text("n is not null"), "t");
+  EXPECT_EQ(Text("n in (1, 3)"), "t");
+  EXPECT_EQ(Text("n in (1, 2)"), "f");
+  EXPECT_EQ(Text("n not in (1, 2)"), "t");
+  EXPECT_EQ(Text("rate in (1, 2)"), "NULL");
+  EXPECT_EQ(Text("n in (1, 2, null)"), "NULL");
+  EXPECT_EQ(Text("n in (3, null)"), "t");
+  EXPECT_EQ(Text("n in (1, rate)"), "NULL");
+  EXPECT_EQ(Text("rate between 1 and 2"), "NULL");
+  EXPECT_EQ(Text("n between 4 and rate"), "f");
+  EXPECT_EQ(Text("case when rate = 1 then 'yes' else 'no' end"), "no");
+  EXPECT_EQ(Text("name like null"), "NULL");
+}
+
+TEST(EvaluateTest, CastsAndDates) {
+  EXPECT_EQ(Text("cast(price as integer)"), "11");  // 10.50, away from zero
+  EXPECT_EQ(Text("cast(- price as integer)"), "-11");
+  EXPECT_EQ(Text("cast(price as decimal(38, 4))"), "10.5000");
+  EXPECT_EQ(Text("price::text"), "10.50");
+  EXPECT_EQ(Text("day::text"), "1994-03-15");
+  EXPECT_EQ(Text("ok::text"), "t");
+  EXPECT_EQ(Text("cast(id::text as integer) + 1"), "8");
+  EXPECT_EQ(Text("cast(price::text as decimal(38, 1))"), "10.5");
+  EXPECT_EQ(Text("extract(year from day)"), "1994");
+  EXPECT_EQ(Text("extract(month from day)"), "3");
+  EXPECT_EQ(Text("extract(day from day)"), "15");
+  EXPECT_EQ(Text("price > 10 and name < 'b' and day > '1994-01-01'"), "t");
+}
+
+TEST(EvaluateTest, Like) {
+  EXPECT_TRUE(MatchesLike("", ""));
+  EXPECT_TRUE(MatchesLike("", "%%"));
+  EXPECT_FALSE(MatchesLike("", "_"));
+  EXPECT_TRUE(MatchesLike("abc", "a%c"));
+  EXPECT_TRUE(MatchesLike("abcabc", "%bc"));
+  EXPECT_FALSE(MatchesLike("abcab", "%bc"));
+  EXPECT_TRUE(MatchesLike("a%c", "a\\%c"));
+  EXPECT_FALSE(MatchesLike("abc", "a\\%c"));
+  EXPECT_TRUE(MatchesLike("a\\", "a\\\\"));
+  EXPECT_TRUE(MatchesLike("mississippi", "m%iss%pp_"));
+  EXPECT_FALSE(MatchesLike("mississippi", "m%iss%pp"));
+  // Linear in text times pattern, not exponential.
+  EXPECT_FALSE(MatchesLike(std::string(5000, 'a'), "%a%a%a%a%a%a%a%a%a%a%b"));
+}
+
+TEST(EvaluateTest, ColumnsOf) {
+  const BoundQuery query = BindQuery("select n + id * n - id from t");
+  EXPECT_EQ(ColumnsOf(query.select.at(0).expr), (std::vector<ColumnRef>{{0, 1}, {0, 0}}));
+}
+
+}  // namespace
+}  // namespace nam::sql

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sql/bound_query.h"
+
+namespace nam::sql {
+
+/// The star schema benchmark's five tables, and
+///   t(id integer, n integer null, price decimal(2), rate decimal(4) null, day date null, name varchar(20)
+///   null,
+///     ok boolean, "Odd Name" integer)
+///   u(id integer, t_id integer, price decimal(2), amount decimal(4), name varchar(10), day date)
+class FakeTables : public TableSource {
+ public:
+  FakeTables();
+
+  absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override;
+  std::vector<std::string> Names() override;
+
+  int lookups() const { return lookups_; }
+  /// Makes every look-up fail with this.
+  void Fail(absl::Status status) { failure_ = std::move(status); }
+
+ private:
+  std::map<std::string, std::shared_ptr<const proto::Table>> tables_;
+  absl::Status failure_;
+  int lookups_ = 0;
+};
+
+/// Binds a SELECT that must bind; a test failure and an empty query otherwise.
+BoundQuery BindQuery(const std::string& text);
+
+/// The error of a statement that must not bind; a test failure and an empty error otherwise.
+SqlError BindError(const std::string& text);
+
+/// Expressions in SQL, with columns as alias.name, groups as group<i>, aggregates as agg<i>.
+std::string Show(const BoundQuery& query, const Expr& expr);
+/// `sum(…)`, …
+std::string Show(const BoundQuery& query, const Aggregate& aggregate);
+/// Everything of a query, one clause a line.
+std::string Show(const BoundQuery& query);
+
+}  // namespace nam::sql
