@@ -34,7 +34,7 @@ absl::Status SetSwitch(const sql::SetStatement& statement, bool& out) {
 }  // namespace
 
 absl::Status SessionSettings::Set(const sql::SetStatement& statement) {
-  if (statement.name == "window") return SetNumber(statement, 1, 64, window);
+  if (statement.name == "prefetch_window") return SetNumber(statement, 1, 64, prefetch_window);
   if (statement.name == "in_place") return SetSwitch(statement, in_place);
   if (statement.name == "verify_checksums") return SetSwitch(statement, verify_checksums);
   if (statement.name == "result_mib_max") return SetNumber(statement, 1, 1 << 20, result_mib_max);
@@ -48,7 +48,7 @@ absl::Status SessionSettings::Set(const sql::SetStatement& statement) {
 }
 
 std::map<std::string, std::string> SessionSettings::All() const {
-  return {{"window", absl::StrCat(window)},
+  return {{"prefetch_window", absl::StrCat(prefetch_window)},
           {"in_place", in_place ? "on" : "off"},
           {"verify_checksums", verify_checksums ? "on" : "off"},
           {"result_mib_max", absl::StrCat(result_mib_max)},
@@ -57,7 +57,7 @@ std::map<std::string, std::string> SessionSettings::All() const {
 
 proto::StreamSettings SessionSettings::ForStreams() const {
   proto::StreamSettings settings;
-  settings.set_window(static_cast<uint32_t>(window));
+  settings.set_window(static_cast<uint32_t>(prefetch_window));
   settings.set_in_place(in_place);
   settings.set_verify(verify_checksums);
   settings.set_result_bytes_max(static_cast<uint64_t>(result_mib_max) << 20);

@@ -11,7 +11,7 @@ namespace nam::computeserver {
 
 /// What SET nam.<name> changes, per session.
 struct SessionSettings {
-  int64_t window = 10;             // blocks in flight per thread
+  int64_t prefetch_window = 10;             // blocks in flight per thread
   bool in_place = true;            // take blocks where they lie, if the fabric can
   bool verify_checksums = true;
   int64_t result_mib_max = 1024;   // memory for one server's partial result

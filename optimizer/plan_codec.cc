@@ -7,7 +7,7 @@ namespace nam::optimizer {
 namespace {
 
 /// Deeper expressions are refused: nothing a user writes, and recursion needs a bound.
-constexpr int kMaxDepth = 200;
+constexpr int kMaxDepth = 500;
 
 proto::Type Encode(const Type& type) {
   proto::Type out;

@@ -28,7 +28,7 @@ TEST_P(SqlOracleTest, RandomQueriesAgreeWithSqlite) {
       oracle.Load(table);
     }
     RC_ASSERT(cluster.session().Execute(std::string("set nam.in_place = ") + (in_place && choices.Chance(50) ? "on" : "off")).ok());
-    RC_ASSERT(cluster.session().Execute("set nam.window = " + std::to_string(1 + choices.Next(6))).ok());
+    RC_ASSERT(cluster.session().Execute("set nam.prefetch_window = " + std::to_string(1 + choices.Next(6))).ok());
     for (int i = 0; i < 6; ++i) {
       const std::string query = RandomQuery(choices);
       ++queries;

@@ -1,0 +1,175 @@
+#include <gtest/gtest.h>
+
+#include "base/date.h"
+#include "sql/bound_query.h"
+#include "tests/cluster/in_process_cluster.h"
+#include "tests/cluster/oracle.h"
+
+namespace nam::testing {
+namespace {
+
+/// Exact answers on data that a reader can follow.
+class QueryTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    cluster_ = new InProcessCluster({});
+    SmallTable sales{{"sales", {{"id", Type::Integer()}, {"item", Type::Integer(), true}, {"price", Type::Decimal(2)},
+                                {"big", Type::Integer()}, {"day", Type::Date()}, {"note", Type::String(10), true}},
+                      {{"item", 4}}, "day"}, {}};
+    for (int i = 0; i < 1000; ++i) {
+      sales.rows.push_back({Value::Integer(i), i % 10 == 9 ? Value::Null(Type::Integer()) : Value::Integer(i % 10),
+                            Value::Decimal(i * 25 + 1, 2), Value::Integer(INT64_MAX - i), Value::Date(8035 + i % 400),
+                            i % 7 == 0 ? Value::Null(Type::String()) : Value::String(i % 2 == 0 ? "even" : "odd")});
+    }
+    SmallTable items{{"items", {{"item", Type::Integer()}, {"name", Type::String(8)}}, {{"item", 4}}, ""}, {}};
+    for (int i = 0; i < 9; ++i) items.rows.push_back({Value::Integer(i), Value::String("item" + std::to_string(i))});
+    SmallTable empty{{"empty", {{"k", Type::Integer()}, {"s", Type::String(4)}}, {{"k", 4}}, ""}, {}};
+    for (const SmallTable* table : {&sales, &items, &empty}) {
+      const absl::Status status = Load(cluster_->attachment(), *table, {.block_bytes = 2048, .pointer_group = 4});
+      ASSERT_TRUE(status.ok()) << status;
+    }
+  }
+  static void TearDownTestSuite() {
+    delete cluster_;
+    cluster_ = nullptr;
+  }
+
+  TextRows Rows(const std::string& sql) {
+    auto result = cluster_->session().Execute(sql);
+    EXPECT_TRUE(result.ok()) << sql << "\n" << result.status();
+    return result.ok() ? ToText(*result) : TextRows();
+  }
+  sql::SqlError Error(const std::string& statement) {
+    const auto result = cluster_->session().Execute(statement);
+    EXPECT_FALSE(result.ok()) << statement;
+    const auto error = sql::SqlErrorOf(result.status());
+    EXPECT_TRUE(error.has_value()) << result.status();
+    return error.value_or(sql::SqlError{});
+  }
+  static inline InProcessCluster* cluster_ = nullptr;
+};
+
+TEST_F(QueryTest, DecimalsAreExact) {
+  EXPECT_EQ(Rows("select sum(price), avg(price), min(price), max(price) from sales"),
+            (TextRows{{"124885.00", "124.88500000", "0.01", "249.76"}}));
+  EXPECT_EQ(Rows("select sum(price * 3 - 0.5) from sales where id < 2"), (TextRows{{"-0.19"}}));
+  EXPECT_EQ(Rows("select id, price from sales where price = 2.51"), (TextRows{{"10", "2.51"}}));
+  EXPECT_EQ(Rows("select count(*) from sales where price < 0.015"), (TextRows{{"1"}}));
+}
+
+TEST_F(QueryTest, SumsWidenInsteadOfWrapping) {
+  // 1000 · (2^63 - 1) - (0 + … + 999)
+  EXPECT_EQ(Rows("select sum(big) from sales"), (TextRows{{"9223372036854775307500"}}));
+  EXPECT_EQ(Rows("select max(big * big) from sales"), (TextRows{{"85070591730234615847396907784232501249"}}));
+}
+
+TEST_F(QueryTest, OverflowBeyondThirtyEightDigitsIsAnError) {
+  const auto result = cluster_->session().Execute("select sum(big * big * big) from sales");
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kOutOfRange) << result.status();
+  EXPECT_FALSE(cluster_->session().Execute("select sum(big * big) from sales").ok());
+}
+
+TEST_F(QueryTest, DivisionByZeroIsAnErrorWhereItIsReached) {
+  EXPECT_FALSE(cluster_->session().Execute("select sum(10 / id) from sales").ok());
+  EXPECT_EQ(Rows("select sum(case when id = 0 then 0 else 10 / id end) from sales"), (TextRows{{"27"}}));
+}
+
+TEST_F(QueryTest, NullsFollowThreeValuedLogic) {
+  EXPECT_EQ(Rows("select count(*), count(item), count(distinct item) from sales"), (TextRows{{"1000", "900", "9"}}));
+  EXPECT_EQ(Rows("select count(*) from sales where item is null"), (TextRows{{"100"}}));
+  EXPECT_EQ(Rows("select count(*) from sales where not (item = 3)"), (TextRows{{"800"}}));
+  EXPECT_EQ(Rows("select count(*) from sales where item = 3 or item is null"), (TextRows{{"200"}}));
+  EXPECT_EQ(Rows("select count(*) from sales s join items i on s.item = i.item"), (TextRows{{"900"}}));
+}
+
+TEST_F(QueryTest, OrderLimitOffsetAndNulls) {
+  EXPECT_EQ(Rows("select id from sales order by price desc limit 3"), (TextRows{{"999"}, {"998"}, {"997"}}));
+  EXPECT_EQ(Rows("select id from sales order by id limit 2 offset 5"), (TextRows{{"5"}, {"6"}}));
+  EXPECT_EQ(Rows("select item, count(*) from sales group by item order by item desc limit 2"),
+            (TextRows{{"NULL", "100"}, {"8", "100"}}));
+  EXPECT_EQ(Rows("select item, count(*) from sales group by item order by item desc nulls last limit 1"), (TextRows{{"8", "100"}}));
+  EXPECT_EQ(Rows("select count(*) from sales limit 0"), TextRows{});
+  EXPECT_EQ(Rows("select id from sales where id < 3 limit 100").size(), 3u);
+}
+
+TEST_F(QueryTest, EmptyTables) {
+  EXPECT_EQ(Rows("select count(*), sum(k), min(s) from empty"), (TextRows{{"0", "NULL", "NULL"}}));
+  EXPECT_EQ(Rows("select k from empty"), TextRows{});
+  EXPECT_EQ(Rows("select k, count(*) from empty group by k"), TextRows{});
+  EXPECT_EQ(Rows("select count(*) from items, empty where items.item = empty.k"), (TextRows{{"0"}}));
+}
+
+TEST_F(QueryTest, SelfJoinsAndDates) {
+  EXPECT_EQ(Rows("select count(*) from items a, items b where a.item = b.item and a.name < 'item3'"), (TextRows{{"3"}}));
+  EXPECT_EQ(Rows("select min(day), max(day) from sales"), (TextRows{{"1992-01-01", "1993-02-03"}}));
+  EXPECT_EQ(Rows("select extract(year from day), count(*) from sales group by 1 order by 1"),
+            (TextRows{{"1992", "932"}, {"1993", "68"}}));
+  EXPECT_EQ(Rows("select count(*) from sales where day >= date '1992-01-01' + interval '1' year"), (TextRows{{"68"}}));
+}
+
+TEST_F(QueryTest, ExplainShowsPlanAssignmentAndCounters) {
+  const TextRows plan = Rows("explain select name, sum(price) from sales, items where sales.item = items.item group by name");
+  std::string text;
+  for (const auto& row : plan) text += row[0] + "\n";
+  EXPECT_NE(text.find("probe items on sales.item = items.item, partition by partition"), std::string::npos) << text;
+  EXPECT_NE(text.find("Assignment of sales"), std::string::npos) << text;
+  EXPECT_EQ(text.find("waiting"), std::string::npos) << text;
+  text.clear();
+  for (const auto& row : Rows("explain analyze select count(*) from sales where id < 10")) text += row[0] + "\n";
+  EXPECT_NE(text.find("from memory server 1"), std::string::npos) << text;
+  EXPECT_NE(text.find("waiting"), std::string::npos) << text;
+}
+
+TEST_F(QueryTest, UserErrorsCarryPositionAndHint) {
+  const sql::SqlError column = Error("select prise from sales");
+  EXPECT_EQ(column.position, 7);
+  EXPECT_NE(column.hint.find("price"), std::string::npos) << column.hint;
+  const sql::SqlError table = Error("select 1 from sale");
+  EXPECT_NE(table.hint.find("sales"), std::string::npos) << table.hint;
+  EXPECT_EQ(Error("set nam.prefetch_window = 0").sqlstate, "22023");
+  EXPECT_EQ(Error("set nam.prefetch_windo = 1").sqlstate, "42704");
+  EXPECT_FALSE(Error("select sum(note) from sales").message.empty());
+}
+
+TEST_F(QueryTest, SettingsChangeHowNotWhat) {
+  const std::string query = "select item, sum(price) from sales group by item order by item";
+  const TextRows expected = Rows(query);
+  for (const char* setting : {"set nam.in_place = off", "set nam.prefetch_window = 64", "set nam.prefetch_window = 1",
+                              "set nam.verify_checksums = off", "set nam.compute_servers = 1"}) {
+    Rows(setting);
+    EXPECT_EQ(Rows(query), expected) << setting;
+  }
+  for (const char* setting : {"set nam.in_place = on", "set nam.prefetch_window = 10", "set nam.verify_checksums = on",
+                              "set nam.compute_servers = 0"}) {
+    Rows(setting);
+  }
+}
+
+TEST_F(QueryTest, DropGivesEverythingBack) {
+  SmallTable extra{{"extra", {{"k", Type::Integer()}}, {{"k", 2}}, ""}, {}};
+  for (int i = 0; i < 100; ++i) extra.rows.push_back({Value::Integer(i)});
+  const uint64_t before = cluster_->UsedBytes();
+  ASSERT_TRUE(Load(cluster_->attachment(), extra, {}).ok());
+  EXPECT_GT(cluster_->UsedBytes(), before);
+  EXPECT_FALSE(Load(cluster_->attachment(), extra, {}).ok()) << "a second table of the same name";
+  Rows("drop table extra");
+  Clock& clock = cluster_->attachment().fabric().clock();
+  const Deadline deadline = clock.After(10'000'000);
+  while (cluster_->UsedBytes() > before && !clock.Passed(deadline)) clock.SleepUntil(clock.After(20'000));
+  EXPECT_EQ(cluster_->UsedBytes(), before);
+  EXPECT_EQ(Error("select k from extra").sqlstate, "42P01");
+}
+
+TEST(LoaderTest, ATableThatDoesNotFitIsRefusedAndLeavesNothing) {
+  InProcessCluster cluster({.memory_bytes = uint64_t{4} << 20, .region_bytes = uint64_t{1} << 20});
+  SmallTable large{{"large", {{"k", Type::Integer()}, {"v", Type::Integer()}}, {}, ""}, {}};
+  for (int i = 0; i < 1'000'000; ++i) large.rows.push_back({Value::Integer(i), Value::Integer(i * INT64_C(1'000'003))});
+  const absl::Status status = Load(cluster.attachment(), large, {});
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_EQ(cluster.UsedBytes(), 0u);
+  EXPECT_TRUE(cluster.attachment().catalog().ListTables()->empty());
+}
+
+}  // namespace
+}  // namespace nam::testing
