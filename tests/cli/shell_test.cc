@@ -113,7 +113,7 @@ TEST_F(ShellTest, LastStatementNeedsNoSemicolon) {
 TEST_F(ShellTest, OpenStringIsHandedToTheParser) {
   Run("select 'abc;\nmore");
   ASSERT_EQ(session_.executed.size(), 1u);
-  EXPECT_EQ(session_.executed[0], "select 'abc;\nmore");
+  EXPECT_EQ(session_.executed[0], "select 'abc;\nmore\n");
 }
 
 TEST_F(ShellTest, NothingToDo) {
