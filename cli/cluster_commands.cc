@@ -120,7 +120,7 @@ int RunUp(const UpOptions& options) {
   const StopSignals stop;
   const auto supervisor = Process::Start({.name = "the cluster's supervisor",
                                           .arguments = SuperviseArguments(directory, options),
-                                          .environment = {{"NAM_CONFIG", ""}},
+                                          .drop_prefix = "NAM_",
                                           .stderr_file = directory + "/supervisor.log",
                                           .detached = true});
   if (!supervisor.ok()) return ReportFailure(supervisor.status());

@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<Process>> Launch(const LocalClusterOptions& optio
                          .executable = options.executable,
                          .arguments = std::move(arguments),
                          // A configuration of the user's own must not reach into a private cluster.
-                         .environment = {{"NAM_CONFIG", ""}},
+                         .drop_prefix = "NAM_",
                          .stderr_file = absl::StrCat(options.directory, "/", log, ".log")});
 }
 

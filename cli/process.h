@@ -22,6 +22,7 @@ struct ProcessOptions {
   std::string executable = "/proc/self/exe";       // this very binary
   std::vector<std::string> arguments;              // without argv[0]
   std::map<std::string, std::string> environment;  // on top of this process's own
+  std::string drop_prefix;                         // variables called so are not inherited; empty: all are
   std::string stderr_file;                         // appended to; empty: this process's stderr
   /// A session of its own that outlives this process and is not stopped by the destructor. Otherwise the
   /// child gets SIGTERM when the thread that started it ends, however it ends: start on the main thread.

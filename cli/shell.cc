@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/exit_codes.h"
+#include "cli/session_cancel.h"
 #include "cli/units.h"
 #include "sql/bound_query.h"
 #include "sql/error_text.h"
@@ -61,21 +62,6 @@ struct Shell::Cursor {
   std::string buffer;      // lines of a statement that is not complete yet
   size_t buffer_line = 1;  // the first of them
   size_t lines = 0;        // read so far
-};
-
-/// Hands a Ctrl-C on to the statement that runs.
-class Shell::SessionCancel final : public Cancellable {
- public:
-  SessionCancel(computeserver::Session& session, Interrupts& interrupts)
-      : session_(session), interrupts_(interrupts) {
-    interrupts_.SetTarget(this);
-  }
-  ~SessionCancel() override { interrupts_.SetTarget(nullptr); }
-  void CancelFromSignal() override { session_.Cancel(); }
-
- private:
-  computeserver::Session& session_;
-  Interrupts& interrupts_;
 };
 
 Shell::Shell(computeserver::Session& session, catalog::Client& catalog, Interrupts& interrupts,

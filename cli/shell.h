@@ -52,7 +52,6 @@ class Shell {
 
  private:
   struct Cursor;  // where in a script
-  class SessionCancel;
 
   int FeedLine(const std::string& line, Cursor& at);
   int RunComplete(Cursor& at);

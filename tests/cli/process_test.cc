@@ -127,6 +127,13 @@ TEST(ProcessTest, EnvironmentIsAddedAndReplaced) {
   EXPECT_EQ(child->ready()->values.at("value"), "new");
 }
 
+TEST(ProcessTest, EnvironmentCanBeKeptBack) {
+  setenv("NAM_TEST_VALUE", "old", 1);
+  const auto child = StartChild({"environment", "NAM_TEST_VALUE"}, {.drop_prefix = "NAM_"});
+  ASSERT_TRUE(Ready(*child).ok());
+  EXPECT_EQ(child->ready()->values.at("value"), "unset");
+}
+
 TEST(ProcessTest, SeveralChildrenStartAndStopTogether) {
   std::vector<std::unique_ptr<Process>> children;
   std::vector<Process*> pointers;
