@@ -299,6 +299,7 @@ bool EndForeignProcess(pid_t pid, uint64_t start_time, int64_t timeout_ms) {
   const UniqueFd pidfd = OpenPidfd(pid);
   // The descriptor is taken first: it stays with the process that the start time then identifies.
   if (!pidfd.valid() || StartTimeOf(pid) != start_time) return false;
+  if (AwaitReadable(pidfd.get(), In(0))) return false;  // ended; its parent has not noticed yet
   const auto send = [&](int signal) { syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0); };
   send(SIGTERM);
   if (!AwaitReadable(pidfd.get(), In(timeout_ms))) {

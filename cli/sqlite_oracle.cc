@@ -87,7 +87,7 @@ absl::Status SqliteOracle::Execute(const std::string& sql) {
 }
 
 absl::Status SqliteOracle::CreateTable(const partitioner::TableSchema& schema,
-                                       const std::vector<std::string>& queries) {
+                                       const std::vector<std::string>& queries, const std::string& key) {
   const std::lock_guard lock(mutex_);
   Table& table = tables_[schema.name];
   std::string names, marks;
@@ -103,7 +103,8 @@ absl::Status SqliteOracle::CreateTable(const partitioner::TableSchema& schema,
     }
     table.columns.push_back(i);
     table.dates.push_back(column.type.kind == TypeKind::kDate);
-    absl::StrAppend(&names, names.empty() ? "\"" : ", \"", column.name, "\"");
+    absl::StrAppend(&names, names.empty() ? "\"" : ", \"", column.name,
+                    column.name == key ? "\" INTEGER PRIMARY KEY" : "\"");
     marks += marks.empty() ? "?" : ", ?";
   }
   if (table.columns.empty()) return absl::OkStatus();  // no query asks for it

@@ -66,7 +66,10 @@ absl::StatusOr<std::unique_ptr<SqliteOracle>> LoadSsbOracle(fabric::Fabric& fabr
   NAM_ASSIGN_OR_RETURN(auto oracle, SqliteOracle::Open(&cancelled));
   for (const ssb::Table table : ssb::kAllTables) {
     const std::string name(ssb::TableName(table));
-    NAM_RETURN_IF_ERROR(oracle->CreateTable(ssb::Schema(table), queries));
+    // The dimensions are joined by their first columns.
+    const partitioner::TableSchema schema = ssb::Schema(table);
+    const std::string key = table == ssb::Table::kLineorder ? std::string() : schema.columns[0].name;
+    NAM_RETURN_IF_ERROR(oracle->CreateTable(schema, queries, key));
     const auto sink = [&](const partitioner::ColumnBatch& batch) { return oracle->Append(name, batch); };
     NAM_RETURN_IF_ERROR(
         Drive(fabric, source, table, sink, WorkOf(source, "loading into SQLite", progress, cancelled))

@@ -176,6 +176,7 @@ TEST(ProcessTest, DetachedChildOutlivesItsOwnerAndCanBeEnded) {
   EXPECT_EQ(kill(pid, 0), 0);
   EXPECT_TRUE(EndForeignProcess(pid, *start_time, kLongMs));
   EXPECT_TRUE(Ended(pidfd.get()));
+  EXPECT_FALSE(EndForeignProcess(pid, *start_time, kLongMs));  // a zombie of this process
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ partitioner::ColumnBatch Batch() {
 
 TEST(SqliteOracleTest, AnswersFromTheRowsItWasGiven) {
   auto oracle = SqliteOracle::Open().value();
-  ASSERT_TRUE(oracle->CreateTable(Schema(), {"SELECT name, sum(id) FROM t GROUP BY name", "day"}).ok());
+  ASSERT_TRUE(oracle->CreateTable(Schema(), {"SELECT name, sum(id) FROM t GROUP BY name", "day"}, "id").ok());
   ASSERT_TRUE(oracle->Append("t", Batch()).ok());
   ASSERT_TRUE(oracle->Commit().ok());
   const auto rows = oracle->Run("SELECT name, id, day FROM t ORDER BY id").value();
@@ -40,7 +40,7 @@ TEST(SqliteOracleTest, AnswersFromTheRowsItWasGiven) {
 
 TEST(SqliteOracleTest, HoldsOnlyMentionedColumns) {
   auto oracle = SqliteOracle::Open().value();
-  ASSERT_TRUE(oracle->CreateTable(Schema(), {"SELECT id, unused_too FROM t"}).ok());
+  ASSERT_TRUE(oracle->CreateTable(Schema(), {"SELECT id, unused_too FROM t"}, "").ok());
   EXPECT_TRUE(oracle->Run("SELECT id FROM t").ok());
   EXPECT_FALSE(oracle->Run("SELECT unused FROM t").ok());
 }
