@@ -54,6 +54,7 @@ Launch Prepare(const ProcessOptions& options) {
   const size_t arguments = launch.strings.size();
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
+    if (!options.drop_prefix.empty() && text.starts_with(options.drop_prefix)) continue;
     if (!options.environment.contains(std::string(text.substr(0, text.find('=')))))
       launch.strings.emplace_back(text);
   }
