@@ -1,0 +1,206 @@
+#include "cli/cluster_commands.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/cluster_report.h"
+#include "cli/exit_codes.h"
+#include "cli/foreground.h"
+#include "cli/json_report.h"
+#include "cli/local_cluster.h"
+#include "cli/state_directory.h"
+#include "cli/stop_signals.h"
+#include "cli/table_printer.h"
+#include "cli/units.h"
+#include "fabric/fabric.h"
+
+namespace nam::cli {
+namespace {
+
+constexpr int64_t kStartTimeoutMs = 150'000;
+constexpr int64_t kStopTimeoutMs = 45'000;  // three kinds of servers, one after the other
+constexpr unsigned kOrderlyEndSeconds = 40;
+
+std::string Directory(const std::string& state_dir) {
+  return state_dir.empty() ? DefaultStateDirectory() : state_dir;
+}
+
+/// Ends what a killed supervisor may have left; the number of processes that were still there.
+int EndLeftovers(const std::string& directory) {
+  int ended = 0;
+  if (const auto state = LoadState(directory); state.ok()) {
+    for (const ClusterState::Server& server : state->servers) {
+      ended += EndForeignProcess(server.pid, server.start_time, kStopTimeoutMs) ? 1 : 0;
+    }
+  }
+  RemoveRunFiles(directory);
+  return ended;
+}
+
+ClusterState::Server Describe(const std::string& name, pid_t pid) {
+  return {name, pid, StartTimeOf(pid).value_or(0)};
+}
+
+ClusterState StateOf(const LocalCluster& cluster, const std::string& fabric) {
+  ClusterState state{.catalog_address = cluster.catalog_address(),
+                     .fabric = fabric,
+                     .supervisor = Describe("supervisor", getpid())};
+  for (const Process* process : cluster.processes())
+    state.servers.push_back(Describe(process->name(), process->pid()));
+  return state;
+}
+
+/// Until a signal comes or the catalog ends. Without another server the cluster goes on.
+void Supervise(const LocalCluster& cluster, const StopSignals& stop) {
+  std::vector<Process*> alive = cluster.processes();
+  while (true) {
+    std::vector<pollfd> waits{{stop.fd(), POLLIN, 0}};
+    for (const Process* process : alive) waits.push_back({process->exit_fd(), POLLIN, 0});
+    if (poll(waits.data(), waits.size(), -1) <= 0) continue;
+    if (waits[0].revents != 0) return;
+    std::vector<Process*> left;
+    for (Process* process : alive) {
+      if (process->running()) {
+        left.push_back(process);
+        continue;
+      }
+      std::fprintf(stderr, "%s ended with %s\n", process->name().c_str(), process->Outcome().c_str());
+    }
+    if (left.empty() || left[0] != cluster.processes()[0]) return;
+    alive = left;
+  }
+}
+
+std::vector<std::string> SuperviseArguments(const std::string& directory, const UpOptions& options) {
+  return {"supervise",
+          absl::StrCat("--state-dir=", directory),
+          absl::StrCat("--fabric=", options.fabric),
+          absl::StrCat("--memory-servers=", options.memory_servers),
+          absl::StrCat("--compute-servers=", options.compute_servers),
+          absl::StrCat("--memory=", options.memory_bytes),
+          absl::StrCat("--threads=", options.threads)};
+}
+
+LocalClusterOptions ClusterOptionsOf(const std::string& directory, const UpOptions& options) {
+  return {.directory = directory,
+          .fabric = options.fabric,
+          .memory_servers = options.memory_servers,
+          .compute_servers = options.compute_servers,
+          .memory_bytes = options.memory_bytes,
+          .threads = options.threads};
+}
+
+int Refuse(const absl::Status& status) {
+  ReportFailure(status);
+  return kExitUsage;
+}
+
+}  // namespace
+
+int RunUp(const UpOptions& options) {
+  const std::string directory = Directory(options.state_dir);
+  const auto fabric = fabric::ParseKind(options.fabric);
+  if (!fabric.ok()) return Refuse(fabric.status());
+  if (const absl::Status status = Validate(ClusterOptionsOf(directory, options)); !status.ok())
+    return Refuse(status);
+  if (const absl::Status status = EnsurePrivateDirectory(directory); !status.ok()) return Refuse(status);
+  {
+    const auto lock = LockDirectory(directory);
+    if (!lock.ok()) {
+      return ReportFailure(absl::FailedPreconditionError(
+          absl::StrCat(std::string(lock.status().message()), " already; `nam down` stops it")));
+    }
+    EndLeftovers(directory);
+  }
+  const StopSignals stop;
+  const auto supervisor = Process::Start({.name = "the cluster's supervisor",
+                                          .arguments = SuperviseArguments(directory, options),
+                                          .drop_prefix = "NAM_",
+                                          .stderr_file = directory + "/supervisor.log",
+                                          .detached = true});
+  if (!supervisor.ok()) return ReportFailure(supervisor.status());
+  Process* const one[] = {supervisor->get()};
+  if (const absl::Status status = AwaitReady(one, kStartTimeoutMs, stop.fd()); !status.ok()) {
+    if ((*supervisor)->running()) (*supervisor)->Stop(kStopTimeoutMs).IgnoreError();
+    return ReportFailure(status);
+  }
+  std::printf(
+      "A cluster of %d memory servers (%s each) and %d compute servers runs in %s; its catalog is at %s.\n",
+      options.memory_servers, FormatBytes(options.memory_bytes).c_str(), options.compute_servers,
+      directory.c_str(), (*supervisor)->ready()->values.at("catalog").c_str());
+  std::printf("Next: nam ssb load, nam sql, nam status, nam down.\n");
+  return kExitOk;
+}
+
+int RunSupervise(const UpOptions& options) {
+  StopSignals stop;
+  const std::string directory = Directory(options.state_dir);
+  const auto lock = LockDirectory(directory);
+  if (!lock.ok()) return ReportFailure(lock.status());
+  auto cluster = LocalCluster::Start(ClusterOptionsOf(directory, options), stop.fd());
+  absl::Status status = cluster.status();
+  if (status.ok()) status = SaveState(directory, StateOf(**cluster, options.fabric));
+  if (status.ok()) {
+    SayReady({"supervisor", {{"catalog", (*cluster)->catalog_address()}}});
+    Supervise(**cluster, stop);
+    stop.GiveOrderlyEnd(kOrderlyEndSeconds);
+    status = (*cluster)->Stop();
+  }
+  RemoveRunFiles(directory);
+  return status.ok() ? kExitOk : ReportFailure(status);
+}
+
+int RunDown(const DownOptions& options) {
+  const std::string directory = Directory(options.state_dir);
+  const auto state = LoadState(directory);
+  if (absl::IsNotFound(state.status())) {
+    std::printf("No cluster runs in %s.\n", directory.c_str());
+    return kExitOk;
+  }
+  const bool ran =
+      state.ok() && EndForeignProcess(state->supervisor.pid, state->supervisor.start_time, kStopTimeoutMs);
+  const auto lock = LockDirectory(directory);
+  if (!lock.ok()) {
+    return ReportFailure(absl::FailedPreconditionError(
+        absl::StrCat(std::string(lock.status().message()),
+                     ", but its cluster.json does not say which; end its `nam supervise`")));
+  }
+  const int left = EndLeftovers(directory);
+  if (ran) {
+    std::printf("The cluster in %s has stopped.\n", directory.c_str());
+  } else {
+    std::printf("Cleaned up after a cluster in %s that had been killed (%d processes were left).\n",
+                directory.c_str(), left);
+  }
+  return kExitOk;
+}
+
+int RunStatus(const StatusOptions& options) {
+  const auto format = ParseOutputFormat(options.format);
+  if (!format.ok()) return Refuse(format.status());
+  const auto client = ConnectToCatalog(options.cluster);
+  if (!client.ok()) return ReportNoConnection(client.status());
+  const auto cluster = (*client)->GetCluster();
+  if (!cluster.ok()) return ReportNoConnection(cluster.status());
+  const auto tables = (*client)->ListTables();
+  if (!tables.ok()) return ReportNoConnection(tables.status());
+  const bool readable = *format == OutputFormat::kTable || *format == OutputFormat::kMarkdown;
+  if (*format == OutputFormat::kJson) {
+    std::cout << StatusJson(*cluster, *tables);
+    return kExitOk;
+  }
+  const PrintOptions print{.format = *format, .footer = false};
+  if (*format == OutputFormat::kTable) {
+    std::cout << "cluster " << cluster->name() << " over " << cluster->fabric() << "\n\n";
+  }
+  std::cout << Render(MembersReport(*cluster), print) << "\n"
+            << Render(TablesReport(*tables, readable), print);
+  return kExitOk;
+}
+
+}  // namespace nam::cli

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cli/connect.h"
+
+namespace nam::cli {
+
+struct UpOptions {
+  std::string state_dir;  // empty: DefaultStateDirectory()
+  std::string fabric = "shm";
+  int memory_servers = 2;
+  int compute_servers = 2;
+  uint64_t memory_bytes = 1ULL << 30;  // of each memory server
+  int threads = 0;                     // of each compute server; 0: the processors shared out
+};
+
+struct DownOptions {
+  std::string state_dir;
+};
+
+struct StatusOptions {
+  ClusterOptions cluster;
+  std::string format = "table";
+};
+
+/// A local cluster in the background, in the hands of a supervisor:
+///
+///     nam up ──▶ nam supervise (own session, holds DIR/lock) ──▶ catalog, memory and compute servers
+///        ◀── READY ──┘                                            end with the supervisor
+int RunUp(const UpOptions& options);
+/// The supervisor itself; not for users.
+int RunSupervise(const UpOptions& options);
+/// Stops it, or cleans up after one that was killed.
+int RunDown(const DownOptions& options);
+/// Members and tables.
+int RunStatus(const StatusOptions& options);
+
+}  // namespace nam::cli

@@ -1,0 +1,136 @@
+#include "cli/cluster_report.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "cli/units.h"
+
+namespace nam::cli {
+namespace {
+
+using computeserver::ResultSet;
+
+std::string RoleName(proto::Role role) {
+  switch (role) {
+    case proto::ROLE_MEMORY:
+      return "memory";
+    case proto::ROLE_COMPUTE:
+      return "compute";
+    case proto::ROLE_CLIENT:
+      return "client";
+    default:
+      return "unknown";
+  }
+}
+
+Value Count(uint64_t n) {
+  return Value::Integer(static_cast<__int128>(n));
+}
+
+Value CountIf(bool has, uint64_t n) {
+  return has ? Count(n) : Value::Null(Type::Integer());
+}
+
+uint64_t Partitions(const proto::Table& table) {
+  uint64_t parts = 1;
+  for (const proto::PartitionKey& key : table.partitioning()) parts *= key.parts();
+  return parts;
+}
+
+std::string TypeText(const proto::Type& type) {
+  const Type t = TypeOf(type);
+  // Without the precision, which is the same for all.
+  return t.kind == TypeKind::kDecimal ? absl::StrCat("decimal(", type.scale(), ")") : TypeName(t);
+}
+
+}  // namespace
+
+Type TypeOf(const proto::Type& type) {
+  return {static_cast<TypeKind>(type.kind()), static_cast<uint8_t>(type.scale()), type.length()};
+}
+
+ResultSet MembersReport(const proto::Cluster& cluster) {
+  ResultSet result;
+  result.columns = {
+      {"role", Type::String()},     {"id", Type::Integer()},         {"host", Type::String()},
+      {"pid", Type::Integer()},     {"address", Type::String()},     {"alive", Type::Bool()},
+      {"threads", Type::Integer()}, {"memory_used", Type::String()}, {"memory_total", Type::String()}};
+  for (const proto::Role role : {proto::ROLE_MEMORY, proto::ROLE_COMPUTE, proto::ROLE_CLIENT}) {
+    for (const proto::Member& member : cluster.members()) {
+      if (member.role() != role) continue;
+      const bool memory = role == proto::ROLE_MEMORY;
+      const auto bytes = [&](uint64_t n) {
+        return memory ? Value::String(FormatBytes(n)) : Value::Null(Type::String());
+      };
+      result.rows.push_back({Value::String(RoleName(role)), Count(member.id()), Value::String(member.host()),
+                             Count(member.pid()), Value::String(member.control_address()),
+                             Value::Bool(member.alive()),
+                             CountIf(role == proto::ROLE_COMPUTE, member.threads()),
+                             bytes(member.used_bytes()), bytes(member.memory_bytes())});
+    }
+  }
+  return result;
+}
+
+ResultSet TablesReport(const std::vector<proto::Table>& tables, bool readable) {
+  ResultSet result;
+  result.columns = {{"table", Type::String()},
+                    {"rows", Type::Integer()},
+                    {"columns", Type::Integer()},
+                    {"partitions", Type::Integer()},
+                    {"blocks", Type::Integer()},
+                    {readable ? "size" : "bytes", readable ? Type::String() : Type::Integer()}};
+  if (readable) result.columns.push_back({"by_memory_server", Type::String()});
+  for (const proto::Table& table : tables) {
+    uint64_t blocks = 0, bytes = 0;
+    std::string servers;
+    for (const proto::ServerUsage& usage : table.usage()) {
+      blocks += usage.blocks();
+      bytes += usage.bytes();
+      absl::StrAppend(&servers, servers.empty() ? "" : ", ", usage.server(), ": ",
+                      FormatBytes(usage.bytes()));
+    }
+    auto& row = result.rows.emplace_back();
+    row = {Value::String(table.name()), Count(table.rows()),
+           Count(static_cast<uint64_t>(table.columns_size())), Count(Partitions(table)), Count(blocks)};
+    row.push_back(readable ? Value::String(FormatBytes(bytes)) : Count(bytes));
+    if (readable) row.push_back(Value::String(servers));
+  }
+  return result;
+}
+
+ResultSet ColumnsReport(const proto::Table& table) {
+  ResultSet result;
+  result.columns = {{"column", Type::String()},    {"type", Type::String()},   {"nullable", Type::Bool()},
+                    {"distinct", Type::Integer()}, {"bytes", Type::Integer()}, {"role", Type::String()}};
+  for (const proto::Column& column : table.columns()) {
+    std::string role;
+    const auto add = [&](const std::string& text) { absl::StrAppend(&role, role.empty() ? "" : ", ", text); };
+    for (const proto::PartitionKey& key : table.partitioning()) {
+      if (key.column() == column.name()) add(absl::StrCat("partition key (", key.parts(), ")"));
+    }
+    if (table.sort_column() == column.name()) add("sort key");
+    if (column.unique()) add("unique");
+    result.rows.push_back({Value::String(column.name()), Value::String(TypeText(column.type())),
+                           Value::Bool(column.nullable()), Count(column.distinct()),
+                           Count(column.encoding().width()), Value::String(role)});
+  }
+  return result;
+}
+
+ResultSet PlacementReport(const std::vector<proto::Table>& tables) {
+  ResultSet result;
+  result.columns = {{"table", Type::String()},
+                    {"memory_server", Type::Integer()},
+                    {"blocks", Type::Integer()},
+                    {"bytes", Type::Integer()}};
+  for (const proto::Table& table : tables) {
+    for (const proto::ServerUsage& usage : table.usage()) {
+      result.rows.push_back(
+          {Value::String(table.name()), Count(usage.server()), Count(usage.blocks()), Count(usage.bytes())});
+    }
+  }
+  return result;
+}
+
+}  // namespace nam::cli

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <vector>
+
+#include "computeserver/session.h"
+#include "proto/catalog.pb.h"
+
+/// What `nam status` and the shell's \d, \dt and \servers show, as rows for the table printer.
+namespace nam::cli {
+
+computeserver::ResultSet MembersReport(const proto::Cluster& cluster);
+/// One row a table. `readable`: sizes as `1.5 GiB` and memory servers in one column; otherwise in bytes.
+computeserver::ResultSet TablesReport(const std::vector<proto::Table>& tables, bool readable);
+/// One row a column.
+computeserver::ResultSet ColumnsReport(const proto::Table& table);
+/// Where a table's blocks lie: one row for each memory server of each table.
+computeserver::ResultSet PlacementReport(const std::vector<proto::Table>& tables);
+
+Type TypeOf(const proto::Type& type);
+
+}  // namespace nam::cli

@@ -1,0 +1,235 @@
+#include "cli/demo.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <functional>
+#include <iostream>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "cli/connect.h"
+#include "cli/exit_codes.h"
+#include "cli/local_cluster.h"
+#include "cli/ssb_data.h"
+#include "cli/ssb_queries.h"
+#include "cli/stop_signals.h"
+#include "cli/table_printer.h"
+#include "cli/units.h"
+
+namespace nam::cli {
+namespace {
+
+constexpr unsigned kOrderlyEndSeconds = 45;
+constexpr int64_t kCancelTimeoutMs = 5'000;
+
+/// The demo's work as a client of the cluster: one thread runs it, another one may cancel it.
+class DemoWork {
+ public:
+  DemoWork(const DemoOptions& options, ClusterOptions cluster)
+      : options_(options), cluster_(std::move(cluster)) {
+    source_.scale_factor = options.scale_factor;
+    source_.seed = options.seed;
+    source_.threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 16);
+  }
+
+  void Cancel() {
+    cancelled_ = true;
+    const std::lock_guard lock(session_mutex_);
+    if (session_ != nullptr) session_->Cancel();
+  }
+
+  absl::StatusOr<std::vector<QueryOutcome>> Run() {
+    NAM_ASSIGN_OR_RETURN(const auto attachment, AttachToCluster(cluster_));
+    NAM_RETURN_IF_ERROR(Load(*attachment));
+    NAM_ASSIGN_OR_RETURN(auto outcomes, RunAll(*attachment));
+    NAM_RETURN_IF_ERROR(Check(*attachment, outcomes));
+    return outcomes;
+  }
+
+ private:
+  void Say(const std::string& text) {
+    progress_.Clear();
+    std::cout << text << std::endl;
+  }
+
+  absl::Status Load(catalog::Attachment& attachment) {
+    const Clock& clock = attachment.fabric().clock();
+    const int64_t start_ns = clock.NowNs();
+    partitioner::LoadOptions load{.threads = source_.threads};
+    NAM_ASSIGN_OR_RETURN(const auto loaded, LoadSsb(attachment, source_, load, progress_, cancelled_));
+    uint64_t rows = 0, bytes = 0;
+    for (const LoadedTable& table : loaded) {
+      rows += table.rows;
+      for (const proto::ServerUsage& usage : table.table.usage()) bytes += usage.bytes();
+    }
+    Say(absl::StrFormat("Loaded SSB at scale factor %g: %s rows, %s, in %.1f s.", options_.scale_factor,
+                        FormatCount(rows), FormatBytes(bytes),
+                        static_cast<double>(clock.NowNs() - start_ns) / 1e9));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<QueryOutcome>> RunAll(catalog::Attachment& attachment) {
+    NAM_ASSIGN_OR_RETURN(const auto session, computeserver::Session::Open(attachment));
+    SetSession(session.get());
+    NAM_ASSIGN_OR_RETURN(const auto queries, SelectQueries({}));
+    auto outcomes =
+        RunQueries(*session, queries, options_.repeat, progress_, [this] { return cancelled_.load(); });
+    SetSession(nullptr);
+    return outcomes;
+  }
+
+  absl::Status Check(catalog::Attachment& attachment, std::vector<QueryOutcome>& outcomes) {
+    Say("Ran the 13 queries; checking every answer against SQLite.");
+    std::vector<std::string> texts;
+    for (const ssb::Query& query : ssb::Queries()) texts.emplace_back(query.sql);
+    NAM_ASSIGN_OR_RETURN(const auto oracle,
+                         LoadSsbOracle(attachment.fabric(), source_, texts, progress_, cancelled_));
+    return CheckQueries(*oracle, progress_, outcomes);
+  }
+
+  void SetSession(computeserver::Session* session) {
+    const std::lock_guard lock(session_mutex_);
+    session_ = session;
+  }
+
+  const DemoOptions& options_;
+  const ClusterOptions cluster_;
+  SsbSource source_;
+  ProgressLine progress_;
+  std::atomic<bool> cancelled_ = false;
+  std::mutex session_mutex_;
+  computeserver::Session* session_ = nullptr;  // of the queries that run
+};
+
+/// Runs `body` on a thread; fd() is readable once it has returned.
+class Worker {
+ public:
+  explicit Worker(const std::function<void()>& body)
+      : done_(eventfd(0, EFD_CLOEXEC)), thread_([this, body] {
+          body();
+          const uint64_t one = 1;
+          [[maybe_unused]] const ssize_t ignored = write(done_.get(), &one, sizeof one);
+        }) {}
+  ~Worker() { thread_.join(); }
+  int fd() const { return done_.get(); }
+  bool AwaitDone(int64_t timeout_ms) const {
+    const Deadline deadline = RealClock().After(timeout_ms * 1000);
+    pollfd wait{done_.get(), POLLIN, 0};
+    do {
+      const int64_t left_ms = (deadline.ns - RealClock().NowNs()) / 1'000'000;
+      if (poll(&wait, 1, static_cast<int>(std::max<int64_t>(left_ms, 0))) > 0) return true;
+    } while (!RealClock().Passed(deadline));
+    return false;
+  }
+
+ private:
+  UniqueFd done_;
+  std::thread thread_;
+};
+
+/// Waits for the work, a signal, or the end of a server. OK if the work is done.
+absl::Status Await(const Worker& worker, const StopSignals& stop, const LocalCluster& cluster) {
+  const std::vector<Process*> processes = cluster.processes();
+  std::vector<pollfd> waits{{worker.fd(), POLLIN, 0}, {stop.fd(), POLLIN, 0}};
+  for (const Process* process : processes) waits.push_back({process->exit_fd(), POLLIN, 0});
+  while (poll(waits.data(), waits.size(), -1) <= 0) {
+  }
+  if (waits[0].revents != 0) return absl::OkStatus();
+  if (waits[1].revents != 0) return absl::CancelledError("interrupted");
+  for (Process* process : processes) {
+    if (!process->running()) {
+      return absl::UnavailableError(absl::StrCat(process->name(), " ended with ", process->Outcome()));
+    }
+  }
+  return absl::InternalError("poll");
+}
+
+int Conclude(const std::vector<QueryOutcome>& outcomes) {
+  std::cout << Render(QueriesReport(outcomes), {.footer = false});
+  const size_t correct = CorrectQueries(outcomes), all = ssb::Queries().size();
+  std::cout << correct << " of " << all << " queries correct" << std::endl;
+  return correct == all ? kExitOk : kExitCheckFailed;
+}
+
+/// With the cluster running. Stops it in every case.
+int WorkOn(LocalCluster& cluster, const DemoOptions& options, StopSignals& stop,
+           const std::string& directory) {
+  DemoWork work(options, {.catalog = cluster.catalog_address(), .secret_file = cluster.secret_file()});
+  absl::StatusOr<std::vector<QueryOutcome>> outcomes = absl::UnknownError("not run");
+  absl::Status end;
+  {
+    const Worker worker([&] { outcomes = work.Run(); });
+    end = Await(worker, stop, cluster);
+    if (!end.ok()) {
+      if (absl::IsCancelled(end)) stop.GiveOrderlyEnd(kOrderlyEndSeconds);
+      work.Cancel();
+      if (!worker.AwaitDone(kCancelTimeoutMs)) {
+        // It hangs in something that cannot be cancelled: without its servers, and without waiting for it.
+        cluster.Stop().IgnoreError();
+        RemoveTree(directory);
+        ReportFailure(end);
+        _exit(ExitCodeOf(end));
+      }
+    }
+  }
+  const absl::Status stopped = cluster.Stop();
+  if (!end.ok()) return ReportFailure(end);
+  if (!outcomes.ok()) return ReportFailure(outcomes.status());
+  if (!stopped.ok()) std::fprintf(stderr, "nam: %s\n", std::string(stopped.message()).c_str());
+  return Conclude(*outcomes);
+}
+
+absl::Status Validate(const DemoOptions& options) {
+  if (options.repeat < 1) return absl::InvalidArgumentError("--repeat is at least 1");
+  NAM_RETURN_IF_ERROR(fabric::ParseKind(options.fabric).status());
+  return cli::Validate(SsbSource{.scale_factor = options.scale_factor, .seed = options.seed});
+}
+
+int RunIn(const std::string& directory, const DemoOptions& options) {
+  StopSignals stop;
+  const LocalClusterOptions local{
+      .directory = directory,
+      .name = "demo",
+      .fabric = options.fabric,
+      .memory_servers = options.memory_servers,
+      .compute_servers = options.compute_servers,
+      .memory_bytes = options.memory_bytes != 0 ? options.memory_bytes
+                                                : MemoryForSsb(options.scale_factor, options.memory_servers),
+      .threads = options.threads};
+  if (const absl::Status status = cli::Validate(local); !status.ok()) {
+    ReportFailure(status);
+    return kExitUsage;
+  }
+  const auto cluster = LocalCluster::Start(local, stop.fd());
+  if (!cluster.ok()) return ReportFailure(cluster.status());
+  std::cout << "A private cluster over " << options.fabric << ": " << options.memory_servers
+            << " memory servers of up to " << FormatBytes(local.memory_bytes) << ", "
+            << options.compute_servers << " compute servers." << std::endl;
+  return WorkOn(**cluster, options, stop, directory);
+}
+
+}  // namespace
+
+int RunDemo(const DemoOptions& options) {
+  if (const absl::Status status = Validate(options); !status.ok()) {
+    ReportFailure(status);
+    return kExitUsage;
+  }
+  const auto directory = CreateTemporaryDirectory("nam-demo-");
+  if (!directory.ok()) return ReportFailure(directory.status());
+  const int code = RunIn(*directory, options);
+  RemoveTree(*directory);
+  return code;
+}
+
+}  // namespace nam::cli

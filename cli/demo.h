@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace nam::cli {
+
+struct DemoOptions {
+  double scale_factor = 1;
+  uint64_t seed = 1;
+  int memory_servers = 2;
+  int compute_servers = 2;
+  std::string fabric = "shm";
+  uint64_t memory_bytes = 0;  // of each memory server; 0: enough for the scale factor
+  int threads = 0;            // of each compute server; 0: the processors shared out
+  int repeat = 3;
+};
+
+/// A private cluster: loads SSB, runs the 13 queries, checks every answer against SQLite, prints a table,
+/// and leaves no process, socket, memory or file behind. kExitOk only if all 13 are correct.
+int RunDemo(const DemoOptions& options);
+
+}  // namespace nam::cli

@@ -1,0 +1,97 @@
+#include "cli/foreground.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+#include <thread>
+
+#include "cli/connect.h"
+#include "cli/exit_codes.h"
+#include "cli/stop_signals.h"
+
+namespace nam::cli {
+namespace {
+
+constexpr unsigned kOrderlyEndSeconds = 8;
+
+void Set(const UniqueFd& event) {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t ignored = write(event.get(), &one, sizeof one);
+}
+
+/// Waits for either, without a bound: a server runs until it is told to end.
+void AwaitEither(int a, int b) {
+  pollfd waits[] = {{a, POLLIN, 0}, {b, POLLIN, 0}};
+  while (poll(waits, 2, -1) <= 0) {
+  }
+}
+
+/// Answers signals from the first moment on, also while the server starts: the first one starts the
+/// clock for an orderly end, the second one is deadly.
+class SignalWatch {
+ public:
+  SignalWatch()
+      : dismissed_(eventfd(0, EFD_CLOEXEC)), ended_(eventfd(0, EFD_CLOEXEC)), thread_([this] { Watch(); }) {}
+  ~SignalWatch() {
+    Set(dismissed_);
+    thread_.join();
+  }
+  void Lose(const absl::Status& why) {
+    {
+      const std::lock_guard lock(mutex_);
+      lost_.Update(why);
+    }
+    Set(ended_);
+  }
+  /// Until a signal or a loss; the latter's status.
+  absl::Status AwaitEnd() {
+    AwaitEither(ended_.get(), ended_.get());
+    const std::lock_guard lock(mutex_);
+    return lost_;
+  }
+
+ private:
+  void Watch() {
+    AwaitEither(signals_.fd(), dismissed_.get());
+    if (!signals_.Pending()) return;
+    signals_.GiveOrderlyEnd(kOrderlyEndSeconds);
+    Set(ended_);
+  }
+
+  StopSignals signals_;  // before the thread, which inherits the block
+  UniqueFd dismissed_;
+  UniqueFd ended_;
+  std::mutex mutex_;
+  absl::Status lost_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+void SayReady(const ReadyLine& line) {
+  std::printf("%s\n", line.ToString().c_str());
+  std::fflush(stdout);
+  dup2(STDERR_FILENO, STDOUT_FILENO);
+}
+
+int ServeInForeground(const std::function<absl::StatusOr<std::unique_ptr<RunningServer>>(OnLost)>& start) {
+  SignalWatch watch;
+  absl::Status end;
+  {
+    const auto server = start([&watch](absl::Status why) { watch.Lose(why); });
+    if (!server.ok()) {
+      return absl::IsUnavailable(server.status()) || absl::IsUnauthenticated(server.status())
+                 ? ReportNoConnection(server.status())
+                 : ReportFailure(server.status());
+    }
+    SayReady((*server)->ready());
+    end = watch.AwaitEnd();
+  }
+  return end.ok() ? kExitOk : ReportFailure(end);
+}
+
+}  // namespace nam::cli

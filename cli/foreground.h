@@ -1,0 +1,29 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cli/process.h"
+
+namespace nam::cli {
+
+/// A server that runs in this process; stopped in order by its destructor.
+class RunningServer {
+ public:
+  virtual ~RunningServer() = default;
+  virtual ReadyLine ready() const = 0;
+};
+
+/// Tells the frame that the server cannot go on (the cluster gave it up). Any thread.
+using OnLost = std::function<void(absl::Status)>;
+
+/// Starts a server, says READY, and serves until a signal or its loss. The exit code.
+int ServeInForeground(const std::function<absl::StatusOr<std::unique_ptr<RunningServer>>(OnLost)>& start);
+
+/// Prints the READY line. From then on standard output is standard error, so that nothing that is
+/// printed later can hit a reader that has gone.
+void SayReady(const ReadyLine& line);
+
+}  // namespace nam::cli

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <signal.h>
+
+#include "base/unique_fd.h"
+
+namespace nam::cli {
+
+/// What Ctrl-C is to reach while something runs. Called from a signal handler, in any thread.
+class Cancellable {
+ public:
+  virtual ~Cancellable() = default;
+  virtual void CancelFromSignal() = 0;
+};
+
+/// Ctrl-C as an answer to give instead of death: while it lives, SIGINT sets a flag and reaches the target
+/// of the moment. One at a time in a process.
+class Interrupts {
+ public:
+  Interrupts();
+  ~Interrupts();
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+
+  /// Since the last Clear.
+  bool Seen() const;
+  void Clear();
+  /// Readable when Seen, for poll().
+  int fd() const { return read_end_.get(); }
+  /// Null for none. A signal that was seen already, and not cleared, reaches the new target too.
+  void SetTarget(Cancellable* target);
+
+ private:
+  static void Handle(int signal);
+  UniqueFd read_end_;
+  UniqueFd write_end_;
+  struct sigaction previous_;
+};
+
+}  // namespace nam::cli

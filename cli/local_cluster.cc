@@ -1,0 +1,120 @@
+#include "cli/local_cluster.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+
+namespace nam::cli {
+namespace {
+
+constexpr int kServersMax = 64;
+
+std::vector<Process*> Pointers(const std::vector<std::unique_ptr<Process>>& processes) {
+  std::vector<Process*> pointers;
+  for (const auto& process : processes) pointers.push_back(process.get());
+  return pointers;
+}
+
+absl::StatusOr<std::unique_ptr<Process>> Launch(const LocalClusterOptions& options, const std::string& name,
+                                                std::vector<std::string> arguments) {
+  std::string log = name;
+  std::replace(log.begin(), log.end(), ' ', '-');
+  arguments.push_back(absl::StrCat("--secret-file=", SecretFile(options.directory)));
+  return Process::Start({.name = name,
+                         .executable = options.executable,
+                         .arguments = std::move(arguments),
+                         // A configuration of the user's own must not reach into a private cluster.
+                         .drop_prefix = "NAM_",
+                         .stderr_file = absl::StrCat(options.directory, "/", log, ".log")});
+}
+
+}  // namespace
+
+absl::Status Validate(const LocalClusterOptions& options) {
+  const auto check = [](const char* what, int count) {
+    if (count >= 1 && count <= kServersMax) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrFormat("a local cluster has 1 to %d %s servers, not %d", kServersMax, what, count));
+  };
+  NAM_RETURN_IF_ERROR(check("memory", options.memory_servers));
+  NAM_RETURN_IF_ERROR(check("compute", options.compute_servers));
+  if (options.threads < 0) return absl::InvalidArgumentError("a compute server needs at least one thread");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(const LocalClusterOptions& options,
+                                                                  int interrupt_fd) {
+  NAM_RETURN_IF_ERROR(Validate(options));
+  NAM_RETURN_IF_ERROR(WriteFreshSecret(SecretFile(options.directory)));
+  std::unique_ptr<LocalCluster> cluster(new LocalCluster(options));
+  const absl::Status status = cluster->StartAll(interrupt_fd);
+  if (status.ok()) return cluster;
+  cluster->Stop().IgnoreError();  // why it did not start says more
+  return status;
+}
+
+absl::Status LocalCluster::StartAll(int interrupt_fd) {
+  NAM_ASSIGN_OR_RETURN(
+      catalog_,
+      Launch(options_, "catalog",
+             {"catalog", "--listen=127.0.0.1:0", absl::StrCat("--store=", options_.directory, "/catalog.db"),
+              absl::StrCat("--cluster-name=", options_.name), absl::StrCat("--fabric=", options_.fabric)}));
+  Process* const catalog = catalog_.get();
+  NAM_RETURN_IF_ERROR(AwaitReady({&catalog, 1}, options_.start_timeout_ms, interrupt_fd));
+  const auto address = catalog->ready()->values.find("address");
+  if (address == catalog->ready()->values.end())
+    return absl::InternalError("the catalog did not tell its address");
+  catalog_address_ = address->second;
+
+  const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int threads =
+      options_.threads > 0 ? options_.threads : std::max(1, processors / options_.compute_servers);
+  const std::string catalog_argument = absl::StrCat("--catalog=", catalog_address_);
+  for (int i = 1; i <= options_.memory_servers; ++i) {
+    NAM_ASSIGN_OR_RETURN(auto server, Launch(options_, absl::StrCat("memory server ", i),
+                                             {"memserver", catalog_argument, "--control-listen=127.0.0.1:0",
+                                              absl::StrCat("--memory=", options_.memory_bytes)}));
+    memory_servers_.push_back(std::move(server));
+  }
+  for (int i = 1; i <= options_.compute_servers; ++i) {
+    NAM_ASSIGN_OR_RETURN(auto server, Launch(options_, absl::StrCat("compute server ", i),
+                                             {"compute", catalog_argument, "--control-listen=127.0.0.1:0",
+                                              absl::StrCat("--threads=", threads)}));
+    compute_servers_.push_back(std::move(server));
+  }
+  return AwaitReady(processes(), options_.start_timeout_ms, interrupt_fd);
+}
+
+LocalCluster::~LocalCluster() {
+  Stop().IgnoreError();
+}
+
+std::vector<Process*> LocalCluster::processes() const {
+  std::vector<Process*> all;
+  if (catalog_ != nullptr) all.push_back(catalog_.get());
+  for (const auto* kind : {&memory_servers_, &compute_servers_}) {
+    for (const auto& process : *kind) all.push_back(process.get());
+  }
+  return all;
+}
+
+absl::Status LocalCluster::Stop() {
+  absl::Status result = StopAll(Pointers(compute_servers_), options_.stop_timeout_ms);
+  compute_servers_.clear();
+  result.Update(StopAll(Pointers(memory_servers_), options_.stop_timeout_ms));
+  memory_servers_.clear();
+  if (catalog_ != nullptr) result.Update(catalog_->Stop(options_.stop_timeout_ms));
+  catalog_.reset();
+  return result;
+}
+
+uint64_t MemoryForSsb(double scale_factor, int memory_servers) {
+  constexpr double kBytesPerScaleFactor = 700.0 * (1 << 20);
+  return (1ULL << 30) +
+         static_cast<uint64_t>(kBytesPerScaleFactor * scale_factor / std::max(1, memory_servers));
+}
+
+}  // namespace nam::cli

@@ -1,0 +1,333 @@
+// The one binary. Command lines are understood here and nowhere else: every subcommand's options are
+// filled in and handed to its Run function. Of flag, environment (NAM_…) and configuration file, the
+// first that says something wins.
+
+#include <sys/prctl.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cli/cluster_commands.h"
+#include "cli/config_file.h"
+#include "cli/demo.h"
+#include "cli/exit_codes.h"
+#include "cli/server_commands.h"
+#include "cli/sql_command.h"
+#include "cli/ssb_commands.h"
+#include "cli/units.h"
+
+namespace nam::cli {
+namespace {
+
+constexpr char kVersion[] = "0.1.0";
+
+/// What every option's default, environment variable and configuration key come from is its long name.
+class CommandLine {
+ public:
+  CommandLine() {
+    app_.name("nam");
+    app_.description("NAM, a network-attached-memory database");
+    app_.require_subcommand(1);
+    app_.fallthrough();
+    app_.add_option("--config", config_path_, "configuration file (TOML); keys are the options' long names")
+        ->type_name("FILE");
+    AddDemo();
+    AddCluster();
+    AddServers();
+    AddSql();
+    AddSsb();
+    Command("version", "the version", [] {
+      std::printf("nam %s\n", kVersion);
+      return kExitOk;
+    });
+    NameEnvironment(app_);
+  }
+
+  int Run(int argc, char** argv) {
+    try {
+      const std::string config = ConfigPath(argc, argv);
+      if (!config.empty()) {
+        const auto entries = ReadConfigFile(config);
+        if (!entries.ok()) return Refuse(std::string(entries.status().message()));
+        for (const ConfigEntry& entry : *entries) {
+          if (const std::string error = Apply(entry); !error.empty()) return Refuse(error);
+        }
+      }
+      app_.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      return app_.exit(error) == 0 ? kExitOk : kExitUsage;
+    }
+    for (const auto& [command, run] : commands_) {
+      if (command->parsed() && command->get_subcommands().empty()) return run();
+    }
+    return kExitUsage;
+  }
+
+ private:
+  using Run_ = std::function<int()>;
+
+  CLI::App* Command(const std::string& name, const std::string& description, Run_ run,
+                    CLI::App* parent = nullptr) {
+    CLI::App* command = (parent != nullptr ? parent : &app_)->add_subcommand(name, description);
+    commands_.emplace_back(command, std::move(run));
+    return command;
+  }
+
+  template <typename T>
+  static CLI::Option* Add(CLI::App* command, const std::string& name, T& value,
+                          const std::string& description, const std::string& type_name = "") {
+    CLI::Option* option = command->add_option(name, value, description);
+    if constexpr (std::is_arithmetic_v<T>) option->capture_default_str();
+    if (!type_name.empty()) option->type_name(type_name);
+    return option;
+  }
+
+  static void AddBytes(CLI::App* command, const std::string& name, uint64_t& value,
+                       const std::string& description) {
+    CLI::Option* option = command->add_option_function<std::string>(
+        name,
+        [&value, name](const std::string& text) {
+          const auto bytes = ParseBytes(text);
+          if (!bytes.ok()) throw CLI::ValidationError(name, std::string(bytes.status().message()));
+          value = *bytes;
+        },
+        description);
+    option->type_name("SIZE");
+    if (value != 0) option->default_str(FormatBytes(value));
+  }
+
+  static void AddFormat(CLI::App* command, std::string& format, const std::string& choices) {
+    Add(command, "--format", format, choices + " (table)", "FORMAT");
+  }
+
+  static void AddClusterOptions(CLI::App* command, ClusterOptions& cluster) {
+    Add(command, "--catalog", cluster.catalog, "the cluster's catalog; without it, the local cluster",
+        "HOST:PORT");
+    Add(command, "--secret-file", cluster.secret_file, "file with the cluster's secret", "FILE");
+    Add(command, "--state-dir", cluster.state_dir, "the local cluster's directory", "DIR");
+  }
+
+  static void AddSource(CLI::App* command, SsbSource& source) {
+    Add(command, "--scale-factor", source.scale_factor,
+        "1 is six million lineorder rows; fractions are fine");
+    Add(command, "--seed", source.seed, "other data of the same size");
+    Add(command, "--threads", source.threads, "of the generator and the loader");
+  }
+
+  void AddDemo() {
+    CLI::App* demo =
+        Command("demo", "a private cluster: load SSB, run and check its queries, leave nothing behind",
+                [this] { return RunDemo(demo_); });
+    Add(demo, "--scale-factor", demo_.scale_factor, "1 is six million lineorder rows");
+    Add(demo, "--seed", demo_.seed, "other data of the same size");
+    Add(demo, "--memory-servers", demo_.memory_servers, "how many");
+    Add(demo, "--compute-servers", demo_.compute_servers, "how many");
+    Add(demo, "--fabric", demo_.fabric, "shm or tcp (shm)");
+    AddBytes(demo, "--memory", demo_.memory_bytes, "of each memory server; without it, enough");
+    Add(demo, "--threads", demo_.threads, "of each compute server; 0: the processors shared out");
+    Add(demo, "--repeat", demo_.repeat, "runs of each query");
+  }
+
+  void AddCluster() {
+    for (CLI::App* up :
+         {Command("up", "start a local cluster in the background", [this] { return RunUp(up_); }),
+          Command("supervise", "", [this] { return RunSupervise(up_); })}) {
+      if (up->get_name() == "supervise") up->group("");  // not in the help: `nam up` starts it
+      Add(up, "--state-dir", up_.state_dir, "the cluster's directory", "DIR");
+      Add(up, "--fabric", up_.fabric, "shm or tcp (shm)");
+      Add(up, "--memory-servers", up_.memory_servers, "how many");
+      Add(up, "--compute-servers", up_.compute_servers, "how many");
+      AddBytes(up, "--memory", up_.memory_bytes, "of each memory server");
+      Add(up, "--threads", up_.threads, "of each compute server; 0: the processors shared out");
+    }
+    CLI::App* down =
+        Command("down", "stop the local cluster, or clean up after it", [this] { return RunDown(down_); });
+    Add(down, "--state-dir", down_.state_dir, "the cluster's directory", "DIR");
+    CLI::App* status =
+        Command("status", "members and tables of a cluster", [this] { return RunStatus(status_); });
+    AddClusterOptions(status, status_.cluster);
+    AddFormat(status, status_.format, "table, json, csv or markdown");
+  }
+
+  void AddServers() {
+    CLI::App* catalog =
+        Command("catalog", "a catalog in the foreground", [this] { return RunCatalog(catalog_); });
+    Add(catalog, "--listen", catalog_.listen, "where to listen (127.0.0.1:0)", "HOST:PORT");
+    Add(catalog, "--store", catalog_.store, "the file it keeps its state in", "FILE");
+    Add(catalog, "--cluster-name", catalog_.cluster_name, "of a new store");
+    Add(catalog, "--fabric", catalog_.fabric, "of a new store: shm or tcp (shm)");
+    Add(catalog, "--secret-file", catalog_.secret_file, "file with the cluster's secret", "FILE");
+    Add(catalog, "--lease-ms", catalog_.lease_ms, "how long a silent member counts as alive");
+
+    CLI::App* memory = Command("memserver", "a memory server in the foreground",
+                               [this] { return RunMemoryServer(memory_); });
+    Add(memory, "--catalog", memory_.catalog, "the cluster's catalog", "HOST:PORT");
+    Add(memory, "--secret-file", memory_.secret_file, "file with the cluster's secret", "FILE");
+    AddBytes(memory, "--memory", memory_.memory_bytes, "the most that it hands out");
+    Add(memory, "--control-listen", memory_.control_listen, "where to listen for gRPC (127.0.0.1:0)",
+        "HOST:PORT");
+    Add(memory, "--fabric-listen", memory_.fabric_listen,
+        "where to listen for the fabric; without it, picked");
+    Add(memory, "--advertised-host", memory_.advertised_host, "the host that others shall connect to");
+    Add(memory, "--nic-threads", memory_.nic_threads, "of the software NIC (tcp)");
+    memory->add_flag("--populate", memory_.populate, "touch all memory when it is made");
+
+    CLI::App* compute = Command("compute", "a compute server in the foreground",
+                                [this] { return RunComputeServer(compute_); });
+    Add(compute, "--catalog", compute_.catalog, "the cluster's catalog", "HOST:PORT");
+    Add(compute, "--secret-file", compute_.secret_file, "file with the cluster's secret", "FILE");
+    Add(compute, "--threads", compute_.threads, "that run queries; 0: one a processor");
+    Add(compute, "--control-listen", compute_.control_listen, "where to listen for gRPC (127.0.0.1:0)",
+        "HOST:PORT");
+    Add(compute, "--fabric-listen", compute_.fabric_listen,
+        "where to listen for the fabric; without it, picked");
+  }
+
+  void AddSql() {
+    CLI::App* sql =
+        Command("sql", "the shell; a script from -c, -f or standard input", [this] { return RunSql(sql_); });
+    AddClusterOptions(sql, sql_.cluster);
+    CLI::Option* commands =
+        sql->add_option("-c,--command", sql_.commands, "run these statements; may be repeated")
+            ->type_name("SQL");
+    CLI::Option* files =
+        sql->add_option("-f,--file", sql_.files, "run a file (- is standard input); may be repeated")
+            ->type_name("FILE");
+    for (CLI::Option* option : {commands, files}) {
+      option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->configurable(false);
+    }
+    commands->excludes(files);
+    AddFormat(sql, sql_.format, "table, csv, json or markdown");
+    Add(sql, "--null", sql_.null_text, "what stands for NULL in tables");
+    sql->add_flag("-x,--expanded", sql_.expanded, "every row as a block of lines");
+    sql->add_flag("--timing", sql_.timing, "print the time of every statement");
+    sql->add_flag("--keep-going", sql_.keep_going, "run a script on past its first error");
+  }
+
+  void AddSsb() {
+    CLI::App* ssb = app_.add_subcommand("ssb", "the Star Schema Benchmark");
+    ssb->require_subcommand(1);
+    CLI::App* generate = Command(
+        "generate", "write its tables as dbgen's .tbl files", [this] { return RunSsbGenerate(generate_); },
+        ssb);
+    AddSource(generate, generate_.source);
+    Add(generate, "--out", generate_.out, "directory, made if it is not there", "DIR");
+    generate->add_option("--tables", generate_.tables, "only these")->delimiter(',');
+    generate->add_flag("--replace", generate_.replace, "files that are there already");
+
+    CLI::App* load = Command(
+        "load", "load its tables into a cluster", [this] { return RunSsbLoad(load_); }, ssb);
+    AddClusterOptions(load, load_.cluster);
+    AddSource(load, load_.source);
+    Add(load, "--from", load_.source.from, "dbgen's .tbl files instead of the generator", "DIR");
+    AddBytes(load, "--block-bytes", load_.block_bytes, "the most bytes of a block");
+    load->add_flag("--replace", load_.replace, "tables that are there already");
+
+    CLI::App* run = Command(
+        "run", "run its queries", [this] { return RunSsbRun(run_); }, ssb);
+    AddClusterOptions(run, run_.cluster);
+    AddSource(run, run_.source);
+    Add(run, "--from", run_.source.from, "with --check: what was loaded", "DIR");
+    Add(run, "--repeat", run_.repeat, "runs of each query");
+    run->add_option("--queries", run_.queries, "only these: Q1.1,Q2.3")->delimiter(',');
+    AddFormat(run, run_.format, "table, json, csv or markdown");
+    run->add_flag("--check", run_.check, "compare every answer with SQLite's on the data that was loaded");
+  }
+
+  /// NAM_<LONG_NAME> for every option that a file can set too.
+  static void NameEnvironment(CLI::App& app) {
+    for (CLI::Option* option : app.get_options()) {
+      const std::vector<std::string>& names = option->get_lnames();
+      if (names.empty() || names[0] == "help" || !option->get_configurable()) continue;
+      std::string variable = "NAM_" + names[0];
+      std::transform(variable.begin(), variable.end(), variable.begin(),
+                     [](unsigned char c) { return c == '-' ? '_' : static_cast<char>(std::toupper(c)); });
+      option->envname(variable);
+    }
+    for (CLI::App* command : app.get_subcommands(nullptr)) NameEnvironment(*command);
+  }
+
+  /// Needed before the command line is parsed: the file's values are defaults.
+  static std::string ConfigPath(int argc, char** argv) {
+    for (int i = 1; i < argc; ++i) {
+      const std::string argument = argv[i];
+      if (argument == "--") break;
+      if (argument.rfind("--config=", 0) == 0) return argument.substr(9);
+      if (argument == "--config" && i + 1 < argc) return argv[i + 1];
+    }
+    const char* path = std::getenv("NAM_CONFIG");
+    return path != nullptr ? path : "";
+  }
+
+  /// Makes an entry the default of the options it means; what is wrong with it, if anything.
+  std::string Apply(const ConfigEntry& entry) {
+    CLI::App* app = &app_;
+    for (const std::string& name : entry.section) {
+      CLI::App* inner = nullptr;
+      for (CLI::App* command : app->get_subcommands(nullptr)) {
+        if (command->get_name() == name) inner = command;
+      }
+      if (inner == nullptr) return entry.where + ": there is no command [" + name + "]";
+      app = inner;
+    }
+    int found = 0;
+    try {
+      ApplyTo(*app, entry, entry.section.empty(), found);
+    } catch (const CLI::Error& error) {
+      return entry.where + ": " + error.what();
+    }
+    return found > 0 ? std::string() : entry.where + ": unknown setting \"" + entry.key + "\"";
+  }
+
+  static void ApplyTo(CLI::App& app, const ConfigEntry& entry, bool deep, int& found) {
+    for (CLI::Option* option : app.get_options()) {
+      const std::vector<std::string>& names = option->get_lnames();
+      if (names.empty() || names[0] != entry.key || !option->get_configurable() || entry.key == "config")
+        continue;
+      std::string value;
+      for (const std::string& element : entry.values) value += (value.empty() ? "" : ",") + element;
+      option->run_callback_for_default()->default_val(value);
+      ++found;
+    }
+    if (!deep) return;
+    for (CLI::App* command : app.get_subcommands(nullptr)) ApplyTo(*command, entry, true, found);
+  }
+
+  static int Refuse(const std::string& message) {
+    std::fprintf(stderr, "nam: %s\n", message.c_str());
+    return kExitUsage;
+  }
+
+  CLI::App app_;
+  std::string config_path_;
+  std::vector<std::pair<CLI::App*, Run_>> commands_;
+  DemoOptions demo_;
+  UpOptions up_;
+  DownOptions down_;
+  StatusOptions status_;
+  CatalogOptions catalog_;
+  MemoryServerCommandOptions memory_;
+  ComputeServerCommandOptions compute_;
+  SqlOptions sql_;
+  SsbGenerateOptions generate_;
+  SsbLoadOptions load_;
+  SsbRunOptions run_;
+};
+
+}  // namespace
+}  // namespace nam::cli
+
+int main(int argc, char** argv) {
+  prctl(PR_SET_NAME, "nam");      // /proc/self/exe would be called `exe`
+  std::signal(SIGPIPE, SIG_IGN);  // a peer or a pager that went away is an error, not an end
+  static nam::cli::CommandLine command_line;
+  return command_line.Run(argc, argv);
+}

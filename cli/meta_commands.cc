@@ -1,0 +1,151 @@
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "cli/cluster_report.h"
+#include "cli/exit_codes.h"
+#include "cli/shell.h"
+#include "cli/units.h"
+
+namespace nam::cli {
+namespace {
+
+constexpr int kIncludeDepthMax = 16;
+
+constexpr char kHelp[] =
+    R"(Statements end with a semicolon. Ctrl-C cancels the running one; Ctrl-D leaves.
+  \d              tables
+  \d TABLE        columns of a table, and where its blocks lie
+  \dt             tables
+  \servers        members of the cluster
+  \timing [on|off]  the time of every statement
+  \x [on|off]     every row as a block of `column | value` lines
+  \i FILE         statements of a file
+  \?              this help
+  \q              leave
+SET nam.<name> = <value> changes a setting. The present ones:
+)";
+
+/// The command's word and, trimmed and without a closing semicolon, what comes after it.
+std::pair<std::string, std::string> Parse(std::string_view line) {
+  const size_t end = std::min(line.find_first_of(" \t\r"), line.size());
+  std::string command(line.substr(0, end)), argument(line.substr(end));
+  const auto trim = [](std::string& text) {
+    text.erase(0, std::min(text.find_first_not_of(" \t\r"), text.size()));
+    text.erase(text.find_last_not_of(" \t\r;") + 1);
+  };
+  trim(command);
+  trim(argument);
+  return {command, argument};
+}
+
+/// A table's name as the catalog knows it: lower case unless it stands in quotes.
+std::string TableName(const std::string& text) {
+  if (text.size() >= 2 && text.front() == '"' && text.back() == '"') return text.substr(1, text.size() - 2);
+  std::string lower = text;
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+}  // namespace
+
+int Shell::RunMeta(std::string_view line) {
+  const auto [command, argument] = Parse(line);
+  if (command == "\\q") {
+    quit_ = true;
+    return kExitOk;
+  }
+  if (command == "\\d" && !argument.empty()) return Describe(TableName(argument));
+  if (command == "\\d" || command == "\\dt") return DescribeAll();
+  if (command == "\\servers") return ListServers();
+  if (command == "\\timing") return Toggle(options_.timing, argument, "Timing");
+  if (command == "\\x") return Toggle(options_.print.expanded, argument, "Expanded display");
+  if (command == "\\i") return IncludeFile(argument);
+  if (command == "\\?" || command == "\\h" || command == "\\help") {
+    PrintHelp();
+    return kExitOk;
+  }
+  return ReportMetaError(
+      absl::InvalidArgumentError(absl::StrCat("there is no command ", command, "; try \\?")));
+}
+
+int Shell::ReportMetaError(const absl::Status& status) {
+  out_.flush();
+  err_ << "ERROR:  " << status.message() << "\n";
+  err_.flush();
+  return kExitFailed;
+}
+
+int Shell::Describe(const std::string& name) {
+  const auto table = catalog_.GetTable(name);
+  if (absl::IsNotFound(table.status())) {
+    return ReportMetaError(
+        absl::NotFoundError(absl::StrCat("there is no table \"", name, "\"; \\d lists them")));
+  }
+  if (!table.ok()) return ReportMetaError(table.status());
+  PrintReport(ColumnsReport(**table));
+  if (options_.print.format == OutputFormat::kTable) {
+    PrintReport(TablesReport({**table}, true));
+  }
+  return kExitOk;
+}
+
+int Shell::DescribeAll() {
+  const auto tables = catalog_.ListTables();
+  if (!tables.ok()) return ReportMetaError(tables.status());
+  if (tables->empty() && interactive_) {
+    out_ << "There are no tables; `nam ssb load` makes some.\n";
+    return kExitOk;
+  }
+  PrintReport(TablesReport(*tables, options_.print.format == OutputFormat::kTable));
+  return kExitOk;
+}
+
+int Shell::ListServers() {
+  const auto cluster = catalog_.GetCluster();
+  if (!cluster.ok()) return ReportMetaError(cluster.status());
+  PrintReport(MembersReport(*cluster));
+  return kExitOk;
+}
+
+int Shell::IncludeFile(const std::string& path) {
+  if (path.empty()) return ReportMetaError(absl::InvalidArgumentError("\\i needs the name of a file"));
+  if (include_depth_ >= kIncludeDepthMax) {
+    return ReportMetaError(
+        absl::FailedPreconditionError(absl::StrCat(path, ": files include each other too deeply")));
+  }
+  std::ifstream file(path);
+  if (!file) return ReportMetaError(absl::NotFoundError(absl::StrCat("cannot read ", path)));
+  ++include_depth_;
+  const int result = RunStream(file, path);
+  --include_depth_;
+  quit_ = false;  // \\q ends its own file
+  return result;
+}
+
+int Shell::Toggle(bool& setting, const std::string& argument, const char* name) {
+  if (argument.empty()) {
+    setting = !setting;
+  } else if (argument == "on" || argument == "off") {
+    setting = argument == "on";
+  } else {
+    return ReportMetaError(
+        absl::InvalidArgumentError(absl::StrCat("\"", argument, "\" is neither on nor off")));
+  }
+  if (interactive_) out_ << name << " is " << (setting ? "on" : "off") << ".\n";
+  out_.flush();
+  return kExitOk;
+}
+
+void Shell::PrintHelp() {
+  out_ << kHelp;
+  for (const auto& [name, value] : session_.Settings()) out_ << "  nam." << name << " = " << value << "\n";
+  out_.flush();
+}
+
+}  // namespace nam::cli

@@ -1,0 +1,126 @@
+#include "cli/server_commands.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "catalog/server.h"
+#include "cli/connect.h"
+#include "cli/exit_codes.h"
+#include "cli/foreground.h"
+#include "cli/state_directory.h"
+#include "cli/units.h"
+#include "computeserver/server.h"
+#include "fabric/fabric.h"
+#include "memserver/server.h"
+
+namespace nam::cli {
+namespace {
+
+constexpr int64_t kShutdownUs = 3'000'000;
+constexpr uint64_t kPageBytes = 4096;
+
+std::string Number(uint64_t n) {
+  return absl::StrCat(n);
+}
+
+class CatalogProcess final : public RunningServer {
+ public:
+  explicit CatalogProcess(std::unique_ptr<catalog::CatalogServer> server) : server_(std::move(server)) {}
+  ~CatalogProcess() override { server_->Shutdown(RealClock().After(kShutdownUs)); }
+  ReadyLine ready() const override { return {"catalog", {{"address", server_->address()}}}; }
+
+ private:
+  std::unique_ptr<catalog::CatalogServer> server_;
+};
+
+class MemoryServerProcess final : public RunningServer {
+ public:
+  explicit MemoryServerProcess(std::unique_ptr<memserver::MemoryServer> server)
+      : server_(std::move(server)) {}
+  ~MemoryServerProcess() override { server_->Shutdown(RealClock().After(kShutdownUs)); }
+  ReadyLine ready() const override {
+    return {"memserver",
+            {{"id", Number(server_->id().value())},
+             {"control", server_->control_address()},
+             {"fabric", server_->fabric_address()},
+             {"memory_bytes", Number(server_->capacity_bytes())}}};
+  }
+
+ private:
+  std::unique_ptr<memserver::MemoryServer> server_;
+};
+
+class ComputeServerProcess final : public RunningServer {
+ public:
+  explicit ComputeServerProcess(std::unique_ptr<computeserver::ComputeServer> server)
+      : server_(std::move(server)) {}
+  ReadyLine ready() const override {
+    return {"compute", {{"id", Number(server_->id().value())}, {"control", server_->control_address()}}};
+  }
+
+ private:
+  std::unique_ptr<computeserver::ComputeServer> server_;
+};
+
+int Refuse(const absl::Status& status) {
+  ReportFailure(status);
+  return kExitUsage;
+}
+
+}  // namespace
+
+int RunCatalog(const CatalogOptions& options) {
+  const auto fabric = fabric::ParseKind(options.fabric);
+  if (!fabric.ok()) return Refuse(fabric.status());
+  const auto secret = ReadSecret(options.secret_file);
+  if (!secret.ok()) return Refuse(secret.status());
+  return ServeInForeground([&](OnLost) -> absl::StatusOr<std::unique_ptr<RunningServer>> {
+    NAM_ASSIGN_OR_RETURN(auto server, catalog::CatalogServer::Start({.listen_address = options.listen,
+                                                                     .store_path = options.store,
+                                                                     .cluster_name = options.cluster_name,
+                                                                     .fabric = *fabric,
+                                                                     .secret = *secret,
+                                                                     .lease_ms = options.lease_ms}));
+    return std::make_unique<CatalogProcess>(std::move(server));
+  });
+}
+
+int RunMemoryServer(const MemoryServerCommandOptions& options) {
+  const auto secret = ReadSecret(options.secret_file);
+  if (!secret.ok()) return Refuse(secret.status());
+  if (options.memory_bytes < kPageBytes) {
+    return Refuse(absl::InvalidArgumentError("a memory server needs at least 4 KiB of memory"));
+  }
+  return ServeInForeground([&](OnLost on_lost) -> absl::StatusOr<std::unique_ptr<RunningServer>> {
+    NAM_ASSIGN_OR_RETURN(auto server, memserver::MemoryServer::Start(
+                                          {.catalog = {.address = options.catalog, .secret = *secret},
+                                           .memory_bytes = options.memory_bytes / kPageBytes * kPageBytes,
+                                           .control_listen_address = options.control_listen,
+                                           .fabric_listen_address = options.fabric_listen,
+                                           .advertised_host = options.advertised_host,
+                                           .populate = options.populate,
+                                           .nic_threads = options.nic_threads,
+                                           .on_lost = on_lost}));
+    return std::make_unique<MemoryServerProcess>(std::move(server));
+  });
+}
+
+int RunComputeServer(const ComputeServerCommandOptions& options) {
+  const auto secret = ReadSecret(options.secret_file);
+  if (!secret.ok()) return Refuse(secret.status());
+  const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return ServeInForeground([&](OnLost) -> absl::StatusOr<std::unique_ptr<RunningServer>> {
+    NAM_ASSIGN_OR_RETURN(auto server, computeserver::ComputeServer::Start(
+                                          {.catalog_address = options.catalog,
+                                           .secret = *secret,
+                                           .threads = options.threads > 0 ? options.threads : processors,
+                                           .control_listen_address = options.control_listen,
+                                           .fabric_listen_address = options.fabric_listen}));
+    return std::make_unique<ComputeServerProcess>(std::move(server));
+  });
+}
+
+}  // namespace nam::cli

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace nam::cli {
+
+struct CatalogOptions {
+  std::string listen = "127.0.0.1:0";
+  std::string store;
+  std::string cluster_name = "nam";
+  std::string fabric = "shm";
+  std::string secret_file;
+  uint32_t lease_ms = 3'000;
+};
+
+struct MemoryServerCommandOptions {
+  std::string catalog;
+  std::string secret_file;
+  uint64_t memory_bytes = 1ULL << 30;
+  std::string control_listen = "127.0.0.1:0";
+  std::string fabric_listen;
+  std::string advertised_host;
+  bool populate = false;
+  int nic_threads = 1;
+};
+
+struct ComputeServerCommandOptions {
+  std::string catalog;
+  std::string secret_file;
+  int threads = 0;  // 0: all processors
+  std::string control_listen = "127.0.0.1:0";
+  std::string fabric_listen;
+};
+
+/// One server in the foreground. When it is up it prints `READY <role> key=value …` on standard output
+/// and then serves until SIGTERM or SIGINT; a second signal ends it at once.
+int RunCatalog(const CatalogOptions& options);
+int RunMemoryServer(const MemoryServerCommandOptions& options);
+int RunComputeServer(const ComputeServerCommandOptions& options);
+
+}  // namespace nam::cli

@@ -1,0 +1,217 @@
+#include "cli/shell.h"
+
+#include <algorithm>
+#include <iostream>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cli/exit_codes.h"
+#include "cli/session_cancel.h"
+#include "cli/units.h"
+#include "sql/bound_query.h"
+#include "sql/error_text.h"
+
+namespace nam::cli {
+namespace {
+
+constexpr char kPrompt[] = "nam=> ";
+constexpr char kContinuationPrompt[] = "nam-> ";
+constexpr std::string_view kBlanks = " \t\r\n\f\v";
+
+std::string_view TrimLeft(std::string_view text) {
+  const size_t start = text.find_first_not_of(kBlanks);
+  return start == std::string_view::npos ? std::string_view() : text.substr(start);
+}
+
+/// Behind the comment that `text` starts with; `text` itself if it starts with none.
+std::string_view SkipComment(std::string_view text) {
+  if (text.starts_with("--")) {
+    const size_t end = text.find('\n');
+    return end == std::string_view::npos ? std::string_view() : text.substr(end);
+  }
+  if (!text.starts_with("/*")) return text;
+  int depth = 0;  // PostgreSQL's comments nest
+  for (size_t i = 0; i + 1 < text.size(); ++i) {
+    const std::string_view two = text.substr(i, 2);
+    if (two == "/*") ++depth, ++i;
+    if (two == "*/" && ++i && --depth == 0) return text.substr(i + 1);
+  }
+  return text;  // not closed: a statement, for the parser to complain about
+}
+
+/// Behind the blanks, comments and lone semicolons before a statement.
+std::string_view SkipBlanks(std::string_view text) {
+  while (true) {
+    text = TrimLeft(text);
+    const std::string_view rest = text.starts_with(';') ? text.substr(1) : SkipComment(text);
+    if (rest.size() == text.size()) return text;
+    text = rest;
+  }
+}
+
+}  // namespace
+
+bool IsBlankSql(std::string_view text) {
+  return SkipBlanks(text).empty();
+}
+
+struct Shell::Cursor {
+  std::string name;        // of the script
+  std::string buffer;      // lines of a statement that is not complete yet
+  size_t buffer_line = 1;  // the first of them
+  size_t lines = 0;        // read so far
+};
+
+Shell::Shell(computeserver::Session& session, catalog::Client& catalog, Interrupts& interrupts,
+             std::ostream& out, std::ostream& err, ShellOptions options)
+    : session_(session),
+      catalog_(catalog),
+      interrupts_(interrupts),
+      out_(out),
+      err_(err),
+      options_(std::move(options)) {}
+
+Shell::~Shell() = default;
+
+int Shell::RunScript(std::string_view script, const std::string& name) {
+  std::istringstream input{std::string(script)};
+  return RunStream(input, name);
+}
+
+int Shell::RunStream(std::istream& input, const std::string& name) {
+  Cursor at{.name = name};
+  int result = kExitOk;
+  std::string line;
+  while (!quit_ && !interrupts_.Seen() && std::getline(input, line)) {
+    if (at.lines == 0 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);  // a byte order mark
+    if (Settle(FeedLine(line, at), result) != kExitOk) return result;
+  }
+  if (interrupts_.Seen()) return kExitInterrupted;
+  if (!quit_) Settle(FinishScript(at), result);
+  return result;
+}
+
+/// Notes how a piece of a script ended; not kExitOk if the script ends with it.
+int Shell::Settle(int code, int& result) {
+  if (code != kExitOk && result != kExitInterrupted) result = code;
+  return code == kExitFailed && options_.keep_going ? kExitOk : code;
+}
+
+int Shell::RunInteractive(LineReader& reader) {
+  interactive_ = true;
+  Cursor at;
+  while (!quit_) {
+    std::string line;
+    switch (reader.Read(at.buffer.empty() ? kPrompt : kContinuationPrompt, line)) {
+      case LineReader::Result::kEnd:
+        quit_ = true;
+        continue;
+      case LineReader::Result::kInterrupted:
+        at = Cursor();
+        break;
+      case LineReader::Result::kLine: {
+        const std::string statement = at.buffer + line;
+        FeedLine(line, at);
+        if (at.buffer.empty() && !TrimLeft(statement).empty()) reader.AddToHistory(statement);
+        break;
+      }
+    }
+    interrupts_.Clear();
+  }
+  return kExitOk;
+}
+
+int Shell::FeedLine(const std::string& line, Cursor& at) {
+  ++at.lines;
+  if (line.find('\0') != std::string::npos) {
+    at.buffer.clear();
+    return ReportError(line, absl::InvalidArgumentError("SQL text cannot hold a NUL byte"), at, at.lines);
+  }
+  if (at.buffer.empty()) {
+    at.buffer_line = at.lines;
+    if (const std::string_view text = TrimLeft(line); text.starts_with("\\")) return RunMeta(text);
+  }
+  absl::StrAppend(&at.buffer, line, "\n");
+  // Only a semicolon completes anything.
+  if (line.find(';') != std::string::npos) return RunComplete(at);
+  if (IsBlankSql(at.buffer)) at.buffer.clear();
+  return kExitOk;
+}
+
+int Shell::RunComplete(Cursor& at) {
+  const std::string buffer = std::exchange(at.buffer, {});
+  std::string_view rest = buffer;
+  int result = kExitOk;
+  for (const sql::ScriptPiece& piece : sql::SplitStatements(buffer)) {
+    const std::string_view start = SkipBlanks(rest);
+    const std::string_view passed = rest.substr(0, rest.size() - start.size());
+    at.buffer_line += static_cast<size_t>(std::count(passed.begin(), passed.end(), '\n'));
+    rest = start;
+    if (!piece.complete) {
+      at.buffer = rest;
+      break;
+    }
+    if (Settle(Execute(piece.text, at, at.buffer_line), result) != kExitOk) break;
+    at.buffer_line += static_cast<size_t>(std::count(piece.text.begin(), piece.text.end(), '\n'));
+    // Comments may stand between a statement and its semicolon; SkipBlanks passes them.
+    rest.remove_prefix(std::min(rest.size(), piece.text.size()));
+  }
+  return result;
+}
+
+int Shell::FinishScript(Cursor& at) {
+  if (IsBlankSql(at.buffer)) return kExitOk;
+  at.buffer += "\n;";
+  const int result = RunComplete(at);
+  if (result != kExitOk || at.buffer.empty()) return result;
+  // Not even a semicolon completes it: a string or a comment is open. The parser says so.
+  return Execute(at.buffer.substr(0, at.buffer.size() - 2), at, at.buffer_line);
+}
+
+int Shell::Execute(const std::string& statement, const Cursor& at, size_t line) {
+  absl::StatusOr<computeserver::ResultSet> result = absl::CancelledError("the statement was cancelled");
+  {
+    const SessionCancel cancel(session_, interrupts_);
+    if (!interrupts_.Seen()) result = session_.Execute(statement);
+  }
+  if (!result.ok()) return ReportError(statement, result.status(), at, line);
+  PrintResult(*result);
+  return interrupts_.Seen() && !interactive_ ? kExitInterrupted : kExitOk;
+}
+
+int Shell::ReportError(const std::string& statement, const absl::Status& status, const Cursor& at,
+                       size_t line) {
+  out_.flush();
+  if (!at.name.empty()) err_ << at.name << ":" << line << ": ";
+  if (const auto error = sql::SqlErrorOf(status); error.has_value()) {
+    err_ << sql::FormatError(statement, *error) << "\n";
+  } else {
+    err_ << "ERROR:  " << status.message() << "\n";
+  }
+  err_.flush();
+  return absl::IsCancelled(status) && interrupts_.Seen() ? kExitInterrupted : kExitFailed;
+}
+
+void Shell::PrintResult(const computeserver::ResultSet& result) {
+  if (!result.columns.empty()) {
+    out_ << Render(result, options_.print);
+  } else if (options_.print.format == OutputFormat::kTable && !result.command.empty()) {
+    out_ << result.command << "\n";
+  }
+  if (options_.timing) {
+    // Programs that read another format get it on the other stream.
+    std::ostream& to = options_.print.format == OutputFormat::kTable ? out_ : err_;
+    to << "Time: " << FormatMilliseconds(result.elapsed_ms) << " ms\n";
+    to.flush();
+  }
+  out_.flush();
+}
+
+void Shell::PrintReport(const computeserver::ResultSet& report) {
+  out_ << Render(report, options_.print);
+  out_.flush();
+}
+
+}  // namespace nam::cli

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "catalog/client.h"
+#include "cli/interrupts.h"
+#include "cli/table_printer.h"
+#include "computeserver/session.h"
+
+namespace nam::cli {
+
+struct ShellOptions {
+  PrintOptions print;
+  bool timing = false;
+  bool keep_going = false;  // of scripts: past the first error
+};
+
+/// Where an interactive shell gets its lines from.
+class LineReader {
+ public:
+  enum class Result { kLine, kEnd, kInterrupted };
+  virtual ~LineReader() = default;
+  virtual Result Read(const std::string& prompt, std::string& line) = 0;
+  virtual void AddToHistory(const std::string& statement) = 0;
+};
+
+/// Runs SQL statements and meta commands of one session:
+///
+///     lines ─▶ buffer ─▶ SplitStatements ─▶ Session::Execute ─▶ table printer ─▶ out
+///                 └─ `\…` at the start of a statement ─▶ meta command
+///
+/// Errors go to `err`. Used by one thread.
+class Shell {
+ public:
+  Shell(computeserver::Session& session, catalog::Client& catalog, Interrupts& interrupts, std::ostream& out,
+        std::ostream& err, ShellOptions options);
+  ~Shell();
+  Shell(const Shell&) = delete;
+  Shell& operator=(const Shell&) = delete;
+
+  /// Runs a whole script; `name` stands before its errors (empty: nothing). The last statement needs no
+  /// semicolon. kExitOk, kExitFailed if a statement failed, kExitInterrupted.
+  int RunScript(std::string_view script, const std::string& name);
+  /// As RunScript, line by line as they arrive.
+  int RunStream(std::istream& input, const std::string& name);
+  /// Until \q or the end of input; errors do not end it.
+  int RunInteractive(LineReader& reader);
+
+ private:
+  struct Cursor;  // where in a script
+
+  int FeedLine(const std::string& line, Cursor& at);
+  int RunComplete(Cursor& at);
+  int FinishScript(Cursor& at);
+  int Settle(int code, int& result);
+  int Execute(const std::string& statement, const Cursor& at, size_t line);
+  int ReportError(const std::string& statement, const absl::Status& status, const Cursor& at, size_t line);
+  void PrintResult(const computeserver::ResultSet& result);
+  void PrintReport(const computeserver::ResultSet& report);
+
+  // meta_commands.cc
+  int RunMeta(std::string_view line);
+  int Describe(const std::string& table);
+  int DescribeAll();
+  int ListServers();
+  int IncludeFile(const std::string& path);
+  int Toggle(bool& setting, const std::string& argument, const char* name);
+  int ReportMetaError(const absl::Status& status);
+  void PrintHelp();
+
+  computeserver::Session& session_;
+  catalog::Client& catalog_;
+  Interrupts& interrupts_;
+  std::ostream& out_;
+  std::ostream& err_;
+  ShellOptions options_;
+  bool interactive_ = false;
+  bool quit_ = false;
+  int include_depth_ = 0;
+};
+
+/// True for text without a statement: blanks, comments and lone semicolons.
+bool IsBlankSql(std::string_view text);
+
+}  // namespace nam::cli

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "catalog/client.h"
+#include "computeserver/session.h"
+#include "sql/bound_query.h"
+
+namespace nam::cli {
+
+/// Answers statements from a table of answers and remembers what was asked.
+class FakeSession final : public computeserver::Session {
+ public:
+  absl::StatusOr<computeserver::ResultSet> Execute(const std::string& statement) override {
+    executed.push_back(statement);
+    if (on_execute) on_execute();
+    if (cancelled) {
+      cancelled = false;
+      return absl::CancelledError("the statement was cancelled");
+    }
+    if (statement.starts_with("bad")) {
+      return sql::ToStatus(
+          {.message = "syntax error", .position = 4, .hint = "try good", .sqlstate = "42601"});
+    }
+    if (statement.starts_with("lost")) return absl::UnavailableError("compute server 3 is gone");
+    if (statement.starts_with("set")) return computeserver::ResultSet{.command = "SET", .elapsed_ms = 0.5};
+    return computeserver::ResultSet{.columns = {{"n", Type::Integer()}},
+                                    .rows = {{Value::Integer(static_cast<int>(executed.size()))}},
+                                    .command = "SELECT 1",
+                                    .elapsed_ms = 12.3451};
+  }
+  void Cancel() override { cancelled = true; }
+  std::map<std::string, std::string> Settings() const override { return {{"window", "16"}}; }
+
+  std::vector<std::string> executed;
+  std::function<void()> on_execute;
+  std::atomic<bool> cancelled = false;
+};
+
+/// A catalog with what is put into `cluster` and `tables`; knows nothing of membership and loads.
+class FakeCatalog final : public catalog::Client {
+ public:
+  absl::StatusOr<proto::Cluster> GetCluster() override { return cluster; }
+  absl::StatusOr<std::shared_ptr<const proto::Table>> GetTable(const std::string& name) override {
+    for (const proto::Table& table : tables) {
+      if (table.name() == name) return std::make_shared<const proto::Table>(table);
+    }
+    return absl::NotFoundError("no such table");
+  }
+  absl::StatusOr<std::vector<proto::Table>> ListTables() override {
+    ++lists;
+    return tables;
+  }
+  absl::StatusOr<proto::JoinReply> Join(const proto::Member&) override { return Refuse(); }
+  absl::StatusOr<proto::RenewReply> Renew(const proto::RenewRequest&) override { return Refuse(); }
+  absl::Status Leave(MemberId) override { return Refuse(); }
+  absl::StatusOr<AllocationId> BeginLoad(MemberId, const std::string&, bool) override { return Refuse(); }
+  absl::StatusOr<uint64_t> CommitLoad(const proto::Table&) override { return Refuse(); }
+  absl::Status AbortLoad(AllocationId) override { return Refuse(); }
+  absl::Status DropTable(const std::string&) override { return Refuse(); }
+
+  proto::Cluster cluster;
+  std::vector<proto::Table> tables;
+  int lists = 0;
+
+ private:
+  static absl::Status Refuse() { return absl::UnimplementedError("not in this catalog"); }
+};
+
+}  // namespace nam::cli

@@ -1,0 +1,74 @@
+#!/bin/bash
+# The binary itself: usage, configuration, and a local cluster up and down.
+set -uo pipefail
+nam=$PWD/cli/nam
+work=$(mktemp -d /tmp/nam-cli-test-XXXXXX)
+trap '"$nam" down --state-dir="$work/state" >/dev/null 2>&1; rm -rf "$work"' EXIT
+failures=0
+unset NAM_CONFIG NAM_STATE_DIR NAM_CATALOG NAM_SECRET_FILE
+
+# expect CODE PATTERN COMMAND…: exit code and a piece of the output
+expect() {
+  local code=$1 pattern=$2 output actual
+  shift 2
+  output=$("$@" 2>&1 </dev/null)
+  actual=$?
+  if [[ $actual != "$code" || $output != *"$pattern"* ]]; then
+    echo "FAILED: $* gave $actual, not $code with \"$pattern\":"
+    echo "$output"
+    failures=$((failures + 1))
+  fi
+}
+
+# Usage and help.
+expect 0 "nam 0" "$nam" version
+expect 0 "Star Schema Benchmark" "$nam" --help
+expect 2 "" "$nam"
+expect 2 "" "$nam" frobnicate
+expect 2 "" "$nam" demo --frobnicate
+expect 2 "4GB" "$nam" up --memory=4GB
+expect 2 "local cluster has" "$nam" up --state-dir="$work/state" --memory-servers=0
+expect 2 "output format" "$nam" status --format=xml
+expect 2 "there is no query Q9" "$nam" ssb run --queries=Q9
+expect 2 "" "$nam" ssb load --scale-factor=-1
+expect 2 "secret" "$nam" memserver --catalog=127.0.0.1:1
+
+# No cluster. Flag over environment over file.
+expect 3 "nam up" "$nam" sql --state-dir="$work/none" -c 'select 1'
+expect 2 "--secret-file" "$nam" sql --catalog=127.0.0.1:1 -c 'select 1'
+printf 'state-dir = "%s"\n[status]\nformat = "json"\n' "$work/from-file" >"$work/nam.toml"
+expect 3 "$work/from-file" "$nam" --config="$work/nam.toml" status
+expect 3 "$work/from-file" env NAM_CONFIG="$work/nam.toml" "$nam" status
+expect 3 "$work/from-env" env NAM_STATE_DIR="$work/from-env" "$nam" --config="$work/nam.toml" status
+expect 3 "$work/from-flag" env NAM_STATE_DIR="$work/from-env" "$nam" --config="$work/nam.toml" status --state-dir="$work/from-flag"
+printf '[status]\nfromat = "json"\n' >"$work/bad.toml"
+expect 2 "bad.toml:2:1" "$nam" --config="$work/bad.toml" status
+printf '[stauts]\nformat = "json"\n' >"$work/bad.toml"
+expect 2 "stauts" "$nam" --config="$work/bad.toml" status
+printf '[ssb.run]\nrepeat = "often"\n' >"$work/bad.toml"
+expect 2 "bad.toml:2:1" "$nam" --config="$work/bad.toml" status
+expect 2 "none.toml" "$nam" --config="$work/none.toml" status
+
+# A cluster in the background.
+state=(--state-dir="$work/state")
+expect 0 "runs in $work/state" "$nam" up "${state[@]}" --memory-servers=1 --compute-servers=1 --memory=64MiB
+expect 1 "nam down" "$nam" up "${state[@]}"
+expect 0 "memory" "$nam" status "${state[@]}"
+expect 0 '"command": "status"' "$nam" status "${state[@]}" --format=json
+supervisor=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["supervisor"]["pid"])' "$work/state/cluster.json")
+expect 0 "has stopped" "$nam" down "${state[@]}"
+expect 0 "No cluster runs" "$nam" down "${state[@]}"
+# A zombie has ended too: not every container has an init that takes orphans.
+if grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$supervisor/status"; then
+  echo "FAILED: the supervisor $supervisor is still there"
+  failures=$((failures + 1))
+fi
+
+# One whose supervisor was killed.
+expect 0 "runs in" "$nam" up "${state[@]}" --memory-servers=1 --compute-servers=1 --memory=64MiB
+supervisor=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["supervisor"]["pid"])' "$work/state/cluster.json")
+kill -KILL "$supervisor"
+expect 0 "Cleaned up" "$nam" down "${state[@]}"
+[[ ! -e "$work/state/secret" ]] || { echo "FAILED: the secret is still there" && failures=$((failures + 1)); }
+
+exit $((failures > 0))

@@ -1,0 +1,279 @@
+#include "cli/shell.h"
+
+#include <signal.h>
+
+#include <cstdlib>
+#include <deque>
+#include <fstream>
+#include <sstream>
+
+#include "cli/completion.h"
+#include "cli/exit_codes.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/cli/fake_cluster.h"
+
+namespace nam::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+class ShellTest : public testing::Test {
+ protected:
+  int Run(const std::string& script, ShellOptions options = {}, const std::string& name = "") {
+    Shell shell(session_, catalog_, interrupts_, out_, err_, options);
+    return shell.RunScript(script, name);
+  }
+
+  static std::string TempFile(const std::string& name, const std::string& text) {
+    const std::string path = std::string(std::getenv("TEST_TMPDIR")) + "/" + name;
+    std::ofstream(path) << text;
+    return path;
+  }
+
+  void AddTable() {
+    proto::Table& table = catalog_.tables.emplace_back();
+    table.set_name("supplier");
+    table.set_rows(2000);
+    table.set_sort_column("s_city");
+    auto* key = table.add_partitioning();
+    key->set_column("s_suppkey");
+    key->set_parts(8);
+    proto::Column& column = *table.add_columns();
+    column.set_name("s_suppkey");
+    column.mutable_type()->set_kind(static_cast<uint32_t>(TypeKind::kInteger));
+    proto::Column& city = *table.add_columns();
+    city.set_name("s_city");
+    city.mutable_type()->set_kind(static_cast<uint32_t>(TypeKind::kString));
+    city.mutable_type()->set_length(10);
+    proto::ServerUsage& usage = *table.add_usage();
+    usage.set_server(1);
+    usage.set_blocks(8);
+    usage.set_bytes(64 * 1024);
+  }
+
+  FakeSession session_;
+  FakeCatalog catalog_;
+  Interrupts interrupts_;
+  std::ostringstream out_, err_;
+};
+
+TEST_F(ShellTest, RunsEveryStatementOfAScript) {
+  EXPECT_EQ(Run("select 1; select\n  2;\n\n-- a remark;\nselect ';' -- and ;\n, 3\n"), kExitOk);
+  EXPECT_THAT(session_.executed, ElementsAre("select 1", "select\n  2", HasSubstr("';'")));
+  EXPECT_THAT(session_.executed[2], HasSubstr(", 3"));
+  EXPECT_EQ(err_.str(), "");
+}
+
+TEST_F(ShellTest, PrintsResultsAndTags) {
+  EXPECT_EQ(Run("select 1; set nam.window = 4;"), kExitOk);
+  EXPECT_EQ(out_.str(), " n\n---\n 1\n(1 row)\nSET\n");
+}
+
+TEST_F(ShellTest, OtherFormatsPrintNothingButRows) {
+  EXPECT_EQ(Run("select 1; set nam.window = 4;", {.print = {.format = OutputFormat::kCsv}, .timing = true}),
+            kExitOk);
+  EXPECT_EQ(out_.str(), "n\n1\n");
+  EXPECT_EQ(err_.str(), "Time: 12.345 ms\nTime: 0.500 ms\n");
+}
+
+TEST_F(ShellTest, StopsAtTheFirstError) {
+  EXPECT_EQ(Run("select 1;\nbad 2; select 3;\nselect 4;"), kExitFailed);
+  EXPECT_THAT(session_.executed, ElementsAre("select 1", "bad 2"));
+  EXPECT_THAT(err_.str(), HasSubstr("syntax error"));
+  EXPECT_THAT(err_.str(), HasSubstr("try good"));
+}
+
+TEST_F(ShellTest, KeepGoingRunsTheRestButStillFails) {
+  EXPECT_EQ(Run("bad 1; select 2;\nselect 3", {.keep_going = true}), kExitFailed);
+  EXPECT_THAT(session_.executed, ElementsAre("bad 1", "select 2", "select 3"));
+}
+
+TEST_F(ShellTest, ErrorsNameFileAndLine) {
+  EXPECT_EQ(Run("select 1; -- bad 3\n\n/* bad 3 */ select 2;\n  bad 3;", {}, "q.sql"), kExitFailed);
+  EXPECT_THAT(err_.str(), StartsWith("q.sql:4: "));
+  EXPECT_THAT(err_.str(), HasSubstr("^"));
+}
+
+TEST_F(ShellTest, ErrorsWithoutPositionArePlain) {
+  EXPECT_EQ(Run("lost;"), kExitFailed);
+  EXPECT_EQ(err_.str(), "ERROR:  compute server 3 is gone\n");
+}
+
+TEST_F(ShellTest, LastStatementNeedsNoSemicolon) {
+  EXPECT_EQ(Run("select 1"), kExitOk);
+  EXPECT_EQ(Run("bad 1"), kExitFailed);
+  EXPECT_THAT(session_.executed, ElementsAre("select 1", "bad 1"));
+}
+
+TEST_F(ShellTest, OpenStringIsHandedToTheParser) {
+  Run("select 'abc;\nmore");
+  ASSERT_EQ(session_.executed.size(), 1u);
+  EXPECT_EQ(session_.executed[0], "select 'abc;\nmore\n");
+}
+
+TEST_F(ShellTest, NothingToDo) {
+  EXPECT_EQ(Run(""), kExitOk);
+  EXPECT_EQ(Run(" ;; -- nothing\n/* /* nested */ */ ;\n"), kExitOk);
+  EXPECT_THAT(session_.executed, IsEmpty());
+}
+
+TEST_F(ShellTest, NulByteIsRefused) {
+  EXPECT_EQ(Run(std::string("select 1;\nselect \0 2;", 21)), kExitFailed);
+  EXPECT_THAT(session_.executed, ElementsAre("select 1"));
+  EXPECT_THAT(err_.str(), HasSubstr("NUL"));
+}
+
+TEST_F(ShellTest, InterruptCancelsTheStatementAndEndsAScript) {
+  session_.on_execute = [] { raise(SIGINT); };
+  EXPECT_EQ(Run("select 1; select 2;\nselect 3;", {.keep_going = true}), kExitInterrupted);
+  EXPECT_EQ(session_.executed.size(), 1u);
+  EXPECT_THAT(err_.str(), HasSubstr("cancelled"));
+}
+
+TEST_F(ShellTest, MetaCommandsOnlyStartStatements) {
+  EXPECT_EQ(Run("\\x on\nselect\n\\x\n;"), kExitOk);
+  EXPECT_THAT(session_.executed, ElementsAre("select\n\\x"));
+  EXPECT_THAT(out_.str(), StartsWith("-[ RECORD 1 ]-"));
+}
+
+TEST_F(ShellTest, TimingTogglesAndPrints) {
+  EXPECT_EQ(Run("\\timing\nselect 1;\n\\timing off\nselect 2;"), kExitOk);
+  EXPECT_THAT(out_.str(), HasSubstr("Time: 12.345 ms\n"));
+  EXPECT_EQ(out_.str().find("Time"), out_.str().rfind("Time"));
+  EXPECT_EQ(Run("\\timing maybe"), kExitFailed);
+}
+
+TEST_F(ShellTest, DescribesTables) {
+  AddTable();
+  EXPECT_EQ(Run("\\d"), kExitOk);
+  EXPECT_THAT(out_.str(),
+              HasSubstr(" supplier | 2000 |       2 |          8 |      8 | 64 KiB | 1: 64 KiB\n(1 row)"));
+  out_.str("");
+  EXPECT_EQ(Run("\\d SUPPLIER;"), kExitOk);
+  EXPECT_THAT(out_.str(), HasSubstr("varchar(10)"));
+  EXPECT_THAT(out_.str(), HasSubstr("partition key (8)"));
+  EXPECT_THAT(out_.str(), HasSubstr("sort key"));
+  EXPECT_EQ(Run("\\d nothing"), kExitFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("there is no table \"nothing\""));
+  EXPECT_EQ(Run("\\d \"SUPPLIER\""), kExitFailed);
+}
+
+TEST_F(ShellTest, ListsServers) {
+  proto::Member& member = *catalog_.cluster.add_members();
+  member.set_id(2);
+  member.set_role(proto::ROLE_MEMORY);
+  member.set_host("localhost");
+  member.set_memory_bytes(1ull << 30);
+  member.set_alive(true);
+  EXPECT_EQ(Run("\\servers"), kExitOk);
+  EXPECT_THAT(out_.str(), HasSubstr("memory |  2 | localhost"));
+  EXPECT_THAT(out_.str(), HasSubstr("1 GiB"));
+}
+
+TEST_F(ShellTest, HelpShowsSettings) {
+  EXPECT_EQ(Run("\\?"), kExitOk);
+  EXPECT_THAT(out_.str(), HasSubstr("nam.window = 16"));
+}
+
+TEST_F(ShellTest, UnknownMetaCommandFails) {
+  EXPECT_EQ(Run("\\frobnicate\nselect 1;"), kExitFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("\\frobnicate"));
+  EXPECT_THAT(session_.executed, IsEmpty());
+}
+
+TEST_F(ShellTest, QuitEndsAScript) {
+  EXPECT_EQ(Run("select 1;\n\\q\nselect 2;"), kExitOk);
+  EXPECT_THAT(session_.executed, ElementsAre("select 1"));
+}
+
+TEST_F(ShellTest, IncludesFiles) {
+  const std::string inner = TempFile("inner.sql", "select 'inner';\n\\q\nselect 'never';");
+  const std::string broken = TempFile("broken.sql", "\n\nbad 1;");
+  EXPECT_EQ(Run("\\i " + inner + "\nselect 2;\n\\i " + broken + "\nselect 3;"), kExitFailed);
+  EXPECT_THAT(session_.executed, ElementsAre("select 'inner'", "select 2", "bad 1"));
+  EXPECT_THAT(err_.str(), StartsWith(broken + ":3: "));
+  EXPECT_EQ(Run("\\i /nonexistent/file"), kExitFailed);
+}
+
+TEST_F(ShellTest, FilesThatIncludeThemselvesEnd) {
+  const std::string path = TempFile("loop.sql", "");
+  std::ofstream(path) << "\\i " << path << "\n";
+  EXPECT_EQ(Run("\\i " + path), kExitFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("too deeply"));
+}
+
+class FakeReader final : public LineReader {
+ public:
+  Result Read(const std::string& prompt, std::string& line) override {
+    prompts.push_back(prompt);
+    if (lines.empty()) return Result::kEnd;
+    line = lines.front();
+    lines.pop_front();
+    return line == "^C" ? Result::kInterrupted : Result::kLine;
+  }
+  void AddToHistory(const std::string& statement) override { history.push_back(statement); }
+
+  std::deque<std::string> lines;
+  std::vector<std::string> prompts, history;
+};
+
+TEST_F(ShellTest, InteractiveGoesOnAfterErrors) {
+  FakeReader reader;
+  reader.lines = {"bad 1;", "select", " 2;", "select 3", "^C", "select 4;"};
+  Shell shell(session_, catalog_, interrupts_, out_, err_, {});
+  EXPECT_EQ(shell.RunInteractive(reader), kExitOk);
+  EXPECT_THAT(session_.executed, ElementsAre("bad 1", "select\n 2", "select 4"));
+  EXPECT_THAT(reader.prompts,
+              ElementsAre("nam=> ", "nam=> ", "nam-> ", "nam=> ", "nam-> ", "nam=> ", "nam=> "));
+  EXPECT_THAT(reader.history, ElementsAre("bad 1;", "select\n 2;", "select 4;"));
+  EXPECT_THAT(err_.str(), Not(HasSubstr(":1:")));
+}
+
+TEST_F(ShellTest, InteractiveInterruptKeepsTheSession) {
+  FakeReader reader;
+  reader.lines = {"select 1;", "select 2;"};
+  session_.on_execute = [this] {
+    if (session_.executed.size() == 1) raise(SIGINT);
+  };
+  Shell shell(session_, catalog_, interrupts_, out_, err_, {});
+  EXPECT_EQ(shell.RunInteractive(reader), kExitOk);
+  EXPECT_THAT(session_.executed, ElementsAre("select 1", "select 2"));
+  EXPECT_EQ(out_.str(), " n\n---\n 2\n(1 row)\n");
+}
+
+TEST_F(ShellTest, InteractiveQuit) {
+  FakeReader reader;
+  reader.lines = {"\\q", "select 1;"};
+  Shell shell(session_, catalog_, interrupts_, out_, err_, {});
+  EXPECT_EQ(shell.RunInteractive(reader), kExitOk);
+  EXPECT_THAT(session_.executed, IsEmpty());
+}
+
+TEST_F(ShellTest, CompletesKeywordsAndNames) {
+  AddTable();
+  Completer completer(catalog_);
+  EXPECT_THAT(completer.Complete("sel"), ElementsAre("select"));
+  EXPECT_THAT(completer.Complete("SEL"), ElementsAre("SELECT"));
+  EXPECT_THAT(completer.Complete("select s_"), ElementsAre("s_city", "s_suppkey"));
+  EXPECT_THAT(completer.Complete("select sum(s_s"), ElementsAre("s_suppkey"));
+  EXPECT_THAT(completer.Complete("\\ser"), ElementsAre("\\servers"));
+  EXPECT_THAT(completer.Complete("xyzzy"), IsEmpty());
+  EXPECT_THAT(completer.Complete(""), IsEmpty());
+  EXPECT_EQ(catalog_.lists, 1);
+  EXPECT_EQ(Completer::CommonPrefix({"s_city", "s_suppkey"}), "s_");
+}
+
+TEST(IsBlankSqlTest, CommentsAndSemicolons) {
+  EXPECT_TRUE(IsBlankSql(" \n;-- x\n/* y /* z */ */"));
+  EXPECT_FALSE(IsBlankSql("-- x\nselect"));
+  EXPECT_FALSE(IsBlankSql("/* open"));
+  EXPECT_FALSE(IsBlankSql("-1"));
+}
+
+}  // namespace
+}  // namespace nam::cli

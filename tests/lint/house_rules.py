@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""House rules of the source tree. Usage: house_rules.py ROOT | house_rules.py --self-test
+
+Prints one line `file:line: rule` for every offence; the exit code is 1 if there is one.
+"""
+import os
+import re
+import sys
+import tempfile
+
+# Which folders a folder's files may include, beside its own and proto/. As in the design's layout.
+MAY_INCLUDE = {
+    "base": set(),
+    "proto": set(),
+    "fabric": {"base"},
+    "storage": {"fabric", "base"},
+    "memserver": {"fabric", "storage", "catalog", "base"},
+    "catalog": {"fabric", "base"},
+    "partitioner": {"storage", "catalog", "fabric", "base"},
+    "sql": {"catalog", "base"},
+    "optimizer": {"sql", "partitioner", "catalog", "base"},
+    "txn": {"storage", "catalog", "fabric", "base"},
+    "computeserver": {"optimizer", "txn", "storage", "partitioner", "sql", "catalog", "fabric", "base"},
+    "ssb": {"computeserver", "partitioner", "catalog", "fabric", "base"},
+    "tpcw": {"txn", "computeserver", "partitioner", "storage", "catalog", "fabric", "base"},
+}
+FOLDERS = set(MAY_INCLUDE) | {"cli", "bench", "tests"}
+SPEAKS_PROTO = {"memserver", "catalog", "partitioner", "sql", "optimizer", "txn", "computeserver", "ssb", "tpcw", "cli"}
+LINES_MAX = 700
+BELOW_THE_CLOCK = ("base/", "fabric/", "tests/fabric/")
+INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
+WAITS = re.compile(r"\b(sleep_for|sleep_until|usleep|nanosleep|clock_nanosleep|clock_gettime|gettimeofday)\s*\("
+                   r"|\b(steady_clock|system_clock|high_resolution_clock)::now\b|(?<![\w:.>])sleep\s*\(")
+BAD_NAME = re.compile(r"\b(class|struct)\s+(?:alignas\([^)]*\)\s*)?(\w*(?:Utils?|Managers?|Helpers?))\b")
+BAD_FILE = re.compile(r"(^|_)(utils?|managers?|helpers?|common|misc)(_|\.|$)")
+UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+
+
+def strip_comment(line):
+    return line.split("//", 1)[0]
+
+
+def offences_in(path, lines):
+    """(line, rule) for each offence of one file; `path` is relative to the root."""
+    folder = path.split("/", 1)[0]
+    if len(lines) > LINES_MAX:
+        yield len(lines), "longer than %d lines" % LINES_MAX
+    if any(BAD_FILE.search(part) for part in path.split("/")[:-1] + [os.path.splitext(os.path.basename(path))[0]]):
+        yield 1, "a name that says nothing (utils, manager, helper, common)"
+    for number, line in enumerate(lines, 1):
+        if UNFINISHED.search(line):
+            yield number, "unfinished work in the tree"
+        include = INCLUDE.match(line)
+        if include:
+            yield from ((number, rule) for rule in include_offences(path, folder, include.group(1)))
+        code = strip_comment(line)
+        if WAITS.search(code) and not path.startswith(BELOW_THE_CLOCK):
+            yield number, "sleeps or reads a clock above fabric/"
+        name = BAD_NAME.search(code)
+        if name:
+            yield number, "%s: a name that says nothing" % name.group(2)
+
+
+def include_offences(path, folder, included):
+    if included.startswith(("infiniband/", "rdma/")) and not path.startswith(("fabric/verbs/", "tests/fabric/verbs/")):
+        yield "only fabric/verbs includes <%s>" % included
+    if included == "CLI/CLI.hpp" and path != "cli/main.cc":
+        yield "only cli/main.cc includes CLI11"
+    target = included.split("/", 1)[0]
+    if target not in FOLDERS or "/" not in included or folder not in MAY_INCLUDE or target == folder:
+        return
+    if target == "proto":
+        if folder not in SPEAKS_PROTO:
+            yield "%s does not speak the control plane's protocols" % folder
+    elif target not in MAY_INCLUDE[folder]:
+        yield "%s must not include %s" % (folder, included)
+
+
+def sources(root):
+    for folder in sorted(FOLDERS):
+        for where, folders, files in os.walk(os.path.join(root, folder)):
+            folders.sort()
+            for name in sorted(files):
+                if name.endswith((".cc", ".h")) and ".pb." not in name:
+                    yield os.path.relpath(os.path.join(where, name), root)
+
+
+def check(root):
+    count, offences = 0, []
+    for path in sources(root):
+        count += 1
+        with open(os.path.join(root, path), encoding="utf-8") as source:
+            for number, rule in offences_in(path, source.read().splitlines()):
+                offences.append("%s:%d: %s" % (path, number, rule))
+    return count, offences
+
+
+def self_test():
+    """Every rule finds its own offence, and nothing in clean files."""
+    clean = {
+        "storage/block.cc": '#include "fabric/fabric.h"\n// sleep_for(1) in a remark\nclass Block {};\n',
+        "fabric/tcp/wait.cc": "nanosleep(&t, nullptr);\n",
+        "fabric/verbs/device.cc": "#include <infiniband/verbs.h>\n",
+        "catalog/client.cc": '#include "proto/catalog.pb.h"\n',
+        "cli/main.cc": "#include <CLI/CLI.hpp>\n",
+    }
+    dirty = {
+        "storage/a.cc": '#include "sql/bound_query.h"\n',
+        "base/b.h": '#include "fabric/fabric.h"\n',
+        "storage/c.cc": '#include "proto/catalog.pb.h"\n',
+        "memserver/d.cc": '#include "computeserver/session.h"\n',
+        "storage/e.cc": "#include <infiniband/verbs.h>\n",
+        "cli/f.cc": "#include <CLI/CLI.hpp>\n",
+        "storage/g.cc": "std::this_thread::sleep_for(x);\n",
+        "tests/storage/h_test.cc": "usleep(1000);\n",
+        "cli/i.cc": "auto t = std::chrono::steady_clock::now();\n",
+        "sql/j.h": "class BlockManager {\n",
+        "sql/string_utils.h": "\n",
+        "sql/k.cc": "\n" * (LINES_MAX + 1),
+        "sql/l.cc": "// " + "TO" + "DO: more\n",
+    }
+    for files, expected in ((clean, 0), (dirty, 1)):
+        for path, text in files.items():
+            with tempfile.TemporaryDirectory() as root:
+                os.makedirs(os.path.dirname(os.path.join(root, path)))
+                with open(os.path.join(root, path), "w", encoding="utf-8") as source:
+                    source.write(text)
+                count, offences = check(root)
+                if count != 1 or len(offences) != expected:
+                    print("self test: %s: %s" % (path, offences))
+                    return 1
+    return 0
+
+
+def main():
+    if sys.argv[1] == "--self-test":
+        return self_test()
+    count, offences = check(sys.argv[1])
+    for offence in offences:
+        print(offence)
+    print("%d files, %d offences" % (count, len(offences)))
+    return 1 if offences or count == 0 else 0
+
+
+sys.exit(main())
