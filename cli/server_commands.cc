@@ -112,13 +112,13 @@ int RunComputeServer(const ComputeServerCommandOptions& options) {
   const auto secret = ReadSecret(options.secret_file);
   if (!secret.ok()) return Refuse(secret.status());
   const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  return ServeInForeground([&](OnLost) -> absl::StatusOr<std::unique_ptr<RunningServer>> {
+  return ServeInForeground([&](OnLost on_lost) -> absl::StatusOr<std::unique_ptr<RunningServer>> {
     NAM_ASSIGN_OR_RETURN(auto server, computeserver::ComputeServer::Start(
-                                          {.catalog_address = options.catalog,
-                                           .secret = *secret,
+                                          {.catalog = {.address = options.catalog, .secret = *secret},
                                            .threads = options.threads > 0 ? options.threads : processors,
                                            .control_listen_address = options.control_listen,
-                                           .fabric_listen_address = options.fabric_listen}));
+                                           .fabric_listen_address = options.fabric_listen,
+                                           .on_lost = on_lost}));
     return std::make_unique<ComputeServerProcess>(std::move(server));
   });
 }
