@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
@@ -27,12 +26,6 @@ ComputeClients::Server::Server(const proto::Member& member, const std::string& s
       peer(absl::StrFormat("compute server %d (%s)", member.id(), member.control_address()), member.control_address(), secret),
       stub(proto::Compute::NewStub(peer.channel())) {}
 
-/// One RunFragment under way. Its callback runs on a thread of gRPC.
-struct ComputeClients::Call {
-  grpc::ClientContext context;
-  grpc::Status status;
-};
-
 absl::StatusOr<std::unique_ptr<ComputeClients>> ComputeClients::Open(catalog::Attachment& attachment) {
   std::unique_ptr<ComputeClients> clients(new ComputeClients(attachment));
   NAM_ASSIGN_OR_RETURN(clients->buffer_, attachment.fabric().Allocate(kBufferBytes, {.access = fabric::Access::kNone}));
@@ -40,7 +33,15 @@ absl::StatusOr<std::unique_ptr<ComputeClients>> ComputeClients::Open(catalog::At
   return clients;
 }
 
-ComputeClients::~ComputeClients() = default;
+ComputeClients::~ComputeClients() {
+  for (auto& [id, server] : servers_) {
+    if (!server->unreleased) continue;
+    proto::ReleaseResultRequest request;
+    request.set_query(*server->unreleased);
+    // Unheard, the server drops the result by itself after a while.
+    (void)server->peer.Call(*server->stub, &proto::Compute::Stub::ReleaseResult, request, kReleaseTimeoutUs);
+  }
+}
 
 ComputeClients::Server& ComputeClients::ServerOf(const proto::Member& member) {
   std::unique_ptr<Server>& server = servers_[member.id()];
@@ -52,38 +53,44 @@ absl::Status ComputeClients::Run(std::vector<Work>& work, const std::atomic<bool
   // Connections to servers that this query does not need are given up when there are too many.
   if (servers_.size() + work.size() > kMostServers) servers_.clear();
   if (work.size() > kMostServers) return absl::ResourceExhaustedError("more than 64 compute servers for one query");
-  std::vector<std::unique_ptr<Call>> calls;
+  fabric::Fabric& fabric = attachment_.fabric();
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<grpc::Status> statuses(work.size());
   std::atomic<size_t> running = work.size();
   std::atomic<bool> failed = false;
-  const std::unique_ptr<fabric::Event> all_done = attachment_.fabric().CreateEvent();
-  for (Work& w : work) {
-    Server& server = ServerOf(w.member);
-    Call& call = *calls.emplace_back(std::make_unique<Call>());
-    server.peer.Prepare(call.context, kFragmentTimeoutUs);
-    server.stub->async()->RunFragment(&call.context, &w.request, &w.reply, [&](grpc::Status status) {
-      call.status = std::move(status);
-      if (!call.status.ok()) failed = true;
+  const std::unique_ptr<fabric::Event> all_done = fabric.CreateEvent();
+  std::vector<std::unique_ptr<fabric::Thread>> threads;
+  for (size_t i = 0; i < work.size(); ++i) {
+    Server& server = ServerOf(work[i].member);
+    if (server.unreleased) work[i].request.add_release(*server.unreleased);
+    server.unreleased.reset();
+    server.peer.Prepare(*contexts.emplace_back(std::make_unique<grpc::ClientContext>()), kFragmentTimeoutUs);
+  }
+  for (size_t i = 0; i < work.size(); ++i) {
+    threads.push_back(fabric.StartThread(absl::StrFormat("nam-call-%d", i), [&, i, stub = ServerOf(work[i].member).stub.get()] {
+      statuses[i] = stub->RunFragment(contexts[i].get(), work[i].request, &work[i].reply);
+      if (!statuses[i].ok()) failed = true;
       if (running.fetch_sub(1) == 1) all_done->Set();
-    });
+    }));
   }
   bool stopped = false;
-  Clock& clock = attachment_.fabric().clock();
-  while (work.size() > 0 && !all_done->Wait(clock.After(kCancelCheckUs))) {
+  while (!work.empty() && !all_done->Wait(fabric.clock().After(kCancelCheckUs))) {
     if (stopped || !(cancel || failed)) continue;
     stopped = true;
-    for (auto& call : calls) call->context.TryCancel();
+    for (auto& context : contexts) context->TryCancel();
   }
+  threads.clear();
   absl::Status first_error;
   for (size_t i = 0; i < work.size(); ++i) {
-    if (calls[i]->status.ok()) continue;
-    const absl::Status error = ServerOf(work[i].member).peer.Error(calls[i]->status, kFragmentTimeoutUs);
+    if (statuses[i].ok()) continue;
+    const absl::Status error = ServerOf(work[i].member).peer.Error(statuses[i], kFragmentTimeoutUs);
     if (first_error.ok() || absl::IsCancelled(first_error)) first_error = error;
   }
   for (size_t i = 0; i < work.size(); ++i) {
-    if (!calls[i]->status.ok()) continue;
+    if (!statuses[i].ok()) continue;
     Server& server = ServerOf(work[i].member);
     if (first_error.ok()) first_error = ReadPartial(server, work[i].reply, work[i].partial);
-    Release(server, work[i].request.query());
+    server.unreleased = work[i].request.query();
   }
   if (cancel && !first_error.ok()) return absl::CancelledError("cancelled");
   return first_error;
@@ -116,19 +123,6 @@ absl::Status ComputeClients::ReadPartial(Server& server, const proto::FragmentRe
   }
   if (storage::Checksum(std::as_bytes(std::span(out))) == reply.checksum()) return absl::OkStatus();
   return absl::DataLossError(server.peer.name() + ": the checksum of its result does not match");
-}
-
-/// Nobody waits for this one; what is not released in time, the server drops by itself.
-void ComputeClients::Release(Server& server, uint64_t query) {
-  struct ReleaseCall {
-    grpc::ClientContext context;
-    proto::ReleaseResultRequest request;
-    proto::ReleaseResultReply reply;
-  };
-  auto call = std::make_shared<ReleaseCall>();
-  server.peer.Prepare(call->context, kReleaseTimeoutUs);
-  call->request.set_query(query);
-  server.stub->async()->ReleaseResult(&call->context, &call->request, &call->reply, [call](grpc::Status) {});
 }
 
 }  // namespace nam::computeserver

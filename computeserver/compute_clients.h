@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,13 +42,12 @@ class ComputeClients {
     catalog::Peer peer;
     std::unique_ptr<proto::Compute::Stub> stub;
     std::unique_ptr<fabric::QueuePair> queue_pair;  // made at the first result
+    std::optional<uint64_t> unreleased;             // query whose result was read last
   };
-  struct Call;
 
   explicit ComputeClients(catalog::Attachment& attachment) : attachment_(attachment) {}
   Server& ServerOf(const proto::Member& member);
   absl::Status ReadPartial(Server& server, const proto::FragmentReply& reply, std::string& out);
-  void Release(Server& server, uint64_t query);
 
   catalog::Attachment& attachment_;
   // Destroyed in reverse: queue pairs, their completion queue, the memory they write to.

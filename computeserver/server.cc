@@ -114,6 +114,7 @@ absl::StatusOr<proto::FragmentReply> ComputeServerImpl::Run(const grpc::ServerCo
   if (running.place > kMostFragments) {
     return absl::ResourceExhaustedError(absl::StrFormat("compute server %d already runs %d queries", id().value(), kMostFragments));
   }
+  for (uint64_t query : request.release()) results_->Release(query);
   NAM_ASSIGN_OR_RETURN(std::shared_ptr<const QueryShape> shape, Shape(request));
   std::atomic<bool> cancel = false;
   Fragment fragment(shape, channels_, std::max(1, options_.threads), cancel);

@@ -134,7 +134,8 @@ std::string RandomQuery(Choices& choices) {
   for (uint32_t i = choices.Next(3); i > 0; --i) {
     const uint32_t kind = choices.Next(4);
     keys.push_back(kind == 0 ? choices.Of(from.numbers) : kind == 1 ? choices.Of(from.strings)
-                   : kind == 2 ? choices.Of(from.dates) : Number(choices, from, 1) + " + 0");
+                   : kind == 2 ? choices.Of(from.dates)
+                               : choices.Of(from.numbers) + " + " + Number(choices, from, 1));
   }
   std::string select, group;
   for (const std::string& key : keys) {
