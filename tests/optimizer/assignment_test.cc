@@ -28,7 +28,8 @@ uint64_t Optimum(const std::vector<uint64_t>& costs, int parts) {
 
 TEST(LargestDifferencing, IsCloseToTheOptimumOnSmallCases) {
   EXPECT_TRUE(rc::check("within 4/3 of the optimum", [] {
-    const auto costs = *rc::gen::resize(8, rc::gen::container<std::vector<uint64_t>>(rc::gen::inRange<uint64_t>(0, 100)));
+    const auto costs =
+        *rc::gen::resize(8, rc::gen::container<std::vector<uint64_t>>(rc::gen::inRange<uint64_t>(0, 100)));
     const int parts = *rc::gen::inRange(1, 4);
     const std::vector<int> part_of = LargestDifferencing(costs, parts);
     RC_ASSERT(part_of.size() == costs.size());
@@ -59,7 +60,8 @@ struct Star {
     tables = {f, a, b};
   }
   static std::shared_ptr<proto::Table> Table(const std::string& name, const std::vector<std::string>& columns,
-                                             const std::vector<std::pair<std::string, uint32_t>>& keys, int partitions) {
+                                             const std::vector<std::pair<std::string, uint32_t>>& keys,
+                                             int partitions) {
     auto table = std::make_shared<proto::Table>();
     table->set_name(name);
     for (const std::string& column : columns) {
@@ -94,7 +96,8 @@ TEST(Assignment, MatchesPartitionsWithTheSameFunctionOnly) {
   EXPECT_EQ(MatchingKey(star.plan, star.plan.joins[1], star.tables), std::nullopt) << "2 parts against 4";
   EXPECT_EQ(PartOf(*star.f, 7, 0), 1u);
   EXPECT_EQ(PartOf(*star.f, 7, 1), 3u);
-  EXPECT_EQ(NeededPartitions(star.plan, star.plan.joins[0], star.tables, {4, 5, 7}), std::vector<uint32_t>{1});
+  EXPECT_EQ(NeededPartitions(star.plan, star.plan.joins[0], star.tables, {4, 5, 7}),
+            std::vector<uint32_t>{1});
   EXPECT_EQ(NeededPartitions(star.plan, star.plan.joins[1], star.tables, {4}), (std::vector<uint32_t>{0, 1}));
 }
 

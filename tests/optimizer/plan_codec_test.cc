@@ -18,7 +18,8 @@ sql::Expr Column(int table, int column) {
 
 Plan SomePlan() {
   Plan plan;
-  plan.tables = {{.name = "f", .allocation = 3, .columns = {0, 2}}, {.name = "d", .allocation = 4, .columns = {1}}};
+  plan.tables = {{.name = "f", .allocation = 3, .columns = {0, 2}},
+                 {.name = "d", .allocation = 4, .columns = {1}}};
   sql::Expr literal;
   literal.type = Type::Decimal(2);
   literal.literal = Value::Decimal((static_cast<__int128>(1) << 100) * -1, 2);

@@ -32,8 +32,12 @@ class TwoServers final : public fabric::RegionDirectory {
   absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> Lookup(MemoryServerId server, bool) override {
     return servers_[server.value() - 1u].regions;
   }
-  std::byte* at(RemotePtr<void> p) { return servers_[p.server().value() - 1u].region->data() + p.offset() - 4096; }
-  void Kill(uint16_t id) { servers_[id - 1].listener.reset(), servers_[id - 1].region.reset(), servers_[id - 1].fabric.reset(); }
+  std::byte* at(RemotePtr<void> p) {
+    return servers_[p.server().value() - 1u].region->data() + p.offset() - 4096;
+  }
+  void Kill(uint16_t id) {
+    servers_[id - 1].listener.reset(), servers_[id - 1].region.reset(), servers_[id - 1].fabric.reset();
+  }
 
  private:
   struct Server {
@@ -61,7 +65,8 @@ class Chains {
     const BlockLayout layout(widths_, kRows, PointerSlots(blocks, group));
     std::vector<uint64_t> pointers;
     for (uint32_t i = 0; i < blocks; ++i) {
-      pointers.push_back(RemotePtr<void>(MemoryServerId(static_cast<uint16_t>(1 + i % 2)), 4096 + i / 2 * 2048).raw());
+      pointers.push_back(
+          RemotePtr<void>(MemoryServerId(static_cast<uint16_t>(1 + i % 2)), 4096 + i / 2 * 2048).raw());
     }
     BlockSink sink(channel, layout.bytes());
     for (uint32_t i = 0; i < blocks; ++i) {
@@ -75,7 +80,8 @@ class Chains {
         std::memcpy(writer.page(3) + r * 2, &half, 2);
       }
       std::vector<uint64_t> next;
-      for (uint32_t g = i + group; i % group == 0 && g < std::min(blocks, i + 2 * group); ++g) next.push_back(pointers[g]);
+      for (uint32_t g = i + group; i % group == 0 && g < std::min(blocks, i + 2 * group); ++g)
+        next.push_back(pointers[g]);
       writer.Seal(9, 0, i, kRows, next);
       EXPECT_TRUE(sink.Write(RemotePtr<void>::FromRaw(pointers[i]), layout.bytes()).ok());
     }
@@ -96,8 +102,9 @@ TEST_P(BlockStreamTest, YieldsEveryRowInOrder) {
     auto channel = *Channel::Open(*fabric, servers, {});
     const ChainStart chain = WriteChain(*channel, c.blocks, c.group);
     int chains = 3;  // the same chain three times: prefetching goes on over a chain's end
-    BlockStream stream(*channel, {9, c.group, widths_, {0, 3}}, {.window = c.window, .in_place = c.in_place},
-                       [&]() -> std::optional<ChainStart> { return chains-- > 0 ? std::optional(chain) : std::nullopt; });
+    BlockStream stream(
+        *channel, {9, c.group, widths_, {0, 3}}, {.window = c.window, .in_place = c.in_place},
+        [&]() -> std::optional<ChainStart> { return chains-- > 0 ? std::optional(chain) : std::nullopt; });
     BlockView block;
     uint64_t rows = 0;
     while (true) {
@@ -132,8 +139,9 @@ TEST_F(BlockStreamFaults, DamageIsAnErrorAndNotAnAnswer) {
   const BlockLayout layout(widths_, kRows, 4);
   servers.at(RemotePtr<void>::FromRaw(chain.head[2]))[layout.page_offset(3) + 5] ^= std::byte{1};
   bool first = true;
-  BlockStream stream(*channel, {9, 4, widths_, {3}}, {.window = 4},
-                     [&]() -> std::optional<ChainStart> { return std::exchange(first, false) ? std::optional(chain) : std::nullopt; });
+  BlockStream stream(*channel, {9, 4, widths_, {3}}, {.window = 4}, [&]() -> std::optional<ChainStart> {
+    return std::exchange(first, false) ? std::optional(chain) : std::nullopt;
+  });
   BlockView block;
   EXPECT_TRUE(stream.Next(block).ok());
   EXPECT_TRUE(stream.Next(block).ok());

@@ -26,8 +26,8 @@ struct Sealed {
   std::vector<std::vector<uint64_t>> codes;
 };
 
-Sealed MakeBlock(const std::vector<uint8_t>& widths, uint32_t block_rows, uint32_t rows, std::span<const uint64_t> group,
-                 const std::function<uint64_t()>& next) {
+Sealed MakeBlock(const std::vector<uint8_t>& widths, uint32_t block_rows, uint32_t rows,
+                 std::span<const uint64_t> group, const std::function<uint64_t()>& next) {
   Sealed sealed{BlockLayout(widths, block_rows, 4), {}, {}};
   sealed.bytes.resize(sealed.layout.bytes());
   BlockWriter writer(sealed.layout, sealed.bytes.data());
@@ -45,12 +45,14 @@ Sealed MakeBlock(const std::vector<uint8_t>& widths, uint32_t block_rows, uint32
 
 TEST(Block, HoldsWhatWasWritten) {
   EXPECT_TRUE(rc::check("block round trip", [] {
-    const auto widths = *rc::gen::nonEmpty(rc::gen::container<std::vector<uint8_t>>(rc::gen::element<uint8_t>(1, 2, 4, 8)));
+    const auto widths =
+        *rc::gen::nonEmpty(rc::gen::container<std::vector<uint8_t>>(rc::gen::element<uint8_t>(1, 2, 4, 8)));
     const auto rows = *rc::gen::inRange<uint32_t>(1, 200);
     const auto spare = *rc::gen::inRange<uint32_t>(0, 10);
     const std::vector<uint64_t> group{11, 12, 13};
     uint64_t state = *rc::gen::arbitrary<uint64_t>();
-    const Sealed sealed = MakeBlock(widths, rows + spare, rows, group, [&] { return state = state * 6364136223846793005u + 1; });
+    const Sealed sealed = MakeBlock(widths, rows + spare, rows, group,
+                                    [&] { return state = state * 6364136223846793005u + 1; });
     const BlockView view(sealed.layout, sealed.bytes.data());
     RC_ASSERT(view.CheckPrefix(7, 3, 5, true).ok());
     RC_ASSERT(view.rows() == rows);
@@ -58,7 +60,8 @@ TEST(Block, HoldsWhatWasWritten) {
     RC_ASSERT(view.pointers()[2] == 13u && view.pointers()[3] == 0u);
     for (uint32_t c = 0; c < widths.size(); ++c) {
       RC_ASSERT(view.CheckPage(c).ok());
-      for (uint32_t r = 0; r < rows; ++r) RC_ASSERT(GetCode(view.page(c), widths[c], r) == sealed.codes[c][r]);
+      for (uint32_t r = 0; r < rows; ++r)
+        RC_ASSERT(GetCode(view.page(c), widths[c], r) == sealed.codes[c][r]);
       RC_ASSERT(view.zone(c).min == *std::min_element(sealed.codes[c].begin(), sealed.codes[c].end()));
       RC_ASSERT(view.zone(c).max == *std::max_element(sealed.codes[c].begin(), sealed.codes[c].end()));
     }
@@ -89,7 +92,8 @@ TEST(Block, AnotherBlockIsNotTakenForThisOne) {
 
 TEST(BlockLayout, FillsTheBlockAndNoMore) {
   EXPECT_TRUE(rc::check("rows that fit", [] {
-    const auto widths = *rc::gen::nonEmpty(rc::gen::container<std::vector<uint8_t>>(rc::gen::element<uint8_t>(1, 2, 4, 8)));
+    const auto widths =
+        *rc::gen::nonEmpty(rc::gen::container<std::vector<uint8_t>>(rc::gen::element<uint8_t>(1, 2, 4, 8)));
     const auto bytes = *rc::gen::inRange<uint32_t>(kMinBlockBytes, 1 << 16);
     const auto slots = *rc::gen::inRange<uint32_t>(0, 64);
     const uint32_t rows = BlockLayout::RowsThatFit(widths, bytes, slots);

@@ -12,18 +12,20 @@ namespace nam::storage {
 namespace {
 
 TEST(Dictionary, KeepsOrderAndFindsEntries) {
-  EXPECT_TRUE(rc::check("dictionary = sorted set", [](const std::set<std::string>& strings, const std::string& probe) {
-    const std::vector<std::string_view> sorted(strings.begin(), strings.end());
-    const auto dictionary = Dictionary::Decode(Dictionary::Encode(sorted));
-    RC_ASSERT(dictionary.ok());
-    RC_ASSERT((*dictionary)->size() == sorted.size());
-    for (size_t i = 0; i < sorted.size(); ++i) {
-      RC_ASSERT((**dictionary)[i] == sorted[i]);
-      RC_ASSERT((*dictionary)->Find(sorted[i]) == std::optional<size_t>(i));
-    }
-    RC_ASSERT((*dictionary)->LowerBound(probe) == static_cast<size_t>(std::distance(strings.begin(), strings.lower_bound(probe))));
-    RC_ASSERT((*dictionary)->Find(probe).has_value() == strings.contains(probe));
-  }));
+  EXPECT_TRUE(rc::check(
+      "dictionary = sorted set", [](const std::set<std::string>& strings, const std::string& probe) {
+        const std::vector<std::string_view> sorted(strings.begin(), strings.end());
+        const auto dictionary = Dictionary::Decode(Dictionary::Encode(sorted));
+        RC_ASSERT(dictionary.ok());
+        RC_ASSERT((*dictionary)->size() == sorted.size());
+        for (size_t i = 0; i < sorted.size(); ++i) {
+          RC_ASSERT((**dictionary)[i] == sorted[i]);
+          RC_ASSERT((*dictionary)->Find(sorted[i]) == std::optional<size_t>(i));
+        }
+        RC_ASSERT((*dictionary)->LowerBound(probe) ==
+                  static_cast<size_t>(std::distance(strings.begin(), strings.lower_bound(probe))));
+        RC_ASSERT((*dictionary)->Find(probe).has_value() == strings.contains(probe));
+      }));
 }
 
 TEST(Dictionary, ArbitraryBytesAreRefusedOrReadWithinBounds) {
