@@ -151,9 +151,7 @@ absl::Status ComputeServerImpl::Listen() {
   std::string address = options_.fabric_listen_address;
   if (address.empty()) {
     NAM_ASSIGN_OR_RETURN(const auto control, catalog::SplitAddress(rpc_server_->address()));
-    address = attachment_->fabric().kind() == fabric::Kind::kShm
-                  ? absl::StrFormat("@nam-%d-%d", ::getpid(), control.second)
-                  : absl::StrCat(control.first, ":0");
+    address = fabric::AnyAddress(attachment_->fabric().kind(), control.first);
   }
   NAM_ASSIGN_OR_RETURN(listener_, attachment_->fabric().Listen({.address = address, .passive = true}));
   fabric_address_ = listener_->address();

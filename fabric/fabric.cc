@@ -22,6 +22,8 @@ absl::StatusOr<Kind> ParseKind(std::string_view name) {
   return absl::InvalidArgumentError(absl::StrFormat("no fabric \"%s\": shm or tcp", name));
 }
 
+std::string AnyAddress(Kind kind, const std::string& host) { return kind == Kind::kShm ? "@" : host + ":0"; }
+
 std::string_view OpcodeName(Opcode opcode) {
   switch (opcode) {
     case Opcode::kRead:

@@ -230,6 +230,9 @@ class QueuePair {
 /// The text of a failed completion: operation, status, queue pair state, peer, likely cause.
 absl::Status CompletionError(const Completion& completion, const QueuePair& queue_pair);
 
+/// A listen address that leaves the choice to the provider: a free port of `host`, or a socket name.
+std::string AnyAddress(Kind kind, const std::string& host);
+
 struct ListenOptions {
   /// tcp: host:port (port 0 picks one). shm: path of the UNIX socket.
   std::string address;

@@ -122,13 +122,7 @@ class MemoryServerImpl final : public MemoryServer {
 std::string MemoryServerImpl::FabricListenAddress() const {
   if (!options_.fabric_listen_address.empty()) return options_.fabric_listen_address;
   const auto control = catalog::SplitAddress(rpc_server_->address());
-  switch (fabric_->kind()) {
-    case fabric::Kind::kShm:
-      return absl::StrFormat("@nam-%d-%d", ::getpid(), control->second);
-    case fabric::Kind::kTcp:
-      return absl::StrCat(control->first, ":0");
-  }
-  return "";
+  return fabric::AnyAddress(fabric_->kind(), control->first);
 }
 
 absl::Status MemoryServerImpl::Listen() {

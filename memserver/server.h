@@ -19,8 +19,7 @@ struct MemoryServerOptions {
   uint64_t memory_bytes = 0;       // a multiple of 4 KiB
   uint64_t region_bytes = uint64_t{64} << 20;
   std::string control_listen_address = "127.0.0.1:0";
-  /// Empty: picked by the fabric's kind (tcp: a free port beside the control address; shm: an abstract
-  /// socket `@nam-<pid>-<control port>`).
+  /// Empty: the fabric picks one (tcp: a free port of the control address's host).
   std::string fabric_listen_address;
   /// Host that peers shall use instead of the one listened on. Empty: the same, or this host's name
   /// when listening on every address.

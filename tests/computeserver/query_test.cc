@@ -150,6 +150,16 @@ TEST_F(QueryTest, UserErrorsCarryPositionAndHint) {
   EXPECT_FALSE(Error("select sum(note) from sales").message.empty());
 }
 
+TEST_F(QueryTest, DeepExpressionsRunOrAreRefused) {
+  const auto chain = [](int terms) {
+    std::string text = "id";
+    for (int i = 1; i < terms; ++i) text += " + id";
+    return "select sum(" + text + ") from sales";
+  };
+  EXPECT_EQ(Rows(chain(79)), (TextRows{{std::to_string(79 * 499500)}}));
+  EXPECT_EQ(Error(chain(200)).sqlstate, "54001");
+}
+
 TEST_F(QueryTest, SettingsChangeHowNotWhat) {
   const std::string query = "select item, sum(price) from sales group by item order by item";
   const TextRows expected = Rows(query);
