@@ -189,6 +189,7 @@ class CommandLine {
         "HOST:PORT");
     Add(compute, "--fabric-listen", compute_.fabric_listen,
         "where to listen for the fabric; without it, picked");
+    Add(compute, "--advertised-host", compute_.advertised_host, "the host that others shall connect to");
   }
 
   void AddSql() {

@@ -118,6 +118,7 @@ int RunComputeServer(const ComputeServerCommandOptions& options) {
                                            .threads = options.threads > 0 ? options.threads : processors,
                                            .control_listen_address = options.control_listen,
                                            .fabric_listen_address = options.fabric_listen,
+                                           .advertised_host = options.advertised_host,
                                            .on_lost = on_lost}));
     return std::make_unique<ComputeServerProcess>(std::move(server));
   });

@@ -31,6 +31,7 @@ struct ComputeServerCommandOptions {
   int threads = 0;  // 0: all processors
   std::string control_listen = "127.0.0.1:0";
   std::string fabric_listen;
+  std::string advertised_host;
 };
 
 /// One server in the foreground. When it is up it prints `READY <role> key=value …` on standard output

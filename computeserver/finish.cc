@@ -140,7 +140,7 @@ absl::StatusOr<ResultSet> Finish(const sql::BoundQuery& query, const optimizer::
     result.columns.push_back({column.name, column.expr.type});
   const auto total = static_cast<int64_t>(rows.size());
   const int64_t first = std::min(query.offset, total);
-  const int64_t last = query.limit ? std::min(total, first + *query.limit) : total;
+  const int64_t last = first + std::min(total - first, query.limit.value_or(total));
   for (int64_t i = first; i < last; ++i)
     result.rows.push_back(std::move(rows[static_cast<size_t>(i)].values));
   result.command = absl::StrCat("SELECT ", result.rows.size());

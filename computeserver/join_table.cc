@@ -7,12 +7,17 @@
 
 namespace nam::computeserver {
 
+bool JoinTable::IsDirect(const Options& options) {
+  const uint64_t rows = std::max<uint64_t>(options.rows, 1);
+  const uint64_t spread = static_cast<uint64_t>(options.key_max) - static_cast<uint64_t>(options.key_min);
+  return options.key_known && options.key_max >= options.key_min &&
+         spread < std::max<uint64_t>(rows * 8, 1 << 17) && options.key_min > INT64_MIN / 2;
+}
+
 JoinTable::JoinTable(const Options& options) : key_min_(options.key_min), key_max_(options.key_max) {
   NAM_CHECK(options.rows <= kMaxRows && std::has_single_bit(options.parts));
   const uint64_t rows = std::max<uint64_t>(options.rows, 1);
-  const uint64_t spread = static_cast<uint64_t>(options.key_max) - static_cast<uint64_t>(options.key_min);
-  direct_ = options.key_known && options.key_max >= options.key_min &&
-            spread < std::max<uint64_t>(rows * 8, 1 << 17) && options.key_min > INT64_MIN / 2;
+  direct_ = IsDirect(options);
   if (direct_) {
     part_mask_ = options.parts - 1;
     part_shift_ = static_cast<uint32_t>(std::countr_zero(options.parts));
@@ -31,10 +36,15 @@ JoinTable::JoinTable(const Options& options) : key_min_(options.key_min), key_ma
   for (uint8_t width : options.payload_widths) payload_.emplace_back(rows * width);
 }
 
-uint64_t JoinTable::bytes() const {
-  uint64_t bytes = heads_.size() * 4 + next_.size() * 4 + keys_.size() * 8;
-  for (const auto& column : payload_) bytes += column.size();
-  return bytes;
+uint64_t JoinTable::BytesNeeded(const Options& options) {
+  const uint64_t rows = std::max<uint64_t>(options.rows, 1);
+  uint64_t row_bytes = sizeof(uint32_t);
+  for (uint8_t width : options.payload_widths) row_bytes += width;
+  if (IsDirect(options)) {
+    const uint64_t spread = static_cast<uint64_t>(options.key_max) - static_cast<uint64_t>(options.key_min);
+    return rows * row_bytes + (spread + options.parts) * sizeof(uint32_t);
+  }
+  return rows * (row_bytes + sizeof(int64_t)) + std::bit_ceil(rows + rows / 2) * sizeof(uint32_t);
 }
 
 }  // namespace nam::computeserver

@@ -29,6 +29,8 @@ class JoinTable {
   };
   static constexpr uint64_t kMaxRows = UINT32_MAX - 1;
   explicit JoinTable(const Options& options);
+  /// What a table with these options takes, before it is made.
+  static uint64_t BytesNeeded(const Options& options);
 
   /// Makes `key` lead to `row`. Any thread, during the build.
   void Insert(int64_t key, uint32_t row) {
@@ -50,9 +52,9 @@ class JoinTable {
   uint32_t Head(int64_t key) const { return heads_[PositionOf(key)]; }
   uint32_t Next(uint32_t row) const { return next_[row]; }
   bool KeyIs(uint32_t row, int64_t key) const { return direct_ || keys_[row] == key; }
-  uint64_t bytes() const;
 
  private:
+  static bool IsDirect(const Options& options);
   uint64_t PositionOf(int64_t key) const {
     if (direct_) {
       const uint64_t k = static_cast<uint64_t>(key) - static_cast<uint64_t>(origin_);

@@ -176,11 +176,16 @@ absl::StatusOr<Value> PartialMerger::Finish(const sql::Aggregate& aggregate, con
     case AggregateFunction::kAverage: {
       if (a.count == 0) return Value::Null(aggregate.type);
       const int up = aggregate.type.scale - aggregate.argument.type.scale;
-      __int128 scaled;
-      if (up < 0 || __builtin_mul_overflow(a.sum, PowerOfTen(up), &scaled)) return SumOverflow();
-      const __int128 twice = (scaled < 0 ? -scaled : scaled) * 2 + a.count;  // half away from zero
-      const __int128 rounded = twice / (2 * static_cast<__int128>(a.count));
-      return bounded(scaled < 0 ? -rounded : rounded);
+      // Whole part and remainder apart: sum · 10^up itself may need more than 128 bits.
+      const __int128 count = a.count;
+      const __int128 sum = a.sum < 0 ? -a.sum : a.sum;
+      __int128 whole, rest;
+      if (up < 0 || __builtin_mul_overflow(sum / count, PowerOfTen(up), &whole) ||
+          __builtin_mul_overflow(sum % count, PowerOfTen(up) * 2, &rest)) {
+        return SumOverflow();
+      }
+      const __int128 rounded = whole + (rest + count) / (2 * count);  // half away from zero
+      return bounded(a.sum < 0 ? -rounded : rounded);
     }
   }
   return absl::InternalError("unknown aggregate");

@@ -172,6 +172,7 @@ absl::StatusOr<std::shared_ptr<const QueryShape>> QueryShape::Make(Plan plan, op
     }
   }
   shape->joins.resize(shape->plan.joins.size());
+  uint64_t build_bytes = 0;
   for (size_t j = 0; j < shape->joins.size(); ++j) {
     const Plan::Join& join = shape->plan.joins[j];
     const bool text = join.probe_key.type.kind == TypeKind::kString;
@@ -181,6 +182,12 @@ absl::StatusOr<std::shared_ptr<const QueryShape>> QueryShape::Make(Plan plan, op
     }
     NAM_RETURN_IF_ERROR(PlanJoin(*shape, j));
     TranslateKeys(*shape, j);
+    build_bytes += JoinTable::BytesNeeded(shape->joins[j].table);
+  }
+  if (build_bytes > settings.build_bytes_max()) {
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "the build sides of the query's joins need %d MiB on one server, more than nam.build_mib_max allows",
+        (build_bytes >> 20) + 1));
   }
   for (size_t level = 0; level <= shape->joins.size(); ++level) {
     std::set<int> live;

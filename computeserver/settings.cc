@@ -39,6 +39,7 @@ absl::Status SessionSettings::Set(const sql::SetStatement& statement) {
   if (statement.name == "in_place") return SetSwitch(statement, in_place);
   if (statement.name == "verify_checksums") return SetSwitch(statement, verify_checksums);
   if (statement.name == "result_mib_max") return SetNumber(statement, 1, 1 << 20, result_mib_max);
+  if (statement.name == "build_mib_max") return SetNumber(statement, 1, 1 << 20, build_mib_max);
   if (statement.name == "compute_servers") return SetNumber(statement, 0, 1 << 16, compute_servers);
   std::string names;
   for (const auto& [name, value] : All()) absl::StrAppend(&names, names.empty() ? "" : ", ", "nam.", name);
@@ -53,6 +54,7 @@ std::map<std::string, std::string> SessionSettings::All() const {
           {"in_place", in_place ? "on" : "off"},
           {"verify_checksums", verify_checksums ? "on" : "off"},
           {"result_mib_max", absl::StrCat(result_mib_max)},
+          {"build_mib_max", absl::StrCat(build_mib_max)},
           {"compute_servers", absl::StrCat(compute_servers)}};
 }
 
@@ -62,6 +64,7 @@ proto::StreamSettings SessionSettings::ForStreams() const {
   settings.set_in_place(in_place);
   settings.set_verify(verify_checksums);
   settings.set_result_bytes_max(static_cast<uint64_t>(result_mib_max) << 20);
+  settings.set_build_bytes_max(static_cast<uint64_t>(build_mib_max) << 20);
   return settings;
 }
 

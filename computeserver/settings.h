@@ -15,6 +15,7 @@ struct SessionSettings {
   bool in_place = true;          // take blocks where they lie, if the fabric can
   bool verify_checksums = true;
   int64_t result_mib_max = 1024;  // memory for one server's partial result
+  int64_t build_mib_max = 4096;   // memory for one server's join tables
   int64_t compute_servers = 0;    // at most so many work on a query; 0: all
 
   absl::Status Set(const sql::SetStatement& statement);

@@ -18,7 +18,7 @@ using sql::AggregateFunction;
 absl::Status TooLarge(uint64_t bytes_max) {
   return absl::ResourceExhaustedError(
       absl::StrFormat("the result is larger than %d MiB on one server: add a LIMIT or a filter, or raise "
-                      "nam.result_bytes_max",
+                      "nam.result_mib_max",
                       bytes_max >> 20));
 }
 
@@ -285,7 +285,8 @@ class RowSink final : public Sink {
 
   /// With an order and a limit only the first `limit` rows are kept, now and then.
   absl::Status Prune() {
-    if (!order_.empty() && limit_ >= 0 && rows_.size() > 2 * static_cast<uint64_t>(limit_) + 4 * kBatchRows) {
+    const auto most = static_cast<uint64_t>(std::max<int64_t>(limit_, 0));
+    if (!order_.empty() && limit_ >= 0 && rows_.size() / 2 > most && rows_.size() > 4 * kBatchRows) {
       const auto limit = static_cast<ptrdiff_t>(limit_);
       std::nth_element(rows_.begin(), rows_.begin() + limit, rows_.end(),
                        [this](const auto& a, const auto& b) { return Before(a, b); });

@@ -181,12 +181,13 @@ class Arithmetic final : public Node {
       const bool overflow = op_ == Op::kAdd        ? __builtin_add_overflow(x, y, &result_.wide[i])
                             : op_ == Op::kSubtract ? __builtin_sub_overflow(x, y, &result_.wide[i])
                                                    : __builtin_mul_overflow(x, y, &result_.wide[i]);
-      if (overflow) return Overflow();
+      if (overflow || result_.wide[i] > kMost || result_.wide[i] < -kMost) return Overflow();
     }
     return &result_;
   }
 
  private:
+  static inline const __int128 kMost = PowerOfTen(kMaxDecimalDigits) - 1;
   void Narrow(const int64_t* x, const int64_t* y, uint32_t n) {
     int64_t* out = result_.narrow.data();
     switch (op_) {

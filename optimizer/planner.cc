@@ -138,7 +138,8 @@ class Planner {
       for (const sql::OutputColumn& column : query_.select) plan_.output.push_back(column.expr);
       for (const sql::OrderKey& key : query_.order_by) plan_.output.push_back(key.expr);
       plan_.order = query_.order_by;
-      if (query_.limit) plan_.row_limit = *query_.limit + query_.offset;
+      if (query_.limit && __builtin_add_overflow(*query_.limit, query_.offset, &plan_.row_limit))
+        plan_.row_limit = -1;
     }
     ChooseColumns();
     NAM_RETURN_IF_ERROR(CheckDepths());
@@ -284,7 +285,8 @@ class Planner {
       for (const Expr& residual : join.residuals) NAM_RETURN_IF_ERROR(CheckDepth(residual));
     }
     for (const Expr& key : plan_.group_by) NAM_RETURN_IF_ERROR(CheckDepth(key));
-    for (const sql::Aggregate& aggregate : plan_.aggregates) NAM_RETURN_IF_ERROR(CheckDepth(aggregate.argument));
+    for (const sql::Aggregate& aggregate : plan_.aggregates)
+      NAM_RETURN_IF_ERROR(CheckDepth(aggregate.argument));
     for (const Expr& expr : plan_.output) NAM_RETURN_IF_ERROR(CheckDepth(expr));
     return absl::OkStatus();
   }

@@ -16,6 +16,12 @@ absl::StatusOr<ColumnCode> PlanColumn(const StagedTable& staged, size_t column) 
   uint64_t codes;  // the largest code
   if (schema.type.kind == TypeKind::kString) {
     staged.strings(column).Sort(code.sorted, code.place_of);
+    uint64_t text_bytes = 0;
+    for (std::string_view entry : code.sorted) text_bytes += entry.size();
+    if (text_bytes > std::numeric_limits<uint32_t>::max()) {
+      return absl::ResourceExhaustedError(absl::StrFormat(
+          "column %s of %s has more than 4 GiB of distinct text", schema.name, staged.schema().name));
+    }
     codes = code.sorted.empty() ? 0 : code.sorted.size() - 1;
     code.base = 0;
   } else {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <mutex>
 
 #include "absl/strings/str_format.h"
@@ -312,11 +313,15 @@ absl::StatusOr<proto::Table> Loader::Commit() {
       out.add_head(chain.pointers[i]);
   }
   NAM_RETURN_IF_ERROR(WriteBlocks());
-  for (const auto& [server, usage] : placement_.usage()) {
+  std::map<MemoryServerId, uint64_t> blocks;
+  for (const ChainPlan& chain : chains_) {
+    for (uint64_t pointer : chain.pointers) ++blocks[storage::RemotePtr<void>::FromRaw(pointer).server()];
+  }
+  for (const auto& [server, used_bytes] : placement_.used_bytes()) {
     proto::ServerUsage& out = *table.add_usage();
     out.set_server(server.value());
-    out.set_blocks(usage.pieces);
-    out.set_bytes(usage.bytes);
+    out.set_blocks(blocks[server]);
+    out.set_bytes(used_bytes);
   }
   NAM_ASSIGN_OR_RETURN(const uint64_t version, attachment_.catalog().CommitLoad(table));
   committed_ = true;

@@ -82,8 +82,7 @@ storage::RemotePtr<void> Placement::Next(uint32_t bytes) {
   NAM_CHECK(!offsets.empty(), "more pieces than were reserved");
   const uint64_t offset = offsets.front();
   offsets.pop_front();
-  ++usage_[server].pieces;
-  usage_[server].bytes += bytes;
+  used_bytes_[server] += bytes;
   return {server, offset};
 }
 

@@ -30,11 +30,8 @@ class Placement {
   /// Gives everything back at once; also done by the catalog when the load is aborted.
   void ReleaseAll();
 
-  struct Usage {
-    uint64_t pieces = 0;
-    uint64_t bytes = 0;
-  };
-  const std::map<MemoryServerId, Usage>& usage() const { return usage_; }
+  /// Of the pieces taken.
+  const std::map<MemoryServerId, uint64_t>& used_bytes() const { return used_bytes_; }
 
  private:
   absl::Status ReserveOn(MemoryServerId server, const std::vector<uint32_t>& piece_bytes);
@@ -43,7 +40,7 @@ class Placement {
   const AllocationId allocation_;
   std::vector<MemoryServerId> servers_;
   std::map<MemoryServerId, std::deque<uint64_t>> offsets_;  // of the pieces reserved and not yet taken
-  std::map<MemoryServerId, Usage> usage_;
+  std::map<MemoryServerId, uint64_t> used_bytes_;
   size_t turn_ = 0;
 };
 

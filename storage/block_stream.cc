@@ -82,8 +82,9 @@ absl::Status BlockStream::Post(Slot& slot, uint32_t slot_number) {
   NAM_ASSIGN_OR_RETURN(const Channel::Target target, channel_.Resolve(pointer, chain.layout.bytes()));
   uint64_t& bytes = counters_.bytes[pointer.server()];
   if (in_place_) {
-    NAM_ASSIGN_OR_RETURN(const auto view, target.queue_pair->View(target.address, chain.layout.bytes()));
-    slot.block = view.data();
+    const auto view = target.queue_pair->View(target.address, chain.layout.bytes());
+    if (!view.ok()) return channel_.Named(pointer.server(), view.status());
+    slot.block = view->data();
     for (const Run& run : chain.runs) bytes += run.bytes;
     return LearnPointers(slot);
   }

@@ -72,13 +72,18 @@ absl::StatusOr<Channel::Target> Channel::Resolve(RemotePtr<void> pointer, uint64
   return Target{endpoint->queue_pair.get(), {region->rkey, pointer.offset() - region->offset}};
 }
 
+absl::Status Channel::Named(MemoryServerId server, const absl::Status& status) const {
+  const auto found = endpoints_.find(server);
+  const std::string name = found == endpoints_.end() ? absl::StrFormat("memory server %d", server.value())
+                                                     : found->second->regions->name;
+  return absl::Status(status.code(), absl::StrFormat("%s: %s", name, std::string(status.message())));
+}
+
 absl::Status Channel::Error(const fabric::Completion& completion) {
   broken_ = true;
   for (const auto& [server, endpoint] : endpoints_) {
     if (endpoint->queue_pair->id() != completion.queue_pair) continue;
-    const absl::Status status = fabric::CompletionError(completion, *endpoint->queue_pair);
-    return absl::Status(status.code(),
-                        absl::StrFormat("%s: %s", endpoint->regions->name, std::string(status.message())));
+    return Named(server, fabric::CompletionError(completion, *endpoint->queue_pair));
   }
   return absl::InternalError("a completion came from an unknown queue pair");
 }

@@ -45,6 +45,8 @@ class Channel {
   /// The error of a failed completion, naming the memory server.
   absl::Status Error(const fabric::Completion& completion);
   absl::Status TimedOut(const char* waiting_for);
+  /// `status` with the memory server's name before it.
+  absl::Status Named(MemoryServerId server, const absl::Status& status) const;
   bool broken() const { return broken_; }
 
   /// Waits for one completion or more, at most operation_timeout_us without any; 0 completions never.

@@ -150,6 +150,29 @@ TEST_F(QueryTest, UserErrorsCarryPositionAndHint) {
   EXPECT_FALSE(Error("select sum(note) from sales").message.empty());
 }
 
+TEST_F(QueryTest, ExtremesOfLimitAndAverage) {
+  EXPECT_EQ(Rows("select id from sales order by id limit 9223372036854775807").size(), 1000u);
+  EXPECT_EQ(Rows("select id from sales order by id limit 9223372036854775807 offset 1").size(), 999u);
+  EXPECT_EQ(Rows("select avg(id * 30000000000000000000000000000000.0) from sales where id < 2"),
+            (TextRows{{"15000000000000000000000000000000.0000000"}}));
+  EXPECT_EQ(Rows("select avg(item) from sales where id in (1, 2)"), (TextRows{{"1.500000"}}));
+  EXPECT_EQ(Rows("select avg(0 - id) from sales where id < 3 and id > 0 or id = 5"),
+            (TextRows{{"-2.666667"}}));
+}
+
+TEST_F(QueryTest, BuildSidesHaveABound) {
+  SmallTable large{{"large", {{"k", Type::Integer()}}, {}, ""}, {}};
+  for (int64_t i = 0; i < 100'000; ++i) large.rows.push_back({Value::Integer(i * 1'000'003)});
+  ASSERT_TRUE(Load(cluster_->attachment(), large, {}).ok());
+  const std::string query = "select count(*) from large a, large b where a.k = b.k";
+  Rows("set nam.build_mib_max = 1");
+  const auto refused = cluster_->session().Execute(query);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted) << refused.status();
+  Rows("set nam.build_mib_max = 4096");
+  EXPECT_EQ(Rows(query), (TextRows{{"100000"}}));
+  Rows("drop table large");
+}
+
 TEST_F(QueryTest, DeepExpressionsRunOrAreRefused) {
   const auto chain = [](int terms) {
     std::string text = "id";

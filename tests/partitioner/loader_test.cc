@@ -20,19 +20,24 @@ using nam::testing::InProcessCluster;
 using nam::testing::SmallTable;
 
 /// All rows of a table as they lie in the memory servers, by partition and in order, decoded.
-std::map<uint32_t, std::vector<std::vector<Value>>> ReadBack(catalog::Attachment& attachment, const proto::Table& table) {
+std::map<uint32_t, std::vector<std::vector<Value>>> ReadBack(catalog::Attachment& attachment,
+                                                             const proto::Table& table) {
   auto channel = *storage::Channel::Open(attachment.fabric(), attachment, {});
   std::vector<uint32_t> columns;
   std::vector<std::shared_ptr<const storage::Dictionary>> dictionaries;
   for (int c = 0; c < table.columns_size(); ++c) {
     columns.push_back(static_cast<uint32_t>(c));
     const proto::Encoding& encoding = table.columns(c).encoding();
-    dictionaries.push_back(encoding.has_dictionary() ? *ReadDictionary(*channel, encoding.dictionary()) : nullptr);
+    dictionaries.push_back(encoding.has_dictionary() ? *ReadDictionary(*channel, encoding.dictionary())
+                                                     : nullptr);
   }
   uint32_t next = 0;
-  storage::BlockStream stream(*channel, StreamTableOf(table, columns), {.window = 3}, [&]() -> std::optional<storage::ChainStart> {
-    return next < static_cast<uint32_t>(table.partitions_size()) ? std::optional(ChainStartOf(table, next++)) : std::nullopt;
-  });
+  storage::BlockStream stream(*channel, StreamTableOf(table, columns), {.window = 3},
+                              [&]() -> std::optional<storage::ChainStart> {
+                                return next < static_cast<uint32_t>(table.partitions_size())
+                                           ? std::optional(ChainStartOf(table, next++))
+                                           : std::nullopt;
+                              });
   std::map<uint32_t, std::vector<std::vector<Value>>> rows;
   storage::BlockView block;
   while (true) {
@@ -75,15 +80,23 @@ TEST(Loader, EveryRowLiesOnceInItsPartitionAndInOrder) {
   InProcessCluster cluster({.memory_servers = 3, .compute_servers = 0});
   EXPECT_TRUE(rc::check("load = rows", [&] {
     const uint32_t parts_k = *rc::gen::inRange(1, 5), parts_s = *rc::gen::inRange(1, 4);
-    SmallTable table{{"t", {{"k", Type::Integer(), true}, {"s", Type::String(12), true}, {"n", Type::Decimal(2)}, {"w", Type::Integer()}},
-                      {{"k", parts_k}, {"s", parts_s}}, "n"}, {}};
+    SmallTable table{{"t",
+                      {{"k", Type::Integer(), true},
+                       {"s", Type::String(12), true},
+                       {"n", Type::Decimal(2)},
+                       {"w", Type::Integer()}},
+                      {{"k", parts_k}, {"s", parts_s}},
+                      "n"},
+                     {}};
     const auto seeds = *rc::gen::container<std::vector<uint32_t>>(rc::gen::arbitrary<uint32_t>());
     for (uint32_t seed : seeds) {
-      table.rows.push_back({seed % 7 == 0 ? Value::Null(Type::Integer()) : Value::Integer(static_cast<int64_t>(seed) - 50),
-                            seed % 5 == 0 ? Value::Null(Type::String()) : Value::String("s" + std::to_string(seed % 13)),
-                            Value::Decimal(seed % 1000, 2), Value::Integer(static_cast<int64_t>(seed) << (seed % 31))});
+      table.rows.push_back(
+          {seed % 7 == 0 ? Value::Null(Type::Integer()) : Value::Integer(static_cast<int64_t>(seed) - 50),
+           seed % 5 == 0 ? Value::Null(Type::String()) : Value::String("s" + std::to_string(seed % 13)),
+           Value::Decimal(seed % 1000, 2), Value::Integer(static_cast<int64_t>(seed) << (seed % 31))});
     }
-    const LoadOptions options{.block_bytes = 1024, .pointer_group = 2 + *rc::gen::inRange(0u, 4u), .replace = true};
+    const LoadOptions options{
+        .block_bytes = 1024, .pointer_group = 2 + *rc::gen::inRange(0u, 4u), .replace = true};
     RC_ASSERT(nam::testing::Load(cluster.attachment(), table, options).ok());
     const auto meta = *cluster.attachment().catalog().GetTable("t");
     RC_ASSERT(meta->rows() == table.rows.size());
@@ -91,7 +104,8 @@ TEST(Loader, EveryRowLiesOnceInItsPartitionAndInOrder) {
     for (const auto& [partition, rows] : ReadBack(cluster.attachment(), *meta)) {
       RC_ASSERT(meta->partitions(static_cast<int>(partition)).rows() == rows.size());
       for (size_t i = 0; i < rows.size(); ++i) {
-        const uint32_t part_k = rows[i][0].null ? 0 : PartitionOfInteger(static_cast<int64_t>(rows[i][0].number), parts_k);
+        const uint32_t part_k =
+            rows[i][0].null ? 0 : PartitionOfInteger(static_cast<int64_t>(rows[i][0].number), parts_k);
         const uint32_t part_s = rows[i][1].null ? 0 : PartitionOfString(rows[i][1].text, parts_s);
         RC_ASSERT(partition == part_k * parts_s + part_s);
         if (i > 0) RC_ASSERT(rows[i - 1][2].number <= rows[i][2].number);
@@ -109,7 +123,8 @@ TEST(Loader, BlocksAreSpreadEvenly) {
   ASSERT_TRUE(nam::testing::Load(cluster.attachment(), table, {.block_bytes = 1024}).ok());
   const auto meta = *cluster.attachment().catalog().GetTable("t");
   ASSERT_EQ(meta->usage_size(), 3);
-  for (const auto& usage : meta->usage()) EXPECT_NEAR(static_cast<double>(usage.blocks()), static_cast<double>(meta->usage(0).blocks()), 1);
+  for (const auto& usage : meta->usage())
+    EXPECT_NEAR(static_cast<double>(usage.blocks()), static_cast<double>(meta->usage(0).blocks()), 1);
 }
 
 TEST(Loader, RefusesWhatDoesNotFitTheSchema) {
@@ -117,8 +132,10 @@ TEST(Loader, RefusesWhatDoesNotFitTheSchema) {
   auto& attachment = cluster.attachment();
   const TableSchema narrow{"t", {{"k", Type::Integer()}, {"s", Type::String(3)}}, {}, ""};
   EXPECT_EQ(BeginLoad(attachment, {"t", {}, {}, ""}, {}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(BeginLoad(attachment, {"t", narrow.columns, {{"x", 8}}, ""}, {}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(BeginLoad(attachment, narrow, {.block_bytes = 100}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(BeginLoad(attachment, {"t", narrow.columns, {{"x", 8}}, ""}, {}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(BeginLoad(attachment, narrow, {.block_bytes = 100}).status().code(),
+            absl::StatusCode::kInvalidArgument);
   auto loader = BeginLoad(attachment, narrow, {});
   ASSERT_TRUE(loader.ok());
   ColumnBatch batch(2);
