@@ -153,8 +153,8 @@ TEST_F(QueryTest, UserErrorsCarryPositionAndHint) {
 TEST_F(QueryTest, ExtremesOfLimitAndAverage) {
   EXPECT_EQ(Rows("select id from sales order by id limit 9223372036854775807").size(), 1000u);
   EXPECT_EQ(Rows("select id from sales order by id limit 9223372036854775807 offset 1").size(), 999u);
-  EXPECT_EQ(Rows("select avg(id * 30000000000000000000000000000000.0) from sales where id < 2"),
-            (TextRows{{"15000000000000000000000000000000.0000000"}}));
+  EXPECT_EQ(Rows("select avg(id * 10000000000000000000000000000.0) from sales"),
+            (TextRows{{"4995000000000000000000000000000.0000000"}}));
   EXPECT_EQ(Rows("select avg(item) from sales where id in (1, 2)"), (TextRows{{"1.500000"}}));
   EXPECT_EQ(Rows("select avg(0 - id) from sales where id < 3 and id > 0 or id = 5"),
             (TextRows{{"-2.666667"}}));
@@ -170,7 +170,6 @@ TEST_F(QueryTest, BuildSidesHaveABound) {
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted) << refused.status();
   Rows("set nam.build_mib_max = 4096");
   EXPECT_EQ(Rows(query), (TextRows{{"100000"}}));
-  Rows("drop table large");
 }
 
 TEST_F(QueryTest, DeepExpressionsRunOrAreRefused) {
