@@ -70,7 +70,8 @@ absl::StatusOr<std::unique_ptr<SsbDuckDb>> SsbDuckDb::Start(const SsbDuckDbOptio
   std::error_code error;
   if (!std::filesystem::is_regular_file(script, error)) {
     return absl::FailedPreconditionError(
-        absl::StrCat("there is no ", script, ": --peer-dir is the source tree's bench/duckdb_peer"));
+        absl::StrCat("DuckDB as a peer needs ", script,
+                     ", which is not there: --peer-dir is the source tree's bench/duckdb_peer"));
   }
   if (!std::filesystem::is_directory(absl::StrCat(options.peer_dir, "/", kPackage), error)) {
     return absl::FailedPreconditionError(
