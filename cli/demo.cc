@@ -1,13 +1,7 @@
 #include "cli/demo.h"
 
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
-#include <functional>
 #include <iostream>
 #include <mutex>
 #include <thread>
@@ -17,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "cli/cluster_work.h"
 #include "cli/connect.h"
 #include "cli/exit_codes.h"
 #include "cli/local_cluster.h"
@@ -29,11 +24,8 @@
 namespace nam::cli {
 namespace {
 
-constexpr unsigned kOrderlyEndSeconds = 45;
-constexpr int64_t kCancelTimeoutMs = 5'000;
-
 /// The demo's work as a client of the cluster: one thread runs it, another one may cancel it.
-class DemoWork {
+class DemoWork final : public ClusterWork {
  public:
   DemoWork(const DemoOptions& options, ClusterOptions cluster)
       : options_(options), cluster_(std::move(cluster)) {
@@ -42,19 +34,21 @@ class DemoWork {
     source_.threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 16);
   }
 
-  void Cancel() {
+  void Cancel() override {
     cancelled_ = true;
     const std::lock_guard lock(session_mutex_);
     if (session_ != nullptr) session_->Cancel();
   }
 
-  absl::StatusOr<std::vector<QueryOutcome>> Run() {
+  absl::Status Run() override {
     NAM_ASSIGN_OR_RETURN(const auto attachment, AttachToCluster(cluster_));
     NAM_RETURN_IF_ERROR(Load(*attachment));
-    NAM_ASSIGN_OR_RETURN(auto outcomes, RunAll(*attachment));
-    NAM_RETURN_IF_ERROR(Check(*attachment, outcomes));
-    return outcomes;
+    NAM_ASSIGN_OR_RETURN(outcomes_, RunAll(*attachment));
+    return Check(*attachment, outcomes_);
   }
+
+  /// After Run.
+  const std::vector<QueryOutcome>& outcomes() const { return outcomes_; }
 
  private:
   void Say(const std::string& text) {
@@ -106,53 +100,11 @@ class DemoWork {
   const ClusterOptions cluster_;
   SsbSource source_;
   ProgressLine progress_;
+  std::vector<QueryOutcome> outcomes_;
   std::atomic<bool> cancelled_ = false;
   std::mutex session_mutex_;
   computeserver::Session* session_ = nullptr;  // of the queries that run
 };
-
-/// Runs `body` on a thread; fd() is readable once it has returned.
-class Worker {
- public:
-  explicit Worker(const std::function<void()>& body)
-      : done_(eventfd(0, EFD_CLOEXEC)), thread_([this, body] {
-          body();
-          const uint64_t one = 1;
-          [[maybe_unused]] const ssize_t ignored = write(done_.get(), &one, sizeof one);
-        }) {}
-  ~Worker() { thread_.join(); }
-  int fd() const { return done_.get(); }
-  bool AwaitDone(int64_t timeout_ms) const {
-    const Deadline deadline = RealClock().After(timeout_ms * 1000);
-    pollfd wait{done_.get(), POLLIN, 0};
-    do {
-      const int64_t left_ms = (deadline.ns - RealClock().NowNs()) / 1'000'000;
-      if (poll(&wait, 1, static_cast<int>(std::max<int64_t>(left_ms, 0))) > 0) return true;
-    } while (!RealClock().Passed(deadline));
-    return false;
-  }
-
- private:
-  UniqueFd done_;
-  std::thread thread_;
-};
-
-/// Waits for the work, a signal, or the end of a server. OK if the work is done.
-absl::Status Await(const Worker& worker, const StopSignals& stop, const LocalCluster& cluster) {
-  const std::vector<Process*> processes = cluster.processes();
-  std::vector<pollfd> waits{{worker.fd(), POLLIN, 0}, {stop.fd(), POLLIN, 0}};
-  for (const Process* process : processes) waits.push_back({process->exit_fd(), POLLIN, 0});
-  while (poll(waits.data(), waits.size(), -1) <= 0) {
-  }
-  if (waits[0].revents != 0) return absl::OkStatus();
-  if (waits[1].revents != 0) return absl::CancelledError("interrupted");
-  for (Process* process : processes) {
-    if (!process->running()) {
-      return absl::UnavailableError(absl::StrCat(process->name(), " ended with ", process->Outcome()));
-    }
-  }
-  return absl::InternalError("poll");
-}
 
 int Conclude(const std::vector<QueryOutcome>& outcomes) {
   std::cout << Render(QueriesReport(outcomes), {.footer = false});
@@ -165,28 +117,8 @@ int Conclude(const std::vector<QueryOutcome>& outcomes) {
 int WorkOn(LocalCluster& cluster, const DemoOptions& options, StopSignals& stop,
            const std::string& directory) {
   DemoWork work(options, {.catalog = cluster.catalog_address(), .secret_file = cluster.secret_file()});
-  absl::StatusOr<std::vector<QueryOutcome>> outcomes = absl::UnknownError("not run");
-  absl::Status end;
-  {
-    const Worker worker([&] { outcomes = work.Run(); });
-    end = Await(worker, stop, cluster);
-    if (!end.ok()) {
-      if (absl::IsCancelled(end)) stop.GiveOrderlyEnd(kOrderlyEndSeconds);
-      work.Cancel();
-      if (!worker.AwaitDone(kCancelTimeoutMs)) {
-        // It hangs in something that cannot be cancelled: without its servers, and without waiting for it.
-        cluster.Stop().IgnoreError();
-        RemoveTree(directory);
-        ReportFailure(end);
-        _exit(ExitCodeOf(end));
-      }
-    }
-  }
-  const absl::Status stopped = cluster.Stop();
-  if (!end.ok()) return ReportFailure(end);
-  if (!outcomes.ok()) return ReportFailure(outcomes.status());
-  if (!stopped.ok()) std::fprintf(stderr, "nam: %s\n", std::string(stopped.message()).c_str());
-  return Conclude(*outcomes);
+  const absl::Status status = RunClusterWork(cluster, work, stop, directory);
+  return status.ok() ? Conclude(work.outcomes()) : ReportFailure(status);
 }
 
 absl::Status Validate(const DemoOptions& options) {

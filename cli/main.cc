@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/ssb_command.h"
 #include "cli/cluster_commands.h"
 #include "cli/config_file.h"
 #include "cli/demo.h"
@@ -44,6 +45,7 @@ class CommandLine {
     AddServers();
     AddSql();
     AddSsb();
+    AddBench();
     Command("version", "the version", [] {
       std::printf("nam %s\n", kVersion);
       return kExitOk;
@@ -243,6 +245,29 @@ class CommandLine {
     run->add_flag("--check", run_.check, "compare every answer with SQLite's on the data that was loaded");
   }
 
+  void AddBench() {
+    CLI::App* bench = app_.add_subcommand("bench", "benchmarks beside peers, in one process tree");
+    bench->require_subcommand(1);
+    CLI::App* ssb = Command(
+        "ssb", "the Star Schema Benchmark's queries, taking turns with a peer and a hand-written loop",
+        [this] { return bench::RunSsbBench(ssb_bench_); }, bench);
+    Add(ssb, "--peer", ssb_bench_.peer, "none or duckdb (none)");
+    Add(ssb, "--peer-dir", ssb_bench_.peer_dir, "DuckDB's process (bench/duckdb_peer)", "DIR");
+    ssb->add_flag("--peer-sorted", ssb_bench_.peer_sorted, "lineorder by order date in the peer too");
+    Add(ssb, "--scale-factor", ssb_bench_.scale_factor, "1 is six million lineorder rows");
+    Add(ssb, "--seed", ssb_bench_.seed, "other data of the same size");
+    Add(ssb, "--repeat", ssb_bench_.repeat, "runs of each query, after one to warm up");
+    ssb->add_option("--queries", ssb_bench_.queries, "only these: Q1.1,Q2.3")->delimiter(',');
+    Add(ssb, "--fabric", ssb_bench_.fabric, "shm or tcp (shm)");
+    Add(ssb, "--memory-servers", ssb_bench_.memory_servers, "how many");
+    Add(ssb, "--compute-servers", ssb_bench_.compute_servers, "how many");
+    AddBytes(ssb, "--memory", ssb_bench_.memory_bytes, "of each memory server; without it, enough");
+    Add(ssb, "--threads", ssb_bench_.threads, "of each side in all; 0: one a processor");
+    ssb->add_flag("--no-loop", ssb_bench_.no_loop, "leave the hand-written loop out");
+    Add(ssb, "--compare", ssb_bench_.compare, "an older report of --format=json", "FILE");
+    AddFormat(ssb, ssb_bench_.format, "table, json, csv or markdown");
+  }
+
   /// NAM_<LONG_NAME> for every option that a file can set too.
   static void NameEnvironment(CLI::App& app) {
     for (CLI::Option* option : app.get_options()) {
@@ -321,6 +346,7 @@ class CommandLine {
   SsbGenerateOptions generate_;
   SsbLoadOptions load_;
   SsbRunOptions run_;
+  bench::SsbBenchOptions ssb_bench_;
 };
 
 }  // namespace

@@ -80,8 +80,8 @@ Launch Prepare(const ProcessOptions& options) {
     // A parent that died before prctl sends nothing any more.
     if (getppid() != parent) _exit(127);
   }
-  const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (null < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || (err >= 0 && dup2(err, 2) < 0)) _exit(127);
+  const int in = options.stdin_fd >= 0 ? options.stdin_fd : open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (in < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || (err >= 0 && dup2(err, 2) < 0)) _exit(127);
   syscall(SYS_close_range, 3u, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */);
   sigset_t none;
   sigemptyset(&none);
@@ -157,7 +157,8 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(ProcessOptions options) 
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) return Errno(absl::StrCat("cannot start ", options.name));
-  if (pid == 0) RunChild(options, launch, parent, write_end.get(), log.get());
+  const int out = options.stdout_fd >= 0 ? options.stdout_fd : write_end.get();
+  if (pid == 0) RunChild(options, launch, parent, out, log.get());
   UniqueFd pidfd = OpenPidfd(pid);
   if (!pidfd.valid()) {
     const absl::Status status = Errno("pidfd_open (needs Linux 5.3)");

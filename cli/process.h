@@ -24,6 +24,10 @@ struct ProcessOptions {
   std::map<std::string, std::string> environment;  // on top of this process's own
   std::string drop_prefix;                         // variables called so are not inherited; empty: all are
   std::string stderr_file;                         // appended to; empty: this process's stderr
+  // The child's ends of a conversation; the caller's, open until Start returns. Negative: stdin is empty,
+  // and stdout goes to where AwaitReady looks.
+  int stdin_fd = -1;
+  int stdout_fd = -1;
   /// A session of its own that outlives this process and is not stopped by the destructor. Otherwise the
   /// child gets SIGTERM when the thread that started it ends, however it ends: start on the main thread.
   bool detached = false;

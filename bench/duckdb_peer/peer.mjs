@@ -1,0 +1,73 @@
+// DuckDB as the peer of a benchmark, in memory. One JSON object per line on stdin is a request, one per
+// line on stdout its answer, in order: {"ok": true, …} or {"ok": false, "error": "…"}.
+//
+//   {"op": "open", "threads": 2}                      → version
+//   {"op": "load", "directory": "…", "tables": [{"name": "date", "file": "date.tbl", "rows": 2556,
+//      "columns": [{"name": "d_datekey", "type": "INTEGER"}, …], "order_by": "" }, …]}
+//                                                     → seconds; files in dbgen's format (`a|b|c|`)
+//   {"op": "query", "sql": "…"}                       → elapsed_ms, rows as text
+//
+// A query's time is from the text of the statement to its last row, all of them fetched; making text of
+// the rows is not in it. The process ends when stdin does.
+import readline from 'node:readline';
+import path from 'node:path';
+import { DuckDBInstance, version } from '@duckdb/node-api';
+
+let connection = null;
+
+const name = (identifier) => `"${identifier.replaceAll('"', '""')}"`;
+const text = (string) => `'${string.replaceAll("'", "''")}'`;
+
+async function open({ threads }) {
+  const instance = await DuckDBInstance.create(':memory:');
+  connection = await instance.connect();
+  await connection.run(`SET threads = ${Number(threads)}`);
+  return { version: version() };
+}
+
+async function loadTable(directory, table) {
+  const columns = table.columns.map((column) => `${name(column.name)} ${column.type} NOT NULL`);
+  await connection.run(`CREATE TABLE ${name(table.name)} (${columns.join(', ')})`);
+  // The separator that closes every line makes one more column.
+  const fields = table.columns.map((column) => `${text(column.name)}: ${text(column.type)}`);
+  const file = path.join(directory, table.file);
+  const order = table.order_by ? ` ORDER BY ${name(table.order_by)}` : '';
+  await connection.run(
+    `INSERT INTO ${name(table.name)} SELECT ${table.columns.map((column) => name(column.name)).join(', ')}` +
+      ` FROM read_csv(${text(file)}, delim = '|', header = false, quote = '', escape = '',` +
+      ` auto_detect = false, columns = {${[...fields, "'closing': 'VARCHAR'"].join(', ')}})${order}`,
+  );
+  const reader = await connection.runAndReadAll(`SELECT count(*) FROM ${name(table.name)}`);
+  const rows = Number(reader.getRows()[0][0]);
+  if (rows !== table.rows) throw new Error(`${table.name}: ${rows} rows arrived, not ${table.rows}`);
+}
+
+async function load({ directory, tables }) {
+  const start = process.hrtime.bigint();
+  for (const table of tables) await loadTable(directory, table);
+  return { seconds: Number(process.hrtime.bigint() - start) / 1e9 };
+}
+
+async function query({ sql }) {
+  const start = process.hrtime.bigint();
+  const reader = await connection.runAndReadAll(sql);
+  const elapsed = process.hrtime.bigint() - start;
+  const rows = reader.getRows().map((row) => row.map((value) => (value === null ? null : String(value))));
+  return { elapsed_ms: Number(elapsed) / 1e6, rows };
+}
+
+const operations = { open, load, query };
+
+// One write per answer: the reader waits for a whole line.
+for await (const line of readline.createInterface({ input: process.stdin, crlfDelay: Infinity })) {
+  let answer;
+  try {
+    const request = JSON.parse(line);
+    if (!Object.hasOwn(operations, request.op)) throw new Error(`there is no operation ${request.op}`);
+    answer = { ok: true, ...(await operations[request.op](request)) };
+  } catch (error) {
+    answer = { ok: false, error: String(error?.message ?? error) };
+  }
+  process.stdout.write(JSON.stringify(answer) + '\n');
+}
+process.exit(0);

@@ -1,0 +1,223 @@
+#include "bench/ssb_command.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "bench/ssb_duckdb.h"
+#include "bench/ssb_loop.h"
+#include "bench/ssb_report.h"
+#include "bench/ssb_work.h"
+#include "cli/cluster_work.h"
+#include "cli/connect.h"
+#include "cli/exit_codes.h"
+#include "cli/json_report.h"
+#include "cli/local_cluster.h"
+#include "cli/ssb_queries.h"
+#include "cli/state_directory.h"
+#include "cli/stop_signals.h"
+#include "cli/table_printer.h"
+#include "cli/units.h"
+#include "fabric/fabric.h"
+
+namespace nam::bench {
+namespace {
+
+constexpr int kRepeatMax = 10'000;
+constexpr int kThreadsMax = 1'024;
+constexpr int kLoaderThreadsMax = 16;
+constexpr double kQuietLoad = 0.5;  // processors in use that say nothing about a benchmark yet
+
+/// The options, understood.
+struct Plan {
+  cli::OutputFormat format = cli::OutputFormat::kTable;
+  cli::SsbSource source;
+  std::vector<const ssb::Query*> queries;
+  std::optional<OlderReport> older;
+  bool duckdb = false;
+  bool loop = false;
+  int threads_per_server = 1;
+  int threads = 2;  // what both sides really have
+  double load_average = 0;
+};
+
+int Refuse(const absl::Status& status) {
+  cli::ReportFailure(status);
+  return cli::kExitUsage;
+}
+
+absl::Status CheckNumbers(const SsbBenchOptions& options) {
+  if (options.repeat < 1 || options.repeat > kRepeatMax)
+    return absl::InvalidArgumentError(absl::StrCat("--repeat is 1 to ", kRepeatMax));
+  if (options.threads < 0 || options.threads > kThreadsMax)
+    return absl::InvalidArgumentError(absl::StrCat("--threads is 0 to ", kThreadsMax));
+  if (options.peer != "none" && options.peer != "duckdb")
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no peer \"", options.peer, "\"; --peer is none or duckdb"));
+  NAM_RETURN_IF_ERROR(fabric::ParseKind(options.fabric).status());
+  return cli::Validate(cli::LocalClusterOptions{.memory_servers = options.memory_servers,
+                                                .compute_servers = options.compute_servers});
+}
+
+absl::StatusOr<Plan> MakePlan(const SsbBenchOptions& options) {
+  NAM_RETURN_IF_ERROR(CheckNumbers(options));
+  Plan plan;
+  NAM_ASSIGN_OR_RETURN(plan.format, cli::ParseOutputFormat(options.format));
+  NAM_ASSIGN_OR_RETURN(plan.queries, cli::SelectQueries(options.queries));
+  if (!options.compare.empty()) {
+    NAM_ASSIGN_OR_RETURN(plan.older, ReadOlderReport(options.compare));
+  }
+  const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  plan.source = {.scale_factor = options.scale_factor,
+                 .seed = options.seed,
+                 .threads = std::min(processors, kLoaderThreadsMax)};
+  NAM_RETURN_IF_ERROR(cli::Validate(plan.source));
+  const int wanted = options.threads > 0 ? options.threads : processors;
+  plan.threads_per_server = std::max(1, wanted / options.compute_servers);
+  plan.threads = plan.threads_per_server * options.compute_servers;
+  plan.duckdb = options.peer == "duckdb";
+  plan.loop = !options.no_loop && SsbLoop::Fits(options.scale_factor) &&
+              std::any_of(plan.queries.begin(), plan.queries.end(),
+                          [](const ssb::Query* query) { return SsbLoop::Has(query->id); });
+  double average = 0;
+  if (getloadavg(&average, 1) == 1) plan.load_average = average;
+  return plan;
+}
+
+/// Where gigabytes may go: $TMPDIR or /tmp, not the runtime directory, which is memory.
+absl::StatusOr<std::string> MakeDirectory() {
+  std::error_code error;
+  const std::filesystem::path parent = std::filesystem::temp_directory_path(error);
+  std::string path = ((error ? std::filesystem::path("/tmp") : parent) / "nam-bench-XXXXXX").string();
+  if (mkdtemp(path.data()) == nullptr) return absl::InternalError(absl::StrCat("cannot create ", path));
+  return path;
+}
+
+cli::Json ConfigJson(const SsbBenchOptions& options, const Plan& plan, const SsbWork& work,
+                     const SsbDuckDb* duckdb) {
+  cli::Json config{{"scale_factor", options.scale_factor},
+                   {"seed", options.seed},
+                   {"repeat", options.repeat},
+                   {"fabric", options.fabric},
+                   {"memory_servers", options.memory_servers},
+                   {"compute_servers", options.compute_servers},
+                   {"threads", plan.threads},
+                   {"peer", options.peer}};
+  if (duckdb != nullptr) {
+    config["duckdb"] = {{"version", duckdb->version()},
+                        {"threads", plan.threads},
+                        {"lineorder_order", options.peer_sorted ? "lo_orderdate" : "as generated"},
+                        {"load_seconds", work.duckdb_load_seconds()}};
+  }
+  config["load_average"] = plan.load_average;
+  return config;
+}
+
+void PrintTables(const Plan& plan, const SsbWork& work, const SsbSummary& summary,
+                 const std::optional<Comparison>& comparison, const cli::Json& config) {
+  std::cout << cli::Render(TimesTable(work.times()), {.format = plan.format, .footer = false});
+  if (plan.format != cli::OutputFormat::kTable) return;
+  const auto line = [](const char* what, const std::optional<double>& value) {
+    if (value.has_value()) std::cout << absl::StrFormat("%s: %.2f\n", what, *value);
+  };
+  std::cout << "Medians in milliseconds; ratios above 1 are in our favour.\n";
+  line("DuckDB over ours in place, geometric mean", summary.speedup_over_duckdb_in_place_geomean);
+  line("DuckDB over ours in place, least", summary.speedup_over_duckdb_in_place_min);
+  line("DuckDB over ours by READ, geometric mean", summary.speedup_over_duckdb_copy_geomean);
+  line("hand-written loop over ours, least", summary.loop_over_ours_min);
+  std::cout << "loading lineorder: "
+            << cli::FormatCount(static_cast<uint64_t>(summary.load_lineorder_rows_per_second)) << " rows/s\n";
+  const cli::Json host = cli::HostJson();
+  std::cout << absl::StrFormat("host: %d x %s, load average at the start %.2f; %d threads on each side\n",
+                               host.value("processors", 0), host.value("processor", "unknown processor"),
+                               plan.load_average, plan.threads);
+  std::cout << summary.correct_queries << " of " << summary.queries << " queries with equal rows\n";
+  if (!comparison.has_value()) return;
+  const std::string differing = DifferingSettings(plan.older->config, config);
+  std::cout << "\nAgainst " << plan.older->path << ", above 1 is faster than it was:\n"
+            << cli::Render(ComparisonTable(*comparison), {.format = plan.format, .footer = false});
+  if (!differing.empty()) std::cout << "These runs differ in " << differing << ".\n";
+}
+
+int Conclude(const SsbBenchOptions& options, const Plan& plan, const SsbWork& work, const SsbDuckDb* duckdb) {
+  const SsbSummary summary = Summarize(work.times(), work.load_lineorder_rows_per_second());
+  const cli::Json config = ConfigJson(options, plan, work, duckdb);
+  std::optional<Comparison> comparison;
+  if (plan.older.has_value()) comparison = Compare(*plan.older, work.times());
+  if (plan.format == cli::OutputFormat::kJson) {
+    cli::JsonReport report{.command = "bench ssb",
+                           .config = config,
+                           .rows = TimesJson(work.times()),
+                           .summary = SummaryJson(summary)};
+    if (comparison.has_value()) AddComparison(*comparison, report.rows, report.summary);
+    std::cout << report.ToString();
+  } else {
+    PrintTables(plan, work, summary, comparison, config);
+  }
+  std::cout.flush();
+  return summary.correct_queries == summary.queries ? cli::kExitOk : cli::kExitCheckFailed;
+}
+
+int RunIn(const std::string& directory, const SsbBenchOptions& options, const Plan& plan) {
+  cli::StopSignals stop;
+  std::unique_ptr<SsbDuckDb> duckdb;
+  if (plan.duckdb) {
+    auto started = SsbDuckDb::Start({.peer_dir = options.peer_dir,
+                                     .log_file = absl::StrCat(directory, "/duckdb.log"),
+                                     .threads = plan.threads,
+                                     .sorted = options.peer_sorted});
+    if (!started.ok()) {
+      return absl::IsFailedPrecondition(started.status()) ? Refuse(started.status())
+                                                          : cli::ReportFailure(started.status());
+    }
+    duckdb = std::move(started).value();
+  }
+  const uint64_t memory_bytes = options.memory_bytes != 0
+                                    ? options.memory_bytes
+                                    : cli::MemoryForSsb(options.scale_factor, options.memory_servers);
+  const auto cluster = cli::LocalCluster::Start({.directory = directory,
+                                                 .name = "bench",
+                                                 .fabric = options.fabric,
+                                                 .memory_servers = options.memory_servers,
+                                                 .compute_servers = options.compute_servers,
+                                                 .memory_bytes = memory_bytes,
+                                                 .threads = plan.threads_per_server},
+                                                stop.fd());
+  if (!cluster.ok()) return cli::ReportFailure(cluster.status());
+  SsbWork work(
+      {.cluster = {.catalog = (*cluster)->catalog_address(), .secret_file = (*cluster)->secret_file()},
+       .source = plan.source,
+       .queries = plan.queries,
+       .repeat = options.repeat,
+       .threads = plan.threads,
+       .loop = plan.loop,
+       .tbl_directory = directory + "/tbl",
+       .duckdb = duckdb.get()});
+  const absl::Status status = cli::RunClusterWork(**cluster, work, stop, directory);
+  return status.ok() ? Conclude(options, plan, work, duckdb.get()) : cli::ReportFailure(status);
+}
+
+}  // namespace
+
+int RunSsbBench(const SsbBenchOptions& options) {
+  const auto plan = MakePlan(options);
+  if (!plan.ok()) return Refuse(plan.status());
+  if (plan->load_average > kQuietLoad) {
+    std::fprintf(stderr, "nam: other work runs on this machine (load average %.2f): expect noise\n",
+                 plan->load_average);
+  }
+  const auto directory = MakeDirectory();
+  if (!directory.ok()) return cli::ReportFailure(directory.status());
+  const int code = RunIn(*directory, options, *plan);
+  cli::RemoveTree(*directory);
+  return code;
+}
+
+}  // namespace nam::bench

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cli/json_report.h"
+#include "computeserver/session.h"
+
+/// The arithmetic and the looks of `nam bench ssb`. Every ratio is written so that more is better for us.
+namespace nam::bench {
+
+/// In the order in which they take turns.
+enum class Contender : uint8_t {
+  kInPlace = 0,  // ours, blocks taken where they lie (fabrics that can)
+  kCopy = 1,     // ours, every block by READ
+  kDuckDb = 2,
+  kLoop = 3,  // see SsbLoop
+};
+inline constexpr std::array kContenders = {Contender::kInPlace, Contender::kCopy, Contender::kDuckDb,
+                                           Contender::kLoop};
+/// `in_place`, `copy`, `duckdb`, `loop`: the stem of the report's names.
+const char* Name(Contender contender);
+
+struct QueryTimes {
+  std::string id;
+  std::array<std::vector<double>, kContenders.size()> times_ms;  // empty: did not run
+  size_t rows = 0;
+  std::vector<Contender> wrong;  // those whose rows differ from ours, taken by the first way that ran
+
+  std::vector<double>& of(Contender contender) { return times_ms[static_cast<size_t>(contender)]; }
+  std::optional<double> median_ms(Contender contender) const;
+  /// How many times as long `slower` takes as `faster`; nothing unless both ran.
+  std::optional<double> Ratio(Contender slower, Contender faster) const;
+  /// The loop's time over ours, in place if that ran.
+  std::optional<double> LoopOverOurs() const;
+};
+
+/// Of at least one value.
+double Median(std::vector<double> values);
+/// Nothing for no values. Of positive numbers; others count as very small ones.
+std::optional<double> GeometricMean(const std::vector<double>& values);
+
+struct SsbSummary {
+  size_t queries = 0;
+  size_t correct_queries = 0;
+  std::optional<double> speedup_over_duckdb_in_place_geomean;
+  std::optional<double> speedup_over_duckdb_copy_geomean;
+  std::optional<double> speedup_over_duckdb_in_place_min;
+  std::optional<double> speedup_over_duckdb_copy_min;
+  std::optional<double> loop_over_ours_min;
+  double load_lineorder_rows_per_second = 0;
+};
+SsbSummary Summarize(const std::vector<QueryTimes>& queries, double load_lineorder_rows_per_second);
+
+/// One row a query.
+computeserver::ResultSet TimesTable(const std::vector<QueryTimes>& queries);
+cli::Json TimesJson(const std::vector<QueryTimes>& queries);
+cli::Json SummaryJson(const SsbSummary& summary);
+
+/// Medians of an older report of the same benchmark.
+struct OlderReport {
+  struct Query {
+    std::string id;
+    std::array<std::optional<double>, kContenders.size()> median_ms;
+  };
+  std::string path;
+  cli::Json config;
+  std::vector<Query> queries;
+};
+/// NOT_FOUND, or INVALID_ARGUMENT for a file that is no report of `nam bench ssb`.
+absl::StatusOr<OlderReport> ReadOlderReport(const std::string& path);
+
+struct Comparison {
+  struct Query {
+    std::string id;
+    std::array<std::optional<double>, kContenders.size()> old_over_new;  // above 1: faster than it was
+  };
+  std::vector<Query> queries;  // those that both reports have
+  std::array<std::optional<double>, kContenders.size()> geomean;
+};
+Comparison Compare(const OlderReport& older, const std::vector<QueryTimes>& queries);
+computeserver::ResultSet ComparisonTable(const Comparison& comparison);
+/// Adds `<contender>_old_over_new` to the rows and `<contender>_old_over_new_geomean` to the summary.
+void AddComparison(const Comparison& comparison, cli::Json& rows, cli::Json& summary);
+/// Settings of the two that differ and so make the comparison one of unlike things: `scale_factor (1, now
+/// 10)`. Empty if there are none.
+std::string DifferingSettings(const cli::Json& older, const cli::Json& now);
+
+}  // namespace nam::bench

@@ -1,0 +1,145 @@
+#include "bench/ssb_work.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "cli/sqlite_oracle.h"
+#include "cli/state_directory.h"
+#include "cli/units.h"
+#include "ssb/tbl_writer.h"
+
+namespace nam::bench {
+
+absl::Status SsbWork::Run() {
+  NAM_ASSIGN_OR_RETURN(const auto attachment, cli::AttachToCluster(options_.cluster));
+  fabric::Fabric& fabric = attachment->fabric();
+  const ssb::Generator generator(
+      {.scale_factor = options_.source.scale_factor, .seed = options_.source.seed});
+  NAM_RETURN_IF_ERROR(LoadOurs(*attachment));
+  if (options_.duckdb != nullptr) NAM_RETURN_IF_ERROR(LoadDuckDb(fabric, generator));
+  if (options_.loop) NAM_RETURN_IF_ERROR(LoadLoop(fabric, generator));
+  if (fabric.capabilities().in_place) contenders_.push_back(Contender::kInPlace);
+  contenders_.push_back(Contender::kCopy);
+  if (options_.duckdb != nullptr) contenders_.push_back(Contender::kDuckDb);
+  if (options_.loop) contenders_.push_back(Contender::kLoop);
+
+  NAM_ASSIGN_OR_RETURN(const auto session, computeserver::Session::Open(*attachment));
+  SetSession(session.get());
+  const absl::Status status = MeasureAll(*session);
+  SetSession(nullptr);
+  progress_.Clear();
+  return status;
+}
+
+void SsbWork::Cancel() {
+  cancelled_ = true;
+  if (options_.duckdb != nullptr) options_.duckdb->Cancel();
+  const std::lock_guard lock(session_mutex_);
+  if (session_ != nullptr) session_->Cancel();
+}
+
+void SsbWork::SetSession(computeserver::Session* session) {
+  const std::lock_guard lock(session_mutex_);
+  session_ = session;
+}
+
+void SsbWork::Say(const std::string& text) {
+  progress_.Clear();
+  if (progress_.shown()) std::fprintf(stderr, "%s\n", text.c_str());
+}
+
+ssb::WorkOptions SsbWork::WorkOptions(const std::string& doing) {
+  return {.threads = options_.source.threads, .progress = progress_.For(doing), .cancelled = &cancelled_};
+}
+
+absl::Status SsbWork::LoadOurs(catalog::Attachment& attachment) {
+  const partitioner::LoadOptions load{.threads = options_.source.threads};
+  NAM_ASSIGN_OR_RETURN(const auto loaded,
+                       cli::LoadSsb(attachment, options_.source, load, progress_, cancelled_));
+  const auto lineorder = std::find_if(
+      loaded.begin(), loaded.end(), [](const cli::LoadedTable& table) { return table.name == "lineorder"; });
+  if (lineorder == loaded.end()) return absl::InternalError("lineorder was not loaded");
+  load_lineorder_rows_per_second_ = static_cast<double>(lineorder->rows) / std::max(lineorder->seconds, 1e-9);
+  Say(absl::StrFormat("Loaded lineorder: %s rows in %.1f s, %s rows/s, generated on the way.",
+                      cli::FormatCount(lineorder->rows), lineorder->seconds,
+                      cli::FormatCount(static_cast<uint64_t>(load_lineorder_rows_per_second_))));
+  return absl::OkStatus();
+}
+
+absl::Status SsbWork::LoadDuckDb(fabric::Fabric& fabric, const ssb::Generator& generator) {
+  const auto written = ssb::WriteTbl(fabric, generator, ssb::kAllTables, options_.tbl_directory,
+                                     {.work = WorkOptions("writing for DuckDB:")});
+  if (!written.ok()) return written.status();
+  progress_.Show("DuckDB loads the tables");
+  const auto seconds = options_.duckdb->Load(options_.tbl_directory, generator);
+  cli::RemoveTree(options_.tbl_directory);
+  if (!seconds.ok()) return seconds.status();
+  duckdb_load_seconds_ = *seconds;
+  Say(absl::StrFormat("DuckDB %s loaded the same rows from .tbl files in %.1f s.", options_.duckdb->version(),
+                      *seconds));
+  return absl::OkStatus();
+}
+
+absl::Status SsbWork::LoadLoop(fabric::Fabric& fabric, const ssb::Generator& generator) {
+  NAM_ASSIGN_OR_RETURN(loop_, SsbLoop::Load(fabric, generator, WorkOptions("for the hand-written loop:")));
+  return absl::OkStatus();
+}
+
+absl::Status SsbWork::MeasureAll(computeserver::Session& session) {
+  for (const ssb::Query* query : options_.queries) {
+    NAM_ASSIGN_OR_RETURN(QueryTimes times, Measure(session, *query));
+    times_.push_back(std::move(times));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<QueryTimes> SsbWork::Measure(computeserver::Session& session, const ssb::Query& query) {
+  QueryTimes times{.id = std::string(query.id)};
+  std::vector<std::vector<Value>> expected;  // the first contender's
+  for (int round = 0; round <= options_.repeat; ++round) {
+    const bool warm_up = round == 0;
+    for (const Contender contender : contenders_) {
+      if (contender == Contender::kLoop && !SsbLoop::Has(query.id)) continue;
+      if (cancelled_) return absl::CancelledError("interrupted");
+      progress_.Show(absl::StrFormat("%s: %s, %d of %d", times.id, Name(contender), round, options_.repeat));
+      NAM_ASSIGN_OR_RETURN(Turn turn, Take(session, query, contender));
+      if (!warm_up) times.of(contender).push_back(turn.elapsed_ms);
+      if (warm_up && contender == contenders_.front()) {
+        times.rows = turn.rows.size();
+        expected = std::move(turn.rows);
+      } else if (!cli::SameRows(turn.rows, expected) &&
+                 std::find(times.wrong.begin(), times.wrong.end(), contender) == times.wrong.end()) {
+        times.wrong.push_back(contender);
+      }
+    }
+  }
+  return times;
+}
+
+absl::StatusOr<SsbWork::Turn> SsbWork::Take(computeserver::Session& session, const ssb::Query& query,
+                                            Contender contender) {
+  const std::string sql(query.sql);
+  if (contender == Contender::kLoop) {
+    SsbLoop::Answer answer = loop_->Run(query.id, options_.threads);
+    return Turn{std::move(answer.rows), answer.elapsed_ms};
+  }
+  if (contender == Contender::kDuckDb) {
+    NAM_ASSIGN_OR_RETURN(SsbDuckDb::Answer answer, options_.duckdb->Query(sql));
+    return Turn{std::move(answer.rows), answer.elapsed_ms};
+  }
+  const auto set =
+      session.Execute(absl::StrCat("SET nam.in_place = ", contender == Contender::kInPlace ? "on" : "off"));
+  if (!set.ok()) return set.status();
+  auto result = session.Execute(sql);
+  if (!result.ok()) {
+    return absl::Status(result.status().code(),
+                        absl::StrCat(std::string(query.id), ": ", result.status().message()));
+  }
+  return Turn{std::move(result->rows), result->elapsed_ms};
+}
+
+}  // namespace nam::bench

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "bench/ssb_duckdb.h"
+#include "bench/ssb_loop.h"
+#include "bench/ssb_report.h"
+#include "cli/cluster_work.h"
+#include "cli/connect.h"
+#include "cli/progress_line.h"
+#include "cli/ssb_data.h"
+#include "computeserver/session.h"
+#include "ssb/queries.h"
+
+namespace nam::bench {
+
+struct SsbWorkOptions {
+  cli::ClusterOptions cluster;
+  cli::SsbSource source;
+  std::vector<const ssb::Query*> queries;
+  int repeat = 7;
+  int threads = 2;  // of the loop; the servers and the peer have been told theirs
+  bool loop = true;
+  std::string tbl_directory;    // made, and removed as soon as the peer has read it
+  SsbDuckDb* duckdb = nullptr;  // if it takes part
+};
+
+/// The same rows go to everybody, then for each query
+///
+///     warm-up of each ─▶ in place, copy, DuckDB, loop ─▶ in place, copy, DuckDB, loop ─▶ …
+///
+/// so that whatever the machine does besides meets all of them.
+class SsbWork final : public cli::ClusterWork {
+ public:
+  explicit SsbWork(const SsbWorkOptions& options) : options_(options) {}
+
+  absl::Status Run() override;
+  void Cancel() override;
+
+  // After Run:
+  const std::vector<QueryTimes>& times() const { return times_; }
+  double load_lineorder_rows_per_second() const { return load_lineorder_rows_per_second_; }
+  /// Nothing to show for contenders that did not take part.
+  double duckdb_load_seconds() const { return duckdb_load_seconds_; }
+
+ private:
+  struct Turn {
+    std::vector<std::vector<Value>> rows;
+    double elapsed_ms = 0;
+  };
+
+  void Say(const std::string& text);
+  absl::Status LoadOurs(catalog::Attachment& attachment);
+  absl::Status LoadDuckDb(fabric::Fabric& fabric, const ssb::Generator& generator);
+  absl::Status LoadLoop(fabric::Fabric& fabric, const ssb::Generator& generator);
+  absl::Status MeasureAll(computeserver::Session& session);
+  absl::StatusOr<QueryTimes> Measure(computeserver::Session& session, const ssb::Query& query);
+  absl::StatusOr<Turn> Take(computeserver::Session& session, const ssb::Query& query, Contender contender);
+  void SetSession(computeserver::Session* session);
+  ssb::WorkOptions WorkOptions(const std::string& doing);
+
+  const SsbWorkOptions options_;
+  cli::ProgressLine progress_;
+  std::unique_ptr<SsbLoop> loop_;
+  std::vector<Contender> contenders_;
+  std::vector<QueryTimes> times_;
+  double load_lineorder_rows_per_second_ = 0;
+  double duckdb_load_seconds_ = 0;
+  std::atomic<bool> cancelled_ = false;
+  std::mutex session_mutex_;
+  computeserver::Session* session_ = nullptr;  // of the queries that run
+};
+
+}  // namespace nam::bench

@@ -1,0 +1,78 @@
+#!/bin/bash
+# `nam bench ssb` without a peer, on little data: usage, the report, the comparison with an older one.
+set -uo pipefail
+nam=$PWD/cli/nam
+work=$(mktemp -d /tmp/nam-bench-test-XXXXXX)
+trap 'rm -rf "$work"' EXIT
+export TMPDIR=$work/tmp
+mkdir "$TMPDIR"
+failures=0
+fail() {
+  echo "FAILED: $*"
+  failures=$((failures + 1))
+}
+
+# refuse PATTERN ARGUMENT…: exit code 2 and a message
+refuse() {
+  local pattern=$1 output code
+  shift
+  output=$("$nam" bench ssb "$@" 2>&1 </dev/null)
+  code=$?
+  [[ $code == 2 && $output == *"$pattern"* ]] || fail "$* gave $code, not 2 with \"$pattern\": $output"
+}
+refuse "no peer \"oracle\"" --peer=oracle
+refuse "--repeat is 1" --repeat=0
+refuse "there is no query Q9" --queries=Q9
+refuse "local cluster has" --compute-servers=0
+refuse "cannot read" --compare="$work/none.json"
+echo '{"command": "demo"}' >"$work/other.json"
+refuse "no report of" --compare="$work/other.json"
+refuse "DuckDB" --peer=duckdb --peer-dir="$work"
+
+run() {
+  "$nam" bench ssb --scale-factor=0.002 --repeat=3 --memory=128MiB --queries=Q1.1,Q2.3,Q4.1 --format=json "$@" 2>"$work/stderr"
+}
+run >"$work/old.json" || fail "exit code $?: $(cat "$work/stderr")"
+run --compare="$work/old.json" >"$work/new.json" || fail "exit code $?: $(cat "$work/stderr")"
+run --fabric=tcp --no-loop >"$work/tcp.json" || fail "exit code $?: $(cat "$work/stderr")"
+python3 - "$work" <<'PYTHON' || failures=$((failures + 1))
+import json, sys
+old, new, tcp = (json.load(open("%s/%s.json" % (sys.argv[1], name))) for name in ("old", "new", "tcp"))
+for report in (old, new, tcp):
+    assert list(report) == ["command", "config", "host", "rows", "summary"], list(report)
+    assert report["command"] == "bench ssb"
+    assert [row["query"] for row in report["rows"]] == ["Q1.1", "Q2.3", "Q4.1"]
+    assert report["summary"]["correct_queries"] == 3, report["summary"]
+    assert report["summary"]["load_lineorder_rows_per_second"] > 0
+    assert all(len(row["copy_ms"]) == 3 for row in report["rows"])
+assert all(row["in_place_median_ms"] > 0 for row in old["rows"])
+assert ["loop_median_ms" in row for row in old["rows"]] == [True, False, True]
+assert "loop_over_ours_min" in old["summary"] and "in_place_old_over_new_geomean" not in old["summary"]
+assert all(row["copy_old_over_new"] > 0 for row in new["rows"])
+assert new["summary"]["in_place_old_over_new_geomean"] > 0
+assert "in_place_median_ms" not in tcp["rows"][0] and "loop_over_ours_min" not in tcp["summary"]
+PYTHON
+[[ -z $(ls -A "$TMPDIR") ]] || fail "left behind: $(ls -A "$TMPDIR")"
+
+# Ctrl-C between two queries leaves nothing behind either. A terminal is told how far it has come.
+python3 - "$nam" <<'PYTHON' || failures=$((failures + 1))
+import os, pty, signal, subprocess, sys
+ours, theirs = pty.openpty()
+arguments = ["bench", "ssb", "--scale-factor=0.002", "--repeat=10000", "--memory=128MiB"]
+nam = subprocess.Popen([sys.argv[1]] + arguments, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs)
+os.close(theirs)
+seen = b""
+while b"Q1.1" not in seen:
+    seen += os.read(ours, 65536)
+nam.send_signal(signal.SIGINT)
+try:
+    while os.read(ours, 65536):
+        pass
+except OSError:
+    pass  # all have closed the terminal
+assert nam.wait() == 130, nam.returncode
+PYTHON
+[[ -z $(ls -A "$TMPDIR") ]] || fail "left behind: $(ls -A "$TMPDIR")"
+
+((failures == 0)) && echo "all passed"
+exit $((failures > 0))

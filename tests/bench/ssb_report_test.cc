@@ -1,0 +1,135 @@
+#include "bench/ssb_report.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+namespace nam::bench {
+namespace {
+
+using cli::Json;
+
+QueryTimes Times(const std::string& id, std::vector<double> in_place, std::vector<double> copy,
+                 std::vector<double> duckdb, std::vector<double> loop = {}) {
+  return {.id = id,
+          .times_ms = {std::move(in_place), std::move(copy), std::move(duckdb), std::move(loop)},
+          .rows = 3};
+}
+
+std::vector<QueryTimes> TwoQueries() {
+  return {Times("Q1.1", {2, 1, 9}, {4, 4, 5}, {8, 8, 8}, {1, 1, 1}), Times("Q1.2", {10}, {20}, {5})};
+}
+
+std::string WriteFile(const std::string& name, const std::string& text) {
+  const char* directory = std::getenv("TEST_TMPDIR");
+  const std::string path = std::string(directory != nullptr ? directory : "/tmp") + "/" + name;
+  std::ofstream(path) << text;
+  return path;
+}
+
+TEST(SsbReportTest, MedianOfOddAndEvenNumbersOfValues) {
+  EXPECT_EQ(Median({5}), 5);
+  EXPECT_EQ(Median({9, 1, 5}), 5);
+  EXPECT_EQ(Median({9, 1, 5, 7}), 6);
+}
+
+TEST(SsbReportTest, GeometricMean) {
+  EXPECT_DOUBLE_EQ(*GeometricMean({2, 8}), 4);
+  EXPECT_DOUBLE_EQ(*GeometricMean({1, 10, 100}), 10);
+  EXPECT_FALSE(GeometricMean({}).has_value());
+  EXPECT_TRUE(std::isfinite(*GeometricMean({0, 1})));
+}
+
+TEST(SsbReportTest, SummaryComparesMedians) {
+  const SsbSummary summary = Summarize(TwoQueries(), 1e6);
+  EXPECT_EQ(summary.queries, 2u);
+  EXPECT_EQ(summary.correct_queries, 2u);
+  EXPECT_DOUBLE_EQ(*summary.speedup_over_duckdb_in_place_geomean, std::sqrt(4.0 * 0.5));
+  EXPECT_DOUBLE_EQ(*summary.speedup_over_duckdb_in_place_min, 0.5);
+  EXPECT_DOUBLE_EQ(*summary.speedup_over_duckdb_copy_geomean, std::sqrt(2.0 * 0.25));
+  EXPECT_DOUBLE_EQ(*summary.speedup_over_duckdb_copy_min, 0.25);
+  EXPECT_DOUBLE_EQ(*summary.loop_over_ours_min, 0.5);
+}
+
+TEST(SsbReportTest, WrongRowsCount) {
+  std::vector<QueryTimes> queries = TwoQueries();
+  queries[1].wrong = {Contender::kDuckDb};
+  EXPECT_EQ(Summarize(queries, 1).correct_queries, 1u);
+  const Json rows = TimesJson(queries);
+  EXPECT_EQ(rows[0]["equal_rows"], true);
+  EXPECT_EQ(rows[1]["equal_rows"], false);
+  EXPECT_EQ(rows[1]["wrong"], Json::array({"duckdb"}));
+  EXPECT_EQ(TimesTable(queries).rows[1].back().text, "NO: duckdb");
+}
+
+TEST(SsbReportTest, WhoDidNotRunIsLeftOut) {
+  const std::vector<QueryTimes> queries = {Times("Q2.1", {}, {4}, {}, {2})};
+  const SsbSummary summary = Summarize(queries, 1);
+  EXPECT_DOUBLE_EQ(*summary.loop_over_ours_min, 0.5) << "by READ, where nothing runs in place";
+  const Json json = SummaryJson(summary);
+  EXPECT_FALSE(json.contains("speedup_over_duckdb_in_place_geomean"));
+  EXPECT_FALSE(json.contains("speedup_over_duckdb_copy_geomean"));
+  EXPECT_TRUE(json.contains("loop_over_ours_min"));
+  std::vector<std::string> columns;
+  for (const auto& column : TimesTable(queries).columns) columns.push_back(column.name);
+  EXPECT_EQ(columns,
+            (std::vector<std::string>{"query", "copy_ms", "loop_ms", "loop/ours", "rows", "equal_rows"}));
+}
+
+TEST(SsbReportTest, TableHasAValueForEveryColumn) {
+  const computeserver::ResultSet table = TimesTable(TwoQueries());
+  for (const auto& row : table.rows) EXPECT_EQ(row.size(), table.columns.size());
+  EXPECT_TRUE(table.rows[1][6].null) << "no loop for Q1.2";
+}
+
+TEST(SsbReportTest, ComparesWithItsOwnJson) {
+  std::vector<QueryTimes> queries = TwoQueries();
+  cli::JsonReport report{.command = "bench ssb",
+                         .config = {{"scale_factor", 1}},
+                         .rows = TimesJson(queries),
+                         .summary = SummaryJson(Summarize(queries, 1))};
+  const auto older = ReadOlderReport(WriteFile("older.json", report.ToString()));
+  ASSERT_TRUE(older.ok()) << older.status();
+
+  // Now: in place twice as fast at Q1.1 and half as fast at Q1.2, which has no copies; one query is new.
+  queries = {Times("Q1.1", {1}, {8}, {8}), Times("Q1.2", {20}, {}, {5}), Times("Q4.3", {1}, {1}, {1})};
+  const Comparison comparison = Compare(*older, queries);
+  ASSERT_EQ(comparison.queries.size(), 2u);
+  EXPECT_DOUBLE_EQ(*comparison.queries[0].old_over_new[0], 2);
+  EXPECT_DOUBLE_EQ(*comparison.queries[0].old_over_new[1], 0.5);
+  EXPECT_DOUBLE_EQ(*comparison.queries[1].old_over_new[0], 0.5);
+  EXPECT_FALSE(comparison.queries[1].old_over_new[1].has_value());
+  EXPECT_DOUBLE_EQ(*comparison.geomean[0], 1);
+  EXPECT_DOUBLE_EQ(*comparison.geomean[1], 0.5);
+
+  Json rows = TimesJson(queries), summary = Json::object();
+  AddComparison(comparison, rows, summary);
+  EXPECT_EQ(rows[0]["in_place_old_over_new"], 2);
+  EXPECT_FALSE(rows[2].contains("in_place_old_over_new"));
+  EXPECT_EQ(summary["duckdb_old_over_new_geomean"], 1);
+  EXPECT_FALSE(summary.contains("loop_old_over_new_geomean"));
+  EXPECT_EQ(ComparisonTable(comparison).rows.size(), 3u) << "two queries and the mean";
+}
+
+TEST(SsbReportTest, RefusesWhatIsNoReport) {
+  EXPECT_TRUE(absl::IsNotFound(ReadOlderReport("/nonexistent/report.json").status()));
+  for (const std::string text :
+       {"", "{", "[]", "{\"command\": \"ssb run\", \"rows\": []}", "{\"command\": \"bench ssb\"}",
+        "{\"command\": \"bench ssb\", \"rows\": [1]}",
+        "{\"command\": \"bench ssb\", \"rows\": [{\"query\": 1}]}",
+        "{\"command\": \"bench ssb\", \"config\": 7, \"rows\": []}"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(ReadOlderReport(WriteFile("no.json", text)).status())) << text;
+  }
+}
+
+TEST(SsbReportTest, NamesSettingsThatDiffer) {
+  const Json older{{"scale_factor", 1}, {"fabric", "shm"}, {"repeat", 3}};
+  EXPECT_EQ(DifferingSettings(older, {{"scale_factor", 1}, {"fabric", "shm"}, {"repeat", 7}}), "");
+  EXPECT_EQ(DifferingSettings(older, {{"scale_factor", 10}, {"fabric", "shm"}}), "scale_factor (1, now 10)");
+}
+
+}  // namespace
+}  // namespace nam::bench
