@@ -15,8 +15,8 @@ namespace nam {
 
 /// Stops the process when an invariant is broken; on in every build mode.
 /// For what can happen (input, peers, memory) return absl::Status instead.
-#define NAM_CHECK(condition, ...)                                                       \
-  do {                                                                                  \
-    if (__builtin_expect(!(condition), 0))                                              \
-      ::nam::CheckFailed(__FILE__, __LINE__, #condition, "" __VA_ARGS__);               \
+#define NAM_CHECK(condition, ...)                                         \
+  do {                                                                    \
+    if (__builtin_expect(!(condition), 0))                                \
+      ::nam::CheckFailed(__FILE__, __LINE__, #condition, "" __VA_ARGS__); \
   } while (false)

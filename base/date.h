@@ -33,7 +33,9 @@ constexpr CivilDate CivilFromDays(int64_t days) {
 }
 
 /// 0 is Sunday.
-constexpr int WeekDay(int64_t days) { return static_cast<int>(((days % 7) + 11) % 7); }
+constexpr int WeekDay(int64_t days) {
+  return static_cast<int>(((days % 7) + 11) % 7);
+}
 
 constexpr int DaysInMonth(int32_t year, int32_t month) {
   constexpr int kDays[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};

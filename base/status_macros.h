@@ -6,11 +6,11 @@
 #include "absl/status/statusor.h"
 
 /// Returns from the enclosing function when `expression` is not OK.
-#define NAM_RETURN_IF_ERROR(expression)                              \
-  do {                                                               \
-    if (absl::Status nam_status = (expression); !nam_status.ok()) {  \
-      return nam_status;                                             \
-    }                                                                \
+#define NAM_RETURN_IF_ERROR(expression)                             \
+  do {                                                              \
+    if (absl::Status nam_status = (expression); !nam_status.ok()) { \
+      return nam_status;                                            \
+    }                                                               \
   } while (false)
 
 #define NAM_CONCAT_INNER(a, b) a##b

@@ -30,12 +30,18 @@ std::string Int128ToString(__int128 n) {
 
 std::string TypeName(const Type& type) {
   switch (type.kind) {
-    case TypeKind::kNull: return "null";
-    case TypeKind::kBool: return "boolean";
-    case TypeKind::kInteger: return "integer";
-    case TypeKind::kDecimal: return absl::StrCat("decimal(", kMaxDecimalDigits, ",", static_cast<int>(type.scale), ")");
-    case TypeKind::kDate: return "date";
-    case TypeKind::kString: return type.length == 0 ? "varchar" : absl::StrCat("varchar(", type.length, ")");
+    case TypeKind::kNull:
+      return "null";
+    case TypeKind::kBool:
+      return "boolean";
+    case TypeKind::kInteger:
+      return "integer";
+    case TypeKind::kDecimal:
+      return absl::StrCat("decimal(", kMaxDecimalDigits, ",", static_cast<int>(type.scale), ")");
+    case TypeKind::kDate:
+      return "date";
+    case TypeKind::kString:
+      return type.length == 0 ? "varchar" : absl::StrCat("varchar(", type.length, ")");
   }
   return "unknown";
 }
@@ -43,9 +49,12 @@ std::string TypeName(const Type& type) {
 std::string Value::ToString() const {
   if (null) return "NULL";
   switch (type.kind) {
-    case TypeKind::kNull: return "NULL";
-    case TypeKind::kBool: return number != 0 ? "t" : "f";
-    case TypeKind::kInteger: return Int128ToString(number);
+    case TypeKind::kNull:
+      return "NULL";
+    case TypeKind::kBool:
+      return number != 0 ? "t" : "f";
+    case TypeKind::kInteger:
+      return Int128ToString(number);
     case TypeKind::kDecimal: {
       std::string digits = Int128ToString(number < 0 ? -number : number);
       if (type.scale > 0) {
@@ -58,14 +67,17 @@ std::string Value::ToString() const {
       const CivilDate d = CivilFromDays(static_cast<int64_t>(number));
       return absl::StrFormat("%04d-%02d-%02d", d.year, d.month, d.day);
     }
-    case TypeKind::kString: return text;
+    case TypeKind::kString:
+      return text;
   }
   return {};
 }
 
 namespace {
 
-int Sign(__int128 a, __int128 b) { return a < b ? -1 : a > b ? 1 : 0; }
+int Sign(__int128 a, __int128 b) {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
 
 /// Compares a / 10^sa with b / 10^sb without overflow: integral parts first, then fractions.
 int CompareScaled(__int128 a, int sa, __int128 b, int sb) {
@@ -101,13 +113,16 @@ absl::StatusOr<Value> ParseNumber(std::string_view text) {
       scale = 0;
       continue;
     }
-    if (c < '0' || c > '9') return absl::InvalidArgumentError(absl::StrFormat("\"%s\" is not a number", text));
+    if (c < '0' || c > '9')
+      return absl::InvalidArgumentError(absl::StrFormat("\"%s\" is not a number", text));
     n = n * 10 + (c - '0');
     ++digits;
     if (n != 0 && ++significant > kMaxDecimalDigits)
-      return absl::OutOfRangeError(absl::StrFormat("\"%s\" has more than %d digits", text, kMaxDecimalDigits));
+      return absl::OutOfRangeError(
+          absl::StrFormat("\"%s\" has more than %d digits", text, kMaxDecimalDigits));
     if (scale >= 0 && ++scale > kMaxDecimalDigits)
-      return absl::OutOfRangeError(absl::StrFormat("\"%s\" has more than %d decimals", text, kMaxDecimalDigits));
+      return absl::OutOfRangeError(
+          absl::StrFormat("\"%s\" has more than %d decimals", text, kMaxDecimalDigits));
   }
   if (digits == 0) return absl::InvalidArgumentError(absl::StrFormat("\"%s\" is not a number", text));
   if (negative) n = -n;
@@ -115,7 +130,9 @@ absl::StatusOr<Value> ParseNumber(std::string_view text) {
 }
 
 absl::StatusOr<int64_t> ParseDate(std::string_view text) {
-  const auto bad = [&] { return absl::InvalidArgumentError(absl::StrFormat("\"%s\" is not a date (YYYY-MM-DD)", text)); };
+  const auto bad = [&] {
+    return absl::InvalidArgumentError(absl::StrFormat("\"%s\" is not a date (YYYY-MM-DD)", text));
+  };
   if (text.size() != 10 || text[4] != '-' || text[7] != '-') return bad();
   const auto number = [&](size_t from, size_t n) {
     int32_t value = 0;
@@ -126,7 +143,8 @@ absl::StatusOr<int64_t> ParseDate(std::string_view text) {
     return value;
   };
   const CivilDate d{number(0, 4), number(5, 2), number(8, 2)};
-  if (d.year < 1 || d.month < 1 || d.month > 12 || d.day < 1 || d.day > DaysInMonth(d.year, d.month)) return bad();
+  if (d.year < 1 || d.month < 1 || d.month > 12 || d.day < 1 || d.day > DaysInMonth(d.year, d.month))
+    return bad();
   return DaysFromCivil(d);
 }
 

@@ -42,7 +42,9 @@ struct Value {
   static Value Null(Type type = {}) { return {type, true, 0, {}}; }
   static Value Bool(bool b) { return {Type::Bool(), false, b, {}}; }
   static Value Integer(__int128 n) { return {Type::Integer(), false, n, {}}; }
-  static Value Decimal(__int128 unscaled, uint8_t scale) { return {Type::Decimal(scale), false, unscaled, {}}; }
+  static Value Decimal(__int128 unscaled, uint8_t scale) {
+    return {Type::Decimal(scale), false, unscaled, {}};
+  }
   static Value Date(int64_t days) { return {Type::Date(), false, days, {}}; }
   static Value String(std::string s) { return {Type::String(), false, 0, std::move(s)}; }
 

@@ -20,9 +20,9 @@ inline constexpr uint32_t kBatchRows = 1024;
 struct ColumnMeaning {
   Type type;
   bool nullable = false;
-  int64_t base = 0;   // value (or dictionary entry) = base + code; code 0 is NULL if nullable
-  uint64_t codes = 1; // codes are below this; 0 if all 64 bits are used
-  int64_t min = 0;    // of the values; strings: of the dictionary entries
+  int64_t base = 0;    // value (or dictionary entry) = base + code; code 0 is NULL if nullable
+  uint64_t codes = 1;  // codes are below this; 0 if all 64 bits are used
+  int64_t min = 0;     // of the values; strings: of the dictionary entries
   int64_t max = 0;
   uint8_t width = 1;
   std::shared_ptr<const storage::Dictionary> dictionary;  // strings
@@ -40,10 +40,14 @@ struct ColumnSource {
 
   uint64_t at(uint32_t row) const {
     switch (width) {
-      case 1: return reinterpret_cast<const uint8_t*>(codes)[row];
-      case 2: return reinterpret_cast<const uint16_t*>(codes)[row];
-      case 4: return reinterpret_cast<const uint32_t*>(codes)[row];
-      default: return reinterpret_cast<const uint64_t*>(codes)[row];
+      case 1:
+        return reinterpret_cast<const uint8_t*>(codes)[row];
+      case 2:
+        return reinterpret_cast<const uint16_t*>(codes)[row];
+      case 4:
+        return reinterpret_cast<const uint32_t*>(codes)[row];
+      default:
+        return reinterpret_cast<const uint64_t*>(codes)[row];
     }
   }
 };
@@ -52,10 +56,14 @@ struct ColumnSource {
 template <typename Body>
 void WithCodes(const ColumnSource& source, Body&& body) {
   switch (source.width) {
-    case 1: return body(reinterpret_cast<const uint8_t*>(source.codes));
-    case 2: return body(reinterpret_cast<const uint16_t*>(source.codes));
-    case 4: return body(reinterpret_cast<const uint32_t*>(source.codes));
-    default: return body(reinterpret_cast<const uint64_t*>(source.codes));
+    case 1:
+      return body(reinterpret_cast<const uint8_t*>(source.codes));
+    case 2:
+      return body(reinterpret_cast<const uint16_t*>(source.codes));
+    case 4:
+      return body(reinterpret_cast<const uint32_t*>(source.codes));
+    default:
+      return body(reinterpret_cast<const uint64_t*>(source.codes));
   }
 }
 
@@ -72,7 +80,9 @@ class ColumnSpace {
   const Column& at(sql::ColumnRef ref) const {
     return tables_[static_cast<size_t>(ref.table)][static_cast<size_t>(ref.column)];
   }
-  Column& at(sql::ColumnRef ref) { return tables_[static_cast<size_t>(ref.table)][static_cast<size_t>(ref.column)]; }
+  Column& at(sql::ColumnRef ref) {
+    return tables_[static_cast<size_t>(ref.table)][static_cast<size_t>(ref.column)];
+  }
   size_t size() const { return tables_.size(); }
 
  private:

@@ -14,12 +14,14 @@ namespace nam::computeserver {
 /// Channels kept for the next query, so that connections are not made anew. Thread-safe.
 class ChannelPool {
  public:
-  ChannelPool(fabric::Fabric& fabric, fabric::RegionDirectory& directory) : fabric_(fabric), directory_(directory) {}
+  ChannelPool(fabric::Fabric& fabric, fabric::RegionDirectory& directory)
+      : fabric_(fabric), directory_(directory) {}
 
   /// A channel on loan; goes back when the lease ends, unless it is broken.
   class Lease {
    public:
-    Lease(ChannelPool& pool, std::unique_ptr<storage::Channel> channel) : pool_(&pool), channel_(std::move(channel)) {}
+    Lease(ChannelPool& pool, std::unique_ptr<storage::Channel> channel)
+        : pool_(&pool), channel_(std::move(channel)) {}
     Lease(Lease&&) = default;
     ~Lease() {
       if (channel_ && !channel_->broken()) pool_->Return(std::move(channel_));

@@ -23,12 +23,14 @@ constexpr int64_t kFragmentTimeoutUs = int64_t{24} * 3600 * 1'000'000;
 
 ComputeClients::Server::Server(const proto::Member& member, const std::string& secret)
     : member(member),
-      peer(absl::StrFormat("compute server %d (%s)", member.id(), member.control_address()), member.control_address(), secret),
+      peer(absl::StrFormat("compute server %d (%s)", member.id(), member.control_address()),
+           member.control_address(), secret),
       stub(proto::Compute::NewStub(peer.channel())) {}
 
 absl::StatusOr<std::unique_ptr<ComputeClients>> ComputeClients::Open(catalog::Attachment& attachment) {
   std::unique_ptr<ComputeClients> clients(new ComputeClients(attachment));
-  NAM_ASSIGN_OR_RETURN(clients->buffer_, attachment.fabric().Allocate(kBufferBytes, {.access = fabric::Access::kNone}));
+  NAM_ASSIGN_OR_RETURN(clients->buffer_,
+                       attachment.fabric().Allocate(kBufferBytes, {.access = fabric::Access::kNone}));
   NAM_ASSIGN_OR_RETURN(clients->completions_, attachment.fabric().CreateCompletionQueue(2 * kMostServers));
   return clients;
 }
@@ -52,7 +54,8 @@ ComputeClients::Server& ComputeClients::ServerOf(const proto::Member& member) {
 absl::Status ComputeClients::Run(std::vector<Work>& work, const std::atomic<bool>& cancel) {
   // Connections to servers that this query does not need are given up when there are too many.
   if (servers_.size() + work.size() > kMostServers) servers_.clear();
-  if (work.size() > kMostServers) return absl::ResourceExhaustedError("more than 64 compute servers for one query");
+  if (work.size() > kMostServers)
+    return absl::ResourceExhaustedError("more than 64 compute servers for one query");
   fabric::Fabric& fabric = attachment_.fabric();
   std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
   std::vector<grpc::Status> statuses(work.size());
@@ -67,11 +70,12 @@ absl::Status ComputeClients::Run(std::vector<Work>& work, const std::atomic<bool
     server.peer.Prepare(*contexts.emplace_back(std::make_unique<grpc::ClientContext>()), kFragmentTimeoutUs);
   }
   for (size_t i = 0; i < work.size(); ++i) {
-    threads.push_back(fabric.StartThread(absl::StrFormat("nam-call-%d", i), [&, i, stub = ServerOf(work[i].member).stub.get()] {
-      statuses[i] = stub->RunFragment(contexts[i].get(), work[i].request, &work[i].reply);
-      if (!statuses[i].ok()) failed = true;
-      if (running.fetch_sub(1) == 1) all_done->Set();
-    }));
+    threads.push_back(fabric.StartThread(
+        absl::StrFormat("nam-call-%d", i), [&, i, stub = ServerOf(work[i].member).stub.get()] {
+          statuses[i] = stub->RunFragment(contexts[i].get(), work[i].request, &work[i].reply);
+          if (!statuses[i].ok()) failed = true;
+          if (running.fetch_sub(1) == 1) all_done->Set();
+        }));
   }
   bool stopped = false;
   while (!work.empty() && !all_done->Wait(fabric.clock().After(kCancelCheckUs))) {
@@ -96,17 +100,20 @@ absl::Status ComputeClients::Run(std::vector<Work>& work, const std::atomic<bool
   return first_error;
 }
 
-absl::Status ComputeClients::ReadPartial(Server& server, const proto::FragmentReply& reply, std::string& out) {
+absl::Status ComputeClients::ReadPartial(Server& server, const proto::FragmentReply& reply,
+                                         std::string& out) {
   Clock& clock = attachment_.fabric().clock();
   if (!server.queue_pair || server.queue_pair->state() != fabric::QueuePairState::kReady) {
-    NAM_ASSIGN_OR_RETURN(server.queue_pair,
-                         attachment_.fabric().Connect(server.member.fabric_address(), *completions_,
-                                                      {.send_depth = 1, .receive_depth = 1}, clock.After(kConnectTimeoutUs)));
+    NAM_ASSIGN_OR_RETURN(
+        server.queue_pair,
+        attachment_.fabric().Connect(server.member.fabric_address(), *completions_,
+                                     {.send_depth = 1, .receive_depth = 1}, clock.After(kConnectTimeoutUs)));
   }
   out.resize(reply.bytes());
   for (uint64_t at = 0; at < out.size();) {
     const uint64_t bytes = std::min<uint64_t>(kBufferBytes, out.size() - at);
-    const auto read = fabric::WorkRequest::Read(at, buffer_->Slice(0, bytes), {{reply.rkey()}, reply.offset() + at});
+    const auto read =
+        fabric::WorkRequest::Read(at, buffer_->Slice(0, bytes), {{reply.rkey()}, reply.offset() + at});
     NAM_RETURN_IF_ERROR(server.queue_pair->Post({&read, 1}));
     std::array<fabric::Completion, 1> done;
     if (completions_->Wait(done, clock.After(kReadTimeoutUs)) == 0) {

@@ -15,7 +15,8 @@ using sql::Expr;
 
 std::string Grouped(uint64_t n) {
   std::string digits = absl::StrCat(n);
-  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<size_t>(at), ",");
+  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<size_t>(at), ",");
   return digits;
 }
 
@@ -33,7 +34,8 @@ class Printer {
   std::string Text(const Expr& expr) const {
     return sql::ToString(expr, [&](const Expr& e) -> std::string {
       const auto& table = *tables_[static_cast<size_t>(e.column.table)];
-      return absl::StrCat(query_.tables[static_cast<size_t>(e.column.table)].alias, ".", table.columns(e.column.column).name());
+      return absl::StrCat(query_.tables[static_cast<size_t>(e.column.table)].alias, ".",
+                          table.columns(e.column.column).name());
     });
   }
 
@@ -44,7 +46,8 @@ class Printer {
   }
 
   std::string All(const std::vector<Expr>& exprs, const char* between) const {
-    return absl::StrJoin(exprs, between, [&](std::string* out, const Expr& e) { absl::StrAppend(out, Text(e)); });
+    return absl::StrJoin(exprs, between,
+                         [&](std::string* out, const Expr& e) { absl::StrAppend(out, Text(e)); });
   }
 
   std::string Sink() const {
@@ -53,7 +56,8 @@ class Printer {
       if (plan_.row_limit >= 0) absl::StrAppend(&line, " (first ", plan_.row_limit, ")");
       return line;
     }
-    static constexpr const char* kNames[] = {"count(*)", "count", "sum", "min", "max", "avg", "count distinct"};
+    static constexpr const char* kNames[] = {"count(*)", "count", "sum",           "min",
+                                             "max",      "avg",   "count distinct"};
     std::vector<std::string> parts;
     for (const sql::Aggregate& aggregate : plan_.aggregates) {
       const char* name = kNames[static_cast<int>(aggregate.function)];
@@ -72,9 +76,9 @@ class Printer {
     for (const proto::Chain& chain : meta.partitions()) blocks += chain.blocks();
     std::vector<std::string> columns;
     for (uint32_t c : wanted.columns) columns.push_back(meta.columns(static_cast<int>(c)).name());
-    std::string line = absl::StrFormat("stream %s (%s rows, %d partitions, %s blocks) columns %s", Name(table),
-                                       Grouped(meta.rows()), meta.partitions_size(), Grouped(blocks),
-                                       absl::StrJoin(columns, ", "));
+    std::string line = absl::StrFormat("stream %s (%s rows, %d partitions, %s blocks) columns %s",
+                                       Name(table), Grouped(meta.rows()), meta.partitions_size(),
+                                       Grouped(blocks), absl::StrJoin(columns, ", "));
     if (!wanted.filters.empty()) {
       absl::StrAppend(&line, " where ", All(wanted.filters, " and "),
                       absl::StrFormat(" (estimated %.3g of the rows)", wanted.selectivity));
@@ -98,22 +102,23 @@ void AddCounters(const std::vector<ServerReport>& servers, size_t pipeline, std:
     }
     std::sort(bytes.begin(), bytes.end());
     lines.push_back(absl::StrFormat(
-        "      compute server %d: rows %s -> %s, blocks %s (%s skipped), %.1f ms of which %.1f ms waiting, %s",
+        "      compute server %d: rows %s -> %s, blocks %s (%s skipped), %.1f ms of which %.1f ms waiting, "
+        "%s",
         server.member.id(), Grouped(c.rows_in()), Grouped(c.rows_out()), Grouped(c.blocks()),
-        Grouped(c.skipped_blocks()), static_cast<double>(c.total_us()) / 1000, static_cast<double>(c.waiting_us()) / 1000,
-        bytes.empty() ? "no bytes" : absl::StrJoin(bytes, ", ")));
+        Grouped(c.skipped_blocks()), static_cast<double>(c.total_us()) / 1000,
+        static_cast<double>(c.waiting_us()) / 1000, bytes.empty() ? "no bytes" : absl::StrJoin(bytes, ", ")));
   }
 }
 
 }  // namespace
 
-std::vector<std::string> Explain(const sql::BoundQuery& query, const Plan& plan, const optimizer::TableRefs& tables,
-                                 const proto::StreamSettings& settings, const std::vector<ServerReport>& servers,
-                                 bool analyze) {
+std::vector<std::string> Explain(const sql::BoundQuery& query, const Plan& plan,
+                                 const optimizer::TableRefs& tables, const proto::StreamSettings& settings,
+                                 const std::vector<ServerReport>& servers, bool analyze) {
   const Printer print(query, plan, tables);
   std::vector<std::string> lines;
-  lines.push_back(absl::StrFormat("Distributed pipelined plan on %d compute server%s, window %d, %s", servers.size(),
-                                  servers.size() == 1 ? "" : "s", settings.window(),
+  lines.push_back(absl::StrFormat("Distributed pipelined plan on %d compute server%s, window %d, %s",
+                                  servers.size(), servers.size() == 1 ? "" : "s", settings.window(),
                                   settings.in_place() ? "in place where the fabric can" : "by READ"));
   lines.push_back("  " + print.Sink());
   const size_t driving = plan.joins.size();
@@ -121,24 +126,27 @@ std::vector<std::string> Explain(const sql::BoundQuery& query, const Plan& plan,
   for (size_t j = 0; j < plan.joins.size(); ++j) {
     const Plan::Join& join = plan.joins[j];
     const bool local = optimizer::MatchingKey(plan, join, tables).has_value();
-    std::string line = absl::StrFormat("    probe %s on %s = %s, %s (estimated %s rows after)", print.Name(join.table),
-                                       print.Text(join.probe_key), print.Text(join.build_key),
-                                       local ? "partition by partition" : "replicated",
-                                       Grouped(static_cast<uint64_t>(std::max(0.0, join.rows_after))));
+    std::string line =
+        absl::StrFormat("    probe %s on %s = %s, %s (estimated %s rows after)", print.Name(join.table),
+                        print.Text(join.probe_key), print.Text(join.build_key),
+                        local ? "partition by partition" : "replicated",
+                        Grouped(static_cast<uint64_t>(std::max(0.0, join.rows_after))));
     if (!join.residuals.empty()) absl::StrAppend(&line, " and ", print.All(join.residuals, " and "));
     lines.push_back(std::move(line));
   }
   if (analyze) AddCounters(servers, driving, lines);
   for (size_t j = 0; j < plan.joins.size(); ++j) {
-    lines.push_back(absl::StrFormat("  Pipeline %d: build %s: %s", j + 1, print.Name(plan.joins[j].table), print.Source(plan.joins[j].table)));
+    lines.push_back(absl::StrFormat("  Pipeline %d: build %s: %s", j + 1, print.Name(plan.joins[j].table),
+                                    print.Source(plan.joins[j].table)));
     if (analyze) AddCounters(servers, j, lines);
   }
   lines.push_back("  Assignment of " + print.Name(plan.driving));
   for (const ServerReport& server : servers) {
-    lines.push_back(absl::StrFormat("    compute server %d (%s, %d thread%s): %d partitions, %s rows, %s and %s of build sides",
-                                    server.member.id(), server.member.control_address(), server.member.threads(),
-                                    server.member.threads() == 1 ? "" : "s", server.share.partitions.size(),
-                                    Grouped(server.share.rows), Bytes(server.share.driving_bytes), Bytes(server.share.build_bytes)));
+    lines.push_back(absl::StrFormat(
+        "    compute server %d (%s, %d thread%s): %d partitions, %s rows, %s and %s of build sides",
+        server.member.id(), server.member.control_address(), server.member.threads(),
+        server.member.threads() == 1 ? "" : "s", server.share.partitions.size(), Grouped(server.share.rows),
+        Bytes(server.share.driving_bytes), Bytes(server.share.build_bytes)));
   }
   return lines;
 }

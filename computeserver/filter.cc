@@ -50,22 +50,37 @@ bool Filter::FromComparison(const sql::Expr& e, const ColumnSpace& space) {
   if (meaning.type.kind == TypeKind::kString || meaning.type.kind == TypeKind::kBool) return false;
   if (column.type.scale < literal.literal.type.scale) return false;
   __int128 value;
-  if (__builtin_mul_overflow(literal.literal.number, PowerOfTen(column.type.scale - literal.literal.type.scale), &value)) {
+  if (__builtin_mul_overflow(literal.literal.number,
+                             PowerOfTen(column.type.scale - literal.literal.type.scale), &value)) {
     return false;
   }
   __int128 low = meaning.min, high = meaning.max;
   Op op = e.op;
   if (swapped) {
-    op = op == Op::kLess ? Op::kGreater : op == Op::kLessEqual ? Op::kGreaterEqual
-         : op == Op::kGreater ? Op::kLess : op == Op::kGreaterEqual ? Op::kLessEqual : op;
+    op = op == Op::kLess           ? Op::kGreater
+         : op == Op::kLessEqual    ? Op::kGreaterEqual
+         : op == Op::kGreater      ? Op::kLess
+         : op == Op::kGreaterEqual ? Op::kLessEqual
+                                   : op;
   }
   switch (op) {
-    case Op::kEqual: low = std::max(low, value), high = std::min(high, value); break;
-    case Op::kLess: high = std::min(high, value - 1); break;
-    case Op::kLessEqual: high = std::min(high, value); break;
-    case Op::kGreater: low = std::max(low, value + 1); break;
-    case Op::kGreaterEqual: low = std::max(low, value); break;
-    default: return false;
+    case Op::kEqual:
+      low = std::max(low, value), high = std::min(high, value);
+      break;
+    case Op::kLess:
+      high = std::min(high, value - 1);
+      break;
+    case Op::kLessEqual:
+      high = std::min(high, value);
+      break;
+    case Op::kGreater:
+      low = std::max(low, value + 1);
+      break;
+    case Op::kGreaterEqual:
+      low = std::max(low, value);
+      break;
+    default:
+      return false;
   }
   kind_ = Kind::kRange;
   if (low <= high) {
@@ -122,7 +137,8 @@ absl::Status Filter::Apply(Batch& batch) {
       const Code spread = static_cast<Code>(high_ - low_);
       for (uint32_t i = 0; i < batch.size; ++i) {
         keep[n] = i;
-        n += kind_ == Kind::kRange ? static_cast<Code>(codes[rows[i]] - low) <= spread : set_[codes[rows[i]]] != 0;
+        n += kind_ == Kind::kRange ? static_cast<Code>(codes[rows[i]] - low) <= spread
+                                   : set_[codes[rows[i]]] != 0;
       }
     });
   }

@@ -37,7 +37,8 @@ absl::Status AddGroups(const sql::BoundQuery& query, PartialMerger& merger, std:
       aggregates.push_back(std::move(value));
     }
     const sql::Resolver resolve = [&](const Expr& e) {
-      return e.op == Op::kGroup ? group.keys[static_cast<size_t>(e.index)] : aggregates[static_cast<size_t>(e.index)];
+      return e.op == Op::kGroup ? group.keys[static_cast<size_t>(e.index)]
+                                : aggregates[static_cast<size_t>(e.index)];
     };
     if (query.having) {
       NAM_ASSIGN_OR_RETURN(const Value keep, sql::Evaluate(*query.having, resolve));
@@ -57,17 +58,20 @@ absl::Status AddGroups(const sql::BoundQuery& query, PartialMerger& merger, std:
 }
 
 /// SELECT DISTINCT over plain rows arrives as groups of whole rows; its order keys are select columns.
-absl::Status AddDistinctRows(const sql::BoundQuery& query, PartialMerger& merger, std::vector<OutputRow>& out) {
+absl::Status AddDistinctRows(const sql::BoundQuery& query, PartialMerger& merger,
+                             std::vector<OutputRow>& out) {
   std::vector<size_t> order_columns;
   for (const sql::OrderKey& key : query.order_by) {
     const std::string wanted = Fingerprint(key.expr);
-    const auto found = std::find_if(query.select.begin(), query.select.end(),
-                                    [&](const sql::OutputColumn& c) { return Fingerprint(c.expr) == wanted; });
+    const auto found =
+        std::find_if(query.select.begin(), query.select.end(),
+                     [&](const sql::OutputColumn& c) { return Fingerprint(c.expr) == wanted; });
     if (found == query.select.end()) {
-      return sql::ToStatus({.message = "for SELECT DISTINCT, ORDER BY expressions must appear in the select list",
-                            .position = key.expr.position,
-                            .hint = "add the expression to the select list",
-                            .sqlstate = "42P10"});
+      return sql::ToStatus(
+          {.message = "for SELECT DISTINCT, ORDER BY expressions must appear in the select list",
+           .position = key.expr.position,
+           .hint = "add the expression to the select list",
+           .sqlstate = "42P10"});
     }
     order_columns.push_back(static_cast<size_t>(found - query.select.begin()));
   }
@@ -106,10 +110,12 @@ void RemoveDuplicates(std::vector<OutputRow>& rows) {
 PartialMerger MakeMerger(const optimizer::Plan& plan) {
   std::vector<Type> types;
   for (const Expr& expr : plan.aggregated ? plan.group_by : plan.output) types.push_back(expr.type);
-  return PartialMerger(std::move(types), plan.aggregates, plan.aggregated ? PartialKind::kGroups : PartialKind::kRows);
+  return PartialMerger(std::move(types), plan.aggregates,
+                       plan.aggregated ? PartialKind::kGroups : PartialKind::kRows);
 }
 
-absl::StatusOr<ResultSet> Finish(const sql::BoundQuery& query, const optimizer::Plan& plan, PartialMerger& merger) {
+absl::StatusOr<ResultSet> Finish(const sql::BoundQuery& query, const optimizer::Plan& plan,
+                                 PartialMerger& merger) {
   std::vector<OutputRow> rows;
   if (query.aggregated) {
     NAM_RETURN_IF_ERROR(AddGroups(query, merger, rows));
@@ -126,14 +132,17 @@ absl::StatusOr<ResultSet> Finish(const sql::BoundQuery& query, const optimizer::
     }
   }
   if (!query.order_by.empty()) {
-    std::stable_sort(rows.begin(), rows.end(), [&](const OutputRow& a, const OutputRow& b) { return Before(query, a, b); });
+    std::stable_sort(rows.begin(), rows.end(),
+                     [&](const OutputRow& a, const OutputRow& b) { return Before(query, a, b); });
   }
   ResultSet result;
-  for (const sql::OutputColumn& column : query.select) result.columns.push_back({column.name, column.expr.type});
+  for (const sql::OutputColumn& column : query.select)
+    result.columns.push_back({column.name, column.expr.type});
   const auto total = static_cast<int64_t>(rows.size());
   const int64_t first = std::min(query.offset, total);
   const int64_t last = query.limit ? std::min(total, first + *query.limit) : total;
-  for (int64_t i = first; i < last; ++i) result.rows.push_back(std::move(rows[static_cast<size_t>(i)].values));
+  for (int64_t i = first; i < last; ++i)
+    result.rows.push_back(std::move(rows[static_cast<size_t>(i)].values));
   result.command = absl::StrCat("SELECT ", result.rows.size());
   return result;
 }

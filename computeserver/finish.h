@@ -15,6 +15,7 @@ PartialMerger MakeMerger(const optimizer::Plan& plan);
 
 /// What is left for one server to do once the partial results are merged: HAVING, the select list,
 /// DISTINCT, ORDER BY, LIMIT. Consumes the merger's rows.
-absl::StatusOr<ResultSet> Finish(const sql::BoundQuery& query, const optimizer::Plan& plan, PartialMerger& merger);
+absl::StatusOr<ResultSet> Finish(const sql::BoundQuery& query, const optimizer::Plan& plan,
+                                 PartialMerger& merger);
 
 }  // namespace nam::computeserver

@@ -25,7 +25,8 @@ Fragment::Fragment(std::shared_ptr<const QueryShape> shape, ChannelPool& channel
       done_(channels.fabric().CreateEvent()),
       totals_(shape_->joins.size() + 1) {
   for (size_t i = 0; i <= shape_->joins.size(); ++i) claimed_[i] = 0;
-  for (const QueryShape::Join& join : shape_->joins) join_tables_.push_back(std::make_unique<JoinTable>(join.table));
+  for (const QueryShape::Join& join : shape_->joins)
+    join_tables_.push_back(std::make_unique<JoinTable>(join.table));
 }
 
 Fragment::~Fragment() = default;

@@ -28,7 +28,8 @@ namespace nam::computeserver {
 class Fragment {
  public:
   /// `cancel` may be set by anyone at any time; the fragment then ends with CANCELLED.
-  Fragment(std::shared_ptr<const QueryShape> shape, ChannelPool& channels, int threads, std::atomic<bool>& cancel);
+  Fragment(std::shared_ptr<const QueryShape> shape, ChannelPool& channels, int threads,
+           std::atomic<bool>& cancel);
   ~Fragment();
 
   /// Runs all threads to their end; `while_waiting` is called every few milliseconds until then.

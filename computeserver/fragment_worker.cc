@@ -27,14 +27,16 @@ FragmentWorker::FragmentWorker(Fragment& fragment)
   const optimizer::Plan& plan = shape_.plan;
   for (const optimizer::Plan::Table& table : plan.tables) {
     auto& filters = filters_.emplace_back();
-    for (const sql::Expr& filter : table.filters) filters.push_back(std::make_unique<Filter>(filter, columns_));
+    for (const sql::Expr& filter : table.filters)
+      filters.push_back(std::make_unique<Filter>(filter, columns_));
     std::stable_partition(filters.begin(), filters.end(), [](const auto& f) { return f->on_codes(); });
   }
   for (const optimizer::Plan::Join& join : plan.joins) {
     Join& out = joins_.emplace_back();
     if (join.probe_key.op != sql::Op::kColumn) out.probe_key = Compile(join.probe_key, columns_);
     if (join.probe_key.type.kind != TypeKind::kString) out.build_key = Compile(join.build_key, columns_);
-    for (const sql::Expr& residual : join.residuals) out.residuals.push_back(std::make_unique<Filter>(residual, columns_));
+    for (const sql::Expr& residual : join.residuals)
+      out.residuals.push_back(std::make_unique<Filter>(residual, columns_));
     build_batch_.Include(join.table);
   }
   for (const std::vector<int>& live : shape_.live) {
@@ -128,7 +130,8 @@ void FragmentWorker::SetSources(int table, const storage::BlockView& block) {
 
 bool FragmentWorker::BlockMayPass(int table, const storage::BlockView& block) const {
   for (const auto& filter : filters_[static_cast<size_t>(table)]) {
-    if (filter->on_codes() && !filter->MayPass(block.zone(static_cast<uint32_t>(filter->column().column)))) return false;
+    if (filter->on_codes() && !filter->MayPass(block.zone(static_cast<uint32_t>(filter->column().column))))
+      return false;
   }
   return true;
 }
@@ -155,18 +158,23 @@ absl::Status FragmentWorker::Build(storage::Channel& channel, size_t join) {
                 });
 }
 
-absl::Status FragmentWorker::BuildBlock(size_t join, const storage::BlockView& block, Fragment::PipelineTotals& totals) {
+absl::Status FragmentWorker::BuildBlock(size_t join, const storage::BlockView& block,
+                                        Fragment::PipelineTotals& totals) {
   const QueryShape::Join& shape = shape_.joins[join];
   const int table = shape_.plan.joins[join].table;
-  const auto slot = static_cast<size_t>(std::lower_bound(shape.partitions.begin(), shape.partitions.end(), block.partition()) -
-                                        shape.partitions.begin());
-  const uint64_t block_rows = shape_.tables[static_cast<size_t>(table)]->partitions(static_cast<int>(block.partition())).block_rows();
+  const auto slot = static_cast<size_t>(
+      std::lower_bound(shape.partitions.begin(), shape.partitions.end(), block.partition()) -
+      shape.partitions.begin());
+  const uint64_t block_rows =
+      shape_.tables[static_cast<size_t>(table)]->partitions(static_cast<int>(block.partition())).block_rows();
   const uint64_t first_row = shape.first_row[slot] + block.index() * block_rows;
-  if (first_row + block.rows() > shape.table.rows) return absl::DataLossError("a partition holds more rows than the catalog says");
+  if (first_row + block.rows() > shape.table.rows)
+    return absl::DataLossError("a partition holds more rows than the catalog says");
   JoinTable& join_table = *fragment_.join_tables_[join];
   for (size_t i = 0; i < shape.payload.size(); ++i) {
     const uint8_t width = shape.table.payload_widths[i];
-    std::memcpy(join_table.payload(i) + first_row * width, block.page(shape.payload[i]), size_t{block.rows()} * width);
+    std::memcpy(join_table.payload(i) + first_row * width, block.page(shape.payload[i]),
+                size_t{block.rows()} * width);
   }
   for (uint32_t first = 0; first < block.rows(); first += kBatchRows) {
     NAM_RETURN_IF_ERROR(SelectRows(table, first, std::min(kBatchRows, block.rows() - first), build_batch_));
@@ -205,7 +213,8 @@ absl::Status FragmentWorker::Insert(size_t join, uint64_t first_row) {
   }
   for (uint32_t i = 0; i < build_batch_.size; ++i) {
     if (!valid_[i]) continue;
-    if (!join_table.InDomain(keys_[i])) return absl::DataLossError("a key is outside of what the catalog says");
+    if (!join_table.InDomain(keys_[i]))
+      return absl::DataLossError("a key is outside of what the catalog says");
     join_table.Insert(keys_[i], static_cast<uint32_t>(first_row + rows[i]));
   }
   return absl::OkStatus();
@@ -213,7 +222,8 @@ absl::Status FragmentWorker::Insert(size_t join, uint64_t first_row) {
 
 absl::Status FragmentWorker::ProbeBlock(const storage::BlockView& block, Fragment::PipelineTotals&) {
   for (uint32_t first = 0; first < block.rows(); first += kBatchRows) {
-    NAM_RETURN_IF_ERROR(SelectRows(shape_.plan.driving, first, std::min(kBatchRows, block.rows() - first), levels_[0]));
+    NAM_RETURN_IF_ERROR(
+        SelectRows(shape_.plan.driving, first, std::min(kBatchRows, block.rows() - first), levels_[0]));
     NAM_RETURN_IF_ERROR(Push(0, levels_[0]));
   }
   return absl::OkStatus();
@@ -231,7 +241,8 @@ absl::Status FragmentWorker::Probe(size_t join, const Batch& batch) {
   const QueryShape::Join& shape = shape_.joins[join];
   const JoinTable& table = *fragment_.join_tables_[join];
   const bool column = plan.probe_key.op == sql::Op::kColumn;
-  if (column && shape.translation.empty() && plan.probe_key.type.kind != TypeKind::kString && table.direct() && !table.chained()) {
+  if (column && shape.translation.empty() && plan.probe_key.type.kind != TypeKind::kString &&
+      table.direct() && !table.chained()) {
     return ProbeColumn(join, batch);
   }
   if (!column) {
@@ -287,7 +298,8 @@ absl::Status FragmentWorker::ProbeColumn(size_t join, const Batch& batch) {
 
 /// Any keys into any table: all partners of each, as many batches as they need. The keys are copied,
 /// since levels above overwrite the scratch.
-absl::Status FragmentWorker::ProbeKeys(size_t join, const Batch& batch, const int64_t* keys, const uint8_t* valid) {
+absl::Status FragmentWorker::ProbeKeys(size_t join, const Batch& batch, const int64_t* keys,
+                                       const uint8_t* valid) {
   const JoinTable& table = *fragment_.join_tables_[join];
   const std::vector<int64_t> own_keys(keys, keys + batch.size);
   const std::vector<uint8_t> own_valid(valid, valid + batch.size);

@@ -34,8 +34,8 @@ class GroupTable {
     bool column = false;
     sql::ColumnRef ref;
     std::unique_ptr<VectorExpression> expression;  // not a column
-    uint64_t radix = 0;      // number of different digits
-    __int128 low = 0;        // expressions: digit = value - low + 1, 0 is NULL
+    uint64_t radix = 0;                            // number of different digits
+    __int128 low = 0;                              // expressions: digit = value - low + 1, 0 is NULL
   };
   absl::Status Digits(const Batch& batch, const Key& key, uint64_t weight, bool first);
   absl::Status AssignStored(const Batch& batch, uint32_t* groups);
@@ -46,12 +46,12 @@ class GroupTable {
   std::vector<Key> keys_;
   bool packed_ = false;
   uint32_t size_ = 0;
-  std::vector<uint64_t> numbers_;        // packed: scratch, per tuple
-  std::vector<uint32_t> direct_;         // packed and small: number → group + 1
+  std::vector<uint64_t> numbers_;  // packed: scratch, per tuple
+  std::vector<uint32_t> direct_;   // packed and small: number → group + 1
   absl::flat_hash_map<uint64_t, uint32_t> hashed_;
-  std::vector<uint64_t> number_of_;      // packed: group → number
+  std::vector<uint64_t> number_of_;  // packed: group → number
   absl::flat_hash_map<std::string, uint32_t> by_bytes_;
-  std::vector<std::string> bytes_of_;    // not packed: group → stored keys
+  std::vector<std::string> bytes_of_;  // not packed: group → stored keys
 };
 
 }  // namespace nam::computeserver

@@ -11,8 +11,8 @@ JoinTable::JoinTable(const Options& options) : key_min_(options.key_min), key_ma
   NAM_CHECK(options.rows <= kMaxRows && std::has_single_bit(options.parts));
   const uint64_t rows = std::max<uint64_t>(options.rows, 1);
   const uint64_t spread = static_cast<uint64_t>(options.key_max) - static_cast<uint64_t>(options.key_min);
-  direct_ = options.key_known && options.key_max >= options.key_min && spread < std::max<uint64_t>(rows * 8, 1 << 17) &&
-            options.key_min > INT64_MIN / 2;
+  direct_ = options.key_known && options.key_max >= options.key_min &&
+            spread < std::max<uint64_t>(rows * 8, 1 << 17) && options.key_min > INT64_MIN / 2;
   if (direct_) {
     part_mask_ = options.parts - 1;
     part_shift_ = static_cast<uint32_t>(std::countr_zero(options.parts));

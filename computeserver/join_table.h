@@ -20,11 +20,11 @@ namespace nam::computeserver {
 class JoinTable {
  public:
   struct Options {
-    uint64_t rows = 0;        // upper bound
-    int64_t key_min = 0;      // of the keys, if key_known
+    uint64_t rows = 0;    // upper bound
+    int64_t key_min = 0;  // of the keys, if key_known
     int64_t key_max = 0;
     bool key_known = false;
-    uint32_t parts = 1;       // the table's fan-out by the key, if by modulo and a power of two
+    uint32_t parts = 1;  // the table's fan-out by the key, if by modulo and a power of two
     std::vector<uint8_t> payload_widths;
   };
   static constexpr uint64_t kMaxRows = UINT32_MAX - 1;
@@ -63,8 +63,8 @@ class JoinTable {
 
   bool direct_ = false;
   int64_t key_min_ = 0, key_max_ = -1;
-  int64_t origin_ = 0;       // direct: a multiple of the parts, at most key_min
-  uint64_t part_mask_ = 0;   // parts - 1
+  int64_t origin_ = 0;      // direct: a multiple of the parts, at most key_min
+  uint64_t part_mask_ = 0;  // parts - 1
   uint64_t part_size_ = 0;
   uint32_t part_shift_ = 0;
   uint32_t hash_shift_ = 63;

@@ -14,14 +14,24 @@ void PutRaw(std::string& out, T n) {
   out.append(reinterpret_cast<const char*>(&n), sizeof(n));
 }
 
-absl::Status Damaged() { return absl::DataLossError("a partial result is damaged"); }
-absl::Status SumOverflow() { return absl::OutOfRangeError("a sum has more than 38 digits"); }
+absl::Status Damaged() {
+  return absl::DataLossError("a partial result is damaged");
+}
+absl::Status SumOverflow() {
+  return absl::OutOfRangeError("a sum has more than 38 digits");
+}
 
 }  // namespace
 
-void PutU32(std::string& out, uint32_t n) { PutRaw(out, n); }
-void PutU64(std::string& out, uint64_t n) { PutRaw(out, n); }
-void PutNumber(std::string& out, __int128 n) { PutRaw(out, n); }
+void PutU32(std::string& out, uint32_t n) {
+  PutRaw(out, n);
+}
+void PutU64(std::string& out, uint64_t n) {
+  PutRaw(out, n);
+}
+void PutNumber(std::string& out, __int128 n) {
+  PutRaw(out, n);
+}
 
 void PutText(std::string& out, bool null, std::string_view text) {
   out.push_back(null ? 1 : 0);
@@ -75,7 +85,8 @@ class PartialMerger::Reader {
   const std::byte* end_;
 };
 
-absl::Status PartialMerger::ReadAggregate(Reader& reader, const sql::Aggregate& aggregate, Accumulated& into) {
+absl::Status PartialMerger::ReadAggregate(Reader& reader, const sql::Aggregate& aggregate,
+                                          Accumulated& into) {
   int64_t count;
   __int128 number;
   if (!reader.Get(count) || !reader.Get(number)) return Damaged();
@@ -85,7 +96,8 @@ absl::Status PartialMerger::ReadAggregate(Reader& reader, const sql::Aggregate& 
   if (least || aggregate.function == AggregateFunction::kMax) {
     Value value;
     if (!reader.Get(aggregate.type, value)) return Damaged();
-    if (!value.null && (into.best.null || (least ? Compare(value, into.best) < 0 : Compare(value, into.best) > 0))) {
+    if (!value.null &&
+        (into.best.null || (least ? Compare(value, into.best) < 0 : Compare(value, into.best) > 0))) {
       into.best = std::move(value);
     }
   } else if (aggregate.function == AggregateFunction::kCountDistinct) {
@@ -151,10 +163,13 @@ absl::StatusOr<Value> PartialMerger::Finish(const sql::Aggregate& aggregate, con
   };
   switch (aggregate.function) {
     case AggregateFunction::kCountRows:
-    case AggregateFunction::kCount: return Value::Integer(a.count);
-    case AggregateFunction::kCountDistinct: return Value::Integer(static_cast<int64_t>(a.distinct.size()));
+    case AggregateFunction::kCount:
+      return Value::Integer(a.count);
+    case AggregateFunction::kCountDistinct:
+      return Value::Integer(static_cast<int64_t>(a.distinct.size()));
     case AggregateFunction::kMin:
-    case AggregateFunction::kMax: return a.best.null ? Value::Null(aggregate.type) : a.best;
+    case AggregateFunction::kMax:
+      return a.best.null ? Value::Null(aggregate.type) : a.best;
     case AggregateFunction::kSum:
       if (a.count == 0) return Value::Null(aggregate.type);
       return bounded(a.sum);

@@ -37,7 +37,7 @@ void PutNumberValue(std::string& out, bool null, __int128 number);
 struct Accumulated {
   int64_t count = 0;
   __int128 sum = 0;
-  Value best;  // min, max
+  Value best;                                 // min, max
   absl::flat_hash_set<std::string> distinct;  // values as stored
 };
 

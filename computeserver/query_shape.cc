@@ -48,7 +48,8 @@ absl::Status CheckReferences(const Plan& plan, const optimizer::TableRefs& table
   return absl::OkStatus();
 }
 
-absl::StatusOr<ColumnMeaning> MeaningOf(const proto::Table& table, uint32_t column, const DictionaryLoader& load) {
+absl::StatusOr<ColumnMeaning> MeaningOf(const proto::Table& table, uint32_t column,
+                                        const DictionaryLoader& load) {
   const proto::Column& in = table.columns(static_cast<int>(column));
   ColumnMeaning out;
   out.type = partitioner::TypeOf(in.type());
@@ -101,7 +102,8 @@ absl::Status PlanJoin(QueryShape& shape, size_t j) {
     rows += build.partitions(static_cast<int>(p)).rows();
   }
   if (rows > JoinTable::kMaxRows) {
-    return absl::ResourceExhaustedError(absl::StrFormat("%s has too many rows for the build side of a join", build.name()));
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("%s has too many rows for the build side of a join", build.name()));
   }
   out.table.rows = rows;
   if (join.build_key.op == sql::Op::kColumn) {
@@ -124,7 +126,8 @@ absl::Status PlanJoin(QueryShape& shape, size_t j) {
   out.payload = {payload.begin(), payload.end()};
   out.row_numbers_needed = !payload.empty();
   for (uint32_t column : out.payload) {
-    out.table.payload_widths.push_back(shape.columns.at({join.table, static_cast<int>(column)}).meaning.width);
+    out.table.payload_widths.push_back(
+        shape.columns.at({join.table, static_cast<int>(column)}).meaning.width);
   }
   return absl::OkStatus();
 }
@@ -158,7 +161,8 @@ absl::StatusOr<std::shared_ptr<const QueryShape>> QueryShape::Make(Plan plan, op
   shape->columns = ColumnSpace(shape->tables.size());
   const proto::Table& driving = *shape->tables[static_cast<size_t>(shape->plan.driving)];
   for (uint32_t p : shape->partitions) {
-    if (p >= static_cast<uint32_t>(driving.partitions_size())) return absl::InvalidArgumentError("no such partition");
+    if (p >= static_cast<uint32_t>(driving.partitions_size()))
+      return absl::InvalidArgumentError("no such partition");
   }
   for (size_t t = 0; t < shape->tables.size(); ++t) {
     auto& columns = shape->columns.table(static_cast<int>(t));

@@ -16,19 +16,19 @@
 namespace nam::computeserver {
 
 /// Loads a column's dictionary; the query's allocation names the table's version.
-using DictionaryLoader =
-    std::function<absl::StatusOr<std::shared_ptr<const storage::Dictionary>>(const proto::Table&, uint32_t column)>;
+using DictionaryLoader = std::function<absl::StatusOr<std::shared_ptr<const storage::Dictionary>>(
+    const proto::Table&, uint32_t column)>;
 
 /// What all threads of a fragment know of the query; immutable once made.
 struct QueryShape {
   struct Join {
-    std::vector<uint32_t> partitions;      // of the build side, ascending: those that are needed here
-    std::vector<uint64_t> first_row;       // number of the first row of each of them
+    std::vector<uint32_t> partitions;  // of the build side, ascending: those that are needed here
+    std::vector<uint64_t> first_row;   // number of the first row of each of them
     JoinTable::Options table;
-    std::vector<uint32_t> payload;         // columns copied into the join table
-    std::vector<int64_t> translation;      // text keys: probe side's entry → build side's, -1 for none
-    bool row_numbers_needed = false;       // later steps look at the build side's columns
-    bool always_in_domain = false;         // every probe key is within the direct table's keys
+    std::vector<uint32_t> payload;     // columns copied into the join table
+    std::vector<int64_t> translation;  // text keys: probe side's entry → build side's, -1 for none
+    bool row_numbers_needed = false;   // later steps look at the build side's columns
+    bool always_in_domain = false;     // every probe key is within the direct table's keys
   };
 
   optimizer::Plan plan;
@@ -36,10 +36,11 @@ struct QueryShape {
   proto::StreamSettings settings;
   std::vector<uint32_t> partitions;  // of the driving table
   std::vector<Join> joins;
-  ColumnSpace columns{0};            // meanings; sources unset
+  ColumnSpace columns{0};              // meanings; sources unset
   std::vector<std::vector<int>> live;  // per level: tables whose rows are kept there
 
-  static absl::StatusOr<std::shared_ptr<const QueryShape>> Make(optimizer::Plan plan, optimizer::TableRefs tables,
+  static absl::StatusOr<std::shared_ptr<const QueryShape>> Make(optimizer::Plan plan,
+                                                                optimizer::TableRefs tables,
                                                                 const proto::StreamSettings& settings,
                                                                 std::vector<uint32_t> partitions,
                                                                 const DictionaryLoader& load_dictionary);

@@ -52,7 +52,8 @@ absl::StatusOr<ResultStore::Place> ResultStore::Put(uint64_t query, const std::s
   if (room) {
     entry.offset = *room;
   } else {
-    NAM_ASSIGN_OR_RETURN(entry.own, fabric_.Allocate(bytes.size(), {.access = fabric::Access::kRead, .huge_pages = false}));
+    NAM_ASSIGN_OR_RETURN(
+        entry.own, fabric_.Allocate(bytes.size(), {.access = fabric::Access::kRead, .huge_pages = false}));
   }
   fabric::MemoryRegion& region = entry.own ? *entry.own : *shared_;
   std::memcpy(region.data() + entry.offset, bytes.data(), bytes.size());

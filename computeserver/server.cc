@@ -55,7 +55,8 @@ class ComputeServerImpl final : public ComputeServer {
     explicit Service(ComputeServerImpl& server) : server_(server) {}
     grpc::Status RunFragment(grpc::ServerContext* context, const proto::FragmentRequest* request,
                              proto::FragmentReply* reply) override {
-      return catalog::ServeCall(server_.token_check_, *context, reply, [&] { return server_.Run(*context, *request); });
+      return catalog::ServeCall(server_.token_check_, *context, reply,
+                                [&] { return server_.Run(*context, *request); });
     }
     grpc::Status ReleaseResult(grpc::ServerContext* context, const proto::ReleaseResultRequest* request,
                                proto::ReleaseResultReply* reply) override {
@@ -70,7 +71,8 @@ class ComputeServerImpl final : public ComputeServer {
     ComputeServerImpl& server_;
   };
 
-  absl::StatusOr<proto::FragmentReply> Run(const grpc::ServerContext& context, const proto::FragmentRequest& request);
+  absl::StatusOr<proto::FragmentReply> Run(const grpc::ServerContext& context,
+                                           const proto::FragmentRequest& request);
   absl::StatusOr<std::shared_ptr<const QueryShape>> Shape(const proto::FragmentRequest& request);
 
   const ComputeServerOptions options_;
@@ -89,18 +91,21 @@ class ComputeServerImpl final : public ComputeServer {
   std::unique_ptr<catalog::Membership> membership_;
 };
 
-absl::StatusOr<std::shared_ptr<const QueryShape>> ComputeServerImpl::Shape(const proto::FragmentRequest& request) {
+absl::StatusOr<std::shared_ptr<const QueryShape>> ComputeServerImpl::Shape(
+    const proto::FragmentRequest& request) {
   const proto::StreamSettings& settings = request.settings();
-  if (settings.window() < 1 || settings.window() > 64) return absl::InvalidArgumentError("the window must be 1 to 64 blocks");
+  if (settings.window() < 1 || settings.window() > 64)
+    return absl::InvalidArgumentError("the window must be 1 to 64 blocks");
   NAM_ASSIGN_OR_RETURN(optimizer::Plan plan, optimizer::FromProto(request.plan()));
   optimizer::TableRefs tables;
   for (const optimizer::Plan::Table& table : plan.tables) {
     NAM_ASSIGN_OR_RETURN(auto meta, cache_.Table(table.name, table.allocation));
     tables.push_back(std::move(meta));
   }
-  return QueryShape::Make(std::move(plan), std::move(tables), settings,
-                          {request.partitions().begin(), request.partitions().end()},
-                          [this](const proto::Table& table, uint32_t column) { return cache_.Dictionary(table, column); });
+  return QueryShape::Make(
+      std::move(plan), std::move(tables), settings,
+      {request.partitions().begin(), request.partitions().end()},
+      [this](const proto::Table& table, uint32_t column) { return cache_.Dictionary(table, column); });
 }
 
 absl::StatusOr<proto::FragmentReply> ComputeServerImpl::Run(const grpc::ServerContext& context,
@@ -112,7 +117,8 @@ absl::StatusOr<proto::FragmentReply> ComputeServerImpl::Run(const grpc::ServerCo
     const int place;
   } running(running_);
   if (running.place > kMostFragments) {
-    return absl::ResourceExhaustedError(absl::StrFormat("compute server %d already runs %d queries", id().value(), kMostFragments));
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("compute server %d already runs %d queries", id().value(), kMostFragments));
   }
   for (uint64_t query : request.release()) results_->Release(query);
   NAM_ASSIGN_OR_RETURN(std::shared_ptr<const QueryShape> shape, Shape(request));
@@ -167,7 +173,8 @@ absl::Status ComputeServerImpl::Join() {
   self.set_threads(static_cast<uint32_t>(std::max(1, options_.threads)));
   catalog::Membership::Hooks hooks;
   hooks.on_lost = options_.on_lost;
-  NAM_ASSIGN_OR_RETURN(membership_, catalog::Membership::Join(attachment_->catalog(), attachment_->fabric(), self, std::move(hooks)));
+  NAM_ASSIGN_OR_RETURN(membership_, catalog::Membership::Join(attachment_->catalog(), attachment_->fabric(),
+                                                              self, std::move(hooks)));
   return absl::OkStatus();
 }
 
@@ -175,8 +182,8 @@ absl::Status ComputeServerImpl::Join() {
 
 absl::StatusOr<std::unique_ptr<ComputeServer>> ComputeServer::Start(const ComputeServerOptions& options) {
   // The membership comes last, with the addresses that are known only then.
-  NAM_ASSIGN_OR_RETURN(auto attachment,
-                       catalog::Attachment::Attach({.catalog = options.catalog, .role = proto::ROLE_UNKNOWN}));
+  NAM_ASSIGN_OR_RETURN(auto attachment, catalog::Attachment::Attach(
+                                            {.catalog = options.catalog, .role = proto::ROLE_UNKNOWN}));
   auto server = std::make_unique<ComputeServerImpl>(options, std::move(attachment));
   NAM_RETURN_IF_ERROR(server->Listen());
   NAM_RETURN_IF_ERROR(server->Join());

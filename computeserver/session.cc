@@ -39,7 +39,10 @@ class CatalogTables final : public sql::TableSource {
 class SessionImpl final : public Session {
  public:
   SessionImpl(catalog::Attachment& attachment, std::unique_ptr<ComputeClients> clients)
-      : attachment_(attachment), clients_(std::move(clients)), tables_(attachment.catalog()), query_(std::random_device()()) {
+      : attachment_(attachment),
+        clients_(std::move(clients)),
+        tables_(attachment.catalog()),
+        query_(std::random_device()()) {
     query_ = query_ << 32;
   }
 
@@ -114,7 +117,8 @@ class SessionImpl final : public Session {
     for (const sql::BoundTable& table : query.tables) prepared.tables.push_back(table.table);
     NAM_ASSIGN_OR_RETURN(std::vector<proto::Member> members, attachment_.Members(proto::ROLE_COMPUTE));
     if (members.empty()) {
-      return absl::UnavailableError("the cluster has no living compute server (start one with `nam compute`)");
+      return absl::UnavailableError(
+          "the cluster has no living compute server (start one with `nam compute`)");
     }
     if (settings_.compute_servers > 0) {
       members.resize(std::min<size_t>(members.size(), static_cast<size_t>(settings_.compute_servers)));
@@ -138,7 +142,8 @@ class SessionImpl final : public Session {
       work[i].request.set_query(id);
       *work[i].request.mutable_plan() = plan;
       *work[i].request.mutable_settings() = settings_.ForStreams();
-      work[i].request.mutable_partitions()->Add(server.share.partitions.begin(), server.share.partitions.end());
+      work[i].request.mutable_partitions()->Add(server.share.partitions.begin(),
+                                                server.share.partitions.end());
     }
     NAM_RETURN_IF_ERROR(clients_->Run(work, cancel_));
     PartialMerger merger = MakeMerger(prepared.plan);

@@ -24,7 +24,8 @@ absl::Status SetNumber(const sql::SetStatement& statement, int64_t least, int64_
 }
 
 absl::Status SetSwitch(const sql::SetStatement& statement, bool& out) {
-  if (statement.value != "on" && statement.value != "off" && statement.value != "true" && statement.value != "false") {
+  if (statement.value != "on" && statement.value != "off" && statement.value != "true" &&
+      statement.value != "false") {
     return sql::ToStatus(BadValue(statement, "on or off"));
   }
   out = statement.value == "on" || statement.value == "true";

@@ -16,9 +16,10 @@ namespace {
 using sql::AggregateFunction;
 
 absl::Status TooLarge(uint64_t bytes_max) {
-  return absl::ResourceExhaustedError(absl::StrFormat(
-      "the result is larger than %d MiB on one server: add a LIMIT or a filter, or raise nam.result_bytes_max",
-      bytes_max >> 20));
+  return absl::ResourceExhaustedError(
+      absl::StrFormat("the result is larger than %d MiB on one server: add a LIMIT or a filter, or raise "
+                      "nam.result_bytes_max",
+                      bytes_max >> 20));
 }
 
 /// One aggregate over all groups, by columns.
@@ -37,10 +38,15 @@ class Aggregator {
     NAM_ASSIGN_OR_RETURN(const Vector* values, argument_->Evaluate(batch));
     switch (aggregate_.function) {
       case AggregateFunction::kSum:
-      case AggregateFunction::kAverage: return Sum(*values, groups, batch.size);
+      case AggregateFunction::kAverage:
+        return Sum(*values, groups, batch.size);
       case AggregateFunction::kMin:
-      case AggregateFunction::kMax: Best(*values, groups, batch.size); return absl::OkStatus();
-      case AggregateFunction::kCountDistinct: Distinct(*values, groups, batch.size); return absl::OkStatus();
+      case AggregateFunction::kMax:
+        Best(*values, groups, batch.size);
+        return absl::OkStatus();
+      case AggregateFunction::kCountDistinct:
+        Distinct(*values, groups, batch.size);
+        return absl::OkStatus();
       default:
         for (uint32_t i = 0; i < batch.size; ++i) counts_[groups[i]] += !values->null(i);
         return absl::OkStatus();
@@ -52,7 +58,8 @@ class Aggregator {
     for (uint32_t g = 0; g < group_of.size(); ++g) {
       const uint32_t mine = group_of[g];
       counts_[mine] += other.counts_[g];
-      if (g < other.sums_.size() && __builtin_add_overflow(sums_[mine], other.sums_[g], &sums_[mine])) return SumOverflow();
+      if (g < other.sums_.size() && __builtin_add_overflow(sums_[mine], other.sums_[g], &sums_[mine]))
+        return SumOverflow();
       if (g < other.best_.size()) Improve(mine, other.best_[g]);
       if (g < other.distinct_.size()) {
         for (const std::string& value : other.distinct_[g]) AddDistinct(mine, value);
@@ -76,14 +83,23 @@ class Aggregator {
     counts_.resize(groups);
     switch (aggregate_.function) {
       case AggregateFunction::kSum:
-      case AggregateFunction::kAverage: sums_.resize(groups); break;
+      case AggregateFunction::kAverage:
+        sums_.resize(groups);
+        break;
       case AggregateFunction::kMin:
-      case AggregateFunction::kMax: best_.resize(groups, Value::Null(aggregate_.type)); break;
-      case AggregateFunction::kCountDistinct: distinct_.resize(groups); break;
-      default: break;
+      case AggregateFunction::kMax:
+        best_.resize(groups, Value::Null(aggregate_.type));
+        break;
+      case AggregateFunction::kCountDistinct:
+        distinct_.resize(groups);
+        break;
+      default:
+        break;
     }
   }
-  uint64_t bytes() const { return counts_.size() * 8 + sums_.size() * 16 + best_.size() * sizeof(Value) + distinct_bytes_; }
+  uint64_t bytes() const {
+    return counts_.size() * 8 + sums_.size() * 16 + best_.size() * sizeof(Value) + distinct_bytes_;
+  }
 
  private:
   static absl::Status SumOverflow() { return absl::OutOfRangeError("a sum has more than 38 digits"); }

@@ -6,7 +6,8 @@
 
 namespace nam::computeserver {
 
-absl::StatusOr<std::shared_ptr<const proto::Table>> TableCache::Table(const std::string& name, uint64_t allocation) {
+absl::StatusOr<std::shared_ptr<const proto::Table>> TableCache::Table(const std::string& name,
+                                                                      uint64_t allocation) {
   {
     std::scoped_lock lock(mutex_);
     const auto found = tables_.find(name);
@@ -14,7 +15,8 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> TableCache::Table(const std:
   }
   NAM_ASSIGN_OR_RETURN(std::shared_ptr<const proto::Table> table, catalog_.GetTable(name));
   if (table->allocation() != allocation) {
-    return absl::AbortedError(absl::StrFormat("table %s was replaced while the query was being planned: run it again", name));
+    return absl::AbortedError(
+        absl::StrFormat("table %s was replaced while the query was being planned: run it again", name));
   }
   std::scoped_lock lock(mutex_);
   if (tables_.size() >= kMostTables) tables_.clear();

@@ -23,7 +23,8 @@ class TableCache {
 
   /// ABORTED if the table is not any more what the plan was made for.
   absl::StatusOr<std::shared_ptr<const proto::Table>> Table(const std::string& name, uint64_t allocation);
-  absl::StatusOr<std::shared_ptr<const storage::Dictionary>> Dictionary(const proto::Table& table, uint32_t column);
+  absl::StatusOr<std::shared_ptr<const storage::Dictionary>> Dictionary(const proto::Table& table,
+                                                                        uint32_t column);
 
  private:
   static constexpr size_t kMostTables = 1024;

@@ -42,7 +42,9 @@ using sql::Op;
 using Node = VectorExpression;
 using NodePtr = std::unique_ptr<VectorExpression>;
 
-absl::Status Overflow() { return absl::OutOfRangeError("numeric value out of range"); }
+absl::Status Overflow() {
+  return absl::OutOfRangeError("numeric value out of range");
+}
 
 Bounds Combine(Op op, const Bounds& a, const Bounds& b) {
   Bounds out;
@@ -50,10 +52,12 @@ Bounds Combine(Op op, const Bounds& a, const Bounds& b) {
   __int128 x[4];
   switch (op) {
     case Op::kAdd:
-      out.known = !__builtin_add_overflow(a.low, b.low, &out.low) && !__builtin_add_overflow(a.high, b.high, &out.high);
+      out.known = !__builtin_add_overflow(a.low, b.low, &out.low) &&
+                  !__builtin_add_overflow(a.high, b.high, &out.high);
       return out;
     case Op::kSubtract:
-      out.known = !__builtin_sub_overflow(a.low, b.high, &out.low) && !__builtin_sub_overflow(a.high, b.low, &out.high);
+      out.known = !__builtin_sub_overflow(a.low, b.high, &out.low) &&
+                  !__builtin_sub_overflow(a.high, b.low, &out.high);
       return out;
     default:
       if (__builtin_mul_overflow(a.low, b.low, &x[0]) || __builtin_mul_overflow(a.low, b.high, &x[1]) ||
@@ -242,12 +246,24 @@ class Comparison final : public Node {
   void Compare(uint32_t n, Order&& order) {
     uint8_t* out = result_.truth.data();
     switch (op_) {
-      case Op::kEqual: for (uint32_t i = 0; i < n; ++i) out[i] = order(i) == 0; return;
-      case Op::kNotEqual: for (uint32_t i = 0; i < n; ++i) out[i] = order(i) != 0; return;
-      case Op::kLess: for (uint32_t i = 0; i < n; ++i) out[i] = order(i) < 0; return;
-      case Op::kLessEqual: for (uint32_t i = 0; i < n; ++i) out[i] = order(i) <= 0; return;
-      case Op::kGreater: for (uint32_t i = 0; i < n; ++i) out[i] = order(i) > 0; return;
-      default: for (uint32_t i = 0; i < n; ++i) out[i] = order(i) >= 0; return;
+      case Op::kEqual:
+        for (uint32_t i = 0; i < n; ++i) out[i] = order(i) == 0;
+        return;
+      case Op::kNotEqual:
+        for (uint32_t i = 0; i < n; ++i) out[i] = order(i) != 0;
+        return;
+      case Op::kLess:
+        for (uint32_t i = 0; i < n; ++i) out[i] = order(i) < 0;
+        return;
+      case Op::kLessEqual:
+        for (uint32_t i = 0; i < n; ++i) out[i] = order(i) <= 0;
+        return;
+      case Op::kGreater:
+        for (uint32_t i = 0; i < n; ++i) out[i] = order(i) > 0;
+        return;
+      default:
+        for (uint32_t i = 0; i < n; ++i) out[i] = order(i) >= 0;
+        return;
     }
   }
   const Op op_;
@@ -321,7 +337,8 @@ class Not final : public Node {
   absl::StatusOr<const Vector*> Evaluate(const Batch& batch) override {
     NAM_ASSIGN_OR_RETURN(const Vector* a, a_->Evaluate(batch));
     for (uint32_t i = 0; i < batch.size; ++i) {
-      result_.truth[i] = a->truth[i] == Vector::kUnknown ? Vector::kUnknown : static_cast<uint8_t>(1 - a->truth[i]);
+      result_.truth[i] =
+          a->truth[i] == Vector::kUnknown ? Vector::kUnknown : static_cast<uint8_t>(1 - a->truth[i]);
     }
     return &result_;
   }
@@ -419,8 +436,8 @@ constexpr uint64_t kMostNumberCodes = 4096;
 constexpr uint64_t kMostTextCodes = 1 << 22;
 
 bool IsComparison(Op op) {
-  return op == Op::kEqual || op == Op::kNotEqual || op == Op::kLess || op == Op::kLessEqual || op == Op::kGreater ||
-         op == Op::kGreaterEqual;
+  return op == Op::kEqual || op == Op::kNotEqual || op == Op::kLess || op == Op::kLessEqual ||
+         op == Op::kGreater || op == Op::kGreaterEqual;
 }
 
 class Compiler {
@@ -432,15 +449,27 @@ class Compiler {
       if (NodePtr lookup = Lookup(e)) return lookup;
     }
     switch (e.op) {
-      case Op::kColumn: return Column(e);
-      case Op::kLiteral: return std::make_unique<Literal>(e);
-      case Op::kAdd: case Op::kSubtract: case Op::kMultiply: return Arith(e);
-      case Op::kNegate: return Negate(e);
-      case Op::kAnd: case Op::kOr: return Junct(e);
-      case Op::kNot: return std::make_unique<Not>(Build(e.children[0]));
-      case Op::kIsNull: return std::make_unique<IsNull>(Build(e.children[0]));
-      case Op::kCast: return Cast(e);
-      default: break;
+      case Op::kColumn:
+        return Column(e);
+      case Op::kLiteral:
+        return std::make_unique<Literal>(e);
+      case Op::kAdd:
+      case Op::kSubtract:
+      case Op::kMultiply:
+        return Arith(e);
+      case Op::kNegate:
+        return Negate(e);
+      case Op::kAnd:
+      case Op::kOr:
+        return Junct(e);
+      case Op::kNot:
+        return std::make_unique<Not>(Build(e.children[0]));
+      case Op::kIsNull:
+        return std::make_unique<IsNull>(Build(e.children[0]));
+      case Op::kCast:
+        return Cast(e);
+      default:
+        break;
     }
     if (IsComparison(e.op)) return Compare(e);
     return std::make_unique<RowByRow>(e, space_);

@@ -32,8 +32,12 @@ struct Vector {
   std::vector<uint8_t> nulls;          // 1 where NULL; not for kTruth; only meaningful if has_nulls
   bool has_nulls = false;
 
-  bool null(uint32_t i) const { return kind == Kind::kTruth ? truth[i] == kUnknown : has_nulls && nulls[i] != 0; }
-  __int128 number(uint32_t i) const { return kind == Kind::kNarrow ? narrow[i] : kind == Kind::kWide ? wide[i] : truth[i]; }
+  bool null(uint32_t i) const {
+    return kind == Kind::kTruth ? truth[i] == kUnknown : has_nulls && nulls[i] != 0;
+  }
+  __int128 number(uint32_t i) const {
+    return kind == Kind::kNarrow ? narrow[i] : kind == Kind::kWide ? wide[i] : truth[i];
+  }
 };
 
 /// The numbers that a node can yield, from column statistics; what fits 64 bits is computed in 64 bits

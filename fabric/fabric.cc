@@ -8,8 +8,10 @@ namespace nam::fabric {
 
 std::string_view KindName(Kind kind) {
   switch (kind) {
-    case Kind::kShm: return "shm";
-    case Kind::kTcp: return "tcp";
+    case Kind::kShm:
+      return "shm";
+    case Kind::kTcp:
+      return "tcp";
   }
   return "unknown";
 }
@@ -22,25 +24,38 @@ absl::StatusOr<Kind> ParseKind(std::string_view name) {
 
 std::string_view OpcodeName(Opcode opcode) {
   switch (opcode) {
-    case Opcode::kRead: return "READ";
-    case Opcode::kWrite: return "WRITE";
-    case Opcode::kWriteWithImmediate: return "WRITE_WITH_IMMEDIATE";
-    case Opcode::kCompareAndSwap: return "COMPARE_AND_SWAP";
-    case Opcode::kFetchAdd: return "FETCH_ADD";
-    case Opcode::kSend: return "SEND";
-    case Opcode::kReceive: return "RECEIVE";
+    case Opcode::kRead:
+      return "READ";
+    case Opcode::kWrite:
+      return "WRITE";
+    case Opcode::kWriteWithImmediate:
+      return "WRITE_WITH_IMMEDIATE";
+    case Opcode::kCompareAndSwap:
+      return "COMPARE_AND_SWAP";
+    case Opcode::kFetchAdd:
+      return "FETCH_ADD";
+    case Opcode::kSend:
+      return "SEND";
+    case Opcode::kReceive:
+      return "RECEIVE";
   }
   return "unknown";
 }
 
 std::string_view CompletionStatusName(CompletionStatus status) {
   switch (status) {
-    case CompletionStatus::kOk: return "ok";
-    case CompletionStatus::kLocalError: return "local error";
-    case CompletionStatus::kRemoteAccessError: return "remote access error";
-    case CompletionStatus::kRemoteInvalidRequest: return "remote invalid request";
-    case CompletionStatus::kPeerLost: return "peer lost";
-    case CompletionStatus::kFlushed: return "flushed";
+    case CompletionStatus::kOk:
+      return "ok";
+    case CompletionStatus::kLocalError:
+      return "local error";
+    case CompletionStatus::kRemoteAccessError:
+      return "remote access error";
+    case CompletionStatus::kRemoteInvalidRequest:
+      return "remote invalid request";
+    case CompletionStatus::kPeerLost:
+      return "peer lost";
+    case CompletionStatus::kFlushed:
+      return "flushed";
   }
   return "unknown";
 }
@@ -53,26 +68,35 @@ LocalBuffer MemoryRegion::Slice(size_t offset, size_t bytes) const {
 absl::Status CompletionError(const Completion& completion, const QueuePair& queue_pair) {
   const auto cause = [&] {
     switch (completion.status) {
-      case CompletionStatus::kOk: return "nothing is wrong";
-      case CompletionStatus::kLocalError: return "the local buffer is not in a registered region";
+      case CompletionStatus::kOk:
+        return "nothing is wrong";
+      case CompletionStatus::kLocalError:
+        return "the local buffer is not in a registered region";
       case CompletionStatus::kRemoteAccessError:
         return "key, bounds or rights do not match a region of the peer; it may have been deregistered";
-      case CompletionStatus::kRemoteInvalidRequest: return "unaligned atomic, or longer than the receive buffer";
-      case CompletionStatus::kPeerLost: return "the peer died or cannot be reached";
-      case CompletionStatus::kFlushed: return "an earlier operation failed";
+      case CompletionStatus::kRemoteInvalidRequest:
+        return "unaligned atomic, or longer than the receive buffer";
+      case CompletionStatus::kPeerLost:
+        return "the peer died or cannot be reached";
+      case CompletionStatus::kFlushed:
+        return "an earlier operation failed";
     }
     return "unknown";
   };
-  const std::string message = absl::StrFormat(
-      "%s with %s failed: %s (%s; queue pair %d in state %s)", OpcodeName(completion.opcode), queue_pair.peer(),
-      CompletionStatusName(completion.status), cause(), queue_pair.id(),
-      queue_pair.state() == QueuePairState::kReady ? "ready" : "error");
+  const std::string message =
+      absl::StrFormat("%s with %s failed: %s (%s; queue pair %d in state %s)", OpcodeName(completion.opcode),
+                      queue_pair.peer(), CompletionStatusName(completion.status), cause(), queue_pair.id(),
+                      queue_pair.state() == QueuePairState::kReady ? "ready" : "error");
   switch (completion.status) {
-    case CompletionStatus::kOk: return absl::OkStatus();
+    case CompletionStatus::kOk:
+      return absl::OkStatus();
     case CompletionStatus::kPeerLost:
-    case CompletionStatus::kFlushed: return absl::UnavailableError(message);
-    case CompletionStatus::kRemoteAccessError: return absl::PermissionDeniedError(message);
-    default: return absl::InternalError(message);
+    case CompletionStatus::kFlushed:
+      return absl::UnavailableError(message);
+    case CompletionStatus::kRemoteAccessError:
+      return absl::PermissionDeniedError(message);
+    default:
+      return absl::InternalError(message);
   }
 }
 

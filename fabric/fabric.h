@@ -95,7 +95,15 @@ class MemoryRegion {
   LocalKey lkey_;
 };
 
-enum class Opcode : uint8_t { kRead, kWrite, kWriteWithImmediate, kCompareAndSwap, kFetchAdd, kSend, kReceive };
+enum class Opcode : uint8_t {
+  kRead,
+  kWrite,
+  kWriteWithImmediate,
+  kCompareAndSwap,
+  kFetchAdd,
+  kSend,
+  kReceive
+};
 std::string_view OpcodeName(Opcode opcode);
 
 enum class Signal : uint8_t { kUnsignaled, kSignaled };
@@ -123,18 +131,29 @@ struct WorkRequest {
   /// Placed like a WRITE, then consumes one receive of the peer, whose completion carries `immediate`.
   static WorkRequest WriteWithImmediate(uint64_t id, LocalBuffer from, RemoteAddress to, uint32_t immediate,
                                         Signal s = Signal::kSignaled) {
-    return {.id = id, .opcode = Opcode::kWriteWithImmediate, .signal = s, .immediate = immediate, .local = from,
+    return {.id = id,
+            .opcode = Opcode::kWriteWithImmediate,
+            .signal = s,
+            .immediate = immediate,
+            .local = from,
             .remote = to};
   }
-  /// The word at `at` (8-byte aligned) becomes `swap` if it was `compare`; `old` (8 bytes) receives what it was.
+  /// The word at `at` (8-byte aligned) becomes `swap` if it was `compare`; `old` (8 bytes) receives what it
+  /// was.
   static WorkRequest CompareAndSwap(uint64_t id, LocalBuffer old, RemoteAddress at, uint64_t compare,
                                     uint64_t swap, Signal s = Signal::kSignaled) {
-    return {.id = id, .opcode = Opcode::kCompareAndSwap, .signal = s, .local = old, .remote = at,
-            .compare = compare, .swap_or_add = swap};
+    return {.id = id,
+            .opcode = Opcode::kCompareAndSwap,
+            .signal = s,
+            .local = old,
+            .remote = at,
+            .compare = compare,
+            .swap_or_add = swap};
   }
   static WorkRequest FetchAdd(uint64_t id, LocalBuffer old, RemoteAddress at, uint64_t add,
                               Signal s = Signal::kSignaled) {
-    return {.id = id, .opcode = Opcode::kFetchAdd, .signal = s, .local = old, .remote = at, .swap_or_add = add};
+    return {
+        .id = id, .opcode = Opcode::kFetchAdd, .signal = s, .local = old, .remote = at, .swap_or_add = add};
   }
   static WorkRequest Send(uint64_t id, LocalBuffer from, Signal s = Signal::kSignaled) {
     return {.id = id, .opcode = Opcode::kSend, .signal = s, .local = from};
@@ -149,11 +168,11 @@ struct ReceiveRequest {
 
 enum class CompletionStatus : uint8_t {
   kOk,
-  kLocalError,          // local buffer outside its region, or its key is unknown
-  kRemoteAccessError,   // key, bounds or rights at the peer
-  kRemoteInvalidRequest,// malformed: unaligned atomic, message longer than the receive buffer
-  kPeerLost,            // the peer died, closed, or did not answer within the retry time
-  kFlushed,             // posted on, or pending at, a queue pair in the error state
+  kLocalError,            // local buffer outside its region, or its key is unknown
+  kRemoteAccessError,     // key, bounds or rights at the peer
+  kRemoteInvalidRequest,  // malformed: unaligned atomic, message longer than the receive buffer
+  kPeerLost,              // the peer died, closed, or did not answer within the retry time
+  kFlushed,               // posted on, or pending at, a queue pair in the error state
 };
 std::string_view CompletionStatusName(CompletionStatus status);
 
@@ -181,8 +200,8 @@ class CompletionQueue {
 };
 
 struct QueuePairOptions {
-  uint32_t send_depth = 128;      // work requests in flight
-  uint32_t receive_depth = 128;   // receives posted
+  uint32_t send_depth = 128;     // work requests in flight
+  uint32_t receive_depth = 128;  // receives posted
   uint32_t inline_bytes_max = 128;
 };
 
@@ -226,7 +245,8 @@ class Listener {
   virtual std::string address() const = 0;
   /// Not for passive listeners. DEADLINE_EXCEEDED when nobody came.
   virtual absl::StatusOr<std::unique_ptr<QueuePair>> Accept(CompletionQueue& completions,
-                                                            const QueuePairOptions& options, Deadline deadline) = 0;
+                                                            const QueuePairOptions& options,
+                                                            Deadline deadline) = 0;
 };
 
 struct Capabilities {
@@ -264,7 +284,8 @@ class Fabric {
 
   /// Memory of the fabric's own, zeroed, page aligned, reachable by peers with `access`.
   /// RESOURCE_EXHAUSTED names what is short (shared memory, memlock) and how to raise it.
-  virtual absl::StatusOr<std::unique_ptr<MemoryRegion>> Allocate(size_t bytes, const AllocateOptions& options) = 0;
+  virtual absl::StatusOr<std::unique_ptr<MemoryRegion>> Allocate(size_t bytes,
+                                                                 const AllocateOptions& options) = 0;
   /// `depth` bounds the sum of send and receive depths of the queue pairs attached.
   virtual absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(uint32_t depth) = 0;
   virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions& options) = 0;

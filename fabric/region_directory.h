@@ -29,7 +29,8 @@ class RegionDirectory {
   virtual ~RegionDirectory() = default;
   /// With `refresh` the server is asked again: a pointer into a region that is not listed may only be
   /// newer than the copy. UNAVAILABLE names a server that is gone, NOT_FOUND one that never was.
-  virtual absl::StatusOr<std::shared_ptr<const ServerRegions>> Lookup(MemoryServerId server, bool refresh) = 0;
+  virtual absl::StatusOr<std::shared_ptr<const ServerRegions>> Lookup(MemoryServerId server,
+                                                                      bool refresh) = 0;
 };
 
 }  // namespace nam::fabric

@@ -25,7 +25,8 @@ std::optional<int> KeyOf(const sql::Expr& expr, const proto::Table& table) {
   return std::nullopt;
 }
 
-Assignment Evaluate(const Plan& plan, const TableRefs& tables, const std::vector<int>& server_of, int servers) {
+Assignment Evaluate(const Plan& plan, const TableRefs& tables, const std::vector<int>& server_of,
+                    int servers) {
   const proto::Table& driving = *tables[static_cast<size_t>(plan.driving)];
   const uint64_t row_bytes = RowBytes(driving, plan.tables[static_cast<size_t>(plan.driving)].columns);
   Assignment assignment;
@@ -73,10 +74,12 @@ uint64_t Assignment::LargestBytes() const {
 }
 
 std::optional<int> MatchingKey(const Plan& plan, const Plan::Join& join, const TableRefs& tables) {
-  if (join.probe_key.op != sql::Op::kColumn || join.probe_key.column.table != plan.driving) return std::nullopt;
+  if (join.probe_key.op != sql::Op::kColumn || join.probe_key.column.table != plan.driving)
+    return std::nullopt;
   const proto::Table& build = *tables[static_cast<size_t>(join.table)];
   const proto::Table& driving = *tables[static_cast<size_t>(plan.driving)];
-  const std::optional<int> build_key = KeyOf(join.build_key, build), probe_key = KeyOf(join.probe_key, driving);
+  const std::optional<int> build_key = KeyOf(join.build_key, build),
+                           probe_key = KeyOf(join.probe_key, driving);
   if (!build_key || !probe_key || build.partitioning_size() != 1) return std::nullopt;
   const proto::PartitionKey& b = build.partitioning(*build_key);
   const proto::PartitionKey& d = driving.partitioning(*probe_key);
@@ -142,7 +145,8 @@ std::vector<int> LargestDifferencing(const std::vector<uint64_t>& costs, int par
       into.sum += from.sum;
       into.items.insert(into.items.end(), from.items.begin(), from.items.end());
     }
-    std::stable_sort(a.parts.begin(), a.parts.end(), [](const Part& x, const Part& y) { return x.sum > y.sum; });
+    std::stable_sort(a.parts.begin(), a.parts.end(),
+                     [](const Part& x, const Part& y) { return x.sum > y.sum; });
     candidates.push(std::move(a));
   }
   const Candidate& best = candidates.top();
@@ -154,7 +158,8 @@ std::vector<int> LargestDifferencing(const std::vector<uint64_t>& costs, int par
 
 Assignment Assign(const Plan& plan, const TableRefs& tables, int servers) {
   const proto::Table& driving = *tables[static_cast<size_t>(plan.driving)];
-  const uint64_t row_bytes = std::max<uint64_t>(1, RowBytes(driving, plan.tables[static_cast<size_t>(plan.driving)].columns));
+  const uint64_t row_bytes =
+      std::max<uint64_t>(1, RowBytes(driving, plan.tables[static_cast<size_t>(plan.driving)].columns));
   std::vector<uint64_t> costs;
   for (const proto::Chain& chain : driving.partitions()) costs.push_back(chain.rows() * row_bytes);
   Assignment runs = Evaluate(plan, tables, CutRuns(costs, servers), servers);

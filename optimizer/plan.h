@@ -24,15 +24,15 @@ struct Plan {
     double selectivity = 1;
   };
   struct Join {
-    int table = -1;         // build side
-    sql::Expr probe_key;    // over tables joined before; same type kind and scale as build_key
+    int table = -1;       // build side
+    sql::Expr probe_key;  // over tables joined before; same type kind and scale as build_key
     sql::Expr build_key;
     std::vector<sql::Expr> residuals;
     double rows_after = 0;  // estimate
   };
   std::vector<Table> tables;  // in the order of BoundQuery::tables
   int driving = 0;
-  std::vector<Join> joins;    // in probe order
+  std::vector<Join> joins;  // in probe order
   bool aggregated = false;
   std::vector<sql::Expr> group_by;
   std::vector<sql::Aggregate> aggregates;

@@ -1,7 +1,6 @@
-#include "optimizer/plan.h"
-
 #include "absl/status/status.h"
 #include "base/status_macros.h"
+#include "optimizer/plan.h"
 
 namespace nam::optimizer {
 namespace {
@@ -34,10 +33,13 @@ proto::Expr Encode(const sql::Expr& expr) {
   return out;
 }
 
-absl::Status Bad(const char* what) { return absl::InvalidArgumentError(std::string("not a plan: ") + what); }
+absl::Status Bad(const char* what) {
+  return absl::InvalidArgumentError(std::string("not a plan: ") + what);
+}
 
 absl::Status Decode(const proto::Type& in, Type& out) {
-  if (in.kind() > static_cast<uint32_t>(TypeKind::kString) || in.scale() > kMaxDecimalDigits) return Bad("unknown type");
+  if (in.kind() > static_cast<uint32_t>(TypeKind::kString) || in.scale() > kMaxDecimalDigits)
+    return Bad("unknown type");
   out = {static_cast<TypeKind>(in.kind()), static_cast<uint8_t>(in.scale()), in.length()};
   return absl::OkStatus();
 }
@@ -51,12 +53,28 @@ struct Arity {
 Arity ArityOf(sql::Op op) {
   using sql::Op;
   switch (op) {
-    case Op::kColumn: case Op::kLiteral: case Op::kGroup: case Op::kAggregate: return {0, false};
-    case Op::kNegate: case Op::kNot: case Op::kIsNull: case Op::kLike: case Op::kCast:
-    case Op::kExtractYear: case Op::kExtractMonth: case Op::kExtractDay: return {1, false};
-    case Op::kAnd: case Op::kOr: case Op::kIn: return {2, true};
-    case Op::kCase: return {3, true};
-    default: return {2, false};
+    case Op::kColumn:
+    case Op::kLiteral:
+    case Op::kGroup:
+    case Op::kAggregate:
+      return {0, false};
+    case Op::kNegate:
+    case Op::kNot:
+    case Op::kIsNull:
+    case Op::kLike:
+    case Op::kCast:
+    case Op::kExtractYear:
+    case Op::kExtractMonth:
+    case Op::kExtractDay:
+      return {1, false};
+    case Op::kAnd:
+    case Op::kOr:
+    case Op::kIn:
+      return {2, true};
+    case Op::kCase:
+      return {3, true};
+    default:
+      return {2, false};
   }
 }
 
@@ -68,13 +86,16 @@ absl::Status Decode(const proto::Expr& in, size_t tables, int depth, sql::Expr& 
   NAM_RETURN_IF_ERROR(Decode(in.literal().type(), out.literal.type));
   out.column = {in.table(), in.column()};
   out.index = in.index();
-  if (out.op == sql::Op::kColumn && (in.table() < 0 || static_cast<size_t>(in.table()) >= tables || in.column() < 0)) {
+  if (out.op == sql::Op::kColumn &&
+      (in.table() < 0 || static_cast<size_t>(in.table()) >= tables || in.column() < 0)) {
     return Bad("column of no table");
   }
-  if (out.op == sql::Op::kGroup || out.op == sql::Op::kAggregate) return Bad("result of an aggregation inside of it");
+  if (out.op == sql::Op::kGroup || out.op == sql::Op::kAggregate)
+    return Bad("result of an aggregation inside of it");
   const Arity arity = ArityOf(out.op);
   const int children = in.children_size();
-  if (children < arity.least || (!arity.more && children > arity.least)) return Bad("wrong number of operands");
+  if (children < arity.least || (!arity.more && children > arity.least))
+    return Bad("wrong number of operands");
   if (out.op == sql::Op::kCase && children % 2 == 0) return Bad("CASE without its ELSE");
   out.literal.null = in.literal().null();
   out.literal.number = static_cast<__int128>(in.literal().high()) << 64 | in.literal().low();
@@ -102,7 +123,8 @@ absl::Status DecodeSink(const proto::Plan& in, Plan& plan) {
   NAM_RETURN_IF_ERROR(Decode(in.output(), tables, plan.output));
   for (const proto::PlanAggregate& aggregate : in.aggregates()) {
     sql::Aggregate& out = plan.aggregates.emplace_back();
-    if (aggregate.function() > static_cast<uint32_t>(sql::AggregateFunction::kCountDistinct)) return Bad("unknown aggregate");
+    if (aggregate.function() > static_cast<uint32_t>(sql::AggregateFunction::kCountDistinct))
+      return Bad("unknown aggregate");
     out.function = static_cast<sql::AggregateFunction>(aggregate.function());
     NAM_RETURN_IF_ERROR(Decode(aggregate.argument(), tables, 0, out.argument));
     NAM_RETURN_IF_ERROR(Decode(aggregate.type(), out.type));
@@ -157,7 +179,8 @@ proto::Plan ToProto(const Plan& plan) {
 absl::StatusOr<Plan> FromProto(const proto::Plan& in) {
   Plan plan;
   const auto tables = static_cast<size_t>(in.tables_size());
-  if (tables == 0 || in.driving() >= tables || in.steps_size() + 1 != in.tables_size()) return Bad("tables and joins do not match");
+  if (tables == 0 || in.driving() >= tables || in.steps_size() + 1 != in.tables_size())
+    return Bad("tables and joins do not match");
   for (const proto::PlanTable& table : in.tables()) {
     Plan::Table& t = plan.tables.emplace_back();
     t.name = table.name();

@@ -42,9 +42,12 @@ double Selectivity(const BoundQuery& query, const Expr& e) {
       for (const Expr& child : e.children) s *= 1 - Selectivity(query, child);
       return 1 - s;
     }
-    case Op::kNot: return 1 - Selectivity(query, e.children[0]);
-    case Op::kLiteral: return !e.literal.null && e.literal.number != 0 ? 1 : 0;
-    default: break;
+    case Op::kNot:
+      return 1 - Selectivity(query, e.children[0]);
+    case Op::kLiteral:
+      return !e.literal.null && e.literal.number != 0 ? 1 : 0;
+    default:
+      break;
   }
   const Expr* column = nullptr;
   for (const Expr& child : e.children) {
@@ -54,22 +57,31 @@ double Selectivity(const BoundQuery& query, const Expr& e) {
   const proto::Column& stats = ColumnOf(query, column->column);
   const double one = 1.0 / static_cast<double>(std::max<uint64_t>(stats.distinct(), 1));
   switch (e.op) {
-    case Op::kEqual: return one;
-    case Op::kNotEqual: return 1 - one;
-    case Op::kIn: return std::min(1.0, one * static_cast<double>(e.children.size() - 1));
+    case Op::kEqual:
+      return one;
+    case Op::kNotEqual:
+      return 1 - one;
+    case Op::kIn:
+      return std::min(1.0, one * static_cast<double>(e.children.size() - 1));
     case Op::kIsNull: {
-      const auto rows = static_cast<double>(query.tables[static_cast<size_t>(column->column.table)].table->rows());
+      const auto rows =
+          static_cast<double>(query.tables[static_cast<size_t>(column->column.table)].table->rows());
       return rows == 0 ? 0 : static_cast<double>(stats.nulls()) / rows;
     }
-    case Op::kLike: return 0.1;
-    case Op::kLess: case Op::kLessEqual: case Op::kGreater: case Op::kGreaterEqual: {
+    case Op::kLike:
+      return 0.1;
+    case Op::kLess:
+    case Op::kLessEqual:
+    case Op::kGreater:
+    case Op::kGreaterEqual: {
       const Expr& other = &e.children[0] == column ? e.children[1] : e.children[0];
       if (other.op != Op::kLiteral || other.type.kind == TypeKind::kString) return 1.0 / 3;
       const bool below = (e.op == Op::kLess || e.op == Op::kLessEqual) == (&e.children[0] == column);
       const double share = ShareBelow(stats, other.literal);
       return std::clamp(below ? share : 1 - share, 0.001, 1.0);
     }
-    default: return 1.0 / 3;
+    default:
+      return 1.0 / 3;
   }
 }
 
@@ -144,7 +156,8 @@ class Planner {
   /// The largest table is streamed, all others are built: the pipelined model has one fact side.
   void ChooseDriving() {
     for (size_t t = 1; t < plan_.tables.size(); ++t) {
-      if (plan_.tables[t].rows > plan_.tables[static_cast<size_t>(plan_.driving)].rows) plan_.driving = static_cast<int>(t);
+      if (plan_.tables[t].rows > plan_.tables[static_cast<size_t>(plan_.driving)].rows)
+        plan_.driving = static_cast<int>(t);
     }
   }
 
@@ -173,7 +186,8 @@ class Planner {
 
   absl::Status OrderJoins() {
     std::set<int> joined{plan_.driving};
-    double rows = plan_.tables[static_cast<size_t>(plan_.driving)].rows * plan_.tables[static_cast<size_t>(plan_.driving)].selectivity;
+    double rows = plan_.tables[static_cast<size_t>(plan_.driving)].rows *
+                  plan_.tables[static_cast<size_t>(plan_.driving)].selectivity;
     while (joined.size() < plan_.tables.size()) {
       int best = -1;
       ColumnRef best_build, best_probe;
@@ -198,7 +212,8 @@ class Planner {
     return absl::OkStatus();
   }
 
-  void Join(int table, ColumnRef build, ColumnRef probe, const sql::JoinEdge* used, const std::set<int>& joined, double rows) {
+  void Join(int table, ColumnRef build, ColumnRef probe, const sql::JoinEdge* used,
+            const std::set<int>& joined, double rows) {
     Plan::Join& join = plan_.joins.emplace_back();
     join.table = table;
     join.rows_after = rows;
@@ -259,6 +274,8 @@ class Planner {
 
 }  // namespace
 
-absl::StatusOr<Plan> MakePlan(const BoundQuery& query) { return Planner(query).Run(); }
+absl::StatusOr<Plan> MakePlan(const BoundQuery& query) {
+  return Planner(query).Run();
+}
 
 }  // namespace nam::optimizer

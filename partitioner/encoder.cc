@@ -24,8 +24,8 @@ absl::StatusOr<ColumnCode> PlanColumn(const StagedTable& staged, size_t column) 
   }
   if (code.nullable) {
     if (codes == std::numeric_limits<uint64_t>::max() || code.base == std::numeric_limits<int64_t>::min()) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("column %s of %s is nullable and spans all 64 bits", schema.name, staged.schema().name));
+      return absl::InvalidArgumentError(absl::StrFormat("column %s of %s is nullable and spans all 64 bits",
+                                                        schema.name, staged.schema().name));
     }
     ++codes;
     --code.base;
@@ -34,7 +34,8 @@ absl::StatusOr<ColumnCode> PlanColumn(const StagedTable& staged, size_t column) 
   return code;
 }
 
-uint64_t PartitionEncoder::CodeOf(const ColumnCode& code, const StagedChunk::Column& column, uint32_t row) const {
+uint64_t PartitionEncoder::CodeOf(const ColumnCode& code, const StagedChunk::Column& column,
+                                  uint32_t row) const {
   if (!column.nulls.empty() && column.nulls[row]) return 0;
   int64_t value = column.at(row);
   if (!code.place_of.empty()) value = code.place_of[static_cast<size_t>(value)];
@@ -108,10 +109,18 @@ void PartitionEncoder::Encode(uint64_t first, uint32_t rows, storage::BlockWrite
   for (uint32_t c = 0; c < codes_.size(); ++c) {
     const uint64_t* from = codes_of_[c].data() + first;
     switch (codes_[c].width) {
-      case 1: Narrow<uint8_t>(from, rows, block.page(c)); break;
-      case 2: Narrow<uint16_t>(from, rows, block.page(c)); break;
-      case 4: Narrow<uint32_t>(from, rows, block.page(c)); break;
-      default: Narrow<uint64_t>(from, rows, block.page(c)); break;
+      case 1:
+        Narrow<uint8_t>(from, rows, block.page(c));
+        break;
+      case 2:
+        Narrow<uint16_t>(from, rows, block.page(c));
+        break;
+      case 4:
+        Narrow<uint32_t>(from, rows, block.page(c));
+        break;
+      default:
+        Narrow<uint64_t>(from, rows, block.page(c));
+        break;
     }
   }
 }

@@ -14,8 +14,8 @@ namespace nam::partitioner {
 struct ColumnCode {
   uint8_t width = 1;
   bool nullable = false;
-  int64_t base = 0;                // code = value - base, 0 is NULL if nullable
-  std::vector<uint32_t> place_of;  // strings: from the collector's number to the dictionary's
+  int64_t base = 0;                      // code = value - base, 0 is NULL if nullable
+  std::vector<uint32_t> place_of;        // strings: from the collector's number to the dictionary's
   std::vector<std::string_view> sorted;  // strings: the dictionary
 };
 
@@ -45,7 +45,7 @@ class PartitionEncoder {
   const std::vector<ColumnCode>& codes_;
   const int sort_column_;
   std::vector<Run> runs_;
-  std::vector<uint32_t> order_;                // final order: positions in the concatenated runs; empty if unsorted
+  std::vector<uint32_t> order_;  // final order: positions in the concatenated runs; empty if unsorted
   std::vector<uint64_t> sort_keys_;
   std::vector<std::vector<uint64_t>> codes_of_;  // per column, in final order
   std::vector<uint64_t> concatenated_;

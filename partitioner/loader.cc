@@ -87,7 +87,8 @@ class Loader final : public TableLoader {
   absl::Status WriteDictionaries(proto::Table& table);
   absl::Status WriteBlocks();
   absl::Status WriteChain(uint32_t partition, PartitionEncoder& encoder, storage::BlockSink& sink);
-  absl::Status WritePartitions(storage::Channel& channel, std::atomic<uint32_t>& next, std::atomic<bool>& stop);
+  absl::Status WritePartitions(storage::Channel& channel, std::atomic<uint32_t>& next,
+                               std::atomic<bool>& stop);
   void Describe(proto::Table& table) const;
   absl::StatusOr<std::unique_ptr<storage::Channel>> OpenChannel();
 
@@ -135,7 +136,8 @@ absl::Status Loader::PlanColumns() {
 
 absl::Status Loader::PlanChains() {
   const uint32_t without = storage::BlockLayout::RowsThatFit(widths_, options_.block_bytes, 0);
-  const uint32_t with = storage::BlockLayout::RowsThatFit(widths_, options_.block_bytes, options_.pointer_group);
+  const uint32_t with =
+      storage::BlockLayout::RowsThatFit(widths_, options_.block_bytes, options_.pointer_group);
   if (with == 0) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "a block of %d bytes is too small for one row of %s with %d columns and a pointer group of %d",
@@ -166,7 +168,8 @@ absl::Status Loader::WriteDictionaries(proto::Table& table) {
       NAM_ASSIGN_OR_RETURN(channel, OpenChannel());
     }
     const std::vector<std::byte> bytes = storage::Dictionary::Encode(codes_[c].sorted);
-    proto::Dictionary& dictionary = *table.mutable_columns(static_cast<int>(c))->mutable_encoding()->mutable_dictionary();
+    proto::Dictionary& dictionary =
+        *table.mutable_columns(static_cast<int>(c))->mutable_encoding()->mutable_dictionary();
     dictionary.set_entries(codes_[c].sorted.size());
     dictionary.set_bytes(bytes.size());
     dictionary.set_segment_bytes(kDictionarySegmentBytes);
@@ -204,7 +207,8 @@ absl::Status Loader::WriteChain(uint32_t partition, PartitionEncoder& encoder, s
   return absl::OkStatus();
 }
 
-absl::Status Loader::WritePartitions(storage::Channel& channel, std::atomic<uint32_t>& next, std::atomic<bool>& stop) {
+absl::Status Loader::WritePartitions(storage::Channel& channel, std::atomic<uint32_t>& next,
+                                     std::atomic<bool>& stop) {
   int sort_column = -1;
   for (size_t c = 0; c < staged_->schema().columns.size(); ++c) {
     if (staged_->schema().columns[c].name == staged_->schema().sort_column) sort_column = static_cast<int>(c);
@@ -298,12 +302,14 @@ absl::StatusOr<proto::Table> Loader::Commit() {
   NAM_RETURN_IF_ERROR(placement_.Reserve(pieces));
   NAM_RETURN_IF_ERROR(WriteDictionaries(table));
   for (ChainPlan& chain : chains_) {
-    for (uint32_t i = 0; i < chain.blocks; ++i) chain.pointers.push_back(placement_.Next(chain.block_bytes).raw());
+    for (uint32_t i = 0; i < chain.blocks; ++i)
+      chain.pointers.push_back(placement_.Next(chain.block_bytes).raw());
     proto::Chain& out = *table.add_partitions();
     out.set_rows(chain.rows);
     out.set_blocks(chain.blocks);
     out.set_block_rows(chain.block_rows);
-    for (uint32_t i = 0; i < std::min(chain.blocks, options_.pointer_group); ++i) out.add_head(chain.pointers[i]);
+    for (uint32_t i = 0; i < std::min(chain.blocks, options_.pointer_group); ++i)
+      out.add_head(chain.pointers[i]);
   }
   NAM_RETURN_IF_ERROR(WriteBlocks());
   for (const auto& [server, usage] : placement_.usage()) {
@@ -321,7 +327,8 @@ absl::StatusOr<proto::Table> Loader::Commit() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TableLoader>> BeginLoad(catalog::Attachment& attachment, const TableSchema& schema,
+absl::StatusOr<std::unique_ptr<TableLoader>> BeginLoad(catalog::Attachment& attachment,
+                                                       const TableSchema& schema,
                                                        const LoadOptions& options) {
   NAM_RETURN_IF_ERROR(CheckSchema(schema, options));
   NAM_ASSIGN_OR_RETURN(const AllocationId allocation,

@@ -37,7 +37,7 @@ class TableLoader {
 };
 
 /// The load lives on the attachment's lease: if this process dies, its memory is given back.
-absl::StatusOr<std::unique_ptr<TableLoader>> BeginLoad(catalog::Attachment& attachment, const TableSchema& schema,
-                                                       const LoadOptions& options);
+absl::StatusOr<std::unique_ptr<TableLoader>> BeginLoad(catalog::Attachment& attachment,
+                                                       const TableSchema& schema, const LoadOptions& options);
 
 }  // namespace nam::partitioner

@@ -10,7 +10,9 @@ namespace nam::partitioner {
 namespace {
 
 constexpr uint64_t kAlignBytes = 64;
-uint64_t Aligned(uint64_t bytes) { return (bytes + kAlignBytes - 1) / kAlignBytes * kAlignBytes; }
+uint64_t Aligned(uint64_t bytes) {
+  return (bytes + kAlignBytes - 1) / kAlignBytes * kAlignBytes;
+}
 
 }  // namespace
 
@@ -21,16 +23,19 @@ absl::Status Placement::Prepare(uint64_t bytes) {
   for (const proto::Member& member : members) {
     const MemoryServerId server(static_cast<uint16_t>(member.id()));
     NAM_ASSIGN_OR_RETURN(const proto::ListRegionsReply usage, attachment_.MemoryUsage(server));
-    least_free = std::min(least_free, usage.memory_bytes() - std::min(usage.memory_bytes(), usage.used_bytes()));
+    least_free =
+        std::min(least_free, usage.memory_bytes() - std::min(usage.memory_bytes(), usage.used_bytes()));
     servers_.push_back(server);
   }
   if (servers_.empty()) return absl::UnavailableError("the cluster has no living memory server");
   const uint64_t share = bytes / servers_.size();
   if (share > least_free) {
-    return absl::ResourceExhaustedError(absl::StrFormat(
-        "the memory servers are too small: the load needs about %.1f MiB on each of %d, and one has %.1f MiB free "
-        "(start them with more --memory, or start more of them)",
-        static_cast<double>(share) / (1 << 20), servers_.size(), static_cast<double>(least_free) / (1 << 20)));
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("the memory servers are too small: the load needs about %.1f MiB on each of %d, and "
+                        "one has %.1f MiB free "
+                        "(start them with more --memory, or start more of them)",
+                        static_cast<double>(share) / (1 << 20), servers_.size(),
+                        static_cast<double>(least_free) / (1 << 20)));
   }
   return absl::OkStatus();
 }
@@ -41,7 +46,8 @@ absl::Status Placement::ReserveOn(MemoryServerId server, const std::vector<uint3
   for (size_t placed = 0; placed < piece_bytes.size();) {
     uint64_t needed = 0;
     for (size_t i = placed; i < piece_bytes.size(); ++i) needed += Aligned(piece_bytes[i]);
-    NAM_ASSIGN_OR_RETURN(const std::vector<proto::Extent> extents, attachment_.Allocate(server, allocation_, needed));
+    NAM_ASSIGN_OR_RETURN(const std::vector<proto::Extent> extents,
+                         attachment_.Allocate(server, allocation_, needed));
     const size_t before = placed;
     for (const proto::Extent& extent : extents) {
       uint64_t at = extent.offset();
@@ -62,7 +68,8 @@ absl::Status Placement::ReserveOn(MemoryServerId server, const std::vector<uint3
 absl::Status Placement::Reserve(std::span<const uint32_t> piece_bytes) {
   NAM_CHECK(!servers_.empty(), "Prepare comes first");
   std::vector<std::vector<uint32_t>> of_server(servers_.size());
-  for (size_t i = 0; i < piece_bytes.size(); ++i) of_server[(turn_ + i) % servers_.size()].push_back(piece_bytes[i]);
+  for (size_t i = 0; i < piece_bytes.size(); ++i)
+    of_server[(turn_ + i) % servers_.size()].push_back(piece_bytes[i]);
   for (size_t s = 0; s < servers_.size(); ++s) {
     if (!of_server[s].empty()) NAM_RETURN_IF_ERROR(ReserveOn(servers_[s], of_server[s]));
   }

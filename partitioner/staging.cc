@@ -45,7 +45,8 @@ void StringCollector::Number(const std::vector<std::string_view>& strings, const
     std::scoped_lock lock(mutex_);
     for (size_t i = 0; i < distinct.size(); ++i) {
       auto it = numbers_.find(absl::string_view(distinct[i].data(), distinct[i].size()));
-      if (it == numbers_.end()) it = numbers_.emplace(std::string(distinct[i]), static_cast<uint32_t>(count_++)).first;
+      if (it == numbers_.end())
+        it = numbers_.emplace(std::string(distinct[i]), static_cast<uint32_t>(count_++)).first;
       global[i] = it->second;
     }
   }
@@ -88,14 +89,17 @@ absl::Status StagedTable::Check(const ColumnBatch& batch) const {
     const bool text = schema.type.kind == TypeKind::kString;
     NAM_CHECK((text ? column.strings.size() : column.numbers.size()) == batch.rows());
     NAM_CHECK(column.nulls.empty() || column.nulls.size() == batch.rows());
-    if (!schema.nullable && std::any_of(column.nulls.begin(), column.nulls.end(), [](uint8_t n) { return n != 0; })) {
-      return absl::InvalidArgumentError(absl::StrFormat("column %s of %s takes no NULL", schema.name, schema_.name));
+    if (!schema.nullable &&
+        std::any_of(column.nulls.begin(), column.nulls.end(), [](uint8_t n) { return n != 0; })) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("column %s of %s takes no NULL", schema.name, schema_.name));
     }
     if (!text || schema.type.length == 0) continue;
     for (std::string_view value : column.strings) {
       if (value.size() <= schema.type.length) continue;
       // Lengths are in characters: count those only when the bytes are too many.
-      const auto characters = std::count_if(value.begin(), value.end(), [](char b) { return (b & 0xC0) != 0x80; });
+      const auto characters =
+          std::count_if(value.begin(), value.end(), [](char b) { return (b & 0xC0) != 0x80; });
       if (characters <= static_cast<int64_t>(schema.type.length)) continue;
       return absl::InvalidArgumentError(absl::StrFormat("\"%s\" is too long for column %s of %s, a %s", value,
                                                         schema.name, schema_.name, TypeName(schema.type)));
@@ -125,8 +129,8 @@ void StagedTable::PartitionRows(const ColumnBatch& batch, std::vector<uint32_t>&
 namespace {
 
 /// Stable counting sort: order[k] is the row that comes k-th.
-void OrderByPartition(const std::vector<uint32_t>& partition_of, uint32_t partitions, std::vector<uint32_t>& start,
-                      std::vector<uint32_t>& order) {
+void OrderByPartition(const std::vector<uint32_t>& partition_of, uint32_t partitions,
+                      std::vector<uint32_t>& start, std::vector<uint32_t>& order) {
   start.assign(partitions + 1, 0);
   for (uint32_t p : partition_of) ++start[p + 1];
   std::partial_sum(start.begin(), start.end(), start.begin());
@@ -137,7 +141,8 @@ void OrderByPartition(const std::vector<uint32_t>& partition_of, uint32_t partit
 
 StagedTable::ColumnRange Stage(const std::vector<int64_t>& values, const std::vector<uint8_t>& nulls,
                                const std::vector<uint32_t>& order, StagedChunk::Column& out) {
-  StagedTable::ColumnRange range{std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min(), 0, 0};
+  StagedTable::ColumnRange range{std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min(), 0,
+                                 0};
   for (size_t i = 0; i < values.size(); ++i) {
     if (!nulls.empty() && nulls[i]) {
       ++range.nulls;
@@ -157,7 +162,8 @@ StagedTable::ColumnRange Stage(const std::vector<int64_t>& values, const std::ve
     out.base = range.min;
     out.narrow.resize(values.size());
     for (size_t i = 0; i < order.size(); ++i) {
-      out.narrow[i] = static_cast<uint32_t>(static_cast<uint64_t>(values[order[i]]) - static_cast<uint64_t>(range.min));
+      out.narrow[i] =
+          static_cast<uint32_t>(static_cast<uint64_t>(values[order[i]]) - static_cast<uint64_t>(range.min));
     }
   } else {
     out.wide.resize(values.size());
@@ -203,11 +209,14 @@ absl::Status StagedTable::Append(const ColumnBatch& batch) {
   return absl::OkStatus();
 }
 
-StagedTable::ColumnRange StagedTable::RangeOf(size_t column) const { return ranges_[column]; }
+StagedTable::ColumnRange StagedTable::RangeOf(size_t column) const {
+  return ranges_[column];
+}
 
 uint64_t StagedTable::RowsOf(uint32_t partition) const {
   uint64_t rows = 0;
-  for (const auto& chunk : chunks_) rows += chunk->partition_start[partition + 1] - chunk->partition_start[partition];
+  for (const auto& chunk : chunks_)
+    rows += chunk->partition_start[partition + 1] - chunk->partition_start[partition];
   return rows;
 }
 

@@ -21,7 +21,8 @@ proto::Type ToProto(const Type& type) {
 
 std::vector<uint8_t> WidthsOf(const proto::Table& table) {
   std::vector<uint8_t> widths;
-  for (const proto::Column& column : table.columns()) widths.push_back(static_cast<uint8_t>(column.encoding().width()));
+  for (const proto::Column& column : table.columns())
+    widths.push_back(static_cast<uint8_t>(column.encoding().width()));
   return widths;
 }
 
@@ -41,8 +42,8 @@ uint32_t BlockBytesOf(const proto::Table& table, uint32_t partition) {
       .bytes();
 }
 
-absl::StatusOr<std::shared_ptr<const storage::Dictionary>> ReadDictionary(storage::Channel& channel,
-                                                                          const proto::Dictionary& dictionary) {
+absl::StatusOr<std::shared_ptr<const storage::Dictionary>> ReadDictionary(
+    storage::Channel& channel, const proto::Dictionary& dictionary) {
   const uint64_t needed_segments =
       dictionary.segment_bytes() == 0
           ? 0
@@ -54,7 +55,8 @@ absl::StatusOr<std::shared_ptr<const storage::Dictionary>> ReadDictionary(storag
   for (int i = 0; i < dictionary.segments_size(); ++i) {
     const uint64_t at = uint64_t{static_cast<uint32_t>(i)} * dictionary.segment_bytes();
     const uint64_t n = std::min<uint64_t>(dictionary.segment_bytes(), bytes.size() - at);
-    NAM_RETURN_IF_ERROR(channel.Read(storage::RemotePtr<void>::FromRaw(dictionary.segments(i)), {bytes.data() + at, n}));
+    NAM_RETURN_IF_ERROR(
+        channel.Read(storage::RemotePtr<void>::FromRaw(dictionary.segments(i)), {bytes.data() + at, n}));
   }
   if (storage::Checksum(bytes) != dictionary.checksum()) {
     return absl::DataLossError("a dictionary is damaged: its checksum does not match");

@@ -24,7 +24,7 @@ storage::ChainStart ChainStartOf(const proto::Table& table, uint32_t partition);
 uint32_t BlockBytesOf(const proto::Table& table, uint32_t partition);
 
 /// Reads a column's dictionary from the memory servers and checks it.
-absl::StatusOr<std::shared_ptr<const storage::Dictionary>> ReadDictionary(storage::Channel& channel,
-                                                                          const proto::Dictionary& dictionary);
+absl::StatusOr<std::shared_ptr<const storage::Dictionary>> ReadDictionary(
+    storage::Channel& channel, const proto::Dictionary& dictionary);
 
 }  // namespace nam::partitioner

@@ -52,10 +52,10 @@ struct OrderKey {
 /// `aggregated`: select, having and order_by are over kGroup and kAggregate nodes; otherwise over columns.
 struct BoundQuery {
   std::vector<BoundTable> tables;
-  std::vector<JoinEdge> joins;   // every two tables are connected
-  std::vector<Expr> conjuncts;   // all must be true; includes non-equi conditions between tables
+  std::vector<JoinEdge> joins;  // every two tables are connected
+  std::vector<Expr> conjuncts;  // all must be true; includes non-equi conditions between tables
   bool aggregated = false;
-  std::vector<Expr> group_by;    // over columns; no two alike
+  std::vector<Expr> group_by;         // over columns; no two alike
   std::vector<Aggregate> aggregates;  // no two alike
   std::optional<Expr> having;
   std::vector<OutputColumn> select;
@@ -65,11 +65,23 @@ struct BoundQuery {
   int64_t offset = 0;
 };
 
-struct SelectStatement { BoundQuery query; };
-struct ExplainStatement { bool analyze = false; BoundQuery query; };
-struct DropTableStatement { std::string table; bool if_exists = false; };
+struct SelectStatement {
+  BoundQuery query;
+};
+struct ExplainStatement {
+  bool analyze = false;
+  BoundQuery query;
+};
+struct DropTableStatement {
+  std::string table;
+  bool if_exists = false;
+};
 /// SET nam.<name> = value
-struct SetStatement { std::string name; std::string value; int position = -1; };
+struct SetStatement {
+  std::string name;
+  std::string value;
+  int position = -1;
+};
 using Statement = std::variant<SelectStatement, ExplainStatement, DropTableStatement, SetStatement>;
 
 /// Where the binder looks tables up. Names come lower-cased unless they were quoted.
@@ -85,7 +97,7 @@ class TableSource {
 /// An error in the user's text. Carried by absl::Status as a payload, so that it passes through layers.
 struct SqlError {
   std::string message;
-  int position = -1;   // byte offset in the statement; -1 if nowhere in particular
+  int position = -1;  // byte offset in the statement; -1 if nowhere in particular
   std::string hint;
   std::string sqlstate;  // five characters
 };
@@ -95,7 +107,10 @@ std::optional<SqlError> SqlErrorOf(const absl::Status& status);
 
 /// Splits a script at its top-level semicolons (by the parser's own scanner: strings, quoted names,
 /// dollar quotes and comments may hold them). `complete` is false if the last piece lacks its semicolon.
-struct ScriptPiece { std::string text; bool complete; };
+struct ScriptPiece {
+  std::string text;
+  bool complete;
+};
 std::vector<ScriptPiece> SplitStatements(std::string_view script);
 
 /// Parses one statement with PostgreSQL's grammar and binds it. What the engine does not do is refused

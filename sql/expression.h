@@ -18,21 +18,33 @@ struct ColumnRef {
 };
 
 enum class Op : uint8_t {
-  kColumn,     // column
-  kLiteral,    // literal
-  kAdd, kSubtract, kMultiply, kDivide, kModulo,  // [a, b]
-  kNegate,                                       // [a]
-  kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual,  // [a, b]
-  kAnd, kOr,   // [a, b, …] two or more
-  kNot,        // [a]
-  kIsNull,     // [a]; IS NOT NULL is kNot over it
-  kIn,         // [a, literal, literal, …], literals of a's type; NOT IN is kNot over it
-  kLike,       // [a], pattern in literal; NOT LIKE is kNot over it
-  kCase,       // [when, then, when, then, …, else]; always with an else (a null literal if none)
-  kCast,       // [a] to `type`
-  kExtractYear, kExtractMonth, kExtractDay,  // [date]
-  kGroup,      // after aggregation only: value of BoundQuery::group_by[index]
-  kAggregate,  // after aggregation only: value of BoundQuery::aggregates[index]
+  kColumn,   // column
+  kLiteral,  // literal
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kDivide,
+  kModulo,  // [a, b]
+  kNegate,  // [a]
+  kEqual,
+  kNotEqual,
+  kLess,
+  kLessEqual,
+  kGreater,
+  kGreaterEqual,  // [a, b]
+  kAnd,
+  kOr,      // [a, b, …] two or more
+  kNot,     // [a]
+  kIsNull,  // [a]; IS NOT NULL is kNot over it
+  kIn,      // [a, literal, literal, …], literals of a's type; NOT IN is kNot over it
+  kLike,    // [a], pattern in literal; NOT LIKE is kNot over it
+  kCase,    // [when, then, when, then, …, else]; always with an else (a null literal if none)
+  kCast,    // [a] to `type`
+  kExtractYear,
+  kExtractMonth,
+  kExtractDay,  // [date]
+  kGroup,       // after aggregation only: value of BoundQuery::group_by[index]
+  kAggregate,   // after aggregation only: value of BoundQuery::aggregates[index]
 };
 
 /// A typed expression. The binder guarantees: operands of comparisons and of IN are of one kind (all

@@ -31,7 +31,7 @@ struct BlockHeader {
   uint32_t index;       // in its chain
   uint64_t allocation;  // of the table: tells a block from one that used to be here
   uint32_t partition;
-  uint32_t checksum;    // of the prefix with this field zero: the low half of XXH3
+  uint32_t checksum;  // of the prefix with this field zero: the low half of XXH3
 };
 static_assert(sizeof(BlockHeader) == 32 && offsetof(BlockHeader, checksum) == 28);
 

@@ -10,7 +10,8 @@ namespace nam::storage {
 
 BlockSink::BlockSink(Channel& channel, uint32_t block_bytes_max)
     : channel_(channel), slot_bytes_((block_bytes_max + 63) / 64 * 64) {
-  const uint64_t slots = std::min<uint64_t>(channel.buffer().bytes() / slot_bytes_, channel.options().queue_depth);
+  const uint64_t slots =
+      std::min<uint64_t>(channel.buffer().bytes() / slot_bytes_, channel.options().queue_depth);
   NAM_CHECK(slots >= 1, "block larger than the channel's buffer");
   for (uint32_t slot = 0; slot < slots; ++slot) free_.push_back(slot);
 }

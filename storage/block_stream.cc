@@ -30,7 +30,8 @@ BlockStream::BlockStream(Channel& channel, const StreamTable& table, const Strea
 
 BlockStream::~BlockStream() {
   // READs still in flight would land in the buffer of the next stream: take them first.
-  while (!channel_.broken() && std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.reads_left > 0; })) {
+  while (!channel_.broken() &&
+         std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.reads_left > 0; })) {
     if (!TakeCompletions(/*wait=*/true).ok()) break;
   }
 }
@@ -65,9 +66,9 @@ absl::StatusOr<BlockStream::Chain*> BlockStream::ChainToPost() {
     if (start->blocks == 0) continue;
     BlockLayout layout(table_.widths, start->block_rows, PointerSlots(start->blocks, table_.pointer_group));
     if (!in_place_ && uint64_t{layout.bytes()} * slots_.size() > channel_.buffer().bytes()) {
-      return absl::ResourceExhaustedError(
-          absl::StrFormat("%d blocks of %d bytes do not fit the stream's buffer of %d bytes: take a smaller window",
-                          slots_.size(), layout.bytes(), channel_.buffer().bytes()));
+      return absl::ResourceExhaustedError(absl::StrFormat(
+          "%d blocks of %d bytes do not fit the stream's buffer of %d bytes: take a smaller window",
+          slots_.size(), layout.bytes(), channel_.buffer().bytes()));
     }
     std::vector<Run> runs = PlanRuns(layout);
     std::vector<uint64_t> pointers = start->head;
@@ -150,7 +151,8 @@ absl::Status BlockStream::TakeCompletions(bool wait) {
   }
   for (size_t i = 0; i < n; ++i) {
     if (!done[i].ok()) return channel_.Error(done[i]);
-    NAM_CHECK(done[i].id < slots_.size() && slots_[done[i].id].reads_left > 0, "completion of another's READ");
+    NAM_CHECK(done[i].id < slots_.size() && slots_[done[i].id].reads_left > 0,
+              "completion of another's READ");
     Slot& slot = slots_[done[i].id];
     if (--slot.reads_left == 0) NAM_RETURN_IF_ERROR(LearnPointers(slot));
   }

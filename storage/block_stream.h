@@ -33,16 +33,16 @@ struct StreamTable {
 };
 
 struct StreamOptions {
-  uint32_t window = 10;       // blocks in flight, 1 … 64
-  bool in_place = false;      // take blocks where they lie if the fabric can
-  bool verify = true;         // checksums
+  uint32_t window = 10;                       // blocks in flight, 1 … 64
+  bool in_place = false;                      // take blocks where they lie if the fabric can
+  bool verify = true;                         // checksums
   const std::atomic<bool>* cancel = nullptr;  // CANCELLED soon after it is set
 };
 
 struct StreamCounters {
   uint64_t blocks = 0;
   uint64_t rows = 0;
-  int64_t waiting_ns = 0;  // for blocks to arrive
+  int64_t waiting_ns = 0;                               // for blocks to arrive
   absl::flat_hash_map<MemoryServerId, uint64_t> bytes;  // moved (in place: looked at), per memory server
 };
 
@@ -54,7 +54,8 @@ class BlockStream {
   /// `next_chain` is asked for the next chain to stream whenever the window has room, so threads that
   /// share a source balance their work. It must outlive the stream.
   using ChainSource = std::function<std::optional<ChainStart>()>;
-  BlockStream(Channel& channel, const StreamTable& table, const StreamOptions& options, ChainSource next_chain);
+  BlockStream(Channel& channel, const StreamTable& table, const StreamOptions& options,
+              ChainSource next_chain);
   ~BlockStream();
 
   /// The next block, valid until the next call; false at the end. After an error the channel is broken.
@@ -98,8 +99,8 @@ class BlockStream {
   std::vector<Slot> slots_;
   std::deque<Chain> chains_;  // addresses are stable; front: being delivered
   bool source_dry_ = false;
-  uint64_t head_ = 0;  // slots delivered
-  uint64_t tail_ = 0;  // slots posted
+  uint64_t head_ = 0;       // slots delivered
+  uint64_t tail_ = 0;       // slots posted
   bool delivered_ = false;  // the slot at head_ is with the caller
   StreamCounters counters_;
 };

@@ -23,10 +23,12 @@ constexpr size_t kTransferBytes = 64 * 1024;
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Channel>> Channel::Open(fabric::Fabric& fabric, fabric::RegionDirectory& directory,
+absl::StatusOr<std::unique_ptr<Channel>> Channel::Open(fabric::Fabric& fabric,
+                                                       fabric::RegionDirectory& directory,
                                                        const ChannelOptions& options) {
   std::unique_ptr<Channel> channel(new Channel(fabric, directory, options));
-  NAM_ASSIGN_OR_RETURN(channel->buffer_, fabric.Allocate(options.buffer_bytes, {.access = fabric::Access::kNone}));
+  NAM_ASSIGN_OR_RETURN(channel->buffer_,
+                       fabric.Allocate(options.buffer_bytes, {.access = fabric::Access::kNone}));
   NAM_ASSIGN_OR_RETURN(channel->completions_,
                        fabric.CreateCompletionQueue((options.queue_depth + 1) * options.servers_max));
   return channel;
@@ -108,7 +110,8 @@ absl::Status Channel::Write(std::span<const std::byte> from, RemotePtr<void> to)
   return Transfer(fabric::Opcode::kWrite, to, const_cast<std::byte*>(from.data()), from.size());
 }
 
-absl::Status Channel::Transfer(fabric::Opcode opcode, RemotePtr<void> remote, std::byte* local, size_t bytes) {
+absl::Status Channel::Transfer(fabric::Opcode opcode, RemotePtr<void> remote, std::byte* local,
+                               size_t bytes) {
   const size_t slots = std::min<size_t>(buffer_->bytes() / kTransferBytes, options_.queue_depth);
   NAM_CHECK(slots > 0 && !broken_);
   broken_ = true;  // until nothing is in flight any more
@@ -121,7 +124,8 @@ absl::Status Channel::Transfer(fabric::Opcode opcode, RemotePtr<void> remote, st
           buffer_->Slice(in_flight * kTransferBytes, std::min(kTransferBytes, bytes - at));
       NAM_ASSIGN_OR_RETURN(const Target target, Resolve(remote.Plus(at), slot.bytes));
       if (opcode == fabric::Opcode::kWrite) std::memcpy(slot.data, local + at, slot.bytes);
-      const fabric::WorkRequest request{.id = in_flight, .opcode = opcode, .local = slot, .remote = target.address};
+      const fabric::WorkRequest request{
+          .id = in_flight, .opcode = opcode, .local = slot, .remote = target.address};
       NAM_RETURN_IF_ERROR(target.queue_pair->Post({&request, 1}));
       at += slot.bytes;
     }

@@ -14,7 +14,7 @@
 namespace nam::storage {
 
 struct ChannelOptions {
-  uint32_t queue_depth = 512;   // work requests in flight to one server
+  uint32_t queue_depth = 512;  // work requests in flight to one server
   uint32_t servers_max = 64;
   uint64_t buffer_bytes = 4u << 20;  // registered scratch memory
   int64_t connect_timeout_us = 3'000'000;
@@ -26,7 +26,8 @@ struct ChannelOptions {
 /// broken: drop it, since requests may still be in flight into its buffer.
 class Channel {
  public:
-  static absl::StatusOr<std::unique_ptr<Channel>> Open(fabric::Fabric& fabric, fabric::RegionDirectory& directory,
+  static absl::StatusOr<std::unique_ptr<Channel>> Open(fabric::Fabric& fabric,
+                                                       fabric::RegionDirectory& directory,
                                                        const ChannelOptions& options);
 
   /// Where a remote pointer leads: a connected queue pair and an address for its work requests.

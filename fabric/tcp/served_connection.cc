@@ -121,7 +121,12 @@ void ServedConnection::BeginTransfer() {
     case Opcode::kWriteWithImmediate:
     case Opcode::kSend:
       // Nobody posts receives on a passive connection: the message would wait for ever.
-      if (receives_ == nullptr) status = CompletionStatus::kRemoteInvalidRequest;
+      if (receives_ == nullptr) {
+        if (request_.opcode == Opcode::kWriteWithImmediate) {
+          status = regions_.Resolve(address, request_.bytes, Access::kWrite, at_);
+        }
+        if (status == CompletionStatus::kOk) status = CompletionStatus::kRemoteInvalidRequest;
+      }
       step_ = Step::kMatch;
       break;
     case Opcode::kCompareAndSwap:

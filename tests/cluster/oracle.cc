@@ -18,13 +18,15 @@ TextRows ToText(const computeserver::ResultSet& result) {
     auto& text = rows.emplace_back();
     for (const Value& value : row) {
       // SQLite has no booleans.
-      text.push_back(!value.null && value.type.kind == TypeKind::kBool ? (value.number != 0 ? "1" : "0") : value.ToString());
+      text.push_back(!value.null && value.type.kind == TypeKind::kBool ? (value.number != 0 ? "1" : "0")
+                                                                       : value.ToString());
     }
   }
   return rows;
 }
 
-absl::Status Load(catalog::Attachment& attachment, const SmallTable& table, const partitioner::LoadOptions& options) {
+absl::Status Load(catalog::Attachment& attachment, const SmallTable& table,
+                  const partitioner::LoadOptions& options) {
   NAM_ASSIGN_OR_RETURN(auto loader, partitioner::BeginLoad(attachment, table.schema, options));
   constexpr size_t kBatchRows = 97;  // several batches even for small tables
   for (size_t first = 0; first < table.rows.size(); first += kBatchRows) {
@@ -52,14 +54,18 @@ SqliteOracle::SqliteOracle() {
   NAM_CHECK(sqlite3_open(":memory:", &database_) == SQLITE_OK);
   Exec("PRAGMA case_sensitive_like = ON");
 }
-SqliteOracle::~SqliteOracle() { sqlite3_close(database_); }
+SqliteOracle::~SqliteOracle() {
+  sqlite3_close(database_);
+}
 
 void SqliteOracle::Exec(const std::string& sql) {
-  NAM_CHECK(sqlite3_exec(database_, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK, "SQLite refused a statement");
+  NAM_CHECK(sqlite3_exec(database_, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK,
+            "SQLite refused a statement");
 }
 
 void SqliteOracle::Load(const SmallTable& table) {
-  std::string create = "CREATE TABLE " + table.schema.name + " (", insert = "INSERT INTO " + table.schema.name + " VALUES (";
+  std::string create = "CREATE TABLE " + table.schema.name + " (",
+              insert = "INSERT INTO " + table.schema.name + " VALUES (";
   for (const auto& column : table.schema.columns) {
     const bool text = column.type.kind == TypeKind::kString || column.type.kind == TypeKind::kDate;
     create += (create.back() == '(' ? "" : ", ") + column.name + (text ? " TEXT" : " INTEGER");

@@ -25,7 +25,8 @@ struct SmallTable {
   partitioner::TableSchema schema;
   std::vector<std::vector<Value>> rows;
 };
-absl::Status Load(catalog::Attachment& attachment, const SmallTable& table, const partitioner::LoadOptions& options);
+absl::Status Load(catalog::Attachment& attachment, const SmallTable& table,
+                  const partitioner::LoadOptions& options);
 
 /// SQLite with the same data: dates as ISO text, LIKE by case, so that one SQL text means the same.
 class SqliteOracle {

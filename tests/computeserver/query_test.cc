@@ -13,19 +13,30 @@ class QueryTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     cluster_ = new InProcessCluster({});
-    SmallTable sales{{"sales", {{"id", Type::Integer()}, {"item", Type::Integer(), true}, {"price", Type::Decimal(2)},
-                                {"big", Type::Integer()}, {"day", Type::Date()}, {"note", Type::String(10), true}},
-                      {{"item", 4}}, "day"}, {}};
+    SmallTable sales{{"sales",
+                      {{"id", Type::Integer()},
+                       {"item", Type::Integer(), true},
+                       {"price", Type::Decimal(2)},
+                       {"big", Type::Integer()},
+                       {"day", Type::Date()},
+                       {"note", Type::String(10), true}},
+                      {{"item", 4}},
+                      "day"},
+                     {}};
     for (int i = 0; i < 1000; ++i) {
-      sales.rows.push_back({Value::Integer(i), i % 10 == 9 ? Value::Null(Type::Integer()) : Value::Integer(i % 10),
-                            Value::Decimal(i * 25 + 1, 2), Value::Integer(INT64_MAX - i), Value::Date(8035 + i % 400),
-                            i % 7 == 0 ? Value::Null(Type::String()) : Value::String(i % 2 == 0 ? "even" : "odd")});
+      sales.rows.push_back(
+          {Value::Integer(i), i % 10 == 9 ? Value::Null(Type::Integer()) : Value::Integer(i % 10),
+           Value::Decimal(i * 25 + 1, 2), Value::Integer(INT64_MAX - i), Value::Date(8035 + i % 400),
+           i % 7 == 0 ? Value::Null(Type::String()) : Value::String(i % 2 == 0 ? "even" : "odd")});
     }
-    SmallTable items{{"items", {{"item", Type::Integer()}, {"name", Type::String(8)}}, {{"item", 4}}, ""}, {}};
-    for (int i = 0; i < 9; ++i) items.rows.push_back({Value::Integer(i), Value::String("item" + std::to_string(i))});
+    SmallTable items{{"items", {{"item", Type::Integer()}, {"name", Type::String(8)}}, {{"item", 4}}, ""},
+                     {}};
+    for (int i = 0; i < 9; ++i)
+      items.rows.push_back({Value::Integer(i), Value::String("item" + std::to_string(i))});
     SmallTable empty{{"empty", {{"k", Type::Integer()}, {"s", Type::String(4)}}, {{"k", 4}}, ""}, {}};
     for (const SmallTable* table : {&sales, &items, &empty}) {
-      const absl::Status status = Load(cluster_->attachment(), *table, {.block_bytes = 2048, .pointer_group = 4});
+      const absl::Status status =
+          Load(cluster_->attachment(), *table, {.block_bytes = 2048, .pointer_group = 4});
       ASSERT_TRUE(status.ok()) << status;
     }
   }
@@ -76,7 +87,8 @@ TEST_F(QueryTest, DivisionByZeroIsAnErrorWhereItIsReached) {
 }
 
 TEST_F(QueryTest, NullsFollowThreeValuedLogic) {
-  EXPECT_EQ(Rows("select count(*), count(item), count(distinct item) from sales"), (TextRows{{"1000", "900", "9"}}));
+  EXPECT_EQ(Rows("select count(*), count(item), count(distinct item) from sales"),
+            (TextRows{{"1000", "900", "9"}}));
   EXPECT_EQ(Rows("select count(*) from sales where item is null"), (TextRows{{"100"}}));
   EXPECT_EQ(Rows("select count(*) from sales where not (item = 3)"), (TextRows{{"800"}}));
   EXPECT_EQ(Rows("select count(*) from sales where item = 3 or item is null"), (TextRows{{"200"}}));
@@ -88,7 +100,8 @@ TEST_F(QueryTest, OrderLimitOffsetAndNulls) {
   EXPECT_EQ(Rows("select id from sales order by id limit 2 offset 5"), (TextRows{{"5"}, {"6"}}));
   EXPECT_EQ(Rows("select item, count(*) from sales group by item order by item desc limit 2"),
             (TextRows{{"NULL", "100"}, {"8", "100"}}));
-  EXPECT_EQ(Rows("select item, count(*) from sales group by item order by item desc nulls last limit 1"), (TextRows{{"8", "100"}}));
+  EXPECT_EQ(Rows("select item, count(*) from sales group by item order by item desc nulls last limit 1"),
+            (TextRows{{"8", "100"}}));
   EXPECT_EQ(Rows("select count(*) from sales limit 0"), TextRows{});
   EXPECT_EQ(Rows("select id from sales where id < 3 limit 100").size(), 3u);
 }
@@ -101,22 +114,27 @@ TEST_F(QueryTest, EmptyTables) {
 }
 
 TEST_F(QueryTest, SelfJoinsAndDates) {
-  EXPECT_EQ(Rows("select count(*) from items a, items b where a.item = b.item and a.name < 'item3'"), (TextRows{{"3"}}));
+  EXPECT_EQ(Rows("select count(*) from items a, items b where a.item = b.item and a.name < 'item3'"),
+            (TextRows{{"3"}}));
   EXPECT_EQ(Rows("select min(day), max(day) from sales"), (TextRows{{"1992-01-01", "1993-02-03"}}));
   EXPECT_EQ(Rows("select extract(year from day), count(*) from sales group by 1 order by 1"),
             (TextRows{{"1992", "932"}, {"1993", "68"}}));
-  EXPECT_EQ(Rows("select count(*) from sales where day >= date '1992-01-01' + interval '1' year"), (TextRows{{"68"}}));
+  EXPECT_EQ(Rows("select count(*) from sales where day >= date '1992-01-01' + interval '1' year"),
+            (TextRows{{"68"}}));
 }
 
 TEST_F(QueryTest, ExplainShowsPlanAssignmentAndCounters) {
-  const TextRows plan = Rows("explain select name, sum(price) from sales, items where sales.item = items.item group by name");
+  const TextRows plan =
+      Rows("explain select name, sum(price) from sales, items where sales.item = items.item group by name");
   std::string text;
   for (const auto& row : plan) text += row[0] + "\n";
-  EXPECT_NE(text.find("probe items on sales.item = items.item, partition by partition"), std::string::npos) << text;
+  EXPECT_NE(text.find("probe items on sales.item = items.item, partition by partition"), std::string::npos)
+      << text;
   EXPECT_NE(text.find("Assignment of sales"), std::string::npos) << text;
   EXPECT_EQ(text.find("waiting"), std::string::npos) << text;
   text.clear();
-  for (const auto& row : Rows("explain analyze select count(*) from sales where id < 10")) text += row[0] + "\n";
+  for (const auto& row : Rows("explain analyze select count(*) from sales where id < 10"))
+    text += row[0] + "\n";
   EXPECT_NE(text.find("from memory server 1"), std::string::npos) << text;
   EXPECT_NE(text.find("waiting"), std::string::npos) << text;
 }
@@ -135,13 +153,14 @@ TEST_F(QueryTest, UserErrorsCarryPositionAndHint) {
 TEST_F(QueryTest, SettingsChangeHowNotWhat) {
   const std::string query = "select item, sum(price) from sales group by item order by item";
   const TextRows expected = Rows(query);
-  for (const char* setting : {"set nam.in_place = off", "set nam.prefetch_window = 64", "set nam.prefetch_window = 1",
-                              "set nam.verify_checksums = off", "set nam.compute_servers = 1"}) {
+  for (const char* setting :
+       {"set nam.in_place = off", "set nam.prefetch_window = 64", "set nam.prefetch_window = 1",
+        "set nam.verify_checksums = off", "set nam.compute_servers = 1"}) {
     Rows(setting);
     EXPECT_EQ(Rows(query), expected) << setting;
   }
-  for (const char* setting : {"set nam.in_place = on", "set nam.prefetch_window = 10", "set nam.verify_checksums = on",
-                              "set nam.compute_servers = 0"}) {
+  for (const char* setting : {"set nam.in_place = on", "set nam.prefetch_window = 10",
+                              "set nam.verify_checksums = on", "set nam.compute_servers = 0"}) {
     Rows(setting);
   }
 }
@@ -164,7 +183,8 @@ TEST_F(QueryTest, DropGivesEverythingBack) {
 TEST(LoaderTest, ATableThatDoesNotFitIsRefusedAndLeavesNothing) {
   InProcessCluster cluster({.memory_bytes = uint64_t{4} << 20, .region_bytes = uint64_t{1} << 20});
   SmallTable large{{"large", {{"k", Type::Integer()}, {"v", Type::Integer()}}, {}, ""}, {}};
-  for (int i = 0; i < 1'000'000; ++i) large.rows.push_back({Value::Integer(i), Value::Integer(i * INT64_C(1'000'003))});
+  for (int i = 0; i < 1'000'000; ++i)
+    large.rows.push_back({Value::Integer(i), Value::Integer(i * INT64_C(1'000'003))});
   const absl::Status status = Load(cluster.attachment(), large, {});
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   EXPECT_EQ(cluster.UsedBytes(), 0u);

@@ -16,7 +16,9 @@ class Choices {
   /// 0 … n - 1
   uint32_t Next(uint32_t n) { return at_ < choices_.size() ? choices_[at_++] % n : 0; }
   bool Chance(uint32_t percent) { return Next(100) >= 100 - percent; }
-  const std::string& Of(const std::vector<std::string>& options) { return options[Next(static_cast<uint32_t>(options.size()))]; }
+  const std::string& Of(const std::vector<std::string>& options) {
+    return options[Next(static_cast<uint32_t>(options.size()))];
+  }
 
  private:
   const std::vector<uint32_t> choices_;

@@ -24,7 +24,8 @@ TEST_P(SqlOracleTest, RandomQueriesAgreeWithSqlite) {
   };
   const bool ok = rc::check("engine = SQLite", [&] {
     if (failed && --shrinks_left < 0) return;
-    Choices choices(*rc::gen::scale(20.0, rc::gen::container<std::vector<uint32_t>>(rc::gen::inRange(0u, 1u << 16))));
+    Choices choices(
+        *rc::gen::scale(20.0, rc::gen::container<std::vector<uint32_t>>(rc::gen::inRange(0u, 1u << 16))));
     const partitioner::LoadOptions load{.block_bytes = choices.Chance(50) ? 1024u : 4096u,
                                         .pointer_group = 2 + choices.Next(3),
                                         .replace = true};
@@ -34,8 +35,12 @@ TEST_P(SqlOracleTest, RandomQueriesAgreeWithSqlite) {
       if (!status.ok()) fail("load: " + std::string(status.message()));
       oracle.Load(table);
     }
-    RC_ASSERT(cluster.session().Execute(std::string("set nam.in_place = ") + (in_place && choices.Chance(50) ? "on" : "off")).ok());
-    RC_ASSERT(cluster.session().Execute("set nam.prefetch_window = " + std::to_string(1 + choices.Next(6))).ok());
+    RC_ASSERT(
+        cluster.session()
+            .Execute(std::string("set nam.in_place = ") + (in_place && choices.Chance(50) ? "on" : "off"))
+            .ok());
+    RC_ASSERT(
+        cluster.session().Execute("set nam.prefetch_window = " + std::to_string(1 + choices.Next(6))).ok());
     for (int i = 0; i < 6; ++i) {
       const std::string query = RandomQuery(choices);
       ++queries;

@@ -1,0 +1,169 @@
+#include "storage/block_stream.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "fabric/fabric.h"
+#include "storage/block_sink.h"
+
+namespace nam::storage {
+namespace {
+
+/// Memory servers made of one passive listener and one region each, in this process.
+class TwoServers final : public fabric::RegionDirectory {
+ public:
+  static constexpr size_t kBytes = 1 << 20;
+  explicit TwoServers(fabric::Kind kind) {
+    for (uint16_t id = 1; id <= 2; ++id) {
+      Server& server = servers_[id - 1];
+      server.fabric = *fabric::Open({.kind = kind, .secret = "s"});
+      server.region = *server.fabric->Allocate(kBytes, {.access = fabric::Access::kAll, .huge_pages = false});
+      server.listener = *server.fabric->Listen({.address = kind == fabric::Kind::kShm ? "@" : "127.0.0.1:0"});
+      auto regions = std::make_shared<fabric::ServerRegions>();
+      regions->fabric_address = server.listener->address();
+      regions->name = "memory server " + std::to_string(id);
+      regions->regions.push_back({4096, kBytes, server.region->rkey()});
+      server.regions = regions;
+    }
+  }
+  absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> Lookup(MemoryServerId server, bool) override {
+    return servers_[server.value() - 1u].regions;
+  }
+  std::byte* at(RemotePtr<void> p) {
+    return servers_[p.server().value() - 1u].region->data() + p.offset() - 4096;
+  }
+  void Kill(uint16_t id) {
+    servers_[id - 1].listener.reset(), servers_[id - 1].region.reset(), servers_[id - 1].fabric.reset();
+  }
+
+ private:
+  struct Server {
+    std::unique_ptr<fabric::Fabric> fabric;
+    std::unique_ptr<fabric::MemoryRegion> region;
+    std::unique_ptr<fabric::Listener> listener;
+    std::shared_ptr<const fabric::ServerRegions> regions;
+  };
+  Server servers_[2];
+};
+
+struct Case {
+  fabric::Kind kind;
+  uint32_t blocks, group, window;
+  bool in_place;
+};
+
+class Chains {
+ protected:
+  static constexpr uint32_t kRows = 20;
+  const std::vector<uint8_t> widths_{4, 1, 8, 2};
+
+  /// Writes a chain whose column 0 counts rows on, over both servers in turn.
+  ChainStart WriteChain(Channel& channel, uint32_t blocks, uint32_t group) {
+    const BlockLayout layout(widths_, kRows, PointerSlots(blocks, group));
+    std::vector<uint64_t> pointers;
+    for (uint32_t i = 0; i < blocks; ++i) {
+      pointers.push_back(
+          RemotePtr<void>(MemoryServerId(static_cast<uint16_t>(1 + i % 2)), 4096 + i / 2 * 2048).raw());
+    }
+    BlockSink sink(channel, layout.bytes());
+    for (uint32_t i = 0; i < blocks; ++i) {
+      std::byte* block = *sink.Acquire();
+      std::fill_n(block, layout.bytes(), std::byte{0});
+      BlockWriter writer(layout, block);
+      for (uint32_t r = 0; r < kRows; ++r) {
+        const uint32_t value = i * kRows + r;
+        std::memcpy(writer.page(0) + r * 4, &value, 4);
+        const uint16_t half = static_cast<uint16_t>(value * 3);
+        std::memcpy(writer.page(3) + r * 2, &half, 2);
+      }
+      std::vector<uint64_t> next;
+      for (uint32_t g = i + group; i % group == 0 && g < std::min(blocks, i + 2 * group); ++g)
+        next.push_back(pointers[g]);
+      writer.Seal(9, 0, i, kRows, next);
+      EXPECT_TRUE(sink.Write(RemotePtr<void>::FromRaw(pointers[i]), layout.bytes()).ok());
+    }
+    EXPECT_TRUE(sink.Flush().ok());
+    pointers.resize(std::min(blocks, group));
+    return {0, blocks, kRows, pointers};
+  }
+};
+
+class BlockStreamTest : public ::testing::TestWithParam<Case>, protected Chains {};
+class BlockStreamFaults : public ::testing::Test, protected Chains {};
+
+TEST_P(BlockStreamTest, YieldsEveryRowInOrder) {
+  const Case& c = GetParam();
+  TwoServers servers(c.kind);
+  auto fabric = *fabric::Open({.kind = c.kind, .secret = "s"});
+  {
+    auto channel = *Channel::Open(*fabric, servers, {});
+    const ChainStart chain = WriteChain(*channel, c.blocks, c.group);
+    int chains = 3;  // the same chain three times: prefetching goes on over a chain's end
+    BlockStream stream(
+        *channel, {9, c.group, widths_, {0, 3}}, {.window = c.window, .in_place = c.in_place},
+        [&]() -> std::optional<ChainStart> { return chains-- > 0 ? std::optional(chain) : std::nullopt; });
+    BlockView block;
+    uint64_t rows = 0;
+    while (true) {
+      const auto more = stream.Next(block);
+      ASSERT_TRUE(more.ok()) << more.status();
+      if (!*more) break;
+      for (uint32_t r = 0; r < block.rows(); ++r, ++rows) {
+        const auto expected = static_cast<uint32_t>(rows % (uint64_t{c.blocks} * kRows));
+        ASSERT_EQ(reinterpret_cast<const uint32_t*>(block.page(0))[r], expected);
+        ASSERT_EQ(reinterpret_cast<const uint16_t*>(block.page(3))[r], static_cast<uint16_t>(expected * 3));
+      }
+    }
+    EXPECT_EQ(rows, uint64_t{3} * c.blocks * kRows);
+    EXPECT_EQ(stream.counters().blocks, uint64_t{3} * c.blocks);
+    EXPECT_EQ(stream.counters().bytes.size(), std::min(c.blocks, 2u));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Windows, BlockStreamTest,
+    ::testing::Values(Case{fabric::Kind::kShm, 1, 4, 1, false}, Case{fabric::Kind::kShm, 4, 4, 10, false},
+                      Case{fabric::Kind::kShm, 5, 4, 10, false}, Case{fabric::Kind::kShm, 101, 4, 64, false},
+                      Case{fabric::Kind::kShm, 101, 4, 64, true}, Case{fabric::Kind::kShm, 64, 32, 1, true},
+                      Case{fabric::Kind::kTcp, 1, 4, 1, false}, Case{fabric::Kind::kTcp, 101, 4, 10, false},
+                      Case{fabric::Kind::kTcp, 101, 32, 64, true}));
+
+TEST_F(BlockStreamFaults, DamageIsAnErrorAndNotAnAnswer) {
+  TwoServers servers(fabric::Kind::kShm);
+  auto fabric = *fabric::Open({.kind = fabric::Kind::kShm, .secret = "s"});
+  auto channel = *Channel::Open(*fabric, servers, {});
+  const ChainStart chain = WriteChain(*channel, 8, 4);
+  const BlockLayout layout(widths_, kRows, 4);
+  servers.at(RemotePtr<void>::FromRaw(chain.head[2]))[layout.page_offset(3) + 5] ^= std::byte{1};
+  bool first = true;
+  BlockStream stream(*channel, {9, 4, widths_, {3}}, {.window = 4}, [&]() -> std::optional<ChainStart> {
+    return std::exchange(first, false) ? std::optional(chain) : std::nullopt;
+  });
+  BlockView block;
+  EXPECT_TRUE(stream.Next(block).ok());
+  EXPECT_TRUE(stream.Next(block).ok());
+  const auto damaged = stream.Next(block);
+  EXPECT_EQ(damaged.status().code(), absl::StatusCode::kDataLoss) << damaged.status();
+}
+
+TEST_F(BlockStreamFaults, ALostServerIsNamed) {
+  for (const fabric::Kind kind : {fabric::Kind::kShm, fabric::Kind::kTcp}) {
+    TwoServers servers(kind);
+    auto fabric = *fabric::Open({.kind = kind, .secret = "s"});
+    auto channel = *Channel::Open(*fabric, servers, {});
+    const ChainStart chain = WriteChain(*channel, 8, 4);
+    servers.Kill(2);
+    BlockStream stream(*channel, {9, 4, widths_, {0}}, {.window = 2},
+                       [&]() -> std::optional<ChainStart> { return chain; });
+    BlockView block;
+    absl::StatusOr<bool> more = true;
+    while (more.ok()) more = stream.Next(block);
+    EXPECT_NE(more.status().message().find("memory server 2"), absl::string_view::npos) << more.status();
+  }
+}
+
+}  // namespace
+}  // namespace nam::storage

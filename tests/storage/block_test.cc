@@ -1,0 +1,106 @@
+#include "storage/block.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+
+namespace nam::storage {
+namespace {
+
+void PutCode(std::byte* page, uint8_t width, uint32_t row, uint64_t code) {
+  std::memcpy(page + size_t{row} * width, &code, width);
+}
+
+uint64_t GetCode(const std::byte* page, uint8_t width, uint32_t row) {
+  uint64_t code = 0;
+  std::memcpy(&code, page + size_t{row} * width, width);
+  return code;
+}
+
+struct Sealed {
+  BlockLayout layout;
+  std::vector<std::byte> bytes;
+  std::vector<std::vector<uint64_t>> codes;
+};
+
+Sealed MakeBlock(const std::vector<uint8_t>& widths, uint32_t block_rows, uint32_t rows,
+                 std::span<const uint64_t> group, const std::function<uint64_t()>& next) {
+  Sealed sealed{BlockLayout(widths, block_rows, 4), {}, {}};
+  sealed.bytes.resize(sealed.layout.bytes());
+  BlockWriter writer(sealed.layout, sealed.bytes.data());
+  for (uint32_t c = 0; c < widths.size(); ++c) {
+    auto& column = sealed.codes.emplace_back();
+    for (uint32_t r = 0; r < rows; ++r) {
+      const uint64_t mask = widths[c] == 8 ? ~uint64_t{0} : (uint64_t{1} << (8 * widths[c])) - 1;
+      column.push_back(next() & mask);
+      PutCode(writer.page(c), widths[c], r, column.back());
+    }
+  }
+  writer.Seal(/*allocation=*/7, /*partition=*/3, /*index=*/5, rows, group);
+  return sealed;
+}
+
+TEST(Block, HoldsWhatWasWritten) {
+  EXPECT_TRUE(rc::check("block round trip", [] {
+    const auto widths =
+        *rc::gen::nonEmpty(rc::gen::container<std::vector<uint8_t>>(rc::gen::element<uint8_t>(1, 2, 4, 8)));
+    const auto rows = *rc::gen::inRange<uint32_t>(1, 200);
+    const auto spare = *rc::gen::inRange<uint32_t>(0, 10);
+    const std::vector<uint64_t> group{11, 12, 13};
+    uint64_t state = *rc::gen::arbitrary<uint64_t>();
+    const Sealed sealed = MakeBlock(widths, rows + spare, rows, group,
+                                    [&] { return state = state * 6364136223846793005u + 1; });
+    const BlockView view(sealed.layout, sealed.bytes.data());
+    RC_ASSERT(view.CheckPrefix(7, 3, 5, true).ok());
+    RC_ASSERT(view.rows() == rows);
+    RC_ASSERT(view.pointers().size() == 4u);
+    RC_ASSERT(view.pointers()[2] == 13u && view.pointers()[3] == 0u);
+    for (uint32_t c = 0; c < widths.size(); ++c) {
+      RC_ASSERT(view.CheckPage(c).ok());
+      for (uint32_t r = 0; r < rows; ++r)
+        RC_ASSERT(GetCode(view.page(c), widths[c], r) == sealed.codes[c][r]);
+      RC_ASSERT(view.zone(c).min == *std::min_element(sealed.codes[c].begin(), sealed.codes[c].end()));
+      RC_ASSERT(view.zone(c).max == *std::max_element(sealed.codes[c].begin(), sealed.codes[c].end()));
+    }
+  }));
+}
+
+TEST(Block, EveryFlippedBitIsFound) {
+  uint64_t n = 0;
+  const Sealed sealed = MakeBlock({1, 4, 2}, 16, 16, {}, [&] { return ++n * 77; });
+  for (size_t bit = 0; bit < sealed.bytes.size() * 8; ++bit) {
+    std::vector<std::byte> damaged = sealed.bytes;
+    damaged[bit / 8] ^= std::byte(1 << (bit % 8));
+    const BlockView view(sealed.layout, damaged.data());
+    bool intact = view.CheckPrefix(7, 3, 5, true).ok();
+    for (uint32_t c = 0; intact && c < 3; ++c) intact = view.CheckPage(c).ok();
+    EXPECT_FALSE(intact) << "bit " << bit;
+  }
+}
+
+TEST(Block, AnotherBlockIsNotTakenForThisOne) {
+  const Sealed sealed = MakeBlock({4}, 8, 8, {}, [] { return 1; });
+  const BlockView view(sealed.layout, sealed.bytes.data());
+  EXPECT_TRUE(view.CheckPrefix(7, 3, 5, false).ok());
+  EXPECT_EQ(view.CheckPrefix(8, 3, 5, false).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(view.CheckPrefix(7, 4, 5, false).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(view.CheckPrefix(7, 3, 6, false).code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(BlockLayout, FillsTheBlockAndNoMore) {
+  EXPECT_TRUE(rc::check("rows that fit", [] {
+    const auto widths =
+        *rc::gen::nonEmpty(rc::gen::container<std::vector<uint8_t>>(rc::gen::element<uint8_t>(1, 2, 4, 8)));
+    const auto bytes = *rc::gen::inRange<uint32_t>(kMinBlockBytes, 1 << 16);
+    const auto slots = *rc::gen::inRange<uint32_t>(0, 64);
+    const uint32_t rows = BlockLayout::RowsThatFit(widths, bytes, slots);
+    if (rows > 0) RC_ASSERT(BlockLayout(widths, rows, slots).bytes() <= bytes);
+    RC_ASSERT(BlockLayout(widths, rows + widths.size() * 8 + 1, slots).bytes() > bytes);
+  }));
+}
+
+}  // namespace
+}  // namespace nam::storage
