@@ -29,10 +29,11 @@ BlockStream::BlockStream(Channel& channel, const StreamTable& table, const Strea
 }
 
 BlockStream::~BlockStream() {
-  // READs still in flight would land in the buffer of the next stream: take them first.
+  // READs still in flight would land in the buffer of the next stream: take them first. A stream that was
+  // cancelled, or met bad data, does not wait for them, and nobody may use its channel again.
   while (!channel_.broken() &&
          std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.reads_left > 0; })) {
-    if (!TakeCompletions(/*wait=*/true).ok()) break;
+    if (!TakeCompletions(/*wait=*/true).ok()) channel_.Break();
   }
 }
 
@@ -82,8 +83,9 @@ absl::Status BlockStream::Post(Slot& slot, uint32_t slot_number) {
   NAM_ASSIGN_OR_RETURN(const Channel::Target target, channel_.Resolve(pointer, chain.layout.bytes()));
   uint64_t& bytes = counters_.bytes[pointer.server()];
   if (in_place_) {
-    NAM_ASSIGN_OR_RETURN(const auto view, target.queue_pair->View(target.address, chain.layout.bytes()));
-    slot.block = view.data();
+    const auto view = target.queue_pair->View(target.address, chain.layout.bytes());
+    if (!view.ok()) return channel_.Error(pointer.server(), view.status());
+    slot.block = view->data();
     for (const Run& run : chain.runs) bytes += run.bytes;
     return LearnPointers(slot);
   }

@@ -83,6 +83,14 @@ absl::Status Channel::Error(const fabric::Completion& completion) {
   return absl::InternalError("a completion came from an unknown queue pair");
 }
 
+absl::Status Channel::Error(MemoryServerId server, const absl::Status& status) {
+  broken_ = true;
+  const auto found = endpoints_.find(server);
+  if (found == endpoints_.end()) return status;
+  return absl::Status(status.code(),
+                      absl::StrFormat("%s: %s", found->second->regions->name, std::string(status.message())));
+}
+
 absl::Status Channel::TimedOut(const char* waiting_for) {
   broken_ = true;
   std::string servers;
