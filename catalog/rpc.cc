@@ -31,6 +31,10 @@ constexpr int kTrailerBytesMax = 64 << 10;
 constexpr size_t kMessageBytesMax = 8 << 10;
 constexpr size_t kPayloadBytesMax = 16 << 10;
 
+// A server that stands still in the middle of a long call (a query's fragment) is lost after their sum.
+constexpr int kKeepaliveMs = 1'500;
+constexpr int kKeepaliveTimeoutMs = 3'000;
+
 // Fields of google.rpc.Status.
 constexpr int kCodeField = 1;
 constexpr int kDetailsField = 3;
@@ -177,7 +181,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const RpcServerOptio
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kKeepaliveMs / 2);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || port == 0) {
     if (server != nullptr) server->Shutdown();
@@ -238,8 +243,10 @@ Peer::Peer(std::string name, const std::string& address, const std::string& secr
   arguments.SetMaxReceiveMessageSize(kRpcMessageBytesMax);
   arguments.SetMaxSendMessageSize(kRpcMessageBytesMax);
   arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, kTrailerBytesMax);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  // Otherwise there are only two pings in a call that sends nothing else.
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // A server that comes back is found again well within a lease.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2'000);

@@ -127,8 +127,7 @@ absl::Status Validate(const DemoOptions& options) {
   return cli::Validate(SsbSource{.scale_factor = options.scale_factor, .seed = options.seed});
 }
 
-int RunIn(const std::string& directory, const DemoOptions& options) {
-  StopSignals stop;
+int RunIn(const std::string& directory, const DemoOptions& options, StopSignals& stop) {
   const LocalClusterOptions local{
       .directory = directory,
       .name = "demo",
@@ -157,9 +156,10 @@ int RunDemo(const DemoOptions& options) {
     ReportFailure(status);
     return kExitUsage;
   }
+  StopSignals stop;  // before there is anything to leave behind
   const auto directory = CreateTemporaryDirectory("nam-demo-");
   if (!directory.ok()) return ReportFailure(directory.status());
-  const int code = RunIn(*directory, options);
+  const int code = RunIn(*directory, options, stop);
   RemoveTree(*directory);
   return code;
 }

@@ -29,10 +29,11 @@ BlockStream::BlockStream(Channel& channel, const StreamTable& table, const Strea
 }
 
 BlockStream::~BlockStream() {
-  // READs still in flight would land in the buffer of the next stream: take them first.
+  // READs still in flight would land in the buffer of the next stream: take them first. A stream that was
+  // cancelled, or met bad data, does not wait for them, and nobody may use its channel again.
   while (!channel_.broken() &&
          std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.reads_left > 0; })) {
-    if (!TakeCompletions(/*wait=*/true).ok()) break;
+    if (!TakeCompletions(/*wait=*/true).ok()) channel_.Break();
   }
 }
 
@@ -83,7 +84,7 @@ absl::Status BlockStream::Post(Slot& slot, uint32_t slot_number) {
   uint64_t& bytes = counters_.bytes[pointer.server()];
   if (in_place_) {
     const auto view = target.queue_pair->View(target.address, chain.layout.bytes());
-    if (!view.ok()) return channel_.Named(pointer.server(), view.status());
+    if (!view.ok()) return channel_.Error(pointer.server(), view.status());
     slot.block = view->data();
     for (const Run& run : chain.runs) bytes += run.bytes;
     return LearnPointers(slot);

@@ -88,6 +88,11 @@ absl::Status Channel::Error(const fabric::Completion& completion) {
   return absl::InternalError("a completion came from an unknown queue pair");
 }
 
+absl::Status Channel::Error(MemoryServerId server, const absl::Status& status) {
+  broken_ = true;
+  return Named(server, status);
+}
+
 absl::Status Channel::TimedOut(const char* waiting_for) {
   broken_ = true;
   std::string servers;

@@ -45,9 +45,11 @@ class Channel {
   /// The error of a failed completion, naming the memory server.
   absl::Status Error(const fabric::Completion& completion);
   absl::Status TimedOut(const char* waiting_for);
-  /// `status` with the memory server's name before it.
-  absl::Status Named(MemoryServerId server, const absl::Status& status) const;
+  /// An error of a queue pair itself, naming the memory server too.
+  absl::Status Error(MemoryServerId server, const absl::Status& status);
   bool broken() const { return broken_; }
+  /// For who leaves requests in flight: their completions must not reach the next user.
+  void Break() { broken_ = true; }
 
   /// Waits for one completion or more, at most operation_timeout_us without any; 0 completions never.
   absl::StatusOr<size_t> WaitSome(std::span<fabric::Completion> completions);
@@ -65,6 +67,7 @@ class Channel {
   Channel(fabric::Fabric& fabric, fabric::RegionDirectory& directory, const ChannelOptions& options)
       : fabric_(fabric), directory_(directory), options_(options) {}
   absl::StatusOr<Endpoint*> EndpointOf(MemoryServerId server);
+  absl::Status Named(MemoryServerId server, const absl::Status& status) const;
   absl::Status Transfer(fabric::Opcode opcode, RemotePtr<void> remote, std::byte* local, size_t bytes);
 
   fabric::Fabric& fabric_;

@@ -149,6 +149,36 @@ TEST_F(BlockStreamFaults, DamageIsAnErrorAndNotAnAnswer) {
   EXPECT_EQ(damaged.status().code(), absl::StatusCode::kDataLoss) << damaged.status();
 }
 
+/// What a cancelled stream leaves in flight must not land in the next stream of the channel.
+TEST_F(BlockStreamFaults, ACancelledStreamLeavesNothingBehind) {
+  TwoServers servers(fabric::Kind::kTcp);
+  auto fabric = *fabric::Open({.kind = fabric::Kind::kTcp, .secret = "s"});
+  auto channel = *Channel::Open(*fabric, servers, {});
+  const ChainStart chain = WriteChain(*channel, 101, 64);
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<bool> cancel = false;
+    const auto run = [&](uint32_t column) -> absl::Status {
+      bool first = true;
+      BlockStream stream(*channel, {9, 64, widths_, {column}}, {.window = 64, .cancel = &cancel},
+                         [&]() -> std::optional<ChainStart> {
+                           return std::exchange(first, false) ? std::optional(chain) : std::nullopt;
+                         });
+      BlockView block;
+      for (uint32_t blocks = 0;; ++blocks) {
+        const auto more = stream.Next(block);
+        if (!more.ok()) return more.status();
+        if (!*more) return blocks == 101 ? absl::OkStatus() : absl::DataLossError("too few blocks");
+        if (blocks == 0 && column == 3) cancel = true;
+      }
+    };
+    EXPECT_EQ(run(3).code(), absl::StatusCode::kCancelled);
+    cancel = false;
+    if (channel->broken()) channel = *Channel::Open(*fabric, servers, {});
+    const absl::Status after = run(0);
+    ASSERT_TRUE(after.ok()) << after;
+  }
+}
+
 TEST_F(BlockStreamFaults, ALostServerIsNamed) {
   for (const fabric::Kind kind : {fabric::Kind::kShm, fabric::Kind::kTcp}) {
     TwoServers servers(kind);
