@@ -18,7 +18,7 @@ using sql::AggregateFunction;
 absl::Status TooLarge(uint64_t bytes_max) {
   return absl::ResourceExhaustedError(
       absl::StrFormat("the result is larger than %d MiB on one server: add a LIMIT or a filter, or raise "
-                      "nam.result_bytes_max",
+                      "nam.result_mib_max",
                       bytes_max >> 20));
 }
 
