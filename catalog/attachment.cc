@@ -48,6 +48,9 @@ class ClusterAttachment final : public Attachment {
   fabric::Fabric& fabric() override { return *fabric_; }
   MemberId member() const override { return membership_ == nullptr ? MemberId() : membership_->id(); }
   const std::string& secret() const override { return secret_; }
+  absl::Status ConfirmLease() override {
+    return membership_ == nullptr ? absl::OkStatus() : membership_->Confirm();
+  }
 
   absl::StatusOr<std::vector<proto::Member>> Members(proto::Role role) override;
   absl::StatusOr<std::vector<proto::Extent>> Allocate(MemoryServerId server, AllocationId allocation,

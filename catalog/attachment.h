@@ -38,6 +38,8 @@ class Attachment : public fabric::RegionDirectory {
   virtual fabric::Fabric& fabric() = 0;
   virtual MemberId member() const = 0;
   virtual const std::string& secret() const = 0;
+  /// Membership::Confirm: to be asked before every write into memory of a load under way.
+  virtual absl::Status ConfirmLease() = 0;
 
   /// Living members of the role, by id.
   virtual absl::StatusOr<std::vector<proto::Member>> Members(proto::Role role) = 0;

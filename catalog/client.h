@@ -61,16 +61,22 @@ class Membership {
                                                           const proto::Member& member, Hooks hooks);
   ~Membership();
   MemberId id() const { return id_; }
+  /// OK as long as nobody can have been given what this member holds: by its own clock the lease runs, or
+  /// the catalog says so now. A process that stood still finds out before it writes. Any thread.
+  absl::Status Confirm();
 
  private:
-  Membership(Client& client, fabric::Fabric& fabric, MemberId id, int64_t lease_us, Hooks hooks);
+  Membership(Client& client, fabric::Fabric& fabric, MemberId id, int64_t lease_us, int64_t asked_ns,
+             Hooks hooks);
   void RenewLoop();
+  absl::StatusOr<proto::RenewReply> Renew(const proto::RenewRequest& request);
 
   Client& client_;
   fabric::Fabric& fabric_;
   const MemberId id_;
   const int64_t lease_us_;
   Hooks hooks_;
+  std::atomic<int64_t> lease_end_ns_;  // counted from when the catalog was asked: never later than its own
   std::unique_ptr<fabric::Event> stop_;
   std::unique_ptr<fabric::Thread> thread_;  // last: joined first
 };

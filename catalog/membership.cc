@@ -8,17 +8,20 @@ namespace nam::catalog {
 
 absl::StatusOr<std::unique_ptr<Membership>> Membership::Join(Client& client, fabric::Fabric& fabric,
                                                              const proto::Member& member, Hooks hooks) {
+  const int64_t asked_ns = fabric.clock().NowNs();
   NAM_ASSIGN_OR_RETURN(const proto::JoinReply reply, client.Join(member));
-  return std::unique_ptr<Membership>(new Membership(client, fabric, MemberId(reply.id()),
-                                                    int64_t{reply.lease_ms()} * 1'000, std::move(hooks)));
+  return std::unique_ptr<Membership>(new Membership(
+      client, fabric, MemberId(reply.id()), int64_t{reply.lease_ms()} * 1'000, asked_ns, std::move(hooks)));
 }
 
-Membership::Membership(Client& client, fabric::Fabric& fabric, MemberId id, int64_t lease_us, Hooks hooks)
+Membership::Membership(Client& client, fabric::Fabric& fabric, MemberId id, int64_t lease_us,
+                       int64_t asked_ns, Hooks hooks)
     : client_(client),
       fabric_(fabric),
       id_(id),
       lease_us_(lease_us),
       hooks_(std::move(hooks)),
+      lease_end_ns_(asked_ns + lease_us * 1'000),
       stop_(fabric.CreateEvent()),
       thread_(fabric.StartThread("nam-lease", [this] { RenewLoop(); })) {}
 
@@ -29,6 +32,23 @@ Membership::~Membership() {
   client_.Leave(id_).IgnoreError();
 }
 
+absl::StatusOr<proto::RenewReply> Membership::Renew(const proto::RenewRequest& request) {
+  const int64_t asked_ns = fabric_.clock().NowNs();
+  NAM_ASSIGN_OR_RETURN(proto::RenewReply reply, client_.Renew(request));
+  const int64_t end_ns = asked_ns + lease_us_ * 1'000;
+  for (int64_t seen_ns = lease_end_ns_;
+       seen_ns < end_ns && !lease_end_ns_.compare_exchange_weak(seen_ns, end_ns);) {
+  }
+  return reply;
+}
+
+absl::Status Membership::Confirm() {
+  if (fabric_.clock().NowNs() < lease_end_ns_.load(std::memory_order_relaxed)) return absl::OkStatus();
+  proto::RenewRequest request;
+  request.set_id(id_.value());
+  return Renew(request).status();
+}
+
 void Membership::RenewLoop() {
   Clock& clock = fabric_.clock();
   int64_t pause_us = lease_us_ / 3;
@@ -36,7 +56,7 @@ void Membership::RenewLoop() {
     proto::RenewRequest request;
     request.set_id(id_.value());
     if (hooks_.before_renew) hooks_.before_renew(request);
-    const absl::StatusOr<proto::RenewReply> reply = client_.Renew(request);
+    const absl::StatusOr<proto::RenewReply> reply = Renew(request);
     if (reply.ok()) {
       pause_us = lease_us_ / 3;
       if (hooks_.after_renew) hooks_.after_renew(*reply);

@@ -87,6 +87,7 @@ std::string TransportReason(const std::string& message) {
       {"Socket closed", "connection closed"},
       {"GOAWAY", "connection closed"},
       {"imeout occurred", "no answer"},
+      {"watchdog timeout", "no answer"},
       {"imed out", "no answer"},
   };
   for (const auto& known : kKnown) {

@@ -178,6 +178,7 @@ absl::Status Loader::WriteDictionaries(proto::Table& table) {
     for (size_t at = 0; at < bytes.size(); at += kDictionarySegmentBytes) {
       const auto n = static_cast<uint32_t>(std::min<size_t>(kDictionarySegmentBytes, bytes.size() - at));
       const storage::RemotePtr<void> pointer = placement_.Next(n);
+      NAM_RETURN_IF_ERROR(attachment_.ConfirmLease());
       NAM_RETURN_IF_ERROR(channel->Write({bytes.data() + at, n}, pointer));
       dictionary.add_segments(pointer.raw());
     }
@@ -203,6 +204,8 @@ absl::Status Loader::WriteChain(uint32_t partition, PartitionEncoder& encoder, s
     storage::BlockWriter writer(layout, block);
     encoder.Encode(first, rows, writer);
     writer.Seal(allocation_.value(), partition, index, rows, pointers);
+    // After the lease these bytes may be another table's.
+    NAM_RETURN_IF_ERROR(attachment_.ConfirmLease());
     NAM_RETURN_IF_ERROR(sink.Write(storage::RemotePtr<void>::FromRaw(chain.pointers[index]), layout.bytes()));
   }
   return absl::OkStatus();

@@ -57,11 +57,16 @@ class Report(unittest.TestResult):
 
     def addError(self, test, err):
         super().addError(test, err)
-        self.outcome = ("failure", self.errors[-1][1])
+        self._fail(self.errors[-1][1])
 
     def addFailure(self, test, err):
         super().addFailure(test, err)
-        self.outcome = ("failure", self.failures[-1][1])
+        self._fail(self.failures[-1][1])
+
+    def _fail(self, text):
+        """The case itself and its cleanups may all fail."""
+        before = self.outcome[1] + "\n" if self.outcome[0] == "failure" else ""
+        self.outcome = ("failure", before + text)
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
