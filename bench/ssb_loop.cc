@@ -89,6 +89,27 @@ Value NationName(size_t nation) {
   return Value::String(std::string(ssb::Nations()[nation].name));
 }
 
+// The compiler's own SIMD, for the processor at hand; what is resolved at load time disturbs sanitizers.
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define NAM_FOR_EACH_PROCESSOR __attribute__((target_clones("avx2", "default")))
+#else
+#define NAM_FOR_EACH_PROCESSOR
+#endif
+
+/// Without branches and through pointers of its own: in any other shape GCC 12 does not vectorize it, which
+/// costs a factor of five.
+NAM_FOR_EACH_PROCESSOR int64_t SumDiscounts(const int16_t* day, const int8_t* discount,
+                                            const int8_t* quantity, const int32_t* extended_price,
+                                            size_t first, size_t last, int32_t first_day, int32_t end_day) {
+  int64_t sum = 0;
+  for (size_t i = first; i < last; ++i) {
+    const int32_t d = day[i], percent = discount[i], q = quantity[i];
+    const int32_t wanted = (d >= first_day) & (d < end_day) & (percent >= 1) & (percent <= 3) & (q < 25);
+    sum += int64_t{extended_price[i] * percent * wanted};
+  }
+  return sum;
+}
+
 }  // namespace
 
 bool SsbLoop::Has(std::string_view query) {
@@ -226,16 +247,11 @@ SsbLoop::Sums SsbLoop::InParallel(int threads, size_t groups, const Body& body) 
 SsbLoop::Sums SsbLoop::RunQ11(int threads) const {
   // Days are numbered in order, so a year is a range.
   const auto year = std::equal_range(year_.begin(), year_.end(), static_cast<int8_t>(1993 - kFirstYear));
-  const auto first_day = static_cast<int16_t>(year.first - year_.begin());
-  const auto end_day = static_cast<int16_t>(year.second - year_.begin());
+  const auto first_day = static_cast<int32_t>(year.first - year_.begin());
+  const auto end_day = static_cast<int32_t>(year.second - year_.begin());
   return InParallel(threads, 1, [&](size_t first, size_t last, Sums& sums) {
-    int64_t sum = 0;
-    for (size_t i = first; i < last; ++i) {
-      const bool wanted = (day_[i] >= first_day) & (day_[i] < end_day) & (discount_[i] >= 1) &
-                          (discount_[i] <= 3) & (quantity_[i] < 25);
-      sum += wanted ? extended_price_[i] * discount_[i] : 0;
-    }
-    sums[0] = sum;
+    sums[0] = SumDiscounts(day_.data(), discount_.data(), quantity_.data(), extended_price_.data(), first,
+                           last, first_day, end_day);
   });
 }
 
