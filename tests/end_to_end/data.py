@@ -93,12 +93,12 @@ class Data(cases.Case):
 
     def memory_too_small(self, fabric):
         """The load is refused before or after its first rows; nothing of it is left, the others are fine."""
-        cluster = Cluster(self, fabric=fabric, memory=[4 * MIB] * 2, compute=1)
+        cluster = Cluster(self, fabric=fabric, memory=[12 * MIB] * 2, compute=1)
         cluster.load(0.01)
         before, tables = cluster.answers("--repeat=1"), cluster.tables()
         self.await_used(cluster)
         used = cluster.used_bytes()
-        for scale_factor in (0.05, 0.2, 2):
+        for scale_factor in (0.2, 0.5, 3):
             refused = cluster.nam("ssb load", "--replace", "--scale-factor=%g" % scale_factor)
             self.say(refused.err.strip().splitlines()[-1])
             self.assertEqual(refused.code, 1, refused)

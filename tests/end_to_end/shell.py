@@ -161,6 +161,21 @@ class Shell(cases.Case):
         self.assertEqual(shell.out(), "")
         self.await_idle()
 
+    def test_interrupted_again_and_again(self):
+        """What a cancelled query had asked for over the network reaches no later one."""
+        cluster = self.cluster = Cluster(self, fabric="tcp", memory=[256 << 20] * 2, compute=2)
+        cluster.load(0.05)
+        before = cluster.answers("--repeat=1")
+        for _ in range(8):
+            used = self.used()
+            shell = cluster.start("sql", "-c", LONG_QUERY)
+            self.await_busy(used)
+            shell.signal(signal.SIGINT)
+            self.assertEqual(shell.wait(), 130, shell.err())
+            self.assertEqual(cluster.answers("--repeat=1"), before)
+        for server in cluster.compute:
+            self.assertTrue(server.process.running(), server.process.err())
+
     def test_terminal(self):
         """Ctrl-C ends the query that runs, not the session."""
         self.cluster.load(0.05)
