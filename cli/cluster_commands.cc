@@ -180,14 +180,34 @@ int RunDown(const DownOptions& options) {
   return kExitOk;
 }
 
+namespace {
+
+/// What the catalog knows of used memory is as of the last renewal; a memory server that answers knows it
+/// now.
+void AskMemoryServers(catalog::Attachment& attachment, proto::Cluster& cluster) {
+  for (proto::Member& member : *cluster.mutable_members()) {
+    if (!member.alive() || member.role() != proto::ROLE_MEMORY) continue;
+    const auto usage = attachment.MemoryUsage(MemoryServerId(static_cast<uint16_t>(member.id())));
+    if (usage.ok()) member.set_used_bytes(usage->used_bytes());
+  }
+}
+
+}  // namespace
+
 int RunStatus(const StatusOptions& options) {
   const auto format = ParseOutputFormat(options.format);
   if (!format.ok()) return Refuse(format.status());
-  const auto client = ConnectToCatalog(options.cluster);
-  if (!client.ok()) return ReportNoConnection(client.status());
-  const auto cluster = (*client)->GetCluster();
+  const auto address = FindCluster(options.cluster);
+  if (!address.ok()) return ReportNoConnection(address.status());
+  // Looks on without being a member, and does not wait long for a server that stands still.
+  const auto attachment = catalog::Attachment::Attach(
+      {.catalog = {.address = address->catalog, .secret = address->secret, .timeout_us = 1'000'000},
+       .role = proto::ROLE_UNKNOWN});
+  if (!attachment.ok()) return ReportNoConnection(attachment.status());
+  auto cluster = (*attachment)->catalog().GetCluster();
   if (!cluster.ok()) return ReportNoConnection(cluster.status());
-  const auto tables = (*client)->ListTables();
+  AskMemoryServers(**attachment, *cluster);
+  const auto tables = (*attachment)->catalog().ListTables();
   if (!tables.ok()) return ReportNoConnection(tables.status());
   const bool readable = *format == OutputFormat::kTable || *format == OutputFormat::kMarkdown;
   if (*format == OutputFormat::kJson) {

@@ -40,11 +40,6 @@ absl::StatusOr<ClusterAddress> FindCluster(const ClusterOptions& options) {
   return ClusterAddress{state->catalog_address, std::move(secret)};
 }
 
-absl::StatusOr<std::unique_ptr<catalog::Client>> ConnectToCatalog(const ClusterOptions& options) {
-  NAM_ASSIGN_OR_RETURN(const ClusterAddress address, FindCluster(options));
-  return catalog::Client::Connect({.address = address.catalog, .secret = address.secret});
-}
-
 absl::StatusOr<std::unique_ptr<catalog::Attachment>> AttachToCluster(const ClusterOptions& options) {
   NAM_ASSIGN_OR_RETURN(const ClusterAddress address, FindCluster(options));
   return catalog::Attachment::Attach({.catalog = {.address = address.catalog, .secret = address.secret}});

@@ -24,7 +24,6 @@ struct ClusterAddress {
 /// INVALID_ARGUMENT when the options contradict each other; UNAVAILABLE without a cluster, with a hint.
 absl::StatusOr<ClusterAddress> FindCluster(const ClusterOptions& options);
 
-absl::StatusOr<std::unique_ptr<catalog::Client>> ConnectToCatalog(const ClusterOptions& options);
 absl::StatusOr<std::unique_ptr<catalog::Attachment>> AttachToCluster(const ClusterOptions& options);
 
 /// Says on stderr why there is no connection; the exit code.
