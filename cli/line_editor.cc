@@ -20,6 +20,7 @@ namespace {
 
 constexpr int kHistoryEntries = 1000;
 constexpr size_t kOffersMax = 100;
+constexpr char kEndOfInput = '\x04';  // Ctrl-D
 
 class LineEditor final : public LineReader {
  public:
@@ -104,6 +105,9 @@ class LineEditor final : public LineReader {
       const ssize_t n = read(STDIN_FILENO, &byte, 1);
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) return static_cast<int>(n);
+      // libedit shows the prompt before it takes the terminal out of line mode. A Ctrl-D typed in between
+      // was the end of a line for the terminal, which keeps it as a NUL.
+      if (byte == '\0') byte = kEndOfInput;
       bytes.push_back(byte);
       const auto lead = static_cast<uint8_t>(bytes[0]);
       const size_t wanted = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
