@@ -12,6 +12,10 @@ std::string_view KindName(Kind kind) {
       return "shm";
     case Kind::kTcp:
       return "tcp";
+    case Kind::kVerbs:
+      return "verbs";
+    case Kind::kSim:
+      return "sim";
   }
   return "unknown";
 }
@@ -19,10 +23,13 @@ std::string_view KindName(Kind kind) {
 absl::StatusOr<Kind> ParseKind(std::string_view name) {
   if (name == "shm") return Kind::kShm;
   if (name == "tcp") return Kind::kTcp;
-  return absl::InvalidArgumentError(absl::StrFormat("no fabric \"%s\": shm or tcp", name));
+  if (name == "verbs") return Kind::kVerbs;
+  return absl::InvalidArgumentError(absl::StrFormat("no fabric \"%s\": shm, tcp or verbs", name));
 }
 
-std::string AnyAddress(Kind kind, const std::string& host) { return kind == Kind::kShm ? "@" : host + ":0"; }
+std::string AnyAddress(Kind kind, const std::string& host) {
+  return kind == Kind::kShm ? "@" : host + ":0";
+}
 
 std::string_view OpcodeName(Opcode opcode) {
   switch (opcode) {

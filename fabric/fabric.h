@@ -18,7 +18,8 @@
 ///     Fabric ──Register/Allocate──▶ MemoryRegion (rkey, lkey, rights)
 ///        ├────CreateCompletionQueue▶ CompletionQueue ◀── completions, in posting order per queue pair
 ///        ├────Connect──────────────▶ QueuePair ── Post(batch of WorkRequest) ──▶ the peer's regions
-///        └────Listen───────────────▶ Listener ── Accept ─▶ QueuePair (or served passively)
+///        ├────Listen───────────────▶ Listener ── Accept ─▶ QueuePair (or served passively)
+///        └────CreateDatagramQueuePair▶ DatagramQueuePair ── Post ──▶ one peer, or a multicast group
 ///
 /// What the engine may rely on, in every provider:
 ///  - WRITEs on one queue pair are placed in posting order; a READ posted after a READ on the same
@@ -34,7 +35,7 @@
 /// queue pairs attached to it belong to one thread at a time.
 namespace nam::fabric {
 
-enum class Kind : uint8_t { kShm, kTcp };
+enum class Kind : uint8_t { kShm, kTcp, kVerbs, kSim };
 std::string_view KindName(Kind kind);
 absl::StatusOr<Kind> ParseKind(std::string_view name);
 
@@ -85,6 +86,10 @@ class MemoryRegion {
   LocalKey lkey() const { return lkey_; }
   /// Checked: [offset, offset + bytes) must lie in the region.
   LocalBuffer Slice(size_t offset, size_t bytes) const;
+  /// Takes rkey and lkey back, as destruction does. True once no peer can change the memory through them
+  /// any more, also not by what it posted before; false while a peer that stands still is in the middle
+  /// of an operation (only where peers touch the memory themselves): ask again. Idempotent, any thread.
+  virtual bool Revoke() = 0;
 
  protected:
   MemoryRegion() = default;
@@ -227,6 +232,59 @@ class QueuePair {
   virtual absl::StatusOr<std::span<const std::byte>> View(RemoteAddress from, size_t bytes) = 0;
 };
 
+/// The longest payload of a datagram, in every provider; a network may allow less.
+inline constexpr uint32_t kMaxDatagramBytes = 4096;
+/// What a receive of a datagram needs before the payload (verbs puts the global route header there).
+inline constexpr uint32_t kDatagramHeadroomBytes = 40;
+
+struct DatagramOptions {
+  uint32_t send_depth = 128;
+  uint32_t receive_depth = 512;
+};
+
+/// Whom a datagram goes to; of the queue pair that made it, and valid as long as that lives.
+struct DatagramTarget {
+  uint32_t handle = 0;
+};
+
+struct DatagramRequest {
+  uint64_t id = 0;
+  Signal signal = Signal::kSignaled;
+  LocalBuffer local;
+  DatagramTarget to;
+};
+
+/// Unreliable datagrams, to one peer or to a multicast group. What is sent arrives once, more than once,
+/// in another order, or not at all; what arrives is whole and comes from a member of the cluster.
+/// Completion of a send (kSend) says only that its buffer is free; completion of a receive (kReceive)
+/// carries the payload's bytes, which begin kDatagramHeadroomBytes into the posted buffer. A datagram that
+/// finds no receive posted, or is longer than it, is dropped without a completion.
+/// A group has one sender: the queue pair that opened it. Belongs to the thread of its completion queue; is
+/// destroyed before it.
+class DatagramQueuePair {
+ public:
+  virtual ~DatagramQueuePair() = default;
+  virtual uint64_t id() const = 0;
+  /// The longest payload that reaches others: kMaxDatagramBytes or what the network's MTU leaves.
+  virtual uint32_t bytes_max() const = 0;
+  /// What peers pass to Resolve.
+  virtual std::string address() const = 0;
+  virtual absl::StatusOr<DatagramTarget> Resolve(const std::string& address) = 0;
+
+  /// Makes this queue pair the sender of group `number` (unique in the cluster, from the catalog). Members
+  /// join by GroupAddress(). FAILED_PRECONDITION names why multicast does not work here, and a hint.
+  virtual absl::StatusOr<DatagramTarget> OpenGroup(uint32_t number) = 0;
+  virtual absl::StatusOr<std::string> GroupAddress(DatagramTarget group) const = 0;
+  /// From when it returns OK on, datagrams of the group reach this queue pair; never its own.
+  virtual absl::Status Join(const std::string& group_address) = 0;
+  virtual absl::Status Leave(const std::string& group_address) = 0;
+
+  /// Posts all or none. RESOURCE_EXHAUSTED when the send queue lacks room, INVALID_ARGUMENT for more than
+  /// bytes_max() bytes or an unknown target.
+  virtual absl::Status Post(std::span<const DatagramRequest> batch) = 0;
+  virtual absl::Status PostReceive(std::span<const ReceiveRequest> batch) = 0;
+};
+
 /// The text of a failed completion: operation, status, queue pair state, peer, likely cause.
 absl::Status CompletionError(const Completion& completion, const QueuePair& queue_pair);
 
@@ -254,6 +312,13 @@ class Listener {
 
 struct Capabilities {
   bool in_place = false;
+};
+
+/// What became of datagrams that never reached an application, since the fabric was opened.
+struct DatagramDrops {
+  uint64_t no_receive = 0;  // posted, or it was too short
+  uint64_t overrun = 0;     // overwritten in a ring, or lost in a socket's buffer
+  uint64_t refused = 0;     // malformed, or not of this cluster
 };
 
 /// A one-shot flag among threads of this process. Thread-safe.
@@ -289,6 +354,11 @@ class Fabric {
   /// RESOURCE_EXHAUSTED names what is short (shared memory, memlock) and how to raise it.
   virtual absl::StatusOr<std::unique_ptr<MemoryRegion>> Allocate(size_t bytes,
                                                                  const AllocateOptions& options) = 0;
+  /// A further key to [offset, offset + bytes) of a region of this fabric, with rights of its own, so that
+  /// they can be revoked by themselves. data() is there. Destroyed before `region`; offset is a multiple
+  /// of 8.
+  virtual absl::StatusOr<std::unique_ptr<MemoryRegion>> Share(MemoryRegion& region, size_t offset,
+                                                              size_t bytes, Access access) = 0;
   /// `depth` bounds the sum of send and receive depths of the queue pairs attached.
   virtual absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(uint32_t depth) = 0;
   virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions& options) = 0;
@@ -297,7 +367,12 @@ class Fabric {
                                                              CompletionQueue& completions,
                                                              const QueuePairOptions& options,
                                                              Deadline deadline) = 0;
+  virtual absl::StatusOr<std::unique_ptr<DatagramQueuePair>> CreateDatagramQueuePair(
+      CompletionQueue& completions, const DatagramOptions& options) = 0;
+  virtual DatagramDrops datagram_drops() const = 0;
 
+  /// 64 random bits: the operating system's, or in `sim` drawn from the seed.
+  virtual uint64_t Random() = 0;
   virtual std::unique_ptr<Event> CreateEvent() = 0;
   /// Every engine thread is started here, so that `sim` can schedule it. `name` is at most 15 characters.
   virtual std::unique_ptr<Thread> StartThread(const std::string& name, std::function<void()> body) = 0;
@@ -316,6 +391,16 @@ struct FabricOptions {
   int nic_threads = 1;
   /// A peer that does not answer for so long is lost.
   int64_t peer_timeout_us = 3'000'000;
+  /// verbs: DEVICE[:PORT][,gid=N]. Empty: the device whose GID (RoCE v2) matches `host`, else the first
+  /// with an active port.
+  std::string rdma;
+  /// The name or address of this host that the process listens on; picks verbs' device and tcp's
+  /// interface for multicast.
+  std::string host;
+  /// tcp: the name or address of the interface that multicast uses. Empty: that of `host`.
+  std::string multicast_interface;
+  /// tcp: how many routers a multicast datagram may pass, plus one.
+  int multicast_ttl = 1;
 };
 
 absl::StatusOr<std::unique_ptr<Fabric>> Open(const FabricOptions& options);

@@ -11,6 +11,10 @@ absl::StatusOr<std::unique_ptr<Fabric>> Open(const FabricOptions& options) {
       return OpenShm(options);
     case Kind::kTcp:
       return OpenTcp(options);
+    case Kind::kVerbs:
+      return absl::UnimplementedError("fabric verbs");
+    case Kind::kSim:
+      return absl::InvalidArgumentError("the simulator's fabrics belong to a simulated world (nam sim)");
   }
   return absl::InvalidArgumentError("no such fabric");
 }

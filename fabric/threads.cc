@@ -1,6 +1,7 @@
 #include "fabric/threads.h"
 
 #include <pthread.h>
+#include <sys/random.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -73,6 +74,12 @@ std::unique_ptr<Thread> StartRealThread(const std::string& name, std::function<v
     CheckFailed(__FILE__, __LINE__, "thread started",
                 "the system refuses another thread (ulimit -u, pids.max)");
   }
+}
+
+uint64_t RandomBits() {
+  uint64_t bits = 0;
+  NAM_CHECK(getrandom(&bits, sizeof(bits), 0) == sizeof(bits), "no randomness");
+  return bits;
 }
 
 }  // namespace nam::fabric

@@ -38,14 +38,19 @@ class ShmRegion final : public MemoryRegion {
     live_objects_->fetch_add(1);
   }
   ~ShmRegion() override {
-    registry_->Remove(rkey_.value);
+    Revoke();
     live_objects_->fetch_sub(1);
+  }
+  bool Revoke() override {
+    if (!revoked_.exchange(true)) registry_->Remove(rkey_.value);
+    return true;
   }
 
  private:
   const SharedMemory memory_;
   RegionRegistry* const registry_;
   std::atomic<int>* const live_objects_;
+  std::atomic<bool> revoked_ = false;
 };
 
 class ShmListener final : public Listener {
@@ -121,6 +126,9 @@ class ShmFabric final : public Fabric {
                                        &live_objects_);
   }
 
+  absl::StatusOr<std::unique_ptr<MemoryRegion>> Share(MemoryRegion&, size_t, size_t, Access) override {
+    return absl::UnimplementedError("keys to parts of a region");
+  }
   absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(uint32_t depth) override {
     if (depth == 0 || depth > kCompletionQueueDepthMax) {
       return absl::InvalidArgumentError(absl::StrFormat("the depth of a completion queue is 1 to %d, not %d",
@@ -162,6 +170,12 @@ class ShmFabric final : public Fabric {
                                           absl::StrFormat("process %d at %s", pid, address));
   }
 
+  absl::StatusOr<std::unique_ptr<DatagramQueuePair>> CreateDatagramQueuePair(
+      CompletionQueue&, const DatagramOptions&) override {
+    return absl::UnimplementedError("datagrams");
+  }
+  DatagramDrops datagram_drops() const override { return {}; }
+  uint64_t Random() override { return RandomBits(); }
   std::unique_ptr<Event> CreateEvent() override { return MakeRealEvent(); }
   std::unique_ptr<Thread> StartThread(const std::string& name, std::function<void()> body) override {
     return StartRealThread(name, std::move(body));

@@ -1,5 +1,6 @@
 #include "fabric/tcp/tcp_fabric.h"
 
+#include <atomic>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -31,7 +32,11 @@ class TcpRegion final : public MemoryRegion {
         new TcpRegion(std::move(core), std::move(mapping), bytes, options.access, key));
   }
   // Before the memory goes, with mapping_.
-  ~TcpRegion() override { core_->ReleaseRegion(rkey_.value); }
+  ~TcpRegion() override { Revoke(); }
+  bool Revoke() override {
+    if (!revoked_.exchange(true)) core_->ReleaseRegion(rkey_.value);
+    return true;
+  }
 
  private:
   TcpRegion(std::shared_ptr<Core> core, Mapping mapping, size_t bytes, Access access, uint32_t key)
@@ -45,6 +50,7 @@ class TcpRegion final : public MemoryRegion {
 
   const std::shared_ptr<Core> core_;
   const Mapping mapping_;
+  std::atomic<bool> revoked_ = false;
 };
 
 class TcpFabric final : public Fabric {
@@ -61,6 +67,9 @@ class TcpFabric final : public Fabric {
                                                          const AllocateOptions& options) override {
     return TcpRegion::Create(core_, bytes, options);
   }
+  absl::StatusOr<std::unique_ptr<MemoryRegion>> Share(MemoryRegion&, size_t, size_t, Access) override {
+    return absl::UnimplementedError("keys to parts of a region");
+  }
   absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(uint32_t depth) override {
     return TcpCompletionQueue::Create(depth);
   }
@@ -71,6 +80,12 @@ class TcpFabric final : public Fabric {
                                                      const QueuePairOptions& options,
                                                      Deadline deadline) override;
 
+  absl::StatusOr<std::unique_ptr<DatagramQueuePair>> CreateDatagramQueuePair(
+      CompletionQueue&, const DatagramOptions&) override {
+    return absl::UnimplementedError("datagrams");
+  }
+  DatagramDrops datagram_drops() const override { return {}; }
+  uint64_t Random() override { return RandomBits(); }
   std::unique_ptr<Event> CreateEvent() override { return MakeRealEvent(); }
   std::unique_ptr<Thread> StartThread(const std::string& name, std::function<void()> body) override {
     return StartRealThread(name, std::move(body));

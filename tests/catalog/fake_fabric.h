@@ -9,15 +9,16 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 
+#include "base/check.h"
 #include "fabric/fabric.h"
+#include "fabric/threads.h"
 
 namespace nam::fabric {
 
 /// Real threads, events and memory, but no queue pairs: enough for everything but moving data.
-class FakeFabric final : public Fabric {
+class FakeFabric : public Fabric {
  public:
   explicit FakeFabric(Kind kind = Kind::kTcp) : kind_(kind) {}
 
@@ -43,9 +44,20 @@ class FakeFabric final : public Fabric {
                                                      const QueuePairOptions&, Deadline) override {
     return None();
   }
-  std::unique_ptr<Event> CreateEvent() override { return std::make_unique<RealEvent>(); }
-  std::unique_ptr<Thread> StartThread(const std::string&, std::function<void()> body) override {
-    return std::make_unique<RealThread>(std::move(body));
+  absl::StatusOr<std::unique_ptr<MemoryRegion>> Share(MemoryRegion& region, size_t offset, size_t bytes,
+                                                      Access access) override {
+    return std::make_unique<Part>(region.data() + offset, bytes, access, next_key_++);
+  }
+  absl::StatusOr<std::unique_ptr<DatagramQueuePair>> CreateDatagramQueuePair(
+      CompletionQueue&, const DatagramOptions&) override {
+    return None();
+  }
+  DatagramDrops datagram_drops() const override { return {}; }
+  uint64_t Random() override { return 0x9e3779b97f4a7c15 * next_key_++; }
+  std::unique_ptr<Event> CreateEvent() override { return MakeRealEvent(); }
+  std::unique_ptr<Thread> StartThread(const std::string& name, std::function<void()> body) override {
+    NAM_CHECK(name.size() <= 15, "the longest name of a thread");
+    return StartRealThread(name, std::move(body));
   }
 
  private:
@@ -62,6 +74,19 @@ class FakeFabric final : public Fabric {
       lkey_ = {key};
     }
     ~Region() override { ::munmap(data_, bytes_); }
+    bool Revoke() override { return true; }
+  };
+
+  class Part final : public MemoryRegion {
+   public:
+    Part(std::byte* data, size_t bytes, Access access, uint32_t key) {
+      data_ = data;
+      bytes_ = bytes;
+      access_ = access;
+      rkey_ = {key};
+      lkey_ = {key};
+    }
+    bool Revoke() override { return true; }
   };
 
   class PassiveListener final : public Listener {
@@ -75,42 +100,6 @@ class FakeFabric final : public Fabric {
 
    private:
     const std::string address_;
-  };
-
-  class RealEvent final : public Event {
-   public:
-    void Set() override {
-      const std::lock_guard lock(mutex_);
-      set_ = true;
-      changed_.notify_all();
-    }
-    bool IsSet() const override {
-      const std::lock_guard lock(mutex_);
-      return set_;
-    }
-    bool Wait(Deadline deadline) override {
-      std::unique_lock lock(mutex_);
-      if (deadline.ns == Deadline::Never().ns) {
-        changed_.wait(lock, [this] { return set_; });
-        return true;
-      }
-      const std::chrono::steady_clock::time_point until{std::chrono::nanoseconds(deadline.ns)};
-      return changed_.wait_until(lock, until, [this] { return set_; });
-    }
-
-   private:
-    mutable std::mutex mutex_;
-    std::condition_variable changed_;
-    bool set_ = false;
-  };
-
-  class RealThread final : public Thread {
-   public:
-    explicit RealThread(std::function<void()> body) : thread_(std::move(body)) {}
-    ~RealThread() override { thread_.join(); }
-
-   private:
-    std::thread thread_;
   };
 
   const Kind kind_;

@@ -19,35 +19,15 @@ constexpr uint64_t kKiB = 1'024;
 constexpr uint64_t kRegionBytes = 64 * kKiB;
 
 // Keeps the regions' addresses, to look at memory as the fabric's peers would.
-class RecordingFabric final : public fabric::Fabric {
+class RecordingFabric final : public fabric::FakeFabric {
  public:
-  fabric::FakeFabric inner;
   std::vector<fabric::MemoryRegion*> regions;
 
-  fabric::Kind kind() const override { return inner.kind(); }
-  fabric::Capabilities capabilities() const override { return {}; }
-  Clock& clock() override { return inner.clock(); }
   absl::StatusOr<std::unique_ptr<fabric::MemoryRegion>> Allocate(
       size_t bytes, const fabric::AllocateOptions& options) override {
-    auto region = inner.Allocate(bytes, options);
+    auto region = FakeFabric::Allocate(bytes, options);
     if (region.ok()) regions.push_back(region->get());
     return region;
-  }
-  absl::StatusOr<std::unique_ptr<fabric::CompletionQueue>> CreateCompletionQueue(uint32_t depth) override {
-    return inner.CreateCompletionQueue(depth);
-  }
-  absl::StatusOr<std::unique_ptr<fabric::Listener>> Listen(const fabric::ListenOptions& options) override {
-    return inner.Listen(options);
-  }
-  absl::StatusOr<std::unique_ptr<fabric::QueuePair>> Connect(const std::string& address,
-                                                             fabric::CompletionQueue& completions,
-                                                             const fabric::QueuePairOptions& options,
-                                                             Deadline deadline) override {
-    return inner.Connect(address, completions, options, deadline);
-  }
-  std::unique_ptr<fabric::Event> CreateEvent() override { return inner.CreateEvent(); }
-  std::unique_ptr<fabric::Thread> StartThread(const std::string& name, std::function<void()> body) override {
-    return inner.StartThread(name, std::move(body));
   }
 };
 
@@ -108,13 +88,13 @@ TEST_F(MemoryPoolTest, ExhaustionSaysWhatIsNeededAndFree) {
 
 TEST_F(MemoryPoolTest, AFabricThatHasNoMoreGivesNothingAway) {
   Create(4 * kRegionBytes);
-  fabric_.inner.memory_bytes_max = 2 * kRegionBytes;
+  fabric_.memory_bytes_max = 2 * kRegionBytes;
   EXPECT_EQ(pool_->Allocate(AllocationId(1), 3 * kRegionBytes).status().code(),
             absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(pool_->used_bytes(), 0u);
   EXPECT_TRUE(pool_->Held().empty());
   EXPECT_TRUE(pool_->Allocate(AllocationId(1), kRegionBytes).ok());
-  fabric_.inner.memory_bytes_max = UINT64_MAX;
+  fabric_.memory_bytes_max = UINT64_MAX;
   EXPECT_TRUE(pool_->Allocate(AllocationId(1), 2 * kRegionBytes).ok());
 }
 

@@ -3,14 +3,14 @@
 #include <set>
 
 #include "gtest/gtest.h"
+#include "tests/catalog/fake_fabric.h"
 #include "tests/ssb/rows.h"
-#include "tests/ssb/thread_fabric.h"
 
 namespace nam::ssb {
 namespace {
 
 TEST(LoadTest, EveryThreadCountAndBatchSizeGivesTheSameRows) {
-  ThreadFabric fabric;
+  fabric::FakeFabric fabric;
   const Generator generator({.scale_factor = 0.002});
   for (Table table : kAllTables) {
     const std::vector<std::string> expected = Sorted(Lines(GeneratedText(generator, table)));
@@ -29,7 +29,7 @@ TEST(LoadTest, EveryThreadCountAndBatchSizeGivesTheSameRows) {
 }
 
 TEST(LoadTest, TheFirstErrorStopsEverything) {
-  ThreadFabric fabric;
+  fabric::FakeFabric fabric;
   const Generator generator({.scale_factor = 0.1});
   std::atomic<int> calls = 0;
   const Sink sink = [&](const partitioner::ColumnBatch&) {
@@ -43,7 +43,7 @@ TEST(LoadTest, TheFirstErrorStopsEverything) {
 }
 
 TEST(LoadTest, Cancelled) {
-  ThreadFabric fabric;
+  fabric::FakeFabric fabric;
   const Generator generator({.scale_factor = 0.1});
   std::atomic<bool> cancelled = false;
   std::atomic<int> calls = 0;
@@ -58,7 +58,7 @@ TEST(LoadTest, Cancelled) {
 }
 
 TEST(LoadTest, CancelledBeforeItStarts) {
-  ThreadFabric fabric;
+  fabric::FakeFabric fabric;
   const Generator generator({.scale_factor = 0.01});
   const std::atomic<bool> cancelled = true;
   Collected collected(Table::kPart);
@@ -69,7 +69,7 @@ TEST(LoadTest, CancelledBeforeItStarts) {
 }
 
 TEST(LoadTest, ProgressIsReportedAndEndsAtAllRows) {
-  ThreadFabric fabric;
+  fabric::FakeFabric fabric;
   const Generator generator({.scale_factor = 0.01});
   std::vector<Progress> reports;  // calls never overlap
   WorkOptions options{.threads = 3, .batch_rows = 1000, .progress_interval_us = 0};
@@ -92,7 +92,7 @@ TEST(LoadTest, ProgressIsReportedAndEndsAtAllRows) {
 }
 
 TEST(LoadTest, ProgressIsThrottled) {
-  ThreadFabric fabric;
+  fabric::FakeFabric fabric;
   const Generator generator({.scale_factor = 0.01});
   int reports = 0;
   WorkOptions options{.threads = 2, .batch_rows = 100, .progress_interval_us = 3'600'000'000};
@@ -103,7 +103,7 @@ TEST(LoadTest, ProgressIsThrottled) {
 }
 
 TEST(LoadTest, OptionsAreChecked) {
-  ThreadFabric fabric;
+  fabric::FakeFabric fabric;
   const Generator generator({.scale_factor = 0.001});
   Collected collected(Table::kDate);
   for (const WorkOptions& bad : {WorkOptions{.threads = 0}, WorkOptions{.threads = 1 << 20},
@@ -114,7 +114,7 @@ TEST(LoadTest, OptionsAreChecked) {
 }
 
 TEST(LoadTest, FromFiles) {
-  ThreadFabric fabric;
+  fabric::FakeFabric fabric;
   const Generator generator({.scale_factor = 0.001});
   const TestDirectory directory;
   directory.Write("supplier.tbl", GeneratedText(generator, Table::kSupplier));

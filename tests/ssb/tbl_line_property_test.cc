@@ -7,8 +7,8 @@
 #include "gtest/gtest.h"
 #include "ssb/load.h"
 #include "ssb/tbl_line.h"
+#include "tests/catalog/fake_fabric.h"
 #include "tests/ssb/rows.h"
-#include "tests/ssb/thread_fabric.h"
 
 namespace nam::ssb {
 namespace {
@@ -69,7 +69,7 @@ TEST(TblLinePropertyTest, ParsesOrNamesTheColumn) {
 }
 
 TEST(TblLinePropertyTest, AFileOfMutatedLinesLoadsOrNamesALine) {
-  ThreadFabric fabric;
+  fabric::FakeFabric fabric;
   const Generator generator({.scale_factor = 0.0005});
   const std::vector<std::string> lines = Lines(GeneratedText(generator, Table::kLineorder));
   const TestDirectory directory;

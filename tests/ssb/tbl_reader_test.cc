@@ -2,8 +2,8 @@
 
 #include "gtest/gtest.h"
 #include "ssb/load.h"
+#include "tests/catalog/fake_fabric.h"
 #include "tests/ssb/rows.h"
-#include "tests/ssb/thread_fabric.h"
 
 namespace nam::ssb {
 namespace {
@@ -25,7 +25,7 @@ class TblReaderTest : public Test {
     return std::string(rows.status().message());
   }
 
-  ThreadFabric fabric_;
+  fabric::FakeFabric fabric_;
   TestDirectory directory_;
   Generator generator_{{.scale_factor = 0.001}};
 };

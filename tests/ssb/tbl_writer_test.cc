@@ -5,14 +5,14 @@
 #include <csignal>
 
 #include "gtest/gtest.h"
+#include "tests/catalog/fake_fabric.h"
 #include "tests/ssb/rows.h"
-#include "tests/ssb/thread_fabric.h"
 
 namespace nam::ssb {
 namespace {
 
 TEST(TblWriterTest, WritesDbgensFormatInOrderForAnyNumberOfThreads) {
-  ThreadFabric fabric;
+  fabric::FakeFabric fabric;
   const Generator generator({.scale_factor = 0.002});
   for (int threads : {1, 2, 6}) {
     const TestDirectory directory;
@@ -39,7 +39,7 @@ TEST(TblWriterTest, ALine) {
 }
 
 TEST(TblWriterTest, KeepsFilesUnlessAskedToReplaceThem) {
-  ThreadFabric fabric;
+  fabric::FakeFabric fabric;
   const Generator generator({.scale_factor = 0.001});
   const TestDirectory directory;
   directory.Write("part.tbl", "mine");
@@ -53,7 +53,7 @@ TEST(TblWriterTest, KeepsFilesUnlessAskedToReplaceThem) {
 }
 
 TEST(TblWriterTest, NothingIsLeftWhenCancelled) {
-  ThreadFabric fabric;
+  fabric::FakeFabric fabric;
   const Generator generator({.scale_factor = 0.01});
   const TestDirectory directory;
   directory.Write("lineorder.tbl", "old");
@@ -69,7 +69,7 @@ TEST(TblWriterTest, NothingIsLeftWhenCancelled) {
 
 // A full disk in small: the process may not make files longer than 100 KB.
 TEST(TblWriterTest, NothingIsLeftWhenTheDiskIsFull) {
-  ThreadFabric fabric;
+  fabric::FakeFabric fabric;
   const Generator generator({.scale_factor = 0.01});
   const TestDirectory directory;
   std::signal(SIGXFSZ, SIG_IGN);
@@ -87,7 +87,7 @@ TEST(TblWriterTest, NothingIsLeftWhenTheDiskIsFull) {
 }
 
 TEST(TblWriterTest, ADirectoryThatCannotBe) {
-  ThreadFabric fabric;
+  fabric::FakeFabric fabric;
   const Generator generator({.scale_factor = 0.001});
   const TestDirectory directory;
   directory.Write("file", "x");
