@@ -29,7 +29,7 @@ std::string FindProgram(const std::string& name) {
   std::string_view folders = path != nullptr ? path : "";
   while (!folders.empty()) {
     const size_t colon = std::min(folders.find(':'), folders.size());
-    const std::string file = std::string(folders.substr(0, colon)) + "/" + name;
+    std::string file = std::string(folders.substr(0, colon)) + "/" + name;
     folders.remove_prefix(std::min(colon + 1, folders.size()));
     std::error_code error;
     if (std::filesystem::is_regular_file(file, error) && access(file.c_str(), X_OK) == 0) return file;

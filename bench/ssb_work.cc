@@ -29,7 +29,7 @@ absl::Status SsbWork::Run() {
 
   NAM_ASSIGN_OR_RETURN(const auto session, computeserver::Session::Open(*attachment));
   SetSession(session.get());
-  const absl::Status status = MeasureAll(*session);
+  absl::Status status = MeasureAll(*session);
   SetSession(nullptr);
   progress_.Clear();
   return status;

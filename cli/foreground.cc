@@ -78,11 +78,12 @@ void SayReady(const ReadyLine& line) {
   dup2(STDERR_FILENO, STDOUT_FILENO);
 }
 
-int ServeInForeground(const std::function<absl::StatusOr<std::unique_ptr<RunningServer>>(OnLost)>& start) {
+int ServeInForeground(
+    const std::function<absl::StatusOr<std::unique_ptr<RunningServer>>(const OnLost&)>& start) {
   SignalWatch watch;
   absl::Status end;
   {
-    const auto server = start([&watch](absl::Status why) { watch.Lose(why); });
+    const auto server = start([&watch](const absl::Status& why) { watch.Lose(why); });
     if (!server.ok()) {
       return absl::IsUnavailable(server.status()) || absl::IsUnauthenticated(server.status())
                  ? ReportNoConnection(server.status())

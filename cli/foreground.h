@@ -20,7 +20,8 @@ class RunningServer {
 using OnLost = std::function<void(absl::Status)>;
 
 /// Starts a server, says READY, and serves until a signal or its loss. The exit code.
-int ServeInForeground(const std::function<absl::StatusOr<std::unique_ptr<RunningServer>>(OnLost)>& start);
+int ServeInForeground(
+    const std::function<absl::StatusOr<std::unique_ptr<RunningServer>>(const OnLost&)>& start);
 
 /// Prints the READY line. From then on standard output is standard error, so that nothing that is
 /// printed later can hit a reader that has gone.

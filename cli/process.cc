@@ -21,8 +21,6 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 
-extern char** environ;
-
 namespace nam::cli {
 namespace {
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
@@ -38,8 +39,7 @@ std::string ProgressText(const std::string& doing, const ssb::Progress& progress
   return absl::StrCat(doing, " ", std::string(ssb::TableName(progress.table)), ": ",
                       FormatCount(progress.rows_done), " of ", FormatCount(expected), " rows (", percent,
                       " %), ", FormatCount(static_cast<uint64_t>(std::max(progress.rows_per_second, 0.0))),
-                      " rows/s, ", FormatDuration(static_cast<int64_t>(progress.seconds_left + 0.5)),
-                      " left");
+                      " rows/s, ", FormatDuration(std::lround(progress.seconds_left)), " left");
 }
 
 }  // namespace nam::cli

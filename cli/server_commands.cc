@@ -77,7 +77,7 @@ int RunCatalog(const CatalogOptions& options) {
   if (!fabric.ok()) return Refuse(fabric.status());
   const auto secret = ReadSecret(options.secret_file);
   if (!secret.ok()) return Refuse(secret.status());
-  return ServeInForeground([&](OnLost) -> absl::StatusOr<std::unique_ptr<RunningServer>> {
+  return ServeInForeground([&](const OnLost&) -> absl::StatusOr<std::unique_ptr<RunningServer>> {
     NAM_ASSIGN_OR_RETURN(auto server, catalog::CatalogServer::Start({.listen_address = options.listen,
                                                                      .store_path = options.store,
                                                                      .cluster_name = options.cluster_name,
@@ -94,7 +94,7 @@ int RunMemoryServer(const MemoryServerCommandOptions& options) {
   if (options.memory_bytes < kPageBytes) {
     return Refuse(absl::InvalidArgumentError("a memory server needs at least 4 KiB of memory"));
   }
-  return ServeInForeground([&](OnLost on_lost) -> absl::StatusOr<std::unique_ptr<RunningServer>> {
+  return ServeInForeground([&](const OnLost& on_lost) -> absl::StatusOr<std::unique_ptr<RunningServer>> {
     NAM_ASSIGN_OR_RETURN(auto server, memserver::MemoryServer::Start(
                                           {.catalog = {.address = options.catalog, .secret = *secret},
                                            .memory_bytes = options.memory_bytes / kPageBytes * kPageBytes,
@@ -112,7 +112,7 @@ int RunComputeServer(const ComputeServerCommandOptions& options) {
   const auto secret = ReadSecret(options.secret_file);
   if (!secret.ok()) return Refuse(secret.status());
   const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  return ServeInForeground([&](OnLost on_lost) -> absl::StatusOr<std::unique_ptr<RunningServer>> {
+  return ServeInForeground([&](const OnLost& on_lost) -> absl::StatusOr<std::unique_ptr<RunningServer>> {
     NAM_ASSIGN_OR_RETURN(auto server, computeserver::ComputeServer::Start(
                                           {.catalog = {.address = options.catalog, .secret = *secret},
                                            .threads = options.threads > 0 ? options.threads : processors,
