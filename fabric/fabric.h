@@ -279,8 +279,9 @@ class DatagramQueuePair {
   virtual absl::Status Join(const std::string& group_address) = 0;
   virtual absl::Status Leave(const std::string& group_address) = 0;
 
-  /// Posts all or none. RESOURCE_EXHAUSTED when the send queue lacks room, INVALID_ARGUMENT for more than
-  /// bytes_max() bytes or an unknown target.
+  /// Posts all or none, of 0 to bytes_max() bytes each. RESOURCE_EXHAUSTED when the send queue lacks room,
+  /// INVALID_ARGUMENT for more bytes or an unknown target. A buffer that is not registered completes with
+  /// kLocalError and is not sent.
   virtual absl::Status Post(std::span<const DatagramRequest> batch) = 0;
   virtual absl::Status PostReceive(std::span<const ReceiveRequest> batch) = 0;
 };

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "fabric/tcp/datagram_queue_pair.h"
 #include "fabric/tcp/queue_pair.h"
 
 namespace nam::fabric::tcp {
@@ -43,11 +44,15 @@ TcpCompletionQueue::TcpCompletionQueue(uint32_t depth)
     : depth_(depth), epoll_(epoll_create1(EPOLL_CLOEXEC)), doorbell_(std::make_shared<Doorbell>()) {}
 
 TcpCompletionQueue::~TcpCompletionQueue() {
-  NAM_CHECK(attached_.empty(), "queue pairs go before their queue");
+  NAM_CHECK(attached_.empty() && datagrams_.empty(), "queue pairs go before their queue");
 }
 
 absl::Status TcpCompletionQueue::CheckRoom(const QueuePairOptions& options) const {
-  const uint64_t wanted = uint64_t{options.send_depth} + options.receive_depth;
+  return CheckRoom(options.send_depth, options.receive_depth);
+}
+
+absl::Status TcpCompletionQueue::CheckRoom(uint32_t send_depth, uint32_t receive_depth) const {
+  const uint64_t wanted = uint64_t{send_depth} + receive_depth;
   if (wanted <= depth_ - reserved_) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(
       "the completion queue has room for %d of the queue pair's %d work requests: create it deeper "
@@ -82,6 +87,24 @@ void TcpCompletionQueue::Detach(TcpQueuePair& queue_pair) {
   reserved_ -= queue_pair.options().send_depth + queue_pair.options().receive_depth;
 }
 
+absl::Status TcpCompletionQueue::Attach(TcpDatagramQueuePair& queue_pair) {
+  const DatagramOptions& options = queue_pair.options();
+  NAM_RETURN_IF_ERROR(CheckRoom(options.send_depth, options.receive_depth));
+  epoll_event event{.events = EPOLLIN, .data = {.ptr = &datagrams_}};
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, queue_pair.fd(), &event) != 0) {
+    return absl::ResourceExhaustedError("cannot watch another socket: raise fs.epoll.max_user_watches");
+  }
+  reserved_ += options.send_depth + options.receive_depth;
+  datagrams_.push_back(&queue_pair);
+  return absl::OkStatus();
+}
+
+void TcpCompletionQueue::Detach(TcpDatagramQueuePair& queue_pair) {
+  if (std::erase(datagrams_, &queue_pair) == 0) return;
+  NAM_CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, queue_pair.fd(), nullptr) == 0);
+  reserved_ -= queue_pair.options().send_depth + queue_pair.options().receive_depth;
+}
+
 size_t TcpCompletionQueue::Poll(std::span<Completion> completions) {
   if (const size_t taken = Take(completions); taken > 0) return taken;
   Progress();
@@ -91,14 +114,19 @@ size_t TcpCompletionQueue::Poll(std::span<Completion> completions) {
 size_t TcpCompletionQueue::Take(std::span<Completion> completions) {
   size_t taken = 0;
   const size_t first = next_++;
-  for (size_t i = 0; i < attached_.size() && taken < completions.size(); ++i) {
-    taken += attached_[(first + i) % attached_.size()].queue_pair->Take(completions.subspan(taken));
+  const size_t all = attached_.size() + datagrams_.size();
+  for (size_t i = 0; i < all && taken < completions.size(); ++i) {
+    const size_t at = (first + i) % all;
+    const std::span rest = completions.subspan(taken);
+    taken += at < attached_.size() ? attached_[at].queue_pair->Take(rest)
+                                   : datagrams_[at - attached_.size()]->Take(rest);
   }
   return taken;
 }
 
 void TcpCompletionQueue::Progress() {
   for (const Attached& attached : attached_) attached.queue_pair->Progress();
+  for (TcpDatagramQueuePair* datagrams : datagrams_) datagrams->Progress();
 }
 
 size_t TcpCompletionQueue::Wait(std::span<Completion> completions, Deadline deadline) {
@@ -130,7 +158,7 @@ void TcpCompletionQueue::Sleep(int64_t until_ns) {
   for (int i = 0; i < count; ++i) {
     if (events[i].data.ptr == nullptr) {
       doorbell_->Clear();
-    } else {
+    } else if (events[i].data.ptr != &datagrams_) {  // those are received by the next Progress
       static_cast<TcpQueuePair*>(events[i].data.ptr)->OnSocketEvent();
     }
   }

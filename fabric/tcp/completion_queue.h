@@ -12,11 +12,12 @@
 
 namespace nam::fabric::tcp {
 
+class TcpDatagramQueuePair;
 class TcpQueuePair;
 
 /// Completions stay in their queue pairs until they are taken, so this queue has no storage and cannot
 /// overflow. Poll and Wait are also what moves the bytes: the polling thread sends what did not fit
-/// into the sockets and receives the replies.
+/// into the sockets and receives the replies and the datagrams.
 class TcpCompletionQueue final : public CompletionQueue {
  public:
   static absl::StatusOr<std::unique_ptr<TcpCompletionQueue>> Create(uint32_t depth);
@@ -30,12 +31,15 @@ class TcpCompletionQueue final : public CompletionQueue {
   absl::Status CheckRoom(const QueuePairOptions& options) const;
   absl::Status Attach(TcpQueuePair& queue_pair);
   void Detach(TcpQueuePair& queue_pair);
+  absl::Status Attach(TcpDatagramQueuePair& queue_pair);
+  void Detach(TcpDatagramQueuePair& queue_pair);
   /// The queue pair has failed: its socket says nothing more.
   void Unwatch(TcpQueuePair& queue_pair);
   const std::shared_ptr<Doorbell>& doorbell() const { return doorbell_; }
 
  private:
   explicit TcpCompletionQueue(uint32_t depth);
+  absl::Status CheckRoom(uint32_t send_depth, uint32_t receive_depth) const;
   size_t Take(std::span<Completion> completions);
   void Progress();
   /// Sleeps until a socket or the doorbell has something, or `until_ns`.
@@ -53,6 +57,7 @@ class TcpCompletionQueue final : public CompletionQueue {
   const std::shared_ptr<Doorbell> doorbell_;
   std::atomic<bool> woken_{false};
   std::vector<Attached> attached_;
+  std::vector<TcpDatagramQueuePair*> datagrams_;
   size_t next_ = 0;  // whose completions are taken first: everybody in turn
 };
 

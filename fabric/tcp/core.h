@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fabric/fabric.h"
+#include "fabric/tcp/datagram_socket.h"
 #include "fabric/tcp/nic_thread.h"
 #include "fabric/tcp/regions.h"
 
@@ -18,6 +19,7 @@ class Core {
 
   const FabricOptions& options() const { return options_; }
   Regions& regions() { return regions_; }
+  DatagramCounters& datagram_counters() { return datagram_counters_; }
   /// The next NIC thread in turn.
   NicThread& AssignNic();
   uint64_t NextId() { return next_id_.fetch_add(1); }
@@ -29,6 +31,7 @@ class Core {
  private:
   const FabricOptions options_;
   Regions regions_;
+  DatagramCounters datagram_counters_;
   std::atomic<uint32_t> next_nic_{0};
   static std::atomic<uint64_t> next_id_;
   std::vector<std::unique_ptr<NicThread>> nics_;  // after what they use

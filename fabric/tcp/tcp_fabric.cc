@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "fabric/tcp/completion_queue.h"
 #include "fabric/tcp/core.h"
+#include "fabric/tcp/datagram_queue_pair.h"
 #include "fabric/tcp/handshake.h"
 #include "fabric/tcp/listener.h"
 #include "fabric/tcp/queue_pair.h"
@@ -81,10 +82,12 @@ class TcpFabric final : public Fabric {
                                                      Deadline deadline) override;
 
   absl::StatusOr<std::unique_ptr<DatagramQueuePair>> CreateDatagramQueuePair(
-      CompletionQueue&, const DatagramOptions&) override {
-    return absl::UnimplementedError("datagrams");
+      CompletionQueue& completions, const DatagramOptions& options) override {
+    auto* queue = dynamic_cast<TcpCompletionQueue*>(&completions);
+    NAM_CHECK(queue != nullptr, "a completion queue of another fabric");
+    return TcpDatagramQueuePair::Create(core_, *queue, options);
   }
-  DatagramDrops datagram_drops() const override { return {}; }
+  DatagramDrops datagram_drops() const override { return core_->datagram_counters().Read(); }
   uint64_t Random() override { return RandomBits(); }
   std::unique_ptr<Event> CreateEvent() override { return MakeRealEvent(); }
   std::unique_ptr<Thread> StartThread(const std::string& name, std::function<void()> body) override {
@@ -133,6 +136,10 @@ absl::StatusOr<std::unique_ptr<Fabric>> OpenTcp(const FabricOptions& options) {
   if (options.peer_timeout_us < 1000) {
     return absl::InvalidArgumentError(
         absl::StrFormat("peer_timeout_us is %d: at least 1000", options.peer_timeout_us));
+  }
+  if (options.multicast_ttl < 0 || options.multicast_ttl > 255) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("multicast_ttl is %d: 0 to 255", options.multicast_ttl));
   }
   return std::unique_ptr<Fabric>(new tcp::TcpFabric(options));
 }

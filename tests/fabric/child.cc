@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "fabric/fabric.h"
+#include "tests/fabric/datagram_end.h"
 #include "tests/fabric/provider.h"
 
 namespace nam::fabric::conformance {
@@ -97,6 +98,37 @@ int Add(const std::string& secret, const std::string& address, uint32_t rkey, in
   return 0;
 }
 
+/// member SECRET GROUP: joins, prints its own address, says when the first datagram came, goes on receiving.
+int JoinGroup(const std::string& secret, const std::string& group) {
+  auto fabric = Must(CurrentProvider().Open(secret));
+  End member(*fabric);
+  if (!member.valid() || !member.pair().Join(group).ok()) return 1;
+  member.PostReceives();
+  std::printf("%s\n", member.pair().address().c_str());
+  std::fflush(stdout);
+  if (!member.Next(fabric->clock().After(kTimeoutMs * 1000LL)).has_value()) return 1;
+  std::printf("received\n");
+  std::fflush(stdout);
+  while (member.Next(fabric->clock().After(kTimeoutMs * 1000LL)).has_value()) {
+  }
+  return 0;
+}
+
+/// multicast SECRET NUMBER: opens the group, prints its address, sends numbered datagrams for ever.
+int Multicast(const std::string& secret, uint32_t number) {
+  auto fabric = Must(CurrentProvider().Open(secret));
+  End sender(*fabric, {.send_depth = 64, .receive_depth = 0});
+  if (!sender.valid()) return 1;
+  const DatagramTarget group = Must(sender.pair().OpenGroup(number));
+  std::printf("%s\n", Must(sender.pair().GroupAddress(group)).c_str());
+  std::fflush(stdout);
+  for (uint64_t i = 0;; ++i) {
+    const uint32_t bytes = NumberedBytes(i, sender.pair().bytes_max());
+    if (!sender.Send(group, bytes, [&](std::byte* at) { FillNumbered(at, i, bytes); })) return 1;
+    if (i % 32 == 0) fabric->clock().SleepUntil(fabric->clock().After(500));
+  }
+}
+
 }  // namespace
 
 Child::Child(const std::vector<std::string>& role) {
@@ -163,6 +195,10 @@ std::optional<int> RunAsChild(int argc, char** argv) {
   const std::string role = std::string(argv[1]).substr(sizeof(kFlag) - 1);
   if (role == "serve") return Serve(argv[2]);
   if (role == "accept") return AcceptOne(argv[2]);
+  if (role == "member" && argc == 4) return JoinGroup(argv[2], argv[3]);
+  if (role == "multicast" && argc == 4) {
+    return Multicast(argv[2], static_cast<uint32_t>(std::strtoul(argv[3], nullptr, 10)));
+  }
   if (role == "add" && argc == 6) {
     return Add(argv[2], argv[3], static_cast<uint32_t>(std::strtoul(argv[4], nullptr, 10)),
                std::atoi(argv[5]));

@@ -23,6 +23,8 @@ class Provider {
   virtual std::string DeadAddress() = 0;
   /// Whether peers can be processes of their own (not in a simulation).
   virtual bool has_processes() const = 0;
+  /// Whether Fabric::datagram_drops sees every datagram that its own queue pairs dropped.
+  virtual bool counts_dropped_datagrams() const { return true; }
   /// Connections to `address` that send `junk` (maybe nothing) and then stay silent until destroyed.
   virtual std::vector<UniqueFd> Harass(const std::string& address, const std::string& junk) = 0;
   /// What the process `pid`, which ran this provider, has on this host in the way of names.

@@ -1,0 +1,78 @@
+#include "fabric/tcp/datagram_key.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+
+namespace nam::fabric::tcp {
+namespace {
+
+constexpr size_t kKeyBytes = 16;
+constexpr size_t kSendersMax = 1024;
+
+const uint8_t* Bytes(const void* data) {
+  return static_cast<const uint8_t*>(data);
+}
+
+}  // namespace
+
+void DatagramKey::Free::operator()(evp_cipher_ctx_st* context) const {
+  EVP_CIPHER_CTX_free(context);
+}
+
+DatagramKey::DatagramKey(const std::string& secret, uint64_t sender) : context_(EVP_CIPHER_CTX_new()) {
+  std::string label = "nam tcp datagram";
+  label.append(reinterpret_cast<const char*>(&sender), sizeof(sender));
+  std::array<uint8_t, 32> derived;
+  unsigned derived_bytes = 0;
+  NAM_CHECK(HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()), Bytes(label.data()),
+                 label.size(), derived.data(), &derived_bytes) != nullptr &&
+            derived_bytes == derived.size());
+  std::memcpy(salt_.data(), derived.data() + kKeyBytes, salt_.size());
+  NAM_CHECK(context_ != nullptr &&
+            EVP_EncryptInit_ex(context_.get(), EVP_aes_128_gcm(), nullptr, derived.data(), nullptr) == 1);
+}
+
+DatagramTag DatagramKey::Sign(const DatagramHeader& header, std::span<const std::byte> payload) {
+  std::array<uint8_t, 12> nonce;
+  std::memcpy(nonce.data(), salt_.data(), salt_.size());
+  std::memcpy(nonce.data() + salt_.size(), &header.sequence, sizeof(header.sequence));
+  DatagramTag tag;
+  int ignored = 0;
+  EVP_CIPHER_CTX* const context = context_.get();
+  bool ok = EVP_EncryptInit_ex(context, nullptr, nullptr, nullptr, nonce.data()) == 1 &&
+            EVP_EncryptUpdate(context, nullptr, &ignored, Bytes(&header), offsetof(DatagramHeader, tag)) == 1;
+  if (!payload.empty()) {
+    ok = ok && EVP_EncryptUpdate(context, nullptr, &ignored, Bytes(payload.data()),
+                                 static_cast<int>(payload.size())) == 1;
+  }
+  ok = ok && EVP_EncryptFinal_ex(context, tag.data(), &ignored) == 1 &&
+       EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, static_cast<int>(tag.size()), tag.data()) == 1;
+  NAM_CHECK(ok, "AES-GCM failed");
+  return tag;
+}
+
+bool DatagramKey::Verify(const DatagramHeader& header, std::span<const std::byte> payload) {
+  const DatagramTag tag = Sign(header, payload);
+  return CRYPTO_memcmp(tag.data(), header.tag.data(), tag.size()) == 0;
+}
+
+bool DatagramVerifier::Verify(const DatagramHeader& header, std::span<const std::byte> payload) {
+  if (const auto found = keys_.find(header.sender); found != keys_.end()) {
+    return found->second.Verify(header, payload);
+  }
+  DatagramKey key(secret_, header.sender);
+  if (!key.Verify(header, payload)) return false;
+  // They are soon learnt again.
+  if (keys_.size() >= kSendersMax) keys_.clear();
+  keys_.emplace(header.sender, std::move(key));
+  return true;
+}
+
+}  // namespace nam::fabric::tcp

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+
+#include "fabric/tcp/datagram_wire.h"
+
+struct evp_cipher_ctx_st;
+
+namespace nam::fabric::tcp {
+
+/// The key of one sending queue pair, and the tags that it makes. Used by one thread.
+///
+///     HMAC-SHA-256(secret, "nam tcp datagram", sender)  =  key:16 | salt:4 | …
+///     tag  =  AES-128-GMAC(key, nonce = salt | sequence, bytes 0 to 31 of the header | payload)
+///
+/// A sender is a random number of 64 bits that lives as long as a queue pair, and counts its datagrams, so
+/// no nonce is used twice under a key. GMAC was chosen by measuring (one core of an AMD EPYC, OpenSSL 3.0,
+/// headers included): 2 KiB take @GMAC2@ ns and 4 KiB @GMAC4@ ns; SipHash-2-4, which needs no nonce, takes
+/// @SIP2@ ns and @SIP4@ ns, ChaCha20-Poly1305 @CHA2@ ns and @CHA4@ ns. Every receiver pays it, and a datagram
+/// through the loopback costs several microseconds in the kernel.
+class DatagramKey {
+ public:
+  DatagramKey(const std::string& secret, uint64_t sender);
+  DatagramKey(DatagramKey&&) noexcept = default;
+
+  /// `header` is complete but for its tag.
+  DatagramTag Sign(const DatagramHeader& header, std::span<const std::byte> payload);
+  /// In constant time.
+  bool Verify(const DatagramHeader& header, std::span<const std::byte> payload);
+
+ private:
+  struct Free {
+    void operator()(evp_cipher_ctx_st* context) const;
+  };
+  std::unique_ptr<evp_cipher_ctx_st, Free> context_;
+  std::array<uint8_t, 4> salt_{};
+};
+
+/// Verifies datagrams of many senders. Keys are kept only of senders that have proved themselves, and of a
+/// bounded number of them. Used by one thread.
+class DatagramVerifier {
+ public:
+  explicit DatagramVerifier(std::string secret) : secret_(std::move(secret)) {}
+  bool Verify(const DatagramHeader& header, std::span<const std::byte> payload);
+
+ private:
+  const std::string secret_;
+  std::unordered_map<uint64_t, DatagramKey> keys_;  // by sender
+};
+
+}  // namespace nam::fabric::tcp

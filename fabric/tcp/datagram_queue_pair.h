@@ -1,0 +1,129 @@
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/unique_fd.h"
+#include "fabric/fabric.h"
+#include "fabric/tcp/completion_queue.h"
+#include "fabric/tcp/core.h"
+#include "fabric/tcp/datagram_key.h"
+#include "fabric/tcp/datagram_socket.h"
+#include "fabric/tcp/datagram_wire.h"
+
+namespace nam::fabric::tcp {
+
+/// A UDP socket for everything that is sent and for what comes to this queue pair alone, and one socket for
+/// each group that it is a member of. The polling thread of the completion queue drains them:
+///
+///     sockets ──▶ epoll_ (watched by the completion queue) ──▶ Progress: recvmmsg into posted receives,
+///                                                              verify, complete or reuse the receive
+///
+/// So a datagram is placed once, where it belongs; what does not verify is overwritten by the next. Until
+/// the thread polls, the sockets' buffers are the queue; it drops what it then finds no receive for.
+///
+/// Sends are signed and sent at Post, many by one sendmmsg. They live in a ring of send_depth places:
+///
+///     freed ≤ taken ≤ sent ≤ posted          posted - freed ≤ send_depth
+class TcpDatagramQueuePair final : public DatagramQueuePair {
+ public:
+  static absl::StatusOr<std::unique_ptr<DatagramQueuePair>> Create(std::shared_ptr<Core> core,
+                                                                   TcpCompletionQueue& queue,
+                                                                   const DatagramOptions& options);
+  ~TcpDatagramQueuePair() override;
+
+  uint64_t id() const override { return id_; }
+  uint32_t bytes_max() const override { return kMaxDatagramBytes; }
+  std::string address() const override;
+  absl::StatusOr<DatagramTarget> Resolve(const std::string& address) override;
+  absl::StatusOr<DatagramTarget> OpenGroup(uint32_t number) override;
+  absl::StatusOr<std::string> GroupAddress(DatagramTarget group) const override;
+  absl::Status Join(const std::string& group_address) override;
+  absl::Status Leave(const std::string& group_address) override;
+  absl::Status Post(std::span<const DatagramRequest> batch) override;
+  absl::Status PostReceive(std::span<const ReceiveRequest> batch) override;
+
+  // -- For the completion queue --------------------------------------------------
+  const DatagramOptions& options() const { return options_; }
+  /// Readable when Progress has something to do.
+  int fd() const { return epoll_.get(); }
+  size_t Take(std::span<Completion> completions);
+  void Progress();
+
+ private:
+  /// A socket that datagrams come from. They carry its target.
+  struct Source {
+    UniqueFd socket;
+    DatagramAddress address;
+  };
+  struct Place {
+    uint64_t id = 0;
+    Signal signal = Signal::kSignaled;
+    CompletionStatus status = CompletionStatus::kOk;
+    std::byte* payload = nullptr;
+    sockaddr_in to{};
+    DatagramHeader header;
+  };
+  static constexpr size_t kBatch = 64;  // datagrams of one system call
+
+  TcpDatagramQueuePair(std::shared_ptr<Core> core, TcpCompletionQueue& queue, const DatagramOptions& options,
+                       DatagramInterface interface, uint64_t identity);
+  absl::Status Watch(Source& source);
+  void Unwatch(Source& source);
+  absl::StatusOr<DatagramTarget> AddTarget(const DatagramAddress& address);
+  absl::Status CheckRequest(const DatagramRequest& request) const;
+
+  Place& PlaceOf(uint64_t position) { return places_[position % places_.size()]; }
+  void Enqueue(const DatagramRequest& request);
+  void SendPending();
+  /// Sends up to kBatch from sent_ on; false when the socket takes no more for now.
+  bool SendBatch();
+  void WatchOutput(bool wanted);
+
+  ReceiveRequest& ReceiveAt(uint64_t position) { return receives_[position % receives_.size()]; }
+  void Receive(Source& source);
+  /// Of the first receives, those that can take a datagram; the others complete with an error.
+  size_t UsableReceives();
+  void DropWaiting(Source& source);
+  enum class Verdict { kGood, kNoReceive, kRefused };
+  Verdict Judge(const Source& source, const mmsghdr& message, const LocalBuffer& into,
+                const DatagramHeader& header);
+  void FinishReceive(const ReceiveRequest& receive, CompletionStatus status, uint32_t bytes);
+
+  const std::shared_ptr<Core> core_;
+  TcpCompletionQueue& queue_;
+  const DatagramOptions options_;
+  const DatagramInterface interface_;
+  const uint64_t id_;
+  const uint64_t identity_;  // in headers: sender of its datagrams, target of those to it
+  UniqueFd epoll_;
+  Source own_;
+  std::vector<std::unique_ptr<Source>> groups_;  // joined
+  std::vector<DatagramAddress> targets_;         // handle - 1 is the index
+
+  DatagramKey key_;
+  DatagramVerifier verifier_;
+  uint64_t sequence_ = 0;
+  std::vector<Place> places_;
+  uint64_t freed_ = 0;
+  uint64_t taken_ = 0;
+  uint64_t sent_ = 0;
+  uint64_t posted_ = 0;
+  bool output_watched_ = false;
+
+  std::vector<ReceiveRequest> receives_;  // a ring of receive_depth
+  uint64_t receives_begin_ = 0;
+  uint64_t receives_end_ = 0;
+  std::deque<Completion> received_;             // not yet taken
+  std::array<DatagramHeader, kBatch> headers_;  // of what is being received
+};
+
+}  // namespace nam::fabric::tcp
