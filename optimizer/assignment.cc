@@ -121,7 +121,7 @@ std::vector<int> LargestDifferencing(const std::vector<uint64_t>& costs, int par
     uint64_t difference() const { return parts.front().sum - parts.back().sum; }
     bool operator<(const Candidate& other) const {
       if (difference() != other.difference()) return difference() < other.difference();
-      return parts.front().items.size() > 0 && other.parts.front().items.size() > 0 &&
+      return !parts.front().items.empty() && !other.parts.front().items.empty() &&
              parts.front().items[0] > other.parts.front().items[0];
     }
   };

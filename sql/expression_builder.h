@@ -55,7 +55,7 @@ class ExpressionBuilder {
   absl::StatusOr<Expr> Extract(Op op, Expr date, int position) const;
 
   /// One common type for values that meet in one place (branches, a comparison's sides).
-  absl::Status Unify(std::vector<Expr*> values, const char* place) const;
+  absl::Status Unify(const std::vector<Expr*>& values, const char* place) const;
 
   /// A copy of an operand that occurs twice after lowering. Bounded over the statement, as nested copies
   /// would double without end.

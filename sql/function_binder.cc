@@ -263,7 +263,7 @@ std::string OutputName(const Node& node) {
     return otherwise == "?column?" ? "case" : otherwise;
   }
   if (node.Is("TypeCast")) {
-    const std::string inner = OutputName(node.Field("arg"));
+    std::string inner = OutputName(node.Field("arg"));
     if (inner != "?column?" && inner != "case") return inner;
     const std::vector<std::string> type = node.Field("typeName").Names("names");
     return type.empty() ? "?column?" : type.back();

@@ -108,7 +108,7 @@ class ReadingWorker final : public ChunkWorker {
 
   absl::Status Flush(uint64_t chunk) {
     if (batch_.rows() == 0) return absl::OkStatus();
-    const absl::Status status = run_.Emit(chunk, sink_, batch_);
+    absl::Status status = run_.Emit(chunk, sink_, batch_);
     rows_in_chunk_ += batch_.rows();
     batch_.Clear();
     return status;
