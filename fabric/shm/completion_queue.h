@@ -13,7 +13,11 @@
 namespace nam::fabric::shm {
 
 class DoorbellAllocator;
+class ShmDatagramQueuePair;
 class ShmQueuePair;
+
+/// Unique among all fabrics of the process.
+uint64_t NextQueuePairId();
 
 /// Completions wait in a ring of `depth`, which cannot overflow: a work request holds its place in its
 /// queue pair until its completion is taken, and the depths of the queue pairs attached fit.
@@ -28,14 +32,16 @@ class ShmCompletionQueue final : public CompletionQueue {
 
   // -- For queue pairs --
   /// RESOURCE_EXHAUSTED when its depths do not fit.
-  absl::Status CheckRoom(const QueuePairOptions& options) const;
+  absl::Status CheckRoom(uint32_t send_depth, uint32_t receive_depth) const;
   void Attach(ShmQueuePair* queue_pair, const QueuePairOptions& options);
   /// Forgets its completions.
   void Detach(ShmQueuePair* queue_pair, const QueuePairOptions& options);
-  /// Taking the completion gives `slots` back to the queue pair's send (or, for kReceive, receive) queue.
-  void Push(ShmQueuePair* queue_pair, const Completion& completion, uint32_t slots) {
+  void Attach(ShmDatagramQueuePair* queue_pair, const DatagramOptions& options);
+  void Detach(ShmDatagramQueuePair* queue_pair, const DatagramOptions& options);
+  /// Taking the completion gives `slots` back: subtracts them from the queue pair's `used`.
+  void Push(const Completion& completion, uint32_t* used, uint32_t slots) {
     Ready& ready = ready_[tail_];
-    ready = {completion, queue_pair, slots};
+    ready = {completion, used, slots};
     tail_ = tail_ + 1 == ready_.size() ? 0 : tail_ + 1;
   }
   Doorbell& bell() { return bell_; }
@@ -44,9 +50,10 @@ class ShmCompletionQueue final : public CompletionQueue {
  private:
   struct Ready {
     Completion completion;
-    ShmQueuePair* queue_pair = nullptr;
+    uint32_t* used = nullptr;
     uint32_t slots = 0;
   };
+  void ForgetCompletions(uint64_t queue_pair);
 
   const uint32_t depth_;
   uint32_t attached_depth_ = 0;
@@ -56,6 +63,7 @@ class ShmCompletionQueue final : public CompletionQueue {
   uint32_t bell_seen_ = 0;
   std::atomic<bool> woken_{false};
   std::vector<ShmQueuePair*> queue_pairs_;
+  std::vector<ShmDatagramQueuePair*> datagrams_;
   std::vector<Ready> ready_;  // one more than `depth`, so that full differs from empty
   size_t head_ = 0;
   size_t tail_ = 0;

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "fabric/shm/datagram_directory.h"
 #include "fabric/shm/memory.h"
 #include "fabric/shm/peer_process.h"
 #include "fabric/shm/region_registry.h"
@@ -21,6 +22,7 @@ struct Identity {
   RegionRegistry* regions = nullptr;
   const SharedMemory* doorbells = nullptr;
   PeerDirectory* peers = nullptr;
+  DatagramDirectory* datagrams = nullptr;
 };
 
 /// What a queue pair is made from.

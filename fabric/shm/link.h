@@ -45,6 +45,8 @@ class Link {
   Deadline handshake_deadline;
   /// Belongs to whoever pops the link from the backlog once it is done.
   std::unique_ptr<AcceptHandshake> handshake;
+  /// Who came to this fabric's socket for datagrams; nobody on other connections.
+  std::shared_ptr<PeerProcess> datagram_peer;
 
  private:
   const UniqueFd socket_;
@@ -55,14 +57,18 @@ class Link {
   Doorbell* bell_ = nullptr;
 };
 
+/// What becomes of a connection: served for regions, handed to Accept, or served for datagrams.
+enum class Purpose : uint8_t { kPassive, kAccept, kDatagrams };
+
 /// A listener's socket and the connections that wait for Accept. Shared by the service thread and
 /// the listener.
 class Backlog {
  public:
-  Backlog(ListeningSocket socket, bool passive) : socket_(std::move(socket)), passive_(passive) {}
+  Backlog(ListeningSocket socket, Purpose purpose) : socket_(std::move(socket)), purpose_(purpose) {}
 
   const ListeningSocket& socket() const { return socket_; }
-  bool passive() const { return passive_; }
+  Purpose purpose() const { return purpose_; }
+  bool passive() const { return purpose_ == Purpose::kPassive; }
   /// False when it is full or closed.
   bool Push(std::shared_ptr<Link> link);
   /// nullptr when the deadline passed first.
@@ -72,7 +78,7 @@ class Backlog {
 
  private:
   ListeningSocket socket_;
-  const bool passive_;
+  const Purpose purpose_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Link>> links_;

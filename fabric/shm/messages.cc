@@ -122,7 +122,7 @@ void ShmQueuePair::FinishReceive(CompletionStatus status, const MessageHeader* h
   }
   receives_head_ = (receives_head_ + 1) % static_cast<uint32_t>(receives_.size());
   --receives_count_;
-  completions_.Push(this, completion, 1);
+  completions_.Push(completion, &receives_used_, 1);
 }
 
 /// Enters the error state. The peer sees the end of the connection.

@@ -13,12 +13,6 @@ namespace {
 constexpr uint32_t kSendDepthMax = 65536;
 constexpr uint32_t kInlineBytesMax = 4096;
 
-/// Ids are unique among all fabrics of the process.
-uint64_t NextId() {
-  static std::atomic<uint64_t> next{1};
-  return next.fetch_add(1, std::memory_order_relaxed);
-}
-
 Channel& ChannelIn(const Mapping& mapping) {
   return *reinterpret_cast<Channel*>(mapping.data());
 }
@@ -41,7 +35,7 @@ absl::Status ShmQueuePair::Validate(const QueuePairOptions& options) {
 ShmQueuePair::ShmQueuePair(const Environment& environment, ShmCompletionQueue* completions,
                            const QueuePairOptions& options, std::shared_ptr<Link> link,
                            Established established, std::string peer_name)
-    : id_(NextId()),
+    : id_(NextQueuePairId()),
       environment_(environment),
       completions_(*completions),
       options_(options),
@@ -127,8 +121,8 @@ void ShmQueuePair::Finish(const WorkRequest& request, CompletionStatus status) {
     ++unsignaled_;
     return;
   }
-  completions_.Push(this, {.id = request.id, .queue_pair = id_, .status = status, .opcode = request.opcode},
-                    unsignaled_ + 1);
+  completions_.Push({.id = request.id, .queue_pair = id_, .status = status, .opcode = request.opcode},
+                    &sends_used_, unsignaled_ + 1);
   unsignaled_ = 0;
   if (status != CompletionStatus::kOk && !failed_) Fail(CompletionStatus::kFlushed);
 }

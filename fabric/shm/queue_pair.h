@@ -59,9 +59,6 @@ class ShmQueuePair final : public QueuePair {
   // -- For the completion queue --
   /// Receives messages, completes what waited, notices a lost peer.
   void Progress();
-  void GiveBack(Opcode opcode, uint32_t slots) {
-    (opcode == Opcode::kReceive ? receives_used_ : sends_used_) -= slots;
-  }
 
  private:
   struct CachedRegion {

@@ -201,9 +201,14 @@ absl::Status Service::Handle(const std::shared_ptr<Link>& link, Packet& packet) 
     case MessageType::kRegionReply:
       link->DeliverReply(std::move(packet));
       return absl::OkStatus();
+    case MessageType::kDatagramJoin:
+    case MessageType::kDatagramSend:
+      if (link->datagram_peer == nullptr) break;
+      return identity_.datagrams->Answer(link->socket(), link->id, link->datagram_peer, packet);
     default:
-      return absl::InvalidArgumentError("the peer does not follow the protocol");
+      break;
   }
+  return absl::InvalidArgumentError("the peer does not follow the protocol");
 }
 
 absl::Status Service::FinishHandshake(const std::shared_ptr<Link>& link) {
@@ -216,6 +221,11 @@ absl::Status Service::FinishHandshake(const std::shared_ptr<Link>& link) {
   const std::shared_ptr<Backlog> backlog = Find(listener_id).backlog;
   if (backlog == nullptr) return absl::UnavailableError("the listener is gone");
   if (backlog->passive()) {
+    link->handshake.reset();
+    return absl::OkStatus();
+  }
+  if (backlog->purpose() == Purpose::kDatagrams) {
+    link->datagram_peer = link->handshake->established().peer;
     link->handshake.reset();
     return absl::OkStatus();
   }
@@ -242,6 +252,7 @@ void Service::Drop(Link& link) {
   Unwatch(link.id, link.socket());
   link.Shutdown();
   link.MarkLost();
+  identity_.datagrams->Forget(link.id);
 }
 
 void Service::DropOverdue() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -10,6 +11,8 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "fabric/shm/completion_queue.h"
+#include "fabric/shm/datagram_directory.h"
+#include "fabric/shm/datagram_queue_pair.h"
 #include "fabric/shm/doorbell_allocator.h"
 #include "fabric/shm/handshake.h"
 #include "fabric/shm/link.h"
@@ -76,7 +79,7 @@ class ShmListener final : public Listener {
     }
     auto& queue = static_cast<ShmCompletionQueue&>(completions);
     NAM_RETURN_IF_ERROR(ShmQueuePair::Validate(options));
-    NAM_RETURN_IF_ERROR(queue.CheckRoom(options));
+    NAM_RETURN_IF_ERROR(queue.CheckRoom(options.send_depth, options.receive_depth));
     std::shared_ptr<Link> link = backlog_->Pop(deadline);
     if (link == nullptr)
       return absl::DeadlineExceededError(absl::StrFormat("nobody connected to %s", address()));
@@ -101,7 +104,8 @@ class ShmFabric final : public Fabric {
       : peer_timeout_us_(options.peer_timeout_us),
         regions_(std::move(regions)),
         doorbells_(std::move(doorbells)) {
-    identity_ = {options.secret, RandomProcessId(), regions_.get(), &doorbells_->memory(), &peers_};
+    identity_ = {options.secret,        RandomProcessId(), regions_.get(),
+                 &doorbells_->memory(), &peers_,           &datagrams_};
   }
   ~ShmFabric() override {
     NAM_CHECK(live_objects_ == 0, "regions, queue pairs and listeners are destroyed before their fabric");
@@ -144,7 +148,8 @@ class ShmFabric final : public Fabric {
 
   absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions& options) override {
     NAM_ASSIGN_OR_RETURN(ListeningSocket socket, ListeningSocket::Bind(options.address));
-    return std::make_unique<ShmListener>(std::make_shared<Backlog>(std::move(socket), options.passive),
+    const Purpose purpose = options.passive ? Purpose::kPassive : Purpose::kAccept;
+    return std::make_unique<ShmListener>(std::make_shared<Backlog>(std::move(socket), purpose),
                                          Environment());
   }
 
@@ -153,7 +158,7 @@ class ShmFabric final : public Fabric {
                                                      Deadline deadline) override {
     auto& queue = static_cast<ShmCompletionQueue&>(completions);
     NAM_RETURN_IF_ERROR(ShmQueuePair::Validate(options));
-    NAM_RETURN_IF_ERROR(queue.CheckRoom(options));
+    NAM_RETURN_IF_ERROR(queue.CheckRoom(options.send_depth, options.receive_depth));
     const Deadline bounded{std::min(deadline.ns, RealClock().After(peer_timeout_us_).ns)};
     NAM_ASSIGN_OR_RETURN(UniqueFd socket, ConnectSocket(address, bounded));
     auto link = std::make_shared<Link>(std::move(socket));
@@ -171,10 +176,16 @@ class ShmFabric final : public Fabric {
   }
 
   absl::StatusOr<std::unique_ptr<DatagramQueuePair>> CreateDatagramQueuePair(
-      CompletionQueue&, const DatagramOptions&) override {
-    return absl::UnimplementedError("datagrams");
+      CompletionQueue& completions, const DatagramOptions& options) override {
+    auto& queue = static_cast<ShmCompletionQueue&>(completions);
+    NAM_RETURN_IF_ERROR(ShmDatagramQueuePair::Validate(options));
+    NAM_RETURN_IF_ERROR(queue.CheckRoom(options.send_depth, options.receive_depth));
+    NAM_ASSIGN_OR_RETURN(const std::string socket, DatagramSocket());
+    const ShmDatagramQueuePair::Environment environment{&identity_, service_.get(), peer_timeout_us_,
+                                                        &live_objects_, socket};
+    return std::make_unique<ShmDatagramQueuePair>(environment, &queue, options);
   }
-  DatagramDrops datagram_drops() const override { return {}; }
+  DatagramDrops datagram_drops() const override { return datagrams_.drops(); }
   uint64_t Random() override { return RandomBits(); }
   std::unique_ptr<Event> CreateEvent() override { return MakeRealEvent(); }
   std::unique_ptr<Thread> StartThread(const std::string& name, std::function<void()> body) override {
@@ -182,6 +193,16 @@ class ShmFabric final : public Fabric {
   }
 
  private:
+  /// Where peers come to for datagrams; opened for the first queue pair.
+  absl::StatusOr<std::string> DatagramSocket() {
+    std::lock_guard lock(datagram_mutex_);
+    if (datagram_backlog_ == nullptr) {
+      NAM_ASSIGN_OR_RETURN(ListeningSocket socket, ListeningSocket::Bind("@"));
+      datagram_backlog_ = std::make_shared<Backlog>(std::move(socket), Purpose::kDatagrams);
+      service_->AddBacklog(datagram_backlog_);
+    }
+    return datagram_backlog_->socket().address();
+  }
   ShmQueuePair::Environment Environment() {
     return {regions_.get(), service_.get(), peer_timeout_us_, &live_objects_};
   }
@@ -191,6 +212,9 @@ class ShmFabric final : public Fabric {
   const std::unique_ptr<RegionRegistry> regions_;
   const std::unique_ptr<DoorbellAllocator> doorbells_;
   PeerDirectory peers_;
+  DatagramDirectory datagrams_;
+  std::mutex datagram_mutex_;
+  std::shared_ptr<Backlog> datagram_backlog_;  // under datagram_mutex_
   Identity identity_;
   std::unique_ptr<Service> service_;  // last: its thread uses all of the above
 };

@@ -24,6 +24,11 @@
 ///     ──────────────────────────── then, either way ────────────────────────────
 ///       RegionRequest  rkey                 ──▶
 ///                                           ◀──    RegionReply  bytes, access; the region  (or code)
+///     ───────── or, to the socket of a fabric's datagrams, one request and nothing more ─────────
+///       DatagramJoin   datagram_id (of a group), bell  ──▶
+///                                           ◀──    DatagramReply  slots; the group's ring   (or Refused)
+///       DatagramSend   datagram_id (of a queue pair), slots; the sender's ring  ──▶
+///                                           ◀──    DatagramReply  bell                      (or Refused)
 ///
 /// HMAC is SHA-256 with the cluster's secret over role and both nonces. Nobody hands out a descriptor
 /// before the other has proved that it knows the secret.
@@ -43,6 +48,9 @@ enum class MessageType : uint16_t {
   kAttach,
   kRegionRequest,
   kRegionReply,
+  kDatagramJoin,
+  kDatagramSend,
+  kDatagramReply,
 };
 
 inline constexpr uint32_t kWireMagic = 0x4d41'4e73;  // "sNAM"
@@ -59,8 +67,11 @@ struct Message {
   uint32_t access = 0;
   uint32_t code = 0;  // absl::StatusCode, 0: all is well
   std::array<char, 100> text{};
+  uint64_t datagram_id = 0;
+  uint32_t slots = 0;  // of a ring of datagrams
+  uint32_t bell = 0;   // index of the reader's doorbell in its process
 };
-static_assert(sizeof(Message) == 176);
+static_assert(sizeof(Message) == 192);
 
 inline constexpr size_t kDescriptorsMax = 3;
 

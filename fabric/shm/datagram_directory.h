@@ -1,0 +1,129 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "fabric/fabric.h"
+#include "fabric/shm/datagram_ring.h"
+#include "fabric/shm/peer_process.h"
+#include "fabric/shm/wire.h"
+
+/// How the rings of datagram_ring.h get from their writers to their readers: by connections to the one
+/// socket that a fabric opens for its datagrams (wire.h). A connection stands for one membership, or one
+/// sender's ring; its end, by intent or death, ends that.
+namespace nam::fabric::shm {
+
+/// `@socket/q0123456789abcdef` a queue pair, `@socket/g…` a group; the number is random.
+struct DatagramAddress {
+  std::string socket;
+  bool is_group = false;
+  uint64_t id = 0;
+};
+std::string FormatDatagramAddress(const DatagramAddress& address);
+std::optional<DatagramAddress> ParseDatagramAddress(const std::string& text);
+
+/// One that somebody sends to one queue pair by.
+struct IncomingRing {
+  explicit IncomingRing(DatagramRingReader r) : reader(std::move(r)) {}
+  DatagramRingReader reader;       // the queue pair's thread's
+  std::atomic<bool> ended{false};  // nothing more will be written
+};
+
+/// Those of one queue pair. Shared by its thread and the service's.
+class DatagramInbox {
+ public:
+  DatagramInbox(Doorbell* bell, uint32_t bell_index) : bell_(*bell), bell_index_(bell_index) {}
+  uint32_t bell_index() const { return bell_index_; }
+
+  // -- Service thread --
+  /// RESOURCE_EXHAUSTED when there are too many.
+  absl::Status Add(std::shared_ptr<IncomingRing> ring);
+  void End(IncomingRing& ring);
+  // -- Queue pair's thread --
+  /// Those added since; most of the time there are none.
+  std::vector<std::shared_ptr<IncomingRing>> TakeAdded();
+  void OnErased(uint32_t count) { count_.fetch_sub(count, std::memory_order_relaxed); }
+
+ private:
+  Doorbell& bell_;
+  const uint32_t bell_index_;
+  std::atomic<uint32_t> count_{0};
+  std::atomic<bool> has_added_{false};
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<IncomingRing>> added_;  // under mutex_
+};
+
+/// A group of this process. Its queue pair writes the ring; the service thread adds members.
+class DatagramGroup {
+ public:
+  explicit DatagramGroup(DatagramRingWriter ring) : ring_(std::move(ring)) {}
+
+  // -- Service thread --
+  absl::Status Add(uint64_t link, std::shared_ptr<PeerProcess> peer, uint32_t bell_index);
+  void Remove(uint64_t link);
+  absl::StatusOr<UniqueFd> Descriptor() const { return ring_.Descriptor(); }
+  uint32_t slots() const { return ring_.slots(); }
+  // -- Queue pair's thread --
+  void Write(const std::byte* payload, uint32_t bytes) { ring_.Write(payload, bytes); }
+  void RingMembers();
+
+ private:
+  struct Member {
+    uint64_t link = 0;
+    std::shared_ptr<PeerProcess> peer;
+    Doorbell* bell = nullptr;
+  };
+  DatagramRingWriter ring_;
+  std::mutex mutex_;
+  std::vector<Member> members_;  // under mutex_
+};
+
+/// Everything of this fabric that peers can send to or join. Any thread.
+class DatagramDirectory {
+ public:
+  void AddInbox(uint64_t id, std::shared_ptr<DatagramInbox> inbox);
+  void RemoveInbox(uint64_t id);
+  void AddGroup(uint64_t id, std::shared_ptr<DatagramGroup> group);
+  void RemoveGroup(uint64_t id);
+
+  // -- Service thread --
+  /// Answers the one request of a connection. An error ends the connection.
+  absl::Status Answer(int socket, uint64_t link, const std::shared_ptr<PeerProcess>& peer,
+                      const Packet& packet);
+  /// The connection has ended.
+  void Forget(uint64_t link);
+
+  // -- What became of the fabric's datagrams --
+  void Count(const DatagramDrops& drops);
+  DatagramDrops drops() const;
+
+ private:
+  /// What a connection stands for: one of them.
+  struct Served {
+    std::shared_ptr<DatagramGroup> group;
+    std::shared_ptr<DatagramInbox> inbox;
+    std::shared_ptr<IncomingRing> ring;
+  };
+  absl::Status Join(int socket, uint64_t link, const std::shared_ptr<PeerProcess>& peer,
+                    const Message& request);
+  absl::Status Accept(int socket, uint64_t link, const Packet& packet);
+
+  std::mutex mutex_;
+  std::map<uint64_t, std::shared_ptr<DatagramInbox>> inboxes_;  // under mutex_
+  std::map<uint64_t, std::shared_ptr<DatagramGroup>> groups_;   // under mutex_
+  std::unordered_map<uint64_t, Served> served_;                 // by link; the service thread's alone
+  std::atomic<uint64_t> no_receive_{0};
+  std::atomic<uint64_t> overrun_{0};
+  std::atomic<uint64_t> refused_{0};
+};
+
+}  // namespace nam::fabric::shm

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "fabric/fabric.h"
+#include "fabric/shm/completion_queue.h"
+#include "fabric/shm/datagram_directory.h"
+#include "fabric/shm/datagram_ring.h"
+#include "fabric/shm/handshake.h"
+#include "fabric/shm/link.h"
+
+namespace nam::fabric::shm {
+
+class Service;
+
+/// A send is a copy into the target's ring, inside Post, and complete at once. Datagrams are copied out of
+/// the rings that this queue pair reads when its doorbell was rung, or when receives are posted for what
+/// had to wait; what finds no receive posted when the thread polls is dropped. All of it on the thread of
+/// the completion queue; the service thread adds rings and members (datagram_directory.h).
+class ShmDatagramQueuePair final : public DatagramQueuePair {
+ public:
+  /// What it takes from its fabric, which outlives it.
+  struct Environment {
+    const Identity* identity = nullptr;
+    Service* service = nullptr;
+    int64_t peer_timeout_us = 0;
+    std::atomic<int>* live_objects = nullptr;
+    std::string socket;  // of the fabric, for datagrams
+  };
+
+  static absl::Status Validate(const DatagramOptions& options);
+
+  /// Options are valid and fit `completions`.
+  ShmDatagramQueuePair(const Environment& environment, ShmCompletionQueue* completions,
+                       const DatagramOptions& options);
+  ~ShmDatagramQueuePair() override;
+
+  uint64_t id() const override { return id_; }
+  uint32_t bytes_max() const override { return kMaxDatagramBytes; }
+  std::string address() const override;
+  absl::StatusOr<DatagramTarget> Resolve(const std::string& address) override;
+  absl::StatusOr<DatagramTarget> OpenGroup(uint32_t number) override;
+  absl::StatusOr<std::string> GroupAddress(DatagramTarget group) const override;
+  absl::Status Join(const std::string& group_address) override;
+  absl::Status Leave(const std::string& group_address) override;
+  absl::Status Post(std::span<const DatagramRequest> batch) override;
+  absl::Status PostReceive(std::span<const ReceiveRequest> batch) override;
+
+  // -- For the completion queue --
+  void Progress();
+
+ private:
+  /// The way to one receiver.
+  struct Outgoing {
+    DatagramRingWriter ring;
+    std::shared_ptr<Link> link;
+    std::shared_ptr<PeerProcess> peer;
+    Doorbell* bell = nullptr;  // in `peer`
+  };
+  struct Target {
+    std::string address;
+    uint64_t group_id = 0;
+    std::shared_ptr<DatagramGroup> group;  // of ours, or
+    std::optional<Outgoing> single;
+    bool written = false;  // and its readers not rung yet
+  };
+  struct Membership {
+    std::string address;
+    std::shared_ptr<Link> link;
+    DatagramRingReader reader;
+  };
+  struct Connection {
+    std::shared_ptr<Link> link;
+    std::shared_ptr<PeerProcess> peer;
+    Packet reply;
+  };
+
+  /// Makes the one request of a new connection to `address`, and watches it from then on.
+  absl::StatusOr<Connection> Request(const DatagramAddress& address, const Message& request,
+                                     std::span<const int> descriptors);
+  absl::StatusOr<Connection> TryRequest(const DatagramAddress& address, const Message& request,
+                                        std::span<const int> descriptors);
+  void Close(const Link& link);
+  static absl::StatusOr<DatagramTarget> HandleOf(size_t index) {
+    return DatagramTarget{static_cast<uint32_t>(index + 1)};
+  }
+
+  absl::Status CheckRequest(const DatagramRequest& request) const;
+  void Write(Target& target, const LocalBuffer& from);
+  void RingReaders(Target& target);
+  void Finish(const DatagramRequest& request, CompletionStatus status);
+
+  void ReceiveAll();
+  void Receive(DatagramRingReader& reader, bool drop, DatagramDrops& drops);
+  /// The oldest receive that can take a datagram; others complete with an error. nullptr when there is none.
+  const ReceiveRequest* UsableReceive();
+  void FinishReceive(CompletionStatus status, uint32_t bytes);
+
+  const uint64_t id_;
+  const Environment environment_;
+  ShmCompletionQueue& completions_;
+  const DatagramOptions options_;
+  const uint64_t inbox_id_;
+  const std::shared_ptr<DatagramInbox> inbox_;
+
+  std::vector<Target> targets_;  // handle - 1 is the index
+  std::vector<Membership> memberships_;
+  std::vector<std::shared_ptr<IncomingRing>> incoming_;
+  size_t next_reader_ = 0;  // whose datagrams are taken first: everybody's in turn
+
+  uint32_t sends_used_ = 0;
+  uint32_t unsignaled_ = 0;  // completed since the last completion; their places go with the next one
+  uint32_t receives_used_ = 0;
+  bool waiting_ = false;                  // datagrams were left in rings for want of receives
+  std::vector<ReceiveRequest> receives_;  // a ring of receive_depth
+  uint64_t receives_begin_ = 0;
+  uint64_t receives_end_ = 0;
+};
+
+}  // namespace nam::fabric::shm
