@@ -291,8 +291,8 @@ void TcpDatagramQueuePair::Receive(Source& source) {
     messages[i].msg_hdr.msg_iov = &parts[2 * i];
     messages[i].msg_hdr.msg_iovlen = 2;
   }
-  const int received =
-      recvmmsg(source.socket.get(), messages.data(), static_cast<unsigned>(wanted), MSG_DONTWAIT, nullptr);
+  const int received = recvmmsg(source.socket.get(), messages.data(), static_cast<unsigned>(wanted),
+                                MSG_DONTWAIT | MSG_TRUNC, nullptr);
   std::array<ReceiveRequest, kBatch> unused;
   size_t unused_count = 0;
   for (int i = 0; i < received; ++i) {
@@ -321,9 +321,9 @@ TcpDatagramQueuePair::Verdict TcpDatagramQueuePair::Judge(const Source& source, 
   const bool cut = (message.msg_hdr.msg_flags & MSG_TRUNC) != 0;
   const auto bytes =
       std::span<const std::byte, sizeof(header)>(reinterpret_cast<const std::byte*>(&header), sizeof(header));
-  const auto decoded = DecodeDatagram(bytes, cut ? header.bytes : message.msg_len - sizeof(header));
+  const auto decoded = DecodeDatagram(bytes, message.msg_len - sizeof(header));
   if (!decoded.has_value() || decoded->target != source.address.target) return Verdict::kRefused;
-  // Whoever sent it: without its end nobody can tell.
+  // Longer than the receive. Whoever sent it: without its end nobody can tell.
   if (cut) return Verdict::kNoReceive;
   const std::byte* const payload = into.data + std::min(into.bytes, kDatagramHeadroomBytes);
   return verifier_.Verify(header, {payload, header.bytes}) ? Verdict::kGood : Verdict::kRefused;
