@@ -23,7 +23,7 @@
 ///       Attach     table, doorbells         ──▶
 ///     ──────────────────────────── then, either way ────────────────────────────
 ///       RegionRequest  rkey                 ──▶
-///                                           ◀──    RegionReply  bytes, access; the region  (or code)
+///                                           ◀──    RegionReply  bytes, offset, access; the memory  (or code)
 ///
 /// HMAC is SHA-256 with the cluster's secret over role and both nonces. Nobody hands out a descriptor
 /// before the other has proved that it knows the secret.
@@ -46,7 +46,7 @@ enum class MessageType : uint16_t {
 };
 
 inline constexpr uint32_t kWireMagic = 0x4d41'4e73;  // "sNAM"
-inline constexpr uint16_t kWireVersion = 1;
+inline constexpr uint16_t kWireVersion = 2;
 
 struct Message {
   uint32_t magic = kWireMagic;
@@ -54,13 +54,14 @@ struct Message {
   MessageType type = MessageType::kHello;
   std::array<uint8_t, 32> proof{};  // nonce or HMAC
   ProcessId process{};
-  uint64_t bytes = 0;  // of the region
+  uint64_t bytes = 0;   // of the region
+  uint64_t offset = 0;  // of the region, in the memory that it is a part of
   uint32_t rkey = 0;
   uint32_t access = 0;
   uint32_t code = 0;  // absl::StatusCode, 0: all is well
   std::array<char, 100> text{};
 };
-static_assert(sizeof(Message) == 176);
+static_assert(sizeof(Message) == 184);
 
 inline constexpr size_t kDescriptorsMax = 3;
 
