@@ -122,6 +122,8 @@ absl::Status MemoryPool::Back(const std::vector<Extent>& extents) {
                                                   .populate = options_.populate}));
     NAM_ASSIGN_OR_RETURN(std::unique_ptr<fabric::MemoryRegion> readable,
                          fabric_.Share(*region, 0, bytes, fabric::Access::kRead));
+    // Its own key is of no use, and where keys pin memory it would pin it once more.
+    region->Revoke();
     const std::lock_guard lock(mutex_);
     slots_[index].region = std::move(region);
     slots_[index].readable = std::move(readable);

@@ -71,7 +71,7 @@ class MemoryPool {
 
  private:
   struct Slot {
-    std::unique_ptr<fabric::MemoryRegion> region;    // private: all rights come with the keys to parts
+    std::unique_ptr<fabric::MemoryRegion> region;    // its own key is revoked: all rights come with parts
     std::unique_ptr<fabric::MemoryRegion> readable;  // a key to all of it
     uint64_t handed_out_bytes = 0;  // from here to its end the region is still as the fabric made it
   };

@@ -158,6 +158,9 @@ TEST_F(SharedKeyConformance, RevokingTheRegionsKeyLeavesItsParts) {
   EXPECT_TRUE(RevokeInTime(*region_));
   ExpectRefused(Make(Opcode::kWrite, At(4096)));
   ExpectOk(Make(Opcode::kWrite, {part->rkey(), 0}));
+  const auto later = Share(4096, 4096);
+  ASSERT_NE(later, nullptr);
+  ExpectOk(Make(Opcode::kWrite, {later->rkey(), 0}));
 }
 
 TEST_F(SharedKeyConformance, KeysNeverReturn) {
