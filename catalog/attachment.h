@@ -38,7 +38,7 @@ class Attachment : public fabric::RegionDirectory {
   virtual fabric::Fabric& fabric() = 0;
   virtual MemberId member() const = 0;
   virtual const std::string& secret() const = 0;
-  /// Membership::Confirm: to be asked before every write into memory of a load under way.
+  /// Membership::Confirm. Not needed before writing: the keys to a load's memory end with its lease.
   virtual absl::Status ConfirmLease() = 0;
 
   /// Living members of the role, by id.

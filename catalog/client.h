@@ -62,7 +62,7 @@ class Membership {
   ~Membership();
   MemberId id() const { return id_; }
   /// OK as long as nobody can have been given what this member holds: by its own clock the lease runs, or
-  /// the catalog says so now. A process that stood still finds out before it writes. Any thread.
+  /// the catalog says so now. For who was refused something and wants to know why. Any thread.
   absl::Status Confirm();
 
  private:

@@ -34,6 +34,11 @@ absl::Status CheckOptions(const MemoryPoolOptions& options) {
   return absl::OkStatus();
 }
 
+absl::Status Over(AllocationId allocation) {
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "allocation %d is over: its load was aborted, or the loader's lease has ended", allocation.value()));
+}
+
 }  // namespace
 
 std::string ReadableBytes(uint64_t bytes) {
@@ -61,22 +66,32 @@ MemoryPool::MemoryPool(fabric::Fabric& fabric, const MemoryPoolOptions& options)
       allocator_(options.region_bytes, options.memory_bytes),
       slots_((options.memory_bytes + options.region_bytes - 1) / options.region_bytes) {}
 
-absl::StatusOr<std::vector<Extent>> MemoryPool::Allocate(AllocationId allocation, uint64_t bytes) {
+absl::StatusOr<std::vector<MemoryPool::Grant>> MemoryPool::Allocate(AllocationId allocation, uint64_t bytes) {
   if (allocation == AllocationId())
     return absl::InvalidArgumentError("memory needs an allocation that it is for");
   if (bytes == 0) return absl::InvalidArgumentError("0 bytes cannot be allocated");
   const std::lock_guard growth(growth_mutex_);
-  NAM_ASSIGN_OR_RETURN(std::vector<Extent> extents, Reserve(allocation, bytes));
-  const absl::Status backed = Back(extents);
-  if (backed.ok()) Zero(extents);
+  ReleaseDraining();
+  NAM_ASSIGN_OR_RETURN(const std::vector<Extent> extents, Reserve(allocation, bytes));
+  absl::Status status = Back(extents);
+  if (status.ok()) Zero(extents);
+  absl::StatusOr<std::vector<KeyedExtent>> keyed = status.ok() ? MakeKeys(extents) : status;
   const std::lock_guard lock(mutex_);
-  if (!backed.ok()) {
-    for (const Extent& extent : extents) allocator_.Free(extent);
-    return backed;
+  Holding* holding = nullptr;
+  if (keyed.ok()) {
+    holding = &held_[allocation];
+    if (holding->over) keyed = Over(allocation);
   }
-  std::vector<Extent>& all = held_[allocation];
-  all.insert(all.end(), extents.begin(), extents.end());
-  return extents;
+  if (!keyed.ok()) {
+    for (const Extent& extent : extents) allocator_.Free(extent);
+    return keyed.status();
+  }
+  std::vector<Grant> grants;
+  for (KeyedExtent& extent : *keyed) {
+    grants.push_back({extent.extent, extent.key->rkey()});
+    holding->extents.push_back(std::move(extent));
+  }
+  return grants;
 }
 
 absl::StatusOr<std::vector<Extent>> MemoryPool::Reserve(AllocationId allocation, uint64_t bytes) {
@@ -102,9 +117,16 @@ absl::Status MemoryPool::Back(const std::vector<Extent>& extents) {
     const uint64_t begin = index * options_.region_bytes;
     const uint64_t bytes = std::min(options_.region_bytes, options_.memory_bytes - begin);
     NAM_ASSIGN_OR_RETURN(std::unique_ptr<fabric::MemoryRegion> region,
-                         fabric_.Allocate(bytes, options_.region));
+                         fabric_.Allocate(bytes, {.access = fabric::Access::kNone,
+                                                  .huge_pages = options_.huge_pages,
+                                                  .populate = options_.populate}));
+    NAM_ASSIGN_OR_RETURN(std::unique_ptr<fabric::MemoryRegion> readable,
+                         fabric_.Share(*region, 0, bytes, fabric::Access::kRead));
+    // Its own key is of no use, and where keys pin memory it would pin it once more.
+    region->Revoke();
     const std::lock_guard lock(mutex_);
     slots_[index].region = std::move(region);
+    slots_[index].readable = std::move(readable);
   }
   return absl::OkStatus();
 }
@@ -122,26 +144,66 @@ void MemoryPool::Zero(const std::vector<Extent>& extents) {
   }
 }
 
-uint64_t MemoryPool::Release(AllocationId allocation) {
-  const std::lock_guard lock(mutex_);
-  const auto found = held_.find(allocation);
-  if (found == held_.end()) return 0;
-  uint64_t bytes = 0;
-  for (const Extent& extent : found->second) {
-    allocator_.Free(extent);
-    bytes += extent.bytes;
+// Nobody knows the keys before Allocate returns, so they may also just go.
+absl::StatusOr<std::vector<MemoryPool::KeyedExtent>> MemoryPool::MakeKeys(
+    const std::vector<Extent>& extents) {
+  std::vector<KeyedExtent> keyed;
+  for (const Extent& extent : extents) {
+    fabric::MemoryRegion& region = *slots_[extent.offset / options_.region_bytes].region;
+    NAM_ASSIGN_OR_RETURN(
+        std::unique_ptr<fabric::MemoryRegion> key,
+        fabric_.Share(region, extent.offset % options_.region_bytes, extent.bytes, fabric::Access::kAll));
+    keyed.push_back({extent, std::move(key)});
   }
-  held_.erase(found);
-  return bytes;
+  return keyed;
+}
+
+MemoryPool::Released MemoryPool::Release(AllocationId allocation) {
+  const std::lock_guard release(release_mutex_);
+  std::vector<KeyedExtent> extents;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = held_.find(allocation);
+    if (found == held_.end()) return {};
+    found->second.over = true;
+    extents.swap(found->second.extents);
+  }
+  const auto draining = std::partition(extents.begin(), extents.end(),
+                                       [](const KeyedExtent& extent) { return extent.key->Revoke(); });
+  Released released;
+  const std::lock_guard lock(mutex_);
+  for (auto extent = extents.begin(); extent != draining; ++extent) {
+    allocator_.Free(extent->extent);
+    released.freed_bytes += extent->extent.bytes;
+  }
+  extents.erase(extents.begin(), draining);
+  for (const KeyedExtent& extent : extents) released.draining_bytes += extent.extent.bytes;
+  if (extents.empty()) {
+    held_.erase(allocation);
+  } else {
+    held_[allocation].extents = std::move(extents);
+  }
+  return released;
+}
+
+void MemoryPool::ReleaseDraining() {
+  std::vector<AllocationId> over;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [allocation, holding] : held_) {
+      if (holding.over) over.push_back(allocation);
+    }
+  }
+  for (const AllocationId allocation : over) Release(allocation);
 }
 
 std::vector<MemoryPool::Region> MemoryPool::Regions() const {
   const std::lock_guard lock(mutex_);
   std::vector<Region> regions;
   for (size_t index = 0; index < slots_.size(); ++index) {
-    const fabric::MemoryRegion* region = slots_[index].region.get();
-    if (region != nullptr)
-      regions.push_back({index * options_.region_bytes, region->bytes(), region->rkey()});
+    const fabric::MemoryRegion* readable = slots_[index].readable.get();
+    if (readable != nullptr)
+      regions.push_back({index * options_.region_bytes, readable->bytes(), readable->rkey()});
   }
   return regions;
 }
@@ -150,7 +212,7 @@ std::vector<AllocationId> MemoryPool::Held() const {
   const std::lock_guard lock(mutex_);
   std::vector<AllocationId> held;
   held.reserve(held_.size());
-  for (const auto& [allocation, extents] : held_) held.push_back(allocation);
+  for (const auto& [allocation, holding] : held_) held.push_back(allocation);
   return held;
 }
 

@@ -21,44 +21,76 @@ std::string ReadableBytes(uint64_t bytes);
 struct MemoryPoolOptions {
   uint64_t memory_bytes = 0;  // of the address space; its first 4 KiB are never handed out
   uint64_t region_bytes = 0;
-  fabric::AllocateOptions region;
+  bool huge_pages = true;
+  bool populate = false;  // touch pages when a region is made
 };
 
 /// The registered memory of one memory server: regions in the slots of the address space, and who
 /// holds which extents of them. A region is made when the first extent in it is handed out and then
 /// kept until the pool ends: peers' copies of the region list only ever lack regions, never hold
 /// stale ones. Extents are zero when handed out. What the bytes mean is not known here. Thread-safe.
+///
+/// Keys: everybody may read a region; to change an extent takes the key that was handed out with it.
+///
+///     free ── Allocate ─▶ held ── Release: keys revoked ─▶ free
+///                                      └── a peer stands still in the middle of a WRITE ─▶ draining
+///     draining ── Release again, or the next Allocate: the peer has finished or died ─▶ free
+///
+/// So nothing that was posted under a former allocation reaches the next one's bytes.
 class MemoryPool {
  public:
   struct Region {
     uint64_t offset = 0;
     uint64_t bytes = 0;
-    fabric::RemoteKey rkey;
+    fabric::RemoteKey rkey;  // for reading
+  };
+  struct Grant {
+    Extent extent;
+    fabric::RemoteKey rkey;  // offsets through it count from the extent's start
   };
 
   static absl::StatusOr<std::unique_ptr<MemoryPool>> Create(fabric::Fabric& fabric,
                                                             const MemoryPoolOptions& options);
 
-  /// All or nothing, in addition to what the allocation has. RESOURCE_EXHAUSTED says what is free.
-  absl::StatusOr<std::vector<Extent>> Allocate(AllocationId allocation, uint64_t bytes);
-  /// Bytes freed; 0 for an allocation that holds nothing.
-  uint64_t Release(AllocationId allocation);
+  /// All or nothing, in addition to what the allocation has. RESOURCE_EXHAUSTED says what is free,
+  /// FAILED_PRECONDITION that the allocation is over.
+  absl::StatusOr<std::vector<Grant>> Allocate(AllocationId allocation, uint64_t bytes);
+  /// The allocation is over. What drains is tried again by the next call.
+  struct Released {
+    uint64_t freed_bytes = 0;
+    uint64_t draining_bytes = 0;
+  };
+  Released Release(AllocationId allocation);
 
   std::vector<Region> Regions() const;
+  /// Also those of which something drains.
   std::vector<AllocationId> Held() const;
+  /// Held and draining.
   uint64_t used_bytes() const;
   uint64_t capacity_bytes() const { return capacity_bytes_; }
 
  private:
   struct Slot {
-    std::unique_ptr<fabric::MemoryRegion> region;
+    std::unique_ptr<fabric::MemoryRegion> region;    // its own key is revoked: all rights come with parts
+    std::unique_ptr<fabric::MemoryRegion> readable;  // a key to all of it
     uint64_t handed_out_bytes = 0;  // from here to its end the region is still as the fabric made it
+  };
+
+  struct KeyedExtent {
+    Extent extent;
+    std::unique_ptr<fabric::MemoryRegion> key;
+  };
+  struct Holding {
+    std::vector<KeyedExtent> extents;
+    bool over = false;  // what is left drains
   };
 
   MemoryPool(fabric::Fabric& fabric, const MemoryPoolOptions& options);
   absl::StatusOr<std::vector<Extent>> Reserve(AllocationId allocation, uint64_t bytes);
   absl::Status Back(const std::vector<Extent>& extents);
   void Zero(const std::vector<Extent>& extents);
+  absl::StatusOr<std::vector<KeyedExtent>> MakeKeys(const std::vector<Extent>& extents);
+  void ReleaseDraining();
 
   fabric::Fabric& fabric_;
   const MemoryPoolOptions options_;
@@ -67,10 +99,11 @@ class MemoryPool {
   // Making regions and zeroing takes long: growth_mutex_ lets one Allocate do so at a time, while
   // mutex_ is held for moments only, so that renewals and listings never wait for it.
   std::mutex growth_mutex_;
-  mutable std::mutex mutex_;
+  std::mutex release_mutex_;  // one Release at a time revokes keys, without mutex_; after growth_mutex_
+  mutable std::mutex mutex_;  // after both
   ExtentAllocator allocator_;
-  std::vector<Slot> slots_;  // by address; a slot's region changes once, under both mutexes
-  std::map<AllocationId, std::vector<Extent>> held_;
+  std::vector<Slot> slots_;               // by address; a slot's region changes once, under both mutexes
+  std::map<AllocationId, Holding> held_;  // its keys go before their regions
 };
 
 }  // namespace nam::memserver

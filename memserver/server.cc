@@ -41,13 +41,14 @@ class MemoryService final : public proto::Memory::Service {
 
  private:
   absl::StatusOr<proto::AllocateReply> Allocate(const proto::AllocateRequest& request) {
-    NAM_ASSIGN_OR_RETURN(const std::vector<Extent> extents,
+    NAM_ASSIGN_OR_RETURN(const std::vector<MemoryPool::Grant> grants,
                          pool_.Allocate(AllocationId(request.allocation()), request.bytes()));
     proto::AllocateReply reply;
-    for (const Extent& extent : extents) {
+    for (const MemoryPool::Grant& grant : grants) {
       proto::Extent& added = *reply.add_extents();
-      added.set_offset(extent.offset);
-      added.set_bytes(extent.bytes);
+      added.set_offset(grant.extent.offset);
+      added.set_bytes(grant.extent.bytes);
+      added.set_rkey(grant.rkey.value);
     }
     return reply;
   }
@@ -55,7 +56,7 @@ class MemoryService final : public proto::Memory::Service {
   absl::StatusOr<proto::ReleaseReply> Release(const proto::ReleaseRequest& request) {
     NAM_RETURN_IF_ERROR(may_release_(AllocationId(request.allocation())));
     proto::ReleaseReply reply;
-    reply.set_bytes(pool_.Release(AllocationId(request.allocation())));
+    reply.set_bytes(pool_.Release(AllocationId(request.allocation())).freed_bytes);
     return reply;
   }
 
@@ -180,8 +181,8 @@ void MemoryServerImpl::BeforeRenew(proto::RenewRequest& request) {
 void MemoryServerImpl::AfterRenew(const proto::RenewReply& reply) {
   released_.clear();
   for (const uint64_t allocation : reply.release()) {
-    pool_->Release(AllocationId(allocation));
-    released_.push_back(allocation);
+    // What drains is still held: the next renewal lists it again, and so comes back to it.
+    if (pool_->Release(AllocationId(allocation)).draining_bytes == 0) released_.push_back(allocation);
   }
 }
 
@@ -206,8 +207,8 @@ absl::StatusOr<std::unique_ptr<MemoryServer>> StartOverFabric(const MemoryServer
   MemoryPoolOptions pool_options;
   pool_options.memory_bytes = options.memory_bytes;
   pool_options.region_bytes = options.region_bytes;
-  pool_options.region = {
-      .access = fabric::Access::kAll, .huge_pages = options.huge_pages, .populate = options.populate};
+  pool_options.huge_pages = options.huge_pages;
+  pool_options.populate = options.populate;
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<MemoryPool> pool, MemoryPool::Create(*fabric, pool_options));
   auto server =
       std::make_unique<MemoryServerImpl>(options, std::move(client), std::move(fabric), std::move(pool));

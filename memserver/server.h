@@ -34,9 +34,9 @@ struct MemoryServerOptions {
 
 /// The memory-server process: regions and extents, served passively by the fabric and handed out over
 /// gRPC; it never looks at the data. Memory is freed only when the catalog says that its allocation is
-/// neither a load under way nor a table. Owned by main(); thread-safe.
+/// neither a load under way nor a table, and no peer can write to it any more. Owned by main(); thread-safe.
 ///
-///     loader ── Allocate ─▶ extents ── WRITE (fabric) ─▶ regions ◀─ READ (fabric) ── compute servers
+///     loader ── Allocate ─▶ extents, keys ── WRITE (fabric) ─▶ regions ◀─ READ (fabric) ── compute servers
 ///     catalog ◀── renewal: used, held, released ──┘        ──▶ release: freed, used again
 class MemoryServer {
  public:
@@ -46,6 +46,7 @@ class MemoryServer {
   virtual MemoryServerId id() const = 0;
   virtual std::string control_address() const = 0;
   virtual std::string fabric_address() const = 0;
+  /// Also what drains.
   virtual uint64_t used_bytes() const = 0;
   /// The most that is handed out.
   virtual uint64_t capacity_bytes() const = 0;

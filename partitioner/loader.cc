@@ -92,6 +92,7 @@ class Loader final : public TableLoader {
                                std::atomic<bool>& stop);
   void Describe(proto::Table& table) const;
   absl::StatusOr<std::unique_ptr<storage::Channel>> OpenChannel();
+  absl::Status Explain(const absl::Status& failed);
 
   catalog::Attachment& attachment_;
   const LoadOptions options_;
@@ -124,6 +125,14 @@ absl::Status Loader::CheckRoom(const ColumnBatch& rows) {
 
 absl::StatusOr<std::unique_ptr<storage::Channel>> Loader::OpenChannel() {
   return storage::Channel::Open(attachment_.fabric(), attachment_, {});
+}
+
+/// Memory servers take a load's keys back once its lease has ended: then that is what went wrong, not the
+/// WRITE that was refused.
+absl::Status Loader::Explain(const absl::Status& failed) {
+  if (!absl::IsPermissionDenied(failed)) return failed;
+  const absl::Status lease = attachment_.ConfirmLease();
+  return lease.ok() ? failed : lease;
 }
 
 absl::Status Loader::PlanColumns() {
@@ -178,8 +187,7 @@ absl::Status Loader::WriteDictionaries(proto::Table& table) {
     for (size_t at = 0; at < bytes.size(); at += kDictionarySegmentBytes) {
       const auto n = static_cast<uint32_t>(std::min<size_t>(kDictionarySegmentBytes, bytes.size() - at));
       const storage::RemotePtr<void> pointer = placement_.Next(n);
-      NAM_RETURN_IF_ERROR(attachment_.ConfirmLease());
-      NAM_RETURN_IF_ERROR(channel->Write({bytes.data() + at, n}, pointer));
+      NAM_RETURN_IF_ERROR(Explain(channel->Write({bytes.data() + at, n}, pointer, placement_.keys())));
       dictionary.add_segments(pointer.raw());
     }
   }
@@ -204,8 +212,6 @@ absl::Status Loader::WriteChain(uint32_t partition, PartitionEncoder& encoder, s
     storage::BlockWriter writer(layout, block);
     encoder.Encode(first, rows, writer);
     writer.Seal(allocation_.value(), partition, index, rows, pointers);
-    // After the lease these bytes may be another table's.
-    NAM_RETURN_IF_ERROR(attachment_.ConfirmLease());
     NAM_RETURN_IF_ERROR(sink.Write(storage::RemotePtr<void>::FromRaw(chain.pointers[index]), layout.bytes()));
   }
   return absl::OkStatus();
@@ -218,7 +224,7 @@ absl::Status Loader::WritePartitions(storage::Channel& channel, std::atomic<uint
     if (staged_->schema().columns[c].name == staged_->schema().sort_column) sort_column = static_cast<int>(c);
   }
   PartitionEncoder encoder(*staged_, codes_, sort_column);
-  storage::BlockSink sink(channel, options_.block_bytes);
+  storage::BlockSink sink(channel, placement_.keys(), options_.block_bytes);
   while (!stop) {
     const uint32_t partition = next++;
     if (partition >= chains_.size()) break;
@@ -245,7 +251,7 @@ absl::Status Loader::WriteBlocks() {
       }));
     }
   }
-  return first_error;
+  return Explain(first_error);
 }
 
 void Loader::Describe(proto::Table& table) const {

@@ -50,6 +50,7 @@ absl::Status Placement::ReserveOn(MemoryServerId server, const std::vector<uint3
                          attachment_.Allocate(server, allocation_, needed));
     const size_t before = placed;
     for (const proto::Extent& extent : extents) {
+      keys_.Add({server, extent.offset()}, extent.bytes(), fabric::RemoteKey{extent.rkey()});
       uint64_t at = extent.offset();
       const uint64_t end = extent.offset() + extent.bytes();
       while (placed < piece_bytes.size() && at + piece_bytes[placed] <= end) {

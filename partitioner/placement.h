@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "catalog/attachment.h"
+#include "storage/allocation_keys.h"
 #include "storage/remote_ptr.h"
 
 namespace nam::partitioner {
@@ -30,6 +31,8 @@ class Placement {
   /// Gives everything back at once; also done by the catalog when the load is aborted.
   void ReleaseAll();
 
+  /// To what was reserved.
+  const storage::AllocationKeys& keys() const { return keys_; }
   /// Of the pieces taken.
   const std::map<MemoryServerId, uint64_t>& used_bytes() const { return used_bytes_; }
 
@@ -40,6 +43,7 @@ class Placement {
   const AllocationId allocation_;
   std::vector<MemoryServerId> servers_;
   std::map<MemoryServerId, std::deque<uint64_t>> offsets_;  // of the pieces reserved and not yet taken
+  storage::AllocationKeys keys_;
   std::map<MemoryServerId, uint64_t> used_bytes_;
   size_t turn_ = 0;
 };

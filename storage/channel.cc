@@ -72,6 +72,13 @@ absl::StatusOr<Channel::Target> Channel::Resolve(RemotePtr<void> pointer, uint64
   return Target{endpoint->queue_pair.get(), {region->rkey, pointer.offset() - region->offset}};
 }
 
+absl::StatusOr<Channel::Target> Channel::Resolve(RemotePtr<void> pointer, uint64_t bytes,
+                                                 const AllocationKeys& keys) {
+  NAM_ASSIGN_OR_RETURN(const fabric::RemoteAddress address, keys.Resolve(pointer, bytes));
+  NAM_ASSIGN_OR_RETURN(Endpoint * endpoint, EndpointOf(pointer.server()));
+  return Target{endpoint->queue_pair.get(), address};
+}
+
 absl::Status Channel::Named(MemoryServerId server, const absl::Status& status) const {
   const auto found = endpoints_.find(server);
   const std::string name = found == endpoints_.end() ? absl::StrFormat("memory server %d", server.value())
@@ -113,15 +120,16 @@ absl::StatusOr<size_t> Channel::WaitSome(std::span<fabric::Completion> completio
 }
 
 absl::Status Channel::Read(RemotePtr<void> from, std::span<std::byte> to) {
-  return Transfer(fabric::Opcode::kRead, from, to.data(), to.size());
+  return Transfer(nullptr, from, to.data(), to.size());
 }
 
-absl::Status Channel::Write(std::span<const std::byte> from, RemotePtr<void> to) {
-  return Transfer(fabric::Opcode::kWrite, to, const_cast<std::byte*>(from.data()), from.size());
+absl::Status Channel::Write(std::span<const std::byte> from, RemotePtr<void> to, const AllocationKeys& keys) {
+  return Transfer(&keys, to, const_cast<std::byte*>(from.data()), from.size());
 }
 
-absl::Status Channel::Transfer(fabric::Opcode opcode, RemotePtr<void> remote, std::byte* local,
+absl::Status Channel::Transfer(const AllocationKeys* keys, RemotePtr<void> remote, std::byte* local,
                                size_t bytes) {
+  const fabric::Opcode opcode = keys == nullptr ? fabric::Opcode::kRead : fabric::Opcode::kWrite;
   const size_t slots = std::min<size_t>(buffer_->bytes() / kTransferBytes, options_.queue_depth);
   NAM_CHECK(slots > 0 && !broken_);
   broken_ = true;  // until nothing is in flight any more
@@ -132,7 +140,9 @@ absl::Status Channel::Transfer(fabric::Opcode opcode, RemotePtr<void> remote, st
     for (; in_flight < slots && at < bytes; ++in_flight) {
       const fabric::LocalBuffer slot =
           buffer_->Slice(in_flight * kTransferBytes, std::min(kTransferBytes, bytes - at));
-      NAM_ASSIGN_OR_RETURN(const Target target, Resolve(remote.Plus(at), slot.bytes));
+      NAM_ASSIGN_OR_RETURN(const Target target, keys == nullptr
+                                                    ? Resolve(remote.Plus(at), slot.bytes)
+                                                    : Resolve(remote.Plus(at), slot.bytes, *keys));
       if (opcode == fabric::Opcode::kWrite) std::memcpy(slot.data, local + at, slot.bytes);
       const fabric::WorkRequest request{
           .id = in_flight, .opcode = opcode, .local = slot, .remote = target.address};

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "fabric/fabric.h"
 #include "fabric/region_directory.h"
+#include "storage/allocation_keys.h"
 #include "storage/remote_ptr.h"
 
 namespace nam::storage {
@@ -35,8 +36,11 @@ class Channel {
     fabric::QueuePair* queue_pair = nullptr;
     fabric::RemoteAddress address;
   };
-  /// [pointer, pointer + bytes) must lie in one region. Connects when needed. Errors name the server.
+  /// For READs: [pointer, pointer + bytes) must lie in one region. Connects when needed. Errors name the
+  /// server.
   absl::StatusOr<Target> Resolve(RemotePtr<void> pointer, uint64_t bytes);
+  /// For WRITEs and atomics too, with the keys of the allocation that the memory belongs to.
+  absl::StatusOr<Target> Resolve(RemotePtr<void> pointer, uint64_t bytes, const AllocationKeys& keys);
 
   fabric::Fabric& fabric() { return fabric_; }
   fabric::CompletionQueue& completions() { return *completions_; }
@@ -57,7 +61,7 @@ class Channel {
   /// Moves `bytes` between remote memory and the caller's through the channel's buffer, many requests in
   /// flight. Not while a stream uses the channel.
   absl::Status Read(RemotePtr<void> from, std::span<std::byte> to);
-  absl::Status Write(std::span<const std::byte> from, RemotePtr<void> to);
+  absl::Status Write(std::span<const std::byte> from, RemotePtr<void> to, const AllocationKeys& keys);
 
  private:
   struct Endpoint {
@@ -68,7 +72,8 @@ class Channel {
       : fabric_(fabric), directory_(directory), options_(options) {}
   absl::StatusOr<Endpoint*> EndpointOf(MemoryServerId server);
   absl::Status Named(MemoryServerId server, const absl::Status& status) const;
-  absl::Status Transfer(fabric::Opcode opcode, RemotePtr<void> remote, std::byte* local, size_t bytes);
+  /// A WRITE with `keys`, a READ without.
+  absl::Status Transfer(const AllocationKeys* keys, RemotePtr<void> remote, std::byte* local, size_t bytes);
 
   fabric::Fabric& fabric_;
   fabric::RegionDirectory& directory_;

@@ -23,7 +23,8 @@ absl::StatusOr<Packet> AwaitAnswer(int socket, MessageType expected, Deadline de
 
 }  // namespace
 
-absl::StatusOr<Established> ConnectHandshake(const Identity& identity, int socket, Deadline deadline) {
+absl::StatusOr<Established> ConnectHandshake(const Identity& identity, int socket, pid_t peer_pid,
+                                             Deadline deadline) {
   const Nonce nonce = RandomNonce();
   NAM_RETURN_IF_ERROR(SendMessage(socket, {.type = MessageType::kHello, .proof = nonce}));
   NAM_ASSIGN_OR_RETURN(const Packet challenge, AwaitAnswer(socket, MessageType::kChallenge, deadline));
@@ -35,12 +36,15 @@ absl::StatusOr<Established> ConnectHandshake(const Identity& identity, int socke
   if (!SameMac(welcome.message.proof, ComputeMac(identity.secret, kServerRole, nonce, server_nonce))) {
     return absl::UnauthenticatedError("the server does not know this cluster's secret");
   }
-  Established established{.side = 0};
+  Established established;
   NAM_ASSIGN_OR_RETURN(established.peer,
                        identity.peers->Get(welcome.message.process, welcome.descriptors[0].get(),
                                            welcome.descriptors[1].get()));
-  NAM_ASSIGN_OR_RETURN(established.channel,
+  NAM_ASSIGN_OR_RETURN(Mapping mapping,
                        MapFromPeer(welcome.descriptors[2].get(), sizeof(Channel), PeerAccess::kReadWrite));
+  const auto channel = std::make_shared<const Mapping>(std::move(mapping));
+  established.channel = ChannelEnd(channel, 0);
+  identity.initiators->Add(channel, 1, peer_pid);
   NAM_ASSIGN_OR_RETURN(const UniqueFd table, identity.regions->TableForPeer());
   const int descriptors[] = {table.get(), identity.doorbells->descriptor.get()};
   NAM_RETURN_IF_ERROR(
@@ -64,7 +68,7 @@ absl::Status AcceptHandshake::Step(int socket, Packet& packet) {
 
 absl::Status AcceptHandshake::Challenge(int socket, const Message& hello) {
   if (hello.type != MessageType::kHello) return Unexpected();
-  NAM_RETURN_IF_ERROR(CheckPeerUser(socket).status());
+  NAM_ASSIGN_OR_RETURN(peer_pid_, CheckPeerUser(socket));
   client_nonce_ = hello.proof;
   server_nonce_ = RandomNonce();
   phase_ = Phase::kProof;
@@ -80,6 +84,11 @@ absl::Status AcceptHandshake::Welcome(int socket, const Message& proof) {
                        CreateShared("nam-channel", sizeof(Channel), PeerAccess::kReadWrite,
                                     /*huge_pages=*/false));
   NAM_ASSIGN_OR_RETURN(const UniqueFd table, identity_->regions->TableForPeer());
+  const auto mapping = std::make_shared<const Mapping>(std::move(channel.mapping));
+  established_.channel = ChannelEnd(mapping, 1);
+  // Nothing comes from a passive side, and its peer shall see that at once.
+  if (passive_) established_ = {};
+  identity_->initiators->Add(mapping, 0, peer_pid_);
   const int descriptors[] = {table.get(), identity_->doorbells->descriptor.get(), channel.descriptor.get()};
   NAM_RETURN_IF_ERROR(
       SendMessage(socket,
@@ -87,8 +96,6 @@ absl::Status AcceptHandshake::Welcome(int socket, const Message& proof) {
                    .proof = ComputeMac(identity_->secret, kServerRole, client_nonce_, server_nonce_),
                    .process = identity_->process},
                   descriptors));
-  established_.channel = std::move(channel.mapping);
-  established_.side = 1;
   phase_ = Phase::kAttach;
   return absl::OkStatus();
 }
@@ -96,10 +103,7 @@ absl::Status AcceptHandshake::Welcome(int socket, const Message& proof) {
 absl::Status AcceptHandshake::Attach(const Packet& packet) {
   if (packet.message.type != MessageType::kAttach) return Unexpected();
   phase_ = Phase::kDone;
-  if (passive_) {
-    established_ = {};
-    return absl::OkStatus();
-  }
+  if (passive_) return absl::OkStatus();
   NAM_ASSIGN_OR_RETURN(established_.peer,
                        identity_->peers->Get(packet.message.process, packet.descriptors[0].get(),
                                              packet.descriptors[1].get()));

@@ -1,12 +1,16 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "fabric/shm/channel_end.h"
 #include "fabric/shm/datagram_directory.h"
+#include "fabric/shm/initiators.h"
 #include "fabric/shm/memory.h"
 #include "fabric/shm/peer_process.h"
 #include "fabric/shm/region_registry.h"
@@ -22,18 +26,19 @@ struct Identity {
   RegionRegistry* regions = nullptr;
   const SharedMemory* doorbells = nullptr;
   PeerDirectory* peers = nullptr;
+  Initiators* initiators = nullptr;
   DatagramDirectory* datagrams = nullptr;
 };
 
 /// What a queue pair is made from.
 struct Established {
   std::shared_ptr<PeerProcess> peer;
-  Mapping channel;
-  int side = 0;  // ours, in Channel::sides
+  ChannelEnd channel;
 };
 
 /// The connecting side, on the caller's thread. UNAUTHENTICATED, UNAVAILABLE or DEADLINE_EXCEEDED.
-absl::StatusOr<Established> ConnectHandshake(const Identity& identity, int socket, Deadline deadline);
+absl::StatusOr<Established> ConnectHandshake(const Identity& identity, int socket, pid_t peer_pid,
+                                             Deadline deadline);
 
 /// The listening side, a step per message, on the service thread.
 class AcceptHandshake {
@@ -56,6 +61,7 @@ class AcceptHandshake {
   const Identity* const identity_;
   const bool passive_;
   Phase phase_ = Phase::kHello;
+  pid_t peer_pid_ = 0;
   Nonce client_nonce_{};
   Nonce server_nonce_{};
   Established established_;

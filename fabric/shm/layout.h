@@ -22,12 +22,23 @@ inline constexpr size_t kCacheLineBytes = 64;
 
 // -- Region table -------------------------------------------------------------------------------
 //
-//     rkey, lkey:   generation (18 bits, never 0) | slot (14 bits)
+//     rkey, lkey:   generation (16 bits, never 0) | slot (16 bits)
 //
 // An initiator compares the slot's word with its rkey at every operation, so a deregistered region
-// is refused although the initiator still maps it.
+// is refused although the initiator still maps it. That no operation which passed this comparison is
+// still changing memory is known from the channels (`executing` below):
+//
+//     initiator, WRITE or atomic            owner, Revoke
+//     executing = rkey                      rkeys[slot] = 0
+//     ─ barrier ─                           ─ barrier ─
+//     rkeys[slot] == rkey?  no: refused     executing == rkey in any channel?  yes: not yet
+//     change the memory
+//     executing = 0
+//
+// One of the two sees the other. The initiator's barrier would cost as much as an atomic, so the owner
+// runs it for both by membarrier(2); only where the kernel refuses that do initiators run their own.
 
-inline constexpr uint32_t kSlotBits = 14;
+inline constexpr uint32_t kSlotBits = 16;
 inline constexpr uint32_t kRegionsMax = 1u << kSlotBits;
 inline constexpr uint32_t kGenerationMax = (1u << (32 - kSlotBits)) - 1;
 
@@ -41,6 +52,8 @@ constexpr uint32_t MakeKey(uint32_t generation, uint32_t slot) {
 struct RegionTable {
   /// Counts deregistrations: tells initiators when to look for mappings that they can drop.
   alignas(kCacheLineBytes) std::atomic<uint32_t> deregistrations;
+  /// Not 0: the owner's Revoke runs the barriers of all processes that joined them. Never changes.
+  std::atomic<uint32_t> runs_barriers;
   alignas(kCacheLineBytes) std::array<std::atomic<uint32_t>, kRegionsMax> rkeys;  // 0: free
 };
 static_assert(sizeof(RegionTable) == kCacheLineBytes + 4 * kRegionsMax);
@@ -84,7 +97,12 @@ struct MessageHeader {
 static_assert(sizeof(MessageHeader) == 16 && kRingBytes % sizeof(MessageHeader) == 0);
 static_assert(kRingBytes >= 2 * (kMaxSendBytes + sizeof(MessageHeader)));
 
+/// `executing` of a side that has no queue pair any more, or never had one.
+inline constexpr uint32_t kNoInitiator = ~uint32_t{0};
+
 struct ChannelSide {
+  /// The rkey under which this side is changing memory of the other at this moment; 0: none.
+  alignas(kCacheLineBytes) std::atomic<uint32_t> executing;
   alignas(kCacheLineBytes) std::atomic<uint64_t> written_bytes;  // ever placed in `ring`
   std::atomic<uint32_t> bell;     // this side's doorbell; 0 while it has no queue pair yet
   std::atomic<uint32_t> starved;  // not 0: ring me when you post receives or take messages
@@ -98,6 +116,6 @@ struct ChannelSide {
 struct Channel {
   std::array<ChannelSide, 2> sides;  // 0: the side that connected, 1: the side that listened
 };
-static_assert(sizeof(Channel) == 2 * (2 * kCacheLineBytes + 4 * kReceiveDepthMax + kRingBytes));
+static_assert(sizeof(Channel) == 2 * (3 * kCacheLineBytes + 4 * kReceiveDepthMax + kRingBytes));
 
 }  // namespace nam::fabric::shm

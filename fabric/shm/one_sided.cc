@@ -10,14 +10,34 @@
 /// The part of a queue pair that reaches into the peer's regions.
 namespace nam::fabric::shm {
 
+/// Runs change(bytes of the peer's) while the peer can see under which key; the protocol is in layout.h.
+template <typename Change>
+CompletionStatus ShmQueuePair::ChangeRemote(const RemoteAddress& at, uint64_t bytes, Access wanted,
+                                            const Change& change) {
+  std::byte* remote = nullptr;
+  if (const CompletionStatus status = Resolve(at, bytes, wanted, &remote); status != CompletionStatus::kOk)
+    return status;
+  std::atomic<uint32_t>& executing = channel_.own().executing;
+  executing.store(at.rkey.value, std::memory_order_relaxed);
+  if (runs_own_barriers_) [[unlikely]] {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  } else {
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // the compiler's part of the barrier
+  }
+  const bool live = cache_[SlotOf(at.rkey.value)].live_key->load(std::memory_order_acquire) == at.rkey.value;
+  if (live) change(remote);
+  executing.store(0, std::memory_order_release);
+  return live ? CompletionStatus::kOk : CompletionStatus::kRemoteAccessError;
+}
+
 CompletionStatus ShmQueuePair::Execute(const WorkRequest& request) {
   const LocalBuffer& local = request.local;
   if (local.bytes > 0 && !request.inlined && !environment_.regions->Contains(local)) [[unlikely]] {
     return CompletionStatus::kLocalError;
   }
-  std::byte* remote = nullptr;
   switch (request.opcode) {
     case Opcode::kRead: {
+      std::byte* remote = nullptr;
       const CompletionStatus status = Resolve(request.remote, local.bytes, Access::kRead, &remote);
       if (status != CompletionStatus::kOk) return status;
       CopyFromShared(local.data, remote, local.bytes);
@@ -26,32 +46,34 @@ CompletionStatus ShmQueuePair::Execute(const WorkRequest& request) {
       return status;
     }
     case Opcode::kWrite:
-    case Opcode::kWriteWithImmediate: {
-      const CompletionStatus status = Resolve(request.remote, local.bytes, Access::kWrite, &remote);
-      if (status != CompletionStatus::kOk) return status;
-      // After what was written before.
-      std::atomic_thread_fence(std::memory_order_release);
-      CopyToShared(remote, local.data, local.bytes);
-      return status;
-    }
+    case Opcode::kWriteWithImmediate:
+      return ChangeRemote(request.remote, local.bytes, Access::kWrite, [&local](std::byte* remote) {
+        // After what was written before.
+        std::atomic_thread_fence(std::memory_order_release);
+        CopyToShared(remote, local.data, local.bytes);
+      });
     default:
       return ExecuteAtomic(request);
   }
 }
 
 CompletionStatus ShmQueuePair::ExecuteAtomic(const WorkRequest& request) {
-  std::byte* remote = nullptr;
-  const CompletionStatus status = Resolve(request.remote, kWordBytes, Access::kAtomic, &remote);
-  if (status != CompletionStatus::kOk) return status;
-  if (request.remote.offset % kWordBytes != 0) return CompletionStatus::kRemoteInvalidRequest;
-  std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(remote));
-  uint64_t old = request.compare;
-  if (request.opcode == Opcode::kCompareAndSwap) {
-    word.compare_exchange_strong(old, request.swap_or_add);
-  } else {
-    old = word.fetch_add(request.swap_or_add);
+  if (request.remote.offset % kWordBytes != 0) [[unlikely]] {
+    std::byte* remote = nullptr;
+    const CompletionStatus status = Resolve(request.remote, kWordBytes, Access::kAtomic, &remote);
+    return status == CompletionStatus::kOk ? CompletionStatus::kRemoteInvalidRequest : status;
   }
-  std::memcpy(request.local.data, &old, sizeof(old));
+  uint64_t old = request.compare;
+  const CompletionStatus status =
+      ChangeRemote(request.remote, kWordBytes, Access::kAtomic, [&request, &old](std::byte* remote) {
+        std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(remote));
+        if (request.opcode == Opcode::kCompareAndSwap) {
+          word.compare_exchange_strong(old, request.swap_or_add);
+        } else {
+          old = word.fetch_add(request.swap_or_add);
+        }
+      });
+  if (status == CompletionStatus::kOk) std::memcpy(request.local.data, &old, sizeof(old));
   return status;
 }
 
@@ -75,7 +97,7 @@ CompletionStatus ShmQueuePair::MapRegion(uint32_t rkey) {
     cache_.resize(slot + 1);
     regions_.resize(slot + 1);
   }
-  cache_[slot] = {rkey, region->access, region->mapping.data(), region->bytes, &live_key};
+  cache_[slot] = {rkey, region->access, region->data, region->bytes, &live_key};
   regions_[slot] = std::move(region);
   return CompletionStatus::kOk;
 }

@@ -16,9 +16,10 @@
 
 namespace nam::fabric::shm {
 
-/// A peer's region, mapped here. The pages live as long as any process maps them.
+/// A peer's region or a part of one, mapped here. The pages live as long as any process maps them.
 struct RemoteRegion {
-  Mapping mapping;
+  Mapping pages;
+  std::byte* data = nullptr;  // in `pages`
   uint64_t bytes = 0;
   Access access = Access::kNone;
 };
@@ -32,6 +33,8 @@ class PeerProcess {
   /// Holds the region's rkey while it is registered.
   const std::atomic<uint32_t>& live_key(uint32_t slot) const { return table().rkeys[slot]; }
   uint32_t deregistrations() const { return table().deregistrations.load(std::memory_order_relaxed); }
+  /// Otherwise who changes its memory has to run a barrier of its own (layout.h).
+  bool runs_barriers() const { return table().runs_barriers.load(std::memory_order_relaxed) != 0; }
   /// nullptr for an index that the peer made up, and for 0.
   Doorbell* doorbell(uint32_t index) const {
     if (index == 0 || index >= kCompletionQueuesMax) return nullptr;

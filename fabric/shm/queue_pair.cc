@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "fabric/shm/barrier.h"
 #include "fabric/shm/service.h"
 
 namespace nam::fabric::shm {
@@ -12,10 +13,6 @@ namespace {
 
 constexpr uint32_t kSendDepthMax = 65536;
 constexpr uint32_t kInlineBytesMax = 4096;
-
-Channel& ChannelIn(const Mapping& mapping) {
-  return *reinterpret_cast<Channel*>(mapping.data());
-}
 
 }  // namespace
 
@@ -43,16 +40,14 @@ ShmQueuePair::ShmQueuePair(const Environment& environment, ShmCompletionQueue* c
       link_(std::move(link)),
       peer_(std::move(established.peer)),
       channel_(std::move(established.channel)),
-      outbox_(&ChannelIn(channel_).sides[established.side], &ChannelIn(channel_).sides[1 - established.side],
-              peer_.get()),
-      inbox_(&ChannelIn(channel_).sides[established.side], &ChannelIn(channel_).sides[1 - established.side],
-             peer_.get()),
+      runs_own_barriers_(!JoinBarriers() || !peer_->runs_barriers()),
+      outbox_(&channel_.own(), &channel_.peer(), peer_.get()),
+      inbox_(&channel_.own(), &channel_.peer(), peer_.get()),
       deregistrations_seen_(peer_->deregistrations()),
       pending_(options.send_depth),
       receives_(options.receive_depth) {
   completions_.Attach(this, options_);
-  ChannelIn(channel_).sides[established.side].bell.store(completions_.bell_index(),
-                                                         std::memory_order_release);
+  channel_.own().bell.store(completions_.bell_index(), std::memory_order_release);
   link_->set_bell(&completions_.bell());
   environment_.live_objects->fetch_add(1);
 }

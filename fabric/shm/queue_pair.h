@@ -84,6 +84,8 @@ class ShmQueuePair final : public QueuePair {
   // one_sided.cc
   CompletionStatus Execute(const WorkRequest& request);
   CompletionStatus ExecuteAtomic(const WorkRequest& request);
+  template <typename Change>
+  CompletionStatus ChangeRemote(const RemoteAddress& at, uint64_t bytes, Access wanted, const Change& change);
   CompletionStatus Resolve(const RemoteAddress& at, uint64_t bytes, Access wanted, std::byte** data) {
     const uint32_t rkey = at.rkey.value;
     const uint32_t slot = SlotOf(rkey);
@@ -118,7 +120,8 @@ class ShmQueuePair final : public QueuePair {
   const std::string peer_name_;
   const std::shared_ptr<Link> link_;
   const std::shared_ptr<PeerProcess> peer_;
-  const Mapping channel_;
+  const ChannelEnd channel_;
+  const bool runs_own_barriers_;
   Outbox outbox_;
   Inbox inbox_;
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "fabric/shm/barrier.h"
 
 namespace nam::fabric::shm {
 
@@ -21,9 +22,12 @@ absl::StatusOr<std::unique_ptr<RegionRegistry>> RegionRegistry::Create() {
 }
 
 RegionRegistry::RegionRegistry(SharedMemory table_memory, uint32_t first_generation)
-    : table_memory_(std::move(table_memory)), first_generation_(first_generation), local_(kRegionsMax) {}
+    : table_memory_(std::move(table_memory)), first_generation_(first_generation), local_(kRegionsMax) {
+  table().runs_barriers.store(RunBarriers(), std::memory_order_relaxed);
+}
 
-absl::StatusOr<uint32_t> RegionRegistry::Add(const SharedMemory& memory, size_t bytes, Access access) {
+absl::StatusOr<uint32_t> RegionRegistry::Add(const SharedMemory& memory, size_t offset, size_t bytes,
+                                             Access access) {
   std::lock_guard lock(mutex_);
   uint32_t slot;
   if (!free_slots_.empty()) {
@@ -33,14 +37,16 @@ absl::StatusOr<uint32_t> RegionRegistry::Add(const SharedMemory& memory, size_t 
     slot = static_cast<uint32_t>(registered_.size());
     registered_.push_back({.generation = first_generation_});
   } else {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("a process has at most %d regions; allocate fewer, larger ones", kRegionsMax));
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "a process has at most %d regions and keys to parts of them; allocate fewer, larger ones",
+        kRegionsMax));
   }
   Registered& region = registered_[slot];
   region.descriptor = memory.descriptor.get();
+  region.offset = offset;
   region.access = access;
   const uint32_t key = MakeKey(region.generation, slot);
-  local_[slot].data.store(memory.mapping.data(), std::memory_order_relaxed);
+  local_[slot].data.store(memory.mapping.data() + offset, std::memory_order_relaxed);
   local_[slot].bytes.store(bytes, std::memory_order_relaxed);
   local_[slot].key.store(key, std::memory_order_release);
   table().rkeys[slot].store(key, std::memory_order_release);
@@ -68,7 +74,9 @@ absl::StatusOr<RegionGrant> RegionRegistry::Grant(uint32_t rkey) {
     return absl::PermissionDeniedError("no region with this key");
   }
   const Registered& region = registered_[slot];
-  RegionGrant grant{.bytes = local_[slot].bytes.load(std::memory_order_relaxed), .access = region.access};
+  RegionGrant grant{.offset = region.offset,
+                    .bytes = local_[slot].bytes.load(std::memory_order_relaxed),
+                    .access = region.access};
   NAM_ASSIGN_OR_RETURN(grant.descriptor, DescriptorForPeer(region.descriptor, PeerAccessFor(region.access)));
   return grant;
 }

@@ -10,11 +10,13 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "fabric/share.h"
 #include "fabric/shm/completion_queue.h"
 #include "fabric/shm/datagram_directory.h"
 #include "fabric/shm/datagram_queue_pair.h"
 #include "fabric/shm/doorbell_allocator.h"
 #include "fabric/shm/handshake.h"
+#include "fabric/shm/initiators.h"
 #include "fabric/shm/link.h"
 #include "fabric/shm/peer_process.h"
 #include "fabric/shm/queue_pair.h"
@@ -28,33 +30,75 @@ namespace {
 
 constexpr uint32_t kCompletionQueueDepthMax = 1u << 20;
 
+/// A key: to all of its memory, or to a part of another region's.
 class ShmRegion final : public MemoryRegion {
  public:
-  ShmRegion(SharedMemory memory, size_t bytes, Access access, uint32_t key, RegionRegistry* registry,
-            std::atomic<int>* live_objects)
-      : memory_(std::move(memory)), registry_(registry), live_objects_(live_objects) {
-    data_ = memory_.mapping.data();
-    bytes_ = bytes;
-    access_ = access;
-    rkey_ = {key};
-    lkey_ = {key};
-    live_objects_->fetch_add(1);
+  /// What it takes from its fabric, which outlives it.
+  struct Environment {
+    RegionRegistry* registry = nullptr;
+    Initiators* initiators = nullptr;
+    std::atomic<int>* live_objects = nullptr;
+  };
+
+  static absl::StatusOr<std::unique_ptr<MemoryRegion>> Create(const Environment& environment,
+                                                              std::shared_ptr<const SharedMemory> memory,
+                                                              size_t bytes, Access access) {
+    return Register(environment, std::move(memory), nullptr, 0, bytes, access);
+  }
+  absl::StatusOr<std::unique_ptr<MemoryRegion>> Share(size_t offset, size_t bytes, Access access) {
+    NAM_RETURN_IF_ERROR(CheckShare(*this, offset, bytes, access));
+    return Register(environment_, memory_, this, offset_ + offset, bytes, access);
   }
   ~ShmRegion() override {
-    Revoke();
-    live_objects_->fetch_sub(1);
+    NAM_CHECK(parts_ == 0, "the keys to parts of a region are destroyed before it");
+    Remove();
+    if (whole_ != nullptr) whole_->parts_.fetch_sub(1);
+    environment_.live_objects->fetch_sub(1);
   }
+
   bool Revoke() override {
-    if (!revoked_.exchange(true)) registry_->Remove(rkey_.value);
-    return true;
+    Remove();
+    const bool changes = Allows(access_, Access::kWrite) || Allows(access_, Access::kAtomic);
+    return !changes || !environment_.initiators->Executing(rkey_.value);
   }
 
  private:
-  const SharedMemory memory_;
-  RegionRegistry* const registry_;
-  std::atomic<int>* const live_objects_;
-  std::atomic<bool> revoked_ = false;
+  static absl::StatusOr<std::unique_ptr<MemoryRegion>> Register(const Environment& environment,
+                                                                std::shared_ptr<const SharedMemory> memory,
+                                                                ShmRegion* whole, size_t offset, size_t bytes,
+                                                                Access access) {
+    NAM_ASSIGN_OR_RETURN(const uint32_t key, environment.registry->Add(*memory, offset, bytes, access));
+    std::unique_ptr<ShmRegion> region(new ShmRegion(environment, std::move(memory), whole, offset));
+    region->data_ = region->memory_->mapping.data() + offset;
+    region->bytes_ = bytes;
+    region->access_ = access;
+    region->rkey_ = {key};
+    region->lkey_ = {key};
+    return region;
+  }
+  ShmRegion(const Environment& environment, std::shared_ptr<const SharedMemory> memory, ShmRegion* whole,
+            size_t offset)
+      : environment_(environment), memory_(std::move(memory)), whole_(whole), offset_(offset) {
+    if (whole_ != nullptr) whole_->parts_.fetch_add(1);
+    environment_.live_objects->fetch_add(1);
+  }
+  /// A caller that comes second waits until the key is gone.
+  void Remove() {
+    std::call_once(removed_, [this] { environment_.registry->Remove(rkey_.value); });
+  }
+
+  const Environment environment_;
+  const std::shared_ptr<const SharedMemory> memory_;
+  ShmRegion* const whole_;  // nullptr: this is no part
+  const size_t offset_;     // in the memory
+  std::atomic<int> parts_ = 0;
+  std::once_flag removed_;
 };
+
+/// What the memory's seal must leave open. A private region is handed to nobody, but its parts may be.
+PeerAccess SealFor(Access access) {
+  return access == Access::kNone ? PeerAccess::kReadWrite : PeerAccessFor(access);
+}
 
 class ShmListener final : public Listener {
  public:
@@ -104,8 +148,8 @@ class ShmFabric final : public Fabric {
       : peer_timeout_us_(options.peer_timeout_us),
         regions_(std::move(regions)),
         doorbells_(std::move(doorbells)) {
-    identity_ = {options.secret,        RandomProcessId(), regions_.get(),
-                 &doorbells_->memory(), &peers_,           &datagrams_};
+    identity_ = {options.secret, RandomProcessId(), regions_.get(), &doorbells_->memory(),
+                 &peers_,        &initiators_,      &datagrams_};
   }
   ~ShmFabric() override {
     NAM_CHECK(live_objects_ == 0, "regions, queue pairs and listeners are destroyed before their fabric");
@@ -122,16 +166,15 @@ class ShmFabric final : public Fabric {
 
   absl::StatusOr<std::unique_ptr<MemoryRegion>> Allocate(size_t bytes,
                                                          const AllocateOptions& options) override {
-    NAM_ASSIGN_OR_RETURN(SharedMemory memory, CreateShared("nam-region", bytes, PeerAccessFor(options.access),
-                                                           options.huge_pages));
+    NAM_ASSIGN_OR_RETURN(SharedMemory memory,
+                         CreateShared("nam-region", bytes, SealFor(options.access), options.huge_pages));
     if (options.populate) NAM_RETURN_IF_ERROR(Populate(memory.mapping));
-    NAM_ASSIGN_OR_RETURN(const uint32_t key, regions_->Add(memory, bytes, options.access));
-    return std::make_unique<ShmRegion>(std::move(memory), bytes, options.access, key, regions_.get(),
-                                       &live_objects_);
+    return ShmRegion::Create({regions_.get(), &initiators_, &live_objects_},
+                             std::make_shared<const SharedMemory>(std::move(memory)), bytes, options.access);
   }
-
-  absl::StatusOr<std::unique_ptr<MemoryRegion>> Share(MemoryRegion&, size_t, size_t, Access) override {
-    return absl::UnimplementedError("keys to parts of a region");
+  absl::StatusOr<std::unique_ptr<MemoryRegion>> Share(MemoryRegion& region, size_t offset, size_t bytes,
+                                                      Access access) override {
+    return static_cast<ShmRegion&>(region).Share(offset, bytes, access);
   }
   absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(uint32_t depth) override {
     if (depth == 0 || depth > kCompletionQueueDepthMax) {
@@ -163,7 +206,7 @@ class ShmFabric final : public Fabric {
     NAM_ASSIGN_OR_RETURN(UniqueFd socket, ConnectSocket(address, bounded));
     auto link = std::make_shared<Link>(std::move(socket));
     NAM_ASSIGN_OR_RETURN(const pid_t pid, CheckPeerUser(link->socket()));
-    absl::StatusOr<Established> established = ConnectHandshake(identity_, link->socket(), bounded);
+    absl::StatusOr<Established> established = ConnectHandshake(identity_, link->socket(), pid, bounded);
     if (!established.ok()) {
       return absl::Status(established.status().code(),
                           absl::StrFormat("fabric shm: cannot connect to \"%s\": %s", address,
@@ -212,6 +255,7 @@ class ShmFabric final : public Fabric {
   const std::unique_ptr<RegionRegistry> regions_;
   const std::unique_ptr<DoorbellAllocator> doorbells_;
   PeerDirectory peers_;
+  Initiators initiators_;
   DatagramDirectory datagrams_;
   std::mutex datagram_mutex_;
   std::shared_ptr<Backlog> datagram_backlog_;  // under datagram_mutex_

@@ -23,7 +23,7 @@
 ///       Attach     table, doorbells         ──▶
 ///     ──────────────────────────── then, either way ────────────────────────────
 ///       RegionRequest  rkey                 ──▶
-///                                           ◀──    RegionReply  bytes, access; the region  (or code)
+///                                           ◀──    RegionReply  bytes, offset, access; the memory  (or code)
 ///     ───────── or, to the socket of a fabric's datagrams, one request and nothing more ─────────
 ///       DatagramJoin   datagram_id (of a group), bell  ──▶
 ///                                           ◀──    DatagramReply  slots; the group's ring   (or Refused)
@@ -54,7 +54,7 @@ enum class MessageType : uint16_t {
 };
 
 inline constexpr uint32_t kWireMagic = 0x4d41'4e73;  // "sNAM"
-inline constexpr uint16_t kWireVersion = 1;
+inline constexpr uint16_t kWireVersion = 2;
 
 struct Message {
   uint32_t magic = kWireMagic;
@@ -62,7 +62,8 @@ struct Message {
   MessageType type = MessageType::kHello;
   std::array<uint8_t, 32> proof{};  // nonce or HMAC
   ProcessId process{};
-  uint64_t bytes = 0;  // of the region
+  uint64_t bytes = 0;   // of the region
+  uint64_t offset = 0;  // of the region, in the memory that it is a part of
   uint32_t rkey = 0;
   uint32_t access = 0;
   uint32_t code = 0;  // absl::StatusCode, 0: all is well
@@ -71,7 +72,7 @@ struct Message {
   uint32_t slots = 0;  // of a ring of datagrams
   uint32_t bell = 0;   // index of the reader's doorbell in its process
 };
-static_assert(sizeof(Message) == 192);
+static_assert(sizeof(Message) == 200);
 
 inline constexpr size_t kDescriptorsMax = 3;
 

@@ -5,7 +5,7 @@ import signal
 import time
 
 import cases
-from cluster import LONG_QUERY, MIB, Cluster, memory_in_use, processor_seconds, wait_until
+from cluster import LONG_QUERY, MIB, Cluster, Failed, memory_in_use, processor_seconds, wait_until
 
 PROMISED_SECONDS = 5
 SCALE_FACTOR = 0.05
@@ -241,7 +241,17 @@ class Faults(cases.Case):
     def loader_stopped(self, fabric):
         cluster = Cluster(self, fabric=fabric, memory=[128 * MIB], compute=1)
         load = self.stop_while_it_writes(cluster)
-        self.await_memory_back(cluster)
+        try:
+            self.await_memory_back(cluster)
+        except Failed as not_back:
+            # Over shm the loader's own processor copies: stopped in the middle of a copy it keeps its memory.
+            self.assertEqual(fabric, "shm", str(not_back))
+            self.say("stopped in the middle of a WRITE: its memory drains")
+            load.signal(signal.SIGCONT)
+            self.assertEqual(load.wait(), 1, load.err())
+            self.await_memory_back(cluster)
+            self.assert_usable(cluster)
+            return
         # What it would write now belongs to others.
         cluster.load(0.3)
         before = cluster.answers("--repeat=1")
@@ -258,10 +268,6 @@ class Faults(cases.Case):
 
     def test_loader_stopped_tcp(self):
         """A loader that wakes after its lease has ended spoils nobody's data."""
-        # Over tcp, WRITEs that were queued in the stopped process still go out when it wakes; now and then one
-        # lands in memory that belongs to another table by then. Its readers find out by the block's header.
-        # Mending it takes a key per allocation, which the memory server revokes with the lease.
-        self.skipTest("known defect: WRITEs queued before the stop outlive the loader's lease")
         self.loader_stopped("tcp")
 
     def test_tables_replaced_during_queries(self):

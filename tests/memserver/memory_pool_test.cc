@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -18,32 +19,45 @@ namespace {
 constexpr uint64_t kKiB = 1'024;
 constexpr uint64_t kRegionBytes = 64 * kKiB;
 
-// Keeps the regions' addresses, to look at memory as the fabric's peers would.
+// Keeps what keys name, to look at memory as the fabric's peers would.
 class RecordingFabric final : public fabric::FakeFabric {
  public:
-  std::vector<fabric::MemoryRegion*> regions;
+  struct Shared {
+    std::byte* data = nullptr;
+    size_t bytes = 0;
+    fabric::Access access = fabric::Access::kNone;
+  };
+  std::map<uint32_t, Shared> shared;  // by rkey
+  std::set<fabric::Access> rights_of_regions;
 
   absl::StatusOr<std::unique_ptr<fabric::MemoryRegion>> Allocate(
       size_t bytes, const fabric::AllocateOptions& options) override {
-    auto region = FakeFabric::Allocate(bytes, options);
-    if (region.ok()) regions.push_back(region->get());
-    return region;
+    rights_of_regions.insert(options.access);
+    return FakeFabric::Allocate(bytes, options);
   }
+  absl::StatusOr<std::unique_ptr<fabric::MemoryRegion>> Share(fabric::MemoryRegion& region, size_t offset,
+                                                              size_t bytes, fabric::Access access) override {
+    if (shares_left == 0) return absl::ResourceExhaustedError("no more keys");
+    --shares_left;
+    auto part = FakeFabric::Share(region, offset, bytes, access);
+    if (part.ok()) shared[(*part)->rkey().value] = {(*part)->data(), bytes, access};
+    return part;
+  }
+  int shares_left = 1'000'000;
 };
 
 class MemoryPoolTest : public testing::Test {
  protected:
   void Create(uint64_t memory_bytes) {
-    auto pool = MemoryPool::Create(fabric_, {memory_bytes, kRegionBytes, {}});
+    auto pool = MemoryPool::Create(fabric_, {memory_bytes, kRegionBytes});
     ASSERT_TRUE(pool.ok()) << pool.status();
     pool_ = *std::move(pool);
   }
   std::byte* At(uint64_t offset) {
     for (const MemoryPool::Region& listed : pool_->Regions()) {
       if (offset < listed.offset || offset >= listed.offset + listed.bytes) continue;
-      for (fabric::MemoryRegion* region : fabric_.regions) {
-        if (region->rkey() == listed.rkey) return region->data() + (offset - listed.offset);
-      }
+      const auto region = fabric_.shared.find(listed.rkey.value);
+      if (region != fabric_.shared.end()) return region->second.data + (offset - listed.offset);
     }
     ADD_FAILURE() << "no region at " << offset;
     return nullptr;
@@ -60,14 +74,14 @@ TEST_F(MemoryPoolTest, RegionsAreMadeWhenNeededAndKept) {
   EXPECT_EQ(pool_->Regions().size(), 1u);
   const auto large = pool_->Allocate(AllocationId(2), 2 * kRegionBytes + kKiB);
   ASSERT_TRUE(large.ok());
-  for (const Extent& extent : *large) {
+  for (const auto& [extent, rkey] : *large) {
     EXPECT_EQ(extent.offset / kRegionBytes, (extent.offset + extent.bytes - 1) / kRegionBytes);
   }
   const auto regions = pool_->Regions();
   EXPECT_EQ(regions.size(), 3u);
   for (const MemoryPool::Region& region : regions) EXPECT_EQ(region.offset % kRegionBytes, 0u);
-  EXPECT_EQ(pool_->Release(AllocationId(2)), 2 * kRegionBytes + 4 * kKiB);
-  EXPECT_EQ(pool_->Release(AllocationId(2)), 0u);
+  EXPECT_EQ(pool_->Release(AllocationId(2)).freed_bytes, 2 * kRegionBytes + 4 * kKiB);
+  EXPECT_EQ(pool_->Release(AllocationId(2)).freed_bytes, 0u);
   const auto after = pool_->Regions();
   ASSERT_EQ(after.size(), 3u);
   for (size_t i = 0; i < 3; ++i) EXPECT_EQ(after[i].rkey, regions[i].rkey);
@@ -103,7 +117,7 @@ TEST_F(MemoryPoolTest, BytesAreZeroWhenHandedOutAgain) {
   for (uint64_t round = 1; round <= 3; ++round) {
     const auto extents = pool_->Allocate(AllocationId(round), (30 * round) * kKiB);
     ASSERT_TRUE(extents.ok());
-    for (const Extent& extent : *extents) {
+    for (const auto& [extent, rkey] : *extents) {
       const std::byte* begin = At(extent.offset);
       EXPECT_TRUE(std::all_of(begin, begin + extent.bytes, [](std::byte b) { return b == std::byte{0}; }));
       std::memset(At(extent.offset), 0xAB, extent.bytes);
@@ -116,8 +130,76 @@ TEST_F(MemoryPoolTest, AnAllocationGrowsAndIsReleasedWhole) {
   Create(4 * kRegionBytes);
   ASSERT_TRUE(pool_->Allocate(AllocationId(7), 10 * kKiB).ok());
   ASSERT_TRUE(pool_->Allocate(AllocationId(7), 100 * kKiB).ok());
-  EXPECT_EQ(pool_->Release(AllocationId(7)), 112 * kKiB);
+  EXPECT_EQ(pool_->Release(AllocationId(7)).freed_bytes, 112 * kKiB);
   EXPECT_EQ(pool_->used_bytes(), 0u);
+}
+
+TEST_F(MemoryPoolTest, RegionsAreForReadingAndEachExtentHasAKeyForEverything) {
+  Create(4 * kRegionBytes);
+  const auto grants = pool_->Allocate(AllocationId(1), 2 * kRegionBytes);
+  ASSERT_TRUE(grants.ok());
+  ASSERT_GT(grants->size(), 1u);
+  EXPECT_EQ(fabric_.rights_of_regions, std::set{fabric::Access::kNone});
+  for (const MemoryPool::Region& region : pool_->Regions()) {
+    EXPECT_EQ(fabric_.shared[region.rkey.value].access, fabric::Access::kRead);
+    EXPECT_EQ(fabric_.shared[region.rkey.value].bytes, kRegionBytes);
+  }
+  for (const auto& [extent, rkey] : *grants) {
+    const RecordingFabric::Shared& part = fabric_.shared[rkey.value];
+    EXPECT_EQ(part.access, fabric::Access::kAll);
+    EXPECT_EQ(part.data, At(extent.offset));
+    EXPECT_EQ(part.bytes, extent.bytes);
+  }
+}
+
+TEST_F(MemoryPoolTest, MemoryThatAPeerMayStillWriteToDrains) {
+  Create(2 * kRegionBytes);
+  const uint64_t whole = pool_->capacity_bytes();
+  ASSERT_TRUE(pool_->Allocate(AllocationId(1), whole).ok());
+  fabric_.peers_stand_still = true;
+  for (int i = 0; i < 2; ++i) {
+    const MemoryPool::Released released = pool_->Release(AllocationId(1));
+    EXPECT_EQ(released.freed_bytes, 0u);
+    EXPECT_EQ(released.draining_bytes, whole);
+  }
+  EXPECT_EQ(pool_->used_bytes(), whole);
+  EXPECT_EQ(pool_->Held(), std::vector<AllocationId>{AllocationId(1)}) << "so that renewals come back to it";
+  EXPECT_EQ(pool_->Allocate(AllocationId(2), kKiB).status().code(), absl::StatusCode::kResourceExhausted);
+  fabric_.peers_stand_still = false;
+  EXPECT_EQ(pool_->Release(AllocationId(1)).freed_bytes, whole);
+  EXPECT_EQ(pool_->used_bytes(), 0u);
+  EXPECT_TRUE(pool_->Held().empty());
+}
+
+TEST_F(MemoryPoolTest, TheNextAllocateTriesDrainingMemoryAgain) {
+  Create(2 * kRegionBytes);
+  ASSERT_TRUE(pool_->Allocate(AllocationId(1), pool_->capacity_bytes()).ok());
+  fabric_.peers_stand_still = true;
+  EXPECT_GT(pool_->Release(AllocationId(1)).draining_bytes, 0u);
+  fabric_.peers_stand_still = false;
+  EXPECT_TRUE(pool_->Allocate(AllocationId(2), pool_->capacity_bytes()).ok());
+  EXPECT_EQ(pool_->Held(), std::vector<AllocationId>{AllocationId(2)});
+}
+
+TEST_F(MemoryPoolTest, AnAllocationThatIsOverGetsNothingMore) {
+  Create(4 * kRegionBytes);
+  ASSERT_TRUE(pool_->Allocate(AllocationId(1), kKiB).ok());
+  fabric_.peers_stand_still = true;
+  pool_->Release(AllocationId(1));
+  EXPECT_EQ(pool_->Allocate(AllocationId(1), kKiB).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(pool_->used_bytes(), 4 * kKiB) << "what was refused is free again";
+  fabric_.peers_stand_still = false;
+}
+
+TEST_F(MemoryPoolTest, AFabricWithoutKeysLeftGivesNothingAway) {
+  Create(4 * kRegionBytes);
+  fabric_.shares_left = 3;  // of two regions, and of one extent
+  EXPECT_EQ(pool_->Allocate(AllocationId(1), kRegionBytes + kRegionBytes / 2).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(pool_->used_bytes(), 0u);
+  EXPECT_TRUE(pool_->Held().empty());
+  fabric_.shares_left = 1;
+  EXPECT_TRUE(pool_->Allocate(AllocationId(1), kKiB).ok());
 }
 
 TEST_F(MemoryPoolTest, BadRequestsAndOptionsAreRefused) {
@@ -127,7 +209,7 @@ TEST_F(MemoryPoolTest, BadRequestsAndOptionsAreRefused) {
   EXPECT_EQ(pool_->Allocate(AllocationId(1), UINT64_MAX).status().code(),
             absl::StatusCode::kResourceExhausted);
   const auto refused = [&](uint64_t memory, uint64_t region) {
-    return MemoryPool::Create(fabric_, {memory, region, {}}).status().code() ==
+    return MemoryPool::Create(fabric_, {memory, region}).status().code() ==
            absl::StatusCode::kInvalidArgument;
   };
   EXPECT_TRUE(refused(0, kRegionBytes));
@@ -148,13 +230,13 @@ TEST_F(MemoryPoolTest, ThreadsNeverShareBytes) {
         const AllocationId id(t * 1'000 + i);
         const auto extents = pool_->Allocate(id, (i % 7 + 1) * 5 * kKiB);
         if (extents.ok() && i % 3 != 0) {
-          EXPECT_GT(pool_->Release(id), 0u);
+          EXPECT_GT(pool_->Release(id).freed_bytes, 0u);
         }
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
-  for (const AllocationId id : pool_->Held()) EXPECT_GT(pool_->Release(id), 0u);
+  for (const AllocationId id : pool_->Held()) EXPECT_GT(pool_->Release(id).freed_bytes, 0u);
   EXPECT_EQ(pool_->used_bytes(), 0u);
 }
 

@@ -42,9 +42,15 @@ class MemoryServerTest : public testing::Test {
     EXPECT_EQ(options.secret, kSecret);
     return std::make_unique<fabric::FakeFabric>(options.kind);
   }
+  /// As OpenFake; the test keeps hold of the memory server's fabric.
+  absl::StatusOr<std::unique_ptr<fabric::Fabric>> OpenWatched(const fabric::FabricOptions& options) {
+    auto opened = std::make_unique<fabric::FakeFabric>(options.kind);
+    memory_fabric_ = opened.get();
+    return opened;
+  }
   absl::StatusOr<std::unique_ptr<MemoryServer>> TryStart(MemoryServerOptions options) {
     options.catalog = {catalog_->address(), kSecret};
-    return StartOverFabric(options, &OpenFake);
+    return StartOverFabric(options, [this](const auto& fabric) { return OpenWatched(fabric); });
   }
   std::unique_ptr<MemoryServer> StartMemory(MemoryServerOptions options = {}) {
     if (options.memory_bytes == 0) options.memory_bytes = 8 * kMiB;
@@ -72,6 +78,7 @@ class MemoryServerTest : public testing::Test {
   const TempFolder folder_;
   catalog::CatalogServerOptions catalog_options_;
   std::unique_ptr<catalog::CatalogServer> catalog_;
+  fabric::FakeFabric* memory_fabric_ = nullptr;  // of the memory server started last, which owns it
 };
 
 TEST_F(MemoryServerTest, JoinsAndLeaves) {
@@ -189,6 +196,22 @@ TEST_F(MemoryServerTest, ALoaderThatDiesGivesItsMemoryBack) {
   ASSERT_TRUE(attachment->Allocate(memory->id(), *load, kMiB).ok());
   attachment.reset();
   EXPECT_TRUE(BecomesFree(*Attach(), memory->id()));
+}
+
+TEST_F(MemoryServerTest, MemoryThatDrainsIsFreedByALaterRenewal) {
+  const auto memory = StartMemory();
+  auto attachment = Attach();
+  catalog::Client& catalog = attachment->catalog();
+  const auto load = catalog.BeginLoad(attachment->member(), "date", false);
+  const auto extents = attachment->Allocate(memory->id(), *load, kMiB);
+  ASSERT_TRUE(extents.ok());
+  for (const proto::Extent& extent : *extents) EXPECT_NE(extent.rkey(), 0u);
+  memory_fabric_->peers_stand_still = true;
+  ASSERT_TRUE(catalog.AbortLoad(*load).ok());
+  EXPECT_TRUE(attachment->Release(memory->id(), *load).ok());
+  EXPECT_EQ(memory->used_bytes(), kMiB);
+  memory_fabric_->peers_stand_still = false;
+  EXPECT_TRUE(BecomesFree(*attachment, memory->id()));
 }
 
 TEST_F(MemoryServerTest, TheEndOfTheMembershipIsReported) {

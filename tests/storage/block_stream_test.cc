@@ -32,6 +32,13 @@ class TwoServers final : public fabric::RegionDirectory {
   absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> Lookup(MemoryServerId server, bool) override {
     return servers_[server.value() - 1u].regions;
   }
+  AllocationKeys keys() const {
+    AllocationKeys keys;
+    for (uint16_t id = 1; id <= 2; ++id) {
+      keys.Add({MemoryServerId(id), 4096}, kBytes, servers_[id - 1].region->rkey());
+    }
+    return keys;
+  }
   std::byte* at(RemotePtr<void> p) {
     return servers_[p.server().value() - 1u].region->data() + p.offset() - 4096;
   }
@@ -61,14 +68,14 @@ class Chains {
   const std::vector<uint8_t> widths_{4, 1, 8, 2};
 
   /// Writes a chain whose column 0 counts rows on, over both servers in turn.
-  ChainStart WriteChain(Channel& channel, uint32_t blocks, uint32_t group) {
+  ChainStart WriteChain(Channel& channel, const AllocationKeys& keys, uint32_t blocks, uint32_t group) {
     const BlockLayout layout(widths_, kRows, PointerSlots(blocks, group));
     std::vector<uint64_t> pointers;
     for (uint32_t i = 0; i < blocks; ++i) {
       pointers.push_back(
           RemotePtr<void>(MemoryServerId(static_cast<uint16_t>(1 + i % 2)), 4096 + i / 2 * 2048).raw());
     }
-    BlockSink sink(channel, layout.bytes());
+    BlockSink sink(channel, keys, layout.bytes());
     for (uint32_t i = 0; i < blocks; ++i) {
       std::byte* block = *sink.Acquire();
       std::fill_n(block, layout.bytes(), std::byte{0});
@@ -100,7 +107,7 @@ TEST_P(BlockStreamTest, YieldsEveryRowInOrder) {
   auto fabric = *fabric::Open({.kind = c.kind, .secret = "s"});
   {
     auto channel = *Channel::Open(*fabric, servers, {});
-    const ChainStart chain = WriteChain(*channel, c.blocks, c.group);
+    const ChainStart chain = WriteChain(*channel, servers.keys(), c.blocks, c.group);
     int chains = 3;  // the same chain three times: prefetching goes on over a chain's end
     BlockStream stream(
         *channel, {9, c.group, widths_, {0, 3}}, {.window = c.window, .in_place = c.in_place},
@@ -135,7 +142,7 @@ TEST_F(BlockStreamFaults, DamageIsAnErrorAndNotAnAnswer) {
   TwoServers servers(fabric::Kind::kShm);
   auto fabric = *fabric::Open({.kind = fabric::Kind::kShm, .secret = "s"});
   auto channel = *Channel::Open(*fabric, servers, {});
-  const ChainStart chain = WriteChain(*channel, 8, 4);
+  const ChainStart chain = WriteChain(*channel, servers.keys(), 8, 4);
   const BlockLayout layout(widths_, kRows, 4);
   servers.at(RemotePtr<void>::FromRaw(chain.head[2]))[layout.page_offset(3) + 5] ^= std::byte{1};
   bool first = true;
@@ -154,7 +161,7 @@ TEST_F(BlockStreamFaults, ACancelledStreamLeavesNothingBehind) {
   TwoServers servers(fabric::Kind::kTcp);
   auto fabric = *fabric::Open({.kind = fabric::Kind::kTcp, .secret = "s"});
   auto channel = *Channel::Open(*fabric, servers, {});
-  const ChainStart chain = WriteChain(*channel, 101, 64);
+  const ChainStart chain = WriteChain(*channel, servers.keys(), 101, 64);
   for (int round = 0; round < 20; ++round) {
     std::atomic<bool> cancel = false;
     const auto run = [&](uint32_t column) -> absl::Status {
@@ -184,7 +191,7 @@ TEST_F(BlockStreamFaults, ALostServerIsNamed) {
     TwoServers servers(kind);
     auto fabric = *fabric::Open({.kind = kind, .secret = "s"});
     auto channel = *Channel::Open(*fabric, servers, {});
-    const ChainStart chain = WriteChain(*channel, 8, 4);
+    const ChainStart chain = WriteChain(*channel, servers.keys(), 8, 4);
     servers.Kill(2);
     BlockStream stream(*channel, {9, 4, widths_, {0}}, {.window = 2},
                        [&]() -> std::optional<ChainStart> { return chain; });

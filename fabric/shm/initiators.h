@@ -1,0 +1,45 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "fabric/shm/layout.h"
+#include "fabric/shm/memory.h"
+
+namespace nam::fabric::shm {
+
+/// The queue pairs of peers that can reach into this process' regions. They outlive their connections
+/// here: a peer that stands still in the middle of a copy goes on with it whatever became of its socket.
+/// One is forgotten when its process has ended or says that the queue pair is gone. Any thread.
+class Initiators {
+ public:
+  /// Called before the peer, process `pid`, can execute anything over the channel; `side` is the peer's.
+  void Add(std::shared_ptr<const Mapping> channel, int side, pid_t pid);
+  /// Whether a living peer is changing memory under `rkey`. Once the key was taken from the region table
+  /// and the answer is no, it stays no.
+  bool Executing(uint32_t rkey);
+
+ private:
+  struct Initiator {
+    std::shared_ptr<const Mapping> channel;
+    const ChannelSide* side = nullptr;
+  };
+  struct Process {
+    UniqueFd descriptor;  // a pidfd, where the kernel gives one
+    std::vector<Initiator> initiators;
+  };
+
+  static bool Lives(pid_t pid, const Process& process);
+  void ForgetTheGone();
+
+  std::mutex mutex_;
+  std::map<pid_t, Process> processes_;
+};
+
+}  // namespace nam::fabric::shm

@@ -1,0 +1,287 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/unique_fd.h"
+#include "fabric/fabric.h"
+#include "fabric/shm/shm_fabric.h"
+
+/// Where peers touch the memory themselves, one may stand still between its look at the key and the end of
+/// its copy. Revoke must know.
+namespace nam::fabric {
+namespace {
+
+constexpr size_t kPage = 4096, kBytes = 16 * kPage;
+constexpr int kTimeoutMs = 10'000, kRounds = 100;
+
+template <typename T>
+T Take(absl::StatusOr<T> result) {
+  if (result.ok()) return *std::move(result);
+  ADD_FAILURE() << result.status().ToString();
+  return T();
+}
+
+struct Pipe {
+  Pipe() {
+    std::array<int, 2> ends;
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) std::abort();
+    out.reset(ends[0]);
+    in.reset(ends[1]);
+  }
+  void Put() const { (void)!write(in.get(), "x", 1); }
+  bool Take() const {
+    char byte;
+    pollfd waiting{out.get(), POLLIN, 0};
+    return poll(&waiting, 1, kTimeoutMs) == 1 && read(out.get(), &byte, 1) == 1;
+  }
+  UniqueFd out, in;
+};
+
+/// A page at which whoever touches it stands still until it is let go. One at a time.
+class Trap {
+ public:
+  Trap() = default;
+  /// From now on.
+  void Set(std::byte* page) {
+    current_ = this;
+    page_ = page;
+    struct sigaction action {};
+    action.sa_sigaction = &Stand;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGSEGV, &action, &former_);
+    mprotect(page_, kPage, PROT_NONE);
+  }
+  ~Trap() {
+    if (current_ == this) sigaction(SIGSEGV, &former_, nullptr);
+  }
+  bool AwaitCaught() const { return caught_.Take(); }
+  void LetGo() const { let_go_.Put(); }
+
+ private:
+  static void Stand(int, siginfo_t* info, void*) {
+    const auto* at = static_cast<std::byte*>(info->si_addr);
+    if (at < current_->page_ || at >= current_->page_ + kPage) _exit(3);
+    current_->caught_.Put();
+    char byte;
+    (void)!read(current_->let_go_.out.get(), &byte, 1);
+    mprotect(current_->page_, kPage, PROT_READ | PROT_WRITE);
+  }
+
+  static inline Trap* current_ = nullptr;
+  std::byte* page_ = nullptr;
+  struct sigaction former_ {};
+  Pipe caught_, let_go_;
+};
+
+struct Server {
+  std::unique_ptr<Fabric> fabric = Take(OpenShm({.secret = "secret"}));
+  std::unique_ptr<MemoryRegion> region =
+      Take(fabric->Allocate(kBytes, {.access = Access::kNone, .huge_pages = false}));
+  std::unique_ptr<Listener> listener = Take(fabric->Listen({.address = "@"}));
+};
+
+struct Client {
+  explicit Client(const std::string& address) : pair(Connect(address)) {}
+  std::unique_ptr<QueuePair> Connect(const std::string& address) {
+    return Take(fabric->Connect(address, *completions, {}, Deadline::Never()));
+  }
+  CompletionStatus Run(QueuePair& on, const WorkRequest& request) {
+    Completion completion{.status = CompletionStatus::kFlushed};
+    EXPECT_TRUE(on.Post({&request, 1}).ok());
+    EXPECT_EQ(completions->Wait({&completion, 1}, fabric->clock().After(kTimeoutMs * 1000LL)), 1u);
+    return completion.status;
+  }
+  CompletionStatus Write(RemoteKey rkey, uint32_t bytes) {
+    return Run(*pair, WorkRequest::Write(1, local->Slice(0, bytes), {rkey, 0}));
+  }
+
+  std::unique_ptr<Fabric> fabric = Take(OpenShm({.secret = "secret"}));
+  std::unique_ptr<MemoryRegion> local =
+      Take(fabric->Allocate(kBytes, {.access = Access::kNone, .huge_pages = false}));
+  std::unique_ptr<CompletionQueue> completions = Take(fabric->CreateCompletionQueue(1024));
+  std::unique_ptr<QueuePair> pair;
+};
+
+TEST(ShmRevokeTest, SaysNoWhileAPeerStandsStillInTheMiddleOfAWrite) {
+  Server server;
+  Client client(server.listener->address());
+  const auto part = Take(server.fabric->Share(*server.region, kPage, 8 * kPage, Access::kAll));
+  const auto other = Take(server.fabric->Share(*server.region, kPage, 8 * kPage, Access::kAll));
+  std::fill_n(client.local->data(), kBytes, std::byte{7});
+  Trap trap;
+  trap.Set(client.local->data() + 2 * kPage);
+  CompletionStatus status = CompletionStatus::kFlushed;
+  std::thread writer([&] { status = client.Write(part->rkey(), 8 * kPage); });
+  ASSERT_TRUE(trap.AwaitCaught());
+  EXPECT_FALSE(part->Revoke());
+  EXPECT_FALSE(part->Revoke());
+  EXPECT_TRUE(other->Revoke()) << "nobody writes under this one";
+  {
+    Client late(server.listener->address());
+    EXPECT_EQ(late.Write(part->rkey(), 8), CompletionStatus::kRemoteAccessError) << "the key is gone at once";
+  }
+  EXPECT_EQ(server.region->data()[3 * kPage], std::byte{0});
+  trap.LetGo();
+  writer.join();
+  EXPECT_EQ(status, CompletionStatus::kOk);
+  EXPECT_EQ(server.region->data()[3 * kPage], std::byte{7}) << "which is why the answer was no";
+  EXPECT_TRUE(part->Revoke());
+  EXPECT_EQ(client.Write(part->rkey(), 8), CompletionStatus::kRemoteAccessError);
+}
+
+TEST(ShmRevokeTest, MemoryStaysAsLongAsAPeerWritesToIt) {
+  Server server;
+  Client client(server.listener->address());
+  auto part = Take(server.fabric->Share(*server.region, kPage, 8 * kPage, Access::kAll));
+  Trap trap;
+  trap.Set(client.local->data() + 2 * kPage);
+  CompletionStatus status = CompletionStatus::kFlushed;
+  std::thread writer([&, rkey = part->rkey()] { status = client.Write(rkey, 8 * kPage); });
+  ASSERT_TRUE(trap.AwaitCaught());
+  part.reset();
+  server.region.reset();
+  trap.LetGo();
+  writer.join();
+  EXPECT_EQ(status, CompletionStatus::kOk);
+}
+
+TEST(ShmRevokeTest, SaysNoWhenOnlyTheConnectionHasEnded) {
+  Server server;
+  Client client(server.listener->address());
+  const auto part = Take(server.fabric->Share(*server.region, kPage, 8 * kPage, Access::kAll));
+  Trap trap;
+  trap.Set(client.local->data() + 2 * kPage);
+  std::thread writer([&] { client.Write(part->rkey(), 8 * kPage); });
+  ASSERT_TRUE(trap.AwaitCaught());
+  server.listener.reset();  // which closes the connections that it serves
+  EXPECT_FALSE(part->Revoke());
+  trap.LetGo();
+  writer.join();
+  EXPECT_TRUE(part->Revoke());
+}
+
+TEST(ShmRevokeTest, SaysYesWhenThePeersProcessIsDead) {
+  Trap trap;  // its pipes are both processes'; the child sets it
+  Pipe address_pipe;
+  const pid_t child = fork();  // no other thread runs yet
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    struct {
+      char address[108];
+      RemoteKey rkey;
+    } to;
+    if (read(address_pipe.out.get(), &to, sizeof(to)) != static_cast<ssize_t>(sizeof(to))) _exit(1);
+    Client client(to.address);
+    trap.Set(client.local->data() + 2 * kPage);
+    client.Write(to.rkey, 8 * kPage);
+    _exit(2);  // never let go
+  }
+  Server server;
+  const auto part = Take(server.fabric->Share(*server.region, kPage, 8 * kPage, Access::kAll));
+  struct {
+    char address[108] = {};
+    RemoteKey rkey;
+  } to;
+  server.listener->address().copy(to.address, sizeof(to.address) - 1);
+  to.rkey = part->rkey();
+  ASSERT_EQ(write(address_pipe.in.get(), &to, sizeof(to)), static_cast<ssize_t>(sizeof(to)));
+  ASSERT_TRUE(trap.AwaitCaught());
+  EXPECT_FALSE(part->Revoke());
+  const UniqueFd life(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
+  kill(child, SIGKILL);
+  pollfd ended{life.get(), POLLIN, 0};
+  ASSERT_EQ(poll(&ended, 1, kTimeoutMs), 1);
+  EXPECT_TRUE(part->Revoke()) << "not even its parent has noticed yet";
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status));
+}
+
+/// Takes a key back in the middle of short writes, again and again; memory is then the owner's. The number
+/// of rounds in which the writer changed it all the same.
+int BrokenRounds(int rounds) {
+  Server server;
+  Client client(server.listener->address());
+  int broken = 0;
+  for (int round = 0; round < rounds; ++round) {
+    const auto part = Take(server.fabric->Share(*server.region, 0, 64, Access::kAll));
+    std::atomic<bool> under_way = false, revoked = false;
+    std::thread writer([&, rkey = part->rkey()] {
+      std::memset(client.local->data(), 7, 8);
+      while (client.Write(rkey, 8) == CompletionStatus::kOk) under_way = true;
+      while (!revoked) {
+      }
+    });
+    while (!under_way) {
+    }
+    while (!part->Revoke()) {
+    }
+    std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(part->data()));
+    word.store(1);
+    revoked = true;
+    writer.join();
+    broken += word.load() != 1;
+    client.pair = client.Connect(server.listener->address());
+  }
+  return broken;
+}
+
+TEST(ShmRevokeTest, NothingIsWrittenAfterTheYes) {
+  EXPECT_EQ(BrokenRounds(kRounds), 0);
+}
+
+TEST(ShmRevokeTest, NorWhereTheKernelRefusesToRunBarriers) {
+  const pid_t child = fork();
+  if (child == 0) {
+    std::array filter = {
+        sock_filter(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))),
+        sock_filter(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1)),
+        sock_filter(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)),
+        sock_filter(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)),
+    };
+    const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+      _exit(200);  // not possible here
+    if (syscall(SYS_membarrier, 0, 0, 0) != -1) _exit(1);
+    _exit(BrokenRounds(kRounds) == 0 ? 0 : 2);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 200) GTEST_SKIP() << "no seccomp filters here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(ShmRevokeTest, KeysToPartsGoBeforeTheirRegion) {
+  Server server;
+  const auto part = Take(server.fabric->Share(*server.region, 0, kPage, Access::kRead));
+  EXPECT_DEATH(server.region.reset(), "destroyed before it");
+}
+
+TEST(ShmRevokeTest, MemoryThatIsSealedAgainstWritingIsNotSharedForIt) {
+  Server server;
+  const auto sealed = Take(server.fabric->Allocate(kBytes, {.access = Access::kRead}));
+  EXPECT_TRUE(absl::IsFailedPrecondition(server.fabric->Share(*sealed, 0, kPage, Access::kWrite).status()));
+  EXPECT_TRUE(server.fabric->Share(*sealed, 0, kPage, Access::kRead).ok());
+}
+
+}  // namespace
+}  // namespace nam::fabric
