@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -67,6 +68,8 @@ class World {
   ProcessId ProcessOf(const Fabric& fabric) const;
   /// The process that listens at HOST:PORT, or none.
   ProcessId ProcessAt(const std::string& address) const;
+  /// What others can find the process by: where it listens, its datagram queue pairs.
+  std::vector<std::string> AddressesOf(ProcessId process) const;
   const std::string& HostOf(ProcessId process) const;
   /// The process of the calling thread.
   ProcessId CurrentProcess() const;
