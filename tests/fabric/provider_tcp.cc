@@ -37,7 +37,7 @@ class TcpProvider final : public Provider {
     return absl::StrFormat("127.0.0.1:%d", ntohs(address.sin_port));
   }
 
-  std::vector<UniqueFd> Harass(const std::string& address, const std::string& junk) override {
+  std::vector<std::shared_ptr<void>> Harass(const std::string& address, const std::string& junk) override {
     const sockaddr_in to = Loopback(std::atoi(address.substr(address.rfind(':') + 1).c_str()));
     std::vector<std::shared_ptr<void>> sockets;
     for (int i = 0; i < 20; ++i) {
