@@ -1,17 +1,46 @@
 #include "fabric/sim/datagrams.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
+#include <charconv>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace nam::fabric::sim {
 namespace {
 
 constexpr int64_t kPsPerNs = 1'000;
-constexpr char kGroupPrefix[] = "multicast:";
+constexpr std::string_view kPairInfix = ":datagrams-";
+constexpr std::string_view kGroupPrefix = "multicast-";
+
+bool IsNumber(std::string_view text, int base) {
+  uint64_t number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number, base);
+  return !text.empty() && parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
+}
+
+/// HOST:datagrams-ID
+bool IsPairAddress(std::string_view address) {
+  const size_t infix = address.find(kPairInfix);
+  return infix != std::string_view::npos && infix > 0 &&
+         IsNumber(address.substr(infix + kPairInfix.size()), 10);
+}
+
+/// multicast-CLUSTER:NUMBER. The cluster is told by its secret's hash, so that two of one world stay apart.
+std::string GroupAddressOf(const std::string& secret, uint32_t number) {
+  return absl::StrFormat("%s%016x:%d", kGroupPrefix, XXH3_64bits(secret.data(), secret.size()), number);
+}
+bool IsGroupAddress(std::string_view address) {
+  constexpr size_t kClusterDigits = 16;
+  const size_t colon = kGroupPrefix.size() + kClusterDigits;
+  return address.size() > colon && address.substr(0, kGroupPrefix.size()) == kGroupPrefix &&
+         IsNumber(address.substr(kGroupPrefix.size(), kClusterDigits), 16) && address[colon] == ':' &&
+         IsNumber(address.substr(colon + 1), 10);
+}
 
 int64_t CeilNs(int64_t ps) {
   return (ps + kPsPerNs - 1) / kPsPerNs;
@@ -26,7 +55,7 @@ DatagramEndpoint::DatagramEndpoint(Network& network, Process& process, SimComple
       completions_(completions),
       options_(options),
       id_(network.NextId()),
-      address_(absl::StrCat(process.host.name, ":datagrams-", id_)) {
+      address_(absl::StrFormat("%s%s%d", process.host.name, kPairInfix, id_)) {
   completions_.Attach(uint64_t{options.send_depth} + options.receive_depth);
   process_.datagrams.emplace(id_, this);
   if (process_.alive) network_.datagram_addresses().emplace(address_, this);
@@ -66,7 +95,7 @@ void DatagramEndpoint::GiveBack(Opcode opcode, uint32_t places) {
 }
 
 absl::StatusOr<DatagramTarget> DatagramEndpoint::Resolve(const std::string& address) {
-  if (address.find(":datagrams-") == std::string::npos) {
+  if (!IsPairAddress(address)) {
     return absl::InvalidArgumentError(
         absl::StrFormat("\"%s\" is no address of a simulated datagram queue pair", address.substr(0, 100)));
   }
@@ -76,8 +105,7 @@ absl::StatusOr<DatagramTarget> DatagramEndpoint::Resolve(const std::string& addr
 
 absl::StatusOr<DatagramTarget> DatagramEndpoint::OpenGroup(uint32_t number) {
   if (!process_.alive) return absl::UnavailableError("this process was killed: " + process_.end);
-  // The secret keeps two clusters in one world apart; only its length may show.
-  const std::string address = absl::StrCat(kGroupPrefix, number);
+  const std::string address = GroupAddressOf(process_.options.secret, number);
   Network::Group& group = network_.groups()[address];
   if (group.sender != nullptr) {
     return absl::FailedPreconditionError(absl::StrFormat(
@@ -97,7 +125,7 @@ absl::StatusOr<std::string> DatagramEndpoint::GroupAddress(DatagramTarget group)
 
 absl::Status DatagramEndpoint::Join(const std::string& group) {
   if (!process_.alive) return absl::UnavailableError("this process was killed: " + process_.end);
-  if (group.rfind(kGroupPrefix, 0) != 0) {
+  if (!IsGroupAddress(group)) {
     return absl::InvalidArgumentError(
         absl::StrFormat("\"%s\" is no address of a simulated multicast group", group.substr(0, 100)));
   }
