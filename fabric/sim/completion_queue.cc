@@ -8,6 +8,13 @@
 
 namespace nam::fabric::sim {
 
+namespace {
+
+/// How far a thread that finds completions runs ahead of the world.
+constexpr int64_t kAheadNs = 1'000;
+
+}  // namespace
+
 SimCompletionQueue::SimCompletionQueue(Scheduler& scheduler, int64_t poll_ns, uint64_t id, uint32_t depth)
     : scheduler_(scheduler), poll_ns_(poll_ns), id_(id), depth_(depth) {}
 
@@ -52,12 +59,19 @@ size_t SimCompletionQueue::Poll(std::span<Completion> completions) {
 }
 
 size_t SimCompletionQueue::Wait(std::span<Completion> completions, Deadline deadline) {
-  while (true) {
-    if (const size_t taken = Poll(completions); taken > 0 || completions.empty()) return taken;
-    if (std::exchange(woken_, false)) return 0;
-    // Without a look at what came meanwhile: notified or not, the next turn polls.
-    if (!scheduler_.Wait({&waiters_}, {"completion queue", id_}, deadline)) return Take(completions);
+  // What is there in the world's time is there in the thread's: no need to let others run first.
+  scheduler_.SettleBeyond(kAheadNs);
+  while (ready_.empty() && !woken_ && !completions.empty() && scheduler_.NowNs() < deadline.ns) {
+    scheduler_.Wait({&waiters_}, {"completion queue", id_}, deadline);
   }
+  if (ready_.empty()) {
+    scheduler_.Charge(poll_ns_);
+    scheduler_.Settle();
+    if (ready_.empty()) woken_ = false;
+  } else {
+    scheduler_.Charge(poll_ns_);
+  }
+  return Take(completions);
 }
 
 void SimCompletionQueue::Wake() {

@@ -38,11 +38,11 @@ absl::StatusOr<std::unique_ptr<QueuePair>> SimListener::Accept(CompletionQueue& 
       end->Bind(*queue, options);
       return std::make_unique<SimQueuePair>(end);
     }
-    if (!scheduler.Wait({&port_->acceptors},
-                        {"a connection to a listener of process", port_->process.id.value()}, deadline) &&
-        port_->backlog.empty()) {
+    if (scheduler.NowNs() >= deadline.ns) {
       return absl::DeadlineExceededError(absl::StrFormat("nobody connected to %s in time", port_->address));
     }
+    scheduler.Wait({&port_->acceptors}, {"a connection to a listener of process", port_->process.id.value()},
+                   deadline);
   }
 }
 

@@ -74,7 +74,7 @@ class Scheduler {
   void At(int64_t at_ns, std::function<void()> event);
 
   /// Blocks the calling thread until one of the lists is notified: true; false when the deadline passed.
-  /// The caller has settled, and nothing happens between its look at the condition and this.
+  /// It goes on no earlier than at its own time. Nothing happens between its look at the condition and this.
   bool Wait(std::initializer_list<WaitList*> lists, const WaitReason& reason, Deadline deadline);
   /// From a thread or an event.
   void Notify(WaitList& list);

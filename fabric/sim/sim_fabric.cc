@@ -47,11 +47,11 @@ bool SimEvent::IsSet() const {
 
 bool SimEvent::Wait(Deadline deadline) {
   scheduler_.Charge(poll_ns_);
-  scheduler_.Settle();
-  while (!set_) {
-    if (!scheduler_.Wait({&waiters_}, {"event", id_}, deadline)) return set_;
+  scheduler_.SettleBeyond(set_ ? kSpinNs : 0);
+  while (!set_ && scheduler_.NowNs() < deadline.ns) {
+    scheduler_.Wait({&waiters_}, {"event", id_}, deadline);
   }
-  return true;
+  return set_;
 }
 
 void JoinDetached(Scheduler& scheduler, Process& process) {

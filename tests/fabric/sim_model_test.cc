@@ -50,7 +50,7 @@ TEST(SimModel, ASendTakesItsLatencyToBothEnds) {
   const ReceiveRequest receive{.id = 1, .into = server.region->Slice(0, 64)};
   ASSERT_TRUE(accepted->PostReceive({&receive, 1}).ok());
   int64_t received_ns = 0;
-  const auto receiver = server.fabric->StartThread("receiver", [&] {
+  auto receiver = server.fabric->StartThread("receiver", [&] {
     Completion completion;
     EXPECT_EQ(queue->Wait({&completion, 1}, Deadline::Never()), 1u);
     received_ns = world.NowNs();
@@ -59,6 +59,7 @@ TEST(SimModel, ASendTakesItsLatencyToBothEnds) {
   const int64_t begin_ns = world.NowNs();
   EXPECT_TRUE(client.Run(WorkRequest::Send(2, client.local->Slice(0, 8))).ok());
   EXPECT_EQ(world.NowNs() - begin_ns, 1'000);
+  receiver.reset();
   EXPECT_EQ(received_ns - begin_ns, 1'000);
 }
 
