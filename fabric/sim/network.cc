@@ -10,6 +10,11 @@
 #include "fabric/sim/endpoint.h"
 
 namespace nam::fabric::sim {
+namespace {
+
+constexpr uint32_t kPortMax = 65'535;
+
+}  // namespace
 Network::Network(const WorldOptions& options, Scheduler& scheduler, Trace& trace)
     : scheduler_(scheduler),
       trace_(trace),
@@ -89,27 +94,33 @@ bool Network::Reachable(ProcessId from, ProcessId to) const {
   return from == driver || to == driver || Passes(At(from).host, At(to).host);
 }
 
+bool Network::Tells(ProcessId ended, ProcessId to) const {
+  const Host& host = At(ended).host;
+  return host.up && (to == ProcessId() || Passes(host, At(to).host));
+}
+
 absl::StatusOr<std::shared_ptr<ListeningPort>> Network::Listen(Process& process, const std::string& address,
                                                                bool passive) {
   const size_t colon = address.rfind(':');
   const std::string host = address.substr(0, colon);
-  uint32_t port = 0;
-  bool valid = colon != std::string::npos && (host.empty() || host == process.host.name);
-  if (valid) {
-    const char* end = address.data() + address.size();
+  const char* end = address.data() + address.size();
+  uint32_t port = kPortMax + 1;
+  if (colon != std::string::npos && (host.empty() || host == process.host.name)) {
     const auto parsed = std::from_chars(address.data() + colon + 1, end, port);
-    valid = parsed.ec == std::errc() && parsed.ptr == end && port <= 65'535;
+    if (parsed.ec != std::errc() || parsed.ptr != end) port = kPortMax + 1;
   }
-  if (!valid) {
+  if (port > kPortMax) {
     return absl::InvalidArgumentError(
         absl::StrFormat("cannot listen on \"%s\": simulated host %s has addresses %s:PORT",
                         address.substr(0, 100), process.host.name, process.host.name));
   }
-  std::string name = absl::StrCat(process.host.name, ":", port);
-  while (port == 0 || (colon + 2 == address.size() && address.back() == '0' && ports_.contains(name))) {
-    port = process.host.next_port++;
-    name = absl::StrCat(process.host.name, ":", port);
+  const auto name_of = [&](uint32_t number) { return absl::StrCat(process.host.name, ":", number); };
+  if (port == 0) {
+    do {
+      port = process.host.next_port++;
+    } while (ports_.contains(name_of(port)));
   }
+  const std::string name = name_of(port);
   if (ports_.contains(name)) {
     return absl::AlreadyExistsError(absl::StrFormat("%s is taken: somebody listens there", name));
   }

@@ -102,6 +102,8 @@ class Network {
   /// Bits pass between the hosts.
   bool Passes(const Host& a, const Host& b) const;
   bool Reachable(ProcessId from, ProcessId to) const;
+  /// The host of `ended` can say that the process is no more.
+  bool Tells(ProcessId ended, ProcessId to) const;
   /// Notified whenever a process, host or path comes or goes.
   WaitList& changes() { return changes_; }
 

@@ -51,7 +51,6 @@ struct SimThread {
   int64_t debt_ns = 0;
   int64_t not_before_ns = 0;  // while blocked: its own time
   WaitReason reason;
-  bool notified = false;
   bool has_timer = false;
   int64_t timer_ns = 0;
   std::vector<WaitList*> lists;
@@ -156,19 +155,17 @@ void Scheduler::At(int64_t at_ns, std::function<void()> event) {
   std::push_heap(events_.begin(), events_.end(), Later);
 }
 
-bool Scheduler::Wait(std::initializer_list<WaitList*> lists, const WaitReason& reason, Deadline deadline) {
+void Scheduler::Wait(std::initializer_list<WaitList*> lists, const WaitReason& reason, Deadline deadline) {
   SimThread& self = Current();
   NAM_CHECK(!in_event_, "an event must not wait");
   steps_.fetch_add(1, std::memory_order_relaxed);
   self.not_before_ns = now_ns_ + std::exchange(self.debt_ns, 0);
   self.reason = reason;
-  self.notified = false;
   self.lists = lists;
   for (WaitList* list : lists) list->threads_.push_back(&self);
   if (deadline.ns != Deadline::Never().ns) SetTimer(self, std::max(deadline.ns, self.not_before_ns));
   self.state = SimThread::State::kBlocked;
   SwitchFrom(self);
-  return self.notified;
 }
 
 void Scheduler::Notify(WaitList& list) {
@@ -177,7 +174,6 @@ void Scheduler::Notify(WaitList& list) {
     SimThread& thread = *list.threads_.back();
     LeaveLists(thread);
     ClearTimer(thread);
-    thread.notified = true;
     MakeReady(thread, std::max(at_ns, thread.not_before_ns) + random_.UpTo(wake_delay_ns_max_));
   }
 }
@@ -315,10 +311,6 @@ void Scheduler::Reap(std::vector<uint32_t>& threads) {
     threads_.erase(found);
     return true;
   });
-}
-
-ProcessId Scheduler::CurrentProcess() const {
-  return Current().process;
 }
 
 std::string Scheduler::Describe() const {

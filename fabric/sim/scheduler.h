@@ -73,9 +73,9 @@ class Scheduler {
   /// an order drawn from the seed.
   void At(int64_t at_ns, std::function<void()> event);
 
-  /// Blocks the calling thread until one of the lists is notified: true; false when the deadline passed.
-  /// It goes on no earlier than at its own time. Nothing happens between its look at the condition and this.
-  bool Wait(std::initializer_list<WaitList*> lists, const WaitReason& reason, Deadline deadline);
+  /// Blocks the calling thread until one of the lists is notified, or the deadline has passed. It goes on no
+  /// earlier than at its own time. Nothing happens between its look at the condition and this.
+  void Wait(std::initializer_list<WaitList*> lists, const WaitReason& reason, Deadline deadline);
   /// From a thread or an event.
   void Notify(WaitList& list);
 
@@ -85,7 +85,6 @@ class Scheduler {
   void Join(uint32_t thread);
   /// Forgets threads of the list that have ended, without waiting.
   void Reap(std::vector<uint32_t>& threads);
-  ProcessId CurrentProcess() const;
 
   /// Who waits for what, one a line.
   std::string Describe() const;

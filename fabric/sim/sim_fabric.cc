@@ -35,23 +35,27 @@ class JoinedThread final : public Thread {
 }  // namespace
 
 void SimEvent::Set() {
-  set_ = true;
+  set_ns_ = std::min(set_ns_, scheduler_.NowNs());
   scheduler_.Notify(waiters_);
 }
 
 bool SimEvent::IsSet() const {
   scheduler_.Charge(poll_ns_);
   scheduler_.SettleBeyond(kSpinNs);
-  return set_;
+  return scheduler_.NowNs() >= set_ns_;
 }
 
 bool SimEvent::Wait(Deadline deadline) {
   scheduler_.Charge(poll_ns_);
-  scheduler_.SettleBeyond(set_ ? kSpinNs : 0);
-  while (!set_ && scheduler_.NowNs() < deadline.ns) {
-    scheduler_.Wait({&waiters_}, {"event", id_}, deadline);
+  if (scheduler_.NowNs() < set_ns_) scheduler_.Settle();
+  while (scheduler_.NowNs() < std::min(set_ns_, deadline.ns)) {
+    scheduler_.Wait({&waiters_}, {"event", id_}, {std::min(set_ns_, deadline.ns)});
   }
-  return set_;
+  return scheduler_.NowNs() >= set_ns_;
+}
+
+void SimEvent::WaitOr(WaitList& other, const WaitReason& reason, Deadline deadline) {
+  scheduler_.Wait({&waiters_, &other}, reason, {std::min(set_ns_, deadline.ns)});
 }
 
 void JoinDetached(Scheduler& scheduler, Process& process) {

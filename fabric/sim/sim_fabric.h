@@ -54,15 +54,15 @@ class SimEvent final : public Event {
   bool IsSet() const override;
   bool Wait(Deadline deadline) override;
 
-  /// For waits for this and something else.
-  WaitList& waiters() { return waiters_; }
-  bool set() const { return set_; }
+  /// As Wait, but may return early: when the other list is notified.
+  void WaitOr(WaitList& other, const WaitReason& reason, Deadline deadline);
 
  private:
   Scheduler& scheduler_;
   const int64_t poll_ns_;
   const uint64_t id_;  // in reports
-  bool set_ = false;
+  /// By the time of the thread that set it, which may be ahead of others'.
+  int64_t set_ns_ = Deadline::Never().ns;
   WaitList waiters_;
 };
 

@@ -7,8 +7,8 @@
 namespace nam::fabric::sim {
 namespace {
 
-constexpr std::array kNames = {"run",     "start", "end",      "post",  "execute", "complete", "receive",
-                               "connect", "fail",  "datagram", "fault", "call",    "random"};
+constexpr std::array kNames = {"run",     "start",   "end",  "post",     "execute", "complete",
+                               "receive", "connect", "fail", "datagram", "fault",   "random"};
 
 }  // namespace
 

@@ -25,7 +25,6 @@ class Trace {
     kFail,      // queue pair, status
     kDatagram,  // queue pair, bytes, receiver's queue pair, what became of it
     kFault,     // which, of whom
-    kCall,      // from process, to process
     kRandom,    // value
   };
 

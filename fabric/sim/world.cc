@@ -30,13 +30,6 @@ class SimClock final : public Clock {
   Scheduler& scheduler_;
 };
 
-/// One call: of its caller and of the thread that serves it, whoever lives longer.
-struct PendingCall {
-  std::function<void()> handler;
-  bool answered = false;
-  WaitList caller;
-};
-
 }  // namespace
 
 class World::Impl {
@@ -54,10 +47,7 @@ class World::Impl {
     return process == kDriver ? kDriverTimeoutNs : network.At(process).options.peer_timeout_us * 1000;
   }
 
-  /// Waits for `done`, which `list` announces, while `to` is there.
-  absl::Status AwaitPeer(WaitList& list, const std::function<bool()>& done, ProcessId from, ProcessId to,
-                         Deadline deadline);
-  void Serve(ProcessId from, ProcessId to, const std::shared_ptr<PendingCall>& call);
+  absl::Status Await(SimEvent& event, ProcessId from, ProcessId to, Deadline deadline);
 
   const uint64_t seed;
   Trace trace;
@@ -66,17 +56,14 @@ class World::Impl {
   SimClock clock;
 };
 
-absl::Status World::Impl::AwaitPeer(WaitList& list, const std::function<bool()>& done, ProcessId from,
-                                    ProcessId to, Deadline deadline) {
-  scheduler.Settle();
+absl::Status World::Impl::Await(SimEvent& event, ProcessId from, ProcessId to, Deadline deadline) {
   int64_t lost_ns = Deadline::Never().ns;
-  while (!done()) {
-    const bool gone = to != kDriver && !network.At(to).alive;
+  scheduler.Settle();
+  while (!event.IsSet()) {
     if (from != kDriver && !network.At(from).alive) {
       return absl::UnavailableError("this process is no more: " + network.At(from).end);
     }
-    if (gone && network.At(to).host.up &&
-        (from == kDriver || network.Passes(network.At(from).host, network.At(to).host))) {
+    if (to != kDriver && !network.At(to).alive && network.Tells(to, from)) {
       return absl::UnavailableError(
           absl::StrFormat("process %d is no more: %s", to.value(), network.At(to).end));
     }
@@ -90,22 +77,9 @@ absl::Status World::Impl::AwaitPeer(WaitList& list, const std::function<bool()>&
       return absl::UnavailableError(absl::StrFormat("process %d on %s does not answer", to.value(),
                                                     to == kDriver ? "" : network.At(to).host.name));
     }
-    scheduler.Wait({&list, &network.changes()}, {"an answer of process", to.value()},
-                   {std::min(deadline.ns, lost_ns)});
+    event.WaitOr(network.changes(), {"an answer of process", to.value()}, {std::min(deadline.ns, lost_ns)});
   }
   return absl::OkStatus();
-}
-
-void World::Impl::Serve(ProcessId from, ProcessId to, const std::shared_ptr<PendingCall>& call) {
-  call->handler();
-  call->handler = nullptr;
-  scheduler.SleepUntil({scheduler.NowNs() + network.RpcDelayNs()});
-  WaitList nobody;
-  const Deadline lost{scheduler.NowNs() + PeerTimeoutNs(to)};
-  const auto passes = [&] { return network.Reachable(to, from); };
-  if (!AwaitPeer(nobody, passes, to, from, lost).ok()) return;
-  call->answered = true;
-  scheduler.Notify(call->caller);
 }
 
 World::World(WorldOptions options) {
@@ -130,11 +104,6 @@ ProcessId World::ProcessOf(const Fabric& fabric) const {
   return simulated->process().id;
 }
 
-ProcessId World::ProcessAt(const std::string& address) const {
-  const auto port = impl_->network.FindPort(address);
-  return port == nullptr ? kDriver : port->process.id;
-}
-
 std::vector<std::string> World::AddressesOf(ProcessId process) const {
   return impl_->network.AddressesOf(impl_->network.At(process));
 }
@@ -143,16 +112,8 @@ const std::string& World::HostOf(ProcessId process) const {
   return impl_->network.At(process).host.name;
 }
 
-ProcessId World::CurrentProcess() const {
-  return impl_->scheduler.CurrentProcess();
-}
-
 Clock& World::clock() {
   return impl_->clock;
-}
-
-uint64_t World::Random() {
-  return impl_->network.random().Next();
 }
 
 void World::KillProcess(ProcessId process) {
@@ -194,22 +155,7 @@ int64_t World::RpcDelayNs() {
 absl::Status World::Await(Event& event, ProcessId from, ProcessId to, Deadline deadline) {
   auto* simulated = dynamic_cast<SimEvent*>(&event);
   NAM_CHECK(simulated != nullptr, "an event of no simulated world");
-  return impl_->AwaitPeer(
-      simulated->waiters(), [simulated] { return simulated->set(); }, from, to, deadline);
-}
-
-absl::Status World::Call(ProcessId from, ProcessId to, const std::string& what, std::function<void()> handler,
-                         Deadline deadline) {
-  Scheduler& scheduler = impl_->scheduler;
-  impl_->network.Record(Trace::Kind::kCall, from.value(), to.value());
-  const auto call = std::make_shared<PendingCall>();
-  call->handler = std::move(handler);
-  scheduler.SleepUntil({std::min(deadline.ns, scheduler.NowNs() + RpcDelayNs())});
-  const auto arrives = [&] { return Reachable(from, to); };
-  NAM_RETURN_IF_ERROR(impl_->AwaitPeer(call->caller, arrives, from, to, deadline));
-  StartDetached(to, what, [impl = impl_.get(), from, to, call] { impl->Serve(from, to, call); });
-  return impl_->AwaitPeer(
-      call->caller, [&call] { return call->answered; }, from, to, deadline);
+  return impl_->Await(*simulated, from, to, deadline);
 }
 
 void World::StartDetached(ProcessId process, const std::string& name, std::function<void()> body) {
@@ -228,10 +174,6 @@ uint64_t World::TraceHash() const {
 
 uint64_t World::TraceEvents() const {
   return impl_->trace.events();
-}
-
-std::string World::Threads() const {
-  return impl_->scheduler.Describe();
 }
 
 }  // namespace nam::fabric::sim

@@ -45,8 +45,9 @@ struct WorldOptions {
 /// The thread that makes a World is its driver: a simulated thread that belongs to no process. It may call
 /// everything here and on every fabric. Other threads are started by Fabric::StartThread.
 ///
-/// Threads change only in calls that wait: Poll, Wait, SleepUntil, Event::Wait, Connect, Accept, Await, Call
-/// and the joining of a Thread. A mutex must not be held across those; across all others it may be.
+/// Threads change only in calls that wait: Poll, Wait, SleepUntil, Event::Wait, Event::IsSet, Connect,
+/// Accept, Await, AwaitDetached and the joining of a Thread. A mutex must not be held across those; across
+/// all others it may be.
 ///
 /// When no thread can run and nothing is under way (a deadlock), or virtual time runs out (a hang), the
 /// process stops with a report of who waits for what.
@@ -66,19 +67,13 @@ class World {
   /// UNAVAILABLE while the host is down. `options.kind` is ignored, `options.host` replaced.
   absl::StatusOr<std::unique_ptr<Fabric>> OpenFabric(const std::string& host, FabricOptions options);
   ProcessId ProcessOf(const Fabric& fabric) const;
-  /// The process that listens at HOST:PORT, or none.
-  ProcessId ProcessAt(const std::string& address) const;
   /// What others can find the process by: where it listens, its datagram queue pairs.
   std::vector<std::string> AddressesOf(ProcessId process) const;
   const std::string& HostOf(ProcessId process) const;
-  /// The process of the calling thread.
-  ProcessId CurrentProcess() const;
 
   /// One for the whole world. Each thread sees it ahead by what it has charged.
   Clock& clock();
   int64_t NowNs() { return clock().NowNs(); }
-  /// From the seed; any use of it changes what comes after.
-  uint64_t Random();
 
   // -- Faults, beside those of the plan. From the driver, or any thread.
 
@@ -98,7 +93,8 @@ class World {
   void BreakQueuePairs(const std::string& a, const std::string& b);
   bool Alive(ProcessId process) const;
 
-  // -- The control plane's calls, in process, under the same faults.
+  // -- For the control plane's calls, in process, under the same faults: a call is a thread in the server's
+  //    process that first sleeps for RpcDelayNs(), and whose caller Awaits an event.
 
   /// Both alive, and no partition between their hosts. The driver's process reaches everybody.
   bool Reachable(ProcessId from, ProcessId to) const;
@@ -107,14 +103,9 @@ class World {
   /// Waits for `event` (of any fabric of this world): OK; UNAVAILABLE as soon as `to` is dead, or
   /// unreachable from `from` for that one's peer timeout; DEADLINE_EXCEEDED.
   absl::Status Await(Event& event, ProcessId from, ProcessId to, Deadline deadline);
-  /// An RPC: after a delay, runs `handler` on a thread of its own in process `to`, and returns when it is
-  /// done and the answer came back. Errors are those of Await: then the handler may have run, be running,
-  /// or run later, so it owns what it uses.
-  absl::Status Call(ProcessId from, ProcessId to, const std::string& what, std::function<void()> handler,
-                    Deadline deadline);
   /// A thread of `process` that nobody joins. The process's fabric must outlive it.
   void StartDetached(ProcessId process, const std::string& name, std::function<void()> body);
-  /// Waits until no thread is left that runs for `process` by Call or StartDetached.
+  /// Waits until no thread of StartDetached is left in `process`.
   void AwaitDetached(ProcessId process);
 
   // -- What happened.
@@ -122,8 +113,6 @@ class World {
   /// Of every scheduling decision, operation, completion and fault so far: equal for equal seeds.
   uint64_t TraceHash() const;
   uint64_t TraceEvents() const;
-  /// Who waits for what, one thread a line.
-  std::string Threads() const;
 
  private:
   class Impl;

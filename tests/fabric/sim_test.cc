@@ -82,6 +82,22 @@ TEST(SimScheduler, SpinningMovesTime) {
   }
 }
 
+TEST(SimScheduler, AnEventIsSetAtTheTimeOfWhoSetIt) {
+  World world({});
+  const auto fabric = Take(world.OpenFabric("h", {}));
+  const auto event = fabric->CreateEvent();
+  const int64_t begin_ns = world.NowNs();
+  const auto setter = fabric->StartThread("setter", [&] {
+    world.clock().Charge(5 * kMs);
+    event->Set();
+  });
+  Sleep(world, kMs);
+  EXPECT_FALSE(event->IsSet());
+  EXPECT_FALSE(event->Wait(world.clock().After(1'000)));
+  EXPECT_TRUE(event->Wait(Deadline::Never()));
+  EXPECT_GE(world.NowNs() - begin_ns, 5 * kMs);
+}
+
 TEST(SimScheduler, AMutexMayBeHeldWhereverNothingWaits) {
   World world({});
   MemoryServer server(world, "m0");
@@ -489,61 +505,76 @@ TEST(SimFaults, DatagramsAreLostDoubledAndLate) {
   EXPECT_GT(late.late, 20);
 }
 
-// -- The control plane's calls.
+// -- What the control plane's calls are made of.
 
-TEST(SimCalls, ACallRunsInTheServersProcess) {
-  World world({});
-  const auto server = Take(world.OpenFabric("m0", {}));
-  const auto client = Take(world.OpenFabric("c0", {}));
-  const ProcessId there = world.ProcessOf(*server), here = world.ProcessOf(*client);
-  const int64_t begin_ns = world.NowNs();
-  ProcessId ran;
-  EXPECT_TRUE(world
-                  .Call(
-                      here, there, "hello", [&] { ran = world.CurrentProcess(); }, Deadline::Never())
-                  .ok());
-  EXPECT_EQ(ran, there);
-  EXPECT_GE(world.NowNs() - begin_ns, 2 * FaultPlan().rpc_delay_ns_min);
-  EXPECT_LE(world.NowNs() - begin_ns, 2 * FaultPlan().rpc_delay_ns_max + kMs);
-  EXPECT_TRUE(world
-                  .Call(
-                      {}, there, "hello", [] {}, Deadline::Never())
-                  .ok())
-      << "the driver calls, too";
+class SimCalls : public testing::Test {
+ protected:
+  /// A call whose handler takes so long.
+  absl::Status Call(ProcessId from, ProcessId to, int64_t handler_ns, Deadline deadline) {
+    const auto answered = std::shared_ptr<Event>(client_->CreateEvent());
+    world_.StartDetached(to, "handler", [this, answered, handler_ns] {
+      Sleep(world_, world_.RpcDelayNs() + handler_ns + world_.RpcDelayNs());
+      answered->Set();
+    });
+    return world_.Await(*answered, from, to, deadline);
+  }
+
+  World world_{{}};
+  const FabricOptions options_{.peer_timeout_us = 10'000};
+  const std::unique_ptr<Fabric> server_ = Take(world_.OpenFabric("m0", options_));
+  const std::unique_ptr<Fabric> client_ = Take(world_.OpenFabric("c0", options_));
+  const ProcessId there_ = world_.ProcessOf(*server_);
+  const ProcessId here_ = world_.ProcessOf(*client_);
+};
+
+TEST_F(SimCalls, AnAnswerTakesTheWayThereAndBack) {
+  const int64_t begin_ns = world_.NowNs();
+  EXPECT_TRUE(Call(here_, there_, 0, Deadline::Never()).ok());
+  EXPECT_GE(world_.NowNs() - begin_ns, 2 * FaultPlan().rpc_delay_ns_min);
+  EXPECT_LE(world_.NowNs() - begin_ns, 2 * FaultPlan().rpc_delay_ns_max + 1'000);
+  EXPECT_TRUE(Call({}, there_, 0, Deadline::Never()).ok()) << "the driver reaches everybody";
 }
 
-TEST(SimCalls, CallsEndWithTheirDeadlineTheServersDeathOrAPartition) {
-  World world({});
-  const FabricOptions options{.peer_timeout_us = 10'000};
-  const auto server = Take(world.OpenFabric("m0", options));
-  const auto client = Take(world.OpenFabric("c0", options));
-  const ProcessId there = world.ProcessOf(*server), here = world.ProcessOf(*client);
-  const auto slow = [&world] { Sleep(world, 100 * kMs); };
-  EXPECT_TRUE(absl::IsDeadlineExceeded(world.Call(here, there, "slow", slow, world.clock().After(1'000))));
-  world.AwaitDetached(there);
-  {
-    const auto parter = client->StartThread("parter", [&] {
-      Sleep(world, kMs);
-      world.Partition("c0", "m0");
-    });
-    const absl::Status parted = world.Call(here, there, "slow", slow, Deadline::Never());
-    EXPECT_TRUE(absl::IsUnavailable(parted)) << parted.ToString();
-  }
-  EXPECT_FALSE(world.Reachable(here, there));
-  world.Heal("m0", "c0");
-  EXPECT_TRUE(world.Reachable(here, there));
-  {
-    const auto killer = client->StartThread("killer", [&] {
-      Sleep(world, kMs);
-      world.KillProcess(there);
-    });
-    const int64_t begin_ns = world.NowNs();
-    EXPECT_TRUE(absl::IsUnavailable(world.Call(here, there, "slow", slow, Deadline::Never())));
-    EXPECT_LT(world.NowNs() - begin_ns, 2 * kMs) << "at once";
-  }
-  EXPECT_TRUE(absl::IsUnavailable(world.Call(here, there, "late", slow, Deadline::Never())));
-  EXPECT_TRUE(absl::IsUnavailable(world.Call(there, here, "late", slow, Deadline::Never())))
-      << "the dead call nobody";
+TEST_F(SimCalls, ADeadlineEndsTheWait) {
+  const Deadline deadline = world_.clock().After(1'000);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(Call(here_, there_, 100 * kMs, deadline)));
+  EXPECT_NEAR(static_cast<double>(world_.NowNs()), static_cast<double>(deadline.ns), 1'000);
+  world_.AwaitDetached(there_);
+  EXPECT_GE(world_.NowNs(), deadline.ns + 99 * kMs);
+}
+
+TEST_F(SimCalls, APartitionEndsItAfterThePeerTimeoutUnlessItHeals) {
+  const auto parter = client_->StartThread("parter", [&] {
+    Sleep(world_, kMs);
+    world_.Partition("c0", "m0");
+    Sleep(world_, 5 * kMs);
+    world_.Heal("c0", "m0");
+    Sleep(world_, 10 * kMs);
+    world_.Partition("c0", "m0");
+  });
+  EXPECT_TRUE(Call(here_, there_, 12 * kMs, Deadline::Never()).ok()) << "a short one only delays";
+  const absl::Status parted = Call(here_, there_, 100 * kMs, Deadline::Never());
+  EXPECT_TRUE(absl::IsUnavailable(parted)) << parted.ToString();
+  EXPECT_FALSE(world_.Reachable(here_, there_));
+  EXPECT_TRUE(world_.Reachable({}, there_));
+  world_.Heal("m0", "c0");
+  EXPECT_TRUE(world_.Reachable(here_, there_));
+}
+
+TEST_F(SimCalls, AKilledServerIsNoticedAtOnceAndADeadHostByTimeout) {
+  const auto killer = client_->StartThread("killer", [&] {
+    Sleep(world_, kMs);
+    world_.KillProcess(there_);
+  });
+  int64_t begin_ns = world_.NowNs();
+  EXPECT_TRUE(absl::IsUnavailable(Call(here_, there_, 100 * kMs, Deadline::Never())));
+  EXPECT_LT(world_.NowNs() - begin_ns, 2 * kMs);
+  const auto other = Take(world_.OpenFabric("m1", options_));
+  world_.KillHost("m1");
+  begin_ns = world_.NowNs();
+  EXPECT_TRUE(absl::IsUnavailable(Call(here_, world_.ProcessOf(*other), 100 * kMs, Deadline::Never())));
+  EXPECT_GE(world_.NowNs() - begin_ns, 10 * kMs);
+  EXPECT_TRUE(absl::IsUnavailable(Call(there_, here_, kMs, Deadline::Never()))) << "the dead call nobody";
 }
 
 }  // namespace
