@@ -1,34 +1,40 @@
 #pragma once
 
-#include <sys/types.h>
-
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "fabric/fabric.h"
+#include "tests/fabric/provider.h"
 
-/// Peers in processes of their own: this test binary, executed again with `--child=ROLE …`.
+/// Peers in processes of their own.
 namespace nam::fabric::conformance {
 
+/// A child as the test sees it. Roles are listed in child.cc: {NAME, SECRET, …}.
 class Child {
  public:
-  /// Roles are listed in child.cc.
-  explicit Child(const std::vector<std::string>& role);
-  /// Kills it if it still runs.
-  ~Child();
-  /// The next line that it prints, within 10 s; else nothing.
-  std::optional<std::string> ReadLine();
-  void Kill();
-  int pid() const { return pid_; }
-  /// Lets it end by itself, within 10 s: its exit code, -1 if it had to be killed.
-  int Finish();
+  explicit Child(const std::vector<std::string>& role) : process_(CurrentProvider().StartChild(role)) {}
+  std::optional<std::string> ReadLine() { return process_->ReadLine(); }
+  void Kill() { process_->Kill(); }
+  int pid() const { return process_->pid(); }
+  int Finish() { return process_->Finish(); }
 
  private:
-  pid_t pid_ = -1;
-  UniqueFd input_;  // it ends when this is closed
-  UniqueFd output_;
+  const std::unique_ptr<ChildProcess> process_;
 };
+
+/// The test as the child sees it.
+class Console {
+ public:
+  virtual ~Console() = default;
+  virtual void Print(const std::string& line) = 0;
+  /// Until the test is done with the child.
+  virtual void AwaitEnd() = 0;
+};
+
+/// Plays the role with a fabric that was opened with its secret: the exit code.
+int PlayRole(const std::vector<std::string>& role, Fabric& fabric, Console& console);
 
 /// For main(): the child's exit code, or nothing when this process is no child.
 std::optional<int> RunAsChild(int argc, char** argv);

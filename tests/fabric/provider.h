@@ -1,16 +1,29 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/unique_fd.h"
 #include "fabric/fabric.h"
 
 /// What the conformance suite has to know of the fabric that it runs against. One file per provider
 /// defines CurrentProvider(); the cases are the same for all.
 namespace nam::fabric::conformance {
+
+/// A peer in a process of its own, which plays a role (see child.cc).
+class ChildProcess {
+ public:
+  /// Kills it if it still runs.
+  virtual ~ChildProcess() = default;
+  /// The next line that it prints, within 10 s; else nothing.
+  virtual std::optional<std::string> ReadLine() = 0;
+  virtual void Kill() = 0;
+  virtual int pid() const = 0;
+  /// Lets it end by itself, within 10 s: its exit code, -1 if it had to be killed.
+  virtual int Finish() = 0;
+};
 
 class Provider {
  public:
@@ -21,12 +34,12 @@ class Provider {
   virtual std::string ListenAddress() = 0;
   /// An address of the right form where nobody listens.
   virtual std::string DeadAddress() = 0;
-  /// Whether peers can be processes of their own (not in a simulation).
-  virtual bool has_processes() const = 0;
   /// Whether Fabric::datagram_drops sees every datagram that its own queue pairs dropped.
   virtual bool counts_dropped_datagrams() const { return true; }
+  /// A process of the provider's kind. Unless overridden, of the operating system: this binary again.
+  virtual std::unique_ptr<ChildProcess> StartChild(const std::vector<std::string>& role);
   /// Connections to `address` that send `junk` (maybe nothing) and then stay silent until destroyed.
-  virtual std::vector<UniqueFd> Harass(const std::string& address, const std::string& junk) = 0;
+  virtual std::vector<std::shared_ptr<void>> Harass(const std::string& address, const std::string& junk) = 0;
   /// What the process `pid`, which ran this provider, has on this host in the way of names.
   virtual std::vector<std::string> NamesOf(int pid) = 0;
 };

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "absl/strings/str_format.h"
+#include "base/unique_fd.h"
 #include "tests/fabric/provider.h"
 
 namespace nam::fabric::conformance {
@@ -23,10 +24,9 @@ class ShmProvider final : public Provider {
     return absl::StrFormat("@nam-test-%d-%d", getpid(), next.fetch_add(1));
   }
   std::string DeadAddress() override { return ListenAddress(); }
-  bool has_processes() const override { return true; }
 
-  std::vector<UniqueFd> Harass(const std::string& address, const std::string& junk) override {
-    std::vector<UniqueFd> sockets;
+  std::vector<std::shared_ptr<void>> Harass(const std::string& address, const std::string& junk) override {
+    std::vector<std::shared_ptr<void>> sockets;
     for (int i = 0; i < 20; ++i) {
       UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
       sockaddr_un to{.sun_family = AF_UNIX};
@@ -35,7 +35,7 @@ class ShmProvider final : public Provider {
       const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + address.size());
       if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), bytes) != 0) continue;
       if (!junk.empty()) send(fd.get(), junk.data(), junk.size(), MSG_NOSIGNAL);
-      sockets.push_back(std::move(fd));
+      sockets.push_back(std::make_shared<UniqueFd>(std::move(fd)));
     }
     return sockets;
   }

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_format.h"
+#include "base/unique_fd.h"
 #include "tests/fabric/provider.h"
 
 namespace nam::fabric::conformance {
@@ -35,16 +36,15 @@ class TcpProvider final : public Provider {
     getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &bytes);
     return absl::StrFormat("127.0.0.1:%d", ntohs(address.sin_port));
   }
-  bool has_processes() const override { return true; }
 
-  std::vector<UniqueFd> Harass(const std::string& address, const std::string& junk) override {
+  std::vector<std::shared_ptr<void>> Harass(const std::string& address, const std::string& junk) override {
     const sockaddr_in to = Loopback(std::atoi(address.substr(address.rfind(':') + 1).c_str()));
-    std::vector<UniqueFd> sockets;
+    std::vector<std::shared_ptr<void>> sockets;
     for (int i = 0; i < 20; ++i) {
       UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
       if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)) != 0) continue;
       if (!junk.empty()) send(fd.get(), junk.data(), junk.size(), MSG_NOSIGNAL);
-      sockets.push_back(std::move(fd));
+      sockets.push_back(std::make_shared<UniqueFd>(std::move(fd)));
     }
     return sockets;
   }

@@ -1,0 +1,502 @@
+#include "fabric/sim/endpoint.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+
+namespace nam::fabric::sim {
+namespace {
+
+constexpr int64_t kRetransmitNs = 200'000;
+constexpr int64_t kPsPerNs = 1'000;
+constexpr uint32_t kWordBytes = 8;
+
+int64_t CeilNs(int64_t ps) {
+  return (ps + kPsPerNs - 1) / kPsPerNs;
+}
+
+bool CarriesPayload(Opcode opcode) {
+  return opcode == Opcode::kWrite || opcode == Opcode::kWriteWithImmediate || opcode == Opcode::kSend;
+}
+
+bool NeedsReceive(Opcode opcode) {
+  return opcode == Opcode::kWriteWithImmediate || opcode == Opcode::kSend;
+}
+
+Access Wanted(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kRead:
+      return Access::kRead;
+    case Opcode::kWrite:
+    case Opcode::kWriteWithImmediate:
+      return Access::kWrite;
+    case Opcode::kCompareAndSwap:
+    case Opcode::kFetchAdd:
+      return Access::kAtomic;
+    default:
+      return Access::kNone;
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<Endpoint> Endpoint::Create(Network& network, Process& process,
+                                           SimCompletionQueue* completions, const QueuePairOptions& options,
+                                           std::string peer_name) {
+  auto endpoint = std::make_shared<Endpoint>(network, process, completions, options, std::move(peer_name));
+  process.endpoints.emplace(endpoint->id(), endpoint);
+  return endpoint;
+}
+
+Endpoint::Endpoint(Network& network, Process& process, SimCompletionQueue* completions,
+                   const QueuePairOptions& options, std::string peer_name)
+    : network_(network),
+      process_(process),
+      id_(network.NextId()),
+      peer_name_(std::move(peer_name)),
+      completions_(nullptr),
+      options_(options) {
+  if (completions != nullptr) Bind(*completions, options);
+}
+
+void Endpoint::Connect(const std::shared_ptr<Endpoint>& a, const std::shared_ptr<Endpoint>& b,
+                       bool b_passive) {
+  a->peer_ = b;
+  b->peer_ = a;
+  b->passive_ = b_passive;
+  a->network_.Record(Trace::Kind::kConnect, a->id_, b->id_);
+}
+
+void Endpoint::Bind(SimCompletionQueue& completions, const QueuePairOptions& options) {
+  completions_ = &completions;
+  options_ = options;
+  completions.Attach(uint64_t{options.send_depth} + options.receive_depth);
+}
+
+void Endpoint::GiveBack(Opcode opcode, uint32_t places) {
+  (opcode == Opcode::kReceive ? receives_used_ : sends_used_) -= places;
+}
+
+void Endpoint::Schedule(int64_t at_ns, void (Endpoint::*step)(Operation&),
+                        std::shared_ptr<Operation> operation) {
+  network_.scheduler().At(at_ns, [weak = weak_from_this(), step, operation = std::move(operation)] {
+    const auto self = weak.lock();
+    if (self != nullptr && self->ready_) (self.get()->*step)(*operation);
+  });
+}
+
+// -- The requester.
+
+void Endpoint::Post(std::span<const WorkRequest> batch) {
+  Scheduler& scheduler = network_.scheduler();
+  const NicModel& model = network_.model();
+  int64_t due_ns = scheduler.NowNs();
+  scheduler.Charge(model.doorbell_ns + model.post_ns * static_cast<int64_t>(batch.size()));
+  for (const WorkRequest& request : batch) {
+    ++sends_used_;
+    network_.Record(Trace::Kind::kPost, id_, posted(), static_cast<uint64_t>(request.opcode),
+                    request.remote.rkey.value, request.remote.offset, request.local.bytes);
+    if (!ready_) {
+      completions_->Push({.id = request.id,
+                          .queue_pair = id_,
+                          .status = CompletionStatus::kFlushed,
+                          .opcode = request.opcode},
+                         this, 1);
+      continue;
+    }
+    auto operation = std::make_shared<Operation>();
+    operation->request = request;
+    operation->sequence = posted();
+    if (request.inlined)
+      operation->inlined.assign(request.local.data, request.local.data + request.local.bytes);
+    sends_.push_back(operation);
+    Schedule(due_ns, &Endpoint::SeeDue, std::move(operation));
+    due_ns += model.post_ns;
+  }
+}
+
+void Endpoint::SeeDue(Operation& operation) {
+  operation.due = true;
+  LaunchDue();
+}
+
+void Endpoint::LaunchDue() {
+  while (ready_ && !launches_stopped_ && launched_ < posted() && At(launched_).due) {
+    Operation& next = At(launched_);
+    if (next.counts_as_read() && reads_in_flight_ >= network_.model().reads_in_flight_max) return;
+    ++launched_;
+    launches_stopped_ = !Launch(next);
+  }
+}
+
+// False: nothing behind it may leave.
+bool Endpoint::Launch(Operation& operation) {
+  const WorkRequest& request = operation.request;
+  const std::shared_ptr<Endpoint> responder = peer_.lock();
+  if (responder == nullptr) return false;  // the news of its end is under way
+  if (!request.inlined && !process_.regions.Contains(request.local)) {
+    operation.status = CompletionStatus::kLocalError;
+    operation.done = true;
+    CompleteInOrder();
+    return false;
+  }
+  if (Draw(network_.faults().queue_pair_error)) {
+    network_.Record(Trace::Kind::kFault, static_cast<uint64_t>(Fault::kOperationBreaks), id_,
+                    operation.sequence);
+    operation.answer_lost = network_.random().Below(2) == 0;
+    if (!operation.answer_lost) {
+      Fail(CompletionStatus::kPeerLost, true);
+      return false;
+    }
+  }
+  if (operation.counts_as_read()) ++reads_in_flight_;
+  operation.responder = &responder->process_.host;
+  const int64_t now_ns = network_.scheduler().NowNs();
+  const int64_t wire_bytes =
+      WireBytes(network_.model(), CarriesPayload(request.opcode) ? request.local.bytes : 0);
+  const int64_t leaves_ps = process_.host.nic.Send(now_ns * kPsPerNs, wire_bytes);
+  Schedule(CeilNs(leaves_ps) + network_.WayNs() + network_.ExtraDelayNs(), &Endpoint::Arrive,
+           Held(operation));
+  return true;
+}
+
+void Endpoint::Return(Operation& operation) {
+  const int64_t now_ns = network_.scheduler().NowNs();
+  if (!network_.Passes(process_.host, *operation.responder)) {
+    Schedule(now_ns + kRetransmitNs, &Endpoint::Return, Held(operation));
+    return;
+  }
+  if (operation.answer_lost) {
+    Fail(CompletionStatus::kPeerLost, true);
+    return;
+  }
+  if (!operation.counts_as_read() || operation.status != CompletionStatus::kOk) {
+    Complete(operation);
+    return;
+  }
+  const int64_t end_ps =
+      process_.host.nic.Receive(now_ns * kPsPerNs, WireBytes(network_.model(), operation.request.local.bytes),
+                                WireBytes(network_.model(), kWordBytes));
+  Schedule(CeilNs(end_ps), &Endpoint::Complete, Held(operation));
+}
+
+void Endpoint::Complete(Operation& operation) {
+  operation.done = true;
+  if (operation.counts_as_read()) --reads_in_flight_;
+  CompleteInOrder();
+  LaunchDue();
+}
+
+void Endpoint::CompleteInOrder() {
+  while (ready_ && !sends_.empty() && sends_.front()->done) {
+    const Operation& first = *sends_.front();
+    if (first.status != CompletionStatus::kOk) {
+      Fail(first.status, true);
+      return;
+    }
+    network_.Record(Trace::Kind::kComplete, id_, first.sequence, static_cast<uint64_t>(first.status));
+    ++unsignaled_;
+    if (first.request.signal == Signal::kSignaled) {
+      completions_->Push({.id = first.request.id, .queue_pair = id_, .opcode = first.request.opcode}, this,
+                         std::exchange(unsignaled_, 0));
+    }
+    sends_.pop_front();
+    ++completed_;
+  }
+}
+
+// -- The responder, for operations of this requester.
+
+void Endpoint::Arrive(Operation& operation) {
+  const int64_t now_ns = network_.scheduler().NowNs();
+  const auto& held = Held(operation);
+  if (!network_.Passes(process_.host, *operation.responder)) {
+    Schedule(now_ns + kRetransmitNs, &Endpoint::Arrive, held);
+    return;
+  }
+  const uint32_t payload = CarriesPayload(operation.request.opcode) ? operation.request.local.bytes : 0;
+  const int64_t end_ps = operation.responder->nic.Receive(
+      now_ns * kPsPerNs, WireBytes(network_.model(), payload), WireBytes(network_.model(), kWordBytes));
+  Schedule(CeilNs(end_ps), &Endpoint::EndArrival, held);
+}
+
+void Endpoint::EndArrival(Operation& operation) {
+  operation.arrived = true;
+  ExecuteArrived();
+}
+
+void Endpoint::ExecuteArrived() {
+  while (ready_ && !executions_stopped_ && executed_ < launched_ && At(executed_).arrived) {
+    const std::shared_ptr<Endpoint> responder = peer_.lock();
+    if (responder == nullptr || !responder->ready_) return;  // the news of its end is under way
+    Operation& operation = At(executed_);
+    if (!Execute(operation, *responder)) return;
+    EndExecution(operation);
+  }
+}
+
+void Endpoint::EndExecution(Operation& operation) {
+  network_.Record(Trace::Kind::kExecute, id_, operation.sequence, static_cast<uint64_t>(operation.status));
+  ++executed_;
+  executions_stopped_ = operation.status != CompletionStatus::kOk;
+  Answer(operation);
+}
+
+bool Endpoint::Execute(Operation& operation, Endpoint& responder) {
+  const WorkRequest& request = operation.request;
+  if (!request.inlined && !process_.regions.Contains(request.local)) {
+    operation.status = CompletionStatus::kLocalError;
+    return true;
+  }
+  std::byte* at = nullptr;
+  if (request.opcode != Opcode::kSend) {
+    operation.status =
+        responder.process_.regions.Resolve(request.remote, request.local.bytes, Wanted(request.opcode), at);
+    if (operation.status != CompletionStatus::kOk) return true;
+  }
+  if (NeedsReceive(request.opcode)) return ExecuteMessage(operation, responder, at);
+  switch (request.opcode) {
+    case Opcode::kRead:
+      return !Tear(operation) && Copy(request.local.data, at, request.local.bytes);
+    case Opcode::kWrite:
+      return !Tear(operation) && Copy(at, PayloadOf(operation), request.local.bytes);
+    default:
+      ExecuteAtomic(operation, at);
+      return true;
+  }
+}
+
+const std::byte* Endpoint::PayloadOf(const Operation& operation) const {
+  return operation.request.inlined ? operation.inlined.data() : operation.request.local.data;
+}
+
+bool Endpoint::Copy(std::byte* to, const std::byte* from, size_t bytes) {
+  if (bytes > 0) std::memmove(to, from, bytes);
+  return true;
+}
+
+void Endpoint::ExecuteAtomic(Operation& operation, std::byte* at) {
+  const WorkRequest& request = operation.request;
+  std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(at));
+  uint64_t old = request.compare;
+  if (request.opcode == Opcode::kFetchAdd) {
+    old = word.fetch_add(request.swap_or_add);
+  } else {
+    word.compare_exchange_strong(old, request.swap_or_add);
+  }
+  std::memcpy(request.local.data, &old, sizeof(old));
+}
+
+// True when the operation takes effect in two parts, now and later.
+bool Endpoint::Tear(Operation& operation) {
+  const WorkRequest& request = operation.request;
+  const uint32_t bytes = request.local.bytes;
+  const auto to_word = static_cast<uint32_t>((kWordBytes - request.remote.offset % kWordBytes) % kWordBytes);
+  if (bytes <= to_word + kWordBytes || !Draw(network_.faults().torn_operation)) return false;
+  const uint32_t split =
+      to_word +
+      kWordBytes * static_cast<uint32_t>(1 + network_.random().Below((bytes - to_word - 1) / kWordBytes));
+  const bool first_last = network_.random().Below(2) == 0;
+  executions_stopped_ = true;
+  TakeEffect(operation, first_last ? split : 0, first_last ? bytes : split);
+  const int64_t then_ns =
+      network_.scheduler().NowNs() + 1 + network_.random().UpTo(network_.faults().torn_ns_max);
+  network_.scheduler().At(then_ns, [weak = weak_from_this(), held = Held(operation),
+                                    begin = first_last ? 0 : split, end = first_last ? split : bytes] {
+    const auto self = weak.lock();
+    if (self == nullptr || !self->ready_) return;
+    self->TakeEffect(*held, begin, end);
+    self->EndExecution(*held);
+    self->ExecuteArrived();
+  });
+  return true;
+}
+
+// Bytes [begin, end) of a READ or WRITE.
+void Endpoint::TakeEffect(Operation& operation, uint32_t begin, uint32_t end) {
+  const WorkRequest& request = operation.request;
+  const std::shared_ptr<Endpoint> responder = peer_.lock();
+  if (responder == nullptr || !responder->ready_) return;
+  std::byte* at = nullptr;
+  operation.status =
+      responder->process_.regions.Resolve(request.remote, request.local.bytes, Wanted(request.opcode), at);
+  if (operation.status != CompletionStatus::kOk) return;
+  if (!request.inlined && !process_.regions.Contains(request.local)) {
+    operation.status = CompletionStatus::kLocalError;
+  } else if (request.opcode == Opcode::kRead) {
+    Copy(request.local.data + begin, at + begin, end - begin);
+  } else {
+    Copy(at + begin, PayloadOf(operation) + begin, end - begin);
+  }
+}
+
+// SEND and WRITE_WITH_IMMEDIATE, whose address has been checked.
+bool Endpoint::ExecuteMessage(Operation& operation, Endpoint& responder, std::byte* at) {
+  const WorkRequest& request = operation.request;
+  const uint32_t bytes = request.local.bytes;
+  if (responder.passive_) {
+    operation.status = CompletionStatus::kRemoteInvalidRequest;
+    return true;
+  }
+  Receive* receive = responder.Match();
+  if (receive == nullptr) return false;
+  const LocalBuffer& into = receive->request.into;
+  Completion completion{
+      .id = receive->request.id, .queue_pair = responder.id_, .opcode = Opcode::kReceive, .bytes = bytes};
+  if (request.opcode == Opcode::kWriteWithImmediate) {
+    completion.has_immediate = true;
+    completion.immediate = request.immediate;
+    Copy(at, PayloadOf(operation), bytes);
+  } else if (!responder.process_.regions.Contains(into)) {
+    completion.status = CompletionStatus::kLocalError;
+    operation.status = CompletionStatus::kRemoteInvalidRequest;
+  } else if (bytes > into.bytes) {
+    completion.status = operation.status = CompletionStatus::kRemoteInvalidRequest;
+  } else {
+    Copy(into.data, PayloadOf(operation), bytes);
+  }
+  responder.FinishReceive(*receive, completion);
+  // Not told: this side learns it from the answer.
+  if (operation.status != CompletionStatus::kOk) responder.Fail(CompletionStatus::kFlushed, false);
+  return true;
+}
+
+void Endpoint::Answer(Operation& operation) {
+  const NicModel& model = network_.model();
+  const int64_t now_ns = network_.scheduler().NowNs();
+  const auto& held = Held(operation);
+  if (operation.counts_as_read() && operation.status == CompletionStatus::kOk) {
+    Schedule(now_ns + model.read_ns - 2 * network_.WayNs() - model.poll_ns, &Endpoint::SendAnswer, held);
+  } else {
+    Schedule(now_ns + model.write_ns - network_.WayNs() - model.poll_ns, &Endpoint::Return, held);
+  }
+}
+
+void Endpoint::SendAnswer(Operation& operation) {
+  const int64_t leaves_ps = operation.responder->nic.Send(
+      network_.scheduler().NowNs() * kPsPerNs, WireBytes(network_.model(), operation.request.local.bytes));
+  Schedule(CeilNs(leaves_ps) + network_.WayNs(), &Endpoint::Return, Held(operation));
+}
+
+// -- Receives of this end.
+
+void Endpoint::PostReceive(std::span<const ReceiveRequest> batch) {
+  Scheduler& scheduler = network_.scheduler();
+  scheduler.Charge(network_.model().post_ns * static_cast<int64_t>(batch.size()));
+  for (const ReceiveRequest& request : batch) {
+    ++receives_used_;
+    Receive receive{.request = request};
+    receive.completion = {.id = request.id,
+                          .queue_pair = id_,
+                          .status = CompletionStatus::kFlushed,
+                          .opcode = Opcode::kReceive};
+    receives_.push_back(receive);
+  }
+  if (!ready_) {
+    DeliverReceives(true);
+    return;
+  }
+  // A message may have waited for them.
+  scheduler.At(scheduler.NowNs(), [weak = peer_] {
+    const auto requester = weak.lock();
+    if (requester != nullptr) requester->ExecuteArrived();
+  });
+}
+
+Endpoint::Receive* Endpoint::Match() {
+  for (Receive& receive : receives_) {
+    if (!receive.matched) return &receive;
+  }
+  return nullptr;
+}
+
+void Endpoint::FinishReceive(Receive& receive, const Completion& completion) {
+  const NicModel& model = network_.model();
+  receive.matched = true;
+  receive.completion = completion;
+  network_.Record(Trace::Kind::kReceive, id_, completion.bytes, static_cast<uint64_t>(completion.status));
+  network_.scheduler().At(network_.scheduler().NowNs() + model.write_ns - network_.WayNs() - model.poll_ns,
+                          [weak = weak_from_this()] {
+                            const auto self = weak.lock();
+                            if (self == nullptr || !self->ready_) return;
+                            // They are matched, and delivered, in the order in which they were posted.
+                            for (Receive& first : self->receives_) {
+                              if (first.done) continue;
+                              first.done = true;
+                              break;
+                            }
+                            self->DeliverReceives(false);
+                          });
+}
+
+void Endpoint::DeliverReceives(bool all) {
+  while (!receives_.empty() && (all || receives_.front().done)) {
+    if (completions_ != nullptr) completions_->Push(receives_.front().completion, this, 1);
+    receives_.pop_front();
+  }
+}
+
+// -- The end of it.
+
+void Endpoint::Fail(CompletionStatus status, bool tell_peer) {
+  if (!ready_) return;
+  const std::shared_ptr<Endpoint> self = shared_from_this();
+  ready_ = false;
+  network_.Record(Trace::Kind::kFail, id_, static_cast<uint64_t>(status));
+  const bool lost = status == CompletionStatus::kPeerLost;
+  for (const auto& operation : sends_) {
+    const bool oldest = operation == sends_.front();
+    const CompletionStatus flushed = lost ? CompletionStatus::kPeerLost : CompletionStatus::kFlushed;
+    if (completions_ == nullptr) continue;
+    completions_->Push({.id = operation->request.id,
+                        .queue_pair = id_,
+                        .status = oldest ? status : flushed,
+                        .opcode = operation->request.opcode},
+                       this, std::exchange(unsignaled_, 0) + 1);
+  }
+  completed_ += sends_.size();
+  sends_.clear();
+  for (Receive& receive : receives_) {
+    if (!receive.matched && lost) receive.completion.status = CompletionStatus::kPeerLost;
+  }
+  DeliverReceives(true);
+  if (tell_peer) TellPeer(network_.WayNs(), false);
+  process_.endpoints.erase(id_);
+  process_.unowned.erase(id_);
+}
+
+void Endpoint::TellPeer(int64_t after_ns, bool by_timeout) {
+  network_.scheduler().At(network_.scheduler().NowNs() + after_ns,
+                          [&host = process_.host, weak = peer_, by_timeout] {
+                            const auto peer = weak.lock();
+                            if (peer != nullptr) peer->LearnOfEnd(host, by_timeout);
+                          });
+}
+
+void Endpoint::LearnOfEnd(const Host& peers_host, bool by_timeout) {
+  if (!ready_) return;
+  if (by_timeout || network_.Passes(process_.host, peers_host)) {
+    Fail(CompletionStatus::kPeerLost, false);
+    return;
+  }
+  network_.scheduler().At(network_.scheduler().NowNs() + kRetransmitNs,
+                          [weak = weak_from_this(), &peers_host] {
+                            if (const auto self = weak.lock(); self != nullptr)
+                              self->LearnOfEnd(peers_host, false);
+                          });
+}
+
+void Endpoint::Close() {
+  if (ready_) TellPeer(network_.WayNs(), false);
+  ready_ = false;
+  sends_.clear();
+  receives_.clear();
+  completions_->Detach(this, uint64_t{options_.send_depth} + options_.receive_depth);
+  completions_ = nullptr;
+  process_.endpoints.erase(id_);
+}
+
+}  // namespace nam::fabric::sim

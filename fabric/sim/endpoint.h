@@ -1,0 +1,144 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fabric/fabric.h"
+#include "fabric/sim/completion_queue.h"
+#include "fabric/sim/network.h"
+
+namespace nam::fabric::sim {
+
+/// One work request under way.
+struct Operation {
+  WorkRequest request;
+  std::vector<std::byte> inlined;
+  uint64_t sequence = 0;
+  bool due = false;          // the card has seen it
+  bool arrived = false;      // at the responder's card
+  bool done = false;         // the answer is back
+  bool answer_lost = false;  // by the fault plan
+  CompletionStatus status = CompletionStatus::kOk;
+  Host* responder = nullptr;  // once launched
+  bool counts_as_read() const {
+    return request.opcode == Opcode::kRead || request.opcode == Opcode::kCompareAndSwap ||
+           request.opcode == Opcode::kFetchAdd;
+  }
+};
+
+/// One end of a reliable connection.
+///
+///     requester                                   responder
+///     Post ─▶ Launch ──── way ────▶ Arrive ─▶ Execute (in posting order)
+///                                                │ READ, atomics: fetch, then the answer's bytes
+///     Complete (in posting order) ◀── Return ◀───┘
+///
+/// Every arrow is an event in virtual time. An event finds its endpoints by weak pointers and does nothing
+/// once the requester has failed: what a dead or closed end had under way never takes effect.
+class Endpoint final : public CompletionSource, public std::enable_shared_from_this<Endpoint> {
+ public:
+  /// `completions` may be null: the end of a passive listener, or not accepted yet.
+  static std::shared_ptr<Endpoint> Create(Network& network, Process& process, SimCompletionQueue* completions,
+                                          const QueuePairOptions& options, std::string peer_name);
+  static void Connect(const std::shared_ptr<Endpoint>& a, const std::shared_ptr<Endpoint>& b, bool b_passive);
+  Endpoint(Network& network, Process& process, SimCompletionQueue* completions,
+           const QueuePairOptions& options, std::string peer_name);
+
+  uint64_t id() const { return id_; }
+  bool ready() const { return ready_; }
+  const std::string& peer_name() const { return peer_name_; }
+  const QueuePairOptions& options() const { return options_; }
+  uint32_t send_room() const { return options_.send_depth - sends_used_; }
+  uint32_t receive_room() const { return options_.receive_depth - receives_used_; }
+  const Process& process() const { return process_; }
+  std::shared_ptr<Endpoint> peer() const { return peer_.lock(); }
+
+  /// Accept: from now on it completes into `completions`.
+  void Bind(SimCompletionQueue& completions, const QueuePairOptions& options);
+  /// Room and form have been checked.
+  void Post(std::span<const WorkRequest> batch);
+  void PostReceive(std::span<const ReceiveRequest> batch);
+  /// The queue pair is destroyed.
+  void Close();
+  /// Everything pending completes, the oldest with `status`. The peer learns of it with `tell_peer`.
+  void Fail(CompletionStatus status, bool tell_peer);
+  /// The peer fails after `after_ns`: by its own timeout, or by a message, which may have to wait until it
+  /// passes.
+  void TellPeer(int64_t after_ns, bool by_timeout);
+
+  void GiveBack(Opcode opcode, uint32_t places) override;
+
+ private:
+  struct Receive {
+    ReceiveRequest request;
+    bool matched = false;
+    bool done = false;  // to be delivered
+    Completion completion;
+  };
+
+  Operation& At(uint64_t sequence) { return *sends_[sequence - completed_]; }
+  const std::shared_ptr<Operation>& Held(const Operation& operation) const {
+    return sends_[operation.sequence - completed_];
+  }
+  uint64_t posted() const { return completed_ + sends_.size(); }
+  void Schedule(int64_t at_ns, void (Endpoint::*step)(Operation&), std::shared_ptr<Operation> operation);
+
+  // The requester's card.
+  void SeeDue(Operation& operation);
+  void LaunchDue();
+  bool Launch(Operation& operation);
+  void Return(Operation& operation);
+  void Complete(Operation& operation);
+  void CompleteInOrder();
+
+  // The responder's card, for operations of this requester.
+  void Arrive(Operation& operation);
+  void EndArrival(Operation& operation);
+  void ExecuteArrived();
+  /// False: it must wait (for a receive, or its second part), and with it all behind.
+  bool Execute(Operation& operation, Endpoint& responder);
+  bool ExecuteMessage(Operation& operation, Endpoint& responder, std::byte* at);
+  static void ExecuteAtomic(Operation& operation, std::byte* at);
+  bool Tear(Operation& operation);
+  void TakeEffect(Operation& operation, uint32_t begin, uint32_t end);
+  static bool Copy(std::byte* to, const std::byte* from, size_t bytes);
+  const std::byte* PayloadOf(const Operation& operation) const;
+  void EndExecution(Operation& operation);
+  void Answer(Operation& operation);
+  void SendAnswer(Operation& operation);
+
+  // Receives of this end.
+  Receive* Match();
+  void FinishReceive(Receive& receive, const Completion& completion);
+  void DeliverReceives(bool all);
+  void LearnOfEnd(const Host& peers_host, bool by_timeout);
+  bool Draw(double probability) { return network_.random().Happens(probability); }
+
+  Network& network_;
+  Process& process_;
+  const uint64_t id_;
+  std::string peer_name_;
+  SimCompletionQueue* completions_;
+  QueuePairOptions options_;
+  std::weak_ptr<Endpoint> peer_;
+  bool passive_ = false;
+  bool ready_ = true;
+
+  std::deque<std::shared_ptr<Operation>> sends_;  // posted and not completed
+  uint64_t completed_ = 0;                        // the sequence of the first of them
+  uint64_t launched_ = 0;                         // of the next to leave
+  uint64_t executed_ = 0;                         // of the next to take effect
+  uint32_t sends_used_ = 0;
+  uint32_t unsignaled_ = 0;  // places that the next completion gives back, beside its own
+  uint32_t reads_in_flight_ = 0;
+  bool launches_stopped_ = false;    // behind an operation that cannot be launched
+  bool executions_stopped_ = false;  // behind one that failed, or has taken half of its effect
+
+  std::deque<Receive> receives_;
+  uint32_t receives_used_ = 0;
+};
+
+}  // namespace nam::fabric::sim

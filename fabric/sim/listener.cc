@@ -1,0 +1,49 @@
+#include "fabric/sim/listener.h"
+
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "fabric/sim/completion_queue.h"
+#include "fabric/sim/endpoint.h"
+#include "fabric/sim/queue_pair.h"
+
+namespace nam::fabric::sim {
+
+SimListener::SimListener(Network& network, std::shared_ptr<ListeningPort> port)
+    : network_(network), port_(std::move(port)) {}
+
+absl::StatusOr<std::unique_ptr<QueuePair>> SimListener::Accept(CompletionQueue& completions,
+                                                               const QueuePairOptions& options,
+                                                               Deadline deadline) {
+  if (port_->passive) return absl::FailedPreconditionError("a passive listener accepts by itself");
+  NAM_RETURN_IF_ERROR(SimQueuePair::CheckOptions(options, network_.model()));
+  auto* queue = dynamic_cast<SimCompletionQueue*>(&completions);
+  NAM_CHECK(queue != nullptr, "a completion queue of another fabric");
+  NAM_RETURN_IF_ERROR(queue->CheckRoom(uint64_t{options.send_depth} + options.receive_depth));
+  Scheduler& scheduler = network_.scheduler();
+  scheduler.Charge(network_.model().poll_ns);
+  scheduler.Settle();
+  while (true) {
+    if (!port_->open) {
+      return absl::UnavailableError(
+          absl::StrFormat("nobody listens at %s any more: %s", port_->address, port_->process.end));
+    }
+    while (!port_->backlog.empty()) {
+      const std::shared_ptr<Endpoint> end = port_->backlog.front();
+      port_->backlog.pop_front();
+      if (!end->ready()) continue;  // gone before it was accepted
+      port_->process.unowned.erase(end->id());
+      end->Bind(*queue, options);
+      return std::make_unique<SimQueuePair>(end);
+    }
+    if (scheduler.NowNs() >= deadline.ns) {
+      return absl::DeadlineExceededError(absl::StrFormat("nobody connected to %s in time", port_->address));
+    }
+    scheduler.Wait({&port_->acceptors}, {"a connection to a listener of process", port_->process.id.value()},
+                   deadline);
+  }
+}
+
+}  // namespace nam::fabric::sim

@@ -1,0 +1,161 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "fabric/fabric.h"
+#include "fabric/sim/nic.h"
+#include "fabric/sim/random.h"
+#include "fabric/sim/regions.h"
+#include "fabric/sim/scheduler.h"
+#include "fabric/sim/trace.h"
+#include "fabric/sim/world.h"
+
+/// Hosts, the processes on them, the switch between them, and what is broken there. Everything lives as
+/// long as the world, so that events may refer to it; touched only by the thread with the baton.
+namespace nam::fabric::sim {
+
+class Endpoint;
+class DatagramEndpoint;
+
+/// First number of a kFault record.
+enum class Fault : uint64_t {
+  kProcessEnds = 1,
+  kHostDies,
+  kHostStarts,
+  kParted,
+  kHealed,
+  kBroken,
+  kOperationBreaks,
+  kDatagramLost,
+  kDatagramDoubled,
+};
+
+struct Host {
+  Host(std::string host_name, uint32_t host_index, const NicModel& model)
+      : name(std::move(host_name)), index(host_index), nic(model) {}
+  const std::string name;
+  const uint32_t index;
+  Nic nic;
+  bool up = true;
+  uint32_t next_port = 40'000;
+};
+
+struct Process {
+  Process(ProcessId process_id, Host& its_host, FabricOptions its_options)
+      : id(process_id), host(its_host), options(std::move(its_options)) {}
+  const ProcessId id;
+  Host& host;
+  const FabricOptions options;
+  bool has_fabric = true;
+  bool alive = true;  // until it is killed, or its fabric destroyed
+  std::string end;    // why it is not: for messages
+  Regions regions;
+  std::map<uint64_t, std::weak_ptr<Endpoint>> endpoints;
+  /// Ends that no queue pair owns: of passive listeners, and not yet accepted.
+  std::map<uint64_t, std::shared_ptr<Endpoint>> unowned;
+  std::map<uint64_t, DatagramEndpoint*> datagrams;
+  DatagramDrops drops;
+  std::vector<uint32_t> detached;  // threads
+};
+
+/// What listens at an address, until its Listener is destroyed or its process killed.
+struct ListeningPort {
+  Process& process;
+  std::string address;
+  bool passive;
+  bool open = true;
+  std::deque<std::shared_ptr<Endpoint>> backlog;  // connected, not accepted
+  WaitList acceptors;
+};
+
+class Network {
+ public:
+  Network(const WorldOptions& options, Scheduler& scheduler, Trace& trace);
+  /// No fabric is left.
+  void CheckClosed() const;
+
+  Scheduler& scheduler() { return scheduler_; }
+  const NicModel& model() const { return model_; }
+  const FaultPlan& faults() const { return faults_; }
+  /// Of the fault plan and the keys.
+  RandomStream& random() { return random_; }
+  void Record(Trace::Kind kind, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0, uint64_t d = 0,
+              uint64_t e = 0, uint64_t f = 0) {
+    trace_.Add(kind, scheduler_.NowNs(), a, b, c, d, e, f);
+  }
+
+  Host& HostNamed(const std::string& name);
+  const Host* FindHost(const std::string& name) const;
+  absl::StatusOr<Process*> AddProcess(const std::string& host, FabricOptions options);
+  Process& At(ProcessId process);
+  const Process& At(ProcessId process) const;
+  uint64_t NextId() { return ++ids_made_; }
+
+  /// Bits pass between the hosts.
+  bool Passes(const Host& a, const Host& b) const;
+  bool Reachable(ProcessId from, ProcessId to) const;
+  /// The host of `ended` can say that the process is no more.
+  bool Tells(ProcessId ended, ProcessId to) const;
+  /// Notified whenever a process, host or path comes or goes.
+  WaitList& changes() { return changes_; }
+
+  absl::StatusOr<std::shared_ptr<ListeningPort>> Listen(Process& process, const std::string& address,
+                                                        bool passive);
+  void Close(ListeningPort& port);
+  std::shared_ptr<ListeningPort> FindPort(const std::string& address) const;
+  std::vector<std::string> AddressesOf(const Process& process) const;
+
+  /// `silent`: nobody tells the peers.
+  void End(Process& process, const std::string& why, bool silent);
+  void KillHost(Host& host);
+  void RestartHost(Host& host);
+  void Partition(const Host& a, const Host& b);
+  void Heal(const Host& a, const Host& b);
+  void BreakQueuePairs(const Host& a, const Host& b);
+
+  /// A way of half a small WRITE, with what the fault plan adds.
+  int64_t WayNs() const { return model_.write_ns / 2; }
+  int64_t ExtraDelayNs();
+  int64_t RpcDelayNs();
+
+  // -- Datagrams.
+  struct Group {
+    DatagramEndpoint* sender = nullptr;
+    std::map<uint64_t, DatagramEndpoint*> members;
+  };
+  std::map<std::string, DatagramEndpoint*>& datagram_addresses() { return datagram_addresses_; }
+  std::map<std::string, Group>& groups() { return groups_; }
+
+ private:
+  using Pair = std::pair<uint32_t, uint32_t>;
+  static Pair Unordered(const Host& a, const Host& b) { return std::minmax(a.index, b.index); }
+  /// Both ends of every connection between the hosts.
+  std::vector<std::shared_ptr<Endpoint>> EndpointsBetween(const Host& a, const Host& b) const;
+  void Schedule(const FaultPlan& plan);
+  void EndIfStillParted(Pair hosts, uint64_t since);
+
+  Scheduler& scheduler_;
+  Trace& trace_;
+  const NicModel model_;
+  const FaultPlan faults_;
+  RandomStream random_;
+  uint64_t ids_made_ = 0;
+  std::vector<std::unique_ptr<Host>> hosts_;
+  std::vector<std::unique_ptr<Process>> processes_;
+  std::map<std::string, std::shared_ptr<ListeningPort>> ports_;
+  std::map<Pair, uint64_t> parted_;  // with the number of the partition
+  uint64_t partitions_made_ = 0;
+  WaitList changes_;
+  std::map<std::string, DatagramEndpoint*> datagram_addresses_;
+  std::map<std::string, Group> groups_;
+};
+
+}  // namespace nam::fabric::sim

@@ -1,0 +1,37 @@
+#include "fabric/sim/nic.h"
+
+#include <algorithm>
+
+namespace nam::fabric::sim {
+
+Nic::Nic(const NicModel& model)
+    : port_bytes_per_us_(model.port_bytes_per_us), message_ps_(1'000'000 / model.messages_per_us) {
+  out_.port_free_ps.resize(model.ports);
+  in_.port_free_ps.resize(model.ports);
+}
+
+int64_t Nic::Occupy(Way& way, int64_t now_ps, int64_t wire_bytes) {
+  const int64_t begin_ps = std::max(now_ps, way.engine_free_ps);
+  way.engine_free_ps = begin_ps + message_ps_;
+  int64_t& port_ps = *std::min_element(way.port_free_ps.begin(), way.port_free_ps.end());
+  const int64_t first_byte_ps = std::max(begin_ps, port_ps);
+  port_ps = first_byte_ps + SerializationPs(wire_bytes);
+  return first_byte_ps;
+}
+
+int64_t Nic::Send(int64_t now_ps, int64_t wire_bytes) {
+  return Occupy(out_, now_ps, wire_bytes);
+}
+
+int64_t Nic::Receive(int64_t now_ps, int64_t wire_bytes, int64_t small_wire_bytes) {
+  return Occupy(in_, now_ps, wire_bytes) +
+         SerializationPs(std::max<int64_t>(0, wire_bytes - small_wire_bytes));
+}
+
+int64_t WireBytes(const NicModel& model, uint32_t payload_bytes) {
+  const int64_t packets =
+      std::max<int64_t>(1, (int64_t{payload_bytes} + model.mtu_bytes - 1) / model.mtu_bytes);
+  return payload_bytes + packets * model.packet_overhead_bytes;
+}
+
+}  // namespace nam::fabric::sim

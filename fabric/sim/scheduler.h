@@ -1,0 +1,153 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "fabric/fabric.h"
+#include "fabric/sim/random.h"
+#include "fabric/sim/trace.h"
+#include "fabric/sim/world.h"
+
+/// Threads and time of one world.
+///
+///               Notify, or time                 picked by the seed
+///     kBlocked ─────────────────▶ kReady ─────────────────────────▶ kRunning ──▶ kFinished
+///        ▲                          ▲  due                              │
+///        └────────── Wait ──────────┼───────── kWaking ◀── Settle ──────┤
+///                                   └───────────────────────────────────┘
+///
+/// The threads are the operating system's, but only the one that holds the baton runs; so everything in the
+/// world is touched by one thread at a time and needs no lock. When no thread is ready, whoever holds the
+/// baton moves the clock to the next event or timer.
+///
+/// A thread's own time runs ahead of the world's by its debt: what it charged since it last waited. So a
+/// charge costs no change of threads.
+namespace nam::fabric::sim {
+
+class Scheduler;
+struct SimThread;
+
+/// Threads that wait for one condition. Destroyed empty.
+class WaitList {
+ private:
+  friend class Scheduler;
+  std::vector<SimThread*> threads_;
+};
+
+/// What a thread waits for, in reports: `completion queue 7`.
+struct WaitReason {
+  const char* what = "";
+  uint64_t number = 0;
+};
+
+class Scheduler {
+ public:
+  Scheduler(const WorldOptions& options, Trace& trace);
+  /// No thread but the driver is left.
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  /// The calling thread's time; in an event, the world's.
+  int64_t NowNs() const;
+  /// Moves the calling thread's time. Changes no thread.
+  void Charge(int64_t ns);
+  /// Lets the world catch up with the calling thread: others may run.
+  void Settle();
+  /// Only when the calling thread is more than `ahead_ns` ahead.
+  void SettleBeyond(int64_t ahead_ns);
+  void SleepUntil(Deadline deadline);
+
+  /// Runs `event` at that time, outside of every thread: it must not wait. Events of the same moment run in
+  /// an order drawn from the seed.
+  void At(int64_t at_ns, std::function<void()> event);
+
+  /// Blocks the calling thread until one of the lists is notified, or the deadline has passed. It goes on no
+  /// earlier than at its own time. Nothing happens between its look at the condition and this.
+  void Wait(std::initializer_list<WaitList*> lists, const WaitReason& reason, Deadline deadline);
+  /// From a thread or an event.
+  void Notify(WaitList& list);
+
+  /// The index of a new thread of `process`.
+  uint32_t Start(ProcessId process, const std::string& name, std::function<void()> body);
+  /// Waits until it has ended.
+  void Join(uint32_t thread);
+  /// Forgets threads of the list that have ended, without waiting.
+  void Reap(std::vector<uint32_t>& threads);
+
+  /// Who waits for what, one a line.
+  std::string Describe() const;
+  void set_host_of(std::function<std::string(ProcessId)> host_of) { host_of_ = std::move(host_of); }
+
+ private:
+  struct Event {
+    int64_t at_ns;
+    uint64_t order;     // drawn
+    uint64_t sequence;  // makes the order total
+    std::function<void()> run;
+  };
+  struct Timer {
+    int64_t at_ns;
+    uint32_t index;
+    SimThread* thread;
+    auto operator<=>(const Timer& other) const {
+      return at_ns != other.at_ns ? at_ns <=> other.at_ns : index <=> other.index;
+    }
+    bool operator==(const Timer& other) const { return at_ns == other.at_ns && index == other.index; }
+  };
+  static bool Later(const Event& a, const Event& b);
+
+  SimThread& Current() const;
+  void SetTimer(SimThread& thread, int64_t at_ns);
+  void ClearTimer(SimThread& thread);
+  void LeaveLists(SimThread& thread);
+  void MakeReady(SimThread& thread, int64_t at_ns);
+  void RunDue();
+  int64_t NextNs() const;
+  void AdvanceTo(int64_t at_ns);
+  SimThread& Pick();
+  void SwitchFrom(SimThread& self);
+  void GiveBaton(SimThread& next);
+  void Body(SimThread& self, const std::function<void()>& body);
+  void Watch(int64_t stuck_real_ms);
+  [[noreturn]] void Hang(const char* kind);
+
+  const uint64_t seed_;
+  const int64_t end_ns_;
+  const int64_t wake_delay_ns_max_;
+  const std::string replay_;
+  const std::function<void(const std::string&)> on_hang_;
+  Trace& trace_;
+  RandomStream random_;
+  std::function<std::string(ProcessId)> host_of_;
+
+  int64_t now_ns_ = World::kStartNs;
+  bool in_event_ = false;
+  uint64_t events_made_ = 0;
+  std::vector<Event> events_;  // a heap
+  std::set<Timer> timers_;
+  std::vector<SimThread*> ready_;
+  std::map<uint32_t, std::unique_ptr<SimThread>> threads_;
+  uint32_t threads_made_ = 0;
+
+  // The watchdog's: it is the only thread without the baton that looks at anything here.
+  std::atomic<uint64_t> steps_{0};
+  std::mutex watch_mutex_;
+  std::condition_variable watch_ends_;
+  bool ended_ = false;                  // under watch_mutex_
+  const SimThread* running_ = nullptr;  // under watch_mutex_
+  std::thread watchdog_;
+};
+
+}  // namespace nam::fabric::sim

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "fabric/fabric.h"
+#include "fabric/sim/network.h"
+
+namespace nam::fabric::sim {
+
+/// The fabric of one simulated process.
+class SimFabric final : public Fabric {
+ public:
+  SimFabric(Network& network, Process& process, Clock& clock, uint64_t seed);
+  ~SimFabric() override;
+
+  Kind kind() const override { return Kind::kSim; }
+  Capabilities capabilities() const override { return {.in_place = false}; }
+  Clock& clock() override { return clock_; }
+  Process& process() const { return process_; }
+
+  absl::StatusOr<std::unique_ptr<MemoryRegion>> Allocate(size_t bytes,
+                                                         const AllocateOptions& options) override;
+  absl::StatusOr<std::unique_ptr<MemoryRegion>> Share(MemoryRegion& region, size_t offset, size_t bytes,
+                                                      Access access) override;
+  absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(uint32_t depth) override;
+  absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions& options) override;
+  absl::StatusOr<std::unique_ptr<QueuePair>> Connect(const std::string& address, CompletionQueue& completions,
+                                                     const QueuePairOptions& options,
+                                                     Deadline deadline) override;
+  absl::StatusOr<std::unique_ptr<DatagramQueuePair>> CreateDatagramQueuePair(
+      CompletionQueue& completions, const DatagramOptions& options) override;
+  DatagramDrops datagram_drops() const override { return process_.drops; }
+  uint64_t Random() override;
+  std::unique_ptr<Event> CreateEvent() override;
+  std::unique_ptr<Thread> StartThread(const std::string& name, std::function<void()> body) override;
+
+ private:
+  absl::Status CheckAlive() const;
+  absl::Status AwaitPath(const std::string& address, Deadline deadline);
+  absl::StatusOr<std::shared_ptr<ListeningPort>> KnockAt(const std::string& address, Deadline deadline);
+
+  Network& network_;
+  Process& process_;
+  Clock& clock_;
+  RandomStream random_;
+};
+
+class SimEvent final : public Event {
+ public:
+  SimEvent(Scheduler& scheduler, int64_t poll_ns, uint64_t id)
+      : scheduler_(scheduler), poll_ns_(poll_ns), id_(id) {}
+  void Set() override;
+  bool IsSet() const override;
+  bool Wait(Deadline deadline) override;
+
+  /// As Wait, but may return early: when the other list is notified.
+  void WaitOr(WaitList& other, const WaitReason& reason, Deadline deadline);
+
+ private:
+  Scheduler& scheduler_;
+  const int64_t poll_ns_;
+  const uint64_t id_;  // in reports
+  /// By the time of the thread that set it, which may be ahead of others'.
+  int64_t set_ns_ = Deadline::Never().ns;
+  WaitList waiters_;
+};
+
+/// Joins the threads of the process that nobody else does.
+void JoinDetached(Scheduler& scheduler, Process& process);
+
+}  // namespace nam::fabric::sim

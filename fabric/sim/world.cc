@@ -1,0 +1,179 @@
+#include "fabric/sim/world.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "fabric/sim/network.h"
+#include "fabric/sim/scheduler.h"
+#include "fabric/sim/sim_fabric.h"
+#include "fabric/sim/trace.h"
+
+namespace nam::fabric::sim {
+namespace {
+
+constexpr ProcessId kDriver;
+/// For calls of the driver, which has no options of its own.
+constexpr int64_t kDriverTimeoutNs = 3'000'000'000;
+
+class SimClock final : public Clock {
+ public:
+  explicit SimClock(Scheduler& scheduler) : scheduler_(scheduler) {}
+  int64_t NowNs() const override { return scheduler_.NowNs(); }
+  void SleepUntil(Deadline deadline) override { scheduler_.SleepUntil(deadline); }
+  void Charge(int64_t ns) override { scheduler_.Charge(ns); }
+
+ private:
+  Scheduler& scheduler_;
+};
+
+}  // namespace
+
+class World::Impl {
+ public:
+  explicit Impl(const WorldOptions& options)
+      : seed(options.seed),
+        trace(options.trace_path),
+        scheduler(options, trace),
+        network(options, scheduler, trace),
+        clock(scheduler) {
+    scheduler.set_host_of([this](ProcessId process) { return network.At(process).host.name; });
+  }
+
+  int64_t PeerTimeoutNs(ProcessId process) {
+    return process == kDriver ? kDriverTimeoutNs : network.At(process).options.peer_timeout_us * 1000;
+  }
+
+  absl::Status Await(SimEvent& event, ProcessId from, ProcessId to, Deadline deadline);
+
+  const uint64_t seed;
+  Trace trace;
+  Scheduler scheduler;
+  Network network;
+  SimClock clock;
+};
+
+absl::Status World::Impl::Await(SimEvent& event, ProcessId from, ProcessId to, Deadline deadline) {
+  int64_t lost_ns = Deadline::Never().ns;
+  scheduler.Settle();
+  while (!event.IsSet()) {
+    if (from != kDriver && !network.At(from).alive) {
+      return absl::UnavailableError("this process is no more: " + network.At(from).end);
+    }
+    if (to != kDriver && !network.At(to).alive && network.Tells(to, from)) {
+      return absl::UnavailableError(
+          absl::StrFormat("process %d is no more: %s", to.value(), network.At(to).end));
+    }
+    if (network.Reachable(from, to)) {
+      lost_ns = Deadline::Never().ns;
+    } else if (lost_ns == Deadline::Never().ns) {
+      lost_ns = scheduler.NowNs() + PeerTimeoutNs(from);
+    }
+    if (scheduler.NowNs() >= deadline.ns) return absl::DeadlineExceededError("no answer in time");
+    if (scheduler.NowNs() >= lost_ns) {
+      return absl::UnavailableError(absl::StrFormat("process %d on %s does not answer", to.value(),
+                                                    to == kDriver ? "" : network.At(to).host.name));
+    }
+    event.WaitOr(network.changes(), {"an answer of process", to.value()}, {std::min(deadline.ns, lost_ns)});
+  }
+  return absl::OkStatus();
+}
+
+World::World(WorldOptions options) {
+  NAM_CHECK(options.nic.Validate().ok(), "the network card model is invalid: see NicModel::Validate");
+  NAM_CHECK(options.duration_ns_max > 0 && options.stuck_real_ms > 0);
+  impl_ = std::make_unique<Impl>(options);
+}
+
+World::~World() {
+  impl_->network.CheckClosed();
+}
+
+absl::StatusOr<std::unique_ptr<Fabric>> World::OpenFabric(const std::string& host, FabricOptions options) {
+  NAM_ASSIGN_OR_RETURN(Process * process, impl_->network.AddProcess(host, std::move(options)));
+  const uint64_t seed = impl_->seed + (uint64_t{process->id.value()} << 32);
+  return std::make_unique<SimFabric>(impl_->network, *process, impl_->clock, seed);
+}
+
+ProcessId World::ProcessOf(const Fabric& fabric) const {
+  const auto* simulated = dynamic_cast<const SimFabric*>(&fabric);
+  NAM_CHECK(simulated != nullptr, "a fabric of no simulated world");
+  return simulated->process().id;
+}
+
+std::vector<std::string> World::AddressesOf(ProcessId process) const {
+  return impl_->network.AddressesOf(impl_->network.At(process));
+}
+
+const std::string& World::HostOf(ProcessId process) const {
+  return impl_->network.At(process).host.name;
+}
+
+Clock& World::clock() {
+  return impl_->clock;
+}
+
+void World::KillProcess(ProcessId process) {
+  impl_->network.End(impl_->network.At(process), "it was killed", false);
+}
+
+void World::KillHost(const std::string& host) {
+  impl_->network.KillHost(impl_->network.HostNamed(host));
+}
+
+void World::RestartHost(const std::string& host) {
+  impl_->network.RestartHost(impl_->network.HostNamed(host));
+}
+
+void World::Partition(const std::string& a, const std::string& b) {
+  impl_->network.Partition(impl_->network.HostNamed(a), impl_->network.HostNamed(b));
+}
+
+void World::Heal(const std::string& a, const std::string& b) {
+  impl_->network.Heal(impl_->network.HostNamed(a), impl_->network.HostNamed(b));
+}
+
+void World::BreakQueuePairs(const std::string& a, const std::string& b) {
+  impl_->network.BreakQueuePairs(impl_->network.HostNamed(a), impl_->network.HostNamed(b));
+}
+
+bool World::Alive(ProcessId process) const {
+  return impl_->network.At(process).alive;
+}
+
+bool World::Reachable(ProcessId from, ProcessId to) const {
+  return impl_->network.Reachable(from, to);
+}
+
+int64_t World::RpcDelayNs() {
+  return impl_->network.RpcDelayNs();
+}
+
+absl::Status World::Await(Event& event, ProcessId from, ProcessId to, Deadline deadline) {
+  auto* simulated = dynamic_cast<SimEvent*>(&event);
+  NAM_CHECK(simulated != nullptr, "an event of no simulated world");
+  return impl_->Await(*simulated, from, to, deadline);
+}
+
+void World::StartDetached(ProcessId process, const std::string& name, std::function<void()> body) {
+  Process& its = impl_->network.At(process);
+  impl_->scheduler.Reap(its.detached);
+  its.detached.push_back(impl_->scheduler.Start(process, name, std::move(body)));
+}
+
+void World::AwaitDetached(ProcessId process) {
+  JoinDetached(impl_->scheduler, impl_->network.At(process));
+}
+
+uint64_t World::TraceHash() const {
+  return impl_->trace.Hash();
+}
+
+uint64_t World::TraceEvents() const {
+  return impl_->trace.events();
+}
+
+}  // namespace nam::fabric::sim
