@@ -237,7 +237,7 @@ void DatagramEndpoint::Arrive(const Process& sender, const Payload& payload) {
 }
 
 void DatagramEndpoint::Deliver(const Process& sender, const Payload& payload) {
-  if (!process_.alive || !network_.Passes(sender.host, process_.host)) return;
+  if (!process_.alive || !sender.alive || !network_.Passes(sender.host, process_.host)) return;
   network_.Record(Trace::Kind::kDatagram, id_, payload->size(), receives_.size());
   if (sender.options.secret != process_.options.secret) {
     ++process_.drops.refused;

@@ -359,8 +359,11 @@ bool Endpoint::ExecuteMessage(Operation& operation, Endpoint& responder, std::by
     Copy(into.data, PayloadOf(operation), bytes);
   }
   responder.FinishReceive(*receive, completion);
-  // Not told: this side learns it from the answer.
-  if (operation.status != CompletionStatus::kOk) responder.Fail(CompletionStatus::kFlushed, false);
+  if (operation.status != CompletionStatus::kOk) {
+    responder.Fail(CompletionStatus::kFlushed, false);
+    // Behind the answer, which says why.
+    responder.TellPeer(2 * network_.WayNs(), false);
+  }
   return true;
 }
 
@@ -469,23 +472,26 @@ void Endpoint::Fail(CompletionStatus status, bool tell_peer) {
 }
 
 void Endpoint::TellPeer(int64_t after_ns, bool by_timeout) {
-  network_.scheduler().At(network_.scheduler().NowNs() + after_ns,
-                          [&host = process_.host, weak = peer_, by_timeout] {
-                            const auto peer = weak.lock();
-                            if (peer != nullptr) peer->LearnOfEnd(host, by_timeout);
-                          });
+  const int64_t at_ns = network_.scheduler().NowNs() + after_ns;
+  network_.scheduler().At(at_ns, [&host = process_.host, weak = peer_, at_ns, by_timeout] {
+    const auto peer = weak.lock();
+    if (peer == nullptr) return;
+    const int64_t timeout_ns = by_timeout ? 0 : peer->process_.options.peer_timeout_us * 1000;
+    peer->LearnOfEnd(host, at_ns + timeout_ns);
+  });
 }
 
-void Endpoint::LearnOfEnd(const Host& peers_host, bool by_timeout) {
+// As soon as the peer's host can say so, and at `lost_ns` at the latest.
+void Endpoint::LearnOfEnd(const Host& peers_host, int64_t lost_ns) {
+  const int64_t now_ns = network_.scheduler().NowNs();
   if (!ready_) return;
-  if (by_timeout || network_.Passes(process_.host, peers_host)) {
+  if (now_ns >= lost_ns || network_.Passes(process_.host, peers_host)) {
     Fail(CompletionStatus::kPeerLost, false);
     return;
   }
-  network_.scheduler().At(network_.scheduler().NowNs() + kRetransmitNs,
-                          [weak = weak_from_this(), &peers_host] {
-                            if (const auto self = weak.lock(); self != nullptr)
-                              self->LearnOfEnd(peers_host, false);
+  network_.scheduler().At(std::min(lost_ns, now_ns + kRetransmitNs),
+                          [weak = weak_from_this(), &peers_host, lost_ns] {
+                            if (const auto self = weak.lock()) self->LearnOfEnd(peers_host, lost_ns);
                           });
 }
 

@@ -66,7 +66,7 @@ class Endpoint final : public CompletionSource, public std::enable_shared_from_t
   /// Everything pending completes, the oldest with `status`. The peer learns of it with `tell_peer`.
   void Fail(CompletionStatus status, bool tell_peer);
   /// The peer fails after `after_ns`: by its own timeout, or by a message, which may have to wait until it
-  /// passes.
+  /// passes, but no longer than that timeout.
   void TellPeer(int64_t after_ns, bool by_timeout);
 
   void GiveBack(Opcode opcode, uint32_t places) override;
@@ -114,7 +114,7 @@ class Endpoint final : public CompletionSource, public std::enable_shared_from_t
   Receive* Match();
   void FinishReceive(Receive& receive, const Completion& completion);
   void DeliverReceives(bool all);
-  void LearnOfEnd(const Host& peers_host, bool by_timeout);
+  void LearnOfEnd(const Host& peers_host, int64_t lost_ns);
   bool Draw(double probability) { return network_.random().Happens(probability); }
 
   Network& network_;

@@ -225,7 +225,7 @@ void Network::Partition(const Host& a, const Host& b) {
                     const auto still = parted_.find(hosts);
                     const auto cut_off = weak.lock();
                     if (still == parted_.end() || still->second != number || cut_off == nullptr) return;
-                    cut_off->Fail(CompletionStatus::kPeerLost, false);
+                    cut_off->Fail(CompletionStatus::kPeerLost, true);
                   });
   }
   scheduler_.Notify(changes_);

@@ -348,6 +348,7 @@ void Scheduler::Hang(const char* kind) {
   std::string report = absl::StrFormat("simulated world, seed %d, at %.6f ms of virtual time: %s\n%s", seed_,
                                        MillisecondsOf(now_ns_), kind, Describe());
   if (!replay_.empty()) report += "replay: " + replay_ + "\n";
+  trace_.Flush();
   std::fputs(report.c_str(), stderr);
   std::fflush(stderr);
   if (on_hang_) on_hang_(report);

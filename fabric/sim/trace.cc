@@ -38,6 +38,10 @@ void Trace::Add(Kind kind, int64_t now_ns, uint64_t a, uint64_t b, uint64_t c, u
   std::fputc('\n', file_);
 }
 
+void Trace::Flush() {
+  if (file_ != nullptr) std::fflush(file_);
+}
+
 uint64_t Trace::Hash() const {
   return XXH3_64bits_digest(state_);
 }

@@ -37,6 +37,8 @@ class Trace {
   void Add(Kind kind, int64_t now_ns, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0, uint64_t d = 0,
            uint64_t e = 0, uint64_t f = 0);
   uint64_t Hash() const;
+  /// The text so far is in the file.
+  void Flush();
   uint64_t events() const { return events_; }
 
  private:

@@ -373,6 +373,37 @@ TEST(SimFaults, AShortPartitionDelaysAndALongOneBreaks) {
   EXPECT_EQ(server.Word(0), 2u);
 }
 
+TEST(SimFaults, WhatOneEndGivesUpIsLostAtTheOtherToo) {
+  World world({});
+  const auto impatient = Take(world.OpenFabric("a", {.secret = "s", .peer_timeout_us = 5'000}));
+  const auto patient = Take(world.OpenFabric("b", {.secret = "s", .peer_timeout_us = 50'000}));
+  const auto listener = Take(patient->Listen({.address = ":0", .passive = false}));
+  const auto here = Take(impatient->CreateCompletionQueue(512));
+  const auto there = Take(patient->CreateCompletionQueue(512));
+  const auto connect = [&] {
+    return Take(impatient->Connect(listener->address(), *here, {}, world.clock().After(1'000'000)));
+  };
+  const auto accept = [&] { return Take(listener->Accept(*there, {}, world.clock().After(1'000'000))); };
+  const auto gives_up = connect();
+  const auto other_end = accept();
+  world.Partition("a", "b");
+  Sleep(world, 10 * kMs);
+  EXPECT_EQ(gives_up->state(), QueuePairState::kError);
+  EXPECT_EQ(other_end->state(), QueuePairState::kReady) << "it cannot know yet";
+  world.Heal("a", "b");
+  Sleep(world, kMs);
+  EXPECT_EQ(other_end->state(), QueuePairState::kError);
+  // The news of a killed process is on its way when its host dies, and never comes.
+  const auto killed = connect();
+  const auto waits = accept();
+  world.KillProcess(world.ProcessOf(*impatient));
+  world.KillHost("a");
+  Sleep(world, 40 * kMs);
+  EXPECT_EQ(waits->state(), QueuePairState::kReady);
+  Sleep(world, 20 * kMs);
+  EXPECT_EQ(waits->state(), QueuePairState::kError);
+}
+
 TEST(SimFaults, ADeadHostIsNoticedByTimeoutAndADeadProcessAtOnce) {
   World world({});
   const FabricOptions options{.secret = "secret", .peer_timeout_us = 10'000};
