@@ -73,9 +73,9 @@ absl::StatusOr<ShmDatagramQueuePair::Connection> ShmDatagramQueuePair::TryReques
   const Deadline deadline = RealClock().After(environment_.peer_timeout_us);
   NAM_ASSIGN_OR_RETURN(UniqueFd socket, ConnectSocket(address.socket, deadline));
   auto link = std::make_shared<Link>(std::move(socket));
-  NAM_RETURN_IF_ERROR(CheckPeerUser(link->socket()).status());
+  NAM_ASSIGN_OR_RETURN(const pid_t pid, CheckPeerUser(link->socket()));
   NAM_ASSIGN_OR_RETURN(Established established,
-                       ConnectHandshake(*environment_.identity, link->socket(), deadline));
+                       ConnectHandshake(*environment_.identity, link->socket(), pid, deadline));
   NAM_RETURN_IF_ERROR(SendMessage(link->socket(), request, descriptors));
   NAM_ASSIGN_OR_RETURN(Packet reply, AwaitMessage(link->socket(), deadline));
   if (reply.message.type == MessageType::kRefused) return RefusalStatus(reply.message);
