@@ -105,9 +105,9 @@ void DatagramDirectory::RemoveGroup(uint64_t id) {
 absl::Status DatagramDirectory::Answer(int socket, uint64_t link, const std::shared_ptr<PeerProcess>& peer,
                                        const Packet& packet) {
   if (served_.contains(link)) return absl::InvalidArgumentError("the peer does not follow the protocol");
-  const absl::Status done = packet.message.type == MessageType::kDatagramJoin
-                                ? Join(socket, link, peer, packet.message)
-                                : Accept(socket, link, packet);
+  absl::Status done = packet.message.type == MessageType::kDatagramJoin
+                          ? Join(socket, link, peer, packet.message)
+                          : Accept(socket, link, packet);
   if (!done.ok()) SendMessage(socket, MakeRefusal(done)).IgnoreError();
   return done;
 }
