@@ -1,0 +1,90 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "fabric/fabric.h"
+#include "memserver/memory_pool.h"
+
+/// What peers can do to a pool's memory, over real fabrics.
+namespace nam::memserver {
+namespace {
+
+constexpr uint64_t kRegionBytes = 64 << 10;
+
+template <typename T>
+T Take(absl::StatusOr<T> result) {
+  if (result.ok()) return *std::move(result);
+  ADD_FAILURE() << result.status().ToString();
+  return T();
+}
+
+class MemoryPoolFabricTest : public testing::TestWithParam<fabric::Kind> {
+ protected:
+  static std::unique_ptr<fabric::Fabric> Open() {
+    return Take(fabric::Open({.kind = GetParam(), .secret = "secret"}));
+  }
+  /// On a queue pair of its own.
+  fabric::CompletionStatus Run(fabric::Opcode opcode, fabric::RemoteAddress remote) {
+    const Deadline soon = client_->clock().After(10'000'000);
+    const auto pair = Take(client_->Connect(listener_->address(), *completions_, {}, soon));
+    const fabric::WorkRequest request{
+        .id = 1, .opcode = opcode, .local = local_->Slice(0, 8), .remote = remote};
+    fabric::Completion completion{.status = fabric::CompletionStatus::kFlushed};
+    if (pair == nullptr || !pair->Post({&request, 1}).ok()) return completion.status;
+    EXPECT_EQ(completions_->Wait({&completion, 1}, soon), 1u);
+    return completion.status;
+  }
+  /// The address of an offset in the pool's address space, for READs.
+  fabric::RemoteAddress Readable(uint64_t offset) {
+    const auto regions = pool_->Regions();
+    const auto region = std::find_if(regions.begin(), regions.end(), [&](const MemoryPool::Region& r) {
+      return offset >= r.offset && offset - r.offset < r.bytes;
+    });
+    if (region == regions.end()) return {};
+    return {region->rkey, offset - region->offset};
+  }
+
+  std::unique_ptr<fabric::Fabric> server_ = Open(), client_ = Open();
+  std::unique_ptr<MemoryPool> pool_ = Take(MemoryPool::Create(
+      *server_, {.memory_bytes = 4 * kRegionBytes, .region_bytes = kRegionBytes, .huge_pages = false}));
+  std::unique_ptr<fabric::Listener> listener_ =
+      Take(server_->Listen({.address = fabric::AnyAddress(GetParam(), "127.0.0.1")}));
+  std::unique_ptr<fabric::MemoryRegion> local_ =
+      Take(client_->Allocate(4096, {.access = fabric::Access::kNone, .huge_pages = false}));
+  std::unique_ptr<fabric::CompletionQueue> completions_ = Take(client_->CreateCompletionQueue(1024));
+};
+
+TEST_P(MemoryPoolFabricTest, WhoHasTheKeyWritesUntilTheAllocationIsOver) {
+  constexpr auto kOk = fabric::CompletionStatus::kOk, kRefused = fabric::CompletionStatus::kRemoteAccessError;
+  const auto grants = Take(pool_->Allocate(AllocationId(1), kRegionBytes));
+  ASSERT_FALSE(grants.empty());
+  const auto& [extent, rkey] = grants[0];
+  const fabric::RemoteAddress readable = Readable(extent.offset + 8);
+  std::fill_n(local_->data(), 8, std::byte{7});
+  EXPECT_EQ(Run(fabric::Opcode::kWrite, {rkey, 8}), kOk);
+  EXPECT_EQ(Run(fabric::Opcode::kWrite, readable), kRefused);
+  EXPECT_EQ(Run(fabric::Opcode::kFetchAdd, readable), kRefused);
+  EXPECT_EQ(Run(fabric::Opcode::kFetchAdd, {rkey, extent.bytes}), kRefused) << "the next extent's";
+  std::fill_n(local_->data(), 8, std::byte{0});
+  EXPECT_EQ(Run(fabric::Opcode::kRead, readable), kOk);
+  EXPECT_EQ(local_->data()[0], std::byte{7});
+
+  EXPECT_EQ(pool_->Release(AllocationId(1)).draining_bytes, 0u);
+  EXPECT_EQ(Run(fabric::Opcode::kWrite, {rkey, 8}), kRefused);
+  const auto next = Take(pool_->Allocate(AllocationId(2), kRegionBytes));
+  ASSERT_EQ(next.size(), grants.size());
+  EXPECT_EQ(next[0].extent, extent) << "the same memory";
+  EXPECT_EQ(Run(fabric::Opcode::kWrite, {rkey, 8}), kRefused);
+  EXPECT_EQ(Run(fabric::Opcode::kRead, readable), kOk) << "regions stay";
+  EXPECT_EQ(local_->data()[0], std::byte{0});
+  EXPECT_EQ(Run(fabric::Opcode::kCompareAndSwap, {next[0].rkey, 8}), kOk);
+}
+
+INSTANTIATE_TEST_SUITE_P(Fabrics, MemoryPoolFabricTest,
+                         testing::Values(fabric::Kind::kShm, fabric::Kind::kTcp),
+                         [](const auto& info) { return std::string(fabric::KindName(info.param)); });
+
+}  // namespace
+}  // namespace nam::memserver
