@@ -19,6 +19,7 @@
 #include "cli/cluster_commands.h"
 #include "cli/config_file.h"
 #include "cli/demo.h"
+#include "cli/doctor.h"
 #include "cli/exit_codes.h"
 #include "cli/server_commands.h"
 #include "cli/sql_command.h"
@@ -46,6 +47,7 @@ class CommandLine {
     AddSql();
     AddSsb();
     AddBench();
+    AddDoctor();
     Command("version", "the version", [] {
       std::printf("nam %s\n", kVersion);
       return kExitOk;
@@ -268,6 +270,20 @@ class CommandLine {
     AddFormat(ssb, ssb_bench_.format, "table, json, csv or markdown");
   }
 
+  void AddDoctor() {
+    CLI::App* doctor = Command("doctor", "what this host can do, what is missing, and how to mend it",
+                               [this] { return RunDoctor(doctor_); });
+    Add(doctor, "--fabric", doctor_.fabric,
+        "only what shm, tcp or verbs needs; without it, all, and shm decides");
+    AddBytes(doctor, "--memory", doctor_.memory_bytes, "that a memory server here shall hand out");
+    doctor->add_option("--listen", doctor_.listen, "where servers here shall listen (127.0.0.1:0)")
+        ->type_name("HOST:PORT")
+        ->delimiter(',');
+    Add(doctor, "--multicast-interface", doctor_.multicast_interface,
+        "name or address; without it, that of the host in --listen", "INTERFACE");
+    AddFormat(doctor, doctor_.format, "table, json, csv or markdown");
+  }
+
   /// NAM_<LONG_NAME> for every option that a file can set too.
   static void NameEnvironment(CLI::App& app) {
     for (CLI::Option* option : app.get_options()) {
@@ -347,6 +363,7 @@ class CommandLine {
   SsbLoadOptions load_;
   SsbRunOptions run_;
   bench::SsbBenchOptions ssb_bench_;
+  DoctorOptions doctor_;
 };
 
 }  // namespace

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <memory>
+
+/// One move-only owner per verbs object. Declared in the order of creation, so that destruction runs the
+/// other way round: a queue pair goes before its completion queue, everything before its protection domain.
+namespace nam::fabric::verbs {
+
+template <auto destroy>
+struct Destroyer {
+  template <typename T>
+  void operator()(T* object) const {
+    destroy(object);
+  }
+};
+
+using ContextHandle = std::unique_ptr<ibv_context, Destroyer<ibv_close_device>>;
+using ProtectionDomainHandle = std::unique_ptr<ibv_pd, Destroyer<ibv_dealloc_pd>>;
+using MemoryRegionHandle = std::unique_ptr<ibv_mr, Destroyer<ibv_dereg_mr>>;
+using CompletionChannelHandle = std::unique_ptr<ibv_comp_channel, Destroyer<ibv_destroy_comp_channel>>;
+using CompletionQueueHandle = std::unique_ptr<ibv_cq, Destroyer<ibv_destroy_cq>>;
+using QueuePairHandle = std::unique_ptr<ibv_qp, Destroyer<ibv_destroy_qp>>;
+using AddressHandle = std::unique_ptr<ibv_ah, Destroyer<ibv_destroy_ah>>;
+
+}  // namespace nam::fabric::verbs

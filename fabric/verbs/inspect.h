@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+/// What the RDMA devices of this host are and can do, for `nam doctor`: plain values, no verbs types.
+namespace nam::fabric::verbs {
+
+/// Against what a device's atomics are exact.
+enum class Atomics : uint8_t {
+  kNone,
+  kDevice,  // other atomics of the same device
+  kGlobal,  // also those of the host's processors
+};
+
+struct GidReport {
+  int index = 0;
+  std::string address;  // 10.0.0.2 if IPv4-mapped, else as IPv6
+  std::string type;     // IB, RoCE v1, RoCE v2
+};
+
+struct PortReport {
+  int number = 0;
+  bool active = false;
+  std::string state;  // of the kernel: PORT_ACTIVE, PORT_DOWN …
+  std::string link_layer;
+  uint32_t mtu_bytes = 0;
+  std::vector<GidReport> gids;  // without the empty ones
+};
+
+struct DeviceReport {
+  std::string name;
+  absl::Status opened;
+  std::string firmware;
+  Atomics atomics = Atomics::kNone;
+  std::vector<PortReport> ports;
+  /// Two COMPARE_AND_SWAPs through a queue pair that is connected to one beside it: the first must swap,
+  /// the second must not. FAILED_PRECONDITION if no port is active.
+  absl::Status cas_self_test;
+};
+
+/// Takes at most a few seconds for each device. Empty: no devices, or no kernel support for them.
+std::vector<DeviceReport> InspectDevices();
+
+}  // namespace nam::fabric::verbs
