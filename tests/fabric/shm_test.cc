@@ -17,7 +17,9 @@
 
 #include "base/unique_fd.h"
 #include "fabric/fabric.h"
+#include "fabric/shm/handshake.h"
 #include "fabric/shm/shm_fabric.h"
+#include "fabric/shm/socket.h"
 
 /// What only the shared-memory fabric promises: descriptors, seals, socket files.
 namespace nam::fabric {
@@ -210,6 +212,59 @@ TEST_F(ShmFabricTest, SilentConnectionsAreClosed) {
   pollfd waiting{silent.get(), POLLIN, 0};
   ASSERT_EQ(poll(&waiting, 1, 10'000), 1) << "the server's handshake timeout is 0.2 s";
   EXPECT_NE(waiting.revents & POLLHUP, 0);
+}
+
+/// A peer that has authenticated and then says what it likes over its socket.
+class AuthenticatedShmPeer {
+ public:
+  AuthenticatedShmPeer(const std::string& address, Deadline deadline)
+      : regions_(Take(shm::RegionRegistry::Create())),
+        doorbells_(
+            Take(shm::CreateShared("bells", sizeof(shm::DoorbellPage), shm::PeerAccess::kReadWrite, false))),
+        socket_(Take(shm::ConnectSocket(address, deadline))) {
+    const shm::Identity identity{"secret", shm::RandomProcessId(), regions_.get(), &doorbells_, &peers_};
+    const auto established = shm::ConnectHandshake(identity, socket_.get(), deadline);
+    EXPECT_TRUE(established.ok()) << established.status();
+  }
+  void Send(const std::string& packet) {
+    EXPECT_EQ(send(socket_.get(), packet.data(), packet.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(packet.size()));
+  }
+  void Send(const shm::Message& message) { EXPECT_TRUE(shm::SendMessage(socket_.get(), message).ok()); }
+  absl::StatusOr<shm::Packet> Answer(Deadline deadline) { return shm::AwaitMessage(socket_.get(), deadline); }
+
+ private:
+  std::unique_ptr<shm::RegionRegistry> regions_;
+  shm::SharedMemory doorbells_;
+  shm::PeerDirectory peers_;
+  UniqueFd socket_;
+};
+
+TEST_F(ShmFabricTest, NonsenseAfterTheHandshakeEndsThatConnectionOnly) {
+  const auto listener = Take(server_->Listen({.address = "@"}));
+  const auto region = Take(server_->Allocate(kBytes, {}));
+  const auto honest = Take(client_->Connect(listener->address(), *completions_, {}, Soon()));
+  ASSERT_TRUE(listener && region && honest);
+  AuthenticatedShmPeer text(listener->address(), Soon());
+  text.Send("GET / HTTP/1.1\r\n\r\n");
+  EXPECT_TRUE(absl::IsUnavailable(text.Answer(Soon()).status()));
+  AuthenticatedShmPeer again(listener->address(), Soon());
+  again.Send({.type = shm::MessageType::kHello});
+  EXPECT_TRUE(absl::IsUnavailable(again.Answer(Soon()).status()));
+  // A key that was never given out is an answer, not an offence.
+  AuthenticatedShmPeer guesses(listener->address(), Soon());
+  guesses.Send({.type = shm::MessageType::kRegionRequest, .rkey = 0xdead});
+  const auto answer = guesses.Answer(Soon());
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_NE(answer->message.code, 0u);
+  EXPECT_FALSE(answer->descriptors[0].valid());
+  // One that never reads its answers, and asks for ever, must not hold the service's thread up.
+  AuthenticatedShmPeer deaf(listener->address(), Soon());
+  for (int i = 0; i < 8; ++i) {
+    deaf.Send({.type = shm::MessageType::kRegionRequest, .rkey = region->rkey().value});
+  }
+  EXPECT_EQ(Run(*honest, WorkRequest::Read(1, local_->Slice(0, 8), {region->rkey(), 0})),
+            CompletionStatus::kOk);
 }
 
 /// One thread can do both ends: neither Connect nor SEND waits for the peer's thread.

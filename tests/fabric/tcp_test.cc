@@ -430,6 +430,23 @@ TEST_F(TcpTest, BadFramesCloseTheirConnectionOnly) {
   EXPECT_EQ(Run(*pair_, WorkRequest::Read(1, local_->Slice(0, 8), At(0))), CompletionStatus::kOk);
 }
 
+// Stalled in the middle of a payload, the connection open: others work on, and the region can go meanwhile.
+TEST_F(TcpTest, APeerStalledInAPayloadHoldsNobodyUp) {
+  Start(true);
+  auto victim = server_->Allocate(4096, {}).value();
+  RawPeer stalled(listener_->address());
+  ASSERT_TRUE(stalled.Authenticate(kSecret));
+  ASSERT_TRUE(stalled.SendFrame(
+      tcp::RequestHeader{.opcode = Opcode::kWrite, .rkey = victim->rkey().value, .bytes = 4096}));
+  ASSERT_TRUE(stalled.Send(std::vector<std::byte>(1000, std::byte{0x5a})));
+  EXPECT_EQ(Run(*pair_, WorkRequest::Read(1, local_->Slice(0, 8), At(0))), CompletionStatus::kOk);
+  victim.reset();
+  const auto reply = stalled.ReceiveFrame<tcp::ReplyHeader>();
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->status, CompletionStatus::kRemoteAccessError);
+  EXPECT_EQ(Run(*pair_, WorkRequest::Read(2, local_->Slice(0, 8), At(0))), CompletionStatus::kOk);
+}
+
 // Authenticated peers that send requests with spoiled bytes: whatever a server makes of them, it lives.
 TEST_F(TcpTest, RandomFramesDisturbNobody) {
   const uint32_t seed = std::random_device()();
