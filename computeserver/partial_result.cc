@@ -21,6 +21,14 @@ absl::Status SumOverflow() {
   return absl::OutOfRangeError("a sum has more than 38 digits");
 }
 
+/// Numbers that an engine can have put there; beyond them arithmetic and dates would overflow.
+bool Plausible(const Type& type, __int128 number) {
+  if (type.kind == TypeKind::kBool) return number == 0 || number == 1;
+  const __int128 most =
+      type.kind == TypeKind::kDate ? __int128{INT32_MAX} : PowerOfTen(kMaxDecimalDigits) - 1;
+  return number >= -most && number <= most;
+}
+
 }  // namespace
 
 void PutU32(std::string& out, uint32_t n) {
@@ -70,7 +78,7 @@ class PartialMerger::Reader {
     out = Value::Null(type);
     out.null = null != 0;
     if (out.null) return true;
-    if (type.kind != TypeKind::kString) return Get(out.number);
+    if (type.kind != TypeKind::kString) return Get(out.number) && Plausible(type, out.number);
     uint32_t bytes;
     if (!Get(bytes) || static_cast<size_t>(end_ - at_) < bytes) return false;
     out.text.assign(reinterpret_cast<const char*>(at_), bytes);
@@ -89,8 +97,8 @@ absl::Status PartialMerger::ReadAggregate(Reader& reader, const sql::Aggregate& 
                                           Accumulated& into) {
   int64_t count;
   __int128 number;
-  if (!reader.Get(count) || !reader.Get(number)) return Damaged();
-  into.count += count;
+  if (!reader.Get(count) || !reader.Get(number) || count < 0) return Damaged();
+  if (__builtin_add_overflow(into.count, count, &into.count)) return Damaged();
   if (__builtin_add_overflow(into.sum, number, &into.sum)) return SumOverflow();
   const bool least = aggregate.function == AggregateFunction::kMin;
   if (least || aggregate.function == AggregateFunction::kMax) {
@@ -138,6 +146,8 @@ absl::Status PartialMerger::Add(std::span<const std::byte> bytes) {
   uint64_t count;
   if (!reader.Get(magic) || !reader.Get(kind) || !reader.Get(count)) return Damaged();
   if (magic != kPartialMagic || kind != static_cast<uint32_t>(kind_)) return Damaged();
+  // An entry has a byte at least, unless there is nothing to it, and then there is one.
+  if (count > bytes.size()) return Damaged();
   for (uint64_t i = 0; i < count; ++i) {
     if (kind_ == PartialKind::kGroups) {
       NAM_RETURN_IF_ERROR(ReadGroup(reader));
@@ -178,8 +188,8 @@ absl::StatusOr<Value> PartialMerger::Finish(const sql::Aggregate& aggregate, con
       const int up = aggregate.type.scale - aggregate.argument.type.scale;
       // Whole part and remainder apart: sum · 10^up itself may need more than 128 bits.
       const __int128 count = a.count;
-      const __int128 sum = a.sum < 0 ? -a.sum : a.sum;
-      __int128 whole, rest;
+      __int128 sum = a.sum, whole, rest;
+      if (sum < 0 && __builtin_sub_overflow(__int128{0}, a.sum, &sum)) return SumOverflow();
       if (up < 0 || __builtin_mul_overflow(sum / count, PowerOfTen(up), &whole) ||
           __builtin_mul_overflow(sum % count, PowerOfTen(up) * 2, &rest)) {
         return SumOverflow();

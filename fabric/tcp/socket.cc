@@ -171,7 +171,8 @@ std::string PeerName(int fd) {
                   NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
     return "a peer that is gone";
   }
-  return absl::StrFormat(peer.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+  return peer.ss_family == AF_INET6 ? absl::StrFormat("[%s]:%s", host, port)
+                                    : absl::StrFormat("%s:%s", host, port);
 }
 
 absl::Status SendAll(int fd, std::span<const std::byte> bytes, Deadline deadline) {

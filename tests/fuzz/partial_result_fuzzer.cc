@@ -11,7 +11,7 @@ namespace {
 using namespace computeserver;
 using sql::AggregateFunction;
 
-const std::vector<Type> kKeys = {Type::Integer(), Type::String()};
+const std::vector<Type> kKeys = {Type::Integer(), Type::String(), Type::Date(), Type::Bool()};
 
 sql::Aggregate Over(AggregateFunction function, Type argument, Type type) {
   sql::Aggregate aggregate{.function = function, .type = type};
@@ -65,9 +65,13 @@ std::vector<std::string> Seeds() {
   std::string keys;
   PutNumberValue(keys, false, 1997);
   PutText(keys, false, "MFGR#12");
+  PutNumberValue(keys, false, 9'000);
+  PutNumberValue(keys, false, 1);
   std::string nulls;
   PutNumberValue(nulls, true, 0);
   PutText(nulls, true, "");
+  PutNumberValue(nulls, true, 0);
+  PutNumberValue(nulls, true, 0);
   return {std::string(1, '\0') + Header(PartialKind::kRows, 2) + keys + nulls,
           "\1" + Header(PartialKind::kGroups, 3) + keys + GroupOf("b") + nulls + GroupOf("") + keys +
               GroupOf("a"),
@@ -86,6 +90,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // Twice: the second is merged into the groups of the first.
   for (int i = 0; i < 2; ++i) {
     if (!merger.Add(bytes).ok()) return 0;
+  }
+  for (const auto& row : merger.rows()) {
+    for (const nam::Value& value : row) static_cast<void>(value.ToString());
   }
   const auto aggregates = AllAggregates();
   for (const auto& group : merger.groups()) {
