@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -20,7 +21,7 @@ constexpr uint32_t kSeed = 20'240'601;
 constexpr int kMutations = 2'000;
 std::string corpus_folder;
 
-void Run(const std::string& input) {
+void Feed(const std::string& input) {
   // A copy of its own, so that a sanitizer sees the first byte read beyond it.
   const std::vector<uint8_t> bytes(input.begin(), input.end());
   LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
@@ -70,8 +71,8 @@ void Mutate(std::mt19937& random, const std::vector<std::string>& corpus, std::s
 TEST(Fuzz, SeedsAndCorpus) {
   const std::vector<std::string> corpus = Corpus();
   ASSERT_FALSE(corpus.empty());
-  for (const std::string& input : corpus) Run(input);
-  Run("");
+  for (const std::string& input : corpus) Feed(input);
+  Feed("");
 }
 
 TEST(Fuzz, Mutations) {
@@ -80,7 +81,7 @@ TEST(Fuzz, Mutations) {
   for (int i = 0; i < kMutations; ++i) {
     std::string input = corpus[random() % corpus.size()];
     for (uint32_t n = 1 + random() % 4; n > 0; --n) Mutate(random, corpus, input);
-    Run(input);
+    Feed(input);
   }
 }
 
