@@ -18,6 +18,7 @@
 #include "base/unique_fd.h"
 #include "fabric/fabric.h"
 #include "fabric/shm/handshake.h"
+#include "fabric/shm/initiators.h"
 #include "fabric/shm/shm_fabric.h"
 #include "fabric/shm/socket.h"
 
@@ -222,8 +223,14 @@ class AuthenticatedShmPeer {
         doorbells_(
             Take(shm::CreateShared("bells", sizeof(shm::DoorbellPage), shm::PeerAccess::kReadWrite, false))),
         socket_(Take(shm::ConnectSocket(address, deadline))) {
-    const shm::Identity identity{"secret", shm::RandomProcessId(), regions_.get(), &doorbells_, &peers_};
-    const auto established = shm::ConnectHandshake(identity, socket_.get(), deadline);
+    const shm::Identity identity{.secret = "secret",
+                                 .process = shm::RandomProcessId(),
+                                 .regions = regions_.get(),
+                                 .doorbells = &doorbells_,
+                                 .peers = &peers_,
+                                 .initiators = &initiators_};
+    const pid_t server = Take(shm::CheckPeerUser(socket_.get()));
+    const auto established = shm::ConnectHandshake(identity, socket_.get(), server, deadline);
     EXPECT_TRUE(established.ok()) << established.status();
   }
   void Send(const std::string& packet) {
@@ -237,6 +244,7 @@ class AuthenticatedShmPeer {
   std::unique_ptr<shm::RegionRegistry> regions_;
   shm::SharedMemory doorbells_;
   shm::PeerDirectory peers_;
+  shm::Initiators initiators_;
   UniqueFd socket_;
 };
 

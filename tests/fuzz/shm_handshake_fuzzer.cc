@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "base/unique_fd.h"
 #include "fabric/shm/handshake.h"
+#include "fabric/shm/initiators.h"
 #include "fabric/shm/layout.h"
 #include "fabric/shm/wire.h"
 #include "tests/fuzz/fuzz.h"
@@ -32,10 +33,16 @@ struct Server {
   Server()
       : regions(*RegionRegistry::Create()),
         doorbells(*CreateShared("doorbells", sizeof(DoorbellPage), PeerAccess::kReadWrite, false)),
-        identity{kSecret, RandomProcessId(), regions.get(), &doorbells, &peers} {}
+        identity{.secret = kSecret,
+                 .process = RandomProcessId(),
+                 .regions = regions.get(),
+                 .doorbells = &doorbells,
+                 .peers = &peers,
+                 .initiators = &initiators} {}
   std::unique_ptr<RegionRegistry> regions;
   SharedMemory doorbells;
   PeerDirectory peers;
+  Initiators initiators;
   Identity identity;
 };
 
