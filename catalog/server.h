@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "catalog/grpc_control_plane.h"
 #include "catalog/service.h"
 #include "fabric/fabric.h"
 
@@ -22,9 +23,10 @@ struct CatalogServerOptions {
   std::string secret;
   uint32_t lease_ms = kDefaultLeaseMs;
   Clock* clock = &RealClock();  // of the leases
+  ControlPlane* control_plane = &GrpcControlPlane();
 };
 
-/// The catalog's process: store, service and gRPC server. Owned by main(); thread-safe.
+/// The catalog's process: store, service and the server around it. Owned by main(); thread-safe.
 class CatalogServer {
  public:
   static absl::StatusOr<std::unique_ptr<CatalogServer>> Start(const CatalogServerOptions& options);
