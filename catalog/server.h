@@ -15,7 +15,7 @@ namespace nam::catalog {
 
 struct CatalogServerOptions {
   std::string listen_address = "127.0.0.1:0";
-  std::string store_path;  // one file, made if it is not there
+  std::string store_path;  // one file, made if it is not there; or kStoreInMemory
   /// Of a new store. An existing one keeps its own: a name that differs is refused (empty: any), and
   /// so is another fabric.
   std::string cluster_name = "nam";
