@@ -36,7 +36,7 @@ LoadShape DrawShape(Random random) {
   LoadShape shape;
   shape.fan_out = static_cast<uint32_t>(random.Between(1, 3));
   shape.block_bytes = 4'096u << random.Below(5);
-  shape.pointer_group = 1u << random.Below(6);
+  shape.pointer_group = 2u << random.Below(5);
   return shape;
 }
 
