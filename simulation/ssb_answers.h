@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,7 +30,7 @@ class SsbAnswers {
   const partitioner::ColumnBatch& rows(ssb::Table table) const { return tables_[static_cast<size_t>(table)]; }
 
  private:
-  std::vector<partitioner::ColumnBatch> tables_;
+  std::deque<partitioner::ColumnBatch> tables_;  // never moved: their text points into them
   std::vector<Query> queries_;
 };
 
