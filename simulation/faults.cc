@@ -63,7 +63,7 @@ fabric::sim::FaultPlan DrawPlan(const FaultKinds& kinds, Random& random) {
   const auto one_in = [&random](int64_t low, int64_t high) {
     return 1.0 / static_cast<double>(random.Magnitude(low, high));
   };
-  const double delay = one_in(2, 200), error = one_in(1'000, 50'000), torn = one_in(2, 50);
+  const double delay = one_in(2, 200), error = one_in(300, 50'000), torn = one_in(2, 50);
   const int64_t delay_ns = random.Magnitude(1'000, 2 * kMs), wake_ns = random.Magnitude(100, 200'000);
   const int64_t call_ns = random.Magnitude(20'000, 20 * kMs), torn_ns = random.Magnitude(100, 50'000);
   if (on(kinds.delays)) plan.delay_probability = delay, plan.delay_ns_max = delay_ns;

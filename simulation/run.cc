@@ -50,13 +50,13 @@ void RunScenario(fabric::sim::World& world, const RunOptions& options, const Ssb
     return;
   }
   Random random = StreamOf(options.seed, 3);
-  const int faults_max = static_cast<int>(random.Between(1, 6));
+  const int faults_max = static_cast<int>(random.Between(1, 10));
   auto adversary = Adversary::Start(**cluster, options.faults, Random(random.Next()), faults_max);
   if (!adversary.ok()) return result.failures.push_back(adversary.status().ToString());
   Workload workload(**cluster, **adversary, answers, DrawShape(StreamOf(options.seed, 4)), result);
   workload.Load(Random(random.Next()));
   const int clients = static_cast<int>(random.Between(1, 2));
-  workload.RunClients(Random(random.Next()), clients, static_cast<int>(random.Between(4, 10)));
+  workload.RunClients(Random(random.Next()), clients, static_cast<int>(random.Between(4, 14)));
   if (const absl::Status mended = (*adversary)->Stop(); !mended.ok()) {
     result.failures.push_back(mended.ToString());
   }

@@ -10,6 +10,7 @@
 namespace nam::simulation {
 namespace {
 
+constexpr size_t kFailuresMax = 10;
 constexpr int kAttemptsMax = 60;
 constexpr int64_t kAttemptPauseUs = 500'000;
 /// Far beyond the sum of all timeouts that a statement can run into.
@@ -38,6 +39,7 @@ Workload::Workload(Cluster& cluster, Adversary& adversary, const SsbAnswers& ans
 Workload::~Workload() = default;
 
 void Workload::Fail(std::string what) {
+  if (result_.failures.size() >= kFailuresMax) return;  // the first ones tell
   result_.failures.push_back(
       absl::StrFormat("at %.3f ms: %s", static_cast<double>(world_.NowNs()) / 1e6, what));
 }
