@@ -9,8 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "catalog/attach_over_fabric.h"
-#include "catalog/rpc.h"
-#include "proto/memory.grpc.pb.h"
+#include "catalog/methods.h"
 
 namespace nam::catalog {
 namespace {
@@ -20,24 +19,16 @@ constexpr int64_t kAllocateBytesPerUs = 128;
 
 // One memory server's control plane. Its addresses never change: ids are not used again.
 struct MemoryPeer {
-  MemoryPeer(const proto::Member& member, const std::string& secret)
-      : fabric_address(member.fabric_address()),
-        peer(absl::StrFormat("memory server %d (%s)", member.id(), member.control_address()),
-             member.control_address(), secret),
-        stub(proto::Memory::NewStub(peer.channel())) {}
-
-  const std::string fabric_address;
-  const Peer peer;
-  const std::unique_ptr<proto::Memory::StubInterface> stub;
+  std::string fabric_address;
+  std::unique_ptr<Peer> peer;
 };
-
-using MemoryStub = proto::Memory::StubInterface;
 
 class ClusterAttachment final : public Attachment {
  public:
   ClusterAttachment(const AttachOptions& options, std::unique_ptr<Client> client,
                     std::unique_ptr<fabric::Fabric> fabric)
-      : secret_(options.catalog.secret),
+      : control_plane_(*options.catalog.control_plane),
+        secret_(options.catalog.secret),
         timeout_us_(options.catalog.timeout_us),
         client_(std::move(client)),
         fabric_(std::move(fabric)) {}
@@ -47,7 +38,9 @@ class ClusterAttachment final : public Attachment {
   Client& catalog() override { return *client_; }
   fabric::Fabric& fabric() override { return *fabric_; }
   MemberId member() const override { return membership_ == nullptr ? MemberId() : membership_->id(); }
-  const std::string& secret() const override { return secret_; }
+  std::unique_ptr<Peer> OpenPeer(const std::string& name, const std::string& address) override {
+    return std::make_unique<Peer>(name, control_plane_.Open(address, secret_));
+  }
   absl::Status ConfirmLease() override {
     return membership_ == nullptr ? absl::OkStatus() : membership_->Confirm();
   }
@@ -63,6 +56,7 @@ class ClusterAttachment final : public Attachment {
  private:
   absl::StatusOr<std::shared_ptr<MemoryPeer>> FindPeer(MemoryServerId server);
 
+  ControlPlane& control_plane_;
   const std::string secret_;
   const int64_t timeout_us_;
   const std::unique_ptr<Client> client_;
@@ -79,7 +73,7 @@ absl::Status ClusterAttachment::Join(const AttachOptions& options) {
   if (options.role == proto::ROLE_UNKNOWN) return absl::OkStatus();
   proto::Member self = options.self;
   self.set_role(options.role);
-  if (self.host().empty()) self.set_host(LocalHostName());
+  if (self.host().empty()) self.set_host(control_plane_.host_name());
   self.set_pid(static_cast<uint32_t>(::getpid()));
   Membership::Hooks hooks;
   hooks.on_lost = options.on_lost;
@@ -111,7 +105,9 @@ absl::StatusOr<std::shared_ptr<MemoryPeer>> ClusterAttachment::FindPeer(MemorySe
           "loaded again",
           member.id(), member.control_address()));
     }
-    auto peer = std::make_shared<MemoryPeer>(member, secret_);
+    const std::string name = absl::StrFormat("memory server %d (%s)", member.id(), member.control_address());
+    auto peer = std::make_shared<MemoryPeer>(
+        MemoryPeer{member.fabric_address(), OpenPeer(name, member.control_address())});
     const std::lock_guard lock(mutex_);
     return peers_.emplace(server, std::move(peer)).first->second;
   }
@@ -126,8 +122,7 @@ absl::StatusOr<std::vector<proto::Extent>> ClusterAttachment::Allocate(MemorySer
   request.set_allocation(allocation.value());
   request.set_bytes(bytes);
   const int64_t timeout_us = timeout_us_ + static_cast<int64_t>(bytes / kAllocateBytesPerUs);
-  NAM_ASSIGN_OR_RETURN(proto::AllocateReply reply,
-                       memory->peer.Call(*memory->stub, &MemoryStub::Allocate, request, timeout_us));
+  NAM_ASSIGN_OR_RETURN(proto::AllocateReply reply, memory->peer->Call(kAllocate, request, timeout_us));
   return std::vector<proto::Extent>(reply.extents().begin(), reply.extents().end());
 }
 
@@ -135,12 +130,12 @@ absl::Status ClusterAttachment::Release(MemoryServerId server, AllocationId allo
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
   proto::ReleaseRequest request;
   request.set_allocation(allocation.value());
-  return memory->peer.Call(*memory->stub, &MemoryStub::Release, request, timeout_us_).status();
+  return memory->peer->Call(kRelease, request, timeout_us_).status();
 }
 
 absl::StatusOr<proto::ListRegionsReply> ClusterAttachment::MemoryUsage(MemoryServerId server) {
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
-  return memory->peer.Call(*memory->stub, &MemoryStub::ListRegions, proto::ListRegionsRequest(), timeout_us_);
+  return memory->peer->Call(kListRegions, proto::ListRegionsRequest(), timeout_us_);
 }
 
 absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> ClusterAttachment::Lookup(MemoryServerId server,
@@ -154,7 +149,7 @@ absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> ClusterAttachment::
   NAM_ASSIGN_OR_RETURN(const proto::ListRegionsReply reply, MemoryUsage(server));
   auto regions = std::make_shared<fabric::ServerRegions>();
   regions->fabric_address = memory->fabric_address;
-  regions->name = memory->peer.name();
+  regions->name = memory->peer->name();
   for (const proto::Region& region : reply.regions()) {
     regions->regions.push_back({region.offset(), region.bytes(), fabric::RemoteKey{region.rkey()}});
   }

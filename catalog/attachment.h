@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "base/strong_id.h"
 #include "catalog/client.h"
+#include "catalog/control_plane.h"
 #include "fabric/fabric.h"
 #include "fabric/region_directory.h"
 #include "proto/catalog.pb.h"
@@ -37,7 +38,8 @@ class Attachment : public fabric::RegionDirectory {
   virtual Client& catalog() = 0;
   virtual fabric::Fabric& fabric() = 0;
   virtual MemberId member() const = 0;
-  virtual const std::string& secret() const = 0;
+  /// Another server of the cluster, by its control address; `name` is for messages.
+  virtual std::unique_ptr<Peer> OpenPeer(const std::string& name, const std::string& address) = 0;
   /// Membership::Confirm. Not needed before writing: the keys to a load's memory end with its lease.
   virtual absl::Status ConfirmLease() = 0;
 

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/strong_id.h"
+#include "catalog/grpc_control_plane.h"
 #include "catalog/token.h"
 #include "fabric/fabric.h"
 #include "proto/catalog.pb.h"
@@ -20,6 +21,8 @@ struct ClientOptions {
   std::string address;             // host:port
   std::string secret;              // the cluster's
   int64_t timeout_us = 5'000'000;  // of every call
+  /// Of the whole process: its servers listen there too.
+  ControlPlane* control_plane = &GrpcControlPlane();
 };
 
 /// A connection to the catalog. Thread-safe. Errors say which catalog and carry the service's code:

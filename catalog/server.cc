@@ -4,42 +4,30 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "catalog/rpc.h"
-#include "proto/catalog.grpc.pb.h"
+#include "catalog/methods.h"
 
 namespace nam::catalog {
 namespace {
 
-// gRPC around the service: the token, then one method each.
-class GrpcService final : public proto::Catalog::Service {
- public:
-  GrpcService(nam::catalog::Service& service, const std::string& secret)
-      : service_(service), check_(secret) {}
-
-#define NAM_CATALOG_METHOD(method)                                                         \
-  grpc::Status method(grpc::ServerContext* context, const proto::method##Request* request, \
-                      proto::method##Reply* reply) override {                              \
-    return ServeCall(check_, *context, reply, [&] { return service_.method(*request); });  \
-  }
-  NAM_CATALOG_METHOD(Join)
-  NAM_CATALOG_METHOD(Renew)
-  NAM_CATALOG_METHOD(Leave)
-  NAM_CATALOG_METHOD(ListTables)
-  NAM_CATALOG_METHOD(GetTable)
-  NAM_CATALOG_METHOD(BeginLoad)
-  NAM_CATALOG_METHOD(CommitLoad)
-  NAM_CATALOG_METHOD(AbortLoad)
-  NAM_CATALOG_METHOD(DropTable)
-#undef NAM_CATALOG_METHOD
-  grpc::Status GetCluster(grpc::ServerContext* context, const proto::GetClusterRequest* request,
-                          proto::Cluster* reply) override {
-    return ServeCall(check_, *context, reply, [&] { return service_.GetCluster(*request); });
-  }
-
- private:
-  nam::catalog::Service& service_;
-  const TokenCheck check_;
-};
+Handlers HandlersOf(Service& service) {
+  Handlers handlers("nam.proto.Catalog");
+  const auto add = [&](const auto& method, auto member) {
+    handlers.Add(method, [&service, member](const auto& request, const IncomingCall&) {
+      return (service.*member)(request);
+    });
+  };
+  add(kGetCluster, &Service::GetCluster);
+  add(kJoin, &Service::Join);
+  add(kRenew, &Service::Renew);
+  add(kLeave, &Service::Leave);
+  add(kListTables, &Service::ListTables);
+  add(kGetTable, &Service::GetTable);
+  add(kBeginLoad, &Service::BeginLoad);
+  add(kCommitLoad, &Service::CommitLoad);
+  add(kAbortLoad, &Service::AbortLoad);
+  add(kDropTable, &Service::DropTable);
+  return handlers;
+}
 
 absl::Status CheckIdentity(const ClusterIdentity& stored, const CatalogServerOptions& options) {
   const std::string fabric(fabric::KindName(options.fabric));
@@ -58,25 +46,24 @@ absl::Status CheckIdentity(const ClusterIdentity& stored, const CatalogServerOpt
 
 class CatalogServerImpl final : public CatalogServer {
  public:
-  CatalogServerImpl(std::unique_ptr<nam::catalog::Service> service, const std::string& secret)
-      : service_(std::move(service)), grpc_service_(*service_, secret) {}
+  explicit CatalogServerImpl(std::unique_ptr<Service> service)
+      : service_(std::move(service)), handlers_(HandlersOf(*service_)) {}
 
   absl::Status Listen(const CatalogServerOptions& options) {
-    RpcServerOptions rpc;
-    rpc.address = options.listen_address;
-    rpc.services = {&grpc_service_};
-    NAM_ASSIGN_OR_RETURN(rpc_server_, RpcServer::Start(rpc));
+    NAM_ASSIGN_OR_RETURN(
+        server_, options.control_plane->Serve(
+                     {.address = options.listen_address, .secret = options.secret, .handlers = &handlers_}));
     return absl::OkStatus();
   }
 
-  std::string address() const override { return rpc_server_->address(); }
+  std::string address() const override { return server_->address(); }
   const ClusterIdentity& identity() const override { return service_->identity(); }
-  void Shutdown(Deadline deadline) override { rpc_server_->Shutdown(deadline); }
+  void Shutdown(Deadline deadline) override { server_->Shutdown(deadline); }
 
  private:
-  const std::unique_ptr<nam::catalog::Service> service_;
-  GrpcService grpc_service_;
-  std::unique_ptr<RpcServer> rpc_server_;  // last: stops before what it calls
+  const std::unique_ptr<Service> service_;
+  const Handlers handlers_;
+  std::unique_ptr<ControlServer> server_;  // last: stops before what it calls
 };
 
 }  // namespace
@@ -89,10 +76,9 @@ absl::StatusOr<std::unique_ptr<CatalogServer>> CatalogServer::Start(const Catalo
       std::unique_ptr<Store> store,
       OpenEmbeddedStore(options.store_path, {options.cluster_name.empty() ? "nam" : options.cluster_name,
                                              std::string(fabric::KindName(options.fabric))}));
-  NAM_ASSIGN_OR_RETURN(auto service,
-                       nam::catalog::Service::Open(std::move(store), *options.clock, options.lease_ms));
+  NAM_ASSIGN_OR_RETURN(auto service, Service::Open(std::move(store), *options.clock, options.lease_ms));
   NAM_RETURN_IF_ERROR(CheckIdentity(service->identity(), options));
-  auto server = std::make_unique<CatalogServerImpl>(std::move(service), options.secret);
+  auto server = std::make_unique<CatalogServerImpl>(std::move(service));
   NAM_RETURN_IF_ERROR(server->Listen(options));
   return server;
 }

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "catalog/grpc_control_plane.h"
 #include "catalog/service.h"
 #include "fabric/fabric.h"
 
@@ -14,7 +15,7 @@ namespace nam::catalog {
 
 struct CatalogServerOptions {
   std::string listen_address = "127.0.0.1:0";
-  std::string store_path;  // one file, made if it is not there
+  std::string store_path;  // one file, made if it is not there; or kStoreInMemory
   /// Of a new store. An existing one keeps its own: a name that differs is refused (empty: any), and
   /// so is another fabric.
   std::string cluster_name = "nam";
@@ -22,9 +23,10 @@ struct CatalogServerOptions {
   std::string secret;
   uint32_t lease_ms = kDefaultLeaseMs;
   Clock* clock = &RealClock();  // of the leases
+  ControlPlane* control_plane = &GrpcControlPlane();
 };
 
-/// The catalog's process: store, service and gRPC server. Owned by main(); thread-safe.
+/// The catalog's process: store, service and the server around it. Owned by main(); thread-safe.
 class CatalogServer {
  public:
   static absl::StatusOr<std::unique_ptr<CatalogServer>> Start(const CatalogServerOptions& options);

@@ -396,7 +396,7 @@ absl::StatusOr<std::unique_ptr<Store>> OpenEmbeddedStore(const std::string& path
   NAM_RETURN_IF_ERROR(database->Execute("PRAGMA locking_mode = EXCLUSIVE"));
   NAM_ASSIGN_OR_RETURN(const bool is_new, IsNewStore(*database));
   NAM_ASSIGN_OR_RETURN(const std::string mode, ReadText(*database, "PRAGMA journal_mode = WAL"));
-  if (mode != "wal") {
+  if (mode != "wal" && path != kStoreInMemory) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "the file system of `%s` does not support write-ahead logging; choose another", path));
   }

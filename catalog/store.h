@@ -61,6 +61,9 @@ class Store {
   virtual absl::Status Apply(const Mutation& mutation) = 0;
 };
 
+/// A path that means no file: what is stored ends with the store.
+inline constexpr char kStoreInMemory[] = ":memory:";
+
 /// The embedded store: one SQLite file at `path`, held exclusively. A new file gets `identity`; an
 /// existing one keeps its own. FAILED_PRECONDITION for a file that is no catalog store, is of another
 /// schema, or is in use; DATA_LOSS for a damaged one.

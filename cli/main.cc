@@ -22,6 +22,7 @@
 #include "cli/doctor.h"
 #include "cli/exit_codes.h"
 #include "cli/server_commands.h"
+#include "cli/sim_command.h"
 #include "cli/sql_command.h"
 #include "cli/ssb_commands.h"
 #include "cli/units.h"
@@ -46,6 +47,7 @@ class CommandLine {
     AddServers();
     AddSql();
     AddSsb();
+    AddSim();
     AddBench();
     AddDoctor();
     Command("version", "the version", [] {
@@ -247,6 +249,21 @@ class CommandLine {
     run->add_flag("--check", run_.check, "compare every answer with SQLite's on the data that was loaded");
   }
 
+  void AddSim() {
+    CLI::App* sim = Command("sim", "simulated clusters under faults drawn from a seed, every answer checked",
+                            [this] { return RunSim(sim_); });
+    Add(sim, "--seed", sim_.seed, "the first one; equal seeds have equal histories");
+    Add(sim, "--seeds", sim_.seeds, "how many, from --seed on");
+    Add(sim, "--generation", sim_.generation, "fdr, edr, hdr, ndr, or a file that describes a network (fdr)",
+        "NAME|FILE");
+    Add(sim, "--faults", sim_.faults,
+        "all, none, or some of delays,errors,torn,partitions,deaths,clients (all)", "KINDS");
+    Add(sim, "--scale-factor", sim_.scale_factor, "of the benchmark that is loaded");
+    Add(sim, "--trace", sim_.trace, "write every decision, operation and fault there", "FILE");
+    sim->add_flag("--verify", sim_.verify, "run every seed twice and compare histories");
+    AddFormat(sim, sim_.format, "table, json, csv or markdown");
+  }
+
   void AddBench() {
     CLI::App* bench = app_.add_subcommand("bench", "benchmarks beside peers, in one process tree");
     bench->require_subcommand(1);
@@ -362,6 +379,7 @@ class CommandLine {
   SsbGenerateOptions generate_;
   SsbLoadOptions load_;
   SsbRunOptions run_;
+  SimOptions sim_;
   bench::SsbBenchOptions ssb_bench_;
   DoctorOptions doctor_;
 };

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "computeserver/methods.h"
 #include "storage/checksum.h"
 
 namespace nam::computeserver {
@@ -21,12 +23,6 @@ constexpr int64_t kFragmentTimeoutUs = int64_t{24} * 3600 * 1'000'000;
 
 }  // namespace
 
-ComputeClients::Server::Server(const proto::Member& member, const std::string& secret)
-    : member(member),
-      peer(absl::StrFormat("compute server %d (%s)", member.id(), member.control_address()),
-           member.control_address(), secret),
-      stub(proto::Compute::NewStub(peer.channel())) {}
-
 absl::StatusOr<std::unique_ptr<ComputeClients>> ComputeClients::Open(catalog::Attachment& attachment) {
   std::unique_ptr<ComputeClients> clients(new ComputeClients(attachment));
   NAM_ASSIGN_OR_RETURN(clients->buffer_,
@@ -41,13 +37,18 @@ ComputeClients::~ComputeClients() {
     proto::ReleaseResultRequest request;
     request.set_query(*server->unreleased);
     // Unheard, the server drops the result by itself after a while.
-    (void)server->peer.Call(*server->stub, &proto::Compute::Stub::ReleaseResult, request, kReleaseTimeoutUs);
+    server->peer->Call(kReleaseResult, request, kReleaseTimeoutUs).status().IgnoreError();
   }
 }
 
 ComputeClients::Server& ComputeClients::ServerOf(const proto::Member& member) {
   std::unique_ptr<Server>& server = servers_[member.id()];
-  if (!server) server = std::make_unique<Server>(member, attachment_.secret());
+  if (!server) {
+    const std::string name = absl::StrFormat("compute server %d (%s)", member.id(), member.control_address());
+    server = std::make_unique<Server>();
+    server->member = member;
+    server->peer = attachment_.OpenPeer(name, member.control_address());
+  }
   return *server;
 }
 
@@ -57,8 +58,8 @@ absl::Status ComputeClients::Run(std::vector<Work>& work, const std::atomic<bool
   if (work.size() > kMostServers)
     return absl::ResourceExhaustedError("more than 64 compute servers for one query");
   fabric::Fabric& fabric = attachment_.fabric();
-  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
-  std::vector<grpc::Status> statuses(work.size());
+  std::deque<catalog::CallCancellation> cancellations(work.size());
+  std::vector<absl::Status> statuses(work.size());
   std::atomic<size_t> running = work.size();
   std::atomic<bool> failed = false;
   const std::unique_ptr<fabric::Event> all_done = fabric.CreateEvent();
@@ -67,12 +68,13 @@ absl::Status ComputeClients::Run(std::vector<Work>& work, const std::atomic<bool
     Server& server = ServerOf(work[i].member);
     if (server.unreleased) work[i].request.add_release(*server.unreleased);
     server.unreleased.reset();
-    server.peer.Prepare(*contexts.emplace_back(std::make_unique<grpc::ClientContext>()), kFragmentTimeoutUs);
   }
   for (size_t i = 0; i < work.size(); ++i) {
     threads.push_back(fabric.StartThread(
-        absl::StrFormat("nam-call-%d", i), [&, i, stub = ServerOf(work[i].member).stub.get()] {
-          statuses[i] = stub->RunFragment(contexts[i].get(), work[i].request, &work[i].reply);
+        absl::StrFormat("nam-call-%d", i), [&, i, peer = ServerOf(work[i].member).peer.get()] {
+          auto reply = peer->Call(kRunFragment, work[i].request, kFragmentTimeoutUs, &cancellations[i]);
+          statuses[i] = reply.status();
+          if (reply.ok()) work[i].reply = *std::move(reply);
           if (!statuses[i].ok()) failed = true;
           if (running.fetch_sub(1) == 1) all_done->Set();
         }));
@@ -81,14 +83,13 @@ absl::Status ComputeClients::Run(std::vector<Work>& work, const std::atomic<bool
   while (!work.empty() && !all_done->Wait(fabric.clock().After(kCancelCheckUs))) {
     if (stopped || !(cancel || failed)) continue;
     stopped = true;
-    for (auto& context : contexts) context->TryCancel();
+    for (catalog::CallCancellation& cancellation : cancellations) cancellation.Cancel();
   }
   threads.clear();
   absl::Status first_error;
   for (size_t i = 0; i < work.size(); ++i) {
     if (statuses[i].ok()) continue;
-    const absl::Status error = ServerOf(work[i].member).peer.Error(statuses[i], kFragmentTimeoutUs);
-    if (first_error.ok() || absl::IsCancelled(first_error)) first_error = error;
+    if (first_error.ok() || absl::IsCancelled(first_error)) first_error = statuses[i];
   }
   for (size_t i = 0; i < work.size(); ++i) {
     if (!statuses[i].ok()) continue;
@@ -118,18 +119,19 @@ absl::Status ComputeClients::ReadPartial(Server& server, const proto::FragmentRe
     std::array<fabric::Completion, 1> done;
     if (completions_->Wait(done, clock.After(kReadTimeoutUs)) == 0) {
       server.queue_pair.reset();
-      return absl::UnavailableError(server.peer.name() + " did not let its result be read in time");
+      return absl::UnavailableError(server.peer->name() + " did not let its result be read in time");
     }
     if (!done[0].ok()) {
       const absl::Status error = fabric::CompletionError(done[0], *server.queue_pair);
       server.queue_pair.reset();
-      return absl::Status(error.code(), absl::StrCat(server.peer.name(), ": ", std::string(error.message())));
+      return absl::Status(error.code(),
+                          absl::StrCat(server.peer->name(), ": ", std::string(error.message())));
     }
     std::copy_n(reinterpret_cast<const char*>(buffer_->data()), bytes, out.data() + at);
     at += bytes;
   }
   if (storage::Checksum(std::as_bytes(std::span(out))) == reply.checksum()) return absl::OkStatus();
-  return absl::DataLossError(server.peer.name() + ": the checksum of its result does not match");
+  return absl::DataLossError(server.peer->name() + ": the checksum of its result does not match");
 }
 
 }  // namespace nam::computeserver

@@ -12,13 +12,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "catalog/attachment.h"
-#include "catalog/rpc.h"
+#include "catalog/control_plane.h"
 #include "fabric/fabric.h"
-#include "proto/compute.grpc.pb.h"
+#include "proto/compute.pb.h"
 
 namespace nam::computeserver {
 
-/// A coordinator's connections to compute servers: gRPC to tell them what to run, queue pairs to read
+/// A coordinator's connections to compute servers: calls to tell them what to run, queue pairs to read
 /// what they leave. One thread.
 class ComputeClients {
  public:
@@ -37,10 +37,8 @@ class ComputeClients {
 
  private:
   struct Server {
-    explicit Server(const proto::Member& member, const std::string& secret);
-    const proto::Member member;
-    catalog::Peer peer;
-    std::unique_ptr<proto::Compute::Stub> stub;
+    proto::Member member;
+    std::unique_ptr<catalog::Peer> peer;
     std::unique_ptr<fabric::QueuePair> queue_pair;  // made at the first result
     std::optional<uint64_t> unreleased;             // query whose result was read last
   };

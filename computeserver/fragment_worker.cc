@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/status_macros.h"
+#include "computeserver/work_cost.h"
 #include "partitioner/table_metadata.h"
 
 namespace nam::computeserver {
@@ -23,7 +24,8 @@ FragmentWorker::FragmentWorker(Fragment& fragment)
       positions_(kBatchRows),
       partners_(kBatchRows),
       keys_(kBatchRows),
-      valid_(kBatchRows) {
+      valid_(kBatchRows),
+      clock_(fragment.channels_.fabric().clock()) {
   const optimizer::Plan& plan = shape_.plan;
   for (const optimizer::Plan::Table& table : plan.tables) {
     auto& filters = filters_.emplace_back();
@@ -63,8 +65,7 @@ absl::Status FragmentWorker::Run() {
 }
 
 absl::Status FragmentWorker::AwaitBuilt() {
-  Clock& clock = fragment_.channels_.fabric().clock();
-  while (!fragment_.built_->Wait(clock.After(kBarrierCheckUs))) {
+  while (!fragment_.built_->Wait(clock_.After(kBarrierCheckUs))) {
     if (fragment_.cancel_) return absl::CancelledError("cancelled");
   }
   for (size_t j = 0; j < joins_.size(); ++j) {
@@ -91,8 +92,9 @@ absl::Status FragmentWorker::Stream(
                                  .in_place = shape_.settings.in_place(),
                                  .verify = shape_.settings.verify(),
                                  .cancel = &fragment_.cancel_};
-  Clock& clock = channel.fabric().clock();
-  const int64_t started_ns = clock.NowNs();
+  uint64_t row_bytes = 0;
+  for (const uint32_t column : stream_table.columns) row_bytes += stream_table.widths[column];
+  const int64_t started_ns = clock_.NowNs();
   Fragment::PipelineTotals totals;
   absl::Status status;
   {
@@ -106,6 +108,8 @@ absl::Status FragmentWorker::Stream(
       }
       if (!*more) break;
       totals.rows_in += block.rows();
+      Charge(1, work_cost::kBlockPs);
+      if (options.verify) Charge(block.rows() * row_bytes, work_cost::kChecksumBytePs);
       if (!BlockMayPass(table, block)) {
         ++totals.skipped_blocks;
         continue;
@@ -116,7 +120,7 @@ absl::Status FragmentWorker::Stream(
     }
     totals.stream = stream.counters();
   }
-  totals.total_ns = clock.NowNs() - started_ns;
+  totals.total_ns = clock_.NowNs() - started_ns;
   if (pipeline == joins_.size()) totals.rows_out = pushed_rows_;
   fragment_.Add(pipeline, totals);
   return status;
@@ -140,6 +144,7 @@ absl::Status FragmentWorker::SelectRows(int table, uint32_t first, uint32_t coun
   const auto& filters = filters_[static_cast<size_t>(table)];
   uint32_t* rows = batch.rows[static_cast<size_t>(table)].data();
   size_t next = 0;
+  Charge(count, work_cost::kFirstFilterRowPs);
   if (!filters.empty() && filters[0]->on_codes()) {
     batch.size = filters[0]->SelectRows(first, count, rows);
     next = 1;
@@ -147,7 +152,10 @@ absl::Status FragmentWorker::SelectRows(int table, uint32_t first, uint32_t coun
     std::iota(rows, rows + count, first);
     batch.size = count;
   }
-  for (; next < filters.size() && batch.size > 0; ++next) NAM_RETURN_IF_ERROR(filters[next]->Apply(batch));
+  for (; next < filters.size() && batch.size > 0; ++next) {
+    Charge(batch.size, work_cost::kFilterRowPs);
+    NAM_RETURN_IF_ERROR(filters[next]->Apply(batch));
+  }
   return absl::OkStatus();
 }
 
@@ -180,6 +188,7 @@ absl::Status FragmentWorker::BuildBlock(size_t join, const storage::BlockView& b
     NAM_RETURN_IF_ERROR(SelectRows(table, first, std::min(kBatchRows, block.rows() - first), build_batch_));
     if (build_batch_.size == 0) continue;
     totals.rows_out += build_batch_.size;
+    Charge(build_batch_.size, work_cost::kInsertRowPs);
     NAM_RETURN_IF_ERROR(Insert(join, first_row));
   }
   return absl::OkStatus();
@@ -233,6 +242,7 @@ absl::Status FragmentWorker::Push(size_t level, Batch& batch) {
   if (batch.size == 0) return absl::OkStatus();
   if (level < joins_.size()) return Probe(level, batch);
   pushed_rows_ += batch.size;
+  Charge(batch.size, work_cost::kSinkRowPs);
   return sink_->Consume(batch);
 }
 
@@ -243,8 +253,10 @@ absl::Status FragmentWorker::Probe(size_t join, const Batch& batch) {
   const bool column = plan.probe_key.op == sql::Op::kColumn;
   if (column && shape.translation.empty() && plan.probe_key.type.kind != TypeKind::kString &&
       table.direct() && !table.chained()) {
+    Charge(batch.size, work_cost::kProbeRowPs);
     return ProbeColumn(join, batch);
   }
+  Charge(batch.size, work_cost::kProbeKeyPs);
   if (!column) {
     NAM_RETURN_IF_ERROR(KeysOf(*joins_[join].probe_key, batch));
   } else {
@@ -330,6 +342,12 @@ absl::Status FragmentWorker::Emit(size_t join, const Batch& batch, uint32_t coun
     if (out.size == 0) return absl::OkStatus();
   }
   return Push(join + 1, out);
+}
+
+void FragmentWorker::Charge(uint64_t rows, int64_t row_ps) {
+  uncharged_ps_ += static_cast<int64_t>(rows) * row_ps;
+  clock_.Charge(uncharged_ps_ / 1'000);
+  uncharged_ps_ %= 1'000;
 }
 
 }  // namespace nam::computeserver

@@ -38,6 +38,8 @@ class FragmentWorker {
   absl::Status ProbeKeys(size_t join, const Batch& batch, const int64_t* keys, const uint8_t* valid);
   absl::Status KeysOf(VectorExpression& expression, const Batch& batch);
   absl::Status Emit(size_t join, const Batch& batch, uint32_t count);
+  /// Reports computation to the fabric's clock, in whole nanoseconds.
+  void Charge(uint64_t rows, int64_t row_ps);
 
   struct Join {
     std::unique_ptr<VectorExpression> probe_key;  // unless it is a plain column
@@ -58,6 +60,8 @@ class FragmentWorker {
   std::vector<int64_t> keys_;        // scratch
   std::vector<uint8_t> valid_;       // scratch: key is not NULL
   uint64_t pushed_rows_ = 0;
+  Clock& clock_;
+  int64_t uncharged_ps_ = 0;
 };
 
 }  // namespace nam::computeserver

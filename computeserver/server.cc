@@ -8,14 +8,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "catalog/address.h"
 #include "catalog/attachment.h"
-#include "catalog/rpc.h"
 #include "computeserver/channel_pool.h"
 #include "computeserver/fragment.h"
+#include "computeserver/methods.h"
 #include "computeserver/query_shape.h"
 #include "computeserver/result_store.h"
+#include "computeserver/start_over_fabric.h"
 #include "computeserver/table_cache.h"
-#include "proto/compute.grpc.pb.h"
 #include "storage/checksum.h"
 
 namespace nam::computeserver {
@@ -31,8 +32,15 @@ class ComputeServerImpl final : public ComputeServer {
         attachment_(std::move(attachment)),
         channels_(attachment_->fabric(), *attachment_),
         cache_(attachment_->catalog(), channels_),
-        token_check_(options.catalog.secret),
-        service_(*this) {}
+        handlers_("nam.proto.Compute") {
+    handlers_.Add(kRunFragment, [this](const proto::FragmentRequest& request,
+                                       const catalog::IncomingCall& call) { return Run(call, request); });
+    handlers_.Add(kReleaseResult,
+                  [this](const proto::ReleaseResultRequest& request, const catalog::IncomingCall&) {
+                    results_->Release(request.query());
+                    return absl::StatusOr<proto::ReleaseResultReply>(proto::ReleaseResultReply());
+                  });
+  }
   ~ComputeServerImpl() override { Shutdown(attachment_->fabric().clock().After(1'000'000)); }
 
   absl::Status Listen();
@@ -45,33 +53,12 @@ class ComputeServerImpl final : public ComputeServer {
     const std::lock_guard lock(shutdown_mutex_);
     membership_.reset();
     stopping_ = true;
-    if (rpc_server_) rpc_server_->Shutdown(deadline);
+    if (control_server_) control_server_->Shutdown(deadline);
     listener_.reset();
   }
 
  private:
-  class Service final : public proto::Compute::Service {
-   public:
-    explicit Service(ComputeServerImpl& server) : server_(server) {}
-    grpc::Status RunFragment(grpc::ServerContext* context, const proto::FragmentRequest* request,
-                             proto::FragmentReply* reply) override {
-      return catalog::ServeCall(server_.token_check_, *context, reply,
-                                [&] { return server_.Run(*context, *request); });
-    }
-    grpc::Status ReleaseResult(grpc::ServerContext* context, const proto::ReleaseResultRequest* request,
-                               proto::ReleaseResultReply* reply) override {
-      return catalog::ServeCall(server_.token_check_, *context, reply,
-                                [&]() -> absl::StatusOr<proto::ReleaseResultReply> {
-                                  server_.results_->Release(request->query());
-                                  return proto::ReleaseResultReply();
-                                });
-    }
-
-   private:
-    ComputeServerImpl& server_;
-  };
-
-  absl::StatusOr<proto::FragmentReply> Run(const grpc::ServerContext& context,
+  absl::StatusOr<proto::FragmentReply> Run(const catalog::IncomingCall& call,
                                            const proto::FragmentRequest& request);
   absl::StatusOr<std::shared_ptr<const QueryShape>> Shape(const proto::FragmentRequest& request);
 
@@ -80,14 +67,13 @@ class ComputeServerImpl final : public ComputeServer {
   ChannelPool channels_;
   TableCache cache_;
   std::unique_ptr<ResultStore> results_;
-  const catalog::TokenCheck token_check_;
-  Service service_;
+  catalog::Handlers handlers_;
   std::string control_address_, fabric_address_;
   std::atomic<int> running_ = 0;
   std::atomic<bool> stopping_ = false;
   std::mutex shutdown_mutex_;
   std::unique_ptr<fabric::Listener> listener_;
-  std::unique_ptr<catalog::RpcServer> rpc_server_;
+  std::unique_ptr<catalog::ControlServer> control_server_;
   std::unique_ptr<catalog::Membership> membership_;
 };
 
@@ -108,7 +94,7 @@ absl::StatusOr<std::shared_ptr<const QueryShape>> ComputeServerImpl::Shape(
       [this](const proto::Table& table, uint32_t column) { return cache_.Dictionary(table, column); });
 }
 
-absl::StatusOr<proto::FragmentReply> ComputeServerImpl::Run(const grpc::ServerContext& context,
+absl::StatusOr<proto::FragmentReply> ComputeServerImpl::Run(const catalog::IncomingCall& call,
                                                             const proto::FragmentRequest& request) {
   struct Running {
     explicit Running(std::atomic<int>& count) : count(count), place(++count) {}
@@ -125,7 +111,7 @@ absl::StatusOr<proto::FragmentReply> ComputeServerImpl::Run(const grpc::ServerCo
   std::atomic<bool> cancel = false;
   Fragment fragment(shape, channels_, std::max(1, options_.threads), cancel);
   const absl::Status status = fragment.Run([&] {
-    if (context.IsCancelled() || stopping_) cancel = true;
+    if (call.Cancelled() || stopping_) cancel = true;
   });
   if (absl::IsUnavailable(status)) channels_.Clear();
   NAM_RETURN_IF_ERROR(status);
@@ -142,29 +128,29 @@ absl::StatusOr<proto::FragmentReply> ComputeServerImpl::Run(const grpc::ServerCo
 
 absl::Status ComputeServerImpl::Listen() {
   NAM_ASSIGN_OR_RETURN(results_, ResultStore::Create(attachment_->fabric()));
-  catalog::RpcServerOptions rpc;
-  rpc.address = options_.control_listen_address;
-  rpc.services = {&service_};
-  rpc.clock = &attachment_->fabric().clock();
-  NAM_ASSIGN_OR_RETURN(rpc_server_, catalog::RpcServer::Start(rpc));
-  control_address_ = catalog::AdvertisedAddress(rpc_server_->address(), options_.advertised_host);
+  catalog::ControlPlane& control_plane = *options_.catalog.control_plane;
+  NAM_ASSIGN_OR_RETURN(control_server_, control_plane.Serve({.address = options_.control_listen_address,
+                                                             .secret = options_.catalog.secret,
+                                                             .handlers = &handlers_}));
+  const auto advertised = [&](const std::string& address) {
+    return catalog::AdvertisedAddress(address, options_.advertised_host, control_plane.host_name());
+  };
+  control_address_ = advertised(control_server_->address());
   std::string address = options_.fabric_listen_address;
   if (address.empty()) {
-    NAM_ASSIGN_OR_RETURN(const auto control, catalog::SplitAddress(rpc_server_->address()));
+    NAM_ASSIGN_OR_RETURN(const auto control, catalog::SplitAddress(control_server_->address()));
     address = fabric::AnyAddress(attachment_->fabric().kind(), control.first);
   }
   NAM_ASSIGN_OR_RETURN(listener_, attachment_->fabric().Listen({.address = address, .passive = true}));
   fabric_address_ = listener_->address();
-  if (catalog::SplitAddress(fabric_address_).ok()) {
-    fabric_address_ = catalog::AdvertisedAddress(fabric_address_, options_.advertised_host);
-  }
+  if (catalog::SplitAddress(fabric_address_).ok()) fabric_address_ = advertised(fabric_address_);
   return absl::OkStatus();
 }
 
 absl::Status ComputeServerImpl::Join() {
   proto::Member self;
   self.set_role(proto::ROLE_COMPUTE);
-  self.set_host(catalog::LocalHostName());
+  self.set_host(options_.catalog.control_plane->host_name());
   self.set_pid(static_cast<uint32_t>(::getpid()));
   self.set_control_address(control_address_);
   self.set_fabric_address(fabric_address_);
@@ -178,10 +164,11 @@ absl::Status ComputeServerImpl::Join() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ComputeServer>> ComputeServer::Start(const ComputeServerOptions& options) {
+absl::StatusOr<std::unique_ptr<ComputeServer>> StartOverFabric(const ComputeServerOptions& options,
+                                                               const catalog::FabricOpener& open) {
   // The membership comes last, with the addresses that are known only then.
-  NAM_ASSIGN_OR_RETURN(auto attachment, catalog::Attachment::Attach(
-                                            {.catalog = options.catalog, .role = proto::ROLE_UNKNOWN}));
+  NAM_ASSIGN_OR_RETURN(auto attachment, catalog::AttachOverFabric(
+                                            {.catalog = options.catalog, .role = proto::ROLE_UNKNOWN}, open));
   auto server = std::make_unique<ComputeServerImpl>(options, std::move(attachment));
   NAM_RETURN_IF_ERROR(server->Listen());
   NAM_RETURN_IF_ERROR(server->Join());

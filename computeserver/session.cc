@@ -1,7 +1,6 @@
 #include "computeserver/session.h"
 
 #include <algorithm>
-#include <random>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -42,9 +41,7 @@ class SessionImpl final : public Session {
       : attachment_(attachment),
         clients_(std::move(clients)),
         tables_(attachment.catalog()),
-        query_(std::random_device()()) {
-    query_ = query_ << 32;
-  }
+        query_(attachment.fabric().Random() << 32) {}
 
   absl::StatusOr<ResultSet> Execute(const std::string& statement) override {
     Clock& clock = attachment_.fabric().clock();

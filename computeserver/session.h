@@ -31,7 +31,7 @@ struct ResultSet {
 };
 
 /// One user's session: the coordinator of its queries. Attached to the cluster like a small compute
-/// server, it plans, tells the compute servers over gRPC what to run, and reads their partial results
+/// server, it plans, tells the compute servers what to run, and reads their partial results
 /// over the fabric. Used by one thread, but for Cancel.
 class Session {
  public:

@@ -74,7 +74,10 @@ class Aggregator {
     if (!best_.empty()) PutValue(out, best_[group]);
     if (distinct_.empty()) return;
     PutU64(out, distinct_[group].size());
-    for (const std::string& value : distinct_[group]) out += value;
+    // In one order, whatever the hash: equal results are equal bytes.
+    std::vector<std::string_view> values(distinct_[group].begin(), distinct_[group].end());
+    std::sort(values.begin(), values.end());
+    for (const std::string_view value : values) out += value;
   }
 
   /// Every group has its state from now on.

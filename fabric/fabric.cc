@@ -24,6 +24,7 @@ absl::StatusOr<Kind> ParseKind(std::string_view name) {
   if (name == "shm") return Kind::kShm;
   if (name == "tcp") return Kind::kTcp;
   if (name == "verbs") return Kind::kVerbs;
+  if (name == "sim") return Kind::kSim;
   return absl::InvalidArgumentError(absl::StrFormat("no fabric \"%s\": shm, tcp or verbs", name));
 }
 

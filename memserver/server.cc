@@ -10,10 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "catalog/rpc.h"
+#include "catalog/address.h"
+#include "catalog/methods.h"
 #include "memserver/memory_pool.h"
 #include "memserver/start_over_fabric.h"
-#include "proto/memory.grpc.pb.h"
 
 namespace nam::memserver {
 namespace {
@@ -21,23 +21,19 @@ namespace {
 // Asks the catalog whether an allocation is over; OK when its memory may be freed.
 using ReleaseCheck = std::function<absl::Status(AllocationId allocation)>;
 
-class MemoryService final : public proto::Memory::Service {
+class MemoryService {
  public:
-  MemoryService(MemoryPool& pool, const std::string& secret, ReleaseCheck may_release)
-      : pool_(pool), check_(secret), may_release_(std::move(may_release)) {}
-
-  grpc::Status Allocate(grpc::ServerContext* context, const proto::AllocateRequest* request,
-                        proto::AllocateReply* reply) override {
-    return catalog::ServeCall(check_, *context, reply, [&] { return Allocate(*request); });
+  MemoryService(MemoryPool& pool, ReleaseCheck may_release)
+      : pool_(pool), may_release_(std::move(may_release)), handlers_("nam.proto.Memory") {
+    using Call = catalog::IncomingCall;
+    handlers_.Add(catalog::kAllocate,
+                  [this](const proto::AllocateRequest& request, const Call&) { return Allocate(request); });
+    handlers_.Add(catalog::kRelease,
+                  [this](const proto::ReleaseRequest& request, const Call&) { return Release(request); });
+    handlers_.Add(catalog::kListRegions,
+                  [this](const proto::ListRegionsRequest&, const Call&) { return ListRegions(); });
   }
-  grpc::Status Release(grpc::ServerContext* context, const proto::ReleaseRequest* request,
-                       proto::ReleaseReply* reply) override {
-    return catalog::ServeCall(check_, *context, reply, [&] { return Release(*request); });
-  }
-  grpc::Status ListRegions(grpc::ServerContext* context, const proto::ListRegionsRequest*,
-                           proto::ListRegionsReply* reply) override {
-    return catalog::ServeCall(check_, *context, reply, [&] { return ListRegions(); });
-  }
+  const catalog::Handlers& handlers() const { return handlers_; }
 
  private:
   absl::StatusOr<proto::AllocateReply> Allocate(const proto::AllocateRequest& request) {
@@ -74,8 +70,8 @@ class MemoryService final : public proto::Memory::Service {
   }
 
   MemoryPool& pool_;
-  const catalog::TokenCheck check_;
   const ReleaseCheck may_release_;
+  catalog::Handlers handlers_;
 };
 
 class MemoryServerImpl final : public MemoryServer {
@@ -86,7 +82,7 @@ class MemoryServerImpl final : public MemoryServer {
         client_(std::move(client)),
         fabric_(std::move(fabric)),
         pool_(std::move(pool)),
-        service_(*pool_, options.catalog.secret, [this](AllocationId id) { return MayRelease(id); }) {}
+        service_(*pool_, [this](AllocationId id) { return MayRelease(id); }) {}
   ~MemoryServerImpl() override { Shutdown(Deadline{0}); }
 
   absl::Status Listen();
@@ -110,42 +106,42 @@ class MemoryServerImpl final : public MemoryServer {
   const std::unique_ptr<fabric::Fabric> fabric_;
   const std::unique_ptr<MemoryPool> pool_;
   MemoryService service_;
-  std::unique_ptr<catalog::RpcServer> rpc_server_;
+  std::unique_ptr<catalog::ControlServer> control_server_;
   std::unique_ptr<fabric::Listener> listener_;
   std::string control_address_;
   std::string fabric_address_;
   std::atomic<uint32_t> member_{0};
   std::vector<uint64_t> released_;  // since the last renewal; the renewing thread's
-  std::mutex shutdown_mutex_;       // of membership_, rpc_server_ and listener_ once started
+  std::mutex shutdown_mutex_;       // of membership_, control_server_ and listener_ once started
   std::unique_ptr<catalog::Membership> membership_;
 };
 
 std::string MemoryServerImpl::FabricListenAddress() const {
   if (!options_.fabric_listen_address.empty()) return options_.fabric_listen_address;
-  const auto control = catalog::SplitAddress(rpc_server_->address());
+  const auto control = catalog::SplitAddress(control_server_->address());
   return fabric::AnyAddress(fabric_->kind(), control->first);
 }
 
 absl::Status MemoryServerImpl::Listen() {
-  catalog::RpcServerOptions rpc;
-  rpc.address = options_.control_listen_address;
-  rpc.services = {&service_};
-  rpc.clock = &fabric_->clock();
-  NAM_ASSIGN_OR_RETURN(rpc_server_, catalog::RpcServer::Start(rpc));
-  control_address_ = catalog::AdvertisedAddress(rpc_server_->address(), options_.advertised_host);
+  catalog::ControlPlane& control_plane = *options_.catalog.control_plane;
+  NAM_ASSIGN_OR_RETURN(control_server_, control_plane.Serve({.address = options_.control_listen_address,
+                                                             .secret = options_.catalog.secret,
+                                                             .handlers = &service_.handlers()}));
+  const auto advertised = [&](const std::string& address) {
+    return catalog::AdvertisedAddress(address, options_.advertised_host, control_plane.host_name());
+  };
+  control_address_ = advertised(control_server_->address());
   NAM_ASSIGN_OR_RETURN(listener_, fabric_->Listen({.address = FabricListenAddress(), .passive = true}));
   // Only host:port has a host to advertise; other addresses are good on this machine alone.
   fabric_address_ = listener_->address();
-  if (catalog::SplitAddress(fabric_address_).ok()) {
-    fabric_address_ = catalog::AdvertisedAddress(fabric_address_, options_.advertised_host);
-  }
+  if (catalog::SplitAddress(fabric_address_).ok()) fabric_address_ = advertised(fabric_address_);
   return absl::OkStatus();
 }
 
 absl::Status MemoryServerImpl::Join() {
   proto::Member self;
   self.set_role(proto::ROLE_MEMORY);
-  self.set_host(catalog::LocalHostName());
+  self.set_host(options_.catalog.control_plane->host_name());
   self.set_pid(static_cast<uint32_t>(::getpid()));
   self.set_control_address(control_address_);
   self.set_fabric_address(fabric_address_);
@@ -189,7 +185,7 @@ void MemoryServerImpl::AfterRenew(const proto::RenewReply& reply) {
 void MemoryServerImpl::Shutdown(Deadline deadline) {
   const std::lock_guard lock(shutdown_mutex_);
   membership_.reset();
-  if (rpc_server_ != nullptr) rpc_server_->Shutdown(deadline);
+  if (control_server_ != nullptr) control_server_->Shutdown(deadline);
   listener_.reset();
 }
 

@@ -32,8 +32,8 @@ struct MemoryServerOptions {
   std::function<void(absl::Status)> on_lost;
 };
 
-/// The memory-server process: regions and extents, served passively by the fabric and handed out over
-/// gRPC; it never looks at the data. Memory is freed only when the catalog says that its allocation is
+/// The memory-server process: regions and extents, served passively by the fabric and handed out by
+/// calls; it never looks at the data. Memory is freed only when the catalog says that its allocation is
 /// neither a load under way nor a table, and no peer can write to it any more. Owned by main(); thread-safe.
 ///
 ///     loader ── Allocate ─▶ extents, keys ── WRITE (fabric) ─▶ regions ◀─ READ (fabric) ── compute servers

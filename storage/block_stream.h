@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "storage/block.h"
@@ -42,8 +42,8 @@ struct StreamOptions {
 struct StreamCounters {
   uint64_t blocks = 0;
   uint64_t rows = 0;
-  int64_t waiting_ns = 0;                               // for blocks to arrive
-  absl::flat_hash_map<MemoryServerId, uint64_t> bytes;  // moved (in place: looked at), per memory server
+  int64_t waiting_ns = 0;                    // for blocks to arrive
+  std::map<MemoryServerId, uint64_t> bytes;  // moved (in place: looked at), per memory server
 };
 
 /// Streams the blocks of chains, in order, while the next `window` are in flight (I-Store, section 4.2).

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "fabric/fabric.h"
@@ -81,7 +81,7 @@ class Channel {
   // Destroyed in reverse: queue pairs, then their completion queue, then the memory they write to.
   std::unique_ptr<fabric::MemoryRegion> buffer_;
   std::unique_ptr<fabric::CompletionQueue> completions_;
-  absl::flat_hash_map<MemoryServerId, std::unique_ptr<Endpoint>> endpoints_;
+  std::map<MemoryServerId, std::unique_ptr<Endpoint>> endpoints_;
   bool broken_ = false;
 };
 

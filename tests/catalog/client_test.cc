@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "catalog/rpc.h"
+#include "catalog/address.h"
 #include "catalog/server.h"
 #include "tests/catalog/fake_fabric.h"
 #include "tests/catalog/raw_socket.h"

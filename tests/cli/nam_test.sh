@@ -33,6 +33,12 @@ expect 2 "there is no query Q9" "$nam" ssb run --queries=Q9
 expect 2 "" "$nam" ssb load --scale-factor=-1
 expect 2 "secret" "$nam" memserver --catalog=127.0.0.1:1
 
+# Simulated clusters.
+expect 0 "2 seeds, 0 failed" "$nam" sim --seeds=2
+expect 0 '"failed_seeds": 0' "$nam" sim --seed=7 --generation=ndr --faults=deaths,partitions --verify --format=json
+expect 2 "no kind of fault" "$nam" sim --faults=gremlins
+expect 2 "" "$nam" sim --generation=cdr
+
 # No cluster. Flag over environment over file.
 expect 3 "nam up" "$nam" sql --state-dir="$work/none" -c 'select 1'
 expect 2 "--secret-file" "$nam" sql --catalog=127.0.0.1:1 -c 'select 1'

@@ -24,7 +24,7 @@ MAY_INCLUDE = {
     "ssb": {"computeserver", "partitioner", "catalog", "fabric", "base"},
     "tpcw": {"txn", "computeserver", "partitioner", "storage", "catalog", "fabric", "base"},
 }
-FOLDERS = set(MAY_INCLUDE) | {"cli", "bench", "tests"}
+FOLDERS = set(MAY_INCLUDE) | {"cli", "bench", "simulation", "tests"}
 SPEAKS_PROTO = {"memserver", "catalog", "partitioner", "sql", "optimizer", "txn", "computeserver", "ssb", "tpcw", "cli"}
 LINES_MAX = 700
 BELOW_THE_CLOCK = ("base/", "fabric/", "tests/fabric/")

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "catalog/address.h"
 #include "catalog/attach_over_fabric.h"
-#include "catalog/rpc.h"
 #include "catalog/server.h"
 #include "memserver/start_over_fabric.h"
 #include "proto/memory.pb.h"

@@ -1,9 +1,11 @@
-#include "catalog/rpc.h"
+#include "catalog/grpc_control_plane.h"
 
 #include <google/protobuf/any.pb.h>
 #include <google/protobuf/unknown_field_set.h>
 #include <grpc/support/log.h>
 #include <grpc/support/time.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/support/method_handler.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -16,19 +18,23 @@
 #include <string_view>
 
 #include "absl/strings/cord.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
+#include "catalog/address.h"
 #include "catalog/token.h"
 
 namespace nam::catalog {
 namespace {
 
+constexpr int kMessageBytesMax = 64 << 20;
+constexpr int kServerThreadsMax = 64;
+constexpr size_t kServerMemoryBytesMax = size_t{512} << 20;
+
 // Statuses travel as HTTP/2 trailers, whose size both ends bound.
 constexpr int kTrailerBytesMax = 64 << 10;
-constexpr size_t kMessageBytesMax = 8 << 10;
+constexpr size_t kStatusTextBytesMax = 8 << 10;
 constexpr size_t kPayloadBytesMax = 16 << 10;
 
 // A server that stands still in the middle of a long call (a query's fragment) is lost after their sum.
@@ -106,8 +112,19 @@ void QuietGrpc() {
   });
 }
 
-bool IsWildcard(const std::string& host) {
-  return host == "0.0.0.0" || host == "[::]" || host == "*";
+grpc::ByteBuffer ToByteBuffer(const std::string& bytes) {
+  const grpc::Slice slice(bytes);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+std::string ToString(const grpc::ByteBuffer& buffer) {
+  std::vector<grpc::Slice> slices;
+  std::string bytes;
+  if (!buffer.Valid() || !buffer.Dump(&slices).ok()) return bytes;
+  bytes.reserve(buffer.Length());
+  for (const grpc::Slice& slice : slices)
+    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  return bytes;
 }
 
 }  // namespace
@@ -127,7 +144,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
   });
   std::string encoded;
   details.SerializeToString(&encoded);
-  std::string message(status.message().substr(0, kMessageBytesMax));
+  std::string message(status.message().substr(0, kStatusTextBytesMax));
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), message, encoded);
 }
 
@@ -149,30 +166,82 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
   return result;
 }
 
-TokenCheck::TokenCheck(const std::string& secret) : token_(ControlToken(secret)) {}
+namespace {
 
-grpc::Status TokenCheck::Check(const grpc::ServerContext& context) const {
-  const auto& metadata = context.client_metadata();
-  const auto found = metadata.find(kTokenKey);
-  if (found != metadata.end() && SameToken({found->second.data(), found->second.size()}, token_)) {
+// What the protobuf plugin would generate for each service, once for all: bytes in, bytes out.
+class GrpcService final : public grpc::Service {
+ public:
+  GrpcService(const Handlers& handlers, const std::string& secret) : token_(ControlToken(secret)) {
+    using MethodHandler = grpc::internal::RpcMethodHandler<GrpcService, grpc::ByteBuffer, grpc::ByteBuffer>;
+    for (const auto& [path, handler] : handlers.by_path()) {
+      AddMethod(new grpc::internal::RpcServiceMethod(  // the base owns it
+          path.c_str(), grpc::internal::RpcMethod::NORMAL_RPC,
+          new MethodHandler(
+              [&handler = handler](GrpcService* service, grpc::ServerContext* context,
+                                   const grpc::ByteBuffer* request, grpc::ByteBuffer* reply) {
+                return service->Serve(handler, *context, *request, *reply);
+              },
+              this)));
+    }
+  }
+
+ private:
+  class Call final : public IncomingCall {
+   public:
+    explicit Call(const grpc::ServerContext& context) : context_(context) {}
+    bool Cancelled() const override { return context_.IsCancelled(); }
+
+   private:
+    const grpc::ServerContext& context_;
+  };
+
+  absl::Status CheckToken(const grpc::ServerContext& context) const {
+    const auto& metadata = context.client_metadata();
+    const auto found = metadata.find(kTokenKey);
+    if (found == metadata.end()) return absl::UnauthenticatedError("the call carries no token");
+    if (SameToken({found->second.data(), found->second.size()}, token_)) return absl::OkStatus();
+    return absl::UnauthenticatedError("the token is not that of this cluster");
+  }
+
+  grpc::Status Serve(const Handlers::Handler& handler, const grpc::ServerContext& context,
+                     const grpc::ByteBuffer& request, grpc::ByteBuffer& reply) const {
+    if (const absl::Status refused = CheckToken(context); !refused.ok()) return ToGrpcStatus(refused);
+    const absl::StatusOr<std::string> result = handler(Call(context), ToString(request));
+    if (!result.ok()) return ToGrpcStatus(result.status());
+    reply = ToByteBuffer(*result);
     return grpc::Status::OK;
   }
-  return ToGrpcStatus(absl::UnauthenticatedError(
-      found == metadata.end() ? "the call carries no token" : "the token is not that of this cluster"));
-}
 
-absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const RpcServerOptions& options) {
-  NAM_ASSIGN_OR_RETURN(const auto host_port, SplitAddress(options.address));
+  const std::string token_;
+};
+
+class GrpcServer final : public ControlServer {
+ public:
+  explicit GrpcServer(const ControlServerOptions& options) : service_(*options.handlers, options.secret) {}
+  ~GrpcServer() override { Shutdown(Deadline{0}); }
+
+  absl::Status Listen(const std::string& address);
+  const std::string& address() const override { return address_; }
+  void Shutdown(Deadline deadline) override;
+
+ private:
+  GrpcService service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::string address_;
+};
+
+absl::Status GrpcServer::Listen(const std::string& address) {
+  NAM_ASSIGN_OR_RETURN(const auto host_port, SplitAddress(address));
   QuietGrpc();
   grpc::ResourceQuota quota("nam");
-  quota.Resize(options.memory_bytes_max).SetMaxThreads(options.threads_max);
+  quota.Resize(kServerMemoryBytesMax).SetMaxThreads(kServerThreadsMax);
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(options.address, grpc::InsecureServerCredentials(), &port);
-  for (grpc::Service* service : options.services) builder.RegisterService(service);
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&service_);
   builder.SetResourceQuota(quota);
-  builder.SetMaxReceiveMessageSize(kRpcMessageBytesMax);
-  builder.SetMaxSendMessageSize(kRpcMessageBytesMax);
+  builder.SetMaxReceiveMessageSize(kMessageBytesMax);
+  builder.SetMaxSendMessageSize(kMessageBytesMax);
   builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 4);
@@ -184,65 +253,73 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const RpcServerOptio
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kKeepaliveMs / 2);
-  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr || port == 0) {
-    if (server != nullptr) server->Shutdown();
-    return absl::UnavailableError(absl::StrFormat("cannot listen on %s: %s", options.address,
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr || port == 0) {
+    Shutdown(Deadline{0});
+    return absl::UnavailableError(absl::StrFormat("cannot listen on %s: %s", address,
                                                   WhyNotListening(host_port.first, host_port.second)));
   }
-  return std::unique_ptr<RpcServer>(
-      new RpcServer(std::move(server), absl::StrCat(host_port.first, ":", port), *options.clock));
+  address_ = absl::StrCat(host_port.first, ":", port);
+  return absl::OkStatus();
 }
 
-RpcServer::RpcServer(std::unique_ptr<grpc::Server> server, std::string address, Clock& clock)
-    : server_(std::move(server)), address_(std::move(address)), clock_(clock) {}
-
-RpcServer::~RpcServer() {
-  Shutdown(Deadline{0});
-}
-
-void RpcServer::Shutdown(Deadline deadline) {
+void GrpcServer::Shutdown(Deadline deadline) {
   if (server_ == nullptr) return;
-  const int64_t left_ns = deadline.ns == Deadline::Never().ns ? deadline.ns : deadline.ns - clock_.NowNs();
-  if (left_ns == Deadline::Never().ns) {
+  if (deadline.ns == Deadline::Never().ns) {
     server_->Shutdown();
   } else {
+    const int64_t left_ns = deadline.ns - RealClock().NowNs();
     server_->Shutdown(gpr_time_from_nanos(std::max<int64_t>(left_ns, 0), GPR_TIMESPAN));
   }
   server_->Wait();
   server_.reset();
 }
 
-absl::StatusOr<std::pair<std::string, uint16_t>> SplitAddress(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  uint32_t port = 0;
-  if (colon == std::string::npos || colon == 0 || !absl::SimpleAtoi(address.substr(colon + 1), &port) ||
-      port > 65'535 || (address.find(':') != colon && address.front() != '[')) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("`%s` is not an address; write host:port, for example 127.0.0.1:4700", address));
+class GrpcChannel final : public ControlChannel {
+ public:
+  GrpcChannel(const std::string& address, const std::string& secret)
+      : token_(ControlToken(secret)), stub_(Connect(address)) {}
+
+  Outcome Call(const std::string& path, const std::string& request, int64_t timeout_us,
+               CallCancellation* cancellation) override {
+    grpc::ClientContext context;
+    context.AddMetadata(kTokenKey, token_);
+    context.set_deadline(gpr_time_from_micros(timeout_us, GPR_TIMESPAN));
+    grpc::CompletionQueue queue;
+    grpc::ByteBuffer reply;
+    grpc::Status status;
+    const auto call = stub_.PrepareUnaryCall(&context, path, ToByteBuffer(request), &queue);
+    {
+      const CallCancellation::Scope scope(cancellation, [&context] { context.TryCancel(); });
+      call->StartCall();
+      call->Finish(&reply, &status, /*tag=*/nullptr);
+      void* tag = nullptr;
+      bool ok = false;
+      queue.Next(&tag, &ok);  // the deadline bounds it
+    }
+    Outcome outcome;
+    outcome.status = FromGrpcStatus(status);
+    outcome.from_service = !status.error_details().empty();
+    if (status.ok()) {
+      outcome.reply = ToString(reply);
+    } else if (!outcome.from_service) {
+      outcome.status = absl::Status(outcome.status.code(), TransportReason(status.error_message()));
+    }
+    return outcome;
   }
-  return std::make_pair(address.substr(0, colon), static_cast<uint16_t>(port));
-}
 
-std::string LocalHostName() {
-  char name[256] = {};
-  if (::gethostname(name, sizeof(name) - 1) != 0 || name[0] == '\0') return "localhost";
-  return name;
-}
+ private:
+  static std::shared_ptr<grpc::Channel> Connect(const std::string& address);
 
-std::string AdvertisedAddress(const std::string& address, const std::string& host) {
-  const auto split = SplitAddress(address);
-  if (!split.ok()) return address;
-  if (!host.empty()) return absl::StrCat(host, ":", split->second);
-  return IsWildcard(split->first) ? absl::StrCat(LocalHostName(), ":", split->second) : address;
-}
+  const std::string token_;
+  grpc::GenericStub stub_;
+};
 
-Peer::Peer(std::string name, const std::string& address, const std::string& secret)
-    : name_(std::move(name)), token_(ControlToken(secret)) {
+std::shared_ptr<grpc::Channel> GrpcChannel::Connect(const std::string& address) {
   QuietGrpc();
   grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kRpcMessageBytesMax);
-  arguments.SetMaxSendMessageSize(kRpcMessageBytesMax);
+  arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
+  arguments.SetMaxSendMessageSize(kMessageBytesMax);
   arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, kTrailerBytesMax);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
@@ -255,36 +332,32 @@ Peer::Peer(std::string name, const std::string& address, const std::string& secr
   // The cluster's own traffic never goes by a proxy of the environment.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  channel_ = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
-void Peer::Prepare(grpc::ClientContext& context, int64_t timeout_us) const {
-  context.AddMetadata(kTokenKey, token_);
-  context.set_deadline(gpr_time_from_micros(timeout_us, GPR_TIMESPAN));
-}
-
-absl::Status Peer::Error(const grpc::Status& status, int64_t timeout_us) const {
-  absl::Status error = FromGrpcStatus(status);
-  const bool from_service = !status.error_details().empty();
-  std::string message;
-  if (error.code() == absl::StatusCode::kUnauthenticated) {
-    message =
-        absl::StrFormat("%s refuses us: %s; use the secret of its cluster", name_, status.error_message());
-  } else if (from_service) {
-    message = absl::StrFormat("%s: %s", name_, status.error_message());
-  } else if (error.code() == absl::StatusCode::kUnavailable) {
-    message = absl::StrFormat("cannot reach %s: %s; is it running?", name_,
-                              TransportReason(status.error_message()));
-  } else if (error.code() == absl::StatusCode::kDeadlineExceeded) {
-    message =
-        absl::StrFormat("%s did not answer within %.1f s", name_, static_cast<double>(timeout_us) / 1e6);
-  } else {
-    message = absl::StrFormat("a call to %s failed: %s", name_, TransportReason(status.error_message()));
+class GrpcControlPlaneImpl final : public ControlPlane {
+ public:
+  std::string host_name() const override {
+    char name[256] = {};
+    if (::gethostname(name, sizeof(name) - 1) != 0 || name[0] == '\0') return "localhost";
+    return name;
   }
-  absl::Status result(error.code(), message);
-  error.ForEachPayload(
-      [&](absl::string_view url, const absl::Cord& payload) { result.SetPayload(url, payload); });
-  return result;
+  absl::StatusOr<std::unique_ptr<ControlServer>> Serve(const ControlServerOptions& options) override {
+    options.handlers->CheckComplete();
+    auto server = std::make_unique<GrpcServer>(options);
+    NAM_RETURN_IF_ERROR(server->Listen(options.address));
+    return server;
+  }
+  std::unique_ptr<ControlChannel> Open(const std::string& address, const std::string& secret) override {
+    return std::make_unique<GrpcChannel>(address, secret);
+  }
+};
+
+}  // namespace
+
+ControlPlane& GrpcControlPlane() {
+  static GrpcControlPlaneImpl control_plane;
+  return control_plane;
 }
 
 }  // namespace nam::catalog

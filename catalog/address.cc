@@ -1,0 +1,29 @@
+#include "catalog/address.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace nam::catalog {
+
+absl::StatusOr<std::pair<std::string, uint16_t>> SplitAddress(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  uint32_t port = 0;
+  if (colon == std::string::npos || colon == 0 || !absl::SimpleAtoi(address.substr(colon + 1), &port) ||
+      port > 65'535 || (address.find(':') != colon && address.front() != '[')) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("`%s` is not an address; write host:port, for example 127.0.0.1:4700", address));
+  }
+  return std::make_pair(address.substr(0, colon), static_cast<uint16_t>(port));
+}
+
+std::string AdvertisedAddress(const std::string& address, const std::string& advertised_host,
+                              const std::string& host_name) {
+  const auto split = SplitAddress(address);
+  if (!split.ok()) return address;
+  if (!advertised_host.empty()) return absl::StrCat(advertised_host, ":", split->second);
+  const bool wildcard = split->first == "0.0.0.0" || split->first == "[::]" || split->first == "*";
+  return wildcard ? absl::StrCat(host_name, ":", split->second) : address;
+}
+
+}  // namespace nam::catalog

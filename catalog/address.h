@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+
+namespace nam::catalog {
+
+/// `host:port` split at the last colon ([v6]:port keeps its brackets in the host).
+absl::StatusOr<std::pair<std::string, uint16_t>> SplitAddress(const std::string& address);
+
+/// The address to tell others: with `advertised_host` if there is one, else a wildcard becomes `host_name`.
+std::string AdvertisedAddress(const std::string& address, const std::string& advertised_host,
+                              const std::string& host_name);
+
+}  // namespace nam::catalog

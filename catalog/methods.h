@@ -1,0 +1,33 @@
+#pragma once
+
+#include "catalog/control_plane.h"
+#include "proto/catalog.pb.h"
+#include "proto/memory.pb.h"
+
+/// The methods of proto/catalog.proto and proto/memory.proto.
+namespace nam::catalog {
+
+inline constexpr Method<proto::GetClusterRequest, proto::Cluster> kGetCluster{
+    "/nam.proto.Catalog/GetCluster"};
+inline constexpr Method<proto::JoinRequest, proto::JoinReply> kJoin{"/nam.proto.Catalog/Join"};
+inline constexpr Method<proto::RenewRequest, proto::RenewReply> kRenew{"/nam.proto.Catalog/Renew"};
+inline constexpr Method<proto::LeaveRequest, proto::LeaveReply> kLeave{"/nam.proto.Catalog/Leave"};
+inline constexpr Method<proto::ListTablesRequest, proto::ListTablesReply> kListTables{
+    "/nam.proto.Catalog/ListTables"};
+inline constexpr Method<proto::GetTableRequest, proto::GetTableReply> kGetTable{
+    "/nam.proto.Catalog/GetTable"};
+inline constexpr Method<proto::BeginLoadRequest, proto::BeginLoadReply> kBeginLoad{
+    "/nam.proto.Catalog/BeginLoad"};
+inline constexpr Method<proto::CommitLoadRequest, proto::CommitLoadReply> kCommitLoad{
+    "/nam.proto.Catalog/CommitLoad"};
+inline constexpr Method<proto::AbortLoadRequest, proto::AbortLoadReply> kAbortLoad{
+    "/nam.proto.Catalog/AbortLoad"};
+inline constexpr Method<proto::DropTableRequest, proto::DropTableReply> kDropTable{
+    "/nam.proto.Catalog/DropTable"};
+
+inline constexpr Method<proto::AllocateRequest, proto::AllocateReply> kAllocate{"/nam.proto.Memory/Allocate"};
+inline constexpr Method<proto::ReleaseRequest, proto::ReleaseReply> kRelease{"/nam.proto.Memory/Release"};
+inline constexpr Method<proto::ListRegionsRequest, proto::ListRegionsReply> kListRegions{
+    "/nam.proto.Memory/ListRegions"};
+
+}  // namespace nam::catalog

@@ -1,0 +1,153 @@
+#include "simulation/cluster.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "catalog/store.h"
+#include "computeserver/start_over_fabric.h"
+#include "memserver/start_over_fabric.h"
+
+namespace nam::simulation {
+namespace {
+
+constexpr char kSecret[] = "simulated";
+constexpr char kCatalogHost[] = "catalog";
+
+catalog::ClientOptions CatalogOf(Process& process, const std::string& address) {
+  return {.address = address, .secret = kSecret, .control_plane = &process.control_plane()};
+}
+
+}  // namespace
+
+Process::Process(fabric::sim::World& world, catalog::SimulatedControlNetwork& network,
+                 std::unique_ptr<fabric::Fabric> fabric)
+    : owned_(std::move(fabric)),
+      fabric_(*owned_),
+      id_(world.ProcessOf(fabric_)),
+      control_plane_(network.PlaneOf(fabric_)) {}
+
+absl::StatusOr<std::unique_ptr<Process>> Process::Open(fabric::sim::World& world,
+                                                       catalog::SimulatedControlNetwork& network,
+                                                       const std::string& host) {
+  fabric::FabricOptions options;
+  options.secret = kSecret;
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<fabric::Fabric> fabric, world.OpenFabric(host, options));
+  return std::unique_ptr<Process>(new Process(world, network, std::move(fabric)));
+}
+
+catalog::FabricOpener Process::Opener() {
+  return [this](const fabric::FabricOptions&) -> absl::StatusOr<std::unique_ptr<fabric::Fabric>> {
+    NAM_CHECK(owned_ != nullptr, "a process has one fabric");
+    return std::move(owned_);
+  };
+}
+
+absl::StatusOr<std::unique_ptr<Client>> Client::Attach(fabric::sim::World& world,
+                                                       catalog::SimulatedControlNetwork& network,
+                                                       const std::string& host,
+                                                       const std::string& catalog_address) {
+  auto client = std::make_unique<Client>();
+  NAM_ASSIGN_OR_RETURN(client->process_, Process::Open(world, network, host));
+  catalog::AttachOptions options;
+  options.catalog = CatalogOf(*client->process_, catalog_address);
+  NAM_ASSIGN_OR_RETURN(client->attachment_, catalog::AttachOverFabric(options, client->process_->Opener()));
+  NAM_ASSIGN_OR_RETURN(client->session_, computeserver::Session::Open(*client->attachment_));
+  return client;
+}
+
+absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Start(fabric::sim::World& world,
+                                                        const ClusterOptions& options) {
+  std::unique_ptr<Cluster> cluster(new Cluster(world, options));
+  NAM_RETURN_IF_ERROR(cluster->StartCatalog());
+  for (int i = 0; i < options.memory_servers; ++i) {
+    cluster->memory_.emplace_back().host = absl::StrCat("memory-", i);
+  }
+  for (int i = 0; i < options.compute_servers; ++i) {
+    cluster->compute_.emplace_back().host = absl::StrCat("compute-", i);
+  }
+  for (const Role role : {Role::kMemory, Role::kCompute}) {
+    for (Slot& slot : cluster->slots(role)) NAM_RETURN_IF_ERROR(cluster->StartServer(role, slot));
+  }
+  return cluster;
+}
+
+Cluster::~Cluster() {
+  compute_.clear();
+  memory_.clear();
+  catalog_.reset();
+}
+
+absl::Status Cluster::StartCatalog() {
+  NAM_ASSIGN_OR_RETURN(catalog_process_, Process::Open(world_, network_, kCatalogHost));
+  catalog::CatalogServerOptions options;
+  options.store_path = catalog::kStoreInMemory;
+  options.fabric = fabric::Kind::kSim;
+  options.secret = kSecret;
+  options.lease_ms = options_.lease_ms;
+  options.clock = &world_.clock();
+  options.control_plane = &catalog_process_->control_plane();
+  NAM_ASSIGN_OR_RETURN(catalog_, catalog::CatalogServer::Start(options));
+  return absl::OkStatus();
+}
+
+absl::Status Cluster::StartServer(Role role, Slot& slot) {
+  NAM_ASSIGN_OR_RETURN(slot.process, Process::Open(world_, network_, slot.host));
+  const catalog::ClientOptions catalog = CatalogOf(*slot.process, catalog_->address());
+  if (role == Role::kMemory) {
+    memserver::MemoryServerOptions options;
+    options.catalog = catalog;
+    options.memory_bytes = options_.memory_bytes;
+    options.region_bytes = options_.region_bytes;
+    options.huge_pages = false;
+    NAM_ASSIGN_OR_RETURN(slot.memory, memserver::StartOverFabric(options, slot.process->Opener()));
+  } else {
+    computeserver::ComputeServerOptions options;
+    options.catalog = catalog;
+    options.threads = options_.threads;
+    NAM_ASSIGN_OR_RETURN(slot.compute, computeserver::StartOverFabric(options, slot.process->Opener()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Client>> Cluster::NewClient(const std::string& host) {
+  return Client::Attach(world_, network_, host, catalog_->address());
+}
+
+bool Cluster::Alive(Role role, int number) const {
+  const Slot& slot = slots(role)[static_cast<size_t>(number)];
+  return slot.process != nullptr && world_.Alive(slot.process->id());
+}
+
+void Cluster::Kill(Role role, int number, bool whole_host) {
+  Slot& slot = slots(role)[static_cast<size_t>(number)];
+  if (role == Role::kMemory) ++memory_deaths_;
+  slot.host_down = whole_host;
+  if (whole_host) {
+    world_.KillHost(slot.host);
+  } else {
+    world_.KillProcess(slot.process->id());
+  }
+}
+
+absl::Status Cluster::Restart(Role role, int number) {
+  Slot& slot = slots(role)[static_cast<size_t>(number)];
+  slot.memory.reset();
+  slot.compute.reset();
+  slot.process.reset();
+  if (std::exchange(slot.host_down, false)) world_.RestartHost(slot.host);
+  const absl::Status started = StartServer(role, slot);
+  if (!started.ok()) slot.process.reset();
+  return started;
+}
+
+uint64_t Cluster::UsedBytes() const {
+  uint64_t used = 0;
+  for (const Slot& slot : memory_) {
+    if (slot.memory != nullptr) used += slot.memory->used_bytes();
+  }
+  return used;
+}
+
+}  // namespace nam::simulation

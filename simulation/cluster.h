@@ -1,0 +1,124 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "catalog/attach_over_fabric.h"
+#include "catalog/attachment.h"
+#include "catalog/server.h"
+#include "catalog/simulated_control_plane.h"
+#include "computeserver/server.h"
+#include "computeserver/session.h"
+#include "fabric/sim/world.h"
+#include "memserver/server.h"
+
+namespace nam::simulation {
+
+/// What a simulated process stands on: a host, the fabric opened there, and the control plane over it.
+class Process {
+ public:
+  static absl::StatusOr<std::unique_ptr<Process>> Open(fabric::sim::World& world,
+                                                       catalog::SimulatedControlNetwork& network,
+                                                       const std::string& host);
+
+  fabric::sim::ProcessId id() const { return id_; }
+  fabric::Fabric& fabric() { return fabric_; }
+  catalog::ControlPlane& control_plane() { return *control_plane_; }
+  /// Hands the fabric to the objects of the process, once; they end before this does.
+  catalog::FabricOpener Opener();
+
+ private:
+  Process(fabric::sim::World& world, catalog::SimulatedControlNetwork& network,
+          std::unique_ptr<fabric::Fabric> fabric);
+
+  std::unique_ptr<fabric::Fabric> owned_;  // until Opener's was called
+  fabric::Fabric& fabric_;
+  const fabric::sim::ProcessId id_;
+  const std::unique_ptr<catalog::ControlPlane> control_plane_;
+};
+
+struct ClusterOptions {
+  int memory_servers = 2;
+  int compute_servers = 2;
+  int threads = 2;  // of a compute server
+  uint64_t memory_bytes = uint64_t{64} << 20;
+  uint64_t region_bytes = uint64_t{1} << 20;
+  uint32_t lease_ms = 3'000;
+};
+
+/// A client of the cluster on a host of its own: process, membership, session.
+class Client {
+ public:
+  static absl::StatusOr<std::unique_ptr<Client>> Attach(fabric::sim::World& world,
+                                                        catalog::SimulatedControlNetwork& network,
+                                                        const std::string& host,
+                                                        const std::string& catalog_address);
+
+  fabric::sim::ProcessId process() const { return process_->id(); }
+  fabric::Fabric& fabric() { return process_->fabric(); }
+  catalog::Attachment& attachment() { return *attachment_; }
+  computeserver::Session& session() { return *session_; }
+
+ private:
+  std::unique_ptr<Process> process_;
+  std::unique_ptr<catalog::Attachment> attachment_;
+  std::unique_ptr<computeserver::Session> session_;
+};
+
+/// A whole cluster in a simulated world: the real servers, each a process on a host of its own (`catalog`,
+/// `memory-0`, `compute-0`, …). Servers may be killed and started again, by one thread at a time.
+class Cluster {
+ public:
+  enum class Role { kMemory, kCompute };
+
+  static absl::StatusOr<std::unique_ptr<Cluster>> Start(fabric::sim::World& world,
+                                                        const ClusterOptions& options);
+  ~Cluster();
+
+  fabric::sim::World& world() { return world_; }
+  const ClusterOptions& options() const { return options_; }
+  absl::StatusOr<std::unique_ptr<Client>> NewClient(const std::string& host);
+
+  /// Servers of a role are numbered from 0; hosts outlive what runs on them.
+  int count(Role role) const { return static_cast<int>(slots(role).size()); }
+  std::string HostOf(Role role, int number) const { return slots(role)[static_cast<size_t>(number)].host; }
+  bool Alive(Role role, int number) const;
+  /// Its process ends at once, or with its whole host (which peers notice later).
+  void Kill(Role role, int number, bool whole_host);
+  /// Clears away what was killed and starts it anew, empty. UNAVAILABLE when it cannot join yet: again later.
+  absl::Status Restart(Role role, int number);
+
+  /// How often memory servers were killed: tables loaded before the last time may have lost blocks.
+  int memory_deaths() const { return memory_deaths_; }
+  /// Handed out by living memory servers.
+  uint64_t UsedBytes() const;
+
+ private:
+  struct Slot {
+    std::string host;
+    std::unique_ptr<Process> process;
+    std::unique_ptr<memserver::MemoryServer> memory;
+    std::unique_ptr<computeserver::ComputeServer> compute;
+    bool host_down = false;
+  };
+  Cluster(fabric::sim::World& world, const ClusterOptions& options)
+      : world_(world), options_(options), network_(world) {}
+  absl::Status StartCatalog();
+  absl::Status StartServer(Role role, Slot& slot);
+  std::vector<Slot>& slots(Role role) { return role == Role::kMemory ? memory_ : compute_; }
+  const std::vector<Slot>& slots(Role role) const { return role == Role::kMemory ? memory_ : compute_; }
+
+  fabric::sim::World& world_;
+  const ClusterOptions options_;
+  catalog::SimulatedControlNetwork network_;
+  std::unique_ptr<Process> catalog_process_;
+  std::unique_ptr<catalog::CatalogServer> catalog_;
+  std::vector<Slot> memory_, compute_;
+  int memory_deaths_ = 0;
+};
+
+}  // namespace nam::simulation

@@ -1,0 +1,190 @@
+#include "simulation/faults.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+
+namespace nam::simulation {
+namespace {
+
+using Role = Cluster::Role;
+
+constexpr int64_t kMs = 1'000'000;
+/// A fault that breaks nothing for longer than a lease or a peer's timeout is another than one that does.
+constexpr int64_t kPartitionNsMin = kMs / 10, kPartitionNsMax = 8'000 * kMs;
+constexpr int64_t kRestartNsMin = kMs / 10, kRestartNsMax = 8'000 * kMs;
+/// Work on a tiny benchmark takes milliseconds, waiting for what is gone takes seconds.
+constexpr int64_t kPauseNsMin = 20'000, kPauseNsMax = 500 * kMs;
+constexpr int kStartTriesMax = 100;
+constexpr int64_t kStartPauseUs = 200'000;
+
+struct Named {
+  const char* name;
+  bool FaultKinds::*kind;
+};
+constexpr Named kKinds[] = {{"delays", &FaultKinds::delays}, {"errors", &FaultKinds::errors},
+                            {"torn", &FaultKinds::torn},     {"partitions", &FaultKinds::partitions},
+                            {"deaths", &FaultKinds::deaths}, {"clients", &FaultKinds::clients}};
+
+}  // namespace
+
+absl::StatusOr<FaultKinds> FaultKinds::Parse(const std::string& text) {
+  FaultKinds kinds;
+  if (text == "all") return kinds;
+  for (const Named& named : kKinds) kinds.*named.kind = false;
+  if (text == "none") return kinds;
+  for (const std::string& word : std::vector<std::string>(absl::StrSplit(text, ','))) {
+    const auto* found = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                     [&](const Named& named) { return word == named.name; });
+    if (found == std::end(kKinds)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "`", word, "` is no kind of fault; they are all, none, or some of ", FaultKinds().ToString()));
+    }
+    kinds.*found->kind = true;
+  }
+  return kinds;
+}
+
+std::string FaultKinds::ToString() const {
+  std::string text;
+  for (const Named& named : kKinds) {
+    if (this->*named.kind) absl::StrAppend(&text, text.empty() ? "" : ",", named.name);
+  }
+  return text.empty() ? "none" : text;
+}
+
+fabric::sim::FaultPlan DrawPlan(const FaultKinds& kinds, Random& random) {
+  fabric::sim::FaultPlan plan;
+  // Each is left out now and then, whatever is on: what always happens hides what it hides.
+  const auto on = [&random](bool kind) { return random.Below(3) != 0 && kind; };
+  const auto one_in = [&random](int64_t low, int64_t high) {
+    return 1.0 / static_cast<double>(random.Magnitude(low, high));
+  };
+  const double delay = one_in(2, 200), error = one_in(300, 50'000), torn = one_in(2, 50);
+  const int64_t delay_ns = random.Magnitude(1'000, 2 * kMs), wake_ns = random.Magnitude(100, 200'000);
+  const int64_t call_ns = random.Magnitude(20'000, 20 * kMs), torn_ns = random.Magnitude(100, 50'000);
+  if (on(kinds.delays)) plan.delay_probability = delay, plan.delay_ns_max = delay_ns;
+  if (on(kinds.delays)) plan.wake_delay_ns_max = wake_ns;
+  if (on(kinds.delays)) plan.rpc_delay_ns_max = plan.rpc_delay_ns_min + call_ns;
+  if (on(kinds.errors)) plan.queue_pair_error = error;
+  if (on(kinds.torn)) plan.torn_operation = torn, plan.torn_ns_max = torn_ns;
+  return plan;
+}
+
+absl::StatusOr<std::unique_ptr<Adversary>> Adversary::Start(Cluster& cluster, const FaultKinds& kinds,
+                                                            Random random, int faults_max) {
+  std::unique_ptr<Adversary> adversary(new Adversary(cluster, kinds, random, faults_max));
+  NAM_ASSIGN_OR_RETURN(adversary->fabric_, cluster.world().OpenFabric("adversary", {}));
+  adversary->stop_ = adversary->fabric_->CreateEvent();
+  adversary->thread_ = adversary->fabric_->StartThread("adversary", [raw = adversary.get()] { raw->Run(); });
+  return adversary;
+}
+
+Adversary::Adversary(Cluster& cluster, const FaultKinds& kinds, Random random, int faults_max)
+    : cluster_(cluster), world_(cluster.world()), random_(random), faults_left_(faults_max) {
+  if (kinds.errors) faults_.push_back(&Adversary::BreakQueuePairs);
+  if (kinds.partitions) faults_.push_back(&Adversary::Partition);
+  if (kinds.deaths) faults_.insert(faults_.end(), 2, &Adversary::KillServer);
+  if (kinds.clients) faults_.push_back(&Adversary::KillClient);
+}
+
+Adversary::~Adversary() {
+  Stop().IgnoreError();
+}
+
+absl::Status Adversary::Stop() {
+  if (thread_ != nullptr) {
+    stop_->Set();
+    thread_.reset();
+    for (int i = 0; !repairs_.empty() && i < kStartTriesMax; ++i) {
+      if (i > 0) world_.clock().SleepUntil(world_.clock().After(kStartPauseUs));
+      Mend(/*all=*/true);
+    }
+  }
+  if (repairs_.empty()) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      absl::StrCat("a server does not start again: ", std::string(failure_.message())));
+}
+
+void Adversary::Run() {
+  int64_t next_ns = world_.NowNs() + random_.Magnitude(kPauseNsMin, kPauseNsMax);
+  while (true) {
+    int64_t wake_ns = faults_left_ > 0 && !faults_.empty() ? next_ns : Deadline::Never().ns;
+    for (const Repair& repair : repairs_) wake_ns = std::min(wake_ns, repair.at_ns);
+    if (stop_->Wait({wake_ns})) return;
+    Mend(/*all=*/false);
+    if (faults_left_ > 0 && !faults_.empty() && world_.NowNs() >= next_ns) {
+      --faults_left_;
+      Inject();
+      next_ns = world_.NowNs() + random_.Magnitude(kPauseNsMin, kPauseNsMax);
+    }
+  }
+}
+
+void Adversary::Inject() {
+  (this->*faults_[random_.Below(faults_.size())])();
+}
+
+std::string Adversary::AnyHost() {
+  const uint64_t memory = static_cast<uint64_t>(cluster_.count(Role::kMemory));
+  const uint64_t compute = static_cast<uint64_t>(cluster_.count(Role::kCompute));
+  const uint64_t n = random_.Below(memory + compute + 3);
+  if (n < memory) return cluster_.HostOf(Role::kMemory, static_cast<int>(n));
+  if (n < memory + compute) return cluster_.HostOf(Role::kCompute, static_cast<int>(n - memory));
+  return n == memory + compute ? "catalog" : absl::StrCat("client-", n - memory - compute - 1);
+}
+
+void Adversary::BreakQueuePairs() {
+  const std::string a = AnyHost(), b = AnyHost();
+  if (a == b) return;
+  world_.BreakQueuePairs(a, b);
+  ++injected_["broken connections"];
+}
+
+void Adversary::Partition() {
+  const std::string a = AnyHost(), b = AnyHost();
+  const int64_t until_ns = world_.NowNs() + random_.Magnitude(kPartitionNsMin, kPartitionNsMax);
+  if (a == b) return;
+  world_.Partition(a, b);
+  repairs_.push_back({.at_ns = until_ns, .a = a, .b = b});
+  ++injected_["partitions"];
+}
+
+void Adversary::KillServer() {
+  const Role role = random_.OneIn(2) ? Role::kMemory : Role::kCompute;
+  const int number = static_cast<int>(random_.Below(static_cast<uint64_t>(cluster_.count(role))));
+  const bool whole_host = random_.OneIn(2);
+  const int64_t until_ns = world_.NowNs() + random_.Magnitude(kRestartNsMin, kRestartNsMax);
+  if (!cluster_.Alive(role, number)) return;
+  cluster_.Kill(role, number, whole_host);
+  repairs_.push_back({.at_ns = until_ns, .role = role, .number = number});
+  ++injected_[absl::StrCat(role == Role::kMemory ? "memory" : "compute", " server deaths")];
+}
+
+void Adversary::KillClient() {
+  if (clients_.empty()) return;
+  const fabric::sim::ProcessId victim = clients_[random_.Below(clients_.size())];
+  std::erase(clients_, victim);
+  world_.KillProcess(victim);
+  ++injected_["client deaths"];
+}
+
+void Adversary::Mend(bool all) {
+  std::vector<Repair> repairs = std::exchange(repairs_, {});
+  for (Repair& repair : repairs) {
+    if (!all && repair.at_ns > world_.NowNs()) {
+      repairs_.push_back(repair);
+    } else if (repair.number < 0) {
+      world_.Heal(repair.a, repair.b);
+    } else if (const absl::Status started = cluster_.Restart(repair.role, repair.number); !started.ok()) {
+      failure_ = started;
+      repair.at_ns = world_.NowNs() + kStartPauseUs * 1'000;
+      repairs_.push_back(repair);
+    }
+  }
+}
+
+}  // namespace nam::simulation

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "fabric/sim/fault_plan.h"
+#include "fabric/sim/world.h"
+#include "simulation/cluster.h"
+#include "simulation/random.h"
+
+namespace nam::simulation {
+
+/// Kinds of faults that a run may meet.
+struct FaultKinds {
+  bool delays = true;      // operations, threads and calls are late; queue pairs overtake each other
+  bool errors = true;      // queue pairs break, singly or all between two hosts
+  bool torn = true;        // large operations take effect in parts
+  bool partitions = true;  // hosts do not reach each other for a while
+  bool deaths = true;      // memory and compute servers end, alone or with their host, and come back
+  bool clients = true;     // clients that load or query end
+
+  /// `all`, `none`, or some of delays, errors, torn, partitions, deaths, clients, with commas between.
+  static absl::StatusOr<FaultKinds> Parse(const std::string& text);
+  std::string ToString() const;
+};
+
+/// What is drawn for every operation, of the kinds that are on.
+fabric::sim::FaultPlan DrawPlan(const FaultKinds& kinds, Random& random);
+
+/// Breaks things at drawn moments while a cluster works, and mends them later: servers that it killed are
+/// started again, partitions end. One thread, of a host that nothing happens to.
+class Adversary {
+ public:
+  /// `faults_max` in all. Starts at once.
+  static absl::StatusOr<std::unique_ptr<Adversary>> Start(Cluster& cluster, const FaultKinds& kinds,
+                                                          Random random, int faults_max);
+  ~Adversary();
+
+  /// No more faults; returns once everything is mended and all servers run. DEADLINE_EXCEEDED if a server
+  /// does not come up though nothing is in its way.
+  absl::Status Stop();
+  /// A client that may be killed from now on, until it is told otherwise.
+  void Expose(const Client& client) { clients_.push_back(client.process()); }
+  void Protect(const Client& client) { std::erase(clients_, client.process()); }
+  /// By kind.
+  const std::map<std::string, int>& injected() const { return injected_; }
+
+ private:
+  struct Repair {
+    int64_t at_ns = 0;
+    std::string a, b;  // heal these two, or
+    Cluster::Role role = Cluster::Role::kMemory;
+    int number = -1;  // start this server
+  };
+  Adversary(Cluster& cluster, const FaultKinds& kinds, Random random, int faults_max);
+  void Run();
+  void Inject();
+  void BreakQueuePairs();
+  void Partition();
+  void KillServer();
+  void KillClient();
+  /// Those that are due, or all of them.
+  void Mend(bool all);
+  std::string AnyHost();
+
+  Cluster& cluster_;
+  fabric::sim::World& world_;
+  Random random_;
+  int faults_left_;
+  std::vector<void (Adversary::*)()> faults_;
+  std::vector<Repair> repairs_;
+  std::vector<fabric::sim::ProcessId> clients_;
+  std::map<std::string, int> injected_;
+  absl::Status failure_;
+  std::unique_ptr<fabric::Fabric> fabric_;
+  std::unique_ptr<fabric::Event> stop_;
+  std::unique_ptr<fabric::Thread> thread_;  // last: joined first
+};
+
+}  // namespace nam::simulation

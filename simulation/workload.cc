@@ -1,0 +1,250 @@
+#include "simulation/workload.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+
+namespace nam::simulation {
+namespace {
+
+constexpr size_t kFailuresMax = 10;
+constexpr int kAttemptsMax = 60;
+constexpr int64_t kAttemptPauseUs = 500'000;
+/// Far beyond the sum of all timeouts that a statement can run into.
+constexpr int64_t kStatementNsMax = 120'000'000'000;
+constexpr int64_t kFreedUsMax = 30'000'000;
+
+bool NamesAServer(const std::string& message) {
+  return message.find("server") != std::string::npos || message.find("catalog") != std::string::npos;
+}
+
+}  // namespace
+
+Workload::Workload(Cluster& cluster, Adversary& adversary, const SsbAnswers& answers, const LoadShape& shape,
+                   RunResult& result)
+    : cluster_(cluster),
+      adversary_(adversary),
+      world_(cluster.world()),
+      answers_(answers),
+      shape_(shape),
+      result_(result) {
+  auto harness = world_.OpenFabric("harness", {});
+  NAM_CHECK(harness.ok());
+  harness_ = *std::move(harness);
+}
+
+Workload::~Workload() = default;
+
+void Workload::Fail(std::string what) {
+  if (result_.failures.size() >= kFailuresMax) return;  // the first ones tell
+  result_.failures.push_back(
+      absl::StrFormat("at %.3f ms: %s", static_cast<double>(world_.NowNs()) / 1e6, what));
+}
+
+bool Workload::Alive(const Client& client) const {
+  return world_.Alive(client.process());
+}
+
+void Workload::Pause(int64_t us) {
+  world_.clock().SleepUntil(world_.clock().After(us));
+}
+
+void Workload::Check(const std::string& what, const absl::Status& status,
+                     const Circumstances& circumstances) {
+  ++result_.errors[absl::StatusCodeToString(status.code())];
+  const std::string message(status.message());
+  bool clean = false;
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+      clean = NamesAServer(message) || circumstances.killed;
+      break;
+    case absl::StatusCode::kCancelled:
+      clean = circumstances.cancelled;
+      break;
+    case absl::StatusCode::kNotFound:  // the membership has ended, or never was
+      clean = message.find("member") != std::string::npos || circumstances.killed;
+      break;
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kOutOfRange:
+      clean = circumstances.replaced;
+      break;
+    default:
+      break;
+  }
+  if (!clean) Fail(absl::StrCat(what, ": not a clean error: ", status.ToString()));
+}
+
+std::unique_ptr<Client> Workload::NewClient(const std::string& host) {
+  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+    if (attempt > 0) Pause(kAttemptPauseUs);
+    auto client = cluster_.NewClient(host);
+    if (client.ok()) return *std::move(client);
+    Check("attach", client.status(), {});
+  }
+  Fail(host + " cannot attach to the cluster");
+  return nullptr;
+}
+
+void Workload::Load(Random random) {
+  replacing_ = true;
+  ++replacements_;
+  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+    if (attempt > 0) Pause(random.Magnitude(1'000, 4'000'000));
+    const std::unique_ptr<Client> client = NewClient("client-0");
+    if (client == nullptr) break;
+    const int deaths = cluster_.memory_deaths();
+    adversary_.Expose(*client);
+    const absl::Status loaded = LoadTables(client->attachment(), answers_, shape_);
+    adversary_.Protect(*client);
+    if (!loaded.ok()) {
+      Check("load", loaded, {.replaced = false, .killed = !Alive(*client)});
+    } else if (deaths == cluster_.memory_deaths()) {
+      ++result_.loads;
+      loaded_at_deaths_ = deaths;
+      replacing_ = false;
+      return;
+    }
+  }
+  replacing_ = false;
+  Fail("the tables could not be loaded");
+}
+
+/// One client's statements, on a thread of its own.
+class Workload::QueryClient {
+ public:
+  QueryClient(Workload& workload, Random random, int number)
+      : workload_(workload), random_(random), number_(number), host_(absl::StrCat("client-", number)) {}
+
+  void Run(int statements) {
+    for (int i = 0; i < statements; ++i) {
+      if (number_ == 0 && workload_.TablesLost()) {
+        Detach();
+        workload_.Load(random_);
+        random_.Next();
+      }
+      if (client_ == nullptr || !workload_.Alive(*client_)) {
+        Detach();
+        client_ = workload_.NewClient(host_);
+        if (client_ == nullptr) return;
+        workload_.adversary_.Expose(*client_);
+      }
+      if (random_.OneIn(3)) Set();
+      Query();
+      if (random_.OneIn(4)) workload_.Pause(random_.Magnitude(100, 4'000'000));
+    }
+    Detach();
+  }
+
+ private:
+  void Detach() {
+    if (client_ == nullptr) return;
+    workload_.adversary_.Protect(*client_);
+    client_.reset();
+  }
+
+  void Set() {
+    const bool window = random_.OneIn(2);
+    const std::string statement = window ? absl::StrCat("SET nam.prefetch_window = ", random_.Between(1, 64))
+                                         : absl::StrCat("SET nam.compute_servers = ", random_.Between(0, 3));
+    const auto result = client_->session().Execute(statement);
+    if (!result.ok()) workload_.Fail(absl::StrCat(statement, ": ", result.status().ToString()));
+  }
+
+  void Query() {
+    const auto& queries = workload_.answers_.queries();
+    const SsbAnswers::Query& query = queries[random_.Below(queries.size())];
+    const bool cancelled = random_.OneIn(12);
+    const int64_t cancel_us = random_.Magnitude(10, 20'000);
+    const int replacements = workload_.replacements_;
+    const bool replacing = workload_.replacing_;
+    const int64_t started_ns = workload_.world_.NowNs();
+    std::unique_ptr<fabric::Thread> canceller;
+    if (cancelled) {
+      canceller = workload_.harness_->StartThread("canceller", [this, cancel_us] {
+        workload_.Pause(cancel_us);
+        client_->session().Cancel();
+      });
+    }
+    const auto result = client_->session().Execute(query.sql);
+    const int64_t took_ns = workload_.world_.NowNs() - started_ns;
+    canceller.reset();
+    const std::string what = absl::StrCat(host_, ": ", query.id);
+    RunResult& report = workload_.result_;
+    ++report.statements;
+    if (took_ns > kStatementNsMax) workload_.Fail(absl::StrCat(what, " took ", took_ns / 1'000'000, " ms"));
+    if (!result.ok()) {
+      ++report.clean_errors;
+      workload_.Check(what, result.status(),
+                      {.cancelled = cancelled,
+                       .replaced = replacing || replacements != workload_.replacements_,
+                       .killed = !workload_.Alive(*client_)});
+    } else if (cli::SameRows(result->rows, query.rows)) {
+      ++report.right;
+    } else {
+      workload_.Fail(absl::StrCat(what, ": WRONG ANSWER of ", result->rows.size(), " rows; right are ",
+                                  query.rows.size()));
+    }
+  }
+
+  Workload& workload_;
+  Random random_;
+  const int number_;
+  const std::string host_;
+  std::unique_ptr<Client> client_;
+};
+
+void Workload::RunClients(Random random, int clients, int statements) {
+  std::vector<std::unique_ptr<QueryClient>> all;
+  std::vector<std::unique_ptr<fabric::Thread>> threads;
+  for (int i = 0; i < clients; ++i) {
+    all.push_back(std::make_unique<QueryClient>(*this, Random(random.Next()), i));
+    threads.push_back(harness_->StartThread(absl::StrCat("client-", i),
+                                            [&client = *all.back(), statements] { client.Run(statements); }));
+  }
+}
+
+void Workload::RunAllQueries() {
+  if (TablesLost()) Load(Random(1));
+  const std::unique_ptr<Client> client = NewClient("client-0");
+  if (client == nullptr) return;
+  for (const SsbAnswers::Query& query : answers_.queries()) {
+    ++result_.statements;
+    for (int attempt = 0;; ++attempt) {
+      const auto result = client->session().Execute(query.sql);
+      if (result.ok() && cli::SameRows(result->rows, query.rows)) {
+        ++result_.right;
+        break;
+      }
+      if (result.ok()) {
+        Fail(absl::StrCat(query.id, ": WRONG ANSWER when all was mended"));
+        break;
+      }
+      Check(query.id, result.status(), {});
+      if (attempt == kAttemptsMax) {
+        Fail(absl::StrCat(query.id, " does not succeed though all is mended: ", result.status().ToString()));
+        return;
+      }
+      Pause(kAttemptPauseUs);
+    }
+  }
+}
+
+void Workload::DropAll() {
+  const std::unique_ptr<Client> client = NewClient("client-0");
+  if (client == nullptr) return;
+  for (const ssb::Table table : ssb::kAllTables) {
+    const absl::Status dropped = client->attachment().catalog().DropTable(std::string(ssb::TableName(table)));
+    if (!dropped.ok() && !absl::IsNotFound(dropped)) Fail(absl::StrCat("drop: ", dropped.ToString()));
+  }
+  for (int64_t waited_us = 0; cluster_.UsedBytes() > 0; waited_us += kAttemptPauseUs) {
+    if (waited_us > kFreedUsMax) return Fail(absl::StrCat(cluster_.UsedBytes(), " bytes were never freed"));
+    Pause(kAttemptPauseUs);
+  }
+}
+
+}  // namespace nam::simulation

@@ -1,0 +1,70 @@
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "simulation/run.h"
+
+namespace nam::simulation {
+namespace {
+
+#ifndef NAM_SIM_SEEDS
+#define NAM_SIM_SEEDS 50
+#endif
+constexpr int kSeedsOfACase = 10;
+/// Of so many, one seed runs twice.
+constexpr uint64_t kTwiceEvery = 20;
+
+const SsbAnswers& Answers() {
+  static const SsbAnswers* const answers = [] {
+    auto made = SsbAnswers::Make(0.002);
+    EXPECT_TRUE(made.ok()) << made.status();
+    return made->release();
+  }();
+  return *answers;
+}
+
+RunResult RunSeed(uint64_t seed, const FaultKinds& faults, const char* generation = "fdr") {
+  RunOptions options;
+  options.seed = seed;
+  options.faults = faults;
+  auto nic = fabric::sim::NicModel::Named(generation);
+  EXPECT_TRUE(nic.ok()) << nic.status();
+  options.nic = *nic;
+  RunResult result = Run(options, Answers());
+  for (const std::string& failure : result.failures) {
+    ADD_FAILURE() << "seed " << seed << " " << failure << "\nagain: " << ReplayCommand(options);
+  }
+  return result;
+}
+
+class ClusterTest : public testing::TestWithParam<int> {};
+
+TEST_P(ClusterTest, EveryAnswerIsRightOrACleanError) {
+  for (int i = 0; i < kSeedsOfACase; ++i) {
+    const auto seed = static_cast<uint64_t>(GetParam() * kSeedsOfACase + i + 1);
+    const RunResult result = RunSeed(seed, FaultKinds());
+    EXPECT_GT(result.right, 0) << "seed " << seed;
+    if (seed % kTwiceEvery == 0) {
+      EXPECT_EQ(RunSeed(seed, FaultKinds()).trace_hash, result.trace_hash) << "seed " << seed;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, ClusterTest, testing::Range(0, NAM_SIM_SEEDS / kSeedsOfACase));
+
+TEST(ClusterWithoutFaultsTest, EveryStatementSucceeds) {
+  for (const char* generation : {"fdr", "ndr"}) {
+    const RunResult result = RunSeed(1, *FaultKinds::Parse("none"), generation);
+    EXPECT_EQ(result.loads, 1);
+    EXPECT_TRUE(result.faults.empty());
+    for (const auto& [code, times] : result.errors) EXPECT_EQ(code, "CANCELLED") << times;
+  }
+}
+
+TEST(ClusterDeterminismTest, OtherSeedsHaveOtherHistories) {
+  EXPECT_NE(RunSeed(1, FaultKinds()).trace_hash, RunSeed(2, FaultKinds()).trace_hash);
+}
+
+}  // namespace
+}  // namespace nam::simulation
