@@ -10,8 +10,6 @@
 namespace nam::storage {
 namespace {
 
-/// A gap up to so many bytes is read over rather than asked for in a READ of its own.
-constexpr uint32_t kMergeGapBytes = 1024;
 /// How long a wait lasts before the cancel flag is looked at again.
 constexpr int64_t kCancelCheckUs = 20'000;
 
@@ -37,20 +35,6 @@ BlockStream::~BlockStream() {
   }
 }
 
-std::vector<BlockStream::Run> BlockStream::PlanRuns(const BlockLayout& layout) const {
-  std::vector<Run> runs{{0, layout.prefix_bytes()}};
-  for (uint32_t column : table_.columns) {
-    const uint32_t offset = layout.page_offset(column);
-    Run& last = runs.back();
-    if (offset <= last.offset + last.bytes + kMergeGapBytes) {
-      last.bytes = offset + layout.page_bytes(column) - last.offset;
-    } else {
-      runs.push_back({offset, layout.page_bytes(column)});
-    }
-  }
-  return runs;
-}
-
 /// The chain whose next block is to be posted; nullptr if there is none (yet).
 absl::StatusOr<BlockStream::Chain*> BlockStream::ChainToPost() {
   while (true) {
@@ -71,7 +55,7 @@ absl::StatusOr<BlockStream::Chain*> BlockStream::ChainToPost() {
           "%d blocks of %d bytes do not fit the stream's buffer of %d bytes: take a smaller window",
           slots_.size(), layout.bytes(), channel_.buffer().bytes()));
     }
-    std::vector<Run> runs = PlanRuns(layout);
+    std::vector<ByteRange> runs = RunsOf(layout, table_.columns);
     std::vector<uint64_t> pointers = start->head;
     chains_.push_back(Chain{*std::move(start), std::move(layout), std::move(runs), std::move(pointers)});
   }
@@ -86,14 +70,14 @@ absl::Status BlockStream::Post(Slot& slot, uint32_t slot_number) {
     const auto view = target.queue_pair->View(target.address, chain.layout.bytes());
     if (!view.ok()) return channel_.Error(pointer.server(), view.status());
     slot.block = view->data();
-    for (const Run& run : chain.runs) bytes += run.bytes;
+    for (const ByteRange& run : chain.runs) bytes += run.bytes;
     return LearnPointers(slot);
   }
   const uint64_t at = channel_.buffer().bytes() / slots_.size() / 64 * 64 * slot_number;
   slot.block = channel_.buffer().data() + at;
   std::array<fabric::WorkRequest, 64> batch;
   size_t n = 0;
-  for (const Run& run : chain.runs) {
+  for (const ByteRange& run : chain.runs) {
     batch[n++] = fabric::WorkRequest::Read(slot_number, channel_.buffer().Slice(at + run.offset, run.bytes),
                                            {target.address.rkey, target.address.offset + run.offset});
     bytes += run.bytes;

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "storage/block.h"
+#include "storage/block_runs.h"
 #include "storage/channel.h"
 
 namespace nam::storage {
@@ -63,14 +64,10 @@ class BlockStream {
   const StreamCounters& counters() const { return counters_; }
 
  private:
-  struct Run {  // one READ: a byte range of every block of the chain
-    uint32_t offset;
-    uint32_t bytes;
-  };
   struct Chain {
     ChainStart start;
     BlockLayout layout;
-    std::vector<Run> runs;
+    std::vector<ByteRange> runs;     // of each block, one READ each
     std::vector<uint64_t> pointers;  // of the blocks whose pointers are known
     uint32_t posted = 0;
     uint32_t delivered = 0;
@@ -84,7 +81,6 @@ class BlockStream {
 
   absl::Status Fill();
   absl::StatusOr<Chain*> ChainToPost();
-  std::vector<Run> PlanRuns(const BlockLayout& layout) const;
   absl::Status Post(Slot& slot, uint32_t slot_number);
   absl::Status AwaitHead();
   absl::Status TakeCompletions(bool wait);

@@ -1,0 +1,31 @@
+#include "storage/block_runs.h"
+
+namespace nam::storage {
+namespace {
+
+/// A gap up to so many bytes is read over rather than asked for in a READ of its own.
+constexpr uint32_t kMergeGapBytes = 1024;
+
+}  // namespace
+
+std::vector<ByteRange> RunsOf(const BlockLayout& layout, std::span<const uint32_t> columns) {
+  std::vector<ByteRange> runs{{0, layout.prefix_bytes()}};
+  for (uint32_t column : columns) {
+    const uint32_t offset = layout.page_offset(column);
+    ByteRange& last = runs.back();
+    if (offset <= last.offset + last.bytes + kMergeGapBytes) {
+      last.bytes = offset + layout.page_bytes(column) - last.offset;
+    } else {
+      runs.push_back({offset, layout.page_bytes(column)});
+    }
+  }
+  return runs;
+}
+
+uint32_t TotalBytes(std::span<const ByteRange> runs) {
+  uint32_t bytes = 0;
+  for (const ByteRange& run : runs) bytes += run.bytes;
+  return bytes;
+}
+
+}  // namespace nam::storage

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "storage/block.h"
+
+namespace nam::storage {
+
+struct ByteRange {
+  uint32_t offset = 0;
+  uint32_t bytes = 0;
+  bool operator==(const ByteRange&) const = default;
+};
+
+/// What has to be moved of each block of a chain for `columns` (ascending): the prefix and their mini-pages,
+/// neighbours merged, small gaps included.
+std::vector<ByteRange> RunsOf(const BlockLayout& layout, std::span<const uint32_t> columns);
+uint32_t TotalBytes(std::span<const ByteRange> runs);
+
+}  // namespace nam::storage
