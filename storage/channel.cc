@@ -30,7 +30,8 @@ absl::StatusOr<std::unique_ptr<Channel>> Channel::Open(fabric::Fabric& fabric,
   NAM_ASSIGN_OR_RETURN(channel->buffer_,
                        fabric.Allocate(options.buffer_bytes, {.access = fabric::Access::kNone}));
   NAM_ASSIGN_OR_RETURN(channel->completions_,
-                       fabric.CreateCompletionQueue((options.queue_depth + 1) * options.servers_max));
+                       fabric.CreateCompletionQueue((options.queue_depth + 1) * options.servers_max +
+                                                    options.datagram_depth + 1));
   return channel;
 }
 
@@ -77,6 +78,11 @@ absl::StatusOr<Channel::Target> Channel::Resolve(RemotePtr<void> pointer, uint64
   NAM_ASSIGN_OR_RETURN(const fabric::RemoteAddress address, keys.Resolve(pointer, bytes));
   NAM_ASSIGN_OR_RETURN(Endpoint * endpoint, EndpointOf(pointer.server()));
   return Target{endpoint->queue_pair.get(), address};
+}
+
+absl::StatusOr<fabric::QueuePair*> Channel::QueuePairOf(MemoryServerId server) {
+  NAM_ASSIGN_OR_RETURN(Endpoint * endpoint, EndpointOf(server));
+  return endpoint->queue_pair.get();
 }
 
 absl::Status Channel::Named(MemoryServerId server, const absl::Status& status) const {

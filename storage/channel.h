@@ -17,6 +17,7 @@ namespace nam::storage {
 struct ChannelOptions {
   uint32_t queue_depth = 512;  // work requests in flight to one server
   uint32_t servers_max = 64;
+  uint32_t datagram_depth = 512;     // receives of a multicast stream
   uint64_t buffer_bytes = 4u << 20;  // registered scratch memory
   int64_t connect_timeout_us = 3'000'000;
   int64_t operation_timeout_us = 4'000'000;  // without any progress
@@ -41,6 +42,8 @@ class Channel {
   absl::StatusOr<Target> Resolve(RemotePtr<void> pointer, uint64_t bytes);
   /// For WRITEs and atomics too, with the keys of the allocation that the memory belongs to.
   absl::StatusOr<Target> Resolve(RemotePtr<void> pointer, uint64_t bytes, const AllocationKeys& keys);
+  /// The connection to a memory server, for what it has registered besides its address space.
+  absl::StatusOr<fabric::QueuePair*> QueuePairOf(MemoryServerId server);
 
   fabric::Fabric& fabric() { return fabric_; }
   fabric::CompletionQueue& completions() { return *completions_; }

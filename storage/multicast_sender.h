@@ -60,8 +60,6 @@ class MulticastSender {
     int64_t changed_ns = 0;
     bool left_behind = false;
   };
-  class Cursor;  // walks the bytes of a block's runs
-
   MulticastSender(fabric::Fabric& fabric, BlockSource source, std::vector<MulticastExtent> extents,
                   const MulticastSenderOptions& options);
   absl::Status Prepare();
@@ -71,10 +69,12 @@ class MulticastSender {
                          const std::atomic<bool>& cancel);
   absl::Status AwaitMembers(const std::atomic<bool>& cancel);
   absl::Status AwaitCredit(const std::atomic<bool>& cancel);
-  absl::StatusOr<std::byte*> NextBuffer();
+  absl::StatusOr<std::byte*> NextBuffer(const std::atomic<bool>& cancel);
+  absl::Status AwaitCompletions(const std::atomic<bool>& cancel);
   absl::Status Flush();
-  absl::Status Pause(const std::atomic<bool>& cancel);
-  void TakeCompletions(size_t n);
+  absl::Status Pause(const std::atomic<bool>& cancel, int64_t& pause_us);
+  absl::Status CheckRunning(const std::atomic<bool>& cancel) const;
+  void TakeCompletions(std::span<const fabric::Completion> done);
   /// Reads the members' credit; the number of those that are not at 0.
   uint32_t RefreshLimit();
   void LeaveBehindWhoStalls(int64_t blocked_since_ns);
@@ -97,8 +97,9 @@ class MulticastSender {
   std::vector<Member> members_;
   uint64_t limit_ = 0;  // the least credit
   uint32_t block_ = 0;
-  uint32_t prepared_ = 0;  // datagrams written into the ring
-  uint32_t posted_ = 0;    // and given to the queue pair
+  std::vector<uint32_t> lengths_;  // of the datagrams in the ring
+  uint32_t prepared_ = 0;          // datagrams written into the ring
+  uint32_t posted_ = 0;            // and given to the queue pair
   uint32_t completed_ = 0;
   MulticastSenderCounters counters_;
 };

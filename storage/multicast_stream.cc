@@ -1,0 +1,673 @@
+#include "storage/multicast_stream.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <deque>
+#include <optional>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "storage/block_runs.h"
+#include "storage/multicast_window.h"
+
+namespace nam::storage {
+namespace {
+
+/// How long a wait lasts before the cancel flag is looked at again.
+constexpr int64_t kCancelCheckUs = 20'000;
+
+/// The channel's buffer: a page of words for the boards, receives, and slots for blocks.
+///
+///     0           2048           4096                 slots_offset
+///     ├ credit[s] ┼ progress[s] ─┼ receive 0 │ 1 │ … ─┼ slot 0 │ 1 │ … ┤
+constexpr uint64_t kProgressOffset = 2048;
+constexpr uint64_t kReceivesOffset = 4096;
+constexpr uint64_t kReceiveBytes =
+    (fabric::kDatagramHeadroomBytes + fabric::kMaxDatagramBytes + 63) / 64 * 64;
+constexpr uint32_t kSendersMax = 64;
+static_assert(kSendersMax * 8 <= kProgressOffset);
+
+/// What an operation's completion is for: kind, and the number of a slot or sender.
+enum class Work : uint32_t { kRead, kCredit, kProgress };
+uint64_t IdOf(Work work, size_t number) {
+  return static_cast<uint64_t>(work) << 32 | number;
+}
+
+/// Copies a piece of the runs' bytes, counted one run after the other, to where it belongs in the block.
+void Scatter(std::span<const ByteRange> runs, uint32_t offset, std::span<const std::byte> from,
+             std::byte* block) {
+  for (const ByteRange& run : runs) {
+    if (from.empty()) return;
+    if (offset >= run.bytes) {
+      offset -= run.bytes;
+      continue;
+    }
+    const size_t n = std::min<size_t>(from.size(), run.bytes - offset);
+    std::memcpy(block + run.offset + offset, from.data(), n);
+    from = from.subspan(n);
+    offset = 0;
+  }
+}
+
+/// All blocks of one chain are alike.
+struct Chain {
+  size_t table;
+  uint32_t partition;
+  BlockLayout layout;
+  std::vector<ByteRange> runs;
+  uint32_t run_bytes;
+};
+
+struct BlockPlace {
+  uint32_t chain;
+  uint32_t index;
+  uint64_t pointer;
+};
+
+/// One sender, as it is seen from here.
+struct Source {
+  Source(MulticastAddress address, std::vector<BlockPlace> blocks, MulticastWindow window)
+      : address(std::move(address)), blocks(std::move(blocks)), window(std::move(window)) {}
+
+  const MulticastAddress address;
+  const std::vector<BlockPlace> blocks;
+  MulticastWindow window;
+  absl::flat_hash_map<uint32_t, uint32_t> slot_of;  // blocks that are being assembled or repaired
+  uint64_t credit_told = 0;
+  bool telling = false;  // a WRITE of credit is in flight
+  bool asking = false;   // a READ of progress is in flight
+  bool left = false;     // nothing is expected from the group any more
+  uint64_t asked = 0;    // progress, when it was last READ
+  int64_t heard_ns = 0;  // last datagram, or look at the board
+  int64_t moved_ns = 0;  // last time that anything was new
+};
+
+struct Slot {
+  enum class State : uint8_t { kFree, kAssembling, kRepairing, kReady };
+  State state = State::kFree;
+  bool repaired = false;
+  uint32_t source = 0;
+  uint32_t block = 0;
+  uint32_t missing = 0;        // fragments, or READs
+  std::vector<uint64_t> have;  // bitmap of fragments
+};
+
+class MulticastReceiver final : public MulticastStream {
+ public:
+  MulticastReceiver(Channel& channel, const std::vector<MulticastTable>& tables,
+                    const MulticastStreamOptions& options)
+      : channel_(channel), clock_(channel.fabric().clock()), options_(options), counters_(tables.size()) {
+    for (const MulticastTable& table : tables) tables_.push_back(table.table);
+  }
+  ~MulticastReceiver() override;
+
+  absl::Status Prepare(const std::vector<MulticastAddress>& senders,
+                       const std::vector<MulticastTable>& tables);
+  absl::StatusOr<bool> Next(BlockView& block) override;
+  size_t table() const override { return delivered_table_; }
+  const MulticastCounters& counters(size_t table) const override { return counters_[table]; }
+
+ private:
+  absl::Status AddSources(const std::vector<MulticastAddress>& senders,
+                          const std::vector<MulticastTable>& tables);
+  absl::Status DivideBuffer(size_t senders);
+  absl::Status JoinGroups();
+  absl::Status CheckCancelled() const;
+  absl::Status Progress(bool wait);
+  absl::StatusOr<size_t> TakeCompletions(bool wait);
+  Deadline NextLook() const;
+  absl::Status Take(const fabric::Completion& completion);
+  absl::Status TakeDatagram(const fabric::Completion& completion);
+  Source* SourceOf(uint64_t stream);
+  void TakeFragment(Source& source, const Fragment& fragment);
+  std::optional<uint32_t> SlotFor(Source& source, const FragmentHeader& header);
+  void TakeProgress(Source& source, uint64_t word);
+  void GiveUpLost(Source& source, uint32_t reorder);
+  void Leave(Source& source);
+  absl::Status LookAtSilentBoards();
+  absl::Status TellCredit();
+  absl::Status Write(size_t source, uint64_t credit);
+  absl::Status PostRepairs();
+  absl::Status PostRepair(uint32_t slot_number);
+  std::optional<uint32_t> FreeSlot();
+  absl::StatusOr<bool> Deliver(uint32_t slot_number, BlockView& block);
+  void FinishOperations();
+
+  const Chain& ChainOf(const Slot& slot) const {
+    return chains_[sources_[slot.source].blocks[slot.block].chain];
+  }
+  MulticastCounters& CountersOf(const Source& source, uint32_t block) {
+    return counters_[chains_[source.blocks[block].chain].table];
+  }
+  std::byte* BytesOf(uint32_t slot) const {
+    return channel_.buffer().data() + slots_offset_ + uint64_t{slot} * slot_bytes_;
+  }
+  fabric::LocalBuffer Word(uint64_t offset, size_t source) {
+    return channel_.buffer().Slice(offset + 8 * source, 8);
+  }
+  fabric::ReceiveRequest ReceiveInto(uint64_t number) {
+    return {number, channel_.buffer().Slice(kReceivesOffset + number * kReceiveBytes, kReceiveBytes)};
+  }
+
+  Channel& channel_;
+  Clock& clock_;
+  const MulticastStreamOptions options_;
+  std::vector<StreamTable> tables_;
+  std::vector<Chain> chains_;
+  std::vector<Source> sources_;
+  std::unique_ptr<fabric::DatagramQueuePair> queue_pair_;
+  uint64_t queue_pair_id_ = 0;
+
+  uint32_t receives_ = 0;
+  uint64_t slots_offset_ = 0;
+  uint64_t slot_bytes_ = 0;
+  std::vector<Slot> slots_;
+  std::vector<uint32_t> free_;                      // slots
+  std::deque<uint32_t> ready_;                      // slots, in the order of their completion
+  std::deque<std::pair<uint32_t, uint32_t>> lost_;  // source and block, without a slot yet
+  std::vector<uint32_t> to_repair_;                 // slots
+  std::vector<fabric::ReceiveRequest> again_;       // receives to post again
+  uint32_t operations_ = 0;                         // READs and WRITEs in flight
+  uint64_t blocks_left_ = 0;
+  std::optional<uint32_t> delivered_;  // the slot that is with the caller
+  size_t delivered_table_ = 0;
+  int64_t waited_ns_ = 0;  // since the last block
+  std::vector<MulticastCounters> counters_;
+};
+
+absl::Status MulticastReceiver::Prepare(const std::vector<MulticastAddress>& senders,
+                                        const std::vector<MulticastTable>& tables) {
+  for (size_t t = 0; t < tables.size(); ++t) {
+    const StreamTable& table = tables[t].table;
+    for (const MulticastTable::Chain& chain : tables[t].chains) {
+      const auto blocks = static_cast<uint32_t>(chain.pointers.size());
+      BlockLayout layout(table.widths, chain.block_rows, PointerSlots(blocks, table.pointer_group));
+      std::vector<ByteRange> runs = RunsOf(layout, table.columns);
+      const uint32_t bytes = TotalBytes(runs);
+      if (runs.size() > channel_.options().queue_depth / 2)
+        return absl::ResourceExhaustedError("the table has too many columns apart to repair a block by READ");
+      slot_bytes_ = std::max<uint64_t>(slot_bytes_, (layout.bytes() + 63) / 64 * 64);
+      chains_.push_back({t, chain.partition, std::move(layout), std::move(runs), bytes});
+    }
+  }
+  NAM_RETURN_IF_ERROR(DivideBuffer(senders.size()));
+  NAM_RETURN_IF_ERROR(AddSources(senders, tables));
+  return JoinGroups();
+}
+
+absl::Status MulticastReceiver::DivideBuffer(size_t senders) {
+  const uint64_t bytes = channel_.buffer().bytes();
+  if (senders == 0 || senders > kSendersMax)
+    return absl::InvalidArgumentError(absl::StrFormat("a multicast stream from %d senders", senders));
+  receives_ = static_cast<uint32_t>(std::min<uint64_t>(
+      {options_.receives_max, channel_.options().datagram_depth, bytes / 4 / kReceiveBytes}));
+  slots_offset_ = kReceivesOffset + receives_ * kReceiveBytes;
+  const uint64_t slots =
+      slot_bytes_ == 0 || bytes < slots_offset_ ? 0 : (bytes - slots_offset_) / slot_bytes_;
+  if (receives_ < senders || slots < senders) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("blocks of %d bytes from %d memory servers at once do not fit a buffer of %d bytes",
+                        slot_bytes_, senders, bytes));
+  }
+  slots_.resize(std::min<uint64_t>(slots, 4096));
+  for (auto slot = static_cast<uint32_t>(slots_.size()); slot > 0; --slot) free_.push_back(slot - 1);
+  return absl::OkStatus();
+}
+
+absl::Status MulticastReceiver::AddSources(const std::vector<MulticastAddress>& senders,
+                                           const std::vector<MulticastTable>& tables) {
+  absl::flat_hash_map<MemoryServerId, size_t> number;
+  for (size_t s = 0; s < senders.size(); ++s) {
+    const uint32_t payload_max = fabric::kMaxDatagramBytes - sizeof(FragmentHeader);
+    if (senders[s].fragment_bytes == 0 || senders[s].fragment_bytes > payload_max ||
+        !number.try_emplace(senders[s].server, s).second) {
+      return absl::InvalidArgumentError("not the addresses of multicast streams");
+    }
+  }
+  std::vector<std::vector<BlockPlace>> places(senders.size());
+  uint32_t chain = 0;
+  for (const MulticastTable& table : tables) {
+    for (const MulticastTable::Chain& from : table.chains) {
+      for (uint32_t index = 0; index < from.pointers.size(); ++index) {
+        const auto home = RemotePtr<void>::FromRaw(from.pointers[index]).server();
+        const auto found = number.find(home);
+        if (found == number.end()) {
+          return absl::InvalidArgumentError(
+              absl::StrFormat("memory server %d has blocks to multicast, but no stream", home.value()));
+        }
+        places[found->second].push_back({chain, index, from.pointers[index]});
+      }
+      ++chain;
+    }
+  }
+  const auto share = static_cast<uint32_t>(senders.size());
+  for (size_t s = 0; s < senders.size(); ++s) {
+    std::vector<uint32_t> bytes;
+    bytes.reserve(places[s].size());
+    for (const BlockPlace& place : places[s]) bytes.push_back(chains_[place.chain].run_bytes);
+    blocks_left_ += bytes.size();
+    MulticastWindow window(bytes, senders[s].fragment_bytes, receives_ / share,
+                           static_cast<uint32_t>(slots_.size()) / share);
+    sources_.emplace_back(senders[s], std::move(places[s]), std::move(window));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MulticastReceiver::JoinGroups() {
+  // Connections first: whoever has joined is expected to take part at once.
+  for (const Source& source : sources_)
+    NAM_RETURN_IF_ERROR(channel_.QueuePairOf(source.address.server).status());
+  NAM_ASSIGN_OR_RETURN(
+      queue_pair_, channel_.fabric().CreateDatagramQueuePair(channel_.completions(),
+                                                             {.send_depth = 1, .receive_depth = receives_}));
+  queue_pair_id_ = queue_pair_->id();
+  for (uint32_t i = 0; i < receives_; ++i) again_.push_back(ReceiveInto(i));
+  NAM_RETURN_IF_ERROR(queue_pair_->PostReceive(again_));
+  again_.clear();
+  for (const Source& source : sources_) NAM_RETURN_IF_ERROR(queue_pair_->Join(source.address.group));
+  for (Source& source : sources_) source.heard_ns = source.moved_ns = clock_.NowNs();
+  return TellCredit();
+}
+
+/// Everything in flight must be over before the channel's next user comes; what this stream has received
+/// until its queue pair is gone is nobody's any more.
+MulticastReceiver::~MulticastReceiver() {
+  if (!channel_.broken()) FinishOperations();
+  queue_pair_.reset();
+  std::array<fabric::Completion, 64> done;
+  while (!channel_.broken() && channel_.completions().Poll(done) > 0) {
+  }
+}
+
+void MulticastReceiver::FinishOperations() {
+  const Deadline give_up = clock_.After(channel_.options().operation_timeout_us);
+  std::array<fabric::Completion, 64> done;
+  bool told = false;
+  while (true) {
+    if (!told && std::none_of(sources_.begin(), sources_.end(), [](const Source& s) { return s.telling; })) {
+      told = true;
+      for (size_t s = 0; s < sources_.size(); ++s) {
+        // A stream that was never joined, or that has said so already, has nobody to tell.
+        if (sources_[s].credit_told == 0 || sources_[s].credit_told == kMulticastLeft) continue;
+        if (!Write(s, kMulticastLeft).ok()) return;  // the channel is broken then
+      }
+    }
+    if (told && operations_ == 0) return;
+    const size_t n = channel_.completions().Wait(done, give_up);
+    for (size_t i = 0; i < n; ++i) {
+      if (done[i].queue_pair == queue_pair_id_) continue;
+      --operations_;
+      if (!done[i].ok()) return channel_.Break();
+      if (done[i].id >> 32 == static_cast<uint64_t>(Work::kCredit))
+        sources_[static_cast<uint32_t>(done[i].id)].telling = false;
+    }
+    if (n == 0 && clock_.Passed(give_up)) return channel_.Break();
+  }
+}
+
+absl::Status MulticastReceiver::CheckCancelled() const {
+  if (options_.cancel != nullptr && options_.cancel->load(std::memory_order_relaxed))
+    return absl::CancelledError("cancelled");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> MulticastReceiver::Next(BlockView& block) {
+  NAM_RETURN_IF_ERROR(CheckCancelled());
+  if (delivered_) {
+    Slot& slot = slots_[*delivered_];
+    sources_[slot.source].window.Taken();
+    slot.state = Slot::State::kFree;
+    free_.push_back(*delivered_);
+    delivered_.reset();
+    --blocks_left_;
+  }
+  bool wait = false;
+  while (blocks_left_ > 0) {
+    NAM_RETURN_IF_ERROR(Progress(wait));
+    if (!ready_.empty()) {
+      const uint32_t slot = ready_.front();
+      ready_.pop_front();
+      NAM_ASSIGN_OR_RETURN(const bool delivered, Deliver(slot, block));
+      if (delivered) return true;
+    }
+    wait = ready_.empty();
+  }
+  return false;
+}
+
+/// One round: takes what has come, judges what is lost, keeps READs and credit going.
+absl::Status MulticastReceiver::Progress(bool wait) {
+  NAM_ASSIGN_OR_RETURN(const size_t n, TakeCompletions(wait));
+  if (!again_.empty()) {
+    NAM_RETURN_IF_ERROR(queue_pair_->PostReceive(again_));
+    again_.clear();
+  }
+  if (n == 0) NAM_RETURN_IF_ERROR(LookAtSilentBoards());
+  NAM_RETURN_IF_ERROR(PostRepairs());
+  return TellCredit();
+}
+
+/// When the next sender has been silent for too long; Never if none is waited for.
+Deadline MulticastReceiver::NextLook() const {
+  Deadline look;
+  for (const Source& source : sources_) {
+    if (source.left || source.asking || source.window.judged()) continue;
+    look.ns = std::min(look.ns, source.heard_ns + options_.silence_timeout_us * 1000);
+  }
+  return look;
+}
+
+absl::StatusOr<size_t> MulticastReceiver::TakeCompletions(bool wait) {
+  std::array<fabric::Completion, 64> done;
+  size_t n = channel_.completions().Poll(done);
+  if (n == 0 && wait) {
+    const int64_t from_ns = clock_.NowNs();
+    const Deadline look = NextLook();
+    const Deadline give_up{from_ns + channel_.options().operation_timeout_us * 1000};
+    while (n == 0 && !clock_.Passed(look)) {
+      NAM_RETURN_IF_ERROR(CheckCancelled());
+      if (operations_ > 0 && clock_.Passed(give_up)) return channel_.TimedOut("blocks");
+      const int64_t until_ns = std::min({look.ns, give_up.ns, clock_.After(kCancelCheckUs).ns});
+      n = channel_.completions().Wait(done, Deadline{until_ns});
+    }
+    waited_ns_ += clock_.NowNs() - from_ns;
+  }
+  for (size_t i = 0; i < n; ++i) NAM_RETURN_IF_ERROR(Take(done[i]));
+  return n;
+}
+
+absl::Status MulticastReceiver::Take(const fabric::Completion& completion) {
+  if (completion.queue_pair == queue_pair_id_) return TakeDatagram(completion);
+  --operations_;
+  if (!completion.ok()) return channel_.Error(completion);
+  const auto number = static_cast<uint32_t>(completion.id);
+  switch (static_cast<Work>(completion.id >> 32)) {
+    case Work::kRead: {
+      Slot& slot = slots_[number];
+      NAM_CHECK(slot.state == Slot::State::kRepairing && slot.missing > 0);
+      if (--slot.missing > 0) return absl::OkStatus();
+      slot.state = Slot::State::kReady;
+      ready_.push_back(number);
+      return absl::OkStatus();
+    }
+    case Work::kCredit:
+      sources_[number].telling = false;
+      return absl::OkStatus();
+    case Work::kProgress: {
+      uint64_t word;
+      std::memcpy(&word, Word(kProgressOffset, number).data, sizeof(word));
+      TakeProgress(sources_[number], word);
+      return absl::OkStatus();
+    }
+  }
+  return absl::InternalError("a completion of nothing that was posted");
+}
+
+absl::Status MulticastReceiver::TakeDatagram(const fabric::Completion& completion) {
+  if (completion.opcode != fabric::Opcode::kReceive) return absl::OkStatus();
+  if (!completion.ok()) {
+    // No more datagrams: everything else comes by READ.
+    for (Source& source : sources_) Leave(source);
+    return absl::OkStatus();
+  }
+  const fabric::ReceiveRequest receive = ReceiveInto(completion.id);
+  const std::optional<Fragment> fragment =
+      DecodeFragment({receive.into.data + fabric::kDatagramHeadroomBytes, completion.bytes});
+  if (fragment) {
+    Source* source = SourceOf(fragment->header.stream);
+    if (source != nullptr && source->window.Matches(fragment->header)) TakeFragment(*source, *fragment);
+  }
+  again_.push_back(receive);
+  return absl::OkStatus();
+}
+
+Source* MulticastReceiver::SourceOf(uint64_t stream) {
+  for (Source& source : sources_) {
+    if (source.address.stream == stream) return &source;
+  }
+  return nullptr;
+}
+
+/// The slot that assembles the fragment's block. None if the block is here, or on its way by READ, or if the
+/// sender sends more than it has credit for.
+std::optional<uint32_t> MulticastReceiver::SlotFor(Source& source, const FragmentHeader& header) {
+  if (source.window.Has(header.block)) return std::nullopt;
+  const auto found = source.slot_of.find(header.block);
+  if (found != source.slot_of.end()) {
+    if (slots_[found->second].state != Slot::State::kAssembling) return std::nullopt;
+    return found->second;
+  }
+  const std::optional<uint32_t> number = FreeSlot();
+  if (!number) return std::nullopt;
+  Slot& slot = slots_[*number];
+  slot.state = Slot::State::kAssembling;
+  slot.repaired = false;
+  slot.source = static_cast<uint32_t>(&source - sources_.data());
+  slot.block = header.block;
+  slot.missing = header.fragments;
+  slot.have.assign((header.fragments + 63) / 64, 0);
+  source.slot_of[header.block] = *number;
+  return number;
+}
+
+void MulticastReceiver::TakeFragment(Source& source, const Fragment& fragment) {
+  const FragmentHeader& header = fragment.header;
+  source.heard_ns = source.moved_ns = clock_.NowNs();
+  source.window.Passed(uint64_t{header.datagram} + 1);
+  const std::optional<uint32_t> number = SlotFor(source, header);
+  uint64_t* have = number ? &slots_[*number].have[header.fragment / 64] : nullptr;
+  const uint64_t bit = uint64_t{1} << (header.fragment % 64);
+  if (have == nullptr || (*have & bit) != 0) {
+    ++CountersOf(source, header.block).duplicates;
+  } else {
+    *have |= bit;
+    Slot& slot = slots_[*number];
+    clock_.Charge(MulticastCpuNs(1, header.bytes));
+    Scatter(ChainOf(slot).runs, header.offset, fragment.payload, BytesOf(*number));
+    if (--slot.missing == 0) {
+      slot.state = Slot::State::kReady;
+      source.window.SetHas(header.block);
+      source.slot_of.erase(header.block);
+      ready_.push_back(*number);
+    }
+  }
+  GiveUpLost(source, options_.reorder_datagrams);
+}
+
+void MulticastReceiver::GiveUpLost(Source& source, uint32_t reorder) {
+  const auto number = static_cast<uint32_t>(&source - sources_.data());
+  while (const std::optional<uint32_t> block = source.window.NextLost(reorder)) {
+    source.window.SetHas(*block);  // what comes of it now comes too late
+    const auto found = source.slot_of.find(*block);
+    if (found == source.slot_of.end()) {
+      lost_.emplace_back(number, *block);
+    } else {
+      slots_[found->second].state = Slot::State::kRepairing;
+      to_repair_.push_back(found->second);
+      source.slot_of.erase(found);
+    }
+  }
+}
+
+/// Nothing more is expected from the group: all that is missing is lost.
+void MulticastReceiver::Leave(Source& source) {
+  source.left = true;
+  source.window.Passed(source.window.datagrams());
+  GiveUpLost(source, 0);
+}
+
+/// In silence a sender says what it has sent. What it had sent at the look before, and what is still not
+/// here, is lost; if it has ended since, so is the rest.
+void MulticastReceiver::TakeProgress(Source& source, uint64_t word) {
+  source.asking = false;
+  const uint64_t sent = word & ~kMulticastEnded;
+  const bool ended = (word & kMulticastEnded) != 0;
+  const int64_t now_ns = clock_.NowNs();
+  const bool same = sent == source.asked;
+  if (!same) source.moved_ns = now_ns;
+  source.window.Passed(std::min(source.asked, sent));
+  GiveUpLost(source, 0);
+  source.asked = sent;
+  source.heard_ns = now_ns;
+  if ((ended && same) || now_ns - source.moved_ns > options_.stall_timeout_us * 1000) Leave(source);
+}
+
+absl::Status MulticastReceiver::LookAtSilentBoards() {
+  const int64_t silent_since_ns = clock_.NowNs() - options_.silence_timeout_us * 1000;
+  for (size_t s = 0; s < sources_.size(); ++s) {
+    Source& source = sources_[s];
+    if (source.left || source.asking || source.window.judged() || source.heard_ns > silent_since_ns) continue;
+    NAM_ASSIGN_OR_RETURN(fabric::QueuePair * queue_pair, channel_.QueuePairOf(source.address.server));
+    const auto read = fabric::WorkRequest::Read(IdOf(Work::kProgress, s), Word(kProgressOffset, s),
+                                                {source.address.board, offsetof(MulticastBoard, progress)});
+    if (const absl::Status status = queue_pair->Post({&read, 1}); !status.ok())
+      return channel_.Error(source.address.server, status);
+    source.asking = true;
+    ++operations_;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MulticastReceiver::TellCredit() {
+  for (size_t s = 0; s < sources_.size(); ++s) {
+    Source& source = sources_[s];
+    if (source.telling || source.credit_told == kMulticastLeft) continue;
+    const uint64_t credit = source.left ? kMulticastLeft : source.window.Credit();
+    // Small steps only when the sender may have come to its end.
+    const bool needed = source.window.next() >= source.credit_told;
+    if (credit <= source.credit_told) continue;
+    if (!needed && credit - source.credit_told < source.window.credit_step()) continue;
+    NAM_RETURN_IF_ERROR(Write(s, credit));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MulticastReceiver::Write(size_t number, uint64_t credit) {
+  Source& source = sources_[number];
+  NAM_ASSIGN_OR_RETURN(fabric::QueuePair * queue_pair, channel_.QueuePairOf(source.address.server));
+  const fabric::LocalBuffer word = Word(0, number);
+  std::memcpy(word.data, &credit, sizeof(credit));
+  const auto write = fabric::WorkRequest::Write(
+      IdOf(Work::kCredit, number), word,
+      {source.address.board, offsetof(MulticastBoard, credit) + 8 * uint64_t{options_.member}});
+  if (const absl::Status status = queue_pair->Post({&write, 1}); !status.ok())
+    return channel_.Error(source.address.server, status);
+  source.credit_told = credit;
+  source.telling = true;
+  ++operations_;
+  return absl::OkStatus();
+}
+
+std::optional<uint32_t> MulticastReceiver::FreeSlot() {
+  if (free_.empty()) return std::nullopt;
+  const uint32_t slot = free_.back();
+  free_.pop_back();
+  return slot;
+}
+
+/// As many as the queues carry; the others wait for their turn.
+absl::Status MulticastReceiver::PostRepairs() {
+  while (!to_repair_.empty() || !lost_.empty()) {
+    if (to_repair_.empty()) {
+      const std::optional<uint32_t> number = FreeSlot();
+      if (!number) return absl::OkStatus();
+      Slot& slot = slots_[*number];
+      slot.state = Slot::State::kRepairing;
+      std::tie(slot.source, slot.block) = lost_.front();
+      lost_.pop_front();
+      to_repair_.push_back(*number);
+    }
+    const size_t reads = ChainOf(slots_[to_repair_.back()]).runs.size();
+    if (operations_ + reads > channel_.options().queue_depth - 2 * kSendersMax) return absl::OkStatus();
+    const uint32_t slot = to_repair_.back();
+    to_repair_.pop_back();
+    NAM_RETURN_IF_ERROR(PostRepair(slot));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MulticastReceiver::PostRepair(uint32_t slot_number) {
+  Slot& slot = slots_[slot_number];
+  slot.repaired = true;
+  const Chain& chain = ChainOf(slot);
+  const auto pointer = RemotePtr<void>::FromRaw(sources_[slot.source].blocks[slot.block].pointer);
+  NAM_ASSIGN_OR_RETURN(const Channel::Target target, channel_.Resolve(pointer, chain.layout.bytes()));
+  slot.missing = static_cast<uint32_t>(chain.runs.size());
+  const uint64_t at = slots_offset_ + uint64_t{slot_number} * slot_bytes_;
+  std::vector<fabric::WorkRequest> batch;
+  for (const ByteRange& run : chain.runs) {
+    batch.push_back(fabric::WorkRequest::Read(IdOf(Work::kRead, slot_number),
+                                              channel_.buffer().Slice(at + run.offset, run.bytes),
+                                              {target.address.rkey, target.address.offset + run.offset}));
+  }
+  if (const absl::Status status = target.queue_pair->Post(batch); !status.ok())
+    return channel_.Error(pointer.server(), status);
+  operations_ += slot.missing;
+  return absl::OkStatus();
+}
+
+/// False if the block came damaged by datagrams, and is READ instead.
+absl::StatusOr<bool> MulticastReceiver::Deliver(uint32_t slot_number, BlockView& block) {
+  Slot& slot = slots_[slot_number];
+  const Source& source = sources_[slot.source];
+  const BlockPlace& place = source.blocks[slot.block];
+  const Chain& chain = chains_[place.chain];
+  const StreamTable& table = tables_[chain.table];
+  block = BlockView(chain.layout, BytesOf(slot_number));
+  absl::Status status = block.CheckPrefix(table.allocation, chain.partition, place.index, options_.verify);
+  for (size_t c = 0; options_.verify && status.ok() && c < table.columns.size(); ++c)
+    status = block.CheckPage(table.columns[c]);
+  if (!status.ok()) {
+    if (slot.repaired) return status;
+    slot.state = Slot::State::kRepairing;
+    to_repair_.push_back(slot_number);
+    return false;
+  }
+  delivered_ = slot_number;
+  delivered_table_ = chain.table;
+  MulticastCounters& counters = counters_[chain.table];
+  ++(slot.repaired ? counters.repaired_blocks : counters.multicast_blocks);
+  ++counters.stream.blocks;
+  counters.stream.rows += block.rows();
+  counters.stream.waiting_ns += std::exchange(waited_ns_, 0);
+  counters.stream.bytes[source.address.server] += chain.run_bytes;
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<MulticastStream>> MulticastStream::Open(
+    Channel& channel, const std::vector<MulticastAddress>& senders, const std::vector<MulticastTable>& tables,
+    const MulticastStreamOptions& options) {
+  if (options.member >= kMulticastMembersMax)
+    return absl::InvalidArgumentError("a multicast member beyond the board");
+  auto receiver = std::make_unique<MulticastReceiver>(channel, tables, options);
+  NAM_RETURN_IF_ERROR(receiver->Prepare(senders, tables));
+  return receiver;
+}
+
+std::vector<std::vector<MulticastExtent>> ExtentsOf(const std::vector<MulticastTable>& tables,
+                                                    const std::vector<MemoryServerId>& senders) {
+  std::vector<std::vector<MulticastExtent>> all(senders.size());
+  for (const MulticastTable& table : tables) {
+    for (const MulticastTable::Chain& chain : table.chains) {
+      const auto blocks = static_cast<uint32_t>(chain.pointers.size());
+      const BlockLayout layout(table.table.widths, chain.block_rows,
+                               PointerSlots(blocks, table.table.pointer_group));
+      for (size_t s = 0; s < senders.size(); ++s) {
+        MulticastExtent extent{RunsOf(layout, table.table.columns), {}};
+        for (uint64_t pointer : chain.pointers) {
+          const auto block = RemotePtr<void>::FromRaw(pointer);
+          if (block.server() == senders[s]) extent.blocks.push_back(block);
+        }
+        if (!extent.blocks.empty()) all[s].push_back(std::move(extent));
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace nam::storage
