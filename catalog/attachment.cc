@@ -49,6 +49,9 @@ class ClusterAttachment final : public Attachment {
   absl::StatusOr<std::vector<proto::Extent>> Allocate(MemoryServerId server, AllocationId allocation,
                                                       uint64_t bytes) override;
   absl::Status Release(MemoryServerId server, AllocationId allocation) override;
+  absl::StatusOr<proto::StartMulticastReply> StartMulticast(
+      MemoryServerId server, const proto::StartMulticastRequest& request) override;
+  absl::StatusOr<proto::EndMulticastReply> EndMulticast(MemoryServerId server, uint64_t stream) override;
   absl::StatusOr<proto::ListRegionsReply> MemoryUsage(MemoryServerId server) override;
   absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> Lookup(MemoryServerId server,
                                                                       bool refresh) override;
@@ -131,6 +134,20 @@ absl::Status ClusterAttachment::Release(MemoryServerId server, AllocationId allo
   proto::ReleaseRequest request;
   request.set_allocation(allocation.value());
   return memory->peer->Call(kRelease, request, timeout_us_).status();
+}
+
+absl::StatusOr<proto::StartMulticastReply> ClusterAttachment::StartMulticast(
+    MemoryServerId server, const proto::StartMulticastRequest& request) {
+  NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
+  return memory->peer.Call(*memory->stub, &MemoryStub::StartMulticast, request, timeout_us_);
+}
+
+absl::StatusOr<proto::EndMulticastReply> ClusterAttachment::EndMulticast(MemoryServerId server,
+                                                                         uint64_t stream) {
+  NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
+  proto::EndMulticastRequest request;
+  request.set_stream(stream);
+  return memory->peer.Call(*memory->stub, &MemoryStub::EndMulticast, request, timeout_us_);
 }
 
 absl::StatusOr<proto::ListRegionsReply> ClusterAttachment::MemoryUsage(MemoryServerId server) {

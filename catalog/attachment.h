@@ -51,6 +51,10 @@ class Attachment : public fabric::RegionDirectory {
   virtual absl::StatusOr<std::vector<proto::Extent>> Allocate(MemoryServerId server, AllocationId allocation,
                                                               uint64_t bytes) = 0;
   virtual absl::Status Release(MemoryServerId server, AllocationId allocation) = 0;
+  /// A memory server's multicast streams. Errors name the server.
+  virtual absl::StatusOr<proto::StartMulticastReply> StartMulticast(
+      MemoryServerId server, const proto::StartMulticastRequest& request) = 0;
+  virtual absl::StatusOr<proto::EndMulticastReply> EndMulticast(MemoryServerId server, uint64_t stream) = 0;
   /// used_bytes and memory_bytes as of now.
   virtual absl::StatusOr<proto::ListRegionsReply> MemoryUsage(MemoryServerId server) = 0;
 };

@@ -34,6 +34,8 @@ class RemoteClient final : public Client {
   absl::StatusOr<uint64_t> CommitLoad(const proto::Table& table) override;
   absl::Status AbortLoad(AllocationId allocation) override;
   absl::Status DropTable(const std::string& name) override;
+  absl::StatusOr<std::vector<uint32_t>> AllocateGroups(MemberId member, uint32_t count) override;
+  absl::Status ReleaseGroups(MemberId member, const std::vector<uint32_t>& groups) override;
 
  private:
   const int64_t timeout_us_;
@@ -134,6 +136,22 @@ absl::Status RemoteClient::DropTable(const std::string& name) {
   proto::DropTableRequest request;
   request.set_name(name);
   return peer_.Call(kDropTable, request, timeout_us_).status();
+}
+
+absl::StatusOr<std::vector<uint32_t>> GrpcClient::AllocateGroups(MemberId member, uint32_t count) {
+  proto::AllocateGroupsRequest request;
+  request.set_member(member.value());
+  request.set_count(count);
+  NAM_ASSIGN_OR_RETURN(const proto::AllocateGroupsReply reply,
+                       Call(&CatalogStub::AllocateGroups, request, timeout_us_));
+  return std::vector<uint32_t>(reply.groups().begin(), reply.groups().end());
+}
+
+absl::Status GrpcClient::ReleaseGroups(MemberId member, const std::vector<uint32_t>& groups) {
+  proto::ReleaseGroupsRequest request;
+  request.set_member(member.value());
+  request.mutable_groups()->Add(groups.begin(), groups.end());
+  return Call(&CatalogStub::ReleaseGroups, request, lease_call_us_).status();
 }
 
 }  // namespace

@@ -45,6 +45,10 @@ class Client {
   virtual absl::StatusOr<uint64_t> CommitLoad(const proto::Table& table) = 0;
   virtual absl::Status AbortLoad(AllocationId allocation) = 0;
   virtual absl::Status DropTable(const std::string& name) = 0;
+
+  /// Numbers for multicast groups; the member's until it releases them or its lease ends.
+  virtual absl::StatusOr<std::vector<uint32_t>> AllocateGroups(MemberId member, uint32_t count) = 0;
+  virtual absl::Status ReleaseGroups(MemberId member, const std::vector<uint32_t>& groups) = 0;
 };
 
 /// Being a member: joins, renews the lease from an own fabric thread every third of it, leaves when

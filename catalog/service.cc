@@ -14,6 +14,8 @@ constexpr uint32_t kMemoryServerIdMax = 65'535;  // 16 bits of a remote pointer
 constexpr size_t kMembersMax = 4'096;
 constexpr size_t kLoadsMax = 4'096;
 constexpr size_t kTablesMax = 65'536;
+constexpr size_t kGroupsMax = 65'535;
+constexpr uint32_t kGroupsOfOneCallMax = 1'024;
 constexpr size_t kNameBytesMax = 128;
 constexpr size_t kMemberTextBytesMax = 1'024;
 
@@ -106,6 +108,7 @@ Service::Service(std::unique_ptr<Store> store, Clock& clock, uint32_t lease_ms, 
   all.next_allocation = state.next_allocation;
   all.put_members = std::move(state.members);
   all.put_loads = std::move(state.loads);
+  all.put_groups = std::move(state.groups);
   all.put_tables = std::move(state.tables);
   Install(all);
 }
@@ -132,6 +135,7 @@ void Service::Install(const Mutation& mutation) {
     members_[member.id()] = {member, member.alive() ? LeaseEndNs() : 0};
   }
   for (const LoadRecord& load : mutation.put_loads) loads_[load.allocation.value()] = load;
+  for (const GroupRecord& group : mutation.put_groups) groups_[group.group] = group.owner;
   for (const proto::Table& table : mutation.put_tables) {
     TableState& state = tables_[table.name()];
     if (state.table != nullptr) table_allocations_.erase(state.table->allocation());
@@ -139,6 +143,7 @@ void Service::Install(const Mutation& mutation) {
     table_allocations_.insert(table.allocation());
   }
   for (const uint64_t allocation : mutation.delete_loads) loads_.erase(allocation);
+  for (const uint32_t group : mutation.delete_groups) groups_.erase(group);
   for (const std::string& name : mutation.delete_tables) {
     const auto found = tables_.find(name);
     if (found == tables_.end()) continue;
@@ -168,6 +173,9 @@ void Service::Bury(const MemberState& member, Mutation& mutation) const {
   const uint32_t id = member.member.id();
   for (const auto& [allocation, load] : loads_) {
     if (load.owner.value() == id) mutation.delete_loads.push_back(allocation);
+  }
+  for (const auto& [group, owner] : groups_) {
+    if (owner.value() == id) mutation.delete_groups.push_back(group);
   }
   if (HoldsBlocks(id, "")) {
     proto::Member dead = member.member;
@@ -390,6 +398,47 @@ absl::StatusOr<proto::DropTableReply> Service::DropTable(const proto::DropTableR
   ForgetDeadServers(request.name(), mutation);
   NAM_RETURN_IF_ERROR(Apply(mutation));
   return proto::DropTableReply();
+}
+
+absl::StatusOr<proto::AllocateGroupsReply> Service::AllocateGroups(
+    const proto::AllocateGroupsRequest& request) {
+  if (request.count() == 0 || request.count() > kGroupsOfOneCallMax) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%d multicast groups at once; ask for 1 to %d", request.count(), kGroupsOfOneCallMax));
+  }
+  const std::lock_guard lock(mutex_);
+  Expire();
+  if (FindLiving(request.member()) == nullptr) return LeaseOver(request.member());
+  if (groups_.size() + request.count() > kGroupsMax) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("%d multicast groups are in use; close some sessions", groups_.size()));
+  }
+  Mutation mutation = NewMutation();
+  proto::AllocateGroupsReply reply;
+  for (uint32_t group = 1; reply.groups_size() < static_cast<int>(request.count()); ++group) {
+    if (groups_.contains(group)) continue;
+    mutation.put_groups.push_back({group, MemberId(request.member())});
+    reply.add_groups(group);
+  }
+  NAM_RETURN_IF_ERROR(Apply(mutation));
+  return reply;
+}
+
+absl::StatusOr<proto::ReleaseGroupsReply> Service::ReleaseGroups(const proto::ReleaseGroupsRequest& request) {
+  const std::lock_guard lock(mutex_);
+  Expire();
+  Mutation mutation = NewMutation();
+  for (const uint32_t group : request.groups()) {
+    const auto found = groups_.find(group);
+    if (found == groups_.end()) continue;  // asked again because the answer was lost
+    if (found->second.value() != request.member()) {
+      return absl::FailedPreconditionError(
+          absl::StrFormat("multicast group %d is not member %d's to release", group, request.member()));
+    }
+    mutation.delete_groups.push_back(group);
+  }
+  if (!mutation.delete_groups.empty()) NAM_RETURN_IF_ERROR(Apply(mutation));
+  return proto::ReleaseGroupsReply();
 }
 
 }  // namespace nam::catalog

@@ -25,6 +25,8 @@ inline constexpr uint32_t kDefaultLeaseMs = 3'000;
 ///     load:    BeginLoad ─▶ under way ──CommitLoad──▶ table ──DropTable, replaced──▶ over
 ///                               └────────AbortLoad, owner dead────────────────────▶ over
 ///
+///     group:   AllocateGroups ─▶ a member's ──ReleaseGroups, owner dead──▶ free, given out again
+///
 /// Memory servers free an allocation when a renewal finds it neither under way nor a table's.
 ///
 /// State is held in memory and written through to the store, one transaction a change; the change is
@@ -47,6 +49,8 @@ class Service {
   absl::StatusOr<proto::CommitLoadReply> CommitLoad(const proto::CommitLoadRequest& request);
   absl::StatusOr<proto::AbortLoadReply> AbortLoad(const proto::AbortLoadRequest& request);
   absl::StatusOr<proto::DropTableReply> DropTable(const proto::DropTableRequest& request);
+  absl::StatusOr<proto::AllocateGroupsReply> AllocateGroups(const proto::AllocateGroupsRequest& request);
+  absl::StatusOr<proto::ReleaseGroupsReply> ReleaseGroups(const proto::ReleaseGroupsRequest& request);
 
  private:
   struct MemberState {
@@ -84,6 +88,7 @@ class Service {
   uint64_t next_allocation_;
   std::map<uint32_t, MemberState> members_;
   std::map<uint64_t, LoadRecord> loads_;
+  std::map<uint32_t, MemberId> groups_;  // multicast: number to owner
   std::map<std::string, TableState> tables_;
   std::set<uint64_t> table_allocations_;
 };

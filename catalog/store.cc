@@ -15,7 +15,7 @@ namespace nam::catalog {
 namespace {
 
 constexpr int64_t kApplicationId = 0x4E414D43;  // "NAMC", in the file's header
-constexpr int64_t kSchemaVersion = 1;
+constexpr int64_t kSchemaVersion = 2;
 
 // Bodies are serialized messages; what is looked up or constrained has a column of its own.
 constexpr char kSchema[] = R"(
@@ -42,6 +42,14 @@ constexpr char kSchema[] = R"(
     version INTEGER NOT NULL,
     allocation INTEGER NOT NULL UNIQUE,
     body BLOB NOT NULL) WITHOUT ROWID;
+)";
+
+// What version 2 adds to version 1.
+constexpr char kGroupsSchema[] = R"(
+  CREATE TABLE multicast_groups (
+    number INTEGER PRIMARY KEY,
+    member INTEGER NOT NULL REFERENCES members (id));
+  CREATE INDEX multicast_groups_by_member ON multicast_groups (member);
 )";
 
 class Database {
@@ -200,6 +208,7 @@ absl::Status CreateSchema(Database& database, const ClusterIdentity& identity) {
   Transaction transaction(database);
   NAM_RETURN_IF_ERROR(transaction.Begin());
   NAM_RETURN_IF_ERROR(database.Execute(kSchema));
+  NAM_RETURN_IF_ERROR(database.Execute(kGroupsSchema));
   NAM_RETURN_IF_ERROR(database.Execute(
       absl::StrFormat("PRAGMA application_id = %d; PRAGMA user_version = %d;", kApplicationId, kSchemaVersion)
           .c_str()));
@@ -207,6 +216,18 @@ absl::Status CreateSchema(Database& database, const ClusterIdentity& identity) {
                           .BindText(identity.name)
                           .BindText(identity.fabric)
                           .Run());
+  return transaction.Commit();
+}
+
+// A store of the first version has everything but groups.
+absl::Status UpgradeSchema(Database& database) {
+  NAM_ASSIGN_OR_RETURN(const int64_t schema, ReadInteger(database, "PRAGMA user_version"));
+  if (schema == kSchemaVersion) return absl::OkStatus();
+  Transaction transaction(database);
+  NAM_RETURN_IF_ERROR(transaction.Begin());
+  NAM_RETURN_IF_ERROR(database.Execute(kGroupsSchema));
+  NAM_RETURN_IF_ERROR(
+      database.Execute(absl::StrFormat("PRAGMA user_version = %d", kSchemaVersion).c_str()));
   return transaction.Commit();
 }
 
@@ -223,7 +244,7 @@ absl::StatusOr<bool> IsNewStore(Database& database) {
         absl::StrFormat("`%s` is the SQLite database of another program; name another file for the catalog",
                         database.path()));
   }
-  if (schema != kSchemaVersion) {
+  if (schema < 1 || schema > kSchemaVersion) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "the catalog store `%s` has schema %d, this program knows %d; use the version of nam that wrote it",
         database.path(), schema, kSchemaVersion));
@@ -239,7 +260,7 @@ class EmbeddedStore final : public Store {
 
  private:
   absl::Status ReadCluster(StoredState& state);
-  absl::Status ReadMembersAndLoads(StoredState& state);
+  absl::Status ReadMembersAndWhatTheyOwn(StoredState& state);
   absl::Status ReadTables(StoredState& state);
   absl::Status AdvanceVersion(const Mutation& mutation);
   absl::Status Put(const Mutation& mutation);
@@ -257,7 +278,7 @@ absl::StatusOr<StoredState> EmbeddedStore::Load() {
   const std::lock_guard lock(mutex_);
   StoredState state;
   NAM_RETURN_IF_ERROR(ReadCluster(state));
-  NAM_RETURN_IF_ERROR(ReadMembersAndLoads(state));
+  NAM_RETURN_IF_ERROR(ReadMembersAndWhatTheyOwn(state));
   NAM_RETURN_IF_ERROR(ReadTables(state));
   return state;
 }
@@ -273,7 +294,7 @@ absl::Status EmbeddedStore::ReadCluster(StoredState& state) {
   return absl::OkStatus();
 }
 
-absl::Status EmbeddedStore::ReadMembersAndLoads(StoredState& state) {
+absl::Status EmbeddedStore::ReadMembersAndWhatTheyOwn(StoredState& state) {
   Statement members(*database_, "SELECT id, body FROM members ORDER BY id");
   while (true) {
     NAM_ASSIGN_OR_RETURN(const bool more, members.Next());
@@ -288,9 +309,16 @@ absl::Status EmbeddedStore::ReadMembersAndLoads(StoredState& state) {
                   "SELECT allocation, member, table_name, replaces FROM loads ORDER BY allocation");
   while (true) {
     NAM_ASSIGN_OR_RETURN(const bool more, loads.Next());
-    if (!more) return absl::OkStatus();
+    if (!more) break;
     state.loads.push_back({AllocationId(loads.Integer(0)), MemberId(static_cast<uint32_t>(loads.Integer(1))),
                            loads.Bytes(2), loads.Integer(3) != 0});
+  }
+  Statement groups(*database_, "SELECT number, member FROM multicast_groups ORDER BY number");
+  while (true) {
+    NAM_ASSIGN_OR_RETURN(const bool more, groups.Next());
+    if (!more) return absl::OkStatus();
+    state.groups.push_back(
+        {static_cast<uint32_t>(groups.Integer(0)), MemberId(static_cast<uint32_t>(groups.Integer(1)))});
   }
 }
 
@@ -352,6 +380,12 @@ absl::Status EmbeddedStore::Put(const Mutation& mutation) {
                             .Bind(load.replace)
                             .Run());
   }
+  for (const GroupRecord& group : mutation.put_groups) {
+    NAM_RETURN_IF_ERROR(Statement(*database_, "INSERT OR REPLACE INTO multicast_groups VALUES (?, ?)")
+                            .Bind(group.group)
+                            .Bind(group.owner.value())
+                            .Run());
+  }
   for (const proto::Table& table : mutation.put_tables) {
     NAM_RETURN_IF_ERROR(
         Statement(*database_,
@@ -370,6 +404,10 @@ absl::Status EmbeddedStore::Delete(const Mutation& mutation) {
   for (const uint64_t allocation : mutation.delete_loads) {
     NAM_RETURN_IF_ERROR(
         Statement(*database_, "DELETE FROM loads WHERE allocation = ?").Bind(allocation).Run());
+  }
+  for (const uint32_t group : mutation.delete_groups) {
+    NAM_RETURN_IF_ERROR(
+        Statement(*database_, "DELETE FROM multicast_groups WHERE number = ?").Bind(group).Run());
   }
   for (const std::string& name : mutation.delete_tables) {
     NAM_RETURN_IF_ERROR(Statement(*database_, "DELETE FROM tables WHERE name = ?").BindText(name).Run());
@@ -412,6 +450,7 @@ absl::StatusOr<std::unique_ptr<Store>> OpenEmbeddedStore(const std::string& path
                           "file and load again",
                           path, checked));
     }
+    NAM_RETURN_IF_ERROR(UpgradeSchema(*database));
   }
   return std::make_unique<EmbeddedStore>(std::move(database));
 }

@@ -25,6 +25,12 @@ struct LoadRecord {
   bool replace = false;
 };
 
+/// The number of a multicast group that a member has.
+struct GroupRecord {
+  uint32_t group = 0;
+  MemberId owner;
+};
+
 /// Everything that must outlive the catalog's process.
 struct StoredState {
   ClusterIdentity identity;
@@ -33,19 +39,22 @@ struct StoredState {
   uint64_t next_allocation = 1;
   std::vector<proto::Member> members;
   std::vector<LoadRecord> loads;
+  std::vector<GroupRecord> groups;
   std::vector<proto::Table> tables;
 };
 
 /// One transaction: all of it or nothing. Puts come before deletes; a put replaces what has its key
-/// (a member's id, a load's allocation, a table's name).
+/// (a member's id, a load's allocation, a group's number, a table's name).
 struct Mutation {
   uint64_t version = 0;  // the stored one + 1
   uint32_t next_member = 1;
   uint64_t next_allocation = 1;
   std::vector<proto::Member> put_members;
   std::vector<LoadRecord> put_loads;
+  std::vector<GroupRecord> put_groups;
   std::vector<proto::Table> put_tables;
   std::vector<uint64_t> delete_loads;
+  std::vector<uint32_t> delete_groups;
   std::vector<std::string> delete_tables;
   std::vector<uint32_t> delete_members;
 };

@@ -197,6 +197,16 @@ void MemoryPool::ReleaseDraining() {
   for (const AllocationId allocation : over) Release(allocation);
 }
 
+const std::byte* MemoryPool::Find(uint64_t offset, uint64_t bytes) const {
+  const uint64_t index = offset / options_.region_bytes;
+  const uint64_t begin = offset % options_.region_bytes;
+  const std::lock_guard lock(mutex_);
+  if (index >= slots_.size() || slots_[index].region == nullptr) return nullptr;
+  const fabric::MemoryRegion& region = *slots_[index].region;
+  if (begin >= region.bytes() || bytes > region.bytes() - begin) return nullptr;
+  return region.data() + begin;
+}
+
 std::vector<MemoryPool::Region> MemoryPool::Regions() const {
   const std::lock_guard lock(mutex_);
   std::vector<Region> regions;

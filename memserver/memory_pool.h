@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -62,6 +63,9 @@ class MemoryPool {
   };
   Released Release(AllocationId allocation);
 
+  /// [offset, offset + bytes) of the address space if it lies in one region, else nullptr. Readable as long
+  /// as the pool lives, whatever becomes of the extents there.
+  const std::byte* Find(uint64_t offset, uint64_t bytes) const;
   std::vector<Region> Regions() const;
   /// Also those of which something drains.
   std::vector<AllocationId> Held() const;

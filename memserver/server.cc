@@ -13,6 +13,7 @@
 #include "catalog/address.h"
 #include "catalog/methods.h"
 #include "memserver/memory_pool.h"
+#include "memserver/multicast_streams.h"
 #include "memserver/start_over_fabric.h"
 
 namespace nam::memserver {
@@ -23,7 +24,9 @@ using ReleaseCheck = std::function<absl::Status(AllocationId allocation)>;
 
 class MemoryService {
  public:
-  MemoryService(MemoryPool& pool, ReleaseCheck may_release)
+  /// `self` is known once this server has joined.
+  MemoryService(MemoryPool& pool, MulticastStreams& streams, ReleaseCheck may_release,
+                std::function<MemoryServerId()> self)
       : pool_(pool), may_release_(std::move(may_release)), handlers_("nam.proto.Memory") {
     using Call = catalog::IncomingCall;
     handlers_.Add(catalog::kAllocate,
@@ -32,6 +35,12 @@ class MemoryService {
                   [this](const proto::ReleaseRequest& request, const Call&) { return Release(request); });
     handlers_.Add(catalog::kListRegions,
                   [this](const proto::ListRegionsRequest&, const Call&) { return ListRegions(); });
+    handlers_.Add(catalog::kStartMulticast,
+                  [&streams, self = std::move(self)](const proto::StartMulticastRequest& request,
+                                                     const Call&) { return streams.Start(self(), request); });
+    handlers_.Add(catalog::kEndMulticast, [&streams](const proto::EndMulticastRequest& request, const Call&) {
+      return streams.End(request);
+    });
   }
   const catalog::Handlers& handlers() const { return handlers_; }
 
@@ -82,7 +91,10 @@ class MemoryServerImpl final : public MemoryServer {
         client_(std::move(client)),
         fabric_(std::move(fabric)),
         pool_(std::move(pool)),
-        service_(*pool_, [this](AllocationId id) { return MayRelease(id); }) {}
+        streams_(*fabric_, *pool_),
+        service_(
+            *pool_, streams_, [this](AllocationId allocation) { return MayRelease(allocation); },
+            [this] { return id(); }) {}
   ~MemoryServerImpl() override { Shutdown(Deadline{0}); }
 
   absl::Status Listen();
@@ -105,6 +117,7 @@ class MemoryServerImpl final : public MemoryServer {
   const std::unique_ptr<catalog::Client> client_;
   const std::unique_ptr<fabric::Fabric> fabric_;
   const std::unique_ptr<MemoryPool> pool_;
+  MulticastStreams streams_;
   MemoryService service_;
   std::unique_ptr<catalog::ControlServer> control_server_;
   std::unique_ptr<fabric::Listener> listener_;

@@ -61,6 +61,8 @@ class FakeCatalog final : public catalog::Client {
   absl::StatusOr<uint64_t> CommitLoad(const proto::Table&) override { return Refuse(); }
   absl::Status AbortLoad(AllocationId) override { return Refuse(); }
   absl::Status DropTable(const std::string&) override { return Refuse(); }
+  absl::StatusOr<std::vector<uint32_t>> AllocateGroups(MemberId, uint32_t) override { return Refuse(); }
+  absl::Status ReleaseGroups(MemberId, const std::vector<uint32_t>&) override { return Refuse(); }
 
   proto::Cluster cluster;
   std::vector<proto::Table> tables;
