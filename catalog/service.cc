@@ -403,8 +403,8 @@ absl::StatusOr<proto::DropTableReply> Service::DropTable(const proto::DropTableR
 absl::StatusOr<proto::AllocateGroupsReply> Service::AllocateGroups(
     const proto::AllocateGroupsRequest& request) {
   if (request.count() == 0 || request.count() > kGroupsOfOneCallMax) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("%d multicast groups at once; ask for 1 to %d", request.count(), kGroupsOfOneCallMax));
+    return absl::InvalidArgumentError(absl::StrFormat("%d multicast groups at once; ask for 1 to %d",
+                                                      request.count(), kGroupsOfOneCallMax));
   }
   const std::lock_guard lock(mutex_);
   Expire();

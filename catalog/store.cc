@@ -226,8 +226,7 @@ absl::Status UpgradeSchema(Database& database) {
   Transaction transaction(database);
   NAM_RETURN_IF_ERROR(transaction.Begin());
   NAM_RETURN_IF_ERROR(database.Execute(kGroupsSchema));
-  NAM_RETURN_IF_ERROR(
-      database.Execute(absl::StrFormat("PRAGMA user_version = %d", kSchemaVersion).c_str()));
+  NAM_RETURN_IF_ERROR(database.Execute(absl::StrFormat("PRAGMA user_version = %d", kSchemaVersion).c_str()));
   return transaction.Commit();
 }
 

@@ -92,6 +92,16 @@ class Printer {
   const optimizer::TableRefs& tables_;
 };
 
+/// How a build side came to one compute server; nothing for what was READ everywhere.
+std::string Multicast(const proto::PipelineCounters& c) {
+  if (!c.multicast_failure().empty())
+    return absl::StrFormat(", READ (multicast not available: %s)", c.multicast_failure());
+  if (c.multicast_blocks() + c.repaired_blocks() == 0) return "";
+  return absl::StrFormat(", %s by multicast, %s repaired by READ, %s duplicate datagrams",
+                         Grouped(c.multicast_blocks()), Grouped(c.repaired_blocks()),
+                         Grouped(c.duplicate_datagrams()));
+}
+
 void AddCounters(const std::vector<ServerReport>& servers, size_t pipeline, std::vector<std::string>& lines) {
   for (const ServerReport& server : servers) {
     if (static_cast<int>(pipeline) >= server.reply.pipelines_size()) continue;
@@ -102,10 +112,10 @@ void AddCounters(const std::vector<ServerReport>& servers, size_t pipeline, std:
     }
     std::sort(bytes.begin(), bytes.end());
     lines.push_back(absl::StrFormat(
-        "      compute server %d: rows %s -> %s, blocks %s (%s skipped), %.1f ms of which %.1f ms waiting, "
+        "      compute server %d: rows %s -> %s, blocks %s (%s skipped%s), %.1f ms of which %.1f ms waiting, "
         "%s",
         server.member.id(), Grouped(c.rows_in()), Grouped(c.rows_out()), Grouped(c.blocks()),
-        Grouped(c.skipped_blocks()), static_cast<double>(c.total_us()) / 1000,
+        Grouped(c.skipped_blocks()), Multicast(c), static_cast<double>(c.total_us()) / 1000,
         static_cast<double>(c.waiting_us()) / 1000, bytes.empty() ? "no bytes" : absl::StrJoin(bytes, ", ")));
   }
 }
@@ -114,7 +124,8 @@ void AddCounters(const std::vector<ServerReport>& servers, size_t pipeline, std:
 
 std::vector<std::string> Explain(const sql::BoundQuery& query, const Plan& plan,
                                  const optimizer::TableRefs& tables, const proto::StreamSettings& settings,
-                                 const std::vector<ServerReport>& servers, bool analyze) {
+                                 const std::vector<ServerReport>& servers,
+                                 const std::vector<std::string>& why_read, bool analyze) {
   const Printer print(query, plan, tables);
   std::vector<std::string> lines;
   lines.push_back(absl::StrFormat("Distributed pipelined plan on %d compute server%s, window %d, %s",
@@ -138,7 +149,10 @@ std::vector<std::string> Explain(const sql::BoundQuery& query, const Plan& plan,
   for (size_t j = 0; j < plan.joins.size(); ++j) {
     lines.push_back(absl::StrFormat("  Pipeline %d: build %s: %s", j + 1, print.Name(plan.joins[j].table),
                                     print.Source(plan.joins[j].table)));
-    if (analyze) AddCounters(servers, j, lines);
+    if (!analyze) continue;
+    lines.push_back(why_read[j].empty() ? "      multicast"
+                                        : absl::StrFormat("      READ (%s)", why_read[j]));
+    AddCounters(servers, j, lines);
   }
   lines.push_back("  Assignment of " + print.Name(plan.driving));
   for (const ServerReport& server : servers) {

@@ -19,9 +19,11 @@ struct ServerReport {
 };
 
 /// The lines of EXPLAIN: the pipelined plan, from the sink down, and the assignment. With `analyze` each
-/// pipeline's counters: rows, blocks, bytes per memory server, time waiting.
+/// pipeline's counters: rows, blocks, bytes per memory server, time waiting, and for build sides what came by
+/// multicast, or, from `why_read` for each join, why it was READ.
 std::vector<std::string> Explain(const sql::BoundQuery& query, const optimizer::Plan& plan,
                                  const optimizer::TableRefs& tables, const proto::StreamSettings& settings,
-                                 const std::vector<ServerReport>& servers, bool analyze);
+                                 const std::vector<ServerReport>& servers,
+                                 const std::vector<std::string>& why_read, bool analyze);
 
 }  // namespace nam::computeserver

@@ -12,13 +12,15 @@ constexpr int64_t kWhileWaitingUs = 5'000;
 
 }  // namespace
 
-Fragment::Fragment(std::shared_ptr<const QueryShape> shape, ChannelPool& channels, int threads,
-                   std::atomic<bool>& cancel)
+Fragment::Fragment(std::shared_ptr<const QueryShape> shape, MulticastBuild multicast, ChannelPool& channels,
+                   int threads, std::atomic<bool>& cancel)
     : shape_(std::move(shape)),
+      multicast_(std::move(multicast)),
       channels_(channels),
       threads_(threads),
       cancel_(cancel),
       claimed_(new std::atomic<uint32_t>[shape_->joins.size() + 1]),
+      multicast_claimed_(multicast_.senders.empty()),
       building_(threads),
       built_(channels.fabric().CreateEvent()),
       running_(threads),
@@ -39,6 +41,7 @@ void Fragment::Fail(const absl::Status& status) {
 }
 
 std::optional<storage::ChainStart> Fragment::Claim(size_t pipeline) {
+  if (multicast_.Covers(pipeline) && !read_instead_) return std::nullopt;
   const bool driving = pipeline == shape_->joins.size();
   const std::vector<uint32_t>& partitions = driving ? shape_->partitions : shape_->joins[pipeline].partitions;
   const int table = driving ? shape_->plan.driving : shape_->plan.joins[pipeline].table;
@@ -54,9 +57,18 @@ void Fragment::Add(size_t pipeline, const PipelineTotals& totals) {
   into.rows_out += totals.rows_out;
   into.skipped_blocks += totals.skipped_blocks;
   into.total_ns += totals.total_ns;
+  into.multicast_blocks += totals.multicast_blocks;
+  into.repaired_blocks += totals.repaired_blocks;
+  into.duplicate_datagrams += totals.duplicate_datagrams;
   into.stream.blocks += totals.stream.blocks;
   into.stream.waiting_ns += totals.stream.waiting_ns;
   for (const auto& [server, bytes] : totals.stream.bytes) into.stream.bytes[server] += bytes;
+}
+
+void Fragment::ReadInsteadOfMulticast(const absl::Status& why) {
+  std::scoped_lock lock(mutex_);
+  multicast_failure_ = std::string(why.message());
+  read_instead_ = true;
 }
 
 absl::Status Fragment::Run(const std::function<void()>& while_waiting) {
@@ -97,6 +109,10 @@ std::vector<proto::PipelineCounters> Fragment::Counters() const {
     out.set_skipped_blocks(totals_[i].skipped_blocks);
     out.set_waiting_us(totals_[i].stream.waiting_ns / 1000);
     out.set_total_us(totals_[i].total_ns / 1000);
+    out.set_multicast_blocks(totals_[i].multicast_blocks);
+    out.set_repaired_blocks(totals_[i].repaired_blocks);
+    out.set_duplicate_datagrams(totals_[i].duplicate_datagrams);
+    if (multicast_.Covers(i)) out.set_multicast_failure(multicast_failure_);
     for (const auto& [server, bytes] : totals_[i].stream.bytes) {
       proto::ServerBytes& b = *out.add_bytes();
       b.set_server(server.value());

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "computeserver/channel_pool.h"
 #include "computeserver/join_table.h"
+#include "computeserver/multicast_build.h"
 #include "computeserver/query_shape.h"
 #include "computeserver/sink.h"
 #include "proto/compute.pb.h"
@@ -24,12 +25,14 @@ namespace nam::computeserver {
 ///     ─────── barrier ───────
 ///     probe:  assigned partitions of the driving table ─ filter ─ probe, probe, … ─▶ own Sink
 ///
-/// then the sinks are merged into one partial result.
+/// then the sinks are merged into one partial result. Build sides that come by multicast are received and
+/// built by one of the threads, which joins the groups before it does anything else; if it cannot, they are
+/// READ like the others.
 class Fragment {
  public:
   /// `cancel` may be set by anyone at any time; the fragment then ends with CANCELLED.
-  Fragment(std::shared_ptr<const QueryShape> shape, ChannelPool& channels, int threads,
-           std::atomic<bool>& cancel);
+  Fragment(std::shared_ptr<const QueryShape> shape, MulticastBuild multicast, ChannelPool& channels,
+           int threads, std::atomic<bool>& cancel);
   ~Fragment();
 
   /// Runs all threads to their end; `while_waiting` is called every few milliseconds until then.
@@ -44,18 +47,24 @@ class Fragment {
     uint64_t rows_in = 0, rows_out = 0, skipped_blocks = 0;
     int64_t total_ns = 0;
     storage::StreamCounters stream;
+    uint64_t multicast_blocks = 0, repaired_blocks = 0, duplicate_datagrams = 0;
   };
   void Fail(const absl::Status& status);
   /// The next partition of the join's build side (or, after the last join, of the driving table).
   std::optional<storage::ChainStart> Claim(size_t pipeline);
   void Add(size_t pipeline, const PipelineTotals& totals);
+  /// The build sides that were to come by multicast are to be claimed like any other.
+  void ReadInsteadOfMulticast(const absl::Status& why);
 
   const std::shared_ptr<const QueryShape> shape_;
+  const MulticastBuild multicast_;
   ChannelPool& channels_;
   const int threads_;
   std::atomic<bool>& cancel_;
   std::vector<std::unique_ptr<JoinTable>> join_tables_;
   std::unique_ptr<std::atomic<uint32_t>[]> claimed_;  // per pipeline
+  std::atomic<bool> multicast_claimed_;               // by the thread that receives
+  std::atomic<bool> read_instead_ = false;
   std::atomic<int> building_;
   std::unique_ptr<fabric::Event> built_;
   std::atomic<int> running_;
@@ -63,6 +72,7 @@ class Fragment {
 
   mutable std::mutex mutex_;  // guards what follows while threads run
   absl::Status first_error_;
+  std::string multicast_failure_;
   std::vector<PipelineTotals> totals_;
   std::unique_ptr<Sink> sink_;
   std::vector<std::unique_ptr<class FragmentWorker>> finished_;  // sinks refer to their worker's columns

@@ -52,6 +52,7 @@ absl::Status FragmentWorker::Run() {
   absl::Status status;
   auto lease = fragment_.channels_.Take();
   if (!lease.ok()) status = lease.status();
+  if (status.ok() && !fragment_.multicast_claimed_.exchange(true)) status = BuildFromMulticast(**lease);
   for (size_t join = 0; join < joins_.size() && status.ok(); ++join) status = Build(**lease, join);
   if (!status.ok()) fragment_.Fail(status);  // before the barrier, so that nobody waits there in vain
   if (fragment_.building_.fetch_sub(1) == 1) fragment_.built_->Set();
@@ -92,8 +93,6 @@ absl::Status FragmentWorker::Stream(
                                  .in_place = shape_.settings.in_place(),
                                  .verify = shape_.settings.verify(),
                                  .cancel = &fragment_.cancel_};
-  uint64_t row_bytes = 0;
-  for (const uint32_t column : stream_table.columns) row_bytes += stream_table.widths[column];
   const int64_t started_ns = clock_.NowNs();
   Fragment::PipelineTotals totals;
   absl::Status status;
@@ -107,14 +106,7 @@ absl::Status FragmentWorker::Stream(
         break;
       }
       if (!*more) break;
-      totals.rows_in += block.rows();
-      Charge(1, work_cost::kBlockPs);
-      if (options.verify) Charge(block.rows() * row_bytes, work_cost::kChecksumBytePs);
-      if (!BlockMayPass(table, block)) {
-        ++totals.skipped_blocks;
-        continue;
-      }
-      SetSources(table, block);
+      if (!TakeBlock(table, block, totals)) continue;
       status = body(block, totals);
       if (pipeline == joins_.size() && sink_->Satisfied()) break;
     }
@@ -124,6 +116,23 @@ absl::Status FragmentWorker::Stream(
   if (pipeline == joins_.size()) totals.rows_out = pushed_rows_;
   fragment_.Add(pipeline, totals);
   return status;
+}
+
+bool FragmentWorker::TakeBlock(int table, const storage::BlockView& block, Fragment::PipelineTotals& totals) {
+  totals.rows_in += block.rows();
+  Charge(1, work_cost::kBlockPs);
+  if (shape_.settings.verify()) {
+    uint64_t row_bytes = 0;
+    for (uint32_t column : shape_.plan.tables[static_cast<size_t>(table)].columns)
+      row_bytes += block.width(column);
+    Charge(block.rows() * row_bytes, work_cost::kChecksumBytePs);
+  }
+  if (!BlockMayPass(table, block)) {
+    ++totals.skipped_blocks;
+    return false;
+  }
+  SetSources(table, block);
+  return true;
 }
 
 void FragmentWorker::SetSources(int table, const storage::BlockView& block) {
@@ -164,6 +173,48 @@ absl::Status FragmentWorker::Build(storage::Channel& channel, size_t join) {
                 [this, join](const storage::BlockView& block, Fragment::PipelineTotals& totals) {
                   return BuildBlock(join, block, totals);
                 });
+}
+
+/// Everything that comes by multicast, whatever join it is for.
+absl::Status FragmentWorker::BuildFromMulticast(storage::Channel& channel) {
+  const MulticastBuild& build = fragment_.multicast_;
+  auto stream = storage::MulticastStream::Open(
+      channel, build.senders, build.tables,
+      {.member = build.member, .verify = shape_.settings.verify(), .cancel = &fragment_.cancel_});
+  if (!stream.ok()) {
+    if (channel.broken()) return stream.status();
+    fragment_.ReadInsteadOfMulticast(stream.status());
+    return absl::OkStatus();
+  }
+  std::vector<Fragment::PipelineTotals> totals(build.tables.size());
+  const absl::Status status = ReceiveBuilds(**stream, totals);
+  for (size_t t = 0; t < totals.size(); ++t) {
+    const storage::MulticastCounters& counters = (*stream)->counters(t);
+    totals[t].stream = counters.stream;
+    totals[t].multicast_blocks = counters.multicast_blocks;
+    totals[t].repaired_blocks = counters.repaired_blocks;
+    totals[t].duplicate_datagrams = counters.duplicates;
+    fragment_.Add(build.joins[t], totals[t]);
+  }
+  return status;
+}
+
+absl::Status FragmentWorker::ReceiveBuilds(storage::MulticastStream& stream,
+                                           std::vector<Fragment::PipelineTotals>& totals) {
+  Clock& clock = fragment_.channels_.fabric().clock();
+  int64_t from_ns = clock.NowNs();
+  storage::BlockView block;
+  while (true) {
+    NAM_ASSIGN_OR_RETURN(const bool more, stream.Next(block));
+    if (!more) return absl::OkStatus();
+    Fragment::PipelineTotals& of_table = totals[stream.table()];
+    const size_t join = fragment_.multicast_.joins[stream.table()];
+    if (TakeBlock(shape_.plan.joins[join].table, block, of_table))
+      NAM_RETURN_IF_ERROR(BuildBlock(join, block, of_table));
+    const int64_t now_ns = clock.NowNs();
+    of_table.total_ns += now_ns - from_ns;
+    from_ns = now_ns;
+  }
 }
 
 absl::Status FragmentWorker::BuildBlock(size_t join, const storage::BlockView& block,

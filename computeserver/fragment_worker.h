@@ -21,12 +21,16 @@ class FragmentWorker {
 
  private:
   absl::Status Build(storage::Channel& channel, size_t join);
+  absl::Status BuildFromMulticast(storage::Channel& channel);
+  absl::Status ReceiveBuilds(storage::MulticastStream& stream, std::vector<Fragment::PipelineTotals>& totals);
   absl::Status BuildBlock(size_t join, const storage::BlockView& block, Fragment::PipelineTotals& totals);
   absl::Status Insert(size_t join, uint64_t first_row);
   absl::Status AwaitBuilt();
   absl::Status Stream(
       storage::Channel& channel, size_t pipeline, int table,
       const std::function<absl::Status(const storage::BlockView&, Fragment::PipelineTotals&)>& body);
+  /// False if the block's zones say that no row passes.
+  bool TakeBlock(int table, const storage::BlockView& block, Fragment::PipelineTotals& totals);
   absl::Status ProbeBlock(const storage::BlockView& block, Fragment::PipelineTotals& totals);
   void SetSources(int table, const storage::BlockView& block);
   /// Fills `batch` with the rows of [first, first + count) that pass the table's filters.

@@ -109,7 +109,8 @@ absl::StatusOr<proto::FragmentReply> ComputeServerImpl::Run(const catalog::Incom
   for (uint64_t query : request.release()) results_->Release(query);
   NAM_ASSIGN_OR_RETURN(std::shared_ptr<const QueryShape> shape, Shape(request));
   std::atomic<bool> cancel = false;
-  Fragment fragment(shape, channels_, std::max(1, options_.threads), cancel);
+  NAM_ASSIGN_OR_RETURN(MulticastBuild multicast, MulticastBuild::From(request.multicast(), *shape));
+  Fragment fragment(shape, std::move(multicast), channels_, std::max(1, options_.threads), cancel);
   const absl::Status status = fragment.Run([&] {
     if (call.Cancelled() || stopping_) cancel = true;
   });

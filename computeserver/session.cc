@@ -9,6 +9,7 @@
 #include "computeserver/compute_clients.h"
 #include "computeserver/explain.h"
 #include "computeserver/finish.h"
+#include "computeserver/multicast_coordinator.h"
 #include "computeserver/settings.h"
 #include "optimizer/assignment.h"
 #include "optimizer/plan.h"
@@ -41,6 +42,7 @@ class SessionImpl final : public Session {
       : attachment_(attachment),
         clients_(std::move(clients)),
         tables_(attachment.catalog()),
+        multicast_(attachment),
         query_(attachment.fabric().Random() << 32) {}
 
   absl::StatusOr<ResultSet> Execute(const std::string& statement) override {
@@ -60,6 +62,7 @@ class SessionImpl final : public Session {
     optimizer::Plan plan;
     optimizer::TableRefs tables;
     std::vector<ServerReport> servers;  // those with work
+    std::vector<std::string> why_read;  // once it has run: of each join; empty if it was multicast
   };
 
   absl::StatusOr<ResultSet> Run(const sql::SelectStatement& statement) {
@@ -80,7 +83,7 @@ class SessionImpl final : public Session {
     ResultSet out;
     out.columns.push_back({"QUERY PLAN", Type::String()});
     for (std::string& line : Explain(statement.query, prepared.plan, prepared.tables, settings_.ForStreams(),
-                                     prepared.servers, statement.analyze)) {
+                                     prepared.servers, prepared.why_read, statement.analyze)) {
       out.rows.push_back({Value::String(std::move(line))});
     }
     if (!total.empty()) out.rows.push_back({Value::String(total)});
@@ -142,7 +145,7 @@ class SessionImpl final : public Session {
       work[i].request.mutable_partitions()->Add(server.share.partitions.begin(),
                                                 server.share.partitions.end());
     }
-    NAM_RETURN_IF_ERROR(clients_->Run(work, cancel_));
+    NAM_RETURN_IF_ERROR(RunFragments(prepared, work));
     PartialMerger merger = MakeMerger(prepared.plan);
     for (size_t i = 0; i < work.size(); ++i) {
       NAM_RETURN_IF_ERROR(merger.Add(std::as_bytes(std::span(work[i].partial))));
@@ -151,9 +154,22 @@ class SessionImpl final : public Session {
     return Finish(query, prepared.plan, merger);
   }
 
+  /// Multicast streams are there as long as the fragments run.
+  absl::Status RunFragments(Prepared& prepared, std::vector<ComputeClients::Work>& work) {
+    MulticastCoordinator::Query query{prepared.plan, prepared.tables, {}, settings_.in_place};
+    for (const ServerReport& server : prepared.servers) query.partitions.push_back(server.share.partitions);
+    prepared.why_read = multicast_.Start(query, settings_.multicast);
+    for (size_t i = 0; i < work.size(); ++i)
+      *work[i].request.mutable_multicast() = multicast_.StreamsFor(static_cast<uint32_t>(i));
+    const absl::Status status = clients_->Run(work, cancel_);
+    multicast_.End();
+    return status;
+  }
+
   catalog::Attachment& attachment_;
   std::unique_ptr<ComputeClients> clients_;
   CatalogTables tables_;
+  MulticastCoordinator multicast_;
   SessionSettings settings_;
   uint64_t query_;  // ids start at random, so that sessions do not meet
   std::atomic<bool> cancel_ = false;

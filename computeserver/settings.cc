@@ -32,6 +32,17 @@ absl::Status SetSwitch(const sql::SetStatement& statement, bool& out) {
   return absl::OkStatus();
 }
 
+constexpr const char* kModes[] = {"auto", "off", "on"};  // by MulticastMode
+
+absl::Status SetMode(const sql::SetStatement& statement, MulticastMode& out) {
+  for (size_t mode = 0; mode < std::size(kModes); ++mode) {
+    if (statement.value != kModes[mode]) continue;
+    out = static_cast<MulticastMode>(mode);
+    return absl::OkStatus();
+  }
+  return sql::ToStatus(BadValue(statement, "auto, off or on"));
+}
+
 }  // namespace
 
 absl::Status SessionSettings::Set(const sql::SetStatement& statement) {
@@ -41,6 +52,7 @@ absl::Status SessionSettings::Set(const sql::SetStatement& statement) {
   if (statement.name == "result_mib_max") return SetNumber(statement, 1, 1 << 20, result_mib_max);
   if (statement.name == "build_mib_max") return SetNumber(statement, 1, 1 << 20, build_mib_max);
   if (statement.name == "compute_servers") return SetNumber(statement, 0, 1 << 16, compute_servers);
+  if (statement.name == "multicast") return SetMode(statement, multicast);
   std::string names;
   for (const auto& [name, value] : All()) absl::StrAppend(&names, names.empty() ? "" : ", ", "nam.", name);
   return sql::ToStatus({.message = absl::StrFormat("there is no setting nam.%s", statement.name),
@@ -55,7 +67,8 @@ std::map<std::string, std::string> SessionSettings::All() const {
           {"verify_checksums", verify_checksums ? "on" : "off"},
           {"result_mib_max", absl::StrCat(result_mib_max)},
           {"build_mib_max", absl::StrCat(build_mib_max)},
-          {"compute_servers", absl::StrCat(compute_servers)}};
+          {"compute_servers", absl::StrCat(compute_servers)},
+          {"multicast", kModes[static_cast<size_t>(multicast)]}};
 }
 
 proto::StreamSettings SessionSettings::ForStreams() const {

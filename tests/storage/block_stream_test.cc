@@ -3,99 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "fabric/fabric.h"
-#include "storage/block_sink.h"
+#include "tests/storage/chains.h"
 
 namespace nam::storage {
 namespace {
-
-/// Memory servers made of one passive listener and one region each, in this process.
-class TwoServers final : public fabric::RegionDirectory {
- public:
-  static constexpr size_t kBytes = 1 << 20;
-  explicit TwoServers(fabric::Kind kind) {
-    for (uint16_t id = 1; id <= 2; ++id) {
-      Server& server = servers_[id - 1];
-      server.fabric = *fabric::Open({.kind = kind, .secret = "s"});
-      server.region = *server.fabric->Allocate(kBytes, {.access = fabric::Access::kAll, .huge_pages = false});
-      server.listener = *server.fabric->Listen({.address = kind == fabric::Kind::kShm ? "@" : "127.0.0.1:0"});
-      auto regions = std::make_shared<fabric::ServerRegions>();
-      regions->fabric_address = server.listener->address();
-      regions->name = "memory server " + std::to_string(id);
-      regions->regions.push_back({4096, kBytes, server.region->rkey()});
-      server.regions = regions;
-    }
-  }
-  absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> Lookup(MemoryServerId server, bool) override {
-    return servers_[server.value() - 1u].regions;
-  }
-  AllocationKeys keys() const {
-    AllocationKeys keys;
-    for (uint16_t id = 1; id <= 2; ++id) {
-      keys.Add({MemoryServerId(id), 4096}, kBytes, servers_[id - 1].region->rkey());
-    }
-    return keys;
-  }
-  std::byte* at(RemotePtr<void> p) {
-    return servers_[p.server().value() - 1u].region->data() + p.offset() - 4096;
-  }
-  void Kill(uint16_t id) {
-    servers_[id - 1].listener.reset(), servers_[id - 1].region.reset(), servers_[id - 1].fabric.reset();
-  }
-
- private:
-  struct Server {
-    std::unique_ptr<fabric::Fabric> fabric;
-    std::unique_ptr<fabric::MemoryRegion> region;
-    std::unique_ptr<fabric::Listener> listener;
-    std::shared_ptr<const fabric::ServerRegions> regions;
-  };
-  Server servers_[2];
-};
 
 struct Case {
   fabric::Kind kind;
   uint32_t blocks, group, window;
   bool in_place;
-};
-
-class Chains {
- protected:
-  static constexpr uint32_t kRows = 20;
-  const std::vector<uint8_t> widths_{4, 1, 8, 2};
-
-  /// Writes a chain whose column 0 counts rows on, over both servers in turn.
-  ChainStart WriteChain(Channel& channel, const AllocationKeys& keys, uint32_t blocks, uint32_t group) {
-    const BlockLayout layout(widths_, kRows, PointerSlots(blocks, group));
-    std::vector<uint64_t> pointers;
-    for (uint32_t i = 0; i < blocks; ++i) {
-      pointers.push_back(
-          RemotePtr<void>(MemoryServerId(static_cast<uint16_t>(1 + i % 2)), 4096 + i / 2 * 2048).raw());
-    }
-    BlockSink sink(channel, keys, layout.bytes());
-    for (uint32_t i = 0; i < blocks; ++i) {
-      std::byte* block = *sink.Acquire();
-      std::fill_n(block, layout.bytes(), std::byte{0});
-      BlockWriter writer(layout, block);
-      for (uint32_t r = 0; r < kRows; ++r) {
-        const uint32_t value = i * kRows + r;
-        std::memcpy(writer.page(0) + r * 4, &value, 4);
-        const uint16_t half = static_cast<uint16_t>(value * 3);
-        std::memcpy(writer.page(3) + r * 2, &half, 2);
-      }
-      std::vector<uint64_t> next;
-      for (uint32_t g = i + group; i % group == 0 && g < std::min(blocks, i + 2 * group); ++g)
-        next.push_back(pointers[g]);
-      writer.Seal(9, 0, i, kRows, next);
-      EXPECT_TRUE(sink.Write(RemotePtr<void>::FromRaw(pointers[i]), layout.bytes()).ok());
-    }
-    EXPECT_TRUE(sink.Flush().ok());
-    pointers.resize(std::min(blocks, group));
-    return {0, blocks, kRows, pointers};
-  }
 };
 
 class BlockStreamTest : public ::testing::TestWithParam<Case>, protected Chains {};

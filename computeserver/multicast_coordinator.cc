@@ -1,0 +1,192 @@
+#include "computeserver/multicast_coordinator.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "partitioner/table_metadata.h"
+#include "storage/chain_pointers.h"
+
+namespace nam::computeserver {
+namespace {
+
+/// Below, the control messages cost more than the bytes saved.
+constexpr uint64_t kAutoBytesMin = 1u << 20;
+/// Their pointers travel in control messages, which must stay small.
+constexpr uint64_t kBlocksMax = 1u << 16;
+constexpr uint64_t kPointersKeptMax = 1u << 20;
+constexpr uint32_t kStreamTimeoutMs = 30'000;
+constexpr uint64_t kChannelBytes = 256u << 10;
+
+uint64_t BlocksOf(const proto::Table& table) {
+  uint64_t blocks = 0;
+  for (const proto::Chain& chain : table.partitions()) blocks += chain.blocks();
+  return blocks;
+}
+
+uint64_t BytesOf(const proto::Table& table, const std::vector<uint32_t>& columns) {
+  uint64_t row_bytes = 0;
+  for (uint32_t column : columns) row_bytes += table.columns(static_cast<int>(column)).encoding().width();
+  return row_bytes * table.rows();
+}
+
+const proto::Table& BuildSide(const MulticastCoordinator::Query& query, size_t join) {
+  return *query.tables[static_cast<size_t>(query.plan.joins[join].table)];
+}
+
+}  // namespace
+
+MulticastCoordinator::~MulticastCoordinator() {
+  End();
+  if (groups_.empty()) return;
+  std::vector<uint32_t> groups;
+  for (const auto& [server, group] : groups_) groups.push_back(group);
+  // Unheard, the catalog takes them back when the lease of this client ends.
+  attachment_.catalog().ReleaseGroups(attachment_.member(), groups).IgnoreError();
+}
+
+std::string MulticastCoordinator::WhyRead(const Query& query, size_t join, MulticastMode mode) const {
+  const bool in_place = query.in_place && attachment_.fabric().capabilities().in_place;
+  const proto::Table& table = BuildSide(query, join);
+  if (mode == MulticastMode::kOff) return "nam.multicast is off";
+  if (mode == MulticastMode::kAuto && in_place) return "blocks are looked at in place";
+  if (query.partitions.size() < 2) return "one compute server needs it";
+  const auto needed = [&](const std::vector<uint32_t>& partitions) {
+    return optimizer::NeededPartitions(query.plan, query.plan.joins[join], query.tables, partitions);
+  };
+  const std::vector<uint32_t> first = needed(query.partitions[0]);
+  for (const std::vector<uint32_t>& partitions : query.partitions) {
+    if (needed(partitions) != first) return "each compute server needs a part of it";
+  }
+  const uint64_t bytes =
+      BytesOf(table, query.plan.tables[static_cast<size_t>(query.plan.joins[join].table)].columns);
+  if (bytes == 0) return "it is empty";
+  if (mode == MulticastMode::kAuto && bytes < kAutoBytesMin) return "it is small";
+  if (BlocksOf(table) > kBlocksMax) return "it has too many blocks for multicast; load it with larger ones";
+  return "";
+}
+
+std::vector<std::string> MulticastCoordinator::Start(const Query& query, MulticastMode mode) {
+  End();
+  std::vector<std::string> why_read;
+  std::vector<size_t> joins;
+  for (size_t join = 0; join < query.plan.joins.size(); ++join) {
+    why_read.push_back(WhyRead(query, join, mode));
+    if (why_read.back().empty()) joins.push_back(join);
+  }
+  if (joins.empty()) return why_read;
+  const absl::Status status = StartStreams(query, joins);
+  if (status.ok()) return why_read;
+  End();
+  for (size_t join : joins) {
+    why_read[join] = absl::StrFormat("multicast not available: %s", std::string(status.message()));
+  }
+  return why_read;
+}
+
+absl::Status MulticastCoordinator::StartStreams(const Query& query, const std::vector<size_t>& joins) {
+  std::vector<storage::MulticastTable> tables;
+  std::set<MemoryServerId> homes;
+  for (size_t join : joins) {
+    NAM_ASSIGN_OR_RETURN(storage::MulticastTable table, Describe(query, join));
+    for (const storage::MulticastTable::Chain& chain : table.chains) {
+      proto::MulticastChain& out = *streams_.add_chains();
+      out.set_join(static_cast<uint32_t>(join));
+      out.set_partition(chain.partition);
+      out.mutable_pointers()->Add(chain.pointers.begin(), chain.pointers.end());
+      for (uint64_t pointer : chain.pointers)
+        homes.insert(storage::RemotePtr<void>::FromRaw(pointer).server());
+    }
+    tables.push_back(std::move(table));
+  }
+  const std::vector<MemoryServerId> servers(homes.begin(), homes.end());
+  const auto extents = storage::ExtentsOf(tables, servers);
+  for (size_t s = 0; s < servers.size(); ++s) {
+    proto::StartMulticastRequest request;
+    NAM_ASSIGN_OR_RETURN(const uint32_t group, GroupFor(servers[s]));
+    request.set_group(group);
+    request.set_members(static_cast<uint32_t>(query.partitions.size()));
+    request.set_timeout_ms(kStreamTimeoutMs);
+    for (const storage::MulticastExtent& extent : extents[s]) {
+      proto::MulticastExtent& out = *request.add_extents();
+      for (const storage::ByteRange& run : extent.runs) {
+        out.add_run_offsets(run.offset);
+        out.add_run_bytes(run.bytes);
+      }
+      for (const storage::RemotePtr<void> block : extent.blocks) out.add_blocks(block.raw());
+    }
+    NAM_ASSIGN_OR_RETURN(const proto::StartMulticastReply reply,
+                         attachment_.StartMulticast(servers[s], request));
+    proto::MulticastSender& sender = *streams_.add_senders();
+    sender.set_server(servers[s].value());
+    sender.set_stream(reply.stream());
+    sender.set_group_address(reply.group_address());
+    sender.set_board_rkey(reply.board_rkey());
+    sender.set_fragment_bytes(reply.fragment_bytes());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<storage::MulticastTable> MulticastCoordinator::Describe(const Query& query, size_t join) {
+  const proto::Table& table = BuildSide(query, join);
+  const auto& columns = query.plan.tables[static_cast<size_t>(query.plan.joins[join].table)].columns;
+  storage::MulticastTable out{partitioner::StreamTableOf(table, columns), {}};
+  for (uint32_t partition :
+       optimizer::NeededPartitions(query.plan, query.plan.joins[join], query.tables, query.partitions[0])) {
+    const proto::Chain& chain = table.partitions(static_cast<int>(partition));
+    if (chain.blocks() == 0) continue;
+    NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t>* pointers, Pointers(table, partition));
+    out.chains.push_back({partition, chain.block_rows(), *pointers});
+  }
+  return out;
+}
+
+/// A table's blocks stay where they are as long as its allocation lives, so they are looked up once.
+absl::StatusOr<const std::vector<uint64_t>*> MulticastCoordinator::Pointers(const proto::Table& table,
+                                                                            uint32_t partition) {
+  const auto key = std::make_pair(table.allocation(), partition);
+  const auto known = pointers_.find(key);
+  if (known != pointers_.end()) return &known->second;
+  const storage::ChainStart chain = partitioner::ChainStartOf(table, partition);
+  if (chain.head.size() < chain.blocks && (channel_ == nullptr || channel_->broken())) {
+    NAM_ASSIGN_OR_RETURN(channel_,
+                         storage::Channel::Open(attachment_.fabric(), attachment_,
+                                                {.queue_depth = 64, .buffer_bytes = kChannelBytes}));
+  }
+  std::vector<uint64_t> pointers = chain.head;
+  if (pointers.size() < chain.blocks) {
+    NAM_ASSIGN_OR_RETURN(pointers,
+                         storage::PointersOf(*channel_, partitioner::StreamTableOf(table, {}), chain));
+  }
+  uint64_t kept = pointers.size();
+  for (const auto& [other, list] : pointers_) kept += list.size();
+  if (kept > kPointersKeptMax) pointers_.clear();
+  return &pointers_.emplace(key, std::move(pointers)).first->second;
+}
+
+absl::StatusOr<uint32_t> MulticastCoordinator::GroupFor(MemoryServerId server) {
+  const auto known = groups_.find(server);
+  if (known != groups_.end()) return known->second;
+  NAM_ASSIGN_OR_RETURN(const std::vector<uint32_t> groups,
+                       attachment_.catalog().AllocateGroups(attachment_.member(), 1));
+  if (groups.size() != 1) return absl::InternalError("the catalog gave no multicast group");
+  return groups_[server] = groups[0];
+}
+
+proto::MulticastStreams MulticastCoordinator::StreamsFor(uint32_t member) const {
+  proto::MulticastStreams streams = streams_;
+  streams.set_member(member);
+  return streams;
+}
+
+void MulticastCoordinator::End() {
+  for (const proto::MulticastSender& sender : streams_.senders()) {
+    // Unheard, the memory server ends it at its deadline.
+    attachment_.EndMulticast(MemoryServerId(static_cast<uint16_t>(sender.server())), sender.stream())
+        .IgnoreError();
+  }
+  streams_.Clear();
+}
+
+}  // namespace nam::computeserver

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "catalog/attachment.h"
+#include "computeserver/settings.h"
+#include "optimizer/assignment.h"
+#include "optimizer/plan.h"
+#include "proto/compute.pb.h"
+#include "storage/channel.h"
+#include "storage/multicast_stream.h"
+
+namespace nam::computeserver {
+
+/// The coordinator's part in multicast: which build sides several compute servers need alike, and the streams
+/// of one query at a time. A build side that cannot be multicast is READ; why is kept for EXPLAIN ANALYZE.
+///
+///     catalog: a group for each memory server, kept for the session
+///     Start:   blocks' pointers (the head's, and by READ) ─▶ StartMulticast on each memory server
+///     then     FragmentRequest.multicast tells the compute servers what to join
+///     End:     EndMulticast on each
+///
+/// One thread.
+class MulticastCoordinator {
+ public:
+  explicit MulticastCoordinator(catalog::Attachment& attachment) : attachment_(attachment) {}
+  ~MulticastCoordinator();
+
+  struct Query {
+    const optimizer::Plan& plan;
+    const optimizer::TableRefs& tables;
+    std::vector<std::vector<uint32_t>> partitions;  // of the driving table, for each compute server
+    bool in_place = false;                          // blocks are taken where they lie, if the fabric can
+  };
+  /// For each join empty if its build side is multicast, else why it is READ. Never fails.
+  std::vector<std::string> Start(const Query& query, MulticastMode mode);
+  /// What the compute server with number `member` in Query::partitions must know.
+  proto::MulticastStreams StreamsFor(uint32_t member) const;
+  void End();
+
+ private:
+  std::string WhyRead(const Query& query, size_t join, MulticastMode mode) const;
+  absl::Status StartStreams(const Query& query, const std::vector<size_t>& joins);
+  absl::StatusOr<storage::MulticastTable> Describe(const Query& query, size_t join);
+  absl::StatusOr<const std::vector<uint64_t>*> Pointers(const proto::Table& table, uint32_t partition);
+  absl::StatusOr<uint32_t> GroupFor(MemoryServerId server);
+
+  catalog::Attachment& attachment_;
+  std::map<MemoryServerId, uint32_t> groups_;
+  std::unique_ptr<storage::Channel>
+      channel_;  // made for the first chain whose pointers are not all in its head
+  std::map<std::pair<uint64_t, uint32_t>, std::vector<uint64_t>> pointers_;  // by allocation and partition
+  proto::MulticastStreams streams_;                                          // under way
+};
+
+}  // namespace nam::computeserver

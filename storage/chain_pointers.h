@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "storage/block_stream.h"
+#include "storage/channel.h"
+
+namespace nam::storage {
+
+/// Where all blocks of a chain lie: what the head says, and READs of the blocks that lead pointer groups.
+absl::StatusOr<std::vector<uint64_t>> PointersOf(Channel& channel, const StreamTable& table,
+                                                 const ChainStart& chain);
+
+}  // namespace nam::storage
