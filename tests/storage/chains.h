@@ -19,7 +19,7 @@ namespace nam::storage {
 /// Memory servers made of one passive listener and one region each, in this process.
 class TwoServers final : public fabric::RegionDirectory {
  public:
-  static constexpr size_t kBytes = 4 << 20;
+  static constexpr size_t kBytes = 16 << 20;
   explicit TwoServers(fabric::Kind kind) {
     for (uint16_t id = 1; id <= 2; ++id) {
       Server& server = servers_[id - 1];

@@ -15,8 +15,8 @@ namespace nam::storage {
 struct DatagramFaults {
   double lost = 0;
   double duplicated = 0;
-  double reordered = 0;  // changes place with another one of its batch
-  double damaged = 0;    // a bit of the payload
+  double reordered = 0;      // changes place with another one of its batch
+  double damaged = 0;        // a bit of the payload
   std::string no_multicast;  // OpenGroup and Join fail with this
 };
 
