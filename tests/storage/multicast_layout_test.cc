@@ -68,17 +68,11 @@ TEST(FragmentTest, RefusesWhatContradictsItself) {
   EXPECT_TRUE(refused([](FragmentHeader& h) { h.fragments = 1; }));
   EXPECT_TRUE(refused([](FragmentHeader& h) { h.offset = 899; }, 3));
   EXPECT_TRUE(refused(
-                  [](FragmentHeader& h) {
-                    h.fragments = 2;
-                    h.fragment = 1;
-                  },
-                  3) &&
-              refused(
-                  [](FragmentHeader& h) {
-                    h.fragments = 1u << 31;
-                    h.fragment = (1u << 31) - 1;
-                  },
-                  3));
+      [](FragmentHeader& h) {
+        h.fragments = 1u << 31;
+        h.fragment = (1u << 31) - 1;
+      },
+      3));
 }
 
 TEST(FragmentTest, NoBytesAreTrusted) {

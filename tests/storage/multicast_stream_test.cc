@@ -207,7 +207,7 @@ TEST_P(MulticastTest, AMemberThatNeverComesHoldsNobodyUp) {
 
 TEST_P(MulticastTest, AMemberThatStandsStillIsLeftBehindAndRepairs) {
   Load(1000, 1000);  // 9 KB each: more than a member's receives take
-  ASSERT_TRUE(OpenSenders({}, {.members = 2, .member_timeout_us = 20'000}).ok());
+  ASSERT_TRUE(OpenSenders({}, {.members = 2, .member_timeout_us = 100'000}).ok());
   auto others_done = client_->CreateEvent();
   Received slow;
   {
@@ -223,7 +223,7 @@ TEST_P(MulticastTest, AMemberThatStandsStillIsLeftBehindAndRepairs) {
   }
   ExpectComplete(slow);
   EXPECT_GT(slow.counters.repaired_blocks, 0u);
-  EXPECT_EQ(senders_[0]->counters().members_left_behind, 1u);
+  EXPECT_GE(senders_[0]->counters().members_left_behind, 1u);
 }
 
 TEST_P(MulticastTest, AMemberThatLeavesReleasesTheSender) {
