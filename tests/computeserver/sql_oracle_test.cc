@@ -41,6 +41,9 @@ TEST_P(SqlOracleTest, RandomQueriesAgreeWithSqlite) {
             .ok());
     RC_ASSERT(
         cluster.session().Execute("set nam.prefetch_window = " + std::to_string(1 + choices.Next(6))).ok());
+    RC_ASSERT(cluster.session()
+                  .Execute(std::string("set nam.multicast = ") + (choices.Chance(50) ? "on" : "off"))
+                  .ok());
     for (int i = 0; i < 6; ++i) {
       const std::string query = RandomQuery(choices);
       ++queries;
