@@ -319,6 +319,54 @@ TEST_F(ServiceTest, LoadsSurviveARestart) {
   EXPECT_TRUE(Commit(allocation, "date").ok());
 }
 
+TEST_F(ServiceTest, MulticastGroupsAreUniqueAndUsedAgain) {
+  const uint32_t first = Join(proto::ROLE_CLIENT), second = Join(proto::ROLE_CLIENT);
+  const auto allocate = [&](uint32_t member, uint32_t count) {
+    proto::AllocateGroupsRequest request;
+    request.set_member(member);
+    request.set_count(count);
+    const auto reply = service_->AllocateGroups(request);
+    EXPECT_TRUE(reply.ok()) << reply.status();
+    return reply.ok() ? std::vector<uint32_t>(reply->groups().begin(), reply->groups().end())
+                      : std::vector<uint32_t>();
+  };
+  const auto release = [&](uint32_t member, uint32_t group) {
+    proto::ReleaseGroupsRequest request;
+    request.set_member(member);
+    request.add_groups(group);
+    return service_->ReleaseGroups(request).status();
+  };
+  EXPECT_EQ(allocate(first, 2), (std::vector<uint32_t>{1, 2}));
+  EXPECT_EQ(allocate(second, 1), (std::vector<uint32_t>{3}));
+  EXPECT_EQ(release(second, 1).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(release(first, 1).ok());
+  EXPECT_TRUE(release(first, 1).ok());  // the answer was lost
+  EXPECT_EQ(allocate(second, 2), (std::vector<uint32_t>{1, 4}));
+  Restart();
+  EXPECT_EQ(allocate(first, 1), (std::vector<uint32_t>{5}));
+  // The end of a lease gives them back.
+  proto::LeaveRequest leave;
+  leave.set_id(first);
+  ASSERT_TRUE(service_->Leave(leave).ok());
+  EXPECT_EQ(allocate(second, 2), (std::vector<uint32_t>{2, 5}));
+  clock_.AdvanceMs(3'001);
+  EXPECT_EQ(allocate(Join(proto::ROLE_CLIENT), 1), (std::vector<uint32_t>{1}));
+
+  proto::AllocateGroupsRequest request;
+  request.set_count(1);
+  request.set_member(second);
+  EXPECT_EQ(service_->AllocateGroups(request).status().code(), absl::StatusCode::kNotFound);
+  request.set_member(Join(proto::ROLE_CLIENT));
+  for (const uint32_t count : {0u, 1'025u}) {
+    request.set_count(count);
+    EXPECT_EQ(service_->AllocateGroups(request).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+  request.set_count(1'024);
+  int calls = 0;
+  while (service_->AllocateGroups(request).ok()) ++calls;
+  EXPECT_EQ(calls, 63);  // 65,535 in all
+}
+
 TEST_F(ServiceTest, BadInputIsRefused) {
   const uint32_t client = Join(proto::ROLE_CLIENT);
   EXPECT_EQ(Begin(client, "").status().code(), absl::StatusCode::kInvalidArgument);

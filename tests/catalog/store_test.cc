@@ -68,6 +68,7 @@ TEST(EmbeddedStoreTest, KeepsEverythingAcrossARestart) {
     mutation.next_allocation = 9;
     mutation.put_members.push_back(SomeMember(7));
     mutation.put_loads.push_back({AllocationId(8), MemberId(7), "part", true});
+    mutation.put_groups.push_back({5, MemberId(7)});
     mutation.put_tables.push_back(SomeTable("date", 3));
     ASSERT_TRUE(store->Apply(mutation).ok());
   }
@@ -78,6 +79,9 @@ TEST(EmbeddedStoreTest, KeepsEverythingAcrossARestart) {
   EXPECT_EQ(state.version, 2u);
   EXPECT_EQ(state.next_member, 8u);
   EXPECT_EQ(state.next_allocation, 9u);
+  ASSERT_EQ(state.groups.size(), 1u);
+  EXPECT_EQ(state.groups[0].group, 5u);
+  EXPECT_EQ(state.groups[0].owner, MemberId(7));
   ASSERT_EQ(state.members.size(), 1u);
   EXPECT_EQ(state.members[0].SerializeAsString(), SomeMember(7).SerializeAsString());
   ASSERT_EQ(state.loads.size(), 1u);
@@ -290,6 +294,32 @@ TEST(EmbeddedStoreTest, ForeignFilesAreRefusedAndLeftAsTheyWere) {
 
   EXPECT_EQ(OpenEmbeddedStore(folder.File("no/such/folder"), kIdentity).status().code(),
             absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(EmbeddedStoreTest, AStoreOfTheFirstVersionGetsGroups) {
+  const TempFolder folder;
+  const std::string path = folder.File("catalog.db");
+  {
+    const auto store = MustOpen(path);
+    Mutation mutation = Next(MustLoad(*store));
+    mutation.put_members.push_back(SomeMember(7));
+    ASSERT_TRUE(store->Apply(mutation).ok());
+  }
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(database, "DROP TABLE multicast_groups; PRAGMA user_version = 1", nullptr, nullptr,
+                         nullptr),
+            SQLITE_OK);
+  sqlite3_close(database);
+  for (const size_t groups : {0u, 1u}) {  // upgraded once, and then as new
+    const auto store = MustOpen(path);
+    const StoredState state = MustLoad(*store);
+    EXPECT_EQ(state.members.size(), 1u);
+    EXPECT_EQ(state.groups.size(), groups);
+    Mutation mutation = Next(state);
+    mutation.put_groups.push_back({1, MemberId(7)});
+    ASSERT_TRUE(store->Apply(mutation).ok());
+  }
 }
 
 TEST(EmbeddedStoreTest, ADamagedFileIsRefused) {
