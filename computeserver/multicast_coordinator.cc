@@ -101,14 +101,14 @@ absl::Status MulticastCoordinator::StartStreams(const Query& query, const std::v
     tables.push_back(std::move(table));
   }
   const std::vector<MemoryServerId> servers(homes.begin(), homes.end());
-  const auto extents = storage::ExtentsOf(tables, servers);
+  NAM_ASSIGN_OR_RETURN(const auto blocks, storage::MulticastBlocks::Number(tables, servers));
   for (size_t s = 0; s < servers.size(); ++s) {
     proto::StartMulticastRequest request;
     NAM_ASSIGN_OR_RETURN(const uint32_t group, GroupFor(servers[s]));
     request.set_group(group);
     request.set_members(static_cast<uint32_t>(query.partitions.size()));
     request.set_timeout_ms(kStreamTimeoutMs);
-    for (const storage::MulticastExtent& extent : extents[s]) {
+    for (const storage::MulticastExtent& extent : blocks.ExtentsOf(s)) {
       proto::MulticastExtent& out = *request.add_extents();
       for (const storage::ByteRange& run : extent.runs) {
         out.add_run_offsets(run.offset);

@@ -15,7 +15,7 @@
 #include "optimizer/plan.h"
 #include "proto/compute.pb.h"
 #include "storage/channel.h"
-#include "storage/multicast_stream.h"
+#include "storage/multicast_blocks.h"
 
 namespace nam::computeserver {
 

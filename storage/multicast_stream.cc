@@ -52,28 +52,12 @@ void Scatter(std::span<const ByteRange> runs, uint32_t offset, std::span<const s
   }
 }
 
-/// All blocks of one chain are alike.
-struct Chain {
-  size_t table;
-  uint32_t partition;
-  BlockLayout layout;
-  std::vector<ByteRange> runs;
-  uint32_t run_bytes;
-};
-
-struct BlockPlace {
-  uint32_t chain;
-  uint32_t index;
-  uint64_t pointer;
-};
-
 /// One sender, as it is seen from here.
 struct Source {
-  Source(MulticastAddress address, std::vector<BlockPlace> blocks, MulticastWindow window)
-      : address(std::move(address)), blocks(std::move(blocks)), window(std::move(window)) {}
+  Source(MulticastAddress address, MulticastWindow window)
+      : address(std::move(address)), window(std::move(window)) {}
 
   const MulticastAddress address;
-  const std::vector<BlockPlace> blocks;
   MulticastWindow window;
   absl::flat_hash_map<uint32_t, uint32_t> slot_of;  // blocks that are being assembled or repaired
   uint64_t credit_told = 0;
@@ -111,8 +95,7 @@ class MulticastReceiver final : public MulticastStream {
   const MulticastCounters& counters(size_t table) const override { return counters_[table]; }
 
  private:
-  absl::Status AddSources(const std::vector<MulticastAddress>& senders,
-                          const std::vector<MulticastTable>& tables);
+  absl::Status AddSources(const std::vector<MulticastAddress>& senders);
   absl::Status DivideBuffer(size_t senders);
   absl::Status JoinGroups();
   absl::Status CheckCancelled() const;
@@ -136,12 +119,13 @@ class MulticastReceiver final : public MulticastStream {
   absl::StatusOr<bool> Deliver(uint32_t slot_number, BlockView& block);
   void FinishOperations();
 
-  const Chain& ChainOf(const Slot& slot) const {
-    return chains_[sources_[slot.source].blocks[slot.block].chain];
+  const MulticastBlocks::Place& PlaceOf(const Slot& slot) const {
+    return blocks_.of_sender(slot.source)[slot.block];
   }
-  MulticastCounters& CountersOf(const Source& source, uint32_t block) {
-    return counters_[chains_[source.blocks[block].chain].table];
+  const MulticastBlocks::Chain& ChainOf(const Slot& slot) const {
+    return blocks_.chains()[PlaceOf(slot).chain];
   }
+  size_t NumberOf(const Source& source) const { return static_cast<size_t>(&source - sources_.data()); }
   std::byte* BytesOf(uint32_t slot) const {
     return channel_.buffer().data() + slots_offset_ + uint64_t{slot} * slot_bytes_;
   }
@@ -156,7 +140,7 @@ class MulticastReceiver final : public MulticastStream {
   Clock& clock_;
   const MulticastStreamOptions options_;
   std::vector<StreamTable> tables_;
-  std::vector<Chain> chains_;
+  MulticastBlocks blocks_;
   std::vector<Source> sources_;
   std::unique_ptr<fabric::DatagramQueuePair> queue_pair_;
   uint64_t queue_pair_id_ = 0;
@@ -180,21 +164,16 @@ class MulticastReceiver final : public MulticastStream {
 
 absl::Status MulticastReceiver::Prepare(const std::vector<MulticastAddress>& senders,
                                         const std::vector<MulticastTable>& tables) {
-  for (size_t t = 0; t < tables.size(); ++t) {
-    const StreamTable& table = tables[t].table;
-    for (const MulticastTable::Chain& chain : tables[t].chains) {
-      const auto blocks = static_cast<uint32_t>(chain.pointers.size());
-      BlockLayout layout(table.widths, chain.block_rows, PointerSlots(blocks, table.pointer_group));
-      std::vector<ByteRange> runs = RunsOf(layout, table.columns);
-      const uint32_t bytes = TotalBytes(runs);
-      if (runs.size() > channel_.options().queue_depth / 2)
-        return absl::ResourceExhaustedError("the table has too many columns apart to repair a block by READ");
-      slot_bytes_ = std::max<uint64_t>(slot_bytes_, (layout.bytes() + 63) / 64 * 64);
-      chains_.push_back({t, chain.partition, std::move(layout), std::move(runs), bytes});
-    }
+  std::vector<MemoryServerId> servers;
+  for (const MulticastAddress& sender : senders) servers.push_back(sender.server);
+  NAM_ASSIGN_OR_RETURN(blocks_, MulticastBlocks::Number(tables, servers));
+  for (const MulticastBlocks::Chain& chain : blocks_.chains()) {
+    if (chain.runs.size() > channel_.options().queue_depth / 2)
+      return absl::ResourceExhaustedError("the table has too many columns apart to repair a block by READ");
+    slot_bytes_ = std::max<uint64_t>(slot_bytes_, (chain.layout.bytes() + 63) / 64 * 64);
   }
   NAM_RETURN_IF_ERROR(DivideBuffer(senders.size()));
-  NAM_RETURN_IF_ERROR(AddSources(senders, tables));
+  NAM_RETURN_IF_ERROR(AddSources(senders));
   return JoinGroups();
 }
 
@@ -217,41 +196,18 @@ absl::Status MulticastReceiver::DivideBuffer(size_t senders) {
   return absl::OkStatus();
 }
 
-absl::Status MulticastReceiver::AddSources(const std::vector<MulticastAddress>& senders,
-                                           const std::vector<MulticastTable>& tables) {
-  absl::flat_hash_map<MemoryServerId, size_t> number;
-  for (size_t s = 0; s < senders.size(); ++s) {
-    const uint32_t payload_max = fabric::kMaxDatagramBytes - sizeof(FragmentHeader);
-    if (senders[s].fragment_bytes == 0 || senders[s].fragment_bytes > payload_max ||
-        !number.try_emplace(senders[s].server, s).second) {
-      return absl::InvalidArgumentError("not the addresses of multicast streams");
-    }
-  }
-  std::vector<std::vector<BlockPlace>> places(senders.size());
-  uint32_t chain = 0;
-  for (const MulticastTable& table : tables) {
-    for (const MulticastTable::Chain& from : table.chains) {
-      for (uint32_t index = 0; index < from.pointers.size(); ++index) {
-        const auto home = RemotePtr<void>::FromRaw(from.pointers[index]).server();
-        const auto found = number.find(home);
-        if (found == number.end()) {
-          return absl::InvalidArgumentError(
-              absl::StrFormat("memory server %d has blocks to multicast, but no stream", home.value()));
-        }
-        places[found->second].push_back({chain, index, from.pointers[index]});
-      }
-      ++chain;
-    }
-  }
+absl::Status MulticastReceiver::AddSources(const std::vector<MulticastAddress>& senders) {
   const auto share = static_cast<uint32_t>(senders.size());
   for (size_t s = 0; s < senders.size(); ++s) {
+    if (senders[s].fragment_bytes == 0 ||
+        senders[s].fragment_bytes > fabric::kMaxDatagramBytes - sizeof(FragmentHeader))
+      return absl::InvalidArgumentError("not the address of a multicast stream");
     std::vector<uint32_t> bytes;
-    bytes.reserve(places[s].size());
-    for (const BlockPlace& place : places[s]) bytes.push_back(chains_[place.chain].run_bytes);
+    for (const MulticastBlocks::Place& place : blocks_.of_sender(s))
+      bytes.push_back(blocks_.chains()[place.chain].run_bytes);
     blocks_left_ += bytes.size();
-    MulticastWindow window(bytes, senders[s].fragment_bytes, receives_ / share,
-                           static_cast<uint32_t>(slots_.size()) / share);
-    sources_.emplace_back(senders[s], std::move(places[s]), std::move(window));
+    sources_.emplace_back(senders[s], MulticastWindow(bytes, senders[s].fragment_bytes, receives_ / share,
+                                                      static_cast<uint32_t>(slots_.size()) / share));
   }
   return absl::OkStatus();
 }
@@ -445,7 +401,7 @@ std::optional<uint32_t> MulticastReceiver::SlotFor(Source& source, const Fragmen
   Slot& slot = slots_[*number];
   slot.state = Slot::State::kAssembling;
   slot.repaired = false;
-  slot.source = static_cast<uint32_t>(&source - sources_.data());
+  slot.source = static_cast<uint32_t>(NumberOf(source));
   slot.block = header.block;
   slot.missing = header.fragments;
   slot.have.assign((header.fragments + 63) / 64, 0);
@@ -461,7 +417,8 @@ void MulticastReceiver::TakeFragment(Source& source, const Fragment& fragment) {
   uint64_t* have = number ? &slots_[*number].have[header.fragment / 64] : nullptr;
   const uint64_t bit = uint64_t{1} << (header.fragment % 64);
   if (have == nullptr || (*have & bit) != 0) {
-    ++CountersOf(source, header.block).duplicates;
+    const uint32_t chain = blocks_.of_sender(NumberOf(source))[header.block].chain;
+    ++counters_[blocks_.chains()[chain].table].duplicates;
   } else {
     *have |= bit;
     Slot& slot = slots_[*number];
@@ -478,7 +435,7 @@ void MulticastReceiver::TakeFragment(Source& source, const Fragment& fragment) {
 }
 
 void MulticastReceiver::GiveUpLost(Source& source, uint32_t reorder) {
-  const auto number = static_cast<uint32_t>(&source - sources_.data());
+  const auto number = static_cast<uint32_t>(NumberOf(source));
   while (const std::optional<uint32_t> block = source.window.NextLost(reorder)) {
     source.window.SetHas(*block);  // what comes of it now comes too late
     const auto found = source.slot_of.find(*block);
@@ -592,9 +549,9 @@ absl::Status MulticastReceiver::PostRepairs() {
 absl::Status MulticastReceiver::PostRepair(uint32_t slot_number) {
   Slot& slot = slots_[slot_number];
   slot.repaired = true;
-  const Chain& chain = ChainOf(slot);
-  const auto pointer = RemotePtr<void>::FromRaw(sources_[slot.source].blocks[slot.block].pointer);
-  NAM_ASSIGN_OR_RETURN(const Channel::Target target, channel_.Resolve(pointer, chain.layout.bytes()));
+  const MulticastBlocks::Chain& chain = ChainOf(slot);
+  const RemotePtr<void> home = PlaceOf(slot).home;
+  NAM_ASSIGN_OR_RETURN(const Channel::Target target, channel_.Resolve(home, chain.layout.bytes()));
   slot.missing = static_cast<uint32_t>(chain.runs.size());
   const uint64_t at = slots_offset_ + uint64_t{slot_number} * slot_bytes_;
   std::vector<fabric::WorkRequest> batch;
@@ -604,7 +561,7 @@ absl::Status MulticastReceiver::PostRepair(uint32_t slot_number) {
                                               {target.address.rkey, target.address.offset + run.offset}));
   }
   if (const absl::Status status = target.queue_pair->Post(batch); !status.ok())
-    return channel_.Error(pointer.server(), status);
+    return channel_.Error(home.server(), status);
   operations_ += slot.missing;
   return absl::OkStatus();
 }
@@ -612,12 +569,11 @@ absl::Status MulticastReceiver::PostRepair(uint32_t slot_number) {
 /// False if the block came damaged by datagrams, and is READ instead.
 absl::StatusOr<bool> MulticastReceiver::Deliver(uint32_t slot_number, BlockView& block) {
   Slot& slot = slots_[slot_number];
-  const Source& source = sources_[slot.source];
-  const BlockPlace& place = source.blocks[slot.block];
-  const Chain& chain = chains_[place.chain];
+  const MulticastBlocks::Chain& chain = ChainOf(slot);
   const StreamTable& table = tables_[chain.table];
   block = BlockView(chain.layout, BytesOf(slot_number));
-  absl::Status status = block.CheckPrefix(table.allocation, chain.partition, place.index, options_.verify);
+  absl::Status status =
+      block.CheckPrefix(table.allocation, chain.partition, PlaceOf(slot).index, options_.verify);
   for (size_t c = 0; options_.verify && status.ok() && c < table.columns.size(); ++c)
     status = block.CheckPage(table.columns[c]);
   if (!status.ok()) {
@@ -633,7 +589,7 @@ absl::StatusOr<bool> MulticastReceiver::Deliver(uint32_t slot_number, BlockView&
   ++counters.stream.blocks;
   counters.stream.rows += block.rows();
   counters.stream.waiting_ns += std::exchange(waited_ns_, 0);
-  counters.stream.bytes[source.address.server] += chain.run_bytes;
+  counters.stream.bytes[PlaceOf(slot).home.server()] += chain.run_bytes;
   return true;
 }
 
@@ -647,27 +603,6 @@ absl::StatusOr<std::unique_ptr<MulticastStream>> MulticastStream::Open(
   auto receiver = std::make_unique<MulticastReceiver>(channel, tables, options);
   NAM_RETURN_IF_ERROR(receiver->Prepare(senders, tables));
   return receiver;
-}
-
-std::vector<std::vector<MulticastExtent>> ExtentsOf(const std::vector<MulticastTable>& tables,
-                                                    const std::vector<MemoryServerId>& senders) {
-  std::vector<std::vector<MulticastExtent>> all(senders.size());
-  for (const MulticastTable& table : tables) {
-    for (const MulticastTable::Chain& chain : table.chains) {
-      const auto blocks = static_cast<uint32_t>(chain.pointers.size());
-      const BlockLayout layout(table.table.widths, chain.block_rows,
-                               PointerSlots(blocks, table.table.pointer_group));
-      for (size_t s = 0; s < senders.size(); ++s) {
-        MulticastExtent extent{RunsOf(layout, table.table.columns), {}};
-        for (uint64_t pointer : chain.pointers) {
-          const auto block = RemotePtr<void>::FromRaw(pointer);
-          if (block.server() == senders[s]) extent.blocks.push_back(block);
-        }
-        if (!extent.blocks.empty()) all[s].push_back(std::move(extent));
-      }
-    }
-  }
-  return all;
 }
 
 }  // namespace nam::storage

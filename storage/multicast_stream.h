@@ -10,20 +10,10 @@
 #include "storage/block.h"
 #include "storage/block_stream.h"
 #include "storage/channel.h"
+#include "storage/multicast_blocks.h"
 #include "storage/multicast_layout.h"
 
 namespace nam::storage {
-
-/// A table of which whole chains are multicast.
-struct MulticastTable {
-  struct Chain {
-    uint32_t partition = 0;
-    uint32_t block_rows = 0;
-    std::vector<uint64_t> pointers;  // of all its blocks
-  };
-  StreamTable table;
-  std::vector<Chain> chains;
-};
 
 struct MulticastStreamOptions {
   uint32_t member = 0;                        // whose credit word on every board
@@ -53,9 +43,8 @@ struct MulticastCounters {
 ///     lost ──────────▶ slot: repairing (READ) ───────────────────┘
 class MulticastStream {
  public:
-  /// The blocks of each sender are numbered as they come in `tables` and their chains, leaving out those of
-  /// other servers; every block's home must be among the senders. An error means that multicast is not
-  /// available here, and says why; the channel is as before, unless it says that it is broken.
+  /// Every block's home must be among the senders. An error means that multicast is not available here, and
+  /// says why; the channel is as before, unless it says that it is broken.
   static absl::StatusOr<std::unique_ptr<MulticastStream>> Open(Channel& channel,
                                                                const std::vector<MulticastAddress>& senders,
                                                                const std::vector<MulticastTable>& tables,
@@ -69,9 +58,5 @@ class MulticastStream {
   virtual size_t table() const = 0;
   virtual const MulticastCounters& counters(size_t table) const = 0;
 };
-
-/// What each sender of a stream of `tables` has to send; in the order of `senders`.
-std::vector<std::vector<MulticastExtent>> ExtentsOf(const std::vector<MulticastTable>& tables,
-                                                    const std::vector<MemoryServerId>& senders);
 
 }  // namespace nam::storage

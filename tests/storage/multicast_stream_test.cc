@@ -58,14 +58,14 @@ class MulticastTest : public ::testing::TestWithParam<Kind>, protected Chains {
   }
 
   absl::Status OpenSenders(const DatagramFaults& faults, MulticastSenderOptions options) {
-    const auto extents = ExtentsOf({table_}, {MemoryServerId(1), MemoryServerId(2)});
+    const auto blocks = *MulticastBlocks::Number({table_}, {MemoryServerId(1), MemoryServerId(2)});
     for (uint16_t id = 1; id <= 2; ++id) {
       faulty_.push_back(std::make_unique<FaultyFabric>(servers_->fabric(id), faults, seed_ + id));
       options.server = MemoryServerId(id);
       options.group = id;
       auto sender = MulticastSender::Open(
           *faulty_.back(), [this](RemotePtr<void> block, uint64_t) { return servers_->at(block); },
-          extents[id - 1], options);
+          blocks.ExtentsOf(id - 1u), options);
       if (!sender.ok()) return sender.status();
       addresses_.push_back((*sender)->address());
       senders_.push_back(*std::move(sender));

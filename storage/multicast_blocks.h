@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/strong_id.h"
+#include "storage/block.h"
+#include "storage/block_runs.h"
+#include "storage/block_stream.h"
+#include "storage/multicast_layout.h"
+
+namespace nam::storage {
+
+/// A table of which whole chains are multicast.
+struct MulticastTable {
+  struct Chain {
+    uint32_t partition = 0;
+    uint32_t block_rows = 0;
+    std::vector<uint64_t> pointers;  // of all its blocks
+  };
+  StreamTable table;
+  std::vector<Chain> chains;
+};
+
+/// The blocks of a stream as all who take part number them: each sender's for itself, in the order of tables,
+/// chains and blocks, leaving out those of other servers.
+class MulticastBlocks {
+ public:
+  struct Chain {
+    size_t table = 0;  // its number
+    uint32_t partition = 0;
+    BlockLayout layout;
+    std::vector<ByteRange> runs;  // of each block
+    uint32_t run_bytes = 0;       // of all runs together
+  };
+  struct Place {
+    uint32_t chain = 0;
+    uint32_t index = 0;  // in the chain
+    RemotePtr<void> home;
+  };
+  /// INVALID_ARGUMENT: a sender twice, or a block whose home is none of the senders.
+  static absl::StatusOr<MulticastBlocks> Number(const std::vector<MulticastTable>& tables,
+                                                const std::vector<MemoryServerId>& senders);
+
+  const std::vector<Chain>& chains() const { return chains_; }
+  const std::vector<Place>& of_sender(size_t sender) const { return places_[sender]; }
+  /// What the sender needs to know of them.
+  std::vector<MulticastExtent> ExtentsOf(size_t sender) const;
+
+ private:
+  std::vector<Chain> chains_;
+  std::vector<std::vector<Place>> places_;
+};
+
+}  // namespace nam::storage
