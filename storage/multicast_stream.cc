@@ -181,16 +181,18 @@ absl::Status MulticastReceiver::DivideBuffer(size_t senders) {
   const uint64_t bytes = channel_.buffer().bytes();
   if (senders == 0 || senders > kSendersMax)
     return absl::InvalidArgumentError(absl::StrFormat("a multicast stream from %d senders", senders));
+  // Half for receives, but at least a slot for each sender.
+  const uint64_t slots_min = kReceivesOffset + senders * slot_bytes_;
+  const uint64_t for_receives = std::min(bytes / 2, bytes - std::min(bytes, slots_min));
   receives_ = static_cast<uint32_t>(std::min<uint64_t>(
-      {options_.receives_max, channel_.options().datagram_depth, bytes / 4 / kReceiveBytes}));
-  slots_offset_ = kReceivesOffset + receives_ * kReceiveBytes;
-  const uint64_t slots =
-      slot_bytes_ == 0 || bytes < slots_offset_ ? 0 : (bytes - slots_offset_) / slot_bytes_;
-  if (receives_ < senders || slots < senders) {
+      {options_.receives_max, channel_.options().datagram_depth, for_receives / kReceiveBytes}));
+  if (slot_bytes_ == 0 || receives_ < senders) {
     return absl::ResourceExhaustedError(
         absl::StrFormat("blocks of %d bytes from %d memory servers at once do not fit a buffer of %d bytes",
                         slot_bytes_, senders, bytes));
   }
+  slots_offset_ = kReceivesOffset + receives_ * kReceiveBytes;
+  const uint64_t slots = (bytes - slots_offset_) / slot_bytes_;
   slots_.resize(std::min<uint64_t>(slots, 4096));
   for (auto slot = static_cast<uint32_t>(slots_.size()); slot > 0; --slot) free_.push_back(slot - 1);
   return absl::OkStatus();
