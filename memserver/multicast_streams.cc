@@ -51,17 +51,16 @@ MulticastStreams::~MulticastStreams() {
   all.swap(streams_);
 }
 
-/// Those of `group`, and those that nobody has ended in time. They are destroyed, which waits for their
-/// threads, by the caller.
-MulticastStreams::Streams MulticastStreams::TakeStale(uint32_t group) {
-  Streams stale;
+/// Ends those of `group`, and those that nobody has ended in time.
+void MulticastStreams::EndStale(uint32_t group) {
+  Streams stale;  // destroyed without the lock: that waits for their threads
   const int64_t now_ns = fabric_.clock().NowNs();
+  const std::lock_guard lock(mutex_);
   for (auto at = streams_.begin(); at != streams_.end();) {
     const auto next = std::next(at);
     if (at->second->group == group || at->second->forget_ns < now_ns) stale.insert(streams_.extract(at));
     at = next;
   }
-  return stale;
 }
 
 absl::StatusOr<proto::StartMulticastReply> MulticastStreams::Start(
@@ -69,8 +68,8 @@ absl::StatusOr<proto::StartMulticastReply> MulticastStreams::Start(
   NAM_ASSIGN_OR_RETURN(std::vector<storage::MulticastExtent> extents,
                        ExtentsFrom(request, pool_.capacity_bytes()));
   const uint32_t timeout_ms = std::clamp(request.timeout_ms(), kTimeoutMsMin, kTimeoutMsMax);
+  EndStale(request.group());
   const std::lock_guard lock(mutex_);
-  TakeStale(request.group()).clear();
   if (streams_.size() >= kStreamsMax) {
     return absl::ResourceExhaustedError(
         absl::StrFormat("this memory server already sends %d multicast streams", streams_.size()));

@@ -40,7 +40,7 @@ class MulticastStreams {
   };
   using Streams = std::map<uint64_t, std::unique_ptr<Stream>>;
 
-  Streams TakeStale(uint32_t group);
+  void EndStale(uint32_t group);
 
   fabric::Fabric& fabric_;
   const MemoryPool& pool_;

@@ -10,11 +10,24 @@
 
 #include "fabric/fabric.h"
 #include "fabric/region_directory.h"
+#include "fabric/sim/world.h"
 #include "storage/block_sink.h"
 #include "storage/block_stream.h"
 #include "storage/channel.h"
 
 namespace nam::storage {
+
+/// A process of its own; the simulated ones are in one world, whose driver is the test's thread.
+inline std::unique_ptr<fabric::Fabric> OpenFabric(fabric::Kind kind) {
+  if (kind != fabric::Kind::kSim) return *fabric::Open({.kind = kind, .secret = "s"});
+  static fabric::sim::World world({});
+  static int hosts = 0;
+  return *world.OpenFabric("host-" + std::to_string(++hosts), {.secret = "s"});
+}
+inline std::string ListenAddress(fabric::Kind kind) {
+  if (kind == fabric::Kind::kShm) return "@";
+  return kind == fabric::Kind::kSim ? ":0" : "127.0.0.1:0";
+}
 
 /// Memory servers made of one passive listener and one region each, in this process.
 class TwoServers final : public fabric::RegionDirectory {
@@ -23,9 +36,9 @@ class TwoServers final : public fabric::RegionDirectory {
   explicit TwoServers(fabric::Kind kind) {
     for (uint16_t id = 1; id <= 2; ++id) {
       Server& server = servers_[id - 1];
-      server.fabric = *fabric::Open({.kind = kind, .secret = "s"});
+      server.fabric = OpenFabric(kind);
       server.region = *server.fabric->Allocate(kBytes, {.access = fabric::Access::kAll, .huge_pages = false});
-      server.listener = *server.fabric->Listen({.address = kind == fabric::Kind::kShm ? "@" : "127.0.0.1:0"});
+      server.listener = *server.fabric->Listen({.address = ListenAddress(kind)});
       auto regions = std::make_shared<fabric::ServerRegions>();
       regions->fabric_address = server.listener->address();
       regions->name = "memory server " + std::to_string(id);
@@ -35,6 +48,12 @@ class TwoServers final : public fabric::RegionDirectory {
   }
   absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> Lookup(MemoryServerId server, bool) override {
     return servers_[server.value() - 1u].regions;
+  }
+  AllocationKeys keys() const {
+    AllocationKeys keys;
+    for (uint16_t id = 1; id <= 2; ++id)
+      keys.Add({MemoryServerId(id), 4096}, kBytes, servers_[id - 1].region->rkey());
+    return keys;
   }
   std::byte* at(RemotePtr<void> p) {
     return servers_[p.server().value() - 1u].region->data() + p.offset() - 4096;
@@ -60,8 +79,8 @@ class Chains {
   const std::vector<uint8_t> widths_{4, 1, 8, 2};
 
   /// Writes a chain whose column 0 counts rows on, over both servers in turn, from `offset` on.
-  ChainStart WriteChain(Channel& channel, uint32_t blocks, uint32_t group, uint32_t rows = kRows,
-                        uint32_t partition = 0, uint64_t offset = 4096) {
+  ChainStart WriteChain(Channel& channel, const AllocationKeys& keys, uint32_t blocks, uint32_t group,
+                        uint32_t rows = kRows, uint32_t partition = 0, uint64_t offset = 4096) {
     const BlockLayout layout(widths_, rows, PointerSlots(blocks, group));
     const uint64_t step = (layout.bytes() + 2047) / 2048 * 2048;
     std::vector<uint64_t> pointers;
@@ -69,7 +88,7 @@ class Chains {
       pointers.push_back(
           RemotePtr<void>(MemoryServerId(static_cast<uint16_t>(1 + i % 2)), offset + i / 2 * step).raw());
     }
-    BlockSink sink(channel, layout.bytes());
+    BlockSink sink(channel, keys, layout.bytes());
     for (uint32_t i = 0; i < blocks; ++i) {
       std::byte* block = *sink.Acquire();
       std::fill_n(block, layout.bytes(), std::byte{0});

@@ -36,7 +36,7 @@ class MulticastTest : public ::testing::TestWithParam<Kind>, protected Chains {
     seed_ = std::random_device()();
     RecordProperty("seed", std::to_string(seed_));
     servers_ = std::make_unique<TwoServers>(GetParam());
-    client_ = *fabric::Open({.kind = GetParam(), .secret = "s"});
+    client_ = OpenFabric(GetParam());
   }
   ::testing::AssertionResult Failed(const std::string& what) {
     return ::testing::AssertionFailure() << what << ", seed " << seed_;
@@ -49,8 +49,8 @@ class MulticastTest : public ::testing::TestWithParam<Kind>, protected Chains {
     const uint64_t second = 4096 + (blocks + 1) / 2 * ((layout.bytes() + 2047) / 2048 * 2048);
     auto channel = *Channel::Open(*client_, *servers_, {});
     table_.table = {9, kGroup, widths_, {0, 3}};
-    for (const ChainStart& chain :
-         {WriteChain(*channel, blocks, kGroup, rows), WriteChain(*channel, 3, kGroup, rows, 1, second)}) {
+    for (const ChainStart& chain : {WriteChain(*channel, servers_->keys(), blocks, kGroup, rows),
+                                    WriteChain(*channel, servers_->keys(), 3, kGroup, rows, 1, second)}) {
       auto pointers = PointersOf(*channel, table_.table, chain);
       ASSERT_TRUE(pointers.ok()) << pointers.status();
       table_.chains.push_back({chain.partition, rows, *std::move(pointers)});
@@ -301,7 +301,7 @@ TEST_P(MulticastTest, AStreamOfOtherBlocksIsIgnoredAndRead) {
   sending_.clear();
 }
 
-INSTANTIATE_TEST_SUITE_P(Fabrics, MulticastTest, ::testing::Values(Kind::kShm, Kind::kTcp),
+INSTANTIATE_TEST_SUITE_P(Fabrics, MulticastTest, ::testing::Values(Kind::kShm, Kind::kTcp, Kind::kSim),
                          [](const auto& info) { return std::string(fabric::KindName(info.param)); });
 
 }  // namespace
