@@ -18,12 +18,12 @@ class MulticastStreamsTest : public testing::Test {
  protected:
   void SetUp() override {
     fabric_ = *fabric::Open({.kind = fabric::Kind::kTcp, .secret = "s"});
-    pool_ = *MemoryPool::Create(*fabric_, {1u << 20, 256u << 10, {.huge_pages = false}});
-    extents_ = *pool_->Allocate(AllocationId(1), 64u << 10);
+    pool_ = *MemoryPool::Create(*fabric_, {1u << 20, 256u << 10, /*huge_pages=*/false});
+    grants_ = *pool_->Allocate(AllocationId(1), 64u << 10);
     streams_ = std::make_unique<MulticastStreams>(*fabric_, *pool_);
   }
   uint64_t Block(uint64_t offset) const {
-    return storage::RemotePtr<void>(kSelf, extents_[0].offset + offset).raw();
+    return storage::RemotePtr<void>(kSelf, grants_[0].extent.offset + offset).raw();
   }
   proto::StartMulticastRequest Request(uint32_t group, const std::vector<uint64_t>& blocks,
                                        uint32_t block_bytes = 2048) {
@@ -43,7 +43,7 @@ class MulticastStreamsTest : public testing::Test {
 
   std::unique_ptr<fabric::Fabric> fabric_;
   std::unique_ptr<MemoryPool> pool_;
-  std::vector<Extent> extents_;
+  std::vector<MemoryPool::Grant> grants_;
   std::unique_ptr<MulticastStreams> streams_;
 };
 
