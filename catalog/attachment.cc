@@ -139,7 +139,7 @@ absl::Status ClusterAttachment::Release(MemoryServerId server, AllocationId allo
 absl::StatusOr<proto::StartMulticastReply> ClusterAttachment::StartMulticast(
     MemoryServerId server, const proto::StartMulticastRequest& request) {
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
-  return memory->peer.Call(*memory->stub, &MemoryStub::StartMulticast, request, timeout_us_);
+  return memory->peer->Call(kStartMulticast, request, timeout_us_);
 }
 
 absl::StatusOr<proto::EndMulticastReply> ClusterAttachment::EndMulticast(MemoryServerId server,
@@ -147,7 +147,7 @@ absl::StatusOr<proto::EndMulticastReply> ClusterAttachment::EndMulticast(MemoryS
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
   proto::EndMulticastRequest request;
   request.set_stream(stream);
-  return memory->peer.Call(*memory->stub, &MemoryStub::EndMulticast, request, timeout_us_);
+  return memory->peer->Call(kEndMulticast, request, timeout_us_);
 }
 
 absl::StatusOr<proto::ListRegionsReply> ClusterAttachment::MemoryUsage(MemoryServerId server) {

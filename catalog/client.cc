@@ -138,20 +138,20 @@ absl::Status RemoteClient::DropTable(const std::string& name) {
   return peer_.Call(kDropTable, request, timeout_us_).status();
 }
 
-absl::StatusOr<std::vector<uint32_t>> GrpcClient::AllocateGroups(MemberId member, uint32_t count) {
+absl::StatusOr<std::vector<uint32_t>> RemoteClient::AllocateGroups(MemberId member, uint32_t count) {
   proto::AllocateGroupsRequest request;
   request.set_member(member.value());
   request.set_count(count);
   NAM_ASSIGN_OR_RETURN(const proto::AllocateGroupsReply reply,
-                       Call(&CatalogStub::AllocateGroups, request, timeout_us_));
+                       peer_.Call(kAllocateGroups, request, timeout_us_));
   return std::vector<uint32_t>(reply.groups().begin(), reply.groups().end());
 }
 
-absl::Status GrpcClient::ReleaseGroups(MemberId member, const std::vector<uint32_t>& groups) {
+absl::Status RemoteClient::ReleaseGroups(MemberId member, const std::vector<uint32_t>& groups) {
   proto::ReleaseGroupsRequest request;
   request.set_member(member.value());
   request.mutable_groups()->Add(groups.begin(), groups.end());
-  return Call(&CatalogStub::ReleaseGroups, request, lease_call_us_).status();
+  return peer_.Call(kReleaseGroups, request, lease_call_us_).status();
 }
 
 }  // namespace

@@ -25,9 +25,18 @@ inline constexpr Method<proto::AbortLoadRequest, proto::AbortLoadReply> kAbortLo
 inline constexpr Method<proto::DropTableRequest, proto::DropTableReply> kDropTable{
     "/nam.proto.Catalog/DropTable"};
 
+inline constexpr Method<proto::AllocateGroupsRequest, proto::AllocateGroupsReply> kAllocateGroups{
+    "/nam.proto.Catalog/AllocateGroups"};
+inline constexpr Method<proto::ReleaseGroupsRequest, proto::ReleaseGroupsReply> kReleaseGroups{
+    "/nam.proto.Catalog/ReleaseGroups"};
+
 inline constexpr Method<proto::AllocateRequest, proto::AllocateReply> kAllocate{"/nam.proto.Memory/Allocate"};
 inline constexpr Method<proto::ReleaseRequest, proto::ReleaseReply> kRelease{"/nam.proto.Memory/Release"};
 inline constexpr Method<proto::ListRegionsRequest, proto::ListRegionsReply> kListRegions{
     "/nam.proto.Memory/ListRegions"};
+inline constexpr Method<proto::StartMulticastRequest, proto::StartMulticastReply> kStartMulticast{
+    "/nam.proto.Memory/StartMulticast"};
+inline constexpr Method<proto::EndMulticastRequest, proto::EndMulticastReply> kEndMulticast{
+    "/nam.proto.Memory/EndMulticast"};
 
 }  // namespace nam::catalog
