@@ -114,7 +114,11 @@ absl::StatusOr<std::shared_ptr<MemoryPeer>> ClusterAttachment::FindPeer(MemorySe
     const std::lock_guard lock(mutex_);
     return peers_.emplace(server, std::move(peer)).first->second;
   }
-  return absl::NotFoundError(absl::StrFormat("there is no memory server %d in this cluster", server.value()));
+  // Ids come from the catalog and are never used again: it was there.
+  return absl::UnavailableError(absl::StrFormat(
+      "memory server %d is gone: it has left the cluster, or its lease has ended and no table "
+      "has blocks there",
+      server.value()));
 }
 
 absl::StatusOr<std::vector<proto::Extent>> ClusterAttachment::Allocate(MemoryServerId server,

@@ -1,7 +1,11 @@
 #include "simulation/run.h"
 
+#include <unistd.h>
+
+#include <csignal>
 #include <cstdio>
 #include <memory>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "simulation/workload.h"
@@ -22,6 +26,27 @@ void EndHanging(const std::string& report, const std::string& replay) {
   std::fflush(stderr);
   std::_Exit(1);
 }
+
+/// While it lives, a broken invariant or a crash says which seed it was. One at a time.
+class ReplayAtCrash {
+ public:
+  explicit ReplayAtCrash(const std::string& replay) {
+    text = "the seed again: " + replay + "\n";
+    for (const int signal : kSignals) std::signal(signal, &Handle);
+  }
+  ~ReplayAtCrash() {
+    for (const int signal : kSignals) std::signal(signal, SIG_DFL);
+  }
+
+ private:
+  static constexpr int kSignals[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE};
+  static void Handle(int signal) {
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
+  static inline std::string text;  // the handler's
+};
 
 ClusterOptions DrawCluster(Random random) {
   ClusterOptions options;
@@ -86,6 +111,7 @@ RunResult Run(const RunOptions& options, const SsbAnswers& answers) {
   world_options.on_hang = [replay = world_options.replay](const std::string& report) {
     EndHanging(report, replay);
   };
+  const ReplayAtCrash replay_at_crash(world_options.replay);
   fabric::sim::World world(world_options);
   RunScenario(world, options, answers, result);
   result.virtual_ms = static_cast<double>(world.NowNs() - fabric::sim::World::kStartNs) / 1e6;

@@ -139,8 +139,9 @@ TEST_F(MemoryServerTest, ErrorsNameTheServer) {
   EXPECT_EQ(large.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(Message(large.status()).find(name + ": out of memory: 64.0 MiB are needed"), 0u)
       << large.status();
-  EXPECT_EQ(attachment->Allocate(MemoryServerId(999), *load, 1).status().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(attachment->Lookup(MemoryServerId(999), true).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(attachment->Allocate(MemoryServerId(999), *load, 1).status().code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_EQ(attachment->Lookup(MemoryServerId(999), true).status().code(), absl::StatusCode::kUnavailable);
   const MemoryServerId id = memory->id();
   memory.reset();
   const auto gone = attachment->Allocate(id, *load, 1);
