@@ -55,7 +55,8 @@ absl::StatusOr<DatagramAddress> ParseDatagramAddress(const std::string& text) {
   const auto gid = parts ? ParseGid((*parts)[0]) : std::nullopt;
   const int64_t queue_pair = parts ? ParseNumber((*parts)[1], kQueuePairNumberMax) : -1;
   const int64_t lid = parts ? ParseNumber((*parts)[2], UINT16_MAX) : -1;
-  if (!gid || queue_pair <= 0 || lid < 0) {
+  const bool multicast = gid && IsMappedV4(*gid) && IN_MULTICAST(uint32_t{gid->raw[12]} << 24);
+  if (!gid || multicast || queue_pair <= 0 || lid < 0) {
     return absl::InvalidArgumentError(
         absl::StrFormat("\"%s\" is not the address of a verbs datagram queue pair", text));
   }

@@ -60,7 +60,7 @@ VerbsDatagramQueuePair::VerbsDatagramQueuePair(std::shared_ptr<Core> core, Verbs
 
 VerbsDatagramQueuePair::~VerbsDatagramQueuePair() {
   // A queue pair that is a member of a group cannot be destroyed.
-  for (auto& [text, joined] : joined_) ibv_detach_mcast(handle_.get(), &joined.address.group, 0);
+  while (!joined_.empty()) Leave(std::string(joined_.begin()->first)).IgnoreError();
   handle_.reset();
   if (attached_) queue_.Detach(id_, options_.send_depth + options_.receive_depth);
 }
@@ -189,7 +189,8 @@ absl::Status VerbsDatagramQueuePair::Join(const std::string& group_address) {
     return VerbsError(device, absl::StrFormat("cannot join multicast group %s", GidText(address.group)),
                       errno, "does the interface allow multicast (`ip link`)?");
   }
-  if (const int error = ibv_attach_mcast(handle_.get(), &address.group, 0); error != 0) {
+  const int error = InGroup(address.group) ? 0 : ibv_attach_mcast(handle_.get(), &address.group, 0);
+  if (error != 0) {
     return VerbsError(
         device, absl::StrFormat("cannot attach to multicast group %s", GidText(address.group)), error,
         absl::StrFormat("the device has %d groups of at most %d queue pairs",
@@ -199,11 +200,18 @@ absl::Status VerbsDatagramQueuePair::Join(const std::string& group_address) {
   return absl::OkStatus();
 }
 
+bool VerbsDatagramQueuePair::InGroup(const ibv_gid& group) const {
+  return std::any_of(joined_.begin(), joined_.end(), [&](const auto& entry) {
+    return std::memcmp(entry.second.address.group.raw, group.raw, sizeof(group.raw)) == 0;
+  });
+}
+
 absl::Status VerbsDatagramQueuePair::Leave(const std::string& group_address) {
   const auto found = joined_.find(group_address);
   if (found == joined_.end()) return absl::NotFoundError("this queue pair is not in the group");
-  ibv_detach_mcast(handle_.get(), &found->second.address.group, 0);
+  const ibv_gid group = found->second.address.group;
   joined_.erase(found);
+  if (!InGroup(group)) ibv_detach_mcast(handle_.get(), &group, 0);
   return absl::OkStatus();
 }
 

@@ -75,6 +75,8 @@ class VerbsDatagramQueuePair final : public DatagramQueuePair, private Completio
   std::optional<Completion> Translate(const ibv_wc& completion) override;
   std::optional<Completion> TranslateSend(const ibv_wc& completion);
   std::optional<Completion> TranslateReceive(const ibv_wc& completion);
+  /// Of one group there may be several senders, one after the other, whose addresses differ.
+  bool InGroup(const ibv_gid& group) const;
   /// Of the group's sender, or not to a group at all.
   bool IsWanted(const ibv_wc& completion, const ReceivePlace& place) const;
   int PostPlaces(uint64_t begin, uint64_t end);
