@@ -145,6 +145,12 @@ absl::Status VerbsQueuePair::Start(UniqueFd socket, bool peer_is_passive) {
   return core_->control().Add(channel_);
 }
 
+std::string VerbsQueuePair::peer() const {
+  const std::string& device = core_->device().name();
+  if (nic_error_ == nullptr) return absl::StrFormat("%s over %s", peer_, device);
+  return absl::StrFormat("%s over %s, whose NIC said \"%s\"", peer_, device, nic_error_);
+}
+
 // -- Posting ----------------------------------------------------------------------
 
 absl::Status VerbsQueuePair::Post(std::span<const WorkRequest> batch) {
@@ -315,8 +321,10 @@ absl::Status VerbsQueuePair::PostReceive(std::span<const ReceiveRequest> batch) 
 }
 
 absl::Status VerbsQueuePair::PostError(const char* what, int error) {
+  const char* state = state_ == QueuePairState::kReady ? "ready" : "error";
   Fail(CompletionStatus::kFlushed, CompletionStatus::kPeerLost);
-  return VerbsError(core_->device(), absl::StrFormat("%s on queue pair %d with %s", what, id_, peer_), error,
+  return VerbsError(core_->device(),
+                    absl::StrFormat("%s on queue pair %d (state %s) with %s", what, id_, state, peer_), error,
                     "the device is being removed, or its driver limits the queue further");
 }
 
@@ -337,6 +345,7 @@ std::optional<Completion> VerbsQueuePair::TranslateSend(const ibv_wc& completion
   const SendPlace& place = sends_[position % sends_.size()];
   const CompletionStatus status = SendStatus(completion, place, position);
   if (status != CompletionStatus::kOk && state_ == QueuePairState::kReady) {
+    if (completion.status != IBV_WC_SUCCESS) nic_error_ = ibv_wc_status_str(completion.status);
     Fail(status, CompletionStatus::kPeerLost);
   }
   sends_taken_ = position + 1;

@@ -50,7 +50,8 @@ class VerbsQueuePair final : public QueuePair, private CompletionSource {
 
   uint64_t id() const override { return id_; }
   QueuePairState state() const override { return state_; }
-  std::string peer() const override { return peer_; }
+  /// With the device, and what the NIC said when it failed a request.
+  std::string peer() const override;
   absl::Status Post(std::span<const WorkRequest> batch) override;
   absl::Status PostReceive(std::span<const ReceiveRequest> batch) override;
   absl::StatusOr<std::span<const std::byte>> View(RemoteAddress from, size_t bytes) override;
@@ -107,8 +108,9 @@ class VerbsQueuePair final : public QueuePair, private CompletionSource {
   bool attached_ = false;
 
   QueuePairState state_ = QueuePairState::kReady;
-  bool lost_ = false;                                             // kError: because the peer is
-  uint64_t posted_at_error_ = 0;                                  // kError: what was pending then
+  const char* nic_error_ = nullptr;  // kError: of the request that failed, if the NIC failed it
+  bool lost_ = false;                // kError: because the peer is
+  uint64_t posted_at_error_ = 0;     // kError: what was pending then
   CompletionStatus oldest_pending_ = CompletionStatus::kFlushed;  // kError: what the peer said of it
   bool blocked_ = false;  // a request that must fail is posted: nothing after it may take place
 

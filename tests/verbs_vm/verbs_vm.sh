@@ -63,7 +63,7 @@ fetch_kernel() {
     tar -x -C "$cache/root-$release" --wildcards './boot/vmlinuz-*' './lib/modules/*/modules.*' \
       './lib/modules/*/kernel/'{drivers/infiniband,drivers/net,net,crypto,lib,arch}'/*'
   "$(program depmod)" -b "$cache/root-$release" "$release"
-  python3 - "$cache/root-$release/boot/vmlinuz-$release" "$kernel" <<'PY'
+  python3 - "$cache/root-$release/boot/vmlinuz-$release" "$kernel.new" <<'PY'
 import lzma, sys
 image = open(sys.argv[1], "rb").read()
 start = image.find(b"\xfd7zXZ\0")
@@ -71,6 +71,8 @@ assert start > 0, "the kernel is not compressed by xz"
 with open(sys.argv[2], "wb") as out:
     out.write(lzma.LZMADecompressor().decompress(image[start:]))
 PY
+  mv "$kernel.new" "$kernel"
+  rm -rf "$cache/debs"
 }
 
 # Everything but what is tested.
