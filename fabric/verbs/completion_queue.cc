@@ -21,6 +21,7 @@ namespace {
 constexpr size_t kBatch = 32;
 /// About what an interrupt and waking up cost.
 constexpr int64_t kPollNs = 20'000;
+constexpr uint32_t kFirstRoom = 256;
 /// A failed request that was split in two completes twice, and so does what was taken from the NIC but not
 /// yet from its place.
 constexpr uint32_t kEntriesPerRequest = 2;
@@ -31,13 +32,6 @@ absl::StatusOr<std::unique_ptr<VerbsCompletionQueue>> VerbsCompletionQueue::Crea
                                                                                    uint32_t depth) {
   const Device& device = core->device();
   if (depth == 0) return absl::InvalidArgumentError("a completion queue of depth 0");
-  const uint64_t entries = uint64_t{depth} * kEntriesPerRequest;
-  if (entries > static_cast<uint64_t>(device.attributes().max_cqe)) {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("a completion queue of depth %d needs %d entries, %s has at most %d: share it among "
-                        "fewer queue pairs, or make them shallower",
-                        depth, entries, device.name(), device.attributes().max_cqe));
-  }
   std::unique_ptr<VerbsCompletionQueue> queue(new VerbsCompletionQueue(std::move(core), depth));
   queue->channel_.reset(ibv_create_comp_channel(device.context()));
   if (queue->channel_ == nullptr || !queue->wake_.valid()) {
@@ -70,9 +64,32 @@ absl::Status VerbsCompletionQueue::CheckRoom(uint64_t entries) const {
       depth_ - reserved_, entries, depth_));
 }
 
-void VerbsCompletionQueue::Attach(uint32_t id, CompletionSource& source, uint32_t entries) {
+absl::Status VerbsCompletionQueue::Attach(uint32_t id, CompletionSource& source, uint32_t entries) {
+  NAM_RETURN_IF_ERROR(CheckRoom(entries));
+  if (reserved_ + entries > room_) NAM_RETURN_IF_ERROR(Grow(reserved_ + entries));
   reserved_ += entries;
   sources_[id] = &source;
+  return absl::OkStatus();
+}
+
+absl::Status VerbsCompletionQueue::Grow(uint64_t requests) {
+  const Device& device = core_->device();
+  const auto most = static_cast<uint64_t>(device.attributes().max_cqe) / kEntriesPerRequest;
+  if (requests > most) {
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "a completion queue of %s has room for %d work requests, not for %d: share it among fewer "
+        "queue pairs, or make them shallower",
+        device.name(), most, requests));
+  }
+  const uint64_t room = std::min<uint64_t>({std::max(requests, 2 * room_), most, depth_});
+  const int error = ibv_resize_cq(handle_.get(), static_cast<int>(room * kEntriesPerRequest));
+  if (error != 0) {
+    return VerbsError(
+        device, absl::StrFormat("cannot grow a completion queue to %d entries", room * kEntriesPerRequest),
+        error, "pinned memory is limited (`ulimit -l`)");
+  }
+  room_ = room;
+  return absl::OkStatus();
 }
 
 void VerbsCompletionQueue::Detach(uint32_t id, uint32_t entries) {

@@ -38,8 +38,9 @@ class CompletionSource {
   virtual std::optional<Completion> Translate(const ibv_wc& completion) = 0;
 };
 
-/// A completion queue of the NIC. Waiting: polls for a moment, then arms the NIC's event, polls once more and
-/// sleeps on the event and on Wake()'s.
+/// A completion queue of the NIC, which grows with the queue pairs that are attached: depths are what a
+/// caller may need at most, and NICs have bounds. Waiting: polls for a moment, then arms the NIC's event,
+/// polls once more and sleeps on the event and on Wake()'s.
 class VerbsCompletionQueue final : public CompletionQueue {
  public:
   static absl::StatusOr<std::unique_ptr<VerbsCompletionQueue>> Create(std::shared_ptr<Core> core,
@@ -53,12 +54,14 @@ class VerbsCompletionQueue final : public CompletionQueue {
   ibv_cq* handle() const { return handle_.get(); }
   /// RESOURCE_EXHAUSTED when `entries` more are more than the queue was created for.
   absl::Status CheckRoom(uint64_t entries) const;
-  void Attach(uint32_t id, CompletionSource& source, uint32_t entries);
+  /// RESOURCE_EXHAUSTED when the NIC has no room.
+  absl::Status Attach(uint32_t id, CompletionSource& source, uint32_t entries);
   /// After the queue pair was destroyed: its completions are gone with it.
   void Detach(uint32_t id, uint32_t entries);
 
  private:
   VerbsCompletionQueue(std::shared_ptr<Core> core, uint32_t depth);
+  absl::Status Grow(uint64_t requests);
   /// Up to `limit` from the NIC, translated; those of destroyed queue pairs are dropped.
   template <typename Sink>
   size_t TakeFromNic(size_t limit, Sink&& sink);
@@ -68,6 +71,7 @@ class VerbsCompletionQueue final : public CompletionQueue {
   const std::shared_ptr<Core> core_;
   const uint32_t depth_;
   uint32_t reserved_ = 0;
+  uint64_t room_ = 0;  // for so many requests the NIC has room
   CompletionChannelHandle channel_;
   CompletionQueueHandle handle_;  // before its channel goes
   UniqueFd wake_;

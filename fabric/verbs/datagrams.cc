@@ -43,7 +43,7 @@ absl::StatusOr<std::unique_ptr<DatagramQueuePair>> VerbsDatagramQueuePair::Creat
   NAM_RETURN_IF_ERROR(queue.CheckRoom(uint64_t{options.send_depth} + options.receive_depth));
   std::unique_ptr<VerbsDatagramQueuePair> pair(new VerbsDatagramQueuePair(std::move(core), queue, options));
   NAM_RETURN_IF_ERROR(pair->Prepare());
-  queue.Attach(pair->id_, *pair, options.send_depth + options.receive_depth);
+  NAM_RETURN_IF_ERROR(queue.Attach(pair->id_, *pair, options.send_depth + options.receive_depth));
   pair->attached_ = true;
   return pair;
 }

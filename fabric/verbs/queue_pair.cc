@@ -94,7 +94,7 @@ absl::StatusOr<std::unique_ptr<VerbsQueuePair>> VerbsQueuePair::Create(std::shar
                                                     .receive = options.receive_depth,
                                                     .inline_bytes = options.inline_bytes_max}));
   if (pair->nic_.inline_bytes < options.inline_bytes_max) NAM_RETURN_IF_ERROR(pair->PrepareInlineCopies());
-  queue.Attach(pair->id_, *pair, options.send_depth + options.receive_depth);
+  NAM_RETURN_IF_ERROR(queue.Attach(pair->id_, *pair, options.send_depth + options.receive_depth));
   pair->attached_ = true;
   return pair;
 }
