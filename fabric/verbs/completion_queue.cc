@@ -39,8 +39,9 @@ absl::StatusOr<std::unique_ptr<VerbsCompletionQueue>> VerbsCompletionQueue::Crea
   }
   const int fd = queue->channel_->fd;
   NAM_CHECK(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) == 0);
-  queue->handle_.reset(
-      ibv_create_cq(device.context(), static_cast<int>(entries), nullptr, queue->channel_.get(), 0));
+  queue->room_ = std::min(depth, kFirstRoom);
+  const auto entries = static_cast<int>(queue->room_ * kEntriesPerRequest);
+  queue->handle_.reset(ibv_create_cq(device.context(), entries, nullptr, queue->channel_.get(), 0));
   if (queue->handle_ == nullptr) {
     return VerbsError(
         device, absl::StrFormat("cannot make a completion queue of %d entries", entries), errno,

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "fabric/share.h"
 #include "fabric/verbs/memlock.h"
 
 namespace nam::fabric::verbs {
@@ -44,13 +45,7 @@ absl::StatusOr<std::unique_ptr<MemoryRegion>> VerbsRegion::Allocate(std::shared_
 absl::StatusOr<std::unique_ptr<MemoryRegion>> VerbsRegion::Share(std::shared_ptr<Core> core,
                                                                  MemoryRegion& region, size_t offset,
                                                                  size_t bytes, Access access) {
-  if (bytes == 0 || offset % sizeof(uint64_t) != 0 || offset > region.bytes() ||
-      bytes > region.bytes() - offset) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "a part of %d bytes at %d of a region of %d bytes: it must lie in the region, begin at a "
-        "multiple of 8 and not be empty",
-        bytes, offset, region.bytes()));
-  }
+  NAM_RETURN_IF_ERROR(CheckShare(region, offset, bytes, access));
   NAM_RETURN_IF_ERROR(CheckMemlock(ReadMemlockState(), bytes));
   std::unique_ptr<VerbsRegion> part(new VerbsRegion(std::move(core), region.data() + offset, bytes, access));
   NAM_RETURN_IF_ERROR(part->Register());
