@@ -26,4 +26,17 @@ std::string AdvertisedAddress(const std::string& address, const std::string& adv
   return wildcard ? absl::StrCat(host_name, ":", split->second) : address;
 }
 
+std::string FabricHost(const std::string& advertised_host, const std::string& fabric_listen_address,
+                       const std::string& control_listen_address) {
+  if (!advertised_host.empty()) return advertised_host;
+  for (const std::string& address : {fabric_listen_address, control_listen_address}) {
+    const auto split = SplitAddress(address);
+    if (!split.ok()) continue;
+    // Without the brackets of [v6]:port.
+    const std::string& host = split->first;
+    return host.front() == '[' ? host.substr(1, host.size() - 2) : host;
+  }
+  return "";
+}
+
 }  // namespace nam::catalog

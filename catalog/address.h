@@ -15,4 +15,8 @@ absl::StatusOr<std::pair<std::string, uint16_t>> SplitAddress(const std::string&
 std::string AdvertisedAddress(const std::string& address, const std::string& advertised_host,
                               const std::string& host_name);
 
+/// FabricOptions::host of a server that listens so: the advertised host, else that of the first address.
+std::string FabricHost(const std::string& advertised_host, const std::string& fabric_listen_address,
+                       const std::string& control_listen_address);
+
 }  // namespace nam::catalog

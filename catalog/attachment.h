@@ -22,6 +22,9 @@ struct AttachOptions {
   /// ROLE_UNKNOWN: only looks on, takes no lease and has member id 0.
   proto::Role role = proto::ROLE_CLIENT;
   int64_t peer_timeout_us = 3'000'000;
+  /// FabricOptions' of the same names.
+  std::string rdma;
+  std::string host;
   /// What else other members shall know of this one (addresses, threads); role, host and pid are filled in.
   proto::Member self;
   /// Runs once, on a thread of the attachment, when the membership is lost; its loads are then aborted.

@@ -202,7 +202,8 @@ int RunStatus(const StatusOptions& options) {
   // Looks on without being a member, and does not wait long for a server that stands still.
   const auto attachment = catalog::Attachment::Attach(
       {.catalog = {.address = address->catalog, .secret = address->secret, .timeout_us = 1'000'000},
-       .role = proto::ROLE_UNKNOWN});
+       .role = proto::ROLE_UNKNOWN,
+       .rdma = options.cluster.rdma});
   if (!attachment.ok()) return ReportNoConnection(attachment.status());
   auto cluster = (*attachment)->catalog().GetCluster();
   if (!cluster.ok()) return ReportNoConnection(cluster.status());

@@ -42,7 +42,8 @@ absl::StatusOr<ClusterAddress> FindCluster(const ClusterOptions& options) {
 
 absl::StatusOr<std::unique_ptr<catalog::Attachment>> AttachToCluster(const ClusterOptions& options) {
   NAM_ASSIGN_OR_RETURN(const ClusterAddress address, FindCluster(options));
-  return catalog::Attachment::Attach({.catalog = {.address = address.catalog, .secret = address.secret}});
+  return catalog::Attachment::Attach(
+      {.catalog = {.address = address.catalog, .secret = address.secret}, .rdma = options.rdma});
 }
 
 int ReportNoConnection(const absl::Status& status) {

@@ -14,6 +14,7 @@ struct ClusterOptions {
   std::string catalog;  // host:port; needs secret_file
   std::string secret_file;
   std::string state_dir;  // empty: DefaultStateDirectory()
+  std::string rdma;       // verbs: the device, see fabric::FabricOptions
 };
 
 struct ClusterAddress {

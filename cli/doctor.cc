@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "catalog/rpc.h"
+#include "catalog/address.h"
 #include "cli/connect.h"
 #include "cli/doctor_devices.h"
 #include "cli/doctor_host.h"

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
-#include "catalog/rpc.h"
+#include "catalog/address.h"
 #include "cli/host_files.h"
 #include "cli/units.h"
 

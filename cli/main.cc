@@ -119,6 +119,12 @@ class CommandLine {
         "HOST:PORT");
     Add(command, "--secret-file", cluster.secret_file, "file with the cluster's secret", "FILE");
     Add(command, "--state-dir", cluster.state_dir, "the local cluster's directory", "DIR");
+    AddRdma(command, cluster.rdma);
+  }
+
+  static void AddRdma(CLI::App* command, std::string& rdma) {
+    Add(command, "--rdma", rdma, "verbs: which device; without it, that of the host's address, or the first",
+        "DEVICE[:PORT][,gid=N]");
   }
 
   static void AddSource(CLI::App* command, SsbSource& source) {
@@ -136,7 +142,7 @@ class CommandLine {
     Add(demo, "--seed", demo_.seed, "other data of the same size");
     Add(demo, "--memory-servers", demo_.memory_servers, "how many");
     Add(demo, "--compute-servers", demo_.compute_servers, "how many");
-    Add(demo, "--fabric", demo_.fabric, "shm or tcp (shm)");
+    Add(demo, "--fabric", demo_.fabric, "shm, tcp or verbs (shm)");
     AddBytes(demo, "--memory", demo_.memory_bytes, "of each memory server; without it, enough");
     Add(demo, "--threads", demo_.threads, "of each compute server; 0: the processors shared out");
     Add(demo, "--repeat", demo_.repeat, "runs of each query");
@@ -148,7 +154,7 @@ class CommandLine {
           Command("supervise", "", [this] { return RunSupervise(up_); })}) {
       if (up->get_name() == "supervise") up->group("");  // not in the help: `nam up` starts it
       Add(up, "--state-dir", up_.state_dir, "the cluster's directory", "DIR");
-      Add(up, "--fabric", up_.fabric, "shm or tcp (shm)");
+      Add(up, "--fabric", up_.fabric, "shm, tcp or verbs (shm)");
       Add(up, "--memory-servers", up_.memory_servers, "how many");
       Add(up, "--compute-servers", up_.compute_servers, "how many");
       AddBytes(up, "--memory", up_.memory_bytes, "of each memory server");
@@ -169,7 +175,7 @@ class CommandLine {
     Add(catalog, "--listen", catalog_.listen, "where to listen (127.0.0.1:0)", "HOST:PORT");
     Add(catalog, "--store", catalog_.store, "the file it keeps its state in", "FILE");
     Add(catalog, "--cluster-name", catalog_.cluster_name, "of a new store");
-    Add(catalog, "--fabric", catalog_.fabric, "of a new store: shm or tcp (shm)");
+    Add(catalog, "--fabric", catalog_.fabric, "of a new store: shm, tcp or verbs (shm)");
     Add(catalog, "--secret-file", catalog_.secret_file, "file with the cluster's secret", "FILE");
     Add(catalog, "--lease-ms", catalog_.lease_ms, "how long a silent member counts as alive");
 
@@ -184,6 +190,7 @@ class CommandLine {
         "where to listen for the fabric; without it, picked");
     Add(memory, "--advertised-host", memory_.advertised_host, "the host that others shall connect to");
     Add(memory, "--nic-threads", memory_.nic_threads, "of the software NIC (tcp)");
+    AddRdma(memory, memory_.rdma);
     memory->add_flag("--populate", memory_.populate, "touch all memory when it is made");
 
     CLI::App* compute = Command("compute", "a compute server in the foreground",
@@ -196,6 +203,7 @@ class CommandLine {
     Add(compute, "--fabric-listen", compute_.fabric_listen,
         "where to listen for the fabric; without it, picked");
     Add(compute, "--advertised-host", compute_.advertised_host, "the host that others shall connect to");
+    AddRdma(compute, compute_.rdma);
   }
 
   void AddSql() {
@@ -277,7 +285,7 @@ class CommandLine {
     Add(ssb, "--seed", ssb_bench_.seed, "other data of the same size");
     Add(ssb, "--repeat", ssb_bench_.repeat, "runs of each query, after one to warm up");
     ssb->add_option("--queries", ssb_bench_.queries, "only these: Q1.1,Q2.3")->delimiter(',');
-    Add(ssb, "--fabric", ssb_bench_.fabric, "shm or tcp (shm)");
+    Add(ssb, "--fabric", ssb_bench_.fabric, "shm, tcp or verbs (shm)");
     Add(ssb, "--memory-servers", ssb_bench_.memory_servers, "how many");
     Add(ssb, "--compute-servers", ssb_bench_.compute_servers, "how many");
     AddBytes(ssb, "--memory", ssb_bench_.memory_bytes, "of each memory server; without it, enough");

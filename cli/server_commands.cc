@@ -103,6 +103,7 @@ int RunMemoryServer(const MemoryServerCommandOptions& options) {
                                            .advertised_host = options.advertised_host,
                                            .populate = options.populate,
                                            .nic_threads = options.nic_threads,
+                                           .rdma = options.rdma,
                                            .on_lost = on_lost}));
     return std::make_unique<MemoryServerProcess>(std::move(server));
   });
@@ -119,6 +120,7 @@ int RunComputeServer(const ComputeServerCommandOptions& options) {
                                            .control_listen_address = options.control_listen,
                                            .fabric_listen_address = options.fabric_listen,
                                            .advertised_host = options.advertised_host,
+                                           .rdma = options.rdma,
                                            .on_lost = on_lost}));
     return std::make_unique<ComputeServerProcess>(std::move(server));
   });

@@ -23,6 +23,7 @@ struct MemoryServerCommandOptions {
   std::string advertised_host;
   bool populate = false;
   int nic_threads = 1;
+  std::string rdma;
 };
 
 struct ComputeServerCommandOptions {
@@ -32,6 +33,7 @@ struct ComputeServerCommandOptions {
   std::string control_listen = "127.0.0.1:0";
   std::string fabric_listen;
   std::string advertised_host;
+  std::string rdma;
 };
 
 /// One server in the foreground. When it is up it prints `READY <role> key=value …` on standard output

@@ -168,8 +168,14 @@ absl::Status ComputeServerImpl::Join() {
 absl::StatusOr<std::unique_ptr<ComputeServer>> StartOverFabric(const ComputeServerOptions& options,
                                                                const catalog::FabricOpener& open) {
   // The membership comes last, with the addresses that are known only then.
-  NAM_ASSIGN_OR_RETURN(auto attachment, catalog::AttachOverFabric(
-                                            {.catalog = options.catalog, .role = proto::ROLE_UNKNOWN}, open));
+  NAM_ASSIGN_OR_RETURN(auto attachment,
+                       catalog::AttachOverFabric({.catalog = options.catalog,
+                                                  .role = proto::ROLE_UNKNOWN,
+                                                  .rdma = options.rdma,
+                                                  .host = catalog::FabricHost(
+                                                      options.advertised_host, options.fabric_listen_address,
+                                                      options.control_listen_address)},
+                                                 open));
   auto server = std::make_unique<ComputeServerImpl>(options, std::move(attachment));
   NAM_RETURN_IF_ERROR(server->Listen());
   NAM_RETURN_IF_ERROR(server->Join());

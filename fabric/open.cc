@@ -2,6 +2,7 @@
 #include "fabric/fabric.h"
 #include "fabric/shm/shm_fabric.h"
 #include "fabric/tcp/tcp_fabric.h"
+#include "fabric/verbs/verbs_fabric.h"
 
 namespace nam::fabric {
 
@@ -12,7 +13,7 @@ absl::StatusOr<std::unique_ptr<Fabric>> Open(const FabricOptions& options) {
     case Kind::kTcp:
       return OpenTcp(options);
     case Kind::kVerbs:
-      return absl::UnimplementedError("fabric verbs");
+      return OpenVerbs(options);
     case Kind::kSim:
       return absl::InvalidArgumentError("the simulator's fabrics belong to a simulated world (nam sim)");
   }

@@ -212,6 +212,9 @@ absl::StatusOr<std::unique_ptr<MemoryServer>> StartOverFabric(const MemoryServer
   NAM_ASSIGN_OR_RETURN(fabric_options.kind, fabric::ParseKind(cluster.fabric()));
   fabric_options.secret = options.catalog.secret;
   fabric_options.nic_threads = options.nic_threads;
+  fabric_options.rdma = options.rdma;
+  fabric_options.host = catalog::FabricHost(options.advertised_host, options.fabric_listen_address,
+                                            options.control_listen_address);
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<fabric::Fabric> fabric, open(fabric_options));
   MemoryPoolOptions pool_options;
   pool_options.memory_bytes = options.memory_bytes;

@@ -17,17 +17,16 @@ void Append(std::string& transcript, const T& frame) {
   transcript.append(reinterpret_cast<const char*>(&frame), sizeof(frame));
 }
 
-Mac Sign(const std::string& secret, const std::string& transcript) {
+}  // namespace
+
+Mac Sign(const std::string& secret, const std::string& text) {
   Mac mac;
   unsigned bytes = 0;
   NAM_CHECK(HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
-                 reinterpret_cast<const unsigned char*>(transcript.data()), transcript.size(), mac.data(),
-                 &bytes) &&
+                 reinterpret_cast<const unsigned char*>(text.data()), text.size(), mac.data(), &bytes) &&
             bytes == mac.size());
   return mac;
 }
-
-}  // namespace
 
 void FillRandom(std::span<uint8_t> bytes) {
   NAM_CHECK(RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) == 1, "no randomness");

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "fabric/request_rules.h"
 #include "fabric/tcp/socket.h"
 
 namespace nam::fabric::tcp {
@@ -19,10 +20,6 @@ namespace {
 constexpr size_t kPartsMax = 64;  // of one sendmsg or recvmsg
 constexpr uint32_t kDepthMax = 1u << 16;
 constexpr uint32_t kInlineBytesMax = 4096;
-
-bool IsAtomic(Opcode opcode) {
-  return opcode == Opcode::kCompareAndSwap || opcode == Opcode::kFetchAdd;
-}
 
 /// Part of an operation's bytes on the wire, which are `header`, then `payload`: those from `done` on.
 size_t AppendParts(std::span<iovec> parts, std::span<std::byte> header, std::span<std::byte> payload,
@@ -92,32 +89,10 @@ TcpQueuePair::~TcpQueuePair() {
   if (nic_ != nullptr) nic_->Remove(id_, CompletionStatus::kFlushed);
 }
 
-absl::Status TcpQueuePair::CheckRequest(const WorkRequest& request) const {
-  if (request.opcode >= Opcode::kReceive)
-    return absl::InvalidArgumentError("receives are posted by PostReceive");
-  const uint32_t bytes = request.local.bytes;
-  if (IsAtomic(request.opcode) && bytes != sizeof(uint64_t)) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("%s needs 8 bytes for the old value, not %d", OpcodeName(request.opcode), bytes));
-  }
-  if (bytes > BytesMax(request.opcode)) {
-    return absl::InvalidArgumentError(absl::StrFormat("%s of %d bytes: the most is %d, split it",
-                                                      OpcodeName(request.opcode), bytes,
-                                                      BytesMax(request.opcode)));
-  }
-  if (!request.inlined) return absl::OkStatus();
-  if (!CarriesPayload(request.opcode)) {
-    return absl::InvalidArgumentError(absl::StrFormat("%s cannot be inlined", OpcodeName(request.opcode)));
-  }
-  if (bytes > options_.inline_bytes_max) {
-    return absl::InvalidArgumentError(absl::StrFormat("%d bytes inlined: the most is %d (inline_bytes_max)",
-                                                      bytes, options_.inline_bytes_max));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status TcpQueuePair::Post(std::span<const WorkRequest> batch) {
-  for (const WorkRequest& request : batch) NAM_RETURN_IF_ERROR(CheckRequest(request));
+  for (const WorkRequest& request : batch) {
+    NAM_RETURN_IF_ERROR(CheckWorkRequest(request, options_.inline_bytes_max));
+  }
   if (batch.size() > options_.send_depth - (posted_ - freed_)) {
     return absl::ResourceExhaustedError(absl::StrFormat(
         "%d work requests to %s are outstanding of at most %d: take completions first, or raise "

@@ -80,7 +80,6 @@ class TcpQueuePair final : public QueuePair {
                UniqueFd requests, std::string peer);
 
   Place& PlaceOf(uint64_t position) { return places_[position % places_.size()]; }
-  absl::Status CheckRequest(const WorkRequest& request) const;
   void Enqueue(const WorkRequest& request);
   void SendPending();
   /// Up to the requests of which the peer has seen anything.

@@ -16,7 +16,7 @@
 namespace nam::fabric::conformance {
 namespace {
 
-constexpr int64_t kLossTimeoutUs = 5'000'000;
+const int64_t kLossTimeoutUs = 5'000'000 * TimeoutFactor();
 
 using ProcessConformance = Conformance;
 
@@ -84,7 +84,8 @@ TEST_F(Conformance, GarbageAndSilenceCostOthersNothing) {
   const auto pair = NewQueuePair();
   ASSERT_NE(pair, nullptr);
   EXPECT_TRUE(Run(*pair, WorkRequest::FetchAdd(2, local_->Slice(0, 8), At(0), 1)).ok());
-  EXPECT_LT(client_->clock().NowNs() - start_ns, 2'000'000'000) << "nobody waits for the silent ones";
+  EXPECT_LT(client_->clock().NowNs() - start_ns, 2'000'000'000 * TimeoutFactor())
+      << "nobody waits for the silent ones";
 }
 
 TEST_F(Conformance, ManyConnectionsComeAndGo) {

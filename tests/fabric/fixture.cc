@@ -1,10 +1,17 @@
 #include "tests/fabric/fixture.h"
 
+#include <cstdlib>
 #include <utility>
 
 #include "tests/fabric/child.h"
 
 namespace nam::fabric::conformance {
+
+int64_t TimeoutFactor() {
+  const char* text = std::getenv("NAM_TEST_TIMEOUT_FACTOR");
+  const int64_t factor = text != nullptr ? std::atoll(text) : 1;
+  return factor > 0 ? factor : 1;
+}
 
 void Conformance::SetUp() {
   auto server = provider_.Open("secret");

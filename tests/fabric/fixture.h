@@ -20,7 +20,7 @@
 
 namespace nam::fabric::conformance {
 
-inline constexpr int64_t kTimeoutUs = 10'000'000;
+inline const int64_t kTimeoutUs = 10'000'000 * TimeoutFactor();
 inline constexpr size_t kRegionBytes = size_t{4} << 20;
 
 /// Fails the test and returns an empty value when `result` is an error.

@@ -46,4 +46,7 @@ class Provider {
 
 Provider& CurrentProvider();
 
+/// How much longer everything may take than on a machine of one's own: NAM_TEST_TIMEOUT_FACTOR, 1 without.
+int64_t TimeoutFactor();
+
 }  // namespace nam::fabric::conformance

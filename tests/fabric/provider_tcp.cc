@@ -1,62 +1,13 @@
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
-
-#include "absl/strings/str_format.h"
-#include "base/unique_fd.h"
-#include "tests/fabric/provider.h"
+#include "tests/fabric/socket_provider.h"
 
 namespace nam::fabric::conformance {
 namespace {
 
-sockaddr_in Loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
-}
-
-class TcpProvider final : public Provider {
+class TcpProvider final : public SocketProvider {
  public:
+  TcpProvider() : SocketProvider("127.0.0.1") {}
   absl::StatusOr<std::unique_ptr<Fabric>> Open(const std::string& secret) override {
     return fabric::Open({.kind = Kind::kTcp, .secret = secret});
-  }
-  std::string ListenAddress() override { return "127.0.0.1:0"; }
-
-  /// A port that was free a moment ago.
-  std::string DeadAddress() override {
-    UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address = Loopback(0);
-    socklen_t bytes = sizeof(address);
-    bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
-    getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &bytes);
-    return absl::StrFormat("127.0.0.1:%d", ntohs(address.sin_port));
-  }
-
-  std::vector<std::shared_ptr<void>> Harass(const std::string& address, const std::string& junk) override {
-    const sockaddr_in to = Loopback(std::atoi(address.substr(address.rfind(':') + 1).c_str()));
-    std::vector<std::shared_ptr<void>> sockets;
-    for (int i = 0; i < 20; ++i) {
-      UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-      if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)) != 0) continue;
-      if (!junk.empty()) send(fd.get(), junk.data(), junk.size(), MSG_NOSIGNAL);
-      sockets.push_back(std::make_shared<UniqueFd>(std::move(fd)));
-    }
-    return sockets;
-  }
-
-  std::vector<std::string> NamesOf(int pid) override {
-    std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
-      const std::string name = entry.path().filename();
-      if (name.find("nam") != std::string::npos && name.find(std::to_string(pid)) != std::string::npos)
-        names.push_back(entry.path());
-    }
-    return names;
   }
 };
 

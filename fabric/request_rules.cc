@@ -1,0 +1,31 @@
+#include "fabric/request_rules.h"
+
+#include "absl/strings/str_format.h"
+
+namespace nam::fabric {
+
+absl::Status CheckWorkRequest(const WorkRequest& request, uint32_t inline_bytes_max) {
+  const Opcode opcode = request.opcode;
+  if (opcode >= Opcode::kReceive) return absl::InvalidArgumentError("receives are posted by PostReceive");
+  const uint32_t bytes = request.local.bytes;
+  if (IsAtomic(opcode) && bytes != sizeof(uint64_t)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s needs 8 bytes for the old value, not %d", OpcodeName(opcode), bytes));
+  }
+  const uint32_t bytes_max = opcode == Opcode::kSend ? kMaxSendBytes : kMaxMessageBytes;
+  if (bytes > bytes_max) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s of %d bytes: the most is %d, split it", OpcodeName(opcode), bytes, bytes_max));
+  }
+  if (!request.inlined) return absl::OkStatus();
+  if (opcode == Opcode::kRead || IsAtomic(opcode)) {
+    return absl::InvalidArgumentError(absl::StrFormat("%s cannot be inlined", OpcodeName(opcode)));
+  }
+  if (bytes > inline_bytes_max) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%d bytes inlined: the most is %d (inline_bytes_max)", bytes, inline_bytes_max));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace nam::fabric

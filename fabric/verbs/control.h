@@ -1,0 +1,107 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/unique_fd.h"
+#include "fabric/fabric.h"
+#include "fabric/verbs/handles.h"
+#include "fabric/verbs/registry.h"
+#include "fabric/verbs/wire.h"
+
+/// The TCP connections beside the queue pairs (wire.h): they answer for regions and tell when a peer is gone.
+namespace nam::fabric::verbs {
+
+/// One connection. Shared by its queue pair and the control thread. With a passive listener the channel owns
+/// the queue pair, which lives as long as the peer is there.
+class ControlChannel {
+ public:
+  ControlChannel(UniqueFd fd, const Registry& registry, ibv_qp* queue_pair);
+  ControlChannel(UniqueFd fd, const Registry& registry, QueuePairHandle served);
+  ~ControlChannel();
+
+  // -- The queue pair's thread: one question at a time ------------------------
+  struct RemoteRegion {
+    uint32_t nic_key = 0;
+    uint64_t base = 0;
+    uint64_t bytes = 0;
+    Access access = Access::kNone;
+  };
+  /// NOT_FOUND: the peer knows no such region. UNAVAILABLE: the peer is gone, or does not answer in time.
+  absl::StatusOr<RemoteRegion> AskRegion(uint32_t key, Deadline deadline);
+  /// Whether the peer's end still works, when its NIC does not answer. UNAVAILABLE like AskRegion.
+  absl::StatusOr<bool> AskWhetherReady(Deadline deadline);
+  void TellEnded(CompletionStatus status);
+  /// Afterwards the queue pair is not touched, and the peer is told.
+  void Close();
+
+  /// The queue pair was moved to the error state, because the peer is gone or its end has failed.
+  bool lost() const { return lost_.load(std::memory_order_acquire); }
+  /// Why, when lost().
+  CompletionStatus reason() const { return reason_.load(std::memory_order_acquire); }
+
+  // -- The control thread -------------------------------------------------------
+  int fd() const { return fd_.get(); }
+  /// False: the connection is over.
+  bool OnInput();
+  void OnLost(CompletionStatus reason);
+
+ private:
+  bool Handle(const Frame& frame);
+  bool Send(const Frame& frame);
+  absl::StatusOr<Frame> Ask(const Frame& question, FrameKind answer, Deadline deadline);
+  Frame DescribeRegion(uint32_t key) const;
+  Frame DescribeState();
+
+  const UniqueFd fd_;
+  const Registry& registry_;
+  std::atomic<bool> lost_{false};
+  std::atomic<CompletionStatus> reason_{CompletionStatus::kPeerLost};
+
+  std::mutex mutex_;
+  std::condition_variable answered_;
+  ibv_qp* queue_pair_;           // under mutex_; null: closed
+  QueuePairHandle served_;       // passive: owns queue_pair_
+  std::optional<Frame> answer_;  // under mutex_
+  bool over_ = false;            // under mutex_: no answer will come
+
+  // Of the control thread.
+  std::array<std::byte, sizeof(Frame)> input_;
+  size_t input_bytes_ = 0;
+};
+
+/// The thread that serves all channels of a fabric. It never blocks on a peer.
+class ControlThread {
+ public:
+  ControlThread();
+  ~ControlThread();
+  /// RESOURCE_EXHAUSTED without file descriptors.
+  absl::Status Add(std::shared_ptr<ControlChannel> channel);
+  void Remove(const ControlChannel& channel);
+  /// Ends the thread and lets go of all channels: peers see them closed. Idempotent.
+  void Stop();
+
+ private:
+  void Run();
+  void OnEvent(int fd);
+
+  UniqueFd epoll_;
+  UniqueFd stop_;
+  std::mutex mutex_;
+  std::unordered_map<int, std::shared_ptr<ControlChannel>> channels_;  // under mutex_, by descriptor
+  bool stopped_ = false;                                               // under mutex_
+  std::unique_ptr<Thread> thread_;                                     // last: it uses everything above
+};
+
+/// To the error state: what is pending flushes. Also does so again for what was posted since.
+void MoveToError(ibv_qp* queue_pair);
+
+}  // namespace nam::fabric::verbs

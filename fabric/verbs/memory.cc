@@ -1,0 +1,103 @@
+#include "fabric/verbs/memory.h"
+
+#include <errno.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "fabric/share.h"
+#include "fabric/verbs/memlock.h"
+
+namespace nam::fabric::verbs {
+namespace {
+
+/// NICs use rkeys again; so many in turn that peers may still hold are passed over.
+constexpr size_t kRkeyTries = 16;
+
+int NicAccess(Access access) {
+  // The owner may always do everything, so the NIC may write for it.
+  int rights = IBV_ACCESS_LOCAL_WRITE;
+  if (Allows(access, Access::kRead)) rights |= IBV_ACCESS_REMOTE_READ;
+  if (Allows(access, Access::kWrite)) rights |= IBV_ACCESS_REMOTE_WRITE;
+  if (Allows(access, Access::kAtomic)) rights |= IBV_ACCESS_REMOTE_ATOMIC;
+  return rights;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<MemoryRegion>> VerbsRegion::Allocate(std::shared_ptr<Core> core, size_t bytes,
+                                                                    const AllocateOptions& options) {
+  // Before the memory is touched: pinning touches all of it.
+  NAM_RETURN_IF_ERROR(CheckMemlock(ReadMemlockState(), bytes));
+  NAM_ASSIGN_OR_RETURN(tcp::Mapping mapping,
+                       tcp::Mapping::Create(bytes, options.huge_pages, options.populate));
+  std::unique_ptr<VerbsRegion> region(
+      new VerbsRegion(std::move(core), mapping.data(), bytes, options.access));
+  region->mapping_ = std::make_unique<tcp::Mapping>(std::move(mapping));
+  NAM_RETURN_IF_ERROR(region->Register());
+  return region;
+}
+
+absl::StatusOr<std::unique_ptr<MemoryRegion>> VerbsRegion::Share(std::shared_ptr<Core> core,
+                                                                 MemoryRegion& region, size_t offset,
+                                                                 size_t bytes, Access access) {
+  NAM_RETURN_IF_ERROR(CheckShare(region, offset, bytes, access));
+  NAM_RETURN_IF_ERROR(CheckMemlock(ReadMemlockState(), bytes));
+  std::unique_ptr<VerbsRegion> part(new VerbsRegion(std::move(core), region.data() + offset, bytes, access));
+  NAM_RETURN_IF_ERROR(part->Register());
+  return part;
+}
+
+VerbsRegion::VerbsRegion(std::shared_ptr<Core> core, std::byte* data, size_t bytes, Access access)
+    : core_(std::move(core)) {
+  data_ = data;
+  bytes_ = bytes;
+  access_ = access;
+}
+
+absl::Status VerbsRegion::Register() {
+  const Device& device = core_->device();
+  std::vector<MemoryRegionHandle> passed_over;
+  while (true) {
+    handle_.reset(ibv_reg_mr(device.pd(), data_, bytes_, NicAccess(access_)));
+    if (handle_ == nullptr) {
+      return VerbsError(
+          device, absl::StrFormat("cannot register %d bytes of memory", bytes_), errno,
+          absl::StrFormat("it must be pinned: see `ulimit -l`, the control group's memory limit, and "
+                          "that the device takes %d regions of at most %d bytes",
+                          device.attributes().max_mr, device.attributes().max_mr_size));
+    }
+    if (passed_over.size() == kRkeyTries || !core_->registry().RecentlyRetired(handle_->rkey)) break;
+    passed_over.push_back(std::move(handle_));
+  }
+  NAM_ASSIGN_OR_RETURN(const uint32_t key, core_->registry().Register({.data = data_,
+                                                                       .bytes = bytes_,
+                                                                       .access = access_,
+                                                                       .nic_lkey = handle_->lkey,
+                                                                       .nic_rkey = handle_->rkey}));
+  rkey_ = {key};
+  lkey_ = {key};
+  return absl::OkStatus();
+}
+
+VerbsRegion::~VerbsRegion() {
+  if (rkey_.value == 0 || Revoke()) return;
+  // The NIC does not let go of it, since a peer stands still in the middle of a WRITE. The pages stay pinned,
+  // so whatever still comes lands in memory that nobody uses; the NIC frees it all when the process ends.
+  [[maybe_unused]] ibv_mr* left_to_the_nic = handle_.release();
+}
+
+bool VerbsRegion::Revoke() {
+  const std::lock_guard lock(mutex_);
+  if (!std::exchange(retired_, true)) core_->registry().Retire(rkey_.value);
+  if (handle_ == nullptr) return true;
+  if (ibv_dereg_mr(handle_.get()) != 0) return false;
+  [[maybe_unused]] ibv_mr* freed = handle_.release();
+  return true;
+}
+
+}  // namespace nam::fabric::verbs

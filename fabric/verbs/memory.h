@@ -1,0 +1,40 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "absl/status/statusor.h"
+#include "fabric/fabric.h"
+#include "fabric/tcp/regions.h"
+#include "fabric/verbs/core.h"
+#include "fabric/verbs/handles.h"
+
+namespace nam::fabric::verbs {
+
+/// Memory that is pinned and registered with the NIC: memory of its own, or a further registration of a part
+/// of another region's, which pins the same pages once more.
+class VerbsRegion final : public MemoryRegion {
+ public:
+  static absl::StatusOr<std::unique_ptr<MemoryRegion>> Allocate(std::shared_ptr<Core> core, size_t bytes,
+                                                                const AllocateOptions& options);
+  static absl::StatusOr<std::unique_ptr<MemoryRegion>> Share(std::shared_ptr<Core> core, MemoryRegion& region,
+                                                             size_t offset, size_t bytes, Access access);
+  /// Deregisters before the memory goes.
+  ~VerbsRegion() override;
+  bool Revoke() override;
+
+ private:
+  VerbsRegion(std::shared_ptr<Core> core, std::byte* data, size_t bytes, Access access);
+  absl::Status Register();
+
+  const std::shared_ptr<Core> core_;
+  std::unique_ptr<tcp::Mapping> mapping_;  // before what the NIC reaches it by
+  std::mutex mutex_;
+  bool retired_ = false;       // under mutex_
+  MemoryRegionHandle handle_;  // under mutex_ once registered
+};
+
+}  // namespace nam::fabric::verbs

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "absl/status/statusor.h"
+#include "fabric/fabric.h"
+
+namespace nam::fabric::verbs {
+
+/// The registered regions of one fabric, by the keys that it gives them. Thread-safe.
+///
+/// Look-ups take a lock; the data path keeps what it found as long as epoch() stays the same, which it does
+/// until a region is retired.
+class Registry {
+ public:
+  struct Entry {
+    std::byte* data = nullptr;
+    size_t bytes = 0;
+    Access access = Access::kNone;
+    uint32_t nic_lkey = 0;
+    uint32_t nic_rkey = 0;
+  };
+
+  Registry();
+  /// A key that this process never used before. RESOURCE_EXHAUSTED after two thousand million of them.
+  absl::StatusOr<uint32_t> Register(const Entry& entry);
+  void Retire(uint32_t key);
+  std::optional<Entry> Find(uint32_t key) const;
+  uint64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
+
+  /// Whether the NIC used this rkey for a region that was retired not long ago: peers may still hold it.
+  bool RecentlyRetired(uint32_t nic_rkey) const;
+
+ private:
+  static constexpr size_t kRetiredMax = 1u << 16;
+
+  static std::atomic<uint32_t> next_key_;  // of all fabrics of the process
+  mutable std::mutex mutex_;
+  std::unordered_map<uint32_t, Entry> entries_;  // under mutex_
+  std::deque<uint32_t> retired_;                 // under mutex_: rkeys of the NIC, oldest first
+  std::unordered_multiset<uint32_t> retired_set_;
+  std::atomic<uint64_t> epoch_{1};
+};
+
+/// Whether [data, data + bytes) lies in the entry.
+bool Contains(const Registry::Entry& entry, const LocalBuffer& buffer);
+
+}  // namespace nam::fabric::verbs

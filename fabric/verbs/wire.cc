@@ -1,0 +1,45 @@
+#include "fabric/verbs/wire.h"
+
+#include <cstring>
+
+namespace nam::fabric::verbs {
+namespace {
+
+constexpr uint8_t kMtuMin = 1;
+constexpr uint8_t kMtuMax = 5;
+
+uint8_t ByteAt(std::span<const std::byte> bytes, size_t offset) {
+  return std::to_integer<uint8_t>(bytes[offset]);
+}
+
+}  // namespace
+
+std::optional<Offer> DecodeOffer(std::span<const std::byte, sizeof(Offer)> bytes) {
+  Offer offer;
+  std::memcpy(&offer, bytes.data(), sizeof(offer));
+  if (offer.magic != kOfferMagic || offer.version != kWireVersion || offer.zero != 0) return std::nullopt;
+  if (offer.refused == 1) return offer;
+  if (offer.refused != 0 || offer.mtu < kMtuMin || offer.mtu > kMtuMax || offer.queue_pair == 0 ||
+      offer.queue_pair > kQueuePairNumberMax || offer.psn > kPsnMax) {
+    return std::nullopt;
+  }
+  return offer;
+}
+
+std::optional<Frame> DecodeFrame(std::span<const std::byte, sizeof(Frame)> bytes) {
+  // Enums are checked as bytes, before any value of their types exists.
+  const uint8_t kind = ByteAt(bytes, offsetof(Frame, kind));
+  if (kind < static_cast<uint8_t>(FrameKind::kReady) || kind > static_cast<uint8_t>(FrameKind::kEnded) ||
+      ByteAt(bytes, offsetof(Frame, status)) > static_cast<uint8_t>(CompletionStatus::kFlushed) ||
+      ByteAt(bytes, offsetof(Frame, access)) > static_cast<uint8_t>(Access::kAll)) {
+    return std::nullopt;
+  }
+  Frame frame;
+  std::memcpy(&frame, bytes.data(), sizeof(frame));
+  if (frame.magic != kFrameMagic || frame.reserved != 0 || frame.zero != decltype(frame.zero){}) {
+    return std::nullopt;
+  }
+  return frame;
+}
+
+}  // namespace nam::fabric::verbs
