@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -67,7 +68,9 @@ VerbsDatagramQueuePair::~VerbsDatagramQueuePair() {
 
 absl::Status VerbsDatagramQueuePair::Prepare() {
   const Device& device = core_->device();
-  overflow_region_.reset(ibv_reg_mr(device.pd(), overflow_.data(), overflow_.size(), IBV_ACCESS_LOCAL_WRITE));
+  NAM_ASSIGN_OR_RETURN(tcp::Mapping overflow, tcp::Mapping::Create(kOverflowBytes, false, false));
+  overflow_ = std::make_unique<tcp::Mapping>(std::move(overflow));
+  overflow_region_.reset(ibv_reg_mr(device.pd(), overflow_->data(), kOverflowBytes, IBV_ACCESS_LOCAL_WRITE));
   if (overflow_region_ == nullptr) {
     return VerbsError(device, "cannot register memory for datagrams", errno,
                       "pinned memory is limited (`ulimit -l`)");
@@ -285,7 +288,7 @@ int VerbsDatagramQueuePair::PostPlaces(uint64_t begin, uint64_t end) {
     int count = 0;
     if (into.bytes > 0) parts[count++] = {reinterpret_cast<uintptr_t>(into.data), into.bytes, place.nic_lkey};
     if (into.bytes < kOverflowBytes) {
-      parts[count++] = {reinterpret_cast<uintptr_t>(overflow_.data()), kOverflowBytes,
+      parts[count++] = {reinterpret_cast<uintptr_t>(overflow_->data()), kOverflowBytes,
                         overflow_region_->lkey};
     }
     ibv_recv_wr work{};

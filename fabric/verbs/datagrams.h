@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -12,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
 #include "fabric/fabric.h"
+#include "fabric/tcp/regions.h"
 #include "fabric/verbs/completion_queue.h"
 #include "fabric/verbs/core.h"
 #include "fabric/verbs/datagram_address.h"
@@ -85,7 +85,7 @@ class VerbsDatagramQueuePair final : public DatagramQueuePair, private Completio
   VerbsCompletionQueue& queue_;
   const DatagramOptions options_;
   const uint32_t id_;
-  std::array<std::byte, kOverflowBytes> overflow_;
+  std::unique_ptr<tcp::Mapping> overflow_;  // pages of its own, see memory.h
   MemoryRegionHandle overflow_region_;
   QueuePairHandle handle_;
   bool attached_ = false;

@@ -14,6 +14,9 @@
 
 namespace nam::fabric::verbs {
 
+/// What is registered has pages of its own: a forked child does not get them (ibv_fork_init), and would miss
+/// whatever else lay on them, down to the arguments of its exec.
+///
 /// Memory that is pinned and registered with the NIC: memory of its own, or a further registration of a part
 /// of another region's, which pins the same pages once more.
 class VerbsRegion final : public MemoryRegion {

@@ -117,8 +117,10 @@ VerbsQueuePair::VerbsQueuePair(std::shared_ptr<Core> core, VerbsCompletionQueue&
 
 absl::Status VerbsQueuePair::PrepareInlineCopies() {
   const size_t bytes = size_t{options_.send_depth} * options_.inline_bytes_max;
-  inline_copies_ = std::make_unique<std::byte[]>(bytes);
-  inline_region_.reset(ibv_reg_mr(core_->device().pd(), inline_copies_.get(), bytes, IBV_ACCESS_LOCAL_WRITE));
+  NAM_ASSIGN_OR_RETURN(tcp::Mapping copies, tcp::Mapping::Create(bytes, false, false));
+  inline_copies_ = std::make_unique<tcp::Mapping>(std::move(copies));
+  inline_region_.reset(
+      ibv_reg_mr(core_->device().pd(), inline_copies_->data(), bytes, IBV_ACCESS_LOCAL_WRITE));
   if (inline_region_ != nullptr) return absl::OkStatus();
   return VerbsError(core_->device(), absl::StrFormat("cannot register %d bytes for inline sends", bytes),
                     errno, "pinned memory is limited (`ulimit -l`)");
@@ -236,7 +238,7 @@ void VerbsQueuePair::Append(const WorkRequest& request, const Resolved& resolved
   if (request.inlined && bytes <= nic_.inline_bytes) {
     flags = IBV_SEND_INLINE;
   } else if (request.inlined) {
-    data = inline_copies_.get() + sends_posted_ % sends_.size() * options_.inline_bytes_max;
+    data = inline_copies_->data() + sends_posted_ % sends_.size() * options_.inline_bytes_max;
     std::memcpy(data, request.local.data, bytes);
     lkey = inline_region_->lkey;
   }

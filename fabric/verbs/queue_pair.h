@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
 #include "fabric/fabric.h"
+#include "fabric/tcp/regions.h"
 #include "fabric/verbs/completion_queue.h"
 #include "fabric/verbs/connection.h"
 #include "fabric/verbs/control.h"
@@ -124,7 +125,7 @@ class VerbsQueuePair final : public QueuePair, private CompletionSource {
   LocalRegions local_regions_;
   std::unordered_map<uint32_t, ControlChannel::RemoteRegion> remote_regions_;
   // Where the NIC takes fewer inline bytes than the options promise: a copy of them per place.
-  std::unique_ptr<std::byte[]> inline_copies_;
+  std::unique_ptr<tcp::Mapping> inline_copies_;  // pages of its own, see memory.h
   MemoryRegionHandle inline_region_;
 
   // Of the batch being posted; never grow beyond what the constructor reserved.
