@@ -148,9 +148,11 @@ class Workload::QueryClient {
   }
 
   void Set() {
-    const bool window = random_.OneIn(2);
-    const std::string statement = window ? absl::StrCat("SET nam.prefetch_window = ", random_.Between(1, 64))
-                                         : absl::StrCat("SET nam.compute_servers = ", random_.Between(0, 3));
+    static constexpr const char* kMulticast[] = {"auto", "off", "on", "on"};
+    const std::string choices[] = {absl::StrCat("SET nam.prefetch_window = ", random_.Between(1, 64)),
+                                   absl::StrCat("SET nam.compute_servers = ", random_.Between(0, 3)),
+                                   absl::StrCat("SET nam.multicast = ", kMulticast[random_.Below(4)])};
+    const std::string& statement = choices[random_.Below(3)];
     const auto result = client_->session().Execute(statement);
     if (!result.ok()) workload_.Fail(absl::StrCat(statement, ": ", result.status().ToString()));
   }

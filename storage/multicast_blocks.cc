@@ -1,15 +1,15 @@
 #include "storage/multicast_blocks.h"
 
+#include <map>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_format.h"
 
 namespace nam::storage {
 
 absl::StatusOr<MulticastBlocks> MulticastBlocks::Number(const std::vector<MulticastTable>& tables,
                                                         const std::vector<MemoryServerId>& senders) {
-  absl::flat_hash_map<MemoryServerId, size_t> sender_of;
+  std::map<MemoryServerId, size_t> sender_of;
   for (size_t s = 0; s < senders.size(); ++s) {
     if (!sender_of.try_emplace(senders[s], s).second)
       return absl::InvalidArgumentError("two multicast streams of one sender");

@@ -6,7 +6,6 @@
 #include <deque>
 #include <optional>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
@@ -52,14 +51,16 @@ void Scatter(std::span<const ByteRange> runs, uint32_t offset, std::span<const s
   }
 }
 
+constexpr uint32_t kNoSlot = UINT32_MAX;
+
 /// One sender, as it is seen from here.
 struct Source {
   Source(MulticastAddress address, MulticastWindow window)
-      : address(std::move(address)), window(std::move(window)) {}
+      : address(std::move(address)), window(std::move(window)), slot_of(this->window.blocks(), kNoSlot) {}
 
   const MulticastAddress address;
   MulticastWindow window;
-  absl::flat_hash_map<uint32_t, uint32_t> slot_of;  // blocks that are being assembled or repaired
+  std::vector<uint32_t> slot_of;  // of each block, while it is being assembled
   uint64_t credit_told = 0;
   bool telling = false;  // a WRITE of credit is in flight
   bool asking = false;   // a READ of progress is in flight
@@ -393,11 +394,7 @@ Source* MulticastReceiver::SourceOf(uint64_t stream) {
 /// sender sends more than it has credit for.
 std::optional<uint32_t> MulticastReceiver::SlotFor(Source& source, const FragmentHeader& header) {
   if (source.window.Has(header.block)) return std::nullopt;
-  const auto found = source.slot_of.find(header.block);
-  if (found != source.slot_of.end()) {
-    if (slots_[found->second].state != Slot::State::kAssembling) return std::nullopt;
-    return found->second;
-  }
+  if (source.slot_of[header.block] != kNoSlot) return source.slot_of[header.block];
   const std::optional<uint32_t> number = FreeSlot();
   if (!number) return std::nullopt;
   Slot& slot = slots_[*number];
@@ -429,7 +426,7 @@ void MulticastReceiver::TakeFragment(Source& source, const Fragment& fragment) {
     if (--slot.missing == 0) {
       slot.state = Slot::State::kReady;
       source.window.SetHas(header.block);
-      source.slot_of.erase(header.block);
+      source.slot_of[header.block] = kNoSlot;
       ready_.push_back(*number);
     }
   }
@@ -440,13 +437,12 @@ void MulticastReceiver::GiveUpLost(Source& source, uint32_t reorder) {
   const auto number = static_cast<uint32_t>(NumberOf(source));
   while (const std::optional<uint32_t> block = source.window.NextLost(reorder)) {
     source.window.SetHas(*block);  // what comes of it now comes too late
-    const auto found = source.slot_of.find(*block);
-    if (found == source.slot_of.end()) {
+    const uint32_t slot = std::exchange(source.slot_of[*block], kNoSlot);
+    if (slot == kNoSlot) {
       lost_.emplace_back(number, *block);
     } else {
-      slots_[found->second].state = Slot::State::kRepairing;
-      to_repair_.push_back(found->second);
-      source.slot_of.erase(found);
+      slots_[slot].state = Slot::State::kRepairing;
+      to_repair_.push_back(slot);
     }
   }
 }
