@@ -95,17 +95,24 @@ absl::Status Cluster::StartCatalog() {
 absl::Status Cluster::StartServer(Role role, Slot& slot) {
   NAM_ASSIGN_OR_RETURN(slot.process, Process::Open(world_, network_, slot.host));
   const catalog::ClientOptions catalog = CatalogOf(*slot.process, catalog_->address());
+  const auto on_lost = [this, role, process = slot.process->id()](const absl::Status&) {
+    ++given_up_;
+    if (role == Role::kMemory) ++memory_deaths_;
+    world_.KillProcess(process);
+  };
   if (role == Role::kMemory) {
     memserver::MemoryServerOptions options;
     options.catalog = catalog;
     options.memory_bytes = options_.memory_bytes;
     options.region_bytes = options_.region_bytes;
     options.huge_pages = false;
+    options.on_lost = on_lost;
     NAM_ASSIGN_OR_RETURN(slot.memory, memserver::StartOverFabric(options, slot.process->Opener()));
   } else {
     computeserver::ComputeServerOptions options;
     options.catalog = catalog;
     options.threads = options_.threads;
+    options.on_lost = on_lost;
     NAM_ASSIGN_OR_RETURN(slot.compute, computeserver::StartOverFabric(options, slot.process->Opener()));
   }
   return absl::OkStatus();
@@ -142,10 +149,20 @@ absl::Status Cluster::Restart(Role role, int number) {
   return started;
 }
 
+std::string Cluster::Holdings() const {
+  std::string text;
+  for (const Slot& slot : memory_) {
+    if (slot.memory == nullptr) continue;
+    absl::StrAppend(&text, text.empty() ? "" : " ", slot.host, ":", slot.memory->used_bytes());
+    if (!world_.Alive(slot.process->id())) absl::StrAppend(&text, "(dead)");
+  }
+  return text;
+}
+
 uint64_t Cluster::UsedBytes() const {
   uint64_t used = 0;
   for (const Slot& slot : memory_) {
-    if (slot.memory != nullptr) used += slot.memory->used_bytes();
+    if (slot.memory != nullptr && world_.Alive(slot.process->id())) used += slot.memory->used_bytes();
   }
   return used;
 }

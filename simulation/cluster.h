@@ -89,11 +89,15 @@ class Cluster {
   bool Alive(Role role, int number) const;
   /// Its process ends at once, or with its whole host (which peers notice later).
   void Kill(Role role, int number, bool whole_host);
+  /// A server that the cluster has given up ends itself, as `nam memserver` does.
+  int given_up() const { return given_up_; }
   /// Clears away what was killed and starts it anew, empty. UNAVAILABLE when it cannot join yet: again later.
   absl::Status Restart(Role role, int number);
 
   /// How often memory servers were killed: tables loaded before the last time may have lost blocks.
   int memory_deaths() const { return memory_deaths_; }
+  /// What memory servers hold, one word a server: `memory-0:4096`.
+  std::string Holdings() const;
   /// Handed out by living memory servers.
   uint64_t UsedBytes() const;
 
@@ -119,6 +123,7 @@ class Cluster {
   std::unique_ptr<catalog::CatalogServer> catalog_;
   std::vector<Slot> memory_, compute_;
   int memory_deaths_ = 0;
+  int given_up_ = 0;
 };
 
 }  // namespace nam::simulation

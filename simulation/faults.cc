@@ -18,6 +18,8 @@ constexpr int64_t kPartitionNsMin = kMs / 10, kPartitionNsMax = 8'000 * kMs;
 constexpr int64_t kRestartNsMin = kMs / 10, kRestartNsMax = 8'000 * kMs;
 /// Work on a tiny benchmark takes milliseconds, waiting for what is gone takes seconds.
 constexpr int64_t kPauseNsMin = 20'000, kPauseNsMax = 500 * kMs;
+/// How often the adversary looks for servers that have ended by themselves.
+constexpr int64_t kLookNs = 500 * kMs;
 constexpr int kStartTriesMax = 100;
 constexpr int64_t kStartPauseUs = 200'000;
 
@@ -99,10 +101,18 @@ absl::Status Adversary::Stop() {
   if (thread_ != nullptr) {
     stop_->Set();
     thread_.reset();
-    for (int i = 0; !repairs_.empty() && i < kStartTriesMax; ++i) {
-      if (i > 0) world_.clock().SleepUntil(world_.clock().After(kStartPauseUs));
-      Mend(/*all=*/true);
-    }
+    if (const absl::Status mended = MendAll(); !mended.ok()) return mended;
+    // Who was cut off for longer than its lease hears so from now on, and ends itself.
+    world_.clock().SleepUntil(world_.clock().After(int64_t{2'000} * cluster_.options().lease_ms));
+  }
+  return MendAll();
+}
+
+absl::Status Adversary::MendAll() {
+  NoticeDeaths();
+  for (int i = 0; !repairs_.empty() && i < kStartTriesMax; ++i) {
+    if (i > 0) world_.clock().SleepUntil(world_.clock().After(kStartPauseUs));
+    Mend(/*all=*/true);
   }
   if (repairs_.empty()) return absl::OkStatus();
   return absl::DeadlineExceededError(
@@ -112,7 +122,9 @@ absl::Status Adversary::Stop() {
 void Adversary::Run() {
   int64_t next_ns = world_.NowNs() + random_.Magnitude(kPauseNsMin, kPauseNsMax);
   while (true) {
+    NoticeDeaths();
     int64_t wake_ns = faults_left_ > 0 && !faults_.empty() ? next_ns : Deadline::Never().ns;
+    wake_ns = std::min(wake_ns, world_.NowNs() + kLookNs);
     for (const Repair& repair : repairs_) wake_ns = std::min(wake_ns, repair.at_ns);
     if (stop_->Wait({wake_ns})) return;
     Mend(/*all=*/false);
@@ -120,6 +132,18 @@ void Adversary::Run() {
       --faults_left_;
       Inject();
       next_ns = world_.NowNs() + random_.Magnitude(kPauseNsMin, kPauseNsMax);
+    }
+  }
+}
+
+void Adversary::NoticeDeaths() {
+  for (const Role role : {Role::kMemory, Role::kCompute}) {
+    for (int number = 0; number < cluster_.count(role); ++number) {
+      const auto is_this = [&](const Repair& repair) {
+        return repair.role == role && repair.number == number;
+      };
+      if (cluster_.Alive(role, number) || std::any_of(repairs_.begin(), repairs_.end(), is_this)) continue;
+      repairs_.push_back({.at_ns = world_.NowNs(), .role = role, .number = number});
     }
   }
 }

@@ -65,6 +65,9 @@ class Adversary {
   void Partition();
   void KillServer();
   void KillClient();
+  /// Servers that the cluster gave up shall start again.
+  void NoticeDeaths();
+  absl::Status MendAll();
   /// Those that are due, or all of them.
   void Mend(bool all);
   std::string AnyHost();

@@ -88,6 +88,7 @@ void RunScenario(fabric::sim::World& world, const RunOptions& options, const Ssb
   workload.RunAllQueries();
   workload.DropAll();
   result.faults = (*adversary)->injected();
+  if ((*cluster)->given_up() > 0) result.faults["servers given up"] = (*cluster)->given_up();
 }
 
 }  // namespace

@@ -244,7 +244,7 @@ void Workload::DropAll() {
     if (!dropped.ok() && !absl::IsNotFound(dropped)) Fail(absl::StrCat("drop: ", dropped.ToString()));
   }
   for (int64_t waited_us = 0; cluster_.UsedBytes() > 0; waited_us += kAttemptPauseUs) {
-    if (waited_us > kFreedUsMax) return Fail(absl::StrCat(cluster_.UsedBytes(), " bytes were never freed"));
+    if (waited_us > kFreedUsMax) return Fail(absl::StrCat("memory was never freed: ", cluster_.Holdings()));
     Pause(kAttemptPauseUs);
   }
 }
