@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/fabric_command.h"
+#include "bench/server_end.h"
 #include "bench/ssb_command.h"
 #include "cli/cluster_commands.h"
 #include "cli/config_file.h"
@@ -293,6 +295,39 @@ class CommandLine {
     ssb->add_flag("--no-loop", ssb_bench_.no_loop, "leave the hand-written loop out");
     Add(ssb, "--compare", ssb_bench_.compare, "an older report of --format=json", "FILE");
     AddFormat(ssb, ssb_bench_.format, "table, json, csv or markdown");
+    AddFabricBench(bench);
+    // Not in the help: the benchmarks start it.
+    Command("bench-server", "", [] { return bench::RunBenchServer(); })->group("");
+  }
+
+  void AddFabricBench(CLI::App* bench) {
+    CLI::App* fabric = Command(
+        "fabric", "the operations of a fabric beside what the machine does without it",
+        [this] { return bench::RunFabricBench(fabric_bench_); }, bench);
+    fabric
+        ->add_option("--operations", fabric_bench_.operations,
+                     "only these: read,write,cas,faa,send,multicast")
+        ->delimiter(',');
+    fabric->add_option("--sizes", fabric_bench_.sizes, "only these: 8 to 1MiB (8,512,2KiB,64KiB,1MiB)")
+        ->delimiter(',');
+    fabric->add_option("--in-flight", fabric_bench_.in_flight, "of each thread, 1 to 64 (1,10,16,64)")
+        ->delimiter(',');
+    fabric->add_option("--threads", fabric_bench_.threads, "of the client, 1 to 64 (1)")->delimiter(',');
+    AddBytes(fabric, "--span", fabric_bench_.span_bytes, "of the server's memory that is used");
+    AddTestbed(fabric, fabric_bench_.testbed);
+  }
+
+  static void AddTestbed(CLI::App* command, bench::TestbedCommandOptions& testbed) {
+    Add(command, "--fabric", testbed.fabric, "shm, tcp, verbs or sim (shm)");
+    Add(command, "--generation", testbed.generation, "sim: fdr, edr, hdr or ndr (fdr)");
+    Add(command, "--rdma", testbed.rdma, "verbs: the client's device", "DEVICE[:PORT][,gid=N]");
+    Add(command, "--server-rdma", testbed.server_rdma, "verbs: the server's device", "DEVICE[:PORT][,gid=N]");
+    Add(command, "--server-host", testbed.server_host, "the address that the server listens on (127.0.0.1)",
+        "HOST");
+    Add(command, "--repeat", testbed.repeat, "rounds; figures are medians");
+    Add(command, "--round-ms", testbed.round_ms, "of each measurement; 0: what suits the fabric");
+    Add(command, "--compare", testbed.compare, "an older report of --format=json", "FILE");
+    AddFormat(command, testbed.format, "table, json, csv or markdown");
   }
 
   void AddDoctor() {
@@ -390,6 +425,7 @@ class CommandLine {
   SimOptions sim_;
   bench::SsbBenchOptions ssb_bench_;
   DoctorOptions doctor_;
+  bench::FabricBenchOptions fabric_bench_;
 };
 
 }  // namespace

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "bench/fabric_case.h"
+#include "bench/fabric_lane.h"
+#include "bench/server_end.h"
+
+namespace nam::bench {
+
+using Lanes = std::vector<std::unique_ptr<Lane>>;
+
+/// Runs `body` for each of the first `threads` lanes, each in a thread of its own; the sum of what they
+/// return, or the first error.
+absl::StatusOr<double> SumOverLanes(fabric::Fabric& fabric, const Lanes& lanes, uint32_t threads,
+                                    const std::function<absl::StatusOr<double>(Lane&, size_t)>& body);
+
+/// What the machine does without the fabric, on the same work: the yardstick of a provider.
+class FabricBound {
+ public:
+  virtual ~FabricBound() = default;
+  /// `memcpy and bare atomics on the same memory`.
+  virtual const char* name() const = 0;
+  virtual bool Covers(const FabricCase& wanted) const = 0;
+  /// Operations per second of all threads, measured for about `duration_ns`.
+  virtual absl::StatusOr<double> Rate(const FabricCase& wanted, int64_t duration_ns) = 0;
+};
+
+/// For fabrics whose peers' memory can be viewed: between a lane's buffer and the server's region.
+std::unique_ptr<FabricBound> MakeMemoryBound(fabric::Fabric& fabric, const Lanes& lanes);
+/// For fabrics over sockets: a plain socket pair that moves as many bytes per operation.
+std::unique_ptr<FabricBound> MakeSocketBound(fabric::Fabric& fabric, const Lanes& lanes,
+                                             const ServerAddress& server);
+
+}  // namespace nam::bench

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "bench/fabric_case.h"
+#include "bench/scatter.h"
+#include "bench/server_end.h"
+#include "fabric/fabric.h"
+
+namespace nam::bench {
+
+/// One client thread's way to the server: a completion queue, a queue pair for one-sided operations, one
+/// for SEND, one for datagrams once a group is there, and a registered buffer of one slot for each
+/// operation in flight. One thread at a time.
+class Lane {
+ public:
+  static absl::StatusOr<std::unique_ptr<Lane>> Open(fabric::Fabric& fabric, const ServerAddress& server,
+                                                    uint64_t buffer_bytes, uint64_t seed);
+
+  struct Outcome {
+    uint64_t operations = 0;
+    int64_t elapsed_ns = 0;
+  };
+  /// Keeps `in_flight` operations going for `duration_ns` and waits for the last of them. Every completion
+  /// is followed at once by the next operation; what completes together is posted together.
+  /// `latencies_ns`, unless null, receives the time of each operation, up to its capacity: reading the
+  /// clock costs, so a run that is timed this way says nothing about throughput.
+  absl::StatusOr<Outcome> Run(const FabricCase& wanted, int64_t duration_ns,
+                              std::vector<int64_t>* latencies_ns);
+
+  /// READs all of the server's region once: every page is mapped after that.
+  absl::Status Touch();
+  /// Opens a multicast group; the text is for members to join.
+  absl::StatusOr<std::string> OpenGroup(uint32_t number);
+  /// The server's memory itself, if the fabric can.
+  absl::StatusOr<std::byte*> View();
+  fabric::MemoryRegion& buffer() { return *buffer_; }
+  uint64_t region_bytes() const { return server_.region_bytes; }
+  uint64_t seed() const { return seed_; }
+
+ private:
+  Lane(fabric::Fabric& fabric, const ServerAddress& server, uint64_t seed)
+      : fabric_(fabric), server_(server), seed_(seed) {}
+  absl::Status Post(const FabricCase& wanted, const std::vector<uint32_t>& slots, Scatter& scatter);
+  absl::Status PostDatagrams(const FabricCase& wanted, const std::vector<uint32_t>& slots);
+  absl::Status CompletionFailed(const fabric::Completion& completion) const;
+
+  fabric::Fabric& fabric_;
+  const ServerAddress server_;
+  const uint64_t seed_;
+  std::unique_ptr<fabric::MemoryRegion> buffer_;
+  std::unique_ptr<fabric::CompletionQueue> completions_;
+  std::unique_ptr<fabric::QueuePair> one_sided_;
+  std::unique_ptr<fabric::QueuePair> messages_;
+  std::unique_ptr<fabric::DatagramQueuePair> datagrams_;
+  fabric::DatagramTarget group_;
+  std::vector<fabric::WorkRequest> batch_;
+  std::vector<fabric::DatagramRequest> datagram_batch_;
+};
+
+}  // namespace nam::bench

@@ -1,0 +1,127 @@
+#include "bench/server_end.h"
+
+#include <array>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+
+namespace nam::bench {
+namespace {
+
+constexpr uint32_t kReceiveDepth = 128;  // of each sender
+constexpr uint32_t kDatagramDepth = 512;
+constexpr size_t kSendersMax = 64;
+constexpr int64_t kStopCheckUs = 50'000;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BenchServer>> BenchServer::Start(fabric::Fabric& fabric,
+                                                                const BenchServerOptions& options) {
+  std::unique_ptr<BenchServer> server(new BenchServer(fabric));
+  NAM_ASSIGN_OR_RETURN(server->region_, fabric.Allocate(options.region_bytes, {.populate = true}));
+  const std::string any = fabric::AnyAddress(fabric.kind(), options.host);
+  NAM_ASSIGN_OR_RETURN(server->one_sided_, fabric.Listen({.address = any}));
+  NAM_ASSIGN_OR_RETURN(server->messages_, fabric.Listen({.address = any, .passive = false}));
+  if (options.sockets) {
+    NAM_ASSIGN_OR_RETURN(server->sockets_, SocketServer::Start(fabric, options.host, options.region_bytes));
+  }
+  server->address_ = {.one_sided = server->one_sided_->address(),
+                      .messages = server->messages_->address(),
+                      .sockets = server->sockets_ != nullptr ? server->sockets_->address() : "",
+                      .rkey = server->region_->rkey(),
+                      .region_bytes = options.region_bytes};
+  server->accept_thread_ =
+      fabric.StartThread("bench-accept", [server = server.get()] { server->AcceptSenders(); });
+  return server;
+}
+
+BenchServer::~BenchServer() {
+  stopping_ = true;
+  if (datagram_completions_ != nullptr) datagram_completions_->Wake();
+}
+
+/// Accepts senders, and serves each with a thread of its own.
+void BenchServer::AcceptSenders() {
+  struct Sender {
+    std::unique_ptr<fabric::MemoryRegion> buffer;
+    std::unique_ptr<fabric::CompletionQueue> completions;
+    std::unique_ptr<fabric::QueuePair> queue_pair;
+    std::unique_ptr<fabric::Thread> thread;
+  };
+  std::vector<Sender> senders;
+  while (!stopping_ && senders.size() < kSendersMax) {
+    Sender sender;
+    auto buffer = fabric_.Allocate(size_t{kReceiveDepth} * fabric::kMaxSendBytes, {.huge_pages = false});
+    auto completions = fabric_.CreateCompletionQueue(kReceiveDepth + 1);
+    if (!buffer.ok() || !completions.ok()) return;
+    sender.buffer = *std::move(buffer);
+    sender.completions = *std::move(completions);
+    while (!stopping_ && sender.queue_pair == nullptr) {
+      auto accepted =
+          messages_->Accept(*sender.completions, {.send_depth = 1, .receive_depth = kReceiveDepth},
+                            fabric_.clock().After(kStopCheckUs));
+      if (accepted.ok()) sender.queue_pair = *std::move(accepted);
+    }
+    if (sender.queue_pair == nullptr) break;
+    sender.thread = fabric_.StartThread(
+        "bench-receive", [this, completions = sender.completions.get(), pair = sender.queue_pair.get(),
+                          region = sender.buffer.get()] { TakeMessages(*completions, *pair, *region); });
+    senders.push_back(std::move(sender));
+  }
+  for (Sender& sender : senders) sender.thread.reset();
+}
+
+/// Posts a receive again as soon as it has been used, until the sender is gone.
+void BenchServer::TakeMessages(fabric::CompletionQueue& completions, fabric::QueuePair& queue_pair,
+                               fabric::MemoryRegion& buffer) {
+  std::vector<fabric::ReceiveRequest> batch;
+  for (uint64_t i = 0; i < kReceiveDepth; ++i)
+    batch.push_back({i, buffer.Slice(i * fabric::kMaxSendBytes, fabric::kMaxSendBytes)});
+  std::array<fabric::Completion, kReceiveDepth> done;
+  while (!stopping_) {
+    if (!batch.empty() && !queue_pair.PostReceive(batch).ok()) return;
+    batch.clear();
+    const size_t taken = completions.Wait(done, fabric_.clock().After(kStopCheckUs));
+    for (size_t i = 0; i < taken; ++i) {
+      if (!done[i].ok()) return;
+      batch.push_back({done[i].id, buffer.Slice(done[i].id * fabric::kMaxSendBytes, fabric::kMaxSendBytes)});
+    }
+  }
+}
+
+absl::Status BenchServer::JoinGroup(const std::string& group_address) {
+  NAM_CHECK(datagram_thread_ == nullptr, "one group is joined");
+  constexpr size_t kSlotBytes = fabric::kDatagramHeadroomBytes + fabric::kMaxDatagramBytes;
+  NAM_ASSIGN_OR_RETURN(datagram_completions_, fabric_.CreateCompletionQueue(kDatagramDepth + 1));
+  NAM_ASSIGN_OR_RETURN(datagram_buffer_,
+                       fabric_.Allocate(kDatagramDepth * kSlotBytes, {.huge_pages = false}));
+  NAM_ASSIGN_OR_RETURN(datagram_queue_pair_,
+                       fabric_.CreateDatagramQueuePair(*datagram_completions_,
+                                                       {.send_depth = 1, .receive_depth = kDatagramDepth}));
+  std::vector<fabric::ReceiveRequest> batch;
+  for (uint64_t i = 0; i < kDatagramDepth; ++i)
+    batch.push_back({i, datagram_buffer_->Slice(i * kSlotBytes, kSlotBytes)});
+  NAM_RETURN_IF_ERROR(datagram_queue_pair_->PostReceive(batch));
+  NAM_RETURN_IF_ERROR(datagram_queue_pair_->Join(group_address));
+  datagram_thread_ = fabric_.StartThread("bench-datagram", [this] { TakeDatagrams(); });
+  return absl::OkStatus();
+}
+
+void BenchServer::TakeDatagrams() {
+  constexpr size_t kSlotBytes = fabric::kDatagramHeadroomBytes + fabric::kMaxDatagramBytes;
+  std::vector<fabric::ReceiveRequest> batch;
+  std::array<fabric::Completion, 64> done;
+  while (!stopping_) {
+    const size_t taken = datagram_completions_->Wait(done, fabric_.clock().After(kStopCheckUs));
+    batch.clear();
+    for (size_t i = 0; i < taken; ++i) {
+      if (!done[i].ok()) return;
+      batch.push_back({done[i].id, datagram_buffer_->Slice(done[i].id * kSlotBytes, kSlotBytes)});
+    }
+    datagrams_ += taken;
+    if (!batch.empty() && !datagram_queue_pair_->PostReceive(batch).ok()) return;
+  }
+}
+
+}  // namespace nam::bench

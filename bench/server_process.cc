@@ -1,0 +1,128 @@
+#include <sys/prctl.h>
+
+#include <iostream>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "bench/json_peer.h"
+#include "bench/server_end.h"
+
+/// The other end of a benchmark behind a pipe:
+///
+///     {"op": "start", "fabric": …, "secret": …, …}  ──▶  {"ok": true, "one_sided": ADDRESS, "rkey": N, …}
+///     {"op": "join", "group": ADDRESS}              ──▶  {"ok": true}
+///     {"op": "received"}                            ──▶  {"ok": true, "datagrams": N}
+namespace nam::bench {
+namespace {
+
+using Json = JsonPeer::Json;
+
+constexpr int64_t kCallTimeoutMs = 30'000;
+
+/// One conversation, in the child.
+class Conversation {
+ public:
+  absl::StatusOr<Json> Answer(const Json& request) {
+    const std::string op = request.value("op", "");
+    if (op == "start") return Start(request);
+    if (server_ == nullptr) return absl::FailedPreconditionError("not started");
+    if (op == "join") {
+      NAM_RETURN_IF_ERROR(server_->JoinGroup(request.value("group", "")));
+      return Json{{"ok", true}};
+    }
+    if (op == "received") {
+      NAM_ASSIGN_OR_RETURN(const uint64_t datagrams, server_->DatagramsReceived());
+      return Json{{"ok", true}, {"datagrams", datagrams}};
+    }
+    return absl::InvalidArgumentError(absl::StrFormat("no such request: %s", op));
+  }
+
+ private:
+  absl::StatusOr<Json> Start(const Json& request) {
+    NAM_ASSIGN_OR_RETURN(const fabric::Kind kind, fabric::ParseKind(request.value("fabric", "")));
+    const std::string host = request.value("host", "");
+    NAM_ASSIGN_OR_RETURN(fabric_, fabric::Open({.kind = kind,
+                                                .secret = request.value("secret", ""),
+                                                .rdma = request.value("rdma", ""),
+                                                .host = host}));
+    NAM_ASSIGN_OR_RETURN(server_, BenchServer::Start(*fabric_, {.region_bytes = request.value("bytes", 0ul),
+                                                                .host = host,
+                                                                .sockets = request.value("sockets", false)}));
+    const ServerAddress& address = server_->address();
+    return Json{{"ok", true},
+                {"one_sided", address.one_sided},
+                {"messages", address.messages},
+                {"sockets", address.sockets},
+                {"rkey", address.rkey.value},
+                {"bytes", address.region_bytes}};
+  }
+
+  std::unique_ptr<fabric::Fabric> fabric_;
+  std::unique_ptr<BenchServer> server_;
+};
+
+class ServerProcess final : public ServerEnd {
+ public:
+  static absl::StatusOr<std::unique_ptr<ServerEnd>> Start(const ServerProcessOptions& options) {
+    std::unique_ptr<ServerProcess> server(new ServerProcess);
+    NAM_ASSIGN_OR_RETURN(server->peer_, JsonPeer::Start({.name = "the benchmark's server process",
+                                                         .executable = "/proc/self/exe",
+                                                         .arguments = {"bench-server"},
+                                                         .log_file = options.log_file}));
+    NAM_ASSIGN_OR_RETURN(const Json answer,
+                         server->peer_->Call({{"op", "start"},
+                                              {"fabric", std::string(fabric::KindName(options.fabric.kind))},
+                                              {"secret", options.fabric.secret},
+                                              {"rdma", options.fabric.rdma},
+                                              {"host", options.server.host},
+                                              {"bytes", options.server.region_bytes},
+                                              {"sockets", options.server.sockets}},
+                                             kCallTimeoutMs));
+    server->address_ = {.one_sided = answer.value("one_sided", ""),
+                        .messages = answer.value("messages", ""),
+                        .sockets = answer.value("sockets", ""),
+                        .rkey = {answer.value("rkey", 0u)},
+                        .region_bytes = answer.value("bytes", 0ul)};
+    return server;
+  }
+
+  const ServerAddress& address() const override { return address_; }
+  absl::Status JoinGroup(const std::string& group_address) override {
+    return peer_->Call({{"op", "join"}, {"group", group_address}}, kCallTimeoutMs).status();
+  }
+  absl::StatusOr<uint64_t> DatagramsReceived() override {
+    NAM_ASSIGN_OR_RETURN(const Json answer, peer_->Call({{"op", "received"}}, kCallTimeoutMs));
+    return answer.value("datagrams", 0ul);
+  }
+
+ private:
+  ServerProcess() = default;
+  std::unique_ptr<JsonPeer> peer_;
+  ServerAddress address_;
+};
+
+}  // namespace
+
+int RunBenchServer() {
+  prctl(PR_SET_NAME, "nam-bench-srv");
+  Conversation conversation;
+  for (std::string line; std::getline(std::cin, line);) {
+    const Json request = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const absl::StatusOr<Json> answer = request.is_object()
+                                            ? conversation.Answer(request)
+                                            : absl::InvalidArgumentError("a request is a JSON object");
+    std::cout << (answer.ok() ? *answer
+                              : Json{{"ok", false}, {"error", std::string(answer.status().message())}})
+                     .dump()
+              << std::endl;
+  }
+  return 0;
+}
+
+absl::StatusOr<std::unique_ptr<ServerEnd>> StartServerProcess(const ServerProcessOptions& options) {
+  return ServerProcess::Start(options);
+}
+
+}  // namespace nam::bench

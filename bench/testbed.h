@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "bench/fabric_bound.h"
+#include "bench/server_end.h"
+#include "fabric/fabric.h"
+
+namespace nam::bench {
+
+struct TestbedOptions {
+  fabric::Kind kind = fabric::Kind::kShm;
+  std::string generation = "fdr";         // sim
+  std::string rdma;                       // verbs: the client's device
+  std::string server_rdma;                // verbs: the server's
+  std::string server_host = "127.0.0.1";  // where the server listens
+  uint64_t region_bytes = uint64_t{64} << 20;
+  std::string log_file;  // of the server's process
+};
+
+/// Where a benchmark runs: a client's fabric, and a server across it. On real fabrics the server is a
+/// process of its own, so that what is measured crosses processes; in `sim` it is another simulated host.
+class Testbed {
+ public:
+  static absl::StatusOr<std::unique_ptr<Testbed>> Open(const TestbedOptions& options);
+  virtual ~Testbed() = default;
+
+  virtual fabric::Fabric& client() = 0;
+  virtual ServerEnd& server() = 0;
+  /// The provider's yardstick; nullptr if there is none. Used while the lanes live.
+  virtual std::unique_ptr<FabricBound> MakeBound(const Lanes& lanes) = 0;
+  /// Virtual time: every run gives the same figures, and simulating a second takes much longer than that.
+  virtual bool simulated() const = 0;
+};
+
+}  // namespace nam::bench

@@ -1,0 +1,128 @@
+#include "bench/testbed_command.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "cli/connect.h"
+#include "cli/exit_codes.h"
+#include "cli/progress_line.h"
+#include "cli/state_directory.h"
+#include "cli/stop_signals.h"
+
+namespace nam::bench {
+namespace {
+
+using cli::Json;
+
+constexpr int kRepeatMax = 10'000;
+constexpr int kRoundMsMax = 60'000;
+constexpr int kRoundMs = 20;
+constexpr int kSimulatedRoundMs = 1;  // of virtual time
+
+/// For the log of the server's process; $TMPDIR or /tmp.
+absl::StatusOr<std::string> MakeDirectory() {
+  std::error_code error;
+  const std::filesystem::path parent = std::filesystem::temp_directory_path(error);
+  std::string path = ((error ? std::filesystem::path("/tmp") : parent) / "nam-bench-XXXXXX").string();
+  if (mkdtemp(path.data()) == nullptr) return absl::InternalError(absl::StrCat("cannot create ", path));
+  return path;
+}
+
+void Print(const std::string& command, const TestbedPlan& plan, TestbedReport& report) {
+  if (plan.older) AddNewOverOld(*plan.older, report.compared, report.rows);
+  Json config = TestbedConfig(plan);
+  config.update(report.config);
+  if (plan.format == cli::OutputFormat::kJson) {
+    std::cout << cli::JsonReport{.command = command,
+                                 .config = std::move(config),
+                                 .rows = std::move(report.rows),
+                                 .summary = std::move(report.summary)}
+                     .ToString();
+    return;
+  }
+  std::cout << cli::Render(TableOf(report.rows), {.format = plan.format, .footer = false});
+  if (plan.format != cli::OutputFormat::kTable) return;
+  for (const auto& [key, value] : report.summary.items())
+    std::cout << absl::StrFormat("%s: %s\n", key, value.dump());
+  const Json host = cli::HostJson();
+  std::cout << report.remarks
+            << absl::StrFormat("host: %d x %s\n", host.value("processors", 0),
+                               host.value("processor", "unknown processor"));
+}
+
+int RunIn(const std::string& directory, const std::string& command, TestbedPlan plan,
+          const std::function<absl::StatusOr<TestbedReport>(Testbed&, const Proceed&)>& measure) {
+  cli::StopSignals stop;
+  plan.testbed.log_file = directory + "/server.log";
+  cli::ProgressLine progress;
+  const Proceed proceed = [&](const std::string& doing) {
+    if (!doing.empty()) progress.Show(absl::StrCat(command, ": ", doing));
+    return !stop.Pending();
+  };
+  absl::StatusOr<TestbedReport> report = absl::InternalError("not measured");
+  {
+    const auto testbed = Testbed::Open(plan.testbed);
+    report = testbed.ok() ? measure(**testbed, proceed) : testbed.status();
+  }
+  progress.Clear();
+  if (!report.ok()) return cli::ReportFailure(report.status());
+  Print(command, plan, *report);
+  std::cout.flush();
+  return cli::kExitOk;
+}
+
+}  // namespace
+
+absl::StatusOr<TestbedPlan> MakeTestbedPlan(const std::string& command,
+                                            const TestbedCommandOptions& options) {
+  if (options.repeat < 1 || options.repeat > kRepeatMax)
+    return absl::InvalidArgumentError(absl::StrCat("--repeat is 1 to ", kRepeatMax));
+  if (options.round_ms < 0 || options.round_ms > kRoundMsMax)
+    return absl::InvalidArgumentError(absl::StrCat("--round-ms is 0 to ", kRoundMsMax));
+  TestbedPlan plan;
+  NAM_ASSIGN_OR_RETURN(plan.format, cli::ParseOutputFormat(options.format));
+  NAM_ASSIGN_OR_RETURN(plan.testbed.kind, fabric::ParseKind(options.fabric));
+  const bool simulated = plan.testbed.kind == fabric::Kind::kSim;
+  plan.testbed.generation = options.generation;
+  plan.testbed.rdma = options.rdma;
+  plan.testbed.server_rdma = options.server_rdma;
+  plan.testbed.server_host = options.server_host;
+  plan.repeat = simulated ? 1 : options.repeat;
+  const int round_ms = options.round_ms != 0 ? options.round_ms : simulated ? kSimulatedRoundMs : kRoundMs;
+  plan.round_ns = int64_t{round_ms} * 1'000'000;
+  if (!options.compare.empty()) {
+    NAM_ASSIGN_OR_RETURN(plan.older, ReadReport(options.compare, command));
+  }
+  return plan;
+}
+
+Json TestbedConfig(const TestbedPlan& plan) {
+  Json config{{"fabric", std::string(fabric::KindName(plan.testbed.kind))}};
+  if (plan.testbed.kind == fabric::Kind::kSim) config["generation"] = plan.testbed.generation;
+  config["repeat"] = plan.repeat;
+  config["round_ms"] = plan.round_ns / 1'000'000;
+  double average = 0;
+  config["load_average"] = getloadavg(&average, 1) == 1 ? Rounded(average) : 0;
+  return config;
+}
+
+int RunTestbedCommand(const std::string& command, const TestbedPlan& plan,
+                      const std::function<absl::StatusOr<TestbedReport>(Testbed&, const Proceed&)>& measure) {
+  const auto directory = MakeDirectory();
+  if (!directory.ok()) return cli::ReportFailure(directory.status());
+  const int code = RunIn(*directory, command, plan, measure);
+  cli::RemoveTree(*directory);
+  return code;
+}
+
+int RefuseOptions(const absl::Status& status) {
+  cli::ReportFailure(status);
+  return cli::kExitUsage;
+}
+
+}  // namespace nam::bench

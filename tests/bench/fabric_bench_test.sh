@@ -1,0 +1,78 @@
+#!/bin/bash
+# `nam bench fabric` in short: usage, and what its report holds on every fabric that runs here.
+set -uo pipefail
+nam=$PWD/cli/nam
+work=$(mktemp -d /tmp/nam-bench-test-XXXXXX)
+trap 'rm -rf "$work"' EXIT
+export TMPDIR=$work/tmp
+mkdir "$TMPDIR"
+failures=0
+fail() {
+  echo "FAILED: $*"
+  failures=$((failures + 1))
+}
+
+# refuse PATTERN ARGUMENT…: exit code 2 and a message
+refuse() {
+  local pattern=$1 output code
+  shift
+  output=$("$nam" bench "$@" 2>&1 </dev/null)
+  code=$?
+  [[ $code == 2 && $output == *"$pattern"* ]] || fail "$* gave $code, not 2 with \"$pattern\": $output"
+}
+refuse "there is no operation \"swap\"" fabric --operations=swap
+refuse "8 B to 1 MiB" fabric --sizes=7
+refuse "8 B to 1 MiB" fabric --sizes=2MiB
+refuse "--in-flight is 1 to 64" fabric --in-flight=65
+refuse "--threads is 1 to 64" fabric --threads=0
+refuse "--span is" fabric --span=4KiB
+refuse "--repeat is 1" fabric --repeat=0
+refuse "fabric" fabric --fabric=carrier-pigeon
+refuse "output format" fabric --format=xml
+refuse "cannot read" fabric --compare="$work/none.json"
+echo '{"command": "demo", "rows": []}' >"$work/other.json"
+refuse "no report of" fabric --compare="$work/other.json"
+
+quick() {
+  "$nam" bench fabric --repeat=3 --round-ms=2 --span=8MiB --format=json "$@" 2>"$work/stderr" </dev/null
+}
+quick --fabric=shm --in-flight=1,10 --sizes=8,2KiB >"$work/shm.json" || fail "exit code $?: $(cat "$work/stderr")"
+quick --fabric=tcp --in-flight=1,10 --sizes=8,2KiB --threads=1,2 >"$work/tcp.json" || fail "exit code $?: $(cat "$work/stderr")"
+quick --fabric=shm --operations=read --sizes=2KiB --in-flight=1,10 --compare="$work/shm.json" >"$work/new.json" ||
+  fail "exit code $?: $(cat "$work/stderr")"
+[[ ! -s $work/stderr ]] || fail "said on stderr: $(cat "$work/stderr")"
+"$nam" bench fabric --repeat=1 --round-ms=1 --operations=faa --in-flight=1 >"$work/table" 2>&1 </dev/null || fail "exit code $?"
+grep -q '^ faa ' "$work/table" || fail "no row in the table: $(cat "$work/table")"
+python3 - "$work" <<'PYTHON' || failures=$((failures + 1))
+import json, sys
+shm, tcp, new = (json.load(open("%s/%s.json" % (sys.argv[1], name))) for name in ("shm", "tcp", "new"))
+for report in (shm, tcp, new):
+    assert list(report) == ["command", "config", "host", "rows", "summary"], list(report)
+    assert report["command"] == "bench fabric"
+    for row in report["rows"]:
+        assert row["operations_per_second"] > 0, row
+        assert 0 < row["p50_us"] <= row["p99_us"] <= row["p999_us"], row
+        if "over_limit" in row:
+            assert row["limit_operations_per_second"] > 0, row
+for report in (shm, tcp):
+    assert {row["operation"] for row in report["rows"]} >= {"read", "write", "cas", "faa", "send"}
+    for key in ("read_8B_over_limit", "read_2KiB_over_limit", "cas_over_limit", "faa_over_limit", "window_10_over_1"):
+        assert report["summary"][key] > 0, report["summary"]
+assert not any("over_limit" in row for row in shm["rows"] if row["operation"] == "send")
+assert {row["threads"] for row in tcp["rows"]} == {1, 2}
+assert all(row["operations_per_second_new_over_old"] > 0 for row in new["rows"]), new["rows"]
+PYTHON
+[[ -z $(ls -A "$TMPDIR") ]] || fail "left behind: $(ls -A "$TMPDIR")"
+
+# Ctrl-C ends it between two rounds and leaves nothing behind; the server's process ends with it.
+"$nam" bench fabric --repeat=10000 >/dev/null 2>&1 </dev/null &
+running=$!
+until pgrep -P "$running" -x nam-bench-srv >/dev/null; do kill -0 "$running" || break; done
+kill -INT "$running"
+wait "$running"
+code=$?
+((code == 130)) || fail "interrupted: exit code $code"
+[[ -z $(ls -A "$TMPDIR") ]] || fail "left behind: $(ls -A "$TMPDIR")"
+
+((failures == 0)) && echo "all passed"
+exit $((failures > 0))
