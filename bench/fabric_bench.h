@@ -14,8 +14,8 @@
 namespace nam::bench {
 
 struct FabricMeasureOptions {
-  int repeat = 9;
-  int64_t round_ns = 20'000'000;
+  int repeat = 31;
+  int64_t round_ns = 4'000'000;
   /// Says what comes next; false ends the work with CANCELLED.
   std::function<bool(const std::string& doing)> proceed;
 };

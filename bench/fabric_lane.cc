@@ -67,44 +67,53 @@ absl::Status Lane::CompletionFailed(const fabric::Completion& completion) const 
                                  completion.queue_pair == messages_->id() ? *messages_ : *one_sided_);
 }
 
-absl::Status Lane::PostDatagrams(const FabricCase& wanted, const std::vector<uint32_t>& slots) {
-  NAM_CHECK(datagrams_ != nullptr, "no group is open");
-  datagram_batch_.clear();
-  for (const uint32_t slot : slots) {
-    datagram_batch_.push_back(
-        {.id = slot, .local = buffer_->Slice(uint64_t{slot} * wanted.bytes, wanted.bytes), .to = group_});
-  }
-  return datagrams_->Post(datagram_batch_);
-}
-
-absl::Status Lane::Post(const FabricCase& wanted, const std::vector<uint32_t>& slots, Scatter& scatter) {
+void Lane::Prepare(const FabricCase& wanted) {
   using fabric::WorkRequest;
-  if (wanted.operation == Operation::kMulticast) return PostDatagrams(wanted, slots);
-  batch_.clear();
-  for (const uint32_t slot : slots) {
-    const fabric::LocalBuffer local = buffer_->Slice(uint64_t{slot} * wanted.bytes, wanted.bytes);
-    const fabric::RemoteAddress remote{server_.rkey, scatter.Next()};
+  requests_.clear();
+  for (uint64_t slot = 0; slot < wanted.in_flight; ++slot) {
+    const fabric::LocalBuffer local = buffer_->Slice(slot * wanted.bytes, wanted.bytes);
+    const fabric::RemoteAddress remote{server_.rkey, 0};
     switch (wanted.operation) {
       case Operation::kRead:
-        batch_.push_back(WorkRequest::Read(slot, local, remote));
+        requests_.push_back(WorkRequest::Read(slot, local, remote));
         break;
       case Operation::kWrite:
-        batch_.push_back(WorkRequest::Write(slot, local, remote));
+        requests_.push_back(WorkRequest::Write(slot, local, remote));
         break;
       case Operation::kCompareAndSwap:
-        batch_.push_back(WorkRequest::CompareAndSwap(slot, local, remote, 0, 0));
+        requests_.push_back(WorkRequest::CompareAndSwap(slot, local, remote, 0, 0));
         break;
       case Operation::kFetchAdd:
-        batch_.push_back(WorkRequest::FetchAdd(slot, local, remote, 1));
+        requests_.push_back(WorkRequest::FetchAdd(slot, local, remote, 1));
         break;
       case Operation::kSend:
-        batch_.push_back(WorkRequest::Send(slot, local));
-        break;
       case Operation::kMulticast:
+        requests_.push_back(WorkRequest::Send(slot, local));
         break;
     }
   }
-  return (wanted.operation == Operation::kSend ? messages_ : one_sided_)->Post(batch_);
+}
+
+absl::Status Lane::PostDatagrams(std::span<const uint32_t> slots) {
+  NAM_CHECK(datagrams_ != nullptr, "no group is open");
+  datagram_batch_.clear();
+  for (const uint32_t slot : slots)
+    datagram_batch_.push_back({.id = slot, .local = requests_[slot].local, .to = group_});
+  return datagrams_->Post(datagram_batch_);
+}
+
+absl::Status Lane::Post(const FabricCase& wanted, std::span<const uint32_t> slots, Scatter& scatter) {
+  if (wanted.operation == Operation::kMulticast) return PostDatagrams(slots);
+  fabric::QueuePair& queue_pair = wanted.operation == Operation::kSend ? *messages_ : *one_sided_;
+  while (!slots.empty()) {
+    const uint32_t first = slots.front();
+    size_t run = 0;
+    for (; run < slots.size() && slots[run] == first + run; ++run)
+      requests_[first + run].remote.offset = scatter.Next();
+    NAM_RETURN_IF_ERROR(queue_pair.Post(std::span(requests_).subspan(first, run)));
+    slots = slots.subspan(run);
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Lane::Outcome> Lane::Run(const FabricCase& wanted, int64_t duration_ns,
@@ -119,6 +128,7 @@ absl::StatusOr<Lane::Outcome> Lane::Run(const FabricCase& wanted, int64_t durati
   std::iota(slots.begin(), slots.end(), 0);
   const uint64_t operations_per_look =
       std::clamp<uint64_t>(kBytesPerLook / wanted.bytes, 1, kOperationsPerLook);
+  Prepare(wanted);
   const int64_t start_ns = clock.NowNs();
   int64_t now_ns = start_ns;
   posted_at_ns.fill(start_ns);

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -44,8 +46,10 @@ class Lane {
  private:
   Lane(fabric::Fabric& fabric, const ServerAddress& server, uint64_t seed)
       : fabric_(fabric), server_(server), seed_(seed) {}
-  absl::Status Post(const FabricCase& wanted, const std::vector<uint32_t>& slots, Scatter& scatter);
-  absl::Status PostDatagrams(const FabricCase& wanted, const std::vector<uint32_t>& slots);
+  void Prepare(const FabricCase& wanted);
+  /// The next operation of every slot, which are posted in runs of neighbours.
+  absl::Status Post(const FabricCase& wanted, std::span<const uint32_t> slots, Scatter& scatter);
+  absl::Status PostDatagrams(std::span<const uint32_t> slots);
   absl::Status CompletionFailed(const fabric::Completion& completion) const;
 
   fabric::Fabric& fabric_;
@@ -57,7 +61,7 @@ class Lane {
   std::unique_ptr<fabric::QueuePair> messages_;
   std::unique_ptr<fabric::DatagramQueuePair> datagrams_;
   fabric::DatagramTarget group_;
-  std::vector<fabric::WorkRequest> batch_;
+  std::vector<fabric::WorkRequest> requests_;  // one for each slot; only the remote address changes
   std::vector<fabric::DatagramRequest> datagram_batch_;
 };
 

@@ -100,6 +100,14 @@ class ShmQueuePair final : public QueuePair {
     *data = region.data + at.offset;
     return CompletionStatus::kOk;
   }
+  /// Where the request's remote memory starts, for prefetching: nothing is checked. nullptr if not mapped
+  /// yet.
+  const void* RemoteStart(const WorkRequest& request) const {
+    const uint32_t slot = SlotOf(request.remote.rkey.value);
+    if (slot >= cache_.size()) return nullptr;
+    return reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(cache_[slot].data) +
+                                         request.remote.offset);
+  }
   CompletionStatus MapRegion(uint32_t rkey);
   void DropStaleRegions();
 
