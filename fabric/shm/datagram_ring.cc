@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "fabric/shm/copy.h"
+#include "fabric/word_copy.h"
 
 namespace nam::fabric::shm {
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "fabric/shm/copy.h"
 #include "fabric/shm/queue_pair.h"
+#include "fabric/word_copy.h"
 
 /// The part of a queue pair that reaches into the peer's regions.
 namespace nam::fabric::shm {

@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint64_t kDoorbellId = 0;
 constexpr int kEventsMax = 64;
-// Connections of one thread: each may take 256 KiB of buffers.
+// Connections of one thread: each may take 1,152 KiB of buffers.
 constexpr size_t kServedMax = 8192;
 
 uint32_t InterestOf(ServedConnection::Want want) {

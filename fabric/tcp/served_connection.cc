@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "fabric/tcp/socket.h"
-#include "fabric/tcp/word_copy.h"
+#include "fabric/word_copy.h"
 
 namespace nam::fabric::tcp {
 namespace {
@@ -182,6 +182,8 @@ std::optional<ServedConnection::Want> ServedConnection::Match() {
 
 std::optional<ServedConnection::Want> ServedConnection::PlacePayload() {
   const size_t placed = Available() >= left_ ? left_ : WholeWords(at_, Available());
+  // After what was placed before, for who looks.
+  std::atomic_thread_fence(std::memory_order_release);
   CopyToShared(at_, input_.get() + in_begin_, placed);
   in_begin_ += placed;
   at_ += placed;
@@ -207,6 +209,8 @@ void ServedConnection::FinishPayload() {
 std::optional<ServedConnection::Want> ServedConnection::CopyReadReply() {
   const size_t copied = std::min(left_, OutputRoom());
   CopyFromShared(output_.get() + out_end_, at_, copied);
+  // A later READ sees memory no older.
+  std::atomic_thread_fence(std::memory_order_acquire);
   out_end_ += copied;
   at_ += copied;
   left_ -= copied;

@@ -46,7 +46,9 @@ class ServedConnection {
 
  private:
   static constexpr size_t kInputBytes = 128u << 10;
-  static constexpr size_t kOutputBytes = 128u << 10;
+  // Much larger than a reply of a usual READ: the kernel packs segments best when it is given much at once.
+  // Pages that no reply ever needed cost nothing.
+  static constexpr size_t kOutputBytes = 1024u << 10;
 
   enum class Step { kHeader, kMatch, kPayload, kReadReply, kFailed };
 
