@@ -118,6 +118,21 @@ class SocketBound final : public FabricBound {
   std::vector<std::unique_ptr<SocketClient>> clients_;
 };
 
+class LineRateBound final : public FabricBound {
+ public:
+  LineRateBound(double bytes_per_second, double messages_per_second)
+      : bytes_per_second_(bytes_per_second), messages_per_second_(messages_per_second) {}
+  const char* name() const override { return "the model's line and message rate"; }
+  bool Covers(const FabricCase&) const override { return true; }
+  absl::StatusOr<double> Rate(const FabricCase& wanted, int64_t) override {
+    return std::min(messages_per_second_, bytes_per_second_ / wanted.bytes);
+  }
+
+ private:
+  const double bytes_per_second_;
+  const double messages_per_second_;
+};
+
 }  // namespace
 
 absl::StatusOr<double> SumOverLanes(fabric::Fabric& fabric, const Lanes& lanes, uint32_t threads,
@@ -143,6 +158,10 @@ std::unique_ptr<FabricBound> MakeMemoryBound(fabric::Fabric& fabric, const Lanes
 std::unique_ptr<FabricBound> MakeSocketBound(fabric::Fabric& fabric, const Lanes& lanes,
                                              const ServerAddress& server) {
   return std::make_unique<SocketBound>(fabric, lanes, server);
+}
+
+std::unique_ptr<FabricBound> MakeLineRateBound(double bytes_per_second, double messages_per_second) {
+  return std::make_unique<LineRateBound>(bytes_per_second, messages_per_second);
 }
 
 }  // namespace nam::bench

@@ -37,4 +37,7 @@ std::unique_ptr<FabricBound> MakeMemoryBound(fabric::Fabric& fabric, const Lanes
 std::unique_ptr<FabricBound> MakeSocketBound(fabric::Fabric& fabric, const Lanes& lanes,
                                              const ServerAddress& server);
 
+/// For simulated fabrics: what the model's links and cards carry, by bytes and by messages.
+std::unique_ptr<FabricBound> MakeLineRateBound(double bytes_per_second, double messages_per_second);
+
 }  // namespace nam::bench

@@ -21,11 +21,11 @@ struct TestbedCommandOptions {
 
 struct FabricBenchOptions {
   TestbedCommandOptions testbed;
-  std::vector<std::string> operations;  // none: all
-  std::vector<std::string> sizes;       // none: 8 B to 1 MiB
-  std::vector<uint32_t> in_flight;      // none: 1, 10, 16, 64
-  std::vector<uint32_t> threads;        // none: 1
-  uint64_t span_bytes = uint64_t{64} << 20;
+  std::vector<std::string> operations;        // none: all
+  std::vector<std::string> sizes;             // none: 8 B to 1 MiB
+  std::vector<uint32_t> in_flight;            // none: 1, 10, 16, 64
+  std::vector<uint32_t> threads;              // none: 1
+  uint64_t span_bytes = uint64_t{256} << 20;  // more than caches hold
 };
 
 /// `nam bench fabric`: the operations of a provider beside its own bound. Leaves nothing behind.

@@ -108,6 +108,41 @@ absl::Status BenchServer::JoinGroup(const std::string& group_address) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<storage::MulticastAddress>> BenchServer::StartMulticast(
+    const MulticastRequest& request) {
+  const auto memory = [region = region_.get()](storage::RemotePtr<void> block,
+                                               uint64_t bytes) -> const std::byte* {
+    const bool inside = block.offset() <= region->bytes() && bytes <= region->bytes() - block.offset();
+    return inside ? region->data() + block.offset() : nullptr;
+  };
+  std::vector<storage::MulticastAddress> addresses;
+  for (const std::vector<storage::MulticastExtent>& extents : request.streams) {
+    auto& sender = senders_.emplace_back(std::make_unique<Sender>());
+    const auto group = request.first_group + static_cast<uint32_t>(addresses.size());
+    NAM_ASSIGN_OR_RETURN(sender->stream,
+                         storage::MulticastSender::Open(
+                             fabric_, memory, extents,
+                             {.server = MemoryServerId(1), .group = group, .members = request.members}));
+    addresses.push_back(sender->stream->address());
+  }
+  for (const auto& sender : senders_) {
+    sender->thread = fabric_.StartThread("bench-multicast", [this, sender = sender.get()] {
+      sender->outcome = sender->stream->Run(stopping_);
+    });
+  }
+  return addresses;
+}
+
+absl::Status BenchServer::FinishMulticast() {
+  absl::Status outcome;
+  for (const auto& sender : senders_) {
+    sender->thread.reset();
+    outcome.Update(sender->outcome);
+  }
+  senders_.clear();
+  return outcome;
+}
+
 void BenchServer::TakeDatagrams() {
   constexpr size_t kSlotBytes = fabric::kDatagramHeadroomBytes + fabric::kMaxDatagramBytes;
   std::vector<fabric::ReceiveRequest> batch;

@@ -10,6 +10,8 @@
 #include "absl/status/statusor.h"
 #include "bench/socket_peer.h"
 #include "fabric/fabric.h"
+#include "storage/multicast_layout.h"
+#include "storage/multicast_sender.h"
 
 namespace nam::bench {
 
@@ -22,6 +24,13 @@ struct ServerAddress {
   uint64_t region_bytes = 0;
 };
 
+/// Streams to be multicast at the same time, each by a thread of its own to a group of its own.
+struct MulticastRequest {
+  uint32_t first_group = 1;  // the others follow
+  uint32_t members = 1;
+  std::vector<std::vector<storage::MulticastExtent>> streams;
+};
+
 /// The other end of a benchmark, wherever it runs. One thread.
 class ServerEnd {
  public:
@@ -31,6 +40,11 @@ class ServerEnd {
   virtual absl::Status JoinGroup(const std::string& group_address) = 0;
   /// Ever, of all groups.
   virtual absl::StatusOr<uint64_t> DatagramsReceived() = 0;
+  /// In the order of the streams. Blocks lie in the server's region at their pointers' offsets.
+  virtual absl::StatusOr<std::vector<storage::MulticastAddress>> StartMulticast(
+      const MulticastRequest& request) = 0;
+  /// Returns when all of it was sent, and with the first sender's error.
+  virtual absl::Status FinishMulticast() = 0;
 };
 
 struct BenchServerOptions {
@@ -50,6 +64,9 @@ class BenchServer final : public ServerEnd {
   const ServerAddress& address() const override { return address_; }
   absl::Status JoinGroup(const std::string& group_address) override;
   absl::StatusOr<uint64_t> DatagramsReceived() override { return datagrams_.load(); }
+  absl::StatusOr<std::vector<storage::MulticastAddress>> StartMulticast(
+      const MulticastRequest& request) override;
+  absl::Status FinishMulticast() override;
 
  private:
   explicit BenchServer(fabric::Fabric& fabric) : fabric_(fabric) {}
@@ -71,6 +88,13 @@ class BenchServer final : public ServerEnd {
   std::unique_ptr<fabric::CompletionQueue> datagram_completions_;
   std::unique_ptr<fabric::MemoryRegion> datagram_buffer_;
   std::unique_ptr<fabric::DatagramQueuePair> datagram_queue_pair_;
+
+  struct Sender {
+    std::unique_ptr<storage::MulticastSender> stream;
+    absl::Status outcome;
+    std::unique_ptr<fabric::Thread> thread;
+  };
+  std::vector<std::unique_ptr<Sender>> senders_;
 
   std::unique_ptr<fabric::Thread> datagram_thread_;
   std::unique_ptr<fabric::Thread> accept_thread_;  // last: it uses everything above

@@ -14,12 +14,68 @@
 ///     {"op": "start", "fabric": …, "secret": …, …}  ──▶  {"ok": true, "one_sided": ADDRESS, "rkey": N, …}
 ///     {"op": "join", "group": ADDRESS}              ──▶  {"ok": true}
 ///     {"op": "received"}                            ──▶  {"ok": true, "datagrams": N}
+///     {"op": "multicast", "group": N, "members": N, "streams": [[{"runs": [[OFFSET, BYTES], …],
+///      "blocks": [POINTER, …]}, …], …]}             ──▶  {"ok": true, "addresses": […]}
+///     {"op": "multicast_end"}                       ──▶  {"ok": true}
 namespace nam::bench {
 namespace {
 
 using Json = JsonPeer::Json;
 
-constexpr int64_t kCallTimeoutMs = 30'000;
+constexpr int64_t kCallTimeoutMs = 60'000;
+
+Json ToJson(const storage::MulticastExtent& extent) {
+  Json runs = Json::array(), blocks = Json::array();
+  for (const storage::ByteRange& run : extent.runs) runs.push_back({run.offset, run.bytes});
+  for (const auto block : extent.blocks) blocks.push_back(block.raw());
+  return {{"runs", std::move(runs)}, {"blocks", std::move(blocks)}};
+}
+
+Json ToJson(const MulticastRequest& request) {
+  Json streams = Json::array();
+  for (const auto& extents : request.streams) {
+    Json& stream = streams.emplace_back(Json::array());
+    for (const storage::MulticastExtent& extent : extents) stream.push_back(ToJson(extent));
+  }
+  return {{"op", "multicast"},
+          {"group", request.first_group},
+          {"members", request.members},
+          {"streams", std::move(streams)}};
+}
+
+storage::MulticastExtent ParseExtent(const Json& json) {
+  storage::MulticastExtent extent;
+  for (const Json& run : json.at("runs")) extent.runs.push_back({run.at(0), run.at(1)});
+  for (const Json& block : json.at("blocks"))
+    extent.blocks.push_back(storage::RemotePtr<void>::FromRaw(block.get<uint64_t>()));
+  return extent;
+}
+
+/// What the parent wrote, who is this same binary.
+MulticastRequest ParseMulticast(const Json& json) {
+  MulticastRequest request{.first_group = json.at("group"), .members = json.at("members")};
+  for (const Json& stream : json.at("streams")) {
+    auto& extents = request.streams.emplace_back();
+    for (const Json& extent : stream) extents.push_back(ParseExtent(extent));
+  }
+  return request;
+}
+
+Json ToJson(const storage::MulticastAddress& address) {
+  return {{"server", address.server.value()},
+          {"stream", address.stream},
+          {"group", address.group},
+          {"board", address.board.value},
+          {"fragment_bytes", address.fragment_bytes}};
+}
+
+storage::MulticastAddress ParseAddress(const Json& json) {
+  return {.server = MemoryServerId(json.at("server").get<uint16_t>()),
+          .stream = json.at("stream"),
+          .group = json.at("group"),
+          .board = {json.at("board").get<uint32_t>()},
+          .fragment_bytes = json.at("fragment_bytes")};
+}
 
 /// One conversation, in the child.
 class Conversation {
@@ -35,6 +91,16 @@ class Conversation {
     if (op == "received") {
       NAM_ASSIGN_OR_RETURN(const uint64_t datagrams, server_->DatagramsReceived());
       return Json{{"ok", true}, {"datagrams", datagrams}};
+    }
+    if (op == "multicast") {
+      NAM_ASSIGN_OR_RETURN(const auto addresses, server_->StartMulticast(ParseMulticast(request)));
+      Json answer{{"ok", true}, {"addresses", Json::array()}};
+      for (const auto& address : addresses) answer["addresses"].push_back(ToJson(address));
+      return answer;
+    }
+    if (op == "multicast_end") {
+      NAM_RETURN_IF_ERROR(server_->FinishMulticast());
+      return Json{{"ok", true}};
     }
     return absl::InvalidArgumentError(absl::StrFormat("no such request: %s", op));
   }
@@ -95,6 +161,16 @@ class ServerProcess final : public ServerEnd {
   absl::StatusOr<uint64_t> DatagramsReceived() override {
     NAM_ASSIGN_OR_RETURN(const Json answer, peer_->Call({{"op", "received"}}, kCallTimeoutMs));
     return answer.value("datagrams", 0ul);
+  }
+  absl::StatusOr<std::vector<storage::MulticastAddress>> StartMulticast(
+      const MulticastRequest& request) override {
+    NAM_ASSIGN_OR_RETURN(const Json answer, peer_->Call(ToJson(request), kCallTimeoutMs));
+    std::vector<storage::MulticastAddress> addresses;
+    for (const Json& address : answer.at("addresses")) addresses.push_back(ParseAddress(address));
+    return addresses;
+  }
+  absl::Status FinishMulticast() override {
+    return peer_->Call({{"op", "multicast_end"}}, kCallTimeoutMs).status();
   }
 
  private:

@@ -27,8 +27,12 @@ class Testbed {
  public:
   static absl::StatusOr<std::unique_ptr<Testbed>> Open(const TestbedOptions& options);
   virtual ~Testbed() = default;
+  /// INVALID_ARGUMENT or NOT_FOUND for what Open would never take.
+  static absl::Status Check(const TestbedOptions& options);
 
   virtual fabric::Fabric& client() = 0;
+  /// One more client; in `sim` on a host of its own. Destroyed before the testbed.
+  virtual absl::StatusOr<std::unique_ptr<fabric::Fabric>> OpenClient() = 0;
   virtual ServerEnd& server() = 0;
   /// The provider's yardstick; nullptr if there is none. Used while the lanes live.
   virtual std::unique_ptr<FabricBound> MakeBound(const Lanes& lanes) = 0;

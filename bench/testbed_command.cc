@@ -86,12 +86,16 @@ absl::StatusOr<TestbedPlan> MakeTestbedPlan(const std::string& command,
     return absl::InvalidArgumentError(absl::StrCat("--round-ms is 0 to ", kRoundMsMax));
   TestbedPlan plan;
   NAM_ASSIGN_OR_RETURN(plan.format, cli::ParseOutputFormat(options.format));
-  NAM_ASSIGN_OR_RETURN(plan.testbed.kind, fabric::ParseKind(options.fabric));
-  const bool simulated = plan.testbed.kind == fabric::Kind::kSim;
+  const bool simulated = options.fabric == fabric::KindName(fabric::Kind::kSim);
+  plan.testbed.kind = fabric::Kind::kSim;  // which is no fabric of a cluster, so it is not parsed
+  if (!simulated) {
+    NAM_ASSIGN_OR_RETURN(plan.testbed.kind, fabric::ParseKind(options.fabric));
+  }
   plan.testbed.generation = options.generation;
   plan.testbed.rdma = options.rdma;
   plan.testbed.server_rdma = options.server_rdma;
   plan.testbed.server_host = options.server_host;
+  NAM_RETURN_IF_ERROR(Testbed::Check(plan.testbed));
   plan.repeat = simulated ? 1 : options.repeat;
   const int round_ms = options.round_ms != 0 ? options.round_ms : simulated ? kSimulatedRoundMs : kRoundMs;
   plan.round_ns = int64_t{round_ms} * 1'000'000;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "bench/fabric_command.h"
+#include "bench/prefetch_command.h"
 #include "bench/server_end.h"
 #include "bench/ssb_command.h"
 #include "cli/cluster_commands.h"
@@ -296,6 +297,7 @@ class CommandLine {
     Add(ssb, "--compare", ssb_bench_.compare, "an older report of --format=json", "FILE");
     AddFormat(ssb, ssb_bench_.format, "table, json, csv or markdown");
     AddFabricBench(bench);
+    AddStreamBenches(bench);
     // Not in the help: the benchmarks start it.
     Command("bench-server", "", [] { return bench::RunBenchServer(); })->group("");
   }
@@ -315,6 +317,29 @@ class CommandLine {
     fabric->add_option("--threads", fabric_bench_.threads, "of the client, 1 to 64 (1)")->delimiter(',');
     AddBytes(fabric, "--span", fabric_bench_.span_bytes, "of the server's memory that is used");
     AddTestbed(fabric, fabric_bench_.testbed);
+  }
+
+  void AddStreamBenches(CLI::App* bench) {
+    CLI::App* prefetch = Command(
+        "prefetch", "the engine's block stream by the number of blocks in flight",
+        [this] { return bench::RunPrefetchBench(prefetch_bench_); }, bench);
+    prefetch->add_option("--windows", prefetch_bench_.windows, "only these: 1 to 64 (1,2,3,5,10,20,64)")
+        ->delimiter(',');
+    AddStream(prefetch, prefetch_bench_.stream);
+    CLI::App* multicast = Command(
+        "multicast", "blocks to many receivers, by READ and by multicast",
+        [this] { return bench::RunMulticastBench(multicast_bench_); }, bench);
+    multicast->add_option("--receivers", multicast_bench_.receivers, "only these: 1 to 16 (1,2,…,8)")
+        ->delimiter(',');
+    Add(multicast, "--blocks", multicast_bench_.blocks, "that every receiver gets");
+    AddStream(multicast, multicast_bench_.stream);
+  }
+
+  static void AddStream(CLI::App* command, bench::StreamBenchOptions& stream) {
+    AddBytes(command, "--block-bytes", stream.block_bytes, "of a block");
+    Add(command, "--threads", stream.threads, "of each receiver; 0: what suits the fabric");
+    Add(command, "--scan-ns", stream.scan_ns, "sim: computation for each block; 0: as in I-Store's figures");
+    AddTestbed(command, stream.testbed);
   }
 
   static void AddTestbed(CLI::App* command, bench::TestbedCommandOptions& testbed) {
@@ -426,6 +451,8 @@ class CommandLine {
   bench::SsbBenchOptions ssb_bench_;
   DoctorOptions doctor_;
   bench::FabricBenchOptions fabric_bench_;
+  bench::PrefetchBenchOptions prefetch_bench_;
+  bench::MulticastBenchOptions multicast_bench_;
 };
 
 }  // namespace

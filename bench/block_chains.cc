@@ -1,0 +1,95 @@
+#include "bench/block_chains.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "storage/allocation_keys.h"
+#include "storage/block.h"
+#include "storage/block_sink.h"
+#include "storage/remote_ptr.h"
+
+namespace nam::bench {
+namespace {
+
+constexpr uint64_t kAllocation = 1;
+constexpr uint32_t kPointerGroup = 4;
+constexpr uint64_t kFirstOffset = 4096;  // as on a memory server: the first page is never used
+const std::vector<uint8_t> kWidths = {8};
+
+storage::RemotePtr<void> PlaceOf(uint32_t chain, uint32_t index, uint32_t chains, uint32_t block_bytes) {
+  return {kBenchServer, kFirstOffset + (uint64_t{index} * chains + chain) * block_bytes};
+}
+
+/// Chain c holds 0, 1, 2 … over all its blocks.
+void Fill(storage::BlockWriter& writer, const storage::BlockLayout& layout, uint32_t chain, uint32_t index,
+          const std::vector<uint64_t>& pointers) {
+  auto* values = reinterpret_cast<uint64_t*>(writer.page(0));
+  for (uint32_t row = 0; row < layout.block_rows(); ++row)
+    values[row] = uint64_t{index} * layout.block_rows() + row;
+  std::span<const uint64_t> group;
+  if (index % kPointerGroup == 0 && index + kPointerGroup < kBlocksPerChain) {
+    group = std::span(pointers).subspan(index + kPointerGroup);
+    group = group.first(std::min<size_t>(kPointerGroup, group.size()));
+  }
+  writer.Seal(kAllocation, chain, index, layout.block_rows(), group);
+}
+
+}  // namespace
+
+OneServer::OneServer(const ServerAddress& server)
+    : regions_(std::make_shared<fabric::ServerRegions>(
+          fabric::ServerRegions{.fabric_address = server.one_sided,
+                                .name = "the benchmark's server",
+                                .regions = {{0, server.region_bytes, server.rkey}}})) {}
+
+absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> OneServer::Lookup(MemoryServerId server, bool) {
+  if (server != kBenchServer) return absl::NotFoundError("the benchmark has one memory server");
+  return regions_;
+}
+
+absl::StatusOr<ChainSet> WriteChains(storage::Channel& channel, const ServerAddress& server,
+                                     uint32_t block_bytes, uint32_t chains) {
+  if (kFirstOffset + uint64_t{chains} * kBlocksPerChain * block_bytes > server.region_bytes) {
+    return absl::InvalidArgumentError(absl::StrFormat("%d blocks of %d bytes do not fit into %d bytes",
+                                                      uint64_t{chains} * kBlocksPerChain, block_bytes,
+                                                      server.region_bytes));
+  }
+  const uint32_t slots = storage::PointerSlots(kBlocksPerChain, kPointerGroup);
+  const uint32_t rows = storage::BlockLayout::RowsThatFit(kWidths, block_bytes, slots);
+  const storage::BlockLayout layout(kWidths, rows, slots);
+  ChainSet set{.table = {kAllocation, kPointerGroup, kWidths, {0}}, .block_bytes = layout.bytes()};
+  const uint64_t values = uint64_t{kBlocksPerChain} * rows;
+  set.sum_per_chain = values * (values - 1) / 2;
+  storage::AllocationKeys keys;
+  keys.Add(storage::RemotePtr<void>(kBenchServer, 0), server.region_bytes, server.rkey);
+  storage::BlockSink sink(channel, keys, block_bytes);
+  for (uint32_t chain = 0; chain < chains; ++chain) {
+    std::vector<uint64_t>& pointers = set.pointers.emplace_back();
+    for (uint32_t index = 0; index < kBlocksPerChain; ++index)
+      pointers.push_back(PlaceOf(chain, index, chains, block_bytes).raw());
+    for (uint32_t index = 0; index < kBlocksPerChain; ++index) {
+      NAM_ASSIGN_OR_RETURN(std::byte* const block, sink.Acquire());
+      storage::BlockWriter writer(layout, block);
+      Fill(writer, layout, chain, index, pointers);
+      NAM_RETURN_IF_ERROR(sink.Write(storage::RemotePtr<void>::FromRaw(pointers[index]), layout.bytes()));
+    }
+    set.chains.push_back({.partition = chain,
+                          .blocks = kBlocksPerChain,
+                          .block_rows = rows,
+                          .head = {pointers.begin(), pointers.begin() + kPointerGroup}});
+  }
+  NAM_RETURN_IF_ERROR(sink.Flush());
+  return set;
+}
+
+uint64_t SumOf(const storage::BlockView& block) {
+  const auto* values = reinterpret_cast<const uint64_t*>(block.page(0));
+  uint64_t sum = 0;
+  for (uint32_t row = 0; row < block.rows(); ++row) sum += values[row];
+  return sum;
+}
+
+}  // namespace nam::bench

@@ -1,0 +1,64 @@
+#include "bench/rate_report.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+namespace nam::bench {
+namespace {
+
+using cli::Json;
+
+std::string WriteFile(const std::string& name, const std::string& text) {
+  const char* directory = std::getenv("TEST_TMPDIR");
+  const std::string path = std::string(directory != nullptr ? directory : "/tmp") + "/" + name;
+  std::ofstream(path) << text;
+  return path;
+}
+
+TEST(RateReportTest, ATableHasAColumnForEveryKey) {
+  const auto table = TableOf({{{"operation", "read"}, {"bytes", 8}, {"p50_us", 1.25}},
+                              {{"operation", "send"}, {"over_limit", 0.5}}});
+  std::vector<std::string> names;
+  for (const auto& column : table.columns) names.push_back(column.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"operation", "bytes", "p50_us", "over_limit"}));
+  ASSERT_EQ(table.rows.size(), 2u);
+  EXPECT_EQ(table.rows[0][2].ToString(), "1.250");
+  EXPECT_TRUE(table.rows[0][3].null);
+  EXPECT_TRUE(table.rows[1][1].null);
+}
+
+TEST(RateReportTest, ComparesRowsOfTheSameSettings) {
+  const ComparedFigures compared{.settings = {"operation", "bytes"}, .figures = {"rate"}};
+  const Json older = {{"rows",
+                       {{{"operation", "read"}, {"bytes", 8}, {"rate", 100}},
+                        {{"operation", "read"}, {"bytes", 16}, {"rate", 0}}}}};
+  Json rows = {{{"operation", "read"}, {"bytes", 8}, {"rate", 150}},
+               {{"operation", "read"}, {"bytes", 16}, {"rate", 150}},
+               {{"operation", "write"}, {"bytes", 8}, {"rate", 150}}};
+  AddNewOverOld(older, compared, rows);
+  EXPECT_EQ(rows[0]["rate_new_over_old"], 1.5);
+  EXPECT_FALSE(rows[1].contains("rate_new_over_old")) << "nothing to divide by";
+  EXPECT_FALSE(rows[2].contains("rate_new_over_old")) << "not in the older report";
+}
+
+TEST(RateReportTest, ReadsItsOwnReportsOnly) {
+  cli::JsonReport report{.command = "bench fabric", .rows = {{{"bytes", 8}}}};
+  const std::string path = WriteFile("report.json", report.ToString());
+  const auto read = ReadReport(path, "bench fabric");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ((*read)["rows"][0]["bytes"], 8);
+  EXPECT_TRUE(absl::IsInvalidArgument(ReadReport(path, "bench prefetch").status()));
+  EXPECT_TRUE(absl::IsNotFound(ReadReport("/nonexistent/report.json", "bench fabric").status()));
+  for (const std::string text :
+       {"", "{", "[]", "{\"command\": \"bench fabric\"}", "{\"rows\": []}",
+        "{\"command\": \"bench fabric\", \"rows\": [1]}", "{\"command\": 7, \"rows\": []}"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(ReadReport(WriteFile("no.json", text), "bench fabric").status()))
+        << text;
+  }
+}
+
+}  // namespace
+}  // namespace nam::bench
