@@ -56,8 +56,10 @@ class PrefetchBench {
   absl::StatusOr<double> Round(const WindowFigures& figures) {
     Clock& clock = testbed_.client().clock();
     const int64_t until_ns = clock.NowNs() + plan_.testbed.round_ns;
-    const storage::BlockStream::ChainSource source = [&]() -> std::optional<storage::ChainStart> {
-      if (clock.NowNs() >= until_ns) return std::nullopt;
+    // At least one chain, however late a thread starts. A copy for each thread.
+    const auto source = [&, begun = false]() mutable -> std::optional<storage::ChainStart> {
+      if (begun && clock.NowNs() >= until_ns) return std::nullopt;
+      begun = true;
       return set_.chains[next_chain_.fetch_add(1) % set_.chains.size()];
     };
     std::vector<Scanned> scanned(channels_.size());
