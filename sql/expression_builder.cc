@@ -1,6 +1,8 @@
 #include "sql/expression_builder.h"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -205,14 +207,22 @@ absl::StatusOr<Expr> ExpressionBuilder::Cast(Expr a, const Type& type, int posit
 absl::StatusOr<Expr> ExpressionBuilder::Junction(Op op, std::vector<Expr> operands, int position) const {
   const bool decides = op == Op::kOr;
   std::vector<Expr> kept;
+  std::optional<Expr> decided;
   for (Expr& operand : operands) {
     if (IsBoolLiteral(operand, !decides)) continue;
-    if (IsBoolLiteral(operand, decides)) return MakeLiteral(Value::Bool(decides), operand.position);
-    if (operand.op == op) {
+    if (IsBoolLiteral(operand, decides)) {
+      if (!decided) decided = MakeLiteral(Value::Bool(decides), operand.position);
+    } else if (operand.op == op) {
       std::move(operand.children.begin(), operand.children.end(), std::back_inserter(kept));
     } else {
       kept.push_back(std::move(operand));
     }
+  }
+  if (decided) {
+    // What connects tables stays beside a false condition, so that FROM is no cartesian product.
+    const auto connects = [&](const Expr& e) { return op == Op::kAnd && EquatesTables(e); };
+    kept.erase(std::remove_if(kept.begin(), kept.end(), std::not_fn(connects)), kept.end());
+    kept.push_back(*std::move(decided));
   }
   if (kept.empty()) return MakeLiteral(Value::Bool(!decides), position);
   if (kept.size() == 1) return std::move(kept[0]);

@@ -33,6 +33,11 @@ bool IsBoolLiteral(const Expr& expr, bool value) {
          (expr.literal.number != 0) == value;
 }
 
+bool EquatesTables(const Expr& expr) {
+  return expr.op == Op::kEqual && expr.children[0].op == Op::kColumn && expr.children[1].op == Op::kColumn &&
+         expr.children[0].column.table != expr.children[1].column.table;
+}
+
 size_t CountNodes(const Expr& expr) {
   size_t nodes = 1;
   for (const Expr& child : expr.children) nodes += CountNodes(child);

@@ -16,6 +16,8 @@ bool IsLiteral(const Expr& expr);
 bool IsNullLiteral(const Expr& expr);
 /// A boolean literal of this value.
 bool IsBoolLiteral(const Expr& expr, bool value);
+/// `a.x = b.y` of two tables.
+bool EquatesTables(const Expr& expr);
 
 size_t CountNodes(const Expr& expr);
 

@@ -24,9 +24,7 @@ bool JoinableTypes(const Type& a, const Type& b) {
 }
 
 bool IsJoinEdge(const Expr& e) {
-  return e.op == Op::kEqual && e.children[0].op == Op::kColumn && e.children[1].op == Op::kColumn &&
-         e.children[0].column.table != e.children[1].column.table &&
-         JoinableTypes(e.children[0].type, e.children[1].type);
+  return EquatesTables(e) && JoinableTypes(e.children[0].type, e.children[1].type);
 }
 
 absl::Status RefuseFromItem(const Node& node) {
@@ -219,8 +217,7 @@ absl::Status FromBinder::CheckConnected() const {
     const std::string pair =
         absl::StrCat(Quote(query_.tables[0].alias), " and ", Quote(query_.tables[i].alias));
     for (const Expr& e : query_.conjuncts) {
-      if (e.op == Op::kEqual && e.children[0].op == Op::kColumn && e.children[1].op == Op::kColumn &&
-          e.children[0].column.table != e.children[1].column.table) {
+      if (EquatesTables(e)) {
         return Refusal("joining columns of different numeric types is not supported", e.position,
                        "join columns of one type and scale");
       }

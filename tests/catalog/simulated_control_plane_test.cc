@@ -30,7 +30,7 @@ class SimulatedControlPlaneTest : public testing::Test {
     return *std::move(fabric);
   }
 
-  /// Serves the three methods of a memory server; only ListRegions does anything.
+  /// Serves the methods of a memory server; only ListRegions does anything.
   void Serve(const std::function<absl::StatusOr<proto::ListRegionsReply>(const IncomingCall&)>& handler,
              const std::string& address = "localhost:0") {
     handlers_ = std::make_unique<Handlers>("nam.proto.Memory");
@@ -44,6 +44,16 @@ class SimulatedControlPlaneTest : public testing::Test {
         [](const proto::ReleaseRequest&, const IncomingCall&) -> absl::StatusOr<proto::ReleaseReply> {
           return proto::ReleaseReply();
         });
+    handlers_->Add(kStartMulticast,
+                   [](const proto::StartMulticastRequest&,
+                      const IncomingCall&) -> absl::StatusOr<proto::StartMulticastReply> {
+                     return absl::UnimplementedError("unused");
+                   });
+    handlers_->Add(kEndMulticast,
+                   [](const proto::EndMulticastRequest&,
+                      const IncomingCall&) -> absl::StatusOr<proto::EndMulticastReply> {
+                     return absl::UnimplementedError("unused");
+                   });
     handlers_->Add(kListRegions, [handler](const proto::ListRegionsRequest&, const IncomingCall& call) {
       return handler(call);
     });

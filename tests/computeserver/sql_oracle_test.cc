@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <iostream>
+
 #include "tests/cluster/in_process_cluster.h"
 #include "tests/cluster/oracle.h"
 #include "tests/computeserver/random_query.h"
@@ -20,6 +22,8 @@ TEST_P(SqlOracleTest, RandomQueriesAgreeWithSqlite) {
   bool failed = false;
   const auto fail = [&](const std::string& what) {
     failed = true;
+    // Also said here: rapidcheck runs the smallest case once more, and that may pass.
+    std::cerr << what << "\n";
     RC_FAIL(what);
   };
   const bool ok = rc::check("engine = SQLite", [&] {
@@ -53,9 +57,7 @@ TEST_P(SqlOracleTest, RandomQueriesAgreeWithSqlite) {
       if (!actual.ok()) fail(query + "\n  " + std::string(actual.status().message()));
       const TextRows theirs = Sorted(*expected), ours = Sorted(ToText(*actual));
       if (theirs != ours) {
-        failed = true;
-        RC_LOG() << query << "\n";
-        RC_ASSERT(ours == theirs);
+        fail(query + "\n  other rows than SQLite");
       }
     }
   });

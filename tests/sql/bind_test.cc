@@ -52,6 +52,12 @@ TEST(BindTest, Ssb) {
             "order by group2 asc nulls last, agg0 desc nulls first");
 }
 
+TEST(BindTest, AFalseConditionKeepsTheJoin) {
+  const char* expected = "select t.id as id\nfrom t t, u u\njoin t.id = u.t_id\nwhere false";
+  EXPECT_EQ(Show(BindQuery("select t.id from t, u where t.id = u.t_id and 1 = 2")), expected);
+  EXPECT_EQ(Show(BindQuery("select t.id from t join u on 1 = 2 and (t.n > 1 and t.id = u.t_id)")), expected);
+}
+
 TEST(BindTest, JoinSyntax) {
   const char* expected =
       "select t.id as id\nfrom t t, u u\njoin t.id = u.t_id\nwhere t.n > 1, t.price < u.price";
