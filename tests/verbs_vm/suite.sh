@@ -67,7 +67,7 @@ benchmark() {
   count ib_write_bw $?
   perftest ib_atomic_lat -n 200 -A FETCH_AND_ADD
   count ib_atomic_lat $?
-  timeout 600 "$nam" bench fabric --fabric=verbs --rdma=rxe1 --server-rdma=rxe2 --server-host="$(host 2)"
+  timeout 200 "$nam" bench fabric --operations=read,write,faa --sizes=64KiB --in-flight=1,16 --fabric=verbs --rdma=rxe1 --server-rdma=rxe2 --server-host="$(host 2)"
   count "nam bench fabric" $?
 }
 
