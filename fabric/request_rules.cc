@@ -4,6 +4,28 @@
 
 namespace nam::fabric {
 
+absl::Status CheckQueuePairOptions(const QueuePairOptions& options, uint32_t send_depth_max,
+                                   uint32_t receive_depth_max) {
+  if (options.send_depth >= 1 && options.send_depth <= send_depth_max &&
+      options.receive_depth <= receive_depth_max && options.inline_bytes_max <= kInlineBytesMax) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrFormat("queue pair options out of range: send_depth %d (1 to %d), receive_depth %d (0 to %d), "
+                      "inline_bytes_max %d (0 to %d)",
+                      options.send_depth, send_depth_max, options.receive_depth, receive_depth_max,
+                      options.inline_bytes_max, kInlineBytesMax));
+}
+
+absl::Status CheckDatagramOptions(const DatagramOptions& options, uint32_t depth_max) {
+  if (options.send_depth >= 1 && options.send_depth <= depth_max && options.receive_depth <= depth_max) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrFormat("datagram options out of range: send_depth %d (1 to %d), receive_depth %d (0 to %d)",
+                      options.send_depth, depth_max, options.receive_depth, depth_max));
+}
+
 absl::Status CheckWorkRequest(const WorkRequest& request, uint32_t inline_bytes_max) {
   const Opcode opcode = request.opcode;
   if (opcode >= Opcode::kReceive) return absl::InvalidArgumentError("receives are posted by PostReceive");

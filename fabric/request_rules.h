@@ -5,8 +5,16 @@
 #include "absl/status/status.h"
 #include "fabric/fabric.h"
 
-/// What no provider takes, for those that check it alike.
+/// What no provider takes, said once for all of them.
 namespace nam::fabric {
+
+inline constexpr uint32_t kQueueDepthMax = 1u << 16;
+inline constexpr uint32_t kInlineBytesMax = 4096;
+
+/// INVALID_ARGUMENT names what is out of range. Receives may have another bound than sends.
+absl::Status CheckQueuePairOptions(const QueuePairOptions& options, uint32_t send_depth_max = kQueueDepthMax,
+                                   uint32_t receive_depth_max = kQueueDepthMax);
+absl::Status CheckDatagramOptions(const DatagramOptions& options, uint32_t depth_max = kQueueDepthMax);
 
 /// INVALID_ARGUMENT: of the wrong size, too long, or inlined though it must not be.
 absl::Status CheckWorkRequest(const WorkRequest& request, uint32_t inline_bytes_max);

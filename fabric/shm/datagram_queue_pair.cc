@@ -15,7 +15,6 @@
 namespace nam::fabric::shm {
 namespace {
 
-constexpr uint32_t kDepthMax = 1u << 16;
 constexpr size_t kTargetsMax = 4096;
 constexpr size_t kMembershipsMax = 256;
 // A group's ring holds what is in flight to its members; 4 MiB. One receiver needs less.
@@ -28,15 +27,6 @@ absl::Status NotAnAddress(const std::string& text, const char* expected) {
 }
 
 }  // namespace
-
-absl::Status ShmDatagramQueuePair::Validate(const DatagramOptions& options) {
-  if (options.send_depth >= 1 && options.send_depth <= kDepthMax && options.receive_depth <= kDepthMax) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrFormat("datagram options out of range: send_depth %d (1 to %d), receive_depth %d (0 to %d)",
-                      options.send_depth, kDepthMax, options.receive_depth, kDepthMax));
-}
 
 ShmDatagramQueuePair::ShmDatagramQueuePair(const Environment& environment, ShmCompletionQueue* completions,
                                            const DatagramOptions& options)

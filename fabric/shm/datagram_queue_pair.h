@@ -36,8 +36,6 @@ class ShmDatagramQueuePair final : public DatagramQueuePair {
     std::string socket;  // of the fabric, for datagrams
   };
 
-  static absl::Status Validate(const DatagramOptions& options);
-
   /// Options are valid and fit `completions`.
   ShmDatagramQueuePair(const Environment& environment, ShmCompletionQueue* completions,
                        const DatagramOptions& options);

@@ -6,32 +6,18 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "fabric/request_rules.h"
 #include "fabric/shm/barrier.h"
 #include "fabric/shm/service.h"
 
 namespace nam::fabric::shm {
 namespace {
 
-constexpr uint32_t kSendDepthMax = 65536;
-constexpr uint32_t kInlineBytesMax = 4096;
 /// Of a batch, how many operations' remote memory is on its way while one is executed: about as many cache
 /// misses as a processor has under way at a time. Without it every atomic would wait for its own.
 constexpr size_t kFetchedAhead = 16;
 
 }  // namespace
-
-absl::Status ShmQueuePair::Validate(const QueuePairOptions& options) {
-  if (options.send_depth == 0 || options.send_depth > kSendDepthMax) {
-    return absl::InvalidArgumentError(absl::StrFormat("send_depth is 1 to %d", kSendDepthMax));
-  }
-  if (options.receive_depth > kReceiveDepthMax) {
-    return absl::InvalidArgumentError(absl::StrFormat("receive_depth is at most %d", kReceiveDepthMax));
-  }
-  if (options.inline_bytes_max > kInlineBytesMax) {
-    return absl::InvalidArgumentError(absl::StrFormat("inline_bytes_max is at most %d", kInlineBytesMax));
-  }
-  return absl::OkStatus();
-}
 
 ShmQueuePair::ShmQueuePair(const Environment& environment, ShmCompletionQueue* completions,
                            const QueuePairOptions& options, std::shared_ptr<Link> link,
@@ -71,23 +57,7 @@ absl::Status ShmQueuePair::Admit(std::span<const WorkRequest> batch) const {
         batch.size(), peer_name_, options_.send_depth - sends_used_, options_.send_depth));
   }
   for (const WorkRequest& request : batch) {
-    const bool atomic = request.opcode == Opcode::kCompareAndSwap || request.opcode == Opcode::kFetchAdd;
-    const uint32_t bytes_max = request.opcode == Opcode::kSend ? kMaxSendBytes : kMaxMessageBytes;
-    if (request.opcode >= Opcode::kReceive)
-      return absl::InvalidArgumentError("a RECEIVE goes to PostReceive");
-    if (atomic && request.local.bytes != 8)
-      return absl::InvalidArgumentError("an atomic needs 8 local bytes");
-    if (request.local.bytes > bytes_max) {
-      return absl::InvalidArgumentError(absl::StrFormat("%s of %d bytes, at most %d are possible",
-                                                        OpcodeName(request.opcode), request.local.bytes,
-                                                        bytes_max));
-    }
-    if (!request.inlined) continue;
-    if (atomic || request.opcode == Opcode::kRead || request.local.bytes > options_.inline_bytes_max) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("%s of %d bytes cannot be inline: WRITE and SEND of at most %d bytes can",
-                          OpcodeName(request.opcode), request.local.bytes, options_.inline_bytes_max));
-    }
+    NAM_RETURN_IF_ERROR(CheckWorkRequest(request, options_.inline_bytes_max));
   }
   return absl::OkStatus();
 }

@@ -39,8 +39,6 @@ class ShmQueuePair final : public QueuePair {
     std::atomic<int>* live_objects = nullptr;
   };
 
-  static absl::Status Validate(const QueuePairOptions& options);
-
   /// Options are valid and fit `completions`; the service watches `link`.
   ShmQueuePair(const Environment& environment, ShmCompletionQueue* completions,
                const QueuePairOptions& options, std::shared_ptr<Link> link, Established established,

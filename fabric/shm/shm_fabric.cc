@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "fabric/request_rules.h"
 #include "fabric/share.h"
 #include "fabric/shm/completion_queue.h"
 #include "fabric/shm/datagram_directory.h"
@@ -122,7 +123,7 @@ class ShmListener final : public Listener {
       return absl::FailedPreconditionError("a passive listener serves its connections by itself");
     }
     auto& queue = static_cast<ShmCompletionQueue&>(completions);
-    NAM_RETURN_IF_ERROR(ShmQueuePair::Validate(options));
+    NAM_RETURN_IF_ERROR(CheckQueuePairOptions(options, kQueueDepthMax, kReceiveDepthMax));
     NAM_RETURN_IF_ERROR(queue.CheckRoom(options.send_depth, options.receive_depth));
     std::shared_ptr<Link> link = backlog_->Pop(deadline);
     if (link == nullptr)
@@ -200,7 +201,7 @@ class ShmFabric final : public Fabric {
                                                      const QueuePairOptions& options,
                                                      Deadline deadline) override {
     auto& queue = static_cast<ShmCompletionQueue&>(completions);
-    NAM_RETURN_IF_ERROR(ShmQueuePair::Validate(options));
+    NAM_RETURN_IF_ERROR(CheckQueuePairOptions(options, kQueueDepthMax, kReceiveDepthMax));
     NAM_RETURN_IF_ERROR(queue.CheckRoom(options.send_depth, options.receive_depth));
     const Deadline bounded{std::min(deadline.ns, RealClock().After(peer_timeout_us_).ns)};
     NAM_ASSIGN_OR_RETURN(UniqueFd socket, ConnectSocket(address, bounded));
@@ -221,7 +222,7 @@ class ShmFabric final : public Fabric {
   absl::StatusOr<std::unique_ptr<DatagramQueuePair>> CreateDatagramQueuePair(
       CompletionQueue& completions, const DatagramOptions& options) override {
     auto& queue = static_cast<ShmCompletionQueue&>(completions);
-    NAM_RETURN_IF_ERROR(ShmDatagramQueuePair::Validate(options));
+    NAM_RETURN_IF_ERROR(CheckDatagramOptions(options));
     NAM_RETURN_IF_ERROR(queue.CheckRoom(options.send_depth, options.receive_depth));
     NAM_ASSIGN_OR_RETURN(const std::string socket, DatagramSocket());
     const ShmDatagramQueuePair::Environment environment{&identity_, service_.get(), peer_timeout_us_,

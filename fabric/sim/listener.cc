@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "fabric/request_rules.h"
 #include "fabric/sim/completion_queue.h"
 #include "fabric/sim/endpoint.h"
 #include "fabric/sim/queue_pair.h"
@@ -18,7 +19,8 @@ absl::StatusOr<std::unique_ptr<QueuePair>> SimListener::Accept(CompletionQueue& 
                                                                const QueuePairOptions& options,
                                                                Deadline deadline) {
   if (port_->passive) return absl::FailedPreconditionError("a passive listener accepts by itself");
-  NAM_RETURN_IF_ERROR(SimQueuePair::CheckOptions(options, network_.model()));
+  const uint32_t depth_max = network_.model().queue_depth_max;
+  NAM_RETURN_IF_ERROR(CheckQueuePairOptions(options, depth_max, depth_max));
   auto* queue = dynamic_cast<SimCompletionQueue*>(&completions);
   NAM_CHECK(queue != nullptr, "a completion queue of another fabric");
   NAM_RETURN_IF_ERROR(queue->CheckRoom(uint64_t{options.send_depth} + options.receive_depth));

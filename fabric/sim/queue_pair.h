@@ -12,8 +12,6 @@ namespace nam::fabric::sim {
 /// The application's handle of one end.
 class SimQueuePair final : public QueuePair {
  public:
-  static absl::Status CheckOptions(const QueuePairOptions& options, const NicModel& model);
-
   explicit SimQueuePair(std::shared_ptr<Endpoint> end) : end_(std::move(end)) {}
   ~SimQueuePair() override { end_->Close(); }
 
@@ -27,8 +25,6 @@ class SimQueuePair final : public QueuePair {
   absl::StatusOr<std::span<const std::byte>> View(RemoteAddress from, size_t bytes) override;
 
  private:
-  absl::Status CheckRequest(const WorkRequest& request) const;
-
   const std::shared_ptr<Endpoint> end_;
 };
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "fabric/request_rules.h"
 #include "fabric/sim/completion_queue.h"
 #include "fabric/sim/datagrams.h"
 #include "fabric/sim/endpoint.h"
@@ -161,7 +162,8 @@ absl::StatusOr<std::unique_ptr<QueuePair>> SimFabric::Connect(const std::string&
                                                               const QueuePairOptions& options,
                                                               Deadline deadline) {
   NAM_RETURN_IF_ERROR(CheckAlive());
-  NAM_RETURN_IF_ERROR(SimQueuePair::CheckOptions(options, network_.model()));
+  const uint32_t depth_max = network_.model().queue_depth_max;
+  NAM_RETURN_IF_ERROR(CheckQueuePairOptions(options, depth_max, depth_max));
   auto* queue = dynamic_cast<SimCompletionQueue*>(&completions);
   NAM_CHECK(queue != nullptr, "a completion queue of another fabric");
   NAM_RETURN_IF_ERROR(queue->CheckRoom(uint64_t{options.send_depth} + options.receive_depth));
@@ -186,12 +188,7 @@ absl::StatusOr<std::unique_ptr<DatagramQueuePair>> SimFabric::CreateDatagramQueu
   NAM_RETURN_IF_ERROR(CheckAlive());
   auto* queue = dynamic_cast<SimCompletionQueue*>(&completions);
   NAM_CHECK(queue != nullptr, "a completion queue of another fabric");
-  const uint32_t depth_max = network_.model().queue_depth_max;
-  if (options.send_depth == 0 || options.send_depth > depth_max || options.receive_depth > depth_max) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("datagram options out of range: send_depth %d (1 to %d), receive_depth %d (0 to %d)",
-                        options.send_depth, depth_max, options.receive_depth, depth_max));
-  }
+  NAM_RETURN_IF_ERROR(CheckDatagramOptions(options, network_.model().queue_depth_max));
   NAM_RETURN_IF_ERROR(queue->CheckRoom(uint64_t{options.send_depth} + options.receive_depth));
   return std::make_unique<SimDatagramQueuePair>(network_, process_, *queue, options);
 }

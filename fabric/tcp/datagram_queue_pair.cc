@@ -9,12 +9,12 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "fabric/request_rules.h"
 #include "fabric/threads.h"
 
 namespace nam::fabric::tcp {
 namespace {
 
-constexpr uint32_t kDepthMax = 1u << 16;
 constexpr size_t kTargetsMax = 1u << 16;
 constexpr size_t kGroupsMax = 256;
 constexpr int kEventsMax = 16;
@@ -47,11 +47,7 @@ bool SameTarget(const DatagramAddress& a, const DatagramAddress& b) {
 
 absl::StatusOr<std::unique_ptr<DatagramQueuePair>> TcpDatagramQueuePair::Create(
     std::shared_ptr<Core> core, TcpCompletionQueue& queue, const DatagramOptions& options) {
-  if (options.send_depth == 0 || options.send_depth > kDepthMax || options.receive_depth > kDepthMax) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("datagram options out of range: send_depth %d (1 to %d), receive_depth %d (0 to %d)",
-                        options.send_depth, kDepthMax, options.receive_depth, kDepthMax));
-  }
+  NAM_RETURN_IF_ERROR(CheckDatagramOptions(options));
   NAM_ASSIGN_OR_RETURN(DatagramInterface interface, FindDatagramInterface(core->options()));
   NAM_ASSIGN_OR_RETURN(UniqueFd socket, OpenDatagramSocket(interface, core->options().multicast_ttl));
   std::unique_ptr<TcpDatagramQueuePair> pair(

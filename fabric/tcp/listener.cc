@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "fabric/request_rules.h"
 #include "fabric/tcp/authentication.h"
 #include "fabric/tcp/completion_queue.h"
 #include "fabric/tcp/queue_pair.h"
@@ -171,7 +172,7 @@ absl::StatusOr<std::unique_ptr<QueuePair>> TcpListener::Accept(CompletionQueue& 
     return absl::FailedPreconditionError(
         "a passive listener is served by the fabric: there is nothing to accept");
   }
-  NAM_RETURN_IF_ERROR(TcpQueuePair::CheckOptions(options));
+  NAM_RETURN_IF_ERROR(CheckQueuePairOptions(options));
   auto* queue = dynamic_cast<TcpCompletionQueue*>(&completions);
   NAM_CHECK(queue != nullptr, "a completion queue of another fabric");
   NAM_RETURN_IF_ERROR(queue->CheckRoom(options));

@@ -18,8 +18,6 @@ namespace nam::fabric::tcp {
 namespace {
 
 constexpr size_t kPartsMax = 64;  // of one sendmsg or recvmsg
-constexpr uint32_t kDepthMax = 1u << 16;
-constexpr uint32_t kInlineBytesMax = 4096;
 
 /// Part of an operation's bytes on the wire, which are `header`, then `payload`: those from `done` on.
 size_t AppendParts(std::span<iovec> parts, std::span<std::byte> header, std::span<std::byte> payload,
@@ -40,24 +38,12 @@ std::span<std::byte> BytesOf(Header& header) {
 
 }  // namespace
 
-absl::Status TcpQueuePair::CheckOptions(const QueuePairOptions& options) {
-  if (options.send_depth == 0 || options.send_depth > kDepthMax || options.receive_depth > kDepthMax ||
-      options.inline_bytes_max > kInlineBytesMax) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "queue pair options out of range: send_depth %d (1 to %d), receive_depth %d (0 to %d), "
-        "inline_bytes_max %d (0 to %d)",
-        options.send_depth, kDepthMax, options.receive_depth, kDepthMax, options.inline_bytes_max,
-        kInlineBytesMax));
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::unique_ptr<QueuePair>> TcpQueuePair::Create(std::shared_ptr<Core> core,
                                                                 TcpCompletionQueue& queue,
                                                                 const QueuePairOptions& options,
                                                                 UniqueFd requests, UniqueFd served,
                                                                 std::string peer) {
-  NAM_RETURN_IF_ERROR(CheckOptions(options));
+  NAM_RETURN_IF_ERROR(CheckQueuePairOptions(options));
   std::unique_ptr<TcpQueuePair> pair(
       new TcpQueuePair(std::move(core), queue, options, std::move(requests), std::move(peer)));
   NAM_RETURN_IF_ERROR(queue.Attach(*pair));

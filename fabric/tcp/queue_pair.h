@@ -34,7 +34,6 @@ class TcpQueuePair final : public QueuePair {
                                                            TcpCompletionQueue& queue,
                                                            const QueuePairOptions& options, UniqueFd requests,
                                                            UniqueFd served, std::string peer);
-  static absl::Status CheckOptions(const QueuePairOptions& options);
   ~TcpQueuePair() override;
 
   uint64_t id() const override { return id_; }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "fabric/request_rules.h"
 #include "fabric/share.h"
 #include "fabric/tcp/completion_queue.h"
 #include "fabric/tcp/core.h"
@@ -125,7 +126,7 @@ absl::StatusOr<std::unique_ptr<QueuePair>> TcpFabric::Connect(const std::string&
                                                               CompletionQueue& completions,
                                                               const QueuePairOptions& options,
                                                               Deadline deadline) {
-  NAM_RETURN_IF_ERROR(TcpQueuePair::CheckOptions(options));
+  NAM_RETURN_IF_ERROR(CheckQueuePairOptions(options));
   auto* queue = dynamic_cast<TcpCompletionQueue*>(&completions);
   NAM_CHECK(queue != nullptr, "a completion queue of another fabric");
   NAM_RETURN_IF_ERROR(queue->CheckRoom(options));

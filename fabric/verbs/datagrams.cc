@@ -12,13 +12,13 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "fabric/request_rules.h"
 #include "fabric/verbs/control.h"
 #include "fabric/verbs/wire.h"
 
 namespace nam::fabric::verbs {
 namespace {
 
-constexpr uint32_t kDepthMax = 1u << 16;
 constexpr size_t kTargetsMax = 1u << 16;
 constexpr uint32_t kMulticastQueuePair = 0xff'ffff;
 /// No queue pair has this number.
@@ -36,11 +36,7 @@ bool SameV4(const ibv_gid& gid, const std::byte* address) {
 
 absl::StatusOr<std::unique_ptr<DatagramQueuePair>> VerbsDatagramQueuePair::Create(
     std::shared_ptr<Core> core, VerbsCompletionQueue& queue, const DatagramOptions& options) {
-  if (options.send_depth == 0 || options.send_depth > kDepthMax || options.receive_depth > kDepthMax) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("datagram options out of range: send_depth %d (1 to %d), receive_depth %d (0 to %d)",
-                        options.send_depth, kDepthMax, options.receive_depth, kDepthMax));
-  }
+  NAM_RETURN_IF_ERROR(CheckDatagramOptions(options));
   NAM_RETURN_IF_ERROR(queue.CheckRoom(uint64_t{options.send_depth} + options.receive_depth));
   std::unique_ptr<VerbsDatagramQueuePair> pair(new VerbsDatagramQueuePair(std::move(core), queue, options));
   NAM_RETURN_IF_ERROR(pair->Prepare());

@@ -24,15 +24,6 @@ constexpr char kNoDevice[] =
     "with "
     "`modprobe rdma_rxe && rdma link add rxe0 type rxe netdev eth0`, or use the tcp fabric";
 
-struct DeviceList {
-  DeviceList() : devices(ibv_get_device_list(&count)) {}
-  ~DeviceList() {
-    if (devices != nullptr) ibv_free_device_list(devices);
-  }
-  int count = 0;
-  ibv_device** const devices;
-};
-
 using HostAddresses = std::vector<ibv_gid>;
 
 /// The host's addresses as GIDs. Empty for none, any, or loopback: no device has those.

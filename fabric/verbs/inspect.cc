@@ -1,43 +1,18 @@
 #include "fabric/verbs/inspect.h"
 
-#include <arpa/inet.h>
-
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <optional>
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "fabric/verbs/datagram_address.h"
+#include "fabric/verbs/device.h"
 #include "fabric/verbs/handles.h"
 #include "fabric/verbs/loopback.h"
 
 namespace nam::fabric::verbs {
 namespace {
-
-struct DeviceList {
-  DeviceList() : devices(ibv_get_device_list(&count)) {}
-  ~DeviceList() {
-    if (devices != nullptr) ibv_free_device_list(devices);
-  }
-  int count = 0;
-  ibv_device** const devices;
-};
-
-constexpr std::array<uint8_t, 12> kMappedPrefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-
-bool IsMapped(const ibv_gid& gid) {
-  return std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), gid.raw);
-}
-
-std::string AddressText(const ibv_gid& gid) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  const bool mapped = IsMapped(gid);
-  inet_ntop(mapped ? AF_INET : AF_INET6, gid.raw + (mapped ? kMappedPrefix.size() : 0), text.data(),
-            text.size());
-  return text.data();
-}
 
 const char* TypeText(uint32_t type) {
   return type == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2" : type == IBV_GID_TYPE_ROCE_V1 ? "RoCE v1" : "IB";
@@ -57,9 +32,9 @@ std::vector<GidReport> InspectGids(ibv_context* context, uint8_t port, const ibv
   for (int index = 0; index < attributes.gid_tbl_len; ++index) {
     ibv_gid_entry entry{};
     if (ibv_query_gid_ex(context, port, static_cast<uint32_t>(index), &entry, 0) != 0) continue;
-    gids.push_back({.index = index, .address = AddressText(entry.gid), .type = TypeText(entry.gid_type)});
+    gids.push_back({.index = index, .address = GidText(entry.gid), .type = TypeText(entry.gid_type)});
     if (ethernet && entry.gid_type != IBV_GID_TYPE_ROCE_V2) continue;
-    if (!best || (IsMapped(entry.gid) && !IsMapped(best->gid))) best = entry;
+    if (!best || (IsMappedV4(entry.gid) && !IsMappedV4(best->gid))) best = entry;
   }
   return gids;
 }
@@ -87,7 +62,7 @@ void InspectPort(ibv_context* context, uint8_t number, DeviceReport& device) {
   port.active = attributes.state == IBV_PORT_ACTIVE;
   port.state = ibv_port_state_str(attributes.state);
   port.link_layer = attributes.link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "InfiniBand";
-  port.mtu_bytes = 128u << attributes.active_mtu;
+  port.mtu_bytes = MtuBytes(attributes.active_mtu);
   std::optional<ibv_gid_entry> gid;
   port.gids = InspectGids(context, number, attributes, gid);
   // The first usable port stands for the device: atomics are the device's business.

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "fabric/request_rules.h"
 #include "fabric/tcp/socket.h"
 #include "fabric/threads.h"
 #include "fabric/verbs/completion_queue.h"
@@ -211,7 +212,7 @@ absl::StatusOr<std::unique_ptr<QueuePair>> VerbsListener::Accept(CompletionQueue
   auto* queue = dynamic_cast<VerbsCompletionQueue*>(&completions);
   NAM_CHECK(queue != nullptr, "a completion queue of another fabric");
   while (true) {
-    NAM_RETURN_IF_ERROR(VerbsQueuePair::CheckOptions(options));
+    NAM_RETURN_IF_ERROR(CheckQueuePairOptions(options));
     NAM_RETURN_IF_ERROR(queue->CheckRoom(uint64_t{options.send_depth} + options.receive_depth));
     NAM_ASSIGN_OR_RETURN(Waiting next, TakeWaiting(deadline));
     const int fd = next.socket.get();

@@ -18,8 +18,6 @@
 namespace nam::fabric::verbs {
 namespace {
 
-constexpr uint32_t kDepthMax = 1u << 16;
-constexpr uint32_t kInlineBytesMax = 4096;
 /// One that is split takes two of the NIC's.
 constexpr uint32_t kWorkRequestsPerPlace = 2;
 constexpr size_t kRemoteRegionsMax = 4096;
@@ -70,23 +68,11 @@ std::optional<CompletionStatus> OwnCause(ibv_wc_status status) {
 
 }  // namespace
 
-absl::Status VerbsQueuePair::CheckOptions(const QueuePairOptions& options) {
-  if (options.send_depth == 0 || options.send_depth > kDepthMax || options.receive_depth > kDepthMax ||
-      options.inline_bytes_max > kInlineBytesMax) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "queue pair options out of range: send_depth %d (1 to %d), receive_depth %d (0 to %d), "
-        "inline_bytes_max %d (0 to %d)",
-        options.send_depth, kDepthMax, options.receive_depth, kDepthMax, options.inline_bytes_max,
-        kInlineBytesMax));
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::unique_ptr<VerbsQueuePair>> VerbsQueuePair::Create(std::shared_ptr<Core> core,
                                                                        VerbsCompletionQueue& queue,
                                                                        const QueuePairOptions& options,
                                                                        std::string peer) {
-  NAM_RETURN_IF_ERROR(CheckOptions(options));
+  NAM_RETURN_IF_ERROR(CheckQueuePairOptions(options));
   NAM_RETURN_IF_ERROR(queue.CheckRoom(uint64_t{options.send_depth} + options.receive_depth));
   std::unique_ptr<VerbsQueuePair> pair(new VerbsQueuePair(std::move(core), queue, options, std::move(peer)));
   NAM_ASSIGN_OR_RETURN(pair->nic_, CreateQueuePair(*pair->core_, queue.handle(),

@@ -36,7 +36,6 @@ namespace nam::fabric::verbs {
 /// In kError the NIC flushes everything; the place of the failure is what the application saw last.
 class VerbsQueuePair final : public QueuePair, private CompletionSource {
  public:
-  static absl::Status CheckOptions(const QueuePairOptions& options);
   /// Not connected yet.
   static absl::StatusOr<std::unique_ptr<VerbsQueuePair>> Create(std::shared_ptr<Core> core,
                                                                 VerbsCompletionQueue& queue,
