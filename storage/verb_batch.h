@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "fabric/fabric.h"
+#include "storage/channel.h"
+
+namespace nam::storage {
+
+/// One round trip to any number of memory servers: requests are collected, posted together, and waited for.
+/// Requests to one server take effect in the order in which they were added. Uses the channel's buffer as
+/// scratch memory, so it has the channel to itself. One thread.
+class VerbBatch {
+ public:
+  explicit VerbBatch(Channel& channel);
+
+  /// Registered bytes, 64-byte aligned, valid until Reset. RESOURCE_EXHAUSTED is a check: callers bound what
+  /// they collect by scratch_left().
+  std::byte* Scratch(size_t bytes);
+  size_t scratch_left() const;
+
+  void Read(const Channel::Target& from, std::byte* into, uint32_t bytes);
+  /// `from` is scratch memory and stays as it is until Execute returns.
+  void Write(const std::byte* from, uint32_t bytes, const Channel::Target& to);
+  /// The word that was there comes to *old, 8 bytes of scratch memory.
+  void CompareAndSwap(const Channel::Target& at, uint64_t compare, uint64_t swap, uint64_t* old);
+  void FetchAdd(const Channel::Target& at, uint64_t add, uint64_t* old);
+
+  /// Posts what was added since the last Execute and returns when all of it has completed. After an error the
+  /// channel is broken.
+  absl::Status Execute();
+  /// Posts without waiting for it; completed by the next Execute.
+  absl::Status Post();
+  /// Scratch memory is free again. Nothing may be in flight.
+  void Reset();
+
+ private:
+  struct Queue {
+    fabric::QueuePair* queue_pair = nullptr;
+    std::vector<fabric::WorkRequest> requests;
+    size_t posted = 0;     // of requests
+    size_t in_flight = 0;  // posted, and not known to be complete
+    size_t signaled = 0;   // of those: postings whose last request has not completed
+  };
+  void Add(fabric::QueuePair* queue_pair, const fabric::WorkRequest& request);
+  fabric::LocalBuffer Local(const std::byte* data, size_t bytes) const;
+  absl::Status PostSome(Queue& queue);
+  absl::Status TakeCompletions();
+
+  Channel& channel_;
+  size_t scratch_used_ = 0;
+  std::vector<Queue> queues_;  // a handful: found by going through them
+  size_t signaled_ = 0;        // in flight
+};
+
+}  // namespace nam::storage

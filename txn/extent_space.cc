@@ -1,0 +1,42 @@
+#include "txn/extent_space.h"
+
+#include <bit>
+
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+
+namespace nam::txn {
+
+absl::StatusOr<ExtentSpace> ExtentSpace::Open(storage::Channel& channel, std::shared_ptr<ExtentSource> source,
+                                              uint64_t extent_bytes) {
+  NAM_CHECK(std::has_single_bit(extent_bytes), "extents are of a power of two");
+  NAM_ASSIGN_OR_RETURN(const std::vector<SpaceExtent> extents, source->Extents());
+  ExtentSpace space(channel, std::move(source), std::countr_zero(extent_bytes));
+  NAM_RETURN_IF_ERROR(space.Install(extents));
+  return space;
+}
+
+absl::Status ExtentSpace::Install(const std::vector<SpaceExtent>& extents) {
+  for (size_t i = targets_.size(); i < extents.size(); ++i) {
+    NAM_ASSIGN_OR_RETURN(fabric::QueuePair * queue_pair, channel_->QueuePairOf(extents[i].server));
+    // The key is of this extent alone: offsets count from its start.
+    targets_.push_back({queue_pair, {extents[i].rkey, 0}});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ExtentSpace::Refresh(size_t wanted) {
+  NAM_ASSIGN_OR_RETURN(const std::vector<SpaceExtent> extents, source_->Extents());
+  NAM_RETURN_IF_ERROR(Install(extents));
+  if (wanted < targets_.size()) return absl::OkStatus();
+  return absl::OutOfRangeError(
+      absl::StrFormat("there are %d extents, and no number %d", targets_.size(), wanted));
+}
+
+absl::Status ExtentSpace::Grow() {
+  NAM_ASSIGN_OR_RETURN(const std::vector<SpaceExtent> extents, source_->Grow(targets_.size()));
+  return Install(extents);
+}
+
+}  // namespace nam::txn

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/strong_id.h"
+#include "fabric/fabric.h"
+#include "storage/channel.h"
+
+namespace nam::txn {
+
+/// One extent of a record table, an index, or the transaction state, with a key of this client's to change
+/// it.
+struct SpaceExtent {
+  MemoryServerId server;
+  uint64_t offset = 0;  // in the server's address space
+  fabric::RemoteKey rkey;
+};
+
+/// Where the extents of a space come from.
+class ExtentSource {
+ public:
+  virtual ~ExtentSource() = default;
+  /// All that there are now, in the order in which they were added, with keys.
+  virtual absl::StatusOr<std::vector<SpaceExtent>> Extents() = 0;
+  /// Makes one more than `known`, unless somebody else has done so meanwhile; then as Extents.
+  /// RESOURCE_EXHAUSTED: no memory server has room.
+  virtual absl::StatusOr<std::vector<SpaceExtent>> Grow(size_t known) = 0;
+};
+
+/// Remote memory that clients may change: extents of one size, in a row, spread over memory servers.
+///
+///     position   0                 E                 2E
+///                ├─── extent 0 ────┼─── extent 1 ────┼ …       E a power of two; each starts zeroed
+///
+/// Of one thread, whose channel it resolves for.
+class ExtentSpace {
+ public:
+  static absl::StatusOr<ExtentSpace> Open(storage::Channel& channel, std::shared_ptr<ExtentSource> source,
+                                          uint64_t extent_bytes);
+
+  uint64_t extent_bytes() const { return uint64_t{1} << shift_; }
+  /// Known to this client; others may have added more.
+  size_t extents() const { return targets_.size(); }
+
+  /// For READs, WRITEs and atomics on [position, position + …) of one extent. Looks for new extents once if
+  /// the position is beyond what is known; OUT_OF_RANGE if it is beyond what there is.
+  absl::StatusOr<storage::Channel::Target> Resolve(uint64_t position) {
+    const size_t extent = position >> shift_;
+    if (extent >= targets_.size()) {
+      if (absl::Status status = Refresh(extent); !status.ok()) return status;
+    }
+    storage::Channel::Target target = targets_[extent];
+    target.address.offset += position & (extent_bytes() - 1);
+    return target;
+  }
+  /// Adds an extent if there are still as many as this client knows; afterwards extents() is larger.
+  absl::Status Grow();
+
+ private:
+  ExtentSpace(storage::Channel& channel, std::shared_ptr<ExtentSource> source, int shift)
+      : channel_(&channel), source_(std::move(source)), shift_(shift) {}
+  absl::Status Refresh(size_t wanted);
+  absl::Status Install(const std::vector<SpaceExtent>& extents);
+
+  storage::Channel* channel_;
+  std::shared_ptr<ExtentSource> source_;
+  int shift_;
+  std::vector<storage::Channel::Target> targets_;  // by extent: offset 0 of it
+};
+
+}  // namespace nam::txn

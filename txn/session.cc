@@ -1,0 +1,45 @@
+#include "txn/session.h"
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+
+namespace nam::txn {
+namespace {
+
+constexpr char kReasonPayload[] = "nam/abort-reason";
+
+}  // namespace
+
+std::string_view AbortReasonName(AbortReason reason) {
+  switch (reason) {
+    case AbortReason::kWriteWrite:
+      return "write-write conflict";
+    case AbortReason::kSnapshotTooOld:
+      return "snapshot too old";
+    case AbortReason::kUniqueKey:
+      return "unique key";
+    case AbortReason::kDeadLock:
+      return "locked by a client that is gone";
+  }
+  return "unknown";
+}
+
+absl::Status AbortStatus(AbortReason reason, std::string_view what) {
+  const absl::StatusCode code =
+      reason == AbortReason::kUniqueKey ? absl::StatusCode::kAlreadyExists : absl::StatusCode::kAborted;
+  absl::Status status(code, std::string(AbortReasonName(reason)) + ": " + std::string(what));
+  status.SetPayload(kReasonPayload, absl::Cord(absl::StrCat(static_cast<int>(reason))));
+  return status;
+}
+
+std::optional<AbortReason> AbortReasonOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kReasonPayload);
+  if (!payload.has_value()) return std::nullopt;
+  const std::string text(*payload);
+  if (text.size() != 1 || text[0] < '0' || text[0] >= static_cast<char>('0' + kAbortReasons)) {
+    return std::nullopt;
+  }
+  return static_cast<AbortReason>(text[0] - '0');
+}
+
+}  // namespace nam::txn

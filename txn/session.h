@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+/// Transactions under snapshot isolation. One interface, several protocols: RSI over one-sided verbs, and
+/// two-phase commit over sockets or SEND/RECEIVE.
+///
+///     Begin ─▶ Read* ─▶ Insert, Update, Delete* ─▶ Commit ─▶ OK, the commit timestamp
+///       snapshot          kept at the client          └────▶ ABORTED with a reason; nothing has happened
+namespace nam::txn {
+
+/// A table or an ordered index of one session; from Session::Open….
+struct TableHandle {
+  uint32_t value = 0;
+};
+
+enum class AbortReason : uint8_t {
+  kWriteWrite,      // somebody else has changed it since the snapshot, or is about to
+  kSnapshotTooOld,  // the version that the snapshot sees has been replaced
+  kUniqueKey,       // a row with this key is there
+  kDeadLock,        // locked by a client that is gone; being recovered, try again
+};
+inline constexpr size_t kAbortReasons = 4;
+std::string_view AbortReasonName(AbortReason reason);
+/// ABORTED, or ALREADY_EXISTS for kUniqueKey.
+absl::Status AbortStatus(AbortReason reason, std::string_view what);
+std::optional<AbortReason> AbortReasonOf(const absl::Status& status);
+
+/// What one Read looks up. A row begins with its key.
+struct Lookup {
+  TableHandle table;
+  std::span<const std::byte> key;
+  std::span<std::byte> row;  // of the table's row_bytes; filled if found
+  bool found = false;
+};
+
+/// A client's transactions, one at a time; used by one thread. Sees its own writes. Any error of the
+/// transaction (ABORTED, ALREADY_EXISTS, UNAVAILABLE …) ends it: nothing of it stays, Begin starts the next.
+class Session {
+ public:
+  virtual ~Session() = default;
+
+  virtual absl::StatusOr<TableHandle> OpenTable(const std::string& name) = 0;
+
+  /// Takes a snapshot.
+  virtual absl::Status Begin() = 0;
+  /// All of them in as few round trips as one of them. NOT finding a row is no error.
+  virtual absl::Status Read(std::span<Lookup> lookups) = 0;
+  /// Of a row whose key the snapshot does not hold.
+  virtual absl::Status Insert(TableHandle table, std::span<const std::byte> row) = 0;
+  /// Of a row that this transaction has read or scanned; NOT_FOUND otherwise.
+  virtual absl::Status Update(TableHandle table, std::span<const std::byte> row) = 0;
+  virtual absl::Status Delete(TableHandle table, std::span<const std::byte> key) = 0;
+  /// Its timestamp; 0 if nothing was written.
+  virtual absl::StatusOr<uint64_t> Commit() = 0;
+  virtual void Abort() = 0;
+
+  /// The snapshot of the transaction under way: it sees commits up to it.
+  virtual uint64_t snapshot() const = 0;
+};
+
+}  // namespace nam::txn
