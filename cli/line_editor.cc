@@ -15,6 +15,10 @@
 #include "absl/strings/str_cat.h"
 #include "cli/text_width.h"
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
+
 namespace nam::cli {
 namespace {
 
@@ -41,7 +45,12 @@ class LineEditor final : public LineReader {
     el_set(editor_, EL_HIST, history, history_);
     el_set(editor_, EL_SIGNAL, 0);
     el_set(editor_, EL_GETCFN, &LineEditor::ReadCharacter);
-    el_set(editor_, EL_ADDFN, "nam-complete", "complete a word", &LineEditor::CompleteWord);
+    {
+#ifdef __SANITIZE_ADDRESS__
+      const __lsan::ScopedDisabler el_end_does_not_free_these_names;
+#endif
+      el_set(editor_, EL_ADDFN, "nam-complete", "complete a word", &LineEditor::CompleteWord);
+    }
     el_set(editor_, EL_BIND, "^I", "nam-complete", nullptr);
     el_set(editor_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
   }
