@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/strong_id.h"
+#include "storage/verb_batch.h"
+#include "txn/extent_space.h"
+#include "txn/transaction_state.h"
+
+namespace nam::txn {
+
+/// A slot of the transaction state: what makes a session a client with a number of its own.
+///
+///     free, or recovered ──Claim──▶ used ──Release──▶ free
+///                                     └── its member is gone: Recovery ─▶ recovered
+struct ClientSlot {
+  uint32_t client = 0;
+
+  /// A free slot; one that was recovered only if no other is left. `start` spreads those who look.
+  /// RESOURCE_EXHAUSTED: all are used; those of members that are gone can be recovered.
+  static absl::StatusOr<ClientSlot> Claim(ExtentSpace& state, StateGeometry geometry,
+                                          storage::VerbBatch& batch, MemberId member, uint64_t start);
+  /// Nothing is locked or claimed any more.
+  absl::Status Release(ExtentSpace& state, StateGeometry geometry, storage::VerbBatch& batch,
+                       MemberId member) const;
+  /// Of every slot, client 0's included.
+  static absl::StatusOr<std::vector<SlotOwner>> Owners(ExtentSpace& state, StateGeometry geometry,
+                                                       storage::VerbBatch& batch);
+};
+
+}  // namespace nam::txn

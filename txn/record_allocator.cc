@@ -1,0 +1,130 @@
+#include "txn/record_allocator.h"
+
+#include <algorithm>
+
+#include "base/status_macros.h"
+
+namespace nam::txn {
+namespace {
+
+// A chunk of which so few blocks were freed is not worth looking through.
+constexpr uint32_t kFreedMin = kChunkRecords / 8;
+
+}  // namespace
+
+absl::StatusOr<uint64_t> RecordAllocator::Allocate(storage::VerbBatch& batch) {
+  while (free_.empty()) NAM_RETURN_IF_ERROR(TakeChunk(batch));
+  const uint64_t record = free_.back();
+  free_.pop_back();
+  return record;
+}
+
+absl::Status RecordAllocator::AddFree(storage::VerbBatch& batch, uint64_t record) {
+  if (layout_.ChunkOf(record) == chunk_) {
+    free_.push_back(record);
+    return absl::OkStatus();
+  }
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target word,
+                       space_.Resolve(layout_.ChunkPosition(layout_.ChunkOf(record))));
+  batch.FetchAdd(word, 1, reinterpret_cast<uint64_t*>(batch.Scratch(8)));
+  return absl::OkStatus();
+}
+
+absl::Status RecordAllocator::Release(storage::VerbBatch& batch) {
+  if (chunk_ == kNone) return absl::OkStatus();
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target word, space_.Resolve(layout_.ChunkPosition(chunk_)));
+  // Owner away, what is free added; others may add to `freed` at the same time.
+  batch.FetchAdd(word, free_.size() - (uint64_t{client_} << 32),
+                 reinterpret_cast<uint64_t*>(batch.Scratch(8)));
+  chunk_ = kNone;
+  free_.clear();
+  return batch.Execute();
+}
+
+// First chunks that nobody had, then those with enough freed blocks, then a new extent.
+absl::Status RecordAllocator::TakeChunk(storage::VerbBatch& batch) {
+  NAM_RETURN_IF_ERROR(Release(batch));
+  while (true) {
+    const size_t extents = space_.extents();
+    for (const bool had : {false, true}) {
+      for (size_t i = 0; i < extents; ++i) {
+        const size_t extent = (extent_ + i) % extents;
+        NAM_ASSIGN_OR_RETURN(const bool taken, TakeFrom(batch, extent, had));
+        if (!taken) continue;
+        extent_ = extent;
+        return absl::OkStatus();
+      }
+    }
+    extent_ = extents;  // the new one
+    NAM_RETURN_IF_ERROR(space_.Grow());
+  }
+}
+
+absl::StatusOr<std::span<const uint64_t>> RecordAllocator::ReadWords(storage::VerbBatch& batch,
+                                                                     size_t extent) {
+  std::byte* const words = batch.Scratch(layout_.chunks * 8);
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target,
+                       space_.Resolve(layout_.ChunkPosition(extent * layout_.chunks)));
+  batch.Read(target, words, static_cast<uint32_t>(layout_.chunks * 8));
+  NAM_RETURN_IF_ERROR(batch.Execute());
+  return std::span<const uint64_t>(reinterpret_cast<const uint64_t*>(words), layout_.chunks);
+}
+
+absl::Status RecordAllocator::GiveBackOf(storage::VerbBatch& batch, uint32_t client) {
+  auto* const old = reinterpret_cast<uint64_t*>(batch.Scratch(8));
+  for (size_t extent = 0; extent < space_.extents(); ++extent) {
+    NAM_ASSIGN_OR_RETURN(const std::span<const uint64_t> words, ReadWords(batch, extent));
+    for (uint64_t i = 0; i < words.size(); ++i) {
+      if (ChunkWord(words[i]).owner() != client) continue;
+      NAM_ASSIGN_OR_RETURN(const storage::Channel::Target chunk,
+                           space_.Resolve(layout_.ChunkPosition(extent * layout_.chunks + i)));
+      // How many of its blocks are free is not known: enough to be looked through.
+      batch.FetchAdd(chunk, kFreedMin - (uint64_t{client} << 32), old);
+      NAM_RETURN_IF_ERROR(batch.Execute());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> RecordAllocator::TakeFrom(storage::VerbBatch& batch, size_t extent, bool had) {
+  const uint64_t first = extent * layout_.chunks;
+  NAM_ASSIGN_OR_RETURN(const std::span<const uint64_t> words, ReadWords(batch, extent));
+  auto* const old = reinterpret_cast<uint64_t*>(batch.Scratch(8));
+  for (uint64_t i = 0; i < layout_.chunks; ++i) {
+    // Clients begin at different places, so that they rarely want the same.
+    const uint64_t at = (i + uint64_t{client_} * 7) % layout_.chunks;
+    const ChunkWord word(words[at]);
+    if (word.owner() != 0 || word.had() != had || (had && word.freed() < kFreedMin)) continue;
+    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target chunk,
+                         space_.Resolve(layout_.ChunkPosition(first + at)));
+    batch.CompareAndSwap(chunk, word.word(), ChunkWord::OwnedBy(client_).word(), old);
+    NAM_RETURN_IF_ERROR(batch.Execute());
+    if (*old != word.word()) continue;
+    chunk_ = first + at;
+    if (had) {
+      NAM_RETURN_IF_ERROR(FindFree(batch));
+      if (!free_.empty()) return true;
+      NAM_RETURN_IF_ERROR(Release(batch));  // what was counted is not free any more
+      continue;
+    }
+    for (uint64_t record = kChunkRecords; record-- > 0;) free_.push_back(chunk_ * kChunkRecords + record);
+    return true;
+  }
+  return false;
+}
+
+absl::Status RecordAllocator::FindFree(storage::VerbBatch& batch) {
+  auto* const headers = reinterpret_cast<uint64_t*>(batch.Scratch(kChunkRecords * 8));
+  for (uint64_t i = 0; i < kChunkRecords; ++i) {
+    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target header,
+                         space_.Resolve(layout_.BlockPosition(chunk_ * kChunkRecords + i)));
+    batch.Read(header, reinterpret_cast<std::byte*>(headers + i), 8);
+  }
+  NAM_RETURN_IF_ERROR(batch.Execute());
+  for (uint64_t i = kChunkRecords; i-- > 0;) {
+    if (headers[i] == 0) free_.push_back(chunk_ * kChunkRecords + i);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace nam::txn

@@ -1,0 +1,65 @@
+#include "txn/record_table.h"
+
+#include "base/status_macros.h"
+#include "storage/checksum.h"
+
+namespace nam::txn {
+
+absl::StatusOr<std::unique_ptr<RecordTable>> RecordTable::Open(const TableDescription& description,
+                                                               storage::Channel& channel,
+                                                               storage::VerbBatch& batch, uint32_t client) {
+  NAM_ASSIGN_OR_RETURN(ExtentSpace records,
+                       ExtentSpace::Open(channel, description.records, description.extent_bytes));
+  NAM_ASSIGN_OR_RETURN(ExtentSpace index,
+                       ExtentSpace::Open(channel, description.index, description.index_extent_bytes));
+  return std::unique_ptr<RecordTable>(
+      new RecordTable(description, batch, std::move(records), std::move(index), client));
+}
+
+RecordTable::RecordTable(const TableDescription& description, storage::VerbBatch& batch, ExtentSpace records,
+                         ExtentSpace index, uint32_t client)
+    : description_(description),
+      layout_(RecordLayout::Of(storage::RecordGeometry::Of(description.row_bytes, description.versions),
+                               description.extent_bytes)),
+      batch_(batch),
+      space_(std::move(records)),
+      allocator_(space_, layout_, client),
+      index_(batch, std::move(index), description.index_root_bits) {}
+
+absl::Status RecordTable::AddRead(BlockRead& read) {
+  read.before = reinterpret_cast<uint64_t*>(batch_.Scratch(8));
+  read.block = batch_.Scratch(geometry().block_bytes());
+  read.after = reinterpret_cast<uint64_t*>(batch_.Scratch(8));
+  return AddReadAgain(read);
+}
+
+absl::Status RecordTable::AddReadAgain(BlockRead& read) {
+  const uint32_t bytes = reads_whole_blocks() ? geometry().block_bytes() : geometry().words_bytes();
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target block, Block(read.record));
+  batch_.Read(block, reinterpret_cast<std::byte*>(read.before), 8);
+  batch_.Read(block, read.block, bytes);
+  batch_.Read(block, reinterpret_cast<std::byte*>(read.after), 8);
+  return absl::OkStatus();
+}
+
+absl::Status RecordTable::AddReadSlot(BlockRead& read, uint32_t slot) {
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target block, Block(read.record));
+  storage::Channel::Target at = block;
+  at.address.offset += geometry().slot_offset(slot);
+  batch_.Read(at, read.block + geometry().slot_offset(slot), geometry().row_bytes);
+  batch_.Read(block, reinterpret_cast<std::byte*>(read.after), 8);
+  return absl::OkStatus();
+}
+
+absl::Status RecordTable::AddLock(uint64_t record, storage::RecordHeader from, storage::RecordHeader to,
+                                  uint64_t* old) {
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target block, Block(record));
+  batch_.CompareAndSwap(block, from.word(), to.word(), old);
+  return absl::OkStatus();
+}
+
+uint64_t RecordTable::HashOf(std::span<const std::byte> key) const {
+  return storage::Checksum(key);
+}
+
+}  // namespace nam::txn

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "storage/record_block.h"
+#include "storage/verb_batch.h"
+#include "txn/extent_space.h"
+#include "txn/hash_index.h"
+#include "txn/record_allocator.h"
+#include "txn/record_layout.h"
+#include "txn/tables.h"
+
+namespace nam::txn {
+
+/// Blocks up to this size are READ as a whole; of larger ones first the words, then the slot that is wanted.
+inline constexpr uint32_t kWholeBlockBytesMax = 4'096;
+
+/// A block on its way here: READ between two READs of its header.
+struct BlockRead {
+  uint64_t record = 0;
+  uint64_t* before = nullptr;  // scratch, as all here
+  std::byte* block = nullptr;
+  uint64_t* after = nullptr;
+
+  storage::RecordHeader header() const { return storage::RecordHeader(*after); }
+  std::span<const uint64_t> version_words(const storage::RecordGeometry& geometry) const {
+    return {reinterpret_cast<const uint64_t*>(block) + 1, geometry.slots};
+  }
+};
+
+/// One session's way to a record table: where its blocks are, which are free, and which has a key.
+class RecordTable {
+ public:
+  static absl::StatusOr<std::unique_ptr<RecordTable>> Open(const TableDescription& description,
+                                                           storage::Channel& channel,
+                                                           storage::VerbBatch& batch, uint32_t client);
+
+  const TableDescription& description() const { return description_; }
+  const RecordLayout& layout() const { return layout_; }
+  const storage::RecordGeometry& geometry() const { return layout_.geometry; }
+  bool reads_whole_blocks() const { return geometry().block_bytes() <= kWholeBlockBytesMax; }
+  HashIndex& index() { return index_; }
+  RecordAllocator& allocator() { return allocator_; }
+
+  absl::StatusOr<storage::Channel::Target> Block(uint64_t record) {
+    return space_.Resolve(layout_.BlockPosition(record));
+  }
+  absl::Status AddRead(BlockRead& read);
+  /// Into the same scratch memory.
+  absl::Status AddReadAgain(BlockRead& read);
+  /// The slot of a block of which only the words were READ, and the header once more.
+  absl::Status AddReadSlot(BlockRead& read, uint32_t slot);
+  absl::Status AddLock(uint64_t record, storage::RecordHeader from, storage::RecordHeader to, uint64_t* old);
+  uint64_t HashOf(std::span<const std::byte> key) const;
+
+ private:
+  RecordTable(const TableDescription& description, storage::VerbBatch& batch, ExtentSpace records,
+              ExtentSpace index, uint32_t client);
+
+  const TableDescription description_;
+  const RecordLayout layout_;
+  storage::VerbBatch& batch_;
+  ExtentSpace space_;
+  RecordAllocator allocator_;
+  HashIndex index_;
+};
+
+}  // namespace nam::txn

@@ -1,0 +1,233 @@
+#include "txn/recovery.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "storage/checksum.h"
+#include "txn/client_slot.h"
+
+namespace nam::txn {
+namespace {
+
+using storage::RecordHeader;
+
+constexpr int64_t kAskAgainNs = 50'000'000;
+
+uint64_t* Word(storage::VerbBatch& batch) { return reinterpret_cast<uint64_t*>(batch.Scratch(8)); }
+
+// Nothing, for a log that its client died writing: then it had locked nothing yet.
+std::vector<LogEntry> DecodeLog(const std::byte* bytes) {
+  LogHeader header;
+  std::memcpy(&header, bytes, sizeof(header));
+  if (header.entries == 0 || header.entries > kLogEntriesMax) return {};
+  const size_t covered = sizeof(header.entries) + header.entries * sizeof(LogEntry);
+  if (storage::Checksum({bytes + sizeof(header.checksum), covered}) != header.checksum) return {};
+  std::vector<LogEntry> entries(header.entries);
+  std::memcpy(entries.data(), bytes + sizeof(header), entries.size() * sizeof(LogEntry));
+  return entries;
+}
+
+}  // namespace
+
+Recovery::Recovery(Tables& tables, ExtentSpace& state, StateGeometry geometry, storage::VerbBatch& batch,
+                   uint32_t client, TableOf table_of)
+    : tables_(tables),
+      state_(state),
+      geometry_(geometry),
+      batch_(batch),
+      self_(client),
+      table_of_(std::move(table_of)) {}
+
+absl::StatusOr<uint64_t> Recovery::ReadWord(uint64_t offset) {
+  uint64_t* const word = Word(batch_);
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, state_.Resolve(offset));
+  batch_.Read(target, reinterpret_cast<std::byte*>(word), 8);
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  return *word;
+}
+
+absl::StatusOr<uint64_t> Recovery::Swap(uint64_t offset, uint64_t from, uint64_t to) {
+  uint64_t* const old = Word(batch_);
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, state_.Resolve(offset));
+  batch_.CompareAndSwap(target, from, to, old);
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  return *old;
+}
+
+// Whether the slot's owner can change nothing any more; `owner_word` is then the slot's.
+absl::StatusOr<bool> Recovery::FenceOwner(uint32_t client, uint64_t* owner_word) {
+  NAM_ASSIGN_OR_RETURN(*owner_word, ReadWord(geometry_.slot(client) + kSlotOwnerOffset));
+  const SlotOwner owner = SlotOwner::FromWord(*owner_word);
+  if (owner.state != SlotState::kUsed) return true;
+  if (owner.member == tables_.member().value()) return false;
+  const absl::Status fenced = tables_.Fence(MemberId(owner.member));
+  if (absl::IsFailedPrecondition(fenced)) return false;
+  NAM_RETURN_IF_ERROR(fenced);
+  return true;
+}
+
+absl::StatusOr<bool> Recovery::TakeOver(uint32_t client) {
+  const uint64_t at = geometry_.slot(client) + kSlotRecovererOffset;
+  NAM_ASSIGN_OR_RETURN(uint64_t recoverer, ReadWord(at));
+  if (recoverer == self_) return true;
+  if (recoverer != 0) {
+    uint64_t owner_word = 0;
+    NAM_ASSIGN_OR_RETURN(const bool gone, FenceOwner(static_cast<uint32_t>(recoverer), &owner_word));
+    if (!gone) return false;
+  }
+  NAM_ASSIGN_OR_RETURN(const uint64_t old, Swap(at, recoverer, self_));
+  return old == recoverer;
+}
+
+absl::StatusOr<bool> Recovery::TryRecover(uint32_t client) {
+  if (client == self_ || client == 0 || client > geometry_.clients_max()) return false;
+  const int64_t now_ns = tables_.fabric().clock().NowNs();
+  int64_t& asked_ns = asked_ns_[client];
+  if (asked_ns != 0 && now_ns - asked_ns < kAskAgainNs) return false;
+  asked_ns = now_ns;
+  uint64_t owner_word = 0;
+  NAM_ASSIGN_OR_RETURN(const bool gone, FenceOwner(client, &owner_word));
+  if (!gone) return false;
+  if (SlotOwner::FromWord(owner_word).state != SlotState::kUsed) return true;
+  NAM_ASSIGN_OR_RETURN(const bool ours, TakeOver(client));
+  if (!ours) return false;
+  // Somebody else may have finished, and the slot may be used anew, since its owner was looked at.
+  const uint64_t owner_at = geometry_.slot(client) + kSlotOwnerOffset;
+  NAM_ASSIGN_OR_RETURN(const uint64_t owner_now, ReadWord(owner_at));
+  if (owner_now != owner_word) {
+    NAM_RETURN_IF_ERROR(Swap(geometry_.slot(client) + kSlotRecovererOffset, self_, 0).status());
+    return true;
+  }
+  NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t> claimed, ClaimedBy(client));
+  NAM_RETURN_IF_ERROR(FinishTransaction(client, claimed));
+  for (const uint64_t timestamp : claimed) {
+    NAM_RETURN_IF_ERROR(Swap(geometry_.entry(timestamp), RingEntry::Claimed(client, timestamp).word(),
+                             RingEntry::Done(timestamp).word())
+                            .status());
+  }
+  NAM_RETURN_IF_ERROR(GiveChunksBack(client));
+  uint64_t* const none = Word(batch_);
+  *none = 0;
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target snapshot,
+                       state_.Resolve(geometry_.slot(client) + kSlotSnapshotOffset));
+  batch_.Write(reinterpret_cast<std::byte*>(none), 8, snapshot);
+  SlotOwner recovered = SlotOwner::FromWord(owner_word);
+  recovered.state = SlotState::kRecovered;
+  NAM_RETURN_IF_ERROR(Swap(owner_at, owner_word, recovered.word()).status());
+  return true;
+}
+
+absl::StatusOr<int> Recovery::RecoverAll() {
+  NAM_ASSIGN_OR_RETURN(const std::vector<SlotOwner> owners, ClientSlot::Owners(state_, geometry_, batch_));
+  int recovered = 0;
+  for (uint32_t client = 1; client < owners.size(); ++client) {
+    if (owners[client].state != SlotState::kUsed) continue;
+    NAM_ASSIGN_OR_RETURN(const bool done, TryRecover(client));
+    recovered += done ? 1 : 0;
+  }
+  return recovered;
+}
+
+absl::StatusOr<std::vector<uint64_t>> Recovery::ClaimedBy(uint32_t client) {
+  std::byte* const ring = batch_.Scratch(kRingEntries * 8);
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, state_.Resolve(geometry_.ring()));
+  batch_.Read(target, ring, kRingEntries * 8);
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  std::vector<uint64_t> claimed;
+  for (uint64_t i = 0; i < kRingEntries; ++i) {
+    uint64_t word = 0;
+    std::memcpy(&word, ring + i * 8, 8);
+    const RingEntry entry(word);
+    if (!entry.done() && entry.client() == client) claimed.push_back(entry.timestamp());
+  }
+  return claimed;
+}
+
+absl::Status Recovery::FinishTransaction(uint32_t client, const std::vector<uint64_t>& claimed) {
+  std::byte* const log = batch_.Scratch(kLogBytes);
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, state_.Resolve(geometry_.log(client)));
+  batch_.Read(target, log, kLogBytes);
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  std::vector<LogEntry> entries = DecodeLog(log);
+  if (entries.empty()) return absl::OkStatus();
+  NAM_ASSIGN_OR_RETURN(const std::vector<TableDescription> all, tables_.All());
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const LogEntry& a, const LogEntry& b) { return a.allocation < b.allocation; });
+  // Tables that were dropped meanwhile need nothing.
+  std::vector<std::pair<RecordTable*, std::span<const LogEntry>>> parts;
+  for (size_t first = 0; first < entries.size();) {
+    size_t last = first;
+    while (last < entries.size() && entries[last].allocation == entries[first].allocation) ++last;
+    for (const TableDescription& description : all) {
+      if (description.allocation.value() != entries[first].allocation) continue;
+      NAM_ASSIGN_OR_RETURN(RecordTable * table, table_of_(description));
+      parts.emplace_back(table, std::span(entries).subspan(first, last - first));
+    }
+    first = last;
+  }
+  bool committed = false;
+  for (const auto& [table, part] : parts) {
+    NAM_ASSIGN_OR_RETURN(const bool flipped, AnyFlipped(*table, part, claimed));
+    committed = committed || flipped;
+  }
+  for (const auto& [table, part] : parts) {
+    NAM_RETURN_IF_ERROR(FinishTable(client, *table, part, claimed, committed));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Recovery::AnyFlipped(RecordTable& table, std::span<const LogEntry> entries,
+                                          const std::vector<uint64_t>& claimed) {
+  auto* const headers = reinterpret_cast<uint64_t*>(batch_.Scratch(entries.size() * 8));
+  for (size_t i = 0; i < entries.size(); ++i) {
+    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target block,
+                         table.Block(entries[i].record & ~LogEntry::kInsert));
+    batch_.Read(block, reinterpret_cast<std::byte*>(headers + i), 8);
+  }
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const RecordHeader header(headers[i]);
+    for (const uint64_t timestamp : claimed) {
+      if (header.timestamp() == timestamp) return true;
+    }
+  }
+  return false;
+}
+
+absl::Status Recovery::FinishTable(uint32_t client, RecordTable& table, std::span<const LogEntry> entries,
+                                   const std::vector<uint64_t>& claimed, bool committed) {
+  NAM_CHECK(!committed || claimed.size() == 1, "a client has one transaction under way");
+  std::vector<HashIndex::Removal> removals;
+  auto* const olds = reinterpret_cast<uint64_t*>(batch_.Scratch(entries.size() * 8));
+  // Keys go before their records: a free record may be given to somebody else at once.
+  if (!committed) {
+    for (const LogEntry& entry : entries) {
+      if ((entry.record & LogEntry::kInsert) == 0) continue;
+      removals.push_back({.hash = entry.key_hash, .record = entry.record & ~LogEntry::kInsert});
+    }
+    NAM_RETURN_IF_ERROR(table.index().Remove(removals));
+  }
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const LogEntry& entry = entries[i];
+    const bool insert = (entry.record & LogEntry::kInsert) != 0;
+    const RecordHeader before(entry.header);
+    const RecordHeader locked = before.LockedBy(client);
+    RecordHeader to = insert ? RecordHeader() : before.RolledBack();
+    if (committed) to = RecordHeader::Unlocked(claimed[0]);
+    NAM_RETURN_IF_ERROR(table.AddLock(entry.record & ~LogEntry::kInsert, locked, to, olds + i));
+  }
+  return batch_.Execute();
+}
+
+absl::Status Recovery::GiveChunksBack(uint32_t client) {
+  NAM_ASSIGN_OR_RETURN(const std::vector<TableDescription> all, tables_.All());
+  for (const TableDescription& description : all) {
+    NAM_ASSIGN_OR_RETURN(RecordTable * table, table_of_(description));
+    NAM_RETURN_IF_ERROR(table->allocator().GiveBackOf(batch_, client));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace nam::txn

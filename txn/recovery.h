@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "storage/verb_batch.h"
+#include "txn/extent_space.h"
+#include "txn/record_table.h"
+#include "txn/tables.h"
+#include "txn/transaction_state.h"
+
+namespace nam::txn {
+
+/// Cleans up after a client whose member is gone: completes or undoes the transaction that it had under way,
+/// gives back its timestamps, its chunks of records and its slot.
+///
+///     fence its member ─▶ take its slot's `recoverer` by CAS ─▶ log, headers ─▶ CAS forward or back
+///        ─▶ its timestamps done ─▶ its chunks given back ─▶ slot recovered
+///
+/// One recovers at a time; one that dies in between is fenced and followed by another, who finds what is left
+/// to do from the same words. One thread; shares the session's channel, batch and scratch memory.
+class Recovery {
+ public:
+  /// `table_of` opens the tables that logs name; its result stays valid.
+  using TableOf = std::function<absl::StatusOr<RecordTable*>(const TableDescription&)>;
+  Recovery(Tables& tables, ExtentSpace& state, StateGeometry geometry, storage::VerbBatch& batch,
+           uint32_t client, TableOf table_of);
+
+  /// True: the slot's former client holds nothing any more. False: it is alive, or somebody else recovers it,
+  /// or it was asked about a moment ago.
+  absl::StatusOr<bool> TryRecover(uint32_t client);
+  /// All clients of members that are gone; how many there were.
+  absl::StatusOr<int> RecoverAll();
+
+ private:
+  struct Left;  // what the log and the headers say
+  absl::StatusOr<bool> TakeOver(uint32_t client);
+  absl::StatusOr<bool> FenceOwner(uint32_t client, uint64_t* owner_word);
+  absl::StatusOr<std::vector<uint64_t>> ClaimedBy(uint32_t client);
+  absl::Status FinishTransaction(uint32_t client, const std::vector<uint64_t>& claimed);
+  absl::Status FinishTable(uint32_t client, RecordTable& table, std::span<const LogEntry> entries,
+                           const std::vector<uint64_t>& claimed, bool committed);
+  absl::StatusOr<bool> AnyFlipped(RecordTable& table, std::span<const LogEntry> entries,
+                                  const std::vector<uint64_t>& claimed);
+  absl::Status GiveChunksBack(uint32_t client);
+  absl::StatusOr<uint64_t> ReadWord(uint64_t offset);
+  /// What the word was.
+  absl::StatusOr<uint64_t> Swap(uint64_t offset, uint64_t from, uint64_t to);
+
+  Tables& tables_;
+  ExtentSpace& state_;
+  const StateGeometry geometry_;
+  storage::VerbBatch& batch_;
+  const uint32_t self_;
+  const TableOf table_of_;
+  std::map<uint32_t, int64_t> asked_ns_;  // by client: not again at once
+};
+
+}  // namespace nam::txn

@@ -1,0 +1,297 @@
+#include "txn/rsi_session.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "txn/rsi_transaction.h"
+
+namespace nam::txn {
+namespace {
+
+constexpr int64_t kOwnCommitPauseUs = 20;
+
+bool SameKey(const std::byte* row, std::span<const std::byte> key) {
+  return std::memcmp(row, key.data(), key.size()) == 0;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Session>> OpenRsiSession(Tables& tables, const RsiOptions& options) {
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<RsiSession> session, RsiSession::Open(tables, options));
+  return std::unique_ptr<Session>(std::move(session));
+}
+
+RsiSession::RsiSession(Tables& tables, const RsiOptions& options, std::unique_ptr<storage::Channel> channel,
+                       ExtentSpace state, StateGeometry geometry)
+    : tables_(tables),
+      options_(options),
+      channel_(std::move(channel)),
+      batch_(*channel_),
+      state_(std::move(state)),
+      geometry_(geometry) {}
+
+absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, const RsiOptions& options) {
+  storage::ChannelOptions channel_options;
+  channel_options.buffer_bytes = options.scratch_bytes;
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<storage::Channel> channel,
+                       storage::Channel::Open(tables.fabric(), tables.directory(), channel_options));
+  NAM_ASSIGN_OR_RETURN(std::shared_ptr<ExtentSource> source, tables.State());
+  NAM_ASSIGN_OR_RETURN(ExtentSpace state, ExtentSpace::Open(*channel, std::move(source), kStateBytes));
+  const StateGeometry geometry(kStateBytes);
+  std::unique_ptr<RsiSession> session(
+      new RsiSession(tables, options, std::move(channel), std::move(state), geometry));
+  const auto claim = [&] {
+    return ClientSlot::Claim(session->state_, geometry, session->batch_, tables.member(),
+                             tables.fabric().Random());
+  };
+  const auto make_recovery = [&](uint32_t client) {
+    RsiSession& self = *session;
+    return std::make_unique<Recovery>(
+        tables, self.state_, geometry, self.batch_, client,
+        [&self](const TableDescription& description) { return self.TableOf(description); });
+  };
+  NAM_ASSIGN_OR_RETURN(session->slot_, claim());
+  const uint32_t client = session->slot_.client;
+  session->recovery_ = make_recovery(client);
+  session->timestamps_ =
+      std::make_unique<Timestamps>(session->state_, geometry, client, tables.fabric().clock());
+  session->batch_.Reset();
+  return session;
+}
+
+RsiSession::~RsiSession() {
+  Abort();
+  if (!broken_.ok() || channel_->broken() || slot_.client == 0) return;
+  batch_.Reset();
+  for (const std::unique_ptr<RecordTable>& table : tables_open_) {
+    if (!table->allocator().Release(batch_).ok()) return;  // recovery will
+  }
+  slot_.Release(state_, geometry_, batch_, tables_.member()).IgnoreError();
+}
+
+absl::Status RsiSession::CheckActive() const {
+  if (!broken_.ok()) return broken_;
+  if (!active_) return absl::FailedPreconditionError("no transaction has begun");
+  return absl::OkStatus();
+}
+
+// The transaction is over. What fails while its rows may be locked is left to recovery, with the session.
+absl::Status RsiSession::End(absl::Status status) {
+  active_ = false;
+  writes_.clear();
+  rows_.clear();
+  if (locking_ || channel_->broken()) {
+    broken_ = absl::UnavailableError(
+        absl::StrCat("the session is lost, and whether its last commit took effect is unknown: ",
+                     std::string(status.message())));
+    return locking_ ? broken_ : status;
+  }
+  absl::Status released = timestamps_->AddRelease(batch_);
+  if (released.ok()) released = batch_.Post();
+  if (!released.ok() && status.ok()) status = released;
+  return status;
+}
+
+absl::StatusOr<TableHandle> RsiSession::OpenTable(const std::string& name) {
+  if (!broken_.ok()) return broken_;
+  NAM_ASSIGN_OR_RETURN(const TableDescription description, tables_.Find(name));
+  NAM_ASSIGN_OR_RETURN(RecordTable* const table, TableOf(description));
+  for (uint32_t i = 0; i < tables_open_.size(); ++i) {
+    if (tables_open_[i].get() == table) return TableHandle{i};
+  }
+  return absl::InternalError("the table is not among those that are open");
+}
+
+absl::StatusOr<RecordTable*> RsiSession::TableOf(const TableDescription& description) {
+  for (const std::unique_ptr<RecordTable>& table : tables_open_) {
+    if (table->description().allocation == description.allocation) return table.get();
+  }
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<RecordTable> table,
+                       RecordTable::Open(description, *channel_, batch_, slot_.client));
+  tables_open_.push_back(std::move(table));
+  return tables_open_.back().get();
+}
+
+absl::Status RsiSession::Begin() {
+  if (!broken_.ok()) return broken_;
+  if (active_) return absl::FailedPreconditionError("a transaction is under way");
+  NAM_RETURN_IF_ERROR(batch_.Execute());  // what the last one has left in flight
+  batch_.Reset();
+  timestamp_ = 0;
+  Clock& clock = tables_.fabric().clock();
+  const Deadline deadline = clock.After(options_.own_commit_timeout_us);
+  while (true) {
+    absl::StatusOr<uint64_t> snapshot = timestamps_->Snapshot(batch_);
+    if (!snapshot.ok()) return End(snapshot.status());
+    snapshot_ = *snapshot;
+    if (const uint32_t suspect = timestamps_->Suspect(); suspect != 0) {
+      const absl::StatusOr<bool> recovered = recovery_->TryRecover(suspect);
+      if (!recovered.ok()) return End(recovered.status());
+      if (*recovered) continue;
+    }
+    if (!options_.sees_own_commits || snapshot_ >= last_commit_) break;
+    if (clock.Passed(deadline)) {
+      return End(absl::UnavailableError(
+          absl::StrFormat("the session's last commit (%d) is not visible yet: a commit before it hangs",
+                          last_commit_)));
+    }
+    batch_.Reset();
+    clock.SleepUntil(clock.After(kOwnCommitPauseUs));
+  }
+  active_ = true;
+  return absl::OkStatus();
+}
+
+void RsiSession::Abort() {
+  if (active_) End(absl::OkStatus()).IgnoreError();
+}
+
+absl::Status RsiSession::CheckScratch(uint64_t bytes) const {
+  constexpr uint64_t kReserve = kRingEntries * 8 + 64 * 1024;  // of recovery, and of small things
+  if (bytes + kReserve <= batch_.scratch_left()) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "the transaction reads or writes more than the %d KiB that a session keeps for it; make it smaller",
+      options_.scratch_bytes / 1024));
+}
+
+absl::StatusOr<uint32_t> RsiSession::CheckTable(TableHandle handle, size_t bytes, bool whole_row) const {
+  if (handle.value >= tables_open_.size()) return absl::InvalidArgumentError("a table that is not open");
+  const TableDescription& description = tables_open_[handle.value]->description();
+  const uint32_t wanted = whole_row ? description.row_bytes : description.key_bytes;
+  if (bytes == wanted) return handle.value;
+  return absl::InvalidArgumentError(absl::StrFormat("%s of table %s has %d bytes, not %d",
+                                                    whole_row ? "a row" : "a key", description.name, wanted,
+                                                    bytes));
+}
+
+PendingWrite* RsiSession::WriteOf(uint32_t number, uint64_t hash, std::span<const std::byte> key) {
+  for (PendingWrite& write : writes_) {
+    if (write.hash == hash && write.table == number && SameKey(write.row, key)) return &write;
+  }
+  return nullptr;
+}
+
+const SoughtRow* RsiSession::RowOf(uint32_t number, uint64_t hash, std::span<const std::byte> key) const {
+  for (const SoughtRow& row : rows_) {
+    if (row.hash == hash && row.table == number && SameKey(row.row, key)) return &row;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<std::byte*> RsiSession::CopyRow(uint32_t number, std::span<const std::byte> row) {
+  const uint32_t bytes = table(number).geometry().row_bytes;
+  NAM_RETURN_IF_ERROR(CheckScratch(table(number).geometry().block_bytes()));
+  std::byte* const copy = batch_.Scratch(bytes);
+  std::memcpy(copy, row.data(), row.size());
+  return copy;
+}
+
+absl::Status RsiSession::Read(std::span<Lookup> lookups) {
+  NAM_RETURN_IF_ERROR(CheckActive());
+  sought_.clear();
+  std::vector<SoughtRow>& sought = sought_;
+  for (Lookup& lookup : lookups) {
+    NAM_ASSIGN_OR_RETURN(const uint32_t number, CheckTable(lookup.table, lookup.key.size(), false));
+    NAM_RETURN_IF_ERROR(CheckTable(lookup.table, lookup.row.size(), true).status());
+    const uint64_t hash = table(number).HashOf(lookup.key);
+    if (const PendingWrite* write = WriteOf(number, hash, lookup.key); write != nullptr) {
+      lookup.found = write->kind != PendingWrite::Kind::kDelete;
+      if (lookup.found) std::memcpy(lookup.row.data(), write->row, lookup.row.size());
+      sought.push_back({.table = ~uint32_t{0}});
+      continue;
+    }
+    sought.push_back({.table = number, .key = lookup.key, .hash = hash});
+  }
+  if (absl::Status status = Find(sought); !status.ok()) return End(status);
+  for (size_t i = 0; i < lookups.size(); ++i) {
+    const SoughtRow& row = sought[i];
+    if (row.table == ~uint32_t{0}) continue;
+    lookups[i].found = row.state == SoughtRow::State::kVisible;
+    if (row.state == SoughtRow::State::kTooOld) {
+      return End(AbortStatus(AbortReason::kSnapshotTooOld,
+                             absl::StrCat("a row of ", table(row.table).description().name)));
+    }
+    if (!lookups[i].found) continue;
+    std::memcpy(lookups[i].row.data(), row.row, lookups[i].row.size());
+    if (RowOf(row.table, row.hash, row.key) == nullptr) rows_.push_back(row);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RsiSession::Insert(TableHandle handle, std::span<const std::byte> row) {
+  NAM_RETURN_IF_ERROR(CheckActive());
+  NAM_ASSIGN_OR_RETURN(const uint32_t number, CheckTable(handle, row.size(), true));
+  const std::span<const std::byte> key = row.first(table(number).description().key_bytes);
+  const uint64_t hash = table(number).HashOf(key);
+  if (PendingWrite* write = WriteOf(number, hash, key); write != nullptr) {
+    if (write->kind != PendingWrite::Kind::kDelete) {
+      return End(AbortStatus(AbortReason::kUniqueKey, table(number).description().name));
+    }
+    std::memcpy(write->row, row.data(), row.size());
+    write->kind = write->fresh ? PendingWrite::Kind::kInsert : PendingWrite::Kind::kUpdate;
+    write->withdrawn = false;
+    return absl::OkStatus();
+  }
+  if (RowOf(number, hash, key) != nullptr) {
+    return End(AbortStatus(AbortReason::kUniqueKey, table(number).description().name));
+  }
+  absl::StatusOr<std::byte*> copy = CopyRow(number, row);
+  if (!copy.ok()) return End(copy.status());
+  writes_.push_back(
+      {.kind = PendingWrite::Kind::kInsert, .table = number, .hash = hash, .row = *copy, .fresh = true});
+  return absl::OkStatus();
+}
+
+absl::Status RsiSession::Update(TableHandle handle, std::span<const std::byte> row) {
+  NAM_RETURN_IF_ERROR(CheckActive());
+  NAM_ASSIGN_OR_RETURN(const uint32_t number, CheckTable(handle, row.size(), true));
+  const std::span<const std::byte> key = row.first(table(number).description().key_bytes);
+  const uint64_t hash = table(number).HashOf(key);
+  if (PendingWrite* write = WriteOf(number, hash, key); write != nullptr) {
+    if (write->kind == PendingWrite::Kind::kDelete) return End(absl::NotFoundError("the row was deleted"));
+    std::memcpy(write->row, row.data(), row.size());
+    return absl::OkStatus();
+  }
+  const SoughtRow* const known = RowOf(number, hash, key);
+  if (known == nullptr) return End(absl::NotFoundError("a row that this transaction has not read"));
+  absl::StatusOr<std::byte*> copy = CopyRow(number, row);
+  if (!copy.ok()) return End(copy.status());
+  writes_.push_back({.kind = PendingWrite::Kind::kUpdate,
+                     .table = number,
+                     .record = known->record,
+                     .header = known->header,
+                     .victim = known->victim,
+                     .hash = hash,
+                     .row = *copy,
+                     .placed = true});
+  // Somebody is faster: no need to try.
+  if (!options_.broken.blind_locks &&
+      (known->header.locked() || known->header.timestamp() != known->version.timestamp())) {
+    return End(Conflict(known->header, table(number).description().name));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RsiSession::Delete(TableHandle handle, std::span<const std::byte> key) {
+  NAM_RETURN_IF_ERROR(CheckActive());
+  NAM_ASSIGN_OR_RETURN(const uint32_t number, CheckTable(handle, key.size(), false));
+  const uint64_t hash = table(number).HashOf(key);
+  if (PendingWrite* write = WriteOf(number, hash, key); write != nullptr) {
+    if (write->kind == PendingWrite::Kind::kDelete) return End(absl::NotFoundError("the row was deleted"));
+    write->withdrawn = write->kind == PendingWrite::Kind::kInsert;
+    write->kind = PendingWrite::Kind::kDelete;
+    return absl::OkStatus();
+  }
+  const SoughtRow* const known = RowOf(number, hash, key);
+  if (known == nullptr) return End(absl::NotFoundError("a row that this transaction has not read"));
+  const std::span<const std::byte> row(known->row, table(number).geometry().row_bytes);
+  const std::vector<std::byte> whole(row.begin(), row.end());
+  NAM_RETURN_IF_ERROR(Update(handle, whole));
+  writes_.back().kind = PendingWrite::Kind::kDelete;
+  return absl::OkStatus();
+}
+
+}  // namespace nam::txn

@@ -1,0 +1,148 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "storage/channel.h"
+#include "storage/record_block.h"
+#include "storage/verb_batch.h"
+#include "txn/client_slot.h"
+#include "txn/record_table.h"
+#include "txn/recovery.h"
+#include "txn/rsi_session.h"
+#include "txn/session.h"
+#include "txn/timestamps.h"
+
+namespace nam::txn {
+
+/// A key that is looked for at a snapshot, and what there is. Pointers are into scratch memory, which lasts as
+/// long as the transaction.
+struct SoughtRow {
+  enum class State : uint8_t {
+    kNone,      // no row has this key
+    kVisible,   // `version` is what the snapshot sees
+    kDeleted,   // the snapshot sees that it was deleted
+    kInvisible, // it was inserted after the snapshot
+    kTooOld,    // what the snapshot sees was replaced
+    kInFlight,  // somebody is inserting a row, perhaps with this key
+  };
+  uint32_t table = 0;
+  std::span<const std::byte> key;
+  uint64_t hash = 0;
+
+  State state = State::kNone;
+  uint64_t record = 0;
+  storage::RecordHeader header;  // as it was when it was READ last
+  storage::VersionWord version;
+  uint32_t victim = 0;
+  const std::byte* row = nullptr;
+};
+
+/// One write of a transaction, on its way through the commit.
+struct PendingWrite {
+  enum class Kind : uint8_t { kInsert, kUpdate, kDelete };
+  Kind kind = Kind::kUpdate;
+  uint32_t table = 0;
+  uint64_t record = 0;
+  storage::RecordHeader header;  // what the lock expects
+  uint32_t victim = 0;
+  uint64_t hash = 0;
+  std::byte* row = nullptr;  // scratch: row_bytes, beginning with the key
+  bool fresh = false;        // a record of its own, not another version of one
+  bool indexed = false;
+  bool withdrawn = false;    // inserted and deleted again
+  bool placed = false;       // its record is known: looked up, or allocated
+  // Scratch words of the commit.
+  uint64_t* old = nullptr;
+  uint64_t* version = nullptr;
+};
+
+class RsiSession final : public Session {
+ public:
+  static absl::StatusOr<std::unique_ptr<RsiSession>> Open(Tables& tables, const RsiOptions& options);
+  ~RsiSession() override;
+
+  absl::StatusOr<TableHandle> OpenTable(const std::string& name) override;
+  absl::Status Begin() override;
+  absl::Status Read(std::span<Lookup> lookups) override;
+  absl::Status Insert(TableHandle table, std::span<const std::byte> row) override;
+  absl::Status Update(TableHandle table, std::span<const std::byte> row) override;
+  absl::Status Delete(TableHandle table, std::span<const std::byte> key) override;
+  absl::StatusOr<uint64_t> Commit() override;
+  void Abort() override;
+  uint64_t snapshot() const override { return snapshot_; }
+
+ private:
+  RsiSession(Tables& tables, const RsiOptions& options, std::unique_ptr<storage::Channel> channel,
+             ExtentSpace state, StateGeometry geometry);
+
+  // rsi_session.cc
+  absl::Status CheckActive() const;
+  absl::Status End(absl::Status status);
+  absl::StatusOr<RecordTable*> TableOf(const TableDescription& description);
+  absl::StatusOr<uint32_t> CheckTable(TableHandle table, size_t bytes, bool whole_row) const;
+  RecordTable& table(uint32_t number) { return *tables_open_[number]; }
+  PendingWrite* WriteOf(uint32_t table, uint64_t hash, std::span<const std::byte> key);
+  const SoughtRow* RowOf(uint32_t table, uint64_t hash, std::span<const std::byte> key) const;
+  absl::StatusOr<std::byte*> CopyRow(uint32_t table, std::span<const std::byte> row);
+  absl::Status CheckScratch(uint64_t bytes) const;
+
+  // rsi_read.cc
+  struct Reading {
+    uint32_t sought = 0;
+    BlockRead block;
+  };
+  absl::Status Find(std::span<SoughtRow> sought);
+  absl::Status LookUp(std::span<SoughtRow> sought);
+  absl::Status ReadRound(std::span<SoughtRow> sought);
+  absl::Status ReadSlots(std::span<SoughtRow> sought);
+  bool Settle(SoughtRow& sought, const BlockRead& block) const;
+  storage::VersionChoice Choose(const RecordTable& table, const BlockRead& block) const;
+
+  // rsi_commit.cc
+  absl::Status PrepareInserts();
+  absl::Status Announce();
+  absl::Status Lock();
+  absl::Status ClaimTimestamp();
+  absl::Status ClaimKeys();
+  absl::Status JudgeRivals(uint32_t table, std::span<const HashIndex::Claim> claims);
+  absl::Status Install();
+  absl::Status Flip();
+  absl::Status RollBack();
+  absl::Status Conflict(storage::RecordHeader found, const std::string& table);
+
+  Tables& tables_;
+  const RsiOptions options_;
+  std::unique_ptr<storage::Channel> channel_;
+  storage::VerbBatch batch_;
+  ExtentSpace state_;
+  const StateGeometry geometry_;
+  ClientSlot slot_;
+  std::unique_ptr<Timestamps> timestamps_;
+  std::unique_ptr<Recovery> recovery_;
+  std::vector<std::unique_ptr<RecordTable>> tables_open_;
+
+  // The transaction under way.
+  bool active_ = false;
+  bool locking_ = false;  // from the first lock to the last: an error leaves it to recovery
+  absl::Status broken_;   // what ended the session
+  uint64_t snapshot_ = 0;
+  uint64_t timestamp_ = 0;  // claimed; 0: none
+  uint64_t last_commit_ = 0;
+  std::vector<SoughtRow> rows_;  // met, the latest last
+  std::vector<PendingWrite> writes_;
+
+  // Kept for their memory.
+  std::vector<SoughtRow> sought_;
+  std::vector<Reading> readings_, again_;
+  std::vector<HashIndex::Probe> probes_;
+  std::vector<uint32_t> probed_;
+  std::vector<HashIndex::Claim> claims_;
+};
+
+}  // namespace nam::txn

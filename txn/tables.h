@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/strong_id.h"
+#include "fabric/fabric.h"
+#include "fabric/region_directory.h"
+#include "txn/extent_space.h"
+
+namespace nam::txn {
+
+/// A record table, as the catalog describes it. Sources are shared by the sessions of a process.
+struct TableDescription {
+  std::string name;
+  AllocationId allocation;  // names this table in logs; never used again
+  uint32_t row_bytes = 0;
+  uint32_t key_bytes = 0;  // a row begins with its key
+  uint32_t versions = 1;
+  uint64_t extent_bytes = 0;
+  std::shared_ptr<ExtentSource> records;
+  uint64_t index_extent_bytes = 0;
+  int index_root_bits = 0;
+  std::shared_ptr<ExtentSource> index;
+};
+
+/// What transactions need to know of the cluster, outside the data path. Thread-safe, one per process.
+class Tables {
+ public:
+  virtual ~Tables() = default;
+  virtual fabric::Fabric& fabric() = 0;
+  virtual fabric::RegionDirectory& directory() = 0;
+  virtual MemberId member() = 0;
+
+  /// NOT_FOUND: there is no such record table.
+  virtual absl::StatusOr<TableDescription> Find(const std::string& name) = 0;
+  /// Every record table of the cluster.
+  virtual absl::StatusOr<std::vector<TableDescription>> All() = 0;
+  /// The cluster's transaction state (txn/transaction_state.h), made by whoever asks first.
+  virtual absl::StatusOr<std::shared_ptr<ExtentSource>> State() = 0;
+  /// OK when nothing that this member has posted, or posts, changes a record any more. FAILED_PRECONDITION: it
+  /// is alive.
+  virtual absl::Status Fence(MemberId member) = 0;
+};
+
+}  // namespace nam::txn
