@@ -25,6 +25,9 @@
 ///  - WRITEs on one queue pair are placed in posting order; a READ posted after a READ on the same
 ///    queue pair sees memory no older. Nothing is promised inside one operation beyond 8 aligned
 ///    bytes, nor between queue pairs.
+///  - An atomic on a queue pair takes effect after the WRITEs that were posted before it, and before the
+///    READs that are posted after it: of two clients that each change a word and then READ the other's, one
+///    sees the change.
 ///  - A work request that cannot be executed (bounds, rights, key, alignment, lost peer) completes
 ///    with an error, signaled or not, and changes nothing. The queue pair is then in the error state
 ///    and every later work request completes with kFlushed.

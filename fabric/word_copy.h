@@ -83,6 +83,14 @@ inline void CopyToShared(std::byte* shared, const std::byte* from, size_t bytes)
   CopyBytes(shared + head + words, from + head + words, bytes - head - words);
 }
 
+/// After an atomic, for the READs behind it: an x86 processor has that order anyway, others may let a load
+/// pass the atomic's store.
+inline void FenceAfterAtomic() {
+#if !defined(__x86_64__)
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
 /// Of `bytes` that arrived for `shared`, how many end on a word: what may be placed before more arrives.
 inline size_t WholeWords(const std::byte* shared, size_t bytes) {
   const size_t past = (reinterpret_cast<uintptr_t>(shared) + bytes) % kWordBytes;

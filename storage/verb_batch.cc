@@ -24,9 +24,10 @@ size_t VerbBatch::scratch_left() const {
   return scratch_used_ < bytes ? bytes - scratch_used_ : 0;
 }
 
-void VerbBatch::Reset() {
-  NAM_CHECK(signaled_ == 0, "requests are in flight");
-  scratch_used_ = 0;
+void VerbBatch::Reset(size_t kept) {
+  NAM_CHECK(idle(), "requests are in flight");
+  NAM_CHECK(kept <= scratch_used_, "what is kept has been taken");
+  scratch_used_ = kept;
 }
 
 fabric::LocalBuffer VerbBatch::Local(const std::byte* data, size_t bytes) const {

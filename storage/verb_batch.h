@@ -16,11 +16,13 @@ namespace nam::storage {
 class VerbBatch {
  public:
   explicit VerbBatch(Channel& channel);
+  Channel& channel() { return channel_; }
 
   /// Registered bytes, 64-byte aligned, valid until Reset. RESOURCE_EXHAUSTED is a check: callers bound what
   /// they collect by scratch_left().
   std::byte* Scratch(size_t bytes);
   size_t scratch_left() const;
+  size_t scratch_used() const { return scratch_used_; }
 
   void Read(const Channel::Target& from, std::byte* into, uint32_t bytes);
   /// `from` is scratch memory and stays as it is until Execute returns.
@@ -34,8 +36,11 @@ class VerbBatch {
   absl::Status Execute();
   /// Posts without waiting for it; completed by the next Execute.
   absl::Status Post();
-  /// Scratch memory is free again. Nothing may be in flight.
-  void Reset();
+  /// Nothing is in flight, so no scratch memory is in use by the network.
+  bool idle() const { return signaled_ == 0; }
+  /// Scratch memory is free again, but for the first `kept` bytes (an earlier scratch_used()). Nothing may be
+  /// in flight.
+  void Reset(size_t kept = 0);
 
  private:
   struct Queue {

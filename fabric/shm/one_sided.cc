@@ -72,6 +72,7 @@ CompletionStatus ShmQueuePair::ExecuteAtomic(const WorkRequest& request) {
         } else {
           old = word.fetch_add(request.swap_or_add);
         }
+        FenceAfterAtomic();
       });
   if (status == CompletionStatus::kOk) std::memcpy(request.local.data, &old, sizeof(old));
   return status;

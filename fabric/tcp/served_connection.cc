@@ -148,6 +148,7 @@ void ServedConnection::ExecuteAtomic(std::byte* word) {
   } else {
     old = shared.fetch_add(request_.swap_or_add);
   }
+  FenceAfterAtomic();
   Reply(CompletionStatus::kOk, old);
 }
 

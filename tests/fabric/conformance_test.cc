@@ -259,6 +259,47 @@ TEST_F(Conformance, WritesArePlacedInOrderAndLaterReadsAreNoOlder) {
   }
 }
 
+/// Two clients add to a word of their own and then READ the other's: one of them sees the other's addition.
+/// A WRITE ahead of the addition is there for whoever sees the latter.
+TEST_F(Conformance, AtomicsComeAfterEarlierWritesAndBeforeLaterReads) {
+  constexpr uint64_t kRounds = 1000;
+  constexpr size_t kWord[] = {64, 4096};  // of either client; what it has written lies behind
+  std::array<std::vector<uint64_t>, 2> seen;
+  std::array<std::atomic<uint64_t>, 2> begun{};
+  const auto run = [&](size_t self) {
+    const auto completions = NewQueue();
+    const auto pair = ConnectTo(listener_->address(), *completions);
+    const size_t local = 512 * (self + 1);
+    for (uint64_t round = 1; pair != nullptr && round <= kRounds; ++round) {
+      std::memcpy(local_->data() + local, &round, 8);
+      const std::array batch = {
+          WorkRequest::Write(1, local_->Slice(local, 8), At(kWord[self] + 512), Signal::kUnsignaled),
+          WorkRequest::FetchAdd(2, local_->Slice(local + 64, 8), At(kWord[self]), 1, Signal::kUnsignaled),
+          WorkRequest::Read(3, local_->Slice(local + 128, 8), At(kWord[1 - self]), Signal::kUnsignaled),
+          WorkRequest::Read(4, local_->Slice(local + 192, 8), At(kWord[1 - self] + 512))};
+      // Together, or one would be through before the other has begun.
+      begun[self] = round;
+      while (begun[1 - self] < round) {
+        Completion none;
+        if (completions->Poll({&none, 1}) > 0) break;
+      }
+      EXPECT_TRUE(pair->Post(batch).ok());
+      if (!Next(*completions).ok()) break;
+      seen[self].push_back(LocalWord(local + 128));
+      EXPECT_GE(LocalWord(local + 192), seen[self].back());
+    }
+    begun[self] = kRounds + 1;
+  };
+  auto other = client_->StartThread("other", [&run] { run(1); });
+  run(0);
+  other.reset();
+  ASSERT_EQ(seen[0].size(), kRounds);
+  ASSERT_EQ(seen[1].size(), kRounds);
+  for (uint64_t round = 1; round <= kRounds; ++round) {
+    EXPECT_TRUE(seen[0][round - 1] >= round || seen[1][round - 1] >= round) << "round " << round;
+  }
+}
+
 TEST_F(Conformance, AlignedWordsAreNeverTorn) {
   // Neither the offset nor the length is a multiple of 8; every whole word has two equal halves.
   constexpr size_t kOffset = 4;

@@ -1,0 +1,280 @@
+#include "txn/hash_index.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "storage/checksum.h"
+#include "tests/txn/space_cluster.h"
+
+namespace nam::txn {
+namespace {
+
+uint64_t HashOf(uint64_t key) {
+  return storage::Checksum(std::as_bytes(std::span(&key, 1)));
+}
+/// All keys in few buckets and few branches of the trie, so that everything happens soon.
+uint64_t CrowdedHashOf(uint64_t key) {
+  return HashOf(key) & ~(uint64_t{62} << 33);
+}
+
+struct IndexClient : SpaceClient {
+  IndexClient(SpaceCluster& cluster, int root_bits) : IndexClient(cluster, cluster.client(), root_bits) {}
+  IndexClient(SpaceCluster& cluster, fabric::Fabric& fabric, int root_bits)
+      : SpaceClient(cluster, fabric), index(batch, Space(), root_bits) {}
+
+  absl::Status Insert(uint64_t hash, uint64_t record) {
+    HashIndex::Claim claim{.hash = hash, .record = record};
+    return index.Insert({&claim, 1});
+  }
+  std::set<uint64_t> Lookup(uint64_t hash) {
+    HashIndex::Probe probe{.hash = hash};
+    const absl::Status status = index.Lookup({&probe, 1});
+    EXPECT_TRUE(status.ok()) << status;
+    const auto found = probe.candidates.view();
+    EXPECT_EQ(std::set<uint64_t>(found.begin(), found.end()).size(), found.size()) << "an entry twice";
+    return {found.begin(), found.end()};
+  }
+  HashIndex index;
+};
+
+std::vector<uint64_t> Seeds(fabric::Kind kind, uint64_t count) {
+  std::vector<uint64_t> seeds{1};
+  for (uint64_t seed = 2; kind == fabric::Kind::kSim && seed <= count; ++seed) seeds.push_back(seed);
+  return seeds;
+}
+
+class HashIndexTest : public ::testing::TestWithParam<fabric::Kind> {
+ protected:
+  SpaceCluster::Options Options(uint64_t seed) const {
+    return {.kind = GetParam(),
+            .seed = seed,
+            .faults = {.delay_probability = 0.2, .delay_ns_max = 20'000, .torn_operation = 0.1}};
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Fabrics, HashIndexTest,
+                         ::testing::Values(fabric::Kind::kShm, fabric::Kind::kTcp, fabric::Kind::kSim),
+                         [](const auto& info) { return std::string(fabric::KindName(info.param)); });
+
+TEST_P(HashIndexTest, BehavesLikeAMap) {
+  for (const uint64_t seed : Seeds(GetParam(), 5)) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SpaceCluster cluster(Options(seed));
+    IndexClient client(cluster, 1);
+    ASSERT_TRUE(client.index.Create().ok());
+    std::map<uint64_t, uint64_t> model;
+    std::mt19937_64 random(seed);
+    for (int round = 0; round < 400; ++round) {
+      std::vector<HashIndex::Claim> claims;
+      std::vector<HashIndex::Removal> removals;
+      for (int i = 0; i < 8; ++i) {
+        const uint64_t key = random() % 2000;
+        const auto found = model.find(key);
+        if (found == model.end()) {
+          claims.push_back({.hash = HashOf(key), .record = random() % HashIndex::kRecordMax});
+          model[key] = claims.back().record;
+        } else if (random() % 2 == 0) {
+          if (std::any_of(claims.begin(), claims.end(), [&](auto& c) { return c.hash == HashOf(key); }))
+            continue;
+          removals.push_back({.hash = HashOf(key), .record = found->second});
+          removals.push_back({.hash = HashOf(key), .record = found->second + 1});
+          model.erase(found);
+        }
+      }
+      ASSERT_TRUE(client.index.Remove(removals).ok());
+      for (size_t i = 0; i < removals.size(); ++i) EXPECT_EQ(removals[i].removed, i % 2 == 0);
+      ASSERT_TRUE(client.index.Insert(claims).ok());
+      for (const auto& claim : claims) EXPECT_EQ(claim.rivals.count, 0u);
+    }
+    IndexClient fresh(cluster, 1);
+    for (uint64_t key = 0; key < 2000; ++key) {
+      const auto found = model.find(key);
+      const std::set<uint64_t> expected =
+          found == model.end() ? std::set<uint64_t>{} : std::set{found->second};
+      ASSERT_EQ(client.Lookup(HashOf(key)), expected);
+      ASSERT_EQ(fresh.Lookup(HashOf(key)), expected) << "to a client that knows nothing of the trie";
+    }
+  }
+}
+
+TEST_P(HashIndexTest, OneOfTwoSeesTheOther) {
+  constexpr int kClients = 4;
+  constexpr uint64_t kKeys = 300;
+  for (const uint64_t seed : Seeds(GetParam(), 20)) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SpaceCluster cluster(Options(seed));
+    ASSERT_TRUE(IndexClient(cluster, 0).index.Create().ok());
+    std::vector<std::atomic<int>> unrivalled(kKeys);
+    RunThreads(cluster, kClients, [&](int self) {
+      IndexClient client(cluster, 0);
+      for (uint64_t key = 0; key < kKeys; ++key) {
+        const uint64_t record = key * kClients + static_cast<uint64_t>(self);
+        HashIndex::Claim claim{.hash = CrowdedHashOf(key), .record = record};
+        const absl::Status status = client.index.Insert({&claim, 1});
+        ASSERT_TRUE(status.ok()) << status;
+        bool rival = false;
+        for (const uint64_t other : claim.rivals.view()) rival |= other / kClients == key;
+        if (!rival) {
+          ++unrivalled[key];
+          continue;
+        }
+        HashIndex::Removal removal{.hash = claim.hash, .record = record};
+        ASSERT_TRUE(client.index.Remove({&removal, 1}).ok());
+        EXPECT_TRUE(removal.removed);
+      }
+    });
+    IndexClient client(cluster, 0);
+    for (uint64_t key = 0; key < kKeys; ++key) {
+      ASSERT_LE(unrivalled[key], 1) << "key " << key;
+      ASSERT_EQ(client.Lookup(CrowdedHashOf(key)).size(), static_cast<size_t>(unrivalled[key]));
+    }
+  }
+}
+
+TEST_P(HashIndexTest, WhatStaysIsFoundWhileOthersInsertAndRemove) {
+  constexpr uint64_t kKeys = 400;
+  for (const uint64_t seed : Seeds(GetParam(), 10)) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SpaceCluster cluster(Options(seed));
+    IndexClient first(cluster, 0);
+    ASSERT_TRUE(first.index.Create().ok());
+    for (uint64_t key = 0; key < 40; ++key) ASSERT_TRUE(first.Insert(CrowdedHashOf(key), key).ok());
+    std::atomic<int> writers = 2;
+    RunThreads(cluster, 4, [&](int self) {
+      IndexClient client(cluster, 0);
+      if (self >= 2) {
+        for (bool last = false; !last;) {
+          last = writers == 0;
+          for (uint64_t key = 0; key < 40; ++key) {
+            ASSERT_EQ(client.Lookup(CrowdedHashOf(key)), std::set{key});
+          }
+        }
+        return;
+      }
+      for (uint64_t i = 0; i < kKeys; ++i) {
+        const uint64_t key = 1000 + i * 2 + static_cast<uint64_t>(self);
+        EXPECT_TRUE(client.Insert(CrowdedHashOf(key), key).ok());
+        if (i % 2 == 0) continue;
+        HashIndex::Removal removal{.hash = CrowdedHashOf(key), .record = key};
+        EXPECT_TRUE(client.index.Remove({&removal, 1}).ok());
+        EXPECT_TRUE(removal.removed);
+      }
+      --writers;
+    });
+    for (uint64_t i = 0; i < 2 * kKeys; ++i) {
+      const std::set<uint64_t> expected = i / 2 % 2 == 0 ? std::set{1000 + i} : std::set<uint64_t>{};
+      ASSERT_EQ(first.Lookup(CrowdedHashOf(1000 + i)), expected);
+    }
+  }
+}
+
+/// A client dies before every work request of an insert that splits; another one finds what was there, and
+/// goes on.
+TEST(HashIndexDeathTest, OthersFinishASplit) {
+  constexpr uint64_t kHash = 0x123;  // differs in the highest bits only: one bucket
+  const auto hash = [](uint64_t key) { return kHash | key << 58; };
+  bool dead = true;
+  uint64_t deaths = 0;
+  for (uint64_t requests = 0; dead; ++requests) {
+    SCOPED_TRACE(testing::Message() << "dies after " << requests << " work requests");
+    SpaceCluster cluster({.extents_max = 8});
+    IndexClient living(cluster, 0);
+    ASSERT_TRUE(living.index.Create().ok());
+    for (uint64_t key = 0; key < 16; ++key) ASSERT_TRUE(living.Insert(hash(key), key).ok());
+    MortalFabric mortal(cluster.client(), requests);
+    {
+      IndexClient dying(cluster, mortal, 0);
+      const absl::Status status = dying.Insert(hash(16), 16);
+      EXPECT_EQ(status.ok(), !mortal.dead()) << status;
+    }
+    dead = mortal.dead();
+    deaths += dead ? 1 : 0;
+    for (uint64_t key = 0; key < 16; ++key) ASSERT_EQ(living.Lookup(hash(key)), std::set{key});
+    HashIndex::Removal removal{.hash = hash(3), .record = 3};
+    ASSERT_TRUE(living.index.Remove({&removal, 1}).ok());
+    EXPECT_TRUE(removal.removed);
+    for (uint64_t key = 17; key < 32; ++key) ASSERT_TRUE(living.Insert(hash(key), key).ok());
+    for (uint64_t key = 0; key < 32; ++key) {
+      const auto found = living.Lookup(hash(key));
+      if (key == 16 && dead && found.empty()) continue;
+      ASSERT_EQ(found, key == 3 ? std::set<uint64_t>{} : std::set{key}) << "key " << key;
+    }
+  }
+  EXPECT_GT(deaths, 500u);  // as many as a segment has words
+}
+
+TEST(HashIndexLimitsTest, MemoryThatIsFullIsAnErrorAndNothingIsLost) {
+  SpaceCluster cluster({.extent_bytes = 32 << 10, .extents_max = 2});
+  IndexClient client(cluster, 0);
+  ASSERT_TRUE(client.index.Create().ok());
+  uint64_t key = 0;
+  absl::Status status;
+  while (status = client.Insert(HashOf(key), key), status.ok()) ASSERT_LT(++key, 100'000u);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  for (uint64_t i = 0; i < key; ++i) ASSERT_EQ(client.Lookup(HashOf(i)), std::set{i});
+}
+
+TEST(HashIndexLimitsTest, TooManyKeysWithOneHashAreAnError) {
+  SpaceCluster cluster({});
+  IndexClient client(cluster, 0);
+  ASSERT_TRUE(client.index.Create().ok());
+  for (uint64_t record = 0; record < 16; ++record) ASSERT_TRUE(client.Insert(77, record).ok());
+  EXPECT_EQ(client.Insert(77, 16).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(client.Lookup(77).size(), 16u);
+}
+
+TEST(HashIndexLimitsTest, RootsForTheRowsExpected) {
+  EXPECT_EQ(HashIndex::RootBitsFor(0), 0);
+  EXPECT_EQ(HashIndex::RootBitsFor(256), 0);
+  EXPECT_EQ(HashIndex::RootBitsFor(257), 1);
+  EXPECT_EQ(HashIndex::RootBitsFor(1'000'000), 12);
+  EXPECT_EQ(HashIndex::RootBitsFor(~uint64_t{0}), HashIndex::kRootBitsMax);
+  SpaceCluster cluster({});
+  IndexClient client(cluster, 6);  // more than an extent holds
+  ASSERT_TRUE(client.index.Create().ok());
+  for (uint64_t key = 0; key < 1000; ++key) ASSERT_TRUE(client.Insert(HashOf(key), key).ok());
+  for (uint64_t key = 0; key < 1000; ++key) ASSERT_EQ(client.Lookup(HashOf(key)), std::set{key});
+}
+
+/// Four clients, from an index that was made for a quarter of the rows.
+TEST(HashIndexLoadTest, AMillionKeysByFourClientsAreThereOnce) {
+  constexpr uint64_t kKeys = 1'000'000;
+  constexpr size_t kBatch = 8;
+  SpaceCluster cluster({.extent_bytes = 1 << 20, .extents_max = 128});
+  const int root_bits = HashIndex::RootBitsFor(kKeys / 4);
+  ASSERT_TRUE(IndexClient(cluster, root_bits).index.Create().ok());
+  RunThreads(cluster, 4, [&](int self) {
+    IndexClient client(cluster, root_bits);
+    std::vector<HashIndex::Claim> claims(kBatch);
+    for (uint64_t key = static_cast<uint64_t>(self); key < kKeys;) {
+      for (auto& claim : claims) {
+        claim = {.hash = HashOf(key), .record = key};
+        key += 4;
+      }
+      const absl::Status status = client.index.Insert(claims);
+      ASSERT_TRUE(status.ok()) << status;
+    }
+  });
+  IndexClient client(cluster, root_bits);
+  std::vector<HashIndex::Probe> probes(1000);
+  uint64_t entries = 0;
+  for (uint64_t key = 0; key < kKeys; key += probes.size()) {
+    for (size_t i = 0; i < probes.size(); ++i) probes[i] = {.hash = HashOf(key + i)};
+    ASSERT_TRUE(client.index.Lookup(probes).ok());
+    for (size_t i = 0; i < probes.size(); ++i) {
+      const auto found = probes[i].candidates.view();
+      ASSERT_EQ(std::count(found.begin(), found.end(), key + i), 1) << "key " << key + i;
+      entries += found.size();
+    }
+  }
+  // A fingerprint tells all but a few.
+  EXPECT_LT(entries, kKeys + kKeys / 1000);
+}
+
+}  // namespace
+}  // namespace nam::txn

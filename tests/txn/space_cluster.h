@@ -1,0 +1,199 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fabric/fabric.h"
+#include "fabric/region_directory.h"
+#include "fabric/sim/world.h"
+#include "storage/channel.h"
+#include "storage/verb_batch.h"
+#include "txn/extent_space.h"
+
+namespace nam::txn {
+
+/// Two memory servers in this process, each a passive listener and a region, from which one space is served.
+class SpaceCluster final : public fabric::RegionDirectory, public ExtentSource {
+ public:
+  struct Options {
+    fabric::Kind kind = fabric::Kind::kShm;
+    uint64_t seed = 1;  // of the simulated world
+    fabric::sim::FaultPlan faults;
+    uint64_t extent_bytes = 64 << 10;
+    size_t extents_max = 512;
+  };
+  explicit SpaceCluster(const Options& options) : options_(options) {
+    if (options.kind == fabric::Kind::kSim) {
+      world_ = std::make_unique<fabric::sim::World>(
+          fabric::sim::WorldOptions{.seed = options.seed, .faults = options.faults});
+    }
+    for (int id = 1; id <= 2; ++id) {
+      Server& server = servers_[id - 1];
+      server.fabric = OpenFabric();
+      server.region =
+          *server.fabric->Allocate(options.extent_bytes * options.extents_max / 2, {.huge_pages = false});
+      const bool sim = options.kind == fabric::Kind::kSim;
+      const std::string address = options.kind == fabric::Kind::kShm ? "@" : sim ? ":0" : "127.0.0.1:0";
+      server.listener = *server.fabric->Listen({.address = address});
+      auto regions = std::make_shared<fabric::ServerRegions>();
+      regions->fabric_address = server.listener->address();
+      regions->name = "memory server " + std::to_string(id);
+      server.regions = regions;
+    }
+    client_ = OpenFabric();
+  }
+  fabric::Fabric& client() { return *client_; }
+  uint64_t extent_bytes() const { return options_.extent_bytes; }
+  const Options& options() const { return options_; }
+
+  absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> Lookup(MemoryServerId server, bool) override {
+    return servers_[server.value() - 1u].regions;
+  }
+  absl::StatusOr<std::vector<SpaceExtent>> Extents() override {
+    const std::lock_guard lock(mutex_);
+    return extents_;
+  }
+  absl::StatusOr<std::vector<SpaceExtent>> Grow(size_t known) override {
+    const std::lock_guard lock(mutex_);
+    if (known < extents_.size()) return extents_;
+    if (known >= options_.extents_max) return absl::ResourceExhaustedError("no memory server has room");
+    Server& server = servers_[known % 2];
+    auto share = server.fabric->Share(*server.region, known / 2 * options_.extent_bytes,
+                                      options_.extent_bytes, fabric::Access::kAll);
+    if (!share.ok()) return share.status();
+    extents_.push_back({MemoryServerId(static_cast<uint16_t>(known % 2 + 1)), 0, (*share)->rkey()});
+    shares_.push_back(*std::move(share));
+    return extents_;
+  }
+
+ private:
+  struct Server {
+    std::unique_ptr<fabric::Fabric> fabric;
+    std::unique_ptr<fabric::MemoryRegion> region;
+    std::unique_ptr<fabric::Listener> listener;
+    std::shared_ptr<const fabric::ServerRegions> regions;
+  };
+  std::unique_ptr<fabric::Fabric> OpenFabric() {
+    if (world_ == nullptr) return *fabric::Open({.kind = options_.kind, .secret = "s"});
+    return *world_->OpenFabric("host-" + std::to_string(++hosts_), {.secret = "s"});
+  }
+
+  const Options options_;
+  std::unique_ptr<fabric::sim::World> world_;
+  int hosts_ = 0;
+  Server servers_[2];
+  std::mutex mutex_;
+  std::vector<SpaceExtent> extents_;
+  std::vector<std::unique_ptr<fabric::MemoryRegion>> shares_;
+  std::unique_ptr<fabric::Fabric> client_;
+};
+
+/// What a client needs to use the space: of one thread.
+struct SpaceClient {
+  SpaceClient(SpaceCluster& cluster, fabric::Fabric& fabric)
+      : cluster(cluster),
+        channel(*storage::Channel::Open(fabric, cluster, {.buffer_bytes = 1 << 20})),
+        batch(*channel) {}
+  explicit SpaceClient(SpaceCluster& cluster) : SpaceClient(cluster, cluster.client()) {}
+  ExtentSpace Space() {
+    // Only a reference: the cluster outlives its clients.
+    return *ExtentSpace::Open(*channel, {std::shared_ptr<void>(), &cluster}, cluster.extent_bytes());
+  }
+
+  SpaceCluster& cluster;
+  std::unique_ptr<storage::Channel> channel;
+  storage::VerbBatch batch;
+};
+
+/// Runs body(0) … body(threads - 1) at once, each in an engine thread.
+inline void RunThreads(SpaceCluster& cluster, int threads, const std::function<void(int)>& body) {
+  std::vector<std::unique_ptr<fabric::Thread>> running;
+  for (int i = 0; i < threads; ++i) {
+    running.push_back(cluster.client().StartThread("client", [&body, i] { body(i); }));
+  }
+}
+
+/// Another fabric whose user dies after so many work requests: those are executed, and all further ones fail.
+class MortalFabric final : public fabric::Fabric {
+ public:
+  MortalFabric(fabric::Fabric& under, uint64_t requests) : under_(under), left_(requests) {}
+  bool dead() const { return dead_; }
+
+  fabric::Kind kind() const override { return under_.kind(); }
+  fabric::Capabilities capabilities() const override { return under_.capabilities(); }
+  Clock& clock() override { return under_.clock(); }
+  absl::StatusOr<std::unique_ptr<fabric::MemoryRegion>> Allocate(
+      size_t bytes, const fabric::AllocateOptions& options) override {
+    return under_.Allocate(bytes, options);
+  }
+  absl::StatusOr<std::unique_ptr<fabric::MemoryRegion>> Share(fabric::MemoryRegion& region, size_t offset,
+                                                              size_t bytes, fabric::Access access) override {
+    return under_.Share(region, offset, bytes, access);
+  }
+  absl::StatusOr<std::unique_ptr<fabric::CompletionQueue>> CreateCompletionQueue(uint32_t depth) override {
+    return under_.CreateCompletionQueue(depth);
+  }
+  absl::StatusOr<std::unique_ptr<fabric::Listener>> Listen(const fabric::ListenOptions& options) override {
+    return under_.Listen(options);
+  }
+  absl::StatusOr<std::unique_ptr<fabric::QueuePair>> Connect(const std::string& address,
+                                                             fabric::CompletionQueue& completions,
+                                                             const fabric::QueuePairOptions& options,
+                                                             Deadline deadline) override {
+    auto queue_pair = under_.Connect(address, completions, options, deadline);
+    if (!queue_pair.ok()) return queue_pair.status();
+    return std::make_unique<MortalQueuePair>(*this, *std::move(queue_pair));
+  }
+  absl::StatusOr<std::unique_ptr<fabric::DatagramQueuePair>> CreateDatagramQueuePair(
+      fabric::CompletionQueue& completions, const fabric::DatagramOptions& options) override {
+    return under_.CreateDatagramQueuePair(completions, options);
+  }
+  fabric::DatagramDrops datagram_drops() const override { return under_.datagram_drops(); }
+  uint64_t Random() override { return under_.Random(); }
+  std::unique_ptr<fabric::Event> CreateEvent() override { return under_.CreateEvent(); }
+  std::unique_ptr<fabric::Thread> StartThread(const std::string& name, std::function<void()> body) override {
+    return under_.StartThread(name, std::move(body));
+  }
+
+ private:
+  class MortalQueuePair final : public fabric::QueuePair {
+   public:
+    MortalQueuePair(MortalFabric& fabric, std::unique_ptr<fabric::QueuePair> under)
+        : fabric_(fabric), under_(std::move(under)) {}
+    uint64_t id() const override { return under_->id(); }
+    fabric::QueuePairState state() const override { return under_->state(); }
+    std::string peer() const override { return under_->peer(); }
+    absl::Status Post(std::span<const fabric::WorkRequest> batch) override {
+      if (batch.size() <= fabric_.left_) {
+        fabric_.left_ -= batch.size();
+        return under_->Post(batch);
+      }
+      fabric_.dead_ = true;
+      const absl::Status status = under_->Post(batch.first(std::exchange(fabric_.left_, 0)));
+      return status.ok() ? absl::UnavailableError("the client has died") : status;
+    }
+    absl::Status PostReceive(std::span<const fabric::ReceiveRequest> batch) override {
+      return under_->PostReceive(batch);
+    }
+    absl::StatusOr<std::span<const std::byte>> View(fabric::RemoteAddress from, size_t bytes) override {
+      return under_->View(from, bytes);
+    }
+
+   private:
+    MortalFabric& fabric_;
+    std::unique_ptr<fabric::QueuePair> under_;
+  };
+
+  fabric::Fabric& under_;
+  uint64_t left_;
+  bool dead_ = false;
+};
+
+}  // namespace nam::txn

@@ -1,0 +1,337 @@
+#include "txn/hash_index.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+
+namespace nam::txn {
+namespace {
+
+constexpr int kFingerprintBits = 23;
+constexpr int kRecordBits = 40;
+constexpr int kBucketShift = 33;
+constexpr uint64_t kFrozen = uint64_t{1} << 63;
+constexpr uint64_t kRecordMask = (uint64_t{1} << kRecordBits) - 1;
+constexpr size_t kBuckets = 64;
+constexpr size_t kBucketWords = 8;
+constexpr size_t kBucketBytes = kBucketWords * sizeof(uint64_t);
+constexpr size_t kWordsRead = 2 * kBucketWords;
+constexpr size_t kHeaderWords = 8;
+constexpr size_t kSegmentWords = kHeaderWords + (kBuckets + 1) * kBucketWords;
+constexpr size_t kSegmentBytes = kSegmentWords * sizeof(uint64_t);
+static_assert(kSegmentBytes == 4224);
+static_assert(1 + kFingerprintBits + kRecordBits == 64);
+
+constexpr uint32_t kNoWord = UINT32_MAX;
+/// Beyond it a split would no longer tell keys apart.
+constexpr uint32_t kLevelsMax = 20;
+/// Half full when all expected rows are there: splits are then rare, and buckets that overflow too.
+constexpr uint64_t kRowsPerRoot = 256;
+/// Keys that are worked on at once; bounds scratch memory.
+constexpr size_t kPortion = 512;
+/// Every round but the last was lost to another client that got further, or to a level of the trie.
+constexpr int kRoundsMax = 1000;
+
+/// The entry without its frozen bit.
+uint64_t EntryOf(uint64_t hash, uint64_t record) {
+  return hash >> (64 - kFingerprintBits) << kRecordBits | (record + 1);
+}
+bool HasFingerprint(uint64_t word, uint64_t hash) {
+  return (word & kRecordMask) != 0 && (word & ~kFrozen) >> kRecordBits == hash >> (64 - kFingerprintBits);
+}
+uint64_t RecordOf(uint64_t word) {
+  return (word & kRecordMask) - 1;
+}
+uint64_t HashBit(uint64_t hash, uint32_t level) {
+  return hash >> (63 - level) & 1;
+}
+uint64_t EntryBit(uint64_t word, uint32_t level) {
+  return word >> (kRecordBits + kFingerprintBits - 1 - level) & 1;
+}
+uint64_t OffsetOf(uint64_t hash) {
+  return (kHeaderWords * sizeof(uint64_t)) + (hash >> kBucketShift) % kBuckets * kBucketBytes;
+}
+
+bool AnyFrozen(const uint64_t* words) {
+  return std::any_of(words, words + kWordsRead, [](uint64_t word) { return (word & kFrozen) != 0; });
+}
+uint32_t Find(const uint64_t* words, uint64_t wanted) {
+  const uint64_t* const found = std::find(words, words + kWordsRead, wanted);
+  return found == words + kWordsRead ? kNoWord : static_cast<uint32_t>(found - words);
+}
+/// All with the fingerprint, but for the one at `own`.
+void Collect(const uint64_t* words, uint64_t hash, uint32_t own, HashIndex::Candidates& to) {
+  to.count = 0;
+  for (uint32_t i = 0; i < kWordsRead; ++i) {
+    if (i != own && HasFingerprint(words[i], hash)) to.records[to.count++] = RecordOf(words[i]);
+  }
+}
+
+absl::Status Contended() {
+  return absl::AbortedError(absl::StrFormat("the hash index did not stand still for %d rounds", kRoundsMax));
+}
+
+}  // namespace
+
+int HashIndex::RootBitsFor(uint64_t rows) {
+  return std::min(kRootBitsMax,
+                  static_cast<int>(std::bit_width((std::max<uint64_t>(rows, 1) - 1) / kRowsPerRoot)));
+}
+
+HashIndex::HashIndex(storage::VerbBatch& batch, ExtentSpace space, int root_bits)
+    : batch_(batch),
+      blocks_(batch, std::move(space), kSegmentBytes, uint64_t{1} << root_bits),
+      root_mask_((uint64_t{1} << root_bits) - 1) {
+  NAM_CHECK(root_bits >= 0 && root_bits <= kRootBitsMax);
+  nodes_.resize(root_mask_ + 1);
+  for (uint64_t root = 0; root <= root_mask_; ++root) nodes_[root].position = blocks_.PositionOf(root);
+}
+
+absl::Status HashIndex::Lookup(std::span<Probe> probes) {
+  return InPortions(probes, [this](std::span<Probe> some) { return LookupSome(some); });
+}
+absl::Status HashIndex::Insert(std::span<Claim> claims) {
+  return InPortions(claims, [this](std::span<Claim> some) { return InsertSome(some); });
+}
+absl::Status HashIndex::Remove(std::span<Removal> removals) {
+  return InPortions(removals, [this](std::span<Removal> some) { return RemoveSome(some); });
+}
+
+template <typename Item, typename Operation>
+absl::Status HashIndex::InPortions(std::span<Item> items, Operation operation) {
+  const size_t kept = batch_.scratch_used();
+  while (!items.empty()) {
+    const size_t count = std::min(items.size(), kPortion);
+    Begin<Item>(items.first(count));
+    const absl::Status status = operation(items.first(count));
+    if (batch_.idle()) batch_.Reset(kept);
+    if (!status.ok()) return status;
+    items = items.subspan(count);
+  }
+  return absl::OkStatus();
+}
+
+template <typename Item>
+void HashIndex::Begin(std::span<const Item> items) {
+  auto* const words =
+      reinterpret_cast<uint64_t*>(batch_.Scratch(items.size() * kWordsRead * sizeof(uint64_t)));
+  auto* const old = reinterpret_cast<uint64_t*>(batch_.Scratch(items.size() * sizeof(uint64_t)));
+  steps_.resize(items.size());
+  for (uint32_t i = 0; i < items.size(); ++i) {
+    Step& step = steps_[i];
+    step = {items[i].hash,          i,      static_cast<uint32_t>(items[i].hash & root_mask_), kNoWord,
+            words + i * kWordsRead, old + i};
+    Descend(step);
+  }
+}
+
+/// To the last segment known for the key.
+void HashIndex::Descend(Step& step) const {
+  for (const Node* node = &nodes_[step.node]; node->children != 0; node = &nodes_[step.node]) {
+    step.node = node->children + static_cast<uint32_t>(HashBit(step.hash, node->level));
+  }
+}
+
+absl::Status HashIndex::AddRead(const Step& step) {
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target,
+                       blocks_.Resolve(nodes_[step.node].position + OffsetOf(step.hash)));
+  batch_.Read(target, reinterpret_cast<std::byte*>(step.words), kWordsRead * sizeof(uint64_t));
+  return absl::OkStatus();
+}
+
+/// The READ behind the CAS tells what has come of it, and what others have done.
+absl::Status HashIndex::AddSwap(Step& step, uint32_t word, uint64_t to) {
+  NAM_ASSIGN_OR_RETURN(
+      const storage::Channel::Target target,
+      blocks_.Resolve(nodes_[step.node].position + OffsetOf(step.hash) + word * sizeof(uint64_t)));
+  batch_.CompareAndSwap(target, step.words[word], to, step.old);
+  step.word = word;
+  return AddRead(step);
+}
+
+absl::Status HashIndex::LookupSome(std::span<Probe> probes) {
+  for (int round = 0; round < kRoundsMax; ++round) {
+    for (const Step& step : steps_) NAM_RETURN_IF_ERROR(AddRead(step));
+    NAM_RETURN_IF_ERROR(batch_.Execute());
+    size_t left = 0;
+    for (const Step& step : steps_) {
+      Collect(step.words, step.hash, kNoWord, probes[step.item].candidates);
+      if (AnyFrozen(step.words)) steps_[left++] = step;
+    }
+    steps_.resize(left);
+    if (left == 0) return absl::OkStatus();
+    NAM_RETURN_IF_ERROR(FollowChildren(probes));
+    if (steps_.empty()) return absl::OkStatus();
+  }
+  return Contended();
+}
+
+/// Of frozen segments. What was read of one that is not yet split was valid all the time.
+absl::Status HashIndex::FollowChildren(std::span<Probe> probes) {
+  for (const Step& step : steps_) {
+    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, blocks_.Resolve(nodes_[step.node].position));
+    batch_.Read(target, reinterpret_cast<std::byte*>(step.old), sizeof(uint64_t));
+  }
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  size_t left = 0;
+  for (Step step : steps_) {
+    if (*step.old == 0) continue;
+    Learn(step.node, *step.old);
+    Descend(step);
+    probes[step.item].candidates.count = 0;
+    steps_[left++] = step;
+  }
+  steps_.resize(left);
+  return absl::OkStatus();
+}
+
+absl::Status HashIndex::InsertSome(std::span<Claim> claims) {
+  for (Step& step : steps_) {
+    NAM_CHECK(claims[step.item].record <= kRecordMax);
+    NAM_RETURN_IF_ERROR(AddRead(step));
+  }
+  for (int round = 0; round < kRoundsMax; ++round) {
+    NAM_RETURN_IF_ERROR(batch_.Execute());
+    size_t left = 0;
+    for (Step step : steps_) {
+      // A claim that was frozen afterwards has been copied, or will be.
+      if (step.word != kNoWord && *step.old == 0) {
+        Collect(step.words, step.hash, step.word, claims[step.item].rivals);
+        continue;
+      }
+      step.word = kNoWord;
+      steps_[left++] = step;
+    }
+    steps_.resize(left);
+    if (left == 0) return absl::OkStatus();
+    // All splits before the first request: a split executes what the batch holds.
+    for (Step& step : steps_) {
+      step.word = AnyFrozen(step.words) ? kNoWord : Find(step.words, 0);
+      if (step.word == kNoWord) NAM_RETURN_IF_ERROR(MakeWay(step));
+    }
+    for (Step& step : steps_) {
+      NAM_RETURN_IF_ERROR(step.word == kNoWord
+                              ? AddRead(step)
+                              : AddSwap(step, step.word, EntryOf(step.hash, claims[step.item].record)));
+    }
+  }
+  return Contended();
+}
+
+absl::Status HashIndex::RemoveSome(std::span<Removal> removals) {
+  for (Step& step : steps_) {
+    removals[step.item].removed = false;
+    NAM_RETURN_IF_ERROR(AddRead(step));
+  }
+  for (int round = 0; round < kRoundsMax; ++round) {
+    NAM_RETURN_IF_ERROR(batch_.Execute());
+    size_t left = 0;
+    for (Step step : steps_) {
+      const uint64_t entry = EntryOf(step.hash, removals[step.item].record);
+      if (step.word != kNoWord && *step.old == entry) removals[step.item].removed = true;
+      // Until none is left: a claim that was repeated after an error may be there twice.
+      step.word = Find(step.words, entry);
+      if (step.word != kNoWord || AnyFrozen(step.words)) steps_[left++] = step;
+    }
+    steps_.resize(left);
+    if (left == 0) return absl::OkStatus();
+    for (Step& step : steps_) {
+      if (!AnyFrozen(step.words)) continue;
+      step.word = kNoWord;
+      NAM_RETURN_IF_ERROR(MakeWay(step));
+    }
+    for (Step& step : steps_) {
+      NAM_RETURN_IF_ERROR(step.word == kNoWord ? AddRead(step) : AddSwap(step, step.word, 0));
+    }
+  }
+  return Contended();
+}
+
+/// The step's segment has been split when this returns, and the step goes on below it.
+absl::Status HashIndex::MakeWay(Step& step) {
+  if (nodes_[step.node].children == 0) NAM_RETURN_IF_ERROR(Split(step.node));
+  Descend(step);
+  return absl::OkStatus();
+}
+
+absl::Status HashIndex::Split(uint32_t node) {
+  const Node split = nodes_[node];
+  const size_t kept = batch_.scratch_used();
+  auto* const segment = reinterpret_cast<uint64_t*>(batch_.Scratch(kSegmentBytes));
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, blocks_.Resolve(split.position));
+  batch_.Read(at, reinterpret_cast<std::byte*>(segment), kSegmentBytes);
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  if (segment[0] != 0) {
+    batch_.Reset(kept);
+    Learn(node, segment[0]);
+    return absl::OkStatus();
+  }
+  if (split.level >= kLevelsMax)
+    return absl::ResourceExhaustedError("too many keys have nearly the same hash");
+  // Before freezing: without memory the segment stays as it is.
+  NAM_ASSIGN_OR_RETURN(const uint64_t children, blocks_.Take(2));
+  NAM_RETURN_IF_ERROR(Freeze(split.position, segment));
+  for (uint64_t side = 0; side < 2; ++side) {
+    auto* const child = reinterpret_cast<uint64_t*>(batch_.Scratch(kSegmentBytes));
+    std::memset(child, 0, kSegmentBytes);
+    for (size_t i = kHeaderWords; i < kSegmentWords; ++i) {
+      const uint64_t entry = segment[i] & ~kFrozen;
+      if (entry != 0 && EntryBit(entry, split.level) == side) child[i] = entry;
+    }
+    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target to,
+                         blocks_.Resolve(blocks_.PositionOf(children + side)));
+    batch_.Write(reinterpret_cast<const std::byte*>(child), kSegmentBytes, to);
+  }
+  // They may lie on other servers than the word that publishes them.
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  batch_.CompareAndSwap(at, 0, children, segment);
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  const uint64_t first = segment[0];
+  batch_.Reset(kept);
+  if (first != 0) blocks_.GiveBack(children);
+  Learn(node, first != 0 ? first : children);
+  return absl::OkStatus();
+}
+
+/// `segment` has been READ; afterwards it is what the segment will be for ever.
+absl::Status HashIndex::Freeze(uint64_t position, uint64_t* segment) {
+  const size_t kept = batch_.scratch_used();
+  auto* const old = reinterpret_cast<uint64_t*>(batch_.Scratch(kSegmentBytes));
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, blocks_.Resolve(position));
+  for (int round = 0; round < kRoundsMax; ++round) {
+    bool all = true;
+    for (size_t i = kHeaderWords; i < kSegmentWords; ++i) {
+      if ((segment[i] & kFrozen) != 0) continue;
+      storage::Channel::Target word = at;
+      word.address.offset += i * sizeof(uint64_t);
+      batch_.CompareAndSwap(word, segment[i], segment[i] | kFrozen, &old[i]);
+      all = false;
+    }
+    if (all) {
+      batch_.Reset(kept);
+      return absl::OkStatus();
+    }
+    NAM_RETURN_IF_ERROR(batch_.Execute());
+    for (size_t i = kHeaderWords; i < kSegmentWords; ++i) {
+      if ((segment[i] & kFrozen) != 0) continue;
+      // Somebody else's change came first, maybe that of another splitter: then it is frozen.
+      segment[i] = old[i] == segment[i] ? segment[i] | kFrozen : old[i];
+    }
+  }
+  return Contended();
+}
+
+void HashIndex::Learn(uint32_t node, uint64_t children) {
+  if (nodes_[node].children != 0) return;
+  const uint32_t level = nodes_[node].level + 1;
+  nodes_[node].children = static_cast<uint32_t>(nodes_.size());
+  nodes_.push_back({blocks_.PositionOf(children), 0, level});
+  nodes_.push_back({blocks_.PositionOf(children + 1), 0, level});
+}
+
+}  // namespace nam::txn

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "storage/verb_batch.h"
+#include "txn/extent_space.h"
+#include "txn/numbered_blocks.h"
+
+namespace nam::txn {
+
+/// Unique keys to record numbers, in remote memory. The index knows a key by its hash alone; records contain
+/// their keys, so the caller compares.
+///
+///     segment   children │ bucket 0 │ bucket 1 │ … │ bucket 64       64 bytes each; a block of
+///     NumberedBlocks bucket    8 words    an entry lies in its home bucket (0 … 63) or the next: ONE READ of
+///     128 bytes entry     frozen (1) │ fingerprint (23) │ record number + 1 (40)                 0: empty
+///     hash      fingerprint (23) │ – (2) │ home bucket (6) │ – (5) │ root segment (≤ 28)
+///
+/// Each of the 2^root_bits first segments is the root of a trie. A segment without room for a key is split by
+/// the fingerprint bit of its level, the highest first:
+///
+///     open ── freeze every word by CAS ──▶ frozen ── WRITE two segments, CAS children from 0 ──▶ split
+///
+/// An entry keeps its place, bucket and word, in one of the two new segments. Whoever wants to change a
+/// frozen word splits the segment himself: the splitter may be dead, and who comes second with `children`
+/// keeps his two segments for later. Readers never wait: a frozen segment is valid until `children` is set,
+/// so a frozen word costs them one more READ. Clients remember the trie, and READ a segment that was split
+/// only once.
+///
+/// All zeroes are an empty index. Costs in round trips when nothing is in the way: Lookup 1, Insert 2,
+/// Remove 2; of any number of keys (512 at a time). One thread, whose batch it shares: requests that the
+/// batch holds go along, scratch memory that was taken stays, kScratchBytes of it must be left. After an
+/// error of the network the channel is broken; any other error leaves the index as it should be.
+class HashIndex {
+ public:
+  static constexpr int kRootBitsMax = 28;
+  static constexpr size_t kScratchBytes = 96 * 1024;
+  static constexpr uint64_t kRecordMax = (uint64_t{1} << 40) - 2;
+  /// So many entries can a key's two buckets hold. More than one with its fingerprint is rare.
+  static constexpr size_t kCandidatesMax = 16;
+
+  struct Candidates {
+    std::array<uint64_t, kCandidatesMax> records;
+    uint32_t count = 0;
+    std::span<const uint64_t> view() const { return {records.data(), count}; }
+  };
+  struct Probe {
+    uint64_t hash = 0;
+    Candidates candidates;  // result: the key's record is among them, or there is none
+  };
+  struct Claim {
+    uint64_t hash = 0;
+    uint64_t record = 0;
+    /// Result: other entries that may be of the same key. Of two clients that insert the same key at once at
+    /// least one sees the other here. Who finds his key in a rival's record withdraws by Remove.
+    Candidates rivals;
+  };
+  struct Removal {
+    uint64_t hash = 0;
+    uint64_t record = 0;
+    bool removed = false;  // result: there was such an entry
+  };
+
+  /// For a table that is expected to have so many rows. A property of the index, kept in the catalog.
+  static int RootBitsFor(uint64_t rows);
+  /// `space` starts with zeroes and belongs to the index alone. Create it once, before anybody uses it.
+  HashIndex(storage::VerbBatch& batch, ExtentSpace space, int root_bits);
+  absl::Status Create() { return blocks_.Create(); }
+
+  absl::Status Lookup(std::span<Probe> probes);
+  /// RESOURCE_EXHAUSTED: no memory, or too many keys with one hash. Some may have been inserted then.
+  absl::Status Insert(std::span<Claim> claims);
+  /// An entry that is not there is no error.
+  absl::Status Remove(std::span<Removal> removals);
+
+ private:
+  struct Node {  // of the trie, as far as it is known
+    uint64_t position = 0;
+    uint32_t children = 0;  // in nodes_, this and the next; 0: none known
+    uint32_t level = 0;
+  };
+  /// One key on its way through the rounds of an operation.
+  struct Step {
+    uint64_t hash = 0;
+    uint32_t item = 0;          // of the caller's
+    uint32_t node = 0;          // in nodes_
+    uint32_t word = 0;          // of words, what a CAS is under way for; kNoWord
+    uint64_t* words = nullptr;  // scratch: the two buckets as last READ
+    uint64_t* old = nullptr;    // scratch: what a CAS has found
+  };
+
+  template <typename Item, typename Operation>
+  absl::Status InPortions(std::span<Item> items, Operation operation);
+  template <typename Item>
+  void Begin(std::span<const Item> items);
+  absl::Status LookupSome(std::span<Probe> probes);
+  absl::Status InsertSome(std::span<Claim> claims);
+  absl::Status RemoveSome(std::span<Removal> removals);
+
+  void Descend(Step& step) const;
+  absl::Status AddRead(const Step& step);
+  absl::Status AddSwap(Step& step, uint32_t word, uint64_t to);
+  absl::Status FollowChildren(std::span<Probe> probes);
+  absl::Status MakeWay(Step& step);
+  absl::Status Split(uint32_t node);
+  absl::Status Freeze(uint64_t position, uint64_t* segment);
+  void Learn(uint32_t node, uint64_t children);
+
+  storage::VerbBatch& batch_;
+  NumberedBlocks blocks_;
+  uint64_t root_mask_;
+  std::vector<Node> nodes_;  // the roots first
+  std::vector<Step> steps_;  // kept for their memory
+};
+
+}  // namespace nam::txn

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "storage/verb_batch.h"
+#include "txn/extent_space.h"
+
+namespace nam::txn {
+
+/// Blocks of one size in an extent space, known by their numbers. Zeroed extents are a valid beginning:
+/// nobody initialises anything.
+///
+///     each extent   64 bytes │ block │ block │ … │ a rest
+///                   extent 0: word 0 counts the blocks that were taken, beyond those that always are there
+///
+/// A block that a client takes and does not use before it dies is lost. One thread.
+class NumberedBlocks {
+ public:
+  /// Blocks 0 … fixed - 1 are there from the beginning, block `fixed` is the first to be taken.
+  NumberedBlocks(storage::VerbBatch& batch, ExtentSpace space, uint64_t block_bytes, uint64_t fixed);
+
+  static constexpr uint64_t kExtentHeaderBytes = 64;
+
+  uint64_t PositionOf(uint64_t number) const {
+    return number / per_extent_ * space_.extent_bytes() + kExtentHeaderBytes +
+           number % per_extent_ * block_bytes_;
+  }
+  absl::StatusOr<storage::Channel::Target> Resolve(uint64_t position) { return space_.Resolve(position); }
+
+  /// Adds extents until the fixed blocks are there.
+  absl::Status Create();
+  /// `count` consecutive blocks that nobody else has; the first's number. Always the same count for one
+  /// object. One round trip, none for what was given back; has memory added when needed. RESOURCE_EXHAUSTED:
+  /// no memory server has room.
+  absl::StatusOr<uint64_t> Take(uint64_t count);
+  /// What Take returned and nobody has seen: for this client's next Take.
+  void GiveBack(uint64_t first) { spare_.push_back(first); }
+
+ private:
+  absl::Status Provide(uint64_t number);
+
+  storage::VerbBatch& batch_;
+  ExtentSpace space_;
+  uint64_t block_bytes_;
+  uint64_t fixed_;
+  uint64_t per_extent_;
+  std::vector<uint64_t> spare_;
+};
+
+}  // namespace nam::txn
