@@ -14,8 +14,8 @@
 ///     word 1 … n  of slot 0 … n-1:  deleted 1 │ first 1 │ 0 14 │ timestamp 48;   0: nothing there
 ///     then        slot 0 … n-1, row_bytes each, padded to 8 bytes; the block padded to 64
 ///
-/// `first` marks the version that an insert made: nothing is older. `rollbacks` makes a header that was locked
-/// and given back differ from what it was before, as its victim may have changed meanwhile.
+/// `first` marks the version that an insert made: nothing is older. `rollbacks` makes a header that was
+/// locked and given back differ from what it was before, as its victim may have changed meanwhile.
 namespace nam::storage {
 
 inline constexpr uint64_t kTimestampMask = (uint64_t{1} << 48) - 1;

@@ -50,8 +50,9 @@ absl::StatusOr<ClientSlot> ClientSlot::Claim(ExtentSpace& state, StateGeometry g
       return ClientSlot{client};
     }
   }
-  return absl::ResourceExhaustedError(absl::StrFormat(
-      "all %d client slots of the cluster's transactions are used; end some sessions", geometry.clients_max()));
+  return absl::ResourceExhaustedError(
+      absl::StrFormat("all %d client slots of the cluster's transactions are used; end some sessions",
+                      geometry.clients_max()));
 }
 
 absl::Status ClientSlot::Release(ExtentSpace& state, StateGeometry geometry, storage::VerbBatch& batch,

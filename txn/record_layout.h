@@ -44,7 +44,7 @@ class ChunkWord {
 struct RecordLayout {
   storage::RecordGeometry geometry;
   uint64_t extent_bytes = 0;
-  uint64_t chunks = 0;             // of an extent
+  uint64_t chunks = 0;              // of an extent
   uint64_t records_per_extent = 0;  // chunks · kChunkRecords
 
   static constexpr RecordLayout Of(storage::RecordGeometry geometry, uint64_t extent_bytes) {

@@ -13,9 +13,11 @@ namespace {
 
 using storage::RecordHeader;
 
-constexpr int64_t kAskAgainNs = 50'000'000;
+constexpr int64_t kAskAgainNs = 500'000'000;
 
-uint64_t* Word(storage::VerbBatch& batch) { return reinterpret_cast<uint64_t*>(batch.Scratch(8)); }
+uint64_t* Word(storage::VerbBatch& batch) {
+  return reinterpret_cast<uint64_t*>(batch.Scratch(8));
+}
 
 // Nothing, for a log that its client died writing: then it had locked nothing yet.
 std::vector<LogEntry> DecodeLog(const std::byte* bytes) {

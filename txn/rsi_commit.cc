@@ -28,7 +28,9 @@ using Kind = PendingWrite::Kind;
 
 constexpr int kClaimsMax = 1'000;
 
-uint64_t* Word(storage::VerbBatch& batch) { return reinterpret_cast<uint64_t*>(batch.Scratch(8)); }
+uint64_t* Word(storage::VerbBatch& batch) {
+  return reinterpret_cast<uint64_t*>(batch.Scratch(8));
+}
 
 storage::Channel::Target At(storage::Channel::Target block, uint64_t offset) {
   block.address.offset += offset;
@@ -125,8 +127,7 @@ absl::Status RsiSession::Announce() {
     at += sizeof(entry);
   }
   std::memcpy(log, &header, sizeof(header));
-  header.checksum =
-      storage::Checksum({log + sizeof(header.checksum), bytes - sizeof(header.checksum)});
+  header.checksum = storage::Checksum({log + sizeof(header.checksum), bytes - sizeof(header.checksum)});
   std::memcpy(log, &header.checksum, sizeof(header.checksum));
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, state_.Resolve(geometry_.log(slot_.client)));
   batch_.Write(log, static_cast<uint32_t>(bytes), target);
@@ -139,7 +140,8 @@ absl::Status RsiSession::Lock() {
   for (PendingWrite& write : writes_) {
     RecordTable& to = table(write.table);
     write.old = Word(batch_);
-    NAM_RETURN_IF_ERROR(to.AddLock(write.record, write.header, write.header.LockedBy(slot_.client), write.old));
+    NAM_RETURN_IF_ERROR(
+        to.AddLock(write.record, write.header, write.header.LockedBy(slot_.client), write.old));
     if (!write.fresh) continue;
     // The words of all slots, since the block may have held another row; and the row, in slot 0.
     const uint32_t words_bytes = to.geometry().words_bytes() - 8;
@@ -153,6 +155,7 @@ absl::Status RsiSession::Lock() {
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
   NAM_RETURN_IF_ERROR(ClaimTimestamp());
+  if (options_.broken.blind_locks) NAM_RETURN_IF_ERROR(LockBlindly());
   for (const PendingWrite& write : writes_) {
     if (*write.old == write.header.word()) continue;
     if (!write.fresh) return Conflict(RecordHeader(*write.old), table(write.table).description().name);
@@ -197,7 +200,8 @@ absl::Status RsiSession::ClaimKeys() {
   return absl::OkStatus();
 }
 
-// Other records whose keys look alike. Looked up before, they were not there, so the same key is a newcomer's.
+// Other records whose keys look alike. Looked up before, they were not there, so the same key is a
+// newcomer's.
 absl::Status RsiSession::JudgeRivals(uint32_t number, std::span<const HashIndex::Claim> claims) {
   readings_.clear();
   sought_.clear();
@@ -213,8 +217,7 @@ absl::Status RsiSession::JudgeRivals(uint32_t number, std::span<const HashIndex:
         return other.table == number && other.fresh && other.record == rival;
       });
       if (own) continue;
-      readings_.push_back(
-          {.sought = static_cast<uint32_t>(sought_.size() - 1), .block = {.record = rival}});
+      readings_.push_back({.sought = static_cast<uint32_t>(sought_.size() - 1), .block = {.record = rival}});
     }
   }
   for (int round = 0; !readings_.empty(); ++round) {
@@ -249,8 +252,9 @@ absl::Status RsiSession::Install() {
 
 absl::Status RsiSession::Flip() {
   for (PendingWrite& write : writes_) {
-    NAM_RETURN_IF_ERROR(table(write.table).AddLock(write.record, write.header.LockedBy(slot_.client),
-                                                   RecordHeader::Unlocked(timestamp_), write.old));
+    NAM_RETURN_IF_ERROR(table(write.table)
+                            .AddLock(write.record, write.header.LockedBy(slot_.client),
+                                     RecordHeader::Unlocked(timestamp_), write.old));
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
   for (const PendingWrite& write : writes_) {
@@ -279,21 +283,31 @@ absl::Status RsiSession::RollBack() {
     NAM_RETURN_IF_ERROR(table(write.table).AddLock(write.record, locked, to, Word(batch_)));
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
-  for (const PendingWrite& write : writes_) {
-    if (!write.fresh) continue;
-    NAM_RETURN_IF_ERROR(table(write.table).allocator().AddFree(batch_, write.record));
-  }
   if (timestamp_ != 0) NAM_RETURN_IF_ERROR(timestamps_->AddDone(batch_, timestamp_));
   return batch_.Execute();
 }
 
-// Somebody else was faster. If he is gone, he is cleaned up after, so that the next try succeeds.
+// Somebody else was faster. If he is gone, End has him cleaned up after, so that the next try succeeds.
 absl::Status RsiSession::Conflict(RecordHeader found, const std::string& name) {
-  if (found.locked() && found.client() != slot_.client) {
-    NAM_ASSIGN_OR_RETURN(const bool recovered, recovery_->TryRecover(found.client()));
-    if (recovered) return AbortStatus(AbortReason::kDeadLock, absl::StrCat("a row of ", name));
-  }
+  if (found.locked() && found.client() != slot_.client) suspect_ = found.client();
   return AbortStatus(AbortReason::kWriteWrite, absl::StrCat("a row of ", name));
+}
+
+// For tests: whatever version is there is replaced.
+absl::Status RsiSession::LockBlindly() {
+  for (PendingWrite& write : writes_) {
+    while (*write.old != write.header.word() && !RecordHeader(*write.old).locked() && !write.fresh) {
+      RecordTable& to = table(write.table);
+      write.header = RecordHeader(*write.old);
+      BlockRead read{.record = write.record};
+      NAM_RETURN_IF_ERROR(to.AddRead(read));
+      NAM_RETURN_IF_ERROR(
+          to.AddLock(write.record, write.header, write.header.LockedBy(slot_.client), write.old));
+      NAM_RETURN_IF_ERROR(batch_.Execute());
+      write.victim = storage::VictimSlot(read.version_words(to.geometry()), write.header.timestamp());
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace nam::txn

@@ -25,12 +25,14 @@ uint32_t NewestSlot(std::span<const uint64_t> version_words, uint64_t newest) {
 
 }  // namespace
 
-// Keys to records by the indexes, then the blocks of all of them at once, again and again for those that move.
+// Keys to records by the indexes, then the blocks of all of them at once, again and again for those that
+// move.
 absl::Status RsiSession::Find(std::span<SoughtRow> sought) {
   NAM_RETURN_IF_ERROR(LookUp(sought));
   Clock& clock = tables_.fabric().clock();
   for (int round = 0; !readings_.empty(); ++round) {
-    if (round == kRoundsMax) return AbortStatus(AbortReason::kSnapshotTooOld, "a row that never stands still");
+    if (round == kRoundsMax)
+      return AbortStatus(AbortReason::kSnapshotTooOld, "a row that never stands still");
     if (round >= kRoundsAtOnce) {
       clock.SleepUntil(clock.After(kPauseUs));
       const uint32_t holder = readings_[0].block.header().client();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -81,6 +82,12 @@ absl::Status RsiSession::CheckActive() const {
 // The transaction is over. What fails while its rows may be locked is left to recovery, with the session.
 absl::Status RsiSession::End(absl::Status status) {
   active_ = false;
+  if (!status.ok() && !locking_) {
+    for (const PendingWrite& write : writes_) {
+      if (!write.fresh || !write.placed) continue;
+      NAM_RETURN_IF_ERROR(table(write.table).allocator().AddFree(batch_, write.record));
+    }
+  }
   writes_.clear();
   rows_.clear();
   if (locking_ || channel_->broken()) {
@@ -92,7 +99,10 @@ absl::Status RsiSession::End(absl::Status status) {
   absl::Status released = timestamps_->AddRelease(batch_);
   if (released.ok()) released = batch_.Post();
   if (!released.ok() && status.ok()) status = released;
-  return status;
+  if (suspect_ == 0) return status;
+  const absl::StatusOr<bool> recovered = recovery_->TryRecover(std::exchange(suspect_, 0));
+  if (!recovered.ok() || !*recovered) return status;
+  return AbortStatus(AbortReason::kDeadLock, "its locks are released");
 }
 
 absl::StatusOr<TableHandle> RsiSession::OpenTable(const std::string& name) {
@@ -134,9 +144,8 @@ absl::Status RsiSession::Begin() {
     }
     if (!options_.sees_own_commits || snapshot_ >= last_commit_) break;
     if (clock.Passed(deadline)) {
-      return End(absl::UnavailableError(
-          absl::StrFormat("the session's last commit (%d) is not visible yet: a commit before it hangs",
-                          last_commit_)));
+      return End(absl::UnavailableError(absl::StrFormat(
+          "the session's last commit (%d) is not visible yet: a commit before it hangs", last_commit_)));
     }
     batch_.Reset();
     clock.SleepUntil(clock.After(kOwnCommitPauseUs));
@@ -162,9 +171,8 @@ absl::StatusOr<uint32_t> RsiSession::CheckTable(TableHandle handle, size_t bytes
   const TableDescription& description = tables_open_[handle.value]->description();
   const uint32_t wanted = whole_row ? description.row_bytes : description.key_bytes;
   if (bytes == wanted) return handle.value;
-  return absl::InvalidArgumentError(absl::StrFormat("%s of table %s has %d bytes, not %d",
-                                                    whole_row ? "a row" : "a key", description.name, wanted,
-                                                    bytes));
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "%s of table %s has %d bytes, not %d", whole_row ? "a row" : "a key", description.name, wanted, bytes));
 }
 
 PendingWrite* RsiSession::WriteOf(uint32_t number, uint64_t hash, std::span<const std::byte> key) {

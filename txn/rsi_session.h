@@ -18,9 +18,9 @@ struct RsiOptions {
 
   /// Rules of the protocol that a test switches off, to see that the history checker notices.
   struct Broken {
-    bool torn_reads = false;       // blocks are used whatever their headers say
-    bool blind_locks = false;      // a lock does not mind that the row has changed
-    bool visible_early = false;    // the timestamp is done before its rows are written
+    bool torn_reads = false;     // blocks are used whatever their headers say
+    bool blind_locks = false;    // a lock does not mind that the row has changed
+    bool visible_early = false;  // the timestamp is done before its rows are written
   } broken;
 };
 

@@ -20,16 +20,16 @@
 
 namespace nam::txn {
 
-/// A key that is looked for at a snapshot, and what there is. Pointers are into scratch memory, which lasts as
-/// long as the transaction.
+/// A key that is looked for at a snapshot, and what there is. Pointers are into scratch memory, which lasts
+/// as long as the transaction.
 struct SoughtRow {
   enum class State : uint8_t {
-    kNone,      // no row has this key
-    kVisible,   // `version` is what the snapshot sees
-    kDeleted,   // the snapshot sees that it was deleted
-    kInvisible, // it was inserted after the snapshot
-    kTooOld,    // what the snapshot sees was replaced
-    kInFlight,  // somebody is inserting a row, perhaps with this key
+    kNone,       // no row has this key
+    kVisible,    // `version` is what the snapshot sees
+    kDeleted,    // the snapshot sees that it was deleted
+    kInvisible,  // it was inserted after the snapshot
+    kTooOld,     // what the snapshot sees was replaced
+    kInFlight,   // somebody is inserting a row, perhaps with this key
   };
   uint32_t table = 0;
   std::span<const std::byte> key;
@@ -55,8 +55,8 @@ struct PendingWrite {
   std::byte* row = nullptr;  // scratch: row_bytes, beginning with the key
   bool fresh = false;        // a record of its own, not another version of one
   bool indexed = false;
-  bool withdrawn = false;    // inserted and deleted again
-  bool placed = false;       // its record is known: looked up, or allocated
+  bool withdrawn = false;  // inserted and deleted again
+  bool placed = false;     // its record is known: looked up, or allocated
   // Scratch words of the commit.
   uint64_t* old = nullptr;
   uint64_t* version = nullptr;
@@ -114,6 +114,7 @@ class RsiSession final : public Session {
   absl::Status Install();
   absl::Status Flip();
   absl::Status RollBack();
+  absl::Status LockBlindly();
   absl::Status Conflict(storage::RecordHeader found, const std::string& table);
 
   Tables& tables_;
@@ -134,6 +135,7 @@ class RsiSession final : public Session {
   uint64_t snapshot_ = 0;
   uint64_t timestamp_ = 0;  // claimed; 0: none
   uint64_t last_commit_ = 0;
+  uint32_t suspect_ = 0;         // held what this transaction wanted
   std::vector<SoughtRow> rows_;  // met, the latest last
   std::vector<PendingWrite> writes_;
 

@@ -42,8 +42,8 @@ class Tables {
   virtual absl::StatusOr<std::vector<TableDescription>> All() = 0;
   /// The cluster's transaction state (txn/transaction_state.h), made by whoever asks first.
   virtual absl::StatusOr<std::shared_ptr<ExtentSource>> State() = 0;
-  /// OK when nothing that this member has posted, or posts, changes a record any more. FAILED_PRECONDITION: it
-  /// is alive.
+  /// OK when nothing that this member has posted, or posts, changes a record any more. FAILED_PRECONDITION:
+  /// it is alive.
   virtual absl::Status Fence(MemberId member) = 0;
 };
 

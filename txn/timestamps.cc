@@ -13,7 +13,9 @@ constexpr uint64_t kNextReads = 1'024;
 constexpr uint64_t kWatermarkStep = 512;
 constexpr int kRoundsMax = 1'024;  // of kNextReads: more than the ring has
 
-uint64_t* Word(storage::VerbBatch& batch) { return reinterpret_cast<uint64_t*>(batch.Scratch(8)); }
+uint64_t* Word(storage::VerbBatch& batch) {
+  return reinterpret_cast<uint64_t*>(batch.Scratch(8));
+}
 
 }  // namespace
 
@@ -31,7 +33,8 @@ absl::StatusOr<uint64_t> Timestamps::Snapshot(storage::VerbBatch& batch) {
   NAM_RETURN_IF_ERROR(ReadEntries(batch, kFirstRead));
   for (int round = 0; entries_.empty(); ++round) {
     // All of them done: we are behind, perhaps by far.
-    if (round == kRoundsMax) return absl::UnavailableError("timestamps are given out faster than they are read");
+    if (round == kRoundsMax)
+      return absl::UnavailableError("timestamps are given out faster than they are read");
     if (round == 0) NAM_RETURN_IF_ERROR(JumpToWatermark(batch));
     NAM_RETURN_IF_ERROR(ReadEntries(batch, kNextReads));
   }
@@ -89,8 +92,8 @@ absl::Status Timestamps::RaiseWatermark(storage::VerbBatch& batch) {
   return absl::OkStatus();
 }
 
-// The entry after the snapshot is not done. If that lasts, it is either nobody's, and skipped once it was given
-// out, or somebody's, whom Suspect() then names.
+// The entry after the snapshot is not done. If that lasts, it is either nobody's, and skipped once it was
+// given out, or somebody's, whom Suspect() then names.
 absl::Status Timestamps::LookAhead(storage::VerbBatch& batch) {
   const uint64_t timestamp = snapshot_ + 1;
   const int64_t now_ns = clock_.NowNs();
@@ -141,8 +144,8 @@ absl::Status Timestamps::AddTake(storage::VerbBatch& batch) {
 absl::Status Timestamps::AddClaim(storage::VerbBatch& batch) {
   claim_ = Word(batch);
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target entry, At(geometry_.entry(taken())));
-  batch.CompareAndSwap(entry, RingEntry::Before(taken()).word(),
-                       RingEntry::Claimed(client_, taken()).word(), claim_);
+  batch.CompareAndSwap(entry, RingEntry::Before(taken()).word(), RingEntry::Claimed(client_, taken()).word(),
+                       claim_);
   return absl::OkStatus();
 }
 

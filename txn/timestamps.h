@@ -54,8 +54,8 @@ class Timestamps {
   const uint32_t client_;
   Clock& clock_;
   uint64_t snapshot_ = 0;
-  uint64_t watermark_ = 0;     // as last seen
-  uint64_t published_ = 0;     // in our slot
+  uint64_t watermark_ = 0;             // as last seen
+  uint64_t published_ = 0;             // in our slot
   std::span<const uint64_t> entries_;  // just READ, those from snapshot_ + 1 on
   // What the snapshot waits for: the entry after it, and since when.
   uint64_t waits_at_ = 0;

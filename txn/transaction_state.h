@@ -92,7 +92,8 @@ class StateGeometry {
 };
 inline constexpr uint64_t kStateBytes = uint64_t{8} << 20;
 static_assert(StateGeometry(kStateBytes).clients_max() > 450);
-static_assert(StateGeometry(kStateBytes).log(StateGeometry(kStateBytes).clients_max()) + kLogBytes <= kStateBytes);
+static_assert(StateGeometry(kStateBytes).log(StateGeometry(kStateBytes).clients_max()) + kLogBytes <=
+              kStateBytes);
 
 /// A client's log holds the transaction under way: which records it will lock, before it locks the first.
 ///

@@ -1,0 +1,175 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fabric/fabric.h"
+#include "fabric/sim/world.h"
+#include "txn/tables.h"
+#include "txn/transaction_state.h"
+
+namespace nam::txn {
+
+/// Memory servers in this process, each a passive listener and a region, and the record tables in them:
+/// txn::Tables without catalog and processes. A member is a number; who is dead has been fenced, so its
+/// client must have stopped.
+class RecordCluster {
+ public:
+  struct Options {
+    fabric::Kind kind = fabric::Kind::kShm;
+    uint64_t seed = 1;  // of the simulated world
+    fabric::sim::FaultPlan faults;
+    fabric::sim::NicModel nic;
+    int servers = 2;
+    uint64_t memory_bytes = uint64_t{64} << 20;  // of each
+  };
+  explicit RecordCluster(const Options& options) : options_(options) {
+    if (options.kind == fabric::Kind::kSim) {
+      world_ = std::make_unique<fabric::sim::World>(
+          fabric::sim::WorldOptions{.seed = options.seed, .nic = options.nic, .faults = options.faults});
+    }
+    for (int id = 1; id <= options.servers; ++id) {
+      auto server = std::make_unique<Server>();
+      server->fabric = OpenFabric("memory");
+      server->region = *server->fabric->Allocate(options.memory_bytes, {.huge_pages = false});
+      const bool sim = options.kind == fabric::Kind::kSim;
+      const std::string address = options.kind == fabric::Kind::kShm ? "@" : sim ? ":0" : "127.0.0.1:0";
+      server->listener = *server->fabric->Listen({.address = address});
+      auto regions = std::make_shared<fabric::ServerRegions>();
+      regions->fabric_address = server->listener->address();
+      regions->name = "memory server " + std::to_string(id);
+      server->regions = regions;
+      servers_.push_back(std::move(server));
+    }
+    client_ = OpenFabric("client");
+    state_ = std::make_shared<Source>(*this, kStateBytes, 1);
+    EXPECT_TRUE(state_->Grow(0).ok());
+  }
+
+  struct TableOptions {
+    uint32_t row_bytes = 64;
+    uint32_t key_bytes = 8;
+    uint32_t versions = 1;
+    uint64_t extent_bytes = 256 << 10;
+    size_t extents_max = 64;
+  };
+  void AddTable(const std::string& name, const TableOptions& options) {
+    TableDescription table{.name = name,
+                           .allocation = AllocationId(100 + tables_.size()),
+                           .row_bytes = options.row_bytes,
+                           .key_bytes = options.key_bytes,
+                           .versions = options.versions,
+                           .extent_bytes = options.extent_bytes,
+                           .index_extent_bytes = 64 << 10,
+                           .index_root_bits = 2};
+    auto records = std::make_shared<Source>(*this, options.extent_bytes, options.extents_max);
+    auto index = std::make_shared<Source>(*this, table.index_extent_bytes, 256);
+    EXPECT_TRUE(records->Grow(0).ok());
+    EXPECT_TRUE(index->Grow(0).ok());
+    table.records = records;
+    table.index = index;
+    tables_.push_back(table);
+  }
+
+  fabric::Fabric& client() { return *client_; }
+  fabric::sim::World& world() { return *world_; }
+  void SetDead(MemberId member) {
+    const std::lock_guard lock(mutex_);
+    dead_.insert(member);
+  }
+  std::unique_ptr<fabric::Fabric> OpenFabric(const std::string& role) {
+    if (world_ == nullptr) return *fabric::Open({.kind = options_.kind, .secret = "s"});
+    return *world_->OpenFabric(role + "-" + std::to_string(++hosts_), {.secret = "s"});
+  }
+
+  /// One member's view. The cluster outlives it.
+  class Member final : public Tables, private fabric::RegionDirectory {
+   public:
+    Member(RecordCluster& cluster, fabric::Fabric& fabric, uint32_t id)
+        : cluster_(cluster), fabric_(fabric), id_(id) {}
+    fabric::Fabric& fabric() override { return fabric_; }
+    fabric::RegionDirectory& directory() override { return *this; }
+    MemberId member() override { return MemberId(id_); }
+    absl::StatusOr<TableDescription> Find(const std::string& name) override {
+      for (const TableDescription& table : cluster_.tables_) {
+        if (table.name == name) return table;
+      }
+      return absl::NotFoundError(name);
+    }
+    absl::StatusOr<std::vector<TableDescription>> All() override { return cluster_.tables_; }
+    absl::StatusOr<std::shared_ptr<ExtentSource>> State() override { return cluster_.state_; }
+    absl::Status Fence(MemberId member) override {
+      const std::lock_guard lock(cluster_.mutex_);
+      if (cluster_.dead_.contains(member)) return absl::OkStatus();
+      return absl::FailedPreconditionError("alive");
+    }
+
+   private:
+    absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> Lookup(MemoryServerId server,
+                                                                        bool) override {
+      return cluster_.servers_[server.value() - 1u]->regions;
+    }
+    RecordCluster& cluster_;
+    fabric::Fabric& fabric_;
+    const uint32_t id_;
+  };
+
+ private:
+  struct Server {
+    std::unique_ptr<fabric::Fabric> fabric;
+    std::unique_ptr<fabric::MemoryRegion> region;
+    std::unique_ptr<fabric::Listener> listener;
+    std::shared_ptr<const fabric::ServerRegions> regions;
+    uint64_t used = 0;
+    std::vector<std::unique_ptr<fabric::MemoryRegion>> shares;
+  };
+  class Source final : public ExtentSource {
+   public:
+    Source(RecordCluster& cluster, uint64_t bytes, size_t most)
+        : cluster_(cluster), bytes_(bytes), most_(most) {}
+    absl::StatusOr<std::vector<SpaceExtent>> Extents() override {
+      const std::lock_guard lock(cluster_.mutex_);
+      return extents_;
+    }
+    absl::StatusOr<std::vector<SpaceExtent>> Grow(size_t known) override {
+      const std::lock_guard lock(cluster_.mutex_);
+      if (known < extents_.size()) return extents_;
+      const size_t number = known % cluster_.servers_.size();
+      Server& server = *cluster_.servers_[number];
+      if (known >= most_ || server.used + bytes_ > cluster_.options_.memory_bytes) {
+        return absl::ResourceExhaustedError("no memory server has room");
+      }
+      auto share = server.fabric->Share(*server.region, server.used, bytes_, fabric::Access::kAll);
+      if (!share.ok()) return share.status();
+      extents_.push_back({MemoryServerId(static_cast<uint16_t>(number + 1)), server.used, (*share)->rkey()});
+      server.used += bytes_;
+      server.shares.push_back(*std::move(share));
+      return extents_;
+    }
+
+   private:
+    RecordCluster& cluster_;
+    const uint64_t bytes_;
+    const size_t most_;
+    std::vector<SpaceExtent> extents_;
+  };
+
+  const Options options_;
+  std::unique_ptr<fabric::sim::World> world_;
+  int hosts_ = 0;
+  std::vector<std::unique_ptr<Server>> servers_;
+  std::mutex mutex_;
+  std::set<MemberId> dead_;
+  std::shared_ptr<Source> state_;
+  std::vector<TableDescription> tables_;
+  std::unique_ptr<fabric::Fabric> client_;
+};
+
+}  // namespace nam::txn

@@ -1,0 +1,299 @@
+#include "txn/rsi_session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <optional>
+#include <random>
+
+#include "tests/txn/record_cluster.h"
+#include "tests/txn/space_cluster.h"
+
+namespace nam::txn {
+namespace {
+
+struct Account {
+  uint64_t key = 0;
+  int64_t balance = 0;
+  char padding[48] = {};
+};
+static_assert(sizeof(Account) == 64);
+
+template <typename T>
+std::span<const std::byte> Bytes(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+/// A session that knows the table of accounts.
+struct Teller {
+  Teller(RecordCluster& cluster, uint32_t id, fabric::Fabric& fabric, const RsiOptions& options = {})
+      : member(cluster, fabric, id), session(*OpenRsiSession(member, options)) {
+    accounts = *session->OpenTable("accounts");
+  }
+  Teller(RecordCluster& cluster, uint32_t id) : Teller(cluster, id, cluster.client()) {}
+
+  absl::StatusOr<std::optional<Account>> Read(uint64_t key) {
+    Account account;
+    Lookup lookup{accounts, Bytes(key), std::as_writable_bytes(std::span(&account, 1))};
+    const absl::Status status = session->Read({&lookup, 1});
+    if (!status.ok()) return status;
+    if (!lookup.found) return std::nullopt;
+    return account;
+  }
+  absl::Status Insert(uint64_t key, int64_t balance) {
+    return session->Insert(accounts, Bytes(Account{key, balance}));
+  }
+  absl::Status Update(uint64_t key, int64_t balance) {
+    return session->Update(accounts, Bytes(Account{key, balance}));
+  }
+  absl::Status Delete(uint64_t key) { return session->Delete(accounts, Bytes(key)); }
+  /// In a transaction of its own.
+  std::optional<int64_t> BalanceOf(uint64_t key) {
+    EXPECT_TRUE(session->Begin().ok());
+    const auto account = Read(key);
+    EXPECT_TRUE(account.ok()) << account.status();
+    session->Abort();
+    if (!account.ok() || !account->has_value()) return std::nullopt;
+    return (*account)->balance;
+  }
+  void Create(uint64_t key, int64_t balance) {
+    ASSERT_TRUE(session->Begin().ok());
+    ASSERT_TRUE(Insert(key, balance).ok());
+    const auto committed = session->Commit();
+    ASSERT_TRUE(committed.ok()) << committed.status();
+  }
+
+  RecordCluster::Member member;
+  std::unique_ptr<Session> session;
+  TableHandle accounts;
+};
+
+class RsiSessionTest : public ::testing::TestWithParam<fabric::Kind> {
+ protected:
+  RsiSessionTest() : cluster_({.kind = GetParam()}) { cluster_.AddTable("accounts", {}); }
+  RecordCluster cluster_;
+};
+
+TEST_P(RsiSessionTest, WhatIsCommittedIsSeen) {
+  Teller teller(cluster_, 1);
+  EXPECT_EQ(teller.BalanceOf(7), std::nullopt);
+  teller.Create(7, 100);
+  EXPECT_EQ(teller.BalanceOf(7), 100);
+  Teller other(cluster_, 2);
+  EXPECT_EQ(other.BalanceOf(7), 100);
+  ASSERT_TRUE(other.session->Begin().ok());
+  ASSERT_TRUE(other.Read(7).ok());
+  ASSERT_TRUE(other.Update(7, 50).ok());
+  EXPECT_EQ((*other.Read(7))->balance, 50) << "its own write";
+  EXPECT_EQ(teller.BalanceOf(7), 100) << "not committed yet";
+  ASSERT_TRUE(other.session->Commit().ok());
+  EXPECT_EQ(teller.BalanceOf(7), 50);
+}
+
+TEST_P(RsiSessionTest, SnapshotStays) {
+  Teller reader(cluster_, 1), writer(cluster_, 2);
+  writer.Create(1, 10);
+  ASSERT_TRUE(reader.session->Begin().ok());
+  ASSERT_TRUE(writer.session->Begin().ok());
+  ASSERT_TRUE(writer.Read(1).ok());
+  ASSERT_TRUE(writer.Update(1, 20).ok());
+  ASSERT_TRUE(writer.session->Commit().ok());
+  writer.Create(2, 5);
+  EXPECT_EQ((*reader.Read(1))->balance, 10);
+  EXPECT_FALSE(reader.Read(2)->has_value());
+}
+
+TEST_P(RsiSessionTest, SnapshotTooOld) {
+  Teller reader(cluster_, 1), writer(cluster_, 2);
+  writer.Create(1, 0);
+  ASSERT_TRUE(reader.session->Begin().ok());
+  for (int i = 1; i <= 3; ++i) {
+    ASSERT_TRUE(writer.session->Begin().ok());
+    ASSERT_TRUE(writer.Read(1).ok());
+    ASSERT_TRUE(writer.Update(1, i).ok());
+    ASSERT_TRUE(writer.session->Commit().ok());
+  }
+  EXPECT_EQ(AbortReasonOf(reader.Read(1).status()), AbortReason::kSnapshotTooOld);
+  EXPECT_EQ(reader.BalanceOf(1), 3) << "and the session goes on";
+}
+
+TEST_P(RsiSessionTest, FirstCommitterWins) {
+  Teller a(cluster_, 1), b(cluster_, 2);
+  a.Create(1, 10);
+  a.Create(2, 10);
+  ASSERT_TRUE(a.session->Begin().ok());
+  ASSERT_TRUE(b.session->Begin().ok());
+  for (Teller* teller : {&a, &b}) {
+    ASSERT_TRUE(teller->Read(1).ok());
+    ASSERT_TRUE(teller->Read(2).ok());
+    ASSERT_TRUE(teller->Update(1, 11).ok());
+    ASSERT_TRUE(teller->Update(2, 11).ok());
+  }
+  ASSERT_TRUE(a.session->Commit().ok());
+  EXPECT_EQ(AbortReasonOf(b.session->Commit().status()), AbortReason::kWriteWrite);
+  // What the loser had locked is free again.
+  ASSERT_TRUE(a.session->Begin().ok());
+  ASSERT_TRUE(a.Read(1).ok());
+  ASSERT_TRUE(a.Read(2).ok());
+  ASSERT_TRUE(a.Update(1, 12).ok());
+  ASSERT_TRUE(a.Update(2, 12).ok());
+  EXPECT_TRUE(a.session->Commit().ok());
+}
+
+TEST_P(RsiSessionTest, WriteSkewIsAllowed) {
+  Teller a(cluster_, 1), b(cluster_, 2);
+  a.Create(1, 10);
+  a.Create(2, 10);
+  ASSERT_TRUE(a.session->Begin().ok());
+  ASSERT_TRUE(b.session->Begin().ok());
+  for (Teller* teller : {&a, &b}) {
+    ASSERT_TRUE(teller->Read(1).ok());
+    ASSERT_TRUE(teller->Read(2).ok());
+  }
+  ASSERT_TRUE(a.Update(1, 0).ok());
+  ASSERT_TRUE(b.Update(2, 0).ok());
+  EXPECT_TRUE(a.session->Commit().ok());
+  EXPECT_TRUE(b.session->Commit().ok());
+}
+
+TEST_P(RsiSessionTest, KeysAreUnique) {
+  Teller a(cluster_, 1), b(cluster_, 2);
+  ASSERT_TRUE(a.session->Begin().ok());
+  ASSERT_TRUE(b.session->Begin().ok());
+  ASSERT_TRUE(a.Insert(1, 1).ok());
+  ASSERT_TRUE(b.Insert(1, 2).ok());
+  ASSERT_TRUE(a.session->Commit().ok());
+  EXPECT_EQ(AbortReasonOf(b.session->Commit().status()), AbortReason::kWriteWrite) << "not of its snapshot";
+  ASSERT_TRUE(b.session->Begin().ok());
+  ASSERT_TRUE(b.Insert(1, 2).ok());
+  EXPECT_EQ(AbortReasonOf(b.session->Commit().status()), AbortReason::kUniqueKey);
+  EXPECT_EQ(b.BalanceOf(1), 1);
+}
+
+TEST_P(RsiSessionTest, DeletedAndInsertedAgain) {
+  Teller a(cluster_, 1), old(cluster_, 2);
+  a.Create(1, 1);
+  ASSERT_TRUE(old.session->Begin().ok());
+  ASSERT_TRUE(a.session->Begin().ok());
+  ASSERT_TRUE(a.Read(1).ok());
+  ASSERT_TRUE(a.Delete(1).ok());
+  EXPECT_FALSE(a.Read(1)->has_value());
+  ASSERT_TRUE(a.session->Commit().ok());
+  EXPECT_EQ(a.BalanceOf(1), std::nullopt);
+  EXPECT_EQ((*old.Read(1))->balance, 1) << "at its snapshot it is there";
+  a.Create(1, 2);
+  EXPECT_EQ(a.BalanceOf(1), 2);
+}
+
+TEST_P(RsiSessionTest, TransfersConserveTheSum) {
+  constexpr int kAccounts = 20, kThreads = 4, kTransfers = 300;
+  {
+    Teller bank(cluster_, 1);
+    for (uint64_t key = 0; key < kAccounts; ++key) bank.Create(key, 100);
+  }
+  std::atomic<int> committed = 0;
+  std::vector<std::unique_ptr<fabric::Thread>> threads;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.push_back(cluster_.client().StartThread("teller", [&, thread] {
+      Teller teller(cluster_, 10 + static_cast<uint32_t>(thread));
+      std::mt19937 random(static_cast<uint32_t>(thread));
+      for (int i = 0; i < kTransfers; ++i) {
+        const uint64_t from = random() % kAccounts, to = random() % kAccounts;
+        if (from == to) continue;
+        ASSERT_TRUE(teller.session->Begin().ok());
+        const auto a = teller.Read(from);
+        if (!a.ok()) continue;
+        const auto b = teller.Read(to);
+        if (!b.ok()) continue;
+        ASSERT_TRUE(a->has_value() && b->has_value());
+        if (!teller.Update(from, (*a)->balance - 1).ok()) continue;
+        if (!teller.Update(to, (*b)->balance + 1).ok()) continue;
+        const auto done = teller.session->Commit();
+        if (done.ok()) ++committed;
+        ASSERT_TRUE(done.ok() || AbortReasonOf(done.status()).has_value()) << done.status();
+      }
+    }));
+  }
+  threads.clear();
+  EXPECT_GT(committed, 50);
+  Teller bank(cluster_, 2);
+  int64_t sum = 0;
+  for (uint64_t key = 0; key < kAccounts; ++key) sum += bank.BalanceOf(key).value();
+  EXPECT_EQ(sum, kAccounts * 100);
+}
+
+TEST_P(RsiSessionTest, ManyRowsGrowTheTable) {
+  Teller a(cluster_, 1);
+  constexpr uint64_t kRows = 20'000;
+  for (uint64_t key = 0; key < kRows; key += 100) {
+    ASSERT_TRUE(a.session->Begin().ok());
+    for (uint64_t i = key; i < key + 100; ++i) ASSERT_TRUE(a.Insert(i, static_cast<int64_t>(i)).ok());
+    const auto committed = a.session->Commit();
+    ASSERT_TRUE(committed.ok()) << committed.status();
+  }
+  for (uint64_t key = 0; key < kRows; key += 37) {
+    EXPECT_EQ(a.BalanceOf(key), static_cast<int64_t>(key));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Fabrics, RsiSessionTest, ::testing::Values(fabric::Kind::kShm, fabric::Kind::kTcp),
+                         [](const auto& info) { return std::string(fabric::KindName(info.param)); });
+
+/// A client dies after any number of work requests of its transaction; nobody sees half of it, and all rows
+/// can be written again.
+TEST(RsiRecovery, AfterEveryVerb) {
+  for (uint64_t requests = 0;; ++requests) {
+    SCOPED_TRACE(requests);
+    RecordCluster cluster({});
+    cluster.AddTable("accounts", {});
+    Teller bank(cluster, 1);
+    bank.Create(1, 100);
+    bank.Create(2, 100);
+    bool finished = false;
+    {
+      // The first so many requests open the session; they are counted by one that does nothing else.
+      MortalFabric mortal(cluster.client(), ~uint64_t{0} >> 1);
+      const uint64_t before = mortal.left();
+      Teller victim(cluster, 2, mortal);
+      static const uint64_t opening = before - mortal.left();
+      (void)opening;
+      mortal.DieAfter(requests);
+      bool alive = victim.session->Begin().ok() && victim.Read(1).ok() && victim.Read(2).ok() &&
+                   victim.Update(1, 50).ok() && victim.Update(2, 150).ok() && victim.Insert(3, 7).ok();
+      finished = alive && victim.session->Commit().ok() && !mortal.dead();
+      if (!finished) mortal.DieAfter(0);
+      victim.session.reset();
+    }
+    cluster.SetDead(MemberId(2));
+    Teller heir(cluster, 3);
+    // Both rows can be changed at once, or after the recovery that the first try brings about.
+    absl::StatusOr<uint64_t> committed = absl::UnknownError("");
+    std::optional<int64_t> one, two, three;
+    for (int attempt = 0; attempt < 3 && !committed.ok(); ++attempt) {
+      ASSERT_TRUE(heir.session->Begin().ok());
+      const auto a = heir.Read(1);
+      const auto b = a.ok() ? heir.Read(2) : a;
+      const auto c = b.ok() ? heir.Read(3) : b;
+      if (!c.ok()) continue;
+      one = (*a)->balance;
+      two = (*b)->balance;
+      three = c->has_value() ? std::optional((*c)->balance) : std::nullopt;
+      if (!heir.Update(1, *one + 1).ok() || !heir.Update(2, *two - 1).ok()) continue;
+      if (!three.has_value() && !heir.Insert(3, 7).ok()) continue;
+      committed = heir.session->Commit();
+    }
+    ASSERT_TRUE(committed.ok()) << committed.status();
+    EXPECT_EQ(*one + *two, 200);
+    EXPECT_EQ(*one == 50, three.has_value()) << "half of a transaction";
+    EXPECT_EQ(heir.BalanceOf(1), *one + 1);
+    EXPECT_EQ(heir.BalanceOf(3), 7);
+    if (finished) {
+      EXPECT_GT(requests, 20u);
+      break;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nam::txn
