@@ -66,6 +66,7 @@ absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, con
 RsiSession::~RsiSession() {
   Abort();
   if (!broken_.ok() || channel_->broken() || slot_.client == 0) return;
+  if (!batch_.Execute().ok()) return;
   batch_.Reset();
   for (const std::unique_ptr<RecordTable>& table : tables_open_) {
     if (!table->allocator().Release(batch_).ok()) return;  // recovery will
