@@ -125,6 +125,7 @@ class MortalFabric final : public fabric::Fabric {
  public:
   MortalFabric(fabric::Fabric& under, uint64_t requests) : under_(under), left_(requests) {}
   bool dead() const { return dead_; }
+  uint64_t left() const { return left_; }
 
   fabric::Kind kind() const override { return under_.kind(); }
   fabric::Capabilities capabilities() const override { return under_.capabilities(); }
