@@ -114,6 +114,13 @@ TEST_P(HashIndexTest, OneOfTwoSeesTheOther) {
       IndexClient client(cluster, 0);
       for (uint64_t key = 0; key < kKeys; ++key) {
         const uint64_t record = key * kClients + static_cast<uint64_t>(self);
+        // Words of the buckets come and go, or everybody would want the same one.
+        const uint64_t neighbour = CrowdedHashOf(key) ^ uint64_t { 1 } << 41;
+        if ((key + record) % 3 == 0) ASSERT_TRUE(client.Insert(neighbour, record).ok());
+        if ((key + record) % 3 == 1) {
+          HashIndex::Removal removal{.hash = neighbour, .record = record - 1};
+          ASSERT_TRUE(client.index.Remove({&removal, 1}).ok());
+        }
         HashIndex::Claim claim{.hash = CrowdedHashOf(key), .record = record};
         const absl::Status status = client.index.Insert({&claim, 1});
         ASSERT_TRUE(status.ok()) << status;

@@ -1,0 +1,148 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "base/check.h"
+
+namespace nam::txn {
+
+/// One node of an ordered index, in remote memory: two copies of its payload, of which the header's version
+/// says which one is current. So a writer never touches what readers use, and one that dies leaves a whole
+/// node.
+///
+///     header    unlocked   0 │ – (15)        │ version (48)         64 bytes, of which the first word counts
+///               locked     1 │ owner id (15) │ version (48)
+///     copy 0    current while the version is even
+///     copy 1    current while it is odd
+///
+///     payload   count (16) │ level (8) │ bounded (8) │ – (32)
+///               right: number of the next node of the level; 0: none
+///               high: entries here are smaller (if bounded)
+///               entries, sorted: level 0: key, value; above: key, value, number of the child
+///
+/// All zeroes are an empty leaf, without a bound. A lock that a dead owner left is taken back by raising the
+/// version by two: the same copy is current, and a late CAS of anybody fails.
+namespace ordered_header {
+
+inline constexpr uint64_t kBytes = 64;
+inline constexpr uint64_t kLocked = uint64_t{1} << 63;
+inline constexpr int kVersionBits = 48;
+inline constexpr uint64_t kVersionMask = (uint64_t{1} << kVersionBits) - 1;
+
+inline bool IsLocked(uint64_t header) {
+  return (header & kLocked) != 0;
+}
+inline uint16_t Owner(uint64_t header) {
+  return static_cast<uint16_t>((header & ~kLocked) >> kVersionBits);
+}
+inline uint64_t Version(uint64_t header) {
+  return header & kVersionMask;
+}
+inline uint64_t Locked(uint16_t owner, uint64_t version) {
+  return kLocked | uint64_t{owner} << kVersionBits | version;
+}
+inline uint64_t Unlocked(uint64_t version) {
+  return version & kVersionMask;
+}
+
+}  // namespace ordered_header
+
+inline constexpr size_t kOrderedKeyBytesMax = 64;
+
+/// A key and its value, most significant byte first, so that memcmp orders entries. The first entry_bytes of
+/// the node's shape count.
+using OrderedEntry = std::array<std::byte, kOrderedKeyBytesMax + sizeof(uint64_t)>;
+
+/// A property of the index, kept in the catalog.
+struct OrderedShape {
+  uint32_t key_bytes = 8;
+  uint32_t payload_bytes = 2048;  // of one copy, a multiple of 64
+
+  size_t entry_bytes() const { return key_bytes + sizeof(uint64_t); }
+  uint64_t node_bytes() const { return ordered_header::kBytes + 2 * uint64_t{payload_bytes}; }
+  OrderedEntry Compose(std::span<const std::byte> key, uint64_t value) const {
+    NAM_CHECK(key.size() == key_bytes, "keys are of the index's length");
+    OrderedEntry entry{};
+    std::memcpy(entry.data(), key.data(), key.size());
+    const uint64_t ordered = std::endian::native == std::endian::little ? __builtin_bswap64(value) : value;
+    std::memcpy(entry.data() + key.size(), &ordered, sizeof(ordered));
+    return entry;
+  }
+  uint64_t ValueOf(const std::byte* entry) const {
+    uint64_t ordered;
+    std::memcpy(&ordered, entry + key_bytes, sizeof(ordered));
+    return std::endian::native == std::endian::little ? __builtin_bswap64(ordered) : ordered;
+  }
+  int Compare(const std::byte* a, const std::byte* b) const { return std::memcmp(a, b, entry_bytes()); }
+};
+
+/// A payload in local memory; owns nothing.
+class OrderedNode {
+ public:
+  OrderedNode(const OrderedShape& shape, std::byte* data) : shape_(&shape), data_(data) {}
+
+  /// Whether it can be a node at all; nothing else may be asked of others.
+  bool Valid() const;
+  std::byte* data() const { return data_; }
+  uint32_t count() const { return Load<uint16_t>(0); }
+  uint32_t level() const { return Load<uint8_t>(2); }
+  bool bounded() const { return Load<uint8_t>(3) != 0; }
+  uint64_t right() const { return Load<uint64_t>(8); }
+  const std::byte* high() const { return data_ + kFixedBytes; }
+  const std::byte* entry(uint32_t i) const { return data_ + entries_at() + i * stride(); }
+  uint64_t child(uint32_t i) const {
+    uint64_t number;
+    std::memcpy(&number, entry(i) + shape_->entry_bytes(), sizeof(number));
+    return number;
+  }
+  size_t used_bytes() const { return entries_at() + count() * stride(); }
+  bool HasRoom() const { return used_bytes() + stride() <= shape_->payload_bytes; }
+
+  /// The first entry that is not smaller.
+  uint32_t LowerBound(const OrderedEntry& wanted) const;
+  bool Holds(uint32_t i, const OrderedEntry& wanted) const {
+    return i < count() && shape_->Compare(entry(i), wanted.data()) == 0;
+  }
+  /// Whether `wanted` belongs to a node further right.
+  bool Beyond(const OrderedEntry& wanted) const {
+    return bounded() && shape_->Compare(wanted.data(), high()) >= 0;
+  }
+
+  void Clear(uint32_t level);
+  void CopyFrom(const OrderedNode& other);
+  void SetRight(uint64_t number, const std::byte* high);  // high null: without a bound
+  void Insert(uint32_t i, const OrderedEntry& inserted, uint64_t child);
+  void Erase(uint32_t i);
+  /// Copies the full node to `lower` and `upper`, with one more entry. What points to others (right, high) is
+  /// left to the caller. Both get some; entries in ascending order leave full nodes behind.
+  /// Returns what separates them: at most upper's first entry, and in leaves the value left out when the keys
+  /// differ, so that a key with one value lies in one leaf.
+  OrderedEntry Split(uint32_t i, const OrderedEntry& inserted, uint64_t child, OrderedNode lower,
+                     OrderedNode upper) const;
+
+ private:
+  static constexpr size_t kFixedBytes = 16;
+  template <typename T>
+  T Load(size_t at) const {
+    T value;
+    std::memcpy(&value, data_ + at, sizeof(value));
+    return value;
+  }
+  template <typename T>
+  void Store(size_t at, T value) {
+    std::memcpy(data_ + at, &value, sizeof(value));
+  }
+  size_t entries_at() const { return kFixedBytes + (shape_->entry_bytes() + 7) / 8 * 8; }
+  size_t stride() const { return shape_->entry_bytes() + (level() > 0 ? sizeof(uint64_t) : 0); }
+  void Append(const OrderedNode& from, uint32_t begin, uint32_t end);
+
+  const OrderedShape* shape_;
+  std::byte* data_;
+};
+
+}  // namespace nam::txn
