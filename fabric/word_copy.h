@@ -28,8 +28,10 @@ inline void StoreWord(std::byte* p, uint64_t word) {
 
 /// Fewer than 8 bytes, or the bytes before the first and after the last whole word.
 inline void CopyBytes(std::byte* to, const std::byte* from, size_t bytes) {
+  auto* into = reinterpret_cast<unsigned char*>(to);  // clang has no atomics on std::byte
+  const auto* out_of = reinterpret_cast<const unsigned char*>(from);
   for (size_t i = 0; i < bytes; ++i) {
-    __atomic_store_n(to + i, __atomic_load_n(from + i, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    __atomic_store_n(into + i, __atomic_load_n(out_of + i, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
   }
 }
 

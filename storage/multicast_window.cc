@@ -24,7 +24,9 @@ MulticastWindow::MulticastWindow(std::span<const uint32_t> block_bytes, uint32_t
 
 bool MulticastWindow::Matches(const FragmentHeader& h) const {
   return h.block < blocks() && h.block_bytes == block_bytes_[h.block] && h.fragments == fragments(h.block) &&
-         h.offset == uint64_t{h.fragment} * fragment_bytes_ && h.datagram == first_[h.block] + h.fragment;
+         h.offset == uint64_t{h.fragment} * fragment_bytes_ &&
+         h.bytes == std::min(fragment_bytes_, h.block_bytes - h.offset) &&
+         h.datagram == first_[h.block] + h.fragment;
 }
 
 void MulticastWindow::Passed(uint64_t datagram) {

@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "fabric/tcp/socket.h"
 #include "fabric/threads.h"
+#include "fabric/verbs/datagram_address.h"
 
 namespace nam::fabric::verbs {
 namespace {

@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "absl/strings/str_format.h"
-#include "fabric/verbs/device.h"
 #include "fabric/verbs/wire.h"
 
 namespace nam::fabric::verbs {
@@ -44,6 +43,16 @@ int64_t ParseNumber(const std::string& text, int64_t max) {
 
 bool IsMappedV4(const ibv_gid& gid) {
   return IN6_IS_ADDR_V4MAPPED(reinterpret_cast<const in6_addr*>(gid.raw));
+}
+
+std::string GidText(const ibv_gid& gid) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (IsMappedV4(gid)) {
+    inet_ntop(AF_INET, gid.raw + 12, text.data(), text.size());
+  } else {
+    inet_ntop(AF_INET6, gid.raw, text.data(), text.size());
+  }
+  return text.data();
 }
 
 std::string FormatDatagramAddress(const DatagramAddress& address) {

@@ -35,5 +35,7 @@ inline constexpr uint32_t kGroupNumberMax = 0xff'ffff;
 ibv_gid GroupGid(uint32_t number);
 
 bool IsMappedV4(const ibv_gid& gid);
+/// `10.0.0.2` for an IPv4-mapped GID, else the GID in IPv6 notation.
+std::string GidText(const ibv_gid& gid);
 
 }  // namespace nam::fabric::verbs

@@ -6,13 +6,13 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include <array>
 #include <cstring>
 #include <vector>
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "fabric/verbs/datagram_address.h"
+#include "fabric/verbs/device_choice.h"
 
 namespace nam::fabric::verbs {
 namespace {
@@ -123,38 +123,6 @@ absl::StatusOr<Candidate> Choose(const DeviceList& list, const FabricOptions& op
 
 }  // namespace
 
-absl::StatusOr<DeviceChoice> ParseDeviceChoice(const std::string& text) {
-  const auto invalid = [&] {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "\"%s\" is not a choice of an RDMA device: DEVICE[:PORT][,gid=N], such as mlx5_0:1,gid=3", text));
-  };
-  const auto number = [](const std::string& digits, int max) -> std::optional<int> {
-    if (digits.empty() || digits.size() > 5 || digits.find_first_not_of("0123456789") != std::string::npos) {
-      return std::nullopt;
-    }
-    const int value = std::stoi(digits);
-    return value <= max ? std::optional(value) : std::nullopt;
-  };
-  DeviceChoice choice;
-  if (text.empty()) return choice;
-  std::string device = text;
-  if (const size_t comma = text.find(','); comma != std::string::npos) {
-    device = text.substr(0, comma);
-    if (text.compare(comma + 1, 4, "gid=") != 0) return invalid();
-    choice.gid_index = number(text.substr(comma + 5), 255);
-    if (!choice.gid_index) return invalid();
-  }
-  if (const size_t colon = device.find(':'); colon != std::string::npos) {
-    const auto port = number(device.substr(colon + 1), 255);
-    if (!port || *port == 0) return invalid();
-    choice.port = static_cast<uint8_t>(*port);
-    device.resize(colon);
-  }
-  if (device.empty()) return invalid();
-  choice.device = std::move(device);
-  return choice;
-}
-
 absl::StatusOr<Device> Device::Open(const FabricOptions& options) {
   NAM_RETURN_IF_ERROR(ParseDeviceChoice(options.rdma).status());
   const DeviceList list;
@@ -188,16 +156,6 @@ absl::Status VerbsError(const Device& device, const std::string& what, int error
     return absl::ResourceExhaustedError(message);
   }
   return absl::InternalError(message);
-}
-
-std::string GidText(const ibv_gid& gid) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (IsMappedV4(gid)) {
-    inet_ntop(AF_INET, gid.raw + 12, text.data(), text.size());
-  } else {
-    inet_ntop(AF_INET6, gid.raw, text.data(), text.size());
-  }
-  return text.data();
 }
 
 }  // namespace nam::fabric::verbs

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -9,14 +8,6 @@
 #include "fabric/verbs/handles.h"
 
 namespace nam::fabric::verbs {
-
-/// FabricOptions::rdma, `DEVICE[:PORT][,gid=N]`.
-struct DeviceChoice {
-  std::string device;
-  std::optional<uint8_t> port;
-  std::optional<int> gid_index;
-};
-absl::StatusOr<DeviceChoice> ParseDeviceChoice(const std::string& text);
 
 /// An open device, the port and GID that the fabric uses on it, and its protection domain. Immutable after
 /// Open, so any thread may read it.
@@ -58,8 +49,5 @@ constexpr uint32_t MtuBytes(ibv_mtu mtu) {
 
 /// The text of a verbs call that failed: what was tried, on which device, errno and `hint`.
 absl::Status VerbsError(const Device& device, const std::string& what, int error, const std::string& hint);
-
-/// `10.0.0.2` for an IPv4-mapped GID, else the GID in IPv6 notation.
-std::string GidText(const ibv_gid& gid);
 
 }  // namespace nam::fabric::verbs

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fabric/verbs/datagram_address.h"
-#include "fabric/verbs/device.h"
+#include "fabric/verbs/device_choice.h"
 #include "fabric/verbs/memlock.h"
 #include "fabric/verbs/verbs_fabric.h"
 #include "fabric/verbs/wire.h"

@@ -126,6 +126,14 @@ TEST_F(WindowTest, KnowsItsSendersHeaders) {
   other = header;
   other.fragments = 4;
   EXPECT_FALSE(window_.Matches(other));
+  // Shorter, though as many of that length would make up the block.
+  other = header;
+  other.datagram = 3;
+  other.offset = other.fragment = 0;
+  other.bytes = 100;
+  EXPECT_TRUE(window_.Matches(other));
+  other.bytes = 90;
+  EXPECT_FALSE(window_.Matches(other));
 }
 
 TEST_F(WindowTest, ABlockIsLostOnceEnoughLaterDatagramsCame) {
