@@ -127,7 +127,6 @@ class MortalFabric final : public fabric::Fabric {
   bool dead() const { return dead_; }
   uint64_t left() const { return left_; }
   void DieAfter(uint64_t requests) { left_ = requests; }
-  uint64_t left() const { return left_; }
 
   fabric::Kind kind() const override { return under_.kind(); }
   fabric::Capabilities capabilities() const override { return under_.capabilities(); }

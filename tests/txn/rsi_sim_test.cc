@@ -1,0 +1,193 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+
+#include "tests/txn/random_transactions.h"
+#include "tests/txn/record_cluster.h"
+#include "tests/txn/space_cluster.h"
+#include "txn/history_checker.h"
+#include "txn/rsi_session.h"
+
+namespace nam::txn {
+namespace {
+
+/// Clients in a simulated world, where operations are late, torn, and overtake each other, and clients die
+/// after any verb. One scenario a seed; NAM_SEED=N runs one again, NAM_SEEDS=N so many.
+class Scenario {
+ public:
+  explicit Scenario(uint64_t seed, const RsiOptions& options = {})
+      : random_(seed), options_(options), cluster_(ClusterOptions(seed)) {
+    const uint32_t versions[] = {1, 1, 2, 4};
+    cluster_.AddTable("rows", {.row_bytes = sizeof(NamedRow), .versions = versions[random_() % 4]});
+  }
+
+  void Run() {
+    const int clients = 2 + static_cast<int>(random_() % 4);
+    {
+      std::vector<std::unique_ptr<fabric::Thread>> threads;
+      for (int i = 0; i < clients; ++i) {
+        threads.push_back(
+            cluster_.client().StartThread("client", [this, seed = random_()] { RunClient(seed); }));
+      }
+    }
+    Mend();
+  }
+  CheckReport Check(bool dependencies) const {
+    std::vector<const SessionHistory*> sessions;
+    for (const auto& history : histories_) sessions.push_back(history.get());
+    CheckOptions options;
+    options.read_own_commits = options_.sees_own_commits;
+    return dependencies ? CheckDependencies(sessions, options) : CheckTimestamps(sessions, options);
+  }
+  int deaths() const { return deaths_; }
+  size_t committed_at_end() const { return rows_at_end_; }
+
+ private:
+  static RecordCluster::Options ClusterOptions(uint64_t seed) {
+    std::mt19937_64 random(seed ^ 0x5eed);
+    RecordCluster::Options options{.kind = fabric::Kind::kSim, .seed = seed};
+    options.memory_bytes = uint64_t{12} << 20;
+    options.faults.delay_probability = random() % 3 == 0 ? 0.0 : 0.1;
+    options.faults.delay_ns_max = 20'000;
+    options.faults.torn_operation = random() % 3 == 0 ? 0.0 : 0.3;
+    options.faults.wake_delay_ns_max = random() % 2 == 0 ? 0 : 5'000;
+    return options;
+  }
+
+  // One client after the other: whoever dies is followed by the next.
+  void RunClient(uint64_t seed) {
+    std::mt19937_64 random(seed);
+    int left = 30;
+    while (left > 0) {
+      const uint32_t member = ++members_;
+      const std::unique_ptr<fabric::Fabric> fabric = cluster_.OpenFabric("client");
+      histories_.push_back(SessionHistory::InMemory());
+      HistoryRecorder recorder(static_cast<uint32_t>(histories_.size()), *histories_.back());
+      MortalFabric mortal(*fabric, random() % 2 == 0 ? ~uint64_t{0} >> 1 : random() % 800);
+      RecordCluster::Member tables(cluster_, mortal, member);
+      auto session = OpenRsiSession(tables, options_);
+      if (session.ok()) {
+        const auto table = (*session)->OpenTable("rows");
+        while (table.ok() && left > 0 && (left--, transactions_.Run(**session, *table, recorder, random))) {
+        }
+      }
+      if (mortal.dead()) {
+        ++deaths_;
+        cluster_.world().KillProcess(cluster_.world().ProcessOf(*fabric));
+        cluster_.SetDead(MemberId(member));
+      }
+    }
+  }
+
+  // Everything can be written again, by one who waits for whatever the dead have left.
+  void Mend() {
+    histories_.push_back(SessionHistory::InMemory());
+    HistoryRecorder recorder(static_cast<uint32_t>(histories_.size()), *histories_.back());
+    RecordCluster::Member tables(cluster_, cluster_.client(), ++members_);
+    auto session = OpenRsiSession(tables, options_);
+    ASSERT_TRUE(session.ok()) << session.status();
+    const TableHandle table = *(*session)->OpenTable("rows");
+    Clock& clock = cluster_.client().clock();
+    const Deadline deadline = clock.After(10'000'000);
+    for (uint64_t key = 0; key < transactions_.keys; ++key) {
+      while (true) {
+        ASSERT_FALSE(clock.Passed(deadline)) << "row " << key << " stays locked, or the snapshot behind";
+        const absl::StatusOr<bool> written = WriteRow(**session, table, key, recorder);
+        ASSERT_TRUE(written.ok()) << written.status();
+        if (*written) break;
+        clock.SleepUntil(clock.After(100));
+      }
+      ++rows_at_end_;
+    }
+  }
+  static absl::StatusOr<bool> WriteRow(Session& session, TableHandle table, uint64_t key,
+                                       HistoryRecorder& recorder) {
+    const auto again = [](const absl::Status& status) -> absl::StatusOr<bool> {
+      if (AbortReasonOf(status).has_value()) return false;
+      return status;
+    };
+    if (const absl::Status status = session.Begin(); !status.ok()) return again(status);
+    recorder.Begin(session.snapshot());
+    NamedRow row;
+    Lookup lookup{table, std::as_bytes(std::span(&key, 1)), std::as_writable_bytes(std::span(&row, 1))};
+    if (const absl::Status status = session.Read({&lookup, 1}); !status.ok()) return again(status);
+    recorder.Read(RecordId(0, key), lookup.found ? row.Read() : kNoValue);
+    row = NamedRow::Of(key, recorder.NextValue());
+    const absl::Status status = lookup.found ? session.Update(table, std::as_bytes(std::span(&row, 1)))
+                                             : session.Insert(table, std::as_bytes(std::span(&row, 1)));
+    if (!status.ok()) return again(status);
+    recorder.Write(lookup.found ? OperationKind::kUpdate : OperationKind::kInsert, RecordId(0, key),
+                   row.value);
+    recorder.Committing();
+    const absl::StatusOr<uint64_t> committed = session.Commit();
+    recorder.End(committed.ok() ? Outcome::kCommitted : Outcome::kAborted, committed.ok() ? *committed : 0);
+    if (!committed.ok()) return again(committed.status());
+    return true;
+  }
+
+  std::mt19937_64 random_;
+  const RsiOptions options_;
+  const RandomTransactions transactions_;
+  // One simulated thread runs at a time: what follows needs no lock.
+  std::vector<std::unique_ptr<SessionHistory>> histories_;
+  uint32_t members_ = 0;
+  int deaths_ = 0;
+  size_t rows_at_end_ = 0;
+  RecordCluster cluster_;
+};
+
+uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+TEST(RsiSim, NoAnomalyWhateverDies) {
+  const uint64_t first = FromEnvironment("NAM_SEED", 1);
+  const uint64_t count = FromEnvironment("NAM_SEEDS", std::getenv("NAM_SEED") != nullptr ? 1 : 100);
+  size_t transactions = 0, committed = 0;
+  int deaths = 0;
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
+    Scenario scenario(seed);
+    scenario.Run();
+    for (const bool dependencies : {false, true}) {
+      const CheckReport report = scenario.Check(dependencies);
+      ASSERT_TRUE(report.ok()) << report.ToString();
+      if (dependencies) continue;
+      transactions += report.transactions;
+      committed += report.committed;
+    }
+    deaths += scenario.deaths();
+    if (::testing::Test::HasFailure()) break;
+  }
+  std::cout << count << " seeds: " << transactions << " transactions, " << committed << " committed, "
+            << deaths << " clients died\n";
+  EXPECT_GT(committed, count * 20);
+}
+
+/// The checker sees it when a rule of the protocol is broken.
+class RsiBroken : public ::testing::Test {
+ protected:
+  static bool Found(const RsiOptions& options) {
+    for (uint64_t seed = 1; seed <= 200; ++seed) {
+      Scenario scenario(seed, options);
+      scenario.Run();
+      if (!scenario.Check(false).ok() || !scenario.Check(true).ok()) return true;
+    }
+    return false;
+  }
+};
+TEST_F(RsiBroken, TornReads) {
+  EXPECT_TRUE(Found({.broken = {.torn_reads = true}}));
+}
+TEST_F(RsiBroken, BlindLocks) {
+  EXPECT_TRUE(Found({.broken = {.blind_locks = true}}));
+}
+TEST_F(RsiBroken, VisibleEarly) {
+  EXPECT_TRUE(Found({.broken = {.visible_early = true}}));
+}
+
+}  // namespace
+}  // namespace nam::txn
