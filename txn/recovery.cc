@@ -180,8 +180,8 @@ absl::Status Recovery::FinishTransaction(uint32_t client, const std::vector<uint
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> Recovery::AnyFlipped(RecordTable& table, std::span<const LogEntry> entries,
-                                          const std::vector<uint64_t>& claimed) {
+absl::StatusOr<std::span<const uint64_t>> Recovery::ReadHeaders(RecordTable& table,
+                                                                std::span<const LogEntry> entries) {
   auto* const headers = reinterpret_cast<uint64_t*>(batch_.Scratch(entries.size() * 8));
   for (size_t i = 0; i < entries.size(); ++i) {
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target block,
@@ -189,27 +189,32 @@ absl::StatusOr<bool> Recovery::AnyFlipped(RecordTable& table, std::span<const Lo
     batch_.Read(block, reinterpret_cast<std::byte*>(headers + i), 8);
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
-  for (size_t i = 0; i < entries.size(); ++i) {
-    const RecordHeader header(headers[i]);
-    for (const uint64_t timestamp : claimed) {
-      if (header.timestamp() == timestamp) return true;
-    }
-  }
-  return false;
+  return std::span<const uint64_t>(headers, entries.size());
+}
+
+absl::StatusOr<bool> Recovery::AnyFlipped(RecordTable& table, std::span<const LogEntry> entries,
+                                          const std::vector<uint64_t>& claimed) {
+  NAM_ASSIGN_OR_RETURN(const std::span<const uint64_t> headers, ReadHeaders(table, entries));
+  return std::any_of(headers.begin(), headers.end(), [&](uint64_t word) {
+    return std::find(claimed.begin(), claimed.end(), RecordHeader(word).timestamp()) != claimed.end();
+  });
 }
 
 absl::Status Recovery::FinishTable(uint32_t client, RecordTable& table, std::span<const LogEntry> entries,
                                    const std::vector<uint64_t>& claimed, bool committed) {
   NAM_CHECK(!committed || claimed.size() == 1, "a client has one transaction under way");
-  std::vector<HashIndex::Removal> removals;
+  NAM_ASSIGN_OR_RETURN(const std::span<const uint64_t> headers, ReadHeaders(table, entries));
   auto* const olds = reinterpret_cast<uint64_t*>(batch_.Scratch(entries.size() * 8));
-  // Keys go before their records: a free record may be given to somebody else at once.
+  // Keys go before their records: a free record may be given to somebody else at once. Only those of records
+  // that are still locked: the log may be of a transaction that was over long ago.
   if (!committed) {
-    for (const LogEntry& entry : entries) {
-      if ((entry.record & LogEntry::kInsert) == 0) continue;
-      removals.push_back({.hash = entry.key_hash, .record = entry.record & ~LogEntry::kInsert});
+    std::vector<HashIndex::Removal> removals;
+    for (size_t i = 0; i < entries.size(); ++i) {
+      if ((entries[i].record & LogEntry::kInsert) == 0) continue;
+      if (headers[i] != RecordHeader(entries[i].header).LockedBy(client).word()) continue;
+      removals.push_back({.hash = entries[i].key_hash, .record = entries[i].record & ~LogEntry::kInsert});
     }
-    NAM_RETURN_IF_ERROR(table.index().Remove(removals));
+    if (!removals.empty()) NAM_RETURN_IF_ERROR(table.index().Remove(removals));
   }
   for (size_t i = 0; i < entries.size(); ++i) {
     const LogEntry& entry = entries[i];

@@ -43,6 +43,8 @@ class Recovery {
   absl::Status FinishTransaction(uint32_t client, const std::vector<uint64_t>& claimed);
   absl::Status FinishTable(uint32_t client, RecordTable& table, std::span<const LogEntry> entries,
                            const std::vector<uint64_t>& claimed, bool committed);
+  absl::StatusOr<std::span<const uint64_t>> ReadHeaders(RecordTable& table,
+                                                        std::span<const LogEntry> entries);
   absl::StatusOr<bool> AnyFlipped(RecordTable& table, std::span<const LogEntry> entries,
                                   const std::vector<uint64_t>& claimed);
   absl::Status GiveChunksBack(uint32_t client);

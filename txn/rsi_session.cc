@@ -277,8 +277,8 @@ absl::Status RsiSession::Update(TableHandle handle, std::span<const std::byte> r
                      .row = *copy,
                      .placed = true});
   // Somebody is faster: no need to try.
-  if (!options_.broken.blind_locks &&
-      (known->header.locked() || known->header.timestamp() != known->version.timestamp())) {
+  const bool newer = known->header.timestamp() != known->version.timestamp();
+  if (known->header.locked() || (newer && !options_.broken.blind_locks)) {
     return End(Conflict(known->header, table(number).description().name));
   }
   return absl::OkStatus();

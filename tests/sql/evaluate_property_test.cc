@@ -176,7 +176,7 @@ RC_GTEST_PROP(DecimalProperty, Rescale, ()) {
 TEST(DecimalTest, Edges) {
   const __int128 most = PowerOfTen(38) - 1;
   EXPECT_EQ(AddDecimals(most, 0, 1, 0), std::nullopt);
-  EXPECT_EQ(AddDecimals(18, 0, -most, 37), std::optional<__int128>(18 * PowerOfTen(37) - most));
+  EXPECT_EQ(AddDecimals(18, 0, -most, 37), std::optional<__int128>(8 * PowerOfTen(37) + 1));
   EXPECT_EQ(DivideDecimals(1, 0, 3, 0, 6), std::optional<__int128>(333333));
   EXPECT_EQ(DivideDecimals(-5, 1, 1, 0, 1), std::optional<__int128>(-5));
   EXPECT_EQ(DivideDecimals(most, 0, most, 38, 38), std::nullopt);

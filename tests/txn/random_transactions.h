@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -44,7 +45,7 @@ struct RandomTransactions {
   bool Run(Session& session, TableHandle table, HistoryRecorder& recorder, Random& random) const {
     if (!session.Begin().ok()) return false;
     recorder.Begin(session.snapshot());
-    const size_t count = 1 + random() % 4;
+    const size_t count = 1 + random() % std::min<uint64_t>(4, keys);
     std::vector<uint64_t> wanted;
     while (wanted.size() < count) {
       const uint64_t key = random() % keys;
