@@ -268,7 +268,7 @@ absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& requ
   for (const uint32_t id : request.key_holders()) {
     const auto found = members_.find(id);
     const bool buried = found == members_.end() || !found->second.member.alive();
-    if (id < next_member_ && buried) reply.add_over(id);
+    if (id != 0 && id < next_member_ && buried) reply.add_over(id);
   }
   return reply;
 }
