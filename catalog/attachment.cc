@@ -48,6 +48,11 @@ class ClusterAttachment final : public Attachment {
   absl::StatusOr<std::vector<proto::Member>> Members(proto::Role role) override;
   absl::StatusOr<std::vector<proto::Extent>> Allocate(MemoryServerId server, AllocationId allocation,
                                                       uint64_t bytes) override;
+  absl::StatusOr<proto::Extent> AllocateContiguous(MemoryServerId server, AllocationId allocation,
+                                                   uint64_t bytes) override;
+  absl::StatusOr<std::vector<proto::Extent>> OpenExtents(
+      MemoryServerId server, const std::vector<AllocationId>& allocations) override;
+  absl::Status Fence(MemberId member) override;
   absl::Status Release(MemoryServerId server, AllocationId allocation) override;
   absl::StatusOr<proto::StartMulticastReply> StartMulticast(
       MemoryServerId server, const proto::StartMulticastRequest& request) override;
@@ -58,6 +63,8 @@ class ClusterAttachment final : public Attachment {
 
  private:
   absl::StatusOr<std::shared_ptr<MemoryPeer>> FindPeer(MemoryServerId server);
+  absl::StatusOr<std::vector<proto::Extent>> Allocate(MemoryServerId server, AllocationId allocation,
+                                                      uint64_t bytes, bool contiguous);
 
   ControlPlane& control_plane_;
   const std::string secret_;
@@ -123,14 +130,70 @@ absl::StatusOr<std::shared_ptr<MemoryPeer>> ClusterAttachment::FindPeer(MemorySe
 
 absl::StatusOr<std::vector<proto::Extent>> ClusterAttachment::Allocate(MemoryServerId server,
                                                                        AllocationId allocation,
-                                                                       uint64_t bytes) {
+                                                                       uint64_t bytes, bool contiguous) {
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
   proto::AllocateRequest request;
   request.set_allocation(allocation.value());
   request.set_bytes(bytes);
+  request.set_member(member().value());
+  request.set_contiguous(contiguous);
   const int64_t timeout_us = timeout_us_ + static_cast<int64_t>(bytes / kAllocateBytesPerUs);
   NAM_ASSIGN_OR_RETURN(proto::AllocateReply reply, memory->peer->Call(kAllocate, request, timeout_us));
   return std::vector<proto::Extent>(reply.extents().begin(), reply.extents().end());
+}
+
+absl::StatusOr<std::vector<proto::Extent>> ClusterAttachment::Allocate(MemoryServerId server,
+                                                                       AllocationId allocation,
+                                                                       uint64_t bytes) {
+  return Allocate(server, allocation, bytes, false);
+}
+
+absl::StatusOr<proto::Extent> ClusterAttachment::AllocateContiguous(MemoryServerId server,
+                                                                    AllocationId allocation, uint64_t bytes) {
+  NAM_ASSIGN_OR_RETURN(const std::vector<proto::Extent> extents, Allocate(server, allocation, bytes, true));
+  if (extents.size() == 1) return extents[0];
+  return absl::InternalError(
+      absl::StrFormat("memory server %d gave %d extents instead of one", server.value(), extents.size()));
+}
+
+absl::StatusOr<std::vector<proto::Extent>> ClusterAttachment::OpenExtents(
+    MemoryServerId server, const std::vector<AllocationId>& allocations) {
+  NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
+  proto::OpenExtentsRequest request;
+  request.set_member(member().value());
+  for (const AllocationId allocation : allocations) request.add_allocations(allocation.value());
+  NAM_ASSIGN_OR_RETURN(proto::OpenExtentsReply reply, memory->peer->Call(kOpenExtents, request, timeout_us_));
+  return std::vector<proto::Extent>(reply.extents().begin(), reply.extents().end());
+}
+
+// A server that joins after this list was made refuses the member keys; one that is dead holds no data.
+absl::Status ClusterAttachment::Fence(MemberId member) {
+  NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, client_->GetCluster());
+  for (const proto::Member& other : cluster.members()) {
+    if (other.id() != member.value() || !other.alive()) continue;
+    return absl::FailedPreconditionError(
+        absl::StrFormat("member %d is alive and keeps its keys", member.value()));
+  }
+  proto::FenceRequest request;
+  request.set_member(member.value());
+  request.set_kill(true);
+  absl::Status outcome;
+  for (const proto::Member& server : cluster.members()) {
+    if (server.role() != proto::ROLE_MEMORY || !server.alive()) continue;
+    const MemoryServerId id(static_cast<uint16_t>(server.id()));
+    const absl::StatusOr<std::shared_ptr<MemoryPeer>> memory = FindPeer(id);
+    const absl::StatusOr<proto::FenceReply> reply =
+        memory.ok() ? (*memory)->peer->Call(kFence, request, timeout_us_) : memory.status();
+    if (absl::IsFailedPrecondition(reply.status())) return reply.status();
+    if (!reply.ok()) {
+      outcome = absl::UnavailableError(reply.status().message());
+    } else if (!reply->drained()) {
+      outcome = absl::UnavailableError(absl::StrFormat(
+          "a process of member %d stands still in the middle of changing memory server %d; try again",
+          member.value(), id.value()));
+    }
+  }
+  return outcome;
 }
 
 absl::Status ClusterAttachment::Release(MemoryServerId server, AllocationId allocation) {

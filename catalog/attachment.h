@@ -53,6 +53,16 @@ class Attachment : public fabric::RegionDirectory {
   /// under way or a table: abort or drop it first. Memory that nobody releases is freed soon after.
   virtual absl::StatusOr<std::vector<proto::Extent>> Allocate(MemoryServerId server, AllocationId allocation,
                                                               uint64_t bytes) = 0;
+  /// The same in one piece, or RESOURCE_EXHAUSTED.
+  virtual absl::StatusOr<proto::Extent> AllocateContiguous(MemoryServerId server, AllocationId allocation,
+                                                           uint64_t bytes) = 0;
+  /// All extents there of these allocations, with keys of this member's own to change them; the same keys
+  /// whenever it asks. FAILED_PRECONDITION when the membership has ended.
+  virtual absl::StatusOr<std::vector<proto::Extent>> OpenExtents(
+      MemoryServerId server, const std::vector<AllocationId>& allocations) = 0;
+  /// OK: from now on nothing that the member has posted, or posts, changes a byte in any memory server.
+  /// FAILED_PRECONDITION: it is alive. UNAVAILABLE: some memory server cannot say so now; try again.
+  virtual absl::Status Fence(MemberId member) = 0;
   virtual absl::Status Release(MemoryServerId server, AllocationId allocation) = 0;
   /// A memory server's multicast streams. Errors name the server.
   virtual absl::StatusOr<proto::StartMulticastReply> StartMulticast(

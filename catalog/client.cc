@@ -34,6 +34,8 @@ class RemoteClient final : public Client {
   absl::StatusOr<uint64_t> CommitLoad(const proto::Table& table) override;
   absl::Status AbortLoad(AllocationId allocation) override;
   absl::Status DropTable(const std::string& name) override;
+  absl::StatusOr<AllocationId> BeginExtend(MemberId member, const std::string& table) override;
+  absl::StatusOr<uint64_t> CommitExtend(const proto::CommitExtendRequest& request) override;
   absl::StatusOr<std::vector<uint32_t>> AllocateGroups(MemberId member, uint32_t count) override;
   absl::Status ReleaseGroups(MemberId member, const std::vector<uint32_t>& groups) override;
 
@@ -136,6 +138,19 @@ absl::Status RemoteClient::DropTable(const std::string& name) {
   proto::DropTableRequest request;
   request.set_name(name);
   return peer_.Call(kDropTable, request, timeout_us_).status();
+}
+
+absl::StatusOr<AllocationId> RemoteClient::BeginExtend(MemberId member, const std::string& table) {
+  proto::BeginExtendRequest request;
+  request.set_member(member.value());
+  request.set_table(table);
+  NAM_ASSIGN_OR_RETURN(const proto::BeginExtendReply reply, peer_.Call(kBeginExtend, request, timeout_us_));
+  return AllocationId(reply.allocation());
+}
+
+absl::StatusOr<uint64_t> RemoteClient::CommitExtend(const proto::CommitExtendRequest& request) {
+  NAM_ASSIGN_OR_RETURN(const proto::CommitExtendReply reply, peer_.Call(kCommitExtend, request, timeout_us_));
+  return reply.version();
 }
 
 absl::StatusOr<std::vector<uint32_t>> RemoteClient::AllocateGroups(MemberId member, uint32_t count) {

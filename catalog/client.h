@@ -45,6 +45,10 @@ class Client {
   virtual absl::StatusOr<uint64_t> CommitLoad(const proto::Table& table) = 0;
   virtual absl::Status AbortLoad(AllocationId allocation) = 0;
   virtual absl::Status DropTable(const std::string& name) = 0;
+  /// Record tables: an allocation that CommitExtend makes the table's, AbortLoad ends.
+  virtual absl::StatusOr<AllocationId> BeginExtend(MemberId member, const std::string& table) = 0;
+  /// The new version. ABORTED when the part does not have expected_extents any more.
+  virtual absl::StatusOr<uint64_t> CommitExtend(const proto::CommitExtendRequest& request) = 0;
 
   /// Numbers for multicast groups; the member's until it releases them or its lease ends.
   virtual absl::StatusOr<std::vector<uint32_t>> AllocateGroups(MemberId member, uint32_t count) = 0;

@@ -24,6 +24,10 @@ inline constexpr Method<proto::AbortLoadRequest, proto::AbortLoadReply> kAbortLo
     "/nam.proto.Catalog/AbortLoad"};
 inline constexpr Method<proto::DropTableRequest, proto::DropTableReply> kDropTable{
     "/nam.proto.Catalog/DropTable"};
+inline constexpr Method<proto::BeginExtendRequest, proto::BeginExtendReply> kBeginExtend{
+    "/nam.proto.Catalog/BeginExtend"};
+inline constexpr Method<proto::CommitExtendRequest, proto::CommitExtendReply> kCommitExtend{
+    "/nam.proto.Catalog/CommitExtend"};
 
 inline constexpr Method<proto::AllocateGroupsRequest, proto::AllocateGroupsReply> kAllocateGroups{
     "/nam.proto.Catalog/AllocateGroups"};
@@ -31,6 +35,9 @@ inline constexpr Method<proto::ReleaseGroupsRequest, proto::ReleaseGroupsReply> 
     "/nam.proto.Catalog/ReleaseGroups"};
 
 inline constexpr Method<proto::AllocateRequest, proto::AllocateReply> kAllocate{"/nam.proto.Memory/Allocate"};
+inline constexpr Method<proto::OpenExtentsRequest, proto::OpenExtentsReply> kOpenExtents{
+    "/nam.proto.Memory/OpenExtents"};
+inline constexpr Method<proto::FenceRequest, proto::FenceReply> kFence{"/nam.proto.Memory/Fence"};
 inline constexpr Method<proto::ReleaseRequest, proto::ReleaseReply> kRelease{"/nam.proto.Memory/Release"};
 inline constexpr Method<proto::ListRegionsRequest, proto::ListRegionsReply> kListRegions{
     "/nam.proto.Memory/ListRegions"};

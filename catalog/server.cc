@@ -26,6 +26,8 @@ Handlers HandlersOf(Service& service) {
   add(kCommitLoad, &Service::CommitLoad);
   add(kAbortLoad, &Service::AbortLoad);
   add(kDropTable, &Service::DropTable);
+  add(kBeginExtend, &Service::BeginExtend);
+  add(kCommitExtend, &Service::CommitExtend);
   add(kAllocateGroups, &Service::AllocateGroups);
   add(kReleaseGroups, &Service::ReleaseGroups);
   return handlers;

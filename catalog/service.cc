@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "catalog/record_tables.h"
 
 namespace nam::catalog {
 namespace {
@@ -138,16 +139,19 @@ void Service::Install(const Mutation& mutation) {
   for (const GroupRecord& group : mutation.put_groups) groups_[group.group] = group.owner;
   for (const proto::Table& table : mutation.put_tables) {
     TableState& state = tables_[table.name()];
-    if (state.table != nullptr) table_allocations_.erase(state.table->allocation());
+    if (state.table != nullptr) {
+      for (const uint64_t allocation : AllocationsOf(*state.table)) table_allocations_.erase(allocation);
+    }
     state = {std::make_shared<const proto::Table>(table), ServersOf(table)};
-    table_allocations_.insert(table.allocation());
+    table_allocations_.merge(AllocationsOf(table));
   }
   for (const uint64_t allocation : mutation.delete_loads) loads_.erase(allocation);
   for (const uint32_t group : mutation.delete_groups) groups_.erase(group);
   for (const std::string& name : mutation.delete_tables) {
     const auto found = tables_.find(name);
     if (found == tables_.end()) continue;
-    table_allocations_.erase(found->second.table->allocation());
+    for (const uint64_t allocation : AllocationsOf(*found->second.table))
+      table_allocations_.erase(allocation);
     tables_.erase(found);
   }
   for (const uint32_t id : mutation.delete_members) members_.erase(id);
@@ -260,6 +264,12 @@ absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& requ
     if (!loads_.contains(allocation) && !table_allocations_.contains(allocation))
       reply.add_release(allocation);
   }
+  // Only what is durable: a lease whose end could not be written down begins anew if the catalog restarts.
+  for (const uint32_t id : request.key_holders()) {
+    const auto found = members_.find(id);
+    const bool buried = found == members_.end() || !found->second.member.alive();
+    if (id != 0 && id < next_member_ && buried) reply.add_over(id);
+  }
   return reply;
 }
 
@@ -283,6 +293,8 @@ absl::StatusOr<proto::ListTablesReply> Service::ListTables(const proto::ListTabl
     proto::Table& table = *reply.add_tables();
     table = *state.table;
     table.clear_partitions();
+    if (!table.has_record()) continue;
+    for (proto::RecordPart& part : *table.mutable_record()->mutable_parts()) part.clear_extents();
   }
   return reply;
 }
@@ -305,24 +317,29 @@ absl::StatusOr<proto::GetTableReply> Service::GetTable(const proto::GetTableRequ
   return reply;
 }
 
+absl::Status Service::CheckRoomForLoad() const {
+  if (loads_.size() < kLoadsMax) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrFormat("%d loads are under way; wait for some", loads_.size()));
+}
+
 absl::StatusOr<proto::BeginLoadReply> Service::BeginLoad(const proto::BeginLoadRequest& request) {
   NAM_RETURN_IF_ERROR(CheckTableName(request.table()));
   const std::lock_guard lock(mutex_);
   Expire();
   if (FindLiving(request.member()) == nullptr) return LeaseOver(request.member());
   if (!request.replace() && tables_.contains(request.table())) return TableExists(request.table());
-  if (loads_.size() >= kLoadsMax) {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("%d loads are under way; wait for some", loads_.size()));
-  }
+  NAM_RETURN_IF_ERROR(CheckRoomForLoad());
   if (tables_.size() >= kTablesMax) {
     return absl::ResourceExhaustedError(
         absl::StrFormat("the cluster is full: it has %d tables", tables_.size()));
   }
   Mutation mutation = NewMutation();
   const uint64_t allocation = mutation.next_allocation++;
-  mutation.put_loads.push_back(
-      {AllocationId(allocation), MemberId(request.member()), request.table(), request.replace()});
+  mutation.put_loads.push_back({.allocation = AllocationId(allocation),
+                                .owner = MemberId(request.member()),
+                                .table = request.table(),
+                                .replace = request.replace()});
   NAM_RETURN_IF_ERROR(Apply(mutation));
   proto::BeginLoadReply reply;
   reply.set_allocation(allocation);
@@ -342,6 +359,7 @@ absl::Status Service::CheckServers(const proto::Table& table, const std::set<uin
 
 absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLoadRequest& request) {
   const proto::Table& table = request.table();
+  NAM_RETURN_IF_ERROR(CheckNewRecordTable(table));
   const std::lock_guard lock(mutex_);
   Expire();
   const auto existing = tables_.find(table.name());
@@ -356,17 +374,97 @@ absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLo
         "load %d of table `%s` is over: it was aborted, or its owner's lease has ended; load it again",
         table.allocation(), table.name()));
   }
-  if (load->second.table != table.name()) {
+  if (load->second.table != table.name() || load->second.extends != AllocationId()) {
     return absl::InvalidArgumentError(absl::StrFormat("load %d was begun for table `%s`, not `%s`",
                                                       table.allocation(), load->second.table, table.name()));
   }
   if (existing != tables_.end() && !load->second.replace) return TableExists(table.name());
-  NAM_RETURN_IF_ERROR(CheckServers(table, ServersOf(table)));
   Mutation mutation = NewMutation();
   mutation.put_tables.push_back(table);
   mutation.put_tables.back().set_version(mutation.version);
+  CountUsage(mutation.put_tables.back());
+  NAM_RETURN_IF_ERROR(CheckServers(table, ServersOf(mutation.put_tables.back())));
   mutation.delete_loads.push_back(table.allocation());
   if (existing != tables_.end()) ForgetDeadServers(table.name(), mutation);
+  NAM_RETURN_IF_ERROR(Apply(mutation));
+  reply.set_version(mutation.version);
+  return reply;
+}
+
+absl::StatusOr<proto::BeginExtendReply> Service::BeginExtend(const proto::BeginExtendRequest& request) {
+  const std::lock_guard lock(mutex_);
+  Expire();
+  if (FindLiving(request.member()) == nullptr) return LeaseOver(request.member());
+  const auto table = tables_.find(request.table());
+  if (table == tables_.end()) return NoTable(request.table());
+  if (!table->second.table->has_record()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("table `%s` is no record table: it is loaded as a whole", request.table()));
+  }
+  NAM_RETURN_IF_ERROR(CheckRoomForLoad());
+  Mutation mutation = NewMutation();
+  const uint64_t allocation = mutation.next_allocation++;
+  mutation.put_loads.push_back({.allocation = AllocationId(allocation),
+                                .owner = MemberId(request.member()),
+                                .table = request.table(),
+                                .extends = AllocationId(table->second.table->allocation())});
+  NAM_RETURN_IF_ERROR(Apply(mutation));
+  proto::BeginExtendReply reply;
+  reply.set_allocation(allocation);
+  return reply;
+}
+
+// The table as it is after the request. A table of the same name that came after a drop is another one.
+absl::StatusOr<proto::Table> Service::Extended(const LoadRecord& load,
+                                               const proto::CommitExtendRequest& request) const {
+  const auto found = tables_.find(load.table);
+  if (found == tables_.end() || found->second.table->allocation() != load.extends.value()) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("table `%s` was dropped while it was extended", load.table));
+  }
+  proto::Table table = *found->second.table;
+  proto::RecordPart* part = FindPart(table, request.part());
+  if (part == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("table `%s` has no part `%s`", load.table, request.part()));
+  }
+  if (part->extents_size() != static_cast<int>(request.expected_extents())) {
+    return absl::AbortedError(absl::StrFormat("part `%s` of table `%s` has %d extents by now, not %d",
+                                              request.part(), load.table, part->extents_size(),
+                                              request.expected_extents()));
+  }
+  part->mutable_extents()->MergeFrom(request.extents());
+  CountUsage(table);
+  return table;
+}
+
+absl::StatusOr<proto::CommitExtendReply> Service::CommitExtend(const proto::CommitExtendRequest& request) {
+  if (request.extents().empty()) return absl::InvalidArgumentError("nothing to extend a table by");
+  NAM_RETURN_IF_ERROR(CheckExtents(request.extents(), AllocationId(request.allocation())));
+  const std::lock_guard lock(mutex_);
+  Expire();
+  proto::CommitExtendReply reply;
+  if (table_allocations_.contains(request.allocation())) {  // asked again because the answer was lost
+    reply.set_version(version_);
+    return reply;
+  }
+  const auto load = loads_.find(request.allocation());
+  if (load == loads_.end() || FindLiving(load->second.owner.value()) == nullptr) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "allocation %d is over: it was aborted, or its owner's lease has ended", request.allocation()));
+  }
+  if (load->second.extends == AllocationId()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("allocation %d is a load, and extends no table", request.allocation()));
+  }
+  NAM_ASSIGN_OR_RETURN(proto::Table table, Extended(load->second, request));
+  std::set<uint32_t> servers;
+  for (const proto::RecordExtent& extent : request.extents()) servers.insert(extent.server());
+  NAM_RETURN_IF_ERROR(CheckServers(table, servers));
+  Mutation mutation = NewMutation();
+  table.set_version(mutation.version);
+  mutation.put_tables.push_back(std::move(table));
+  mutation.delete_loads.push_back(request.allocation());
   NAM_RETURN_IF_ERROR(Apply(mutation));
   reply.set_version(mutation.version);
   return reply;

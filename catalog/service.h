@@ -25,6 +25,9 @@ inline constexpr uint32_t kDefaultLeaseMs = 3'000;
 ///     load:    BeginLoad ─▶ under way ──CommitLoad──▶ table ──DropTable, replaced──▶ over
 ///                               └────────AbortLoad, owner dead────────────────────▶ over
 ///
+///     extend:  BeginExtend ─▶ under way ──CommitExtend──▶ a record table's, one of several
+///                               └────────AbortLoad, owner dead───────────────────▶ over
+///
 ///     group:   AllocateGroups ─▶ a member's ──ReleaseGroups, owner dead──▶ free, given out again
 ///
 /// Memory servers free an allocation when a renewal finds it neither under way nor a table's.
@@ -49,6 +52,8 @@ class Service {
   absl::StatusOr<proto::CommitLoadReply> CommitLoad(const proto::CommitLoadRequest& request);
   absl::StatusOr<proto::AbortLoadReply> AbortLoad(const proto::AbortLoadRequest& request);
   absl::StatusOr<proto::DropTableReply> DropTable(const proto::DropTableRequest& request);
+  absl::StatusOr<proto::BeginExtendReply> BeginExtend(const proto::BeginExtendRequest& request);
+  absl::StatusOr<proto::CommitExtendReply> CommitExtend(const proto::CommitExtendRequest& request);
   absl::StatusOr<proto::AllocateGroupsReply> AllocateGroups(const proto::AllocateGroupsRequest& request);
   absl::StatusOr<proto::ReleaseGroupsReply> ReleaseGroups(const proto::ReleaseGroupsRequest& request);
 
@@ -70,6 +75,9 @@ class Service {
   void Install(const Mutation& mutation);
   bool Living(const MemberState& member) const;
   const MemberState* FindLiving(uint32_t id) const;
+  absl::Status CheckRoomForLoad() const;
+  absl::StatusOr<proto::Table> Extended(const LoadRecord& load,
+                                        const proto::CommitExtendRequest& request) const;
   absl::Status CheckServers(const proto::Table& table, const std::set<uint32_t>& servers) const;
   bool HoldsBlocks(uint32_t server, const std::string& besides_table) const;
   void Bury(const MemberState& member, Mutation& mutation) const;

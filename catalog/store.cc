@@ -15,7 +15,7 @@ namespace nam::catalog {
 namespace {
 
 constexpr int64_t kApplicationId = 0x4E414D43;  // "NAMC", in the file's header
-constexpr int64_t kSchemaVersion = 2;
+constexpr int64_t kSchemaVersion = 3;
 
 // Bodies are serialized messages; what is looked up or constrained has a column of its own.
 constexpr char kSchema[] = R"(
@@ -51,6 +51,9 @@ constexpr char kGroupsSchema[] = R"(
     member INTEGER NOT NULL REFERENCES members (id));
   CREATE INDEX multicast_groups_by_member ON multicast_groups (member);
 )";
+
+// What version 3 adds to version 2: the allocation of the table that a load extends, 0 for none.
+constexpr char kExtendsSchema[] = "ALTER TABLE loads ADD COLUMN extends INTEGER NOT NULL DEFAULT 0";
 
 class Database {
  public:
@@ -209,6 +212,7 @@ absl::Status CreateSchema(Database& database, const ClusterIdentity& identity) {
   NAM_RETURN_IF_ERROR(transaction.Begin());
   NAM_RETURN_IF_ERROR(database.Execute(kSchema));
   NAM_RETURN_IF_ERROR(database.Execute(kGroupsSchema));
+  NAM_RETURN_IF_ERROR(database.Execute(kExtendsSchema));
   NAM_RETURN_IF_ERROR(database.Execute(
       absl::StrFormat("PRAGMA application_id = %d; PRAGMA user_version = %d;", kApplicationId, kSchemaVersion)
           .c_str()));
@@ -219,13 +223,13 @@ absl::Status CreateSchema(Database& database, const ClusterIdentity& identity) {
   return transaction.Commit();
 }
 
-// A store of the first version has everything but groups.
 absl::Status UpgradeSchema(Database& database) {
   NAM_ASSIGN_OR_RETURN(const int64_t schema, ReadInteger(database, "PRAGMA user_version"));
   if (schema == kSchemaVersion) return absl::OkStatus();
   Transaction transaction(database);
   NAM_RETURN_IF_ERROR(transaction.Begin());
-  NAM_RETURN_IF_ERROR(database.Execute(kGroupsSchema));
+  if (schema < 2) NAM_RETURN_IF_ERROR(database.Execute(kGroupsSchema));
+  NAM_RETURN_IF_ERROR(database.Execute(kExtendsSchema));
   NAM_RETURN_IF_ERROR(database.Execute(absl::StrFormat("PRAGMA user_version = %d", kSchemaVersion).c_str()));
   return transaction.Commit();
 }
@@ -305,12 +309,12 @@ absl::Status EmbeddedStore::ReadMembersAndWhatTheyOwn(StoredState& state) {
     state.members.push_back(std::move(member));
   }
   Statement loads(*database_,
-                  "SELECT allocation, member, table_name, replaces FROM loads ORDER BY allocation");
+                  "SELECT allocation, member, table_name, replaces, extends FROM loads ORDER BY allocation");
   while (true) {
     NAM_ASSIGN_OR_RETURN(const bool more, loads.Next());
     if (!more) break;
     state.loads.push_back({AllocationId(loads.Integer(0)), MemberId(static_cast<uint32_t>(loads.Integer(1))),
-                           loads.Bytes(2), loads.Integer(3) != 0});
+                           loads.Bytes(2), loads.Integer(3) != 0, AllocationId(loads.Integer(4))});
   }
   Statement groups(*database_, "SELECT number, member FROM multicast_groups ORDER BY number");
   while (true) {
@@ -372,11 +376,12 @@ absl::Status EmbeddedStore::Put(const Mutation& mutation) {
                             .Run());
   }
   for (const LoadRecord& load : mutation.put_loads) {
-    NAM_RETURN_IF_ERROR(Statement(*database_, "INSERT OR REPLACE INTO loads VALUES (?, ?, ?, ?)")
+    NAM_RETURN_IF_ERROR(Statement(*database_, "INSERT OR REPLACE INTO loads VALUES (?, ?, ?, ?, ?)")
                             .Bind(load.allocation.value())
                             .Bind(load.owner.value())
                             .BindText(load.table)
                             .Bind(load.replace)
+                            .Bind(load.extends.value())
                             .Run());
   }
   for (const GroupRecord& group : mutation.put_groups) {

@@ -17,12 +17,13 @@ struct ClusterIdentity {
   std::string fabric;  // shm | tcp
 };
 
-/// A load under way: memory may be held for `allocation` though no table has it yet.
+/// A load or an extension under way: memory may be held for `allocation` though no table has it yet.
 struct LoadRecord {
   AllocationId allocation;
   MemberId owner;
   std::string table;
   bool replace = false;
+  AllocationId extends;  // of the record table that it is to extend; 0: it is a load
 };
 
 /// The number of a multicast group that a member has.

@@ -93,6 +93,9 @@ class MemoryRegion {
   /// any more, also not by what it posted before; false while a peer that stands still is in the middle
   /// of an operation (only where peers touch the memory themselves): ask again. Idempotent, any thread.
   virtual bool Revoke() = 0;
+  /// Once revoked: ends the processes of those peers, so that Revoke comes to its end. The only fence there
+  /// is for a peer that stands still while it touches the memory itself; nothing elsewhere. It may fail.
+  virtual void EndPeers() {}
 
  protected:
   MemoryRegion() = default;

@@ -7,6 +7,14 @@
 
 namespace nam::memserver {
 
+namespace {
+
+uint64_t RoundUp(uint64_t bytes) {
+  return (bytes + kExtentAlignment - 1) / kExtentAlignment * kExtentAlignment;
+}
+
+}  // namespace
+
 ExtentAllocator::ExtentAllocator(uint64_t region_bytes, uint64_t memory_bytes)
     : region_bytes_(region_bytes), memory_bytes_(memory_bytes) {
   NAM_CHECK(region_bytes > 0 && region_bytes % kExtentAlignment == 0);
@@ -30,20 +38,33 @@ void ExtentAllocator::RemoveGap(std::map<uint64_t, uint64_t>::iterator gap) {
   by_offset_.erase(gap);
 }
 
+Extent ExtentAllocator::TakeFrom(uint64_t gap_offset, uint64_t gap_bytes, uint64_t bytes) {
+  const uint64_t taken = std::min(gap_bytes, bytes);
+  RemoveGap(by_offset_.find(gap_offset));
+  if (taken < gap_bytes) AddGap(gap_offset + taken, gap_bytes - taken);
+  return {gap_offset, taken};
+}
+
+std::optional<Extent> ExtentAllocator::AllocateContiguous(uint64_t bytes) {
+  if (bytes == 0 || bytes > free_bytes_) return std::nullopt;
+  const uint64_t needed = RoundUp(bytes);
+  const auto best = by_bytes_.lower_bound({needed, 0});
+  if (best == by_bytes_.end()) return std::nullopt;
+  const auto [gap_bytes, offset] = *best;
+  return TakeFrom(offset, gap_bytes, needed);
+}
+
 std::optional<std::vector<Extent>> ExtentAllocator::Allocate(uint64_t bytes) {
   if (bytes == 0 || bytes > free_bytes_) return std::nullopt;
-  uint64_t needed = (bytes + kExtentAlignment - 1) / kExtentAlignment * kExtentAlignment;
+  uint64_t needed = RoundUp(bytes);
   if (needed > free_bytes_) return std::nullopt;
   std::vector<Extent> extents;
   while (needed > 0) {
     auto best = by_bytes_.lower_bound({needed, 0});
     if (best == by_bytes_.end()) best = by_bytes_.lower_bound({by_bytes_.rbegin()->first, 0});
     const auto [gap_bytes, offset] = *best;
-    const uint64_t taken = std::min(gap_bytes, needed);
-    RemoveGap(by_offset_.find(offset));
-    if (taken < gap_bytes) AddGap(offset + taken, gap_bytes - taken);
-    extents.push_back({offset, taken});
-    needed -= taken;
+    extents.push_back(TakeFrom(offset, gap_bytes, needed));
+    needed -= extents.back().bytes;
   }
   std::sort(extents.begin(), extents.end(),
             [](const Extent& a, const Extent& b) { return a.offset < b.offset; });

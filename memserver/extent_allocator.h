@@ -34,6 +34,8 @@ class ExtentAllocator {
 
   /// Extents of `bytes` in all, rounded up to the alignment, by offset; nothing if there is no room.
   std::optional<std::vector<Extent>> Allocate(uint64_t bytes);
+  /// One extent, or nothing.
+  std::optional<Extent> AllocateContiguous(uint64_t bytes);
   /// Checked: must have been handed out, as a whole or in part, and not be free already.
   void Free(const Extent& extent);
 
@@ -45,6 +47,7 @@ class ExtentAllocator {
   size_t gaps() const { return by_offset_.size(); }
 
  private:
+  Extent TakeFrom(uint64_t gap_offset, uint64_t gap_bytes, uint64_t bytes);
   void AddGap(uint64_t offset, uint64_t bytes);
   void RemoveGap(std::map<uint64_t, uint64_t>::iterator gap);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -66,16 +67,17 @@ MemoryPool::MemoryPool(fabric::Fabric& fabric, const MemoryPoolOptions& options)
       allocator_(options.region_bytes, options.memory_bytes),
       slots_((options.memory_bytes + options.region_bytes - 1) / options.region_bytes) {}
 
-absl::StatusOr<std::vector<MemoryPool::Grant>> MemoryPool::Allocate(AllocationId allocation, uint64_t bytes) {
+absl::StatusOr<std::vector<MemoryPool::Grant>> MemoryPool::Allocate(AllocationId allocation, uint64_t bytes,
+                                                                    MemberId member, Pieces pieces) {
   if (allocation == AllocationId())
     return absl::InvalidArgumentError("memory needs an allocation that it is for");
   if (bytes == 0) return absl::InvalidArgumentError("0 bytes cannot be allocated");
   const std::lock_guard growth(growth_mutex_);
   ReleaseDraining();
-  NAM_ASSIGN_OR_RETURN(const std::vector<Extent> extents, Reserve(allocation, bytes));
+  NAM_ASSIGN_OR_RETURN(const std::vector<Extent> extents, Reserve(allocation, bytes, pieces));
   absl::Status status = Back(extents);
   if (status.ok()) Zero(extents);
-  absl::StatusOr<std::vector<KeyedExtent>> keyed = status.ok() ? MakeKeys(extents) : status;
+  absl::StatusOr<std::vector<KeyedExtent>> keyed = status.ok() ? MakeKeys(extents, member) : status;
   const std::lock_guard lock(mutex_);
   Holding* holding = nullptr;
   if (keyed.ok()) {
@@ -88,20 +90,33 @@ absl::StatusOr<std::vector<MemoryPool::Grant>> MemoryPool::Allocate(AllocationId
   }
   std::vector<Grant> grants;
   for (KeyedExtent& extent : *keyed) {
-    grants.push_back({extent.extent, extent.key->rkey()});
+    grants.push_back({extent.extent, extent.keys.at(member)->rkey()});
     holding->extents.push_back(std::move(extent));
   }
   return grants;
 }
 
-absl::StatusOr<std::vector<Extent>> MemoryPool::Reserve(AllocationId allocation, uint64_t bytes) {
+absl::StatusOr<std::vector<Extent>> MemoryPool::Reserve(AllocationId allocation, uint64_t bytes,
+                                                        Pieces pieces) {
   const std::lock_guard lock(mutex_);
   if (held_.size() >= kAllocationsMax && !held_.contains(allocation)) {
     return absl::ResourceExhaustedError(
         absl::StrFormat("memory is held for %d loads and tables already; drop some", held_.size()));
   }
-  auto extents = allocator_.Allocate(bytes);
+  std::optional<std::vector<Extent>> extents;
+  if (pieces == Pieces::kAny) {
+    extents = allocator_.Allocate(bytes);
+  } else if (const std::optional<Extent> one = allocator_.AllocateContiguous(bytes)) {
+    extents = {*one};
+  }
   if (!extents.has_value()) {
+    if (pieces == Pieces::kOne && bytes <= allocator_.free_bytes()) {
+      return absl::ResourceExhaustedError(absl::StrFormat(
+          "out of memory in one piece: %s are needed, the memory consists of regions of %s and %s of it are "
+          "free; drop tables, add memory servers, or choose larger regions",
+          ReadableBytes(bytes), ReadableBytes(options_.region_bytes),
+          ReadableBytes(allocator_.free_bytes())));
+    }
     return absl::ResourceExhaustedError(absl::StrFormat(
         "out of memory: %s are needed, %s of %s are free; drop tables or add memory servers",
         ReadableBytes(bytes), ReadableBytes(allocator_.free_bytes()), ReadableBytes(capacity_bytes_)));
@@ -144,45 +159,128 @@ void MemoryPool::Zero(const std::vector<Extent>& extents) {
   }
 }
 
+absl::StatusOr<std::unique_ptr<fabric::MemoryRegion>> MemoryPool::MakeKey(const Extent& extent) {
+  fabric::MemoryRegion& region = *slots_[extent.offset / options_.region_bytes].region;
+  return fabric_.Share(region, extent.offset % options_.region_bytes, extent.bytes, fabric::Access::kAll);
+}
+
 // Nobody knows the keys before Allocate returns, so they may also just go.
-absl::StatusOr<std::vector<MemoryPool::KeyedExtent>> MemoryPool::MakeKeys(
-    const std::vector<Extent>& extents) {
+absl::StatusOr<std::vector<MemoryPool::KeyedExtent>> MemoryPool::MakeKeys(const std::vector<Extent>& extents,
+                                                                          MemberId member) {
   std::vector<KeyedExtent> keyed;
   for (const Extent& extent : extents) {
-    fabric::MemoryRegion& region = *slots_[extent.offset / options_.region_bytes].region;
-    NAM_ASSIGN_OR_RETURN(
-        std::unique_ptr<fabric::MemoryRegion> key,
-        fabric_.Share(region, extent.offset % options_.region_bytes, extent.bytes, fabric::Access::kAll));
-    keyed.push_back({extent, std::move(key)});
+    NAM_ASSIGN_OR_RETURN(std::unique_ptr<fabric::MemoryRegion> key, MakeKey(extent));
+    keyed.push_back({.extent = extent});
+    keyed.back().keys.emplace(member, std::move(key));
   }
   return keyed;
 }
 
+absl::StatusOr<std::vector<MemoryPool::Grant>> MemoryPool::Open(AllocationId allocation, MemberId member) {
+  const std::lock_guard release(release_mutex_);
+  std::vector<Extent> missing;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = held_.find(allocation);
+    if (found == held_.end() || found->second.over) {
+      return absl::NotFoundError(
+          absl::StrFormat("nothing is held here for allocation %d", allocation.value()));
+    }
+    for (const KeyedExtent& extent : found->second.extents) {
+      if (!extent.keys.contains(member)) missing.push_back(extent.extent);
+    }
+  }
+  // The extents stay: only Release frees them. Others may be added meanwhile, and then have their keys.
+  std::map<uint64_t, std::unique_ptr<fabric::MemoryRegion>> made;  // by offset
+  for (const Extent& extent : missing) {
+    NAM_ASSIGN_OR_RETURN(made[extent.offset], MakeKey(extent));
+  }
+  const std::lock_guard lock(mutex_);
+  std::vector<Grant> grants;
+  for (KeyedExtent& extent : held_.at(allocation).extents) {
+    if (const auto key = made.find(extent.extent.offset); key != made.end())
+      extent.keys.emplace(member, std::move(key->second));
+    const auto own = extent.keys.find(member);
+    if (own != extent.keys.end()) grants.push_back({extent.extent, own->second->rkey()});
+  }
+  return grants;
+}
+
+// With release_mutex_ held, so that the keys stay; without mutex_.
+MemoryPool::KeySet MemoryPool::Revoke(const KeySet& keys, bool kill) {
+  KeySet drained;
+  for (fabric::MemoryRegion* key : keys) {
+    bool done = key->Revoke();
+    if (!done && kill) {
+      key->EndPeers();
+      done = key->Revoke();
+    }
+    if (done) drained.insert(key);
+  }
+  return drained;
+}
+
+bool MemoryPool::Fence(MemberId member, bool kill) {
+  const std::lock_guard release(release_mutex_);
+  KeySet keys;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [allocation, holding] : held_) {
+      for (const KeyedExtent& extent : holding.extents) {
+        const auto key = extent.keys.find(member);
+        if (key != extent.keys.end()) keys.insert(key->second.get());
+      }
+    }
+  }
+  const KeySet drained = Revoke(keys, kill);
+  const std::lock_guard lock(mutex_);
+  for (auto& [allocation, holding] : held_) {
+    for (KeyedExtent& extent : holding.extents) {
+      const auto key = extent.keys.find(member);
+      if (key != extent.keys.end() && drained.contains(key->second.get())) extent.keys.erase(key);
+    }
+  }
+  return drained.size() == keys.size();
+}
+
+std::vector<MemberId> MemoryPool::KeyHolders() const {
+  const std::lock_guard lock(mutex_);
+  std::set<MemberId> holders;
+  for (const auto& [allocation, holding] : held_) {
+    for (const KeyedExtent& extent : holding.extents) {
+      for (const auto& [member, key] : extent.keys) holders.insert(member);
+    }
+  }
+  return std::vector<MemberId>(holders.begin(), holders.end());
+}
+
 MemoryPool::Released MemoryPool::Release(AllocationId allocation) {
   const std::lock_guard release(release_mutex_);
-  std::vector<KeyedExtent> extents;
+  KeySet keys;
   {
     const std::lock_guard lock(mutex_);
     const auto found = held_.find(allocation);
     if (found == held_.end()) return {};
     found->second.over = true;
-    extents.swap(found->second.extents);
+    for (const KeyedExtent& extent : found->second.extents) {
+      for (const auto& [member, key] : extent.keys) keys.insert(key.get());
+    }
   }
-  const auto draining = std::partition(extents.begin(), extents.end(),
-                                       [](const KeyedExtent& extent) { return extent.key->Revoke(); });
+  const KeySet drained = Revoke(keys, false);
   Released released;
   const std::lock_guard lock(mutex_);
-  for (auto extent = extents.begin(); extent != draining; ++extent) {
-    allocator_.Free(extent->extent);
-    released.freed_bytes += extent->extent.bytes;
-  }
-  extents.erase(extents.begin(), draining);
-  for (const KeyedExtent& extent : extents) released.draining_bytes += extent.extent.bytes;
-  if (extents.empty()) {
-    held_.erase(allocation);
-  } else {
-    held_[allocation].extents = std::move(extents);
-  }
+  const auto found = held_.find(allocation);
+  std::erase_if(found->second.extents, [&](KeyedExtent& extent) {
+    std::erase_if(extent.keys, [&](const auto& entry) { return drained.contains(entry.second.get()); });
+    if (!extent.keys.empty()) {
+      released.draining_bytes += extent.extent.bytes;
+      return false;
+    }
+    allocator_.Free(extent.extent);
+    released.freed_bytes += extent.extent.bytes;
+    return true;
+  });
+  if (found->second.extents.empty()) held_.erase(found);
   return released;
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,8 @@ struct MemoryPoolOptions {
 /// kept until the pool ends: peers' copies of the region list only ever lack regions, never hold
 /// stale ones. Extents are zero when handed out. What the bytes mean is not known here. Thread-safe.
 ///
-/// Keys: everybody may read a region; to change an extent takes the key that was handed out with it.
+/// Keys: everybody may read a region; to change an extent takes a key of one's own, handed out with the
+/// extent or by Open, and taken back by Fence.
 ///
 ///     free ── Allocate ─▶ held ── Release: keys revoked ─▶ free
 ///                                      └── a peer stands still in the middle of a WRITE ─▶ draining
@@ -53,9 +55,20 @@ class MemoryPool {
   static absl::StatusOr<std::unique_ptr<MemoryPool>> Create(fabric::Fabric& fabric,
                                                             const MemoryPoolOptions& options);
 
-  /// All or nothing, in addition to what the allocation has. RESOURCE_EXHAUSTED says what is free,
-  /// FAILED_PRECONDITION that the allocation is over.
-  absl::StatusOr<std::vector<Grant>> Allocate(AllocationId allocation, uint64_t bytes);
+  enum class Pieces : uint8_t { kAny, kOne };
+  /// All or nothing, in addition to what the allocation has; the keys are `member`'s, 0: nobody's who could
+  /// be fenced. RESOURCE_EXHAUSTED says what is free, FAILED_PRECONDITION that the allocation is over.
+  absl::StatusOr<std::vector<Grant>> Allocate(AllocationId allocation, uint64_t bytes,
+                                              MemberId member = MemberId(), Pieces pieces = Pieces::kAny);
+  /// All extents of the allocation with `member`'s keys, made unless it has them. NOT_FOUND: nothing is held
+  /// for it.
+  absl::StatusOr<std::vector<Grant>> Open(AllocationId allocation, MemberId member);
+  /// Takes back all keys that the member has now. True once it can change nothing any more through any key
+  /// that it ever had; false while a peer that stands still is in the middle of it. `kill`:
+  /// MemoryRegion::EndPeers.
+  bool Fence(MemberId member, bool kill);
+  /// Who has keys, also to what drains.
+  std::vector<MemberId> KeyHolders() const;
   /// The allocation is over. What drains is tried again by the next call.
   struct Released {
     uint64_t freed_bytes = 0;
@@ -82,7 +95,7 @@ class MemoryPool {
 
   struct KeyedExtent {
     Extent extent;
-    std::unique_ptr<fabric::MemoryRegion> key;
+    std::map<MemberId, std::unique_ptr<fabric::MemoryRegion>> keys;
   };
   struct Holding {
     std::vector<KeyedExtent> extents;
@@ -90,10 +103,14 @@ class MemoryPool {
   };
 
   MemoryPool(fabric::Fabric& fabric, const MemoryPoolOptions& options);
-  absl::StatusOr<std::vector<Extent>> Reserve(AllocationId allocation, uint64_t bytes);
+  absl::StatusOr<std::vector<Extent>> Reserve(AllocationId allocation, uint64_t bytes, Pieces pieces);
   absl::Status Back(const std::vector<Extent>& extents);
   void Zero(const std::vector<Extent>& extents);
-  absl::StatusOr<std::vector<KeyedExtent>> MakeKeys(const std::vector<Extent>& extents);
+  absl::StatusOr<std::unique_ptr<fabric::MemoryRegion>> MakeKey(const Extent& extent);
+  absl::StatusOr<std::vector<KeyedExtent>> MakeKeys(const std::vector<Extent>& extents, MemberId member);
+  using KeySet = std::set<fabric::MemoryRegion*>;
+  /// Those of them that nobody can use any more.
+  static KeySet Revoke(const KeySet& keys, bool kill);
   void ReleaseDraining();
 
   fabric::Fabric& fabric_;
@@ -103,7 +120,9 @@ class MemoryPool {
   // Making regions and zeroing takes long: growth_mutex_ lets one Allocate do so at a time, while
   // mutex_ is held for moments only, so that renewals and listings never wait for it.
   std::mutex growth_mutex_;
-  std::mutex release_mutex_;  // one Release at a time revokes keys, without mutex_; after growth_mutex_
+  // Who destroys keys holds it, and who revokes or shares without mutex_ needs them to stay; after
+  // growth_mutex_.
+  std::mutex release_mutex_;
   mutable std::mutex mutex_;  // after both
   ExtentAllocator allocator_;
   std::vector<Slot> slots_;               // by address; a slot's region changes once, under both mutexes

@@ -19,20 +19,34 @@
 namespace nam::memserver {
 namespace {
 
-// Asks the catalog whether an allocation is over; OK when its memory may be freed.
-using ReleaseCheck = std::function<absl::Status(AllocationId allocation)>;
+/// What only the catalog knows. Both never become untrue again.
+struct CatalogQuestions {
+  /// OK when the allocation is over, so that its memory may be freed.
+  std::function<absl::Status(AllocationId allocation)> may_release;
+  std::function<absl::StatusOr<bool>(MemberId member)> membership_over;
+};
+
+absl::Status CheckMember(uint32_t member) {
+  if (member != 0) return absl::OkStatus();
+  return absl::InvalidArgumentError("keys are a member's: who has not joined has none");
+}
 
 class MemoryService {
  public:
   /// `self` is known once this server has joined.
-  MemoryService(MemoryPool& pool, MulticastStreams& streams, ReleaseCheck may_release,
+  MemoryService(MemoryPool& pool, MulticastStreams& streams, CatalogQuestions catalog,
                 std::function<MemoryServerId()> self)
-      : pool_(pool), may_release_(std::move(may_release)), handlers_("nam.proto.Memory") {
+      : pool_(pool), catalog_(std::move(catalog)), handlers_("nam.proto.Memory") {
     using Call = catalog::IncomingCall;
     handlers_.Add(catalog::kAllocate,
                   [this](const proto::AllocateRequest& request, const Call&) { return Allocate(request); });
     handlers_.Add(catalog::kRelease,
                   [this](const proto::ReleaseRequest& request, const Call&) { return Release(request); });
+    handlers_.Add(catalog::kOpenExtents, [this](const proto::OpenExtentsRequest& request, const Call&) {
+      return OpenExtents(request);
+    });
+    handlers_.Add(catalog::kFence,
+                  [this](const proto::FenceRequest& request, const Call&) { return Fence(request); });
     handlers_.Add(catalog::kListRegions,
                   [this](const proto::ListRegionsRequest&, const Call&) { return ListRegions(); });
     handlers_.Add(catalog::kStartMulticast,
@@ -46,20 +60,57 @@ class MemoryService {
 
  private:
   absl::StatusOr<proto::AllocateReply> Allocate(const proto::AllocateRequest& request) {
-    NAM_ASSIGN_OR_RETURN(const std::vector<MemoryPool::Grant> grants,
-                         pool_.Allocate(AllocationId(request.allocation()), request.bytes()));
+    NAM_ASSIGN_OR_RETURN(
+        const std::vector<MemoryPool::Grant> grants,
+        pool_.Allocate(AllocationId(request.allocation()), request.bytes(), MemberId(request.member()),
+                       request.contiguous() ? MemoryPool::Pieces::kOne : MemoryPool::Pieces::kAny));
     proto::AllocateReply reply;
+    AddGrants(grants, *reply.mutable_extents());
+    return reply;
+  }
+
+  // The keys are made first: whoever fences the member after the catalog's answer finds them.
+  absl::StatusOr<proto::OpenExtentsReply> OpenExtents(const proto::OpenExtentsRequest& request) {
+    NAM_RETURN_IF_ERROR(CheckMember(request.member()));
+    const MemberId member(request.member());
+    proto::OpenExtentsReply reply;
+    for (const uint64_t allocation : request.allocations()) {
+      NAM_ASSIGN_OR_RETURN(const std::vector<MemoryPool::Grant> grants,
+                           pool_.Open(AllocationId(allocation), member));
+      AddGrants(grants, *reply.mutable_extents());
+    }
+    NAM_ASSIGN_OR_RETURN(const bool over, catalog_.membership_over(member));
+    if (!over) return reply;
+    pool_.Fence(member, false);
+    return absl::FailedPreconditionError(
+        absl::StrFormat("member %d gets no keys: its membership has ended", member.value()));
+  }
+
+  absl::StatusOr<proto::FenceReply> Fence(const proto::FenceRequest& request) {
+    NAM_RETURN_IF_ERROR(CheckMember(request.member()));
+    const MemberId member(request.member());
+    NAM_ASSIGN_OR_RETURN(const bool over, catalog_.membership_over(member));
+    if (!over) {
+      return absl::FailedPreconditionError(
+          absl::StrFormat("member %d is alive and keeps its keys", member.value()));
+    }
+    proto::FenceReply reply;
+    reply.set_drained(pool_.Fence(member, request.kill()));
+    return reply;
+  }
+
+  static void AddGrants(const std::vector<MemoryPool::Grant>& grants,
+                        google::protobuf::RepeatedPtrField<proto::Extent>& extents) {
     for (const MemoryPool::Grant& grant : grants) {
-      proto::Extent& added = *reply.add_extents();
+      proto::Extent& added = *extents.Add();
       added.set_offset(grant.extent.offset);
       added.set_bytes(grant.extent.bytes);
       added.set_rkey(grant.rkey.value);
     }
-    return reply;
   }
 
   absl::StatusOr<proto::ReleaseReply> Release(const proto::ReleaseRequest& request) {
-    NAM_RETURN_IF_ERROR(may_release_(AllocationId(request.allocation())));
+    NAM_RETURN_IF_ERROR(catalog_.may_release(AllocationId(request.allocation())));
     proto::ReleaseReply reply;
     reply.set_bytes(pool_.Release(AllocationId(request.allocation())).freed_bytes);
     return reply;
@@ -79,7 +130,7 @@ class MemoryService {
   }
 
   MemoryPool& pool_;
-  const ReleaseCheck may_release_;
+  const CatalogQuestions catalog_;
   catalog::Handlers handlers_;
 };
 
@@ -92,9 +143,10 @@ class MemoryServerImpl final : public MemoryServer {
         fabric_(std::move(fabric)),
         pool_(std::move(pool)),
         streams_(*fabric_, *pool_),
-        service_(
-            *pool_, streams_, [this](AllocationId allocation) { return MayRelease(allocation); },
-            [this] { return id(); }) {}
+        service_(*pool_, streams_,
+                 {.may_release = [this](AllocationId allocation) { return MayRelease(allocation); },
+                  .membership_over = [this](MemberId member) { return MembershipOver(member); }},
+                 [this] { return id(); }) {}
   ~MemoryServerImpl() override { Shutdown(Deadline{0}); }
 
   absl::Status Listen();
@@ -110,6 +162,7 @@ class MemoryServerImpl final : public MemoryServer {
  private:
   std::string FabricListenAddress() const;
   absl::Status MayRelease(AllocationId allocation);
+  absl::StatusOr<bool> MembershipOver(MemberId member);
   void BeforeRenew(proto::RenewRequest& request);
   void AfterRenew(const proto::RenewReply& reply);
 
@@ -181,14 +234,26 @@ absl::Status MemoryServerImpl::MayRelease(AllocationId allocation) {
       allocation.value()));
 }
 
+absl::StatusOr<bool> MemoryServerImpl::MembershipOver(MemberId member) {
+  proto::RenewRequest request;
+  request.set_id(member_);
+  request.set_used_bytes(pool_->used_bytes());
+  request.add_key_holders(member.value());
+  NAM_ASSIGN_OR_RETURN(const proto::RenewReply reply, client_->Renew(request));
+  return reply.over_size() == 1;
+}
+
 void MemoryServerImpl::BeforeRenew(proto::RenewRequest& request) {
   request.set_used_bytes(pool_->used_bytes());
   for (const AllocationId allocation : pool_->Held()) request.add_held(allocation.value());
   for (const uint64_t allocation : released_) request.add_released(allocation);
+  for (const MemberId member : pool_->KeyHolders()) request.add_key_holders(member.value());
 }
 
 void MemoryServerImpl::AfterRenew(const proto::RenewReply& reply) {
   released_.clear();
+  // Nobody may ever ask to fence them, and keys are not without number.
+  for (const uint32_t member : reply.over()) pool_->Fence(MemberId(member), false);
   for (const uint64_t allocation : reply.release()) {
     // What drains is still held: the next renewal lists it again, and so comes back to it.
     if (pool_->Release(AllocationId(allocation)).draining_bytes == 0) released_.push_back(allocation);

@@ -15,6 +15,11 @@
 #include "fabric/shm/channel_end.h"
 
 namespace nam::fabric::shm {
+namespace {
+
+constexpr int kEndOfKilledMs = 1'000;
+
+}  // namespace
 
 void Initiators::Add(std::shared_ptr<const Mapping> channel, int side, pid_t pid) {
   const ChannelSide* shown = &ChannelIn(*channel).sides[static_cast<size_t>(side)];
@@ -32,13 +37,26 @@ bool Initiators::Executing(uint32_t rkey) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const std::lock_guard lock(mutex_);
   return std::any_of(processes_.begin(), processes_.end(), [rkey](const auto& entry) {
-    const auto& [pid, process] = entry;
-    return std::any_of(process.initiators.begin(), process.initiators.end(),
-                       [rkey](const Initiator& initiator) {
-                         return initiator.side->executing.load(std::memory_order_acquire) == rkey;
-                       }) &&
-           Lives(pid, process);
+    return Executes(entry.second, rkey) && Lives(entry.first, entry.second);
   });
+}
+
+void Initiators::Kill(uint32_t rkey) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [pid, process] : processes_) {
+    const int descriptor = process.descriptor.get();
+    if (pid == getpid() || !process.descriptor.valid() || !Executes(process, rkey)) continue;
+    if (syscall(SYS_pidfd_send_signal, descriptor, SIGKILL, nullptr, 0) != 0) continue;
+    pollfd ended{descriptor, POLLIN, 0};
+    poll(&ended, 1, kEndOfKilledMs);
+  }
+}
+
+bool Initiators::Executes(const Process& process, uint32_t rkey) {
+  return std::any_of(process.initiators.begin(), process.initiators.end(),
+                     [rkey](const Initiator& initiator) {
+                       return initiator.side->executing.load(std::memory_order_acquire) == rkey;
+                     });
 }
 
 /// In doubt it does: a process of another PID namespace, a zombie or a successor where there are no pidfds.

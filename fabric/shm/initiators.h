@@ -24,6 +24,9 @@ class Initiators {
   /// Whether a living peer is changing memory under `rkey`. Once the key was taken from the region table
   /// and the answer is no, it stays no.
   bool Executing(uint32_t rkey);
+  /// SIGKILL for the peers that are, other than this process, and a moment's wait for their end. Only where
+  /// the kernel has pidfds, so that it meets nobody else.
+  void Kill(uint32_t rkey);
 
  private:
   struct Initiator {
@@ -35,6 +38,7 @@ class Initiators {
     std::vector<Initiator> initiators;
   };
 
+  static bool Executes(const Process& process, uint32_t rkey);
   static bool Lives(pid_t pid, const Process& process);
   void ForgetTheGone();
 

@@ -62,6 +62,7 @@ class ShmRegion final : public MemoryRegion {
     const bool changes = Allows(access_, Access::kWrite) || Allows(access_, Access::kAtomic);
     return !changes || !environment_.initiators->Executing(rkey_.value);
   }
+  void EndPeers() override { environment_.initiators->Kill(rkey_.value); }
 
  private:
   static absl::StatusOr<std::unique_ptr<MemoryRegion>> Register(const Environment& environment,

@@ -1,0 +1,91 @@
+#include "catalog/record_tables.h"
+
+#include <bit>
+#include <map>
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+
+namespace nam::catalog {
+namespace {
+
+constexpr uint32_t kVersionsMax = 16;
+constexpr uint64_t kExtentBytesMin = 4'096;
+
+}  // namespace
+
+std::set<uint64_t> AllocationsOf(const proto::Table& table) {
+  std::set<uint64_t> allocations{table.allocation()};
+  for (const proto::RecordPart& part : table.record().parts()) {
+    for (const proto::RecordExtent& extent : part.extents()) allocations.insert(extent.allocation());
+  }
+  return allocations;
+}
+
+absl::Status CheckExtents(const google::protobuf::RepeatedPtrField<proto::RecordExtent>& extents,
+                          AllocationId allocation) {
+  for (const proto::RecordExtent& extent : extents) {
+    if (extent.server() == 0 || extent.offset() == 0 || extent.allocation() != allocation.value()) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("an extent at offset %d of memory server %d with allocation %d is none of "
+                          "allocation %d",
+                          extent.offset(), extent.server(), extent.allocation(), allocation.value()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckNewRecordTable(const proto::Table& table) {
+  if (!table.has_record()) return absl::OkStatus();
+  const proto::RecordStorage& record = table.record();
+  const auto refuse = [&](const std::string& why) {
+    return absl::InvalidArgumentError(absl::StrFormat("record table `%s`: %s", table.name(), why));
+  };
+  if (table.partitions_size() != 0 || table.partitioning_size() != 0) return refuse("it has no partitions");
+  if (record.row_bytes() == 0 || record.key_bytes() > record.row_bytes()) {
+    return refuse(absl::StrFormat("a row of %d bytes with a key of %d bytes is not possible",
+                                  record.row_bytes(), record.key_bytes()));
+  }
+  if (record.versions() < 1 || record.versions() > kVersionsMax) {
+    return refuse(
+        absl::StrFormat("%d versions are not possible, 1 to %d are", record.versions(), kVersionsMax));
+  }
+  if (!std::has_single_bit(record.extent_bytes()) || record.extent_bytes() < kExtentBytesMin) {
+    return refuse(absl::StrFormat("extents of %d bytes are not possible; choose a power of two from 4 KiB",
+                                  record.extent_bytes()));
+  }
+  std::set<std::string> names;
+  for (const proto::RecordPart& part : record.parts()) {
+    if (part.name().empty() || !names.insert(part.name()).second) {
+      return refuse(absl::StrFormat("`%s` is no name for one part alone", part.name()));
+    }
+    NAM_RETURN_IF_ERROR(CheckExtents(part.extents(), AllocationId(table.allocation())));
+  }
+  return absl::OkStatus();
+}
+
+proto::RecordPart* FindPart(proto::Table& table, const std::string& name) {
+  if (!table.has_record()) return nullptr;
+  for (proto::RecordPart& part : *table.mutable_record()->mutable_parts()) {
+    if (part.name() == name) return &part;
+  }
+  return nullptr;
+}
+
+void CountUsage(proto::Table& table) {
+  if (!table.has_record()) return;
+  std::map<uint32_t, uint64_t> extents;  // by server
+  for (const proto::RecordPart& part : table.record().parts()) {
+    for (const proto::RecordExtent& extent : part.extents()) ++extents[extent.server()];
+  }
+  table.clear_usage();
+  for (const auto& [server, count] : extents) {
+    proto::ServerUsage& usage = *table.add_usage();
+    usage.set_server(server);
+    usage.set_blocks(count);
+    usage.set_bytes(count * table.record().extent_bytes());
+  }
+}
+
+}  // namespace nam::catalog

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+
+#include "absl/status/status.h"
+#include "base/strong_id.h"
+#include "proto/catalog.pb.h"
+
+/// What the catalog has to know of record tables: which memory they have, and what they may not say.
+namespace nam::catalog {
+
+/// All that belong to the table: that of its load, and those of its extents.
+std::set<uint64_t> AllocationsOf(const proto::Table& table);
+
+/// INVALID_ARGUMENT unless its storage is well formed and all extents are of the table's own allocation; OK
+/// for other tables.
+absl::Status CheckNewRecordTable(const proto::Table& table);
+/// INVALID_ARGUMENT unless they are extents of this allocation.
+absl::Status CheckExtents(const google::protobuf::RepeatedPtrField<proto::RecordExtent>& extents,
+                          AllocationId allocation);
+/// nullptr if there is none.
+proto::RecordPart* FindPart(proto::Table& table, const std::string& name);
+
+/// Of a record table: what its extents take of every memory server.
+void CountUsage(proto::Table& table);
+
+}  // namespace nam::catalog

@@ -1,0 +1,222 @@
+#include "txn/table_extents.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+
+namespace nam::txn {
+namespace {
+
+using Extents = google::protobuf::RepeatedPtrField<proto::RecordExtent>;
+
+const proto::RecordPart* FindPart(const proto::Table& table, const std::string& name) {
+  for (const proto::RecordPart& part : table.record().parts()) {
+    if (part.name() == name) return &part;
+  }
+  return nullptr;
+}
+
+/// Where the next extents of a part go: living servers with the fewest of the part's extents first, among
+/// those the ones with the fewest of the table's.
+absl::StatusOr<std::vector<MemoryServerId>> Candidates(catalog::Attachment& attachment,
+                                                       const proto::Table& table,
+                                                       const proto::RecordPart& part) {
+  NAM_ASSIGN_OR_RETURN(const std::vector<proto::Member> servers, attachment.Members(proto::ROLE_MEMORY));
+  std::map<uint32_t, std::pair<size_t, size_t>> extents;  // by server: of the part, of the table
+  for (const proto::Member& server : servers) extents[server.id()] = {};
+  for (const proto::RecordPart& one : table.record().parts()) {
+    for (const proto::RecordExtent& extent : one.extents()) {
+      const auto server = extents.find(extent.server());
+      if (server == extents.end()) continue;  // dead
+      ++server->second.second;
+      if (&one == &part) ++server->second.first;
+    }
+  }
+  std::vector<std::tuple<size_t, size_t, uint32_t>> order;
+  for (const auto& [server, count] : extents) order.emplace_back(count.first, count.second, server);
+  std::sort(order.begin(), order.end());
+  std::vector<MemoryServerId> candidates;
+  for (const auto& [of_part, of_table, server] : order)
+    candidates.push_back(MemoryServerId(static_cast<uint16_t>(server)));
+  if (candidates.empty()) return absl::ResourceExhaustedError("there is no memory server");
+  return candidates;
+}
+
+proto::RecordExtent ExtentOf(MemoryServerId server, AllocationId allocation, uint64_t offset) {
+  proto::RecordExtent extent;
+  extent.set_server(server.value());
+  extent.set_allocation(allocation.value());
+  extent.set_offset(offset);
+  return extent;
+}
+
+/// Ends what is under way. The memory servers that got some of it free it now if they can be reached,
+/// otherwise when they hear of it.
+void GiveUp(catalog::Attachment& attachment, AllocationId allocation,
+            const std::vector<MemoryServerId>& servers) {
+  if (!attachment.catalog().AbortLoad(allocation).ok()) return;
+  for (const MemoryServerId server : servers) attachment.Release(server, allocation).IgnoreError();
+}
+
+/// One more extent for the part. Only a lack of room sends it to the next server: after an error whose
+/// outcome is unknown the allocation must end.
+absl::Status AddExtent(catalog::Attachment& attachment, AllocationId allocation, proto::Table& table,
+                       proto::RecordPart& part) {
+  NAM_ASSIGN_OR_RETURN(const std::vector<MemoryServerId> candidates, Candidates(attachment, table, part));
+  absl::Status refused;
+  for (const MemoryServerId server : candidates) {
+    const absl::StatusOr<proto::Extent> extent =
+        attachment.AllocateContiguous(server, allocation, table.record().extent_bytes());
+    if (extent.ok()) {
+      *part.add_extents() = ExtentOf(server, allocation, extent->offset());
+      return absl::OkStatus();
+    }
+    refused = extent.status();
+    if (!absl::IsResourceExhausted(refused)) break;
+  }
+  return refused;
+}
+
+absl::Status FillAndCommit(catalog::Attachment& attachment, AllocationId allocation, proto::Table& table,
+                           const std::vector<uint32_t>& extents_of_parts) {
+  for (int i = 0; i < table.record().parts_size(); ++i) {
+    proto::RecordPart& part = *table.mutable_record()->mutable_parts(i);
+    for (uint32_t n = 0; n < extents_of_parts[static_cast<size_t>(i)]; ++n)
+      NAM_RETURN_IF_ERROR(AddExtent(attachment, allocation, table, part));
+  }
+  return attachment.catalog().CommitLoad(table).status();
+}
+
+std::vector<MemoryServerId> ServersOf(const proto::Table& table) {
+  std::vector<MemoryServerId> servers;
+  for (const proto::RecordPart& part : table.record().parts()) {
+    for (const proto::RecordExtent& extent : part.extents())
+      servers.push_back(MemoryServerId(static_cast<uint16_t>(extent.server())));
+  }
+  std::sort(servers.begin(), servers.end());
+  servers.erase(std::unique(servers.begin(), servers.end()), servers.end());
+  return servers;
+}
+
+/// Keys for extents[begin …), in one call to each memory server.
+absl::StatusOr<std::vector<SpaceExtent>> OpenFrom(catalog::Attachment& attachment, const Extents& extents,
+                                                  size_t begin) {
+  std::map<MemoryServerId, std::vector<AllocationId>> wanted;
+  for (int i = static_cast<int>(begin); i < extents.size(); ++i) {
+    std::vector<AllocationId>& allocations =
+        wanted[MemoryServerId(static_cast<uint16_t>(extents[i].server()))];
+    const AllocationId allocation(extents[i].allocation());
+    if (std::find(allocations.begin(), allocations.end(), allocation) == allocations.end())
+      allocations.push_back(allocation);
+  }
+  std::map<std::pair<MemoryServerId, uint64_t>, uint32_t> keys;  // by server and offset
+  for (const auto& [server, allocations] : wanted) {
+    NAM_ASSIGN_OR_RETURN(const std::vector<proto::Extent> opened,
+                         attachment.OpenExtents(server, allocations));
+    for (const proto::Extent& extent : opened) keys[{server, extent.offset()}] = extent.rkey();
+  }
+  std::vector<SpaceExtent> result;
+  for (int i = static_cast<int>(begin); i < extents.size(); ++i) {
+    const MemoryServerId server(static_cast<uint16_t>(extents[i].server()));
+    const auto key = keys.find({server, extents[i].offset()});
+    if (key == keys.end()) {
+      return absl::DataLossError(absl::StrFormat("memory server %d does not hold the extent at offset %d",
+                                                 server.value(), extents[i].offset()));
+    }
+    result.push_back({server, extents[i].offset(), fabric::RemoteKey{key->second}});
+  }
+  return result;
+}
+
+}  // namespace
+
+absl::Status CreateRecordTable(catalog::Attachment& attachment, proto::Table table,
+                               const std::vector<uint32_t>& extents_of_parts) {
+  if (static_cast<int>(extents_of_parts.size()) != table.record().parts_size())
+    return absl::InvalidArgumentError("a record table needs a number of extents for each of its parts");
+  NAM_ASSIGN_OR_RETURN(const AllocationId allocation,
+                       attachment.catalog().BeginLoad(attachment.member(), table.name(), false));
+  table.set_allocation(allocation.value());
+  absl::Status status = FillAndCommit(attachment, allocation, table, extents_of_parts);
+  if (status.ok()) return status;
+  // Of a commit whose answer was lost the catalog knows whether it happened.
+  if (absl::IsFailedPrecondition(attachment.catalog().AbortLoad(allocation))) return absl::OkStatus();
+  for (const MemoryServerId server : ServersOf(table)) attachment.Release(server, allocation).IgnoreError();
+  return status;
+}
+
+absl::StatusOr<std::shared_ptr<TableExtents>> TableExtents::Open(catalog::Attachment& attachment,
+                                                                 const std::string& table,
+                                                                 const std::string& part) {
+  NAM_ASSIGN_OR_RETURN(const std::shared_ptr<const proto::Table> found, attachment.catalog().GetTable(table));
+  if (FindPart(*found, part) == nullptr)
+    return absl::NotFoundError(absl::StrFormat("table `%s` has no part `%s`", table, part));
+  return std::shared_ptr<TableExtents>(
+      new TableExtents(attachment, AllocationId(found->allocation()), table, part));
+}
+
+absl::StatusOr<std::shared_ptr<const proto::Table>> TableExtents::Table() {
+  NAM_ASSIGN_OR_RETURN(std::shared_ptr<const proto::Table> table, attachment_.catalog().GetTable(table_));
+  if (table->allocation() == allocation_.value() && FindPart(*table, part_) != nullptr) return table;
+  return absl::NotFoundError(absl::StrFormat("table `%s` was dropped", table_));
+}
+
+absl::StatusOr<std::vector<SpaceExtent>> TableExtents::Extents() {
+  NAM_ASSIGN_OR_RETURN(const std::shared_ptr<const proto::Table> table, Table());
+  std::vector<SpaceExtent> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all = opened_;
+  }
+  NAM_ASSIGN_OR_RETURN(const std::vector<SpaceExtent> fresh,
+                       OpenFrom(attachment_, FindPart(*table, part_)->extents(), all.size()));
+  all.insert(all.end(), fresh.begin(), fresh.end());
+  const std::lock_guard lock(mutex_);
+  if (all.size() > opened_.size()) opened_ = std::move(all);
+  return opened_;
+}
+
+// OK also when another was faster.
+absl::Status TableExtents::TryGrow(MemoryServerId server, uint64_t extent_bytes, size_t known) {
+  catalog::Client& catalog = attachment_.catalog();
+  NAM_ASSIGN_OR_RETURN(const AllocationId allocation, catalog.BeginExtend(attachment_.member(), table_));
+  const absl::StatusOr<proto::Extent> extent =
+      attachment_.AllocateContiguous(server, allocation, extent_bytes);
+  if (!extent.ok()) {
+    GiveUp(attachment_, allocation, {server});
+    return extent.status();
+  }
+  proto::CommitExtendRequest request;
+  request.set_allocation(allocation.value());
+  request.set_part(part_);
+  request.set_expected_extents(static_cast<uint32_t>(known));
+  *request.add_extents() = ExtentOf(server, allocation, extent->offset());
+  const absl::Status committed = catalog.CommitExtend(request).status();
+  // Does nothing if it was committed and only the answer was lost; Grow's look at the table tells.
+  if (!committed.ok()) GiveUp(attachment_, allocation, {server});
+  return absl::IsAborted(committed) ? absl::OkStatus() : committed;
+}
+
+absl::StatusOr<std::vector<SpaceExtent>> TableExtents::Grow(size_t known) {
+  NAM_ASSIGN_OR_RETURN(const std::shared_ptr<const proto::Table> table, Table());
+  const proto::RecordPart& part = *FindPart(*table, part_);
+  if (static_cast<size_t>(part.extents_size()) > known) return Extents();
+  NAM_ASSIGN_OR_RETURN(const std::vector<MemoryServerId> candidates, Candidates(attachment_, *table, part));
+  absl::Status refused;
+  bool full = true;
+  for (const MemoryServerId server : candidates) {
+    const absl::Status status = TryGrow(server, table->record().extent_bytes(), known);
+    if (status.ok()) return Extents();
+    full = full && absl::IsResourceExhausted(status);
+    if (refused.ok() || !absl::IsResourceExhausted(status)) refused = status;
+  }
+  NAM_ASSIGN_OR_RETURN(std::vector<SpaceExtent> extents, Extents());
+  if (extents.size() > known) return extents;
+  return full ? refused : absl::UnavailableError(refused.message());
+}
+
+}  // namespace nam::txn

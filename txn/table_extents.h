@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/strong_id.h"
+#include "catalog/attachment.h"
+#include "proto/catalog.pb.h"
+#include "txn/extent_space.h"
+
+namespace nam::txn {
+
+/// Makes a record table: extents_of_parts[i] extents, zeroed, for part i of table.record(). Spread over the
+/// living memory servers. Everything of `table` but allocation, version, usage and extents is the caller's.
+/// ALREADY_EXISTS, RESOURCE_EXHAUSTED when no memory server has room; on any error nothing stays.
+absl::Status CreateRecordTable(catalog::Attachment& attachment, proto::Table table,
+                               const std::vector<uint32_t>& extents_of_parts);
+
+/// The extents of one part of a record table, with keys of the attachment's member.
+///
+///     Grow:  BeginExtend ─▶ Allocate in one piece ─▶ CommitExtend(known) ─▶ one more extent
+///               └─ no room there: AbortLoad, the next server  └─ ABORTED, another was faster: AbortLoad
+///
+/// Whatever ends it in between, memory that did not become the table's is given back. Thread-safe: sessions
+/// of several threads share one. No lock is held during a call.
+class TableExtents final : public ExtentSource {
+ public:
+  /// NOT_FOUND when there is no such table or part. The attachment outlives it.
+  static absl::StatusOr<std::shared_ptr<TableExtents>> Open(catalog::Attachment& attachment,
+                                                            const std::string& table,
+                                                            const std::string& part);
+
+  /// NOT_FOUND once the table was dropped, also if another has its name by now.
+  absl::StatusOr<std::vector<SpaceExtent>> Extents() override;
+  absl::StatusOr<std::vector<SpaceExtent>> Grow(size_t known) override;
+
+ private:
+  TableExtents(catalog::Attachment& attachment, AllocationId allocation, std::string table, std::string part)
+      : attachment_(attachment), allocation_(allocation), table_(std::move(table)), part_(std::move(part)) {}
+
+  absl::StatusOr<std::shared_ptr<const proto::Table>> Table();
+  absl::Status TryGrow(MemoryServerId server, uint64_t extent_bytes, size_t known);
+
+  catalog::Attachment& attachment_;
+  const AllocationId allocation_;  // the table's first, which tells it from others of its name
+  const std::string table_;
+  const std::string part_;
+
+  std::mutex mutex_;
+  std::vector<SpaceExtent> opened_;  // a prefix of all that there are; only grows
+};
+
+}  // namespace nam::txn
