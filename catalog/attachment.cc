@@ -255,6 +255,8 @@ absl::StatusOr<std::unique_ptr<Attachment>> AttachOverFabric(const AttachOptions
   fabric_options.secret = options.catalog.secret;
   fabric_options.peer_timeout_us = options.peer_timeout_us;
   fabric_options.rdma = options.rdma;
+  fabric_options.multicast_interface = options.multicast_interface;
+  fabric_options.multicast_ttl = options.multicast_ttl;
   fabric_options.host = options.host;
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<fabric::Fabric> fabric, open(fabric_options));
   auto attachment = std::make_unique<ClusterAttachment>(options, std::move(client), std::move(fabric));

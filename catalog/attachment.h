@@ -25,6 +25,8 @@ struct AttachOptions {
   /// FabricOptions' of the same names.
   std::string rdma;
   std::string host;
+  std::string multicast_interface;
+  int multicast_ttl = 1;
   /// What else other members shall know of this one (addresses, threads); role, host and pid are filled in.
   proto::Member self;
   /// Runs once, on a thread of the attachment, when the membership is lost; its loads are then aborted.

@@ -203,7 +203,9 @@ int RunStatus(const StatusOptions& options) {
   const auto attachment = catalog::Attachment::Attach(
       {.catalog = {.address = address->catalog, .secret = address->secret, .timeout_us = 1'000'000},
        .role = proto::ROLE_UNKNOWN,
-       .rdma = options.cluster.rdma});
+       .rdma = options.cluster.rdma,
+       .multicast_interface = options.cluster.multicast_interface,
+       .multicast_ttl = options.cluster.multicast_ttl});
   if (!attachment.ok()) return ReportNoConnection(attachment.status());
   auto cluster = (*attachment)->catalog().GetCluster();
   if (!cluster.ok()) return ReportNoConnection(cluster.status());

@@ -42,8 +42,10 @@ absl::StatusOr<ClusterAddress> FindCluster(const ClusterOptions& options) {
 
 absl::StatusOr<std::unique_ptr<catalog::Attachment>> AttachToCluster(const ClusterOptions& options) {
   NAM_ASSIGN_OR_RETURN(const ClusterAddress address, FindCluster(options));
-  return catalog::Attachment::Attach(
-      {.catalog = {.address = address.catalog, .secret = address.secret}, .rdma = options.rdma});
+  return catalog::Attachment::Attach({.catalog = {.address = address.catalog, .secret = address.secret},
+                                      .rdma = options.rdma,
+                                      .multicast_interface = options.multicast_interface,
+                                      .multicast_ttl = options.multicast_ttl});
 }
 
 int ReportNoConnection(const absl::Status& status) {

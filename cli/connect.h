@@ -14,7 +14,10 @@ struct ClusterOptions {
   std::string catalog;  // host:port; needs secret_file
   std::string secret_file;
   std::string state_dir;  // empty: DefaultStateDirectory()
-  std::string rdma;       // verbs: the device, see fabric::FabricOptions
+  /// FabricOptions' of the same names.
+  std::string rdma;
+  std::string multicast_interface;
+  int multicast_ttl = 1;
 };
 
 struct ClusterAddress {

@@ -99,7 +99,9 @@ class LineEditor final : public LineReader {
     return *static_cast<LineEditor*>(self);
   }
 
-  static char* Prompt(EditLine* editor) { return Self(editor).prompt_.data(); }
+  static char* Prompt(EditLine* editor) {
+    return Self(editor).prompt_.data();
+  }
 
   /// One character, or -1 on Ctrl-C. libedit's own function would start its read again.
   static int ReadCharacter(EditLine* editor, wchar_t* character) {

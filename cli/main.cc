@@ -122,12 +122,17 @@ class CommandLine {
         "HOST:PORT");
     Add(command, "--secret-file", cluster.secret_file, "file with the cluster's secret", "FILE");
     Add(command, "--state-dir", cluster.state_dir, "the local cluster's directory", "DIR");
-    AddRdma(command, cluster.rdma);
+    AddNetwork(command, cluster);
   }
 
-  static void AddRdma(CLI::App* command, std::string& rdma) {
-    Add(command, "--rdma", rdma, "verbs: which device; without it, that of the host's address, or the first",
-        "DEVICE[:PORT][,gid=N]");
+  template <typename Options>
+  static void AddNetwork(CLI::App* command, Options& options) {
+    Add(command, "--rdma", options.rdma,
+        "verbs: which device; without it, that of the host's address, or the first", "DEVICE[:PORT][,gid=N]");
+    Add(command, "--multicast-interface", options.multicast_interface,
+        "tcp: name or address; without it, that of the address listened on", "INTERFACE");
+    Add(command, "--multicast-ttl", options.multicast_ttl, "tcp: routers that multicast may pass, plus one")
+        ->check(CLI::Range(0, 255));
   }
 
   static void AddSource(CLI::App* command, SsbSource& source) {
@@ -193,7 +198,7 @@ class CommandLine {
         "where to listen for the fabric; without it, picked");
     Add(memory, "--advertised-host", memory_.advertised_host, "the host that others shall connect to");
     Add(memory, "--nic-threads", memory_.nic_threads, "of the software NIC (tcp)");
-    AddRdma(memory, memory_.rdma);
+    AddNetwork(memory, memory_);
     memory->add_flag("--populate", memory_.populate, "touch all memory when it is made");
 
     CLI::App* compute = Command("compute", "a compute server in the foreground",
@@ -206,7 +211,7 @@ class CommandLine {
     Add(compute, "--fabric-listen", compute_.fabric_listen,
         "where to listen for the fabric; without it, picked");
     Add(compute, "--advertised-host", compute_.advertised_host, "the host that others shall connect to");
-    AddRdma(compute, compute_.rdma);
+    AddNetwork(compute, compute_);
   }
 
   void AddSql() {

@@ -104,6 +104,8 @@ int RunMemoryServer(const MemoryServerCommandOptions& options) {
                                            .populate = options.populate,
                                            .nic_threads = options.nic_threads,
                                            .rdma = options.rdma,
+                                           .multicast_interface = options.multicast_interface,
+                                           .multicast_ttl = options.multicast_ttl,
                                            .on_lost = on_lost}));
     return std::make_unique<MemoryServerProcess>(std::move(server));
   });
@@ -121,6 +123,8 @@ int RunComputeServer(const ComputeServerCommandOptions& options) {
                                            .fabric_listen_address = options.fabric_listen,
                                            .advertised_host = options.advertised_host,
                                            .rdma = options.rdma,
+                                           .multicast_interface = options.multicast_interface,
+                                           .multicast_ttl = options.multicast_ttl,
                                            .on_lost = on_lost}));
     return std::make_unique<ComputeServerProcess>(std::move(server));
   });

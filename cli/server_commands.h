@@ -24,6 +24,8 @@ struct MemoryServerCommandOptions {
   bool populate = false;
   int nic_threads = 1;
   std::string rdma;
+  std::string multicast_interface;
+  int multicast_ttl = 1;
 };
 
 struct ComputeServerCommandOptions {
@@ -34,6 +36,8 @@ struct ComputeServerCommandOptions {
   std::string fabric_listen;
   std::string advertised_host;
   std::string rdma;
+  std::string multicast_interface;
+  int multicast_ttl = 1;
 };
 
 /// One server in the foreground. When it is up it prints `READY <role> key=value …` on standard output

@@ -172,9 +172,11 @@ absl::StatusOr<std::unique_ptr<ComputeServer>> StartOverFabric(const ComputeServ
                        catalog::AttachOverFabric({.catalog = options.catalog,
                                                   .role = proto::ROLE_UNKNOWN,
                                                   .rdma = options.rdma,
-                                                  .host = catalog::FabricHost(
-                                                      options.advertised_host, options.fabric_listen_address,
-                                                      options.control_listen_address)},
+                                                  .host = catalog::FabricHost(options.advertised_host,
+                                                                              options.fabric_listen_address,
+                                                                              options.control_listen_address),
+                                                  .multicast_interface = options.multicast_interface,
+                                                  .multicast_ttl = options.multicast_ttl},
                                                  open));
   auto server = std::make_unique<ComputeServerImpl>(options, std::move(attachment));
   NAM_RETURN_IF_ERROR(server->Listen());

@@ -20,7 +20,10 @@ struct ComputeServerOptions {
   /// Empty: picked by the fabric's kind, as for memory servers.
   std::string fabric_listen_address;
   std::string advertised_host;
-  std::string rdma;  // FabricOptions::rdma
+  /// FabricOptions' of the same names.
+  std::string rdma;
+  std::string multicast_interface;
+  int multicast_ttl = 1;
   /// Runs once, on a thread of the server, when the cluster has given it up.
   std::function<void(absl::Status)> on_lost;
 };

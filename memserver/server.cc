@@ -278,6 +278,8 @@ absl::StatusOr<std::unique_ptr<MemoryServer>> StartOverFabric(const MemoryServer
   fabric_options.secret = options.catalog.secret;
   fabric_options.nic_threads = options.nic_threads;
   fabric_options.rdma = options.rdma;
+  fabric_options.multicast_interface = options.multicast_interface;
+  fabric_options.multicast_ttl = options.multicast_ttl;
   fabric_options.host = catalog::FabricHost(options.advertised_host, options.fabric_listen_address,
                                             options.control_listen_address);
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<fabric::Fabric> fabric, open(fabric_options));

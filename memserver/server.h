@@ -27,7 +27,10 @@ struct MemoryServerOptions {
   bool huge_pages = true;
   bool populate = false;  // touch pages when a region is made, not at first use
   int nic_threads = 1;
-  std::string rdma;  // FabricOptions::rdma
+  /// FabricOptions' of the same names.
+  std::string rdma;
+  std::string multicast_interface;
+  int multicast_ttl = 1;
   /// Runs once, on a thread of the server, when the cluster has given it up: its memory belongs to
   /// nobody, so the process should end. It must not destroy the server.
   std::function<void(absl::Status)> on_lost;

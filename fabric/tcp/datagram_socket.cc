@@ -116,7 +116,7 @@ absl::StatusOr<DatagramInterface> FindDatagramInterface(const FabricOptions& opt
   }
   return absl::FailedPreconditionError(absl::StrFormat(
       "no network interface that is up and has an IPv4 address is \"%s\": datagrams need one; name it by "
-      "the option multicast_interface (`ip -4 addr` lists them)",
+      "--multicast-interface (`ip -4 addr` lists them)",
       name));
 }
 
@@ -171,7 +171,7 @@ absl::StatusOr<UniqueFd> OpenMemberSocket(const DatagramInterface& interface, co
     return absl::FailedPreconditionError(absl::StrFormat(
         "cannot join %s on interface %s (%s): %s", GroupText(group), interface.name, strerror(errno),
         errno == ENOBUFS ? "raise net.ipv4.igmp_max_memberships"
-                         : "the interface does no multicast; choose another by multicast_interface"));
+                         : "the interface does no multicast; choose another by --multicast-interface"));
   }
   return opened;
 }
@@ -180,7 +180,7 @@ absl::Status CheckMulticast(const DatagramInterface& interface, int fd, const Da
   if ((interface.flags & (IFF_MULTICAST | IFF_LOOPBACK)) == 0) {
     return absl::FailedPreconditionError(
         absl::StrFormat("interface %s does no multicast: `ip link set %s multicast on`, or choose another by "
-                        "multicast_interface",
+                        "--multicast-interface",
                         interface.name, interface.name));
   }
   // Nobody is a member yet, so nobody hears it.
@@ -193,7 +193,7 @@ absl::Status CheckMulticast(const DatagramInterface& interface, int fd, const Da
   return absl::FailedPreconditionError(absl::StrFormat(
       "cannot send to %s through interface %s (%s): %s", GroupText(group), interface.name, strerror(errno),
       errno == EPERM ? "a firewall rule of this host forbids it"
-                     : "check its routes, or choose another by multicast_interface"));
+                     : "check its routes, or choose another by --multicast-interface"));
 }
 
 void DatagramCounters::Watch(int fd) {

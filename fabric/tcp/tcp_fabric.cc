@@ -165,6 +165,10 @@ absl::StatusOr<std::unique_ptr<Fabric>> OpenTcp(const FabricOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrFormat("multicast_ttl is %d: 0 to 255", options.multicast_ttl));
   }
+  // A name that nothing bears is a mistake even if datagrams are never used; the host's may lack IPv4.
+  if (!options.multicast_interface.empty()) {
+    NAM_RETURN_IF_ERROR(tcp::FindDatagramInterface(options).status());
+  }
   return std::unique_ptr<Fabric>(new tcp::TcpFabric(options));
 }
 

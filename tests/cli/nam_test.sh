@@ -70,6 +70,21 @@ if grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$supervisor/status"; then
   failures=$((failures + 1))
 fi
 
+# Options of the network reach the fabric, from every kind of process.
+expect 2 "--multicast-ttl" "$nam" memserver --catalog=127.0.0.1:1 --secret-file=none --multicast-ttl=256
+expect 0 "runs in" "$nam" up "${state[@]}" --fabric=tcp --memory-servers=1 --compute-servers=1 --memory=64MiB
+catalog=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["catalog"])' "$work/state/cluster.json")
+member=(--catalog="$catalog" --secret-file="$work/state/secret")
+for role in memserver compute; do
+  expect 1 '"nosuch0": datagrams need one; name it by --multicast-interface' \
+    "$nam" "$role" "${member[@]}" --multicast-interface=nosuch0
+done
+expect 3 '"nosuch0"' env NAM_MULTICAST_INTERFACE=nosuch0 "$nam" status "${member[@]}"
+printf 'multicast-interface = "nosuch0"\nmulticast-ttl = 4\n' >"$work/multicast.toml"
+expect 3 '"nosuch0"' "$nam" --config="$work/multicast.toml" sql "${member[@]}" -c 'select 1'
+expect 0 "memory" "$nam" --config="$work/multicast.toml" status "${member[@]}" --multicast-interface=lo
+expect 0 "has stopped" "$nam" down "${state[@]}"
+
 # One whose supervisor was killed.
 expect 0 "runs in" "$nam" up "${state[@]}" --memory-servers=1 --compute-servers=1 --memory=64MiB
 supervisor=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["supervisor"]["pid"])' "$work/state/cluster.json")

@@ -38,14 +38,16 @@ class MemoryServerTest : public testing::Test {
     catalog_ = *std::move(catalog);
   }
 
-  static absl::StatusOr<std::unique_ptr<fabric::Fabric>> OpenFake(const fabric::FabricOptions& options) {
+  absl::StatusOr<std::unique_ptr<fabric::Fabric>> OpenFake(const fabric::FabricOptions& options) {
     EXPECT_EQ(options.secret, kSecret);
+    fabric_options_ = options;
     return std::make_unique<fabric::FakeFabric>(options.kind);
   }
   /// As OpenFake; the test keeps hold of the memory server's fabric.
   absl::StatusOr<std::unique_ptr<fabric::Fabric>> OpenWatched(const fabric::FabricOptions& options) {
     auto opened = std::make_unique<fabric::FakeFabric>(options.kind);
     memory_fabric_ = opened.get();
+    fabric_options_ = options;
     return opened;
   }
   absl::StatusOr<std::unique_ptr<MemoryServer>> TryStart(MemoryServerOptions options) {
@@ -61,7 +63,8 @@ class MemoryServerTest : public testing::Test {
   }
   std::unique_ptr<catalog::Attachment> Attach(catalog::AttachOptions options = {}) {
     options.catalog = {catalog_->address(), kSecret};
-    auto attachment = catalog::AttachOverFabric(options, &OpenFake);
+    auto attachment =
+        catalog::AttachOverFabric(options, [this](const auto& fabric) { return OpenFake(fabric); });
     EXPECT_TRUE(attachment.ok()) << attachment.status();
     return attachment.ok() ? *std::move(attachment) : nullptr;
   }
@@ -79,6 +82,7 @@ class MemoryServerTest : public testing::Test {
   catalog::CatalogServerOptions catalog_options_;
   std::unique_ptr<catalog::CatalogServer> catalog_;
   fabric::FakeFabric* memory_fabric_ = nullptr;  // of the memory server started last, which owns it
+  fabric::FabricOptions fabric_options_;         // of the fabric opened last
 };
 
 TEST_F(MemoryServerTest, JoinsAndLeaves) {
@@ -96,6 +100,17 @@ TEST_F(MemoryServerTest, JoinsAndLeaves) {
   memory->Shutdown(RealClock().After(1'000'000));
   EXPECT_TRUE(attachment->Members(proto::ROLE_MEMORY)->empty());
   memory->Shutdown(RealClock().After(1'000'000));  // once more does no harm
+}
+
+TEST_F(MemoryServerTest, TheFabricIsOpenedAsTheOptionsSay) {
+  const auto memory = StartMemory({.rdma = "rxe0", .multicast_interface = "10.0.0.2", .multicast_ttl = 7});
+  EXPECT_EQ(fabric_options_.rdma, "rxe0");
+  EXPECT_EQ(fabric_options_.multicast_interface, "10.0.0.2");
+  EXPECT_EQ(fabric_options_.multicast_ttl, 7);
+  const auto attachment = Attach({.rdma = "rxe1", .multicast_interface = "eth1", .multicast_ttl = 9});
+  EXPECT_EQ(fabric_options_.rdma, "rxe1");
+  EXPECT_EQ(fabric_options_.multicast_interface, "eth1");
+  EXPECT_EQ(fabric_options_.multicast_ttl, 9);
 }
 
 TEST_F(MemoryServerTest, AllocatesAndListsRegions) {
