@@ -104,6 +104,7 @@ absl::Status HashIndex::Remove(std::span<Removal> removals) {
 
 template <typename Item, typename Operation>
 absl::Status HashIndex::InPortions(std::span<Item> items, Operation operation) {
+  if (batch_.channel().broken()) return absl::FailedPreconditionError("the channel is broken");
   const size_t kept = batch_.scratch_used();
   while (!items.empty()) {
     const size_t count = std::min(items.size(), kPortion);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <map>
 #include <random>
@@ -116,7 +117,9 @@ TEST_P(HashIndexTest, OneOfTwoSeesTheOther) {
         const uint64_t record = key * kClients + static_cast<uint64_t>(self);
         // Words of the buckets come and go, or everybody would want the same one.
         const uint64_t neighbour = CrowdedHashOf(key) ^ uint64_t { 1 } << 41;
-        if ((key + record) % 3 == 0) ASSERT_TRUE(client.Insert(neighbour, record).ok());
+        if ((key + record) % 3 == 0) {
+          ASSERT_TRUE(client.Insert(neighbour, record).ok());
+        }
         if ((key + record) % 3 == 1) {
           HashIndex::Removal removal{.hash = neighbour, .record = record - 1};
           ASSERT_TRUE(client.index.Remove({&removal, 1}).ok());
@@ -213,6 +216,37 @@ TEST(HashIndexDeathTest, OthersFinishASplit) {
     }
   }
   EXPECT_GT(deaths, 500u);  // as many as a segment has words
+}
+
+/// Clients come, insert, and die in the middle of it, with what they have posted still under way.
+TEST(HashIndexDeathTest, NothingIsLostWhileClientsDie) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SpaceCluster cluster(
+        {.kind = fabric::Kind::kSim,
+         .seed = seed,
+         .faults = {.delay_probability = 0.2, .delay_ns_max = 20'000, .torn_operation = 0.1}});
+    ASSERT_TRUE(IndexClient(cluster, 0).index.Create().ok());
+    std::array<std::set<uint64_t>, 4> inserted;
+    std::array<std::set<uint64_t>, 4> tried;
+    RunThreads(cluster, 4, [&](int self) {
+      std::mt19937_64 random(seed * 4 + static_cast<uint64_t>(self));
+      for (uint64_t key = static_cast<uint64_t>(self); key < 1200;) {
+        MortalFabric mortal(cluster.client(), 1 + random() % 2000);
+        IndexClient client(cluster, mortal, 0);
+        for (; key < 1200 && !mortal.dead(); key += 4) {
+          tried[self].insert(key);
+          if (client.Insert(CrowdedHashOf(key), key).ok()) inserted[self].insert(key);
+        }
+      }
+    });
+    IndexClient client(cluster, 0);
+    for (uint64_t key = 0; key < 1200; ++key) {
+      const auto found = client.Lookup(CrowdedHashOf(key));  // checks that none is there twice
+      ASSERT_TRUE(tried[key % 4].contains(key));
+      ASSERT_TRUE(found == std::set{key} || (found.empty() && !inserted[key % 4].contains(key))) << key;
+    }
+  }
 }
 
 TEST(HashIndexLimitsTest, MemoryThatIsFullIsAnErrorAndNothingIsLost) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <map>
 #include <random>
@@ -250,6 +251,63 @@ TEST(OrderedIndexDeathTest, OthersFinishASplit) {
       ASSERT_EQ(found.size(), 2 * before + 40);
       for (uint64_t i = 0; i < found.size(); ++i) ASSERT_EQ(found[i], std::pair(i, i / 2));
     }
+  }
+}
+
+/// Clients come, insert, and die in the middle of it; their locks are taken back once nothing of them is
+/// under way any more.
+TEST(OrderedIndexDeathTest, NothingIsLostWhileClientsDie) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SpaceCluster cluster(
+        {.kind = fabric::Kind::kSim,
+         .seed = seed,
+         .faults = {.delay_probability = 0.2, .delay_ns_max = 20'000, .torn_operation = 0.2}});
+    std::set<uint16_t> gone;  // one thread at a time runs in a simulated world
+    OrderedIndexOptions options{.shape = {.key_bytes = 8, .payload_bytes = 256}, .lock_patience_us = 100};
+    options.confirm_gone = [&gone](uint16_t owner) {
+      return gone.contains(owner) ? absl::OkStatus() : absl::UnavailableError("it may live");
+    };
+    TreeClient last(cluster, options);
+    ASSERT_TRUE(last.index.Create().ok());
+    std::array<std::set<uint64_t>, 4> inserted;
+    int deaths = 0;
+    RunThreads(cluster, 4, [&](int self) {
+      std::mt19937_64 random(seed * 4 + static_cast<uint64_t>(self));
+      OrderedIndexOptions own = options;
+      own.owner = static_cast<uint16_t>((self + 1) * 1000);
+      for (uint64_t key = static_cast<uint64_t>(self); key < 600; ++own.owner) {
+        MortalFabric mortal(cluster.client(), 1 + random() % 150);
+        {
+          TreeClient client(cluster, mortal, own);
+          for (; key < 600 && !mortal.dead(); key += 4) {
+            // A quarter ascends, the others come in between.
+            const uint64_t number = self == 0 ? key : key * 7919 % 600 / 4 * 4 + static_cast<uint64_t>(self);
+            const auto done = client.index.Insert(KeyOf(number, 8), number);
+            EXPECT_TRUE(done.ok() || mortal.dead()) << done.status();
+            if (done.ok() && *done) inserted[static_cast<size_t>(self)].insert(number);
+          }
+        }
+        if (!mortal.dead()) break;
+        ++deaths;
+        cluster.client().clock().SleepUntil(cluster.client().clock().After(1000));  // virtual time
+        gone.insert(own.owner);
+      }
+    });
+    EXPECT_GT(deaths, 10);
+    std::set<uint64_t> found;
+    for (const auto& [number, value] : last.Scan(0, 1000)) {
+      EXPECT_EQ(number, value);
+      EXPECT_TRUE(found.insert(number).second);
+    }
+    for (const auto& by : inserted) {
+      for (const uint64_t number : by) {
+        EXPECT_TRUE(found.contains(number));
+        EXPECT_EQ(last.Lookup(number), std::vector{number});
+      }
+    }
+    for (uint64_t number = 0; number < 600; ++number) last.Insert(number, number);
+    EXPECT_EQ(last.Scan(0, 1000).size(), 600u);
   }
 }
 
