@@ -20,7 +20,8 @@
 ///    is such a cycle, and allowed.
 ///
 /// Both take time and memory linear in the history, but for sorting; one thread. A transaction whose outcome
-/// is unknown counts as committed if somebody saw it, else as if it had never been.
+/// is unknown counts as committed if somebody saw it, else as if it had never been; records of which that
+/// leaves open who deleted them are not checked by timestamps.
 namespace nam::txn {
 
 enum class AnomalyKind : uint8_t {

@@ -33,6 +33,11 @@ uint64_t ValueOf(const Access& write) {
   return write.kind() == OperationKind::kDelete ? kNoValue : write.value;
 }
 
+const Access* LastWrite(std::span<const Access> own) {
+  const auto last = std::find_if(own.rbegin(), own.rend(), [](const Access& a) { return !a.is_read(); });
+  return last == own.rend() ? nullptr : &*last;
+}
+
 bool WroteBefore(std::span<const Access> own, const Access& read) {
   return std::any_of(own.begin(), own.end(),
                      [&](const Access& access) { return !access.is_read() && access.place < read.place; });
@@ -72,6 +77,7 @@ class TimestampCheck {
   const CheckOptions& options_;
   AnomalyReport report_;
   StaleReads stale_;
+  absl::flat_hash_set<uint64_t> undecided_;  // records of which unknown outcomes leave too much open
 
   // Of the record under way.
   uint64_t record_ = 0;
@@ -158,19 +164,34 @@ void TimestampCheck::ConcludeDeletesOf(std::span<const Access> accesses) {
   ForEachOf(accesses, [&](std::span<const Access> own) {
     const uint32_t number = own[0].transaction;
     if (index_.outcome(number) != Outcome::kUnknown && !index_.concluded(number)) return;
-    if (own[0].is_read() && own.back().kind() == OperationKind::kDelete)
-      deleter_of.emplace(own[0].value, number);
+    const Access* const last = LastWrite(own);
+    const bool found = own[0].is_read() && own[0].value != kNoValue;
+    if (found && last != nullptr && last->kind() == OperationKind::kDelete) {
+      const auto [deleter, alone] = deleter_of.emplace(own[0].value, number);
+      if (alone || index_.concluded(deleter->second)) return;
+      // One of the two at most has been committed. If neither was seen otherwise, nothing tells which.
+      if (!index_.concluded(number)) undecided_.insert(own[0].record);
+      deleter->second = number;
+    }
   });
-  for (const Access& read : accesses) {
-    if (!read.is_read() || read.value != kNoValue) continue;
-    const uint64_t snapshot = index_.snapshot(read.transaction);
+  if (!accesses.empty() && undecided_.contains(accesses[0].record)) return;
+  const auto saw_nothing = [&](uint32_t number) {
+    const uint64_t snapshot = index_.snapshot(number);
     const auto expected = NewestAt(snapshot);
-    // Without a version in the history it was one from before.
     for (const auto& [found, deleter] : deleter_of) {
+      // Without a version in the history it was one from before.
       const bool it = expected.has_value() ? versions_[*expected].value == found : options_.loaded_until != 0;
       if (it && index_.snapshot(deleter) < snapshot) index_.Conclude(deleter, snapshot);
     }
-  }
+  };
+  ForEachOf(accesses, [&](std::span<const Access> own) {
+    for (const Access& access : own) {
+      // A committed insert found nothing, too.
+      const bool inserts = access.kind() == OperationKind::kInsert && index_.committed(access.transaction);
+      const bool misses = access.is_read() && access.value == kNoValue;
+      if ((inserts || misses) && !WroteBefore(own, access)) saw_nothing(access.transaction);
+    }
+  });
 }
 
 void TimestampCheck::TakeVersions(std::span<const Access> accesses) {
@@ -178,10 +199,11 @@ void TimestampCheck::TakeVersions(std::span<const Access> accesses) {
   ForEachOf(accesses, [&](std::span<const Access> own) {
     const uint32_t number = own[0].transaction;
     if (!index_.committed(number)) return;
-    const auto writes = [](const Access& access) { return !access.is_read(); };
-    const auto first = std::find_if(own.begin(), own.end(), writes);
-    if (first == own.end()) return;
-    const auto last = std::find_if(own.rbegin(), own.rend(), writes);
+    const Access* const last = LastWrite(own);
+    if (last == nullptr) return;
+    const auto first = std::find_if(own.begin(), own.end(), [](const Access& a) { return !a.is_read(); });
+    // Inserted and deleted by the same transaction, it has never been there for anybody else.
+    if (first->kind() == OperationKind::kInsert && last->kind() == OperationKind::kDelete) return;
     versions_.push_back({index_.commit(number), ValueOf(*last), number, first->kind()});
   });
   std::sort(versions_.begin(), versions_.end(),
@@ -329,7 +351,9 @@ void TimestampCheck::Explain(std::span<const Access> accesses, const Access& rea
   const auto version =
       std::find_if(versions_.begin(), versions_.end(), [&](const Version& v) { return v.writer == writer; });
   if (version == versions_.end()) {
-    report_.Add(AnomalyKind::kAbortedRead, read.record, {read.transaction, writer});
+    const bool committed = index_.committed(writer);
+    report_.Add(committed ? AnomalyKind::kIntermediateRead : AnomalyKind::kAbortedRead, read.record,
+                {read.transaction, writer});
   } else if (version->value != read.value) {
     report_.Add(AnomalyKind::kIntermediateRead, read.record, {read.transaction, writer});
   } else if (version->commit > index_.snapshot(read.transaction)) {
@@ -358,7 +382,7 @@ CheckReport TimestampCheck::Run() {
   CheckCommitsDiffer();
   index_.ForEachRecord(options_.memory_bytes, [&](std::span<const Access> accesses) {
     record_ = accesses[0].record;
-    CheckRecord(accesses);
+    if (!undecided_.contains(record_)) CheckRecord(accesses);
     if (stale_.size() > options_.anomalies_max) report_.Stop();
     return !report_.full();
   });

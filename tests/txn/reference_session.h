@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "txn/session.h"
+
+namespace nam::txn {
+
+/// What a broken engine does; each every so many times, 0: never.
+struct ReferenceFaults {
+  uint64_t skip_validation = 0;  // a commit does not ask who has changed it since
+  uint64_t read_newest = 0;      // a read ignores its snapshot
+  uint64_t keep_aborted = 0;     // a commit that must abort leaves its first write behind
+  uint64_t lose_write = 0;       // a commit forgets one of its writes
+};
+
+/// Snapshot isolation as simple as it can be: one mutex, every version kept. Outlives its sessions.
+class ReferenceDatabase {
+ public:
+  void CreateTable(const std::string& name, size_t key_bytes, size_t row_bytes);
+  std::unique_ptr<Session> NewSession();
+  /// Before the sessions that they are for.
+  void set_faults(const ReferenceFaults& faults) { faults_ = faults; }
+
+ private:
+  friend class ReferenceSession;
+  struct Version {
+    uint64_t commit;
+    std::optional<std::string> row;  // none: deleted
+  };
+  struct Table {
+    std::string name;
+    size_t key_bytes;
+    size_t row_bytes;
+    std::map<std::string, std::vector<Version>> records;
+  };
+  static bool Due(uint64_t every, uint64_t& count) { return every != 0 && ++count % every == 0; }
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Table>> tables_;
+  uint64_t last_commit_ = 0;
+  ReferenceFaults faults_;
+  uint64_t validations_ = 0, reads_ = 0, aborts_ = 0, commits_ = 0;
+};
+
+}  // namespace nam::txn
