@@ -40,11 +40,35 @@ std::string TypeName(const Type& type) {
       return absl::StrCat("decimal(", kMaxDecimalDigits, ",", static_cast<int>(type.scale), ")");
     case TypeKind::kDate:
       return "date";
+    case TypeKind::kTimestamp:
+      return "timestamp";
     case TypeKind::kString:
       return type.length == 0 ? "varchar" : absl::StrCat("varchar(", type.length, ")");
   }
   return "unknown";
 }
+
+namespace {
+
+std::string DateText(int64_t days) {
+  const CivilDate d = CivilFromDays(days);
+  return absl::StrFormat("%04d-%02d-%02d", d.year, d.month, d.day);
+}
+
+/// Seconds have as many decimals as they need.
+std::string TimestampText(int64_t us) {
+  const int64_t days = us / kMicrosecondsPerDay - (us % kMicrosecondsPerDay < 0);
+  const int64_t of_day = us - days * kMicrosecondsPerDay;
+  const int64_t seconds = of_day / 1000000;
+  std::string text =
+      absl::StrFormat("%s %02d:%02d:%02d", DateText(days), seconds / 3600, seconds / 60 % 60, seconds % 60);
+  if (of_day % 1000000 == 0) return text;
+  absl::StrAppendFormat(&text, ".%06d", of_day % 1000000);
+  text.erase(text.find_last_not_of('0') + 1);
+  return text;
+}
+
+}  // namespace
 
 std::string Value::ToString() const {
   if (null) return "NULL";
@@ -63,10 +87,10 @@ std::string Value::ToString() const {
       }
       return number < 0 ? "-" + digits : digits;
     }
-    case TypeKind::kDate: {
-      const CivilDate d = CivilFromDays(static_cast<int64_t>(number));
-      return absl::StrFormat("%04d-%02d-%02d", d.year, d.month, d.day);
-    }
+    case TypeKind::kDate:
+      return DateText(static_cast<int64_t>(number));
+    case TypeKind::kTimestamp:
+      return TimestampText(static_cast<int64_t>(number));
     case TypeKind::kString:
       return text;
   }
@@ -129,23 +153,63 @@ absl::StatusOr<Value> ParseNumber(std::string_view text) {
   return scale < 0 ? Value::Integer(n) : Value::Decimal(n, static_cast<uint8_t>(scale));
 }
 
+namespace {
+
+/// The number that the `n` characters at `from` write; -1 if they are no digits.
+int64_t DigitsAt(std::string_view text, size_t from, size_t n) {
+  if (from + n > text.size()) return -1;
+  int64_t value = 0;
+  for (size_t i = from; i < from + n; ++i) {
+    if (text[i] < '0' || text[i] > '9') return -1;
+    value = value * 10 + (text[i] - '0');
+  }
+  return value;
+}
+
+/// Microseconds of `HH:MM[:SS[.fraction]]`; -1 if it is none.
+int64_t ParseTimeOfDay(std::string_view text) {
+  const int64_t hour = DigitsAt(text, 0, 2), minute = DigitsAt(text, 3, 2);
+  if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || text[2] != ':') return -1;
+  const int64_t us = (hour * 60 + minute) * 60 * 1000000;
+  if (text.size() == 5) return us;
+  const int64_t second = DigitsAt(text, 6, 2);
+  if (second < 0 || second > 59 || text[5] != ':') return -1;
+  if (text.size() == 8) return us + second * 1000000;
+  constexpr size_t kDecimalsAt = 9, kMostDecimals = 6;
+  const size_t decimals = std::min(text.size() - kDecimalsAt, kMostDecimals);
+  const int64_t fraction = DigitsAt(text, kDecimalsAt, decimals);
+  const int64_t beyond = DigitsAt(text, kDecimalsAt + decimals, text.size() - kDecimalsAt - decimals > 0);
+  if (text[8] != '.' || decimals == 0 || fraction < 0 || beyond < 0 ||
+      text.find_first_not_of("0123456789", kDecimalsAt) != std::string_view::npos) {
+    return -1;
+  }
+  const auto up = static_cast<int64_t>(PowerOfTen(static_cast<int>(kMostDecimals - decimals)));
+  return us + second * 1000000 + fraction * up + (beyond >= 5);
+}
+
+}  // namespace
+
 absl::StatusOr<int64_t> ParseDate(std::string_view text) {
   const auto bad = [&] {
     return absl::InvalidArgumentError(absl::StrFormat("\"%s\" is not a date (YYYY-MM-DD)", text));
   };
   if (text.size() != 10 || text[4] != '-' || text[7] != '-') return bad();
-  const auto number = [&](size_t from, size_t n) {
-    int32_t value = 0;
-    for (size_t i = from; i < from + n; ++i) {
-      if (text[i] < '0' || text[i] > '9') return -1;
-      value = value * 10 + (text[i] - '0');
-    }
-    return value;
-  };
-  const CivilDate d{number(0, 4), number(5, 2), number(8, 2)};
+  const CivilDate d{static_cast<int32_t>(DigitsAt(text, 0, 4)), static_cast<int32_t>(DigitsAt(text, 5, 2)),
+                    static_cast<int32_t>(DigitsAt(text, 8, 2))};
   if (d.year < 1 || d.month < 1 || d.month > 12 || d.day < 1 || d.day > DaysInMonth(d.year, d.month))
     return bad();
   return DaysFromCivil(d);
+}
+
+absl::StatusOr<int64_t> ParseTimestamp(std::string_view text) {
+  const absl::StatusOr<int64_t> days = ParseDate(text.substr(0, 10));
+  int64_t of_day = 0;
+  if (text.size() > 10) of_day = text[10] == ' ' || text[10] == 'T' ? ParseTimeOfDay(text.substr(11)) : -1;
+  if (!days.ok() || of_day < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("\"%s\" is not a timestamp (YYYY-MM-DD HH:MM:SS.ffffff)", text));
+  }
+  return *days * kMicrosecondsPerDay + of_day;
 }
 
 }  // namespace nam

@@ -8,10 +8,19 @@
 
 namespace nam {
 
-enum class TypeKind : uint8_t { kNull = 0, kBool = 1, kInteger = 2, kDecimal = 3, kDate = 4, kString = 5 };
+enum class TypeKind : uint8_t {
+  kNull = 0,
+  kBool = 1,
+  kInteger = 2,
+  kDecimal = 3,
+  kDate = 4,
+  kString = 5,
+  kTimestamp = 6
+};
 
 /// A SQL type. Integers are 64 bits wide; a decimal is an integer of up to 38 digits divided by
-/// 10^scale; a date is days since 1970-01-01. There is no floating point.
+/// 10^scale; a date is days since 1970-01-01, a timestamp microseconds since then, without a time zone.
+/// There is no floating point.
 struct Type {
   TypeKind kind = TypeKind::kNull;
   uint8_t scale = 0;    // decimals only
@@ -23,6 +32,7 @@ struct Type {
   static constexpr Type Integer() { return {TypeKind::kInteger}; }
   static constexpr Type Decimal(uint8_t scale) { return {TypeKind::kDecimal, scale}; }
   static constexpr Type Date() { return {TypeKind::kDate}; }
+  static constexpr Type Timestamp() { return {TypeKind::kTimestamp}; }
   static constexpr Type String(uint32_t length = 0) { return {TypeKind::kString, 0, length}; }
   bool numeric() const { return kind == TypeKind::kInteger || kind == TypeKind::kDecimal; }
 };
@@ -31,12 +41,13 @@ struct Type {
 std::string TypeName(const Type& type);
 
 inline constexpr int kMaxDecimalDigits = 38;
+inline constexpr int64_t kMicrosecondsPerDay = int64_t{24} * 3600 * 1000000;
 
 /// One SQL value, used where speed does not matter: literals, results, the reference evaluator.
 struct Value {
   Type type;
   bool null = true;
-  __int128 number = 0;  // bool, integer, date; unscaled decimal
+  __int128 number = 0;  // bool, integer, date, timestamp; unscaled decimal
   std::string text;     // string
 
   static Value Null(Type type = {}) { return {type, true, 0, {}}; }
@@ -46,6 +57,7 @@ struct Value {
     return {Type::Decimal(scale), false, unscaled, {}};
   }
   static Value Date(int64_t days) { return {Type::Date(), false, days, {}}; }
+  static Value Timestamp(int64_t us) { return {Type::Timestamp(), false, us, {}}; }
   static Value String(std::string s) { return {Type::String(), false, 0, std::move(s)}; }
 
   /// As printed to a user: `NULL` is the caller's business, booleans are t and f, dates ISO 8601.
@@ -62,5 +74,7 @@ std::string Int128ToString(__int128 n);
 absl::StatusOr<Value> ParseNumber(std::string_view text);
 /// ISO 8601 `YYYY-MM-DD`, validated.
 absl::StatusOr<int64_t> ParseDate(std::string_view text);
+/// `YYYY-MM-DD[ HH:MM[:SS[.fraction]]]` (or T for the blank), validated; microseconds, rounded.
+absl::StatusOr<int64_t> ParseTimestamp(std::string_view text);
 
 }  // namespace nam

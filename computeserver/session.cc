@@ -111,6 +111,11 @@ class SessionImpl final : public Session {
     return result;
   }
 
+  template <typename RecordStatement>
+  absl::StatusOr<ResultSet> Run(const RecordStatement&) {
+    return sql::ToStatus({.message = "this session runs no transactions", .sqlstate = "0A000"});
+  }
+
   absl::StatusOr<Prepared> Prepare(const sql::BoundQuery& query) {
     Prepared prepared;
     NAM_ASSIGN_OR_RETURN(prepared.plan, optimizer::MakePlan(query));

@@ -38,7 +38,7 @@ absl::Status Bad(const char* what) {
 }
 
 absl::Status Decode(const proto::Type& in, Type& out) {
-  if (in.kind() > static_cast<uint32_t>(TypeKind::kString) || in.scale() > kMaxDecimalDigits)
+  if (in.kind() > static_cast<uint32_t>(TypeKind::kTimestamp) || in.scale() > kMaxDecimalDigits)
     return Bad("unknown type");
   out = {static_cast<TypeKind>(in.kind()), static_cast<uint8_t>(in.scale()), in.length()};
   return absl::OkStatus();

@@ -4,6 +4,7 @@
 #include "sql/bound_query.h"
 #include "sql/errors.h"
 #include "sql/parse_tree.h"
+#include "sql/record_binder.h"
 #include "sql/select_binder.h"
 
 namespace nam::sql {
@@ -126,6 +127,12 @@ absl::StatusOr<Statement> Bind(const std::string& text, TableSource& tables) {
   if (root.Is("ExplainStmt")) return BindExplain(root, tables);
   if (root.Is("DropStmt")) return BindDrop(root);
   if (root.Is("VariableSetStmt")) return BindSet(root);
+  if (root.Is("CreateStmt")) return BindCreateTable(root);
+  if (root.Is("IndexStmt")) return BindCreateIndex(root, tables);
+  if (root.Is("InsertStmt")) return BindInsert(root, tables);
+  if (root.Is("UpdateStmt")) return BindUpdate(root, tables);
+  if (root.Is("DeleteStmt")) return BindDelete(root, tables);
+  if (root.Is("TransactionStmt")) return BindTransaction(root);
   return RefuseStatement(root);
 }
 

@@ -82,7 +82,60 @@ struct SetStatement {
   std::string value;
   int position = -1;
 };
-using Statement = std::variant<SelectStatement, ExplainStatement, DropTableStatement, SetStatement>;
+
+/// CREATE TABLE … WITH (storage = record).
+struct CreateTableStatement {
+  proto::Table table;  // name, columns, primary key, checks, record: as the catalog takes them
+  bool if_not_exists = false;
+  int position = -1;  // of the name
+};
+struct CreateIndexStatement {
+  std::shared_ptr<const proto::Table> table;
+  proto::RecordPart index;  // without extents
+  bool if_not_exists = false;
+  int position = -1;  // of the table's name
+};
+
+/// A row is refused if the condition is false of it.
+struct BoundCheck {
+  std::string name;
+  Expr condition;  // over columns of table 0
+};
+/// What changes rows of one record table. Values are of their column's kind and scale; whether they fit it is
+/// for Assign (sql/assignment.h) to say.
+struct InsertStatement {
+  BoundTable table;
+  std::vector<std::vector<Expr>> rows;  // constants, one for each column of the table
+  std::vector<BoundCheck> checks;
+};
+struct UpdateStatement {
+  struct Assignment {
+    int column = -1;
+    Expr value;  // over columns of table 0
+  };
+  BoundTable table;
+  std::vector<Expr> conjuncts;  // all must be true
+  std::vector<Assignment> assignments;
+  std::vector<BoundCheck> checks;
+};
+struct DeleteStatement {
+  BoundTable table;
+  std::vector<Expr> conjuncts;
+};
+/// Snapshot isolation is the one level there is.
+struct TransactionStatement {
+  enum class Kind : uint8_t { kBegin, kCommit, kRollback };
+  Kind kind = Kind::kBegin;
+};
+
+using Statement = std::variant<SelectStatement, ExplainStatement, DropTableStatement, SetStatement,
+                               CreateTableStatement, CreateIndexStatement, InsertStatement, UpdateStatement,
+                               DeleteStatement, TransactionStatement>;
+
+/// Whether transactions change it; other tables are loaded and then read.
+inline bool IsRecordTable(const proto::Table& table) {
+  return table.has_record();
+}
 
 /// Where the binder looks tables up. Names come lower-cased unless they were quoted.
 class TableSource {

@@ -33,6 +33,19 @@ inline constexpr const char* kUndefinedTable = "42P01";
 inline constexpr const char* kBadColumnReference = "42P10";
 inline constexpr const char* kUnknownType = "42P18";
 inline constexpr const char* kTooComplex = "54001";
+inline constexpr const char* kLimitExceeded = "54000";
+inline constexpr const char* kTextTooLong = "22001";
+inline constexpr const char* kNotNullViolation = "23502";
+inline constexpr const char* kUniqueViolation = "23505";
+inline constexpr const char* kCheckViolation = "23514";
+inline constexpr const char* kActiveTransaction = "25001";
+inline constexpr const char* kNoActiveTransaction = "25P01";
+inline constexpr const char* kFailedTransaction = "25P02";
+inline constexpr const char* kSerializationFailure = "40001";
+inline constexpr const char* kDuplicateColumn = "42701";
+inline constexpr const char* kDuplicateObject = "42710";
+inline constexpr const char* kDuplicateTable = "42P07";
+inline constexpr const char* kInvalidTableDefinition = "42P16";
 }  // namespace sqlstate
 
 absl::Status UserError(const char* state, std::string message, int position, std::string hint = {});

@@ -101,6 +101,17 @@ absl::StatusOr<Value> TextToDate(const Expr& e, const Value& from) {
                    "dates are written YYYY-MM-DD");
 }
 
+absl::StatusOr<Value> TextToTimestamp(const Expr& e, const Value& from) {
+  const absl::StatusOr<int64_t> us = ParseTimestamp(from.text);
+  if (us.ok()) return Value::Timestamp(*us);
+  return UserError(sqlstate::kBadDate, "invalid timestamp: " + Quote(from.text), e.position,
+                   "timestamps are written YYYY-MM-DD HH:MM:SS.ffffff");
+}
+
+int64_t DayOf(int64_t us) {
+  return us / kMicrosecondsPerDay - (us % kMicrosecondsPerDay < 0);
+}
+
 /// Rounds half away from zero where the new type has fewer decimals, as PostgreSQL does.
 absl::StatusOr<Value> Cast(const Expr& e, Value from) {
   if (from.null) return Value::Null(e.type);
@@ -112,6 +123,13 @@ absl::StatusOr<Value> Cast(const Expr& e, Value from) {
     }
     case TypeKind::kDate:
       if (from.type.kind == TypeKind::kString) return TextToDate(e, from);
+      if (from.type.kind == TypeKind::kTimestamp)
+        return Value::Date(DayOf(static_cast<int64_t>(from.number)));
+      return from;
+    case TypeKind::kTimestamp:
+      if (from.type.kind == TypeKind::kString) return TextToTimestamp(e, from);
+      if (from.type.kind == TypeKind::kDate)
+        return Value::Timestamp(static_cast<int64_t>(from.number) * kMicrosecondsPerDay);
       return from;
     case TypeKind::kBool:
       if (from.type.kind == TypeKind::kString) return TextToBool(e, from);

@@ -42,6 +42,12 @@ const char* ClauseName(Clause clause) {
       return "LIMIT";
     case Clause::kOffset:
       return "OFFSET";
+    case Clause::kValues:
+      return "VALUES";
+    case Clause::kSet:
+      return "UPDATE";
+    case Clause::kCheck:
+      return "CHECK";
   }
   return "";
 }

@@ -12,7 +12,19 @@
 namespace nam::sql {
 
 /// Where an expression stands: decides what it may hold, and is named in messages.
-enum class Clause : uint8_t { kSelect, kWhere, kOn, kGroupBy, kHaving, kOrderBy, kLimit, kOffset };
+enum class Clause : uint8_t {
+  kSelect,
+  kWhere,
+  kOn,
+  kGroupBy,
+  kHaving,
+  kOrderBy,
+  kLimit,
+  kOffset,
+  kValues,
+  kSet,
+  kCheck
+};
 const char* ClauseName(Clause clause);
 
 /// Binds a statement's expressions, and collects its aggregates on the way. Aggregates become kAggregate

@@ -31,6 +31,10 @@ std::string KindName(const Expr& expr) {
   }
 }
 
+bool DateAndTimestamp(const Type& a, const Type& b) {
+  return a.kind == TypeKind::kDate && b.kind == TypeKind::kTimestamp;
+}
+
 bool Comparable(const Type& a, const Type& b) {
   return a.kind == b.kind || (a.numeric() && b.numeric());
 }
@@ -120,6 +124,10 @@ absl::StatusOr<Expr> ExpressionBuilder::Compare(Op op, Expr a, Expr b, int posit
   if (IsUntyped(a) && IsUntyped(b)) SettleAsString(a);
   NAM_RETURN_IF_ERROR(Settle(a, b.type));
   NAM_RETURN_IF_ERROR(Settle(b, a.type));
+  for (auto [date, other] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+    if (!DateAndTimestamp(date->type, other->type)) continue;
+    NAM_ASSIGN_OR_RETURN(*date, Cast(std::move(*date), other->type, date->position));
+  }
   if (!Comparable(a.type, b.type)) return NoOperator(op, a, b, position);
   std::vector<Expr> sides;
   sides.push_back(std::move(a));
@@ -194,10 +202,12 @@ absl::StatusOr<Expr> ExpressionBuilder::Cast(Expr a, const Type& type, int posit
   }
   if (a.type == type) return a;
   const bool possible = type.kind == TypeKind::kString || a.type.kind == TypeKind::kString ||
-                        a.type.kind == type.kind || (a.type.numeric() && type.numeric());
+                        a.type.kind == type.kind || (a.type.numeric() && type.numeric()) ||
+                        DateAndTimestamp(a.type, type) || DateAndTimestamp(type, a.type);
   if (!possible) {
     return UserError(sqlstate::kCannotCast, absl::StrCat("cannot cast ", KindName(a), " to ", TypeName(type)),
-                     position, "casts go between numbers, and between string and any type");
+                     position,
+                     "casts go between numbers, between date and timestamp, and between string and any type");
   }
   // A string is a string: the length of a column's type is no part of its values.
   if (a.type.kind == TypeKind::kString && type.kind == TypeKind::kString) return a;
@@ -360,6 +370,9 @@ absl::StatusOr<Expr> ExpressionBuilder::Case(std::vector<Expr> parts, int positi
 
 absl::StatusOr<Expr> ExpressionBuilder::Extract(Op op, Expr date, int position) const {
   NAM_RETURN_IF_ERROR(Settle(date, Type::Date()));
+  if (date.type.kind == TypeKind::kTimestamp) {
+    NAM_ASSIGN_OR_RETURN(date, Cast(std::move(date), Type::Date(), position));
+  }
   if (date.type.kind != TypeKind::kDate) {
     return UserError(sqlstate::kNoSuchOperator, absl::StrCat("EXTRACT needs a date, not ", KindName(date)),
                      position, "CAST(x AS date) makes one of a string");

@@ -59,6 +59,8 @@ std::string LiteralText(const Value& value) {
       return value.number != 0 ? "true" : "false";
     case TypeKind::kDate:
       return absl::StrCat("date '", value.ToString(), "'");
+    case TypeKind::kTimestamp:
+      return absl::StrCat("timestamp '", value.ToString(), "'");
     case TypeKind::kString:
       return QuoteString(value.text);
     default:

@@ -22,6 +22,9 @@ class FromBinder {
   /// Binds the FROM list; what it returns is what the rest of the query sees.
   absl::StatusOr<Scope> Bind(const std::vector<Node>& from);
 
+  /// The one table of INSERT, UPDATE or DELETE.
+  absl::StatusOr<Scope> BindTarget(const Node& relation) { return Table(relation); }
+
   /// Adds a condition that every row must meet.
   void AddCondition(Expr condition);
 

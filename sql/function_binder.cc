@@ -104,7 +104,7 @@ absl::StatusOr<Type> AggregateType(AggregateFunction function, const Expr& argum
       position,
       absl::StrCat(name, function == AggregateFunction::kSum || function == AggregateFunction::kAverage
                              ? " takes numbers"
-                             : " takes numbers, dates and strings"));
+                             : " takes numbers, dates, timestamps and strings"));
 }
 
 }  // namespace
@@ -320,13 +320,15 @@ absl::StatusOr<Type> TypeOfName(const Node& type_name, const Expr& from) {
   if (plain && (name == "int4" || name == "int8" || name == "integer" || name == "bigint"))
     return Type::Integer();
   if (plain && name == "date") return Type::Date();
+  if (plain && name == "timestamp") return Type::Timestamp();
   if (plain && (name == "bool" || name == "boolean")) return Type::Bool();
   if (plain && (name == "text" || name == "varchar")) return Type::String();
-  std::string hint = "types are integer, decimal(p, s), date, boolean, varchar and text";
+  std::string hint = "types are integer, decimal(p, s), date, timestamp, boolean, varchar and text";
   if (name == "varchar" || name == "bpchar" || name == "char")
     hint = "strings are cast to text, without a length";
   if (name == "float4" || name == "float8") hint = "numbers are exact here: use decimal(p, s)";
-  if (name == "timestamp" || name == "timestamptz") hint = "use date";
+  if (name == "timestamp") hint = "timestamps have microseconds: leave the precision out";
+  if (name == "timestamptz") hint = "use timestamp, which has no time zone";
   return Refusal(absl::StrCat("type ", name, plain ? "" : "(…)", " is not supported"), position, hint);
 }
 

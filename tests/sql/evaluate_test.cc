@@ -113,6 +113,28 @@ TEST(EvaluateTest, ThreeValuedLogic) {
   EXPECT_EQ(Text("name like null"), "NULL");
 }
 
+TEST(EvaluateTest, Timestamps) {
+  EXPECT_EQ(Text("timestamp '2026-01-02 03:04:05.678'"), "2026-01-02 03:04:05.678");
+  EXPECT_EQ(Text("timestamp '2026-01-02'"), "2026-01-02 00:00:00");
+  EXPECT_EQ(Text("timestamp '2026-01-02T03:04'"), "2026-01-02 03:04:00");
+  EXPECT_EQ(Text("timestamp '1969-12-31 23:59:59.9999994'"), "1969-12-31 23:59:59.999999");
+  EXPECT_EQ(Text("timestamp '1969-12-31 23:59:59.9999995'"), "1970-01-01 00:00:00");
+  EXPECT_EQ(Text("timestamp '0001-01-01 00:00:00.1'"), "0001-01-01 00:00:00.1");
+  EXPECT_EQ(Text("'2026-01-02 03:04:05'::timestamp::text"), "2026-01-02 03:04:05");
+  EXPECT_EQ(Text("timestamp '1969-12-31 00:00:00'::date"), "1969-12-31");
+  EXPECT_EQ(Text("timestamp '1969-12-31 23:59:59'::date"), "1969-12-31");
+  EXPECT_EQ(Text("day::timestamp"), "1994-03-15 00:00:00");
+  EXPECT_EQ(Text("extract(day from timestamp '2026-01-02 23:00')"), "2");
+  EXPECT_EQ(Text("timestamp '1994-03-15 00:00:00' = day"), "t");
+  EXPECT_EQ(Text("day < timestamp '1994-03-15 00:00:00.000001'"), "t");
+  EXPECT_EQ(Text("timestamp '1994-03-15' between '1994-03-14 12:00' and '1994-03-15'"), "t");
+  for (const char* bad : {"", "2026-01-02 ", "2026-01-02 3:04", "2026-01-02 03:04:60", "2026-01-02 24:00",
+                          "2026-01-02 03:04:05.", "2026-01-02 03:04:05.1x", "2026-01-02 03:04:05.1234567x",
+                          "2026-02-30 03:04:05", "2026-01-02x03:04"}) {
+    EXPECT_EQ(BindError("select timestamp '" + std::string(bad) + "' from t").sqlstate, "22007") << bad;
+  }
+}
+
 TEST(EvaluateTest, CastsAndDates) {
   EXPECT_EQ(Text("cast(price as integer)"), "11");  // 10.50, away from zero
   EXPECT_EQ(Text("cast(- price as integer)"), "-11");

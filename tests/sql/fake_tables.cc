@@ -83,6 +83,20 @@ FakeTables::FakeTables() {
             {"amount", Type::Decimal(4)},
             {"name", Type::String(10)},
             {"day", Type::Date()}});
+  AddRecordTable(
+      "create table r (id int primary key, k smallint, n bigint not null check (n > 0), d decimal(5,2), day "
+      "date, "
+      "at timestamp, c char(3), v varchar(5), ok boolean, check (k < n)) with (storage = record)");
+  AddRecordTable(
+      "create table pairs (v int, b char(2), a smallint, primary key (a, b)) with (storage = record, "
+      "versions = 4)");
+}
+
+void FakeTables::AddRecordTable(const std::string& text) {
+  absl::StatusOr<Statement> statement = Bind(text, *this);
+  ASSERT_TRUE(statement.ok()) << statement.status();
+  auto table = std::make_shared<proto::Table>(std::get<CreateTableStatement>(*statement).table);
+  tables_[table->name()] = std::move(table);
 }
 
 absl::StatusOr<std::shared_ptr<const proto::Table>> FakeTables::Find(const std::string& name) {

@@ -14,12 +14,20 @@ namespace nam::sql {
 ///   null,
 ///     ok boolean, "Odd Name" integer)
 ///   u(id integer, t_id integer, price decimal(2), amount decimal(4), name varchar(10), day date)
+/// and the record tables
+///   r(id integer primary key, k smallint, n bigint not null, d decimal(5,2), day date, at timestamp, c
+///   char(3),
+///     v varchar(5), ok boolean, check (n > 0), check (k < n))
+///   pairs(v integer, b char(2), a smallint, primary key (a, b)), with 4 versions
 class FakeTables : public TableSource {
  public:
   FakeTables();
 
   absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override;
   std::vector<std::string> Names() override;
+
+  /// A further table, by its CREATE TABLE.
+  void AddRecordTable(const std::string& text);
 
   int lookups() const { return lookups_; }
   /// Makes every look-up fail with this.

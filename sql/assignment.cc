@@ -1,0 +1,90 @@
+#include "sql/assignment.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "sql/errors.h"
+
+namespace nam::sql {
+namespace {
+
+absl::Status OutOfRange(const proto::Type& type, int position) {
+  if (static_cast<TypeKind>(type.kind()) == TypeKind::kDecimal) {
+    return UserError(sqlstate::kNumberOutOfRange, "numeric field overflow", position,
+                     absl::StrCat("a ", ColumnTypeName(type), " has at most ",
+                                  type.precision() - type.scale(), " digits before the decimal point"));
+  }
+  return UserError(sqlstate::kNumberOutOfRange, absl::StrCat(ColumnTypeName(type), " out of range"), position,
+                   absl::StrCat("a ", ColumnTypeName(type), " has ", type.precision() * 8, " bits"));
+}
+
+bool Fits(const proto::Type& type, __int128 number) {
+  switch (static_cast<TypeKind>(type.kind())) {
+    case TypeKind::kInteger: {
+      const __int128 limit = __int128{1} << (8 * type.precision() - 1);
+      return number >= -limit && number < limit;
+    }
+    case TypeKind::kDecimal: {
+      const __int128 limit = PowerOfTen(static_cast<int>(type.precision()));
+      return number > -limit && number < limit;
+    }
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+std::string ColumnTypeName(const proto::Type& type) {
+  switch (static_cast<TypeKind>(type.kind())) {
+    case TypeKind::kInteger:
+      return type.precision() == 2 ? "smallint" : type.precision() == 4 ? "integer" : "bigint";
+    case TypeKind::kDecimal:
+      return absl::StrCat("decimal(", type.precision(), ",", type.scale(), ")");
+    case TypeKind::kString:
+      return absl::StrCat(type.blank_padded() ? "char(" : "varchar(", type.length(), ")");
+    default:
+      return TypeName({static_cast<TypeKind>(type.kind())});
+  }
+}
+
+absl::StatusOr<Value> Assign(const proto::Table& table, int column, Value value, int position) {
+  const proto::Column& to = table.columns(column);
+  const proto::Type& type = to.type();
+  if (value.null) {
+    if (to.nullable()) return value;
+    return UserError(sqlstate::kNotNullViolation,
+                     absl::StrCat("null value in column ", Quote(to.name()), " of ", Quote(table.name())),
+                     position, "the column is NOT NULL");
+  }
+  if (static_cast<TypeKind>(type.kind()) != TypeKind::kString) {
+    if (!Fits(type, value.number)) return OutOfRange(type, position);
+    return value;
+  }
+  if (type.blank_padded()) value.text.erase(value.text.find_last_not_of(' ') + 1);
+  if (value.text.size() > type.length()) {
+    if (value.text.find_first_not_of(' ', type.length()) != std::string::npos) {
+      return UserError(
+          sqlstate::kTextTooLong,
+          absl::StrCat("value too long for column ", Quote(to.name()), " of type ", ColumnTypeName(type)),
+          position, absl::StrCat("it has ", value.text.size(), " bytes"));
+    }
+    value.text.resize(type.length());
+  }
+  return value;
+}
+
+absl::Status Check(const proto::Table& table, const std::vector<BoundCheck>& checks,
+                   const std::vector<Value>& row) {
+  for (const BoundCheck& check : checks) {
+    NAM_ASSIGN_OR_RETURN(const Value holds, Evaluate(check.condition, RowResolver(row)));
+    if (holds.null || holds.number != 0) continue;
+    return UserError(
+        sqlstate::kCheckViolation,
+        absl::StrCat("a row of ", Quote(table.name()), " violates check constraint ", Quote(check.name)), -1);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace nam::sql

@@ -1,0 +1,108 @@
+#include "sql/column_type.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "base/value.h"
+#include "sql/errors.h"
+
+namespace nam::sql {
+namespace {
+
+constexpr int64_t kLongestText = 65535;
+
+struct PlainType {
+  const char* name;
+  TypeKind kind;
+  uint32_t precision;
+};
+constexpr PlainType kPlainTypes[] = {
+    {"int2", TypeKind::kInteger, 2}, {"int4", TypeKind::kInteger, 4},        {"int8", TypeKind::kInteger, 8},
+    {"date", TypeKind::kDate, 0},    {"timestamp", TypeKind::kTimestamp, 0}, {"bool", TypeKind::kBool, 0},
+};
+
+proto::Type MakeType(TypeKind kind, uint32_t precision) {
+  proto::Type type;
+  type.set_kind(static_cast<uint32_t>(kind));
+  type.set_precision(precision);
+  return type;
+}
+
+absl::StatusOr<std::vector<int64_t>> Modifiers(const Node& type_name) {
+  std::vector<int64_t> numbers;
+  for (const Node& modifier : type_name.List("typmods")) {
+    if (!modifier.Has("ival")) {
+      return UserError(sqlstate::kBadParameter, "the modifiers of a type are whole numbers",
+                       modifier.position());
+    }
+    // What the parser adds by itself (char is char(1)) has no place in the text.
+    numbers.push_back(modifier.position() >= 0 ? type_name.text().IntegerAt(modifier.position())
+                                               : modifier.Field("ival").Integer("ival"));
+  }
+  return numbers;
+}
+
+absl::StatusOr<proto::Type> DecimalType(const std::vector<int64_t>& modifiers, int position) {
+  if (modifiers.empty()) {
+    return Refusal("decimal without a precision is not supported for a column", position,
+                   "write decimal(p, s): rows have a fixed size");
+  }
+  const int64_t scale = modifiers.size() > 1 ? modifiers[1] : 0;
+  if (modifiers.size() > 2 || modifiers[0] < 1 || modifiers[0] > kMaxDecimalDigits || scale < 0 ||
+      scale > modifiers[0]) {
+    return UserError(sqlstate::kBadParameter,
+                     "a decimal has up to 38 digits, and no more decimals than digits", position,
+                     "write decimal(38, 2)");
+  }
+  proto::Type type = MakeType(TypeKind::kDecimal, static_cast<uint32_t>(modifiers[0]));
+  type.set_scale(static_cast<uint32_t>(scale));
+  return type;
+}
+
+absl::StatusOr<proto::Type> TextType(const std::vector<int64_t>& modifiers, bool padded, int position) {
+  if (modifiers.empty()) {
+    return Refusal("text without a length is not supported for a column", position,
+                   "write varchar(n): rows have a fixed size");
+  }
+  if (modifiers.size() > 1 || modifiers[0] < 1 || modifiers[0] > kLongestText) {
+    return UserError(sqlstate::kBadParameter, absl::StrCat("a length goes from 1 to ", kLongestText),
+                     position, "it counts bytes");
+  }
+  proto::Type type = MakeType(TypeKind::kString, 0);
+  type.set_length(static_cast<uint32_t>(modifiers[0]));
+  type.set_blank_padded(padded);
+  return type;
+}
+
+}  // namespace
+
+absl::StatusOr<proto::Type> ColumnTypeOfName(const Node& type_name) {
+  const int position = type_name.position();
+  if (type_name.Has("arrayBounds")) return Refusal("arrays are not supported", position);
+  NAM_RETURN_IF_ERROR(type_name.Only({"names", "typmods", "typemod"}));
+  const std::vector<std::string> names = type_name.Names("names");
+  if (names.empty() || names.size() > 2 || (names.size() == 2 && names[0] != "pg_catalog")) {
+    return Refusal("type names with a schema are not supported", position);
+  }
+  const std::string& name = names.back();
+  NAM_ASSIGN_OR_RETURN(const std::vector<int64_t> modifiers, Modifiers(type_name));
+  if (name == "numeric" || name == "decimal") return DecimalType(modifiers, position);
+  if (name == "varchar" || name == "bpchar") return TextType(modifiers, name == "bpchar", position);
+  if (name == "text") return TextType({}, false, position);
+  for (const PlainType& plain : kPlainTypes) {
+    if (name == plain.name && modifiers.empty()) return MakeType(plain.kind, plain.precision);
+  }
+  std::string hint =
+      "types are smallint, integer, bigint, decimal(p, s), date, timestamp, boolean, char(n) and varchar(n)";
+  if (absl::StrContains(name, "serial")) hint = "write bigint, and give the key in INSERT";
+  if (name == "float4" || name == "float8") hint = "numbers are exact here: use decimal(p, s)";
+  if (name == "timestamp") hint = "timestamps have microseconds: leave the precision out";
+  if (name == "timestamptz") hint = "use timestamp, which has no time zone";
+  return Refusal(absl::StrCat("type ", name, modifiers.empty() ? "" : "(…)", " is not supported"), position,
+                 hint);
+}
+
+}  // namespace nam::sql

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "proto/catalog.pb.h"
+#include "sql/parse_tree.h"
+
+namespace nam::sql {
+
+/// The type of a record table's column from its TypeName node: always one of a fixed width.
+absl::StatusOr<proto::Type> ColumnTypeOfName(const Node& type_name);
+
+}  // namespace nam::sql

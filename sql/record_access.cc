@@ -1,0 +1,353 @@
+#include "sql/record_access.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/check.h"
+#include "sql/decimal.h"
+#include "sql/expression_tree.h"
+
+namespace nam::sql {
+namespace {
+
+/// A longer list of points is no gain over a range with a filter.
+constexpr size_t kMostPoints = 1024;
+
+/// What the conjuncts leave of one column's values, as the bytes that an index holds them by: those from low
+/// to high, both included, and of these only `points` if there are any. All have the column's width.
+struct Domain {
+  std::string low;
+  std::string high;
+  std::optional<std::set<std::string>> points;
+  std::vector<size_t> conjuncts;  // that it has taken up
+
+  bool empty() const { return low > high || (points.has_value() && points->empty()); }
+  bool given() const { return points.has_value() || low == high; }
+
+  void KeepPoints(std::set<std::string> kept) {
+    if (points.has_value()) {
+      std::erase_if(kept, [&](const std::string& point) { return !points->contains(point); });
+    }
+    points = std::move(kept);
+    Trim();
+  }
+  void Trim() {
+    if (points.has_value())
+      std::erase_if(*points, [&](const std::string& point) { return point < low || point > high; });
+  }
+};
+
+/// floor(n / 10^digits)
+__int128 FloorShift(__int128 n, int digits) {
+  const __int128 power = PowerOfTen(digits);
+  return n / power - (n % power < 0);
+}
+
+/// A constant among a column's values.
+struct Cut {
+  enum class Side : uint8_t { kBelowAll, kAboveAll, kAt, kBehind };
+  Side side = Side::kAt;
+  std::string bytes;  // kAt: the constant itself; kBehind: the largest value below it, which is a value
+};
+
+class Domains {
+ public:
+  Domains(const proto::Table& table, const RecordLayout& layout) : layout_(layout) {
+    for (int i = 0; i < table.columns_size(); ++i) {
+      const auto c = static_cast<uint32_t>(i);
+      types_.push_back(table.columns(i).type());
+      std::string prefix_low, prefix_high;
+      if (layout.nullable(c)) {
+        prefix_low.push_back(0);
+        prefix_high.push_back(1);
+      }
+      domains_.push_back({prefix_low.append(layout.bytes(c), '\0'),
+                          prefix_high.append(layout.bytes(c), '\xff'),
+                          std::nullopt,
+                          {}});
+    }
+  }
+
+  /// False if the conjunct says nothing that bytes can say.
+  bool Take(const Expr& conjunct, size_t number) {
+    if (!Apply(conjunct)) return false;
+    domains_[column_].conjuncts.push_back(number);
+    return true;
+  }
+
+  const Domain& operator[](uint32_t column) const { return domains_[column]; }
+  bool AnyEmpty() const {
+    return std::any_of(domains_.begin(), domains_.end(), [](const Domain& d) { return d.empty(); });
+  }
+  /// Whether it is less than all of the column's values.
+  bool Restricted(uint32_t column) const { return !domains_[column].conjuncts.empty(); }
+
+ private:
+  bool Apply(const Expr& e) {
+    switch (e.op) {
+      case Op::kEqual:
+      case Op::kLess:
+      case Op::kLessEqual:
+      case Op::kGreater:
+      case Op::kGreaterEqual:
+        return ApplyComparison(e);
+      case Op::kIn:
+        return ApplyIn(e);
+      case Op::kIsNull:
+        return e.children[0].op == Op::kColumn && ApplyNull(e.children[0], true);
+      case Op::kNot: {
+        const Expr& test = e.children[0];
+        return test.op == Op::kIsNull && test.children[0].op == Op::kColumn &&
+               ApplyNull(test.children[0], false);
+      }
+      default:
+        return false;
+    }
+  }
+
+  bool ApplyComparison(const Expr& e) {
+    const bool swapped = IsLiteral(e.children[0]);
+    const Expr& column = e.children[swapped ? 1 : 0];
+    const Expr& literal = e.children[swapped ? 0 : 1];
+    if (column.op != Op::kColumn || !IsLiteral(literal)) return false;
+    Select(column);
+    if (literal.literal.null) {
+      Clear();
+      return true;
+    }
+    Op op = e.op;
+    if (swapped) {
+      op = op == Op::kLess           ? Op::kGreater
+           : op == Op::kLessEqual    ? Op::kGreaterEqual
+           : op == Op::kGreater      ? Op::kLess
+           : op == Op::kGreaterEqual ? Op::kLessEqual
+                                     : op;
+    }
+    NotNull();
+    const Cut cut = CutAt(literal.literal);
+    if (op == Op::kEqual) {
+      KeepPoint(cut);
+    } else if (op == Op::kLess || op == Op::kLessEqual) {
+      KeepBelow(cut, op == Op::kLessEqual);
+    } else {
+      KeepAbove(cut, op == Op::kGreaterEqual);
+    }
+    return true;
+  }
+
+  bool ApplyIn(const Expr& e) {
+    if (e.children[0].op != Op::kColumn || e.children.size() > kMostPoints) return false;
+    Select(e.children[0]);
+    std::set<std::string> points;
+    for (size_t i = 1; i < e.children.size(); ++i) {
+      if (!IsLiteral(e.children[i])) return false;
+      if (e.children[i].literal.null) continue;
+      Cut cut = CutAt(e.children[i].literal);
+      if (cut.side == Cut::Side::kAt) points.insert(std::move(cut.bytes));
+    }
+    NotNull();
+    domain().KeepPoints(std::move(points));
+    return true;
+  }
+
+  bool ApplyNull(const Expr& column, bool null) {
+    Select(column);
+    if (!null) {
+      NotNull();
+    } else if (layout_.nullable(column_)) {
+      // A NULL's bytes are zero.
+      KeepFrom(std::string(1, 1).append(layout_.bytes(column_), '\0'));
+      KeepUpTo(std::string(1, 1).append(layout_.bytes(column_), '\0'));
+    } else {
+      Clear();
+    }
+    return true;
+  }
+
+  void Select(const Expr& column) { column_ = static_cast<uint32_t>(column.column.column); }
+  Domain& domain() { return domains_[column_]; }
+
+  void Clear() { KeepPoint({Cut::Side::kAboveAll, {}}); }
+  void NotNull() {
+    if (layout_.nullable(column_)) KeepUpTo(std::string(1, '\0').append(layout_.bytes(column_), '\xff'));
+  }
+  void KeepFrom(std::string low) {
+    domain().low = std::max(domain().low, std::move(low));
+    domain().Trim();
+  }
+  void KeepUpTo(std::string high) {
+    domain().high = std::min(domain().high, std::move(high));
+    domain().Trim();
+  }
+  void KeepPoint(Cut cut) {
+    std::set<std::string> points;
+    if (cut.side == Cut::Side::kAt) points.insert(std::move(cut.bytes));
+    domain().KeepPoints(std::move(points));
+  }
+  void KeepBelow(const Cut& cut, bool inclusive) {
+    if (cut.side == Cut::Side::kAboveAll) return;
+    if (cut.side == Cut::Side::kBelowAll) return Clear();
+    if (cut.side == Cut::Side::kBehind || inclusive) return KeepUpTo(cut.bytes);
+    std::optional<std::string> below = Predecessor(cut.bytes);
+    below.has_value() ? KeepUpTo(*std::move(below)) : Clear();
+  }
+  void KeepAbove(const Cut& cut, bool inclusive) {
+    if (cut.side == Cut::Side::kBelowAll) return;
+    if (cut.side == Cut::Side::kAboveAll) return Clear();
+    if (cut.side == Cut::Side::kAt && inclusive) return KeepFrom(cut.bytes);
+    std::optional<std::string> above = Successor(cut.bytes);
+    above.has_value() ? KeepFrom(*std::move(above)) : Clear();
+  }
+
+  /// The string of the same width right before or behind; none at the end.
+  static std::optional<std::string> Predecessor(std::string bytes) {
+    for (size_t i = bytes.size(); i-- > 0;) {
+      bytes[i] = static_cast<char>(static_cast<uint8_t>(bytes[i]) - 1);
+      if (bytes[i] != '\xff') return bytes;
+    }
+    return std::nullopt;
+  }
+  static std::optional<std::string> Successor(std::string bytes) {
+    for (size_t i = bytes.size(); i-- > 0;) {
+      bytes[i] = static_cast<char>(static_cast<uint8_t>(bytes[i]) + 1);
+      if (bytes[i] != '\0') return bytes;
+    }
+    return std::nullopt;
+  }
+
+  Cut CutAt(const Value& constant) const {
+    return constant.type.kind == TypeKind::kString ? CutAtText(constant) : CutAtNumber(constant);
+  }
+
+  Cut CutAtText(const Value& constant) const {
+    const uint32_t bytes = layout_.bytes(column_);
+    if (constant.text.size() <= bytes) return {Cut::Side::kAt, Stored(constant)};
+    return {Cut::Side::kBehind, Stored(Value::String(constant.text.substr(0, bytes)))};
+  }
+
+  Cut CutAtNumber(const Value& constant) const {
+    const auto scale = static_cast<int>(types_[column_].scale());
+    const int excess = constant.type.scale - scale;
+    __int128 number;
+    bool exact = true;
+    if (excess > 0) {
+      number = FloorShift(constant.number, excess);
+      exact = number * PowerOfTen(excess) == constant.number;
+    } else if (const auto scaled = Rescale(constant.number, constant.type.scale, scale); scaled.has_value()) {
+      number = *scaled;
+    } else {
+      return {constant.number < 0 ? Cut::Side::kBelowAll : Cut::Side::kAboveAll, {}};
+    }
+    // 16 bytes hold more than any number has.
+    const uint32_t bytes = layout_.bytes(column_);
+    if (bytes < sizeof(number)) {
+      const __int128 limit = __int128{1} << (8 * bytes - 1);
+      if (number < -limit) return {Cut::Side::kBelowAll, {}};
+      if (number >= limit) return {Cut::Side::kAboveAll, {}};
+    }
+    Value stored = constant;
+    stored.number = number;
+    return {exact ? Cut::Side::kAt : Cut::Side::kBehind, Stored(stored)};
+  }
+
+  std::string Stored(const Value& value) const {
+    std::string bytes;
+    if (layout_.nullable(column_)) bytes.push_back(0);
+    layout_.Append(column_, value, bytes);
+    return bytes;
+  }
+
+  const RecordLayout& layout_;
+  std::vector<proto::Type> types_;
+  std::vector<Domain> domains_;
+  uint32_t column_ = 0;  // that the conjunct at hand is about
+};
+
+/// How far a key or an index serves.
+struct Reach {
+  int index = AccessPath::kPrimaryKey;
+  std::vector<uint32_t> columns;
+  size_t given = 0;    // columns of the prefix that are given
+  bool range = false;  // the column behind it is restricted
+  bool whole() const { return given == columns.size(); }
+};
+
+Reach ReachOf(int index, std::vector<uint32_t> columns, const Domains& domains) {
+  Reach reach{index, std::move(columns)};
+  size_t points = 1;
+  for (const uint32_t column : reach.columns) {
+    const Domain& domain = domains[column];
+    const size_t more = domain.points.has_value() ? domain.points->size() : 1;
+    if (!domain.given() || points * more > kMostPoints) break;
+    points *= more;
+    ++reach.given;
+  }
+  reach.range = !reach.whole() && domains.Restricted(reach.columns[reach.given]);
+  return reach;
+}
+
+/// All combinations of what the given columns may be.
+std::vector<std::string> Prefixes(const Reach& reach, const Domains& domains) {
+  std::vector<std::string> prefixes = {""};
+  for (size_t i = 0; i < reach.given; ++i) {
+    const Domain& domain = domains[reach.columns[i]];
+    const std::set<std::string> points =
+        domain.points.has_value() ? *domain.points : std::set<std::string>{domain.low};
+    std::vector<std::string> longer;
+    for (const std::string& prefix : prefixes) {
+      for (const std::string& point : points) longer.push_back(prefix + point);
+    }
+    prefixes = std::move(longer);
+  }
+  return prefixes;
+}
+
+}  // namespace
+
+AccessPath ChooseAccessPath(const proto::Table& table, const RecordLayout& layout,
+                            const std::vector<Expr>& conjuncts) {
+  Domains domains(table, layout);
+  AccessPath path;
+  std::vector<bool> taken(conjuncts.size(), false);
+  for (size_t i = 0; i < conjuncts.size(); ++i) {
+    if (IsBoolLiteral(conjuncts[i], false)) return path;
+    domains.Take(conjuncts[i], i);
+  }
+  if (domains.AnyEmpty()) return path;
+
+  Reach best = ReachOf(AccessPath::kPrimaryKey, KeyColumnsOf(table), domains);
+  if (!best.whole()) {
+    for (int i = 0; i < table.record().parts_size(); ++i) {
+      const proto::RecordPart& part = table.record().parts(i);
+      if (part.kind() != proto::ORDERED_INDEX || part.columns().empty()) continue;
+      Reach reach = ReachOf(i, {part.columns().begin(), part.columns().end()}, domains);
+      if (std::pair(reach.given, reach.range) > std::pair(best.given, best.range)) best = std::move(reach);
+    }
+  }
+  std::vector<std::string> prefixes = Prefixes(best, domains);
+  path.index = best.index;
+  if (best.index == AccessPath::kPrimaryKey && best.whole()) {
+    path.keys = std::move(prefixes);
+  } else {
+    for (std::string& prefix : prefixes) {
+      if (best.range) {
+        const Domain& last = domains[best.columns[best.given]];
+        path.ranges.push_back({prefix + last.low, SuccessorOfPrefix(prefix + last.high)});
+      } else {
+        path.ranges.push_back({prefix, SuccessorOfPrefix(prefix)});
+      }
+    }
+  }
+  for (size_t i = 0; i < best.given + best.range; ++i) {
+    for (const size_t conjunct : domains[best.columns[i]].conjuncts) taken[conjunct] = true;
+  }
+  for (size_t i = 0; i < conjuncts.size(); ++i) {
+    if (!taken[i]) path.filter.push_back(&conjuncts[i]);
+  }
+  return path;
+}
+
+}  // namespace nam::sql

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "sql/bound_query.h"
+#include "sql/parse_tree.h"
+
+/// Binds statements on record tables. What PostgreSQL's grammar knows beyond bound_query.h's statements is
+/// refused by name.
+namespace nam::sql {
+
+absl::StatusOr<Statement> BindCreateTable(const Node& node);
+absl::StatusOr<Statement> BindCreateIndex(const Node& node, TableSource& tables);
+absl::StatusOr<Statement> BindInsert(const Node& node, TableSource& tables);
+absl::StatusOr<Statement> BindUpdate(const Node& node, TableSource& tables);
+absl::StatusOr<Statement> BindDelete(const Node& node, TableSource& tables);
+absl::StatusOr<Statement> BindTransaction(const Node& node);
+
+/// The checks of a table, from their text.
+absl::StatusOr<std::vector<BoundCheck>> BindChecks(const std::shared_ptr<const proto::Table>& table);
+
+}  // namespace nam::sql

@@ -1,0 +1,162 @@
+#include "sql/record_row.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "base/check.h"
+
+namespace nam::sql {
+namespace {
+
+constexpr uint32_t kMostDigitsOf8Bytes = 18;
+
+using Unsigned = unsigned __int128;
+
+/// What is added to a number of this width so that it is not negative.
+Unsigned SignBit(uint32_t bytes) {
+  return Unsigned{1} << (8 * bytes - 1);
+}
+
+void PutNumber(__int128 number, uint32_t bytes, char* to) {
+  Unsigned n = static_cast<Unsigned>(number) + SignBit(bytes);
+  NAM_CHECK(bytes == 16 || n < SignBit(bytes) * 2, "a number is wider than its column");
+  for (uint32_t i = bytes; i-- > 0; n >>= 8) to[i] = static_cast<char>(static_cast<uint8_t>(n & 0xff));
+}
+
+__int128 GetNumber(const std::byte* from, uint32_t bytes) {
+  Unsigned n = 0;
+  for (uint32_t i = 0; i < bytes; ++i) n = n << 8 | static_cast<uint8_t>(from[i]);
+  return static_cast<__int128>(n - SignBit(bytes));
+}
+
+void PutValue(const Value& value, uint32_t bytes, char* to) {
+  if (value.type.kind != TypeKind::kString) return PutNumber(value.number, bytes, to);
+  NAM_CHECK(value.text.size() <= bytes, "a text is longer than its column");
+  std::memcpy(to, value.text.data(), value.text.size());
+}
+
+Value GetValue(const Type& type, const std::byte* from, uint32_t bytes) {
+  if (type.kind != TypeKind::kString) return {type, false, GetNumber(from, bytes), {}};
+  const auto* text = reinterpret_cast<const char*>(from);
+  return {type, false, 0, std::string(text, strnlen(text, bytes))};
+}
+
+}  // namespace
+
+uint32_t BytesOfColumn(const proto::Type& type) {
+  switch (static_cast<TypeKind>(type.kind())) {
+    case TypeKind::kBool:
+      return 1;
+    case TypeKind::kInteger:
+      return type.precision();
+    case TypeKind::kDecimal:
+      return type.precision() <= kMostDigitsOf8Bytes ? 8 : 16;
+    case TypeKind::kDate:
+      return 4;
+    case TypeKind::kTimestamp:
+      return 8;
+    case TypeKind::kString:
+      return type.length();
+    case TypeKind::kNull:
+      break;
+  }
+  NAM_CHECK(false, "not a type of a record table");
+  return 0;
+}
+
+std::vector<uint32_t> KeyColumnsOf(const proto::Table& table) {
+  std::vector<uint32_t> columns;
+  for (const std::string& name : table.record().primary_key()) {
+    const auto found = std::find_if(table.columns().begin(), table.columns().end(),
+                                    [&](const proto::Column& column) { return column.name() == name; });
+    NAM_CHECK(found != table.columns().end(), "a table's key names a column that it does not have");
+    columns.push_back(static_cast<uint32_t>(found - table.columns().begin()));
+  }
+  return columns;
+}
+
+RecordLayout::RecordLayout(const proto::Table& table) {
+  for (const proto::Column& column : table.columns()) {
+    const proto::Type& type = column.type();
+    const auto kind = static_cast<TypeKind>(type.kind());
+    const uint32_t length = kind == TypeKind::kString ? type.length() : 0;
+    columns_.push_back(
+        {{kind, static_cast<uint8_t>(type.scale()), length}, BytesOfColumn(type), 0, 0, column.nullable()});
+  }
+  for (const uint32_t key : KeyColumnsOf(table)) {
+    columns_[key].offset = key_bytes_;
+    columns_[key].null_bit = -1;
+    columns_[key].nullable = false;
+    key_bytes_ += columns_[key].bytes;
+  }
+  int others = 0;
+  for (Column& column : columns_) {
+    if (column.null_bit >= 0) column.null_bit = others++;
+  }
+  row_bytes_ = key_bytes_ + static_cast<uint32_t>(others + 7) / 8;
+  for (Column& column : columns_) {
+    if (column.null_bit < 0) continue;
+    column.offset = row_bytes_;
+    row_bytes_ += column.bytes;
+  }
+}
+
+bool RecordLayout::IsNull(std::span<const std::byte> row, const Column& column) const {
+  if (column.null_bit < 0) return false;
+  const auto bits = static_cast<uint8_t>(row[key_bytes_ + static_cast<uint32_t>(column.null_bit) / 8]);
+  return (bits >> (column.null_bit % 8) & 1) != 0;
+}
+
+std::string RecordLayout::Encode(std::span<const Value> values) const {
+  NAM_CHECK(values.size() == columns_.size());
+  std::string row(row_bytes_, '\0');
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    const Column& column = columns_[i];
+    if (!values[i].null) {
+      PutValue(values[i], column.bytes, row.data() + column.offset);
+      continue;
+    }
+    NAM_CHECK(column.null_bit >= 0, "a key column is NULL");
+    char& bits = row[key_bytes_ + static_cast<uint32_t>(column.null_bit) / 8];
+    bits = static_cast<char>(static_cast<uint8_t>(bits) | 1 << (column.null_bit % 8));
+  }
+  return row;
+}
+
+std::vector<Value> RecordLayout::Decode(std::span<const std::byte> row) const {
+  NAM_CHECK(row.size() >= row_bytes_);
+  std::vector<Value> values;
+  values.reserve(columns_.size());
+  for (const Column& column : columns_) {
+    values.push_back(IsNull(row, column) ? Value::Null(column.type)
+                                         : GetValue(column.type, row.data() + column.offset, column.bytes));
+  }
+  return values;
+}
+
+std::string RecordLayout::IndexEntry(std::span<const std::byte> row,
+                                     std::span<const uint32_t> columns) const {
+  const auto* bytes = reinterpret_cast<const char*>(row.data());
+  std::string entry;
+  for (const uint32_t c : columns) {
+    const Column& column = columns_[c];
+    if (nullable(c)) entry.push_back(IsNull(row, column) ? 1 : 0);
+    entry.append(bytes + column.offset, column.bytes);
+  }
+  return entry.append(bytes, key_bytes_);
+}
+
+void RecordLayout::Append(uint32_t column, const Value& value, std::string& bytes) const {
+  const size_t at = bytes.size();
+  bytes.resize(at + columns_[column].bytes);
+  PutValue(value, columns_[column].bytes, bytes.data() + at);
+}
+
+std::string SuccessorOfPrefix(std::string prefix) {
+  while (!prefix.empty() && prefix.back() == '\xff') prefix.pop_back();
+  if (!prefix.empty()) prefix.back() = static_cast<char>(static_cast<uint8_t>(prefix.back()) + 1);
+  return prefix;
+}
+
+}  // namespace nam::sql

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/value.h"
+#include "proto/catalog.pb.h"
+
+/// How a row of a record table lies in memory: of fixed size, its key first.
+///
+///     ├ key columns, as the primary key orders them ┼ NULL bits ┼ the other columns, as the table does ┤
+///
+///     NULL bits   bit i of byte i / 8: the i-th of the other columns is NULL; its bytes are zero then
+///     boolean     1 byte                      smallint, integer, bigint   2, 4, 8 bytes
+///     date        4 bytes                     decimal(p, s)               8 bytes up to 18 digits, else 16
+///     timestamp   8 bytes                     char(n), varchar(n)         n bytes, zeros behind the text
+///
+/// Numbers are big-endian with the sign bit flipped, so that bytes are ordered as values are (a text holds no
+/// zero byte): keys are compared by memcmp.
+///
+/// An entry of an ordered index is likewise one string of bytes:
+///
+///     ├ its columns; each that may be NULL behind a byte: 0, or 1 if it is ┼ the row's key ┤
+namespace nam::sql {
+
+/// Bytes of a column in a row.
+uint32_t BytesOfColumn(const proto::Type& type);
+
+/// Positions of the primary key's columns, the most significant first.
+std::vector<uint32_t> KeyColumnsOf(const proto::Table& table);
+
+/// The layout of one table's rows. Immutable; of any thread. Borrows nothing.
+class RecordLayout {
+ public:
+  /// Of a table whose columns and primary key are set.
+  explicit RecordLayout(const proto::Table& table);
+
+  uint32_t key_bytes() const { return key_bytes_; }
+  uint32_t row_bytes() const { return row_bytes_; }
+
+  /// One value for each column of the table, all of them as Assign (sql/assignment.h) leaves them.
+  std::string Encode(std::span<const Value> values) const;
+  std::vector<Value> Decode(std::span<const std::byte> row) const;
+
+  /// The entry of a row in an ordered index over `columns`.
+  std::string IndexEntry(std::span<const std::byte> row, std::span<const uint32_t> columns) const;
+
+  /// The bytes of a column's value that is not NULL, as a row and its key hold them.
+  void Append(uint32_t column, const Value& value, std::string& bytes) const;
+  /// Whether the column's bytes stand behind a NULL byte in an index.
+  bool nullable(uint32_t column) const { return columns_[column].nullable; }
+  uint32_t bytes(uint32_t column) const { return columns_[column].bytes; }
+
+ private:
+  struct Column {
+    Type type;
+    uint32_t bytes = 0;
+    uint32_t offset = 0;
+    int null_bit = -1;  // -1: of the key
+    bool nullable = false;
+  };
+  bool IsNull(std::span<const std::byte> row, const Column& column) const;
+
+  std::vector<Column> columns_;
+  uint32_t key_bytes_ = 0;
+  uint32_t row_bytes_ = 0;
+};
+
+/// The least string of bytes above all that begin with `prefix`; empty if there is none.
+std::string SuccessorOfPrefix(std::string prefix);
+
+}  // namespace nam::sql

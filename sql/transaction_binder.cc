@@ -1,0 +1,63 @@
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "sql/errors.h"
+#include "sql/record_binder.h"
+
+namespace nam::sql {
+namespace {
+
+struct Spelled {
+  const char* kind;
+  const char* name;
+};
+constexpr Spelled kRefused[] = {
+    {"TRANS_STMT_SAVEPOINT", "SAVEPOINT"},
+    {"TRANS_STMT_RELEASE", "RELEASE SAVEPOINT"},
+    {"TRANS_STMT_ROLLBACK_TO", "ROLLBACK TO SAVEPOINT"},
+    {"TRANS_STMT_PREPARE", "PREPARE TRANSACTION"},
+    {"TRANS_STMT_COMMIT_PREPARED", "COMMIT PREPARED"},
+    {"TRANS_STMT_ROLLBACK_PREPARED", "ROLLBACK PREPARED"},
+};
+
+absl::Status CheckOption(const Node& option) {
+  const std::string name = option.Text("defname");
+  const Node value = option.Field("arg");
+  if (name == "transaction_isolation") {
+    const std::string level = value.Field("sval").Text("sval");
+    if (level == "repeatable read") return absl::OkStatus();
+    return Refusal(absl::StrCat("ISOLATION LEVEL ", absl::AsciiStrToUpper(level), " is not supported"),
+                   option.position(), "transactions are under snapshot isolation: REPEATABLE READ");
+  }
+  const bool on = value.Field("ival").Integer("ival") != 0;
+  if (!on && (name == "transaction_read_only" || name == "transaction_deferrable")) return absl::OkStatus();
+  return Refusal(
+      name == "transaction_read_only" ? "READ ONLY is not supported" : "DEFERRABLE is not supported",
+      option.position(), "leave it out: a transaction that writes nothing costs nothing to commit");
+}
+
+}  // namespace
+
+absl::StatusOr<Statement> BindTransaction(const Node& node) {
+  using Kind = TransactionStatement::Kind;
+  const std::string kind = node.Text("kind");
+  const SqlText& text = node.text();
+  for (const Spelled& refused : kRefused) {
+    if (kind == refused.kind) {
+      return Refusal(absl::StrCat(refused.name, " is not supported"), text.Start(),
+                     "a transaction is committed or rolled back as a whole");
+    }
+  }
+  if (node.Flag("chain")) {
+    return Refusal("AND CHAIN is not supported", text.Find({"and"}), "write BEGIN afterwards");
+  }
+  NAM_RETURN_IF_ERROR(node.Only({"kind", "options"}));
+  for (const Node& option : node.List("options")) NAM_RETURN_IF_ERROR(CheckOption(option));
+  if (kind == "TRANS_STMT_COMMIT") return Statement(TransactionStatement{Kind::kCommit});
+  if (kind == "TRANS_STMT_ROLLBACK") return Statement(TransactionStatement{Kind::kRollback});
+  return Statement(TransactionStatement{Kind::kBegin});
+}
+
+}  // namespace nam::sql

@@ -1,0 +1,194 @@
+#include "sql/record_access.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "sql/assignment.h"
+#include "sql/expression_tree.h"
+#include "tests/sql/arbitrary_record.h"
+
+namespace nam::sql {
+namespace {
+
+bool Holds(const Expr& condition, const std::vector<Value>& row) {
+  const auto value = Evaluate(condition, RowResolver(row));
+  EXPECT_TRUE(value.ok()) << value.status();
+  return value.ok() && !value->null && value->number != 0;
+}
+
+/// A constant that may stand beside the column: of other scales, too large, too long.
+Value ArbitraryConstant(const proto::Column& column) {
+  Value value = ArbitraryValue(column);
+  const int pick = *rc::gen::inRange(0, 6);
+  if (value.type.numeric() && pick < 2) {
+    const auto scale = static_cast<uint8_t>(*rc::gen::inRange(0, 5));
+    const __int128 number = *rc::gen::inRange(-40000, 40000) / *rc::gen::element(1, 10, 1000);
+    return scale == 0 ? Value::Integer(number) : Value::Decimal(number, scale);
+  }
+  if (value.type.numeric() && pick == 2) {
+    const __int128 huge = PowerOfTen(38) - 1;
+    return Value::Integer(*rc::gen::arbitrary<bool>() ? huge : -huge);
+  }
+  if (value.type.kind == TypeKind::kString && pick < 3 && !value.null) {
+    value.text += *rc::gen::element<std::string>("a", "ab\x01", "\x01");
+  }
+  return value;
+}
+
+Expr ArbitraryConjunct(const proto::Table& table) {
+  const int c = *rc::gen::inRange(0, table.columns_size());
+  const proto::Column& definition = table.columns(c);
+  Expr column = MakeNode(Op::kColumn, {}, -1, {});
+  column.type = {static_cast<TypeKind>(definition.type().kind()),
+                 static_cast<uint8_t>(definition.type().scale()), 0};
+  column.column = {0, c};
+  const auto literal = [&] { return MakeLiteral(ArbitraryConstant(definition), -1); };
+  switch (*rc::gen::inRange(0, 8)) {
+    case 0:
+      return MakeNode(Op::kIsNull, Type::Bool(), -1, {column});
+    case 1:
+      return MakeNode(Op::kNot, Type::Bool(), -1, {MakeNode(Op::kIsNull, Type::Bool(), -1, {column})});
+    case 2:
+    case 3: {
+      std::vector<Expr> children = {column};
+      for (int n = *rc::gen::inRange(1, 4); n > 0; --n) children.push_back(literal());
+      return MakeNode(Op::kIn, Type::Bool(), -1, std::move(children));
+    }
+    default:
+      break;
+  }
+  const Op op = *rc::gen::element(Op::kEqual, Op::kEqual, Op::kNotEqual, Op::kLess, Op::kLessEqual,
+                                  Op::kGreater, Op::kGreaterEqual);
+  std::vector<Expr> sides = {column, literal()};
+  if (*rc::gen::arbitrary<bool>()) std::swap(sides[0], sides[1]);
+  return MakeNode(op, Type::Bool(), -1, std::move(sides));
+}
+
+std::span<const std::byte> Bytes(const std::string& row) {
+  return std::as_bytes(std::span(row));
+}
+
+/// A table's rows by key, found as a path says.
+class Rows {
+ public:
+  Rows(const proto::Table& table, const RecordLayout& layout) : table_(table), layout_(layout) {}
+
+  void Add(const std::vector<Value>& row) {
+    const std::string bytes = layout_.Encode(row);
+    rows_[bytes.substr(0, layout_.key_bytes())] = bytes;
+  }
+
+  /// Keys of the rows; one that is found twice is there twice.
+  std::vector<std::string> Find(const AccessPath& path) const {
+    std::vector<std::string> found;
+    for (const auto& [key, row] : rows_) {
+      std::string entry = key;
+      if (path.index != AccessPath::kPrimaryKey) {
+        const proto::RecordPart& part = table_.record().parts(path.index);
+        entry = layout_.IndexEntry(Bytes(row),
+                                   std::vector<uint32_t>(part.columns().begin(), part.columns().end()));
+      }
+      auto times = std::count(path.keys.begin(), path.keys.end(), key);
+      for (const KeyRange& range : path.ranges)
+        times += range.low <= entry && (range.high.empty() || entry < range.high);
+      const std::vector<Value> values = layout_.Decode(Bytes(row));
+      const bool kept = std::all_of(path.filter.begin(), path.filter.end(),
+                                    [&](const Expr* filter) { return Holds(*filter, values); });
+      if (kept) found.insert(found.end(), static_cast<size_t>(times), key);
+    }
+    return found;
+  }
+
+  std::vector<std::string> FindByAll(const std::vector<Expr>& conjuncts) const {
+    std::vector<std::string> found;
+    for (const auto& [key, row] : rows_) {
+      const std::vector<Value> values = layout_.Decode(Bytes(row));
+      if (std::all_of(conjuncts.begin(), conjuncts.end(), [&](const Expr& e) { return Holds(e, values); }))
+        found.push_back(key);
+    }
+    return found;
+  }
+
+ private:
+  const proto::Table& table_;
+  const RecordLayout& layout_;
+  std::map<std::string, std::string> rows_;
+};
+
+RC_GTEST_PROP(RecordAccessProperty, FindsWhatMeetsTheConditions, ()) {
+  proto::Table table = ArbitraryRecordTable();
+  for (int n = *rc::gen::inRange(0, 3); n > 0; --n) {
+    proto::RecordPart& index = *table.mutable_record()->add_parts();
+    index.set_kind(proto::ORDERED_INDEX);
+    const auto columns = *rc::gen::unique<std::vector<uint32_t>>(
+        *rc::gen::inRange(1, 3), rc::gen::inRange<uint32_t>(0, static_cast<uint32_t>(table.columns_size())));
+    index.mutable_columns()->Add(columns.begin(), columns.end());
+  }
+  const RecordLayout layout(table);
+  Rows rows(table, layout);
+  for (int n = *rc::gen::inRange(0, 40); n > 0; --n) rows.Add(ArbitraryRow(table));
+  std::vector<Expr> conjuncts;
+  for (int n = *rc::gen::inRange(0, 5); n > 0; --n) conjuncts.push_back(ArbitraryConjunct(table));
+
+  const AccessPath path = ChooseAccessPath(table, layout, conjuncts);
+  RC_CLASSIFY(!path.keys.empty(), "keys");
+  RC_CLASSIFY(path.index != AccessPath::kPrimaryKey, "index");
+  RC_CLASSIFY(path.keys.empty() && path.ranges.empty(), "nothing");
+  RC_ASSERT(path.keys.empty() || path.ranges.empty());
+  RC_ASSERT(rows.Find(path) == rows.FindByAll(conjuncts));
+}
+
+/// The path of a WHERE over `pairs`, with an index on v.
+std::string Path(const std::string& where) {
+  FakeTables tables;
+  const auto statement = Bind("delete from pairs where " + where, tables);
+  if (!statement.ok()) return statement.status().ToString();
+  const auto& remove = std::get<DeleteStatement>(*statement);
+  proto::Table table = *remove.table.table;
+  proto::RecordPart& index = *table.mutable_record()->add_parts();
+  index.set_kind(proto::ORDERED_INDEX);
+  index.add_columns(0);
+  const AccessPath path = ChooseAccessPath(table, RecordLayout(table), remove.conjuncts);
+  std::string shown = path.index == AccessPath::kPrimaryKey ? "" : "index ";
+  for (const std::string& key : path.keys) absl::StrAppend(&shown, absl::BytesToHexString(key), " ");
+  for (const KeyRange& range : path.ranges) {
+    absl::StrAppend(&shown, "[", absl::BytesToHexString(range.low), ",", absl::BytesToHexString(range.high),
+                    ") ");
+  }
+  BoundQuery query;
+  query.tables = {remove.table};
+  for (const Expr* filter : path.filter) absl::StrAppend(&shown, "if ", Show(query, *filter), " ");
+  return shown;
+}
+
+TEST(RecordAccessTest, Choice) {
+  // pairs(v int, b char(2), a smallint, primary key (a, b))
+  EXPECT_EQ(Path("a = 1 and b = 'x'"), "80017800 ");
+  EXPECT_EQ(Path("a in (1, 2) and b = 'x' and v > 3"), "80017800 80027800 if pairs.v > 3 ");
+  EXPECT_EQ(Path("a = 1"), "[8001,8002) ");
+  EXPECT_EQ(Path("a = 1 and b > 'x'"), "[80017801,8002) ");
+  EXPECT_EQ(Path("a = 1 and b >= 'x' and b <= 'y'"), "[80017800,80017901) ");
+  EXPECT_EQ(Path("a >= 1 and a < 3 and b = 'x'"), "[8001,8003) if pairs.b = 'x' ");
+  EXPECT_EQ(Path("a < 1.5"), "[0000,8002) ");
+  EXPECT_EQ(Path("a < 100000"), "[0000,) ");
+  EXPECT_EQ(Path("a = 1 and a = 2"), "");
+  EXPECT_EQ(Path("a = 1.5"), "");
+  EXPECT_EQ(Path("a > 32767"), "");
+  EXPECT_EQ(Path("v = 3"), "index [0080000003,0080000004) ");
+  EXPECT_EQ(Path("v = 3 and a = 1 and b = 'x'"), "80017800 if pairs.v = 3 ");
+  EXPECT_EQ(Path("v = 3 and a = 1"), "[8001,8002) if pairs.v = 3 ");
+  EXPECT_EQ(Path("v is null"), "index [0100000000,0100000001) ");
+  EXPECT_EQ(Path("v is not null"), "index [0000000000,01) ");
+  EXPECT_EQ(Path("b = 'x'"), "[,) if pairs.b = 'x' ");
+  EXPECT_EQ(Path("a <> 1 or v = 1"), "[,) if pairs.a <> 1 OR pairs.v = 1 ");
+  EXPECT_EQ(Path("1 = 2"), "");
+}
+
+}  // namespace
+}  // namespace nam::sql

@@ -1,0 +1,306 @@
+#include <gtest/gtest.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "sql/assignment.h"
+#include "sql/record_row.h"
+#include "tests/sql/fake_tables.h"
+
+namespace nam::sql {
+namespace {
+
+template <typename Kind>
+Kind BindAs(const std::string& text) {
+  FakeTables tables;
+  absl::StatusOr<Statement> statement = Bind(text, tables);
+  EXPECT_TRUE(statement.ok()) << text << "\n" << statement.status();
+  if (!statement.ok() || !std::holds_alternative<Kind>(*statement)) {
+    ADD_FAILURE() << text;
+    return {};
+  }
+  return std::get<Kind>(*std::move(statement));
+}
+
+/// `name type [NOT NULL]`, … ; key; checks; record.
+std::string Show(const proto::Table& table) {
+  std::string shown = table.name() + "(";
+  for (const proto::Column& column : table.columns()) {
+    absl::StrAppend(&shown, column.name(), " ", ColumnTypeName(column.type()),
+                    column.nullable() ? "" : " not null", ", ");
+  }
+  absl::StrAppend(&shown, "key");
+  for (const uint32_t key : KeyColumnsOf(table)) absl::StrAppend(&shown, " ", key);
+  for (const proto::RecordCheck& check : table.record().checks())
+    absl::StrAppend(&shown, ", ", check.name(), ": ", check.expression());
+  return absl::StrCat(shown, ") ", table.record().key_bytes(), "/", table.record().row_bytes(), "x",
+                      table.record().versions());
+}
+
+/// The literals and expressions of a row.
+std::string Show(const BoundTable& table, const std::vector<Expr>& row) {
+  BoundQuery query;
+  query.tables = {table};
+  std::string shown;
+  for (const Expr& e : row) absl::StrAppend(&shown, shown.empty() ? "" : ", ", Show(query, e));
+  return shown;
+}
+
+TEST(RecordBindTest, CreateTable) {
+  EXPECT_EQ(
+      Show(BindAs<CreateTableStatement>("create table x (id bigint primary key) with (storage = record)")
+               .table),
+      "x(id bigint not null, key 0) 8/8x1");
+  EXPECT_EQ(
+      Show(BindAs<CreateTableStatement>(
+               "create table if not exists public.x (a smallint null, b int not null check (b > a and b <> "
+               "7), "
+               "c decimal(19, 3), d date, e timestamp, f char(3), g varchar(10), h char, i numeric(5), "
+               "k boolean, \"O\"\"d\" int constraint odd check (\"O\"\"d\" is not null), "
+               "primary key (g, b), check (e > timestamp '2026-01-02 03:04:05.678' or f in ('a''b', 'c'))) "
+               "with (storage = 'record', versions = 16)")
+               .table),
+      "x(a smallint, b integer not null, c decimal(19,3), d date, e timestamp, f char(3), g varchar(10) not "
+      "null, h char(1), i decimal(5,0), k boolean, O\"d integer, key 6 1, x_b_check: \"b\" > \"a\" AND \"b\" "
+      "<> "
+      "7, odd: \"O\"\"d\" IS NOT NULL, x_check: \"e\" > timestamp '2026-01-02 03:04:05.678' OR \"f\" IN "
+      "('a''b', 'c')) 14/63x16");
+  const auto two = BindAs<CreateTableStatement>(
+      "create table x (a int primary key check (a > 1) check (a < 9)) with (storage = record)");
+  EXPECT_EQ(two.table.record().checks(0).name(), "x_a_check");
+  EXPECT_EQ(two.table.record().checks(1).name(), "x_a_check1");
+}
+
+TEST(RecordBindTest, CreateIndex) {
+  const auto named = BindAs<CreateIndexStatement>("create index i on r (v, k)");
+  EXPECT_EQ(named.index.name(), "i");
+  EXPECT_EQ(named.table->name(), "r");
+  ASSERT_EQ(named.index.columns_size(), 2);
+  EXPECT_EQ(named.index.columns(0), 7u);
+  EXPECT_EQ(named.index.columns(1), 1u);
+  EXPECT_EQ(named.index.key_bytes(), 1 + 5 + 1 + 2 + 4u);
+  EXPECT_EQ(BindAs<CreateIndexStatement>("create index on r using btree (day asc nulls last)").index.name(),
+            "r_day_idx");
+}
+
+TEST(RecordBindTest, Insert) {
+  const auto all = BindAs<InsertStatement>("insert into pairs values (1, 'x', 2), ('3', null, 1.5), (4)");
+  ASSERT_EQ(all.rows.size(), 3u);
+  EXPECT_EQ(Show(all.table, all.rows[0]), "1, 'x', 2");
+  EXPECT_EQ(Show(all.table, all.rows[1]), "3, NULL, 2");  // rounded half away from zero
+  EXPECT_EQ(Show(all.table, all.rows[2]), "4, NULL, NULL");
+  const auto some = BindAs<InsertStatement>(
+      "insert into r (d, id, v, at, day) values (1, 2 + 3, 7, date '2026-01-02', timestamp '2026-01-02 "
+      "23:00')");
+  EXPECT_EQ(Show(some.table, some.rows[0]),
+            "5, NULL, NULL, 1.00, date '2026-01-02', timestamp '2026-01-02 00:00:00', NULL, '7', NULL");
+  ASSERT_EQ(some.checks.size(), 2u);
+  EXPECT_EQ(some.checks[0].name, "r_n_check");
+  EXPECT_EQ(Show(some.table, {some.checks[0].condition, some.checks[1].condition}), "r.n > 0, r.k < r.n");
+}
+
+TEST(RecordBindTest, UpdateAndDelete) {
+  const auto update = BindAs<UpdateStatement>(
+      "update r as x set n = x.n + 1, d = n, v = null where id = 3 and (k is null or v like 'a%')");
+  ASSERT_EQ(update.assignments.size(), 3u);
+  EXPECT_EQ(update.assignments[0].column, 2);
+  EXPECT_EQ(Show(update.table,
+                 {update.assignments[0].value, update.assignments[1].value, update.assignments[2].value}),
+            "x.n + 1, CAST(x.n AS decimal(38,2)), NULL");
+  EXPECT_EQ(Show(update.table, update.conjuncts), "x.id = 3, x.k IS NULL OR x.v LIKE 'a%'");
+  EXPECT_EQ(update.checks.size(), 2u);
+  const auto remove = BindAs<DeleteStatement>("delete from pairs where b >= 'a'");
+  EXPECT_EQ(Show(remove.table, remove.conjuncts), "pairs.b >= 'a'");
+  EXPECT_TRUE(BindAs<DeleteStatement>("delete from pairs").conjuncts.empty());
+}
+
+TEST(RecordBindTest, Transactions) {
+  using Kind = TransactionStatement::Kind;
+  for (const auto& [text, kind] : std::initializer_list<std::pair<const char*, Kind>>{
+           {"begin", Kind::kBegin},
+           {"begin work", Kind::kBegin},
+           {"start transaction isolation level repeatable read, read write, not deferrable", Kind::kBegin},
+           {"commit", Kind::kCommit},
+           {"end transaction", Kind::kCommit},
+           {"rollback", Kind::kRollback},
+           {"abort", Kind::kRollback}}) {
+    EXPECT_EQ(BindAs<TransactionStatement>(text).kind, kind) << text;
+  }
+}
+
+/// A statement with ^ before the byte where its error is.
+struct Case {
+  std::string marked;
+  std::string sqlstate;
+  std::string message;  // part of it
+};
+
+void CheckAll(const std::vector<Case>& cases) {
+  for (const Case& c : cases) {
+    const size_t caret = c.marked.find('^');
+    std::string text = c.marked;
+    if (caret != std::string::npos) text.erase(caret, 1);
+    const SqlError error = BindError(text);
+    EXPECT_EQ(error.sqlstate, c.sqlstate) << text << "\n" << error.message;
+    EXPECT_TRUE(absl::StrContains(error.message, c.message)) << text << "\n" << error.message;
+    EXPECT_EQ(error.position, caret == std::string::npos ? -1 : static_cast<int>(caret)) << text << "\n"
+                                                                                         << error.message;
+  }
+}
+
+TEST(RecordBindTest, RefusedClauses) {
+  const auto create = [](const std::string& columns) {
+    return "create table x (" + columns + ") with (storage = record)";
+  };
+  CheckAll({
+      {create("id int primary key ^default 3"), "0A000", "DEFAULT is"},
+      {create("id int primary key, b int ^unique"), "0A000", "UNIQUE is"},
+      {create("id int primary key, ^unique (id)"), "0A000", "UNIQUE is"},
+      {create("id int primary key ^references y (a)"), "0A000", "FOREIGN KEY is"},
+      {create("id int primary key, ^foreign key (id) references y (a)"), "0A000", "FOREIGN KEY is"},
+      {create("id ^bigserial primary key"), "0A000", "type bigserial is"},
+      {create("id int ^generated always as identity primary key"), "0A000", "IDENTITY is"},
+      {create("id int primary key, b int ^generated always as (id + 1) stored"), "0A000", "GENERATED is"},
+      {create("id varchar(3) ^collate \"C\" primary key"), "0A000", "COLLATE is"},
+      {create("^like y"), "0A000", "LIKE is"},
+      {create("id int primary key, t ^text"), "0A000", "text without a length"},
+      {create("id int primary key, t ^varchar"), "0A000", "text without a length"},
+      {create("id int primary key, t ^decimal"), "0A000", "decimal without a precision"},
+      {create("id int primary key, t ^float8"), "0A000", "type float8 is"},
+      {create("id int primary key, t ^int[]"), "0A000", "arrays are"},
+      {create("id int primary key, check (id ^in (select 1))"), "0A000", "subqueries are"},
+      {"create table ^x (id int) with (storage = record)", "0A000", "without PRIMARY KEY"},
+      {"create table x (id int primary key) ^inherits (y) with (storage = record)", "0A000", "INHERITS is"},
+      {"create ^temp table x (id int primary key) with (storage = record)", "0A000", "TEMPORARY is"},
+      {"create table x (id int primary key) ^partition by hash (id)", "0A000", "PARTITION BY is"},
+      {"create table ^s.x (id int primary key) with (storage = record)", "0A000", "schemas"},
+      {"create table x (id int primary key) with (storage = record, ^fillfactor = 3)", "0A000",
+       "\"fillfactor\""},
+      {"^create table x (id int primary key) with (versions = 3)", "0A000",
+       "without WITH (storage = record)"},
+      {"create ^unique index i on r (k)", "0A000", "UNIQUE is"},
+      {"create index i on r (k) ^where k > 1", "0A000", "partial index"},
+      {"create index i on r ^using hash (k)", "0A000", "index method \"hash\""},
+      {"create index i on r (^lower(v))", "0A000", "over an expression"},
+      {"create index i on r (^k desc)", "0A000", "DESC"},
+      {"insert into r (id) values (1) ^on conflict do nothing", "0A000", "ON CONFLICT is"},
+      {"insert into r (id) values (1) ^returning id", "0A000", "RETURNING is"},
+      {"insert into r ^default values", "0A000", "DEFAULT VALUES is"},
+      {"insert into pairs select ^* from pairs", "0A000", "INSERT … SELECT is"},
+      {"insert into r (id) values (^default)", "0A000", "DEFAULT is"},
+      {"insert into r (id) values (^(select 1))", "0A000", "subqueries are"},
+      {"^with w as (select 1) insert into r (id) values (1)", "0A000", "WITH is"},
+      {"update r set n = 1 ^from u where r.id = u.id", "0A000", "UPDATE … FROM is"},
+      {"update r set n = 1 ^returning n", "0A000", "RETURNING is"},
+      {"update r set (^n, k) = (1, 2)", "0A000", "several columns at once"},
+      {"update r set n = ^default", "0A000", "DEFAULT is"},
+      {"update ^only r set n = 1", "0A000", "ONLY is"},
+      {"delete from r ^using u where r.id = u.id", "0A000", "DELETE … USING is"},
+      {"^with w as (select 1) delete from r", "0A000", "WITH is"},
+      {"begin ^isolation level serializable", "0A000", "ISOLATION LEVEL SERIALIZABLE is"},
+      {"begin ^isolation level read committed", "0A000", "ISOLATION LEVEL READ COMMITTED is"},
+      {"begin ^read only", "0A000", "READ ONLY is"},
+      {"begin ^deferrable", "0A000", "DEFERRABLE is"},
+      {"commit ^and chain", "0A000", "AND CHAIN is"},
+      {"^savepoint s", "0A000", "SAVEPOINT is"},
+      {"^rollback to s", "0A000", "ROLLBACK TO SAVEPOINT is"},
+      {"^prepare transaction 'x'", "0A000", "PREPARE TRANSACTION is"},
+  });
+}
+
+TEST(RecordBindTest, Errors) {
+  const auto create = [](const std::string& columns) {
+    return "create table x (" + columns + ") with (storage = record)";
+  };
+  CheckAll({
+      {create("id int primary key, ^id int"), "42701", "\"id\" is there twice"},
+      {create("id int primary key, b int ^primary key"), "42P16", "two primary keys"},
+      {create("id int, ^primary key (nix)"), "42703", "column \"nix\""},
+      {create("id int, ^primary key (id, id)"), "42701", "twice in the primary key"},
+      {create("id int null ^not null primary key"), "42601", "both NULL and NOT NULL"},
+      {create("id int primary key check (^nix > 1)"), "42703", "column \"nix\""},
+      {create("id int primary key check (^id)"), "42804", "CHECK needs a condition"},
+      {create("id int primary key check (^count(*) > 1)"), "42803", "not allowed in CHECK"},
+      {create("id int primary key, constraint a check (id > 1), ^constraint a check (id > 2)"), "42710",
+       "\"a\""},
+      {create("id int primary key, d ^decimal(39, 1)"), "22023", "38 digits"},
+      {create("id int primary key, d ^varchar(0)"), "22023", "1 to 65535"},
+      {"create table ^x (id char(513) primary key) with (storage = record)", "54000", "513 bytes"},
+      {"create table ^x (id int primary key, a varchar(65000), b varchar(65000)) with (storage = record)",
+       "54000", "a row of \"x\""},
+      {"create table x (id int primary key) with (^storage = heap)", "22023", "storage \"heap\""},
+      {"create table x (id int primary key) with (storage = record, ^versions = 17)", "22023", "1 to 16"},
+      {"create table x (id int primary key) with (storage = record, ^versions = 0)", "22023", "1 to 16"},
+      {"create index i on ^nix (a)", "42P01", "\"nix\" does not exist"},
+      {"create index i on r (k, ^nix)", "42703", "\"nix\""},
+      {"insert into ^nix values (1)", "42P01", "\"nix\" does not exist"},
+      {"insert into r (id, ^nix) values (1, 2)", "42703", "\"nix\""},
+      {"insert into r (id, ^id) values (1, 2)", "42701", "named twice"},
+      {"insert into r (id, n) values (^1)", "42601", "more columns than values"},
+      {"insert into r (id) values (1, ^2)", "42601", "more values than columns"},
+      {"insert into r (id) values (^n)", "42703", "\"n\""},
+      {"insert into r (id) values (^sum(1))", "42803", "not allowed in VALUES"},
+      {"insert into r (id) values (^'x')", "22P02", "invalid integer"},
+      {"insert into r (id) values (date ^'2026-01-01')", "42804", "of type integer"},
+      {"insert into r (day) values (^1)", "42804", "of type date"},
+      {"insert into r (at) values (^'2026-01-01 25:00')", "22007", "invalid timestamp"},
+      {"update r set ^nix = 1", "42703", "\"nix\""},
+      {"update r set n = 1, ^n = 2", "42601", "assigned twice"},
+      {"update r set n = ^sum(n)", "42803", "not allowed in UPDATE"},
+      {"update r set n = ^ok", "42804", "of type bigint"},
+      {"delete from r where ^n", "42804", "WHERE needs a condition"},
+  });
+}
+
+/// The value as the column of r stores it, or the SQLSTATE.
+std::string Assigned(const char* column, Value value) {
+  FakeTables tables;
+  const auto table = *tables.Find("r");
+  int at = 0;
+  while (table->columns(at).name() != column) ++at;
+  const auto stored = Assign(*table, at, std::move(value), 7);
+  if (stored.ok()) return stored->ToString();
+  const SqlError error = SqlErrorOf(stored.status()).value_or(SqlError());
+  EXPECT_EQ(error.position, 7);
+  return error.sqlstate;
+}
+
+TEST(RecordBindTest, Assignment) {
+  EXPECT_EQ(Assigned("k", Value::Integer(32767)), "32767");
+  EXPECT_EQ(Assigned("k", Value::Integer(32768)), "22003");
+  EXPECT_EQ(Assigned("k", Value::Integer(-32768)), "-32768");
+  EXPECT_EQ(Assigned("k", Value::Integer(-32769)), "22003");
+  EXPECT_EQ(Assigned("id", Value::Integer(int64_t{1} << 31)), "22003");
+  EXPECT_EQ(Assigned("n", Value::Integer(INT64_MAX)), "9223372036854775807");
+  EXPECT_EQ(Assigned("n", Value::Integer(PowerOfTen(20))), "22003");
+  EXPECT_EQ(Assigned("d", Value::Decimal(99999, 2)), "999.99");
+  EXPECT_EQ(Assigned("d", Value::Decimal(-100000, 2)), "22003");
+  EXPECT_EQ(Assigned("v", Value::String("abcde")), "abcde");
+  EXPECT_EQ(Assigned("v", Value::String("abcde  ")), "abcde");
+  EXPECT_EQ(Assigned("v", Value::String("ab  ")), "ab  ");
+  EXPECT_EQ(Assigned("v", Value::String("abcdef")), "22001");
+  EXPECT_EQ(Assigned("c", Value::String("ab   ")), "ab");
+  EXPECT_EQ(Assigned("c", Value::String("   ")), "");
+  EXPECT_EQ(Assigned("c", Value::String("abcd")), "22001");
+  EXPECT_EQ(Assigned("v", Value::Null()), "NULL");
+  EXPECT_EQ(Assigned("id", Value::Null()), "23502");
+}
+
+TEST(RecordBindTest, Checks) {
+  const auto statement = BindAs<InsertStatement>("insert into r (id) values (1)");
+  std::vector<Value> row(9);
+  const auto check = [&](Value n, Value k) {
+    row[2] = std::move(n);
+    row[1] = std::move(k);
+    const absl::Status status = Check(*statement.table.table, statement.checks, row);
+    return status.ok() ? "" : SqlErrorOf(status)->sqlstate + " " + SqlErrorOf(status)->message;
+  };
+  EXPECT_EQ(check(Value::Integer(2), Value::Integer(1)), "");
+  EXPECT_EQ(check(Value::Integer(2), Value::Null()), "");  // unknown is not false
+  EXPECT_EQ(check(Value::Integer(0), Value::Null()),
+            "23514 a row of \"r\" violates check constraint \"r_n_check\"");
+  EXPECT_EQ(check(Value::Integer(2), Value::Integer(2)),
+            "23514 a row of \"r\" violates check constraint \"r_check\"");
+}
+
+}  // namespace
+}  // namespace nam::sql
