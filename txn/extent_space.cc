@@ -26,9 +26,13 @@ absl::Status ExtentSpace::Install(const std::vector<SpaceExtent>& extents) {
   return absl::OkStatus();
 }
 
-absl::Status ExtentSpace::Refresh(size_t wanted) {
+absl::Status ExtentSpace::FindNew() {
   NAM_ASSIGN_OR_RETURN(const std::vector<SpaceExtent> extents, source_->Extents());
-  NAM_RETURN_IF_ERROR(Install(extents));
+  return Install(extents);
+}
+
+absl::Status ExtentSpace::Refresh(size_t wanted) {
+  NAM_RETURN_IF_ERROR(FindNew());
   if (wanted < targets_.size()) return absl::OkStatus();
   return absl::OutOfRangeError(
       absl::StrFormat("there are %d extents, and no number %d", targets_.size(), wanted));

@@ -59,6 +59,8 @@ class ExtentSpace {
     target.address.offset += position & (extent_bytes() - 1);
     return target;
   }
+  /// Learns of extents that others have added.
+  absl::Status FindNew();
   /// Adds an extent if there are still as many as this client knows; afterwards extents() is larger.
   absl::Status Grow();
 

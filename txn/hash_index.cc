@@ -83,6 +83,12 @@ int HashIndex::RootBitsFor(uint64_t rows) {
                   static_cast<int>(std::bit_width((std::max<uint64_t>(rows, 1) - 1) / kRowsPerRoot)));
 }
 
+int HashIndex::RootBitsThatFit(uint64_t extent_bytes) {
+  const uint64_t segments = (extent_bytes - NumberedBlocks::kExtentHeaderBytes) / kSegmentBytes;
+  NAM_CHECK(segments >= 2, "an extent of an index has room for two segments");
+  return std::min(kRootBitsMax, static_cast<int>(std::bit_width(segments)) - 2);
+}
+
 HashIndex::HashIndex(storage::VerbBatch& batch, ExtentSpace space, int root_bits)
     : batch_(batch),
       blocks_(batch, std::move(space), kSegmentBytes, uint64_t{1} << root_bits),

@@ -28,10 +28,11 @@ class RecordAllocator {
   absl::Status Release(storage::VerbBatch& batch);
   /// The same for a client that is gone, and for all extents.
   absl::Status GiveBackOf(storage::VerbBatch& batch, uint32_t client);
+  /// The words of an extent's chunks, in scratch memory.
+  absl::StatusOr<std::span<const uint64_t>> ReadWords(storage::VerbBatch& batch, size_t extent);
 
  private:
   static constexpr uint64_t kNone = ~uint64_t{0};
-  absl::StatusOr<std::span<const uint64_t>> ReadWords(storage::VerbBatch& batch, size_t extent);
   absl::Status TakeChunk(storage::VerbBatch& batch);
   absl::StatusOr<bool> TakeFrom(storage::VerbBatch& batch, size_t extent, bool had);
   absl::Status FindFree(storage::VerbBatch& batch);

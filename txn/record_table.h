@@ -43,6 +43,7 @@ class RecordTable {
   const RecordLayout& layout() const { return layout_; }
   const storage::RecordGeometry& geometry() const { return layout_.geometry; }
   bool reads_whole_blocks() const { return geometry().block_bytes() <= kWholeBlockBytesMax; }
+  ExtentSpace& space() { return space_; }
   HashIndex& index() { return index_; }
   RecordAllocator& allocator() { return allocator_; }
 

@@ -70,6 +70,7 @@ class RsiSession final : public Session {
   absl::StatusOr<TableHandle> OpenTable(const std::string& name) override;
   absl::Status Begin() override;
   absl::Status Read(std::span<Lookup> lookups) override;
+  absl::Status Scan(TableHandle table, const RowVisitor& visit) override;
   absl::Status Insert(TableHandle table, std::span<const std::byte> row) override;
   absl::Status Update(TableHandle table, std::span<const std::byte> row) override;
   absl::Status Delete(TableHandle table, std::span<const std::byte> key) override;
@@ -103,6 +104,11 @@ class RsiSession final : public Session {
   absl::Status ReadSlots(std::span<SoughtRow> sought);
   bool Settle(SoughtRow& sought, const BlockRead& block) const;
   storage::VersionChoice Choose(const RecordTable& table, const BlockRead& block) const;
+
+  // rsi_scan.cc
+  absl::Status ScanTable(uint32_t table, const RowVisitor& visit, bool& more);
+  absl::Status ScanBlocks(uint32_t table, std::span<BlockRead> blocks, const RowVisitor& visit, bool& more);
+  absl::Status ReadVisibleSlots(RecordTable& from, std::span<BlockRead* const> blocks);
 
   // rsi_commit.cc
   absl::Status PrepareInserts();

@@ -42,4 +42,8 @@ std::optional<AbortReason> AbortReasonOf(const absl::Status& status) {
   return static_cast<AbortReason>(text[0] - '0');
 }
 
+absl::Status Session::Scan(TableHandle, const RowVisitor&) {
+  return absl::UnimplementedError("this protocol scans no tables");
+}
+
 }  // namespace nam::txn

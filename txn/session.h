@@ -35,6 +35,9 @@ std::string_view AbortReasonName(AbortReason reason);
 absl::Status AbortStatus(AbortReason reason, std::string_view what);
 std::optional<AbortReason> AbortReasonOf(const absl::Status& status);
 
+/// Gets a row's bytes, valid during the call; false: no more of them.
+using RowVisitor = std::function<bool(std::span<const std::byte> row)>;
+
 /// What one Read looks up. A row begins with its key.
 struct Lookup {
   TableHandle table;
@@ -57,7 +60,9 @@ class Session {
   virtual absl::Status Read(std::span<Lookup> lookups) = 0;
   /// Of a row whose key the snapshot does not hold.
   virtual absl::Status Insert(TableHandle table, std::span<const std::byte> row) = 0;
-  /// Of a row that this transaction has read or scanned; NOT_FOUND otherwise.
+  /// Every row that the transaction sees, in no order. A row that is then to be changed must be read.
+  virtual absl::Status Scan(TableHandle table, const RowVisitor& visit);
+  /// Of a row that this transaction has read; NOT_FOUND otherwise.
   virtual absl::Status Update(TableHandle table, std::span<const std::byte> row) = 0;
   virtual absl::Status Delete(TableHandle table, std::span<const std::byte> key) = 0;
   /// Its timestamp; 0 if nothing was written.

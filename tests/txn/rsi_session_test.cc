@@ -223,6 +223,29 @@ TEST_P(RsiSessionTest, TransfersConserveTheSum) {
   EXPECT_EQ(sum, kAccounts * 100);
 }
 
+TEST_P(RsiSessionTest, ScanSeesTheSnapshotAndItsOwnWrites) {
+  Teller a(cluster_, 1), b(cluster_, 2);
+  for (uint64_t key = 0; key < 5; ++key) a.Create(key, static_cast<int64_t>(key));
+  ASSERT_TRUE(a.session->Begin().ok());
+  b.Create(9, 9);
+  ASSERT_TRUE(a.Read(1).ok() && a.Read(2).ok());
+  ASSERT_TRUE(a.Update(1, 11).ok());
+  ASSERT_TRUE(a.Delete(2).ok());
+  ASSERT_TRUE(a.Insert(7, 7).ok());
+  std::map<uint64_t, int64_t> seen;
+  ASSERT_TRUE(a.session
+                  ->Scan(a.accounts,
+                         [&](std::span<const std::byte> row) {
+                           Account account;
+                           std::memcpy(&account, row.data(), sizeof(account));
+                           EXPECT_TRUE(seen.emplace(account.key, account.balance).second) << "twice";
+                           return true;
+                         })
+                  .ok());
+  EXPECT_THAT(seen, ::testing::ElementsAre(std::pair(0, 0), std::pair(1, 11), std::pair(3, 3),
+                                           std::pair(4, 4), std::pair(7, 7)));
+}
+
 TEST_P(RsiSessionTest, ManyRowsGrowTheTable) {
   Teller a(cluster_, 1);
   constexpr uint64_t kRows = 20'000;

@@ -1,0 +1,140 @@
+#include "txn/cluster_tables.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "storage/record_block.h"
+#include "txn/hash_index.h"
+#include "txn/record_layout.h"
+#include "txn/table_extents.h"
+#include "txn/transaction_state.h"
+
+namespace nam::txn {
+namespace {
+
+constexpr uint64_t kExtentBytesMin = uint64_t{1} << 20;
+constexpr uint64_t kExtentBytesMax = uint64_t{64} << 20;
+constexpr uint64_t kExtentsWanted = 16;
+constexpr uint32_t kKeyBytesMax = 1'024;
+
+// Few extents for what is expected, and none without room for some chunks.
+uint64_t ExtentBytesFor(const storage::RecordGeometry& geometry, uint64_t rows) {
+  const uint64_t chunk_bytes = kChunkRecords * geometry.block_bytes();
+  const uint64_t wanted =
+      std::clamp(rows * geometry.block_bytes() / kExtentsWanted, kExtentBytesMin, kExtentBytesMax);
+  return std::bit_ceil(std::max(wanted, 2 * chunk_bytes));
+}
+
+absl::Status Check(const RecordTableOptions& options) {
+  const auto refuse = [&](const std::string& why) {
+    return absl::InvalidArgumentError(absl::StrFormat("table %s: %s", options.name, why));
+  };
+  if (options.row_bytes == 0 || options.row_bytes > storage::kRowBytesMax) {
+    return refuse(
+        absl::StrFormat("a row has %d bytes; at most %d", options.row_bytes, storage::kRowBytesMax));
+  }
+  if (options.key_bytes == 0 || options.key_bytes > std::min(options.row_bytes, kKeyBytesMax)) {
+    return refuse(absl::StrFormat("a key has %d bytes; at most %d", options.key_bytes,
+                                  std::min(options.row_bytes, kKeyBytesMax)));
+  }
+  if (options.versions == 0 || options.versions > storage::kVersionsMax) {
+    return refuse(absl::StrFormat("versions = %d; 1 to %d", options.versions, storage::kVersionsMax));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CreateTable(catalog::Attachment& attachment, const RecordTableOptions& options) {
+  NAM_RETURN_IF_ERROR(Check(options));
+  const auto geometry = storage::RecordGeometry::Of(options.row_bytes, options.versions);
+  const uint64_t extent_bytes = ExtentBytesFor(geometry, options.expected_rows);
+  const RecordLayout layout = RecordLayout::Of(geometry, extent_bytes);
+  proto::Table table = options.table;
+  table.set_name(options.name);
+  proto::RecordStorage& record = *table.mutable_record();
+  record.set_row_bytes(options.row_bytes);
+  record.set_key_bytes(options.key_bytes);
+  record.set_versions(options.versions);
+  record.set_extent_bytes(extent_bytes);
+  proto::RecordPart& rows = *record.add_parts();
+  rows.set_name(kRecordsPart);
+  rows.set_kind(proto::RECORDS);
+  proto::RecordPart& key = *record.add_parts();
+  key.set_name(kKeyPart);
+  key.set_kind(proto::HASH_INDEX);
+  key.set_key_bytes(options.key_bytes);
+  const auto extents = static_cast<uint32_t>(std::max<uint64_t>(
+      1, (options.expected_rows + layout.records_per_extent - 1) / layout.records_per_extent));
+  return CreateRecordTable(attachment, table, {extents, 1});
+}
+
+absl::StatusOr<TableDescription> ClusterTables::Find(const std::string& name) {
+  NAM_ASSIGN_OR_RETURN(const std::shared_ptr<const proto::Table> table, attachment_.catalog().GetTable(name));
+  if (!table->has_record() || name == kStateTable) {
+    return absl::InvalidArgumentError(absl::StrFormat("%s is not a record table", name));
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = described_.find(table->allocation());
+    if (found != described_.end()) return found->second;
+  }
+  const proto::RecordStorage& record = table->record();
+  TableDescription description{.name = name,
+                               .allocation = AllocationId(table->allocation()),
+                               .row_bytes = record.row_bytes(),
+                               .key_bytes = record.key_bytes(),
+                               .versions = record.versions(),
+                               .extent_bytes = record.extent_bytes(),
+                               .index_extent_bytes = record.extent_bytes(),
+                               .index_root_bits = HashIndex::RootBitsThatFit(record.extent_bytes())};
+  NAM_ASSIGN_OR_RETURN(description.records, TableExtents::Open(attachment_, name, kRecordsPart));
+  NAM_ASSIGN_OR_RETURN(description.index, TableExtents::Open(attachment_, name, kKeyPart));
+  const std::lock_guard lock(mutex_);
+  return described_.emplace(table->allocation(), std::move(description)).first->second;
+}
+
+absl::StatusOr<std::vector<TableDescription>> ClusterTables::All() {
+  NAM_ASSIGN_OR_RETURN(const std::vector<proto::Table> tables, attachment_.catalog().ListTables());
+  std::vector<TableDescription> all;
+  for (const proto::Table& table : tables) {
+    if (!table.has_record() || table.name() == kStateTable) continue;
+    absl::StatusOr<TableDescription> description = Find(table.name());
+    if (absl::IsNotFound(description.status())) continue;  // dropped meanwhile
+    if (!description.ok()) return description.status();
+    all.push_back(*std::move(description));
+  }
+  return all;
+}
+
+absl::StatusOr<std::shared_ptr<ExtentSource>> ClusterTables::State() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (state_ != nullptr) return state_;
+  }
+  absl::StatusOr<std::shared_ptr<const proto::Table>> table = attachment_.catalog().GetTable(kStateTable);
+  if (absl::IsNotFound(table.status())) {
+    proto::Table fresh;
+    fresh.set_name(kStateTable);
+    fresh.mutable_record()->set_extent_bytes(kStateBytes);
+    fresh.mutable_record()->set_row_bytes(8);
+    fresh.mutable_record()->set_key_bytes(8);
+    fresh.mutable_record()->set_versions(1);
+    proto::RecordPart& part = *fresh.mutable_record()->add_parts();
+    part.set_name(kRecordsPart);
+    part.set_kind(proto::TRANSACTION_STATE);
+    const absl::Status created = CreateRecordTable(attachment_, fresh, {1});
+    if (!created.ok() && !absl::IsAlreadyExists(created)) return created;
+  } else if (!table.ok()) {
+    return table.status();
+  }
+  NAM_ASSIGN_OR_RETURN(std::shared_ptr<ExtentSource> state,
+                       TableExtents::Open(attachment_, kStateTable, kRecordsPart));
+  const std::lock_guard lock(mutex_);
+  if (state_ == nullptr) state_ = std::move(state);
+  return state_;
+}
+
+}  // namespace nam::txn

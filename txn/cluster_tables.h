@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "catalog/attachment.h"
+#include "proto/catalog.pb.h"
+#include "txn/tables.h"
+
+namespace nam::txn {
+
+/// The catalog's name of the transaction state.
+inline constexpr char kStateTable[] = "nam.transactions";
+inline constexpr char kRecordsPart[] = "rows";
+inline constexpr char kKeyPart[] = "key";
+
+/// What a new record table is like. `table` may carry what SQL keeps in the catalog (columns, record().checks
+/// …); storage is filled in here.
+struct RecordTableOptions {
+  std::string name;
+  uint32_t row_bytes = 0;
+  uint32_t key_bytes = 0;
+  uint32_t versions = 1;
+  uint64_t expected_rows = 0;  // memory for so many at once; the table grows beyond
+  proto::Table table;
+};
+/// ALREADY_EXISTS; INVALID_ARGUMENT names what is out of range; RESOURCE_EXHAUSTED when no memory server has
+/// room. On any error nothing stays.
+absl::Status CreateTable(catalog::Attachment& attachment, const RecordTableOptions& options);
+
+/// txn::Tables of a real cluster. The attachment outlives it.
+class ClusterTables final : public Tables {
+ public:
+  explicit ClusterTables(catalog::Attachment& attachment) : attachment_(attachment) {}
+
+  fabric::Fabric& fabric() override { return attachment_.fabric(); }
+  fabric::RegionDirectory& directory() override { return attachment_; }
+  MemberId member() override { return attachment_.member(); }
+  absl::StatusOr<TableDescription> Find(const std::string& name) override;
+  absl::StatusOr<std::vector<TableDescription>> All() override;
+  absl::StatusOr<std::shared_ptr<ExtentSource>> State() override;
+  absl::Status Fence(MemberId member) override { return attachment_.Fence(member); }
+
+ private:
+  catalog::Attachment& attachment_;
+  std::mutex mutex_;                                           // not held during calls
+  absl::flat_hash_map<uint64_t, TableDescription> described_;  // by allocation
+  std::shared_ptr<ExtentSource> state_;
+};
+
+}  // namespace nam::txn
