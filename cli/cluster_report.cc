@@ -91,7 +91,7 @@ ResultSet TablesReport(const std::vector<proto::Table>& tables, bool readable) {
                       FormatBytes(usage.bytes()));
     }
     auto& row = result.rows.emplace_back();
-    row = {Value::String(table.name()), Count(table.rows()),
+    row = {Value::String(table.name()), CountIf(!table.has_record(), table.rows()),
            Count(static_cast<uint64_t>(table.columns_size())), Count(Partitions(table)), Count(blocks)};
     row.push_back(readable ? Value::String(FormatBytes(bytes)) : Count(bytes));
     if (readable) row.push_back(Value::String(servers));

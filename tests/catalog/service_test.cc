@@ -101,6 +101,46 @@ class ServiceTest : public testing::Test {
     if (!reply.ok()) return reply.status();
     return reply->version();
   }
+  /// A record table with one extent in its part `rows`.
+  uint64_t CreateRecords(uint32_t client, uint32_t server) {
+    proto::CommitLoadRequest request;
+    proto::Table& table = *request.mutable_table();
+    table.set_name("stock");
+    table.set_allocation(*Begin(client, "stock"));
+    table.mutable_record()->set_row_bytes(64);
+    table.mutable_record()->set_key_bytes(8);
+    table.mutable_record()->set_versions(1);
+    table.mutable_record()->set_extent_bytes(8'192);
+    proto::RecordPart& part = *table.mutable_record()->add_parts();
+    part.set_name("rows");
+    AddExtent(server, table.allocation(), *part.mutable_extents());
+    EXPECT_TRUE(service_->CommitLoad(request).ok());
+    return table.allocation();
+  }
+  template <typename Extents>
+  static void AddExtent(uint32_t server, uint64_t allocation, Extents& extents) {
+    proto::RecordExtent& extent = *extents.Add();
+    extent.set_server(server);
+    extent.set_allocation(allocation);
+    extent.set_offset(4'096);
+  }
+  absl::StatusOr<uint64_t> BeginExtend(uint32_t member, const std::string& table = "stock") {
+    proto::BeginExtendRequest request;
+    request.set_member(member);
+    request.set_table(table);
+    const auto reply = service_->BeginExtend(request);
+    if (!reply.ok()) return reply.status();
+    return reply->allocation();
+  }
+  absl::Status CommitExtend(uint64_t allocation, uint32_t expected, uint32_t server,
+                            const std::string& part = "rows") {
+    proto::CommitExtendRequest request;
+    request.set_allocation(allocation);
+    request.set_part(part);
+    request.set_expected_extents(expected);
+    AddExtent(server, allocation, *request.mutable_extents());
+    return service_->CommitExtend(request).status();
+  }
   absl::Status Abort(uint64_t allocation) {
     proto::AbortLoadRequest request;
     request.set_allocation(allocation);
@@ -317,6 +357,89 @@ TEST_F(ServiceTest, LoadsSurviveARestart) {
   const uint64_t allocation = *Begin(client, "date");
   Restart();
   EXPECT_TRUE(Commit(allocation, "date").ok());
+}
+
+TEST_F(ServiceTest, ARecordTableIsExtendedByWhoeverKnowsItsSize) {
+  const uint32_t memory = Join(proto::ROLE_MEMORY), other = Join(proto::ROLE_MEMORY);
+  const uint32_t client = Join(proto::ROLE_CLIENT);
+  const uint64_t first = CreateRecords(client, memory);
+  const uint64_t second = *BeginExtend(client), third = *BeginExtend(client);
+  EXPECT_TRUE(Renew(memory, {first, second, third})->empty());
+  Restart();
+  ASSERT_TRUE(CommitExtend(second, 1, other).ok());
+  EXPECT_TRUE(CommitExtend(second, 1, other).ok()) << "asked again because the answer was lost";
+  const absl::Status late = CommitExtend(third, 1, memory);
+  EXPECT_EQ(late.code(), absl::StatusCode::kAborted);
+  EXPECT_NE(std::string(late.message()).find("2 extents"), std::string::npos) << late;
+  EXPECT_TRUE(Abort(third).ok());
+  EXPECT_EQ(Abort(second).code(), absl::StatusCode::kFailedPrecondition);
+  Restart();
+  const proto::Table table = Get("stock")->table();
+  ASSERT_EQ(table.record().parts(0).extents_size(), 2);
+  EXPECT_EQ(table.record().parts(0).extents(1).allocation(), second);
+  ASSERT_EQ(table.usage_size(), 2);
+  EXPECT_EQ(table.usage(1).server(), other);
+  EXPECT_EQ(table.usage(1).bytes(), 8'192u);
+  EXPECT_EQ(service_->ListTables({})->tables(0).record().parts(0).extents_size(), 0);
+  EXPECT_EQ(*Renew(memory, {first, second, third}), std::vector<uint64_t>{third});
+  ASSERT_TRUE(Drop("stock").ok());
+  EXPECT_EQ(*Renew(memory, {first, second}), (std::vector<uint64_t>{first, second}));
+}
+
+TEST_F(ServiceTest, AnExtensionEndsWithItsMemberAndWithItsTable) {
+  const uint32_t memory = Join(proto::ROLE_MEMORY), client = Join(proto::ROLE_CLIENT);
+  CreateRecords(client, memory);
+  const uint64_t dropped = *BeginExtend(client);
+  ASSERT_TRUE(Drop("stock").ok());
+  EXPECT_EQ(CommitExtend(dropped, 1, memory).code(), absl::StatusCode::kFailedPrecondition);
+  CreateRecords(client, memory);
+  EXPECT_EQ(CommitExtend(dropped, 1, memory).code(), absl::StatusCode::kFailedPrecondition) << "another";
+  const uint64_t left = *BeginExtend(client);
+  EXPECT_EQ(CommitExtend(left, 1, memory, "index").code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(CommitExtend(left, 1, client).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Commit(left, "stock").status().code(), absl::StatusCode::kInvalidArgument) << "no load";
+  proto::LeaveRequest leave;
+  leave.set_id(client);
+  ASSERT_TRUE(service_->Leave(leave).ok());
+  EXPECT_EQ(*Renew(memory, {dropped, left}), (std::vector<uint64_t>{dropped, left}));
+  EXPECT_EQ(CommitExtend(left, 1, memory).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(BeginExtend(client).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(ServiceTest, OnlyRecordTablesAreExtended) {
+  const uint32_t client = Join(proto::ROLE_CLIENT);
+  ASSERT_TRUE(Commit(*Begin(client, "date"), "date").ok());
+  EXPECT_EQ(BeginExtend(client, "date").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(BeginExtend(client, "part").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(ServiceTest, ADeadServerStaysListedForAnExtentThatWasAdded) {
+  const uint32_t memory = Join(proto::ROLE_MEMORY), late = Join(proto::ROLE_MEMORY);
+  const uint32_t client = Join(proto::ROLE_CLIENT);
+  CreateRecords(client, memory);
+  ASSERT_TRUE(CommitExtend(*BeginExtend(client), 1, late).ok());
+  clock_.AdvanceMs(3'000);
+  EXPECT_NE(Find(Cluster(), late), nullptr);
+}
+
+TEST_F(ServiceTest, OnlyADurableEndOfAMembershipIsTold) {
+  const uint32_t memory = Join(proto::ROLE_MEMORY), client = Join(proto::ROLE_CLIENT);
+  const auto over = [&](uint32_t member) {
+    proto::RenewRequest request;
+    request.set_id(memory);
+    request.add_key_holders(member);
+    return service_->Renew(request)->over_size() == 1;
+  };
+  EXPECT_FALSE(over(client));
+  EXPECT_FALSE(over(0));
+  EXPECT_FALSE(over(client + 1)) << "not yet";
+  clock_.AdvanceMs(2'000);
+  EXPECT_FALSE(over(client));
+  disk_full_ = true;
+  clock_.AdvanceMs(2'000);
+  EXPECT_FALSE(over(client)) << "a restart would give it a new lease";
+  disk_full_ = false;
+  EXPECT_TRUE(over(client));
 }
 
 TEST_F(ServiceTest, MulticastGroupsAreUniqueAndUsedAgain) {

@@ -307,8 +307,10 @@ TEST(EmbeddedStoreTest, AStoreOfTheFirstVersionGetsGroups) {
   }
   sqlite3* database = nullptr;
   ASSERT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
-  ASSERT_EQ(sqlite3_exec(database, "DROP TABLE multicast_groups; PRAGMA user_version = 1", nullptr, nullptr,
-                         nullptr),
+  ASSERT_EQ(sqlite3_exec(
+                database,
+                "DROP TABLE multicast_groups; ALTER TABLE loads DROP COLUMN extends; PRAGMA user_version = 1",
+                nullptr, nullptr, nullptr),
             SQLITE_OK);
   sqlite3_close(database);
   for (const size_t groups : {0u, 1u}) {  // upgraded once, and then as new

@@ -177,7 +177,8 @@ TEST(ShmRevokeTest, SaysNoWhenOnlyTheConnectionHasEnded) {
   EXPECT_TRUE(part->Revoke());
 }
 
-TEST(ShmRevokeTest, SaysYesWhenThePeersProcessIsDead) {
+/// A process that stands still in the middle of a WRITE; `end` is its end.
+void EndAWritersProcess(const std::function<void(pid_t, MemoryRegion&)>& end) {
   Trap trap;  // its pipes are both processes'; the child sets it
   Pipe address_pipe;
   const pid_t child = fork();  // no other thread runs yet
@@ -205,13 +206,25 @@ TEST(ShmRevokeTest, SaysYesWhenThePeersProcessIsDead) {
   ASSERT_TRUE(trap.AwaitCaught());
   EXPECT_FALSE(part->Revoke());
   const UniqueFd life(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
-  kill(child, SIGKILL);
+  end(child, *part);
   pollfd ended{life.get(), POLLIN, 0};
   ASSERT_EQ(poll(&ended, 1, kTimeoutMs), 1);
   EXPECT_TRUE(part->Revoke()) << "not even its parent has noticed yet";
   int status = 0;
   EXPECT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFSIGNALED(status));
+}
+
+TEST(ShmRevokeTest, SaysYesWhenThePeersProcessIsDead) {
+  EndAWritersProcess([](pid_t child, MemoryRegion&) { kill(child, SIGKILL); });
+}
+
+TEST(ShmRevokeTest, TheOwnerEndsAPeerThatIsStopped) {
+  EndAWritersProcess([](pid_t child, MemoryRegion& part) {
+    kill(child, SIGSTOP);
+    EXPECT_FALSE(part.Revoke());
+    part.EndPeers();
+  });
 }
 
 /// Takes a key back in the middle of short writes, again and again; memory is then the owner's. The number

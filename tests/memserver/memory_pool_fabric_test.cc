@@ -82,6 +82,31 @@ TEST_P(MemoryPoolFabricTest, WhoHasTheKeyWritesUntilTheAllocationIsOver) {
   EXPECT_EQ(Run(fabric::Opcode::kCompareAndSwap, {next[0].rkey, 8}), kOk);
 }
 
+TEST_P(MemoryPoolFabricTest, AFencedMembersKeysAloneAreTakenBack) {
+  constexpr auto kOk = fabric::CompletionStatus::kOk, kRefused = fabric::CompletionStatus::kRemoteAccessError;
+  const MemberId creator(1), other(2);
+  const auto grants = Take(pool_->Allocate(AllocationId(1), 4096, creator));
+  const fabric::RemoteKey first = grants.at(0).rkey;
+  EXPECT_EQ(Take(pool_->Open(AllocationId(1), creator)).at(0).rkey, first) << "the same again";
+  const fabric::RemoteKey second = Take(pool_->Open(AllocationId(1), other)).at(0).rkey;
+  EXPECT_NE(first, second);
+  EXPECT_EQ(Take(pool_->Open(AllocationId(1), other)).at(0).rkey, second);
+  EXPECT_TRUE(absl::IsNotFound(pool_->Open(AllocationId(2), other).status()));
+  EXPECT_EQ(pool_->KeyHolders(), (std::vector<MemberId>{creator, other}));
+  for (const auto opcode : {fabric::Opcode::kWrite, fabric::Opcode::kCompareAndSwap, fabric::Opcode::kRead}) {
+    EXPECT_EQ(Run(opcode, {first, 8}), kOk);
+    EXPECT_EQ(Run(opcode, {second, 8}), kOk);
+  }
+  EXPECT_TRUE(pool_->Fence(creator, true));
+  EXPECT_EQ(pool_->KeyHolders(), std::vector<MemberId>{other});
+  EXPECT_EQ(Run(fabric::Opcode::kWrite, {first, 8}), kRefused);
+  EXPECT_EQ(Run(fabric::Opcode::kCompareAndSwap, {first, 8}), kRefused);
+  EXPECT_EQ(Run(fabric::Opcode::kWrite, {second, 8}), kOk);
+  EXPECT_GT(pool_->Release(AllocationId(1)).freed_bytes, 0u);
+  EXPECT_EQ(Run(fabric::Opcode::kWrite, {second, 8}), kRefused);
+  EXPECT_EQ(pool_->used_bytes(), 0u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Fabrics, MemoryPoolFabricTest,
                          testing::Values(fabric::Kind::kShm, fabric::Kind::kTcp),
                          [](const auto& info) { return std::string(fabric::KindName(info.param)); });

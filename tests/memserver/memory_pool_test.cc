@@ -67,6 +67,22 @@ class MemoryPoolTest : public testing::Test {
   std::unique_ptr<MemoryPool> pool_;
 };
 
+TEST_F(MemoryPoolTest, AFenceIsNotDoneWhileAPeerStandsStill) {
+  Create(2 * kRegionBytes);
+  const MemberId fenced(1), other(2);
+  ASSERT_TRUE(pool_->Allocate(AllocationId(1), kKiB, fenced).ok());
+  ASSERT_TRUE(pool_->Open(AllocationId(1), other).ok());
+  fabric_.peers_stand_still = true;
+  EXPECT_FALSE(pool_->Fence(fenced, true));
+  EXPECT_FALSE(pool_->Fence(fenced, false)) << "the key is not forgotten";
+  EXPECT_TRUE(pool_->Fence(MemberId(3), false)) << "has none";
+  fabric_.peers_stand_still = false;
+  EXPECT_TRUE(pool_->Fence(fenced, false));
+  EXPECT_EQ(pool_->KeyHolders(), std::vector<MemberId>{other});
+  EXPECT_EQ(pool_->Release(AllocationId(1)).draining_bytes, 0u);
+  EXPECT_EQ(pool_->used_bytes(), 0u);
+}
+
 TEST_F(MemoryPoolTest, RegionsAreMadeWhenNeededAndKept) {
   Create(4 * kRegionBytes);
   EXPECT_TRUE(pool_->Regions().empty());
