@@ -264,7 +264,7 @@ TEST(OrderedIndexDeathTest, NothingIsLostWhileClientsDie) {
          .seed = seed,
          .faults = {.delay_probability = 0.2, .delay_ns_max = 20'000, .torn_operation = 0.2}});
     std::set<uint16_t> gone;  // one thread at a time runs in a simulated world
-    OrderedIndexOptions options{.shape = {.key_bytes = 8, .payload_bytes = 256}, .lock_patience_us = 100};
+    OrderedIndexOptions options{.shape = {.key_bytes = 8, .payload_bytes = 256}, .lock_patience_us = 1};
     options.confirm_gone = [&gone](uint16_t owner) {
       return gone.contains(owner) ? absl::OkStatus() : absl::UnavailableError("it may live");
     };
