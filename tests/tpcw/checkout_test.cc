@@ -86,8 +86,8 @@ class Checkout : public ::testing::Test {
         std::make_unique<InterruptedSession>(database_.NewSession(), std::move(before_commit)));
     histories_.push_back(txn::SessionHistory::InMemory());
     recorders_.push_back(std::make_unique<txn::HistoryRecorder>(number, *histories_.back()));
-    clients_.push_back(
-        *CheckoutClient::Open(options_, *choice_, number, 1, *sessions_.back(), recorders_.back().get()));
+    clients_.push_back(*CheckoutClient::Open(options_, *choice_, number, 77 + number, *sessions_.back(),
+                                             recorders_.back().get()));
     return clients_.back().get();
   }
 
