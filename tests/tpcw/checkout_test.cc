@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "fabric/fabric.h"
+#include "fabric/sim/world.h"
 #include "tests/txn/reference_session.h"
 #include "tpcw/checkout_driver.h"
 #include "tpcw/checkout_invariants.h"
@@ -173,6 +174,42 @@ TEST_F(Checkout, CountsWhatItDoesAndInvariantsHold) {
     EXPECT_EQ(report.committed, 5'000u);
     EXPECT_EQ(report.transactions, 5'000u + AbortsCounted());
   }
+}
+
+/// In virtual time: clients take some for each commit, so they meet as the seed has it, always alike.
+TEST_F(Checkout, RunsInTheSimulator) {
+  options_.products = 10;
+  std::vector<uint64_t> aborts;
+  for (const int run : {1, 2}) {
+    SCOPED_TRACE(run);
+    fabric::sim::World world({.seed = 7});
+    auto fabric = world.OpenFabric("clients", {});
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    txn::ReferenceDatabase database;
+    for (const TableSchema& table : CheckoutTables(options_)) {
+      database.CreateTable(table.name, table.key_bytes, table.row_bytes);
+    }
+    ASSERT_TRUE(LoadProducts(options_, *database.NewSession(), nullptr).ok());
+    Clock& clock = (*fabric)->clock();
+    CheckoutDriver driver(**fabric, options_, {.clients = 5, .run_us = 100'000, .interval_us = 20'000},
+                          [&](uint32_t client) -> absl::StatusOr<std::unique_ptr<txn::Session>> {
+                            return std::make_unique<InterruptedSession>(
+                                database.NewSession(),
+                                [&clock, client] { clock.SleepUntil(clock.After(90 + client)); });
+                          });
+    int lines = 0;
+    const auto rates = driver.Run([&](const CheckoutRates&) { ++lines; });
+    ASSERT_TRUE(rates.ok()) << rates.status();
+    EXPECT_EQ(lines, 5);
+    EXPECT_GT(rates->committed, 1'000u);
+    EXPECT_GE(rates->p50_us, 85);
+    aborts.push_back(rates->aborts[static_cast<size_t>(txn::AbortReason::kWriteWrite)]);
+    EXPECT_GT(aborts.back(), 0u);
+    const auto found = CheckInvariants(options_, driver.orders(), 1'000, *database.NewSession());
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_TRUE(found->ok()) << found->ToString();
+  }
+  EXPECT_EQ(aborts[0], aborts[1]);
 }
 
 TEST_F(Checkout, RunsForATimeOrUntilItIsStopped) {
