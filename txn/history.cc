@@ -207,6 +207,7 @@ void HistoryRecorder::Committing(uint64_t commit) {
 }
 
 void HistoryRecorder::End(Outcome outcome, uint64_t commit) {
+  if (!open_) return;
   open_ = false;
   if (place_ == nullptr) {
     Append(outcome, commit);

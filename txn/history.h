@@ -112,6 +112,7 @@ class HistoryRecorder {
   void Write(OperationKind kind, uint64_t record, uint64_t value);
   /// `commit`: its timestamp, if it is known already.
   void Committing(uint64_t commit = 0);
+  /// Nothing, if no transaction has begun.
   void End(Outcome outcome, uint64_t commit);
   /// All at once.
   void Record(const TransactionRecord& transaction);

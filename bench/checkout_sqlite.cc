@@ -1,0 +1,194 @@
+#include "bench/checkout_sqlite.h"
+
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace nam::bench {
+
+using tpcw::kLinesPerOrder;
+
+/// A prepared statement; bound and stepped again and again.
+class CheckoutSqlite::Statement {
+ public:
+  Statement(sqlite3* database, const char* sql) : database_(database) {
+    sqlite3_prepare_v3(database, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement_, nullptr);
+  }
+  ~Statement() { sqlite3_finalize(statement_); }
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+
+  Statement& Bind(int64_t value) {
+    sqlite3_bind_int64(statement_, ++bound_, value);
+    return *this;
+  }
+  /// Not copied: stays as it is until Run returns.
+  Statement& Bind(std::span<const std::byte> blob) {
+    sqlite3_bind_blob64(statement_, ++bound_, blob.data(), blob.size(), SQLITE_STATIC);
+    return *this;
+  }
+  /// One without a result.
+  absl::Status Run() { return End(sqlite3_step(statement_), SQLITE_DONE); }
+  /// One with a row: `take` sees it.
+  template <typename Take>
+  absl::Status RunRow(const Take& take) {
+    const int code = sqlite3_step(statement_);
+    if (code == SQLITE_ROW) take(statement_);
+    return End(code, SQLITE_ROW);
+  }
+
+ private:
+  absl::Status End(int code, int expected) {
+    const std::string message = code == expected ? "" : sqlite3_errmsg(database_);
+    sqlite3_reset(statement_);
+    bound_ = 0;
+    if (code == expected) return absl::OkStatus();
+    return absl::InternalError(absl::StrCat("SQLite ", code, ": ", message));
+  }
+
+  sqlite3* const database_;
+  sqlite3_stmt* statement_ = nullptr;
+  int bound_ = 0;
+};
+
+struct CheckoutSqlite::Statements {
+  explicit Statements(sqlite3* db)
+      : begin(db, "BEGIN IMMEDIATE"),
+        commit(db, "COMMIT"),
+        read(db, "SELECT stock, price, rest FROM products WHERE id = ?"),
+        insert_order(db, "INSERT INTO orders VALUES (?, ?, ?, ?)"),
+        insert_line(db, "INSERT INTO order_lines VALUES (?, ?, ?, ?, ?)"),
+        // The whole row is another afterwards, as it is for everybody else.
+        update(db, "UPDATE products SET stock = ?, rest = ? WHERE id = ?"),
+        insert_product(db, "INSERT INTO products VALUES (?, ?, ?, ?)") {}
+  Statement begin, commit, read, insert_order, insert_line, update, insert_product;
+};
+
+CheckoutSqlite::CheckoutSqlite(const CheckoutSqliteOptions& options)
+    : options_(options),
+      choice_(options.checkout.products, options.checkout.zipf_theta),
+      product_(options.checkout.product_bytes - 3 * 8),
+      order_(options.checkout.order_bytes - 3 * 8),
+      line_(options.checkout.line_bytes - 4 * 8) {}
+
+CheckoutSqlite::~CheckoutSqlite() {
+  statements_.reset();
+  sqlite3_close_v2(database_);
+}
+
+absl::Status CheckoutSqlite::Execute(const char* sql) {
+  if (sqlite3_exec(database_, sql, nullptr, nullptr, nullptr) == SQLITE_OK) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("SQLite: ", sqlite3_errmsg(database_), " in: ", sql));
+}
+
+absl::StatusOr<std::unique_ptr<CheckoutSqlite>> CheckoutSqlite::Load(const CheckoutSqliteOptions& options) {
+  NAM_RETURN_IF_ERROR(options.checkout.Validate());
+  std::unique_ptr<CheckoutSqlite> loaded(new CheckoutSqlite(options));
+  constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+  if (sqlite3_open_v2(":memory:", &loaded->database_, kFlags, nullptr) != SQLITE_OK) {
+    return absl::InternalError("SQLite does not open");
+  }
+  NAM_RETURN_IF_ERROR(loaded->Prepare());
+  NAM_RETURN_IF_ERROR(loaded->LoadProducts());
+  return loaded;
+}
+
+absl::Status CheckoutSqlite::Prepare() {
+  NAM_RETURN_IF_ERROR(
+      Execute(options_.journal ? "PRAGMA journal_mode = MEMORY" : "PRAGMA journal_mode = OFF"));
+  for (const char* const sql :
+       {"PRAGMA synchronous = OFF", "PRAGMA locking_mode = EXCLUSIVE", "PRAGMA temp_store = MEMORY",
+        "CREATE TABLE products (id INTEGER PRIMARY KEY, stock INTEGER, price INTEGER, rest BLOB)",
+        "CREATE TABLE orders (id INTEGER PRIMARY KEY, lines INTEGER, total INTEGER, rest BLOB)",
+        "CREATE TABLE order_lines (id INTEGER PRIMARY KEY, product INTEGER, quantity INTEGER, price INTEGER, "
+        "rest BLOB)"}) {
+    NAM_RETURN_IF_ERROR(Execute(sql));
+  }
+  statements_ = std::make_unique<Statements>(database_);
+  return absl::OkStatus();
+}
+
+absl::Status CheckoutSqlite::LoadProducts() {
+  NAM_RETURN_IF_ERROR(statements_->begin.Run());
+  for (uint64_t id = 0; id < options_.checkout.products; ++id) {
+    NAM_RETURN_IF_ERROR(statements_->insert_product.Bind(static_cast<int64_t>(id))
+                            .Bind(options_.checkout.initial_stock)
+                            .Bind(100)
+                            .Bind(product_)
+                            .Run());
+  }
+  return statements_->commit.Run();
+}
+
+absl::Status CheckoutSqlite::CheckOut() {
+  struct Line {
+    int64_t product, stock, price, quantity;
+  };
+  std::array<Line, kLinesPerOrder> lines = {};
+  NAM_RETURN_IF_ERROR(statements_->begin.Run());
+  int64_t total = 0;
+  for (size_t i = 0; i < kLinesPerOrder; ++i) {
+    Line& line = lines[i];
+    const auto taken = [&](int64_t product) {
+      return std::any_of(lines.begin(), lines.begin() + static_cast<ptrdiff_t>(i),
+                         [&](const Line& other) { return other.product == product; });
+    };
+    do {
+      line.product = static_cast<int64_t>(choice_.Draw(random_));
+    } while (taken(line.product));
+    line.quantity =
+        1 + static_cast<int64_t>(random_.Below(static_cast<uint64_t>(options_.checkout.quantity_max)));
+    NAM_RETURN_IF_ERROR(statements_->read.Bind(line.product).RunRow([&](sqlite3_stmt* row) {
+      line.stock = sqlite3_column_int64(row, 0);
+      line.price = sqlite3_column_int64(row, 1);
+      const auto bytes = static_cast<size_t>(sqlite3_column_bytes(row, 2));
+      std::memcpy(product_.data(), sqlite3_column_blob(row, 2), std::min(bytes, product_.size()));
+    }));
+    total += line.quantity * line.price;
+  }
+  const int64_t order = orders_;
+  NAM_RETURN_IF_ERROR(
+      statements_->insert_order.Bind(order).Bind(kLinesPerOrder).Bind(total).Bind(order_).Run());
+  for (size_t i = 0; i < kLinesPerOrder; ++i) {
+    const Line& line = lines[i];
+    const auto id = static_cast<int64_t>(tpcw::LineId(static_cast<uint64_t>(order), i));
+    NAM_RETURN_IF_ERROR(statements_->insert_line.Bind(id)
+                            .Bind(line.product)
+                            .Bind(line.quantity)
+                            .Bind(line.price)
+                            .Bind(line_)
+                            .Run());
+  }
+  for (const Line& line : lines) {
+    int64_t stock = line.stock - line.quantity;
+    if (stock < options_.checkout.restock_below) stock += options_.checkout.restock_quantity;
+    NAM_RETURN_IF_ERROR(statements_->update.Bind(stock).Bind(product_).Bind(line.product).Run());
+  }
+  NAM_RETURN_IF_ERROR(statements_->commit.Run());
+  ++orders_;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<double> CheckoutSqlite::Run(Clock& clock, int64_t run_us) {
+  const int64_t from_ns = clock.NowNs(), from_orders = orders_;
+  const Deadline end = clock.After(run_us);
+  while (!clock.Passed(end)) NAM_RETURN_IF_ERROR(CheckOut());
+  return static_cast<double>(orders_ - from_orders) * 1e9 / static_cast<double>(clock.NowNs() - from_ns);
+}
+
+absl::StatusOr<int64_t> CheckoutSqlite::Number(const std::string& sql) {
+  int64_t number = 0;
+  Statement statement(database_, sql.c_str());
+  NAM_RETURN_IF_ERROR(statement.RunRow([&](sqlite3_stmt* row) { number = sqlite3_column_int64(row, 0); }));
+  return number;
+}
+
+}  // namespace nam::bench

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "tpcw/checkout.h"
+
+struct sqlite3;
+
+namespace nam::bench {
+
+struct CheckoutSqliteOptions {
+  tpcw::CheckoutOptions checkout;
+  /// The rollback journal, in memory. Without it SQLite cannot roll back.
+  bool journal = true;
+};
+
+/// Checkout in SQLite, in memory, in this process: prepared statements, tables clustered by their keys, no
+/// locks to take (one connection, one thread, no mutexes), rows as what is not looked at in one blob.
+class CheckoutSqlite {
+ public:
+  static absl::StatusOr<std::unique_ptr<CheckoutSqlite>> Load(const CheckoutSqliteOptions& options);
+  ~CheckoutSqlite();
+
+  /// For so long; transactions a second.
+  absl::StatusOr<double> Run(Clock& clock, int64_t run_us);
+  /// Rows of a table, or the sum of the products' stocks: tests look whether it did the work.
+  absl::StatusOr<int64_t> Number(const std::string& sql);
+
+ private:
+  class Statement;
+  struct Statements;
+  explicit CheckoutSqlite(const CheckoutSqliteOptions& options);
+  absl::Status Execute(const char* sql);
+  absl::Status Prepare();
+  absl::Status LoadProducts();
+  absl::Status CheckOut();
+
+  const CheckoutSqliteOptions options_;
+  const tpcw::ProductChoice choice_;
+  tpcw::Random random_{1};
+  sqlite3* database_ = nullptr;
+  std::unique_ptr<Statements> statements_;
+  int64_t orders_ = 0;
+  std::vector<std::byte> product_, order_, line_;  // what rows carry beside their words
+};
+
+}  // namespace nam::bench

@@ -1,0 +1,277 @@
+#include "tpcw/checkout.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+
+namespace nam::tpcw {
+namespace {
+
+using txn::OperationKind;
+
+constexpr uint64_t kRowsPerLoad = 256;
+
+uint64_t CheckOf(std::span<const uint64_t> words) {
+  uint64_t check = 0;
+  for (const uint64_t word : words) {
+    check = (check ^ word) * 0x9e3779b97f4a7c15;
+    check ^= check >> 32;
+  }
+  return check;
+}
+
+template <typename Row>
+uint64_t CheckOfRow(const Row& row) {
+  std::array<uint64_t, sizeof(Row) / 8> words;
+  std::memcpy(words.data(), &row, sizeof row);
+  words[2] = 0;
+  return CheckOf(words);
+}
+
+std::span<const std::byte> KeyBytes(const uint64_t& key) {
+  return std::as_bytes(std::span(&key, 1));
+}
+
+}  // namespace
+
+absl::Status CheckoutOptions::Validate() const {
+  const auto fits = [](size_t bytes, size_t words) { return bytes >= words && bytes % 8 == 0; };
+  if (!fits(product_bytes, sizeof(ProductRow)) || !fits(order_bytes, sizeof(OrderRow)) ||
+      !fits(line_bytes, sizeof(LineRow))) {
+    return absl::InvalidArgumentError("rows of checkout: too short, or no multiple of 8 bytes");
+  }
+  if (products < kLinesPerOrder || products >= uint64_t{1} << 40) {
+    return absl::InvalidArgumentError("checkout needs 3 products or more, and fewer than 2^40");
+  }
+  if (!(zipf_theta >= 0 && zipf_theta < 1)) {
+    return absl::InvalidArgumentError("Zipf's exponent is at least 0 and below 1");
+  }
+  if (quantity_max < 1 || restock_below < quantity_max || restock_quantity < 1 ||
+      initial_stock < restock_below) {
+    return absl::InvalidArgumentError("stocks of checkout: a purchase could take more than there is");
+  }
+  return absl::OkStatus();
+}
+
+std::vector<TableSchema> CheckoutTables(const CheckoutOptions& options) {
+  return {{kProducts, 8, options.product_bytes},
+          {kOrders, 8, options.order_bytes},
+          {kOrderLines, 8, options.line_bytes}};
+}
+
+template <typename Row>
+void WriteRow(Row words, std::span<std::byte> row) {
+  static_assert(sizeof(Row) % 8 == 0);
+  NAM_CHECK(row.size() >= sizeof words && row.size() % 8 == 0);
+  words.check = CheckOfRow(words);
+  std::memcpy(row.data(), &words, sizeof words);
+  for (size_t at = sizeof words; at < row.size(); at += 8) std::memcpy(row.data() + at, &words.write, 8);
+}
+
+template <typename Row>
+std::optional<Row> ReadRow(std::span<const std::byte> row) {
+  Row words;
+  NAM_CHECK(row.size() >= sizeof words && row.size() % 8 == 0);
+  std::memcpy(&words, row.data(), sizeof words);
+  uint64_t differs = words.check ^ CheckOfRow(words);
+  for (size_t at = sizeof words; at < row.size(); at += 8) {
+    uint64_t word;
+    std::memcpy(&word, row.data() + at, 8);
+    differs |= word ^ words.write;
+  }
+  if (differs != 0) return std::nullopt;
+  return words;
+}
+
+template void WriteRow(ProductRow, std::span<std::byte>);
+template void WriteRow(OrderRow, std::span<std::byte>);
+template void WriteRow(LineRow, std::span<std::byte>);
+template std::optional<ProductRow> ReadRow(std::span<const std::byte>);
+template std::optional<OrderRow> ReadRow(std::span<const std::byte>);
+template std::optional<LineRow> ReadRow(std::span<const std::byte>);
+
+uint64_t ValueOfRow(std::span<const std::byte> row, bool sound) {
+  RowHeader header;
+  NAM_CHECK(row.size() >= sizeof header);
+  std::memcpy(&header, row.data(), sizeof header);
+  return sound ? header.write : XXH3_64bits(row.data(), row.size()) | uint64_t{1} << 63;
+}
+
+absl::StatusOr<uint64_t> LoadProducts(const CheckoutOptions& options, txn::Session& session,
+                                      const std::function<void(uint64_t)>& progress) {
+  NAM_RETURN_IF_ERROR(options.Validate());
+  NAM_ASSIGN_OR_RETURN(const txn::TableHandle products, session.OpenTable(kProducts));
+  std::vector<std::byte> row(options.product_bytes);
+  uint64_t last_commit = 0;
+  for (uint64_t first = 0; first < options.products; first += kRowsPerLoad) {
+    const uint64_t end = std::min(first + kRowsPerLoad, options.products);
+    NAM_RETURN_IF_ERROR(session.Begin());
+    for (uint64_t id = first; id < end; ++id) {
+      const int64_t price = 100 + static_cast<int64_t>(id * 7919 % 9900);
+      // Clients' writes begin at 2^40.
+      WriteRow(ProductRow{{.id = id, .write = id + 1, .check = 0}, options.initial_stock, price}, row);
+      NAM_RETURN_IF_ERROR(session.Insert(products, row));
+    }
+    NAM_ASSIGN_OR_RETURN(last_commit, session.Commit());
+    if (progress) progress(end);
+  }
+  return last_commit;
+}
+
+CheckoutClient::CheckoutClient(const CheckoutOptions& options, const ProductChoice& choice, uint32_t client,
+                               uint64_t seed, txn::Session& session, txn::HistoryRecorder* recorder)
+    : options_(options),
+      choice_(choice),
+      client_(client),
+      random_(seed),
+      session_(session),
+      recorder_(recorder),
+      product_rows_(kLinesPerOrder * options.product_bytes),
+      order_row_(options.order_bytes),
+      line_row_(options.line_bytes) {}
+
+absl::StatusOr<std::unique_ptr<CheckoutClient>> CheckoutClient::Open(const CheckoutOptions& options,
+                                                                     const ProductChoice& choice,
+                                                                     uint32_t client, uint64_t seed,
+                                                                     txn::Session& session,
+                                                                     txn::HistoryRecorder* recorder) {
+  NAM_RETURN_IF_ERROR(options.Validate());
+  NAM_CHECK(client < kClientsMax);
+  std::unique_ptr<CheckoutClient> opened(
+      new CheckoutClient(options, choice, client, seed, session, recorder));
+  NAM_ASSIGN_OR_RETURN(opened->products_, session.OpenTable(kProducts));
+  NAM_ASSIGN_OR_RETURN(opened->orders_table_, session.OpenTable(kOrders));
+  NAM_ASSIGN_OR_RETURN(opened->lines_, session.OpenTable(kOrderLines));
+  return opened;
+}
+
+void CheckoutClient::Next() {
+  for (size_t i = 0; i < kLinesPerOrder; ++i) {
+    const auto taken = [&](uint64_t product) {
+      return std::any_of(bought_.begin(), bought_.begin() + static_cast<ptrdiff_t>(i),
+                         [&](const Line& line) { return line.product == product; });
+    };
+    do {
+      bought_[i].product = choice_.Draw(random_);
+    } while (taken(bought_[i].product));
+    bought_[i].quantity =
+        1 + static_cast<int64_t>(random_.Below(static_cast<uint64_t>(options_.quantity_max)));
+  }
+}
+
+void CheckoutClient::Record(OperationKind kind, HistoryTable table, uint64_t key, uint64_t value) {
+  if (recorder_ == nullptr) return;
+  const uint64_t record = txn::RecordId(table, key);
+  if (kind == OperationKind::kRead) {
+    recorder_->Read(record, value);
+  } else {
+    recorder_->Write(kind, record, value);
+  }
+}
+
+absl::Status CheckoutClient::ReadProducts() {
+  std::array<txn::Lookup, kLinesPerOrder> lookups;
+  const std::span<std::byte> rows(product_rows_);
+  for (size_t i = 0; i < kLinesPerOrder; ++i) {
+    lookups[i] = {products_, KeyBytes(bought_[i].product),
+                  rows.subspan(i * options_.product_bytes, options_.product_bytes)};
+  }
+  NAM_RETURN_IF_ERROR(session_.Read(lookups));
+  bool all_sound = true;
+  for (size_t i = 0; i < kLinesPerOrder; ++i) {
+    if (!lookups[i].found) {
+      Record(OperationKind::kRead, kProductsHistory, bought_[i].product, txn::kNoValue);
+      return absl::DataLossError("checkout: a product is not there");
+    }
+    const auto words = ReadRow<ProductRow>(lookups[i].row);
+    const bool sound = words.has_value() && words->id == bought_[i].product;
+    Record(OperationKind::kRead, kProductsHistory, bought_[i].product, ValueOfRow(lookups[i].row, sound));
+    all_sound &= sound;
+    if (sound) read_[i] = *words;
+    torn_rows_ += !sound;
+  }
+  return all_sound ? absl::OkStatus() : absl::DataLossError("checkout: a row is torn");
+}
+
+int64_t CheckoutClient::RestockedBy(size_t line) const {
+  const bool short_of = read_[line].stock - bought_[line].quantity < options_.restock_below;
+  return short_of ? options_.restock_quantity : 0;
+}
+
+absl::Status CheckoutClient::InsertOrder() {
+  const uint64_t order = OrderId(client_, orders_.size() - 1);
+  int64_t total = 0;
+  for (size_t i = 0; i < kLinesPerOrder; ++i) total += bought_[i].quantity * read_[i].price;
+  const uint64_t order_write = NextWrite();
+  WriteRow(OrderRow{{.id = order, .write = order_write, .check = 0}, kLinesPerOrder, total}, order_row_);
+  Record(OperationKind::kInsert, kOrdersHistory, order, order_write);
+  NAM_RETURN_IF_ERROR(session_.Insert(orders_table_, order_row_));
+  for (size_t i = 0; i < kLinesPerOrder; ++i) {
+    const uint64_t id = LineId(order, i), write = NextWrite();
+    WriteRow(LineRow{{.id = id, .write = write, .check = 0},
+                     bought_[i].product,
+                     bought_[i].quantity,
+                     RestockedBy(i),
+                     read_[i].price},
+             line_row_);
+    Record(OperationKind::kInsert, kOrderLinesHistory, id, write);
+    NAM_RETURN_IF_ERROR(session_.Insert(lines_, line_row_));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckoutClient::UpdateStocks() {
+  for (size_t i = 0; i < kLinesPerOrder; ++i) {
+    ProductRow product = read_[i];
+    product.stock += RestockedBy(i) - bought_[i].quantity;
+    product.write = NextWrite();
+    const auto row = std::span<std::byte>(product_rows_).first(options_.product_bytes);
+    WriteRow(product, row);
+    Record(OperationKind::kUpdate, kProductsHistory, product.id, product.write);
+    NAM_RETURN_IF_ERROR(session_.Update(products_, row));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckoutClient::Work() {
+  NAM_RETURN_IF_ERROR(session_.Begin());
+  if (recorder_ != nullptr) recorder_->Begin(session_.snapshot());
+  NAM_RETURN_IF_ERROR(ReadProducts());
+  NAM_RETURN_IF_ERROR(InsertOrder());
+  return UpdateStocks();
+}
+
+absl::StatusOr<std::optional<txn::AbortReason>> CheckoutClient::Try() {
+  orders_.push_back(OrderState::kUnknown);
+  absl::Status status = Work();
+  const bool committing = status.ok();
+  uint64_t commit = 0;
+  if (committing) {
+    if (recorder_ != nullptr) recorder_->Committing();
+    const auto committed = session_.Commit();
+    status = committed.status();
+    commit = committed.value_or(0);
+  } else if (status.code() == absl::StatusCode::kDataLoss) {
+    session_.Abort();
+  }
+  const auto reason = txn::AbortReasonOf(status);
+  if (status.ok()) {
+    orders_.back() = OrderState::kCommitted;
+    if (recorder_ != nullptr) recorder_->End(txn::Outcome::kCommitted, commit);
+    return std::nullopt;
+  }
+  // What fails for another reason than a conflict while it commits may have been committed.
+  if (reason.has_value() || !committing) {
+    orders_.back() = OrderState::kAborted;
+    if (recorder_ != nullptr) recorder_->End(txn::Outcome::kAborted, 0);
+  }
+  if (reason.has_value()) return reason;
+  return status;
+}
+
+}  // namespace nam::tpcw

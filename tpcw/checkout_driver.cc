@@ -1,0 +1,174 @@
+#include "tpcw/checkout_driver.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+
+namespace nam::tpcw {
+
+CheckoutDriver::CheckoutDriver(fabric::Fabric& fabric, const CheckoutOptions& checkout,
+                               const DriverOptions& options, SessionFactory sessions)
+    : fabric_(fabric),
+      checkout_(checkout),
+      options_(options),
+      sessions_(std::move(sessions)),
+      choice_(checkout.Validate().ok()
+                  ? std::make_unique<ProductChoice>(checkout.products, checkout.zipf_theta)
+                  : nullptr),
+      ended_(fabric.CreateEvent()) {}
+
+CheckoutDriver::~CheckoutDriver() = default;
+
+absl::Status CheckoutDriver::OpenHistories() {
+  for (uint32_t i = 0; options_.record_history && i < options_.clients; ++i) {
+    if (options_.history_dir.empty()) {
+      clients_[i]->history = txn::SessionHistory::InMemory();
+      continue;
+    }
+    const std::string path = absl::StrCat(options_.history_dir, "/client-", i, ".history");
+    NAM_ASSIGN_OR_RETURN(clients_[i]->history, txn::SessionHistory::InFile(path));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CheckoutRates> CheckoutDriver::Run(const std::function<void(const CheckoutRates&)>& line) {
+  NAM_RETURN_IF_ERROR(checkout_.Validate());
+  if (options_.clients == 0 || options_.clients >= kClientsMax || options_.interval_us <= 0) {
+    return absl::InvalidArgumentError("checkout: no clients or too many, or no time between lines");
+  }
+  NAM_CHECK(clients_.empty(), "runs once");
+  for (uint32_t i = 0; i < options_.clients; ++i) clients_.push_back(std::make_unique<Client>());
+  NAM_RETURN_IF_ERROR(OpenHistories());
+
+  const Totals start = Sum();
+  began_ns_ = start.at_ns;
+  const Deadline end = options_.run_us > 0 ? Deadline{began_ns_ + options_.run_us * 1000} : Deadline::Never();
+  running_ = options_.clients;
+  std::vector<std::unique_ptr<fabric::Thread>> threads;
+  for (uint32_t i = 0; i < options_.clients; ++i) {
+    threads.push_back(fabric_.StartThread(absl::StrCat("checkout-", i), [this, i] { RunClient(i); }));
+  }
+  Totals last = start;
+  for (bool ended = false; !ended;) {
+    const Deadline next = {last.at_ns + options_.interval_us * 1000};
+    ended = ended_->Wait(next.ns < end.ns ? next : end);
+    if (fabric_.clock().Passed(end)) {
+      Stop();
+      ended = true;
+    }
+    if (!fabric_.clock().Passed(next)) continue;
+    const Totals now = Sum();
+    if (line) line(Rates(last, now));
+    last = now;
+  }
+  threads.clear();
+  const std::lock_guard lock(mutex_);
+  NAM_RETURN_IF_ERROR(status_);
+  return Rates(start, Sum());
+}
+
+void CheckoutDriver::RunClient(uint32_t number) {
+  const absl::Status status = RunCheckouts(number);
+  if (!status.ok()) {
+    const std::lock_guard lock(mutex_);
+    if (status_.ok()) status_ = status;
+    Stop();
+  }
+  if (--running_ == 0) ended_->Set();
+}
+
+absl::Status CheckoutDriver::RunCheckouts(uint32_t number) {
+  Client& counts = *clients_[number];
+  NAM_ASSIGN_OR_RETURN(const std::unique_ptr<txn::Session> session, sessions_(number));
+  std::optional<txn::HistoryRecorder> recorder;
+  if (counts.history != nullptr) recorder.emplace(number, *counts.history);
+  Random seeds(options_.seed + number);
+  NAM_ASSIGN_OR_RETURN(const auto client,
+                       CheckoutClient::Open(checkout_, *choice_, number, seeds.Next(), *session,
+                                            recorder.has_value() ? &*recorder : nullptr));
+  absl::Status status;
+  while (status.ok() && TakeTurn()) status = CheckOut(*client, counts);
+  counts.orders = client->orders();
+  counts.torn_rows = client->torn_rows();
+  if (status.ok() && recorder.has_value() && !recorder->complete()) {
+    return absl::ResourceExhaustedError("checkout: no room for the history");
+  }
+  return status;
+}
+
+bool CheckoutDriver::TakeTurn() {
+  if (stop_.load(std::memory_order_relaxed)) return false;
+  return options_.transactions == 0 || turns_.fetch_add(1, std::memory_order_relaxed) < options_.transactions;
+}
+
+/// One checkout, with its retries.
+absl::Status CheckoutDriver::CheckOut(CheckoutClient& client, Client& counts) {
+  const Clock& clock = fabric_.clock();
+  const int64_t from_ns = clock.NowNs();
+  client.Next();
+  while (true) {
+    NAM_ASSIGN_OR_RETURN(const auto aborted, client.Try());
+    if (!aborted.has_value()) break;
+    auto& count = counts.aborts[static_cast<size_t>(*aborted)];
+    count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    if (stop_.load(std::memory_order_relaxed)) return absl::OkStatus();
+  }
+  counts.latencies.Add(clock.NowNs() - from_ns);
+  counts.committed.store(counts.committed.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  return absl::OkStatus();
+}
+
+CheckoutDriver::Totals CheckoutDriver::Sum() const {
+  Totals totals;
+  totals.at_ns = fabric_.clock().NowNs();
+  for (const auto& client : clients_) {
+    totals.committed += client->committed.load(std::memory_order_relaxed);
+    client->latencies.AddTo(totals.latencies);
+    for (size_t i = 0; i < txn::kAbortReasons; ++i) {
+      totals.aborts[i] += client->aborts[i].load(std::memory_order_relaxed);
+    }
+  }
+  return totals;
+}
+
+CheckoutRates CheckoutDriver::Rates(const Totals& from, const Totals& to) const {
+  CheckoutRates rates;
+  rates.elapsed_s = static_cast<double>(to.at_ns - began_ns_) / 1e9;
+  rates.interval_s = static_cast<double>(to.at_ns - from.at_ns) / 1e9;
+  rates.committed = to.committed - from.committed;
+  for (size_t i = 0; i < txn::kAbortReasons; ++i) rates.aborts[i] = to.aborts[i] - from.aborts[i];
+  if (rates.interval_s > 0) rates.committed_per_s = static_cast<double>(rates.committed) / rates.interval_s;
+  LatencyHistogram::Counts latencies;
+  for (size_t i = 0; i < latencies.size(); ++i) latencies[i] = to.latencies[i] - from.latencies[i];
+  const auto us = [&](double fraction) { return LatencyHistogram::PercentileNs(latencies, fraction) / 1e3; };
+  rates.p50_us = us(0.5);
+  rates.p90_us = us(0.9);
+  rates.p99_us = us(0.99);
+  rates.p999_us = us(0.999);
+  return rates;
+}
+
+std::vector<const std::vector<CheckoutClient::OrderState>*> CheckoutDriver::orders() const {
+  std::vector<const std::vector<CheckoutClient::OrderState>*> orders;
+  for (const auto& client : clients_) orders.push_back(&client->orders);
+  return orders;
+}
+
+std::vector<const txn::SessionHistory*> CheckoutDriver::histories() const {
+  std::vector<const txn::SessionHistory*> histories;
+  for (const auto& client : clients_) {
+    if (client->history != nullptr) histories.push_back(client->history.get());
+  }
+  return histories;
+}
+
+uint64_t CheckoutDriver::torn_rows() const {
+  uint64_t torn_rows = 0;
+  for (const auto& client : clients_) torn_rows += client->torn_rows;
+  return torn_rows;
+}
+
+}  // namespace nam::tpcw

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "fabric/fabric.h"
+#include "tpcw/checkout.h"
+#include "tpcw/latency_histogram.h"
+#include "txn/history.h"
+#include "txn/session.h"
+
+namespace nam::tpcw {
+
+/// A client's session; called, used and destroyed on the client's thread.
+using SessionFactory = std::function<absl::StatusOr<std::unique_ptr<txn::Session>>(uint32_t client)>;
+
+struct DriverOptions {
+  uint32_t clients = 2;
+  /// Ends when this time is over or so many have been committed by all together; 0: no such limit.
+  int64_t run_us = 20'000'000;
+  uint64_t transactions = 0;
+  uint64_t seed = 1;
+  int64_t interval_us = 1'000'000;  // between lines
+  bool record_history = false;
+  /// Where histories are written, a file a client; empty: in memory.
+  std::string history_dir;
+};
+
+/// Of an interval, or of the run. Latencies are of checkouts, with their retries.
+struct CheckoutRates {
+  double elapsed_s = 0;  // since the run began
+  double interval_s = 0;
+  uint64_t committed = 0;
+  std::array<uint64_t, txn::kAbortReasons> aborts = {};
+  double committed_per_s = 0;
+  double p50_us = 0, p90_us = 0, p99_us = 0, p999_us = 0;
+};
+
+/// Runs clients as threads. Its methods are the caller's thread's, but for Stop.
+class CheckoutDriver {
+ public:
+  CheckoutDriver(fabric::Fabric& fabric, const CheckoutOptions& checkout, const DriverOptions& options,
+                 SessionFactory sessions);
+  ~CheckoutDriver();
+
+  /// Once. `line` (if there) is called every interval. The first error of a client ends the run, and is
+  /// returned.
+  absl::StatusOr<CheckoutRates> Run(const std::function<void(const CheckoutRates&)>& line);
+  /// Ends a run after the transactions under way; any thread.
+  void Stop() { stop_.store(true, std::memory_order_relaxed); }
+
+  /// Of the clients, once the run has ended: what became of their orders, by number.
+  std::vector<const std::vector<CheckoutClient::OrderState>*> orders() const;
+  /// With record_history.
+  std::vector<const txn::SessionHistory*> histories() const;
+  uint64_t torn_rows() const;
+
+ private:
+  struct Client {
+    LatencyHistogram latencies;
+    std::atomic<uint64_t> committed = 0;
+    std::array<std::atomic<uint64_t>, txn::kAbortReasons> aborts = {};
+    std::unique_ptr<txn::SessionHistory> history;
+    std::vector<CheckoutClient::OrderState> orders;
+    uint64_t torn_rows = 0;
+  };
+  struct Totals {
+    int64_t at_ns = 0;
+    uint64_t committed = 0;
+    std::array<uint64_t, txn::kAbortReasons> aborts = {};
+    LatencyHistogram::Counts latencies = {};
+  };
+
+  absl::Status OpenHistories();
+  void RunClient(uint32_t number);
+  absl::Status RunCheckouts(uint32_t number);
+  absl::Status CheckOut(CheckoutClient& client, Client& counts);
+  bool TakeTurn();
+  Totals Sum() const;
+  CheckoutRates Rates(const Totals& from, const Totals& to) const;
+
+  fabric::Fabric& fabric_;
+  const CheckoutOptions checkout_;
+  const DriverOptions options_;
+  const SessionFactory sessions_;
+  const std::unique_ptr<const ProductChoice> choice_;
+  std::vector<std::unique_ptr<Client>> clients_;
+
+  std::atomic<bool> stop_ = false;
+  std::atomic<uint64_t> turns_ = 0;  // checkouts begun, if they are limited
+  std::atomic<uint32_t> running_ = 0;
+  std::unique_ptr<fabric::Event> ended_;
+  int64_t began_ns_ = 0;
+  std::mutex mutex_;
+  absl::Status status_;  // guarded by mutex_
+};
+
+}  // namespace nam::tpcw
