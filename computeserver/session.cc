@@ -1,6 +1,7 @@
 #include "computeserver/session.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -10,6 +11,7 @@
 #include "computeserver/explain.h"
 #include "computeserver/finish.h"
 #include "computeserver/multicast_coordinator.h"
+#include "computeserver/record_statements.h"
 #include "computeserver/settings.h"
 #include "optimizer/assignment.h"
 #include "optimizer/plan.h"
@@ -38,19 +40,25 @@ class CatalogTables final : public sql::TableSource {
 
 class SessionImpl final : public Session {
  public:
-  SessionImpl(catalog::Attachment& attachment, std::unique_ptr<ComputeClients> clients)
+  SessionImpl(catalog::Attachment& attachment, std::unique_ptr<ComputeClients> clients,
+              std::unique_ptr<RecordAccess> records)
       : attachment_(attachment),
         clients_(std::move(clients)),
         tables_(attachment.catalog()),
         multicast_(attachment),
-        query_(attachment.fabric().Random() << 32) {}
+        query_(attachment.fabric().Random() << 32),
+        record_access_(std::move(records)) {
+    if (record_access_ != nullptr) records_.emplace(*record_access_, cancel_);
+  }
 
   absl::StatusOr<ResultSet> Execute(const std::string& statement) override {
     Clock& clock = attachment_.fabric().clock();
     const int64_t started_ns = clock.NowNs();
     cancel_ = false;
-    NAM_ASSIGN_OR_RETURN(const sql::Statement bound, sql::Bind(statement, tables_));
-    auto result = std::visit([this](const auto& s) { return Run(s); }, bound);
+    const absl::StatusOr<sql::Statement> bound = sql::Bind(statement, tables_);
+    absl::StatusOr<ResultSet> result = bound.status();
+    if (bound.ok()) result = std::visit([this](const auto& s) { return Run(s); }, *bound);
+    if (!result.ok() && records_.has_value()) records_->Fail();
     if (result.ok()) result->elapsed_ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
     return result;
   }
@@ -65,12 +73,41 @@ class SessionImpl final : public Session {
     std::vector<std::string> why_read;  // once it has run: of each join; empty if it was multicast
   };
 
+  /// A statement that is not of the open transaction; `what` names it if it has an effect.
+  absl::Status MayRun(std::string_view what) const {
+    return records_.has_value() ? records_->MayRun(what) : absl::OkStatus();
+  }
+
+  static bool ReadsRecords(const sql::BoundQuery& query) {
+    return std::any_of(query.tables.begin(), query.tables.end(),
+                       [](const sql::BoundTable& table) { return sql::IsRecordTable(*table.table); });
+  }
+
+  static absl::Status NotSupported(std::string message, std::string hint) {
+    return sql::ToStatus({.message = std::move(message), .hint = std::move(hint), .sqlstate = "0A000"});
+  }
+
+  template <typename RecordStatement>
+  absl::StatusOr<ResultSet> Run(const RecordStatement& statement) {
+    if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
+    return records_->Run(statement);
+  }
+
   absl::StatusOr<ResultSet> Run(const sql::SelectStatement& statement) {
+    if (ReadsRecords(statement.query)) {
+      if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
+      if (statement.query.tables.size() == 1) return records_->Select(statement.query);
+      return NotSupported("joining record tables is not supported", "SELECT from one at a time");
+    }
+    NAM_RETURN_IF_ERROR(MayRun(""));
     NAM_ASSIGN_OR_RETURN(Prepared prepared, Prepare(statement.query));
     return RunQuery(statement.query, prepared);
   }
 
   absl::StatusOr<ResultSet> Run(const sql::ExplainStatement& statement) {
+    NAM_RETURN_IF_ERROR(MayRun(""));
+    if (ReadsRecords(statement.query))
+      return NotSupported("EXPLAIN of record tables is not supported", "run the query itself");
     NAM_ASSIGN_OR_RETURN(Prepared prepared, Prepare(statement.query));
     std::string total;
     if (statement.analyze) {
@@ -92,6 +129,7 @@ class SessionImpl final : public Session {
   }
 
   absl::StatusOr<ResultSet> Run(const sql::DropTableStatement& statement) {
+    NAM_RETURN_IF_ERROR(MayRun("DROP TABLE"));
     const absl::Status status = attachment_.catalog().DropTable(statement.table);
     if (absl::IsNotFound(status) && !statement.if_exists) {
       return sql::ToStatus({.message = absl::StrFormat("table \"%s\" does not exist", statement.table),
@@ -105,15 +143,11 @@ class SessionImpl final : public Session {
   }
 
   absl::StatusOr<ResultSet> Run(const sql::SetStatement& statement) {
+    NAM_RETURN_IF_ERROR(MayRun(""));
     NAM_RETURN_IF_ERROR(settings_.Set(statement));
     ResultSet result;
     result.command = "SET";
     return result;
-  }
-
-  template <typename RecordStatement>
-  absl::StatusOr<ResultSet> Run(const RecordStatement&) {
-    return sql::ToStatus({.message = "this session runs no transactions", .sqlstate = "0A000"});
   }
 
   absl::StatusOr<Prepared> Prepare(const sql::BoundQuery& query) {
@@ -178,13 +212,20 @@ class SessionImpl final : public Session {
   SessionSettings settings_;
   uint64_t query_;  // ids start at random, so that sessions do not meet
   std::atomic<bool> cancel_ = false;
+  std::unique_ptr<RecordAccess> record_access_;  // null: none
+  std::optional<RecordStatements> records_;      // over it
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Session>> Session::Open(catalog::Attachment& attachment) {
+absl::StatusOr<std::unique_ptr<Session>> Session::Open(catalog::Attachment& attachment,
+                                                       std::unique_ptr<RecordAccess> records) {
   NAM_ASSIGN_OR_RETURN(auto clients, ComputeClients::Open(attachment));
-  return std::make_unique<SessionImpl>(attachment, std::move(clients));
+  return std::make_unique<SessionImpl>(attachment, std::move(clients), std::move(records));
+}
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Open(catalog::Attachment& attachment) {
+  return Open(attachment, nullptr);
 }
 
 }  // namespace nam::computeserver

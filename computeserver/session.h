@@ -18,6 +18,8 @@ class Attachment;
 
 namespace nam::computeserver {
 
+class RecordAccess;
+
 /// The rows of a statement, complete.
 struct ResultSet {
   struct Column {
@@ -26,7 +28,7 @@ struct ResultSet {
   };
   std::vector<Column> columns;
   std::vector<std::vector<Value>> rows;
-  std::string command;  // `SELECT 13`, `EXPLAIN`, `DROP TABLE`, `SET`
+  std::string command;  // `SELECT 13`, `INSERT 0 3`, `DROP TABLE`, …
   double elapsed_ms = 0;
 };
 
@@ -36,6 +38,10 @@ struct ResultSet {
 class Session {
  public:
   static absl::StatusOr<std::unique_ptr<Session>> Open(catalog::Attachment& attachment);
+  /// With the engine of its transactions (computeserver/record_statements.h); without one, statements on
+  /// record tables are refused.
+  static absl::StatusOr<std::unique_ptr<Session>> Open(catalog::Attachment& attachment,
+                                                       std::unique_ptr<RecordAccess> records);
   virtual ~Session() = default;
 
   /// Runs one statement. User errors carry a sql::SqlError; CANCELLED after Cancel;

@@ -1,0 +1,339 @@
+#include "computeserver/record_statements.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "computeserver/finish.h"
+#include "computeserver/partial_result.h"
+#include "optimizer/plan.h"
+#include "sql/assignment.h"
+#include "sql/expression.h"
+#include "sql/record_row.h"
+
+namespace nam::computeserver {
+namespace {
+
+using sql::Expr;
+using sql::RecordLayout;
+
+ResultSet Command(std::string command) {
+  ResultSet result;
+  result.command = std::move(command);
+  return result;
+}
+
+/// The engine's errors as SQL's.
+absl::Status InSql(absl::Status status) {
+  if (sql::SqlErrorOf(status).has_value()) return status;
+  if (absl::IsAborted(status)) {
+    return sql::ToStatus(
+        {.message = absl::StrCat("the transaction cannot be committed: ", std::string(status.message())),
+         .hint = "nothing of it has happened; run it again",
+         .sqlstate = "40001"});
+  }
+  if (absl::IsAlreadyExists(status)) {
+    return sql::ToStatus({.message = absl::StrCat("duplicate key: ", std::string(status.message())),
+                          .hint = "a primary key is there once",
+                          .sqlstate = "23505"});
+  }
+  return status;
+}
+
+absl::Status DuplicateKey(const proto::Table& table, const std::vector<Value>& row) {
+  std::string key;
+  for (const uint32_t column : sql::KeyColumnsOf(table))
+    absl::StrAppend(&key, key.empty() ? "" : ", ", row[column].ToString());
+  return absl::AlreadyExistsError(absl::StrCat("table ", table.name(), " has (", key, ") already"));
+}
+
+absl::Status NameTaken(const std::string& name, int position, std::string hint) {
+  return sql::ToStatus({.message = absl::StrCat("relation \"", name, "\" already exists"),
+                        .position = position,
+                        .hint = std::move(hint),
+                        .sqlstate = "42P07"});
+}
+
+/// Rows of one query as a partial result, which is what the coordinator merges and finishes.
+class PartialRows {
+ public:
+  PartialRows(const optimizer::Plan& plan, PartialMerger& merger) : plan_(plan), merger_(merger) {}
+
+  absl::Status Add(const std::vector<Value>& row) {
+    const sql::Resolver resolve = sql::RowResolver(row);
+    for (const Expr& expr : plan_.aggregated ? plan_.group_by : plan_.output) {
+      NAM_ASSIGN_OR_RETURN(const Value value, sql::Evaluate(expr, resolve));
+      PutValue(entries_, value);
+    }
+    for (const sql::Aggregate& aggregate : plan_.aggregates) NAM_RETURN_IF_ERROR(Put(aggregate, resolve));
+    return ++count_ % kRowsTogether == 0 ? Flush() : absl::OkStatus();
+  }
+
+  absl::Status Flush() {
+    std::string partial;
+    PutU32(partial, kPartialMagic);
+    PutU32(partial, static_cast<uint32_t>(plan_.aggregated ? PartialKind::kGroups : PartialKind::kRows));
+    PutU64(partial, static_cast<uint64_t>(count_ - flushed_));
+    partial += entries_;
+    flushed_ = count_;
+    entries_.clear();
+    return merger_.Add(std::as_bytes(std::span(partial)));
+  }
+
+  int64_t count() const { return count_; }
+
+ private:
+  static constexpr int64_t kRowsTogether = 1024;
+
+  /// What one row adds to an aggregate.
+  absl::Status Put(const sql::Aggregate& aggregate, const sql::Resolver& resolve) {
+    using sql::AggregateFunction;
+    Value value = Value::Bool(true);
+    if (aggregate.function != AggregateFunction::kCountRows) {
+      NAM_ASSIGN_OR_RETURN(value, sql::Evaluate(aggregate.argument, resolve));
+    }
+    const bool sums =
+        aggregate.function == AggregateFunction::kSum || aggregate.function == AggregateFunction::kAverage;
+    PutU64(entries_, value.null ? 0 : 1);
+    PutNumber(entries_, sums && !value.null ? value.number : 0);
+    if (aggregate.function == AggregateFunction::kMin || aggregate.function == AggregateFunction::kMax) {
+      PutValue(entries_, value);
+    } else if (aggregate.function == AggregateFunction::kCountDistinct) {
+      PutU64(entries_, value.null ? 0 : 1);
+      if (!value.null) PutValue(entries_, value);
+    }
+    return absl::OkStatus();
+  }
+
+  const optimizer::Plan& plan_;
+  PartialMerger& merger_;
+  std::string entries_;
+  int64_t count_ = 0;
+  int64_t flushed_ = 0;
+};
+
+absl::StatusOr<bool> HoldsAll(const std::vector<const Expr*>& filter, const std::vector<Value>& row) {
+  const sql::Resolver resolve = sql::RowResolver(row);
+  for (const Expr* condition : filter) {
+    NAM_ASSIGN_OR_RETURN(const Value holds, sql::Evaluate(*condition, resolve));
+    if (holds.null || holds.number == 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+RecordStatements::~RecordStatements() {
+  if (state_ == State::kOpen) access_.Abort();
+}
+
+absl::Status RecordStatements::MayRun(std::string_view what) const {
+  if (state_ == State::kFailed) {
+    return sql::ToStatus({.message = "the transaction has failed; commands are ignored until it ends",
+                          .hint = "end it with ROLLBACK",
+                          .sqlstate = "25P02"});
+  }
+  if (state_ == State::kOpen && !what.empty()) {
+    return sql::ToStatus({.message = absl::StrCat(std::string(what), " cannot run inside a transaction"),
+                          .hint = "COMMIT or ROLLBACK first",
+                          .sqlstate = "25001"});
+  }
+  return absl::OkStatus();
+}
+
+void RecordStatements::Fail() {
+  if (state_ != State::kOpen) return;
+  access_.Abort();
+  state_ = State::kFailed;
+}
+
+absl::StatusOr<ResultSet> RecordStatements::Run(const sql::TransactionStatement& statement) {
+  using Kind = sql::TransactionStatement::Kind;
+  if (statement.kind == Kind::kBegin) {
+    NAM_RETURN_IF_ERROR(MayRun("BEGIN"));
+    if (absl::Status begun = access_.Begin(); !begun.ok()) return InSql(std::move(begun));
+    state_ = State::kOpen;
+    return Command("BEGIN");
+  }
+  if (state_ == State::kIdle) {
+    return sql::ToStatus({.message = "there is no transaction to end",
+                          .hint = "a statement outside of BEGIN is a transaction of its own",
+                          .sqlstate = "25P01"});
+  }
+  const bool open = state_ == State::kOpen;
+  state_ = State::kIdle;
+  if (open && statement.kind == Kind::kCommit) {
+    if (absl::Status committed = access_.Commit(); !committed.ok()) return InSql(std::move(committed));
+    return Command("COMMIT");
+  }
+  if (open) access_.Abort();
+  return Command("ROLLBACK");
+}
+
+absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CreateTableStatement& statement) {
+  NAM_RETURN_IF_ERROR(MayRun("CREATE TABLE"));
+  const absl::Status created = access_.CreateTable(statement.table);
+  if (absl::IsAlreadyExists(created)) {
+    if (statement.if_not_exists) return Command("CREATE TABLE");
+    return NameTaken(statement.table.name(), statement.position, "DROP TABLE first, or write IF NOT EXISTS");
+  }
+  if (!created.ok()) return InSql(created);
+  return Command("CREATE TABLE");
+}
+
+absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CreateIndexStatement& statement) {
+  NAM_RETURN_IF_ERROR(MayRun("CREATE INDEX"));
+  const auto& parts = statement.table->record().parts();
+  const bool taken = std::any_of(parts.begin(), parts.end(), [&](const proto::RecordPart& part) {
+    return part.name() == statement.index.name();
+  });
+  if (taken) {
+    if (statement.if_not_exists) return Command("CREATE INDEX");
+    return NameTaken(statement.index.name(), statement.position, "give it another name");
+  }
+  if (absl::Status created = access_.CreateIndex(*statement.table, statement.index); !created.ok())
+    return InSql(std::move(created));
+  return Command("CREATE INDEX");
+}
+
+absl::StatusOr<ResultSet> RecordStatements::InTransaction(
+    const std::function<absl::StatusOr<ResultSet>()>& body) {
+  NAM_RETURN_IF_ERROR(MayRun(""));
+  const bool own = state_ == State::kIdle;
+  if (own) {
+    if (absl::Status begun = access_.Begin(); !begun.ok()) return InSql(std::move(begun));
+  }
+  absl::StatusOr<ResultSet> result = body();
+  if (!result.ok()) {
+    own ? access_.Abort() : Fail();
+    return InSql(result.status());
+  }
+  if (own) {
+    if (absl::Status committed = access_.Commit(); !committed.ok()) return InSql(std::move(committed));
+  }
+  return result;
+}
+
+absl::StatusOr<ResultSet> RecordStatements::Run(const sql::InsertStatement& statement) {
+  return InTransaction([&] { return Insert(statement); });
+}
+absl::StatusOr<ResultSet> RecordStatements::Run(const sql::UpdateStatement& statement) {
+  return InTransaction([&] { return Update(statement); });
+}
+absl::StatusOr<ResultSet> RecordStatements::Run(const sql::DeleteStatement& statement) {
+  return InTransaction([&] { return Delete(statement); });
+}
+absl::StatusOr<ResultSet> RecordStatements::Select(const sql::BoundQuery& query) {
+  return InTransaction([&] { return Query(query); });
+}
+
+absl::Status RecordStatements::Find(const proto::Table& table, const RecordLayout& layout,
+                                    const std::vector<Expr>& conjuncts, const Rows& on_row) {
+  const sql::AccessPath path = sql::ChooseAccessPath(table, layout, conjuncts);
+  bool more = true;
+  const RecordAccess::OnRow filtered = [&](std::span<const std::byte> bytes) -> absl::StatusOr<bool> {
+    if (cancelled_) return absl::CancelledError("cancelled");
+    std::vector<Value> row = layout.Decode(bytes);
+    NAM_ASSIGN_OR_RETURN(const bool holds, HoldsAll(path.filter, row));
+    if (!holds) return true;
+    NAM_ASSIGN_OR_RETURN(more, on_row(bytes, std::move(row)));
+    return more;
+  };
+  if (!path.keys.empty()) NAM_RETURN_IF_ERROR(access_.Lookup(table, path.keys, filtered));
+  for (const sql::KeyRange& range : path.ranges) {
+    if (more) NAM_RETURN_IF_ERROR(access_.Scan(table, path.index, range, filtered));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ResultSet> RecordStatements::Insert(const sql::InsertStatement& statement) {
+  const proto::Table& table = *statement.table.table;
+  const RecordLayout layout(table);
+  for (const std::vector<Expr>& values : statement.rows) {
+    if (cancelled_) return absl::CancelledError("cancelled");
+    std::vector<Value> row;
+    for (size_t i = 0; i < values.size(); ++i) {
+      NAM_ASSIGN_OR_RETURN(Value value, sql::Evaluate(values[i], sql::Resolver()));
+      NAM_ASSIGN_OR_RETURN(value,
+                           sql::Assign(table, static_cast<int>(i), std::move(value), values[i].position));
+      row.push_back(std::move(value));
+    }
+    NAM_RETURN_IF_ERROR(sql::Check(table, statement.checks, row));
+    const absl::Status inserted = access_.Insert(table, layout.Encode(row));
+    if (absl::IsAlreadyExists(inserted)) return DuplicateKey(table, row);
+    NAM_RETURN_IF_ERROR(inserted);
+  }
+  return Command(absl::StrCat("INSERT 0 ", statement.rows.size()));
+}
+
+/// All rows are found before the first one changes. A key may move to where another row of the statement was.
+absl::StatusOr<ResultSet> RecordStatements::Update(const sql::UpdateStatement& statement) {
+  const proto::Table& table = *statement.table.table;
+  const RecordLayout layout(table);
+  std::set<std::string> found;                // keys
+  std::map<std::string, std::string> change;  // rows by their new key
+  NAM_RETURN_IF_ERROR(
+      Find(table, layout, statement.conjuncts,
+           [&](std::span<const std::byte> bytes, std::vector<Value> old) -> absl::StatusOr<bool> {
+             std::vector<Value> row = old;
+             for (const sql::UpdateStatement::Assignment& assignment : statement.assignments) {
+               NAM_ASSIGN_OR_RETURN(Value value, sql::Evaluate(assignment.value, sql::RowResolver(old)));
+               NAM_ASSIGN_OR_RETURN(
+                   row[static_cast<size_t>(assignment.column)],
+                   sql::Assign(table, assignment.column, std::move(value), assignment.value.position));
+             }
+             NAM_RETURN_IF_ERROR(sql::Check(table, statement.checks, row));
+             found.emplace(reinterpret_cast<const char*>(bytes.data()), layout.key_bytes());
+             std::string encoded = layout.Encode(row);
+             std::string key = encoded.substr(0, layout.key_bytes());
+             if (!change.emplace(std::move(key), std::move(encoded)).second) return DuplicateKey(table, row);
+             return true;
+           }));
+  for (const std::string& key : found) {
+    if (!change.contains(key)) NAM_RETURN_IF_ERROR(access_.Delete(table, key));
+  }
+  for (const auto& [key, row] : change) {
+    const absl::Status changed =
+        found.contains(key) ? access_.Update(table, row) : access_.Insert(table, row);
+    if (absl::IsAlreadyExists(changed))
+      return DuplicateKey(table, layout.Decode(std::as_bytes(std::span(row))));
+    NAM_RETURN_IF_ERROR(changed);
+  }
+  return Command(absl::StrCat("UPDATE ", found.size()));
+}
+
+absl::StatusOr<ResultSet> RecordStatements::Delete(const sql::DeleteStatement& statement) {
+  const proto::Table& table = *statement.table.table;
+  const RecordLayout layout(table);
+  std::vector<std::string> keys;
+  NAM_RETURN_IF_ERROR(Find(table, layout, statement.conjuncts,
+                           [&](std::span<const std::byte> bytes, std::vector<Value>) -> absl::StatusOr<bool> {
+                             keys.emplace_back(reinterpret_cast<const char*>(bytes.data()),
+                                               layout.key_bytes());
+                             return true;
+                           }));
+  for (const std::string& key : keys) NAM_RETURN_IF_ERROR(access_.Delete(table, key));
+  return Command(absl::StrCat("DELETE ", keys.size()));
+}
+
+absl::StatusOr<ResultSet> RecordStatements::Query(const sql::BoundQuery& query) {
+  NAM_ASSIGN_OR_RETURN(const optimizer::Plan plan, optimizer::MakePlan(query));
+  PartialMerger merger = MakeMerger(plan);
+  PartialRows rows(plan, merger);
+  const bool any_rows_do = !plan.aggregated && query.order_by.empty() && plan.row_limit >= 0;
+  const proto::Table& table = *query.tables[0].table;
+  const RecordLayout layout(table);
+  if (!any_rows_do || plan.row_limit > 0) {
+    NAM_RETURN_IF_ERROR(Find(table, layout, query.conjuncts,
+                             [&](std::span<const std::byte>, std::vector<Value> row) -> absl::StatusOr<bool> {
+                               NAM_RETURN_IF_ERROR(rows.Add(row));
+                               return !any_rows_do || rows.count() < plan.row_limit;
+                             }));
+  }
+  NAM_RETURN_IF_ERROR(rows.Flush());
+  return Finish(query, plan, merger);
+}
+
+}  // namespace nam::computeserver

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "computeserver/session.h"
+#include "proto/catalog.pb.h"
+#include "sql/bound_query.h"
+#include "sql/record_access.h"
+
+namespace nam::computeserver {
+
+/// What SQL needs of the transaction engine: one transaction at a time, which sees its own writes. Rows are
+/// as sql/record_row.h lays them out. ABORTED: in conflict with another transaction, ALREADY_EXISTS: the key
+/// is taken; any error ends the transaction as Abort does.
+class RecordAccess {
+ public:
+  /// Gets a row, which is valid until it returns; false to get no more.
+  using OnRow = std::function<absl::StatusOr<bool>(std::span<const std::byte> row)>;
+  virtual ~RecordAccess() = default;
+
+  virtual absl::Status Begin() = 0;
+  virtual absl::Status Commit() = 0;
+  /// Also after an error that has ended the transaction.
+  virtual void Abort() = 0;
+
+  /// The rows with these keys; keys that are not there are passed over.
+  virtual absl::Status Lookup(const proto::Table& table, std::span<const std::string> keys,
+                              const OnRow& on_row) = 0;
+  /// The rows of a range of the primary key (in any order), or of RecordStorage.parts[index].
+  virtual absl::Status Scan(const proto::Table& table, int index, const sql::KeyRange& range,
+                            const OnRow& on_row) = 0;
+
+  /// Never from within a Lookup or Scan. Insert: of a key that is not there, or that this transaction has
+  /// deleted. Update, Delete: of a row that this transaction has got by Lookup or Scan.
+  virtual absl::Status Insert(const proto::Table& table, std::string_view row) = 0;
+  virtual absl::Status Update(const proto::Table& table, std::string_view row) = 0;
+  virtual absl::Status Delete(const proto::Table& table, std::string_view key) = 0;
+
+  /// Outside of a transaction. ALREADY_EXISTS: there is a table of this name. The table is as CREATE TABLE
+  /// describes it; memory, parts and version are for the engine to fill in.
+  virtual absl::Status CreateTable(const proto::Table& table) = 0;
+  /// Fills it with the rows that are there. The index has no extents yet.
+  virtual absl::Status CreateIndex(const proto::Table& table, const proto::RecordPart& index) = 0;
+};
+
+/// Runs a session's statements on record tables, each a transaction of its own unless BEGIN opened one:
+///
+///              BEGIN               a statement fails
+///     idle ───────────▶ open ───────────────────────────▶ failed ─┐ 25P02: everything but
+///      ▲                 │ COMMIT, ROLLBACK                 │   ◀─┘ COMMIT, ROLLBACK
+///      └─────────────────┴──────────────────────────────────┘        (COMMIT rolls back, too)
+///
+/// Errors carry a sql::SqlError; 40001 asks to run the transaction again. Of the session's thread.
+class RecordStatements {
+ public:
+  /// Borrows both; `cancelled` ends the statement that runs.
+  RecordStatements(RecordAccess& access, const std::atomic<bool>& cancelled)
+      : access_(access), cancelled_(cancelled) {}
+  ~RecordStatements();
+  RecordStatements(const RecordStatements&) = delete;
+  RecordStatements& operator=(const RecordStatements&) = delete;
+
+  absl::StatusOr<ResultSet> Run(const sql::InsertStatement& statement);
+  absl::StatusOr<ResultSet> Run(const sql::UpdateStatement& statement);
+  absl::StatusOr<ResultSet> Run(const sql::DeleteStatement& statement);
+  absl::StatusOr<ResultSet> Run(const sql::TransactionStatement& statement);
+  absl::StatusOr<ResultSet> Run(const sql::CreateTableStatement& statement);
+  absl::StatusOr<ResultSet> Run(const sql::CreateIndexStatement& statement);
+  /// Of one record table.
+  absl::StatusOr<ResultSet> Select(const sql::BoundQuery& query);
+
+  /// Before any other statement: 25P02 if the transaction has failed, 25001 if one is open and the statement
+  /// takes effect outside of it (CREATE TABLE, …), which `what` names; empty if it has no effect.
+  absl::Status MayRun(std::string_view what) const;
+  /// After any statement's error, of one that does not parse as well: the transaction that is open fails.
+  void Fail();
+  bool in_transaction() const { return state_ != State::kIdle; }
+
+ private:
+  enum class State : uint8_t { kIdle, kOpen, kFailed };
+  using Rows =
+      std::function<absl::StatusOr<bool>(std::span<const std::byte> bytes, std::vector<Value> values)>;
+
+  absl::StatusOr<ResultSet> InTransaction(const std::function<absl::StatusOr<ResultSet>()>& body);
+  /// The rows that meet the conditions.
+  absl::Status Find(const proto::Table& table, const sql::RecordLayout& layout,
+                    const std::vector<sql::Expr>& conjuncts, const Rows& on_row);
+  absl::StatusOr<ResultSet> Insert(const sql::InsertStatement& statement);
+  absl::StatusOr<ResultSet> Update(const sql::UpdateStatement& statement);
+  absl::StatusOr<ResultSet> Delete(const sql::DeleteStatement& statement);
+  absl::StatusOr<ResultSet> Query(const sql::BoundQuery& query);
+
+  RecordAccess& access_;
+  const std::atomic<bool>& cancelled_;
+  State state_ = State::kIdle;
+};
+
+}  // namespace nam::computeserver

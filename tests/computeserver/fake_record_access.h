@@ -1,0 +1,108 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "computeserver/record_statements.h"
+#include "sql/record_row.h"
+
+namespace nam::computeserver {
+
+/// Record tables in this process, for one session: a transaction works on a copy.
+class FakeRecordAccess final : public RecordAccess {
+ public:
+  using Rows = std::map<std::string, std::string>;  // by key
+
+  absl::Status Begin() override {
+    ++begun;
+    open_ = true;
+    now_ = committed_;
+    return absl::OkStatus();
+  }
+  absl::Status Commit() override {
+    if (!open_) return absl::InternalError("no transaction");
+    open_ = false;
+    if (!commit_error.ok()) return std::exchange(commit_error, absl::OkStatus());
+    committed_ = now_;
+    return absl::OkStatus();
+  }
+  void Abort() override {
+    ++aborted;
+    open_ = false;
+  }
+  absl::Status Lookup(const proto::Table& table, std::span<const std::string> keys,
+                      const OnRow& on_row) override {
+    if (!open_) return absl::InternalError("no transaction");
+    for (const std::string& key : keys) {
+      ++rows_read;
+      const auto found = now_[table.name()].find(key);
+      if (found == now_[table.name()].end()) continue;
+      const absl::StatusOr<bool> more = on_row(std::as_bytes(std::span(found->second)));
+      if (!more.ok()) return more.status();
+      if (!*more) break;
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Scan(const proto::Table& table, int index, const sql::KeyRange& range,
+                    const OnRow& on_row) override {
+    if (!open_) return absl::InternalError("no transaction");
+    const sql::RecordLayout layout(table);
+    std::vector<uint32_t> columns;
+    if (index >= 0) {
+      const auto& part = table.record().parts(index);
+      columns.assign(part.columns().begin(), part.columns().end());
+    }
+    Rows entries;
+    for (const auto& [key, row] : now_[table.name()]) {
+      entries[index < 0 ? key : layout.IndexEntry(std::as_bytes(std::span(row)), columns)] = row;
+    }
+    for (auto at = entries.lower_bound(range.low);
+         at != entries.end() && (range.high.empty() || at->first < range.high); ++at) {
+      ++rows_read;
+      const absl::StatusOr<bool> more = on_row(std::as_bytes(std::span(at->second)));
+      if (!more.ok()) return more.status();
+      if (!*more) break;
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Insert(const proto::Table& table, std::string_view row) override {
+    const std::string key(row.substr(0, table.record().key_bytes()));
+    if (!open_) return absl::InternalError("no transaction");
+    if (!now_[table.name()].emplace(key, row).second) return absl::AlreadyExistsError("key");
+    return absl::OkStatus();
+  }
+  absl::Status Update(const proto::Table& table, std::string_view row) override {
+    const auto found = now_[table.name()].find(std::string(row.substr(0, table.record().key_bytes())));
+    if (!open_ || found == now_[table.name()].end()) return absl::NotFoundError("no such row");
+    found->second = row;
+    return absl::OkStatus();
+  }
+  absl::Status Delete(const proto::Table& table, std::string_view key) override {
+    if (!open_ || now_[table.name()].erase(std::string(key)) == 0) return absl::NotFoundError("no such row");
+    return absl::OkStatus();
+  }
+
+  absl::Status CreateTable(const proto::Table& table) override {
+    if (!tables.emplace(table.name(), table).second) return absl::AlreadyExistsError(table.name());
+    return absl::OkStatus();
+  }
+  absl::Status CreateIndex(const proto::Table& table, const proto::RecordPart& index) override {
+    *tables[table.name()].mutable_record()->add_parts() = index;
+    return absl::OkStatus();
+  }
+
+  std::map<std::string, proto::Table> tables;
+  absl::Status commit_error;  // of the next Commit
+  int begun = 0;
+  int aborted = 0;
+  int rows_read = 0;
+
+ private:
+  bool open_ = false;
+  std::map<std::string, Rows> committed_, now_;
+};
+
+}  // namespace nam::computeserver

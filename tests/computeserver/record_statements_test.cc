@@ -1,0 +1,289 @@
+#include "computeserver/record_statements.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tests/computeserver/fake_record_access.h"
+
+namespace nam::computeserver {
+namespace {
+
+/// A session over record tables alone.
+class RecordStatementsTest : public testing::Test, public sql::TableSource {
+ protected:
+  absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override {
+    if (!access_.tables.contains(name)) return absl::NotFoundError("no such table");
+    return std::make_shared<proto::Table>(access_.tables[name]);
+  }
+  std::vector<std::string> Names() override { return {}; }
+
+  absl::StatusOr<ResultSet> Execute(const std::string& text) {
+    const auto bound = sql::Bind(text, *this);
+    auto result = bound.ok() ? Execute(*bound) : bound.status();
+    if (!result.ok()) statements_.Fail();
+    return result;
+  }
+
+  absl::StatusOr<ResultSet> Execute(const sql::Statement& bound) {
+    if (const auto* s = std::get_if<sql::SelectStatement>(&bound)) return statements_.Select(s->query);
+    if (const auto* s = std::get_if<sql::InsertStatement>(&bound)) return statements_.Run(*s);
+    if (const auto* s = std::get_if<sql::UpdateStatement>(&bound)) return statements_.Run(*s);
+    if (const auto* s = std::get_if<sql::DeleteStatement>(&bound)) return statements_.Run(*s);
+    if (const auto* s = std::get_if<sql::CreateTableStatement>(&bound)) return statements_.Run(*s);
+    if (const auto* s = std::get_if<sql::CreateIndexStatement>(&bound)) return statements_.Run(*s);
+    return statements_.Run(std::get<sql::TransactionStatement>(bound));
+  }
+
+  /// The command and the rows, or the SQLSTATE.
+  std::string Run(const std::string& text) {
+    const auto result = Execute(text);
+    if (!result.ok()) {
+      const auto error = sql::SqlErrorOf(result.status());
+      return error.has_value() ? error->sqlstate : result.status().ToString();
+    }
+    std::vector<std::string> rows = {result->command};
+    for (const std::vector<Value>& row : result->rows) {
+      rows.push_back(absl::StrJoin(
+          row, ",", [](std::string* out, const Value& value) { absl::StrAppend(out, value.ToString()); }));
+    }
+    return absl::StrJoin(rows, " | ");
+  }
+
+  FakeRecordAccess access_;
+  std::atomic<bool> cancelled_ = false;
+  RecordStatements statements_{access_, cancelled_};
+};
+
+class Stock : public RecordStatementsTest {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(
+        Run("create table stock (id int primary key, name varchar(5) not null, n smallint check (n >= 0), "
+            "price decimal(5,2), sold timestamp) with (storage = record)"),
+        "CREATE TABLE");
+    ASSERT_EQ(Run("create index on stock (n)"), "CREATE INDEX");
+    ASSERT_EQ(
+        Run("insert into stock values (1, 'a', 10, 1.5, '2026-01-02 03:04:05.678'), (2, 'b', 20, 2.499), "
+            "(3, 'c', null, 3)"),
+        "INSERT 0 3");
+  }
+};
+
+TEST_F(Stock, SelectsByKeyRangeAndScan) {
+  EXPECT_EQ(Run("select * from stock where id = 1"), "SELECT 1 | 1,a,10,1.50,2026-01-02 03:04:05.678");
+  EXPECT_EQ(Run("select name from stock where id = 9"), "SELECT 0");
+  access_.rows_read = 0;
+  EXPECT_EQ(Run("select name from stock where id in (1, 3, 4) order by 1 desc"), "SELECT 2 | c | a");
+  EXPECT_EQ(access_.rows_read, 3);
+  EXPECT_EQ(Run("select id from stock where id > 1"), "SELECT 2 | 2 | 3");
+  EXPECT_EQ(access_.rows_read, 5);
+  EXPECT_EQ(Run("select id, price from stock where n = 20"), "SELECT 1 | 2,2.50");
+  EXPECT_EQ(access_.rows_read, 6);
+  EXPECT_EQ(Run("select id from stock where n is null"), "SELECT 1 | 3");
+  EXPECT_EQ(access_.rows_read, 7);
+  EXPECT_EQ(Run("select id from stock where name like '%b' or id = 3 order by price desc"),
+            "SELECT 2 | 3 | 2");
+  EXPECT_EQ(Run("select id from stock limit 1 offset 1"), "SELECT 1 | 2");
+  EXPECT_EQ(Run("select id from stock limit 0"), "SELECT 0");
+  EXPECT_EQ(Run("select id + 1 from stock where sold >= date '2026-01-02'"), "SELECT 1 | 2");
+}
+
+TEST_F(Stock, Aggregates) {
+  EXPECT_EQ(
+      Run("select count(*), count(n), sum(n), min(price), max(name), avg(n), count(distinct n) from stock"),
+      "SELECT 1 | 3,2,30,1.50,c,15.000000,2");
+  EXPECT_EQ(Run("select count(*), sum(n), min(n) from stock where id > 5"), "SELECT 1 | 0,NULL,NULL");
+  EXPECT_EQ(Run("insert into stock values (4, 'a', 7)"), "INSERT 0 1");
+  EXPECT_EQ(
+      Run("select name, sum(n) from stock group by name having count(*) > 0 order by 2 desc nulls last, 1"),
+      "SELECT 3 | b,20 | a,17 | c,NULL");
+  EXPECT_EQ(Run("select distinct name from stock order by name"), "SELECT 3 | a | b | c");
+}
+
+TEST_F(Stock, InsertErrors) {
+  EXPECT_EQ(Run("insert into stock (id, name) values (4, 'x'), (1, 'y')"), "23505");
+  EXPECT_EQ(Run("insert into stock (id, name) values (4, 'x'), (4, 'y')"), "23505");
+  EXPECT_EQ(Run("insert into stock (id) values (4)"), "23502");
+  EXPECT_EQ(Run("insert into stock (name) values ('x')"), "23502");
+  EXPECT_EQ(Run("insert into stock values (4, 'toolong')"), "22001");
+  EXPECT_EQ(Run("insert into stock values (4, 'x', 32768)"), "22003");
+  EXPECT_EQ(Run("insert into stock values (4, 'x', 1, 1000)"), "22003");
+  EXPECT_EQ(Run("insert into stock values (4, 'x', -1)"), "23514");
+  EXPECT_EQ(Run("insert into stock values (4, 'x', 1/0)"), "22012");
+  EXPECT_EQ(Run("select count(*) from stock"), "SELECT 1 | 3");  // nothing of them stayed
+  const auto twice = Execute("insert into stock values (1, 'x')");
+  EXPECT_EQ(sql::SqlErrorOf(twice.status())->message, "duplicate key: table stock has (1) already");
+}
+
+TEST_F(Stock, Update) {
+  EXPECT_EQ(Run("update stock set n = n + 1, price = n where n is not null"), "UPDATE 2");
+  EXPECT_EQ(Run("select id, n, price from stock"), "SELECT 3 | 1,11,10.00 | 2,21,20.00 | 3,NULL,3.00");
+  EXPECT_EQ(Run("update stock set n = 5 where id = 9"), "UPDATE 0");
+  EXPECT_EQ(Run("update stock set n = n - 12"), "23514");
+  EXPECT_EQ(Run("update stock set n = n + 32750"), "22003");
+  EXPECT_EQ(Run("update stock set name = null"), "23502");
+  EXPECT_EQ(Run("select sum(n) from stock"), "SELECT 1 | 32");
+}
+
+TEST_F(Stock, KeysMove) {
+  EXPECT_EQ(Run("update stock set id = id + 1"), "UPDATE 3");
+  EXPECT_EQ(Run("select id, name from stock"), "SELECT 3 | 2,a | 3,b | 4,c");
+  EXPECT_EQ(Run("update stock set id = 7 - id where id > 2"), "UPDATE 2");
+  EXPECT_EQ(Run("select id, name from stock"), "SELECT 3 | 2,a | 3,c | 4,b");
+  EXPECT_EQ(Run("update stock set id = 2 where id = 3"), "23505");
+  EXPECT_EQ(Run("update stock set id = 9"), "23505");
+}
+
+TEST_F(Stock, Delete) {
+  EXPECT_EQ(Run("delete from stock where id > 1 and n > 0"), "DELETE 1");
+  EXPECT_EQ(Run("select id from stock"), "SELECT 2 | 1 | 3");
+  EXPECT_EQ(Run("delete from stock"), "DELETE 2");
+  EXPECT_EQ(Run("select id from stock"), "SELECT 0");
+}
+
+TEST_F(Stock, Transactions) {
+  EXPECT_EQ(Run("begin"), "BEGIN");
+  EXPECT_EQ(Run("begin"), "25001");
+  EXPECT_EQ(Run("select id from stock"), "25P02");
+  EXPECT_EQ(Run("rollback"), "ROLLBACK");
+  EXPECT_EQ(Run("begin"), "BEGIN");
+  EXPECT_EQ(Run("update stock set n = 0"), "UPDATE 3");
+  EXPECT_EQ(Run("select sum(n) from stock"), "SELECT 1 | 0");  // reads its own writes
+  EXPECT_EQ(Run("rollback"), "ROLLBACK");
+  EXPECT_EQ(Run("select sum(n) from stock"), "SELECT 1 | 30");
+  EXPECT_EQ(Run("rollback"), "25P01");
+  EXPECT_EQ(Run("begin"), "BEGIN");
+  EXPECT_EQ(Run("delete from stock where id = 1"), "DELETE 1");
+  EXPECT_EQ(Run("insert into stock values (1, 'new')"), "INSERT 0 1");
+  EXPECT_EQ(sql::SqlErrorOf(statements_.MayRun("DROP TABLE"))->sqlstate, "25001");
+  EXPECT_EQ(Run("commit"), "COMMIT");
+  EXPECT_EQ(Run("select name from stock where id = 1"), "SELECT 1 | new");
+  EXPECT_TRUE(statements_.MayRun("DROP TABLE").ok());
+}
+
+TEST_F(Stock, CreatesOutsideOfTransactions) {
+  EXPECT_EQ(Run("create table stock (id int primary key) with (storage = record)"), "42P07");
+  EXPECT_EQ(Run("create table if not exists stock (id int primary key) with (storage = record)"),
+            "CREATE TABLE");
+  EXPECT_EQ(Run("create index on stock (n)"), "42P07");
+  EXPECT_EQ(Run("create index if not exists stock_n_idx on stock (n)"), "CREATE INDEX");
+  EXPECT_EQ(Run("begin"), "BEGIN");
+  EXPECT_EQ(Run("create table x (id int primary key) with (storage = record)"), "25001");
+  EXPECT_EQ(Run("select id from stock"), "25P02");
+  EXPECT_EQ(Run("rollback"), "ROLLBACK");
+}
+
+TEST_F(Stock, AFailedTransactionOnlyEnds) {
+  for (const char* failing : {"insert into stock values (1, 'x')", "select nothing from stock", "selec",
+                              "insert into nix values (1)"}) {
+    for (const char* end : {"commit", "rollback"}) {
+      EXPECT_EQ(Run("begin"), "BEGIN");
+      EXPECT_EQ(Run("delete from stock where id = 2"), "DELETE 1");
+      const int aborted = access_.aborted;
+      EXPECT_EQ(Run(failing).size(), 5u) << failing;  // a SQLSTATE
+      EXPECT_EQ(access_.aborted, aborted + 1);
+      EXPECT_EQ(Run("select id from stock"), "25P02");
+      EXPECT_EQ(Run("delete from stock"), "25P02");
+      EXPECT_EQ(Run("begin"), "25P02");
+      EXPECT_EQ(sql::SqlErrorOf(statements_.MayRun(""))->sqlstate, "25P02");
+      EXPECT_EQ(Run(end), "ROLLBACK");
+      EXPECT_EQ(Run("select count(*) from stock"), "SELECT 1 | 3");
+    }
+  }
+}
+
+TEST_F(Stock, EngineErrors) {
+  access_.commit_error = absl::AbortedError("write-write conflict");
+  EXPECT_EQ(Run("update stock set n = 0"), "40001");
+  EXPECT_EQ(Run("select sum(n) from stock"), "SELECT 1 | 30");
+  EXPECT_EQ(Run("begin"), "BEGIN");
+  EXPECT_EQ(Run("update stock set n = 0"), "UPDATE 3");
+  access_.commit_error = absl::AlreadyExistsError("key");
+  EXPECT_EQ(Run("commit"), "23505");
+  EXPECT_FALSE(statements_.in_transaction());
+  EXPECT_EQ(Run("begin"), "BEGIN");
+  EXPECT_EQ(Run("rollback"), "ROLLBACK");
+  cancelled_ = true;
+  EXPECT_TRUE(absl::IsCancelled(Execute("select sum(n) from stock").status()));
+}
+
+/// Random statements on one table against a map of what they should leave.
+TEST_F(RecordStatementsTest, RandomStatementsAgainstAMap) {
+  ASSERT_EQ(Run("create table t (a smallint, b char(1), v int, primary key (b, a)) with (storage = record)"),
+            "CREATE TABLE");
+  ASSERT_EQ(Run("create index on t (v)"), "CREATE INDEX");
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  std::mt19937 random(seed);
+  const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  std::map<std::pair<char, int>, int> committed, now;
+  bool open = false;
+  for (int i = 0; i < 4000; ++i) {
+    const int a = pick(4), v = pick(10);
+    const char b = "xyz"[pick(3)];
+    const std::string key = absl::StrCat("a = ", a, " and b = '", std::string(1, b), "'");
+    auto next = now;
+    std::string expected, statement;
+    const auto change = [&](auto&& meets, auto&& to, const char* command) {
+      int changed = 0;
+      for (auto& [k, value] : now) {
+        if (!meets(k, value)) continue;
+        ++changed;
+        to(k);
+      }
+      expected = absl::StrCat(command, changed);
+    };
+    switch (pick(8)) {
+      case 0:
+        statement = absl::StrCat("insert into t values (", a, ", '", std::string(1, b), "', ", v, ")");
+        expected = next.emplace(std::pair(b, a), v).second ? "INSERT 0 1" : "23505";
+        break;
+      case 1:
+        statement = absl::StrCat("delete from t where ", key);
+        change([&](auto& k, int) { return k == std::pair(b, a); }, [&](auto& k) { next.erase(k); },
+               "DELETE ");
+        break;
+      case 2:
+        statement = absl::StrCat("update t set v = v + 1 where v >= ", v, " and v < ", v + 3);
+        change([&](auto&, int value) { return value >= v && value < v + 3; }, [&](auto& k) { ++next[k]; },
+               "UPDATE ");
+        break;
+      case 3:
+        statement = absl::StrCat("update t set v = ", v, " where ", key);
+        change([&](auto& k, int) { return k == std::pair(b, a); }, [&](auto& k) { next[k] = v; }, "UPDATE ");
+        break;
+      case 4:
+        statement = absl::StrCat("delete from t where b = '", std::string(1, b), "' and a > ", a);
+        change([&](auto& k, int) { return k.first == b && k.second > a; }, [&](auto& k) { next.erase(k); },
+               "DELETE ");
+        break;
+      case 5: {
+        statement = "select b, a, v from t order by b, a";
+        expected = absl::StrCat("SELECT ", now.size());
+        for (const auto& [k, value] : now)
+          absl::StrAppend(&expected, " | ", std::string(1, k.first), ",", k.second, ",", value);
+        break;
+      }
+      default:
+        statement = !open ? "begin" : pick(2) == 0 ? "commit" : "rollback";
+        expected = statement == "begin" ? "BEGIN" : statement == "commit" ? "COMMIT" : "ROLLBACK";
+        if (statement == "rollback") next = committed;
+        open = statement == "begin";
+    }
+    ASSERT_EQ(Run(statement), expected) << statement;
+    if (expected == "23505" && open) {
+      ASSERT_EQ(Run("rollback"), "ROLLBACK");
+      open = false;
+      next = committed;
+    }
+    now = std::move(next);
+    if (!open) committed = now;
+  }
+}
+
+}  // namespace
+}  // namespace nam::computeserver
