@@ -19,6 +19,7 @@
 #include "bench/prefetch_command.h"
 #include "bench/server_end.h"
 #include "bench/ssb_command.h"
+#include "cli/checkout_command.h"
 #include "cli/cluster_commands.h"
 #include "cli/config_file.h"
 #include "cli/demo.h"
@@ -50,6 +51,7 @@ class CommandLine {
     AddServers();
     AddSql();
     AddSsb();
+    AddCheckout();
     AddSim();
     AddBench();
     AddDoctor();
@@ -265,6 +267,25 @@ class CommandLine {
     run->add_flag("--check", run_.check, "compare every answer with SQLite's on the data that was loaded");
   }
 
+  void AddCheckout() {
+    CLI::App* checkout = Command("checkout", "transactions: orders of products, and whether they add up",
+                                 [this] { return RunCheckout(checkout_); });
+    AddClusterOptions(checkout, checkout_.cluster);
+    Add(checkout, "--protocol", checkout_.protocol, "rsi");
+    Add(checkout, "--clients", checkout_.clients, "threads that buy, each in one transaction at a time");
+    Add(checkout, "--seconds", checkout_.seconds, "how long");
+    Add(checkout, "--transactions", checkout_.transactions, "so many instead; 0: --seconds counts");
+    Add(checkout, "--products", checkout_.products, "rows that are bought from");
+    Add(checkout, "--product-bytes", checkout_.product_bytes, "of a product's row");
+    Add(checkout, "--versions", checkout_.versions, "of a row that are kept for older snapshots, 1 to 16");
+    Add(checkout, "--zipf", checkout_.zipf, "skew of the products' popularity, below 1; 0: all alike");
+    Add(checkout, "--seed", checkout_.seed, "other purchases of the same kind");
+    checkout->add_flag("--replace", checkout_.replace, "drop checkout's tables first");
+    checkout->add_flag("--check", checkout_.check, "record the history and decide whether it is snapshot isolation");
+    Add(checkout, "--history", checkout_.history, "write it there, a file a client", "DIR");
+    AddFormat(checkout, checkout_.format, "table or json");
+  }
+
   void AddSim() {
     CLI::App* sim = Command("sim", "simulated clusters under faults drawn from a seed, every answer checked",
                             [this] { return RunSim(sim_); });
@@ -453,6 +474,7 @@ class CommandLine {
   SsbLoadOptions load_;
   SsbRunOptions run_;
   SimOptions sim_;
+  CheckoutCommandOptions checkout_;
   bench::SsbBenchOptions ssb_bench_;
   DoctorOptions doctor_;
   bench::FabricBenchOptions fabric_bench_;

@@ -44,7 +44,7 @@ class RecordHeader {
   }
   /// What the header becomes when whoever locked it, when it was this, gives up.
   constexpr RecordHeader RolledBack() const {
-    return RecordHeader((uint64_t{bits()} + 1 & kClientMax) << 48 | timestamp());
+    return RecordHeader(((uint64_t{bits()} + 1) & kClientMax) << 48 | timestamp());
   }
   constexpr bool operator==(const RecordHeader&) const = default;
 

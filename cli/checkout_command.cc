@@ -1,0 +1,97 @@
+#include "cli/checkout_command.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "cli/checkout_run.h"
+#include "cli/exit_codes.h"
+#include "cli/interrupts.h"
+#include "cli/table_printer.h"
+
+namespace nam::cli {
+namespace {
+
+constexpr uint64_t kExpectedPerSecond = 50'000;  // orders of a client, for which memory is made ready
+constexpr uint64_t kExpectedMax = 2'000'000;
+
+absl::StatusOr<CheckoutRunOptions> RunOptionsOf(const CheckoutCommandOptions& options) {
+  const auto refuse = [](const std::string& why) { return absl::InvalidArgumentError(why); };
+  if (options.protocol != "rsi") {
+    return refuse(absl::StrCat("--protocol is rsi here, not ", options.protocol,
+                               "; `nam bench checkout` runs the others beside it"));
+  }
+  if (options.clients < 1 || options.clients > 400) return refuse("--clients is 1 to 400");
+  if (options.seconds <= 0 && options.transactions == 0) return refuse("--seconds is more than 0");
+  if (options.versions < 1 || options.versions > 16) return refuse("--versions is 1 to 16");
+  CheckoutRunOptions run;
+  run.checkout.products = options.products;
+  run.checkout.product_bytes = options.product_bytes;
+  run.checkout.zipf_theta = options.zipf;
+  NAM_RETURN_IF_ERROR(run.checkout.Validate());
+  run.driver.clients = static_cast<uint32_t>(options.clients);
+  run.driver.run_us = options.transactions != 0 ? 0 : static_cast<int64_t>(options.seconds * 1e6);
+  run.driver.transactions = options.transactions;
+  run.driver.seed = options.seed;
+  run.driver.record_history = options.check || !options.history.empty();
+  run.driver.history_dir = options.history;
+  run.versions = options.versions;
+  run.replace = options.replace;
+  run.check_history = options.check;
+  const uint64_t expected =
+      options.transactions != 0
+          ? options.transactions
+          : static_cast<uint64_t>(options.clients * options.seconds * kExpectedPerSecond);
+  run.expected_orders = std::min(expected, kExpectedMax);
+  return run;
+}
+
+}  // namespace
+
+int RunCheckout(const CheckoutCommandOptions& options) {
+  const auto format = ParseOutputFormat(options.format);
+  const auto refuse = [](const absl::Status& status) {
+    ReportFailure(status);
+    return kExitUsage;
+  };
+  if (!format.ok()) return refuse(format.status());
+  if (*format != OutputFormat::kTable && *format != OutputFormat::kJson) {
+    return refuse(absl::InvalidArgumentError("--format is table or json"));
+  }
+  const auto run_options = RunOptionsOf(options);
+  if (!run_options.ok()) return refuse(run_options.status());
+  Interrupts interrupts;
+  const auto attachment = AttachToCluster(options.cluster);
+  if (!attachment.ok()) return ReportNoConnection(attachment.status());
+  CheckoutRun run(**attachment, *run_options);
+  ProgressLine progress;
+  if (const absl::Status loaded = run.Load(progress); !loaded.ok()) return ReportFailure(loaded);
+  const bool table = *format == OutputFormat::kTable;
+  Json rows = Json::array();
+  const auto outcome = run.Run(
+      [&](const tpcw::CheckoutRates& rates) {
+        if (table) std::cout << CheckoutLine(rates) << std::endl;
+        rows.push_back(CheckoutRatesJson(rates));
+        if (interrupts.Seen()) run.Stop();
+      },
+      progress);
+  if (!outcome.ok()) return ReportFailure(outcome.status());
+  if (table) {
+    std::cout << CheckoutSummary(*outcome);
+  } else {
+    JsonReport report{.command = "checkout"};
+    report.config = {{"protocol", options.protocol}, {"clients", options.clients},
+                     {"seconds", options.seconds},   {"transactions", options.transactions},
+                     {"products", options.products}, {"product_bytes", options.product_bytes},
+                     {"versions", options.versions}, {"zipf", options.zipf},
+                     {"seed", options.seed}};
+    report.rows = std::move(rows);
+    report.summary = CheckoutSummaryJson(*outcome);
+    std::cout << report.ToString();
+  }
+  if (!outcome->ok()) return kExitCheckFailed;
+  return interrupts.Seen() ? kExitInterrupted : kExitOk;
+}
+
+}  // namespace nam::cli

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cli/connect.h"
+
+namespace nam::cli {
+
+struct CheckoutCommandOptions {
+  ClusterOptions cluster;
+  std::string protocol = "rsi";
+  int clients = 2;
+  double seconds = 20;
+  uint64_t transactions = 0;  // 0: as many as fit into the time
+  uint64_t products = 1'000'000;
+  uint64_t product_bytes = 1'024;
+  uint32_t versions = 1;
+  double zipf = 0;
+  uint64_t seed = 1;
+  bool replace = false;
+  bool check = false;
+  std::string history;  // folder
+  std::string format = "table";
+};
+
+/// `nam checkout`: kExitCheckFailed if the stocks, the orders or the history are not as they must be.
+int RunCheckout(const CheckoutCommandOptions& options);
+
+}  // namespace nam::cli
