@@ -9,7 +9,7 @@
 
 namespace nam::sql {
 
-/// Keys, or entries of an index, from `low` on and below `high`, in the order of bytes.
+/// Keys of rows, or of an index, from `low` on and below `high`, in the order of bytes.
 struct KeyRange {
   std::string low;
   std::string high;  // empty: no bound

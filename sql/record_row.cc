@@ -135,16 +135,15 @@ std::vector<Value> RecordLayout::Decode(std::span<const std::byte> row) const {
   return values;
 }
 
-std::string RecordLayout::IndexEntry(std::span<const std::byte> row,
-                                     std::span<const uint32_t> columns) const {
+std::string RecordLayout::IndexKey(std::span<const std::byte> row, std::span<const uint32_t> columns) const {
   const auto* bytes = reinterpret_cast<const char*>(row.data());
-  std::string entry;
+  std::string key;
   for (const uint32_t c : columns) {
     const Column& column = columns_[c];
-    if (nullable(c)) entry.push_back(IsNull(row, column) ? 1 : 0);
-    entry.append(bytes + column.offset, column.bytes);
+    if (nullable(c)) key.push_back(IsNull(row, column) ? 1 : 0);
+    key.append(bytes + column.offset, column.bytes);
   }
-  return entry.append(bytes, key_bytes_);
+  return key;
 }
 
 void RecordLayout::Append(uint32_t column, const Value& value, std::string& bytes) const {

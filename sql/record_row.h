@@ -21,9 +21,9 @@
 /// Numbers are big-endian with the sign bit flipped, so that bytes are ordered as values are (a text holds no
 /// zero byte): keys are compared by memcmp.
 ///
-/// An entry of an ordered index is likewise one string of bytes:
+/// The key of an ordered index is likewise one string of bytes, and several rows may have the same:
 ///
-///     ├ its columns; each that may be NULL behind a byte: 0, or 1 if it is ┼ the row's key ┤
+///     ├ its columns; each that may be NULL behind a byte: 0, or 1 if it is ┤
 namespace nam::sql {
 
 /// Bytes of a column in a row.
@@ -45,8 +45,8 @@ class RecordLayout {
   std::string Encode(std::span<const Value> values) const;
   std::vector<Value> Decode(std::span<const std::byte> row) const;
 
-  /// The entry of a row in an ordered index over `columns`.
-  std::string IndexEntry(std::span<const std::byte> row, std::span<const uint32_t> columns) const;
+  /// The key of a row in an ordered index over `columns`.
+  std::string IndexKey(std::span<const std::byte> row, std::span<const uint32_t> columns) const;
 
   /// The bytes of a column's value that is not NULL, as a row and its key hold them.
   void Append(uint32_t column, const Value& value, std::string& bytes) const;

@@ -55,9 +55,9 @@ class FakeRecordAccess final : public RecordAccess {
       const auto& part = table.record().parts(index);
       columns.assign(part.columns().begin(), part.columns().end());
     }
-    Rows entries;
+    std::multimap<std::string, std::string> entries;
     for (const auto& [key, row] : now_[table.name()]) {
-      entries[index < 0 ? key : layout.IndexEntry(std::as_bytes(std::span(row)), columns)] = row;
+      entries.emplace(index < 0 ? key : layout.IndexKey(std::as_bytes(std::span(row)), columns), row);
     }
     for (auto at = entries.lower_bound(range.low);
          at != entries.end() && (range.high.empty() || at->first < range.high); ++at) {

@@ -91,8 +91,8 @@ class Rows {
       std::string entry = key;
       if (path.index != AccessPath::kPrimaryKey) {
         const proto::RecordPart& part = table_.record().parts(path.index);
-        entry = layout_.IndexEntry(Bytes(row),
-                                   std::vector<uint32_t>(part.columns().begin(), part.columns().end()));
+        entry =
+            layout_.IndexKey(Bytes(row), std::vector<uint32_t>(part.columns().begin(), part.columns().end()));
       }
       auto times = std::count(path.keys.begin(), path.keys.end(), key);
       for (const KeyRange& range : path.ranges)

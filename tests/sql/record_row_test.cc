@@ -21,11 +21,9 @@ int CompareNullsLast(const Value& a, const Value& b) {
   return Compare(a, b);
 }
 
-/// Whether and how the tuples of these columns differ, the key behind them.
-int CompareBy(const proto::Table& table, std::vector<uint32_t> columns, const std::vector<Value>& a,
+/// How the tuples of these columns are ordered.
+int CompareBy(const std::vector<uint32_t>& columns, const std::vector<Value>& a,
               const std::vector<Value>& b) {
-  const std::vector<uint32_t> key = KeyColumnsOf(table);
-  columns.insert(columns.end(), key.begin(), key.end());
   for (const uint32_t c : columns) {
     if (const int order = CompareNullsLast(a[c], b[c]); order != 0) return order < 0 ? -1 : 1;
   }
@@ -58,18 +56,18 @@ RC_GTEST_PROP(RecordRowProperty, KeysAreOrderedAsTheirValues, ()) {
   const std::vector<Value> a = ArbitraryRow(table), b = ArbitraryRow(table);
   const std::string x = layout.Encode(a), y = layout.Encode(b);
   RC_ASSERT(Sign(x.substr(0, layout.key_bytes()).compare(y.substr(0, layout.key_bytes()))) ==
-            CompareBy(table, {}, a, b));
+            CompareBy(KeyColumnsOf(table), a, b));
 }
 
-RC_GTEST_PROP(RecordRowProperty, IndexEntriesAreOrderedAsTheirValues, ()) {
+RC_GTEST_PROP(RecordRowProperty, IndexKeysAreOrderedAsTheirValues, ()) {
   const proto::Table table = ArbitraryRecordTable();
   const RecordLayout layout(table);
   const std::vector<Value> a = ArbitraryRow(table), b = ArbitraryRow(table);
   const auto columns = *rc::gen::container<std::vector<uint32_t>>(
       *rc::gen::inRange(1, 4), rc::gen::inRange<uint32_t>(0, static_cast<uint32_t>(table.columns_size())));
-  const std::string x = layout.IndexEntry(Bytes(layout.Encode(a)), columns);
-  const std::string y = layout.IndexEntry(Bytes(layout.Encode(b)), columns);
-  RC_ASSERT(Sign(x.compare(y)) == CompareBy(table, columns, a, b));
+  const std::string x = layout.IndexKey(Bytes(layout.Encode(a)), columns);
+  const std::string y = layout.IndexKey(Bytes(layout.Encode(b)), columns);
+  RC_ASSERT(Sign(x.compare(y)) == CompareBy(columns, a, b));
 }
 
 TEST(RecordRowTest, Sizes) {
