@@ -38,6 +38,8 @@ namespace nam::fabric {
 enum class Kind : uint8_t { kShm, kTcp, kVerbs, kSim };
 std::string_view KindName(Kind kind);
 absl::StatusOr<Kind> ParseKind(std::string_view name);
+/// As ParseKind, for a cluster of real processes: `sim` needs a simulated world.
+absl::StatusOr<Kind> ParseRealKind(std::string_view name);
 
 /// Rights of remote peers on a region. The owner itself may always do everything.
 enum class Access : uint8_t { kNone = 0, kRead = 1, kWrite = 2, kAtomic = 4, kAll = 7 };
