@@ -359,7 +359,8 @@ class Fabric {
                                                                  const AllocateOptions& options) = 0;
   /// A further key to [offset, offset + bytes) of a region of this fabric, with rights of its own, so that
   /// they can be revoked by themselves. data() is there. Destroyed before `region`; offset is a multiple
-  /// of 8.
+  /// of 8. FAILED_PRECONDITION for more rights than the region has, unless that is private (kNone): memory
+  /// handed out for reading may be sealed against ever being written.
   virtual absl::StatusOr<std::unique_ptr<MemoryRegion>> Share(MemoryRegion& region, size_t offset,
                                                               size_t bytes, Access access) = 0;
   /// `depth` bounds the sum of send and receive depths of the queue pairs attached.
