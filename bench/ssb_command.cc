@@ -61,7 +61,7 @@ absl::Status CheckNumbers(const SsbBenchOptions& options) {
   if (options.peer != "none" && options.peer != "duckdb")
     return absl::InvalidArgumentError(
         absl::StrCat("there is no peer \"", options.peer, "\"; --peer is none or duckdb"));
-  NAM_RETURN_IF_ERROR(fabric::ParseKind(options.fabric).status());
+  NAM_RETURN_IF_ERROR(fabric::ParseRealKind(options.fabric).status());
   return cli::Validate(cli::LocalClusterOptions{.memory_servers = options.memory_servers,
                                                 .compute_servers = options.compute_servers});
 }

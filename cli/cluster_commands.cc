@@ -104,7 +104,7 @@ int Refuse(const absl::Status& status) {
 
 int RunUp(const UpOptions& options) {
   const std::string directory = Directory(options.state_dir);
-  const auto fabric = fabric::ParseKind(options.fabric);
+  const auto fabric = fabric::ParseRealKind(options.fabric);
   if (!fabric.ok()) return Refuse(fabric.status());
   if (const absl::Status status = Validate(ClusterOptionsOf(directory, options)); !status.ok())
     return Refuse(status);

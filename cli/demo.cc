@@ -123,7 +123,7 @@ int WorkOn(LocalCluster& cluster, const DemoOptions& options, StopSignals& stop,
 
 absl::Status Validate(const DemoOptions& options) {
   if (options.repeat < 1) return absl::InvalidArgumentError("--repeat is at least 1");
-  NAM_RETURN_IF_ERROR(fabric::ParseKind(options.fabric).status());
+  NAM_RETURN_IF_ERROR(fabric::ParseRealKind(options.fabric).status());
   return cli::Validate(SsbSource{.scale_factor = options.scale_factor, .seed = options.seed});
 }
 

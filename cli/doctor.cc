@@ -169,7 +169,7 @@ int RunDoctor(const DoctorOptions& options) {
   DoctorOptions resolved = options;
   if (resolved.listen.empty()) resolved.listen = {"127.0.0.1:0"};
   absl::StatusOr<Kind> kind = Kind::kShm;
-  if (!options.fabric.empty()) kind = fabric::ParseKind(options.fabric);
+  if (!options.fabric.empty()) kind = fabric::ParseRealKind(options.fabric);
   absl::Status usage = kind.status();
   usage.Update(ParseOutputFormat(options.format).status());
   for (const std::string& address : resolved.listen) usage.Update(catalog::SplitAddress(address).status());

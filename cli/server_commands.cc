@@ -73,7 +73,7 @@ int Refuse(const absl::Status& status) {
 }  // namespace
 
 int RunCatalog(const CatalogOptions& options) {
-  const auto fabric = fabric::ParseKind(options.fabric);
+  const auto fabric = fabric::ParseRealKind(options.fabric);
   if (!fabric.ok()) return Refuse(fabric.status());
   const auto secret = ReadSecret(options.secret_file);
   if (!secret.ok()) return Refuse(secret.status());

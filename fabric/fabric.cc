@@ -28,6 +28,12 @@ absl::StatusOr<Kind> ParseKind(std::string_view name) {
   return absl::InvalidArgumentError(absl::StrFormat("no fabric \"%s\": shm, tcp or verbs", name));
 }
 
+absl::StatusOr<Kind> ParseRealKind(std::string_view name) {
+  if (name != KindName(Kind::kSim)) return ParseKind(name);
+  return absl::InvalidArgumentError(
+      "the fabric sim has no processes: choose shm, tcp or verbs, or simulate whole clusters with `nam sim`");
+}
+
 std::string AnyAddress(Kind kind, const std::string& host) {
   return kind == Kind::kShm ? "@" : host + ":0";
 }

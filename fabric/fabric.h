@@ -41,6 +41,8 @@ namespace nam::fabric {
 enum class Kind : uint8_t { kShm, kTcp, kVerbs, kSim };
 std::string_view KindName(Kind kind);
 absl::StatusOr<Kind> ParseKind(std::string_view name);
+/// As ParseKind, for a cluster of real processes: `sim` needs a simulated world.
+absl::StatusOr<Kind> ParseRealKind(std::string_view name);
 
 /// Rights of remote peers on a region. The owner itself may always do everything.
 enum class Access : uint8_t { kNone = 0, kRead = 1, kWrite = 2, kAtomic = 4, kAll = 7 };
@@ -363,7 +365,8 @@ class Fabric {
                                                                  const AllocateOptions& options) = 0;
   /// A further key to [offset, offset + bytes) of a region of this fabric, with rights of its own, so that
   /// they can be revoked by themselves. data() is there. Destroyed before `region`; offset is a multiple
-  /// of 8.
+  /// of 8. FAILED_PRECONDITION for more rights than the region has, unless that is private (kNone): memory
+  /// handed out for reading may be sealed against ever being written.
   virtual absl::StatusOr<std::unique_ptr<MemoryRegion>> Share(MemoryRegion& region, size_t offset,
                                                               size_t bytes, Access access) = 0;
   /// `depth` bounds the sum of send and receive depths of the queue pairs attached.

@@ -50,4 +50,23 @@ absl::Status CheckWorkRequest(const WorkRequest& request, uint32_t inline_bytes_
   return absl::OkStatus();
 }
 
+absl::Status CheckDatagrams(std::span<const DatagramRequest> batch, uint32_t bytes_max, size_t targets,
+                            uint64_t outstanding, uint32_t send_depth) {
+  for (const DatagramRequest& request : batch) {
+    if (request.local.bytes > bytes_max) {
+      return absl::InvalidArgumentError(absl::StrFormat("a datagram of %d bytes: the most is %d, split it",
+                                                        request.local.bytes, bytes_max));
+    }
+    if (request.to.handle == 0 || request.to.handle > targets) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("datagram target %d is not of this queue pair", request.to.handle));
+    }
+  }
+  if (batch.size() <= send_depth - outstanding) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrFormat("%d datagrams are outstanding of at most %d: take completions first, signal some, or "
+                      "raise send_depth",
+                      outstanding, send_depth));
+}
+
 }  // namespace nam::fabric

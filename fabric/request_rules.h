@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "absl/status/status.h"
 #include "fabric/fabric.h"
@@ -18,6 +20,12 @@ absl::Status CheckDatagramOptions(const DatagramOptions& options, uint32_t depth
 
 /// INVALID_ARGUMENT: of the wrong size, too long, or inlined though it must not be.
 absl::Status CheckWorkRequest(const WorkRequest& request, uint32_t inline_bytes_max);
+
+/// A batch for a datagram queue pair that takes `bytes_max` and has made `targets` targets, 1 and up, with
+/// `outstanding` sends of `send_depth`. INVALID_ARGUMENT: too long, or to no such target. RESOURCE_EXHAUSTED:
+/// the send queue lacks room.
+absl::Status CheckDatagrams(std::span<const DatagramRequest> batch, uint32_t bytes_max, size_t targets,
+                            uint64_t outstanding, uint32_t send_depth);
 
 constexpr bool IsAtomic(Opcode opcode) {
   return opcode == Opcode::kCompareAndSwap || opcode == Opcode::kFetchAdd;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "fabric/request_rules.h"
 #include "fabric/shm/doorbell.h"
 #include "fabric/shm/region_registry.h"
 #include "fabric/shm/service.h"
@@ -181,25 +182,8 @@ absl::Status ShmDatagramQueuePair::Leave(const std::string& group_address) {
   return absl::OkStatus();
 }
 
-absl::Status ShmDatagramQueuePair::CheckRequest(const DatagramRequest& request) const {
-  if (request.local.bytes > bytes_max()) {
-    return absl::InvalidArgumentError(absl::StrFormat("a datagram of %d bytes: the most is %d, split it",
-                                                      request.local.bytes, bytes_max()));
-  }
-  if (request.to.handle == 0 || request.to.handle > targets_.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("datagram target %d is not of this queue pair", request.to.handle));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status ShmDatagramQueuePair::Post(std::span<const DatagramRequest> batch) {
-  for (const DatagramRequest& request : batch) NAM_RETURN_IF_ERROR(CheckRequest(request));
-  if (batch.size() > options_.send_depth - sends_used_) {
-    return absl::ResourceExhaustedError(absl::StrFormat(
-        "%d datagrams posted, %d of %d places are left; take completions first, and signal some",
-        batch.size(), options_.send_depth - sends_used_, options_.send_depth));
-  }
+  NAM_RETURN_IF_ERROR(CheckDatagrams(batch, bytes_max(), targets_.size(), sends_used_, options_.send_depth));
   sends_used_ += static_cast<uint32_t>(batch.size());
   for (const DatagramRequest& request : batch) {
     const LocalBuffer& from = request.local;

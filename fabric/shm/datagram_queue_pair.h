@@ -91,7 +91,6 @@ class ShmDatagramQueuePair final : public DatagramQueuePair {
     return DatagramTarget{static_cast<uint32_t>(index + 1)};
   }
 
-  absl::Status CheckRequest(const DatagramRequest& request) const;
   void Write(Target& target, const LocalBuffer& from);
   void RingReaders(Target& target);
   void Finish(const DatagramRequest& request, CompletionStatus status);

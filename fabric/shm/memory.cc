@@ -7,34 +7,27 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "fabric/threads.h"
+#include "fabric/populate.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
-#endif
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
 #endif
 
 namespace nam::fabric::shm {
 namespace {
 
 constexpr size_t kHugePageBytes = size_t{2} << 20;
-constexpr size_t kPopulateChunkBytes = size_t{64} << 20;
 constexpr size_t kBytesMax = size_t{1} << 46;  // the address space of a process
 
 std::string Mebibytes(size_t bytes) {
@@ -120,18 +113,6 @@ size_t RoundUp(size_t bytes, size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-/// 0 or an errno.
-int PopulateRange(std::byte* data, size_t bytes) {
-  while (madvise(data, bytes, MADV_POPULATE_WRITE) != 0) {
-    if (errno == EINTR || errno == EAGAIN) continue;
-    if (errno != EINVAL) return errno;
-    // Linux before 5.14. Only we can write here yet.
-    for (size_t i = 0; i < bytes; i += 4096) *static_cast<volatile std::byte*>(data + i) = std::byte{0};
-    return 0;
-  }
-  return 0;
-}
-
 }  // namespace
 
 Mapping::~Mapping() {
@@ -157,27 +138,8 @@ absl::StatusOr<SharedMemory> CreateShared(const char* name, size_t bytes, PeerAc
 }
 
 absl::Status Populate(const Mapping& mapping) {
-  const size_t chunks = (mapping.bytes() + kPopulateChunkBytes - 1) / kPopulateChunkBytes;
-  std::atomic<size_t> next{0};
-  std::atomic<int> error{0};
-  const auto work = [&] {
-    for (size_t chunk; error == 0 && (chunk = next.fetch_add(1)) < chunks;) {
-      const size_t at = chunk * kPopulateChunkBytes;
-      const int failed =
-          PopulateRange(mapping.data() + at, std::min(kPopulateChunkBytes, mapping.bytes() - at));
-      if (failed != 0) error = failed;
-    }
-  };
-  const size_t cpus = static_cast<size_t>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 2L));
-  {
-    std::vector<std::unique_ptr<Thread>> threads;
-    for (size_t i = 1; i < std::min({chunks, cpus, size_t{16}}); ++i) {
-      threads.push_back(StartRealThread("nam-populate", work));
-    }
-    work();
-  }
-  errno = error;
-  return error == 0 ? absl::OkStatus() : Exhausted(mapping.bytes(), "populate");
+  errno = fabric::Populate(mapping.data(), mapping.bytes());
+  return errno == 0 ? absl::OkStatus() : Exhausted(mapping.bytes(), "populate");
 }
 
 absl::StatusOr<UniqueFd> DescriptorForPeer(int memfd, PeerAccess access) {

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "fabric/request_rules.h"
 
 namespace nam::fabric::sim {
 namespace {
@@ -142,21 +144,7 @@ absl::Status DatagramEndpoint::Leave(const std::string& group) {
 }
 
 absl::Status DatagramEndpoint::Post(std::span<const DatagramRequest> batch) {
-  for (const DatagramRequest& request : batch) {
-    if (request.local.bytes > bytes_max()) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("a datagram of %d bytes: the most is %d", request.local.bytes, bytes_max()));
-    }
-    if (request.to.handle == 0 || request.to.handle > targets_.size()) {
-      return absl::InvalidArgumentError("a datagram to nobody: its target is not of this queue pair");
-    }
-  }
-  if (batch.size() > options_.send_depth - sends_used_) {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("%d datagrams are outstanding of at most %d: take completions first, or raise "
-                        "send_depth",
-                        sends_used_, options_.send_depth));
-  }
+  NAM_RETURN_IF_ERROR(CheckDatagrams(batch, bytes_max(), targets_.size(), sends_used_, options_.send_depth));
   Scheduler& scheduler = network_.scheduler();
   const NicModel& model = network_.model();
   int64_t due_ns = scheduler.NowNs();

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "fabric/request_rules.h"
+#include "fabric/share.h"
 #include "fabric/sim/completion_queue.h"
 #include "fabric/sim/datagrams.h"
 #include "fabric/sim/endpoint.h"
@@ -91,12 +92,7 @@ absl::StatusOr<std::unique_ptr<MemoryRegion>> SimFabric::Allocate(size_t bytes,
 absl::StatusOr<std::unique_ptr<MemoryRegion>> SimFabric::Share(MemoryRegion& region, size_t offset,
                                                                size_t bytes, Access access) {
   NAM_RETURN_IF_ERROR(CheckAlive());
-  if (bytes == 0 || offset % sizeof(uint64_t) != 0 || offset > region.bytes() ||
-      bytes > region.bytes() - offset) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "a key to %d bytes at %d of a region of %d: parts begin at a multiple of 8 and lie inside", bytes,
-        offset, region.bytes()));
-  }
+  NAM_RETURN_IF_ERROR(CheckShare(region, offset, bytes, access));
   return SimRegion::Share(network_, process_, region.data() + offset, bytes, access);
 }
 

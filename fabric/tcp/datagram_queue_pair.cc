@@ -164,26 +164,9 @@ absl::Status TcpDatagramQueuePair::Leave(const std::string& group_address) {
   return absl::NotFoundError(absl::StrFormat("not a member of %s", group_address));
 }
 
-absl::Status TcpDatagramQueuePair::CheckRequest(const DatagramRequest& request) const {
-  if (request.local.bytes > bytes_max()) {
-    return absl::InvalidArgumentError(absl::StrFormat("a datagram of %d bytes: the most is %d, split it",
-                                                      request.local.bytes, bytes_max()));
-  }
-  if (request.to.handle == 0 || request.to.handle > targets_.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("datagram target %d is not of this queue pair", request.to.handle));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status TcpDatagramQueuePair::Post(std::span<const DatagramRequest> batch) {
-  for (const DatagramRequest& request : batch) NAM_RETURN_IF_ERROR(CheckRequest(request));
-  if (batch.size() > options_.send_depth - (posted_ - freed_)) {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("%d datagrams are outstanding of at most %d: take completions first, signal some, or "
-                        "raise send_depth",
-                        posted_ - freed_, options_.send_depth));
-  }
+  NAM_RETURN_IF_ERROR(
+      CheckDatagrams(batch, bytes_max(), targets_.size(), posted_ - freed_, options_.send_depth));
   for (const DatagramRequest& request : batch) Enqueue(request);
   SendPending();
   return absl::OkStatus();

@@ -79,7 +79,6 @@ class TcpDatagramQueuePair final : public DatagramQueuePair {
   absl::Status Watch(Source& source);
   void Unwatch(Source& source);
   absl::StatusOr<DatagramTarget> AddTarget(const DatagramAddress& address);
-  absl::Status CheckRequest(const DatagramRequest& request) const;
 
   Place& PlaceOf(uint64_t position) { return places_[position % places_.size()]; }
   void Enqueue(const DatagramRequest& request);

@@ -4,20 +4,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include <algorithm>
-#include <thread>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "fabric/populate.h"
 #include "fabric/tcp/authentication.h"
-#include "fabric/threads.h"
-
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
 
 namespace nam::fabric::tcp {
 namespace {
@@ -117,41 +110,6 @@ bool Regions::Contains(const LocalBuffer& buffer) const {
   return begin >= base && begin - base <= view->bytes && buffer.bytes <= view->bytes - (begin - base);
 }
 
-namespace {
-
-// 0, or the errno of the first part that could not be populated.
-int PopulateInParallel(std::byte* data, size_t bytes) {
-  const size_t huge_pages = (bytes + kHugePageBytes - 1) / kHugePageBytes;
-  const size_t parts = std::min<size_t>({std::max(1u, std::thread::hardware_concurrency()), huge_pages, 8});
-  const size_t part_bytes = (huge_pages + parts - 1) / parts * kHugePageBytes;
-  std::atomic<int> error{0};
-  const auto populate = [&](size_t part) {
-    const size_t begin = part * part_bytes;
-    if (begin >= bytes) return;
-    const size_t length = std::min(part_bytes, bytes - begin);
-    while (madvise(data + begin, length, MADV_POPULATE_WRITE) != 0) {
-      if (errno == EINTR || errno == EAGAIN) continue;
-      if (errno != EINVAL) {
-        error = errno;
-        return;
-      }
-      // Before Linux 5.14: touch every page.
-      for (size_t i = begin; i < begin + length; i += 4096)
-        reinterpret_cast<volatile std::byte&>(data[i]) = {};
-      return;
-    }
-  };
-  std::vector<std::unique_ptr<Thread>> threads;
-  for (size_t part = 1; part < parts; ++part) {
-    threads.push_back(StartRealThread("nam-populate", [&populate, part] { populate(part); }));
-  }
-  populate(0);
-  threads.clear();
-  return error;
-}
-
-}  // namespace
-
 absl::StatusOr<Mapping> Mapping::Create(size_t bytes, bool huge_pages, bool populate) {
   if (bytes == 0) return absl::InvalidArgumentError("a memory region of 0 bytes");
   const auto short_of_memory = [bytes](int error) {
@@ -178,7 +136,7 @@ absl::StatusOr<Mapping> Mapping::Create(size_t bytes, bool huge_pages, bool popu
   }
   Mapping mapping(data, mapped);
   if (populate) {
-    if (const int error = PopulateInParallel(data, mapped); error != 0) return short_of_memory(error);
+    if (const int error = Populate(data, mapped); error != 0) return short_of_memory(error);
   }
   return mapping;
 }

@@ -215,20 +215,8 @@ absl::Status VerbsDatagramQueuePair::Leave(const std::string& group_address) {
 }
 
 absl::Status VerbsDatagramQueuePair::Post(std::span<const DatagramRequest> batch) {
-  for (const DatagramRequest& request : batch) {
-    if (request.local.bytes > bytes_max()) {
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "a datagram of %d bytes: %s takes %d", request.local.bytes, core_->device().name(), bytes_max()));
-    }
-    if (request.to.handle == 0 || request.to.handle >= targets_.size()) {
-      return absl::InvalidArgumentError("a datagram to a target of another queue pair");
-    }
-  }
-  if (batch.size() > options_.send_depth - (sends_posted_ - sends_taken_)) {
-    return absl::ResourceExhaustedError(absl::StrFormat(
-        "%d datagrams are outstanding of at most %d: take completions first, or raise send_depth",
-        sends_posted_ - sends_taken_, options_.send_depth));
-  }
+  NAM_RETURN_IF_ERROR(CheckDatagrams(batch, bytes_max(), targets_.size() - 1, sends_posted_ - sends_taken_,
+                                     options_.send_depth));
   for (const DatagramRequest& request : batch) {
     const auto key = local_regions_.NicKey(request.local);
     SendPlace& place = sends_[sends_posted_ % sends_.size()];

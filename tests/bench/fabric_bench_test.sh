@@ -1,25 +1,7 @@
 #!/bin/bash
 # `nam bench fabric` in short: usage, and what its report holds on every fabric that runs here.
-set -uo pipefail
-nam=$PWD/cli/nam
-work=$(mktemp -d /tmp/nam-bench-test-XXXXXX)
-trap 'rm -rf "$work"' EXIT
-export TMPDIR=$work/tmp
-mkdir "$TMPDIR"
-failures=0
-fail() {
-  echo "FAILED: $*"
-  failures=$((failures + 1))
-}
+source tests/bench/prelude.sh
 
-# refuse PATTERN ARGUMENT…: exit code 2 and a message
-refuse() {
-  local pattern=$1 output code
-  shift
-  output=$("$nam" bench "$@" 2>&1 </dev/null)
-  code=$?
-  [[ $code == 2 && $output == *"$pattern"* ]] || fail "$* gave $code, not 2 with \"$pattern\": $output"
-}
 refuse "there is no operation \"swap\"" fabric --operations=swap
 refuse "8 B to 1 MiB" fabric --sizes=7
 refuse "8 B to 1 MiB" fabric --sizes=2MiB

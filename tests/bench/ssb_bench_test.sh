@@ -1,33 +1,15 @@
 #!/bin/bash
 # `nam bench ssb` without a peer, on little data: usage, the report, the comparison with an older one.
-set -uo pipefail
-nam=$PWD/cli/nam
-work=$(mktemp -d /tmp/nam-bench-test-XXXXXX)
-trap 'rm -rf "$work"' EXIT
-export TMPDIR=$work/tmp
-mkdir "$TMPDIR"
-failures=0
-fail() {
-  echo "FAILED: $*"
-  failures=$((failures + 1))
-}
+source tests/bench/prelude.sh
 
-# refuse PATTERN ARGUMENT…: exit code 2 and a message
-refuse() {
-  local pattern=$1 output code
-  shift
-  output=$("$nam" bench ssb "$@" 2>&1 </dev/null)
-  code=$?
-  [[ $code == 2 && $output == *"$pattern"* ]] || fail "$* gave $code, not 2 with \"$pattern\": $output"
-}
-refuse "no peer \"oracle\"" --peer=oracle
-refuse "--repeat is 1" --repeat=0
-refuse "there is no query Q9" --queries=Q9
-refuse "local cluster has" --compute-servers=0
-refuse "cannot read" --compare="$work/none.json"
+refuse "no peer \"oracle\"" ssb --peer=oracle
+refuse "--repeat is 1" ssb --repeat=0
+refuse "there is no query Q9" ssb --queries=Q9
+refuse "local cluster has" ssb --compute-servers=0
+refuse "cannot read" ssb --compare="$work/none.json"
 echo '{"command": "demo"}' >"$work/other.json"
-refuse "no report of" --compare="$work/other.json"
-refuse "DuckDB" --peer=duckdb --peer-dir="$work"
+refuse "no report of" ssb --compare="$work/other.json"
+refuse "DuckDB" ssb --peer=duckdb --peer-dir="$work"
 
 run() {
   "$nam" bench ssb --scale-factor=0.002 --repeat=3 --memory=128MiB --queries=Q1.1,Q2.3,Q4.1 --format=json "$@" 2>"$work/stderr"

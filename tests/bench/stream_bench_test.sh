@@ -1,26 +1,8 @@
 #!/bin/bash
 # `nam bench prefetch` and `multicast` in short on every fabric that runs here, and I-Store's figures 7b and 7c on
 # the simulated network, with all three benchmarks.
-set -uo pipefail
-nam=$PWD/cli/nam
-work=$(mktemp -d /tmp/nam-bench-test-XXXXXX)
-trap 'rm -rf "$work"' EXIT
-export TMPDIR=$work/tmp
-mkdir "$TMPDIR"
-failures=0
-fail() {
-  echo "FAILED: $*"
-  failures=$((failures + 1))
-}
+source tests/bench/prelude.sh
 
-# refuse PATTERN ARGUMENT…: exit code 2 and a message
-refuse() {
-  local pattern=$1 output code
-  shift
-  output=$("$nam" bench "$@" 2>&1 </dev/null)
-  code=$?
-  [[ $code == 2 && $output == *"$pattern"* ]] || fail "$* gave $code, not 2 with \"$pattern\": $output"
-}
 refuse "--windows is 1 to 64" prefetch --windows=65
 refuse "--block-bytes is" prefetch --block-bytes=512
 refuse "--threads is" prefetch --threads=1000

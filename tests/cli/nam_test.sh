@@ -28,6 +28,10 @@ expect 2 "" "$nam" frobnicate
 expect 2 "" "$nam" demo --frobnicate
 expect 2 "4GB" "$nam" up --memory=4GB
 expect 2 "local cluster has" "$nam" up --state-dir="$work/state" --memory-servers=0
+for command in "catalog --secret-file=none" up demo "bench ssb" doctor; do
+  read -ra words <<<"$command"
+  expect 2 "nam sim" "$nam" "${words[@]}" --fabric=sim
+done
 expect 2 "output format" "$nam" status --format=xml
 expect 2 "there is no query Q9" "$nam" ssb run --queries=Q9
 expect 2 "" "$nam" ssb load --scale-factor=-1

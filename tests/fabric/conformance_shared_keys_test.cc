@@ -119,6 +119,27 @@ TEST_F(SharedKeyConformance, PartsThatAreNoneAreRefused) {
   EXPECT_FALSE(server_->Share(*region_, ~size_t{0} - 7, 16, Access::kAll).ok());
 }
 
+TEST_F(SharedKeyConformance, PartsGiveNoMoreThanTheirRegion) {
+  const auto read_only = Allocate(*server_, 8192, Access::kRead);
+  const auto no_atomics = Allocate(*server_, 8192, Access::kRead | Access::kWrite);
+  const auto hidden = Allocate(*server_, 8192, Access::kNone);
+  ASSERT_TRUE(read_only && no_atomics && hidden);
+  const auto share = [this](MemoryRegion& region, Access access) {
+    return server_->Share(region, 0, 4096, access).status();
+  };
+  for (const Access access :
+       {Access::kWrite, Access::kAtomic, Access::kRead | Access::kWrite, Access::kAll}) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(share(*read_only, access))) << int(access);
+  }
+  EXPECT_TRUE(absl::IsFailedPrecondition(share(*no_atomics, Access::kAtomic)));
+  EXPECT_TRUE(absl::IsFailedPrecondition(share(*no_atomics, Access::kAll)));
+  for (const Access access : {Access::kNone, Access::kRead}) {
+    EXPECT_TRUE(share(*read_only, access).ok()) << int(access);
+    EXPECT_TRUE(share(*no_atomics, access | Access::kWrite).ok()) << int(access);
+    EXPECT_TRUE(share(*hidden, access | Access::kWrite | Access::kAtomic).ok()) << "of private memory all";
+  }
+}
+
 TEST_F(SharedKeyConformance, AWordIsTheSameThroughEveryKey) {
   const auto one = Share(0, 4096);
   const auto other = Share(64, 64);

@@ -1,0 +1,151 @@
+#include "fabric/tcp/acceptor.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "fabric/tcp/socket.h"
+#include "fabric/threads.h"
+
+namespace nam::fabric::tcp {
+namespace {
+
+constexpr size_t kArrivalsMax = 64;
+constexpr int kBacklog = 256;
+constexpr uint64_t kStopId = 0;
+constexpr uint64_t kSocketId = 1;
+constexpr uint64_t kFirstArrivalId = 2;
+// Without file descriptors, accept fails until somebody closes one.
+constexpr int64_t kAcceptAgainNs = 100'000'000;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Listen(const std::string& address,
+                                                           const AcceptorOptions& options) {
+  NAM_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(address));
+  NAM_ASSIGN_OR_RETURN(UniqueFd socket, ListenOn(endpoint, kBacklog));
+  const bool v6 = endpoint.host.find(':') != std::string::npos;
+  std::string bound = absl::StrFormat(v6 ? "[%s]:%d" : "%s:%d", endpoint.host, BoundPort(socket.get()));
+  std::unique_ptr<Acceptor> acceptor(new Acceptor(std::move(socket), std::move(bound), options));
+  if (!acceptor->epoll_.valid() || !acceptor->stop_.valid()) {
+    return absl::ResourceExhaustedError("no file descriptors left for a listener: raise `ulimit -n`");
+  }
+  return acceptor;
+}
+
+Acceptor::Acceptor(UniqueFd socket, std::string address, const AcceptorOptions& options)
+    : options_(options),
+      socket_(std::move(socket)),
+      address_(std::move(address)),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      stop_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      next_arrival_(kFirstArrivalId) {}
+
+void Acceptor::Start(Door& door) {
+  door_ = &door;
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = kStopId}};
+  NAM_CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, stop_.get(), &event) == 0);
+  event.data.u64 = kSocketId;
+  NAM_CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket_.get(), &event) == 0);
+  thread_ = StartRealThread("nam-listen", [this] { Run(); });
+}
+
+Acceptor::~Acceptor() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(stop_.get(), &one, sizeof(one));
+  thread_.reset();
+}
+
+void Acceptor::Run() {
+  std::array<epoll_event, 64> events;
+  while (true) {
+    const int64_t next_ns = Expire();
+    const int64_t left_ms = std::clamp<int64_t>((next_ns - RealClock().NowNs()) / 1'000'000 + 1, 0, 60'000);
+    const int count = epoll_wait(epoll_.get(), events.data(), events.size(), static_cast<int>(left_ms));
+    NAM_CHECK(count >= 0 || errno == EINTR);
+    for (int i = 0; i < count; ++i) {
+      const uint64_t id = events[i].data.u64;
+      if (id == kStopId) return;
+      if (id == kSocketId) {
+        AcceptSockets();
+      } else if (const auto found = arrivals_.find(id); found != arrivals_.end()) {
+        if (Advance(found->second) == Step::kOver) arrivals_.erase(found);
+      }
+    }
+  }
+}
+
+void Acceptor::WatchSocket(bool on) {
+  epoll_event event{.events = on ? EPOLLIN : 0u, .data = {.u64 = kSocketId}};
+  NAM_CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, socket_.get(), &event) == 0);
+}
+
+void Acceptor::AcceptSockets() {
+  while (true) {
+    UniqueFd fd(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!fd.valid()) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return;
+      accept_again_ns_ = RealClock().NowNs() + kAcceptAgainNs;
+      WatchSocket(false);
+      return;
+    }
+    if (arrivals_.size() >= kArrivalsMax) arrivals_.erase(arrivals_.begin());
+    ConfigurePeerSocket(fd.get(), options_.peer_timeout_us);
+    const uint64_t id = next_arrival_++;
+    epoll_event event{.events = EPOLLIN, .data = {.u64 = id}};
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0) continue;
+    arrivals_.try_emplace(id, std::move(fd), RealClock().After(options_.peer_timeout_us).ns,
+                          options_.first_bytes);
+  }
+}
+
+Acceptor::Step Acceptor::Advance(Arrival& arrival) {
+  ServerHandshake& handshake = arrival.handshake;
+  if (!arrival.welcome) {
+    const ServerHandshake::Outcome outcome = handshake.Advance(options_.secret);
+    if (outcome == ServerHandshake::Outcome::kAgain) return Step::kAgain;
+    if (outcome == ServerHandshake::Outcome::kClose) return Step::kOver;
+    arrival.verdict = door_->Judge(handshake.hello());
+    arrival.welcome = handshake.Conclude(options_.secret, arrival.verdict) &&
+                      arrival.verdict.status == HandshakeStatus::kOk;
+    if (!arrival.welcome) return Step::kOver;
+  }
+  if (arrival.received_bytes < arrival.first.size()) {
+    iovec part{arrival.first.data() + arrival.received_bytes, arrival.first.size() - arrival.received_bytes};
+    const IoResult received = ReceiveSome(handshake.fd(), {&part, 1});
+    if (received.lost) return Step::kOver;
+    arrival.received_bytes += received.bytes;
+    if (arrival.received_bytes < arrival.first.size()) return Step::kAgain;
+  }
+  NAM_CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, handshake.fd(), nullptr) == 0);
+  door_->Admit(handshake.TakeFd(), handshake.hello(), arrival.verdict, arrival.first);
+  return Step::kOver;
+}
+
+int64_t Acceptor::Expire() {
+  const int64_t now_ns = RealClock().NowNs();
+  int64_t next_ns = std::min(now_ns + 60'000'000'000, door_->Expire(now_ns));
+  while (!arrivals_.empty() && arrivals_.begin()->second.handshake.deadline_ns() <= now_ns) {
+    arrivals_.erase(arrivals_.begin());
+  }
+  if (!arrivals_.empty()) next_ns = std::min(next_ns, arrivals_.begin()->second.handshake.deadline_ns());
+  if (accept_again_ns_ != 0 && accept_again_ns_ <= now_ns) {
+    accept_again_ns_ = 0;
+    WatchSocket(true);
+  }
+  if (accept_again_ns_ != 0) next_ns = std::min(next_ns, accept_again_ns_);
+  return next_ns;
+}
+
+}  // namespace nam::fabric::tcp

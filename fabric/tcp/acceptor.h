@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/unique_fd.h"
+#include "fabric/fabric.h"
+#include "fabric/tcp/handshake.h"
+
+namespace nam::fabric::tcp {
+
+/// What a listener makes of those who come. Called by the acceptor's thread.
+class Door {
+ public:
+  virtual ~Door() = default;
+  /// What a peer is told that knows the secret. All but kOk end its connection.
+  virtual ServerVerdict Judge(const ClientHello& hello) = 0;
+  /// It was told kOk, and has said `first`, which is AcceptorOptions::first_bytes long.
+  virtual void Admit(UniqueFd socket, const ClientHello& hello, const ServerVerdict& verdict,
+                     std::span<const std::byte> first) = 0;
+  /// Closes what took too long after it was admitted; when the next will have.
+  virtual int64_t Expire([[maybe_unused]] int64_t now_ns) { return INT64_MAX; }
+};
+
+struct AcceptorOptions {
+  std::string secret;
+  int64_t peer_timeout_us = 0;  // until a connection must be admitted
+  size_t first_bytes = 0;       // that a peer sends when it is welcome
+};
+
+/// Accepts and authenticates connections on a thread of its own, so that strangers cost nobody else anything:
+///
+///     accepted ─▶ handshake ─▶ Judge ─kOk─▶ its first bytes ─▶ Admit
+///
+/// Bounded in number and in time. Strangers beyond the bound push out the oldest of them: a real handshake
+/// is over long before its turn comes.
+class Acceptor {
+ public:
+  /// Listens on host:port; nobody is accepted before Start.
+  static absl::StatusOr<std::unique_ptr<Acceptor>> Listen(const std::string& address,
+                                                          const AcceptorOptions& options);
+  /// `door` outlives this.
+  void Start(Door& door);
+  /// The door is not called any more.
+  ~Acceptor();
+
+  const std::string& address() const { return address_; }
+
+ private:
+  struct Arrival {
+    Arrival(UniqueFd fd, int64_t deadline_ns, size_t first_bytes)
+        : handshake(std::move(fd), deadline_ns), first(first_bytes) {}
+    ServerHandshake handshake;
+    ServerVerdict verdict;
+    bool welcome = false;
+    std::vector<std::byte> first;
+    size_t received_bytes = 0;  // of `first`
+  };
+  enum class Step { kAgain, kOver };
+
+  Acceptor(UniqueFd socket, std::string address, const AcceptorOptions& options);
+  void Run();
+  void AcceptSockets();
+  Step Advance(Arrival& arrival);
+  /// Closes what took too long; when the next will have.
+  int64_t Expire();
+  void WatchSocket(bool on);
+
+  const AcceptorOptions options_;
+  const UniqueFd socket_;
+  const std::string address_;
+  const UniqueFd epoll_;
+  const UniqueFd stop_;
+  Door* door_ = nullptr;
+
+  // Of the thread.
+  std::map<uint64_t, Arrival> arrivals_;  // by arrival
+  uint64_t next_arrival_;
+  int64_t accept_again_ns_ = 0;  // not 0: out of descriptors until then
+
+  std::unique_ptr<Thread> thread_;  // last: it uses everything above
+};
+
+}  // namespace nam::fabric::tcp
