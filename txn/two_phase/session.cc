@@ -182,7 +182,9 @@ absl::Status ClientSession::Begin() {
   if (options_.snapshots == SessionOptions::Snapshots::kFresh || !last_answer_.has_value()) {
     NAM_RETURN_IF_ERROR(AskSnapshot());
   }
+  // Once: a transaction that ends without an answer leaves none for the next.
   snapshot_ = *last_answer_;
+  last_answer_.reset();
   known_.clear();
   names_.clear();
   writes_.clear();

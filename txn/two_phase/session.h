@@ -22,8 +22,9 @@ struct SessionOptions {
     /// Begin asks the coordinator: sees everything that was visible when it was called, and this session's
     /// own commits. Commit returns once the transaction is decided.
     kFresh,
-    /// Generalized snapshot isolation: the snapshot is the one that came with the last answer, so Begin costs
-    /// no message, and Commit returns once the transaction is visible. An idle session's is as old as that.
+    /// Generalized snapshot isolation: after a commit that was answered, the snapshot is the one that came
+    /// with the answer, so Begin costs no message, and Commit returns once the transaction is visible. Of a
+    /// session that idles in between it is as old as that.
     kLastAnswer,
   } snapshots = Snapshots::kFresh;
   uint32_t coordinator = 0;  // any number

@@ -112,8 +112,8 @@ TEST_P(TwoPhaseSessionTest, DeletedAndInsertedAgain) {
   b.session->Abort();
   EXPECT_EQ(b.BalanceOf(1), std::nullopt);
   EXPECT_EQ(b.BalanceOf(2), std::nullopt);
-  ASSERT_TRUE(b.session->Begin().ok());
   b.Create(1, 12);
+  EXPECT_EQ(a.BalanceOf(1), 12);
 }
 
 TEST_P(TwoPhaseSessionTest, ADeletionThatIsForgottenIsNotTakenForNothing) {
@@ -129,6 +129,22 @@ TEST_P(TwoPhaseSessionTest, ADeletionThatIsForgottenIsNotTakenForNothing) {
   EXPECT_EQ(b.BalanceOf(1), std::nullopt);
   b.Create(1, 5);
   EXPECT_EQ(a.BalanceOf(1), 5);
+}
+
+TEST_P(TwoPhaseSessionTest, TheLastAnswersSnapshotIsUsedOnce) {
+  TwoPhaseCluster cluster(GetParam());
+  Teller a(cluster, {.snapshots = SessionOptions::Snapshots::kLastAnswer}), b(cluster);
+  a.Create(1, 10);
+  const uint64_t frames = cluster.cluster().frames_received();
+  ASSERT_TRUE(a.session->Begin().ok());
+  EXPECT_EQ(cluster.cluster().frames_received(), frames) << "Begin cost no message";
+  EXPECT_EQ((*a.Read(1))->balance, 10) << "its own commit";
+  b.Set(1, 20);
+  EXPECT_EQ((*a.Read(1))->balance, 10);
+  EXPECT_EQ(AbortReasonOf(a.Update(1, 11)), AbortReason::kWriteWrite);
+  EXPECT_EQ(a.BalanceOf(1), 20) << "and not with the same snapshot again";
+  b.Set(1, 30);
+  EXPECT_EQ(a.BalanceOf(1), 30);
 }
 
 TEST_P(TwoPhaseSessionTest, MisuseIsRefused) {
