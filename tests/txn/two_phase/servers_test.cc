@@ -12,9 +12,9 @@ namespace {
 /// Talks to servers without a session.
 class Stranger final : public FrameSink {
  public:
-  explicit Stranger(TwoPhaseCluster& cluster) : cluster_(cluster) {
+  explicit Stranger(TwoPhaseCluster& cluster, bool listens = false) : cluster_(cluster) {
     TransportOptions options = cluster.transport();
-    options.host.clear();
+    if (!listens) options.host.clear();
     auto transport = OpenTransport(cluster.client(), options);
     EXPECT_TRUE(transport.ok()) << transport.status();
     transport_ = *std::move(transport);
@@ -25,7 +25,14 @@ class Stranger final : public FrameSink {
     connection_ = *connection;
     lost_ = false;
   }
+  const std::string& address() const { return transport_->address(); }
   std::vector<std::byte>& output() { return transport_->Output(connection_); }
+  void Say(const MessageHead& head) { FrameWriter(output(), head); }
+  void Answer(size_t which, MessageHead head) {
+    head.id = answers[which].id;
+    FrameWriter(transport_->Output(from[which]), head);
+    transport_->Receive(*this, cluster_.client().clock().After(0));
+  }
   void AwaitAnswers(size_t count) {
     const Deadline deadline = cluster_.Soon();
     while (!lost_ && answers.size() < count && !cluster_.client().clock().Passed(deadline)) {
@@ -45,12 +52,14 @@ class Stranger final : public FrameSink {
   }
 
   std::vector<MessageHead> answers;
+  std::vector<ConnectionId> from;
 
  private:
-  void OnFrame(ConnectionId, std::span<const std::byte> frame) override {
+  void OnFrame(ConnectionId connection, std::span<const std::byte> frame) override {
     MessageHead head;
     EXPECT_TRUE(FrameReader(frame).Take(&head));
     answers.push_back(head);
+    from.push_back(connection);
   }
   void OnLost(ConnectionId) override { lost_ = true; }
 
@@ -245,6 +254,53 @@ TEST_P(TwoPhaseServersTest, WithoutTheCoordinatorNothingCommits) {
   cluster_.cluster().StopCoordinator(0);
   EXPECT_EQ(a.session->Commit().status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(b.session->Begin().code(), absl::StatusCode::kUnavailable);
+}
+
+/// Two participants that answer when they are told to, a coordinator, and a client.
+TEST(TwoPhaseCoordinatorTest, ASnapshotHoldsNothingThatIsNotInstalled) {
+  TwoPhaseCluster cluster({TransportOptions::Kind::kSocket, fabric::Kind::kShm});
+  Stranger participants(cluster, true), client(cluster);
+  TimestampService timestamps;
+  TransportOptions transport = cluster.transport();
+  const auto coordinator = StartCoordinator(cluster.client(), transport,
+                                            {participants.address(), participants.address()}, timestamps);
+  ASSERT_TRUE(coordinator.ok()) << coordinator.status();
+  client.Connect((*coordinator)->address());
+  const auto commit = [&](uint8_t when_visible) {
+    FrameWriter writer(client.output(),
+                       {.type = MessageType::kCommit, .flag = when_visible, .count = 2, .id = 7});
+    for (uint16_t participant = 0; participant < 2; ++participant) {
+      writer.Put(participant);
+      writer.Put(uint32_t{0});
+    }
+  };
+  const auto snapshot = [&](uint64_t at_least) {
+    const size_t count = client.answers.size() + 1;
+    client.Say({.type = MessageType::kAsk, .id = 8, .timestamp = at_least});
+    client.AwaitAnswers(count);
+    EXPECT_EQ(client.answers.back().type, MessageType::kSnapshot);
+    return client.answers.back().snapshot;
+  };
+  commit(0);
+  EXPECT_EQ(snapshot(0), 0);
+  participants.AwaitAnswers(2);  // prepares
+  for (const size_t i : {0u, 1u}) participants.Answer(i, {.type = MessageType::kVote});
+  client.AwaitAnswers(2);
+  EXPECT_EQ(client.answers[1].timestamp, 1) << "told as soon as it is decided";
+  EXPECT_EQ(snapshot(0), 0);
+  commit(1);
+  EXPECT_EQ(snapshot(0), 0);
+  participants.AwaitAnswers(6);  // decides, prepares
+  for (const size_t i : {4u, 5u}) participants.Answer(i, {.type = MessageType::kVote});
+  participants.AwaitAnswers(8);  // decides
+  for (const size_t i : {6u, 7u}) participants.Answer(i, {.type = MessageType::kDone});
+  participants.Answer(2, {.type = MessageType::kDone});
+  EXPECT_EQ(snapshot(0), 0) << "the second is installed, the first is half";
+  participants.Answer(3, {.type = MessageType::kDone});
+  client.AwaitAnswers(6);
+  EXPECT_EQ(client.answers[5].type, MessageType::kOutcome);
+  EXPECT_EQ(client.answers[5].snapshot, 2) << "the second's client was told now";
+  EXPECT_EQ(snapshot(2), 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Settings, TwoPhaseServersTest,

@@ -160,11 +160,12 @@ TEST_P(TwoPhaseSessionTest, MisuseIsRefused) {
   EXPECT_EQ(a.session->Commit().status().code(), absl::StatusCode::kFailedPrecondition) << "it is over";
 }
 
-TEST_P(TwoPhaseSessionTest, BatchesLongerThanAnyBuffer) {
+void WriteAndReadLongBatches(const Setting& setting, bool coalesce) {
   constexpr uint32_t kRowBytes = 1024;
   constexpr uint64_t kRows = 1500;
-  TwoPhaseCluster cluster(GetParam(),
-                          {.tables = {{"accounts", sizeof(Account), 8, 1}, {"long", kRowBytes, 8, 1}}});
+  TwoPhaseCluster cluster(setting,
+                          {.transport = {.coalesce = coalesce},
+                           .tables = {{"accounts", sizeof(Account), 8, 1}, {"long", kRowBytes, 8, 1}}});
   Teller teller(cluster);
   const TableHandle table = *teller.session->OpenTable("long");
   ASSERT_TRUE(teller.session->Begin().ok());
@@ -189,6 +190,11 @@ TEST_P(TwoPhaseSessionTest, BatchesLongerThanAnyBuffer) {
     ASSERT_EQ(lookups[key].row.back(), static_cast<std::byte>(key));
   }
   EXPECT_FALSE(lookups[kRows].found);
+}
+
+TEST_P(TwoPhaseSessionTest, BatchesLongerThanAnyBuffer) {
+  WriteAndReadLongBatches(GetParam(), true);
+  WriteAndReadLongBatches(GetParam(), false);
 }
 
 /// Clients move money between few accounts, and count their commits in one of their own: the total stays, at
