@@ -1,0 +1,87 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "fabric/fabric.h"
+#include "txn/two_phase/role.h"
+#include "txn/two_phase/row_store.h"
+#include "txn/two_phase/session.h"
+#include "txn/two_phase/timestamp_service.h"
+#include "txn/two_phase/transport.h"
+
+/// Two-phase commit under generalized snapshot isolation, what the redesign paper calls the traditional
+/// protocol: the baseline of RSI.
+namespace nam::txn::two_phase {
+
+/// A thread that serves one role. Its destructor ends both; clients see their connections go.
+class Server {
+ public:
+  const std::string& address() const { return transport_->address(); }
+  uint64_t frames_received() const { return transport_->frames_received(); }
+  ~Server();
+
+ private:
+  friend absl::StatusOr<std::unique_ptr<Server>> StartParticipant(fabric::Fabric&, const TransportOptions&,
+                                                                  const std::vector<TableLayout>&, size_t);
+  friend absl::StatusOr<std::unique_ptr<Server>> StartCoordinator(fabric::Fabric&, const TransportOptions&,
+                                                                  const std::vector<std::string>&,
+                                                                  TimestampService&);
+  explicit Server(std::unique_ptr<Transport> transport) : transport_(std::move(transport)) {}
+  void Start(fabric::Fabric& fabric, const std::string& name);
+
+  const std::unique_ptr<Transport> transport_;
+  std::unique_ptr<Role> role_;
+  std::atomic<bool> stopping_{false};
+  std::unique_ptr<fabric::Thread> thread_;
+};
+
+/// How many deleted keys a participant remembers; see RowStore.
+inline constexpr size_t kDeletionsKept = 65'536;
+
+/// `transport.host` says where it listens. INVALID_ARGUMENT: a table that cannot be.
+absl::StatusOr<std::unique_ptr<Server>> StartParticipant(fabric::Fabric& fabric,
+                                                         const TransportOptions& transport,
+                                                         const std::vector<TableLayout>& tables,
+                                                         size_t deletions_kept = kDeletionsKept);
+/// Coordinators of one cluster share `timestamps`, which outlives them.
+absl::StatusOr<std::unique_ptr<Server>> StartCoordinator(fabric::Fabric& fabric,
+                                                         const TransportOptions& transport,
+                                                         const std::vector<std::string>& participants,
+                                                         TimestampService& timestamps);
+
+/// All servers of a cluster as threads of this process, each in the fabric that it is given.
+class Cluster {
+ public:
+  struct Options {
+    TransportOptions transport;
+    std::vector<fabric::Fabric*> participants;  // one server thread each; the same fabric may be there again
+    std::vector<fabric::Fabric*> coordinators;
+    std::vector<TableLayout> tables;
+    size_t deletions_kept = kDeletionsKept;
+  };
+  static absl::StatusOr<std::unique_ptr<Cluster>> Start(const Options& options);
+
+  const ClusterLayout& layout() const { return layout_; }
+  absl::StatusOr<std::unique_ptr<Session>> OpenSession(fabric::Fabric& fabric,
+                                                       const SessionOptions& options = {}) const;
+  /// By all servers.
+  uint64_t frames_received() const;
+  /// A server that is lost; each once.
+  void StopParticipant(size_t number) { participants_[number].reset(); }
+  void StopCoordinator(size_t number) { coordinators_[number].reset(); }
+
+ private:
+  explicit Cluster(const TransportOptions& transport) : transport_(transport) {}
+
+  const TransportOptions transport_;
+  TimestampService timestamps_;
+  ClusterLayout layout_;
+  std::vector<std::unique_ptr<Server>> participants_;
+  std::vector<std::unique_ptr<Server>> coordinators_;  // stopped first
+};
+
+}  // namespace nam::txn::two_phase

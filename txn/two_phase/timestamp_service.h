@@ -1,0 +1,61 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "txn/two_phase/transport.h"
+
+namespace nam::txn::two_phase {
+
+/// The cluster's timestamps, in the memory of the process of the coordinators that share it (the paper gives
+/// its baseline the same advantage). The snapshot is the largest timestamp up to which every commit is
+/// installed. Thread-safe.
+class TimestampService {
+ public:
+  uint64_t Next() {
+    const std::lock_guard lock(mutex_);
+    done_.push_back(false);
+    return last_ = snapshot_ + done_.size();
+  }
+  /// Installed everywhere, or nowhere. `user` sees for itself whether the snapshot has grown.
+  void Done(uint64_t timestamp, const Transport& user) {
+    const std::lock_guard lock(mutex_);
+    done_[timestamp - snapshot_ - 1] = true;
+    const uint64_t before = snapshot_;
+    for (; !done_.empty() && done_.front(); done_.pop_front()) ++snapshot_;
+    if (snapshot_ == before || waiting_ == 0) return;
+    for (Transport* other : users_) {
+      if (other != &user) other->Wake();
+    }
+  }
+  uint64_t snapshot() const { return snapshot_; }
+  uint64_t last() const { return last_; }
+
+  void Join(Transport& user) {
+    const std::lock_guard lock(mutex_);
+    users_.push_back(&user);
+  }
+  void Leave(Transport& user) {
+    const std::lock_guard lock(mutex_);
+    std::erase(users_, &user);
+  }
+  /// How many more (or fewer) answers wait for a larger snapshot. Look at snapshot() after that.
+  void AddWaiting(int more) {
+    const std::lock_guard lock(mutex_);
+    waiting_ += more;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<uint64_t> snapshot_ = 0;
+  std::atomic<uint64_t> last_ = 0;
+  std::deque<bool> done_;  // of snapshot_ + 1 …
+  int waiting_ = 0;
+  std::vector<Transport*> users_;
+};
+
+}  // namespace nam::txn::two_phase
