@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/checkout_command.h"
 #include "bench/fabric_command.h"
 #include "bench/prefetch_command.h"
 #include "bench/server_end.h"
@@ -281,7 +282,8 @@ class CommandLine {
     Add(checkout, "--zipf", checkout_.zipf, "skew of the products' popularity, below 1; 0: all alike");
     Add(checkout, "--seed", checkout_.seed, "other purchases of the same kind");
     checkout->add_flag("--replace", checkout_.replace, "drop checkout's tables first");
-    checkout->add_flag("--check", checkout_.check, "record the history and decide whether it is snapshot isolation");
+    checkout->add_flag("--check", checkout_.check,
+                       "record the history and decide whether it is snapshot isolation");
     Add(checkout, "--history", checkout_.history, "write it there, a file a client", "DIR");
     AddFormat(checkout, checkout_.format, "table or json");
   }
@@ -304,6 +306,20 @@ class CommandLine {
   void AddBench() {
     CLI::App* bench = app_.add_subcommand("bench", "benchmarks beside peers, in one process tree");
     bench->require_subcommand(1);
+    CLI::App* checkout = Command(
+        "checkout", "transactions beside a bare loop, SQLite and two-phase commit",
+        [this] { return bench::RunCheckoutBench(checkout_bench_); }, bench);
+    Add(checkout, "--fabric", checkout_bench_.fabric, "shm, tcp or verbs (shm)");
+    Add(checkout, "--memory-servers", checkout_bench_.memory_servers, "how many");
+    Add(checkout, "--clients", checkout_bench_.clients, "threads of each side");
+    Add(checkout, "--seconds", checkout_bench_.seconds, "of each side in a round");
+    Add(checkout, "--repeat", checkout_bench_.repeat, "rounds");
+    Add(checkout, "--products", checkout_bench_.products, "rows that are bought from");
+    Add(checkout, "--product-bytes", checkout_bench_.product_bytes, "of a product's row");
+    Add(checkout, "--zipf", checkout_bench_.zipf, "skew of the products' popularity, below 1; 0: all alike");
+    Add(checkout, "--seed", checkout_bench_.seed, "other purchases of the same kind");
+    AddFormat(checkout, checkout_bench_.format, "table or json");
+
     CLI::App* ssb = Command(
         "ssb", "the Star Schema Benchmark's queries, taking turns with a peer and a hand-written loop",
         [this] { return bench::RunSsbBench(ssb_bench_); }, bench);
@@ -475,6 +491,7 @@ class CommandLine {
   SsbRunOptions run_;
   SimOptions sim_;
   CheckoutCommandOptions checkout_;
+  bench::CheckoutBenchOptions checkout_bench_;
   bench::SsbBenchOptions ssb_bench_;
   DoctorOptions doctor_;
   bench::FabricBenchOptions fabric_bench_;

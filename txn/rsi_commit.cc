@@ -290,6 +290,7 @@ absl::Status RsiSession::RollBack() {
 // Somebody else was faster. If he is gone, End has him cleaned up after, so that the next try succeeds.
 absl::Status RsiSession::Conflict(RecordHeader found, const std::string& name) {
   if (found.locked() && found.client() != slot_.client) suspect_ = found.client();
+  conflict_ = std::max(conflict_, found.timestamp());
   return AbortStatus(AbortReason::kWriteWrite, absl::StrCat("a row of ", name));
 }
 

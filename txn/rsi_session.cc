@@ -13,6 +13,7 @@ namespace nam::txn {
 namespace {
 
 constexpr int64_t kOwnCommitPauseUs = 20;
+constexpr int64_t kConflictPatienceUs = 5'000;
 
 bool SameKey(const std::byte* row, std::span<const std::byte> key) {
   return std::memcmp(row, key.data(), key.size()) == 0;
@@ -134,6 +135,7 @@ absl::Status RsiSession::Begin() {
   timestamp_ = 0;
   Clock& clock = tables_.fabric().clock();
   const Deadline deadline = clock.After(options_.own_commit_timeout_us);
+  const Deadline patience = clock.After(kConflictPatienceUs);
   while (true) {
     absl::StatusOr<uint64_t> snapshot = timestamps_->Snapshot(batch_);
     if (!snapshot.ok()) return End(snapshot.status());
@@ -143,7 +145,10 @@ absl::Status RsiSession::Begin() {
       if (!recovered.ok()) return End(recovered.status());
       if (*recovered) continue;
     }
-    if (!options_.sees_own_commits || snapshot_ >= last_commit_) break;
+    const bool own_missing = options_.sees_own_commits && snapshot_ < last_commit_;
+    // Without the version that it lost to, the next try would lose again.
+    const bool conflict_missing = snapshot_ < conflict_ && !clock.Passed(patience);
+    if (!own_missing && !conflict_missing) break;
     if (clock.Passed(deadline)) {
       return End(absl::UnavailableError(absl::StrFormat(
           "the session's last commit (%d) is not visible yet: a commit before it hangs", last_commit_)));

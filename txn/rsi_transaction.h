@@ -141,6 +141,7 @@ class RsiSession final : public Session {
   uint64_t snapshot_ = 0;
   uint64_t timestamp_ = 0;  // claimed; 0: none
   uint64_t last_commit_ = 0;
+  uint64_t conflict_ = 0;        // the newest version that this session has lost to
   uint32_t suspect_ = 0;         // held what this transaction wanted
   std::vector<SoughtRow> rows_;  // met, the latest last
   std::vector<PendingWrite> writes_;

@@ -36,9 +36,9 @@ class RingEntry {
     return RingEntry(uint64_t{client} << 48 | timestamp);
   }
   static constexpr RingEntry Done(uint64_t timestamp) { return RingEntry(uint64_t{1} << 63 | timestamp); }
-  /// What it is before `timestamp` is claimed.
+  /// What it is before `timestamp` is claimed. There is no timestamp 0.
   static constexpr RingEntry Before(uint64_t timestamp) {
-    return timestamp < kRingEntries ? RingEntry(0) : Done(timestamp - kRingEntries);
+    return timestamp <= kRingEntries ? RingEntry(0) : Done(timestamp - kRingEntries);
   }
   /// Added to a claimed entry it makes it a done one.
   static constexpr uint64_t DoneAddend(uint32_t client) {

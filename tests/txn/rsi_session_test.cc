@@ -246,6 +246,21 @@ TEST_P(RsiSessionTest, ScanSeesTheSnapshotAndItsOwnWrites) {
                                            std::pair(4, 4), std::pair(7, 7)));
 }
 
+TEST_P(RsiSessionTest, TheRingOfTimestampsGoesRound) {
+  Teller a(cluster_, 1);
+  a.Create(1, 0);
+  constexpr int kCommits = static_cast<int>(kRingEntries) + 1'000;
+  for (int i = 1; i <= kCommits; ++i) {
+    ASSERT_TRUE(a.session->Begin().ok());
+    ASSERT_TRUE(a.Read(1).ok());
+    ASSERT_TRUE(a.Update(1, i).ok());
+    const auto committed = a.session->Commit();
+    ASSERT_TRUE(committed.ok()) << committed.status();
+  }
+  EXPECT_EQ(a.BalanceOf(1), kCommits);
+  EXPECT_EQ(Teller(cluster_, 2).BalanceOf(1), kCommits) << "who comes late";
+}
+
 TEST_P(RsiSessionTest, ManyRowsGrowTheTable) {
   Teller a(cluster_, 1);
   constexpr uint64_t kRows = 20'000;

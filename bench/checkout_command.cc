@@ -1,0 +1,259 @@
+#include "bench/checkout_command.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "bench/checkout_loop.h"
+#include "bench/checkout_sqlite.h"
+#include "cli/checkout_run.h"
+#include "cli/cluster_work.h"
+#include "cli/connect.h"
+#include "cli/exit_codes.h"
+#include "cli/json_report.h"
+#include "cli/local_cluster.h"
+#include "cli/progress_line.h"
+#include "cli/state_directory.h"
+#include "cli/stop_signals.h"
+#include "cli/table_printer.h"
+#include "txn/two_phase/cluster.h"
+
+namespace nam::bench {
+namespace {
+
+constexpr uint64_t kExpectedOrders = 1'000'000;
+constexpr int kParticipants = 3;
+
+const char* const kSides[] = {"bare loop", "rsi", "rsi, 4 versions", "SQLite", "2pc-tcp", "2pc-send"};
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+/// All sides in turn, round after round.
+class CheckoutWork final : public cli::ClusterWork {
+ public:
+  CheckoutWork(const CheckoutBenchOptions& options, cli::ClusterOptions cluster)
+      : options_(options), cluster_(std::move(cluster)) {
+    checkout_.products = options.products;
+    checkout_.product_bytes = options.product_bytes;
+    checkout_.zipf_theta = options.zipf;
+    driver_.clients = static_cast<uint32_t>(options.clients);
+    driver_.run_us = static_cast<int64_t>(options.seconds * 1e6);
+    driver_.seed = options.seed;
+  }
+  void Cancel() override { cancelled_ = true; }
+  absl::Status Run() override {
+    NAM_RETURN_IF_ERROR(checkout_.Validate());
+    NAM_ASSIGN_OR_RETURN(attachment_, cli::AttachToCluster(cluster_));
+    for (int round = 0; round < options_.repeat; ++round) {
+      for (const char* side : kSides) {
+        if (cancelled_) return absl::CancelledError("interrupted");
+        progress_.Show(absl::StrCat("round ", round + 1, " of ", options_.repeat, ": ", side));
+        NAM_ASSIGN_OR_RETURN(const double rate, RunSide(side));
+        rates_[side].push_back(rate);
+      }
+    }
+    progress_.Clear();
+    return absl::OkStatus();
+  }
+
+  double MedianOf(const std::string& side) const { return Median(rates_.at(side)); }
+  const std::map<std::string, std::vector<double>>& rates() const { return rates_; }
+  bool adds_up() const { return adds_up_; }
+
+ private:
+  absl::StatusOr<double> RunSide(const std::string& side) {
+    if (side == "bare loop") return RunLoop();
+    if (side == "SQLite") return RunSqlite();
+    if (side == "rsi") return RunRsi(1);
+    if (side == "rsi, 4 versions") return RunRsi(4);
+    using Kind = txn::two_phase::TransportOptions::Kind;
+    return RunTwoPhase(side == "2pc-tcp" ? Kind::kSocket : Kind::kSend);
+  }
+
+  absl::StatusOr<double> RunLoop() {
+    if (loop_ == nullptr) {
+      NAM_ASSIGN_OR_RETURN(
+          loop_, CheckoutLoop::Load(attachment_->fabric(), {.products = checkout_.products,
+                                                            .product_bytes = checkout_.product_bytes,
+                                                            .order_bytes = checkout_.order_bytes,
+                                                            .line_bytes = checkout_.line_bytes,
+                                                            .threads = options_.clients,
+                                                            .run_us = driver_.run_us}));
+    }
+    return loop_->Run();
+  }
+
+  absl::StatusOr<double> RunSqlite() {
+    if (sqlite_ == nullptr) {
+      NAM_ASSIGN_OR_RETURN(sqlite_, CheckoutSqlite::Load({.checkout = checkout_}));
+    }
+    return sqlite_->Run(attachment_->fabric().clock(), driver_.run_us);
+  }
+
+  absl::StatusOr<double> RunRsi(uint32_t versions) {
+    cli::CheckoutRun run(*attachment_, {.checkout = checkout_,
+                                        .driver = driver_,
+                                        .versions = versions,
+                                        .replace = true,
+                                        .expected_orders = kExpectedOrders});
+    NAM_RETURN_IF_ERROR(run.Load(progress_));
+    NAM_ASSIGN_OR_RETURN(const cli::CheckoutOutcome outcome, run.Run(nullptr, progress_));
+    adds_up_ = adds_up_ && outcome.ok();
+    return outcome.rates.committed_per_s;
+  }
+
+  // Servers are threads of this process, each with a fabric of its own.
+  absl::StatusOr<double> RunTwoPhase(txn::two_phase::TransportOptions::Kind kind) {
+    std::vector<std::unique_ptr<fabric::Fabric>> fabrics;
+    for (int i = 0; i < kParticipants + 2; ++i) {
+      NAM_ASSIGN_OR_RETURN(
+          std::unique_ptr<fabric::Fabric> opened,
+          fabric::Open(
+              {.kind = attachment_->fabric().kind(), .secret = "two-phase commit", .host = "127.0.0.1"}));
+      fabrics.push_back(std::move(opened));
+    }
+    txn::two_phase::Cluster::Options options;
+    options.transport = {.kind = kind, .host = "127.0.0.1"};
+    for (int i = 0; i < kParticipants; ++i)
+      options.participants.push_back(fabrics[static_cast<size_t>(i)].get());
+    options.coordinators = {fabrics[kParticipants].get()};
+    for (const tpcw::TableSchema& schema : tpcw::CheckoutTables(checkout_)) {
+      options.tables.push_back({.name = schema.name,
+                                .row_bytes = static_cast<uint32_t>(schema.row_bytes),
+                                .key_bytes = static_cast<uint32_t>(schema.key_bytes)});
+    }
+    NAM_ASSIGN_OR_RETURN(const auto cluster, txn::two_phase::Cluster::Start(options));
+    fabric::Fabric& client = *fabrics.back();
+    // The cheaper way to a snapshot: it comes with the last answer.
+    const auto open = [&](uint32_t) {
+      return cluster->OpenSession(client,
+                                  {.snapshots = txn::two_phase::SessionOptions::Snapshots::kLastAnswer});
+    };
+    NAM_ASSIGN_OR_RETURN(const std::unique_ptr<txn::Session> session, open(0));
+    NAM_RETURN_IF_ERROR(tpcw::LoadProducts(checkout_, *session, nullptr).status());
+    tpcw::CheckoutDriver driver(client, checkout_, driver_, open);
+    NAM_ASSIGN_OR_RETURN(const tpcw::CheckoutRates rates, driver.Run(nullptr));
+    NAM_ASSIGN_OR_RETURN(const std::unique_ptr<txn::Session> reader, open(0));
+    NAM_ASSIGN_OR_RETURN(const tpcw::CheckoutInvariants invariants,
+                         tpcw::CheckInvariants(checkout_, driver.orders(), 100, *reader));
+    adds_up_ = adds_up_ && invariants.ok();
+    return rates.committed_per_s;
+  }
+
+  const CheckoutBenchOptions& options_;
+  const cli::ClusterOptions cluster_;
+  tpcw::CheckoutOptions checkout_;
+  tpcw::DriverOptions driver_;
+  cli::ProgressLine progress_;
+  std::atomic<bool> cancelled_ = false;
+  std::unique_ptr<catalog::Attachment> attachment_;
+  std::unique_ptr<CheckoutLoop> loop_;
+  std::unique_ptr<CheckoutSqlite> sqlite_;
+  std::map<std::string, std::vector<double>> rates_;  // committed/s, by side
+  bool adds_up_ = true;
+};
+
+double Ratio(double a, double b) {
+  return std::round(a / b * 1000) / 1000;
+}
+
+cli::Json SummaryOf(const CheckoutWork& work) {
+  const double rsi = work.MedianOf("rsi");
+  return {{"rsi_committed_per_s", std::round(rsi)},
+          {"rsi_over_bare_loop", Ratio(rsi, work.MedianOf("bare loop"))},
+          {"rsi_over_sqlite", Ratio(rsi, work.MedianOf("SQLite"))},
+          {"rsi_over_2pc_tcp", Ratio(rsi, work.MedianOf("2pc-tcp"))},
+          {"rsi_over_2pc_send", Ratio(rsi, work.MedianOf("2pc-send"))},
+          {"four_versions_over_one", Ratio(work.MedianOf("rsi, 4 versions"), rsi)},
+          {"adds_up", work.adds_up()}};
+}
+
+int Conclude(const CheckoutBenchOptions& options, bool json, const CheckoutWork& work) {
+  const cli::Json summary = SummaryOf(work);
+  if (json) {
+    cli::JsonReport report{.command = "bench checkout"};
+    report.config = {{"fabric", options.fabric},
+                     {"memory_servers", options.memory_servers},
+                     {"clients", options.clients},
+                     {"seconds", options.seconds},
+                     {"repeat", options.repeat},
+                     {"products", options.products},
+                     {"product_bytes", options.product_bytes},
+                     {"zipf", options.zipf},
+                     {"seed", options.seed}};
+    for (const char* side : kSides) {
+      report.rows.push_back({{"side", side},
+                             {"committed_per_s", std::round(work.MedianOf(side))},
+                             {"rounds_per_s", work.rates().at(side)}});
+    }
+    report.summary = summary;
+    std::cout << report.ToString();
+  } else {
+    computeserver::ResultSet table;
+    table.columns = {{"side", Type::String()}, {"committed_per_s", Type::Integer()}};
+    for (const char* side : kSides) {
+      table.rows.push_back({Value::String(side), Value::Integer(std::llround(work.MedianOf(side)))});
+    }
+    std::cout << cli::Render(table, {.footer = false});
+    for (const auto& [name, value] : summary.items()) std::cout << name << ": " << value << "\n";
+  }
+  std::cout.flush();
+  return work.adds_up() ? cli::kExitOk : cli::kExitCheckFailed;
+}
+
+int RunIn(const std::string& directory, const CheckoutBenchOptions& options, bool json) {
+  cli::StopSignals stop;
+  // Rows with 4 versions, their order lines, and the old tables until they are dropped.
+  const uint64_t rows_bytes = options.products * (options.product_bytes + 64) * 5;
+  const uint64_t memory_bytes =
+      (rows_bytes + (uint64_t{6} << 30)) / static_cast<uint64_t>(std::max(1, options.memory_servers));
+  const auto cluster = cli::LocalCluster::Start({.directory = directory,
+                                                 .name = "bench",
+                                                 .fabric = options.fabric,
+                                                 .memory_servers = options.memory_servers,
+                                                 .compute_servers = 1,
+                                                 .memory_bytes = memory_bytes / 4096 * 4096},
+                                                stop.fd());
+  if (!cluster.ok()) return cli::ReportFailure(cluster.status());
+  CheckoutWork work(options,
+                    {.catalog = (*cluster)->catalog_address(), .secret_file = (*cluster)->secret_file()});
+  const absl::Status status = cli::RunClusterWork(**cluster, work, stop, directory);
+  return status.ok() ? Conclude(options, json, work) : cli::ReportFailure(status);
+}
+
+absl::Status Validate(const CheckoutBenchOptions& options) {
+  if (options.repeat < 1 || options.repeat > 1'000)
+    return absl::InvalidArgumentError("--repeat is 1 to 1000");
+  if (options.clients < 1 || options.clients > 256)
+    return absl::InvalidArgumentError("--clients is 1 to 256");
+  if (options.seconds <= 0) return absl::InvalidArgumentError("--seconds is more than 0");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int RunCheckoutBench(const CheckoutBenchOptions& options) {
+  const auto format = cli::ParseOutputFormat(options.format);
+  const absl::Status valid = format.ok() ? Validate(options) : format.status();
+  if (!valid.ok()) {
+    cli::ReportFailure(valid);
+    return cli::kExitUsage;
+  }
+  const auto directory = cli::CreateTemporaryDirectory("nam-bench-");
+  if (!directory.ok()) return cli::ReportFailure(directory.status());
+  const int code = RunIn(*directory, options, *format == cli::OutputFormat::kJson);
+  cli::RemoveTree(*directory);
+  return code;
+}
+
+}  // namespace nam::bench
