@@ -28,9 +28,15 @@ class Stranger final : public FrameSink {
   const std::string& address() const { return transport_->address(); }
   std::vector<std::byte>& output() { return transport_->Output(connection_); }
   void Say(const MessageHead& head) { FrameWriter(output(), head); }
-  void Answer(size_t which, MessageHead head) {
-    head.id = answers[which].id;
-    FrameWriter(transport_->Output(from[which]), head);
+  /// To everybody who has said `type` about `id`, or to the one of them that `only` says.
+  void Answer(MessageType type, MessageHead head, int only = -1) {
+    int number = 0;
+    for (size_t i = 0; i < answers.size(); ++i) {
+      if (answers[i].type != type || answers[i].id != head.id) continue;
+      if (only < 0 || only == number) FrameWriter(transport_->Output(from[i]), head);
+      ++number;
+    }
+    EXPECT_EQ(number, 2);
     transport_->Receive(*this, cluster_.client().clock().After(0));
   }
   void AwaitAnswers(size_t count) {
@@ -284,19 +290,19 @@ TEST(TwoPhaseCoordinatorTest, ASnapshotHoldsNothingThatIsNotInstalled) {
   commit(0);
   EXPECT_EQ(snapshot(0), 0);
   participants.AwaitAnswers(2);  // prepares
-  for (const size_t i : {0u, 1u}) participants.Answer(i, {.type = MessageType::kVote});
+  participants.Answer(MessageType::kPrepare, {.type = MessageType::kVote, .id = 1});
   client.AwaitAnswers(2);
   EXPECT_EQ(client.answers[1].timestamp, 1) << "told as soon as it is decided";
   EXPECT_EQ(snapshot(0), 0);
   commit(1);
   EXPECT_EQ(snapshot(0), 0);
   participants.AwaitAnswers(6);  // decides, prepares
-  for (const size_t i : {4u, 5u}) participants.Answer(i, {.type = MessageType::kVote});
+  participants.Answer(MessageType::kPrepare, {.type = MessageType::kVote, .id = 2});
   participants.AwaitAnswers(8);  // decides
-  for (const size_t i : {6u, 7u}) participants.Answer(i, {.type = MessageType::kDone});
-  participants.Answer(2, {.type = MessageType::kDone});
+  participants.Answer(MessageType::kDecide, {.type = MessageType::kDone, .id = 2});
+  participants.Answer(MessageType::kDecide, {.type = MessageType::kDone, .id = 1}, 0);
   EXPECT_EQ(snapshot(0), 0) << "the second is installed, the first is half";
-  participants.Answer(3, {.type = MessageType::kDone});
+  participants.Answer(MessageType::kDecide, {.type = MessageType::kDone, .id = 1}, 1);
   client.AwaitAnswers(6);
   EXPECT_EQ(client.answers[5].type, MessageType::kOutcome);
   EXPECT_EQ(client.answers[5].snapshot, 2) << "the second's client was told now";
