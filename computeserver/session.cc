@@ -11,6 +11,7 @@
 #include "computeserver/explain.h"
 #include "computeserver/finish.h"
 #include "computeserver/multicast_coordinator.h"
+#include "computeserver/record_engine.h"
 #include "computeserver/record_statements.h"
 #include "computeserver/settings.h"
 #include "optimizer/assignment.h"
@@ -225,7 +226,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(catalog::Attachment& atta
 }
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Open(catalog::Attachment& attachment) {
-  return Open(attachment, nullptr);
+  return Open(attachment, MakeRecordEngine(attachment));
 }
 
 }  // namespace nam::computeserver

@@ -1,0 +1,58 @@
+"""Transactions through real processes: SQL on record tables, and checkout with its history checked."""
+import cases
+from cluster import Cluster
+
+MEMORY = [256 << 20, 256 << 20]
+
+
+class Transactions(cases.Case):
+    def test_sql_on_record_tables(self):
+        """What is committed stays, what is rolled back never was."""
+        for fabric in ("shm", "tcp"):
+            cluster = Cluster(self, fabric=fabric, memory=MEMORY, compute=1)
+            script = """
+                CREATE TABLE accounts (id int PRIMARY KEY, owner varchar(20) NOT NULL, balance decimal(12,2),
+                                       CHECK (balance >= 0)) WITH (storage = record, versions = 2);
+                INSERT INTO accounts VALUES (1, 'Ada', 100.00), (2, 'Grace', 50.50);
+                BEGIN;
+                UPDATE accounts SET balance = balance - 10 WHERE id = 1;
+                UPDATE accounts SET balance = balance + 10 WHERE id = 2;
+                COMMIT;
+                BEGIN;
+                DELETE FROM accounts;
+                ROLLBACK;
+            """
+            done = cluster.nam("sql", "-f", self.scratch.file("script-%s.sql" % fabric, script))
+            self.assertEqual(done.code, 0, done)
+            rows = cluster.nam("sql", "--format=csv", "-c", "SELECT id, owner, balance FROM accounts ORDER BY id")
+            self.assertEqual(rows.out.splitlines(), ["id,owner,balance", "1,Ada,90.00", "2,Grace,60.50"])
+            for statement, piece in (("INSERT INTO accounts VALUES (1, 'Eve', 0)", "23505"),
+                                     ("UPDATE accounts SET balance = -1 WHERE id = 1", "23514"),
+                                     ("INSERT INTO accounts (id) VALUES (3)", "23502"),
+                                     ("CREATE INDEX by_owner ON accounts (owner)", "index")):
+                refused = cluster.nam("sql", "-c", statement)
+                self.assertEqual(refused.code, 1, refused)
+                self.assertIn(piece, refused.err)
+            self.assertEqual(cluster.nam("sql", "-c", "DROP TABLE accounts").code, 0)
+            cluster.stop()
+
+    def test_checkout(self):
+        """Stocks and orders add up, and the history is one of snapshot isolation, on every fabric."""
+        for fabric in ("shm", "tcp"):
+            cluster = Cluster(self, fabric=fabric, memory=MEMORY, compute=1)
+            for again in ([], ["--replace", "--versions=4"]):
+                run = cluster.nam("checkout", "--clients=4", "--transactions=3000", "--products=1000", "--zipf=0.9",
+                                  "--check", "--format=json", *again)
+                self.assertEqual(run.code, 0, run)
+                summary = run.json()["summary"]
+                self.assertGreaterEqual(summary["committed"], 3000)
+                self.assertTrue(summary["invariants_ok"])
+                self.assertEqual(summary["history_anomalies"], 0)
+                self.assertGreater(summary["history_transactions"], 3000)
+            there = cluster.nam("checkout", "--transactions=1", "--products=1000")
+            self.assertEqual(there.code, 1, there)
+            self.assertIn("--replace", there.err)
+            cluster.stop()
+
+
+cases.main()
