@@ -57,8 +57,8 @@ class SessionImpl final : public Session {
     const int64_t started_ns = clock.NowNs();
     cancel_ = false;
     const absl::StatusOr<sql::Statement> bound = sql::Bind(statement, tables_);
-    absl::StatusOr<ResultSet> result = bound.status();
-    if (bound.ok()) result = std::visit([this](const auto& s) { return Run(s); }, *bound);
+    auto result = bound.ok() ? std::visit([this](const auto& s) { return Run(s); }, *bound)
+                             : absl::StatusOr<ResultSet>(bound.status());
     if (!result.ok() && records_.has_value()) records_->Fail();
     if (result.ok()) result->elapsed_ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
     return result;

@@ -49,6 +49,15 @@ class SimulatedControlPlaneTest : public testing::Test {
                       const IncomingCall&) -> absl::StatusOr<proto::StartMulticastReply> {
                      return absl::UnimplementedError("unused");
                    });
+    handlers_->Add(
+        kOpenExtents,
+        [](const proto::OpenExtentsRequest&, const IncomingCall&) -> absl::StatusOr<proto::OpenExtentsReply> {
+          return absl::UnimplementedError("unused");
+        });
+    handlers_->Add(kFence,
+                   [](const proto::FenceRequest&, const IncomingCall&) -> absl::StatusOr<proto::FenceReply> {
+                     return absl::UnimplementedError("unused");
+                   });
     handlers_->Add(kEndMulticast,
                    [](const proto::EndMulticastRequest&,
                       const IncomingCall&) -> absl::StatusOr<proto::EndMulticastReply> {
