@@ -26,6 +26,8 @@
 #include "cli/table_printer.h"
 #include "cli/units.h"
 #include "fabric/fabric.h"
+#include "partitioner/loader.h"
+#include "storage/block.h"
 
 namespace nam::bench {
 namespace {
@@ -62,6 +64,8 @@ absl::Status CheckNumbers(const SsbBenchOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("there is no peer \"", options.peer, "\"; --peer is none or duckdb"));
   NAM_RETURN_IF_ERROR(fabric::ParseRealKind(options.fabric).status());
+  if (options.block_bytes > storage::kMaxBlockBytes)
+    return absl::InvalidArgumentError(absl::StrCat("--block-bytes is at most ", storage::kMaxBlockBytes));
   return cli::Validate(cli::LocalClusterOptions{.memory_servers = options.memory_servers,
                                                 .compute_servers = options.compute_servers});
 }
@@ -108,6 +112,8 @@ cli::Json ConfigJson(const SsbBenchOptions& options, const Plan& plan, const Ssb
                    {"fabric", options.fabric},
                    {"memory_servers", options.memory_servers},
                    {"compute_servers", options.compute_servers},
+                   {"block_bytes",
+                    options.block_bytes != 0 ? options.block_bytes : partitioner::LoadOptions().block_bytes},
                    {"threads", plan.threads},
                    {"peer", options.peer}};
   if (duckdb != nullptr) {
@@ -196,6 +202,7 @@ int RunIn(const std::string& directory, const SsbBenchOptions& options, const Pl
        .source = plan.source,
        .queries = plan.queries,
        .repeat = options.repeat,
+       .block_bytes = options.block_bytes,
        .threads = plan.threads,
        .loop = plan.loop,
        .tbl_directory = directory + "/tbl",

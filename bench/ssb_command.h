@@ -14,6 +14,7 @@ struct SsbBenchOptions {
   int memory_servers = 2;
   int compute_servers = 2;
   uint64_t memory_bytes = 0;         // of each memory server; 0: enough for the scale factor
+  uint64_t block_bytes = 0;          // 0: the loader's default
   int threads = 0;                   // of each side in all; 0: one a processor
   std::vector<std::string> queries;  // none: all 13
   std::string peer = "none";         // none, duckdb

@@ -25,7 +25,8 @@ struct SsbWorkOptions {
   cli::SsbSource source;
   std::vector<const ssb::Query*> queries;
   int repeat = 7;
-  int threads = 2;  // of the loop; the servers and the peer have been told theirs
+  uint64_t block_bytes = 0;  // 0: the loader's default
+  int threads = 2;           // of the loop; the servers and the peer have been told theirs
   bool loop = true;
   std::string tbl_directory;    // made, and removed as soon as the peer has read it
   SsbDuckDb* duckdb = nullptr;  // if it takes part

@@ -334,6 +334,7 @@ class CommandLine {
     Add(ssb, "--memory-servers", ssb_bench_.memory_servers, "how many");
     Add(ssb, "--compute-servers", ssb_bench_.compute_servers, "how many");
     AddBytes(ssb, "--memory", ssb_bench_.memory_bytes, "of each memory server; without it, enough");
+    AddBytes(ssb, "--block-bytes", ssb_bench_.block_bytes, "the most bytes of a block");
     Add(ssb, "--threads", ssb_bench_.threads, "of each side in all; 0: one a processor");
     ssb->add_flag("--no-loop", ssb_bench_.no_loop, "leave the hand-written loop out");
     Add(ssb, "--compare", ssb_bench_.compare, "an older report of --format=json", "FILE");

@@ -98,28 +98,6 @@ bool Filter::MayPass(const storage::ColumnZone& zone) const {
   return false;
 }
 
-uint32_t Filter::SelectRows(uint32_t first, uint32_t count, uint32_t* rows) const {
-  uint32_t n = 0;
-  if (kind_ == Kind::kRange && low_ > high_) return 0;
-  WithCodes(source_->source, [&](const auto* codes) {
-    using Code = std::remove_cvref_t<decltype(*codes)>;
-    if (kind_ == Kind::kRange) {
-      const Code low = static_cast<Code>(low_);
-      const Code spread = static_cast<Code>(high_ - low_);
-      for (uint32_t i = first; i < first + count; ++i) {
-        rows[n] = i;
-        n += static_cast<Code>(codes[i] - low) <= spread;
-      }
-    } else {
-      for (uint32_t i = first; i < first + count; ++i) {
-        rows[n] = i;
-        n += set_[codes[i]];
-      }
-    }
-  });
-  return n;
-}
-
 absl::Status Filter::Apply(Batch& batch) {
   uint32_t n = 0;
   uint32_t* keep = keep_.data();

@@ -25,8 +25,11 @@ class Filter {
   /// Whether it is about the codes of one column only.
   bool on_codes() const { return kind_ != Kind::kGeneral; }
   sql::ColumnRef column() const { return column_; }
-  /// The rows among [first, first + count) of the column's source that pass; their number.
-  uint32_t SelectRows(uint32_t first, uint32_t count, uint32_t* rows) const;
+  /// On codes: those from low() to high(), none if low() > high(); or else those whose set() is 1.
+  bool is_range() const { return kind_ == Kind::kRange; }
+  uint64_t low() const { return low_; }
+  uint64_t high() const { return high_; }
+  const std::vector<uint8_t>& set() const { return set_; }
   /// False if no row of a mini-page with this zone can pass. Only on codes.
   bool MayPass(const storage::ColumnZone& zone) const;
 

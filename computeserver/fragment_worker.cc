@@ -20,7 +20,9 @@ FragmentWorker::FragmentWorker(Fragment& fragment)
     : fragment_(fragment),
       shape_(*fragment.shape_),
       columns_(shape_.columns),
+      selectors_(shape_.tables.size()),
       build_batch_(shape_.tables.size()),
+      selected_(kBatchRows),
       positions_(kBatchRows),
       partners_(kBatchRows),
       keys_(kBatchRows),
@@ -40,6 +42,9 @@ FragmentWorker::FragmentWorker(Fragment& fragment)
     for (const sql::Expr& residual : join.residuals)
       out.residuals.push_back(std::make_unique<Filter>(residual, columns_));
     build_batch_.Include(join.table);
+    const auto build = static_cast<size_t>(join.table);
+    selectors_[build] = std::make_unique<RowSelector>(columns_, filters_[build], std::vector<KeyLookup>(),
+                                                      shape_.sort_column(join.table));
   }
   for (const std::vector<int>& live : shape_.live) {
     Batch& level = levels_.emplace_back(shape_.tables.size());
@@ -76,7 +81,28 @@ absl::Status FragmentWorker::AwaitBuilt() {
       column.source = {fragment_.join_tables_[j]->payload(i), column.meaning.width};
     }
   }
+  std::vector<KeyLookup> lookups;
+  for (size_t j = 0; j < joins_.size(); ++j) {
+    if (shape_.joins[j].by_driving_key) lookups.push_back(LookupOf(j));
+  }
+  const auto driving = static_cast<size_t>(shape_.plan.driving);
+  selectors_[driving] = std::make_unique<RowSelector>(columns_, filters_[driving], lookups,
+                                                      shape_.sort_column(shape_.plan.driving));
   return absl::OkStatus();
+}
+
+KeyLookup FragmentWorker::LookupOf(size_t join) const {
+  const optimizer::Plan::Join& plan = shape_.plan.joins[join];
+  KeyLookup lookup{.table = fragment_.join_tables_[join].get(),
+                   .column = plan.probe_key.column,
+                   .checked = !shape_.joins[join].always_in_domain};
+  const proto::Table& driving = *shape_.tables[static_cast<size_t>(shape_.plan.driving)];
+  const auto key = optimizer::MatchingKey(shape_.plan, plan, shape_.tables);
+  if (!key || driving.partitioning(*key).function() != proto::MODULO) return lookup;
+  lookup.parts = driving.partitioning(*key).parts();
+  for (int k = *key + 1; k < driving.partitioning_size(); ++k)
+    lookup.divisor *= driving.partitioning(k).parts();
+  return lookup;
 }
 
 absl::Status FragmentWorker::Stream(
@@ -92,6 +118,10 @@ absl::Status FragmentWorker::Stream(
   storage::StreamOptions options{.window = static_cast<uint32_t>(std::max<uint64_t>(window, 1)),
                                  .in_place = shape_.settings.in_place(),
                                  .verify = shape_.settings.verify(),
+                                 .known = shape_.known[static_cast<size_t>(table)].get(),
+                                 .sort_column = shape_.sort_column(table),
+                                 .sort_min = selector(table).SortCodes().low,
+                                 .sort_max = selector(table).SortCodes().high,
                                  .cancel = &fragment_.cancel_};
   const int64_t started_ns = clock_.NowNs();
   Fragment::PipelineTotals totals;
@@ -111,6 +141,8 @@ absl::Status FragmentWorker::Stream(
       if (pipeline == joins_.size() && sink_->Satisfied()) break;
     }
     totals.stream = stream.counters();
+    totals.stream.blocks += totals.stream.skipped_blocks;
+    totals.skipped_blocks += totals.stream.skipped_blocks;
   }
   totals.total_ns = clock_.NowNs() - started_ns;
   if (pipeline == joins_.size()) totals.rows_out = pushed_rows_;
@@ -127,12 +159,10 @@ bool FragmentWorker::TakeBlock(int table, const storage::BlockView& block, Fragm
       row_bytes += block.width(column);
     Charge(block.rows() * row_bytes, work_cost::kChecksumBytePs);
   }
-  if (!BlockMayPass(table, block)) {
-    ++totals.skipped_blocks;
-    return false;
-  }
   SetSources(table, block);
-  return true;
+  if (selector(table).Start(block)) return true;
+  ++totals.skipped_blocks;
+  return false;
 }
 
 void FragmentWorker::SetSources(int table, const storage::BlockView& block) {
@@ -141,29 +171,19 @@ void FragmentWorker::SetSources(int table, const storage::BlockView& block) {
   }
 }
 
-bool FragmentWorker::BlockMayPass(int table, const storage::BlockView& block) const {
-  for (const auto& filter : filters_[static_cast<size_t>(table)]) {
-    if (filter->on_codes() && !filter->MayPass(block.zone(static_cast<uint32_t>(filter->column().column))))
-      return false;
-  }
-  return true;
+uint32_t FragmentWorker::SelectedRows(int table, uint32_t* rows) {
+  const uint32_t n = selector(table).Next(rows);
+  const RowSelector::Work work = selector(table).TakeWork();
+  Charge(work.first_rows, work_cost::kFirstFilterRowPs);
+  Charge(work.later_rows, work_cost::kFilterRowPs);
+  return n;
 }
 
-absl::Status FragmentWorker::SelectRows(int table, uint32_t first, uint32_t count, Batch& batch) {
-  const auto& filters = filters_[static_cast<size_t>(table)];
-  uint32_t* rows = batch.rows[static_cast<size_t>(table)].data();
-  size_t next = 0;
-  Charge(count, work_cost::kFirstFilterRowPs);
-  if (!filters.empty() && filters[0]->on_codes()) {
-    batch.size = filters[0]->SelectRows(first, count, rows);
-    next = 1;
-  } else {
-    std::iota(rows, rows + count, first);
-    batch.size = count;
-  }
-  for (; next < filters.size() && batch.size > 0; ++next) {
+absl::Status FragmentWorker::Filtered(int table, Batch& batch) {
+  for (const auto& filter : filters_[static_cast<size_t>(table)]) {
+    if (filter->on_codes() || batch.size == 0) continue;
     Charge(batch.size, work_cost::kFilterRowPs);
-    NAM_RETURN_IF_ERROR(filters[next]->Apply(batch));
+    NAM_RETURN_IF_ERROR(filter->Apply(batch));
   }
   return absl::OkStatus();
 }
@@ -230,17 +250,18 @@ absl::Status FragmentWorker::BuildBlock(size_t join, const storage::BlockView& b
   if (first_row + block.rows() > shape.table.rows)
     return absl::DataLossError("a partition holds more rows than the catalog says");
   JoinTable& join_table = *fragment_.join_tables_[join];
-  for (size_t i = 0; i < shape.payload.size(); ++i) {
+  for (size_t i = 0; i < shape.payload.size() && !join_table.unique(); ++i) {
     const uint8_t width = shape.table.payload_widths[i];
     std::memcpy(join_table.payload(i) + first_row * width, block.page(shape.payload[i]),
                 size_t{block.rows()} * width);
   }
-  for (uint32_t first = 0; first < block.rows(); first += kBatchRows) {
-    NAM_RETURN_IF_ERROR(SelectRows(table, first, std::min(kBatchRows, block.rows() - first), build_batch_));
+  while (selector(table).more()) {
+    build_batch_.size = SelectedRows(table, build_batch_.rows[static_cast<size_t>(table)].data());
+    NAM_RETURN_IF_ERROR(Filtered(table, build_batch_));
     if (build_batch_.size == 0) continue;
     totals.rows_out += build_batch_.size;
     Charge(build_batch_.size, work_cost::kInsertRowPs);
-    NAM_RETURN_IF_ERROR(Insert(join, first_row));
+    NAM_RETURN_IF_ERROR(join_table.unique() ? InsertUnique(join, block) : Insert(join, first_row));
   }
   return absl::OkStatus();
 }
@@ -280,17 +301,76 @@ absl::Status FragmentWorker::Insert(size_t join, uint64_t first_row) {
   return absl::OkStatus();
 }
 
-absl::Status FragmentWorker::ProbeBlock(const storage::BlockView& block, Fragment::PipelineTotals&) {
-  for (uint32_t first = 0; first < block.rows(); first += kBatchRows) {
-    NAM_RETURN_IF_ERROR(
-        SelectRows(shape_.plan.driving, first, std::min(kBatchRows, block.rows() - first), levels_[0]));
-    NAM_RETURN_IF_ERROR(Push(0, levels_[0]));
+/// Keys that are known to be unique number their rows themselves; the payload goes where the key leads.
+absl::Status FragmentWorker::InsertUnique(size_t join, const storage::BlockView& block) {
+  const QueryShape::Join& shape = shape_.joins[join];
+  JoinTable& join_table = *fragment_.join_tables_[join];
+  const ColumnSpace::Column& key = columns_.at(shape_.plan.joins[join].build_key.column);
+  const uint32_t* rows = build_batch_.of(shape_.plan.joins[join].table);
+  int64_t least = INT64_MAX, greatest = INT64_MIN;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < build_batch_.size; ++i) {
+    const uint64_t code = key.source.at(rows[i]);
+    if (key.meaning.IsNull(code)) continue;
+    const int64_t number = key.meaning.Number(code);
+    if (!join_table.InDomain(number) || !join_table.InsertUnique(number))
+      return absl::DataLossError("a key is outside of what the catalog says, or there twice");
+    least = std::min(least, number);
+    greatest = std::max(greatest, number);
+    positions_[n] = rows[i];
+    partners_[n++] = join_table.RowOf(number);
+  }
+  if (n == 0) return absl::OkStatus();
+  join_table.Inserted(least, greatest, n);
+  for (size_t i = 0; i < shape.payload.size(); ++i) {
+    WithCodes({block.page(shape.payload[i]), shape.table.payload_widths[i]}, [&](const auto* codes) {
+      using Code = std::remove_cvref_t<decltype(*codes)>;
+      auto* out = reinterpret_cast<Code*>(join_table.payload(i));
+      for (uint32_t k = 0; k < n; ++k) out[partners_[k]] = codes[positions_[k]];
+    });
   }
   return absl::OkStatus();
 }
 
+/// What passes of one window is gathered with that of the next ones, as long as they are of one block.
+absl::Status FragmentWorker::ProbeBlock(const storage::BlockView&, Fragment::PipelineTotals&) {
+  const int table = shape_.plan.driving;
+  Batch& batch = levels_[0];
+  uint32_t* rows = batch.rows[static_cast<size_t>(table)].data();
+  uint32_t gathered = 0;
+  while (selector(table).more()) {
+    const uint32_t n = SelectedRows(table, selected_.data());
+    if (gathered + n > kBatchRows) {
+      batch.size = std::exchange(gathered, 0);
+      NAM_RETURN_IF_ERROR(PushDriving(batch));
+    }
+    std::copy_n(selected_.data(), n, rows + gathered);
+    gathered += n;
+  }
+  batch.size = gathered;
+  return PushDriving(batch);
+}
+
+absl::Status FragmentWorker::PushDriving(Batch& batch) {
+  NAM_RETURN_IF_ERROR(Filtered(shape_.plan.driving, batch));
+  if (batch.size == 0) return absl::OkStatus();
+  const uint32_t* rows = batch.of(shape_.plan.driving);
+  for (size_t j = 0; j < joins_.size(); ++j) {
+    std::vector<uint32_t>& partners = batch.rows[static_cast<size_t>(shape_.plan.joins[j].table)];
+    if (!shape_.joins[j].by_driving_key || partners.empty()) continue;
+    const ColumnSpace::Column& key = columns_.at(shape_.plan.joins[j].probe_key.column);
+    const JoinTable& join_table = *fragment_.join_tables_[j];
+    WithCodes(key.source, [&](const auto* codes) {
+      for (uint32_t i = 0; i < batch.size; ++i)
+        partners[i] = join_table.RowOf(key.meaning.Number(codes[rows[i]]));
+    });
+  }
+  return Push(0, batch);
+}
+
 absl::Status FragmentWorker::Push(size_t level, Batch& batch) {
   if (batch.size == 0) return absl::OkStatus();
+  while (level < joins_.size() && shape_.joins[level].by_driving_key) ++level;
   if (level < joins_.size()) return Probe(level, batch);
   pushed_rows_ += batch.size;
   Charge(batch.size, work_cost::kSinkRowPs);

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "computeserver/filter.h"
 #include "computeserver/fragment.h"
+#include "computeserver/row_selector.h"
 
 namespace nam::computeserver {
 
@@ -25,17 +26,22 @@ class FragmentWorker {
   absl::Status ReceiveBuilds(storage::MulticastStream& stream, std::vector<Fragment::PipelineTotals>& totals);
   absl::Status BuildBlock(size_t join, const storage::BlockView& block, Fragment::PipelineTotals& totals);
   absl::Status Insert(size_t join, uint64_t first_row);
+  absl::Status InsertUnique(size_t join, const storage::BlockView& block);
   absl::Status AwaitBuilt();
+  KeyLookup LookupOf(size_t join) const;
   absl::Status Stream(
       storage::Channel& channel, size_t pipeline, int table,
       const std::function<absl::Status(const storage::BlockView&, Fragment::PipelineTotals&)>& body);
   /// False if the block's zones say that no row passes.
   bool TakeBlock(int table, const storage::BlockView& block, Fragment::PipelineTotals& totals);
   absl::Status ProbeBlock(const storage::BlockView& block, Fragment::PipelineTotals& totals);
+  /// Tuples of the rows in `batch` with their partners by driving keys; Push for those that pass.
+  absl::Status PushDriving(Batch& batch);
   void SetSources(int table, const storage::BlockView& block);
-  /// Fills `batch` with the rows of [first, first + count) that pass the table's filters.
-  absl::Status SelectRows(int table, uint32_t first, uint32_t count, Batch& batch);
-  bool BlockMayPass(int table, const storage::BlockView& block) const;
+  RowSelector& selector(int table) { return *selectors_[static_cast<size_t>(table)]; }
+  /// The selected rows of the block go through the filters that are not on codes.
+  absl::Status Filtered(int table, Batch& batch);
+  uint32_t SelectedRows(int table, uint32_t* rows);
   absl::Status Push(size_t level, Batch& batch);
   absl::Status Probe(size_t join, const Batch& batch);
   absl::Status ProbeColumn(size_t join, const Batch& batch);
@@ -55,10 +61,12 @@ class FragmentWorker {
   const QueryShape& shape_;
   ColumnSpace columns_;
   std::vector<std::vector<std::unique_ptr<Filter>>> filters_;  // per table; those on codes first
+  std::vector<std::unique_ptr<RowSelector>> selectors_;        // per table; the driving one's after the build
   std::vector<Join> joins_;
   std::vector<Batch> levels_;
   Batch build_batch_;
   std::unique_ptr<Sink> sink_;
+  std::vector<uint32_t> selected_;   // scratch: rows of a block
   std::vector<uint32_t> positions_;  // scratch: of the tuples that found a partner
   std::vector<uint32_t> partners_;   // scratch: rows of the build side
   std::vector<int64_t> keys_;        // scratch

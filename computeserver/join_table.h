@@ -11,12 +11,16 @@ namespace nam::computeserver {
 
 /// The build side of a join, filled by all threads of a server while its blocks arrive, then read only.
 ///
-///     heads[position of key] → row + 1 ─ next[row] → row + 1 ─ … → 0
+///     chained:  heads[position of key] → row + 1 ─ next[row] → row + 1 ─ … → 0
+///     unique:   present[position of key] = 1 if the key's row passed the filters
 ///
 /// A dense key has a position of its own (direct addressing; partition by partition if the table is
 /// partitioned by it, so that a probing thread stays within one eighth of the array). Other keys hash to
 /// a position and are compared. Rows are numbered by where they lie in the table's needed partitions, and
 /// the columns that later steps want are copied, still encoded, to the same numbers.
+///
+/// A direct table whose keys are known to be unique needs no chains: a row's number is its key's position,
+/// so a probe reads one byte, and columns lie in key order, where a partition's share stays in a near cache.
 class JoinTable {
  public:
   struct Options {
@@ -24,6 +28,7 @@ class JoinTable {
     int64_t key_min = 0;  // of the keys, if key_known
     int64_t key_max = 0;
     bool key_known = false;
+    bool key_unique = false;
     uint32_t parts = 1;  // the table's fan-out by the key, if by modulo and a power of two
     std::vector<uint8_t> payload_widths;
   };
@@ -32,7 +37,19 @@ class JoinTable {
   /// What a table with these options takes, before it is made.
   static uint64_t BytesNeeded(const Options& options);
 
-  /// Makes `key` lead to `row`. Any thread, during the build.
+  /// Unique tables: the number that the row of `key` has.
+  uint32_t RowOf(int64_t key) const { return static_cast<uint32_t>(PositionOf(key)); }
+  /// Unique tables: the row of `key` passed. Any thread, during the build; false if it was there already.
+  bool InsertUnique(int64_t key) {
+    const std::atomic_ref<uint8_t> present(present_[PositionOf(key)]);
+    if (present.load(std::memory_order_relaxed) != 0) return false;
+    present.store(1, std::memory_order_relaxed);
+    return true;
+  }
+  /// A thread has inserted keys within [low, high].
+  void Inserted(int64_t low, int64_t high, uint64_t rows);
+
+  /// Chained tables: makes `key` lead to `row`. Any thread, during the build.
   void Insert(int64_t key, uint32_t row) {
     if (!direct_) keys_[row] = key;
     const uint32_t before =
@@ -45,12 +62,32 @@ class JoinTable {
 
   // After the build:
   bool direct() const { return direct_; }
+  bool unique() const { return unique_; }
+  /// Whether a table with these options gives rows numbers by their keys' positions.
+  static bool IsUnique(const Options& options) { return options.key_unique && IsDirect(options); }
+  uint64_t rows() const { return rows_; }  // at most, with those that filters drop
+  uint64_t inserted_rows() const { return inserted_rows_.load(std::memory_order_relaxed); }
+  /// The least and greatest key inserted, as told by Inserted; least > greatest if there is none.
+  int64_t least_key() const { return least_key_.load(std::memory_order_relaxed); }
+  int64_t greatest_key() const { return greatest_key_.load(std::memory_order_relaxed); }
+  /// Where a unique table's bytes lie:
+  ///     present()[((key - origin) & (2^shift - 1)) · part_size + ((key - origin) >> shift)]
+  /// for keys in [origin, origin + domain).
+  const uint8_t* present() const { return present_.data(); }
+  int64_t origin() const { return origin_; }
+  uint64_t domain() const { return static_cast<uint64_t>(key_max_) - static_cast<uint64_t>(origin_) + 1; }
+  uint64_t part_size() const { return part_size_; }
+  uint32_t part_shift() const { return part_shift_; }
   /// Whether some position leads to more than one row.
   bool chained() const { return chained_.load(std::memory_order_relaxed); }
   bool InDomain(int64_t key) const { return !direct_ || (key >= key_min_ && key <= key_max_); }
   /// The first row + 1 at the key's position, 0 if none. The key must be in the domain.
-  uint32_t Head(int64_t key) const { return heads_[PositionOf(key)]; }
-  uint32_t Next(uint32_t row) const { return next_[row]; }
+  uint32_t Head(int64_t key) const {
+    const uint64_t position = PositionOf(key);
+    if (unique_) return present_[position] != 0 ? static_cast<uint32_t>(position) + 1 : 0;
+    return heads_[position];
+  }
+  uint32_t Next(uint32_t row) const { return unique_ ? 0 : next_[row]; }
   bool KeyIs(uint32_t row, int64_t key) const { return direct_ || keys_[row] == key; }
 
  private:
@@ -64,17 +101,23 @@ class JoinTable {
   }
 
   bool direct_ = false;
+  bool unique_ = false;
+  uint64_t rows_ = 0;
   int64_t key_min_ = 0, key_max_ = -1;
   int64_t origin_ = 0;      // direct: a multiple of the parts, at most key_min
   uint64_t part_mask_ = 0;  // parts - 1
   uint64_t part_size_ = 0;
   uint32_t part_shift_ = 0;
   uint32_t hash_shift_ = 63;
-  std::vector<uint32_t> heads_;
+  std::vector<uint8_t> present_;  // unique only
+  std::vector<uint32_t> heads_;   // the others
   std::vector<uint32_t> next_;
   std::vector<int64_t> keys_;  // hashed only
   std::vector<std::vector<std::byte>> payload_;
   std::atomic<bool> chained_ = false;
+  std::atomic<uint64_t> inserted_rows_ = 0;
+  std::atomic<int64_t> least_key_ = INT64_MAX;
+  std::atomic<int64_t> greatest_key_ = INT64_MIN;
 };
 
 }  // namespace nam::computeserver

@@ -111,6 +111,7 @@ absl::Status PlanJoin(QueryShape& shape, size_t j) {
     out.table.key_min = key.min;
     out.table.key_max = key.max;
     out.table.key_known = true;
+    out.table.key_unique = build.columns(join.build_key.column.column).unique();
     if (build.partitioning_size() == 1 && build.partitioning(0).function() == proto::MODULO &&
         build.partitioning(0).column() == build.columns(join.build_key.column.column).name() &&
         std::has_single_bit(build.partitioning(0).parts())) {
@@ -129,6 +130,9 @@ absl::Status PlanJoin(QueryShape& shape, size_t j) {
     out.table.payload_widths.push_back(
         shape.columns.at({join.table, static_cast<int>(column)}).meaning.width);
   }
+  out.by_driving_key = JoinTable::IsUnique(out.table) && join.probe_key.op == sql::Op::kColumn &&
+                       join.probe_key.column.table == shape.plan.driving &&
+                       join.probe_key.type.kind != TypeKind::kString && join.residuals.empty();
   return absl::OkStatus();
 }
 
@@ -148,14 +152,23 @@ void TranslateKeys(QueryShape& shape, size_t j) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const QueryShape>> QueryShape::Make(Plan plan, optimizer::TableRefs tables,
-                                                                   const proto::StreamSettings& settings,
-                                                                   std::vector<uint32_t> partitions,
-                                                                   const DictionaryLoader& load_dictionary) {
+int QueryShape::sort_column(int table) const {
+  const proto::Table& meta = *tables[static_cast<size_t>(table)];
+  for (int c = 0; c < meta.columns_size(); ++c) {
+    if (!meta.sort_column().empty() && meta.columns(c).name() == meta.sort_column()) return c;
+  }
+  return -1;
+}
+
+absl::StatusOr<std::shared_ptr<const QueryShape>> QueryShape::Make(
+    Plan plan, optimizer::TableRefs tables, std::vector<std::shared_ptr<storage::KnownBlocks>> known,
+    const proto::StreamSettings& settings, std::vector<uint32_t> partitions,
+    const DictionaryLoader& load_dictionary) {
   NAM_RETURN_IF_ERROR(CheckReferences(plan, tables));
   auto shape = std::make_shared<QueryShape>();
   shape->plan = std::move(plan);
   shape->tables = std::move(tables);
+  shape->known = std::move(known);
   shape->settings = settings;
   shape->partitions = std::move(partitions);
   shape->columns = ColumnSpace(shape->tables.size());
@@ -194,8 +207,8 @@ absl::StatusOr<std::shared_ptr<const QueryShape>> QueryShape::Make(Plan plan, op
     ForLaterExpressions(shape->plan, level, [&](const sql::Expr& e) { AddTables(e, live); });
     std::erase_if(live, [&](int t) {  // those that are joined by then
       if (t == shape->plan.driving) return false;
-      for (size_t j = 0; j < level; ++j) {
-        if (shape->plan.joins[j].table == t) return false;
+      for (size_t j = 0; j < shape->joins.size(); ++j) {
+        if ((j < level || shape->joins[j].by_driving_key) && shape->plan.joins[j].table == t) return false;
       }
       return true;
     });

@@ -12,6 +12,7 @@
 #include "optimizer/assignment.h"
 #include "optimizer/plan.h"
 #include "proto/compute.pb.h"
+#include "storage/known_blocks.h"
 
 namespace nam::computeserver {
 
@@ -29,21 +30,23 @@ struct QueryShape {
     std::vector<int64_t> translation;  // text keys: probe side's entry → build side's, -1 for none
     bool row_numbers_needed = false;   // later steps look at the build side's columns
     bool always_in_domain = false;     // every probe key is within the direct table's keys
+    bool by_driving_key = false;       // decided by look-ups of the driving table's own keys: see RowSelector
   };
 
   optimizer::Plan plan;
   optimizer::TableRefs tables;
+  std::vector<std::shared_ptr<storage::KnownBlocks>> known;  // of the tables; shared with other queries
   proto::StreamSettings settings;
   std::vector<uint32_t> partitions;  // of the driving table
   std::vector<Join> joins;
   ColumnSpace columns{0};              // meanings; sources unset
   std::vector<std::vector<int>> live;  // per level: tables whose rows are kept there
+  int sort_column(int table) const;    // by which rows of a chain are in order, -1 for none
 
-  static absl::StatusOr<std::shared_ptr<const QueryShape>> Make(optimizer::Plan plan,
-                                                                optimizer::TableRefs tables,
-                                                                const proto::StreamSettings& settings,
-                                                                std::vector<uint32_t> partitions,
-                                                                const DictionaryLoader& load_dictionary);
+  static absl::StatusOr<std::shared_ptr<const QueryShape>> Make(
+      optimizer::Plan plan, optimizer::TableRefs tables,
+      std::vector<std::shared_ptr<storage::KnownBlocks>> known, const proto::StreamSettings& settings,
+      std::vector<uint32_t> partitions, const DictionaryLoader& load_dictionary);
 };
 
 }  // namespace nam::computeserver

@@ -84,12 +84,14 @@ absl::StatusOr<std::shared_ptr<const QueryShape>> ComputeServerImpl::Shape(
     return absl::InvalidArgumentError("the window must be 1 to 64 blocks");
   NAM_ASSIGN_OR_RETURN(optimizer::Plan plan, optimizer::FromProto(request.plan()));
   optimizer::TableRefs tables;
+  std::vector<std::shared_ptr<storage::KnownBlocks>> known;
   for (const optimizer::Plan::Table& table : plan.tables) {
     NAM_ASSIGN_OR_RETURN(auto meta, cache_.Table(table.name, table.allocation));
+    known.push_back(cache_.Known(*meta));
     tables.push_back(std::move(meta));
   }
   return QueryShape::Make(
-      std::move(plan), std::move(tables), settings,
+      std::move(plan), std::move(tables), std::move(known), settings,
       {request.partitions().begin(), request.partitions().end()},
       [this](const proto::Table& table, uint32_t column) { return cache_.Dictionary(table, column); });
 }

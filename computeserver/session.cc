@@ -1,6 +1,7 @@
 #include "computeserver/session.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -21,11 +22,28 @@
 namespace nam::computeserver {
 namespace {
 
+/// The catalog as one statement sees it: asked once who is there and which version all is at, and for the
+/// tables that it has not seen at that version.
 class CatalogTables final : public sql::TableSource {
  public:
   explicit CatalogTables(catalog::Client& catalog) : catalog_(catalog) {}
+  /// A new statement, which must see what has happened since.
+  void Begin() { cluster_.reset(); }
+  absl::StatusOr<const proto::Cluster*> Cluster() {
+    if (!cluster_) {
+      NAM_ASSIGN_OR_RETURN(cluster_, catalog_.GetCluster());
+      if (cluster_->version() != version_) seen_.clear();
+      version_ = cluster_->version();
+    }
+    return &*cluster_;
+  }
   absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override {
-    return catalog_.GetTable(name);
+    NAM_RETURN_IF_ERROR(Cluster().status());
+    const auto seen = seen_.find(name);
+    if (seen != seen_.end()) return seen->second;
+    NAM_ASSIGN_OR_RETURN(auto table, catalog_.GetTable(name));
+    // It may be newer than version_, never older: then the next statement finds another version.
+    return seen_[name] = std::move(table);
   }
   std::vector<std::string> Names() override {
     std::vector<std::string> names;
@@ -37,6 +55,9 @@ class CatalogTables final : public sql::TableSource {
 
  private:
   catalog::Client& catalog_;
+  std::optional<proto::Cluster> cluster_;
+  uint64_t version_ = 0;
+  std::map<std::string, std::shared_ptr<const proto::Table>> seen_;  // at version_
 };
 
 class SessionImpl final : public Session {
@@ -56,6 +77,7 @@ class SessionImpl final : public Session {
     Clock& clock = attachment_.fabric().clock();
     const int64_t started_ns = clock.NowNs();
     cancel_ = false;
+    tables_.Begin();
     const absl::StatusOr<sql::Statement> bound = sql::Bind(statement, tables_);
     auto result = bound.ok() ? std::visit([this](const auto& s) { return Run(s); }, *bound)
                              : absl::StatusOr<ResultSet>(bound.status());
@@ -155,7 +177,11 @@ class SessionImpl final : public Session {
     Prepared prepared;
     NAM_ASSIGN_OR_RETURN(prepared.plan, optimizer::MakePlan(query));
     for (const sql::BoundTable& table : query.tables) prepared.tables.push_back(table.table);
-    NAM_ASSIGN_OR_RETURN(std::vector<proto::Member> members, attachment_.Members(proto::ROLE_COMPUTE));
+    NAM_ASSIGN_OR_RETURN(const proto::Cluster* cluster, tables_.Cluster());
+    std::vector<proto::Member> members;
+    for (const proto::Member& member : cluster->members()) {
+      if (member.alive() && member.role() == proto::ROLE_COMPUTE) members.push_back(member);
+    }
     if (members.empty()) {
       return absl::UnavailableError(
           "the cluster has no living compute server (start one with `nam compute`)");

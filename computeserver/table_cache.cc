@@ -19,9 +19,25 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> TableCache::Table(const std:
         absl::StrFormat("table %s was replaced while the query was being planned: run it again", name));
   }
   std::scoped_lock lock(mutex_);
-  if (tables_.size() >= kMostTables) tables_.clear();
-  tables_[name] = table;
+  if (tables_.size() >= kMostTables) {
+    tables_.clear();
+    known_.clear();
+  }
+  std::shared_ptr<const proto::Table>& place = tables_[name];
+  if (place != nullptr) known_.erase(place->allocation());
+  place = table;
   return table;
+}
+
+std::shared_ptr<storage::KnownBlocks> TableCache::Known(const proto::Table& table) {
+  std::scoped_lock lock(mutex_);
+  std::shared_ptr<storage::KnownBlocks>& known = known_[table.allocation()];
+  if (known == nullptr) {
+    std::vector<uint32_t> blocks;
+    for (const proto::Chain& chain : table.partitions()) blocks.push_back(chain.blocks());
+    known = std::make_shared<storage::KnownBlocks>(blocks);
+  }
+  return known;
 }
 
 absl::StatusOr<std::shared_ptr<const storage::Dictionary>> TableCache::Dictionary(const proto::Table& table,

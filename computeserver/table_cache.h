@@ -12,6 +12,7 @@
 #include "computeserver/channel_pool.h"
 #include "proto/catalog.pb.h"
 #include "storage/dictionary.h"
+#include "storage/known_blocks.h"
 
 namespace nam::computeserver {
 
@@ -25,6 +26,8 @@ class TableCache {
   absl::StatusOr<std::shared_ptr<const proto::Table>> Table(const std::string& name, uint64_t allocation);
   absl::StatusOr<std::shared_ptr<const storage::Dictionary>> Dictionary(const proto::Table& table,
                                                                         uint32_t column);
+  /// What queries have learned of this version's blocks.
+  std::shared_ptr<storage::KnownBlocks> Known(const proto::Table& table);
 
  private:
   static constexpr size_t kMostTables = 1024;
@@ -36,6 +39,7 @@ class TableCache {
   std::map<std::string, std::shared_ptr<const proto::Table>> tables_;
   std::map<std::pair<uint64_t, uint32_t>, std::shared_ptr<const storage::Dictionary>> dictionaries_;
   uint64_t dictionary_bytes_ = 0;
+  std::map<uint64_t, std::shared_ptr<storage::KnownBlocks>> known_;  // by allocation
 };
 
 }  // namespace nam::computeserver

@@ -213,6 +213,25 @@ StagedTable::ColumnRange StagedTable::RangeOf(size_t column) const {
   return ranges_[column];
 }
 
+bool StagedTable::Unique(size_t column) const {
+  constexpr uint64_t kSpreadPerValue = 64;
+  const ColumnRange& range = ranges_[column];
+  const uint64_t spread = static_cast<uint64_t>(range.max) - static_cast<uint64_t>(range.min);
+  if (range.values == 0 || spread < range.values - 1 || spread / kSpreadPerValue > range.values) return false;
+  std::vector<bool> seen(spread + 1);
+  for (const auto& chunk : chunks_) {
+    const StagedChunk::Column& values = chunk->columns[column];
+    const uint32_t rows = chunk->partition_start.back();
+    for (uint32_t row = 0; row < rows; ++row) {
+      if (!values.nulls.empty() && values.nulls[row]) continue;
+      auto&& bit = seen[static_cast<uint64_t>(values.at(row)) - static_cast<uint64_t>(range.min)];
+      if (bit) return false;
+      bit = true;
+    }
+  }
+  return true;
+}
+
 uint64_t StagedTable::RowsOf(uint32_t partition) const {
   uint64_t rows = 0;
   for (const auto& chunk : chunks_)

@@ -64,6 +64,8 @@ class StagedTable {
   uint64_t rows() const { return rows_; }
   ColumnRange RangeOf(size_t column) const;
   uint64_t RowsOf(uint32_t partition) const;
+  /// Whether a column of numbers holds none twice. False also where finding out would take too much memory.
+  bool Unique(size_t column) const;
   const std::vector<std::unique_ptr<StagedChunk>>& chunks() const { return chunks_; }
   const StringCollector& strings(size_t column) const { return *strings_[column]; }
 

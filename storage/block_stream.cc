@@ -40,13 +40,22 @@ absl::StatusOr<BlockStream::Chain*> BlockStream::ChainToPost() {
   while (true) {
     if (!chains_.empty()) {
       Chain& last = chains_.back();
+      SkipBlocks(last);
       if (last.posted < last.start.blocks) return last.posted < last.pointers.size() ? &last : nullptr;
+      DropDelivered();
     }
-    if (source_dry_) return nullptr;
+    NAM_ASSIGN_OR_RETURN(const bool more, Claim());
+    if (!more) return nullptr;
+  }
+}
+
+/// Takes the next chain from the source; false if there is none.
+absl::StatusOr<bool> BlockStream::Claim() {
+  while (!source_dry_) {
     std::optional<ChainStart> start = next_chain_();
     if (!start) {
       source_dry_ = true;
-      return nullptr;
+      break;
     }
     if (start->blocks == 0) continue;
     BlockLayout layout(table_.widths, start->block_rows, PointerSlots(start->blocks, table_.pointer_group));
@@ -58,7 +67,41 @@ absl::StatusOr<BlockStream::Chain*> BlockStream::ChainToPost() {
     std::vector<ByteRange> runs = RunsOf(layout, table_.columns);
     std::vector<uint64_t> pointers = start->head;
     chains_.push_back(Chain{*std::move(start), std::move(layout), std::move(runs), std::move(pointers)});
+    return true;
   }
+  return false;
+}
+
+/// Nothing of the block is wanted, and what it says of the blocks after it is known.
+bool BlockStream::CanSkip(const Chain& chain, uint32_t index) const {
+  const uint32_t partition = chain.start.partition, group = table_.pointer_group;
+  const auto zone = options_.known->SortZone(partition, index);
+  if (!zone || (zone->max >= options_.sort_min && zone->min <= options_.sort_max)) return false;
+  if (index % group != 0) return true;
+  for (uint64_t i = uint64_t{index} + group; i < std::min<uint64_t>(index + 2 * group, chain.start.blocks);
+       ++i) {
+    if (options_.known->Pointer(partition, static_cast<uint32_t>(i)) == 0) return false;
+  }
+  return true;
+}
+
+void BlockStream::SkipBlocks(Chain& chain) {
+  if (options_.known == nullptr || options_.sort_column < 0) return;
+  const uint32_t group = table_.pointer_group;
+  while (chain.posted < chain.start.blocks && CanSkip(chain, chain.posted)) {
+    if (chain.posted % group == 0) {
+      const uint64_t first = uint64_t{chain.posted} + group;
+      for (uint64_t i = first; i < std::min<uint64_t>(first + group, chain.start.blocks); ++i)
+        chain.pointers.push_back(options_.known->Pointer(chain.start.partition, static_cast<uint32_t>(i)));
+    }
+    ++chain.posted;
+    ++chain.delivered;
+    ++counters_.skipped_blocks;
+  }
+}
+
+void BlockStream::DropDelivered() {
+  while (!chains_.empty() && chains_.front().delivered == chains_.front().start.blocks) chains_.pop_front();
 }
 
 absl::Status BlockStream::Post(Slot& slot, uint32_t slot_number) {
@@ -113,6 +156,9 @@ absl::Status BlockStream::LearnPointers(const Slot& slot) {
   for (uint64_t pointer : view.pointers()) {
     if (chain.pointers.size() >= chain.start.blocks) break;
     if (pointer == 0) return absl::DataLossError("a pointer group ends before its chain");
+    if (options_.known != nullptr)
+      options_.known->LearnPointer(chain.start.partition, static_cast<uint32_t>(chain.pointers.size()),
+                                   pointer);
     chain.pointers.push_back(pointer);
   }
   return absl::OkStatus();
@@ -154,10 +200,23 @@ absl::Status BlockStream::AwaitHead() {
 absl::Status BlockStream::Deliver(Slot& slot, BlockView& block) {
   Chain& chain = *slot.chain;
   block = BlockView(chain.layout, slot.block);
-  NAM_RETURN_IF_ERROR(
-      block.CheckPrefix(table_.allocation, chain.start.partition, slot.index, options_.verify));
-  if (options_.verify) {
-    for (uint32_t column : table_.columns) NAM_RETURN_IF_ERROR(block.CheckPage(column));
+  const uint32_t partition = chain.start.partition;
+  KnownBlocks* const known = options_.known;
+  // A copy is checked whenever it is made; memory that is looked at in place, once.
+  const uint64_t whole = in_place_ && known != nullptr ? known->Verified(partition, slot.index) : 0;
+  const bool verify_prefix = options_.verify && (whole & KnownBlocks::kPrefix) == 0;
+  NAM_RETURN_IF_ERROR(block.CheckPrefix(table_.allocation, partition, slot.index, verify_prefix));
+  uint64_t checked = verify_prefix ? KnownBlocks::kPrefix : 0;
+  for (uint32_t column : table_.columns) {
+    if (!options_.verify || (whole & KnownBlocks::Column(column)) != 0) continue;
+    NAM_RETURN_IF_ERROR(block.CheckPage(column));
+    checked |= KnownBlocks::Column(column);
+  }
+  if (in_place_ && known != nullptr && checked != 0) known->SetVerified(partition, slot.index, checked);
+  if (known != nullptr && options_.sort_column >= 0 && ((checked | whole) & KnownBlocks::kPrefix) != 0 &&
+      !known->SortZone(partition, slot.index)) {
+    const ColumnZone& zone = block.zone(static_cast<uint32_t>(options_.sort_column));
+    known->LearnSortZone(partition, slot.index, {zone.min, zone.max});
   }
   ++counters_.blocks;
   counters_.rows += block.rows();
@@ -171,7 +230,8 @@ absl::StatusOr<bool> BlockStream::Next(BlockView& block) {
   if (delivered_) {
     // The block delivered last is done with: free its slot, and its chain after its last block.
     Chain* chain = slots_[head_++ % slots_.size()].chain;
-    if (++chain->delivered == chain->start.blocks) chains_.pop_front();
+    ++chain->delivered;
+    DropDelivered();
     delivered_ = false;
   }
   NAM_RETURN_IF_ERROR(Fill());

@@ -14,6 +14,7 @@
 #include "storage/block.h"
 #include "storage/block_runs.h"
 #include "storage/channel.h"
+#include "storage/known_blocks.h"
 
 namespace nam::storage {
 
@@ -36,12 +37,17 @@ struct StreamTable {
 struct StreamOptions {
   uint32_t window = 10;                       // blocks in flight, 1 … 64
   bool in_place = false;                      // take blocks where they lie if the fabric can
-  bool verify = true;                         // checksums
+  bool verify = true;                         // checksums; in place, of what is not known to be whole
+  KnownBlocks* known = nullptr;               // of the table: used, and added to
+  int sort_column = -1;                       // by which the table's blocks are in order; -1 for none
+  uint64_t sort_min = 0;                      // blocks without a code from sort_min to sort_max in it may
+  uint64_t sort_max = UINT64_MAX;             // be left out
   const std::atomic<bool>* cancel = nullptr;  // CANCELLED soon after it is set
 };
 
 struct StreamCounters {
   uint64_t blocks = 0;
+  uint64_t skipped_blocks = 0;  // left out, not among blocks
   uint64_t rows = 0;
   int64_t waiting_ns = 0;                    // for blocks to arrive
   std::map<MemoryServerId, uint64_t> bytes;  // moved (in place: looked at), per memory server
@@ -81,6 +87,10 @@ class BlockStream {
 
   absl::Status Fill();
   absl::StatusOr<Chain*> ChainToPost();
+  absl::StatusOr<bool> Claim();
+  void SkipBlocks(Chain& chain);
+  bool CanSkip(const Chain& chain, uint32_t index) const;
+  void DropDelivered();
   absl::Status Post(Slot& slot, uint32_t slot_number);
   absl::Status AwaitHead();
   absl::Status TakeCompletions(bool wait);

@@ -57,6 +57,40 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{fabric::Kind::kTcp, 1, 4, 1, false}, Case{fabric::Kind::kTcp, 101, 4, 10, false},
                       Case{fabric::Kind::kTcp, 101, 32, 64, true}));
 
+/// What the first stream learned lets the second one leave out blocks, also those that lead a pointer group.
+TEST_P(BlockStreamTest, LeavesOutBlocksThatAreKnownNotToBeWanted) {
+  const Case& c = GetParam();
+  TwoServers servers(c.kind);
+  auto fabric = *fabric::Open({.kind = c.kind, .secret = "s"});
+  auto channel = *Channel::Open(*fabric, servers, {});
+  const ChainStart chain = WriteChain(*channel, servers.keys(), c.blocks, c.group);
+  const std::vector<uint32_t> blocks(chain.partition + 1, c.blocks);
+  KnownBlocks known(blocks);
+  const auto run = [&](uint64_t low, uint64_t high) {
+    int chains = 2;
+    StreamOptions options{.window = c.window, .in_place = c.in_place, .known = &known, .sort_column = 0};
+    options.sort_min = low;
+    options.sort_max = high;
+    BlockStream stream(*channel, {9, c.group, widths_, {0}}, options, [&]() -> std::optional<ChainStart> {
+      return chains-- > 0 ? std::optional(chain) : std::nullopt;
+    });
+    BlockView block;
+    std::vector<uint32_t> seen;
+    while (*stream.Next(block)) seen.push_back(block.index());
+    EXPECT_EQ(stream.counters().blocks, seen.size());
+    EXPECT_EQ(stream.counters().blocks + stream.counters().skipped_blocks, uint64_t{2} * c.blocks);
+    return seen;
+  };
+  EXPECT_EQ(run(0, UINT64_MAX).size(), 2 * c.blocks);
+  const uint32_t first = c.blocks / 3, last = c.blocks / 2;
+  std::vector<uint32_t> expected;
+  for (int round = 0; round < 2; ++round) {
+    for (uint32_t b = first; b <= last; ++b) expected.push_back(b);
+  }
+  EXPECT_EQ(run(uint64_t{first} * kRows, uint64_t{last} * kRows), expected);
+  EXPECT_TRUE(run(uint64_t{c.blocks} * kRows, UINT64_MAX).empty());
+}
+
 TEST_F(BlockStreamFaults, DamageIsAnErrorAndNotAnAnswer) {
   TwoServers servers(fabric::Kind::kShm);
   auto fabric = *fabric::Open({.kind = fabric::Kind::kShm, .secret = "s"});
