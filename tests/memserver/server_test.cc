@@ -4,7 +4,6 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 
-#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -284,11 +283,16 @@ TEST_F(MemoryServerTest, NoMethodAnswersWithoutTheToken) {
     grpc::ClientContext context;
     const grpc::ByteBuffer empty(nullptr, 0);
     grpc::ByteBuffer reply;
-    std::promise<grpc::Status> done;
     const std::string method = "/nam.proto.Memory/" + service->method(i)->name();
-    stub.UnaryCall(&context, method, grpc::StubOptions(), &empty, &reply,
-                   [&done](grpc::Status status) { done.set_value(std::move(status)); });
-    EXPECT_EQ(done.get_future().get().error_code(), grpc::StatusCode::UNAUTHENTICATED) << method;
+    grpc::CompletionQueue queue;
+    const auto call = stub.PrepareUnaryCall(&context, method, empty, &queue);
+    grpc::Status status;
+    void* tag = nullptr;
+    bool ok = false;
+    call->StartCall();
+    call->Finish(&reply, &status, nullptr);
+    ASSERT_TRUE(queue.Next(&tag, &ok));
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED) << method;
   }
 }
 
