@@ -86,18 +86,36 @@ serve() {
   return 1
 }
 
-# SSB with every server and the client on devices of their own; -1 for host 3 and 4.
-ssb() {
+# start_cluster NAME COMPUTE-SERVERS: a catalog, memory servers on hosts 1 and 2, compute servers on hosts 3 and 4,
+# each on a device of its own. Sets $catalog and $secret.
+start_cluster() {
   servers=
   echo "a secret of the guest" >/tmp/secret
   secret=--secret-file=/tmp/secret
   chmod 600 /tmp/secret
   catalog=$(host 1):7000
-  serve catalog "$nam" catalog --listen="$catalog" --store=/tmp/catalog.db --fabric=verbs $secret --lease-ms=20000 &&
+  rm -f "/tmp/$1.db"
+  serve catalog "$nam" catalog --listen="$catalog" --store="/tmp/$1.db" --fabric=verbs $secret --lease-ms=20000 &&
     serve memory1 "$nam" memserver --catalog="$catalog" --memory=96M --control-listen="$(host 1):0" $secret &&
     serve memory2 "$nam" memserver --catalog="$catalog" --memory=96M --control-listen="$(host 2):0" $secret &&
-    serve compute1 "$nam" compute --catalog="$catalog" --threads=1 --control-listen="$(host 3):0" $secret &&
-    serve compute2 "$nam" compute --catalog="$catalog" --threads=1 --control-listen="$(host 4):0" --rdma=rxe4:1,gid=1 $secret
+    { [ "$2" -lt 1 ] || serve compute1 "$nam" compute --catalog="$catalog" --threads=1 --control-listen="$(host 3):0" $secret; } &&
+    { [ "$2" -lt 2 ] || serve compute2 "$nam" compute --catalog="$catalog" --threads=1 --control-listen="$(host 4):0" --rdma=rxe4:1,gid=1 $secret; }
+}
+
+# stop_cluster: and what passed the devices so far.
+stop_cluster() {
+  for server in $servers; do kill "$server" 2>/dev/null; done
+  wait
+  for i in $(seq 1 "$hosts"); do
+    counters=/sys/class/infiniband/rxe$i/ports/1/hw_counters
+    echo "rxe$i: sent $(cat "$counters/sent_pkts"), received $(cat "$counters/rcvd_pkts") packets," \
+      "retries $(cat "$counters/completer_retry_err")"
+  done
+}
+
+# SSB with every server and the client on devices of their own; -1 for host 3 and 4.
+ssb() {
+  start_cluster ssb 2
   code=$?
   if [ $code = 0 ]; then
     timeout 600 "$nam" ssb load --catalog="$catalog" $secret --scale-factor=0.01 --rdma=rxe1 >/tmp/load 2>&1
@@ -116,13 +134,37 @@ ssb() {
     echo "@@COUNT $right $((13 - right)) 0"
     [ $code = 0 ] || { tail -n 5 /tmp/memory1 /tmp/memory2 /tmp/compute1 /tmp/compute2; }
   fi
-  for server in $servers; do kill "$server" 2>/dev/null; done
-  wait
-  for i in $(seq 1 "$hosts"); do
-    counters=/sys/class/infiniband/rxe$i/ports/1/hw_counters
-    echo "rxe$i: sent $(cat "$counters/sent_pkts"), received $(cat "$counters/rcvd_pkts") packets," \
-      "retries $(cat "$counters/completer_retry_err")"
-  done
+  stop_cluster
+}
+
+# checkout_run RDMA OPTION...: memory servers on hosts 1 and 2, the clients on another; the exit code says whether
+# stocks, orders and the history are as they must be.
+checkout_run() {
+  device=$1
+  shift
+  timeout 600 "$nam" checkout --catalog="$catalog" $secret --rdma="$device" --product-bytes=1024 --check "$@" \
+    >/tmp/checkout 2>&1
+  code=$?
+  cat /tmp/checkout
+  echo "checkout on $device: exit code $code, at $(uptime_s) s"
+  [ $code = 0 ] || tail -n 5 /tmp/memory1 /tmp/memory2
+}
+
+# Transactions by one-sided verbs and their atomics: without contention, then, where no packet is lost, with much of
+# it, by other clients on another device.
+checkout() {
+  start_cluster checkout 0
+  code=$?
+  count "cluster for checkout" $code
+  if [ $code = 0 ]; then
+    checkout_run rxe3 --clients=2 --transactions=200 --products=500
+    count "checkout --check" $code
+    if [ "$name" = plain ]; then
+      checkout_run rxe4:1,gid=1 --replace --clients=3 --transactions=300 --products=20 --zipf=0.9 --versions=2
+      count "checkout --check, few products" $code
+    fi
+  fi
+  stop_cluster
 }
 
 wanted() {
@@ -134,4 +176,5 @@ wanted conformance && conformance
 # Loss makes no difference to a limit worth measuring.
 [ "$name" = plain ] && wanted benchmark && benchmark
 wanted ssb && ssb
+wanted checkout && checkout
 exit $failures

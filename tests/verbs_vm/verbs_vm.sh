@@ -19,7 +19,7 @@ hosts=4
 processors=${NAM_VM_PROCESSORS:-2}
 memory_mb=${NAM_VM_MEMORY_MB:-2048}
 limit_s=${NAM_VM_LIMIT_S:-2400}
-parts=${NAM_VM_PARTS:-conformance,benchmark,ssb}
+parts=${NAM_VM_PARTS:-conformance,benchmark,ssb,checkout}
 # What is loaded in the guest; sch_netem loses packets.
 modules=(crc32_generic rdma_rxe ib_uverbs veth bridge sch_netem)
 programs=(busybox ip tc rdma ibv_devinfo ib_read_bw ib_write_bw ib_atomic_lat)
