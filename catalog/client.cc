@@ -36,6 +36,7 @@ class RemoteClient final : public Client {
   absl::Status DropTable(const std::string& name) override;
   absl::StatusOr<AllocationId> BeginExtend(MemberId member, const std::string& table) override;
   absl::StatusOr<uint64_t> CommitExtend(const proto::CommitExtendRequest& request) override;
+  absl::StatusOr<uint64_t> ChangePart(const proto::ChangePartRequest& request) override;
   absl::StatusOr<std::vector<uint32_t>> AllocateGroups(MemberId member, uint32_t count) override;
   absl::Status ReleaseGroups(MemberId member, const std::vector<uint32_t>& groups) override;
 
@@ -150,6 +151,11 @@ absl::StatusOr<AllocationId> RemoteClient::BeginExtend(MemberId member, const st
 
 absl::StatusOr<uint64_t> RemoteClient::CommitExtend(const proto::CommitExtendRequest& request) {
   NAM_ASSIGN_OR_RETURN(const proto::CommitExtendReply reply, peer_.Call(kCommitExtend, request, timeout_us_));
+  return reply.version();
+}
+
+absl::StatusOr<uint64_t> RemoteClient::ChangePart(const proto::ChangePartRequest& request) {
+  NAM_ASSIGN_OR_RETURN(const proto::ChangePartReply reply, peer_.Call(kChangePart, request, timeout_us_));
   return reply.version();
 }
 

@@ -49,6 +49,8 @@ class Client {
   virtual absl::StatusOr<AllocationId> BeginExtend(MemberId member, const std::string& table) = 0;
   /// The new version. ABORTED when the part does not have expected_extents any more.
   virtual absl::StatusOr<uint64_t> CommitExtend(const proto::CommitExtendRequest& request) = 0;
+  /// The new version. NOT_FOUND when the table has no such part.
+  virtual absl::StatusOr<uint64_t> ChangePart(const proto::ChangePartRequest& request) = 0;
 
   /// Numbers for multicast groups; the member's until it releases them or its lease ends.
   virtual absl::StatusOr<std::vector<uint32_t>> AllocateGroups(MemberId member, uint32_t count) = 0;

@@ -28,6 +28,8 @@ inline constexpr Method<proto::BeginExtendRequest, proto::BeginExtendReply> kBeg
     "/nam.proto.Catalog/BeginExtend"};
 inline constexpr Method<proto::CommitExtendRequest, proto::CommitExtendReply> kCommitExtend{
     "/nam.proto.Catalog/CommitExtend"};
+inline constexpr Method<proto::ChangePartRequest, proto::ChangePartReply> kChangePart{
+    "/nam.proto.Catalog/ChangePart"};
 
 inline constexpr Method<proto::AllocateGroupsRequest, proto::AllocateGroupsReply> kAllocateGroups{
     "/nam.proto.Catalog/AllocateGroups"};

@@ -28,6 +28,7 @@ Handlers HandlersOf(Service& service) {
   add(kDropTable, &Service::DropTable);
   add(kBeginExtend, &Service::BeginExtend);
   add(kCommitExtend, &Service::CommitExtend);
+  add(kChangePart, &Service::ChangePart);
   add(kAllocateGroups, &Service::AllocateGroups);
   add(kReleaseGroups, &Service::ReleaseGroups);
   return handlers;

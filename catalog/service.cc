@@ -181,6 +181,9 @@ void Service::Bury(const MemberState& member, Mutation& mutation) const {
   for (const auto& [group, owner] : groups_) {
     if (owner.value() == id) mutation.delete_groups.push_back(group);
   }
+  for (const auto& [name, state] : tables_) {
+    if (state.table->owner() == id) mutation.delete_tables.push_back(name);
+  }
   if (HoldsBlocks(id, "")) {
     proto::Member dead = member.member;
     dead.set_alive(false);
@@ -290,6 +293,7 @@ absl::StatusOr<proto::ListTablesReply> Service::ListTables(const proto::ListTabl
   proto::ListTablesReply reply;
   reply.set_version(version_);
   for (const auto& [name, state] : tables_) {
+    if (state.table->owner() != 0) continue;
     proto::Table& table = *reply.add_tables();
     table = *state.table;
     table.clear_partitions();
@@ -423,7 +427,14 @@ absl::StatusOr<proto::Table> Service::Extended(const LoadRecord& load,
         absl::StrFormat("table `%s` was dropped while it was extended", load.table));
   }
   proto::Table table = *found->second.table;
-  proto::RecordPart* part = FindPart(table, request.part());
+  proto::RecordPart* part = nullptr;
+  if (request.has_new_part()) {
+    NAM_RETURN_IF_ERROR(CheckNewPart(table, request.new_part()));
+    part = table.mutable_record()->add_parts();
+    *part = request.new_part();
+  } else {
+    part = FindPart(table, request.part());
+  }
   if (part == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrFormat("table `%s` has no part `%s`", load.table, request.part()));
@@ -436,6 +447,22 @@ absl::StatusOr<proto::Table> Service::Extended(const LoadRecord& load,
   part->mutable_extents()->MergeFrom(request.extents());
   CountUsage(table);
   return table;
+}
+
+// Indexes are dropped by their names alone, so those are of the whole cluster.
+absl::Status Service::CheckNewPart(const proto::Table& table, const proto::RecordPart& part) const {
+  const std::string& name = part.name();
+  if (name.empty() || !part.extents().empty()) {
+    return absl::InvalidArgumentError(absl::StrFormat("`%s` is no part to be added", name));
+  }
+  bool taken = tables_.contains(name);
+  for (const proto::RecordPart& other : table.record().parts()) taken = taken || other.name() == name;
+  for (const auto& [other_name, other] : tables_) {
+    for (const proto::RecordPart& index : other.table->record().parts())
+      taken = taken || (index.kind() == proto::ORDERED_INDEX && index.name() == name);
+  }
+  if (!taken) return absl::OkStatus();
+  return absl::AlreadyExistsError(absl::StrFormat("`%s` is the name of a table or an index", name));
 }
 
 absl::StatusOr<proto::CommitExtendReply> Service::CommitExtend(const proto::CommitExtendRequest& request) {
@@ -466,6 +493,44 @@ absl::StatusOr<proto::CommitExtendReply> Service::CommitExtend(const proto::Comm
   mutation.put_tables.push_back(std::move(table));
   mutation.delete_loads.push_back(request.allocation());
   NAM_RETURN_IF_ERROR(Apply(mutation));
+  reply.set_version(mutation.version);
+  return reply;
+}
+
+absl::StatusOr<proto::ChangePartReply> Service::ChangePart(const proto::ChangePartRequest& request) {
+  const std::lock_guard lock(mutex_);
+  Expire();
+  const auto found = tables_.find(request.table());
+  if (found == tables_.end()) return NoTable(request.table());
+  proto::Table table = *found->second.table;
+  auto& parts = *table.mutable_record()->mutable_parts();
+  const auto part = std::find_if(parts.begin(), parts.end(), [&](const proto::RecordPart& candidate) {
+    return candidate.name() == request.part() && candidate.kind() == proto::ORDERED_INDEX &&
+           candidate.extents_size() > 0 && candidate.extents(0).allocation() == request.allocation();
+  });
+  if (part == parts.end()) {
+    return absl::NotFoundError(
+        absl::StrFormat("table `%s` has no index `%s`", request.table(), request.part()));
+  }
+  switch (request.change_case()) {
+    case proto::ChangePartRequest::kUsableFrom:
+      part->set_usable_from(request.usable_from());
+      break;
+    case proto::ChangePartRequest::kLeaving:
+      part->set_leaving(request.leaving());
+      break;
+    case proto::ChangePartRequest::kRemove:
+      parts.erase(part);
+      CountUsage(table);
+      break;
+    default:
+      return absl::InvalidArgumentError("nothing to change");
+  }
+  Mutation mutation = NewMutation();
+  table.set_version(mutation.version);
+  mutation.put_tables.push_back(std::move(table));
+  NAM_RETURN_IF_ERROR(Apply(mutation));
+  proto::ChangePartReply reply;
   reply.set_version(mutation.version);
   return reply;
 }

@@ -54,6 +54,7 @@ class Service {
   absl::StatusOr<proto::DropTableReply> DropTable(const proto::DropTableRequest& request);
   absl::StatusOr<proto::BeginExtendReply> BeginExtend(const proto::BeginExtendRequest& request);
   absl::StatusOr<proto::CommitExtendReply> CommitExtend(const proto::CommitExtendRequest& request);
+  absl::StatusOr<proto::ChangePartReply> ChangePart(const proto::ChangePartRequest& request);
   absl::StatusOr<proto::AllocateGroupsReply> AllocateGroups(const proto::AllocateGroupsRequest& request);
   absl::StatusOr<proto::ReleaseGroupsReply> ReleaseGroups(const proto::ReleaseGroupsRequest& request);
 
@@ -78,6 +79,7 @@ class Service {
   absl::Status CheckRoomForLoad() const;
   absl::StatusOr<proto::Table> Extended(const LoadRecord& load,
                                         const proto::CommitExtendRequest& request) const;
+  absl::Status CheckNewPart(const proto::Table& table, const proto::RecordPart& part) const;
   absl::Status CheckServers(const proto::Table& table, const std::set<uint32_t>& servers) const;
   bool HoldsBlocks(uint32_t server, const std::string& besides_table) const;
   void Bury(const MemberState& member, Mutation& mutation) const;

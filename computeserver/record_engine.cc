@@ -23,10 +23,7 @@ class RecordEngine final : public RecordAccess {
   explicit RecordEngine(catalog::Attachment& attachment) : attachment_(attachment), tables_(attachment) {}
 
   absl::Status Begin() override {
-    if (session_ == nullptr) {
-      NAM_ASSIGN_OR_RETURN(session_, txn::OpenRsiSession(tables_, {}));
-      handles_.clear();
-    }
+    NAM_RETURN_IF_ERROR(OpenSession());
     return Lost(session_->Begin());
   }
   absl::Status Commit() override { return Lost(session_->Commit().status()); }
@@ -55,22 +52,22 @@ class RecordEngine final : public RecordAccess {
     return absl::OkStatus();
   }
 
-  // Every row is looked at, as long as tables have no ordered index.
-  absl::Status Scan(const proto::Table& table, int index, const sql::KeyRange& range,
-                    const OnRow& on_row) override {
-    if (index >= 0) return absl::UnimplementedError("record tables have no indexes but their keys'");
+  absl::Status Scan(const proto::Table& table, const OnRow& on_row) override {
     NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, HandleOf(table));
-    const size_t key_bytes = table.record().key_bytes();
     absl::Status failed;
-    NAM_RETURN_IF_ERROR(Lost(session_->Scan(handle, [&](std::span<const std::byte> row) {
-      const std::string_view key(reinterpret_cast<const char*>(row.data()), key_bytes);
-      if (key < range.low || (!range.high.empty() && key >= range.high)) return true;
-      const absl::StatusOr<bool> more = on_row(row);
-      failed = more.status();
-      return more.ok() && *more;
-    })));
+    NAM_RETURN_IF_ERROR(Lost(session_->Scan(handle, Visitor(on_row, failed))));
     return failed;
   }
+  absl::Status ScanIndex(const proto::Table& table, int index, const sql::KeyRange& range,
+                         const OnRow& on_row) override {
+    NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, HandleOf(table));
+    const AllocationId id(table.record().parts(index).extents(0).allocation());
+    absl::Status failed;
+    NAM_RETURN_IF_ERROR(
+        Lost(session_->ScanIndex(handle, id, Bytes(range.low), Bytes(range.high), Visitor(on_row, failed))));
+    return failed;
+  }
+  uint64_t snapshot() const override { return session_ == nullptr ? 0 : session_->snapshot(); }
 
   absl::Status Insert(const proto::Table& table, std::string_view row) override {
     NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, HandleOf(table));
@@ -97,11 +94,30 @@ class RecordEngine final : public RecordAccess {
                                           .versions = record.versions() == 0 ? 1 : record.versions(),
                                           .table = table});
   }
-  absl::Status CreateIndex(const proto::Table&, const proto::RecordPart&) override {
-    return absl::UnimplementedError("CREATE INDEX: record tables have no indexes but their keys'");
+  absl::Status CreateIndex(const proto::Table& table, const proto::RecordPart& index) override {
+    NAM_RETURN_IF_ERROR(OpenSession());
+    return Lost(txn::CreateIndex(attachment_, *session_, table.name(), index));
+  }
+  absl::Status DropIndex(const std::string& name) override {
+    NAM_RETURN_IF_ERROR(OpenSession());
+    return Lost(txn::DropIndex(attachment_, *session_, name));
   }
 
  private:
+  absl::Status OpenSession() {
+    if (session_ != nullptr) return absl::OkStatus();
+    NAM_ASSIGN_OR_RETURN(session_, txn::OpenRsiSession(tables_, {}));
+    handles_.clear();
+    return absl::OkStatus();
+  }
+  /// An error of `on_row` comes to `failed`.
+  static txn::RowVisitor Visitor(const OnRow& on_row, absl::Status& failed) {
+    return [&](std::span<const std::byte> row) {
+      const absl::StatusOr<bool> more = on_row(row);
+      failed = more.status();
+      return more.ok() && *more;
+    };
+  }
   absl::StatusOr<txn::TableHandle> HandleOf(const proto::Table& table) {
     if (const auto found = handles_.find(table.allocation()); found != handles_.end()) return found->second;
     NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, session_->OpenTable(table.name()));

@@ -1,6 +1,7 @@
 #include "computeserver/record_statements.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -36,7 +37,7 @@ absl::Status InSql(absl::Status status) {
   }
   if (absl::IsAlreadyExists(status)) {
     return sql::ToStatus({.message = absl::StrCat("duplicate key: ", std::string(status.message())),
-                          .hint = "a primary key is there once",
+                          .hint = "a primary key, and a key of a unique index, is there once",
                           .sqlstate = "23505"});
   }
   return status;
@@ -123,6 +124,41 @@ absl::StatusOr<bool> HoldsAll(const std::vector<const Expr*>& filter, const std:
   return true;
 }
 
+std::vector<Expr> ConjunctsOn(const sql::BoundQuery& query, size_t table) {
+  std::vector<Expr> conjuncts;
+  for (const Expr& conjunct : query.conjuncts) {
+    if (RecordStatements::OnlyTableOf(query, conjunct) == table) conjuncts.push_back(conjunct);
+  }
+  return conjuncts;
+}
+
+bool InRanges(const std::vector<sql::KeyRange>& ranges, std::span<const std::byte> bytes) {
+  const std::string_view key(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  // The last that begins at or before the key.
+  const auto after = std::upper_bound(ranges.begin(), ranges.end(), key,
+                                      [](std::string_view k, const sql::KeyRange& r) { return k < r.low; });
+  if (after == ranges.begin()) return false;
+  const sql::KeyRange& range = *std::prev(after);
+  return range.high.empty() || key < range.high;
+}
+
+/// How a query finds its rows: in its order, if then the first of them are all that it needs.
+sql::AccessPath PathOf(const sql::BoundQuery& query, const std::vector<Expr>& conjuncts,
+                       const optimizer::Plan& plan, const RecordLayout& layout, uint64_t snapshot) {
+  sql::AccessWishes wishes{.snapshot = snapshot};
+  if (!plan.aggregated && plan.row_limit >= 0) {
+    for (const sql::OrderKey& key : query.order_by) {
+      // The order of an index: ascending, NULLs last.
+      if (key.expr.op != sql::Op::kColumn || key.descending || key.nulls_first) {
+        wishes.order.clear();
+        break;
+      }
+      wishes.order.push_back(static_cast<uint32_t>(key.expr.column.column));
+    }
+  }
+  return sql::ChooseAccessPath(*query.tables[0].table, layout, conjuncts, wishes);
+}
+
 }  // namespace
 
 RecordStatements::~RecordStatements() {
@@ -193,9 +229,31 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CreateIndexStatement&
     if (statement.if_not_exists) return Command("CREATE INDEX");
     return NameTaken(statement.index.name(), statement.position, "give it another name");
   }
-  if (absl::Status created = access_.CreateIndex(*statement.table, statement.index); !created.ok())
-    return InSql(std::move(created));
+  const absl::Status created = access_.CreateIndex(*statement.table, statement.index);
+  if (absl::IsAlreadyExists(created))
+    return NameTaken(statement.index.name(), statement.position, "give it another name");
+  if (absl::IsFailedPrecondition(created)) {
+    return sql::ToStatus({.message = absl::StrCat("could not create unique index \"", statement.index.name(),
+                                                  "\": ", std::string(created.message())),
+                          .position = statement.position,
+                          .hint = "change one of the rows, or leave out UNIQUE",
+                          .sqlstate = "23505"});
+  }
+  if (!created.ok()) return InSql(created);
   return Command("CREATE INDEX");
+}
+
+absl::StatusOr<ResultSet> RecordStatements::Run(const sql::DropIndexStatement& statement) {
+  NAM_RETURN_IF_ERROR(MayRun("DROP INDEX"));
+  const absl::Status dropped = access_.DropIndex(statement.index);
+  if (absl::IsNotFound(dropped) && !statement.if_exists) {
+    return sql::ToStatus({.message = absl::StrCat("index \"", statement.index, "\" does not exist"),
+                          .position = statement.position,
+                          .hint = "EXPLAIN shows the index that a query uses",
+                          .sqlstate = "42704"});
+  }
+  if (!dropped.ok() && !absl::IsNotFound(dropped)) return InSql(dropped);
+  return Command("DROP INDEX");
 }
 
 absl::StatusOr<ResultSet> RecordStatements::InTransaction(
@@ -231,19 +289,28 @@ absl::StatusOr<ResultSet> RecordStatements::Select(const sql::BoundQuery& query)
 
 absl::Status RecordStatements::Find(const proto::Table& table, const RecordLayout& layout,
                                     const std::vector<Expr>& conjuncts, const Rows& on_row) {
-  const sql::AccessPath path = sql::ChooseAccessPath(table, layout, conjuncts);
+  const sql::AccessPath path =
+      sql::ChooseAccessPath(table, layout, conjuncts, {.snapshot = access_.snapshot()});
+  return Follow(table, layout, path, on_row);
+}
+
+absl::Status RecordStatements::Follow(const proto::Table& table, const RecordLayout& layout,
+                                      const sql::AccessPath& path, const Rows& on_row) {
   bool more = true;
   const RecordAccess::OnRow filtered = [&](std::span<const std::byte> bytes) -> absl::StatusOr<bool> {
     if (cancelled_) return absl::CancelledError("cancelled");
+    if (path.scan() && !InRanges(path.ranges, bytes.first(layout.key_bytes()))) return true;
     std::vector<Value> row = layout.Decode(bytes);
     NAM_ASSIGN_OR_RETURN(const bool holds, HoldsAll(path.filter, row));
     if (!holds) return true;
     NAM_ASSIGN_OR_RETURN(more, on_row(bytes, std::move(row)));
     return more;
   };
-  if (!path.keys.empty()) NAM_RETURN_IF_ERROR(access_.Lookup(table, path.keys, filtered));
+  if (path.nothing()) return absl::OkStatus();
+  if (!path.keys.empty()) return access_.Lookup(table, path.keys, filtered);
+  if (path.scan()) return access_.Scan(table, filtered);
   for (const sql::KeyRange& range : path.ranges) {
-    if (more) NAM_RETURN_IF_ERROR(access_.Scan(table, path.index, range, filtered));
+    if (more) NAM_RETURN_IF_ERROR(access_.ScanIndex(table, path.index, range, filtered));
   }
   return absl::OkStatus();
 }
@@ -322,18 +389,72 @@ absl::StatusOr<ResultSet> RecordStatements::Query(const sql::BoundQuery& query) 
   NAM_ASSIGN_OR_RETURN(const optimizer::Plan plan, optimizer::MakePlan(query));
   PartialMerger merger = MakeMerger(plan);
   PartialRows rows(plan, merger);
-  const bool any_rows_do = !plan.aggregated && query.order_by.empty() && plan.row_limit >= 0;
   const proto::Table& table = *query.tables[0].table;
   const RecordLayout layout(table);
-  if (!any_rows_do || plan.row_limit > 0) {
-    NAM_RETURN_IF_ERROR(Find(table, layout, query.conjuncts,
-                             [&](std::span<const std::byte>, std::vector<Value> row) -> absl::StatusOr<bool> {
-                               NAM_RETURN_IF_ERROR(rows.Add(row));
-                               return !any_rows_do || rows.count() < plan.row_limit;
-                             }));
+  const sql::AccessPath path = PathOf(query, query.conjuncts, plan, layout, access_.snapshot());
+  const bool first_rows_do =
+      !plan.aggregated && plan.row_limit >= 0 && (query.order_by.empty() || path.ordered);
+  if (!first_rows_do || plan.row_limit > 0) {
+    NAM_RETURN_IF_ERROR(Follow(
+        table, layout, path, [&](std::span<const std::byte>, std::vector<Value> row) -> absl::StatusOr<bool> {
+          NAM_RETURN_IF_ERROR(rows.Add(row));
+          return !first_rows_do || rows.count() < plan.row_limit;
+        }));
   }
   NAM_RETURN_IF_ERROR(rows.Flush());
   return Finish(query, plan, merger);
+}
+
+std::optional<size_t> RecordStatements::OnlyTableOf(const sql::BoundQuery& query, const Expr& conjunct) {
+  const std::vector<sql::ColumnRef> columns = sql::ColumnsOf(conjunct);
+  if (columns.empty()) return query.tables.size() == 1 ? std::optional<size_t>(0) : std::nullopt;
+  const int table = columns[0].table;
+  for (const sql::ColumnRef column : columns) {
+    if (column.table != table) return std::nullopt;
+  }
+  return static_cast<size_t>(table);
+}
+
+absl::Status RecordStatements::ReadFor(
+    const sql::BoundQuery& query, size_t table,
+    const std::function<absl::StatusOr<bool>(const std::vector<Value>& row)>& on_row) {
+  const proto::Table& read = *query.tables[table].table;
+  const RecordLayout layout(read);
+  return Find(read, layout, ConjunctsOn(query, table),
+              [&](std::span<const std::byte>, std::vector<Value> row) { return on_row(row); });
+}
+
+absl::StatusOr<std::vector<std::string>> RecordStatements::Explain(
+    const sql::ExplainStatement& statement) const {
+  NAM_RETURN_IF_ERROR(MayRun(""));
+  const sql::BoundQuery& query = statement.query;
+  const uint64_t snapshot = in_transaction() ? access_.snapshot() : ~uint64_t{0};
+  std::vector<std::string> lines;
+  for (size_t t = 0; t < query.tables.size(); ++t) {
+    const sql::BoundTable& bound = query.tables[t];
+    const proto::Table& table = *bound.table;
+    if (!sql::IsRecordTable(table)) continue;
+    const RecordLayout layout(table);
+    const std::vector<Expr> conjuncts = ConjunctsOn(query, t);
+    sql::AccessPath path = sql::ChooseAccessPath(table, layout, conjuncts, {.snapshot = snapshot});
+    if (query.tables.size() == 1 && statement.change.empty()) {
+      NAM_ASSIGN_OR_RETURN(const optimizer::Plan plan, optimizer::MakePlan(query));
+      path = PathOf(query, conjuncts, plan, layout, snapshot);
+    }
+    const char* const verb = !statement.change.empty()  ? statement.change.c_str()
+                             : query.tables.size() == 1 ? "Read"
+                                                        : "Copy";
+    lines.push_back(absl::StrCat(verb, " ", table.name(),
+                                 bound.alias == table.name() ? "" : absl::StrCat(" ", bound.alias), " ",
+                                 sql::Describe(table, path)));
+    for (const Expr* filter : path.filter) {
+      lines.push_back(absl::StrCat("  if ", sql::ToString(*filter, [&](const Expr& e) {
+                                     return absl::StrCat(bound.alias, ".",
+                                                         table.columns(e.column.column).name());
+                                   })));
+    }
+  }
+  return lines;
 }
 
 }  // namespace nam::computeserver

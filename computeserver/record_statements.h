@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,9 +35,14 @@ class RecordAccess {
   /// The rows with these keys; keys that are not there are passed over.
   virtual absl::Status Lookup(const proto::Table& table, std::span<const std::string> keys,
                               const OnRow& on_row) = 0;
-  /// The rows of a range of the primary key (in any order), or of RecordStorage.parts[index].
-  virtual absl::Status Scan(const proto::Table& table, int index, const sql::KeyRange& range,
-                            const OnRow& on_row) = 0;
+  /// All rows, in no order.
+  virtual absl::Status Scan(const proto::Table& table, const OnRow& on_row) = 0;
+  /// The rows of a range of the ordered index RecordStorage.parts[index], in its order. It is complete for
+  /// snapshot().
+  virtual absl::Status ScanIndex(const proto::Table& table, int index, const sql::KeyRange& range,
+                                 const OnRow& on_row) = 0;
+  /// Of the transaction under way.
+  virtual uint64_t snapshot() const = 0;
 
   /// Never from within a Lookup or Scan. Insert: of a key that is not there, or that this transaction has
   /// deleted. Update, Delete: of a row that this transaction has got by Lookup or Scan.
@@ -47,8 +53,11 @@ class RecordAccess {
   /// Outside of a transaction. ALREADY_EXISTS: there is a table of this name. The table is as CREATE TABLE
   /// describes it; memory, parts and version are for the engine to fill in.
   virtual absl::Status CreateTable(const proto::Table& table) = 0;
-  /// Fills it with the rows that are there. The index has no extents yet.
+  /// Fills it with the rows that are there, while others write. The index has no extents yet. ALREADY_EXISTS:
+  /// its name is taken, FAILED_PRECONDITION: it is unique, and two rows have the same key.
   virtual absl::Status CreateIndex(const proto::Table& table, const proto::RecordPart& index) = 0;
+  /// NOT_FOUND: there is no such index.
+  virtual absl::Status DropIndex(const std::string& name) = 0;
 };
 
 /// Runs a session's statements on record tables, each a transaction of its own unless BEGIN opened one:
@@ -74,8 +83,21 @@ class RecordStatements {
   absl::StatusOr<ResultSet> Run(const sql::TransactionStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::CreateTableStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::CreateIndexStatement& statement);
+  absl::StatusOr<ResultSet> Run(const sql::DropIndexStatement& statement);
   /// Of one record table.
   absl::StatusOr<ResultSet> Select(const sql::BoundQuery& query);
+  /// How the rows of a statement's record tables are found, a line each and one for each condition that is
+  /// left.
+  absl::StatusOr<std::vector<std::string>> Explain(const sql::ExplainStatement& statement) const;
+
+  /// Runs it in the transaction that is open, or in one of its own.
+  absl::StatusOr<ResultSet> InTransaction(const std::function<absl::StatusOr<ResultSet>()>& body);
+  /// In a transaction: the rows of one of the query's tables, a record table, that meet the conditions on it
+  /// alone.
+  absl::Status ReadFor(const sql::BoundQuery& query, size_t table,
+                       const std::function<absl::StatusOr<bool>(const std::vector<Value>& row)>& on_row);
+  /// The table that a condition is on, if that is one.
+  static std::optional<size_t> OnlyTableOf(const sql::BoundQuery& query, const sql::Expr& conjunct);
 
   /// Before any other statement: 25P02 if the transaction has failed, 25001 if one is open and the statement
   /// takes effect outside of it (CREATE TABLE, …), which `what` names; empty if it has no effect.
@@ -89,10 +111,11 @@ class RecordStatements {
   using Rows =
       std::function<absl::StatusOr<bool>(std::span<const std::byte> bytes, std::vector<Value> values)>;
 
-  absl::StatusOr<ResultSet> InTransaction(const std::function<absl::StatusOr<ResultSet>()>& body);
   /// The rows that meet the conditions.
   absl::Status Find(const proto::Table& table, const sql::RecordLayout& layout,
                     const std::vector<sql::Expr>& conjuncts, const Rows& on_row);
+  absl::Status Follow(const proto::Table& table, const sql::RecordLayout& layout, const sql::AccessPath& path,
+                      const Rows& on_row);
   absl::StatusOr<ResultSet> Insert(const sql::InsertStatement& statement);
   absl::StatusOr<ResultSet> Update(const sql::UpdateStatement& statement);
   absl::StatusOr<ResultSet> Delete(const sql::DeleteStatement& statement);

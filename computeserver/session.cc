@@ -12,6 +12,7 @@
 #include "computeserver/explain.h"
 #include "computeserver/finish.h"
 #include "computeserver/multicast_coordinator.h"
+#include "computeserver/record_copies.h"
 #include "computeserver/record_engine.h"
 #include "computeserver/record_statements.h"
 #include "computeserver/settings.h"
@@ -119,34 +120,53 @@ class SessionImpl final : public Session {
   absl::StatusOr<ResultSet> Run(const sql::SelectStatement& statement) {
     if (ReadsRecords(statement.query)) {
       if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
-      if (statement.query.tables.size() == 1) return records_->Select(statement.query);
-      return NotSupported("joining record tables is not supported", "SELECT from one at a time");
+      return statement.query.tables.size() == 1 ? records_->Select(statement.query) : Join(statement.query);
     }
     NAM_RETURN_IF_ERROR(MayRun(""));
     NAM_ASSIGN_OR_RETURN(Prepared prepared, Prepare(statement.query));
     return RunQuery(statement.query, prepared);
   }
 
+  /// Record tables with others, of either kind: over copies of what it needs of them.
+  absl::StatusOr<ResultSet> Join(const sql::BoundQuery& query) {
+    return records_->InTransaction([&]() -> absl::StatusOr<ResultSet> {
+      RecordCopies copies(attachment_, ++query_, static_cast<uint64_t>(settings_.record_join_mib_max) << 20);
+      NAM_ASSIGN_OR_RETURN(const sql::BoundQuery over_copies, copies.Make(query, *records_));
+      NAM_ASSIGN_OR_RETURN(Prepared prepared, Prepare(over_copies));
+      return RunQuery(over_copies, prepared);
+    });
+  }
+
   absl::StatusOr<ResultSet> Run(const sql::ExplainStatement& statement) {
     NAM_RETURN_IF_ERROR(MayRun(""));
-    if (ReadsRecords(statement.query))
-      return NotSupported("EXPLAIN of record tables is not supported", "run the query itself");
-    NAM_ASSIGN_OR_RETURN(Prepared prepared, Prepare(statement.query));
+    std::vector<std::string> lines;
+    std::optional<Prepared> prepared;
+    if (ReadsRecords(statement.query)) {
+      if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
+      NAM_ASSIGN_OR_RETURN(lines, records_->Explain(statement));
+    } else {
+      NAM_ASSIGN_OR_RETURN(prepared, Prepare(statement.query));
+    }
     std::string total;
     if (statement.analyze) {
       Clock& clock = attachment_.fabric().clock();
       const int64_t started_ns = clock.NowNs();
-      NAM_ASSIGN_OR_RETURN(const ResultSet result, RunQuery(statement.query, prepared));
+      NAM_ASSIGN_OR_RETURN(const ResultSet result, prepared.has_value()
+                                                       ? RunQuery(statement.query, *prepared)
+                                                       : Run(sql::SelectStatement{statement.query}));
       total = absl::StrFormat("Result: %d rows in %.1f ms", result.rows.size(),
                               static_cast<double>(clock.NowNs() - started_ns) / 1e6);
     }
+    if (prepared.has_value()) {
+      lines = Explain(statement.query, prepared->plan, prepared->tables, settings_.ForStreams(),
+                      prepared->servers, prepared->why_read, statement.analyze);
+    } else if (statement.query.tables.size() > 1) {
+      lines.push_back("Join the copies, and the analytical tables, on the compute servers");
+    }
+    if (!total.empty()) lines.push_back(std::move(total));
     ResultSet out;
     out.columns.push_back({"QUERY PLAN", Type::String()});
-    for (std::string& line : Explain(statement.query, prepared.plan, prepared.tables, settings_.ForStreams(),
-                                     prepared.servers, prepared.why_read, statement.analyze)) {
-      out.rows.push_back({Value::String(std::move(line))});
-    }
-    if (!total.empty()) out.rows.push_back({Value::String(total)});
+    for (std::string& line : lines) out.rows.push_back({Value::String(std::move(line))});
     out.command = "EXPLAIN";
     return out;
   }

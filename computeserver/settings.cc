@@ -51,6 +51,7 @@ absl::Status SessionSettings::Set(const sql::SetStatement& statement) {
   if (statement.name == "verify_checksums") return SetSwitch(statement, verify_checksums);
   if (statement.name == "result_mib_max") return SetNumber(statement, 1, 1 << 20, result_mib_max);
   if (statement.name == "build_mib_max") return SetNumber(statement, 1, 1 << 20, build_mib_max);
+  if (statement.name == "record_join_mib_max") return SetNumber(statement, 1, 1 << 20, record_join_mib_max);
   if (statement.name == "compute_servers") return SetNumber(statement, 0, 1 << 16, compute_servers);
   if (statement.name == "multicast") return SetMode(statement, multicast);
   std::string names;
@@ -67,6 +68,7 @@ std::map<std::string, std::string> SessionSettings::All() const {
           {"verify_checksums", verify_checksums ? "on" : "off"},
           {"result_mib_max", absl::StrCat(result_mib_max)},
           {"build_mib_max", absl::StrCat(build_mib_max)},
+          {"record_join_mib_max", absl::StrCat(record_join_mib_max)},
           {"compute_servers", absl::StrCat(compute_servers)},
           {"multicast", kModes[static_cast<size_t>(multicast)]}};
 }

@@ -20,6 +20,24 @@ absl::StatusOr<bool> AnalyzeOption(const Node& option) {
                    "write EXPLAIN ANALYZE");
 }
 
+/// Of record tables: how the rows are found that it would change.
+absl::StatusOr<Statement> BindExplainOfChange(const Node& node, bool analyze, TableSource& tables) {
+  const bool update = node.Is("UpdateStmt");
+  if (analyze) {
+    return Refusal("EXPLAIN ANALYZE of a statement that changes rows is not supported", node.text().Start(),
+                   "write EXPLAIN, which does not run it");
+  }
+  NAM_ASSIGN_OR_RETURN(Statement bound, update ? BindUpdate(node, tables) : BindDelete(node, tables));
+  ExplainStatement statement;
+  const auto take = [&](auto& change) {
+    statement.query.tables = {std::move(change.table)};
+    statement.query.conjuncts = std::move(change.conjuncts);
+  };
+  update ? take(std::get<UpdateStatement>(bound)) : take(std::get<DeleteStatement>(bound));
+  statement.change = update ? "Update" : "Delete";
+  return Statement(std::move(statement));
+}
+
 absl::StatusOr<Statement> BindExplain(const Node& node, TableSource& tables) {
   ExplainStatement statement;
   for (const Node& option : node.List("options")) {
@@ -32,8 +50,10 @@ absl::StatusOr<Statement> BindExplain(const Node& node, TableSource& tables) {
   }
   NAM_RETURN_IF_ERROR(node.Only({"query", "options"}));
   const Node query = node.Field("query");
+  if (query.Is("UpdateStmt") || query.Is("DeleteStmt"))
+    return BindExplainOfChange(query, statement.analyze, tables);
   if (!query.Is("SelectStmt")) {
-    return Refusal("EXPLAIN of anything but SELECT is not supported", node.text().Start(),
+    return Refusal("EXPLAIN of anything but SELECT, UPDATE and DELETE is not supported", node.text().Start(),
                    "explain a SELECT");
   }
   NAM_ASSIGN_OR_RETURN(statement.query, BindSelect(query, tables));
@@ -42,17 +62,24 @@ absl::StatusOr<Statement> BindExplain(const Node& node, TableSource& tables) {
 
 absl::StatusOr<Statement> BindDrop(const Node& node) {
   const SqlText& text = node.text();
-  if (node.Text("removeType") != "OBJECT_TABLE") {
-    return Refusal("DROP of anything but tables is not supported", text.Start(), "write DROP TABLE name");
+  const bool index = node.Text("removeType") == "OBJECT_INDEX";
+  if (!index && node.Text("removeType") != "OBJECT_TABLE") {
+    return Refusal("DROP of anything but tables and indexes is not supported", text.Start(),
+                   "write DROP TABLE name or DROP INDEX name");
   }
   const std::vector<Node> objects = node.List("objects");
   if (objects.size() != 1) {
-    return Refusal("DROP of several tables at once is not supported", text.Find({","}),
-                   "drop one after the other");
+    return Refusal(
+        absl::StrCat("DROP of several ", index ? "indexes" : "tables", " at once is not supported"),
+        text.Find({","}), "drop one after the other");
   }
   if (node.Text("behavior") == "DROP_CASCADE") {
     return Refusal("DROP … CASCADE is not supported", text.Find({"cascade"}),
-                   "nothing depends on a table here");
+                   "nothing depends on a table or an index here");
+  }
+  if (node.Flag("concurrent")) {
+    return Refusal("CONCURRENTLY is not supported", text.Find({"concurrently"}),
+                   "others may write meanwhile without it");
   }
   NAM_RETURN_IF_ERROR(node.Only({"objects", "removeType", "behavior", "missing_ok"}));
   const std::vector<std::string> name = objects[0].Names("items");
@@ -62,9 +89,13 @@ absl::StatusOr<Statement> BindDrop(const Node& node) {
     // The name has no location of its own; it is what comes before its first dot.
     const int dot = text.Find({"."});
     const int behind_if_exists = text.Find({"exists"});
-    const int before = statement.if_exists ? behind_if_exists : text.Find({"table"});
+    const int before = statement.if_exists ? behind_if_exists : text.Find({index ? "index" : "table"});
     return Refusal("schemas other than public are not supported",
-                   dot < 0 ? text.Start() : text.Find({}, before + 1), "write the table's name alone");
+                   dot < 0 ? text.Start() : text.Find({}, before + 1), "write the name alone");
+  }
+  if (index) {
+    const int before = text.Find({statement.if_exists ? "exists" : "index"});
+    return Statement(DropIndexStatement{name.back(), statement.if_exists, text.Find({}, before + 1)});
   }
   statement.table = name.back();
   return Statement(std::move(statement));

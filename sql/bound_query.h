@@ -71,6 +71,7 @@ struct SelectStatement {
 struct ExplainStatement {
   bool analyze = false;
   BoundQuery query;
+  std::string change;  // of an UPDATE or DELETE: which; of `query` only table and conjuncts are set then
 };
 struct DropTableStatement {
   std::string table;
@@ -94,6 +95,12 @@ struct CreateIndexStatement {
   proto::RecordPart index;  // without extents
   bool if_not_exists = false;
   int position = -1;  // of the table's name
+};
+
+struct DropIndexStatement {
+  std::string index;
+  bool if_exists = false;
+  int position = -1;  // of the name
 };
 
 /// A row is refused if the condition is false of it.
@@ -129,8 +136,8 @@ struct TransactionStatement {
 };
 
 using Statement = std::variant<SelectStatement, ExplainStatement, DropTableStatement, SetStatement,
-                               CreateTableStatement, CreateIndexStatement, InsertStatement, UpdateStatement,
-                               DeleteStatement, TransactionStatement>;
+                               CreateTableStatement, CreateIndexStatement, DropIndexStatement,
+                               InsertStatement, UpdateStatement, DeleteStatement, TransactionStatement>;
 
 /// Whether transactions change it; other tables are loaded and then read.
 inline bool IsRecordTable(const proto::Table& table) {

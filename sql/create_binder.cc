@@ -24,7 +24,7 @@ constexpr uint32_t kMostIndexKeyBytes = 64;  // a node of an ordered index holds
 constexpr int64_t kMostVersions = 16;
 constexpr int64_t kDefaultVersions = 1;
 
-constexpr char kUniqueHint[] = "only the primary key is unique";
+constexpr char kUniqueHint[] = "CREATE UNIQUE INDEX once the table is there";
 
 /// A table's own scope, for CHECK.
 Scope ScopeOf(const proto::Table& table) {
@@ -218,7 +218,7 @@ class TableBinder {
         {"CONSTR_IDENTITY", "GENERATED AS IDENTITY", "give the key in INSERT"},
         {"CONSTR_GENERATED", "GENERATED", "compute it in the query"},
         {"CONSTR_UNIQUE", "UNIQUE", kUniqueHint},
-        {"CONSTR_EXCLUSION", "EXCLUDE", kUniqueHint},
+        {"CONSTR_EXCLUSION", "EXCLUDE", "leave it out"},
         {"CONSTR_FOREIGN", "FOREIGN KEY", "check the other table in the same transaction"},
     };
     for (const auto& refused : kRefused) {
@@ -314,13 +314,13 @@ absl::Status RefuseIndexClauses(const Node& node) {
   const int table = node.Field("relation").position();
   struct {
     const char *field, *word, *name, *hint;
-  } constexpr kRefused[] = {{"unique", "unique", "UNIQUE", kUniqueHint},
-                            {"concurrent", "concurrently", "CONCURRENTLY", "leave it out"},
-                            {"indexIncludingParams", "include", "INCLUDE", "leave it out"},
-                            {"nulls_not_distinct", "nulls", "NULLS NOT DISTINCT", "leave it out"},
-                            {"options", "with", "WITH", "an index has no options"},
-                            {"tableSpace", "tablespace", "TABLESPACE", "leave it out"},
-                            {"whereClause", "where", "a partial index", "index all rows"}};
+  } constexpr kRefused[] = {
+      {"concurrent", "concurrently", "CONCURRENTLY", "others may write meanwhile without it"},
+      {"indexIncludingParams", "include", "INCLUDE", "leave it out"},
+      {"nulls_not_distinct", "nulls", "NULLS NOT DISTINCT", "leave it out"},
+      {"options", "with", "WITH", "an index has no options"},
+      {"tableSpace", "tablespace", "TABLESPACE", "leave it out"},
+      {"whereClause", "where", "a partial index", "index all rows"}};
   for (const auto& refused : kRefused) {
     if (!node.Has(refused.field)) continue;
     const int behind = text.Find({refused.word}, table);
@@ -331,7 +331,7 @@ absl::Status RefuseIndexClauses(const Node& node) {
     return Refusal(absl::StrCat("index method ", Quote(node.Text("accessMethod")), " is not supported"),
                    text.Find({"using"}, table), "an index is ordered: btree");
   }
-  return node.Only({"idxname", "relation", "accessMethod", "indexParams", "if_not_exists"});
+  return node.Only({"idxname", "relation", "accessMethod", "indexParams", "unique", "if_not_exists"});
 }
 
 absl::StatusOr<uint32_t> IndexColumn(const Node& element, const proto::Table& table, int position) {
@@ -377,7 +377,6 @@ absl::StatusOr<Statement> BindCreateIndex(const Node& node, TableSource& tables)
   // The columns have no location: they stand behind the table's name.
   int position = node.text().Find({"("}, relation.position());
   std::vector<std::string> names;
-  uint32_t bytes = 0;
   const RecordLayout layout(table);
   for (const Node& element : node.List("indexParams")) {
     if (element.Has("name"))
@@ -385,14 +384,15 @@ absl::StatusOr<Statement> BindCreateIndex(const Node& node, TableSource& tables)
     NAM_ASSIGN_OR_RETURN(const uint32_t column, IndexColumn(element, table, position));
     names.push_back(table.columns(static_cast<int>(column)).name());
     statement.index.add_columns(column);
-    bytes += layout.bytes(column) + layout.nullable(column);
   }
-  if (bytes > kMostIndexKeyBytes) {
-    return UserError(sqlstate::kLimitExceeded, absl::StrCat("a key of the index has ", bytes, " bytes"),
+  layout.DescribeKey(statement.index);
+  if (statement.index.key_bytes() > kMostIndexKeyBytes) {
+    return UserError(sqlstate::kLimitExceeded,
+                     absl::StrCat("a key of the index has ", statement.index.key_bytes(), " bytes"),
                      relation.position(), absl::StrCat("at most ", kMostIndexKeyBytes));
   }
   statement.index.set_kind(proto::ORDERED_INDEX);
-  statement.index.set_key_bytes(bytes);
+  statement.index.set_unique(node.Flag("unique"));
   statement.index.set_name(node.Has("idxname")
                                ? node.Text("idxname")
                                : absl::StrCat(table.name(), "_", absl::StrJoin(names, "_"), "_idx"));

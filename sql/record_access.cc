@@ -4,8 +4,11 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/check.h"
 #include "sql/decimal.h"
 #include "sql/expression_tree.h"
@@ -289,6 +292,46 @@ Reach ReachOf(int index, std::vector<uint32_t> columns, const Domains& domains) 
   return reach;
 }
 
+/// Whether rows come in the order of these columns: those that have one value do not count.
+bool HasOrder(const Reach& reach, const Domains& domains, const std::vector<uint32_t>& order) {
+  if (order.empty()) return false;
+  const auto single = [&](uint32_t column) {
+    const Domain& domain = domains[column];
+    return domain.points.has_value() ? domain.points->size() == 1 : domain.low == domain.high;
+  };
+  size_t next = 0;
+  for (const uint32_t column : reach.columns) {
+    while (next < order.size() && single(order[next])) ++next;
+    if (next == order.size()) break;
+    if (column == order[next]) {
+      ++next;
+    } else if (!single(column)) {
+      return false;
+    }
+  }
+  while (next < order.size() && single(order[next])) ++next;
+  return next == order.size();
+}
+
+Reach BestReach(const proto::Table& table, const Domains& domains, const AccessWishes& wishes) {
+  Reach best = ReachOf(AccessPath::kPrimaryKey, KeyColumnsOf(table), domains);
+  if (best.whole()) return best;
+  const auto rank = [&](const Reach& reach) {
+    return std::tuple(reach.given, reach.range, HasOrder(reach, domains, wishes.order));
+  };
+  std::tuple<size_t, bool, bool> most;  // nothing of this kind: the whole table is better read without it
+  for (int i = 0; i < table.record().parts_size(); ++i) {
+    const proto::RecordPart& part = table.record().parts(i);
+    if (part.kind() != proto::ORDERED_INDEX || part.columns().empty() || part.leaving()) continue;
+    if (part.usable_from() == 0 || part.usable_from() > wishes.snapshot) continue;
+    Reach reach = ReachOf(i, {part.columns().begin(), part.columns().end()}, domains);
+    if (rank(reach) <= most) continue;
+    most = rank(reach);
+    best = std::move(reach);
+  }
+  return best;
+}
+
 /// All combinations of what the given columns may be.
 std::vector<std::string> Prefixes(const Reach& reach, const Domains& domains) {
   std::vector<std::string> prefixes = {""};
@@ -308,7 +351,7 @@ std::vector<std::string> Prefixes(const Reach& reach, const Domains& domains) {
 }  // namespace
 
 AccessPath ChooseAccessPath(const proto::Table& table, const RecordLayout& layout,
-                            const std::vector<Expr>& conjuncts) {
+                            const std::vector<Expr>& conjuncts, const AccessWishes& wishes) {
   Domains domains(table, layout);
   AccessPath path;
   std::vector<bool> taken(conjuncts.size(), false);
@@ -318,17 +361,10 @@ AccessPath ChooseAccessPath(const proto::Table& table, const RecordLayout& layou
   }
   if (domains.AnyEmpty()) return path;
 
-  Reach best = ReachOf(AccessPath::kPrimaryKey, KeyColumnsOf(table), domains);
-  if (!best.whole()) {
-    for (int i = 0; i < table.record().parts_size(); ++i) {
-      const proto::RecordPart& part = table.record().parts(i);
-      if (part.kind() != proto::ORDERED_INDEX || part.columns().empty()) continue;
-      Reach reach = ReachOf(i, {part.columns().begin(), part.columns().end()}, domains);
-      if (std::pair(reach.given, reach.range) > std::pair(best.given, best.range)) best = std::move(reach);
-    }
-  }
+  const Reach best = BestReach(table, domains, wishes);
   std::vector<std::string> prefixes = Prefixes(best, domains);
   path.index = best.index;
+  path.ordered = best.index != AccessPath::kPrimaryKey && HasOrder(best, domains, wishes.order);
   if (best.index == AccessPath::kPrimaryKey && best.whole()) {
     path.keys = std::move(prefixes);
   } else {
@@ -348,6 +384,28 @@ AccessPath ChooseAccessPath(const proto::Table& table, const RecordLayout& layou
     if (!taken[i]) path.filter.push_back(&conjuncts[i]);
   }
   return path;
+}
+
+std::string Describe(const proto::Table& table, const AccessPath& path) {
+  const auto counted = [](size_t n, const char* what) {
+    return absl::StrCat(n, " ", what, n == 1 ? "" : "s");
+  };
+  if (path.nothing()) return "no row can meet the conditions";
+  if (!path.keys.empty()) {
+    return absl::StrCat("by key (", absl::StrJoin(table.record().primary_key(), ", "), "), ",
+                        counted(path.keys.size(), "row"), " at most");
+  }
+  if (path.scan()) {
+    const bool all = path.ranges.size() == 1 && path.ranges[0] == KeyRange{};
+    return all ? "scan of all rows" : "scan of all rows for a range of the key";
+  }
+  const proto::RecordPart& index = table.record().parts(path.index);
+  std::vector<std::string> columns;
+  for (const uint32_t c : index.columns()) columns.push_back(table.columns(static_cast<int>(c)).name());
+  const bool all = path.ranges.size() == 1 && path.ranges[0] == KeyRange{};
+  return absl::StrCat("by index ", index.name(), " (", absl::StrJoin(columns, ", "), "), ",
+                      all ? "all of it" : counted(path.ranges.size(), "range"),
+                      path.ordered ? ", in its order" : "");
 }
 
 }  // namespace nam::sql

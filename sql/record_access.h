@@ -20,17 +20,35 @@ struct KeyRange {
 struct AccessPath {
   static constexpr int kPrimaryKey = -1;
 
-  std::vector<std::string> keys;    // rows by their whole key; none twice
-  int index = kPrimaryKey;          // what ranges are of: the key, or RecordStorage.parts[index]
+  std::vector<std::string> keys;  // rows by their whole key; none twice
+  /// RecordStorage.parts[index]: rows by ranges of an ordered index; kPrimaryKey: of the whole table, those
+  /// in ranges of the key.
+  int index = kPrimaryKey;
   std::vector<KeyRange> ranges;     // disjoint, ascending; the whole table is one range without bounds
   std::vector<const Expr*> filter;  // conjuncts that rows found so may still fail; borrowed
+  bool ordered = false;             // rows come in the order that was wished for
   // No keys and no ranges: no row can meet the conditions.
+
+  bool scan() const { return index == kPrimaryKey && !ranges.empty(); }
+  bool nothing() const { return keys.empty() && ranges.empty(); }
 };
 
-/// Chooses by rule: all columns of the key are given; else the longest prefix of the key or of an ordered
-/// index that is given, with a range behind it; else the whole table. A column is given by = and by IN, a
-/// range by comparisons with constants and by IS [NOT] NULL. Conjuncts are over columns of table 0.
+/// What else counts in the choice of a path.
+struct AccessWishes {
+  /// Indexes that are not complete for this snapshot are not used.
+  uint64_t snapshot = ~uint64_t{0};
+  /// Columns, the most significant first, in whose ascending order rows would be welcome. Empty: any.
+  std::vector<uint32_t> order;
+};
+
+/// Chooses by rule: all columns of the key are given; else the ordered index of which the longest prefix is
+/// given, with a range behind it; else one that has the order; else the whole table. A column is given by =
+/// and by IN, a range by comparisons with constants and by IS [NOT] NULL. Conjuncts are over columns of table
+/// 0.
 AccessPath ChooseAccessPath(const proto::Table& table, const RecordLayout& layout,
-                            const std::vector<Expr>& conjuncts);
+                            const std::vector<Expr>& conjuncts, const AccessWishes& wishes = {});
+
+/// The path in words, for EXPLAIN.
+std::string Describe(const proto::Table& table, const AccessPath& path);
 
 }  // namespace nam::sql

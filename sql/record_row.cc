@@ -135,6 +135,21 @@ std::vector<Value> RecordLayout::Decode(std::span<const std::byte> row) const {
   return values;
 }
 
+void RecordLayout::DescribeKey(proto::RecordPart& index) const {
+  uint32_t bytes = 0;
+  index.clear_pieces();
+  for (const uint32_t c : index.columns()) {
+    const Column& column = columns_[c];
+    proto::KeyPiece& piece = *index.add_pieces();
+    piece.set_offset(column.offset);
+    piece.set_bytes(column.bytes);
+    piece.set_nullable(nullable(c));
+    if (column.null_bit >= 0) piece.set_null_bit(8 * key_bytes_ + static_cast<uint32_t>(column.null_bit));
+    bytes += column.bytes + nullable(c);
+  }
+  index.set_key_bytes(bytes);
+}
+
 std::string RecordLayout::IndexKey(std::span<const std::byte> row, std::span<const uint32_t> columns) const {
   const auto* bytes = reinterpret_cast<const char*>(row.data());
   std::string key;

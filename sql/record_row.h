@@ -45,6 +45,8 @@ class RecordLayout {
   std::string Encode(std::span<const Value> values) const;
   std::vector<Value> Decode(std::span<const std::byte> row) const;
 
+  /// Fills in what the key of an ordered index over index.columns is made of.
+  void DescribeKey(proto::RecordPart& index) const;
   /// The key of a row in an ordered index over `columns`.
   std::string IndexKey(std::span<const std::byte> row, std::span<const uint32_t> columns) const;
 

@@ -87,10 +87,11 @@ absl::Status RefuseExpression(const Node& node) {
 
 absl::Status RefuseStatement(const Node& node) {
   const Named* known = Lookup(std::begin(kStatements), std::end(kStatements), node.kind());
-  const char* hint = known != nullptr && known->hint != nullptr
-                         ? known->hint
-                         : "statements are SELECT, EXPLAIN [ANALYZE], INSERT, UPDATE, DELETE, BEGIN, COMMIT, "
-                           "ROLLBACK, CREATE TABLE, CREATE INDEX, DROP TABLE and SET nam.<name> = value";
+  const char* hint =
+      known != nullptr && known->hint != nullptr
+          ? known->hint
+          : "statements are SELECT, EXPLAIN [ANALYZE], INSERT, UPDATE, DELETE, BEGIN, COMMIT, "
+            "ROLLBACK, CREATE TABLE, CREATE INDEX, DROP TABLE, DROP INDEX and SET nam.<name> = value";
   return Refusal(absl::StrCat(known != nullptr ? known->name : SpellOut(node.kind()), " is not supported"),
                  node.text().Start(), hint);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
@@ -45,6 +46,24 @@ absl::Status Check(const RecordTableOptions& options) {
   return absl::OkStatus();
 }
 
+const proto::RecordPart* FindIndex(const proto::Table& table, const std::string& name) {
+  for (const proto::RecordPart& part : table.record().parts()) {
+    if (part.kind() == proto::ORDERED_INDEX && part.name() == name) return &part;
+  }
+  return nullptr;
+}
+
+// Its memory goes only when no commit can change it any more.
+absl::Status RemoveIndex(catalog::Attachment& attachment, Session& session,
+                         proto::ChangePartRequest request) {
+  request.set_leaving(true);
+  NAM_RETURN_IF_ERROR(attachment.catalog().ChangePart(request).status());
+  NAM_RETURN_IF_ERROR(session.AwaitCommits().status());
+  request.set_remove(true);
+  const absl::Status removed = attachment.catalog().ChangePart(request).status();
+  return absl::IsNotFound(removed) ? absl::OkStatus() : removed;
+}
+
 }  // namespace
 
 absl::Status CreateTable(catalog::Attachment& attachment, const RecordTableOptions& options) {
@@ -71,29 +90,101 @@ absl::Status CreateTable(catalog::Attachment& attachment, const RecordTableOptio
   return CreateRecordTable(attachment, table, {extents, 1});
 }
 
+absl::Status CreateIndex(catalog::Attachment& attachment, Session& session, const std::string& table,
+                         const proto::RecordPart& part) {
+  NAM_ASSIGN_OR_RETURN(const AllocationId allocation, AddPart(attachment, table, part));
+  proto::ChangePartRequest request;
+  request.set_table(table);
+  request.set_part(part.name());
+  request.set_allocation(allocation.value());
+  const absl::StatusOr<TableHandle> handle = session.OpenTable(table);
+  const absl::StatusOr<uint64_t> usable_from =
+      handle.ok() ? session.FillIndex(*handle, allocation) : handle.status();
+  if (usable_from.ok()) {
+    request.set_usable_from(*usable_from);
+    return attachment.catalog().ChangePart(request).status();
+  }
+  RemoveIndex(attachment, session, std::move(request)).IgnoreError();  // the error is what matters
+  if (!absl::IsAlreadyExists(usable_from.status())) return usable_from.status();
+  return absl::FailedPreconditionError(usable_from.status().message());
+}
+
+absl::Status DropIndex(catalog::Attachment& attachment, Session& session, const std::string& name) {
+  NAM_ASSIGN_OR_RETURN(const std::vector<proto::Table> tables, attachment.catalog().ListTables());
+  for (const proto::Table& listed : tables) {
+    if (FindIndex(listed, name) == nullptr) continue;
+    // With its extents, which a list leaves out.
+    NAM_ASSIGN_OR_RETURN(const std::shared_ptr<const proto::Table> table,
+                         attachment.catalog().GetTable(listed.name()));
+    const proto::RecordPart* const part = FindIndex(*table, name);
+    if (part == nullptr || part->extents().empty()) continue;
+    proto::ChangePartRequest request;
+    request.set_table(table->name());
+    request.set_part(name);
+    request.set_allocation(part->extents(0).allocation());
+    return RemoveIndex(attachment, session, std::move(request));
+  }
+  return absl::NotFoundError(absl::StrFormat("there is no index `%s`", name));
+}
+
 absl::StatusOr<TableDescription> ClusterTables::Find(const std::string& name) {
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<const proto::Table> table, attachment_.catalog().GetTable(name));
   if (!table->has_record() || name == kStateTable) {
     return absl::InvalidArgumentError(absl::StrFormat("%s is not a record table", name));
   }
+  NAM_ASSIGN_OR_RETURN(TableDescription description, Describe(*table));
+  for (const proto::RecordPart& part : table->record().parts()) {
+    if (part.kind() != proto::ORDERED_INDEX || part.leaving() || part.extents().empty()) continue;
+    NAM_ASSIGN_OR_RETURN(IndexDescription index, DescribeIndex(*table, part));
+    description.indexes.push_back(std::move(index));
+  }
+  return description;
+}
+
+absl::StatusOr<TableDescription> ClusterTables::Describe(const proto::Table& table) {
   {
     const std::lock_guard lock(mutex_);
-    const auto found = described_.find(table->allocation());
+    const auto found = described_.find(table.allocation());
     if (found != described_.end()) return found->second;
   }
-  const proto::RecordStorage& record = table->record();
-  TableDescription description{.name = name,
-                               .allocation = AllocationId(table->allocation()),
+  const proto::RecordStorage& record = table.record();
+  TableDescription description{.name = table.name(),
+                               .allocation = AllocationId(table.allocation()),
                                .row_bytes = record.row_bytes(),
                                .key_bytes = record.key_bytes(),
                                .versions = record.versions(),
                                .extent_bytes = record.extent_bytes(),
                                .index_extent_bytes = record.extent_bytes(),
                                .index_root_bits = HashIndex::RootBitsThatFit(record.extent_bytes())};
-  NAM_ASSIGN_OR_RETURN(description.records, TableExtents::Open(attachment_, name, kRecordsPart));
-  NAM_ASSIGN_OR_RETURN(description.index, TableExtents::Open(attachment_, name, kKeyPart));
+  NAM_ASSIGN_OR_RETURN(description.records, TableExtents::Open(attachment_, table.name(), kRecordsPart));
+  NAM_ASSIGN_OR_RETURN(description.index, TableExtents::Open(attachment_, table.name(), kKeyPart));
   const std::lock_guard lock(mutex_);
-  return described_.emplace(table->allocation(), std::move(description)).first->second;
+  return described_.emplace(table.allocation(), std::move(description)).first->second;
+}
+
+absl::StatusOr<IndexDescription> ClusterTables::DescribeIndex(const proto::Table& table,
+                                                              const proto::RecordPart& part) {
+  const uint64_t allocation = part.extents(0).allocation();
+  IndexDescription description{.name = part.name(),
+                               .allocation = AllocationId(allocation),
+                               .key_bytes = part.key_bytes(),
+                               .unique = part.unique(),
+                               .usable_from = part.usable_from(),
+                               .extent_bytes = table.record().extent_bytes()};
+  for (const proto::KeyPiece& piece : part.pieces()) {
+    description.pieces.push_back({piece.offset(), piece.bytes(), piece.nullable(), piece.null_bit()});
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = index_extents_.find(allocation);
+    if (found != index_extents_.end()) description.extents = found->second;
+  }
+  if (description.extents == nullptr) {
+    NAM_ASSIGN_OR_RETURN(description.extents, TableExtents::Open(attachment_, table.name(), part.name()));
+    const std::lock_guard lock(mutex_);
+    description.extents = index_extents_.emplace(allocation, description.extents).first->second;
+  }
+  return description;
 }
 
 absl::StatusOr<std::vector<TableDescription>> ClusterTables::All() {

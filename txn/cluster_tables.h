@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "catalog/attachment.h"
 #include "proto/catalog.pb.h"
+#include "txn/session.h"
 #include "txn/tables.h"
 
 namespace nam::txn {
@@ -32,6 +33,15 @@ struct RecordTableOptions {
 /// room. On any error nothing stays.
 absl::Status CreateTable(catalog::Attachment& attachment, const RecordTableOptions& options);
 
+/// An ordered index, filled with the rows that are there while others commit; `part` without extents. The
+/// session has no transaction under way. ALREADY_EXISTS: a table or an index has this name;
+/// FAILED_PRECONDITION: it is unique, and two rows have the same key. Only if the client dies does something
+/// stay: an index that nobody reads, for DropIndex.
+absl::Status CreateIndex(catalog::Attachment& attachment, Session& session, const std::string& table,
+                         const proto::RecordPart& part);
+/// NOT_FOUND: there is no such index. Whoever is reading it meanwhile is told to try again.
+absl::Status DropIndex(catalog::Attachment& attachment, Session& session, const std::string& name);
+
 /// txn::Tables of a real cluster. The attachment outlives it.
 class ClusterTables final : public Tables {
  public:
@@ -46,9 +56,13 @@ class ClusterTables final : public Tables {
   absl::Status Fence(MemberId member) override { return attachment_.Fence(member); }
 
  private:
+  absl::StatusOr<TableDescription> Describe(const proto::Table& table);
+  absl::StatusOr<IndexDescription> DescribeIndex(const proto::Table& table, const proto::RecordPart& part);
+
   catalog::Attachment& attachment_;
   std::mutex mutex_;                                           // not held during calls
-  absl::flat_hash_map<uint64_t, TableDescription> described_;  // by allocation
+  absl::flat_hash_map<uint64_t, TableDescription> described_;  // by allocation; without indexes
+  absl::flat_hash_map<uint64_t, std::shared_ptr<ExtentSource>> index_extents_;  // by allocation
   std::shared_ptr<ExtentSource> state_;
 };
 

@@ -1,5 +1,8 @@
 #include "txn/record_table.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/status_macros.h"
 #include "storage/checksum.h"
 
@@ -7,24 +10,48 @@ namespace nam::txn {
 
 absl::StatusOr<std::unique_ptr<RecordTable>> RecordTable::Open(const TableDescription& description,
                                                                storage::Channel& channel,
-                                                               storage::VerbBatch& batch, uint32_t client) {
+                                                               storage::VerbBatch& batch, uint32_t client,
+                                                               TableIndex::ConfirmGone confirm_gone) {
   NAM_ASSIGN_OR_RETURN(ExtentSpace records,
                        ExtentSpace::Open(channel, description.records, description.extent_bytes));
   NAM_ASSIGN_OR_RETURN(ExtentSpace index,
                        ExtentSpace::Open(channel, description.index, description.index_extent_bytes));
-  return std::unique_ptr<RecordTable>(
-      new RecordTable(description, batch, std::move(records), std::move(index), client));
+  std::unique_ptr<RecordTable> table(new RecordTable(description, batch, std::move(records), std::move(index),
+                                                     client, std::move(confirm_gone)));
+  NAM_RETURN_IF_ERROR(table->SetIndexes(description.indexes));
+  return table;
 }
 
 RecordTable::RecordTable(const TableDescription& description, storage::VerbBatch& batch, ExtentSpace records,
-                         ExtentSpace index, uint32_t client)
+                         ExtentSpace index, uint32_t client, TableIndex::ConfirmGone confirm_gone)
     : description_(description),
       layout_(RecordLayout::Of(storage::RecordGeometry::Of(description.row_bytes, description.versions),
                                description.extent_bytes)),
       batch_(batch),
       space_(std::move(records)),
       allocator_(space_, layout_, client),
-      index_(batch, std::move(index), description.index_root_bits) {}
+      index_(batch, std::move(index), description.index_root_bits),
+      client_(client),
+      confirm_gone_(std::move(confirm_gone)) {}
+
+absl::Status RecordTable::SetIndexes(std::span<const IndexDescription> indexes) {
+  std::vector<std::unique_ptr<TableIndex>> now(indexes.size());
+  const auto known = [&](const IndexDescription& index) {
+    return std::find_if(indexes_.begin(), indexes_.end(), [&](const std::unique_ptr<TableIndex>& open) {
+      return open != nullptr && open->description().allocation == index.allocation;
+    });
+  };
+  for (size_t i = 0; i < indexes.size(); ++i) {
+    if (known(indexes[i]) != indexes_.end()) continue;
+    NAM_ASSIGN_OR_RETURN(now[i],
+                         TableIndex::Open(indexes[i], batch_.channel(), batch_, client_, confirm_gone_));
+  }
+  for (size_t i = 0; i < indexes.size(); ++i) {
+    if (now[i] == nullptr) now[i] = std::move(*known(indexes[i]));
+  }
+  indexes_ = std::move(now);
+  return absl::OkStatus();
+}
 
 absl::Status RecordTable::AddRead(BlockRead& read) {
   read.before = reinterpret_cast<uint64_t*>(batch_.Scratch(8));

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -12,6 +13,7 @@
 #include "txn/hash_index.h"
 #include "txn/record_allocator.h"
 #include "txn/record_layout.h"
+#include "txn/table_index.h"
 #include "txn/tables.h"
 
 namespace nam::txn {
@@ -37,14 +39,19 @@ class RecordTable {
  public:
   static absl::StatusOr<std::unique_ptr<RecordTable>> Open(const TableDescription& description,
                                                            storage::Channel& channel,
-                                                           storage::VerbBatch& batch, uint32_t client);
+                                                           storage::VerbBatch& batch, uint32_t client,
+                                                           TableIndex::ConfirmGone confirm_gone);
+  /// As the catalog says now: those that are new are opened, those that are gone are closed.
+  absl::Status SetIndexes(std::span<const IndexDescription> indexes);
 
+  /// But for its indexes, which are indexes().
   const TableDescription& description() const { return description_; }
   const RecordLayout& layout() const { return layout_; }
   const storage::RecordGeometry& geometry() const { return layout_.geometry; }
   bool reads_whole_blocks() const { return geometry().block_bytes() <= kWholeBlockBytesMax; }
   ExtentSpace& space() { return space_; }
   HashIndex& index() { return index_; }
+  std::span<const std::unique_ptr<TableIndex>> indexes() const { return indexes_; }
   RecordAllocator& allocator() { return allocator_; }
 
   absl::StatusOr<storage::Channel::Target> Block(uint64_t record) {
@@ -60,7 +67,7 @@ class RecordTable {
 
  private:
   RecordTable(const TableDescription& description, storage::VerbBatch& batch, ExtentSpace records,
-              ExtentSpace index, uint32_t client);
+              ExtentSpace index, uint32_t client, TableIndex::ConfirmGone confirm_gone);
 
   const TableDescription description_;
   const RecordLayout layout_;
@@ -68,6 +75,9 @@ class RecordTable {
   ExtentSpace space_;
   RecordAllocator allocator_;
   HashIndex index_;
+  const uint32_t client_;
+  const TableIndex::ConfirmGone confirm_gone_;
+  std::vector<std::unique_ptr<TableIndex>> indexes_;
 };
 
 }  // namespace nam::txn

@@ -70,6 +70,12 @@ absl::StatusOr<bool> Recovery::FenceOwner(uint32_t client, uint64_t* owner_word)
   return true;
 }
 
+absl::Status Recovery::ConfirmGone(uint32_t client) {
+  uint64_t owner_word = 0;
+  NAM_ASSIGN_OR_RETURN(const bool gone, FenceOwner(client, &owner_word));
+  return gone ? absl::OkStatus() : absl::FailedPreconditionError("it is alive");
+}
+
 absl::StatusOr<bool> Recovery::TakeOver(uint32_t client) {
   const uint64_t at = geometry_.slot(client) + kSlotRecovererOffset;
   NAM_ASSIGN_OR_RETURN(uint64_t recoverer, ReadWord(at));
@@ -215,6 +221,10 @@ absl::Status Recovery::FinishTable(uint32_t client, RecordTable& table, std::spa
       removals.push_back({.hash = entries[i].key_hash, .record = entries[i].record & ~LogEntry::kInsert});
     }
     if (!removals.empty()) NAM_RETURN_IF_ERROR(table.index().Remove(removals));
+    for (size_t i = 0; i < entries.size() && !claimed.empty(); ++i) {
+      if (headers[i] != RecordHeader(entries[i].header).LockedBy(client).word()) continue;
+      NAM_RETURN_IF_ERROR(RemoveIndexEntries(table, entries[i].record & ~LogEntry::kInsert, claimed[0]));
+    }
   }
   for (size_t i = 0; i < entries.size(); ++i) {
     const LogEntry& entry = entries[i];
@@ -226,6 +236,31 @@ absl::Status Recovery::FinishTable(uint32_t client, RecordTable& table, std::spa
     NAM_RETURN_IF_ERROR(table.AddLock(entry.record & ~LogEntry::kInsert, locked, to, olds + i));
   }
   return batch_.Execute();
+}
+
+// Those that led to a version which never was: it was written before them.
+absl::Status Recovery::RemoveIndexEntries(RecordTable& table, uint64_t record, uint64_t timestamp) {
+  if (table.indexes().empty()) return absl::OkStatus();
+  const size_t kept = batch_.scratch_used();
+  BlockRead block{.record = record};
+  NAM_RETURN_IF_ERROR(table.AddRead(block));
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  const std::span<const uint64_t> words = block.version_words(table.geometry());
+  for (uint32_t slot = 0; slot < words.size(); ++slot) {
+    const storage::VersionWord version(words[slot]);
+    if (version.timestamp() != timestamp || version.deleted()) continue;
+    if (!table.reads_whole_blocks()) {
+      NAM_RETURN_IF_ERROR(table.AddReadSlot(block, slot));
+      NAM_RETURN_IF_ERROR(batch_.Execute());
+    }
+    for (const std::unique_ptr<TableIndex>& index : table.indexes()) {
+      const IndexKey key = index->KeyOf(block.block + table.geometry().slot_offset(slot));
+      const IndexEntry entry(record, IndexEntry::TagOf(timestamp));
+      NAM_RETURN_IF_ERROR(index->entries().Remove(key.view(), entry.word()).status());
+    }
+  }
+  batch_.Reset(kept);
+  return absl::OkStatus();
 }
 
 absl::Status Recovery::GiveChunksBack(uint32_t client) {

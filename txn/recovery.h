@@ -32,6 +32,8 @@ class Recovery {
   /// True: the slot's former client holds nothing any more. False: it is alive, or somebody else recovers it,
   /// or it was asked about a moment ago.
   absl::StatusOr<bool> TryRecover(uint32_t client);
+  /// OK: the client can change nothing any more, whether it has been recovered or not.
+  absl::Status ConfirmGone(uint32_t client);
   /// All clients of members that are gone; how many there were.
   absl::StatusOr<int> RecoverAll();
 
@@ -47,6 +49,7 @@ class Recovery {
                                                         std::span<const LogEntry> entries);
   absl::StatusOr<bool> AnyFlipped(RecordTable& table, std::span<const LogEntry> entries,
                                   const std::vector<uint64_t>& claimed);
+  absl::Status RemoveIndexEntries(RecordTable& table, uint64_t record, uint64_t timestamp);
   absl::Status GiveChunksBack(uint32_t client);
   absl::StatusOr<uint64_t> ReadWord(uint64_t offset);
   /// What the word was.

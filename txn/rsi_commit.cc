@@ -15,6 +15,7 @@
 ///     Lock             every record by CAS; the timestamp is claimed; new rows are written
 ///     ClaimKeys        keys of new rows into the indexes           only if there are inserts
 ///     Install          payloads into victims
+///     ClaimIndexEntries  new keys into the ordered indexes         only if the tables have some
 ///     Flip             headers by CAS: from here on it has happened
 ///     AddDone          visible, once all clients see it done
 ///
@@ -50,14 +51,16 @@ absl::StatusOr<uint64_t> RsiSession::Commit() {
   if (absl::Status status = Announce(); !status.ok()) return End(status);
   locking_ = true;
   absl::Status status = Lock();
+  if (status.ok()) status = CheckIndexChanges();
   if (status.ok()) status = ClaimKeys();
+  if (status.ok()) status = Install();
+  if (status.ok()) status = ClaimIndexEntries();
   if (!status.ok()) {
     if (!AbortReasonOf(status).has_value() && !absl::IsResourceExhausted(status)) return End(status);
     if (absl::Status undone = RollBack(); !undone.ok()) return End(undone);
     locking_ = false;
     return End(status);
   }
-  if (absl::Status installed = Install(); !installed.ok()) return End(installed);
   if (absl::Status flipped = Flip(); !flipped.ok()) return End(flipped);
   if (!options_.broken.visible_early) {
     if (absl::Status done = timestamps_->AddDone(batch_, timestamp_); !done.ok()) return End(done);
@@ -137,6 +140,7 @@ absl::Status RsiSession::Announce() {
 
 absl::Status RsiSession::Lock() {
   NAM_RETURN_IF_ERROR(timestamps_->AddClaim(batch_));
+  NAM_RETURN_IF_ERROR(AddReadIndexChanges());
   for (PendingWrite& write : writes_) {
     RecordTable& to = table(write.table);
     write.old = Word(batch_);
@@ -173,6 +177,7 @@ absl::Status RsiSession::ClaimTimestamp() {
     NAM_RETURN_IF_ERROR(timestamps_->AddTake(batch_));
     NAM_RETURN_IF_ERROR(batch_.Execute());
     NAM_RETURN_IF_ERROR(timestamps_->AddClaim(batch_));
+    NAM_RETURN_IF_ERROR(AddReadIndexChanges());
     for (const PendingWrite& write : writes_) {
       if (!write.fresh || *write.old != 0) continue;
       *write.version = VersionWord::Of(timestamps_->taken(), false, true).word();
@@ -266,6 +271,7 @@ absl::Status RsiSession::Flip() {
 
 // Keys first, then records, then the timestamp, which no row carries.
 absl::Status RsiSession::RollBack() {
+  NAM_RETURN_IF_ERROR(RemoveEntered());
   std::vector<HashIndex::Removal> removals;
   for (uint32_t number = 0; number < tables_open_.size(); ++number) {
     removals.clear();

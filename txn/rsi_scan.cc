@@ -57,10 +57,29 @@ absl::Status RsiSession::ScanTable(uint32_t number, const RowVisitor& visit, boo
 absl::Status RsiSession::ScanBlocks(uint32_t number, std::span<BlockRead> blocks, const RowVisitor& visit,
                                     bool& more) {
   RecordTable& from = table(number);
+  NAM_RETURN_IF_ERROR(ReadBlocks(from, blocks, snapshot_));
+  for (const BlockRead& block : blocks) {
+    const VersionChoice choice = Choose(from, block);
+    if (choice.outcome != Outcome::kVersion || choice.version.deleted()) continue;
+    std::span<const std::byte> row(block.block + from.geometry().slot_offset(choice.slot),
+                                   from.geometry().row_bytes);
+    if (!writes_.empty()) {
+      const std::span<const std::byte> key = row.first(from.description().key_bytes);
+      const PendingWrite* const own = WriteOf(number, from.HashOf(key), key);
+      if (own != nullptr && own->kind != PendingWrite::Kind::kUpdate) continue;
+      if (own != nullptr) row = {own->row, row.size()};
+    }
+    more = more && visit(row);
+  }
+  return absl::OkStatus();
+}
+
+// Until none of them has moved while it was READ.
+absl::Status RsiSession::ReadBlocks(RecordTable& from, std::span<BlockRead> blocks, uint64_t snapshot) {
   Clock& clock = tables_.fabric().clock();
   std::vector<BlockRead*> waiting, again;
   for (BlockRead& block : blocks) waiting.push_back(&block);
-  for (int round = 0; more && !waiting.empty(); ++round) {
+  for (int round = 0; !waiting.empty(); ++round) {
     if (round == kRoundsMax)
       return AbortStatus(AbortReason::kSnapshotTooOld, "a row that never stands still");
     if (round > 8) clock.SleepUntil(clock.After(kPauseUs));
@@ -68,34 +87,25 @@ absl::Status RsiSession::ScanBlocks(uint32_t number, std::span<BlockRead> blocks
       NAM_RETURN_IF_ERROR(block->block == nullptr ? from.AddRead(*block) : from.AddReadAgain(*block));
     }
     NAM_RETURN_IF_ERROR(batch_.Execute());
-    NAM_RETURN_IF_ERROR(ReadVisibleSlots(from, waiting));
+    NAM_RETURN_IF_ERROR(ReadVisibleSlots(from, waiting, snapshot));
     again.clear();
     for (BlockRead* block : waiting) {
-      const VersionChoice choice = Choose(from, *block);
+      const VersionChoice choice = Choose(from, *block, snapshot);
       if (choice.outcome == Outcome::kTooOld) {
         return AbortStatus(AbortReason::kSnapshotTooOld, "a row of " + from.description().name);
       }
       if (choice.outcome == Outcome::kMoved) again.push_back(block);
-      if (choice.outcome != Outcome::kVersion || choice.version.deleted()) continue;
-      std::span<const std::byte> row(block->block + from.geometry().slot_offset(choice.slot),
-                                     from.geometry().row_bytes);
-      if (!writes_.empty()) {
-        const std::span<const std::byte> key = row.first(from.description().key_bytes);
-        const PendingWrite* const own = WriteOf(number, from.HashOf(key), key);
-        if (own != nullptr && own->kind != PendingWrite::Kind::kUpdate) continue;
-        if (own != nullptr) row = {own->row, row.size()};
-      }
-      more = more && visit(row);
     }
     std::swap(waiting, again);
   }
   return absl::OkStatus();
 }
 
-absl::Status RsiSession::ReadVisibleSlots(RecordTable& from, std::span<BlockRead* const> blocks) {
+absl::Status RsiSession::ReadVisibleSlots(RecordTable& from, std::span<BlockRead* const> blocks,
+                                          uint64_t snapshot) {
   if (from.reads_whole_blocks()) return absl::OkStatus();
   for (BlockRead* block : blocks) {
-    const VersionChoice choice = Choose(from, *block);
+    const VersionChoice choice = Choose(from, *block, snapshot);
     if (choice.outcome != Outcome::kVersion) continue;
     NAM_RETURN_IF_ERROR(from.AddReadSlot(*block, choice.slot));
   }

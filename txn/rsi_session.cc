@@ -61,6 +61,7 @@ absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, con
   session->timestamps_ =
       std::make_unique<Timestamps>(session->state_, geometry, client, tables.fabric().clock());
   session->batch_.Reset();
+  NAM_RETURN_IF_ERROR(session->RefreshIndexes());
   return session;
 }
 
@@ -92,6 +93,7 @@ absl::Status RsiSession::End(absl::Status status) {
   }
   writes_.clear();
   rows_.clear();
+  entered_.clear();
   if (locking_ || channel_->broken()) {
     broken_ = absl::UnavailableError(
         absl::StrCat("the session is lost, and whether its last commit took effect is unknown: ",
@@ -122,7 +124,8 @@ absl::StatusOr<RecordTable*> RsiSession::TableOf(const TableDescription& descrip
     if (table->description().allocation == description.allocation) return table.get();
   }
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<RecordTable> table,
-                       RecordTable::Open(description, *channel_, batch_, slot_.client));
+                       RecordTable::Open(description, *channel_, batch_, slot_.client,
+                                         [this](uint16_t client) { return recovery_->ConfirmGone(client); }));
   tables_open_.push_back(std::move(table));
   return tables_open_.back().get();
 }
@@ -133,6 +136,7 @@ absl::Status RsiSession::Begin() {
   NAM_RETURN_IF_ERROR(batch_.Execute());  // what the last one has left in flight
   batch_.Reset();
   timestamp_ = 0;
+  if (indexes_stale_) NAM_RETURN_IF_ERROR(RefreshIndexes());
   Clock& clock = tables_.fabric().clock();
   const Deadline deadline = clock.After(options_.own_commit_timeout_us);
   const Deadline patience = clock.After(kConflictPatienceUs);
@@ -280,6 +284,7 @@ absl::Status RsiSession::Update(TableHandle handle, std::span<const std::byte> r
                      .victim = known->victim,
                      .hash = hash,
                      .row = *copy,
+                     .before = known->row,
                      .placed = true});
   // Somebody is faster: no need to try.
   const bool newer = known->header.timestamp() != known->version.timestamp();

@@ -52,8 +52,9 @@ struct PendingWrite {
   storage::RecordHeader header;  // what the lock expects
   uint32_t victim = 0;
   uint64_t hash = 0;
-  std::byte* row = nullptr;  // scratch: row_bytes, beginning with the key
-  bool fresh = false;        // a record of its own, not another version of one
+  std::byte* row = nullptr;           // scratch: row_bytes, beginning with the key
+  const std::byte* before = nullptr;  // scratch: the row that it replaces; null: none
+  bool fresh = false;                 // a record of its own, not another version of one
   bool indexed = false;
   bool withdrawn = false;  // inserted and deleted again
   bool placed = false;     // its record is known: looked up, or allocated
@@ -71,12 +72,16 @@ class RsiSession final : public Session {
   absl::Status Begin() override;
   absl::Status Read(std::span<Lookup> lookups) override;
   absl::Status Scan(TableHandle table, const RowVisitor& visit) override;
+  absl::Status ScanIndex(TableHandle table, AllocationId index, std::span<const std::byte> low,
+                         std::span<const std::byte> high, const RowVisitor& visit) override;
   absl::Status Insert(TableHandle table, std::span<const std::byte> row) override;
   absl::Status Update(TableHandle table, std::span<const std::byte> row) override;
   absl::Status Delete(TableHandle table, std::span<const std::byte> key) override;
   absl::StatusOr<uint64_t> Commit() override;
   void Abort() override;
   uint64_t snapshot() const override { return snapshot_; }
+  absl::StatusOr<uint64_t> AwaitCommits() override;
+  absl::StatusOr<uint64_t> FillIndex(TableHandle table, AllocationId index) override;
 
  private:
   RsiSession(Tables& tables, const RsiOptions& options, std::unique_ptr<storage::Channel> channel,
@@ -103,12 +108,42 @@ class RsiSession final : public Session {
   absl::Status ReadRound(std::span<SoughtRow> sought);
   absl::Status ReadSlots(std::span<SoughtRow> sought);
   bool Settle(SoughtRow& sought, const BlockRead& block) const;
-  storage::VersionChoice Choose(const RecordTable& table, const BlockRead& block) const;
+  storage::VersionChoice Choose(const RecordTable& table, const BlockRead& block) const {
+    return Choose(table, block, snapshot_);
+  }
+  storage::VersionChoice Choose(const RecordTable& table, const BlockRead& block, uint64_t snapshot) const;
 
   // rsi_scan.cc
   absl::Status ScanTable(uint32_t table, const RowVisitor& visit, bool& more);
   absl::Status ScanBlocks(uint32_t table, std::span<BlockRead> blocks, const RowVisitor& visit, bool& more);
-  absl::Status ReadVisibleSlots(RecordTable& from, std::span<BlockRead* const> blocks);
+  absl::Status ReadBlocks(RecordTable& from, std::span<BlockRead> blocks, uint64_t snapshot);
+  absl::Status ReadVisibleSlots(RecordTable& from, std::span<BlockRead* const> blocks, uint64_t snapshot);
+
+  // rsi_index.cc
+  struct OwnRow;
+  class IndexScan;
+  absl::Status AddReadIndexChanges();
+  absl::Status RefreshIndexes();
+  absl::StatusOr<TableIndex*> IndexOf(uint32_t table, AllocationId index);
+  std::vector<OwnRow> OwnRows(uint32_t table, const TableIndex& index, std::span<const std::byte> low,
+                              std::span<const std::byte> high) const;
+
+  // rsi_index_commit.cc
+  struct Entered {
+    TableIndex* index = nullptr;
+    const PendingWrite* write = nullptr;
+    IndexKey key;
+    uint64_t entry = 0;
+  };
+  absl::Status CheckIndexChanges();
+  absl::Status ClaimIndexEntries();
+  absl::Status Enter(TableIndex& index, const PendingWrite& write);
+  absl::Status JudgeIndexRivals(const Entered& entered);
+  absl::Status JudgeIndexRival(const Entered& entered, uint64_t record);
+  absl::Status RemoveEntered();
+
+  // rsi_index_fill.cc
+  class IndexFill;
 
   // rsi_commit.cc
   absl::Status PrepareInserts();
@@ -133,6 +168,8 @@ class RsiSession final : public Session {
   std::unique_ptr<Timestamps> timestamps_;
   std::unique_ptr<Recovery> recovery_;
   std::vector<std::unique_ptr<RecordTable>> tables_open_;
+  uint64_t index_changes_ = 0;  // that tables_open_ knows of
+  bool indexes_stale_ = false;
 
   // The transaction under way.
   bool active_ = false;
@@ -145,6 +182,8 @@ class RsiSession final : public Session {
   uint32_t suspect_ = 0;         // held what this transaction wanted
   std::vector<SoughtRow> rows_;  // met, the latest last
   std::vector<PendingWrite> writes_;
+  uint64_t* index_changes_seen_ = nullptr;  // by the commit; scratch
+  std::vector<Entered> entered_;            // into indexes
 
   // Kept for their memory.
   std::vector<SoughtRow> sought_;

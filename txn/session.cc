@@ -46,4 +46,17 @@ absl::Status Session::Scan(TableHandle, const RowVisitor&) {
   return absl::UnimplementedError("this protocol scans no tables");
 }
 
+absl::Status Session::ScanIndex(TableHandle, AllocationId, std::span<const std::byte>,
+                                std::span<const std::byte>, const RowVisitor&) {
+  return absl::UnimplementedError("this protocol has no ordered indexes");
+}
+
+absl::StatusOr<uint64_t> Session::AwaitCommits() {
+  return absl::UnimplementedError("this protocol has no ordered indexes");
+}
+
+absl::StatusOr<uint64_t> Session::FillIndex(TableHandle, AllocationId) {
+  return absl::UnimplementedError("this protocol has no ordered indexes");
+}
+
 }  // namespace nam::txn

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/strong_id.h"
 
 /// Transactions under snapshot isolation. One interface, several protocols: RSI over one-sided verbs, and
 /// two-phase commit over sockets or SEND/RECEIVE.
@@ -62,6 +63,11 @@ class Session {
   virtual absl::Status Insert(TableHandle table, std::span<const std::byte> row) = 0;
   /// Every row that the transaction sees, in no order. A row that is then to be changed must be read.
   virtual absl::Status Scan(TableHandle table, const RowVisitor& visit);
+  /// The rows whose keys in an ordered index of the table begin with something from `low` on and below `high`
+  /// (empty: no bound), in the order of these keys; as Scan. An index is named by the allocation of its first
+  /// extent. ABORTED: it was dropped.
+  virtual absl::Status ScanIndex(TableHandle table, AllocationId index, std::span<const std::byte> low,
+                                 std::span<const std::byte> high, const RowVisitor& visit);
   /// Of a row that this transaction has read; NOT_FOUND otherwise.
   virtual absl::Status Update(TableHandle table, std::span<const std::byte> row) = 0;
   virtual absl::Status Delete(TableHandle table, std::span<const std::byte> key) = 0;
@@ -71,6 +77,13 @@ class Session {
 
   /// The snapshot of the transaction under way: it sees commits up to it.
   virtual uint64_t snapshot() const = 0;
+
+  /// Between transactions, after the catalog's word on a table's indexes has changed: from then on every
+  /// commit goes by it. A snapshot that holds all those that may have not.
+  virtual absl::StatusOr<uint64_t> AwaitCommits();
+  /// Between transactions: entries of all rows for an index that commits keep in step. The first snapshot
+  /// that may use it. ALREADY_EXISTS: it is unique, and a key is there twice.
+  virtual absl::StatusOr<uint64_t> FillIndex(TableHandle table, AllocationId index);
 };
 
 }  // namespace nam::txn

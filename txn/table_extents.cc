@@ -20,6 +20,11 @@ const proto::RecordPart* FindPart(const proto::Table& table, const std::string& 
   return nullptr;
 }
 
+/// 0: it has no extents.
+uint64_t FirstAllocation(const proto::RecordPart& part) {
+  return part.extents().empty() ? 0 : part.extents(0).allocation();
+}
+
 /// Where the next extents of a part go: living servers with the fewest of the part's extents first, among
 /// those the ones with the fewest of the table's.
 absl::StatusOr<std::vector<MemoryServerId>> Candidates(catalog::Attachment& attachment,
@@ -149,20 +154,49 @@ absl::Status CreateRecordTable(catalog::Attachment& attachment, proto::Table tab
   return status;
 }
 
+absl::StatusOr<AllocationId> AddPart(catalog::Attachment& attachment, const std::string& name,
+                                     const proto::RecordPart& part) {
+  NAM_ASSIGN_OR_RETURN(const std::shared_ptr<const proto::Table> now, attachment.catalog().GetTable(name));
+  NAM_ASSIGN_OR_RETURN(const AllocationId allocation,
+                       attachment.catalog().BeginExtend(attachment.member(), name));
+  proto::Table table = *now;
+  proto::RecordPart& added = *table.mutable_record()->add_parts();
+  added = part;
+  absl::Status status = AddExtent(attachment, allocation, table, added);
+  if (status.ok()) {
+    proto::CommitExtendRequest request;
+    request.set_allocation(allocation.value());
+    *request.mutable_new_part() = part;
+    *request.mutable_extents() = added.extents();
+    status = attachment.catalog().CommitExtend(request).status();
+  }
+  if (status.ok()) return allocation;
+  // Of a commit whose answer was lost the catalog knows whether it happened.
+  if (absl::IsFailedPrecondition(attachment.catalog().AbortLoad(allocation))) return allocation;
+  for (const proto::RecordExtent& extent : added.extents()) {
+    attachment.Release(MemoryServerId(static_cast<uint16_t>(extent.server())), allocation).IgnoreError();
+  }
+  return status;
+}
+
 absl::StatusOr<std::shared_ptr<TableExtents>> TableExtents::Open(catalog::Attachment& attachment,
                                                                  const std::string& table,
                                                                  const std::string& part) {
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<const proto::Table> found, attachment.catalog().GetTable(table));
-  if (FindPart(*found, part) == nullptr)
+  const proto::RecordPart* const found_part = FindPart(*found, part);
+  if (found_part == nullptr)
     return absl::NotFoundError(absl::StrFormat("table `%s` has no part `%s`", table, part));
-  return std::shared_ptr<TableExtents>(
-      new TableExtents(attachment, AllocationId(found->allocation()), table, part));
+  return std::shared_ptr<TableExtents>(new TableExtents(attachment, AllocationId(found->allocation()), table,
+                                                        part, FirstAllocation(*found_part)));
 }
 
 absl::StatusOr<std::shared_ptr<const proto::Table>> TableExtents::Table() {
   NAM_ASSIGN_OR_RETURN(std::shared_ptr<const proto::Table> table, attachment_.catalog().GetTable(table_));
-  if (table->allocation() == allocation_.value() && FindPart(*table, part_) != nullptr) return table;
-  return absl::NotFoundError(absl::StrFormat("table `%s` was dropped", table_));
+  const proto::RecordPart* const part = FindPart(*table, part_);
+  const bool same = table->allocation() == allocation_.value() && part != nullptr &&
+                    (part_allocation_ == 0 || FirstAllocation(*part) == part_allocation_);
+  if (same) return table;
+  return absl::NotFoundError(absl::StrFormat("table `%s`, or its part `%s`, was dropped", table_, part_));
 }
 
 absl::StatusOr<std::vector<SpaceExtent>> TableExtents::Extents() {

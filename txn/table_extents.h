@@ -22,6 +22,11 @@ namespace nam::txn {
 absl::Status CreateRecordTable(catalog::Attachment& attachment, proto::Table table,
                                const std::vector<uint32_t>& extents_of_parts);
 
+/// Gives a record table one more part, with one extent. `part` has none yet. ALREADY_EXISTS: its name is
+/// taken. On any error nothing stays.
+absl::StatusOr<AllocationId> AddPart(catalog::Attachment& attachment, const std::string& table,
+                                     const proto::RecordPart& part);
+
 /// The extents of one part of a record table, with keys of the attachment's member.
 ///
 ///     Grow:  BeginExtend ─▶ Allocate in one piece ─▶ CommitExtend(known) ─▶ one more extent
@@ -36,13 +41,18 @@ class TableExtents final : public ExtentSource {
                                                             const std::string& table,
                                                             const std::string& part);
 
-  /// NOT_FOUND once the table was dropped, also if another has its name by now.
+  /// NOT_FOUND once the table or the part was dropped, also if another has its name by now.
   absl::StatusOr<std::vector<SpaceExtent>> Extents() override;
   absl::StatusOr<std::vector<SpaceExtent>> Grow(size_t known) override;
 
  private:
-  TableExtents(catalog::Attachment& attachment, AllocationId allocation, std::string table, std::string part)
-      : attachment_(attachment), allocation_(allocation), table_(std::move(table)), part_(std::move(part)) {}
+  TableExtents(catalog::Attachment& attachment, AllocationId allocation, std::string table, std::string part,
+               uint64_t part_allocation)
+      : attachment_(attachment),
+        allocation_(allocation),
+        table_(std::move(table)),
+        part_(std::move(part)),
+        part_allocation_(part_allocation) {}
 
   absl::StatusOr<std::shared_ptr<const proto::Table>> Table();
   absl::Status TryGrow(MemoryServerId server, uint64_t extent_bytes, size_t known);
@@ -51,6 +61,7 @@ class TableExtents final : public ExtentSource {
   const AllocationId allocation_;  // the table's first, which tells it from others of its name
   const std::string table_;
   const std::string part_;
+  const uint64_t part_allocation_;  // of its first extent, likewise
 
   std::mutex mutex_;
   std::vector<SpaceExtent> opened_;  // a prefix of all that there are; only grows

@@ -14,6 +14,25 @@
 
 namespace nam::txn {
 
+/// An ordered index of a record table, as the catalog describes it. Its key is pieces of the row, one behind
+/// the other.
+struct IndexDescription {
+  struct Piece {
+    uint32_t offset = 0;
+    uint32_t bytes = 0;
+    bool nullable = false;  // a byte stands before it: 0, or 1 if it is NULL
+    uint32_t null_bit = 0;  // counted from the row's first byte
+  };
+  std::string name;
+  AllocationId allocation;  // of its first extent; tells it from others of its name
+  std::vector<Piece> pieces;
+  uint32_t key_bytes = 0;
+  bool unique = false;       // but for keys with NULL in them
+  uint64_t usable_from = 0;  // complete for snapshots from this on; 0: it is being filled
+  uint64_t extent_bytes = 0;
+  std::shared_ptr<ExtentSource> extents;
+};
+
 /// A record table, as the catalog describes it. Sources are shared by the sessions of a process.
 struct TableDescription {
   std::string name;
@@ -26,6 +45,7 @@ struct TableDescription {
   uint64_t index_extent_bytes = 0;
   int index_root_bits = 0;
   std::shared_ptr<ExtentSource> index;
+  std::vector<IndexDescription> indexes;  // those that commits keep in step with the rows
 };
 
 /// What transactions need to know of the cluster, outside the data path. Thread-safe, one per process.

@@ -149,6 +149,13 @@ absl::Status Timestamps::AddClaim(storage::VerbBatch& batch) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<const uint64_t*> Timestamps::AddReadTaken(storage::VerbBatch& batch) {
+  uint64_t* const word = Word(batch);
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target next, At(kNextOffset));
+  batch.Read(next, reinterpret_cast<std::byte*>(word), 8);
+  return word;
+}
+
 absl::Status Timestamps::AddDone(storage::VerbBatch& batch, uint64_t timestamp) {
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target entry, At(geometry_.entry(timestamp)));
   batch.FetchAdd(entry, RingEntry::DoneAddend(client_), Word(batch));

@@ -39,6 +39,8 @@ class Timestamps {
   uint64_t taken() const { return *taken_ + 1; }
   /// Whether it is ours. Otherwise begin anew.
   bool claimed() const { return *claim_ == RingEntry::Before(taken()).word(); }
+  /// All timestamps that were taken before the batch is executed are at most *word: scratch memory.
+  absl::StatusOr<const uint64_t*> AddReadTaken(storage::VerbBatch& batch);
   /// A claimed timestamp becomes done.
   absl::Status AddDone(storage::VerbBatch& batch, uint64_t timestamp);
 

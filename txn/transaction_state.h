@@ -9,6 +9,7 @@
 ///     0          next timestamp to be given out, less one     FETCH_ADD
 ///     64         a timestamp up to which all are done         CAS, upwards; may lag
 ///     128        horizon: rows deleted before it may be gone  CAS, upwards
+///     512        how often indexes were made or dropped       FETCH_ADD
 ///     4096       client slots, 64 bytes each; client 0 is nobody
 ///     then       the ring: 65,536 entries of 8 bytes          CAS, FETCH_ADD
 ///     then       a log for each client
@@ -19,6 +20,7 @@ namespace nam::txn {
 inline constexpr uint64_t kNextOffset = 0;
 inline constexpr uint64_t kWatermarkOffset = 64;
 inline constexpr uint64_t kHorizonOffset = 128;
+inline constexpr uint64_t kIndexChangesOffset = 512;
 inline constexpr uint64_t kClientsOffset = 4'096;
 inline constexpr uint32_t kClientSlotBytes = 64;
 inline constexpr uint64_t kRingEntries = 65'536;

@@ -75,7 +75,8 @@ class GrpcControlPlaneTest : public testing::Test {
     const auto unused = [&](const auto& method) { AddUnused(method); };
     unused(kJoin), unused(kRenew), unused(kLeave), unused(kListTables), unused(kGetTable);
     unused(kBeginLoad), unused(kCommitLoad), unused(kAbortLoad), unused(kDropTable);
-    unused(kAllocateGroups), unused(kReleaseGroups), unused(kBeginExtend), unused(kCommitExtend);
+    unused(kAllocateGroups), unused(kReleaseGroups), unused(kBeginExtend), unused(kCommitExtend),
+        unused(kChangePart);
     handlers_->Add(kGetCluster, [get_cluster](const proto::GetClusterRequest&, const IncomingCall& call) {
       return get_cluster(call);
     });

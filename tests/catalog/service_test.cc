@@ -141,6 +141,21 @@ class ServiceTest : public testing::Test {
     AddExtent(server, allocation, *request.mutable_extents());
     return service_->CommitExtend(request).status();
   }
+  absl::Status AddIndex(uint64_t allocation, uint32_t server, const std::string& name) {
+    proto::CommitExtendRequest request;
+    request.set_allocation(allocation);
+    request.mutable_new_part()->set_name(name);
+    request.mutable_new_part()->set_kind(proto::ORDERED_INDEX);
+    AddExtent(server, allocation, *request.mutable_extents());
+    return service_->CommitExtend(request).status();
+  }
+  static proto::ChangePartRequest Change(const std::string& index, uint64_t allocation) {
+    proto::ChangePartRequest request;
+    request.set_table("stock");
+    request.set_part(index);
+    request.set_allocation(allocation);
+    return request;
+  }
   absl::Status Abort(uint64_t allocation) {
     proto::AbortLoadRequest request;
     request.set_allocation(allocation);
@@ -384,6 +399,52 @@ TEST_F(ServiceTest, ARecordTableIsExtendedByWhoeverKnowsItsSize) {
   EXPECT_EQ(*Renew(memory, {first, second, third}), std::vector<uint64_t>{third});
   ASSERT_TRUE(Drop("stock").ok());
   EXPECT_EQ(*Renew(memory, {first, second}), (std::vector<uint64_t>{first, second}));
+}
+
+TEST_F(ServiceTest, AnIndexComesAndGoes) {
+  const uint32_t memory = Join(proto::ROLE_MEMORY), client = Join(proto::ROLE_CLIENT);
+  const uint64_t table = CreateRecords(client, memory);
+  const uint64_t index = *BeginExtend(client), twice = *BeginExtend(client);
+  ASSERT_TRUE(AddIndex(index, memory, "by_name").ok());
+  EXPECT_EQ(AddIndex(twice, memory, "by_name").code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(AddIndex(twice, memory, "stock").code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(AddIndex(twice, memory, "rows").code(), absl::StatusCode::kAlreadyExists);
+  proto::ChangePartRequest change = Change("by_name", index);
+  change.set_usable_from(7);
+  ASSERT_TRUE(service_->ChangePart(change).ok());
+  Restart();
+  EXPECT_EQ(Get("stock")->table().record().parts(1).usable_from(), 7u);
+  EXPECT_EQ(Get("stock")->table().usage(0).blocks(), 2u);
+  change.set_leaving(true);
+  ASSERT_TRUE(service_->ChangePart(change).ok());
+  EXPECT_TRUE(Get("stock")->table().record().parts(1).leaving());
+  EXPECT_TRUE(Renew(memory, {table, index})->empty());
+  proto::ChangePartRequest other = Change("by_name", twice);
+  other.set_remove(true);
+  EXPECT_EQ(service_->ChangePart(other).status().code(), absl::StatusCode::kNotFound)
+      << "another of its name";
+  change.set_remove(true);
+  ASSERT_TRUE(service_->ChangePart(change).ok());
+  EXPECT_EQ(service_->ChangePart(change).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Get("stock")->table().record().parts_size(), 1);
+  EXPECT_EQ(*Renew(memory, {table, index}), std::vector<uint64_t>{index});
+}
+
+TEST_F(ServiceTest, ATemporaryTableIsItsOwners) {
+  const uint32_t client = Join(proto::ROLE_CLIENT), other = Join(proto::ROLE_CLIENT);
+  proto::CommitLoadRequest request;
+  request.mutable_table()->set_name("copy");
+  request.mutable_table()->set_allocation(*Begin(client, "copy"));
+  request.mutable_table()->set_owner(client);
+  ASSERT_TRUE(service_->CommitLoad(request).ok());
+  EXPECT_EQ(service_->ListTables({})->tables_size(), 0);
+  Restart();
+  EXPECT_TRUE(Get("copy").ok());
+  clock_.AdvanceMs(2'000);
+  ASSERT_TRUE(Renew(other).ok());
+  clock_.AdvanceMs(2'000);  // its owner died
+  ASSERT_TRUE(Renew(other).ok());
+  EXPECT_EQ(Get("copy").status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST_F(ServiceTest, AnExtensionEndsWithItsMemberAndWithItsTable) {

@@ -63,6 +63,7 @@ class FakeCatalog final : public catalog::Client {
   absl::Status DropTable(const std::string&) override { return Refuse(); }
   absl::StatusOr<AllocationId> BeginExtend(MemberId, const std::string&) override { return Refuse(); }
   absl::StatusOr<uint64_t> CommitExtend(const proto::CommitExtendRequest&) override { return Refuse(); }
+  absl::StatusOr<uint64_t> ChangePart(const proto::ChangePartRequest&) override { return Refuse(); }
   absl::StatusOr<std::vector<uint32_t>> AllocateGroups(MemberId, uint32_t) override { return Refuse(); }
   absl::Status ReleaseGroups(MemberId, const std::vector<uint32_t>&) override { return Refuse(); }
 

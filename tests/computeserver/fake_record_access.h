@@ -46,18 +46,25 @@ class FakeRecordAccess final : public RecordAccess {
     }
     return absl::OkStatus();
   }
-  absl::Status Scan(const proto::Table& table, int index, const sql::KeyRange& range,
-                    const OnRow& on_row) override {
+  absl::Status Scan(const proto::Table& table, const OnRow& on_row) override {
+    if (!open_) return absl::InternalError("no transaction");
+    for (const auto& [key, row] : now_[table.name()]) {
+      ++rows_read;
+      const absl::StatusOr<bool> more = on_row(std::as_bytes(std::span(row)));
+      if (!more.ok()) return more.status();
+      if (!*more) break;
+    }
+    return absl::OkStatus();
+  }
+  absl::Status ScanIndex(const proto::Table& table, int index, const sql::KeyRange& range,
+                         const OnRow& on_row) override {
     if (!open_) return absl::InternalError("no transaction");
     const sql::RecordLayout layout(table);
-    std::vector<uint32_t> columns;
-    if (index >= 0) {
-      const auto& part = table.record().parts(index);
-      columns.assign(part.columns().begin(), part.columns().end());
-    }
+    const auto& part = table.record().parts(index);
+    const std::vector<uint32_t> columns(part.columns().begin(), part.columns().end());
     std::multimap<std::string, std::string> entries;
     for (const auto& [key, row] : now_[table.name()]) {
-      entries.emplace(index < 0 ? key : layout.IndexKey(std::as_bytes(std::span(row)), columns), row);
+      entries.emplace(layout.IndexKey(std::as_bytes(std::span(row)), columns), row);
     }
     for (auto at = entries.lower_bound(range.low);
          at != entries.end() && (range.high.empty() || at->first < range.high); ++at) {
@@ -90,15 +97,30 @@ class FakeRecordAccess final : public RecordAccess {
     return absl::OkStatus();
   }
   absl::Status CreateIndex(const proto::Table& table, const proto::RecordPart& index) override {
-    *tables[table.name()].mutable_record()->add_parts() = index;
+    proto::RecordPart& part = *tables[table.name()].mutable_record()->add_parts();
+    part = index;
+    part.set_usable_from(usable_from);
     return absl::OkStatus();
   }
+  absl::Status DropIndex(const std::string& name) override {
+    for (auto& [table_name, table] : tables) {
+      auto& parts = *table.mutable_record()->mutable_parts();
+      for (auto part = parts.begin(); part != parts.end(); ++part) {
+        if (part->name() != name) continue;
+        parts.erase(part);
+        return absl::OkStatus();
+      }
+    }
+    return absl::NotFoundError(name);
+  }
+  uint64_t snapshot() const override { return 10; }
 
   std::map<std::string, proto::Table> tables;
   absl::Status commit_error;  // of the next Commit
   int begun = 0;
   int aborted = 0;
   int rows_read = 0;
+  uint64_t usable_from = 1;  // of the next index
 
  private:
   bool open_ = false;

@@ -35,7 +35,17 @@ class RecordStatementsTest : public testing::Test, public sql::TableSource {
     if (const auto* s = std::get_if<sql::DeleteStatement>(&bound)) return statements_.Run(*s);
     if (const auto* s = std::get_if<sql::CreateTableStatement>(&bound)) return statements_.Run(*s);
     if (const auto* s = std::get_if<sql::CreateIndexStatement>(&bound)) return statements_.Run(*s);
+    if (const auto* s = std::get_if<sql::DropIndexStatement>(&bound)) return statements_.Run(*s);
+    if (const auto* s = std::get_if<sql::ExplainStatement>(&bound)) return Lines(statements_.Explain(*s));
     return statements_.Run(std::get<sql::TransactionStatement>(bound));
+  }
+
+  static absl::StatusOr<ResultSet> Lines(absl::StatusOr<std::vector<std::string>> lines) {
+    if (!lines.ok()) return lines.status();
+    ResultSet result;
+    for (std::string& line : *lines) result.rows.push_back({Value::String(std::move(line))});
+    result.command = "EXPLAIN";
+    return result;
   }
 
   /// The command and the rows, or the SQLSTATE.
@@ -80,16 +90,59 @@ TEST_F(Stock, SelectsByKeyRangeAndScan) {
   EXPECT_EQ(Run("select name from stock where id in (1, 3, 4) order by 1 desc"), "SELECT 2 | c | a");
   EXPECT_EQ(access_.rows_read, 3);
   EXPECT_EQ(Run("select id from stock where id > 1"), "SELECT 2 | 2 | 3");
-  EXPECT_EQ(access_.rows_read, 5);
-  EXPECT_EQ(Run("select id, price from stock where n = 20"), "SELECT 1 | 2,2.50");
   EXPECT_EQ(access_.rows_read, 6);
-  EXPECT_EQ(Run("select id from stock where n is null"), "SELECT 1 | 3");
+  EXPECT_EQ(Run("select id, price from stock where n = 20"), "SELECT 1 | 2,2.50");
   EXPECT_EQ(access_.rows_read, 7);
+  EXPECT_EQ(Run("select id from stock where n is null"), "SELECT 1 | 3");
+  EXPECT_EQ(access_.rows_read, 8);
   EXPECT_EQ(Run("select id from stock where name like '%b' or id = 3 order by price desc"),
             "SELECT 2 | 3 | 2");
   EXPECT_EQ(Run("select id from stock limit 1 offset 1"), "SELECT 1 | 2");
   EXPECT_EQ(Run("select id from stock limit 0"), "SELECT 0");
   EXPECT_EQ(Run("select id + 1 from stock where sold >= date '2026-01-02'"), "SELECT 1 | 2");
+}
+
+TEST_F(Stock, TheBestIndexIsUsed) {
+  EXPECT_EQ(Run("create index by_name on stock (name, n)"), "CREATE INDEX");
+  EXPECT_EQ(Run("insert into stock values (4, 'a', 5), (5, 'a', null), (6, 'a', 1)"), "INSERT 0 3");
+  access_.rows_read = 0;
+  EXPECT_EQ(Run("select id from stock where name = 'a' and n between 2 and 10 order by id"),
+            "SELECT 2 | 1 | 4");
+  EXPECT_EQ(access_.rows_read, 2);
+  EXPECT_EQ(Run("select id from stock where name = 'a' order by n limit 2"), "SELECT 2 | 6 | 4");
+  EXPECT_EQ(access_.rows_read, 4);
+  EXPECT_EQ(Run("select id, n from stock order by name, n limit 1 offset 3"), "SELECT 1 | 5,NULL");
+  EXPECT_EQ(access_.rows_read, 8);
+  EXPECT_EQ(Run("select id from stock order by name desc, n limit 1"), "SELECT 1 | 3");
+  EXPECT_EQ(access_.rows_read, 14);
+  EXPECT_EQ(Run("explain select id from stock where n = 1 and id > 0 and name like 'a%'"),
+            "EXPLAIN | Read stock by index stock_n_idx (n), 1 range |   if stock.id > 0 |   if stock.name "
+            "LIKE 'a%'");
+  EXPECT_EQ(Run("explain update stock set n = 0 where id in (1, 2)"),
+            "EXPLAIN | Update stock by key (id), 2 rows at most");
+  EXPECT_EQ(Run("explain delete from stock where id > 2"),
+            "EXPLAIN | Delete stock scan of all rows for a range of the key");
+  EXPECT_EQ(Run("explain select id from stock order by name limit 1"),
+            "EXPLAIN | Read stock by index by_name (name, n), all of it, in its order");
+  EXPECT_EQ(Run("explain select id from stock where id = 1 and id = 2"),
+            "EXPLAIN | Read stock no row can meet the conditions");
+  EXPECT_EQ(Run("drop index by_name"), "DROP INDEX");
+  EXPECT_EQ(Run("explain select id from stock order by name limit 1"),
+            "EXPLAIN | Read stock scan of all rows");
+  EXPECT_EQ(Run("drop index by_name"), "42704");
+  EXPECT_EQ(Run("drop index if exists by_name"), "DROP INDEX");
+  EXPECT_EQ(Run("begin"), "BEGIN");
+  EXPECT_EQ(Run("drop index stock_n_idx"), "25001");
+  EXPECT_EQ(Run("rollback"), "ROLLBACK");
+}
+
+TEST_F(Stock, AnIndexThatIsNotCompleteForTheSnapshotIsNotUsed) {
+  access_.usable_from = 11;
+  EXPECT_EQ(Run("create index by_name on stock (name)"), "CREATE INDEX");
+  EXPECT_EQ(Run("begin"), "BEGIN");
+  EXPECT_EQ(Run("explain select id from stock where name = 'a'"),
+            "EXPLAIN | Read stock scan of all rows |   if stock.name = 'a'");
+  EXPECT_EQ(Run("rollback"), "ROLLBACK");
 }
 
 TEST_F(Stock, Aggregates) {

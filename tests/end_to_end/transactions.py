@@ -29,12 +29,39 @@ class Transactions(cases.Case):
             for statement, piece in (("INSERT INTO accounts VALUES (1, 'Eve', 0)", "23505"),
                                      ("UPDATE accounts SET balance = -1 WHERE id = 1", "23514"),
                                      ("INSERT INTO accounts (id) VALUES (3)", "23502"),
-                                     ("CREATE INDEX by_owner ON accounts (owner)", "index")):
+                                     ("DROP INDEX by_owner", "42704")):
                 refused = cluster.nam("sql", "-c", statement)
                 self.assertEqual(refused.code, 1, refused)
                 self.assertIn(piece, refused.err)
+            self.indexes_and_joins(cluster)
             self.assertEqual(cluster.nam("sql", "-c", "DROP TABLE accounts").code, 0)
             cluster.stop()
+
+    def indexes_and_joins(self, cluster):
+        """Indexes are kept by every session, and joined with analytical tables."""
+        def rows(statement):
+            done = cluster.nam("sql", "--format=csv", "-c", statement)
+            self.assertEqual(done.code, 0, done)
+            return done.out.splitlines()[1:]
+
+        rows("CREATE UNIQUE INDEX by_owner ON accounts (owner)")
+        rows("INSERT INTO accounts VALUES (3, 'Edsger', 7)")
+        refused = cluster.nam("sql", "-c", "INSERT INTO accounts VALUES (4, 'Ada', 7)")
+        self.assertEqual(refused.code, 1, refused)
+        self.assertIn("23505", refused.err)
+        self.assertEqual(rows("SELECT id FROM accounts WHERE owner >= 'B' ORDER BY owner LIMIT 1"), ["3"])
+        self.assertIn("by index by_owner", rows("EXPLAIN SELECT id FROM accounts WHERE owner >= 'B'")[0])
+        rows("CREATE TABLE moves (account int, n int, amount decimal(12,2), PRIMARY KEY (account, n)) "
+             "WITH (storage = record)")
+        rows("INSERT INTO moves VALUES (1, 1, 5), (1, 2, 6.5), (2, 1, -1), (9, 1, 0)")
+        self.assertEqual(rows("SELECT owner, sum(amount), count(*) FROM accounts a, moves m WHERE a.id = m.account "
+                              "GROUP BY owner ORDER BY owner"), ["Ada,11.50,2", "Grace,-1.00,1"])
+        loaded = cluster.nam("ssb load", "--scale-factor=0.01")
+        self.assertEqual(loaded.code, 0, loaded)
+        self.assertEqual(rows("SELECT owner, count(*) FROM accounts a, lineorder l WHERE a.id = l.lo_linenumber "
+                              "AND l.lo_orderkey <= 3 AND a.id = 1 GROUP BY owner"), ["Ada,3"])
+        rows("DROP INDEX by_owner")
+        rows("DROP TABLE moves")
 
     def test_checkout(self):
         """Stocks and orders add up, and the history is one of snapshot isolation, on every fabric."""

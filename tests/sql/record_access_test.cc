@@ -126,6 +126,7 @@ RC_GTEST_PROP(RecordAccessProperty, FindsWhatMeetsTheConditions, ()) {
   for (int n = *rc::gen::inRange(0, 3); n > 0; --n) {
     proto::RecordPart& index = *table.mutable_record()->add_parts();
     index.set_kind(proto::ORDERED_INDEX);
+    index.set_usable_from(1);
     const auto columns = *rc::gen::unique<std::vector<uint32_t>>(
         *rc::gen::inRange(1, 3), rc::gen::inRange<uint32_t>(0, static_cast<uint32_t>(table.columns_size())));
     index.mutable_columns()->Add(columns.begin(), columns.end());
@@ -153,6 +154,7 @@ std::string Path(const std::string& where) {
   proto::Table table = *remove.table.table;
   proto::RecordPart& index = *table.mutable_record()->add_parts();
   index.set_kind(proto::ORDERED_INDEX);
+  index.set_usable_from(1);
   index.add_columns(0);
   const AccessPath path = ChooseAccessPath(table, RecordLayout(table), remove.conjuncts);
   std::string shown = path.index == AccessPath::kPrimaryKey ? "" : "index ";
@@ -182,7 +184,7 @@ TEST(RecordAccessTest, Choice) {
   EXPECT_EQ(Path("a > 32767"), "");
   EXPECT_EQ(Path("v = 3"), "index [0080000003,0080000004) ");
   EXPECT_EQ(Path("v = 3 and a = 1 and b = 'x'"), "80017800 if pairs.v = 3 ");
-  EXPECT_EQ(Path("v = 3 and a = 1"), "[8001,8002) if pairs.v = 3 ");
+  EXPECT_EQ(Path("v = 3 and a = 1"), "index [0080000003,0080000004) if pairs.a = 1 ");
   EXPECT_EQ(Path("v is null"), "index [0100000000,0100000001) ");
   EXPECT_EQ(Path("v is not null"), "index [0000000000,01) ");
   EXPECT_EQ(Path("b = 'x'"), "[,) if pairs.b = 'x' ");

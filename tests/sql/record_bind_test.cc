@@ -78,6 +78,14 @@ TEST(RecordBindTest, CreateIndex) {
   EXPECT_EQ(named.index.columns(0), 7u);
   EXPECT_EQ(named.index.columns(1), 1u);
   EXPECT_EQ(named.index.key_bytes(), 1 + 5 + 1 + 2u);
+  EXPECT_EQ(named.index.pieces_size(), 2);
+  EXPECT_FALSE(named.index.unique());
+  EXPECT_TRUE(BindAs<CreateIndexStatement>("create unique index i on r (v)").index.unique());
+  const auto dropped = BindAs<DropIndexStatement>("drop index if exists I");
+  EXPECT_EQ(dropped.index, "i");
+  EXPECT_EQ(dropped.position, 21);
+  EXPECT_TRUE(dropped.if_exists);
+  EXPECT_EQ(BindAs<ExplainStatement>("explain update r set k = 1 where k = 2").change, "Update");
   EXPECT_EQ(BindAs<CreateIndexStatement>("create index on r using btree (day asc nulls last)").index.name(),
             "r_day_idx");
 }
@@ -177,7 +185,11 @@ TEST(RecordBindTest, RefusedClauses) {
        "\"fillfactor\""},
       {"^create table x (id int primary key) with (versions = 3)", "0A000",
        "without WITH (storage = record)"},
-      {"create ^unique index i on r (k)", "0A000", "UNIQUE is"},
+      {"create index ^concurrently i on r (k)", "0A000", "CONCURRENTLY is"},
+      {"drop index i^, j", "0A000", "several indexes"},
+      {"drop index i ^cascade", "0A000", "CASCADE is"},
+      {"drop index ^s.i", "0A000", "schemas"},
+      {"^explain analyze delete from r", "0A000", "EXPLAIN ANALYZE of a statement that changes"},
       {"create index i on r (k) ^where k > 1", "0A000", "partial index"},
       {"create index i on r ^using hash (k)", "0A000", "index method \"hash\""},
       {"create index i on r (^lower(v))", "0A000", "over an expression"},

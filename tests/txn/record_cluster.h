@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -78,6 +79,33 @@ class RecordCluster {
     tables_.push_back(table);
   }
 
+  /// What the catalog says of a table's indexes from now on; `index` without extents. Its allocation.
+  AllocationId AddIndex(const std::string& table, IndexDescription index) {
+    auto extents = std::make_shared<Source>(*this, kIndexExtentBytes, 256);
+    EXPECT_TRUE(extents->Grow(0).ok());
+    const std::lock_guard lock(mutex_);
+    index.allocation = AllocationId(1'000 + ++indexes_);
+    index.extent_bytes = kIndexExtentBytes;
+    index.extents = extents;
+    Described(table).indexes.push_back(index);
+    return index.allocation;
+  }
+  void SetUsable(const std::string& table, AllocationId index, uint64_t usable_from) {
+    const std::lock_guard lock(mutex_);
+    for (IndexDescription& known : Described(table).indexes) {
+      if (known.allocation == index) known.usable_from = usable_from;
+    }
+  }
+  void RemoveIndex(const std::string& table, AllocationId index) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(Described(table).indexes,
+                  [&](const IndexDescription& known) { return known.allocation == index; });
+  }
+  std::vector<IndexDescription> IndexesOf(const std::string& table) {
+    const std::lock_guard lock(mutex_);
+    return Described(table).indexes;
+  }
+
   fabric::Fabric& client() { return *client_; }
   fabric::sim::World& world() { return *world_; }
   void SetDead(MemberId member) {
@@ -98,12 +126,16 @@ class RecordCluster {
     fabric::RegionDirectory& directory() override { return *this; }
     MemberId member() override { return MemberId(id_); }
     absl::StatusOr<TableDescription> Find(const std::string& name) override {
+      const std::lock_guard lock(cluster_.mutex_);
       for (const TableDescription& table : cluster_.tables_) {
         if (table.name == name) return table;
       }
       return absl::NotFoundError(name);
     }
-    absl::StatusOr<std::vector<TableDescription>> All() override { return cluster_.tables_; }
+    absl::StatusOr<std::vector<TableDescription>> All() override {
+      const std::lock_guard lock(cluster_.mutex_);
+      return cluster_.tables_;
+    }
     absl::StatusOr<std::shared_ptr<ExtentSource>> State() override { return cluster_.state_; }
     absl::Status Fence(MemberId member) override {
       const std::lock_guard lock(cluster_.mutex_);
@@ -161,6 +193,12 @@ class RecordCluster {
     std::vector<SpaceExtent> extents_;
   };
 
+  static constexpr uint64_t kIndexExtentBytes = 64 << 10;
+  TableDescription& Described(const std::string& name) {
+    return *std::find_if(tables_.begin(), tables_.end(),
+                         [&](const TableDescription& table) { return table.name == name; });
+  }
+
   const Options options_;
   std::unique_ptr<fabric::sim::World> world_;
   int hosts_ = 0;
@@ -169,6 +207,7 @@ class RecordCluster {
   std::set<MemberId> dead_;
   std::shared_ptr<Source> state_;
   std::vector<TableDescription> tables_;
+  uint64_t indexes_ = 0;
   std::unique_ptr<fabric::Fabric> client_;
 };
 

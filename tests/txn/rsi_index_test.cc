@@ -1,0 +1,250 @@
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/txn/indexed_rows.h"
+#include "txn/rsi_session.h"
+
+namespace nam::txn {
+namespace {
+
+Item ItemOf(uint64_t key, uint8_t group, const char* name) {
+  Item item{.key = key, .group = group};
+  if (name == nullptr) {
+    item.nulls = 1;
+  } else {
+    std::copy_n(name, 2, item.name);
+  }
+  return item;
+}
+
+/// A session that knows the table of items.
+struct Clerk {
+  Clerk(RecordCluster& cluster, uint32_t id)
+      : member(cluster, cluster.client(), id), session(*OpenRsiSession(member, {})) {
+    items = *session->OpenTable("items");
+  }
+  absl::Status Insert(const Item& item) { return session->Insert(items, BytesOf(item)); }
+  absl::Status Update(const Item& item) {
+    Item old;
+    Lookup lookup{items, BytesOf(item.key), std::as_writable_bytes(std::span(&old, 1))};
+    if (absl::Status status = session->Read({&lookup, 1}); !status.ok()) return status;
+    return session->Update(items, BytesOf(item));
+  }
+  absl::Status Delete(uint64_t key) {
+    Item old;
+    Lookup lookup{items, BytesOf(key), std::as_writable_bytes(std::span(&old, 1))};
+    if (absl::Status status = session->Read({&lookup, 1}); !status.ok()) return status;
+    return session->Delete(items, BytesOf(key));
+  }
+  /// In a transaction of its own.
+  absl::Status Put(const Item& item) {
+    if (absl::Status status = session->Begin(); !status.ok()) return status;
+    if (absl::Status status = Insert(item); !status.ok()) return status;
+    return session->Commit().status();
+  }
+  /// Keys, in the index's order.
+  std::vector<uint64_t> KeysBy(AllocationId index, std::vector<std::byte> low, std::vector<std::byte> high) {
+    const auto found = ItemsBy(*session, items, index, low, high);
+    EXPECT_TRUE(found.ok()) << found.status();
+    std::vector<uint64_t> keys;
+    for (const Item& item : found.value_or(std::vector<Item>())) keys.push_back(item.key);
+    return keys;
+  }
+  std::vector<uint64_t> KeysBy(AllocationId index) { return KeysBy(index, {}, {}); }
+
+  RecordCluster::Member member;
+  std::unique_ptr<Session> session;
+  TableHandle items;
+};
+
+using Keys = std::vector<uint64_t>;
+std::vector<std::byte> Group(uint8_t group) {
+  return {std::byte{group}};
+}
+
+class RsiIndexTest : public ::testing::TestWithParam<fabric::Kind> {
+ protected:
+  RsiIndexTest() : cluster_({.kind = GetParam()}) { cluster_.AddTable("items", {.row_bytes = sizeof(Item)}); }
+  /// Made and filled by a client of its own.
+  absl::StatusOr<AllocationId> Create(const IndexDescription& index) {
+    Clerk clerk(cluster_, 99);
+    const AllocationId allocation = cluster_.AddIndex("items", index);
+    const absl::StatusOr<uint64_t> usable_from = clerk.session->FillIndex(clerk.items, allocation);
+    if (!usable_from.ok()) return usable_from.status();
+    cluster_.SetUsable("items", allocation, *usable_from);
+    return allocation;
+  }
+  RecordCluster cluster_;
+};
+
+TEST_P(RsiIndexTest, RowsByRanges) {
+  const AllocationId index = *Create(ByGroup());
+  Clerk clerk(cluster_, 1);
+  for (uint64_t key = 0; key < 100; ++key) {
+    ASSERT_TRUE(clerk.Put(ItemOf(key, static_cast<uint8_t>(key % 7), nullptr)).ok());
+  }
+  ASSERT_TRUE(clerk.session->Begin().ok());
+  EXPECT_EQ(clerk.KeysBy(index).size(), 100u);
+  EXPECT_EQ(clerk.KeysBy(index, Group(3), Group(4)).size(), 14u);
+  EXPECT_EQ(clerk.KeysBy(index, Group(5), {}).size(), 28u);
+  EXPECT_EQ(clerk.KeysBy(index, Group(7), {}), Keys());
+  EXPECT_EQ(clerk.KeysBy(index, Group(4), Group(3)), Keys());
+  // Stops when it is told to.
+  int visited = 0;
+  ASSERT_TRUE(clerk.session->ScanIndex(clerk.items, index, {}, {}, [&](auto) { return ++visited < 5; }).ok());
+  EXPECT_EQ(visited, 5);
+}
+
+TEST_P(RsiIndexTest, OwnWritesAreInTheirPlace) {
+  const AllocationId index = *Create(ByGroup());
+  Clerk clerk(cluster_, 1), other(cluster_, 2);
+  for (uint64_t key = 1; key <= 4; ++key) {
+    ASSERT_TRUE(clerk.Put(ItemOf(key, static_cast<uint8_t>(10 * key), nullptr)).ok());
+  }
+  ASSERT_TRUE(other.session->Begin().ok());
+  ASSERT_TRUE(clerk.session->Begin().ok());
+  ASSERT_TRUE(clerk.Insert(ItemOf(5, 25, nullptr)).ok());
+  ASSERT_TRUE(clerk.Update(ItemOf(1, 35, nullptr)).ok());
+  ASSERT_TRUE(clerk.Delete(4).ok());
+  EXPECT_EQ(clerk.KeysBy(index), (Keys{2, 5, 3, 1}));
+  EXPECT_EQ(clerk.KeysBy(index, Group(0), Group(26)), (Keys{2, 5}));
+  EXPECT_EQ(other.KeysBy(index), (Keys{1, 2, 3, 4}));
+  ASSERT_TRUE(clerk.session->Commit().ok());
+  EXPECT_EQ(other.KeysBy(index), (Keys{1, 2, 3, 4})) << "its snapshot is older";
+  other.session->Abort();
+  ASSERT_TRUE(other.session->Begin().ok());
+  EXPECT_EQ(other.KeysBy(index), (Keys{2, 5, 3, 1}));
+}
+
+TEST_P(RsiIndexTest, AKeyThatComesBackLeadsToItsRowOnce) {
+  const AllocationId index = *Create(ByGroup());
+  Clerk clerk(cluster_, 1);
+  ASSERT_TRUE(clerk.Put(ItemOf(1, 1, nullptr)).ok());
+  for (const uint8_t group : {2, 1, 2, 1}) {
+    ASSERT_TRUE(clerk.session->Begin().ok());
+    ASSERT_TRUE(clerk.Update(ItemOf(1, group, nullptr)).ok());
+    ASSERT_TRUE(clerk.session->Commit().ok());
+  }
+  ASSERT_TRUE(clerk.session->Begin().ok());
+  ASSERT_TRUE(clerk.Delete(1).ok());
+  ASSERT_TRUE(clerk.session->Commit().ok());
+  ASSERT_TRUE(clerk.Put(ItemOf(1, 1, nullptr)).ok());
+  ASSERT_TRUE(clerk.session->Begin().ok());
+  EXPECT_EQ(clerk.KeysBy(index), Keys{1});
+}
+
+TEST_P(RsiIndexTest, UniqueKeys) {
+  const AllocationId index = *Create(ByName());
+  Clerk clerk(cluster_, 1), other(cluster_, 2);
+  ASSERT_TRUE(clerk.Put(ItemOf(1, 0, "aa")).ok());
+  ASSERT_TRUE(clerk.Put(ItemOf(2, 0, nullptr)).ok());
+  ASSERT_TRUE(clerk.Put(ItemOf(3, 0, nullptr)).ok()) << "NULLs are not equal";
+  EXPECT_TRUE(absl::IsAlreadyExists(clerk.Put(ItemOf(4, 0, "aa"))));
+  ASSERT_TRUE(other.session->Begin().ok());
+  ASSERT_TRUE(other.Insert(ItemOf(5, 0, "bb")).ok());
+  ASSERT_TRUE(clerk.Put(ItemOf(6, 0, "bb")).ok());
+  EXPECT_TRUE(absl::IsAborted(other.session->Commit().status())) << "the other is newer than its snapshot";
+  // Within one transaction keys may change hands.
+  ASSERT_TRUE(clerk.session->Begin().ok());
+  ASSERT_TRUE(clerk.Update(ItemOf(1, 0, "bb")).ok());
+  ASSERT_TRUE(clerk.Update(ItemOf(6, 0, "aa")).ok());
+  EXPECT_TRUE(clerk.session->Commit().ok());
+  ASSERT_TRUE(clerk.session->Begin().ok());
+  ASSERT_TRUE(clerk.Insert(ItemOf(7, 0, "cc")).ok());
+  ASSERT_TRUE(clerk.Insert(ItemOf(8, 0, "cc")).ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(clerk.session->Commit().status()));
+  // What was given back is free again, and so is what was deleted.
+  EXPECT_TRUE(clerk.Put(ItemOf(7, 0, "cc")).ok());
+  ASSERT_TRUE(clerk.session->Begin().ok());
+  ASSERT_TRUE(clerk.Delete(7).ok());
+  ASSERT_TRUE(clerk.Insert(ItemOf(8, 0, "cc")).ok());
+  EXPECT_TRUE(clerk.session->Commit().ok());
+  ASSERT_TRUE(clerk.session->Begin().ok());
+  EXPECT_EQ(clerk.KeysBy(index, {std::byte{0}}, {std::byte{1}}), (Keys{6, 1, 8}));
+}
+
+TEST_P(RsiIndexTest, AnIndexOfRowsThatAreThere) {
+  Clerk clerk(cluster_, 1);
+  for (uint64_t key = 0; key < 1'000; ++key) {
+    ASSERT_TRUE(clerk.Put(ItemOf(key, static_cast<uint8_t>(key % 250), key == 7 ? "xx" : nullptr)).ok());
+  }
+  Clerk other(cluster_, 2);
+  const AllocationId by_group = *Create(ByGroup());
+  ASSERT_TRUE(clerk.session->Begin().ok());
+  EXPECT_EQ(clerk.KeysBy(by_group, Group(17), Group(18)).size(), 4u);
+  EXPECT_EQ(clerk.KeysBy(by_group).size(), 1'000u);
+  clerk.session->Abort();
+  // A session that has not heard of the index has to try its next commit twice.
+  EXPECT_TRUE(absl::IsAborted(other.Put(ItemOf(2'000, 17, "xx"))));
+  ASSERT_TRUE(other.Put(ItemOf(2'000, 17, "xx")).ok());
+  ASSERT_TRUE(clerk.session->Begin().ok());
+  EXPECT_EQ(clerk.KeysBy(by_group, Group(17), Group(18)).size(), 5u);
+  clerk.session->Abort();
+  const absl::Status twice = Create(ByName()).status();
+  EXPECT_TRUE(absl::IsAlreadyExists(twice)) << twice;
+}
+
+TEST_P(RsiIndexTest, AnIndexThatWasDroppedIsNotRead) {
+  const AllocationId index = *Create(ByGroup());
+  Clerk clerk(cluster_, 1), dropping(cluster_, 2);
+  ASSERT_TRUE(clerk.Put(ItemOf(1, 1, nullptr)).ok());
+  ASSERT_TRUE(clerk.session->Begin().ok());
+  EXPECT_EQ(clerk.KeysBy(index), Keys{1});
+  clerk.session->Abort();
+  cluster_.RemoveIndex("items", index);
+  ASSERT_TRUE(dropping.session->AwaitCommits().ok());
+  ASSERT_TRUE(dropping.Put(ItemOf(2, 1, nullptr)).ok());
+  ASSERT_TRUE(clerk.session->Begin().ok());
+  EXPECT_TRUE(absl::IsAborted(ItemsBy(*clerk.session, clerk.items, index).status()));
+}
+
+TEST_P(RsiIndexTest, FillingWhileOthersWrite) {
+  constexpr int kWriters = 3;
+  constexpr uint64_t kKeys = 400;
+  {
+    Clerk clerk(cluster_, 1);
+    for (uint64_t key = 0; key < kKeys; ++key) ASSERT_TRUE(clerk.Put(ItemOf(key, 0, nullptr)).ok());
+  }
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> writers;
+  for (int w = 0; w < kWriters; ++w) {
+    writers.emplace_back([&, w] {
+      Clerk clerk(cluster_, static_cast<uint32_t>(10 + w));
+      for (uint64_t n = 0; !stop; ++n) {
+        ASSERT_TRUE(clerk.session->Begin().ok());
+        const uint64_t key = (n * 37 + static_cast<uint64_t>(w) * 11) % kKeys;
+        const absl::Status changed = clerk.Update(ItemOf(key, static_cast<uint8_t>(n % 200), nullptr));
+        const absl::Status status = changed.ok() ? clerk.session->Commit().status() : changed;
+        ASSERT_TRUE(status.ok() || AbortReasonOf(status).has_value()) << status;
+      }
+    });
+  }
+  const absl::StatusOr<AllocationId> index = Create(ByGroup());
+  EXPECT_TRUE(index.ok()) << index.status();
+  Clerk reader(cluster_, 50);
+  int compared = 0;
+  for (int tries = 0; index.ok() && compared < 20 && tries < 2'000; ++tries) {
+    ASSERT_TRUE(reader.session->Begin().ok());
+    auto by_scan = AllItems(*reader.session, reader.items);
+    auto by_index = by_scan.ok() ? ItemsBy(*reader.session, reader.items, *index) : by_scan;
+    reader.session->Abort();
+    if (!by_index.ok()) continue;  // too old
+    std::sort(by_scan->begin(), by_scan->end());
+    std::sort(by_index->begin(), by_index->end());
+    EXPECT_EQ(by_scan->size(), kKeys);
+    ASSERT_TRUE(*by_scan == *by_index);
+    ++compared;
+  }
+  stop = true;
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_GT(compared, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Fabrics, RsiIndexTest, ::testing::Values(fabric::Kind::kShm, fabric::Kind::kTcp),
+                         [](const auto& info) {
+                           return std::string(info.param == fabric::Kind::kShm ? "Shm" : "Tcp");
+                         });
+
+}  // namespace
+}  // namespace nam::txn
