@@ -18,7 +18,7 @@ struct CheckoutLoopOptions {
   int64_t run_us = 2'000'000;
   /// Draws the next transaction early, and asks for its products' memory while it works on this one.
   bool prefetch_next = false;
-  bool huge_pages = false;
+  bool huge_pages = true;  // if memory servers get them
 };
 
 /// The memory work of a checkout and nothing else, as a programmer would write it by hand on shared memory:

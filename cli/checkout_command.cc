@@ -13,7 +13,7 @@
 namespace nam::cli {
 namespace {
 
-constexpr uint64_t kExpectedPerSecond = 50'000;  // orders of a client, for which memory is made ready
+constexpr uint64_t kExpectedPerSecond = 200'000;  // orders of a client, for which memory is made ready
 constexpr uint64_t kExpectedMax = 2'000'000;
 
 absl::StatusOr<CheckoutRunOptions> RunOptionsOf(const CheckoutCommandOptions& options) {

@@ -14,12 +14,16 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
 
 namespace nam::fabric {
 namespace {
 
 constexpr size_t kChunkBytes = size_t{64} << 20;
 constexpr size_t kThreadsMax = 16;
+constexpr int kCollapsesMax = 4;  // of a page, while the kernel says to try again
 
 /// 0 or an errno.
 int PopulateChunk(std::byte* data, size_t bytes) {
@@ -33,27 +37,49 @@ int PopulateChunk(std::byte* data, size_t bytes) {
   return 0;
 }
 
-}  // namespace
+/// 0 or an errno. The kernel makes a huge page only out of one that has begun.
+int CollapsePage(std::byte* page) {
+  *reinterpret_cast<volatile std::byte*>(page) = std::byte{0};
+  for (int i = 0; i < kCollapsesMax; ++i) {
+    if (madvise(page, kHugePageBytes, MADV_COLLAPSE) == 0) return 0;
+    if (errno != EINTR && errno != EAGAIN) break;
+  }
+  return errno;
+}
 
-int Populate(std::byte* data, size_t bytes) {
-  const size_t chunks = (bytes + kChunkBytes - 1) / kChunkBytes;
+/// step(i) for i in 0 … steps - 1, in several threads, until one of them fails: 0 or its errno.
+template <typename Step>
+int InParallel(size_t steps, const Step& step) {
   std::atomic<size_t> next{0};
   std::atomic<int> error{0};
   const auto work = [&] {
-    for (size_t chunk; error == 0 && (chunk = next.fetch_add(1)) < chunks;) {
-      const size_t at = chunk * kChunkBytes;
-      const int failed = PopulateChunk(data + at, std::min(kChunkBytes, bytes - at));
-      if (failed != 0) error = failed;
+    for (size_t i; error == 0 && (i = next.fetch_add(1)) < steps;) {
+      if (const int failed = step(i); failed != 0) error = failed;
     }
   };
   const size_t cpus = static_cast<size_t>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 2L));
   std::vector<std::unique_ptr<Thread>> threads;
-  for (size_t i = 1; i < std::min({chunks, cpus, kThreadsMax}); ++i) {
+  for (size_t i = 1; i < std::min({steps, cpus, kThreadsMax}); ++i) {
     threads.push_back(StartRealThread("nam-populate", work));
   }
   work();
   threads.clear();
   return error;
+}
+
+}  // namespace
+
+int Populate(std::byte* data, size_t bytes) {
+  return InParallel((bytes + kChunkBytes - 1) / kChunkBytes, [&](size_t chunk) {
+    const size_t at = chunk * kChunkBytes;
+    return PopulateChunk(data + at, std::min(kChunkBytes, bytes - at));
+  });
+}
+
+bool PopulateHuge(std::byte* data, size_t bytes) {
+  if (madvise(data, bytes, MADV_HUGEPAGE) != 0) return false;
+  return InParallel(bytes / kHugePageBytes,
+                    [&](size_t page) { return CollapsePage(data + page * kHugePageBytes); }) == 0;
 }
 
 }  // namespace nam::fabric

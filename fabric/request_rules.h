@@ -18,9 +18,6 @@ absl::Status CheckQueuePairOptions(const QueuePairOptions& options, uint32_t sen
                                    uint32_t receive_depth_max = kQueueDepthMax);
 absl::Status CheckDatagramOptions(const DatagramOptions& options, uint32_t depth_max = kQueueDepthMax);
 
-/// INVALID_ARGUMENT: of the wrong size, too long, or inlined though it must not be.
-absl::Status CheckWorkRequest(const WorkRequest& request, uint32_t inline_bytes_max);
-
 /// A batch for a datagram queue pair that takes `bytes_max` and has made `targets` targets, 1 and up, with
 /// `outstanding` sends of `send_depth`. INVALID_ARGUMENT: too long, or to no such target. RESOURCE_EXHAUSTED:
 /// the send queue lacks room.
@@ -29,6 +26,15 @@ absl::Status CheckDatagrams(std::span<const DatagramRequest> batch, uint32_t byt
 
 constexpr bool IsAtomic(Opcode opcode) {
   return opcode == Opcode::kCompareAndSwap || opcode == Opcode::kFetchAdd;
+}
+
+/// INVALID_ARGUMENT: of the wrong size, too long, or inlined though it must not be.
+absl::Status CheckWorkRequest(const WorkRequest& request, uint32_t inline_bytes_max);
+/// Nearly every request: one that CheckWorkRequest need not be asked about.
+inline bool IsPlain(const WorkRequest& request) {
+  const uint32_t bytes = request.local.bytes;
+  return request.opcode < Opcode::kSend && !request.inlined &&
+         (IsAtomic(request.opcode) ? bytes == sizeof(uint64_t) : bytes <= kMaxMessageBytes);
 }
 
 }  // namespace nam::fabric

@@ -48,6 +48,8 @@ class Channel {
   fabric::Fabric& fabric() { return fabric_; }
   fabric::CompletionQueue& completions() { return *completions_; }
   fabric::MemoryRegion& buffer() { return *buffer_; }
+  /// Whether queue pairs can View.
+  bool in_place() const { return in_place_; }
   const ChannelOptions& options() const { return options_; }
   /// The error of a failed completion, naming the memory server.
   absl::Status Error(const fabric::Completion& completion);
@@ -72,7 +74,10 @@ class Channel {
     std::unique_ptr<fabric::QueuePair> queue_pair;
   };
   Channel(fabric::Fabric& fabric, fabric::RegionDirectory& directory, const ChannelOptions& options)
-      : fabric_(fabric), directory_(directory), options_(options) {}
+      : fabric_(fabric),
+        directory_(directory),
+        options_(options),
+        in_place_(fabric.capabilities().in_place) {}
   absl::StatusOr<Endpoint*> EndpointOf(MemoryServerId server);
   absl::Status Named(MemoryServerId server, const absl::Status& status) const;
   /// A WRITE with `keys`, a READ without.
@@ -81,6 +86,7 @@ class Channel {
   fabric::Fabric& fabric_;
   fabric::RegionDirectory& directory_;
   const ChannelOptions options_;
+  const bool in_place_;
   // Destroyed in reverse: queue pairs, then their completion queue, then the memory they write to.
   std::unique_ptr<fabric::MemoryRegion> buffer_;
   std::unique_ptr<fabric::CompletionQueue> completions_;

@@ -1,7 +1,6 @@
 #include "storage/verb_batch.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/check.h"
 #include "base/status_macros.h"
@@ -30,37 +29,49 @@ void VerbBatch::Reset(size_t kept) {
   scratch_used_ = kept;
 }
 
-fabric::LocalBuffer VerbBatch::Local(const std::byte* data, size_t bytes) const {
-  return {const_cast<std::byte*>(data), static_cast<uint32_t>(bytes), channel_.buffer().lkey()};
+size_t VerbBatch::AddQueue(fabric::QueuePair* queue_pair) {
+  const auto queue = std::find_if(queues_.begin(), queues_.end(),
+                                  [&](const Queue& candidate) { return candidate.queue_pair == queue_pair; });
+  const auto number = static_cast<size_t>(queue - queues_.begin());
+  if (queue == queues_.end()) queues_.push_back({.queue_pair = queue_pair});
+  return number;
 }
 
-void VerbBatch::Add(fabric::QueuePair* queue_pair, const fabric::WorkRequest& request) {
-  auto queue = std::find_if(queues_.begin(), queues_.end(),
-                            [&](const Queue& candidate) { return candidate.queue_pair == queue_pair; });
-  if (queue == queues_.end()) queue = queues_.insert(queues_.end(), Queue{.queue_pair = queue_pair});
-  queue->requests.push_back(request);
-  queue->requests.back().id = static_cast<uint64_t>(queue - queues_.begin());
+// In its place at once: a request that is put together elsewhere is copied before its parts have arrived.
+inline fabric::WorkRequest& VerbBatch::Add(const Channel::Target& at, fabric::Opcode opcode,
+                                           const std::byte* local, size_t bytes) {
+  if (last_ >= queues_.size() || queues_[last_].queue_pair != at.queue_pair) last_ = AddQueue(at.queue_pair);
+  fabric::WorkRequest& request = queues_[last_].requests.emplace_back();
+  request.id = last_;
+  request.opcode = opcode;
+  request.signal = fabric::Signal::kUnsignaled;
+  request.local = {const_cast<std::byte*>(local), static_cast<uint32_t>(bytes), channel_.buffer().lkey()};
+  request.remote = at.address;
+  return request;
+}
+
+const std::byte* VerbBatch::Shown(const Channel::Target& at, uint32_t bytes) {
+  const absl::StatusOr<std::span<const std::byte>> view = at.queue_pair->View(at.address, bytes);
+  return view.ok() ? view->data() : nullptr;
 }
 
 void VerbBatch::Read(const Channel::Target& from, std::byte* into, uint32_t bytes) {
-  Add(from.queue_pair,
-      fabric::WorkRequest::Read(0, Local(into, bytes), from.address, fabric::Signal::kUnsignaled));
+  Add(from, fabric::Opcode::kRead, into, bytes);
 }
 
 void VerbBatch::Write(const std::byte* from, uint32_t bytes, const Channel::Target& to) {
-  Add(to.queue_pair,
-      fabric::WorkRequest::Write(0, Local(from, bytes), to.address, fabric::Signal::kUnsignaled));
+  Add(to, fabric::Opcode::kWrite, from, bytes);
 }
 
 void VerbBatch::CompareAndSwap(const Channel::Target& at, uint64_t compare, uint64_t swap, uint64_t* old) {
-  Add(at.queue_pair,
-      fabric::WorkRequest::CompareAndSwap(0, Local(reinterpret_cast<std::byte*>(old), sizeof(*old)),
-                                          at.address, compare, swap, fabric::Signal::kUnsignaled));
+  fabric::WorkRequest& request =
+      Add(at, fabric::Opcode::kCompareAndSwap, reinterpret_cast<std::byte*>(old), sizeof(*old));
+  request.compare = compare;
+  request.swap_or_add = swap;
 }
 
 void VerbBatch::FetchAdd(const Channel::Target& at, uint64_t add, uint64_t* old) {
-  Add(at.queue_pair, fabric::WorkRequest::FetchAdd(0, Local(reinterpret_cast<std::byte*>(old), sizeof(*old)),
-                                                   at.address, add, fabric::Signal::kUnsignaled));
+  Add(at, fabric::Opcode::kFetchAdd, reinterpret_cast<std::byte*>(old), sizeof(*old)).swap_or_add = add;
 }
 
 absl::Status VerbBatch::PostSome(Queue& queue) {
@@ -100,9 +111,8 @@ absl::Status VerbBatch::Execute() {
 }
 
 absl::Status VerbBatch::TakeCompletions() {
-  std::array<fabric::Completion, 16> done;
-  NAM_ASSIGN_OR_RETURN(const size_t count, channel_.WaitSome(done));
-  for (const fabric::Completion& completion : std::span(done).first(count)) {
+  NAM_ASSIGN_OR_RETURN(const size_t count, channel_.WaitSome(done_));
+  for (const fabric::Completion& completion : std::span(done_).first(count)) {
     if (!completion.ok()) return channel_.Error(completion);
     // An earlier posting of the queue may still be in flight if there were several; then the count drops late
     // rather than early.

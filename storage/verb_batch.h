@@ -1,11 +1,14 @@
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "fabric/fabric.h"
+#include "fabric/word_copy.h"
 #include "storage/channel.h"
 
 namespace nam::storage {
@@ -31,6 +34,27 @@ class VerbBatch {
   void CompareAndSwap(const Channel::Target& at, uint64_t compare, uint64_t swap, uint64_t* old);
   void FetchAdd(const Channel::Target& at, uint64_t add, uint64_t* old);
 
+  /// Memory servers' bytes themselves, for Copy: where the fabric shows them (Capabilities::in_place) and a
+  /// READ would succeed, else nullptr: then READ.
+  const std::byte* InPlace(const Channel::Target& at, uint32_t bytes) const {
+    return channel_.in_place() ? Shown(at, bytes) : nullptr;
+  }
+  /// Like a READ: 8 aligned bytes are whole, and memory is no older than what the Copy before has seen.
+  static void Copy(const std::byte* in_place, void* into, size_t bytes) {
+    fabric::CopyFromShared(static_cast<std::byte*>(into), in_place, bytes);
+    std::atomic_thread_fence(std::memory_order_acquire);
+  }
+  /// Asks for bytes that will be copied, or changed by requests. A processor waits for addresses that it has
+  /// to translate, so all of a round are asked for in a row, with nothing in between.
+  template <bool kForChange>
+  static void Fetch(const std::byte* in_place, size_t bytes) {
+    if (in_place == nullptr) return;
+    const auto first = reinterpret_cast<uintptr_t>(in_place) / kLineBytes * kLineBytes;
+    const auto end = reinterpret_cast<uintptr_t>(in_place) + bytes;
+    for (uintptr_t line = first; line < end; line += kLineBytes)
+      __builtin_prefetch(reinterpret_cast<const void*>(line), kForChange ? 1 : 0);
+  }
+
   /// Posts what was added since the last Execute and returns when all of it has completed. After an error the
   /// channel is broken.
   absl::Status Execute();
@@ -50,15 +74,20 @@ class VerbBatch {
     size_t in_flight = 0;  // posted, and not known to be complete
     size_t signaled = 0;   // of those: postings whose last request has not completed
   };
-  void Add(fabric::QueuePair* queue_pair, const fabric::WorkRequest& request);
-  fabric::LocalBuffer Local(const std::byte* data, size_t bytes) const;
+  static constexpr uintptr_t kLineBytes = 64;
+  fabric::WorkRequest& Add(const Channel::Target& at, fabric::Opcode opcode, const std::byte* local,
+                           size_t bytes);
+  size_t AddQueue(fabric::QueuePair* queue_pair);
+  static const std::byte* Shown(const Channel::Target& at, uint32_t bytes);
   absl::Status PostSome(Queue& queue);
   absl::Status TakeCompletions();
 
   Channel& channel_;
   size_t scratch_used_ = 0;
   std::vector<Queue> queues_;  // a handful: found by going through them
+  size_t last_ = 0;            // of queues_, that was added to
   size_t signaled_ = 0;        // in flight
+  std::array<fabric::Completion, 16> done_;
 };
 
 }  // namespace nam::storage

@@ -64,13 +64,37 @@ std::vector<TableSchema> CheckoutTables(const CheckoutOptions& options) {
           {kOrderLines, 8, options.line_bytes}};
 }
 
+/// A cache line of a filler; its words are worked on all at once.
+using FillerLine = std::array<uint64_t, 8>;
+
+/// 0 if the filler is `write` over and over.
+uint64_t FillerDiffers(std::span<const std::byte> filler, uint64_t write) {
+  FillerLine differs = {}, line;
+  for (; filler.size() >= sizeof line; filler = filler.subspan(sizeof line)) {
+    std::memcpy(line.data(), filler.data(), sizeof line);
+    for (size_t i = 0; i < line.size(); ++i) differs[i] |= line[i] ^ write;
+  }
+  for (; !filler.empty(); filler = filler.subspan(8)) {
+    std::memcpy(line.data(), filler.data(), 8);
+    differs[0] |= line[0] ^ write;
+  }
+  uint64_t any = 0;
+  for (const uint64_t word : differs) any |= word;
+  return any;
+}
+
 template <typename Row>
 void WriteRow(Row words, std::span<std::byte> row) {
   static_assert(sizeof(Row) % 8 == 0);
   NAM_CHECK(row.size() >= sizeof words && row.size() % 8 == 0);
   words.check = CheckOfRow(words);
   std::memcpy(row.data(), &words, sizeof words);
-  for (size_t at = sizeof words; at < row.size(); at += 8) std::memcpy(row.data() + at, &words.write, 8);
+  FillerLine line;
+  line.fill(words.write);
+  std::span<std::byte> filler = row.subspan(sizeof words);
+  for (; filler.size() >= sizeof line; filler = filler.subspan(sizeof line))
+    std::memcpy(filler.data(), line.data(), sizeof line);
+  std::memcpy(filler.data(), line.data(), filler.size());
 }
 
 template <typename Row>
@@ -78,13 +102,8 @@ std::optional<Row> ReadRow(std::span<const std::byte> row) {
   Row words;
   NAM_CHECK(row.size() >= sizeof words && row.size() % 8 == 0);
   std::memcpy(&words, row.data(), sizeof words);
-  uint64_t differs = words.check ^ CheckOfRow(words);
-  for (size_t at = sizeof words; at < row.size(); at += 8) {
-    uint64_t word;
-    std::memcpy(&word, row.data() + at, 8);
-    differs |= word ^ words.write;
-  }
-  if (differs != 0) return std::nullopt;
+  if (words.check != CheckOfRow(words) || FillerDiffers(row.subspan(sizeof words), words.write) != 0)
+    return std::nullopt;
   return words;
 }
 

@@ -33,7 +33,7 @@ constexpr uint32_t kLevelsMax = 20;
 /// Half full when all expected rows are there: splits are then rare, and buckets that overflow too.
 constexpr uint64_t kRowsPerRoot = 256;
 /// Keys that are worked on at once; bounds scratch memory.
-constexpr size_t kPortion = 512;
+constexpr size_t kPortion = HashIndex::kClaimsMax;
 /// Every round but the last was lost to another client that got further, or to a level of the trie.
 constexpr int kRoundsMax = 1000;
 
@@ -42,7 +42,7 @@ uint64_t EntryOf(uint64_t hash, uint64_t record) {
   return hash >> (64 - kFingerprintBits) << kRecordBits | (record + 1);
 }
 bool HasFingerprint(uint64_t word, uint64_t hash) {
-  return (word & kRecordMask) != 0 && (word & ~kFrozen) >> kRecordBits == hash >> (64 - kFingerprintBits);
+  return ((word & kRecordMask) != 0) & ((word & ~kFrozen) >> kRecordBits == hash >> (64 - kFingerprintBits));
 }
 uint64_t RecordOf(uint64_t word) {
   return (word & kRecordMask) - 1;
@@ -58,7 +58,9 @@ uint64_t OffsetOf(uint64_t hash) {
 }
 
 bool AnyFrozen(const uint64_t* words) {
-  return std::any_of(words, words + kWordsRead, [](uint64_t word) { return (word & kFrozen) != 0; });
+  uint64_t all = 0;
+  for (size_t i = 0; i < kWordsRead; ++i) all |= words[i];
+  return (all & kFrozen) != 0;
 }
 uint32_t Find(const uint64_t* words, uint64_t wanted) {
   const uint64_t* const found = std::find(words, words + kWordsRead, wanted);
@@ -66,10 +68,12 @@ uint32_t Find(const uint64_t* words, uint64_t wanted) {
 }
 /// All with the fingerprint, but for the one at `own`.
 void Collect(const uint64_t* words, uint64_t hash, uint32_t own, HashIndex::Candidates& to) {
+  // Which do is seldom, and not to be guessed: without a branch for each.
+  uint32_t found = 0;
+  for (uint32_t i = 0; i < kWordsRead; ++i) found |= uint32_t{HasFingerprint(words[i], hash)} << i;
+  if (own != kNoWord) found &= ~(1u << own);
   to.count = 0;
-  for (uint32_t i = 0; i < kWordsRead; ++i) {
-    if (i != own && HasFingerprint(words[i], hash)) to.records[to.count++] = RecordOf(words[i]);
-  }
+  for (; found != 0; found &= found - 1) to.records[to.count++] = RecordOf(words[std::countr_zero(found)]);
 }
 
 absl::Status Contended() {
@@ -86,7 +90,7 @@ int HashIndex::RootBitsFor(uint64_t rows) {
 int HashIndex::RootBitsThatFit(uint64_t extent_bytes) {
   const uint64_t segments = (extent_bytes - NumberedBlocks::kExtentHeaderBytes) / kSegmentBytes;
   NAM_CHECK(segments >= 2, "an extent of an index has room for two segments");
-  return std::min(kRootBitsMax, static_cast<int>(std::bit_width(segments)) - 2);
+  return std::min(kRootBitsMax, static_cast<int>(std::bit_width(segments)) - 1);
 }
 
 HashIndex::HashIndex(storage::VerbBatch& batch, ExtentSpace space, int root_bits)
@@ -95,7 +99,7 @@ HashIndex::HashIndex(storage::VerbBatch& batch, ExtentSpace space, int root_bits
       root_mask_((uint64_t{1} << root_bits) - 1) {
   NAM_CHECK(root_bits >= 0 && root_bits <= kRootBitsMax);
   nodes_.resize(root_mask_ + 1);
-  for (uint64_t root = 0; root <= root_mask_; ++root) nodes_[root].position = blocks_.PositionOf(root);
+  for (uint32_t root = 0; root <= root_mask_; ++root) nodes_[root].segment = root;
 }
 
 absl::Status HashIndex::Lookup(std::span<Probe> probes) {
@@ -114,7 +118,6 @@ absl::Status HashIndex::InPortions(std::span<Item> items, Operation operation) {
   const size_t kept = batch_.scratch_used();
   while (!items.empty()) {
     const size_t count = std::min(items.size(), kPortion);
-    Begin<Item>(items.first(count));
     const absl::Status status = operation(items.first(count));
     if (batch_.idle()) batch_.Reset(kept);
     if (!status.ok()) return status;
@@ -124,49 +127,68 @@ absl::Status HashIndex::InPortions(std::span<Item> items, Operation operation) {
 }
 
 template <typename Item>
-void HashIndex::Begin(std::span<const Item> items) {
+void HashIndex::Begin(std::span<const Item> items, std::vector<Step>& steps) {
   auto* const words =
       reinterpret_cast<uint64_t*>(batch_.Scratch(items.size() * kWordsRead * sizeof(uint64_t)));
   auto* const old = reinterpret_cast<uint64_t*>(batch_.Scratch(items.size() * sizeof(uint64_t)));
-  steps_.resize(items.size());
+  steps.resize(items.size());
   for (uint32_t i = 0; i < items.size(); ++i) {
-    Step& step = steps_[i];
-    step = {items[i].hash,          i,      static_cast<uint32_t>(items[i].hash & root_mask_), kNoWord,
-            words + i * kWordsRead, old + i};
+    Step& step = steps[i];
+    step = {.hash = items[i].hash,
+            .item = i,
+            .node = static_cast<uint32_t>(items[i].hash & root_mask_),
+            .word = kNoWord,
+            .words = words + i * kWordsRead,
+            .old = old + i};
     Descend(step);
   }
 }
 
 /// To the last segment known for the key.
 void HashIndex::Descend(Step& step) const {
-  for (const Node* node = &nodes_[step.node]; node->children != 0; node = &nodes_[step.node]) {
-    step.node = node->children + static_cast<uint32_t>(HashBit(step.hash, node->level));
+  for (uint32_t children; (children = nodes_[step.node].children) != 0; ++step.level) {
+    step.node = children + static_cast<uint32_t>(HashBit(step.hash, step.level));
   }
 }
 
-absl::Status HashIndex::AddRead(const Step& step) {
+absl::Status HashIndex::AddRead(Step& step) {
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target,
-                       blocks_.Resolve(nodes_[step.node].position + OffsetOf(step.hash)));
+                       blocks_.Resolve(PositionOf(step) + OffsetOf(step.hash)));
+  step.in_place = batch_.InPlace(target, kWordsRead * sizeof(uint64_t));
+  if (step.in_place != nullptr) return absl::OkStatus();
   batch_.Read(target, reinterpret_cast<std::byte*>(step.words), kWordsRead * sizeof(uint64_t));
   return absl::OkStatus();
 }
 
+void HashIndex::Take(Step& step) {
+  if (step.in_place == nullptr) return;
+  storage::VerbBatch::Copy(step.in_place, step.words, kWordsRead * sizeof(uint64_t));
+}
+
+template <bool kForChange>
+void HashIndex::Fetch(std::span<const Step> steps) {
+  for (const Step& step : steps)
+    storage::VerbBatch::Fetch<kForChange>(step.in_place, kWordsRead * sizeof(uint64_t));
+}
+
 /// The READ behind the CAS tells what has come of it, and what others have done.
 absl::Status HashIndex::AddSwap(Step& step, uint32_t word, uint64_t to) {
-  NAM_ASSIGN_OR_RETURN(
-      const storage::Channel::Target target,
-      blocks_.Resolve(nodes_[step.node].position + OffsetOf(step.hash) + word * sizeof(uint64_t)));
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target,
+                       blocks_.Resolve(PositionOf(step) + OffsetOf(step.hash) + word * sizeof(uint64_t)));
   batch_.CompareAndSwap(target, step.words[word], to, step.old);
   step.word = word;
   return AddRead(step);
 }
 
 absl::Status HashIndex::LookupSome(std::span<Probe> probes) {
+  Begin<Probe>(probes, steps_);
   for (int round = 0; round < kRoundsMax; ++round) {
-    for (const Step& step : steps_) NAM_RETURN_IF_ERROR(AddRead(step));
+    for (Step& step : steps_) NAM_RETURN_IF_ERROR(AddRead(step));
+    Fetch<false>(steps_);
     NAM_RETURN_IF_ERROR(batch_.Execute());
     size_t left = 0;
-    for (const Step& step : steps_) {
+    for (Step& step : steps_) {
+      Take(step);
       Collect(step.words, step.hash, kNoWord, probes[step.item].candidates);
       if (AnyFrozen(step.words)) steps_[left++] = step;
     }
@@ -181,7 +203,7 @@ absl::Status HashIndex::LookupSome(std::span<Probe> probes) {
 /// Of frozen segments. What was read of one that is not yet split was valid all the time.
 absl::Status HashIndex::FollowChildren(std::span<Probe> probes) {
   for (const Step& step : steps_) {
-    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, blocks_.Resolve(nodes_[step.node].position));
+    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, blocks_.Resolve(PositionOf(step)));
     batch_.Read(target, reinterpret_cast<std::byte*>(step.old), sizeof(uint64_t));
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
@@ -198,39 +220,72 @@ absl::Status HashIndex::FollowChildren(std::span<Probe> probes) {
 }
 
 absl::Status HashIndex::InsertSome(std::span<Claim> claims) {
-  for (Step& step : steps_) {
+  NAM_RETURN_IF_ERROR(AddSeek(claims));
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  Sought(claims);
+  NAM_RETURN_IF_ERROR(AddClaims(claims));
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  return FinishClaims(claims);
+}
+
+absl::Status HashIndex::AddSeek(std::span<const Claim> claims) {
+  NAM_CHECK(claims.size() <= kClaimsMax);
+  Begin<Claim>(claims, claims_);
+  for (Step& step : claims_) {
     NAM_CHECK(claims[step.item].record <= kRecordMax);
     NAM_RETURN_IF_ERROR(AddRead(step));
   }
+  Fetch<true>(claims_);
+  return absl::OkStatus();
+}
+
+bool HashIndex::Sought(std::span<Claim> claims) {
+  bool known = true;
+  for (Step& step : claims_) {
+    Take(step);
+    Collect(step.words, step.hash, kNoWord, claims[step.item].rivals);
+    known = known && !AnyFrozen(step.words);
+  }
+  return known;
+}
+
+absl::Status HashIndex::AddClaims(std::span<const Claim> claims) {
+  // All splits before the first request: a split executes what the batch holds.
+  for (Step& step : claims_) {
+    step.word = AnyFrozen(step.words) ? kNoWord : Find(step.words, 0);
+    if (step.word == kNoWord) NAM_RETURN_IF_ERROR(MakeWay(step));
+  }
+  for (Step& step : claims_) {
+    NAM_RETURN_IF_ERROR(step.word == kNoWord
+                            ? AddRead(step)
+                            : AddSwap(step, step.word, EntryOf(step.hash, claims[step.item].record)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HashIndex::FinishClaims(std::span<Claim> claims) {
   for (int round = 0; round < kRoundsMax; ++round) {
-    NAM_RETURN_IF_ERROR(batch_.Execute());
     size_t left = 0;
-    for (Step step : steps_) {
+    for (Step step : claims_) {
+      Take(step);
       // A claim that was frozen afterwards has been copied, or will be.
       if (step.word != kNoWord && *step.old == 0) {
         Collect(step.words, step.hash, step.word, claims[step.item].rivals);
         continue;
       }
       step.word = kNoWord;
-      steps_[left++] = step;
+      claims_[left++] = step;
     }
-    steps_.resize(left);
+    claims_.resize(left);
     if (left == 0) return absl::OkStatus();
-    // All splits before the first request: a split executes what the batch holds.
-    for (Step& step : steps_) {
-      step.word = AnyFrozen(step.words) ? kNoWord : Find(step.words, 0);
-      if (step.word == kNoWord) NAM_RETURN_IF_ERROR(MakeWay(step));
-    }
-    for (Step& step : steps_) {
-      NAM_RETURN_IF_ERROR(step.word == kNoWord
-                              ? AddRead(step)
-                              : AddSwap(step, step.word, EntryOf(step.hash, claims[step.item].record)));
-    }
+    NAM_RETURN_IF_ERROR(AddClaims(claims));
+    NAM_RETURN_IF_ERROR(batch_.Execute());
   }
   return Contended();
 }
 
 absl::Status HashIndex::RemoveSome(std::span<Removal> removals) {
+  Begin<Removal>(removals, steps_);
   for (Step& step : steps_) {
     removals[step.item].removed = false;
     NAM_RETURN_IF_ERROR(AddRead(step));
@@ -239,6 +294,7 @@ absl::Status HashIndex::RemoveSome(std::span<Removal> removals) {
     NAM_RETURN_IF_ERROR(batch_.Execute());
     size_t left = 0;
     for (Step step : steps_) {
+      Take(step);
       const uint64_t entry = EntryOf(step.hash, removals[step.item].record);
       if (step.word != kNoWord && *step.old == entry) removals[step.item].removed = true;
       // Until none is left: a claim that was repeated after an error may be there twice.
@@ -261,16 +317,17 @@ absl::Status HashIndex::RemoveSome(std::span<Removal> removals) {
 
 /// The step's segment has been split when this returns, and the step goes on below it.
 absl::Status HashIndex::MakeWay(Step& step) {
-  if (nodes_[step.node].children == 0) NAM_RETURN_IF_ERROR(Split(step.node));
+  if (nodes_[step.node].children == 0) NAM_RETURN_IF_ERROR(Split(step));
   Descend(step);
   return absl::OkStatus();
 }
 
-absl::Status HashIndex::Split(uint32_t node) {
-  const Node split = nodes_[node];
+absl::Status HashIndex::Split(const Step& step) {
+  const uint32_t node = step.node, level = step.level;
+  const uint64_t position = PositionOf(step);
   const size_t kept = batch_.scratch_used();
   auto* const segment = reinterpret_cast<uint64_t*>(batch_.Scratch(kSegmentBytes));
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, blocks_.Resolve(split.position));
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, blocks_.Resolve(position));
   batch_.Read(at, reinterpret_cast<std::byte*>(segment), kSegmentBytes);
   NAM_RETURN_IF_ERROR(batch_.Execute());
   if (segment[0] != 0) {
@@ -278,17 +335,16 @@ absl::Status HashIndex::Split(uint32_t node) {
     Learn(node, segment[0]);
     return absl::OkStatus();
   }
-  if (split.level >= kLevelsMax)
-    return absl::ResourceExhaustedError("too many keys have nearly the same hash");
+  if (level >= kLevelsMax) return absl::ResourceExhaustedError("too many keys have nearly the same hash");
   // Before freezing: without memory the segment stays as it is.
   NAM_ASSIGN_OR_RETURN(const uint64_t children, blocks_.Take(2));
-  NAM_RETURN_IF_ERROR(Freeze(split.position, segment));
+  NAM_RETURN_IF_ERROR(Freeze(position, segment));
   for (uint64_t side = 0; side < 2; ++side) {
     auto* const child = reinterpret_cast<uint64_t*>(batch_.Scratch(kSegmentBytes));
     std::memset(child, 0, kSegmentBytes);
     for (size_t i = kHeaderWords; i < kSegmentWords; ++i) {
       const uint64_t entry = segment[i] & ~kFrozen;
-      if (entry != 0 && EntryBit(entry, split.level) == side) child[i] = entry;
+      if (entry != 0 && EntryBit(entry, level) == side) child[i] = entry;
     }
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target to,
                          blocks_.Resolve(blocks_.PositionOf(children + side)));
@@ -335,10 +391,10 @@ absl::Status HashIndex::Freeze(uint64_t position, uint64_t* segment) {
 
 void HashIndex::Learn(uint32_t node, uint64_t children) {
   if (nodes_[node].children != 0) return;
-  const uint32_t level = nodes_[node].level + 1;
+  NAM_CHECK(children < UINT32_MAX);
   nodes_[node].children = static_cast<uint32_t>(nodes_.size());
-  nodes_.push_back({blocks_.PositionOf(children), 0, level});
-  nodes_.push_back({blocks_.PositionOf(children + 1), 0, level});
+  nodes_.push_back({.segment = static_cast<uint32_t>(children)});
+  nodes_.push_back({.segment = static_cast<uint32_t>(children + 1)});
 }
 
 }  // namespace nam::txn

@@ -38,12 +38,14 @@ namespace nam::txn {
 class HashIndex {
  public:
   static constexpr int kRootBitsMax = 28;
+  static constexpr size_t kClaimsMax = 512;
   static constexpr size_t kScratchBytes = 96 * 1024;
   static constexpr uint64_t kRecordMax = (uint64_t{1} << 40) - 2;
   /// So many entries can a key's two buckets hold. More than one with its fingerprint is rare.
   static constexpr size_t kCandidatesMax = 16;
 
   struct Candidates {
+    Candidates() {}  // leaves the records as they are: only `count` of them mean anything
     std::array<uint64_t, kCandidatesMax> records;
     uint32_t count = 0;
     std::span<const uint64_t> view() const { return {records.data(), count}; }
@@ -76,47 +78,64 @@ class HashIndex {
   absl::Status Lookup(std::span<Probe> probes);
   /// RESOURCE_EXHAUSTED: no memory, or too many keys with one hash. Some may have been inserted then.
   absl::Status Insert(std::span<Claim> claims);
+  /// Insert for whoever has other requests for the same round trips; at most kClaimsMax at a time, one such
+  /// insert at a time, Lookup and Remove in between are fine. Scratch memory that it takes stays.
+  ///
+  ///     AddSeek ─Execute─▶ Sought ─▶ AddClaims ─Execute─▶ FinishClaims
+  absl::Status AddSeek(std::span<const Claim> claims);
+  /// What there was before the first claim comes to `rivals`. False: that cannot be said without a Lookup.
+  bool Sought(std::span<Claim> claims);
+  absl::Status AddClaims(std::span<const Claim> claims);
+  /// Goes on until all are there, mostly without another round trip.
+  absl::Status FinishClaims(std::span<Claim> claims);
   /// An entry that is not there is no error.
   absl::Status Remove(std::span<Removal> removals);
 
  private:
-  struct Node {  // of the trie, as far as it is known
-    uint64_t position = 0;
+  struct Node {             // of the trie, as far as it is known; kept small: every key meets some
+    uint32_t segment = 0;   // a block's number
     uint32_t children = 0;  // in nodes_, this and the next; 0: none known
-    uint32_t level = 0;
   };
   /// One key on its way through the rounds of an operation.
   struct Step {
     uint64_t hash = 0;
-    uint32_t item = 0;          // of the caller's
-    uint32_t node = 0;          // in nodes_
-    uint32_t word = 0;          // of words, what a CAS is under way for; kNoWord
-    uint64_t* words = nullptr;  // scratch: the two buckets as last READ
-    uint64_t* old = nullptr;    // scratch: what a CAS has found
+    uint32_t item = 0;                    // of the caller's
+    uint32_t node = 0;                    // in nodes_
+    uint32_t level = 0;                   // of the node
+    uint32_t word = 0;                    // of words, what a CAS is under way for; kNoWord
+    uint64_t* words = nullptr;            // scratch: the two buckets as last READ
+    const std::byte* in_place = nullptr;  // the buckets, where they need not be READ
+    uint64_t* old = nullptr;              // scratch: what a CAS has found
   };
 
   template <typename Item, typename Operation>
   absl::Status InPortions(std::span<Item> items, Operation operation);
   template <typename Item>
-  void Begin(std::span<const Item> items);
+  void Begin(std::span<const Item> items, std::vector<Step>& steps);
   absl::Status LookupSome(std::span<Probe> probes);
   absl::Status InsertSome(std::span<Claim> claims);
   absl::Status RemoveSome(std::span<Removal> removals);
 
   void Descend(Step& step) const;
-  absl::Status AddRead(const Step& step);
+  uint64_t PositionOf(const Step& step) const { return blocks_.PositionOf(nodes_[step.node].segment); }
+  absl::Status AddRead(Step& step);
+  template <bool kForChange>
+  static void Fetch(std::span<const Step> steps);
+  /// After Execute: `words` are there.
+  static void Take(Step& step);
   absl::Status AddSwap(Step& step, uint32_t word, uint64_t to);
   absl::Status FollowChildren(std::span<Probe> probes);
   absl::Status MakeWay(Step& step);
-  absl::Status Split(uint32_t node);
+  absl::Status Split(const Step& step);
   absl::Status Freeze(uint64_t position, uint64_t* segment);
   void Learn(uint32_t node, uint64_t children);
 
   storage::VerbBatch& batch_;
   NumberedBlocks blocks_;
   uint64_t root_mask_;
-  std::vector<Node> nodes_;  // the roots first
-  std::vector<Step> steps_;  // kept for their memory
+  std::vector<Node> nodes_;   // the roots first
+  std::vector<Step> steps_;   // kept for their memory
+  std::vector<Step> claims_;  // of an insert under way
 };
 
 }  // namespace nam::txn

@@ -50,12 +50,16 @@ absl::Status RecordAllocator::TakeChunk(storage::VerbBatch& batch) {
       for (size_t i = 0; i < extents; ++i) {
         const size_t extent = (extent_ + i) % extents;
         NAM_ASSIGN_OR_RETURN(const bool taken, TakeFrom(batch, extent, had));
-        if (!taken) continue;
+        if (!taken) {
+          next_ = kNone;
+          continue;
+        }
         extent_ = extent;
         return absl::OkStatus();
       }
     }
     extent_ = extents;  // the new one
+    next_ = kNone;
     NAM_RETURN_IF_ERROR(space_.Grow());
   }
 }
@@ -90,9 +94,9 @@ absl::StatusOr<bool> RecordAllocator::TakeFrom(storage::VerbBatch& batch, size_t
   const uint64_t first = extent * layout_.chunks;
   NAM_ASSIGN_OR_RETURN(const std::span<const uint64_t> words, ReadWords(batch, extent));
   auto* const old = reinterpret_cast<uint64_t*>(batch.Scratch(8));
-  for (uint64_t i = 0; i < layout_.chunks; ++i) {
-    // Clients begin at different places, so that they rarely want the same.
-    const uint64_t at = (i + uint64_t{client_} * 7) % layout_.chunks;
+  // Clients begin at different places, so that they rarely want the same.
+  uint64_t at = next_ != kNone ? next_ : uint64_t{client_} * 7 % layout_.chunks;
+  for (uint64_t i = 0; i < layout_.chunks; ++i, at = at + 1 == layout_.chunks ? 0 : at + 1) {
     const ChunkWord word(words[at]);
     if (word.owner() != 0 || word.had() != had || (had && word.freed() < kFreedMin)) continue;
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target chunk,
@@ -101,6 +105,7 @@ absl::StatusOr<bool> RecordAllocator::TakeFrom(storage::VerbBatch& batch, size_t
     NAM_RETURN_IF_ERROR(batch.Execute());
     if (*old != word.word()) continue;
     chunk_ = first + at;
+    next_ = at;
     if (had) {
       NAM_RETURN_IF_ERROR(FindFree(batch));
       if (!free_.empty()) return true;

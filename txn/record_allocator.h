@@ -42,7 +42,8 @@ class RecordAllocator {
   const uint32_t client_;
   uint64_t chunk_ = kNone;
   std::vector<uint64_t> free_;  // of the chunk, in falling order
-  size_t extent_ = 0;           // where to look next
+  size_t extent_ = 0;           // where to look next,
+  uint64_t next_ = kNone;       // and from which of its chunks on
 };
 
 }  // namespace nam::txn

@@ -61,18 +61,39 @@ absl::Status RecordTable::AddRead(BlockRead& read) {
 }
 
 absl::Status RecordTable::AddReadAgain(BlockRead& read) {
-  const uint32_t bytes = reads_whole_blocks() ? geometry().block_bytes() : geometry().words_bytes();
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target block, Block(read.record));
+  read.slot = BlockRead::kNoSlot;
+  read.in_place = batch_.InPlace(block, geometry().words_bytes());
+  if (read.in_place != nullptr) return absl::OkStatus();
+  const uint32_t bytes = IsWhole(read) ? geometry().block_bytes() : geometry().words_bytes();
   batch_.Read(block, reinterpret_cast<std::byte*>(read.before), 8);
   batch_.Read(block, read.block, bytes);
   batch_.Read(block, reinterpret_cast<std::byte*>(read.after), 8);
   return absl::OkStatus();
 }
 
+void RecordTable::Take(BlockRead& read) const {
+  if (read.in_place == nullptr) return;
+  storage::VerbBatch::Copy(read.in_place, read.before, 8);
+  storage::VerbBatch::Copy(read.in_place, read.block, geometry().words_bytes());
+  storage::VerbBatch::Copy(read.in_place, read.after, 8);
+}
+
+void RecordTable::TakeSlot(BlockRead& read) const {
+  if (read.slot == BlockRead::kNoSlot) return;
+  const uint32_t offset = geometry().slot_offset(read.slot);
+  storage::VerbBatch::Copy(read.in_place + offset, read.block + offset, geometry().row_bytes);
+  storage::VerbBatch::Copy(read.in_place, read.after, 8);
+}
+
 absl::Status RecordTable::AddReadSlot(BlockRead& read, uint32_t slot) {
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target block, Block(read.record));
   storage::Channel::Target at = block;
   at.address.offset += geometry().slot_offset(slot);
+  if (read.in_place != nullptr && batch_.InPlace(at, geometry().row_bytes) != nullptr) {
+    read.slot = slot;
+    return absl::OkStatus();
+  }
   batch_.Read(at, read.block + geometry().slot_offset(slot), geometry().row_bytes);
   batch_.Read(block, reinterpret_cast<std::byte*>(read.after), 8);
   return absl::OkStatus();

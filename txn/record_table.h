@@ -21,9 +21,17 @@ namespace nam::txn {
 /// Blocks up to this size are READ as a whole; of larger ones first the words, then the slot that is wanted.
 inline constexpr uint32_t kWholeBlockBytesMax = 4'096;
 
-/// A block on its way here: READ between two READs of its header.
+/// Blocks up to this size are asked for as a whole where memory is in place: which slot is wanted is known
+/// only when their words are there, and whoever changes a row needs another one too.
+inline constexpr uint32_t kFetchedBytesMax = 4'096;
+
+/// A block on its way here: READ between two READs of its header. Where it can be looked at in place the same
+/// is done by copies, of the words and of the slot that is wanted.
 struct BlockRead {
   uint64_t record = 0;
+  const std::byte* in_place = nullptr;
+  static constexpr uint32_t kNoSlot = ~uint32_t{0};
+  uint32_t slot = kNoSlot;     // in place: what TakeSlot is to copy
   uint64_t* before = nullptr;  // scratch, as all here
   std::byte* block = nullptr;
   uint64_t* after = nullptr;
@@ -48,7 +56,10 @@ class RecordTable {
   const TableDescription& description() const { return description_; }
   const RecordLayout& layout() const { return layout_; }
   const storage::RecordGeometry& geometry() const { return layout_.geometry; }
-  bool reads_whole_blocks() const { return geometry().block_bytes() <= kWholeBlockBytesMax; }
+  /// Otherwise only its words have come, and AddReadSlot brings a slot.
+  bool IsWhole(const BlockRead& read) const {
+    return read.in_place == nullptr && geometry().block_bytes() <= kWholeBlockBytesMax;
+  }
   ExtentSpace& space() { return space_; }
   HashIndex& index() { return index_; }
   std::span<const std::unique_ptr<TableIndex>> indexes() const { return indexes_; }
@@ -57,11 +68,27 @@ class RecordTable {
   absl::StatusOr<storage::Channel::Target> Block(uint64_t record) {
     return space_.Resolve(layout_.BlockPosition(record));
   }
+  ///     AddRead ─Execute─▶ Take ─▶ whole, or AddReadSlot ─Execute─▶ TakeSlot
   absl::Status AddRead(BlockRead& read);
   /// Into the same scratch memory.
   absl::Status AddReadAgain(BlockRead& read);
-  /// The slot of a block of which only the words were READ, and the header once more.
+  /// Of all blocks of a round, behind their AddReads; where memory is in place.
+  void FetchWords(const BlockRead& read) const {
+    storage::VerbBatch::Fetch<false>(read.in_place, geometry().words_bytes());
+  }
+  void FetchBlock(const BlockRead& read) const {
+    const uint32_t bytes = geometry().block_bytes();
+    storage::VerbBatch::Fetch<false>(read.in_place,
+                                     bytes <= kFetchedBytesMax ? bytes : geometry().words_bytes());
+  }
+  void Take(BlockRead& read) const;
+  /// The slot of a block of which only the words have come, and the header once more.
   absl::Status AddReadSlot(BlockRead& read, uint32_t slot);
+  void FetchSlot(const BlockRead& read) const {
+    if (read.slot == BlockRead::kNoSlot) return;
+    storage::VerbBatch::Fetch<false>(read.in_place + geometry().slot_offset(read.slot), geometry().row_bytes);
+  }
+  void TakeSlot(BlockRead& read) const;
   absl::Status AddLock(uint64_t record, storage::RecordHeader from, storage::RecordHeader to, uint64_t* old);
   uint64_t HashOf(std::span<const std::byte> key) const;
 

@@ -245,13 +245,15 @@ absl::Status Recovery::RemoveIndexEntries(RecordTable& table, uint64_t record, u
   BlockRead block{.record = record};
   NAM_RETURN_IF_ERROR(table.AddRead(block));
   NAM_RETURN_IF_ERROR(batch_.Execute());
+  table.Take(block);
   const std::span<const uint64_t> words = block.version_words(table.geometry());
   for (uint32_t slot = 0; slot < words.size(); ++slot) {
     const storage::VersionWord version(words[slot]);
     if (version.timestamp() != timestamp || version.deleted()) continue;
-    if (!table.reads_whole_blocks()) {
+    if (!table.IsWhole(block)) {
       NAM_RETURN_IF_ERROR(table.AddReadSlot(block, slot));
       NAM_RETURN_IF_ERROR(batch_.Execute());
+      table.TakeSlot(block);
     }
     for (const std::unique_ptr<TableIndex>& index : table.indexes()) {
       const IndexKey key = index->KeyOf(block.block + table.geometry().slot_offset(slot));

@@ -10,14 +10,12 @@
 
 /// The commit, one round trip after the other:
 ///
-///     PrepareInserts   where their keys may be already             only if there are inserts
-///     Announce         log entry; a timestamp is asked for
-///     Lock             every record by CAS; the timestamp is claimed; new rows are written
-///     ClaimKeys        keys of new rows into the indexes           only if there are inserts
-///     Install          payloads into victims
-///     ClaimIndexEntries  new keys into the ordered indexes         only if the tables have some
-///     Flip             headers by CAS: from here on it has happened
-///     AddDone          visible, once all clients see it done
+///     Announce   log entry; a timestamp is asked for; whether the keys of inserts are there already
+///     Lock       every record by CAS; the timestamp is claimed; new rows are written
+///     Install    payloads into victims; keys of new rows into the hash indexes
+///     ClaimIndexEntries  new keys into the ordered indexes, if the tables have some
+///     Flip       headers by CAS: from here on it has happened
+///     AddDone    visible, once all clients see it done: nobody waits for it
 ///
 /// Until Flip everything can be taken back, and RollBack does. docs/design/transactions.md.
 namespace nam::txn {
@@ -28,6 +26,9 @@ using storage::VersionWord;
 using Kind = PendingWrite::Kind;
 
 constexpr int kClaimsMax = 1'000;
+// Scratch memory of an insert besides its row: the buckets of its key; words of the commit.
+constexpr uint64_t kSeekBytes = 192;
+constexpr uint64_t kWriteBytes = 256;
 
 uint64_t* Word(storage::VerbBatch& batch) {
   return reinterpret_cast<uint64_t*>(batch.Scratch(8));
@@ -47,12 +48,19 @@ absl::StatusOr<uint64_t> RsiSession::Commit() {
     NAM_RETURN_IF_ERROR(End(absl::OkStatus()));
     return 0;
   }
-  if (absl::Status status = PrepareInserts(); !status.ok()) return End(status);
+  if (writes_.size() > kLogEntriesMax) {
+    return End(absl::ResourceExhaustedError(
+        absl::StrFormat("a transaction writes at most %d rows", kLogEntriesMax)));
+  }
+  if (absl::Status status = PlaceInserts(); !status.ok()) return End(status);
   if (absl::Status status = Announce(); !status.ok()) return End(status);
+  if (absl::Status status = JudgeSought(); !status.ok()) {
+    if (absl::Status skipped = timestamps_->AddSkip(batch_); !skipped.ok()) return End(skipped);
+    return End(status);
+  }
   locking_ = true;
   absl::Status status = Lock();
   if (status.ok()) status = CheckIndexChanges();
-  if (status.ok()) status = ClaimKeys();
   if (status.ok()) status = Install();
   if (status.ok()) status = ClaimIndexEntries();
   if (!status.ok()) {
@@ -71,22 +79,88 @@ absl::StatusOr<uint64_t> RsiSession::Commit() {
   return last_commit_;
 }
 
+// A record of its own for every insert, as if no row had its key; whether one has is READ along.
+absl::Status RsiSession::PlaceInserts() {
+  for (PendingWrite& write : writes_) {
+    if (write.placed) continue;
+    NAM_ASSIGN_OR_RETURN(write.record, table(write.table).allocator().Allocate(batch_));
+    write.placed = true;
+    NAM_ASSIGN_OR_RETURN(write.block, table(write.table).Block(write.record));
+  }
+  NAM_RETURN_IF_ERROR(SeekKeys());
+  FetchBlocks();
+  return absl::OkStatus();
+}
+
+// What Lock and Install will write to is asked for while the log is on its way.
+void RsiSession::FetchBlocks() const {
+  if (!channel_->in_place()) return;
+  for (const PendingWrite& write : writes_) {
+    const storage::RecordGeometry& geometry = tables_open_[write.table]->geometry();
+    const uint32_t slot = write.fresh ? 0 : write.victim;
+    const std::byte* const block = batch_.InPlace(write.block, geometry.block_bytes());
+    if (block == nullptr) continue;
+    storage::VerbBatch::Fetch<true>(block, 8);
+    storage::VerbBatch::Fetch<true>(block + geometry.slot_offset(slot), geometry.row_bytes);
+  }
+}
+
+absl::Status RsiSession::SeekKeys() {
+  claims_.resize(tables_open_.size());
+  size_t count = 0;
+  for (std::vector<HashIndex::Claim>& claims : claims_) claims.clear();
+  for (const PendingWrite& write : writes_) {
+    if (!write.fresh) continue;
+    claims_[write.table].push_back({.hash = write.hash, .record = write.record});
+    ++count;
+  }
+  NAM_RETURN_IF_ERROR(CheckScratch(count * (kSeekBytes + kWriteBytes)));
+  for (uint32_t number = 0; number < claims_.size(); ++number) {
+    if (claims_[number].empty()) continue;
+    NAM_RETURN_IF_ERROR(table(number).index().AddSeek(claims_[number]));
+  }
+  return absl::OkStatus();
+}
+
+// Nearly always nothing looks like the keys of the inserts. Else rows are looked up, and what was announced
+// is announced anew.
+absl::Status RsiSession::JudgeSought() {
+  bool clear = true;
+  for (uint32_t number = 0; number < claims_.size(); ++number) {
+    std::vector<HashIndex::Claim>& claims = claims_[number];
+    if (claims.empty()) continue;
+    clear = table(number).index().Sought(claims) && clear;
+    clear = clear && std::all_of(claims.begin(), claims.end(),
+                                 [](const HashIndex::Claim& claim) { return claim.rivals.count == 0; });
+  }
+  if (clear) return absl::OkStatus();
+  NAM_RETURN_IF_ERROR(TakeOverDeleted());
+  NAM_RETURN_IF_ERROR(SeekKeys());
+  NAM_RETURN_IF_ERROR(AddLog());
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  for (uint32_t number = 0; number < claims_.size(); ++number) {
+    if (!claims_[number].empty()) table(number).index().Sought(claims_[number]);
+  }
+  return absl::OkStatus();
+}
+
 // A row with the key of an insert: one that was deleted gets a new version, any other is in the way.
-absl::Status RsiSession::PrepareInserts() {
+absl::Status RsiSession::TakeOverDeleted() {
   sought_.clear();
   for (const PendingWrite& write : writes_) {
-    if (write.placed) continue;
+    if (!write.fresh) continue;
     const uint32_t key_bytes = table(write.table).description().key_bytes;
     sought_.push_back({.table = write.table, .key = {write.row, key_bytes}, .hash = write.hash});
   }
-  if (sought_.empty()) return absl::OkStatus();
   NAM_RETURN_IF_ERROR(Find(sought_));
   size_t next = 0;
   for (PendingWrite& write : writes_) {
-    if (write.placed) continue;
+    if (!write.fresh) continue;
     const SoughtRow& found = sought_[next++];
     const std::string& name = table(write.table).description().name;
     switch (found.state) {
+      case SoughtRow::State::kNone:
+        break;
       case SoughtRow::State::kVisible:
         return AbortStatus(AbortReason::kUniqueKey, name);
       case SoughtRow::State::kTooOld:
@@ -97,26 +171,24 @@ absl::Status RsiSession::PrepareInserts() {
         if (found.header.locked() || found.header.timestamp() != found.version.timestamp()) {
           return Conflict(found.header, name);
         }
+        NAM_RETURN_IF_ERROR(table(write.table).allocator().AddFree(batch_, write.record));
         write.fresh = false;
         write.record = found.record;
+        NAM_ASSIGN_OR_RETURN(write.block, table(write.table).Block(write.record));
         write.header = found.header;
         write.victim = found.victim;
-        break;
-      case SoughtRow::State::kNone: {
-        NAM_ASSIGN_OR_RETURN(write.record, table(write.table).allocator().Allocate(batch_));
-        break;
-      }
     }
-    write.placed = true;
   }
   return absl::OkStatus();
 }
 
 absl::Status RsiSession::Announce() {
-  if (writes_.size() > kLogEntriesMax) {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("a transaction writes at most %d rows", kLogEntriesMax));
-  }
+  NAM_RETURN_IF_ERROR(AddLog());
+  NAM_RETURN_IF_ERROR(timestamps_->AddTake(batch_));
+  return batch_.Execute();
+}
+
+absl::Status RsiSession::AddLog() {
   const size_t bytes = sizeof(LogHeader) + writes_.size() * sizeof(LogEntry);
   std::byte* const log = batch_.Scratch(bytes);
   LogHeader header{.entries = writes_.size()};
@@ -134,8 +206,7 @@ absl::Status RsiSession::Announce() {
   std::memcpy(log, &header.checksum, sizeof(header.checksum));
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, state_.Resolve(geometry_.log(slot_.client)));
   batch_.Write(log, static_cast<uint32_t>(bytes), target);
-  NAM_RETURN_IF_ERROR(timestamps_->AddTake(batch_));
-  return batch_.Execute();
+  return absl::OkStatus();
 }
 
 absl::Status RsiSession::Lock() {
@@ -144,18 +215,16 @@ absl::Status RsiSession::Lock() {
   for (PendingWrite& write : writes_) {
     RecordTable& to = table(write.table);
     write.old = Word(batch_);
-    NAM_RETURN_IF_ERROR(
-        to.AddLock(write.record, write.header, write.header.LockedBy(slot_.client), write.old));
+    batch_.CompareAndSwap(write.block, write.header.word(), write.header.LockedBy(slot_.client).word(),
+                          write.old);
     if (!write.fresh) continue;
-    // The words of all slots, since the block may have held another row; and the row, in slot 0.
+    // The words of all slots, since the block may have held another row; and the row, in slot 0 behind them.
     const uint32_t words_bytes = to.geometry().words_bytes() - 8;
-    std::byte* const words = batch_.Scratch(words_bytes);
+    std::byte* const words = write.row - words_bytes;
     std::memset(words, 0, words_bytes);
     write.version = reinterpret_cast<uint64_t*>(words);
     *write.version = VersionWord::Of(timestamps_->taken(), false, true).word();
-    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target block, to.Block(write.record));
-    batch_.Write(words, words_bytes, At(block, 8));
-    batch_.Write(write.row, to.geometry().row_bytes, At(block, to.geometry().slot_offset(0)));
+    batch_.Write(words, words_bytes + to.geometry().row_bytes, At(write.block, 8));
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
   NAM_RETURN_IF_ERROR(ClaimTimestamp());
@@ -181,27 +250,11 @@ absl::Status RsiSession::ClaimTimestamp() {
     for (const PendingWrite& write : writes_) {
       if (!write.fresh || *write.old != 0) continue;
       *write.version = VersionWord::Of(timestamps_->taken(), false, true).word();
-      NAM_ASSIGN_OR_RETURN(const storage::Channel::Target block, table(write.table).Block(write.record));
-      batch_.Write(reinterpret_cast<std::byte*>(write.version), 8, At(block, 8));
+      batch_.Write(reinterpret_cast<std::byte*>(write.version), 8, At(write.block, 8));
     }
     NAM_RETURN_IF_ERROR(batch_.Execute());
   }
   timestamp_ = timestamps_->taken();
-  return absl::OkStatus();
-}
-
-absl::Status RsiSession::ClaimKeys() {
-  for (uint32_t number = 0; number < tables_open_.size(); ++number) {
-    claims_.clear();
-    for (PendingWrite& write : writes_) {
-      if (!write.fresh || write.table != number) continue;
-      claims_.push_back({.hash = write.hash, .record = write.record});
-      write.indexed = true;  // perhaps; RollBack takes away what is there
-    }
-    if (claims_.empty()) continue;
-    NAM_RETURN_IF_ERROR(table(number).index().Insert(claims_));
-    NAM_RETURN_IF_ERROR(JudgeRivals(number, claims_));
-  }
   return absl::OkStatus();
 }
 
@@ -236,30 +289,40 @@ absl::Status RsiSession::JudgeRivals(uint32_t number, std::span<const HashIndex:
   return absl::OkStatus();
 }
 
+// Versions into their victims, keys of new rows into the indexes: both can be taken back.
 absl::Status RsiSession::Install() {
-  if (options_.broken.visible_early) {
-    NAM_RETURN_IF_ERROR(timestamps_->AddDone(batch_, timestamp_));
-    NAM_RETURN_IF_ERROR(batch_.Execute());
+  for (PendingWrite& write : writes_) write.indexed = write.fresh;  // RollBack takes away what is there
+  for (uint32_t number = 0; number < claims_.size(); ++number) {
+    if (!claims_[number].empty()) NAM_RETURN_IF_ERROR(table(number).index().AddClaims(claims_[number]));
   }
   for (PendingWrite& write : writes_) {
     if (write.fresh) continue;
     RecordTable& to = table(write.table);
     const bool deleted = write.kind == Kind::kDelete;
-    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target block, to.Block(write.record));
     write.version = Word(batch_);
     *write.version = VersionWord::Of(timestamp_, deleted, false).word();
     batch_.Write(reinterpret_cast<std::byte*>(write.version), 8,
-                 At(block, storage::RecordGeometry::word_offset(write.victim)));
-    batch_.Write(write.row, to.geometry().row_bytes, At(block, to.geometry().slot_offset(write.victim)));
+                 At(write.block, storage::RecordGeometry::word_offset(write.victim)));
+    batch_.Write(write.row, to.geometry().row_bytes,
+                 At(write.block, to.geometry().slot_offset(write.victim)));
   }
-  return batch_.Execute();
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  for (uint32_t number = 0; number < claims_.size(); ++number) {
+    if (claims_[number].empty()) continue;
+    NAM_RETURN_IF_ERROR(table(number).index().FinishClaims(claims_[number]));
+    NAM_RETURN_IF_ERROR(JudgeRivals(number, claims_[number]));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status RsiSession::Flip() {
+  if (options_.broken.visible_early) {
+    NAM_RETURN_IF_ERROR(timestamps_->AddDone(batch_, timestamp_));
+    NAM_RETURN_IF_ERROR(batch_.Execute());
+  }
   for (PendingWrite& write : writes_) {
-    NAM_RETURN_IF_ERROR(table(write.table)
-                            .AddLock(write.record, write.header.LockedBy(slot_.client),
-                                     RecordHeader::Unlocked(timestamp_), write.old));
+    batch_.CompareAndSwap(write.block, write.header.LockedBy(slot_.client).word(),
+                          RecordHeader::Unlocked(timestamp_).word(), write.old);
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
   for (const PendingWrite& write : writes_) {
@@ -286,7 +349,7 @@ absl::Status RsiSession::RollBack() {
     if (*write.old != write.header.word()) continue;  // not locked by us
     const RecordHeader locked = write.header.LockedBy(slot_.client);
     const RecordHeader to = write.fresh ? RecordHeader() : write.header.RolledBack();
-    NAM_RETURN_IF_ERROR(table(write.table).AddLock(write.record, locked, to, Word(batch_)));
+    batch_.CompareAndSwap(write.block, locked.word(), to.word(), Word(batch_));
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
   if (timestamp_ != 0) NAM_RETURN_IF_ERROR(timestamps_->AddDone(batch_, timestamp_));
@@ -311,6 +374,7 @@ absl::Status RsiSession::LockBlindly() {
       NAM_RETURN_IF_ERROR(
           to.AddLock(write.record, write.header, write.header.LockedBy(slot_.client), write.old));
       NAM_RETURN_IF_ERROR(batch_.Execute());
+      to.Take(read);
       write.victim = storage::VictimSlot(read.version_words(to.geometry()), write.header.timestamp());
     }
   }

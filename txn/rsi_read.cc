@@ -79,7 +79,9 @@ absl::Status RsiSession::ReadRound(std::span<SoughtRow> sought) {
       NAM_RETURN_IF_ERROR(from.AddReadAgain(reading.block));
     }
   }
+  for (const Reading& reading : readings_) table(sought[reading.sought].table).FetchBlock(reading.block);
   NAM_RETURN_IF_ERROR(batch_.Execute());
+  for (Reading& reading : readings_) table(sought[reading.sought].table).Take(reading.block);
   NAM_RETURN_IF_ERROR(ReadSlots(sought));
   again_.clear();
   for (const Reading& reading : readings_) {
@@ -89,12 +91,12 @@ absl::Status RsiSession::ReadRound(std::span<SoughtRow> sought) {
   return absl::OkStatus();
 }
 
-// Of large blocks only the words have come: now the slot that is wanted.
+// Of large blocks, and in place, only the words have come: now the slot that is wanted.
 absl::Status RsiSession::ReadSlots(std::span<SoughtRow> sought) {
   bool any = false;
   for (Reading& reading : readings_) {
     RecordTable& from = table(sought[reading.sought].table);
-    if (from.reads_whole_blocks()) continue;
+    if (from.IsWhole(reading.block)) continue;
     const VersionChoice choice = Choose(from, reading.block);
     if (choice.outcome == Outcome::kMoved || reading.block.header().timestamp() == 0) continue;
     const auto words = reading.block.version_words(from.geometry());
@@ -104,7 +106,11 @@ absl::Status RsiSession::ReadSlots(std::span<SoughtRow> sought) {
     NAM_RETURN_IF_ERROR(from.AddReadSlot(reading.block, slot));
     any = true;
   }
-  return any ? batch_.Execute() : absl::OkStatus();
+  if (!any) return absl::OkStatus();
+  for (const Reading& reading : readings_) table(sought[reading.sought].table).FetchSlot(reading.block);
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  for (Reading& reading : readings_) table(sought[reading.sought].table).TakeSlot(reading.block);
+  return absl::OkStatus();
 }
 
 VersionChoice RsiSession::Choose(const RecordTable& from, const BlockRead& block, uint64_t snapshot) const {

@@ -86,7 +86,9 @@ absl::Status RsiSession::ReadBlocks(RecordTable& from, std::span<BlockRead> bloc
     for (BlockRead* block : waiting) {
       NAM_RETURN_IF_ERROR(block->block == nullptr ? from.AddRead(*block) : from.AddReadAgain(*block));
     }
+    for (const BlockRead* block : waiting) from.FetchWords(*block);
     NAM_RETURN_IF_ERROR(batch_.Execute());
+    for (BlockRead* block : waiting) from.Take(*block);
     NAM_RETURN_IF_ERROR(ReadVisibleSlots(from, waiting, snapshot));
     again.clear();
     for (BlockRead* block : waiting) {
@@ -103,13 +105,19 @@ absl::Status RsiSession::ReadBlocks(RecordTable& from, std::span<BlockRead> bloc
 
 absl::Status RsiSession::ReadVisibleSlots(RecordTable& from, std::span<BlockRead* const> blocks,
                                           uint64_t snapshot) {
-  if (from.reads_whole_blocks()) return absl::OkStatus();
+  bool any = false;
   for (BlockRead* block : blocks) {
+    if (from.IsWhole(*block)) continue;
     const VersionChoice choice = Choose(from, *block, snapshot);
     if (choice.outcome != Outcome::kVersion) continue;
     NAM_RETURN_IF_ERROR(from.AddReadSlot(*block, choice.slot));
+    any = true;
   }
-  return batch_.Execute();
+  if (!any) return absl::OkStatus();
+  for (const BlockRead* block : blocks) from.FetchSlot(*block);
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  for (BlockRead* block : blocks) from.TakeSlot(*block);
+  return absl::OkStatus();
 }
 
 }  // namespace nam::txn

@@ -133,13 +133,16 @@ absl::StatusOr<RecordTable*> RsiSession::TableOf(const TableDescription& descrip
 absl::Status RsiSession::Begin() {
   if (!broken_.ok()) return broken_;
   if (active_) return absl::FailedPreconditionError("a transaction is under way");
-  NAM_RETURN_IF_ERROR(batch_.Execute());  // what the last one has left in flight
-  batch_.Reset();
+  // What the last one has left in flight need not be waited for, if there is room beside its scratch memory.
+  if (indexes_stale_ || !CheckScratch(0).ok()) {
+    NAM_RETURN_IF_ERROR(batch_.Execute());
+    batch_.Reset();
+  }
   timestamp_ = 0;
   if (indexes_stale_) NAM_RETURN_IF_ERROR(RefreshIndexes());
   Clock& clock = tables_.fabric().clock();
-  const Deadline deadline = clock.After(options_.own_commit_timeout_us);
-  const Deadline patience = clock.After(kConflictPatienceUs);
+  int64_t waits_since_ns = 0;  // 0: has not waited, nor looked at the clock
+  const auto waited_us = [&] { return waits_since_ns == 0 ? 0 : (clock.NowNs() - waits_since_ns) / 1'000; };
   while (true) {
     absl::StatusOr<uint64_t> snapshot = timestamps_->Snapshot(batch_);
     if (!snapshot.ok()) return End(snapshot.status());
@@ -151,15 +154,17 @@ absl::Status RsiSession::Begin() {
     }
     const bool own_missing = options_.sees_own_commits && snapshot_ < last_commit_;
     // Without the version that it lost to, the next try would lose again.
-    const bool conflict_missing = snapshot_ < conflict_ && !clock.Passed(patience);
+    const bool conflict_missing = snapshot_ < conflict_ && waited_us() < kConflictPatienceUs;
     if (!own_missing && !conflict_missing) break;
-    if (clock.Passed(deadline)) {
+    if (waits_since_ns == 0) waits_since_ns = clock.NowNs();
+    if (waited_us() >= options_.own_commit_timeout_us) {
       return End(absl::UnavailableError(absl::StrFormat(
           "the session's last commit (%d) is not visible yet: a commit before it hangs", last_commit_)));
     }
     batch_.Reset();
     clock.SleepUntil(clock.After(kOwnCommitPauseUs));
   }
+  batch_.Reset();
   active_ = true;
   return absl::OkStatus();
 }
@@ -200,9 +205,10 @@ const SoughtRow* RsiSession::RowOf(uint32_t number, uint64_t hash, std::span<con
 }
 
 absl::StatusOr<std::byte*> RsiSession::CopyRow(uint32_t number, std::span<const std::byte> row) {
-  const uint32_t bytes = table(number).geometry().row_bytes;
-  NAM_RETURN_IF_ERROR(CheckScratch(table(number).geometry().block_bytes()));
-  std::byte* const copy = batch_.Scratch(bytes);
+  const storage::RecordGeometry& geometry = table(number).geometry();
+  NAM_RETURN_IF_ERROR(CheckScratch(geometry.block_bytes()));
+  std::byte* const copy =
+      batch_.Scratch(geometry.words_bytes() + geometry.row_bytes) + geometry.words_bytes();
   std::memcpy(copy, row.data(), row.size());
   return copy;
 }
@@ -277,9 +283,12 @@ absl::Status RsiSession::Update(TableHandle handle, std::span<const std::byte> r
   if (known == nullptr) return End(absl::NotFoundError("a row that this transaction has not read"));
   absl::StatusOr<std::byte*> copy = CopyRow(number, row);
   if (!copy.ok()) return End(copy.status());
+  const absl::StatusOr<storage::Channel::Target> block = table(number).Block(known->record);
+  if (!block.ok()) return End(block.status());
   writes_.push_back({.kind = PendingWrite::Kind::kUpdate,
                      .table = number,
                      .record = known->record,
+                     .block = *block,
                      .header = known->header,
                      .victim = known->victim,
                      .hash = hash,

@@ -49,10 +49,12 @@ struct PendingWrite {
   Kind kind = Kind::kUpdate;
   uint32_t table = 0;
   uint64_t record = 0;
-  storage::RecordHeader header;  // what the lock expects
+  storage::Channel::Target block;  // of the record
+  storage::RecordHeader header;    // what the lock expects
   uint32_t victim = 0;
   uint64_t hash = 0;
-  std::byte* row = nullptr;           // scratch: row_bytes, beginning with the key
+  // Scratch: row_bytes, beginning with the key; before them room for the slots' words.
+  std::byte* row = nullptr;
   const std::byte* before = nullptr;  // scratch: the row that it replaces; null: none
   bool fresh = false;                 // a record of its own, not another version of one
   bool indexed = false;
@@ -146,11 +148,15 @@ class RsiSession final : public Session {
   class IndexFill;
 
   // rsi_commit.cc
-  absl::Status PrepareInserts();
+  absl::Status PlaceInserts();
+  absl::Status SeekKeys();
+  void FetchBlocks() const;
   absl::Status Announce();
+  absl::Status AddLog();
+  absl::Status JudgeSought();
+  absl::Status TakeOverDeleted();
   absl::Status Lock();
   absl::Status ClaimTimestamp();
-  absl::Status ClaimKeys();
   absl::Status JudgeRivals(uint32_t table, std::span<const HashIndex::Claim> claims);
   absl::Status Install();
   absl::Status Flip();
@@ -190,7 +196,7 @@ class RsiSession final : public Session {
   std::vector<Reading> readings_, again_;
   std::vector<HashIndex::Probe> probes_;
   std::vector<uint32_t> probed_;
-  std::vector<HashIndex::Claim> claims_;
+  std::vector<std::vector<HashIndex::Claim>> claims_;  // by table: of the inserts under way
 };
 
 }  // namespace nam::txn

@@ -12,6 +12,7 @@ constexpr uint64_t kFirstRead = 64;
 constexpr uint64_t kNextReads = 1'024;
 constexpr uint64_t kWatermarkStep = 512;
 constexpr int kRoundsMax = 1'024;  // of kNextReads: more than the ring has
+constexpr int64_t kNotYet = -1;    // the wait was not seen to last
 
 uint64_t* Word(storage::VerbBatch& batch) {
   return reinterpret_cast<uint64_t*>(batch.Scratch(8));
@@ -96,13 +97,15 @@ absl::Status Timestamps::RaiseWatermark(storage::VerbBatch& batch) {
 // given out, or somebody's, whom Suspect() then names.
 absl::Status Timestamps::LookAhead(storage::VerbBatch& batch) {
   const uint64_t timestamp = snapshot_ + 1;
-  const int64_t now_ns = clock_.NowNs();
   if (waits_at_ != timestamp || waits_for_ != entries_[0]) {
     waits_at_ = timestamp;
     waits_for_ = entries_[0];
-    waits_since_ns_ = now_ns;
+    waits_since_ns_ = kNotYet;
     return absl::OkStatus();
   }
+  // Seen twice: rare enough for a look at the clock.
+  const int64_t now_ns = clock_.NowNs();
+  if (waits_since_ns_ == kNotYet) waits_since_ns_ = now_ns;
   if (now_ns - waits_since_ns_ < kPatienceUs * 1'000 || waits_for_ != RingEntry::Before(timestamp).word()) {
     return absl::OkStatus();
   }
@@ -120,6 +123,7 @@ absl::Status Timestamps::LookAhead(storage::VerbBatch& batch) {
 uint32_t Timestamps::Suspect() const {
   const RingEntry entry(waits_for_);
   if (waits_at_ != snapshot_ + 1 || entry.done() || entry.timestamp() != waits_at_) return 0;
+  if (waits_since_ns_ == kNotYet) return 0;
   return clock_.NowNs() - waits_since_ns_ < kPatienceUs * 1'000 ? 0 : entry.client();
 }
 
@@ -154,6 +158,13 @@ absl::StatusOr<const uint64_t*> Timestamps::AddReadTaken(storage::VerbBatch& bat
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target next, At(kNextOffset));
   batch.Read(next, reinterpret_cast<std::byte*>(word), 8);
   return word;
+}
+
+absl::Status Timestamps::AddSkip(storage::VerbBatch& batch) {
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target entry, At(geometry_.entry(taken())));
+  batch.CompareAndSwap(entry, RingEntry::Before(taken()).word(), RingEntry::Done(taken()).word(),
+                       Word(batch));
+  return absl::OkStatus();
 }
 
 absl::Status Timestamps::AddDone(storage::VerbBatch& batch, uint64_t timestamp) {

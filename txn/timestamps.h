@@ -37,6 +37,8 @@ class Timestamps {
   absl::Status AddTake(storage::VerbBatch& batch);
   absl::Status AddClaim(storage::VerbBatch& batch);
   uint64_t taken() const { return *taken_ + 1; }
+  /// Instead of AddClaim: what was taken is not used.
+  absl::Status AddSkip(storage::VerbBatch& batch);
   /// Whether it is ours. Otherwise begin anew.
   bool claimed() const { return *claim_ == RingEntry::Before(taken()).word(); }
   /// All timestamps that were taken before the batch is executed are at most *word: scratch memory.

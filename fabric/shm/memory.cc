@@ -27,7 +27,6 @@
 namespace nam::fabric::shm {
 namespace {
 
-constexpr size_t kHugePageBytes = size_t{2} << 20;
 constexpr size_t kBytesMax = size_t{1} << 46;  // the address space of a process
 
 std::string Mebibytes(size_t bytes) {
@@ -92,12 +91,41 @@ absl::Status CheckAvailable(size_t bytes) {
       Mebibytes(bytes), available.limit, Mebibytes(available.bytes)));
 }
 
+size_t RoundUp(size_t bytes, size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+/// Maps [begin, begin + bytes) of a file where its huge pages, if it has any, are those of the addresses too.
+/// MAP_FAILED, and errno.
+void* MapAligned(int fd, size_t begin, size_t bytes, int protection) {
+  const auto at = static_cast<off_t>(begin);
+  if (bytes < kHugePageBytes) return mmap(nullptr, bytes, protection, MAP_SHARED, fd, at);
+  const size_t room = bytes + 2 * kHugePageBytes;
+  void* const reserved = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED) return MAP_FAILED;
+  auto* const first = static_cast<std::byte*>(reserved);
+  const size_t past = reinterpret_cast<uintptr_t>(first) % kHugePageBytes;
+  const size_t skip = kHugePageBytes - past + begin % kHugePageBytes;
+  void* const data = mmap(first + skip, bytes, protection, MAP_SHARED | MAP_FIXED, fd, at);
+  const int error = errno;
+  if (data == MAP_FAILED) {
+    munmap(reserved, room);
+    errno = error;
+    return MAP_FAILED;
+  }
+  const size_t page_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t end = skip + RoundUp(bytes, page_bytes);
+  munmap(first, skip);
+  if (end < room) munmap(first + end, room - end);
+  return data;
+}
+
 absl::StatusOr<SharedMemory> TryCreate(const char* name, size_t bytes, PeerAccess peers, unsigned flags) {
   SharedMemory memory{UniqueFd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags)), {}};
   const int fd = memory.descriptor.get();
   if (fd < 0) return Exhausted(bytes, "memfd_create");
   if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) return Exhausted(bytes, "ftruncate");
-  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  void* data = MapAligned(fd, 0, bytes, PROT_READ | PROT_WRITE);
   if (data == MAP_FAILED) return Exhausted(bytes, "mmap");
   memory.mapping = Mapping(static_cast<std::byte*>(data), bytes);
   // FUTURE_WRITE leaves our mapping alone, but nobody maps the pages writable any more.
@@ -107,10 +135,6 @@ absl::StatusOr<SharedMemory> TryCreate(const char* name, size_t bytes, PeerAcces
                                                std::strerror(errno)));
   }
   return memory;
-}
-
-size_t RoundUp(size_t bytes, size_t unit) {
-  return (bytes + unit - 1) / unit * unit;
 }
 
 }  // namespace
@@ -129,12 +153,16 @@ absl::StatusOr<SharedMemory> CreateShared(const char* name, size_t bytes, PeerAc
   if (huge_pages && bytes >= kHugePageBytes) {
     auto memory = TryCreate(name, RoundUp(bytes, kHugePageBytes), peers, MFD_HUGETLB | MFD_HUGE_2MB);
     if (memory.ok()) return memory;
+  }
+  NAM_ASSIGN_OR_RETURN(SharedMemory memory,
+                       TryCreate(name, RoundUp(bytes, static_cast<size_t>(sysconf(_SC_PAGESIZE))), peers, 0));
+  if (huge_pages && bytes >= kHugePageBytes && !PopulateHuge(memory.mapping.data(), memory.mapping.bytes())) {
     static std::once_flag told;
     std::call_once(told, [] {
       std::fprintf(stderr, "nam: no huge pages, using 4 KiB pages (sysctl vm.nr_hugepages reserves some)\n");
     });
   }
-  return TryCreate(name, RoundUp(bytes, static_cast<size_t>(sysconf(_SC_PAGESIZE))), peers, 0);
+  return memory;
 }
 
 absl::Status Populate(const Mapping& mapping) {
@@ -169,7 +197,7 @@ absl::StatusOr<MappedRange> MapRangeFromPeer(int memfd, size_t offset, size_t by
   const size_t begin = offset / page_bytes * page_bytes;
   const size_t end = std::min(RoundUp(offset + bytes, page_bytes), static_cast<size_t>(status.st_size));
   const int protection = access == PeerAccess::kReadOnly ? PROT_READ : PROT_READ | PROT_WRITE;
-  void* data = mmap(nullptr, end - begin, protection, MAP_SHARED, memfd, static_cast<off_t>(begin));
+  void* data = MapAligned(memfd, begin, end - begin, protection);
   if (data == MAP_FAILED) {
     return absl::ResourceExhaustedError(
         absl::StrFormat("cannot map %s of a peer: %s", Mebibytes(bytes), std::strerror(errno)));

@@ -42,7 +42,7 @@ struct SharedMemory {
 enum class PeerAccess { kReadOnly, kReadWrite };
 
 /// `mapping` is rounded up to whole pages. RESOURCE_EXHAUSTED says what is short. Huge pages are tried
-/// for 2 MiB and more.
+/// for 2 MiB and more: reserved ones, then transparent ones, which are present from then on.
 absl::StatusOr<SharedMemory> CreateShared(const char* name, size_t bytes, PeerAccess peers, bool huge_pages);
 
 /// Makes every page present, in parallel.

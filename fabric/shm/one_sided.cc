@@ -98,7 +98,7 @@ CompletionStatus ShmQueuePair::MapRegion(uint32_t rkey) {
     cache_.resize(slot + 1);
     regions_.resize(slot + 1);
   }
-  cache_[slot] = {rkey, region->access, region->data, region->bytes, &live_key};
+  cache_[slot] = {rkey, region->access, region->data, region->bytes, &live_key, false};
   regions_[slot] = std::move(region);
   return CompletionStatus::kOk;
 }
@@ -116,33 +116,34 @@ void ShmQueuePair::DropStaleRegions() {
 
 absl::StatusOr<std::span<const std::byte>> ShmQueuePair::View(RemoteAddress from, size_t bytes) {
   Attend();
+  std::byte* data = nullptr;
+  if (failed_ || Resolve(from, bytes, Access::kRead, &data) != CompletionStatus::kOk) [[unlikely]] {
+    return ViewError(from, bytes);
+  }
+  CachedRegion& region = cache_[SlotOf(from.rkey.value)];
+  if (!region.viewed) [[unlikely]] {
+    region.viewed = true;
+    viewed_.push_back(regions_[SlotOf(from.rkey.value)]);
+  }
+  return std::span<const std::byte>(data, bytes);
+}
+
+absl::Status ShmQueuePair::ViewError(RemoteAddress from, size_t bytes) {
   if (failed_) return absl::UnavailableError(absl::StrFormat("the connection to %s has failed", peer_name_));
   std::byte* data = nullptr;
-  switch (Resolve(from, 0, Access::kRead, &data)) {
+  switch (Resolve({from.rkey, 0}, 0, Access::kRead, &data)) {
     case CompletionStatus::kOk:
-      break;
+      return absl::OutOfRangeError(absl::StrFormat("%d bytes at offset %d are outside a region of %d bytes",
+                                                   bytes, from.offset,
+                                                   cache_[SlotOf(from.rkey.value)].bytes));
     case CompletionStatus::kPeerLost:
       return absl::UnavailableError(absl::StrFormat("%s does not answer", peer_name_));
     case CompletionStatus::kLocalError:
       return absl::ResourceExhaustedError(absl::StrFormat("cannot map a region of %s", peer_name_));
-    default: {
-      const uint32_t slot = SlotOf(from.rkey.value);
-      const bool outside = slot < cache_.size() && cache_[slot].rkey == from.rkey.value &&
-                           from.rkey.value != 0 && Allows(cache_[slot].access, Access::kRead) &&
-                           from.offset > cache_[slot].bytes;
-      if (outside)
-        return absl::OutOfRangeError(absl::StrFormat("offset %d is outside its region", from.offset));
+    default:
       return absl::PermissionDeniedError(
           absl::StrFormat("%s has no readable region with this key", peer_name_));
-    }
   }
-  const std::shared_ptr<const RemoteRegion>& region = regions_[SlotOf(from.rkey.value)];
-  if (bytes > region->bytes - from.offset) {
-    return absl::OutOfRangeError(absl::StrFormat("%d bytes at offset %d are outside a region of %d bytes",
-                                                 bytes, from.offset, region->bytes));
-  }
-  if (std::find(viewed_.begin(), viewed_.end(), region) == viewed_.end()) viewed_.push_back(region);
-  return std::span<const std::byte>(data, bytes);
 }
 
 }  // namespace nam::fabric::shm

@@ -16,6 +16,8 @@ namespace {
 /// Of a batch, how many operations' remote memory is on its way while one is executed: about as many cache
 /// misses as a processor has under way at a time. Without it every atomic would wait for its own.
 constexpr size_t kFetchedAhead = 16;
+/// Of each; the processor's own prefetcher goes on from there.
+constexpr uint32_t kFetchedBytesMax = 256;
 
 }  // namespace
 
@@ -57,19 +59,34 @@ absl::Status ShmQueuePair::Admit(std::span<const WorkRequest> batch) const {
         batch.size(), peer_name_, options_.send_depth - sends_used_, options_.send_depth));
   }
   for (const WorkRequest& request : batch) {
+    if (IsPlain(request)) [[likely]]
+      continue;
     NAM_RETURN_IF_ERROR(CheckWorkRequest(request, options_.inline_bytes_max));
   }
   return absl::OkStatus();
+}
+
+void ShmQueuePair::Fetch(const WorkRequest& request) const {
+  const uint32_t slot = SlotOf(request.remote.rkey.value);
+  if (slot >= cache_.size()) return;
+  const auto start = reinterpret_cast<uintptr_t>(cache_[slot].data) + request.remote.offset;
+  const uintptr_t end = start + std::min(request.local.bytes, kFetchedBytesMax);
+  if (request.opcode == Opcode::kRead) {
+    for (uintptr_t line = start; line < end; line += kCacheLineBytes)
+      __builtin_prefetch(reinterpret_cast<const void*>(line), 0);
+  } else {
+    for (uintptr_t line = start; line < end; line += kCacheLineBytes)
+      __builtin_prefetch(reinterpret_cast<const void*>(line), 1);
+  }
 }
 
 absl::Status ShmQueuePair::Post(std::span<const WorkRequest> batch) {
   NAM_RETURN_IF_ERROR(Admit(batch));
   Attend();
   sends_used_ += static_cast<uint32_t>(batch.size());
-  for (const WorkRequest& request : batch.first(std::min(batch.size(), kFetchedAhead)))
-    __builtin_prefetch(RemoteStart(request));
+  for (const WorkRequest& request : batch.first(std::min(batch.size(), kFetchedAhead))) Fetch(request);
   for (size_t i = 0; i < batch.size(); ++i) {
-    if (i + kFetchedAhead < batch.size()) __builtin_prefetch(RemoteStart(batch[i + kFetchedAhead]));
+    if (i + kFetchedAhead < batch.size()) Fetch(batch[i + kFetchedAhead]);
     const WorkRequest& request = batch[i];
     if (request.opcode <= Opcode::kFetchAdd && request.opcode != Opcode::kWriteWithImmediate &&
         pending_count_ == 0 && !failed_) [[likely]] {

@@ -65,6 +65,7 @@ class ShmQueuePair final : public QueuePair {
     std::byte* data = nullptr;
     uint64_t bytes = 0;
     const std::atomic<uint32_t>* live_key = nullptr;
+    bool viewed = false;
   };
   struct Pending {
     WorkRequest request;
@@ -98,14 +99,9 @@ class ShmQueuePair final : public QueuePair {
     *data = region.data + at.offset;
     return CompletionStatus::kOk;
   }
-  /// Where the request's remote memory starts, for prefetching: nothing is checked. nullptr if not mapped
-  /// yet.
-  const void* RemoteStart(const WorkRequest& request) const {
-    const uint32_t slot = SlotOf(request.remote.rkey.value);
-    if (slot >= cache_.size()) return nullptr;
-    return reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(cache_[slot].data) +
-                                         request.remote.offset);
-  }
+  /// Asks for the cache lines of the request's remote memory: nothing is checked, or waited for.
+  void Fetch(const WorkRequest& request) const;
+  absl::Status ViewError(RemoteAddress from, size_t bytes);
   CompletionStatus MapRegion(uint32_t rkey);
   void DropStaleRegions();
 
