@@ -81,7 +81,8 @@ absl::StatusOr<std::unique_ptr<CatalogServer>> CatalogServer::Start(const Catalo
       std::unique_ptr<Store> store,
       OpenEmbeddedStore(options.store_path, {options.cluster_name.empty() ? "nam" : options.cluster_name,
                                              std::string(fabric::KindName(options.fabric))}));
-  NAM_ASSIGN_OR_RETURN(auto service, Service::Open(std::move(store), *options.clock, options.lease_ms));
+  NAM_ASSIGN_OR_RETURN(auto service, Service::Open(std::move(store), *options.clock, options.lease_ms,
+                                                   options.timestamps));
   NAM_RETURN_IF_ERROR(CheckIdentity(service->identity(), options));
   auto server = std::make_unique<CatalogServerImpl>(std::move(service));
   NAM_RETURN_IF_ERROR(server->Listen(options));

@@ -86,19 +86,26 @@ absl::Status LeaseOver(uint32_t id) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Service>> Service::Open(std::unique_ptr<Store> store, Clock& clock,
-                                                       uint32_t lease_ms) {
+                                                       uint32_t lease_ms, const std::string& timestamps) {
   if (lease_ms < 100 || lease_ms > 3'600'000) {
     return absl::InvalidArgumentError(
         absl::StrFormat("a lease of %d ms is not possible; choose from 100 ms to one hour", lease_ms));
   }
+  if (timestamps != kDefaultTimestamps && timestamps != "bitvector") {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("timestamps are leased or bitvector, not `%s`", timestamps));
+  }
   NAM_ASSIGN_OR_RETURN(StoredState state, store->Load());
-  return std::unique_ptr<Service>(new Service(std::move(store), clock, lease_ms, std::move(state)));
+  return std::unique_ptr<Service>(
+      new Service(std::move(store), clock, lease_ms, timestamps, std::move(state)));
 }
 
-Service::Service(std::unique_ptr<Store> store, Clock& clock, uint32_t lease_ms, StoredState state)
+Service::Service(std::unique_ptr<Store> store, Clock& clock, uint32_t lease_ms, const std::string& timestamps,
+                 StoredState state)
     : store_(std::move(store)),
       clock_(clock),
       lease_ms_(lease_ms),
+      timestamps_(timestamps),
       identity_(std::move(state.identity)),
       version_(state.version),
       next_member_(state.next_member),
@@ -218,6 +225,11 @@ absl::StatusOr<proto::Cluster> Service::GetCluster(const proto::GetClusterReques
   cluster.set_fabric(identity_.fabric);
   cluster.set_version(version_);
   cluster.set_lease_ms(lease_ms_);
+  cluster.set_timestamps(timestamps_);
+  for (const auto& [name, state] : tables_) {
+    const std::string& made_with = state.table->record().timestamps();
+    if (!made_with.empty()) cluster.set_timestamps(made_with);
+  }
   for (const auto& [id, state] : members_) {
     const bool living = Living(state);
     if (!living && !HoldsBlocks(id, "")) continue;

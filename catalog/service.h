@@ -16,6 +16,7 @@
 namespace nam::catalog {
 
 inline constexpr uint32_t kDefaultLeaseMs = 3'000;
+inline constexpr char kDefaultTimestamps[] = "leased";
 
 /// The metadata service without gRPC: what proto/catalog.proto says, one method per call. Thread-safe.
 ///
@@ -38,7 +39,8 @@ inline constexpr uint32_t kDefaultLeaseMs = 3'000;
 class Service {
  public:
   static absl::StatusOr<std::unique_ptr<Service>> Open(std::unique_ptr<Store> store, Clock& clock,
-                                                       uint32_t lease_ms = kDefaultLeaseMs);
+                                                       uint32_t lease_ms = kDefaultLeaseMs,
+                                                       const std::string& timestamps = kDefaultTimestamps);
 
   const ClusterIdentity& identity() const { return identity_; }
 
@@ -68,7 +70,8 @@ class Service {
     std::set<uint32_t> servers;  // that hold bytes of it
   };
 
-  Service(std::unique_ptr<Store> store, Clock& clock, uint32_t lease_ms, StoredState state);
+  Service(std::unique_ptr<Store> store, Clock& clock, uint32_t lease_ms, const std::string& timestamps,
+          StoredState state);
 
   // All below: with mutex_ held.
   Mutation NewMutation() const;
@@ -90,6 +93,7 @@ class Service {
   const std::unique_ptr<Store> store_;
   Clock& clock_;
   const uint32_t lease_ms_;
+  const std::string timestamps_;  // for the transaction state, until it is made
   const ClusterIdentity identity_;
 
   std::mutex mutex_;

@@ -1,6 +1,8 @@
 #include "cli/checkout_run.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -25,6 +27,12 @@ std::string AbortsText(const tpcw::CheckoutRates& rates) {
                     std::string(txn::AbortReasonName(static_cast<txn::AbortReason>(i))));
   }
   return text.empty() ? "none" : text;
+}
+
+// Work requests and microseconds.
+std::pair<double, double> PerBegin(const txn::BeginCosts& costs) {
+  const double begins = std::max<double>(1, static_cast<double>(costs.begins));
+  return {static_cast<double>(costs.verbs) / begins, static_cast<double>(costs.ns) / 1'000 / begins};
 }
 
 std::string HistoryText(const char* name, const txn::CheckReport& report) {
@@ -98,6 +106,7 @@ absl::StatusOr<CheckoutOutcome> CheckoutRun::Run(const std::function<void(const 
   CheckoutOutcome outcome;
   NAM_ASSIGN_OR_RETURN(outcome.rates, driver_.Run(line));
   outcome.torn_rows = driver_.torn_rows();
+  outcome.begins = driver_.begin_costs();
   progress.Show("checking stocks, orders and their lines");
   NAM_ASSIGN_OR_RETURN(const std::unique_ptr<txn::Session> session, OpenSession());
   NAM_ASSIGN_OR_RETURN(outcome.invariants, tpcw::CheckInvariants(options_.checkout, driver_.orders(),
@@ -126,6 +135,10 @@ std::string CheckoutSummary(const CheckoutOutcome& outcome) {
       FormatCount(rates.committed), rates.elapsed_s,
       FormatCount(static_cast<uint64_t>(rates.committed_per_s)), rates.p50_us, rates.p90_us, rates.p99_us,
       rates.p999_us, AbortsText(rates));
+  if (outcome.begins.begins > 0) {
+    absl::StrAppendFormat(&text, "a snapshot: %.1f work requests, %.2f us\n", PerBegin(outcome.begins).first,
+                          PerBegin(outcome.begins).second);
+  }
   if (outcome.timestamps.has_value()) text += HistoryText("by timestamps", *outcome.timestamps);
   if (outcome.dependencies.has_value()) text += HistoryText("by dependencies", *outcome.dependencies);
   absl::StrAppend(&text,
@@ -152,6 +165,8 @@ Json CheckoutRatesJson(const tpcw::CheckoutRates& rates) {
 Json CheckoutSummaryJson(const CheckoutOutcome& outcome) {
   Json json = CheckoutRatesJson(outcome.rates);
   json["orders"] = outcome.invariants.orders;
+  json["begin_work_requests"] = Rounded(PerBegin(outcome.begins).first);
+  json["begin_us"] = Rounded(PerBegin(outcome.begins).second);
   json["invariants_ok"] = outcome.invariants.ok() && outcome.torn_rows == 0;
   if (outcome.timestamps.has_value()) {
     json["history_transactions"] = outcome.timestamps->transactions;

@@ -33,6 +33,7 @@ struct CheckoutOutcome {
   tpcw::CheckoutInvariants invariants;
   std::optional<txn::CheckReport> timestamps, dependencies;  // with check_history
   uint64_t torn_rows = 0;
+  txn::BeginCosts begins;
   bool ok() const {
     return invariants.ok() && torn_rows == 0 && (!timestamps.has_value() || timestamps->ok()) &&
            (!dependencies.has_value() || dependencies->ok());

@@ -83,7 +83,8 @@ std::vector<std::string> SuperviseArguments(const std::string& directory, const 
           absl::StrCat("--memory-servers=", options.memory_servers),
           absl::StrCat("--compute-servers=", options.compute_servers),
           absl::StrCat("--memory=", options.memory_bytes),
-          absl::StrCat("--threads=", options.threads)};
+          absl::StrCat("--threads=", options.threads),
+          absl::StrCat("--timestamps=", options.timestamps)};
 }
 
 LocalClusterOptions ClusterOptionsOf(const std::string& directory, const UpOptions& options) {
@@ -92,7 +93,8 @@ LocalClusterOptions ClusterOptionsOf(const std::string& directory, const UpOptio
           .memory_servers = options.memory_servers,
           .compute_servers = options.compute_servers,
           .memory_bytes = options.memory_bytes,
-          .threads = options.threads};
+          .threads = options.threads,
+          .timestamps = options.timestamps};
 }
 
 int Refuse(const absl::Status& status) {
@@ -219,7 +221,8 @@ int RunStatus(const StatusOptions& options) {
   }
   const PrintOptions print{.format = *format, .footer = false};
   if (*format == OutputFormat::kTable) {
-    std::cout << "cluster " << cluster->name() << " over " << cluster->fabric() << "\n\n";
+    std::cout << "cluster " << cluster->name() << " over " << cluster->fabric() << ", timestamps "
+              << cluster->timestamps() << "\n\n";
   }
   std::cout << Render(MembersReport(*cluster), print) << "\n"
             << Render(TablesReport(*tables, readable), print);

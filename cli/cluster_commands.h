@@ -14,6 +14,7 @@ struct UpOptions {
   int compute_servers = 2;
   uint64_t memory_bytes = 1ULL << 30;  // of each memory server
   int threads = 0;                     // of each compute server; 0: the processors shared out
+  std::string timestamps = "leased";
 };
 
 struct DownOptions {

@@ -136,7 +136,8 @@ int RunIn(const std::string& directory, const DemoOptions& options, StopSignals&
       .compute_servers = options.compute_servers,
       .memory_bytes = options.memory_bytes != 0 ? options.memory_bytes
                                                 : MemoryForSsb(options.scale_factor, options.memory_servers),
-      .threads = options.threads};
+      .threads = options.threads,
+      .timestamps = options.timestamps};
   if (const absl::Status status = cli::Validate(local); !status.ok()) {
     ReportFailure(status);
     return kExitUsage;

@@ -14,6 +14,7 @@ struct DemoOptions {
   uint64_t memory_bytes = 0;  // of each memory server; 0: enough for the scale factor
   int threads = 0;            // of each compute server; 0: the processors shared out
   int repeat = 3;
+  std::string timestamps = "leased";
 };
 
 /// A private cluster: loads SSB, runs the 13 queries, checks every answer against SQLite, prints a table,

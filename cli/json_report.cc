@@ -95,14 +95,16 @@ std::string StatusJson(const proto::Cluster& cluster, const std::vector<proto::T
     }
   }
   for (const proto::Table& table : tables) table_rows.push_back(TableJson(table));
-  return Dump(
-      {{"command", "status"},
-       {"config",
-        {{"cluster", cluster.name()}, {"fabric", cluster.fabric()}, {"lease_ms", cluster.lease_ms()}}},
-       {"host", HostJson()},
-       {"rows", members},
-       {"tables", table_rows},
-       {"summary", {{"used_bytes", used}, {"memory_bytes", total}}}});
+  return Dump({{"command", "status"},
+               {"config",
+                {{"cluster", cluster.name()},
+                 {"fabric", cluster.fabric()},
+                 {"lease_ms", cluster.lease_ms()},
+                 {"timestamps", cluster.timestamps()}}},
+               {"host", HostJson()},
+               {"rows", members},
+               {"tables", table_rows},
+               {"summary", {{"used_bytes", used}, {"memory_bytes", total}}}});
 }
 
 }  // namespace nam::cli

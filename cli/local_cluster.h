@@ -21,6 +21,7 @@ struct LocalClusterOptions {
   int compute_servers = 2;
   uint64_t memory_bytes = 1ULL << 30;  // of each memory server
   int threads = 0;                     // of each compute server; 0: the host's processors shared out
+  std::string timestamps = "leased";   // or bitvector
   int64_t start_timeout_ms = 120'000;
   int64_t stop_timeout_ms = 10'000;  // for each of the three kinds of servers
 };

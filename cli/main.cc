@@ -138,6 +138,11 @@ class CommandLine {
         ->check(CLI::Range(0, 255));
   }
 
+  static void AddTimestamps(CLI::App* command, std::string& timestamps) {
+    Add(command, "--timestamps", timestamps, "of transactions, from a store's first on: leased or bitvector")
+        ->check(CLI::IsMember({"leased", "bitvector"}));
+  }
+
   static void AddSource(CLI::App* command, SsbSource& source) {
     Add(command, "--scale-factor", source.scale_factor,
         "1 is six million lineorder rows; fractions are fine");
@@ -156,6 +161,7 @@ class CommandLine {
     Add(demo, "--fabric", demo_.fabric, "shm, tcp or verbs (shm)");
     AddBytes(demo, "--memory", demo_.memory_bytes, "of each memory server; without it, enough");
     Add(demo, "--threads", demo_.threads, "of each compute server; 0: the processors shared out");
+    AddTimestamps(demo, demo_.timestamps);
     Add(demo, "--repeat", demo_.repeat, "runs of each query");
   }
 
@@ -170,6 +176,7 @@ class CommandLine {
       Add(up, "--compute-servers", up_.compute_servers, "how many");
       AddBytes(up, "--memory", up_.memory_bytes, "of each memory server");
       Add(up, "--threads", up_.threads, "of each compute server; 0: the processors shared out");
+      AddTimestamps(up, up_.timestamps);
     }
     CLI::App* down =
         Command("down", "stop the local cluster, or clean up after it", [this] { return RunDown(down_); });
@@ -189,6 +196,7 @@ class CommandLine {
     Add(catalog, "--fabric", catalog_.fabric, "of a new store: shm, tcp or verbs (shm)");
     Add(catalog, "--secret-file", catalog_.secret_file, "file with the cluster's secret", "FILE");
     Add(catalog, "--lease-ms", catalog_.lease_ms, "how long a silent member counts as alive");
+    AddTimestamps(catalog, catalog_.timestamps);
 
     CLI::App* memory = Command("memserver", "a memory server in the foreground",
                                [this] { return RunMemoryServer(memory_); });

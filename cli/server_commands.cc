@@ -83,7 +83,8 @@ int RunCatalog(const CatalogOptions& options) {
                                                                      .cluster_name = options.cluster_name,
                                                                      .fabric = *fabric,
                                                                      .secret = *secret,
-                                                                     .lease_ms = options.lease_ms}));
+                                                                     .lease_ms = options.lease_ms,
+                                                                     .timestamps = options.timestamps}));
     return std::make_unique<CatalogProcess>(std::move(server));
   });
 }

@@ -12,6 +12,7 @@ struct CatalogOptions {
   std::string fabric = "shm";
   std::string secret_file;
   uint32_t lease_ms = 3'000;
+  std::string timestamps = "leased";
 };
 
 struct MemoryServerCommandOptions {

@@ -41,6 +41,7 @@ size_t VerbBatch::AddQueue(fabric::QueuePair* queue_pair) {
 inline fabric::WorkRequest& VerbBatch::Add(const Channel::Target& at, fabric::Opcode opcode,
                                            const std::byte* local, size_t bytes) {
   if (last_ >= queues_.size() || queues_[last_].queue_pair != at.queue_pair) last_ = AddQueue(at.queue_pair);
+  ++requests_added_;
   fabric::WorkRequest& request = queues_[last_].requests.emplace_back();
   request.id = last_;
   request.opcode = opcode;

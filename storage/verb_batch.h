@@ -34,6 +34,9 @@ class VerbBatch {
   void CompareAndSwap(const Channel::Target& at, uint64_t compare, uint64_t swap, uint64_t* old);
   void FetchAdd(const Channel::Target& at, uint64_t add, uint64_t* old);
 
+  /// Work requests that were ever added.
+  uint64_t requests_added() const { return requests_added_; }
+
   /// Memory servers' bytes themselves, for Copy: where the fabric shows them (Capabilities::in_place) and a
   /// READ would succeed, else nullptr: then READ.
   const std::byte* InPlace(const Channel::Target& at, uint32_t bytes) const {
@@ -88,6 +91,7 @@ class VerbBatch {
   size_t last_ = 0;            // of queues_, that was added to
   size_t signaled_ = 0;        // in flight
   std::array<fabric::Completion, 16> done_;
+  uint64_t requests_added_ = 0;
 };
 
 }  // namespace nam::storage

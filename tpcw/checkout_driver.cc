@@ -93,6 +93,7 @@ absl::Status CheckoutDriver::RunCheckouts(uint32_t number) {
   while (status.ok() && TakeTurn()) status = CheckOut(*client, counts);
   counts.orders = client->orders();
   counts.torn_rows = client->torn_rows();
+  counts.begins = session->begin_costs();
   if (status.ok() && recorder.has_value() && !recorder->complete()) {
     return absl::ResourceExhaustedError("checkout: no room for the history");
   }
@@ -163,6 +164,16 @@ std::vector<const txn::SessionHistory*> CheckoutDriver::histories() const {
     if (client->history != nullptr) histories.push_back(client->history.get());
   }
   return histories;
+}
+
+txn::BeginCosts CheckoutDriver::begin_costs() const {
+  txn::BeginCosts sum;
+  for (const auto& client : clients_) {
+    sum.begins += client->begins.begins;
+    sum.verbs += client->begins.verbs;
+    sum.ns += client->begins.ns;
+  }
+  return sum;
 }
 
 uint64_t CheckoutDriver::torn_rows() const {

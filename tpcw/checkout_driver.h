@@ -62,6 +62,7 @@ class CheckoutDriver {
   /// With record_history.
   std::vector<const txn::SessionHistory*> histories() const;
   uint64_t torn_rows() const;
+  txn::BeginCosts begin_costs() const;
 
  private:
   struct Client {
@@ -71,6 +72,7 @@ class CheckoutDriver {
     std::unique_ptr<txn::SessionHistory> history;
     std::vector<CheckoutClient::OrderState> orders;
     uint64_t torn_rows = 0;
+    txn::BeginCosts begins;
   };
   struct Totals {
     int64_t at_ns = 0;

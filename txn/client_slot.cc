@@ -1,5 +1,6 @@
 #include "txn/client_slot.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -29,6 +30,9 @@ absl::StatusOr<ClientSlot> ClientSlot::Claim(ExtentSpace& state, StateGeometry g
   NAM_ASSIGN_OR_RETURN(const std::vector<SlotOwner> owners, Owners(state, geometry, batch));
   auto* const old = reinterpret_cast<uint64_t*>(batch.Scratch(8));
   auto* const recoverer = reinterpret_cast<uint64_t*>(batch.Scratch(8));
+  const auto used = static_cast<uint32_t>(std::count_if(
+      owners.begin(), owners.end(), [](SlotOwner owner) { return owner.state == SlotState::kUsed; }));
+  const bool nearly_all = used > geometry.clients_max() / 4 * 3;
   for (const SlotState wanted : {SlotState::kFree, SlotState::kRecovered}) {
     for (uint32_t i = 0; i < geometry.clients_max(); ++i) {
       const auto client = static_cast<uint32_t>(1 + (start + i) % geometry.clients_max());
@@ -47,7 +51,7 @@ absl::StatusOr<ClientSlot> ClientSlot::Claim(ExtentSpace& state, StateGeometry g
         batch.CompareAndSwap(recoverer_at, *recoverer, 0, old);
         NAM_RETURN_IF_ERROR(batch.Execute());
       }
-      return ClientSlot{client};
+      return ClientSlot{client, nearly_all};
     }
   }
   return absl::ResourceExhaustedError(

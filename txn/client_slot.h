@@ -17,6 +17,7 @@ namespace nam::txn {
 ///                                     └── its member is gone: Recovery ─▶ recovered
 struct ClientSlot {
   uint32_t client = 0;
+  bool nearly_all_used = false;  // when it was claimed, of all slots
 
   /// A free slot; one that was recovered only if no other is left. `start` spreads those who look.
   /// RESOURCE_EXHAUSTED: all are used; those of members that are gone can be recovered.

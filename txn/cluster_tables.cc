@@ -28,6 +28,18 @@ uint64_t ExtentBytesFor(const storage::RecordGeometry& geometry, uint64_t rows) 
   return std::bit_ceil(std::max(wanted, 2 * chunk_bytes));
 }
 
+constexpr char kLeasedName[] = "leased";
+constexpr char kBitVectorName[] = "bitvector";
+
+absl::StatusOr<TimestampKind> ParseTimestampKind(const std::string& name) {
+  if (name == kLeasedName) return TimestampKind::kLeased;
+  if (name == kBitVectorName) return TimestampKind::kBitVector;
+  return absl::UnimplementedError(
+      absl::StrFormat("this cluster's transactions have timestamps of a kind `%s`, which this program does "
+                      "not know",
+                      name));
+}
+
 absl::Status Check(const RecordTableOptions& options) {
   const auto refuse = [&](const std::string& why) {
     return absl::InvalidArgumentError(absl::StrFormat("table %s: %s", options.name, why));
@@ -200,31 +212,39 @@ absl::StatusOr<std::vector<TableDescription>> ClusterTables::All() {
   return all;
 }
 
-absl::StatusOr<std::shared_ptr<ExtentSource>> ClusterTables::State() {
+absl::Status ClusterTables::MakeState() {
+  NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, attachment_.catalog().GetCluster());
+  proto::Table fresh;
+  fresh.set_name(kStateTable);
+  proto::RecordStorage& record = *fresh.mutable_record();
+  record.set_extent_bytes(kStateBytes);
+  record.set_row_bytes(8);
+  record.set_key_bytes(8);
+  record.set_versions(1);
+  record.set_timestamps(cluster.timestamps().empty() ? kLeasedName : cluster.timestamps());
+  proto::RecordPart& part = *record.add_parts();
+  part.set_name(kRecordsPart);
+  part.set_kind(proto::TRANSACTION_STATE);
+  const absl::Status created = CreateRecordTable(attachment_, fresh, {1});
+  return absl::IsAlreadyExists(created) ? absl::OkStatus() : created;
+}
+
+absl::StatusOr<TransactionState> ClusterTables::State() {
   {
     const std::lock_guard lock(mutex_);
-    if (state_ != nullptr) return state_;
+    if (state_.extents != nullptr) return state_;
   }
-  absl::StatusOr<std::shared_ptr<const proto::Table>> table = attachment_.catalog().GetTable(kStateTable);
+  auto table = attachment_.catalog().GetTable(kStateTable);
   if (absl::IsNotFound(table.status())) {
-    proto::Table fresh;
-    fresh.set_name(kStateTable);
-    fresh.mutable_record()->set_extent_bytes(kStateBytes);
-    fresh.mutable_record()->set_row_bytes(8);
-    fresh.mutable_record()->set_key_bytes(8);
-    fresh.mutable_record()->set_versions(1);
-    proto::RecordPart& part = *fresh.mutable_record()->add_parts();
-    part.set_name(kRecordsPart);
-    part.set_kind(proto::TRANSACTION_STATE);
-    const absl::Status created = CreateRecordTable(attachment_, fresh, {1});
-    if (!created.ok() && !absl::IsAlreadyExists(created)) return created;
-  } else if (!table.ok()) {
-    return table.status();
+    NAM_RETURN_IF_ERROR(MakeState());
+    table = attachment_.catalog().GetTable(kStateTable);
   }
-  NAM_ASSIGN_OR_RETURN(std::shared_ptr<ExtentSource> state,
-                       TableExtents::Open(attachment_, kStateTable, kRecordsPart));
+  if (!table.ok()) return table.status();
+  TransactionState state;
+  NAM_ASSIGN_OR_RETURN(state.timestamps, ParseTimestampKind((*table)->record().timestamps()));
+  NAM_ASSIGN_OR_RETURN(state.extents, TableExtents::Open(attachment_, kStateTable, kRecordsPart));
   const std::lock_guard lock(mutex_);
-  if (state_ == nullptr) state_ = std::move(state);
+  if (state_.extents == nullptr) state_ = std::move(state);
   return state_;
 }
 

@@ -52,10 +52,11 @@ class ClusterTables final : public Tables {
   MemberId member() override { return attachment_.member(); }
   absl::StatusOr<TableDescription> Find(const std::string& name) override;
   absl::StatusOr<std::vector<TableDescription>> All() override;
-  absl::StatusOr<std::shared_ptr<ExtentSource>> State() override;
+  absl::StatusOr<TransactionState> State() override;
   absl::Status Fence(MemberId member) override { return attachment_.Fence(member); }
 
  private:
+  absl::Status MakeState();
   absl::StatusOr<TableDescription> Describe(const proto::Table& table);
   absl::StatusOr<IndexDescription> DescribeIndex(const proto::Table& table, const proto::RecordPart& part);
 
@@ -63,7 +64,7 @@ class ClusterTables final : public Tables {
   std::mutex mutex_;                                           // not held during calls
   absl::flat_hash_map<uint64_t, TableDescription> described_;  // by allocation; without indexes
   absl::flat_hash_map<uint64_t, std::shared_ptr<ExtentSource>> index_extents_;  // by allocation
-  std::shared_ptr<ExtentSource> state_;
+  TransactionState state_;
 };
 
 }  // namespace nam::txn

@@ -1,14 +1,14 @@
 #include "txn/record_allocator.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/status_macros.h"
 
 namespace nam::txn {
 namespace {
 
-// A chunk of which so few blocks were freed is not worth looking through.
-constexpr uint32_t kFreedMin = kChunkRecords / 8;
+constexpr int kLooksMax = 8;  // chunks that are looked through in vain before the table grows
 
 }  // namespace
 
@@ -24,6 +24,16 @@ absl::Status RecordAllocator::AddFree(storage::VerbBatch& batch, uint64_t record
     free_.push_back(record);
     return absl::OkStatus();
   }
+  return AddToChunk(batch, record);
+}
+
+absl::Status RecordAllocator::AddDeleted(storage::VerbBatch& batch, uint64_t record) {
+  if (layout_.ChunkOf(record) != chunk_) return AddToChunk(batch, record);
+  ++deleted_;
+  return absl::OkStatus();
+}
+
+absl::Status RecordAllocator::AddToChunk(storage::VerbBatch& batch, uint64_t record) {
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target word,
                        space_.Resolve(layout_.ChunkPosition(layout_.ChunkOf(record))));
   batch.FetchAdd(word, 1, reinterpret_cast<uint64_t*>(batch.Scratch(8)));
@@ -31,37 +41,72 @@ absl::Status RecordAllocator::AddFree(storage::VerbBatch& batch, uint64_t record
 }
 
 absl::Status RecordAllocator::Release(storage::VerbBatch& batch) {
-  if (chunk_ == kNone) return absl::OkStatus();
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target word, space_.Resolve(layout_.ChunkPosition(chunk_)));
-  // Owner away, what is free added; others may add to `freed` at the same time.
-  batch.FetchAdd(word, free_.size() - (uint64_t{client_} << 32),
-                 reinterpret_cast<uint64_t*>(batch.Scratch(8)));
+  if (chunk_ != kNone) Spend();
+  NAM_RETURN_IF_ERROR(AddReleaseSpent(batch));
+  return batch.Execute();
+}
+
+// Its last blocks have been allocated, and are not written yet: nobody must take them for free ones.
+void RecordAllocator::Spend() {
+  spent_.push_back({chunk_, free_.size() + deleted_});
   chunk_ = kNone;
   free_.clear();
-  return batch.Execute();
+  deleted_ = 0;
+}
+
+absl::Status RecordAllocator::AddReleaseSpent(storage::VerbBatch& batch) {
+  for (const Spent& spent : spent_) {
+    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target word,
+                         space_.Resolve(layout_.ChunkPosition(spent.chunk)));
+    // Owner away, what is free or may be added; others may add to `freed` at the same time.
+    batch.FetchAdd(word, spent.freed - (uint64_t{client_} << 32),
+                   reinterpret_cast<uint64_t*>(batch.Scratch(8)));
+  }
+  spent_.clear();
+  return absl::OkStatus();
 }
 
 // First chunks that nobody had, then those with enough freed blocks, then a new extent.
 absl::Status RecordAllocator::TakeChunk(storage::VerbBatch& batch) {
-  NAM_RETURN_IF_ERROR(Release(batch));
+  if (chunk_ != kNone) Spend();
+  looks_left_ = kLooksMax;
+  freed_min_ = kFreedMin;
+  bool asked = recover_ == nullptr;
   while (true) {
-    const size_t extents = space_.extents();
-    for (const bool had : {false, true}) {
-      for (size_t i = 0; i < extents; ++i) {
-        const size_t extent = (extent_ + i) % extents;
-        NAM_ASSIGN_OR_RETURN(const bool taken, TakeFrom(batch, extent, had));
-        if (!taken) {
-          next_ = kNone;
-          continue;
-        }
-        extent_ = extent;
-        return absl::OkStatus();
-      }
+    NAM_ASSIGN_OR_RETURN(const bool taken, TakeFromAny(batch));
+    if (taken) return absl::OkStatus();
+    if (!asked) {
+      asked = true;
+      NAM_ASSIGN_OR_RETURN(const int recovered, recover_());
+      if (recovered > 0) continue;
     }
-    extent_ = extents;  // the new one
+    extent_ = space_.extents();  // the new one
     next_ = kNone;
-    NAM_RETURN_IF_ERROR(space_.Grow());
+    const absl::Status grown = space_.Grow();
+    if (absl::IsResourceExhausted(grown) && freed_min_ > 1) {
+      looks_left_ = std::numeric_limits<int>::max();
+      freed_min_ = 1;
+      continue;
+    }
+    NAM_RETURN_IF_ERROR(grown);
   }
+}
+
+absl::StatusOr<bool> RecordAllocator::TakeFromAny(storage::VerbBatch& batch) {
+  const size_t extents = space_.extents();
+  for (const bool had : {false, true}) {
+    for (size_t i = 0; i < extents; ++i) {
+      const size_t extent = (extent_ + i) % extents;
+      NAM_ASSIGN_OR_RETURN(const bool taken, TakeFrom(batch, extent, had));
+      if (!taken) {
+        next_ = kNone;
+        continue;
+      }
+      extent_ = extent;
+      return true;
+    }
+  }
+  return false;
 }
 
 absl::StatusOr<std::span<const uint64_t>> RecordAllocator::ReadWords(storage::VerbBatch& batch,
@@ -75,6 +120,7 @@ absl::StatusOr<std::span<const uint64_t>> RecordAllocator::ReadWords(storage::Ve
 }
 
 absl::Status RecordAllocator::GiveBackOf(storage::VerbBatch& batch, uint32_t client) {
+  NAM_RETURN_IF_ERROR(space_.FindNew());
   auto* const old = reinterpret_cast<uint64_t*>(batch.Scratch(8));
   for (size_t extent = 0; extent < space_.extents(); ++extent) {
     NAM_ASSIGN_OR_RETURN(const std::span<const uint64_t> words, ReadWords(batch, extent));
@@ -98,7 +144,8 @@ absl::StatusOr<bool> RecordAllocator::TakeFrom(storage::VerbBatch& batch, size_t
   uint64_t at = next_ != kNone ? next_ : uint64_t{client_} * 7 % layout_.chunks;
   for (uint64_t i = 0; i < layout_.chunks; ++i, at = at + 1 == layout_.chunks ? 0 : at + 1) {
     const ChunkWord word(words[at]);
-    if (word.owner() != 0 || word.had() != had || (had && word.freed() < kFreedMin)) continue;
+    if (word.owner() != 0 || word.had() != had || (had && word.freed() < freed_min_)) continue;
+    if (had && looks_left_ == 0) return false;
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target chunk,
                          space_.Resolve(layout_.ChunkPosition(first + at)));
     batch.CompareAndSwap(chunk, word.word(), ChunkWord::OwnedBy(client_).word(), old);
@@ -109,7 +156,8 @@ absl::StatusOr<bool> RecordAllocator::TakeFrom(storage::VerbBatch& batch, size_t
     if (had) {
       NAM_RETURN_IF_ERROR(FindFree(batch));
       if (!free_.empty()) return true;
-      NAM_RETURN_IF_ERROR(Release(batch));  // what was counted is not free any more
+      Spend();  // what was counted is not free any more, or not yet
+      --looks_left_;
       continue;
     }
     for (uint64_t record = kChunkRecords; record-- > 0;) free_.push_back(chunk_ * kChunkRecords + record);
@@ -126,9 +174,12 @@ absl::Status RecordAllocator::FindFree(storage::VerbBatch& batch) {
     batch.Read(header, reinterpret_cast<std::byte*>(headers + i), 8);
   }
   NAM_RETURN_IF_ERROR(batch.Execute());
+  std::vector<uint64_t> taken;
   for (uint64_t i = kChunkRecords; i-- > 0;) {
-    if (headers[i] == 0) free_.push_back(chunk_ * kChunkRecords + i);
+    (headers[i] == 0 ? free_ : taken).push_back(chunk_ * kChunkRecords + i);
   }
+  if (reclaim_ == nullptr) return absl::OkStatus();
+  NAM_ASSIGN_OR_RETURN(deleted_, reclaim_(taken, free_));
   return absl::OkStatus();
 }
 

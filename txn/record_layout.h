@@ -16,12 +16,15 @@
 namespace nam::txn {
 
 inline constexpr uint64_t kChunkRecords = 256;
+/// A chunk of which fewer blocks were freed is not worth looking through.
+inline constexpr uint32_t kFreedMin = kChunkRecords / 8;
 
 /// A chunk's word. Changed by CAS and FETCH_ADD.
 ///
 ///     had 1 │ 0 16 │ owner 15 │ freed 32
 ///
-/// Nobody's chunk has owner 0. `freed` counts the blocks that were given back since an owner last looked.
+/// Nobody's chunk has owner 0. `freed` counts the blocks that were given back, or whose rows were deleted,
+/// since an owner last looked; now and then it is too large.
 class ChunkWord {
  public:
   constexpr explicit ChunkWord(uint64_t word) : word_(word) {}

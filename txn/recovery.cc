@@ -5,8 +5,8 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "storage/checksum.h"
 #include "txn/client_slot.h"
+#include "txn/intent_log.h"
 
 namespace nam::txn {
 namespace {
@@ -19,26 +19,19 @@ uint64_t* Word(storage::VerbBatch& batch) {
   return reinterpret_cast<uint64_t*>(batch.Scratch(8));
 }
 
-// Nothing, for a log that its client died writing: then it had locked nothing yet.
-std::vector<LogEntry> DecodeLog(const std::byte* bytes) {
-  LogHeader header;
-  std::memcpy(&header, bytes, sizeof(header));
-  if (header.entries == 0 || header.entries > kLogEntriesMax) return {};
-  const size_t covered = sizeof(header.entries) + header.entries * sizeof(LogEntry);
-  if (storage::Checksum({bytes + sizeof(header.checksum), covered}) != header.checksum) return {};
-  std::vector<LogEntry> entries(header.entries);
-  std::memcpy(entries.data(), bytes + sizeof(header), entries.size() * sizeof(LogEntry));
-  return entries;
+bool BecomesFree(const LogEntry& entry, bool committed) {
+  return entry.reclaim() || (entry.insert() && !committed);
 }
 
 }  // namespace
 
 Recovery::Recovery(Tables& tables, ExtentSpace& state, StateGeometry geometry, storage::VerbBatch& batch,
-                   uint32_t client, TableOf table_of)
+                   Timestamps& timestamps, uint32_t client, TableOf table_of)
     : tables_(tables),
       state_(state),
       geometry_(geometry),
       batch_(batch),
+      timestamps_(timestamps),
       self_(client),
       table_of_(std::move(table_of)) {}
 
@@ -90,6 +83,14 @@ absl::StatusOr<bool> Recovery::TakeOver(uint32_t client) {
 }
 
 absl::StatusOr<bool> Recovery::TryRecover(uint32_t client) {
+  const size_t kept = batch_.scratch_used();
+  NAM_ASSIGN_OR_RETURN(const bool recovered, Recover(client));
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  batch_.Reset(kept);
+  return recovered;
+}
+
+absl::StatusOr<bool> Recovery::Recover(uint32_t client) {
   if (client == self_ || client == 0 || client > geometry_.clients_max()) return false;
   const int64_t now_ns = tables_.fabric().clock().NowNs();
   int64_t& asked_ns = asked_ns_[client];
@@ -108,19 +109,13 @@ absl::StatusOr<bool> Recovery::TryRecover(uint32_t client) {
     NAM_RETURN_IF_ERROR(Swap(geometry_.slot(client) + kSlotRecovererOffset, self_, 0).status());
     return true;
   }
-  NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t> claimed, ClaimedBy(client));
+  NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t> claimed, timestamps_.ClaimedBy(batch_, client));
   NAM_RETURN_IF_ERROR(FinishTransaction(client, claimed));
-  for (const uint64_t timestamp : claimed) {
-    NAM_RETURN_IF_ERROR(Swap(geometry_.entry(timestamp), RingEntry::Claimed(client, timestamp).word(),
-                             RingEntry::Done(timestamp).word())
-                            .status());
-  }
+  NAM_RETURN_IF_ERROR(timestamps_.Finish(batch_, client, claimed));
   NAM_RETURN_IF_ERROR(GiveChunksBack(client));
-  uint64_t* const none = Word(batch_);
-  *none = 0;
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target snapshot,
-                       state_.Resolve(geometry_.slot(client) + kSlotSnapshotOffset));
-  batch_.Write(reinterpret_cast<std::byte*>(none), 8, snapshot);
+  const uint64_t snapshot_at = geometry_.slot(client) + kSlotSnapshotOffset;
+  NAM_ASSIGN_OR_RETURN(const uint64_t snapshot, ReadWord(snapshot_at));
+  NAM_RETURN_IF_ERROR(Swap(snapshot_at, snapshot, 0).status());
   SlotOwner recovered = SlotOwner::FromWord(owner_word);
   recovered.state = SlotState::kRecovered;
   NAM_RETURN_IF_ERROR(Swap(owner_at, owner_word, recovered.word()).status());
@@ -136,21 +131,6 @@ absl::StatusOr<int> Recovery::RecoverAll() {
     recovered += done ? 1 : 0;
   }
   return recovered;
-}
-
-absl::StatusOr<std::vector<uint64_t>> Recovery::ClaimedBy(uint32_t client) {
-  std::byte* const ring = batch_.Scratch(kRingEntries * 8);
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, state_.Resolve(geometry_.ring()));
-  batch_.Read(target, ring, kRingEntries * 8);
-  NAM_RETURN_IF_ERROR(batch_.Execute());
-  std::vector<uint64_t> claimed;
-  for (uint64_t i = 0; i < kRingEntries; ++i) {
-    uint64_t word = 0;
-    std::memcpy(&word, ring + i * 8, 8);
-    const RingEntry entry(word);
-    if (!entry.done() && entry.client() == client) claimed.push_back(entry.timestamp());
-  }
-  return claimed;
 }
 
 absl::Status Recovery::FinishTransaction(uint32_t client, const std::vector<uint64_t>& claimed) {
@@ -190,8 +170,7 @@ absl::StatusOr<std::span<const uint64_t>> Recovery::ReadHeaders(RecordTable& tab
                                                                 std::span<const LogEntry> entries) {
   auto* const headers = reinterpret_cast<uint64_t*>(batch_.Scratch(entries.size() * 8));
   for (size_t i = 0; i < entries.size(); ++i) {
-    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target block,
-                         table.Block(entries[i].record & ~LogEntry::kInsert));
+    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target block, table.Block(entries[i].number()));
     batch_.Read(block, reinterpret_cast<std::byte*>(headers + i), 8);
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
@@ -213,27 +192,33 @@ absl::Status Recovery::FinishTable(uint32_t client, RecordTable& table, std::spa
   auto* const olds = reinterpret_cast<uint64_t*>(batch_.Scratch(entries.size() * 8));
   // Keys go before their records: a free record may be given to somebody else at once. Only those of records
   // that are still locked: the log may be of a transaction that was over long ago.
-  if (!committed) {
-    std::vector<HashIndex::Removal> removals;
-    for (size_t i = 0; i < entries.size(); ++i) {
-      if ((entries[i].record & LogEntry::kInsert) == 0) continue;
-      if (headers[i] != RecordHeader(entries[i].header).LockedBy(client).word()) continue;
-      removals.push_back({.hash = entries[i].key_hash, .record = entries[i].record & ~LogEntry::kInsert});
-    }
-    if (!removals.empty()) NAM_RETURN_IF_ERROR(table.index().Remove(removals));
-    for (size_t i = 0; i < entries.size() && !claimed.empty(); ++i) {
-      if (headers[i] != RecordHeader(entries[i].header).LockedBy(client).word()) continue;
-      NAM_RETURN_IF_ERROR(RemoveIndexEntries(table, entries[i].record & ~LogEntry::kInsert, claimed[0]));
-    }
+  for (size_t i = 0; i < entries.size() && !committed && !claimed.empty(); ++i) {
+    if (headers[i] != RecordHeader(entries[i].header).LockedBy(client).word()) continue;
+    NAM_RETURN_IF_ERROR(RemoveIndexEntries(table, entries[i].number(), claimed[0]));
   }
+  std::vector<HashIndex::Removal> removals;
   for (size_t i = 0; i < entries.size(); ++i) {
-    const LogEntry& entry = entries[i];
-    const bool insert = (entry.record & LogEntry::kInsert) != 0;
-    const RecordHeader before(entry.header);
-    const RecordHeader locked = before.LockedBy(client);
-    RecordHeader to = insert ? RecordHeader() : before.RolledBack();
+    if (!BecomesFree(entries[i], committed)) continue;
+    if (headers[i] != RecordHeader(entries[i].header).LockedBy(client).word()) continue;
+    removals.push_back({.hash = entries[i].key_hash, .record = entries[i].number()});
+  }
+  if (!removals.empty()) NAM_RETURN_IF_ERROR(table.index().Remove(removals));
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const RecordHeader before(entries[i].header);
+    RecordHeader to = before.RolledBack();
     if (committed) to = RecordHeader::Unlocked(claimed[0]);
-    NAM_RETURN_IF_ERROR(table.AddLock(entry.record & ~LogEntry::kInsert, locked, to, olds + i));
+    if (BecomesFree(entries[i], committed)) to = RecordHeader();
+    NAM_RETURN_IF_ERROR(table.AddLock(entries[i].number(), before.LockedBy(client), to, olds + i));
+  }
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (olds[i] != RecordHeader(entries[i].header).LockedBy(client).word()) continue;
+    if (BecomesFree(entries[i], committed)) {
+      NAM_RETURN_IF_ERROR(table.allocator().AddFree(batch_, entries[i].number()));
+    } else if (committed) {
+      // Perhaps it was deleted.
+      NAM_RETURN_IF_ERROR(table.allocator().AddDeleted(batch_, entries[i].number()));
+    }
   }
   return batch_.Execute();
 }

@@ -10,6 +10,7 @@
 #include "txn/extent_space.h"
 #include "txn/record_table.h"
 #include "txn/tables.h"
+#include "txn/timestamps.h"
 #include "txn/transaction_state.h"
 
 namespace nam::txn {
@@ -27,7 +28,7 @@ class Recovery {
   /// `table_of` opens the tables that logs name; its result stays valid.
   using TableOf = std::function<absl::StatusOr<RecordTable*>(const TableDescription&)>;
   Recovery(Tables& tables, ExtentSpace& state, StateGeometry geometry, storage::VerbBatch& batch,
-           uint32_t client, TableOf table_of);
+           Timestamps& timestamps, uint32_t client, TableOf table_of);
 
   /// True: the slot's former client holds nothing any more. False: it is alive, or somebody else recovers it,
   /// or it was asked about a moment ago.
@@ -39,9 +40,9 @@ class Recovery {
 
  private:
   struct Left;  // what the log and the headers say
+  absl::StatusOr<bool> Recover(uint32_t client);
   absl::StatusOr<bool> TakeOver(uint32_t client);
   absl::StatusOr<bool> FenceOwner(uint32_t client, uint64_t* owner_word);
-  absl::StatusOr<std::vector<uint64_t>> ClaimedBy(uint32_t client);
   absl::Status FinishTransaction(uint32_t client, const std::vector<uint64_t>& claimed);
   absl::Status FinishTable(uint32_t client, RecordTable& table, std::span<const LogEntry> entries,
                            const std::vector<uint64_t>& claimed, bool committed);
@@ -59,6 +60,7 @@ class Recovery {
   ExtentSpace& state_;
   const StateGeometry geometry_;
   storage::VerbBatch& batch_;
+  Timestamps& timestamps_;
   const uint32_t self_;
   const TableOf table_of_;
   std::map<uint32_t, int64_t> asked_ns_;  // by client: not again at once

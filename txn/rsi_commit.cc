@@ -25,7 +25,6 @@ using storage::RecordHeader;
 using storage::VersionWord;
 using Kind = PendingWrite::Kind;
 
-constexpr int kClaimsMax = 1'000;
 // Scratch memory of an insert besides its row: the buckets of its key; words of the commit.
 constexpr uint64_t kSeekBytes = 192;
 constexpr uint64_t kWriteBytes = 256;
@@ -72,6 +71,11 @@ absl::StatusOr<uint64_t> RsiSession::Commit() {
   if (absl::Status flipped = Flip(); !flipped.ok()) return End(flipped);
   if (!options_.broken.visible_early) {
     if (absl::Status done = timestamps_->AddDone(batch_, timestamp_); !done.ok()) return End(done);
+  }
+  for (const PendingWrite& write : writes_) {
+    if (write.kind != Kind::kDelete) continue;
+    absl::Status counted = table(write.table).allocator().AddDeleted(batch_, write.record);
+    if (!counted.ok()) return End(counted);
   }
   locking_ = false;
   last_commit_ = timestamp_;
@@ -239,23 +243,18 @@ absl::Status RsiSession::Lock() {
   return absl::OkStatus();
 }
 
-// Whoever was held up has skipped ours: another one, which the new rows then carry.
+// If it became another one than they were written with, the new rows carry that.
 absl::Status RsiSession::ClaimTimestamp() {
-  for (int i = 0; !timestamps_->claimed(); ++i) {
-    if (i == kClaimsMax) return absl::UnavailableError("the ring of timestamps is full: a commit hangs");
-    NAM_RETURN_IF_ERROR(timestamps_->AddTake(batch_));
-    NAM_RETURN_IF_ERROR(batch_.Execute());
-    NAM_RETURN_IF_ERROR(timestamps_->AddClaim(batch_));
-    NAM_RETURN_IF_ERROR(AddReadIndexChanges());
-    for (const PendingWrite& write : writes_) {
-      if (!write.fresh || *write.old != 0) continue;
-      *write.version = VersionWord::Of(timestamps_->taken(), false, true).word();
-      batch_.Write(reinterpret_cast<std::byte*>(write.version), 8, At(write.block, 8));
-    }
-    NAM_RETURN_IF_ERROR(batch_.Execute());
-  }
+  NAM_ASSIGN_OR_RETURN(const bool as_taken, timestamps_->Settle(batch_));
   timestamp_ = timestamps_->taken();
-  return absl::OkStatus();
+  if (as_taken) return absl::OkStatus();
+  NAM_RETURN_IF_ERROR(AddReadIndexChanges());
+  for (const PendingWrite& write : writes_) {
+    if (!write.fresh || *write.old != 0) continue;
+    *write.version = VersionWord::Of(timestamp_, false, true).word();
+    batch_.Write(reinterpret_cast<std::byte*>(write.version), 8, At(write.block, 8));
+  }
+  return batch_.Execute();
 }
 
 // Other records whose keys look alike. Looked up before, they were not there, so the same key is a

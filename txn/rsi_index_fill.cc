@@ -32,9 +32,8 @@ absl::StatusOr<uint64_t> RsiSession::AwaitCommits() {
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target changes, state_.Resolve(kIndexChangesOffset));
   batch_.FetchAdd(changes, 1, reinterpret_cast<uint64_t*>(batch_.Scratch(8)));
   NAM_RETURN_IF_ERROR(batch_.Execute());
-  NAM_ASSIGN_OR_RETURN(const uint64_t* const taken, timestamps_->AddReadTaken(batch_));
-  NAM_RETURN_IF_ERROR(batch_.Execute());
-  last_commit_ = std::max(last_commit_, *taken);  // what Begin waits for
+  NAM_ASSIGN_OR_RETURN(const uint64_t newest, timestamps_->Newest(batch_));
+  last_commit_ = std::max(last_commit_, newest);  // what Begin waits for
   indexes_stale_ = true;
   NAM_RETURN_IF_ERROR(Begin());
   const uint64_t snapshot = snapshot_;

@@ -40,28 +40,28 @@ absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, con
   channel_options.buffer_bytes = options.scratch_bytes;
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<storage::Channel> channel,
                        storage::Channel::Open(tables.fabric(), tables.directory(), channel_options));
-  NAM_ASSIGN_OR_RETURN(std::shared_ptr<ExtentSource> source, tables.State());
-  NAM_ASSIGN_OR_RETURN(ExtentSpace state, ExtentSpace::Open(*channel, std::move(source), kStateBytes));
+  NAM_ASSIGN_OR_RETURN(const TransactionState described, tables.State());
+  NAM_ASSIGN_OR_RETURN(ExtentSpace state, ExtentSpace::Open(*channel, described.extents, kStateBytes));
   const StateGeometry geometry(kStateBytes);
   std::unique_ptr<RsiSession> session(
       new RsiSession(tables, options, std::move(channel), std::move(state), geometry));
-  const auto claim = [&] {
-    return ClientSlot::Claim(session->state_, geometry, session->batch_, tables.member(),
-                             tables.fabric().Random());
-  };
-  const auto make_recovery = [&](uint32_t client) {
-    RsiSession& self = *session;
-    return std::make_unique<Recovery>(
-        tables, self.state_, geometry, self.batch_, client,
-        [&self](const TableDescription& description) { return self.TableOf(description); });
-  };
-  NAM_ASSIGN_OR_RETURN(session->slot_, claim());
-  const uint32_t client = session->slot_.client;
-  session->recovery_ = make_recovery(client);
-  session->timestamps_ =
-      std::make_unique<Timestamps>(session->state_, geometry, client, tables.fabric().clock());
-  session->batch_.Reset();
-  NAM_RETURN_IF_ERROR(session->RefreshIndexes());
+  RsiSession& self = *session;
+  // Of the bit vector as many lanes are looked at as there are clients, if those have the first.
+  const bool first = described.timestamps == TimestampKind::kBitVector;
+  NAM_ASSIGN_OR_RETURN(self.slot_, ClientSlot::Claim(self.state_, geometry, self.batch_, tables.member(),
+                                                     first ? 0 : tables.fabric().Random()));
+  const uint32_t client = self.slot_.client;
+  self.timestamps_ =
+      Timestamps::Make(described.timestamps, self.state_, geometry, client, tables.fabric().clock());
+  self.reclaimer_ =
+      std::make_unique<Reclaimer>(self.state_, geometry, self.batch_, *self.timestamps_, client);
+  self.recovery_ = std::make_unique<Recovery>(
+      tables, self.state_, geometry, self.batch_, *self.timestamps_, client,
+      [&self](const TableDescription& description) { return self.TableOf(description); });
+  // Slots of clients that are gone, before there are none left.
+  if (self.slot_.nearly_all_used) NAM_RETURN_IF_ERROR(self.recovery_->RecoverAll().status());
+  self.batch_.Reset();
+  NAM_RETURN_IF_ERROR(self.RefreshIndexes());
   return session;
 }
 
@@ -73,6 +73,7 @@ RsiSession::~RsiSession() {
   for (const std::unique_ptr<RecordTable>& table : tables_open_) {
     if (!table->allocator().Release(batch_).ok()) return;  // recovery will
   }
+  if (!timestamps_->AddLeave(batch_).ok()) return;
   slot_.Release(state_, geometry_, batch_, tables_.member()).IgnoreError();
 }
 
@@ -91,6 +92,10 @@ absl::Status RsiSession::End(absl::Status status) {
       NAM_RETURN_IF_ERROR(table(write.table).allocator().AddFree(batch_, write.record));
     }
   }
+  for (const PendingWrite& write : writes_) {
+    if (locking_ || !write.fresh) continue;
+    NAM_RETURN_IF_ERROR(table(write.table).allocator().AddReleaseSpent(batch_));
+  }
   writes_.clear();
   rows_.clear();
   entered_.clear();
@@ -103,6 +108,8 @@ absl::Status RsiSession::End(absl::Status status) {
   absl::Status released = timestamps_->AddRelease(batch_);
   if (released.ok()) released = batch_.Post();
   if (!released.ok() && status.ok()) status = released;
+  // Whose snapshot keeps blocks from being reclaimed may be gone.
+  if (holder_ != 0) recovery_->TryRecover(std::exchange(holder_, 0)).status().IgnoreError();
   if (suspect_ == 0) return status;
   const absl::StatusOr<bool> recovered = recovery_->TryRecover(std::exchange(suspect_, 0));
   if (!recovered.ok() || !*recovered) return status;
@@ -126,8 +133,23 @@ absl::StatusOr<RecordTable*> RsiSession::TableOf(const TableDescription& descrip
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<RecordTable> table,
                        RecordTable::Open(description, *channel_, batch_, slot_.client,
                                          [this](uint16_t client) { return recovery_->ConfirmGone(client); }));
+  RecordTable* const opened = table.get();
+  opened->allocator().SetHooks(
+      [this, opened](std::span<const uint64_t> records, std::vector<uint64_t>& freed) {
+        return Reclaim(*opened, records, freed);
+      },
+      [this] { return recovery_->RecoverAll(); });
   tables_open_.push_back(std::move(table));
-  return tables_open_.back().get();
+  return opened;
+}
+
+absl::StatusOr<uint32_t> RsiSession::Reclaim(RecordTable& table, std::span<const uint64_t> records,
+                                             std::vector<uint64_t>& freed) {
+  locking_ = true;
+  NAM_ASSIGN_OR_RETURN(const uint32_t unripe, reclaimer_->Reclaim(table, records, freed));
+  locking_ = false;
+  if (reclaimer_->held_by() != 0) holder_ = reclaimer_->held_by();
+  return unripe;
 }
 
 absl::Status RsiSession::Begin() {
@@ -141,6 +163,10 @@ absl::Status RsiSession::Begin() {
   timestamp_ = 0;
   if (indexes_stale_) NAM_RETURN_IF_ERROR(RefreshIndexes());
   Clock& clock = tables_.fabric().clock();
+  // Who begins seldom waits rather than miss what was committed long ago.
+  const int64_t now_ns = clock.NowNs();
+  const bool seldom = now_ns - begun_ns_ > Timestamps::kPatienceUs * 1'000;
+  const uint64_t verbs = batch_.requests_added();
   int64_t waits_since_ns = 0;  // 0: has not waited, nor looked at the clock
   const auto waited_us = [&] { return waits_since_ns == 0 ? 0 : (clock.NowNs() - waits_since_ns) / 1'000; };
   while (true) {
@@ -150,21 +176,31 @@ absl::Status RsiSession::Begin() {
     if (const uint32_t suspect = timestamps_->Suspect(); suspect != 0) {
       const absl::StatusOr<bool> recovered = recovery_->TryRecover(suspect);
       if (!recovered.ok()) return End(recovered.status());
-      if (*recovered) continue;
+      if (*recovered) {
+        batch_.Reset();
+        continue;
+      }
     }
     const bool own_missing = options_.sees_own_commits && snapshot_ < last_commit_;
     // Without the version that it lost to, the next try would lose again.
     const bool conflict_missing = snapshot_ < conflict_ && waited_us() < kConflictPatienceUs;
-    if (!own_missing && !conflict_missing) break;
+    const bool stale = seldom && timestamps_->HeldByIdle() && waited_us() < kConflictPatienceUs;
+    if (!own_missing && !conflict_missing && !stale && !timestamps_->Crowded()) break;
     if (waits_since_ns == 0) waits_since_ns = clock.NowNs();
     if (waited_us() >= options_.own_commit_timeout_us) {
       return End(absl::UnavailableError(absl::StrFormat(
           "the session's last commit (%d) is not visible yet: a commit before it hangs", last_commit_)));
     }
+    NAM_RETURN_IF_ERROR(batch_.Execute());
     batch_.Reset();
     clock.SleepUntil(clock.After(kOwnCommitPauseUs));
   }
+  NAM_RETURN_IF_ERROR(batch_.Execute());  // what has come of it goes to scratch memory
   batch_.Reset();
+  begun_ns_ = clock.NowNs();
+  ++begin_costs_.begins;
+  begin_costs_.verbs += batch_.requests_added() - verbs;
+  begin_costs_.ns += begun_ns_ - now_ns;
   active_ = true;
   return absl::OkStatus();
 }

@@ -12,6 +12,7 @@
 #include "storage/record_block.h"
 #include "storage/verb_batch.h"
 #include "txn/client_slot.h"
+#include "txn/reclaimer.h"
 #include "txn/record_table.h"
 #include "txn/recovery.h"
 #include "txn/rsi_session.h"
@@ -82,6 +83,7 @@ class RsiSession final : public Session {
   absl::StatusOr<uint64_t> Commit() override;
   void Abort() override;
   uint64_t snapshot() const override { return snapshot_; }
+  BeginCosts begin_costs() const override { return begin_costs_; }
   absl::StatusOr<uint64_t> AwaitCommits() override;
   absl::StatusOr<uint64_t> FillIndex(TableHandle table, AllocationId index) override;
 
@@ -99,6 +101,9 @@ class RsiSession final : public Session {
   const SoughtRow* RowOf(uint32_t table, uint64_t hash, std::span<const std::byte> key) const;
   absl::StatusOr<std::byte*> CopyRow(uint32_t table, std::span<const std::byte> row);
   absl::Status CheckScratch(uint64_t bytes) const;
+
+  absl::StatusOr<uint32_t> Reclaim(RecordTable& table, std::span<const uint64_t> records,
+                                   std::vector<uint64_t>& freed);
 
   // rsi_read.cc
   struct Reading {
@@ -172,6 +177,7 @@ class RsiSession final : public Session {
   const StateGeometry geometry_;
   ClientSlot slot_;
   std::unique_ptr<Timestamps> timestamps_;
+  std::unique_ptr<Reclaimer> reclaimer_;
   std::unique_ptr<Recovery> recovery_;
   std::vector<std::unique_ptr<RecordTable>> tables_open_;
   uint64_t index_changes_ = 0;  // that tables_open_ knows of
@@ -184,8 +190,11 @@ class RsiSession final : public Session {
   uint64_t snapshot_ = 0;
   uint64_t timestamp_ = 0;  // claimed; 0: none
   uint64_t last_commit_ = 0;
+  int64_t begun_ns_ = 0;
+  BeginCosts begin_costs_;
   uint64_t conflict_ = 0;        // the newest version that this session has lost to
   uint32_t suspect_ = 0;         // held what this transaction wanted
+  uint32_t holder_ = 0;          // of a snapshot that keeps blocks from being reclaimed
   std::vector<SoughtRow> rows_;  // met, the latest last
   std::vector<PendingWrite> writes_;
   uint64_t* index_changes_seen_ = nullptr;  // by the commit; scratch

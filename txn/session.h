@@ -47,6 +47,13 @@ struct Lookup {
   bool found = false;
 };
 
+/// What it has cost a session to begin transactions: to take their snapshots.
+struct BeginCosts {
+  uint64_t begins = 0;
+  uint64_t verbs = 0;  // work requests
+  int64_t ns = 0;      // waits included
+};
+
 /// A client's transactions, one at a time; used by one thread. Sees its own writes. Any error of the
 /// transaction (ABORTED, ALREADY_EXISTS, UNAVAILABLE …) ends it: nothing of it stays, Begin starts the next.
 class Session {
@@ -77,6 +84,8 @@ class Session {
 
   /// The snapshot of the transaction under way: it sees commits up to it.
   virtual uint64_t snapshot() const = 0;
+  /// Nothing, for a protocol that does not count.
+  virtual BeginCosts begin_costs() const { return {}; }
 
   /// Between transactions, after the catalog's word on a table's indexes has changed: from then on every
   /// commit goes by it. A snapshot that holds all those that may have not.

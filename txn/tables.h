@@ -11,6 +11,7 @@
 #include "fabric/fabric.h"
 #include "fabric/region_directory.h"
 #include "txn/extent_space.h"
+#include "txn/transaction_state.h"
 
 namespace nam::txn {
 
@@ -48,6 +49,12 @@ struct TableDescription {
   std::vector<IndexDescription> indexes;  // those that commits keep in step with the rows
 };
 
+/// txn/transaction_state.h
+struct TransactionState {
+  std::shared_ptr<ExtentSource> extents;
+  TimestampKind timestamps = TimestampKind::kLeased;
+};
+
 /// What transactions need to know of the cluster, outside the data path. Thread-safe, one per process.
 class Tables {
  public:
@@ -60,8 +67,8 @@ class Tables {
   virtual absl::StatusOr<TableDescription> Find(const std::string& name) = 0;
   /// Every record table of the cluster.
   virtual absl::StatusOr<std::vector<TableDescription>> All() = 0;
-  /// The cluster's transaction state (txn/transaction_state.h), made by whoever asks first.
-  virtual absl::StatusOr<std::shared_ptr<ExtentSource>> State() = 0;
+  /// The cluster's transaction state, made by whoever asks first.
+  virtual absl::StatusOr<TransactionState> State() = 0;
   /// OK when nothing that this member has posted, or posts, changes a record any more. FAILED_PRECONDITION:
   /// it is alive.
   virtual absl::Status Fence(MemberId member) = 0;

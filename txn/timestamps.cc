@@ -1,176 +1,93 @@
 #include "txn/timestamps.h"
 
 #include <algorithm>
+#include <cstring>
 
-#include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "txn/bit_vector_timestamps.h"
+#include "txn/leased_timestamps.h"
 
 namespace nam::txn {
-namespace {
 
-constexpr uint64_t kFirstRead = 64;
-constexpr uint64_t kNextReads = 1'024;
-constexpr uint64_t kWatermarkStep = 512;
-constexpr int kRoundsMax = 1'024;  // of kNextReads: more than the ring has
-constexpr int64_t kNotYet = -1;    // the wait was not seen to last
-
-uint64_t* Word(storage::VerbBatch& batch) {
-  return reinterpret_cast<uint64_t*>(batch.Scratch(8));
+std::unique_ptr<Timestamps> Timestamps::Make(TimestampKind kind, ExtentSpace& state, StateGeometry geometry,
+                                             uint32_t client, Clock& clock) {
+  if (kind == TimestampKind::kBitVector) {
+    return std::make_unique<BitVectorTimestamps>(state, geometry, client, clock);
+  }
+  return std::make_unique<LeasedTimestamps>(state, geometry, client, clock);
 }
 
-}  // namespace
+absl::StatusOr<const StateHead*> Timestamps::AddReadHead(storage::VerbBatch& batch) {
+  std::byte* const head = batch.Scratch(sizeof(StateHead));
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, At(0));
+  batch.Read(target, head, sizeof(StateHead));
+  return reinterpret_cast<const StateHead*>(head);
+}
+
+absl::Status Timestamps::AddSwap(storage::VerbBatch& batch, uint64_t offset, uint64_t from, uint64_t to,
+                                 uint64_t* old) {
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, At(offset));
+  batch.CompareAndSwap(target, from, to, old);
+  return absl::OkStatus();
+}
 
 // Everything lies on one server, so one queue pair, so in this order: our slot says that we use what we saw
-// last; only then is the horizon read, and only then the ring.
+// last; only then is the rest READ.
 absl::StatusOr<uint64_t> Timestamps::Snapshot(storage::VerbBatch& batch) {
-  uint64_t* const published = Word(batch);
-  uint64_t* const horizon = Word(batch);
-  *published = published_ = std::max<uint64_t>(snapshot_, 1);
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target slot,
-                       At(geometry_.slot(client_) + kSlotSnapshotOffset));
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target horizon_at, At(kHorizonOffset));
-  batch.Write(reinterpret_cast<std::byte*>(published), 8, slot);
-  batch.Read(horizon_at, reinterpret_cast<std::byte*>(horizon), 8);
-  NAM_RETURN_IF_ERROR(ReadEntries(batch, kFirstRead));
-  for (int round = 0; entries_.empty(); ++round) {
-    // All of them done: we are behind, perhaps by far.
-    if (round == kRoundsMax)
-      return absl::UnavailableError("timestamps are given out faster than they are read");
-    if (round == 0) NAM_RETURN_IF_ERROR(JumpToWatermark(batch));
-    NAM_RETURN_IF_ERROR(ReadEntries(batch, kNextReads));
-  }
-  if (RingEntry(entries_[0]).timestamp() > snapshot_ + 1) {
-    // The ring has gone round since we looked last.
-    const uint64_t before = snapshot_;
-    NAM_RETURN_IF_ERROR(JumpToWatermark(batch));
-    if (snapshot_ == before) return absl::UnavailableError("the ring of timestamps has gone round");
-    return Snapshot(batch);
-  }
-  NAM_RETURN_IF_ERROR(LookAhead(batch));
-  if (snapshot_ >= watermark_ + kWatermarkStep) NAM_RETURN_IF_ERROR(RaiseWatermark(batch));
-  if (snapshot_ < *horizon) return absl::InternalError("the horizon is beyond what is done");
+  if (published_ == 0) NAM_RETURN_IF_ERROR(AddPublish(batch));
+  NAM_ASSIGN_OR_RETURN(const StateHead* const head, AddReadHead(batch));
+  NAM_RETURN_IF_ERROR(Advance(batch, *head));
+  if (snapshot_ < head->horizon) return absl::InternalError("the horizon is beyond what is done");
   return snapshot_;
 }
 
-// Moves the snapshot over entries that are done; entries_ is what follows it.
-absl::Status Timestamps::ReadEntries(storage::VerbBatch& batch, uint64_t count) {
-  auto* const words = reinterpret_cast<uint64_t*>(batch.Scratch(count * 8));
-  const uint64_t first = snapshot_ + 1;
-  const uint64_t before_wrap = std::min(count, kRingEntries - first % kRingEntries);
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, At(geometry_.entry(first)));
-  batch.Read(target, reinterpret_cast<std::byte*>(words), static_cast<uint32_t>(before_wrap * 8));
-  if (before_wrap < count) {
-    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target start, At(geometry_.ring()));
-    batch.Read(start, reinterpret_cast<std::byte*>(words + before_wrap),
-               static_cast<uint32_t>((count - before_wrap) * 8));
-  }
-  NAM_RETURN_IF_ERROR(batch.Execute());
-  size_t done = 0;
-  while (done < count && words[done] == RingEntry::Done(snapshot_ + 1).word()) {
-    ++snapshot_;
-    ++done;
-  }
-  entries_ = std::span<const uint64_t>(words, count).subspan(done);
+// An atomic, for it must not pass the READs behind it; a WRITE might, over shared memory.
+absl::Status Timestamps::AddPublish(storage::VerbBatch& batch) {
+  published_ = std::max<uint64_t>(snapshot_, 1);
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target slot,
+                       At(geometry_.slot(client_) + kSlotSnapshotOffset));
+  batch.FetchAdd(slot, published_, Word(batch));
   return absl::OkStatus();
-}
-
-absl::Status Timestamps::JumpToWatermark(storage::VerbBatch& batch) {
-  uint64_t* const word = Word(batch);
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, At(kWatermarkOffset));
-  batch.Read(target, reinterpret_cast<std::byte*>(word), 8);
-  NAM_RETURN_IF_ERROR(batch.Execute());
-  watermark_ = *word;
-  snapshot_ = std::max(snapshot_, watermark_);
-  return absl::OkStatus();
-}
-
-absl::Status Timestamps::RaiseWatermark(storage::VerbBatch& batch) {
-  uint64_t* const old = Word(batch);
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, At(kWatermarkOffset));
-  batch.CompareAndSwap(target, watermark_, snapshot_, old);
-  NAM_RETURN_IF_ERROR(batch.Execute());
-  watermark_ = *old == watermark_ ? snapshot_ : *old;
-  return absl::OkStatus();
-}
-
-// The entry after the snapshot is not done. If that lasts, it is either nobody's, and skipped once it was
-// given out, or somebody's, whom Suspect() then names.
-absl::Status Timestamps::LookAhead(storage::VerbBatch& batch) {
-  const uint64_t timestamp = snapshot_ + 1;
-  if (waits_at_ != timestamp || waits_for_ != entries_[0]) {
-    waits_at_ = timestamp;
-    waits_for_ = entries_[0];
-    waits_since_ns_ = kNotYet;
-    return absl::OkStatus();
-  }
-  // Seen twice: rare enough for a look at the clock.
-  const int64_t now_ns = clock_.NowNs();
-  if (waits_since_ns_ == kNotYet) waits_since_ns_ = now_ns;
-  if (now_ns - waits_since_ns_ < kPatienceUs * 1'000 || waits_for_ != RingEntry::Before(timestamp).word()) {
-    return absl::OkStatus();
-  }
-  waits_since_ns_ = now_ns;
-  uint64_t* const word = Word(batch);
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target next, At(kNextOffset));
-  batch.Read(next, reinterpret_cast<std::byte*>(word), 8);
-  NAM_RETURN_IF_ERROR(batch.Execute());
-  if (*word < timestamp) return absl::OkStatus();
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target entry, At(geometry_.entry(timestamp)));
-  batch.CompareAndSwap(entry, RingEntry::Before(timestamp).word(), RingEntry::Done(timestamp).word(), word);
-  return batch.Execute();
-}
-
-uint32_t Timestamps::Suspect() const {
-  const RingEntry entry(waits_for_);
-  if (waits_at_ != snapshot_ + 1 || entry.done() || entry.timestamp() != waits_at_) return 0;
-  if (waits_since_ns_ == kNotYet) return 0;
-  return clock_.NowNs() - waits_since_ns_ < kPatienceUs * 1'000 ? 0 : entry.client();
 }
 
 absl::Status Timestamps::AddRelease(storage::VerbBatch& batch) {
   if (published_ == 0) return absl::OkStatus();
-  published_ = 0;
-  uint64_t* const none = Word(batch);
-  *none = 0;
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target slot,
                        At(geometry_.slot(client_) + kSlotSnapshotOffset));
-  batch.Write(reinterpret_cast<std::byte*>(none), 8, slot);
+  batch.FetchAdd(slot, ~published_ + 1, Word(batch));
+  published_ = 0;
   return absl::OkStatus();
 }
 
-absl::Status Timestamps::AddTake(storage::VerbBatch& batch) {
-  taken_ = Word(batch);
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target next, At(kNextOffset));
-  batch.FetchAdd(next, 1, taken_);
-  return absl::OkStatus();
-}
-
-absl::Status Timestamps::AddClaim(storage::VerbBatch& batch) {
-  claim_ = Word(batch);
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target entry, At(geometry_.entry(taken())));
-  batch.CompareAndSwap(entry, RingEntry::Before(taken()).word(), RingEntry::Claimed(client_, taken()).word(),
-                       claim_);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<const uint64_t*> Timestamps::AddReadTaken(storage::VerbBatch& batch) {
-  uint64_t* const word = Word(batch);
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target next, At(kNextOffset));
-  batch.Read(next, reinterpret_cast<std::byte*>(word), 8);
-  return word;
-}
-
-absl::Status Timestamps::AddSkip(storage::VerbBatch& batch) {
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target entry, At(geometry_.entry(taken())));
-  batch.CompareAndSwap(entry, RingEntry::Before(taken()).word(), RingEntry::Done(taken()).word(),
-                       Word(batch));
-  return absl::OkStatus();
-}
-
-absl::Status Timestamps::AddDone(storage::VerbBatch& batch, uint64_t timestamp) {
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target entry, At(geometry_.entry(timestamp)));
-  batch.FetchAdd(entry, RingEntry::DoneAddend(client_), Word(batch));
-  return absl::OkStatus();
+// Whoever publishes after the slots were READ takes his snapshot later still, so it reaches the floor.
+absl::StatusOr<Timestamps::Horizon> Timestamps::RaiseHorizon(storage::VerbBatch& batch) {
+  const size_t kept = batch.scratch_used();
+  Horizon horizon;
+  NAM_ASSIGN_OR_RETURN(horizon.value, Floor(batch));
+  const uint32_t slots = geometry_.clients_max() + 1;
+  std::byte* const bytes = batch.Scratch(uint64_t{slots} * kClientSlotBytes);
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, At(geometry_.slot(0)));
+  batch.Read(target, bytes, slots * kClientSlotBytes);
+  NAM_ASSIGN_OR_RETURN(const StateHead* const head, AddReadHead(batch));
+  NAM_RETURN_IF_ERROR(batch.Execute());
+  for (uint32_t client = 1; client < slots; ++client) {
+    uint64_t published = 0;
+    std::memcpy(&published, bytes + uint64_t{client} * kClientSlotBytes + kSlotSnapshotOffset,
+                sizeof(published));
+    if (client == client_ || published == 0 || published >= horizon.value) continue;
+    horizon = {published, client};
+  }
+  // Somebody else may be ahead.
+  uint64_t known = head->horizon;
+  while (known < horizon.value) {
+    uint64_t* const old = Word(batch);
+    NAM_RETURN_IF_ERROR(AddSwap(batch, kHorizonOffset, known, horizon.value, old));
+    NAM_RETURN_IF_ERROR(batch.Execute());
+    known = *old == known ? horizon.value : *old;
+  }
+  horizon.value = known;
+  batch.Reset(kept);
+  return horizon;
 }
 
 }  // namespace nam::txn

@@ -1,7 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -12,61 +13,88 @@
 
 namespace nam::txn {
 
-/// One client's timestamps, taken when a commit needs one (`leased`), and the snapshots of its transactions.
-/// One thread; has the batch to itself in calls that execute it.
+/// One client's commit timestamps, and the snapshots of its transactions. One thread, whose batch it shares;
+/// has it to itself in calls that execute it.
 ///
-///     next ──FETCH_ADD──▶ t ──CAS of its entry──▶ claimed ──all headers written, or given up──▶ done
-///                                └ skipped by somebody whom it held up: take another
+///     Snapshot ─▶ … ─▶ AddTake ─▶ AddClaim ─▶ Settle ─▶ all headers written, or given up ─▶ AddDone
+///         └ AddRelease   round 1    round 2     └ it is ours; or another, if somebody has passed over it
+///
+/// A snapshot is the largest timestamp up to which all are done, or will never be claimed.
 class Timestamps {
  public:
-  /// Somebody who is waited for this long is looked at, or skipped.
+  /// Somebody who is waited for this long is looked at, or passed over.
   static constexpr int64_t kPatienceUs = 1'000;
 
-  Timestamps(ExtentSpace& state, StateGeometry geometry, uint32_t client, Clock& clock)
-      : state_(state), geometry_(geometry), client_(client), clock_(clock) {}
+  static std::unique_ptr<Timestamps> Make(TimestampKind kind, ExtentSpace& state, StateGeometry geometry,
+                                          uint32_t client, Clock& clock);
+  virtual ~Timestamps() = default;
 
-  /// Takes the snapshot: the largest timestamp up to which all are done. From then to Release no row that it
-  /// sees is reclaimed.
+  /// Takes the snapshot, or a newer one. From then to Release no row that it sees is reclaimed.
   absl::StatusOr<uint64_t> Snapshot(storage::VerbBatch& batch);
   /// The snapshot is not used any more.
   absl::Status AddRelease(storage::VerbBatch& batch);
   /// The client whose commit holds the snapshot back since before kPatienceUs; 0: nobody.
-  uint32_t Suspect() const;
+  virtual uint32_t Suspect() const = 0;
+  /// So many timestamps are beyond the snapshot that there may be none for another commit.
+  virtual bool Crowded() const = 0;
+
+  /// Only clients that have claimed nothing hold the snapshot back.
+  virtual bool HeldByIdle() const = 0;
 
   /// The first round trip of a commit asks for a timestamp, its second claims it.
-  absl::Status AddTake(storage::VerbBatch& batch);
-  absl::Status AddClaim(storage::VerbBatch& batch);
-  uint64_t taken() const { return *taken_ + 1; }
+  virtual absl::Status AddTake(storage::VerbBatch& batch) = 0;
+  virtual absl::Status AddClaim(storage::VerbBatch& batch) = 0;
+  virtual uint64_t taken() const = 0;
   /// Instead of AddClaim: what was taken is not used.
-  absl::Status AddSkip(storage::VerbBatch& batch);
-  /// Whether it is ours. Otherwise begin anew.
-  bool claimed() const { return *claim_ == RingEntry::Before(taken()).word(); }
-  /// All timestamps that were taken before the batch is executed are at most *word: scratch memory.
-  absl::StatusOr<const uint64_t*> AddReadTaken(storage::VerbBatch& batch);
-  /// A claimed timestamp becomes done.
-  absl::Status AddDone(storage::VerbBatch& batch, uint64_t timestamp);
+  virtual absl::Status AddSkip(storage::VerbBatch& batch) = 0;
+  /// After both: taken() is ours. False: it is another than before. Aborts for a retry if there is none.
+  virtual absl::StatusOr<bool> Settle(storage::VerbBatch& batch) = 0;
+  /// No timestamp that was claimed by now is above it.
+  virtual absl::StatusOr<uint64_t> Newest(storage::VerbBatch& batch) = 0;
+  /// A claimed timestamp becomes done, of a commit or of one that was given up.
+  virtual absl::Status AddDone(storage::VerbBatch& batch, uint64_t timestamp) = 0;
+  /// The session ends in order: nobody waits for this client.
+  virtual absl::Status AddLeave(storage::VerbBatch& batch) = 0;
 
- private:
-  absl::Status ReadEntries(storage::VerbBatch& batch, uint64_t count);
-  absl::Status JumpToWatermark(storage::VerbBatch& batch);
-  absl::Status RaiseWatermark(storage::VerbBatch& batch);
-  absl::Status LookAhead(storage::VerbBatch& batch);
+  /// Of a client that is fenced: what it has claimed and not done; one, or none.
+  virtual absl::StatusOr<std::vector<uint64_t>> ClaimedBy(storage::VerbBatch& batch, uint32_t client) = 0;
+  /// Its transaction is finished: `claimed` are done, and nobody waits for it.
+  virtual absl::Status Finish(storage::VerbBatch& batch, uint32_t client,
+                              const std::vector<uint64_t>& claimed) = 0;
+
+  /// Every snapshot from now on is at least `value`, and so are those in use.
+  struct Horizon {
+    uint64_t value = 0;
+    uint32_t held_by = 0;  // the client with the oldest snapshot; 0: this one
+  };
+  /// During a transaction: raises the horizon as far as it can be raised.
+  absl::StatusOr<Horizon> RaiseHorizon(storage::VerbBatch& batch);
+
+ protected:
+  Timestamps(ExtentSpace& state, StateGeometry geometry, uint32_t client, Clock& clock)
+      : state_(state), geometry_(geometry), client_(client), clock_(clock) {}
+
+  /// During a transaction: what every snapshot that is taken from now on reaches.
+  virtual absl::StatusOr<uint64_t> Floor(storage::VerbBatch& batch) = 0;
+  /// Moves snapshot_ on; the batch holds a READ of `head`, which comes before whatever is added here.
+  virtual absl::Status Advance(storage::VerbBatch& batch, const StateHead& head) = 0;
+
+  static uint64_t* Word(storage::VerbBatch& batch) { return reinterpret_cast<uint64_t*>(batch.Scratch(8)); }
   absl::StatusOr<storage::Channel::Target> At(uint64_t offset) { return state_.Resolve(offset); }
+  /// Into scratch memory, when the batch is executed.
+  absl::StatusOr<const StateHead*> AddReadHead(storage::VerbBatch& batch);
+  absl::Status AddSwap(storage::VerbBatch& batch, uint64_t offset, uint64_t from, uint64_t to, uint64_t* old);
 
   ExtentSpace& state_;
   const StateGeometry geometry_;
   const uint32_t client_;
   Clock& clock_;
   uint64_t snapshot_ = 0;
-  uint64_t watermark_ = 0;             // as last seen
-  uint64_t published_ = 0;             // in our slot
-  std::span<const uint64_t> entries_;  // just READ, those from snapshot_ + 1 on
-  // What the snapshot waits for: the entry after it, and since when.
-  uint64_t waits_at_ = 0;
-  uint64_t waits_for_ = 0;
-  int64_t waits_since_ns_ = 0;
-  uint64_t* taken_ = nullptr;
-  uint64_t* claim_ = nullptr;
+
+ private:
+  absl::Status AddPublish(storage::VerbBatch& batch);
+
+  uint64_t published_ = 0;  // in our slot
 };
 
 }  // namespace nam::txn

@@ -1,30 +1,62 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/check.h"
 
 /// What a cluster's transactions share, in one extent of one memory server; all zeroes is a valid start.
 ///
-///     0          next timestamp to be given out, less one     FETCH_ADD
-///     64         a timestamp up to which all are done         CAS, upwards; may lag
-///     128        horizon: rows deleted before it may be gone  CAS, upwards
-///     512        how often indexes were made or dropped       FETCH_ADD
+///     0          leased: the last timestamp that was given out  FETCH_ADD
+///     64         leased: a timestamp, bitvector: a row, up to
+///                which all are done                             CAS, upwards; may lag
+///     128        horizon: no snapshot below it is taken         CAS, upwards
+///     192        bitvector: the highest row in use              CAS, upwards
+///     256        bitvector: the highest lane that was used      CAS, upwards
+///     512        how often indexes were made or dropped         FETCH_ADD
 ///     4096       client slots, 64 bytes each; client 0 is nobody
-///     then       the ring: 65,536 entries of 8 bytes          CAS, FETCH_ADD
+///     then       512 KiB for the timestamps, of one kind:
+///                leased: the ring, 65,536 entries of 8 bytes    CAS, FETCH_ADD
+///                bitvector: 120 rows of 512 bits                FETCH_ADD by the lane's client
+///                           at 8,192: a word for each lane      CAS
 ///     then       a log for each client
 ///
 /// docs/design/transactions.md.
 namespace nam::txn {
 
-inline constexpr uint64_t kNextOffset = 0;
-inline constexpr uint64_t kWatermarkOffset = 64;
-inline constexpr uint64_t kHorizonOffset = 128;
+/// Where commit timestamps come from; chosen when the state is made.
+enum class TimestampKind : uint8_t { kLeased, kBitVector };
+
+/// What a client READs first of all when it takes a snapshot.
+struct StateHead {
+  uint64_t next = 0;
+  uint64_t padding1[7] = {};
+  uint64_t watermark = 0;
+  uint64_t padding2[7] = {};
+  uint64_t horizon = 0;
+  uint64_t padding3[7] = {};
+  uint64_t top = 0;
+  uint64_t padding4[7] = {};
+  uint64_t lanes = 0;
+};
+inline constexpr uint64_t kNextOffset = offsetof(StateHead, next);
+inline constexpr uint64_t kWatermarkOffset = offsetof(StateHead, watermark);
+inline constexpr uint64_t kHorizonOffset = offsetof(StateHead, horizon);
+inline constexpr uint64_t kTopOffset = offsetof(StateHead, top);
+inline constexpr uint64_t kLanesOffset = offsetof(StateHead, lanes);
+static_assert(kWatermarkOffset == 64 && kHorizonOffset == 128 && kTopOffset == 192 && kLanesOffset == 256 &&
+              sizeof(StateHead) == 264);
 inline constexpr uint64_t kIndexChangesOffset = 512;
 inline constexpr uint64_t kClientsOffset = 4'096;
 inline constexpr uint32_t kClientSlotBytes = 64;
 inline constexpr uint64_t kRingEntries = 65'536;
 inline constexpr uint32_t kLogBytes = 16'384;
+inline constexpr uint64_t kBitRows = 120;
+inline constexpr uint64_t kBitLanes = 512;
+inline constexpr uint64_t kBitRowBytes = kBitLanes / 8;
+inline constexpr uint64_t kLaneWordsOffset = 8'192;  // from the bits' start
+static_assert(kBitRows * kBitRowBytes <= kLaneWordsOffset &&
+              kLaneWordsOffset + kBitLanes * 8 <= kRingEntries * 8);
 
 /// The ring's entry of timestamp t is the word at t mod kRingEntries:
 ///
@@ -56,10 +88,41 @@ class RingEntry {
   uint64_t word_;
 };
 
+/// `bitvector`: timestamp t is lane t mod 512 (the client) of row t / 512; rows begin with 1. A row's bits
+/// lie at (row - 1) mod 120. Which value says `done` changes each time around, so that bits are never
+/// cleared: what is done for a row is not done for the row that follows in its place.
+struct BitRow {
+  static constexpr uint64_t Of(uint64_t timestamp) { return timestamp / kBitLanes; }
+  static constexpr uint64_t TimestampOf(uint64_t row, uint32_t lane) { return row * kBitLanes + lane; }
+  static constexpr uint64_t Place(uint64_t row) { return (row - 1) % kBitRows; }
+  static constexpr bool DoneValue(uint64_t row) { return (row - 1) / kBitRows % 2 == 0; }
+};
+/// Timestamps have 48 bits.
+inline constexpr uint64_t kBitRowMax = (uint64_t{1} << 39) - 1;
+
+/// A lane's word.
+///
+///     present 1 │ 0 15 │ row 48        the last row that its client has claimed, or given up
+///
+/// An absent lane's bits are not looked at. Its client claims a row by CAS, so nobody is made absent who has
+/// one.
+class LaneWord {
+ public:
+  constexpr explicit LaneWord(uint64_t word) : word_(word) {}
+  static constexpr LaneWord Present(uint64_t row) { return LaneWord(uint64_t{1} << 63 | row); }
+  static constexpr LaneWord Absent(uint64_t row) { return LaneWord(row); }
+  constexpr uint64_t word() const { return word_; }
+  constexpr bool present() const { return word_ >> 63 != 0; }
+  constexpr uint64_t row() const { return word_ & ((uint64_t{1} << 48) - 1); }
+
+ private:
+  uint64_t word_;
+};
+
 /// A client slot's words.
 ///
 ///     0   owner: member 32 │ state; CAS
-///     8   the oldest snapshot that it may use, 0: none; WRITE by the owner
+///     8   a timestamp not above the snapshot that it uses, 0: none; FETCH_ADD by the owner
 ///     16  the client that recovers it, 0: none; CAS
 enum class SlotState : uint32_t { kFree = 0, kUsed = 1, kRecovered = 2 };
 struct SlotOwner {
@@ -85,6 +148,8 @@ class StateGeometry {
   constexpr uint64_t slot(uint32_t client) const { return kClientsOffset + client * kClientSlotBytes; }
   constexpr uint64_t ring() const { return kClientsOffset + uint64_t{clients_} * kClientSlotBytes; }
   constexpr uint64_t entry(uint64_t timestamp) const { return ring() + timestamp % kRingEntries * 8; }
+  constexpr uint64_t bit_row(uint64_t row) const { return ring() + BitRow::Place(row) * kBitRowBytes; }
+  constexpr uint64_t lane(uint32_t client) const { return ring() + kLaneWordsOffset + uint64_t{client} * 8; }
   constexpr uint64_t log(uint32_t client) const {
     return ring() + kRingEntries * 8 + uint64_t{client} * kLogBytes;
   }
@@ -94,10 +159,12 @@ class StateGeometry {
 };
 inline constexpr uint64_t kStateBytes = uint64_t{8} << 20;
 static_assert(StateGeometry(kStateBytes).clients_max() > 450);
+static_assert(StateGeometry(kStateBytes).clients_max() < kBitLanes);
 static_assert(StateGeometry(kStateBytes).log(StateGeometry(kStateBytes).clients_max()) + kLogBytes <=
               kStateBytes);
 
-/// A client's log holds the transaction under way: which records it will lock, before it locks the first.
+/// A client's log holds the transaction under way, or what is being reclaimed: which records it will lock,
+/// before it locks the first.
 ///
 ///     header 16 B │ entries 32 B each
 struct LogHeader {
@@ -106,10 +173,15 @@ struct LogHeader {
 };
 struct LogEntry {
   static constexpr uint64_t kInsert = uint64_t{1} << 63;
+  static constexpr uint64_t kReclaim = uint64_t{1} << 62;
   uint64_t allocation = 0;  // of the table
-  uint64_t record = 0;      // its number; kInsert: a new one
+  uint64_t record = 0;      // its number; kInsert: a new one, kReclaim: one that is to be free
   uint64_t header = 0;      // as it was before the lock
-  uint64_t key_hash = 0;    // of an insert
+  uint64_t key_hash = 0;    // of an insert or a reclaimed one
+
+  constexpr uint64_t number() const { return record & ~(kInsert | kReclaim); }
+  constexpr bool insert() const { return (record & kInsert) != 0; }
+  constexpr bool reclaim() const { return (record & kReclaim) != 0; }
 };
 static_assert(sizeof(LogHeader) == 16 && sizeof(LogEntry) == 32);
 inline constexpr size_t kLogEntriesMax = (kLogBytes - sizeof(LogHeader)) / sizeof(LogEntry);

@@ -42,12 +42,12 @@ class ServiceTest : public testing::Test {
  protected:
   ServiceTest() { Restart(); }
 
-  void Restart() {
+  void Restart(const std::string& timestamps = kDefaultTimestamps) {
     service_.reset();
     auto store = OpenEmbeddedStore(folder_.File("catalog.db"), {"test", "shm"});
     ASSERT_TRUE(store.ok()) << store.status();
-    auto service =
-        Service::Open(std::make_unique<FailingStore>(*std::move(store), disk_full_), clock_, 3'000);
+    auto service = Service::Open(std::make_unique<FailingStore>(*std::move(store), disk_full_), clock_, 3'000,
+                                 timestamps);
     ASSERT_TRUE(service.ok()) << service.status();
     service_ = *std::move(service);
   }
@@ -102,7 +102,7 @@ class ServiceTest : public testing::Test {
     return reply->version();
   }
   /// A record table with one extent in its part `rows`.
-  uint64_t CreateRecords(uint32_t client, uint32_t server) {
+  uint64_t CreateRecords(uint32_t client, uint32_t server, const std::string& timestamps = "") {
     proto::CommitLoadRequest request;
     proto::Table& table = *request.mutable_table();
     table.set_name("stock");
@@ -111,6 +111,7 @@ class ServiceTest : public testing::Test {
     table.mutable_record()->set_key_bytes(8);
     table.mutable_record()->set_versions(1);
     table.mutable_record()->set_extent_bytes(8'192);
+    table.mutable_record()->set_timestamps(timestamps);
     proto::RecordPart& part = *table.mutable_record()->add_parts();
     part.set_name("rows");
     AddExtent(server, table.allocation(), *part.mutable_extents());
@@ -372,6 +373,20 @@ TEST_F(ServiceTest, LoadsSurviveARestart) {
   const uint64_t allocation = *Begin(client, "date");
   Restart();
   EXPECT_TRUE(Commit(allocation, "date").ok());
+}
+
+TEST_F(ServiceTest, TimestampsAreThoseOfTheTransactionState) {
+  EXPECT_EQ(service_->GetCluster({})->timestamps(), "leased");
+  Restart("bitvector");
+  EXPECT_EQ(service_->GetCluster({})->timestamps(), "bitvector");
+  const uint32_t memory = Join(proto::ROLE_MEMORY);
+  CreateRecords(Join(proto::ROLE_CLIENT), memory, "bitvector");
+  Restart("leased");
+  EXPECT_EQ(service_->GetCluster({})->timestamps(), "bitvector") << "those that it was made with";
+  auto store = OpenEmbeddedStore(kStoreInMemory, {"test", "shm"});
+  ASSERT_TRUE(store.ok());
+  EXPECT_EQ(Service::Open(*std::move(store), clock_, 3'000, "dice").status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(ServiceTest, ARecordTableIsExtendedByWhoeverKnowsItsSize) {

@@ -273,9 +273,10 @@ class Cluster:
     """Servers started one by one in the foreground. Ends with the case."""
 
     def __init__(self, case, fabric="shm", memory=(512 * MIB,), compute=1, threads=1, lease_ms=1000,
-                 store=None, secret="a secret of the tests", catalog_preexec=None):
+                 store=None, secret="a secret of the tests", catalog_preexec=None, timestamps="leased"):
         self.scratch, self.fabric, self.threads, self.lease_ms = case.scratch, fabric, threads, lease_ms
         self.lease = lease_ms / 1000
+        self.timestamps = timestamps
         self.secret_file = self.scratch.file("secret-%s" % uuid.uuid4().hex[:8], secret + "\n")
         self.store = store or self.scratch.file("store-%s.db" % uuid.uuid4().hex[:8])
         self.port = free_port()
@@ -290,7 +291,8 @@ class Cluster:
     def start_catalog(self, preexec=None):
         self.catalog = self.scratch.start(
             "catalog", "--listen=" + self.address, "--store=" + self.store, "--fabric=" + self.fabric,
-            "--secret-file=" + self.secret_file, "--lease-ms=%d" % self.lease_ms, preexec=preexec)
+            "--secret-file=" + self.secret_file, "--lease-ms=%d" % self.lease_ms,
+            "--timestamps=" + self.timestamps, preexec=preexec)
         self.catalog.await_line("^READY catalog ")
 
     @property
@@ -358,6 +360,9 @@ class Cluster:
             if row["role"] == role and row["id"] == server.id:
                 return row
         return None
+
+    def living_pids(self):
+        return [row["pid"] for row in self.status()["rows"] if row["alive"]]
 
     def used_bytes(self, *servers):
         """Of the memory servers, as of their last renewal."""

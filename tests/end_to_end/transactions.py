@@ -1,8 +1,19 @@
 """Transactions through real processes: SQL on record tables, and checkout with its history checked."""
+import signal
+import time
+
 import cases
-from cluster import Cluster
+from cluster import Cluster, wait_until
+from terminal import Terminal
 
 MEMORY = [256 << 20, 256 << 20]
+MOVE = """BEGIN;
+UPDATE accounts SET balance = balance - 1 WHERE id = 1;
+UPDATE accounts SET balance = balance + 1 WHERE id = 2;
+UPDATE accounts SET balance = balance + 1 WHERE id = 3;
+COMMIT;
+"""
+OWN_MOVE = MOVE.replace("COMMIT", "UPDATE accounts SET balance = balance + 1 WHERE id = 4;\nCOMMIT")
 
 
 class Transactions(cases.Case):
@@ -80,6 +91,68 @@ class Transactions(cases.Case):
             self.assertEqual(there.code, 1, there)
             self.assertIn("--replace", there.err)
             cluster.stop()
+
+    def balances(self, cluster):
+        """As a new transaction sees them: accounts 1 and 2, the moves between them, those of the test itself."""
+        rows = cluster.nam("sql", "--format=csv", "-c", "SELECT balance FROM accounts ORDER BY id")
+        self.assertEqual(rows.code, 0, rows)
+        found = [int(line) for line in rows.out.splitlines()[1:]]
+        self.assertEqual(found[0] + found[1], 0, "half of a move is seen")
+        self.assertEqual(found[1], found[2], "half of a move is seen")
+        return found
+
+    def stopped_in_mid_transaction(self, fabric, timestamps):
+        cluster = Cluster(self, fabric=fabric, memory=MEMORY, compute=1, timestamps=timestamps)
+        self.assertIn("timestamps " + timestamps, cluster.nam("status").out)
+        made = cluster.nam("sql", "-c", "CREATE TABLE accounts (id int PRIMARY KEY, balance bigint NOT NULL) "
+                           "WITH (storage = record, versions = 2)",
+                           "-c", "INSERT INTO accounts VALUES (1, 0), (2, 0), (3, 0)")
+        self.assertEqual(made.code, 0, made)
+        idle = Terminal(self, cluster)  # has committed, and then begun
+        idle.expect("nam=> ")
+        idle.send("INSERT INTO accounts VALUES (4, 0);\nBEGIN;\nSELECT sum(id) AS ids FROM accounts;\n")
+        idle.expect(r"\b10\b")
+        script = self.scratch.file("moves.sql", MOVE * 20000)
+        held, moves = 0, 0
+        for _ in range(4):
+            before = self.balances(cluster)
+            victim = cluster.start("sql", "-f", script)
+            wait_until(lambda: self.balances(cluster)[2] > before[2] + 20, 30, "it moves")
+            victim.signal(signal.SIGSTOP)
+            start = time.monotonic()
+            try:
+                # Its locks are free, and what others commit is seen, once its lease is over, at the latest.
+                wait_until(lambda: cluster.nam("sql", "-c", OWN_MOVE).code == 0, 30, "somebody else moves")
+                moves += 1
+                wait_until(lambda: self.balances(cluster)[3] == moves, 30, "the move is seen")
+                held += time.monotonic() - start > cluster.lease / 2
+                self.within(2 * cluster.lease + 2, start)
+                wait_until(lambda: victim.pid not in cluster.living_pids(), 30, "its lease is over")
+                wait_until(lambda: cluster.nam("sql", "-c", OWN_MOVE).code == 0, 30, "somebody else moves")
+                moves += 1
+                after = self.balances(cluster)
+            finally:
+                victim.signal(signal.SIGCONT)
+            # Over shared memory it may be killed rather than let write.
+            self.assertIn(victim.wait(), (1, -signal.SIGKILL), victim.said())
+            self.say(victim.err().strip() or "killed")
+            self.assertEqual(self.balances(cluster), after, "something that it wrote when it woke is seen")
+        self.say("%s, %s: it had locks or a timestamp %d times of 4" % (fabric, timestamps, held))
+        idle.kill()
+        cluster.stop()
+
+    def test_stopped_shm_leased(self):
+        """A client that stands still in mid-transaction, and one that is idle in one, hold nobody up beyond a lease."""
+        self.stopped_in_mid_transaction("shm", "leased")
+
+    def test_stopped_tcp_leased(self):
+        self.stopped_in_mid_transaction("tcp", "leased")
+
+    def test_stopped_shm_bitvector(self):
+        self.stopped_in_mid_transaction("shm", "bitvector")
+
+    def test_stopped_tcp_bitvector(self):
+        self.stopped_in_mid_transaction("tcp", "bitvector")
 
 
 cases.main()

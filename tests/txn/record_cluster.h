@@ -30,6 +30,7 @@ class RecordCluster {
     fabric::sim::NicModel nic;
     int servers = 2;
     uint64_t memory_bytes = uint64_t{64} << 20;  // of each
+    TimestampKind timestamps = TimestampKind::kLeased;
   };
   explicit RecordCluster(const Options& options) : options_(options) {
     if (options.kind == fabric::Kind::kSim) {
@@ -136,7 +137,9 @@ class RecordCluster {
       const std::lock_guard lock(cluster_.mutex_);
       return cluster_.tables_;
     }
-    absl::StatusOr<std::shared_ptr<ExtentSource>> State() override { return cluster_.state_; }
+    absl::StatusOr<TransactionState> State() override {
+      return TransactionState{cluster_.state_, cluster_.options_.timestamps};
+    }
     absl::Status Fence(MemberId member) override {
       const std::lock_guard lock(cluster_.mutex_);
       if (cluster_.dead_.contains(member)) return absl::OkStatus();

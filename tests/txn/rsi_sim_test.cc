@@ -7,6 +7,7 @@
 #include "tests/txn/random_transactions.h"
 #include "tests/txn/record_cluster.h"
 #include "tests/txn/space_cluster.h"
+#include "tests/txn/table_audit.h"
 #include "txn/history_checker.h"
 #include "txn/rsi_session.h"
 
@@ -17,10 +18,19 @@ namespace {
 /// after any verb. One scenario a seed; NAM_SEED=N runs one again, NAM_SEEDS=N so many.
 class Scenario {
  public:
-  explicit Scenario(uint64_t seed, const RsiOptions& options = {}, uint64_t keys = 8)
-      : random_(seed), options_(options), transactions_({.keys = keys}), cluster_(ClusterOptions(seed)) {
+  Scenario(TimestampKind timestamps, uint64_t seed, const RsiOptions& options = {}, uint64_t keys = 8)
+      : random_(seed),
+        options_(options),
+        transactions_({.keys = keys}),
+        timestamps_(timestamps),
+        cluster_(ClusterOptions(timestamps, seed, keys)) {
     const uint32_t versions[] = {1, 1, 2, 4};
     cluster_.AddTable("rows", {.row_bytes = sizeof(NamedRow), .versions = versions[random_() % 4]});
+    if (keys < 8) return;  // a broken rule is found soonest by updates of few rows, in long sessions
+    const int deletes[] = {10, 10, 30, 50};
+    // Many rows, of which many are deleted, or a few that everybody wants.
+    if (keys == 8 && random_() % 3 == 0) keys = 200;
+    transactions_ = {.keys = keys, .deletes_percent = deletes[random_() % 4]};
   }
 
   void Run() {
@@ -33,6 +43,7 @@ class Scenario {
       }
     }
     Mend();
+    AuditTable();
   }
   CheckReport Check(bool dependencies) const {
     std::vector<const SessionHistory*> sessions;
@@ -43,15 +54,16 @@ class Scenario {
   }
   int deaths() const { return deaths_; }
   size_t committed_at_end() const { return rows_at_end_; }
+  const TableAudit& audit() const { return audit_; }
 
  private:
-  static RecordCluster::Options ClusterOptions(uint64_t seed) {
+  static RecordCluster::Options ClusterOptions(TimestampKind timestamps, uint64_t seed, uint64_t keys) {
     std::mt19937_64 random(seed ^ 0x5eed);
-    RecordCluster::Options options{.kind = fabric::Kind::kSim, .seed = seed};
+    RecordCluster::Options options{.kind = fabric::Kind::kSim, .seed = seed, .timestamps = timestamps};
     options.memory_bytes = uint64_t{12} << 20;
     options.faults.delay_probability = random() % 3 == 0 ? 0.0 : 0.1;
     options.faults.delay_ns_max = 20'000;
-    options.faults.torn_operation = random() % 3 == 0 ? 0.0 : 0.3;
+    options.faults.torn_operation = random() % 3 == 0 ? 0.0 : keys < 8 ? 0.9 : 0.3;
     options.faults.wake_delay_ns_max = random() % 2 == 0 ? 0 : 5'000;
     return options;
   }
@@ -59,20 +71,24 @@ class Scenario {
   // One client after the other: whoever dies is followed by the next.
   void RunClient(uint64_t seed) {
     std::mt19937_64 random(seed);
-    int left = 30;
+    const bool churn = transactions_.keys >= 8;
+    int left = churn ? 30 : 60;
     while (left > 0) {
       const uint32_t member = ++members_;
       const std::unique_ptr<fabric::Fabric> fabric = cluster_.OpenFabric("client");
       histories_.push_back(SessionHistory::InMemory());
       HistoryRecorder recorder(static_cast<uint32_t>(histories_.size()), *histories_.back());
-      MortalFabric mortal(*fabric, random() % 2 == 0 ? ~uint64_t{0} >> 1 : random() % 800);
+      MortalFabric mortal(*fabric, random() % 2 == 0 ? ~uint64_t{0} >> 1 : random() % 2'000);
+      int of_session = churn ? 1 + static_cast<int>(random() % 15) : left;
       RecordCluster::Member tables(cluster_, mortal, member);
       auto session = OpenRsiSession(tables, options_);
       if (session.ok()) {
         const auto table = (*session)->OpenTable("rows");
-        while (table.ok() && left > 0 && (left--, transactions_.Run(**session, *table, recorder, random))) {
+        while (table.ok() && left > 0 && of_session-- > 0 &&
+               (left--, transactions_.Run(**session, *table, recorder, random))) {
         }
       }
+      if (session.ok()) session->reset();  // which it may not survive
       if (mortal.dead()) {
         ++deaths_;
         cluster_.world().KillProcess(cluster_.world().ProcessOf(*fabric));
@@ -102,6 +118,21 @@ class Scenario {
       ++rows_at_end_;
     }
   }
+  // Nothing is locked, and every block is a row, free, or will be looked for.
+  void AuditTable() {
+    RecordCluster::Member tables(cluster_, cluster_.client(), ++members_);
+    Auditor auditor(tables, timestamps_);
+    auditor.RecoverAll();
+    std::vector<std::vector<std::byte>> keys;
+    for (uint64_t key = 0; key < transactions_.keys; ++key) {
+      const auto bytes = std::as_bytes(std::span(&key, 1));
+      keys.emplace_back(bytes.begin(), bytes.end());
+    }
+    EXPECT_TRUE(auditor.LivingClients().empty()) << "a client that is gone was not recovered";
+    audit_ = auditor.Audit("rows", keys);
+    EXPECT_TRUE(audit_.faults.empty()) << audit_.ToString();
+    EXPECT_EQ(audit_.live - audit_.deleted, transactions_.keys);
+  }
   static absl::StatusOr<bool> WriteRow(Session& session, TableHandle table, uint64_t key,
                                        HistoryRecorder& recorder) {
     const auto again = [](const absl::Status& status) -> absl::StatusOr<bool> {
@@ -129,12 +160,14 @@ class Scenario {
 
   std::mt19937_64 random_;
   const RsiOptions options_;
-  const RandomTransactions transactions_;
+  RandomTransactions transactions_;
+  const TimestampKind timestamps_;
   // One simulated thread runs at a time: what follows needs no lock.
   std::vector<std::unique_ptr<SessionHistory>> histories_;
   uint32_t members_ = 0;
   int deaths_ = 0;
   size_t rows_at_end_ = 0;
+  TableAudit audit_;
   RecordCluster cluster_;
 };
 
@@ -143,14 +176,21 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-TEST(RsiSim, NoAnomalyWhateverDies) {
+class RsiSim : public ::testing::TestWithParam<TimestampKind> {};
+INSTANTIATE_TEST_SUITE_P(Timestamps, RsiSim,
+                         ::testing::Values(TimestampKind::kLeased, TimestampKind::kBitVector),
+                         [](const auto& info) {
+                           return info.param == TimestampKind::kLeased ? "leased" : "bitvector";
+                         });
+
+TEST_P(RsiSim, NoAnomalyWhateverDies) {
   const uint64_t first = FromEnvironment("NAM_SEED", 1);
   const uint64_t count = FromEnvironment("NAM_SEEDS", std::getenv("NAM_SEED") != nullptr ? 1 : 100);
-  size_t transactions = 0, committed = 0;
+  size_t transactions = 0, committed = 0, deleted = 0;
   int deaths = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
-    Scenario scenario(seed);
+    Scenario scenario(GetParam(), seed);
     scenario.Run();
     for (const bool dependencies : {false, true}) {
       const CheckReport report = scenario.Check(dependencies);
@@ -160,19 +200,20 @@ TEST(RsiSim, NoAnomalyWhateverDies) {
       committed += report.committed;
     }
     deaths += scenario.deaths();
+    deleted += scenario.audit().deleted;
     if (::testing::Test::HasFailure()) break;
   }
   std::cout << count << " seeds: " << transactions << " transactions, " << committed << " committed, "
-            << deaths << " clients died\n";
+            << deaths << " clients died, " << deleted << " deleted rows were left\n";
   EXPECT_GT(committed, count * 20);
 }
 
 /// The checker sees it when a rule of the protocol is broken.
 class RsiBroken : public ::testing::Test {
  protected:
-  static bool Found(const RsiOptions& options) {
+  static bool Found(const RsiOptions& options, TimestampKind timestamps = TimestampKind::kLeased) {
     for (uint64_t seed = 1; seed <= 1'000; ++seed) {
-      Scenario scenario(seed, options, /*keys=*/2);
+      Scenario scenario(timestamps, seed, options, /*keys=*/2);
       scenario.Run();
       if (!scenario.Check(false).ok() && !scenario.Check(true).ok()) return true;
     }
@@ -187,6 +228,7 @@ TEST_F(RsiBroken, BlindLocks) {
 }
 TEST_F(RsiBroken, VisibleEarly) {
   EXPECT_TRUE(Found({.broken = {.visible_early = true}}));
+  EXPECT_TRUE(Found({.broken = {.visible_early = true}}, TimestampKind::kBitVector));
 }
 
 }  // namespace

@@ -1,0 +1,162 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "storage/record_block.h"
+#include "tests/txn/record_cluster.h"
+#include "txn/client_slot.h"
+#include "txn/record_table.h"
+#include "txn/recovery.h"
+#include "txn/timestamps.h"
+
+namespace nam::txn {
+
+/// Looks at every block and chunk of a table while nobody works on it.
+struct TableAudit {
+  uint64_t live = 0;     // rows, those included that are deleted and not reclaimed yet
+  uint64_t deleted = 0;  // of those
+  uint64_t free = 0;
+  std::vector<std::string> faults;  // locked, leaked, lost
+
+  std::string ToString() const {
+    std::string text = absl::StrFormat("%d live, %d of them deleted, %d free", live, deleted, free);
+    for (const std::string& fault : faults) text += "\n" + fault;
+    return text;
+  }
+};
+
+/// A client that begins no transaction: recovers whoever is gone, and looks.
+class Auditor {
+ public:
+  Auditor(Tables& tables, TimestampKind kind)
+      : tables_(tables),
+        channel_(*storage::Channel::Open(tables.fabric(), tables.directory(), {})),
+        batch_(*channel_),
+        state_(*ExtentSpace::Open(*channel_, tables.State()->extents, kStateBytes)),
+        client_(ClientSlot::Claim(state_, kGeometry, batch_, tables.member(), 0)->client),
+        timestamps_(Timestamps::Make(kind, state_, kGeometry, client_, tables.fabric().clock())),
+        recovery_(tables, state_, kGeometry, batch_, *timestamps_, client_,
+                  [this](const TableDescription& description) { return TableOf(description); }) {}
+
+  int RecoverAll() { return *recovery_.RecoverAll(); }
+  std::set<uint32_t> LivingClients() {
+    std::set<uint32_t> living;
+    const std::vector<SlotOwner> owners = *ClientSlot::Owners(state_, kGeometry, batch_);
+    for (uint32_t client = 1; client < owners.size(); ++client) {
+      if (client != client_ && owners[client].state == SlotState::kUsed) living.insert(client);
+    }
+    batch_.Reset();
+    return living;
+  }
+
+  /// `keys` may be in the index.
+  TableAudit Audit(const std::string& name, const std::vector<std::vector<std::byte>>& keys) {
+    TableAudit audit;
+    RecordTable& table = **TableOf(*tables_.Find(name));
+    if (!table.space().FindNew().ok()) audit.faults.push_back("extents");
+    const std::set<uint32_t> living = LivingClients();
+    const RecordLayout& layout = table.layout();
+    for (uint64_t chunk = 0; chunk < table.space().extents() * layout.chunks; ++chunk) {
+      const std::span<const uint64_t> words = *table.allocator().ReadWords(batch_, chunk / layout.chunks);
+      const ChunkWord word(words[chunk % layout.chunks]);
+      batch_.Reset();
+      const uint64_t free_before = audit.free;
+      for (uint64_t i = 0; i < kChunkRecords; ++i) AuditBlock(table, chunk * kChunkRecords + i, audit);
+      const uint64_t free = audit.free - free_before;
+      const auto fault = [&](const char* what) {
+        audit.faults.push_back(
+            absl::StrFormat("chunk %d (word %x, %d blocks free): %s", chunk, word.word(), free, what));
+      };
+      if (word.owner() != 0 && !living.contains(word.owner())) fault("its owner is gone");
+      if (!word.had() && free != kChunkRecords) fault("nobody had it, and it has rows");
+      if (word.had() && word.owner() == 0 && free >= kFreedMin && word.freed() < kFreedMin) {
+        fault("nobody will look for its free blocks");
+      }
+    }
+    AuditKeys(table, keys, audit);
+    return audit;
+  }
+
+ private:
+  static constexpr StateGeometry kGeometry{kStateBytes};
+
+  absl::StatusOr<RecordTable*> TableOf(const TableDescription& description) {
+    for (const auto& table : open_) {
+      if (table->description().allocation == description.allocation) return table.get();
+    }
+    auto table = RecordTable::Open(description, *channel_, batch_, client_,
+                                   [this](uint16_t client) { return recovery_.ConfirmGone(client); });
+    if (!table.ok()) return table.status();
+    open_.push_back(*std::move(table));
+    return open_.back().get();
+  }
+
+  // Free, or a row that the index leads to.
+  void AuditBlock(RecordTable& table, uint64_t record, TableAudit& audit) {
+    const storage::RecordGeometry& geometry = table.geometry();
+    std::byte* const bytes = batch_.Scratch(geometry.block_bytes());
+    batch_.Read(*table.Block(record), bytes, geometry.block_bytes());
+    if (!batch_.Execute().ok()) audit.faults.push_back("a READ");
+    const auto* const words = reinterpret_cast<const uint64_t*>(bytes);
+    const storage::RecordHeader header(words[0]);
+    const auto fault = [&](const char* what) {
+      audit.faults.push_back(absl::StrFormat("record %d (header %x): %s", record, header.word(), what));
+    };
+    if (header.free()) {
+      ++audit.free;
+    } else if (header.locked()) {
+      fault("it is locked");
+    } else {
+      ++audit.live;
+      const uint64_t* const version = std::find_if(words + 1, words + 1 + geometry.slots, [&](uint64_t word) {
+        return storage::VersionWord(word).timestamp() == header.timestamp();
+      });
+      if (version == words + 1 + geometry.slots) {
+        fault("its newest version is not there");
+      } else {
+        if (storage::VersionWord(*version).deleted()) ++audit.deleted;
+        const auto slot = static_cast<uint32_t>(version - words - 1);
+        HashIndex::Probe probe{
+            .hash = table.HashOf({bytes + geometry.slot_offset(slot), table.description().key_bytes})};
+        if (!table.index().Lookup({&probe, 1}).ok()) fault("a lookup");
+        const auto found = probe.candidates.view();
+        if (std::find(found.begin(), found.end(), record) == found.end()) fault("leaked: no key leads to it");
+      }
+    }
+    batch_.Reset();
+  }
+
+  // Of keys that no row has.
+  void AuditKeys(RecordTable& table, const std::vector<std::vector<std::byte>>& keys, TableAudit& audit) {
+    for (const std::vector<std::byte>& key : keys) {
+      HashIndex::Probe probe{.hash = table.HashOf(key)};
+      if (!table.index().Lookup({&probe, 1}).ok()) audit.faults.push_back("a lookup");
+      for (const uint64_t record : probe.candidates.view()) {
+        uint64_t* const header = reinterpret_cast<uint64_t*>(batch_.Scratch(8));
+        batch_.Read(*table.Block(record), reinterpret_cast<std::byte*>(header), 8);
+        if (!batch_.Execute().ok()) audit.faults.push_back("a READ");
+        if (*header == 0)
+          audit.faults.push_back(absl::StrFormat("a key leads to record %d, which is free", record));
+      }
+      batch_.Reset();
+    }
+  }
+
+  Tables& tables_;
+  std::unique_ptr<storage::Channel> channel_;
+  storage::VerbBatch batch_;
+  ExtentSpace state_;
+  const uint32_t client_;
+  std::unique_ptr<Timestamps> timestamps_;
+  Recovery recovery_;
+  std::vector<std::unique_ptr<RecordTable>> open_;
+};
+
+}  // namespace nam::txn

@@ -1,0 +1,148 @@
+#include "txn/reclaimer.h"
+
+#include <algorithm>
+
+#include "base/status_macros.h"
+#include "storage/record_block.h"
+#include "txn/intent_log.h"
+
+namespace nam::txn {
+namespace {
+
+using storage::RecordHeader;
+using storage::VersionWord;
+
+constexpr size_t kPortion = 64;  // bounds scratch memory
+static_assert(kPortion <= kLogEntriesMax);
+
+}  // namespace
+
+/// A deleted row.
+struct Reclaimer::Grave {
+  uint64_t record = 0;
+  RecordHeader header;
+  uint32_t slot = 0;  // of the deletion, with the row's key
+  uint64_t hash = 0;
+};
+
+absl::StatusOr<uint32_t> Reclaimer::Reclaim(RecordTable& table, std::span<const uint64_t> records,
+                                            std::vector<uint64_t>& freed) {
+  held_by_ = 0;
+  uint32_t unripe = 0;
+  if (records.empty()) return unripe;
+  NAM_ASSIGN_OR_RETURN(const Timestamps::Horizon horizon, timestamps_.RaiseHorizon(batch_));
+  for (; !records.empty(); records = records.subspan(std::min(kPortion, records.size()))) {
+    const size_t kept = batch_.scratch_used();
+    NAM_ASSIGN_OR_RETURN(
+        std::vector<Grave> graves,
+        FindGraves(table, records.first(std::min(kPortion, records.size())), horizon.value, unripe));
+    if (!graves.empty()) {
+      NAM_RETURN_IF_ERROR(HashKeys(table, graves));
+      NAM_RETURN_IF_ERROR(Announce(table, graves));
+      NAM_RETURN_IF_ERROR(Lock(table, graves));
+      NAM_RETURN_IF_ERROR(Free(table, graves));
+      for (const Grave& grave : graves) freed.push_back(grave.record);
+    }
+    batch_.Reset(kept);
+  }
+  if (unripe > 0) held_by_ = horizon.held_by;
+  return unripe;
+}
+
+// The words of a block need not be of one moment: a version that is the newest stays as it is, and the lock
+// fails if it is not the newest any more.
+absl::StatusOr<std::vector<Reclaimer::Grave>> Reclaimer::FindGraves(RecordTable& table,
+                                                                    std::span<const uint64_t> records,
+                                                                    uint64_t horizon, uint32_t& unripe) {
+  const storage::RecordGeometry& geometry = table.geometry();
+  std::vector<const uint64_t*> blocks;
+  for (const uint64_t record : records) {
+    std::byte* const words = batch_.Scratch(geometry.words_bytes());
+    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target block, table.Block(record));
+    batch_.Read(block, words, geometry.words_bytes());
+    blocks.push_back(reinterpret_cast<const uint64_t*>(words));
+  }
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  std::vector<Grave> graves;
+  for (size_t i = 0; i < records.size(); ++i) {
+    const RecordHeader header(blocks[i][0]);
+    if (header.locked() || header.timestamp() == 0) continue;
+    for (uint32_t slot = 0; slot < geometry.slots; ++slot) {
+      const VersionWord version(blocks[i][1 + slot]);
+      if (version.timestamp() != header.timestamp() || !version.deleted()) continue;
+      if (version.timestamp() > horizon) {
+        ++unripe;
+      } else {
+        graves.push_back({.record = records[i], .header = header, .slot = slot});
+      }
+      break;
+    }
+  }
+  return graves;
+}
+
+absl::Status Reclaimer::HashKeys(RecordTable& table, std::span<Grave> graves) {
+  const uint32_t key_bytes = table.description().key_bytes;
+  std::vector<const std::byte*> keys;
+  for (const Grave& grave : graves) {
+    std::byte* const key = batch_.Scratch(key_bytes);
+    NAM_ASSIGN_OR_RETURN(storage::Channel::Target block, table.Block(grave.record));
+    block.address.offset += table.geometry().slot_offset(grave.slot);
+    batch_.Read(block, key, key_bytes);
+    keys.push_back(key);
+  }
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  for (size_t i = 0; i < graves.size(); ++i) graves[i].hash = table.HashOf({keys[i], key_bytes});
+  return absl::OkStatus();
+}
+
+absl::Status Reclaimer::Announce(RecordTable& table, std::span<const Grave> graves) {
+  std::vector<LogEntry> entries;
+  for (const Grave& grave : graves) {
+    entries.push_back({.allocation = table.description().allocation.value(),
+                       .record = grave.record | LogEntry::kReclaim,
+                       .header = grave.header.word(),
+                       .key_hash = grave.hash});
+  }
+  std::byte* const log = batch_.Scratch(LogBytes(entries.size()));
+  EncodeLog(entries, log);
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, state_.Resolve(geometry_.log(client_)));
+  batch_.Write(log, static_cast<uint32_t>(LogBytes(entries.size())), target);
+  return batch_.Execute();
+}
+
+// Those that somebody has inserted again, or is about to, are left alone.
+absl::Status Reclaimer::Lock(RecordTable& table, std::vector<Grave>& graves) {
+  auto* const olds = reinterpret_cast<uint64_t*>(batch_.Scratch(graves.size() * 8));
+  for (size_t i = 0; i < graves.size(); ++i) {
+    const RecordHeader header = graves[i].header;
+    NAM_RETURN_IF_ERROR(table.AddLock(graves[i].record, header, header.LockedBy(client_), olds + i));
+  }
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  size_t left = 0;
+  for (size_t i = 0; i < graves.size(); ++i) {
+    if (olds[i] == graves[i].header.word()) graves[left++] = graves[i];
+  }
+  graves.resize(left);
+  return absl::OkStatus();
+}
+
+// Keys go before their records: a free block may be given to another row at once.
+absl::Status Reclaimer::Free(RecordTable& table, std::span<const Grave> graves) {
+  std::vector<HashIndex::Removal> removals;
+  for (const Grave& grave : graves) removals.push_back({.hash = grave.hash, .record = grave.record});
+  NAM_RETURN_IF_ERROR(table.index().Remove(removals));
+  auto* const olds = reinterpret_cast<uint64_t*>(batch_.Scratch(graves.size() * 8));
+  for (size_t i = 0; i < graves.size(); ++i) {
+    NAM_RETURN_IF_ERROR(
+        table.AddLock(graves[i].record, graves[i].header.LockedBy(client_), RecordHeader(), olds + i));
+  }
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  for (size_t i = 0; i < graves.size(); ++i) {
+    if (olds[i] == graves[i].header.LockedBy(client_).word()) continue;
+    return absl::InternalError("a lock was taken away: this client was believed to be gone");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace nam::txn

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "storage/verb_batch.h"
+#include "txn/extent_space.h"
+#include "txn/record_table.h"
+#include "txn/timestamps.h"
+#include "txn/transaction_state.h"
+
+namespace nam::txn {
+
+/// Makes blocks free of which no snapshot sees more than that their row was deleted.
+///
+///     horizon raised ─▶ log: what will be freed ─▶ locks by CAS ─▶ keys out of the index ─▶ header 0 by CAS
+///
+/// What a client has locked for it when it dies is freed by recovery. Between transactions' writes: the log
+/// is that of the commit. One thread, whose batch it shares.
+class Reclaimer {
+ public:
+  Reclaimer(ExtentSpace& state, StateGeometry geometry, storage::VerbBatch& batch, Timestamps& timestamps,
+            uint32_t client)
+      : state_(state), geometry_(geometry), batch_(batch), timestamps_(timestamps), client_(client) {}
+
+  /// Of `records`, of a chunk that this client owns, those that it has freed come to `freed`. The result is
+  /// how many are deleted, but still seen by somebody.
+  absl::StatusOr<uint32_t> Reclaim(RecordTable& table, std::span<const uint64_t> records,
+                                   std::vector<uint64_t>& freed);
+  /// The client whose snapshot has kept blocks from being freed; 0: nobody.
+  uint32_t held_by() const { return held_by_; }
+
+ private:
+  struct Grave;
+  absl::StatusOr<std::vector<Grave>> FindGraves(RecordTable& table, std::span<const uint64_t> records,
+                                                uint64_t horizon, uint32_t& unripe);
+  absl::Status HashKeys(RecordTable& table, std::span<Grave> graves);
+  absl::Status Announce(RecordTable& table, std::span<const Grave> graves);
+  absl::Status Lock(RecordTable& table, std::vector<Grave>& graves);
+  absl::Status Free(RecordTable& table, std::span<const Grave> graves);
+
+  ExtentSpace& state_;
+  const StateGeometry geometry_;
+  storage::VerbBatch& batch_;
+  Timestamps& timestamps_;
+  const uint32_t client_;
+  uint32_t held_by_ = 0;
+};
+
+}  // namespace nam::txn
