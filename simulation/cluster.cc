@@ -138,6 +138,12 @@ void Cluster::Kill(Role role, int number, bool whole_host) {
   }
 }
 
+void Cluster::Leave(int number) {
+  constexpr int64_t kLeaveUs = 10'000'000;
+  Slot& slot = compute_[static_cast<size_t>(number)];
+  slot.compute->Shutdown(world_.clock().After(kLeaveUs));
+}
+
 absl::Status Cluster::Restart(Role role, int number) {
   Slot& slot = slots(role)[static_cast<size_t>(number)];
   slot.memory.reset();

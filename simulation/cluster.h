@@ -89,6 +89,8 @@ class Cluster {
   bool Alive(Role role, int number) const;
   /// Its process ends at once, or with its whole host (which peers notice later).
   void Kill(Role role, int number, bool whole_host);
+  /// A compute server finishes what it has begun and leaves; Restart brings it back.
+  void Leave(int number);
   /// A server that the cluster has given up ends itself, as `nam memserver` does.
   int given_up() const { return given_up_; }
   /// Clears away what was killed and starts it anew, empty. UNAVAILABLE when it cannot join yet: again later.

@@ -148,11 +148,12 @@ class Workload::QueryClient {
   }
 
   void Set() {
-    static constexpr const char* kMulticast[] = {"auto", "off", "on", "on"};
+    static constexpr const char* kModes[] = {"auto", "off", "on", "on"};
     const std::string choices[] = {absl::StrCat("SET nam.prefetch_window = ", random_.Between(1, 64)),
                                    absl::StrCat("SET nam.compute_servers = ", random_.Between(0, 3)),
-                                   absl::StrCat("SET nam.multicast = ", kMulticast[random_.Below(4)])};
-    const std::string& statement = choices[random_.Below(3)];
+                                   absl::StrCat("SET nam.multicast = ", kModes[random_.Below(4)]),
+                                   absl::StrCat("SET nam.work_queue = ", kModes[random_.Below(4)])};
+    const std::string& statement = choices[random_.Below(4)];
     const auto result = client_->session().Execute(statement);
     if (!result.ok()) workload_.Fail(absl::StrCat(statement, ": ", result.status().ToString()));
   }
