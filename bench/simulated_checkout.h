@@ -35,7 +35,8 @@ struct SimulatedCheckoutOptions {
   uint64_t seed = 1;
   /// Measured in virtual time, once all clients are there.
   int64_t measured_us = 4'000;
-  uint64_t expected_orders = 100'000;
+  /// Memory is ready for so many: no index is split while it is measured.
+  uint64_t expected_orders = 1'000'000;
   // Of two-phase commit.
   MessageCost message;
   int participants = kRowServers;  // threads, shared out over the servers

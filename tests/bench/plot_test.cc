@@ -15,7 +15,8 @@ using ::testing::Not;
 
 /// Every tag is closed, in order; attributes are quoted.
 void ExpectWellFormed(const std::string& svg) {
-  static const std::regex tag(R"re(<(/?)([a-zA-Z][a-zA-Z0-9]*)((?:\s+[a-zA-Z][a-zA-Z0-9-]*="[^"<]*")*)\s*(/?)>|<)re");
+  static const std::regex tag(
+      R"re(<(/?)([a-zA-Z][a-zA-Z0-9]*)((?:\s+[a-zA-Z][a-zA-Z0-9-]*="[^"<]*")*)\s*(/?)>|<)re");
   std::stack<std::string> open;
   for (std::sregex_iterator it(svg.begin(), svg.end(), tag), end; it != end; ++it) {
     ASSERT_TRUE((*it)[2].matched) << "not a tag: " << svg.substr(static_cast<size_t>(it->position()), 80);
