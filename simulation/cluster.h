@@ -46,6 +46,7 @@ struct ClusterOptions {
   int compute_servers = 2;
   int threads = 2;  // of a compute server
   uint64_t memory_bytes = uint64_t{64} << 20;
+  uint64_t first_memory_bytes = 0;  // of memory-0; 0: as the others
   uint64_t region_bytes = uint64_t{1} << 20;
   uint32_t lease_ms = 3'000;
 };

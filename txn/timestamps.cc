@@ -8,7 +8,7 @@
 namespace nam::txn {
 namespace {
 
-constexpr uint64_t kFirstRead = 64;
+constexpr uint64_t kFirstReadMin = 64;
 constexpr uint64_t kNextReads = 1'024;
 constexpr uint64_t kWatermarkStep = 512;
 constexpr int kRoundsMax = 1'024;  // of kNextReads: more than the ring has
@@ -23,6 +23,7 @@ uint64_t* Word(storage::VerbBatch& batch) {
 // Everything lies on one server, so one queue pair, so in this order: our slot says that we use what we saw
 // last; only then is the horizon read, and only then the ring.
 absl::StatusOr<uint64_t> Timestamps::Snapshot(storage::VerbBatch& batch) {
+  const uint64_t last = snapshot_;
   uint64_t* const published = Word(batch);
   uint64_t* const horizon = Word(batch);
   *published = published_ = std::max<uint64_t>(snapshot_, 1);
@@ -31,7 +32,7 @@ absl::StatusOr<uint64_t> Timestamps::Snapshot(storage::VerbBatch& batch) {
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target horizon_at, At(kHorizonOffset));
   batch.Write(reinterpret_cast<std::byte*>(published), 8, slot);
   batch.Read(horizon_at, reinterpret_cast<std::byte*>(horizon), 8);
-  NAM_RETURN_IF_ERROR(ReadEntries(batch, kFirstRead));
+  NAM_RETURN_IF_ERROR(ReadEntries(batch, first_read_));
   for (int round = 0; entries_.empty(); ++round) {
     // All of them done: we are behind, perhaps by far.
     if (round == kRoundsMax)
@@ -46,6 +47,8 @@ absl::StatusOr<uint64_t> Timestamps::Snapshot(storage::VerbBatch& batch) {
     if (snapshot_ == before) return absl::UnavailableError("the ring of timestamps has gone round");
     return Snapshot(batch);
   }
+  // As many have become done since the last time, probably, until the next: one READ for all of them.
+  first_read_ = std::clamp((snapshot_ - last) * 3 / 2, kFirstReadMin, kNextReads);
   NAM_RETURN_IF_ERROR(LookAhead(batch));
   if (snapshot_ >= watermark_ + kWatermarkStep) NAM_RETURN_IF_ERROR(RaiseWatermark(batch));
   if (snapshot_ < *horizon) return absl::InternalError("the horizon is beyond what is done");

@@ -58,6 +58,7 @@ class Timestamps {
   const uint32_t client_;
   Clock& clock_;
   uint64_t snapshot_ = 0;
+  uint64_t first_read_ = 64;           // entries that the next Snapshot begins with
   uint64_t watermark_ = 0;             // as last seen
   uint64_t published_ = 0;             // in our slot
   std::span<const uint64_t> entries_;  // just READ, those from snapshot_ + 1 on
