@@ -5,10 +5,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/random.h"
 #include "cli/sqlite_oracle.h"
 #include "fabric/sim/world.h"
 #include "simulation/cluster.h"
-#include "simulation/random.h"
 #include "simulation/ssb_answers.h"
 
 namespace nam::simulation {
@@ -77,7 +77,7 @@ TEST(ElasticTest, WhatAKilledComputeServerHadIsDoneOnceByOthers) {
   int killed_in_time = 0;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
-    Random random(seed);
+    RandomStream random(seed);
     const auto& query = Answers().queries()[random.Below(Answers().queries().size())];
     Elastic elastic(seed, static_cast<int>(random.Between(2, 4)), 20'000);
     const double whole_ms = elastic.Execute(query.sql).elapsed_ms;
