@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "bench/checkout_figure.h"
 #include "bench/checkout_loop.h"
 #include "bench/checkout_sqlite.h"
 #include "cli/checkout_run.h"
@@ -22,15 +23,22 @@
 #include "cli/state_directory.h"
 #include "cli/stop_signals.h"
 #include "cli/table_printer.h"
-#include "txn/two_phase/cluster.h"
 
 namespace nam::bench {
 namespace {
 
 constexpr uint64_t kExpectedOrders = 1'000'000;
-constexpr int kParticipants = 3;
+constexpr uint64_t kProducts = 1'000'000;
+constexpr char kSim[] = "sim";
 
 const char* const kSides[] = {"bare loop", "rsi", "rsi, 4 versions", "SQLite", "2pc-tcp", "2pc-send"};
+
+uint32_t ClientsOf(const CheckoutBenchOptions& options) {
+  return options.clients.empty() ? 2 : options.clients[0];
+}
+uint64_t ProductsOf(const CheckoutBenchOptions& options) {
+  return options.products == 0 ? kProducts : options.products;
+}
 
 double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -43,10 +51,10 @@ class CheckoutWork final : public cli::ClusterWork {
  public:
   CheckoutWork(const CheckoutBenchOptions& options, cli::ClusterOptions cluster)
       : options_(options), cluster_(std::move(cluster)) {
-    checkout_.products = options.products;
+    checkout_.products = ProductsOf(options);
     checkout_.product_bytes = options.product_bytes;
     checkout_.zipf_theta = options.zipf;
-    driver_.clients = static_cast<uint32_t>(options.clients);
+    driver_.clients = ClientsOf(options);
     driver_.run_us = static_cast<int64_t>(options.seconds * 1e6);
     driver_.seed = options.seed;
   }
@@ -87,7 +95,7 @@ class CheckoutWork final : public cli::ClusterWork {
                                                             .product_bytes = checkout_.product_bytes,
                                                             .order_bytes = checkout_.order_bytes,
                                                             .line_bytes = checkout_.line_bytes,
-                                                            .threads = options_.clients,
+                                                            .threads = static_cast<int>(ClientsOf(options_)),
                                                             .run_us = driver_.run_us}));
     }
     return loop_->Run();
@@ -101,53 +109,26 @@ class CheckoutWork final : public cli::ClusterWork {
   }
 
   absl::StatusOr<double> RunRsi(uint32_t versions) {
-    cli::CheckoutRun run(*attachment_, {.checkout = checkout_,
-                                        .driver = driver_,
-                                        .versions = versions,
-                                        .replace = true,
-                                        .expected_orders = kExpectedOrders});
+    cli::RsiBackend backend(*attachment_);
+    return RunEngine(backend, versions);
+  }
+
+  absl::StatusOr<double> RunTwoPhase(txn::two_phase::TransportOptions::Kind kind) {
+    NAM_ASSIGN_OR_RETURN(
+        const std::unique_ptr<cli::TwoPhaseBackend> backend,
+        cli::TwoPhaseBackend::Open({.transport = kind, .fabric = attachment_->fabric().kind()}));
+    return RunEngine(*backend, 1);
+  }
+
+  absl::StatusOr<double> RunEngine(cli::CheckoutBackend& backend, uint32_t versions) {
+    cli::CheckoutRun run(
+        backend, {.checkout = checkout_,
+                  .driver = driver_,
+                  .tables = {.versions = versions, .replace = true, .expected_orders = kExpectedOrders}});
     NAM_RETURN_IF_ERROR(run.Load(progress_));
     NAM_ASSIGN_OR_RETURN(const cli::CheckoutOutcome outcome, run.Run(nullptr, progress_));
     adds_up_ = adds_up_ && outcome.ok();
     return outcome.rates.committed_per_s;
-  }
-
-  // Servers are threads of this process, each with a fabric of its own.
-  absl::StatusOr<double> RunTwoPhase(txn::two_phase::TransportOptions::Kind kind) {
-    std::vector<std::unique_ptr<fabric::Fabric>> fabrics;
-    for (int i = 0; i < kParticipants + 2; ++i) {
-      NAM_ASSIGN_OR_RETURN(
-          std::unique_ptr<fabric::Fabric> opened,
-          fabric::Open(
-              {.kind = attachment_->fabric().kind(), .secret = "two-phase commit", .host = "127.0.0.1"}));
-      fabrics.push_back(std::move(opened));
-    }
-    txn::two_phase::Cluster::Options options;
-    options.transport = {.kind = kind, .host = "127.0.0.1"};
-    for (int i = 0; i < kParticipants; ++i)
-      options.participants.push_back(fabrics[static_cast<size_t>(i)].get());
-    options.coordinators = {fabrics[kParticipants].get()};
-    for (const tpcw::TableSchema& schema : tpcw::CheckoutTables(checkout_)) {
-      options.tables.push_back({.name = schema.name,
-                                .row_bytes = static_cast<uint32_t>(schema.row_bytes),
-                                .key_bytes = static_cast<uint32_t>(schema.key_bytes)});
-    }
-    NAM_ASSIGN_OR_RETURN(const auto cluster, txn::two_phase::Cluster::Start(options));
-    fabric::Fabric& client = *fabrics.back();
-    // The cheaper way to a snapshot: it comes with the last answer.
-    const auto open = [&](uint32_t) {
-      return cluster->OpenSession(client,
-                                  {.snapshots = txn::two_phase::SessionOptions::Snapshots::kLastAnswer});
-    };
-    NAM_ASSIGN_OR_RETURN(const std::unique_ptr<txn::Session> session, open(0));
-    NAM_RETURN_IF_ERROR(tpcw::LoadProducts(checkout_, *session, nullptr).status());
-    tpcw::CheckoutDriver driver(client, checkout_, driver_, open);
-    NAM_ASSIGN_OR_RETURN(const tpcw::CheckoutRates rates, driver.Run(nullptr));
-    NAM_ASSIGN_OR_RETURN(const std::unique_ptr<txn::Session> reader, open(0));
-    NAM_ASSIGN_OR_RETURN(const tpcw::CheckoutInvariants invariants,
-                         tpcw::CheckInvariants(checkout_, driver.orders(), 100, *reader));
-    adds_up_ = adds_up_ && invariants.ok();
-    return rates.committed_per_s;
   }
 
   const CheckoutBenchOptions& options_;
@@ -184,10 +165,10 @@ int Conclude(const CheckoutBenchOptions& options, bool json, const CheckoutWork&
     cli::JsonReport report{.command = "bench checkout"};
     report.config = {{"fabric", options.fabric},
                      {"memory_servers", options.memory_servers},
-                     {"clients", options.clients},
+                     {"clients", ClientsOf(options)},
                      {"seconds", options.seconds},
                      {"repeat", options.repeat},
-                     {"products", options.products},
+                     {"products", ProductsOf(options)},
                      {"product_bytes", options.product_bytes},
                      {"zipf", options.zipf},
                      {"seed", options.seed}};
@@ -214,7 +195,7 @@ int Conclude(const CheckoutBenchOptions& options, bool json, const CheckoutWork&
 int RunIn(const std::string& directory, const CheckoutBenchOptions& options, bool json) {
   cli::StopSignals stop;
   // Rows with 4 versions, their order lines, and the old tables until they are dropped.
-  const uint64_t rows_bytes = options.products * (options.product_bytes + 64) * 5;
+  const uint64_t rows_bytes = ProductsOf(options) * (options.product_bytes + 64) * 5;
   const uint64_t memory_bytes =
       (rows_bytes + (uint64_t{6} << 30)) / static_cast<uint64_t>(std::max(1, options.memory_servers));
   const auto cluster = cli::LocalCluster::Start({.directory = directory,
@@ -232,10 +213,12 @@ int RunIn(const std::string& directory, const CheckoutBenchOptions& options, boo
 }
 
 absl::Status Validate(const CheckoutBenchOptions& options) {
+  if (options.fabric == kSim) return CheckFigureOptions(options);
   if (options.repeat < 1 || options.repeat > 1'000)
     return absl::InvalidArgumentError("--repeat is 1 to 1000");
-  if (options.clients < 1 || options.clients > 256)
-    return absl::InvalidArgumentError("--clients is 1 to 256");
+  if (options.clients.size() > 1 || ClientsOf(options) < 1 || ClientsOf(options) > 256)
+    return absl::InvalidArgumentError("--clients is one number, 1 to 256; several with --fabric=sim");
+  if (!options.html.empty()) return absl::InvalidArgumentError("--html goes with --fabric=sim");
   if (options.seconds <= 0) return absl::InvalidArgumentError("--seconds is more than 0");
   return absl::OkStatus();
 }
@@ -249,6 +232,7 @@ int RunCheckoutBench(const CheckoutBenchOptions& options) {
     cli::ReportFailure(valid);
     return cli::kExitUsage;
   }
+  if (options.fabric == kSim) return RunCheckoutFigure(options);
   const auto directory = cli::CreateTemporaryDirectory("nam-bench-");
   if (!directory.ok()) return cli::ReportFailure(directory.status());
   const int code = RunIn(*directory, options, *format == cli::OutputFormat::kJson);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/random.h"
 #include "base/status_macros.h"
 #include "tpcw/checkout.h"
 #include "tpcw/product_choice.h"
@@ -20,7 +21,7 @@ using Products = std::array<uint64_t, kLinesPerOrder>;
 constexpr uint64_t kOrdersPerThread = uint64_t{1} << 17;  // much more than caches hold
 constexpr size_t kCacheLineBytes = 64;
 
-Products Draw(tpcw::Random& random, uint64_t products) {
+Products Draw(RandomStream& random, uint64_t products) {
   Products drawn;
   do {
     for (uint64_t& product : drawn) product = random.Below(products);
@@ -68,7 +69,7 @@ void CheckoutLoop::RunThread(int thread, Count& count) const {
   std::byte* const products = products_->data();
   std::byte* const orders = orders_->data() + static_cast<size_t>(thread) * kOrdersPerThread * order_bytes;
   std::vector<std::byte> copies(kLinesPerOrder * product_bytes), order(order_bytes);
-  tpcw::Random random(static_cast<uint64_t>(thread) + 1);
+  RandomStream random(static_cast<uint64_t>(thread) + 1);
 
   Products next = Draw(random, options_.products);
   uint64_t number = 0;

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/random.h"
 #include "tpcw/checkout.h"
 
 struct sqlite3;
@@ -42,7 +43,7 @@ class CheckoutSqlite {
 
   const CheckoutSqliteOptions options_;
   const tpcw::ProductChoice choice_;
-  tpcw::Random random_{1};
+  RandomStream random_{1};
   sqlite3* database_ = nullptr;
   std::unique_ptr<Statements> statements_;
   int64_t orders_ = 0;

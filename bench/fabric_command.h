@@ -16,6 +16,7 @@ struct TestbedCommandOptions {
   int repeat = 31;
   int round_ms = 0;  // 0: what suits the fabric
   std::string compare;
+  std::string html;  // a page with the plot, of those that have one
   std::string format = "table";
 };
 

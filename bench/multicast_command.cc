@@ -159,7 +159,13 @@ class MulticastBench {
         .rows = Json::array(),
         .summary = Json::object(),
         .compared = {.settings = {"way", "receivers"}, .figures = {"blocks_per_second"}},
-        .remarks = "Blocks per second of each receiver: the mean of all, and medians of the rounds.\n"};
+        .remarks = "Blocks per second of each receiver: the mean of all, and medians of the rounds.\n",
+        .plot = PlottedColumns{.title = "Blocks a second of each receiver",
+                               .series = "way",
+                               .x = "receivers",
+                               .y = "blocks_per_second",
+                               .x_label = "receivers",
+                               .y_label = "blocks/s"}};
     report.config["window"] = kWindow;
     report.config["blocks"] = chains_ * kBlocksPerChain;
     const auto rate_of = [&](uint32_t receivers, bool multicast) -> double {

@@ -90,7 +90,13 @@ class PrefetchBench {
     TestbedReport report{.config = StreamConfig(plan_),
                          .rows = Json::array(),
                          .compared = {.settings = {"blocks", "window"}, .figures = {"blocks_per_second"}},
-                         .remarks = "Medians; every block's integers are summed up.\n"};
+                         .remarks = "Medians; every block's integers are summed up.\n",
+                         .plot = PlottedColumns{.title = "Blocks a second by blocks in flight",
+                                                .series = "blocks",
+                                                .x = "window",
+                                                .y = "blocks_per_second",
+                                                .x_label = "blocks in flight",
+                                                .y_label = "blocks/s"}};
     const auto rate_of = [&](uint32_t window, bool in_place) -> std::optional<double> {
       for (const WindowFigures& each : figures)
         if (each.window == window && each.in_place == in_place) return Median(each.rates);

@@ -55,6 +55,15 @@ void Print(const std::string& command, const TestbedPlan& plan, TestbedReport& r
                                host.value("processor", "unknown processor"));
 }
 
+absl::Status WritePlot(const std::string& command, const TestbedPlan& plan, const TestbedReport& report) {
+  std::string fabric(fabric::KindName(plan.testbed.kind));
+  if (plan.testbed.kind == fabric::Kind::kSim) absl::StrAppend(&fabric, ", ", plan.testbed.generation);
+  PlotPage page{
+      .title = absl::StrCat("nam ", command, " over ", fabric), .text = report.remarks, .rows = report.rows};
+  if (report.plot.has_value()) page.figures.push_back(SvgOf(PlotRows(report.rows, *report.plot)));
+  return WritePage(plan.html, page);
+}
+
 int RunIn(const std::string& directory, const std::string& command, TestbedPlan plan,
           const std::function<absl::StatusOr<TestbedReport>(Testbed&, const Proceed&)>& measure) {
   cli::StopSignals stop;
@@ -71,6 +80,10 @@ int RunIn(const std::string& directory, const std::string& command, TestbedPlan 
   }
   progress.Clear();
   if (!report.ok()) return cli::ReportFailure(report.status());
+  if (!plan.html.empty()) {
+    if (const absl::Status written = WritePlot(command, plan, *report); !written.ok())
+      return cli::ReportFailure(written);
+  }
   Print(command, plan, *report);
   std::cout.flush();
   return cli::kExitOk;
@@ -99,6 +112,7 @@ absl::StatusOr<TestbedPlan> MakeTestbedPlan(const std::string& command,
   plan.repeat = simulated ? 1 : options.repeat;
   const int round_ms = options.round_ms != 0 ? options.round_ms : simulated ? kSimulatedRoundMs : kRoundMs;
   plan.round_ns = int64_t{round_ms} * 1'000'000;
+  plan.html = options.html;
   if (!options.compare.empty()) {
     NAM_ASSIGN_OR_RETURN(plan.older, ReadReport(options.compare, command));
   }

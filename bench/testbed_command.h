@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "bench/fabric_command.h"
+#include "bench/plot.h"
 #include "bench/rate_report.h"
 #include "bench/testbed.h"
 #include "cli/json_report.h"
@@ -21,6 +22,7 @@ struct TestbedPlan {
   int repeat = 1;
   int64_t round_ns = 0;
   std::optional<cli::Json> older;
+  std::string html;
 };
 /// INVALID_ARGUMENT or NOT_FOUND for what cannot be. `command`: `bench fabric`.
 absl::StatusOr<TestbedPlan> MakeTestbedPlan(const std::string& command, const TestbedCommandOptions& options);
@@ -33,6 +35,7 @@ struct TestbedReport {
   cli::Json summary;
   ComparedFigures compared;
   std::string remarks;  // lines below the table
+  std::optional<PlottedColumns> plot;
 };
 using Proceed = std::function<bool(const std::string& doing)>;
 

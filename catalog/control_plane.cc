@@ -49,6 +49,16 @@ CallCancellation::Scope::~Scope() {
   cancellation_->end_ = nullptr;
 }
 
+namespace {
+
+constexpr absl::string_view kUnansweredPayload = "nam/unanswered";
+
+}  // namespace
+
+bool Unanswered(const absl::Status& error) {
+  return error.GetPayload(kUnansweredPayload).has_value();
+}
+
 absl::Status Peer::Error(const ControlChannel::Outcome& outcome, int64_t timeout_us) const {
   const std::string why(outcome.status.message());
   std::string message;
@@ -67,6 +77,9 @@ absl::Status Peer::Error(const ControlChannel::Outcome& outcome, int64_t timeout
   absl::Status result(outcome.status.code(), message);
   outcome.status.ForEachPayload(
       [&](absl::string_view url, const absl::Cord& payload) { result.SetPayload(url, payload); });
+  // What the service says of its own calls to others is an answer all the same.
+  result.ErasePayload(kUnansweredPayload);
+  if (!outcome.from_service) result.SetPayload(kUnansweredPayload, absl::Cord());
   return result;
 }
 

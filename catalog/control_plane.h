@@ -137,6 +137,9 @@ class ControlPlane {
   virtual std::unique_ptr<ControlChannel> Open(const std::string& address, const std::string& secret) = 0;
 };
 
+/// Whether a failed call never got the service's own answer: its peer is dead, unreachable, or too slow.
+bool Unanswered(const absl::Status& error);
+
 /// One server of the control plane, as its clients call it. Thread-safe.
 class Peer {
  public:

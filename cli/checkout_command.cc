@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iostream>
+#include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -18,10 +20,11 @@ constexpr uint64_t kExpectedMax = 2'000'000;
 
 absl::StatusOr<CheckoutRunOptions> RunOptionsOf(const CheckoutCommandOptions& options) {
   const auto refuse = [](const std::string& why) { return absl::InvalidArgumentError(why); };
-  if (options.protocol != "rsi") {
-    return refuse(absl::StrCat("--protocol is rsi here, not ", options.protocol,
-                               "; `nam bench checkout` runs the others beside it"));
+  if (options.protocol != "rsi" && options.protocol != "2pc-tcp" && options.protocol != "2pc-send") {
+    return refuse(absl::StrCat("--protocol is rsi, 2pc-tcp or 2pc-send, not ", options.protocol));
   }
+  if (options.fabric != "shm" && options.fabric != "tcp") return refuse("--fabric is shm or tcp");
+  if (options.participants < 1 || options.participants > 64) return refuse("--participants is 1 to 64");
   if (options.clients < 1 || options.clients > 400) return refuse("--clients is 1 to 400");
   if (options.seconds <= 0 && options.transactions == 0) return refuse("--seconds is more than 0");
   if (options.versions < 1 || options.versions > 16) return refuse("--versions is 1 to 16");
@@ -36,15 +39,65 @@ absl::StatusOr<CheckoutRunOptions> RunOptionsOf(const CheckoutCommandOptions& op
   run.driver.seed = options.seed;
   run.driver.record_history = options.check || !options.history.empty();
   run.driver.history_dir = options.history;
-  run.versions = options.versions;
-  run.replace = options.replace;
+  run.tables.versions = options.versions;
+  run.tables.replace = options.replace;
   run.check_history = options.check;
   const uint64_t expected =
       options.transactions != 0
           ? options.transactions
           : static_cast<uint64_t>(options.clients * options.seconds * kExpectedPerSecond);
-  run.expected_orders = std::min(expected, kExpectedMax);
+  run.tables.expected_orders = std::min(expected, kExpectedMax);
   return run;
+}
+
+Json ConfigJson(const CheckoutCommandOptions& options) {
+  Json config{{"protocol", options.protocol}, {"clients", options.clients},
+              {"seconds", options.seconds},   {"transactions", options.transactions},
+              {"products", options.products}, {"product_bytes", options.product_bytes},
+              {"versions", options.versions}, {"zipf", options.zipf},
+              {"seed", options.seed}};
+  if (options.protocol != "rsi") config["participants"] = options.participants;
+  if (options.protocol == "2pc-send") config["fabric"] = options.fabric;
+  return config;
+}
+
+absl::StatusOr<std::unique_ptr<CheckoutBackend>> OpenTwoPhase(const CheckoutCommandOptions& options) {
+  const bool sockets = options.protocol == "2pc-tcp";
+  TwoPhaseBackend::Options servers;
+  servers.transport = sockets ? txn::two_phase::TransportOptions::Kind::kSocket
+                              : txn::two_phase::TransportOptions::Kind::kSend;
+  if (!sockets) {
+    NAM_ASSIGN_OR_RETURN(servers.fabric, fabric::ParseRealKind(options.fabric));
+  }
+  servers.participants = options.participants;
+  return TwoPhaseBackend::Open(servers);
+}
+
+int RunOn(CheckoutBackend& backend, const CheckoutCommandOptions& options,
+          const CheckoutRunOptions& run_options, bool table, Interrupts& interrupts) {
+  CheckoutRun run(backend, run_options);
+  ProgressLine progress;
+  if (const absl::Status loaded = run.Load(progress); !loaded.ok()) return ReportFailure(loaded);
+  Json rows = Json::array();
+  const auto outcome = run.Run(
+      [&](const tpcw::CheckoutRates& rates) {
+        if (table) std::cout << CheckoutLine(rates) << std::endl;
+        rows.push_back(CheckoutRatesJson(rates));
+        if (interrupts.Seen()) run.Stop();
+      },
+      progress);
+  if (!outcome.ok()) return ReportFailure(outcome.status());
+  if (table) {
+    std::cout << CheckoutSummary(*outcome);
+  } else {
+    JsonReport report{.command = "checkout"};
+    report.config = ConfigJson(options);
+    report.rows = std::move(rows);
+    report.summary = CheckoutSummaryJson(*outcome);
+    std::cout << report.ToString();
+  }
+  if (!outcome->ok()) return kExitCheckFailed;
+  return interrupts.Seen() ? kExitInterrupted : kExitOk;
 }
 
 }  // namespace
@@ -62,36 +115,16 @@ int RunCheckout(const CheckoutCommandOptions& options) {
   const auto run_options = RunOptionsOf(options);
   if (!run_options.ok()) return refuse(run_options.status());
   Interrupts interrupts;
+  const bool table = *format == OutputFormat::kTable;
+  if (options.protocol != "rsi") {
+    const auto backend = OpenTwoPhase(options);
+    if (!backend.ok()) return ReportFailure(backend.status());
+    return RunOn(**backend, options, *run_options, table, interrupts);
+  }
   const auto attachment = AttachToCluster(options.cluster);
   if (!attachment.ok()) return ReportNoConnection(attachment.status());
-  CheckoutRun run(**attachment, *run_options);
-  ProgressLine progress;
-  if (const absl::Status loaded = run.Load(progress); !loaded.ok()) return ReportFailure(loaded);
-  const bool table = *format == OutputFormat::kTable;
-  Json rows = Json::array();
-  const auto outcome = run.Run(
-      [&](const tpcw::CheckoutRates& rates) {
-        if (table) std::cout << CheckoutLine(rates) << std::endl;
-        rows.push_back(CheckoutRatesJson(rates));
-        if (interrupts.Seen()) run.Stop();
-      },
-      progress);
-  if (!outcome.ok()) return ReportFailure(outcome.status());
-  if (table) {
-    std::cout << CheckoutSummary(*outcome);
-  } else {
-    JsonReport report{.command = "checkout"};
-    report.config = {{"protocol", options.protocol}, {"clients", options.clients},
-                     {"seconds", options.seconds},   {"transactions", options.transactions},
-                     {"products", options.products}, {"product_bytes", options.product_bytes},
-                     {"versions", options.versions}, {"zipf", options.zipf},
-                     {"seed", options.seed}};
-    report.rows = std::move(rows);
-    report.summary = CheckoutSummaryJson(*outcome);
-    std::cout << report.ToString();
-  }
-  if (!outcome->ok()) return kExitCheckFailed;
-  return interrupts.Seen() ? kExitInterrupted : kExitOk;
+  RsiBackend backend(**attachment);
+  return RunOn(backend, options, *run_options, table, interrupts);
 }
 
 }  // namespace nam::cli

@@ -10,6 +10,8 @@ namespace nam::cli {
 struct CheckoutCommandOptions {
   ClusterOptions cluster;
   std::string protocol = "rsi";
+  std::string fabric = "shm";  // of 2pc-send
+  int participants = 3;        // of 2pc-*
   int clients = 2;
   double seconds = 20;
   uint64_t transactions = 0;  // 0: as many as fit into the time
@@ -24,7 +26,8 @@ struct CheckoutCommandOptions {
   std::string format = "table";
 };
 
-/// `nam checkout`: kExitCheckFailed if the stocks, the orders or the history are not as they must be.
+/// `nam checkout`: by RSI in a cluster, or by two-phase commit among servers that it starts. kExitCheckFailed
+/// if the stocks, the orders or the history are not as they must be.
 int RunCheckout(const CheckoutCommandOptions& options);
 
 }  // namespace nam::cli

@@ -8,7 +8,6 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "cli/units.h"
-#include "txn/rsi_session.h"
 
 namespace nam::cli {
 namespace {
@@ -45,49 +44,17 @@ std::string HistoryText(const char* name, const txn::CheckReport& report) {
 
 }  // namespace
 
-CheckoutRun::CheckoutRun(catalog::Attachment& attachment, const CheckoutRunOptions& options)
-    : attachment_(attachment),
+CheckoutRun::CheckoutRun(CheckoutBackend& backend, const CheckoutRunOptions& options)
+    : backend_(backend),
       options_(options),
-      tables_(attachment),
-      driver_(attachment.fabric(), options.checkout, options.driver,
-              [this](uint32_t) { return OpenSession(); }) {}
+      driver_({&backend.fabric()}, options.checkout, options.driver,
+              [this](uint32_t) { return backend_.OpenSession(); }) {}
 
 CheckoutRun::~CheckoutRun() = default;
 
-absl::StatusOr<std::unique_ptr<txn::Session>> CheckoutRun::OpenSession() {
-  txn::RsiOptions options;
-  // A checkout buys whatever is there at its snapshot; it need not see the last one of the same client.
-  options.sees_own_commits = false;
-  return txn::OpenRsiSession(tables_, options);
-}
-
-absl::Status CheckoutRun::MakeTables() {
-  for (const tpcw::TableSchema& schema : tpcw::CheckoutTables(options_.checkout)) {
-    if (options_.replace) {
-      const absl::Status dropped = attachment_.catalog().DropTable(schema.name);
-      if (!dropped.ok() && !absl::IsNotFound(dropped)) return dropped;
-    }
-    uint64_t rows = options_.expected_orders;
-    if (schema.name == tpcw::kProducts) rows = options_.checkout.products;
-    if (schema.name == tpcw::kOrderLines) rows *= tpcw::kLinesPerOrder;
-    const absl::Status made =
-        txn::CreateTable(attachment_, {.name = schema.name,
-                                       .row_bytes = static_cast<uint32_t>(schema.row_bytes),
-                                       .key_bytes = static_cast<uint32_t>(schema.key_bytes),
-                                       .versions = options_.versions,
-                                       .expected_rows = rows});
-    if (absl::IsAlreadyExists(made)) {
-      return absl::AlreadyExistsError(
-          absl::StrCat("table ", schema.name, " is there already; --replace drops checkout's tables first"));
-    }
-    NAM_RETURN_IF_ERROR(made);
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckoutRun::Load(ProgressLine& progress) {
-  NAM_RETURN_IF_ERROR(MakeTables());
-  NAM_ASSIGN_OR_RETURN(const std::unique_ptr<txn::Session> session, OpenSession());
+  NAM_RETURN_IF_ERROR(backend_.MakeTables(options_.checkout, options_.tables));
+  NAM_ASSIGN_OR_RETURN(const std::unique_ptr<txn::Session> session, backend_.OpenSession());
   const uint64_t products = options_.checkout.products;
   NAM_ASSIGN_OR_RETURN(loaded_until_, tpcw::LoadProducts(options_.checkout, *session, [&](uint64_t rows) {
                          progress.Show(absl::StrCat("loading products: ", FormatCount(rows), " of ",
@@ -108,7 +75,7 @@ absl::StatusOr<CheckoutOutcome> CheckoutRun::Run(const std::function<void(const 
   outcome.torn_rows = driver_.torn_rows();
   outcome.begins = driver_.begin_costs();
   progress.Show("checking stocks, orders and their lines");
-  NAM_ASSIGN_OR_RETURN(const std::unique_ptr<txn::Session> session, OpenSession());
+  NAM_ASSIGN_OR_RETURN(const std::unique_ptr<txn::Session> session, backend_.OpenSession());
   NAM_ASSIGN_OR_RETURN(outcome.invariants, tpcw::CheckInvariants(options_.checkout, driver_.orders(),
                                                                  kAbortedLookedUp, *session));
   if (options_.check_history) {
@@ -125,6 +92,21 @@ std::string CheckoutLine(const tpcw::CheckoutRates& rates) {
   return absl::StrFormat("%4.0f s %12s committed/s   p50 %.1f us   p99 %.1f us   aborts: %s", rates.elapsed_s,
                          FormatCount(static_cast<uint64_t>(rates.committed_per_s)), rates.p50_us,
                          rates.p99_us, AbortsText(rates));
+}
+
+computeserver::ResultSet CheckoutTable(const std::vector<tpcw::CheckoutRates>& lines) {
+  computeserver::ResultSet table;
+  table.columns = {{"seconds", Type::Decimal(1)},
+                   {"committed_per_s", Type::Integer()},
+                   {"p50_us", Type::Decimal(1)},
+                   {"p99_us", Type::Decimal(1)},
+                   {"aborts", Type::String()}};
+  const auto tenths = [](double number) { return Value::Decimal(std::llround(number * 10), 1); };
+  for (const tpcw::CheckoutRates& line : lines) {
+    table.rows.push_back({tenths(line.elapsed_s), Value::Integer(std::llround(line.committed_per_s)),
+                          tenths(line.p50_us), tenths(line.p99_us), Value::String(AbortsText(line))});
+  }
+  return table;
 }
 
 std::string CheckoutSummary(const CheckoutOutcome& outcome) {

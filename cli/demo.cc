@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "cli/checkout_run.h"
 #include "cli/cluster_work.h"
 #include "cli/connect.h"
 #include "cli/exit_codes.h"
@@ -23,6 +24,10 @@
 
 namespace nam::cli {
 namespace {
+
+constexpr uint64_t kProducts = 10'000;
+constexpr uint64_t kCheckoutsMax = 300'000;  // bounds the memory that they take
+constexpr int64_t kCheckoutUs = 2'000'000;
 
 /// The demo's work as a client of the cluster: one thread runs it, another one may cancel it.
 class DemoWork final : public ClusterWork {
@@ -38,17 +43,21 @@ class DemoWork final : public ClusterWork {
     cancelled_ = true;
     const std::lock_guard lock(session_mutex_);
     if (session_ != nullptr) session_->Cancel();
+    if (checkout_ != nullptr) checkout_->Stop();
   }
 
   absl::Status Run() override {
     NAM_ASSIGN_OR_RETURN(const auto attachment, AttachToCluster(cluster_));
     NAM_RETURN_IF_ERROR(Load(*attachment));
     NAM_ASSIGN_OR_RETURN(outcomes_, RunAll(*attachment));
-    return Check(*attachment, outcomes_);
+    NAM_RETURN_IF_ERROR(Check(*attachment, outcomes_));
+    return CheckOut(*attachment);
   }
 
   /// After Run.
   const std::vector<QueryOutcome>& outcomes() const { return outcomes_; }
+  const std::vector<tpcw::CheckoutRates>& checkout_lines() const { return checkout_lines_; }
+  const CheckoutOutcome& checkout() const { return checkout_outcome_; }
 
  private:
   void Say(const std::string& text) {
@@ -91,6 +100,37 @@ class DemoWork final : public ClusterWork {
     return CheckQueries(*oracle, progress_, outcomes);
   }
 
+  /// Transactions on record tables of the same cluster.
+  absl::Status CheckOut(catalog::Attachment& attachment) {
+    CheckoutRunOptions run_options;
+    run_options.checkout.products = kProducts;
+    run_options.driver.clients = static_cast<uint32_t>(std::min(source_.threads, 4));
+    run_options.driver.run_us = kCheckoutUs;
+    run_options.driver.transactions = kCheckoutsMax;
+    run_options.driver.interval_us = kCheckoutUs / 4;
+    run_options.driver.seed = options_.seed;
+    run_options.tables.expected_orders = kCheckoutsMax / 4;
+    RsiBackend backend(attachment);
+    CheckoutRun run(backend, run_options);
+    Say(absl::StrFormat("Checkout: %d clients buy three of %s products in each transaction.",
+                        run_options.driver.clients, FormatCount(kProducts)));
+    SetCheckout(&run);
+    absl::Status status = cancelled_ ? absl::CancelledError("interrupted") : run.Load(progress_);
+    if (status.ok()) {
+      auto outcome =
+          run.Run([this](const tpcw::CheckoutRates& rates) { checkout_lines_.push_back(rates); }, progress_);
+      status = outcome.status();
+      if (outcome.ok()) checkout_outcome_ = *std::move(outcome);
+    }
+    SetCheckout(nullptr);
+    return status;
+  }
+
+  void SetCheckout(CheckoutRun* run) {
+    const std::lock_guard lock(session_mutex_);
+    checkout_ = run;
+  }
+
   void SetSession(computeserver::Session* session) {
     const std::lock_guard lock(session_mutex_);
     session_ = session;
@@ -104,13 +144,19 @@ class DemoWork final : public ClusterWork {
   std::atomic<bool> cancelled_ = false;
   std::mutex session_mutex_;
   computeserver::Session* session_ = nullptr;  // of the queries that run
+  CheckoutRun* checkout_ = nullptr;            // that runs
+  std::vector<tpcw::CheckoutRates> checkout_lines_;
+  CheckoutOutcome checkout_outcome_;
 };
 
-int Conclude(const std::vector<QueryOutcome>& outcomes) {
-  std::cout << Render(QueriesReport(outcomes), {.footer = false});
+int Conclude(const DemoWork& work) {
+  const std::vector<QueryOutcome>& outcomes = work.outcomes();
+  std::cout << Render(QueriesReport(outcomes), {.footer = false})
+            << Render(CheckoutTable(work.checkout_lines()), {.footer = false})
+            << CheckoutSummary(work.checkout());
   const size_t correct = CorrectQueries(outcomes), all = ssb::Queries().size();
   std::cout << correct << " of " << all << " queries correct" << std::endl;
-  return correct == all ? kExitOk : kExitCheckFailed;
+  return correct == all && work.checkout().ok() ? kExitOk : kExitCheckFailed;
 }
 
 /// With the cluster running. Stops it in every case.
@@ -118,7 +164,7 @@ int WorkOn(LocalCluster& cluster, const DemoOptions& options, StopSignals& stop,
            const std::string& directory) {
   DemoWork work(options, {.catalog = cluster.catalog_address(), .secret_file = cluster.secret_file()});
   const absl::Status status = RunClusterWork(cluster, work, stop, directory);
-  return status.ok() ? Conclude(work.outcomes()) : ReportFailure(status);
+  return status.ok() ? Conclude(work) : ReportFailure(status);
 }
 
 absl::Status Validate(const DemoOptions& options) {

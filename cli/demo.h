@@ -17,8 +17,9 @@ struct DemoOptions {
   std::string timestamps = "leased";
 };
 
-/// A private cluster: loads SSB, runs the 13 queries, checks every answer against SQLite, prints a table,
-/// and leaves no process, socket, memory or file behind. kExitOk only if all 13 are correct.
+/// A private cluster: loads SSB, runs the 13 queries, checks every answer against SQLite, runs checkout for a
+/// few seconds, prints both tables, and leaves no process, socket, memory or file behind. kExitOk only if all
+/// 13 are correct and checkout's stocks and orders add up.
 int RunDemo(const DemoOptions& options);
 
 }  // namespace nam::cli

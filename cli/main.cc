@@ -151,9 +151,9 @@ class CommandLine {
   }
 
   void AddDemo() {
-    CLI::App* demo =
-        Command("demo", "a private cluster: load SSB, run and check its queries, leave nothing behind",
-                [this] { return RunDemo(demo_); });
+    CLI::App* demo = Command(
+        "demo", "a private cluster: load SSB, run and check its queries, run checkout, leave nothing behind",
+        [this] { return RunDemo(demo_); });
     Add(demo, "--scale-factor", demo_.scale_factor, "1 is six million lineorder rows");
     Add(demo, "--seed", demo_.seed, "other data of the same size");
     Add(demo, "--memory-servers", demo_.memory_servers, "how many");
@@ -280,7 +280,10 @@ class CommandLine {
     CLI::App* checkout = Command("checkout", "transactions: orders of products, and whether they add up",
                                  [this] { return RunCheckout(checkout_); });
     AddClusterOptions(checkout, checkout_.cluster);
-    Add(checkout, "--protocol", checkout_.protocol, "rsi");
+    Add(checkout, "--protocol", checkout_.protocol,
+        "rsi in the cluster; 2pc-tcp or 2pc-send: two-phase commit, among servers of its own (rsi)");
+    Add(checkout, "--fabric", checkout_.fabric, "2pc-send: what messages go over, shm or tcp (shm)");
+    Add(checkout, "--participants", checkout_.participants, "2pc-*: servers that hold the rows");
     Add(checkout, "--clients", checkout_.clients, "threads that buy, each in one transaction at a time");
     Add(checkout, "--seconds", checkout_.seconds, "how long");
     Add(checkout, "--transactions", checkout_.transactions, "so many instead; 0: --seconds counts");
@@ -317,16 +320,28 @@ class CommandLine {
     CLI::App* checkout = Command(
         "checkout", "transactions beside a bare loop, SQLite and two-phase commit",
         [this] { return bench::RunCheckoutBench(checkout_bench_); }, bench);
-    Add(checkout, "--fabric", checkout_bench_.fabric, "shm, tcp or verbs (shm)");
+    Add(checkout, "--fabric", checkout_bench_.fabric,
+        "shm, tcp or verbs; or sim, for a figure in virtual time (shm)");
     Add(checkout, "--memory-servers", checkout_bench_.memory_servers, "how many");
-    Add(checkout, "--clients", checkout_bench_.clients, "threads of each side");
+    checkout
+        ->add_option("--clients", checkout_bench_.clients,
+                     "threads of each side (2); sim: all of these (1,2,5,10,20,…,70)")
+        ->delimiter(',');
     Add(checkout, "--seconds", checkout_bench_.seconds, "of each side in a round");
     Add(checkout, "--repeat", checkout_bench_.repeat, "rounds");
-    Add(checkout, "--products", checkout_bench_.products, "rows that are bought from");
+    Add(checkout, "--products", checkout_bench_.products,
+        "rows that are bought from; 0: 1,000,000, in sim 200,000");
     Add(checkout, "--product-bytes", checkout_bench_.product_bytes, "of a product's row");
     Add(checkout, "--zipf", checkout_bench_.zipf, "skew of the products' popularity, below 1; 0: all alike");
     Add(checkout, "--seed", checkout_bench_.seed, "other purchases of the same kind");
     AddFormat(checkout, checkout_bench_.format, "table or json");
+    Add(checkout, "--generation", checkout_bench_.generation,
+        "sim: fdr, edr, hdr, ndr, or a model's file (fdr)");
+    Add(checkout, "--participants", checkout_bench_.participants,
+        "sim: threads of two-phase commit's 3 servers");
+    Add(checkout, "--coordinators", checkout_bench_.coordinators,
+        "sim: of its transaction manager's machine");
+    Add(checkout, "--html", checkout_bench_.html, "sim: write a page with the plot", "FILE");
 
     CLI::App* ssb = Command(
         "ssb", "the Star Schema Benchmark's queries, taking turns with a peer and a hand-written loop",
@@ -390,6 +405,7 @@ class CommandLine {
     AddBytes(command, "--block-bytes", stream.block_bytes, "of a block");
     Add(command, "--threads", stream.threads, "of each receiver; 0: what suits the fabric");
     Add(command, "--scan-ns", stream.scan_ns, "sim: computation for each block; 0: as in I-Store's figures");
+    Add(command, "--html", stream.testbed.html, "write a page with the plot", "FILE");
     AddTestbed(command, stream.testbed);
   }
 

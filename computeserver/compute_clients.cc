@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <deque>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
@@ -14,7 +14,6 @@ namespace {
 
 constexpr uint64_t kBufferBytes = 1u << 20;
 constexpr uint32_t kMostServers = 64;
-constexpr int64_t kCancelCheckUs = 5'000;
 constexpr int64_t kConnectTimeoutUs = 3'000'000;
 constexpr int64_t kReadTimeoutUs = 4'000'000;
 constexpr int64_t kReleaseTimeoutUs = 1'000'000;
@@ -32,12 +31,16 @@ absl::StatusOr<std::unique_ptr<ComputeClients>> ComputeClients::Open(catalog::At
 }
 
 ComputeClients::~ComputeClients() {
-  for (auto& [id, server] : servers_) {
-    if (!server->unreleased) continue;
+  Join();
+  for (auto& [id, server] : servers_) Release(*server);
+}
+
+/// Unheard, the server drops its results by itself after a while.
+void ComputeClients::Release(Server& server) {
+  for (const uint64_t query : std::exchange(server.unreleased, {})) {
     proto::ReleaseResultRequest request;
-    request.set_query(*server->unreleased);
-    // Unheard, the server drops the result by itself after a while.
-    server->peer->Call(kReleaseResult, request, kReleaseTimeoutUs).status().IgnoreError();
+    request.set_query(query);
+    server.peer->Call(kReleaseResult, request, kReleaseTimeoutUs).status().IgnoreError();
   }
 }
 
@@ -52,53 +55,66 @@ ComputeClients::Server& ComputeClients::ServerOf(const proto::Member& member) {
   return *server;
 }
 
-absl::Status ComputeClients::Run(std::vector<Work>& work, const std::atomic<bool>& cancel) {
-  // Connections to servers that this query does not need are given up when there are too many.
-  if (servers_.size() + work.size() > kMostServers) servers_.clear();
-  if (work.size() > kMostServers)
-    return absl::ResourceExhaustedError("more than 64 compute servers for one query");
-  fabric::Fabric& fabric = attachment_.fabric();
-  std::deque<catalog::CallCancellation> cancellations(work.size());
-  std::vector<absl::Status> statuses(work.size());
-  std::atomic<size_t> running = work.size();
-  std::atomic<bool> failed = false;
-  const std::unique_ptr<fabric::Event> all_done = fabric.CreateEvent();
-  std::vector<std::unique_ptr<fabric::Thread>> threads;
-  for (size_t i = 0; i < work.size(); ++i) {
-    Server& server = ServerOf(work[i].member);
-    if (server.unreleased) work[i].request.add_release(*server.unreleased);
-    server.unreleased.reset();
+void ComputeClients::Start(std::unique_ptr<Work> work) {
+  // Connections to servers of earlier queries are given up when there are too many.
+  if (servers_.size() >= kMostServers && !servers_.contains(work->member.id())) servers_.clear();
+  Server& server = ServerOf(work->member);
+  for (const uint64_t query : std::exchange(server.unreleased, {})) work->request.add_release(query);
+  Work* const fragment = work.release();
+  {
+    const std::lock_guard lock(mutex_);
+    running_.push_back(fragment);
   }
-  for (size_t i = 0; i < work.size(); ++i) {
-    threads.push_back(fabric.StartThread(
-        absl::StrFormat("nam-call-%d", i), [&, i, peer = ServerOf(work[i].member).peer.get()] {
-          auto reply = peer->Call(kRunFragment, work[i].request, kFragmentTimeoutUs, &cancellations[i]);
-          statuses[i] = reply.status();
-          if (reply.ok()) work[i].reply = *std::move(reply);
-          if (!statuses[i].ok()) failed = true;
-          if (running.fetch_sub(1) == 1) all_done->Set();
-        }));
+  threads_.push_back(attachment_.fabric().StartThread("nam-call", [this, peer = server.peer, fragment] {
+    auto reply = peer->Call(kRunFragment, fragment->request, kFragmentTimeoutUs, &fragment->cancellation);
+    fragment->status = reply.status();
+    fragment->lost = !reply.ok() && catalog::Unanswered(reply.status());
+    if (reply.ok()) fragment->reply = *std::move(reply);
+    const std::lock_guard lock(mutex_);
+    std::erase(running_, fragment);
+    ended_.emplace_back(fragment);
+    if (wake_ != nullptr) wake_->Set();
+  }));
+}
+
+std::unique_ptr<ComputeClients::Work> ComputeClients::Await(Deadline deadline) {
+  std::shared_ptr<fabric::Event> wake;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_.empty()) wake = wake_ = attachment_.fabric().CreateEvent();
   }
-  bool stopped = false;
-  while (!work.empty() && !all_done->Wait(fabric.clock().After(kCancelCheckUs))) {
-    if (stopped || !(cancel || failed)) continue;
-    stopped = true;
-    for (catalog::CallCancellation& cancellation : cancellations) cancellation.Cancel();
+  if (wake != nullptr) wake->Wait(deadline);
+  std::unique_ptr<Work> work;
+  {
+    const std::lock_guard lock(mutex_);
+    wake_.reset();
+    if (ended_.empty()) return nullptr;
+    work = std::move(ended_.front());
+    ended_.pop_front();
   }
-  threads.clear();
-  absl::Status first_error;
-  for (size_t i = 0; i < work.size(); ++i) {
-    if (statuses[i].ok()) continue;
-    if (first_error.ok() || absl::IsCancelled(first_error)) first_error = statuses[i];
+  ReadResult(*work);
+  return work;
+}
+
+void ComputeClients::ReadResult(Work& work) {
+  Server& server = ServerOf(work.member);
+  if (work.status.ok() && work.reply.bytes() > 0) {
+    work.status = ReadPartial(server, work.reply, work.partial);
+    work.lost = absl::IsUnavailable(work.status);
+    server.unreleased.push_back(work.request.query());
   }
-  for (size_t i = 0; i < work.size(); ++i) {
-    if (!statuses[i].ok()) continue;
-    Server& server = ServerOf(work[i].member);
-    if (first_error.ok()) first_error = ReadPartial(server, work[i].reply, work[i].partial);
-    server.unreleased = work[i].request.query();
-  }
-  if (cancel && !first_error.ok()) return absl::CancelledError("cancelled");
-  return first_error;
+  if (work.status.ok() && work.reply.leaving()) Release(server);
+  if (work.lost) servers_.erase(work.member.id());
+}
+
+void ComputeClients::CancelAll() {
+  const std::lock_guard lock(mutex_);
+  for (Work* work : running_) work->cancellation.Cancel();
+}
+
+void ComputeClients::Join() {
+  threads_.clear();
+  ended_.clear();
 }
 
 absl::Status ComputeClients::ReadPartial(Server& server, const proto::FragmentReply& reply,

@@ -1,11 +1,10 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <functional>
+#include <deque>
 #include <map>
 #include <memory>
-#include <optional>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -25,26 +24,44 @@ class ComputeClients {
   static absl::StatusOr<std::unique_ptr<ComputeClients>> Open(catalog::Attachment& attachment);
   ~ComputeClients();
 
+  /// One fragment on one server.
   struct Work {
     proto::Member member;
     proto::FragmentRequest request;
+    // The caller's own:
+    size_t server = 0;
+    size_t list = 0;
+    double started_ms = 0;
+    // Once it has ended:
+    absl::Status status;  // names the server
+    bool lost = false;    // the server did not answer, or not let its result be read: it may be dead
     proto::FragmentReply reply;
     std::string partial;
+
+   private:
+    friend class ComputeClients;
+    catalog::CallCancellation cancellation;
   };
-  /// Runs every server's fragment at the same time, then reads the partial results. The first failure
-  /// cancels the others and names its server; so does `cancel` (CANCELLED).
-  absl::Status Run(std::vector<Work>& work, const std::atomic<bool>& cancel);
+  void Start(std::unique_ptr<Work> work);
+  /// The next fragment that has ended, with its partial result read; null at the deadline.
+  std::unique_ptr<Work> Await(Deadline deadline);
+  /// Ends all that run; each is still to be awaited.
+  void CancelAll();
+  /// Once nothing runs any more.
+  void Join();
 
  private:
   struct Server {
     proto::Member member;
-    std::unique_ptr<catalog::Peer> peer;
+    std::shared_ptr<catalog::Peer> peer;            // calls under way hold it
     std::unique_ptr<fabric::QueuePair> queue_pair;  // made at the first result
-    std::optional<uint64_t> unreleased;             // query whose result was read last
+    std::vector<uint64_t> unreleased;               // fragments whose results have been read
   };
 
   explicit ComputeClients(catalog::Attachment& attachment) : attachment_(attachment) {}
   Server& ServerOf(const proto::Member& member);
+  void ReadResult(Work& work);
+  void Release(Server& server);
   absl::Status ReadPartial(Server& server, const proto::FragmentReply& reply, std::string& out);
 
   catalog::Attachment& attachment_;
@@ -52,6 +69,12 @@ class ComputeClients {
   std::unique_ptr<fabric::MemoryRegion> buffer_;
   std::unique_ptr<fabric::CompletionQueue> completions_;
   std::map<uint32_t, std::unique_ptr<Server>> servers_;  // by member id
+  std::vector<std::unique_ptr<fabric::Thread>> threads_;
+
+  std::mutex mutex_;  // guards what calling threads and the coordinator's share:
+  std::deque<std::unique_ptr<Work>> ended_;
+  std::vector<Work*> running_;
+  std::shared_ptr<fabric::Event> wake_;
 };
 
 }  // namespace nam::computeserver

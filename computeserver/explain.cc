@@ -120,6 +120,22 @@ void AddCounters(const std::vector<ServerReport>& servers, size_t pipeline, std:
   }
 }
 
+/// Who worked on whose share, and when.
+void AddTimeline(const std::vector<ServerReport>& servers, std::vector<std::string>& lines) {
+  lines.push_back("  Timeline");
+  for (size_t s = 0; s < servers.size(); ++s) {
+    for (const ServerReport::Turn& turn : servers[s].turns) {
+      const std::string whose = !turn.share_of        ? "what a lost server had"
+                                : *turn.share_of == s ? "its own share"
+                                                      : absl::StrFormat("the share of compute server %d",
+                                                                        servers[*turn.share_of].member.id());
+      lines.push_back(absl::StrFormat("    compute server %d: %.1f to %.1f ms, %d partitions of %s",
+                                      servers[s].member.id(), turn.started_ms, turn.ended_ms, turn.partitions,
+                                      whose));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> Explain(const sql::BoundQuery& query, const Plan& plan,
@@ -162,6 +178,7 @@ std::vector<std::string> Explain(const sql::BoundQuery& query, const Plan& plan,
         server.member.threads() == 1 ? "" : "s", server.share.partitions.size(), Grouped(server.share.rows),
         Bytes(server.share.driving_bytes), Bytes(server.share.build_bytes)));
   }
+  if (analyze) AddTimeline(servers, lines);
   return lines;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,15 @@ namespace nam::computeserver {
 struct ServerReport {
   proto::Member member;
   optimizer::Assignment::Share share;
-  proto::FragmentReply reply;  // with ANALYZE
+  // With ANALYZE:
+  proto::FragmentReply reply;  // of all its fragments together
+  struct Turn {
+    std::optional<size_t> share_of;  // position among the servers; none: handed out again
+    double started_ms = 0;
+    double ended_ms = 0;
+    uint32_t partitions = 0;
+  };
+  std::vector<Turn> turns;  // its fragments
 };
 
 /// The lines of EXPLAIN: the pipelined plan, from the sink down, and the assignment. With `analyze` each

@@ -12,13 +12,16 @@ constexpr int64_t kWhileWaitingUs = 5'000;
 
 }  // namespace
 
-Fragment::Fragment(std::shared_ptr<const QueryShape> shape, MulticastBuild multicast, ChannelPool& channels,
-                   int threads, std::atomic<bool>& cancel)
+Fragment::Fragment(std::shared_ptr<const QueryShape> shape, MulticastBuild multicast,
+                   std::optional<storage::WorkCounter> counter, ChannelPool& channels, int threads,
+                   std::atomic<bool>& cancel, const std::atomic<bool>& leaving)
     : shape_(std::move(shape)),
       multicast_(std::move(multicast)),
       channels_(channels),
       threads_(threads),
       cancel_(cancel),
+      leaving_(leaving),
+      counter_(counter),
       claimed_(new std::atomic<uint32_t>[shape_->joins.size() + 1]),
       multicast_claimed_(multicast_.senders.empty()),
       building_(threads),
@@ -93,7 +96,15 @@ absl::Status Fragment::Run(const std::function<void()>& while_waiting) {
   if (cancel_) return absl::CancelledError("cancelled");
   Sink& sink = finished_[0]->sink();
   for (size_t t = 1; t < finished_.size(); ++t) NAM_RETURN_IF_ERROR(sink.Merge(finished_[t]->sink()));
+  satisfied_ = sink.Satisfied();
   return sink.Store(partial_);
+}
+
+std::vector<uint32_t> Fragment::Claimed() const {
+  std::vector<uint32_t> claimed;
+  for (const auto& worker : finished_)
+    claimed.insert(claimed.end(), worker->claimed().begin(), worker->claimed().end());
+  return claimed;
 }
 
 std::vector<proto::PipelineCounters> Fragment::Counters() const {

@@ -16,6 +16,7 @@
 #include "computeserver/sink.h"
 #include "proto/compute.pb.h"
 #include "storage/block_stream.h"
+#include "storage/work_claims.h"
 
 namespace nam::computeserver {
 
@@ -30,15 +31,22 @@ namespace nam::computeserver {
 /// READ like the others.
 class Fragment {
  public:
-  /// `cancel` may be set by anyone at any time; the fragment then ends with CANCELLED.
-  Fragment(std::shared_ptr<const QueryShape> shape, MulticastBuild multicast, ChannelPool& channels,
-           int threads, std::atomic<bool>& cancel);
+  /// `cancel` may be set by anyone at any time; the fragment then ends with CANCELLED. So may `leaving`: it
+  /// then finishes what it has begun and claims no more. With a counter, what it works on is those of the
+  /// shape's partitions that it claims; without, all of them.
+  Fragment(std::shared_ptr<const QueryShape> shape, MulticastBuild multicast,
+           std::optional<storage::WorkCounter> counter, ChannelPool& channels, int threads,
+           std::atomic<bool>& cancel, const std::atomic<bool>& leaving);
   ~Fragment();
 
   /// Runs all threads to their end; `while_waiting` is called every few milliseconds until then.
   absl::Status Run(const std::function<void()>& while_waiting);
   /// After Run: the partial result in its stored form, and counters in the order of joins, then driving.
   const std::string& partial() const { return partial_; }
+  /// The driving table's partitions whose rows are in it.
+  std::vector<uint32_t> Claimed() const;
+  /// Whether other partitions cannot change the result.
+  bool satisfied() const { return satisfied_; }
   std::vector<proto::PipelineCounters> Counters() const;
 
  private:
@@ -61,6 +69,8 @@ class Fragment {
   ChannelPool& channels_;
   const int threads_;
   std::atomic<bool>& cancel_;
+  const std::atomic<bool>& leaving_;
+  const std::optional<storage::WorkCounter> counter_;
   std::vector<std::unique_ptr<JoinTable>> join_tables_;
   std::unique_ptr<std::atomic<uint32_t>[]> claimed_;  // per pipeline
   std::atomic<bool> multicast_claimed_;               // by the thread that receives
@@ -77,6 +87,7 @@ class Fragment {
   std::unique_ptr<Sink> sink_;
   std::vector<std::unique_ptr<class FragmentWorker>> finished_;  // sinks refer to their worker's columns
   std::string partial_;
+  bool satisfied_ = false;
 };
 
 }  // namespace nam::computeserver

@@ -13,6 +13,10 @@ namespace {
 
 /// How long the barrier waits before it looks whether the query has failed elsewhere.
 constexpr int64_t kBarrierCheckUs = 2'000;
+/// Of the partitions that are left a thread claims one in so many, but not too many at once: what it has
+/// claimed nobody can steal.
+constexpr uint64_t kClaimsLeft = 32;
+constexpr uint64_t kMostClaimed = 8;
 
 }  // namespace
 
@@ -63,6 +67,11 @@ absl::Status FragmentWorker::Run() {
   if (fragment_.building_.fetch_sub(1) == 1) fragment_.built_->Set();
   NAM_RETURN_IF_ERROR(status);
   NAM_RETURN_IF_ERROR(AwaitBuilt());
+  if (fragment_.counter_) {
+    NAM_ASSIGN_OR_RETURN(ChannelPool::Lease claims, fragment_.channels_.Take());
+    claims_channel_.emplace(std::move(claims));
+    claims_.emplace(**claims_channel_, *fragment_.counter_);
+  }
   const size_t driving = joins_.size();
   return Stream(**lease, driving, shape_.plan.driving,
                 [this](const storage::BlockView& block, Fragment::PipelineTotals& totals) {
@@ -89,6 +98,38 @@ absl::Status FragmentWorker::AwaitBuilt() {
   selectors_[driving] = std::make_unique<RowSelector>(columns_, filters_[driving], lookups,
                                                       shape_.sort_column(shape_.plan.driving));
   return absl::OkStatus();
+}
+
+std::optional<storage::ChainStart> FragmentWorker::NextChain(size_t pipeline) {
+  if (pipeline < joins_.size()) return fragment_.Claim(pipeline);
+  if (fragment_.leaving_) return std::nullopt;
+  if (!fragment_.counter_) {
+    std::optional<storage::ChainStart> chain = fragment_.Claim(pipeline);
+    if (chain) claimed_.push_back(chain->partition);
+    return chain;
+  }
+  const std::optional<uint32_t> partition = ClaimPartition();
+  if (!partition) return std::nullopt;
+  claimed_.push_back(*partition);
+  return partitioner::ChainStartOf(*shape_.tables[static_cast<size_t>(shape_.plan.driving)], *partition);
+}
+
+/// Several at a time while much is left: a claim is a round trip. An error ends the fragment.
+std::optional<uint32_t> FragmentWorker::ClaimPartition() {
+  const uint64_t all = shape_.partitions.size();
+  if (claim_next_ == claim_end_) {
+    const uint64_t left = all - std::min(all, claim_end_);
+    const uint64_t items = std::clamp<uint64_t>(left / kClaimsLeft, 1, kMostClaimed);
+    const absl::StatusOr<uint64_t> first = claims_->Claim(items);
+    if (!first.ok()) {
+      fragment_.Fail(first.status());
+      return std::nullopt;
+    }
+    claim_next_ = std::min(*first, all);
+    claim_end_ = std::min(claim_next_ + items, all);
+  }
+  if (claim_next_ == claim_end_) return std::nullopt;
+  return shape_.partitions[claim_next_++];
 }
 
 KeyLookup FragmentWorker::LookupOf(size_t join) const {
@@ -127,7 +168,7 @@ absl::Status FragmentWorker::Stream(
   Fragment::PipelineTotals totals;
   absl::Status status;
   {
-    storage::BlockStream stream(channel, stream_table, options, [&] { return fragment_.Claim(pipeline); });
+    storage::BlockStream stream(channel, stream_table, options, [&] { return NextChain(pipeline); });
     storage::BlockView block;
     while (status.ok()) {
       const absl::StatusOr<bool> more = stream.Next(block);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,6 +20,7 @@ class FragmentWorker {
   /// The whole work of the thread, in both phases.
   absl::Status Run();
   Sink& sink() { return *sink_; }
+  const std::vector<uint32_t>& claimed() const { return claimed_; }
 
  private:
   absl::Status Build(storage::Channel& channel, size_t join);
@@ -28,6 +30,9 @@ class FragmentWorker {
   absl::Status Insert(size_t join, uint64_t first_row);
   absl::Status InsertUnique(size_t join, const storage::BlockView& block);
   absl::Status AwaitBuilt();
+  /// The next chain of the pipeline's table; of the driving one it is claimed from all servers.
+  std::optional<storage::ChainStart> NextChain(size_t pipeline);
+  std::optional<uint32_t> ClaimPartition();
   KeyLookup LookupOf(size_t join) const;
   absl::Status Stream(
       storage::Channel& channel, size_t pipeline, int table,
@@ -66,11 +71,15 @@ class FragmentWorker {
   std::vector<Batch> levels_;
   Batch build_batch_;
   std::unique_ptr<Sink> sink_;
-  std::vector<uint32_t> selected_;   // scratch: rows of a block
-  std::vector<uint32_t> positions_;  // scratch: of the tuples that found a partner
-  std::vector<uint32_t> partners_;   // scratch: rows of the build side
-  std::vector<int64_t> keys_;        // scratch
-  std::vector<uint8_t> valid_;       // scratch: key is not NULL
+  std::optional<ChannelPool::Lease> claims_channel_;  // with a counter
+  std::optional<storage::WorkClaims> claims_;
+  uint64_t claim_next_ = 0, claim_end_ = 0;  // claimed and not begun: positions in the shape's partitions
+  std::vector<uint32_t> claimed_;            // partitions begun
+  std::vector<uint32_t> selected_;           // scratch: rows of a block
+  std::vector<uint32_t> positions_;          // scratch: of the tuples that found a partner
+  std::vector<uint32_t> partners_;           // scratch: rows of the build side
+  std::vector<int64_t> keys_;                // scratch
+  std::vector<uint8_t> valid_;               // scratch: key is not NULL
   uint64_t pushed_rows_ = 0;
   Clock& clock_;
   int64_t uncharged_ps_ = 0;

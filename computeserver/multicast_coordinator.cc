@@ -59,11 +59,11 @@ MulticastCoordinator::~MulticastCoordinator() {
   attachment_.catalog().ReleaseGroups(attachment_.member(), groups).IgnoreError();
 }
 
-std::string MulticastCoordinator::WhyRead(const Query& query, size_t join, MulticastMode mode) const {
+std::string MulticastCoordinator::WhyRead(const Query& query, size_t join, Choice mode) const {
   const bool in_place = query.in_place && attachment_.fabric().capabilities().in_place;
   const proto::Table& table = BuildSide(query, join);
-  if (mode == MulticastMode::kOff) return "nam.multicast is off";
-  if (mode == MulticastMode::kAuto && in_place) return "blocks are looked at in place";
+  if (mode == Choice::kOff) return "nam.multicast is off";
+  if (mode == Choice::kAuto && in_place) return "blocks are looked at in place";
   if (query.partitions.size() < 2) return "one compute server needs it";
   const auto needed = [&](const std::vector<uint32_t>& partitions) {
     return optimizer::NeededPartitions(query.plan, query.plan.joins[join], query.tables, partitions);
@@ -75,9 +75,9 @@ std::string MulticastCoordinator::WhyRead(const Query& query, size_t join, Multi
   const uint64_t bytes =
       BytesOf(table, query.plan.tables[static_cast<size_t>(query.plan.joins[join].table)].columns);
   if (bytes == 0) return "it is empty";
-  if (mode == MulticastMode::kAuto && bytes < kAutoBytesMin) return "it is small";
+  if (mode == Choice::kAuto && bytes < kAutoBytesMin) return "it is small";
   const uint64_t datagrams = DatagramsOf(table);
-  if (mode == MulticastMode::kAuto && datagrams > kDatagramsPerServer * query.partitions.size()) {
+  if (mode == Choice::kAuto && datagrams > kDatagramsPerServer * query.partitions.size()) {
     return absl::StrFormat("blocks of %d datagrams pay with %d compute servers or more", datagrams,
                            (datagrams + kDatagramsPerServer - 1) / kDatagramsPerServer);
   }
@@ -85,7 +85,7 @@ std::string MulticastCoordinator::WhyRead(const Query& query, size_t join, Multi
   return "";
 }
 
-std::vector<std::string> MulticastCoordinator::Start(const Query& query, MulticastMode mode) {
+std::vector<std::string> MulticastCoordinator::Start(const Query& query, Choice mode) {
   End();
   std::vector<std::string> why_read;
   std::vector<size_t> joins;

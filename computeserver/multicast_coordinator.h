@@ -40,13 +40,13 @@ class MulticastCoordinator {
     bool in_place = false;                          // blocks are taken where they lie, if the fabric can
   };
   /// For each join empty if its build side is multicast, else why it is READ. Never fails.
-  std::vector<std::string> Start(const Query& query, MulticastMode mode);
+  std::vector<std::string> Start(const Query& query, Choice mode);
   /// What the compute server with number `member` in Query::partitions must know.
   proto::MulticastStreams StreamsFor(uint32_t member) const;
   void End();
 
  private:
-  std::string WhyRead(const Query& query, size_t join, MulticastMode mode) const;
+  std::string WhyRead(const Query& query, size_t join, Choice mode) const;
   absl::Status StartStreams(const Query& query, const std::vector<size_t>& joins);
   absl::StatusOr<storage::MulticastTable> Describe(const Query& query, size_t join);
   absl::StatusOr<const std::vector<uint64_t>*> Pointers(const proto::Table& table, uint32_t partition);

@@ -25,6 +25,10 @@ class ResultStore {
 
   absl::StatusOr<Place> Put(uint64_t query, const std::string& bytes);
   void Release(uint64_t query);
+  bool empty() {
+    std::scoped_lock lock(mutex_);
+    return entries_.empty();
+  }
 
  private:
   struct Entry {

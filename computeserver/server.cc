@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -24,6 +25,10 @@ namespace {
 
 /// Queries beyond so many at once are refused rather than queued.
 constexpr int kMostFragments = 32;
+constexpr int64_t kDrainCheckUs = 2'000;
+/// How long a server that leaves waits for coordinators to read results. What they do not get they have done
+/// again elsewhere.
+constexpr int64_t kReadResultsUs = 500'000;
 
 class ComputeServerImpl final : public ComputeServer {
  public:
@@ -53,11 +58,14 @@ class ComputeServerImpl final : public ComputeServer {
     const std::lock_guard lock(shutdown_mutex_);
     membership_.reset();
     stopping_ = true;
+    Drain(deadline);
     if (control_server_) control_server_->Shutdown(deadline);
     listener_.reset();
   }
 
  private:
+  /// Waits until fragments have finished what they had claimed and their results have been read.
+  void Drain(Deadline deadline);
   absl::StatusOr<proto::FragmentReply> Run(const catalog::IncomingCall& call,
                                            const proto::FragmentRequest& request);
   absl::StatusOr<std::shared_ptr<const QueryShape>> Shape(const proto::FragmentRequest& request);
@@ -76,6 +84,17 @@ class ComputeServerImpl final : public ComputeServer {
   std::unique_ptr<catalog::ControlServer> control_server_;
   std::unique_ptr<catalog::Membership> membership_;
 };
+
+void ComputeServerImpl::Drain(Deadline deadline) {
+  if (!results_) return;
+  Clock& clock = attachment_->fabric().clock();
+  const std::unique_ptr<fabric::Event> never = attachment_->fabric().CreateEvent();
+  const Deadline read_by = clock.After(kReadResultsUs);
+  while (!clock.Passed(deadline)) {
+    if (running_ == 0 && (results_->empty() || clock.Passed(read_by))) return;
+    never->Wait(clock.After(kDrainCheckUs));
+  }
+}
 
 absl::StatusOr<std::shared_ptr<const QueryShape>> ComputeServerImpl::Shape(
     const proto::FragmentRequest& request) {
@@ -109,16 +128,29 @@ absl::StatusOr<proto::FragmentReply> ComputeServerImpl::Run(const catalog::Incom
         absl::StrFormat("compute server %d already runs %d queries", id().value(), kMostFragments));
   }
   for (uint64_t query : request.release()) results_->Release(query);
+  proto::FragmentReply reply;
+  if (stopping_) {
+    reply.set_leaving(true);
+    return reply;
+  }
   NAM_ASSIGN_OR_RETURN(std::shared_ptr<const QueryShape> shape, Shape(request));
   std::atomic<bool> cancel = false;
   NAM_ASSIGN_OR_RETURN(MulticastBuild multicast, MulticastBuild::From(request.multicast(), *shape));
-  Fragment fragment(shape, std::move(multicast), channels_, std::max(1, options_.threads), cancel);
+  std::optional<storage::WorkCounter> counter;
+  if (request.has_counter()) {
+    const auto word = storage::RemotePtr<void>::FromRaw(request.counter().word());
+    const auto extent = storage::RemotePtr<void>::FromRaw(request.counter().extent());
+    if (word < extent || word.server() != extent.server() || word.offset() % sizeof(uint64_t) != 0)
+      return absl::InvalidArgumentError("not a work counter: its word lies outside of its extent");
+    counter = {word, extent, {request.counter().rkey()}, request.counter().base()};
+  }
+  Fragment fragment(shape, std::move(multicast), counter, channels_, std::max(1, options_.threads), cancel,
+                    stopping_);
   const absl::Status status = fragment.Run([&] {
-    if (call.Cancelled() || stopping_) cancel = true;
+    if (call.Cancelled()) cancel = true;
   });
   if (absl::IsUnavailable(status)) channels_.Clear();
   NAM_RETURN_IF_ERROR(status);
-  proto::FragmentReply reply;
   const std::string& partial = fragment.partial();
   NAM_ASSIGN_OR_RETURN(const ResultStore::Place place, results_->Put(request.query(), partial));
   reply.set_rkey(place.rkey.value);
@@ -126,6 +158,10 @@ absl::StatusOr<proto::FragmentReply> ComputeServerImpl::Run(const catalog::Incom
   reply.set_bytes(partial.size());
   reply.set_checksum(storage::Checksum(std::as_bytes(std::span(partial))));
   for (const proto::PipelineCounters& counters : fragment.Counters()) *reply.add_pipelines() = counters;
+  const std::vector<uint32_t> claimed = fragment.Claimed();
+  reply.mutable_claimed()->Add(claimed.begin(), claimed.end());
+  reply.set_satisfied(fragment.satisfied());
+  reply.set_leaving(stopping_);
   return reply;
 }
 

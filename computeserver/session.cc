@@ -12,16 +12,21 @@
 #include "computeserver/explain.h"
 #include "computeserver/finish.h"
 #include "computeserver/multicast_coordinator.h"
+#include "computeserver/query_run.h"
 #include "computeserver/record_copies.h"
 #include "computeserver/record_engine.h"
 #include "computeserver/record_statements.h"
 #include "computeserver/settings.h"
+#include "computeserver/work_counters.h"
 #include "optimizer/assignment.h"
 #include "optimizer/plan.h"
 #include "sql/bound_query.h"
 
 namespace nam::computeserver {
 namespace {
+
+/// A query that moves less is over before anybody could help.
+constexpr uint64_t kWorthClaimingBytes = 32u << 20;
 
 /// The catalog as one statement sees it: asked once who is there and which version all is at, and for the
 /// tables that it has not seen at that version.
@@ -219,43 +224,55 @@ class SessionImpl final : public Session {
   }
 
   absl::StatusOr<ResultSet> RunQuery(const sql::BoundQuery& query, Prepared& prepared) {
-    const uint64_t id = ++query_;
-    const proto::Plan plan = optimizer::ToProto(prepared.plan);
-    std::vector<ComputeClients::Work> work(prepared.servers.size());
-    for (size_t i = 0; i < work.size(); ++i) {
-      const ServerReport& server = prepared.servers[i];
-      work[i].member = server.member;
-      work[i].request.set_query(id);
-      *work[i].request.mutable_plan() = plan;
-      *work[i].request.mutable_settings() = settings_.ForStreams();
-      work[i].request.mutable_partitions()->Add(server.share.partitions.begin(),
-                                                server.share.partitions.end());
-    }
-    NAM_RETURN_IF_ERROR(RunFragments(prepared, work));
+    proto::FragmentRequest request;
+    *request.mutable_plan() = optimizer::ToProto(prepared.plan);
+    *request.mutable_settings() = settings_.ForStreams();
     PartialMerger merger = MakeMerger(prepared.plan);
-    for (size_t i = 0; i < work.size(); ++i) {
-      NAM_RETURN_IF_ERROR(merger.Add(std::as_bytes(std::span(work[i].partial))));
-      prepared.servers[i].reply = std::move(work[i].reply);
-    }
+    MulticastCoordinator::Query shares{prepared.plan, prepared.tables, {}, settings_.in_place};
+    for (const ServerReport& server : prepared.servers) shares.partitions.push_back(server.share.partitions);
+    prepared.why_read = multicast_.Start(shares, settings_.multicast);
+    QueryRun run({.request = std::move(request),
+                  .servers = prepared.servers,
+                  .clients = *clients_,
+                  .counters = CountersFor(prepared),
+                  .next_fragment_id = [this] { return ++query_; },
+                  .multicast = [this](size_t s) { return multicast_.StreamsFor(static_cast<uint32_t>(s)); },
+                  .members = [this] { return NewMembers(); },
+                  .add = [&](const std::string& p) { return merger.Add(std::as_bytes(std::span(p))); },
+                  .clock = attachment_.fabric().clock(),
+                  .cancel = cancel_});
+    const absl::Status status = run.Run();
+    multicast_.End();
+    if (counters_ != nullptr && !counters_->usable()) counters_.reset();
+    NAM_RETURN_IF_ERROR(status);
     return Finish(query, prepared.plan, merger);
   }
 
-  /// Multicast streams are there as long as the fragments run.
-  absl::Status RunFragments(Prepared& prepared, std::vector<ComputeClients::Work>& work) {
-    MulticastCoordinator::Query query{prepared.plan, prepared.tables, {}, settings_.in_place};
-    for (const ServerReport& server : prepared.servers) query.partitions.push_back(server.share.partitions);
-    prepared.why_read = multicast_.Start(query, settings_.multicast);
-    for (size_t i = 0; i < work.size(); ++i)
-      *work[i].request.mutable_multicast() = multicast_.StreamsFor(static_cast<uint32_t>(i));
-    const absl::Status status = clients_->Run(work, cancel_);
-    multicast_.End();
-    return status;
+  /// Words to claim work from, if the query is large enough for that to pay and memory can be had.
+  WorkCounters* CountersFor(const Prepared& prepared) {
+    uint64_t bytes = 0;
+    for (const ServerReport& server : prepared.servers) bytes += server.share.driving_bytes;
+    const bool wanted = settings_.work_queue == Choice::kOn ||
+                        (settings_.work_queue == Choice::kAuto && bytes >= kWorthClaimingBytes);
+    if (!wanted) return nullptr;
+    if (counters_ == nullptr) {
+      auto opened = WorkCounters::Open(attachment_);
+      if (opened.ok()) counters_ = *std::move(opened);
+    }
+    return counters_.get();
+  }
+
+  /// Compute servers that may join a query under way.
+  absl::StatusOr<std::vector<proto::Member>> NewMembers() {
+    if (settings_.compute_servers > 0) return std::vector<proto::Member>();
+    return attachment_.Members(proto::ROLE_COMPUTE);
   }
 
   catalog::Attachment& attachment_;
   std::unique_ptr<ComputeClients> clients_;
   CatalogTables tables_;
   MulticastCoordinator multicast_;
+  std::unique_ptr<WorkCounters> counters_;  // made for the first query that needs them
   SessionSettings settings_;
   uint64_t query_;  // ids start at random, so that sessions do not meet
   std::atomic<bool> cancel_ = false;

@@ -32,12 +32,12 @@ absl::Status SetSwitch(const sql::SetStatement& statement, bool& out) {
   return absl::OkStatus();
 }
 
-constexpr const char* kModes[] = {"auto", "off", "on"};  // by MulticastMode
+constexpr const char* kModes[] = {"auto", "off", "on"};  // by Choice
 
-absl::Status SetMode(const sql::SetStatement& statement, MulticastMode& out) {
+absl::Status SetMode(const sql::SetStatement& statement, Choice& out) {
   for (size_t mode = 0; mode < std::size(kModes); ++mode) {
     if (statement.value != kModes[mode]) continue;
-    out = static_cast<MulticastMode>(mode);
+    out = static_cast<Choice>(mode);
     return absl::OkStatus();
   }
   return sql::ToStatus(BadValue(statement, "auto, off or on"));
@@ -54,6 +54,7 @@ absl::Status SessionSettings::Set(const sql::SetStatement& statement) {
   if (statement.name == "record_join_mib_max") return SetNumber(statement, 1, 1 << 20, record_join_mib_max);
   if (statement.name == "compute_servers") return SetNumber(statement, 0, 1 << 16, compute_servers);
   if (statement.name == "multicast") return SetMode(statement, multicast);
+  if (statement.name == "work_queue") return SetMode(statement, work_queue);
   std::string names;
   for (const auto& [name, value] : All()) absl::StrAppend(&names, names.empty() ? "" : ", ", "nam.", name);
   return sql::ToStatus({.message = absl::StrFormat("there is no setting nam.%s", statement.name),
@@ -70,7 +71,8 @@ std::map<std::string, std::string> SessionSettings::All() const {
           {"build_mib_max", absl::StrCat(build_mib_max)},
           {"record_join_mib_max", absl::StrCat(record_join_mib_max)},
           {"compute_servers", absl::StrCat(compute_servers)},
-          {"multicast", kModes[static_cast<size_t>(multicast)]}};
+          {"multicast", kModes[static_cast<size_t>(multicast)]},
+          {"work_queue", kModes[static_cast<size_t>(work_queue)]}};
 }
 
 proto::StreamSettings SessionSettings::ForStreams() const {

@@ -9,20 +9,20 @@
 
 namespace nam::computeserver {
 
-/// Whether build sides that several compute servers need come by multicast: where it pays, never, wherever
-/// possible.
-enum class MulticastMode : uint8_t { kAuto, kOff, kOn };
+/// Something that is done where it pays, never, or wherever possible.
+enum class Choice : uint8_t { kAuto, kOff, kOn };
 
 /// What SET nam.<name> changes, per session.
 struct SessionSettings {
   int64_t prefetch_window = 10;  // blocks in flight per thread
   bool in_place = true;          // take blocks where they lie, if the fabric can
   bool verify_checksums = true;
-  int64_t result_mib_max = 1024;                   // memory for one server's partial result
-  int64_t build_mib_max = 4096;                    // memory for one server's join tables
-  int64_t record_join_mib_max = 256;               // rows of record tables that one join copies
-  int64_t compute_servers = 0;                     // at most so many work on a query; 0: all
-  MulticastMode multicast = MulticastMode::kAuto;  // of build sides that several compute servers need
+  int64_t result_mib_max = 1024;      // memory for one server's partial result
+  int64_t build_mib_max = 4096;       // memory for one server's join tables
+  int64_t record_join_mib_max = 256;  // rows of record tables that one join copies
+  int64_t compute_servers = 0;        // at most so many work on a query; 0: all
+  Choice multicast = Choice::kAuto;   // of build sides that several compute servers need
+  Choice work_queue = Choice::kAuto;  // work is claimed, so that it can be stolen
 
   absl::Status Set(const sql::SetStatement& statement);
   std::map<std::string, std::string> All() const;

@@ -103,7 +103,9 @@ absl::Status Cluster::StartServer(Role role, Slot& slot) {
   if (role == Role::kMemory) {
     memserver::MemoryServerOptions options;
     options.catalog = catalog;
-    options.memory_bytes = options_.memory_bytes;
+    const bool first = &slot == &memory_.front();
+    options.memory_bytes =
+        first && options_.first_memory_bytes != 0 ? options_.first_memory_bytes : options_.memory_bytes;
     options.region_bytes = options_.region_bytes;
     options.huge_pages = false;
     options.on_lost = on_lost;
@@ -136,6 +138,12 @@ void Cluster::Kill(Role role, int number, bool whole_host) {
   } else {
     world_.KillProcess(slot.process->id());
   }
+}
+
+void Cluster::Leave(int number) {
+  constexpr int64_t kLeaveUs = 10'000'000;
+  Slot& slot = compute_[static_cast<size_t>(number)];
+  slot.compute->Shutdown(world_.clock().After(kLeaveUs));
 }
 
 absl::Status Cluster::Restart(Role role, int number) {

@@ -46,6 +46,7 @@ struct ClusterOptions {
   int compute_servers = 2;
   int threads = 2;  // of a compute server
   uint64_t memory_bytes = uint64_t{64} << 20;
+  uint64_t first_memory_bytes = 0;  // of memory-0; 0: as the others
   uint64_t region_bytes = uint64_t{1} << 20;
   uint32_t lease_ms = 3'000;
 };
@@ -89,6 +90,8 @@ class Cluster {
   bool Alive(Role role, int number) const;
   /// Its process ends at once, or with its whole host (which peers notice later).
   void Kill(Role role, int number, bool whole_host);
+  /// A compute server finishes what it has begun and leaves; Restart brings it back.
+  void Leave(int number);
   /// A server that the cluster has given up ends itself, as `nam memserver` does.
   int given_up() const { return given_up_; }
   /// Clears away what was killed and starts it anew, empty. UNAVAILABLE when it cannot join yet: again later.

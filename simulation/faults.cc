@@ -58,7 +58,7 @@ std::string FaultKinds::ToString() const {
   return text.empty() ? "none" : text;
 }
 
-fabric::sim::FaultPlan DrawPlan(const FaultKinds& kinds, Random& random) {
+fabric::sim::FaultPlan DrawPlan(const FaultKinds& kinds, RandomStream& random) {
   fabric::sim::FaultPlan plan;
   // Each is left out now and then, whatever is on: what always happens hides what it hides.
   const auto on = [&random](bool kind) { return random.Below(3) != 0 && kind; };
@@ -77,7 +77,7 @@ fabric::sim::FaultPlan DrawPlan(const FaultKinds& kinds, Random& random) {
 }
 
 absl::StatusOr<std::unique_ptr<Adversary>> Adversary::Start(Cluster& cluster, const FaultKinds& kinds,
-                                                            Random random, int faults_max) {
+                                                            RandomStream random, int faults_max) {
   std::unique_ptr<Adversary> adversary(new Adversary(cluster, kinds, random, faults_max));
   NAM_ASSIGN_OR_RETURN(adversary->fabric_, cluster.world().OpenFabric("adversary", {}));
   adversary->stop_ = adversary->fabric_->CreateEvent();
@@ -85,7 +85,7 @@ absl::StatusOr<std::unique_ptr<Adversary>> Adversary::Start(Cluster& cluster, co
   return adversary;
 }
 
-Adversary::Adversary(Cluster& cluster, const FaultKinds& kinds, Random random, int faults_max)
+Adversary::Adversary(Cluster& cluster, const FaultKinds& kinds, RandomStream random, int faults_max)
     : cluster_(cluster), world_(cluster.world()), random_(random), faults_left_(faults_max) {
   if (kinds.errors) faults_.push_back(&Adversary::BreakQueuePairs);
   if (kinds.partitions) faults_.push_back(&Adversary::Partition);

@@ -9,10 +9,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/random.h"
 #include "fabric/sim/fault_plan.h"
 #include "fabric/sim/world.h"
 #include "simulation/cluster.h"
-#include "simulation/random.h"
 
 namespace nam::simulation {
 
@@ -31,7 +31,7 @@ struct FaultKinds {
 };
 
 /// What is drawn for every operation, of the kinds that are on.
-fabric::sim::FaultPlan DrawPlan(const FaultKinds& kinds, Random& random);
+fabric::sim::FaultPlan DrawPlan(const FaultKinds& kinds, RandomStream& random);
 
 /// Breaks things at drawn moments while a cluster works, and mends them later: servers that it killed are
 /// started again, partitions end. One thread, of a host that nothing happens to.
@@ -39,7 +39,7 @@ class Adversary {
  public:
   /// `faults_max` in all. Starts at once.
   static absl::StatusOr<std::unique_ptr<Adversary>> Start(Cluster& cluster, const FaultKinds& kinds,
-                                                          Random random, int faults_max);
+                                                          RandomStream random, int faults_max);
   ~Adversary();
 
   /// No more faults; returns once everything is mended and all servers run. DEADLINE_EXCEEDED if a server
@@ -58,7 +58,7 @@ class Adversary {
     Cluster::Role role = Cluster::Role::kMemory;
     int number = -1;  // start this server
   };
-  Adversary(Cluster& cluster, const FaultKinds& kinds, Random random, int faults_max);
+  Adversary(Cluster& cluster, const FaultKinds& kinds, RandomStream random, int faults_max);
   void Run();
   void Inject();
   void BreakQueuePairs();
@@ -74,7 +74,7 @@ class Adversary {
 
   Cluster& cluster_;
   fabric::sim::World& world_;
-  Random random_;
+  RandomStream random_;
   int faults_left_;
   std::vector<void (Adversary::*)()> faults_;
   std::vector<Repair> repairs_;

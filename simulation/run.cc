@@ -16,9 +16,9 @@ namespace {
 constexpr int64_t kVirtualNsMax = 3'000'000'000'000;
 
 /// The parts of a scenario draw from streams of their own, so that a change of one leaves the others.
-Random StreamOf(uint64_t seed, uint64_t part) {
-  Random all(seed);
-  return Random(all.Next() ^ (part << 56));
+RandomStream StreamOf(uint64_t seed, uint64_t part) {
+  RandomStream all(seed);
+  return RandomStream(all.Next() ^ (part << 56));
 }
 
 void EndHanging(const std::string& report, const std::string& replay) {
@@ -48,7 +48,7 @@ class ReplayAtCrash {
   static inline std::string text;  // the handler's
 };
 
-ClusterOptions DrawCluster(Random random) {
+ClusterOptions DrawCluster(RandomStream random) {
   ClusterOptions options;
   options.memory_servers = static_cast<int>(random.Between(2, 3));
   options.compute_servers = static_cast<int>(random.Between(2, 3));
@@ -57,7 +57,7 @@ ClusterOptions DrawCluster(Random random) {
   return options;
 }
 
-LoadShape DrawShape(Random random) {
+LoadShape DrawShape(RandomStream random) {
   LoadShape shape;
   shape.fan_out = static_cast<uint32_t>(random.Between(1, 3));
   shape.block_bytes = 4'096u << random.Below(5);
@@ -74,14 +74,14 @@ void RunScenario(fabric::sim::World& world, const RunOptions& options, const Ssb
     if (!absl::IsUnavailable(cluster.status())) result.failures.push_back(cluster.status().ToString());
     return;
   }
-  Random random = StreamOf(options.seed, 3);
+  RandomStream random = StreamOf(options.seed, 3);
   const int faults_max = static_cast<int>(random.Between(1, 10));
-  auto adversary = Adversary::Start(**cluster, options.faults, Random(random.Next()), faults_max);
+  auto adversary = Adversary::Start(**cluster, options.faults, RandomStream(random.Next()), faults_max);
   if (!adversary.ok()) return result.failures.push_back(adversary.status().ToString());
   Workload workload(**cluster, **adversary, answers, DrawShape(StreamOf(options.seed, 4)), result);
-  workload.Load(Random(random.Next()));
+  workload.Load(RandomStream(random.Next()));
   const int clients = static_cast<int>(random.Between(1, 2));
-  workload.RunClients(Random(random.Next()), clients, static_cast<int>(random.Between(4, 14)));
+  workload.RunClients(RandomStream(random.Next()), clients, static_cast<int>(random.Between(4, 14)));
   if (const absl::Status mended = (*adversary)->Stop(); !mended.ok()) {
     result.failures.push_back(mended.ToString());
   }
@@ -101,7 +101,7 @@ std::string ReplayCommand(const RunOptions& options) {
 RunResult Run(const RunOptions& options, const SsbAnswers& answers) {
   RunResult result;
   result.seed = options.seed;
-  Random random = StreamOf(options.seed, 1);
+  RandomStream random = StreamOf(options.seed, 1);
   fabric::sim::WorldOptions world_options;
   world_options.seed = options.seed;
   world_options.nic = options.nic;

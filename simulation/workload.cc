@@ -90,7 +90,7 @@ std::unique_ptr<Client> Workload::NewClient(const std::string& host) {
   return nullptr;
 }
 
-void Workload::Load(Random random) {
+void Workload::Load(RandomStream random) {
   replacing_ = true;
   ++replacements_;
   for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
@@ -117,7 +117,7 @@ void Workload::Load(Random random) {
 /// One client's statements, on a thread of its own.
 class Workload::QueryClient {
  public:
-  QueryClient(Workload& workload, Random random, int number)
+  QueryClient(Workload& workload, RandomStream random, int number)
       : workload_(workload), random_(random), number_(number), host_(absl::StrCat("client-", number)) {}
 
   void Run(int statements) {
@@ -148,11 +148,12 @@ class Workload::QueryClient {
   }
 
   void Set() {
-    static constexpr const char* kMulticast[] = {"auto", "off", "on", "on"};
+    static constexpr const char* kModes[] = {"auto", "off", "on", "on"};
     const std::string choices[] = {absl::StrCat("SET nam.prefetch_window = ", random_.Between(1, 64)),
                                    absl::StrCat("SET nam.compute_servers = ", random_.Between(0, 3)),
-                                   absl::StrCat("SET nam.multicast = ", kMulticast[random_.Below(4)])};
-    const std::string& statement = choices[random_.Below(3)];
+                                   absl::StrCat("SET nam.multicast = ", kModes[random_.Below(4)]),
+                                   absl::StrCat("SET nam.work_queue = ", kModes[random_.Below(4)])};
+    const std::string& statement = choices[random_.Below(4)];
     const auto result = client_->session().Execute(statement);
     if (!result.ok()) workload_.Fail(absl::StrCat(statement, ": ", result.status().ToString()));
   }
@@ -194,24 +195,24 @@ class Workload::QueryClient {
   }
 
   Workload& workload_;
-  Random random_;
+  RandomStream random_;
   const int number_;
   const std::string host_;
   std::unique_ptr<Client> client_;
 };
 
-void Workload::RunClients(Random random, int clients, int statements) {
+void Workload::RunClients(RandomStream random, int clients, int statements) {
   std::vector<std::unique_ptr<QueryClient>> all;
   std::vector<std::unique_ptr<fabric::Thread>> threads;
   for (int i = 0; i < clients; ++i) {
-    all.push_back(std::make_unique<QueryClient>(*this, Random(random.Next()), i));
+    all.push_back(std::make_unique<QueryClient>(*this, RandomStream(random.Next()), i));
     threads.push_back(harness_->StartThread(absl::StrCat("client-", i),
                                             [&client = *all.back(), statements] { client.Run(statements); }));
   }
 }
 
 void Workload::RunAllQueries() {
-  if (TablesLost()) Load(Random(1));
+  if (TablesLost()) Load(RandomStream(1));
   const std::unique_ptr<Client> client = NewClient("client-0");
   if (client == nullptr) return;
   for (const SsbAnswers::Query& query : answers_.queries()) {

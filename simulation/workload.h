@@ -6,9 +6,9 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "base/random.h"
 #include "simulation/cluster.h"
 #include "simulation/faults.h"
-#include "simulation/random.h"
 #include "simulation/run.h"
 #include "simulation/ssb_answers.h"
 
@@ -23,9 +23,9 @@ class Workload {
   ~Workload();
 
   /// Loads all tables, again after errors, until they are there; whoever loads may be killed.
-  void Load(Random random);
+  void Load(RandomStream random);
   /// `clients` at once, `statements` each. The first reloads what dead memory servers have lost.
-  void RunClients(Random random, int clients, int statements);
+  void RunClients(RandomStream random, int clients, int statements);
   /// All is mended: every query must come to its right answer, after few attempts.
   void RunAllQueries();
   /// Drops all tables; then no memory server holds anything.

@@ -2,16 +2,9 @@
 
 #include <cstdint>
 
+#include "base/random.h"
+
 namespace nam::ssb {
-
-/// The finalizer of splitmix64: a bijection whose output bits all depend on all input bits.
-constexpr uint64_t MixBits(uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
-}
-
-inline constexpr uint64_t kGoldenGamma = 0x9e3779b97f4a7c15;
 
 /// One random word, spent piece by piece. Each Below() takes the word's topmost part and keeps the rest,
 /// without a division; pieces are uniform and independent while the product of all n is far below 2^64.

@@ -78,6 +78,8 @@ bool BlockStream::CanSkip(const Chain& chain, uint32_t index) const {
   const auto zone = options_.known->SortZone(partition, index);
   if (!zone || (zone->max >= options_.sort_min && zone->min <= options_.sort_max)) return false;
   if (index % group != 0) return true;
+  // Pointers are learned in order: those of the group before must have come.
+  if (chain.pointers.size() < std::min<uint64_t>(uint64_t{index} + group, chain.start.blocks)) return false;
   for (uint64_t i = uint64_t{index} + group; i < std::min<uint64_t>(index + 2 * group, chain.start.blocks);
        ++i) {
     if (options_.known->Pointer(partition, static_cast<uint32_t>(i)) == 0) return false;

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/random.h"
 #include "tpcw/product_choice.h"
 #include "txn/history.h"
 #include "txn/session.h"
@@ -144,7 +145,7 @@ class CheckoutClient {
   const CheckoutOptions options_;
   const ProductChoice& choice_;
   const uint32_t client_;
-  Random random_;
+  RandomStream random_;
   txn::Session& session_;
   txn::HistoryRecorder* const recorder_;
   txn::TableHandle products_, orders_table_, lines_;

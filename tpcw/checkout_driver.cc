@@ -9,16 +9,17 @@
 
 namespace nam::tpcw {
 
-CheckoutDriver::CheckoutDriver(fabric::Fabric& fabric, const CheckoutOptions& checkout,
+CheckoutDriver::CheckoutDriver(std::vector<fabric::Fabric*> fabrics, const CheckoutOptions& checkout,
                                const DriverOptions& options, SessionFactory sessions)
-    : fabric_(fabric),
+    : fabrics_(std::move(fabrics)),
+      clock_(fabrics_.at(0)->clock()),
       checkout_(checkout),
       options_(options),
       sessions_(std::move(sessions)),
       choice_(checkout.Validate().ok()
                   ? std::make_unique<ProductChoice>(checkout.products, checkout.zipf_theta)
                   : nullptr),
-      ended_(fabric.CreateEvent()) {}
+      ended_(fabrics_[0]->CreateEvent()) {}
 
 CheckoutDriver::~CheckoutDriver() = default;
 
@@ -36,7 +37,8 @@ absl::Status CheckoutDriver::OpenHistories() {
 
 absl::StatusOr<CheckoutRates> CheckoutDriver::Run(const std::function<void(const CheckoutRates&)>& line) {
   NAM_RETURN_IF_ERROR(checkout_.Validate());
-  if (options_.clients == 0 || options_.clients >= kClientsMax || options_.interval_us <= 0) {
+  if (options_.clients == 0 || options_.clients >= kClientsMax - options_.first_client ||
+      options_.interval_us <= 0) {
     return absl::InvalidArgumentError("checkout: no clients or too many, or no time between lines");
   }
   NAM_CHECK(clients_.empty(), "runs once");
@@ -49,17 +51,18 @@ absl::StatusOr<CheckoutRates> CheckoutDriver::Run(const std::function<void(const
   running_ = options_.clients;
   std::vector<std::unique_ptr<fabric::Thread>> threads;
   for (uint32_t i = 0; i < options_.clients; ++i) {
-    threads.push_back(fabric_.StartThread(absl::StrCat("checkout-", i), [this, i] { RunClient(i); }));
+    threads.push_back(fabrics_[i % fabrics_.size()]->StartThread(absl::StrCat("checkout-", i),
+                                                                 [this, i] { RunClient(i); }));
   }
   Totals last = start;
   for (bool ended = false; !ended;) {
     const Deadline next = {last.at_ns + options_.interval_us * 1000};
     ended = ended_->Wait(next.ns < end.ns ? next : end);
-    if (fabric_.clock().Passed(end)) {
+    if (clock_.Passed(end)) {
       Stop();
       ended = true;
     }
-    if (!fabric_.clock().Passed(next)) continue;
+    if (!clock_.Passed(next)) continue;
     const Totals now = Sum();
     if (line) line(Rates(last, now));
     last = now;
@@ -85,9 +88,10 @@ absl::Status CheckoutDriver::RunCheckouts(uint32_t number) {
   NAM_ASSIGN_OR_RETURN(const std::unique_ptr<txn::Session> session, sessions_(number));
   std::optional<txn::HistoryRecorder> recorder;
   if (counts.history != nullptr) recorder.emplace(number, *counts.history);
-  Random seeds(options_.seed + number);
+  const uint32_t client_number = options_.first_client + number;
+  RandomStream seeds(options_.seed + client_number);
   NAM_ASSIGN_OR_RETURN(const auto client,
-                       CheckoutClient::Open(checkout_, *choice_, number, seeds.Next(), *session,
+                       CheckoutClient::Open(checkout_, *choice_, client_number, seeds.Next(), *session,
                                             recorder.has_value() ? &*recorder : nullptr));
   absl::Status status;
   while (status.ok() && TakeTurn()) status = CheckOut(*client, counts);
@@ -107,8 +111,7 @@ bool CheckoutDriver::TakeTurn() {
 
 /// One checkout, with its retries.
 absl::Status CheckoutDriver::CheckOut(CheckoutClient& client, Client& counts) {
-  const Clock& clock = fabric_.clock();
-  const int64_t from_ns = clock.NowNs();
+  const int64_t from_ns = clock_.NowNs();
   client.Next();
   while (true) {
     NAM_ASSIGN_OR_RETURN(const auto aborted, client.Try());
@@ -117,14 +120,14 @@ absl::Status CheckoutDriver::CheckOut(CheckoutClient& client, Client& counts) {
     count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (stop_.load(std::memory_order_relaxed)) return absl::OkStatus();
   }
-  counts.latencies.Add(clock.NowNs() - from_ns);
+  counts.latencies.Add(clock_.NowNs() - from_ns);
   counts.committed.store(counts.committed.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   return absl::OkStatus();
 }
 
 CheckoutDriver::Totals CheckoutDriver::Sum() const {
   Totals totals;
-  totals.at_ns = fabric_.clock().NowNs();
+  totals.at_ns = clock_.NowNs();
   for (const auto& client : clients_) {
     totals.committed += client->committed.load(std::memory_order_relaxed);
     client->latencies.AddTo(totals.latencies);

@@ -24,6 +24,8 @@ using SessionFactory = std::function<absl::StatusOr<std::unique_ptr<txn::Session
 
 struct DriverOptions {
   uint32_t clients = 2;
+  /// The first one's number: a run after another one on the same tables goes on counting.
+  uint32_t first_client = 0;
   /// Ends when this time is over or so many have been committed by all together; 0: no such limit.
   int64_t run_us = 20'000'000;
   uint64_t transactions = 0;
@@ -47,8 +49,9 @@ struct CheckoutRates {
 /// Runs clients as threads. Its methods are the caller's thread's, but for Stop.
 class CheckoutDriver {
  public:
-  CheckoutDriver(fabric::Fabric& fabric, const CheckoutOptions& checkout, const DriverOptions& options,
-                 SessionFactory sessions);
+  /// Client n is a thread of fabrics[n mod their number]: of this process, or in `sim` of several.
+  CheckoutDriver(std::vector<fabric::Fabric*> fabrics, const CheckoutOptions& checkout,
+                 const DriverOptions& options, SessionFactory sessions);
   ~CheckoutDriver();
 
   /// Once. `line` (if there) is called every interval. The first error of a client ends the run, and is
@@ -89,7 +92,8 @@ class CheckoutDriver {
   Totals Sum() const;
   CheckoutRates Rates(const Totals& from, const Totals& to) const;
 
-  fabric::Fabric& fabric_;
+  const std::vector<fabric::Fabric*> fabrics_;
+  Clock& clock_;
   const CheckoutOptions checkout_;
   const DriverOptions options_;
   const SessionFactory sessions_;

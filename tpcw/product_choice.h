@@ -4,28 +4,9 @@
 #include <cstdint>
 #include <numeric>
 
+#include "base/random.h"
+
 namespace nam::tpcw {
-
-/// splitmix64: what a client does follows from its seed alone.
-class Random {
- public:
-  explicit Random(uint64_t seed) : state_(seed) {}
-  uint64_t Next() {
-    uint64_t z = state_ += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
-  /// 0 … n - 1
-  uint64_t Below(uint64_t n) {
-    return static_cast<uint64_t>(static_cast<unsigned __int128>(Next()) * n >> 64);
-  }
-  /// In [0, 1).
-  double Fraction() { return static_cast<double>(Next() >> 11) * 0x1p-53; }
-
- private:
-  uint64_t state_;
-};
 
 /// Which products are bought: uniform, or by Zipf's law with exponent theta, where popular ones are scattered
 /// over the table (Gray et al., Quickly Generating Billion-Record Synthetic Databases, 1994). Shared by
@@ -43,7 +24,7 @@ class ProductChoice {
     eta_ = (1 - std::pow(2 / n, 1 - theta_)) / (1 - second_ / zeta_);
   }
 
-  uint64_t Draw(Random& random) const {
+  uint64_t Draw(RandomStream& random) const {
     if (theta_ == 0) return random.Below(products_);
     const auto rank = static_cast<unsigned __int128>(Rank(random.Fraction()));
     return static_cast<uint64_t>(rank * step_ % products_);

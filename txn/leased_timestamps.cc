@@ -9,7 +9,7 @@
 namespace nam::txn {
 namespace {
 
-constexpr uint64_t kFirstRead = 64;
+constexpr uint64_t kFirstReadMin = 64;
 constexpr uint64_t kNextReads = 1'024;
 constexpr uint64_t kWatermarkStep = 512;
 constexpr int kRoundsMax = 1'024;  // of kNextReads: more than the ring has
@@ -19,7 +19,8 @@ constexpr int64_t kNotYet = -1;  // the wait was not seen to last
 }  // namespace
 
 absl::Status LeasedTimestamps::Advance(storage::VerbBatch& batch, const StateHead& head) {
-  NAM_RETURN_IF_ERROR(ReadEntries(batch, kFirstRead));
+  const uint64_t last = snapshot_;
+  NAM_RETURN_IF_ERROR(ReadEntries(batch, first_read_));
   next_ = head.next;
   for (int round = 0; entries_.empty(); ++round) {
     // All of them done: we are behind, perhaps by far.
@@ -35,6 +36,8 @@ absl::Status LeasedTimestamps::Advance(storage::VerbBatch& batch, const StateHea
     if (snapshot_ == before) return absl::UnavailableError("the ring of timestamps has gone round");
     return Advance(batch, head);
   }
+  // As many have become done since the last time, probably, until the next: one READ for all of them.
+  first_read_ = std::clamp((snapshot_ - last) * 3 / 2, kFirstReadMin, kNextReads);
   NAM_RETURN_IF_ERROR(LookAhead(batch));
   if (snapshot_ < watermark_ + kWatermarkStep) return absl::OkStatus();
   return RaiseWatermark(batch);

@@ -43,6 +43,7 @@ class LeasedTimestamps final : public Timestamps {
 
   uint64_t next_ = 0;                  // the last that was given out, as last seen
   uint64_t watermark_ = 0;             // as last seen
+  uint64_t first_read_ = 64;  // entries that the next Advance begins with
   std::span<const uint64_t> entries_;  // just READ, those from snapshot_ + 1 on
   // What the snapshot waits for: the entry after it, and since when.
   uint64_t waits_at_ = 0;

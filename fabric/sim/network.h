@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/random.h"
 #include "fabric/fabric.h"
 #include "fabric/sim/nic.h"
-#include "fabric/sim/random.h"
 #include "fabric/sim/regions.h"
 #include "fabric/sim/scheduler.h"
 #include "fabric/sim/trace.h"

@@ -13,6 +13,8 @@ Nic::Nic(const NicModel& model)
 int64_t Nic::Occupy(Way& way, int64_t now_ps, int64_t wire_bytes) {
   const int64_t begin_ps = std::max(now_ps, way.engine_free_ps);
   way.engine_free_ps = begin_ps + message_ps_;
+  way.bytes += wire_bytes;
+  ++way.messages;
   int64_t& port_ps = *std::min_element(way.port_free_ps.begin(), way.port_free_ps.end());
   const int64_t first_byte_ps = std::max(begin_ps, port_ps);
   port_ps = first_byte_ps + SerializationPs(wire_bytes);

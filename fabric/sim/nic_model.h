@@ -7,6 +7,12 @@
 
 namespace nam::fabric::sim {
 
+/// What has passed a card since its host was made; bytes with their headers.
+struct NicTraffic {
+  int64_t bytes_out = 0, messages_out = 0;
+  int64_t bytes_in = 0, messages_in = 0;
+};
+
 /// A network card and its link to a full-bisection switch, as `sim` computes with it. What every parameter
 /// stands for, and where an operation spends its time, is in docs/design/simulator.md.
 struct NicModel {

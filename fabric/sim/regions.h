@@ -4,8 +4,8 @@
 #include <unordered_map>
 
 #include "absl/status/statusor.h"
+#include "base/random.h"
 #include "fabric/fabric.h"
-#include "fabric/sim/random.h"
 
 namespace nam::fabric::sim {
 

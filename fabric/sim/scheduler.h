@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/random.h"
 #include "fabric/fabric.h"
-#include "fabric/sim/random.h"
 #include "fabric/sim/trace.h"
 #include "fabric/sim/world.h"
 

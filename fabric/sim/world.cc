@@ -168,6 +168,12 @@ void World::AwaitDetached(ProcessId process) {
   JoinDetached(impl_->scheduler, impl_->network.At(process));
 }
 
+NicTraffic World::TrafficOf(const std::string& host) const {
+  const Host* const found = impl_->network.FindHost(host);
+  NAM_CHECK(found != nullptr, "a host that is there");
+  return found->nic.traffic();
+}
+
 uint64_t World::TraceHash() const {
   return impl_->trace.Hash();
 }

@@ -110,6 +110,9 @@ class World {
 
   // -- What happened.
 
+  /// Of a host that has been named.
+  NicTraffic TrafficOf(const std::string& host) const;
+
   /// Of every scheduling decision, operation, completion and fault so far: equal for equal seeds.
   uint64_t TraceHash() const;
   uint64_t TraceEvents() const;

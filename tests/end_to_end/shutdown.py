@@ -72,6 +72,11 @@ class Shutdown(cases.Case):
         """SQLite works."""
         self.interrupt_demo(lambda demo: demo.await_line("^Ran the 13 queries"), "--repeat=1")
 
+    def test_demo_while_it_checks_out(self):
+        """Transactions are under way, or their tables are being loaded."""
+        for options in ([], ["--fabric=tcp"]):
+            self.interrupt_demo(lambda demo: demo.await_line("^Checkout: ", 60), "--repeat=1", *options)
+
     def test_demo_to_its_end(self):
         for fabric in ("shm", "tcp"):
             demo = self.scratch.start("demo", "--scale-factor=0.02", "--fabric=" + fabric)
@@ -79,6 +84,10 @@ class Shutdown(cases.Case):
             started = time.monotonic()
             self.assertEqual(demo.wait(), 0, demo.err())
             self.assertNotIn("error", demo.err().lower())
+            lines = demo.out().strip().splitlines()
+            self.assertEqual(lines[-1], "13 of 13 queries correct")
+            self.assertTrue(any(" committed_per_s " in line for line in lines), lines)
+            self.assertTrue(any(line.startswith("checkout: ") for line in lines), lines)
             self.assert_nothing_left(started)
 
     def test_demo_whose_server_dies(self):

@@ -74,7 +74,7 @@ class Checkout : public ::testing::Test {
 
   void Run(const DriverOptions& options) {
     driver_ = std::make_unique<CheckoutDriver>(
-        *fabric_, options_, options,
+        std::vector<fabric::Fabric*>{fabric_.get()}, options_, options,
         [this](uint32_t) -> absl::StatusOr<std::unique_ptr<txn::Session>> { return database_.NewSession(); });
     auto rates = driver_->Run([&](const CheckoutRates& line) { lines_.push_back(line); });
     ASSERT_TRUE(rates.ok()) << rates.status();
@@ -191,7 +191,7 @@ TEST_F(Checkout, RunsInTheSimulator) {
     }
     ASSERT_TRUE(LoadProducts(options_, *database.NewSession(), nullptr).ok());
     Clock& clock = (*fabric)->clock();
-    CheckoutDriver driver(**fabric, options_, {.clients = 5, .run_us = 100'000, .interval_us = 20'000},
+    CheckoutDriver driver({fabric->get()}, options_, {.clients = 5, .run_us = 100'000, .interval_us = 20'000},
                           [&](uint32_t client) -> absl::StatusOr<std::unique_ptr<txn::Session>> {
                             return std::make_unique<InterruptedSession>(
                                 database.NewSession(),
@@ -220,7 +220,8 @@ TEST_F(Checkout, RunsForATimeOrUntilItIsStopped) {
   EXPECT_TRUE(Invariants().ok());
 
   driver_ = std::make_unique<CheckoutDriver>(
-      *fabric_, options_, DriverOptions{.clients = 2, .run_us = 0, .interval_us = 1'000},
+      std::vector<fabric::Fabric*>{fabric_.get()}, options_,
+      DriverOptions{.clients = 2, .run_us = 0, .interval_us = 1'000},
       [this](uint32_t) -> absl::StatusOr<std::unique_ptr<txn::Session>> { return database_.NewSession(); });
   driver_->Stop();
   EXPECT_TRUE(driver_->Run(nullptr).ok());
@@ -228,7 +229,7 @@ TEST_F(Checkout, RunsForATimeOrUntilItIsStopped) {
 
 TEST_F(Checkout, AClientsErrorEndsTheRun) {
   Load();
-  CheckoutDriver driver(*fabric_, options_, {.clients = 3, .run_us = 0},
+  CheckoutDriver driver({fabric_.get()}, options_, {.clients = 3, .run_us = 0},
                         [this](uint32_t client) -> absl::StatusOr<std::unique_ptr<txn::Session>> {
                           if (client == 1) return absl::UnavailableError("no memory server");
                           return database_.NewSession();

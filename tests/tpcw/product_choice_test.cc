@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/random.h"
+
 namespace nam::tpcw {
 namespace {
 
 std::vector<int> Draws(uint64_t products, double theta, int draws) {
   const ProductChoice choice(products, theta);
-  Random random(42);
+  RandomStream random(42);
   std::vector<int> counts(products);
   for (int i = 0; i < draws; ++i) ++counts.at(choice.Draw(random));
   return counts;

@@ -1,0 +1,264 @@
+#include "bench/simulated_checkout.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "bench/charged_session.h"
+#include "cli/checkout_backend.h"
+#include "simulation/cluster.h"
+#include "txn/transaction_state.h"
+#include "txn/two_phase/cluster.h"
+
+namespace nam::bench {
+namespace {
+
+using fabric::sim::NicModel;
+using fabric::sim::NicTraffic;
+
+constexpr char kSecret[] = "simulated";
+/// Room for the state and for no extent of a table.
+constexpr uint64_t kStateMemoryBytes = txn::kStateBytes + (uint64_t{64} << 10);
+constexpr int kIntervals = 4;  // that are measured, after one in which all clients are there
+constexpr int64_t kRunUsMax = 10'000'000;
+
+fabric::sim::WorldOptions WorldFor(const SimulatedCheckoutOptions& options) {
+  fabric::sim::WorldOptions world;
+  world.seed = options.seed;
+  world.nic = options.nic;
+  if (options.message.port_bytes_per_us != 0) {
+    world.nic.ports = 1;
+    world.nic.port_bytes_per_us = options.message.port_bytes_per_us;
+  }
+  world.replay = "nam bench checkout --fabric=sim";
+  return world;
+}
+
+/// The cluster as it is, with one memory server that has room for the transaction state alone, so that rows
+/// go to the others.
+class RsiCheckout final : public SimulatedCheckout {
+ public:
+  explicit RsiCheckout(const SimulatedCheckoutOptions& options) : SimulatedCheckout(options) {}
+  ~RsiCheckout() override {
+    backends_.clear();
+    clients_.clear();
+    cluster_.reset();
+  }
+
+  absl::Status Start() {
+    const uint64_t rows_bytes = options_.checkout.products * (options_.checkout.product_bytes * 2 + 128) +
+                                options_.expected_orders * 4'096;
+    const uint64_t memory_bytes = rows_bytes + (uint64_t{512} << 20);
+    NAM_ASSIGN_OR_RETURN(cluster_,
+                         simulation::Cluster::Start(world_, {.memory_servers = kRowServers + 1,
+                                                             .compute_servers = 0,
+                                                             .memory_bytes = memory_bytes / 4096 * 4096,
+                                                             .first_memory_bytes = kStateMemoryBytes,
+                                                             .region_bytes = uint64_t{64} << 20}));
+    for (int i = 0; i < kClientMachines; ++i) {
+      NAM_ASSIGN_OR_RETURN(clients_.emplace_back(), cluster_->NewClient(absl::StrCat("client-", i)));
+      backends_.push_back(std::make_unique<cli::RsiBackend>(clients_.back()->attachment()));
+    }
+    // Takes its place before there are rows.
+    NAM_RETURN_IF_ERROR(backends_[0]->OpenSession().status());
+    NAM_RETURN_IF_ERROR(
+        backends_[0]->MakeTables(options_.checkout, {.expected_orders = options_.expected_orders}));
+    return Load();
+  }
+
+ private:
+  std::vector<fabric::Fabric*> clients() override {
+    std::vector<fabric::Fabric*> fabrics;
+    for (const auto& client : clients_) fabrics.push_back(&client->fabric());
+    return fabrics;
+  }
+  absl::StatusOr<std::unique_ptr<txn::Session>> OpenSession(size_t machine) override {
+    return backends_[machine]->OpenSession();
+  }
+  std::vector<std::string> hosts() const override {
+    std::vector<std::string> hosts;
+    for (int i = 1; i <= kRowServers; ++i) hosts.push_back(absl::StrCat("memory-", i));
+    hosts.push_back("memory-0");
+    for (int i = 0; i < kClientMachines; ++i) hosts.push_back(absl::StrCat("client-", i));
+    return hosts;
+  }
+
+  std::unique_ptr<simulation::Cluster> cluster_;
+  std::vector<std::unique_ptr<simulation::Client>> clients_;
+  std::vector<std::unique_ptr<cli::RsiBackend>> backends_;
+};
+
+class TwoPhaseCheckout final : public SimulatedCheckout {
+ public:
+  explicit TwoPhaseCheckout(const SimulatedCheckoutOptions& options) : SimulatedCheckout(options) {}
+  ~TwoPhaseCheckout() override {
+    cluster_.reset();
+    fabrics_.clear();
+  }
+
+  absl::Status Start() {
+    txn::two_phase::Cluster::Options cluster;
+    cluster.transport = Transport();
+    for (int i = 0; i < kRowServers; ++i) {
+      NAM_RETURN_IF_ERROR(OpenFabric(absl::StrCat("rows-", i)));
+      rows_.push_back(fabrics_.back().get());
+    }
+    for (int i = 0; i < options_.participants; ++i) {
+      cluster.participants.push_back(rows_[static_cast<size_t>(i) % rows_.size()]);
+    }
+    NAM_RETURN_IF_ERROR(OpenFabric("manager"));
+    cluster.coordinators.assign(static_cast<size_t>(options_.coordinators), fabrics_.back().get());
+    cluster.tables = cli::TwoPhaseTables(options_.checkout, 1);
+    NAM_ASSIGN_OR_RETURN(cluster_, txn::two_phase::Cluster::Start(cluster));
+    for (int i = 0; i < kClientMachines; ++i) {
+      NAM_RETURN_IF_ERROR(OpenFabric(absl::StrCat("client-", i)));
+      clients_.push_back(fabrics_.back().get());
+    }
+    return Load();
+  }
+
+ private:
+  /// The model charges for each work request already, and for doorbells and polls, which messages share.
+  txn::two_phase::TransportOptions Transport() const {
+    const NicModel& nic = options_.nic;
+    const MessageCost& message = options_.message;
+    txn::two_phase::TransportOptions transport;
+    transport.host = "any";
+    transport.coalesce = false;
+    transport.connections_max = 512;
+    transport.message_cpu_ns = std::max<int64_t>(0, message.message_cpu_ns - nic.post_ns);
+    if (message.latency_ns != 0) {
+      transport.extra_latency_ns =
+          std::max<int64_t>(0, message.latency_ns - nic.write_ns - 2 * transport.message_cpu_ns);
+    }
+    return transport;
+  }
+  absl::Status OpenFabric(const std::string& host) {
+    NAM_ASSIGN_OR_RETURN(fabrics_.emplace_back(), world_.OpenFabric(host, {.secret = kSecret}));
+    hosts_.push_back(host);
+    return absl::OkStatus();
+  }
+  std::vector<fabric::Fabric*> clients() override { return clients_; }
+  absl::StatusOr<std::unique_ptr<txn::Session>> OpenSession(size_t machine) override {
+    txn::two_phase::SessionOptions session = cli::kTwoPhaseCheckout;
+    session.coordinator = sessions_++;
+    return cluster_->OpenSession(*clients_[machine], session);
+  }
+  std::vector<std::string> hosts() const override { return hosts_; }
+
+  std::vector<std::unique_ptr<fabric::Fabric>> fabrics_;
+  std::vector<std::string> hosts_;
+  std::vector<fabric::Fabric*> rows_, clients_;
+  std::unique_ptr<txn::two_phase::Cluster> cluster_;
+  uint32_t sessions_ = 0;
+};
+
+template <typename T>
+absl::StatusOr<std::unique_ptr<SimulatedCheckout>> Started(const SimulatedCheckoutOptions& options) {
+  auto started = std::make_unique<T>(options);
+  NAM_RETURN_IF_ERROR(started->Start());
+  return std::unique_ptr<SimulatedCheckout>(std::move(started));
+}
+
+}  // namespace
+
+SimulatedCheckout::SimulatedCheckout(const SimulatedCheckoutOptions& options)
+    : options_(options), world_(WorldFor(options)) {}
+
+absl::StatusOr<std::unique_ptr<SimulatedCheckout>> SimulatedCheckout::Rsi(
+    const SimulatedCheckoutOptions& options) {
+  return Started<RsiCheckout>(options);
+}
+
+absl::StatusOr<std::unique_ptr<SimulatedCheckout>> SimulatedCheckout::TwoPhase(
+    const SimulatedCheckoutOptions& options) {
+  return Started<TwoPhaseCheckout>(options);
+}
+
+absl::Status SimulatedCheckout::Load() {
+  NAM_ASSIGN_OR_RETURN(const std::unique_ptr<txn::Session> session, OpenSession(0));
+  return tpcw::LoadProducts(options_.checkout, *session, nullptr).status();
+}
+
+absl::StatusOr<SimulatedRates> SimulatedCheckout::Run(uint32_t clients_wanted) {
+  tpcw::DriverOptions run;
+  run.clients = clients_wanted;
+  run.first_client = clients_so_far_;
+  run.seed = options_.seed;
+  run.interval_us = options_.measured_us / kIntervals;
+  run.run_us = kRunUsMax;
+  clients_so_far_ += clients_wanted;
+  const std::vector<fabric::Fabric*> fabrics = clients();
+  uint32_t begun = 0;  // clients; threads of a world run one at a time
+  const auto open = [&](uint32_t client) -> absl::StatusOr<std::unique_ptr<txn::Session>> {
+    const size_t machine = client % fabrics.size();
+    NAM_ASSIGN_OR_RETURN(std::unique_ptr<txn::Session> session, OpenSession(machine));
+    return std::make_unique<ChargedSession>(std::move(session), fabrics[machine]->clock(), &begun);
+  };
+  drivers_.push_back(std::make_unique<tpcw::CheckoutDriver>(fabrics, options_.checkout, run, open));
+  SimulatedRates rates{.clients = clients_wanted};
+  Moment from, to;
+  uint64_t committed = 0, aborted = 0;
+  int lines = 0;
+  const auto line = [&](const tpcw::CheckoutRates& interval) {
+    if (begun < clients_wanted || lines > kIntervals + 1) return;
+    if (++lines == 2) from = Now();
+    if (lines <= 2) return;
+    to = Now();
+    committed += interval.committed;
+    for (const uint64_t aborts : interval.aborts) aborted += aborts;
+    rates.p50_us += interval.p50_us / kIntervals;
+    rates.p99_us += interval.p99_us / kIntervals;
+    if (lines == kIntervals + 2) drivers_.back()->Stop();
+  };
+  NAM_RETURN_IF_ERROR(drivers_.back()->Run(line).status());
+  if (committed == 0) return absl::DeadlineExceededError("nothing was committed while it was measured");
+  const double commits = static_cast<double>(committed);
+  rates.committed_per_s = commits * 1e9 / static_cast<double>(to.at_ns - from.at_ns);
+  rates.aborts_per_commit = static_cast<double>(aborted) / commits;
+  LookAtCards(from, to, rates);
+  rates.bytes_per_commit /= commits;
+  rates.messages_per_commit /= commits;
+  return rates;
+}
+
+SimulatedCheckout::Moment SimulatedCheckout::Now() const {
+  Moment moment{.at_ns = const_cast<fabric::sim::World&>(world_).NowNs()};
+  for (const std::string& host : hosts()) moment.cards.push_back(world_.TrafficOf(host));
+  return moment;
+}
+
+void SimulatedCheckout::LookAtCards(const Moment& from, const Moment& to, SimulatedRates& rates) const {
+  const NicModel nic = WorldFor(options_).nic;
+  const double us = static_cast<double>(to.at_ns - from.at_ns) / 1e3;
+  const double bytes_max = us * static_cast<double>(nic.port_bytes_per_us) * nic.ports;
+  const double messages_max = us * static_cast<double>(nic.messages_per_us);
+  const std::vector<std::string> names = hosts();
+  for (size_t i = 0; i < names.size(); ++i) {
+    const NicTraffic &before = from.cards[i], &after = to.cards[i];
+    const auto look = [&](const char* what, int64_t NicTraffic::*count, double max) {
+      const auto passed = static_cast<double>(after.*count - before.*count);
+      if (passed / max > rates.busiest.fraction) rates.busiest = {names[i] + ", " + what, passed / max};
+      return passed;
+    };
+    const double bytes = look("bytes out", &NicTraffic::bytes_out, bytes_max) +
+                         look("bytes in", &NicTraffic::bytes_in, bytes_max);
+    const double messages = look("messages out", &NicTraffic::messages_out, messages_max) +
+                            look("messages in", &NicTraffic::messages_in, messages_max);
+    if (i >= kRowServers) continue;
+    rates.bytes_per_commit += bytes;
+    rates.messages_per_commit += messages;
+  }
+}
+
+absl::StatusOr<tpcw::CheckoutInvariants> SimulatedCheckout::Check() {
+  std::vector<const std::vector<tpcw::CheckoutClient::OrderState>*> orders;
+  for (const auto& driver : drivers_) {
+    for (const auto* client : driver->orders()) orders.push_back(client);
+  }
+  NAM_ASSIGN_OR_RETURN(const std::unique_ptr<txn::Session> session, OpenSession(0));
+  return tpcw::CheckInvariants(options_.checkout, orders, 100, *session);
+}
+
+}  // namespace nam::bench

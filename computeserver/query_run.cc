@@ -1,0 +1,223 @@
+#include "computeserver/query_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status_macros.h"
+
+namespace nam::computeserver {
+namespace {
+
+/// A list with fewer items left is not worth another server's call and build sides.
+constexpr uint64_t kWorthStealing = 8;
+/// Losing servers again and again is an error of its own.
+constexpr int kMostRounds = 16;
+/// Fragments that found nothing to claim: somebody was faster. More of them are a mistake somewhere.
+constexpr int kMostFruitless = 1'000;
+constexpr int64_t kWaitUs = 5'000;
+constexpr int64_t kLookForServersNs = 20'000'000;
+
+void Merge(const proto::PipelineCounters& more, proto::PipelineCounters& into) {
+  into.set_rows_in(into.rows_in() + more.rows_in());
+  into.set_rows_out(into.rows_out() + more.rows_out());
+  into.set_blocks(into.blocks() + more.blocks());
+  into.set_skipped_blocks(into.skipped_blocks() + more.skipped_blocks());
+  into.set_waiting_us(into.waiting_us() + more.waiting_us());
+  into.set_total_us(into.total_us() + more.total_us());
+  into.set_multicast_blocks(into.multicast_blocks() + more.multicast_blocks());
+  into.set_repaired_blocks(into.repaired_blocks() + more.repaired_blocks());
+  into.set_duplicate_datagrams(into.duplicate_datagrams() + more.duplicate_datagrams());
+  for (const proto::ServerBytes& bytes : more.bytes()) {
+    auto* all = into.mutable_bytes();
+    const auto same =
+        std::find_if(all->begin(), all->end(), [&](const auto& b) { return b.server() == bytes.server(); });
+    if (same == all->end()) {
+      *into.add_bytes() = bytes;
+    } else {
+      same->set_bytes(same->bytes() + bytes.bytes());
+    }
+  }
+}
+
+}  // namespace
+
+QueryRun::QueryRun(const Options& options)
+    : options_(options), shares_(options.servers.size()), servers_(options.servers.size()) {
+  uint32_t partitions = 0;
+  for (const ServerReport& server : options_.servers) {
+    for (const uint32_t p : server.share.partitions) partitions = std::max(partitions, p + 1);
+    left_ += server.share.partitions.size();
+  }
+  covered_.resize(partitions);
+}
+
+absl::Status QueryRun::AddList(std::vector<uint32_t> partitions) {
+  List& list = lists_.emplace_back();
+  list.partitions = std::move(partitions);
+  if (options_.counters == nullptr) return absl::OkStatus();
+  NAM_ASSIGN_OR_RETURN(list.counter, options_.counters->Next());
+  return absl::OkStatus();
+}
+
+void QueryRun::Start(size_t server, size_t list_number, uint64_t first, bool with_multicast) {
+  List& list = lists_[list_number];
+  auto work = std::make_unique<ComputeClients::Work>();
+  work->member = options_.servers[server].member;
+  work->server = server;
+  work->list = list_number;
+  work->started_ms = NowMs();
+  work->request = options_.request;
+  work->request.set_query(options_.next_fragment_id());
+  work->request.mutable_partitions()->Add(list.partitions.begin() + static_cast<ptrdiff_t>(first),
+                                          list.partitions.end());
+  if (with_multicast) *work->request.mutable_multicast() = options_.multicast(server);
+  if (list.counter) {
+    proto::WorkCounter& counter = *work->request.mutable_counter();
+    counter.set_word(list.counter->word.raw());
+    counter.set_extent(list.counter->extent.raw());
+    counter.set_rkey(list.counter->rkey.value);
+    counter.set_base(list.counter->base + first);
+  }
+  ++list.running;
+  ++running_;
+  servers_[server].busy = true;
+  options_.clients.Start(std::move(work));
+}
+
+absl::Status QueryRun::Run() {
+  started_ns_ = looked_ns_ = options_.clock.NowNs();
+  absl::Status status;
+  for (size_t s = 0; s < servers_.size() && status.ok(); ++s)
+    status = AddList(options_.servers[s].share.partitions);
+  for (size_t s = 0; s < servers_.size() && status.ok(); ++s) Start(s, s, 0, /*with_multicast=*/true);
+  if (status.ok()) status = Loop();
+  Finish();
+  return status;
+}
+
+absl::Status QueryRun::Loop() {
+  while (left_ > 0) {
+    if (options_.cancel) return absl::CancelledError("cancelled");
+    const std::unique_ptr<ComputeClients::Work> work = options_.clients.Await(options_.clock.After(kWaitUs));
+    if (work != nullptr) {
+      NAM_RETURN_IF_ERROR(Take(*work));
+      NAM_RETURN_IF_ERROR(GiveWorkToAll());
+    } else {
+      NAM_RETURN_IF_ERROR(LookForNewServers());
+    }
+    if (running_ == 0 && left_ > 0) NAM_RETURN_IF_ERROR(HandOutAgain());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status QueryRun::Take(ComputeClients::Work& work) {
+  --running_;
+  --lists_[work.list].running;
+  servers_[work.server].busy = false;
+  if (!work.status.ok()) return work.lost ? Lost(work.server, work.status) : work.status;
+  if (!work.partial.empty()) NAM_RETURN_IF_ERROR(options_.add(work.partial));
+  ServerReport& report = options_.servers[work.server];
+  for (int i = report.reply.pipelines_size(); i < work.reply.pipelines_size(); ++i)
+    report.reply.add_pipelines()->set_table(work.reply.pipelines(i).table());
+  for (int i = 0; i < work.reply.pipelines_size(); ++i) {
+    Merge(work.reply.pipelines(i), *report.reply.mutable_pipelines(i));
+    if (!work.reply.pipelines(i).multicast_failure().empty())
+      report.reply.mutable_pipelines(i)->set_multicast_failure(work.reply.pipelines(i).multicast_failure());
+  }
+  report.turns.push_back({work.list < shares_ ? std::optional(work.list) : std::nullopt, work.started_ms,
+                          NowMs(), static_cast<uint32_t>(work.reply.claimed_size())});
+  if (work.reply.claimed().empty() && !work.reply.leaving() && ++fruitless_ > kMostFruitless)
+    return absl::InternalError("compute servers claim nothing of what is left");
+  for (const uint32_t p : work.reply.claimed()) {
+    if (p >= covered_.size() || covered_[p])
+      return absl::InternalError("a compute server reports a partition that was not its to claim");
+    covered_[p] = true;
+    --left_;
+  }
+  if (work.reply.satisfied()) left_ = 0;  // the rest cannot change the result
+  if (work.reply.leaving()) servers_[work.server].gone = true;
+  return absl::OkStatus();
+}
+
+absl::Status QueryRun::Lost(size_t server, const absl::Status& why) {
+  servers_[server].gone = true;
+  if (first_loss_.ok()) first_loss_ = why;
+  const bool others = std::any_of(servers_.begin(), servers_.end(), [](const Server& s) { return !s.gone; });
+  return others ? absl::OkStatus() : first_loss_;
+}
+
+absl::Status QueryRun::GiveWork(size_t server) {
+  if (options_.counters == nullptr) return absl::OkStatus();
+  size_t best = 0;
+  uint64_t most = 0, first = 0;
+  for (size_t l = 0; l < lists_.size(); ++l) {
+    if (!lists_[l].counter) continue;
+    NAM_ASSIGN_OR_RETURN(const uint64_t claimed, options_.counters->Claimed(*lists_[l].counter));
+    const uint64_t items = lists_[l].partitions.size();
+    if (claimed >= items || items - claimed <= most) continue;
+    if (lists_[l].running > 0 && items - claimed < kWorthStealing) continue;
+    best = l;
+    first = claimed;
+    most = items - claimed;
+  }
+  if (most > 0) Start(server, best, first, /*with_multicast=*/false);
+  return absl::OkStatus();
+}
+
+absl::Status QueryRun::GiveWorkToAll() {
+  for (size_t s = 0; s < servers_.size() && left_ > 0; ++s) {
+    if (!servers_[s].busy && !servers_[s].gone) NAM_RETURN_IF_ERROR(GiveWork(s));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status QueryRun::HandOutAgain() {
+  std::vector<size_t> able;
+  for (size_t s = 0; s < servers_.size(); ++s) {
+    if (!servers_[s].gone) able.push_back(s);
+  }
+  if (able.empty() || ++rounds_ > kMostRounds) {
+    return first_loss_.ok() ? absl::UnavailableError("all compute servers of the query have left it")
+                            : first_loss_;
+  }
+  std::vector<std::vector<uint32_t>> shares(able.size());
+  size_t next = 0;
+  for (const ServerReport& server : options_.servers) {
+    for (const uint32_t p : server.share.partitions) {
+      if (!covered_[p]) shares[next++ * able.size() / left_].push_back(p);
+    }
+  }
+  for (size_t i = 0; i < able.size(); ++i) {
+    if (shares[i].empty()) continue;
+    NAM_RETURN_IF_ERROR(AddList(std::move(shares[i])));
+    Start(able[i], lists_.size() - 1, 0, /*with_multicast=*/false);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status QueryRun::LookForNewServers() {
+  const int64_t now_ns = options_.clock.NowNs();
+  if (now_ns - looked_ns_ < kLookForServersNs || options_.counters == nullptr) return absl::OkStatus();
+  looked_ns_ = now_ns;
+  const auto members = options_.members();
+  if (!members.ok()) return absl::OkStatus();  // the query itself does not need the catalog
+  for (const proto::Member& member : *members) {
+    const bool known = std::any_of(options_.servers.begin(), options_.servers.end(),
+                                   [&](const ServerReport& s) { return s.member.id() == member.id(); });
+    if (known) continue;
+    options_.servers.push_back({.member = member});
+    servers_.emplace_back();
+  }
+  return GiveWorkToAll();
+}
+
+/// Fragments that still run have nothing to add: they found their lists empty, or the query has ended.
+void QueryRun::Finish() {
+  options_.clients.CancelAll();
+  while (running_ > 0) {
+    if (options_.clients.Await(options_.clock.After(kWaitUs)) != nullptr) --running_;
+  }
+  options_.clients.Join();
+}
+
+}  // namespace nam::computeserver

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "computeserver/compute_clients.h"
+#include "computeserver/explain.h"
+#include "computeserver/work_counters.h"
+#include "optimizer/assignment.h"
+#include "proto/compute.pb.h"
+
+namespace nam::computeserver {
+
+/// Sees to it that every partition of a query's driving table is processed once, by compute servers that
+/// may come, go, or die meanwhile. One thread, one query.
+///
+///     lists     one per server at first: its share, with a word each that claims are counted in
+///     fragment  one server claims from one list until it is empty, and says which partitions it had
+///     idle      a server whose list is empty gets the list with most left, as does one that has just come
+///     lost      what a dead server had claimed is in nobody's report: new lists, for those that are left
+///
+/// A partial result counts when it has been read, with the partitions that its fragment reported; a server
+/// that only seems dead is never heard again, so no row counts twice. Without words (`counters` null) a
+/// list is one fragment's alone: nothing is stolen, but what is lost is done again just so.
+class QueryRun {
+ public:
+  struct Options {
+    proto::FragmentRequest request;      // plan and settings
+    std::vector<ServerReport>& servers;  // those with a share; others that come are added
+    ComputeClients& clients;
+    WorkCounters* counters = nullptr;
+    std::function<uint64_t()> next_fragment_id;
+    std::function<proto::MulticastStreams(size_t server)> multicast;  // of a first fragment
+    /// Living compute servers, asked now and then while the query runs.
+    std::function<absl::StatusOr<std::vector<proto::Member>>()> members;
+    std::function<absl::Status(const std::string& partial)> add;
+    Clock& clock;
+    const std::atomic<bool>& cancel;
+  };
+  explicit QueryRun(const Options& options);
+  /// CANCELLED; or the first error that another server could not make good.
+  absl::Status Run();
+
+ private:
+  struct List {
+    std::vector<uint32_t> partitions;
+    std::optional<storage::WorkCounter> counter;
+    int running = 0;  // fragments that claim from it
+  };
+  struct Server {
+    bool busy = false;
+    bool gone = false;  // lost, or leaving
+  };
+
+  absl::Status AddList(std::vector<uint32_t> partitions);
+  /// A fragment of `server` on `list`, from its item `first` on.
+  void Start(size_t server, size_t list, uint64_t first, bool with_multicast);
+  absl::Status Loop();
+  absl::Status Take(ComputeClients::Work& work);
+  absl::Status Lost(size_t server, const absl::Status& why);
+  /// Gives an idle server what there is most of; nothing if too little is left to be worth it.
+  absl::Status GiveWork(size_t server);
+  absl::Status GiveWorkToAll();
+  /// Once nothing runs: what nobody has reported becomes lists of those who are left.
+  absl::Status HandOutAgain();
+  absl::Status LookForNewServers();
+  void Finish();
+  double NowMs() const { return static_cast<double>(options_.clock.NowNs() - started_ns_) / 1e6; }
+
+  Options options_;
+  const size_t shares_;  // the first lists are the shares of the servers that were there at the start
+  std::vector<List> lists_;
+  std::vector<Server> servers_;  // as options_.servers
+  std::vector<bool> covered_;    // by partition
+  size_t left_ = 0;              // partitions that are not covered
+  int running_ = 0;
+  int rounds_ = 0;
+  int fruitless_ = 0;
+  int64_t started_ns_ = 0;
+  int64_t looked_ns_ = 0;
+  absl::Status first_loss_;
+};
+
+}  // namespace nam::computeserver

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "catalog/attachment.h"
+#include "storage/channel.h"
+#include "storage/work_claims.h"
+
+namespace nam::computeserver {
+
+/// A coordinator's words in a memory server, from which compute servers claim work: a small allocation that
+/// lives as long as the session's lease. Words are used in turn. One thread.
+class WorkCounters {
+ public:
+  /// RESOURCE_EXHAUSTED when no memory server has room, or the session has no lease.
+  static absl::StatusOr<std::unique_ptr<WorkCounters>> Open(catalog::Attachment& attachment);
+  ~WorkCounters();
+
+  /// The next word, with its present value as the base.
+  absl::StatusOr<storage::WorkCounter> Next();
+  /// How many items of the counter's list have been claimed, or more.
+  absl::StatusOr<uint64_t> Claimed(const storage::WorkCounter& counter);
+  /// False after an error: what is left is to open others.
+  bool usable() const { return !channel_->broken(); }
+
+ private:
+  static constexpr uint64_t kWordBytes = 64;  // a cache line each
+  static constexpr uint64_t kBytes = 64 << 10;
+
+  WorkCounters(catalog::Attachment& attachment, AllocationId allocation)
+      : attachment_(attachment), allocation_(allocation) {}
+  absl::StatusOr<uint64_t> Value(storage::RemotePtr<void> word);
+
+  catalog::Attachment& attachment_;
+  const AllocationId allocation_;
+  MemoryServerId server_;
+  uint64_t offset_ = 0;
+  fabric::RemoteKey rkey_;
+  uint64_t next_ = 0;
+  std::unique_ptr<storage::Channel> channel_;
+};
+
+}  // namespace nam::computeserver

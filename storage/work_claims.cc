@@ -1,0 +1,29 @@
+#include "storage/work_claims.h"
+
+#include <array>
+#include <cstring>
+
+#include "base/status_macros.h"
+
+namespace nam::storage {
+
+WorkClaims::WorkClaims(Channel& channel, const WorkCounter& counter) : channel_(channel), counter_(counter) {
+  keys_.Add(counter.extent, counter.word.offset() - counter.extent.offset() + sizeof(uint64_t), counter.rkey);
+}
+
+absl::StatusOr<uint64_t> WorkClaims::Claim(uint64_t items) {
+  NAM_ASSIGN_OR_RETURN(const Channel::Target target,
+                       channel_.Resolve(counter_.word, sizeof(uint64_t), keys_));
+  const fabric::LocalBuffer old = channel_.buffer().Slice(0, sizeof(uint64_t));
+  const auto request = fabric::WorkRequest::FetchAdd(0, old, target.address, items);
+  if (const absl::Status posted = target.queue_pair->Post({&request, 1}); !posted.ok())
+    return channel_.Error(counter_.word.server(), posted);
+  std::array<fabric::Completion, 1> done;
+  NAM_RETURN_IF_ERROR(channel_.WaitSome(done).status());
+  if (!done[0].ok()) return channel_.Error(done[0]);
+  uint64_t value;
+  std::memcpy(&value, old.data, sizeof(value));
+  return value - counter_.base;
+}
+
+}  // namespace nam::storage

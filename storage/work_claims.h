@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "storage/allocation_keys.h"
+#include "storage/channel.h"
+#include "storage/remote_ptr.h"
+
+namespace nam::storage {
+
+/// Where a list of work is claimed: a word in a memory server that FETCH_ADD counts up and nothing else
+/// changes. Item i is whose FETCH_ADD returned base + i; who gets a number beyond the list's end gets
+/// nothing. A word is used by one list after the other; a straggler of an earlier one may take a number of
+/// this list, which then is missing from everybody's report and has to be handed out again.
+struct WorkCounter {
+  RemotePtr<void> word;
+  RemotePtr<void> extent;  // that it lies in, and that the key is for
+  fabric::RemoteKey rkey;
+  uint64_t base = 0;
+};
+
+/// One thread's way to claim work, over a channel that it has to itself meanwhile.
+class WorkClaims {
+ public:
+  WorkClaims(Channel& channel, const WorkCounter& counter);
+  /// Claims `items` of the list: the first one's number; those behind its end are nobody's.
+  absl::StatusOr<uint64_t> Claim(uint64_t items);
+
+ private:
+  Channel& channel_;
+  const WorkCounter counter_;
+  AllocationKeys keys_;
+};
+
+}  // namespace nam::storage

@@ -1,0 +1,97 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "ssb/generator.h"
+#include "ssb/load.h"
+#include "ssb/queries.h"
+#include "tests/cluster/in_process_cluster.h"
+#include "tests/cluster/oracle.h"
+
+namespace nam::testing {
+namespace {
+
+/// SSB on one compute server; more come and some leave while queries claim their work. What happens at which
+/// moment is tests/sim/elastic_test's matter; here it is real threads, sockets and shared memory.
+class ElasticQueryTest : public ::testing::TestWithParam<fabric::Kind> {
+ protected:
+  void SetUp() override {
+    cluster_ = std::make_unique<InProcessCluster>(InProcessCluster::Options{
+        .fabric = GetParam(), .memory_servers = 2, .compute_servers = 1, .threads = 2});
+    const ssb::Generator generator({.scale_factor = 0.02});
+    for (ssb::Table table : ssb::kAllTables) {
+      auto loader =
+          partitioner::BeginLoad(cluster_->attachment(), ssb::Schema(table, 4), {.block_bytes = 8192});
+      ASSERT_TRUE(loader.ok()) << loader.status();
+      const auto rows = ssb::LoadGenerated(
+          cluster_->attachment().fabric(), generator, table,
+          [&](const partitioner::ColumnBatch& batch) { return (*loader)->Append(batch); }, {.threads = 1});
+      ASSERT_TRUE(rows.ok()) << rows.status();
+      const auto committed = (*loader)->Commit();
+      ASSERT_TRUE(committed.ok()) << committed.status();
+    }
+  }
+  static TextRows Rows(computeserver::Session& session, const std::string& sql) {
+    auto result = session.Execute(sql);
+    EXPECT_TRUE(result.ok()) << sql << "\n" << result.status();
+    return result.ok() ? Sorted(ToText(*result)) : TextRows();
+  }
+  std::unique_ptr<InProcessCluster> cluster_;
+};
+
+TEST_P(ElasticQueryTest, AnswersStayRightWhileServersComeAndGo) {
+  const std::string sql(ssb::Queries()[3].sql);
+  const TextRows expected = Rows(cluster_->session(), sql);
+  std::atomic<bool> stop = false;
+  std::atomic<int> queries = 0;
+  std::thread client([&] {
+    const auto session = cluster_->NewSession();
+    Rows(*session, "set nam.work_queue = on");
+    while (!stop) {
+      EXPECT_EQ(Rows(*session, sql), expected);
+      ++queries;
+      queries.notify_all();
+    }
+  });
+  const auto await_queries = [&](int more) {
+    for (const int until = queries + more; queries < until;) queries.wait(queries);
+  };
+  await_queries(1);
+  for (int i = 0; i < 3; ++i) {
+    cluster_->AddComputeServer();
+    await_queries(1);
+  }
+  for (int i = 0; i < 2; ++i) {
+    cluster_->compute().pop_back();  // as SIGTERM does
+    await_queries(2);
+  }
+  stop = true;
+  client.join();
+}
+
+TEST_P(ElasticQueryTest, WordsToClaimFromAreGivenBack) {
+  const uint64_t before = cluster_->UsedBytes();
+  {
+    const auto session = cluster_->NewSession();
+    Rows(*session, "set nam.work_queue = on");
+    Rows(*session, "select count(*) from lineorder");
+    EXPECT_GT(cluster_->UsedBytes(), before);
+  }
+  EXPECT_EQ(cluster_->UsedBytes(), before);
+}
+
+TEST_P(ElasticQueryTest, ALimitThatIsReachedEndsTheQuery) {
+  Rows(cluster_->session(), "set nam.work_queue = on");
+  EXPECT_EQ(Rows(cluster_->session(), "select lo_orderkey from lineorder limit 7").size(), 7u);
+  EXPECT_EQ(
+      Rows(cluster_->session(), "select lo_orderkey from lineorder where lo_orderkey < 0 limit 7").size(),
+      0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Fabrics, ElasticQueryTest, ::testing::Values(fabric::Kind::kShm, fabric::Kind::kTcp),
+                         [](const auto& kind) { return std::string(fabric::KindName(kind.param)); });
+
+}  // namespace
+}  // namespace nam::testing

@@ -1,0 +1,137 @@
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/random.h"
+#include "cli/sqlite_oracle.h"
+#include "fabric/sim/world.h"
+#include "simulation/cluster.h"
+#include "simulation/ssb_answers.h"
+
+namespace nam::simulation {
+namespace {
+
+constexpr uint64_t kSeeds = 200;
+
+const SsbAnswers& Answers() {
+  static const SsbAnswers* const answers = [] {
+    auto made = SsbAnswers::Make(0.002);
+    EXPECT_TRUE(made.ok()) << made.status();
+    return made->release();
+  }();
+  return *answers;
+}
+
+/// A cluster with SSB in it, and a client whose queries claim their work. Each READ takes long, so that
+/// there is time for servers to come and go.
+class Elastic {
+ public:
+  Elastic(uint64_t seed, int compute_servers, int64_t read_ns) : world_(Options(seed, read_ns)) {
+    auto harness = world_.OpenFabric("harness", {.secret = "s"});
+    auto cluster = Cluster::Start(world_, {.compute_servers = compute_servers, .threads = 1});
+    EXPECT_TRUE(harness.ok() && cluster.ok()) << cluster.status();
+    harness_ = *std::move(harness);
+    cluster_ = *std::move(cluster);
+    auto client = cluster_->NewClient("client-0");
+    EXPECT_TRUE(client.ok()) << client.status();
+    client_ = *std::move(client);
+    const absl::Status loaded =
+        LoadTables(client_->attachment(), Answers(), {.fan_out = 4, .block_bytes = 4096});
+    EXPECT_TRUE(loaded.ok()) << loaded;
+    Execute("SET nam.work_queue = on");
+    Execute("SET nam.prefetch_window = 1");
+    Execute("SET nam.multicast = off");
+  }
+
+  computeserver::ResultSet Execute(const std::string& sql) {
+    auto result = client_->session().Execute(sql);
+    EXPECT_TRUE(result.ok()) << sql << "\n" << result.status();
+    return result.ok() ? *std::move(result) : computeserver::ResultSet();
+  }
+  /// The statement, with `meanwhile` on another thread.
+  template <typename Meanwhile>
+  computeserver::ResultSet Execute(const std::string& sql, Meanwhile&& meanwhile) {
+    const auto thread = harness_->StartThread("meanwhile", meanwhile);
+    return Execute(sql);
+  }
+  void Pause(int64_t us) { world_.clock().SleepUntil(world_.clock().After(us)); }
+  Cluster& cluster() { return *cluster_; }
+
+ private:
+  static fabric::sim::WorldOptions Options(uint64_t seed, int64_t read_ns) {
+    fabric::sim::WorldOptions options;
+    options.seed = seed;
+    options.nic.read_ns = read_ns;
+    return options;
+  }
+  fabric::sim::World world_;
+  std::unique_ptr<fabric::Fabric> harness_;
+  std::unique_ptr<Cluster> cluster_;
+  std::unique_ptr<Client> client_;
+};
+
+TEST(ElasticTest, WhatAKilledComputeServerHadIsDoneOnceByOthers) {
+  int killed_in_time = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    RandomStream random(seed);
+    const auto& query = Answers().queries()[random.Below(Answers().queries().size())];
+    Elastic elastic(seed, static_cast<int>(random.Between(2, 4)), 20'000);
+    const double whole_ms = elastic.Execute(query.sql).elapsed_ms;
+    const auto victim = static_cast<int>(
+        random.Below(static_cast<uint64_t>(elastic.cluster().count(Cluster::Role::kCompute))));
+    const auto after_us =
+        static_cast<int64_t>(whole_ms * 1000 * static_cast<double>(random.Below(1000)) / 1000);
+    const bool whole_host = random.OneIn(4);
+    bool done = false;
+    const auto result = elastic.Execute(query.sql, [&] {
+      elastic.Pause(after_us);
+      killed_in_time += !done;
+      elastic.cluster().Kill(Cluster::Role::kCompute, victim, whole_host);
+    });
+    done = true;
+    EXPECT_TRUE(cli::SameRows(result.rows, query.rows)) << query.id;
+  }
+  // A test that kills too late tests nothing.
+  EXPECT_GT(killed_in_time, static_cast<int>(kSeeds / 2));
+}
+
+/// One server at first, three more in mid-query, then two leave.
+template <typename Check>
+void ComeAndGo(const std::string& sql, Check&& check) {
+  Elastic elastic(1, 4, 500'000);
+  for (const int server : {1, 2, 3}) elastic.cluster().Leave(server);
+  elastic.Pause(100'000);
+  const auto result = elastic.Execute(sql, [&] {
+    elastic.Pause(30'000);
+    for (const int server : {1, 2, 3}) {
+      const absl::Status status = elastic.cluster().Restart(Cluster::Role::kCompute, server);
+      EXPECT_TRUE(status.ok()) << status;
+    }
+    elastic.Pause(80'000);
+    for (const int server : {1, 2}) elastic.cluster().Leave(server);
+  });
+  check(result);
+}
+
+TEST(ElasticTest, ServersComeAndGoInMidQuery) {
+  const auto& query = Answers().queries()[3];  // Q2.1: every block is looked at
+  ComeAndGo(query.sql, [&](const computeserver::ResultSet& result) {
+    EXPECT_TRUE(cli::SameRows(result.rows, query.rows));
+  });
+  ComeAndGo("explain analyze " + query.sql, [&](const computeserver::ResultSet& result) {
+    int helpers = 0;
+    std::string report;
+    for (const auto& row : result.rows) {
+      absl::StrAppend(&report, row[0].text, "\n");
+      helpers += absl::StrContains(row[0].text, "partitions of the share of compute server");
+    }
+    EXPECT_GE(helpers, 3) << report;
+  });
+}
+
+}  // namespace
+}  // namespace nam::simulation
