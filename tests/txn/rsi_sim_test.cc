@@ -63,6 +63,7 @@ class Scenario {
     options.memory_bytes = uint64_t{12} << 20;
     options.faults.delay_probability = random() % 3 == 0 ? 0.0 : 0.1;
     options.faults.delay_ns_max = 20'000;
+    // Few keys: a broken rule is to be found soon.
     options.faults.torn_operation = random() % 3 == 0 ? 0.0 : keys < 8 ? 0.9 : 0.3;
     options.faults.wake_delay_ns_max = random() % 2 == 0 ? 0 : 5'000;
     return options;
