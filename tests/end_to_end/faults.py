@@ -210,9 +210,10 @@ class Faults(cases.Case):
 
     # --- clients ----------------------------------------------------------------------------
 
-    def stop_while_it_writes(self, cluster):
-        """A loader that stands still while its blocks are being written."""
-        load = self.load_in_the_middle(cluster, scale_factor=0.5)
+    def stop_while_it_writes(self, cluster, scale_factor):
+        """A loader that stands still while its blocks are being written. Its table must be large enough to need
+        another region of a memory server: huge pages are present as soon as there is one, not when written."""
+        load = self.load_in_the_middle(cluster, scale_factor)
         before = sum(memory_in_use(server.pid) for server in cluster.memory)
         wait_until(lambda: sum(memory_in_use(server.pid) for server in cluster.memory) > before + 2 * MIB
                    or not load.running(), 30, "blocks are written", pause=0.001)
@@ -232,7 +233,7 @@ class Faults(cases.Case):
 
     def loader_killed(self, fabric):
         cluster = Cluster(self, fabric=fabric, memory=[512 * MIB] * 2, compute=1)
-        self.stop_while_it_writes(cluster).kill()
+        self.stop_while_it_writes(cluster, scale_factor=1).kill()
         self.await_memory_back(cluster)
         self.assert_usable(cluster)
 
@@ -246,7 +247,7 @@ class Faults(cases.Case):
 
     def loader_stopped(self, fabric):
         cluster = Cluster(self, fabric=fabric, memory=[128 * MIB], compute=1)
-        load = self.stop_while_it_writes(cluster)
+        load = self.stop_while_it_writes(cluster, scale_factor=0.5)
         try:
             self.await_memory_back(cluster)
         except Failed as not_back:
