@@ -280,7 +280,7 @@ class Faults(cases.Case):
     def test_tables_replaced_during_queries(self):
         """A query sees one version of its table, or is told that there is another one."""
         for fabric in ("shm", "tcp"):
-            cluster = Cluster(self, fabric=fabric, memory=[512 * MIB] * 2, compute=2, lease_ms=300)
+            cluster = Cluster(self, fabric=fabric, memory=[512 * MIB] * 2, compute=2)
             cluster.load(0.02)
             query = ("SELECT sum(lo_revenue) AS r, sum(lo_tax) AS t, count(lo_shipmode) AS n, sum(d_year) AS y "
                      "FROM lineorder, date WHERE lo_orderdate = d_datekey;")
