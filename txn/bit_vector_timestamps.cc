@@ -27,6 +27,7 @@ bool BitAsOf(uint64_t place, uint64_t row) {
 absl::Status BitVectorTimestamps::Advance(storage::VerbBatch& batch, const StateHead& head) {
   uint64_t count = kFirstRead;
   suspect_ = 0;
+  held_ = false;
   held_by_idle_ = false;
   for (int round = 0; round < kRoundsMax; ++round) {
     const StateHead* now = &head;
@@ -121,6 +122,7 @@ absl::Status BitVectorTimestamps::LookAhead(storage::VerbBatch& batch, const Vie
     if ((missing[lane / 64] >> lane % 64 & 1) == 0) continue;
     const LaneWord word(view.lanes[lane]);
     if (word.row() >= row) {
+      held_ = true;
       if (suspect_ == 0 && !patient) suspect_ = lane;
       continue;
     }

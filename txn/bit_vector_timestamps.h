@@ -33,6 +33,7 @@ class BitVectorTimestamps final : public Timestamps {
 
   uint32_t Suspect() const override { return suspect_; }
   bool Crowded() const override { return top_ > complete_ + kBitRows / 2; }
+  bool Held() const override { return held_; }
   bool HeldByIdle() const override { return held_by_idle_; }
   absl::Status AddTake(storage::VerbBatch& batch) override;
   absl::Status AddClaim(storage::VerbBatch&) override { return absl::OkStatus(); }
@@ -84,6 +85,7 @@ class BitVectorTimestamps final : public Timestamps {
   uint64_t waits_at_ = 0;
   int64_t waits_since_ns_ = 0;
   uint32_t suspect_ = 0;
+  bool held_ = false;
   bool held_by_idle_ = false;
 };
 

@@ -19,6 +19,7 @@ class LeasedTimestamps final : public Timestamps {
 
   uint32_t Suspect() const override;
   bool Crowded() const override { return next_ > snapshot_ + kRingEntries / 2; }
+  bool Held() const override { return next_ > snapshot_; }
   bool HeldByIdle() const override { return false; }
   absl::Status AddTake(storage::VerbBatch& batch) override;
   absl::Status AddClaim(storage::VerbBatch& batch) override;
@@ -43,7 +44,7 @@ class LeasedTimestamps final : public Timestamps {
 
   uint64_t next_ = 0;                  // the last that was given out, as last seen
   uint64_t watermark_ = 0;             // as last seen
-  uint64_t first_read_ = 64;  // entries that the next Advance begins with
+  uint64_t first_read_ = 64;           // entries that the next Advance begins with
   std::span<const uint64_t> entries_;  // just READ, those from snapshot_ + 1 on
   // What the snapshot waits for: the entry after it, and since when.
   uint64_t waits_at_ = 0;

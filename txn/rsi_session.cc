@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kOwnCommitPauseUs = 20;
 constexpr int64_t kConflictPatienceUs = 5'000;
+constexpr int64_t kRarelyUs = 100'000;
 
 bool SameKey(const std::byte* row, std::span<const std::byte> key) {
   return std::memcmp(row, key.data(), key.size()) == 0;
@@ -163,9 +164,12 @@ absl::Status RsiSession::Begin() {
   timestamp_ = 0;
   if (indexes_stale_) NAM_RETURN_IF_ERROR(RefreshIndexes());
   Clock& clock = tables_.fabric().clock();
-  // Who begins seldom waits rather than miss what was committed long ago.
+  // Who begins seldom waits rather than miss what was committed long ago. Who begins rarely has not seen what
+  // holds the snapshot back for how long it does: it may be a dead client, whom nobody else looks at.
   const int64_t now_ns = clock.NowNs();
   const bool seldom = now_ns - begun_ns_ > Timestamps::kPatienceUs * 1'000;
+  bool held = now_ns - begun_ns_ > kRarelyUs * 1'000;
+  uint64_t first_snapshot = 0;
   const uint64_t verbs = batch_.requests_added();
   int64_t waits_since_ns = 0;  // 0: has not waited, nor looked at the clock
   const auto waited_us = [&] { return waits_since_ns == 0 ? 0 : (clock.NowNs() - waits_since_ns) / 1'000; };
@@ -185,7 +189,9 @@ absl::Status RsiSession::Begin() {
     // Without the version that it lost to, the next try would lose again.
     const bool conflict_missing = snapshot_ < conflict_ && waited_us() < kConflictPatienceUs;
     const bool stale = seldom && timestamps_->HeldByIdle() && waited_us() < kConflictPatienceUs;
-    if (!own_missing && !conflict_missing && !stale && !timestamps_->Crowded()) break;
+    if (waits_since_ns == 0) first_snapshot = snapshot_;
+    held = held && timestamps_->Held() && snapshot_ == first_snapshot && waited_us() < kConflictPatienceUs;
+    if (!own_missing && !conflict_missing && !stale && !held && !timestamps_->Crowded()) break;
     if (waits_since_ns == 0) waits_since_ns = clock.NowNs();
     if (waited_us() >= options_.own_commit_timeout_us) {
       return End(absl::UnavailableError(absl::StrFormat(

@@ -38,6 +38,8 @@ class Timestamps {
   /// So many timestamps are beyond the snapshot that there may be none for another commit.
   virtual bool Crowded() const = 0;
 
+  /// What was claimed or given out, and is not done, holds the snapshot back.
+  virtual bool Held() const = 0;
   /// Only clients that have claimed nothing hold the snapshot back.
   virtual bool HeldByIdle() const = 0;
 

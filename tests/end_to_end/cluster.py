@@ -36,14 +36,14 @@ class Failed(AssertionError):
 
 
 def wait_until(condition, timeout, what, pause=0.01):
-    """The first true value of condition(), asked again and again."""
+    """The first true value of condition(), asked again and again; `what` is a text, or gives one in the end."""
     deadline = time.monotonic() + timeout
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
-            raise Failed("not within %.0f s: %s" % (timeout, what))
+            raise Failed("not within %.0f s: %s" % (timeout, what() if callable(what) else what))
         time.sleep(pause)  # between two looks at something that has no event of its own
 
 

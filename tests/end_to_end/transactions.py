@@ -104,6 +104,15 @@ class Transactions(cases.Case):
         self.assertEqual(found[1], found[2], "half of a move is seen")
         return found
 
+    def move(self, cluster):
+        """Somebody else moves, at the latest when the stopped client's lease is over."""
+        tries = []
+
+        def moved():
+            tries.append(cluster.nam("sql", "-c", OWN_MOVE))
+            return tries[-1].code == 0
+        wait_until(moved, 30, lambda: "somebody else moves; in %d tries, the last: %s" % (len(tries), tries[-1]))
+
     def stopped_in_mid_transaction(self, fabric, timestamps):
         cluster = Cluster(self, fabric=fabric, memory=MEMORY, compute=1, timestamps=timestamps)
         self.assertIn("timestamps " + timestamps, cluster.nam("status").out)
@@ -125,13 +134,13 @@ class Transactions(cases.Case):
             start = time.monotonic()
             try:
                 # Its locks are free, and what others commit is seen, once its lease is over, at the latest.
-                wait_until(lambda: cluster.nam("sql", "-c", OWN_MOVE).code == 0, 30, "somebody else moves")
+                self.move(cluster)
                 moves += 1
                 wait_until(lambda: self.balances(cluster)[3] == moves, 30, "the move is seen")
                 held += time.monotonic() - start > cluster.lease / 2
                 self.within(2 * cluster.lease + 2, start)
                 wait_until(lambda: victim.pid not in cluster.living_pids(), 30, "its lease is over")
-                wait_until(lambda: cluster.nam("sql", "-c", OWN_MOVE).code == 0, 30, "somebody else moves")
+                self.move(cluster)
                 moves += 1
                 after = self.balances(cluster)
             finally:

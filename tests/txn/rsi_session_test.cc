@@ -357,9 +357,11 @@ TEST_P(RsiClients, AfterEveryVerb) {
     SCOPED_TRACE(requests);
     RecordCluster cluster({.timestamps = GetParam()});
     cluster.AddTable("accounts", {});
-    Teller bank(cluster, 1);
-    bank.Create(1, 100);
-    bank.Create(2, 100);
+    {
+      Teller bank(cluster, 1);  // not one more client that the others would look at
+      bank.Create(1, 100);
+      bank.Create(2, 100);
+    }
     bool finished = false;
     {
       // The first so many requests open the session; they are counted by one that does nothing else.
@@ -376,33 +378,37 @@ TEST_P(RsiClients, AfterEveryVerb) {
       victim.session.reset();
     }
     cluster.SetDead(MemberId(2));
-    Teller heir(cluster, 3);
-    // Both rows can be changed, at the latest after the recovery that a few tries bring about.
+    std::optional<Teller> heir;
+    // Both rows can be changed, at the latest after the recovery that a few tries bring about, each by
+    // somebody who has seen nothing of the others.
+    uint32_t tries = 0;
     absl::StatusOr<uint64_t> committed = absl::UnknownError("");
     absl::Status step;
     std::optional<int64_t> one, two, three;
     const Deadline patience = cluster.client().clock().After(2'000'000);
     while (!committed.ok() && !cluster.client().clock().Passed(patience)) {
-      ASSERT_TRUE(heir.session->Begin().ok());
-      const auto a = heir.Read(1);
-      const auto b = a.ok() ? heir.Read(2) : a;
-      const auto c = b.ok() ? heir.Read(3) : b;
+      heir.emplace(cluster, 3 + tries++);
+      ASSERT_TRUE(heir->session->Begin().ok());
+      const auto a = heir->Read(1);
+      const auto b = a.ok() ? heir->Read(2) : a;
+      const auto c = b.ok() ? heir->Read(3) : b;
       step = c.status();
       if (!c.ok()) continue;
       one = (*a)->balance;
       two = (*b)->balance;
       three = c->has_value() ? std::optional((*c)->balance) : std::nullopt;
-      step = heir.Update(1, *one + 1);
-      if (step.ok()) step = heir.Update(2, *two - 1);
-      if (step.ok() && !three.has_value()) step = heir.Insert(3, 7);
+      step = heir->Update(1, *one + 1);
+      if (step.ok()) step = heir->Update(2, *two - 1);
+      if (step.ok() && !three.has_value()) step = heir->Insert(3, 7);
       if (!step.ok()) continue;
-      committed = heir.session->Commit();
+      committed = heir->session->Commit();
     }
     ASSERT_TRUE(committed.ok()) << committed.status() << step;
     EXPECT_EQ(*one + *two, 200);
     EXPECT_EQ(*one == 50, three.has_value()) << "half of a transaction";
-    EXPECT_EQ(heir.BalanceOf(1), *one + 1);
-    EXPECT_EQ(heir.BalanceOf(3), 7);
+    Teller newcomer(cluster, 3 + tries);
+    EXPECT_EQ(newcomer.BalanceOf(1), *one + 1);
+    EXPECT_EQ(newcomer.BalanceOf(3), 7);
     if (finished) {
       EXPECT_GT(requests, 20u);
       break;
