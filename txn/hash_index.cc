@@ -239,6 +239,15 @@ absl::Status HashIndex::AddSeek(std::span<const Claim> claims) {
   return absl::OkStatus();
 }
 
+void HashIndex::FetchFor(uint64_t hash) {
+  Step step = {.hash = hash, .node = static_cast<uint32_t>(hash & root_mask_)};
+  Descend(step);
+  const absl::StatusOr<storage::Channel::Target> target = blocks_.Resolve(PositionOf(step) + OffsetOf(hash));
+  if (!target.ok()) return;  // whoever needs it says why
+  storage::VerbBatch::Fetch<true>(batch_.InPlace(*target, kWordsRead * sizeof(uint64_t)),
+                                  kWordsRead * sizeof(uint64_t));
+}
+
 bool HashIndex::Sought(std::span<Claim> claims) {
   bool known = true;
   for (Step& step : claims_) {

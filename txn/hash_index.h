@@ -83,6 +83,8 @@ class HashIndex {
   ///
   ///     AddSeek ─Execute─▶ Sought ─▶ AddClaims ─Execute─▶ FinishClaims
   absl::Status AddSeek(std::span<const Claim> claims);
+  /// Asks early for what AddSeek will look at, where memory is in place.
+  void FetchFor(uint64_t hash);
   /// What there was before the first claim comes to `rivals`. False: that cannot be said without a Lookup.
   bool Sought(std::span<Claim> claims);
   absl::Status AddClaims(std::span<const Claim> claims);

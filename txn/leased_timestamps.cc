@@ -9,7 +9,7 @@
 namespace nam::txn {
 namespace {
 
-constexpr uint64_t kFirstReadMin = 64;
+constexpr uint64_t kFirstReadMin = 16;
 constexpr uint64_t kNextReads = 1'024;
 constexpr uint64_t kWatermarkStep = 512;
 constexpr int kRoundsMax = 1'024;  // of kNextReads: more than the ring has

@@ -12,8 +12,15 @@ namespace {
 using storage::RecordHeader;
 using storage::VersionWord;
 
-constexpr size_t kPortion = 64;  // bounds scratch memory
-static_assert(kPortion <= kLogEntriesMax);
+constexpr size_t kPortionMax = 64;
+static_assert(kPortionMax <= kLogEntriesMax);
+constexpr size_t kRowsBytesMax = 256 << 10;  // of scratch memory
+
+/// How many records are looked at together.
+size_t PortionOf(const RecordTable& table) {
+  if (table.indexes().empty()) return kPortionMax;
+  return std::clamp<size_t>(kRowsBytesMax / table.geometry().row_bytes, 1, kPortionMax);
+}
 
 }  // namespace
 
@@ -23,6 +30,7 @@ struct Reclaimer::Grave {
   RecordHeader header;
   uint32_t slot = 0;  // of the deletion, with the row's key
   uint64_t hash = 0;
+  const std::byte* row = nullptr;  // scratch; its key alone if the table has no indexes
 };
 
 absl::StatusOr<uint32_t> Reclaimer::Reclaim(RecordTable& table, std::span<const uint64_t> records,
@@ -31,17 +39,21 @@ absl::StatusOr<uint32_t> Reclaimer::Reclaim(RecordTable& table, std::span<const 
   uint32_t unripe = 0;
   if (records.empty()) return unripe;
   NAM_ASSIGN_OR_RETURN(const Timestamps::Horizon horizon, timestamps_.RaiseHorizon(batch_));
-  for (; !records.empty(); records = records.subspan(std::min(kPortion, records.size()))) {
+  const size_t portion = PortionOf(table);
+  for (; !records.empty(); records = records.subspan(std::min(portion, records.size()))) {
     const size_t kept = batch_.scratch_used();
     NAM_ASSIGN_OR_RETURN(
         std::vector<Grave> graves,
-        FindGraves(table, records.first(std::min(kPortion, records.size())), horizon.value, unripe));
+        FindGraves(table, records.first(std::min(portion, records.size())), horizon.value, unripe));
     if (!graves.empty()) {
       NAM_RETURN_IF_ERROR(HashKeys(table, graves));
       NAM_RETURN_IF_ERROR(Announce(table, graves));
       NAM_RETURN_IF_ERROR(Lock(table, graves));
       NAM_RETURN_IF_ERROR(Free(table, graves));
-      for (const Grave& grave : graves) freed.push_back(grave.record);
+      for (const Grave& grave : graves) {
+        freed.push_back(grave.record);
+        if (!table.indexes().empty()) buried_(table, grave.record, grave.row, grave.header.timestamp());
+      }
     }
     batch_.Reset(kept);
   }
@@ -83,16 +95,16 @@ absl::StatusOr<std::vector<Reclaimer::Grave>> Reclaimer::FindGraves(RecordTable&
 
 absl::Status Reclaimer::HashKeys(RecordTable& table, std::span<Grave> graves) {
   const uint32_t key_bytes = table.description().key_bytes;
-  std::vector<const std::byte*> keys;
-  for (const Grave& grave : graves) {
-    std::byte* const key = batch_.Scratch(key_bytes);
+  const uint32_t bytes = table.indexes().empty() ? key_bytes : table.geometry().row_bytes;
+  for (Grave& grave : graves) {
+    std::byte* const row = batch_.Scratch(bytes);
     NAM_ASSIGN_OR_RETURN(storage::Channel::Target block, table.Block(grave.record));
     block.address.offset += table.geometry().slot_offset(grave.slot);
-    batch_.Read(block, key, key_bytes);
-    keys.push_back(key);
+    batch_.Read(block, row, bytes);
+    grave.row = row;
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
-  for (size_t i = 0; i < graves.size(); ++i) graves[i].hash = table.HashOf({keys[i], key_bytes});
+  for (Grave& grave : graves) grave.hash = table.HashOf({grave.row, key_bytes});
   return absl::OkStatus();
 }
 

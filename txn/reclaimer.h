@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,9 +23,17 @@ namespace nam::txn {
 /// is that of the commit. One thread, whose batch it shares.
 class Reclaimer {
  public:
+  /// Told of every row of an indexed table whose block was freed.
+  using Buried =
+      std::function<void(RecordTable& table, uint64_t record, const std::byte* row, uint64_t deleted_at)>;
   Reclaimer(ExtentSpace& state, StateGeometry geometry, storage::VerbBatch& batch, Timestamps& timestamps,
-            uint32_t client)
-      : state_(state), geometry_(geometry), batch_(batch), timestamps_(timestamps), client_(client) {}
+            uint32_t client, Buried buried)
+      : state_(state),
+        geometry_(geometry),
+        batch_(batch),
+        timestamps_(timestamps),
+        client_(client),
+        buried_(std::move(buried)) {}
 
   /// Of `records`, of a chunk that this client owns, those that it has freed come to `freed`. The result is
   /// how many are deleted, but still seen by somebody.
@@ -46,6 +56,7 @@ class Reclaimer {
   storage::VerbBatch& batch_;
   Timestamps& timestamps_;
   const uint32_t client_;
+  const Buried buried_;
   uint32_t held_by_ = 0;
 };
 

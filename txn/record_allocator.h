@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -24,6 +25,11 @@ class RecordAllocator {
   /// The number of a block that is free and that nobody else is given. RESOURCE_EXHAUSTED: the memory
   /// servers are full.
   absl::StatusOr<uint64_t> Allocate(storage::VerbBatch& batch);
+  /// What Allocate will probably give after `ahead` others.
+  std::optional<uint64_t> Expected(size_t ahead) const {
+    if (ahead >= free_.size()) return std::nullopt;
+    return free_[free_.size() - 1 - ahead];
+  }
   /// A block that Allocate gave is free again, or that of a deleted row: its header is 0.
   absl::Status AddFree(storage::VerbBatch& batch, uint64_t record);
   /// The row of a block was deleted: some day the block can be free.

@@ -69,11 +69,17 @@ absl::StatusOr<uint64_t> RsiSession::Commit() {
     return End(status);
   }
   if (absl::Status flipped = Flip(); !flipped.ok()) return End(flipped);
+  // What is not cleaned up stays, but for a broken channel that is no error of this commit's.
+  if (absl::Status cleaned = CleanIndexes(); channel_->broken()) return End(cleaned);
   if (!options_.broken.visible_early) {
     if (absl::Status done = timestamps_->AddDone(batch_, timestamp_); !done.ok()) return End(done);
   }
   for (const PendingWrite& write : writes_) {
-    if (write.kind != Kind::kDelete) continue;
+    if (write.kind != Kind::kDelete) {
+      const std::byte* const before = write.before != nullptr ? write.before : write.buried;
+      if (before != nullptr) NoteOutlived(write.table, write.record, before, write.row, timestamp_);
+      continue;
+    }
     absl::Status counted = table(write.table).allocator().AddDeleted(batch_, write.record);
     if (!counted.ok()) return End(counted);
   }
@@ -181,6 +187,7 @@ absl::Status RsiSession::TakeOverDeleted() {
         NAM_ASSIGN_OR_RETURN(write.block, table(write.table).Block(write.record));
         write.header = found.header;
         write.victim = found.victim;
+        write.buried = found.row;
     }
   }
   return absl::OkStatus();

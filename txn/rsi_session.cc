@@ -54,8 +54,11 @@ absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, con
   const uint32_t client = self.slot_.client;
   self.timestamps_ =
       Timestamps::Make(described.timestamps, self.state_, geometry, client, tables.fabric().clock());
-  self.reclaimer_ =
-      std::make_unique<Reclaimer>(self.state_, geometry, self.batch_, *self.timestamps_, client);
+  self.reclaimer_ = std::make_unique<Reclaimer>(
+      self.state_, geometry, self.batch_, *self.timestamps_, client,
+      [&self](RecordTable& table, uint64_t record, const std::byte* row, uint64_t deleted_at) {
+        self.Bury(table, record, row, deleted_at);
+      });
   self.recovery_ = std::make_unique<Recovery>(
       tables, self.state_, geometry, self.batch_, *self.timestamps_, client,
       [&self](const TableDescription& description) { return self.TableOf(description); });
@@ -142,6 +145,13 @@ absl::StatusOr<RecordTable*> RsiSession::TableOf(const TableDescription& descrip
       [this] { return recovery_->RecoverAll(); });
   tables_open_.push_back(std::move(table));
   return opened;
+}
+
+void RsiSession::Bury(const RecordTable& table, uint64_t record, const std::byte* row, uint64_t deleted_at) {
+  const auto open =
+      std::find_if(tables_open_.begin(), tables_open_.end(),
+                   [&](const std::unique_ptr<RecordTable>& known) { return known.get() == &table; });
+  NoteOutlived(static_cast<uint32_t>(open - tables_open_.begin()), record, row, nullptr, deleted_at);
 }
 
 absl::StatusOr<uint32_t> RsiSession::Reclaim(RecordTable& table, std::span<const uint64_t> records,
@@ -308,7 +318,23 @@ absl::Status RsiSession::Insert(TableHandle handle, std::span<const std::byte> r
   if (!copy.ok()) return End(copy.status());
   writes_.push_back(
       {.kind = PendingWrite::Kind::kInsert, .table = number, .hash = hash, .row = *copy, .fresh = true});
+  if (channel_->in_place()) FetchForInsert(writes_.back());
   return absl::OkStatus();
+}
+
+// The transaction goes on while the lines come that its commit will look at, and write to.
+void RsiSession::FetchForInsert(const PendingWrite& insert) {
+  RecordTable& to = table(insert.table);
+  to.index().FetchFor(insert.hash);
+  size_t ahead = 0;
+  for (const PendingWrite& write : writes_)
+    ahead += write.fresh && !write.placed && write.table == insert.table;
+  const std::optional<uint64_t> record = to.allocator().Expected(ahead - 1);
+  if (!record.has_value()) return;
+  const absl::StatusOr<storage::Channel::Target> block = to.Block(*record);
+  if (!block.ok()) return;
+  const uint32_t bytes = to.geometry().slot_offset(0) + to.geometry().row_bytes;
+  storage::VerbBatch::Fetch<true>(batch_.InPlace(*block, bytes), bytes);
 }
 
 absl::Status RsiSession::Update(TableHandle handle, std::span<const std::byte> row) {

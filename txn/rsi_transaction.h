@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -57,6 +58,7 @@ struct PendingWrite {
   // Scratch: row_bytes, beginning with the key; before them room for the slots' words.
   std::byte* row = nullptr;
   const std::byte* before = nullptr;  // scratch: the row that it replaces; null: none
+  const std::byte* buried = nullptr;  // scratch: the deleted row whose record it takes over; null: none
   bool fresh = false;                 // a record of its own, not another version of one
   bool indexed = false;
   bool withdrawn = false;  // inserted and deleted again
@@ -99,11 +101,14 @@ class RsiSession final : public Session {
   RecordTable& table(uint32_t number) { return *tables_open_[number]; }
   PendingWrite* WriteOf(uint32_t table, uint64_t hash, std::span<const std::byte> key);
   const SoughtRow* RowOf(uint32_t table, uint64_t hash, std::span<const std::byte> key) const;
+  void FetchForInsert(const PendingWrite& insert);
   absl::StatusOr<std::byte*> CopyRow(uint32_t table, std::span<const std::byte> row);
   absl::Status CheckScratch(uint64_t bytes) const;
 
   absl::StatusOr<uint32_t> Reclaim(RecordTable& table, std::span<const uint64_t> records,
                                    std::vector<uint64_t>& freed);
+
+  void Bury(const RecordTable& table, uint64_t record, const std::byte* row, uint64_t deleted_at);
 
   // rsi_read.cc
   struct Reading {
@@ -148,6 +153,21 @@ class RsiSession final : public Session {
   absl::Status JudgeIndexRivals(const Entered& entered);
   absl::Status JudgeIndexRival(const Entered& entered, uint64_t record);
   absl::Status RemoveEntered();
+
+  // rsi_index_clean.cc
+  /// An entry that once led to a version of a record.
+  struct Outlived {
+    uint32_t table = 0;
+    AllocationId index;
+    uint64_t record = 0;
+    uint64_t since = 0;  // timestamp of the version that has another key
+    IndexKey key;
+  };
+  /// `row`: what has replaced `before`; null: the record is free.
+  void NoteOutlived(uint32_t table, uint64_t record, const std::byte* before, const std::byte* row,
+                    uint64_t since);
+  absl::Status CleanIndexes();
+  absl::Status CleanIndex(const Outlived& outlived);
 
   // rsi_index_fill.cc
   class IndexFill;
@@ -199,6 +219,9 @@ class RsiSession final : public Session {
   std::vector<PendingWrite> writes_;
   uint64_t* index_changes_seen_ = nullptr;  // by the commit; scratch
   std::vector<Entered> entered_;            // into indexes
+  std::deque<Outlived> outlived_;           // the oldest first
+  size_t noted_ = 0;                        // of them since the horizon was raised
+  uint64_t horizon_ = 0;                    // as last raised
 
   // Kept for their memory.
   std::vector<SoughtRow> sought_;

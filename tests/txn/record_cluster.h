@@ -81,8 +81,8 @@ class RecordCluster {
   }
 
   /// What the catalog says of a table's indexes from now on; `index` without extents. Its allocation.
-  AllocationId AddIndex(const std::string& table, IndexDescription index) {
-    auto extents = std::make_shared<Source>(*this, kIndexExtentBytes, 256);
+  AllocationId AddIndex(const std::string& table, IndexDescription index, size_t extents_max = 256) {
+    auto extents = std::make_shared<Source>(*this, kIndexExtentBytes, extents_max);
     EXPECT_TRUE(extents->Grow(0).ok());
     const std::lock_guard lock(mutex_);
     index.allocation = AllocationId(1'000 + ++indexes_);

@@ -67,9 +67,9 @@ class RsiIndexTest : public ::testing::TestWithParam<fabric::Kind> {
  protected:
   RsiIndexTest() : cluster_({.kind = GetParam()}) { cluster_.AddTable("items", {.row_bytes = sizeof(Item)}); }
   /// Made and filled by a client of its own.
-  absl::StatusOr<AllocationId> Create(const IndexDescription& index) {
+  absl::StatusOr<AllocationId> Create(const IndexDescription& index, size_t extents_max = 256) {
     Clerk clerk(cluster_, 99);
-    const AllocationId allocation = cluster_.AddIndex("items", index);
+    const AllocationId allocation = cluster_.AddIndex("items", index, extents_max);
     const absl::StatusOr<uint64_t> usable_from = clerk.session->FillIndex(clerk.items, allocation);
     if (!usable_from.ok()) return usable_from.status();
     cluster_.SetUsable("items", allocation, *usable_from);
@@ -115,6 +115,35 @@ TEST_P(RsiIndexTest, OwnWritesAreInTheirPlace) {
   other.session->Abort();
   ASSERT_TRUE(other.session->Begin().ok());
   EXPECT_EQ(other.KeysBy(index), (Keys{2, 5, 3, 1}));
+}
+
+// An extent has room for some thousand entries.
+TEST_P(RsiIndexTest, EntriesOfOldVersionsAreRemoved) {
+  const AllocationId index = *Create(ByGroup(), 1);
+  Clerk clerk(cluster_, 1);
+  for (uint64_t key = 0; key < 50; ++key) ASSERT_TRUE(clerk.Put(ItemOf(key, 0, nullptr)).ok());
+  for (uint64_t n = 0; n < 8'000; ++n) {
+    ASSERT_TRUE(clerk.session->Begin().ok());
+    ASSERT_TRUE(clerk.Update(ItemOf(n % 50, static_cast<uint8_t>(n % 251), nullptr)).ok());
+    const auto committed = clerk.session->Commit();
+    ASSERT_TRUE(committed.ok()) << n << " " << committed.status();
+  }
+  ASSERT_TRUE(clerk.session->Begin().ok());
+  EXPECT_EQ(clerk.KeysBy(index).size(), 50u);
+}
+
+TEST_P(RsiIndexTest, EntriesOfDeletedRowsAreRemoved) {
+  const AllocationId index = *Create(ByGroup(), 1);
+  Clerk clerk(cluster_, 1);
+  for (uint64_t n = 0; n < 8'000; ++n) {
+    const absl::Status put = clerk.Put(ItemOf(n, static_cast<uint8_t>(n % 251), nullptr));
+    ASSERT_TRUE(put.ok()) << n << " " << put;
+    ASSERT_TRUE(clerk.session->Begin().ok());
+    ASSERT_TRUE(clerk.Delete(n).ok());
+    ASSERT_TRUE(clerk.session->Commit().ok());
+  }
+  ASSERT_TRUE(clerk.session->Begin().ok());
+  EXPECT_EQ(clerk.KeysBy(index), Keys());
 }
 
 TEST_P(RsiIndexTest, AKeyThatComesBackLeadsToItsRowOnce) {
