@@ -12,14 +12,15 @@
 namespace nam::bench {
 
 /// What a client of transactions computes in virtual time (Clock::Charge), beside posting and polling, which
-/// the network's model charges. From a profile of `nam checkout --clients=1` over shm at -O2 on one core of a
-/// Xeon at 2.5 GHz: of 10 µs a checkout 3.9 µs were txn/ and storage/, 0.8 µs making and checking rows.
+/// the network's model charges. From a profile of `nam checkout` over shm with 2 clients on 2 cores: of 5.8
+/// µs a checkout 2.1 µs were txn/ and storage/, 0.5 µs making and checking rows; the rest was what a network
+/// card does instead (copies, and waiting for the lines) and fabric/, which the model charges.
 namespace session_cost {
-inline constexpr int64_t kBeginNs = 200;
-inline constexpr int64_t kLookupNs = 350;     // a key, its record, the version that is visible
-inline constexpr int64_t kWriteNs = 60;       // noted in the client
-inline constexpr int64_t kCommitRowNs = 320;  // log, lock, install, index
-inline constexpr int64_t kRowBytePs = 110;    // made or checked by who uses it
+inline constexpr int64_t kBeginNs = 110;
+inline constexpr int64_t kLookupNs = 190;     // a key, its record, the version that is visible
+inline constexpr int64_t kWriteNs = 35;       // noted in the client
+inline constexpr int64_t kCommitRowNs = 175;  // log, lock, install, index
+inline constexpr int64_t kRowBytePs = 70;     // made or checked by who uses it
 }  // namespace session_cost
 
 /// A session whose caller's time passes. Before each call, as if all were computed at its start.
