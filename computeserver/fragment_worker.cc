@@ -134,9 +134,7 @@ std::optional<uint32_t> FragmentWorker::ClaimPartition() {
 
 KeyLookup FragmentWorker::LookupOf(size_t join) const {
   const optimizer::Plan::Join& plan = shape_.plan.joins[join];
-  KeyLookup lookup{.table = fragment_.join_tables_[join].get(),
-                   .column = plan.probe_key.column,
-                   .checked = !shape_.joins[join].always_in_domain};
+  KeyLookup lookup{.table = fragment_.join_tables_[join].get(), .column = plan.probe_key.column};
   const proto::Table& driving = *shape_.tables[static_cast<size_t>(shape_.plan.driving)];
   const auto key = optimizer::MatchingKey(shape_.plan, plan, shape_.tables);
   if (!key || driving.partitioning(*key).function() != proto::MODULO) return lookup;

@@ -6,13 +6,18 @@
 #include "base/check.h"
 
 namespace nam::computeserver {
+namespace {
+
+constexpr uint64_t kPartAlignment = 64;  // bits
+
+}  // namespace
 
 bool JoinTable::IsDirect(const Options& options) {
   const uint64_t rows = std::max<uint64_t>(options.rows, 1);
   const uint64_t spread = static_cast<uint64_t>(options.key_max) - static_cast<uint64_t>(options.key_min);
   return options.key_known && options.key_max >= options.key_min &&
-         spread < std::max<uint64_t>(rows * 8, 1 << 17) && spread < kMaxRows - options.parts &&
-         options.key_min > INT64_MIN / 2;
+         spread < std::max<uint64_t>(rows * 8, 1 << 17) &&
+         spread < kMaxRows - (kPartAlignment + 1) * options.parts && options.key_min > INT64_MIN / 2;
 }
 
 JoinTable::JoinTable(const Options& options)
@@ -29,8 +34,9 @@ JoinTable::JoinTable(const Options& options)
     origin_ = key_min_ & ~static_cast<int64_t>(part_mask_);
     part_size_ = (domain() + part_mask_) >> part_shift_;
     if (unique_) {
+      part_size_ = (part_size_ + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
       numbers = part_size_ * options.parts;
-      present_.resize(numbers);
+      present_.resize(numbers / 32);
     } else {
       heads_.resize(part_size_ * options.parts);
     }
@@ -61,7 +67,10 @@ uint64_t JoinTable::BytesNeeded(const Options& options) {
   const uint64_t row_bytes = sizeof(uint32_t) + payload_bytes;
   if (IsDirect(options)) {
     const uint64_t spread = static_cast<uint64_t>(options.key_max) - static_cast<uint64_t>(options.key_min);
-    if (IsUnique(options)) return (spread + 2 * uint64_t{options.parts}) * (1 + payload_bytes);
+    if (IsUnique(options)) {
+      const uint64_t numbers = spread + (kPartAlignment + 1) * uint64_t{options.parts};
+      return numbers / 8 + numbers * payload_bytes;
+    }
     return rows * row_bytes + (spread + options.parts) * sizeof(uint32_t);
   }
   return rows * (row_bytes + sizeof(int64_t)) + std::bit_ceil(rows + rows / 2) * sizeof(uint32_t);

@@ -12,7 +12,7 @@ namespace nam::computeserver {
 /// The build side of a join, filled by all threads of a server while its blocks arrive, then read only.
 ///
 ///     chained:  heads[position of key] → row + 1 ─ next[row] → row + 1 ─ … → 0
-///     unique:   present[position of key] = 1 if the key's row passed the filters
+///     unique:   bit (position of key) of `present` is set if the key's row passed the filters
 ///
 /// A dense key has a position of its own (direct addressing; partition by partition if the table is
 /// partitioned by it, so that a probing thread stays within one eighth of the array). Other keys hash to
@@ -20,7 +20,7 @@ namespace nam::computeserver {
 /// the columns that later steps want are copied, still encoded, to the same numbers.
 ///
 /// A direct table whose keys are known to be unique needs no chains: a row's number is its key's position,
-/// so a probe reads one byte, and columns lie in key order, where a partition's share stays in a near cache.
+/// so a probe reads one bit, and columns lie in key order, where a partition's share stays in a near cache.
 class JoinTable {
  public:
   struct Options {
@@ -41,10 +41,9 @@ class JoinTable {
   uint32_t RowOf(int64_t key) const { return static_cast<uint32_t>(PositionOf(key)); }
   /// Unique tables: the row of `key` passed. Any thread, during the build; false if it was there already.
   bool InsertUnique(int64_t key) {
-    const std::atomic_ref<uint8_t> present(present_[PositionOf(key)]);
-    if (present.load(std::memory_order_relaxed) != 0) return false;
-    present.store(1, std::memory_order_relaxed);
-    return true;
+    const uint64_t position = PositionOf(key);
+    const uint32_t bit = uint32_t{1} << position % 32;
+    return (std::atomic_ref(present_[position / 32]).fetch_or(bit, std::memory_order_relaxed) & bit) == 0;
   }
   /// A thread has inserted keys within [low, high].
   void Inserted(int64_t low, int64_t high, uint64_t rows);
@@ -70,10 +69,10 @@ class JoinTable {
   /// The least and greatest key inserted, as told by Inserted; least > greatest if there is none.
   int64_t least_key() const { return least_key_.load(std::memory_order_relaxed); }
   int64_t greatest_key() const { return greatest_key_.load(std::memory_order_relaxed); }
-  /// Where a unique table's bytes lie:
-  ///     present()[((key - origin) & (2^shift - 1)) · part_size + ((key - origin) >> shift)]
-  /// for keys in [origin, origin + domain).
-  const uint8_t* present() const { return present_.data(); }
+  /// Where a unique table's bits lie:
+  ///     ((key - origin) & (2^shift - 1)) · part_size + ((key - origin) >> shift)
+  /// for keys in [origin, origin + domain); a part begins with a word of its own.
+  const uint32_t* present() const { return present_.data(); }
   int64_t origin() const { return origin_; }
   uint64_t domain() const { return static_cast<uint64_t>(key_max_) - static_cast<uint64_t>(origin_) + 1; }
   uint64_t part_size() const { return part_size_; }
@@ -84,7 +83,8 @@ class JoinTable {
   /// The first row + 1 at the key's position, 0 if none. The key must be in the domain.
   uint32_t Head(int64_t key) const {
     const uint64_t position = PositionOf(key);
-    if (unique_) return present_[position] != 0 ? static_cast<uint32_t>(position) + 1 : 0;
+    if (unique_)
+      return (present_[position / 32] >> position % 32 & 1) * (static_cast<uint32_t>(position) + 1);
     return heads_[position];
   }
   uint32_t Next(uint32_t row) const { return unique_ ? 0 : next_[row]; }
@@ -109,8 +109,8 @@ class JoinTable {
   uint64_t part_size_ = 0;
   uint32_t part_shift_ = 0;
   uint32_t hash_shift_ = 63;
-  std::vector<uint8_t> present_;  // unique only
-  std::vector<uint32_t> heads_;   // the others
+  std::vector<uint32_t> present_;  // unique only
+  std::vector<uint32_t> heads_;    // the others
   std::vector<uint32_t> next_;
   std::vector<int64_t> keys_;  // hashed only
   std::vector<std::vector<std::byte>> payload_;

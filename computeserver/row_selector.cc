@@ -11,10 +11,10 @@ constexpr uint32_t kWindowsPerOrder = 64;
 constexpr double kPriorRows = 512;       // what an estimate is worth against rows seen
 constexpr double kRowsRemembered = 1e5;  // beyond them the older half counts half
 
-/// What looking one key up costs, by where the bytes that are looked at lie.
-double LookupNs(uint64_t bytes) {
-  constexpr uint64_t kNear = 32 << 10, kMiddle = 1 << 20, kFar = 16 << 20;
-  return bytes <= kNear ? 1.0 : bytes <= kMiddle ? 1.6 : bytes <= kFar ? 4 : 10;
+/// What looking one key up costs, by how many bits are looked at.
+double LookupNs(uint64_t bits) {
+  constexpr uint64_t kNear = 32 << 13, kMiddle = 1 << 23, kFar = 16 << 23;
+  return bits <= kNear ? 0.5 : bits <= kMiddle ? 0.8 : bits <= kFar ? 2 : 5;
 }
 
 /// The codes that keys from `least` to `greatest` have; empty (low > high) if none.
@@ -24,16 +24,10 @@ RowSelector::CodeRange CodesOf(const ColumnMeaning& meaning, int64_t least, int6
   return {least <= base ? 0 : static_cast<uint64_t>(least - base), static_cast<uint64_t>(greatest - base)};
 }
 
-template <bool kFirst, typename Code, typename Passes>
-uint32_t Select(const Code* codes, uint32_t first, uint32_t count, uint32_t* rows, Passes&& passes) {
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t row = kFirst ? first + i : rows[i];
-    const bool pass = passes(codes[row]);
-    rows[n] = row;
-    n += pass;
-  }
-  return n;
+std::vector<uint32_t> BitsOf(const std::vector<uint8_t>& set) {
+  std::vector<uint32_t> bits(set.size() / 32 + 1);
+  for (size_t i = 0; i < set.size(); ++i) bits[i / 32] |= uint32_t{set[i] != 0} << i % 32;
+  return bits;
 }
 
 }  // namespace
@@ -60,18 +54,20 @@ RowSelector::RowSelector(const ColumnSpace& space, const std::vector<std::unique
     if (filter->is_range()) {
       const double wide =
           filter->low() > filter->high() ? 0 : static_cast<double>(filter->high() - filter->low()) + 1;
-      Step& step = add(Step::Kind::kRange, filter->column(), wide / codes, 0.7);
+      Step& step = add(Step::Kind::kRange, filter->column(), wide / codes, 0.25);
       step.low = filter->low();
       step.high = filter->high();
     } else {
       const auto wanted = std::accumulate(filter->set().begin(), filter->set().end(), 0.0);
-      add(Step::Kind::kSet, filter->column(), wanted / codes, 0.9).set = filter->set().data();
+      Step& step = add(Step::Kind::kSet, filter->column(), wanted / codes, 0.5);
+      step.high = filter->set().size() - 1;
+      step.set = BitsOf(filter->set());
     }
   }
   for (const KeyLookup& lookup : lookups) {
     const ColumnMeaning& meaning = space.at(lookup.column).meaning;
     if (meaning.nullable) {  // code 0 is NULL, whose number could be somebody's key
-      Step& step = add(Step::Kind::kRange, lookup.column, 1, 0.7);
+      Step& step = add(Step::Kind::kRange, lookup.column, 1, 0.25);
       step.low = 1;
       step.high = std::numeric_limits<uint64_t>::max() >> (64 - 8 * meaning.width);
     }
@@ -83,9 +79,17 @@ RowSelector::RowSelector(const ColumnSpace& space, const std::vector<std::unique
     step.low = codes.low;
     step.high = codes.high;
     step.lookup = lookup;
-    step.lookup.checked = lookup.checked || meaning.nullable;
-    step.delta = static_cast<uint64_t>(meaning.base) - static_cast<uint64_t>(table.origin());
     if (lookup.parts != uint32_t{1} << table.part_shift()) step.lookup.parts = 0;
+    step.test.bits = table.present();
+    step.test.delta = static_cast<uint64_t>(meaning.base) - static_cast<uint64_t>(table.origin());
+    step.test.shift = table.part_shift();
+    step.test.part_size =
+        step.lookup.parts == 0 && table.part_shift() != 0 ? static_cast<uint32_t>(table.part_size()) : 0;
+  }
+  for (Step& step : steps_) {
+    step.test.low = step.low;
+    step.test.spread = step.high - step.low;
+    if (step.kind == Step::Kind::kSet) step.test.bits = step.set.data();
   }
   Order();
 }
@@ -141,7 +145,7 @@ bool RowSelector::Start(const storage::BlockView& block) {
     step.in_this_block = step.kind == Step::Kind::kLookup || zone.min < step.low || step.high < zone.max;
     if (step.lookup.parts != 0) {
       const uint32_t part = block.partition() / step.lookup.divisor % step.lookup.parts;
-      step.present = step.lookup.table->present() + part * step.lookup.table->part_size();
+      step.test.bits = step.lookup.table->present() + part * step.lookup.table->part_size() / 32;
     }
   }
   end_ = block.rows();
@@ -155,46 +159,6 @@ bool RowSelector::Start(const storage::BlockView& block) {
   return true;
 }
 
-template <bool kFirst>
-uint32_t RowSelector::Apply(const Step& step, uint32_t first, uint32_t count, uint32_t* rows) const {
-  uint32_t n = 0;
-  WithCodes(step.column->source, [&](const auto* codes) {
-    using Code = std::remove_cvref_t<decltype(*codes)>;
-    if (step.kind == Step::Kind::kRange) {
-      const Code low = static_cast<Code>(step.low), spread = static_cast<Code>(step.high - step.low);
-      n = Select<kFirst>(codes, first, count, rows,
-                         [=](Code code) { return static_cast<Code>(code - low) <= spread; });
-      return;
-    }
-    if (step.kind == Step::Kind::kSet) {
-      const uint8_t* set = step.set;
-      n = Select<kFirst>(codes, first, count, rows, [=](Code code) { return set[code] != 0; });
-      return;
-    }
-    const JoinTable& table = *step.lookup.table;
-    const uint8_t* present = table.present();
-    const uint64_t delta = step.delta, domain = table.domain(), part_size = table.part_size();
-    const uint32_t shift = table.part_shift();
-    const uint64_t mask = (uint64_t{1} << shift) - 1;
-    if (step.lookup.checked) {
-      n = Select<kFirst>(codes, first, count, rows, [=](Code code) {
-        const uint64_t k = code + delta;
-        return k < domain && present[(k & mask) * part_size + (k >> shift)] != 0;
-      });
-    } else if (step.lookup.parts != 0) {
-      n = Select<kFirst>(codes, first, count, rows, [=, present = step.present](Code code) {
-        return present[(code + delta) >> shift] != 0;
-      });
-    } else {
-      n = Select<kFirst>(codes, first, count, rows, [=](Code code) {
-        const uint64_t k = code + delta;
-        return present[(k & mask) * part_size + (k >> shift)] != 0;
-      });
-    }
-  });
-  return n;
-}
-
 uint32_t RowSelector::Next(uint32_t* rows) {
   const uint32_t first = next_, all = std::min(kBatchRows, end_ - next_);
   next_ += all;
@@ -204,8 +168,8 @@ uint32_t RowSelector::Next(uint32_t* rows) {
   for (Step& step : steps_) {
     if (!step.in_this_block) continue;
     if (count == 0) break;
-    const uint32_t left =
-        none_yet ? Apply<true>(step, first, count, rows) : Apply<false>(step, first, count, rows);
+    const uint32_t left = none_yet ? SelectCodes(step.test, step.column->source, first, count, rows)
+                                   : SelectRows(step.test, step.column->source, count, rows);
     (none_yet ? work_.first_rows : work_.later_rows) += count;
     none_yet = false;
     step.seen += count;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "computeserver/batch.h"
+#include "computeserver/code_select.h"
 #include "computeserver/filter.h"
 #include "computeserver/join_table.h"
 #include "storage/block.h"
@@ -16,7 +17,6 @@ namespace nam::computeserver {
 struct KeyLookup {
   const JoinTable* table = nullptr;
   sql::ColumnRef column;
-  bool checked = true;  // keys may be outside of the table's domain
   /// If the streamed table is split by the column as the join table is by its key: the keys of a partition
   /// are all in part (partition / divisor) % parts. Otherwise parts is 0.
   uint32_t parts = 0;
@@ -59,13 +59,12 @@ class RowSelector {
     enum class Kind : uint8_t { kRange, kSet, kLookup };
     Kind kind;
     const ColumnSpace::Column* column;
-    int number;                        // of the column
-    bool in_this_block = true;         // false: zones or sorting have decided it
-    uint64_t low = 0, high = 0;        // kRange: of codes; kLookup: see KeyCodes
-    const uint8_t* set = nullptr;      // kSet: by code
-    KeyLookup lookup;                  // kLookup
-    uint64_t delta = 0;                // kLookup: code + delta = key - origin
-    const uint8_t* present = nullptr;  // kLookup: of the block's part, if there is one
+    int number;                           // of the column
+    bool in_this_block = true;            // false: zones or sorting have decided it
+    uint64_t low = 0, high = UINT64_MAX;  // what passes has such a code
+    std::vector<uint32_t> set;            // kSet: a bit for each code
+    KeyLookup lookup;                     // kLookup
+    CodeTest test;                        // of the block
     double cost_ns = 1;
     double seen = 0, passed = 0;  // rows, old ones count less
     double rank() const;
@@ -73,9 +72,6 @@ class RowSelector {
   bool CutBySorting(const Step& step);
   bool MayPass(const Step& step, const storage::ColumnZone& zone) const;
   void Order();
-  template <bool kFirst>
-  uint32_t Apply(const Step& step, uint32_t first, uint32_t count, uint32_t* rows) const;
-
   std::vector<Step> steps_;  // in the order in which they are applied
   std::vector<const Filter*> filters_;
   const int sort_column_;

@@ -12,6 +12,14 @@ namespace {
 
 /// How long a wait lasts before the cancel flag is looked at again.
 constexpr int64_t kCancelCheckUs = 20'000;
+/// Of a block in place, what is asked for before it is looked at: of its prefix when it joins the window, of
+/// each column when the block before it is delivered. The processor's own prefetcher goes on from there.
+constexpr uint32_t kPrefixFetchedMax = 512;
+constexpr uint32_t kPageFetchedMax = 256;
+
+void Fetch(const std::byte* from, uint32_t bytes) {
+  for (uint32_t line = 0; line < bytes; line += 64) __builtin_prefetch(from + line);
+}
 
 }  // namespace
 
@@ -115,6 +123,7 @@ absl::Status BlockStream::Post(Slot& slot, uint32_t slot_number) {
     const auto view = target.queue_pair->View(target.address, chain.layout.bytes());
     if (!view.ok()) return channel_.Error(pointer.server(), view.status());
     slot.block = view->data();
+    Fetch(slot.block, std::min(chain.layout.prefix_bytes(), kPrefixFetchedMax));
     for (const ByteRange& run : chain.runs) bytes += run.bytes;
     return LearnPointers(slot);
   }
@@ -241,7 +250,15 @@ absl::StatusOr<bool> BlockStream::Next(BlockView& block) {
   NAM_RETURN_IF_ERROR(AwaitHead());
   NAM_RETURN_IF_ERROR(Deliver(slots_[head_ % slots_.size()], block));
   delivered_ = true;
+  if (in_place_ && head_ + 1 < tail_) FetchPages(slots_[(head_ + 1) % slots_.size()]);
   return true;
+}
+
+void BlockStream::FetchPages(const Slot& slot) const {
+  const BlockLayout& layout = slot.chain->layout;
+  for (const uint32_t column : table_.columns) {
+    Fetch(slot.block + layout.page_offset(column), std::min(layout.page_bytes(column), kPageFetchedMax));
+  }
 }
 
 }  // namespace nam::storage

@@ -96,6 +96,7 @@ class BlockStream {
   absl::Status TakeCompletions(bool wait);
   absl::Status LearnPointers(const Slot& slot);
   absl::Status Deliver(Slot& slot, BlockView& block);
+  void FetchPages(const Slot& slot) const;
 
   Channel& channel_;
   const StreamTable table_;

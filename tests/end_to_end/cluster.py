@@ -21,7 +21,9 @@ import uuid
 NAM = os.path.abspath(os.path.join("cli", "nam"))
 MIB = 1 << 20
 # How much longer than promised a busy machine may take: the load average per processor, within bounds.
-PATIENCE = min(4.0, max(1.0, os.getloadavg()[0] / os.cpu_count()))
+# A sanitizer's build gets so many times as long in any case.
+SLOWNESS = float(os.environ.get("END_TO_END_SLOWNESS", "1"))
+PATIENCE = SLOWNESS * min(4.0, max(1.0, os.getloadavg()[0] / os.cpu_count()))
 
 MARK = "END_TO_END_SCRATCH"  # in the environment of everything that a scratch directory starts
 
@@ -37,7 +39,7 @@ class Failed(AssertionError):
 
 def wait_until(condition, timeout, what, pause=0.01):
     """The first true value of condition(), asked again and again; `what` is a text, or gives one in the end."""
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + timeout * PATIENCE
     while True:
         value = condition()
         if value:
@@ -156,7 +158,7 @@ class Process:
 
     def await_line(self, pattern, timeout=30, where="out", count=1):
         """Waits for `count` lines that match; the match of the last of them."""
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + timeout * PATIENCE
         with self.news:
             while True:
                 matches = [m for m in (re.search(pattern, line) for line in self.lines[where]) if m]
@@ -174,7 +176,7 @@ class Process:
     def wait(self, timeout=30):
         """Its exit code, once its output is complete too."""
         try:
-            code = self.child.wait(timeout)
+            code = self.child.wait(timeout * PATIENCE)
         except subprocess.TimeoutExpired:
             raise Failed("%s did not end within %.0f s:\n%s" % (self.name, timeout, self.said()))
         with self.news:
@@ -219,7 +221,7 @@ class Scratch:
         child = subprocess.Popen([NAM] + [str(a) for a in arguments], stdin=subprocess.PIPE,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.env)
         try:
-            out, err = child.communicate(stdin.encode(), timeout)
+            out, err = child.communicate(stdin.encode(), timeout * PATIENCE)
         except subprocess.TimeoutExpired:
             child.kill()
             out, err = child.communicate()
@@ -274,8 +276,9 @@ class Cluster:
 
     def __init__(self, case, fabric="shm", memory=(512 * MIB,), compute=1, threads=1, lease_ms=1000,
                  store=None, secret="a secret of the tests", catalog_preexec=None, timestamps="leased"):
-        self.scratch, self.fabric, self.threads, self.lease_ms = case.scratch, fabric, threads, lease_ms
-        self.lease = lease_ms / 1000
+        self.scratch, self.fabric, self.threads = case.scratch, fabric, threads
+        self.lease_ms = int(lease_ms * min(SLOWNESS, 3))
+        self.lease = self.lease_ms / 1000
         self.timestamps = timestamps
         self.secret_file = self.scratch.file("secret-%s" % uuid.uuid4().hex[:8], secret + "\n")
         self.store = store or self.scratch.file("store-%s.db" % uuid.uuid4().hex[:8])
