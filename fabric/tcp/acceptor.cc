@@ -35,7 +35,8 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Listen(const std::string& ad
   NAM_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(address));
   NAM_ASSIGN_OR_RETURN(UniqueFd socket, ListenOn(endpoint, kBacklog));
   const bool v6 = endpoint.host.find(':') != std::string::npos;
-  std::string bound = absl::StrFormat(v6 ? "[%s]:%d" : "%s:%d", endpoint.host, BoundPort(socket.get()));
+  std::string bound = v6 ? absl::StrFormat("[%s]:%d", endpoint.host, BoundPort(socket.get()))
+                         : absl::StrFormat("%s:%d", endpoint.host, BoundPort(socket.get()));
   std::unique_ptr<Acceptor> acceptor(new Acceptor(std::move(socket), std::move(bound), options));
   if (!acceptor->epoll_.valid() || !acceptor->stop_.valid()) {
     return absl::ResourceExhaustedError("no file descriptors left for a listener: raise `ulimit -n`");

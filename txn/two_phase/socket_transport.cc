@@ -51,7 +51,8 @@ absl::StatusOr<std::unique_ptr<Transport>> SocketTransport::Open(const Transport
 absl::Status SocketTransport::Start(const std::string& host) {
   NAM_ASSIGN_OR_RETURN(listener_, tcp::ListenOn({host, "0"}, kBacklog));
   const bool v6 = host.find(':') != std::string::npos;
-  address_ = absl::StrFormat(v6 ? "[%s]:%d" : "%s:%d", host, tcp::BoundPort(listener_.get()));
+  const int port = tcp::BoundPort(listener_.get());
+  address_ = v6 ? absl::StrFormat("[%s]:%d", host, port) : absl::StrFormat("%s:%d", host, port);
   epoll_event event{.events = EPOLLIN, .data = {.u64 = kListener}};
   NAM_CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &event) == 0);
   return absl::OkStatus();
