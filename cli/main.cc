@@ -19,6 +19,7 @@
 #include "bench/fabric_command.h"
 #include "bench/prefetch_command.h"
 #include "bench/server_end.h"
+#include "bench/shuffle_command.h"
 #include "bench/ssb_command.h"
 #include "cli/checkout_command.h"
 #include "cli/cluster_commands.h"
@@ -364,6 +365,7 @@ class CommandLine {
     AddFormat(ssb, ssb_bench_.format, "table, json, csv or markdown");
     AddFabricBench(bench);
     AddStreamBenches(bench);
+    AddShuffleBench(bench);
     // Not in the help: the benchmarks start it.
     Command("bench-server", "", [] { return bench::RunBenchServer(); })->group("");
   }
@@ -399,6 +401,29 @@ class CommandLine {
         ->delimiter(',');
     Add(multicast, "--blocks", multicast_bench_.blocks, "that every receiver gets");
     AddStream(multicast, multicast_bench_.stream);
+  }
+
+  void AddShuffleBench(CLI::App* bench) {
+    bench::ShuffleBenchOptions& options = shuffle_bench_;
+    CLI::App* shuffle = Command(
+        "shuffle", "star joins by pipelined plans beside shuffle-based ones",
+        [this] { return bench::RunShuffleBench(shuffle_bench_); }, bench);
+    Add(shuffle, "--fabric", options.fabric, "shm, tcp, verbs or sim (shm)");
+    shuffle->add_option("--tables", options.tables, "that are joined: 2, 3, 4 (all)")->delimiter(',');
+    Add(shuffle, "--memory-servers", options.memory_servers, "how many; 0: 2, in sim 8");
+    shuffle
+        ->add_option("--compute-servers", options.compute_servers, "of each side (2); sim: all of these (8)")
+        ->delimiter(',');
+    Add(shuffle, "--threads", options.threads, "of each compute server; 0: processors shared out, in sim 10");
+    Add(shuffle, "--scale-factor", options.scale_factor, "1 is six million lineorder rows; 0: 1");
+    Add(shuffle, "--seed", options.seed, "other data of the same size");
+    Add(shuffle, "--fan-out", options.fan_out, "parts by each join key; 0: 8, or 16 for more servers");
+    AddBytes(shuffle, "--batch-bytes", options.batch_bytes, "of a shuffle's messages");
+    Add(shuffle, "--credits", options.credits, "batches that a peer may send ahead");
+    Add(shuffle, "--repeat", options.repeat, "rounds; figures are medians");
+    Add(shuffle, "--generation", options.generation, "sim: fdr, edr, hdr, ndr, or a model's file (fdr)");
+    Add(shuffle, "--html", options.html, "write a page with plots", "FILE");
+    AddFormat(shuffle, options.format, "table, json, csv or markdown");
   }
 
   static void AddStream(CLI::App* command, bench::StreamBenchOptions& stream) {
@@ -522,6 +547,7 @@ class CommandLine {
   bench::FabricBenchOptions fabric_bench_;
   bench::PrefetchBenchOptions prefetch_bench_;
   bench::MulticastBenchOptions multicast_bench_;
+  bench::ShuffleBenchOptions shuffle_bench_;
 };
 
 }  // namespace

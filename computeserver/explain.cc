@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "optimizer/cost_model.h"
 
 namespace nam::computeserver {
 namespace {
@@ -120,6 +121,31 @@ void AddCounters(const std::vector<ServerReport>& servers, size_t pipeline, std:
   }
 }
 
+/// Why it is this way and not the other.
+std::string CostLine(const Plan& plan, const optimizer::TableRefs& tables,
+                     const std::vector<ServerReport>& servers) {
+  std::vector<optimizer::Assignment::Share> shares;
+  uint32_t threads = UINT32_MAX;
+  for (const ServerReport& server : servers) {
+    shares.push_back(server.share);
+    threads = std::min(threads, server.member.threads());
+  }
+  const optimizer::PlanCosts costs = optimizer::CostsOf(plan, tables, shares, static_cast<int>(threads));
+  std::string line =
+      absl::StrFormat("  Cost: pipelined (estimated %.3g ms: %.3g computing, %.3g on the network",
+                      costs.pipelined.ms(), costs.pipelined.compute_ms, costs.pipelined.network_ms);
+  if (plan.joins.empty()) return line + ")";
+  absl::StrAppend(&line, absl::StrFormat("; shuffle-based would cost %.3g ms, ", costs.shuffle.ms()));
+  if (costs.pipelined_is_cheaper()) {
+    absl::StrAppend(&line, Bytes(static_cast<uint64_t>(costs.shuffled_bytes)),
+                    " sent from compute server to compute server)");
+  } else {
+    absl::StrAppend(&line, "without reading ", Bytes(static_cast<uint64_t>(costs.replicated_bytes)),
+                    " of build sides once more; it is not there)");
+  }
+  return line;
+}
+
 /// Who worked on whose share, and when.
 void AddTimeline(const std::vector<ServerReport>& servers, std::vector<std::string>& lines) {
   lines.push_back("  Timeline");
@@ -147,6 +173,7 @@ std::vector<std::string> Explain(const sql::BoundQuery& query, const Plan& plan,
   lines.push_back(absl::StrFormat("Distributed pipelined plan on %d compute server%s, window %d, %s",
                                   servers.size(), servers.size() == 1 ? "" : "s", settings.window(),
                                   settings.in_place() ? "in place where the fabric can" : "by READ"));
+  if (!servers.empty()) lines.push_back(CostLine(plan, tables, servers));
   lines.push_back("  " + print.Sink());
   const size_t driving = plan.joins.size();
   lines.push_back(absl::StrFormat("  Pipeline %d: %s", driving + 1, print.Source(plan.driving)));

@@ -5,10 +5,13 @@
 #include <numeric>
 
 #include "base/status_macros.h"
-#include "computeserver/work_cost.h"
+#include "optimizer/work_cost.h"
 #include "partitioner/table_metadata.h"
 
 namespace nam::computeserver {
+
+namespace work_cost = optimizer::work_cost;
+
 namespace {
 
 /// How long the barrier waits before it looks whether the query has failed elsewhere.
@@ -399,6 +402,7 @@ absl::Status FragmentWorker::PushDriving(Batch& batch) {
     if (!shape_.joins[j].by_driving_key || partners.empty()) continue;
     const ColumnSpace::Column& key = columns_.at(shape_.plan.joins[j].probe_key.column);
     const JoinTable& join_table = *fragment_.join_tables_[j];
+    Charge(batch.size, work_cost::kPartnerRowPs);
     WithCodes(key.source, [&](const auto* codes) {
       for (uint32_t i = 0; i < batch.size; ++i)
         partners[i] = join_table.RowOf(key.meaning.Number(codes[rows[i]]));

@@ -276,8 +276,7 @@ void Loader::Describe(proto::Table& table) const {
     const uint64_t strings = codes_[c].sorted.size();
     column.set_min(text ? 0 : range.min);
     column.set_max(text ? static_cast<int64_t>(strings) - 1 : range.max);
-    const uint64_t spread = static_cast<uint64_t>(range.max) - static_cast<uint64_t>(range.min);
-    column.set_distinct(text ? strings : std::min(range.values, spread == UINT64_MAX ? spread : spread + 1));
+    column.set_distinct(text ? strings : staged_->Distinct(c));
     column.set_unique(text ? strings == table.rows() && range.nulls == 0 : staged_->Unique(c));
   }
   for (const PartitionSchema& key : schema.partitioning) {

@@ -213,6 +213,28 @@ StagedTable::ColumnRange StagedTable::RangeOf(size_t column) const {
   return ranges_[column];
 }
 
+uint64_t StagedTable::Distinct(size_t column) const {
+  constexpr uint64_t kMostSpread = 1 << 20;  // one bit each stays in a near cache
+  const ColumnRange& range = ranges_[column];
+  const uint64_t spread = static_cast<uint64_t>(range.max) - static_cast<uint64_t>(range.min);
+  if (range.values == 0) return 0;
+  if (spread >= kMostSpread) return std::min(range.values, spread == UINT64_MAX ? spread : spread + 1);
+  std::vector<bool> seen(spread + 1);
+  uint64_t distinct = 0;
+  for (const auto& chunk : chunks_) {
+    if (distinct == spread + 1) break;  // all of them
+    const StagedChunk::Column& values = chunk->columns[column];
+    const uint32_t rows = chunk->partition_start.back();
+    for (uint32_t row = 0; row < rows; ++row) {
+      if (!values.nulls.empty() && values.nulls[row]) continue;
+      auto&& bit = seen[static_cast<uint64_t>(values.at(row)) - static_cast<uint64_t>(range.min)];
+      distinct += !bit;
+      bit = true;
+    }
+  }
+  return distinct;
+}
+
 bool StagedTable::Unique(size_t column) const {
   constexpr uint64_t kSpreadPerValue = 64;
   const ColumnRange& range = ranges_[column];

@@ -64,6 +64,9 @@ class StagedTable {
   uint64_t rows() const { return rows_; }
   ColumnRange RangeOf(size_t column) const;
   uint64_t RowsOf(uint32_t partition) const;
+  /// How many different numbers a column holds: counted where they lie close together, and otherwise the most
+  /// that there can be.
+  uint64_t Distinct(size_t column) const;
   /// Whether a column of numbers holds none twice. False also where finding out would take too much memory.
   bool Unique(size_t column) const;
   const std::vector<std::unique_ptr<StagedChunk>>& chunks() const { return chunks_; }

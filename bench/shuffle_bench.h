@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "bench/shuffle_cluster.h"
+#include "catalog/attachment.h"
+#include "computeserver/session.h"
+#include "fabric/sim/nic_model.h"
+#include "fabric/sim/world.h"
+
+namespace nam::bench {
+
+/// Star joins over SSB's tables by the cluster's own pipelined plans and by shuffle-based ones, on the same
+/// rows, in turns; the answers must be equal.
+class ShuffleBench {
+ public:
+  struct Options {
+    std::vector<uint32_t> tables;   // joined: 2, 3, 4
+    std::vector<uint32_t> servers;  // compute servers of each side, one measurement after the other
+    uint32_t threads = 1;           // of each
+    double scale_factor = 1;
+    uint64_t seed = 1;
+    uint32_t fan_out = 8;  // parts by each join key
+    int repeat = 1;
+    ExchangeOptions exchange;
+  };
+  /// What it runs on; all outlives it.
+  struct Cluster {
+    catalog::Attachment* attachment = nullptr;
+    computeserver::Session* session = nullptr;
+    std::vector<fabric::Fabric*> fabrics;  // of the shuffle's servers: as many as ever take part
+    // In `sim`:
+    fabric::sim::World* world = nullptr;
+    fabric::sim::NicModel nic;
+    std::vector<std::string> hosts;  // of memory and compute servers
+  };
+  /// False: stop.
+  using Proceed = std::function<bool(const std::string& doing)>;
+
+  enum class Plan : uint8_t { kPipelined, kShuffle, kShuffleMaterialized, kShuffleFromMemory };
+  static constexpr Plan kPlans[] = {Plan::kPipelined, Plan::kShuffle, Plan::kShuffleMaterialized,
+                                    Plan::kShuffleFromMemory};
+  static const char* NameOf(Plan plan);
+
+  struct Figures {
+    uint32_t tables = 0;
+    uint32_t servers = 0;
+    Plan plan = Plan::kPipelined;
+    std::vector<double> ms;
+    bool equal = true;  // to the first answer to the query
+    // Of the last run:
+    uint64_t sent_bytes = 0;  // by SEND
+    ShuffleWork work;
+    double network_bytes = 0;      // sim: that reached compute servers' cards
+    std::string busiest_card;      // sim
+    double busiest_fraction = -1;  // sim: of what it can carry
+    double median_ms() const;
+  };
+
+  ShuffleBench(const Cluster& cluster, Options options) : cluster_(cluster), options_(std::move(options)) {}
+
+  absl::Status Load(const Proceed& proceed);
+  absl::Status Measure(const Proceed& proceed);
+
+  const std::vector<Figures>& figures() const { return figures_; }
+  /// NULL if it was not measured.
+  const Figures* Find(uint32_t tables, uint32_t servers, Plan plan) const;
+  uint64_t lineorder_rows() const { return lineorder_rows_; }
+  static std::string QueryOf(uint32_t tables);
+
+ private:
+  absl::Status Bind();
+  absl::Status KeepRows();
+  absl::Status MeasureOn(uint32_t servers, const Proceed& proceed);
+  absl::Status RunOnce(ShuffleCluster& shuffle, size_t query, Figures& figures, bool warm_up);
+  absl::StatusOr<std::shared_ptr<const storage::Dictionary>> DictionaryOf(const proto::Table& table,
+                                                                          uint32_t column);
+  std::vector<fabric::sim::NicTraffic> Traffic() const;
+  void LookAtCards(const std::vector<fabric::sim::NicTraffic>& before, double ms, Figures& figures) const;
+
+  const Cluster cluster_;
+  const Options options_;
+  std::unique_ptr<storage::Channel> channel_;  // for dictionaries
+  std::map<std::pair<uint64_t, uint32_t>, std::shared_ptr<const storage::Dictionary>> dictionaries_;
+  std::vector<ShuffleQuery> queries_;  // as options_.tables
+  std::vector<std::vector<std::vector<Value>>> answers_;
+  ShuffleTables rows_;
+  uint64_t lineorder_rows_ = 0;
+  std::vector<Figures> figures_;
+};
+
+}  // namespace nam::bench

@@ -1,0 +1,170 @@
+#include "bench/shuffle_cluster.h"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/random.h"
+#include "base/status_macros.h"
+#include "computeserver/finish.h"
+
+namespace nam::bench {
+namespace {
+
+/// Which partitions a server reads: dealt out in an order that knows nothing of the keys that they are split
+/// by, or the first shuffle would find its rows where they belong already.
+std::vector<uint32_t> PartitionsOf(uint32_t server, uint32_t servers, int partitions) {
+  std::vector<uint32_t> all(static_cast<size_t>(partitions));
+  std::iota(all.begin(), all.end(), 0u);
+  RandomStream random(1);
+  for (size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[random.Below(i)]);
+  std::vector<uint32_t> own;
+  for (size_t i = server; i < all.size(); i += servers) own.push_back(all[i]);
+  return own;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ShuffleCluster>> ShuffleCluster::Open(std::vector<fabric::Fabric*> fabrics,
+                                                                     fabric::RegionDirectory& memory,
+                                                                     const Options& options) {
+  std::unique_ptr<ShuffleCluster> cluster(new ShuffleCluster(memory, options));
+  const auto count = static_cast<uint32_t>(fabrics.size());
+  for (uint32_t number = 0; number < count; ++number) {
+    Server& server = *cluster->servers_.emplace_back(std::make_unique<Server>());
+    server.fabric = fabrics[number];
+    server.run.number = number;
+    server.run.servers = count;
+    server.run.cancel = &cluster->cancel_;
+    server.threads.resize(options.threads);
+    for (Thread& thread : server.threads) {
+      NAM_ASSIGN_OR_RETURN(thread.exchange, Exchange::Open(*server.fabric, number, count, options.exchange));
+    }
+  }
+  NAM_RETURN_IF_ERROR(cluster->Connect());
+  return cluster;
+}
+
+absl::Status ShuffleCluster::Connect() {
+  for (uint32_t t = 0; t < options_.threads; ++t) {
+    for (size_t a = 0; a < servers_.size(); ++a) {
+      for (size_t b = a + 1; b < servers_.size(); ++b) {
+        NAM_RETURN_IF_ERROR(
+            Exchange::Connect(*servers_[b]->threads[t].exchange, *servers_[a]->threads[t].exchange));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ShuffleCluster::OpenChannels() {
+  for (const auto& server : servers_) {
+    for (Thread& thread : server->threads) {
+      if (thread.channel != nullptr) continue;
+      NAM_ASSIGN_OR_RETURN(thread.channel, storage::Channel::Open(*server->fabric, memory_, {}));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ShuffleCluster::Prepare(const ShufflePlan& plan, const ShuffleTables& rows,
+                                     const ShuffleMode& mode) {
+  const computeserver::QueryShape& shape = *plan.shape;
+  for (const auto& server : servers_) {
+    ShuffleServerRun& run = server->run;
+    run.plan = &plan;
+    run.mode = mode;
+    run.rows.clear();
+    run.partitions.clear();
+    for (const auto& table : shape.tables) {
+      const auto found = rows.find(table->name());
+      if (!mode.from_memory_servers && found == rows.end())
+        return absl::NotFoundError(absl::StrCat("the servers hold no rows of ", table->name()));
+      run.rows.push_back(found == rows.end() ? nullptr : found->second.get());
+      run.partitions.push_back(PartitionsOf(run.number, run.servers, table->partitions_size()));
+    }
+    run.claimed.reset(new std::atomic<uint32_t>[shape.tables.size()]);
+    for (size_t t = 0; t < shape.tables.size(); ++t) run.claimed[t] = 0;
+  }
+  return mode.from_memory_servers ? OpenChannels() : absl::OkStatus();
+}
+
+absl::Status ShuffleCluster::RunThread(Server& server, Thread& thread) {
+  thread.worker = std::make_unique<ShuffleWorker>(server.run, *thread.exchange, thread.channel.get(),
+                                                  server.fabric->clock());
+  const absl::Status status = thread.worker->Run();
+  if (!status.ok()) cancel_ = true;
+  return status;
+}
+
+absl::Status ShuffleCluster::RunThreads() {
+  std::vector<std::unique_ptr<fabric::Thread>> threads;
+  for (const auto& server : servers_) {
+    for (Thread& thread : server->threads) {
+      threads.push_back(server->fabric->StartThread(
+          "nam-shuffle", [this, &server = *server, &thread] { thread.result = RunThread(server, thread); }));
+    }
+  }
+  threads.clear();
+  absl::Status cancelled;
+  for (const auto& server : servers_) {
+    for (const Thread& thread : server->threads) {
+      // What the first failure cancelled is not news.
+      if (!thread.result.ok() && !absl::IsCancelled(thread.result)) return thread.result;
+      if (!thread.result.ok()) cancelled = thread.result;
+    }
+  }
+  return cancelled;
+}
+
+absl::StatusOr<ShuffleCluster::Answer> ShuffleCluster::Run(const ShuffleQuery& query,
+                                                           const ShuffleTables& rows,
+                                                           const ShuffleMode& mode) {
+  const computeserver::QueryShape& shape = *query.plan.shape;
+  Answer answer;
+  for (const auto& server : servers_) {
+    for (const Thread& thread : server->threads) {
+      answer.sent_bytes -= thread.exchange->sent_bytes();
+      answer.sent_messages -= thread.exchange->sent_messages();
+    }
+  }
+  NAM_RETURN_IF_ERROR(Prepare(query.plan, rows, mode));
+  Clock& clock = servers_[0]->fabric->clock();
+  const int64_t started_ns = clock.NowNs();
+  for (const auto& server : servers_) {
+    ShuffleServerRun& run = server->run;
+    run.join_tables.clear();
+    for (size_t j = 0; j < shape.joins.size(); ++j) {
+      computeserver::JoinTable::Options table = shape.joins[j].table;
+      table.rows = shape.tables[static_cast<size_t>(shape.plan.joins[j].table)]->rows();
+      run.join_tables.push_back(std::make_unique<computeserver::JoinTable>(table));
+    }
+    run.building = static_cast<int>(options_.threads);
+    run.built = server->fabric->CreateEvent();
+  }
+  NAM_RETURN_IF_ERROR(RunThreads());
+  computeserver::PartialMerger merger = computeserver::MakeMerger(shape.plan);
+  for (const auto& server : servers_) {
+    computeserver::Sink& sink = server->threads[0].worker->sink();
+    for (size_t t = 1; t < server->threads.size(); ++t)
+      NAM_RETURN_IF_ERROR(sink.Merge(server->threads[t].worker->sink()));
+    std::string partial;
+    NAM_RETURN_IF_ERROR(sink.Store(partial));
+    NAM_RETURN_IF_ERROR(merger.Add(std::as_bytes(std::span(partial))));
+  }
+  NAM_ASSIGN_OR_RETURN(answer.result, computeserver::Finish(query.query, shape.plan, merger));
+  answer.elapsed_ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
+  for (const auto& server : servers_) {
+    for (Thread& thread : server->threads) {
+      answer.sent_bytes += thread.exchange->sent_bytes();
+      answer.sent_messages += thread.exchange->sent_messages();
+      answer.work.Add(thread.worker->work());
+      thread.worker.reset();
+    }
+  }
+  return answer;
+}
+
+}  // namespace nam::bench

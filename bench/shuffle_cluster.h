@@ -1,0 +1,71 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "bench/shuffle_exchange.h"
+#include "bench/shuffle_input.h"
+#include "bench/shuffle_plan.h"
+#include "bench/shuffle_worker.h"
+#include "computeserver/session.h"
+#include "fabric/region_directory.h"
+
+namespace nam::bench {
+
+/// The rows that servers hold at the start, by table.
+using ShuffleTables = std::map<std::string, std::unique_ptr<ShuffleTable>>;
+
+/// Compute servers that run shuffle-based plans: a fabric each, and threads that are connected all to all.
+/// Used by one thread.
+class ShuffleCluster {
+ public:
+  struct Options {
+    uint32_t threads = 1;  // of each server
+    ExchangeOptions exchange;
+  };
+  /// One server for each of the fabrics, which outlive the cluster as `memory` does.
+  static absl::StatusOr<std::unique_ptr<ShuffleCluster>> Open(std::vector<fabric::Fabric*> fabrics,
+                                                              fabric::RegionDirectory& memory,
+                                                              const Options& options);
+
+  struct Answer {
+    computeserver::ResultSet result;
+    double elapsed_ms = 0;  // from the start of the threads to the merged result
+    uint64_t sent_bytes = 0;
+    uint64_t sent_messages = 0;
+    ShuffleWork work;  // of all threads
+  };
+  absl::StatusOr<Answer> Run(const ShuffleQuery& query, const ShuffleTables& rows, const ShuffleMode& mode);
+
+ private:
+  struct Thread {
+    std::unique_ptr<Exchange> exchange;
+    std::unique_ptr<storage::Channel> channel;  // made when tables are first read from memory servers
+    std::unique_ptr<ShuffleWorker> worker;      // of the last query
+    absl::Status result;
+  };
+  struct Server {
+    fabric::Fabric* fabric = nullptr;
+    std::vector<Thread> threads;
+    ShuffleServerRun run;
+  };
+  ShuffleCluster(fabric::RegionDirectory& memory, const Options& options)
+      : memory_(memory), options_(options) {}
+  absl::Status Connect();
+  absl::Status OpenChannels();
+  absl::Status Prepare(const ShufflePlan& plan, const ShuffleTables& rows, const ShuffleMode& mode);
+  absl::Status RunThreads();
+  absl::Status RunThread(Server& server, Thread& thread);
+
+  fabric::RegionDirectory& memory_;
+  const Options options_;
+  std::atomic<bool> cancel_ = false;
+  std::vector<std::unique_ptr<Server>> servers_;
+};
+
+}  // namespace nam::bench

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "computeserver/batch.h"
+#include "computeserver/query_shape.h"
+#include "partitioner/column_batch.h"
+#include "proto/catalog.pb.h"
+
+namespace nam::bench {
+
+/// The rows of one table as a shared-nothing system holds them: in the memory of the servers that work on
+/// them, in the order in which they were made, so that their place says nothing about their keys. Chunk i of
+/// k servers is server i mod k's. Codes are those of the same table in memory servers.
+class ShuffleTable {
+ public:
+  struct Chunk {
+    uint32_t rows = 0;
+    std::vector<std::vector<std::byte>> columns;  // by number; of columns that nobody wants, empty
+  };
+
+  /// `columns` are those to keep; the dictionaries of the strings among them are loaded.
+  static absl::StatusOr<std::unique_ptr<ShuffleTable>> Make(std::shared_ptr<const proto::Table> table,
+                                                            std::vector<uint32_t> columns,
+                                                            const computeserver::DictionaryLoader& load);
+  /// Adds a run of the table's rows. DATA_LOSS if a value is not in the table's encoding.
+  absl::Status Append(const partitioner::ColumnBatch& batch);
+
+  const proto::Table& table() const { return *table_; }
+  const std::vector<Chunk>& chunks() const { return chunks_; }
+  computeserver::ColumnSource Source(const Chunk& chunk, uint32_t column) const {
+    return {chunk.columns[column].data(), widths_[column]};
+  }
+
+ private:
+  struct Text {
+    std::shared_ptr<const storage::Dictionary> dictionary;
+    absl::flat_hash_map<std::string, uint64_t> codes;  // that were looked up
+  };
+  absl::Status AppendRows(const partitioner::ColumnBatch& batch, size_t first, uint32_t rows);
+  absl::StatusOr<uint64_t> CodeOf(const partitioner::ColumnBatch::Column& column, size_t row,
+                                  uint32_t number);
+
+  std::shared_ptr<const proto::Table> table_;
+  std::vector<uint32_t> columns_;
+  std::vector<uint8_t> widths_;
+  std::vector<Text> texts_;  // by column number
+  std::vector<Chunk> chunks_;
+};
+
+}  // namespace nam::bench

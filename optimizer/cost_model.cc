@@ -1,0 +1,157 @@
+#include "optimizer/cost_model.h"
+
+#include <algorithm>
+#include <set>
+
+#include "optimizer/work_cost.h"
+
+namespace nam::optimizer {
+namespace {
+
+constexpr double kPsPerMs = 1e9;
+
+double Width(const TableRefs& tables, sql::ColumnRef ref) {
+  return tables[static_cast<size_t>(ref.table)]->columns(ref.column).encoding().width();
+}
+
+double RowBytes(const Plan& plan, const TableRefs& tables, int table) {
+  double bytes = 0;
+  for (const uint32_t column : plan.tables[static_cast<size_t>(table)].columns)
+    bytes += Width(tables, {table, static_cast<int>(column)});
+  return bytes;
+}
+
+double NetworkMs(double bytes) {
+  return bytes / kCardBytesPerUs / 1e3;
+}
+
+/// Rows that come to each join, and, last, to the sink.
+std::vector<double> RowsAt(const Plan& plan) {
+  const Plan::Table& driving = plan.tables[static_cast<size_t>(plan.driving)];
+  std::vector<double> rows{driving.rows * driving.selectivity};
+  for (const Plan::Join& join : plan.joins) rows.push_back(join.rows_after);
+  return rows;
+}
+
+/// What travels to join `j` of a shuffle-based plan: its key, and what is wanted from there on.
+struct Leg {
+  double columns = 0;
+  double bytes = 0;
+};
+
+void AddColumns(const sql::Expr& expr, std::set<sql::ColumnRef>& columns) {
+  for (const sql::ColumnRef ref : sql::ColumnsOf(expr)) columns.insert(ref);
+}
+
+std::set<sql::ColumnRef> WantedFrom(const Plan& plan, size_t join) {
+  std::set<sql::ColumnRef> wanted;
+  for (size_t j = join; j < plan.joins.size(); ++j) {
+    AddColumns(plan.joins[j].probe_key, wanted);
+    for (const sql::Expr& residual : plan.joins[j].residuals) AddColumns(residual, wanted);
+  }
+  for (const sql::Expr& key : plan.group_by) AddColumns(key, wanted);
+  for (const sql::Aggregate& aggregate : plan.aggregates) AddColumns(aggregate.argument, wanted);
+  for (const sql::Expr& expr : plan.output) AddColumns(expr, wanted);
+  return wanted;
+}
+
+Leg ProbeLeg(const Plan& plan, const TableRefs& tables, size_t join) {
+  Leg leg;
+  for (const sql::ColumnRef ref : WantedFrom(plan, join)) {
+    bool there = ref.table == plan.driving;
+    for (size_t j = 0; j < join; ++j) there = there || plan.joins[j].table == ref.table;
+    if (!there) continue;
+    leg.columns += 1;
+    leg.bytes += Width(tables, ref);
+  }
+  return leg;
+}
+
+Leg BuildLeg(const Plan& plan, const TableRefs& tables, size_t join) {
+  std::set<sql::ColumnRef> columns = WantedFrom(plan, join + 1);
+  AddColumns(plan.joins[join].build_key, columns);
+  for (const sql::Expr& residual : plan.joins[join].residuals) AddColumns(residual, columns);
+  Leg leg;
+  for (const sql::ColumnRef ref : columns) {
+    if (ref.table != plan.joins[join].table) continue;
+    leg.columns += 1;
+    leg.bytes += Width(tables, ref);
+  }
+  return leg;
+}
+
+ModelCost PipelinedOn(const Plan& plan, const TableRefs& tables, const Assignment::Share& share,
+                      int threads) {
+  const auto driving = static_cast<double>(share.rows);
+  const std::vector<double> rows = RowsAt(plan);
+  const double all = plan.tables[static_cast<size_t>(plan.driving)].rows;
+  const double part = all == 0 ? 0 : driving / all;
+  const auto bytes = static_cast<double>(share.driving_bytes + share.build_bytes);
+  double ps = bytes * work_cost::kChecksumBytePs + driving * work_cost::kFirstFilterRowPs;
+  for (size_t j = 0; j < plan.joins.size(); ++j) {
+    const Plan::Join& join = plan.joins[j];
+    ps += rows[j] * part * work_cost::kFilterRowPs;
+    double build = 0;
+    for (const uint32_t p : NeededPartitions(plan, join, tables, share.partitions))
+      build += static_cast<double>(
+          tables[static_cast<size_t>(join.table)]->partitions(static_cast<int>(p)).rows());
+    ps += build * (work_cost::kFirstFilterRowPs +
+                   plan.tables[static_cast<size_t>(join.table)].selectivity * work_cost::kInsertRowPs);
+  }
+  ps += rows.back() * part *
+        (work_cost::kSinkRowPs + static_cast<double>(plan.joins.size()) * work_cost::kPartnerRowPs);
+  return {.compute_ms = ps / threads / kPsPerMs, .network_ms = NetworkMs(bytes)};
+}
+
+/// All servers do the same amount; each holds the part of either input that its keys are.
+ModelCost Shuffled(const Plan& plan, const TableRefs& tables, double servers, int threads,
+                   double& shuffled_bytes) {
+  const std::vector<double> rows = RowsAt(plan);
+  double read = 0, routed = 0, ps = 0;
+  const auto read_table = [&](int table) {
+    const Plan::Table& of = plan.tables[static_cast<size_t>(table)];
+    const double bytes = of.rows * RowBytes(plan, tables, table);
+    read += bytes;
+    ps += bytes * work_cost::kChecksumBytePs + of.rows * work_cost::kFirstFilterRowPs;
+    return of.rows * of.selectivity;
+  };
+  const auto route = [&](double tuples, const Leg& leg) {
+    routed += tuples * leg.bytes;
+    ps += tuples * (work_cost::kRouteRowPs + leg.columns * work_cost::kRouteCodePs);
+  };
+  read_table(plan.driving);
+  for (size_t j = 0; j < plan.joins.size(); ++j) {
+    const double build = read_table(plan.joins[j].table);
+    route(build, BuildLeg(plan, tables, j));
+    ps += build * work_cost::kInsertRowPs;
+    route(rows[j], ProbeLeg(plan, tables, j));
+    ps += rows[j] * work_cost::kProbeRowPs;
+  }
+  ps += rows.back() * work_cost::kSinkRowPs;
+  shuffled_bytes = routed * (servers - 1) / servers;
+  return {.compute_ms = ps / servers / threads / kPsPerMs,
+          .network_ms = NetworkMs((read + shuffled_bytes) / servers)};
+}
+
+}  // namespace
+
+PlanCosts CostsOf(const Plan& plan, const TableRefs& tables, const std::vector<Assignment::Share>& shares,
+                  int threads) {
+  PlanCosts costs;
+  if (shares.empty()) return costs;
+  for (const Assignment::Share& share : shares) {
+    const ModelCost cost = PipelinedOn(plan, tables, share, std::max(threads, 1));
+    if (cost.ms() > costs.pipelined.ms()) costs.pipelined = cost;
+    costs.replicated_bytes += static_cast<double>(share.build_bytes);
+  }
+  for (const Plan::Join& join : plan.joins) {
+    const Plan::Table& build = plan.tables[static_cast<size_t>(join.table)];
+    costs.replicated_bytes -= build.rows * RowBytes(plan, tables, join.table);
+  }
+  costs.replicated_bytes = std::max(costs.replicated_bytes, 0.0);
+  costs.shuffle =
+      Shuffled(plan, tables, static_cast<double>(shares.size()), std::max(threads, 1), costs.shuffled_bytes);
+  return costs;
+}
+
+}  // namespace nam::optimizer

@@ -1,0 +1,172 @@
+#include "optimizer/join_order.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "base/status_macros.h"
+#include "optimizer/selectivity.h"
+#include "optimizer/work_cost.h"
+
+namespace nam::optimizer {
+namespace {
+
+using sql::ColumnRef;
+
+constexpr size_t kMostCompared = 8;  // build sides, of which 2^8 sets are looked at
+constexpr double kLeastOfLargest = 0.25;
+constexpr double kWorthIt = 0.8;
+/// A table's partitions are claimed by threads: few of them leave most idle. This many are enough.
+constexpr double kThreads = 16;
+/// Costs that differ by less are equal: they come from the same numbers, multiplied in another order.
+constexpr double kSame = 1 - 1e-9;
+
+class Orders {
+ public:
+  Orders(const sql::BoundQuery& query, const std::vector<Plan::Table>& tables)
+      : query_(query), tables_(tables) {}
+
+  absl::StatusOr<JoinOrder> Best() const {
+    const int largest = Largest();
+    NAM_ASSIGN_OR_RETURN(JoinOrder best, Streaming(largest));
+    const double to_beat = best.cost_ns * kWorthIt;
+    for (int t = 0; t < static_cast<int>(tables_.size()); ++t) {
+      if (t == largest || Rows(t) < Rows(largest) * kLeastOfLargest) continue;
+      NAM_ASSIGN_OR_RETURN(JoinOrder other, Streaming(t));
+      if (other.cost_ns < std::min(to_beat, best.cost_ns * kSame)) best = std::move(other);
+    }
+    return best;
+  }
+
+ private:
+  double Rows(int t) const { return tables_[static_cast<size_t>(t)].rows; }
+  double RowsLeft(int t) const { return Rows(t) * tables_[static_cast<size_t>(t)].selectivity; }
+
+  int Largest() const {
+    int largest = 0;
+    for (int t = 1; t < static_cast<int>(tables_.size()); ++t) {
+      if (Rows(t) > Rows(largest)) largest = t;
+    }
+    return largest;
+  }
+
+  /// What a probe into the table leaves of each row that comes in.
+  double Fanout(int t, ColumnRef key) const {
+    const auto distinct = static_cast<double>(std::max<uint64_t>(ColumnOf(query_, key).distinct(), 1));
+    return RowsLeft(t) / distinct;
+  }
+
+  /// The edge to table `t` from those in `joined` that leaves fewest rows.
+  std::optional<JoinStep> StepTo(int t, const std::vector<bool>& joined) const {
+    std::optional<JoinStep> best;
+    for (size_t e = 0; e < query_.joins.size(); ++e) {
+      ColumnRef build = query_.joins[e].left, probe = query_.joins[e].right;
+      if (build.table != t) std::swap(build, probe);
+      if (build.table != t || !joined[static_cast<size_t>(probe.table)]) continue;
+      if (best && Fanout(t, build) >= Fanout(t, best->build)) continue;
+      best = JoinStep{.table = t, .build = build, .probe = probe, .edge = e};
+    }
+    return best;
+  }
+
+  absl::StatusOr<JoinOrder> Streaming(int driving) const {
+    JoinOrder order = tables_.size() - 1 <= kMostCompared ? Compared(driving) : Greedy(driving);
+    if (order.steps.size() + 1 != tables_.size())
+      return absl::InternalError("the binder let a cartesian product pass");
+    order.cost_ns = CostNs(order);
+    return order;
+  }
+
+  JoinOrder Greedy(int driving) const {
+    JoinOrder order{.driving = driving};
+    std::vector<bool> joined(tables_.size());
+    joined[static_cast<size_t>(driving)] = true;
+    double rows = RowsLeft(driving);
+    while (true) {
+      std::optional<JoinStep> best;
+      for (int t = 0; t < static_cast<int>(tables_.size()); ++t) {
+        if (joined[static_cast<size_t>(t)]) continue;
+        const std::optional<JoinStep> step = StepTo(t, joined);
+        if (step && (!best || Fanout(t, step->build) < Fanout(best->table, best->build))) best = step;
+      }
+      if (!best) return order;
+      joined[static_cast<size_t>(best->table)] = true;
+      rows *= Fanout(best->table, best->build);
+      best->rows_after = rows;
+      order.steps.push_back(*best);
+    }
+  }
+
+  /// The least sum of rows between the joins, over all left-deep orders: best[set] is the best way to have
+  /// joined a set of build sides.
+  JoinOrder Compared(int driving) const {
+    struct Way {
+      double sum = std::numeric_limits<double>::infinity();
+      double rows = 0;
+      JoinStep last;
+    };
+    std::vector<int> builds;
+    for (int t = 0; t < static_cast<int>(tables_.size()); ++t) {
+      if (t != driving) builds.push_back(t);
+    }
+    std::vector<Way> best(size_t{1} << builds.size());
+    best[0] = {.sum = 0, .rows = RowsLeft(driving)};
+    std::vector<bool> joined(tables_.size());
+    for (size_t set = 1; set < best.size(); ++set) {
+      // The last one first: of equal orders that of FROM is kept.
+      for (size_t b = builds.size(); b-- > 0;) {
+        if ((set >> b & 1) == 0) continue;
+        const Way& before = best[set ^ size_t{1} << b];
+        if (before.sum == std::numeric_limits<double>::infinity()) continue;
+        joined.assign(tables_.size(), false);
+        joined[static_cast<size_t>(driving)] = true;
+        for (size_t other = 0; other < builds.size(); ++other)
+          if (other != b && (set >> other & 1) != 0) joined[static_cast<size_t>(builds[other])] = true;
+        std::optional<JoinStep> step = StepTo(builds[b], joined);
+        if (!step) continue;
+        step->rows_after = before.rows * Fanout(step->table, step->build);
+        if (before.sum + step->rows_after < best[set].sum * kSame)
+          best[set] = {before.sum + step->rows_after, step->rows_after, *step};
+      }
+    }
+    JoinOrder order{.driving = driving};
+    for (size_t set = best.size() - 1; set != 0 && best[set].last.table >= 0;) {
+      order.steps.push_back(best[set].last);
+      const auto b = std::find(builds.begin(), builds.end(), best[set].last.table) - builds.begin();
+      set ^= size_t{1} << b;
+    }
+    std::reverse(order.steps.begin(), order.steps.end());
+    return order;
+  }
+
+  double Threads(int t) const {
+    const auto& table = *query_.tables[static_cast<size_t>(t)].table;
+    return std::clamp(static_cast<double>(table.partitions_size()), 1.0, kThreads);
+  }
+
+  double CostNs(const JoinOrder& order) const {
+    const auto ns = [](double rows, int64_t ps) { return rows * static_cast<double>(ps) / 1e3; };
+    double streamed = ns(Rows(order.driving), work_cost::kFirstFilterRowPs);
+    double rows = RowsLeft(order.driving), built = 0;
+    for (const JoinStep& step : order.steps) {
+      streamed += ns(rows, work_cost::kProbeRowPs);
+      built += (ns(Rows(step.table), work_cost::kFirstFilterRowPs) +
+                ns(RowsLeft(step.table), work_cost::kInsertRowPs)) /
+               Threads(step.table);
+      rows = step.rows_after;
+    }
+    return built + (streamed + ns(rows, work_cost::kSinkRowPs)) / Threads(order.driving);
+  }
+
+  const sql::BoundQuery& query_;
+  const std::vector<Plan::Table>& tables_;
+};
+
+}  // namespace
+
+absl::StatusOr<JoinOrder> ChooseJoinOrder(const sql::BoundQuery& query,
+                                          const std::vector<Plan::Table>& tables) {
+  return Orders(query, tables).Best();
+}
+
+}  // namespace nam::optimizer

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <span>
+
+#include "sql/bound_query.h"
+
+namespace nam::optimizer {
+
+const proto::Column& ColumnOf(const sql::BoundQuery& query, sql::ColumnRef ref);
+
+/// The share of a table's rows, 0 … 1, of which all `conditions` are estimated to be true, from what the
+/// loader has counted: values are taken to be spread evenly between a column's least and greatest, columns to
+/// be independent of each other. Ranges of one column are intersected.
+double Selectivity(const sql::BoundQuery& query, std::span<const sql::Expr> conditions);
+
+}  // namespace nam::optimizer

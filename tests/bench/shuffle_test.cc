@@ -1,0 +1,108 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/shuffle_bench.h"
+#include "simulation/cluster.h"
+
+namespace nam::bench {
+namespace {
+
+using Plan = ShuffleBench::Plan;
+
+constexpr uint64_t kRegionBytes = uint64_t{1} << 20;
+
+/// SSB at a hundredth in a simulated cluster.
+class ShuffleTest : public ::testing::Test {
+ protected:
+  static std::unique_ptr<ShuffleBench> Run(const ShuffleBench::Options& options, int memory_servers = 2) {
+    uint32_t most = 0;
+    for (const uint32_t servers : options.servers) most = std::max(most, servers);
+    fabric::sim::WorldOptions world_options;
+    world_options.nic = *fabric::sim::NicModel::Named("fdr");
+    fabric::sim::World world(world_options);
+    auto cluster = simulation::Cluster::Start(world, {.memory_servers = memory_servers,
+                                                      .compute_servers = static_cast<int>(most),
+                                                      .threads = static_cast<int>(options.threads),
+                                                      .region_bytes = kRegionBytes});
+    EXPECT_TRUE(cluster.ok()) << cluster.status();
+    auto client = (*cluster)->NewClient("client");
+    EXPECT_TRUE(client.ok()) << client.status();
+    std::vector<std::unique_ptr<fabric::Fabric>> fabrics;
+    ShuffleBench::Cluster on{.attachment = &(*client)->attachment(),
+                             .session = &(*client)->session(),
+                             .world = &world,
+                             .nic = world_options.nic};
+    for (uint32_t i = 0; i < most; ++i) {
+      const std::string host = (*cluster)->HostOf(simulation::Cluster::Role::kCompute, static_cast<int>(i));
+      on.hosts.push_back(host);
+      fabrics.push_back(*world.OpenFabric(host, {.secret = "simulated"}));
+      on.fabrics.push_back(fabrics.back().get());
+    }
+    auto bench = std::make_unique<ShuffleBench>(on, options);
+    const auto proceed = [](const std::string&) { return true; };
+    absl::Status status = bench->Load(proceed);
+    if (status.ok()) status = bench->Measure(proceed);
+    EXPECT_TRUE(status.ok()) << status;
+    return bench;
+  }
+  static void ExpectEqual(const ShuffleBench& bench, size_t measured) {
+    ASSERT_EQ(bench.figures().size(), measured);
+    for (const ShuffleBench::Figures& figures : bench.figures()) {
+      EXPECT_TRUE(figures.equal) << figures.tables << " tables on " << figures.servers << ", "
+                                 << ShuffleBench::NameOf(figures.plan);
+      EXPECT_GT(figures.median_ms(), 0);
+    }
+  }
+};
+
+TEST_F(ShuffleTest, AnswersAreThoseOfPipelinedPlansOnAnyNumberOfServers) {
+  const auto bench = Run({.tables = {2, 3, 4},
+                          .servers = {1, 2, 3, 5},
+                          .threads = 2,
+                          .scale_factor = 0.01,
+                          .exchange = {.channels = 3}});
+  ExpectEqual(*bench, 3 * 4 * 4);
+  // One server sends nothing; of five, each keeps a fifth of what it shuffles.
+  EXPECT_EQ(bench->Find(4, 1, Plan::kShuffle)->sent_bytes, 0u);
+  const double rows = static_cast<double>(bench->lineorder_rows());
+  const auto* five = bench->Find(2, 5, Plan::kShuffle);
+  EXPECT_GT(static_cast<double>(five->sent_bytes), rows * 0.8 * 6);
+  EXPECT_EQ(five->work.sunk_rows, bench->lineorder_rows());
+  EXPECT_EQ(bench->Find(4, 5, Plan::kShuffle)->work.probed_rows, 3 * bench->lineorder_rows());
+  EXPECT_GT(bench->Find(4, 5, Plan::kShuffle)->sent_bytes, 2 * five->sent_bytes);
+}
+
+TEST_F(ShuffleTest, SmallBatchesAndLittleCreditHoldNobodyUpForEver) {
+  const auto bench = Run({.tables = {4},
+                          .servers = {4},
+                          .threads = 3,
+                          .scale_factor = 0.01,
+                          .exchange = {.channels = 3, .batch_bytes = 1024, .credits = 2}});
+  ExpectEqual(*bench, 4);
+}
+
+TEST_F(ShuffleTest, VirtualTimeIsTheSameEveryTime) {
+  const ShuffleBench::Options options{
+      .tables = {4}, .servers = {4}, .threads = 2, .scale_factor = 0.01, .exchange = {.channels = 3}};
+  const auto first = Run(options), second = Run(options);
+  ExpectEqual(*first, 4);
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(first->figures()[i].ms, second->figures()[i].ms);
+}
+
+TEST_F(ShuffleTest, WhatThereIsToDoIsChargedTheSame) {
+  const auto bench =
+      Run({.tables = {4}, .servers = {2}, .threads = 1, .scale_factor = 0.01, .exchange = {.channels = 3}});
+  ExpectEqual(*bench, 4);
+  // Writing each join's output, and reading it again, is more to do; so is READing what is there at the
+  // start.
+  const double streamed = bench->Find(4, 2, Plan::kShuffle)->median_ms();
+  EXPECT_GT(bench->Find(4, 2, Plan::kShuffleMaterialized)->median_ms(), streamed);
+  EXPECT_GT(bench->Find(4, 2, Plan::kShuffleFromMemory)->median_ms(), streamed);
+}
+
+}  // namespace
+}  // namespace nam::bench

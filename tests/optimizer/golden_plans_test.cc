@@ -1,0 +1,100 @@
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "optimizer/plan.h"
+#include "partitioner/loader.h"
+#include "ssb/generator.h"
+#include "ssb/queries.h"
+#include "ssb/schema.h"
+#include "tests/cluster/in_process_cluster.h"
+
+namespace nam::optimizer {
+namespace {
+
+using nam::testing::InProcessCluster;
+
+class Tables final : public sql::TableSource {
+ public:
+  explicit Tables(catalog::Client& catalog) : catalog_(catalog) {}
+  absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override {
+    return catalog_.GetTable(name);
+  }
+  std::vector<std::string> Names() override { return {}; }
+
+ private:
+  catalog::Client& catalog_;
+};
+
+void LoadSsb(catalog::Attachment& attachment) {
+  const ssb::Generator generator({.scale_factor = 0.1});
+  for (const ssb::Table table : ssb::kAllTables) {
+    const partitioner::TableSchema schema = ssb::Schema(table, 8);
+    partitioner::ColumnBatch batch(schema.columns.size());
+    generator.Fill(table, 0, generator.Units(table), batch);
+    auto loader = partitioner::BeginLoad(attachment, schema, {});
+    ASSERT_TRUE(loader.ok()) << loader.status();
+    ASSERT_TRUE((*loader)->Append(batch).ok());
+    const auto committed = (*loader)->Commit();
+    ASSERT_TRUE(committed.ok()) << committed.status();
+  }
+}
+
+/// `lineorder 0.13 > part 0.04 = 3,140 > …`: what is streamed, then each build side with its estimated share
+/// of rows and the rows that are left.
+std::string Show(const Plan& plan) {
+  const auto& driving = plan.tables[static_cast<size_t>(plan.driving)];
+  std::string text = absl::StrFormat("%s %.3g", driving.name, driving.selectivity);
+  for (const Plan::Join& join : plan.joins) {
+    const auto& table = plan.tables[static_cast<size_t>(join.table)];
+    absl::StrAppend(&text,
+                    absl::StrFormat(" > %s %.2g = %.0f", table.name, table.selectivity, join.rows_after));
+  }
+  return text;
+}
+
+std::string PlanOf(const std::string& text, sql::TableSource& tables) {
+  const auto statement = sql::Bind(text, tables);
+  EXPECT_TRUE(statement.ok()) << statement.status();
+  if (!statement.ok()) return "";
+  const auto plan = MakePlan(std::get<sql::SelectStatement>(*statement).query);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return plan.ok() ? Show(*plan) : "";
+}
+
+TEST(GoldenPlans, OfSsbsQueriesAtATenth) {
+  const std::map<std::string, std::string> golden = {
+      {"Q1.1", "lineorder 0.131 > date 0.14 = 11231"},
+      {"Q1.2", "lineorder 0.0545 > date 0.012 = 390"},
+      {"Q1.3", "lineorder 0.0545 > date 0.0027 = 88"},
+      {"Q2.1", "lineorder 1 > part 0.04 = 24023 > supplier 0.2 = 4805 > date 1 = 4805"},
+      {"Q2.2", "lineorder 1 > part 0.11 = 66730 > supplier 0.2 = 13346 > date 1 = 13346"},
+      {"Q2.3", "lineorder 1 > part 0.001 = 601 > supplier 0.2 = 120 > date 1 = 120"},
+      {"Q3.1", "lineorder 1 > customer 0.2 = 120114 > supplier 0.2 = 24023 > date 0.86 = 20591"},
+      {"Q3.2", "lineorder 1 > customer 0.04 = 24023 > supplier 0.04 = 961 > date 0.86 = 824"},
+      {"Q3.3", "lineorder 1 > customer 0.008 = 4795 > supplier 0.013 = 64 > date 0.86 = 55"},
+      {"Q3.4", "lineorder 1 > customer 0.008 = 4795 > date 0.012 = 57 > supplier 0.013 = 1"},
+      {"Q4.1",
+       "lineorder 1 > customer 0.2 = 120114 > supplier 0.2 = 24023 > part 0.36 = 8648 > date 1 = 8648"},
+      {"Q4.2",
+       "lineorder 1 > customer 0.2 = 120114 > supplier 0.2 = 24023 > date 0.27 = 6373 > part 0.36 = 2294"},
+      {"Q4.3", "lineorder 1 > supplier 0.04 = 24023 > part 0.04 = 961 > customer 0.2 = 192 > date 0.27 = 51"},
+  };
+  InProcessCluster cluster({.memory_servers = 1, .compute_servers = 0});
+  LoadSsb(cluster.attachment());
+  if (HasFatalFailure()) return;
+  Tables tables(cluster.attachment().catalog());
+  for (const ssb::Query& query : ssb::Queries()) {
+    const std::string plan = PlanOf(std::string(query.sql), tables);
+    EXPECT_EQ(plan, golden.at(std::string(query.id))) << query.id;
+    EXPECT_EQ(plan, PlanOf(std::string(query.sql), tables)) << query.id << ", again";
+  }
+}
+
+}  // namespace
+}  // namespace nam::optimizer

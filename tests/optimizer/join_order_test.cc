@@ -1,0 +1,203 @@
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <variant>
+
+#include "optimizer/cost_model.h"
+#include "optimizer/plan.h"
+
+namespace nam::optimizer {
+namespace {
+
+/// Tables of integers with made-up statistics.
+class Statistics final : public sql::TableSource {
+ public:
+  struct Column {
+    std::string name;
+    uint64_t distinct = 1;
+    int64_t min = 0, max = 0;
+    uint64_t nulls = 0;
+  };
+  void Add(const std::string& name, uint64_t rows, const std::vector<Column>& columns, int partitions = 64) {
+    auto table = std::make_shared<proto::Table>();
+    table->set_name(name);
+    table->set_rows(rows);
+    for (const Column& spec : columns) {
+      proto::Column& column = *table->add_columns();
+      column.set_name(spec.name);
+      column.mutable_type()->set_kind(static_cast<uint32_t>(TypeKind::kInteger));
+      column.set_nullable(spec.nulls > 0);
+      column.set_nulls(spec.nulls);
+      column.set_distinct(spec.distinct);
+      column.set_min(spec.min);
+      column.set_max(spec.max);
+      column.mutable_encoding()->set_width(4);
+    }
+    for (int p = 0; p < partitions; ++p)
+      table->add_partitions()->set_rows(rows / static_cast<uint64_t>(partitions));
+    tables_[name] = std::move(table);
+  }
+  absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override {
+    const auto found = tables_.find(name);
+    if (found == tables_.end()) return absl::NotFoundError("no such table");
+    return found->second;
+  }
+  std::vector<std::string> Names() override { return {}; }
+
+ private:
+  std::map<std::string, std::shared_ptr<const proto::Table>> tables_;
+};
+
+struct Planned {
+  sql::BoundQuery query;
+  Plan plan;
+  TableRefs tables;
+
+  /// The streamed table, then the build sides.
+  std::string Order() const {
+    std::string text = plan.tables[static_cast<size_t>(plan.driving)].name;
+    for (const Plan::Join& join : plan.joins) text += " " + plan.tables[static_cast<size_t>(join.table)].name;
+    return text;
+  }
+  double Selectivity(size_t table) const { return plan.tables[table].selectivity; }
+};
+
+Planned PlanOf(Statistics& statistics, const std::string& text) {
+  const auto statement = sql::Bind(text, statistics);
+  EXPECT_TRUE(statement.ok()) << statement.status();
+  Planned planned{.query = std::get<sql::SelectStatement>(*statement).query};
+  const auto plan = MakePlan(planned.query);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  planned.plan = *plan;
+  for (const auto& table : planned.query.tables) planned.tables.push_back(table.table);
+  return planned;
+}
+
+Statistics Star() {
+  Statistics statistics;
+  statistics.Add("f", 1'000'000, {{"a", 100, 0, 99}, {"b", 1000, 0, 999}, {"c", 10, 0, 9}});
+  statistics.Add("a", 100, {{"ak", 100, 0, 99}, {"ax", 4, 1, 4}});
+  statistics.Add("b", 1000, {{"bk", 1000, 0, 999}, {"bx", 50, 1, 50}});
+  statistics.Add("c", 10, {{"ck", 10, 0, 9}, {"cx", 2, 0, 1}});
+  return statistics;
+}
+
+TEST(Selectivity, RangesOfOneColumnAreIntersected) {
+  Statistics statistics;
+  statistics.Add("t", 1000, {{"x", 100, 1, 100}, {"y", 10, 0, 9, /*nulls=*/500}});
+  const auto share = [&](const std::string& where) {
+    return PlanOf(statistics, "select count(*) from t where " + where).Selectivity(0);
+  };
+  EXPECT_NEAR(share("x between 26 and 35"), 0.1, 1e-9);
+  EXPECT_NEAR(share("x >= 26 and 35 >= x and x > 10"), 0.1, 1e-9);
+  EXPECT_NEAR(share("x < 26"), 0.25, 1e-9);
+  EXPECT_NEAR(share("x > 100"), 0.001, 1e-9) << "never nothing";
+  EXPECT_NEAR(share("x = 7"), 0.01, 1e-9);
+  EXPECT_NEAR(share("not x = 7"), 0.99, 1e-9);
+  EXPECT_NEAR(share("x in (1, 2, 3)"), 0.03, 1e-9);
+  EXPECT_NEAR(share("x = 1 or x = 2"), 1 - 0.99 * 0.99, 1e-9);
+  EXPECT_NEAR(share("y = 1"), 0.05, 1e-9) << "NULLs are equal to nothing";
+  EXPECT_NEAR(share("y < 5"), 0.25, 1e-9);
+  EXPECT_NEAR(share("y is null"), 0.5, 1e-9);
+  EXPECT_NEAR(share("x < 51 and y = 1"), 0.025, 1e-9);
+}
+
+TEST(JoinOrder, WhatDropsMostIsProbedFirst) {
+  Statistics statistics = Star();
+  const std::string joins = "select count(*) from f, a, b, c where a = ak and b = bk and c = ck";
+  EXPECT_EQ(PlanOf(statistics, joins + " and ax = 1 and bx = 1").Order(), "f b a c");
+  EXPECT_EQ(PlanOf(statistics, joins + " and ax = 1 and cx = 1").Order(), "f a c b");
+  EXPECT_EQ(PlanOf(statistics, joins).Order(), "f a b c") << "equal: as in FROM";
+  EXPECT_EQ(PlanOf(statistics, "select count(*) from c, b, f, a where a = ak and b = bk and c = ck").Order(),
+            "f c b a");
+}
+
+TEST(JoinOrder, LooksBehindAJoinThatDropsNothing) {
+  // Probing d, which doubles rows, opens the way to e, which leaves one in a thousand. One step at a time, a
+  // (one half) would come first.
+  Statistics statistics;
+  statistics.Add("f", 1'000'000, {{"d_id", 1000, 0, 999}, {"a_id", 100, 0, 99}});
+  statistics.Add("a", 100, {{"ak", 100, 0, 99}, {"ax", 2, 0, 1}});
+  statistics.Add("d", 2000, {{"dk", 1000, 0, 999}, {"e_id", 1000, 0, 999}});
+  statistics.Add("e", 1000, {{"ek", 1000, 0, 999}, {"ex", 10'000, 0, 9999}});
+  EXPECT_EQ(PlanOf(statistics,
+                   "select count(*) from f, a, d, e where a_id = ak and d_id = dk and e_id = ek and ax = 1")
+                .Order(),
+            "f a d e");
+  EXPECT_EQ(PlanOf(statistics,
+                   "select count(*) from f, a, d, e where a_id = ak and d_id = dk and e_id = ek and ax < 2 "
+                   "and ex = 5")
+                .Order(),
+            "f d e a");
+}
+
+TEST(JoinOrder, ALargerTableIsBuiltIfLittleOfItIsLeft) {
+  Statistics statistics;
+  statistics.Add("large", 1'200'000, {{"lk", 1'000'000, 0, 999'999}, {"lx", 1000, 0, 999}});
+  statistics.Add("other", 1'000'000, {{"ok", 1'000'000, 0, 999'999}});
+  const std::string join = "select count(*) from large, other where lk = ok";
+  EXPECT_EQ(PlanOf(statistics, join).Order(), "large other");
+  EXPECT_EQ(PlanOf(statistics, join + " and lx = 1").Order(), "other large");
+}
+
+TEST(JoinOrder, ManyTablesAreOrderedStepByStep) {
+  Statistics statistics;
+  std::vector<Statistics::Column> keys;
+  std::string from = "f", where = "1 = 1", expected = "f";
+  for (int i = 0; i < 12; ++i) {
+    const std::string n = std::to_string(i);
+    keys.push_back({"k" + n, 100, 0, 99});
+    statistics.Add("d" + n, 100, {{"k" + n + "_", 100, 0, 99}, {"x" + n, 2, 0, 1}});
+    from += ", d" + n;
+    where += " and k" + n + " = k" + n + "_";
+  }
+  statistics.Add("f", 1'000'000, keys);
+  EXPECT_EQ(PlanOf(statistics, "select count(*) from " + from + " where " + where + " and x7 = 1").Order(),
+            "f d7 d0 d1 d2 d3 d4 d5 d6 d8 d9 d10 d11");
+}
+
+/// Each of `servers` has its part of the streamed table; build sides go to all of them.
+std::vector<Assignment::Share> Shares(const Planned& planned, int servers) {
+  return Assign(planned.plan, planned.tables, servers).servers;
+}
+
+TEST(CostModel, AStarIsCheaperPipelinedAndTheMoreSoTheMoreJoins) {
+  Statistics statistics = Star();
+  double before = 0;
+  for (const char* text :
+       {"select ax, count(*) from f, a where a = ak group by ax",
+        "select ax, count(*) from f, a, b where a = ak and b = bk group by ax",
+        "select ax, count(*) from f, a, b, c where a = ak and b = bk and c = ck group by ax"}) {
+    const Planned planned = PlanOf(statistics, text);
+    const PlanCosts costs = CostsOf(planned.plan, planned.tables, Shares(planned, 8), 4);
+    EXPECT_TRUE(costs.pipelined_is_cheaper()) << text;
+    EXPECT_GT(costs.shuffle.ms() / costs.pipelined.ms(), before) << text;
+    before = costs.shuffle.ms() / costs.pipelined.ms();
+    EXPECT_GT(costs.shuffled_bytes, 7e6 / 8 * 4) << text;
+  }
+}
+
+TEST(CostModel, ALargeBuildSideThatEveryServerReadsIsCheaperShuffled) {
+  Statistics statistics;
+  statistics.Add("f", 4'000'000, {{"k", 3'000'000, 0, 2'999'999}});
+  statistics.Add("d", 3'000'000, {{"dk", 3'000'000, 0, 2'999'999}, {"dx", 10, 0, 9}});
+  const Planned planned = PlanOf(statistics, "select dx, count(*) from f, d where k = dk group by dx");
+  const PlanCosts one = CostsOf(planned.plan, planned.tables, Shares(planned, 1), 4);
+  EXPECT_TRUE(one.pipelined_is_cheaper());
+  EXPECT_EQ(one.replicated_bytes, 0);
+  EXPECT_EQ(one.shuffled_bytes, 0);
+  const PlanCosts many = CostsOf(planned.plan, planned.tables, Shares(planned, 16), 4);
+  EXPECT_FALSE(many.pipelined_is_cheaper());
+  EXPECT_EQ(many.replicated_bytes, 15 * 3e6 * 8);
+  EXPECT_GT(one.pipelined.compute_ms, many.pipelined.compute_ms);
+}
+
+TEST(CostModel, NoServerCostsNothing) {
+  Statistics statistics = Star();
+  const Planned planned = PlanOf(statistics, "select count(*) from f");
+  EXPECT_EQ(CostsOf(planned.plan, planned.tables, {}, 1).pipelined.ms(), 0);
+}
+
+}  // namespace
+}  // namespace nam::optimizer
