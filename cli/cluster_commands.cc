@@ -5,14 +5,17 @@
 
 #include <cstdio>
 #include <iostream>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "cli/cluster_report.h"
 #include "cli/exit_codes.h"
 #include "cli/foreground.h"
 #include "cli/json_report.h"
 #include "cli/local_cluster.h"
+#include "cli/scale_requests.h"
 #include "cli/state_directory.h"
 #include "cli/stop_signals.h"
 #include "cli/table_printer.h"
@@ -55,24 +58,47 @@ ClusterState StateOf(const LocalCluster& cluster, const std::string& fabric) {
   return state;
 }
 
+/// Starts or stops compute servers for `nam scale`.
+absl::StatusOr<ScaleReply> Scale(LocalCluster& cluster, const ScaleRequest& request,
+                                 const std::string& directory, const std::string& fabric, int interrupt_fd) {
+  ScaleReply reply;
+  absl::Status status;
+  if (request.out) {
+    const auto fresh = cluster.AddComputeServers(request.compute_servers, interrupt_fd);
+    status = fresh.status();
+    if (fresh.ok()) {
+      for (const Process* server : *fresh) reply.changed.push_back(IdOf(*server));
+    }
+  } else {
+    auto stopped = cluster.RemoveComputeServers(request.compute_servers);
+    status = stopped.status();
+    if (stopped.ok()) reply.changed = *std::move(stopped);
+  }
+  status.Update(SaveState(directory, StateOf(cluster, fabric)));
+  NAM_RETURN_IF_ERROR(status);
+  reply.compute_servers = cluster.running_compute_servers();
+  reply.memory_servers = cluster.running_memory_servers();
+  return reply;
+}
+
 /// Until a signal comes or the catalog ends. Without another server the cluster goes on.
-void Supervise(const LocalCluster& cluster, const StopSignals& stop) {
-  std::vector<Process*> alive = cluster.processes();
-  while (true) {
-    std::vector<pollfd> waits{{stop.fd(), POLLIN, 0}};
-    for (const Process* process : alive) waits.push_back({process->exit_fd(), POLLIN, 0});
+void Supervise(LocalCluster& cluster, const StopSignals& stop, ScaleListener& requests,
+               const std::string& directory, const std::string& fabric) {
+  std::set<std::string> ended;  // whose end has been told
+  while (cluster.processes()[0]->running()) {
+    std::vector<pollfd> waits{{stop.fd(), POLLIN, 0}, {requests.fd(), POLLIN, 0}};
+    for (Process* process : cluster.processes()) {
+      if (process->running()) {
+        waits.push_back({process->exit_fd(), POLLIN, 0});
+      } else if (ended.insert(process->name()).second) {
+        std::fprintf(stderr, "%s ended with %s\n", process->name().c_str(), process->Outcome().c_str());
+      }
+    }
     if (poll(waits.data(), waits.size(), -1) <= 0) continue;
     if (waits[0].revents != 0) return;
-    std::vector<Process*> left;
-    for (Process* process : alive) {
-      if (process->running()) {
-        left.push_back(process);
-        continue;
-      }
-      std::fprintf(stderr, "%s ended with %s\n", process->name().c_str(), process->Outcome().c_str());
-    }
-    if (left.empty() || left[0] != cluster.processes()[0]) return;
-    alive = left;
+    if (waits[1].revents == 0) continue;
+    requests.Serve(
+        [&](const ScaleRequest& request) { return Scale(cluster, request, directory, fabric, stop.fd()); });
   }
 }
 
@@ -146,10 +172,13 @@ int RunSupervise(const UpOptions& options) {
   if (!lock.ok()) return ReportFailure(lock.status());
   auto cluster = LocalCluster::Start(ClusterOptionsOf(directory, options), stop.fd());
   absl::Status status = cluster.status();
+  absl::StatusOr<std::unique_ptr<ScaleListener>> requests;
+  if (status.ok()) status = (requests = ScaleListener::Listen(directory)).status();
   if (status.ok()) status = SaveState(directory, StateOf(**cluster, options.fabric));
   if (status.ok()) {
     SayReady({"supervisor", {{"catalog", (*cluster)->catalog_address()}}});
-    Supervise(**cluster, stop);
+    Supervise(**cluster, stop, **requests, directory, options.fabric);
+    requests->reset();  // who asks from now on is told that nobody answers
     stop.GiveOrderlyEnd(kOrderlyEndSeconds);
     status = (*cluster)->Stop();
   }

@@ -18,6 +18,11 @@ std::vector<Process*> Pointers(const std::vector<std::unique_ptr<Process>>& proc
   return pointers;
 }
 
+int CountRunning(const std::vector<std::unique_ptr<Process>>& processes) {
+  return static_cast<int>(std::count_if(processes.begin(), processes.end(),
+                                        [](const auto& process) { return process->running(); }));
+}
+
 absl::StatusOr<std::unique_ptr<Process>> Launch(const LocalClusterOptions& options, const std::string& name,
                                                 std::vector<std::string> arguments) {
   std::string log = name;
@@ -71,22 +76,74 @@ absl::Status LocalCluster::StartAll(int interrupt_fd) {
   catalog_address_ = address->second;
 
   const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const int threads =
+  compute_threads_ =
       options_.threads > 0 ? options_.threads : std::max(1, processors / options_.compute_servers);
-  const std::string catalog_argument = absl::StrCat("--catalog=", catalog_address_);
   for (int i = 1; i <= options_.memory_servers; ++i) {
     NAM_ASSIGN_OR_RETURN(auto server, Launch(options_, absl::StrCat("memory server ", i),
-                                             {"memserver", catalog_argument, "--control-listen=127.0.0.1:0",
+                                             {"memserver", absl::StrCat("--catalog=", catalog_address_),
+                                              "--control-listen=127.0.0.1:0",
                                               absl::StrCat("--memory=", options_.memory_bytes)}));
     memory_servers_.push_back(std::move(server));
   }
-  for (int i = 1; i <= options_.compute_servers; ++i) {
-    NAM_ASSIGN_OR_RETURN(auto server, Launch(options_, absl::StrCat("compute server ", i),
-                                             {"compute", catalog_argument, "--control-listen=127.0.0.1:0",
-                                              absl::StrCat("--threads=", threads)}));
+  NAM_RETURN_IF_ERROR(LaunchComputeServers(options_.compute_servers));
+  return AwaitReady(processes(), options_.start_timeout_ms, interrupt_fd);
+}
+
+absl::Status LocalCluster::LaunchComputeServers(int count) {
+  for (int i = 0; i < count; ++i) {
+    NAM_ASSIGN_OR_RETURN(
+        auto server, Launch(options_, absl::StrCat("compute server ", ++compute_servers_started_),
+                            {"compute", absl::StrCat("--catalog=", catalog_address_),
+                             "--control-listen=127.0.0.1:0", absl::StrCat("--threads=", compute_threads_)}));
     compute_servers_.push_back(std::move(server));
   }
-  return AwaitReady(processes(), options_.start_timeout_ms, interrupt_fd);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Process*>> LocalCluster::AddComputeServers(int count, int interrupt_fd) {
+  const int running = running_compute_servers();
+  if (count < 1 || count > kServersMax - running) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("a local cluster has 1 to %d compute servers; %d run, so %d more cannot be started",
+                        kServersMax, running, count));
+  }
+  const size_t before = compute_servers_.size();
+  absl::Status status = LaunchComputeServers(count);
+  std::vector<Process*> fresh = Pointers(compute_servers_);
+  fresh.erase(fresh.begin(), fresh.begin() + static_cast<ptrdiff_t>(before));
+  if (status.ok()) status = AwaitReady(fresh, options_.start_timeout_ms, interrupt_fd);
+  if (status.ok()) return fresh;
+  StopAll(fresh, options_.stop_timeout_ms).IgnoreError();  // why one did not start says more
+  compute_servers_.resize(before);
+  return status;
+}
+
+absl::StatusOr<std::vector<std::string>> LocalCluster::RemoveComputeServers(int count) {
+  std::erase_if(compute_servers_, [](const auto& server) { return !server->running(); });
+  const int running = running_compute_servers();
+  if (count < 1 || count >= running) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "%d compute server%s and one has to stay, so %d cannot be stopped; `nam down` stops the cluster",
+        running, running == 1 ? " runs" : "s run", count));
+  }
+  const size_t left = compute_servers_.size() - static_cast<size_t>(count);
+  std::vector<Process*> youngest = Pointers(compute_servers_);
+  youngest.erase(youngest.begin(), youngest.begin() + static_cast<ptrdiff_t>(left));
+  std::vector<std::string> ids;
+  for (const Process* server : youngest) ids.push_back(IdOf(*server));
+  const absl::Status status = StopAll(youngest, options_.stop_timeout_ms);
+  compute_servers_.resize(left);
+  if (status.ok()) return ids;
+  return absl::Status(status.code(),
+                      absl::StrFormat("%s; %d compute servers are left", status.message(), left));
+}
+
+int LocalCluster::running_compute_servers() const {
+  return CountRunning(compute_servers_);
+}
+
+int LocalCluster::running_memory_servers() const {
+  return CountRunning(memory_servers_);
 }
 
 LocalCluster::~LocalCluster() {
@@ -110,6 +167,11 @@ absl::Status LocalCluster::Stop() {
   if (catalog_ != nullptr) result.Update(catalog_->Stop(options_.stop_timeout_ms));
   catalog_.reset();
   return result;
+}
+
+std::string IdOf(const Process& server) {
+  const auto id = server.ready()->values.find("id");
+  return id == server.ready()->values.end() ? server.name() : id->second;
 }
 
 uint64_t MemoryForSsb(double scale_factor, int memory_servers) {

@@ -46,19 +46,33 @@ class LocalCluster {
   std::string secret_file() const { return SecretFile(options_.directory); }
   /// The catalog first.
   std::vector<Process*> processes() const;
+  /// Starts more compute servers, as Start did, and waits until they are ready: their processes. If one does
+  /// not get ready, none of them stays. INVALID_ARGUMENT for more than a local cluster may have.
+  absl::StatusOr<std::vector<Process*>> AddComputeServers(int count, int interrupt_fd);
+  /// Stops the youngest that run: their ids. FAILED_PRECONDITION if none would be left. One that does not end
+  /// in time is killed: DEADLINE_EXCEEDED, and what it had begun of queries is done again by others.
+  absl::StatusOr<std::vector<std::string>> RemoveComputeServers(int count);
+  int running_compute_servers() const;
+  int running_memory_servers() const;
   /// Compute servers, then memory servers, then the catalog, so that everybody can take leave.
   absl::Status Stop();
 
  private:
   explicit LocalCluster(const LocalClusterOptions& options) : options_(options) {}
   absl::Status StartAll(int interrupt_fd);
+  absl::Status LaunchComputeServers(int count);
 
   const LocalClusterOptions options_;
   std::string catalog_address_;
   std::unique_ptr<Process> catalog_;
   std::vector<std::unique_ptr<Process>> memory_servers_;
-  std::vector<std::unique_ptr<Process>> compute_servers_;
+  std::vector<std::unique_ptr<Process>> compute_servers_;  // the oldest first
+  int compute_threads_ = 1;
+  int compute_servers_started_ = 0;  // names are used once
 };
+
+/// The id that a server's READY line told.
+std::string IdOf(const Process& server);
 
 /// Memory for SSB at `scale_factor`, spread over `memory_servers`.
 uint64_t MemoryForSsb(double scale_factor, int memory_servers);

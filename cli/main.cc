@@ -27,6 +27,7 @@
 #include "cli/demo.h"
 #include "cli/doctor.h"
 #include "cli/exit_codes.h"
+#include "cli/scale_command.h"
 #include "cli/server_commands.h"
 #include "cli/sim_command.h"
 #include "cli/sql_command.h"
@@ -50,6 +51,7 @@ class CommandLine {
         ->type_name("FILE");
     AddDemo();
     AddCluster();
+    AddScale();
     AddServers();
     AddSql();
     AddSsb();
@@ -186,6 +188,22 @@ class CommandLine {
         Command("status", "members and tables of a cluster", [this] { return RunStatus(status_); });
     AddClusterOptions(status, status_.cluster);
     AddFormat(status, status_.format, "table, json, csv or markdown");
+  }
+
+  void AddScale() {
+    CLI::App* scale = app_.add_subcommand("scale", "more or fewer compute servers of the local cluster");
+    scale->require_subcommand(1);
+    for (CLI::App* command : {Command(
+                                  "out", "start more; running queries give them work",
+                                  [this] { return RunScaleOut(scale_); }, scale),
+                              Command(
+                                  "in", "stop the youngest; what they have begun is finished first",
+                                  [this] { return RunScaleIn(scale_); }, scale)}) {
+      Add(command, "--compute", scale_.compute_servers, "how many");
+      Add(command, "--state-dir", scale_.state_dir, "the cluster's directory", "DIR");
+      Add(command, "--catalog", scale_.catalog, "of another cluster: refused, with what to do there",
+          "HOST:PORT");
+    }
   }
 
   void AddServers() {
@@ -532,6 +550,7 @@ class CommandLine {
   UpOptions up_;
   DownOptions down_;
   StatusOptions status_;
+  ScaleOptions scale_;
   CatalogOptions catalog_;
   MemoryServerCommandOptions memory_;
   ComputeServerCommandOptions compute_;

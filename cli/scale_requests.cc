@@ -1,0 +1,167 @@
+#include "cli/scale_requests.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "nlohmann/json.hpp"
+
+namespace nam::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kBacklog = 8;
+constexpr size_t kLineBytesMax = 64 * 1024;
+constexpr int64_t kRequestTimeoutMs = 1'000;
+constexpr char kSocket[] = "control";
+
+absl::Status Errno(const std::string& what) {
+  const int error = errno;
+  return absl::InternalError(absl::StrCat(what, ": ", std::strerror(error)));
+}
+
+/// A socket's address in a directory of any length; `folder` must be open meanwhile.
+sockaddr_un AddressIn(const UniqueFd& folder) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", folder.get(), kSocket);
+  return address;
+}
+
+UniqueFd OpenFolder(const std::string& directory) {
+  return UniqueFd(open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
+/// A line without its newline. UNAVAILABLE at the end of the stream, DEADLINE_EXCEEDED, CANCELLED.
+absl::StatusOr<std::string> ReadLine(int fd, Deadline deadline, int interrupt_fd) {
+  std::string line;
+  while (line.size() < kLineBytesMax) {
+    pollfd waits[] = {{fd, POLLIN, 0}, {interrupt_fd, POLLIN, 0}};
+    const int64_t left_ms = (deadline.ns - RealClock().NowNs() + 999'999) / 1'000'000;
+    const int ready = poll(waits, 2, static_cast<int>(std::clamp<int64_t>(left_ms, 0, 3'600'000)));
+    if (ready < 0 && errno != EINTR) return Errno("poll");
+    if (ready > 0 && waits[1].revents != 0) return absl::CancelledError("interrupted");
+    if (ready <= 0 && RealClock().Passed(deadline)) return absl::DeadlineExceededError("no line in time");
+    if (ready <= 0 || waits[0].revents == 0) continue;
+    char chunk[4096];
+    const ssize_t n = read(fd, chunk, sizeof chunk);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return absl::UnavailableError("the connection was closed");
+    line.append(chunk, static_cast<size_t>(n));
+    if (const size_t end = line.find('\n'); end != std::string::npos) return line.substr(0, end);
+  }
+  return absl::InternalError("a line without an end");
+}
+
+/// Who does not listen any more has given up waiting; that is all.
+void WriteLine(int fd, const json& message) {
+  const std::string line = message.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  [[maybe_unused]] const ssize_t ignored = send(fd, line.data(), line.size(), MSG_NOSIGNAL);
+}
+
+std::optional<ScaleRequest> ParseRequest(const std::string& line) {
+  const json message = json::parse(line, nullptr, false);
+  if (!message.is_object() || !message.contains("scale") || !message["scale"].is_string() ||
+      !message.contains("compute") || !message["compute"].is_number_integer()) {
+    return std::nullopt;
+  }
+  const auto direction = message["scale"].get<std::string>();
+  if (direction != "out" && direction != "in") return std::nullopt;
+  return ScaleRequest{direction == "out", message["compute"].get<int>()};
+}
+
+absl::StatusOr<ScaleReply> ParseReply(const std::string& line) {
+  const json message = json::parse(line, nullptr, false);
+  if (message.is_object() && message.contains("error") && message["error"].is_string() &&
+      message.contains("code") && message["code"].is_number_integer() && message["code"].get<int>() != 0) {
+    return absl::Status(static_cast<absl::StatusCode>(message["code"].get<int>()),
+                        message["error"].get<std::string>());
+  }
+  ScaleReply reply;
+  if (!message.is_object() || !message.contains("changed") || !message["changed"].is_array() ||
+      !message.contains("compute") || !message["compute"].is_number_integer() ||
+      !message.contains("memory") || !message["memory"].is_number_integer()) {
+    return absl::InternalError("the cluster's supervisor is of another version of nam");
+  }
+  for (const json& id : message["changed"]) {
+    if (id.is_string()) reply.changed.push_back(id.get<std::string>());
+  }
+  reply.compute_servers = message["compute"].get<int>();
+  reply.memory_servers = message["memory"].get<int>();
+  return reply;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ScaleListener>> ScaleListener::Listen(const std::string& directory) {
+  const UniqueFd folder = OpenFolder(directory);
+  if (!folder.valid()) return Errno(absl::StrCat("cannot open ", directory));
+  UniqueFd listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!listener.valid()) return Errno("socket");
+  const sockaddr_un address = AddressIn(folder);
+  unlink(address.sun_path);
+  if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      listen(listener.get(), kBacklog) != 0) {
+    return Errno(absl::StrCat("cannot listen on ", directory, "/", kSocket));
+  }
+  return std::unique_ptr<ScaleListener>(new ScaleListener(std::move(listener)));
+}
+
+void ScaleListener::Serve(const std::function<absl::StatusOr<ScaleReply>(const ScaleRequest&)>& scale) {
+  const UniqueFd peer(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!peer.valid()) return;  // it has gone again
+  const auto line = ReadLine(peer.get(), RealClock().After(kRequestTimeoutMs * 1000), -1);
+  if (!line.ok()) return;
+  const std::optional<ScaleRequest> request = ParseRequest(*line);
+  const absl::StatusOr<ScaleReply> reply =
+      request ? scale(*request)
+              : absl::InvalidArgumentError("the cluster's supervisor is of another version of nam");
+  if (reply.ok()) {
+    WriteLine(peer.get(), {{"changed", reply->changed},
+                           {"compute", reply->compute_servers},
+                           {"memory", reply->memory_servers}});
+  } else {
+    WriteLine(peer.get(), {{"code", static_cast<int>(reply.status().code())},
+                           {"error", std::string(reply.status().message())}});
+  }
+}
+
+absl::StatusOr<ScaleReply> AskForScale(const std::string& directory, const ScaleRequest& request,
+                                       int64_t timeout_ms, int interrupt_fd) {
+  const UniqueFd folder = OpenFolder(directory);
+  const UniqueFd peer(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!peer.valid()) return Errno("socket");
+  const sockaddr_un address = AddressIn(folder);
+  if (!folder.valid() ||
+      connect(peer.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return absl::UnavailableError(absl::StrCat("no supervisor answers in ", directory));
+  }
+  WriteLine(peer.get(), {{"scale", request.out ? "out" : "in"}, {"compute", request.compute_servers}});
+  const auto line = ReadLine(peer.get(), RealClock().After(timeout_ms * 1000), interrupt_fd);
+  if (line.ok()) return ParseReply(*line);
+  if (absl::IsUnavailable(line.status())) {
+    return absl::UnavailableError(absl::StrCat("the cluster in ", directory, " ended meanwhile"));
+  }
+  if (absl::IsDeadlineExceeded(line.status())) {
+    return absl::DeadlineExceededError(absl::StrFormat(
+        "the cluster's supervisor did not answer within %.1f s; %s/supervisor.log may say why",
+        static_cast<double>(timeout_ms) / 1000, directory));
+  }
+  return line.status();
+}
+
+}  // namespace nam::cli

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/unique_fd.h"
+
+/// How `nam scale` reaches the supervisor of a local cluster: the UNIX socket `control` in its state
+/// directory, which nobody else may enter. One request and one reply a connection, a line of JSON each:
+///
+///     nam scale ── {"scale":"out","compute":3} ───────────────────────────▶ supervisor: starts them, or
+///               ◀─ {"changed":["5","6","7"],"compute":4,"memory":2} ─┐      stops them in order, and waits
+///               ◀─ {"code":9,"error":"…"} ───────────────────────────┴────
+namespace nam::cli {
+
+struct ScaleRequest {
+  bool out = true;  // or in
+  int compute_servers = 1;
+};
+
+struct ScaleReply {
+  std::vector<std::string> changed;  // ids of the compute servers that came or went
+  int compute_servers = 0;           // that run now
+  int memory_servers = 0;
+};
+
+/// The supervisor's end. Used by one thread.
+class ScaleListener {
+ public:
+  /// For who holds the directory's lock: takes the place of a socket that a killed supervisor left.
+  static absl::StatusOr<std::unique_ptr<ScaleListener>> Listen(const std::string& directory);
+  /// Readable when somebody asks; for poll().
+  int fd() const { return listener_.get(); }
+  /// Answers one request. Who says nothing for a second is turned away.
+  void Serve(const std::function<absl::StatusOr<ScaleReply>(const ScaleRequest&)>& scale);
+
+ private:
+  explicit ScaleListener(UniqueFd listener) : listener_(std::move(listener)) {}
+  const UniqueFd listener_;
+};
+
+/// Asks the supervisor of a directory's cluster and waits until it is done. UNAVAILABLE if none answers, or
+/// it ends meanwhile; DEADLINE_EXCEEDED; CANCELLED when `interrupt_fd` becomes readable, though the
+/// supervisor goes on; otherwise what the supervisor says.
+absl::StatusOr<ScaleReply> AskForScale(const std::string& directory, const ScaleRequest& request,
+                                       int64_t timeout_ms, int interrupt_fd);
+
+}  // namespace nam::cli

@@ -1,0 +1,122 @@
+#include "cli/scale_requests.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "cli/state_directory.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace nam::cli {
+namespace {
+
+using testing::ElementsAre;
+
+class ScaleRequestsTest : public testing::Test {
+ protected:
+  ScaleRequestsTest() : directory_(CreateTemporaryDirectory("nam-test-").value()) {}
+  ~ScaleRequestsTest() override { RemoveTree(directory_); }
+
+  /// A supervisor that answers `count` requests.
+  std::thread Serve(int count, std::function<absl::StatusOr<ScaleReply>(const ScaleRequest&)> scale) {
+    auto listener = ScaleListener::Listen(directory_);
+    EXPECT_TRUE(listener.ok()) << listener.status();
+    return std::thread([count, scale = std::move(scale), listener = std::move(*listener)] {
+      for (int i = 0; i < count; ++i) {
+        pollfd wait{listener->fd(), POLLIN, 0};
+        ASSERT_EQ(poll(&wait, 1, 20'000), 1);
+        listener->Serve(scale);
+      }
+    });
+  }
+  std::string directory_;
+};
+
+TEST_F(ScaleRequestsTest, RequestsAndRepliesArrive) {
+  // Longer than a socket's address may be.
+  directory_ += "/" + std::string(120, 'd');
+  std::filesystem::create_directory(directory_);
+  std::vector<ScaleRequest> seen;
+  std::thread supervisor = Serve(2, [&](const ScaleRequest& request) -> absl::StatusOr<ScaleReply> {
+    seen.push_back(request);
+    if (!request.out) return absl::FailedPreconditionError("one has to \"stay\"\n");
+    return ScaleReply{.changed = {"5", "6"}, .compute_servers = 4, .memory_servers = 2};
+  });
+  const auto out = AskForScale(directory_, {.out = true, .compute_servers = 2}, 20'000, -1);
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_THAT(out->changed, ElementsAre("5", "6"));
+  EXPECT_EQ(out->compute_servers, 4);
+  EXPECT_EQ(out->memory_servers, 2);
+  const auto in = AskForScale(directory_, {.out = false, .compute_servers = 7}, 20'000, -1);
+  EXPECT_EQ(in.status(), absl::FailedPreconditionError("one has to \"stay\"\n"));
+  supervisor.join();
+  ASSERT_EQ(seen.size(), 2u);
+  EXPECT_TRUE(seen[0].out);
+  EXPECT_EQ(seen[0].compute_servers, 2);
+  EXPECT_FALSE(seen[1].out);
+  EXPECT_EQ(seen[1].compute_servers, 7);
+}
+
+TEST_F(ScaleRequestsTest, WithoutASupervisorNobodyAnswers) {
+  EXPECT_TRUE(absl::IsUnavailable(AskForScale(directory_, {}, 20'000, -1).status()));
+  EXPECT_TRUE(absl::IsUnavailable(AskForScale(directory_ + "/none", {}, 20'000, -1).status()));
+  // One that has been killed leaves its socket; the next one takes its place.
+  ScaleListener::Listen(directory_).value().reset();
+  EXPECT_TRUE(std::filesystem::exists(directory_ + "/control"));
+  EXPECT_TRUE(absl::IsUnavailable(AskForScale(directory_, {}, 20'000, -1).status()));
+  std::thread supervisor = Serve(1, [](const ScaleRequest&) { return ScaleReply(); });
+  EXPECT_TRUE(AskForScale(directory_, {}, 20'000, -1).ok());
+  supervisor.join();
+}
+
+TEST_F(ScaleRequestsTest, ASupervisorThatEndsMeanwhileIsToldOf) {
+  auto listener = ScaleListener::Listen(directory_);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  std::thread supervisor([&] {
+    pollfd wait{(*listener)->fd(), POLLIN, 0};
+    ASSERT_EQ(poll(&wait, 1, 20'000), 1);
+    listener->reset();
+  });
+  EXPECT_TRUE(absl::IsUnavailable(AskForScale(directory_, {}, 20'000, -1).status()));
+  supervisor.join();
+}
+
+TEST_F(ScaleRequestsTest, WhoAsksMayStopWaiting) {
+  const auto listener = ScaleListener::Listen(directory_);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  const UniqueFd interrupt(eventfd(1, EFD_CLOEXEC));
+  EXPECT_TRUE(absl::IsCancelled(AskForScale(directory_, {}, 20'000, interrupt.get()).status()));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(AskForScale(directory_, {}, 10, -1).status()));
+  // What they asked for is still done, and the answers go nowhere.
+  int asked = 0;
+  for (int i = 0; i < 2; ++i) (*listener)->Serve([&](const ScaleRequest&) { return ++asked, ScaleReply(); });
+  EXPECT_EQ(asked, 2);
+}
+
+TEST_F(ScaleRequestsTest, OtherBytesAreNoRequest) {
+  std::thread supervisor = Serve(3, [](const ScaleRequest&) -> absl::StatusOr<ScaleReply> {
+    ADD_FAILURE() << "nobody asked for that";
+    return ScaleReply();
+  });
+  for (const std::string text : {"", "{}\n", "{\"scale\":\"up\",\"compute\":1}\n"}) {
+    const UniqueFd peer(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address = {.sun_family = AF_UNIX};
+    (directory_ + "/control").copy(address.sun_path, sizeof address.sun_path - 1);
+    ASSERT_EQ(connect(peer.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    ASSERT_EQ(send(peer.get(), text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
+    shutdown(peer.get(), SHUT_WR);
+    char answer[256];
+    const ssize_t n = recv(peer.get(), answer, sizeof answer, 0);
+    EXPECT_EQ(n > 0, !text.empty()) << text;  // an error, or nothing to who said nothing
+  }
+  supervisor.join();
+}
+
+}  // namespace
+}  // namespace nam::cli

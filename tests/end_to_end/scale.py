@@ -1,0 +1,152 @@
+"""`nam scale`: compute servers of a local cluster come and go, also while queries run."""
+import os
+import re
+import signal
+import time
+
+import cases
+from cluster import LONG_QUERY, processor_seconds, wait_until
+
+SCALE_FACTOR = "0.02"  # LONG_QUERY is about 6 s of one thread's work then
+BY_CLAIMS = "SET nam.work_queue = on; "
+
+
+class Scale(cases.Case):
+    def setUp(self):
+        super().setUp()
+        self.state = self.scratch.file("state")
+
+    def nam(self, *arguments, code=0, timeout=60):
+        """`nam <command> --state-dir=… …`; the command may be two words in one argument."""
+        result = self.scratch.nam(*arguments[0].split(), "--state-dir=" + self.state, *arguments[1:], timeout=timeout)
+        self.assertEqual(result.code, code, result)
+        return result
+
+    def up(self, fabric="shm"):
+        self.nam("up", "--fabric=" + fabric, "--memory=256MiB", "--compute-servers=1", "--threads=1")
+        self.nam("ssb load", "--scale-factor=" + SCALE_FACTOR)
+
+    def compute_pids(self):
+        """By age, the oldest first."""
+        return sorted(pid for pid, line in self.scratch.processes().items() if line.startswith("nam compute "))
+
+    def members(self):
+        """Living compute servers, as everybody sees them."""
+        return [row for row in self.nam("status", "--format=json").json()["rows"]
+                if row["role"] == "compute" and row["alive"]]
+
+    def start_query(self, text):
+        """Under way on every compute server that there is."""
+        before = {pid: processor_seconds(pid) for pid in self.compute_pids()}
+        query = self.scratch.start("sql", "--state-dir=" + self.state, "--format=csv", "-c", BY_CLAIMS + text)
+        self.await_work(before)
+        return query
+
+    def await_work(self, before):
+        wait_until(lambda: all(processor_seconds(pid) > at + 0.1 for pid, at in before.items()), 30,
+                   "all of them work on the query")
+
+    def out_and_in(self, fabric):
+        self.up(fabric)
+        expected = self.nam("sql", "--format=csv", "-c", LONG_QUERY).out
+        oldest = self.compute_pids()
+        self.assertEqual(len(oldest), 1)
+
+        query = self.start_query(LONG_QUERY)
+        started = time.monotonic()
+        said = self.nam("scale out", "--compute=3").out
+        self.say(said.strip())
+        self.within(5, started)
+        self.assertRegex(said, r"^Started compute servers \d+, \d+ and \d+\. Now 2 memory servers and 4 compute servers run\.$")
+        self.assertEqual(len(self.members()), 4)
+        self.await_work({pid: 0.0 for pid in self.compute_pids()})
+        self.assertTrue(query.running(), "the query was over too soon to be helped")
+
+        started = time.monotonic()
+        said = self.nam("scale in", "--compute=2").out
+        self.say(said.strip())
+        self.within(5, started)
+        self.assertRegex(said, r"^Stopped compute servers \d+ and \d+\. Now 2 memory servers and 2 compute servers run\.$")
+        self.assertEqual(len(self.compute_pids()), 2)
+        self.assertIn(oldest[0], self.compute_pids(), "the youngest go")
+        self.assertEqual({row["pid"] for row in self.members()}, set(self.compute_pids()))
+        self.assertEqual(query.wait(60), 0, query.err())
+        self.assertEqual(query.out() + "\n", expected)
+
+        # Again from one, with who did what.
+        self.assertIn("1 compute server run", self.nam("scale in").out)
+        query = self.start_query("EXPLAIN ANALYZE " + LONG_QUERY)
+        self.nam("scale out", "--compute=3")
+        self.assertEqual(query.wait(60), 0, query.err())
+        helped = re.findall(r"compute server (\d+): [\d.]+ to [\d.]+ ms, (\d+) partitions of the share of compute server",
+                            query.out())
+        self.say("helpers: " + ", ".join("%s did %s partitions" % one for one in helped))
+        self.assertEqual(len({server for server, _ in helped}), 3, query.out())
+        self.assertEqual(self.nam("sql", "--format=csv", "-c", LONG_QUERY).out, expected)
+
+        self.assertIn("has stopped", self.nam("down").out)
+        self.assertEqual(self.scratch.processes(), {}, "nam down takes them along")
+        left = [name for name in os.listdir(self.state) if name != "lock" and not name.endswith(".log")]
+        self.assertEqual(left, [])
+
+    def test_shm(self):
+        """1 → 4 → 2 under a query, 1 → 4 under another."""
+        self.out_and_in("shm")
+
+    def test_tcp(self):
+        """1 → 4 → 2 under a query, 1 → 4 under another."""
+        self.out_and_in("tcp")
+
+    def test_the_last_one_stays(self):
+        self.up()
+        for count in ("1", "5"):
+            refused = self.nam("scale in", "--compute=" + count, code=1)
+            self.assertIn("one has to stay", refused.err)
+            self.assertIn("nam down", refused.err)
+        self.assertIn("1 to 64", self.nam("scale out", "--compute=64", code=1).err)
+        self.nam("scale out", "--compute=0", code=2)
+        self.nam("scale", code=2)
+        self.assertEqual(len(self.members()), 1)
+        self.nam("down")
+
+    def test_not_a_local_cluster(self):
+        """What to do instead is said."""
+        absent = self.nam("scale out", code=3)
+        self.assertIn("nam up", absent.err)
+        elsewhere = self.nam("scale in", "--catalog=10.0.0.1:4700", code=2)
+        self.assertIn("nam compute --catalog=10.0.0.1:4700", elsewhere.err)
+
+    def supervisor(self):
+        return [pid for pid, line in self.scratch.processes().items() if line.startswith("nam supervise ")][0]
+
+    def test_they_end_with_their_supervisor(self):
+        self.up()
+        self.nam("scale out", "--compute=2")
+        os.kill(self.supervisor(), signal.SIGKILL)
+        started = time.monotonic()
+        self.scratch.await_no_process(30)
+        self.within(10, started)
+        killed = self.nam("scale out", code=3)
+        self.assertIn("nam down", killed.err)
+        self.assertIn("Cleaned up", self.nam("down").out)
+
+    def test_after_one_has_died(self):
+        """A compute server that is not there any more is neither counted nor stopped."""
+        self.up()
+        self.nam("scale out")
+        os.kill(self.compute_pids()[-1], signal.SIGKILL)
+        self.nam("scale in", code=1)
+        self.assertIn("2 compute servers run", self.nam("scale out").out)
+        self.assertIn("1 compute server run", self.nam("scale in").out)
+        self.nam("down")
+
+    def test_down_while_servers_start(self):
+        self.up()
+        scale = self.scratch.start("scale", "out", "--compute=20", "--state-dir=" + self.state)
+        wait_until(lambda: len(self.compute_pids()) > 1, 10, "it starts some")
+        self.assertIn("has stopped", self.nam("down").out)
+        self.assertIn(scale.wait(), (0, 3, 130), scale.err())
+        self.assertEqual(self.scratch.processes(), {})
+
+
+cases.main()
