@@ -169,6 +169,8 @@ absl::Status ShuffleBench::MeasureOn(uint32_t servers, const Proceed& proceed) {
                                             {.threads = options_.threads, .exchange = options_.exchange}));
   NAM_RETURN_IF_ERROR(
       cluster_.session->Execute(absl::StrCat("SET nam.compute_servers = ", servers)).status());
+  NAM_RETURN_IF_ERROR(
+      cluster_.session->Execute(absl::StrCat("SET nam.multicast = ", options_.multicast)).status());
   for (size_t q = 0; q < queries_.size(); ++q) {
     const size_t first = figures_.size();
     for (const Plan plan : kPlans)

@@ -30,6 +30,7 @@ class ShuffleBench {
     uint64_t seed = 1;
     uint32_t fan_out = 8;  // parts by each join key
     int repeat = 1;
+    std::string multicast = "auto";  // of the pipelined plan's build sides: nam.multicast
     ExchangeOptions exchange;
   };
   /// What it runs on; all outlives it.

@@ -71,6 +71,8 @@ absl::Status CheckNumbers(const ShuffleBenchOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("--batch-bytes is 1024 to ", fabric::kMaxSendBytes, " in steps of 64"));
   }
+  if (options.multicast != "auto" && options.multicast != "on" && options.multicast != "off")
+    return absl::InvalidArgumentError("--multicast is auto, on or off");
   if (options.credits < 2 || options.credits > 64 || options.credits % 2 != 0)
     return absl::InvalidArgumentError("--credits is 2 to 64, and even");
   return absl::OkStatus();
@@ -104,6 +106,7 @@ absl::StatusOr<Plan> MakePlan(const ShuffleBenchOptions& options) {
   bench.seed = options.seed;
   bench.fan_out = options.fan_out != 0 ? options.fan_out : plan.servers_most() > 8 ? 16 : 8;
   bench.repeat = plan.simulated ? 1 : options.repeat;
+  bench.multicast = options.multicast;
   bench.exchange = {.channels = *std::max_element(bench.tables.begin(), bench.tables.end()) - 1,
                     .batch_bytes = static_cast<uint32_t>(options.batch_bytes),
                     .credits = options.credits};
@@ -132,6 +135,7 @@ Json ConfigJson(const ShuffleBenchOptions& options, const Plan& plan) {
               {"fan_out", plan.bench.fan_out},
               {"batch_bytes", options.batch_bytes},
               {"credits", options.credits},
+              {"multicast", options.multicast},
               {"repeat", plan.bench.repeat}};
   if (plan.simulated) {
     config["generation"] = options.generation;

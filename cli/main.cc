@@ -437,6 +437,7 @@ class CommandLine {
     Add(shuffle, "--seed", options.seed, "other data of the same size");
     Add(shuffle, "--fan-out", options.fan_out, "parts by each join key; 0: 8, or 16 for more servers");
     AddBytes(shuffle, "--batch-bytes", options.batch_bytes, "of a shuffle's messages");
+    Add(shuffle, "--multicast", options.multicast, "of pipelined build sides: auto, on or off (auto)");
     Add(shuffle, "--credits", options.credits, "batches that a peer may send ahead");
     Add(shuffle, "--repeat", options.repeat, "rounds; figures are medians");
     Add(shuffle, "--generation", options.generation, "sim: fdr, edr, hdr, ndr, or a model's file (fdr)");

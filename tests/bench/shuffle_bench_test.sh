@@ -7,6 +7,7 @@ refuse "--compute-servers is 1" shuffle --compute-servers=0
 refuse "several with --fabric=sim" shuffle --compute-servers=1,2
 refuse "--batch-bytes is" shuffle --batch-bytes=100
 refuse "--credits is" shuffle --credits=3
+refuse "--multicast is" shuffle --multicast=maybe
 refuse "--repeat is 1" shuffle --repeat=0
 refuse "--fan-out is" shuffle --fan-out=100
 refuse "fabric" shuffle --fabric=carrier-pigeon
