@@ -1,13 +1,20 @@
 #include "bench/plot.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
-#include <fstream>
+#include <cstring>
+#include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "base/check.h"
+#include "base/status_macros.h"
+#include "base/unique_fd.h"
 #include "bench/rate_report.h"
 
 namespace nam::bench {
@@ -282,12 +289,60 @@ std::string HtmlOf(const PlotPage& page) {
   return absl::StrCat(html, TableHtml(page.rows), "</body>\n</html>\n");
 }
 
+namespace {
+
+absl::Status CannotWrite(const std::string& path, const std::string& why) {
+  return absl::InvalidArgumentError(absl::StrCat("cannot write ", path, ": ", why));
+}
+
+/// A new file beside the page, which can take its place in one step.
+struct FreshFile {
+  std::string path;  // the page's, behind links
+  std::string fresh_path;
+  UniqueFd fd;
+};
+
+absl::StatusOr<FreshFile> OpenFresh(const std::string& path) {
+  std::error_code error;
+  FreshFile file{.path = path};
+  if (path.empty()) return CannotWrite(path, "it has no name");
+  if (std::filesystem::exists(path, error)) {
+    file.path = std::filesystem::canonical(path, error);
+    if (error || !std::filesystem::is_regular_file(file.path, error))
+      return CannotWrite(path, "it is no file");
+    if (access(file.path.c_str(), W_OK) != 0) return CannotWrite(path, std::strerror(errno));
+  }
+  file.fresh_path = absl::StrCat(file.path, ".", getpid(), ".new");
+  file.fd.reset(open(file.fresh_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!file.fd.valid()) return CannotWrite(path, std::strerror(errno));
+  return file;
+}
+
+}  // namespace
+
+absl::Status CheckHtmlPath(const std::string& path) {
+  const absl::StatusOr<FreshFile> file = OpenFresh(path);
+  if (file.ok()) unlink(file->fresh_path.c_str());
+  return file.status();
+}
+
+absl::Status WriteHtml(const std::string& path, const std::string& html) {
+  NAM_ASSIGN_OR_RETURN(const FreshFile file, OpenFresh(path));
+  size_t written = 0;
+  while (written < html.size()) {
+    const ssize_t n = write(file.fd.get(), html.data() + written, html.size() - written);
+    if (n <= 0) break;
+    written += static_cast<size_t>(n);
+  }
+  if (written == html.size() && rename(file.fresh_path.c_str(), file.path.c_str()) == 0)
+    return absl::OkStatus();
+  const absl::Status status = CannotWrite(path, std::strerror(errno));
+  unlink(file.fresh_path.c_str());
+  return status;
+}
+
 absl::Status WritePage(const std::string& path, const PlotPage& page) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << HtmlOf(page);
-  file.close();
-  if (file.good()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("cannot write ", path));
+  return WriteHtml(path, HtmlOf(page));
 }
 
 }  // namespace nam::bench

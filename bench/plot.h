@@ -56,7 +56,11 @@ struct PlotPage {
   cli::Json rows;                    // as a table below the figures, as in the report
 };
 std::string HtmlOf(const PlotPage& page);
-/// Says which file could not be written.
+/// Whether WriteHtml can write there: to be asked before the work that the page is about. Says what is wrong.
+absl::Status CheckHtmlPath(const std::string& path);
+/// In one step: who looks sees the whole page, or what was there before. Says which file could not be
+/// written.
+absl::Status WriteHtml(const std::string& path, const std::string& html);
 absl::Status WritePage(const std::string& path, const PlotPage& page);
 
 }  // namespace nam::bench

@@ -292,6 +292,7 @@ class CommandLine {
     Add(run, "--repeat", run_.repeat, "runs of each query");
     run->add_option("--queries", run_.queries, "only these: Q1.1,Q2.3")->delimiter(',');
     AddFormat(run, run_.format, "table, json, csv or markdown");
+    Add(run, "--html", run_.html, "write a page with plots of times, rows moved and waiting", "FILE");
     run->add_flag("--check", run_.check, "compare every answer with SQLite's on the data that was loaded");
   }
 

@@ -6,9 +6,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "bench/plot.h"
 #include "cli/exit_codes.h"
 #include "cli/interrupts.h"
 #include "cli/session_cancel.h"
+#include "cli/ssb_page.h"
 #include "cli/ssb_queries.h"
 #include "cli/table_printer.h"
 #include "cli/units.h"
@@ -177,6 +179,9 @@ int RunSsbRun(const SsbRunOptions& options) {
   }
   if (const absl::Status status = Validate(options.source); options.check && !status.ok())
     return Refuse(status);
+  if (!options.html.empty()) {
+    if (const absl::Status status = bench::CheckHtmlPath(options.html); !status.ok()) return Refuse(status);
+  }
   const auto attachment = AttachToCluster(options.cluster);
   if (!attachment.ok()) return ReportNoConnection(attachment.status());
   const auto session = computeserver::Session::Open(**attachment);
@@ -198,6 +203,13 @@ int RunSsbRun(const SsbRunOptions& options) {
     if (!status.ok()) return ReportFailure(status);
   }
   PrintReport(options, *format, *outcomes, **attachment, **session);
+  if (!options.html.empty()) {
+    const std::string page = SsbPage(*outcomes, ConfigJson(options, **attachment, **session));
+    if (const absl::Status status = bench::WriteHtml(options.html, page); !status.ok()) {
+      std::cout.flush();
+      return ReportFailure(status);
+    }
+  }
   return options.check && CorrectQueries(*outcomes) != outcomes->size() ? kExitCheckFailed : kExitOk;
 }
 

@@ -28,6 +28,7 @@ struct SsbRunOptions {
   std::vector<std::string> queries;  // none: all 13
   int repeat = 5;
   std::string format = "table";
+  std::string html;  // a page with plots is written there
   bool check = false;
   SsbSource source;  // what the cluster was loaded with; for the check
 };

@@ -25,6 +25,10 @@ Value Milliseconds(double ms) {
   return Value::Decimal(std::llround(ms * 1000), 3);
 }
 
+double Rounded(double ms) {
+  return std::round(ms * 1000) / 1000;
+}
+
 const char* CheckText(const QueryOutcome& outcome) {
   return !outcome.correct.has_value() ? "not checked" : *outcome.correct ? "ok" : "WRONG";
 }
@@ -55,7 +59,7 @@ absl::StatusOr<std::vector<QueryOutcome>> RunQueries(computeserver::Session& ses
   std::vector<QueryOutcome> outcomes;
   for (const ssb::Query* query : queries) {
     QueryOutcome outcome{.id = std::string(query->id)};
-    std::vector<double> times_ms;
+    std::vector<double> times_ms, working_ms, waiting_ms;
     for (int i = 0; i < repeat; ++i) {
       progress.Show(absl::StrCat("running ", outcome.id, " (", i + 1, " of ", repeat, ")"));
       if (interrupted()) return absl::CancelledError("interrupted");
@@ -65,9 +69,13 @@ absl::StatusOr<std::vector<QueryOutcome>> RunQueries(computeserver::Session& ses
                             absl::StrCat(outcome.id, ": ", result.status().message()));
       }
       times_ms.push_back(result->elapsed_ms);
+      working_ms.push_back(result->work.total_ms - result->work.waiting_ms);
+      waiting_ms.push_back(result->work.waiting_ms);
       outcome.result = std::move(result).value();
     }
     outcome.median_ms = Median(times_ms);
+    outcome.working_ms = Median(working_ms);
+    outcome.waiting_ms = Median(waiting_ms);
     outcome.min_ms = *std::min_element(times_ms.begin(), times_ms.end());
     outcomes.push_back(std::move(outcome));
   }
@@ -124,8 +132,12 @@ Json QueriesJson(const std::vector<QueryOutcome>& outcomes) {
       for (const Value& value : row) line.push_back(ToJson(value));
     }
     Json one{{"query", outcome.id},
-             {"median_ms", std::round(outcome.median_ms * 1000) / 1000},
-             {"min_ms", std::round(outcome.min_ms * 1000) / 1000},
+             {"median_ms", Rounded(outcome.median_ms)},
+             {"min_ms", Rounded(outcome.min_ms)},
+             {"working_ms", Rounded(outcome.working_ms)},
+             {"waiting_ms", Rounded(outcome.waiting_ms)},
+             {"rows_streamed", outcome.result.work.rows},
+             {"bytes_moved", outcome.result.work.bytes},
              {"rows", outcome.result.rows.size()},
              {"check", CheckText(outcome)}};
     one["result"] = {{"columns", columns}, {"rows", rows}};

@@ -19,8 +19,10 @@ struct QueryOutcome {
   std::string id;
   double median_ms = 0;
   double min_ms = 0;
-  computeserver::ResultSet result;
-  std::optional<bool> correct;  // if it was checked
+  double working_ms = 0;            // of the compute servers' threads, together; a median too
+  double waiting_ms = 0;            // as well, for blocks
+  computeserver::ResultSet result;  // of the last run
+  std::optional<bool> correct;      // if it was checked
 };
 
 /// The queries of these names, all 13 if there are none. INVALID_ARGUMENT for a name that is none's.

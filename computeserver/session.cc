@@ -245,7 +245,22 @@ class SessionImpl final : public Session {
     multicast_.End();
     if (counters_ != nullptr && !counters_->usable()) counters_.reset();
     NAM_RETURN_IF_ERROR(status);
-    return Finish(query, prepared.plan, merger);
+    NAM_ASSIGN_OR_RETURN(ResultSet result, Finish(query, prepared.plan, merger));
+    result.work = WorkOf(prepared);
+    return result;
+  }
+
+  static QueryWork WorkOf(const Prepared& prepared) {
+    QueryWork work;
+    for (const ServerReport& server : prepared.servers) {
+      for (const proto::PipelineCounters& pipeline : server.reply.pipelines()) {
+        work.rows += pipeline.rows_in();
+        for (const proto::ServerBytes& bytes : pipeline.bytes()) work.bytes += bytes.bytes();
+        work.total_ms += static_cast<double>(pipeline.total_us()) / 1000;
+        work.waiting_ms += static_cast<double>(pipeline.waiting_us()) / 1000;
+      }
+    }
+    return work;
   }
 
   /// Words to claim work from, if the query is large enough for that to pay and memory can be had.

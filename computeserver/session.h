@@ -20,6 +20,14 @@ namespace nam::computeserver {
 
 class RecordAccess;
 
+/// What compute servers did for a query: over all of its pipelines, and all of them.
+struct QueryWork {
+  uint64_t rows = 0;      // streamed, of the driving table and of build sides
+  uint64_t bytes = 0;     // moved; in place: looked at
+  double total_ms = 0;    // sum over threads
+  double waiting_ms = 0;  // of that, for blocks to arrive
+};
+
 /// The rows of a statement, complete.
 struct ResultSet {
   struct Column {
@@ -30,6 +38,7 @@ struct ResultSet {
   std::vector<std::vector<Value>> rows;
   std::string command;  // `SELECT 13`, `INSERT 0 3`, `DROP TABLE`, …
   double elapsed_ms = 0;
+  QueryWork work;
 };
 
 /// One user's session: the coordinator of its queries. Attached to the cluster like a small compute

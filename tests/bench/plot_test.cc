@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <regex>
 #include <stack>
 #include <string>
@@ -99,6 +102,41 @@ TEST(Plot, APageNeedsNothingElse) {
   EXPECT_THAT(html, HasSubstr("x &lt; y"));
   EXPECT_THAT(html, HasSubstr("<td>1</td>"));
   EXPECT_FALSE(WritePage("/no/such/folder/page.html", page).ok());
+}
+
+std::string Contents(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+TEST(Plot, APageIsWrittenInOneStepOrNotAtAll) {
+  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "pages";
+  std::filesystem::create_directories(folder / "inner");
+  const std::string path = folder / "page.html";
+  EXPECT_TRUE(CheckHtmlPath(path).ok());
+  EXPECT_FALSE(std::filesystem::exists(path)) << "asking leaves nothing";
+  ASSERT_TRUE(WriteHtml(path, "one").ok());
+  EXPECT_TRUE(CheckHtmlPath(path).ok());
+  EXPECT_EQ(Contents(path), "one") << "asking changes nothing";
+  // Who has the old page open keeps it whole.
+  std::ifstream old(path);
+  ASSERT_TRUE(WriteHtml(path, "another, longer one").ok());
+  EXPECT_EQ(Contents(path), "another, longer one");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(old), {}), "one");
+  // A link stays one.
+  std::filesystem::create_symlink(path, folder / "link.html");
+  ASSERT_TRUE(WriteHtml(folder / "link.html", "through a link").ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link.html"));
+  EXPECT_EQ(Contents(path), "through a link");
+  for (const std::string bad : {(folder / "inner").string(), (folder / "none" / "page.html").string(),
+                                std::string("/dev/null"), std::string("/proc/page.html"), std::string()}) {
+    EXPECT_FALSE(CheckHtmlPath(bad).ok()) << bad;
+    EXPECT_FALSE(WriteHtml(bad, "text").ok()) << bad;
+  }
+  size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) files += !entry.is_directory();
+  EXPECT_EQ(files, 2u);
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

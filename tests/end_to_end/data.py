@@ -119,6 +119,38 @@ class Data(cases.Case):
     def test_memory_too_small_tcp(self):
         self.memory_too_small("tcp")
 
+    def test_page_with_plots(self):
+        """`nam ssb run --html`: whole, of one file, or refused before anything runs."""
+        cluster = Cluster(self, memory=[64 * MIB] * 2, compute=2)
+        cluster.load(0.02)
+        folder = self.scratch.file("pages")
+        os.mkdir(folder)
+        path = os.path.join(folder, "page.html")
+        report = cluster.done("ssb run", "--repeat=2", "--format=json", "--html=" + path).json()
+        with open(path) as page:
+            text = page.read()
+        self.assertEqual(os.listdir(folder), ["page.html"])
+        self.assertTrue(text.startswith("<!DOCTYPE html>") and text.endswith("</html>\n"))
+        self.assertEqual(text.count("<svg "), 4)
+        for foreign in ("<script", "src=", "href=", "@import"):
+            self.assertNotIn(foreign, text)
+        lineorder = cluster.tables()["lineorder"]
+        for row in report["rows"]:
+            self.assertGreater(row["rows_streamed"], 0)
+            self.assertGreater(row["bytes_moved"], 0)
+            self.assertGreater(row["working_ms"], 0)
+            self.assertGreaterEqual(row["waiting_ms"], 0)
+            self.assertIn("<td>%s</td>" % row["query"], text)
+            self.assertIn("<td>%d</td>" % row["rows_streamed"], text)
+        self.assertGreater(sum(row["rows_streamed"] for row in report["rows"]), lineorder)
+        started = len(cluster.scratch.processes())
+        for bad in (os.path.join(folder, "none", "page.html"), folder, "/dev/null"):
+            refused = cluster.nam("ssb run", "--html=" + bad)
+            self.assertEqual((refused.code, refused.out), (2, ""), refused)
+            self.assertIn("cannot write " + bad, refused.err)
+        self.assertEqual(len(cluster.scratch.processes()), started)
+        self.assertEqual(os.listdir(folder), ["page.html"])
+
     def test_drop_gives_memory_back(self):
         cluster = Cluster(self, memory=[64 * MIB] * 2, compute=1)
         cluster.load(0.02)
