@@ -545,6 +545,8 @@ std::optional<std::vector<uint8_t>> TruthByCode(const sql::Expr& expr, const Col
   const bool plain_like = text && expr.op == Op::kLike && expr.children[0].op == Op::kColumn;
   std::vector<uint8_t> truth(meaning.codes);
   for (uint64_t code = 0; code < meaning.codes; ++code) {
+    // No row has the one code of a table without rows.
+    if (text && !meaning.IsNull(code) && meaning.dictionary->size() <= code - meaning.nullable) continue;
     if (plain_like && !meaning.IsNull(code)) {
       truth[code] = sql::MatchesLike(meaning.Text(code), expr.literal.text);
       continue;

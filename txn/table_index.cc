@@ -11,6 +11,7 @@ namespace nam::txn {
 namespace {
 
 int ComparePrefix(const IndexKey& key, std::span<const std::byte> bound) {
+  if (bound.empty()) return 0;  // its pointer may be null
   return std::memcmp(key.bytes.data(), bound.data(), std::min<size_t>(key.size, bound.size()));
 }
 
