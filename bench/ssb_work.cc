@@ -57,7 +57,7 @@ ssb::WorkOptions SsbWork::WorkOptions(const std::string& doing) {
 }
 
 absl::Status SsbWork::LoadOurs(catalog::Attachment& attachment) {
-  partitioner::LoadOptions load{.threads = options_.source.threads};
+  partitioner::LoadOptions load{.replace = options_.replace, .threads = options_.source.threads};
   if (options_.block_bytes != 0) load.block_bytes = static_cast<uint32_t>(options_.block_bytes);
   NAM_ASSIGN_OR_RETURN(const auto loaded,
                        cli::LoadSsb(attachment, options_.source, load, progress_, cancelled_));

@@ -26,6 +26,7 @@ struct SsbWorkOptions {
   std::vector<const ssb::Query*> queries;
   int repeat = 7;
   uint64_t block_bytes = 0;  // 0: the loader's default
+  bool replace = false;      // tables that are there
   int threads = 2;           // of the loop; the servers and the peer have been told theirs
   bool loop = true;
   std::string tbl_directory;    // made, and removed as soon as the peer has read it

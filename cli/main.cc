@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/block_size_command.h"
 #include "bench/checkout_command.h"
 #include "bench/fabric_command.h"
 #include "bench/prefetch_command.h"
@@ -382,11 +383,29 @@ class CommandLine {
     ssb->add_flag("--no-loop", ssb_bench_.no_loop, "leave the hand-written loop out");
     Add(ssb, "--compare", ssb_bench_.compare, "an older report of --format=json", "FILE");
     AddFormat(ssb, ssb_bench_.format, "table, json, csv or markdown");
+    AddBlockSizeBench(bench);
     AddFabricBench(bench);
     AddStreamBenches(bench);
     AddShuffleBench(bench);
     // Not in the help: the benchmarks start it.
     Command("bench-server", "", [] { return bench::RunBenchServer(); })->group("");
+  }
+
+  void AddBlockSizeBench(CLI::App* bench) {
+    CLI::App* blocks = Command(
+        "blocks", "the Star Schema Benchmark over blocks of several sizes",
+        [this] { return bench::RunBlockSizeBench(block_size_bench_); }, bench);
+    blocks->add_option("--sizes", block_size_bench_.sizes, "only these: 16KiB to 1MiB")->delimiter(',');
+    Add(blocks, "--scale-factor", block_size_bench_.scale_factor, "1 is six million lineorder rows");
+    Add(blocks, "--seed", block_size_bench_.seed, "other data of the same size");
+    Add(blocks, "--rounds", block_size_bench_.rounds, "in which all sizes take turns");
+    Add(blocks, "--repeat", block_size_bench_.repeat, "runs of each query in a round, after one to warm up");
+    blocks->add_option("--queries", block_size_bench_.queries, "only these: Q1.1,Q2.3")->delimiter(',');
+    Add(blocks, "--fabric", block_size_bench_.fabric, "shm, tcp or verbs (shm)");
+    Add(blocks, "--memory-servers", block_size_bench_.memory_servers, "how many");
+    Add(blocks, "--compute-servers", block_size_bench_.compute_servers, "how many");
+    Add(blocks, "--threads", block_size_bench_.threads, "in all; 0: one a processor");
+    AddFormat(blocks, block_size_bench_.format, "table, json, csv or markdown");
   }
 
   void AddFabricBench(CLI::App* bench) {
@@ -564,6 +583,7 @@ class CommandLine {
   CheckoutCommandOptions checkout_;
   bench::CheckoutBenchOptions checkout_bench_;
   bench::SsbBenchOptions ssb_bench_;
+  bench::BlockSizeBenchOptions block_size_bench_;
   DoctorOptions doctor_;
   bench::FabricBenchOptions fabric_bench_;
   bench::PrefetchBenchOptions prefetch_bench_;
