@@ -42,4 +42,15 @@ std::string ProgressText(const std::string& doing, const ssb::Progress& progress
                       " rows/s, ", FormatDuration(std::lround(progress.seconds_left)), " left");
 }
 
+std::string ProgressText(const computeserver::QueryProgress& progress) {
+  const uint64_t rows = std::max(progress.rows, progress.rows_done);
+  std::string text =
+      absl::StrCat(progress.table, ": ", FormatCount(progress.rows_done), " of ", FormatCount(rows),
+                   " rows (", rows == 0 ? 100 : progress.rows_done * 100 / rows, " %)");
+  if (progress.rows_done == 0) return text;
+  const double left_ms = progress.elapsed_ms * static_cast<double>(rows - progress.rows_done) /
+                         static_cast<double>(progress.rows_done);
+  return absl::StrCat(text, ", ", FormatDuration(std::lround(left_ms / 1000)), " left");
+}
+
 }  // namespace nam::cli

@@ -101,6 +101,11 @@ int Shell::Settle(int code, int& result) {
 
 int Shell::RunInteractive(LineReader& reader) {
   interactive_ = true;
+  if (options_.progress != nullptr && options_.progress->shown()) {
+    session_.OnProgress([progress = options_.progress](const computeserver::QueryProgress& now) {
+      progress->Show(ProgressText(now));
+    });
+  }
   Cursor at;
   while (!quit_) {
     std::string line;
@@ -176,6 +181,7 @@ int Shell::Execute(const std::string& statement, const Cursor& at, size_t line) 
     const SessionCancel cancel(session_, interrupts_);
     if (!interrupts_.Seen()) result = session_.Execute(statement);
   }
+  if (options_.progress != nullptr) options_.progress->Clear();
   if (!result.ok()) return ReportError(statement, result.status(), at, line);
   PrintResult(*result);
   return interrupts_.Seen() && !interactive_ ? kExitInterrupted : kExitOk;

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "catalog/client.h"
 #include "cli/interrupts.h"
+#include "cli/progress_line.h"
 #include "cli/table_printer.h"
 #include "computeserver/session.h"
 
@@ -16,7 +17,8 @@ namespace nam::cli {
 struct ShellOptions {
   PrintOptions print;
   bool timing = false;
-  bool keep_going = false;  // of scripts: past the first error
+  bool keep_going = false;           // of scripts: past the first error
+  ProgressLine* progress = nullptr;  // where long queries of an interactive shell show how far they are
 };
 
 /// Where an interactive shell gets its lines from.

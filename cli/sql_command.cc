@@ -62,11 +62,13 @@ int RunSql(const SqlOptions& options) {
   if (!session.ok()) return ReportNoConnection(session.status());
 
   Interrupts interrupts;
+  ProgressLine progress;
   catalog::Client& catalog = (*attachment)->catalog();
   Shell shell(**session, catalog, interrupts, std::cout, std::cerr,
               {.print = {.format = *format, .expanded = options.expanded, .null_text = options.null_text},
                .timing = options.timing,
-               .keep_going = options.keep_going});
+               .keep_going = options.keep_going,
+               .progress = &progress});
   if (!options.commands.empty() || !options.files.empty()) return RunScripts(shell, options);
   if (isatty(STDIN_FILENO) == 0) return shell.RunStream(std::cin, "");
   std::cout << "nam: the network-attached-memory database. \\? for help, \\q to leave." << std::endl;

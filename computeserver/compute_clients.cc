@@ -31,7 +31,7 @@ absl::StatusOr<std::unique_ptr<ComputeClients>> ComputeClients::Open(catalog::At
 }
 
 ComputeClients::~ComputeClients() {
-  Join();
+  EndAll();
   for (auto& [id, server] : servers_) Release(*server);
 }
 
@@ -77,7 +77,8 @@ void ComputeClients::Start(std::unique_ptr<Work> work) {
   }));
 }
 
-std::unique_ptr<ComputeClients::Work> ComputeClients::Await(Deadline deadline) {
+std::unique_ptr<ComputeClients::Work> ComputeClients::Await(Deadline deadline,
+                                                            const std::atomic<bool>& cancel) {
   std::shared_ptr<fabric::Event> wake;
   {
     const std::lock_guard lock(mutex_);
@@ -92,14 +93,14 @@ std::unique_ptr<ComputeClients::Work> ComputeClients::Await(Deadline deadline) {
     work = std::move(ended_.front());
     ended_.pop_front();
   }
-  ReadResult(*work);
+  ReadResult(*work, cancel);
   return work;
 }
 
-void ComputeClients::ReadResult(Work& work) {
+void ComputeClients::ReadResult(Work& work, const std::atomic<bool>& cancel) {
   Server& server = ServerOf(work.member);
   if (work.status.ok() && work.reply.bytes() > 0) {
-    work.status = ReadPartial(server, work.reply, work.partial);
+    work.status = ReadPartial(server, work.reply, work.partial, cancel);
     work.lost = absl::IsUnavailable(work.status);
     server.unreleased.push_back(work.request.query());
   }
@@ -107,18 +108,27 @@ void ComputeClients::ReadResult(Work& work) {
   if (work.lost) servers_.erase(work.member.id());
 }
 
-void ComputeClients::CancelAll() {
-  const std::lock_guard lock(mutex_);
-  for (Work* work : running_) work->cancellation.Cancel();
-}
-
-void ComputeClients::Join() {
+void ComputeClients::EndAll() {
+  {
+    const std::lock_guard lock(mutex_);
+    for (Work* work : running_) work->cancellation.Cancel();
+  }
   threads_.clear();
+  for (const std::unique_ptr<Work>& work : ended_) {
+    const auto server = servers_.find(work->member.id());
+    if (server == servers_.end()) continue;
+    if (work->lost) {
+      servers_.erase(server);
+    } else {
+      // A call that was cancelled may have left a result too: its server may not have noticed in time.
+      server->second->unreleased.push_back(work->request.query());
+    }
+  }
   ended_.clear();
 }
 
-absl::Status ComputeClients::ReadPartial(Server& server, const proto::FragmentReply& reply,
-                                         std::string& out) {
+absl::Status ComputeClients::ReadPartial(Server& server, const proto::FragmentReply& reply, std::string& out,
+                                         const std::atomic<bool>& cancel) {
   Clock& clock = attachment_.fabric().clock();
   if (!server.queue_pair || server.queue_pair->state() != fabric::QueuePairState::kReady) {
     NAM_ASSIGN_OR_RETURN(
@@ -128,6 +138,7 @@ absl::Status ComputeClients::ReadPartial(Server& server, const proto::FragmentRe
   }
   out.resize(reply.bytes());
   for (uint64_t at = 0; at < out.size();) {
+    if (cancel) return absl::CancelledError("cancelled");
     const uint64_t bytes = std::min<uint64_t>(kBufferBytes, out.size() - at);
     const auto read =
         fabric::WorkRequest::Read(at, buffer_->Slice(0, bytes), {{reply.rkey()}, reply.offset() + at});

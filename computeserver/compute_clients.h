@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -43,12 +44,12 @@ class ComputeClients {
     catalog::CallCancellation cancellation;
   };
   void Start(std::unique_ptr<Work> work);
-  /// The next fragment that has ended, with its partial result read; null at the deadline.
-  std::unique_ptr<Work> Await(Deadline deadline);
-  /// Ends all that run; each is still to be awaited.
-  void CancelAll();
-  /// Once nothing runs any more.
-  void Join();
+  /// The next fragment that has ended, with its partial result read; null at the deadline. `cancel` ends the
+  /// reading: its status is CANCELLED then.
+  std::unique_ptr<Work> Await(Deadline deadline, const std::atomic<bool>& cancel);
+  /// Ends all that run and waits for that. Nobody reads what they left: the servers are told with the next
+  /// fragment, or at the end.
+  void EndAll();
 
  private:
   struct Server {
@@ -60,9 +61,10 @@ class ComputeClients {
 
   explicit ComputeClients(catalog::Attachment& attachment) : attachment_(attachment) {}
   Server& ServerOf(const proto::Member& member);
-  void ReadResult(Work& work);
+  void ReadResult(Work& work, const std::atomic<bool>& cancel);
   void Release(Server& server);
-  absl::Status ReadPartial(Server& server, const proto::FragmentReply& reply, std::string& out);
+  absl::Status ReadPartial(Server& server, const proto::FragmentReply& reply, std::string& out,
+                           const std::atomic<bool>& cancel);
 
   catalog::Attachment& attachment_;
   // Destroyed in reverse: queue pairs, their completion queue, the memory they write to.

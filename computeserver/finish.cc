@@ -25,12 +25,18 @@ std::string Fingerprint(const Expr& expr) {
   });
 }
 
-absl::Status AddGroups(const sql::BoundQuery& query, PartialMerger& merger, std::vector<OutputRow>& out) {
+absl::Status CancelledIf(const std::atomic<bool>& cancel) {
+  return cancel.load(std::memory_order_relaxed) ? absl::CancelledError("cancelled") : absl::OkStatus();
+}
+
+absl::Status AddGroups(const sql::BoundQuery& query, PartialMerger& merger, const std::atomic<bool>& cancel,
+                       std::vector<OutputRow>& out) {
   std::vector<MergedGroup>& groups = merger.groups();
   if (groups.empty() && query.group_by.empty()) {  // an aggregation without GROUP BY always has one row
     groups.emplace_back().aggregates.resize(query.aggregates.size());
   }
   for (MergedGroup& group : groups) {
+    NAM_RETURN_IF_ERROR(CancelledIf(cancel));
     std::vector<Value> aggregates;
     for (size_t a = 0; a < query.aggregates.size(); ++a) {
       NAM_ASSIGN_OR_RETURN(Value value, PartialMerger::Finish(query.aggregates[a], group.aggregates[a]));
@@ -96,6 +102,36 @@ bool Before(const sql::BoundQuery& query, const OutputRow& a, const OutputRow& b
   return false;
 }
 
+/// As std::stable_sort, but it ends soon after `cancel` is set.
+absl::Status SortRows(const sql::BoundQuery& query, const std::atomic<bool>& cancel,
+                      std::vector<OutputRow>& rows) {
+  constexpr size_t kRunRows = 4096;
+  const auto before = [&](const OutputRow& a, const OutputRow& b) { return Before(query, a, b); };
+  const auto at = [&rows](size_t row) {
+    return rows.begin() + static_cast<ptrdiff_t>(std::min(row, rows.size()));
+  };
+  for (size_t from = 0; from < rows.size(); from += kRunRows) {
+    NAM_RETURN_IF_ERROR(CancelledIf(cancel));
+    std::stable_sort(at(from), at(from + kRunRows), before);
+  }
+  std::vector<OutputRow> merged;
+  for (size_t run = kRunRows; run < rows.size(); run *= 2) {
+    merged.clear();
+    merged.reserve(rows.size());
+    for (size_t from = 0; from < rows.size(); from += 2 * run) {
+      auto left = at(from), right = at(from + run);
+      const auto left_end = right, right_end = at(from + 2 * run);
+      while (left != left_end || right != right_end) {
+        if (merged.size() % kRunRows == 0) NAM_RETURN_IF_ERROR(CancelledIf(cancel));
+        const bool take_right = left == left_end || (right != right_end && before(*right, *left));
+        merged.push_back(std::move(take_right ? *right++ : *left++));
+      }
+    }
+    rows.swap(merged);
+  }
+  return absl::OkStatus();
+}
+
 void RemoveDuplicates(std::vector<OutputRow>& rows) {
   absl::flat_hash_set<std::string> seen;
   std::erase_if(rows, [&](const OutputRow& row) {
@@ -115,10 +151,10 @@ PartialMerger MakeMerger(const optimizer::Plan& plan) {
 }
 
 absl::StatusOr<ResultSet> Finish(const sql::BoundQuery& query, const optimizer::Plan& plan,
-                                 PartialMerger& merger) {
+                                 PartialMerger& merger, const std::atomic<bool>& cancel) {
   std::vector<OutputRow> rows;
   if (query.aggregated) {
-    NAM_RETURN_IF_ERROR(AddGroups(query, merger, rows));
+    NAM_RETURN_IF_ERROR(AddGroups(query, merger, cancel, rows));
     if (query.distinct) RemoveDuplicates(rows);
   } else if (plan.aggregated) {
     NAM_RETURN_IF_ERROR(AddDistinctRows(query, merger, rows));
@@ -131,10 +167,8 @@ absl::StatusOr<ResultSet> Finish(const sql::BoundQuery& query, const optimizer::
       row.values = std::move(values);
     }
   }
-  if (!query.order_by.empty()) {
-    std::stable_sort(rows.begin(), rows.end(),
-                     [&](const OutputRow& a, const OutputRow& b) { return Before(query, a, b); });
-  }
+  NAM_RETURN_IF_ERROR(CancelledIf(cancel));
+  if (!query.order_by.empty()) NAM_RETURN_IF_ERROR(SortRows(query, cancel, rows));
   ResultSet result;
   for (const sql::OutputColumn& column : query.select)
     result.columns.push_back({column.name, column.expr.type});

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -14,8 +15,8 @@ namespace nam::computeserver {
 PartialMerger MakeMerger(const optimizer::Plan& plan);
 
 /// What is left for one server to do once the partial results are merged: HAVING, the select list,
-/// DISTINCT, ORDER BY, LIMIT. Consumes the merger's rows.
+/// DISTINCT, ORDER BY, LIMIT. Consumes the merger's rows. CANCELLED soon after `cancel` is set.
 absl::StatusOr<ResultSet> Finish(const sql::BoundQuery& query, const optimizer::Plan& plan,
-                                 PartialMerger& merger);
+                                 PartialMerger& merger, const std::atomic<bool>& cancel);
 
 }  // namespace nam::computeserver

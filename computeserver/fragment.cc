@@ -95,7 +95,11 @@ absl::Status Fragment::Run(const std::function<void()>& while_waiting) {
   if (!first_error_.ok()) return first_error_;
   if (cancel_) return absl::CancelledError("cancelled");
   Sink& sink = finished_[0]->sink();
-  for (size_t t = 1; t < finished_.size(); ++t) NAM_RETURN_IF_ERROR(sink.Merge(finished_[t]->sink()));
+  for (size_t t = 1; t < finished_.size(); ++t) {
+    NAM_RETURN_IF_ERROR(sink.Merge(finished_[t]->sink()));
+    while_waiting();
+    if (cancel_) return absl::CancelledError("cancelled");
+  }
   satisfied_ = sink.Satisfied();
   return sink.Store(partial_);
 }

@@ -140,7 +140,7 @@ absl::Status PartialMerger::ReadGroup(Reader& reader) {
   return absl::OkStatus();
 }
 
-absl::Status PartialMerger::Add(std::span<const std::byte> bytes) {
+absl::Status PartialMerger::Add(std::span<const std::byte> bytes, const std::atomic<bool>* cancel) {
   Reader reader(bytes);
   uint32_t magic, kind;
   uint64_t count;
@@ -149,6 +149,8 @@ absl::Status PartialMerger::Add(std::span<const std::byte> bytes) {
   // An entry has a byte at least, unless there is nothing to it, and then there is one.
   if (count > bytes.size()) return Damaged();
   for (uint64_t i = 0; i < count; ++i) {
+    if (cancel != nullptr && cancel->load(std::memory_order_relaxed))
+      return absl::CancelledError("cancelled");
     if (kind_ == PartialKind::kGroups) {
       NAM_RETURN_IF_ERROR(ReadGroup(reader));
       continue;

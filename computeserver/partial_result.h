@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -52,7 +53,8 @@ class PartialMerger {
  public:
   PartialMerger(std::vector<Type> columns_or_keys, std::vector<sql::Aggregate> aggregates, PartialKind kind)
       : types_(std::move(columns_or_keys)), aggregates_(std::move(aggregates)), kind_(kind) {}
-  absl::Status Add(std::span<const std::byte> bytes);
+  /// CANCELLED soon after `cancel`, if there is one, is set; what has been merged is of no use then.
+  absl::Status Add(std::span<const std::byte> bytes, const std::atomic<bool>* cancel = nullptr);
 
   std::vector<std::vector<Value>>& rows() { return rows_; }
   std::vector<MergedGroup>& groups() { return groups_; }

@@ -16,6 +16,9 @@ constexpr int kMostRounds = 16;
 constexpr int kMostFruitless = 1'000;
 constexpr int64_t kWaitUs = 5'000;
 constexpr int64_t kLookForServersNs = 20'000'000;
+/// What is over sooner needs no progress.
+constexpr int64_t kFirstProgressNs = 300'000'000;
+constexpr int64_t kProgressNs = 100'000'000;
 
 void Merge(const proto::PipelineCounters& more, proto::PipelineCounters& into) {
   into.set_rows_in(into.rows_in() + more.rows_in());
@@ -86,19 +89,22 @@ void QueryRun::Start(size_t server, size_t list_number, uint64_t first, bool wit
 
 absl::Status QueryRun::Run() {
   started_ns_ = looked_ns_ = options_.clock.NowNs();
+  reported_ns_ = started_ns_ + kFirstProgressNs - kProgressNs;
   absl::Status status;
   for (size_t s = 0; s < servers_.size() && status.ok(); ++s)
     status = AddList(options_.servers[s].share.partitions);
   for (size_t s = 0; s < servers_.size() && status.ok(); ++s) Start(s, s, 0, /*with_multicast=*/true);
   if (status.ok()) status = Loop();
-  Finish();
+  // Fragments that still run have nothing to add: they found their lists empty, or the query has ended.
+  options_.clients.EndAll();
   return status;
 }
 
 absl::Status QueryRun::Loop() {
   while (left_ > 0) {
     if (options_.cancel) return absl::CancelledError("cancelled");
-    const std::unique_ptr<ComputeClients::Work> work = options_.clients.Await(options_.clock.After(kWaitUs));
+    const std::unique_ptr<ComputeClients::Work> work =
+        options_.clients.Await(options_.clock.After(kWaitUs), options_.cancel);
     if (work != nullptr) {
       NAM_RETURN_IF_ERROR(Take(*work));
       NAM_RETURN_IF_ERROR(GiveWorkToAll());
@@ -106,6 +112,7 @@ absl::Status QueryRun::Loop() {
       NAM_RETURN_IF_ERROR(LookForNewServers());
     }
     if (running_ == 0 && left_ > 0) NAM_RETURN_IF_ERROR(HandOutAgain());
+    ReportProgress();
   }
   return absl::OkStatus();
 }
@@ -211,13 +218,24 @@ absl::Status QueryRun::LookForNewServers() {
   return GiveWorkToAll();
 }
 
-/// Fragments that still run have nothing to add: they found their lists empty, or the query has ended.
-void QueryRun::Finish() {
-  options_.clients.CancelAll();
-  while (running_ > 0) {
-    if (options_.clients.Await(options_.clock.After(kWaitUs)) != nullptr) --running_;
+/// What has been reported, and what running fragments have claimed of their lists.
+void QueryRun::ReportProgress() {
+  const int64_t now_ns = options_.clock.NowNs();
+  if (!options_.progress || now_ns - reported_ns_ < kProgressNs) return;
+  reported_ns_ = now_ns;
+  std::vector<bool> done = covered_;
+  for (const List& list : lists_) {
+    if (!list.counter || list.running == 0) continue;
+    const auto claimed = options_.counters->Claimed(*list.counter);
+    if (!claimed.ok()) return;  // whoever needs the words for more than this says so
+    for (uint64_t i = 0; i < std::min<uint64_t>(*claimed, list.partitions.size()); ++i)
+      done[list.partitions[i]] = true;
   }
-  options_.clients.Join();
+  uint64_t rows = 0;
+  for (size_t p = 0; p < done.size(); ++p) {
+    if (done[p]) rows += options_.driving.partitions(static_cast<int>(p)).rows();
+  }
+  options_.progress(rows);
 }
 
 }  // namespace nam::computeserver

@@ -13,6 +13,7 @@
 #include "computeserver/explain.h"
 #include "computeserver/work_counters.h"
 #include "optimizer/assignment.h"
+#include "proto/catalog.pb.h"
 #include "proto/compute.pb.h"
 
 namespace nam::computeserver {
@@ -40,6 +41,9 @@ class QueryRun {
     /// Living compute servers, asked now and then while the query runs.
     std::function<absl::StatusOr<std::vector<proto::Member>>()> members;
     std::function<absl::Status(const std::string& partial)> add;
+    const proto::Table& driving;
+    /// Told now and then how many of its rows are done, or under way; empty: not told.
+    std::function<void(uint64_t rows_done)> progress;
     Clock& clock;
     const std::atomic<bool>& cancel;
   };
@@ -70,7 +74,7 @@ class QueryRun {
   /// Once nothing runs: what nobody has reported becomes lists of those who are left.
   absl::Status HandOutAgain();
   absl::Status LookForNewServers();
-  void Finish();
+  void ReportProgress();
   double NowMs() const { return static_cast<double>(options_.clock.NowNs() - started_ns_) / 1e6; }
 
   Options options_;
@@ -84,6 +88,7 @@ class QueryRun {
   int fruitless_ = 0;
   int64_t started_ns_ = 0;
   int64_t looked_ns_ = 0;
+  int64_t reported_ns_ = 0;
   absl::Status first_loss_;
 };
 

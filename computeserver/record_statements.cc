@@ -402,7 +402,7 @@ absl::StatusOr<ResultSet> RecordStatements::Query(const sql::BoundQuery& query) 
         }));
   }
   NAM_RETURN_IF_ERROR(rows.Flush());
-  return Finish(query, plan, merger);
+  return Finish(query, plan, merger, cancelled_);
 }
 
 std::optional<size_t> RecordStatements::OnlyTableOf(const sql::BoundQuery& query, const Expr& conjunct) {

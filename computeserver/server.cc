@@ -151,6 +151,8 @@ absl::StatusOr<proto::FragmentReply> ComputeServerImpl::Run(const catalog::Incom
   });
   if (absl::IsUnavailable(status)) channels_.Clear();
   NAM_RETURN_IF_ERROR(status);
+  // Nobody would read it, nor say so.
+  if (call.Cancelled()) return absl::CancelledError("cancelled");
   const std::string& partial = fragment.partial();
   NAM_ASSIGN_OR_RETURN(const ResultStore::Place place, results_->Put(request.query(), partial));
   reply.set_rkey(place.rkey.value);

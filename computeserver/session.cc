@@ -25,8 +25,9 @@
 namespace nam::computeserver {
 namespace {
 
-/// A query that moves less is over before anybody could help.
+/// A query that moves less, and whose joins make fewer tuples of it, is over before anybody could help.
 constexpr uint64_t kWorthClaimingBytes = 32u << 20;
+constexpr double kWorthClaimingTuples = 8e6;
 
 /// The catalog as one statement sees it: asked once who is there and which version all is at, and for the
 /// tables that it has not seen at that version.
@@ -92,6 +93,9 @@ class SessionImpl final : public Session {
     return result;
   }
   void Cancel() override { cancel_ = true; }
+  void OnProgress(std::function<void(const QueryProgress&)> report) override {
+    progress_ = std::move(report);
+  }
   std::map<std::string, std::string> Settings() const override { return settings_.All(); }
 
  private:
@@ -231,21 +235,24 @@ class SessionImpl final : public Session {
     MulticastCoordinator::Query shares{prepared.plan, prepared.tables, {}, settings_.in_place};
     for (const ServerReport& server : prepared.servers) shares.partitions.push_back(server.share.partitions);
     prepared.why_read = multicast_.Start(shares, settings_.multicast);
-    QueryRun run({.request = std::move(request),
-                  .servers = prepared.servers,
-                  .clients = *clients_,
-                  .counters = CountersFor(prepared),
-                  .next_fragment_id = [this] { return ++query_; },
-                  .multicast = [this](size_t s) { return multicast_.StreamsFor(static_cast<uint32_t>(s)); },
-                  .members = [this] { return NewMembers(); },
-                  .add = [&](const std::string& p) { return merger.Add(std::as_bytes(std::span(p))); },
-                  .clock = attachment_.fabric().clock(),
-                  .cancel = cancel_});
+    QueryRun run(
+        {.request = std::move(request),
+         .servers = prepared.servers,
+         .clients = *clients_,
+         .counters = CountersFor(prepared),
+         .next_fragment_id = [this] { return ++query_; },
+         .multicast = [this](size_t s) { return multicast_.StreamsFor(static_cast<uint32_t>(s)); },
+         .members = [this] { return NewMembers(); },
+         .add = [&](const std::string& p) { return merger.Add(std::as_bytes(std::span(p)), &cancel_); },
+         .driving = *prepared.tables[static_cast<size_t>(prepared.plan.driving)],
+         .progress = ProgressOf(prepared),
+         .clock = attachment_.fabric().clock(),
+         .cancel = cancel_});
     const absl::Status status = run.Run();
     multicast_.End();
     if (counters_ != nullptr && !counters_->usable()) counters_.reset();
     NAM_RETURN_IF_ERROR(status);
-    NAM_ASSIGN_OR_RETURN(ResultSet result, Finish(query, prepared.plan, merger));
+    NAM_ASSIGN_OR_RETURN(ResultSet result, Finish(query, prepared.plan, merger, cancel_));
     result.work = WorkOf(prepared);
     return result;
   }
@@ -263,12 +270,27 @@ class SessionImpl final : public Session {
     return work;
   }
 
+  /// What QueryRun tells, as our caller wants to hear it.
+  std::function<void(uint64_t)> ProgressOf(const Prepared& prepared) {
+    if (!progress_) return nullptr;
+    QueryProgress progress{.table = prepared.tables[static_cast<size_t>(prepared.plan.driving)]->name()};
+    for (const ServerReport& server : prepared.servers) progress.rows += server.share.rows;
+    return [this, progress, started_ns = attachment_.fabric().clock().NowNs()](uint64_t rows_done) mutable {
+      progress.rows_done = rows_done;
+      progress.elapsed_ms = static_cast<double>(attachment_.fabric().clock().NowNs() - started_ns) / 1e6;
+      progress_(progress);
+    };
+  }
+
   /// Words to claim work from, if the query is large enough for that to pay and memory can be had.
   WorkCounters* CountersFor(const Prepared& prepared) {
     uint64_t bytes = 0;
     for (const ServerReport& server : prepared.servers) bytes += server.share.driving_bytes;
-    const bool wanted = settings_.work_queue == Choice::kOn ||
-                        (settings_.work_queue == Choice::kAuto && bytes >= kWorthClaimingBytes);
+    double tuples = 0;
+    for (const optimizer::Plan::Join& join : prepared.plan.joins) tuples += join.rows_after;
+    const bool large = bytes >= kWorthClaimingBytes || tuples >= kWorthClaimingTuples;
+    const bool wanted =
+        settings_.work_queue == Choice::kOn || (settings_.work_queue == Choice::kAuto && large);
     if (!wanted) return nullptr;
     if (counters_ == nullptr) {
       auto opened = WorkCounters::Open(attachment_);
@@ -291,6 +313,7 @@ class SessionImpl final : public Session {
   SessionSettings settings_;
   uint64_t query_;  // ids start at random, so that sessions do not meet
   std::atomic<bool> cancel_ = false;
+  std::function<void(const QueryProgress&)> progress_;
   std::unique_ptr<RecordAccess> record_access_;  // null: none
   std::optional<RecordStatements> records_;      // over it
 };

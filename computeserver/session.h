@@ -28,6 +28,14 @@ struct QueryWork {
   double waiting_ms = 0;  // of that, for blocks to arrive
 };
 
+/// How far a query has come.
+struct QueryProgress {
+  std::string table;       // that is streamed
+  uint64_t rows_done = 0;  // of those partitions that compute servers have taken up
+  uint64_t rows = 0;
+  double elapsed_ms = 0;
+};
+
 /// The rows of a statement, complete.
 struct ResultSet {
   struct Column {
@@ -58,6 +66,9 @@ class Session {
   virtual absl::StatusOr<ResultSet> Execute(const std::string& statement) = 0;
   /// Ends the statement that runs, on every server. Any thread, and safe in a signal handler.
   virtual void Cancel() = 0;
+  /// From now on a query that takes long tells several times a second how far it is, on the thread that
+  /// executes it. Empty: nobody is told.
+  virtual void OnProgress(std::function<void(const QueryProgress&)> report) = 0;
   /// Settings changed by SET nam.<name> = <value>, with their present values.
   virtual std::map<std::string, std::string> Settings() const = 0;
 };

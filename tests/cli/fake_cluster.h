@@ -33,10 +33,14 @@ class FakeSession final : public computeserver::Session {
                                     .elapsed_ms = 12.3451};
   }
   void Cancel() override { cancelled = true; }
+  void OnProgress(std::function<void(const computeserver::QueryProgress&)> report) override {
+    on_progress = std::move(report);
+  }
   std::map<std::string, std::string> Settings() const override { return {{"window", "16"}}; }
 
   std::vector<std::string> executed;
   std::function<void()> on_execute;
+  std::function<void(const computeserver::QueryProgress&)> on_progress;
   std::atomic<bool> cancelled = false;
 };
 

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdio>
+
 #include "base/date.h"
 #include "sql/bound_query.h"
 #include "tests/cluster/in_process_cluster.h"
@@ -104,6 +107,63 @@ TEST_F(QueryTest, OrderLimitOffsetAndNulls) {
             (TextRows{{"8", "100"}}));
   EXPECT_EQ(Rows("select count(*) from sales limit 0"), TextRows{});
   EXPECT_EQ(Rows("select id from sales where id < 3 limit 100").size(), 3u);
+}
+
+TEST_F(QueryTest, ManyRowsAreOrdered) {
+  SmallTable many{{"many", {{"id", Type::Integer()}, {"k", Type::Integer()}}, {{"id", 4}}, ""}, {}};
+  std::vector<std::pair<int, int>> expected;
+  for (int i = 0; i < 20'000; ++i) {
+    const int k = i * 7919 % 1000;
+    many.rows.push_back({Value::Integer(i), Value::Integer(k)});
+    expected.emplace_back(-k, i);
+  }
+  std::sort(expected.begin(), expected.end());
+  ASSERT_TRUE(Load(cluster_->attachment(), many, {.block_bytes = 8192}).ok());
+  const TextRows rows = Rows("select k, id from many order by k desc, id");
+  ASSERT_EQ(rows.size(), expected.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    ASSERT_EQ(rows[i], (std::vector<std::string>{std::to_string(-expected[i].first),
+                                                 std::to_string(expected[i].second)}))
+        << i;
+  }
+}
+
+TEST_F(QueryTest, LongQueriesTellTheirProgressAndAreCancelledSoon) {
+  // All rows have one key: 900 million pairs.
+  SmallTable pairs{{"pairs", {{"id", Type::Integer()}, {"one", Type::Integer()}}, {{"id", 64}}, ""}, {}};
+  for (int i = 0; i < 30'000; ++i) pairs.rows.push_back({Value::Integer(i), Value::Integer(1)});
+  ASSERT_TRUE(Load(cluster_->attachment(), pairs, {.block_bytes = 8192}).ok());
+  const auto session = cluster_->NewSession();
+  Clock& clock = cluster_->attachment().fabric().clock();
+  std::vector<computeserver::QueryProgress> told;
+  int64_t cancelled_ns = 0;
+  session->OnProgress([&](const computeserver::QueryProgress& progress) {
+    told.push_back(progress);
+    if (told.size() < 3) return;
+    cancelled_ns = clock.NowNs();
+    session->Cancel();
+  });
+  const auto result = session->Execute("select sum(a.id + b.id) from pairs a, pairs b where a.one = b.one");
+  const int64_t ended_ns = clock.NowNs();
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kCancelled) << result.status();
+  ASSERT_EQ(told.size(), 3u);
+  uint64_t before = 0;
+  for (const computeserver::QueryProgress& progress : told) {
+    EXPECT_EQ(progress.table, "pairs");
+    EXPECT_EQ(progress.rows, 30'000u);
+    EXPECT_GE(progress.rows_done, before);
+    EXPECT_LE(progress.rows_done, progress.rows);
+    EXPECT_GE(progress.elapsed_ms, 300);
+    before = progress.rows_done;
+  }
+  EXPECT_GT(before, 0u) << "what has been claimed counts";
+  std::printf("cancelled after %.1f ms\n", static_cast<double>(ended_ns - cancelled_ns) / 1e6);
+  EXPECT_LT(ended_ns - cancelled_ns, 2'000'000'000) << "0.2 s is meant; the machine may be busy";
+  // The session goes on, and short queries tell nothing.
+  const auto after = session->Execute("select count(*) from pairs");
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_EQ(ToText(*after), (TextRows{{"30000"}}));
+  EXPECT_EQ(told.size(), 3u);
 }
 
 TEST_F(QueryTest, EmptyTables) {

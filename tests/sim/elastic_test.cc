@@ -59,6 +59,7 @@ class Elastic {
   }
   void Pause(int64_t us) { world_.clock().SleepUntil(world_.clock().After(us)); }
   Cluster& cluster() { return *cluster_; }
+  computeserver::Session& session() { return client_->session(); }
 
  private:
   static fabric::sim::WorldOptions Options(uint64_t seed, int64_t read_ns) {
@@ -131,6 +132,25 @@ TEST(ElasticTest, ServersComeAndGoInMidQuery) {
     }
     EXPECT_GE(helpers, 3) << report;
   });
+}
+
+TEST(ElasticTest, ProgressGrowsTowardsAllRows) {
+  const auto& query = Answers().queries()[3];
+  Elastic elastic(1, 2, 10'000'000);
+  std::vector<computeserver::QueryProgress> told;
+  elastic.session().OnProgress([&](const computeserver::QueryProgress& now) { told.push_back(now); });
+  const auto result = elastic.Execute(query.sql);
+  EXPECT_TRUE(cli::SameRows(result.rows, query.rows));
+  ASSERT_GE(told.size(), 2u) << "it took " << result.elapsed_ms << " ms";
+  for (size_t i = 0; i < told.size(); ++i) {
+    EXPECT_EQ(told[i].table, "lineorder");
+    EXPECT_LE(told[i].rows_done, told[i].rows);
+    if (i == 0) continue;
+    EXPECT_GE(told[i].rows_done, told[i - 1].rows_done);
+    EXPECT_GE(told[i].elapsed_ms, told[i - 1].elapsed_ms + 100);
+  }
+  EXPECT_LT(told.front().rows_done, told.front().rows);
+  EXPECT_GT(told.back().rows_done, told.front().rows_done);
 }
 
 }  // namespace
