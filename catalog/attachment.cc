@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -16,6 +17,8 @@ namespace {
 
 // Memory is zeroed, and pages are touched, before Allocate answers; no server is slower than this.
 constexpr int64_t kAllocateBytesPerUs = 128;
+/// Of calls that only hasten what comes soon after by itself.
+constexpr int64_t kHastenTimeoutUs = 1'000'000;
 
 // One memory server's control plane. Its addresses never change: ids are not used again.
 struct MemoryPeer {
@@ -200,7 +203,7 @@ absl::Status ClusterAttachment::Release(MemoryServerId server, AllocationId allo
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
   proto::ReleaseRequest request;
   request.set_allocation(allocation.value());
-  return memory->peer->Call(kRelease, request, timeout_us_).status();
+  return memory->peer->Call(kRelease, request, std::min(timeout_us_, kHastenTimeoutUs)).status();
 }
 
 absl::StatusOr<proto::StartMulticastReply> ClusterAttachment::StartMulticast(
@@ -214,7 +217,7 @@ absl::StatusOr<proto::EndMulticastReply> ClusterAttachment::EndMulticast(MemoryS
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
   proto::EndMulticastRequest request;
   request.set_stream(stream);
-  return memory->peer->Call(kEndMulticast, request, timeout_us_);
+  return memory->peer->Call(kEndMulticast, request, std::min(timeout_us_, kHastenTimeoutUs));
 }
 
 absl::StatusOr<proto::ListRegionsReply> ClusterAttachment::MemoryUsage(MemoryServerId server) {

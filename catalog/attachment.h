@@ -52,7 +52,8 @@ class Attachment : public fabric::RegionDirectory {
   virtual absl::StatusOr<std::vector<proto::Member>> Members(proto::Role role) = 0;
 
   /// Memory servers' extents. Errors name the server. A server releases nothing that is still a load
-  /// under way or a table: abort or drop it first. Memory that nobody releases is freed soon after.
+  /// under way or a table: abort or drop it first. Memory that nobody releases is freed soon after, so
+  /// Release waits a second at most.
   virtual absl::StatusOr<std::vector<proto::Extent>> Allocate(MemoryServerId server, AllocationId allocation,
                                                               uint64_t bytes) = 0;
   /// The same in one piece, or RESOURCE_EXHAUSTED.

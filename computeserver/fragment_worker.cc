@@ -73,7 +73,7 @@ absl::Status FragmentWorker::Run() {
   if (fragment_.counter_) {
     NAM_ASSIGN_OR_RETURN(ChannelPool::Lease claims, fragment_.channels_.Take());
     claims_channel_.emplace(std::move(claims));
-    claims_.emplace(**claims_channel_, *fragment_.counter_);
+    claims_.emplace(**claims_channel_, *fragment_.counter_, fragment_.cancel_);
   }
   const size_t driving = joins_.size();
   return Stream(**lease, driving, shape_.plan.driving,
@@ -105,7 +105,7 @@ absl::Status FragmentWorker::AwaitBuilt() {
 
 std::optional<storage::ChainStart> FragmentWorker::NextChain(size_t pipeline) {
   if (pipeline < joins_.size()) return fragment_.Claim(pipeline);
-  if (fragment_.leaving_) return std::nullopt;
+  if (fragment_.leaving_ || fragment_.cancel_) return std::nullopt;
   if (!fragment_.counter_) {
     std::optional<storage::ChainStart> chain = fragment_.Claim(pipeline);
     if (chain) claimed_.push_back(chain->partition);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "catalog/control_plane.h"
 #include "partitioner/table_metadata.h"
 #include "storage/chain_pointers.h"
 
@@ -85,7 +86,7 @@ std::string MulticastCoordinator::WhyRead(const Query& query, size_t join, Choic
   return "";
 }
 
-std::vector<std::string> MulticastCoordinator::Start(const Query& query, Choice mode) {
+absl::StatusOr<std::vector<std::string>> MulticastCoordinator::Start(const Query& query, Choice mode) {
   End();
   std::vector<std::string> why_read;
   std::vector<size_t> joins;
@@ -96,7 +97,11 @@ std::vector<std::string> MulticastCoordinator::Start(const Query& query, Choice 
   if (joins.empty()) return why_read;
   const absl::Status status = StartStreams(query, joins);
   if (status.ok()) return why_read;
-  End();
+  const bool unread = channel_ != nullptr && channel_->broken();
+  const bool lost = unread || catalog::Unanswered(status);
+  if (unread) channel_.reset();
+  End(/*tell=*/!lost);
+  if (lost) return status;
   for (size_t join : joins) {
     why_read[join] = absl::StrFormat("multicast not available: %s", std::string(status.message()));
   }
@@ -167,7 +172,7 @@ absl::StatusOr<const std::vector<uint64_t>*> MulticastCoordinator::Pointers(cons
   const auto known = pointers_.find(key);
   if (known != pointers_.end()) return &known->second;
   const storage::ChainStart chain = partitioner::ChainStartOf(table, partition);
-  if (chain.head.size() < chain.blocks && (channel_ == nullptr || channel_->broken())) {
+  if (chain.head.size() < chain.blocks && channel_ == nullptr) {
     NAM_ASSIGN_OR_RETURN(channel_,
                          storage::Channel::Open(attachment_.fabric(), attachment_,
                                                 {.queue_depth = 64, .buffer_bytes = kChannelBytes}));
@@ -186,10 +191,11 @@ absl::StatusOr<const std::vector<uint64_t>*> MulticastCoordinator::Pointers(cons
 absl::StatusOr<uint32_t> MulticastCoordinator::GroupFor(MemoryServerId server) {
   const auto known = groups_.find(server);
   if (known != groups_.end()) return known->second;
-  NAM_ASSIGN_OR_RETURN(const std::vector<uint32_t> groups,
-                       attachment_.catalog().AllocateGroups(attachment_.member(), 1));
-  if (groups.size() != 1) return absl::InternalError("the catalog gave no multicast group");
-  return groups_[server] = groups[0];
+  const auto groups = attachment_.catalog().AllocateGroups(attachment_.member(), 1);
+  // In words of our own: a query can do without the catalog, not so without a memory server.
+  if (!groups.ok()) return absl::FailedPreconditionError(groups.status().message());
+  if (groups->size() != 1) return absl::InternalError("the catalog gave no multicast group");
+  return groups_[server] = groups->front();
 }
 
 proto::MulticastStreams MulticastCoordinator::StreamsFor(uint32_t member) const {
@@ -198,8 +204,9 @@ proto::MulticastStreams MulticastCoordinator::StreamsFor(uint32_t member) const 
   return streams;
 }
 
-void MulticastCoordinator::End() {
+void MulticastCoordinator::End(bool tell) {
   for (const proto::MulticastSender& sender : streams_.senders()) {
+    if (!tell) break;
     // Unheard, the memory server ends it at its deadline.
     attachment_.EndMulticast(MemoryServerId(static_cast<uint16_t>(sender.server())), sender.stream())
         .IgnoreError();

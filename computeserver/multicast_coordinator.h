@@ -39,11 +39,13 @@ class MulticastCoordinator {
     std::vector<std::vector<uint32_t>> partitions;  // of the driving table, for each compute server
     bool in_place = false;                          // blocks are taken where they lie, if the fabric can
   };
-  /// For each join empty if its build side is multicast, else why it is READ. Never fails.
-  std::vector<std::string> Start(const Query& query, Choice mode);
+  /// For each join empty if its build side is multicast, else why it is READ. Fails only if a memory server
+  /// does not answer that has some of the blocks: READ would but wait for it once more.
+  absl::StatusOr<std::vector<std::string>> Start(const Query& query, Choice mode);
   /// What the compute server with number `member` in Query::partitions must know.
   proto::MulticastStreams StreamsFor(uint32_t member) const;
-  void End();
+  /// Untold, memory servers end a stream by themselves: nobody waits for one that may be out of reach.
+  void End(bool tell = true);
 
  private:
   std::string WhyRead(const Query& query, size_t join, Choice mode) const;

@@ -112,7 +112,7 @@ absl::Status QueryRun::Loop() {
       NAM_RETURN_IF_ERROR(LookForNewServers());
     }
     if (running_ == 0 && left_ > 0) NAM_RETURN_IF_ERROR(HandOutAgain());
-    ReportProgress();
+    NAM_RETURN_IF_ERROR(ReportProgress());
   }
   return absl::OkStatus();
 }
@@ -219,16 +219,15 @@ absl::Status QueryRun::LookForNewServers() {
 }
 
 /// What has been reported, and what running fragments have claimed of their lists.
-void QueryRun::ReportProgress() {
+absl::Status QueryRun::ReportProgress() {
   const int64_t now_ns = options_.clock.NowNs();
-  if (!options_.progress || now_ns - reported_ns_ < kProgressNs) return;
+  if (!options_.progress || now_ns - reported_ns_ < kProgressNs) return absl::OkStatus();
   reported_ns_ = now_ns;
   std::vector<bool> done = covered_;
   for (const List& list : lists_) {
     if (!list.counter || list.running == 0) continue;
-    const auto claimed = options_.counters->Claimed(*list.counter);
-    if (!claimed.ok()) return;  // whoever needs the words for more than this says so
-    for (uint64_t i = 0; i < std::min<uint64_t>(*claimed, list.partitions.size()); ++i)
+    NAM_ASSIGN_OR_RETURN(const uint64_t claimed, options_.counters->Claimed(*list.counter));
+    for (uint64_t i = 0; i < std::min<uint64_t>(claimed, list.partitions.size()); ++i)
       done[list.partitions[i]] = true;
   }
   uint64_t rows = 0;
@@ -236,6 +235,7 @@ void QueryRun::ReportProgress() {
     if (done[p]) rows += options_.driving.partitions(static_cast<int>(p)).rows();
   }
   options_.progress(rows);
+  return absl::OkStatus();
 }
 
 }  // namespace nam::computeserver

@@ -74,7 +74,7 @@ class QueryRun {
   /// Once nothing runs: what nobody has reported becomes lists of those who are left.
   absl::Status HandOutAgain();
   absl::Status LookForNewServers();
-  void ReportProgress();
+  absl::Status ReportProgress();
   double NowMs() const { return static_cast<double>(options_.clock.NowNs() - started_ns_) / 1e6; }
 
   Options options_;

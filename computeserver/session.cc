@@ -234,7 +234,7 @@ class SessionImpl final : public Session {
     PartialMerger merger = MakeMerger(prepared.plan);
     MulticastCoordinator::Query shares{prepared.plan, prepared.tables, {}, settings_.in_place};
     for (const ServerReport& server : prepared.servers) shares.partitions.push_back(server.share.partitions);
-    prepared.why_read = multicast_.Start(shares, settings_.multicast);
+    NAM_ASSIGN_OR_RETURN(prepared.why_read, multicast_.Start(shares, settings_.multicast));
     QueryRun run(
         {.request = std::move(request),
          .servers = prepared.servers,
@@ -249,8 +249,13 @@ class SessionImpl final : public Session {
          .clock = attachment_.fabric().clock(),
          .cancel = cancel_});
     const absl::Status status = run.Run();
-    multicast_.End();
-    if (counters_ != nullptr && !counters_->usable()) counters_.reset();
+    // Whichever memory server was lost may have streams or the words; nobody waits for it once more.
+    const bool lost = absl::IsUnavailable(status);
+    multicast_.End(/*tell=*/!lost);
+    if (counters_ != nullptr && (lost || !counters_->usable())) {
+      counters_->Abandon();
+      counters_.reset();
+    }
     NAM_RETURN_IF_ERROR(status);
     NAM_ASSIGN_OR_RETURN(ResultSet result, Finish(query, prepared.plan, merger, cancel_));
     result.work = WorkOf(prepared);
@@ -293,7 +298,7 @@ class SessionImpl final : public Session {
         settings_.work_queue == Choice::kOn || (settings_.work_queue == Choice::kAuto && large);
     if (!wanted) return nullptr;
     if (counters_ == nullptr) {
-      auto opened = WorkCounters::Open(attachment_);
+      auto opened = WorkCounters::Open(attachment_, cancel_);
       if (opened.ok()) counters_ = *std::move(opened);
     }
     return counters_.get();

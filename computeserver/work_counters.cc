@@ -5,13 +5,14 @@
 
 namespace nam::computeserver {
 
-absl::StatusOr<std::unique_ptr<WorkCounters>> WorkCounters::Open(catalog::Attachment& attachment) {
+absl::StatusOr<std::unique_ptr<WorkCounters>> WorkCounters::Open(catalog::Attachment& attachment,
+                                                                 const std::atomic<bool>& cancel) {
   if (attachment.member() == MemberId()) return absl::ResourceExhaustedError("this session has no lease");
   NAM_ASSIGN_OR_RETURN(const std::vector<proto::Member> servers, attachment.Members(proto::ROLE_MEMORY));
   const std::string name = absl::StrCat("nam.work.", attachment.member().value());
   NAM_ASSIGN_OR_RETURN(const AllocationId allocation,
                        attachment.catalog().BeginLoad(attachment.member(), name, /*replace=*/false));
-  std::unique_ptr<WorkCounters> counters(new WorkCounters(attachment, allocation));
+  std::unique_ptr<WorkCounters> counters(new WorkCounters(attachment, cancel, allocation));
   absl::Status refused = absl::ResourceExhaustedError("the cluster has no living memory server");
   for (size_t i = 0; i < servers.size(); ++i) {
     // Sessions spread over the servers.
@@ -32,12 +33,13 @@ absl::StatusOr<std::unique_ptr<WorkCounters>> WorkCounters::Open(catalog::Attach
 
 WorkCounters::~WorkCounters() {
   (void)attachment_.catalog().AbortLoad(allocation_);
-  if (server_ != MemoryServerId()) (void)attachment_.Release(server_, allocation_);
+  if (server_ != MemoryServerId() && !abandoned_) (void)attachment_.Release(server_, allocation_);
 }
 
 absl::StatusOr<uint64_t> WorkCounters::Value(storage::RemotePtr<void> word) {
+  if (!usable()) return absl::UnavailableError("the words to claim work from cannot be read any more");
   uint64_t value = 0;
-  NAM_RETURN_IF_ERROR(channel_->Read(word, std::as_writable_bytes(std::span(&value, 1))));
+  NAM_RETURN_IF_ERROR(channel_->Read(word, std::as_writable_bytes(std::span(&value, 1)), &cancel_));
   return value;
 }
 

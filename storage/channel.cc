@@ -20,6 +20,8 @@ const fabric::ServerRegions::Region* RegionOf(const fabric::ServerRegions& regio
 }
 
 constexpr size_t kTransferBytes = 64 * 1024;
+/// How long a wait lasts before the cancel flag is looked at again.
+constexpr int64_t kCancelCheckUs = 20'000;
 
 }  // namespace
 
@@ -116,29 +118,35 @@ absl::Status Channel::TimedOut(const char* waiting_for) {
                                                 options_.operation_timeout_us / 1000, waiting_for, servers));
 }
 
-absl::StatusOr<size_t> Channel::WaitSome(std::span<fabric::Completion> completions) {
+absl::StatusOr<size_t> Channel::WaitSome(std::span<fabric::Completion> completions,
+                                         const std::atomic<bool>* cancel) {
   // What is over when it is posted needs no look at the clock.
   if (in_place_) {
     if (const size_t n = completions_->Poll(completions); n > 0) return n;
   }
-  const Deadline deadline = fabric_.clock().After(options_.operation_timeout_us);
+  Clock& clock = fabric_.clock();
+  const Deadline deadline = clock.After(options_.operation_timeout_us);
   while (true) {
-    const size_t n = completions_->Wait(completions, deadline);
+    const Deadline look_up{cancel == nullptr ? deadline.ns
+                                             : std::min(deadline.ns, clock.After(kCancelCheckUs).ns)};
+    const size_t n = completions_->Wait(completions, look_up);
     if (n > 0) return n;
-    if (fabric_.clock().Passed(deadline)) return TimedOut("a completion");
+    if (cancel != nullptr && cancel->load(std::memory_order_relaxed))
+      return absl::CancelledError("cancelled");
+    if (clock.Passed(deadline)) return TimedOut("a completion");
   }
 }
 
-absl::Status Channel::Read(RemotePtr<void> from, std::span<std::byte> to) {
-  return Transfer(nullptr, from, to.data(), to.size());
+absl::Status Channel::Read(RemotePtr<void> from, std::span<std::byte> to, const std::atomic<bool>* cancel) {
+  return Transfer(nullptr, from, to.data(), to.size(), cancel);
 }
 
 absl::Status Channel::Write(std::span<const std::byte> from, RemotePtr<void> to, const AllocationKeys& keys) {
-  return Transfer(&keys, to, const_cast<std::byte*>(from.data()), from.size());
+  return Transfer(&keys, to, const_cast<std::byte*>(from.data()), from.size(), nullptr);
 }
 
 absl::Status Channel::Transfer(const AllocationKeys* keys, RemotePtr<void> remote, std::byte* local,
-                               size_t bytes) {
+                               size_t bytes, const std::atomic<bool>* cancel) {
   const fabric::Opcode opcode = keys == nullptr ? fabric::Opcode::kRead : fabric::Opcode::kWrite;
   const size_t slots = std::min<size_t>(buffer_->bytes() / kTransferBytes, options_.queue_depth);
   NAM_CHECK(slots > 0 && !broken_);
@@ -160,7 +168,7 @@ absl::Status Channel::Transfer(const AllocationKeys* keys, RemotePtr<void> remot
       at += slot.bytes;
     }
     while (in_flight > 0) {
-      NAM_ASSIGN_OR_RETURN(const size_t n, WaitSome(done));
+      NAM_ASSIGN_OR_RETURN(const size_t n, WaitSome(done, cancel));
       for (size_t i = 0; i < n; ++i) {
         if (!done[i].ok()) return Error(done[i]);
       }

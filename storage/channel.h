@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -61,11 +62,14 @@ class Channel {
   void Break() { broken_ = true; }
 
   /// Waits for one completion or more, at most operation_timeout_us without any; 0 completions never.
-  absl::StatusOr<size_t> WaitSome(std::span<fabric::Completion> completions);
+  /// CANCELLED soon after `cancel` is set; what is in flight then is still to be taken, or the channel
+  /// broken.
+  absl::StatusOr<size_t> WaitSome(std::span<fabric::Completion> completions,
+                                  const std::atomic<bool>* cancel = nullptr);
 
   /// Moves `bytes` between remote memory and the caller's through the channel's buffer, many requests in
-  /// flight. Not while a stream uses the channel.
-  absl::Status Read(RemotePtr<void> from, std::span<std::byte> to);
+  /// flight. Not while a stream uses the channel. A READ that was cancelled leaves it broken.
+  absl::Status Read(RemotePtr<void> from, std::span<std::byte> to, const std::atomic<bool>* cancel = nullptr);
   absl::Status Write(std::span<const std::byte> from, RemotePtr<void> to, const AllocationKeys& keys);
 
  private:
@@ -81,7 +85,8 @@ class Channel {
   absl::StatusOr<Endpoint*> EndpointOf(MemoryServerId server);
   absl::Status Named(MemoryServerId server, const absl::Status& status) const;
   /// A WRITE with `keys`, a READ without.
-  absl::Status Transfer(const AllocationKeys* keys, RemotePtr<void> remote, std::byte* local, size_t bytes);
+  absl::Status Transfer(const AllocationKeys* keys, RemotePtr<void> remote, std::byte* local, size_t bytes,
+                        const std::atomic<bool>* cancel);
 
   fabric::Fabric& fabric_;
   fabric::RegionDirectory& directory_;

@@ -7,7 +7,8 @@
 
 namespace nam::storage {
 
-WorkClaims::WorkClaims(Channel& channel, const WorkCounter& counter) : channel_(channel), counter_(counter) {
+WorkClaims::WorkClaims(Channel& channel, const WorkCounter& counter, const std::atomic<bool>& cancel)
+    : channel_(channel), counter_(counter), cancel_(cancel) {
   keys_.Add(counter.extent, counter.word.offset() - counter.extent.offset() + sizeof(uint64_t), counter.rkey);
 }
 
@@ -19,7 +20,10 @@ absl::StatusOr<uint64_t> WorkClaims::Claim(uint64_t items) {
   if (const absl::Status posted = target.queue_pair->Post({&request, 1}); !posted.ok())
     return channel_.Error(counter_.word.server(), posted);
   std::array<fabric::Completion, 1> done;
-  NAM_RETURN_IF_ERROR(channel_.WaitSome(done).status());
+  if (const auto waited = channel_.WaitSome(done, &cancel_); !waited.ok()) {
+    channel_.Break();
+    return waited.status();
+  }
   if (!done[0].ok()) return channel_.Error(done[0]);
   uint64_t value;
   std::memcpy(&value, old.data, sizeof(value));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "absl/status/statusor.h"
@@ -23,13 +24,15 @@ struct WorkCounter {
 /// One thread's way to claim work, over a channel that it has to itself meanwhile.
 class WorkClaims {
  public:
-  WorkClaims(Channel& channel, const WorkCounter& counter);
-  /// Claims `items` of the list: the first one's number; those behind its end are nobody's.
+  WorkClaims(Channel& channel, const WorkCounter& counter, const std::atomic<bool>& cancel);
+  /// Claims `items` of the list: the first one's number; those behind its end are nobody's. CANCELLED soon
+  /// after `cancel` is set; the channel is broken then.
   absl::StatusOr<uint64_t> Claim(uint64_t items);
 
  private:
   Channel& channel_;
   const WorkCounter counter_;
+  const std::atomic<bool>& cancel_;
   AllocationKeys keys_;
 };
 

@@ -57,7 +57,21 @@ class Elastic {
     const auto thread = harness_->StartThread("meanwhile", meanwhile);
     return Execute(sql);
   }
+  template <typename Meanwhile>
+  absl::Status Fail(const std::string& sql, Meanwhile&& meanwhile) {
+    const auto thread = harness_->StartThread("meanwhile", meanwhile);
+    return client_->session().Execute(sql).status();
+  }
   void Pause(int64_t us) { world_.clock().SleepUntil(world_.clock().After(us)); }
+  double NowMs() { return static_cast<double>(world_.clock().NowNs()) / 1e6; }
+  /// Nobody but the catalog reaches the memory server any more: as if it stood still.
+  void CutOff(int memory_server) {
+    const std::string server = cluster_->HostOf(Cluster::Role::kMemory, memory_server);
+    world_.Partition(server, "client-0");
+    for (int c = 0; c < cluster_->count(Cluster::Role::kCompute); ++c)
+      world_.Partition(server, cluster_->HostOf(Cluster::Role::kCompute, c));
+  }
+  void EndClient() { client_.reset(); }
   Cluster& cluster() { return *cluster_; }
   computeserver::Session& session() { return client_->session(); }
 
@@ -151,6 +165,47 @@ TEST(ElasticTest, ProgressGrowsTowardsAllRows) {
   }
   EXPECT_LT(told.front().rows_done, told.front().rows);
   EXPECT_GT(told.back().rows_done, told.front().rows_done);
+}
+
+/// One of the two has the words that the query's work is claimed from.
+TEST(ElasticTest, AMemoryServerThatStandsStillEndsTheQueryAndNobodyWaitsForItTwice) {
+  for (const int victim : {0, 1}) {
+    for (const bool shows_progress : {false, true}) {
+      SCOPED_TRACE(absl::StrCat("memory-", victim, shows_progress ? ", with progress" : ", by multicast"));
+      Elastic elastic(1, 2, 20'000'000);
+      if (!shows_progress) elastic.Execute("SET nam.multicast = on");
+      if (shows_progress) elastic.session().OnProgress([](const computeserver::QueryProgress&) {});
+      double cut_off_ms = 0;
+      const absl::Status status = elastic.Fail(Answers().queries()[3].sql, [&] {
+        elastic.Pause(400'000);
+        cut_off_ms = elastic.NowMs();
+        elastic.CutOff(victim);
+      });
+      EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+      EXPECT_TRUE(absl::StrContains(status.message(), absl::StrCat("memory server ", victim + 1))) << status;
+      EXPECT_LT(elastic.NowMs() - cut_off_ms, 3'500) << "one peer timeout, and no more";
+      elastic.EndClient();
+      EXPECT_LT(elastic.NowMs() - cut_off_ms, 3'600) << "the client's end waits for it, too";
+    }
+  }
+}
+
+TEST(ElasticTest, ACancelWaitsForNoMemoryServerThatStandsStill) {
+  for (const int victim : {0, 1}) {
+    SCOPED_TRACE(absl::StrCat("memory-", victim));
+    Elastic elastic(1, 2, 20'000'000);
+    elastic.session().OnProgress([](const computeserver::QueryProgress&) {});
+    double cancelled_ms = 0;
+    const absl::Status status = elastic.Fail(Answers().queries()[3].sql, [&] {
+      elastic.Pause(400'000);
+      elastic.CutOff(victim);
+      elastic.Pause(500'000);
+      cancelled_ms = elastic.NowMs();
+      elastic.session().Cancel();
+    });
+    EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+    EXPECT_LT(elastic.NowMs() - cancelled_ms, 200);
+  }
 }
 
 }  // namespace
