@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
@@ -49,7 +50,7 @@ absl::StatusOr<BlockStream::Chain*> BlockStream::ChainToPost() {
     if (!chains_.empty()) {
       Chain& last = chains_.back();
       SkipBlocks(last);
-      if (last.posted < last.start.blocks) return last.posted < last.pointers.size() ? &last : nullptr;
+      if (last.posted < last.start.end) return last.posted < last.pointers.size() ? &last : nullptr;
       DropDelivered();
     }
     NAM_ASSIGN_OR_RETURN(const bool more, Claim());
@@ -65,16 +66,18 @@ absl::StatusOr<bool> BlockStream::Claim() {
       source_dry_ = true;
       break;
     }
-    if (start->blocks == 0) continue;
+    start->end = std::min(start->end, start->blocks);
+    if (start->first >= start->end) continue;
     BlockLayout layout(table_.widths, start->block_rows, PointerSlots(start->blocks, table_.pointer_group));
     if (!in_place_ && uint64_t{layout.bytes()} * slots_.size() > channel_.buffer().bytes()) {
       return absl::ResourceExhaustedError(absl::StrFormat(
           "%d blocks of %d bytes do not fit the stream's buffer of %d bytes: take a smaller window",
           slots_.size(), layout.bytes(), channel_.buffer().bytes()));
     }
-    std::vector<ByteRange> runs = RunsOf(layout, table_.columns);
+    std::vector<ByteRange> runs = RunsOf(layout, table_.columns), prefix = RunsOf(layout, {});
     std::vector<uint64_t> pointers = start->head;
-    chains_.push_back(Chain{*std::move(start), std::move(layout), std::move(runs), std::move(pointers)});
+    chains_.push_back(
+        Chain{*std::move(start), std::move(layout), std::move(runs), std::move(prefix), std::move(pointers)});
     return true;
   }
   return false;
@@ -83,9 +86,13 @@ absl::StatusOr<bool> BlockStream::Claim() {
 /// Nothing of the block is wanted, and what it says of the blocks after it is known.
 bool BlockStream::CanSkip(const Chain& chain, uint32_t index) const {
   const uint32_t partition = chain.start.partition, group = table_.pointer_group;
-  const auto zone = options_.known->SortZone(partition, index);
-  if (!zone || (zone->max >= options_.sort_min && zone->min <= options_.sort_max)) return false;
+  if (index >= chain.start.first) {
+    if (options_.known == nullptr || options_.sort_column < 0) return false;
+    const auto zone = options_.known->SortZone(partition, index);
+    if (!zone || (zone->max >= options_.sort_min && zone->min <= options_.sort_max)) return false;
+  }
   if (index % group != 0) return true;
+  if (options_.known == nullptr) return false;
   // Pointers are learned in order: those of the group before must have come.
   if (chain.pointers.size() < std::min<uint64_t>(uint64_t{index} + group, chain.start.blocks)) return false;
   for (uint64_t i = uint64_t{index} + group; i < std::min<uint64_t>(index + 2 * group, chain.start.blocks);
@@ -96,46 +103,46 @@ bool BlockStream::CanSkip(const Chain& chain, uint32_t index) const {
 }
 
 void BlockStream::SkipBlocks(Chain& chain) {
-  if (options_.known == nullptr || options_.sort_column < 0) return;
   const uint32_t group = table_.pointer_group;
-  while (chain.posted < chain.start.blocks && CanSkip(chain, chain.posted)) {
+  while (chain.posted < chain.start.end && CanSkip(chain, chain.posted)) {
     if (chain.posted % group == 0) {
       const uint64_t first = uint64_t{chain.posted} + group;
       for (uint64_t i = first; i < std::min<uint64_t>(first + group, chain.start.blocks); ++i)
         chain.pointers.push_back(options_.known->Pointer(chain.start.partition, static_cast<uint32_t>(i)));
     }
+    counters_.skipped_blocks += chain.posted >= chain.start.first;
     ++chain.posted;
     ++chain.delivered;
-    ++counters_.skipped_blocks;
   }
 }
 
 void BlockStream::DropDelivered() {
-  while (!chains_.empty() && chains_.front().delivered == chains_.front().start.blocks) chains_.pop_front();
+  while (!chains_.empty() && chains_.front().delivered == chains_.front().start.end) chains_.pop_front();
 }
 
 absl::Status BlockStream::Post(Slot& slot, uint32_t slot_number) {
   const Chain& chain = *slot.chain;
   const auto pointer = RemotePtr<void>::FromRaw(chain.pointers[slot.index]);
   NAM_ASSIGN_OR_RETURN(const Channel::Target target, channel_.Resolve(pointer, chain.layout.bytes()));
+  const std::vector<ByteRange>& runs = slot.index < chain.start.first ? chain.prefix : chain.runs;
   uint64_t& bytes = counters_.bytes[pointer.server()];
   if (in_place_) {
     const auto view = target.queue_pair->View(target.address, chain.layout.bytes());
     if (!view.ok()) return channel_.Error(pointer.server(), view.status());
     slot.block = view->data();
     Fetch(slot.block, std::min(chain.layout.prefix_bytes(), kPrefixFetchedMax));
-    for (const ByteRange& run : chain.runs) bytes += run.bytes;
+    for (const ByteRange& run : runs) bytes += run.bytes;
     return LearnPointers(slot);
   }
   const uint64_t at = channel_.buffer().bytes() / slots_.size() / 64 * 64 * slot_number;
   slot.block = channel_.buffer().data() + at;
   std::array<fabric::WorkRequest, 64> batch;
   size_t n = 0;
-  for (const ByteRange& run : chain.runs) {
+  for (const ByteRange& run : runs) {
     batch[n++] = fabric::WorkRequest::Read(slot_number, channel_.buffer().Slice(at + run.offset, run.bytes),
                                            {target.address.rkey, target.address.offset + run.offset});
     bytes += run.bytes;
-    if (n == batch.size() || &run == &chain.runs.back()) {
+    if (n == batch.size() || &run == &runs.back()) {
       NAM_RETURN_IF_ERROR(target.queue_pair->Post({batch.data(), n}));
       slot.reads_left += static_cast<uint32_t>(n);
       n = 0;
@@ -234,24 +241,30 @@ absl::Status BlockStream::Deliver(Slot& slot, BlockView& block) {
   return absl::OkStatus();
 }
 
+/// Frees the slot, and its chain after its last block.
+void BlockStream::FreeHead() {
+  ++slots_[head_++ % slots_.size()].chain->delivered;
+  DropDelivered();
+}
+
 absl::StatusOr<bool> BlockStream::Next(BlockView& block) {
   if (options_.cancel != nullptr && options_.cancel->load(std::memory_order_relaxed)) {
     return absl::CancelledError("cancelled");
   }
-  if (delivered_) {
-    // The block delivered last is done with: free its slot, and its chain after its last block.
-    Chain* chain = slots_[head_++ % slots_.size()].chain;
-    ++chain->delivered;
-    DropDelivered();
-    delivered_ = false;
+  if (std::exchange(delivered_, false)) FreeHead();  // the block delivered last is done with
+  while (true) {
+    NAM_RETURN_IF_ERROR(Fill());
+    if (head_ == tail_) return false;
+    NAM_RETURN_IF_ERROR(AwaitHead());
+    Slot& slot = slots_[head_ % slots_.size()];
+    if (slot.index >= slot.chain->start.first) {
+      NAM_RETURN_IF_ERROR(Deliver(slot, block));
+      delivered_ = true;
+      if (in_place_ && head_ + 1 < tail_) FetchPages(slots_[(head_ + 1) % slots_.size()]);
+      return true;
+    }
+    FreeHead();  // it was READ for its pointers
   }
-  NAM_RETURN_IF_ERROR(Fill());
-  if (head_ == tail_) return false;
-  NAM_RETURN_IF_ERROR(AwaitHead());
-  NAM_RETURN_IF_ERROR(Deliver(slots_[head_ % slots_.size()], block));
-  delivered_ = true;
-  if (in_place_ && head_ + 1 < tail_) FetchPages(slots_[(head_ + 1) % slots_.size()]);
-  return true;
 }
 
 void BlockStream::FetchPages(const Slot& slot) const {

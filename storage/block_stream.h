@@ -18,12 +18,15 @@
 
 namespace nam::storage {
 
-/// Where a chain starts and how it is cut into blocks; from the catalog.
+/// Where a chain starts and how it is cut into blocks, from the catalog; and which of them are wanted. Of
+/// those before them a stream READs what leads to where they lie, if that is not known.
 struct ChainStart {
   uint32_t partition = 0;
   uint32_t blocks = 0;
   uint32_t block_rows = 0;
   std::vector<uint64_t> head;  // pointers of blocks 0 … G - 1
+  uint32_t first = 0;          // wanted: from this one
+  uint32_t end = UINT32_MAX;   // to before this one, or all that are left
 };
 
 /// What all chains of one table share, and which columns a stream wants.
@@ -71,9 +74,10 @@ class BlockStream {
 
  private:
   struct Chain {
-    ChainStart start;
+    ChainStart start;  // `end` within its blocks
     BlockLayout layout;
     std::vector<ByteRange> runs;     // of each block, one READ each
+    std::vector<ByteRange> prefix;   // of one that is READ for its pointers alone
     std::vector<uint64_t> pointers;  // of the blocks whose pointers are known
     uint32_t posted = 0;
     uint32_t delivered = 0;
@@ -97,6 +101,7 @@ class BlockStream {
   absl::Status LearnPointers(const Slot& slot);
   absl::Status Deliver(Slot& slot, BlockView& block);
   void FetchPages(const Slot& slot) const;
+  void FreeHead();
 
   Channel& channel_;
   const StreamTable table_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "fabric/fabric.h"
 #include "tests/storage/chains.h"
 
@@ -81,6 +82,53 @@ TEST_P(BlockStreamTest, ALeaderThatIsLeftOutDoesNotOvertakeOneUnderWay) {
   std::vector<uint32_t> expected{0};
   for (uint32_t b = wanted; b < c.blocks; ++b) expected.push_back(b);
   EXPECT_EQ(run(without_first, uint64_t{wanted} * kRows), expected);
+}
+
+/// Some blocks in the middle of a chain, whether or not it is known where they lie.
+TEST_P(BlockStreamTest, YieldsTheBlocksThatAreWanted) {
+  const Case& c = GetParam();
+  TwoServers servers(c.kind);
+  auto fabric = *fabric::Open({.kind = c.kind, .secret = "s"});
+  auto channel = *Channel::Open(*fabric, servers, {});
+  const ChainStart chain = WriteChain(*channel, servers.keys(), c.blocks, c.group);
+  const std::vector<uint32_t> blocks(chain.partition + 1, c.blocks);
+  KnownBlocks learned(blocks);
+  for (const uint32_t first :
+       {0u, 1u, c.group - 1, c.group, c.group + 1, c.blocks / 2, c.blocks - 1, c.blocks}) {
+    for (const uint32_t count : {0u, 1u, c.group, c.blocks}) {
+      KnownBlocks fresh(blocks);
+      for (KnownBlocks* known : {static_cast<KnownBlocks*>(nullptr), &fresh, &learned, &learned}) {
+        SCOPED_TRACE(absl::StrCat(count, " blocks from ", first, known == &learned ? ", known ones" : ""));
+        int pieces = 2;
+        ChainStart piece = chain;
+        piece.first = first;
+        piece.end = first + count;
+        BlockStream stream(*channel, {9, c.group, widths_, {0, 3}},
+                           {.window = c.window,
+                            .in_place = c.in_place,
+                            .known = known,
+                            .sort_column = known != nullptr ? 0 : -1},
+                           [&]() -> std::optional<ChainStart> {
+                             return pieces-- > 0 ? std::optional(piece) : std::nullopt;
+                           });
+        BlockView block;
+        std::vector<uint32_t> seen, expected;
+        while (true) {
+          const auto more = stream.Next(block);
+          ASSERT_TRUE(more.ok()) << more.status();
+          if (!*more) break;
+          seen.push_back(block.index());
+          ASSERT_EQ(reinterpret_cast<const uint32_t*>(block.page(0))[0], block.index() * kRows);
+        }
+        for (int round = 0; round < 2; ++round) {
+          for (uint32_t b = first; b < std::min(first + count, c.blocks); ++b) expected.push_back(b);
+        }
+        ASSERT_EQ(seen, expected);
+        EXPECT_EQ(stream.counters().blocks, expected.size());
+        EXPECT_EQ(stream.counters().skipped_blocks, 0u);
+      }
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
