@@ -1,7 +1,6 @@
 #include "bench/shuffle_plan.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <utility>
 #include <variant>
@@ -152,13 +151,14 @@ absl::StatusOr<ShuffleQuery> ShuffleQuery::Bind(const std::string& sql, sql::Tab
   proto::StreamSettings settings;
   settings.set_build_bytes_max(kBuildBytesMax);
   settings.set_result_bytes_max(kResultBytesMax);
-  std::vector<uint32_t> partitions(
-      static_cast<size_t>(refs[static_cast<size_t>(plan.driving)]->partitions_size()));
-  std::iota(partitions.begin(), partitions.end(), 0u);
+  const proto::Table& driving = *refs[static_cast<size_t>(plan.driving)];
+  std::vector<optimizer::Piece> pieces;
+  for (int p = 0; p < driving.partitions_size(); ++p)
+    pieces.push_back({static_cast<uint32_t>(p), 0, driving.partitions(p).blocks()});
   const size_t count = refs.size();
   NAM_ASSIGN_OR_RETURN(auto shape, QueryShape::Make(std::move(plan), std::move(refs),
                                                     std::vector<std::shared_ptr<storage::KnownBlocks>>(count),
-                                                    settings, std::move(partitions), load_dictionary));
+                                                    settings, std::move(pieces), load_dictionary));
   NAM_ASSIGN_OR_RETURN(bound.plan, ShufflePlan::Make(std::move(shape), batch_bytes));
   return bound;
 }

@@ -32,6 +32,7 @@ class ComputeClients {
     // The caller's own:
     size_t server = 0;
     size_t list = 0;
+    uint64_t first = 0;  // of the list, which the request starts with
     double started_ms = 0;
     // Once it has ended:
     absl::Status status;  // names the server

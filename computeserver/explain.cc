@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -146,8 +147,59 @@ std::string CostLine(const Plan& plan, const optimizer::TableRefs& tables,
   return line;
 }
 
+/// Whether a partition of the driving table is cut into pieces.
+bool Cut(const proto::Table& driving, const std::vector<ServerReport>& servers) {
+  for (const ServerReport& server : servers) {
+    for (const optimizer::Piece& piece : server.share.pieces) {
+      if (piece.blocks < driving.partitions(static_cast<int>(piece.partition)).blocks()) return true;
+    }
+  }
+  return false;
+}
+
+std::string Percent(uint64_t part, uint64_t whole) {
+  return absl::StrFormat("%.1f %%",
+                         whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+/// What the plan gives to each compute server.
+void AddAssignment(const proto::Table& driving, const std::vector<ServerReport>& servers,
+                   std::vector<std::string>& lines) {
+  uint64_t rows = 0;
+  for (const ServerReport& server : servers) rows += server.share.rows;
+  for (const ServerReport& server : servers) {
+    std::map<uint32_t, uint32_t> blocks;  // by partition
+    for (const optimizer::Piece& piece : server.share.pieces) blocks[piece.partition] += piece.blocks;
+    const auto cut = std::count_if(blocks.begin(), blocks.end(), [&](const auto& here) {
+      return here.second < driving.partitions(static_cast<int>(here.first)).blocks();
+    });
+    lines.push_back(absl::StrFormat(
+        "    compute server %d (%s, %d thread%s): %d partitions%s, %s rows (%s), %s and %s of build sides",
+        server.member.id(), server.member.control_address(), server.member.threads(),
+        server.member.threads() == 1 ? "" : "s", blocks.size(),
+        cut == 0 ? "" : absl::StrFormat(" (of %d only some blocks)", cut), Grouped(server.share.rows),
+        Percent(server.share.rows, rows), Bytes(server.share.driving_bytes),
+        Bytes(server.share.build_bytes)));
+  }
+}
+
+/// What each compute server and each of its threads did of it.
+void AddShares(const std::vector<ServerReport>& servers, std::vector<std::string>& lines) {
+  uint64_t all = 0;
+  for (const ServerReport& server : servers)
+    all = std::accumulate(server.thread_rows.begin(), server.thread_rows.end(), all);
+  for (const ServerReport& server : servers) {
+    const uint64_t rows = std::accumulate(server.thread_rows.begin(), server.thread_rows.end(), uint64_t{0});
+    std::string line = absl::StrFormat("    compute server %d: %s rows (%s)", server.member.id(),
+                                       Grouped(rows), Percent(rows, all));
+    for (size_t t = 0; t < server.thread_rows.size(); ++t)
+      absl::StrAppend(&line, t == 0 ? ", by thread " : " + ", Grouped(server.thread_rows[t]));
+    lines.push_back(std::move(line));
+  }
+}
+
 /// Who worked on whose share, and when.
-void AddTimeline(const std::vector<ServerReport>& servers, std::vector<std::string>& lines) {
+void AddTimeline(const std::vector<ServerReport>& servers, bool cut, std::vector<std::string>& lines) {
   lines.push_back("  Timeline");
   for (size_t s = 0; s < servers.size(); ++s) {
     for (const ServerReport::Turn& turn : servers[s].turns) {
@@ -155,9 +207,9 @@ void AddTimeline(const std::vector<ServerReport>& servers, std::vector<std::stri
                                 : *turn.share_of == s ? "its own share"
                                                       : absl::StrFormat("the share of compute server %d",
                                                                         servers[*turn.share_of].member.id());
-      lines.push_back(absl::StrFormat("    compute server %d: %.1f to %.1f ms, %d partitions of %s",
-                                      servers[s].member.id(), turn.started_ms, turn.ended_ms, turn.partitions,
-                                      whose));
+      lines.push_back(absl::StrFormat("    compute server %d: %.1f to %.1f ms, %d %s of %s",
+                                      servers[s].member.id(), turn.started_ms, turn.ended_ms, turn.pieces,
+                                      cut ? "pieces" : "partitions", whose));
     }
   }
 }
@@ -198,14 +250,12 @@ std::vector<std::string> Explain(const sql::BoundQuery& query, const Plan& plan,
     AddCounters(servers, j, lines);
   }
   lines.push_back("  Assignment of " + print.Name(plan.driving));
-  for (const ServerReport& server : servers) {
-    lines.push_back(absl::StrFormat(
-        "    compute server %d (%s, %d thread%s): %d partitions, %s rows, %s and %s of build sides",
-        server.member.id(), server.member.control_address(), server.member.threads(),
-        server.member.threads() == 1 ? "" : "s", server.share.partitions.size(), Grouped(server.share.rows),
-        Bytes(server.share.driving_bytes), Bytes(server.share.build_bytes)));
-  }
-  if (analyze) AddTimeline(servers, lines);
+  const proto::Table& table = *tables[static_cast<size_t>(plan.driving)];
+  AddAssignment(table, servers, lines);
+  if (!analyze) return lines;
+  lines.push_back("  Done of " + print.Name(plan.driving));
+  AddShares(servers, lines);
+  AddTimeline(servers, Cut(table, servers), lines);
   return lines;
 }
 

@@ -22,9 +22,10 @@ struct ServerReport {
     std::optional<size_t> share_of;  // position among the servers; none: handed out again
     double started_ms = 0;
     double ended_ms = 0;
-    uint32_t partitions = 0;
+    uint32_t pieces = 0;
   };
-  std::vector<Turn> turns;  // its fragments
+  std::vector<Turn> turns;            // its fragments
+  std::vector<uint64_t> thread_rows;  // of the driving table, in pieces that its threads claimed
 };
 
 /// The lines of EXPLAIN: the pipelined plan, from the sink down, and the assignment. With `analyze` each

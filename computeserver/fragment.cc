@@ -3,7 +3,6 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "computeserver/fragment_worker.h"
-#include "partitioner/table_metadata.h"
 
 namespace nam::computeserver {
 namespace {
@@ -28,7 +27,8 @@ Fragment::Fragment(std::shared_ptr<const QueryShape> shape, MulticastBuild multi
       built_(channels.fabric().CreateEvent()),
       running_(threads),
       done_(channels.fabric().CreateEvent()),
-      totals_(shape_->joins.size() + 1) {
+      totals_(shape_->joins.size() + 1),
+      finished_(static_cast<size_t>(threads)) {
   for (size_t i = 0; i <= shape_->joins.size(); ++i) claimed_[i] = 0;
   for (const QueryShape::Join& join : shape_->joins)
     join_tables_.push_back(std::make_unique<JoinTable>(join.table));
@@ -43,14 +43,12 @@ void Fragment::Fail(const absl::Status& status) {
   cancel_ = true;
 }
 
-std::optional<storage::ChainStart> Fragment::Claim(size_t pipeline) {
+std::optional<uint32_t> Fragment::Claim(size_t pipeline) {
   if (multicast_.Covers(pipeline) && !read_instead_) return std::nullopt;
   const bool driving = pipeline == shape_->joins.size();
-  const std::vector<uint32_t>& partitions = driving ? shape_->partitions : shape_->joins[pipeline].partitions;
-  const int table = driving ? shape_->plan.driving : shape_->plan.joins[pipeline].table;
+  const size_t all = driving ? shape_->pieces.size() : shape_->joins[pipeline].partitions.size();
   const uint32_t next = claimed_[pipeline].fetch_add(1, std::memory_order_relaxed);
-  if (next >= partitions.size()) return std::nullopt;
-  return partitioner::ChainStartOf(*shape_->tables[static_cast<size_t>(table)], partitions[next]);
+  return next < all ? std::optional(next) : std::nullopt;
 }
 
 void Fragment::Add(size_t pipeline, const PipelineTotals& totals) {
@@ -79,13 +77,13 @@ absl::Status Fragment::Run(const std::function<void()>& while_waiting) {
   {
     std::vector<std::unique_ptr<fabric::Thread>> threads;
     for (int t = 0; t < threads_; ++t) {
-      threads.push_back(channels_.fabric().StartThread(absl::StrFormat("nam-query-%d", t), [this] {
+      threads.push_back(channels_.fabric().StartThread(absl::StrFormat("nam-query-%d", t), [this, t] {
         auto worker = std::make_unique<FragmentWorker>(*this);
         const absl::Status status = worker->Run();
         if (!status.ok()) Fail(status);
         {
           std::scoped_lock lock(mutex_);
-          finished_.push_back(std::move(worker));
+          finished_[static_cast<size_t>(t)] = std::move(worker);
         }
         if (running_.fetch_sub(1) == 1) done_->Set();
       }));
@@ -104,10 +102,9 @@ absl::Status Fragment::Run(const std::function<void()>& while_waiting) {
   return sink.Store(partial_);
 }
 
-std::vector<uint32_t> Fragment::Claimed() const {
-  std::vector<uint32_t> claimed;
-  for (const auto& worker : finished_)
-    claimed.insert(claimed.end(), worker->claimed().begin(), worker->claimed().end());
+std::vector<std::vector<uint32_t>> Fragment::Claimed() const {
+  std::vector<std::vector<uint32_t>> claimed;
+  for (const auto& worker : finished_) claimed.push_back(worker->claimed());
   return claimed;
 }
 

@@ -24,7 +24,7 @@ namespace nam::computeserver {
 ///
 ///     build:  every join's needed partitions ─ filter ─▶ JoinTable        (all threads, block streams)
 ///     ─────── barrier ───────
-///     probe:  assigned partitions of the driving table ─ filter ─ probe, probe, … ─▶ own Sink
+///     probe:  assigned pieces of the driving table ─ filter ─ probe, probe, … ─▶ own Sink
 ///
 /// then the sinks are merged into one partial result. Build sides that come by multicast are received and
 /// built by one of the threads, which joins the groups before it does anything else; if it cannot, they are
@@ -33,7 +33,7 @@ class Fragment {
  public:
   /// `cancel` may be set by anyone at any time; the fragment then ends with CANCELLED. So may `leaving`: it
   /// then finishes what it has begun and claims no more. With a counter, what it works on is those of the
-  /// shape's partitions that it claims; without, all of them.
+  /// shape's pieces that it claims; without, all of them.
   Fragment(std::shared_ptr<const QueryShape> shape, MulticastBuild multicast,
            std::optional<storage::WorkCounter> counter, ChannelPool& channels, int threads,
            std::atomic<bool>& cancel, const std::atomic<bool>& leaving);
@@ -43,9 +43,9 @@ class Fragment {
   absl::Status Run(const std::function<void()>& while_waiting);
   /// After Run: the partial result in its stored form, and counters in the order of joins, then driving.
   const std::string& partial() const { return partial_; }
-  /// The driving table's partitions whose rows are in it.
-  std::vector<uint32_t> Claimed() const;
-  /// Whether other partitions cannot change the result.
+  /// Of each thread: positions of the pieces whose rows are in it.
+  std::vector<std::vector<uint32_t>> Claimed() const;
+  /// Whether other pieces cannot change the result.
   bool satisfied() const { return satisfied_; }
   std::vector<proto::PipelineCounters> Counters() const;
 
@@ -58,8 +58,9 @@ class Fragment {
     uint64_t multicast_blocks = 0, repaired_blocks = 0, duplicate_datagrams = 0;
   };
   void Fail(const absl::Status& status);
-  /// The next partition of the join's build side (or, after the last join, of the driving table).
-  std::optional<storage::ChainStart> Claim(size_t pipeline);
+  /// The position of the next partition of the join's build side that nobody in this fragment has; of the
+  /// next piece of the driving table after the last join.
+  std::optional<uint32_t> Claim(size_t pipeline);
   void Add(size_t pipeline, const PipelineTotals& totals);
   /// The build sides that were to come by multicast are to be claimed like any other.
   void ReadInsteadOfMulticast(const absl::Status& why);
@@ -85,7 +86,7 @@ class Fragment {
   std::string multicast_failure_;
   std::vector<PipelineTotals> totals_;
   std::unique_ptr<Sink> sink_;
-  std::vector<std::unique_ptr<class FragmentWorker>> finished_;  // sinks refer to their worker's columns
+  std::vector<std::unique_ptr<class FragmentWorker>> finished_;  // by thread; sinks refer to their columns
   std::string partial_;
   bool satisfied_ = false;
 };

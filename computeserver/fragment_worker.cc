@@ -16,7 +16,7 @@ namespace {
 
 /// How long the barrier waits before it looks whether the query has failed elsewhere.
 constexpr int64_t kBarrierCheckUs = 2'000;
-/// Of the partitions that are left a thread claims one in so many, but not too many at once: what it has
+/// Of the pieces that are left a thread claims one in so many, but not too many at once: what it has
 /// claimed nobody can steal.
 constexpr uint64_t kClaimsLeft = 32;
 constexpr uint64_t kMostClaimed = 8;
@@ -104,22 +104,27 @@ absl::Status FragmentWorker::AwaitBuilt() {
 }
 
 std::optional<storage::ChainStart> FragmentWorker::NextChain(size_t pipeline) {
-  if (pipeline < joins_.size()) return fragment_.Claim(pipeline);
-  if (fragment_.leaving_ || fragment_.cancel_) return std::nullopt;
-  if (!fragment_.counter_) {
-    std::optional<storage::ChainStart> chain = fragment_.Claim(pipeline);
-    if (chain) claimed_.push_back(chain->partition);
-    return chain;
+  if (pipeline < joins_.size()) {
+    const std::optional<uint32_t> next = fragment_.Claim(pipeline);
+    if (!next) return std::nullopt;
+    const auto build = static_cast<size_t>(shape_.plan.joins[pipeline].table);
+    return partitioner::ChainStartOf(*shape_.tables[build], shape_.joins[pipeline].partitions[*next]);
   }
-  const std::optional<uint32_t> partition = ClaimPartition();
-  if (!partition) return std::nullopt;
-  claimed_.push_back(*partition);
-  return partitioner::ChainStartOf(*shape_.tables[static_cast<size_t>(shape_.plan.driving)], *partition);
+  if (fragment_.leaving_ || fragment_.cancel_) return std::nullopt;
+  const std::optional<uint32_t> next = fragment_.counter_ ? ClaimPiece() : fragment_.Claim(pipeline);
+  if (!next) return std::nullopt;
+  claimed_.push_back(*next);
+  const optimizer::Piece& piece = shape_.pieces[*next];
+  const proto::Table& driving = *shape_.tables[static_cast<size_t>(shape_.plan.driving)];
+  storage::ChainStart chain = partitioner::ChainStartOf(driving, piece.partition);
+  chain.first = piece.first_block;
+  chain.end = piece.first_block + piece.blocks;
+  return chain;
 }
 
 /// Several at a time while much is left: a claim is a round trip. An error ends the fragment.
-std::optional<uint32_t> FragmentWorker::ClaimPartition() {
-  const uint64_t all = shape_.partitions.size();
+std::optional<uint32_t> FragmentWorker::ClaimPiece() {
+  const uint64_t all = shape_.pieces.size();
   if (claim_next_ == claim_end_) {
     const uint64_t left = all - std::min(all, claim_end_);
     const uint64_t items = std::clamp<uint64_t>(left / kClaimsLeft, 1, kMostClaimed);
@@ -132,7 +137,7 @@ std::optional<uint32_t> FragmentWorker::ClaimPartition() {
     claim_end_ = std::min(claim_next_ + items, all);
   }
   if (claim_next_ == claim_end_) return std::nullopt;
-  return shape_.partitions[claim_next_++];
+  return static_cast<uint32_t>(claim_next_++);
 }
 
 KeyLookup FragmentWorker::LookupOf(size_t join) const {

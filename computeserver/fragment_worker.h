@@ -32,7 +32,8 @@ class FragmentWorker {
   absl::Status AwaitBuilt();
   /// The next chain of the pipeline's table; of the driving one it is claimed from all servers.
   std::optional<storage::ChainStart> NextChain(size_t pipeline);
-  std::optional<uint32_t> ClaimPartition();
+  /// Its position.
+  std::optional<uint32_t> ClaimPiece();
   KeyLookup LookupOf(size_t join) const;
   absl::Status Stream(
       storage::Channel& channel, size_t pipeline, int table,
@@ -73,8 +74,8 @@ class FragmentWorker {
   std::unique_ptr<Sink> sink_;
   std::optional<ChannelPool::Lease> claims_channel_;  // with a counter
   std::optional<storage::WorkClaims> claims_;
-  uint64_t claim_next_ = 0, claim_end_ = 0;  // claimed and not begun: positions in the shape's partitions
-  std::vector<uint32_t> claimed_;            // partitions begun
+  uint64_t claim_next_ = 0, claim_end_ = 0;  // claimed and not begun: positions in the shape's pieces
+  std::vector<uint32_t> claimed_;            // begun
   std::vector<uint32_t> selected_;           // scratch: rows of a block
   std::vector<uint32_t> positions_;          // scratch: of the tuples that found a partner
   std::vector<uint32_t> partners_;           // scratch: rows of the build side

@@ -1,6 +1,7 @@
 #include "computeserver/query_run.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/status_macros.h"
@@ -46,17 +47,15 @@ void Merge(const proto::PipelineCounters& more, proto::PipelineCounters& into) {
 
 QueryRun::QueryRun(const Options& options)
     : options_(options), shares_(options.servers.size()), servers_(options.servers.size()) {
-  uint32_t partitions = 0;
-  for (const ServerReport& server : options_.servers) {
-    for (const uint32_t p : server.share.partitions) partitions = std::max(partitions, p + 1);
-    left_ += server.share.partitions.size();
-  }
-  covered_.resize(partitions);
+  for (const ServerReport& server : options_.servers)
+    pieces_.insert(pieces_.end(), server.share.pieces.begin(), server.share.pieces.end());
+  left_ = pieces_.size();
+  covered_.resize(left_);
 }
 
-absl::Status QueryRun::AddList(std::vector<uint32_t> partitions) {
+absl::Status QueryRun::AddList(std::vector<uint32_t> pieces) {
   List& list = lists_.emplace_back();
-  list.partitions = std::move(partitions);
+  list.pieces = std::move(pieces);
   if (options_.counters == nullptr) return absl::OkStatus();
   NAM_ASSIGN_OR_RETURN(list.counter, options_.counters->Next());
   return absl::OkStatus();
@@ -68,11 +67,17 @@ void QueryRun::Start(size_t server, size_t list_number, uint64_t first, bool wit
   work->member = options_.servers[server].member;
   work->server = server;
   work->list = list_number;
+  work->first = first;
   work->started_ms = NowMs();
   work->request = options_.request;
   work->request.set_query(options_.next_fragment_id());
-  work->request.mutable_partitions()->Add(list.partitions.begin() + static_cast<ptrdiff_t>(first),
-                                          list.partitions.end());
+  for (uint64_t i = first; i < list.pieces.size(); ++i) {
+    const optimizer::Piece& piece = pieces_[list.pieces[i]];
+    proto::Piece& out = *work->request.add_pieces();
+    out.set_partition(piece.partition);
+    out.set_first_block(piece.first_block);
+    out.set_blocks(piece.blocks);
+  }
   if (with_multicast) *work->request.mutable_multicast() = options_.multicast(server);
   if (list.counter) {
     proto::WorkCounter& counter = *work->request.mutable_counter();
@@ -91,8 +96,13 @@ absl::Status QueryRun::Run() {
   started_ns_ = looked_ns_ = options_.clock.NowNs();
   reported_ns_ = started_ns_ + kFirstProgressNs - kProgressNs;
   absl::Status status;
-  for (size_t s = 0; s < servers_.size() && status.ok(); ++s)
-    status = AddList(options_.servers[s].share.partitions);
+  uint32_t next = 0;
+  for (size_t s = 0; s < servers_.size() && status.ok(); ++s) {
+    std::vector<uint32_t> share(options_.servers[s].share.pieces.size());
+    std::iota(share.begin(), share.end(), next);
+    next += static_cast<uint32_t>(share.size());
+    status = AddList(std::move(share));
+  }
   for (size_t s = 0; s < servers_.size() && status.ok(); ++s) Start(s, s, 0, /*with_multicast=*/true);
   if (status.ok()) status = Loop();
   // Fragments that still run have nothing to add: they found their lists empty, or the query has ended.
@@ -131,18 +141,33 @@ absl::Status QueryRun::Take(ComputeClients::Work& work) {
     if (!work.reply.pipelines(i).multicast_failure().empty())
       report.reply.mutable_pipelines(i)->set_multicast_failure(work.reply.pipelines(i).multicast_failure());
   }
-  report.turns.push_back({work.list < shares_ ? std::optional(work.list) : std::nullopt, work.started_ms,
-                          NowMs(), static_cast<uint32_t>(work.reply.claimed_size())});
-  if (work.reply.claimed().empty() && !work.reply.leaving() && ++fruitless_ > kMostFruitless)
-    return absl::InternalError("compute servers claim nothing of what is left");
-  for (const uint32_t p : work.reply.claimed()) {
-    if (p >= covered_.size() || covered_[p])
-      return absl::InternalError("a compute server reports a partition that was not its to claim");
-    covered_[p] = true;
-    --left_;
-  }
+  NAM_RETURN_IF_ERROR(Cover(work, report));
   if (work.reply.satisfied()) left_ = 0;  // the rest cannot change the result
   if (work.reply.leaving()) servers_[work.server].gone = true;
+  return absl::OkStatus();
+}
+
+absl::Status QueryRun::Cover(const ComputeClients::Work& work, ServerReport& report) {
+  const List& list = lists_[work.list];
+  uint32_t claimed = 0;
+  if (report.thread_rows.size() < static_cast<size_t>(work.reply.threads_size()))
+    report.thread_rows.resize(static_cast<size_t>(work.reply.threads_size()));
+  for (int t = 0; t < work.reply.threads_size(); ++t) {
+    for (const uint32_t position : work.reply.threads(t).pieces()) {
+      const uint64_t item = work.first + position;
+      if (item >= list.pieces.size() || covered_[list.pieces[item]])
+        return absl::InternalError("a compute server reports a piece that was not its to claim");
+      covered_[list.pieces[item]] = true;
+      --left_;
+      ++claimed;
+      report.thread_rows[static_cast<size_t>(t)] +=
+          optimizer::RowsOf(options_.driving, pieces_[list.pieces[item]]);
+    }
+  }
+  report.turns.push_back(
+      {work.list < shares_ ? std::optional(work.list) : std::nullopt, work.started_ms, NowMs(), claimed});
+  if (claimed == 0 && !work.reply.leaving() && ++fruitless_ > kMostFruitless)
+    return absl::InternalError("compute servers claim nothing of what is left");
   return absl::OkStatus();
 }
 
@@ -160,7 +185,7 @@ absl::Status QueryRun::GiveWork(size_t server) {
   for (size_t l = 0; l < lists_.size(); ++l) {
     if (!lists_[l].counter) continue;
     NAM_ASSIGN_OR_RETURN(const uint64_t claimed, options_.counters->Claimed(*lists_[l].counter));
-    const uint64_t items = lists_[l].partitions.size();
+    const uint64_t items = lists_[l].pieces.size();
     if (claimed >= items || items - claimed <= most) continue;
     if (lists_[l].running > 0 && items - claimed < kWorthStealing) continue;
     best = l;
@@ -189,10 +214,8 @@ absl::Status QueryRun::HandOutAgain() {
   }
   std::vector<std::vector<uint32_t>> shares(able.size());
   size_t next = 0;
-  for (const ServerReport& server : options_.servers) {
-    for (const uint32_t p : server.share.partitions) {
-      if (!covered_[p]) shares[next++ * able.size() / left_].push_back(p);
-    }
+  for (uint32_t p = 0; p < pieces_.size(); ++p) {
+    if (!covered_[p]) shares[next++ * able.size() / left_].push_back(p);
   }
   for (size_t i = 0; i < able.size(); ++i) {
     if (shares[i].empty()) continue;
@@ -227,12 +250,12 @@ absl::Status QueryRun::ReportProgress() {
   for (const List& list : lists_) {
     if (!list.counter || list.running == 0) continue;
     NAM_ASSIGN_OR_RETURN(const uint64_t claimed, options_.counters->Claimed(*list.counter));
-    for (uint64_t i = 0; i < std::min<uint64_t>(claimed, list.partitions.size()); ++i)
-      done[list.partitions[i]] = true;
+    for (uint64_t i = 0; i < std::min<uint64_t>(claimed, list.pieces.size()); ++i)
+      done[list.pieces[i]] = true;
   }
   uint64_t rows = 0;
   for (size_t p = 0; p < done.size(); ++p) {
-    if (done[p]) rows += options_.driving.partitions(static_cast<int>(p)).rows();
+    if (done[p]) rows += optimizer::RowsOf(options_.driving, pieces_[p]);
   }
   options_.progress(rows);
   return absl::OkStatus();

@@ -18,15 +18,15 @@
 
 namespace nam::computeserver {
 
-/// Sees to it that every partition of a query's driving table is processed once, by compute servers that
+/// Sees to it that every piece of a query's driving table is processed once, by compute servers that
 /// may come, go, or die meanwhile. One thread, one query.
 ///
 ///     lists     one per server at first: its share, with a word each that claims are counted in
-///     fragment  one server claims from one list until it is empty, and says which partitions it had
+///     fragment  one server claims from one list until it is empty, and says which pieces it had
 ///     idle      a server whose list is empty gets the list with most left, as does one that has just come
 ///     lost      what a dead server had claimed is in nobody's report: new lists, for those that are left
 ///
-/// A partial result counts when it has been read, with the partitions that its fragment reported; a server
+/// A partial result counts when it has been read, with the pieces that its fragment reported; a server
 /// that only seems dead is never heard again, so no row counts twice. Without words (`counters` null) a
 /// list is one fragment's alone: nothing is stolen, but what is lost is done again just so.
 class QueryRun {
@@ -53,7 +53,7 @@ class QueryRun {
 
  private:
   struct List {
-    std::vector<uint32_t> partitions;
+    std::vector<uint32_t> pieces;  // their numbers
     std::optional<storage::WorkCounter> counter;
     int running = 0;  // fragments that claim from it
   };
@@ -62,11 +62,13 @@ class QueryRun {
     bool gone = false;  // lost, or leaving
   };
 
-  absl::Status AddList(std::vector<uint32_t> partitions);
+  absl::Status AddList(std::vector<uint32_t> pieces);
   /// A fragment of `server` on `list`, from its item `first` on.
   void Start(size_t server, size_t list, uint64_t first, bool with_multicast);
   absl::Status Loop();
   absl::Status Take(ComputeClients::Work& work);
+  /// What its fragment says that it has done.
+  absl::Status Cover(const ComputeClients::Work& work, ServerReport& report);
   absl::Status Lost(size_t server, const absl::Status& why);
   /// Gives an idle server what there is most of; nothing if too little is left to be worth it.
   absl::Status GiveWork(size_t server);
@@ -79,10 +81,11 @@ class QueryRun {
 
   Options options_;
   const size_t shares_;  // the first lists are the shares of the servers that were there at the start
+  std::vector<optimizer::Piece> pieces_;  // of all shares
   std::vector<List> lists_;
   std::vector<Server> servers_;  // as options_.servers
-  std::vector<bool> covered_;    // by partition
-  size_t left_ = 0;              // partitions that are not covered
+  std::vector<bool> covered_;    // by piece
+  size_t left_ = 0;              // pieces that are not covered
   int running_ = 0;
   int rounds_ = 0;
   int fruitless_ = 0;

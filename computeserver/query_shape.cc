@@ -95,7 +95,8 @@ absl::Status PlanJoin(QueryShape& shape, size_t j) {
   const Plan::Join& join = shape.plan.joins[j];
   const proto::Table& build = *shape.tables[static_cast<size_t>(join.table)];
   QueryShape::Join& out = shape.joins[j];
-  out.partitions = optimizer::NeededPartitions(shape.plan, join, shape.tables, shape.partitions);
+  out.partitions =
+      optimizer::NeededPartitions(shape.plan, join, shape.tables, optimizer::PartitionsOf(shape.pieces));
   uint64_t rows = 0;
   for (uint32_t p : out.partitions) {
     out.first_row.push_back(rows);
@@ -162,7 +163,7 @@ int QueryShape::sort_column(int table) const {
 
 absl::StatusOr<std::shared_ptr<const QueryShape>> QueryShape::Make(
     Plan plan, optimizer::TableRefs tables, std::vector<std::shared_ptr<storage::KnownBlocks>> known,
-    const proto::StreamSettings& settings, std::vector<uint32_t> partitions,
+    const proto::StreamSettings& settings, std::vector<optimizer::Piece> pieces,
     const DictionaryLoader& load_dictionary) {
   NAM_RETURN_IF_ERROR(CheckReferences(plan, tables));
   auto shape = std::make_shared<QueryShape>();
@@ -170,12 +171,15 @@ absl::StatusOr<std::shared_ptr<const QueryShape>> QueryShape::Make(
   shape->tables = std::move(tables);
   shape->known = std::move(known);
   shape->settings = settings;
-  shape->partitions = std::move(partitions);
+  shape->pieces = std::move(pieces);
   shape->columns = ColumnSpace(shape->tables.size());
   const proto::Table& driving = *shape->tables[static_cast<size_t>(shape->plan.driving)];
-  for (uint32_t p : shape->partitions) {
-    if (p >= static_cast<uint32_t>(driving.partitions_size()))
+  for (const optimizer::Piece& piece : shape->pieces) {
+    if (piece.partition >= static_cast<uint32_t>(driving.partitions_size()))
       return absl::InvalidArgumentError("no such partition");
+    if (uint64_t{piece.first_block} + piece.blocks >
+        driving.partitions(static_cast<int>(piece.partition)).blocks())
+      return absl::InvalidArgumentError("no such blocks");
   }
   for (size_t t = 0; t < shape->tables.size(); ++t) {
     auto& columns = shape->columns.table(static_cast<int>(t));

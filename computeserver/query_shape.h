@@ -37,7 +37,7 @@ struct QueryShape {
   optimizer::TableRefs tables;
   std::vector<std::shared_ptr<storage::KnownBlocks>> known;  // of the tables; shared with other queries
   proto::StreamSettings settings;
-  std::vector<uint32_t> partitions;  // of the driving table
+  std::vector<optimizer::Piece> pieces;  // of the driving table
   std::vector<Join> joins;
   ColumnSpace columns{0};              // meanings; sources unset
   std::vector<std::vector<int>> live;  // per level: tables whose rows are kept there
@@ -46,7 +46,7 @@ struct QueryShape {
   static absl::StatusOr<std::shared_ptr<const QueryShape>> Make(
       optimizer::Plan plan, optimizer::TableRefs tables,
       std::vector<std::shared_ptr<storage::KnownBlocks>> known, const proto::StreamSettings& settings,
-      std::vector<uint32_t> partitions, const DictionaryLoader& load_dictionary);
+      std::vector<optimizer::Piece> pieces, const DictionaryLoader& load_dictionary);
 };
 
 }  // namespace nam::computeserver

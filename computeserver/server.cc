@@ -109,9 +109,11 @@ absl::StatusOr<std::shared_ptr<const QueryShape>> ComputeServerImpl::Shape(
     known.push_back(cache_.Known(*meta));
     tables.push_back(std::move(meta));
   }
+  std::vector<optimizer::Piece> pieces;
+  for (const proto::Piece& piece : request.pieces())
+    pieces.push_back({piece.partition(), piece.first_block(), piece.blocks()});
   return QueryShape::Make(
-      std::move(plan), std::move(tables), std::move(known), settings,
-      {request.partitions().begin(), request.partitions().end()},
+      std::move(plan), std::move(tables), std::move(known), settings, std::move(pieces),
       [this](const proto::Table& table, uint32_t column) { return cache_.Dictionary(table, column); });
 }
 
@@ -160,8 +162,8 @@ absl::StatusOr<proto::FragmentReply> ComputeServerImpl::Run(const catalog::Incom
   reply.set_bytes(partial.size());
   reply.set_checksum(storage::Checksum(std::as_bytes(std::span(partial))));
   for (const proto::PipelineCounters& counters : fragment.Counters()) *reply.add_pipelines() = counters;
-  const std::vector<uint32_t> claimed = fragment.Claimed();
-  reply.mutable_claimed()->Add(claimed.begin(), claimed.end());
+  for (const std::vector<uint32_t>& claimed : fragment.Claimed())
+    reply.add_threads()->mutable_pieces()->Add(claimed.begin(), claimed.end());
   reply.set_satisfied(fragment.satisfied());
   reply.set_leaving(stopping_);
   return reply;

@@ -218,10 +218,12 @@ class SessionImpl final : public Session {
     if (settings_.compute_servers > 0) {
       members.resize(std::min<size_t>(members.size(), static_cast<size_t>(settings_.compute_servers)));
     }
-    const optimizer::Assignment assignment =
-        optimizer::Assign(prepared.plan, prepared.tables, static_cast<int>(members.size()));
+    uint32_t threads = 1;
+    for (const proto::Member& member : members) threads = std::max(threads, member.threads());
+    const optimizer::Assignment assignment = optimizer::Assign(
+        prepared.plan, prepared.tables, static_cast<int>(members.size()), static_cast<int>(threads));
     for (size_t i = 0; i < members.size(); ++i) {
-      if (assignment.servers[i].partitions.empty()) continue;
+      if (assignment.servers[i].pieces.empty()) continue;
       prepared.servers.push_back({std::move(members[i]), assignment.servers[i], {}});
     }
     return prepared;
@@ -233,7 +235,8 @@ class SessionImpl final : public Session {
     *request.mutable_settings() = settings_.ForStreams();
     PartialMerger merger = MakeMerger(prepared.plan);
     MulticastCoordinator::Query shares{prepared.plan, prepared.tables, {}, settings_.in_place};
-    for (const ServerReport& server : prepared.servers) shares.partitions.push_back(server.share.partitions);
+    for (const ServerReport& server : prepared.servers)
+      shares.partitions.push_back(optimizer::PartitionsOf(server.share.pieces));
     NAM_ASSIGN_OR_RETURN(prepared.why_read, multicast_.Start(shares, settings_.multicast));
     QueryRun run(
         {.request = std::move(request),

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
-#include <queue>
 #include <set>
+#include <utility>
 
 #include "base/check.h"
 
@@ -25,26 +25,66 @@ std::optional<int> KeyOf(const sql::Expr& expr, const proto::Table& table) {
   return std::nullopt;
 }
 
-Assignment Evaluate(const Plan& plan, const TableRefs& tables, const std::vector<int>& server_of,
-                    int servers) {
-  const proto::Table& driving = *tables[static_cast<size_t>(plan.driving)];
+const proto::Table& DrivingTable(const Plan& plan, const TableRefs& tables) {
+  return *tables[static_cast<size_t>(plan.driving)];
+}
+
+/// Every partition that has rows, whole.
+std::vector<Piece> WholePartitions(const proto::Table& driving) {
+  std::vector<Piece> pieces;
+  for (int p = 0; p < driving.partitions_size(); ++p) {
+    const proto::Chain& chain = driving.partitions(p);
+    if (chain.rows() > 0) pieces.push_back({static_cast<uint32_t>(p), 0, chain.blocks()});
+  }
+  return pieces;
+}
+
+/// Cuts what has more rows than `rows_max`, evenly, as far as there are blocks.
+std::vector<Piece> Cut(const proto::Table& driving, const std::vector<Piece>& pieces, uint64_t rows_max) {
+  std::vector<Piece> cut;
+  for (const Piece& piece : pieces) {
+    const uint64_t wanted = (RowsOf(driving, piece) + rows_max - 1) / rows_max;
+    const uint64_t parts = std::max<uint64_t>(1, std::min<uint64_t>(wanted, piece.blocks));
+    for (uint64_t i = 0; i < parts; ++i) {
+      const uint64_t from = piece.blocks * i / parts, to = piece.blocks * (i + 1) / parts;
+      cut.push_back({piece.partition, static_cast<uint32_t>(piece.first_block + from),
+                     static_cast<uint32_t>(to - from)});
+    }
+  }
+  return cut;
+}
+
+/// Ascending pieces with neighbours joined.
+std::vector<Piece> Joined(const std::vector<Piece>& pieces) {
+  std::vector<Piece> joined;
+  for (const Piece& piece : pieces) {
+    if (!joined.empty() && joined.back().partition == piece.partition &&
+        joined.back().first_block + joined.back().blocks == piece.first_block) {
+      joined.back().blocks += piece.blocks;
+    } else {
+      joined.push_back(piece);
+    }
+  }
+  return joined;
+}
+
+Assignment Evaluate(const Plan& plan, const TableRefs& tables, const std::vector<Piece>& pieces,
+                    const std::vector<int>& server_of, int servers) {
+  const proto::Table& driving = DrivingTable(plan, tables);
   const uint64_t row_bytes = RowBytes(driving, plan.tables[static_cast<size_t>(plan.driving)].columns);
   Assignment assignment;
   assignment.servers.resize(static_cast<size_t>(servers));
-  for (uint32_t p = 0; p < server_of.size(); ++p) {
-    const uint64_t rows = driving.partitions(static_cast<int>(p)).rows();
-    if (rows == 0) continue;
-    Assignment::Share& share = assignment.servers[static_cast<size_t>(server_of[p])];
-    share.partitions.push_back(p);
-    share.rows += rows;
-    share.driving_bytes += rows * row_bytes;
-  }
+  for (size_t i = 0; i < pieces.size(); ++i)
+    assignment.servers[static_cast<size_t>(server_of[i])].pieces.push_back(pieces[i]);
   for (Assignment::Share& share : assignment.servers) {
-    if (share.partitions.empty()) continue;
+    share.pieces = Joined(share.pieces);
+    for (const Piece& piece : share.pieces) share.rows += RowsOf(driving, piece);
+    share.driving_bytes = share.rows * row_bytes;
+    const std::vector<uint32_t> partitions = PartitionsOf(share.pieces);
     for (const Plan::Join& join : plan.joins) {
       const proto::Table& build = *tables[static_cast<size_t>(join.table)];
       const uint64_t bytes = RowBytes(build, plan.tables[static_cast<size_t>(join.table)].columns);
-      for (uint32_t p : NeededPartitions(plan, join, tables, share.partitions)) {
+      for (uint32_t p : NeededPartitions(plan, join, tables, partitions)) {
         share.build_bytes += bytes * build.partitions(static_cast<int>(p)).rows();
       }
     }
@@ -52,7 +92,7 @@ Assignment Evaluate(const Plan& plan, const TableRefs& tables, const std::vector
   return assignment;
 }
 
-/// Cuts the partitions, in order, into runs of about equal cost.
+/// Cuts the items, in order, into runs of about equal cost.
 std::vector<int> CutRuns(const std::vector<uint64_t>& costs, int servers) {
   const uint64_t total = std::max<uint64_t>(std::accumulate(costs.begin(), costs.end(), uint64_t{0}), 1);
   std::vector<int> server_of(costs.size());
@@ -65,7 +105,48 @@ std::vector<int> CutRuns(const std::vector<uint64_t>& costs, int servers) {
   return server_of;
 }
 
+/// What both ways make of the same pieces, the better one.
+Assignment BetterOfTwo(const Plan& plan, const TableRefs& tables, const std::vector<Piece>& pieces,
+                       int servers) {
+  std::vector<uint64_t> costs;
+  for (const Piece& piece : pieces) costs.push_back(RowsOf(DrivingTable(plan, tables), piece));
+  Assignment runs = Evaluate(plan, tables, pieces, CutRuns(costs, servers), servers);
+  if (servers == 1) return runs;
+  Assignment even = Evaluate(plan, tables, pieces, LargestDifferencing(costs, servers), servers);
+  return even.LargestBytes() < runs.LargestBytes() ? even : runs;
+}
+
+/// How much more than the fair part the largest share may have: a fiftieth. A cut must spare as much.
+constexpr uint64_t kTolerance = 50;
+/// The largest pieces that are tried, as parts of a fair share.
+constexpr uint64_t kPiecesOfAShare[] = {1, 2, 4, 8, 16, 32};
+/// A thread's part of its server's share comes in so many pieces at least, unless they would be small:
+/// threads are to end at about the same time, and servers that are idle are to find something to take.
+constexpr uint64_t kPiecesOfAThread = 16;
+constexpr uint64_t kPieceRowsMin = 32'768;
+
 }  // namespace
+
+uint64_t RowsOf(const proto::Table& table, const Piece& piece) {
+  const proto::Chain& chain = table.partitions(static_cast<int>(piece.partition));
+  if (piece.blocks == chain.blocks()) return chain.rows();
+  const auto before = [&](uint64_t block) { return std::min(chain.rows(), block * chain.block_rows()); };
+  return before(uint64_t{piece.first_block} + piece.blocks) - before(piece.first_block);
+}
+
+std::vector<uint32_t> PartitionsOf(const std::vector<Piece>& pieces) {
+  std::vector<uint32_t> partitions;
+  for (const Piece& piece : pieces) {
+    if (partitions.empty() || partitions.back() != piece.partition) partitions.push_back(piece.partition);
+  }
+  return partitions;
+}
+
+uint64_t Assignment::LargestRows() const {
+  uint64_t largest = 0;
+  for (const Share& share : servers) largest = std::max(largest, share.rows);
+  return largest;
+}
 
 uint64_t Assignment::LargestBytes() const {
   uint64_t largest = 0;
@@ -125,20 +206,28 @@ std::vector<int> LargestDifferencing(const std::vector<uint64_t>& costs, int par
              parts.front().items[0] > other.parts.front().items[0];
     }
   };
-  std::priority_queue<Candidate> candidates;
+  std::vector<Candidate> candidates;  // a heap
+  const auto push = [&](Candidate candidate) {
+    candidates.push_back(std::move(candidate));
+    std::push_heap(candidates.begin(), candidates.end());
+  };
+  const auto pop = [&] {
+    std::pop_heap(candidates.begin(), candidates.end());
+    Candidate top = std::move(candidates.back());
+    candidates.pop_back();
+    return top;
+  };
   for (uint32_t i = 0; i < costs.size(); ++i) {
     Candidate candidate;
     candidate.parts.resize(static_cast<size_t>(parts));
     candidate.parts[0] = {costs[i], {i}};
-    candidates.push(std::move(candidate));
+    push(std::move(candidate));
   }
   std::vector<int> part_of(costs.size());
   if (costs.empty()) return part_of;
   while (candidates.size() > 1) {
-    Candidate a = candidates.top();
-    candidates.pop();
-    const Candidate b = candidates.top();
-    candidates.pop();
+    Candidate a = pop();
+    const Candidate b = pop();
     for (size_t k = 0; k < a.parts.size(); ++k) {
       Part& into = a.parts[k];
       const Part& from = b.parts[b.parts.size() - 1 - k];
@@ -147,25 +236,36 @@ std::vector<int> LargestDifferencing(const std::vector<uint64_t>& costs, int par
     }
     std::stable_sort(a.parts.begin(), a.parts.end(),
                      [](const Part& x, const Part& y) { return x.sum > y.sum; });
-    candidates.push(std::move(a));
+    push(std::move(a));
   }
-  const Candidate& best = candidates.top();
+  const Candidate& best = candidates.front();
   for (size_t k = 0; k < best.parts.size(); ++k) {
     for (uint32_t item : best.parts[k].items) part_of[item] = static_cast<int>(k);
   }
   return part_of;
 }
 
-Assignment Assign(const Plan& plan, const TableRefs& tables, int servers) {
-  const proto::Table& driving = *tables[static_cast<size_t>(plan.driving)];
-  const uint64_t row_bytes =
-      std::max<uint64_t>(1, RowBytes(driving, plan.tables[static_cast<size_t>(plan.driving)].columns));
-  std::vector<uint64_t> costs;
-  for (const proto::Chain& chain : driving.partitions()) costs.push_back(chain.rows() * row_bytes);
-  Assignment runs = Evaluate(plan, tables, CutRuns(costs, servers), servers);
-  if (servers == 1) return runs;
-  Assignment even = Evaluate(plan, tables, LargestDifferencing(costs, servers), servers);
-  return even.LargestBytes() < runs.LargestBytes() ? even : runs;
+Assignment Assign(const Plan& plan, const TableRefs& tables, int servers, int threads) {
+  const proto::Table& driving = DrivingTable(plan, tables);
+  const std::vector<Piece> whole = WholePartitions(driving);
+  Assignment best = BetterOfTwo(plan, tables, whole, servers);
+  uint64_t rows = 0;
+  for (const Assignment::Share& share : best.servers) rows += share.rows;
+  const uint64_t fair = rows / static_cast<uint64_t>(servers), uncut_bytes = best.LargestBytes();
+  size_t pieces_before = whole.size();
+  for (const uint64_t pieces_of_a_share : kPiecesOfAShare) {
+    if (best.LargestRows() <= fair + fair / kTolerance) break;
+    const std::vector<Piece> pieces = Cut(driving, whole, std::max<uint64_t>(1, fair / pieces_of_a_share));
+    if (std::exchange(pieces_before, pieces.size()) == pieces.size()) continue;
+    Assignment cut = BetterOfTwo(plan, tables, pieces, servers);
+    const bool pays = cut.LargestBytes() < uncut_bytes - uncut_bytes / kTolerance;
+    if (pays && cut.LargestBytes() < best.LargestBytes()) best = std::move(cut);
+  }
+  for (Assignment::Share& share : best.servers) {
+    const uint64_t pieces = kPiecesOfAThread * static_cast<uint64_t>(std::max(1, threads));
+    share.pieces = Cut(driving, share.pieces, std::max(kPieceRowsMin, share.rows / pieces));
+  }
+  return best;
 }
 
 }  // namespace nam::optimizer

@@ -24,23 +24,37 @@ uint32_t PartOf(const proto::Table& table, uint32_t partition, int key);
 std::vector<uint32_t> NeededPartitions(const Plan& plan, const Plan::Join& join, const TableRefs& tables,
                                        const std::vector<uint32_t>& partitions);
 
-/// Which server streams which partitions of the driving table (I-Store, section 4.1). Cost is bytes to be
-/// moved: those of the driving table and those of the build sides, which count again on every server
-/// that needs them.
+/// What is claimed at once of the driving table: a partition, or neighbouring blocks of one that is large.
+struct Piece {
+  uint32_t partition = 0;
+  uint32_t first_block = 0;
+  uint32_t blocks = 0;
+  auto operator<=>(const Piece&) const = default;
+};
+uint64_t RowsOf(const proto::Table& table, const Piece& piece);
+/// Those that the pieces are of, ascending.
+std::vector<uint32_t> PartitionsOf(const std::vector<Piece>& pieces);
+
+/// Which server streams what of the driving table (I-Store, section 4.1). Cost is bytes to be moved: those of
+/// the driving table and those of the build sides, which count again on every server that needs them.
 struct Assignment {
   struct Share {
-    std::vector<uint32_t> partitions;  // of the driving table, ascending
+    std::vector<Piece> pieces;  // ascending
     uint64_t driving_bytes = 0;
     uint64_t build_bytes = 0;
     uint64_t rows = 0;
   };
   std::vector<Share> servers;
   uint64_t LargestBytes() const;
+  uint64_t LargestRows() const;
 };
 
 /// Takes the better of two: the largest differencing method on single partitions (evenest), and runs of
-/// partitions in row-major order (least replication).
-Assignment Assign(const Plan& plan, const TableRefs& tables, int servers);
+/// partitions in row-major order (least replication). If the better one is uneven, because partitions are
+/// larger than what is fair, or few, the same is tried with large ones cut into pieces, and taken where that
+/// spares the server that has most more than the replication costs. Within a server, what is larger than a
+/// fraction of what is fair among its `threads` is cut as well.
+Assignment Assign(const Plan& plan, const TableRefs& tables, int servers, int threads = 1);
 
 /// K-way number partitioning by the largest differencing method: the part of each item.
 std::vector<int> LargestDifferencing(const std::vector<uint64_t>& costs, int parts);

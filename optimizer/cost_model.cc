@@ -87,12 +87,13 @@ ModelCost PipelinedOn(const Plan& plan, const TableRefs& tables, const Assignmen
   const double all = plan.tables[static_cast<size_t>(plan.driving)].rows;
   const double part = all == 0 ? 0 : driving / all;
   const auto bytes = static_cast<double>(share.driving_bytes + share.build_bytes);
+  const std::vector<uint32_t> partitions = PartitionsOf(share.pieces);
   double ps = bytes * work_cost::kChecksumBytePs + driving * work_cost::kFirstFilterRowPs;
   for (size_t j = 0; j < plan.joins.size(); ++j) {
     const Plan::Join& join = plan.joins[j];
     ps += rows[j] * part * work_cost::kFilterRowPs;
     double build = 0;
-    for (const uint32_t p : NeededPartitions(plan, join, tables, share.partitions))
+    for (const uint32_t p : NeededPartitions(plan, join, tables, partitions))
       build += static_cast<double>(
           tables[static_cast<size_t>(join.table)]->partitions(static_cast<int>(p)).rows());
     ps += build * (work_cost::kFirstFilterRowPs +

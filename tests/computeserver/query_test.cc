@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <regex>
 
 #include "base/date.h"
 #include "sql/bound_query.h"
@@ -126,6 +127,41 @@ TEST_F(QueryTest, ManyRowsAreOrdered) {
                                                  std::to_string(expected[i].second)}))
         << i;
   }
+}
+
+TEST_F(QueryTest, ALargePartitionIsSharedByServersAndThreads) {
+  // Nearly all rows are in one of the driving table's partitions.
+  SmallTable skewed{{"skewed", {{"k", Type::Integer()}, {"v", Type::Integer()}}, {{"k", 8}}, ""}, {}};
+  int64_t sum = 0;
+  for (int i = 0; i < 300'000; ++i) {
+    const int k = i % 50 == 0 ? i / 50 % 8 : 8;
+    skewed.rows.push_back({Value::Integer(k), Value::Integer(i)});
+    sum += k * int64_t{i};
+  }
+  SmallTable keys{{"keys", {{"k", Type::Integer()}, {"twice", Type::Integer()}}, {{"k", 8}}, ""}, {}};
+  for (int i = 0; i < 9; ++i) keys.rows.push_back({Value::Integer(i), Value::Integer(2 * i)});
+  ASSERT_TRUE(Load(cluster_->attachment(), skewed, {.block_bytes = 4096, .pointer_group = 4}).ok());
+  ASSERT_TRUE(Load(cluster_->attachment(), keys, {}).ok());
+  const std::string query = "select sum(twice * v) from skewed, keys where skewed.k = keys.k";
+  const TextRows expected{{std::to_string(2 * sum)}};
+  for (const char* setting : {"set nam.work_queue = off", "set nam.in_place = off", "set nam.work_queue = on",
+                              "set nam.in_place = on", "set nam.work_queue = off"}) {
+    Rows(setting);
+    EXPECT_EQ(Rows(query), expected) << setting;
+  }
+  std::string text;
+  for (const auto& row : Rows("explain analyze " + query)) text += row[0] + "\n";
+  const std::regex share(
+      "compute server [0-9]+: ([0-9,]+) rows \\(([0-9.]+) %\\), by thread ([0-9,]+) \\+ ([0-9,]+)");
+  int servers = 0;
+  for (std::sregex_iterator it(text.begin(), text.end(), share), end; it != end; ++it) {
+    ++servers;
+    EXPECT_NEAR(std::stod((*it)[2]), 50, 2.5) << text;
+  }
+  EXPECT_EQ(servers, 2) << text;
+  EXPECT_NE(text.find("only some blocks)"), std::string::npos) << text;
+  EXPECT_NE(text.find("pieces of its own share"), std::string::npos) << text;
+  Rows("set nam.work_queue = auto");
 }
 
 TEST_F(QueryTest, LongQueriesTellTheirProgressAndAreCancelledSoon) {

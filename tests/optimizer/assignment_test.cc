@@ -4,7 +4,10 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <numeric>
+#include <utility>
 
 namespace nam::optimizer {
 namespace {
@@ -108,15 +111,163 @@ TEST(Assignment, CoversEveryPartitionOnceAndCountsReplication) {
     const Assignment assignment = Assign(star.plan, star.tables, servers);
     std::vector<int> seen(16);
     for (const auto& share : assignment.servers) {
-      for (uint32_t p : share.partitions) ++seen[p];
+      for (uint32_t p : PartitionsOf(share.pieces)) ++seen[p];
       EXPECT_EQ(share.driving_bytes, share.rows * 4);
-      if (!share.partitions.empty()) {
+      if (!share.pieces.empty()) {
         EXPECT_GE(share.build_bytes, 200u * 4 + 100u * 4);
       }
     }
     EXPECT_EQ(seen[0], 0) << "nothing to stream there";
     EXPECT_EQ(std::count(seen.begin() + 1, seen.end(), 1), 15) << servers;
   }
+}
+
+/// The star with these rows in f's partitions, in blocks of ten.
+Star StarOf(const std::vector<uint64_t>& rows) {
+  Star star;
+  star.f->clear_partitions();
+  for (const uint64_t n : rows) {
+    proto::Chain& chain = *star.f->add_partitions();
+    chain.set_rows(n);
+    chain.set_block_rows(10);
+    chain.set_blocks(static_cast<uint32_t>((n + 9) / 10));
+  }
+  return star;
+}
+
+/// Every block once, and the shares' numbers are those of their pieces.
+void ExpectWhole(const Star& star, const Assignment& assignment) {
+  std::map<std::pair<uint32_t, uint32_t>, int> seen;
+  uint64_t all = 0, expected = 0;
+  for (const auto& share : assignment.servers) {
+    uint64_t rows = 0;
+    EXPECT_TRUE(std::is_sorted(share.pieces.begin(), share.pieces.end()));
+    for (const Piece& piece : share.pieces) {
+      EXPECT_GT(piece.blocks, 0u);
+      for (uint32_t b = 0; b < piece.blocks; ++b) ++seen[{piece.partition, piece.first_block + b}];
+      rows += RowsOf(*star.f, piece);
+    }
+    EXPECT_EQ(share.rows, rows);
+    EXPECT_EQ(share.driving_bytes, rows * 4);
+    all += rows;
+  }
+  size_t blocks = 0;
+  for (const proto::Chain& chain : star.f->partitions()) blocks += chain.blocks(), expected += chain.rows();
+  EXPECT_EQ(seen.size(), blocks);
+  for (const auto& [block, times] : seen) EXPECT_EQ(times, 1) << block.first << " " << block.second;
+  EXPECT_EQ(all, expected);
+}
+
+/// The least that the server with most can have, whatever block goes where.
+uint64_t OptimumOfBlocks(const Star& star, int servers) {
+  std::vector<Piece> blocks;
+  for (int p = 0; p < star.f->partitions_size(); ++p) {
+    for (uint32_t b = 0; b < star.f->partitions(p).blocks(); ++b)
+      blocks.push_back({static_cast<uint32_t>(p), b, 1});
+  }
+  std::vector<int> server_of(blocks.size());
+  uint64_t best = UINT64_MAX;
+  while (true) {
+    uint64_t largest = 0;
+    for (int s = 0; s < servers; ++s) {
+      std::vector<Piece> share;
+      uint64_t bytes = 0;
+      for (size_t i = 0; i < blocks.size(); ++i) {
+        if (server_of[i] == s) share.push_back(blocks[i]);
+      }
+      for (const Piece& piece : share) bytes += RowsOf(*star.f, piece) * 4;
+      for (const Plan::Join& join : star.plan.joins) {
+        for (const uint32_t p : NeededPartitions(star.plan, join, star.tables, PartitionsOf(share)))
+          bytes += star.tables[static_cast<size_t>(join.table)]->partitions(static_cast<int>(p)).rows() * 4;
+      }
+      largest = std::max(largest, bytes);
+    }
+    best = std::min(best, largest);
+    size_t i = 0;
+    while (i < server_of.size() && ++server_of[i] == servers) server_of[i++] = 0;
+    if (i == server_of.size()) return best;
+  }
+}
+
+TEST(Assignment, IsCloseToTheOptimumOfBlocksOnSmallCases) {
+  EXPECT_TRUE(rc::check("within a tenth without build sides, within a half with them", [] {
+    // Few blocks in all: what is tried out grows with the servers to the power of them.
+    std::vector<uint64_t> rows(16);
+    for (int blocks_left = 8; blocks_left > 0;) {
+      const auto blocks = *rc::gen::inRange(1, blocks_left + 1);
+      rows[*rc::gen::inRange<size_t>(0, 16)] = static_cast<uint64_t>(blocks * 10 - *rc::gen::inRange(0, 10));
+      blocks_left -= blocks;
+    }
+    Star star = StarOf(rows);
+    const int servers = *rc::gen::inRange(1, 4);
+    const uint64_t build_rows = *rc::gen::element<uint64_t>(0, 1, 10, 100);
+    for (proto::Table* build : {star.a.get(), star.b.get()}) {
+      for (proto::Chain& chain : *build->mutable_partitions()) chain.set_rows(build_rows);
+    }
+    const Assignment assignment = Assign(star.plan, star.tables, servers);
+    ExpectWhole(star, assignment);
+    const uint64_t optimum = OptimumOfBlocks(star, servers);
+    if (build_rows == 0) {
+      RC_ASSERT(assignment.LargestBytes() * 10 <= optimum * 11);
+    } else {
+      RC_ASSERT(assignment.LargestBytes() * 2 <= optimum * 3);
+    }
+  }));
+}
+
+TEST(Assignment, IsWithinFivePercentOfFairUnderSkew) {
+  for (const double zipf : {0.5, 1.0, 1.5, 2.5}) {
+    std::vector<uint64_t> rows;
+    for (int i = 1; i <= 16; ++i) rows.push_back(static_cast<uint64_t>(1e6 / std::pow(i, zipf)));
+    const uint64_t all = std::accumulate(rows.begin(), rows.end(), uint64_t{0});
+    Star star = StarOf(rows);
+    for (const int servers : {2, 3, 4, 7, 16, 64}) {
+      const Assignment assignment = Assign(star.plan, star.tables, servers);
+      ExpectWhole(star, assignment);
+      const double fair = static_cast<double>(all) / servers;
+      EXPECT_LE(static_cast<double>(assignment.LargestRows()), 1.05 * fair)
+          << servers << " servers, Zipf " << zipf;
+    }
+  }
+}
+
+TEST(Assignment, ALargePartitionIsCutOnlyIfThatPaysForReplication) {
+  // One partition alone, whose build sides are far smaller than what a cut spares, or far larger.
+  std::vector<uint64_t> rows(16);
+  rows[5] = 10'000;
+  for (const uint64_t build_rows : {uint64_t{10}, uint64_t{10'000'000}}) {
+    Star star = StarOf(rows);
+    for (proto::Chain& chain : *star.a->mutable_partitions()) chain.set_rows(build_rows);
+    const Assignment assignment = Assign(star.plan, star.tables, 4);
+    ExpectWhole(star, assignment);
+    const auto working = std::count_if(assignment.servers.begin(), assignment.servers.end(),
+                                       [](const auto& share) { return share.rows > 0; });
+    EXPECT_EQ(working, build_rows == 10 ? 4 : 1);
+  }
+}
+
+TEST(Assignment, EvenPartitionsStayWhole) {
+  Star star = StarOf(std::vector<uint64_t>(16, 10'000));
+  for (const int servers : {1, 2, 4, 8, 16}) {
+    for (const auto& share : Assign(star.plan, star.tables, servers).servers) {
+      for (const Piece& piece : share.pieces) EXPECT_EQ(piece.blocks, 1000u);
+    }
+  }
+}
+
+TEST(Assignment, ThreadsGetPiecesOfAPartitionThatIsLargeForThem) {
+  std::vector<uint64_t> rows(16);
+  rows[3] = 64 * 32'800;
+  Star star = StarOf(rows);
+  for (const int threads : {1, 4}) {
+    const Assignment assignment = Assign(star.plan, star.tables, 1, threads);
+    ExpectWhole(star, assignment);
+    EXPECT_EQ(assignment.servers[0].pieces.size(), 16u * static_cast<unsigned>(threads));
+  }
+  star = StarOf(std::vector<uint64_t>(16, 1'000));
+  const Assignment small = Assign(star.plan, star.tables, 1, 4);
+  for (const Piece& piece : small.servers[0].pieces)
+    EXPECT_EQ(piece.blocks, 100u) << "small ones are not worth it";
 }
 
 TEST(Assignment, RunsSpareReplicationWhenPartitionsAreEqual) {

@@ -4,12 +4,15 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/random.h"
 #include "cli/sqlite_oracle.h"
 #include "fabric/sim/world.h"
 #include "simulation/cluster.h"
 #include "simulation/ssb_answers.h"
+#include "tests/cluster/oracle.h"
 
 namespace nam::simulation {
 namespace {
@@ -74,6 +77,7 @@ class Elastic {
   void EndClient() { client_.reset(); }
   Cluster& cluster() { return *cluster_; }
   computeserver::Session& session() { return client_->session(); }
+  catalog::Attachment& attachment() { return client_->attachment(); }
 
  private:
   static fabric::sim::WorldOptions Options(uint64_t seed, int64_t read_ns) {
@@ -146,6 +150,118 @@ TEST(ElasticTest, ServersComeAndGoInMidQuery) {
     }
     EXPECT_GE(helpers, 3) << report;
   });
+}
+
+/// A table whose partitions' rows follow Zipf's law (exponent 2), in small blocks, and one to join it with by
+/// its key.
+constexpr int kSkewedParts = 32;
+constexpr char kSkewedQuery[] =
+    "select count(*), sum(v), sum(twice * v) from skewed, keys where skewed.k = keys.k";
+
+struct Skewed {
+  testing::SmallTable skewed{
+      {"skewed", {{"k", Type::Integer()}, {"v", Type::Integer()}}, {{"k", kSkewedParts}}, ""}, {}};
+  testing::SmallTable keys{
+      {"keys", {{"k", Type::Integer()}, {"twice", Type::Integer()}}, {{"k", kSkewedParts}}, ""}, {}};
+  testing::TextRows answer;
+};
+
+const Skewed& SkewedTables() {
+  static const Skewed* const made = [] {
+    auto* tables = new Skewed;
+    int64_t rows = 0, sum = 0, twice = 0;
+    for (int k = 0; k < kSkewedParts; ++k) {
+      tables->keys.rows.push_back({Value::Integer(k), Value::Integer(2 * k)});
+      for (int i = 0; i < 12'000 / ((k + 1) * (k + 1)); ++i) {
+        const int64_t v = 1'000'003 * rows++;
+        tables->skewed.rows.push_back({Value::Integer(k), Value::Integer(v)});
+        sum += v;
+        twice += 2 * k * v;
+      }
+    }
+    tables->answer = {{absl::StrCat(rows), absl::StrCat(sum), absl::StrCat(twice)}};
+    return tables;
+  }();
+  return *made;
+}
+
+void LoadSkewed(Elastic& elastic) {
+  for (const testing::SmallTable* table : {&SkewedTables().skewed, &SkewedTables().keys}) {
+    const absl::Status loaded =
+        testing::Load(elastic.attachment(), *table, {.block_bytes = 1024, .pointer_group = 4});
+    EXPECT_TRUE(loaded.ok()) << loaded;
+  }
+}
+
+std::string Report(Elastic& elastic, const std::string& explain, auto&& meanwhile) {
+  std::string report;
+  for (const auto& row : elastic.Execute(explain + kSkewedQuery, meanwhile).rows)
+    absl::StrAppend(&report, row[0].text, "\n");
+  return report;
+}
+
+TEST(ElasticTest, PiecesOfLargePartitionsAreDoneOnceWhoeverComesAndGoes) {
+  constexpr uint64_t kSkewedSeeds = 60;
+  int in_time = 0;
+  for (uint64_t seed = 1; seed <= kSkewedSeeds; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    RandomStream random(seed);
+    const auto servers = static_cast<int>(random.Between(2, 4));
+    Elastic elastic(seed, servers, 20'000);
+    LoadSkewed(elastic);
+    const auto whole = elastic.Execute(kSkewedQuery);
+    EXPECT_EQ(testing::ToText(whole), SkewedTables().answer);
+    const auto victim = static_cast<int>(random.Below(static_cast<uint64_t>(servers)));
+    const auto after_us =
+        static_cast<int64_t>(whole.elapsed_ms * 1000 * static_cast<double>(random.Below(1000)) / 1000);
+    const bool leaves = random.OneIn(3);
+    bool done = false;
+    const auto result = elastic.Execute(kSkewedQuery, [&] {
+      elastic.Pause(after_us);
+      in_time += !done;
+      if (!leaves) return elastic.cluster().Kill(Cluster::Role::kCompute, victim, random.OneIn(4));
+      elastic.cluster().Leave(victim);
+      EXPECT_TRUE(elastic.cluster().Restart(Cluster::Role::kCompute, victim).ok());
+    });
+    done = true;
+    EXPECT_EQ(testing::ToText(result), SkewedTables().answer);
+  }
+  EXPECT_GT(in_time, static_cast<int>(kSkewedSeeds / 2));
+}
+
+TEST(ElasticTest, PiecesOfLargePartitionsAreStolen) {
+  Elastic elastic(1, 4, 2'000'000);
+  LoadSkewed(elastic);
+  for (const int server : {2, 3}) elastic.cluster().Leave(server);
+  elastic.Pause(100'000);
+  const std::string report = Report(elastic, "explain analyze ", [&] {
+    elastic.Pause(20'000);
+    for (const int server : {2, 3})
+      EXPECT_TRUE(elastic.cluster().Restart(Cluster::Role::kCompute, server).ok());
+  });
+  EXPECT_TRUE(absl::StrContains(report, "pieces of the share of compute server")) << report;
+  EXPECT_EQ(testing::ToText(elastic.Execute(kSkewedQuery)), SkewedTables().answer);
+}
+
+/// What the plan gives each server, and what each did, is within a twentieth of fair.
+TEST(ElasticTest, SharesOfASkewedTableAreEven) {
+  for (const int servers : {2, 3, 4}) {
+    Elastic elastic(1, servers, 20'000);
+    LoadSkewed(elastic);
+    elastic.Execute("SET nam.work_queue = off");  // what is claimed depends on who is faster
+    const std::string report = Report(elastic, "explain analyze ", [] {});
+    int shares = 0;
+    for (const absl::string_view line : absl::StrSplit(report, '\n')) {
+      const size_t at = line.find(" rows (");
+      if (at == absl::string_view::npos || !absl::StrContains(line, " %)")) continue;
+      double percent = 0;
+      const size_t from = at + 7;
+      ASSERT_TRUE(absl::SimpleAtod(line.substr(from, line.find(" %)") - from), &percent)) << line;
+      EXPECT_LE(percent, 105.0 / servers) << report;
+      ++shares;
+    }
+    EXPECT_EQ(shares, 2 * servers) << "planned and actual\n" << report;
+  }
 }
 
 TEST(ElasticTest, ProgressGrowsTowardsAllRows) {
