@@ -14,8 +14,9 @@ namespace nam::computeserver {
 /// Channels kept for the next query, so that connections are not made anew. Thread-safe.
 class ChannelPool {
  public:
-  ChannelPool(fabric::Fabric& fabric, fabric::RegionDirectory& directory)
-      : fabric_(fabric), directory_(directory) {}
+  ChannelPool(fabric::Fabric& fabric, fabric::RegionDirectory& directory,
+              const storage::ChannelOptions& options = {})
+      : fabric_(fabric), directory_(directory), options_(options) {}
 
   /// A channel on loan; goes back when the lease ends, unless it is broken.
   class Lease {
@@ -42,7 +43,7 @@ class ChannelPool {
         return Lease(*this, std::move(channel));
       }
     }
-    auto channel = storage::Channel::Open(fabric_, directory_, {});
+    auto channel = storage::Channel::Open(fabric_, directory_, options_);
     if (!channel.ok()) return channel.status();
     return Lease(*this, *std::move(channel));
   }
@@ -61,6 +62,7 @@ class ChannelPool {
   }
   fabric::Fabric& fabric_;
   fabric::RegionDirectory& directory_;
+  const storage::ChannelOptions options_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<storage::Channel>> idle_;
 };

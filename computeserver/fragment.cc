@@ -1,5 +1,7 @@
 #include "computeserver/fragment.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "computeserver/fragment_worker.h"
@@ -8,21 +10,30 @@ namespace nam::computeserver {
 namespace {
 
 constexpr int64_t kWhileWaitingUs = 5'000;
+/// A build side is cut into so many pieces for each thread, unless they would be small: it may be a single
+/// partition that this server needs.
+constexpr uint64_t kBuildPiecesOfAThread = 2;
+constexpr uint64_t kBuildPieceRowsMin = 4'096;
 
 }  // namespace
 
 Fragment::Fragment(std::shared_ptr<const QueryShape> shape, MulticastBuild multicast,
-                   std::optional<storage::WorkCounter> counter, ChannelPool& channels, int threads,
-                   std::atomic<bool>& cancel, const std::atomic<bool>& leaving)
+                   std::optional<storage::WorkCounter> counter, ChannelPool& channels,
+                   ChannelPool& claim_channels, int threads, std::atomic<bool>& cancel,
+                   const std::atomic<bool>& leaving)
     : shape_(std::move(shape)),
       multicast_(std::move(multicast)),
       channels_(channels),
+      claim_channels_(claim_channels),
       threads_(threads),
       cancel_(cancel),
       leaving_(leaving),
       counter_(counter),
       claimed_(new std::atomic<uint32_t>[shape_->joins.size() + 1]),
-      multicast_claimed_(multicast_.senders.empty()),
+      multicast_parts_(
+          static_cast<uint32_t>(std::min(multicast_.senders.size(), static_cast<size_t>(threads)))),
+      opening_(multicast_parts_),
+      opened_(channels.fabric().CreateEvent()),
       building_(threads),
       built_(channels.fabric().CreateEvent()),
       running_(threads),
@@ -30,8 +41,14 @@ Fragment::Fragment(std::shared_ptr<const QueryShape> shape, MulticastBuild multi
       totals_(shape_->joins.size() + 1),
       finished_(static_cast<size_t>(threads)) {
   for (size_t i = 0; i <= shape_->joins.size(); ++i) claimed_[i] = 0;
-  for (const QueryShape::Join& join : shape_->joins)
+  const uint64_t pieces = kBuildPiecesOfAThread * static_cast<uint64_t>(threads);
+  for (size_t j = 0; j < shape_->joins.size(); ++j) {
+    const QueryShape::Join& join = shape_->joins[j];
+    const proto::Table& table = *shape_->tables[static_cast<size_t>(shape_->plan.joins[j].table)];
     join_tables_.push_back(std::make_unique<JoinTable>(join.table));
+    builds_.push_back(optimizer::PiecesOf(table, join.partitions,
+                                          std::max(kBuildPieceRowsMin, uint64_t{join.table.rows} / pieces)));
+  }
 }
 
 Fragment::~Fragment() = default;
@@ -46,7 +63,7 @@ void Fragment::Fail(const absl::Status& status) {
 std::optional<uint32_t> Fragment::Claim(size_t pipeline) {
   if (multicast_.Covers(pipeline) && !read_instead_) return std::nullopt;
   const bool driving = pipeline == shape_->joins.size();
-  const size_t all = driving ? shape_->pieces.size() : shape_->joins[pipeline].partitions.size();
+  const size_t all = driving ? shape_->pieces.size() : builds_[pipeline].size();
   const uint32_t next = claimed_[pipeline].fetch_add(1, std::memory_order_relaxed);
   return next < all ? std::optional(next) : std::nullopt;
 }

@@ -27,16 +27,16 @@ namespace nam::computeserver {
 ///     probe:  assigned pieces of the driving table ─ filter ─ probe, probe, … ─▶ own Sink
 ///
 /// then the sinks are merged into one partial result. Build sides that come by multicast are received and
-/// built by one of the threads, which joins the groups before it does anything else; if it cannot, they are
-/// READ like the others.
+/// built by as many of the threads as there are senders. Each joins its senders' groups before it does
+/// anything else; if one of them cannot, these sides are READ like the others.
 class Fragment {
  public:
   /// `cancel` may be set by anyone at any time; the fragment then ends with CANCELLED. So may `leaving`: it
   /// then finishes what it has begun and claims no more. With a counter, what it works on is those of the
   /// shape's pieces that it claims; without, all of them.
   Fragment(std::shared_ptr<const QueryShape> shape, MulticastBuild multicast,
-           std::optional<storage::WorkCounter> counter, ChannelPool& channels, int threads,
-           std::atomic<bool>& cancel, const std::atomic<bool>& leaving);
+           std::optional<storage::WorkCounter> counter, ChannelPool& channels, ChannelPool& claim_channels,
+           int threads, std::atomic<bool>& cancel, const std::atomic<bool>& leaving);
   ~Fragment();
 
   /// Runs all threads to their end; `while_waiting` is called every few milliseconds until then.
@@ -58,8 +58,8 @@ class Fragment {
     uint64_t multicast_blocks = 0, repaired_blocks = 0, duplicate_datagrams = 0;
   };
   void Fail(const absl::Status& status);
-  /// The position of the next partition of the join's build side that nobody in this fragment has; of the
-  /// next piece of the driving table after the last join.
+  /// The position of the next piece of the join's build side that nobody in this fragment has; of the
+  /// driving table after the last join.
   std::optional<uint32_t> Claim(size_t pipeline);
   void Add(size_t pipeline, const PipelineTotals& totals);
   /// The build sides that were to come by multicast are to be claimed like any other.
@@ -68,13 +68,18 @@ class Fragment {
   const std::shared_ptr<const QueryShape> shape_;
   const MulticastBuild multicast_;
   ChannelPool& channels_;
+  ChannelPool& claim_channels_;
   const int threads_;
   std::atomic<bool>& cancel_;
   const std::atomic<bool>& leaving_;
   const std::optional<storage::WorkCounter> counter_;
   std::vector<std::unique_ptr<JoinTable>> join_tables_;
-  std::unique_ptr<std::atomic<uint32_t>[]> claimed_;  // per pipeline
-  std::atomic<bool> multicast_claimed_;               // by the thread that receives
+  std::vector<std::vector<optimizer::Piece>> builds_;  // what is needed of each join's build side
+  std::unique_ptr<std::atomic<uint32_t>[]> claimed_;   // per pipeline
+  const uint32_t multicast_parts_;               // threads that receive: 0, or a part of the senders each
+  std::atomic<uint32_t> multicast_claimed_ = 0;  // parts
+  std::atomic<uint32_t> opening_;                // parts that have not joined yet, nor failed to
+  std::unique_ptr<fabric::Event> opened_;
   std::atomic<bool> read_instead_ = false;
   std::atomic<int> building_;
   std::unique_ptr<fabric::Event> built_;

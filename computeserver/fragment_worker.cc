@@ -64,14 +64,17 @@ absl::Status FragmentWorker::Run() {
   absl::Status status;
   auto lease = fragment_.channels_.Take();
   if (!lease.ok()) status = lease.status();
-  if (status.ok() && !fragment_.multicast_claimed_.exchange(true)) status = BuildFromMulticast(**lease);
+  if (status.ok() && fragment_.multicast_parts_ > 0) {
+    const uint32_t part = fragment_.multicast_claimed_.fetch_add(1);
+    if (part < fragment_.multicast_parts_) status = BuildFromMulticast(**lease, part);
+  }
   for (size_t join = 0; join < joins_.size() && status.ok(); ++join) status = Build(**lease, join);
   if (!status.ok()) fragment_.Fail(status);  // before the barrier, so that nobody waits there in vain
   if (fragment_.building_.fetch_sub(1) == 1) fragment_.built_->Set();
   NAM_RETURN_IF_ERROR(status);
   NAM_RETURN_IF_ERROR(AwaitBuilt());
   if (fragment_.counter_) {
-    NAM_ASSIGN_OR_RETURN(ChannelPool::Lease claims, fragment_.channels_.Take());
+    NAM_ASSIGN_OR_RETURN(ChannelPool::Lease claims, fragment_.claim_channels_.Take());
     claims_channel_.emplace(std::move(claims));
     claims_.emplace(**claims_channel_, *fragment_.counter_, fragment_.cancel_);
   }
@@ -82,10 +85,15 @@ absl::Status FragmentWorker::Run() {
                 });
 }
 
-absl::Status FragmentWorker::AwaitBuilt() {
-  while (!fragment_.built_->Wait(clock_.After(kBarrierCheckUs))) {
+absl::Status FragmentWorker::Await(fabric::Event& event) {
+  while (!event.Wait(clock_.After(kBarrierCheckUs))) {
     if (fragment_.cancel_) return absl::CancelledError("cancelled");
   }
+  return absl::OkStatus();
+}
+
+absl::Status FragmentWorker::AwaitBuilt() {
+  NAM_RETURN_IF_ERROR(Await(*fragment_.built_));
   for (size_t j = 0; j < joins_.size(); ++j) {
     const int table = shape_.plan.joins[j].table;
     for (size_t i = 0; i < shape_.joins[j].payload.size(); ++i) {
@@ -107,16 +115,18 @@ std::optional<storage::ChainStart> FragmentWorker::NextChain(size_t pipeline) {
   if (pipeline < joins_.size()) {
     const std::optional<uint32_t> next = fragment_.Claim(pipeline);
     if (!next) return std::nullopt;
-    const auto build = static_cast<size_t>(shape_.plan.joins[pipeline].table);
-    return partitioner::ChainStartOf(*shape_.tables[build], shape_.joins[pipeline].partitions[*next]);
+    return ChainOf(shape_.plan.joins[pipeline].table, fragment_.builds_[pipeline][*next]);
   }
   if (fragment_.leaving_ || fragment_.cancel_) return std::nullopt;
   const std::optional<uint32_t> next = fragment_.counter_ ? ClaimPiece() : fragment_.Claim(pipeline);
   if (!next) return std::nullopt;
   claimed_.push_back(*next);
-  const optimizer::Piece& piece = shape_.pieces[*next];
-  const proto::Table& driving = *shape_.tables[static_cast<size_t>(shape_.plan.driving)];
-  storage::ChainStart chain = partitioner::ChainStartOf(driving, piece.partition);
+  return ChainOf(shape_.plan.driving, shape_.pieces[*next]);
+}
+
+storage::ChainStart FragmentWorker::ChainOf(int table, const optimizer::Piece& piece) const {
+  storage::ChainStart chain =
+      partitioner::ChainStartOf(*shape_.tables[static_cast<size_t>(table)], piece.partition);
   chain.first = piece.first_block;
   chain.end = piece.first_block + piece.blocks;
   return chain;
@@ -169,6 +179,7 @@ absl::Status FragmentWorker::Stream(
                                  .sort_column = shape_.sort_column(table),
                                  .sort_min = selector(table).SortCodes().low,
                                  .sort_max = selector(table).SortCodes().high,
+                                 .slow_start = pipeline < joins_.size(),
                                  .cancel = &fragment_.cancel_};
   const int64_t started_ns = clock_.NowNs();
   Fragment::PipelineTotals totals;
@@ -242,17 +253,23 @@ absl::Status FragmentWorker::Build(storage::Channel& channel, size_t join) {
                 });
 }
 
-/// Everything that comes by multicast, whatever join it is for.
-absl::Status FragmentWorker::BuildFromMulticast(storage::Channel& channel) {
+/// Everything that comes by multicast from a part of the senders, whatever join it is for. Nothing is built
+/// before all parts have joined: if one of them cannot, all is READ.
+absl::Status FragmentWorker::BuildFromMulticast(storage::Channel& channel, uint32_t part) {
   const MulticastBuild& build = fragment_.multicast_;
-  auto stream = storage::MulticastStream::Open(
-      channel, build.senders, build.tables,
-      {.member = build.member, .verify = shape_.settings.verify(), .cancel = &fragment_.cancel_});
+  auto stream = storage::MulticastStream::Open(channel, build.senders, build.tables,
+                                               {.member = build.member,
+                                                .part = part,
+                                                .parts = fragment_.multicast_parts_,
+                                                .verify = shape_.settings.verify(),
+                                                .cancel = &fragment_.cancel_});
   if (!stream.ok()) {
     if (channel.broken()) return stream.status();
     fragment_.ReadInsteadOfMulticast(stream.status());
-    return absl::OkStatus();
   }
+  if (fragment_.opening_.fetch_sub(1) == 1) fragment_.opened_->Set();
+  NAM_RETURN_IF_ERROR(Await(*fragment_.opened_));
+  if (fragment_.read_instead_) return absl::OkStatus();
   std::vector<Fragment::PipelineTotals> totals(build.tables.size());
   const absl::Status status = ReceiveBuilds(**stream, totals);
   for (size_t t = 0; t < totals.size(); ++t) {

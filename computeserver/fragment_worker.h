@@ -24,15 +24,18 @@ class FragmentWorker {
 
  private:
   absl::Status Build(storage::Channel& channel, size_t join);
-  absl::Status BuildFromMulticast(storage::Channel& channel);
+  absl::Status BuildFromMulticast(storage::Channel& channel, uint32_t part);
   absl::Status ReceiveBuilds(storage::MulticastStream& stream, std::vector<Fragment::PipelineTotals>& totals);
   absl::Status BuildBlock(size_t join, const storage::BlockView& block, Fragment::PipelineTotals& totals);
   absl::Status Insert(size_t join, uint64_t first_row);
   absl::Status InsertUnique(size_t join, const storage::BlockView& block);
+  /// Until all threads that matter have come as far.
+  absl::Status Await(fabric::Event& event);
   absl::Status AwaitBuilt();
   /// The next chain of the pipeline's table; of the driving one it is claimed from all servers.
   std::optional<storage::ChainStart> NextChain(size_t pipeline);
   /// Its position.
+  storage::ChainStart ChainOf(int table, const optimizer::Piece& piece) const;
   std::optional<uint32_t> ClaimPiece();
   KeyLookup LookupOf(size_t join) const;
   absl::Status Stream(

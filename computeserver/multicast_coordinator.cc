@@ -6,14 +6,13 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "catalog/control_plane.h"
+#include "optimizer/cost_model.h"
 #include "partitioner/table_metadata.h"
 #include "storage/chain_pointers.h"
 
 namespace nam::computeserver {
 namespace {
 
-/// Below, the control messages cost more than the bytes saved.
-constexpr uint64_t kAutoBytesMin = 1u << 20;
 /// What a datagram costs its sender and its receivers grows little with its bytes, so blocks of few datagrams
 /// pay from two compute servers on, others only where READ has to share a link among many. Over `tcp` on one
 /// host, multicast beat READ with blocks of 2 KiB from the start, with blocks of 64 KiB not with 8 servers
@@ -53,6 +52,7 @@ const proto::Table& BuildSide(const MulticastCoordinator::Query& query, size_t j
 
 MulticastCoordinator::~MulticastCoordinator() {
   End();
+  ending_.clear();
   if (groups_.empty()) return;
   std::vector<uint32_t> groups;
   for (const auto& [server, group] : groups_) groups.push_back(group);
@@ -76,7 +76,6 @@ std::string MulticastCoordinator::WhyRead(const Query& query, size_t join, Choic
   const uint64_t bytes =
       BytesOf(table, query.plan.tables[static_cast<size_t>(query.plan.joins[join].table)].columns);
   if (bytes == 0) return "it is empty";
-  if (mode == Choice::kAuto && bytes < kAutoBytesMin) return "it is small";
   const uint64_t datagrams = DatagramsOf(table);
   if (mode == Choice::kAuto && datagrams > kDatagramsPerServer * query.partitions.size()) {
     return absl::StrFormat("blocks of %d datagrams pay with %d compute servers or more", datagrams,
@@ -84,6 +83,28 @@ std::string MulticastCoordinator::WhyRead(const Query& query, size_t join, Choic
   }
   if (BlocksOf(table) > kBlocksMax) return "it has too many blocks for multicast; load it with larger ones";
   return "";
+}
+
+std::string MulticastCoordinator::WhyNotCheaper(const Query& query, const std::vector<size_t>& joins) const {
+  optimizer::ReplicatedSides sides{.servers = static_cast<int>(query.partitions.size()),
+                                   .threads = query.threads};
+  std::set<MemoryServerId> homes;
+  for (const size_t join : joins) {
+    const proto::Table& table = BuildSide(query, join);
+    const auto& planned = query.plan.tables[static_cast<size_t>(query.plan.joins[join].table)];
+    const auto bytes = static_cast<double>(BytesOf(table, planned.columns));
+    sides.rows += planned.rows;
+    sides.bytes += bytes;
+    sides.datagrams += std::max(bytes / fabric::kMaxDatagramBytes, static_cast<double>(BlocksOf(table)));
+    for (const proto::Chain& chain : table.partitions()) {
+      for (const uint64_t pointer : chain.head())
+        homes.insert(storage::RemotePtr<void>::FromRaw(pointer).server());
+    }
+  }
+  sides.senders = std::max(1, static_cast<int>(homes.size()));
+  const optimizer::ReplicationCosts costs = optimizer::CostsOf(sides);
+  if (costs.multicast_ms < costs.read_ms) return "";
+  return absl::StrFormat("estimated at %.2f ms, multicast at %.2f", costs.read_ms, costs.multicast_ms);
 }
 
 absl::StatusOr<std::vector<std::string>> MulticastCoordinator::Start(const Query& query, Choice mode) {
@@ -95,6 +116,11 @@ absl::StatusOr<std::vector<std::string>> MulticastCoordinator::Start(const Query
     if (why_read.back().empty()) joins.push_back(join);
   }
   if (joins.empty()) return why_read;
+  if (mode == Choice::kAuto) {
+    const std::string why = WhyNotCheaper(query, joins);
+    for (const size_t join : joins) why_read[join] = why;
+    if (!why.empty()) return why_read;
+  }
   const absl::Status status = StartStreams(query, joins);
   if (status.ok()) return why_read;
   const bool unread = channel_ != nullptr && channel_->broken();
@@ -109,6 +135,7 @@ absl::StatusOr<std::vector<std::string>> MulticastCoordinator::Start(const Query
 }
 
 absl::Status MulticastCoordinator::StartStreams(const Query& query, const std::vector<size_t>& joins) {
+  ending_.clear();
   std::vector<storage::MulticastTable> tables;
   std::set<MemoryServerId> homes;
   for (size_t join : joins) {
@@ -125,10 +152,11 @@ absl::Status MulticastCoordinator::StartStreams(const Query& query, const std::v
   }
   const std::vector<MemoryServerId> servers(homes.begin(), homes.end());
   NAM_ASSIGN_OR_RETURN(const auto blocks, storage::MulticastBlocks::Number(tables, servers));
+  NAM_RETURN_IF_ERROR(FindGroups(servers));
+  std::vector<proto::StartMulticastRequest> requests;
   for (size_t s = 0; s < servers.size(); ++s) {
-    proto::StartMulticastRequest request;
-    NAM_ASSIGN_OR_RETURN(const uint32_t group, GroupFor(servers[s]));
-    request.set_group(group);
+    proto::StartMulticastRequest& request = requests.emplace_back();
+    request.set_group(groups_[servers[s]]);
     request.set_members(static_cast<uint32_t>(query.partitions.size()));
     request.set_timeout_ms(kStreamTimeoutMs);
     for (const storage::MulticastExtent& extent : blocks.ExtentsOf(s)) {
@@ -139,16 +167,37 @@ absl::Status MulticastCoordinator::StartStreams(const Query& query, const std::v
       }
       for (const storage::RemotePtr<void> block : extent.blocks) out.add_blocks(block.raw());
     }
-    NAM_ASSIGN_OR_RETURN(const proto::StartMulticastReply reply,
-                         attachment_.StartMulticast(servers[s], request));
+  }
+  return StartSenders(servers, requests);
+}
+
+/// All at once: the query waits for the slowest answer, not for their sum. Those that have started are in
+/// streams_ also if others have not.
+absl::Status MulticastCoordinator::StartSenders(const std::vector<MemoryServerId>& servers,
+                                                const std::vector<proto::StartMulticastRequest>& requests) {
+  std::vector<absl::StatusOr<proto::StartMulticastReply>> replies(servers.size(),
+                                                                  absl::UnknownError("not asked"));
+  {
+    std::vector<std::unique_ptr<fabric::Thread>> calls;
+    for (size_t s = 0; s < servers.size(); ++s) {
+      calls.push_back(attachment_.fabric().StartThread(
+          "nam-multicast", [&, s] { replies[s] = attachment_.StartMulticast(servers[s], requests[s]); }));
+    }
+  }
+  absl::Status failed;
+  for (size_t s = 0; s < servers.size(); ++s) {
+    if (!replies[s].ok()) {
+      failed.Update(replies[s].status());
+      continue;
+    }
     proto::MulticastSender& sender = *streams_.add_senders();
     sender.set_server(servers[s].value());
-    sender.set_stream(reply.stream());
-    sender.set_group_address(reply.group_address());
-    sender.set_board_rkey(reply.board_rkey());
-    sender.set_fragment_bytes(reply.fragment_bytes());
+    sender.set_stream(replies[s]->stream());
+    sender.set_group_address(replies[s]->group_address());
+    sender.set_board_rkey(replies[s]->board_rkey());
+    sender.set_fragment_bytes(replies[s]->fragment_bytes());
   }
-  return absl::OkStatus();
+  return failed;
 }
 
 absl::StatusOr<storage::MulticastTable> MulticastCoordinator::Describe(const Query& query, size_t join) {
@@ -188,14 +237,20 @@ absl::StatusOr<const std::vector<uint64_t>*> MulticastCoordinator::Pointers(cons
   return &pointers_.emplace(key, std::move(pointers)).first->second;
 }
 
-absl::StatusOr<uint32_t> MulticastCoordinator::GroupFor(MemoryServerId server) {
-  const auto known = groups_.find(server);
-  if (known != groups_.end()) return known->second;
-  const auto groups = attachment_.catalog().AllocateGroups(attachment_.member(), 1);
+absl::Status MulticastCoordinator::FindGroups(const std::vector<MemoryServerId>& servers) {
+  std::vector<MemoryServerId> without;
+  for (const MemoryServerId server : servers) {
+    if (!groups_.contains(server)) without.push_back(server);
+  }
+  if (without.empty()) return absl::OkStatus();
+  const auto groups =
+      attachment_.catalog().AllocateGroups(attachment_.member(), static_cast<uint32_t>(without.size()));
   // In words of our own: a query can do without the catalog, not so without a memory server.
   if (!groups.ok()) return absl::FailedPreconditionError(groups.status().message());
-  if (groups->size() != 1) return absl::InternalError("the catalog gave no multicast group");
-  return groups_[server] = groups->front();
+  if (groups->size() != without.size())
+    return absl::InternalError("the catalog gave too few multicast groups");
+  for (size_t i = 0; i < without.size(); ++i) groups_[without[i]] = (*groups)[i];
+  return absl::OkStatus();
 }
 
 proto::MulticastStreams MulticastCoordinator::StreamsFor(uint32_t member) const {
@@ -207,9 +262,11 @@ proto::MulticastStreams MulticastCoordinator::StreamsFor(uint32_t member) const 
 void MulticastCoordinator::End(bool tell) {
   for (const proto::MulticastSender& sender : streams_.senders()) {
     if (!tell) break;
+    const MemoryServerId server(static_cast<uint16_t>(sender.server()));
     // Unheard, the memory server ends it at its deadline.
-    attachment_.EndMulticast(MemoryServerId(static_cast<uint16_t>(sender.server())), sender.stream())
-        .IgnoreError();
+    ending_.push_back(attachment_.fabric().StartThread("nam-multicast", [this, server, id = sender.stream()] {
+      attachment_.EndMulticast(server, id).IgnoreError();
+    }));
   }
   streams_.Clear();
 }

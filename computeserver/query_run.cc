@@ -9,8 +9,10 @@
 namespace nam::computeserver {
 namespace {
 
-/// A list with fewer items left is not worth another server's call and build sides.
+/// A list with fewer items left for each fragment, or that is done sooner by those it has, is not worth
+/// another server's call and build sides.
 constexpr uint64_t kWorthStealing = 8;
+constexpr double kWorthStealingNs = 1e6;
 /// Losing servers again and again is an error of its own.
 constexpr int kMostRounds = 16;
 /// Fragments that found nothing to claim: somebody was faster. More of them are a mistake somewhere.
@@ -53,11 +55,16 @@ QueryRun::QueryRun(const Options& options)
   covered_.resize(left_);
 }
 
-absl::Status QueryRun::AddList(std::vector<uint32_t> pieces) {
-  List& list = lists_.emplace_back();
-  list.pieces = std::move(pieces);
-  if (options_.counters == nullptr) return absl::OkStatus();
-  NAM_ASSIGN_OR_RETURN(list.counter, options_.counters->Next());
+absl::Status QueryRun::AddLists(std::vector<std::vector<uint32_t>> shares) {
+  std::vector<storage::WorkCounter> counters;
+  if (options_.counters != nullptr) {
+    NAM_ASSIGN_OR_RETURN(counters, options_.counters->Next(shares.size()));
+  }
+  for (size_t i = 0; i < shares.size(); ++i) {
+    List& list = lists_.emplace_back();
+    list.pieces = std::move(shares[i]);
+    if (!counters.empty()) list.counter = counters[i];
+  }
   return absl::OkStatus();
 }
 
@@ -87,6 +94,7 @@ void QueryRun::Start(size_t server, size_t list_number, uint64_t first, bool wit
     counter.set_base(list.counter->base + first);
   }
   ++list.running;
+  if (list.started_ns < 0) list.started_ns = options_.clock.NowNs();
   ++running_;
   servers_[server].busy = true;
   options_.clients.Start(std::move(work));
@@ -95,14 +103,14 @@ void QueryRun::Start(size_t server, size_t list_number, uint64_t first, bool wit
 absl::Status QueryRun::Run() {
   started_ns_ = looked_ns_ = options_.clock.NowNs();
   reported_ns_ = started_ns_ + kFirstProgressNs - kProgressNs;
-  absl::Status status;
+  std::vector<std::vector<uint32_t>> shares;
   uint32_t next = 0;
-  for (size_t s = 0; s < servers_.size() && status.ok(); ++s) {
-    std::vector<uint32_t> share(options_.servers[s].share.pieces.size());
+  for (const ServerReport& server : options_.servers) {
+    std::vector<uint32_t>& share = shares.emplace_back(server.share.pieces.size());
     std::iota(share.begin(), share.end(), next);
     next += static_cast<uint32_t>(share.size());
-    status = AddList(std::move(share));
   }
+  absl::Status status = AddLists(std::move(shares));
   for (size_t s = 0; s < servers_.size() && status.ok(); ++s) Start(s, s, 0, /*with_multicast=*/true);
   if (status.ok()) status = Loop();
   // Fragments that still run have nothing to add: they found their lists empty, or the query has ended.
@@ -143,7 +151,11 @@ absl::Status QueryRun::Take(ComputeClients::Work& work) {
   }
   NAM_RETURN_IF_ERROR(Cover(work, report));
   if (work.reply.satisfied()) left_ = 0;  // the rest cannot change the result
-  if (work.reply.leaving()) servers_[work.server].gone = true;
+  if (work.reply.leaving()) {
+    servers_[work.server].gone = true;
+  } else {
+    lists_[work.list].dry = true;
+  }
   return absl::OkStatus();
 }
 
@@ -178,27 +190,50 @@ absl::Status QueryRun::Lost(size_t server, const absl::Status& why) {
   return others ? absl::OkStatus() : first_loss_;
 }
 
-absl::Status QueryRun::GiveWork(size_t server) {
-  if (options_.counters == nullptr) return absl::OkStatus();
-  size_t best = 0;
-  uint64_t most = 0, first = 0;
-  for (size_t l = 0; l < lists_.size(); ++l) {
-    if (!lists_[l].counter) continue;
-    NAM_ASSIGN_OR_RETURN(const uint64_t claimed, options_.counters->Claimed(*lists_[l].counter));
-    const uint64_t items = lists_[l].pieces.size();
-    if (claimed >= items || items - claimed <= most) continue;
-    if (lists_[l].running > 0 && items - claimed < kWorthStealing) continue;
-    best = l;
-    first = claimed;
-    most = items - claimed;
+double QueryRun::Expected(const List& list, int64_t now_ns) const {
+  if (!list.counter || list.dry) return 0;
+  const uint64_t left = list.pieces.size() - list.claimed;
+  if (list.running > 0) {
+    if (left < kWorthStealing * static_cast<uint64_t>(list.running)) return 0;
+    // As long as what has been claimed took, as far as is known.
+    const auto claimed = static_cast<double>(list.claimed);
+    if (static_cast<double>(left) * static_cast<double>(now_ns - list.started_ns) <
+        kWorthStealingNs * claimed)
+      return 0;
   }
-  if (most > 0) Start(server, best, first, /*with_multicast=*/false);
+  return static_cast<double>(left) / (list.running + 1);
+}
+
+absl::Status QueryRun::LookAtLists(const std::function<bool(const List&)>& wanted) {
+  std::vector<List*> lists;
+  std::vector<storage::WorkCounter> counters;
+  for (List& list : lists_) {
+    if (!list.counter || !wanted(list)) continue;
+    lists.push_back(&list);
+    counters.push_back(*list.counter);
+  }
+  if (lists.empty()) return absl::OkStatus();
+  NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t> claimed, options_.counters->Claimed(counters));
+  for (size_t i = 0; i < lists.size(); ++i)
+    lists[i]->claimed = std::min<uint64_t>(claimed[i], lists[i]->pieces.size());
   return absl::OkStatus();
 }
 
 absl::Status QueryRun::GiveWorkToAll() {
-  for (size_t s = 0; s < servers_.size() && left_ > 0; ++s) {
-    if (!servers_[s].busy && !servers_[s].gone) NAM_RETURN_IF_ERROR(GiveWork(s));
+  if (options_.counters == nullptr || left_ == 0) return absl::OkStatus();
+  bool looked = false;
+  for (size_t s = 0; s < servers_.size(); ++s) {
+    if (servers_[s].busy || servers_[s].gone) continue;
+    const int64_t now_ns = options_.clock.NowNs();
+    if (!std::exchange(looked, true)) {
+      NAM_RETURN_IF_ERROR(LookAtLists([&](const List& list) { return Expected(list, now_ns) > 0; }));
+    }
+    std::vector<double> expected;
+    for (const List& list : lists_) expected.push_back(Expected(list, now_ns));
+    const auto best = std::max_element(expected.begin(), expected.end());
+    if (best == expected.end() || *best <= 0) return absl::OkStatus();
+    const auto list = static_cast<size_t>(best - expected.begin());
+    Start(s, list, lists_[list].claimed, /*with_multicast=*/false);
   }
   return absl::OkStatus();
 }
@@ -217,10 +252,10 @@ absl::Status QueryRun::HandOutAgain() {
   for (uint32_t p = 0; p < pieces_.size(); ++p) {
     if (!covered_[p]) shares[next++ * able.size() / left_].push_back(p);
   }
+  const size_t first = lists_.size();
+  NAM_RETURN_IF_ERROR(AddLists(std::move(shares)));
   for (size_t i = 0; i < able.size(); ++i) {
-    if (shares[i].empty()) continue;
-    NAM_RETURN_IF_ERROR(AddList(std::move(shares[i])));
-    Start(able[i], lists_.size() - 1, 0, /*with_multicast=*/false);
+    if (!lists_[first + i].pieces.empty()) Start(able[i], first + i, 0, /*with_multicast=*/false);
   }
   return absl::OkStatus();
 }
@@ -246,12 +281,10 @@ absl::Status QueryRun::ReportProgress() {
   const int64_t now_ns = options_.clock.NowNs();
   if (!options_.progress || now_ns - reported_ns_ < kProgressNs) return absl::OkStatus();
   reported_ns_ = now_ns;
+  NAM_RETURN_IF_ERROR(LookAtLists([](const List& list) { return list.running > 0; }));
   std::vector<bool> done = covered_;
   for (const List& list : lists_) {
-    if (!list.counter || list.running == 0) continue;
-    NAM_ASSIGN_OR_RETURN(const uint64_t claimed, options_.counters->Claimed(*list.counter));
-    for (uint64_t i = 0; i < std::min<uint64_t>(claimed, list.pieces.size()); ++i)
-      done[list.pieces[i]] = true;
+    for (uint64_t i = 0; list.running > 0 && i < list.claimed; ++i) done[list.pieces[i]] = true;
   }
   uint64_t rows = 0;
   for (size_t p = 0; p < done.size(); ++p) {

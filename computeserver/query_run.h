@@ -55,14 +55,17 @@ class QueryRun {
   struct List {
     std::vector<uint32_t> pieces;  // their numbers
     std::optional<storage::WorkCounter> counter;
-    int running = 0;  // fragments that claim from it
+    int running = 0;          // fragments that claim from it
+    int64_t started_ns = -1;  // the first of them
+    uint64_t claimed = 0;     // at the last look, or more by now
+    bool dry = false;         // a fragment has met its end
   };
   struct Server {
     bool busy = false;
     bool gone = false;  // lost, or leaving
   };
 
-  absl::Status AddList(std::vector<uint32_t> pieces);
+  absl::Status AddLists(std::vector<std::vector<uint32_t>> shares);
   /// A fragment of `server` on `list`, from its item `first` on.
   void Start(size_t server, size_t list, uint64_t first, bool with_multicast);
   absl::Status Loop();
@@ -70,9 +73,12 @@ class QueryRun {
   /// What its fragment says that it has done.
   absl::Status Cover(const ComputeClients::Work& work, ServerReport& report);
   absl::Status Lost(size_t server, const absl::Status& why);
-  /// Gives an idle server what there is most of; nothing if too little is left to be worth it.
-  absl::Status GiveWork(size_t server);
+  /// Gives idle servers what there is most of; nothing if too little is left to be worth it.
   absl::Status GiveWorkToAll();
+  /// How much has been claimed of the wanted lists: one READ for all.
+  absl::Status LookAtLists(const std::function<bool(const List&)>& wanted);
+  /// Of the items that nobody has claimed, those that one more fragment may expect to get; 0: not worth it.
+  double Expected(const List& list, int64_t now_ns) const;
   /// Once nothing runs: what nobody has reported becomes lists of those who are left.
   absl::Status HandOutAgain();
   absl::Status LookForNewServers();

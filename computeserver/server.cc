@@ -29,6 +29,10 @@ constexpr int64_t kDrainCheckUs = 2'000;
 /// How long a server that leaves waits for coordinators to read results. What they do not get they have done
 /// again elsewhere.
 constexpr int64_t kReadResultsUs = 500'000;
+/// Of channels that carry a FETCH_ADD at a time, and nothing else. They are kept apart from those of streams:
+/// each would otherwise have to be connected where the other had been.
+constexpr storage::ChannelOptions kClaimChannel = {
+    .queue_depth = 4, .datagram_depth = 1, .buffer_bytes = 64 << 10};
 
 class ComputeServerImpl final : public ComputeServer {
  public:
@@ -36,6 +40,7 @@ class ComputeServerImpl final : public ComputeServer {
       : options_(options),
         attachment_(std::move(attachment)),
         channels_(attachment_->fabric(), *attachment_),
+        claim_channels_(attachment_->fabric(), *attachment_, kClaimChannel),
         cache_(attachment_->catalog(), channels_),
         handlers_("nam.proto.Compute") {
     handlers_.Add(kRunFragment, [this](const proto::FragmentRequest& request,
@@ -73,6 +78,7 @@ class ComputeServerImpl final : public ComputeServer {
   const ComputeServerOptions options_;
   const std::unique_ptr<catalog::Attachment> attachment_;
   ChannelPool channels_;
+  ChannelPool claim_channels_;
   TableCache cache_;
   std::unique_ptr<ResultStore> results_;
   catalog::Handlers handlers_;
@@ -146,12 +152,15 @@ absl::StatusOr<proto::FragmentReply> ComputeServerImpl::Run(const catalog::Incom
       return absl::InvalidArgumentError("not a work counter: its word lies outside of its extent");
     counter = {word, extent, {request.counter().rkey()}, request.counter().base()};
   }
-  Fragment fragment(shape, std::move(multicast), counter, channels_, std::max(1, options_.threads), cancel,
-                    stopping_);
+  Fragment fragment(shape, std::move(multicast), counter, channels_, claim_channels_,
+                    std::max(1, options_.threads), cancel, stopping_);
   const absl::Status status = fragment.Run([&] {
     if (call.Cancelled()) cancel = true;
   });
-  if (absl::IsUnavailable(status)) channels_.Clear();
+  if (absl::IsUnavailable(status)) {
+    channels_.Clear();
+    claim_channels_.Clear();
+  }
   NAM_RETURN_IF_ERROR(status);
   // Nobody would read it, nor say so.
   if (call.Cancelled()) return absl::CancelledError("cancelled");

@@ -206,6 +206,7 @@ class SessionImpl final : public Session {
     Prepared prepared;
     NAM_ASSIGN_OR_RETURN(prepared.plan, optimizer::MakePlan(query));
     for (const sql::BoundTable& table : query.tables) prepared.tables.push_back(table.table);
+    if (settings_.whole_tuples) optimizer::ReadWholeTuples(prepared.tables, prepared.plan);
     NAM_ASSIGN_OR_RETURN(const proto::Cluster* cluster, tables_.Cluster());
     std::vector<proto::Member> members;
     for (const proto::Member& member : cluster->members()) {
@@ -234,9 +235,13 @@ class SessionImpl final : public Session {
     *request.mutable_plan() = optimizer::ToProto(prepared.plan);
     *request.mutable_settings() = settings_.ForStreams();
     PartialMerger merger = MakeMerger(prepared.plan);
-    MulticastCoordinator::Query shares{prepared.plan, prepared.tables, {}, settings_.in_place};
-    for (const ServerReport& server : prepared.servers)
+    MulticastCoordinator::Query shares{
+        .plan = prepared.plan, .tables = prepared.tables, .partitions = {}, .in_place = settings_.in_place};
+    for (const ServerReport& server : prepared.servers) {
+      const int threads = std::max(1, static_cast<int>(server.member.threads()));
+      shares.threads = shares.partitions.empty() ? threads : std::min(shares.threads, threads);
       shares.partitions.push_back(optimizer::PartitionsOf(server.share.pieces));
+    }
     NAM_ASSIGN_OR_RETURN(prepared.why_read, multicast_.Start(shares, settings_.multicast));
     QueryRun run(
         {.request = std::move(request),

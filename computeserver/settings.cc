@@ -49,6 +49,7 @@ absl::Status SessionSettings::Set(const sql::SetStatement& statement) {
   if (statement.name == "prefetch_window") return SetNumber(statement, 1, 64, prefetch_window);
   if (statement.name == "in_place") return SetSwitch(statement, in_place);
   if (statement.name == "verify_checksums") return SetSwitch(statement, verify_checksums);
+  if (statement.name == "whole_tuples") return SetSwitch(statement, whole_tuples);
   if (statement.name == "result_mib_max") return SetNumber(statement, 1, 1 << 20, result_mib_max);
   if (statement.name == "build_mib_max") return SetNumber(statement, 1, 1 << 20, build_mib_max);
   if (statement.name == "record_join_mib_max") return SetNumber(statement, 1, 1 << 20, record_join_mib_max);
@@ -67,6 +68,7 @@ std::map<std::string, std::string> SessionSettings::All() const {
   return {{"prefetch_window", absl::StrCat(prefetch_window)},
           {"in_place", in_place ? "on" : "off"},
           {"verify_checksums", verify_checksums ? "on" : "off"},
+          {"whole_tuples", whole_tuples ? "on" : "off"},
           {"result_mib_max", absl::StrCat(result_mib_max)},
           {"build_mib_max", absl::StrCat(build_mib_max)},
           {"record_join_mib_max", absl::StrCat(record_join_mib_max)},

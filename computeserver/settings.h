@@ -17,6 +17,7 @@ struct SessionSettings {
   int64_t prefetch_window = 10;  // blocks in flight per thread
   bool in_place = true;          // take blocks where they lie, if the fabric can
   bool verify_checksums = true;
+  bool whole_tuples = false;          // all columns of the driving table are moved, whichever are needed
   int64_t result_mib_max = 1024;      // memory for one server's partial result
   int64_t build_mib_max = 4096;       // memory for one server's join tables
   int64_t record_join_mib_max = 256;  // rows of record tables that one join copies

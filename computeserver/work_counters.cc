@@ -1,5 +1,9 @@
 #include "computeserver/work_counters.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
@@ -36,22 +40,39 @@ WorkCounters::~WorkCounters() {
   if (server_ != MemoryServerId() && !abandoned_) (void)attachment_.Release(server_, allocation_);
 }
 
-absl::StatusOr<uint64_t> WorkCounters::Value(storage::RemotePtr<void> word) {
+absl::StatusOr<std::vector<uint64_t>> WorkCounters::Values(std::span<const storage::WorkCounter> counters) {
   if (!usable()) return absl::UnavailableError("the words to claim work from cannot be read any more");
-  uint64_t value = 0;
-  NAM_RETURN_IF_ERROR(channel_->Read(word, std::as_writable_bytes(std::span(&value, 1)), &cancel_));
-  return value;
+  std::vector<uint64_t> values(counters.size());
+  if (counters.empty()) return values;
+  uint64_t first = UINT64_MAX, last = 0;
+  for (const storage::WorkCounter& counter : counters) {
+    first = std::min(first, counter.word.offset());
+    last = std::max(last, counter.word.offset());
+  }
+  // All that lies between them comes along, which is cheaper than a READ for each.
+  std::vector<std::byte> words(last - first + sizeof(uint64_t));
+  NAM_RETURN_IF_ERROR(channel_->Read(storage::RemotePtr<void>(server_, first), words, &cancel_));
+  for (size_t i = 0; i < counters.size(); ++i)
+    std::memcpy(&values[i], words.data() + (counters[i].word.offset() - first), sizeof(uint64_t));
+  return values;
 }
 
-absl::StatusOr<storage::WorkCounter> WorkCounters::Next() {
-  const storage::RemotePtr<void> word(server_, offset_ + next_++ % (kBytes / kWordBytes) * kWordBytes);
-  NAM_ASSIGN_OR_RETURN(const uint64_t base, Value(word));
-  return storage::WorkCounter{word, {server_, offset_}, rkey_, base};
+absl::StatusOr<std::vector<storage::WorkCounter>> WorkCounters::Next(size_t count) {
+  if (count > kBytes / kWordBytes) return absl::ResourceExhaustedError("more lists of work than words");
+  std::vector<storage::WorkCounter> counters;
+  for (size_t i = 0; i < count; ++i) {
+    const storage::RemotePtr<void> word(server_, offset_ + next_++ % (kBytes / kWordBytes) * kWordBytes);
+    counters.push_back({word, {server_, offset_}, rkey_, 0});
+  }
+  NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t> bases, Values(counters));
+  for (size_t i = 0; i < count; ++i) counters[i].base = bases[i];
+  return counters;
 }
 
-absl::StatusOr<uint64_t> WorkCounters::Claimed(const storage::WorkCounter& counter) {
-  NAM_ASSIGN_OR_RETURN(const uint64_t value, Value(counter.word));
-  return value - counter.base;
+absl::StatusOr<std::vector<uint64_t>> WorkCounters::Claimed(std::span<const storage::WorkCounter> counters) {
+  NAM_ASSIGN_OR_RETURN(std::vector<uint64_t> claimed, Values(counters));
+  for (size_t i = 0; i < claimed.size(); ++i) claimed[i] -= counters[i].base;
+  return claimed;
 }
 
 }  // namespace nam::computeserver

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "catalog/attachment.h"
@@ -21,10 +23,10 @@ class WorkCounters {
                                                             const std::atomic<bool>& cancel);
   ~WorkCounters();
 
-  /// The next word, with its present value as the base.
-  absl::StatusOr<storage::WorkCounter> Next();
-  /// How many items of the counter's list have been claimed, or more.
-  absl::StatusOr<uint64_t> Claimed(const storage::WorkCounter& counter);
+  /// The next `count` words, with their present values as bases. One READ, as Claimed.
+  absl::StatusOr<std::vector<storage::WorkCounter>> Next(size_t count);
+  /// How many items of each counter's list have been claimed, or more.
+  absl::StatusOr<std::vector<uint64_t>> Claimed(std::span<const storage::WorkCounter> counters);
   /// False after an error: what is left is to open others.
   bool usable() const { return !channel_->broken(); }
   /// Its memory server need not be told of the end, and may be out of reach: the memory is free a little
@@ -37,7 +39,8 @@ class WorkCounters {
 
   WorkCounters(catalog::Attachment& attachment, const std::atomic<bool>& cancel, AllocationId allocation)
       : attachment_(attachment), cancel_(cancel), allocation_(allocation) {}
-  absl::StatusOr<uint64_t> Value(storage::RemotePtr<void> word);
+  /// Those of words of the allocation.
+  absl::StatusOr<std::vector<uint64_t>> Values(std::span<const storage::WorkCounter> counters);
 
   catalog::Attachment& attachment_;
   const std::atomic<bool>& cancel_;

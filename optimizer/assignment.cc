@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -31,19 +30,16 @@ const proto::Table& DrivingTable(const Plan& plan, const TableRefs& tables) {
 
 /// Every partition that has rows, whole.
 std::vector<Piece> WholePartitions(const proto::Table& driving) {
-  std::vector<Piece> pieces;
-  for (int p = 0; p < driving.partitions_size(); ++p) {
-    const proto::Chain& chain = driving.partitions(p);
-    if (chain.rows() > 0) pieces.push_back({static_cast<uint32_t>(p), 0, chain.blocks()});
-  }
-  return pieces;
+  std::vector<uint32_t> all(static_cast<size_t>(driving.partitions_size()));
+  std::iota(all.begin(), all.end(), 0u);
+  return PiecesOf(driving, all, UINT64_MAX);
 }
 
 /// Cuts what has more rows than `rows_max`, evenly, as far as there are blocks.
 std::vector<Piece> Cut(const proto::Table& driving, const std::vector<Piece>& pieces, uint64_t rows_max) {
   std::vector<Piece> cut;
   for (const Piece& piece : pieces) {
-    const uint64_t wanted = (RowsOf(driving, piece) + rows_max - 1) / rows_max;
+    const uint64_t wanted = (RowsOf(driving, piece) - 1) / rows_max + 1;
     const uint64_t parts = std::max<uint64_t>(1, std::min<uint64_t>(wanted, piece.blocks));
     for (uint64_t i = 0; i < parts; ++i) {
       const uint64_t from = piece.blocks * i / parts, to = piece.blocks * (i + 1) / parts;
@@ -92,15 +88,47 @@ Assignment Evaluate(const Plan& plan, const TableRefs& tables, const std::vector
   return assignment;
 }
 
-/// Cuts the items, in order, into runs of about equal cost.
-std::vector<int> CutRuns(const std::vector<uint64_t>& costs, int servers) {
+/// The pieces (by position) in an order whose runs need little of the build sides: by the key of the largest
+/// of them first. Keys that no build side is split by come last.
+std::vector<uint32_t> OrderForRuns(const Plan& plan, const TableRefs& tables,
+                                   const std::vector<Piece>& pieces) {
+  const proto::Table& driving = DrivingTable(plan, tables);
+  std::vector<uint64_t> bytes(static_cast<size_t>(driving.partitioning_size()));  // by key
+  for (const Plan::Join& join : plan.joins) {
+    const std::optional<int> key = MatchingKey(plan, join, tables);
+    if (!key) continue;
+    const proto::Table& build = *tables[static_cast<size_t>(join.table)];
+    bytes[static_cast<size_t>(*key)] +=
+        build.rows() * RowBytes(build, plan.tables[static_cast<size_t>(join.table)].columns);
+  }
+  std::vector<int> keys(bytes.size());
+  std::iota(keys.begin(), keys.end(), 0);
+  std::stable_sort(keys.begin(), keys.end(), [&](int a, int b) {
+    return bytes[static_cast<size_t>(a)] > bytes[static_cast<size_t>(b)];
+  });
+  std::vector<std::pair<uint64_t, uint32_t>> ranked;  // a partition's number if `keys` were the table's order
+  for (uint32_t i = 0; i < pieces.size(); ++i) {
+    uint64_t rank = 0;
+    for (const int key : keys)
+      rank = rank * driving.partitioning(key).parts() + PartOf(driving, pieces[i].partition, key);
+    ranked.emplace_back(rank, i);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<uint32_t> order;
+  for (const auto& [rank, position] : ranked) order.push_back(position);
+  return order;
+}
+
+/// Cuts the items, in `order`, into runs of about equal cost.
+std::vector<int> CutRuns(const std::vector<uint64_t>& costs, const std::vector<uint32_t>& order,
+                         int servers) {
   const uint64_t total = std::max<uint64_t>(std::accumulate(costs.begin(), costs.end(), uint64_t{0}), 1);
   std::vector<int> server_of(costs.size());
   uint64_t before = 0;
-  for (size_t i = 0; i < costs.size(); ++i) {
-    const double middle = static_cast<double>(before) + static_cast<double>(costs[i]) / 2;
-    server_of[i] = std::min(servers - 1, static_cast<int>(middle / static_cast<double>(total) * servers));
-    before += costs[i];
+  for (const uint32_t p : order) {
+    const double middle = static_cast<double>(before) + static_cast<double>(costs[p]) / 2;
+    server_of[p] = std::min(servers - 1, static_cast<int>(middle / static_cast<double>(total) * servers));
+    before += costs[p];
   }
   return server_of;
 }
@@ -110,7 +138,8 @@ Assignment BetterOfTwo(const Plan& plan, const TableRefs& tables, const std::vec
                        int servers) {
   std::vector<uint64_t> costs;
   for (const Piece& piece : pieces) costs.push_back(RowsOf(DrivingTable(plan, tables), piece));
-  Assignment runs = Evaluate(plan, tables, pieces, CutRuns(costs, servers), servers);
+  const std::vector<uint32_t> order = OrderForRuns(plan, tables, pieces);
+  Assignment runs = Evaluate(plan, tables, pieces, CutRuns(costs, order, servers), servers);
   if (servers == 1) return runs;
   Assignment even = Evaluate(plan, tables, pieces, LargestDifferencing(costs, servers), servers);
   return even.LargestBytes() < runs.LargestBytes() ? even : runs;
@@ -123,15 +152,31 @@ constexpr uint64_t kPiecesOfAShare[] = {1, 2, 4, 8, 16, 32};
 /// A thread's part of its server's share comes in so many pieces at least, unless they would be small:
 /// threads are to end at about the same time, and servers that are idle are to find something to take.
 constexpr uint64_t kPiecesOfAThread = 16;
-constexpr uint64_t kPieceRowsMin = 32'768;
+constexpr uint64_t kPieceRowsMin = 4'096;
 
 }  // namespace
+
+void ReadWholeTuples(const TableRefs& tables, Plan& plan) {
+  std::vector<uint32_t>& columns = plan.tables[static_cast<size_t>(plan.driving)].columns;
+  columns.resize(static_cast<size_t>(tables[static_cast<size_t>(plan.driving)]->columns_size()));
+  std::iota(columns.begin(), columns.end(), 0u);
+}
 
 uint64_t RowsOf(const proto::Table& table, const Piece& piece) {
   const proto::Chain& chain = table.partitions(static_cast<int>(piece.partition));
   if (piece.blocks == chain.blocks()) return chain.rows();
   const auto before = [&](uint64_t block) { return std::min(chain.rows(), block * chain.block_rows()); };
   return before(uint64_t{piece.first_block} + piece.blocks) - before(piece.first_block);
+}
+
+std::vector<Piece> PiecesOf(const proto::Table& table, const std::vector<uint32_t>& partitions,
+                            uint64_t rows_max) {
+  std::vector<Piece> whole;
+  for (const uint32_t p : partitions) {
+    const proto::Chain& chain = table.partitions(static_cast<int>(p));
+    if (chain.rows() > 0) whole.push_back({p, 0, chain.blocks()});
+  }
+  return Cut(table, whole, rows_max);
 }
 
 std::vector<uint32_t> PartitionsOf(const std::vector<Piece>& pieces) {
@@ -180,13 +225,17 @@ std::vector<uint32_t> NeededPartitions(const Plan& plan, const Plan::Join& join,
   const proto::Table& build = *tables[static_cast<size_t>(join.table)];
   const proto::Table& driving = *tables[static_cast<size_t>(plan.driving)];
   const std::optional<int> key = MatchingKey(plan, join, tables);
-  std::set<uint32_t> needed;
+  const uint32_t parts =
+      key ? driving.partitioning(*key).parts() : static_cast<uint32_t>(build.partitions_size());
+  std::vector<bool> is_needed(parts, !key && !partitions.empty());
   if (key) {
-    for (uint32_t p : partitions) needed.insert(PartOf(driving, p, *key));
-  } else if (!partitions.empty()) {
-    for (int p = 0; p < build.partitions_size(); ++p) needed.insert(static_cast<uint32_t>(p));
+    for (const uint32_t p : partitions) is_needed[PartOf(driving, p, *key)] = true;
   }
-  return {needed.begin(), needed.end()};
+  std::vector<uint32_t> needed;
+  for (uint32_t p = 0; p < is_needed.size(); ++p) {
+    if (is_needed[p]) needed.push_back(p);
+  }
+  return needed;
 }
 
 std::vector<int> LargestDifferencing(const std::vector<uint64_t>& costs, int parts) {

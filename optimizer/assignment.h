@@ -12,6 +12,9 @@ namespace nam::optimizer {
 
 using TableRefs = std::vector<std::shared_ptr<const proto::Table>>;  // in the order of Plan::tables
 
+/// All columns of the driving table are to be read, as from rows that are stored one after the other.
+void ReadWholeTuples(const TableRefs& tables, Plan& plan);
+
 /// If the build side of `join` is partitioned by its join key in the same way as the driving table is by
 /// the probe key: which of the driving table's partition keys that is. Then a partition of the driving
 /// table needs one partition of the build side only; otherwise it needs all of them.
@@ -34,6 +37,9 @@ struct Piece {
 uint64_t RowsOf(const proto::Table& table, const Piece& piece);
 /// Those that the pieces are of, ascending.
 std::vector<uint32_t> PartitionsOf(const std::vector<Piece>& pieces);
+/// The partitions that have rows, those of more than `rows_max` cut evenly, as far as there are blocks.
+std::vector<Piece> PiecesOf(const proto::Table& table, const std::vector<uint32_t>& partitions,
+                            uint64_t rows_max);
 
 /// Which server streams what of the driving table (I-Store, section 4.1). Cost is bytes to be moved: those of
 /// the driving table and those of the build sides, which count again on every server that needs them.
@@ -50,10 +56,11 @@ struct Assignment {
 };
 
 /// Takes the better of two: the largest differencing method on single partitions (evenest), and runs of
-/// partitions in row-major order (least replication). If the better one is uneven, because partitions are
-/// larger than what is fair, or few, the same is tried with large ones cut into pieces, and taken where that
-/// spares the server that has most more than the replication costs. Within a server, what is larger than a
-/// fraction of what is fair among its `threads` is cut as well.
+/// partitions in order of their parts by the key of the largest build side, then by the others (least
+/// replication). If the better one is uneven, because partitions are larger than what is fair, or few, the
+/// same is tried with large ones cut into pieces, and taken where that spares the server that has most more
+/// than the replication costs. Within a server, what is larger than a fraction of what is fair among its
+/// `threads` is cut as well.
 Assignment Assign(const Plan& plan, const TableRefs& tables, int servers, int threads = 1);
 
 /// K-way number partitioning by the largest differencing method: the part of each item.

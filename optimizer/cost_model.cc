@@ -136,6 +136,23 @@ ModelCost Shuffled(const Plan& plan, const TableRefs& tables, double servers, in
 
 }  // namespace
 
+ReplicationCosts CostsOf(const ReplicatedSides& sides) {
+  const double build_ps = sides.rows * (work_cost::kFirstFilterRowPs + work_cost::kInsertRowPs) +
+                          sides.bytes * work_cost::kChecksumBytePs;
+  const double once_ms = NetworkMs(sides.bytes / sides.senders);
+  // All servers' copies leave through the same cards, but no server takes more than its own card does.
+  const double read_ms = std::max(once_ms * sides.servers, NetworkMs(sides.bytes));
+  // A sender's stream is received by one thread of each server.
+  const double receivers = std::min(sides.senders, sides.threads);
+  const double receive_ps =
+      sides.datagrams * work_cost::kDatagramPs + sides.bytes * work_cost::kDatagramBytePs;
+  return {.read_ms = std::max(read_ms, build_ps / sides.threads / kPsPerMs),
+          .multicast_ms = work_cost::kMulticastStartPs / kPsPerMs +
+                          std::max({once_ms, NetworkMs(sides.bytes),
+                                    sides.datagrams / sides.senders * work_cost::kDatagramPs / kPsPerMs,
+                                    (build_ps + receive_ps) / receivers / kPsPerMs})};
+}
+
 PlanCosts CostsOf(const Plan& plan, const TableRefs& tables, const std::vector<Assignment::Share>& shares,
                   int threads) {
   PlanCosts costs;

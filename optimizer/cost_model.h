@@ -32,6 +32,23 @@ struct PlanCosts {
 PlanCosts CostsOf(const Plan& plan, const TableRefs& tables, const std::vector<Assignment::Share>& shares,
                   int threads);
 
+/// Build sides that compute servers need alike, whole.
+struct ReplicatedSides {
+  double rows = 0;
+  double bytes = 0;      // that are read of them
+  double datagrams = 0;  // that these take
+  int senders = 1;       // memory servers that hold them
+  int servers = 1;       // that need them
+  int threads = 1;       // of each
+};
+
+/// Until every server has built its join tables of them: each READs them, or memory servers multicast them.
+struct ReplicationCosts {
+  double read_ms = 0;
+  double multicast_ms = 0;
+};
+ReplicationCosts CostsOf(const ReplicatedSides& sides);
+
 /// Two ports of FDR InfiniBand, as the simulator's default card has.
 inline constexpr double kCardBytesPerUs = 13'600;
 

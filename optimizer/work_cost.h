@@ -18,6 +18,13 @@ inline constexpr int64_t kProbeKeyPs = 8'000;      // any key, any table
 inline constexpr int64_t kPartnerRowPs = 2'600;    // where a row's partner of one build side lies
 inline constexpr int64_t kSinkRowPs = 6'000;       // group and aggregates, or an output row
 
+// Of build sides by multicast: until a stream flows and after it has, whatever its length (a call to each
+// memory server, groups joined, first credit, the last blocks' way); what a datagram takes of its sender or
+// receiver; and the copying there.
+inline constexpr int64_t kMulticastStartPs = 300'000'000;
+inline constexpr int64_t kDatagramPs = 240'000;
+inline constexpr int64_t kDatagramBytePs = 83;
+
 // Of shuffle-based plans alone (docs/design/shuffle-baseline.md):
 inline constexpr int64_t kRouteRowPs = 2'000;   // which server a row goes to
 inline constexpr int64_t kRouteCodePs = 1'200;  // a code written where it is sent from

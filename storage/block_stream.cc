@@ -53,6 +53,7 @@ absl::StatusOr<BlockStream::Chain*> BlockStream::ChainToPost() {
       if (last.posted < last.start.end) return last.posted < last.pointers.size() ? &last : nullptr;
       DropDelivered();
     }
+    if (options_.slow_start && head_ < tail_ && claimed_ > 2 * counters_.blocks) return nullptr;
     NAM_ASSIGN_OR_RETURN(const bool more, Claim());
     if (!more) return nullptr;
   }
@@ -66,6 +67,7 @@ absl::StatusOr<bool> BlockStream::Claim() {
       source_dry_ = true;
       break;
     }
+    ++claimed_;
     start->end = std::min(start->end, start->blocks);
     if (start->first >= start->end) continue;
     BlockLayout layout(table_.widths, start->block_rows, PointerSlots(start->blocks, table_.pointer_group));

@@ -38,13 +38,15 @@ struct StreamTable {
 };
 
 struct StreamOptions {
-  uint32_t window = 10;                       // blocks in flight, 1 … 64
-  bool in_place = false;                      // take blocks where they lie if the fabric can
-  bool verify = true;                         // checksums; in place, of what is not known to be whole
-  KnownBlocks* known = nullptr;               // of the table: used, and added to
-  int sort_column = -1;                       // by which the table's blocks are in order; -1 for none
-  uint64_t sort_min = 0;                      // blocks without a code from sort_min to sort_max in it may
-  uint64_t sort_max = UINT64_MAX;             // be left out
+  uint32_t window = 10;            // blocks in flight, 1 … 64
+  bool in_place = false;           // take blocks where they lie if the fabric can
+  bool verify = true;              // checksums; in place, of what is not known to be whole
+  KnownBlocks* known = nullptr;    // of the table: used, and added to
+  int sort_column = -1;            // by which the table's blocks are in order; -1 for none
+  uint64_t sort_min = 0;           // blocks without a code from sort_min to sort_max in it may
+  uint64_t sort_max = UINT64_MAX;  // be left out
+  bool slow_start = false;  // one chain is taken from the source at first, then two for each block that has
+                            // come: threads that share few chains begin with one each, not with a window
   const std::atomic<bool>* cancel = nullptr;  // CANCELLED soon after it is set
 };
 
@@ -111,6 +113,7 @@ class BlockStream {
   std::vector<Slot> slots_;
   std::deque<Chain> chains_;  // addresses are stable; front: being delivered
   bool source_dry_ = false;
+  uint64_t claimed_ = 0;    // chains
   uint64_t head_ = 0;       // slots delivered
   uint64_t tail_ = 0;       // slots posted
   bool delivered_ = false;  // the slot at head_ is with the caller

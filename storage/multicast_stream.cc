@@ -55,10 +55,14 @@ constexpr uint32_t kNoSlot = UINT32_MAX;
 
 /// One sender, as it is seen from here.
 struct Source {
-  Source(MulticastAddress address, MulticastWindow window)
-      : address(std::move(address)), window(std::move(window)), slot_of(this->window.blocks(), kNoSlot) {}
+  Source(MulticastAddress address, size_t sender, MulticastWindow window)
+      : address(std::move(address)),
+        sender(sender),
+        window(std::move(window)),
+        slot_of(this->window.blocks(), kNoSlot) {}
 
   const MulticastAddress address;
+  const size_t sender;  // its number among all senders
   MulticastWindow window;
   std::vector<uint32_t> slot_of;  // of each block, while it is being assembled
   uint64_t credit_told = 0;
@@ -96,7 +100,7 @@ class MulticastReceiver final : public MulticastStream {
   const MulticastCounters& counters(size_t table) const override { return counters_[table]; }
 
  private:
-  absl::Status AddSources(const std::vector<MulticastAddress>& senders);
+  absl::Status AddSources(const std::vector<MulticastAddress>& senders, uint32_t share);
   absl::Status DivideBuffer(size_t senders);
   absl::Status JoinGroups();
   absl::Status CheckCancelled() const;
@@ -121,7 +125,7 @@ class MulticastReceiver final : public MulticastStream {
   void FinishOperations();
 
   const MulticastBlocks::Place& PlaceOf(const Slot& slot) const {
-    return blocks_.of_sender(slot.source)[slot.block];
+    return blocks_.of_sender(sources_[slot.source].sender)[slot.block];
   }
   const MulticastBlocks::Chain& ChainOf(const Slot& slot) const {
     return blocks_.chains()[PlaceOf(slot).chain];
@@ -173,8 +177,11 @@ absl::Status MulticastReceiver::Prepare(const std::vector<MulticastAddress>& sen
       return absl::ResourceExhaustedError("the table has too many columns apart to repair a block by READ");
     slot_bytes_ = std::max<uint64_t>(slot_bytes_, (chain.layout.bytes() + 63) / 64 * 64);
   }
-  NAM_RETURN_IF_ERROR(DivideBuffer(senders.size()));
-  NAM_RETURN_IF_ERROR(AddSources(senders));
+  if (options_.part >= options_.parts || options_.parts > senders.size())
+    return absl::InvalidArgumentError("no such part of a multicast stream's senders");
+  const auto share = static_cast<uint32_t>((senders.size() - options_.part - 1) / options_.parts + 1);
+  NAM_RETURN_IF_ERROR(DivideBuffer(share));
+  NAM_RETURN_IF_ERROR(AddSources(senders, share));
   return JoinGroups();
 }
 
@@ -199,9 +206,8 @@ absl::Status MulticastReceiver::DivideBuffer(size_t senders) {
   return absl::OkStatus();
 }
 
-absl::Status MulticastReceiver::AddSources(const std::vector<MulticastAddress>& senders) {
-  const auto share = static_cast<uint32_t>(senders.size());
-  for (size_t s = 0; s < senders.size(); ++s) {
+absl::Status MulticastReceiver::AddSources(const std::vector<MulticastAddress>& senders, uint32_t share) {
+  for (size_t s = options_.part; s < senders.size(); s += options_.parts) {
     if (senders[s].fragment_bytes == 0 ||
         senders[s].fragment_bytes > fabric::kMaxDatagramBytes - sizeof(FragmentHeader))
       return absl::InvalidArgumentError("not the address of a multicast stream");
@@ -209,8 +215,9 @@ absl::Status MulticastReceiver::AddSources(const std::vector<MulticastAddress>& 
     for (const MulticastBlocks::Place& place : blocks_.of_sender(s))
       bytes.push_back(blocks_.chains()[place.chain].run_bytes);
     blocks_left_ += bytes.size();
-    sources_.emplace_back(senders[s], MulticastWindow(bytes, senders[s].fragment_bytes, receives_ / share,
-                                                      static_cast<uint32_t>(slots_.size()) / share));
+    sources_.emplace_back(senders[s], s,
+                          MulticastWindow(bytes, senders[s].fragment_bytes, receives_ / share,
+                                          static_cast<uint32_t>(slots_.size()) / share));
   }
   return absl::OkStatus();
 }
@@ -416,7 +423,7 @@ void MulticastReceiver::TakeFragment(Source& source, const Fragment& fragment) {
   uint64_t* have = number ? &slots_[*number].have[header.fragment / 64] : nullptr;
   const uint64_t bit = uint64_t{1} << (header.fragment % 64);
   if (have == nullptr || (*have & bit) != 0) {
-    const uint32_t chain = blocks_.of_sender(NumberOf(source))[header.block].chain;
+    const uint32_t chain = blocks_.of_sender(source.sender)[header.block].chain;
     ++counters_[blocks_.chains()[chain].table].duplicates;
   } else {
     *have |= bit;

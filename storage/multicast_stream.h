@@ -17,6 +17,7 @@ namespace nam::storage {
 
 struct MulticastStreamOptions {
   uint32_t member = 0;                        // whose credit word on every board
+  uint32_t part = 0, parts = 1;               // of the senders those with number % parts == part
   bool verify = true;                         // checksums
   const std::atomic<bool>* cancel = nullptr;  // CANCELLED soon after it is set
   uint32_t receives_max = 512;
@@ -38,13 +39,15 @@ struct MulticastCounters {
 /// they become complete. A bitmap for each sender says which blocks have come. What is lost, known by a gap
 /// in the datagrams' numbers or by silence, is READ from the block's home, and so is everything if a sender
 /// fails. Works over the buffer and the completion queue of a Channel, which it has to itself; one thread.
+/// Threads of one member may each receive a part of the senders' streams, with a stream of their own.
 ///
 ///     datagram ─▶ receive ─▶ slot: assembling ─all fragments─▶ ready ─▶ Next ─▶ free
 ///     lost ──────────▶ slot: repairing (READ) ───────────────────┘
 class MulticastStream {
  public:
-  /// Every block's home must be among the senders. An error means that multicast is not available here, and
-  /// says why; the channel is as before, unless it says that it is broken.
+  /// Every block's home must be among the senders, all of which are named whatever the part. An error means
+  /// that multicast is not available here, and says why; the channel is as before, unless it says that it is
+  /// broken.
   static absl::StatusOr<std::unique_ptr<MulticastStream>> Open(Channel& channel,
                                                                const std::vector<MulticastAddress>& senders,
                                                                const std::vector<MulticastTable>& tables,

@@ -247,10 +247,10 @@ TEST(Assignment, ALargePartitionIsCutOnlyIfThatPaysForReplication) {
 }
 
 TEST(Assignment, EvenPartitionsStayWhole) {
-  Star star = StarOf(std::vector<uint64_t>(16, 10'000));
+  Star star = StarOf(std::vector<uint64_t>(16, 4'000));
   for (const int servers : {1, 2, 4, 8, 16}) {
     for (const auto& share : Assign(star.plan, star.tables, servers).servers) {
-      for (const Piece& piece : share.pieces) EXPECT_EQ(piece.blocks, 1000u);
+      for (const Piece& piece : share.pieces) EXPECT_EQ(piece.blocks, 400u);
     }
   }
 }
@@ -274,6 +274,19 @@ TEST(Assignment, RunsSpareReplicationWhenPartitionsAreEqual) {
   Star star;
   const Assignment assignment = Assign(star.plan, star.tables, 2);
   for (const auto& share : assignment.servers) EXPECT_EQ(share.build_bytes, (2 * 100 + 200) * 4u);
+}
+
+TEST(Assignment, RunsGoByTheKeyOfTheLargestBuildSide) {
+  Star star;
+  star.b = Star::Table("b", {"k"}, {{"k", 4}}, 4);
+  for (int p = 0; p < 4; ++p) star.b->mutable_partitions(p)->set_rows(1000);
+  star.a->set_rows(400);
+  star.b->set_rows(4000);
+  star.tables[2] = star.b;
+  for (const auto& share : Assign(star.plan, star.tables, 4).servers)
+    EXPECT_EQ(share.build_bytes, (4 * 100 + 1000) * 4u);
+  for (const auto& share : Assign(star.plan, star.tables, 8).servers)
+    EXPECT_EQ(share.build_bytes, (2 * 100 + 1000) * 4u) << "the other key divides what is left";
 }
 
 }  // namespace

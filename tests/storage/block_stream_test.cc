@@ -50,6 +50,26 @@ TEST_P(BlockStreamTest, YieldsEveryRowInOrder) {
   }
 }
 
+TEST_P(BlockStreamTest, AtASlowStartOthersGetTheirChains) {
+  const Case& c = GetParam();
+  TwoServers servers(c.kind);
+  auto fabric = *fabric::Open({.kind = c.kind, .secret = "s"});
+  auto channel = *Channel::Open(*fabric, servers, {});
+  const ChainStart chain = WriteChain(*channel, servers.keys(), c.blocks, c.group);
+  uint64_t taken = 0, blocks = 0;
+  BlockStream stream(*channel, {9, c.group, widths_, {0}},
+                     {.window = 64, .in_place = c.in_place, .slow_start = true},
+                     [&]() -> std::optional<ChainStart> {
+                       return taken < 20 ? ++taken, std::optional(chain) : std::nullopt;
+                     });
+  BlockView block;
+  for (auto more = stream.Next(block); more.ok() && *more; more = stream.Next(block)) {
+    EXPECT_LE(taken, 1 + 2 * blocks) << "chains, when " << blocks << " blocks had come";
+    ++blocks;
+  }
+  EXPECT_EQ(blocks, uint64_t{20} * c.blocks);
+}
+
 /// A leader that must be READ is under way when the next one could be left out: pointers stay in order.
 TEST_P(BlockStreamTest, ALeaderThatIsLeftOutDoesNotOvertakeOneUnderWay) {
   const Case& c = GetParam();

@@ -159,6 +159,37 @@ TEST_P(MulticastTest, SmallBlocksReachEveryMember) {
   EXPECT_EQ(senders_[0]->counters().blocks + senders_[1]->counters().blocks, blocks_);
 }
 
+TEST_P(MulticastTest, ThreadsOfAMemberReceiveAPartOfTheSendersEach) {
+  Load(500, 20);
+  ASSERT_TRUE(OpenSenders({}, {.members = 2}).ok());
+  Received parts[2][2];  // by member and part
+  {
+    std::vector<std::unique_ptr<fabric::Thread>> threads;
+    for (uint32_t m = 0; m < 2; ++m) {
+      for (uint32_t part = 0; part < 2; ++part) {
+        threads.push_back(client_->StartThread("part", [this, m, part, &parts] {
+          auto channel = *Channel::Open(*client_, *servers_, {});
+          parts[m][part] = Receive(*channel, {.member = m, .part = part, .parts = 2});
+        }));
+      }
+    }
+    RunSenders();
+  }
+  sending_.clear();
+  for (const auto& member : parts) {
+    for (size_t part = 0; part < 2; ++part) {
+      ASSERT_TRUE(member[part].status.ok()) << member[part].status << ", seed " << seed_;
+      EXPECT_EQ(member[part].wrong, 0u) << "seed " << seed_;
+      EXPECT_EQ(member[part].blocks, senders_[part]->counters().blocks) << "seed " << seed_;
+      EXPECT_EQ(member[part].counters.stream.bytes.size(), 1u);
+    }
+    EXPECT_EQ(member[0].blocks + member[1].blocks, blocks_);
+  }
+  auto channel = *Channel::Open(*client_, *servers_, {});
+  EXPECT_FALSE(Receive(*channel, {.part = 2, .parts = 2}).status.ok());
+  EXPECT_FALSE(Receive(*channel, {.part = 0, .parts = 3}).status.ok());
+}
+
 TEST_P(MulticastTest, LargeBlocksAreCutIntoFragments) {
   Load(40, 8000);  // pages of 32,000 and 16,000 bytes are sent, 64,000 and 8,000 bytes are not
   ASSERT_TRUE(OpenSenders({}, {.members = 2}).ok());
