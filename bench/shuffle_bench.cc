@@ -109,7 +109,8 @@ absl::Status ShuffleBench::Bind() {
   };
   for (const uint32_t count : options_.tables) {
     NAM_ASSIGN_OR_RETURN(queries_.emplace_back(),
-                         ShuffleQuery::Bind(QueryOf(count), tables, load, options_.exchange.batch_bytes));
+                         ShuffleQuery::Bind(QueryOf(count), tables, load, options_.exchange.batch_bytes,
+                                            options_.whole_tuples));
   }
   answers_.resize(queries_.size());
   return absl::OkStatus();
@@ -171,6 +172,10 @@ absl::Status ShuffleBench::MeasureOn(uint32_t servers, const Proceed& proceed) {
       cluster_.session->Execute(absl::StrCat("SET nam.compute_servers = ", servers)).status());
   NAM_RETURN_IF_ERROR(
       cluster_.session->Execute(absl::StrCat("SET nam.multicast = ", options_.multicast)).status());
+  NAM_RETURN_IF_ERROR(
+      cluster_.session
+          ->Execute(options_.whole_tuples ? "SET nam.whole_tuples = on" : "SET nam.whole_tuples = off")
+          .status());
   for (size_t q = 0; q < queries_.size(); ++q) {
     const size_t first = figures_.size();
     for (const Plan plan : kPlans)

@@ -31,6 +31,7 @@ class ShuffleBench {
     uint32_t fan_out = 8;  // parts by each join key
     int repeat = 1;
     std::string multicast = "auto";  // of the pipelined plan's build sides: nam.multicast
+    bool whole_tuples = false;       // of lineorder are moved, not only the columns that are wanted
     ExchangeOptions exchange;
   };
   /// What it runs on; all outlives it.

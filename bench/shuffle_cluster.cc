@@ -156,7 +156,8 @@ absl::StatusOr<ShuffleCluster::Answer> ShuffleCluster::Run(const ShuffleQuery& q
     NAM_RETURN_IF_ERROR(merger.Add(std::as_bytes(std::span(partial))));
   }
   const std::atomic<bool> never_cancelled = false;
-  NAM_ASSIGN_OR_RETURN(answer.result, computeserver::Finish(query.query, shape.plan, merger, never_cancelled));
+  NAM_ASSIGN_OR_RETURN(answer.result,
+                       computeserver::Finish(query.query, shape.plan, merger, never_cancelled));
   answer.elapsed_ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
   for (const auto& server : servers_) {
     for (Thread& thread : server->threads) {

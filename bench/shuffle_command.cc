@@ -73,6 +73,8 @@ absl::Status CheckNumbers(const ShuffleBenchOptions& options) {
   }
   if (options.multicast != "auto" && options.multicast != "on" && options.multicast != "off")
     return absl::InvalidArgumentError("--multicast is auto, on or off");
+  if (options.tuples != "narrow" && options.tuples != "whole")
+    return absl::InvalidArgumentError("--tuples is narrow or whole");
   if (options.credits < 2 || options.credits > 64 || options.credits % 2 != 0)
     return absl::InvalidArgumentError("--credits is 2 to 64, and even");
   return absl::OkStatus();
@@ -107,6 +109,7 @@ absl::StatusOr<Plan> MakePlan(const ShuffleBenchOptions& options) {
   bench.fan_out = options.fan_out != 0 ? options.fan_out : plan.servers_most() > 8 ? 16 : 8;
   bench.repeat = plan.simulated ? 1 : options.repeat;
   bench.multicast = options.multicast;
+  bench.whole_tuples = options.tuples == "whole";
   bench.exchange = {.channels = *std::max_element(bench.tables.begin(), bench.tables.end()) - 1,
                     .batch_bytes = static_cast<uint32_t>(options.batch_bytes),
                     .credits = options.credits};
@@ -116,13 +119,14 @@ absl::StatusOr<Plan> MakePlan(const ShuffleBenchOptions& options) {
 std::string Remarks(const ShuffleBenchOptions& options, const Plan& plan) {
   return absl::StrFormat(
       "%s; %d memory servers, %d threads a compute server, SSB at scale factor %g split into %d by each key, "
-      "batches of %d bytes. \"shuffle\" finds its rows in the compute servers, as a shared-nothing system "
+      "%s of lineorder, batches of %d bytes. \"shuffle\" finds its rows in the compute servers, as a "
+      "shared-nothing system "
       "does; the pipelined plan reads them from memory servers.\n",
       plan.simulated
           ? absl::StrCat("Virtual time, ", options.generation, ", ", plan.nic.ports, " ports a card")
           : absl::StrCat("Medians over ", options.fabric),
       plan.memory_servers, plan.bench.threads, plan.bench.scale_factor, plan.bench.fan_out,
-      options.batch_bytes);
+      plan.bench.whole_tuples ? "whole tuples" : "the columns that are wanted", options.batch_bytes);
 }
 
 Json ConfigJson(const ShuffleBenchOptions& options, const Plan& plan) {
@@ -136,6 +140,7 @@ Json ConfigJson(const ShuffleBenchOptions& options, const Plan& plan) {
               {"batch_bytes", options.batch_bytes},
               {"credits", options.credits},
               {"multicast", options.multicast},
+              {"tuples", options.tuples},
               {"repeat", plan.bench.repeat}};
   if (plan.simulated) {
     config["generation"] = options.generation;

@@ -17,6 +17,7 @@ struct ShuffleBenchOptions {
   uint32_t fan_out = 0;             // 0: 8, or 16 for more than 8 compute servers
   uint64_t batch_bytes = 16 << 10;  // of a shuffle's messages
   std::string multicast = "auto";   // of the pipelined plan's build sides: auto, on, off
+  std::string tuples = "narrow";    // of lineorder: narrow, only the columns that are wanted, or whole
   uint32_t credits = 4;             // batches of a leg that a peer may send ahead
   int repeat = 5;                   // rounds; in sim 1
   std::string generation = "fdr";   // sim

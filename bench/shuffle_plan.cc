@@ -72,6 +72,12 @@ std::set<sql::ColumnRef> WantedAfter(const QueryShape& shape, size_t joined) {
   for (const sql::Expr& key : shape.plan.group_by) add(key);
   for (const sql::Aggregate& aggregate : shape.plan.aggregates) add(aggregate.argument);
   for (const sql::Expr& expr : shape.plan.output) add(expr);
+  // Tuples that are read whole travel whole.
+  const int driving = shape.plan.driving;
+  const std::vector<uint32_t>& read = shape.plan.tables[static_cast<size_t>(driving)].columns;
+  if (read.size() == static_cast<size_t>(shape.tables[static_cast<size_t>(driving)]->columns_size())) {
+    for (const uint32_t column : read) wanted.insert({driving, static_cast<int>(column)});
+  }
   return wanted;
 }
 
@@ -140,7 +146,7 @@ absl::StatusOr<ShufflePlan> ShufflePlan::Make(std::shared_ptr<const QueryShape> 
 
 absl::StatusOr<ShuffleQuery> ShuffleQuery::Bind(const std::string& sql, sql::TableSource& tables,
                                                 const computeserver::DictionaryLoader& load_dictionary,
-                                                uint32_t batch_bytes) {
+                                                uint32_t batch_bytes, bool whole_tuples) {
   NAM_ASSIGN_OR_RETURN(sql::Statement statement, sql::Bind(sql, tables));
   auto* select = std::get_if<sql::SelectStatement>(&statement);
   if (select == nullptr) return absl::InvalidArgumentError(absl::StrCat("not a SELECT: ", sql));
@@ -148,6 +154,7 @@ absl::StatusOr<ShuffleQuery> ShuffleQuery::Bind(const std::string& sql, sql::Tab
   NAM_ASSIGN_OR_RETURN(Plan plan, optimizer::MakePlan(bound.query));
   optimizer::TableRefs refs;
   for (const sql::BoundTable& table : bound.query.tables) refs.push_back(table.table);
+  if (whole_tuples) optimizer::ReadWholeTuples(refs, plan);
   proto::StreamSettings settings;
   settings.set_build_bytes_max(kBuildBytesMax);
   settings.set_result_bytes_max(kResultBytesMax);

@@ -59,7 +59,7 @@ struct ShuffleQuery {
 
   static absl::StatusOr<ShuffleQuery> Bind(const std::string& sql, sql::TableSource& tables,
                                            const computeserver::DictionaryLoader& load_dictionary,
-                                           uint32_t batch_bytes);
+                                           uint32_t batch_bytes, bool whole_tuples);
 };
 
 }  // namespace nam::bench

@@ -458,6 +458,8 @@ class CommandLine {
     Add(shuffle, "--fan-out", options.fan_out, "parts by each join key; 0: 8, or 16 for more servers");
     AddBytes(shuffle, "--batch-bytes", options.batch_bytes, "of a shuffle's messages");
     Add(shuffle, "--multicast", options.multicast, "of pipelined build sides: auto, on or off (auto)");
+    Add(shuffle, "--tuples", options.tuples,
+        "of lineorder are moved: narrow (wanted columns) or whole (narrow)");
     Add(shuffle, "--credits", options.credits, "batches that a peer may send ahead");
     Add(shuffle, "--repeat", options.repeat, "rounds; figures are medians");
     Add(shuffle, "--generation", options.generation, "sim: fdr, edr, hdr, ndr, or a model's file (fdr)");

@@ -8,6 +8,7 @@ refuse "several with --fabric=sim" shuffle --compute-servers=1,2
 refuse "--batch-bytes is" shuffle --batch-bytes=100
 refuse "--credits is" shuffle --credits=3
 refuse "--multicast is" shuffle --multicast=maybe
+refuse "--tuples is" shuffle --tuples=tiny
 refuse "--repeat is 1" shuffle --repeat=0
 refuse "--fan-out is" shuffle --fan-out=100
 refuse "fabric" shuffle --fabric=carrier-pigeon

@@ -85,6 +85,22 @@ TEST_F(ShuffleTest, SmallBatchesAndLittleCreditHoldNobodyUpForEver) {
   ExpectEqual(*bench, 4);
 }
 
+TEST_F(ShuffleTest, WholeTuplesTravelWithEveryLeg) {
+  ShuffleBench::Options options{
+      .tables = {2, 4}, .servers = {3}, .threads = 2, .scale_factor = 0.01, .exchange = {.channels = 3}};
+  const auto narrow = Run(options);
+  options.whole_tuples = true;
+  const auto whole = Run(options);
+  ExpectEqual(*whole, 2 * 4);
+  const auto sent = [](const ShuffleBench& bench, uint32_t tables) {
+    return static_cast<double>(bench.Find(tables, 3, Plan::kShuffle)->sent_bytes);
+  };
+  EXPECT_GT(sent(*whole, 2), 3 * sent(*narrow, 2));
+  EXPECT_GT(sent(*whole, 4), 2.8 * sent(*whole, 2));
+  EXPECT_GT(whole->Find(2, 3, Plan::kPipelined)->network_bytes,
+            2 * narrow->Find(2, 3, Plan::kPipelined)->network_bytes);
+}
+
 TEST_F(ShuffleTest, VirtualTimeIsTheSameEveryTime) {
   const ShuffleBench::Options options{
       .tables = {4}, .servers = {4}, .threads = 2, .scale_factor = 0.01, .exchange = {.channels = 3}};
