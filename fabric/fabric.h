@@ -238,6 +238,10 @@ class QueuePair {
   /// Only with Capabilities::in_place: the peer's bytes themselves, readable until this queue pair is
   /// destroyed. FAILED_PRECONDITION elsewhere, PERMISSION_DENIED / OUT_OF_RANGE like a READ's errors.
   virtual absl::StatusOr<std::span<const std::byte>> View(RemoteAddress from, size_t bytes) = 0;
+  /// Ends the connection; what is pending completes with an error. OK: the peer has seen the end, so nothing
+  /// that was posted changes its memory any more. UNAVAILABLE: by the deadline it has not said so, and
+  /// something may still arrive there; ask again.
+  virtual absl::Status Disconnect(Deadline deadline) = 0;
 };
 
 /// The longest payload of a datagram, in every provider; a network may allow less.

@@ -118,6 +118,13 @@ absl::Status Channel::TimedOut(const char* waiting_for) {
                                                 options_.operation_timeout_us / 1000, waiting_for, servers));
 }
 
+absl::Status Channel::Disconnect(Deadline deadline) {
+  NAM_CHECK(broken_, "somebody may still use it");
+  absl::Status status;
+  for (const auto& [server, endpoint] : endpoints_) status.Update(endpoint->queue_pair->Disconnect(deadline));
+  return status;
+}
+
 absl::StatusOr<size_t> Channel::WaitSome(std::span<fabric::Completion> completions,
                                          const std::atomic<bool>* cancel) {
   // What is over when it is posted needs no look at the clock.

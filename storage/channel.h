@@ -60,6 +60,9 @@ class Channel {
   bool broken() const { return broken_; }
   /// For who leaves requests in flight: their completions must not reach the next user.
   void Break() { broken_ = true; }
+  /// Of a broken channel: ends all connections. OK: nothing that was posted changes a byte any more.
+  /// UNAVAILABLE: a memory server has not confirmed that by the deadline; ask again.
+  absl::Status Disconnect(Deadline deadline);
 
   /// Waits for one completion or more, at most operation_timeout_us without any; 0 completions never.
   /// CANCELLED soon after `cancel` is set; what is in flight then is still to be taken, or the channel

@@ -129,14 +129,17 @@ absl::StatusOr<uint64_t> LoadProducts(const CheckoutOptions& options, txn::Sessi
   uint64_t last_commit = 0;
   for (uint64_t first = 0; first < options.products; first += kRowsPerLoad) {
     const uint64_t end = std::min(first + kRowsPerLoad, options.products);
-    NAM_RETURN_IF_ERROR(session.Begin());
-    for (uint64_t id = first; id < end; ++id) {
-      const int64_t price = 100 + static_cast<int64_t>(id * 7919 % 9900);
-      // Clients' writes begin at 2^40.
-      WriteRow(ProductRow{{.id = id, .write = id + 1, .check = 0}, options.initial_stock, price}, row);
-      NAM_RETURN_IF_ERROR(session.Insert(products, row));
-    }
-    NAM_ASSIGN_OR_RETURN(last_commit, session.Commit());
+    NAM_RETURN_IF_ERROR(RunUnlessLost([&]() -> absl::Status {
+      NAM_RETURN_IF_ERROR(session.Begin());
+      for (uint64_t id = first; id < end; ++id) {
+        const int64_t price = 100 + static_cast<int64_t>(id * 7919 % 9900);
+        // Clients' writes begin at 2^40.
+        WriteRow(ProductRow{{.id = id, .write = id + 1, .check = 0}, options.initial_stock, price}, row);
+        NAM_RETURN_IF_ERROR(session.Insert(products, row));
+      }
+      NAM_ASSIGN_OR_RETURN(last_commit, session.Commit());
+      return absl::OkStatus();
+    }));
     if (progress) progress(end);
   }
   return last_commit;

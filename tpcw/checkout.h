@@ -97,6 +97,15 @@ std::optional<Row> ReadRow(std::span<const std::byte> row);
 /// Names what was read: the write, or for a row that nobody has written a digest of it.
 uint64_t ValueOfRow(std::span<const std::byte> row, bool sound);
 
+/// Runs a transaction; again, some times, if a connection was lost.
+template <typename Transaction>
+absl::Status RunUnlessLost(const Transaction& transaction) {
+  for (int left = 20;; --left) {
+    const absl::Status status = transaction();
+    if (left == 0 || txn::AbortReasonOf(status) != txn::AbortReason::kConnectionLost) return status;
+  }
+}
+
 /// Inserts all products, some hundred in a transaction. `progress`, if there: rows so far. The last commit's
 /// timestamp.
 absl::StatusOr<uint64_t> LoadProducts(const CheckoutOptions& options, txn::Session& session,

@@ -8,6 +8,12 @@
 #include "base/status_macros.h"
 
 namespace nam::tpcw {
+namespace {
+
+constexpr int64_t kOutOfReachUsMax = 10'000'000;
+constexpr int64_t kReconnectPauseUs = 50'000;
+
+}  // namespace
 
 CheckoutDriver::CheckoutDriver(std::vector<fabric::Fabric*> fabrics, const CheckoutOptions& checkout,
                                const DriverOptions& options, SessionFactory sessions)
@@ -55,6 +61,7 @@ absl::StatusOr<CheckoutRates> CheckoutDriver::Run(const std::function<void(const
                                                                  [this, i] { RunClient(i); }));
   }
   Totals last = start;
+  int64_t progress_ns = start.at_ns;
   for (bool ended = false; !ended;) {
     const Deadline next = {last.at_ns + options_.interval_us * 1000};
     ended = ended_->Wait(next.ns < end.ns ? next : end);
@@ -65,6 +72,12 @@ absl::StatusOr<CheckoutRates> CheckoutDriver::Run(const std::function<void(const
     if (!clock_.Passed(next)) continue;
     const Totals now = Sum();
     if (line) line(Rates(last, now));
+    if (now.committed != last.committed) progress_ns = now.at_ns;
+    if (now.at_ns - progress_ns > options_.stall_us_max * 1000) {
+      Fail(absl::UnavailableError(absl::StrCat("checkout: nothing was committed for ",
+                                               options_.stall_us_max / 1'000'000,
+                                               " s: rows stay locked, or cannot be reached")));
+    }
     last = now;
   }
   threads.clear();
@@ -74,13 +87,14 @@ absl::StatusOr<CheckoutRates> CheckoutDriver::Run(const std::function<void(const
 }
 
 void CheckoutDriver::RunClient(uint32_t number) {
-  const absl::Status status = RunCheckouts(number);
-  if (!status.ok()) {
-    const std::lock_guard lock(mutex_);
-    if (status_.ok()) status_ = status;
-    Stop();
-  }
+  if (const absl::Status status = RunCheckouts(number); !status.ok()) Fail(status);
   if (--running_ == 0) ended_->Set();
+}
+
+void CheckoutDriver::Fail(const absl::Status& status) {
+  const std::lock_guard lock(mutex_);
+  if (status_.ok()) status_ = status;
+  Stop();
 }
 
 absl::Status CheckoutDriver::RunCheckouts(uint32_t number) {
@@ -113,10 +127,20 @@ bool CheckoutDriver::TakeTurn() {
 absl::Status CheckoutDriver::CheckOut(CheckoutClient& client, Client& counts) {
   const int64_t from_ns = clock_.NowNs();
   client.Next();
+  std::optional<Deadline> out_of_reach;
   while (true) {
-    NAM_ASSIGN_OR_RETURN(const auto aborted, client.Try());
-    if (!aborted.has_value()) break;
-    auto& count = counts.aborts[static_cast<size_t>(*aborted)];
+    auto aborted = client.Try();
+    if (aborted.ok()) {
+      out_of_reach.reset();
+    } else {
+      // What became of it may be unknown; then this buys the same once more, by another order.
+      if (!out_of_reach.has_value()) out_of_reach = clock_.After(kOutOfReachUsMax);
+      if (!absl::IsUnavailable(aborted.status()) || clock_.Passed(*out_of_reach)) return aborted.status();
+      aborted = txn::AbortReason::kConnectionLost;
+      clock_.SleepUntil(clock_.After(kReconnectPauseUs));
+    }
+    if (!aborted->has_value()) break;
+    auto& count = counts.aborts[static_cast<size_t>(**aborted)];
     count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (stop_.load(std::memory_order_relaxed)) return absl::OkStatus();
   }

@@ -31,6 +31,8 @@ struct DriverOptions {
   uint64_t transactions = 0;
   uint64_t seed = 1;
   int64_t interval_us = 1'000'000;  // between lines
+  /// The run ends with UNAVAILABLE when nobody has committed anything for so long.
+  int64_t stall_us_max = 60'000'000;
   bool record_history = false;
   /// Where histories are written, a file a client; empty: in memory.
   std::string history_dir;
@@ -55,7 +57,7 @@ class CheckoutDriver {
   ~CheckoutDriver();
 
   /// Once. `line` (if there) is called every interval. The first error of a client ends the run, and is
-  /// returned.
+  /// returned; but for UNAVAILABLE it first tries again for some seconds, and counts a lost connection.
   absl::StatusOr<CheckoutRates> Run(const std::function<void(const CheckoutRates&)>& line);
   /// Ends a run after the transactions under way; any thread.
   void Stop() { stop_.store(true, std::memory_order_relaxed); }
@@ -89,6 +91,8 @@ class CheckoutDriver {
   absl::Status RunCheckouts(uint32_t number);
   absl::Status CheckOut(CheckoutClient& client, Client& counts);
   bool TakeTurn();
+  /// Ends the run.
+  void Fail(const absl::Status& status);
   Totals Sum() const;
   CheckoutRates Rates(const Totals& from, const Totals& to) const;
 

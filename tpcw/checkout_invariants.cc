@@ -92,19 +92,23 @@ void InvariantCheck::CheckOrder(const txn::Lookup& order, OrderState state,
 }
 
 absl::Status InvariantCheck::CheckBatch(RowBatch& orders, RowBatch& lines) {
-  NAM_RETURN_IF_ERROR(session_.Begin());
-  NAM_ASSIGN_OR_RETURN(const auto order_rows, orders.Read(ids_));
   std::vector<uint64_t> line_ids;
   for (const uint64_t id : ids_) {
     for (size_t i = 0; i < kLinesPerOrder; ++i) line_ids.push_back(LineId(id, i));
   }
-  NAM_ASSIGN_OR_RETURN(const auto line_rows, lines.Read(line_ids));
+  std::span<const txn::Lookup> order_rows, line_rows;
+  NAM_RETURN_IF_ERROR(RunUnlessLost([&]() -> absl::Status {
+    NAM_RETURN_IF_ERROR(session_.Begin());
+    NAM_ASSIGN_OR_RETURN(order_rows, orders.Read(ids_));
+    NAM_ASSIGN_OR_RETURN(line_rows, lines.Read(line_ids));
+    return session_.Commit().status();
+  }));
   for (size_t i = 0; i < ids_.size(); ++i) {
     CheckOrder(order_rows[i], states_[i], line_rows.subspan(i * kLinesPerOrder, kLinesPerOrder));
   }
   ids_.clear();
   states_.clear();
-  return session_.Commit().status();
+  return absl::OkStatus();
 }
 
 absl::Status InvariantCheck::CheckOrders(std::span<const std::vector<OrderState>* const> orders,
@@ -134,8 +138,12 @@ absl::Status InvariantCheck::CheckStocks() {
   for (uint64_t first = 0; first < options_.products; first += kBatch) {
     ids_.clear();
     for (uint64_t id = first; id < std::min(first + kBatch, options_.products); ++id) ids_.push_back(id);
-    NAM_RETURN_IF_ERROR(session_.Begin());
-    NAM_ASSIGN_OR_RETURN(const auto products, rows.Read(ids_));
+    std::span<const txn::Lookup> products;
+    NAM_RETURN_IF_ERROR(RunUnlessLost([&]() -> absl::Status {
+      NAM_RETURN_IF_ERROR(session_.Begin());
+      NAM_ASSIGN_OR_RETURN(products, rows.Read(ids_));
+      return session_.Commit().status();
+    }));
     for (size_t i = 0; i < products.size(); ++i) {
       const auto words = products[i].found ? ReadRow<ProductRow>(products[i].row) : std::nullopt;
       if (!words.has_value() || words->id != ids_[i]) {
@@ -145,7 +153,6 @@ absl::Status InvariantCheck::CheckStocks() {
       found_.wrong_stocks += words->stock != stocks_[ids_[i]];
       found_.stock_difference += words->stock - stocks_[ids_[i]];
     }
-    NAM_RETURN_IF_ERROR(session_.Commit().status());
   }
   return absl::OkStatus();
 }

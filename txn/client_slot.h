@@ -14,18 +14,20 @@ namespace nam::txn {
 /// A slot of the transaction state: what makes a session a client with a number of its own.
 ///
 ///     free, or recovered ──Claim──▶ used ──Release──▶ free
-///                                     └── its member is gone: Recovery ─▶ recovered
+///                                     ├── its member is gone: Recovery ──────────────────▶ recovered
+///                                     └── its connections were lost ─▶ lost: Recovery ───▶ recovered
 struct ClientSlot {
   uint32_t client = 0;
+  SlotOwner owner;               // as the slot says
   bool nearly_all_used = false;  // when it was claimed, of all slots
 
-  /// A free slot; one that was recovered only if no other is left. `start` spreads those who look.
-  /// RESOURCE_EXHAUSTED: all are used; those of members that are gone can be recovered.
-  static absl::StatusOr<ClientSlot> Claim(ExtentSpace& state, StateGeometry geometry,
-                                          storage::VerbBatch& batch, MemberId member, uint64_t start);
+  /// A free slot; one that was recovered only if no other is left. `owner`: of whom it is to be; `start`
+  /// spreads those who look. RESOURCE_EXHAUSTED: all are used; those of members that are gone can be
+  /// recovered. After another error *slot is one that may have been claimed, if it has a client.
+  static absl::Status Claim(ExtentSpace& state, StateGeometry geometry, storage::VerbBatch& batch,
+                            SlotOwner owner, uint64_t start, ClientSlot* slot);
   /// Nothing is locked or claimed any more.
-  absl::Status Release(ExtentSpace& state, StateGeometry geometry, storage::VerbBatch& batch,
-                       MemberId member) const;
+  absl::Status Release(ExtentSpace& state, StateGeometry geometry, storage::VerbBatch& batch) const;
   /// Of every slot, client 0's included.
   static absl::StatusOr<std::vector<SlotOwner>> Owners(ExtentSpace& state, StateGeometry geometry,
                                                        storage::VerbBatch& batch);

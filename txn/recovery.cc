@@ -26,13 +26,13 @@ bool BecomesFree(const LogEntry& entry, bool committed) {
 }  // namespace
 
 Recovery::Recovery(Tables& tables, ExtentSpace& state, StateGeometry geometry, storage::VerbBatch& batch,
-                   Timestamps& timestamps, uint32_t client, TableOf table_of)
+                   Timestamps& timestamps, const ClientSlot& self, TableOf table_of)
     : tables_(tables),
       state_(state),
       geometry_(geometry),
       batch_(batch),
       timestamps_(timestamps),
-      self_(client),
+      self_{self.owner.session, self.client},
       table_of_(std::move(table_of)) {}
 
 absl::StatusOr<uint64_t> Recovery::ReadWord(uint64_t offset) {
@@ -71,15 +71,17 @@ absl::Status Recovery::ConfirmGone(uint32_t client) {
 
 absl::StatusOr<bool> Recovery::TakeOver(uint32_t client) {
   const uint64_t at = geometry_.slot(client) + kSlotRecovererOffset;
-  NAM_ASSIGN_OR_RETURN(uint64_t recoverer, ReadWord(at));
-  if (recoverer == self_) return true;
-  if (recoverer != 0) {
+  NAM_ASSIGN_OR_RETURN(const uint64_t word, ReadWord(at));
+  if (word == self_.word()) return true;
+  if (word != 0) {
+    const auto recoverer = SlotRecoverer::FromWord(word);
     uint64_t owner_word = 0;
-    NAM_ASSIGN_OR_RETURN(const bool gone, FenceOwner(static_cast<uint32_t>(recoverer), &owner_word));
-    if (!gone) return false;
+    NAM_ASSIGN_OR_RETURN(const bool gone, FenceOwner(recoverer.client, &owner_word));
+    // Or somebody else has its slot by now.
+    if (!gone && SlotOwner::FromWord(owner_word).session == recoverer.session) return false;
   }
-  NAM_ASSIGN_OR_RETURN(const uint64_t old, Swap(at, recoverer, self_));
-  return old == recoverer;
+  NAM_ASSIGN_OR_RETURN(const uint64_t old, Swap(at, word, self_.word()));
+  return old == word;
 }
 
 absl::StatusOr<bool> Recovery::TryRecover(uint32_t client) {
@@ -91,7 +93,7 @@ absl::StatusOr<bool> Recovery::TryRecover(uint32_t client) {
 }
 
 absl::StatusOr<bool> Recovery::Recover(uint32_t client) {
-  if (client == self_ || client == 0 || client > geometry_.clients_max()) return false;
+  if (client == self_.client || client == 0 || client > geometry_.clients_max()) return false;
   const int64_t now_ns = tables_.fabric().clock().NowNs();
   int64_t& asked_ns = asked_ns_[client];
   if (asked_ns != 0 && now_ns - asked_ns < kAskAgainNs) return false;
@@ -99,18 +101,22 @@ absl::StatusOr<bool> Recovery::Recover(uint32_t client) {
   uint64_t owner_word = 0;
   NAM_ASSIGN_OR_RETURN(const bool gone, FenceOwner(client, &owner_word));
   if (!gone) return false;
-  if (SlotOwner::FromWord(owner_word).state != SlotState::kUsed) return true;
+  if (!SlotOwner::FromWord(owner_word).held()) return true;
   NAM_ASSIGN_OR_RETURN(const bool ours, TakeOver(client));
   if (!ours) return false;
   // Somebody else may have finished, and the slot may be used anew, since its owner was looked at.
-  const uint64_t owner_at = geometry_.slot(client) + kSlotOwnerOffset;
-  NAM_ASSIGN_OR_RETURN(const uint64_t owner_now, ReadWord(owner_at));
+  NAM_ASSIGN_OR_RETURN(const uint64_t owner_now, ReadWord(geometry_.slot(client) + kSlotOwnerOffset));
   if (owner_now != owner_word) {
-    NAM_RETURN_IF_ERROR(Swap(geometry_.slot(client) + kSlotRecovererOffset, self_, 0).status());
+    NAM_RETURN_IF_ERROR(Swap(geometry_.slot(client) + kSlotRecovererOffset, self_.word(), 0).status());
     return true;
   }
+  NAM_RETURN_IF_ERROR(Finish(client, owner_word).status());
+  return true;
+}
+
+absl::StatusOr<bool> Recovery::Finish(uint32_t client, uint64_t owner_word) {
   NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t> claimed, timestamps_.ClaimedBy(batch_, client));
-  NAM_RETURN_IF_ERROR(FinishTransaction(client, claimed));
+  NAM_ASSIGN_OR_RETURN(const bool committed, FinishTransaction(client, claimed));
   NAM_RETURN_IF_ERROR(timestamps_.Finish(batch_, client, claimed));
   NAM_RETURN_IF_ERROR(GiveChunksBack(client));
   const uint64_t snapshot_at = geometry_.slot(client) + kSlotSnapshotOffset;
@@ -118,28 +124,59 @@ absl::StatusOr<bool> Recovery::Recover(uint32_t client) {
   NAM_RETURN_IF_ERROR(Swap(snapshot_at, snapshot, 0).status());
   SlotOwner recovered = SlotOwner::FromWord(owner_word);
   recovered.state = SlotState::kRecovered;
-  NAM_RETURN_IF_ERROR(Swap(owner_at, owner_word, recovered.word()).status());
-  return true;
+  NAM_RETURN_IF_ERROR(Swap(geometry_.slot(client) + kSlotOwnerOffset, owner_word, recovered.word()).status());
+  return committed;
 }
 
 absl::StatusOr<int> Recovery::RecoverAll() {
   NAM_ASSIGN_OR_RETURN(const std::vector<SlotOwner> owners, ClientSlot::Owners(state_, geometry_, batch_));
   int recovered = 0;
   for (uint32_t client = 1; client < owners.size(); ++client) {
-    if (owners[client].state != SlotState::kUsed) continue;
+    if (!owners[client].held()) continue;
     NAM_ASSIGN_OR_RETURN(const bool done, TryRecover(client));
     recovered += done ? 1 : 0;
   }
   return recovered;
 }
 
-absl::Status Recovery::FinishTransaction(uint32_t client, const std::vector<uint64_t>& claimed) {
+absl::StatusOr<bool> Recovery::Retire(const LostClient& lost) {
+  SlotOwner owner = lost.owner;
+  owner.state = SlotState::kLost;
+  NAM_ASSIGN_OR_RETURN(const uint64_t old,
+                       Swap(geometry_.slot(lost.client) + kSlotOwnerOffset, lost.owner.word(), owner.word()));
+  return old == lost.owner.word() || old == owner.word();
+}
+
+// The recoverer first, before anybody else may be: who comes second sees what the first has left, not what
+// the client had done.
+absl::StatusOr<std::optional<bool>> Recovery::RecoverLost(const LostClient& lost) {
+  const size_t kept = batch_.scratch_used();
+  const uint64_t recoverer_at = geometry_.slot(lost.client) + kSlotRecovererOffset;
+  NAM_ASSIGN_OR_RETURN(const uint64_t recoverer, Swap(recoverer_at, 0, self_.word()));
+  NAM_ASSIGN_OR_RETURN(const bool held, Retire(lost));
+  std::optional<bool> committed;
+  if (!held) {
+    NAM_RETURN_IF_ERROR(Swap(recoverer_at, self_.word(), 0).status());
+  } else if (recoverer != 0) {
+    NAM_RETURN_IF_ERROR(Recover(lost.client).status());
+  } else {
+    SlotOwner owner = lost.owner;
+    owner.state = SlotState::kLost;
+    NAM_ASSIGN_OR_RETURN(committed, Finish(lost.client, owner.word()));
+  }
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  batch_.Reset(kept);
+  return committed;
+}
+
+// Whether it was committed.
+absl::StatusOr<bool> Recovery::FinishTransaction(uint32_t client, const std::vector<uint64_t>& claimed) {
   std::byte* const log = batch_.Scratch(kLogBytes);
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, state_.Resolve(geometry_.log(client)));
   batch_.Read(target, log, kLogBytes);
   NAM_RETURN_IF_ERROR(batch_.Execute());
   std::vector<LogEntry> entries = DecodeLog(log);
-  if (entries.empty()) return absl::OkStatus();
+  if (entries.empty()) return false;
   NAM_ASSIGN_OR_RETURN(const std::vector<TableDescription> all, tables_.All());
   std::stable_sort(entries.begin(), entries.end(),
                    [](const LogEntry& a, const LogEntry& b) { return a.allocation < b.allocation; });
@@ -163,7 +200,7 @@ absl::Status Recovery::FinishTransaction(uint32_t client, const std::vector<uint
   for (const auto& [table, part] : parts) {
     NAM_RETURN_IF_ERROR(FinishTable(client, *table, part, claimed, committed));
   }
-  return absl::OkStatus();
+  return committed;
 }
 
 absl::StatusOr<std::span<const uint64_t>> Recovery::ReadHeaders(RecordTable& table,

@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "storage/verb_batch.h"
+#include "txn/client_slot.h"
 #include "txn/extent_space.h"
 #include "txn/record_table.h"
 #include "txn/tables.h"
@@ -15,11 +17,14 @@
 
 namespace nam::txn {
 
-/// Cleans up after a client whose member is gone: completes or undoes the transaction that it had under way,
-/// gives back its timestamps, its chunks of records and its slot.
+/// Cleans up after a client whose member is gone, or that its member has lost: completes or undoes the
+/// transaction that it had under way, gives back its timestamps, its chunks of records and its slot.
 ///
 ///     fence its member ─▶ take its slot's `recoverer` by CAS ─▶ log, headers ─▶ CAS forward or back
 ///        ─▶ its timestamps done ─▶ its chunks given back ─▶ slot recovered
+///
+/// A lost client's member lives, and nobody else fences it; its own process does, by ending the client's
+/// connections (LostClient), and says so in the slot: from then on everybody may recover it.
 ///
 /// One recovers at a time; one that dies in between is fenced and followed by another, who finds what is left
 /// to do from the same words. One thread; shares the session's channel, batch and scratch memory.
@@ -28,22 +33,29 @@ class Recovery {
   /// `table_of` opens the tables that logs name; its result stays valid.
   using TableOf = std::function<absl::StatusOr<RecordTable*>(const TableDescription&)>;
   Recovery(Tables& tables, ExtentSpace& state, StateGeometry geometry, storage::VerbBatch& batch,
-           Timestamps& timestamps, uint32_t client, TableOf table_of);
+           Timestamps& timestamps, const ClientSlot& self, TableOf table_of);
 
   /// True: the slot's former client holds nothing any more. False: it is alive, or somebody else recovers it,
   /// or it was asked about a moment ago.
   absl::StatusOr<bool> TryRecover(uint32_t client);
   /// OK: the client can change nothing any more, whether it has been recovered or not.
   absl::Status ConfirmGone(uint32_t client);
-  /// All clients of members that are gone; how many there were.
+  /// All clients of members that are gone, and those that are lost; how many there were.
   absl::StatusOr<int> RecoverAll();
 
+  /// Says of a client of this process, whose connections have ended, that it is lost. False: it holds
+  /// nothing.
+  absl::StatusOr<bool> Retire(const LostClient& lost);
+  /// The same, and recovers it: whether the transaction that it had under way was committed. None: somebody
+  /// else has begun to recover it, and only he can tell.
+  absl::StatusOr<std::optional<bool>> RecoverLost(const LostClient& lost);
+
  private:
-  struct Left;  // what the log and the headers say
   absl::StatusOr<bool> Recover(uint32_t client);
   absl::StatusOr<bool> TakeOver(uint32_t client);
   absl::StatusOr<bool> FenceOwner(uint32_t client, uint64_t* owner_word);
-  absl::Status FinishTransaction(uint32_t client, const std::vector<uint64_t>& claimed);
+  absl::StatusOr<bool> Finish(uint32_t client, uint64_t owner_word);
+  absl::StatusOr<bool> FinishTransaction(uint32_t client, const std::vector<uint64_t>& claimed);
   absl::Status FinishTable(uint32_t client, RecordTable& table, std::span<const LogEntry> entries,
                            const std::vector<uint64_t>& claimed, bool committed);
   absl::StatusOr<std::span<const uint64_t>> ReadHeaders(RecordTable& table,
@@ -61,7 +73,7 @@ class Recovery {
   const StateGeometry geometry_;
   storage::VerbBatch& batch_;
   Timestamps& timestamps_;
-  const uint32_t self_;
+  const SlotRecoverer self_;
   const TableOf table_of_;
   std::map<uint32_t, int64_t> asked_ns_;  // by client: not again at once
 };

@@ -47,6 +47,14 @@ absl::StatusOr<uint64_t> RsiSession::Commit() {
     NAM_RETURN_IF_ERROR(End(absl::OkStatus()));
     return 0;
   }
+  absl::Status status = CommitWrites();
+  // Also if the session was lost behind it.
+  if (!committed_) return status;
+  last_commit_ = timestamp_;
+  return last_commit_;
+}
+
+absl::Status RsiSession::CommitWrites() {
   if (writes_.size() > kLogEntriesMax) {
     return End(absl::ResourceExhaustedError(
         absl::StrFormat("a transaction writes at most %d rows", kLogEntriesMax)));
@@ -68,7 +76,10 @@ absl::StatusOr<uint64_t> RsiSession::Commit() {
     locking_ = false;
     return End(status);
   }
+  phase_ = Phase::kFlipping;
   if (absl::Status flipped = Flip(); !flipped.ok()) return End(flipped);
+  phase_ = Phase::kFlipped;
+  committed_ = true;
   // What is not cleaned up stays, but for a broken channel that is no error of this commit's.
   if (absl::Status cleaned = CleanIndexes(); channel_->broken()) return End(cleaned);
   if (!options_.broken.visible_early) {
@@ -84,9 +95,7 @@ absl::StatusOr<uint64_t> RsiSession::Commit() {
     if (!counted.ok()) return End(counted);
   }
   locking_ = false;
-  last_commit_ = timestamp_;
-  NAM_RETURN_IF_ERROR(End(absl::OkStatus()));
-  return last_commit_;
+  return End(absl::OkStatus());
 }
 
 // A record of its own for every insert, as if no row had its key; whether one has is READ along.

@@ -28,12 +28,15 @@ absl::Status RsiSession::RefreshIndexes() {
   NAM_RETURN_IF_ERROR(AddReadIndexChanges());
   NAM_RETURN_IF_ERROR(batch_.Execute());
   const uint64_t changes = *index_changes_seen_;
-  for (const std::unique_ptr<RecordTable>& table : tables_open_) {
-    const absl::StatusOr<TableDescription> now = tables_.Find(table->description().name);
-    if (absl::IsNotFound(now.status())) continue;  // dropped
-    NAM_RETURN_IF_ERROR(now.status());
-    if (now->allocation != table->description().allocation) continue;
-    NAM_RETURN_IF_ERROR(table->SetIndexes(now->indexes));
+  for (uint32_t number = 0; number < tables_open_.size(); ++number) {
+    RecordTable& open = table(number);
+    const absl::StatusOr<TableDescription> now = tables_.Find(open.description().name);
+    if (!now.ok() && !absl::IsNotFound(now.status())) return now.status();
+    if (!now.ok() || now->allocation != open.description().allocation) {  // dropped
+      if (number < outlived_.size()) outlived_[number] = {};
+      continue;
+    }
+    NAM_RETURN_IF_ERROR(open.SetIndexes(now->indexes));
   }
   index_changes_ = changes;
   indexes_stale_ = false;

@@ -22,35 +22,34 @@ bool SameKey(const std::byte* row, std::span<const std::byte> key) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Session>> OpenRsiSession(Tables& tables, const RsiOptions& options) {
-  NAM_ASSIGN_OR_RETURN(std::unique_ptr<RsiSession> session, RsiSession::Open(tables, options));
-  return std::unique_ptr<Session>(std::move(session));
-}
-
-RsiSession::RsiSession(Tables& tables, const RsiOptions& options, std::unique_ptr<storage::Channel> channel,
-                       ExtentSpace state, StateGeometry geometry)
+RsiSession::RsiSession(Tables& tables, const RsiOptions& options, std::shared_ptr<storage::Channel> channel,
+                       ExtentSpace state, StateGeometry geometry, bool is_heir)
     : tables_(tables),
       options_(options),
       channel_(std::move(channel)),
       batch_(*channel_),
       state_(std::move(state)),
-      geometry_(geometry) {}
+      geometry_(geometry),
+      is_heir_(is_heir) {}
 
-absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, const RsiOptions& options) {
+absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, const RsiOptions& options,
+                                                             bool is_heir) {
   storage::ChannelOptions channel_options;
   channel_options.buffer_bytes = options.scratch_bytes;
-  NAM_ASSIGN_OR_RETURN(std::unique_ptr<storage::Channel> channel,
+  NAM_ASSIGN_OR_RETURN(std::shared_ptr<storage::Channel> channel,
                        storage::Channel::Open(tables.fabric(), tables.directory(), channel_options));
   NAM_ASSIGN_OR_RETURN(const TransactionState described, tables.State());
   NAM_ASSIGN_OR_RETURN(ExtentSpace state, ExtentSpace::Open(*channel, described.extents, kStateBytes));
   const StateGeometry geometry(kStateBytes);
   std::unique_ptr<RsiSession> session(
-      new RsiSession(tables, options, std::move(channel), std::move(state), geometry));
+      new RsiSession(tables, options, std::move(channel), std::move(state), geometry, is_heir));
   RsiSession& self = *session;
+  const SlotOwner owner{.member = tables.member().value(),
+                        .session = static_cast<uint32_t>(tables.fabric().Random() & SlotOwner::kSessionMax)};
   // Of the bit vector as many lanes are looked at as there are clients, if those have the first.
   const bool first = described.timestamps == TimestampKind::kBitVector;
-  NAM_ASSIGN_OR_RETURN(self.slot_, ClientSlot::Claim(self.state_, geometry, self.batch_, tables.member(),
-                                                     first ? 0 : tables.fabric().Random()));
+  NAM_RETURN_IF_ERROR(ClientSlot::Claim(self.state_, geometry, self.batch_, owner,
+                                        first ? 0 : tables.fabric().Random(), &self.slot_));
   const uint32_t client = self.slot_.client;
   self.timestamps_ =
       Timestamps::Make(described.timestamps, self.state_, geometry, client, tables.fabric().clock());
@@ -60,8 +59,9 @@ absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, con
         self.Bury(table, record, row, deleted_at);
       });
   self.recovery_ = std::make_unique<Recovery>(
-      tables, self.state_, geometry, self.batch_, *self.timestamps_, client,
+      tables, self.state_, geometry, self.batch_, *self.timestamps_, self.slot_,
       [&self](const TableDescription& description) { return self.TableOf(description); });
+  NAM_RETURN_IF_ERROR(self.SettleOthers());
   // Slots of clients that are gone, before there are none left.
   if (self.slot_.nearly_all_used) NAM_RETURN_IF_ERROR(self.recovery_->RecoverAll().status());
   self.batch_.Reset();
@@ -71,14 +71,18 @@ absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, con
 
 RsiSession::~RsiSession() {
   Abort();
-  if (!broken_.ok() || channel_->broken() || slot_.client == 0) return;
-  if (!batch_.Execute().ok()) return;
+  if (slot_.client == 0) return;
+  const absl::Status left = lost() ? absl::UnavailableError("its connection broke") : Leave();
+  if (!left.ok()) Lose(left).IgnoreError();
+}
+
+absl::Status RsiSession::Leave() {
+  NAM_RETURN_IF_ERROR(batch_.Execute());
   batch_.Reset();
-  for (const std::unique_ptr<RecordTable>& table : tables_open_) {
-    if (!table->allocator().Release(batch_).ok()) return;  // recovery will
-  }
-  if (!timestamps_->AddLeave(batch_).ok()) return;
-  slot_.Release(state_, geometry_, batch_, tables_.member()).IgnoreError();
+  for (const std::unique_ptr<RecordTable>& table : tables_open_)
+    NAM_RETURN_IF_ERROR(table->allocator().Release(batch_));
+  NAM_RETURN_IF_ERROR(timestamps_->AddLeave(batch_));
+  return slot_.Release(state_, geometry_, batch_);
 }
 
 absl::Status RsiSession::CheckActive() const {
@@ -89,35 +93,27 @@ absl::Status RsiSession::CheckActive() const {
 
 // The transaction is over. What fails while its rows may be locked is left to recovery, with the session.
 absl::Status RsiSession::End(absl::Status status) {
+  if (locking_ || channel_->broken()) return Lose(status);
   active_ = false;
-  if (!status.ok() && !locking_) {
-    for (const PendingWrite& write : writes_) {
-      if (!write.fresh || !write.placed) continue;
-      NAM_RETURN_IF_ERROR(table(write.table).allocator().AddFree(batch_, write.record));
-    }
+  for (const PendingWrite& write : writes_) {
+    if (status.ok() || !write.fresh || !write.placed) continue;
+    NAM_RETURN_IF_ERROR(table(write.table).allocator().AddFree(batch_, write.record));
   }
   for (const PendingWrite& write : writes_) {
-    if (locking_ || !write.fresh) continue;
-    NAM_RETURN_IF_ERROR(table(write.table).allocator().AddReleaseSpent(batch_));
+    if (write.fresh) NAM_RETURN_IF_ERROR(table(write.table).allocator().AddReleaseSpent(batch_));
   }
   writes_.clear();
   rows_.clear();
   entered_.clear();
-  if (locking_ || channel_->broken()) {
-    broken_ = absl::UnavailableError(
-        absl::StrCat("the session is lost, and whether its last commit took effect is unknown: ",
-                     std::string(status.message())));
-    return locking_ ? broken_ : status;
-  }
   absl::Status released = timestamps_->AddRelease(batch_);
   if (released.ok()) released = batch_.Post();
   if (!released.ok() && status.ok()) status = released;
   // Whose snapshot keeps blocks from being reclaimed may be gone.
   if (holder_ != 0) recovery_->TryRecover(std::exchange(holder_, 0)).status().IgnoreError();
-  if (suspect_ == 0) return status;
-  const absl::StatusOr<bool> recovered = recovery_->TryRecover(std::exchange(suspect_, 0));
-  if (!recovered.ok() || !*recovered) return status;
-  return AbortStatus(AbortReason::kDeadLock, "its locks are released");
+  bool recovered = false;
+  if (suspect_ != 0) recovered = recovery_->TryRecover(std::exchange(suspect_, 0)).value_or(false);
+  if (channel_->broken()) return Lose(status);
+  return recovered ? AbortStatus(AbortReason::kDeadLock, "its locks are released") : status;
 }
 
 absl::StatusOr<TableHandle> RsiSession::OpenTable(const std::string& name) {
@@ -166,6 +162,15 @@ absl::StatusOr<uint32_t> RsiSession::Reclaim(RecordTable& table, std::span<const
 absl::Status RsiSession::Begin() {
   if (!broken_.ok()) return broken_;
   if (active_) return absl::FailedPreconditionError("a transaction is under way");
+  phase_ = Phase::kUnseen;
+  committed_ = false;
+  absl::Status status = TakeSnapshot();
+  // Unless End has found it.
+  if (channel_->broken() && broken_.ok()) return Lose(status);
+  return status;
+}
+
+absl::Status RsiSession::TakeSnapshot() {
   // What the last one has left in flight need not be waited for, if there is room beside its scratch memory.
   if (indexes_stale_ || !CheckScratch(0).ok()) {
     NAM_RETURN_IF_ERROR(batch_.Execute());

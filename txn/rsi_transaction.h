@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -70,8 +71,17 @@ struct PendingWrite {
 
 class RsiSession final : public Session {
  public:
-  static absl::StatusOr<std::unique_ptr<RsiSession>> Open(Tables& tables, const RsiOptions& options);
+  /// A heir is what a lost session opens to be settled by. It does not have one itself.
+  static absl::StatusOr<std::unique_ptr<RsiSession>> Open(Tables& tables, const RsiOptions& options,
+                                                          bool is_heir);
   ~RsiSession() override;
+
+  /// Of no more use than to be succeeded by another.
+  bool lost() const { return !broken_.ok() || channel_->broken(); }
+  absl::StatusOr<std::unique_ptr<RsiSession>> Succeed();
+  AllocationId AllocationOf(TableHandle open) const {
+    return tables_open_[open.value]->description().allocation;
+  }
 
   absl::StatusOr<TableHandle> OpenTable(const std::string& name) override;
   absl::Status Begin() override;
@@ -90,12 +100,14 @@ class RsiSession final : public Session {
   absl::StatusOr<uint64_t> FillIndex(TableHandle table, AllocationId index) override;
 
  private:
-  RsiSession(Tables& tables, const RsiOptions& options, std::unique_ptr<storage::Channel> channel,
-             ExtentSpace state, StateGeometry geometry);
+  RsiSession(Tables& tables, const RsiOptions& options, std::shared_ptr<storage::Channel> channel,
+             ExtentSpace state, StateGeometry geometry, bool is_heir);
 
   // rsi_session.cc
   absl::Status CheckActive() const;
+  absl::Status TakeSnapshot();
   absl::Status End(absl::Status status);
+  absl::Status Leave();
   absl::StatusOr<RecordTable*> TableOf(const TableDescription& description);
   absl::StatusOr<uint32_t> CheckTable(TableHandle table, size_t bytes, bool whole_row) const;
   RecordTable& table(uint32_t number) { return *tables_open_[number]; }
@@ -157,22 +169,35 @@ class RsiSession final : public Session {
   // rsi_index_clean.cc
   /// An entry that once led to a version of a record.
   struct Outlived {
-    uint32_t table = 0;
     AllocationId index;
     uint64_t record = 0;
     uint64_t since = 0;  // timestamp of the version that has another key
     IndexKey key;
   };
+  /// Those of one table.
+  struct OutlivedEntries {
+    std::deque<Outlived> entries;  // the oldest first
+    size_t noted = 0;              // of them since the horizon was raised
+  };
   /// `row`: what has replaced `before`; null: the record is free.
   void NoteOutlived(uint32_t table, uint64_t record, const std::byte* before, const std::byte* row,
                     uint64_t since);
   absl::Status CleanIndexes();
-  absl::Status CleanIndex(const Outlived& outlived);
+  absl::Status CleanIndexesOf(uint32_t table, size_t& left);
+  absl::Status CleanIndex(uint32_t table, const Outlived& outlived);
 
   // rsi_index_fill.cc
   class IndexFill;
 
+  // rsi_lost.cc
+  /// Ends the session; the result is the transaction's. committed_ is known.
+  absl::Status Lose(const absl::Status& status);
+  /// Whether the transaction under way was committed; none: only somebody else can tell.
+  absl::StatusOr<std::optional<bool>> Settle();
+  absl::Status SettleOthers();
+
   // rsi_commit.cc
+  absl::Status CommitWrites();
   absl::Status PlaceInserts();
   absl::Status SeekKeys();
   void FetchBlocks() const;
@@ -191,7 +216,7 @@ class RsiSession final : public Session {
 
   Tables& tables_;
   const RsiOptions options_;
-  std::unique_ptr<storage::Channel> channel_;
+  std::shared_ptr<storage::Channel> channel_;  // with LostClients, once the session is lost
   storage::VerbBatch batch_;
   ExtentSpace state_;
   const StateGeometry geometry_;
@@ -206,7 +231,12 @@ class RsiSession final : public Session {
   // The transaction under way.
   bool active_ = false;
   bool locking_ = false;  // from the first lock to the last: an error leaves it to recovery
-  absl::Status broken_;   // what ended the session
+  enum class Phase : uint8_t { kUnseen, kFlipping, kFlipped };
+  Phase phase_ = Phase::kUnseen;      // how much others may see of it
+  bool committed_ = false;            // whatever failed behind that
+  absl::Status broken_;               // what ended the session
+  bool is_heir_ = false;              // nobody uses it yet but to settle a lost one
+  std::unique_ptr<RsiSession> heir_;  // of a lost one that was settled
   uint64_t snapshot_ = 0;
   uint64_t timestamp_ = 0;  // claimed; 0: none
   uint64_t last_commit_ = 0;
@@ -219,8 +249,7 @@ class RsiSession final : public Session {
   std::vector<PendingWrite> writes_;
   uint64_t* index_changes_seen_ = nullptr;  // by the commit; scratch
   std::vector<Entered> entered_;            // into indexes
-  std::deque<Outlived> outlived_;           // the oldest first
-  size_t noted_ = 0;                        // of them since the horizon was raised
+  std::vector<OutlivedEntries> outlived_;   // by table
   uint64_t horizon_ = 0;                    // as last raised
 
   // Kept for their memory.

@@ -20,6 +20,8 @@ std::string_view AbortReasonName(AbortReason reason) {
       return "unique key";
     case AbortReason::kDeadLock:
       return "locked by a client that is gone";
+    case AbortReason::kConnectionLost:
+      return "connection lost";
   }
   return "unknown";
 }

@@ -29,8 +29,9 @@ enum class AbortReason : uint8_t {
   kSnapshotTooOld,  // the version that the snapshot sees has been replaced
   kUniqueKey,       // a row with this key is there
   kDeadLock,        // locked by a client that is gone; being recovered, try again
+  kConnectionLost,  // to a memory server; what the transaction had done was taken back
 };
-inline constexpr size_t kAbortReasons = 4;
+inline constexpr size_t kAbortReasons = 5;
 std::string_view AbortReasonName(AbortReason reason);
 /// ABORTED, or ALREADY_EXISTS for kUniqueKey.
 absl::Status AbortStatus(AbortReason reason, std::string_view what);
@@ -56,6 +57,7 @@ struct BeginCosts {
 
 /// A client's transactions, one at a time; used by one thread. Sees its own writes. Any error of the
 /// transaction (ABORTED, ALREADY_EXISTS, UNAVAILABLE …) ends it: nothing of it stays, Begin starts the next.
+/// Only UNAVAILABLE from Commit leaves open whether it took effect.
 class Session {
  public:
   virtual ~Session() = default;

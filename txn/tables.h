@@ -11,6 +11,7 @@
 #include "fabric/fabric.h"
 #include "fabric/region_directory.h"
 #include "txn/extent_space.h"
+#include "txn/lost_clients.h"
 #include "txn/transaction_state.h"
 
 namespace nam::txn {
@@ -72,6 +73,11 @@ class Tables {
   /// OK when nothing that this member has posted, or posts, changes a record any more. FAILED_PRECONDITION:
   /// it is alive.
   virtual absl::Status Fence(MemberId member) = 0;
+
+  LostClients& lost_clients() { return lost_clients_; }
+
+ private:
+  LostClients lost_clients_;
 };
 
 }  // namespace nam::txn

@@ -121,17 +121,37 @@ class LaneWord {
 
 /// A client slot's words.
 ///
-///     0   owner: member 32 │ state; CAS
+///     0   owner: member 32 │ session 30 │ state 2; CAS
 ///     8   a timestamp not above the snapshot that it uses, 0: none; FETCH_ADD by the owner
-///     16  the client that recovers it, 0: none; CAS
-enum class SlotState : uint32_t { kFree = 0, kUsed = 1, kRecovered = 2 };
+///     16  who recovers it: session 32 │ client 32, 0: nobody; CAS
+enum class SlotState : uint32_t {
+  kFree = 0,
+  kUsed = 1,
+  kRecovered = 2,
+  kLost = 3,  // its member lives, and says that nothing of this client's can take effect any more
+};
 struct SlotOwner {
+  static constexpr uint32_t kSessionMax = (uint32_t{1} << 30) - 1;
   uint32_t member = 0;
   SlotState state = SlotState::kFree;
+  uint32_t session = 0;  // drawn: tells the slot's users from each other, if one member has several
   static constexpr SlotOwner FromWord(uint64_t word) {
-    return {static_cast<uint32_t>(word >> 32), static_cast<SlotState>(word & 3)};
+    return {static_cast<uint32_t>(word >> 32), static_cast<SlotState>(word & 3),
+            static_cast<uint32_t>(word) >> 2};
   }
-  constexpr uint64_t word() const { return uint64_t{member} << 32 | static_cast<uint32_t>(state); }
+  constexpr uint64_t word() const {
+    return uint64_t{member} << 32 | uint64_t{session} << 2 | static_cast<uint32_t>(state);
+  }
+  /// Somebody uses the slot, or has left something that is to be recovered.
+  constexpr bool held() const { return state == SlotState::kUsed || state == SlotState::kLost; }
+};
+struct SlotRecoverer {
+  uint32_t session = 0;
+  uint32_t client = 0;
+  static constexpr SlotRecoverer FromWord(uint64_t word) {
+    return {static_cast<uint32_t>(word >> 32), static_cast<uint32_t>(word)};
+  }
+  constexpr uint64_t word() const { return uint64_t{session} << 32 | client; }
 };
 inline constexpr uint64_t kSlotOwnerOffset = 0;
 inline constexpr uint64_t kSlotSnapshotOffset = 8;

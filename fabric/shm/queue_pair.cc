@@ -147,6 +147,12 @@ absl::Status ShmQueuePair::PostReceive(std::span<const ReceiveRequest> batch) {
   return absl::OkStatus();
 }
 
+// Operations are executed in Post, or not at all.
+absl::Status ShmQueuePair::Disconnect(Deadline /*deadline*/) {
+  if (!failed_) Fail(CompletionStatus::kFlushed);
+  return absl::OkStatus();
+}
+
 void ShmQueuePair::Progress() {
   // First whether the peer is lost, then what it left: everything that it sent before is seen.
   const bool lost = link_->lost();

@@ -53,6 +53,7 @@ class ShmQueuePair final : public QueuePair {
   absl::Status Post(std::span<const WorkRequest> batch) override;
   absl::Status PostReceive(std::span<const ReceiveRequest> batch) override;
   absl::StatusOr<std::span<const std::byte>> View(RemoteAddress from, size_t bytes) override;
+  absl::Status Disconnect(Deadline deadline) override;
 
   // -- For the completion queue --
   /// Receives messages, completes what waited, notices a lost peer.

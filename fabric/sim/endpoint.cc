@@ -66,6 +66,8 @@ void Endpoint::Connect(const std::shared_ptr<Endpoint>& a, const std::shared_ptr
                        bool b_passive) {
   a->peer_ = b;
   b->peer_ = a;
+  a->peers_host_ = &b->process_.host;
+  b->peers_host_ = &a->process_.host;
   b->passive_ = b_passive;
   a->network_.Record(Trace::Kind::kConnect, a->id_, b->id_);
 }
@@ -493,6 +495,21 @@ void Endpoint::LearnOfEnd(const Host& peers_host, int64_t lost_ns) {
                           [weak = weak_from_this(), &peers_host, lost_ns] {
                             if (const auto self = weak.lock()) self->LearnOfEnd(peers_host, lost_ns);
                           });
+}
+
+absl::Status Endpoint::Disconnect(Deadline deadline) {
+  Scheduler& scheduler = network_.scheduler();
+  Fail(CompletionStatus::kFlushed, true);
+  scheduler.SleepUntil({scheduler.NowNs() + 2 * network_.WayNs()});
+  while (true) {
+    const std::shared_ptr<Endpoint> peer = peer_.lock();
+    const bool over = peer == nullptr || !peer->ready_;
+    if (over && process_.alive && network_.Passes(process_.host, *peers_host_)) return absl::OkStatus();
+    if (!process_.alive || scheduler.NowNs() >= deadline.ns) {
+      return absl::UnavailableError(peer_name_ + " has not said that its end of the connection is over");
+    }
+    scheduler.SleepUntil({std::min(deadline.ns, scheduler.NowNs() + kRetransmitNs)});
+  }
 }
 
 void Endpoint::Close() {

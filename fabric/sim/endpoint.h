@@ -63,6 +63,8 @@ class Endpoint final : public CompletionSource, public std::enable_shared_from_t
   void PostReceive(std::span<const ReceiveRequest> batch);
   /// The queue pair is destroyed.
   void Close();
+  /// Fails, and waits until the peer's end has heard of it.
+  absl::Status Disconnect(Deadline deadline);
   /// Everything pending completes, the oldest with `status`. The peer learns of it with `tell_peer`.
   void Fail(CompletionStatus status, bool tell_peer);
   /// The peer fails after `after_ns`: by its own timeout, or by a message, which may have to wait until it
@@ -124,6 +126,7 @@ class Endpoint final : public CompletionSource, public std::enable_shared_from_t
   SimCompletionQueue* completions_;
   QueuePairOptions options_;
   std::weak_ptr<Endpoint> peer_;
+  const Host* peers_host_ = nullptr;
   bool passive_ = false;
   bool ready_ = true;
 

@@ -23,6 +23,7 @@ class SimQueuePair final : public QueuePair {
   absl::Status Post(std::span<const WorkRequest> batch) override;
   absl::Status PostReceive(std::span<const ReceiveRequest> batch) override;
   absl::StatusOr<std::span<const std::byte>> View(RemoteAddress from, size_t bytes) override;
+  absl::Status Disconnect(Deadline deadline) override { return end_->Disconnect(deadline); }
 
  private:
   const std::shared_ptr<Endpoint> end_;

@@ -136,6 +136,7 @@ void TcpQueuePair::SendPending() {
     }
     const IoResult sent = SendSome(fd(), std::span(parts).first(count));
     output_lost_ = sent.lost;
+    end_unclear_ = end_unclear_ || sent.unclear;
     if (sent.bytes == 0) return;
     StayAlive();
     sent_bytes_ += sent.bytes;
@@ -168,6 +169,7 @@ void TcpQueuePair::OnSocketEvent() {
   std::byte unexpected;
   iovec part{&unexpected, 1};
   const IoResult received = ReceiveSome(fd(), {&part, 1});
+  end_unclear_ = end_unclear_ || received.unclear;
   if (received.lost || received.bytes > 0) Fail(CompletionStatus::kPeerLost);
 }
 
@@ -184,6 +186,7 @@ void TcpQueuePair::ReceiveReplies() {
       total += place.reply_bytes() - done;
     }
     const IoResult received = ReceiveSome(fd(), std::span(parts).first(count));
+    end_unclear_ = end_unclear_ || received.unclear;
     if (received.lost) Fail(CompletionStatus::kPeerLost);
     if (received.bytes == 0) return;
     StayAlive();
@@ -259,12 +262,22 @@ void TcpQueuePair::Fail(CompletionStatus status) {
   answered_ = sendable_ = sent_ = posted_;
   sent_bytes_ = answered_bytes_ = 0;
   queue_.Unwatch(*this);
-  // Both connections end, so the peer's side of this queue pair does, too.
-  shutdown(fd(), SHUT_RDWR);
+  // Both connections end, so the peer's side of this queue pair does, too. Only the way out, since Disconnect
+  // waits for the peer's end.
+  shutdown(fd(), SHUT_WR);
   const CompletionStatus receives = lost ? CompletionStatus::kPeerLost : CompletionStatus::kFlushed;
   if (nic_ != nullptr) nic_->Remove(id_, receives);
   receives_->Fail(receives);
   receives_ended_ = true;
+}
+
+// The peer's NIC thread executes what has arrived before it sees our end, and closes its side behind that.
+absl::Status TcpQueuePair::Disconnect(Deadline deadline) {
+  if (state_ == QueuePairState::kReady) Fail(CompletionStatus::kFlushed);
+  if (!ended_by_peer_ && !end_unclear_) ended_by_peer_ = AwaitEnd(fd(), deadline);
+  if (ended_by_peer_) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrFormat("%s has not ended the connection, and may still execute what it was sent", peer_));
 }
 
 size_t TcpQueuePair::Take(std::span<Completion> completions) {

@@ -42,6 +42,7 @@ class TcpQueuePair final : public QueuePair {
   absl::Status Post(std::span<const WorkRequest> batch) override;
   absl::Status PostReceive(std::span<const ReceiveRequest> batch) override;
   absl::StatusOr<std::span<const std::byte>> View(RemoteAddress from, size_t bytes) override;
+  absl::Status Disconnect(Deadline deadline) override;
 
   // -- For the completion queue --------------------------------------------------
   const QueuePairOptions& options() const { return options_; }
@@ -114,6 +115,8 @@ class TcpQueuePair final : public QueuePair {
   size_t answered_bytes_ = 0;  // of the reply at answered_
   bool output_lost_ = false;
   bool receives_ended_ = false;
+  bool ended_by_peer_ = false;  // nothing more is executed there
+  bool end_unclear_ = false;    // the connection is over, and the peer may not know
   int64_t check_at_ns_ = std::numeric_limits<int64_t>::max();
 };
 

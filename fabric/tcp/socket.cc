@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -203,9 +204,10 @@ IoResult SendSome(int fd, std::span<iovec> parts) {
   message.msg_iovlen = parts.size();
   while (true) {
     const ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent >= 0) return {static_cast<size_t>(sent), false};
+    if (sent >= 0) return {.bytes = static_cast<size_t>(sent)};
     if (errno == EINTR) continue;
-    return {0, errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS};
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) return {};
+    return {.lost = true, .unclear = errno != EPIPE && errno != ECONNRESET};
   }
 }
 
@@ -215,10 +217,23 @@ IoResult ReceiveSome(int fd, std::span<iovec> parts) {
   message.msg_iovlen = parts.size();
   while (true) {
     const ssize_t received = recvmsg(fd, &message, MSG_DONTWAIT);
-    if (received > 0) return {static_cast<size_t>(received), false};
-    if (received == 0) return {0, true};
+    if (received > 0) return {.bytes = static_cast<size_t>(received)};
+    if (received == 0) return {.lost = true};
     if (errno == EINTR) continue;
-    return {0, errno != EAGAIN && errno != EWOULDBLOCK};
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return {};
+    return {.lost = true, .unclear = errno != ECONNRESET};
+  }
+}
+
+bool AwaitEnd(int fd, Deadline deadline) {
+  std::array<std::byte, 4096> discarded;
+  while (true) {
+    iovec part{discarded.data(), discarded.size()};
+    const IoResult received = ReceiveSome(fd, {&part, 1});
+    if (received.lost) return !received.unclear;
+    // Also while it keeps sending.
+    if (RealClock().Passed(deadline)) return false;
+    if (received.bytes == 0 && !WaitReady(fd, POLLIN, deadline).ok()) return false;
   }
 }
 

@@ -43,10 +43,13 @@ absl::Status ReceiveAll(int fd, std::span<std::byte> bytes, Deadline deadline);
 
 struct IoResult {
   size_t bytes = 0;
-  bool lost = false;  // closed or reset by the peer
+  bool lost = false;     // closed or reset by the peer, or
+  bool unclear = false;  // its host does not answer, so the peer may not know
 };
 /// What can be moved now; `lost` only when nothing was moved.
 IoResult SendSome(int fd, std::span<iovec> parts);
 IoResult ReceiveSome(int fd, std::span<iovec> parts);
+/// Reads away what comes until the peer has closed or reset the connection. False: not by the deadline.
+bool AwaitEnd(int fd, Deadline deadline);
 
 }  // namespace nam::fabric::tcp

@@ -99,6 +99,7 @@ bool ControlChannel::Handle(const Frame& frame) {
       return true;
     case FrameKind::kEnded:
       OnLost(frame.status == CompletionStatus::kOk ? CompletionStatus::kPeerLost : frame.status);
+      EndServed();
       return true;
     case FrameKind::kAskRegion:
     case FrameKind::kAskState: {
@@ -149,6 +150,15 @@ void ControlChannel::OnLost(CompletionStatus reason) {
   over_ = true;
   answered_.notify_all();
   if (queue_pair_ != nullptr) MoveToError(queue_pair_);
+}
+
+// In the error state a NIC accepts nothing more; once the queue pair is destroyed it is also done with what
+// it had accepted.
+void ControlChannel::EndServed() {
+  const std::lock_guard lock(mutex_);
+  if (served_ == nullptr) return;
+  queue_pair_ = nullptr;
+  served_.reset();
 }
 
 ControlThread::ControlThread()

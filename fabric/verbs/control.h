@@ -56,6 +56,8 @@ class ControlChannel {
 
  private:
   bool Handle(const Frame& frame);
+  /// A passive end: its queue pair goes when the peer's has failed.
+  void EndServed();
   bool Send(const Frame& frame);
   absl::StatusOr<Frame> Ask(const Frame& question, FrameKind answer, Deadline deadline);
   Frame DescribeRegion(uint32_t key) const;

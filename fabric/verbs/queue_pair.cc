@@ -399,6 +399,17 @@ CompletionStatus VerbsQueuePair::ReceiveStatus(const ibv_wc& completion, const R
   return OwnCause(completion.status).value_or(CompletionStatus::kLocalError);
 }
 
+absl::Status VerbsQueuePair::Disconnect(Deadline deadline) {
+  Fail(CompletionStatus::kFlushed, CompletionStatus::kPeerLost);
+  // Again: what a full socket buffer did not take was never said.
+  channel_->TellEnded(CompletionStatus::kPeerLost);
+  const auto ready = channel_->AskWhetherReady(deadline);
+  if (ready.ok() && !*ready) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrFormat(
+      "%s has not said that its end of the connection is over: packets under way may still take effect",
+      peer()));
+}
+
 void VerbsQueuePair::Fail(CompletionStatus status, CompletionStatus told) {
   if (state_ == QueuePairState::kError) return;
   state_ = QueuePairState::kError;

@@ -55,6 +55,8 @@ class VerbsQueuePair final : public QueuePair, private CompletionSource {
   absl::Status Post(std::span<const WorkRequest> batch) override;
   absl::Status PostReceive(std::span<const ReceiveRequest> batch) override;
   absl::StatusOr<std::span<const std::byte>> View(RemoteAddress from, size_t bytes) override;
+  /// Over the control channel, which reaches the peer's process where packets of the NIC do not.
+  absl::Status Disconnect(Deadline deadline) override;
 
  private:
   struct SendPlace {

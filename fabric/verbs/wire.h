@@ -26,7 +26,9 @@
 ///     kAskRegion key        ─▶  ◀─ kRegion key status NIC's rkey, base address, bytes, rights
 ///     kAskState             ─▶  ◀─ kState status (kOk: able to work)
 ///     kEnded status         ─▶       the sender's queue pair failed; status: what the receiver's oldest
-///                                    unfinished request is to be told, if it knows no better itself
+///                                    unfinished request is to be told, if it knows no better itself. A
+///                                    passive end is destroyed then: kState is no longer kOk, and nothing
+///                                    takes effect any more
 ///     end of the connection ─▶       the peer closed, or died
 ///
 /// A RemoteKey is this fabric's own number of a region, not the NIC's: NICs use theirs again soon, and

@@ -129,6 +129,46 @@ TEST_F(ErrorConformance, UnalignedAtomics) {
   EXPECT_EQ(RemoteWord(0), 0u);
 }
 
+/// Whatever was under way takes effect before Disconnect returns, or never.
+TEST_F(ErrorConformance, NothingTakesEffectAfterDisconnect) {
+  constexpr uint32_t kBytes = 64 << 10;
+  constexpr uint64_t kWrites = 48;
+  const LocalBuffer into = local_->Slice(kRegionBytes - kBytes, kBytes);
+  for (uint64_t round = 1; round <= 8; ++round) {
+    SCOPED_TRACE(round);
+    const auto queue = NewQueue();
+    const auto pair = ConnectTo(listener_->address(), *queue, {.send_depth = kWrites, .receive_depth = 0});
+    ASSERT_NE(pair, nullptr);
+    std::fill_n(local_->data(), kBytes, static_cast<std::byte>(round));
+    std::vector<WorkRequest> writes;
+    for (uint64_t i = 0; i < kWrites; ++i) {
+      writes.push_back(WorkRequest::Write(i, local_->Slice(0, kBytes), At(i * kBytes), Signal::kUnsignaled));
+    }
+    ASSERT_OK(pair->Post(writes));
+    ASSERT_OK(pair->Disconnect(Soon()));
+    EXPECT_EQ(pair->state(), QueuePairState::kError);
+    ASSERT_OK(pair->Disconnect(Soon()));  // asked again
+    // The last first: what is late changes it before it is looked at again.
+    std::vector<std::byte> there(kWrites * kBytes);
+    for (uint64_t i = kWrites; i-- > 0;) {
+      ASSERT_TRUE(Run(WorkRequest::Read(1, into, At(i * kBytes))).ok());
+      std::copy_n(into.data, kBytes, there.data() + i * kBytes);
+    }
+    for (uint64_t i = 0; i < kWrites; ++i) {
+      ASSERT_TRUE(Run(WorkRequest::Read(1, into, At(i * kBytes))).ok());
+      EXPECT_TRUE(std::equal(into.data, into.data + kBytes, there.data() + i * kBytes)) << i;
+    }
+  }
+}
+
+/// Also once a request was refused.
+TEST_F(ErrorConformance, DisconnectsWhatHasFailed) {
+  const auto pair = NewQueuePair({.send_depth = 8, .receive_depth = 0});
+  ASSERT_NE(pair, nullptr);
+  EXPECT_FALSE(Run(*pair, Make(Opcode::kWrite, At(kRegionBytes))).ok());
+  ASSERT_OK(pair->Disconnect(Soon()));
+}
+
 TEST_F(ErrorConformance, ErrorsCompleteUnsignaledAndFlushWhatFollows) {
   const auto pair = NewQueuePair({.send_depth = 8, .receive_depth = 0});
   std::array batch = {Make(Opcode::kWrite, At(0), Signal::kUnsignaled), Make(Opcode::kWrite, At(8)),

@@ -19,8 +19,10 @@ namespace {
 /// Lets something happen before each commit.
 class InterruptedSession final : public txn::Session {
  public:
-  InterruptedSession(std::unique_ptr<txn::Session> session, std::function<void()> before_commit)
-      : session_(std::move(session)), before_commit_(std::move(before_commit)) {}
+  /// `refuses`, if there: whether everything is aborted.
+  InterruptedSession(std::unique_ptr<txn::Session> session, std::function<void()> before_commit,
+                     const bool* refuses = nullptr)
+      : session_(std::move(session)), before_commit_(std::move(before_commit)), refuses_(refuses) {}
 
   absl::StatusOr<txn::TableHandle> OpenTable(const std::string& name) override {
     return session_->OpenTable(name);
@@ -38,7 +40,9 @@ class InterruptedSession final : public txn::Session {
   }
   absl::StatusOr<uint64_t> Commit() override {
     if (before_commit_) before_commit_();
-    return session_->Commit();
+    if (refuses_ == nullptr || !*refuses_) return session_->Commit();
+    session_->Abort();
+    return txn::AbortStatus(txn::AbortReason::kWriteWrite, "whatever it is");
   }
   void Abort() override { session_->Abort(); }
   uint64_t snapshot() const override { return session_->snapshot(); }
@@ -46,6 +50,7 @@ class InterruptedSession final : public txn::Session {
  private:
   const std::unique_ptr<txn::Session> session_;
   const std::function<void()> before_commit_;
+  const bool* const refuses_;
 };
 
 /// Checkouts over a database in this process, recorded and checked.
@@ -235,6 +240,29 @@ TEST_F(Checkout, AClientsErrorEndsTheRun) {
                           return database_.NewSession();
                         });
   EXPECT_EQ(driver.Run(nullptr).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(Checkout, EndsWhenNothingIsCommittedAnyMore) {
+  fabric::sim::World world({.seed = 7});
+  auto fabric = world.OpenFabric("clients", {});
+  ASSERT_TRUE(fabric.ok()) << fabric.status();
+  Clock& clock = (*fabric)->clock();
+  for (const TableSchema& table : CheckoutTables(options_)) {
+    database_.CreateTable(table.name, table.key_bytes, table.row_bytes);
+  }
+  ASSERT_TRUE(LoadProducts(options_, *database_.NewSession(), nullptr).ok());
+  bool refuses = false;
+  CheckoutDriver driver({fabric->get()}, options_, {.clients = 2, .run_us = 0, .stall_us_max = 5'000'000},
+                        [&](uint32_t) -> absl::StatusOr<std::unique_ptr<txn::Session>> {
+                          return std::make_unique<InterruptedSession>(
+                              database_.NewSession(), [&] { clock.SleepUntil(clock.After(1'000)); },
+                              &refuses);
+                        });
+  const int64_t from_ns = clock.NowNs();
+  const auto rates = driver.Run([&](const CheckoutRates& line) { refuses = line.elapsed_s > 3; });
+  EXPECT_TRUE(absl::IsUnavailable(rates.status())) << rates.status();
+  EXPECT_GT(clock.NowNs() - from_ns, 8'000'000'000) << "it was doing well";
+  EXPECT_LT(clock.NowNs() - from_ns, 15'000'000'000);
 }
 
 TEST_F(Checkout, APlantedLostUpdateIsCaughtByInvariantsAndChecker) {

@@ -80,6 +80,16 @@ class RecordCluster {
     tables_.push_back(table);
   }
 
+  /// Its memory is nobody's any more.
+  void DropTable(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    const TableDescription& table = Described(name);
+    Revoke(*table.records);
+    Revoke(*table.index);
+    for (const IndexDescription& index : table.indexes) Revoke(*index.extents);
+    std::erase_if(tables_, [&](const TableDescription& known) { return known.name == name; });
+  }
+
   /// What the catalog says of a table's indexes from now on; `index` without extents. Its allocation.
   AllocationId AddIndex(const std::string& table, IndexDescription index, size_t extents_max = 256) {
     auto extents = std::make_shared<Source>(*this, kIndexExtentBytes, extents_max);
@@ -185,8 +195,12 @@ class RecordCluster {
       if (!share.ok()) return share.status();
       extents_.push_back({MemoryServerId(static_cast<uint16_t>(number + 1)), server.used, (*share)->rkey()});
       server.used += bytes_;
+      shares_.push_back(share->get());
       server.shares.push_back(*std::move(share));
       return extents_;
+    }
+    void Revoke() {
+      for (fabric::MemoryRegion* share : shares_) EXPECT_TRUE(share->Revoke());
     }
 
    private:
@@ -194,7 +208,11 @@ class RecordCluster {
     const uint64_t bytes_;
     const size_t most_;
     std::vector<SpaceExtent> extents_;
+    std::vector<fabric::MemoryRegion*> shares_;
   };
+
+  // Nobody has a source but of a cluster.
+  static void Revoke(ExtentSource& source) { static_cast<Source&>(source).Revoke(); }
 
   static constexpr uint64_t kIndexExtentBytes = 64 << 10;
   TableDescription& Described(const std::string& name) {

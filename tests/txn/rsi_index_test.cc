@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "tests/txn/indexed_rows.h"
+#include "tests/txn/space_cluster.h"
 #include "txn/rsi_session.h"
 
 namespace nam::txn {
@@ -20,10 +21,11 @@ Item ItemOf(uint64_t key, uint8_t group, const char* name) {
 
 /// A session that knows the table of items.
 struct Clerk {
-  Clerk(RecordCluster& cluster, uint32_t id)
-      : member(cluster, cluster.client(), id), session(*OpenRsiSession(member, {})) {
+  Clerk(RecordCluster& cluster, uint32_t id, fabric::Fabric& fabric)
+      : member(cluster, fabric, id), session(*OpenRsiSession(member, {})) {
     items = *session->OpenTable("items");
   }
+  Clerk(RecordCluster& cluster, uint32_t id) : Clerk(cluster, id, cluster.client()) {}
   absl::Status Insert(const Item& item) { return session->Insert(items, BytesOf(item)); }
   absl::Status Update(const Item& item) {
     Item old;
@@ -226,6 +228,32 @@ TEST_P(RsiIndexTest, AnIndexThatWasDroppedIsNotRead) {
   ASSERT_TRUE(dropping.Put(ItemOf(2, 1, nullptr)).ok());
   ASSERT_TRUE(clerk.session->Begin().ok());
   EXPECT_TRUE(absl::IsAborted(ItemsBy(*clerk.session, clerk.items, index).status()));
+}
+
+/// By commits to another table, that clean up what this session has left behind.
+TEST_P(RsiIndexTest, ATableThatWasDroppedIsNotRead) {
+  cluster_.AddTable("others", {.row_bytes = sizeof(Item)});
+  ASSERT_TRUE(Create(ByGroup()).ok());
+  cluster_.SetUsable("others", cluster_.AddIndex("others", ByGroup()), 1);
+  MortalFabric fabric(cluster_.client(), MortalFabric::kNever);
+  Clerk clerk(cluster_, 1, fabric);
+  const TableHandle others = *clerk.session->OpenTable("others");
+  const auto put = [&](TableHandle table, uint8_t group) -> absl::Status {
+    clerk.items = table;
+    if (absl::Status begun = clerk.session->Begin(); !begun.ok()) return begun;
+    const absl::Status put =
+        group == 0 ? clerk.Insert(ItemOf(1, 0, nullptr)) : clerk.Update(ItemOf(1, group, nullptr));
+    return put.ok() ? clerk.session->Commit().status() : put;
+  };
+  const TableHandle items = clerk.items;
+  for (uint8_t group = 0; group < 15; ++group) ASSERT_TRUE(put(items, group).ok());
+  cluster_.DropTable("items");
+  const int connections = fabric.connections();
+  for (uint8_t group = 0; group < 100; ++group) {
+    const absl::Status status = put(others, group);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  EXPECT_EQ(fabric.connections(), connections) << "something failed, and the session was replaced";
 }
 
 TEST_P(RsiIndexTest, FillingWhileOthersWrite) {

@@ -14,8 +14,8 @@
 namespace nam::txn {
 namespace {
 
-/// Clients in a simulated world, where operations are late, torn, and overtake each other, and clients die
-/// after any verb. One scenario a seed; NAM_SEED=N runs one again, NAM_SEEDS=N so many.
+/// Clients in a simulated world, where operations are late, torn, and overtake each other, connections break,
+/// and clients die after any verb. One scenario a seed; NAM_SEED=N runs one again, NAM_SEEDS=N so many.
 class Scenario {
  public:
   Scenario(TimestampKind timestamps, uint64_t seed, const RsiOptions& options = {}, uint64_t keys = 8)
@@ -53,6 +53,7 @@ class Scenario {
     return dependencies ? CheckDependencies(sessions, options) : CheckTimestamps(sessions, options);
   }
   int deaths() const { return deaths_; }
+  int breaks() const { return breaks_; }
   size_t committed_at_end() const { return rows_at_end_; }
   const TableAudit& audit() const { return audit_; }
 
@@ -79,7 +80,11 @@ class Scenario {
       const std::unique_ptr<fabric::Fabric> fabric = cluster_.OpenFabric("client");
       histories_.push_back(SessionHistory::InMemory());
       HistoryRecorder recorder(static_cast<uint32_t>(histories_.size()), *histories_.back());
-      MortalFabric mortal(*fabric, random() % 2 == 0 ? ~uint64_t{0} >> 1 : random() % 2'000);
+      MortalFabric mortal(*fabric, random() % 2 == 0 ? MortalFabric::kNever : random() % 2'000);
+      if (random() % 3 == 0) {
+        mortal.BreakAfter(random() % 1'000, 1 + random() % 1'000,
+                          static_cast<int64_t>(random() % 2 * random() % 200));
+      }
       int of_session = churn ? 1 + static_cast<int>(random() % 15) : left;
       RecordCluster::Member tables(cluster_, mortal, member);
       auto session = OpenRsiSession(tables, options_);
@@ -90,7 +95,9 @@ class Scenario {
         }
       }
       if (session.ok()) session->reset();  // which it may not survive
-      if (mortal.dead()) {
+      breaks_ += mortal.breaks();
+      // What it could not clean up after itself the end of its process leaves to others.
+      if (mortal.dead() || !tables.lost_clients().TakeAll().empty()) {
         ++deaths_;
         cluster_.world().KillProcess(cluster_.world().ProcessOf(*fabric));
         cluster_.SetDead(MemberId(member));
@@ -167,6 +174,7 @@ class Scenario {
   std::vector<std::unique_ptr<SessionHistory>> histories_;
   uint32_t members_ = 0;
   int deaths_ = 0;
+  int breaks_ = 0;
   size_t rows_at_end_ = 0;
   TableAudit audit_;
   RecordCluster cluster_;
@@ -188,7 +196,7 @@ TEST_P(RsiSim, NoAnomalyWhateverDies) {
   const uint64_t first = FromEnvironment("NAM_SEED", 1);
   const uint64_t count = FromEnvironment("NAM_SEEDS", std::getenv("NAM_SEED") != nullptr ? 1 : 100);
   size_t transactions = 0, committed = 0, deleted = 0;
-  int deaths = 0;
+  int deaths = 0, breaks = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
     Scenario scenario(GetParam(), seed);
@@ -201,11 +209,13 @@ TEST_P(RsiSim, NoAnomalyWhateverDies) {
       committed += report.committed;
     }
     deaths += scenario.deaths();
+    breaks += scenario.breaks();
     deleted += scenario.audit().deleted;
     if (::testing::Test::HasFailure()) break;
   }
   std::cout << count << " seeds: " << transactions << " transactions, " << committed << " committed, "
-            << deaths << " clients died, " << deleted << " deleted rows were left\n";
+            << deaths << " clients died, " << breaks << " connections broke, " << deleted
+            << " deleted rows were left\n";
   EXPECT_GT(committed, count * 20);
 }
 

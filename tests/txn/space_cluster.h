@@ -121,12 +121,25 @@ inline void RunThreads(SpaceCluster& cluster, int threads, const std::function<v
 }
 
 /// Another fabric whose user dies after so many work requests: those are executed, and all further ones fail.
+/// Or only a queue pair of it breaks, and its user lives on.
 class MortalFabric final : public fabric::Fabric {
  public:
+  static constexpr uint64_t kNever = ~uint64_t{0} >> 1;
   MortalFabric(fabric::Fabric& under, uint64_t requests) : under_(under), left_(requests) {}
   bool dead() const { return dead_; }
   uint64_t left() const { return left_; }
   void DieAfter(uint64_t requests) { left_ = requests; }
+
+  /// So many work requests later the queue pair that gets the next one breaks, and again every `then`
+  /// requests after that. What it got before takes effect, late unless `answered_us` have passed before the
+  /// user notices.
+  void BreakAfter(uint64_t requests, uint64_t then = kNever, int64_t answered_us = 0) {
+    break_in_ = requests;
+    break_then_ = then;
+    answered_us_ = answered_us;
+  }
+  int breaks() const { return breaks_; }
+  int connections() const { return connections_; }
 
   fabric::Kind kind() const override { return under_.kind(); }
   fabric::Capabilities capabilities() const override { return under_.capabilities(); }
@@ -149,8 +162,10 @@ class MortalFabric final : public fabric::Fabric {
                                                              fabric::CompletionQueue& completions,
                                                              const fabric::QueuePairOptions& options,
                                                              Deadline deadline) override {
+    if (dead_) return absl::UnavailableError("the client has died");
     auto queue_pair = under_.Connect(address, completions, options, deadline);
     if (!queue_pair.ok()) return queue_pair.status();
+    ++connections_;
     return std::make_unique<MortalQueuePair>(*this, *std::move(queue_pair));
   }
   absl::StatusOr<std::unique_ptr<fabric::DatagramQueuePair>> CreateDatagramQueuePair(
@@ -173,6 +188,17 @@ class MortalFabric final : public fabric::Fabric {
     fabric::QueuePairState state() const override { return under_->state(); }
     std::string peer() const override { return under_->peer(); }
     absl::Status Post(std::span<const fabric::WorkRequest> batch) override {
+      if (broken_) return absl::UnavailableError("the queue pair is broken");
+      if (batch.size() > fabric_.break_in_) {
+        broken_ = true;
+        ++fabric_.breaks_;
+        const uint64_t posted = std::exchange(fabric_.break_in_, fabric_.break_then_);
+        const absl::Status status = under_->Post(batch.first(posted));
+        Clock& clock = fabric_.clock();
+        if (fabric_.answered_us_ > 0) clock.SleepUntil(clock.After(fabric_.answered_us_));
+        return status.ok() ? absl::UnavailableError("the queue pair broke") : status;
+      }
+      fabric_.break_in_ -= batch.size();
       if (batch.size() <= fabric_.left_) {
         fabric_.left_ -= batch.size();
         return under_->Post(batch);
@@ -187,15 +213,26 @@ class MortalFabric final : public fabric::Fabric {
     absl::StatusOr<std::span<const std::byte>> View(fabric::RemoteAddress from, size_t bytes) override {
       return under_->View(from, bytes);
     }
+    absl::Status Disconnect(Deadline deadline) override {
+      if (fabric_.dead_) return absl::UnavailableError("the client has died");
+      broken_ = true;
+      return under_->Disconnect(deadline);
+    }
 
    private:
     MortalFabric& fabric_;
     std::unique_ptr<fabric::QueuePair> under_;
+    bool broken_ = false;
   };
 
   fabric::Fabric& under_;
   uint64_t left_;
   bool dead_ = false;
+  uint64_t break_in_ = kNever;
+  uint64_t break_then_ = kNever;
+  int64_t answered_us_ = 0;
+  int breaks_ = 0;
+  int connections_ = 0;
 };
 
 }  // namespace nam::txn

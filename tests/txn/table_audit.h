@@ -40,9 +40,10 @@ class Auditor {
         channel_(*storage::Channel::Open(tables.fabric(), tables.directory(), {})),
         batch_(*channel_),
         state_(*ExtentSpace::Open(*channel_, tables.State()->extents, kStateBytes)),
-        client_(ClientSlot::Claim(state_, kGeometry, batch_, tables.member(), 0)->client),
+        slot_(ClaimSlot()),
+        client_(slot_.client),
         timestamps_(Timestamps::Make(kind, state_, kGeometry, client_, tables.fabric().clock())),
-        recovery_(tables, state_, kGeometry, batch_, *timestamps_, client_,
+        recovery_(tables, state_, kGeometry, batch_, *timestamps_, slot_,
                   [this](const TableDescription& description) { return TableOf(description); }) {}
 
   int RecoverAll() { return *recovery_.RecoverAll(); }
@@ -50,7 +51,7 @@ class Auditor {
     std::set<uint32_t> living;
     const std::vector<SlotOwner> owners = *ClientSlot::Owners(state_, kGeometry, batch_);
     for (uint32_t client = 1; client < owners.size(); ++client) {
-      if (client != client_ && owners[client].state == SlotState::kUsed) living.insert(client);
+      if (client != client_ && owners[client].held()) living.insert(client);
     }
     batch_.Reset();
     return living;
@@ -87,6 +88,12 @@ class Auditor {
  private:
   static constexpr StateGeometry kGeometry{kStateBytes};
 
+  ClientSlot ClaimSlot() {
+    ClientSlot slot;
+    EXPECT_TRUE(
+        ClientSlot::Claim(state_, kGeometry, batch_, {.member = tables_.member().value()}, 0, &slot).ok());
+    return slot;
+  }
   absl::StatusOr<RecordTable*> TableOf(const TableDescription& description) {
     for (const auto& table : open_) {
       if (table->description().allocation == description.allocation) return table.get();
@@ -153,6 +160,7 @@ class Auditor {
   std::unique_ptr<storage::Channel> channel_;
   storage::VerbBatch batch_;
   ExtentSpace state_;
+  const ClientSlot slot_;
   const uint32_t client_;
   std::unique_ptr<Timestamps> timestamps_;
   Recovery recovery_;

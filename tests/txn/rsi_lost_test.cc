@@ -1,0 +1,240 @@
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/txn/random_transactions.h"
+#include "tests/txn/record_cluster.h"
+#include "tests/txn/space_cluster.h"
+#include "tests/txn/table_audit.h"
+#include "txn/history_checker.h"
+#include "txn/rsi_session.h"
+
+/// Sessions whose connection breaks while their process lives, so that nobody else may clean up after them.
+namespace nam::txn {
+namespace {
+
+using Keys = std::vector<uint64_t>;
+
+/// A process with a session, whose transactions are recorded.
+struct Client {
+  Client(RecordCluster& cluster, uint32_t id, SessionHistory& history)
+      : under(cluster.OpenFabric("client")),
+        fabric(*under, MortalFabric::kNever),
+        tables(cluster, fabric, id),
+        recorder(id, history) {}
+  void Open() {
+    auto opened = OpenRsiSession(tables, {});
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    session = *std::move(opened);
+    table = *session->OpenTable("rows");
+  }
+
+  /// Every one of them gets a new value, or is inserted. What they were before, if they were read.
+  absl::StatusOr<uint64_t> Write(const Keys& keys, std::vector<NamedRow>* before = nullptr) {
+    if (absl::Status begun = session->Begin(); !begun.ok()) return begun;
+    recorder.Begin(session->snapshot());
+    absl::StatusOr<uint64_t> committed = Change(keys, before);
+    // The recorder takes it for unknown if it ends with neither.
+    if (committed.ok()) recorder.End(Outcome::kCommitted, *committed);
+    if (AbortReasonOf(committed.status()).has_value()) recorder.End(Outcome::kAborted, 0);
+    return committed;
+  }
+  absl::StatusOr<uint64_t> Change(const Keys& keys, std::vector<NamedRow>* before) {
+    std::vector<NamedRow> rows(keys.size());
+    std::vector<Lookup> lookups;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      lookups.push_back(
+          {table, std::as_bytes(std::span(&keys[i], 1)), std::as_writable_bytes(std::span(&rows[i], 1))});
+    }
+    if (absl::Status read = session->Read(lookups); !read.ok()) return read;
+    if (before != nullptr) *before = rows;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      recorder.Read(RecordId(0, keys[i]), lookups[i].found ? rows[i].Read() : kNoValue);
+      const bool found = lookups[i].found;
+      const NamedRow row = NamedRow::Of(keys[i], recorder.NextValue());
+      const auto bytes = std::as_bytes(std::span(&row, 1));
+      if (absl::Status put = found ? session->Update(table, bytes) : session->Insert(table, bytes);
+          !put.ok()) {
+        return put;
+      }
+      recorder.Write(found ? OperationKind::kUpdate : OperationKind::kInsert, RecordId(0, keys[i]),
+                     row.value);
+    }
+    recorder.Committing();
+    return session->Commit();
+  }
+  /// Tries again until it is committed, for so long.
+  absl::Status WriteWithin(int64_t us, const Keys& keys, std::vector<NamedRow>* before = nullptr) {
+    const Deadline deadline = fabric.clock().After(us);
+    while (true) {
+      const absl::Status status = Write(keys, before).status();
+      if (status.ok() || !AbortReasonOf(status).has_value() || fabric.clock().Passed(deadline)) return status;
+    }
+  }
+
+  std::unique_ptr<fabric::Fabric> under;
+  MortalFabric fabric;
+  RecordCluster::Member tables;
+  HistoryRecorder recorder;
+  std::unique_ptr<Session> session;
+  TableHandle table;
+};
+
+/// With timestamps of either kind; and how long the client takes to notice that its connection is broken.
+class RsiLost : public ::testing::TestWithParam<std::tuple<TimestampKind, int64_t>> {
+ protected:
+  static constexpr int64_t kSoonUs = 200'000;  // far below any lease
+
+  void Open(uint64_t seed) {
+    clients_.clear();
+    histories_.clear();
+    cluster_.reset();
+    RecordCluster::Options options{
+        .kind = fabric::Kind::kSim, .seed = seed, .timestamps = std::get<0>(GetParam())};
+    options.memory_bytes = uint64_t{12} << 20;
+    // What a broken connection leaves under way arrives after the next ones are made.
+    options.faults.delay_probability = 0.3;
+    options.faults.delay_ns_max = 400'000;
+    cluster_ = std::make_unique<RecordCluster>(options);
+    cluster_->AddTable("rows", {.row_bytes = sizeof(NamedRow)});
+  }
+  Client& Add() {
+    histories_.push_back(SessionHistory::InMemory());
+    clients_.push_back(std::make_unique<Client>(*cluster_, clients_.size() + 1, *histories_.back()));
+    return *clients_.back();
+  }
+  void CheckHistory() {
+    std::vector<const SessionHistory*> sessions;
+    for (const auto& history : histories_) sessions.push_back(history.get());
+    for (const CheckReport& report : {CheckTimestamps(sessions, {}), CheckDependencies(sessions, {})}) {
+      EXPECT_TRUE(report.ok()) << report.ToString();
+    }
+  }
+  /// Nobody has died: all that is there is somebody's, or was given back.
+  void AuditTable(const Keys& keys) {
+    for (const auto& client : clients_) client->session.reset();
+    RecordCluster::Member tables(*cluster_, cluster_->client(), static_cast<uint32_t>(clients_.size() + 1));
+    Auditor auditor(tables, std::get<0>(GetParam()));
+    EXPECT_TRUE(auditor.LivingClients().empty()) << "a slot is held by nobody";
+    std::vector<std::vector<std::byte>> bytes;
+    for (const uint64_t key : keys) {
+      const auto of_key = std::as_bytes(std::span(&key, 1));
+      bytes.emplace_back(of_key.begin(), of_key.end());
+    }
+    const TableAudit audit = auditor.Audit("rows", bytes);
+    EXPECT_TRUE(audit.faults.empty()) << audit.ToString();
+    EXPECT_EQ(audit.live, keys.size()) << audit.ToString();
+  }
+
+  std::unique_ptr<RecordCluster> cluster_;
+  std::vector<std::unique_ptr<SessionHistory>> histories_;
+  std::vector<std::unique_ptr<Client>> clients_;
+};
+INSTANTIATE_TEST_SUITE_P(
+    Clients, RsiLost,
+    ::testing::Combine(::testing::Values(TimestampKind::kLeased, TimestampKind::kBitVector),
+                       ::testing::Values(0, 1'000)),
+    [](const auto& info) {
+      return std::string(std::get<0>(info.param) == TimestampKind::kLeased ? "leased" : "bitvector") +
+             (std::get<1>(info.param) == 0 ? "_at_once" : "_late");
+    });
+
+/// After any number of work requests of its transaction. The transaction has happened or it has not, as its
+/// client is told; others change the same rows soon, and so does its session.
+TEST_P(RsiLost, AfterEveryVerb) {
+  int lost = 0, committed = 0;
+  for (uint64_t requests = 0;; ++requests) {
+    SCOPED_TRACE(requests);
+    ASSERT_NO_FATAL_FAILURE(Open(requests + 1));
+    Client& first = Add();
+    ASSERT_NO_FATAL_FAILURE(first.Open());
+    std::vector<NamedRow> loaded;
+    ASSERT_TRUE(first.Write({1, 2}).ok());
+    first.session.reset();
+    Client& victim = Add();
+    ASSERT_NO_FATAL_FAILURE(victim.Open());
+    victim.fabric.BreakAfter(requests, MortalFabric::kNever, std::get<1>(GetParam()));
+    std::vector<NamedRow> before;
+    const absl::StatusOr<uint64_t> result = victim.Write({1, 2, 3}, &before);
+    const bool finished = victim.fabric.breaks() == 0;
+    Client& other = Add();
+    ASSERT_NO_FATAL_FAILURE(other.Open());
+    std::vector<NamedRow> found;
+    const absl::Status others = other.WriteWithin(kSoonUs, {1, 2, 3}, &found);
+    ASSERT_TRUE(others.ok()) << others << " after " << result.status();
+    ASSERT_EQ(found.size(), 3u);
+    const bool happened = found[2].value != 0;
+    EXPECT_EQ(result.ok(), happened) << result.status();
+    if (!result.ok()) {
+      EXPECT_EQ(AbortReasonOf(result.status()), AbortReason::kConnectionLost) << result.status();
+    }
+    lost += !result.ok();
+    committed += result.ok() && !finished;
+    const absl::Status again = victim.WriteWithin(kSoonUs, {3, 2, 1});
+    EXPECT_TRUE(again.ok()) << again;
+    CheckHistory();
+    AuditTable({1, 2, 3});
+    if (HasFailure()) return;
+    if (!finished) continue;
+    EXPECT_GT(requests, 20u);
+    break;
+  }
+  EXPECT_GT(lost, 10);
+  EXPECT_GT(committed, 0);
+}
+
+/// What comes next breaks, too, again and again, while it is cleaned up after the first.
+TEST_P(RsiLost, AgainAndAgain) {
+  int lost = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(seed);
+    ASSERT_NO_FATAL_FAILURE(Open(seed));
+    std::mt19937_64 random(seed);
+    Client& victim = Add();
+    ASSERT_NO_FATAL_FAILURE(victim.Open());
+    ASSERT_TRUE(victim.Write({1, 2}).ok());
+    victim.fabric.BreakAfter(random() % 40, 1 + random() % 120, std::get<1>(GetParam()));
+    for (int i = 0; i < 10; ++i) lost += !victim.Write({1, 2, 3}).ok();
+    victim.fabric.BreakAfter(MortalFabric::kNever);
+    // Whoever opens a session settles what could not be.
+    const absl::Status again = victim.WriteWithin(kSoonUs, {3, 2, 1});
+    EXPECT_TRUE(again.ok()) << again;
+    Client& other = Add();
+    ASSERT_NO_FATAL_FAILURE(other.Open());
+    const absl::Status others = other.WriteWithin(kSoonUs, {1, 2, 3});
+    EXPECT_TRUE(others.ok()) << others;
+    CheckHistory();
+    AuditTable({1, 2, 3});
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(lost, 100);
+}
+
+/// A session that only reads holds its snapshot, and with it deleted rows, and its slot.
+TEST_P(RsiLost, WhileItReads) {
+  for (uint64_t requests = 0; requests < 12; ++requests) {
+    SCOPED_TRACE(requests);
+    ASSERT_NO_FATAL_FAILURE(Open(requests + 1));
+    Client& reader = Add();
+    ASSERT_NO_FATAL_FAILURE(reader.Open());
+    ASSERT_TRUE(reader.Write({1}).ok());
+    reader.fabric.BreakAfter(requests, MortalFabric::kNever, std::get<1>(GetParam()));
+    for (int i = 0; i < 3; ++i) {
+      if (!reader.session->Begin().ok()) continue;
+      NamedRow row;
+      const uint64_t key = 1;
+      Lookup lookup{reader.table, std::as_bytes(std::span(&key, 1)),
+                    std::as_writable_bytes(std::span(&row, 1))};
+      if (reader.session->Read({&lookup, 1}).ok()) reader.session->Abort();
+    }
+    EXPECT_EQ(reader.fabric.breaks(), 1);
+    EXPECT_TRUE(reader.Write({1}).ok());
+    AuditTable({1});
+  }
+}
+
+}  // namespace
+}  // namespace nam::txn

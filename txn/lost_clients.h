@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "storage/channel.h"
+#include "txn/transaction_state.h"
+
+namespace nam::txn {
+
+/// A client of this process whose session cannot go on: a connection of its own broke, or it failed while its
+/// rows were locked. What it holds (locks, a timestamp, a snapshot, its slot) is nobody else's to take as
+/// long as the process lives, so the process takes it itself:
+///
+///     session fails ─▶ all its connections ended, confirmed by the memory servers: nothing that it has
+///     posted
+///        takes effect any more ─▶ its slot says `lost` ─▶ Recovery, by the next session or anybody
+struct LostClient {
+  /// Broken; kept until its connections have ended. Used by whoever has the LostClient.
+  std::shared_ptr<storage::Channel> channel;
+  uint32_t client = 0;
+  SlotOwner owner;  // as the slot says, if it was claimed at all
+};
+
+/// Those of a process that nobody has settled yet, since memory servers could not be reached. Whoever opens a
+/// session tries. Thread-safe.
+class LostClients {
+ public:
+  void Add(LostClient lost) {
+    const std::lock_guard lock(mutex_);
+    lost_.push_back(std::move(lost));
+  }
+  std::vector<LostClient> TakeAll() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(lost_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<LostClient> lost_;  // no more than there are client slots
+};
+
+}  // namespace nam::txn

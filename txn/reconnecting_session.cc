@@ -1,0 +1,101 @@
+#include "txn/reconnecting_session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status_macros.h"
+
+namespace nam::txn {
+
+namespace {
+
+constexpr int kOpensMax = 3;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Session>> OpenRsiSession(Tables& tables, const RsiOptions& options) {
+  absl::Status status;
+  for (int i = 0; i < kOpensMax; ++i) {
+    absl::StatusOr<std::unique_ptr<RsiSession>> session =
+        RsiSession::Open(tables, options, /*is_heir=*/false);
+    if (session.ok()) return std::make_unique<ReconnectingSession>(*std::move(session));
+    status = session.status();
+    if (!absl::IsUnavailable(status)) break;
+  }
+  return status;
+}
+
+absl::StatusOr<TableHandle> ReconnectingSession::OpenTable(const std::string& name) {
+  NAM_RETURN_IF_ERROR(ReplaceLost());
+  NAM_ASSIGN_OR_RETURN(const TableHandle handle, session_->OpenTable(name));
+  const Opened opened{name, session_->AllocationOf(handle)};
+  if (now_.empty()) {
+    if (handle.value >= opened_.size()) opened_.resize(handle.value + 1);
+    opened_[handle.value] = opened;
+    return handle;
+  }
+  const auto known =
+      std::find_if(now_.begin(), now_.end(), [&](TableHandle open) { return open.value == handle.value; });
+  const auto number = static_cast<uint32_t>(known - now_.begin());
+  if (known == now_.end()) {
+    opened_.push_back(opened);
+    now_.push_back(handle);
+  }
+  return TableHandle{number};
+}
+
+// One of them may have been dropped, and perhaps another has its name.
+absl::Status ReconnectingSession::ReplaceLost() {
+  if (!session_->lost()) return absl::OkStatus();
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<RsiSession> next, session_->Succeed());
+  std::vector<TableHandle> now(opened_.size(), kClosed);
+  bool same = true;
+  for (uint32_t i = 0; i < opened_.size(); ++i) {
+    if (opened_[i].name.empty()) continue;
+    const absl::StatusOr<TableHandle> handle = next->OpenTable(opened_[i].name);
+    if (next->lost()) return handle.status();
+    const bool open = handle.ok() && next->AllocationOf(*handle) == opened_[i].allocation;
+    if (!handle.ok() && !absl::IsNotFound(handle.status()) && !absl::IsInvalidArgument(handle.status())) {
+      return handle.status();
+    }
+    if (open) now[i] = *handle;
+    same = same && now[i].value == i;
+  }
+  now_ = same ? std::vector<TableHandle>() : std::move(now);
+  costs_ = begin_costs();
+  session_ = std::move(next);
+  return absl::OkStatus();
+}
+
+absl::Status ReconnectingSession::Begin() {
+  if (session_->lost()) [[unlikely]]
+    NAM_RETURN_IF_ERROR(ReplaceLost());
+  return session_->Begin();
+}
+
+absl::Status ReconnectingSession::Read(std::span<Lookup> lookups) {
+  if (now_.empty()) [[likely]]
+    return session_->Read(lookups);
+  std::vector<TableHandle> callers;
+  for (Lookup& lookup : lookups) callers.push_back(std::exchange(lookup.table, Now(lookup.table)));
+  const absl::Status status = session_->Read(lookups);
+  for (size_t i = 0; i < lookups.size(); ++i) lookups[i].table = callers[i];
+  return status;
+}
+
+BeginCosts ReconnectingSession::begin_costs() const {
+  const BeginCosts costs = session_->begin_costs();
+  return {costs_.begins + costs.begins, costs_.verbs + costs.verbs, costs_.ns + costs.ns};
+}
+
+absl::StatusOr<uint64_t> ReconnectingSession::AwaitCommits() {
+  NAM_RETURN_IF_ERROR(ReplaceLost());
+  return session_->AwaitCommits();
+}
+
+absl::StatusOr<uint64_t> ReconnectingSession::FillIndex(TableHandle table, AllocationId index) {
+  NAM_RETURN_IF_ERROR(ReplaceLost());
+  return session_->FillIndex(Now(table), index);
+}
+
+}  // namespace nam::txn

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "txn/rsi_transaction.h"
+#include "txn/session.h"
+
+namespace nam::txn {
+
+/// RSI for as long as memory servers can be reached: a session that is lost is replaced when the next
+/// transaction begins, and the caller's tables stay open.
+class ReconnectingSession final : public Session {
+ public:
+  explicit ReconnectingSession(std::unique_ptr<RsiSession> session) : session_(std::move(session)) {}
+
+  absl::StatusOr<TableHandle> OpenTable(const std::string& name) override;
+  absl::Status Begin() override;
+  absl::Status Read(std::span<Lookup> lookups) override;
+  absl::Status Insert(TableHandle table, std::span<const std::byte> row) override {
+    return session_->Insert(Now(table), row);
+  }
+  absl::Status Scan(TableHandle table, const RowVisitor& visit) override {
+    return session_->Scan(Now(table), visit);
+  }
+  absl::Status ScanIndex(TableHandle table, AllocationId index, std::span<const std::byte> low,
+                         std::span<const std::byte> high, const RowVisitor& visit) override {
+    return session_->ScanIndex(Now(table), index, low, high, visit);
+  }
+  absl::Status Update(TableHandle table, std::span<const std::byte> row) override {
+    return session_->Update(Now(table), row);
+  }
+  absl::Status Delete(TableHandle table, std::span<const std::byte> key) override {
+    return session_->Delete(Now(table), key);
+  }
+  absl::StatusOr<uint64_t> Commit() override { return session_->Commit(); }
+  void Abort() override { session_->Abort(); }
+  uint64_t snapshot() const override { return session_->snapshot(); }
+  BeginCosts begin_costs() const override;
+  absl::StatusOr<uint64_t> AwaitCommits() override;
+  absl::StatusOr<uint64_t> FillIndex(TableHandle table, AllocationId index) override;
+
+ private:
+  struct Opened {
+    std::string name;  // empty: not by the caller
+    AllocationId allocation;
+  };
+  absl::Status ReplaceLost();
+  TableHandle Now(TableHandle table) const {
+    if (now_.empty()) [[likely]]
+      return table;
+    return table.value < now_.size() ? now_[table.value] : kClosed;
+  }
+  static constexpr TableHandle kClosed{~uint32_t{0}};
+
+  std::unique_ptr<RsiSession> session_;
+  std::vector<Opened> opened_;    // by the caller's handle
+  std::vector<TableHandle> now_;  // likewise: the session's handle; empty: the same
+  BeginCosts costs_;              // of former sessions
+};
+
+}  // namespace nam::txn

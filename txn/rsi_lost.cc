@@ -1,0 +1,106 @@
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "txn/rsi_transaction.h"
+
+/// What becomes of a session that cannot go on (lost_clients.h):
+///
+///     Lose ─▶ Settle: connections ended ─▶ another session, its heir ─▶ recovers this client
+///       └ what became of the transaction       └ cannot be had: LostClients, for the next that is opened
+///
+/// A heir that is lost itself goes to LostClients, too; the next one settles both.
+namespace nam::txn {
+namespace {
+
+constexpr int kHeirsMax = 3;
+constexpr int64_t kDisconnectUs = 3'000'000;
+constexpr int64_t kSettleUs = 10'000'000;  // no further heir is tried
+
+}  // namespace
+
+absl::Status RsiSession::Lose(const absl::Status& status) {
+  active_ = locking_ = false;
+  writes_.clear();
+  rows_.clear();
+  entered_.clear();
+  suspect_ = holder_ = 0;
+  channel_->Break();
+  absl::StatusOr<std::optional<bool>> settled = absl::UnavailableError("there was nothing to settle");
+  if (slot_.client != 0) settled = Settle();
+  // Before the flips nothing has happened and nothing will, behind them all has; in between recovery tells.
+  std::optional<bool> committed;
+  if (phase_ != Phase::kFlipping) committed = phase_ == Phase::kFlipped;
+  if (!committed.has_value() && settled.ok()) committed = *settled;
+  committed_ = committed.value_or(false);
+  const char* const unknown =
+      committed.has_value() ? "" : ", and whether its last commit took effect is unknown";
+  const std::string why(status.message());
+  broken_ = absl::UnavailableError(absl::StrCat("the session is lost", unknown, ": ", why));
+  if (!committed.has_value() || *committed) return broken_;
+  // Memory servers can be reached again, and know this process: it is worth another try, and be it to hear
+  // that a table was dropped.
+  const bool connection = status.ok() || absl::IsUnavailable(status) || absl::IsPermissionDenied(status);
+  if (settled.ok() && connection) {
+    return AbortStatus(AbortReason::kConnectionLost, why);
+  }
+  return status.ok() ? broken_ : status;
+}
+
+absl::StatusOr<std::optional<bool>> RsiSession::Settle() {
+  LostClient lost{channel_, slot_.client, slot_.owner};
+  slot_ = {};
+  Clock& clock = tables_.fabric().clock();
+  const Deadline deadline = clock.After(kSettleUs);
+  absl::Status status = absl::UnavailableError("its successor is lost, too");
+  for (int i = 0; i < kHeirsMax && !is_heir_ && !clock.Passed(deadline); ++i) {
+    status = channel_->Disconnect(clock.After(kDisconnectUs));
+    if (!status.ok()) break;
+    absl::StatusOr<std::unique_ptr<RsiSession>> heir = Open(tables_, options_, /*is_heir=*/true);
+    status = heir.status();
+    if (!status.ok()) continue;
+    const absl::StatusOr<std::optional<bool>> committed = (*heir)->recovery_->RecoverLost(lost);
+    status = committed.status();
+    if (!status.ok()) continue;
+    heir_ = *std::move(heir);
+    return *committed;
+  }
+  tables_.lost_clients().Add(std::move(lost));
+  return status;
+}
+
+absl::Status RsiSession::SettleOthers() {
+  const Deadline deadline = tables_.fabric().clock().After(kDisconnectUs);
+  std::vector<LostClient> retired;
+  for (LostClient& lost : tables_.lost_clients().TakeAll()) {
+    const bool ended = !channel_->broken() && lost.channel->Disconnect(deadline).ok();
+    const absl::StatusOr<bool> held = ended ? recovery_->Retire(lost) : false;
+    if (!ended || !held.ok()) {
+      tables_.lost_clients().Add(std::move(lost));
+    } else if (*held) {
+      retired.push_back(std::move(lost));
+    }
+  }
+  // From here on anybody can; but perhaps nobody needs what they hold, and looks.
+  for (LostClient& lost : retired) {
+    if (!channel_->broken()) recovery_->TryRecover(lost.client).status().IgnoreError();
+    if (channel_->broken()) tables_.lost_clients().Add(std::move(lost));
+  }
+  return channel_->broken() ? absl::UnavailableError("the connection broke at once") : absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Succeed() {
+  if (broken_.ok()) Lose(absl::UnavailableError("its connection broke")).IgnoreError();
+  std::unique_ptr<RsiSession> next = std::move(heir_);
+  if (next == nullptr) {
+    NAM_ASSIGN_OR_RETURN(next, Open(tables_, options_, /*is_heir=*/false));
+  }
+  next->is_heir_ = false;
+  next->last_commit_ = last_commit_;
+  return next;
+}
+
+}  // namespace nam::txn
