@@ -135,7 +135,9 @@ absl::Status CheckoutDriver::CheckOut(CheckoutClient& client, Client& counts) {
     } else {
       // What became of it may be unknown; then this buys the same once more, by another order.
       if (!out_of_reach.has_value()) out_of_reach = clock_.After(kOutOfReachUsMax);
-      if (!absl::IsUnavailable(aborted.status()) || clock_.Passed(*out_of_reach)) return aborted.status();
+      const bool connection =
+          absl::IsUnavailable(aborted.status()) || absl::IsDeadlineExceeded(aborted.status());
+      if (!connection || clock_.Passed(*out_of_reach)) return aborted.status();
       aborted = txn::AbortReason::kConnectionLost;
       clock_.SleepUntil(clock_.After(kReconnectPauseUs));
     }

@@ -57,7 +57,8 @@ class CheckoutDriver {
   ~CheckoutDriver();
 
   /// Once. `line` (if there) is called every interval. The first error of a client ends the run, and is
-  /// returned; but for UNAVAILABLE it first tries again for some seconds, and counts a lost connection.
+  /// returned; but for UNAVAILABLE and DEADLINE_EXCEEDED it first tries again for some seconds, and counts a
+  /// lost connection.
   absl::StatusOr<CheckoutRates> Run(const std::function<void(const CheckoutRates&)>& line);
   /// Ends a run after the transactions under way; any thread.
   void Stop() { stop_.store(true, std::memory_order_relaxed); }

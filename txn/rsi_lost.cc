@@ -65,31 +65,34 @@ absl::StatusOr<std::optional<bool>> RsiSession::Settle() {
     const absl::StatusOr<std::optional<bool>> committed = (*heir)->recovery_->RecoverLost(lost);
     status = committed.status();
     if (!status.ok()) continue;
-    heir_ = *std::move(heir);
+    (*heir)->RecoverRetired();
+    if (!(*heir)->lost()) heir_ = *std::move(heir);
     return *committed;
   }
   tables_.lost_clients().Add(std::move(lost));
   return status;
 }
 
-absl::Status RsiSession::SettleOthers() {
+// All of them before the first is recovered: one may have been about to recover another.
+void RsiSession::RetireOthers() {
   const Deadline deadline = tables_.fabric().clock().After(kDisconnectUs);
-  std::vector<LostClient> retired;
   for (LostClient& lost : tables_.lost_clients().TakeAll()) {
     const bool ended = !channel_->broken() && lost.channel->Disconnect(deadline).ok();
     const absl::StatusOr<bool> held = ended ? recovery_->Retire(lost) : false;
     if (!ended || !held.ok()) {
       tables_.lost_clients().Add(std::move(lost));
     } else if (*held) {
-      retired.push_back(std::move(lost));
+      retired_.push_back(std::move(lost));
     }
   }
-  // From here on anybody can; but perhaps nobody needs what they hold, and looks.
-  for (LostClient& lost : retired) {
-    if (!channel_->broken()) recovery_->TryRecover(lost.client).status().IgnoreError();
-    if (channel_->broken()) tables_.lost_clients().Add(std::move(lost));
+}
+
+// Anybody can; but perhaps nobody needs what they hold, and looks.
+void RsiSession::RecoverRetired() {
+  for (LostClient& lost : std::exchange(retired_, {})) {
+    const bool recovered = !channel_->broken() && recovery_->TryRecover(lost.client).value_or(false);
+    if (!recovered) tables_.lost_clients().Add(std::move(lost));
   }
-  return channel_->broken() ? absl::UnavailableError("the connection broke at once") : absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Succeed() {

@@ -61,7 +61,9 @@ absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, con
   self.recovery_ = std::make_unique<Recovery>(
       tables, self.state_, geometry, self.batch_, *self.timestamps_, self.slot_,
       [&self](const TableDescription& description) { return self.TableOf(description); });
-  NAM_RETURN_IF_ERROR(self.SettleOthers());
+  self.RetireOthers();
+  if (!is_heir) self.RecoverRetired();
+  if (self.lost()) return absl::UnavailableError("the session was lost when it was opened");
   // Slots of clients that are gone, before there are none left.
   if (self.slot_.nearly_all_used) NAM_RETURN_IF_ERROR(self.recovery_->RecoverAll().status());
   self.batch_.Reset();
@@ -71,6 +73,7 @@ absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, con
 
 RsiSession::~RsiSession() {
   Abort();
+  RecoverRetired();
   if (slot_.client == 0) return;
   const absl::Status left = lost() ? absl::UnavailableError("its connection broke") : Leave();
   if (!left.ok()) Lose(left).IgnoreError();

@@ -194,7 +194,8 @@ class RsiSession final : public Session {
   absl::Status Lose(const absl::Status& status);
   /// Whether the transaction under way was committed; none: only somebody else can tell.
   absl::StatusOr<std::optional<bool>> Settle();
-  absl::Status SettleOthers();
+  void RetireOthers();
+  void RecoverRetired();
 
   // rsi_commit.cc
   absl::Status CommitWrites();
@@ -237,6 +238,7 @@ class RsiSession final : public Session {
   absl::Status broken_;               // what ended the session
   bool is_heir_ = false;              // nobody uses it yet but to settle a lost one
   std::unique_ptr<RsiSession> heir_;  // of a lost one that was settled
+  std::vector<LostClient> retired_;   // by this session, and not recovered yet
   uint64_t snapshot_ = 0;
   uint64_t timestamp_ = 0;  // claimed; 0: none
   uint64_t last_commit_ = 0;
