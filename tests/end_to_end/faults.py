@@ -213,8 +213,11 @@ class Faults(cases.Case):
     def stop_while_it_writes(self, cluster, scale_factor):
         """A loader that stands still while its blocks are being written. Its table must be large enough to need
         another region of a memory server: huge pages are present as soon as there is one, not when written."""
-        load = self.load_in_the_middle(cluster, scale_factor)
+        load = self.load_in_the_middle(cluster, scale_factor / SLOWNESS**0.5)
         before = sum(memory_in_use(server.pid) for server in cluster.memory)
+        if SLOWNESS > 1:  # a sanitizer's own memory grows before the first block comes
+            wait_until(lambda: sum(cluster.used_bytes().values()) > 10 * MIB or not load.running(), 120,
+                       "its memory is counted")
         wait_until(lambda: sum(memory_in_use(server.pid) for server in cluster.memory) > before + 2 * MIB
                    or not load.running(), 30, "blocks are written", pause=0.001)
         load.signal(signal.SIGSTOP)
