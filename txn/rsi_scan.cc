@@ -35,10 +35,12 @@ absl::Status RsiSession::ScanTable(uint32_t number, const RowVisitor& visit, boo
   // Others may have added extents that hold what the snapshot sees.
   NAM_RETURN_IF_ERROR(from.space().FindNew());
   const uint64_t read_bytes = from.geometry().block_bytes() + 192;
-  const uint64_t window = std::min(kWindowMax, batch_.scratch_left() / 2 / read_bytes);
-  NAM_RETURN_IF_ERROR(CheckScratch(std::max<uint64_t>(window, 1) * read_bytes));
-  std::vector<BlockRead> blocks(window);
+  const uint64_t window = std::clamp<uint64_t>(batch_.scratch_left() / 2 / read_bytes, 1, kWindowMax);
+  NAM_RETURN_IF_ERROR(CheckScratch(window * read_bytes));
+  std::vector<BlockRead> blocks;
+  const size_t kept = batch_.scratch_used();
   for (size_t extent = 0; more && extent < from.space().extents(); ++extent) {
+    blocks.assign(window, {});
     NAM_RETURN_IF_ERROR(CheckScratch(from.layout().chunks * 8));
     NAM_ASSIGN_OR_RETURN(const std::span<const uint64_t> words, from.allocator().ReadWords(batch_, extent));
     for (uint64_t i = 0; more && i < words.size(); ++i) {
@@ -50,6 +52,7 @@ absl::Status RsiSession::ScanTable(uint32_t number, const RowVisitor& visit, boo
         NAM_RETURN_IF_ERROR(ScanBlocks(number, std::span(blocks).first(count), visit, more));
       }
     }
+    batch_.Reset(kept);  // a transaction may scan as often as it likes
   }
   return absl::OkStatus();
 }

@@ -275,6 +275,7 @@ absl::StatusOr<std::byte*> RsiSession::CopyRow(uint32_t number, std::span<const 
 
 absl::Status RsiSession::Read(std::span<Lookup> lookups) {
   NAM_RETURN_IF_ERROR(CheckActive());
+  const size_t kept = batch_.scratch_used(), rows_before = rows_.size();
   sought_.clear();
   std::vector<SoughtRow>& sought = sought_;
   for (Lookup& lookup : lookups) {
@@ -302,6 +303,7 @@ absl::Status RsiSession::Read(std::span<Lookup> lookups) {
     std::memcpy(lookups[i].row.data(), row.row, lookups[i].row.size());
     if (RowOf(row.table, row.hash, row.key) == nullptr) rows_.push_back(row);
   }
+  if (rows_.size() == rows_before) batch_.Reset(kept);  // nothing was met that has to stay
   return absl::OkStatus();
 }
 

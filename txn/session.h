@@ -37,7 +37,7 @@ std::string_view AbortReasonName(AbortReason reason);
 absl::Status AbortStatus(AbortReason reason, std::string_view what);
 std::optional<AbortReason> AbortReasonOf(const absl::Status& status);
 
-/// Gets a row's bytes, valid during the call; false: no more of them.
+/// Gets a row's bytes, valid during the call; false: no more of them. Does not use the session.
 using RowVisitor = std::function<bool(std::span<const std::byte> row)>;
 
 /// What one Read looks up. A row begins with its key.

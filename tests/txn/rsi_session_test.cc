@@ -250,6 +250,27 @@ TEST_P(RsiSessionTest, ScanSeesTheSnapshotAndItsOwnWrites) {
                                            std::pair(4, 4), std::pair(7, 7)));
 }
 
+TEST_P(RsiSessionTest, ATransactionReadsAndScansAsOftenAsItLikes) {
+  Teller a(cluster_, 1);
+  for (uint64_t key = 0; key < 5; ++key) a.Create(key, 1);
+  ASSERT_TRUE(a.session->Begin().ok());
+  for (int round = 0; round < 300; ++round) {
+    int rows = 0;
+    const absl::Status scanned =
+        a.session->Scan(a.accounts, [&](std::span<const std::byte>) { return ++rows != 4; });
+    ASSERT_TRUE(scanned.ok()) << "round " << round << ": " << scanned;
+    EXPECT_EQ(rows, 4);
+    for (uint64_t key = 0; key < 20; ++key) {
+      const auto account = a.Read(key);
+      ASSERT_TRUE(account.ok()) << "round " << round << ": " << account.status();
+      EXPECT_EQ(account->has_value(), key < 5);
+    }
+  }
+  ASSERT_TRUE(a.Update(3, 7).ok());
+  ASSERT_TRUE(a.session->Commit().ok());
+  EXPECT_EQ(a.BalanceOf(3), 7);
+}
+
 TEST_P(RsiSessionTest, TheRingOfTimestampsGoesRound) {
   Teller a(cluster_, 1);
   a.Create(1, 0);
