@@ -17,6 +17,7 @@
 #include "cli/exit_codes.h"
 #include "cli/json_report.h"
 #include "cli/local_cluster.h"
+#include "cli/sqlite_oracle.h"
 #include "cli/ssb_queries.h"
 #include "cli/state_directory.h"
 #include "cli/stop_signals.h"
@@ -117,24 +118,19 @@ class BlockSizeWork final : public cli::ClusterWork {
     NAM_RETURN_IF_ERROR(status);
     times.load_rows_per_s.push_back(turn.load_lineorder_rows_per_second());
     if (times.queries.empty()) times.queries.resize(turn.times().size());
-    for (size_t q = 0; q < turn.times().size(); ++q) Add(turn.times()[q], times.queries[q]);
+    if (answers_.empty()) answers_ = turn.answers();
+    for (size_t q = 0; q < turn.times().size(); ++q) {
+      Add(turn.times()[q], times.queries[q]);
+      same_rows_ = same_rows_ && cli::SameRows(turn.answers()[q], answers_[q]);
+    }
     return absl::OkStatus();
   }
 
   void Add(const QueryTimes& turn, QueryTimes& all) {
-    same_rows_ = same_rows_ && turn.wrong.empty() && turn.rows == RowsOf(turn);
+    same_rows_ = same_rows_ && turn.wrong.empty();
     all.id = turn.id;
     for (size_t c = 0; c < turn.times_ms.size(); ++c)
       all.times_ms[c].insert(all.times_ms[c].end(), turn.times_ms[c].begin(), turn.times_ms[c].end());
-  }
-
-  /// How many rows the first turn at the query had.
-  size_t RowsOf(const QueryTimes& turn) {
-    for (const auto& [id, rows] : rows_) {
-      if (id == turn.id) return rows;
-    }
-    rows_.emplace_back(turn.id, turn.rows);
-    return turn.rows;
   }
 
   bool SetTurn(SsbWork* turn) {
@@ -147,7 +143,7 @@ class BlockSizeWork final : public cli::ClusterWork {
   const Plan& plan_;
   const cli::ClusterOptions cluster_;
   std::vector<SizeTimes> times_;
-  std::vector<std::pair<std::string, size_t>> rows_;
+  std::vector<SsbWork::Rows> answers_;  // of each query, in the first turn
   bool same_rows_ = true;
   std::mutex mutex_;
   SsbWork* turn_ = nullptr;  // under way

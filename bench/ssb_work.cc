@@ -100,7 +100,7 @@ absl::Status SsbWork::MeasureAll(computeserver::Session& session) {
 
 absl::StatusOr<QueryTimes> SsbWork::Measure(computeserver::Session& session, const ssb::Query& query) {
   QueryTimes times{.id = std::string(query.id)};
-  std::vector<std::vector<Value>> expected;  // the first contender's
+  Rows expected;  // the first contender's
   for (int round = 0; round <= options_.repeat; ++round) {
     const bool warm_up = round == 0;
     for (const Contender contender : contenders_) {
@@ -118,6 +118,7 @@ absl::StatusOr<QueryTimes> SsbWork::Measure(computeserver::Session& session, con
       }
     }
   }
+  answers_.push_back(std::move(expected));
   return times;
 }
 

@@ -47,13 +47,16 @@ class SsbWork final : public cli::ClusterWork {
 
   // After Run:
   const std::vector<QueryTimes>& times() const { return times_; }
+  using Rows = std::vector<std::vector<Value>>;
+  /// Of each query, as the first contender gave them.
+  const std::vector<Rows>& answers() const { return answers_; }
   double load_lineorder_rows_per_second() const { return load_lineorder_rows_per_second_; }
   /// Nothing to show for contenders that did not take part.
   double duckdb_load_seconds() const { return duckdb_load_seconds_; }
 
  private:
   struct Turn {
-    std::vector<std::vector<Value>> rows;
+    Rows rows;
     double elapsed_ms = 0;
   };
 
@@ -72,6 +75,7 @@ class SsbWork final : public cli::ClusterWork {
   std::unique_ptr<SsbLoop> loop_;
   std::vector<Contender> contenders_;
   std::vector<QueryTimes> times_;
+  std::vector<Rows> answers_;
   double load_lineorder_rows_per_second_ = 0;
   double duckdb_load_seconds_ = 0;
   std::atomic<bool> cancelled_ = false;

@@ -370,19 +370,12 @@ class CommandLine {
     Add(ssb, "--peer", ssb_bench_.peer, "none or duckdb (none)");
     Add(ssb, "--peer-dir", ssb_bench_.peer_dir, "DuckDB's process (bench/duckdb_peer)", "DIR");
     ssb->add_flag("--peer-sorted", ssb_bench_.peer_sorted, "lineorder by order date in the peer too");
-    Add(ssb, "--scale-factor", ssb_bench_.scale_factor, "1 is six million lineorder rows");
-    Add(ssb, "--seed", ssb_bench_.seed, "other data of the same size");
     Add(ssb, "--repeat", ssb_bench_.repeat, "runs of each query, after one to warm up");
-    ssb->add_option("--queries", ssb_bench_.queries, "only these: Q1.1,Q2.3")->delimiter(',');
-    Add(ssb, "--fabric", ssb_bench_.fabric, "shm, tcp or verbs (shm)");
-    Add(ssb, "--memory-servers", ssb_bench_.memory_servers, "how many");
-    Add(ssb, "--compute-servers", ssb_bench_.compute_servers, "how many");
+    AddSsbCluster(ssb, ssb_bench_);
     AddBytes(ssb, "--memory", ssb_bench_.memory_bytes, "of each memory server; without it, enough");
     AddBytes(ssb, "--block-bytes", ssb_bench_.block_bytes, "the most bytes of a block");
-    Add(ssb, "--threads", ssb_bench_.threads, "of each side in all; 0: one a processor");
     ssb->add_flag("--no-loop", ssb_bench_.no_loop, "leave the hand-written loop out");
     Add(ssb, "--compare", ssb_bench_.compare, "an older report of --format=json", "FILE");
-    AddFormat(ssb, ssb_bench_.format, "table, json, csv or markdown");
     AddBlockSizeBench(bench);
     AddFabricBench(bench);
     AddStreamBenches(bench);
@@ -396,16 +389,22 @@ class CommandLine {
         "blocks", "the Star Schema Benchmark over blocks of several sizes",
         [this] { return bench::RunBlockSizeBench(block_size_bench_); }, bench);
     blocks->add_option("--sizes", block_size_bench_.sizes, "only these: 16KiB to 1MiB")->delimiter(',');
-    Add(blocks, "--scale-factor", block_size_bench_.scale_factor, "1 is six million lineorder rows");
-    Add(blocks, "--seed", block_size_bench_.seed, "other data of the same size");
     Add(blocks, "--rounds", block_size_bench_.rounds, "in which all sizes take turns");
     Add(blocks, "--repeat", block_size_bench_.repeat, "runs of each query in a round, after one to warm up");
-    blocks->add_option("--queries", block_size_bench_.queries, "only these: Q1.1,Q2.3")->delimiter(',');
-    Add(blocks, "--fabric", block_size_bench_.fabric, "shm, tcp or verbs (shm)");
-    Add(blocks, "--memory-servers", block_size_bench_.memory_servers, "how many");
-    Add(blocks, "--compute-servers", block_size_bench_.compute_servers, "how many");
-    Add(blocks, "--threads", block_size_bench_.threads, "in all; 0: one a processor");
-    AddFormat(blocks, block_size_bench_.format, "table, json, csv or markdown");
+    AddSsbCluster(blocks, block_size_bench_);
+  }
+
+  /// What benchmarks that run SSB's queries in a cluster of their own have in common.
+  template <typename Options>
+  static void AddSsbCluster(CLI::App* bench, Options& options) {
+    Add(bench, "--scale-factor", options.scale_factor, "1 is six million lineorder rows");
+    Add(bench, "--seed", options.seed, "other data of the same size");
+    bench->add_option("--queries", options.queries, "only these: Q1.1,Q2.3")->delimiter(',');
+    Add(bench, "--fabric", options.fabric, "shm, tcp or verbs (shm)");
+    Add(bench, "--memory-servers", options.memory_servers, "how many");
+    Add(bench, "--compute-servers", options.compute_servers, "how many");
+    Add(bench, "--threads", options.threads, "of each side in all; 0: one a processor");
+    AddFormat(bench, options.format, "table, json, csv or markdown");
   }
 
   void AddFabricBench(CLI::App* bench) {

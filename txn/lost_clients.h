@@ -15,9 +15,9 @@ namespace nam::txn {
 /// rows were locked. What it holds (locks, a timestamp, a snapshot, its slot) is nobody else's to take as
 /// long as the process lives, so the process takes it itself:
 ///
-///     session fails ─▶ all its connections ended, confirmed by the memory servers: nothing that it has
-///     posted
-///        takes effect any more ─▶ its slot says `lost` ─▶ Recovery, by the next session or anybody
+///     session fails ─▶ connections end ─▶ its slot says `lost` ─▶ Recovery, by its next session or anybody
+///
+/// Memory servers have confirmed the end before the slot says so: nothing that was posted takes effect later.
 struct LostClient {
   /// Broken; kept until its connections have ended. Used by whoever has the LostClient.
   std::shared_ptr<storage::Channel> channel;

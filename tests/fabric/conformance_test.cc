@@ -259,6 +259,34 @@ TEST_F(Conformance, WritesArePlacedInOrderAndLaterReadsAreNoOlder) {
   }
 }
 
+/// A provider that has to repeat what was lost remembers the answers of atomics; here many are under way at
+/// once, between WRITEs and READs of several packets.
+TEST_F(Conformance, AtomicsOfABatchAreExecutedOnce) {
+  constexpr uint64_t kRounds = 100, kWords = 8;
+  const auto completions = NewQueue();
+  const auto pair = ConnectTo(listener_->address(), *completions);
+  ASSERT_NE(pair, nullptr);
+  for (uint64_t round = 0; round < kRounds; ++round) {
+    std::vector<WorkRequest> batch;
+    for (size_t i = 0; i < kWords; ++i) {
+      const size_t row = 4096 * (i + 1);
+      batch.push_back(WorkRequest::CompareAndSwap(1, local_->Slice(i * 8, 8), At(i * 8), round, round + 1,
+                                                  Signal::kUnsignaled));
+      batch.push_back(WorkRequest::Write(2, local_->Slice(row, 1024), At(row), Signal::kUnsignaled));
+      batch.push_back(
+          WorkRequest::FetchAdd(3, local_->Slice(512 + i * 8, 8), At(512 + i * 8), 1, Signal::kUnsignaled));
+      batch.push_back(WorkRequest::Read(4, local_->Slice(row + 2048, 1024), At(row), Signal::kUnsignaled));
+    }
+    batch.back().signal = Signal::kSignaled;
+    ASSERT_TRUE(pair->Post(batch).ok());
+    ASSERT_TRUE(Next(*completions).ok());
+    for (size_t i = 0; i < kWords; ++i) {
+      ASSERT_EQ(LocalWord(i * 8), round) << "CAS " << i << " found this";
+      ASSERT_EQ(LocalWord(512 + i * 8), round) << "FETCH_ADD " << i << " found this";
+    }
+  }
+}
+
 /// Two clients add to a word of their own and then READ the other's: one of them sees the other's addition.
 /// A WRITE ahead of the addition is there for whoever sees the latter.
 TEST_F(Conformance, AtomicsComeAfterEarlierWritesAndBeforeLaterReads) {

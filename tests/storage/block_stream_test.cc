@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,49 +19,46 @@ struct Case {
   bool in_place;
 };
 
-class BlockStreamTest : public ::testing::TestWithParam<Case>, protected Chains {};
+/// A chain in two servers, and a channel to them.
+class BlockStreamTest : public ::testing::TestWithParam<Case>, protected Chains {
+ protected:
+  TwoServers servers_{GetParam().kind};
+  std::unique_ptr<fabric::Fabric> fabric_ = *fabric::Open({.kind = GetParam().kind, .secret = "s"});
+  std::unique_ptr<Channel> channel_ = *Channel::Open(*fabric_, servers_, {});
+  const ChainStart chain_ = WriteChain(*channel_, servers_.keys(), GetParam().blocks, GetParam().group);
+};
 class BlockStreamFaults : public ::testing::Test, protected Chains {};
 
 TEST_P(BlockStreamTest, YieldsEveryRowInOrder) {
   const Case& c = GetParam();
-  TwoServers servers(c.kind);
-  auto fabric = *fabric::Open({.kind = c.kind, .secret = "s"});
-  {
-    auto channel = *Channel::Open(*fabric, servers, {});
-    const ChainStart chain = WriteChain(*channel, servers.keys(), c.blocks, c.group);
-    int chains = 3;  // the same chain three times: prefetching goes on over a chain's end
-    BlockStream stream(
-        *channel, {9, c.group, widths_, {0, 3}}, {.window = c.window, .in_place = c.in_place},
-        [&]() -> std::optional<ChainStart> { return chains-- > 0 ? std::optional(chain) : std::nullopt; });
-    BlockView block;
-    uint64_t rows = 0;
-    while (true) {
-      const auto more = stream.Next(block);
-      ASSERT_TRUE(more.ok()) << more.status();
-      if (!*more) break;
-      for (uint32_t r = 0; r < block.rows(); ++r, ++rows) {
-        const auto expected = static_cast<uint32_t>(rows % (uint64_t{c.blocks} * kRows));
-        ASSERT_EQ(reinterpret_cast<const uint32_t*>(block.page(0))[r], expected);
-        ASSERT_EQ(reinterpret_cast<const uint16_t*>(block.page(3))[r], static_cast<uint16_t>(expected * 3));
-      }
+  int chains = 3;  // the same chain three times: prefetching goes on over a chain's end
+  BlockStream stream(
+      *channel_, {9, c.group, widths_, {0, 3}}, {.window = c.window, .in_place = c.in_place},
+      [&]() -> std::optional<ChainStart> { return chains-- > 0 ? std::optional(chain_) : std::nullopt; });
+  BlockView block;
+  uint64_t rows = 0;
+  while (true) {
+    const auto more = stream.Next(block);
+    ASSERT_TRUE(more.ok()) << more.status();
+    if (!*more) break;
+    for (uint32_t r = 0; r < block.rows(); ++r, ++rows) {
+      const auto expected = static_cast<uint32_t>(rows % (uint64_t{c.blocks} * kRows));
+      ASSERT_EQ(reinterpret_cast<const uint32_t*>(block.page(0))[r], expected);
+      ASSERT_EQ(reinterpret_cast<const uint16_t*>(block.page(3))[r], static_cast<uint16_t>(expected * 3));
     }
-    EXPECT_EQ(rows, uint64_t{3} * c.blocks * kRows);
-    EXPECT_EQ(stream.counters().blocks, uint64_t{3} * c.blocks);
-    EXPECT_EQ(stream.counters().bytes.size(), std::min(c.blocks, 2u));
   }
+  EXPECT_EQ(rows, uint64_t{3} * c.blocks * kRows);
+  EXPECT_EQ(stream.counters().blocks, uint64_t{3} * c.blocks);
+  EXPECT_EQ(stream.counters().bytes.size(), std::min(c.blocks, 2u));
 }
 
 TEST_P(BlockStreamTest, AtASlowStartOthersGetTheirChains) {
   const Case& c = GetParam();
-  TwoServers servers(c.kind);
-  auto fabric = *fabric::Open({.kind = c.kind, .secret = "s"});
-  auto channel = *Channel::Open(*fabric, servers, {});
-  const ChainStart chain = WriteChain(*channel, servers.keys(), c.blocks, c.group);
   uint64_t taken = 0, blocks = 0;
-  BlockStream stream(*channel, {9, c.group, widths_, {0}},
+  BlockStream stream(*channel_, {9, c.group, widths_, {0}},
                      {.window = 64, .in_place = c.in_place, .slow_start = true},
                      [&]() -> std::optional<ChainStart> {
-                       return taken < 20 ? ++taken, std::optional(chain) : std::nullopt;
+                       return taken < 20 ? ++taken, std::optional(chain_) : std::nullopt;
                      });
   BlockView block;
   for (auto more = stream.Next(block); more.ok() && *more; more = stream.Next(block)) {
@@ -74,18 +72,14 @@ TEST_P(BlockStreamTest, AtASlowStartOthersGetTheirChains) {
 TEST_P(BlockStreamTest, ALeaderThatIsLeftOutDoesNotOvertakeOneUnderWay) {
   const Case& c = GetParam();
   if (c.blocks <= 3 * c.group) return;
-  TwoServers servers(c.kind);
-  auto fabric = *fabric::Open({.kind = c.kind, .secret = "s"});
-  auto channel = *Channel::Open(*fabric, servers, {});
-  const ChainStart chain = WriteChain(*channel, servers.keys(), c.blocks, c.group);
-  const std::vector<uint32_t> blocks(chain.partition + 1, c.blocks);
+  const std::vector<uint32_t> blocks(chain_.partition + 1, c.blocks);
   KnownBlocks all(blocks), without_first(blocks);
   const auto run = [&](KnownBlocks& known, uint64_t low) {
     bool first = true;
     StreamOptions options{.window = c.window, .in_place = c.in_place, .known = &known, .sort_column = 0};
     options.sort_min = low;
-    BlockStream stream(*channel, {9, c.group, widths_, {0}}, options, [&]() -> std::optional<ChainStart> {
-      return std::exchange(first, false) ? std::optional(chain) : std::nullopt;
+    BlockStream stream(*channel_, {9, c.group, widths_, {0}}, options, [&]() -> std::optional<ChainStart> {
+      return std::exchange(first, false) ? std::optional(chain_) : std::nullopt;
     });
     BlockView block;
     std::vector<uint32_t> seen;
@@ -95,8 +89,8 @@ TEST_P(BlockStreamTest, ALeaderThatIsLeftOutDoesNotOvertakeOneUnderWay) {
   };
   EXPECT_EQ(run(all, 0).size(), c.blocks);
   for (uint32_t b = 0; b < c.blocks; ++b) {
-    without_first.LearnPointer(chain.partition, b, all.Pointer(chain.partition, b));
-    if (b > 0) without_first.LearnSortZone(chain.partition, b, *all.SortZone(chain.partition, b));
+    without_first.LearnPointer(chain_.partition, b, all.Pointer(chain_.partition, b));
+    if (b > 0) without_first.LearnSortZone(chain_.partition, b, *all.SortZone(chain_.partition, b));
   }
   const uint32_t wanted = 2 * c.group + 1;
   std::vector<uint32_t> expected{0};
@@ -107,11 +101,7 @@ TEST_P(BlockStreamTest, ALeaderThatIsLeftOutDoesNotOvertakeOneUnderWay) {
 /// Some blocks in the middle of a chain, whether or not it is known where they lie.
 TEST_P(BlockStreamTest, YieldsTheBlocksThatAreWanted) {
   const Case& c = GetParam();
-  TwoServers servers(c.kind);
-  auto fabric = *fabric::Open({.kind = c.kind, .secret = "s"});
-  auto channel = *Channel::Open(*fabric, servers, {});
-  const ChainStart chain = WriteChain(*channel, servers.keys(), c.blocks, c.group);
-  const std::vector<uint32_t> blocks(chain.partition + 1, c.blocks);
+  const std::vector<uint32_t> blocks(chain_.partition + 1, c.blocks);
   KnownBlocks learned(blocks);
   for (const uint32_t first :
        {0u, 1u, c.group - 1, c.group, c.group + 1, c.blocks / 2, c.blocks - 1, c.blocks}) {
@@ -120,10 +110,10 @@ TEST_P(BlockStreamTest, YieldsTheBlocksThatAreWanted) {
       for (KnownBlocks* known : {static_cast<KnownBlocks*>(nullptr), &fresh, &learned, &learned}) {
         SCOPED_TRACE(absl::StrCat(count, " blocks from ", first, known == &learned ? ", known ones" : ""));
         int pieces = 2;
-        ChainStart piece = chain;
+        ChainStart piece = chain_;
         piece.first = first;
         piece.end = first + count;
-        BlockStream stream(*channel, {9, c.group, widths_, {0, 3}},
+        BlockStream stream(*channel_, {9, c.group, widths_, {0, 3}},
                            {.window = c.window,
                             .in_place = c.in_place,
                             .known = known,
@@ -162,19 +152,15 @@ INSTANTIATE_TEST_SUITE_P(
 /// What the first stream learned lets the second one leave out blocks, also those that lead a pointer group.
 TEST_P(BlockStreamTest, LeavesOutBlocksThatAreKnownNotToBeWanted) {
   const Case& c = GetParam();
-  TwoServers servers(c.kind);
-  auto fabric = *fabric::Open({.kind = c.kind, .secret = "s"});
-  auto channel = *Channel::Open(*fabric, servers, {});
-  const ChainStart chain = WriteChain(*channel, servers.keys(), c.blocks, c.group);
-  const std::vector<uint32_t> blocks(chain.partition + 1, c.blocks);
+  const std::vector<uint32_t> blocks(chain_.partition + 1, c.blocks);
   KnownBlocks known(blocks);
   const auto run = [&](uint64_t low, uint64_t high) {
     int chains = 2;
     StreamOptions options{.window = c.window, .in_place = c.in_place, .known = &known, .sort_column = 0};
     options.sort_min = low;
     options.sort_max = high;
-    BlockStream stream(*channel, {9, c.group, widths_, {0}}, options, [&]() -> std::optional<ChainStart> {
-      return chains-- > 0 ? std::optional(chain) : std::nullopt;
+    BlockStream stream(*channel_, {9, c.group, widths_, {0}}, options, [&]() -> std::optional<ChainStart> {
+      return chains-- > 0 ? std::optional(chain_) : std::nullopt;
     });
     BlockView block;
     std::vector<uint32_t> seen;
