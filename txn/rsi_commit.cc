@@ -247,11 +247,6 @@ absl::Status RsiSession::Lock() {
     batch_.Write(words, words_bytes + to.geometry().row_bytes, At(write.block, 8));
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
-  // Nobody else writes this client's locks: this CAS was executed again when its answer was lost, and reports
-  // what the first time has left. Soft-RoCE does so.
-  for (PendingWrite& write : writes_) {
-    if (*write.old == write.header.LockedBy(slot_.client).word()) *write.old = write.header.word();
-  }
   NAM_RETURN_IF_ERROR(ClaimTimestamp());
   if (options_.broken.blind_locks) NAM_RETURN_IF_ERROR(LockBlindly());
   for (const PendingWrite& write : writes_) {
@@ -347,7 +342,6 @@ absl::Status RsiSession::Flip() {
   NAM_RETURN_IF_ERROR(batch_.Execute());
   for (const PendingWrite& write : writes_) {
     if (*write.old == write.header.LockedBy(slot_.client).word()) continue;
-    if (*write.old == RecordHeader::Unlocked(timestamp_).word()) continue;  // the same
     return absl::InternalError("a lock was taken away: this client was believed to be gone");
   }
   return absl::OkStatus();

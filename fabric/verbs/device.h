@@ -28,6 +28,8 @@ class Device {
   /// Of the network interface below a RoCE port; 0 without one.
   uint32_t interface_index() const { return gid_.ndev_ifindex; }
   const ibv_device_attr& attributes() const { return attributes_; }
+  /// Linux's rdma_rxe: a NIC in software.
+  bool soft_roce() const { return attributes_.vendor_id == 0xff'ffff; }
   /// `mlx5_0 port 1 (gid 3, 10.0.0.2)`, for messages.
   const std::string& name() const { return name_; }
 

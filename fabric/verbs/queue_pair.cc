@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -18,7 +19,7 @@
 namespace nam::fabric::verbs {
 namespace {
 
-/// One that is split takes two of the NIC's.
+/// One that is split takes two of the NIC's, and so does an atomic on Soft-RoCE.
 constexpr uint32_t kWorkRequestsPerPlace = 2;
 constexpr size_t kRemoteRegionsMax = 4096;
 constexpr uint32_t kWordBytes = 8;
@@ -92,6 +93,7 @@ VerbsQueuePair::VerbsQueuePair(std::shared_ptr<Core> core, VerbsCompletionQueue&
       options_(options),
       id_(Core::NextId()),
       peer_(std::move(peer)),
+      no_answer_(uint64_t{std::random_device()()} << 32 | id_),
       sends_(options.send_depth),
       receives_(std::max(1u, options.receive_depth)),
       local_regions_(core_->registry()) {
@@ -162,7 +164,7 @@ absl::Status VerbsQueuePair::Post(std::span<const WorkRequest> batch) {
 
 void VerbsQueuePair::Enqueue(const WorkRequest& request) {
   SendPlace& place = sends_[sends_posted_ % sends_.size()];
-  place = {request.id, request.opcode, request.signal, CompletionStatus::kOk};
+  place = {request.id, request.opcode, request.signal};
   Resolved resolved;
   if (state_ == QueuePairState::kError || blocked_) {
     place.status = CompletionStatus::kFlushed;
@@ -170,10 +172,13 @@ void VerbsQueuePair::Enqueue(const WorkRequest& request) {
     place.status = Resolve(request, resolved);
     blocked_ = place.status != CompletionStatus::kOk;
   }
-  if (place.status == CompletionStatus::kOk) {
-    Append(request, resolved);
-  } else {
+  if (place.status != CompletionStatus::kOk) {
     AppendNothing(sends_posted_);
+  } else if (IsAtomic(request.opcode)) {
+    place.answer = request.local.data;
+    AppendAtomic(request, resolved);
+  } else {
+    Append(request, resolved);
   }
   ++sends_posted_;
 }
@@ -236,9 +241,11 @@ void VerbsQueuePair::Append(const WorkRequest& request, const Resolved& resolved
     return work;
   };
   // Packets begin at the operation's first byte. One that does not begin on a word would have words cross
-  // from packet to packet, and be torn; so the bytes up to the next word go ahead.
+  // from packet to packet, and be torn, as Soft-RoCE's copy of a packet tears them; so the bytes up to the
+  // next word go ahead.
   const auto head = static_cast<uint32_t>((kWordBytes - remote_address % kWordBytes) % kWordBytes);
-  if (request.opcode != Opcode::kSend && head > 0 && bytes > path_mtu_bytes_) {
+  const uint32_t whole_bytes = core_->device().soft_roce() ? head : path_mtu_bytes_;
+  if (request.opcode != Opcode::kSend && head > 0 && bytes > whole_bytes) {
     ibv_send_wr& work = one_sided(AppendOne(sends_posted_, data, head, lkey));
     work.opcode = request.opcode == Opcode::kRead ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
     work.send_flags = flags;
@@ -251,15 +258,28 @@ void VerbsQueuePair::Append(const WorkRequest& request, const Resolved& resolved
   work.send_flags = flags;
   if (request.signal == Signal::kSignaled) work.send_flags |= IBV_SEND_SIGNALED;
   work.imm_data = htonl(request.immediate);
-  if (IsAtomic(request.opcode)) {
-    const bool add = request.opcode == Opcode::kFetchAdd;
-    work.wr.atomic.remote_addr = remote_address;
-    work.wr.atomic.rkey = resolved.nic_rkey;
-    work.wr.atomic.compare_add = add ? request.swap_or_add : request.compare;
-    work.wr.atomic.swap = request.swap_or_add;
-  } else if (request.opcode != Opcode::kSend) {
-    one_sided(work);
+  if (request.opcode != Opcode::kSend) one_sided(work);
+}
+
+void VerbsQueuePair::AppendAtomic(const WorkRequest& request, const Resolved& resolved) {
+  std::memcpy(request.local.data, &no_answer_, sizeof(no_answer_));
+  ibv_send_wr& work = AppendOne(sends_posted_, request.local.data, request.local.bytes, resolved.nic_lkey);
+  const bool add = request.opcode == Opcode::kFetchAdd;
+  work.opcode = NicOpcode(request.opcode);
+  work.wr.atomic.remote_addr = resolved.remote_address;
+  work.wr.atomic.rkey = resolved.nic_rkey;
+  work.wr.atomic.compare_add = add ? request.swap_or_add : request.compare;
+  work.wr.atomic.swap = request.swap_or_add;
+  const unsigned signal = request.signal == Signal::kSignaled ? IBV_SEND_SIGNALED : 0;
+  if (!core_->device().soft_roce()) {
+    work.send_flags = signal;
+    return;
   }
+  // A WRITE that is repeated is acknowledged by the number of the last request but READs. If that is an
+  // atomic, the acknowledgement passes for its answer; so something else comes behind it.
+  ibv_send_wr& behind = AppendOne(sends_posted_, nullptr, 0, 0);
+  behind.opcode = IBV_WR_RDMA_WRITE;
+  behind.send_flags = signal;
 }
 
 void VerbsQueuePair::AppendNothing(uint64_t position) {
@@ -331,8 +351,12 @@ std::optional<Completion> VerbsQueuePair::TranslateSend(const ibv_wc& completion
   // The second half of a request whose first half failed.
   if (position >= sends_posted_) return std::nullopt;
   const SendPlace& place = sends_[position % sends_.size()];
-  const CompletionStatus status = SendStatus(completion, place, position);
+  CompletionStatus status = SendStatus(completion, place, position);
+  if (status == CompletionStatus::kOk && !AnswersCame(position)) status = CompletionStatus::kPeerLost;
   if (status != CompletionStatus::kOk && state_ == QueuePairState::kReady) {
+    if (status == CompletionStatus::kPeerLost && completion.status == IBV_WC_SUCCESS) {
+      nic_error_ = "success, without the answer of an atomic";
+    }
     if (completion.status != IBV_WC_SUCCESS) nic_error_ = ibv_wc_status_str(completion.status);
     Fail(status, CompletionStatus::kPeerLost);
   }
@@ -356,6 +380,15 @@ CompletionStatus VerbsQueuePair::SendStatus(const ibv_wc& completion, const Send
   }
   return completion.status == IBV_WC_WR_FLUSH_ERR ? CompletionStatus::kFlushed
                                                   : CompletionStatus::kLocalError;
+}
+
+// Of all that this completion speaks for.
+bool VerbsQueuePair::AnswersCame(uint64_t position) const {
+  for (uint64_t i = sends_taken_; i <= position; ++i) {
+    const std::byte* const answer = sends_[i % sends_.size()].answer;
+    if (answer != nullptr && std::memcmp(answer, &no_answer_, sizeof(no_answer_)) == 0) return false;
+  }
+  return true;
 }
 
 CompletionStatus VerbsQueuePair::WhyUnanswered(Opcode opcode) {

@@ -33,6 +33,9 @@ namespace nam::fabric::verbs {
 ///
 ///     kReady ──a request fails, a receive fails, the peer is gone, or its end failed──▶ kError
 ///
+/// An atomic's answer is a word that is not there before. A completion without it, as Soft-RoCE gives when
+/// packets are lost, is an error: nobody can tell any more what the word was.
+///
 /// In kError the NIC flushes everything; the place of the failure is what the application saw last.
 class VerbsQueuePair final : public QueuePair, private CompletionSource {
  public:
@@ -64,7 +67,8 @@ class VerbsQueuePair final : public QueuePair, private CompletionSource {
     Opcode opcode = Opcode::kRead;
     Signal signal = Signal::kSignaled;
     CompletionStatus status =
-        CompletionStatus::kOk;  // not kOk: what it completes with, whatever the NIC says
+        CompletionStatus::kOk;          // not kOk: what it completes with, whatever the NIC says
+    const std::byte* answer = nullptr;  // of an atomic: where it comes to
   };
   struct ReceivePlace {
     uint64_t id = 0;
@@ -86,12 +90,14 @@ class VerbsQueuePair final : public QueuePair, private CompletionSource {
   CompletionStatus ResolveRemote(const WorkRequest& request, Resolved& resolved);
   void Append(const WorkRequest& request, const Resolved& resolved);
   void AppendNothing(uint64_t position);
+  void AppendAtomic(const WorkRequest& request, const Resolved& resolved);
   ibv_send_wr& AppendOne(uint64_t position, std::byte* data, uint32_t bytes, uint32_t lkey);
 
   std::optional<Completion> Translate(const ibv_wc& completion) override;
   std::optional<Completion> TranslateSend(const ibv_wc& completion);
   std::optional<Completion> TranslateReceive(const ibv_wc& completion);
   CompletionStatus SendStatus(const ibv_wc& completion, const SendPlace& place, uint64_t position);
+  bool AnswersCame(uint64_t position) const;
   CompletionStatus ReceiveStatus(const ibv_wc& completion, const ReceivePlace& place);
   CompletionStatus WhyUnanswered(Opcode opcode);
   /// `told`: what the peer's oldest unfinished request is to be told.
@@ -116,6 +122,7 @@ class VerbsQueuePair final : public QueuePair, private CompletionSource {
   CompletionStatus oldest_pending_ = CompletionStatus::kFlushed;  // kError: what the peer said of it
   bool blocked_ = false;  // a request that must fail is posted: nothing after it may take place
 
+  const uint64_t no_answer_;  // a word that nobody else knows
   std::vector<SendPlace> sends_;
   uint64_t sends_taken_ = 0;
   uint64_t sends_posted_ = 0;

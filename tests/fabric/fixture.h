@@ -61,6 +61,9 @@ class Conformance : public testing::Test {
   Completion Run(const WorkRequest& request) { return Run(*queue_pair_, request); }
 
   RemoteAddress At(uint64_t offset) const { return {region_->rkey(), offset}; }
+  void SetLocalWord(size_t offset, uint64_t word) {
+    std::memcpy(local_->data() + offset, &word, sizeof(word));
+  }
   uint64_t LocalWord(size_t offset) const {
     uint64_t word;
     std::memcpy(&word, local_->data() + offset, sizeof(word));

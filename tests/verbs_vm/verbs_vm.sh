@@ -20,6 +20,7 @@ processors=${NAM_VM_PROCESSORS:-2}
 memory_mb=${NAM_VM_MEMORY_MB:-2048}
 limit_s=${NAM_VM_LIMIT_S:-2400}
 parts=${NAM_VM_PARTS:-conformance,benchmark,ssb,checkout}
+cases=${NAM_VM_CASES:-*}  # of the conformance suite
 # What is loaded in the guest; sch_netem loses packets.
 modules=(crc32_generic rdma_rxe ib_uverbs veth bridge sch_netem)
 programs=(busybox ip tc rdma ibv_devinfo ib_read_bw ib_write_bw ib_atomic_lat)
@@ -126,7 +127,7 @@ boot() {
   timeout --kill-after=10 "$limit_s" qemu-system-x86_64 -nodefaults -no-user-config -no-reboot -display none \
     -M q35 -accel tcg,thread=multi,tb-size=512 -cpu max,la57=off,erms=off,fsrm=off -smp "$processors" -m "$memory_mb" \
     -kernel "$kernel" -initrd "$cache/initrd" -serial stdio -device isa-debug-exit,iobase=0xf4,iosize=0x04 \
-    -append "console=ttyS0 quiet panic=-1 mitigations=off nokaslr random.trust_cpu=on vm.hosts=$hosts vm.mtu=$2 vm.loss=$3 vm.suite=$1 vm.parts=$parts" \
+    -append "console=ttyS0 quiet panic=-1 mitigations=off nokaslr random.trust_cpu=on vm.hosts=$hosts vm.mtu=$2 vm.loss=$3 vm.suite=$1 vm.parts=$parts vm.cases=$cases" \
     </dev/null >"$log" 2>&1 || code=$?
   if ((code >= 33 && code < 124)); then
     code=$(((code - 33) / 2))
