@@ -28,6 +28,7 @@ namespace nam::fabric::shm {
 namespace {
 
 constexpr size_t kBytesMax = size_t{1} << 46;  // the address space of a process
+constexpr int kAlignmentsTried = 16;
 
 std::string Mebibytes(size_t bytes) {
   return absl::StrFormat("%d MiB", (bytes + (1 << 20) - 1) >> 20);
@@ -96,28 +97,23 @@ size_t RoundUp(size_t bytes, size_t unit) {
 }
 
 /// Maps [begin, begin + bytes) of a file where its huge pages, if it has any, are those of the addresses too.
-/// MAP_FAILED, and errno.
+/// MAP_FAILED, and errno. Never over a mapping, not even over a reserved one: an mmap that fails may have
+/// taken away what it was to replace, and another thread's memory may be there by the time that one unmaps
+/// the rest.
 void* MapAligned(int fd, size_t begin, size_t bytes, int protection) {
   const auto at = static_cast<off_t>(begin);
   if (bytes < kHugePageBytes) return mmap(nullptr, bytes, protection, MAP_SHARED, fd, at);
   const size_t room = bytes + 2 * kHugePageBytes;
-  void* const reserved = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (reserved == MAP_FAILED) return MAP_FAILED;
-  auto* const first = static_cast<std::byte*>(reserved);
-  const size_t past = reinterpret_cast<uintptr_t>(first) % kHugePageBytes;
-  const size_t skip = kHugePageBytes - past + begin % kHugePageBytes;
-  void* const data = mmap(first + skip, bytes, protection, MAP_SHARED | MAP_FIXED, fd, at);
-  const int error = errno;
-  if (data == MAP_FAILED) {
-    munmap(reserved, room);
-    errno = error;
-    return MAP_FAILED;
+  for (int attempt = 0; attempt < kAlignmentsTried; ++attempt) {
+    void* const free = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (free == MAP_FAILED) return MAP_FAILED;
+    munmap(free, room);
+    const size_t past = reinterpret_cast<uintptr_t>(free) % kHugePageBytes;
+    std::byte* const wanted = static_cast<std::byte*>(free) + kHugePageBytes - past + begin % kHugePageBytes;
+    void* const data = mmap(wanted, bytes, protection, MAP_SHARED | MAP_FIXED_NOREPLACE, fd, at);
+    if (data != MAP_FAILED || errno != EEXIST) return data;
   }
-  const size_t page_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t end = skip + RoundUp(bytes, page_bytes);
-  munmap(first, skip);
-  if (end < room) munmap(first + end, room - end);
-  return data;
+  return mmap(nullptr, bytes, protection, MAP_SHARED, fd, at);  // somebody is faster every time
 }
 
 absl::StatusOr<SharedMemory> TryCreate(const char* name, size_t bytes, PeerAccess peers, unsigned flags) {

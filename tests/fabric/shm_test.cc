@@ -7,18 +7,21 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/unique_fd.h"
 #include "fabric/fabric.h"
 #include "fabric/shm/handshake.h"
 #include "fabric/shm/initiators.h"
+#include "fabric/shm/memory.h"
 #include "fabric/shm/shm_fabric.h"
 #include "fabric/shm/socket.h"
 
@@ -142,6 +145,35 @@ TEST_F(ShmFabricTest, SizesAreSealed) {
     EXPECT_NE(ftruncate(fd.get(), 1 << 30), 0) << path;
     EXPECT_NE(fcntl(fd.get(), F_ADD_SEALS, F_SEAL_WRITE), 0) << path;
   }
+}
+
+/// Without huge pages to have, every allocation that asks for them tries in vain first.
+TEST_F(ShmFabricTest, MemoryThatCannotBeHadInHugePagesCostsNobodyElsesMapping) {
+  constexpr size_t kBytes = size_t{4} << 20, kOthersBytes = size_t{5} << 19;
+  std::atomic<bool> done{false};
+  std::atomic<int> lost{0};
+  std::vector<std::thread> others;
+  for (int i = 0; i < 3; ++i) {
+    others.emplace_back([&] {
+      unsigned char present = 0;
+      while (!done) {
+        void* const data =
+            mmap(nullptr, kOthersBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ASSERT_NE(data, MAP_FAILED);
+        std::this_thread::yield();
+        // ENOMEM: nothing is mapped there any more.
+        lost += mincore(static_cast<std::byte*>(data) + kOthersBytes / 2, 4096, &present) != 0;
+        munmap(data, kOthersBytes);
+      }
+    });
+  }
+  for (int i = 0; i < 1'500; ++i) {
+    const auto memory = shm::CreateShared("in-vain", kBytes, shm::PeerAccess::kReadWrite, true);
+    EXPECT_TRUE(memory.ok()) << memory.status();
+  }
+  done = true;
+  for (std::thread& other : others) other.join();
+  EXPECT_EQ(lost, 0);
 }
 
 TEST_F(ShmFabricTest, DeregisteredMemoryIsGivenBackByPeersThatWorkOn) {
