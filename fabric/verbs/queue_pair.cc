@@ -175,12 +175,20 @@ void VerbsQueuePair::Enqueue(const WorkRequest& request) {
   if (place.status != CompletionStatus::kOk) {
     AppendNothing(sends_posted_);
   } else if (IsAtomic(request.opcode)) {
-    place.answer = request.local.data;
+    ExpectAnswer(request, place);
     AppendAtomic(request, resolved);
   } else {
+    if (request.opcode == Opcode::kRead) ExpectAnswer(request, place);
     Append(request, resolved);
   }
   ++sends_posted_;
+}
+
+void VerbsQueuePair::ExpectAnswer(const WorkRequest& request, SendPlace& place) {
+  if (!core_->device().soft_roce() || request.local.bytes < kWordBytes) return;
+  place.answer = request.local.data + request.local.bytes - kWordBytes;
+  std::memcpy(&place.before, place.answer, kWordBytes);
+  std::memcpy(place.answer, &no_answer_, kWordBytes);
 }
 
 CompletionStatus VerbsQueuePair::Resolve(const WorkRequest& request, Resolved& resolved) {
@@ -211,9 +219,10 @@ CompletionStatus VerbsQueuePair::ResolveRemote(const WorkRequest& request, Resol
   if (IsAtomic(request.opcode) && offset % kWordBytes != 0) {
     return allowed ? CompletionStatus::kRemoteInvalidRequest : CompletionStatus::kRemoteAccessError;
   }
+  resolved.inside = offset <= region.bytes && request.local.bytes <= region.bytes - offset;
   if (refused) {
-    const bool inside = offset <= region.bytes && request.local.bytes <= region.bytes - offset;
-    return allowed && inside ? CompletionStatus::kRemoteInvalidRequest : CompletionStatus::kRemoteAccessError;
+    return allowed && resolved.inside ? CompletionStatus::kRemoteInvalidRequest
+                                      : CompletionStatus::kRemoteAccessError;
   }
   // Bounds and rights are the NIC's to check: it knows what was deregistered meanwhile.
   resolved.nic_rkey = region.nic_key;
@@ -245,7 +254,7 @@ void VerbsQueuePair::Append(const WorkRequest& request, const Resolved& resolved
   // next word go ahead.
   const auto head = static_cast<uint32_t>((kWordBytes - remote_address % kWordBytes) % kWordBytes);
   const uint32_t whole_bytes = core_->device().soft_roce() ? head : path_mtu_bytes_;
-  if (request.opcode != Opcode::kSend && head > 0 && bytes > whole_bytes) {
+  if (resolved.inside && head > 0 && bytes > whole_bytes) {
     ibv_send_wr& work = one_sided(AppendOne(sends_posted_, data, head, lkey));
     work.opcode = request.opcode == Opcode::kRead ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
     work.send_flags = flags;
@@ -262,7 +271,6 @@ void VerbsQueuePair::Append(const WorkRequest& request, const Resolved& resolved
 }
 
 void VerbsQueuePair::AppendAtomic(const WorkRequest& request, const Resolved& resolved) {
-  std::memcpy(request.local.data, &no_answer_, sizeof(no_answer_));
   ibv_send_wr& work = AppendOne(sends_posted_, request.local.data, request.local.bytes, resolved.nic_lkey);
   const bool add = request.opcode == Opcode::kFetchAdd;
   work.opcode = NicOpcode(request.opcode);
@@ -355,7 +363,7 @@ std::optional<Completion> VerbsQueuePair::TranslateSend(const ibv_wc& completion
   if (status == CompletionStatus::kOk && !AnswersCame(position)) status = CompletionStatus::kPeerLost;
   if (status != CompletionStatus::kOk && state_ == QueuePairState::kReady) {
     if (status == CompletionStatus::kPeerLost && completion.status == IBV_WC_SUCCESS) {
-      nic_error_ = "success, without the answer of an atomic";
+      nic_error_ = "success, but an answer is missing";
     }
     if (completion.status != IBV_WC_SUCCESS) nic_error_ = ibv_wc_status_str(completion.status);
     Fail(status, CompletionStatus::kPeerLost);
@@ -385,10 +393,13 @@ CompletionStatus VerbsQueuePair::SendStatus(const ibv_wc& completion, const Send
 // Of all that this completion speaks for.
 bool VerbsQueuePair::AnswersCame(uint64_t position) const {
   for (uint64_t i = sends_taken_; i <= position; ++i) {
-    const std::byte* const answer = sends_[i % sends_.size()].answer;
-    if (answer != nullptr && std::memcmp(answer, &no_answer_, sizeof(no_answer_)) == 0) return false;
+    if (!AnswerCame(sends_[i % sends_.size()])) return false;
   }
   return true;
+}
+
+bool VerbsQueuePair::AnswerCame(const SendPlace& place) const {
+  return place.answer == nullptr || std::memcmp(place.answer, &no_answer_, kWordBytes) != 0;
 }
 
 CompletionStatus VerbsQueuePair::WhyUnanswered(Opcode opcode) {
@@ -451,6 +462,10 @@ void VerbsQueuePair::Fail(CompletionStatus status, CompletionStatus told) {
   if (channel_->lost() && status == CompletionStatus::kFlushed) oldest_pending_ = channel_->reason();
   MoveToError(nic_.handle.get());
   channel_->TellEnded(told);
+  for (uint64_t i = sends_taken_; i < sends_posted_; ++i) {
+    const SendPlace& place = sends_[i % sends_.size()];
+    if (!AnswerCame(place)) std::memcpy(place.answer, &place.before, kWordBytes);
+  }
 }
 
 }  // namespace nam::fabric::verbs

@@ -33,8 +33,9 @@ namespace nam::fabric::verbs {
 ///
 ///     kReady ──a request fails, a receive fails, the peer is gone, or its end failed──▶ kError
 ///
-/// An atomic's answer is a word that is not there before. A completion without it, as Soft-RoCE gives when
-/// packets are lost, is an error: nobody can tell any more what the word was.
+/// Soft-RoCE that loses packets completes READs and atomics whose answers have not come. So their last word
+/// is set to one that nobody else knows when they are posted, and a completion that finds it there is an
+/// error.
 ///
 /// In kError the NIC flushes everything; the place of the failure is what the application saw last.
 class VerbsQueuePair final : public QueuePair, private CompletionSource {
@@ -67,8 +68,10 @@ class VerbsQueuePair final : public QueuePair, private CompletionSource {
     Opcode opcode = Opcode::kRead;
     Signal signal = Signal::kSignaled;
     CompletionStatus status =
-        CompletionStatus::kOk;          // not kOk: what it completes with, whatever the NIC says
-    const std::byte* answer = nullptr;  // of an atomic: where it comes to
+        CompletionStatus::kOk;  // not kOk: what it completes with, whatever the NIC says
+    std::byte* answer =
+        nullptr;          // a word that is no_answer_ until what was asked for has come; null: unknown
+    uint64_t before = 0;  // what was there
   };
   struct ReceivePlace {
     uint64_t id = 0;
@@ -79,6 +82,7 @@ class VerbsQueuePair final : public QueuePair, private CompletionSource {
     uint32_t nic_lkey = 0;
     uint32_t nic_rkey = 0;
     uint64_t remote_address = 0;
+    bool inside = false;  // the region, as it was when its key was asked for
   };
 
   VerbsQueuePair(std::shared_ptr<Core> core, VerbsCompletionQueue& queue, const QueuePairOptions& options,
@@ -90,6 +94,7 @@ class VerbsQueuePair final : public QueuePair, private CompletionSource {
   CompletionStatus ResolveRemote(const WorkRequest& request, Resolved& resolved);
   void Append(const WorkRequest& request, const Resolved& resolved);
   void AppendNothing(uint64_t position);
+  void ExpectAnswer(const WorkRequest& request, SendPlace& place);
   void AppendAtomic(const WorkRequest& request, const Resolved& resolved);
   ibv_send_wr& AppendOne(uint64_t position, std::byte* data, uint32_t bytes, uint32_t lkey);
 
@@ -98,6 +103,7 @@ class VerbsQueuePair final : public QueuePair, private CompletionSource {
   std::optional<Completion> TranslateReceive(const ibv_wc& completion);
   CompletionStatus SendStatus(const ibv_wc& completion, const SendPlace& place, uint64_t position);
   bool AnswersCame(uint64_t position) const;
+  bool AnswerCame(const SendPlace& place) const;
   CompletionStatus ReceiveStatus(const ibv_wc& completion, const ReceivePlace& place);
   CompletionStatus WhyUnanswered(Opcode opcode);
   /// `told`: what the peer's oldest unfinished request is to be told.

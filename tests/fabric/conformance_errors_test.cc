@@ -174,6 +174,7 @@ TEST_F(ErrorConformance, ErrorsCompleteUnsignaledAndFlushWhatFollows) {
   std::array batch = {Make(Opcode::kWrite, At(0), Signal::kUnsignaled), Make(Opcode::kWrite, At(8)),
                       Make(Opcode::kWrite, At(kRegionBytes), Signal::kUnsignaled),
                       Make(Opcode::kWrite, At(16), Signal::kUnsignaled), Make(Opcode::kRead, At(0))};
+  batch.back().local = local_->Slice(128, 8);
   for (uint64_t i = 0; i < batch.size(); ++i) batch[i].id = i;
   ASSERT_OK(pair->Post(batch));
   constexpr CompletionStatus kExpected[] = {CompletionStatus::kOk, CompletionStatus::kRemoteAccessError,

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -264,7 +263,6 @@ TEST_F(Conformance, WritesArePlacedInOrderAndLaterReadsAreNoOlder) {
 /// here many are under way at once, between WRITEs and READs. Where packets are lost the connection may be, too.
 TEST_F(Conformance, AtomicsOfABatchAreExecutedOnce) {
   constexpr uint64_t kRounds = 300, kWords = 8, kNoAnswer = ~uint64_t{0};
-  const bool lossy = std::getenv("NAM_TEST_LOSSY") != nullptr;
   uint64_t words[2 * kWords] = {};  // half of them for CAS, half for FETCH_ADD, at 0, 8, …
   std::unique_ptr<CompletionQueue> completions = NewQueue();
   std::unique_ptr<QueuePair> pair = ConnectTo(listener_->address(), *completions);
@@ -285,7 +283,7 @@ TEST_F(Conformance, AtomicsOfABatchAreExecutedOnce) {
     batch.back().signal = Signal::kSignaled;
     ASSERT_TRUE(pair->Post(batch).ok());
     if (!Next(*completions).ok()) {
-      ASSERT_TRUE(lossy && ++lost < 20);
+      ASSERT_TRUE(LossyNetwork() && ++lost < 20);
       ASSERT_TRUE(pair->Disconnect(Soon()).ok());
       for (size_t i = 0; i < 2 * kWords; ++i) words[i] = RemoteWord(i * 8);
       pair = nullptr;

@@ -7,6 +7,10 @@
 
 namespace nam::fabric::conformance {
 
+bool LossyNetwork() {
+  return std::getenv("NAM_TEST_LOSSY") != nullptr;
+}
+
 int64_t TimeoutFactor() {
   const char* text = std::getenv("NAM_TEST_TIMEOUT_FACTOR");
   const int64_t factor = text != nullptr ? std::atoll(text) : 1;

@@ -46,6 +46,8 @@ class Provider {
 
 Provider& CurrentProvider();
 
+/// NAM_TEST_LOSSY: so many packets are lost that connections may be, without anybody's fault.
+bool LossyNetwork();
 /// How much longer everything may take than on a machine of one's own: NAM_TEST_TIMEOUT_FACTOR, 1 without.
 int64_t TimeoutFactor();
 

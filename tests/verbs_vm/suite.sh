@@ -32,12 +32,12 @@ conformance() {
   for i in $(seq 2 "$hosts"); do NAM_TEST_HOSTS="$NAM_TEST_HOSTS,$(host "$i")"; done
   export NAM_TEST_HOSTS
   # RapidCheck's default is 100 sequences, each of tens of round trips.
-  RC_PARAMS="max_success=20" timeout 1500 \
+  RC_PARAMS="max_success=20" timeout 1000 \
     /nam/verbs_conformance_test --gtest_color=no --gtest_filter="$cases" >/tmp/conformance 2>&1
   code=$?
   grep -E '^\[  (FAILED|SKIPPED)' /tmp/conformance | sort -u
   [ $code = 0 ] || grep -vE '^\[ +(RUN|OK)|^$' /tmp/conformance | head -150
-  [ $code != 124 ] || grep -E '^\[ +RUN' /tmp/conformance | tail -1 # that did not end
+  [ $code != 143 ] || grep -E '^\[ +RUN' /tmp/conformance | tail -1 # that did not end
   passed=$(grep -c '^\[       OK' /tmp/conformance)
   skipped=$(grep -cE '^\[  SKIPPED \] .* ms\)' /tmp/conformance)
   failed=$(grep -cE '^\[  FAILED  \] .* ms\)' /tmp/conformance)
