@@ -138,6 +138,8 @@ void PrintTables(const Plan& plan, const SsbWork& work, const SsbSummary& summar
   line("DuckDB over ours in place, least", summary.speedup_over_duckdb_in_place_min);
   line("DuckDB over ours by READ, geometric mean", summary.speedup_over_duckdb_copy_geomean);
   line("hand-written loop over ours, least", summary.loop_over_ours_min);
+  line("READs of the same bytes over ours by READ, geometric mean", summary.read_over_copy_geomean);
+  line("READs of the same bytes over ours by READ, least", summary.read_over_copy_min);
   std::cout << "loading lineorder: "
             << cli::FormatCount(static_cast<uint64_t>(summary.load_lineorder_rows_per_second)) << " rows/s\n";
   const cli::Json host = cli::HostJson();

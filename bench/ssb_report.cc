@@ -88,6 +88,8 @@ const char* Name(Contender contender) {
       return "duckdb";
     case Contender::kLoop:
       return "loop";
+    case Contender::kRead:
+      return "read";
   }
   return "unknown";
 }
@@ -128,7 +130,7 @@ std::optional<double> QueryTimes::LoopOverOurs() const {
 SsbSummary Summarize(const std::vector<QueryTimes>& queries, double load_lineorder_rows_per_second) {
   SsbSummary summary{.queries = queries.size(),
                      .load_lineorder_rows_per_second = load_lineorder_rows_per_second};
-  std::vector<double> in_place, copy, loop;
+  std::vector<double> in_place, copy, loop, read;
   const auto add = [](std::vector<double>& to, const std::optional<double>& ratio) {
     if (ratio.has_value()) to.push_back(*ratio);
   };
@@ -137,6 +139,7 @@ SsbSummary Summarize(const std::vector<QueryTimes>& queries, double load_lineord
     add(in_place, query.Ratio(Contender::kDuckDb, Contender::kInPlace));
     add(copy, query.Ratio(Contender::kDuckDb, Contender::kCopy));
     add(loop, query.LoopOverOurs());
+    add(read, query.Ratio(Contender::kRead, Contender::kCopy));
   }
   const auto least = [](const std::vector<double>& of) -> std::optional<double> {
     if (of.empty()) return std::nullopt;
@@ -147,6 +150,8 @@ SsbSummary Summarize(const std::vector<QueryTimes>& queries, double load_lineord
   summary.speedup_over_duckdb_in_place_min = least(in_place);
   summary.speedup_over_duckdb_copy_min = least(copy);
   summary.loop_over_ours_min = least(loop);
+  summary.read_over_copy_geomean = GeometricMean(read);
+  summary.read_over_copy_min = least(read);
   return summary;
 }
 
@@ -169,6 +174,8 @@ ResultSet TimesTable(const std::vector<QueryTimes>& queries) {
   ratio("duckdb/copy", Contender::kDuckDb, Contender::kCopy);
   median(Contender::kLoop);
   columns.push_back({"loop/ours", [](const QueryTimes& q) { return q.LoopOverOurs(); }});
+  median(Contender::kRead);
+  ratio("read/copy", Contender::kRead, Contender::kCopy);
   AppendColumns(queries, columns, table);
   table.columns.push_back({"rows", Type::Integer()});
   table.columns.push_back({"equal_rows", Type::String()});
@@ -192,6 +199,7 @@ Json TimesJson(const std::vector<QueryTimes>& queries) {
     SetIf(row, "speedup_over_duckdb_in_place", query.Ratio(Contender::kDuckDb, Contender::kInPlace));
     SetIf(row, "speedup_over_duckdb_copy", query.Ratio(Contender::kDuckDb, Contender::kCopy));
     SetIf(row, "loop_over_ours", query.LoopOverOurs());
+    SetIf(row, "read_over_copy", query.Ratio(Contender::kRead, Contender::kCopy));
     for (const Contender contender : kContenders) {
       const std::vector<double>& times = query.times_ms[Index(contender)];
       if (times.empty()) continue;
@@ -210,6 +218,8 @@ Json SummaryJson(const SsbSummary& summary) {
   SetIf(json, "speedup_over_duckdb_in_place_min", summary.speedup_over_duckdb_in_place_min);
   SetIf(json, "speedup_over_duckdb_copy_min", summary.speedup_over_duckdb_copy_min);
   SetIf(json, "loop_over_ours_min", summary.loop_over_ours_min);
+  SetIf(json, "read_over_copy_geomean", summary.read_over_copy_geomean);
+  SetIf(json, "read_over_copy_min", summary.read_over_copy_min);
   json["load_lineorder_rows_per_second"] = std::llround(summary.load_lineorder_rows_per_second);
   return json;
 }

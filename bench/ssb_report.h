@@ -19,10 +19,11 @@ enum class Contender : uint8_t {
   kCopy = 1,     // ours, every block by READ
   kDuckDb = 2,
   kLoop = 3,  // see SsbLoop
+  kRead = 4,  // the bytes of `copy`, and nothing else: see ReadBound
 };
 inline constexpr std::array kContenders = {Contender::kInPlace, Contender::kCopy, Contender::kDuckDb,
-                                           Contender::kLoop};
-/// `in_place`, `copy`, `duckdb`, `loop`: the stem of the report's names.
+                                           Contender::kLoop, Contender::kRead};
+/// `in_place`, `copy`, `duckdb`, `loop`, `read`: the stem of the report's names.
 const char* Name(Contender contender);
 
 struct QueryTimes {
@@ -52,6 +53,8 @@ struct SsbSummary {
   std::optional<double> speedup_over_duckdb_in_place_min;
   std::optional<double> speedup_over_duckdb_copy_min;
   std::optional<double> loop_over_ours_min;
+  std::optional<double> read_over_copy_geomean;  // 1: a query takes no longer than its bytes
+  std::optional<double> read_over_copy_min;
   double load_lineorder_rows_per_second = 0;
 };
 SsbSummary Summarize(const std::vector<QueryTimes>& queries, double load_lineorder_rows_per_second);

@@ -26,6 +26,8 @@ absl::Status SsbWork::Run() {
   contenders_.push_back(Contender::kCopy);
   if (options_.duckdb != nullptr) contenders_.push_back(Contender::kDuckDb);
   if (options_.loop) contenders_.push_back(Contender::kLoop);
+  NAM_ASSIGN_OR_RETURN(read_bound_, ReadBound::Open(*attachment, options_.threads));
+  contenders_.push_back(Contender::kRead);
 
   NAM_ASSIGN_OR_RETURN(const auto session, computeserver::Session::Open(*attachment));
   SetSession(session.get());
@@ -109,6 +111,7 @@ absl::StatusOr<QueryTimes> SsbWork::Measure(computeserver::Session& session, con
       progress_.Show(absl::StrFormat("%s: %s, %d of %d", times.id, Name(contender), round, options_.repeat));
       NAM_ASSIGN_OR_RETURN(Turn turn, Take(session, query, contender));
       if (!warm_up) times.of(contender).push_back(turn.elapsed_ms);
+      if (contender == Contender::kRead) continue;  // has no rows
       if (warm_up && contender == contenders_.front()) {
         times.rows = turn.rows.size();
         expected = std::move(turn.rows);
@@ -129,6 +132,10 @@ absl::StatusOr<SsbWork::Turn> SsbWork::Take(computeserver::Session& session, con
     SsbLoop::Answer answer = loop_->Run(query.id, options_.threads);
     return Turn{std::move(answer.rows), answer.elapsed_ms};
   }
+  if (contender == Contender::kRead) {
+    NAM_ASSIGN_OR_RETURN(const double elapsed_ms, read_bound_->Run(copied_bytes_));
+    return Turn{.elapsed_ms = elapsed_ms};
+  }
   if (contender == Contender::kDuckDb) {
     NAM_ASSIGN_OR_RETURN(SsbDuckDb::Answer answer, options_.duckdb->Query(sql));
     return Turn{std::move(answer.rows), answer.elapsed_ms};
@@ -141,6 +148,7 @@ absl::StatusOr<SsbWork::Turn> SsbWork::Take(computeserver::Session& session, con
     return absl::Status(result.status().code(),
                         absl::StrCat(std::string(query.id), ": ", result.status().message()));
   }
+  if (contender == Contender::kCopy) copied_bytes_ = result->work.bytes;
   return Turn{std::move(result->rows), result->elapsed_ms};
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "bench/read_bound.h"
 #include "bench/ssb_duckdb.h"
 #include "bench/ssb_loop.h"
 #include "bench/ssb_report.h"
@@ -35,7 +36,7 @@ struct SsbWorkOptions {
 
 /// The same rows go to everybody, then for each query
 ///
-///     warm-up of each ─▶ in place, copy, DuckDB, loop ─▶ in place, copy, DuckDB, loop ─▶ …
+///     warm-up of each ─▶ in place, copy, DuckDB, loop, read ─▶ in place, copy, DuckDB, loop, read ─▶ …
 ///
 /// so that whatever the machine does besides meets all of them.
 class SsbWork final : public cli::ClusterWork {
@@ -73,6 +74,8 @@ class SsbWork final : public cli::ClusterWork {
   const SsbWorkOptions options_;
   cli::ProgressLine progress_;
   std::unique_ptr<SsbLoop> loop_;
+  std::unique_ptr<ReadBound> read_bound_;
+  uint64_t copied_bytes_ = 0;  // by the last turn of `copy`
   std::vector<Contender> contenders_;
   std::vector<QueryTimes> times_;
   std::vector<Rows> answers_;

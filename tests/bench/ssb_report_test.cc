@@ -54,6 +54,17 @@ TEST(SsbReportTest, SummaryComparesMedians) {
   EXPECT_DOUBLE_EQ(*summary.loop_over_ours_min, 0.5);
 }
 
+TEST(SsbReportTest, WhatTheBytesAloneTakeIsComparedWithCopies) {
+  std::vector<QueryTimes> queries = TwoQueries();
+  EXPECT_FALSE(Summarize(queries, 1).read_over_copy_min.has_value());
+  queries[0].of(Contender::kRead) = {3};
+  queries[1].of(Contender::kRead) = {5};
+  const SsbSummary summary = Summarize(queries, 1);
+  EXPECT_DOUBLE_EQ(*summary.read_over_copy_min, 0.25);
+  EXPECT_DOUBLE_EQ(*summary.read_over_copy_geomean, std::sqrt(0.75 * 0.25));
+  EXPECT_EQ(TimesJson(queries)[1]["read_over_copy"], 0.25);
+}
+
 TEST(SsbReportTest, WrongRowsCount) {
   std::vector<QueryTimes> queries = TwoQueries();
   queries[1].wrong = {Contender::kDuckDb};

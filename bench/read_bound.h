@@ -1,0 +1,37 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "catalog/attachment.h"
+#include "storage/channel.h"
+#include "storage/remote_ptr.h"
+
+namespace nam::bench {
+
+/// What the fabric allows a query that moves so many bytes: READs of 64 KiB from all memory servers in turn,
+/// 16 in flight for each thread, of which nobody looks at anything. One caller at a time.
+class ReadBound {
+ public:
+  static constexpr uint32_t kReadBytes = 64 << 10;
+  static constexpr uint32_t kInFlight = 16;
+
+  /// A channel for each thread. FAILED_PRECONDITION if no memory server has 64 KiB. `attachment` outlives it.
+  static absl::StatusOr<std::unique_ptr<ReadBound>> Open(catalog::Attachment& attachment, int threads);
+  /// Milliseconds until `bytes`, rounded up to whole READs, are here.
+  absl::StatusOr<double> Run(uint64_t bytes);
+
+ private:
+  explicit ReadBound(fabric::Fabric& fabric) : fabric_(fabric) {}
+  absl::Status FindPlaces(catalog::Attachment& attachment);
+  absl::Status RunThread(storage::Channel& channel, std::atomic<uint64_t>& taken, uint64_t reads);
+
+  fabric::Fabric& fabric_;
+  std::vector<std::unique_ptr<storage::Channel>> channels_;
+  std::vector<storage::RemotePtr<void>> places_;  // of 64 KiB, by turns of another server
+};
+
+}  // namespace nam::bench
