@@ -63,8 +63,7 @@ struct LocalKey {
   uint32_t value = 0;
 };
 
-/// Bytes in a local registered region. Must stay untouched until the operation's completion; what a READ or
-/// an atomic brings goes to bytes that no other operation in flight has.
+/// Bytes in a local registered region. Must stay untouched until the operation's completion.
 struct LocalBuffer {
   std::byte* data = nullptr;
   uint32_t bytes = 0;
