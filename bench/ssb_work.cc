@@ -26,7 +26,8 @@ absl::Status SsbWork::Run() {
   contenders_.push_back(Contender::kCopy);
   if (options_.duckdb != nullptr) contenders_.push_back(Contender::kDuckDb);
   if (options_.loop) contenders_.push_back(Contender::kLoop);
-  NAM_ASSIGN_OR_RETURN(read_bound_, ReadBound::Open(*attachment, options_.threads));
+  NAM_ASSIGN_OR_RETURN(const auto read_bound, ReadBound::Open(*attachment, options_.threads));
+  read_bound_ = read_bound.get();
   contenders_.push_back(Contender::kRead);
 
   NAM_ASSIGN_OR_RETURN(const auto session, computeserver::Session::Open(*attachment));

@@ -74,7 +74,7 @@ class SsbWork final : public cli::ClusterWork {
   const SsbWorkOptions options_;
   cli::ProgressLine progress_;
   std::unique_ptr<SsbLoop> loop_;
-  std::unique_ptr<ReadBound> read_bound_;
+  ReadBound* read_bound_ = nullptr;  // while Run runs
   uint64_t copied_bytes_ = 0;  // by the last turn of `copy`
   std::vector<Contender> contenders_;
   std::vector<QueryTimes> times_;
