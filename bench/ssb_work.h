@@ -75,7 +75,7 @@ class SsbWork final : public cli::ClusterWork {
   cli::ProgressLine progress_;
   std::unique_ptr<SsbLoop> loop_;
   ReadBound* read_bound_ = nullptr;  // while Run runs
-  uint64_t copied_bytes_ = 0;  // by the last turn of `copy`
+  uint64_t copied_bytes_ = 0;        // by the last turn of `copy`
   std::vector<Contender> contenders_;
   std::vector<QueryTimes> times_;
   std::vector<Rows> answers_;

@@ -260,7 +260,8 @@ TEST_F(Conformance, WritesArePlacedInOrderAndLaterReadsAreNoOlder) {
 }
 
 /// A provider that has to repeat what was lost answers atomics as it did at first, and leaves no answer out;
-/// here many are under way at once, between WRITEs and READs. Where packets are lost the connection may be, too.
+/// here many are under way at once, between WRITEs and READs. Where packets are lost the connection may be,
+/// too.
 TEST_F(Conformance, AtomicsOfABatchAreExecutedOnce) {
   constexpr uint64_t kRounds = 300, kWords = 8, kNoAnswer = ~uint64_t{0};
   uint64_t words[2 * kWords] = {};  // half of them for CAS, half for FETCH_ADD, at 0, 8, …
