@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "catalog/methods.h"
+#include "fabric/threads.h"
 
 namespace nam::catalog {
 namespace {
@@ -58,16 +59,31 @@ class CatalogServerImpl final : public CatalogServer {
     NAM_ASSIGN_OR_RETURN(
         server_, options.control_plane->Serve(
                      {.address = options.listen_address, .secret = options.secret, .handlers = &handlers_}));
+    // In a simulated world no process stands still unawares.
+    if (options.clock == &RealClock()) StartPulse(int64_t{options.lease_ms} * 1'000 / kPulsesOfLease);
     return absl::OkStatus();
   }
 
   std::string address() const override { return server_->address(); }
   const ClusterIdentity& identity() const override { return service_->identity(); }
   void Shutdown(Deadline deadline) override { server_->Shutdown(deadline); }
+  ~CatalogServerImpl() override { ended_->Set(); }
 
  private:
+  static constexpr int kPulsesOfLease = 10;
+
+  void StartPulse(int64_t pause_us) {
+    pulse_ = fabric::StartRealThread("nam-pulse", [this, pause_us] {
+      do {
+        service_->Pulse();
+      } while (!ended_->Wait(RealClock().After(pause_us)));
+    });
+  }
+
   const std::unique_ptr<Service> service_;
   const Handlers handlers_;
+  const std::unique_ptr<fabric::Event> ended_ = fabric::MakeRealEvent();
+  std::unique_ptr<fabric::Thread> pulse_;
   std::unique_ptr<ControlServer> server_;  // last: stops before what it calls
 };
 
@@ -81,8 +97,8 @@ absl::StatusOr<std::unique_ptr<CatalogServer>> CatalogServer::Start(const Catalo
       std::unique_ptr<Store> store,
       OpenEmbeddedStore(options.store_path, {options.cluster_name.empty() ? "nam" : options.cluster_name,
                                              std::string(fabric::KindName(options.fabric))}));
-  NAM_ASSIGN_OR_RETURN(auto service, Service::Open(std::move(store), *options.clock, options.lease_ms,
-                                                   options.timestamps));
+  NAM_ASSIGN_OR_RETURN(auto service,
+                       Service::Open(std::move(store), *options.clock, options.lease_ms, options.timestamps));
   NAM_RETURN_IF_ERROR(CheckIdentity(service->identity(), options));
   auto server = std::make_unique<CatalogServerImpl>(std::move(service));
   NAM_RETURN_IF_ERROR(server->Listen(options));

@@ -23,7 +23,7 @@ struct CatalogServerOptions {
   std::string secret;
   uint32_t lease_ms = kDefaultLeaseMs;
   std::string timestamps = kDefaultTimestamps;  // or bitvector; of transactions, from the first one on
-  Clock* clock = &RealClock();  // of the leases
+  Clock* clock = &RealClock();                  // of the leases
   ControlPlane* control_plane = &GrpcControlPlane();
 };
 

@@ -78,6 +78,9 @@ absl::Status TableExists(const std::string& name) {
       absl::StrFormat("table `%s` exists; drop it first, or ask to replace it", name));
 }
 
+constexpr int kStandstillPartOfLease =
+    3;  // a third of a lease without a pulse, which comes ten times a lease
+
 absl::Status LeaseOver(uint32_t id) {
   return absl::NotFoundError(
       absl::StrFormat("member %d is not known or its lease has ended; it must join again", id));
@@ -207,8 +210,24 @@ void Service::ForgetDeadServers(const std::string& besides_table, Mutation& muta
   }
 }
 
+void Service::Pulse() {
+  const std::lock_guard lock(mutex_);
+  MakeUpForStandstill();
+  pulse_ns_ = clock_.NowNs();
+}
+
+// Renewals may have waited unheard since the last pulse.
+void Service::MakeUpForStandstill() {
+  if (pulse_ns_ == 0) return;
+  const int64_t now_ns = clock_.NowNs(), missing_ns = now_ns - pulse_ns_;
+  if (missing_ns < int64_t{lease_ms_} * 1'000'000 / kStandstillPartOfLease) return;
+  for (auto& [id, state] : members_) state.lease_end_ns += missing_ns;
+  pulse_ns_ = now_ns;
+}
+
 // If the store cannot write now, the next call tries again; until then Living() keeps the dead out.
 void Service::Expire() {
+  MakeUpForStandstill();
   Mutation mutation = NewMutation();
   for (const auto& [id, state] : members_) {
     if (state.member.alive() && !Living(state)) Bury(state, mutation);

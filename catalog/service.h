@@ -35,7 +35,8 @@ inline constexpr char kDefaultTimestamps[] = "leased";
 ///
 /// State is held in memory and written through to the store, one transaction a change; the change is
 /// visible only once it is durable. Leases live in memory alone: a restarted catalog gives every
-/// member a whole new one. They are looked at when a call comes, so no timer is needed.
+/// member a whole new one. They are looked at when a call comes, so no timer is needed. A catalog that stood
+/// still has not heard who renewed: leases go on for as long as its pulse was missing.
 class Service {
  public:
   static absl::StatusOr<std::unique_ptr<Service>> Open(std::unique_ptr<Store> store, Clock& clock,
@@ -43,6 +44,9 @@ class Service {
                                                        const std::string& timestamps = kDefaultTimestamps);
 
   const ClusterIdentity& identity() const { return identity_; }
+
+  /// Says that the catalog's process runs; to be called ten times a lease, from the first call on for good.
+  void Pulse();
 
   absl::StatusOr<proto::Cluster> GetCluster(const proto::GetClusterRequest& request);
   absl::StatusOr<proto::JoinReply> Join(const proto::JoinRequest& request);
@@ -88,6 +92,7 @@ class Service {
   void Bury(const MemberState& member, Mutation& mutation) const;
   void ForgetDeadServers(const std::string& besides_table, Mutation& mutation) const;
   void Expire();
+  void MakeUpForStandstill();
   int64_t LeaseEndNs() const { return clock_.NowNs() + int64_t{lease_ms_} * 1'000'000; }
 
   const std::unique_ptr<Store> store_;
@@ -97,6 +102,7 @@ class Service {
   const ClusterIdentity identity_;
 
   std::mutex mutex_;
+  int64_t pulse_ns_ = 0;  // the last one; 0: nobody gives any
   uint64_t version_;
   uint32_t next_member_;
   uint64_t next_allocation_;

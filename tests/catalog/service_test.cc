@@ -214,6 +214,28 @@ TEST_F(ServiceTest, ALeaseIsKeptByRenewingAndEndsWithoutIt) {
   EXPECT_GT(Cluster().version(), version);
 }
 
+TEST_F(ServiceTest, ACatalogThatStoodStillExpelsNobody) {
+  const uint32_t lives = Join(proto::ROLE_MEMORY), dies = Join(proto::ROLE_COMPUTE);
+  const auto pulses = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      clock_.AdvanceMs(300);
+      service_->Pulse();
+    }
+  };
+  service_->Pulse();
+  pulses(5);
+  clock_.AdvanceMs(60'000);
+  EXPECT_TRUE(Renew(lives).ok()) << "heard before the pulse";
+  pulses(4);
+  clock_.AdvanceMs(60'000);
+  pulses(1);
+  EXPECT_TRUE(Renew(lives).ok()) << "heard after it";
+  EXPECT_NE(Find(Cluster(), dies), nullptr) << "1.5 and 1.2 s of its lease are over";
+  pulses(1);
+  EXPECT_EQ(Find(Cluster(), dies), nullptr);
+  EXPECT_TRUE(Renew(lives).ok());
+}
+
 TEST_F(ServiceTest, ARestartExpelsNobody) {
   const uint32_t id = Join(proto::ROLE_MEMORY);
   clock_.AdvanceMs(2'999);

@@ -208,6 +208,21 @@ class Faults(cases.Case):
             victim.process.signal(signal.SIGCONT)
         self.assertEqual(victim.process.wait(), 1)
 
+    # --- the catalog ------------------------------------------------------------------------
+
+    def test_catalog_stopped(self):
+        """A catalog that stands still for longer than a lease expels nobody: it has not heard who renewed."""
+        cluster = Cluster(self, memory=[512 * MIB] * 2, compute=2)
+        cluster.load(0.01)
+        rows = cluster.count("lineorder")
+        for _ in range(3):
+            cluster.catalog.signal(signal.SIGSTOP)
+            time.sleep(2 * cluster.lease)  # what is tested is that time passes
+            cluster.catalog.signal(signal.SIGCONT)
+            self.assertEqual(cluster.count("lineorder"), rows)
+        for server in cluster.memory + cluster.compute:
+            self.assertTrue(server.process.running(), server.process.err())
+
     # --- clients ----------------------------------------------------------------------------
 
     def stop_while_it_writes(self, cluster, scale_factor):
