@@ -13,6 +13,10 @@ namespace {
 constexpr uint32_t kVersionsMax = 16;
 constexpr uint64_t kExtentBytesMin = 4'096;
 
+uint32_t ServerOf(uint64_t remote_pointer) {
+  return static_cast<uint32_t>(remote_pointer >> 48);
+}
+
 }  // namespace
 
 std::set<uint64_t> AllocationsOf(const proto::Table& table) {
@@ -21,6 +25,22 @@ std::set<uint64_t> AllocationsOf(const proto::Table& table) {
     for (const proto::RecordExtent& extent : part.extents()) allocations.insert(extent.allocation());
   }
   return allocations;
+}
+
+std::set<uint32_t> ServersOf(const proto::Table& table) {
+  std::set<uint32_t> servers;
+  for (const proto::ServerUsage& usage : table.usage()) {
+    if (usage.blocks() != 0 || usage.bytes() != 0) servers.insert(usage.server());
+  }
+  for (const proto::Chain& chain : table.partitions()) {
+    for (const uint64_t pointer : chain.head()) servers.insert(ServerOf(pointer));
+  }
+  for (const proto::Column& column : table.columns()) {
+    for (const uint64_t pointer : column.encoding().dictionary().segments())
+      servers.insert(ServerOf(pointer));
+  }
+  servers.erase(0);  // null pointers
+  return servers;
 }
 
 absl::Status CheckExtents(const google::protobuf::RepeatedPtrField<proto::RecordExtent>& extents,

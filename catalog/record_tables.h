@@ -7,11 +7,13 @@
 #include "base/strong_id.h"
 #include "proto/catalog.pb.h"
 
-/// What the catalog has to know of record tables: which memory they have, and what they may not say.
+/// What the catalog has to know of tables: which memory they have, and what record tables may not say.
 namespace nam::catalog {
 
 /// All that belong to the table: that of its load, and those of its extents.
 std::set<uint64_t> AllocationsOf(const proto::Table& table);
+/// Every memory server that the table's pointers or counts name.
+std::set<uint32_t> ServersOf(const proto::Table& table);
 
 /// INVALID_ARGUMENT unless its storage is well formed and all extents are of the table's own allocation; OK
 /// for other tables.

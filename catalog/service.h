@@ -83,6 +83,8 @@ class Service {
   void Install(const Mutation& mutation);
   bool Living(const MemberState& member) const;
   const MemberState* FindLiving(uint32_t id) const;
+  absl::Status CheckLiving(uint32_t id) const;
+  absl::StatusOr<const TableState*> FindTable(const std::string& name) const;
   absl::Status CheckRoomForLoad() const;
   absl::StatusOr<proto::Table> Extended(const LoadRecord& load,
                                         const proto::CommitExtendRequest& request) const;

@@ -1,0 +1,264 @@
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "catalog/record_tables.h"
+#include "catalog/service.h"
+
+namespace nam::catalog {
+namespace {
+
+constexpr size_t kLoadsMax = 4'096;
+constexpr size_t kTablesMax = 65'536;
+constexpr size_t kNameBytesMax = 128;
+
+absl::Status CheckTableName(const std::string& name) {
+  if (name.empty()) return absl::InvalidArgumentError("a table needs a name");
+  if (name.size() > kNameBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("a table's name has %d bytes, at most %d are allowed", name.size(), kNameBytesMax));
+  }
+  if (std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; })) {
+    return absl::InvalidArgumentError("a table's name holds control characters");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TableExists(const std::string& name) {
+  return absl::AlreadyExistsError(
+      absl::StrFormat("table `%s` exists; drop it first, or ask to replace it", name));
+}
+
+}  // namespace
+
+absl::Status Service::CheckRoomForLoad() const {
+  if (loads_.size() < kLoadsMax) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrFormat("%d loads are under way; wait for some", loads_.size()));
+}
+
+absl::StatusOr<proto::BeginLoadReply> Service::BeginLoad(const proto::BeginLoadRequest& request) {
+  NAM_RETURN_IF_ERROR(CheckTableName(request.table()));
+  const std::lock_guard lock(mutex_);
+  Expire();
+  NAM_RETURN_IF_ERROR(CheckLiving(request.member()));
+  if (!request.replace() && tables_.contains(request.table())) return TableExists(request.table());
+  NAM_RETURN_IF_ERROR(CheckRoomForLoad());
+  if (tables_.size() >= kTablesMax) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("the cluster is full: it has %d tables", tables_.size()));
+  }
+  Mutation mutation = NewMutation();
+  const uint64_t allocation = mutation.next_allocation++;
+  mutation.put_loads.push_back({.allocation = AllocationId(allocation),
+                                .owner = MemberId(request.member()),
+                                .table = request.table(),
+                                .replace = request.replace()});
+  NAM_RETURN_IF_ERROR(Apply(mutation));
+  proto::BeginLoadReply reply;
+  reply.set_allocation(allocation);
+  return reply;
+}
+
+absl::Status Service::CheckServers(const proto::Table& table, const std::set<uint32_t>& servers) const {
+  for (const uint32_t id : servers) {
+    const MemberState* server = FindLiving(id);
+    if (server == nullptr || server->member.role() != proto::ROLE_MEMORY) {
+      return absl::FailedPreconditionError(absl::StrFormat(
+          "table `%s` has blocks on memory server %d, which is gone; load it again", table.name(), id));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLoadRequest& request) {
+  const proto::Table& table = request.table();
+  NAM_RETURN_IF_ERROR(CheckNewRecordTable(table));
+  const std::lock_guard lock(mutex_);
+  Expire();
+  const auto existing = tables_.find(table.name());
+  proto::CommitLoadReply reply;
+  if (existing != tables_.end() && existing->second.table->allocation() == table.allocation()) {
+    reply.set_version(existing->second.table->version());  // asked again because the answer was lost
+    return reply;
+  }
+  const auto load = loads_.find(table.allocation());
+  if (load == loads_.end() || FindLiving(load->second.owner.value()) == nullptr) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "load %d of table `%s` is over: it was aborted, or its owner's lease has ended; load it again",
+        table.allocation(), table.name()));
+  }
+  if (load->second.table != table.name() || load->second.extends != AllocationId()) {
+    return absl::InvalidArgumentError(absl::StrFormat("load %d was begun for table `%s`, not `%s`",
+                                                      table.allocation(), load->second.table, table.name()));
+  }
+  if (existing != tables_.end() && !load->second.replace) return TableExists(table.name());
+  Mutation mutation = NewMutation();
+  mutation.put_tables.push_back(table);
+  mutation.put_tables.back().set_version(mutation.version);
+  CountUsage(mutation.put_tables.back());
+  NAM_RETURN_IF_ERROR(CheckServers(table, ServersOf(mutation.put_tables.back())));
+  mutation.delete_loads.push_back(table.allocation());
+  if (existing != tables_.end()) ForgetDeadServers(table.name(), mutation);
+  NAM_RETURN_IF_ERROR(Apply(mutation));
+  reply.set_version(mutation.version);
+  return reply;
+}
+
+absl::StatusOr<proto::BeginExtendReply> Service::BeginExtend(const proto::BeginExtendRequest& request) {
+  const std::lock_guard lock(mutex_);
+  Expire();
+  NAM_RETURN_IF_ERROR(CheckLiving(request.member()));
+  NAM_ASSIGN_OR_RETURN(const TableState* table, FindTable(request.table()));
+  if (!table->table->has_record()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("table `%s` is no record table: it is loaded as a whole", request.table()));
+  }
+  NAM_RETURN_IF_ERROR(CheckRoomForLoad());
+  Mutation mutation = NewMutation();
+  const uint64_t allocation = mutation.next_allocation++;
+  mutation.put_loads.push_back({.allocation = AllocationId(allocation),
+                                .owner = MemberId(request.member()),
+                                .table = request.table(),
+                                .extends = AllocationId(table->table->allocation())});
+  NAM_RETURN_IF_ERROR(Apply(mutation));
+  proto::BeginExtendReply reply;
+  reply.set_allocation(allocation);
+  return reply;
+}
+
+// The table as it is after the request. A table of the same name that came after a drop is another one.
+absl::StatusOr<proto::Table> Service::Extended(const LoadRecord& load,
+                                               const proto::CommitExtendRequest& request) const {
+  const auto found = tables_.find(load.table);
+  if (found == tables_.end() || found->second.table->allocation() != load.extends.value()) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("table `%s` was dropped while it was extended", load.table));
+  }
+  proto::Table table = *found->second.table;
+  proto::RecordPart* part = nullptr;
+  if (request.has_new_part()) {
+    NAM_RETURN_IF_ERROR(CheckNewPart(table, request.new_part()));
+    part = table.mutable_record()->add_parts();
+    *part = request.new_part();
+  } else {
+    part = FindPart(table, request.part());
+  }
+  if (part == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("table `%s` has no part `%s`", load.table, request.part()));
+  }
+  if (part->extents_size() != static_cast<int>(request.expected_extents())) {
+    return absl::AbortedError(absl::StrFormat("part `%s` of table `%s` has %d extents by now, not %d",
+                                              request.part(), load.table, part->extents_size(),
+                                              request.expected_extents()));
+  }
+  part->mutable_extents()->MergeFrom(request.extents());
+  CountUsage(table);
+  return table;
+}
+
+// Indexes are dropped by their names alone, so those are of the whole cluster.
+absl::Status Service::CheckNewPart(const proto::Table& table, const proto::RecordPart& part) const {
+  const std::string& name = part.name();
+  if (name.empty() || !part.extents().empty()) {
+    return absl::InvalidArgumentError(absl::StrFormat("`%s` is no part to be added", name));
+  }
+  bool taken = tables_.contains(name);
+  for (const proto::RecordPart& other : table.record().parts()) taken = taken || other.name() == name;
+  for (const auto& [other_name, other] : tables_) {
+    for (const proto::RecordPart& index : other.table->record().parts())
+      taken = taken || (index.kind() == proto::ORDERED_INDEX && index.name() == name);
+  }
+  if (!taken) return absl::OkStatus();
+  return absl::AlreadyExistsError(absl::StrFormat("`%s` is the name of a table or an index", name));
+}
+
+absl::StatusOr<proto::CommitExtendReply> Service::CommitExtend(const proto::CommitExtendRequest& request) {
+  if (request.extents().empty()) return absl::InvalidArgumentError("nothing to extend a table by");
+  NAM_RETURN_IF_ERROR(CheckExtents(request.extents(), AllocationId(request.allocation())));
+  const std::lock_guard lock(mutex_);
+  Expire();
+  proto::CommitExtendReply reply;
+  if (table_allocations_.contains(request.allocation())) {  // asked again because the answer was lost
+    reply.set_version(version_);
+    return reply;
+  }
+  const auto load = loads_.find(request.allocation());
+  if (load == loads_.end() || FindLiving(load->second.owner.value()) == nullptr) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "allocation %d is over: it was aborted, or its owner's lease has ended", request.allocation()));
+  }
+  if (load->second.extends == AllocationId()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("allocation %d is a load, and extends no table", request.allocation()));
+  }
+  NAM_ASSIGN_OR_RETURN(proto::Table table, Extended(load->second, request));
+  std::set<uint32_t> servers;
+  for (const proto::RecordExtent& extent : request.extents()) servers.insert(extent.server());
+  NAM_RETURN_IF_ERROR(CheckServers(table, servers));
+  Mutation mutation = NewMutation();
+  table.set_version(mutation.version);
+  mutation.put_tables.push_back(std::move(table));
+  mutation.delete_loads.push_back(request.allocation());
+  NAM_RETURN_IF_ERROR(Apply(mutation));
+  reply.set_version(mutation.version);
+  return reply;
+}
+
+absl::StatusOr<proto::ChangePartReply> Service::ChangePart(const proto::ChangePartRequest& request) {
+  const std::lock_guard lock(mutex_);
+  Expire();
+  NAM_ASSIGN_OR_RETURN(const TableState* found, FindTable(request.table()));
+  proto::Table table = *found->table;
+  auto& parts = *table.mutable_record()->mutable_parts();
+  const auto part = std::find_if(parts.begin(), parts.end(), [&](const proto::RecordPart& candidate) {
+    return candidate.name() == request.part() && candidate.kind() == proto::ORDERED_INDEX &&
+           candidate.extents_size() > 0 && candidate.extents(0).allocation() == request.allocation();
+  });
+  if (part == parts.end()) {
+    return absl::NotFoundError(
+        absl::StrFormat("table `%s` has no index `%s`", request.table(), request.part()));
+  }
+  switch (request.change_case()) {
+    case proto::ChangePartRequest::kUsableFrom:
+      part->set_usable_from(request.usable_from());
+      break;
+    case proto::ChangePartRequest::kLeaving:
+      part->set_leaving(request.leaving());
+      break;
+    case proto::ChangePartRequest::kRemove:
+      parts.erase(part);
+      CountUsage(table);
+      break;
+    default:
+      return absl::InvalidArgumentError("nothing to change");
+  }
+  Mutation mutation = NewMutation();
+  table.set_version(mutation.version);
+  mutation.put_tables.push_back(std::move(table));
+  NAM_RETURN_IF_ERROR(Apply(mutation));
+  proto::ChangePartReply reply;
+  reply.set_version(mutation.version);
+  return reply;
+}
+
+absl::StatusOr<proto::AbortLoadReply> Service::AbortLoad(const proto::AbortLoadRequest& request) {
+  const std::lock_guard lock(mutex_);
+  Expire();
+  if (table_allocations_.contains(request.allocation())) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("load %d is committed; drop its table instead", request.allocation()));
+  }
+  if (request.allocation() == 0 || request.allocation() >= next_allocation_) {
+    return absl::NotFoundError(absl::StrFormat("there never was a load %d", request.allocation()));
+  }
+  if (!loads_.contains(request.allocation())) return proto::AbortLoadReply();  // over already
+  Mutation mutation = NewMutation();
+  mutation.delete_loads.push_back(request.allocation());
+  NAM_RETURN_IF_ERROR(Apply(mutation));
+  return proto::AbortLoadReply();
+}
+
+}  // namespace nam::catalog

@@ -1,0 +1,211 @@
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "catalog/service.h"
+
+namespace nam::catalog {
+namespace {
+
+constexpr uint32_t kMemoryServerIdMax = 65'535;  // 16 bits of a remote pointer
+constexpr size_t kMembersMax = 4'096;
+constexpr size_t kGroupsMax = 65'535;
+constexpr uint32_t kGroupsOfOneCallMax = 1'024;
+constexpr size_t kMemberTextBytesMax = 1'024;
+/// A third of a lease without a pulse, which comes ten times a lease, is a standstill.
+constexpr int kStandstillPartOfLease = 3;
+
+absl::Status CheckMember(const proto::Member& member) {
+  if (member.role() != proto::ROLE_MEMORY && member.role() != proto::ROLE_COMPUTE &&
+      member.role() != proto::ROLE_CLIENT) {
+    return absl::InvalidArgumentError("a member is a memory server, a compute server or a client");
+  }
+  if (member.role() == proto::ROLE_MEMORY &&
+      (member.control_address().empty() || member.fabric_address().empty())) {
+    return absl::InvalidArgumentError("a memory server needs a control and a fabric address");
+  }
+  if (member.ByteSizeLong() > kMemberTextBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("a member's addresses are longer than %d bytes", kMemberTextBytesMax));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool Service::Living(const MemberState& member) const {
+  return member.member.alive() && clock_.NowNs() < member.lease_end_ns;
+}
+
+const Service::MemberState* Service::FindLiving(uint32_t id) const {
+  const auto found = members_.find(id);
+  return found != members_.end() && Living(found->second) ? &found->second : nullptr;
+}
+
+absl::Status Service::CheckLiving(uint32_t id) const {
+  if (FindLiving(id) != nullptr) return absl::OkStatus();
+  return absl::NotFoundError(
+      absl::StrFormat("member %d is not known or its lease has ended; it must join again", id));
+}
+
+bool Service::HoldsBlocks(uint32_t server, const std::string& besides_table) const {
+  return std::any_of(tables_.begin(), tables_.end(), [&](const auto& entry) {
+    return entry.first != besides_table && entry.second.servers.contains(server);
+  });
+}
+
+// The end of a member, by its own word or by its lease.
+void Service::Bury(const MemberState& member, Mutation& mutation) const {
+  const uint32_t id = member.member.id();
+  for (const auto& [allocation, load] : loads_) {
+    if (load.owner.value() == id) mutation.delete_loads.push_back(allocation);
+  }
+  for (const auto& [group, owner] : groups_) {
+    if (owner.value() == id) mutation.delete_groups.push_back(group);
+  }
+  for (const auto& [name, state] : tables_) {
+    if (state.table->owner() == id) mutation.delete_tables.push_back(name);
+  }
+  if (HoldsBlocks(id, "")) {
+    proto::Member dead = member.member;
+    dead.set_alive(false);
+    mutation.put_members.push_back(std::move(dead));
+  } else {
+    mutation.delete_members.push_back(id);
+  }
+}
+
+// Dead memory servers are kept for the tables that lie there; `besides_table` is about to go.
+void Service::ForgetDeadServers(const std::string& besides_table, Mutation& mutation) const {
+  for (const auto& [id, state] : members_) {
+    if (!state.member.alive() && !HoldsBlocks(id, besides_table)) mutation.delete_members.push_back(id);
+  }
+}
+
+void Service::Pulse() {
+  const std::lock_guard lock(mutex_);
+  MakeUpForStandstill();
+  pulse_ns_ = clock_.NowNs();
+}
+
+// Renewals may have waited unheard since the last pulse.
+void Service::MakeUpForStandstill() {
+  if (pulse_ns_ == 0) return;
+  const int64_t now_ns = clock_.NowNs(), missing_ns = now_ns - pulse_ns_;
+  if (missing_ns < int64_t{lease_ms_} * 1'000'000 / kStandstillPartOfLease) return;
+  for (auto& [id, state] : members_) state.lease_end_ns += missing_ns;
+  pulse_ns_ = now_ns;
+}
+
+// If the store cannot write now, the next call tries again; until then Living() keeps the dead out.
+void Service::Expire() {
+  MakeUpForStandstill();
+  Mutation mutation = NewMutation();
+  for (const auto& [id, state] : members_) {
+    if (state.member.alive() && !Living(state)) Bury(state, mutation);
+  }
+  if (mutation.put_members.empty() && mutation.delete_members.empty()) return;
+  Apply(mutation).IgnoreError();
+}
+
+absl::StatusOr<proto::JoinReply> Service::Join(const proto::JoinRequest& request) {
+  NAM_RETURN_IF_ERROR(CheckMember(request.member()));
+  const std::lock_guard lock(mutex_);
+  Expire();
+  if (members_.size() >= kMembersMax) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("the cluster is full: it has %d members", members_.size()));
+  }
+  const uint32_t id = next_member_;
+  if (id == UINT32_MAX || (request.member().role() == proto::ROLE_MEMORY && id > kMemoryServerIdMax)) {
+    return absl::ResourceExhaustedError(
+        "this cluster has given out all ids for memory servers; start a new catalog store and load again");
+  }
+  Mutation mutation = NewMutation();
+  mutation.next_member = id + 1;
+  proto::Member member = request.member();
+  member.set_id(id);
+  member.set_alive(true);
+  member.set_used_bytes(0);
+  mutation.put_members.push_back(std::move(member));
+  NAM_RETURN_IF_ERROR(Apply(mutation));
+  proto::JoinReply reply;
+  reply.set_id(id);
+  reply.set_lease_ms(lease_ms_);
+  return reply;
+}
+
+absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& request) {
+  const std::lock_guard lock(mutex_);
+  Expire();
+  NAM_RETURN_IF_ERROR(CheckLiving(request.id()));
+  MemberState& state = members_.at(request.id());
+  state.lease_end_ns = LeaseEndNs();
+  state.member.set_used_bytes(request.used_bytes());
+  proto::RenewReply reply;
+  for (const uint64_t allocation : request.held()) {
+    if (!loads_.contains(allocation) && !table_allocations_.contains(allocation))
+      reply.add_release(allocation);
+  }
+  // Only what is durable: a lease whose end could not be written down begins anew if the catalog restarts.
+  for (const uint32_t id : request.key_holders()) {
+    const auto found = members_.find(id);
+    const bool buried = found == members_.end() || !found->second.member.alive();
+    if (id != 0 && id < next_member_ && buried) reply.add_over(id);
+  }
+  return reply;
+}
+
+absl::StatusOr<proto::LeaveReply> Service::Leave(const proto::LeaveRequest& request) {
+  const std::lock_guard lock(mutex_);
+  Expire();
+  NAM_RETURN_IF_ERROR(CheckLiving(request.id()));
+  Mutation mutation = NewMutation();
+  Bury(members_.at(request.id()), mutation);
+  NAM_RETURN_IF_ERROR(Apply(mutation));
+  return proto::LeaveReply();
+}
+
+absl::StatusOr<proto::AllocateGroupsReply> Service::AllocateGroups(
+    const proto::AllocateGroupsRequest& request) {
+  if (request.count() == 0 || request.count() > kGroupsOfOneCallMax) {
+    return absl::InvalidArgumentError(absl::StrFormat("%d multicast groups at once; ask for 1 to %d",
+                                                      request.count(), kGroupsOfOneCallMax));
+  }
+  const std::lock_guard lock(mutex_);
+  Expire();
+  NAM_RETURN_IF_ERROR(CheckLiving(request.member()));
+  if (groups_.size() + request.count() > kGroupsMax) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("%d multicast groups are in use; close some sessions", groups_.size()));
+  }
+  Mutation mutation = NewMutation();
+  proto::AllocateGroupsReply reply;
+  for (uint32_t group = 1; reply.groups_size() < static_cast<int>(request.count()); ++group) {
+    if (groups_.contains(group)) continue;
+    mutation.put_groups.push_back({group, MemberId(request.member())});
+    reply.add_groups(group);
+  }
+  NAM_RETURN_IF_ERROR(Apply(mutation));
+  return reply;
+}
+
+absl::StatusOr<proto::ReleaseGroupsReply> Service::ReleaseGroups(const proto::ReleaseGroupsRequest& request) {
+  const std::lock_guard lock(mutex_);
+  Expire();
+  Mutation mutation = NewMutation();
+  for (const uint32_t group : request.groups()) {
+    const auto found = groups_.find(group);
+    if (found == groups_.end()) continue;  // asked again because the answer was lost
+    if (found->second.value() != request.member()) {
+      return absl::FailedPreconditionError(
+          absl::StrFormat("multicast group %d is not member %d's to release", group, request.member()));
+    }
+    mutation.delete_groups.push_back(group);
+  }
+  if (!mutation.delete_groups.empty()) NAM_RETURN_IF_ERROR(Apply(mutation));
+  return proto::ReleaseGroupsReply();
+}
+
+}  // namespace nam::catalog
