@@ -228,8 +228,10 @@ class Faults(cases.Case):
     def stop_while_it_writes(self, cluster, scale_factor):
         """A loader that stands still while its blocks are being written. Its table must be large enough to need
         another region of a memory server: huge pages are present as soon as there is one, not when written."""
+        share = SLOWNESS**-0.5
         for _ in range(5):
-            load = self.load_in_the_middle(cluster, scale_factor / SLOWNESS**0.5)
+            load = self.load_in_the_middle(cluster, scale_factor * share)
+            share = min(1, 2 * share)  # should it be faster than its observer
             before = sum(memory_in_use(server.pid) for server in cluster.memory)
             if SLOWNESS > 1:  # a sanitizer's own memory grows before the first block comes
                 wait_until(lambda: sum(cluster.used_bytes().values()) > 10 * MIB or not load.running(), 120,
