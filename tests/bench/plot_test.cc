@@ -128,7 +128,7 @@ TEST(Plot, APageIsWrittenInOneStepOrNotAtAll) {
   ASSERT_TRUE(WriteHtml(folder / "link.html", "through a link").ok());
   EXPECT_TRUE(std::filesystem::is_symlink(folder / "link.html"));
   EXPECT_EQ(Contents(path), "through a link");
-  for (const std::string bad : {(folder / "inner").string(), (folder / "none" / "page.html").string(),
+  for (const std::string& bad : {(folder / "inner").string(), (folder / "none" / "page.html").string(),
                                 std::string("/dev/null"), std::string("/proc/page.html"), std::string()}) {
     EXPECT_FALSE(CheckHtmlPath(bad).ok()) << bad;
     EXPECT_FALSE(WriteHtml(bad, "text").ok()) << bad;
