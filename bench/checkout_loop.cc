@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/prefetch.h"
 #include "base/random.h"
 #include "base/status_macros.h"
 #include "tpcw/checkout.h"
@@ -27,10 +28,6 @@ Products Draw(RandomStream& random, uint64_t products) {
     for (uint64_t& product : drawn) product = random.Below(products);
   } while (drawn[0] == drawn[1] || drawn[0] == drawn[2] || drawn[1] == drawn[2]);
   return drawn;
-}
-
-void Prefetch(const std::byte* at, size_t bytes) {
-  for (size_t offset = 0; offset < bytes; offset += kCacheLineBytes) __builtin_prefetch(at + offset, 1);
 }
 
 }  // namespace
@@ -77,7 +74,7 @@ void CheckoutLoop::RunThread(int thread, Count& count) const {
     const Products now = next;
     next = Draw(random, options_.products);
     if (options_.prefetch_next) {
-      for (const uint64_t product : next) Prefetch(products + product * product_bytes, product_bytes);
+      for (const uint64_t product : next) Prefetch<true>(products + product * product_bytes, product_bytes);
     }
     for (size_t i = 0; i < kLinesPerOrder; ++i) {
       std::memcpy(copies.data() + i * product_bytes, products + now[i] * product_bytes, product_bytes);

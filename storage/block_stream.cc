@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "base/prefetch.h"
 #include "base/status_macros.h"
 
 namespace nam::storage {
@@ -17,10 +18,6 @@ constexpr int64_t kCancelCheckUs = 20'000;
 /// each column when the block before it is delivered. The processor's own prefetcher goes on from there.
 constexpr uint32_t kPrefixFetchedMax = 512;
 constexpr uint32_t kPageFetchedMax = 256;
-
-void Fetch(const std::byte* from, uint32_t bytes) {
-  for (uint32_t line = 0; line < bytes; line += 64) __builtin_prefetch(from + line);
-}
 
 }  // namespace
 
@@ -132,7 +129,7 @@ absl::Status BlockStream::Post(Slot& slot, uint32_t slot_number) {
     const auto view = target.queue_pair->View(target.address, chain.layout.bytes());
     if (!view.ok()) return channel_.Error(pointer.server(), view.status());
     slot.block = view->data();
-    Fetch(slot.block, std::min(chain.layout.prefix_bytes(), kPrefixFetchedMax));
+    Prefetch<false>(slot.block, std::min(chain.layout.prefix_bytes(), kPrefixFetchedMax));
     for (const ByteRange& run : runs) bytes += run.bytes;
     return LearnPointers(slot);
   }
@@ -272,7 +269,8 @@ absl::StatusOr<bool> BlockStream::Next(BlockView& block) {
 void BlockStream::FetchPages(const Slot& slot) const {
   const BlockLayout& layout = slot.chain->layout;
   for (const uint32_t column : table_.columns) {
-    Fetch(slot.block + layout.page_offset(column), std::min(layout.page_bytes(column), kPageFetchedMax));
+    Prefetch<false>(slot.block + layout.page_offset(column),
+                    std::min(layout.page_bytes(column), kPageFetchedMax));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/prefetch.h"
 #include "fabric/fabric.h"
 #include "fabric/word_copy.h"
 #include "storage/channel.h"
@@ -51,11 +52,7 @@ class VerbBatch {
   /// to translate, so all of a round are asked for in a row, with nothing in between.
   template <bool kForChange>
   static void Fetch(const std::byte* in_place, size_t bytes) {
-    if (in_place == nullptr) return;
-    const auto first = reinterpret_cast<uintptr_t>(in_place) / kLineBytes * kLineBytes;
-    const auto end = reinterpret_cast<uintptr_t>(in_place) + bytes;
-    for (uintptr_t line = first; line < end; line += kLineBytes)
-      __builtin_prefetch(reinterpret_cast<const void*>(line), kForChange ? 1 : 0);
+    if (in_place != nullptr) Prefetch<kForChange>(in_place, bytes);
   }
 
   /// Posts what was added since the last Execute and returns when all of it has completed. After an error the
@@ -77,7 +74,6 @@ class VerbBatch {
     size_t in_flight = 0;  // posted, and not known to be complete
     size_t signaled = 0;   // of those: postings whose last request has not completed
   };
-  static constexpr uintptr_t kLineBytes = 64;
   fabric::WorkRequest& Add(const Channel::Target& at, fabric::Opcode opcode, const std::byte* local,
                            size_t bytes);
   size_t AddQueue(fabric::QueuePair* queue_pair);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "base/prefetch.h"
 #include "base/status_macros.h"
 #include "fabric/request_rules.h"
 #include "fabric/shm/barrier.h"
@@ -70,13 +71,11 @@ void ShmQueuePair::Fetch(const WorkRequest& request) const {
   const uint32_t slot = SlotOf(request.remote.rkey.value);
   if (slot >= cache_.size()) return;
   const auto start = reinterpret_cast<uintptr_t>(cache_[slot].data) + request.remote.offset;
-  const uintptr_t end = start + std::min(request.local.bytes, kFetchedBytesMax);
+  const uint32_t bytes = std::min(request.local.bytes, kFetchedBytesMax);
   if (request.opcode == Opcode::kRead) {
-    for (uintptr_t line = start; line < end; line += kCacheLineBytes)
-      __builtin_prefetch(reinterpret_cast<const void*>(line), 0);
+    Prefetch<false>(reinterpret_cast<const void*>(start), bytes);
   } else {
-    for (uintptr_t line = start; line < end; line += kCacheLineBytes)
-      __builtin_prefetch(reinterpret_cast<const void*>(line), 1);
+    Prefetch<true>(reinterpret_cast<const void*>(start), bytes);
   }
 }
 
