@@ -21,6 +21,7 @@
 #include "optimizer/assignment.h"
 #include "optimizer/plan.h"
 #include "sql/bound_query.h"
+#include "storage/block_stream.h"
 
 namespace nam::computeserver {
 namespace {
@@ -77,6 +78,7 @@ class SessionImpl final : public Session {
         multicast_(attachment),
         query_(attachment.fabric().Random() << 32),
         record_access_(std::move(records)) {
+    settings_.prefetch_window = storage::DefaultWindow(attachment.fabric().capabilities());
     if (record_access_ != nullptr) records_.emplace(*record_access_, cancel_);
   }
 

@@ -121,7 +121,8 @@ std::string_view OpcodeName(Opcode opcode);
 
 enum class Signal : uint8_t { kUnsignaled, kSignaled };
 
-/// One operation, a value. `id` comes back in its completion.
+/// One operation, a value. `id` comes back in its completion. What a READ or an atomic brings goes to bytes
+/// that no other request in flight uses: a provider may write there before the answer comes.
 struct WorkRequest {
   uint64_t id = 0;
   Opcode opcode = Opcode::kRead;
@@ -324,7 +325,8 @@ class Listener {
 };
 
 struct Capabilities {
-  bool in_place = false;
+  bool in_place = false;         // QueuePair::View
+  bool posts_are_calls = false;  // each Post is a system call, so work requests had better share one
 };
 
 /// What became of datagrams that never reached an application, since the fabric was opened.

@@ -12,11 +12,13 @@ std::vector<ByteRange> RunsOf(const BlockLayout& layout, std::span<const uint32_
   std::vector<ByteRange> runs{{0, layout.prefix_bytes()}};
   for (uint32_t column : columns) {
     const uint32_t offset = layout.page_offset(column);
+    // Whole words, as the next page begins at one: what is copied stays aligned.
+    const uint32_t end = (offset + layout.page_bytes(column) + 7) / 8 * 8;
     ByteRange& last = runs.back();
     if (offset <= last.offset + last.bytes + kMergeGapBytes) {
-      last.bytes = offset + layout.page_bytes(column) - last.offset;
+      last.bytes = end - last.offset;
     } else {
-      runs.push_back({offset, layout.page_bytes(column)});
+      runs.push_back({offset, end - offset});
     }
   }
   return runs;

@@ -19,7 +19,18 @@ constexpr int64_t kCancelCheckUs = 20'000;
 constexpr uint32_t kPrefixFetchedMax = 512;
 constexpr uint32_t kPageFetchedMax = 256;
 
+/// So many chains are under way at first: what is claimed is taken from other threads, and no use before its
+/// turn comes. More when blocks are waited for.
+constexpr size_t kChainsAhead = 10;
+/// The paper's, and one for posts that are system calls, of which each is to carry half a window.
+constexpr uint32_t kWindow = 10;
+constexpr uint32_t kWindowOfCalls = 64;
+
 }  // namespace
+
+uint32_t DefaultWindow(const fabric::Capabilities& capabilities) {
+  return capabilities.posts_are_calls ? kWindowOfCalls : kWindow;
+}
 
 BlockStream::BlockStream(Channel& channel, const StreamTable& table, const StreamOptions& options,
                          ChainSource next_chain)
@@ -27,7 +38,9 @@ BlockStream::BlockStream(Channel& channel, const StreamTable& table, const Strea
       table_(table),
       options_(options),
       next_chain_(std::move(next_chain)),
-      in_place_(options.in_place && channel.fabric().capabilities().in_place) {
+      in_place_(options.in_place && channel.fabric().capabilities().in_place),
+      chains_ahead_(std::min<size_t>(kChainsAhead, options.window)),
+      refill_(channel.fabric().capabilities().posts_are_calls ? std::max(1u, options.window / 2) : 1) {
   NAM_CHECK(options.window >= 1 && options.window <= 64);
   slots_.resize(options.window);
 }
@@ -48,8 +61,12 @@ absl::StatusOr<BlockStream::Chain*> BlockStream::ChainToPost() {
       Chain& last = chains_.back();
       SkipBlocks(last);
       if (last.posted < last.start.end) return last.posted < last.pointers.size() ? &last : nullptr;
-      DropDelivered();
+      if (last.delivered == last.start.end) {
+        chains_.pop_back();
+        continue;
+      }
     }
+    if (chains_.size() >= chains_ahead_) return nullptr;
     if (options_.slow_start && head_ < tail_ && claimed_ > 2 * counters_.blocks) return nullptr;
     NAM_ASSIGN_OR_RETURN(const bool more, Claim());
     if (!more) return nullptr;
@@ -119,7 +136,7 @@ void BlockStream::DropDelivered() {
   while (!chains_.empty() && chains_.front().delivered == chains_.front().start.end) chains_.pop_front();
 }
 
-absl::Status BlockStream::Post(Slot& slot, uint32_t slot_number) {
+absl::Status BlockStream::Prepare(Slot& slot, uint32_t slot_number) {
   const Chain& chain = *slot.chain;
   const auto pointer = RemotePtr<void>::FromRaw(chain.pointers[slot.index]);
   NAM_ASSIGN_OR_RETURN(const Channel::Target target, channel_.Resolve(pointer, chain.layout.bytes()));
@@ -135,32 +152,47 @@ absl::Status BlockStream::Post(Slot& slot, uint32_t slot_number) {
   }
   const uint64_t at = channel_.buffer().bytes() / slots_.size() / 64 * 64 * slot_number;
   slot.block = channel_.buffer().data() + at;
-  std::array<fabric::WorkRequest, 64> batch;
-  size_t n = 0;
+  std::vector<fabric::WorkRequest>& batch = BatchOf(*target.queue_pair);
   for (const ByteRange& run : runs) {
-    batch[n++] = fabric::WorkRequest::Read(slot_number, channel_.buffer().Slice(at + run.offset, run.bytes),
-                                           {target.address.rkey, target.address.offset + run.offset});
+    batch.push_back(fabric::WorkRequest::Read(slot_number,
+                                              channel_.buffer().Slice(at + run.offset, run.bytes),
+                                              {target.address.rkey, target.address.offset + run.offset}));
     bytes += run.bytes;
-    if (n == batch.size() || &run == &runs.back()) {
-      NAM_RETURN_IF_ERROR(target.queue_pair->Post({batch.data(), n}));
-      slot.reads_left += static_cast<uint32_t>(n);
-      n = 0;
-    }
   }
   return absl::OkStatus();
 }
 
+std::vector<fabric::WorkRequest>& BlockStream::BatchOf(fabric::QueuePair& queue_pair) {
+  for (Batch& batch : batches_) {
+    if (batch.queue_pair == &queue_pair) return batch.reads;
+  }
+  return batches_.emplace_back(Batch{&queue_pair, {}}).reads;
+}
+
+absl::Status BlockStream::PostBatches() {
+  for (Batch& batch : batches_) {
+    if (batch.reads.empty()) continue;
+    NAM_RETURN_IF_ERROR(batch.queue_pair->Post(batch.reads));
+    ++counters_.posts;
+    for (const fabric::WorkRequest& read : batch.reads) ++slots_[read.id].reads_left;
+    batch.reads.clear();
+  }
+  return absl::OkStatus();
+}
+
+/// Posts of whole batches: nothing until `refill_` slots are free, or nothing is in flight.
 absl::Status BlockStream::Fill() {
+  if (head_ < tail_ && slots_.size() - (tail_ - head_) < refill_) return absl::OkStatus();
   while (tail_ - head_ < slots_.size()) {
     NAM_ASSIGN_OR_RETURN(Chain * chain, ChainToPost());
-    if (chain == nullptr) return absl::OkStatus();
+    if (chain == nullptr) break;
     const auto number = static_cast<uint32_t>(tail_ % slots_.size());
     Slot& slot = slots_[number];
     slot = Slot{chain, chain->posted++};
     ++tail_;
-    NAM_RETURN_IF_ERROR(Post(slot, number));
+    NAM_RETURN_IF_ERROR(Prepare(slot, number));
   }
-  return absl::OkStatus();
+  return PostBatches();
 }
 
 /// A block that leads a pointer group tells where the group after its own lies.
@@ -185,6 +217,7 @@ absl::Status BlockStream::TakeCompletions(bool wait) {
   std::array<fabric::Completion, 64> done;
   size_t n = channel_.completions().Poll(done);
   if (n == 0 && wait) {
+    if (counters_.blocks > 0) chains_ahead_ = std::min(2 * chains_ahead_, slots_.size());
     Clock& clock = channel_.fabric().clock();
     const int64_t from_ns = clock.NowNs();
     const Deadline give_up{from_ns + channel_.options().operation_timeout_us * 1000};

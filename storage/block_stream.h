@@ -37,6 +37,9 @@ struct StreamTable {
   std::vector<uint32_t> columns;  // to be read; ascending
 };
 
+/// Blocks in flight for a stream of which nothing else was asked.
+uint32_t DefaultWindow(const fabric::Capabilities& capabilities);
+
 struct StreamOptions {
   uint32_t window = 10;            // blocks in flight, 1 … 64
   bool in_place = false;           // take blocks where they lie if the fabric can
@@ -54,6 +57,7 @@ struct StreamCounters {
   uint64_t blocks = 0;
   uint64_t skipped_blocks = 0;  // left out, not among blocks
   uint64_t rows = 0;
+  uint64_t posts = 0;                        // batches of READs
   int64_t waiting_ns = 0;                    // for blocks to arrive
   std::map<MemoryServerId, uint64_t> bytes;  // moved (in place: looked at), per memory server
 };
@@ -91,13 +95,20 @@ class BlockStream {
     const std::byte* block = nullptr;
   };
 
+  struct Batch {  // READs of one Fill
+    fabric::QueuePair* queue_pair;
+    std::vector<fabric::WorkRequest> reads;
+  };
+
   absl::Status Fill();
+  std::vector<fabric::WorkRequest>& BatchOf(fabric::QueuePair& queue_pair);
+  absl::Status PostBatches();
   absl::StatusOr<Chain*> ChainToPost();
   absl::StatusOr<bool> Claim();
   void SkipBlocks(Chain& chain);
   bool CanSkip(const Chain& chain, uint32_t index) const;
   void DropDelivered();
-  absl::Status Post(Slot& slot, uint32_t slot_number);
+  absl::Status Prepare(Slot& slot, uint32_t slot_number);
   absl::Status AwaitHead();
   absl::Status TakeCompletions(bool wait);
   absl::Status LearnPointers(const Slot& slot);
@@ -111,7 +122,10 @@ class BlockStream {
   ChainSource next_chain_;
   const bool in_place_;
   std::vector<Slot> slots_;
-  std::deque<Chain> chains_;  // addresses are stable; front: being delivered
+  size_t chains_ahead_;         // at most, with what is being delivered
+  const size_t refill_;         // so many slots are free before more is posted
+  std::vector<Batch> batches_;  // a queue pair each
+  std::deque<Chain> chains_;    // addresses are stable; front: being delivered
   bool source_dry_ = false;
   uint64_t claimed_ = 0;    // chains
   uint64_t head_ = 0;       // slots delivered

@@ -15,7 +15,7 @@ class SimFabric final : public Fabric {
   ~SimFabric() override;
 
   Kind kind() const override { return Kind::kSim; }
-  Capabilities capabilities() const override { return {.in_place = false}; }
+  Capabilities capabilities() const override { return {}; }
   Clock& clock() override { return clock_; }
   Process& process() const { return process_; }
 

@@ -52,6 +52,26 @@ TEST_P(BlockStreamTest, YieldsEveryRowInOrder) {
   EXPECT_EQ(stream.counters().bytes.size(), std::min(c.blocks, 2u));
 }
 
+TEST_P(BlockStreamTest, SystemCallsAreShared) {
+  const Case& c = GetParam();
+  const fabric::Capabilities can = channel_->fabric().capabilities();
+  int chains = 20;
+  BlockStream stream(
+      *channel_, {9, c.group, widths_, {0}}, {.window = c.window, .in_place = c.in_place},
+      [&]() -> std::optional<ChainStart> { return chains-- > 0 ? std::optional(chain_) : std::nullopt; });
+  BlockView block;
+  for (auto more = stream.Next(block); more.ok() && *more; more = stream.Next(block)) continue;
+  const uint64_t blocks = stream.counters().blocks, posts = stream.counters().posts;
+  ASSERT_EQ(blocks, uint64_t{20} * c.blocks);
+  if (c.in_place && can.in_place) {
+    EXPECT_EQ(posts, 0u);
+  } else if (can.posts_are_calls && c.window > 1 && c.blocks > c.window) {
+    EXPECT_LE(3 * posts, 2 * blocks) << "a batch for each of two servers, of what is known to be next";
+  } else {
+    EXPECT_LE(posts, blocks);
+  }
+}
+
 TEST_P(BlockStreamTest, AtASlowStartOthersGetTheirChains) {
   const Case& c = GetParam();
   uint64_t taken = 0, blocks = 0;
