@@ -283,6 +283,9 @@ absl::StatusOr<bool> BlockStream::Next(BlockView& block) {
   if (options_.cancel != nullptr && options_.cancel->load(std::memory_order_relaxed)) {
     return absl::CancelledError("cancelled");
   }
+  // Its user before may have lost a connection when it had all that it wanted.
+  if (channel_.broken())
+    return absl::UnavailableError("a connection to a memory server was lost before; ask again");
   if (std::exchange(delivered_, false)) FreeHead();  // the block delivered last is done with
   while (true) {
     NAM_RETURN_IF_ERROR(Fill());

@@ -72,6 +72,19 @@ TEST_P(BlockStreamTest, SystemCallsAreShared) {
   }
 }
 
+/// Completions of the user before may still come there.
+TEST_P(BlockStreamTest, ABrokenChannelIsNotUsed) {
+  const Case& c = GetParam();
+  channel_->Break();
+  bool first = true;
+  BlockStream stream(*channel_, {9, c.group, widths_, {0}}, {.window = c.window, .in_place = c.in_place},
+                     [&]() -> std::optional<ChainStart> {
+                       return std::exchange(first, false) ? std::optional(chain_) : std::nullopt;
+                     });
+  BlockView block;
+  EXPECT_EQ(stream.Next(block).status().code(), absl::StatusCode::kUnavailable);
+}
+
 TEST_P(BlockStreamTest, AtASlowStartOthersGetTheirChains) {
   const Case& c = GetParam();
   uint64_t taken = 0, blocks = 0;
