@@ -331,9 +331,10 @@ TEST_F(Conformance, AtomicsComeAfterEarlierWritesAndBeforeLaterReads) {
   auto other = client_->StartThread("other", [&run] { run(1); });
   run(0);
   other.reset();
-  ASSERT_EQ(seen[0].size(), kRounds);
-  ASSERT_EQ(seen[1].size(), kRounds);
-  for (uint64_t round = 1; round <= kRounds; ++round) {
+  const uint64_t rounds = std::min(seen[0].size(), seen[1].size());
+  // Where packets are lost, Soft-RoCE may lose a connection in the middle.
+  ASSERT_GE(rounds, LossyNetwork() ? 1 : kRounds);
+  for (uint64_t round = 1; round <= rounds; ++round) {
     EXPECT_TRUE(seen[0][round - 1] >= round || seen[1][round - 1] >= round) << "round " << round;
   }
 }
