@@ -72,6 +72,23 @@ TEST_P(BlockStreamTest, SystemCallsAreShared) {
   }
 }
 
+/// On shm no block is waited for, so no more is taken than at first, however large the window.
+TEST_P(BlockStreamTest, TakesFewChainsBeforeTheirTurn) {
+  const Case& c = GetParam();
+  if (c.kind != fabric::Kind::kShm) return;
+  uint64_t taken = 0, blocks = 0;
+  BlockStream stream(*channel_, {9, c.group, widths_, {0}}, {.window = 64, .in_place = c.in_place},
+                     [&]() -> std::optional<ChainStart> {
+                       return taken < 100 ? ++taken, std::optional(chain_) : std::nullopt;
+                     });
+  BlockView block;
+  for (auto more = stream.Next(block); more.ok() && *more; more = stream.Next(block)) {
+    EXPECT_LE(taken, blocks / c.blocks + 10) << "chains, when " << blocks << " blocks had come";
+    ++blocks;
+  }
+  EXPECT_EQ(blocks, uint64_t{100} * c.blocks);
+}
+
 /// Completions of the user before may still come there.
 TEST_P(BlockStreamTest, ABrokenChannelIsNotUsed) {
   const Case& c = GetParam();
@@ -180,7 +197,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{fabric::Kind::kShm, 5, 4, 10, false}, Case{fabric::Kind::kShm, 101, 4, 64, false},
                       Case{fabric::Kind::kShm, 101, 4, 64, true}, Case{fabric::Kind::kShm, 64, 32, 1, true},
                       Case{fabric::Kind::kTcp, 1, 4, 1, false}, Case{fabric::Kind::kTcp, 101, 4, 10, false},
-                      Case{fabric::Kind::kTcp, 101, 32, 64, true}));
+                      Case{fabric::Kind::kTcp, 101, 32, 64, true},
+                      Case{fabric::Kind::kTcp, 30, 32, 10, false}));
 
 /// What the first stream learned lets the second one leave out blocks, also those that lead a pointer group.
 TEST_P(BlockStreamTest, LeavesOutBlocksThatAreKnownNotToBeWanted) {
