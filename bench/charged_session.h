@@ -34,14 +34,17 @@ class ChargedSession final : public txn::Session {
     return session_->OpenTable(name);
   }
   absl::Status Begin() override {
-    writes_ = 0;
-    if (uint32_t* const begun = std::exchange(begun_, nullptr); begun != nullptr) ++*begun;
-    clock_.Charge(session_cost::kBeginNs);
+    ChargeBegin();
     return session_->Begin();
   }
   absl::Status Read(std::span<txn::Lookup> lookups) override {
-    for (const txn::Lookup& lookup : lookups) Charge(session_cost::kLookupNs, lookup.row.size());
+    ChargeRead(lookups);
     return session_->Read(lookups);
+  }
+  absl::Status BeginAndRead(std::span<txn::Lookup> lookups) override {
+    ChargeBegin();
+    ChargeRead(lookups);
+    return session_->BeginAndRead(lookups);
   }
   absl::Status Insert(txn::TableHandle table, std::span<const std::byte> row) override {
     ++writes_;
@@ -66,6 +69,14 @@ class ChargedSession final : public txn::Session {
   uint64_t snapshot() const override { return session_->snapshot(); }
 
  private:
+  void ChargeBegin() {
+    writes_ = 0;
+    if (uint32_t* const begun = std::exchange(begun_, nullptr); begun != nullptr) ++*begun;
+    clock_.Charge(session_cost::kBeginNs);
+  }
+  void ChargeRead(std::span<const txn::Lookup> lookups) {
+    for (const txn::Lookup& lookup : lookups) Charge(session_cost::kLookupNs, lookup.row.size());
+  }
   void Charge(int64_t ns, size_t row_bytes) {
     clock_.Charge(ns + session_cost::kRowBytePs * static_cast<int64_t>(row_bytes) / 1'000);
   }

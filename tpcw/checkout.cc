@@ -196,14 +196,15 @@ void CheckoutClient::Record(OperationKind kind, HistoryTable table, uint64_t key
   }
 }
 
-absl::Status CheckoutClient::ReadProducts() {
+absl::Status CheckoutClient::BeginAndReadProducts() {
   std::array<txn::Lookup, kLinesPerOrder> lookups;
   const std::span<std::byte> rows(product_rows_);
   for (size_t i = 0; i < kLinesPerOrder; ++i) {
     lookups[i] = {products_, KeyBytes(bought_[i].product),
                   rows.subspan(i * options_.product_bytes, options_.product_bytes)};
   }
-  NAM_RETURN_IF_ERROR(session_.Read(lookups));
+  NAM_RETURN_IF_ERROR(session_.BeginAndRead(lookups));
+  if (recorder_ != nullptr) recorder_->Begin(session_.snapshot());
   bool all_sound = true;
   for (size_t i = 0; i < kLinesPerOrder; ++i) {
     if (!lookups[i].found) {
@@ -261,9 +262,7 @@ absl::Status CheckoutClient::UpdateStocks() {
 }
 
 absl::Status CheckoutClient::Work() {
-  NAM_RETURN_IF_ERROR(session_.Begin());
-  if (recorder_ != nullptr) recorder_->Begin(session_.snapshot());
-  NAM_RETURN_IF_ERROR(ReadProducts());
+  NAM_RETURN_IF_ERROR(BeginAndReadProducts());
   NAM_RETURN_IF_ERROR(InsertOrder());
   return UpdateStocks();
 }

@@ -143,7 +143,7 @@ class CheckoutClient {
 
   CheckoutClient(const CheckoutOptions& options, const ProductChoice& choice, uint32_t client, uint64_t seed,
                  txn::Session& session, txn::HistoryRecorder* recorder);
-  absl::Status ReadProducts();
+  absl::Status BeginAndReadProducts();
   absl::Status InsertOrder();
   absl::Status UpdateStocks();
   absl::Status Work();

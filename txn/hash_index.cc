@@ -181,23 +181,39 @@ absl::Status HashIndex::AddSwap(Step& step, uint32_t word, uint64_t to) {
 }
 
 absl::Status HashIndex::LookupSome(std::span<Probe> probes) {
-  Begin<Probe>(probes, steps_);
+  NAM_RETURN_IF_ERROR(AddLookup(probes));
   for (int round = 0; round < kRoundsMax; ++round) {
-    for (Step& step : steps_) NAM_RETURN_IF_ERROR(AddRead(step));
-    Fetch<false>(steps_);
     NAM_RETURN_IF_ERROR(batch_.Execute());
-    size_t left = 0;
-    for (Step& step : steps_) {
-      Take(step);
-      Collect(step.words, step.hash, kNoWord, probes[step.item].candidates);
-      if (AnyFrozen(step.words)) steps_[left++] = step;
-    }
-    steps_.resize(left);
-    if (left == 0) return absl::OkStatus();
+    if (LookedUp(probes)) return absl::OkStatus();
     NAM_RETURN_IF_ERROR(FollowChildren(probes));
     if (steps_.empty()) return absl::OkStatus();
+    NAM_RETURN_IF_ERROR(AddReads());
   }
   return Contended();
+}
+
+absl::Status HashIndex::AddLookup(std::span<const Probe> probes) {
+  NAM_CHECK(probes.size() <= kPortion);
+  Begin<Probe>(probes, steps_);
+  return AddReads();
+}
+
+absl::Status HashIndex::AddReads() {
+  for (Step& step : steps_) NAM_RETURN_IF_ERROR(AddRead(step));
+  Fetch<false>(steps_);
+  return absl::OkStatus();
+}
+
+/// steps_ is then what was frozen.
+bool HashIndex::LookedUp(std::span<Probe> probes) {
+  size_t left = 0;
+  for (Step& step : steps_) {
+    Take(step);
+    Collect(step.words, step.hash, kNoWord, probes[step.item].candidates);
+    if (AnyFrozen(step.words)) steps_[left++] = step;
+  }
+  steps_.resize(left);
+  return left == 0;
 }
 
 /// Of frozen segments. What was read of one that is not yet split was valid all the time.

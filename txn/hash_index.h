@@ -76,6 +76,13 @@ class HashIndex {
   absl::Status Create() { return blocks_.Create(); }
 
   absl::Status Lookup(std::span<Probe> probes);
+  /// Lookup for whoever has other requests for the same round trip; at most kClaimsMax at a time, and no
+  /// other call in between. Scratch memory that it takes stays.
+  ///
+  ///     AddLookup ─Execute─▶ LookedUp
+  absl::Status AddLookup(std::span<const Probe> probes);
+  /// The candidates are there; false: not all of them, and Lookup tells.
+  bool LookedUp(std::span<Probe> probes);
   /// RESOURCE_EXHAUSTED: no memory, or too many keys with one hash. Some may have been inserted then.
   absl::Status Insert(std::span<Claim> claims);
   /// Insert for whoever has other requests for the same round trips; at most kClaimsMax at a time, one such
@@ -121,6 +128,7 @@ class HashIndex {
   void Descend(Step& step) const;
   uint64_t PositionOf(const Step& step) const { return blocks_.PositionOf(nodes_[step.node].segment); }
   absl::Status AddRead(Step& step);
+  absl::Status AddReads();
   template <bool kForChange>
   static void Fetch(std::span<const Step> steps);
   /// After Execute: `words` are there.

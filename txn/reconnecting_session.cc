@@ -74,11 +74,22 @@ absl::Status ReconnectingSession::Begin() {
 }
 
 absl::Status ReconnectingSession::Read(std::span<Lookup> lookups) {
+  return WithOwnHandles(lookups, &RsiSession::Read);
+}
+
+absl::Status ReconnectingSession::BeginAndRead(std::span<Lookup> lookups) {
+  if (session_->lost()) [[unlikely]]
+    NAM_RETURN_IF_ERROR(ReplaceLost());
+  return WithOwnHandles(lookups, &RsiSession::BeginAndRead);
+}
+
+absl::Status ReconnectingSession::WithOwnHandles(std::span<Lookup> lookups,
+                                                 absl::Status (RsiSession::*read)(std::span<Lookup>)) {
   if (now_.empty()) [[likely]]
-    return session_->Read(lookups);
+    return (*session_.*read)(lookups);
   std::vector<TableHandle> callers;
   for (Lookup& lookup : lookups) callers.push_back(std::exchange(lookup.table, Now(lookup.table)));
-  const absl::Status status = session_->Read(lookups);
+  const absl::Status status = (*session_.*read)(lookups);
   for (size_t i = 0; i < lookups.size(); ++i) lookups[i].table = callers[i];
   return status;
 }

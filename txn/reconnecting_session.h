@@ -19,6 +19,7 @@ class ReconnectingSession final : public Session {
   absl::StatusOr<TableHandle> OpenTable(const std::string& name) override;
   absl::Status Begin() override;
   absl::Status Read(std::span<Lookup> lookups) override;
+  absl::Status BeginAndRead(std::span<Lookup> lookups) override;
   absl::Status Insert(TableHandle table, std::span<const std::byte> row) override {
     return session_->Insert(Now(table), row);
   }
@@ -48,6 +49,7 @@ class ReconnectingSession final : public Session {
     AllocationId allocation;
   };
   absl::Status ReplaceLost();
+  absl::Status WithOwnHandles(std::span<Lookup> lookups, absl::Status (RsiSession::*read)(std::span<Lookup>));
   TableHandle Now(TableHandle table) const {
     if (now_.empty()) [[likely]]
       return table;

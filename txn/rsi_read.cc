@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "txn/rsi_transaction.h"
 
@@ -14,6 +15,7 @@ using Outcome = storage::VersionChoice::Outcome;
 constexpr int kRoundsAtOnce = 8;  // of READs of a block that changes, before a pause
 constexpr int kRoundsMax = 2'000;
 constexpr int64_t kPauseUs = 10;
+constexpr uint64_t kProbeScratchBytes = 1'024;  // buckets, and what following splits takes
 
 // The slot of the newest version: never written to as long as it is the newest.
 uint32_t NewestSlot(std::span<const uint64_t> version_words, uint64_t newest) {
@@ -25,10 +27,80 @@ uint32_t NewestSlot(std::span<const uint64_t> version_words, uint64_t newest) {
 
 }  // namespace
 
-// Keys to records by the indexes, then the blocks of all of them at once, again and again for those that
-// move.
+absl::Status RsiSession::Read(std::span<Lookup> lookups) {
+  NAM_RETURN_IF_ERROR(CheckActive());
+  const size_t kept = batch_.scratch_used(), rows_before = rows_.size();
+  NAM_RETURN_IF_ERROR(Seek(lookups));
+  if (absl::Status status = Find(sought_); !status.ok()) return End(status);
+  NAM_RETURN_IF_ERROR(Deliver(lookups));
+  if (rows_.size() == rows_before) batch_.Reset(kept);  // nothing was met that has to stay
+  return absl::OkStatus();
+}
+
+// Of keys that were looked up before the snapshot was known only those count whose rows it sees: a row says
+// itself since when it is there, an index does not.
+absl::Status RsiSession::BeginAndRead(std::span<Lookup> lookups) {
+  NAM_RETURN_IF_ERROR(Seek(lookups));
+  NAM_RETURN_IF_ERROR(BeginWith(sought_));
+  absl::Status status;
+  if (looked_up_early_) {
+    readings_.clear();
+    TakeCandidates(sought_, 0);
+    status = ReadCandidates(sought_);
+  }
+  const bool all_visible = std::all_of(sought_.begin(), sought_.end(), [](const SoughtRow& row) {
+    return row.state == SoughtRow::State::kVisible;
+  });
+  if (status.ok() && !all_visible) {
+    NAM_RETURN_IF_ERROR(Seek(lookups));
+    status = Find(sought_);
+  }
+  if (!status.ok()) return End(status);
+  return Deliver(lookups);
+}
+
+// sought_: of what this transaction has written itself nothing is sought.
+absl::Status RsiSession::Seek(std::span<const Lookup> lookups) {
+  sought_.clear();
+  for (const Lookup& lookup : lookups) {
+    NAM_ASSIGN_OR_RETURN(const uint32_t number, CheckTable(lookup.table, lookup.key.size(), false));
+    NAM_RETURN_IF_ERROR(CheckTable(lookup.table, lookup.row.size(), true).status());
+    const uint64_t hash = table(number).HashOf(lookup.key);
+    const bool own = WriteOf(number, hash, lookup.key) != nullptr;
+    sought_.push_back({.table = own ? SoughtRow::kNoTable : number, .key = lookup.key, .hash = hash});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RsiSession::Deliver(std::span<Lookup> lookups) {
+  for (size_t i = 0; i < lookups.size(); ++i) {
+    const SoughtRow& row = sought_[i];
+    if (row.table == SoughtRow::kNoTable) {
+      const PendingWrite* const write = WriteOf(lookups[i].table.value, row.hash, row.key);
+      lookups[i].found = write->kind != PendingWrite::Kind::kDelete;
+      if (lookups[i].found) std::memcpy(lookups[i].row.data(), write->row, lookups[i].row.size());
+      continue;
+    }
+    lookups[i].found = row.state == SoughtRow::State::kVisible;
+    if (row.state == SoughtRow::State::kTooOld) {
+      return End(AbortStatus(AbortReason::kSnapshotTooOld,
+                             absl::StrCat("a row of ", table(row.table).description().name)));
+    }
+    if (!lookups[i].found) continue;
+    std::memcpy(lookups[i].row.data(), row.row, lookups[i].row.size());
+    if (RowOf(row.table, row.hash, row.key) == nullptr) rows_.push_back(row);
+  }
+  return absl::OkStatus();
+}
+
+// Keys to records by the indexes, then the blocks of all of them at once.
 absl::Status RsiSession::Find(std::span<SoughtRow> sought) {
   NAM_RETURN_IF_ERROR(LookUp(sought));
+  return ReadCandidates(sought);
+}
+
+// Again and again those that move.
+absl::Status RsiSession::ReadCandidates(std::span<SoughtRow> sought) {
   Clock& clock = tables_.fabric().clock();
   for (int round = 0; !readings_.empty(); ++round) {
     if (round == kRoundsMax)
@@ -43,26 +115,55 @@ absl::Status RsiSession::Find(std::span<SoughtRow> sought) {
   return absl::OkStatus();
 }
 
-absl::Status RsiSession::LookUp(std::span<SoughtRow> sought) {
+// All tables' indexes in one round trip.
+absl::Status RsiSession::LookUp(std::span<const SoughtRow> sought) {
   readings_.clear();
-  for (uint32_t number = 0; number < tables_open_.size(); ++number) {
-    probes_.clear();
-    probed_.clear();
-    for (uint32_t i = 0; i < sought.size(); ++i) {
-      if (sought[i].table != number) continue;
-      probes_.push_back({.hash = sought[i].hash});
-      probed_.push_back(i);
+  for (size_t first = 0; first < sought.size(); first += HashIndex::kClaimsMax) {
+    const auto some = sought.subspan(first, std::min(HashIndex::kClaimsMax, sought.size() - first));
+    const size_t kept = batch_.scratch_used();
+    NAM_RETURN_IF_ERROR(AddLookUp(some));
+    NAM_RETURN_IF_ERROR(batch_.Execute());
+    for (uint32_t number = 0; number < probes_.size(); ++number) {
+      if (probes_[number].empty() || table(number).index().LookedUp(probes_[number])) continue;
+      NAM_RETURN_IF_ERROR(table(number).index().Lookup(probes_[number]));
     }
-    if (probes_.empty()) continue;
-    NAM_RETURN_IF_ERROR(CheckScratch(probes_.size() * 1'024));
-    NAM_RETURN_IF_ERROR(table(number).index().Lookup(probes_));
-    for (size_t i = 0; i < probes_.size(); ++i) {
-      for (const uint64_t record : probes_[i].candidates.view()) {
-        readings_.push_back({.sought = probed_[i], .block = {.record = record}});
-      }
-    }
+    batch_.Reset(kept);
+    TakeCandidates(some, first);
   }
   return absl::OkStatus();
+}
+
+absl::Status RsiSession::AddLookUp(std::span<const SoughtRow> sought) {
+  probes_.resize(tables_open_.size());
+  for (std::vector<HashIndex::Probe>& probes : probes_) probes.clear();
+  NAM_RETURN_IF_ERROR(CheckScratch(sought.size() * kProbeScratchBytes));
+  for (const SoughtRow& row : sought) {
+    if (row.table != SoughtRow::kNoTable) probes_[row.table].push_back({.hash = row.hash});
+  }
+  for (uint32_t number = 0; number < probes_.size(); ++number) {
+    if (!probes_[number].empty()) NAM_RETURN_IF_ERROR(table(number).index().AddLookup(probes_[number]));
+  }
+  return absl::OkStatus();
+}
+
+bool RsiSession::LookedUp() {
+  bool all = true;
+  for (uint32_t number = 0; number < probes_.size(); ++number) {
+    if (!probes_[number].empty()) all = table(number).index().LookedUp(probes_[number]) && all;
+  }
+  return all;
+}
+
+// readings_: the records that probes_ name; `sought` begins at `first` of all.
+void RsiSession::TakeCandidates(std::span<const SoughtRow> sought, size_t first) {
+  probed_.assign(probes_.size(), 0);
+  for (size_t i = 0; i < sought.size(); ++i) {
+    if (sought[i].table == SoughtRow::kNoTable) continue;
+    const HashIndex::Probe& probe = probes_[sought[i].table][probed_[sought[i].table]++];
+    for (const uint64_t record : probe.candidates.view()) {
+      readings_.push_back({.sought = static_cast<uint32_t>(first + i), .block = {.record = record}});
+    }
+  }
 }
 
 absl::Status RsiSession::ReadRound(std::span<SoughtRow> sought) {

@@ -15,6 +15,7 @@ namespace {
 constexpr int64_t kOwnCommitPauseUs = 20;
 constexpr int64_t kConflictPatienceUs = 5'000;
 constexpr int64_t kRarelyUs = 100'000;
+constexpr size_t kEarlyLookupsMax = 64;  // so that there is room beside what the last transaction left
 
 bool SameKey(const std::byte* row, std::span<const std::byte> key) {
   return std::memcmp(row, key.data(), key.size()) == 0;
@@ -163,17 +164,22 @@ absl::StatusOr<uint32_t> RsiSession::Reclaim(RecordTable& table, std::span<const
 }
 
 absl::Status RsiSession::Begin() {
+  return BeginWith({});
+}
+
+// `early` is looked up in the round trip of the snapshot, if it is not too much.
+absl::Status RsiSession::BeginWith(std::span<const SoughtRow> early) {
   if (!broken_.ok()) return broken_;
   if (active_) return absl::FailedPreconditionError("a transaction is under way");
   phase_ = Phase::kUnseen;
   committed_ = false;
-  absl::Status status = TakeSnapshot();
+  absl::Status status = TakeSnapshot(early);
   // Unless End has found it.
   if (channel_->broken() && broken_.ok()) return Lose(status);
   return status;
 }
 
-absl::Status RsiSession::TakeSnapshot() {
+absl::Status RsiSession::TakeSnapshot(std::span<const SoughtRow> early) {
   // What the last one has left in flight need not be waited for, if there is room beside its scratch memory.
   if (indexes_stale_ || !CheckScratch(0).ok()) {
     NAM_RETURN_IF_ERROR(batch_.Execute());
@@ -188,6 +194,8 @@ absl::Status RsiSession::TakeSnapshot() {
   const bool seldom = now_ns - begun_ns_ > Timestamps::kPatienceUs * 1'000;
   bool held = now_ns - begun_ns_ > kRarelyUs * 1'000;
   uint64_t first_snapshot = 0;
+  bool looks_up = !early.empty() && early.size() <= kEarlyLookupsMax && AddLookUp(early).ok();
+  looked_up_early_ = false;
   const uint64_t verbs = batch_.requests_added();
   int64_t waits_since_ns = 0;  // 0: has not waited, nor looked at the clock
   const auto waited_us = [&] { return waits_since_ns == 0 ? 0 : (clock.NowNs() - waits_since_ns) / 1'000; };
@@ -195,6 +203,7 @@ absl::Status RsiSession::TakeSnapshot() {
     absl::StatusOr<uint64_t> snapshot = timestamps_->Snapshot(batch_);
     if (!snapshot.ok()) return End(snapshot.status());
     snapshot_ = *snapshot;
+    if (std::exchange(looks_up, false)) looked_up_early_ = LookedUp();
     if (const uint32_t suspect = timestamps_->Suspect(); suspect != 0) {
       const absl::StatusOr<bool> recovered = recovery_->TryRecover(suspect);
       if (!recovered.ok()) return End(recovered.status());
@@ -271,40 +280,6 @@ absl::StatusOr<std::byte*> RsiSession::CopyRow(uint32_t number, std::span<const 
       batch_.Scratch(geometry.words_bytes() + geometry.row_bytes) + geometry.words_bytes();
   std::memcpy(copy, row.data(), row.size());
   return copy;
-}
-
-absl::Status RsiSession::Read(std::span<Lookup> lookups) {
-  NAM_RETURN_IF_ERROR(CheckActive());
-  const size_t kept = batch_.scratch_used(), rows_before = rows_.size();
-  sought_.clear();
-  std::vector<SoughtRow>& sought = sought_;
-  for (Lookup& lookup : lookups) {
-    NAM_ASSIGN_OR_RETURN(const uint32_t number, CheckTable(lookup.table, lookup.key.size(), false));
-    NAM_RETURN_IF_ERROR(CheckTable(lookup.table, lookup.row.size(), true).status());
-    const uint64_t hash = table(number).HashOf(lookup.key);
-    if (const PendingWrite* write = WriteOf(number, hash, lookup.key); write != nullptr) {
-      lookup.found = write->kind != PendingWrite::Kind::kDelete;
-      if (lookup.found) std::memcpy(lookup.row.data(), write->row, lookup.row.size());
-      sought.push_back({.table = ~uint32_t{0}});
-      continue;
-    }
-    sought.push_back({.table = number, .key = lookup.key, .hash = hash});
-  }
-  if (absl::Status status = Find(sought); !status.ok()) return End(status);
-  for (size_t i = 0; i < lookups.size(); ++i) {
-    const SoughtRow& row = sought[i];
-    if (row.table == ~uint32_t{0}) continue;
-    lookups[i].found = row.state == SoughtRow::State::kVisible;
-    if (row.state == SoughtRow::State::kTooOld) {
-      return End(AbortStatus(AbortReason::kSnapshotTooOld,
-                             absl::StrCat("a row of ", table(row.table).description().name)));
-    }
-    if (!lookups[i].found) continue;
-    std::memcpy(lookups[i].row.data(), row.row, lookups[i].row.size());
-    if (RowOf(row.table, row.hash, row.key) == nullptr) rows_.push_back(row);
-  }
-  if (rows_.size() == rows_before) batch_.Reset(kept);  // nothing was met that has to stay
-  return absl::OkStatus();
 }
 
 absl::Status RsiSession::Insert(TableHandle handle, std::span<const std::byte> row) {

@@ -34,7 +34,8 @@ struct SoughtRow {
     kTooOld,     // what the snapshot sees was replaced
     kInFlight,   // somebody is inserting a row, perhaps with this key
   };
-  uint32_t table = 0;
+  static constexpr uint32_t kNoTable = ~uint32_t{0};
+  uint32_t table = 0;  // kNoTable: the transaction has written it itself
   std::span<const std::byte> key;
   uint64_t hash = 0;
 
@@ -86,6 +87,7 @@ class RsiSession final : public Session {
   absl::StatusOr<TableHandle> OpenTable(const std::string& name) override;
   absl::Status Begin() override;
   absl::Status Read(std::span<Lookup> lookups) override;
+  absl::Status BeginAndRead(std::span<Lookup> lookups) override;
   absl::Status Scan(TableHandle table, const RowVisitor& visit) override;
   absl::Status ScanIndex(TableHandle table, AllocationId index, std::span<const std::byte> low,
                          std::span<const std::byte> high, const RowVisitor& visit) override;
@@ -105,7 +107,8 @@ class RsiSession final : public Session {
 
   // rsi_session.cc
   absl::Status CheckActive() const;
-  absl::Status TakeSnapshot();
+  absl::Status BeginWith(std::span<const SoughtRow> early);
+  absl::Status TakeSnapshot(std::span<const SoughtRow> early);
   absl::Status End(absl::Status status);
   absl::Status Leave();
   absl::StatusOr<RecordTable*> TableOf(const TableDescription& description);
@@ -127,8 +130,14 @@ class RsiSession final : public Session {
     uint32_t sought = 0;
     BlockRead block;
   };
+  absl::Status Seek(std::span<const Lookup> lookups);
+  absl::Status Deliver(std::span<Lookup> lookups);
   absl::Status Find(std::span<SoughtRow> sought);
-  absl::Status LookUp(std::span<SoughtRow> sought);
+  absl::Status AddLookUp(std::span<const SoughtRow> sought);
+  bool LookedUp();
+  void TakeCandidates(std::span<const SoughtRow> sought, size_t first);
+  absl::Status LookUp(std::span<const SoughtRow> sought);
+  absl::Status ReadCandidates(std::span<SoughtRow> sought);
   absl::Status ReadRound(std::span<SoughtRow> sought);
   absl::Status ReadSlots(std::span<SoughtRow> sought);
   bool Settle(SoughtRow& sought, const BlockRead& block) const;
@@ -231,7 +240,8 @@ class RsiSession final : public Session {
 
   // The transaction under way.
   bool active_ = false;
-  bool locking_ = false;  // from the first lock to the last: an error leaves it to recovery
+  bool looked_up_early_ = false;  // probes_ have been answered as the transaction began
+  bool locking_ = false;          // from the first lock to the last: an error leaves it to recovery
   enum class Phase : uint8_t { kUnseen, kFlipping, kFlipped };
   Phase phase_ = Phase::kUnseen;      // how much others may see of it
   bool committed_ = false;            // whatever failed behind that
@@ -257,8 +267,8 @@ class RsiSession final : public Session {
   // Kept for their memory.
   std::vector<SoughtRow> sought_;
   std::vector<Reading> readings_, again_;
-  std::vector<HashIndex::Probe> probes_;
-  std::vector<uint32_t> probed_;
+  std::vector<std::vector<HashIndex::Probe>> probes_;  // by table: of the lookups under way
+  std::vector<uint32_t> probed_;                       // by table: how many of them have been taken
   std::vector<std::vector<HashIndex::Claim>> claims_;  // by table: of the inserts under way
 };
 

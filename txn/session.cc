@@ -2,6 +2,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace nam::txn {
 namespace {
@@ -42,6 +43,11 @@ std::optional<AbortReason> AbortReasonOf(const absl::Status& status) {
     return std::nullopt;
   }
   return static_cast<AbortReason>(text[0] - '0');
+}
+
+absl::Status Session::BeginAndRead(std::span<Lookup> lookups) {
+  NAM_RETURN_IF_ERROR(Begin());
+  return Read(lookups);
 }
 
 absl::Status Session::Scan(TableHandle, const RowVisitor&) {

@@ -43,8 +43,11 @@ struct RandomTransactions {
   /// Runs one; false when the session is of no use any more.
   template <typename Random>
   bool Run(Session& session, TableHandle table, HistoryRecorder& recorder, Random& random) const {
-    if (!session.Begin().ok()) return false;
-    recorder.Begin(session.snapshot());
+    const bool at_once = random() % 2 == 0;
+    if (!at_once) {
+      if (!session.Begin().ok()) return false;
+      recorder.Begin(session.snapshot());
+    }
     const size_t count = 1 + random() % std::min<uint64_t>(4, keys);
     std::vector<uint64_t> wanted;
     while (wanted.size() < count) {
@@ -57,9 +60,11 @@ struct RandomTransactions {
       lookups.push_back(
           {table, std::as_bytes(std::span(&wanted[i], 1)), std::as_writable_bytes(std::span(&rows[i], 1))});
     }
-    if (const absl::Status status = session.Read(lookups); !status.ok()) {
+    const absl::Status read = at_once ? session.BeginAndRead(lookups) : session.Read(lookups);
+    if (at_once && read.ok()) recorder.Begin(session.snapshot());
+    if (!read.ok()) {
       recorder.End(Outcome::kAborted, 0);
-      return AbortReasonOf(status).has_value();
+      return AbortReasonOf(read).has_value();
     }
     for (size_t i = 0; i < count; ++i) {
       recorder.Read(RecordId(0, wanted[i]), lookups[i].found ? rows[i].Read() : kNoValue);
