@@ -45,7 +45,12 @@ class VerbBatch {
   }
   /// Like a READ: 8 aligned bytes are whole, and memory is no older than what the Copy before has seen.
   static void Copy(const std::byte* in_place, void* into, size_t bytes) {
-    fabric::CopyFromShared(static_cast<std::byte*>(into), in_place, bytes);
+    auto* const to = static_cast<std::byte*>(into);
+    if (bytes % fabric::kWordBytes == 0 && fabric::IsAligned(in_place) && fabric::IsAligned(to)) [[likely]] {
+      fabric::CopyWords(to, in_place, bytes);
+    } else {
+      fabric::CopyFromShared(to, in_place, bytes);
+    }
     std::atomic_thread_fence(std::memory_order_acquire);
   }
   /// Asks for bytes that will be copied, or changed by requests. A processor waits for addresses that it has

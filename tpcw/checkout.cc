@@ -67,20 +67,11 @@ std::vector<TableSchema> CheckoutTables(const CheckoutOptions& options) {
 /// A cache line of a filler; its words are worked on all at once.
 using FillerLine = std::array<uint64_t, 8>;
 
-/// 0 if the filler is `write` over and over.
-uint64_t FillerDiffers(std::span<const std::byte> filler, uint64_t write) {
-  FillerLine differs = {}, line;
-  for (; filler.size() >= sizeof line; filler = filler.subspan(sizeof line)) {
-    std::memcpy(line.data(), filler.data(), sizeof line);
-    for (size_t i = 0; i < line.size(); ++i) differs[i] |= line[i] ^ write;
-  }
-  for (; !filler.empty(); filler = filler.subspan(8)) {
-    std::memcpy(line.data(), filler.data(), 8);
-    differs[0] |= line[0] ^ write;
-  }
-  uint64_t any = 0;
-  for (const uint64_t word : differs) any |= word;
-  return any;
+/// The filler is `write` over and over.
+bool IsFilledWith(std::span<const std::byte> filler, uint64_t write) {
+  if (filler.empty()) return true;
+  if (std::memcmp(filler.data(), &write, sizeof write) != 0) return false;
+  return std::memcmp(filler.data(), filler.data() + sizeof write, filler.size() - sizeof write) == 0;
 }
 
 template <typename Row>
@@ -102,7 +93,7 @@ std::optional<Row> ReadRow(std::span<const std::byte> row) {
   Row words;
   NAM_CHECK(row.size() >= sizeof words && row.size() % 8 == 0);
   std::memcpy(&words, row.data(), sizeof words);
-  if (words.check != CheckOfRow(words) || FillerDiffers(row.subspan(sizeof words), words.write) != 0)
+  if (words.check != CheckOfRow(words) || !IsFilledWith(row.subspan(sizeof words), words.write))
     return std::nullopt;
   return words;
 }

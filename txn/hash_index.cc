@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "storage/checksum.h"
 
 namespace nam::txn {
 namespace {
@@ -17,7 +18,8 @@ constexpr int kRecordBits = 40;
 constexpr int kBucketShift = 33;
 constexpr uint64_t kFrozen = uint64_t{1} << 63;
 constexpr uint64_t kRecordMask = (uint64_t{1} << kRecordBits) - 1;
-constexpr size_t kBuckets = 64;
+constexpr int kBucketBits = 6;
+constexpr size_t kBuckets = size_t{1} << kBucketBits;
 constexpr size_t kBucketWords = 8;
 constexpr size_t kBucketBytes = kBucketWords * sizeof(uint64_t);
 constexpr size_t kWordsRead = 2 * kBucketWords;
@@ -40,9 +42,6 @@ constexpr int kRoundsMax = 1000;
 /// The entry without its frozen bit.
 uint64_t EntryOf(uint64_t hash, uint64_t record) {
   return hash >> (64 - kFingerprintBits) << kRecordBits | (record + 1);
-}
-bool HasFingerprint(uint64_t word, uint64_t hash) {
-  return ((word & kRecordMask) != 0) & ((word & ~kFrozen) >> kRecordBits == hash >> (64 - kFingerprintBits));
 }
 uint64_t RecordOf(uint64_t word) {
   return (word & kRecordMask) - 1;
@@ -69,11 +68,17 @@ uint32_t Find(const uint64_t* words, uint64_t wanted) {
 /// All with the fingerprint, but for the one at `own`.
 void Collect(const uint64_t* words, uint64_t hash, uint32_t own, HashIndex::Candidates& to) {
   // Which do is seldom, and not to be guessed: without a branch for each.
+  const uint64_t wanted = EntryOf(hash, 0) & ~kRecordMask;
   uint32_t found = 0;
-  for (uint32_t i = 0; i < kWordsRead; ++i) found |= uint32_t{HasFingerprint(words[i], hash)} << i;
+#pragma GCC unroll 16
+  for (uint32_t i = 0; i < kWordsRead; ++i)
+    found |= uint32_t{((words[i] ^ wanted) & ~(kFrozen | kRecordMask)) == 0} << i;
   if (own != kNoWord) found &= ~(1u << own);
   to.count = 0;
-  for (; found != 0; found &= found - 1) to.records[to.count++] = RecordOf(words[std::countr_zero(found)]);
+  for (; found != 0; found &= found - 1) {
+    const uint64_t word = words[std::countr_zero(found)];
+    if ((word & kRecordMask) != 0) to.records[to.count++] = RecordOf(word);  // else empty: no fingerprint
+  }
 }
 
 absl::Status Contended() {
@@ -81,6 +86,28 @@ absl::Status Contended() {
 }
 
 }  // namespace
+
+uint64_t HashIndex::HashOf(std::span<const std::byte> key) {
+  constexpr uint64_t kCounted = 15, kCountedLast = kCounted << 56;
+  constexpr uint64_t kPlaceBits = (uint64_t{1} << (kBucketShift + kBucketBits)) - 1;
+  uint64_t head = 0, tail = 0, counted = 0;
+  if (key.size() >= sizeof(tail)) {
+    const size_t head_bytes = key.size() - sizeof(tail);
+    if (head_bytes > 0) head = storage::Checksum(key.first(head_bytes));
+    std::memcpy(&tail, key.data() + head_bytes, sizeof(tail));
+    counted = (tail ^ tail >> 56) & kCounted;
+    tail &= ~(kCounted | kCountedLast);
+  } else {
+    for (const std::byte byte : key) tail = tail << 8 | static_cast<uint64_t>(byte);
+    counted = tail & kCounted;
+    tail &= ~kCounted;
+  }
+  uint64_t place = tail ^ head;
+  place = (place ^ place >> 32) * 0x9e3779b97f4a7c15;
+  place = (place ^ place >> 32) * 0xd6e8feb86659fd93;
+  place = (place ^ place >> 32) + (counted << kBucketShift);
+  return (storage::Checksum(key) & ~kPlaceBits) | (place & kPlaceBits);
+}
 
 int HashIndex::RootBitsFor(uint64_t rows) {
   return std::min(kRootBitsMax,
@@ -154,7 +181,7 @@ void HashIndex::Descend(Step& step) const {
 absl::Status HashIndex::AddRead(Step& step) {
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target,
                        blocks_.Resolve(PositionOf(step) + OffsetOf(step.hash)));
-  step.in_place = batch_.InPlace(target, kWordsRead * sizeof(uint64_t));
+  step.in_place = batch_.InPlace(target, kWordsRead * sizeof(uint64_t));  // until the step goes elsewhere
   if (step.in_place != nullptr) return absl::OkStatus();
   batch_.Read(target, reinterpret_cast<std::byte*>(step.words), kWordsRead * sizeof(uint64_t));
   return absl::OkStatus();
@@ -177,7 +204,7 @@ absl::Status HashIndex::AddSwap(Step& step, uint32_t word, uint64_t to) {
                        blocks_.Resolve(PositionOf(step) + OffsetOf(step.hash) + word * sizeof(uint64_t)));
   batch_.CompareAndSwap(target, step.words[word], to, step.old);
   step.word = word;
-  return AddRead(step);
+  return step.in_place != nullptr ? absl::OkStatus() : AddRead(step);
 }
 
 absl::Status HashIndex::LookupSome(std::span<Probe> probes) {

@@ -15,10 +15,13 @@ namespace nam::txn {
 /// Unique keys to record numbers, in remote memory. The index knows a key by its hash alone; records contain
 /// their keys, so the caller compares.
 ///
-///     segment   children │ bucket 0 │ bucket 1 │ … │ bucket 64       64 bytes each; a block of
-///     NumberedBlocks bucket    8 words    an entry lies in its home bucket (0 … 63) or the next: ONE READ of
-///     128 bytes entry     frozen (1) │ fingerprint (23) │ record number + 1 (40)                 0: empty
+///     segment   children │ bucket 0 │ bucket 1 │ … │ bucket 64      64 bytes each; of NumberedBlocks
+///     bucket    8 words; an entry lies in its home bucket (0 … 63) or the next: ONE READ of 128 bytes
+///     entry     frozen (1) │ fingerprint (23) │ record number + 1 (40)      0: empty
 ///     hash      fingerprint (23) │ – (2) │ home bucket (6) │ – (5) │ root segment (≤ 28)
+///
+/// Keys that are counted up lie side by side: 16 that follow each other have one segment and 16 home buckets
+/// in a row, so whoever inserts an order and its lines waits for one place in memory, not for four.
 ///
 /// Each of the 2^root_bits first segments is the root of a trie. A segment without room for a key is split by
 /// the fingerprint bit of its level, the highest first:
@@ -67,6 +70,9 @@ class HashIndex {
     bool removed = false;  // result: there was such an entry
   };
 
+  /// The hash of a key: string of bytes, whose last is counted up (big-endian numbers), or its eighth last
+  /// (little-endian words).
+  static uint64_t HashOf(std::span<const std::byte> key);
   /// For a table that is expected to have so many rows. A property of the index, kept in the catalog.
   static int RootBitsFor(uint64_t rows);
   /// As many root segments as fill about half of the first extent.

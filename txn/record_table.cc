@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/status_macros.h"
-#include "storage/checksum.h"
 
 namespace nam::txn {
 
@@ -63,7 +62,7 @@ absl::Status RecordTable::AddRead(BlockRead& read) {
 absl::Status RecordTable::AddReadAgain(BlockRead& read) {
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target block, Block(read.record));
   read.slot = BlockRead::kNoSlot;
-  read.in_place = batch_.InPlace(block, geometry().words_bytes());
+  read.in_place = batch_.InPlace(block, geometry().block_bytes());
   if (read.in_place != nullptr) return absl::OkStatus();
   const uint32_t bytes = IsWhole(read) ? geometry().block_bytes() : geometry().words_bytes();
   batch_.Read(block, reinterpret_cast<std::byte*>(read.before), 8);
@@ -87,13 +86,13 @@ void RecordTable::TakeSlot(BlockRead& read) const {
 }
 
 absl::Status RecordTable::AddReadSlot(BlockRead& read, uint32_t slot) {
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target block, Block(read.record));
-  storage::Channel::Target at = block;
-  at.address.offset += geometry().slot_offset(slot);
-  if (read.in_place != nullptr && batch_.InPlace(at, geometry().row_bytes) != nullptr) {
+  if (read.in_place != nullptr) {
     read.slot = slot;
     return absl::OkStatus();
   }
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target block, Block(read.record));
+  storage::Channel::Target at = block;
+  at.address.offset += geometry().slot_offset(slot);
   batch_.Read(at, read.block + geometry().slot_offset(slot), geometry().row_bytes);
   batch_.Read(block, reinterpret_cast<std::byte*>(read.after), 8);
   return absl::OkStatus();
@@ -107,7 +106,7 @@ absl::Status RecordTable::AddLock(uint64_t record, storage::RecordHeader from, s
 }
 
 uint64_t RecordTable::HashOf(std::span<const std::byte> key) const {
-  return storage::Checksum(key);
+  return HashIndex::HashOf(key);
 }
 
 }  // namespace nam::txn

@@ -11,7 +11,7 @@
 /// The commit, one round trip after the other:
 ///
 ///     Announce   log entry; a timestamp is asked for; whether the keys of inserts are there already
-///     Lock       every record by CAS; the timestamp is claimed; new rows are written
+///     Lock       every record that is there by CAS; the timestamp is claimed; new rows are written, locked
 ///     Install    payloads into victims; keys of new rows into the hash indexes
 ///     ClaimIndexEntries  new keys into the ordered indexes, if the tables have some
 ///     Flip       headers by CAS: from here on it has happened
@@ -107,20 +107,20 @@ absl::Status RsiSession::PlaceInserts() {
     NAM_ASSIGN_OR_RETURN(write.block, table(write.table).Block(write.record));
   }
   NAM_RETURN_IF_ERROR(SeekKeys());
-  FetchBlocks();
+  FetchVictims();
   return absl::OkStatus();
 }
 
-// What Lock and Install will write to is asked for while the log is on its way.
-void RsiSession::FetchBlocks() const {
+// Victims that Install will write to are asked for while the log is on its way. All else has been before: new
+// records by FetchForInsert, small blocks as a whole when they were read.
+void RsiSession::FetchVictims() const {
   if (!channel_->in_place()) return;
   for (const PendingWrite& write : writes_) {
     const storage::RecordGeometry& geometry = tables_open_[write.table]->geometry();
-    const uint32_t slot = write.fresh ? 0 : write.victim;
+    if (write.fresh || geometry.block_bytes() <= kFetchedBytesMax) continue;
     const std::byte* const block = batch_.InPlace(write.block, geometry.block_bytes());
     if (block == nullptr) continue;
-    storage::VerbBatch::Fetch<true>(block, 8);
-    storage::VerbBatch::Fetch<true>(block + geometry.slot_offset(slot), geometry.row_bytes);
+    storage::VerbBatch::Fetch<true>(block + geometry.slot_offset(write.victim), geometry.row_bytes);
   }
 }
 
@@ -233,28 +233,30 @@ absl::Status RsiSession::Lock() {
   NAM_RETURN_IF_ERROR(timestamps_->AddClaim(batch_));
   NAM_RETURN_IF_ERROR(AddReadIndexChanges());
   for (PendingWrite& write : writes_) {
-    RecordTable& to = table(write.table);
     write.old = Word(batch_);
-    batch_.CompareAndSwap(write.block, write.header.word(), write.header.LockedBy(slot_.client).word(),
-                          write.old);
-    if (!write.fresh) continue;
-    // The words of all slots, since the block may have held another row; and the row, in slot 0 behind them.
-    const uint32_t words_bytes = to.geometry().words_bytes() - 8;
-    std::byte* const words = write.row - words_bytes;
-    std::memset(words, 0, words_bytes);
-    write.version = reinterpret_cast<uint64_t*>(words);
+    const RecordHeader locked = write.header.LockedBy(slot_.client);
+    if (!write.fresh) {
+      batch_.CompareAndSwap(write.block, write.header.word(), locked.word(), write.old);
+      continue;
+    }
+    // Nobody else has this record: no CAS. The words of all slots, since the block may have held another row;
+    // and the row, in slot 0 behind them.
+    const storage::RecordGeometry& geometry = table(write.table).geometry();
+    auto* const words = reinterpret_cast<uint64_t*>(write.row - geometry.words_bytes());
+    std::fill_n(words, 1 + geometry.slots, 0);
+    words[0] = locked.word();
+    write.version = &words[1];
     *write.version = VersionWord::Of(timestamps_->taken(), false, true).word();
-    batch_.Write(words, words_bytes + to.geometry().row_bytes, At(write.block, 8));
+    *write.old = write.header.word();
+    batch_.Write(reinterpret_cast<std::byte*>(words), geometry.words_bytes() + geometry.row_bytes,
+                 write.block);
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
   NAM_RETURN_IF_ERROR(ClaimTimestamp());
   if (options_.broken.blind_locks) NAM_RETURN_IF_ERROR(LockBlindly());
   for (const PendingWrite& write : writes_) {
     if (*write.old == write.header.word()) continue;
-    if (!write.fresh) return Conflict(RecordHeader(*write.old), table(write.table).description().name);
-    return absl::InternalError(absl::StrFormat("record %d of table %s was to be free, but its header is %x",
-                                               write.record, table(write.table).description().name,
-                                               *write.old));
+    return Conflict(RecordHeader(*write.old), table(write.table).description().name);
   }
   return absl::OkStatus();
 }
@@ -266,7 +268,7 @@ absl::Status RsiSession::ClaimTimestamp() {
   if (as_taken) return absl::OkStatus();
   NAM_RETURN_IF_ERROR(AddReadIndexChanges());
   for (const PendingWrite& write : writes_) {
-    if (!write.fresh || *write.old != 0) continue;
+    if (!write.fresh) continue;
     *write.version = VersionWord::Of(timestamp_, false, true).word();
     batch_.Write(reinterpret_cast<std::byte*>(write.version), 8, At(write.block, 8));
   }

@@ -210,7 +210,7 @@ class RsiSession final : public Session {
   absl::Status CommitWrites();
   absl::Status PlaceInserts();
   absl::Status SeekKeys();
-  void FetchBlocks() const;
+  void FetchVictims() const;
   absl::Status Announce();
   absl::Status AddLog();
   absl::Status JudgeSought();

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "fabric/request_rules.h"
 #include "fabric/shm/queue_pair.h"
 #include "fabric/word_copy.h"
 
@@ -14,19 +15,18 @@ namespace nam::fabric::shm {
 template <typename Change>
 CompletionStatus ShmQueuePair::ChangeRemote(const RemoteAddress& at, uint64_t bytes, Access wanted,
                                             const Change& change) {
-  std::byte* remote = nullptr;
+  Remote remote;
   if (const CompletionStatus status = Resolve(at, bytes, wanted, &remote); status != CompletionStatus::kOk)
     return status;
-  std::atomic<uint32_t>& executing = channel_.own().executing;
-  executing.store(at.rkey.value, std::memory_order_relaxed);
+  executing_.store(at.rkey.value, std::memory_order_relaxed);
   if (runs_own_barriers_) [[unlikely]] {
     std::atomic_thread_fence(std::memory_order_seq_cst);
   } else {
     std::atomic_signal_fence(std::memory_order_seq_cst);  // the compiler's part of the barrier
   }
-  const bool live = cache_[SlotOf(at.rkey.value)].live_key->load(std::memory_order_acquire) == at.rkey.value;
-  if (live) change(remote);
-  executing.store(0, std::memory_order_release);
+  const bool live = remote.live_key->load(std::memory_order_acquire) == at.rkey.value;
+  if (live) change(remote.data);
+  executing_.store(0, std::memory_order_release);
   return live ? CompletionStatus::kOk : CompletionStatus::kRemoteAccessError;
 }
 
@@ -35,47 +35,38 @@ CompletionStatus ShmQueuePair::Execute(const WorkRequest& request) {
   if (local.bytes > 0 && !request.inlined && !environment_.regions->Contains(local)) [[unlikely]] {
     return CompletionStatus::kLocalError;
   }
-  switch (request.opcode) {
-    case Opcode::kRead: {
-      std::byte* remote = nullptr;
-      const CompletionStatus status = Resolve(request.remote, local.bytes, Access::kRead, &remote);
-      if (status != CompletionStatus::kOk) return status;
-      CopyFromShared(local.data, remote, local.bytes);
-      // A later READ sees memory no older. Costs nothing on x86.
-      std::atomic_thread_fence(std::memory_order_acquire);
-      return status;
-    }
-    case Opcode::kWrite:
-    case Opcode::kWriteWithImmediate:
-      return ChangeRemote(request.remote, local.bytes, Access::kWrite, [&local](std::byte* remote) {
-        // After what was written before.
-        std::atomic_thread_fence(std::memory_order_release);
-        CopyToShared(remote, local.data, local.bytes);
-      });
-    default:
-      return ExecuteAtomic(request);
+  if (request.opcode == Opcode::kRead) {
+    Remote remote;
+    const CompletionStatus status = Resolve(request.remote, local.bytes, Access::kRead, &remote);
+    if (status != CompletionStatus::kOk) return status;
+    CopyFromShared(local.data, remote.data, local.bytes);
+    // A later READ sees memory no older. Costs nothing on x86.
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return status;
   }
-}
-
-CompletionStatus ShmQueuePair::ExecuteAtomic(const WorkRequest& request) {
+  if (!IsAtomic(request.opcode)) {
+    return ChangeRemote(request.remote, local.bytes, Access::kWrite, [&local](std::byte* remote) {
+      // After what was written before.
+      std::atomic_thread_fence(std::memory_order_release);
+      CopyToShared(remote, local.data, local.bytes);
+    });
+  }
   if (request.remote.offset % kWordBytes != 0) [[unlikely]] {
-    std::byte* remote = nullptr;
+    Remote remote;
     const CompletionStatus status = Resolve(request.remote, kWordBytes, Access::kAtomic, &remote);
     return status == CompletionStatus::kOk ? CompletionStatus::kRemoteInvalidRequest : status;
   }
-  uint64_t old = request.compare;
-  const CompletionStatus status =
-      ChangeRemote(request.remote, kWordBytes, Access::kAtomic, [&request, &old](std::byte* remote) {
-        std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(remote));
-        if (request.opcode == Opcode::kCompareAndSwap) {
-          word.compare_exchange_strong(old, request.swap_or_add);
-        } else {
-          old = word.fetch_add(request.swap_or_add);
-        }
-        FenceAfterAtomic();
-      });
-  if (status == CompletionStatus::kOk) std::memcpy(request.local.data, &old, sizeof(old));
-  return status;
+  return ChangeRemote(request.remote, kWordBytes, Access::kAtomic, [&request](std::byte* remote) {
+    std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(remote));
+    uint64_t old = request.compare;
+    if (request.opcode == Opcode::kCompareAndSwap) {
+      word.compare_exchange_strong(old, request.swap_or_add);
+    } else {
+      old = word.fetch_add(request.swap_or_add);
+    }
+    FenceAfterAtomic();
+    std::memcpy(request.local.data, &old, sizeof(old));
+  });
 }
 
 /// The first use of a region. Waits for the peer's service thread, at most the peer's timeout.
@@ -98,7 +89,7 @@ CompletionStatus ShmQueuePair::MapRegion(uint32_t rkey) {
     cache_.resize(slot + 1);
     regions_.resize(slot + 1);
   }
-  cache_[slot] = {rkey, region->access, region->data, region->bytes, &live_key, false};
+  cache_[slot] = {rkey, region->access, false, region->data, region->bytes, &live_key};
   regions_[slot] = std::move(region);
   return CompletionStatus::kOk;
 }
@@ -116,8 +107,8 @@ void ShmQueuePair::DropStaleRegions() {
 
 absl::StatusOr<std::span<const std::byte>> ShmQueuePair::View(RemoteAddress from, size_t bytes) {
   Attend();
-  std::byte* data = nullptr;
-  if (failed_ || Resolve(from, bytes, Access::kRead, &data) != CompletionStatus::kOk) [[unlikely]] {
+  Remote remote;
+  if (failed_ || Resolve(from, bytes, Access::kRead, &remote) != CompletionStatus::kOk) [[unlikely]] {
     return ViewError(from, bytes);
   }
   CachedRegion& region = cache_[SlotOf(from.rkey.value)];
@@ -125,13 +116,13 @@ absl::StatusOr<std::span<const std::byte>> ShmQueuePair::View(RemoteAddress from
     region.viewed = true;
     viewed_.push_back(regions_[SlotOf(from.rkey.value)]);
   }
-  return std::span<const std::byte>(data, bytes);
+  return std::span<const std::byte>(remote.data, bytes);
 }
 
 absl::Status ShmQueuePair::ViewError(RemoteAddress from, size_t bytes) {
   if (failed_) return absl::UnavailableError(absl::StrFormat("the connection to %s has failed", peer_name_));
-  std::byte* data = nullptr;
-  switch (Resolve({from.rkey, 0}, 0, Access::kRead, &data)) {
+  Remote remote;
+  switch (Resolve({from.rkey, 0}, 0, Access::kRead, &remote)) {
     case CompletionStatus::kOk:
       return absl::OutOfRangeError(absl::StrFormat("%d bytes at offset %d are outside a region of %d bytes",
                                                    bytes, from.offset,

@@ -33,6 +33,7 @@ ShmQueuePair::ShmQueuePair(const Environment& environment, ShmCompletionQueue* c
       link_(std::move(link)),
       peer_(std::move(established.peer)),
       channel_(std::move(established.channel)),
+      executing_(channel_.own().executing),
       runs_own_barriers_(!JoinBarriers() || !peer_->runs_barriers()),
       outbox_(&channel_.own(), &channel_.peer(), peer_.get()),
       inbox_(&channel_.own(), &channel_.peer(), peer_.get()),
@@ -67,25 +68,27 @@ absl::Status ShmQueuePair::Admit(std::span<const WorkRequest> batch) const {
   return absl::OkStatus();
 }
 
-void ShmQueuePair::Fetch(const WorkRequest& request) const {
-  const uint32_t slot = SlotOf(request.remote.rkey.value);
-  if (slot >= cache_.size()) return;
-  const auto start = reinterpret_cast<uintptr_t>(cache_[slot].data) + request.remote.offset;
-  const uint32_t bytes = std::min(request.local.bytes, kFetchedBytesMax);
-  if (request.opcode == Opcode::kRead) {
-    Prefetch<false>(reinterpret_cast<const void*>(start), bytes);
-  } else {
-    Prefetch<true>(reinterpret_cast<const void*>(start), bytes);
-  }
-}
-
 absl::Status ShmQueuePair::Post(std::span<const WorkRequest> batch) {
   NAM_RETURN_IF_ERROR(Admit(batch));
   Attend();
   sends_used_ += static_cast<uint32_t>(batch.size());
-  for (const WorkRequest& request : batch.first(std::min(batch.size(), kFetchedAhead))) Fetch(request);
+  // Asks for the cache lines of the request's remote memory: nothing is checked, or waited for.
+  const auto fetch = [this](const WorkRequest& request) {
+    const uint32_t slot = SlotOf(request.remote.rkey.value);
+    if (slot >= cache_.size()) return;
+    const auto start = reinterpret_cast<uintptr_t>(cache_[slot].data) + request.remote.offset;
+    const auto* const from = reinterpret_cast<const void*>(start);
+    if (request.opcode == Opcode::kRead) {
+      Prefetch<false>(from, std::min(request.local.bytes, kFetchedBytesMax));
+    } else {
+      Prefetch<true>(from, std::min(request.local.bytes, kFetchedBytesMax));
+    }
+  };
+  const size_t ahead = std::min(batch.size(), kFetchedAhead);
+  for (size_t i = 0; i < ahead; ++i) fetch(batch[i]);
   for (size_t i = 0; i < batch.size(); ++i) {
-    if (i + kFetchedAhead < batch.size()) Fetch(batch[i + kFetchedAhead]);
+    if (i + kFetchedAhead < batch.size()) [[unlikely]]
+      fetch(batch[i + kFetchedAhead]);
     const WorkRequest& request = batch[i];
     if (request.opcode <= Opcode::kFetchAdd && request.opcode != Opcode::kWriteWithImmediate &&
         pending_count_ == 0 && !failed_) [[likely]] {
@@ -105,11 +108,7 @@ void ShmQueuePair::Attend() {
     DropStaleRegions();
 }
 
-void ShmQueuePair::Finish(const WorkRequest& request, CompletionStatus status) {
-  if (status == CompletionStatus::kOk && request.signal == Signal::kUnsignaled) {
-    ++unsignaled_;
-    return;
-  }
+void ShmQueuePair::Complete(const WorkRequest& request, CompletionStatus status) {
   completions_.Push({.id = request.id, .queue_pair = id_, .status = status, .opcode = request.opcode},
                     &sends_used_, unsignaled_ + 1);
   unsignaled_ = 0;

@@ -63,10 +63,16 @@ class ShmQueuePair final : public QueuePair {
   struct CachedRegion {
     uint32_t rkey = 0;  // 0: none
     Access access = Access::kNone;
+    bool viewed = false;
     std::byte* data = nullptr;
     uint64_t bytes = 0;
     const std::atomic<uint32_t>* live_key = nullptr;
-    bool viewed = false;
+  };
+  static_assert(sizeof(CachedRegion) == 32);
+  /// Memory of the peer, and where it says when its key is no longer good.
+  struct Remote {
+    std::byte* data = nullptr;
+    const std::atomic<uint32_t>* live_key = nullptr;
   };
   struct Pending {
     WorkRequest request;
@@ -79,14 +85,20 @@ class ShmQueuePair final : public QueuePair {
 
   absl::Status Admit(std::span<const WorkRequest> batch) const;
   void Attend();
-  void Finish(const WorkRequest& request, CompletionStatus status);
+  void Finish(const WorkRequest& request, CompletionStatus status) {
+    if (status == CompletionStatus::kOk && request.signal == Signal::kUnsignaled) [[likely]] {
+      ++unsignaled_;
+    } else {
+      Complete(request, status);
+    }
+  }
+  void Complete(const WorkRequest& request, CompletionStatus status);
 
   // one_sided.cc
   CompletionStatus Execute(const WorkRequest& request);
-  CompletionStatus ExecuteAtomic(const WorkRequest& request);
   template <typename Change>
   CompletionStatus ChangeRemote(const RemoteAddress& at, uint64_t bytes, Access wanted, const Change& change);
-  CompletionStatus Resolve(const RemoteAddress& at, uint64_t bytes, Access wanted, std::byte** data) {
+  CompletionStatus Resolve(const RemoteAddress& at, uint64_t bytes, Access wanted, Remote* remote) {
     const uint32_t rkey = at.rkey.value;
     const uint32_t slot = SlotOf(rkey);
     if (slot >= cache_.size() || cache_[slot].rkey != rkey || rkey == 0) [[unlikely]] {
@@ -97,11 +109,9 @@ class ShmQueuePair final : public QueuePair {
         at.offset > region.bytes || bytes > region.bytes - at.offset) [[unlikely]] {
       return CompletionStatus::kRemoteAccessError;
     }
-    *data = region.data + at.offset;
+    *remote = {region.data + at.offset, region.live_key};
     return CompletionStatus::kOk;
   }
-  /// Asks for the cache lines of the request's remote memory: nothing is checked, or waited for.
-  void Fetch(const WorkRequest& request) const;
   absl::Status ViewError(RemoteAddress from, size_t bytes);
   CompletionStatus MapRegion(uint32_t rkey);
   void DropStaleRegions();
@@ -124,6 +134,7 @@ class ShmQueuePair final : public QueuePair {
   const std::shared_ptr<Link> link_;
   const std::shared_ptr<PeerProcess> peer_;
   const ChannelEnd channel_;
+  std::atomic<uint32_t>& executing_;  // of channel_
   const bool runs_own_barriers_;
   Outbox outbox_;
   Inbox inbox_;

@@ -103,6 +103,67 @@ TEST_P(HashIndexTest, BehavesLikeAMap) {
   }
 }
 
+std::vector<std::byte> KeyOf(uint64_t number, size_t head_bytes, bool big_endian) {
+  std::vector<std::byte> key(head_bytes, std::byte{7});
+  for (size_t i = 0; i < 8; ++i) {
+    key.push_back(static_cast<std::byte>(number >> 8 * (big_endian ? 7 - i : i)));
+  }
+  return key;
+}
+
+TEST(HashOf, KeysThatAreCountedUpLieSideBySide) {
+  constexpr uint64_t kPlaces = (uint64_t{1} << 28) - 1;
+  for (const size_t head_bytes : {0, 4, 16}) {
+    for (const bool big_endian : {false, true}) {
+      for (const uint64_t first : {uint64_t{0}, uint64_t{4'000'000} * 16, (uint64_t{1} << 50) + 16}) {
+        std::set<uint64_t> homes;
+        const uint64_t hash = HashIndex::HashOf(KeyOf(first, head_bytes, big_endian));
+        for (uint64_t number = first; number < first + 16; ++number) {
+          const uint64_t next = HashIndex::HashOf(KeyOf(number, head_bytes, big_endian));
+          EXPECT_EQ(next & kPlaces, hash & kPlaces);
+          EXPECT_EQ(next >> 33 & 63, ((hash >> 33) + number - first) & 63);
+          homes.insert(next >> 33 & 63);
+        }
+        EXPECT_EQ(homes.size(), 16u);
+        EXPECT_NE(HashIndex::HashOf(KeyOf(first + 16, head_bytes, big_endian)) & kPlaces, hash & kPlaces);
+      }
+    }
+  }
+  // Shorter ones are counted up in their last byte.
+  for (const size_t bytes : {1, 2, 4, 7}) {
+    std::vector<std::byte> key(bytes, std::byte{});
+    const uint64_t hash = HashIndex::HashOf(key);
+    key.back() = std::byte{5};
+    EXPECT_EQ(HashIndex::HashOf(key) & kPlaces, hash & kPlaces);
+    EXPECT_EQ(HashIndex::HashOf(key) >> 33 & 63, ((hash >> 33) + 5) & 63);
+  }
+}
+
+// Keys in a row fill the index as well as keys from anywhere do, and hardly ever look alike.
+TEST(HashOf, FillsTheIndexEvenly) {
+  constexpr uint64_t kKeys = 200'000;
+  size_t extents[2] = {};
+  uint64_t alike[2] = {};
+  for (const bool in_a_row : {false, true}) {
+    SpaceCluster cluster({.kind = fabric::Kind::kShm});
+    IndexClient client(cluster, 0);
+    ASSERT_TRUE(client.index.Create().ok());
+    std::vector<HashIndex::Claim> claims;
+    for (uint64_t number = 0; number < kKeys; ++number) {
+      const uint64_t key = in_a_row ? number : number * 0x9e3779b97f4a7c15;
+      claims.push_back({.hash = HashIndex::HashOf(std::as_bytes(std::span(&key, 1))), .record = number});
+      if (claims.size() < HashIndex::kClaimsMax && number + 1 < kKeys) continue;
+      ASSERT_TRUE(client.index.Insert(claims).ok());
+      for (const HashIndex::Claim& claim : claims) alike[in_a_row] += claim.rivals.count;
+      claims.clear();
+    }
+    extents[in_a_row] = cluster.Extents()->size();
+  }
+  EXPECT_LT(extents[1], extents[0] * 5 / 4) << "anywhere: " << extents[0];
+  EXPECT_GT(extents[1], 10u);
+  EXPECT_LT(alike[1], 2 * alike[0] + 10);
+}
+
 TEST_P(HashIndexTest, OneOfTwoSeesTheOther) {
   constexpr int kClients = 4;
   constexpr uint64_t kKeys = 300;
