@@ -33,15 +33,16 @@ size_t VerbBatch::AddQueue(fabric::QueuePair* queue_pair) {
   const auto queue = std::find_if(queues_.begin(), queues_.end(),
                                   [&](const Queue& candidate) { return candidate.queue_pair == queue_pair; });
   const auto number = static_cast<size_t>(queue - queues_.begin());
-  if (queue == queues_.end()) queues_.push_back({.queue_pair = queue_pair});
+  if (queue == queues_.end()) {
+    auto* const now = channel_.in_place() ? dynamic_cast<fabric::ImmediateOperations*>(queue_pair) : nullptr;
+    queues_.push_back({.queue_pair = queue_pair, .now = now});
+  }
   return number;
 }
 
 // In its place at once: a request that is put together elsewhere is copied before its parts have arrived.
 inline fabric::WorkRequest& VerbBatch::Add(const Channel::Target& at, fabric::Opcode opcode,
                                            const std::byte* local, size_t bytes) {
-  if (last_ >= queues_.size() || queues_[last_].queue_pair != at.queue_pair) last_ = AddQueue(at.queue_pair);
-  ++requests_added_;
   fabric::WorkRequest& request = queues_[last_].requests.emplace_back();
   request.id = last_;
   request.opcode = opcode;
@@ -56,15 +57,40 @@ const std::byte* VerbBatch::Shown(const Channel::Target& at, uint32_t bytes) {
   return view.ok() ? view->data() : nullptr;
 }
 
+/// Counts the request. False: it is to be added.
+template <typename Operation>
+inline bool VerbBatch::DoneNow(const Channel::Target& at, fabric::Opcode opcode, const Operation& operation) {
+  Queue& queue = QueueOf(at);
+  ++requests_added_;
+  if (queue.now == nullptr) return false;
+  // Behind an error nothing is executed, nor what follows on another queue pair.
+  if (!refused_.ok()) [[unlikely]]
+    return true;
+  const fabric::CompletionStatus status = operation(*queue.now);
+  if (status != fabric::CompletionStatus::kOk) [[unlikely]]
+    Refused(queue, opcode, status);
+  return true;
+}
+
+void VerbBatch::Refused(const Queue& queue, fabric::Opcode opcode, fabric::CompletionStatus status) {
+  refused_ = channel_.Error({.queue_pair = queue.queue_pair->id(), .status = status, .opcode = opcode});
+}
+
 void VerbBatch::Read(const Channel::Target& from, std::byte* into, uint32_t bytes) {
-  Add(from, fabric::Opcode::kRead, into, bytes);
+  const auto now = [&](fabric::ImmediateOperations& at) { return at.ReadNow(from.address, into, bytes); };
+  if (!DoneNow(from, fabric::Opcode::kRead, now)) Add(from, fabric::Opcode::kRead, into, bytes);
 }
 
 void VerbBatch::Write(const std::byte* from, uint32_t bytes, const Channel::Target& to) {
-  Add(to, fabric::Opcode::kWrite, from, bytes);
+  const auto now = [&](fabric::ImmediateOperations& at) { return at.WriteNow(from, bytes, to.address); };
+  if (!DoneNow(to, fabric::Opcode::kWrite, now)) Add(to, fabric::Opcode::kWrite, from, bytes);
 }
 
 void VerbBatch::CompareAndSwap(const Channel::Target& at, uint64_t compare, uint64_t swap, uint64_t* old) {
+  const auto now = [&](fabric::ImmediateOperations& operations) {
+    return operations.CompareAndSwapNow(at.address, compare, swap, old);
+  };
+  if (DoneNow(at, fabric::Opcode::kCompareAndSwap, now)) return;
   fabric::WorkRequest& request =
       Add(at, fabric::Opcode::kCompareAndSwap, reinterpret_cast<std::byte*>(old), sizeof(*old));
   request.compare = compare;
@@ -72,6 +98,10 @@ void VerbBatch::CompareAndSwap(const Channel::Target& at, uint64_t compare, uint
 }
 
 void VerbBatch::FetchAdd(const Channel::Target& at, uint64_t add, uint64_t* old) {
+  const auto now = [&](fabric::ImmediateOperations& operations) {
+    return operations.FetchAddNow(at.address, add, old);
+  };
+  if (DoneNow(at, fabric::Opcode::kFetchAdd, now)) return;
   Add(at, fabric::Opcode::kFetchAdd, reinterpret_cast<std::byte*>(old), sizeof(*old)).swap_or_add = add;
 }
 
@@ -93,6 +123,8 @@ absl::Status VerbBatch::PostSome(Queue& queue) {
 }
 
 absl::Status VerbBatch::Post() {
+  if (!refused_.ok()) [[unlikely]]
+    return refused_;
   for (Queue& queue : queues_) {
     while (true) {
       NAM_RETURN_IF_ERROR(PostSome(queue));

@@ -9,14 +9,16 @@
 #include "absl/status/status.h"
 #include "base/prefetch.h"
 #include "fabric/fabric.h"
+#include "fabric/immediate.h"
 #include "fabric/word_copy.h"
 #include "storage/channel.h"
 
 namespace nam::storage {
 
 /// One round trip to any number of memory servers: requests are collected, posted together, and waited for.
-/// Requests to one server take effect in the order in which they were added. Uses the channel's buffer as
-/// scratch memory, so it has the channel to itself. One thread.
+/// Requests to one server take effect in the order in which they were added; where the fabric executes them
+/// in this thread (fabric/immediate.h), at once. Uses the channel's buffer as scratch memory, so it has the
+/// channel to itself. One thread.
 class VerbBatch {
  public:
   explicit VerbBatch(Channel& channel);
@@ -29,7 +31,7 @@ class VerbBatch {
   size_t scratch_used() const { return scratch_used_; }
 
   void Read(const Channel::Target& from, std::byte* into, uint32_t bytes);
-  /// `from` is scratch memory and stays as it is until Execute returns.
+  /// `from` is scratch memory and stays as it is from now until Execute returns.
   void Write(const std::byte* from, uint32_t bytes, const Channel::Target& to);
   /// The word that was there comes to *old, 8 bytes of scratch memory.
   void CompareAndSwap(const Channel::Target& at, uint64_t compare, uint64_t swap, uint64_t* old);
@@ -74,13 +76,23 @@ class VerbBatch {
  private:
   struct Queue {
     fabric::QueuePair* queue_pair = nullptr;
+    fabric::ImmediateOperations* now = nullptr;  // the same, if it can
     std::vector<fabric::WorkRequest> requests;
     size_t posted = 0;     // of requests
     size_t in_flight = 0;  // posted, and not known to be complete
     size_t signaled = 0;   // of those: postings whose last request has not completed
   };
+  /// Becomes `last_`.
+  Queue& QueueOf(const Channel::Target& at) {
+    if (last_ >= queues_.size() || queues_[last_].queue_pair != at.queue_pair)
+      last_ = AddQueue(at.queue_pair);
+    return queues_[last_];
+  }
   fabric::WorkRequest& Add(const Channel::Target& at, fabric::Opcode opcode, const std::byte* local,
                            size_t bytes);
+  template <typename Operation>
+  bool DoneNow(const Channel::Target& at, fabric::Opcode opcode, const Operation& operation);
+  void Refused(const Queue& queue, fabric::Opcode opcode, fabric::CompletionStatus status);
   size_t AddQueue(fabric::QueuePair* queue_pair);
   static const std::byte* Shown(const Channel::Target& at, uint32_t bytes);
   absl::Status PostSome(Queue& queue);
@@ -93,6 +105,7 @@ class VerbBatch {
   size_t signaled_ = 0;        // in flight
   std::array<fabric::Completion, 16> done_;
   uint64_t requests_added_ = 0;
+  absl::Status refused_;  // of requests that were executed at once: the first error
 };
 
 }  // namespace nam::storage

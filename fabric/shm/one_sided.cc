@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "base/check.h"
 #include "fabric/request_rules.h"
 #include "fabric/shm/queue_pair.h"
 #include "fabric/word_copy.h"
@@ -30,43 +31,92 @@ CompletionStatus ShmQueuePair::ChangeRemote(const RemoteAddress& at, uint64_t by
   return live ? CompletionStatus::kOk : CompletionStatus::kRemoteAccessError;
 }
 
+inline CompletionStatus ShmQueuePair::FromRemote(const RemoteAddress& from, std::byte* into, uint32_t bytes) {
+  Remote remote;
+  if (const CompletionStatus status = Resolve(from, bytes, Access::kRead, &remote);
+      status != CompletionStatus::kOk) {
+    return status;
+  }
+  CopyFromShared(into, remote.data, bytes);
+  // A later READ sees memory no older. Costs nothing on x86.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return CompletionStatus::kOk;
+}
+
+inline CompletionStatus ShmQueuePair::ToRemote(const std::byte* from, uint32_t bytes,
+                                               const RemoteAddress& to) {
+  return ChangeRemote(to, bytes, Access::kWrite, [=](std::byte* remote) {
+    // After what was written before.
+    std::atomic_thread_fence(std::memory_order_release);
+    CopyToShared(remote, from, bytes);
+  });
+}
+
+template <typename Change>
+inline CompletionStatus ShmQueuePair::ChangeWord(const RemoteAddress& at, const Change& change) {
+  if (at.offset % kWordBytes != 0) [[unlikely]] {
+    Remote remote;
+    const CompletionStatus status = Resolve(at, kWordBytes, Access::kAtomic, &remote);
+    return status == CompletionStatus::kOk ? CompletionStatus::kRemoteInvalidRequest : status;
+  }
+  return ChangeRemote(at, kWordBytes, Access::kAtomic, [&change](std::byte* remote) {
+    change(std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(remote)));
+    FenceAfterAtomic();
+  });
+}
+
 CompletionStatus ShmQueuePair::Execute(const WorkRequest& request) {
   const LocalBuffer& local = request.local;
   if (local.bytes > 0 && !request.inlined && !environment_.regions->Contains(local)) [[unlikely]] {
     return CompletionStatus::kLocalError;
   }
-  if (request.opcode == Opcode::kRead) {
-    Remote remote;
-    const CompletionStatus status = Resolve(request.remote, local.bytes, Access::kRead, &remote);
-    if (status != CompletionStatus::kOk) return status;
-    CopyFromShared(local.data, remote.data, local.bytes);
-    // A later READ sees memory no older. Costs nothing on x86.
-    std::atomic_thread_fence(std::memory_order_acquire);
-    return status;
-  }
-  if (!IsAtomic(request.opcode)) {
-    return ChangeRemote(request.remote, local.bytes, Access::kWrite, [&local](std::byte* remote) {
-      // After what was written before.
-      std::atomic_thread_fence(std::memory_order_release);
-      CopyToShared(remote, local.data, local.bytes);
-    });
-  }
-  if (request.remote.offset % kWordBytes != 0) [[unlikely]] {
-    Remote remote;
-    const CompletionStatus status = Resolve(request.remote, kWordBytes, Access::kAtomic, &remote);
-    return status == CompletionStatus::kOk ? CompletionStatus::kRemoteInvalidRequest : status;
-  }
-  return ChangeRemote(request.remote, kWordBytes, Access::kAtomic, [&request](std::byte* remote) {
-    std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(remote));
+  if (request.opcode == Opcode::kRead) return FromRemote(request.remote, local.data, local.bytes);
+  if (!IsAtomic(request.opcode)) return ToRemote(local.data, local.bytes, request.remote);
+  return ChangeWord(request.remote, [&request](std::atomic_ref<uint64_t> word) {
     uint64_t old = request.compare;
     if (request.opcode == Opcode::kCompareAndSwap) {
       word.compare_exchange_strong(old, request.swap_or_add);
     } else {
       old = word.fetch_add(request.swap_or_add);
     }
-    FenceAfterAtomic();
     std::memcpy(request.local.data, &old, sizeof(old));
   });
+}
+
+template <typename Operation>
+inline CompletionStatus ShmQueuePair::ExecuteNow(const Operation& operation) {
+  Attend();
+  if (failed_) [[unlikely]] {
+    return std::exchange(loss_untold_, false) ? CompletionStatus::kPeerLost : CompletionStatus::kFlushed;
+  }
+  NAM_CHECK(pending_count_ == 0, "a message waits on this queue pair");
+  const CompletionStatus status = operation();
+  if (status != CompletionStatus::kOk) [[unlikely]]
+    Fail(CompletionStatus::kFlushed);
+  return status;
+}
+
+CompletionStatus ShmQueuePair::ReadNow(RemoteAddress from, std::byte* into, uint32_t bytes) {
+  return ExecuteNow([&] { return FromRemote(from, into, bytes); });
+}
+
+CompletionStatus ShmQueuePair::WriteNow(const std::byte* from, uint32_t bytes, RemoteAddress to) {
+  return ExecuteNow([&] { return ToRemote(from, bytes, to); });
+}
+
+CompletionStatus ShmQueuePair::CompareAndSwapNow(RemoteAddress at, uint64_t compare, uint64_t swap,
+                                                 uint64_t* old) {
+  return ExecuteNow([&] {
+    return ChangeWord(at, [&](std::atomic_ref<uint64_t> word) {
+      *old = compare;
+      word.compare_exchange_strong(*old, swap);
+    });
+  });
+}
+
+CompletionStatus ShmQueuePair::FetchAddNow(RemoteAddress at, uint64_t add, uint64_t* old) {
+  return ExecuteNow(
+      [&] { return ChangeWord(at, [&](std::atomic_ref<uint64_t> word) { *old = word.fetch_add(add); }); });
 }
 
 /// The first use of a region. Waits for the peer's service thread, at most the peer's timeout.

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "fabric/fabric.h"
+#include "fabric/immediate.h"
 #include "fabric/shm/completion_queue.h"
 #include "fabric/shm/handshake.h"
 #include "fabric/shm/link.h"
@@ -29,7 +30,7 @@ class Service;
 ///
 /// A one-sided operation behind a SEND that waits for its receive is executed at once and completes
 /// after it. All of this on the thread of the completion queue; only `link_` is shared.
-class ShmQueuePair final : public QueuePair {
+class ShmQueuePair final : public QueuePair, public ImmediateOperations {
  public:
   /// What it takes from its fabric, which outlives it.
   struct Environment {
@@ -54,6 +55,13 @@ class ShmQueuePair final : public QueuePair {
   absl::Status PostReceive(std::span<const ReceiveRequest> batch) override;
   absl::StatusOr<std::span<const std::byte>> View(RemoteAddress from, size_t bytes) override;
   absl::Status Disconnect(Deadline deadline) override;
+
+  // one_sided.cc
+  CompletionStatus ReadNow(RemoteAddress from, std::byte* into, uint32_t bytes) override;
+  CompletionStatus WriteNow(const std::byte* from, uint32_t bytes, RemoteAddress to) override;
+  CompletionStatus CompareAndSwapNow(RemoteAddress at, uint64_t compare, uint64_t swap,
+                                     uint64_t* old) override;
+  CompletionStatus FetchAddNow(RemoteAddress at, uint64_t add, uint64_t* old) override;
 
   // -- For the completion queue --
   /// Receives messages, completes what waited, notices a lost peer.
@@ -96,6 +104,12 @@ class ShmQueuePair final : public QueuePair {
 
   // one_sided.cc
   CompletionStatus Execute(const WorkRequest& request);
+  template <typename Operation>
+  CompletionStatus ExecuteNow(const Operation& operation);
+  CompletionStatus FromRemote(const RemoteAddress& from, std::byte* into, uint32_t bytes);
+  CompletionStatus ToRemote(const std::byte* from, uint32_t bytes, const RemoteAddress& to);
+  template <typename Change>
+  CompletionStatus ChangeWord(const RemoteAddress& at, const Change& change);
   template <typename Change>
   CompletionStatus ChangeRemote(const RemoteAddress& at, uint64_t bytes, Access wanted, const Change& change);
   CompletionStatus Resolve(const RemoteAddress& at, uint64_t bytes, Access wanted, Remote* remote) {
