@@ -9,19 +9,8 @@ namespace nam::storage {
 
 // Every request names its queue in `id`; only the last of a posting is signaled, and its completion says that
 // all before it on that queue pair are complete too.
-VerbBatch::VerbBatch(Channel& channel) : channel_(channel) {}
-
-std::byte* VerbBatch::Scratch(size_t bytes) {
-  NAM_CHECK(bytes <= scratch_left(), "more scratch memory than the channel's buffer has");
-  std::byte* const data = channel_.buffer().data() + scratch_used_;
-  scratch_used_ += (bytes + 63) / 64 * 64;
-  return data;
-}
-
-size_t VerbBatch::scratch_left() const {
-  const size_t bytes = channel_.buffer().bytes();
-  return scratch_used_ < bytes ? bytes - scratch_used_ : 0;
-}
+VerbBatch::VerbBatch(Channel& channel)
+    : channel_(channel), scratch_(channel.buffer().data(), channel.buffer().bytes()) {}
 
 void VerbBatch::Reset(size_t kept) {
   NAM_CHECK(idle(), "requests are in flight");
@@ -44,6 +33,7 @@ size_t VerbBatch::AddQueue(fabric::QueuePair* queue_pair) {
 inline fabric::WorkRequest& VerbBatch::Add(const Channel::Target& at, fabric::Opcode opcode,
                                            const std::byte* local, size_t bytes) {
   fabric::WorkRequest& request = queues_[last_].requests.emplace_back();
+  ++unposted_;
   request.id = last_;
   request.opcode = opcode;
   request.signal = fabric::Signal::kUnsignaled;
@@ -125,6 +115,7 @@ absl::Status VerbBatch::PostSome(Queue& queue) {
 absl::Status VerbBatch::Post() {
   if (!refused_.ok()) [[unlikely]]
     return refused_;
+  if (unposted_ == 0) return absl::OkStatus();
   for (Queue& queue : queues_) {
     while (true) {
       NAM_RETURN_IF_ERROR(PostSome(queue));
@@ -134,6 +125,7 @@ absl::Status VerbBatch::Post() {
     queue.requests.clear();
     queue.posted = 0;
   }
+  unposted_ = 0;
   return absl::OkStatus();
 }
 

@@ -4,9 +4,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/check.h"
 #include "base/prefetch.h"
 #include "fabric/fabric.h"
 #include "fabric/immediate.h"
@@ -26,8 +28,15 @@ class VerbBatch {
 
   /// Registered bytes, 64-byte aligned, valid until Reset. RESOURCE_EXHAUSTED is a check: callers bound what
   /// they collect by scratch_left().
-  std::byte* Scratch(size_t bytes);
-  size_t scratch_left() const;
+  std::byte* Scratch(size_t bytes) {
+    NAM_CHECK(bytes <= scratch_left(), "more scratch memory than the channel's buffer has");
+    std::byte* const data = scratch_.data() + scratch_used_;
+    scratch_used_ += (bytes + 63) / 64 * 64;
+    return data;
+  }
+  size_t scratch_left() const {
+    return scratch_used_ < scratch_.size() ? scratch_.size() - scratch_used_ : 0;
+  }
   size_t scratch_used() const { return scratch_used_; }
 
   void Read(const Channel::Target& from, std::byte* into, uint32_t bytes);
@@ -99,10 +108,12 @@ class VerbBatch {
   absl::Status TakeCompletions();
 
   Channel& channel_;
+  const std::span<std::byte> scratch_;  // the channel's buffer
   size_t scratch_used_ = 0;
   std::vector<Queue> queues_;  // a handful: found by going through them
   size_t last_ = 0;            // of queues_, that was added to
   size_t signaled_ = 0;        // in flight
+  size_t unposted_ = 0;        // requests in queues_
   std::array<fabric::Completion, 16> done_;
   uint64_t requests_added_ = 0;
   absl::Status refused_;  // of requests that were executed at once: the first error

@@ -39,6 +39,13 @@ constexpr size_t kPortion = HashIndex::kClaimsMax;
 /// Every round but the last was lost to another client that got further, or to a level of the trie.
 constexpr int kRoundsMax = 1000;
 
+/// Every bit of the result depends on every bit of the word.
+uint64_t Mix(uint64_t word) {
+  word = (word ^ word >> 32) * 0x9e3779b97f4a7c15;
+  word = (word ^ word >> 32) * 0xd6e8feb86659fd93;
+  return word ^ word >> 32;
+}
+
 /// The entry without its frozen bit.
 uint64_t EntryOf(uint64_t hash, uint64_t record) {
   return hash >> (64 - kFingerprintBits) << kRecordBits | (record + 1);
@@ -90,23 +97,24 @@ absl::Status Contended() {
 uint64_t HashIndex::HashOf(std::span<const std::byte> key) {
   constexpr uint64_t kCounted = 15, kCountedLast = kCounted << 56;
   constexpr uint64_t kPlaceBits = (uint64_t{1} << (kBucketShift + kBucketBits)) - 1;
-  uint64_t head = 0, tail = 0, counted = 0;
-  if (key.size() >= sizeof(tail)) {
-    const size_t head_bytes = key.size() - sizeof(tail);
-    if (head_bytes > 0) head = storage::Checksum(key.first(head_bytes));
-    std::memcpy(&tail, key.data() + head_bytes, sizeof(tail));
-    counted = (tail ^ tail >> 56) & kCounted;
-    tail &= ~(kCounted | kCountedLast);
+  uint64_t word = 0, group = 0, counted = 0;
+  if (key.size() >= sizeof(word)) {
+    const size_t head_bytes = key.size() - sizeof(word);
+    std::memcpy(&word, key.data() + head_bytes, sizeof(word));
+    counted = (word ^ word >> 56) & kCounted;
+    group = word & ~(kCounted | kCountedLast);
+    if (head_bytes > 0) {
+      const uint64_t head = storage::Checksum(key.first(head_bytes));
+      word ^= head;
+      group ^= head;
+    }
   } else {
-    for (const std::byte byte : key) tail = tail << 8 | static_cast<uint64_t>(byte);
-    counted = tail & kCounted;
-    tail &= ~kCounted;
+    for (const std::byte byte : key) word = word << 8 | static_cast<uint64_t>(byte);
+    counted = word & kCounted;
+    group = word & ~kCounted;
   }
-  uint64_t place = tail ^ head;
-  place = (place ^ place >> 32) * 0x9e3779b97f4a7c15;
-  place = (place ^ place >> 32) * 0xd6e8feb86659fd93;
-  place = (place ^ place >> 32) + (counted << kBucketShift);
-  return (storage::Checksum(key) & ~kPlaceBits) | (place & kPlaceBits);
+  const uint64_t place = Mix(group) + (counted << kBucketShift);
+  return (Mix(word) & ~kPlaceBits) | (place & kPlaceBits);
 }
 
 int HashIndex::RootBitsFor(uint64_t rows) {

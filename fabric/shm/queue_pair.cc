@@ -100,14 +100,6 @@ absl::Status ShmQueuePair::Post(std::span<const WorkRequest> batch) {
   return absl::OkStatus();
 }
 
-/// Notices, before work is posted, what the peer did since: died, or deregistered regions.
-void ShmQueuePair::Attend() {
-  if (link_->lost() && !failed_) [[unlikely]]
-    Progress();
-  if (peer_->deregistrations() != deregistrations_seen_) [[unlikely]]
-    DropStaleRegions();
-}
-
 void ShmQueuePair::Complete(const WorkRequest& request, CompletionStatus status) {
   completions_.Push({.id = request.id, .queue_pair = id_, .status = status, .opcode = request.opcode},
                     &sends_used_, unsignaled_ + 1);

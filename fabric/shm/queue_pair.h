@@ -15,6 +15,7 @@
 #include "fabric/shm/handshake.h"
 #include "fabric/shm/link.h"
 #include "fabric/shm/message_ring.h"
+#include "fabric/shm/peer_process.h"
 #include "fabric/shm/region_registry.h"
 
 namespace nam::fabric::shm {
@@ -92,7 +93,13 @@ class ShmQueuePair final : public QueuePair, public ImmediateOperations {
   };
 
   absl::Status Admit(std::span<const WorkRequest> batch) const;
-  void Attend();
+  /// Notices, before work is posted, what the peer did since: died, or deregistered regions.
+  void Attend() {
+    if (link_->lost() && !failed_) [[unlikely]]
+      Progress();
+    if (peer_->deregistrations() != deregistrations_seen_) [[unlikely]]
+      DropStaleRegions();
+  }
   void Finish(const WorkRequest& request, CompletionStatus status) {
     if (status == CompletionStatus::kOk && request.signal == Signal::kUnsignaled) [[likely]] {
       ++unsignaled_;
