@@ -21,10 +21,6 @@ namespace nam::txn {
 /// Blocks up to this size are READ as a whole; of larger ones first the words, then the slot that is wanted.
 inline constexpr uint32_t kWholeBlockBytesMax = 4'096;
 
-/// Blocks up to this size are asked for as a whole where memory is in place: which slot is wanted is known
-/// only when their words are there, and whoever changes a row needs another one too.
-inline constexpr uint32_t kFetchedBytesMax = 4'096;
-
 /// A block on its way here: READ between two READs of its header. Where it can be looked at in place the same
 /// is done by copies, of the words and of the slot that is wanted.
 struct BlockRead {
@@ -75,11 +71,6 @@ class RecordTable {
   /// Of all blocks of a round, behind their AddReads; where memory is in place.
   void FetchWords(const BlockRead& read) const {
     storage::VerbBatch::Fetch<false>(read.in_place, geometry().words_bytes());
-  }
-  void FetchBlock(const BlockRead& read) const {
-    const uint32_t bytes = geometry().block_bytes();
-    storage::VerbBatch::Fetch<false>(read.in_place,
-                                     bytes <= kFetchedBytesMax ? bytes : geometry().words_bytes());
   }
   void Take(BlockRead& read) const;
   /// The slot of a block of which only the words have come, and the header once more.

@@ -106,22 +106,7 @@ absl::Status RsiSession::PlaceInserts() {
     write.placed = true;
     NAM_ASSIGN_OR_RETURN(write.block, table(write.table).Block(write.record));
   }
-  NAM_RETURN_IF_ERROR(SeekKeys());
-  FetchVictims();
-  return absl::OkStatus();
-}
-
-// Victims that Install will write to are asked for while the log is on its way. All else has been before: new
-// records by FetchForInsert, small blocks as a whole when they were read.
-void RsiSession::FetchVictims() const {
-  if (!channel_->in_place()) return;
-  for (const PendingWrite& write : writes_) {
-    const storage::RecordGeometry& geometry = tables_open_[write.table]->geometry();
-    if (write.fresh || geometry.block_bytes() <= kFetchedBytesMax) continue;
-    const std::byte* const block = batch_.InPlace(write.block, geometry.block_bytes());
-    if (block == nullptr) continue;
-    storage::VerbBatch::Fetch<true>(block + geometry.slot_offset(write.victim), geometry.row_bytes);
-  }
+  return SeekKeys();
 }
 
 absl::Status RsiSession::SeekKeys() {

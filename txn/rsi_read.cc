@@ -180,7 +180,7 @@ absl::Status RsiSession::ReadRound(std::span<SoughtRow> sought) {
       NAM_RETURN_IF_ERROR(from.AddReadAgain(reading.block));
     }
   }
-  for (const Reading& reading : readings_) table(sought[reading.sought].table).FetchBlock(reading.block);
+  for (const Reading& reading : readings_) table(sought[reading.sought].table).FetchWords(reading.block);
   NAM_RETURN_IF_ERROR(batch_.Execute());
   for (Reading& reading : readings_) table(sought[reading.sought].table).Take(reading.block);
   NAM_RETURN_IF_ERROR(ReadSlots(sought));

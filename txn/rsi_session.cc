@@ -307,7 +307,16 @@ absl::Status RsiSession::Insert(TableHandle handle, std::span<const std::byte> r
   return absl::OkStatus();
 }
 
-// The transaction goes on while the lines come that its commit will look at, and write to.
+// The transaction goes on while the lines come that its commit will look at, and write to: of an update the
+// header, which was read, and the victim; of an insert the key's place in the index and the record.
+void RsiSession::FetchForUpdate(const PendingWrite& update) const {
+  const storage::RecordGeometry& geometry = tables_open_[update.table]->geometry();
+  const std::byte* const block = batch_.InPlace(update.block, geometry.block_bytes());
+  if (block == nullptr) return;
+  storage::VerbBatch::Fetch<true>(block, 8);
+  storage::VerbBatch::Fetch<true>(block + geometry.slot_offset(update.victim), geometry.row_bytes);
+}
+
 void RsiSession::FetchForInsert(const PendingWrite& insert) {
   RecordTable& to = table(insert.table);
   to.index().FetchFor(insert.hash);
@@ -348,6 +357,7 @@ absl::Status RsiSession::Update(TableHandle handle, std::span<const std::byte> r
                      .row = *copy,
                      .before = known->row,
                      .placed = true});
+  if (channel_->in_place()) FetchForUpdate(writes_.back());
   // Somebody is faster: no need to try.
   const bool newer = known->header.timestamp() != known->version.timestamp();
   if (known->header.locked() || (newer && !options_.broken.blind_locks)) {

@@ -116,6 +116,7 @@ class RsiSession final : public Session {
   RecordTable& table(uint32_t number) { return *tables_open_[number]; }
   PendingWrite* WriteOf(uint32_t table, uint64_t hash, std::span<const std::byte> key);
   const SoughtRow* RowOf(uint32_t table, uint64_t hash, std::span<const std::byte> key) const;
+  void FetchForUpdate(const PendingWrite& update) const;
   void FetchForInsert(const PendingWrite& insert);
   absl::StatusOr<std::byte*> CopyRow(uint32_t table, std::span<const std::byte> row);
   absl::Status CheckScratch(uint64_t bytes) const;
@@ -210,7 +211,6 @@ class RsiSession final : public Session {
   absl::Status CommitWrites();
   absl::Status PlaceInserts();
   absl::Status SeekKeys();
-  void FetchVictims() const;
   absl::Status Announce();
   absl::Status AddLog();
   absl::Status JudgeSought();
