@@ -13,6 +13,8 @@ namespace nam::fabric {
 /// Whatever is not kOk has failed the queue pair, as such a completion does.
 class ImmediateOperations {
  public:
+  /// As QueuePair::View; nullptr instead of an error.
+  virtual const std::byte* ViewNow(RemoteAddress from, size_t bytes) = 0;
   virtual CompletionStatus ReadNow(RemoteAddress from, std::byte* into, uint32_t bytes) = 0;
   virtual CompletionStatus WriteNow(const std::byte* from, uint32_t bytes, RemoteAddress to) = 0;
   /// `old`: the word that was there.

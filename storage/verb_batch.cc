@@ -42,11 +42,6 @@ inline fabric::WorkRequest& VerbBatch::Add(const Channel::Target& at, fabric::Op
   return request;
 }
 
-const std::byte* VerbBatch::Shown(const Channel::Target& at, uint32_t bytes) {
-  const absl::StatusOr<std::span<const std::byte>> view = at.queue_pair->View(at.address, bytes);
-  return view.ok() ? view->data() : nullptr;
-}
-
 /// Counts the request. False: it is to be added.
 template <typename Operation>
 inline bool VerbBatch::DoneNow(const Channel::Target& at, fabric::Opcode opcode, const Operation& operation) {

@@ -49,10 +49,11 @@ class VerbBatch {
   /// Work requests that were ever added.
   uint64_t requests_added() const { return requests_added_; }
 
-  /// Memory servers' bytes themselves, for Copy: where the fabric shows them (Capabilities::in_place) and a
-  /// READ would succeed, else nullptr: then READ.
-  const std::byte* InPlace(const Channel::Target& at, uint32_t bytes) const {
-    return channel_.in_place() ? Shown(at, bytes) : nullptr;
+  /// Memory servers' bytes themselves, for Copy: where the fabric shows them (fabric/immediate.h) and a READ
+  /// would succeed, else nullptr: then READ.
+  const std::byte* InPlace(const Channel::Target& at, uint32_t bytes) {
+    fabric::ImmediateOperations* const now = QueueOf(at).now;
+    return now == nullptr ? nullptr : now->ViewNow(at.address, bytes);
   }
   /// Like a READ: 8 aligned bytes are whole, and memory is no older than what the Copy before has seen.
   static void Copy(const std::byte* in_place, void* into, size_t bytes) {
@@ -103,7 +104,6 @@ class VerbBatch {
   bool DoneNow(const Channel::Target& at, fabric::Opcode opcode, const Operation& operation);
   void Refused(const Queue& queue, fabric::Opcode opcode, fabric::CompletionStatus status);
   size_t AddQueue(fabric::QueuePair* queue_pair);
-  static const std::byte* Shown(const Channel::Target& at, uint32_t bytes);
   absl::Status PostSome(Queue& queue);
   absl::Status TakeCompletions();
 

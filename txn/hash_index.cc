@@ -28,6 +28,7 @@ constexpr size_t kSegmentWords = kHeaderWords + (kBuckets + 1) * kBucketWords;
 constexpr size_t kSegmentBytes = kSegmentWords * sizeof(uint64_t);
 static_assert(kSegmentBytes == 4224);
 static_assert(1 + kFingerprintBits + kRecordBits == 64);
+static_assert(std::endian::native == std::endian::little);
 
 constexpr uint32_t kNoWord = UINT32_MAX;
 /// Beyond it a split would no longer tell keys apart.
@@ -74,12 +75,20 @@ uint32_t Find(const uint64_t* words, uint64_t wanted) {
 }
 /// All with the fingerprint, but for the one at `own`.
 void Collect(const uint64_t* words, uint64_t hash, uint32_t own, HashIndex::Candidates& to) {
-  // Which do is seldom, and not to be guessed: without a branch for each.
-  const uint64_t wanted = EntryOf(hash, 0) & ~kRecordMask;
-  uint32_t found = 0;
-#pragma GCC unroll 16
-  for (uint32_t i = 0; i < kWordsRead; ++i)
-    found |= uint32_t{((words[i] ^ wanted) & ~(kFrozen | kRecordMask)) == 0} << i;
+  // Of every four words the upper halves, which hold the fingerprint, at once. Which do is seldom, and not to
+  // be guessed: without a branch for each.
+  using Four = uint32_t __attribute__((vector_size(16)));
+  constexpr auto kMask = static_cast<uint32_t>(~(kFrozen | kRecordMask) >> 32);
+  const uint32_t wanted = static_cast<uint32_t>(EntryOf(hash, 0) >> 32) & kMask;
+  Four bits = {1, 2, 4, 8}, all = {};
+  for (uint32_t i = 0; i < kWordsRead; i += 4, bits <<= 4) {
+    Four low, high;
+    std::memcpy(&low, words + i, sizeof(low));
+    std::memcpy(&high, words + i + 2, sizeof(high));
+    const Four upper = __builtin_shufflevector(low, high, 1, 3, 5, 7);
+    all |= reinterpret_cast<Four>((upper & kMask) == wanted) & bits;
+  }
+  uint32_t found = all[0] | all[1] | all[2] | all[3];
   if (own != kNoWord) found &= ~(1u << own);
   to.count = 0;
   for (; found != 0; found &= found - 1) {

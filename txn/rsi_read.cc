@@ -63,8 +63,9 @@ absl::Status RsiSession::BeginAndRead(std::span<Lookup> lookups) {
 absl::Status RsiSession::Seek(std::span<const Lookup> lookups) {
   sought_.clear();
   for (const Lookup& lookup : lookups) {
-    NAM_ASSIGN_OR_RETURN(const uint32_t number, CheckTable(lookup.table, lookup.key.size(), false));
-    NAM_RETURN_IF_ERROR(CheckTable(lookup.table, lookup.row.size(), true).status());
+    NAM_RETURN_IF_ERROR(CheckTable(lookup.table, lookup.key.size(), false));
+    NAM_RETURN_IF_ERROR(CheckTable(lookup.table, lookup.row.size(), true));
+    const uint32_t number = lookup.table.value;
     const uint64_t hash = table(number).HashOf(lookup.key);
     const bool own = WriteOf(number, hash, lookup.key) != nullptr;
     sought_.push_back({.table = own ? SoughtRow::kNoTable : number, .key = lookup.key, .hash = hash});

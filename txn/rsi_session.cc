@@ -250,11 +250,12 @@ absl::Status RsiSession::CheckScratch(uint64_t bytes) const {
       options_.scratch_bytes / 1024));
 }
 
-absl::StatusOr<uint32_t> RsiSession::CheckTable(TableHandle handle, size_t bytes, bool whole_row) const {
+absl::Status RsiSession::CheckTable(TableHandle handle, size_t bytes, bool whole_row) const {
   if (handle.value >= tables_open_.size()) return absl::InvalidArgumentError("a table that is not open");
   const TableDescription& description = tables_open_[handle.value]->description();
   const uint32_t wanted = whole_row ? description.row_bytes : description.key_bytes;
-  if (bytes == wanted) return handle.value;
+  if (bytes == wanted) [[likely]]
+    return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrFormat(
       "%s of table %s has %d bytes, not %d", whole_row ? "a row" : "a key", description.name, wanted, bytes));
 }
@@ -284,7 +285,8 @@ absl::StatusOr<std::byte*> RsiSession::CopyRow(uint32_t number, std::span<const 
 
 absl::Status RsiSession::Insert(TableHandle handle, std::span<const std::byte> row) {
   NAM_RETURN_IF_ERROR(CheckActive());
-  NAM_ASSIGN_OR_RETURN(const uint32_t number, CheckTable(handle, row.size(), true));
+  NAM_RETURN_IF_ERROR(CheckTable(handle, row.size(), true));
+  const uint32_t number = handle.value;
   const std::span<const std::byte> key = row.first(table(number).description().key_bytes);
   const uint64_t hash = table(number).HashOf(key);
   if (PendingWrite* write = WriteOf(number, hash, key); write != nullptr) {
@@ -309,7 +311,7 @@ absl::Status RsiSession::Insert(TableHandle handle, std::span<const std::byte> r
 
 // The transaction goes on while the lines come that its commit will look at, and write to: of an update the
 // header, which was read, and the victim; of an insert the key's place in the index and the record.
-void RsiSession::FetchForUpdate(const PendingWrite& update) const {
+void RsiSession::FetchForUpdate(const PendingWrite& update) {
   const storage::RecordGeometry& geometry = tables_open_[update.table]->geometry();
   const std::byte* const block = batch_.InPlace(update.block, geometry.block_bytes());
   if (block == nullptr) return;
@@ -333,7 +335,8 @@ void RsiSession::FetchForInsert(const PendingWrite& insert) {
 
 absl::Status RsiSession::Update(TableHandle handle, std::span<const std::byte> row) {
   NAM_RETURN_IF_ERROR(CheckActive());
-  NAM_ASSIGN_OR_RETURN(const uint32_t number, CheckTable(handle, row.size(), true));
+  NAM_RETURN_IF_ERROR(CheckTable(handle, row.size(), true));
+  const uint32_t number = handle.value;
   const std::span<const std::byte> key = row.first(table(number).description().key_bytes);
   const uint64_t hash = table(number).HashOf(key);
   if (PendingWrite* write = WriteOf(number, hash, key); write != nullptr) {
@@ -368,7 +371,8 @@ absl::Status RsiSession::Update(TableHandle handle, std::span<const std::byte> r
 
 absl::Status RsiSession::Delete(TableHandle handle, std::span<const std::byte> key) {
   NAM_RETURN_IF_ERROR(CheckActive());
-  NAM_ASSIGN_OR_RETURN(const uint32_t number, CheckTable(handle, key.size(), false));
+  NAM_RETURN_IF_ERROR(CheckTable(handle, key.size(), false));
+  const uint32_t number = handle.value;
   const uint64_t hash = table(number).HashOf(key);
   if (PendingWrite* write = WriteOf(number, hash, key); write != nullptr) {
     if (write->kind == PendingWrite::Kind::kDelete) return End(absl::NotFoundError("the row was deleted"));

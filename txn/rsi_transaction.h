@@ -112,11 +112,11 @@ class RsiSession final : public Session {
   absl::Status End(absl::Status status);
   absl::Status Leave();
   absl::StatusOr<RecordTable*> TableOf(const TableDescription& description);
-  absl::StatusOr<uint32_t> CheckTable(TableHandle table, size_t bytes, bool whole_row) const;
+  absl::Status CheckTable(TableHandle table, size_t bytes, bool whole_row) const;
   RecordTable& table(uint32_t number) { return *tables_open_[number]; }
   PendingWrite* WriteOf(uint32_t table, uint64_t hash, std::span<const std::byte> key);
   const SoughtRow* RowOf(uint32_t table, uint64_t hash, std::span<const std::byte> key) const;
-  void FetchForUpdate(const PendingWrite& update) const;
+  void FetchForUpdate(const PendingWrite& update);
   void FetchForInsert(const PendingWrite& insert);
   absl::StatusOr<std::byte*> CopyRow(uint32_t table, std::span<const std::byte> row);
   absl::Status CheckScratch(uint64_t bytes) const;

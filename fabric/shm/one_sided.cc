@@ -155,18 +155,24 @@ void ShmQueuePair::DropStaleRegions() {
   }
 }
 
-absl::StatusOr<std::span<const std::byte>> ShmQueuePair::View(RemoteAddress from, size_t bytes) {
+const std::byte* ShmQueuePair::ViewNow(RemoteAddress from, size_t bytes) {
   Attend();
   Remote remote;
-  if (failed_ || Resolve(from, bytes, Access::kRead, &remote) != CompletionStatus::kOk) [[unlikely]] {
-    return ViewError(from, bytes);
-  }
+  if (failed_ || Resolve(from, bytes, Access::kRead, &remote) != CompletionStatus::kOk) [[unlikely]]
+    return nullptr;
   CachedRegion& region = cache_[SlotOf(from.rkey.value)];
   if (!region.viewed) [[unlikely]] {
     region.viewed = true;
     viewed_.push_back(regions_[SlotOf(from.rkey.value)]);
   }
-  return std::span<const std::byte>(remote.data, bytes);
+  return remote.data;
+}
+
+absl::StatusOr<std::span<const std::byte>> ShmQueuePair::View(RemoteAddress from, size_t bytes) {
+  const std::byte* const data = ViewNow(from, bytes);
+  if (data == nullptr) [[unlikely]]
+    return ViewError(from, bytes);
+  return std::span<const std::byte>(data, bytes);
 }
 
 absl::Status ShmQueuePair::ViewError(RemoteAddress from, size_t bytes) {

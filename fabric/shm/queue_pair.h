@@ -58,6 +58,7 @@ class ShmQueuePair final : public QueuePair, public ImmediateOperations {
   absl::Status Disconnect(Deadline deadline) override;
 
   // one_sided.cc
+  const std::byte* ViewNow(RemoteAddress from, size_t bytes) override;
   CompletionStatus ReadNow(RemoteAddress from, std::byte* into, uint32_t bytes) override;
   CompletionStatus WriteNow(const std::byte* from, uint32_t bytes, RemoteAddress to) override;
   CompletionStatus CompareAndSwapNow(RemoteAddress at, uint64_t compare, uint64_t swap,
