@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -19,6 +20,7 @@
 
 #include "base/unique_fd.h"
 #include "fabric/fabric.h"
+#include "fabric/immediate.h"
 #include "fabric/shm/handshake.h"
 #include "fabric/shm/initiators.h"
 #include "fabric/shm/memory.h"
@@ -187,6 +189,111 @@ TEST_F(ShmFabricTest, DeregisteredMemoryIsGivenBackByPeersThatWorkOn) {
   }
   ASSERT_EQ(Run(*pair, WorkRequest::Read(1, local_->Slice(0, 8), {stays->rkey(), 0})), CompletionStatus::kOk);
   for (const Mapped& mapped : MappingsOf("nam-region")) EXPECT_NE(mapped.bytes, kBytes * 5);
+}
+
+class ShmImmediateTest : public ShmFabricTest {
+ protected:
+  void SetUp() override {
+    ShmFabricTest::SetUp();
+    region_ = Take(server_->Allocate(kBytes, {.access = Access::kAll}));
+    read_only_ = Take(server_->Allocate(kBytes, {.access = Access::kRead}));
+    listener_ = Take(server_->Listen({.address = "@"}));
+  }
+  std::unique_ptr<QueuePair> Connect() {
+    return Take(client_->Connect(listener_->address(), *completions_, {}, Soon()));
+  }
+  static ImmediateOperations& Now(QueuePair& pair) { return dynamic_cast<ImmediateOperations&>(pair); }
+
+  std::unique_ptr<MemoryRegion> region_, read_only_;
+  std::unique_ptr<Listener> listener_;
+};
+
+TEST_F(ShmImmediateTest, OperationsAreLikePostedOnes) {
+  const auto pair = Connect();
+  ImmediateOperations& now = Now(*pair);
+  const RemoteAddress at{region_->rkey(), 64};
+  const uint64_t words[] = {1, 2, 3};
+  std::memcpy(local_->data(), words, sizeof(words));
+  const WorkRequest posted = WorkRequest::Write(1, local_->Slice(0, sizeof(words)), at, Signal::kUnsignaled);
+  ASSERT_TRUE(pair->Post({&posted, 1}).ok());
+  uint64_t old = 0;
+  EXPECT_EQ(now.CompareAndSwapNow(at, 1, 10, &old), CompletionStatus::kOk) << "behind what was posted";
+  EXPECT_EQ(old, 1u);
+  EXPECT_EQ(now.CompareAndSwapNow(at, 1, 20, &old), CompletionStatus::kOk);
+  EXPECT_EQ(old, 10u) << "and the word stays";
+  EXPECT_EQ(now.FetchAddNow(at, 5, &old), CompletionStatus::kOk);
+  EXPECT_EQ(old, 10u);
+  const uint64_t second = 22;
+  EXPECT_EQ(now.WriteNow(reinterpret_cast<const std::byte*>(&second), 8, {at.rkey, 72}),
+            CompletionStatus::kOk);
+  uint64_t read[3] = {};
+  EXPECT_EQ(now.ReadNow(at, reinterpret_cast<std::byte*>(read), sizeof(read)), CompletionStatus::kOk);
+  EXPECT_EQ(read[0], 15u);
+  EXPECT_EQ(read[1], 22u);
+  EXPECT_EQ(read[2], 3u);
+  EXPECT_EQ(std::memcmp(region_->data() + 64, read, sizeof(read)), 0);
+  const std::byte* const view = now.ViewNow(at, sizeof(read));
+  ASSERT_NE(view, nullptr);
+  EXPECT_EQ(std::memcmp(view, read, sizeof(read)), 0);
+  // They have no completions, and take no place of those that have.
+  EXPECT_EQ(Run(*pair, WorkRequest::Read(9, local_->Slice(0, 8), at)), CompletionStatus::kOk);
+}
+
+TEST_F(ShmImmediateTest, ErrorsFailTheQueuePair) {
+  uint64_t word = 0;
+  auto* const bytes = reinterpret_cast<std::byte*>(&word);
+  const auto rkey = region_->rkey();
+  using Operation = std::function<CompletionStatus(ImmediateOperations&)>;
+  const std::pair<Operation, CompletionStatus> cases[] = {
+      {[&](auto& now) {
+         return now.ReadNow({{rkey.value + 1'000'000}, 0}, bytes, 8);
+       },
+       CompletionStatus::kRemoteAccessError},
+      {[&](auto& now) {
+         return now.ReadNow({rkey, kBytes - 4}, bytes, 8);
+       },
+       CompletionStatus::kRemoteAccessError},
+      {[&](auto& now) {
+         return now.WriteNow(bytes, 8, {read_only_->rkey(), 0});
+       },
+       CompletionStatus::kRemoteAccessError},
+      {[&](auto& now) {
+         return now.FetchAddNow({read_only_->rkey(), 0}, 1, &word);
+       },
+       CompletionStatus::kRemoteAccessError},
+      {[&](auto& now) {
+         return now.CompareAndSwapNow({rkey, 4}, 0, 1, &word);
+       },
+       CompletionStatus::kRemoteInvalidRequest},
+      {[&](auto& now) {
+         return now.FetchAddNow({rkey, kBytes + 4}, 1, &word);
+       },
+       CompletionStatus::kRemoteAccessError},
+  };
+  for (size_t i = 0; i < std::size(cases); ++i) {
+    SCOPED_TRACE(i);
+    const auto pair = Connect();
+    ImmediateOperations& now = Now(*pair);
+    EXPECT_EQ(now.ViewNow({rkey, kBytes - 4}, 8), nullptr);
+    EXPECT_EQ(now.FetchAddNow({rkey, 0}, 0, &word), CompletionStatus::kOk) << "a view fails nothing";
+    EXPECT_EQ(cases[i].first(now), cases[i].second);
+    EXPECT_EQ(pair->state(), QueuePairState::kError);
+    EXPECT_EQ(now.FetchAddNow({rkey, 0}, 1, &word), CompletionStatus::kFlushed);
+    EXPECT_EQ(now.ViewNow({rkey, 0}, 8), nullptr);
+    EXPECT_EQ(Run(*pair, WorkRequest::Read(1, local_->Slice(0, 8), {rkey, 0})), CompletionStatus::kFlushed);
+  }
+  std::memcpy(&word, region_->data(), sizeof(word));
+  EXPECT_EQ(word, 0u) << "what failed has changed nothing";
+}
+
+TEST_F(ShmImmediateTest, RegionsThatAreTakenBackAreNotReached) {
+  const auto pair = Connect();
+  uint64_t old = 0;
+  const RemoteAddress at{region_->rkey(), 0};
+  ASSERT_EQ(Now(*pair).FetchAddNow(at, 1, &old), CompletionStatus::kOk);
+  region_.reset();
+  EXPECT_EQ(Now(*pair).ViewNow(at, 8), nullptr);
+  EXPECT_EQ(Now(*pair).FetchAddNow(at, 1, &old), CompletionStatus::kRemoteAccessError);
 }
 
 TEST_F(ShmFabricTest, StaleSocketFilesAreReplacedAndNothingElseIs) {

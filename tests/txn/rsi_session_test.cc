@@ -111,6 +111,45 @@ TEST_P(RsiSessionTest, SnapshotStays) {
   EXPECT_FALSE(reader.Read(2)->has_value());
 }
 
+TEST_P(RsiSessionTest, BeginsWithARead) {
+  Teller teller(cluster_, 1), other(cluster_, 2);
+  teller.Create(1, 10);
+  const auto read = [&](std::vector<uint64_t> keys) {
+    std::vector<Account> rows(keys.size());
+    std::vector<Lookup> lookups;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      lookups.push_back({teller.accounts, Bytes(keys[i]), std::as_writable_bytes(std::span(&rows[i], 1))});
+    }
+    EXPECT_TRUE(teller.session->BeginAndRead(lookups).ok());
+    std::vector<std::optional<int64_t>> balances;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      balances.push_back(lookups[i].found ? std::optional(rows[i].balance) : std::nullopt);
+    }
+    return balances;
+  };
+  using Balances = std::vector<std::optional<int64_t>>;
+  EXPECT_EQ(read({1, 2}), (Balances{10, std::nullopt}));
+  other.Create(2, 20);
+  EXPECT_FALSE((*teller.Read(2)).has_value()) << "its snapshot stays";
+  ASSERT_TRUE(teller.Update(1, 11).ok());
+  ASSERT_TRUE(teller.session->Commit().ok());
+  EXPECT_EQ(read({2, 1}), (Balances{20, 11}));
+  EXPECT_FALSE(teller.session->BeginAndRead({}).ok()) << "one is under way";
+  ASSERT_TRUE(teller.Delete(2).ok());
+  ASSERT_TRUE(teller.session->Commit().ok());
+  EXPECT_EQ(read({2, 1}), (Balances{std::nullopt, 11}));
+  teller.session->Abort();
+  EXPECT_EQ(read({}), Balances{});
+  teller.session->Abort();
+  // More than are looked up early, most of them not there.
+  std::vector<uint64_t> many;
+  for (uint64_t key = 0; key < 700; ++key) many.push_back(key);
+  Balances expected(many.size());
+  expected[1] = 11;
+  EXPECT_EQ(read(many), expected);
+  ASSERT_TRUE(teller.session->Commit().ok());
+}
+
 TEST_P(RsiSessionTest, SnapshotTooOld) {
   Teller reader(cluster_, 1), writer(cluster_, 2);
   writer.Create(1, 0);
