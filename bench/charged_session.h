@@ -12,15 +12,15 @@
 namespace nam::bench {
 
 /// What a client of transactions computes in virtual time (Clock::Charge), beside posting and polling, which
-/// the network's model charges. From a profile of `nam checkout` over shm with 2 clients on 2 cores: of 5.8
-/// µs a checkout 2.1 µs were txn/ and storage/, 0.5 µs making and checking rows; the rest was what a network
+/// the network's model charges. From a profile of `nam checkout` over shm with 2 clients on 2 cores: of 4.3
+/// µs a checkout 1.6 µs were txn/ and storage/, 0.35 µs making and checking rows; the rest was what a network
 /// card does instead (copies, and waiting for the lines) and fabric/, which the model charges.
 namespace session_cost {
-inline constexpr int64_t kBeginNs = 110;
-inline constexpr int64_t kLookupNs = 190;     // a key, its record, the version that is visible
-inline constexpr int64_t kWriteNs = 35;       // noted in the client
-inline constexpr int64_t kCommitRowNs = 175;  // log, lock, install, index
-inline constexpr int64_t kRowBytePs = 70;     // made or checked by who uses it
+inline constexpr int64_t kBeginNs = 80;
+inline constexpr int64_t kLookupNs = 140;     // a key, its record, the version that is visible
+inline constexpr int64_t kWriteNs = 30;       // noted in the client
+inline constexpr int64_t kCommitRowNs = 130;  // log, lock, install, index
+inline constexpr int64_t kRowBytePs = 55;     // made or checked by who uses it
 }  // namespace session_cost
 
 /// A session whose caller's time passes. Before each call, as if all were computed at its start.
