@@ -3,9 +3,11 @@
 #include <bit>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "catalog/record_extents.h"
 
 namespace nam::catalog {
 namespace {
@@ -95,16 +97,20 @@ proto::RecordPart* FindPart(proto::Table& table, const std::string& name) {
 
 void CountUsage(proto::Table& table) {
   if (!table.has_record()) return;
-  std::map<uint32_t, uint64_t> extents;  // by server
+  std::map<uint32_t, std::pair<uint64_t, uint64_t>> extents;  // by server: how many, of how many bytes
   for (const proto::RecordPart& part : table.record().parts()) {
-    for (const proto::RecordExtent& extent : part.extents()) ++extents[extent.server()];
+    for (const proto::RecordExtent& extent : part.extents()) {
+      auto& [count, bytes] = extents[extent.server()];
+      ++count;
+      bytes += ExtentBytesOf(table.record(), part.kind());
+    }
   }
   table.clear_usage();
-  for (const auto& [server, count] : extents) {
+  for (const auto& [server, sum] : extents) {
     proto::ServerUsage& usage = *table.add_usage();
     usage.set_server(server);
-    usage.set_blocks(count);
-    usage.set_bytes(count * table.record().extent_bytes());
+    usage.set_blocks(sum.first);
+    usage.set_bytes(sum.second);
   }
 }
 

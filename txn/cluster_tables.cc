@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "catalog/record_extents.h"
 #include "storage/record_block.h"
 #include "txn/hash_index.h"
 #include "txn/record_layout.h"
@@ -99,7 +100,9 @@ absl::Status CreateTable(catalog::Attachment& attachment, const RecordTableOptio
   key.set_key_bytes(options.key_bytes);
   const auto extents = static_cast<uint32_t>(std::max<uint64_t>(
       1, (options.expected_rows + layout.records_per_extent - 1) / layout.records_per_extent));
-  return CreateRecordTable(attachment, table, {extents, 1});
+  const uint32_t index_extents = HashIndex::ExtentsOfRoots(HashIndex::RootBitsThatFit(extent_bytes),
+                                                           catalog::ExtentBytesOf(record, proto::HASH_INDEX));
+  return CreateRecordTable(attachment, table, {extents, index_extents});
 }
 
 absl::Status CreateIndex(catalog::Attachment& attachment, Session& session, const std::string& table,
@@ -166,7 +169,7 @@ absl::StatusOr<TableDescription> ClusterTables::Describe(const proto::Table& tab
                                .key_bytes = record.key_bytes(),
                                .versions = record.versions(),
                                .extent_bytes = record.extent_bytes(),
-                               .index_extent_bytes = record.extent_bytes(),
+                               .index_extent_bytes = catalog::ExtentBytesOf(record, proto::HASH_INDEX),
                                .index_root_bits = HashIndex::RootBitsThatFit(record.extent_bytes())};
   NAM_ASSIGN_OR_RETURN(description.records, TableExtents::Open(attachment_, table.name(), kRecordsPart));
   NAM_ASSIGN_OR_RETURN(description.index, TableExtents::Open(attachment_, table.name(), kKeyPart));
@@ -182,7 +185,7 @@ absl::StatusOr<IndexDescription> ClusterTables::DescribeIndex(const proto::Table
                                .key_bytes = part.key_bytes(),
                                .unique = part.unique(),
                                .usable_from = part.usable_from(),
-                               .extent_bytes = table.record().extent_bytes()};
+                               .extent_bytes = catalog::ExtentBytesOf(table.record(), part.kind())};
   for (const proto::KeyPiece& piece : part.pieces()) {
     description.pieces.push_back({piece.offset(), piece.bytes(), piece.nullable(), piece.null_bit()});
   }

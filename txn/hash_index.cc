@@ -137,6 +137,12 @@ int HashIndex::RootBitsThatFit(uint64_t extent_bytes) {
   return std::min(kRootBitsMax, static_cast<int>(std::bit_width(segments)) - 1);
 }
 
+uint32_t HashIndex::ExtentsOfRoots(int root_bits, uint64_t extent_bytes) {
+  const uint64_t per_extent = (extent_bytes - NumberedBlocks::kExtentHeaderBytes) / kSegmentBytes;
+  NAM_CHECK(per_extent > 0, "an extent of an index has room for a segment");
+  return static_cast<uint32_t>(((uint64_t{1} << root_bits) + per_extent - 1) / per_extent);
+}
+
 HashIndex::HashIndex(storage::VerbBatch& batch, ExtentSpace space, int root_bits)
     : batch_(batch),
       blocks_(batch, std::move(space), kSegmentBytes, uint64_t{1} << root_bits),

@@ -75,8 +75,10 @@ class HashIndex {
   static uint64_t HashOf(std::span<const std::byte> key);
   /// For a table that is expected to have so many rows. A property of the index, kept in the catalog.
   static int RootBitsFor(uint64_t rows);
-  /// As many root segments as fill about half of the first extent.
+  /// As many root segments as fill about half of so many bytes.
   static int RootBitsThatFit(uint64_t extent_bytes);
+  /// That hold all root segments.
+  static uint32_t ExtentsOfRoots(int root_bits, uint64_t extent_bytes);
   /// `space` starts with zeroes and belongs to the index alone. Create it once, before anybody uses it.
   HashIndex(storage::VerbBatch& batch, ExtentSpace space, int root_bits);
   absl::Status Create() { return blocks_.Create(); }

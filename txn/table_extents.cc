@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "catalog/record_extents.h"
 
 namespace nam::txn {
 namespace {
@@ -74,8 +75,8 @@ absl::Status AddExtent(catalog::Attachment& attachment, AllocationId allocation,
   NAM_ASSIGN_OR_RETURN(const std::vector<MemoryServerId> candidates, Candidates(attachment, table, part));
   absl::Status refused;
   for (const MemoryServerId server : candidates) {
-    const absl::StatusOr<proto::Extent> extent =
-        attachment.AllocateContiguous(server, allocation, table.record().extent_bytes());
+    const absl::StatusOr<proto::Extent> extent = attachment.AllocateContiguous(
+        server, allocation, catalog::ExtentBytesOf(table.record(), part.kind()));
     if (extent.ok()) {
       *part.add_extents() = ExtentOf(server, allocation, extent->offset());
       return absl::OkStatus();
@@ -243,7 +244,7 @@ absl::StatusOr<std::vector<SpaceExtent>> TableExtents::Grow(size_t known) {
   absl::Status refused;
   bool full = true;
   for (const MemoryServerId server : candidates) {
-    const absl::Status status = TryGrow(server, table->record().extent_bytes(), known);
+    const absl::Status status = TryGrow(server, catalog::ExtentBytesOf(table->record(), part.kind()), known);
     if (status.ok()) return Extents();
     full = full && absl::IsResourceExhausted(status);
     if (refused.ok() || !absl::IsResourceExhausted(status)) refused = status;

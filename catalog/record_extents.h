@@ -1,0 +1,19 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "proto/catalog.pb.h"
+
+namespace nam::catalog {
+
+/// How long each extent of a part is, a power of two. A hash index gets its memory in smaller pieces than the
+/// rows: everybody who looks for a key comes by it, so it is to lie on several memory servers.
+inline uint64_t ExtentBytesOf(const proto::RecordStorage& record, proto::RecordPartKind kind) {
+  constexpr uint64_t kIndexShare = 8;
+  constexpr uint64_t kIndexBytesMin = uint64_t{256} << 10;
+  const uint64_t bytes = record.extent_bytes();
+  return kind == proto::HASH_INDEX ? std::max(bytes / kIndexShare, std::min(bytes, kIndexBytesMin)) : bytes;
+}
+
+}  // namespace nam::catalog
