@@ -164,6 +164,17 @@ TEST(HashOf, FillsTheIndexEvenly) {
   EXPECT_LT(alike[1], 2 * alike[0] + 10);
 }
 
+TEST(HashIndexRoots, LieInSeveralExtents) {
+  for (const uint64_t rows_bytes : {uint64_t{1} << 20, uint64_t{16} << 20, uint64_t{64} << 20}) {
+    const int root_bits = HashIndex::RootBitsThatFit(rows_bytes);
+    const uint64_t extent_bytes = std::max(rows_bytes / 8, uint64_t{256} << 10);
+    const uint32_t extents = HashIndex::ExtentsOfRoots(root_bits, extent_bytes);
+    EXPECT_GE(extents, 3u);
+    EXPECT_GE(extents * extent_bytes, (uint64_t{4224} << root_bits) + extents * 64);
+    EXPECT_LT((extents - 1) * (extent_bytes - 64), uint64_t{4224} << root_bits);
+  }
+}
+
 TEST_P(HashIndexTest, OneOfTwoSeesTheOther) {
   constexpr int kClients = 4;
   constexpr uint64_t kKeys = 300;
