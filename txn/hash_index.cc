@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "base/random.h"
 #include "base/status_macros.h"
 #include "storage/checksum.h"
 
@@ -39,13 +40,6 @@ constexpr uint64_t kRowsPerRoot = 256;
 constexpr size_t kPortion = HashIndex::kClaimsMax;
 /// Every round but the last was lost to another client that got further, or to a level of the trie.
 constexpr int kRoundsMax = 1000;
-
-/// Every bit of the result depends on every bit of the word.
-uint64_t Mix(uint64_t word) {
-  word = (word ^ word >> 32) * 0x9e3779b97f4a7c15;
-  word = (word ^ word >> 32) * 0xd6e8feb86659fd93;
-  return word ^ word >> 32;
-}
 
 /// The entry without its frozen bit.
 uint64_t EntryOf(uint64_t hash, uint64_t record) {
@@ -122,8 +116,8 @@ uint64_t HashIndex::HashOf(std::span<const std::byte> key) {
     counted = word & kCounted;
     group = word & ~kCounted;
   }
-  const uint64_t place = Mix(group) + (counted << kBucketShift);
-  return (Mix(word) & ~kPlaceBits) | (place & kPlaceBits);
+  const uint64_t place = MixBits(group) + (counted << kBucketShift);
+  return (MixBits(word) & ~kPlaceBits) | (place & kPlaceBits);
 }
 
 int HashIndex::RootBitsFor(uint64_t rows) {
