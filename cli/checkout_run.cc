@@ -31,7 +31,8 @@ std::string AbortsText(const tpcw::CheckoutRates& rates) {
 // Work requests and microseconds.
 std::pair<double, double> PerBegin(const txn::BeginCosts& costs) {
   const double begins = std::max<double>(1, static_cast<double>(costs.begins));
-  return {static_cast<double>(costs.verbs) / begins, static_cast<double>(costs.ns) / 1'000 / begins};
+  const double timed = std::max<double>(1, static_cast<double>(costs.timed));
+  return {static_cast<double>(costs.verbs) / begins, static_cast<double>(costs.ns) / 1'000 / timed};
 }
 
 std::string HistoryText(const char* name, const txn::CheckReport& report) {

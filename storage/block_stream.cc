@@ -40,7 +40,7 @@ BlockStream::BlockStream(Channel& channel, const StreamTable& table, const Strea
       next_chain_(std::move(next_chain)),
       in_place_(options.in_place && channel.fabric().capabilities().in_place),
       chains_ahead_(std::min<size_t>(kChainsAhead, options.window)),
-      refill_(channel.fabric().capabilities().posts_are_calls ? std::max(1u, options.window / 2) : 1) {
+      posts_are_calls_(channel.fabric().capabilities().posts_are_calls) {
   NAM_CHECK(options.window >= 1 && options.window <= 64);
   slots_.resize(options.window);
 }
@@ -180,9 +180,9 @@ absl::Status BlockStream::PostBatches() {
   return absl::OkStatus();
 }
 
-/// Posts of whole batches: nothing until `refill_` slots are free, or nothing is in flight.
+/// Where posts are calls, half of what there can be in flight at once.
 absl::Status BlockStream::Fill() {
-  if (head_ < tail_ && slots_.size() - (tail_ - head_) < refill_) return absl::OkStatus();
+  if (posts_are_calls_ && tail_ - head_ > refill_at_) return absl::OkStatus();
   while (tail_ - head_ < slots_.size()) {
     NAM_ASSIGN_OR_RETURN(Chain * chain, ChainToPost());
     if (chain == nullptr) break;
@@ -192,6 +192,7 @@ absl::Status BlockStream::Fill() {
     ++tail_;
     NAM_RETURN_IF_ERROR(Prepare(slot, number));
   }
+  refill_at_ = (tail_ - head_) / 2;
   return PostBatches();
 }
 

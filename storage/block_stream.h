@@ -122,8 +122,9 @@ class BlockStream {
   ChainSource next_chain_;
   const bool in_place_;
   std::vector<Slot> slots_;
-  size_t chains_ahead_;         // at most, with what is being delivered
-  const size_t refill_;         // so many slots are free before more is posted
+  size_t chains_ahead_;  // at most, with what is being delivered
+  const bool posts_are_calls_;
+  size_t refill_at_ = 0;        // slots in flight, and no more, before more is posted; if posts are calls
   std::vector<Batch> batches_;  // a queue pair each
   std::deque<Chain> chains_;    // addresses are stable; front: being delivered
   bool source_dry_ = false;

@@ -57,6 +57,7 @@ absl::StatusOr<Channel::Endpoint*> Channel::EndpointOf(MemoryServerId server) {
                                         std::string(queue_pair.status().message())));
   }
   fresh->queue_pair = *std::move(queue_pair);
+  if (in_place_) fresh->now = dynamic_cast<fabric::ImmediateOperations*>(fresh->queue_pair.get());
   endpoint = std::move(fresh);
   return endpoint.get();
 }
@@ -72,14 +73,19 @@ absl::StatusOr<Channel::Target> Channel::Resolve(RemotePtr<void> pointer, uint64
     return absl::OutOfRangeError(absl::StrFormat("%s has no memory at offset %d for %d bytes",
                                                  endpoint->regions->name, pointer.offset(), bytes));
   }
-  return Target{endpoint->queue_pair.get(), {region->rkey, pointer.offset() - region->offset}};
+  return Target{endpoint->queue_pair.get(), {region->rkey, pointer.offset() - region->offset}, endpoint->now};
 }
 
 absl::StatusOr<Channel::Target> Channel::Resolve(RemotePtr<void> pointer, uint64_t bytes,
                                                  const AllocationKeys& keys) {
   NAM_ASSIGN_OR_RETURN(const fabric::RemoteAddress address, keys.Resolve(pointer, bytes));
   NAM_ASSIGN_OR_RETURN(Endpoint * endpoint, EndpointOf(pointer.server()));
-  return Target{endpoint->queue_pair.get(), address};
+  return Target{endpoint->queue_pair.get(), address, endpoint->now};
+}
+
+absl::StatusOr<Channel::Target> Channel::TargetOf(MemoryServerId server, fabric::RemoteAddress address) {
+  NAM_ASSIGN_OR_RETURN(Endpoint * endpoint, EndpointOf(server));
+  return Target{endpoint->queue_pair.get(), address, endpoint->now};
 }
 
 absl::StatusOr<fabric::QueuePair*> Channel::QueuePairOf(MemoryServerId server) {

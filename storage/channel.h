@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "fabric/fabric.h"
+#include "fabric/immediate.h"
 #include "fabric/region_directory.h"
 #include "storage/allocation_keys.h"
 #include "storage/remote_ptr.h"
@@ -37,14 +38,17 @@ class Channel {
   struct Target {
     fabric::QueuePair* queue_pair = nullptr;
     fabric::RemoteAddress address;
+    fabric::ImmediateOperations* now = nullptr;  // the queue pair's, if it has some
   };
   /// For READs: [pointer, pointer + bytes) must lie in one region. Connects when needed. Errors name the
   /// server.
   absl::StatusOr<Target> Resolve(RemotePtr<void> pointer, uint64_t bytes);
   /// For WRITEs and atomics too, with the keys of the allocation that the memory belongs to.
   absl::StatusOr<Target> Resolve(RemotePtr<void> pointer, uint64_t bytes, const AllocationKeys& keys);
-  /// The connection to a memory server, for what it has registered besides its address space.
+  /// The connection to a memory server.
   absl::StatusOr<fabric::QueuePair*> QueuePairOf(MemoryServerId server);
+  /// What a memory server has registered besides its address space.
+  absl::StatusOr<Target> TargetOf(MemoryServerId server, fabric::RemoteAddress address);
 
   fabric::Fabric& fabric() { return fabric_; }
   fabric::CompletionQueue& completions() { return *completions_; }
@@ -79,6 +83,7 @@ class Channel {
   struct Endpoint {
     std::shared_ptr<const fabric::ServerRegions> regions;
     std::unique_ptr<fabric::QueuePair> queue_pair;
+    fabric::ImmediateOperations* now = nullptr;  // of queue_pair
   };
   Channel(fabric::Fabric& fabric, fabric::RegionDirectory& directory, const ChannelOptions& options)
       : fabric_(fabric),

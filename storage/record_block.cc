@@ -24,6 +24,12 @@ VersionChoice ChooseVersion(RecordHeader before, std::span<const uint64_t> versi
   if (newest == 0) return {.outcome = Outcome::kNone};
   // While the timestamp stays, all that can change is the victim, and only under a lock.
   const bool quiet = before == after && !before.locked();
+  if (quiet && newest <= snapshot) [[likely]] {
+    for (uint32_t slot = 0; slot < version_words.size(); ++slot) {
+      const VersionWord version(version_words[slot]);
+      if (version.timestamp() == newest) return {Outcome::kVersion, slot, version};
+    }
+  }
   const uint32_t victim = VictimSlot(version_words, newest);
   const uint64_t limit = snapshot < newest ? snapshot : newest;
 

@@ -22,17 +22,14 @@ size_t VerbBatch::AddQueue(fabric::QueuePair* queue_pair) {
   const auto queue = std::find_if(queues_.begin(), queues_.end(),
                                   [&](const Queue& candidate) { return candidate.queue_pair == queue_pair; });
   const auto number = static_cast<size_t>(queue - queues_.begin());
-  if (queue == queues_.end()) {
-    auto* const now = channel_.in_place() ? dynamic_cast<fabric::ImmediateOperations*>(queue_pair) : nullptr;
-    queues_.push_back({.queue_pair = queue_pair, .now = now});
-  }
+  if (queue == queues_.end()) queues_.push_back({.queue_pair = queue_pair});
   return number;
 }
 
 // In its place at once: a request that is put together elsewhere is copied before its parts have arrived.
-inline fabric::WorkRequest& VerbBatch::Add(const Channel::Target& at, fabric::Opcode opcode,
-                                           const std::byte* local, size_t bytes) {
-  fabric::WorkRequest& request = queues_[last_].requests.emplace_back();
+fabric::WorkRequest& VerbBatch::Add(const Channel::Target& at, fabric::Opcode opcode, const std::byte* local,
+                                    size_t bytes) {
+  fabric::WorkRequest& request = QueueOf(at).requests.emplace_back();
   ++unposted_;
   request.id = last_;
   request.opcode = opcode;
@@ -42,52 +39,48 @@ inline fabric::WorkRequest& VerbBatch::Add(const Channel::Target& at, fabric::Op
   return request;
 }
 
-/// Counts the request. False: it is to be added.
-template <typename Operation>
-inline bool VerbBatch::DoneNow(const Channel::Target& at, fabric::Opcode opcode, const Operation& operation) {
-  Queue& queue = QueueOf(at);
-  ++requests_added_;
-  if (queue.now == nullptr) return false;
-  // Behind an error nothing is executed, nor what follows on another queue pair.
-  if (!refused_.ok()) [[unlikely]]
-    return true;
-  const fabric::CompletionStatus status = operation(*queue.now);
-  if (status != fabric::CompletionStatus::kOk) [[unlikely]]
-    Refused(queue, opcode, status);
-  return true;
+void VerbBatch::Refuse(const Channel::Target& at, fabric::Opcode opcode, fabric::CompletionStatus status) {
+  refused_ = channel_.Error({.queue_pair = at.queue_pair->id(), .status = status, .opcode = opcode});
 }
 
-void VerbBatch::Refused(const Queue& queue, fabric::Opcode opcode, fabric::CompletionStatus status) {
-  refused_ = channel_.Error({.queue_pair = queue.queue_pair->id(), .status = status, .opcode = opcode});
-}
-
+// Behind an error nothing is executed, nor what follows on another queue pair.
 void VerbBatch::Read(const Channel::Target& from, std::byte* into, uint32_t bytes) {
-  const auto now = [&](fabric::ImmediateOperations& at) { return at.ReadNow(from.address, into, bytes); };
-  if (!DoneNow(from, fabric::Opcode::kRead, now)) Add(from, fabric::Opcode::kRead, into, bytes);
+  ++requests_added_;
+  if (from.now == nullptr) {
+    Add(from, fabric::Opcode::kRead, into, bytes);
+  } else if (refused_.ok()) [[likely]] {
+    Conclude(from, fabric::Opcode::kRead, from.now->ReadNow(from.address, into, bytes));
+  }
 }
 
 void VerbBatch::Write(const std::byte* from, uint32_t bytes, const Channel::Target& to) {
-  const auto now = [&](fabric::ImmediateOperations& at) { return at.WriteNow(from, bytes, to.address); };
-  if (!DoneNow(to, fabric::Opcode::kWrite, now)) Add(to, fabric::Opcode::kWrite, from, bytes);
+  ++requests_added_;
+  if (to.now == nullptr) {
+    Add(to, fabric::Opcode::kWrite, from, bytes);
+  } else if (refused_.ok()) [[likely]] {
+    Conclude(to, fabric::Opcode::kWrite, to.now->WriteNow(from, bytes, to.address));
+  }
 }
 
 void VerbBatch::CompareAndSwap(const Channel::Target& at, uint64_t compare, uint64_t swap, uint64_t* old) {
-  const auto now = [&](fabric::ImmediateOperations& operations) {
-    return operations.CompareAndSwapNow(at.address, compare, swap, old);
-  };
-  if (DoneNow(at, fabric::Opcode::kCompareAndSwap, now)) return;
-  fabric::WorkRequest& request =
-      Add(at, fabric::Opcode::kCompareAndSwap, reinterpret_cast<std::byte*>(old), sizeof(*old));
-  request.compare = compare;
-  request.swap_or_add = swap;
+  ++requests_added_;
+  if (at.now == nullptr) {
+    fabric::WorkRequest& request =
+        Add(at, fabric::Opcode::kCompareAndSwap, reinterpret_cast<std::byte*>(old), sizeof(*old));
+    request.compare = compare;
+    request.swap_or_add = swap;
+  } else if (refused_.ok()) [[likely]] {
+    Conclude(at, fabric::Opcode::kCompareAndSwap, at.now->CompareAndSwapNow(at.address, compare, swap, old));
+  }
 }
 
 void VerbBatch::FetchAdd(const Channel::Target& at, uint64_t add, uint64_t* old) {
-  const auto now = [&](fabric::ImmediateOperations& operations) {
-    return operations.FetchAddNow(at.address, add, old);
-  };
-  if (DoneNow(at, fabric::Opcode::kFetchAdd, now)) return;
-  Add(at, fabric::Opcode::kFetchAdd, reinterpret_cast<std::byte*>(old), sizeof(*old)).swap_or_add = add;
+  ++requests_added_;
+  if (at.now == nullptr) {
+    Add(at, fabric::Opcode::kFetchAdd, reinterpret_cast<std::byte*>(old), sizeof(*old)).swap_or_add = add;
+  } else if (refused_.ok()) [[likely]] {
+    Conclude(at, fabric::Opcode::kFetchAdd, at.now->FetchAddNow(at.address, add, old));
+  }
 }
 
 absl::Status VerbBatch::PostSome(Queue& queue) {

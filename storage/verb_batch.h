@@ -52,8 +52,7 @@ class VerbBatch {
   /// Memory servers' bytes themselves, for Copy: where the fabric shows them (fabric/immediate.h) and a READ
   /// would succeed, else nullptr: then READ.
   const std::byte* InPlace(const Channel::Target& at, uint32_t bytes) {
-    fabric::ImmediateOperations* const now = QueueOf(at).now;
-    return now == nullptr ? nullptr : now->ViewNow(at.address, bytes);
+    return at.now == nullptr ? nullptr : at.now->ViewNow(at.address, bytes);
   }
   /// Like a READ: 8 aligned bytes are whole, and memory is no older than what the Copy before has seen.
   static void Copy(const std::byte* in_place, void* into, size_t bytes) {
@@ -86,7 +85,6 @@ class VerbBatch {
  private:
   struct Queue {
     fabric::QueuePair* queue_pair = nullptr;
-    fabric::ImmediateOperations* now = nullptr;  // the same, if it can
     std::vector<fabric::WorkRequest> requests;
     size_t posted = 0;     // of requests
     size_t in_flight = 0;  // posted, and not known to be complete
@@ -100,9 +98,11 @@ class VerbBatch {
   }
   fabric::WorkRequest& Add(const Channel::Target& at, fabric::Opcode opcode, const std::byte* local,
                            size_t bytes);
-  template <typename Operation>
-  bool DoneNow(const Channel::Target& at, fabric::Opcode opcode, const Operation& operation);
-  void Refused(const Queue& queue, fabric::Opcode opcode, fabric::CompletionStatus status);
+  void Conclude(const Channel::Target& at, fabric::Opcode opcode, fabric::CompletionStatus status) {
+    if (status != fabric::CompletionStatus::kOk) [[unlikely]]
+      Refuse(at, opcode, status);
+  }
+  void Refuse(const Channel::Target& at, fabric::Opcode opcode, fabric::CompletionStatus status);
   size_t AddQueue(fabric::QueuePair* queue_pair);
   absl::Status PostSome(Queue& queue);
   absl::Status TakeCompletions();

@@ -197,11 +197,7 @@ std::vector<const txn::SessionHistory*> CheckoutDriver::histories() const {
 
 txn::BeginCosts CheckoutDriver::begin_costs() const {
   txn::BeginCosts sum;
-  for (const auto& client : clients_) {
-    sum.begins += client->begins.begins;
-    sum.verbs += client->begins.verbs;
-    sum.ns += client->begins.ns;
-  }
+  for (const auto& client : clients_) sum = sum + client->begins;
   return sum;
 }
 

@@ -19,9 +19,10 @@ absl::StatusOr<ExtentSpace> ExtentSpace::Open(storage::Channel& channel, std::sh
 
 absl::Status ExtentSpace::Install(const std::vector<SpaceExtent>& extents) {
   for (size_t i = targets_.size(); i < extents.size(); ++i) {
-    NAM_ASSIGN_OR_RETURN(fabric::QueuePair * queue_pair, channel_->QueuePairOf(extents[i].server));
     // The key is of this extent alone: offsets count from its start.
-    targets_.push_back({queue_pair, {extents[i].rkey, 0}});
+    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target,
+                         channel_->TargetOf(extents[i].server, {extents[i].rkey, 0}));
+    targets_.push_back(target);
   }
   return absl::OkStatus();
 }

@@ -98,6 +98,8 @@ class HashIndex {
   ///
   ///     AddSeek ─Execute─▶ Sought ─▶ AddClaims ─Execute─▶ FinishClaims
   absl::Status AddSeek(std::span<const Claim> claims);
+  /// Of two keys that are counted up mostly true; of others hardly ever.
+  bool SameRoot(uint64_t hash, uint64_t other) const { return ((hash ^ other) & root_mask_) == 0; }
   /// Asks early for what AddSeek will look at, where memory is in place.
   void FetchFor(uint64_t hash);
   /// What there was before the first claim comes to `rivals`. False: that cannot be said without a Lookup.

@@ -95,8 +95,7 @@ absl::Status ReconnectingSession::WithOwnHandles(std::span<Lookup> lookups,
 }
 
 BeginCosts ReconnectingSession::begin_costs() const {
-  const BeginCosts costs = session_->begin_costs();
-  return {costs_.begins + costs.begins, costs_.verbs + costs.verbs, costs_.ns + costs.ns};
+  return costs_ + session_->begin_costs();
 }
 
 absl::StatusOr<uint64_t> ReconnectingSession::AwaitCommits() {

@@ -53,9 +53,7 @@ class RecordTable {
   const RecordLayout& layout() const { return layout_; }
   const storage::RecordGeometry& geometry() const { return layout_.geometry; }
   /// Otherwise only its words have come, and AddReadSlot brings a slot.
-  bool IsWhole(const BlockRead& read) const {
-    return read.in_place == nullptr && geometry().block_bytes() <= kWholeBlockBytesMax;
-  }
+  bool IsWhole(const BlockRead& read) const { return read.in_place == nullptr && IsSmall(); }
   ExtentSpace& space() { return space_; }
   HashIndex& index() { return index_; }
   std::span<const std::unique_ptr<TableIndex>> indexes() const { return indexes_; }
@@ -68,15 +66,18 @@ class RecordTable {
   absl::Status AddRead(BlockRead& read);
   /// Into the same scratch memory.
   absl::Status AddReadAgain(BlockRead& read);
-  /// Of all blocks of a round, behind their AddReads; where memory is in place.
+  /// Of all blocks of a round, behind their AddReads; where memory is in place. What would be READ as a whole
+  /// is fetched so: which slot is wanted is known only when the words are there, and of few slots the others
+  /// are soon written to.
   void FetchWords(const BlockRead& read) const {
-    storage::VerbBatch::Fetch<false>(read.in_place, geometry().words_bytes());
+    storage::VerbBatch::Fetch<false>(read.in_place,
+                                     IsSmall() ? geometry().block_bytes() : geometry().words_bytes());
   }
   void Take(BlockRead& read) const;
   /// The slot of a block of which only the words have come, and the header once more.
   absl::Status AddReadSlot(BlockRead& read, uint32_t slot);
   void FetchSlot(const BlockRead& read) const {
-    if (read.slot == BlockRead::kNoSlot) return;
+    if (IsSmall() || read.slot == BlockRead::kNoSlot) return;
     storage::VerbBatch::Fetch<false>(read.in_place + geometry().slot_offset(read.slot), geometry().row_bytes);
   }
   void TakeSlot(BlockRead& read) const;
@@ -84,6 +85,7 @@ class RecordTable {
   uint64_t HashOf(std::span<const std::byte> key) const;
 
  private:
+  bool IsSmall() const { return geometry().block_bytes() <= kWholeBlockBytesMax; }
   RecordTable(const TableDescription& description, storage::VerbBatch& batch, ExtentSpace records,
               ExtentSpace index, uint32_t client, TableIndex::ConfirmGone confirm_gone);
 

@@ -80,6 +80,7 @@ absl::Status RsiSession::CommitWrites() {
   if (absl::Status flipped = Flip(); !flipped.ok()) return End(flipped);
   phase_ = Phase::kFlipped;
   committed_ = true;
+  lost_to_locks_ = 0;
   // What is not cleaned up stays, but for a broken channel that is no error of this commit's.
   if (absl::Status cleaned = CleanIndexes(); channel_->broken()) return End(cleaned);
   if (!options_.broken.visible_early) {
@@ -360,7 +361,9 @@ absl::Status RsiSession::RollBack() {
 
 // Somebody else was faster. If he is gone, End has him cleaned up after, so that the next try succeeds.
 absl::Status RsiSession::Conflict(RecordHeader found, const std::string& name) {
-  if (found.locked() && found.client() != slot_.client) suspect_ = found.client();
+  const bool held = found.locked() && found.client() != slot_.client;
+  if (held) suspect_ = found.client();
+  lost_to_locks_ = held ? lost_to_locks_ + 1 : 0;
   conflict_ = std::max(conflict_, found.timestamp());
   return AbortStatus(AbortReason::kWriteWrite, absl::StrCat("a row of ", name));
 }

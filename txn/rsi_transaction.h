@@ -109,6 +109,7 @@ class RsiSession final : public Session {
   absl::Status CheckActive() const;
   absl::Status BeginWith(std::span<const SoughtRow> early);
   absl::Status TakeSnapshot(std::span<const SoughtRow> early);
+  void AwaitLocks();
   absl::Status End(absl::Status status);
   absl::Status Leave();
   absl::StatusOr<RecordTable*> TableOf(const TableDescription& description);
@@ -255,6 +256,7 @@ class RsiSession final : public Session {
   int64_t begun_ns_ = 0;
   BeginCosts begin_costs_;
   uint64_t conflict_ = 0;        // the newest version that this session has lost to
+  uint32_t lost_to_locks_ = 0;   // transactions in a row
   uint32_t suspect_ = 0;         // held what this transaction wanted
   uint32_t holder_ = 0;          // of a snapshot that keeps blocks from being reclaimed
   std::vector<SoughtRow> rows_;  // met, the latest last

@@ -52,7 +52,12 @@ struct Lookup {
 struct BeginCosts {
   uint64_t begins = 0;
   uint64_t verbs = 0;  // work requests
-  int64_t ns = 0;      // waits included
+  uint64_t timed = 0;  // of the begins, those that
+  int64_t ns = 0;      // was measured of, waits included
+
+  BeginCosts operator+(const BeginCosts& more) const {
+    return {begins + more.begins, verbs + more.verbs, timed + more.timed, ns + more.ns};
+  }
 };
 
 /// A client's transactions, one at a time; used by one thread. Sees its own writes. Any error of the

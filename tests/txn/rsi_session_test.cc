@@ -477,6 +477,48 @@ TEST_P(RsiClients, AfterEveryVerb) {
   }
 }
 
+/// A client that is stopped while it holds locks is no reason to try without a pause.
+TEST_P(RsiClients, AHeldLockIsTriedWithPauses) {
+  constexpr int64_t kStoppedUs = 50'000;
+  constexpr int kTriesMax = 200;  // without pauses it would be thousands
+  bool met_a_lock = false;
+  for (uint64_t requests = 0; !met_a_lock; ++requests) {
+    RecordCluster cluster({.timestamps = GetParam()});
+    cluster.AddTable("accounts", {});
+    MortalFabric mortal(cluster.client(), ~uint64_t{0} >> 1);
+    Teller stopped(cluster, 1, mortal), other(cluster, 2);
+    other.Create(1, 100);
+    ASSERT_TRUE(stopped.session->Begin().ok());
+    ASSERT_TRUE(stopped.Read(1).ok() && stopped.Update(1, 50).ok());
+    mortal.DieAfter(requests);
+    if (stopped.session->Commit().ok()) break;
+    int tries = 0;
+    for (const Deadline end = cluster.client().clock().After(kStoppedUs);
+         !cluster.client().clock().Passed(end); ++tries) {
+      ASSERT_TRUE(other.session->Begin().ok());
+      ASSERT_TRUE(other.Read(1).ok());
+      absl::Status status = other.Update(1, 60);
+      if (status.ok()) status = other.session->Commit().status();
+      if (status.ok()) break;
+      ASSERT_EQ(AbortReasonOf(status), AbortReason::kWriteWrite) << status;
+      met_a_lock = true;
+    }
+    EXPECT_LT(tries, kTriesMax);
+    stopped.session.reset();
+    cluster.SetDead(MemberId(1));
+    const Deadline patience = cluster.client().clock().After(2'000'000);
+    absl::Status status = absl::UnknownError("");
+    while (!status.ok() && !cluster.client().clock().Passed(patience)) {
+      ASSERT_TRUE(other.session->Begin().ok());
+      ASSERT_TRUE(other.Read(1).ok());
+      status = other.Update(1, 60);
+      if (status.ok()) status = other.session->Commit().status();
+    }
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  EXPECT_TRUE(met_a_lock);
+}
+
 /// A client dies after any number of the work requests by which it reclaims and inserts; all blocks can be
 /// used afterwards.
 TEST_P(RsiClients, ReclaimAfterEveryVerb) {
