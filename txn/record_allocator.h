@@ -76,7 +76,7 @@ class RecordAllocator {
   // Of this TakeChunk.
   int looks_left_ = 0;
   uint32_t freed_min_ = kFreedMin;
-  size_t extent_ = 0;      // where to look next,
+  size_t extent_ = kNone;  // where to look next,
   uint64_t next_ = kNone;  // and from which of its chunks on
   Reclaim reclaim_;
   Recover recover_;

@@ -1,0 +1,58 @@
+#include "txn/record_allocator.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/txn/record_cluster.h"
+
+namespace nam::txn {
+namespace {
+
+/// A table of two extents, on two memory servers.
+class RecordAllocatorTest : public ::testing::Test {
+ protected:
+  static constexpr uint64_t kExtentBytes = 256 << 10;
+  RecordAllocatorTest() : member_(cluster_, cluster_.client(), 1) {
+    cluster_.AddTable("rows", {.extent_bytes = kExtentBytes, .extents_max = 2});
+    table_ = *member_.Find("rows");
+    EXPECT_TRUE(table_.records->Grow(1).ok());
+    channel_ = *storage::Channel::Open(member_.fabric(), member_.directory(), {});
+    batch_.emplace(*channel_);
+    space_.emplace(*ExtentSpace::Open(*channel_, table_.records, kExtentBytes));
+  }
+  RecordAllocator Of(uint32_t client) { return RecordAllocator(*space_, layout_, client); }
+
+  RecordCluster cluster_{{}};
+  RecordCluster::Member member_;
+  TableDescription table_;
+  const RecordLayout layout_ = RecordLayout::Of(storage::RecordGeometry::Of(64, 1), kExtentBytes);
+  std::unique_ptr<storage::Channel> channel_;
+  std::optional<storage::VerbBatch> batch_;
+  std::optional<ExtentSpace> space_;
+};
+
+TEST_F(RecordAllocatorTest, ClientsBeginInDifferentExtents) {
+  std::set<uint64_t> extents;
+  for (const uint32_t client : {1, 2}) {
+    RecordAllocator allocator = Of(client);
+    extents.insert(*allocator.Allocate(*batch_) / layout_.records_per_extent);
+  }
+  EXPECT_EQ(extents.size(), 2u);
+}
+
+TEST_F(RecordAllocatorTest, OneClientGetsEveryBlockOnce) {
+  RecordAllocator allocator = Of(1);
+  std::set<uint64_t> records;
+  absl::StatusOr<uint64_t> record = allocator.Allocate(*batch_);
+  for (; record.ok(); record = allocator.Allocate(*batch_)) {
+    EXPECT_TRUE(records.insert(*record).second) << *record << " twice";
+    ASSERT_TRUE(batch_->Execute().ok());
+    batch_->Reset();
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(record.status())) << record.status();
+  EXPECT_EQ(records.size(), 2 * layout_.records_per_extent);
+}
+
+}  // namespace
+}  // namespace nam::txn
