@@ -17,9 +17,14 @@ namespace {
 /// How long the barrier waits before it looks whether the query has failed elsewhere.
 constexpr int64_t kBarrierCheckUs = 2'000;
 /// Of the pieces that are left a thread claims one in so many, but not too many at once: what it has
-/// claimed nobody can steal.
+/// claimed nobody can steal. Twice as many whenever a claim lasted less than kClaimUs, up to half of what is
+/// left: a claim is a round trip, and pieces of which nearly all is skipped are over sooner.
 constexpr uint64_t kClaimsLeft = 32;
+constexpr uint64_t kClaimsLeftMin = 2;
 constexpr uint64_t kMostClaimed = 8;
+constexpr int64_t kClaimUs = 1'000;
+/// The first claims fill the stream's window.
+constexpr uint32_t kClaimsAtFirst = 2;
 
 }  // namespace
 
@@ -132,12 +137,20 @@ storage::ChainStart FragmentWorker::ChainOf(int table, const optimizer::Piece& p
   return chain;
 }
 
-/// Several at a time while much is left: a claim is a round trip. An error ends the fragment.
+uint64_t FragmentWorker::PiecesToClaim() {
+  const int64_t now_ns = clock_.NowNs();
+  const bool soon = claims_made_++ >= kClaimsAtFirst && now_ns - claimed_ns_ < kClaimUs * 1'000;
+  claimed_ns_ = now_ns;
+  claims_left_ = soon ? std::max(claims_left_ / 2, kClaimsLeftMin) : kClaimsLeft;
+  const uint64_t all = shape_.pieces.size(), left = all - std::min(all, claim_end_);
+  return std::clamp<uint64_t>(left / claims_left_, 1, kMostClaimed * (kClaimsLeft / claims_left_));
+}
+
+/// An error ends the fragment.
 std::optional<uint32_t> FragmentWorker::ClaimPiece() {
   const uint64_t all = shape_.pieces.size();
   if (claim_next_ == claim_end_) {
-    const uint64_t left = all - std::min(all, claim_end_);
-    const uint64_t items = std::clamp<uint64_t>(left / kClaimsLeft, 1, kMostClaimed);
+    const uint64_t items = PiecesToClaim();
     const absl::StatusOr<uint64_t> first = claims_->Claim(items);
     if (!first.ok()) {
       fragment_.Fail(first.status());

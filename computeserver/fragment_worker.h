@@ -37,6 +37,7 @@ class FragmentWorker {
   /// Its position.
   storage::ChainStart ChainOf(int table, const optimizer::Piece& piece) const;
   std::optional<uint32_t> ClaimPiece();
+  uint64_t PiecesToClaim();
   KeyLookup LookupOf(size_t join) const;
   absl::Status Stream(
       storage::Channel& channel, size_t pipeline, int table,
@@ -78,12 +79,15 @@ class FragmentWorker {
   std::optional<ChannelPool::Lease> claims_channel_;  // with a counter
   std::optional<storage::WorkClaims> claims_;
   uint64_t claim_next_ = 0, claim_end_ = 0;  // claimed and not begun: positions in the shape's pieces
-  std::vector<uint32_t> claimed_;            // begun
-  std::vector<uint32_t> selected_;           // scratch: rows of a block
-  std::vector<uint32_t> positions_;          // scratch: of the tuples that found a partner
-  std::vector<uint32_t> partners_;           // scratch: rows of the build side
-  std::vector<int64_t> keys_;                // scratch
-  std::vector<uint8_t> valid_;               // scratch: key is not NULL
+  uint32_t claims_made_ = 0;
+  uint64_t claims_left_ = 0;         // of so many pieces that were left one was claimed
+  int64_t claimed_ns_ = 0;           // when
+  std::vector<uint32_t> claimed_;    // begun
+  std::vector<uint32_t> selected_;   // scratch: rows of a block
+  std::vector<uint32_t> positions_;  // scratch: of the tuples that found a partner
+  std::vector<uint32_t> partners_;   // scratch: rows of the build side
+  std::vector<int64_t> keys_;        // scratch
+  std::vector<uint8_t> valid_;       // scratch: key is not NULL
   uint64_t pushed_rows_ = 0;
   Clock& clock_;
   int64_t uncharged_ps_ = 0;

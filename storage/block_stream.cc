@@ -20,8 +20,10 @@ constexpr uint32_t kPrefixFetchedMax = 512;
 constexpr uint32_t kPageFetchedMax = 256;
 
 /// So many chains are under way at first: what is claimed is taken from other threads, and no use before its
-/// turn comes. More when blocks are waited for.
+/// turn comes. More when blocks are waited for, and where posts are calls also when half of what is ahead is
+/// used up this soon.
 constexpr size_t kChainsAhead = 10;
+constexpr int64_t kSoonUs = 1'000;
 /// The paper's, and one for posts that are system calls, of which each is to carry half a window.
 constexpr uint32_t kWindow = 10;
 constexpr uint32_t kWindowOfCalls = 64;
@@ -182,7 +184,12 @@ absl::Status BlockStream::PostBatches() {
 
 /// Where posts are calls, half of what there can be in flight at once.
 absl::Status BlockStream::Fill() {
-  if (posts_are_calls_ && tail_ - head_ > refill_at_) return absl::OkStatus();
+  if (posts_are_calls_) {
+    if (tail_ - head_ > refill_at_) return absl::OkStatus();
+    const int64_t now_ns = channel_.fabric().clock().NowNs();
+    if (now_ns - filled_ns_ < kSoonUs * 1000) MoreChainsAhead();
+    filled_ns_ = now_ns;
+  }
   while (tail_ - head_ < slots_.size()) {
     NAM_ASSIGN_OR_RETURN(Chain * chain, ChainToPost());
     if (chain == nullptr) break;
@@ -218,7 +225,7 @@ absl::Status BlockStream::TakeCompletions(bool wait) {
   std::array<fabric::Completion, 64> done;
   size_t n = channel_.completions().Poll(done);
   if (n == 0 && wait) {
-    if (counters_.blocks > 0) chains_ahead_ = std::min(2 * chains_ahead_, slots_.size());
+    if (counters_.blocks > 0) MoreChainsAhead();
     Clock& clock = channel_.fabric().clock();
     const int64_t from_ns = clock.NowNs();
     const Deadline give_up{from_ns + channel_.options().operation_timeout_us * 1000};

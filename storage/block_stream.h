@@ -1,9 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -107,6 +109,7 @@ class BlockStream {
   absl::StatusOr<bool> Claim();
   void SkipBlocks(Chain& chain);
   bool CanSkip(const Chain& chain, uint32_t index) const;
+  void MoreChainsAhead() { chains_ahead_ = std::min(2 * chains_ahead_, slots_.size()); }
   void DropDelivered();
   absl::Status Prepare(Slot& slot, uint32_t slot_number);
   absl::Status AwaitHead();
@@ -124,7 +127,9 @@ class BlockStream {
   std::vector<Slot> slots_;
   size_t chains_ahead_;  // at most, with what is being delivered
   const bool posts_are_calls_;
-  size_t refill_at_ = 0;        // slots in flight, and no more, before more is posted; if posts are calls
+  // Of posts that are calls: when the last were made, and so many slots are still in flight at the next.
+  int64_t filled_ns_ = std::numeric_limits<int64_t>::min() / 2;
+  size_t refill_at_ = 0;
   std::vector<Batch> batches_;  // a queue pair each
   std::deque<Chain> chains_;    // addresses are stable; front: being delivered
   bool source_dry_ = false;

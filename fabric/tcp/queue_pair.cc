@@ -17,7 +17,7 @@
 namespace nam::fabric::tcp {
 namespace {
 
-constexpr size_t kPartsMax = 64;  // of one sendmsg or recvmsg
+constexpr size_t kPartsMax = 256;  // of one sendmsg or recvmsg
 
 /// Part of an operation's bytes on the wire, which are `header`, then `payload`: those from `done` on.
 size_t AppendParts(std::span<iovec> parts, std::span<std::byte> header, std::span<std::byte> payload,

@@ -72,6 +72,25 @@ TEST_P(BlockStreamTest, SystemCallsAreShared) {
   }
 }
 
+/// Of many chains of which a block is wanted each, too.
+TEST_P(BlockStreamTest, SystemCallsAreSharedByShortChains) {
+  const Case& c = GetParam();
+  const fabric::Capabilities can = channel_->fabric().capabilities();
+  if (!can.posts_are_calls || c.window < 64) return;
+  constexpr uint64_t kChains = 400;
+  uint64_t taken = 0;
+  ChainStart first_block = chain_;
+  first_block.end = 1;
+  BlockStream stream(*channel_, {9, c.group, widths_, {0}}, {.window = c.window, .slow_start = true},
+                     [&]() -> std::optional<ChainStart> {
+                       return taken < kChains ? ++taken, std::optional(first_block) : std::nullopt;
+                     });
+  BlockView block;
+  for (auto more = stream.Next(block); more.ok() && *more; more = stream.Next(block)) continue;
+  ASSERT_EQ(stream.counters().blocks, kChains);
+  EXPECT_LE(stream.counters().posts, kChains / 8);
+}
+
 /// On shm no block is waited for, so no more is taken than at first, however large the window.
 TEST_P(BlockStreamTest, TakesFewChainsBeforeTheirTurn) {
   const Case& c = GetParam();
