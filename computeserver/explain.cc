@@ -210,6 +210,7 @@ void AddTimeline(const std::vector<ServerReport>& servers, bool cut, std::vector
       lines.push_back(absl::StrFormat("    compute server %d: %.1f to %.1f ms, %d %s of %s",
                                       servers[s].member.id(), turn.started_ms, turn.ended_ms, turn.pieces,
                                       cut ? "pieces" : "partitions", whose));
+      if (turn.claims > 0) absl::StrAppend(&lines.back(), ", ", turn.claims, " claims");
     }
   }
 }

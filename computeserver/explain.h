@@ -23,6 +23,7 @@ struct ServerReport {
     double started_ms = 0;
     double ended_ms = 0;
     uint32_t pieces = 0;
+    uint32_t claims = 0;  // by which it got them; 0: without a work queue
   };
   std::vector<Turn> turns;            // its fragments
   std::vector<uint64_t> thread_rows;  // of the driving table, in pieces that its threads claimed

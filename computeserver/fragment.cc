@@ -1,6 +1,7 @@
 #include "computeserver/fragment.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
@@ -123,6 +124,11 @@ std::vector<std::vector<uint32_t>> Fragment::Claimed() const {
   std::vector<std::vector<uint32_t>> claimed;
   for (const auto& worker : finished_) claimed.push_back(worker->claimed());
   return claimed;
+}
+
+uint32_t Fragment::Claims() const {
+  return std::accumulate(finished_.begin(), finished_.end(), uint32_t{0},
+                         [](uint32_t claims, const auto& worker) { return claims + worker->claims_made(); });
 }
 
 std::vector<proto::PipelineCounters> Fragment::Counters() const {

@@ -45,6 +45,8 @@ class Fragment {
   const std::string& partial() const { return partial_; }
   /// Of each thread: positions of the pieces whose rows are in it.
   std::vector<std::vector<uint32_t>> Claimed() const;
+  /// By which the threads got those from the work queue.
+  uint32_t Claims() const;
   /// Whether other pieces cannot change the result.
   bool satisfied() const { return satisfied_; }
   std::vector<proto::PipelineCounters> Counters() const;

@@ -21,6 +21,7 @@ class FragmentWorker {
   absl::Status Run();
   Sink& sink() { return *sink_; }
   const std::vector<uint32_t>& claimed() const { return claimed_; }
+  uint32_t claims_made() const { return claims_made_; }
 
  private:
   absl::Status Build(storage::Channel& channel, size_t join);

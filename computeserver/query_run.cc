@@ -176,8 +176,8 @@ absl::Status QueryRun::Cover(const ComputeClients::Work& work, ServerReport& rep
           optimizer::RowsOf(options_.driving, pieces_[list.pieces[item]]);
     }
   }
-  report.turns.push_back(
-      {work.list < shares_ ? std::optional(work.list) : std::nullopt, work.started_ms, NowMs(), claimed});
+  report.turns.push_back({work.list < shares_ ? std::optional(work.list) : std::nullopt, work.started_ms,
+                          NowMs(), claimed, work.reply.claims()});
   if (claimed == 0 && !work.reply.leaving() && ++fruitless_ > kMostFruitless)
     return absl::InternalError("compute servers claim nothing of what is left");
   return absl::OkStatus();

@@ -173,6 +173,7 @@ absl::StatusOr<proto::FragmentReply> ComputeServerImpl::Run(const catalog::Incom
   for (const proto::PipelineCounters& counters : fragment.Counters()) *reply.add_pipelines() = counters;
   for (const std::vector<uint32_t>& claimed : fragment.Claimed())
     reply.add_threads()->mutable_pieces()->Add(claimed.begin(), claimed.end());
+  reply.set_claims(fragment.Claims());
   reply.set_satisfied(fragment.satisfied());
   reply.set_leaving(stopping_);
   return reply;

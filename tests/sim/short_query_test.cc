@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <regex>
 #include <string>
 
 #include "fabric/sim/world.h"
@@ -94,6 +95,26 @@ TEST_F(ShortQueryTest, ClaimingWorkDelaysItLittleOnManyServers) {
   Execute("SET nam.multicast = off");
   const double shares_ms = Ms("work_queue = off"), claims_ms = Ms("work_queue = on");
   EXPECT_LT(claims_ms, shares_ms + 0.1);
+}
+
+/// A claim is a round trip: what is over soon is not claimed piece by piece.
+TEST_F(ShortQueryTest, QuickPiecesAreClaimedByTheMany) {
+  Start(2, 1);
+  Execute("SET nam.work_queue = on");
+  const auto result = client_->session().Execute("EXPLAIN ANALYZE " + sql_);
+  ASSERT_TRUE(result.ok()) << result.status();
+  const std::regex turn("([0-9]+) partitions of its own share, ([0-9]+) claims");
+  int partitions = 0, claims = 0;
+  for (const auto& row : result->rows) {
+    const std::string line = row[0].ToString();
+    std::smatch found;
+    if (!std::regex_search(line, found, turn)) continue;
+    partitions += std::stoi(found[1]);
+    claims += std::stoi(found[2]);
+  }
+  EXPECT_EQ(partitions, 64);
+  EXPECT_LE(3 * claims, partitions);
+  EXPECT_GT(claims, 0);
 }
 
 TEST_F(ShortQueryTest, MulticastStartsAndEndsOnAllMemoryServersAtOnce) {
