@@ -17,7 +17,7 @@ constexpr int64_t kCancelCheckUs = 20'000;
 /// Of a block in place, what is asked for before it is looked at: of its prefix when it joins the window, of
 /// each column when the block before it is delivered. The processor's own prefetcher goes on from there.
 constexpr uint32_t kPrefixFetchedMax = 512;
-constexpr uint32_t kPageFetchedMax = 256;
+constexpr uint32_t kPageFetchedMax = 1024;
 
 /// So many chains are under way at first: what is claimed is taken from other threads, and no use before its
 /// turn comes. More when blocks are waited for, and where posts are calls also when half of what is ahead is
