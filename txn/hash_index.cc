@@ -335,7 +335,7 @@ absl::Status HashIndex::AddClaims(std::span<const Claim> claims) {
 absl::Status HashIndex::FinishClaims(std::span<Claim> claims) {
   for (int round = 0; round < kRoundsMax; ++round) {
     size_t left = 0;
-    for (Step step : claims_) {
+    for (Step& step : claims_) {
       Take(step);
       // A claim that was frozen afterwards has been copied, or will be.
       if (step.word != kNoWord && *step.old == 0) {

@@ -68,7 +68,10 @@ absl::Status RsiSession::Seek(std::span<const Lookup> lookups) {
     const uint32_t number = lookup.table.value;
     const uint64_t hash = table(number).HashOf(lookup.key);
     const bool own = WriteOf(number, hash, lookup.key) != nullptr;
-    sought_.push_back({.table = own ? SoughtRow::kNoTable : number, .key = lookup.key, .hash = hash});
+    SoughtRow& sought = sought_.emplace_back();
+    sought.table = own ? SoughtRow::kNoTable : number;
+    sought.key = lookup.key;
+    sought.hash = hash;
   }
   return absl::OkStatus();
 }

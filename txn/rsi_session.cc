@@ -268,12 +268,10 @@ absl::Status RsiSession::CheckScratch(uint64_t bytes) const {
       options_.scratch_bytes / 1024));
 }
 
-absl::Status RsiSession::CheckTable(TableHandle handle, size_t bytes, bool whole_row) const {
+absl::Status RsiSession::TableError(TableHandle handle, size_t bytes, bool whole_row) const {
   if (handle.value >= tables_open_.size()) return absl::InvalidArgumentError("a table that is not open");
   const TableDescription& description = tables_open_[handle.value]->description();
   const uint32_t wanted = whole_row ? description.row_bytes : description.key_bytes;
-  if (bytes == wanted) [[likely]]
-    return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrFormat(
       "%s of table %s has %d bytes, not %d", whole_row ? "a row" : "a key", description.name, wanted, bytes));
 }
@@ -324,9 +322,13 @@ absl::Status RsiSession::Insert(TableHandle handle, std::span<const std::byte> r
   // What lies beside the last one comes with it.
   const bool beside = !writes_.empty() && writes_.back().fresh && writes_.back().table == number &&
                       table(number).index().SameRoot(writes_.back().hash, hash);
-  writes_.push_back(
-      {.kind = PendingWrite::Kind::kInsert, .table = number, .hash = hash, .row = *copy, .fresh = true});
-  if (channel_->in_place() && !beside) FetchForInsert(writes_.back());
+  PendingWrite& write = writes_.emplace_back();  // in its place at once: it is large
+  write.kind = PendingWrite::Kind::kInsert;
+  write.table = number;
+  write.hash = hash;
+  write.row = *copy;
+  write.fresh = true;
+  if (channel_->in_place() && !beside) FetchForInsert(write);
   return absl::OkStatus();
 }
 
@@ -371,17 +373,17 @@ absl::Status RsiSession::Update(TableHandle handle, std::span<const std::byte> r
   if (!copy.ok()) return End(copy.status());
   const absl::StatusOr<storage::Channel::Target> block = table(number).Block(known->record);
   if (!block.ok()) return End(block.status());
-  writes_.push_back({.kind = PendingWrite::Kind::kUpdate,
-                     .table = number,
-                     .record = known->record,
-                     .block = *block,
-                     .header = known->header,
-                     .victim = known->victim,
-                     .hash = hash,
-                     .row = *copy,
-                     .before = known->row,
-                     .placed = true});
-  if (channel_->in_place()) FetchForUpdate(writes_.back());
+  PendingWrite& write = writes_.emplace_back();
+  write.table = number;
+  write.record = known->record;
+  write.block = *block;
+  write.header = known->header;
+  write.victim = known->victim;
+  write.hash = hash;
+  write.row = *copy;
+  write.before = known->row;
+  write.placed = true;
+  if (channel_->in_place()) FetchForUpdate(write);
   // Somebody is faster: no need to try.
   const bool newer = known->header.timestamp() != known->version.timestamp();
   if (known->header.locked() || (newer && !options_.broken.blind_locks)) {

@@ -113,7 +113,16 @@ class RsiSession final : public Session {
   absl::Status End(absl::Status status);
   absl::Status Leave();
   absl::StatusOr<RecordTable*> TableOf(const TableDescription& description);
-  absl::Status CheckTable(TableHandle table, size_t bytes, bool whole_row) const;
+  /// That it is open, and its keys, or whole rows, have so many bytes.
+  absl::Status CheckTable(TableHandle handle, size_t bytes, bool whole_row) const {
+    if (handle.value < tables_open_.size()) [[likely]] {
+      const TableDescription& description = tables_open_[handle.value]->description();
+      if (bytes == (whole_row ? description.row_bytes : description.key_bytes)) [[likely]]
+        return absl::OkStatus();
+    }
+    return TableError(handle, bytes, whole_row);
+  }
+  absl::Status TableError(TableHandle handle, size_t bytes, bool whole_row) const;
   RecordTable& table(uint32_t number) { return *tables_open_[number]; }
   PendingWrite* WriteOf(uint32_t table, uint64_t hash, std::span<const std::byte> key);
   const SoughtRow* RowOf(uint32_t table, uint64_t hash, std::span<const std::byte> key) const;
