@@ -12,11 +12,13 @@ inline void Prefetch(const void* from, size_t bytes) {
   constexpr uintptr_t kLineBytes = 64;
   const auto first = reinterpret_cast<uintptr_t>(from) / kLineBytes * kLineBytes;
   const auto end = reinterpret_cast<uintptr_t>(from) + bytes;
+  // Of misses of the second level a processor bears many more at once than of the first's.
+  constexpr size_t kFirstLevelBytesMax = 512;
+  const bool first_level = bytes <= kFirstLevelBytesMax;
   for (uintptr_t line = first; line < end; line += kLineBytes) {
     const auto* const at = reinterpret_cast<const char*>(line);
     if constexpr (!kForChange) {
-      // To the second level: of its misses a processor bears many more at once than of the first's.
-      __builtin_prefetch(at, 0, 2);
+      first_level ? __builtin_prefetch(at, 0, 3) : __builtin_prefetch(at, 0, 2);
     } else {
 #if defined(__x86_64__)
       // What GCC makes of __builtin_prefetch for a write asks to read, unless all of the program may assume

@@ -95,7 +95,7 @@ absl::Status RecordAllocator::TakeChunk(storage::VerbBatch& batch) {
 absl::StatusOr<bool> RecordAllocator::TakeFromAny(storage::VerbBatch& batch) {
   const size_t extents = space_.extents();
   // Clients begin in different ones, so that not all of them write to the same memory server.
-  if (extent_ == kNone) extent_ = client_ % extents;
+  if (extent_ == kNone && extents > 0) extent_ = client_ % extents;
   for (const bool had : {false, true}) {
     for (size_t i = 0; i < extents; ++i) {
       const size_t extent = (extent_ + i) % extents;

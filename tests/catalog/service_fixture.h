@@ -1,0 +1,190 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "catalog/service.h"
+#include "catalog/store.h"
+#include "tests/catalog/temp_folder.h"
+
+namespace nam::catalog {
+
+class FakeClock final : public Clock {
+ public:
+  int64_t NowNs() const override { return now_ns_; }
+  void SleepUntil(Deadline deadline) override { now_ns_ = deadline.ns; }
+  void AdvanceMs(int64_t ms) { now_ns_ += ms * 1'000'000; }
+
+ private:
+  std::atomic<int64_t> now_ns_{1'000'000'000};
+};
+
+// Fails on demand in place of a full disk.
+class FailingStore final : public Store {
+ public:
+  FailingStore(std::unique_ptr<Store> store, const bool& full) : store_(std::move(store)), full_(full) {}
+  absl::StatusOr<StoredState> Load() override { return store_->Load(); }
+  absl::Status Apply(const Mutation& mutation) override {
+    return full_ ? absl::ResourceExhaustedError("full") : store_->Apply(mutation);
+  }
+
+ private:
+  const std::unique_ptr<Store> store_;
+  const bool& full_;
+};
+
+class ServiceTest : public testing::Test {
+ protected:
+  ServiceTest() { Restart(); }
+
+  void Restart(const std::string& timestamps = kDefaultTimestamps) {
+    service_.reset();
+    auto store = OpenEmbeddedStore(folder_.File("catalog.db"), {"test", "shm"});
+    ASSERT_TRUE(store.ok()) << store.status();
+    auto service = Service::Open(std::make_unique<FailingStore>(*std::move(store), disk_full_), clock_, 3'000,
+                                 timestamps);
+    ASSERT_TRUE(service.ok()) << service.status();
+    service_ = *std::move(service);
+  }
+
+  absl::StatusOr<uint32_t> TryJoin(proto::Role role) {
+    proto::JoinRequest request;
+    request.mutable_member()->set_role(role);
+    request.mutable_member()->set_control_address("127.0.0.1:7");
+    request.mutable_member()->set_fabric_address("127.0.0.1:8");
+    auto reply = service_->Join(request);
+    if (!reply.ok()) return reply.status();
+    EXPECT_EQ(reply->lease_ms(), 3'000u);
+    return reply->id();
+  }
+  uint32_t Join(proto::Role role) {
+    const auto id = TryJoin(role);
+    EXPECT_TRUE(id.ok()) << id.status();
+    return id.value_or(0);
+  }
+  absl::StatusOr<std::vector<uint64_t>> Renew(uint32_t id, std::vector<uint64_t> held = {},
+                                              uint64_t used = 0) {
+    proto::RenewRequest request;
+    request.set_id(id);
+    request.set_used_bytes(used);
+    for (const uint64_t allocation : held) request.add_held(allocation);
+    auto reply = service_->Renew(request);
+    if (!reply.ok()) return reply.status();
+    return std::vector<uint64_t>(reply->release().begin(), reply->release().end());
+  }
+  absl::StatusOr<uint64_t> Begin(uint32_t member, const std::string& table, bool replace = false) {
+    proto::BeginLoadRequest request;
+    request.set_member(member);
+    request.set_table(table);
+    request.set_replace(replace);
+    auto reply = service_->BeginLoad(request);
+    if (!reply.ok()) return reply.status();
+    return reply->allocation();
+  }
+  absl::StatusOr<uint64_t> Commit(uint64_t allocation, const std::string& name,
+                                  std::vector<uint32_t> servers = {}) {
+    proto::CommitLoadRequest request;
+    request.mutable_table()->set_name(name);
+    request.mutable_table()->set_allocation(allocation);
+    for (const uint32_t server : servers) {
+      proto::ServerUsage& usage = *request.mutable_table()->add_usage();
+      usage.set_server(server);
+      usage.set_blocks(1);
+    }
+    request.mutable_table()->add_partitions()->set_rows(5);
+    auto reply = service_->CommitLoad(request);
+    if (!reply.ok()) return reply.status();
+    return reply->version();
+  }
+  /// A record table with one extent in its part `rows`.
+  uint64_t CreateRecords(uint32_t client, uint32_t server, const std::string& timestamps = "") {
+    proto::CommitLoadRequest request;
+    proto::Table& table = *request.mutable_table();
+    table.set_name("stock");
+    table.set_allocation(*Begin(client, "stock"));
+    table.mutable_record()->set_row_bytes(64);
+    table.mutable_record()->set_key_bytes(8);
+    table.mutable_record()->set_versions(1);
+    table.mutable_record()->set_extent_bytes(8'192);
+    table.mutable_record()->set_timestamps(timestamps);
+    proto::RecordPart& part = *table.mutable_record()->add_parts();
+    part.set_name("rows");
+    AddExtent(server, table.allocation(), *part.mutable_extents());
+    EXPECT_TRUE(service_->CommitLoad(request).ok());
+    return table.allocation();
+  }
+  template <typename Extents>
+  static void AddExtent(uint32_t server, uint64_t allocation, Extents& extents) {
+    proto::RecordExtent& extent = *extents.Add();
+    extent.set_server(server);
+    extent.set_allocation(allocation);
+    extent.set_offset(4'096);
+  }
+  absl::StatusOr<uint64_t> BeginExtend(uint32_t member, const std::string& table = "stock") {
+    proto::BeginExtendRequest request;
+    request.set_member(member);
+    request.set_table(table);
+    const auto reply = service_->BeginExtend(request);
+    if (!reply.ok()) return reply.status();
+    return reply->allocation();
+  }
+  absl::Status CommitExtend(uint64_t allocation, uint32_t expected, uint32_t server,
+                            const std::string& part = "rows") {
+    proto::CommitExtendRequest request;
+    request.set_allocation(allocation);
+    request.set_part(part);
+    request.set_expected_extents(expected);
+    AddExtent(server, allocation, *request.mutable_extents());
+    return service_->CommitExtend(request).status();
+  }
+  absl::Status AddIndex(uint64_t allocation, uint32_t server, const std::string& name) {
+    proto::CommitExtendRequest request;
+    request.set_allocation(allocation);
+    request.mutable_new_part()->set_name(name);
+    request.mutable_new_part()->set_kind(proto::ORDERED_INDEX);
+    AddExtent(server, allocation, *request.mutable_extents());
+    return service_->CommitExtend(request).status();
+  }
+  static proto::ChangePartRequest Change(const std::string& index, uint64_t allocation) {
+    proto::ChangePartRequest request;
+    request.set_table("stock");
+    request.set_part(index);
+    request.set_allocation(allocation);
+    return request;
+  }
+  absl::Status Abort(uint64_t allocation) {
+    proto::AbortLoadRequest request;
+    request.set_allocation(allocation);
+    return service_->AbortLoad(request).status();
+  }
+  absl::Status Drop(const std::string& name) {
+    proto::DropTableRequest request;
+    request.set_name(name);
+    return service_->DropTable(request).status();
+  }
+  absl::StatusOr<proto::GetTableReply> Get(const std::string& name, uint64_t known = 0) {
+    proto::GetTableRequest request;
+    request.set_name(name);
+    request.set_known_version(known);
+    return service_->GetTable(request);
+  }
+  proto::Cluster Cluster() { return *service_->GetCluster({}); }
+  const proto::Member* Find(const proto::Cluster& cluster, uint32_t id) {
+    for (const proto::Member& member : cluster.members()) {
+      if (member.id() == id) return &member;
+    }
+    return nullptr;
+  }
+
+  const TempFolder folder_;
+  FakeClock clock_;
+  bool disk_full_ = false;
+  std::unique_ptr<Service> service_;
+};
+
+}  // namespace nam::catalog

@@ -1,0 +1,230 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/catalog/service_fixture.h"
+
+namespace nam::catalog {
+namespace {
+
+TEST_F(ServiceTest, ALoadBecomesATableAndItsMemoryStays) {
+  const uint32_t memory = Join(proto::ROLE_MEMORY);
+  const uint32_t client = Join(proto::ROLE_CLIENT);
+  const uint64_t allocation = *Begin(client, "date");
+  EXPECT_TRUE(Renew(memory, {allocation})->empty());
+  EXPECT_EQ(Get("date").status().code(), absl::StatusCode::kNotFound);
+  const auto version = Commit(allocation, "date", {memory});
+  ASSERT_TRUE(version.ok()) << version.status();
+  EXPECT_TRUE(Renew(memory, {allocation})->empty());
+  const auto table = Get("date");
+  ASSERT_TRUE(table.ok());
+  EXPECT_FALSE(table->unchanged());
+  EXPECT_EQ(table->table().version(), *version);
+  EXPECT_EQ(table->table().partitions_size(), 1);
+  EXPECT_TRUE(Get("date", *version)->unchanged());
+  EXPECT_FALSE(Get("date", *version - 1)->unchanged());
+  EXPECT_EQ(service_->ListTables({})->tables(0).partitions_size(), 0);
+  // Asked again because the answer was lost: the same answer.
+  EXPECT_EQ(*Commit(allocation, "date", {memory}), *version);
+  ASSERT_TRUE(Drop("date").ok());
+  EXPECT_EQ(*Renew(memory, {allocation}), std::vector<uint64_t>{allocation});
+  EXPECT_EQ(Drop("date").code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(ServiceTest, AllocationIdsAreNeverUsedAgain) {
+  const uint32_t client = Join(proto::ROLE_CLIENT);
+  const uint64_t first = *Begin(client, "date");
+  ASSERT_TRUE(Abort(first).ok());
+  Restart();
+  EXPECT_GT(*Begin(client, "date"), first);
+}
+
+TEST_F(ServiceTest, AnAbortedLoadIsOver) {
+  const uint32_t memory = Join(proto::ROLE_MEMORY);
+  const uint32_t client = Join(proto::ROLE_CLIENT);
+  const uint64_t allocation = *Begin(client, "date");
+  ASSERT_TRUE(Abort(allocation).ok());
+  EXPECT_TRUE(Abort(allocation).ok());  // once more does no harm
+  EXPECT_EQ(Commit(allocation, "date").status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(*Renew(memory, {allocation}), std::vector<uint64_t>{allocation});
+  EXPECT_EQ(Abort(allocation + 1).code(), absl::StatusCode::kNotFound);
+  const uint64_t committed = *Begin(client, "date");
+  ASSERT_TRUE(Commit(committed, "date").ok());
+  EXPECT_EQ(Abort(committed).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(ServiceTest, TheEndOfALeaseAbortsItsLoads) {
+  const uint32_t memory = Join(proto::ROLE_MEMORY);
+  const uint32_t client = Join(proto::ROLE_CLIENT);
+  const uint64_t allocation = *Begin(client, "date");
+  clock_.AdvanceMs(2'000);
+  EXPECT_TRUE(Renew(memory, {allocation})->empty());
+  clock_.AdvanceMs(1'000);
+  EXPECT_EQ(*Renew(memory, {allocation}), std::vector<uint64_t>{allocation});
+  EXPECT_EQ(Commit(allocation, "date").status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Begin(client, "date").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Get("date").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(ServiceTest, LeavingAbortsLoads) {
+  const uint32_t memory = Join(proto::ROLE_MEMORY);
+  const uint32_t client = Join(proto::ROLE_CLIENT);
+  const uint64_t allocation = *Begin(client, "date");
+  proto::LeaveRequest leave;
+  leave.set_id(client);
+  ASSERT_TRUE(service_->Leave(leave).ok());
+  EXPECT_EQ(*Renew(memory, {allocation}), std::vector<uint64_t>{allocation});
+}
+
+TEST_F(ServiceTest, ReplacingSwapsAtOnceAndRetiresTheOldMemory) {
+  const uint32_t memory = Join(proto::ROLE_MEMORY);
+  const uint32_t client = Join(proto::ROLE_CLIENT);
+  const uint64_t old_allocation = *Begin(client, "date");
+  ASSERT_TRUE(Commit(old_allocation, "date", {memory}).ok());
+  EXPECT_EQ(Begin(client, "date").status().code(), absl::StatusCode::kAlreadyExists);
+  const uint64_t allocation = *Begin(client, "date", true);
+  EXPECT_TRUE(Renew(memory, {old_allocation, allocation})->empty());
+  EXPECT_EQ(Get("date")->table().allocation(), old_allocation);
+  ASSERT_TRUE(Commit(allocation, "date", {memory}).ok());
+  EXPECT_EQ(Get("date")->table().allocation(), allocation);
+  EXPECT_EQ(*Renew(memory, {old_allocation, allocation}), std::vector<uint64_t>{old_allocation});
+  Restart();
+  EXPECT_EQ(Get("date")->table().allocation(), allocation);
+  EXPECT_EQ(*Renew(memory, {old_allocation, allocation}), std::vector<uint64_t>{old_allocation});
+}
+
+TEST_F(ServiceTest, OfTwoLoadsOfOneNameOneWins) {
+  const uint32_t client = Join(proto::ROLE_CLIENT);
+  const uint64_t first = *Begin(client, "date");
+  const uint64_t second = *Begin(client, "date");
+  EXPECT_TRUE(Commit(second, "date").ok());
+  EXPECT_EQ(Commit(first, "date").status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(Get("date")->table().allocation(), second);
+}
+
+TEST_F(ServiceTest, StaleAndForeignCommitsAreRefused) {
+  const uint32_t memory = Join(proto::ROLE_MEMORY);
+  const uint32_t client = Join(proto::ROLE_CLIENT);
+  const uint64_t allocation = *Begin(client, "date");
+  EXPECT_EQ(Commit(allocation, "part").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Commit(allocation + 1, "date").status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Commit(allocation, "date", {memory + 100}).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Commit(allocation, "date", {client}).status().code(), absl::StatusCode::kFailedPrecondition);
+  clock_.AdvanceMs(2'000);
+  ASSERT_TRUE(Renew(client).ok());
+  clock_.AdvanceMs(2'000);  // the memory server died during the load
+  EXPECT_EQ(Commit(allocation, "date", {memory}).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(Commit(allocation, "date").ok());
+}
+
+TEST_F(ServiceTest, LoadsSurviveARestart) {
+  const uint32_t client = Join(proto::ROLE_CLIENT);
+  const uint64_t allocation = *Begin(client, "date");
+  Restart();
+  EXPECT_TRUE(Commit(allocation, "date").ok());
+}
+
+TEST_F(ServiceTest, ARecordTableIsExtendedByWhoeverKnowsItsSize) {
+  const uint32_t memory = Join(proto::ROLE_MEMORY), other = Join(proto::ROLE_MEMORY);
+  const uint32_t client = Join(proto::ROLE_CLIENT);
+  const uint64_t first = CreateRecords(client, memory);
+  const uint64_t second = *BeginExtend(client), third = *BeginExtend(client);
+  EXPECT_TRUE(Renew(memory, {first, second, third})->empty());
+  Restart();
+  ASSERT_TRUE(CommitExtend(second, 1, other).ok());
+  EXPECT_TRUE(CommitExtend(second, 1, other).ok()) << "asked again because the answer was lost";
+  const absl::Status late = CommitExtend(third, 1, memory);
+  EXPECT_EQ(late.code(), absl::StatusCode::kAborted);
+  EXPECT_NE(std::string(late.message()).find("2 extents"), std::string::npos) << late;
+  EXPECT_TRUE(Abort(third).ok());
+  EXPECT_EQ(Abort(second).code(), absl::StatusCode::kFailedPrecondition);
+  Restart();
+  const proto::Table table = Get("stock")->table();
+  ASSERT_EQ(table.record().parts(0).extents_size(), 2);
+  EXPECT_EQ(table.record().parts(0).extents(1).allocation(), second);
+  ASSERT_EQ(table.usage_size(), 2);
+  EXPECT_EQ(table.usage(1).server(), other);
+  EXPECT_EQ(table.usage(1).bytes(), 8'192u);
+  EXPECT_EQ(service_->ListTables({})->tables(0).record().parts(0).extents_size(), 0);
+  EXPECT_EQ(*Renew(memory, {first, second, third}), std::vector<uint64_t>{third});
+  ASSERT_TRUE(Drop("stock").ok());
+  EXPECT_EQ(*Renew(memory, {first, second}), (std::vector<uint64_t>{first, second}));
+}
+
+TEST_F(ServiceTest, AnIndexComesAndGoes) {
+  const uint32_t memory = Join(proto::ROLE_MEMORY), client = Join(proto::ROLE_CLIENT);
+  const uint64_t table = CreateRecords(client, memory);
+  const uint64_t index = *BeginExtend(client), twice = *BeginExtend(client);
+  ASSERT_TRUE(AddIndex(index, memory, "by_name").ok());
+  EXPECT_EQ(AddIndex(twice, memory, "by_name").code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(AddIndex(twice, memory, "stock").code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(AddIndex(twice, memory, "rows").code(), absl::StatusCode::kAlreadyExists);
+  proto::ChangePartRequest change = Change("by_name", index);
+  change.set_usable_from(7);
+  ASSERT_TRUE(service_->ChangePart(change).ok());
+  Restart();
+  EXPECT_EQ(Get("stock")->table().record().parts(1).usable_from(), 7u);
+  EXPECT_EQ(Get("stock")->table().usage(0).blocks(), 2u);
+  change.set_leaving(true);
+  ASSERT_TRUE(service_->ChangePart(change).ok());
+  EXPECT_TRUE(Get("stock")->table().record().parts(1).leaving());
+  EXPECT_TRUE(Renew(memory, {table, index})->empty());
+  proto::ChangePartRequest other = Change("by_name", twice);
+  other.set_remove(true);
+  EXPECT_EQ(service_->ChangePart(other).status().code(), absl::StatusCode::kNotFound)
+      << "another of its name";
+  change.set_remove(true);
+  ASSERT_TRUE(service_->ChangePart(change).ok());
+  EXPECT_EQ(service_->ChangePart(change).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Get("stock")->table().record().parts_size(), 1);
+  EXPECT_EQ(*Renew(memory, {table, index}), std::vector<uint64_t>{index});
+}
+
+TEST_F(ServiceTest, ATemporaryTableIsItsOwners) {
+  const uint32_t client = Join(proto::ROLE_CLIENT), other = Join(proto::ROLE_CLIENT);
+  proto::CommitLoadRequest request;
+  request.mutable_table()->set_name("copy");
+  request.mutable_table()->set_allocation(*Begin(client, "copy"));
+  request.mutable_table()->set_owner(client);
+  ASSERT_TRUE(service_->CommitLoad(request).ok());
+  EXPECT_EQ(service_->ListTables({})->tables_size(), 0);
+  Restart();
+  EXPECT_TRUE(Get("copy").ok());
+  clock_.AdvanceMs(2'000);
+  ASSERT_TRUE(Renew(other).ok());
+  clock_.AdvanceMs(2'000);  // its owner died
+  ASSERT_TRUE(Renew(other).ok());
+  EXPECT_EQ(Get("copy").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(ServiceTest, AnExtensionEndsWithItsMemberAndWithItsTable) {
+  const uint32_t memory = Join(proto::ROLE_MEMORY), client = Join(proto::ROLE_CLIENT);
+  CreateRecords(client, memory);
+  const uint64_t dropped = *BeginExtend(client);
+  ASSERT_TRUE(Drop("stock").ok());
+  EXPECT_EQ(CommitExtend(dropped, 1, memory).code(), absl::StatusCode::kFailedPrecondition);
+  CreateRecords(client, memory);
+  EXPECT_EQ(CommitExtend(dropped, 1, memory).code(), absl::StatusCode::kFailedPrecondition) << "another";
+  const uint64_t left = *BeginExtend(client);
+  EXPECT_EQ(CommitExtend(left, 1, memory, "index").code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(CommitExtend(left, 1, client).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Commit(left, "stock").status().code(), absl::StatusCode::kInvalidArgument) << "no load";
+  proto::LeaveRequest leave;
+  leave.set_id(client);
+  ASSERT_TRUE(service_->Leave(leave).ok());
+  EXPECT_EQ(*Renew(memory, {dropped, left}), (std::vector<uint64_t>{dropped, left}));
+  EXPECT_EQ(CommitExtend(left, 1, memory).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(BeginExtend(client).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(ServiceTest, OnlyRecordTablesAreExtended) {
+  const uint32_t client = Join(proto::ROLE_CLIENT);
+  ASSERT_TRUE(Commit(*Begin(client, "date"), "date").ok());
+  EXPECT_EQ(BeginExtend(client, "date").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(BeginExtend(client, "part").status().code(), absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace nam::catalog

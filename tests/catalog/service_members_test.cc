@@ -1,0 +1,154 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/catalog/service_fixture.h"
+
+namespace nam::catalog {
+namespace {
+
+TEST_F(ServiceTest, MemberIdsAreNeverUsedAgain) {
+  const uint32_t first = Join(proto::ROLE_MEMORY);
+  proto::LeaveRequest leave;
+  leave.set_id(first);
+  ASSERT_TRUE(service_->Leave(leave).ok());
+  EXPECT_EQ(Cluster().members_size(), 0);
+  const uint32_t second = Join(proto::ROLE_CLIENT);
+  EXPECT_GT(second, first);
+  Restart();
+  EXPECT_GT(Join(proto::ROLE_COMPUTE), second);
+}
+
+TEST_F(ServiceTest, ALeaseIsKeptByRenewingAndEndsWithoutIt) {
+  const uint32_t id = Join(proto::ROLE_COMPUTE);
+  for (int i = 0; i < 5; ++i) {
+    clock_.AdvanceMs(2'900);
+    ASSERT_TRUE(Renew(id, {}, 77).ok());
+  }
+  EXPECT_EQ(Find(Cluster(), id)->used_bytes(), 77u);
+  EXPECT_TRUE(Find(Cluster(), id)->alive());
+  const uint64_t version = Cluster().version();
+  clock_.AdvanceMs(3'000);
+  EXPECT_EQ(Renew(id).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Cluster().members_size(), 0);
+  EXPECT_GT(Cluster().version(), version);
+}
+
+TEST_F(ServiceTest, ACatalogThatStoodStillExpelsNobody) {
+  const uint32_t lives = Join(proto::ROLE_MEMORY), dies = Join(proto::ROLE_COMPUTE);
+  const auto pulses = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      clock_.AdvanceMs(300);
+      service_->Pulse();
+    }
+  };
+  service_->Pulse();
+  pulses(5);
+  clock_.AdvanceMs(60'000);
+  EXPECT_TRUE(Renew(lives).ok()) << "heard before the pulse";
+  pulses(4);
+  clock_.AdvanceMs(60'000);
+  pulses(1);
+  EXPECT_TRUE(Renew(lives).ok()) << "heard after it";
+  EXPECT_NE(Find(Cluster(), dies), nullptr) << "1.5 and 1.2 s of its lease are over";
+  pulses(1);
+  EXPECT_EQ(Find(Cluster(), dies), nullptr);
+  EXPECT_TRUE(Renew(lives).ok());
+}
+
+TEST_F(ServiceTest, ARestartExpelsNobody) {
+  const uint32_t id = Join(proto::ROLE_MEMORY);
+  clock_.AdvanceMs(2'999);
+  Restart();
+  clock_.AdvanceMs(2'999);
+  EXPECT_TRUE(Renew(id).ok());
+  Restart();
+  clock_.AdvanceMs(3'000);
+  EXPECT_EQ(Renew(id).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(ServiceTest, ADeadMemoryServerStaysListedWhileATableLiesThere) {
+  const uint32_t holder = Join(proto::ROLE_MEMORY);
+  const uint32_t idle = Join(proto::ROLE_MEMORY);
+  const uint32_t client = Join(proto::ROLE_CLIENT);
+  ASSERT_TRUE(Commit(*Begin(client, "date"), "date", {holder}).ok());
+  clock_.AdvanceMs(3'000);
+  for (int i = 0; i < 2; ++i) {
+    const proto::Cluster cluster = Cluster();
+    ASSERT_NE(Find(cluster, holder), nullptr);
+    EXPECT_FALSE(Find(cluster, holder)->alive());
+    EXPECT_EQ(Find(cluster, idle), nullptr);
+    EXPECT_EQ(Find(cluster, client), nullptr);
+    EXPECT_EQ(Renew(holder).status().code(), absl::StatusCode::kNotFound);
+    Restart();  // and it is still dead afterwards
+  }
+  ASSERT_TRUE(Drop("date").ok());
+  EXPECT_EQ(Cluster().members_size(), 0);
+}
+
+TEST_F(ServiceTest, ServersAreFoundByPointersToo) {
+  const uint32_t holder = Join(proto::ROLE_MEMORY);
+  const uint32_t client = Join(proto::ROLE_CLIENT);
+  proto::CommitLoadRequest request;
+  request.mutable_table()->set_name("date");
+  request.mutable_table()->set_allocation(*Begin(client, "date"));
+  request.mutable_table()->add_columns()->mutable_encoding()->mutable_dictionary()->add_segments(
+      (uint64_t{holder} << 48) | 4'096);
+  ASSERT_TRUE(service_->CommitLoad(request).ok());
+  clock_.AdvanceMs(3'000);
+  ASSERT_NE(Find(Cluster(), holder), nullptr);
+}
+
+TEST_F(ServiceTest, ADeadServerStaysListedForAnExtentThatWasAdded) {
+  const uint32_t memory = Join(proto::ROLE_MEMORY), late = Join(proto::ROLE_MEMORY);
+  const uint32_t client = Join(proto::ROLE_CLIENT);
+  CreateRecords(client, memory);
+  ASSERT_TRUE(CommitExtend(*BeginExtend(client), 1, late).ok());
+  clock_.AdvanceMs(3'000);
+  EXPECT_NE(Find(Cluster(), late), nullptr);
+}
+
+TEST_F(ServiceTest, OnlyADurableEndOfAMembershipIsTold) {
+  const uint32_t memory = Join(proto::ROLE_MEMORY), client = Join(proto::ROLE_CLIENT);
+  const auto over = [&](uint32_t member) {
+    proto::RenewRequest request;
+    request.set_id(memory);
+    request.add_key_holders(member);
+    return service_->Renew(request)->over_size() == 1;
+  };
+  EXPECT_FALSE(over(client));
+  EXPECT_FALSE(over(0));
+  EXPECT_FALSE(over(client + 1)) << "not yet";
+  clock_.AdvanceMs(2'000);
+  EXPECT_FALSE(over(client));
+  disk_full_ = true;
+  clock_.AdvanceMs(2'000);
+  EXPECT_FALSE(over(client)) << "a restart would give it a new lease";
+  disk_full_ = false;
+  EXPECT_TRUE(over(client));
+}
+
+TEST(ServiceIdsTest, MemoryServersNeedAnIdOf16Bits) {
+  const TempFolder folder;
+  FakeClock clock;
+  auto store = OpenEmbeddedStore(folder.File("catalog.db"), {"test", "shm"});
+  ASSERT_TRUE(store.ok());
+  Mutation mutation;
+  mutation.version = (*store)->Load()->version + 1;
+  mutation.next_member = 65'535;
+  ASSERT_TRUE((*store)->Apply(mutation).ok());
+  auto service = Service::Open(*std::move(store), clock);
+  ASSERT_TRUE(service.ok());
+  proto::JoinRequest request;
+  request.mutable_member()->set_role(proto::ROLE_MEMORY);
+  request.mutable_member()->set_control_address("a:1");
+  request.mutable_member()->set_fabric_address("a:2");
+  EXPECT_EQ((*service)->Join(request)->id(), 65'535u);
+  EXPECT_EQ((*service)->Join(request).status().code(), absl::StatusCode::kResourceExhausted);
+  request.mutable_member()->set_role(proto::ROLE_CLIENT);
+  EXPECT_EQ((*service)->Join(request)->id(), 65'536u);
+}
+
+}  // namespace
+}  // namespace nam::catalog
