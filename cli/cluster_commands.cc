@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "cli/cluster_report.h"
 #include "cli/exit_codes.h"
@@ -91,7 +92,7 @@ void Supervise(LocalCluster& cluster, const StopSignals& stop, ScaleListener& re
       if (process->running()) {
         waits.push_back({process->exit_fd(), POLLIN, 0});
       } else if (ended.insert(process->name()).second) {
-        std::fprintf(stderr, "%s ended with %s\n", process->name().c_str(), process->Outcome().c_str());
+        LogWarning(absl::StrCat(process->name(), " ended with ", process->Outcome()));
       }
     }
     if (poll(waits.data(), waits.size(), -1) <= 0) continue;
@@ -110,7 +111,8 @@ std::vector<std::string> SuperviseArguments(const std::string& directory, const 
           absl::StrCat("--compute-servers=", options.compute_servers),
           absl::StrCat("--memory=", options.memory_bytes),
           absl::StrCat("--threads=", options.threads),
-          absl::StrCat("--timestamps=", options.timestamps)};
+          absl::StrCat("--timestamps=", options.timestamps),
+          absl::StrCat("--log-level=", options.log_level)};
 }
 
 LocalClusterOptions ClusterOptionsOf(const std::string& directory, const UpOptions& options) {
@@ -120,7 +122,13 @@ LocalClusterOptions ClusterOptionsOf(const std::string& directory, const UpOptio
           .compute_servers = options.compute_servers,
           .memory_bytes = options.memory_bytes,
           .threads = options.threads,
-          .timestamps = options.timestamps};
+          .timestamps = options.timestamps,
+          .log_level = options.log_level};
+}
+
+/// What the supervisor writes before the cluster runs.
+std::string StartingLog(const std::string& directory) {
+  return directory + "/starting-supervisor.log";
 }
 
 int Refuse(const absl::Status& status) {
@@ -149,7 +157,7 @@ int RunUp(const UpOptions& options) {
   const auto supervisor = Process::Start({.name = "the cluster's supervisor",
                                           .arguments = SuperviseArguments(directory, options),
                                           .drop_prefix = "NAM_",
-                                          .stderr_file = directory + "/supervisor.log",
+                                          .stderr_file = StartingLog(directory),
                                           .detached = true});
   if (!supervisor.ok()) return ReportFailure(supervisor.status());
   Process* const one[] = {supervisor->get()};
@@ -157,6 +165,7 @@ int RunUp(const UpOptions& options) {
     if ((*supervisor)->running()) (*supervisor)->Stop(kStopTimeoutMs).IgnoreError();
     return ReportFailure(status);
   }
+  unlink(StartingLog(directory).c_str());
   std::printf(
       "A cluster of %d memory servers (%s each) and %d compute servers runs in %s; its catalog is at %s.\n",
       options.memory_servers, FormatBytes(options.memory_bytes).c_str(), options.compute_servers,
@@ -167,6 +176,9 @@ int RunUp(const UpOptions& options) {
 
 int RunSupervise(const UpOptions& options) {
   StopSignals stop;
+  const auto log_level = ParseLogLevel(options.log_level);
+  if (!log_level.ok()) return Refuse(log_level.status());
+  StartLog(*log_level, "supervisor");
   const std::string directory = Directory(options.state_dir);
   const auto lock = LockDirectory(directory);
   if (!lock.ok()) return ReportFailure(lock.status());
@@ -175,6 +187,7 @@ int RunSupervise(const UpOptions& options) {
   absl::StatusOr<std::unique_ptr<ScaleListener>> requests;
   if (status.ok()) status = (requests = ScaleListener::Listen(directory)).status();
   if (status.ok()) status = SaveState(directory, StateOf(**cluster, options.fabric));
+  if (status.ok()) status = OpenLogFile({.directory = directory, .name = "supervisor"});
   if (status.ok()) {
     SayReady({"supervisor", {{"catalog", (*cluster)->catalog_address()}}});
     Supervise(**cluster, stop, **requests, directory, options.fabric);

@@ -15,6 +15,7 @@ struct UpOptions {
   uint64_t memory_bytes = 1ULL << 30;  // of each memory server
   int threads = 0;                     // of each compute server; 0: the processors shared out
   std::string timestamps = "leased";
+  std::string log_level = "info";
 };
 
 struct DownOptions {

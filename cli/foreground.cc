@@ -9,6 +9,8 @@
 #include <mutex>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
 #include "cli/connect.h"
 #include "cli/exit_codes.h"
 #include "cli/stop_signals.h"
@@ -70,6 +72,13 @@ class SignalWatch {
   std::thread thread_;
 };
 
+absl::Status NameLog(const std::string& role, const ReadyLine& ready, const ServerLogOptions& log) {
+  const auto id = ready.values.find("id");
+  const std::string name = id == ready.values.end() ? role : absl::StrCat(role, "-", id->second);
+  StartLog(ParseLogLevel(log.level).value(), name);
+  return log.directory.empty() ? absl::OkStatus() : OpenLogFile({.directory = log.directory, .name = name});
+}
+
 }  // namespace
 
 void SayReady(const ReadyLine& line) {
@@ -79,7 +88,14 @@ void SayReady(const ReadyLine& line) {
 }
 
 int ServeInForeground(
+    const std::string& role, const ServerLogOptions& log,
     const std::function<absl::StatusOr<std::unique_ptr<RunningServer>>(const OnLost&)>& start) {
+  const auto level = ParseLogLevel(log.level);
+  if (!level.ok()) {
+    ReportFailure(level.status());
+    return kExitUsage;
+  }
+  StartLog(*level, role);
   SignalWatch watch;
   absl::Status end;
   {
@@ -89,10 +105,16 @@ int ServeInForeground(
                  ? ReportNoConnection(server.status())
                  : ReportFailure(server.status());
     }
-    SayReady((*server)->ready());
+    const ReadyLine ready = (*server)->ready();
+    if (const absl::Status named = NameLog(role, ready, log); !named.ok()) return ReportFailure(named);
+    LogInfo(absl::StrCat("started: ", ready.ToString()));
+    SayReady(ready);
     end = watch.AwaitEnd();
+    if (end.ok()) LogInfo("told to end");
   }
-  return end.ok() ? kExitOk : ReportFailure(end);
+  if (end.ok()) return kExitOk;
+  LogError(std::string(end.message()));
+  return ExitCodeOf(end);
 }
 
 }  // namespace nam::cli

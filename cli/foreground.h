@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -19,8 +20,15 @@ class RunningServer {
 /// Tells the frame that the server cannot go on (the cluster gave it up). Any thread.
 using OnLost = std::function<void(absl::Status)>;
 
-/// Starts a server, says READY, and serves until a signal or its loss. The exit code.
+struct ServerLogOptions {
+  std::string level = "info";
+  std::string directory;  // empty: standard error
+};
+
+/// Starts a server, says READY, and serves until a signal or its loss. The exit code. The log is called
+/// `role` until the READY line tells an id, then `role-id`.
 int ServeInForeground(
+    const std::string& role, const ServerLogOptions& log,
     const std::function<absl::StatusOr<std::unique_ptr<RunningServer>>(const OnLost&)>& start);
 
 /// Prints the READY line. From then on standard output is standard error, so that nothing that is

@@ -1,5 +1,7 @@
 #include "cli/local_cluster.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <thread>
 
@@ -23,17 +25,24 @@ int CountRunning(const std::vector<std::unique_ptr<Process>>& processes) {
                                         [](const auto& process) { return process->running(); }));
 }
 
+/// What a server writes before it knows its id, and with it its log's name.
+std::string StartingLog(const LocalClusterOptions& options, const std::string& name) {
+  std::string file = name;
+  std::replace(file.begin(), file.end(), ' ', '-');
+  return absl::StrCat(options.directory, "/starting-", file, ".log");
+}
+
 absl::StatusOr<std::unique_ptr<Process>> Launch(const LocalClusterOptions& options, const std::string& name,
                                                 std::vector<std::string> arguments) {
-  std::string log = name;
-  std::replace(log.begin(), log.end(), ' ', '-');
   arguments.push_back(absl::StrCat("--secret-file=", SecretFile(options.directory)));
+  arguments.push_back(absl::StrCat("--log-dir=", options.directory));
+  arguments.push_back(absl::StrCat("--log-level=", options.log_level));
   return Process::Start({.name = name,
                          .executable = options.executable,
                          .arguments = std::move(arguments),
                          // A configuration of the user's own must not reach into a private cluster.
                          .drop_prefix = "NAM_",
-                         .stderr_file = absl::StrCat(options.directory, "/", log, ".log")});
+                         .stderr_file = StartingLog(options, name)});
 }
 
 }  // namespace
@@ -86,7 +95,13 @@ absl::Status LocalCluster::StartAll(int interrupt_fd) {
     memory_servers_.push_back(std::move(server));
   }
   NAM_RETURN_IF_ERROR(LaunchComputeServers(options_.compute_servers));
-  return AwaitReady(processes(), options_.start_timeout_ms, interrupt_fd);
+  return AwaitStarted(processes(), interrupt_fd);
+}
+
+absl::Status LocalCluster::AwaitStarted(const std::vector<Process*>& servers, int interrupt_fd) {
+  NAM_RETURN_IF_ERROR(AwaitReady(servers, options_.start_timeout_ms, interrupt_fd));
+  for (const Process* server : servers) unlink(StartingLog(options_, server->name()).c_str());
+  return absl::OkStatus();
 }
 
 absl::Status LocalCluster::LaunchComputeServers(int count) {
@@ -111,7 +126,7 @@ absl::StatusOr<std::vector<Process*>> LocalCluster::AddComputeServers(int count,
   absl::Status status = LaunchComputeServers(count);
   std::vector<Process*> fresh = Pointers(compute_servers_);
   fresh.erase(fresh.begin(), fresh.begin() + static_cast<ptrdiff_t>(before));
-  if (status.ok()) status = AwaitReady(fresh, options_.start_timeout_ms, interrupt_fd);
+  if (status.ok()) status = AwaitStarted(fresh, interrupt_fd);
   if (status.ok()) return fresh;
   StopAll(fresh, options_.stop_timeout_ms).IgnoreError();  // why one did not start says more
   compute_servers_.resize(before);

@@ -22,6 +22,7 @@ struct LocalClusterOptions {
   uint64_t memory_bytes = 1ULL << 30;  // of each memory server
   int threads = 0;                     // of each compute server; 0: the host's processors shared out
   std::string timestamps = "leased";   // or bitvector
+  std::string log_level = "info";      // of all servers
   int64_t start_timeout_ms = 120'000;
   int64_t stop_timeout_ms = 10'000;  // for each of the three kinds of servers
 };
@@ -61,6 +62,8 @@ class LocalCluster {
   explicit LocalCluster(const LocalClusterOptions& options) : options_(options) {}
   absl::Status StartAll(int interrupt_fd);
   absl::Status LaunchComputeServers(int count);
+  /// Until they have said READY; from then on each writes its own log.
+  absl::Status AwaitStarted(const std::vector<Process*>& servers, int interrupt_fd);
 
   const LocalClusterOptions options_;
   std::string catalog_address_;

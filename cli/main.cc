@@ -142,6 +142,16 @@ class CommandLine {
         ->check(CLI::Range(0, 255));
   }
 
+  static void AddLog(CLI::App* command, ServerLogOptions& log) {
+    AddLogLevel(command, log.level);
+    Add(command, "--log-dir", log.directory, "write the log to a file there; without it, standard error", "DIR");
+  }
+
+  static void AddLogLevel(CLI::App* command, std::string& level) {
+    Add(command, "--log-level", level, "error, warning, info or debug (info)")
+        ->check(CLI::IsMember({"error", "warning", "info", "debug"}));
+  }
+
   static void AddTimestamps(CLI::App* command, std::string& timestamps) {
     Add(command, "--timestamps", timestamps, "of transactions, from a store's first on: leased or bitvector")
         ->check(CLI::IsMember({"leased", "bitvector"}));
@@ -181,6 +191,7 @@ class CommandLine {
       AddBytes(up, "--memory", up_.memory_bytes, "of each memory server");
       Add(up, "--threads", up_.threads, "of each compute server; 0: the processors shared out");
       AddTimestamps(up, up_.timestamps);
+      AddLogLevel(up, up_.log_level);
     }
     CLI::App* down =
         Command("down", "stop the local cluster, or clean up after it", [this] { return RunDown(down_); });
@@ -217,6 +228,7 @@ class CommandLine {
     Add(catalog, "--secret-file", catalog_.secret_file, "file with the cluster's secret", "FILE");
     Add(catalog, "--lease-ms", catalog_.lease_ms, "how long a silent member counts as alive");
     AddTimestamps(catalog, catalog_.timestamps);
+    AddLog(catalog, catalog_.log);
 
     CLI::App* memory = Command("memserver", "a memory server in the foreground",
                                [this] { return RunMemoryServer(memory_); });
@@ -230,6 +242,7 @@ class CommandLine {
     Add(memory, "--advertised-host", memory_.advertised_host, "the host that others shall connect to");
     Add(memory, "--nic-threads", memory_.nic_threads, "of the software NIC (tcp)");
     AddNetwork(memory, memory_);
+    AddLog(memory, memory_.log);
     memory->add_flag("--populate", memory_.populate, "touch all memory when it is made");
 
     CLI::App* compute = Command("compute", "a compute server in the foreground",
@@ -243,6 +256,7 @@ class CommandLine {
         "where to listen for the fabric; without it, picked");
     Add(compute, "--advertised-host", compute_.advertised_host, "the host that others shall connect to");
     AddNetwork(compute, compute_);
+    AddLog(compute, compute_.log);
   }
 
   void AddSql() {

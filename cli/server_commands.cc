@@ -77,16 +77,17 @@ int RunCatalog(const CatalogOptions& options) {
   if (!fabric.ok()) return Refuse(fabric.status());
   const auto secret = ReadSecret(options.secret_file);
   if (!secret.ok()) return Refuse(secret.status());
-  return ServeInForeground([&](const OnLost&) -> absl::StatusOr<std::unique_ptr<RunningServer>> {
-    NAM_ASSIGN_OR_RETURN(auto server, catalog::CatalogServer::Start({.listen_address = options.listen,
-                                                                     .store_path = options.store,
-                                                                     .cluster_name = options.cluster_name,
-                                                                     .fabric = *fabric,
-                                                                     .secret = *secret,
-                                                                     .lease_ms = options.lease_ms,
-                                                                     .timestamps = options.timestamps}));
-    return std::make_unique<CatalogProcess>(std::move(server));
-  });
+  return ServeInForeground(
+      "catalog", options.log, [&](const OnLost&) -> absl::StatusOr<std::unique_ptr<RunningServer>> {
+        NAM_ASSIGN_OR_RETURN(auto server, catalog::CatalogServer::Start({.listen_address = options.listen,
+                                                                         .store_path = options.store,
+                                                                         .cluster_name = options.cluster_name,
+                                                                         .fabric = *fabric,
+                                                                         .secret = *secret,
+                                                                         .lease_ms = options.lease_ms,
+                                                                         .timestamps = options.timestamps}));
+        return std::make_unique<CatalogProcess>(std::move(server));
+      });
 }
 
 int RunMemoryServer(const MemoryServerCommandOptions& options) {
@@ -95,40 +96,42 @@ int RunMemoryServer(const MemoryServerCommandOptions& options) {
   if (options.memory_bytes < kPageBytes) {
     return Refuse(absl::InvalidArgumentError("a memory server needs at least 4 KiB of memory"));
   }
-  return ServeInForeground([&](const OnLost& on_lost) -> absl::StatusOr<std::unique_ptr<RunningServer>> {
-    NAM_ASSIGN_OR_RETURN(auto server, memserver::MemoryServer::Start(
-                                          {.catalog = {.address = options.catalog, .secret = *secret},
-                                           .memory_bytes = options.memory_bytes / kPageBytes * kPageBytes,
-                                           .control_listen_address = options.control_listen,
-                                           .fabric_listen_address = options.fabric_listen,
-                                           .advertised_host = options.advertised_host,
-                                           .populate = options.populate,
-                                           .nic_threads = options.nic_threads,
-                                           .rdma = options.rdma,
-                                           .multicast_interface = options.multicast_interface,
-                                           .multicast_ttl = options.multicast_ttl,
-                                           .on_lost = on_lost}));
-    return std::make_unique<MemoryServerProcess>(std::move(server));
-  });
+  return ServeInForeground(
+      "memserver", options.log, [&](const OnLost& on_lost) -> absl::StatusOr<std::unique_ptr<RunningServer>> {
+        NAM_ASSIGN_OR_RETURN(auto server, memserver::MemoryServer::Start(
+                                              {.catalog = {.address = options.catalog, .secret = *secret},
+                                               .memory_bytes = options.memory_bytes / kPageBytes * kPageBytes,
+                                               .control_listen_address = options.control_listen,
+                                               .fabric_listen_address = options.fabric_listen,
+                                               .advertised_host = options.advertised_host,
+                                               .populate = options.populate,
+                                               .nic_threads = options.nic_threads,
+                                               .rdma = options.rdma,
+                                               .multicast_interface = options.multicast_interface,
+                                               .multicast_ttl = options.multicast_ttl,
+                                               .on_lost = on_lost}));
+        return std::make_unique<MemoryServerProcess>(std::move(server));
+      });
 }
 
 int RunComputeServer(const ComputeServerCommandOptions& options) {
   const auto secret = ReadSecret(options.secret_file);
   if (!secret.ok()) return Refuse(secret.status());
   const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  return ServeInForeground([&](const OnLost& on_lost) -> absl::StatusOr<std::unique_ptr<RunningServer>> {
-    NAM_ASSIGN_OR_RETURN(auto server, computeserver::ComputeServer::Start(
-                                          {.catalog = {.address = options.catalog, .secret = *secret},
-                                           .threads = options.threads > 0 ? options.threads : processors,
-                                           .control_listen_address = options.control_listen,
-                                           .fabric_listen_address = options.fabric_listen,
-                                           .advertised_host = options.advertised_host,
-                                           .rdma = options.rdma,
-                                           .multicast_interface = options.multicast_interface,
-                                           .multicast_ttl = options.multicast_ttl,
-                                           .on_lost = on_lost}));
-    return std::make_unique<ComputeServerProcess>(std::move(server));
-  });
+  return ServeInForeground(
+      "compute", options.log, [&](const OnLost& on_lost) -> absl::StatusOr<std::unique_ptr<RunningServer>> {
+        NAM_ASSIGN_OR_RETURN(auto server, computeserver::ComputeServer::Start(
+                                              {.catalog = {.address = options.catalog, .secret = *secret},
+                                               .threads = options.threads > 0 ? options.threads : processors,
+                                               .control_listen_address = options.control_listen,
+                                               .fabric_listen_address = options.fabric_listen,
+                                               .advertised_host = options.advertised_host,
+                                               .rdma = options.rdma,
+                                               .multicast_interface = options.multicast_interface,
+                                               .multicast_ttl = options.multicast_ttl,
+                                               .on_lost = on_lost}));
+        return std::make_unique<ComputeServerProcess>(std::move(server));
+      });
 }
 
 }  // namespace nam::cli

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "cli/foreground.h"
+
 namespace nam::cli {
 
 struct CatalogOptions {
@@ -13,6 +15,7 @@ struct CatalogOptions {
   std::string secret_file;
   uint32_t lease_ms = 3'000;
   std::string timestamps = "leased";
+  ServerLogOptions log;
 };
 
 struct MemoryServerCommandOptions {
@@ -27,6 +30,7 @@ struct MemoryServerCommandOptions {
   std::string rdma;
   std::string multicast_interface;
   int multicast_ttl = 1;
+  ServerLogOptions log;
 };
 
 struct ComputeServerCommandOptions {
@@ -39,6 +43,7 @@ struct ComputeServerCommandOptions {
   std::string rdma;
   std::string multicast_interface;
   int multicast_ttl = 1;
+  ServerLogOptions log;
 };
 
 /// One server in the foreground. When it is up it prints `READY <role> key=value …` on standard output

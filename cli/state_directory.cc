@@ -179,7 +179,7 @@ void RemoveRunFiles(const std::string& directory) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
     const std::string name = entry.path().filename();
-    if (name != "lock" && entry.path().extension() != ".log")
+    if (name != "lock" && name.find(".log") == std::string::npos)
       std::filesystem::remove_all(entry.path(), ignored);
   }
 }
