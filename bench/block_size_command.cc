@@ -13,19 +13,19 @@
 #include "base/status_macros.h"
 #include "bench/ssb_report.h"
 #include "bench/ssb_work.h"
-#include "cli/cluster_work.h"
-#include "cli/exit_codes.h"
-#include "cli/json_report.h"
-#include "cli/local_cluster.h"
-#include "cli/sqlite_oracle.h"
-#include "cli/ssb_queries.h"
-#include "cli/state_directory.h"
-#include "cli/stop_signals.h"
-#include "cli/table_printer.h"
-#include "cli/units.h"
 #include "fabric/fabric.h"
+#include "localcluster/cluster_work.h"
+#include "localcluster/local_cluster.h"
+#include "localcluster/state_directory.h"
+#include "localcluster/stop_signals.h"
 #include "partitioner/loader.h"
 #include "storage/block.h"
+#include "terminal/exit_codes.h"
+#include "terminal/json_report.h"
+#include "terminal/table_printer.h"
+#include "terminal/units.h"
+#include "workload/sqlite_oracle.h"
+#include "workload/ssb_queries.h"
 
 namespace nam::bench {
 namespace {
@@ -35,22 +35,22 @@ constexpr int kTurnsMax = 1'000;
 constexpr Contender kOurs[] = {Contender::kInPlace, Contender::kCopy};
 
 struct Plan {
-  cli::OutputFormat format = cli::OutputFormat::kTable;
+  OutputFormat format = OutputFormat::kTable;
   std::vector<uint64_t> sizes;
   std::vector<const ssb::Query*> queries;
-  cli::SsbSource source;
+  SsbSource source;
   int threads_per_server = 1;
 };
 
 absl::StatusOr<Plan> MakePlan(const BlockSizeBenchOptions& options) {
   Plan plan;
-  NAM_ASSIGN_OR_RETURN(plan.format, cli::ParseOutputFormat(options.format));
-  NAM_ASSIGN_OR_RETURN(plan.queries, cli::SelectQueries(options.queries));
+  NAM_ASSIGN_OR_RETURN(plan.format, ParseOutputFormat(options.format));
+  NAM_ASSIGN_OR_RETURN(plan.queries, SelectQueries(options.queries));
   NAM_RETURN_IF_ERROR(fabric::ParseRealKind(options.fabric).status());
   if (options.rounds < 1 || options.rounds > kTurnsMax || options.repeat < 1 || options.repeat > kTurnsMax)
     return absl::InvalidArgumentError(absl::StrCat("--rounds and --repeat are 1 to ", kTurnsMax));
   for (const std::string& text : options.sizes) {
-    NAM_ASSIGN_OR_RETURN(const uint64_t bytes, cli::ParseBytes(text));
+    NAM_ASSIGN_OR_RETURN(const uint64_t bytes, ParseBytes(text));
     if (bytes == 0 || bytes > storage::kMaxBlockBytes)
       return absl::InvalidArgumentError(absl::StrCat("--sizes are 1 to ", storage::kMaxBlockBytes, " bytes"));
     plan.sizes.push_back(bytes);
@@ -58,9 +58,9 @@ absl::StatusOr<Plan> MakePlan(const BlockSizeBenchOptions& options) {
   if (plan.sizes.empty()) plan.sizes.assign(std::begin(kSizes), std::end(kSizes));
   const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   plan.source = {.scale_factor = options.scale_factor, .seed = options.seed, .threads = processors};
-  NAM_RETURN_IF_ERROR(cli::Validate(plan.source));
-  NAM_RETURN_IF_ERROR(cli::Validate(cli::LocalClusterOptions{.memory_servers = options.memory_servers,
-                                                             .compute_servers = options.compute_servers}));
+  NAM_RETURN_IF_ERROR(Validate(plan.source));
+  NAM_RETURN_IF_ERROR(Validate(LocalClusterOptions{.memory_servers = options.memory_servers,
+                                                   .compute_servers = options.compute_servers}));
   plan.threads_per_server =
       std::max(1, (options.threads > 0 ? options.threads : processors) / options.compute_servers);
   return plan;
@@ -81,9 +81,9 @@ struct SizeTimes {
   }
 };
 
-class BlockSizeWork final : public cli::ClusterWork {
+class BlockSizeWork final : public ClusterWork {
  public:
-  BlockSizeWork(const BlockSizeBenchOptions& options, const Plan& plan, cli::ClusterOptions cluster)
+  BlockSizeWork(const BlockSizeBenchOptions& options, const Plan& plan, ClusterOptions cluster)
       : options_(options), plan_(plan), cluster_(std::move(cluster)) {
     for (const uint64_t size : plan.sizes) times_.push_back({.block_bytes = size});
   }
@@ -121,7 +121,7 @@ class BlockSizeWork final : public cli::ClusterWork {
     if (answers_.empty()) answers_ = turn.answers();
     for (size_t q = 0; q < turn.times().size(); ++q) {
       Add(turn.times()[q], times.queries[q]);
-      same_rows_ = same_rows_ && cli::SameRows(turn.answers()[q], answers_[q]);
+      same_rows_ = same_rows_ && SameRows(turn.answers()[q], answers_[q]);
     }
     return absl::OkStatus();
   }
@@ -141,7 +141,7 @@ class BlockSizeWork final : public cli::ClusterWork {
 
   const BlockSizeBenchOptions& options_;
   const Plan& plan_;
-  const cli::ClusterOptions cluster_;
+  const ClusterOptions cluster_;
   std::vector<SizeTimes> times_;
   std::vector<SsbWork::Rows> answers_;  // of each query, in the first turn
   bool same_rows_ = true;
@@ -166,9 +166,8 @@ double Rounded(double value) {
   return std::round(value * 1000) / 1000;
 }
 
-cli::Json RowOf(const SizeTimes& size) {
-  cli::Json row{{"block_bytes", size.block_bytes},
-                {"load_rows_per_s", std::round(Median(size.load_rows_per_s))}};
+Json RowOf(const SizeTimes& size) {
+  Json row{{"block_bytes", size.block_bytes}, {"load_rows_per_s", std::round(Median(size.load_rows_per_s))}};
   for (const Contender contender : kOurs) {
     if (const auto ms = size.GeomeanMs(contender))
       row[absl::StrCat(Name(contender), "_ms_geomean")] = Rounded(*ms);
@@ -182,9 +181,9 @@ cli::Json RowOf(const SizeTimes& size) {
   return row;
 }
 
-cli::Json SummaryOf(const BlockSizeWork& work) {
-  cli::Json summary{{"default_block_bytes", partitioner::LoadOptions().block_bytes},
-                    {"same_rows", work.same_rows()}};
+Json SummaryOf(const BlockSizeWork& work) {
+  Json summary{{"default_block_bytes", partitioner::LoadOptions().block_bytes},
+               {"same_rows", work.same_rows()}};
   for (const Contender contender : kOurs) {
     if (const auto ratio = BestOverDefault(work.times(), contender))
       summary[absl::StrCat(Name(contender), "_best_over_default")] = Rounded(*ratio);
@@ -202,20 +201,20 @@ void PrintTable(const Plan& plan, const BlockSizeWork& work) {
     return Value::String(ms.has_value() ? absl::StrFormat("%.2f", *ms) : "-");
   };
   for (const SizeTimes& size : work.times()) {
-    table.rows.push_back({Value::String(cli::FormatBytes(size.block_bytes)),
+    table.rows.push_back({Value::String(FormatBytes(size.block_bytes)),
                           text(size.GeomeanMs(Contender::kInPlace)), text(size.GeomeanMs(Contender::kCopy)),
                           Value::Integer(std::llround(Median(size.load_rows_per_s)))});
   }
-  std::cout << cli::Render(table, {.format = plan.format, .footer = false});
-  if (plan.format != cli::OutputFormat::kTable) return;
+  std::cout << Render(table, {.format = plan.format, .footer = false});
+  if (plan.format != OutputFormat::kTable) return;
   std::cout << "Geometric means of the queries' medians.\n";
-  const cli::Json summary = SummaryOf(work);
+  const Json summary = SummaryOf(work);
   for (const auto& [name, value] : summary.items()) std::cout << name << ": " << value << "\n";
 }
 
 int Conclude(const BlockSizeBenchOptions& options, const Plan& plan, const BlockSizeWork& work) {
-  if (plan.format == cli::OutputFormat::kJson) {
-    cli::JsonReport report{.command = "bench blocks"};
+  if (plan.format == OutputFormat::kJson) {
+    JsonReport report{.command = "bench blocks"};
     report.config = {{"scale_factor", options.scale_factor},
                      {"seed", options.seed},
                      {"rounds", options.rounds},
@@ -231,26 +230,26 @@ int Conclude(const BlockSizeBenchOptions& options, const Plan& plan, const Block
     PrintTable(plan, work);
   }
   std::cout.flush();
-  return work.same_rows() ? cli::kExitOk : cli::kExitCheckFailed;
+  return work.same_rows() ? kExitOk : kExitCheckFailed;
 }
 
 int RunIn(const std::string& directory, const BlockSizeBenchOptions& options, const Plan& plan) {
-  cli::StopSignals stop;
-  const auto cluster = cli::LocalCluster::Start(
-      {.directory = directory,
-       .name = "bench",
-       .fabric = options.fabric,
-       .memory_servers = options.memory_servers,
-       .compute_servers = options.compute_servers,
-       // A table is replaced when the new one is there.
-       .memory_bytes = 2 * cli::MemoryForSsb(options.scale_factor, options.memory_servers),
-       .threads = plan.threads_per_server},
-      stop.fd());
-  if (!cluster.ok()) return cli::ReportFailure(cluster.status());
+  StopSignals stop;
+  const auto cluster =
+      LocalCluster::Start({.directory = directory,
+                           .name = "bench",
+                           .fabric = options.fabric,
+                           .memory_servers = options.memory_servers,
+                           .compute_servers = options.compute_servers,
+                           // A table is replaced when the new one is there.
+                           .memory_bytes = 2 * MemoryForSsb(options.scale_factor, options.memory_servers),
+                           .threads = plan.threads_per_server},
+                          stop.fd());
+  if (!cluster.ok()) return ReportFailure(cluster.status());
   BlockSizeWork work(options, plan,
                      {.catalog = (*cluster)->catalog_address(), .secret_file = (*cluster)->secret_file()});
-  const absl::Status status = cli::RunClusterWork(**cluster, work, stop, directory);
-  return status.ok() ? Conclude(options, plan, work) : cli::ReportFailure(status);
+  const absl::Status status = RunClusterWork(**cluster, work, stop, directory);
+  return status.ok() ? Conclude(options, plan, work) : ReportFailure(status);
 }
 
 }  // namespace
@@ -258,13 +257,13 @@ int RunIn(const std::string& directory, const BlockSizeBenchOptions& options, co
 int RunBlockSizeBench(const BlockSizeBenchOptions& options) {
   const auto plan = MakePlan(options);
   if (!plan.ok()) {
-    cli::ReportFailure(plan.status());
-    return cli::kExitUsage;
+    ReportFailure(plan.status());
+    return kExitUsage;
   }
-  const auto directory = cli::CreateTemporaryDirectory("nam-bench-");
-  if (!directory.ok()) return cli::ReportFailure(directory.status());
+  const auto directory = CreateTemporaryDirectory("nam-bench-");
+  if (!directory.ok()) return ReportFailure(directory.status());
   const int code = RunIn(*directory, options, *plan);
-  cli::RemoveTree(*directory);
+  RemoveTree(*directory);
   return code;
 }
 

@@ -13,16 +13,16 @@
 #include "bench/checkout_figure.h"
 #include "bench/checkout_loop.h"
 #include "bench/checkout_sqlite.h"
-#include "cli/checkout_run.h"
-#include "cli/cluster_work.h"
-#include "cli/connect.h"
-#include "cli/exit_codes.h"
-#include "cli/json_report.h"
-#include "cli/local_cluster.h"
-#include "cli/progress_line.h"
-#include "cli/state_directory.h"
-#include "cli/stop_signals.h"
-#include "cli/table_printer.h"
+#include "localcluster/cluster_work.h"
+#include "localcluster/connect.h"
+#include "localcluster/local_cluster.h"
+#include "localcluster/state_directory.h"
+#include "localcluster/stop_signals.h"
+#include "terminal/exit_codes.h"
+#include "terminal/json_report.h"
+#include "terminal/progress_line.h"
+#include "terminal/table_printer.h"
+#include "workload/checkout_run.h"
 
 namespace nam::bench {
 namespace {
@@ -47,9 +47,9 @@ double Median(std::vector<double> values) {
 }
 
 /// All sides in turn, round after round.
-class CheckoutWork final : public cli::ClusterWork {
+class CheckoutWork final : public ClusterWork {
  public:
-  CheckoutWork(const CheckoutBenchOptions& options, cli::ClusterOptions cluster)
+  CheckoutWork(const CheckoutBenchOptions& options, ClusterOptions cluster)
       : options_(options), cluster_(std::move(cluster)) {
     checkout_.products = ProductsOf(options);
     checkout_.product_bytes = options.product_bytes;
@@ -61,7 +61,7 @@ class CheckoutWork final : public cli::ClusterWork {
   void Cancel() override { cancelled_ = true; }
   absl::Status Run() override {
     NAM_RETURN_IF_ERROR(checkout_.Validate());
-    NAM_ASSIGN_OR_RETURN(attachment_, cli::AttachToCluster(cluster_));
+    NAM_ASSIGN_OR_RETURN(attachment_, AttachToCluster(cluster_));
     for (int round = 0; round < options_.repeat; ++round) {
       for (const char* side : kSides) {
         if (cancelled_) return absl::CancelledError("interrupted");
@@ -109,33 +109,32 @@ class CheckoutWork final : public cli::ClusterWork {
   }
 
   absl::StatusOr<double> RunRsi(uint32_t versions) {
-    cli::RsiBackend backend(*attachment_);
+    RsiBackend backend(*attachment_);
     return RunEngine(backend, versions);
   }
 
   absl::StatusOr<double> RunTwoPhase(txn::two_phase::TransportOptions::Kind kind) {
-    NAM_ASSIGN_OR_RETURN(
-        const std::unique_ptr<cli::TwoPhaseBackend> backend,
-        cli::TwoPhaseBackend::Open({.transport = kind, .fabric = attachment_->fabric().kind()}));
+    NAM_ASSIGN_OR_RETURN(const std::unique_ptr<TwoPhaseBackend> backend,
+                         TwoPhaseBackend::Open({.transport = kind, .fabric = attachment_->fabric().kind()}));
     return RunEngine(*backend, 1);
   }
 
-  absl::StatusOr<double> RunEngine(cli::CheckoutBackend& backend, uint32_t versions) {
-    cli::CheckoutRun run(
-        backend, {.checkout = checkout_,
-                  .driver = driver_,
-                  .tables = {.versions = versions, .replace = true, .expected_orders = kExpectedOrders}});
+  absl::StatusOr<double> RunEngine(CheckoutBackend& backend, uint32_t versions) {
+    CheckoutRun run(backend,
+                    {.checkout = checkout_,
+                     .driver = driver_,
+                     .tables = {.versions = versions, .replace = true, .expected_orders = kExpectedOrders}});
     NAM_RETURN_IF_ERROR(run.Load(progress_));
-    NAM_ASSIGN_OR_RETURN(const cli::CheckoutOutcome outcome, run.Run(nullptr, progress_));
+    NAM_ASSIGN_OR_RETURN(const CheckoutOutcome outcome, run.Run(nullptr, progress_));
     adds_up_ = adds_up_ && outcome.ok();
     return outcome.rates.committed_per_s;
   }
 
   const CheckoutBenchOptions& options_;
-  const cli::ClusterOptions cluster_;
+  const ClusterOptions cluster_;
   tpcw::CheckoutOptions checkout_;
   tpcw::DriverOptions driver_;
-  cli::ProgressLine progress_;
+  ProgressLine progress_;
   std::atomic<bool> cancelled_ = false;
   std::unique_ptr<catalog::Attachment> attachment_;
   std::unique_ptr<CheckoutLoop> loop_;
@@ -148,7 +147,7 @@ double Ratio(double a, double b) {
   return std::round(a / b * 1000) / 1000;
 }
 
-cli::Json SummaryOf(const CheckoutWork& work) {
+Json SummaryOf(const CheckoutWork& work) {
   const double rsi = work.MedianOf("rsi");
   return {{"rsi_committed_per_s", std::round(rsi)},
           {"rsi_over_bare_loop", Ratio(rsi, work.MedianOf("bare loop"))},
@@ -160,9 +159,9 @@ cli::Json SummaryOf(const CheckoutWork& work) {
 }
 
 int Conclude(const CheckoutBenchOptions& options, bool json, const CheckoutWork& work) {
-  const cli::Json summary = SummaryOf(work);
+  const Json summary = SummaryOf(work);
   if (json) {
-    cli::JsonReport report{.command = "bench checkout"};
+    JsonReport report{.command = "bench checkout"};
     report.config = {{"fabric", options.fabric},
                      {"memory_servers", options.memory_servers},
                      {"clients", ClientsOf(options)},
@@ -185,31 +184,31 @@ int Conclude(const CheckoutBenchOptions& options, bool json, const CheckoutWork&
     for (const char* side : kSides) {
       table.rows.push_back({Value::String(side), Value::Integer(std::llround(work.MedianOf(side)))});
     }
-    std::cout << cli::Render(table, {.footer = false});
+    std::cout << Render(table, {.footer = false});
     for (const auto& [name, value] : summary.items()) std::cout << name << ": " << value << "\n";
   }
   std::cout.flush();
-  return work.adds_up() ? cli::kExitOk : cli::kExitCheckFailed;
+  return work.adds_up() ? kExitOk : kExitCheckFailed;
 }
 
 int RunIn(const std::string& directory, const CheckoutBenchOptions& options, bool json) {
-  cli::StopSignals stop;
+  StopSignals stop;
   // Rows with 4 versions, their order lines, and the old tables until they are dropped.
   const uint64_t rows_bytes = ProductsOf(options) * (options.product_bytes + 64) * 5;
   const uint64_t memory_bytes =
       (rows_bytes + (uint64_t{6} << 30)) / static_cast<uint64_t>(std::max(1, options.memory_servers));
-  const auto cluster = cli::LocalCluster::Start({.directory = directory,
-                                                 .name = "bench",
-                                                 .fabric = options.fabric,
-                                                 .memory_servers = options.memory_servers,
-                                                 .compute_servers = 1,
-                                                 .memory_bytes = memory_bytes / 4096 * 4096},
-                                                stop.fd());
-  if (!cluster.ok()) return cli::ReportFailure(cluster.status());
+  const auto cluster = LocalCluster::Start({.directory = directory,
+                                            .name = "bench",
+                                            .fabric = options.fabric,
+                                            .memory_servers = options.memory_servers,
+                                            .compute_servers = 1,
+                                            .memory_bytes = memory_bytes / 4096 * 4096},
+                                           stop.fd());
+  if (!cluster.ok()) return ReportFailure(cluster.status());
   CheckoutWork work(options,
                     {.catalog = (*cluster)->catalog_address(), .secret_file = (*cluster)->secret_file()});
-  const absl::Status status = cli::RunClusterWork(**cluster, work, stop, directory);
-  return status.ok() ? Conclude(options, json, work) : cli::ReportFailure(status);
+  const absl::Status status = RunClusterWork(**cluster, work, stop, directory);
+  return status.ok() ? Conclude(options, json, work) : ReportFailure(status);
 }
 
 absl::Status Validate(const CheckoutBenchOptions& options) {
@@ -226,17 +225,17 @@ absl::Status Validate(const CheckoutBenchOptions& options) {
 }  // namespace
 
 int RunCheckoutBench(const CheckoutBenchOptions& options) {
-  const auto format = cli::ParseOutputFormat(options.format);
+  const auto format = ParseOutputFormat(options.format);
   const absl::Status valid = format.ok() ? Validate(options) : format.status();
   if (!valid.ok()) {
-    cli::ReportFailure(valid);
-    return cli::kExitUsage;
+    ReportFailure(valid);
+    return kExitUsage;
   }
   if (options.fabric == kSim) return RunCheckoutFigure(options);
-  const auto directory = cli::CreateTemporaryDirectory("nam-bench-");
-  if (!directory.ok()) return cli::ReportFailure(directory.status());
-  const int code = RunIn(*directory, options, *format == cli::OutputFormat::kJson);
-  cli::RemoveTree(*directory);
+  const auto directory = CreateTemporaryDirectory("nam-bench-");
+  if (!directory.ok()) return ReportFailure(directory.status());
+  const int code = RunIn(*directory, options, *format == OutputFormat::kJson);
+  RemoveTree(*directory);
   return code;
 }
 

@@ -13,20 +13,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "bench/plot.h"
 #include "bench/rate_report.h"
 #include "bench/simulated_checkout.h"
-#include "cli/connect.h"
-#include "cli/exit_codes.h"
-#include "cli/json_report.h"
-#include "cli/progress_line.h"
-#include "cli/stop_signals.h"
-#include "cli/table_printer.h"
+#include "localcluster/connect.h"
+#include "localcluster/stop_signals.h"
+#include "terminal/exit_codes.h"
+#include "terminal/json_report.h"
+#include "terminal/plot.h"
+#include "terminal/progress_line.h"
+#include "terminal/table_printer.h"
 
 namespace nam::bench {
 namespace {
-
-using cli::Json;
 
 constexpr char kRsi[] = "rsi";
 constexpr char kSend[] = "2pc-send";
@@ -240,8 +238,8 @@ PlotPage CheckoutFigure::Page() const {
 }
 
 absl::Status Measure(CheckoutFigure& figure) {
-  cli::StopSignals stop;
-  cli::ProgressLine progress;
+  StopSignals stop;
+  ProgressLine progress;
   const absl::Status status = figure.Run([&](const std::string& doing) {
     progress.Show(absl::StrCat("bench checkout: ", doing));
     return !stop.Pending();
@@ -252,13 +250,13 @@ absl::Status Measure(CheckoutFigure& figure) {
 
 void Print(const CheckoutFigure& figure, bool json) {
   if (json) {
-    std::cout << cli::JsonReport{.command = "bench checkout",
-                                 .config = figure.Config(),
-                                 .rows = figure.Rows(),
-                                 .summary = figure.Summary()}
+    std::cout << JsonReport{.command = "bench checkout",
+                            .config = figure.Config(),
+                            .rows = figure.Rows(),
+                            .summary = figure.Summary()}
                      .ToString();
   } else {
-    std::cout << cli::Render(TableOf(figure.Rows()), {.footer = false});
+    std::cout << Render(TableOf(figure.Rows()), {.footer = false});
     const Json summary = figure.Summary();
     for (const auto& [name, value] : summary.items()) std::cout << name << ": " << value << "\n";
     std::cout << figure.Remarks() << "\n";
@@ -284,16 +282,16 @@ absl::Status CheckFigureOptions(const CheckoutBenchOptions& options) {
 int RunCheckoutFigure(const CheckoutBenchOptions& options) {
   const auto nic = fabric::sim::NicModel::Parse(options.generation);
   if (!nic.ok()) {
-    cli::ReportFailure(nic.status());
-    return cli::kExitUsage;
+    ReportFailure(nic.status());
+    return kExitUsage;
   }
   CheckoutFigure figure(options, *nic);
   absl::Status status = Measure(figure);
-  if (!status.ok()) return cli::ReportFailure(status);
+  if (!status.ok()) return ReportFailure(status);
   Print(figure, options.format == "json");
   if (!options.html.empty()) status = WritePage(options.html, figure.Page());
-  if (!status.ok()) return cli::ReportFailure(status);
-  return figure.adds_up() ? cli::kExitOk : cli::kExitCheckFailed;
+  if (!status.ok()) return ReportFailure(status);
+  return figure.adds_up() ? kExitOk : kExitCheckFailed;
 }
 
 }  // namespace nam::bench

@@ -10,12 +10,10 @@
 #include "base/status_macros.h"
 #include "bench/rate_report.h"
 #include "bench/ssb_report.h"
-#include "cli/units.h"
+#include "terminal/units.h"
 
 namespace nam::bench {
 namespace {
-
-using cli::Json;
 
 constexpr size_t kLatenciesMax = 1u << 18;  // of one case
 constexpr double kGiB = 1 << 30;
@@ -28,7 +26,7 @@ uint64_t BufferBytes(const FabricGrid& grid) {
 }
 
 std::string Text(const FabricCase& wanted) {
-  return absl::StrFormat("%s of %s, %d thread%s", Name(wanted.operation), cli::FormatBytes(wanted.bytes),
+  return absl::StrFormat("%s of %s, %d thread%s", Name(wanted.operation), FormatBytes(wanted.bytes),
                          wanted.threads, wanted.threads == 1 ? "" : "s");
 }
 
@@ -187,7 +185,7 @@ Json RowOf(const FabricFigures& figures) {
 
 /// `2KiB`, `8B`: within a name.
 std::string SizeName(uint32_t bytes) {
-  std::string text = cli::FormatBytes(bytes);
+  std::string text = FormatBytes(bytes);
   text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
   return text;
 }

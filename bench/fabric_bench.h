@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "bench/fabric_case.h"
 #include "bench/testbed.h"
-#include "cli/json_report.h"
+#include "terminal/json_report.h"
 
 namespace nam::bench {
 
@@ -41,9 +41,9 @@ struct FabricMeasurements {
 absl::StatusOr<FabricMeasurements> MeasureFabric(Testbed& testbed, const FabricGrid& grid,
                                                  const FabricMeasureOptions& options);
 
-cli::Json FabricRows(const FabricMeasurements& measurements);
+Json FabricRows(const FabricMeasurements& measurements);
 /// `read_64KiB_over_limit`, `cas_over_limit`, …: medians over the bound's, 16 in flight if that was
 /// measured, else the most. `window_10_over_1`: READs of 2 KiB.
-cli::Json FabricSummary(const FabricMeasurements& measurements);
+Json FabricSummary(const FabricMeasurements& measurements);
 
 }  // namespace nam::bench

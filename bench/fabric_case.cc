@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "cli/units.h"
 #include "fabric/fabric.h"
+#include "terminal/units.h"
 
 namespace nam::bench {
 namespace {
@@ -80,7 +80,7 @@ absl::StatusOr<FabricGrid> ParseGrid(const std::vector<std::string>& operations,
     grid.operations.push_back(operation);
   }
   for (const std::string& text : sizes) {
-    NAM_ASSIGN_OR_RETURN(const uint64_t bytes, cli::ParseBytes(text));
+    NAM_ASSIGN_OR_RETURN(const uint64_t bytes, ParseBytes(text));
     if (bytes < kBytesMin || bytes > kBytesMax || bytes % kBytesMin != 0) {
       return absl::InvalidArgumentError(
           absl::StrFormat("--sizes is 8 B to 1 MiB in steps of 8 B, not \"%s\"", text));

@@ -5,7 +5,7 @@
 #include "bench/fabric_bench.h"
 #include "bench/fabric_case.h"
 #include "bench/testbed_command.h"
-#include "cli/units.h"
+#include "terminal/units.h"
 
 namespace nam::bench {
 namespace {
@@ -21,7 +21,7 @@ std::vector<T> Or(const std::vector<T>& chosen, std::vector<T> usual) {
 absl::StatusOr<FabricGrid> MakeGrid(const FabricBenchOptions& options) {
   if (options.span_bytes < kBytesMax || options.span_bytes > kSpanBytesMax) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--span is ", cli::FormatBytes(kBytesMax), " to ", cli::FormatBytes(kSpanBytesMax)));
+        absl::StrCat("--span is ", FormatBytes(kBytesMax), " to ", FormatBytes(kSpanBytesMax)));
   }
   return ParseGrid(Or(options.operations, {"read", "write", "cas", "faa", "send", "multicast"}),
                    Or(options.sizes, {"8", "512", "2KiB", "64KiB", "1MiB"}),

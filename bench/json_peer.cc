@@ -50,12 +50,12 @@ absl::StatusOr<std::unique_ptr<JsonPeer>> JsonPeer::Start(const JsonPeerOptions&
       !MakeNonblocking(from_peer.read_end.get())) {
     return absl::InternalError("cannot prepare a pipe");
   }
-  NAM_ASSIGN_OR_RETURN(peer->process_, cli::Process::Start({.name = options.name,
-                                                            .executable = options.executable,
-                                                            .arguments = options.arguments,
-                                                            .stderr_file = options.log_file,
-                                                            .stdin_fd = to_peer.read_end.get(),
-                                                            .stdout_fd = from_peer.write_end.get()}));
+  NAM_ASSIGN_OR_RETURN(peer->process_, Process::Start({.name = options.name,
+                                                       .executable = options.executable,
+                                                       .arguments = options.arguments,
+                                                       .stderr_file = options.log_file,
+                                                       .stdin_fd = to_peer.read_end.get(),
+                                                       .stdout_fd = from_peer.write_end.get()}));
   peer->to_peer_ = std::move(to_peer.write_end);
   peer->from_peer_ = std::move(from_peer.read_end);
   return peer;
@@ -132,7 +132,7 @@ absl::Status JsonPeer::Ended() {
   const std::string outcome = process_->Outcome();
   std::string message =
       absl::StrCat(options_.name, " ended (", outcome.empty() ? "it closed its output" : outcome, ")");
-  const std::string tail = cli::LastLines(options_.log_file, 0, kStderrLines);
+  const std::string tail = LastLines(options_.log_file, 0, kStderrLines);
   if (!tail.empty()) absl::StrAppend(&message, "; it said:\n", tail);
   return absl::UnavailableError(message);
 }

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/unique_fd.h"
-#include "cli/process.h"
+#include "localcluster/process.h"
 #include "nlohmann/json.hpp"
 
 namespace nam::bench {
@@ -57,7 +57,7 @@ class JsonPeer {
   UniqueFd to_peer_;
   UniqueFd from_peer_;
   std::string received_;
-  std::unique_ptr<cli::Process> process_;
+  std::unique_ptr<Process> process_;
 };
 
 }  // namespace nam::bench

@@ -14,8 +14,6 @@
 namespace nam::bench {
 namespace {
 
-using cli::Json;
-
 constexpr char kCommand[] = "bench multicast";
 constexpr uint32_t kReceiversMax = 16;
 constexpr uint32_t kBlocksMax = 1u << 20;

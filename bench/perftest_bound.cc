@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
-#include "cli/process.h"
+#include "localcluster/process.h"
 
 namespace nam::bench {
 namespace {
@@ -91,11 +91,11 @@ class PerftestBound final : public FabricBound {
       if (!server->running()) break;
     }
     return absl::UnavailableError(
-        absl::StrFormat("%s failed: %s", ProgramOf(wanted.operation), cli::LastLines(output, 0, 8)));
+        absl::StrFormat("%s failed: %s", ProgramOf(wanted.operation), LastLines(output, 0, 8)));
   }
 
-  absl::StatusOr<std::unique_ptr<cli::Process>> Start(const FabricCase& wanted, const std::string& rdma,
-                                                      const std::string& host, const std::string& output) {
+  absl::StatusOr<std::unique_ptr<Process>> Start(const FabricCase& wanted, const std::string& rdma,
+                                                 const std::string& host, const std::string& output) {
     const std::string program = ProgramOf(wanted.operation);
     std::vector<std::string> arguments = PerftestDevice(rdma);
     const auto add = [&](const char* option, auto value) {
@@ -114,11 +114,11 @@ class PerftestBound final : public FabricBound {
     if (!host.empty()) arguments.push_back(host);
     const UniqueFd file(open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     if (!file.valid()) return absl::InternalError(absl::StrCat("cannot write ", output));
-    return cli::Process::Start({.name = program,
-                                .executable = FindProgram(program),
-                                .arguments = std::move(arguments),
-                                .stderr_file = output,
-                                .stdout_fd = file.get()});
+    return Process::Start({.name = program,
+                           .executable = FindProgram(program),
+                           .arguments = std::move(arguments),
+                           .stderr_file = output,
+                           .stdout_fd = file.get()});
   }
 
   const PerftestOptions options_;

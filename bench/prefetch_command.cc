@@ -10,12 +10,10 @@
 #include "base/status_macros.h"
 #include "bench/ssb_report.h"
 #include "bench/stream_bench.h"
-#include "cli/units.h"
+#include "terminal/units.h"
 
 namespace nam::bench {
 namespace {
-
-using cli::Json;
 
 constexpr char kCommand[] = "bench prefetch";
 constexpr uint32_t kChains = 512;

@@ -10,26 +10,6 @@
 namespace nam::bench {
 namespace {
 
-using cli::Json;
-
-Value CellOf(const Json& row, const std::string& key) {
-  const auto found = row.find(key);
-  if (found == row.end() || found->is_null()) return Value::Null(Type::String());
-  if (found->is_string()) return Value::String(found->get<std::string>());
-  if (found->is_number_integer()) return Value::Integer(found->get<int64_t>());
-  return Value::Decimal(std::llround(found->get<double>() * 1000), 3);
-}
-
-Type TypeOf(const Json& rows, const std::string& key) {
-  for (const Json& row : rows) {
-    const auto found = row.find(key);
-    if (found == row.end() || found->is_null()) continue;
-    if (found->is_string()) return Type::String();
-    return found->is_number_integer() ? Type::Integer() : Type::Decimal(3);
-  }
-  return Type::String();
-}
-
 bool SameSettings(const Json& a, const Json& b, const std::vector<std::string>& settings) {
   return std::all_of(settings.begin(), settings.end(),
                      [&](const std::string& key) { return a.value(key, Json()) == b.value(key, Json()); });
@@ -39,22 +19,6 @@ bool SameSettings(const Json& a, const Json& b, const std::vector<std::string>& 
 
 double Rounded(double number) {
   return std::round(number * 1000) / 1000;
-}
-
-computeserver::ResultSet TableOf(const Json& rows) {
-  computeserver::ResultSet table;
-  std::vector<std::string> keys;
-  for (const Json& row : rows) {
-    for (const auto& [key, value] : row.items()) {
-      if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
-    }
-  }
-  for (const std::string& key : keys) table.columns.push_back({key, TypeOf(rows, key)});
-  for (const Json& row : rows) {
-    std::vector<Value>& cells = table.rows.emplace_back();
-    for (const std::string& key : keys) cells.push_back(CellOf(row, key));
-  }
-  return table;
 }
 
 absl::StatusOr<Json> ReadReport(const std::string& path, const std::string& command) {

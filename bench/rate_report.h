@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "cli/json_report.h"
 #include "computeserver/session.h"
+#include "terminal/json_report.h"
 
 /// Reports of the benchmarks that measure rates. A row is a flat JSON object of settings and figures; its
 /// table, its CSV and its JSON are the same thing.
@@ -14,11 +14,8 @@ namespace nam::bench {
 /// Three significant decimals at most: `12.345`.
 double Rounded(double number);
 
-/// A column for each key, in the order in which they first appear; NULL where a row has none.
-computeserver::ResultSet TableOf(const cli::Json& rows);
-
 /// An older report of the same command. NOT_FOUND, or INVALID_ARGUMENT for a file that is none.
-absl::StatusOr<cli::Json> ReadReport(const std::string& path, const std::string& command);
+absl::StatusOr<Json> ReadReport(const std::string& path, const std::string& command);
 
 /// Which rows of two reports are the same measurement, and which of their figures to compare.
 struct ComparedFigures {
@@ -26,6 +23,6 @@ struct ComparedFigures {
   std::vector<std::string> figures;  // more is better
 };
 /// Adds `<figure>_new_over_old` to every row that the older report has too.
-void AddNewOverOld(const cli::Json& older, const ComparedFigures& compared, cli::Json& rows);
+void AddNewOverOld(const Json& older, const ComparedFigures& compared, Json& rows);
 
 }  // namespace nam::bench

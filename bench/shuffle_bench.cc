@@ -6,12 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "bench/ssb_report.h"
-#include "cli/sqlite_oracle.h"
 #include "partitioner/loader.h"
 #include "partitioner/table_metadata.h"
 #include "ssb/generator.h"
 #include "ssb/load.h"
 #include "ssb/schema.h"
+#include "workload/sqlite_oracle.h"
 
 namespace nam::bench {
 namespace {
@@ -210,7 +210,7 @@ absl::Status ShuffleBench::RunOnce(ShuffleCluster& shuffle, size_t query, Figure
     figures.work = answer.work;
   }
   if (answers_[query].empty()) answers_[query] = result.rows;
-  figures.equal = figures.equal && cli::SameRows(result.rows, answers_[query]);
+  figures.equal = figures.equal && SameRows(result.rows, answers_[query]);
   if (warm_up) return absl::OkStatus();
   figures.ms.push_back(elapsed_ms);
   if (cluster_.world != nullptr) LookAtCards(before, elapsed_ms, figures);

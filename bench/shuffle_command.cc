@@ -14,22 +14,20 @@
 #include "bench/rate_report.h"
 #include "bench/shuffle_bench.h"
 #include "bench/shuffle_report.h"
-#include "cli/cluster_work.h"
-#include "cli/connect.h"
-#include "cli/exit_codes.h"
-#include "cli/json_report.h"
-#include "cli/local_cluster.h"
-#include "cli/progress_line.h"
-#include "cli/state_directory.h"
-#include "cli/stop_signals.h"
-#include "cli/table_printer.h"
+#include "localcluster/cluster_work.h"
+#include "localcluster/connect.h"
+#include "localcluster/local_cluster.h"
+#include "localcluster/state_directory.h"
+#include "localcluster/stop_signals.h"
 #include "simulation/cluster.h"
 #include "ssb/generator.h"
+#include "terminal/exit_codes.h"
+#include "terminal/json_report.h"
+#include "terminal/progress_line.h"
+#include "terminal/table_printer.h"
 
 namespace nam::bench {
 namespace {
-
-using cli::Json;
 
 constexpr char kCommand[] = "bench shuffle";
 constexpr char kSim[] = "sim";
@@ -42,7 +40,7 @@ constexpr uint64_t kRegionBytes = uint64_t{64} << 20;
 
 /// The options, understood.
 struct Plan {
-  cli::OutputFormat format = cli::OutputFormat::kTable;
+  OutputFormat format = OutputFormat::kTable;
   bool simulated = false;
   fabric::Kind kind = fabric::Kind::kShm;
   fabric::sim::NicModel nic;
@@ -83,7 +81,7 @@ absl::Status CheckNumbers(const ShuffleBenchOptions& options) {
 absl::StatusOr<Plan> MakePlan(const ShuffleBenchOptions& options) {
   NAM_RETURN_IF_ERROR(CheckNumbers(options));
   Plan plan;
-  NAM_ASSIGN_OR_RETURN(plan.format, cli::ParseOutputFormat(options.format));
+  NAM_ASSIGN_OR_RETURN(plan.format, ParseOutputFormat(options.format));
   plan.simulated = options.fabric == kSim;
   if (plan.simulated) {
     NAM_ASSIGN_OR_RETURN(plan.nic, fabric::sim::NicModel::Parse(options.generation));
@@ -154,30 +152,29 @@ int Conclude(const ShuffleBenchOptions& options, const Plan& plan, const Shuffle
   Json summary = ShuffleSummary(bench);
   if (!options.html.empty()) {
     const absl::Status written = WritePage(options.html, ShufflePage(bench, Remarks(options, plan)));
-    if (!written.ok()) return cli::ReportFailure(written);
+    if (!written.ok()) return ReportFailure(written);
   }
-  if (plan.format == cli::OutputFormat::kJson) {
-    std::cout << cli::JsonReport{.command = kCommand,
-                                 .config = ConfigJson(options, plan),
-                                 .rows = std::move(rows),
-                                 .summary = std::move(summary)}
+  if (plan.format == OutputFormat::kJson) {
+    std::cout << JsonReport{.command = kCommand,
+                            .config = ConfigJson(options, plan),
+                            .rows = std::move(rows),
+                            .summary = std::move(summary)}
                      .ToString();
   } else {
-    std::cout << cli::Render(TableOf(rows), {.format = plan.format, .footer = false});
-    if (plan.format == cli::OutputFormat::kTable) {
+    std::cout << Render(TableOf(rows), {.format = plan.format, .footer = false});
+    if (plan.format == OutputFormat::kTable) {
       for (const auto& [name, value] : summary.items()) std::cout << name << ": " << value << "\n";
       std::cout << Remarks(options, plan);
     }
   }
   std::cout.flush();
-  return EqualAnswers(bench) ? cli::kExitOk : cli::kExitCheckFailed;
+  return EqualAnswers(bench) ? kExitOk : kExitCheckFailed;
 }
 
 /// In a private cluster of processes. The shuffle's servers are fabrics of this process.
-class ShuffleOnProcesses final : public cli::ClusterWork {
+class ShuffleOnProcesses final : public ClusterWork {
  public:
-  ShuffleOnProcesses(const Plan& plan, cli::ClusterOptions cluster)
-      : plan_(plan), cluster_(std::move(cluster)) {}
+  ShuffleOnProcesses(const Plan& plan, ClusterOptions cluster) : plan_(plan), cluster_(std::move(cluster)) {}
 
   void Cancel() override {
     cancelled_ = true;
@@ -185,8 +182,8 @@ class ShuffleOnProcesses final : public cli::ClusterWork {
     if (session_ != nullptr) session_->Cancel();
   }
   absl::Status Run() override {
-    NAM_ASSIGN_OR_RETURN(attachment_, cli::AttachToCluster(cluster_));
-    NAM_ASSIGN_OR_RETURN(const cli::ClusterAddress address, cli::FindCluster(cluster_));
+    NAM_ASSIGN_OR_RETURN(attachment_, AttachToCluster(cluster_));
+    NAM_ASSIGN_OR_RETURN(const ClusterAddress address, FindCluster(cluster_));
     ShuffleBench::Cluster cluster{.attachment = attachment_.get()};
     for (uint32_t i = 0; i < plan_.servers_most(); ++i) {
       NAM_ASSIGN_OR_RETURN(fabrics_.emplace_back(),
@@ -213,8 +210,8 @@ class ShuffleOnProcesses final : public cli::ClusterWork {
 
  private:
   const Plan& plan_;
-  const cli::ClusterOptions cluster_;
-  cli::ProgressLine progress_;
+  const ClusterOptions cluster_;
+  ProgressLine progress_;
   std::atomic<bool> cancelled_ = false;
   std::unique_ptr<catalog::Attachment> attachment_;
   std::vector<std::unique_ptr<fabric::Fabric>> fabrics_;
@@ -224,21 +221,21 @@ class ShuffleOnProcesses final : public cli::ClusterWork {
 };
 
 int RunOnProcesses(const ShuffleBenchOptions& options, const Plan& plan, const std::string& directory) {
-  cli::StopSignals stop;
-  const auto cluster = cli::LocalCluster::Start(
-      {.directory = directory,
-       .name = "bench",
-       .fabric = options.fabric,
-       .memory_servers = plan.memory_servers,
-       .compute_servers = static_cast<int>(plan.servers_most()),
-       .memory_bytes = cli::MemoryForSsb(plan.bench.scale_factor, plan.memory_servers),
-       .threads = static_cast<int>(plan.bench.threads)},
-      stop.fd());
-  if (!cluster.ok()) return cli::ReportFailure(cluster.status());
+  StopSignals stop;
+  const auto cluster =
+      LocalCluster::Start({.directory = directory,
+                           .name = "bench",
+                           .fabric = options.fabric,
+                           .memory_servers = plan.memory_servers,
+                           .compute_servers = static_cast<int>(plan.servers_most()),
+                           .memory_bytes = MemoryForSsb(plan.bench.scale_factor, plan.memory_servers),
+                           .threads = static_cast<int>(plan.bench.threads)},
+                          stop.fd());
+  if (!cluster.ok()) return ReportFailure(cluster.status());
   ShuffleOnProcesses work(
       plan, {.catalog = (*cluster)->catalog_address(), .secret_file = (*cluster)->secret_file()});
-  const absl::Status status = cli::RunClusterWork(**cluster, work, stop, directory);
-  return status.ok() ? Conclude(options, plan, work.bench()) : cli::ReportFailure(status);
+  const absl::Status status = RunClusterWork(**cluster, work, stop, directory);
+  return status.ok() ? Conclude(options, plan, work.bench()) : ReportFailure(status);
 }
 
 /// In virtual time. The shuffle's servers are processes on the hosts of the cluster's compute servers.
@@ -249,7 +246,7 @@ absl::Status MeasureInSim(const Plan& plan, const ShuffleBench::Proceed& proceed
   options.nic = plan.nic;
   options.replay = absl::StrCat("nam ", kCommand, " --fabric=sim");
   fabric::sim::World world(options);
-  const uint64_t memory_bytes = cli::MemoryForSsb(plan.bench.scale_factor, plan.memory_servers);
+  const uint64_t memory_bytes = MemoryForSsb(plan.bench.scale_factor, plan.memory_servers);
   NAM_ASSIGN_OR_RETURN(
       const auto cluster,
       simulation::Cluster::Start(world,
@@ -277,9 +274,9 @@ absl::Status MeasureInSim(const Plan& plan, const ShuffleBench::Proceed& proceed
 }
 
 int RunInSim(const ShuffleBenchOptions& options, const Plan& plan) {
-  cli::StopSignals stop;
-  cli::ProgressLine progress;
-  int code = cli::kExitOk;
+  StopSignals stop;
+  ProgressLine progress;
+  int code = kExitOk;
   const absl::Status status = MeasureInSim(
       plan,
       [&](const std::string& doing) {
@@ -291,7 +288,7 @@ int RunInSim(const ShuffleBenchOptions& options, const Plan& plan) {
         code = Conclude(options, plan, bench);
       });
   progress.Clear();
-  return status.ok() ? code : cli::ReportFailure(status);
+  return status.ok() ? code : ReportFailure(status);
 }
 
 }  // namespace
@@ -299,14 +296,14 @@ int RunInSim(const ShuffleBenchOptions& options, const Plan& plan) {
 int RunShuffleBench(const ShuffleBenchOptions& options) {
   const auto plan = MakePlan(options);
   if (!plan.ok()) {
-    cli::ReportFailure(plan.status());
-    return cli::kExitUsage;
+    ReportFailure(plan.status());
+    return kExitUsage;
   }
   if (plan->simulated) return RunInSim(options, *plan);
-  const auto directory = cli::CreateTemporaryDirectory("nam-bench-");
-  if (!directory.ok()) return cli::ReportFailure(directory.status());
+  const auto directory = CreateTemporaryDirectory("nam-bench-");
+  if (!directory.ok()) return ReportFailure(directory.status());
   const int code = RunOnProcesses(options, *plan, *directory);
-  cli::RemoveTree(*directory);
+  RemoveTree(*directory);
   return code;
 }
 

@@ -11,7 +11,6 @@
 namespace nam::bench {
 namespace {
 
-using cli::Json;
 using Figures = ShuffleBench::Figures;
 using Plan = ShuffleBench::Plan;
 

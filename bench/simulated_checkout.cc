@@ -6,10 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "bench/charged_session.h"
-#include "cli/checkout_backend.h"
 #include "simulation/cluster.h"
 #include "txn/transaction_state.h"
 #include "txn/two_phase/cluster.h"
+#include "workload/checkout_backend.h"
 
 namespace nam::bench {
 namespace {
@@ -58,7 +58,7 @@ class RsiCheckout final : public SimulatedCheckout {
                                                              .region_bytes = uint64_t{64} << 20}));
     for (int i = 0; i < kClientMachines; ++i) {
       NAM_ASSIGN_OR_RETURN(clients_.emplace_back(), cluster_->NewClient(absl::StrCat("client-", i)));
-      backends_.push_back(std::make_unique<cli::RsiBackend>(clients_.back()->attachment()));
+      backends_.push_back(std::make_unique<RsiBackend>(clients_.back()->attachment()));
     }
     // Takes its place before there are rows.
     NAM_RETURN_IF_ERROR(backends_[0]->OpenSession().status());
@@ -86,7 +86,7 @@ class RsiCheckout final : public SimulatedCheckout {
 
   std::unique_ptr<simulation::Cluster> cluster_;
   std::vector<std::unique_ptr<simulation::Client>> clients_;
-  std::vector<std::unique_ptr<cli::RsiBackend>> backends_;
+  std::vector<std::unique_ptr<RsiBackend>> backends_;
 };
 
 class TwoPhaseCheckout final : public SimulatedCheckout {
@@ -109,7 +109,7 @@ class TwoPhaseCheckout final : public SimulatedCheckout {
     }
     NAM_RETURN_IF_ERROR(OpenFabric("manager"));
     cluster.coordinators.assign(static_cast<size_t>(options_.coordinators), fabrics_.back().get());
-    cluster.tables = cli::TwoPhaseTables(options_.checkout, 1);
+    cluster.tables = TwoPhaseTables(options_.checkout, 1);
     NAM_ASSIGN_OR_RETURN(cluster_, txn::two_phase::Cluster::Start(cluster));
     for (int i = 0; i < kClientMachines; ++i) {
       NAM_RETURN_IF_ERROR(OpenFabric(absl::StrCat("client-", i)));
@@ -141,7 +141,7 @@ class TwoPhaseCheckout final : public SimulatedCheckout {
   }
   std::vector<fabric::Fabric*> clients() override { return clients_; }
   absl::StatusOr<std::unique_ptr<txn::Session>> OpenSession(size_t machine) override {
-    txn::two_phase::SessionOptions session = cli::kTwoPhaseCheckout;
+    txn::two_phase::SessionOptions session = kTwoPhaseCheckout;
     session.coordinator = sessions_++;
     return cluster_->OpenSession(*clients_[machine], session);
   }

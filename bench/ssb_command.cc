@@ -15,19 +15,19 @@
 #include "bench/ssb_loop.h"
 #include "bench/ssb_report.h"
 #include "bench/ssb_work.h"
-#include "cli/cluster_work.h"
-#include "cli/connect.h"
-#include "cli/exit_codes.h"
-#include "cli/json_report.h"
-#include "cli/local_cluster.h"
-#include "cli/ssb_queries.h"
-#include "cli/state_directory.h"
-#include "cli/stop_signals.h"
-#include "cli/table_printer.h"
-#include "cli/units.h"
 #include "fabric/fabric.h"
+#include "localcluster/cluster_work.h"
+#include "localcluster/connect.h"
+#include "localcluster/local_cluster.h"
+#include "localcluster/state_directory.h"
+#include "localcluster/stop_signals.h"
 #include "partitioner/loader.h"
 #include "storage/block.h"
+#include "terminal/exit_codes.h"
+#include "terminal/json_report.h"
+#include "terminal/table_printer.h"
+#include "terminal/units.h"
+#include "workload/ssb_queries.h"
 
 namespace nam::bench {
 namespace {
@@ -39,8 +39,8 @@ constexpr double kQuietLoad = 0.5;  // processors in use that say nothing about 
 
 /// The options, understood.
 struct Plan {
-  cli::OutputFormat format = cli::OutputFormat::kTable;
-  cli::SsbSource source;
+  OutputFormat format = OutputFormat::kTable;
+  SsbSource source;
   std::vector<const ssb::Query*> queries;
   std::optional<OlderReport> older;
   bool duckdb = false;
@@ -51,8 +51,8 @@ struct Plan {
 };
 
 int Refuse(const absl::Status& status) {
-  cli::ReportFailure(status);
-  return cli::kExitUsage;
+  ReportFailure(status);
+  return kExitUsage;
 }
 
 absl::Status CheckNumbers(const SsbBenchOptions& options) {
@@ -66,15 +66,15 @@ absl::Status CheckNumbers(const SsbBenchOptions& options) {
   NAM_RETURN_IF_ERROR(fabric::ParseRealKind(options.fabric).status());
   if (options.block_bytes > storage::kMaxBlockBytes)
     return absl::InvalidArgumentError(absl::StrCat("--block-bytes is at most ", storage::kMaxBlockBytes));
-  return cli::Validate(cli::LocalClusterOptions{.memory_servers = options.memory_servers,
-                                                .compute_servers = options.compute_servers});
+  return Validate(LocalClusterOptions{.memory_servers = options.memory_servers,
+                                      .compute_servers = options.compute_servers});
 }
 
 absl::StatusOr<Plan> MakePlan(const SsbBenchOptions& options) {
   NAM_RETURN_IF_ERROR(CheckNumbers(options));
   Plan plan;
-  NAM_ASSIGN_OR_RETURN(plan.format, cli::ParseOutputFormat(options.format));
-  NAM_ASSIGN_OR_RETURN(plan.queries, cli::SelectQueries(options.queries));
+  NAM_ASSIGN_OR_RETURN(plan.format, ParseOutputFormat(options.format));
+  NAM_ASSIGN_OR_RETURN(plan.queries, SelectQueries(options.queries));
   if (!options.compare.empty()) {
     NAM_ASSIGN_OR_RETURN(plan.older, ReadOlderReport(options.compare));
   }
@@ -82,7 +82,7 @@ absl::StatusOr<Plan> MakePlan(const SsbBenchOptions& options) {
   plan.source = {.scale_factor = options.scale_factor,
                  .seed = options.seed,
                  .threads = std::min(processors, kLoaderThreadsMax)};
-  NAM_RETURN_IF_ERROR(cli::Validate(plan.source));
+  NAM_RETURN_IF_ERROR(Validate(plan.source));
   const int wanted = options.threads > 0 ? options.threads : processors;
   plan.threads_per_server = std::max(1, wanted / options.compute_servers);
   plan.threads = plan.threads_per_server * options.compute_servers;
@@ -104,18 +104,18 @@ absl::StatusOr<std::string> MakeDirectory() {
   return path;
 }
 
-cli::Json ConfigJson(const SsbBenchOptions& options, const Plan& plan, const SsbWork& work,
-                     const SsbDuckDb* duckdb) {
-  cli::Json config{{"scale_factor", options.scale_factor},
-                   {"seed", options.seed},
-                   {"repeat", options.repeat},
-                   {"fabric", options.fabric},
-                   {"memory_servers", options.memory_servers},
-                   {"compute_servers", options.compute_servers},
-                   {"block_bytes",
-                    options.block_bytes != 0 ? options.block_bytes : partitioner::LoadOptions().block_bytes},
-                   {"threads", plan.threads},
-                   {"peer", options.peer}};
+Json ConfigJson(const SsbBenchOptions& options, const Plan& plan, const SsbWork& work,
+                const SsbDuckDb* duckdb) {
+  Json config{{"scale_factor", options.scale_factor},
+              {"seed", options.seed},
+              {"repeat", options.repeat},
+              {"fabric", options.fabric},
+              {"memory_servers", options.memory_servers},
+              {"compute_servers", options.compute_servers},
+              {"block_bytes",
+               options.block_bytes != 0 ? options.block_bytes : partitioner::LoadOptions().block_bytes},
+              {"threads", plan.threads},
+              {"peer", options.peer}};
   if (duckdb != nullptr) {
     config["duckdb"] = {{"version", duckdb->version()},
                         {"threads", plan.threads},
@@ -127,9 +127,9 @@ cli::Json ConfigJson(const SsbBenchOptions& options, const Plan& plan, const Ssb
 }
 
 void PrintTables(const Plan& plan, const SsbWork& work, const SsbSummary& summary,
-                 const std::optional<Comparison>& comparison, const cli::Json& config) {
-  std::cout << cli::Render(TimesTable(work.times()), {.format = plan.format, .footer = false});
-  if (plan.format != cli::OutputFormat::kTable) return;
+                 const std::optional<Comparison>& comparison, const Json& config) {
+  std::cout << Render(TimesTable(work.times()), {.format = plan.format, .footer = false});
+  if (plan.format != OutputFormat::kTable) return;
   const auto line = [](const char* what, const std::optional<double>& value) {
     if (value.has_value()) std::cout << absl::StrFormat("%s: %.2f\n", what, *value);
   };
@@ -141,8 +141,8 @@ void PrintTables(const Plan& plan, const SsbWork& work, const SsbSummary& summar
   line("READs of the same bytes over ours by READ, geometric mean", summary.read_over_copy_geomean);
   line("READs of the same bytes over ours by READ, least", summary.read_over_copy_min);
   std::cout << "loading lineorder: "
-            << cli::FormatCount(static_cast<uint64_t>(summary.load_lineorder_rows_per_second)) << " rows/s\n";
-  const cli::Json host = cli::HostJson();
+            << FormatCount(static_cast<uint64_t>(summary.load_lineorder_rows_per_second)) << " rows/s\n";
+  const Json host = HostJson();
   std::cout << absl::StrFormat("host: %d x %s, load average at the start %.2f; %d threads on each side\n",
                                host.value("processors", 0), host.value("processor", "unknown processor"),
                                plan.load_average, plan.threads);
@@ -150,31 +150,31 @@ void PrintTables(const Plan& plan, const SsbWork& work, const SsbSummary& summar
   if (!comparison.has_value()) return;
   const std::string differing = DifferingSettings(plan.older->config, config);
   std::cout << "\nAgainst " << plan.older->path << ", above 1 is faster than it was:\n"
-            << cli::Render(ComparisonTable(*comparison), {.format = plan.format, .footer = false});
+            << Render(ComparisonTable(*comparison), {.format = plan.format, .footer = false});
   if (!differing.empty()) std::cout << "These runs differ in " << differing << ".\n";
 }
 
 int Conclude(const SsbBenchOptions& options, const Plan& plan, const SsbWork& work, const SsbDuckDb* duckdb) {
   const SsbSummary summary = Summarize(work.times(), work.load_lineorder_rows_per_second());
-  const cli::Json config = ConfigJson(options, plan, work, duckdb);
+  const Json config = ConfigJson(options, plan, work, duckdb);
   std::optional<Comparison> comparison;
   if (plan.older.has_value()) comparison = Compare(*plan.older, work.times());
-  if (plan.format == cli::OutputFormat::kJson) {
-    cli::JsonReport report{.command = "bench ssb",
-                           .config = config,
-                           .rows = TimesJson(work.times()),
-                           .summary = SummaryJson(summary)};
+  if (plan.format == OutputFormat::kJson) {
+    JsonReport report{.command = "bench ssb",
+                      .config = config,
+                      .rows = TimesJson(work.times()),
+                      .summary = SummaryJson(summary)};
     if (comparison.has_value()) AddComparison(*comparison, report.rows, report.summary);
     std::cout << report.ToString();
   } else {
     PrintTables(plan, work, summary, comparison, config);
   }
   std::cout.flush();
-  return summary.correct_queries == summary.queries ? cli::kExitOk : cli::kExitCheckFailed;
+  return summary.correct_queries == summary.queries ? kExitOk : kExitCheckFailed;
 }
 
 int RunIn(const std::string& directory, const SsbBenchOptions& options, const Plan& plan) {
-  cli::StopSignals stop;
+  StopSignals stop;
   std::unique_ptr<SsbDuckDb> duckdb;
   if (plan.duckdb) {
     auto started = SsbDuckDb::Start({.peer_dir = options.peer_dir,
@@ -183,22 +183,22 @@ int RunIn(const std::string& directory, const SsbBenchOptions& options, const Pl
                                      .sorted = options.peer_sorted});
     if (!started.ok()) {
       return absl::IsFailedPrecondition(started.status()) ? Refuse(started.status())
-                                                          : cli::ReportFailure(started.status());
+                                                          : ReportFailure(started.status());
     }
     duckdb = std::move(started).value();
   }
   const uint64_t memory_bytes = options.memory_bytes != 0
                                     ? options.memory_bytes
-                                    : cli::MemoryForSsb(options.scale_factor, options.memory_servers);
-  const auto cluster = cli::LocalCluster::Start({.directory = directory,
-                                                 .name = "bench",
-                                                 .fabric = options.fabric,
-                                                 .memory_servers = options.memory_servers,
-                                                 .compute_servers = options.compute_servers,
-                                                 .memory_bytes = memory_bytes,
-                                                 .threads = plan.threads_per_server},
-                                                stop.fd());
-  if (!cluster.ok()) return cli::ReportFailure(cluster.status());
+                                    : MemoryForSsb(options.scale_factor, options.memory_servers);
+  const auto cluster = LocalCluster::Start({.directory = directory,
+                                            .name = "bench",
+                                            .fabric = options.fabric,
+                                            .memory_servers = options.memory_servers,
+                                            .compute_servers = options.compute_servers,
+                                            .memory_bytes = memory_bytes,
+                                            .threads = plan.threads_per_server},
+                                           stop.fd());
+  if (!cluster.ok()) return ReportFailure(cluster.status());
   SsbWork work(
       {.cluster = {.catalog = (*cluster)->catalog_address(), .secret_file = (*cluster)->secret_file()},
        .source = plan.source,
@@ -209,8 +209,8 @@ int RunIn(const std::string& directory, const SsbBenchOptions& options, const Pl
        .loop = plan.loop,
        .tbl_directory = directory + "/tbl",
        .duckdb = duckdb.get()});
-  const absl::Status status = cli::RunClusterWork(**cluster, work, stop, directory);
-  return status.ok() ? Conclude(options, plan, work, duckdb.get()) : cli::ReportFailure(status);
+  const absl::Status status = RunClusterWork(**cluster, work, stop, directory);
+  return status.ok() ? Conclude(options, plan, work, duckdb.get()) : ReportFailure(status);
 }
 
 }  // namespace
@@ -223,9 +223,9 @@ int RunSsbBench(const SsbBenchOptions& options) {
                  plan->load_average);
   }
   const auto directory = MakeDirectory();
-  if (!directory.ok()) return cli::ReportFailure(directory.status());
+  if (!directory.ok()) return ReportFailure(directory.status());
   const int code = RunIn(*directory, options, *plan);
-  cli::RemoveTree(*directory);
+  RemoveTree(*directory);
   return code;
 }
 

@@ -12,7 +12,6 @@
 namespace nam::bench {
 namespace {
 
-using cli::Json;
 using computeserver::ResultSet;
 
 /// What must be the same for times to be comparable.

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "cli/json_report.h"
 #include "computeserver/session.h"
+#include "terminal/json_report.h"
 
 /// The arithmetic and the looks of `nam bench ssb`. Every ratio is written so that more is better for us.
 namespace nam::bench {
@@ -61,8 +61,8 @@ SsbSummary Summarize(const std::vector<QueryTimes>& queries, double load_lineord
 
 /// One row a query.
 computeserver::ResultSet TimesTable(const std::vector<QueryTimes>& queries);
-cli::Json TimesJson(const std::vector<QueryTimes>& queries);
-cli::Json SummaryJson(const SsbSummary& summary);
+Json TimesJson(const std::vector<QueryTimes>& queries);
+Json SummaryJson(const SsbSummary& summary);
 
 /// Medians of an older report of the same benchmark.
 struct OlderReport {
@@ -71,7 +71,7 @@ struct OlderReport {
     std::array<std::optional<double>, kContenders.size()> median_ms;
   };
   std::string path;
-  cli::Json config;
+  Json config;
   std::vector<Query> queries;
 };
 /// NOT_FOUND, or INVALID_ARGUMENT for a file that is no report of `nam bench ssb`.
@@ -88,9 +88,9 @@ struct Comparison {
 Comparison Compare(const OlderReport& older, const std::vector<QueryTimes>& queries);
 computeserver::ResultSet ComparisonTable(const Comparison& comparison);
 /// Adds `<contender>_old_over_new` to the rows and `<contender>_old_over_new_geomean` to the summary.
-void AddComparison(const Comparison& comparison, cli::Json& rows, cli::Json& summary);
+void AddComparison(const Comparison& comparison, Json& rows, Json& summary);
 /// Settings of the two that differ and so make the comparison one of unlike things: `scale_factor (1, now
 /// 10)`. Empty if there are none.
-std::string DifferingSettings(const cli::Json& older, const cli::Json& now);
+std::string DifferingSettings(const Json& older, const Json& now);
 
 }  // namespace nam::bench

@@ -7,15 +7,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "cli/sqlite_oracle.h"
-#include "cli/state_directory.h"
-#include "cli/units.h"
+#include "localcluster/state_directory.h"
 #include "ssb/tbl_writer.h"
+#include "terminal/units.h"
+#include "workload/sqlite_oracle.h"
 
 namespace nam::bench {
 
 absl::Status SsbWork::Run() {
-  NAM_ASSIGN_OR_RETURN(const auto attachment, cli::AttachToCluster(options_.cluster));
+  NAM_ASSIGN_OR_RETURN(const auto attachment, AttachToCluster(options_.cluster));
   fabric::Fabric& fabric = attachment->fabric();
   const ssb::Generator generator(
       {.scale_factor = options_.source.scale_factor, .seed = options_.source.seed});
@@ -62,15 +62,14 @@ ssb::WorkOptions SsbWork::WorkOptions(const std::string& doing) {
 absl::Status SsbWork::LoadOurs(catalog::Attachment& attachment) {
   partitioner::LoadOptions load{.replace = options_.replace, .threads = options_.source.threads};
   if (options_.block_bytes != 0) load.block_bytes = static_cast<uint32_t>(options_.block_bytes);
-  NAM_ASSIGN_OR_RETURN(const auto loaded,
-                       cli::LoadSsb(attachment, options_.source, load, progress_, cancelled_));
-  const auto lineorder = std::find_if(
-      loaded.begin(), loaded.end(), [](const cli::LoadedTable& table) { return table.name == "lineorder"; });
+  NAM_ASSIGN_OR_RETURN(const auto loaded, LoadSsb(attachment, options_.source, load, progress_, cancelled_));
+  const auto lineorder = std::find_if(loaded.begin(), loaded.end(),
+                                      [](const LoadedTable& table) { return table.name == "lineorder"; });
   if (lineorder == loaded.end()) return absl::InternalError("lineorder was not loaded");
   load_lineorder_rows_per_second_ = static_cast<double>(lineorder->rows) / std::max(lineorder->seconds, 1e-9);
   Say(absl::StrFormat("Loaded lineorder: %s rows in %.1f s, %s rows/s, generated on the way.",
-                      cli::FormatCount(lineorder->rows), lineorder->seconds,
-                      cli::FormatCount(static_cast<uint64_t>(load_lineorder_rows_per_second_))));
+                      FormatCount(lineorder->rows), lineorder->seconds,
+                      FormatCount(static_cast<uint64_t>(load_lineorder_rows_per_second_))));
   return absl::OkStatus();
 }
 
@@ -80,7 +79,7 @@ absl::Status SsbWork::LoadDuckDb(fabric::Fabric& fabric, const ssb::Generator& g
   if (!written.ok()) return written.status();
   progress_.Show("DuckDB loads the tables");
   const auto seconds = options_.duckdb->Load(options_.tbl_directory, generator);
-  cli::RemoveTree(options_.tbl_directory);
+  RemoveTree(options_.tbl_directory);
   if (!seconds.ok()) return seconds.status();
   duckdb_load_seconds_ = *seconds;
   Say(absl::StrFormat("DuckDB %s loaded the same rows from .tbl files in %.1f s.", options_.duckdb->version(),
@@ -116,7 +115,7 @@ absl::StatusOr<QueryTimes> SsbWork::Measure(computeserver::Session& session, con
       if (warm_up && contender == contenders_.front()) {
         times.rows = turn.rows.size();
         expected = std::move(turn.rows);
-      } else if (!cli::SameRows(turn.rows, expected) &&
+      } else if (!SameRows(turn.rows, expected) &&
                  std::find(times.wrong.begin(), times.wrong.end(), contender) == times.wrong.end()) {
         times.wrong.push_back(contender);
       }

@@ -12,18 +12,18 @@
 #include "bench/ssb_duckdb.h"
 #include "bench/ssb_loop.h"
 #include "bench/ssb_report.h"
-#include "cli/cluster_work.h"
-#include "cli/connect.h"
-#include "cli/progress_line.h"
-#include "cli/ssb_data.h"
 #include "computeserver/session.h"
+#include "localcluster/cluster_work.h"
+#include "localcluster/connect.h"
 #include "ssb/queries.h"
+#include "terminal/progress_line.h"
+#include "workload/ssb_data.h"
 
 namespace nam::bench {
 
 struct SsbWorkOptions {
-  cli::ClusterOptions cluster;
-  cli::SsbSource source;
+  ClusterOptions cluster;
+  SsbSource source;
   std::vector<const ssb::Query*> queries;
   int repeat = 7;
   uint64_t block_bytes = 0;  // 0: the loader's default
@@ -39,7 +39,7 @@ struct SsbWorkOptions {
 ///     warm-up of each ─▶ in place, copy, DuckDB, loop, read ─▶ in place, copy, DuckDB, loop, read ─▶ …
 ///
 /// so that whatever the machine does besides meets all of them.
-class SsbWork final : public cli::ClusterWork {
+class SsbWork final : public ClusterWork {
  public:
   explicit SsbWork(const SsbWorkOptions& options) : options_(options) {}
 
@@ -72,7 +72,7 @@ class SsbWork final : public cli::ClusterWork {
   ssb::WorkOptions WorkOptions(const std::string& doing);
 
   const SsbWorkOptions options_;
-  cli::ProgressLine progress_;
+  ProgressLine progress_;
   std::unique_ptr<SsbLoop> loop_;
   ReadBound* read_bound_ = nullptr;  // while Run runs
   uint64_t copied_bytes_ = 0;        // by the last turn of `copy`

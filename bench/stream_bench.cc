@@ -35,8 +35,8 @@ absl::StatusOr<StreamPlan> MakeStreamPlan(const std::string& command, const Stre
   return plan;
 }
 
-cli::Json StreamConfig(const StreamPlan& plan) {
-  cli::Json config{{"block_bytes", plan.block_bytes}, {"threads", plan.threads}};
+Json StreamConfig(const StreamPlan& plan) {
+  Json config{{"block_bytes", plan.block_bytes}, {"threads", plan.threads}};
   if (plan.scan_ns != 0) config["scan_ns"] = plan.scan_ns;
   return config;
 }

@@ -24,7 +24,7 @@ struct StreamPlan {
   int64_t scan_ns = 0;  // charged for each block; 0 on real fabrics, where it takes the time it takes
 };
 absl::StatusOr<StreamPlan> MakeStreamPlan(const std::string& command, const StreamBenchOptions& options);
-cli::Json StreamConfig(const StreamPlan& plan);
+Json StreamConfig(const StreamPlan& plan);
 
 /// A channel for each thread of one compute server; connected once, used in every round.
 using Channels = std::vector<std::unique_ptr<storage::Channel>>;

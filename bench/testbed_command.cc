@@ -8,16 +8,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "cli/connect.h"
-#include "cli/exit_codes.h"
-#include "cli/progress_line.h"
-#include "cli/state_directory.h"
-#include "cli/stop_signals.h"
+#include "localcluster/connect.h"
+#include "localcluster/state_directory.h"
+#include "localcluster/stop_signals.h"
+#include "terminal/exit_codes.h"
+#include "terminal/progress_line.h"
 
 namespace nam::bench {
 namespace {
-
-using cli::Json;
 
 constexpr int kRepeatMax = 10'000;
 constexpr int kRoundMsMax = 60'000;
@@ -37,19 +35,19 @@ void Print(const std::string& command, const TestbedPlan& plan, TestbedReport& r
   if (plan.older) AddNewOverOld(*plan.older, report.compared, report.rows);
   Json config = TestbedConfig(plan);
   config.update(report.config);
-  if (plan.format == cli::OutputFormat::kJson) {
-    std::cout << cli::JsonReport{.command = command,
-                                 .config = std::move(config),
-                                 .rows = std::move(report.rows),
-                                 .summary = std::move(report.summary)}
+  if (plan.format == OutputFormat::kJson) {
+    std::cout << JsonReport{.command = command,
+                            .config = std::move(config),
+                            .rows = std::move(report.rows),
+                            .summary = std::move(report.summary)}
                      .ToString();
     return;
   }
-  std::cout << cli::Render(TableOf(report.rows), {.format = plan.format, .footer = false});
-  if (plan.format != cli::OutputFormat::kTable) return;
+  std::cout << Render(TableOf(report.rows), {.format = plan.format, .footer = false});
+  if (plan.format != OutputFormat::kTable) return;
   for (const auto& [key, value] : report.summary.items())
     std::cout << absl::StrFormat("%s: %s\n", key, value.dump());
-  const Json host = cli::HostJson();
+  const Json host = HostJson();
   std::cout << report.remarks
             << absl::StrFormat("host: %d x %s\n", host.value("processors", 0),
                                host.value("processor", "unknown processor"));
@@ -66,9 +64,9 @@ absl::Status WritePlot(const std::string& command, const TestbedPlan& plan, cons
 
 int RunIn(const std::string& directory, const std::string& command, TestbedPlan plan,
           const std::function<absl::StatusOr<TestbedReport>(Testbed&, const Proceed&)>& measure) {
-  cli::StopSignals stop;
+  StopSignals stop;
   plan.testbed.log_file = directory + "/server.log";
-  cli::ProgressLine progress;
+  ProgressLine progress;
   const Proceed proceed = [&](const std::string& doing) {
     if (!doing.empty()) progress.Show(absl::StrCat(command, ": ", doing));
     return !stop.Pending();
@@ -79,14 +77,14 @@ int RunIn(const std::string& directory, const std::string& command, TestbedPlan 
     report = testbed.ok() ? measure(**testbed, proceed) : testbed.status();
   }
   progress.Clear();
-  if (!report.ok()) return cli::ReportFailure(report.status());
+  if (!report.ok()) return ReportFailure(report.status());
   if (!plan.html.empty()) {
     if (const absl::Status written = WritePlot(command, plan, *report); !written.ok())
-      return cli::ReportFailure(written);
+      return ReportFailure(written);
   }
   Print(command, plan, *report);
   std::cout.flush();
-  return cli::kExitOk;
+  return kExitOk;
 }
 
 }  // namespace
@@ -98,7 +96,7 @@ absl::StatusOr<TestbedPlan> MakeTestbedPlan(const std::string& command,
   if (options.round_ms < 0 || options.round_ms > kRoundMsMax)
     return absl::InvalidArgumentError(absl::StrCat("--round-ms is 0 to ", kRoundMsMax));
   TestbedPlan plan;
-  NAM_ASSIGN_OR_RETURN(plan.format, cli::ParseOutputFormat(options.format));
+  NAM_ASSIGN_OR_RETURN(plan.format, ParseOutputFormat(options.format));
   const bool simulated = options.fabric == fabric::KindName(fabric::Kind::kSim);
   plan.testbed.kind = fabric::Kind::kSim;  // which is no fabric of a cluster, so it is not parsed
   if (!simulated) {
@@ -132,15 +130,15 @@ Json TestbedConfig(const TestbedPlan& plan) {
 int RunTestbedCommand(const std::string& command, const TestbedPlan& plan,
                       const std::function<absl::StatusOr<TestbedReport>(Testbed&, const Proceed&)>& measure) {
   const auto directory = MakeDirectory();
-  if (!directory.ok()) return cli::ReportFailure(directory.status());
+  if (!directory.ok()) return ReportFailure(directory.status());
   const int code = RunIn(*directory, command, plan, measure);
-  cli::RemoveTree(*directory);
+  RemoveTree(*directory);
   return code;
 }
 
 int RefuseOptions(const absl::Status& status) {
-  cli::ReportFailure(status);
-  return cli::kExitUsage;
+  ReportFailure(status);
+  return kExitUsage;
 }
 
 }  // namespace nam::bench

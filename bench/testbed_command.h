@@ -6,11 +6,11 @@
 
 #include "absl/status/statusor.h"
 #include "bench/fabric_command.h"
-#include "bench/plot.h"
 #include "bench/rate_report.h"
 #include "bench/testbed.h"
-#include "cli/json_report.h"
-#include "cli/table_printer.h"
+#include "terminal/json_report.h"
+#include "terminal/plot.h"
+#include "terminal/table_printer.h"
 
 /// What `nam bench fabric`, `prefetch` and `multicast` have in common.
 namespace nam::bench {
@@ -18,21 +18,21 @@ namespace nam::bench {
 /// The common options, understood.
 struct TestbedPlan {
   TestbedOptions testbed;
-  cli::OutputFormat format = cli::OutputFormat::kTable;
+  OutputFormat format = OutputFormat::kTable;
   int repeat = 1;
   int64_t round_ns = 0;
-  std::optional<cli::Json> older;
+  std::optional<Json> older;
   std::string html;
 };
 /// INVALID_ARGUMENT or NOT_FOUND for what cannot be. `command`: `bench fabric`.
 absl::StatusOr<TestbedPlan> MakeTestbedPlan(const std::string& command, const TestbedCommandOptions& options);
-cli::Json TestbedConfig(const TestbedPlan& plan);
+Json TestbedConfig(const TestbedPlan& plan);
 
 /// What the measurement gives to the report.
 struct TestbedReport {
-  cli::Json config;  // beside that of the testbed
-  cli::Json rows;
-  cli::Json summary;
+  Json config;  // beside that of the testbed
+  Json rows;
+  Json summary;
   ComparedFigures compared;
   std::string remarks;  // lines below the table
   std::optional<PlottedColumns> plot;

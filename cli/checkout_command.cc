@@ -7,10 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "cli/checkout_run.h"
-#include "cli/exit_codes.h"
 #include "cli/interrupts.h"
-#include "cli/table_printer.h"
+#include "terminal/exit_codes.h"
+#include "terminal/table_printer.h"
+#include "workload/checkout_run.h"
 
 namespace nam::cli {
 namespace {

@@ -12,16 +12,16 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "cli/cluster_report.h"
-#include "cli/exit_codes.h"
 #include "cli/foreground.h"
-#include "cli/json_report.h"
-#include "cli/local_cluster.h"
 #include "cli/scale_requests.h"
-#include "cli/state_directory.h"
-#include "cli/stop_signals.h"
-#include "cli/table_printer.h"
-#include "cli/units.h"
 #include "fabric/fabric.h"
+#include "localcluster/local_cluster.h"
+#include "localcluster/state_directory.h"
+#include "localcluster/stop_signals.h"
+#include "terminal/exit_codes.h"
+#include "terminal/json_report.h"
+#include "terminal/table_printer.h"
+#include "terminal/units.h"
 
 namespace nam::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "cli/connect.h"
+#include "localcluster/connect.h"
 
 namespace nam::cli {
 

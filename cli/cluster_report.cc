@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "cli/units.h"
+#include "terminal/units.h"
 
 namespace nam::cli {
 namespace {

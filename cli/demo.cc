@@ -11,16 +11,16 @@
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
-#include "cli/checkout_run.h"
-#include "cli/cluster_work.h"
-#include "cli/connect.h"
-#include "cli/exit_codes.h"
-#include "cli/local_cluster.h"
-#include "cli/ssb_data.h"
-#include "cli/ssb_queries.h"
-#include "cli/stop_signals.h"
-#include "cli/table_printer.h"
-#include "cli/units.h"
+#include "localcluster/cluster_work.h"
+#include "localcluster/connect.h"
+#include "localcluster/local_cluster.h"
+#include "localcluster/stop_signals.h"
+#include "terminal/exit_codes.h"
+#include "terminal/table_printer.h"
+#include "terminal/units.h"
+#include "workload/checkout_run.h"
+#include "workload/ssb_data.h"
+#include "workload/ssb_queries.h"
 
 namespace nam::cli {
 namespace {
@@ -170,7 +170,7 @@ int WorkOn(LocalCluster& cluster, const DemoOptions& options, StopSignals& stop,
 absl::Status Validate(const DemoOptions& options) {
   if (options.repeat < 1) return absl::InvalidArgumentError("--repeat is at least 1");
   NAM_RETURN_IF_ERROR(fabric::ParseRealKind(options.fabric).status());
-  return cli::Validate(SsbSource{.scale_factor = options.scale_factor, .seed = options.seed});
+  return nam::Validate(SsbSource{.scale_factor = options.scale_factor, .seed = options.seed});
 }
 
 int RunIn(const std::string& directory, const DemoOptions& options, StopSignals& stop) {
@@ -184,7 +184,7 @@ int RunIn(const std::string& directory, const DemoOptions& options, StopSignals&
                                                 : MemoryForSsb(options.scale_factor, options.memory_servers),
       .threads = options.threads,
       .timestamps = options.timestamps};
-  if (const absl::Status status = cli::Validate(local); !status.ok()) {
+  if (const absl::Status status = nam::Validate(local); !status.ok()) {
     ReportFailure(status);
     return kExitUsage;
   }

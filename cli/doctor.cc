@@ -7,15 +7,15 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "catalog/address.h"
-#include "cli/connect.h"
 #include "cli/doctor_devices.h"
 #include "cli/doctor_host.h"
 #include "cli/doctor_memory.h"
 #include "cli/doctor_network.h"
-#include "cli/exit_codes.h"
-#include "cli/json_report.h"
-#include "cli/table_printer.h"
 #include "fabric/verbs/inspect.h"
+#include "localcluster/connect.h"
+#include "terminal/exit_codes.h"
+#include "terminal/json_report.h"
+#include "terminal/table_printer.h"
 
 namespace nam::cli {
 namespace {

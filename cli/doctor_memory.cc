@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/unique_fd.h"
 #include "cli/host_files.h"
-#include "cli/units.h"
+#include "terminal/units.h"
 
 namespace nam::cli {
 namespace {

@@ -14,7 +14,7 @@
 #include "base/unique_fd.h"
 #include "catalog/address.h"
 #include "cli/host_files.h"
-#include "cli/units.h"
+#include "terminal/units.h"
 
 namespace nam::cli {
 namespace {

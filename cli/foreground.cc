@@ -11,9 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
-#include "cli/connect.h"
-#include "cli/exit_codes.h"
-#include "cli/stop_signals.h"
+#include "localcluster/connect.h"
+#include "localcluster/stop_signals.h"
+#include "terminal/exit_codes.h"
 
 namespace nam::cli {
 namespace {

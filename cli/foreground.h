@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "cli/process.h"
+#include "localcluster/process.h"
 
 namespace nam::cli {
 

@@ -1,55 +1,31 @@
-// The one binary. Command lines are understood here and nowhere else: every subcommand's options are
-// filled in and handed to its Run function. Of flag, environment (NAM_…) and configuration file, the
-// first that says something wins.
+// What users run. Command lines are understood here and nowhere else: every subcommand's options are filled
+// in and handed to its Run function.
 
 #include <sys/prctl.h>
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cctype>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
-#include <functional>
-#include <map>
 #include <string>
-#include <vector>
 
-#include "bench/block_size_command.h"
-#include "bench/checkout_command.h"
-#include "bench/fabric_command.h"
-#include "bench/prefetch_command.h"
-#include "bench/server_end.h"
-#include "bench/shuffle_command.h"
-#include "bench/ssb_command.h"
+#include "cli/bench_command.h"
 #include "cli/checkout_command.h"
 #include "cli/cluster_commands.h"
-#include "cli/config_file.h"
 #include "cli/demo.h"
 #include "cli/doctor.h"
-#include "cli/exit_codes.h"
 #include "cli/scale_command.h"
 #include "cli/server_commands.h"
 #include "cli/sim_command.h"
 #include "cli/sql_command.h"
 #include "cli/ssb_commands.h"
-#include "cli/units.h"
+#include "cli/version.h"
+#include "terminal/command_line.h"
 
 namespace nam::cli {
 namespace {
 
-constexpr char kVersion[] = "0.1.0";
-
-/// What every option's default, environment variable and configuration key come from is its long name.
-class CommandLine {
+class NamCommandLine final : public CommandLine {
  public:
-  CommandLine() {
-    app_.name("nam");
-    app_.description("NAM, a network-attached-memory database");
-    app_.require_subcommand(1);
-    app_.fallthrough();
-    app_.add_option("--config", config_path_, "configuration file (TOML); keys are the options' long names")
-        ->type_name("FILE");
+  NamCommandLine() : CommandLine("nam", "NAM, a network-attached-memory database", "", {"bench"}) {
     AddDemo();
     AddCluster();
     AddScale();
@@ -60,70 +36,11 @@ class CommandLine {
     AddSim();
     AddBench();
     AddDoctor();
-    Command("version", "the version", [] {
-      std::printf("nam %s\n", kVersion);
-      return kExitOk;
-    });
+    AddVersion();
     NameEnvironment(app_);
   }
 
-  int Run(int argc, char** argv) {
-    try {
-      const std::string config = ConfigPath(argc, argv);
-      if (!config.empty()) {
-        const auto entries = ReadConfigFile(config);
-        if (!entries.ok()) return Refuse(std::string(entries.status().message()));
-        for (const ConfigEntry& entry : *entries) {
-          if (const std::string error = Apply(entry); !error.empty()) return Refuse(error);
-        }
-      }
-      app_.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-      return app_.exit(error) == 0 ? kExitOk : kExitUsage;
-    }
-    for (const auto& [command, run] : commands_) {
-      if (command->parsed() && command->get_subcommands().empty()) return run();
-    }
-    return kExitUsage;
-  }
-
  private:
-  using Run_ = std::function<int()>;
-
-  CLI::App* Command(const std::string& name, const std::string& description, Run_ run,
-                    CLI::App* parent = nullptr) {
-    CLI::App* command = (parent != nullptr ? parent : &app_)->add_subcommand(name, description);
-    commands_.emplace_back(command, std::move(run));
-    return command;
-  }
-
-  template <typename T>
-  static CLI::Option* Add(CLI::App* command, const std::string& name, T& value,
-                          const std::string& description, const std::string& type_name = "") {
-    CLI::Option* option = command->add_option(name, value, description);
-    if constexpr (std::is_arithmetic_v<T>) option->capture_default_str();
-    if (!type_name.empty()) option->type_name(type_name);
-    return option;
-  }
-
-  static void AddBytes(CLI::App* command, const std::string& name, uint64_t& value,
-                       const std::string& description) {
-    CLI::Option* option = command->add_option_function<std::string>(
-        name,
-        [&value, name](const std::string& text) {
-          const auto bytes = ParseBytes(text);
-          if (!bytes.ok()) throw CLI::ValidationError(name, std::string(bytes.status().message()));
-          value = *bytes;
-        },
-        description);
-    option->type_name("SIZE");
-    if (value != 0) option->default_str(FormatBytes(value));
-  }
-
-  static void AddFormat(CLI::App* command, std::string& format, const std::string& choices) {
-    Add(command, "--format", format, choices + " (table)", "FORMAT");
-  }
-
   static void AddClusterOptions(CLI::App* command, ClusterOptions& cluster) {
     Add(command, "--catalog", cluster.catalog, "the cluster's catalog; without it, the local cluster",
         "HOST:PORT");
@@ -349,158 +266,6 @@ class CommandLine {
     AddFormat(sim, sim_.format, "table, json, csv or markdown");
   }
 
-  void AddBench() {
-    CLI::App* bench = app_.add_subcommand("bench", "benchmarks beside peers, in one process tree");
-    bench->require_subcommand(1);
-    CLI::App* checkout = Command(
-        "checkout", "transactions beside a bare loop, SQLite and two-phase commit",
-        [this] { return bench::RunCheckoutBench(checkout_bench_); }, bench);
-    Add(checkout, "--fabric", checkout_bench_.fabric,
-        "shm, tcp or verbs; or sim, for a figure in virtual time (shm)");
-    Add(checkout, "--memory-servers", checkout_bench_.memory_servers, "how many");
-    checkout
-        ->add_option("--clients", checkout_bench_.clients,
-                     "threads of each side (2); sim: all of these (1,2,5,10,20,…,70)")
-        ->delimiter(',');
-    Add(checkout, "--seconds", checkout_bench_.seconds, "of each side in a round");
-    Add(checkout, "--repeat", checkout_bench_.repeat, "rounds");
-    Add(checkout, "--products", checkout_bench_.products,
-        "rows that are bought from; 0: 1,000,000, in sim 200,000");
-    Add(checkout, "--product-bytes", checkout_bench_.product_bytes, "of a product's row");
-    Add(checkout, "--zipf", checkout_bench_.zipf, "skew of the products' popularity, below 1; 0: all alike");
-    Add(checkout, "--seed", checkout_bench_.seed, "other purchases of the same kind");
-    AddFormat(checkout, checkout_bench_.format, "table or json");
-    Add(checkout, "--generation", checkout_bench_.generation,
-        "sim: fdr, edr, hdr, ndr, or a model's file (fdr)");
-    Add(checkout, "--participants", checkout_bench_.participants,
-        "sim: threads of two-phase commit's 3 servers");
-    Add(checkout, "--coordinators", checkout_bench_.coordinators,
-        "sim: of its transaction manager's machine");
-    Add(checkout, "--html", checkout_bench_.html, "sim: write a page with the plot", "FILE");
-
-    CLI::App* ssb = Command(
-        "ssb", "the Star Schema Benchmark's queries, taking turns with a peer and a hand-written loop",
-        [this] { return bench::RunSsbBench(ssb_bench_); }, bench);
-    Add(ssb, "--peer", ssb_bench_.peer, "none or duckdb (none)");
-    Add(ssb, "--peer-dir", ssb_bench_.peer_dir, "DuckDB's process (bench/duckdb_peer)", "DIR");
-    ssb->add_flag("--peer-sorted", ssb_bench_.peer_sorted, "lineorder by order date in the peer too");
-    Add(ssb, "--repeat", ssb_bench_.repeat, "runs of each query, after one to warm up");
-    AddSsbCluster(ssb, ssb_bench_);
-    AddBytes(ssb, "--memory", ssb_bench_.memory_bytes, "of each memory server; without it, enough");
-    AddBytes(ssb, "--block-bytes", ssb_bench_.block_bytes, "the most bytes of a block");
-    ssb->add_flag("--no-loop", ssb_bench_.no_loop, "leave the hand-written loop out");
-    Add(ssb, "--compare", ssb_bench_.compare, "an older report of --format=json", "FILE");
-    AddBlockSizeBench(bench);
-    AddFabricBench(bench);
-    AddStreamBenches(bench);
-    AddShuffleBench(bench);
-    // Not in the help: the benchmarks start it.
-    Command("bench-server", "", [] { return bench::RunBenchServer(); })->group("");
-  }
-
-  void AddBlockSizeBench(CLI::App* bench) {
-    CLI::App* blocks = Command(
-        "blocks", "the Star Schema Benchmark over blocks of several sizes",
-        [this] { return bench::RunBlockSizeBench(block_size_bench_); }, bench);
-    blocks->add_option("--sizes", block_size_bench_.sizes, "only these: 16KiB to 1MiB")->delimiter(',');
-    Add(blocks, "--rounds", block_size_bench_.rounds, "in which all sizes take turns");
-    Add(blocks, "--repeat", block_size_bench_.repeat, "runs of each query in a round, after one to warm up");
-    AddSsbCluster(blocks, block_size_bench_);
-  }
-
-  /// What benchmarks that run SSB's queries in a cluster of their own have in common.
-  template <typename Options>
-  static void AddSsbCluster(CLI::App* bench, Options& options) {
-    Add(bench, "--scale-factor", options.scale_factor, "1 is six million lineorder rows");
-    Add(bench, "--seed", options.seed, "other data of the same size");
-    bench->add_option("--queries", options.queries, "only these: Q1.1,Q2.3")->delimiter(',');
-    Add(bench, "--fabric", options.fabric, "shm, tcp or verbs (shm)");
-    Add(bench, "--memory-servers", options.memory_servers, "how many");
-    Add(bench, "--compute-servers", options.compute_servers, "how many");
-    Add(bench, "--threads", options.threads, "of each side in all; 0: one a processor");
-    AddFormat(bench, options.format, "table, json, csv or markdown");
-  }
-
-  void AddFabricBench(CLI::App* bench) {
-    CLI::App* fabric = Command(
-        "fabric", "the operations of a fabric beside what the machine does without it",
-        [this] { return bench::RunFabricBench(fabric_bench_); }, bench);
-    fabric
-        ->add_option("--operations", fabric_bench_.operations,
-                     "only these: read,write,cas,faa,send,multicast")
-        ->delimiter(',');
-    fabric->add_option("--sizes", fabric_bench_.sizes, "only these: 8 to 1MiB (8,512,2KiB,64KiB,1MiB)")
-        ->delimiter(',');
-    fabric->add_option("--in-flight", fabric_bench_.in_flight, "of each thread, 1 to 64 (1,10,16,64)")
-        ->delimiter(',');
-    fabric->add_option("--threads", fabric_bench_.threads, "of the client, 1 to 64 (1)")->delimiter(',');
-    AddBytes(fabric, "--span", fabric_bench_.span_bytes, "of the server's memory that is used");
-    AddTestbed(fabric, fabric_bench_.testbed);
-  }
-
-  void AddStreamBenches(CLI::App* bench) {
-    CLI::App* prefetch = Command(
-        "prefetch", "the engine's block stream by the number of blocks in flight",
-        [this] { return bench::RunPrefetchBench(prefetch_bench_); }, bench);
-    prefetch->add_option("--windows", prefetch_bench_.windows, "only these: 1 to 64 (1,2,3,5,10,20,64)")
-        ->delimiter(',');
-    AddStream(prefetch, prefetch_bench_.stream);
-    CLI::App* multicast = Command(
-        "multicast", "blocks to many receivers, by READ and by multicast",
-        [this] { return bench::RunMulticastBench(multicast_bench_); }, bench);
-    multicast->add_option("--receivers", multicast_bench_.receivers, "only these: 1 to 16 (1,2,…,8)")
-        ->delimiter(',');
-    Add(multicast, "--blocks", multicast_bench_.blocks, "that every receiver gets");
-    AddStream(multicast, multicast_bench_.stream);
-  }
-
-  void AddShuffleBench(CLI::App* bench) {
-    bench::ShuffleBenchOptions& options = shuffle_bench_;
-    CLI::App* shuffle = Command(
-        "shuffle", "star joins by pipelined plans beside shuffle-based ones",
-        [this] { return bench::RunShuffleBench(shuffle_bench_); }, bench);
-    Add(shuffle, "--fabric", options.fabric, "shm, tcp, verbs or sim (shm)");
-    shuffle->add_option("--tables", options.tables, "that are joined: 2, 3, 4 (all)")->delimiter(',');
-    Add(shuffle, "--memory-servers", options.memory_servers, "how many; 0: 2, in sim 8");
-    shuffle
-        ->add_option("--compute-servers", options.compute_servers, "of each side (2); sim: all of these (8)")
-        ->delimiter(',');
-    Add(shuffle, "--threads", options.threads, "of each compute server; 0: processors shared out, in sim 10");
-    Add(shuffle, "--scale-factor", options.scale_factor, "1 is six million lineorder rows; 0: 1");
-    Add(shuffle, "--seed", options.seed, "other data of the same size");
-    Add(shuffle, "--fan-out", options.fan_out, "parts by each join key; 0: 8, or 16 for more servers");
-    AddBytes(shuffle, "--batch-bytes", options.batch_bytes, "of a shuffle's messages");
-    Add(shuffle, "--multicast", options.multicast, "of pipelined build sides: auto, on or off (auto)");
-    Add(shuffle, "--tuples", options.tuples,
-        "of lineorder are moved: narrow (wanted columns) or whole (narrow)");
-    Add(shuffle, "--credits", options.credits, "batches that a peer may send ahead");
-    Add(shuffle, "--repeat", options.repeat, "rounds; figures are medians");
-    Add(shuffle, "--generation", options.generation, "sim: fdr, edr, hdr, ndr, or a model's file (fdr)");
-    Add(shuffle, "--html", options.html, "write a page with plots", "FILE");
-    AddFormat(shuffle, options.format, "table, json, csv or markdown");
-  }
-
-  static void AddStream(CLI::App* command, bench::StreamBenchOptions& stream) {
-    AddBytes(command, "--block-bytes", stream.block_bytes, "of a block");
-    Add(command, "--threads", stream.threads, "of each receiver; 0: what suits the fabric");
-    Add(command, "--scan-ns", stream.scan_ns, "sim: computation for each block; 0: as in I-Store's figures");
-    Add(command, "--html", stream.testbed.html, "write a page with the plot", "FILE");
-    AddTestbed(command, stream.testbed);
-  }
-
-  static void AddTestbed(CLI::App* command, bench::TestbedCommandOptions& testbed) {
-    Add(command, "--fabric", testbed.fabric, "shm, tcp, verbs or sim (shm)");
-    Add(command, "--generation", testbed.generation, "sim: fdr, edr, hdr or ndr (fdr)");
-    Add(command, "--rdma", testbed.rdma, "verbs: the client's device", "DEVICE[:PORT][,gid=N]");
-    Add(command, "--server-rdma", testbed.server_rdma, "verbs: the server's device", "DEVICE[:PORT][,gid=N]");
-    Add(command, "--server-host", testbed.server_host, "the address that the server listens on (127.0.0.1)",
-        "HOST");
-    Add(command, "--repeat", testbed.repeat, "rounds; figures are medians");
-    Add(command, "--round-ms", testbed.round_ms, "of each measurement; 0: what suits the fabric");
-    Add(command, "--compare", testbed.compare, "an older report of --format=json", "FILE");
-    AddFormat(command, testbed.format, "table, json, csv or markdown");
-  }
-
   void AddDoctor() {
     CLI::App* doctor = Command("doctor", "what this host can do, what is missing, and how to mend it",
                                [this] { return RunDoctor(doctor_); });
@@ -515,73 +280,17 @@ class CommandLine {
     AddFormat(doctor, doctor_.format, "table, json, csv or markdown");
   }
 
-  /// NAM_<LONG_NAME> for every option that a file can set too.
-  static void NameEnvironment(CLI::App& app) {
-    for (CLI::Option* option : app.get_options()) {
-      const std::vector<std::string>& names = option->get_lnames();
-      if (names.empty() || names[0] == "help" || !option->get_configurable()) continue;
-      std::string variable = "NAM_" + names[0];
-      std::transform(variable.begin(), variable.end(), variable.begin(),
-                     [](unsigned char c) { return c == '-' ? '_' : static_cast<char>(std::toupper(c)); });
-      option->envname(variable);
-    }
-    for (CLI::App* command : app.get_subcommands(nullptr)) NameEnvironment(*command);
+  // For the help alone: main has started nam-bench before.
+  void AddBench() { app_.add_subcommand("bench", "benchmarks beside peers; nam bench --help lists them"); }
+
+  void AddVersion() {
+    app_.set_version_flag("--version", VersionText(), "the version and the commit that it was built from");
+    Command("version", "the version and the commit that it was built from", [] {
+      std::printf("%s\n", VersionText().c_str());
+      return kExitOk;
+    });
   }
 
-  /// Needed before the command line is parsed: the file's values are defaults.
-  static std::string ConfigPath(int argc, char** argv) {
-    for (int i = 1; i < argc; ++i) {
-      const std::string argument = argv[i];
-      if (argument == "--") break;
-      if (argument.rfind("--config=", 0) == 0) return argument.substr(9);
-      if (argument == "--config" && i + 1 < argc) return argv[i + 1];
-    }
-    const char* path = std::getenv("NAM_CONFIG");
-    return path != nullptr ? path : "";
-  }
-
-  /// Makes an entry the default of the options it means; what is wrong with it, if anything.
-  std::string Apply(const ConfigEntry& entry) {
-    CLI::App* app = &app_;
-    for (const std::string& name : entry.section) {
-      CLI::App* inner = nullptr;
-      for (CLI::App* command : app->get_subcommands(nullptr)) {
-        if (command->get_name() == name) inner = command;
-      }
-      if (inner == nullptr) return entry.where + ": there is no command [" + name + "]";
-      app = inner;
-    }
-    int found = 0;
-    try {
-      ApplyTo(*app, entry, entry.section.empty(), found);
-    } catch (const CLI::Error& error) {
-      return entry.where + ": " + error.what();
-    }
-    return found > 0 ? std::string() : entry.where + ": unknown setting \"" + entry.key + "\"";
-  }
-
-  static void ApplyTo(CLI::App& app, const ConfigEntry& entry, bool deep, int& found) {
-    for (CLI::Option* option : app.get_options()) {
-      const std::vector<std::string>& names = option->get_lnames();
-      if (names.empty() || names[0] != entry.key || !option->get_configurable() || entry.key == "config")
-        continue;
-      std::string value;
-      for (const std::string& element : entry.values) value += (value.empty() ? "" : ",") + element;
-      option->run_callback_for_default()->default_val(value);
-      ++found;
-    }
-    if (!deep) return;
-    for (CLI::App* command : app.get_subcommands(nullptr)) ApplyTo(*command, entry, true, found);
-  }
-
-  static int Refuse(const std::string& message) {
-    std::fprintf(stderr, "nam: %s\n", message.c_str());
-    return kExitUsage;
-  }
-
-  CLI::App app_;
-  std::string config_path_;
-  std::vector<std::pair<CLI::App*, Run_>> commands_;
   DemoOptions demo_;
   UpOptions up_;
   DownOptions down_;
@@ -596,14 +305,7 @@ class CommandLine {
   SsbRunOptions run_;
   SimOptions sim_;
   CheckoutCommandOptions checkout_;
-  bench::CheckoutBenchOptions checkout_bench_;
-  bench::SsbBenchOptions ssb_bench_;
-  bench::BlockSizeBenchOptions block_size_bench_;
   DoctorOptions doctor_;
-  bench::FabricBenchOptions fabric_bench_;
-  bench::PrefetchBenchOptions prefetch_bench_;
-  bench::MulticastBenchOptions multicast_bench_;
-  bench::ShuffleBenchOptions shuffle_bench_;
 };
 
 }  // namespace
@@ -612,6 +314,9 @@ class CommandLine {
 int main(int argc, char** argv) {
   prctl(PR_SET_NAME, "nam");      // /proc/self/exe would be called `exe`
   std::signal(SIGPIPE, SIG_IGN);  // a peer or a pager that went away is an error, not an end
-  static nam::cli::CommandLine command_line;
+  if (const auto bench = nam::cli::BenchArguments({argv + 1, argv + argc}); bench.has_value()) {
+    return nam::cli::RunBench(*bench);
+  }
+  static nam::cli::NamCommandLine command_line;
   return command_line.Run(argc, argv);
 }

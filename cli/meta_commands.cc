@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/cluster_report.h"
-#include "cli/exit_codes.h"
 #include "cli/shell.h"
-#include "cli/units.h"
+#include "terminal/exit_codes.h"
+#include "terminal/units.h"
 
 namespace nam::cli {
 namespace {

@@ -5,11 +5,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "cli/connect.h"
-#include "cli/exit_codes.h"
 #include "cli/scale_requests.h"
-#include "cli/state_directory.h"
-#include "cli/stop_signals.h"
+#include "localcluster/connect.h"
+#include "localcluster/state_directory.h"
+#include "localcluster/stop_signals.h"
+#include "terminal/exit_codes.h"
 
 namespace nam::cli {
 namespace {

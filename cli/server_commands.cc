@@ -7,14 +7,14 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "catalog/server.h"
-#include "cli/connect.h"
-#include "cli/exit_codes.h"
 #include "cli/foreground.h"
-#include "cli/state_directory.h"
-#include "cli/units.h"
 #include "computeserver/server.h"
 #include "fabric/fabric.h"
+#include "localcluster/connect.h"
+#include "localcluster/state_directory.h"
 #include "memserver/server.h"
+#include "terminal/exit_codes.h"
+#include "terminal/units.h"
 
 namespace nam::cli {
 namespace {

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "cli/exit_codes.h"
 #include "cli/session_cancel.h"
-#include "cli/units.h"
 #include "sql/bound_query.h"
 #include "sql/error_text.h"
+#include "terminal/exit_codes.h"
+#include "terminal/units.h"
 
 namespace nam::cli {
 namespace {

@@ -8,9 +8,9 @@
 #include "absl/status/status.h"
 #include "catalog/client.h"
 #include "cli/interrupts.h"
-#include "cli/progress_line.h"
-#include "cli/table_printer.h"
 #include "computeserver/session.h"
+#include "terminal/progress_line.h"
+#include "terminal/table_printer.h"
 
 namespace nam::cli {
 

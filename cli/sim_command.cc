@@ -7,15 +7,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "cli/connect.h"
-#include "cli/exit_codes.h"
 #include "cli/interrupts.h"
-#include "cli/json_report.h"
-#include "cli/progress_line.h"
-#include "cli/table_printer.h"
-#include "cli/units.h"
 #include "fabric/sim/nic_model.h"
+#include "localcluster/connect.h"
 #include "simulation/run.h"
+#include "terminal/exit_codes.h"
+#include "terminal/json_report.h"
+#include "terminal/progress_line.h"
+#include "terminal/table_printer.h"
+#include "terminal/units.h"
 
 namespace nam::cli {
 namespace {

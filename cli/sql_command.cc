@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/completion.h"
-#include "cli/exit_codes.h"
 #include "cli/line_editor.h"
 #include "cli/shell.h"
+#include "terminal/exit_codes.h"
 
 namespace nam::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/connect.h"
+#include "localcluster/connect.h"
 
 namespace nam::cli {
 

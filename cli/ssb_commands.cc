@@ -6,15 +6,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "bench/plot.h"
-#include "cli/exit_codes.h"
 #include "cli/interrupts.h"
 #include "cli/session_cancel.h"
 #include "cli/ssb_page.h"
-#include "cli/ssb_queries.h"
-#include "cli/table_printer.h"
-#include "cli/units.h"
 #include "ssb/tbl_writer.h"
+#include "terminal/exit_codes.h"
+#include "terminal/plot.h"
+#include "terminal/table_printer.h"
+#include "terminal/units.h"
+#include "workload/ssb_queries.h"
 
 namespace nam::cli {
 namespace {
@@ -180,7 +180,7 @@ int RunSsbRun(const SsbRunOptions& options) {
   if (const absl::Status status = Validate(options.source); options.check && !status.ok())
     return Refuse(status);
   if (!options.html.empty()) {
-    if (const absl::Status status = bench::CheckHtmlPath(options.html); !status.ok()) return Refuse(status);
+    if (const absl::Status status = CheckHtmlPath(options.html); !status.ok()) return Refuse(status);
   }
   const auto attachment = AttachToCluster(options.cluster);
   if (!attachment.ok()) return ReportNoConnection(attachment.status());
@@ -205,7 +205,7 @@ int RunSsbRun(const SsbRunOptions& options) {
   PrintReport(options, *format, *outcomes, **attachment, **session);
   if (!options.html.empty()) {
     const std::string page = SsbPage(*outcomes, ConfigJson(options, **attachment, **session));
-    if (const absl::Status status = bench::WriteHtml(options.html, page); !status.ok()) {
+    if (const absl::Status status = WriteHtml(options.html, page); !status.ok()) {
       std::cout.flush();
       return ReportFailure(status);
     }

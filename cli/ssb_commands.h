@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/connect.h"
-#include "cli/ssb_data.h"
+#include "localcluster/connect.h"
+#include "workload/ssb_data.h"
 
 namespace nam::cli {
 

@@ -4,17 +4,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "bench/plot.h"
-#include "cli/units.h"
+#include "terminal/plot.h"
+#include "terminal/units.h"
 
 namespace nam::cli {
 namespace {
 
 constexpr double kMib = 1 << 20;
 
-bench::BarPlot::Series SeriesOf(const std::string& name, const std::vector<QueryOutcome>& outcomes,
-                                const std::function<double(const QueryOutcome&)>& value) {
-  bench::BarPlot::Series series{.name = name};
+BarPlot::Series SeriesOf(const std::string& name, const std::vector<QueryOutcome>& outcomes,
+                         const std::function<double(const QueryOutcome&)>& value) {
+  BarPlot::Series series{.name = name};
   for (const QueryOutcome& outcome : outcomes) series.values.push_back(value(outcome));
   return series;
 }
@@ -40,14 +40,14 @@ std::string Remarks(const Json& config) {
 }  // namespace
 
 std::string SsbPage(const std::vector<QueryOutcome>& outcomes, const Json& config) {
-  bench::PlotPage page{.title = "nam ssb run", .text = Remarks(config), .rows = QueriesJson(outcomes)};
+  PlotPage page{.title = "nam ssb run", .text = Remarks(config), .rows = QueriesJson(outcomes)};
   for (Json& row : page.rows) row.erase("result");
   std::vector<std::string> queries;
   for (const QueryOutcome& outcome : outcomes) queries.push_back(outcome.id);
   const auto add = [&](const std::string& title, const std::string& unit,
-                       std::vector<bench::BarPlot::Series> series) {
-    page.figures.push_back(bench::SvgOf(
-        bench::BarPlot{.title = title, .y_label = unit, .categories = queries, .series = std::move(series)}));
+                       std::vector<BarPlot::Series> series) {
+    page.figures.push_back(
+        SvgOf(BarPlot{.title = title, .y_label = unit, .categories = queries, .series = std::move(series)}));
   };
   add("Time of each query", "ms",
       {SeriesOf("median", outcomes, [](const QueryOutcome& o) { return o.median_ms; }),
@@ -61,7 +61,7 @@ std::string SsbPage(const std::vector<QueryOutcome>& outcomes, const Json& confi
   add("Time of their threads", "ms",
       {SeriesOf("working", outcomes, [](const QueryOutcome& o) { return o.working_ms; }),
        SeriesOf("waiting for blocks", outcomes, [](const QueryOutcome& o) { return o.waiting_ms; })});
-  return bench::HtmlOf(page);
+  return HtmlOf(page);
 }
 
 }  // namespace nam::cli

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/json_report.h"
-#include "cli/ssb_queries.h"
+#include "terminal/json_report.h"
+#include "workload/ssb_queries.h"
 
 namespace nam::cli {
 

@@ -12,7 +12,7 @@ absl::StatusOr<std::unique_ptr<SsbAnswers>> SsbAnswers::Make(double scale_factor
   const ssb::Generator generator(generated);
   std::vector<std::string> sql;
   for (const ssb::Query& query : ssb::Queries()) sql.emplace_back(query.sql);
-  NAM_ASSIGN_OR_RETURN(const auto oracle, cli::SqliteOracle::Open());
+  NAM_ASSIGN_OR_RETURN(const auto oracle, SqliteOracle::Open());
   auto answers = std::make_unique<SsbAnswers>();
   for (const ssb::Table table : ssb::kAllTables) {
     const partitioner::TableSchema schema = ssb::Schema(table);

@@ -9,9 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "catalog/attachment.h"
-#include "cli/sqlite_oracle.h"
 #include "ssb/generator.h"
 #include "ssb/schema.h"
+#include "workload/sqlite_oracle.h"
 
 namespace nam::simulation {
 
@@ -21,7 +21,7 @@ class SsbAnswers {
   struct Query {
     std::string id;
     std::string sql;
-    cli::SqliteOracle::Rows rows;
+    SqliteOracle::Rows rows;
   };
 
   static absl::StatusOr<std::unique_ptr<SsbAnswers>> Make(double scale_factor);

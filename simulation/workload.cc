@@ -186,7 +186,7 @@ class Workload::QueryClient {
                       {.cancelled = cancelled,
                        .replaced = replacing || replacements != workload_.replacements_,
                        .killed = !workload_.Alive(*client_)});
-    } else if (cli::SameRows(result->rows, query.rows)) {
+    } else if (SameRows(result->rows, query.rows)) {
       ++report.right;
     } else {
       workload_.Fail(absl::StrCat(what, ": WRONG ANSWER of ", result->rows.size(), " rows; right are ",
@@ -219,7 +219,7 @@ void Workload::RunAllQueries() {
     ++result_.statements;
     for (int attempt = 0;; ++attempt) {
       const auto result = client->session().Execute(query.sql);
-      if (result.ok() && cli::SameRows(result->rows, query.rows)) {
+      if (result.ok() && SameRows(result->rows, query.rows)) {
         ++result_.right;
         break;
       }

@@ -9,8 +9,6 @@
 namespace nam::bench {
 namespace {
 
-using cli::Json;
-
 std::string WriteFile(const std::string& name, const std::string& text) {
   const char* directory = std::getenv("TEST_TMPDIR");
   const std::string path = std::string(directory != nullptr ? directory : "/tmp") + "/" + name;
@@ -45,7 +43,7 @@ TEST(RateReportTest, ComparesRowsOfTheSameSettings) {
 }
 
 TEST(RateReportTest, ReadsItsOwnReportsOnly) {
-  cli::JsonReport report{.command = "bench fabric", .rows = {{{"bytes", 8}}}};
+  JsonReport report{.command = "bench fabric", .rows = {{{"bytes", 8}}}};
   const std::string path = WriteFile("report.json", report.ToString());
   const auto read = ReadReport(path, "bench fabric");
   ASSERT_TRUE(read.ok()) << read.status();

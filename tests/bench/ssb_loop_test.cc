@@ -5,10 +5,10 @@
 
 #include <string>
 
-#include "cli/sqlite_oracle.h"
-#include "cli/ssb_data.h"
 #include "fabric/fabric.h"
 #include "ssb/queries.h"
+#include "workload/sqlite_oracle.h"
+#include "workload/ssb_data.h"
 
 namespace nam::bench {
 namespace {
@@ -21,12 +21,12 @@ class SsbLoopTest : public testing::Test {
     fabric_ = std::move(fabric).value();
   }
 
-  void Compare(const cli::SsbSource& source) {
+  void Compare(const SsbSource& source) {
     std::vector<std::string> texts;
     for (const ssb::Query& query : ssb::Queries()) texts.emplace_back(query.sql);
     const std::atomic<bool> cancelled = false;
-    cli::ProgressLine progress;
-    const auto oracle = cli::LoadSsbOracle(*fabric_, source, texts, progress, cancelled);
+    ProgressLine progress;
+    const auto oracle = LoadSsbOracle(*fabric_, source, texts, progress, cancelled);
     ASSERT_TRUE(oracle.ok()) << oracle.status();
     const ssb::Generator generator({.scale_factor = source.scale_factor, .seed = source.seed});
     const auto loop = SsbLoop::Load(*fabric_, generator, {.threads = source.threads});
@@ -37,7 +37,7 @@ class SsbLoopTest : public testing::Test {
       const auto expected = (*oracle)->Run(std::string(query.sql));
       ASSERT_TRUE(expected.ok()) << expected.status();
       for (const int threads : {1, 2, 7}) {
-        EXPECT_TRUE(cli::SameRows((*loop)->Run(query.id, threads).rows, *expected))
+        EXPECT_TRUE(SameRows((*loop)->Run(query.id, threads).rows, *expected))
             << query.id << " with " << threads << " threads, seed " << source.seed;
       }
       ++queries;

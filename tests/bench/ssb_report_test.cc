@@ -10,8 +10,6 @@
 namespace nam::bench {
 namespace {
 
-using cli::Json;
-
 QueryTimes Times(const std::string& id, std::vector<double> in_place, std::vector<double> copy,
                  std::vector<double> duckdb, std::vector<double> loop = {}) {
   return {.id = id,
@@ -98,10 +96,10 @@ TEST(SsbReportTest, TableHasAValueForEveryColumn) {
 
 TEST(SsbReportTest, ComparesWithItsOwnJson) {
   std::vector<QueryTimes> queries = TwoQueries();
-  cli::JsonReport report{.command = "bench ssb",
-                         .config = {{"scale_factor", 1}},
-                         .rows = TimesJson(queries),
-                         .summary = SummaryJson(Summarize(queries, 1))};
+  JsonReport report{.command = "bench ssb",
+                    .config = {{"scale_factor", 1}},
+                    .rows = TimesJson(queries),
+                    .summary = SummaryJson(Summarize(queries, 1))};
   const auto older = ReadOlderReport(WriteFile("older.json", report.ToString()));
   ASSERT_TRUE(older.ok()) << older.status();
 

@@ -9,9 +9,9 @@
 #include <fstream>
 #include <thread>
 
-#include "cli/state_directory.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "localcluster/state_directory.h"
 
 namespace nam::cli {
 namespace {

@@ -8,9 +8,9 @@
 #include <sstream>
 
 #include "cli/completion.h"
-#include "cli/exit_codes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "terminal/exit_codes.h"
 #include "tests/cli/fake_cluster.h"
 
 namespace nam::cli {

@@ -8,11 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/random.h"
-#include "cli/sqlite_oracle.h"
 #include "fabric/sim/world.h"
 #include "simulation/cluster.h"
 #include "simulation/ssb_answers.h"
 #include "tests/cluster/oracle.h"
+#include "workload/sqlite_oracle.h"
 
 namespace nam::simulation {
 namespace {
@@ -112,7 +112,7 @@ TEST(ElasticTest, WhatAKilledComputeServerHadIsDoneOnceByOthers) {
       elastic.cluster().Kill(Cluster::Role::kCompute, victim, whole_host);
     });
     done = true;
-    EXPECT_TRUE(cli::SameRows(result.rows, query.rows)) << query.id;
+    EXPECT_TRUE(SameRows(result.rows, query.rows)) << query.id;
   }
   // A test that kills too late tests nothing.
   EXPECT_GT(killed_in_time, static_cast<int>(kSeeds / 2));
@@ -138,9 +138,8 @@ void ComeAndGo(const std::string& sql, Check&& check) {
 
 TEST(ElasticTest, ServersComeAndGoInMidQuery) {
   const auto& query = Answers().queries()[3];  // Q2.1: every block is looked at
-  ComeAndGo(query.sql, [&](const computeserver::ResultSet& result) {
-    EXPECT_TRUE(cli::SameRows(result.rows, query.rows));
-  });
+  ComeAndGo(query.sql,
+            [&](const computeserver::ResultSet& result) { EXPECT_TRUE(SameRows(result.rows, query.rows)); });
   ComeAndGo("explain analyze " + query.sql, [&](const computeserver::ResultSet& result) {
     int helpers = 0;
     std::string report;
@@ -270,7 +269,7 @@ TEST(ElasticTest, ProgressGrowsTowardsAllRows) {
   std::vector<computeserver::QueryProgress> told;
   elastic.session().OnProgress([&](const computeserver::QueryProgress& now) { told.push_back(now); });
   const auto result = elastic.Execute(query.sql);
-  EXPECT_TRUE(cli::SameRows(result.rows, query.rows));
+  EXPECT_TRUE(SameRows(result.rows, query.rows));
   ASSERT_GE(told.size(), 2u) << "it took " << result.elapsed_ms << " ms";
   for (size_t i = 0; i < told.size(); ++i) {
     EXPECT_EQ(told[i].table, "lineorder");

@@ -3,15 +3,16 @@
 # privileges needed), gives it one Soft-RoCE device for each simulated host, and runs suite.sh in it, once plain
 # and once with a lossy network and jumbo frames. docs/operations.md, "Tests", describes it.
 #
-#   verbs_vm.sh NAM CONFORMANCE_TEST [plain|lossy]...
+#   verbs_vm.sh NAM NAM_BENCH CONFORMANCE_TEST [plain|lossy]...
 #
 # The last line counts cases. Kept from run to run, in $XDG_CACHE_HOME/nam/verbs-vm (~/.cache): the kernel package
 # unpacked, and the part of the initial file system that does not change.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 nam=$(realpath "$1")
-conformance=$(realpath "$2")
-shift 2
+nam_bench=$(realpath "$2")
+conformance=$(realpath "$3")
+shift 3
 (($#)) || set -- plain lossy
 
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/nam/verbs-vm"
@@ -109,13 +110,15 @@ make_base() {
 # What is tested, with what it links to.
 make_payload() {
   payload="$cache/payload.cpio"
-  [[ -e "$payload" && "$payload" -nt "$nam" && "$payload" -nt "$conformance" && "$payload" -nt "$here/suite.sh" ]] && return
+  [[ -e "$payload" && "$payload" -nt "$nam" && "$payload" -nt "$nam_bench" && "$payload" -nt "$conformance" &&
+    "$payload" -nt "$here/suite.sh" ]] && return
   local root="$cache/payload" name
   rm -rf "$root"
   mkdir -p "$root"
   copy_with_libraries "$root" "$nam" /nam/nam
+  copy_with_libraries "$root" "$nam_bench" /nam/nam-bench
   copy_with_libraries "$root" "$conformance" /nam/verbs_conformance_test
-  for name in nam verbs_conformance_test; do strip "$root/nam/$name"; done
+  for name in nam nam-bench verbs_conformance_test; do strip "$root/nam/$name"; done
   install -m755 "$here/suite.sh" "$root/nam/suite.sh"
   archive "$root" "$payload"
 }

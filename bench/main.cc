@@ -1,0 +1,189 @@
+// The benchmarks: what `nam bench` runs.
+
+#include <sys/prctl.h>
+
+#include <csignal>
+#include <string>
+
+#include "bench/block_size_command.h"
+#include "bench/checkout_command.h"
+#include "bench/fabric_command.h"
+#include "bench/prefetch_command.h"
+#include "bench/server_end.h"
+#include "bench/shuffle_command.h"
+#include "bench/ssb_command.h"
+#include "terminal/command_line.h"
+
+namespace nam::bench {
+namespace {
+
+class BenchCommandLine final : public CommandLine {
+ public:
+  BenchCommandLine() : CommandLine("nam bench", "Benchmarks beside peers, in one process tree", "bench", {}) {
+    AddBench();
+    NameEnvironment(app_);
+  }
+
+ private:
+  void AddBench() {
+    CLI::App* checkout = Command("checkout", "transactions beside a bare loop, SQLite and two-phase commit",
+                                 [this] { return RunCheckoutBench(checkout_bench_); });
+    Add(checkout, "--fabric", checkout_bench_.fabric,
+        "shm, tcp or verbs; or sim, for a figure in virtual time (shm)");
+    Add(checkout, "--memory-servers", checkout_bench_.memory_servers, "how many");
+    checkout
+        ->add_option("--clients", checkout_bench_.clients,
+                     "threads of each side (2); sim: all of these (1,2,5,10,20,…,70)")
+        ->delimiter(',');
+    Add(checkout, "--seconds", checkout_bench_.seconds, "of each side in a round");
+    Add(checkout, "--repeat", checkout_bench_.repeat, "rounds");
+    Add(checkout, "--products", checkout_bench_.products,
+        "rows that are bought from; 0: 1,000,000, in sim 200,000");
+    Add(checkout, "--product-bytes", checkout_bench_.product_bytes, "of a product's row");
+    Add(checkout, "--zipf", checkout_bench_.zipf, "skew of the products' popularity, below 1; 0: all alike");
+    Add(checkout, "--seed", checkout_bench_.seed, "other purchases of the same kind");
+    AddFormat(checkout, checkout_bench_.format, "table or json");
+    Add(checkout, "--generation", checkout_bench_.generation,
+        "sim: fdr, edr, hdr, ndr, or a model's file (fdr)");
+    Add(checkout, "--participants", checkout_bench_.participants,
+        "sim: threads of two-phase commit's 3 servers");
+    Add(checkout, "--coordinators", checkout_bench_.coordinators,
+        "sim: of its transaction manager's machine");
+    Add(checkout, "--html", checkout_bench_.html, "sim: write a page with the plot", "FILE");
+
+    CLI::App* ssb = Command(
+        "ssb", "the Star Schema Benchmark's queries, taking turns with a peer and a hand-written loop",
+        [this] { return RunSsbBench(ssb_bench_); });
+    Add(ssb, "--peer", ssb_bench_.peer, "none or duckdb (none)");
+    Add(ssb, "--peer-dir", ssb_bench_.peer_dir, "DuckDB's process (bench/duckdb_peer)", "DIR");
+    ssb->add_flag("--peer-sorted", ssb_bench_.peer_sorted, "lineorder by order date in the peer too");
+    Add(ssb, "--repeat", ssb_bench_.repeat, "runs of each query, after one to warm up");
+    AddSsbCluster(ssb, ssb_bench_);
+    AddBytes(ssb, "--memory", ssb_bench_.memory_bytes, "of each memory server; without it, enough");
+    AddBytes(ssb, "--block-bytes", ssb_bench_.block_bytes, "the most bytes of a block");
+    ssb->add_flag("--no-loop", ssb_bench_.no_loop, "leave the hand-written loop out");
+    Add(ssb, "--compare", ssb_bench_.compare, "an older report of --format=json", "FILE");
+    AddBlockSizeBench();
+    AddFabricBench();
+    AddStreamBenches();
+    AddShuffleBench();
+    // Not in the help: the benchmarks start it.
+    Command("bench-server", "", [] { return RunBenchServer(); })->group("");
+  }
+
+  void AddBlockSizeBench() {
+    CLI::App* blocks = Command("blocks", "the Star Schema Benchmark over blocks of several sizes",
+                               [this] { return RunBlockSizeBench(block_size_bench_); });
+    blocks->add_option("--sizes", block_size_bench_.sizes, "only these: 16KiB to 1MiB")->delimiter(',');
+    Add(blocks, "--rounds", block_size_bench_.rounds, "in which all sizes take turns");
+    Add(blocks, "--repeat", block_size_bench_.repeat, "runs of each query in a round, after one to warm up");
+    AddSsbCluster(blocks, block_size_bench_);
+  }
+
+  /// What benchmarks that run SSB's queries in a cluster of their own have in common.
+  template <typename Options>
+  static void AddSsbCluster(CLI::App* bench, Options& options) {
+    Add(bench, "--scale-factor", options.scale_factor, "1 is six million lineorder rows");
+    Add(bench, "--seed", options.seed, "other data of the same size");
+    bench->add_option("--queries", options.queries, "only these: Q1.1,Q2.3")->delimiter(',');
+    Add(bench, "--fabric", options.fabric, "shm, tcp or verbs (shm)");
+    Add(bench, "--memory-servers", options.memory_servers, "how many");
+    Add(bench, "--compute-servers", options.compute_servers, "how many");
+    Add(bench, "--threads", options.threads, "of each side in all; 0: one a processor");
+    AddFormat(bench, options.format, "table, json, csv or markdown");
+  }
+
+  void AddFabricBench() {
+    CLI::App* fabric = Command("fabric", "the operations of a fabric beside what the machine does without it",
+                               [this] { return RunFabricBench(fabric_bench_); });
+    fabric
+        ->add_option("--operations", fabric_bench_.operations,
+                     "only these: read,write,cas,faa,send,multicast")
+        ->delimiter(',');
+    fabric->add_option("--sizes", fabric_bench_.sizes, "only these: 8 to 1MiB (8,512,2KiB,64KiB,1MiB)")
+        ->delimiter(',');
+    fabric->add_option("--in-flight", fabric_bench_.in_flight, "of each thread, 1 to 64 (1,10,16,64)")
+        ->delimiter(',');
+    fabric->add_option("--threads", fabric_bench_.threads, "of the client, 1 to 64 (1)")->delimiter(',');
+    AddBytes(fabric, "--span", fabric_bench_.span_bytes, "of the server's memory that is used");
+    AddTestbed(fabric, fabric_bench_.testbed);
+  }
+
+  void AddStreamBenches() {
+    CLI::App* prefetch = Command("prefetch", "the engine's block stream by the number of blocks in flight",
+                                 [this] { return RunPrefetchBench(prefetch_bench_); });
+    prefetch->add_option("--windows", prefetch_bench_.windows, "only these: 1 to 64 (1,2,3,5,10,20,64)")
+        ->delimiter(',');
+    AddStream(prefetch, prefetch_bench_.stream);
+    CLI::App* multicast = Command("multicast", "blocks to many receivers, by READ and by multicast",
+                                  [this] { return RunMulticastBench(multicast_bench_); });
+    multicast->add_option("--receivers", multicast_bench_.receivers, "only these: 1 to 16 (1,2,…,8)")
+        ->delimiter(',');
+    Add(multicast, "--blocks", multicast_bench_.blocks, "that every receiver gets");
+    AddStream(multicast, multicast_bench_.stream);
+  }
+
+  void AddShuffleBench() {
+    ShuffleBenchOptions& options = shuffle_bench_;
+    CLI::App* shuffle = Command("shuffle", "star joins by pipelined plans beside shuffle-based ones",
+                                [this] { return RunShuffleBench(shuffle_bench_); });
+    Add(shuffle, "--fabric", options.fabric, "shm, tcp, verbs or sim (shm)");
+    shuffle->add_option("--tables", options.tables, "that are joined: 2, 3, 4 (all)")->delimiter(',');
+    Add(shuffle, "--memory-servers", options.memory_servers, "how many; 0: 2, in sim 8");
+    shuffle
+        ->add_option("--compute-servers", options.compute_servers, "of each side (2); sim: all of these (8)")
+        ->delimiter(',');
+    Add(shuffle, "--threads", options.threads, "of each compute server; 0: processors shared out, in sim 10");
+    Add(shuffle, "--scale-factor", options.scale_factor, "1 is six million lineorder rows; 0: 1");
+    Add(shuffle, "--seed", options.seed, "other data of the same size");
+    Add(shuffle, "--fan-out", options.fan_out, "parts by each join key; 0: 8, or 16 for more servers");
+    AddBytes(shuffle, "--batch-bytes", options.batch_bytes, "of a shuffle's messages");
+    Add(shuffle, "--multicast", options.multicast, "of pipelined build sides: auto, on or off (auto)");
+    Add(shuffle, "--tuples", options.tuples,
+        "of lineorder are moved: narrow (wanted columns) or whole (narrow)");
+    Add(shuffle, "--credits", options.credits, "batches that a peer may send ahead");
+    Add(shuffle, "--repeat", options.repeat, "rounds; figures are medians");
+    Add(shuffle, "--generation", options.generation, "sim: fdr, edr, hdr, ndr, or a model's file (fdr)");
+    Add(shuffle, "--html", options.html, "write a page with plots", "FILE");
+    AddFormat(shuffle, options.format, "table, json, csv or markdown");
+  }
+
+  static void AddStream(CLI::App* command, StreamBenchOptions& stream) {
+    AddBytes(command, "--block-bytes", stream.block_bytes, "of a block");
+    Add(command, "--threads", stream.threads, "of each receiver; 0: what suits the fabric");
+    Add(command, "--scan-ns", stream.scan_ns, "sim: computation for each block; 0: as in I-Store's figures");
+    Add(command, "--html", stream.testbed.html, "write a page with the plot", "FILE");
+    AddTestbed(command, stream.testbed);
+  }
+
+  static void AddTestbed(CLI::App* command, TestbedCommandOptions& testbed) {
+    Add(command, "--fabric", testbed.fabric, "shm, tcp, verbs or sim (shm)");
+    Add(command, "--generation", testbed.generation, "sim: fdr, edr, hdr or ndr (fdr)");
+    Add(command, "--rdma", testbed.rdma, "verbs: the client's device", "DEVICE[:PORT][,gid=N]");
+    Add(command, "--server-rdma", testbed.server_rdma, "verbs: the server's device", "DEVICE[:PORT][,gid=N]");
+    Add(command, "--server-host", testbed.server_host, "the address that the server listens on (127.0.0.1)",
+        "HOST");
+    Add(command, "--repeat", testbed.repeat, "rounds; figures are medians");
+    Add(command, "--round-ms", testbed.round_ms, "of each measurement; 0: what suits the fabric");
+    Add(command, "--compare", testbed.compare, "an older report of --format=json", "FILE");
+    AddFormat(command, testbed.format, "table, json, csv or markdown");
+  }
+
+  CheckoutBenchOptions checkout_bench_;
+  SsbBenchOptions ssb_bench_;
+  BlockSizeBenchOptions block_size_bench_;
+  FabricBenchOptions fabric_bench_;
+  PrefetchBenchOptions prefetch_bench_;
+  MulticastBenchOptions multicast_bench_;
+  ShuffleBenchOptions shuffle_bench_;
+};
+
+}  // namespace
+}  // namespace nam::bench
+
+int main(int argc, char** argv) {
+  prctl(PR_SET_NAME, "nam-bench");
+  std::signal(SIGPIPE, SIG_IGN);  // a peer or a pager that went away is an error, not an end
+  static nam::bench::BenchCommandLine command_line;
+  return command_line.Run(argc, argv);
+}

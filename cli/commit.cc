@@ -1,0 +1,8 @@
+// Compiled when a binary is linked: Bazel's linkstamp, which defines BUILD_EMBED_LABEL.
+#include "cli/commit.h"
+
+namespace nam::cli {
+
+const char kCommit[] = BUILD_EMBED_LABEL;
+
+}  // namespace nam::cli

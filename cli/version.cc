@@ -1,0 +1,14 @@
+#include "cli/version.h"
+
+#include <cstring>
+
+#include "cli/commit.h"
+
+namespace nam::cli {
+
+std::string VersionText() {
+  const bool known = kCommit[0] != '\0' && std::strcmp(kCommit, "redacted") != 0;
+  return std::string("nam 0.1.0 (") + (known ? std::string("commit ") + kCommit : "of no known commit") + ")";
+}
+
+}  // namespace nam::cli

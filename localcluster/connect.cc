@@ -1,0 +1,65 @@
+#include "localcluster/connect.h"
+
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "localcluster/state_directory.h"
+#include "terminal/exit_codes.h"
+
+namespace nam {
+namespace {
+
+constexpr char kHint[] = "start one with `nam up`, or name another by --catalog and --secret-file";
+
+void PrintError(const absl::Status& status) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "nam: %s\n", std::string(status.message()).c_str());
+}
+
+}  // namespace
+
+absl::StatusOr<ClusterAddress> FindCluster(const ClusterOptions& options) {
+  if (!options.catalog.empty()) {
+    if (options.secret_file.empty()) {
+      return absl::InvalidArgumentError("--catalog needs --secret-file, the file with the cluster's secret");
+    }
+    NAM_ASSIGN_OR_RETURN(std::string secret, ReadSecret(options.secret_file));
+    return ClusterAddress{options.catalog, std::move(secret)};
+  }
+  const std::string directory = options.state_dir.empty() ? DefaultStateDirectory() : options.state_dir;
+  const auto state = LoadState(directory);
+  if (!state.ok()) {
+    return absl::UnavailableError(absl::StrCat(absl::IsNotFound(state.status())
+                                                   ? absl::StrCat("no cluster in ", directory)
+                                                   : std::string(state.status().message()),
+                                               "; ", kHint));
+  }
+  NAM_ASSIGN_OR_RETURN(std::string secret,
+                       ReadSecret(options.secret_file.empty() ? SecretFile(directory) : options.secret_file));
+  return ClusterAddress{state->catalog_address, std::move(secret)};
+}
+
+absl::StatusOr<std::unique_ptr<catalog::Attachment>> AttachToCluster(const ClusterOptions& options) {
+  NAM_ASSIGN_OR_RETURN(const ClusterAddress address, FindCluster(options));
+  return catalog::Attachment::Attach({.catalog = {.address = address.catalog, .secret = address.secret},
+                                      .rdma = options.rdma,
+                                      .multicast_interface = options.multicast_interface,
+                                      .multicast_ttl = options.multicast_ttl});
+}
+
+int ReportNoConnection(const absl::Status& status) {
+  PrintError(status);
+  if (absl::IsInvalidArgument(status)) return kExitUsage;
+  if (absl::IsUnavailable(status) && status.message().find("nam up") == absl::string_view::npos) {
+    std::fprintf(stderr, "hint: %s\n", kHint);
+  }
+  return kExitCannotConnect;
+}
+
+int ReportFailure(const absl::Status& status) {
+  PrintError(status);
+  return ExitCodeOf(status);
+}
+
+}  // namespace nam

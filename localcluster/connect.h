@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "catalog/attachment.h"
+#include "catalog/client.h"
+
+namespace nam {
+
+/// Which cluster a command is for: the one of a catalog's address, or the local one of a state directory.
+struct ClusterOptions {
+  std::string catalog;  // host:port; needs secret_file
+  std::string secret_file;
+  std::string state_dir;  // empty: DefaultStateDirectory()
+  /// FabricOptions' of the same names.
+  std::string rdma;
+  std::string multicast_interface;
+  int multicast_ttl = 1;
+};
+
+struct ClusterAddress {
+  std::string catalog;
+  std::string secret;
+};
+
+/// INVALID_ARGUMENT when the options contradict each other; UNAVAILABLE without a cluster, with a hint.
+absl::StatusOr<ClusterAddress> FindCluster(const ClusterOptions& options);
+
+absl::StatusOr<std::unique_ptr<catalog::Attachment>> AttachToCluster(const ClusterOptions& options);
+
+/// Says on stderr why there is no connection; the exit code.
+int ReportNoConnection(const absl::Status& status);
+/// Says on stderr why the work failed; the exit code.
+int ReportFailure(const absl::Status& status);
+
+}  // namespace nam

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "localcluster/process.h"
+#include "localcluster/state_directory.h"
+
+namespace nam {
+
+struct LocalClusterOptions {
+  std::string executable;  // that servers run; empty: FindExecutable("nam")
+  std::string directory;   // see state_directory.h; made by the caller
+  std::string name = "local";
+  std::string fabric = "shm";
+  int memory_servers = 2;
+  int compute_servers = 2;
+  uint64_t memory_bytes = 1ULL << 30;  // of each memory server
+  int threads = 0;                     // of each compute server; 0: the host's processors shared out
+  std::string timestamps = "leased";   // or bitvector
+  std::string log_level = "info";      // of all servers
+  int64_t start_timeout_ms = 120'000;
+  int64_t stop_timeout_ms = 10'000;  // for each of the three kinds of servers
+};
+
+/// INVALID_ARGUMENT for numbers of servers out of bounds.
+absl::Status Validate(const LocalClusterOptions& options);
+
+/// One catalog, memory servers and compute servers on this host, as child processes that end with the
+/// thread that started them. Used by that thread alone.
+///
+///     secret ─▶ catalog ─▶ READY address ─▶ all memory and compute servers at once ─▶ READY each
+class LocalCluster {
+ public:
+  /// CANCELLED when `interrupt_fd` becomes readable; nothing is left running then.
+  static absl::StatusOr<std::unique_ptr<LocalCluster>> Start(const LocalClusterOptions& options,
+                                                             int interrupt_fd);
+  ~LocalCluster();
+  LocalCluster(const LocalCluster&) = delete;
+  LocalCluster& operator=(const LocalCluster&) = delete;
+
+  const std::string& catalog_address() const { return catalog_address_; }
+  std::string secret_file() const { return SecretFile(options_.directory); }
+  /// The catalog first.
+  std::vector<Process*> processes() const;
+  /// Starts more compute servers, as Start did, and waits until they are ready: their processes. If one does
+  /// not get ready, none of them stays. INVALID_ARGUMENT for more than a local cluster may have.
+  absl::StatusOr<std::vector<Process*>> AddComputeServers(int count, int interrupt_fd);
+  /// Stops the youngest that run: their ids. FAILED_PRECONDITION if none would be left. One that does not end
+  /// in time is killed: DEADLINE_EXCEEDED, and what it had begun of queries is done again by others.
+  absl::StatusOr<std::vector<std::string>> RemoveComputeServers(int count);
+  int running_compute_servers() const;
+  int running_memory_servers() const;
+  /// Compute servers, then memory servers, then the catalog, so that everybody can take leave.
+  absl::Status Stop();
+
+ private:
+  explicit LocalCluster(const LocalClusterOptions& options) : options_(options) {}
+  absl::Status StartAll(int interrupt_fd);
+  absl::Status LaunchComputeServers(int count);
+  /// Until they have said READY; from then on each writes its own log.
+  absl::Status AwaitStarted(const std::vector<Process*>& servers, int interrupt_fd);
+
+  const LocalClusterOptions options_;
+  std::string catalog_address_;
+  std::unique_ptr<Process> catalog_;
+  std::vector<std::unique_ptr<Process>> memory_servers_;
+  std::vector<std::unique_ptr<Process>> compute_servers_;  // the oldest first
+  int compute_threads_ = 1;
+  int compute_servers_started_ = 0;  // names are used once
+};
+
+/// The id that a server's READY line told.
+std::string IdOf(const Process& server);
+
+/// Memory for SSB at `scale_factor`, spread over `memory_servers`.
+uint64_t MemoryForSsb(double scale_factor, int memory_servers);
+
+}  // namespace nam

@@ -1,0 +1,325 @@
+#include "localcluster/process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+
+namespace nam {
+namespace {
+
+constexpr size_t kReadyLineBytesMax = 64 * 1024;
+constexpr size_t kStderrLines = 8;
+constexpr int64_t kKillWaitMs = 10'000;
+
+absl::Status Errno(const std::string& what) {
+  const int error = errno;
+  return absl::InternalError(absl::StrCat(what, ": ", std::strerror(error)));
+}
+
+int MillisecondsUntil(Deadline deadline) {
+  const int64_t left_ns = deadline.ns - RealClock().NowNs();
+  return static_cast<int>(std::clamp<int64_t>((left_ns + 999'999) / 1'000'000, 0, 3'600'000));
+}
+
+/// What the child needs, laid out before fork: between fork and exec nothing may allocate.
+struct Launch {
+  std::vector<std::string> strings;
+  std::vector<char*> argv;
+  std::vector<char*> envp;
+};
+
+Launch Prepare(const ProcessOptions& options) {
+  Launch launch;
+  launch.strings.push_back("nam");
+  for (const std::string& argument : options.arguments) launch.strings.push_back(argument);
+  const size_t arguments = launch.strings.size();
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    if (!options.drop_prefix.empty() && text.starts_with(options.drop_prefix)) continue;
+    if (!options.environment.contains(std::string(text.substr(0, text.find('=')))))
+      launch.strings.emplace_back(text);
+  }
+  for (const auto& [name, value] : options.environment)
+    launch.strings.push_back(absl::StrCat(name, "=", value));
+  for (size_t i = 0; i < launch.strings.size(); ++i) {
+    (i < arguments ? launch.argv : launch.envp).push_back(launch.strings[i].data());
+  }
+  launch.argv.push_back(nullptr);
+  launch.envp.push_back(nullptr);
+  return launch;
+}
+
+/// In the child: async-signal-safe calls only.
+[[noreturn]] void RunChild(const ProcessOptions& options, const Launch& launch, pid_t parent, int out,
+                           int err) {
+  if (options.detached) {
+    setsid();
+  } else {
+    // Its own group: a terminal's Ctrl-C reaches the parent alone, which stops its children in order.
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    // A parent that died before prctl sends nothing any more.
+    if (getppid() != parent) _exit(127);
+  }
+  const int in = options.stdin_fd >= 0 ? options.stdin_fd : open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (in < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || (err >= 0 && dup2(err, 2) < 0)) _exit(127);
+  syscall(SYS_close_range, 3u, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  signal(SIGPIPE, SIG_DFL);
+  signal(SIGINT, SIG_DFL);
+  signal(SIGTERM, SIG_DFL);
+  execve(options.executable.c_str(), launch.argv.data(), launch.envp.data());
+  static constexpr char kMessage[] = "cannot execute the program\n";
+  [[maybe_unused]] const ssize_t ignored = write(2, kMessage, sizeof kMessage - 1);
+  _exit(127);
+}
+
+std::string DescribeWaitStatus(int status) {
+  if (WIFSIGNALED(status)) {
+    const int number = WTERMSIG(status);
+    return absl::StrFormat("signal %d (%s)", number, strsignal(number));
+  }
+  return absl::StrCat("exit code ", WEXITSTATUS(status));
+}
+
+UniqueFd OpenPidfd(pid_t pid) {
+  return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+}
+
+/// True once `fd` is readable.
+bool AwaitReadable(int fd, Deadline deadline) {
+  pollfd wait{fd, POLLIN, 0};
+  do {
+    if (poll(&wait, 1, MillisecondsUntil(deadline)) > 0) return true;
+  } while (!RealClock().Passed(deadline));
+  return false;
+}
+
+Deadline In(int64_t ms) {
+  return RealClock().After(ms * 1000);
+}
+
+}  // namespace
+
+std::optional<ReadyLine> ReadyLine::Parse(std::string_view line) {
+  std::istringstream words{std::string(line)};
+  std::string word;
+  ReadyLine ready;
+  if (!(words >> word) || word != "READY" || !(words >> ready.role)) return std::nullopt;
+  while (words >> word) {
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos || equals == 0) return std::nullopt;
+    ready.values[word.substr(0, equals)] = word.substr(equals + 1);
+  }
+  return ready;
+}
+
+std::string ReadyLine::ToString() const {
+  std::string line = absl::StrCat("READY ", role);
+  for (const auto& [key, value] : values) absl::StrAppend(&line, " ", key, "=", value);
+  return line;
+}
+
+absl::StatusOr<std::unique_ptr<Process>> Process::Start(ProcessOptions options) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return Errno("pipe");
+  UniqueFd read_end(ends[0]), write_end(ends[1]);
+  if (fcntl(read_end.get(), F_SETFL, O_NONBLOCK) != 0) return Errno("fcntl");
+  UniqueFd log;
+  int64_t stderr_start = 0;
+  if (!options.stderr_file.empty()) {
+    log.reset(open(options.stderr_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    if (!log.valid()) return Errno(absl::StrCat("cannot write ", options.stderr_file));
+    stderr_start = lseek(log.get(), 0, SEEK_END);
+  }
+  const Launch launch = Prepare(options);
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid < 0) return Errno(absl::StrCat("cannot start ", options.name));
+  const int out = options.stdout_fd >= 0 ? options.stdout_fd : write_end.get();
+  if (pid == 0) RunChild(options, launch, parent, out, log.get());
+  UniqueFd pidfd = OpenPidfd(pid);
+  if (!pidfd.valid()) {
+    const absl::Status status = Errno("pidfd_open (needs Linux 5.3)");
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    return status;
+  }
+  return std::unique_ptr<Process>(
+      new Process(std::move(options), pid, std::move(pidfd), std::move(read_end), stderr_start));
+}
+
+Process::Process(ProcessOptions options, pid_t pid, UniqueFd pidfd, UniqueFd stdout_pipe,
+                 int64_t stderr_start)
+    : options_(std::move(options)),
+      pid_(pid),
+      pidfd_(std::move(pidfd)),
+      stdout_(std::move(stdout_pipe)),
+      stderr_start_(stderr_start) {}
+
+Process::~Process() {
+  if (options_.detached || !running()) return;
+  Signal(SIGKILL);
+  AwaitEnd(kKillWaitMs);
+}
+
+void Process::Reap() {
+  if (wait_status_.has_value()) return;
+  int status = 0;
+  if (waitpid(pid_, &status, WNOHANG) == pid_) wait_status_ = status;
+}
+
+bool Process::running() {
+  Reap();
+  return !wait_status_.has_value();
+}
+
+std::string Process::Outcome() {
+  return running() ? std::string() : DescribeWaitStatus(*wait_status_);
+}
+
+void Process::Signal(int signal) {
+  // Not reaped yet, so the pid is still this child's.
+  if (running()) kill(pid_, signal);
+}
+
+bool Process::AwaitEnd(int64_t timeout_ms) {
+  return !running() || (AwaitReadable(pidfd_.get(), In(timeout_ms)) && !running());
+}
+
+absl::Status Process::Stop(int64_t timeout_ms) {
+  Process* const self = this;
+  return StopAll({&self, 1}, timeout_ms);
+}
+
+absl::Status Process::DiedEarly() {
+  AwaitEnd(kKillWaitMs);
+  std::string message = absl::StrCat(options_.name, " ended before it was ready (", Outcome(), ")");
+  if (!options_.stderr_file.empty()) {
+    const std::string tail = LastLines(options_.stderr_file, stderr_start_, kStderrLines);
+    if (!tail.empty()) absl::StrAppend(&message, "; it said:\n", tail);
+  }
+  return absl::UnavailableError(message);
+}
+
+absl::Status Process::TakeOutput() {
+  char chunk[4096];
+  const ssize_t n = read(stdout_.get(), chunk, sizeof chunk);
+  if (n < 0) return errno == EAGAIN || errno == EINTR ? absl::OkStatus() : Errno("read");
+  if (n == 0) return DiedEarly();
+  line_.append(chunk, static_cast<size_t>(n));
+  for (size_t end; !ready_.has_value() && (end = line_.find('\n')) != std::string::npos;) {
+    // Other lines before it are allowed: libraries greet.
+    ready_ = ReadyLine::Parse(std::string_view(line_).substr(0, end));
+    line_.erase(0, end + 1);
+  }
+  if (line_.size() > kReadyLineBytesMax) {
+    return absl::InternalError(absl::StrCat(options_.name, " writes something else than its READY line"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AwaitReady(std::span<Process* const> processes, int64_t timeout_ms, int interrupt_fd) {
+  const Deadline deadline = In(timeout_ms);
+  while (true) {
+    std::vector<pollfd> waits{{interrupt_fd, POLLIN, 0}};
+    std::vector<Process*> waiting;
+    for (Process* process : processes) {
+      if (process->ready_.has_value()) continue;
+      waiting.push_back(process);
+      waits.push_back({process->stdout_.get(), POLLIN, 0});
+    }
+    if (waiting.empty()) return absl::OkStatus();
+    const int ready = poll(waits.data(), waits.size(), MillisecondsUntil(deadline));
+    if (ready < 0 && errno != EINTR) return Errno("poll");
+    if (ready > 0 && waits[0].revents != 0) return absl::CancelledError("interrupted");
+    for (size_t i = 0; ready > 0 && i < waiting.size(); ++i) {
+      if (waits[i + 1].revents != 0) NAM_RETURN_IF_ERROR(waiting[i]->TakeOutput());
+    }
+    if (ready <= 0 && RealClock().Passed(deadline)) {
+      return absl::DeadlineExceededError(absl::StrFormat("%s was not ready within %.1f s", waiting[0]->name(),
+                                                         static_cast<double>(timeout_ms) / 1000));
+    }
+  }
+}
+
+absl::Status StopAll(std::span<Process* const> processes, int64_t timeout_ms) {
+  const Deadline deadline = In(timeout_ms);
+  for (Process* process : processes) process->Signal(SIGTERM);
+  absl::Status result;
+  for (Process* process : processes) {
+    if (!process->AwaitEnd(MillisecondsUntil(deadline))) {
+      process->Signal(SIGKILL);
+      process->AwaitEnd(kKillWaitMs);
+      result.Update(absl::DeadlineExceededError(
+          absl::StrFormat("%s did not stop within %.1f s and was killed", process->name(),
+                          static_cast<double>(timeout_ms) / 1000)));
+    } else if (process->Outcome() != "exit code 0") {
+      result.Update(absl::InternalError(absl::StrCat(process->name(), " ended with ", process->Outcome())));
+    }
+  }
+  return result;
+}
+
+std::optional<uint64_t> StartTimeOf(pid_t pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
+  std::string text;
+  if (!std::getline(file, text)) return std::nullopt;
+  // The second field, the name in parentheses, may hold anything; the 22nd is the start time.
+  const size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string field;
+  for (int i = 3; i <= 21; ++i) fields >> field;
+  uint64_t start_time = 0;
+  if (!(fields >> start_time)) return std::nullopt;
+  return start_time;
+}
+
+bool EndForeignProcess(pid_t pid, uint64_t start_time, int64_t timeout_ms) {
+  const UniqueFd pidfd = OpenPidfd(pid);
+  // The descriptor is taken first: it stays with the process that the start time then identifies.
+  if (!pidfd.valid() || StartTimeOf(pid) != start_time) return false;
+  if (AwaitReadable(pidfd.get(), In(0))) return false;  // ended; its parent has not noticed yet
+  const auto send = [&](int signal) { syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0); };
+  send(SIGTERM);
+  if (!AwaitReadable(pidfd.get(), In(timeout_ms))) {
+    send(SIGKILL);
+    AwaitReadable(pidfd.get(), In(kKillWaitMs));
+  }
+  return true;
+}
+
+std::string LastLines(const std::string& path, int64_t from, size_t lines) {
+  std::ifstream file(path);
+  file.seekg(from);
+  std::deque<std::string> last;
+  for (std::string line; std::getline(file, line);) {
+    last.push_back(line);
+    if (last.size() > lines) last.pop_front();
+  }
+  std::string text;
+  for (const std::string& line : last) absl::StrAppend(&text, text.empty() ? "" : "\n", "    ", line);
+  return text;
+}
+
+}  // namespace nam

@@ -1,0 +1,181 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "terminal/config_file.h"
+#include "terminal/exit_codes.h"
+#include "terminal/units.h"
+
+namespace nam {
+
+/// A program's commands and their options. What every option's default, environment variable and
+/// configuration key come from is its long name; of flag, environment (NAM_...) and configuration file, the
+/// first that says something wins. For main files alone: CLI11 is slow to compile.
+class CommandLine {
+ public:
+  /// Runs the command that was asked for: its exit code.
+  int Run(int argc, char** argv) {
+    try {
+      if (const std::string error = ApplyFile(ConfigPath(argc, argv)); !error.empty()) return Refuse(error);
+      app_.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      return app_.exit(error) == 0 ? kExitOk : kExitUsage;
+    }
+    for (const auto& [command, run] : commands_) {
+      if (command->parsed() && command->get_subcommands().empty()) return run();
+    }
+    return kExitUsage;
+  }
+
+ protected:
+  using Run_ = std::function<int()>;
+
+  /// Sections of the configuration file whose first name is in `sections_of_others` are another program's.
+  /// A program with a `section` of its own reads that one, and leaves what else it does not know to others.
+  CommandLine(const std::string& name, const std::string& description, std::string section,
+              std::vector<std::string> sections_of_others)
+      : section_(std::move(section)), sections_of_others_(std::move(sections_of_others)) {
+    app_.name(name);
+    app_.description(description);
+    app_.require_subcommand(1);
+    app_.fallthrough();
+    app_.add_option("--config", config_path_, "configuration file (TOML); keys are the options' long names")
+        ->type_name("FILE");
+  }
+  ~CommandLine() = default;
+
+  CLI::App* Command(const std::string& name, const std::string& description, Run_ run,
+                    CLI::App* parent = nullptr) {
+    CLI::App* command = (parent != nullptr ? parent : &app_)->add_subcommand(name, description);
+    OnCommand(command, std::move(run));
+    return command;
+  }
+  void OnCommand(CLI::App* command, Run_ run) { commands_.emplace_back(command, std::move(run)); }
+
+  template <typename T>
+  static CLI::Option* Add(CLI::App* command, const std::string& name, T& value,
+                          const std::string& description, const std::string& type_name = "") {
+    CLI::Option* option = command->add_option(name, value, description);
+    if constexpr (std::is_arithmetic_v<T>) option->capture_default_str();
+    if (!type_name.empty()) option->type_name(type_name);
+    return option;
+  }
+
+  static void AddBytes(CLI::App* command, const std::string& name, uint64_t& value,
+                       const std::string& description) {
+    CLI::Option* option = command->add_option_function<std::string>(
+        name,
+        [&value, name](const std::string& text) {
+          const auto bytes = ParseBytes(text);
+          if (!bytes.ok()) throw CLI::ValidationError(name, std::string(bytes.status().message()));
+          value = *bytes;
+        },
+        description);
+    option->type_name("SIZE");
+    if (value != 0) option->default_str(FormatBytes(value));
+  }
+
+  static void AddFormat(CLI::App* command, std::string& format, const std::string& choices) {
+    Add(command, "--format", format, choices + " (table)", "FORMAT");
+  }
+  /// NAM_<LONG_NAME> for every option that a file can set too.
+  static void NameEnvironment(CLI::App& app) {
+    for (CLI::Option* option : app.get_options()) {
+      const std::vector<std::string>& names = option->get_lnames();
+      if (names.empty() || names[0] == "help" || !option->get_configurable()) continue;
+      std::string variable = "NAM_" + names[0];
+      std::transform(variable.begin(), variable.end(), variable.begin(),
+                     [](unsigned char c) { return c == '-' ? '_' : static_cast<char>(std::toupper(c)); });
+      option->envname(variable);
+    }
+    for (CLI::App* command : app.get_subcommands(nullptr)) NameEnvironment(*command);
+  }
+
+  /// Needed before the command line is parsed: the file's values are defaults.
+  static std::string ConfigPath(int argc, char** argv) {
+    for (int i = 1; i < argc; ++i) {
+      const std::string argument = argv[i];
+      if (argument == "--") break;
+      if (argument.rfind("--config=", 0) == 0) return argument.substr(9);
+      if (argument == "--config" && i + 1 < argc) return argv[i + 1];
+    }
+    const char* path = std::getenv("NAM_CONFIG");
+    return path != nullptr ? path : "";
+  }
+
+  /// Makes the file's entries defaults; what is wrong with it, if anything.
+  std::string ApplyFile(const std::string& path) {
+    if (path.empty()) return {};
+    auto entries = ReadConfigFile(path);
+    if (!entries.ok()) return std::string(entries.status().message());
+    for (ConfigEntry& entry : *entries) {
+      const std::string first = entry.section.empty() ? "" : entry.section[0];
+      if (std::count(sections_of_others_.begin(), sections_of_others_.end(), first) > 0) continue;
+      if (!section_.empty() && !first.empty() && first != section_) continue;
+      if (!section_.empty() && !first.empty()) entry.section.erase(entry.section.begin());
+      if (const std::string error = Apply(entry, first.empty()); !error.empty()) return error;
+    }
+    return {};
+  }
+
+  /// Makes an entry the default of the options it means, `deep` of those of all commands; what is wrong with
+  /// it, if anything.
+  std::string Apply(const ConfigEntry& entry, bool deep) {
+    CLI::App* app = &app_;
+    for (const std::string& name : entry.section) {
+      CLI::App* inner = nullptr;
+      for (CLI::App* command : app->get_subcommands(nullptr)) {
+        if (command->get_name() == name) inner = command;
+      }
+      if (inner == nullptr) return entry.where + ": there is no command [" + name + "]";
+      app = inner;
+    }
+    int found = 0;
+    try {
+      ApplyTo(*app, entry, deep, found);
+    } catch (const CLI::Error& error) {
+      return entry.where + ": " + error.what();
+    }
+    const bool another_programs = deep && !section_.empty();
+    return found > 0 || another_programs ? std::string()
+                                         : entry.where + ": unknown setting \"" + entry.key + "\"";
+  }
+
+  static void ApplyTo(CLI::App& app, const ConfigEntry& entry, bool deep, int& found) {
+    for (CLI::Option* option : app.get_options()) {
+      const std::vector<std::string>& names = option->get_lnames();
+      if (names.empty() || names[0] != entry.key || !option->get_configurable() || entry.key == "config")
+        continue;
+      std::string value;
+      for (const std::string& element : entry.values) value += (value.empty() ? "" : ",") + element;
+      option->run_callback_for_default()->default_val(value);
+      ++found;
+    }
+    if (!deep) return;
+    for (CLI::App* command : app.get_subcommands(nullptr)) ApplyTo(*command, entry, true, found);
+  }
+
+  static int Refuse(const std::string& message) {
+    std::fprintf(stderr, "nam: %s\n", message.c_str());
+    return kExitUsage;
+  }
+
+  CLI::App app_;
+  std::string config_path_;
+
+ private:
+  const std::string section_;
+  const std::vector<std::string> sections_of_others_;
+  std::vector<std::pair<CLI::App*, Run_>> commands_;
+};
+
+}  // namespace nam

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "computeserver/session.h"
+
+namespace nam {
+
+enum class OutputFormat { kTable, kCsv, kJson, kMarkdown };
+/// `table`, `csv`, `json`, `markdown`.
+absl::StatusOr<OutputFormat> ParseOutputFormat(std::string_view name);
+
+struct PrintOptions {
+  OutputFormat format = OutputFormat::kTable;
+  bool expanded = false;  // table only: a block of `name | value` lines for each row
+  std::string null_text;  // table and markdown
+  bool footer = true;     // table only: `(13 rows)`
+};
+
+/// The rows of a statement as text that ends with a newline. Without columns: nothing, in any format.
+///  - table: aligned, numbers to the right, control characters escaped
+///  - csv: RFC 4180 with a header line (lines end with a newline alone); NULL is an empty field, an empty
+///    string a quoted one
+///  - json: an array of objects; integers and decimals as exact JSON numbers, dates as strings. Of columns
+///    that are called alike, later ones are numbered: `sum`, `sum_2`
+///  - markdown: a pipe table
+std::string Render(const computeserver::ResultSet& result, const PrintOptions& options);
+
+/// One value as JSON.
+std::string JsonValue(const Value& value);
+/// A JSON string with its quotes. What is not UTF-8 becomes U+FFFD.
+std::string JsonString(std::string_view text);
+/// `rows` of the result as JSON: an array of arrays, one line.
+std::string JsonRows(const computeserver::ResultSet& result);
+
+}  // namespace nam

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace nam {
+
+/// `4GiB`, `512 MiB`, `64k`, `1.5g`, `4096`: powers of 1024, never of 1000, so `GB` is refused.
+absl::StatusOr<uint64_t> ParseBytes(std::string_view text);
+/// `4 GiB`, `1.5 GiB`, `700 B`: at most one decimal.
+std::string FormatBytes(uint64_t bytes);
+
+/// `6,001,215`.
+std::string FormatCount(uint64_t count);
+/// `0:07`, `12:30`, `1:02:03`.
+std::string FormatDuration(int64_t seconds);
+/// Milliseconds with three decimals, as on the screen and in JSON: `12.345`.
+std::string FormatMilliseconds(double milliseconds);
+
+}  // namespace nam

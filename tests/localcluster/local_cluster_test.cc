@@ -1,0 +1,133 @@
+#include "localcluster/local_cluster.h"
+
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace nam {
+namespace {
+
+using testing::HasSubstr;
+
+/// With `child` in the place of `nam`: it takes the subcommand as what to do, and any that it does not
+/// know as a server that says READY.
+class LocalClusterTest : public testing::Test {
+ protected:
+  LocalClusterTest() {
+    options_.executable = "tests/localcluster/child";
+    options_.directory = CreateTemporaryDirectory("nam-test-").value();
+    options_.memory_servers = 3;
+    options_.compute_servers = 2;
+  }
+  ~LocalClusterTest() override { RemoveTree(options_.directory); }
+  LocalClusterOptions options_;
+};
+
+std::string CommandLine(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/cmdline");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST_F(LocalClusterTest, StartsAllServersAndStopsThem) {
+  auto cluster = LocalCluster::Start(options_, -1);
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  EXPECT_EQ((*cluster)->catalog_address(), "127.0.0.1:4711");
+  const std::vector<Process*> processes = (*cluster)->processes();
+  ASSERT_EQ(processes.size(), 6u);
+  EXPECT_EQ(processes[0]->name(), "catalog");
+  EXPECT_EQ(processes[3]->name(), "memory server 3");
+  const std::string secret = ReadSecret((*cluster)->secret_file()).value();
+  std::vector<pid_t> pids;
+  for (const Process* process : processes) {
+    EXPECT_EQ(CommandLine(process->pid()).find(secret), std::string::npos);
+    pids.push_back(process->pid());
+  }
+  EXPECT_THAT(CommandLine(pids[1]), HasSubstr("--catalog=127.0.0.1:4711"));
+  EXPECT_TRUE((*cluster)->Stop().ok());
+  for (const pid_t pid : pids) EXPECT_EQ(kill(pid, 0), -1);
+}
+
+TEST_F(LocalClusterTest, InterruptLeavesNothing) {
+  const UniqueFd interrupt(eventfd(1, EFD_CLOEXEC));
+  EXPECT_EQ(LocalCluster::Start(options_, interrupt.get()).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);  // no child is left
+}
+
+TEST_F(LocalClusterTest, ProgramThatCannotRunIsAnError) {
+  options_.executable = "/nonexistent";
+  EXPECT_EQ(LocalCluster::Start(options_, -1).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(LocalClusterTest, ComputeServersComeAndTheYoungestGo) {
+  options_.memory_servers = 1;
+  auto cluster = LocalCluster::Start(options_, -1);
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  const auto fresh = (*cluster)->AddComputeServers(3, -1);
+  ASSERT_TRUE(fresh.ok()) << fresh.status();
+  ASSERT_EQ(fresh->size(), 3u);
+  EXPECT_EQ((*fresh)[2]->name(), "compute server 5");
+  EXPECT_EQ((*cluster)->running_compute_servers(), 5);
+  EXPECT_EQ((*cluster)->running_memory_servers(), 1);
+  const pid_t youngest = (*fresh)[2]->pid();
+  EXPECT_EQ((*cluster)->RemoveComputeServers(2)->size(), 2u);
+  EXPECT_EQ(kill(youngest, 0), -1);
+  EXPECT_EQ((*cluster)->processes().back()->name(), "compute server 3");
+  // Names are not used again: logs are by name.
+  EXPECT_EQ((*cluster)->AddComputeServers(1, -1).value()[0]->name(), "compute server 6");
+  std::vector<pid_t> pids;
+  for (const Process* process : (*cluster)->processes()) pids.push_back(process->pid());
+  EXPECT_TRUE((*cluster)->Stop().ok());
+  for (const pid_t pid : pids) EXPECT_EQ(kill(pid, 0), -1);
+}
+
+TEST_F(LocalClusterTest, OneComputeServerStays) {
+  auto cluster = LocalCluster::Start(options_, -1);
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  Process* const youngest = (*cluster)->processes().back();
+  for (const int bad : {0, 2, 3, 1000}) {
+    const auto refused = (*cluster)->RemoveComputeServers(bad);
+    EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(refused.status().message()), HasSubstr("nam down"));
+  }
+  for (const int bad : {0, 63, 1000})
+    EXPECT_EQ((*cluster)->AddComputeServers(bad, -1).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(youngest->running());
+  // One that has died by itself is not one that could stay.
+  youngest->Signal(SIGKILL);
+  ASSERT_TRUE(youngest->AwaitEnd(10'000));
+  EXPECT_EQ((*cluster)->RemoveComputeServers(1).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ((*cluster)->running_compute_servers(), 1);
+}
+
+TEST_F(LocalClusterTest, ComputeServersThatDoNotComeLeaveTheClusterAsItWas) {
+  auto cluster = LocalCluster::Start(options_, -1);
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  const UniqueFd interrupt(eventfd(1, EFD_CLOEXEC));
+  EXPECT_EQ((*cluster)->AddComputeServers(2, interrupt.get()).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ((*cluster)->running_compute_servers(), 2);
+  EXPECT_EQ((*cluster)->processes().size(), 6u);
+  EXPECT_TRUE((*cluster)->AddComputeServers(1, -1).ok());
+}
+
+TEST_F(LocalClusterTest, BoundsAreChecked) {
+  for (const int bad : {0, -1, 1000}) {
+    LocalClusterOptions options = options_;
+    options.memory_servers = bad;
+    EXPECT_EQ(Validate(options).code(), absl::StatusCode::kInvalidArgument);
+    options = options_;
+    options.compute_servers = bad;
+    EXPECT_EQ(Validate(options).code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
+}  // namespace
+}  // namespace nam

@@ -1,0 +1,88 @@
+#include "workload/checkout_backend.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "fabric/threads.h"
+#include "txn/rsi_session.h"
+
+namespace nam {
+
+absl::Status RsiBackend::MakeTables(const tpcw::CheckoutOptions& checkout,
+                                    const CheckoutTableOptions& options) {
+  for (const tpcw::TableSchema& schema : tpcw::CheckoutTables(checkout)) {
+    if (options.replace) {
+      const absl::Status dropped = attachment_.catalog().DropTable(schema.name);
+      if (!dropped.ok() && !absl::IsNotFound(dropped)) return dropped;
+    }
+    uint64_t rows = options.expected_orders;
+    if (schema.name == tpcw::kProducts) rows = checkout.products;
+    if (schema.name == tpcw::kOrderLines) rows *= tpcw::kLinesPerOrder;
+    const absl::Status made =
+        txn::CreateTable(attachment_, {.name = schema.name,
+                                       .row_bytes = static_cast<uint32_t>(schema.row_bytes),
+                                       .key_bytes = static_cast<uint32_t>(schema.key_bytes),
+                                       .versions = options.versions,
+                                       .expected_rows = rows});
+    if (absl::IsAlreadyExists(made)) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("table ", schema.name, " is there already; --replace drops checkout's tables first"));
+    }
+    NAM_RETURN_IF_ERROR(made);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<txn::Session>> RsiBackend::OpenSession() {
+  txn::RsiOptions options;
+  // A checkout buys whatever is there at its snapshot; it need not see the last one of the same client.
+  options.sees_own_commits = false;
+  return txn::OpenRsiSession(tables_, options);
+}
+
+absl::StatusOr<std::unique_ptr<TwoPhaseBackend>> TwoPhaseBackend::Open(const Options& options) {
+  std::unique_ptr<TwoPhaseBackend> backend(new TwoPhaseBackend(options));
+  const std::string secret = absl::StrFormat("%016x%016x", fabric::RandomBits(), fabric::RandomBits());
+  for (int i = 0; i < options.participants + 2; ++i) {
+    NAM_ASSIGN_OR_RETURN(std::unique_ptr<fabric::Fabric> fabric,
+                         fabric::Open({.kind = options.fabric, .secret = secret, .host = "127.0.0.1"}));
+    backend->fabrics_.push_back(std::move(fabric));
+  }
+  return backend;
+}
+
+TwoPhaseBackend::~TwoPhaseBackend() = default;
+
+absl::Status TwoPhaseBackend::MakeTables(const tpcw::CheckoutOptions& checkout,
+                                         const CheckoutTableOptions& options) {
+  txn::two_phase::Cluster::Options cluster;
+  cluster.transport = {.kind = options_.transport, .host = "127.0.0.1"};
+  for (int i = 0; i < options_.participants; ++i) {
+    cluster.participants.push_back(fabrics_[static_cast<size_t>(i)].get());
+  }
+  cluster.coordinators = {fabrics_[cluster.participants.size()].get()};
+  cluster.tables = TwoPhaseTables(checkout, options.versions);
+  NAM_ASSIGN_OR_RETURN(cluster_, txn::two_phase::Cluster::Start(cluster));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<txn::Session>> TwoPhaseBackend::OpenSession() {
+  return cluster_->OpenSession(fabric(), kTwoPhaseCheckout);
+}
+
+std::vector<txn::two_phase::TableLayout> TwoPhaseTables(const tpcw::CheckoutOptions& checkout,
+                                                        uint32_t versions) {
+  std::vector<txn::two_phase::TableLayout> tables;
+  for (const tpcw::TableSchema& schema : tpcw::CheckoutTables(checkout)) {
+    tables.push_back({.name = schema.name,
+                      .row_bytes = static_cast<uint32_t>(schema.row_bytes),
+                      .key_bytes = static_cast<uint32_t>(schema.key_bytes),
+                      .versions = versions});
+  }
+  return tables;
+}
+
+}  // namespace nam
