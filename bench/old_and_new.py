@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""An older nam and this one in turn, on the same work: is this one slower?
+
+usage: old_and_new.py --old=BINARY [--new=BINARY] [--rounds=10] [--scale-factor=1] [--fabric=shm] [--memory=SIZE]
+                      [--clients=2] [--seconds=3] [--work=ssb,checkout]
+
+Each binary has a local cluster of its own, both up at the same time; one of them works at a time. A round is SSB's
+queries (each three times, its median) or a checkout of some seconds by one binary and then by the other; who begins
+takes turns. Ratios are of medians over the rounds; more than 1 means that the new one is faster. Exit code 1 when
+the geometric mean of a work is below 0.97.
+"""
+import argparse
+import json
+import math
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+WORTH = 0.97
+QUERY_REPEAT = 3
+
+
+class Contender:
+    """One binary and its cluster."""
+
+    def __init__(self, binary, options):
+        self.binary, self.options = os.path.abspath(binary), options
+        self.directory = tempfile.mkdtemp(prefix="nam-old-and-new-")
+        os.chmod(self.directory, 0o700)
+
+    def run(self, *arguments):
+        done = subprocess.run([self.binary, *arguments, "--state-dir=" + self.directory], text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if done.returncode != 0:
+            raise RuntimeError("%s %s: exit code %d: %s" % (self.binary, " ".join(arguments), done.returncode,
+                                                            done.stderr.strip()[-2000:]))
+        return done.stdout
+
+    def up(self):
+        self.run("up", "--fabric=" + self.options.fabric, "--memory=" + self.options.memory)
+
+    def end(self):
+        subprocess.run([self.binary, "down", "--state-dir=" + self.directory], stdin=subprocess.DEVNULL,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def load_ssb(self):
+        self.run("ssb", "load", "--scale-factor=%s" % self.options.scale_factor)
+
+    def ssb(self):
+        """Milliseconds by query."""
+        report = json.loads(self.run("ssb", "run", "--repeat=%d" % QUERY_REPEAT, "--format=json",
+                                     "--scale-factor=%s" % self.options.scale_factor))
+        return {row["query"]: row["median_ms"] for row in report["rows"]}
+
+    def checkout(self):
+        """Microseconds for each transaction that was committed."""
+        report = json.loads(self.run("checkout", "--replace", "--clients=%d" % self.options.clients,
+                                     "--seconds=%s" % self.options.seconds, "--format=json"))
+        return {"checkout": 1e6 / report["summary"]["committed_per_second"]}
+
+
+def measure(work, old, new, rounds):
+    times = {old: {}, new: {}}
+    for number in range(rounds):
+        for contender in (old, new) if number % 2 == 0 else (new, old):
+            for name, time in getattr(contender, work)().items():
+                times[contender].setdefault(name, []).append(time)
+        print("%s: round %d of %d" % (work, number + 1, rounds), file=sys.stderr)
+    ratios = {name: statistics.median(times[old][name]) / statistics.median(times[new][name]) for name in times[old]}
+    for name, ratio in ratios.items():
+        print("%-10s old %10.3f  new %10.3f  %s  old/new %.3f" % (
+            name, statistics.median(times[old][name]), statistics.median(times[new][name]),
+            "us" if work == "checkout" else "ms", ratio))
+    geomean = math.exp(statistics.mean(math.log(ratio) for ratio in ratios.values()))
+    print("%s: geometric mean old/new %.3f (%d rounds, %s)" % (work, geomean, rounds, os.uname().nodename))
+    return geomean
+
+
+def main():
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    parser = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1])
+    parser.add_argument("--old", required=True)
+    parser.add_argument("--new", default=os.path.join(root, "bazel-bin/cli/nam"))
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--scale-factor", default="1")
+    parser.add_argument("--fabric", default="shm")
+    parser.add_argument("--memory", default="2GiB")
+    parser.add_argument("--clients", type=int, default=2)
+    parser.add_argument("--seconds", default="3")
+    parser.add_argument("--work", default="ssb,checkout")
+    options = parser.parse_args()
+    old, new = Contender(options.old, options), Contender(options.new, options)
+    slower = False
+    try:
+        for contender in (old, new):
+            contender.up()
+            if "ssb" in options.work.split(","):
+                contender.load_ssb()
+        for work in options.work.split(","):
+            slower |= measure(work, old, new, options.rounds) < WORTH
+    finally:
+        old.end()
+        new.end()
+    return 1 if slower else 0
+
+
+sys.exit(main())
