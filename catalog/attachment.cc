@@ -65,6 +65,8 @@ class ClusterAttachment final : public Attachment {
                                                                       bool refresh) override;
 
  private:
+  /// Without a membership there is none, and no key.
+  std::string proof() const { return membership_ == nullptr ? std::string() : membership_->proof(); }
   absl::StatusOr<std::shared_ptr<MemoryPeer>> FindPeer(MemoryServerId server);
   absl::StatusOr<std::vector<proto::Extent>> Allocate(MemoryServerId server, AllocationId allocation,
                                                       uint64_t bytes, bool contiguous);
@@ -139,6 +141,7 @@ absl::StatusOr<std::vector<proto::Extent>> ClusterAttachment::Allocate(MemorySer
   request.set_allocation(allocation.value());
   request.set_bytes(bytes);
   request.set_member(member().value());
+  request.set_proof(proof());
   request.set_contiguous(contiguous);
   const int64_t timeout_us = timeout_us_ + static_cast<int64_t>(bytes / kAllocateBytesPerUs);
   NAM_ASSIGN_OR_RETURN(proto::AllocateReply reply, memory->peer->Call(kAllocate, request, timeout_us));
@@ -164,6 +167,7 @@ absl::StatusOr<std::vector<proto::Extent>> ClusterAttachment::OpenExtents(
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
   proto::OpenExtentsRequest request;
   request.set_member(member().value());
+  request.set_proof(proof());
   for (const AllocationId allocation : allocations) request.add_allocations(allocation.value());
   NAM_ASSIGN_OR_RETURN(proto::OpenExtentsReply reply, memory->peer->Call(kOpenExtents, request, timeout_us_));
   return std::vector<proto::Extent>(reply.extents().begin(), reply.extents().end());

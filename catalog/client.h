@@ -74,12 +74,14 @@ class Membership {
                                                           const proto::Member& member, Hooks hooks);
   ~Membership();
   MemberId id() const { return id_; }
+  /// To be shown to memory servers for keys, and to nobody else.
+  const std::string& proof() const { return proof_; }
   /// OK as long as nobody can have been given what this member holds: by its own clock the lease runs, or
   /// the catalog says so now. For who was refused something and wants to know why. Any thread.
   absl::Status Confirm();
 
  private:
-  Membership(Client& client, fabric::Fabric& fabric, MemberId id, int64_t lease_us, int64_t asked_ns,
+  Membership(Client& client, fabric::Fabric& fabric, const proto::JoinReply& reply, int64_t asked_ns,
              Hooks hooks);
   void RenewLoop();
   absl::StatusOr<proto::RenewReply> Renew(const proto::RenewRequest& request);
@@ -87,6 +89,7 @@ class Membership {
   Client& client_;
   fabric::Fabric& fabric_;
   const MemberId id_;
+  const std::string proof_;
   const int64_t lease_us_;
   Hooks hooks_;
   std::atomic<int64_t> lease_end_ns_;  // counted from when the catalog was asked: never later than its own

@@ -10,18 +10,18 @@ absl::StatusOr<std::unique_ptr<Membership>> Membership::Join(Client& client, fab
                                                              const proto::Member& member, Hooks hooks) {
   const int64_t asked_ns = fabric.clock().NowNs();
   NAM_ASSIGN_OR_RETURN(const proto::JoinReply reply, client.Join(member));
-  return std::unique_ptr<Membership>(new Membership(
-      client, fabric, MemberId(reply.id()), int64_t{reply.lease_ms()} * 1'000, asked_ns, std::move(hooks)));
+  return std::unique_ptr<Membership>(new Membership(client, fabric, reply, asked_ns, std::move(hooks)));
 }
 
-Membership::Membership(Client& client, fabric::Fabric& fabric, MemberId id, int64_t lease_us,
+Membership::Membership(Client& client, fabric::Fabric& fabric, const proto::JoinReply& reply,
                        int64_t asked_ns, Hooks hooks)
     : client_(client),
       fabric_(fabric),
-      id_(id),
-      lease_us_(lease_us),
+      id_(reply.id()),
+      proof_(reply.proof()),
+      lease_us_(int64_t{reply.lease_ms()} * 1'000),
       hooks_(std::move(hooks)),
-      lease_end_ns_(asked_ns + lease_us * 1'000),
+      lease_end_ns_(asked_ns + lease_us_ * 1'000),
       stop_(fabric.CreateEvent()),
       thread_(fabric.StartThread("nam-lease", [this] { RenewLoop(); })) {}
 

@@ -112,6 +112,7 @@ absl::StatusOr<proto::Cluster> Service::GetCluster(const proto::GetClusterReques
     proto::Member& member = *cluster.add_members();
     member = state.member;
     member.set_alive(living);
+    member.clear_proof();
   }
   return cluster;
 }

@@ -31,6 +31,9 @@ inline constexpr char kDefaultTimestamps[] = "leased";
 ///
 ///     group:   AllocateGroups ─▶ a member's ──ReleaseGroups, owner dead──▶ free, given out again
 ///
+/// A member gets a random proof when it joins, and keeps it across restarts of the catalog: with it memory
+/// servers tell members, to whom they give keys, from others that know the secret and a number.
+///
 /// Memory servers free an allocation when a renewal finds it neither under way nor a table's.
 ///
 /// State is held in memory and written through to the store, one transaction a change; the change is
@@ -84,6 +87,7 @@ class Service {
   bool Living(const MemberState& member) const;
   const MemberState* FindLiving(uint32_t id) const;
   absl::Status CheckLiving(uint32_t id) const;
+  bool Proven(const proto::KeyClaim& claim) const;
   absl::StatusOr<const TableState*> FindTable(const std::string& name) const;
   absl::Status CheckRoomForLoad() const;
   absl::StatusOr<proto::Table> Extended(const LoadRecord& load,

@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "catalog/service.h"
+#include "catalog/token.h"
 
 namespace nam::catalog {
 namespace {
@@ -70,6 +71,7 @@ void Service::Bury(const MemberState& member, Mutation& mutation) const {
   if (HoldsBlocks(id, "")) {
     proto::Member dead = member.member;
     dead.set_alive(false);
+    dead.clear_proof();
     mutation.put_members.push_back(std::move(dead));
   } else {
     mutation.delete_members.push_back(id);
@@ -128,12 +130,21 @@ absl::StatusOr<proto::JoinReply> Service::Join(const proto::JoinRequest& request
   member.set_id(id);
   member.set_alive(true);
   member.set_used_bytes(0);
-  mutation.put_members.push_back(std::move(member));
+  member.set_proof(MakeMemberProof());
+  mutation.put_members.push_back(member);
   NAM_RETURN_IF_ERROR(Apply(mutation));
   proto::JoinReply reply;
   reply.set_id(id);
   reply.set_lease_ms(lease_ms_);
+  reply.set_proof(member.proof());
   return reply;
+}
+
+// One that a store of an older release knows has no proof: it joins again.
+bool Service::Proven(const proto::KeyClaim& claim) const {
+  const MemberState* member = FindLiving(claim.member());
+  if (member == nullptr || member->member.proof().empty()) return false;
+  return SameToken(member->member.proof(), claim.proof());
 }
 
 absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& request) {
@@ -153,6 +164,9 @@ absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& requ
     const auto found = members_.find(id);
     const bool buried = found == members_.end() || !found->second.member.alive();
     if (id != 0 && id < next_member_ && buried) reply.add_over(id);
+  }
+  for (const proto::KeyClaim& claim : request.claims()) {
+    if (Proven(claim)) reply.add_proven(claim.member());
   }
   return reply;
 }

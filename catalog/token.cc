@@ -3,6 +3,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <openssl/rand.h>
 
 #include "base/check.h"
 
@@ -23,6 +24,13 @@ std::string ControlToken(const std::string& secret) {
     token.push_back(kHex[hash[i] & 15]);
   }
   return token;
+}
+
+std::string MakeMemberProof() {
+  std::string proof(16, '\0');
+  NAM_CHECK(RAND_bytes(reinterpret_cast<unsigned char*>(proof.data()), static_cast<int>(proof.size())) == 1,
+            "no randomness");
+  return proof;
 }
 
 bool SameToken(std::string_view a, std::string_view b) {

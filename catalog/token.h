@@ -10,6 +10,9 @@ namespace nam::catalog {
 std::string ControlToken(const std::string& secret);
 inline constexpr char kTokenKey[] = "nam-token";
 
+/// What tells a member from others that know the secret: 128 random bits.
+std::string MakeMemberProof();
+
 /// Takes the same time wherever the two differ, so that a token cannot be guessed byte by byte.
 bool SameToken(std::string_view a, std::string_view b);
 

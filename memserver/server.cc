@@ -19,11 +19,13 @@
 namespace nam::memserver {
 namespace {
 
-/// What only the catalog knows. Both never become untrue again.
+/// What only the catalog knows. The first two never become untrue again.
 struct CatalogQuestions {
   /// OK when the allocation is over, so that its memory may be freed.
   std::function<absl::Status(AllocationId allocation)> may_release;
   std::function<absl::StatusOr<bool>(MemberId member)> membership_over;
+  /// Whether the member lives and the proof is its own.
+  std::function<absl::StatusOr<bool>(MemberId member, const std::string& proof)> proven;
 };
 
 absl::Status CheckMember(uint32_t member) {
@@ -59,7 +61,18 @@ class MemoryService {
   const catalog::Handlers& handlers() const { return handlers_; }
 
  private:
+  // For everybody else there is not even a key that nobody is told.
+  absl::Status CheckProof(uint32_t member, const std::string& proof) {
+    NAM_RETURN_IF_ERROR(CheckMember(member));
+    NAM_ASSIGN_OR_RETURN(const bool proven, catalog_.proven(MemberId(member), proof));
+    if (proven) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrFormat("member %d gets no keys: no member with this id and this proof lives", member));
+  }
+
+  // A member that is buried meanwhile has keys to memory that is not referred to, until the next renewal.
   absl::StatusOr<proto::AllocateReply> Allocate(const proto::AllocateRequest& request) {
+    NAM_RETURN_IF_ERROR(CheckProof(request.member(), request.proof()));
     NAM_ASSIGN_OR_RETURN(
         const std::vector<MemoryPool::Grant> grants,
         pool_.Allocate(AllocationId(request.allocation()), request.bytes(), MemberId(request.member()),
@@ -69,9 +82,10 @@ class MemoryService {
     return reply;
   }
 
-  // The keys are made first: whoever fences the member after the catalog's answer finds them.
+  // The keys are made before the catalog is asked whether the membership is over: whoever fences the member
+  // after its answer finds them.
   absl::StatusOr<proto::OpenExtentsReply> OpenExtents(const proto::OpenExtentsRequest& request) {
-    NAM_RETURN_IF_ERROR(CheckMember(request.member()));
+    NAM_RETURN_IF_ERROR(CheckProof(request.member(), request.proof()));
     const MemberId member(request.member());
     proto::OpenExtentsReply reply;
     for (const uint64_t allocation : request.allocations()) {
@@ -143,10 +157,12 @@ class MemoryServerImpl final : public MemoryServer {
         fabric_(std::move(fabric)),
         pool_(std::move(pool)),
         streams_(*fabric_, *pool_),
-        service_(*pool_, streams_,
-                 {.may_release = [this](AllocationId allocation) { return MayRelease(allocation); },
-                  .membership_over = [this](MemberId member) { return MembershipOver(member); }},
-                 [this] { return id(); }) {}
+        service_(
+            *pool_, streams_,
+            {.may_release = [this](AllocationId allocation) { return MayRelease(allocation); },
+             .membership_over = [this](MemberId member) { return MembershipOver(member); },
+             .proven = [this](MemberId member, const std::string& proof) { return Proven(member, proof); }},
+            [this] { return id(); }) {}
   ~MemoryServerImpl() override { Shutdown(Deadline{0}); }
 
   absl::Status Listen();
@@ -163,6 +179,7 @@ class MemoryServerImpl final : public MemoryServer {
   std::string FabricListenAddress() const;
   absl::Status MayRelease(AllocationId allocation);
   absl::StatusOr<bool> MembershipOver(MemberId member);
+  absl::StatusOr<bool> Proven(MemberId member, const std::string& proof);
   void BeforeRenew(proto::RenewRequest& request);
   void AfterRenew(const proto::RenewReply& reply);
 
@@ -241,6 +258,17 @@ absl::StatusOr<bool> MemoryServerImpl::MembershipOver(MemberId member) {
   request.add_key_holders(member.value());
   NAM_ASSIGN_OR_RETURN(const proto::RenewReply reply, client_->Renew(request));
   return reply.over_size() == 1;
+}
+
+absl::StatusOr<bool> MemoryServerImpl::Proven(MemberId member, const std::string& proof) {
+  proto::RenewRequest request;
+  request.set_id(member_);
+  request.set_used_bytes(pool_->used_bytes());
+  proto::KeyClaim& claim = *request.add_claims();
+  claim.set_member(member.value());
+  claim.set_proof(proof);
+  NAM_ASSIGN_OR_RETURN(const proto::RenewReply reply, client_->Renew(request));
+  return reply.proven_size() == 1;
 }
 
 void MemoryServerImpl::BeforeRenew(proto::RenewRequest& request) {

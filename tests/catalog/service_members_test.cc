@@ -68,6 +68,44 @@ TEST_F(ServiceTest, ARestartExpelsNobody) {
   EXPECT_EQ(Renew(id).status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(ServiceTest, AMemberIsProvenByWhatItGotWhenItJoined) {
+  proto::JoinRequest join;
+  join.mutable_member()->set_role(proto::ROLE_CLIENT);
+  join.mutable_member()->set_proof("of its own choice");
+  const proto::JoinReply one = *service_->Join(join), other = *service_->Join(join);
+  const uint32_t server = Join(proto::ROLE_MEMORY);
+  EXPECT_EQ(one.proof().size(), 16u);
+  EXPECT_NE(one.proof(), other.proof());
+  const auto proven = [&](uint32_t member, const std::string& proof) {
+    proto::RenewRequest request;
+    request.set_id(server);
+    proto::KeyClaim& claim = *request.add_claims();
+    claim.set_member(member);
+    claim.set_proof(proof);
+    const auto reply = service_->Renew(request);
+    EXPECT_TRUE(reply.ok()) << reply.status();
+    return reply->proven_size() == 1 && reply->proven(0) == member;
+  };
+  for (int restart = 0; restart < 2; ++restart) {
+    EXPECT_TRUE(proven(one.id(), one.proof()));
+    EXPECT_TRUE(proven(other.id(), other.proof()));
+    EXPECT_FALSE(proven(one.id(), other.proof()));
+    EXPECT_FALSE(proven(one.id(), ""));
+    EXPECT_FALSE(proven(4'000'000, one.proof()));
+    EXPECT_FALSE(proven(0, ""));
+    const proto::Cluster cluster = Cluster();
+    ASSERT_EQ(cluster.members_size(), 3);
+    for (const proto::Member& member : cluster.members()) EXPECT_EQ(member.proof(), "");
+    Restart();
+  }
+  clock_.AdvanceMs(2'000);
+  ASSERT_TRUE(Renew(one.id()).ok());
+  ASSERT_TRUE(Renew(server).ok());
+  clock_.AdvanceMs(1'500);
+  EXPECT_TRUE(proven(one.id(), one.proof()));
+  EXPECT_FALSE(proven(other.id(), other.proof())) << "its lease is over";
+}
+
 TEST_F(ServiceTest, ADeadMemoryServerStaysListedWhileATableLiesThere) {
   const uint32_t holder = Join(proto::ROLE_MEMORY);
   const uint32_t idle = Join(proto::ROLE_MEMORY);

@@ -11,6 +11,7 @@
 
 #include "catalog/address.h"
 #include "catalog/attach_over_fabric.h"
+#include "catalog/methods.h"
 #include "catalog/server.h"
 #include "memserver/start_over_fabric.h"
 #include "proto/memory.pb.h"
@@ -211,6 +212,69 @@ TEST_F(MemoryServerTest, ALoaderThatDiesGivesItsMemoryBack) {
   ASSERT_TRUE(attachment->Allocate(memory->id(), *load, kMiB).ok());
   attachment.reset();
   EXPECT_TRUE(BecomesFree(*Attach(), memory->id()));
+}
+
+// What a process says that calls a memory server by itself.
+struct Claim {
+  uint32_t member = 0;
+  std::string proof;
+};
+
+absl::StatusOr<proto::AllocateReply> AllocateAs(const catalog::Peer& server, const Claim& claim,
+                                                AllocationId allocation) {
+  proto::AllocateRequest request;
+  request.set_allocation(allocation.value());
+  request.set_bytes(8'192);
+  request.set_member(claim.member);
+  request.set_proof(claim.proof);
+  return server.Call(catalog::kAllocate, request, 5'000'000);
+}
+
+absl::StatusOr<proto::OpenExtentsReply> OpenAs(const catalog::Peer& server, const Claim& claim,
+                                               AllocationId allocation) {
+  proto::OpenExtentsRequest request;
+  request.set_member(claim.member);
+  request.set_proof(claim.proof);
+  request.add_allocations(allocation.value());
+  return server.Call(catalog::kOpenExtents, request, 5'000'000);
+}
+
+TEST_F(MemoryServerTest, KeysGoToLivingMembersThatProveWhoTheyAre) {
+  const auto memory = StartMemory();
+  const auto attachment = Attach();
+  catalog::Client& catalog = attachment->catalog();
+  const auto load = catalog.BeginLoad(attachment->member(), "date", false);
+  ASSERT_TRUE(load.ok());
+  const auto extents = attachment->Allocate(memory->id(), *load, 8'192);
+  ASSERT_TRUE(extents.ok()) << extents.status();
+  const auto peer = attachment->OpenPeer("memory server", memory->control_address());
+
+  const auto join = [&] {
+    proto::Member self;
+    self.set_role(proto::ROLE_CLIENT);
+    const auto joined = catalog.Join(self);
+    EXPECT_TRUE(joined.ok()) << joined.status();
+    return Claim{joined->id(), joined->proof()};
+  };
+  const Claim one = join(), other = join(), left = join();
+  ASSERT_TRUE(catalog.Leave(MemberId(left.member)).ok());
+  EXPECT_EQ(one.proof.size(), 16u);
+  EXPECT_NE(one.proof, other.proof);
+
+  const uint32_t strange = 4'000'000, itself = attachment->member().value();
+  for (const Claim& wrong : {Claim{strange, ""}, Claim{strange, one.proof}, Claim{itself, ""},
+                             Claim{itself, one.proof}, Claim{one.member, other.proof}, left}) {
+    EXPECT_EQ(AllocateAs(*peer, wrong, *load).status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(OpenAs(*peer, wrong, *load).status().code(), absl::StatusCode::kFailedPrecondition);
+  }
+  EXPECT_EQ(memory->used_bytes(), 8'192u) << "no memory for them, either";
+  const auto again = attachment->OpenExtents(memory->id(), {*load});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ((*again)[0].rkey(), (*extents)[0].rkey()) << "who was named falsely keeps what it has";
+
+  EXPECT_TRUE(AllocateAs(*peer, one, *load).ok());
+  EXPECT_EQ(OpenAs(*peer, one, *load)->extents_size(), 2);
+  EXPECT_EQ(OpenAs(*peer, other, *load)->extents_size(), 2);
 }
 
 TEST_F(MemoryServerTest, MemoryThatDrainsIsFreedByALaterRenewal) {
