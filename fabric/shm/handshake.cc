@@ -26,7 +26,8 @@ absl::StatusOr<Packet> AwaitAnswer(int socket, MessageType expected, Deadline de
 absl::StatusOr<Established> ConnectHandshake(const Identity& identity, int socket, pid_t peer_pid,
                                              Deadline deadline) {
   const Nonce nonce = RandomNonce();
-  NAM_RETURN_IF_ERROR(SendMessage(socket, {.type = MessageType::kHello, .proof = nonce}));
+  // Not sent: the server has closed, and a refusal may lie there that says why.
+  SendMessage(socket, {.type = MessageType::kHello, .proof = nonce}).IgnoreError();
   NAM_ASSIGN_OR_RETURN(const Packet challenge, AwaitAnswer(socket, MessageType::kChallenge, deadline));
   const Nonce& server_nonce = challenge.message.proof;
   NAM_RETURN_IF_ERROR(SendMessage(

@@ -42,6 +42,7 @@ class Link {
   uint64_t id = 0;           // in the service
   uint64_t listener_id = 0;  // of the backlog it came through; 0 once a queue pair owns it (service's lock)
   bool handshaking = false;
+  uint64_t source = 0;  // the peer's process
   Deadline handshake_deadline;
   /// Belongs to whoever pops the link from the backlog once it is done.
   std::unique_ptr<AcceptHandshake> handshake;

@@ -16,15 +16,16 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "fabric/shm/socket.h"
+#include "fabric/strangers.h"
 #include "fabric/threads.h"
 
 namespace nam::fabric::shm {
 namespace {
 
 constexpr int kEventsMax = 64;
-constexpr int kAcceptsPerTurn = 64;
+constexpr int kAcceptsPerTurn = 16;
 constexpr int kMessagesPerTurn = 16;
-constexpr size_t kHandshakesMax = 256;
 constexpr uint64_t kWakeId = 0;
 
 }  // namespace
@@ -48,6 +49,7 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Start(const Identity& identity
 Service::Service(const Identity& identity, int64_t timeout_us, UniqueFd epoll, UniqueFd wake, UniqueFd spare)
     : identity_(identity),
       timeout_us_(timeout_us),
+      handshakes_max_(StrangersMax()),
       epoll_(std::move(epoll)),
       wake_(std::move(wake)),
       spare_(std::move(spare)) {}
@@ -142,10 +144,17 @@ void Service::AcceptAll(const std::shared_ptr<Backlog>& backlog) {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
     UniqueFd socket(accept4(backlog->socket().get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) {
-      if (errno == EMFILE || errno == ENFILE) ShedConnection(backlog->socket().get());
-      return;
+      if (errno != EMFILE && errno != ENFILE) return;
+      if (!MakeRoom()) ShedConnection(backlog->socket().get());
+      continue;
     }
     auto link = std::make_shared<Link>(std::move(socket));
+    const absl::StatusOr<pid_t> peer = CheckPeerUser(link->socket());
+    if (!peer.ok()) {
+      SendMessage(link->socket(), MakeRefusal(peer.status())).IgnoreError();
+      continue;
+    }
+    link->source = static_cast<uint64_t>(*peer);
     link->listener_id = backlog->id;
     link->handshaking = true;
     link->handshake = std::make_unique<AcceptHandshake>(&identity_, backlog->passive());
@@ -156,16 +165,23 @@ void Service::AcceptAll(const std::shared_ptr<Backlog>& backlog) {
   }
 }
 
-/// Whoever waits longest goes first: a crowd of silent peers does not keep an honest one out.
 void Service::LimitHandshakes() {
-  if (handshakes_.size() <= kHandshakesMax) return;
+  if (handshakes_.size() > handshakes_max_) MakeRoom();
+}
+
+/// False: there is no handshake that could be ended.
+bool Service::MakeRoom() {
   std::erase_if(handshakes_, [](const std::weak_ptr<Link>& weak) {
     const auto link = weak.lock();
     return link == nullptr || !link->handshaking;
   });
-  if (handshakes_.size() <= kHandshakesMax) return;
-  if (const auto oldest = handshakes_.front().lock()) Drop(*oldest);
-  handshakes_.pop_front();
+  if (handshakes_.empty()) return false;
+  std::vector<uint64_t> sources;
+  for (const auto& weak : handshakes_) sources.push_back(weak.lock()->source);
+  const auto leaver = handshakes_.begin() + static_cast<ptrdiff_t>(ChooseLeaver(sources, RandomBits()));
+  Drop(*leaver->lock());
+  handshakes_.erase(leaver);
+  return true;
 }
 
 /// Out of descriptors: the connection is closed rather than left to wake us for ever.

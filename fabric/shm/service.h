@@ -16,8 +16,9 @@
 namespace nam::fabric::shm {
 
 /// The one thread of a fabric: accepts and authenticates peers, hands out descriptors of regions,
-/// and notices that peers are gone. It never waits for a peer, so that none can hold it up. The
-/// public functions are for any thread.
+/// and notices that peers are gone. It never waits for a peer, so that none can hold it up. Peers that have
+/// not proved themselves are bounded in time and number (fabric/strangers.h); other users' are not let in at
+/// all. The public functions are for any thread.
 class Service {
  public:
   /// `identity` outlives the service. A peer has `timeout_us` for its handshake.
@@ -49,6 +50,7 @@ class Service {
   void AcceptAll(const std::shared_ptr<Backlog>& backlog);
   void ShedConnection(int listening_socket);
   void LimitHandshakes();
+  bool MakeRoom();
   void Read(const std::shared_ptr<Link>& link);
   absl::Status Handle(const std::shared_ptr<Link>& link, Packet& packet);
   absl::Status FinishHandshake(const std::shared_ptr<Link>& link);
@@ -59,6 +61,7 @@ class Service {
 
   const Identity& identity_;
   const int64_t timeout_us_;
+  const size_t handshakes_max_;  // of all backlogs
   const UniqueFd epoll_;
   const UniqueFd wake_;
   UniqueFd spare_;  // given up for a moment to refuse connections when descriptors run out

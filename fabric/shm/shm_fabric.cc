@@ -30,6 +30,8 @@ namespace nam::fabric::shm {
 namespace {
 
 constexpr uint32_t kCompletionQueueDepthMax = 1u << 20;
+constexpr int kHandshakesMax = 6;
+constexpr int64_t kHandshakePauseUs = 500;  // doubled each time
 
 /// A key: to all of its memory, or to a part of another region's.
 class ShmRegion final : public MemoryRegion {
@@ -205,10 +207,17 @@ class ShmFabric final : public Fabric {
     NAM_RETURN_IF_ERROR(CheckQueuePairOptions(options, kQueueDepthMax, kReceiveDepthMax));
     NAM_RETURN_IF_ERROR(queue.CheckRoom(options.send_depth, options.receive_depth));
     const Deadline bounded{std::min(deadline.ns, RealClock().After(peer_timeout_us_).ns)};
-    NAM_ASSIGN_OR_RETURN(UniqueFd socket, ConnectSocket(address, bounded));
-    auto link = std::make_shared<Link>(std::move(socket));
-    NAM_ASSIGN_OR_RETURN(const pid_t pid, CheckPeerUser(link->socket()));
-    absl::StatusOr<Established> established = ConnectHandshake(identity_, link->socket(), pid, bounded);
+    std::shared_ptr<Link> link;
+    pid_t pid = 0;
+    absl::StatusOr<Established> established = absl::UnavailableError("not tried");
+    // A crowd of strangers may have pushed this one out (fabric/strangers.h).
+    for (int i = 0; i < kHandshakesMax && absl::IsUnavailable(established.status()); ++i) {
+      if (i > 0) RealClock().SleepUntil({std::min(bounded.ns, RealClock().After(kHandshakePauseUs << i).ns)});
+      NAM_ASSIGN_OR_RETURN(UniqueFd socket, ConnectSocket(address, bounded));
+      link = std::make_shared<Link>(std::move(socket));
+      NAM_ASSIGN_OR_RETURN(pid, CheckPeerUser(link->socket()));
+      established = ConnectHandshake(identity_, link->socket(), pid, bounded);
+    }
     if (!established.ok()) {
       return absl::Status(established.status().code(),
                           absl::StrFormat("fabric shm: cannot connect to \"%s\": %s", address,

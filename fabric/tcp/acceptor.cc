@@ -1,6 +1,7 @@
 #include "fabric/tcp/acceptor.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -8,25 +9,40 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "fabric/strangers.h"
 #include "fabric/tcp/socket.h"
 #include "fabric/threads.h"
 
 namespace nam::fabric::tcp {
 namespace {
 
-constexpr size_t kArrivalsMax = 64;
-constexpr int kBacklog = 256;
+constexpr int kBacklog = 1024;
+// Between two turns of those that are there.
+constexpr int kAcceptsPerTurn = 16;
 constexpr uint64_t kStopId = 0;
 constexpr uint64_t kSocketId = 1;
 constexpr uint64_t kFirstArrivalId = 2;
 // Without file descriptors, accept fails until somebody closes one.
 constexpr int64_t kAcceptAgainNs = 100'000'000;
+
+/// An IPv4 address, or the network of an IPv6 one: a host has all addresses of its network.
+uint64_t SourceOf(const sockaddr_storage& peer) {
+  uint64_t source = 0;
+  if (peer.ss_family == AF_INET6) {
+    std::memcpy(&source, &reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr, sizeof(source));
+  } else if (peer.ss_family == AF_INET) {
+    source = reinterpret_cast<const sockaddr_in&>(peer).sin_addr.s_addr;
+  }
+  return source;
+}
 
 }  // namespace
 
@@ -46,6 +62,7 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Listen(const std::string& ad
 
 Acceptor::Acceptor(UniqueFd socket, std::string address, const AcceptorOptions& options)
     : options_(options),
+      arrivals_max_(StrangersMax()),
       socket_(std::move(socket)),
       address_(std::move(address)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
@@ -74,15 +91,18 @@ void Acceptor::Run() {
     const int64_t left_ms = std::clamp<int64_t>((next_ns - RealClock().NowNs()) / 1'000'000 + 1, 0, 60'000);
     const int count = epoll_wait(epoll_.get(), events.data(), events.size(), static_cast<int>(left_ms));
     NAM_CHECK(count >= 0 || errno == EINTR);
+    bool more = false;
     for (int i = 0; i < count; ++i) {
       const uint64_t id = events[i].data.u64;
       if (id == kStopId) return;
       if (id == kSocketId) {
-        AcceptSockets();
+        more = true;
       } else if (const auto found = arrivals_.find(id); found != arrivals_.end()) {
         if (Advance(found->second) == Step::kOver) arrivals_.erase(found);
       }
     }
+    // Last, and a few at a time: however many come, those that are there go on.
+    if (more) AcceptSockets();
   }
 }
 
@@ -92,23 +112,45 @@ void Acceptor::WatchSocket(bool on) {
 }
 
 void Acceptor::AcceptSockets() {
-  while (true) {
-    UniqueFd fd(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!fd.valid()) {
-      if (errno == EINTR || errno == ECONNABORTED) continue;
-      if (errno == EAGAIN || errno == EWOULDBLOCK) return;
-      accept_again_ns_ = RealClock().NowNs() + kAcceptAgainNs;
-      WatchSocket(false);
-      return;
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+    sockaddr_storage peer{};
+    socklen_t length = sizeof(peer);
+    UniqueFd fd(
+        accept4(socket_.get(), reinterpret_cast<sockaddr*>(&peer), &length, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (fd.valid()) {
+      Admit(std::move(fd), SourceOf(peer));
+      continue;
     }
-    if (arrivals_.size() >= kArrivalsMax) arrivals_.erase(arrivals_.begin());
-    ConfigurePeerSocket(fd.get(), options_.peer_timeout_us);
-    const uint64_t id = next_arrival_++;
-    epoll_event event{.events = EPOLLIN, .data = {.u64 = id}};
-    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0) continue;
-    arrivals_.try_emplace(id, std::move(fd), RealClock().After(options_.peer_timeout_us).ns,
-                          options_.first_bytes);
+    if (errno == EINTR || errno == ECONNABORTED) continue;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return;
+    if (!arrivals_.empty()) {
+      MakeRoom();
+      continue;
+    }
+    accept_again_ns_ = RealClock().NowNs() + kAcceptAgainNs;
+    WatchSocket(false);
+    return;
   }
+}
+
+void Acceptor::Admit(UniqueFd fd, uint64_t source) {
+  if (arrivals_.size() >= arrivals_max_) MakeRoom();
+  ConfigurePeerSocket(fd.get(), options_.peer_timeout_us);
+  const uint64_t id = next_arrival_++;
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = id}};
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0) return;
+  arrivals_.try_emplace(id, std::move(fd), source, RealClock().After(options_.peer_timeout_us).ns,
+                        options_.first_bytes);
+}
+
+void Acceptor::MakeRoom() {
+  std::vector<uint64_t> ids, sources;
+  for (const auto& [id, arrival] : arrivals_) {
+    if (arrival.welcome) continue;  // no stranger: its first bytes are on their way
+    ids.push_back(id);
+    sources.push_back(arrival.source);
+  }
+  arrivals_.erase(ids.empty() ? arrivals_.begin()->first : ids[ChooseLeaver(sources, RandomBits())]);
 }
 
 Acceptor::Step Acceptor::Advance(Arrival& arrival) {

@@ -38,8 +38,9 @@ struct AcceptorOptions {
 ///
 ///     accepted ─▶ handshake ─▶ Judge ─kOk─▶ its first bytes ─▶ Admit
 ///
-/// Bounded in number and in time. Strangers beyond the bound push out the oldest of them: a real handshake
-/// is over long before its turn comes.
+/// Bounded in number (fabric/strangers.h) and in time, which is counted from the start for all of it, however
+/// slowly a stranger talks. Out of descriptors, strangers give theirs back; only if there are none, accepting
+/// pauses.
 class Acceptor {
  public:
   /// Listens on host:port; nobody is accepted before Start.
@@ -54,9 +55,10 @@ class Acceptor {
 
  private:
   struct Arrival {
-    Arrival(UniqueFd fd, int64_t deadline_ns, size_t first_bytes)
-        : handshake(std::move(fd), deadline_ns), first(first_bytes) {}
+    Arrival(UniqueFd fd, uint64_t source, int64_t deadline_ns, size_t first_bytes)
+        : handshake(std::move(fd), deadline_ns), source(source), first(first_bytes) {}
     ServerHandshake handshake;
+    const uint64_t source;  // its host
     ServerVerdict verdict;
     bool welcome = false;
     std::vector<std::byte> first;
@@ -67,12 +69,16 @@ class Acceptor {
   Acceptor(UniqueFd socket, std::string address, const AcceptorOptions& options);
   void Run();
   void AcceptSockets();
+  void Admit(UniqueFd fd, uint64_t source);
+  /// Closes one of the arrivals.
+  void MakeRoom();
   Step Advance(Arrival& arrival);
   /// Closes what took too long; when the next will have.
   int64_t Expire();
   void WatchSocket(bool on);
 
   const AcceptorOptions options_;
+  const size_t arrivals_max_;
   const UniqueFd socket_;
   const std::string address_;
   const UniqueFd epoll_;

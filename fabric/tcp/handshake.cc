@@ -1,5 +1,6 @@
 #include "fabric/tcp/handshake.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -11,6 +12,9 @@
 
 namespace nam::fabric::tcp {
 namespace {
+
+constexpr int kTriesMax = 6;
+constexpr int64_t kPauseUs = 500;  // doubled each time
 
 template <typename Frame>
 std::span<const std::byte, sizeof(Frame)> BytesOf(const Frame& frame) {
@@ -30,9 +34,7 @@ absl::Status InHandshake(const absl::Status& status, const std::string& address)
     return absl::DeadlineExceededError(absl::StrFormat(
         "%s accepted the connection but does not answer: is it a NAM fabric, and alive?", address));
   }
-  return absl::UnavailableError(absl::StrFormat(
-      "%s closed the connection during the handshake: it is shutting down, overloaded, or no NAM fabric",
-      address));
+  return absl::AbortedError("closed during the handshake");
 }
 
 absl::Status NotAFabric(const std::string& address) {
@@ -60,11 +62,9 @@ absl::Status Refusal(HandshakeStatus status, const std::string& address) {
   return NotAFabric(address);
 }
 
-}  // namespace
-
-absl::StatusOr<AuthenticatedSocket> ConnectAuthenticated(const std::string& address, Role role,
-                                                         uint64_t token, const std::string& secret,
-                                                         Deadline deadline) {
+// ABORTED: the peer closed the connection before it was over.
+absl::StatusOr<AuthenticatedSocket> TryToConnect(const std::string& address, Role role, uint64_t token,
+                                                 const std::string& secret, Deadline deadline) {
   NAM_ASSIGN_OR_RETURN(UniqueFd fd, ConnectTo(address, deadline));
   ClientHello hello{.role = role, .token = token};
   FillRandom(hello.nonce);
@@ -89,6 +89,22 @@ absl::StatusOr<AuthenticatedSocket> ConnectAuthenticated(const std::string& addr
         absl::StrFormat("%s does not know the cluster secret: it is not a member of this cluster", address));
   }
   return AuthenticatedSocket{std::move(fd), answer->verdict.mode, answer->verdict.token};
+}
+
+}  // namespace
+
+absl::StatusOr<AuthenticatedSocket> ConnectAuthenticated(const std::string& address, Role role,
+                                                         uint64_t token, const std::string& secret,
+                                                         Deadline deadline) {
+  // A crowd of strangers may have pushed this one out (fabric/strangers.h).
+  for (int i = 0; i < kTriesMax; ++i) {
+    if (i > 0) RealClock().SleepUntil({std::min(deadline.ns, RealClock().After(kPauseUs << i).ns)});
+    auto socket = TryToConnect(address, role, token, secret, deadline);
+    if (!absl::IsAborted(socket.status())) return socket;
+  }
+  return absl::UnavailableError(absl::StrFormat(
+      "%s closed the connection during the handshake: it is shutting down, overloaded, or no NAM fabric",
+      address));
 }
 
 ServerHandshake::Outcome ServerHandshake::Advance(const std::string& secret) {

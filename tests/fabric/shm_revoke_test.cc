@@ -14,6 +14,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,6 +22,7 @@
 
 #include "base/unique_fd.h"
 #include "fabric/fabric.h"
+#include "fabric/immediate.h"
 #include "fabric/shm/shm_fabric.h"
 
 /// Where peers touch the memory themselves, one may stand still between its look at the key and the end of
@@ -144,6 +146,129 @@ TEST(ShmRevokeTest, SaysNoWhileAPeerStandsStillInTheMiddleOfAWrite) {
   EXPECT_EQ(server.region->data()[3 * kPage], std::byte{7}) << "which is why the answer was no";
   EXPECT_TRUE(part->Revoke());
   EXPECT_EQ(client.Write(part->rkey(), 8), CompletionStatus::kRemoteAccessError);
+}
+
+/// A server in a process of its own, so that this one has the connection's channel mapped only once. It
+/// shares a part, and takes it back when told: then it says whether it was answered yes.
+class ServerProcess {
+ public:
+  struct Offer {
+    char address[108] = {};
+    RemoteKey rkey;
+  };
+  ServerProcess() {
+    pid_ = fork();  // no other thread runs yet
+    if (pid_ != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    Server server;
+    const auto part = Take(server.fabric->Share(*server.region, 0, kPage, Access::kAll));
+    Offer offer;
+    server.listener->address().copy(offer.address, sizeof(offer.address) - 1);
+    offer.rkey = part->rkey();
+    (void)!write(offer_.in.get(), &offer, sizeof(offer));
+    if (!revoke_.Take() || !part->Revoke()) _exit(1);
+    std::memset(server.region->data(), 0, kPage);
+    revoked_.Put();
+    if (!look_.Take()) _exit(1);
+    _exit(server.region->data()[0] == std::byte{0} ? 0 : 2);
+  }
+  Offer Await() const {
+    Offer offer;
+    EXPECT_EQ(read(offer_.out.get(), &offer, sizeof(offer)), static_cast<ssize_t>(sizeof(offer)));
+    return offer;
+  }
+  bool Revoke() const {
+    revoke_.Put();
+    return revoked_.Take();
+  }
+  /// Whether its memory is as it left it.
+  bool Untouched() const {
+    look_.Put();
+    int status = 0;
+    return waitpid(pid_, &status, 0) == pid_ && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  }
+
+ private:
+  Pipe offer_, revoke_, revoked_, look_;
+  pid_t pid_ = -1;
+};
+
+std::byte* MappedChannel() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("/memfd:nam-channel") != std::string::npos)
+      return reinterpret_cast<std::byte*>(std::stoul(line, nullptr, 16));
+  }
+  return nullptr;
+}
+
+/// Stopped between its look at the key and the word that shows under which one it changes memory, a peer
+/// looks again before it does.
+void RevokeBetweenTheLooks(const std::function<CompletionStatus(Client&, RemoteAddress)>& write) {
+  const ServerProcess server;
+  const ServerProcess::Offer offer = server.Await();
+  Client client(offer.address);
+  const RemoteAddress at{offer.rkey, 0};
+  std::fill_n(client.local->data(), kBytes, std::byte{7});
+  ASSERT_EQ(write(client, at), CompletionStatus::kOk) << "the region is mapped";
+  std::byte* const channel = MappedChannel();
+  ASSERT_NE(channel, nullptr);
+  Trap trap;
+  trap.Set(channel);
+  CompletionStatus status = CompletionStatus::kOk;
+  std::thread writer([&] { status = write(client, at); });
+  ASSERT_TRUE(trap.AwaitCaught());
+  EXPECT_TRUE(server.Revoke());
+  trap.LetGo();
+  writer.join();
+  EXPECT_EQ(status, CompletionStatus::kRemoteAccessError);
+  EXPECT_TRUE(server.Untouched());
+}
+
+TEST(ShmRevokeTest, APostedWriteLooksAtTheKeyASecondTime) {
+  RevokeBetweenTheLooks([](Client& client, RemoteAddress at) {
+    return client.Run(*client.pair, WorkRequest::Write(1, client.local->Slice(0, 8), at));
+  });
+}
+
+TEST(ShmRevokeTest, AnImmediateWriteLooksAtTheKeyASecondTime) {
+  RevokeBetweenTheLooks([](Client& client, RemoteAddress at) {
+    return dynamic_cast<ImmediateOperations&>(*client.pair).WriteNow(client.local->data(), 8, at);
+  });
+}
+
+TEST(ShmRevokeTest, AnImmediateAtomicLooksAtTheKeyASecondTime) {
+  RevokeBetweenTheLooks([](Client& client, RemoteAddress at) {
+    uint64_t old = 0;
+    return dynamic_cast<ImmediateOperations&>(*client.pair).FetchAddNow(at, 1, &old);
+  });
+}
+
+/// Of a batch, each request looks at its own key, though some of it was executed before the key was gone.
+TEST(ShmRevokeTest, KeysAreLookedAtInTheMiddleOfABatch) {
+  Server server;
+  Client client(server.listener->address());
+  const auto stays = Take(server.fabric->Share(*server.region, 0, kPage, Access::kAll));
+  const auto goes = Take(server.fabric->Share(*server.region, kPage, kPage, Access::kAll));
+  const auto read = [&](uint64_t id, size_t into, const MemoryRegion& from) {
+    return WorkRequest::Read(id, client.local->Slice(into, 8), {from.rkey(), 0});
+  };
+  ASSERT_EQ(client.Run(*client.pair, read(1, 0, *stays)), CompletionStatus::kOk);
+  ASSERT_EQ(client.Run(*client.pair, read(1, 0, *goes)), CompletionStatus::kOk);
+  Trap trap;
+  trap.Set(client.local->data() + kPage);
+  std::thread reader([&] {
+    const std::array batch = {read(2, kPage, *stays), read(3, 0, *goes)};
+    EXPECT_TRUE(client.pair->Post(batch).ok());
+  });
+  ASSERT_TRUE(trap.AwaitCaught());
+  EXPECT_TRUE(goes->Revoke());
+  trap.LetGo();
+  reader.join();
+  std::array<Completion, 2> completions;
+  ASSERT_EQ(client.completions->Poll(completions), 2u);
+  EXPECT_EQ(completions[0].status, CompletionStatus::kOk);
+  EXPECT_EQ(completions[1].status, CompletionStatus::kRemoteAccessError);
 }
 
 TEST(ShmRevokeTest, MemoryStaysAsLongAsAPeerWritesToIt) {

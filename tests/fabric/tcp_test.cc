@@ -522,6 +522,39 @@ TEST(TcpSlowReader, DisturbsNobodyAndLosesNothing) {
   pair.reset();
 }
 
+// A server that does not know the secret, and says all the same that the client is welcome.
+TEST_F(TcpTest, AServerWithoutTheSecretIsNotBelieved) {
+  Start(true);
+  const UniqueFd rogue(socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(bind(rogue.get(), reinterpret_cast<sockaddr*>(&at), sizeof(at)), 0);
+  ASSERT_EQ(listen(rogue.get(), 1), 0);
+  socklen_t length = sizeof(at);
+  getsockname(rogue.get(), reinterpret_cast<sockaddr*>(&at), &length);
+  const std::string address = "127.0.0.1:" + std::to_string(ntohs(at.sin_port));
+  for (const bool reflect : {false, true}) {
+    std::thread server([&] {
+      const UniqueFd fd(accept(rogue.get(), nullptr, nullptr));
+      tcp::ClientHello hello;
+      tcp::ClientProof proof;
+      ASSERT_EQ(recv(fd.get(), &hello, sizeof(hello), MSG_WAITALL), ssize_t{sizeof(hello)});
+      const tcp::ServerChallenge challenge;
+      send(fd.get(), &challenge, sizeof(challenge), MSG_NOSIGNAL);
+      ASSERT_EQ(recv(fd.get(), &proof, sizeof(proof), MSG_WAITALL), ssize_t{sizeof(proof)});
+      const tcp::Mac lie = reflect ? proof.mac : tcp::ProveServer("guess", hello, challenge, {});
+      const tcp::ServerProof answer{{}, lie};
+      send(fd.get(), &answer, sizeof(answer), MSG_NOSIGNAL);
+      char byte;
+      recv(fd.get(), &byte, 1, 0);
+    });
+    const auto pair = client_->Connect(address, *completions_, {}, Soon());
+    EXPECT_EQ(pair.status().code(), absl::StatusCode::kUnauthenticated) << pair.status();
+    server.join();
+  }
+}
+
 // A server that takes requests and never answers them.
 TEST_F(TcpTest, ServerThatStopsAnsweringIsLost) {
   Start(true, 200'000);

@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "fabric/fabric.h"
 #include "memserver/memory_pool.h"
@@ -105,6 +107,30 @@ TEST_P(MemoryPoolFabricTest, AFencedMembersKeysAloneAreTakenBack) {
   EXPECT_GT(pool_->Release(AllocationId(1)).freed_bytes, 0u);
   EXPECT_EQ(Run(fabric::Opcode::kWrite, {second, 8}), kRefused);
   EXPECT_EQ(pool_->used_bytes(), 0u);
+}
+
+TEST_P(MemoryPoolFabricTest, AFenceTakesTheKeysToAllAllocations) {
+  constexpr auto kOk = fabric::CompletionStatus::kOk, kRefused = fabric::CompletionStatus::kRemoteAccessError;
+  const MemberId fenced(1), other(2);
+  std::map<MemberId, std::vector<fabric::RemoteKey>> keys;
+  for (const AllocationId allocation : {AllocationId(1), AllocationId(2)}) {
+    // Two extents each, one of either.
+    for (const MemberId member : {fenced, other}) {
+      keys[member].push_back(Take(pool_->Allocate(allocation, 4096, member)).at(0).rkey);
+    }
+    for (const MemberId member : {fenced, other}) {
+      const auto opened = Take(pool_->Open(allocation, member));
+      ASSERT_EQ(opened.size(), 2u);
+      for (const MemoryPool::Grant& grant : opened) keys[member].push_back(grant.rkey);
+    }
+  }
+  ASSERT_EQ(keys[fenced].size(), 6u);
+  for (const auto& [member, own] : keys) {
+    for (const fabric::RemoteKey key : own) EXPECT_EQ(Run(fabric::Opcode::kWrite, {key, 8}), kOk);
+  }
+  EXPECT_TRUE(pool_->Fence(fenced, true));
+  for (const fabric::RemoteKey key : keys[fenced]) EXPECT_EQ(Run(fabric::Opcode::kWrite, {key, 8}), kRefused);
+  for (const fabric::RemoteKey key : keys[other]) EXPECT_EQ(Run(fabric::Opcode::kWrite, {key, 8}), kOk);
 }
 
 INSTANTIATE_TEST_SUITE_P(Fabrics, MemoryPoolFabricTest,

@@ -142,6 +142,22 @@ TEST_F(MemoryPoolTest, BytesAreZeroWhenHandedOutAgain) {
   }
 }
 
+// What a smaller allocation left untouched is as old as before.
+TEST_F(MemoryPoolTest, BytesAreZeroAlsoBehindAShorterAllocation) {
+  Create(2 * kRegionBytes);
+  uint64_t round = 0;
+  for (const uint64_t kib : {60, 8, 40}) {
+    const auto extents = pool_->Allocate(AllocationId(++round), kib * kKiB);
+    ASSERT_TRUE(extents.ok());
+    ASSERT_EQ(extents->size(), 1u);
+    ASSERT_EQ((*extents)[0].extent.offset, 4 * kKiB) << "the same place";
+    std::byte* begin = At((*extents)[0].extent.offset);
+    EXPECT_TRUE(std::all_of(begin, begin + kib * kKiB, [](std::byte b) { return b == std::byte{0}; })) << kib;
+    std::memset(begin, 0xAB, kib * kKiB);
+    pool_->Release(AllocationId(round));
+  }
+}
+
 TEST_F(MemoryPoolTest, AnAllocationGrowsAndIsReleasedWhole) {
   Create(4 * kRegionBytes);
   ASSERT_TRUE(pool_->Allocate(AllocationId(7), 10 * kKiB).ok());

@@ -277,6 +277,35 @@ TEST_F(MemoryServerTest, KeysGoToLivingMembersThatProveWhoTheyAre) {
   EXPECT_EQ(OpenAs(*peer, other, *load)->extents_size(), 2);
 }
 
+TEST_F(MemoryServerTest, AFenceIsDoneWhenAllServersSaySo) {
+  const auto first = StartMemory();
+  fabric::FakeFabric* const first_fabric = memory_fabric_;
+  const auto second = StartMemory();
+  fabric::FakeFabric* const second_fabric = memory_fabric_;
+  const auto attachment = Attach();
+  catalog::Client& catalog = attachment->catalog();
+  const auto load = catalog.BeginLoad(attachment->member(), "date", false);
+  ASSERT_TRUE(load.ok());
+  proto::Member self;
+  self.set_role(proto::ROLE_CLIENT);
+  const auto joined = catalog.Join(self);
+  ASSERT_TRUE(joined.ok());
+  for (const MemoryServer* server : {first.get(), second.get()}) {
+    const auto peer = attachment->OpenPeer("memory server", server->control_address());
+    ASSERT_TRUE(AllocateAs(*peer, {joined->id(), joined->proof()}, *load).ok());
+  }
+  const MemberId member(joined->id());
+  EXPECT_EQ(attachment->Fence(member).code(), absl::StatusCode::kFailedPrecondition) << "it lives";
+  first_fabric->peers_stand_still = second_fabric->peers_stand_still = true;
+  ASSERT_TRUE(catalog.Leave(member).ok());
+  for (fabric::FakeFabric* goes_on : {first_fabric, second_fabric}) {
+    const absl::Status fenced = attachment->Fence(member);
+    EXPECT_EQ(fenced.code(), absl::StatusCode::kUnavailable) << fenced;
+    goes_on->peers_stand_still = false;
+  }
+  EXPECT_TRUE(attachment->Fence(member).ok());
+}
+
 TEST_F(MemoryServerTest, MemoryThatDrainsIsFreedByALaterRenewal) {
   const auto memory = StartMemory();
   auto attachment = Attach();

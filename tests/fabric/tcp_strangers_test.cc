@@ -1,0 +1,189 @@
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "fabric/strangers.h"
+#include "fabric/tcp/tcp_fabric.h"
+#include "tests/fabric/raw_peer.h"
+
+/// Peers that have not proved themselves cost others nothing, however many come.
+namespace nam::fabric {
+namespace {
+
+using tcp::RawPeer;
+
+constexpr char kSecret[] = "correct horse battery staple";
+constexpr char kCrowdsHost[] = "127.0.0.2";
+
+class TcpStrangersTest : public testing::Test {
+ protected:
+  void Start(int64_t peer_timeout_us = 60'000'000) {
+    server_ = Open(peer_timeout_us);
+    client_ = Open(60'000'000);
+    listener_ = server_->Listen({.address = "127.0.0.1:0", .passive = true}).value();
+  }
+  static std::unique_ptr<Fabric> Open(int64_t peer_timeout_us) {
+    return OpenTcp({.kind = Kind::kTcp, .secret = kSecret, .peer_timeout_us = peer_timeout_us}).value();
+  }
+  sockaddr_in ServerAddress() const {
+    const std::string address = listener_->address();
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    to.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+    return to;
+  }
+  static UniqueFd NewSocket(const char* host = "127.0.0.1") {
+    UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in from{};
+    from.sin_family = AF_INET;
+    inet_pton(AF_INET, host, &from.sin_addr);
+    EXPECT_EQ(bind(fd.get(), reinterpret_cast<const sockaddr*>(&from), sizeof(from)), 0);
+    // A reset instead of a port that stays taken.
+    const linger at_once{1, 0};
+    setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    return fd;
+  }
+  void Connect(const UniqueFd& fd) const {
+    const sockaddr_in to = ServerAddress();
+    EXPECT_EQ(connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
+  }
+  /// Silent connections; returns when all of them have been accepted, and some closed for the others' sake.
+  void Crowd(size_t count, size_t closed, const char* host = "127.0.0.1") {
+    const size_t before = crowd_.size();
+    for (size_t i = 0; i < count; ++i) {
+      crowd_.push_back(NewSocket(host));
+      Connect(crowd_.back());
+    }
+    std::vector<pollfd> ends;
+    for (const UniqueFd& fd : crowd_) ends.push_back({fd.get(), POLLIN, 0});
+    const Deadline soon = RealClock().After(20'000'000);
+    for (size_t gone = 0; gone < closed;) {
+      ASSERT_FALSE(RealClock().Passed(soon)) << gone << " of " << closed << " after " << before;
+      ASSERT_GT(poll(ends.data(), ends.size(), 20'000), 0);
+      for (pollfd& end : ends) {
+        if (end.fd < 0 || end.revents == 0) continue;
+        end.fd = -1;
+        ++gone;
+      }
+    }
+  }
+  static std::optional<tcp::ServerVerdict> Prove(RawPeer& peer, const tcp::ClientHello& hello,
+                                                 const tcp::ServerChallenge& challenge) {
+    if (!peer.SendFrame(tcp::ClientProof{tcp::ProveClient(kSecret, hello, challenge)})) return std::nullopt;
+    const auto proof = peer.ReceiveFrame<tcp::ServerProof>();
+    if (!proof) return std::nullopt;
+    return proof->verdict;
+  }
+
+  std::unique_ptr<Fabric> server_, client_;
+  std::unique_ptr<Listener> listener_;
+  std::vector<UniqueFd> crowd_;
+};
+
+TEST_F(TcpStrangersTest, ACrowdFromAnotherHostPushesNobodyOut) {
+  Start();
+  RawPeer honest(listener_->address());
+  const tcp::ClientHello hello;
+  ASSERT_TRUE(honest.SendFrame(hello));
+  const auto challenge = honest.ReceiveFrame<tcp::ServerChallenge>();
+  ASSERT_TRUE(challenge);
+  const size_t places = StrangersMax();
+  Crowd(2 * places, places + 1, kCrowdsHost);
+  const auto verdict = Prove(honest, hello, *challenge);
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(verdict->status, tcp::HandshakeStatus::kOk);
+}
+
+TEST_F(TcpStrangersTest, AHandshakeIsSafeUntilHalfThePlacesWereTakenAfterIt) {
+  Start();
+  const size_t places = StrangersMax();
+  Crowd(places, 0);
+  RawPeer honest(listener_->address());
+  const tcp::ClientHello hello;
+  ASSERT_TRUE(honest.SendFrame(hello));
+  const auto challenge = honest.ReceiveFrame<tcp::ServerChallenge>();
+  ASSERT_TRUE(challenge);
+  Crowd(places / 2 - 1, places / 2);
+  const auto verdict = Prove(honest, hello, *challenge);
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(verdict->status, tcp::HandshakeStatus::kOk);
+}
+
+TEST_F(TcpStrangersTest, MembersConnectThroughAFlood) {
+  Start();
+  std::atomic<bool> over = false;
+  std::vector<std::thread> flood;
+  for (int i = 0; i < 2; ++i) {
+    flood.emplace_back([&] {
+      std::vector<UniqueFd> last(100);
+      for (int connected = 0; connected < 10'000 && !over; ++connected) {
+        UniqueFd& fd = last[static_cast<size_t>(connected) % last.size()];
+        fd = NewSocket();
+        Connect(fd);
+      }
+    });
+  }
+  const auto queue = client_->CreateCompletionQueue(1024).value();
+  for (int i = 0; i < 20; ++i) {
+    const auto pair = client_->Connect(listener_->address(), *queue, {}, RealClock().After(20'000'000));
+    EXPECT_TRUE(pair.ok()) << pair.status();
+  }
+  over = true;
+  for (std::thread& thread : flood) thread.join();
+}
+
+TEST_F(TcpStrangersTest, OutOfDescriptorsStrangersGiveTheirsBack) {
+  Start();
+  // All sockets on this side first: only the server needs more from then on.
+  constexpr int kLeft = 6;
+  for (int i = 0; i < 10 * kLeft; ++i) crowd_.push_back(NewSocket());
+  const UniqueFd honest = NewSocket();
+  UniqueFd next(dup(honest.get()));
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = static_cast<rlim_t>(next.get() + kLeft);
+  next.reset();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  for (const UniqueFd& fd : crowd_) Connect(fd);
+  Connect(honest);
+  const tcp::ClientHello hello;
+  EXPECT_EQ(send(honest.get(), &hello, sizeof(hello), MSG_NOSIGNAL), ssize_t{sizeof(hello)});
+  pollfd answered{honest.get(), POLLIN, 0};
+  EXPECT_EQ(poll(&answered, 1, 10'000), 1);
+  tcp::ServerChallenge challenge{.status = tcp::HandshakeStatus::kBusy};
+  EXPECT_EQ(recv(honest.get(), &challenge, sizeof(challenge), MSG_DONTWAIT), ssize_t{sizeof(challenge)});
+  EXPECT_EQ(challenge.status, tcp::HandshakeStatus::kOk);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+TEST_F(TcpStrangersTest, TheDeadlineIsForTheWholeHandshake) {
+  Start(300'000);
+  RawPeer slow(listener_->address());
+  const tcp::ClientHello hello;
+  const auto* byte = reinterpret_cast<const std::byte*>(&hello);
+  const int64_t start_ns = RealClock().NowNs();
+  pollfd end{slow.fd(), POLLIN, 0};
+  // A byte each 20 ms would need 0.96 s for the hello alone.
+  for (size_t sent = 0; poll(&end, 1, 20) == 0; ++sent) {
+    ASSERT_LT(sent, sizeof(hello)) << "nobody has ended it";
+    slow.Send({byte + sent, 1});
+  }
+  EXPECT_TRUE(slow.ClosedByPeer());
+  EXPECT_GE(RealClock().NowNs() - start_ns, 300'000'000);
+}
+
+}  // namespace
+}  // namespace nam::fabric
