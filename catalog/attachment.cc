@@ -3,11 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "catalog/attach_over_fabric.h"
 #include "catalog/methods.h"
@@ -40,13 +43,21 @@ class ClusterAttachment final : public Attachment {
 
   Client& catalog() override { return *client_; }
   fabric::Fabric& fabric() override { return *fabric_; }
-  MemberId member() const override { return membership_ == nullptr ? MemberId() : membership_->id(); }
+  MemberId member() const override { return MemberId(member_.load(std::memory_order_acquire)); }
   std::unique_ptr<Peer> OpenPeer(const std::string& name, const std::string& address) override {
     return std::make_unique<Peer>(name, control_plane_.Open(address, secret_));
   }
   absl::Status ConfirmLease() override {
-    return membership_ == nullptr ? absl::OkStatus() : membership_->Confirm();
+    const std::shared_ptr<Membership> membership = Now();
+    return membership == nullptr ? absl::OkStatus() : membership->Confirm();
   }
+  bool MembershipOver() override {
+    const std::shared_ptr<Membership> membership = Now();
+    return membership != nullptr && absl::IsNotFound(membership->Ask());
+  }
+  absl::Status Rejoin() override;
+  Membership::Hooks HooksOfMembership() override;
+  bool Buried(MemoryServerId server, bool ask) override;
 
   absl::StatusOr<std::vector<proto::Member>> Members(proto::Role role) override;
   absl::StatusOr<std::vector<proto::Extent>> Allocate(MemoryServerId server, AllocationId allocation,
@@ -65,8 +76,17 @@ class ClusterAttachment final : public Attachment {
                                                                       bool refresh) override;
 
  private:
+  std::shared_ptr<Membership> Now() {
+    const std::lock_guard lock(mutex_);
+    return membership_;
+  }
   /// Without a membership there is none, and no key.
-  std::string proof() const { return membership_ == nullptr ? std::string() : membership_->proof(); }
+  std::string proof() {
+    const std::shared_ptr<Membership> membership = Now();
+    return membership == nullptr ? std::string() : membership->proof();
+  }
+  absl::Status JoinAs(const proto::Member& self);
+  void Bury(MemoryServerId server);
   absl::StatusOr<std::shared_ptr<MemoryPeer>> FindPeer(MemoryServerId server);
   absl::StatusOr<std::vector<proto::Extent>> Allocate(MemoryServerId server, AllocationId allocation,
                                                       uint64_t bytes, bool contiguous);
@@ -77,30 +97,97 @@ class ClusterAttachment final : public Attachment {
   const std::unique_ptr<Client> client_;
   const std::unique_ptr<fabric::Fabric> fabric_;
 
-  std::mutex mutex_;  // of the two maps; never held during a call
+  proto::Member self_;
+  std::function<void(absl::Status)> on_lost_;
+  std::atomic<uint32_t> member_{0};
+
+  std::mutex mutex_;  // of all below; never held during a call
   std::map<MemoryServerId, std::shared_ptr<MemoryPeer>> peers_;
   std::map<MemoryServerId, std::shared_ptr<const fabric::ServerRegions>> regions_;
-
-  std::unique_ptr<Membership> membership_;  // last: leaves while client and fabric are there
+  std::set<MemoryServerId> buried_;
+  bool joining_ = false;                    // again
+  std::shared_ptr<Membership> membership_;  // last: leaves while client and fabric are there
 };
 
 absl::Status ClusterAttachment::Join(const AttachOptions& options) {
   if (options.role == proto::ROLE_UNKNOWN) return absl::OkStatus();
-  proto::Member self = options.self;
-  self.set_role(options.role);
-  if (self.host().empty()) self.set_host(control_plane_.host_name());
-  self.set_pid(static_cast<uint32_t>(::getpid()));
+  self_ = options.self;
+  self_.set_role(options.role);
+  if (self_.host().empty()) self_.set_host(control_plane_.host_name());
+  self_.set_pid(static_cast<uint32_t>(::getpid()));
+  on_lost_ = options.on_lost;
+  return JoinAs(self_);
+}
+
+Membership::Hooks ClusterAttachment::HooksOfMembership() {
   Membership::Hooks hooks;
-  hooks.on_lost = options.on_lost;
-  NAM_ASSIGN_OR_RETURN(membership_, Membership::Join(*client_, *fabric_, self, std::move(hooks)));
-  return absl::OkStatus();
+  hooks.before_renew = [this](proto::RenewRequest& request) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [server, peer] : peers_) request.add_key_holders(server.value());
+  };
+  hooks.after_renew = [this](const proto::RenewReply& reply) {
+    for (const uint32_t server : reply.over()) Bury(MemoryServerId(static_cast<uint16_t>(server)));
+  };
+  return hooks;
+}
+
+absl::Status ClusterAttachment::JoinAs(const proto::Member& self) {
+  Membership::Hooks hooks = HooksOfMembership();
+  hooks.on_lost = on_lost_;
+  NAM_ASSIGN_OR_RETURN(std::shared_ptr<Membership> joined,
+                       Membership::Join(*client_, *fabric_, self, std::move(hooks)));
+  member_.store(joined->id().value(), std::memory_order_release);
+  const std::lock_guard lock(mutex_);
+  std::swap(membership_, joined);
+  return absl::OkStatus();  // the former one ends without the lock
+}
+
+absl::Status ClusterAttachment::Rejoin() {
+  if (!MembershipOver()) return absl::OkStatus();
+  {
+    const std::lock_guard lock(mutex_);
+    if (joining_) return absl::UnavailableError("this process is joining the cluster again");
+    joining_ = true;
+  }
+  // Somebody else may have done it since the look above.
+  const absl::Status joined = MembershipOver() ? JoinAs(self_) : absl::OkStatus();
+  const std::lock_guard lock(mutex_);
+  joining_ = false;
+  return joined;
+}
+
+void ClusterAttachment::Bury(MemoryServerId server) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!buried_.insert(server).second) return;
+    peers_.erase(server);
+    regions_.erase(server);
+  }
+  CountBurial();
+  LogWarning(absl::StrFormat("memory server %d is buried; it is not used any more", server.value()));
+}
+
+bool ClusterAttachment::Buried(MemoryServerId server, bool ask) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (buried_.contains(server)) return true;
+  }
+  if (!ask) return false;
+  const absl::StatusOr<proto::Cluster> cluster = client_->GetCluster();
+  if (!cluster.ok()) return false;
+  for (const proto::Member& member : cluster->members()) {
+    if (member.id() == server.value() && member.alive()) return false;
+  }
+  // Ids come from the catalog and are never used again: it was there.
+  Bury(server);
+  return true;
 }
 
 absl::StatusOr<std::vector<proto::Member>> ClusterAttachment::Members(proto::Role role) {
   NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, client_->GetCluster());
   std::vector<proto::Member> members;
   for (const proto::Member& member : cluster.members()) {
-    if (member.alive() && member.role() == role) members.push_back(member);
+    if (member.alive() && !member.suspect() && member.role() == role) members.push_back(member);
   }
   return members;
 }
@@ -115,21 +202,20 @@ absl::StatusOr<std::shared_ptr<MemoryPeer>> ClusterAttachment::FindPeer(MemorySe
   for (const proto::Member& member : cluster.members()) {
     if (member.id() != server.value() || member.role() != proto::ROLE_MEMORY) continue;
     if (!member.alive()) {
+      Bury(server);
       return absl::UnavailableError(absl::StrFormat(
-          "memory server %d (%s) is gone: its lease has ended; tables with blocks there must be "
-          "loaded again",
+          "memory server %d (%s) is gone: it is buried; tables with blocks there must be loaded again",
           member.id(), member.control_address()));
     }
     const std::string name = absl::StrFormat("memory server %d (%s)", member.id(), member.control_address());
     auto peer = std::make_shared<MemoryPeer>(
         MemoryPeer{member.fabric_address(), OpenPeer(name, member.control_address())});
     const std::lock_guard lock(mutex_);
-    return peers_.emplace(server, std::move(peer)).first->second;
+    if (!buried_.contains(server)) return peers_.emplace(server, std::move(peer)).first->second;
   }
   // Ids come from the catalog and are never used again: it was there.
   return absl::UnavailableError(absl::StrFormat(
-      "memory server %d is gone: it has left the cluster, or its lease has ended and no table "
-      "has blocks there",
+      "memory server %d is gone: it has left the cluster, or is buried and no table has blocks there",
       server.value()));
 }
 
@@ -173,7 +259,8 @@ absl::StatusOr<std::vector<proto::Extent>> ClusterAttachment::OpenExtents(
   return std::vector<proto::Extent>(reply.extents().begin(), reply.extents().end());
 }
 
-// A server that joins after this list was made refuses the member keys; one that is dead holds no data.
+// A server that joins after this list was made refuses the member keys. The memory of one that is buried is
+// nobody's: everybody refuses it. A suspect must answer, for it may come back.
 absl::Status ClusterAttachment::Fence(MemberId member) {
   NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, client_->GetCluster());
   for (const proto::Member& other : cluster.members()) {

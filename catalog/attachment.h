@@ -47,8 +47,16 @@ class Attachment : public fabric::RegionDirectory {
   virtual std::unique_ptr<Peer> OpenPeer(const std::string& name, const std::string& address) = 0;
   /// Membership::Confirm. Not needed before writing: the keys to a load's memory end with its lease.
   virtual absl::Status ConfirmLease() = 0;
+  /// The catalog's word, asked now: the membership is over.
+  virtual bool MembershipOver() = 0;
+  /// After that joins again, as another member: what the former had (keys, loads, groups) is gone, and
+  /// whoever has something of it is to ask anew. OK without doing anything if the membership goes on.
+  virtual absl::Status Rejoin() = 0;
+  /// For a membership that the process holds beside the attachment: they hear for it of memory servers that
+  /// are buried.
+  virtual Membership::Hooks HooksOfMembership() = 0;
 
-  /// Living members of the role, by id.
+  /// Living members of the role, by id; no suspects.
   virtual absl::StatusOr<std::vector<proto::Member>> Members(proto::Role role) = 0;
 
   /// Memory servers' extents. Errors name the server. A server releases nothing that is still a load

@@ -30,6 +30,7 @@ class RemoteClient final : public Client {
   absl::StatusOr<proto::JoinReply> Join(const proto::Member& member) override;
   absl::StatusOr<proto::RenewReply> Renew(const proto::RenewRequest& request) override;
   absl::Status Leave(MemberId member) override;
+  absl::Status Bury(MemoryServerId server) override;
   absl::StatusOr<AllocationId> BeginLoad(MemberId member, const std::string& table, bool replace) override;
   absl::StatusOr<uint64_t> CommitLoad(const proto::Table& table) override;
   absl::Status AbortLoad(AllocationId allocation) override;
@@ -110,6 +111,12 @@ absl::Status RemoteClient::Leave(MemberId member) {
   proto::LeaveRequest request;
   request.set_id(member.value());
   return peer_.Call(kLeave, request, lease_call_us_).status();
+}
+
+absl::Status RemoteClient::Bury(MemoryServerId server) {
+  proto::BuryRequest request;
+  request.set_id(server.value());
+  return peer_.Call(kBury, request, timeout_us_).status();
 }
 
 absl::StatusOr<AllocationId> RemoteClient::BeginLoad(MemberId member, const std::string& table,

@@ -40,6 +40,8 @@ class Client {
   virtual absl::StatusOr<proto::JoinReply> Join(const proto::Member& member) = 0;
   virtual absl::StatusOr<proto::RenewReply> Renew(const proto::RenewRequest& request) = 0;
   virtual absl::Status Leave(MemberId member) = 0;
+  /// Of a suspect memory server. FAILED_PRECONDITION when it renews its lease.
+  virtual absl::Status Bury(MemoryServerId server) = 0;
 
   virtual absl::StatusOr<AllocationId> BeginLoad(MemberId member, const std::string& table, bool replace) = 0;
   virtual absl::StatusOr<uint64_t> CommitLoad(const proto::Table& table) = 0;
@@ -79,6 +81,8 @@ class Membership {
   /// OK as long as nobody can have been given what this member holds: by its own clock the lease runs, or
   /// the catalog says so now. For who was refused something and wants to know why. Any thread.
   absl::Status Confirm();
+  /// The catalog's word now: NOT_FOUND when the membership is over. Any thread.
+  absl::Status Ask();
 
  private:
   Membership(Client& client, fabric::Fabric& fabric, const proto::JoinReply& reply, int64_t asked_ns,

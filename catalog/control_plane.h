@@ -135,6 +135,9 @@ class ControlPlane {
   virtual std::string host_name() const = 0;
   virtual absl::StatusOr<std::unique_ptr<ControlServer>> Serve(const ControlServerOptions& options) = 0;
   virtual std::unique_ptr<ControlChannel> Open(const std::string& address, const std::string& secret) = 0;
+  /// Whether the address's host says that nobody listens there: who did has ended. False when somebody
+  /// listens, and when nothing is heard in time.
+  virtual bool Refused(const std::string& address, int64_t timeout_us) = 0;
 };
 
 /// Whether a failed call never got the service's own answer: its peer is dead, unreachable, or too slow.

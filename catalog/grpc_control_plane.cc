@@ -23,6 +23,7 @@
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
 #include "catalog/address.h"
+#include "catalog/connection_refused.h"
 #include "catalog/token.h"
 
 namespace nam::catalog {
@@ -350,6 +351,9 @@ class GrpcControlPlaneImpl final : public ControlPlane {
   }
   std::unique_ptr<ControlChannel> Open(const std::string& address, const std::string& secret) override {
     return std::make_unique<GrpcChannel>(address, secret);
+  }
+  bool Refused(const std::string& address, int64_t timeout_us) override {
+    return ConnectionRefused(address, timeout_us);
   }
 };
 

@@ -44,6 +44,10 @@ absl::StatusOr<proto::RenewReply> Membership::Renew(const proto::RenewRequest& r
 
 absl::Status Membership::Confirm() {
   if (fabric_.clock().NowNs() < lease_end_ns_.load(std::memory_order_relaxed)) return absl::OkStatus();
+  return Ask();
+}
+
+absl::Status Membership::Ask() {
   proto::RenewRequest request;
   request.set_id(id_.value());
   return Renew(request).status();
@@ -68,6 +72,7 @@ void Membership::RenewLoop() {
       pause_us = lease_us_ / 10;
       continue;
     }
+    lease_end_ns_ = 0;  // whoever asks is told
     if (hooks_.on_lost) {
       hooks_.on_lost(absl::Status(reply.status().code(),
                                   absl::StrFormat("the membership (id %d) in the cluster is lost: %s",

@@ -12,6 +12,7 @@ inline constexpr Method<proto::GetClusterRequest, proto::Cluster> kGetCluster{
 inline constexpr Method<proto::JoinRequest, proto::JoinReply> kJoin{"/nam.proto.Catalog/Join"};
 inline constexpr Method<proto::RenewRequest, proto::RenewReply> kRenew{"/nam.proto.Catalog/Renew"};
 inline constexpr Method<proto::LeaveRequest, proto::LeaveReply> kLeave{"/nam.proto.Catalog/Leave"};
+inline constexpr Method<proto::BuryRequest, proto::BuryReply> kBury{"/nam.proto.Catalog/Bury"};
 inline constexpr Method<proto::ListTablesRequest, proto::ListTablesReply> kListTables{
     "/nam.proto.Catalog/ListTables"};
 inline constexpr Method<proto::GetTableRequest, proto::GetTableReply> kGetTable{

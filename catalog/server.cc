@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "catalog/methods.h"
+#include "catalog/suspect_watch.h"
 #include "fabric/threads.h"
 
 namespace nam::catalog {
@@ -21,6 +22,7 @@ Handlers HandlersOf(Service& service) {
   add(kJoin, &Service::Join);
   add(kRenew, &Service::Renew);
   add(kLeave, &Service::Leave);
+  add(kBury, &Service::Bury);
   add(kListTables, &Service::ListTables);
   add(kGetTable, &Service::GetTable);
   add(kBeginLoad, &Service::BeginLoad);
@@ -61,6 +63,11 @@ class CatalogServerImpl final : public CatalogServer {
                      {.address = options.listen_address, .secret = options.secret, .handlers = &handlers_}));
     // In a simulated world no process stands still unawares.
     if (options.clock == &RealClock()) StartPulse(int64_t{options.lease_ms} * 1'000 / kPulsesOfLease);
+    watch_ = std::make_unique<SuspectWatch>(
+        *service_, SuspectWatchOptions{.clock = options.clock,
+                                       .pause_us = int64_t{options.lease_ms} * 1'000 / kPulsesOfLease,
+                                       .control_plane = options.control_plane,
+                                       .fabric = options.fabric_of_threads});
     return absl::OkStatus();
   }
 
@@ -84,6 +91,7 @@ class CatalogServerImpl final : public CatalogServer {
   const Handlers handlers_;
   const std::unique_ptr<fabric::Event> ended_ = fabric::MakeRealEvent();
   std::unique_ptr<fabric::Thread> pulse_;
+  std::unique_ptr<SuspectWatch> watch_;
   std::unique_ptr<ControlServer> server_;  // last: stops before what it calls
 };
 
@@ -97,8 +105,8 @@ absl::StatusOr<std::unique_ptr<CatalogServer>> CatalogServer::Start(const Catalo
       std::unique_ptr<Store> store,
       OpenEmbeddedStore(options.store_path, {options.cluster_name.empty() ? "nam" : options.cluster_name,
                                              std::string(fabric::KindName(options.fabric))}));
-  NAM_ASSIGN_OR_RETURN(auto service,
-                       Service::Open(std::move(store), *options.clock, options.lease_ms, options.timestamps));
+  NAM_ASSIGN_OR_RETURN(auto service, Service::Open(std::move(store), *options.clock, options.lease_ms,
+                                                   options.timestamps, options.bury_after_ms));
   NAM_RETURN_IF_ERROR(CheckIdentity(service->identity(), options));
   auto server = std::make_unique<CatalogServerImpl>(std::move(service));
   NAM_RETURN_IF_ERROR(server->Listen(options));

@@ -22,9 +22,12 @@ struct CatalogServerOptions {
   fabric::Kind fabric = fabric::Kind::kShm;
   std::string secret;
   uint32_t lease_ms = kDefaultLeaseMs;
+  /// How long a memory server whose lease has ended may come back.
+  uint32_t bury_after_ms = kDefaultBuryAfterMs;
   std::string timestamps = kDefaultTimestamps;  // or bitvector; of transactions, from the first one on
   Clock* clock = &RealClock();                  // of the leases
   ControlPlane* control_plane = &GrpcControlPlane();
+  fabric::Fabric* fabric_of_threads = nullptr;  // null: the operating system's threads
 };
 
 /// The catalog's process: store, service and the server around it. Owned by main(); thread-safe.

@@ -7,12 +7,22 @@
 #include "catalog/record_tables.h"
 
 namespace nam::catalog {
+namespace {
+
+constexpr uint32_t kBuryAfterMsMax = 7 * 24 * 3'600'000;
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Service>> Service::Open(std::unique_ptr<Store> store, Clock& clock,
-                                                       uint32_t lease_ms, const std::string& timestamps) {
+                                                       uint32_t lease_ms, const std::string& timestamps,
+                                                       uint32_t bury_after_ms) {
   if (lease_ms < 100 || lease_ms > 3'600'000) {
     return absl::InvalidArgumentError(
         absl::StrFormat("a lease of %d ms is not possible; choose from 100 ms to one hour", lease_ms));
+  }
+  if (bury_after_ms > kBuryAfterMsMax) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "a memory server cannot be suspect for %d ms; choose up to a week, 0 for none", bury_after_ms));
   }
   if (timestamps != kDefaultTimestamps && timestamps != "bitvector") {
     return absl::InvalidArgumentError(
@@ -20,14 +30,15 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Open(std::unique_ptr<Store> st
   }
   NAM_ASSIGN_OR_RETURN(StoredState state, store->Load());
   return std::unique_ptr<Service>(
-      new Service(std::move(store), clock, lease_ms, timestamps, std::move(state)));
+      new Service(std::move(store), clock, lease_ms, timestamps, bury_after_ms, std::move(state)));
 }
 
 Service::Service(std::unique_ptr<Store> store, Clock& clock, uint32_t lease_ms, const std::string& timestamps,
-                 StoredState state)
+                 uint32_t bury_after_ms, StoredState state)
     : store_(std::move(store)),
       clock_(clock),
       lease_ms_(lease_ms),
+      bury_after_ms_(bury_after_ms),
       timestamps_(timestamps),
       identity_(std::move(state.identity)),
       version_(state.version),
@@ -101,6 +112,7 @@ absl::StatusOr<proto::Cluster> Service::GetCluster(const proto::GetClusterReques
   cluster.set_fabric(identity_.fabric);
   cluster.set_version(version_);
   cluster.set_lease_ms(lease_ms_);
+  cluster.set_bury_after_ms(bury_after_ms_);
   cluster.set_timestamps(timestamps_);
   for (const auto& [name, state] : tables_) {
     const std::string& made_with = state.table->record().timestamps();
@@ -113,6 +125,10 @@ absl::StatusOr<proto::Cluster> Service::GetCluster(const proto::GetClusterReques
     member = state.member;
     member.set_alive(living);
     member.clear_proof();
+    if (!Suspect(state)) continue;
+    member.set_suspect(true);
+    member.set_silent_ms(
+        static_cast<uint32_t>((clock_.NowNs() - state.lease_end_ns + LeaseNs()) / 1'000'000));
   }
   return cluster;
 }

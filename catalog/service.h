@@ -6,23 +6,29 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "catalog/member_events.h"
 #include "catalog/store.h"
 #include "proto/catalog.pb.h"
 
 namespace nam::catalog {
 
 inline constexpr uint32_t kDefaultLeaseMs = 3'000;
+inline constexpr uint32_t kDefaultBuryAfterMs = 60'000;
 inline constexpr char kDefaultTimestamps[] = "leased";
 
 /// The metadata service without gRPC: what proto/catalog.proto says, one method per call. Thread-safe.
 ///
-///     member:  Join ─▶ alive ──Renew──▶ alive ──lease over, Leave──▶ dead ─▶ forgotten
-///                                         (a memory server stays listed, not alive, while blocks of
-///                                          a table lie there; its id never lives again)
+///     member:  Join ─▶ alive ──Renew──▶ alive ──lease over, Leave──▶ gone: its id never lives again
+///
+///     memory server:  Join ─▶ alive ─lease over─▶ suspect ─bury_after, ProcessEnded, Bury─▶ buried ─▶ gone
+///                              ▲ ▲─────Renew────────┘ (alive to those who ask, with all that it holds)
+///                              └─Renew  ProcessEnded and Leave bury it from here, too. Buried, it stays
+///                                       listed, not alive, while blocks of a table lie there.
 ///     load:    BeginLoad ─▶ under way ──CommitLoad──▶ table ──DropTable, replaced──▶ over
 ///                               └────────AbortLoad, owner dead────────────────────▶ over
 ///
@@ -44,17 +50,32 @@ class Service {
  public:
   static absl::StatusOr<std::unique_ptr<Service>> Open(std::unique_ptr<Store> store, Clock& clock,
                                                        uint32_t lease_ms = kDefaultLeaseMs,
-                                                       const std::string& timestamps = kDefaultTimestamps);
+                                                       const std::string& timestamps = kDefaultTimestamps,
+                                                       uint32_t bury_after_ms = kDefaultBuryAfterMs);
 
   const ClusterIdentity& identity() const { return identity_; }
 
   /// Says that the catalog's process runs; to be called ten times a lease, from the first call on for good.
   void Pulse();
 
+  /// A memory server that has not renewed for half a lease or longer: is its process there?
+  struct Overdue {
+    uint32_t id = 0;
+    std::string control_address;
+    int64_t lease_end_ns = 0;
+  };
+  /// Ends leases that are over, too.
+  std::vector<Overdue> OverdueMemoryServers();
+  /// The process of one of them is known to have ended: it is buried, unless it has renewed since.
+  void ProcessEnded(const Overdue& server);
+  /// What has happened to members since the last call.
+  std::vector<MemberEvent> TakeEvents();
+
   absl::StatusOr<proto::Cluster> GetCluster(const proto::GetClusterRequest& request);
   absl::StatusOr<proto::JoinReply> Join(const proto::JoinRequest& request);
   absl::StatusOr<proto::RenewReply> Renew(const proto::RenewRequest& request);
   absl::StatusOr<proto::LeaveReply> Leave(const proto::LeaveRequest& request);
+  absl::StatusOr<proto::BuryReply> Bury(const proto::BuryRequest& request);
   absl::StatusOr<proto::ListTablesReply> ListTables(const proto::ListTablesRequest& request);
   absl::StatusOr<proto::GetTableReply> GetTable(const proto::GetTableRequest& request);
   absl::StatusOr<proto::BeginLoadReply> BeginLoad(const proto::BeginLoadRequest& request);
@@ -71,6 +92,7 @@ class Service {
   struct MemberState {
     proto::Member member;
     int64_t lease_end_ns = 0;
+    bool told_suspect = false;  // in the events
   };
   struct TableState {
     std::shared_ptr<const proto::Table> table;
@@ -78,13 +100,15 @@ class Service {
   };
 
   Service(std::unique_ptr<Store> store, Clock& clock, uint32_t lease_ms, const std::string& timestamps,
-          StoredState state);
+          uint32_t bury_after_ms, StoredState state);
 
   // All below: with mutex_ held.
   Mutation NewMutation() const;
   absl::Status Apply(const Mutation& mutation);
   void Install(const Mutation& mutation);
+  /// Suspect or not.
   bool Living(const MemberState& member) const;
+  bool Suspect(const MemberState& member) const;
   const MemberState* FindLiving(uint32_t id) const;
   absl::Status CheckLiving(uint32_t id) const;
   bool Proven(const proto::KeyClaim& claim) const;
@@ -95,19 +119,28 @@ class Service {
   absl::Status CheckNewPart(const proto::Table& table, const proto::RecordPart& part) const;
   absl::Status CheckServers(const proto::Table& table, const std::set<uint32_t>& servers) const;
   bool HoldsBlocks(uint32_t server, const std::string& besides_table) const;
-  void Bury(const MemberState& member, Mutation& mutation) const;
+  void EndMembership(const MemberState& member, Mutation& mutation) const;
+  absl::Status BuryNow(const MemberState& server, const std::string& why);
+  void BuryAtAddress(const std::string& control_address);
+  void NoteSuspicion(MemberState& member);
+  std::vector<LostBlocks> BlocksAt(uint32_t server) const;
+  size_t LoadsOf(uint32_t member) const;
+  std::string EndText(const MemberState& member, const std::string& why) const;
   void ForgetDeadServers(const std::string& besides_table, Mutation& mutation) const;
   void Expire();
   void MakeUpForStandstill();
-  int64_t LeaseEndNs() const { return clock_.NowNs() + int64_t{lease_ms_} * 1'000'000; }
+  int64_t LeaseNs() const { return int64_t{lease_ms_} * 1'000'000; }
+  int64_t LeaseEndNs() const { return clock_.NowNs() + LeaseNs(); }
 
   const std::unique_ptr<Store> store_;
   Clock& clock_;
   const uint32_t lease_ms_;
+  const uint32_t bury_after_ms_;
   const std::string timestamps_;  // for the transaction state, until it is made
   const ClusterIdentity identity_;
 
   std::mutex mutex_;
+  MemberEvents events_;
   int64_t pulse_ns_ = 0;  // the last one; 0: nobody gives any
   uint64_t version_;
   uint32_t next_member_;

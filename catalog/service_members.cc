@@ -36,7 +36,9 @@ absl::Status CheckMember(const proto::Member& member) {
 }  // namespace
 
 bool Service::Living(const MemberState& member) const {
-  return member.member.alive() && clock_.NowNs() < member.lease_end_ns;
+  const bool memory = member.member.role() == proto::ROLE_MEMORY;
+  const int64_t grace_ns = memory ? int64_t{bury_after_ms_} * 1'000'000 : 0;
+  return member.member.alive() && clock_.NowNs() < member.lease_end_ns + grace_ns;
 }
 
 const Service::MemberState* Service::FindLiving(uint32_t id) const {
@@ -56,8 +58,8 @@ bool Service::HoldsBlocks(uint32_t server, const std::string& besides_table) con
   });
 }
 
-// The end of a member, by its own word or by its lease.
-void Service::Bury(const MemberState& member, Mutation& mutation) const {
+// By its own word, by its lease, or because it is buried.
+void Service::EndMembership(const MemberState& member, Mutation& mutation) const {
   const uint32_t id = member.member.id();
   for (const auto& [allocation, load] : loads_) {
     if (load.owner.value() == id) mutation.delete_loads.push_back(allocation);
@@ -104,17 +106,24 @@ void Service::MakeUpForStandstill() {
 void Service::Expire() {
   MakeUpForStandstill();
   Mutation mutation = NewMutation();
-  for (const auto& [id, state] : members_) {
-    if (state.member.alive() && !Living(state)) Bury(state, mutation);
+  std::vector<std::string> ends;
+  for (auto& [id, state] : members_) {
+    NoteSuspicion(state);
+    if (!state.member.alive() || Living(state)) continue;
+    const int64_t silent_ns = clock_.NowNs() - state.lease_end_ns + LeaseNs();
+    ends.push_back(EndText(state, absl::StrFormat("it has not renewed its lease for %.1f s",
+                                                  static_cast<double>(silent_ns) / 1e9)));
+    EndMembership(state, mutation);
   }
-  if (mutation.put_members.empty() && mutation.delete_members.empty()) return;
-  Apply(mutation).IgnoreError();
+  if (ends.empty() || !Apply(mutation).ok()) return;
+  for (std::string& end : ends) events_.Add(LogLevel::kWarning, std::move(end));
 }
 
 absl::StatusOr<proto::JoinReply> Service::Join(const proto::JoinRequest& request) {
   NAM_RETURN_IF_ERROR(CheckMember(request.member()));
   const std::lock_guard lock(mutex_);
   Expire();
+  if (request.member().role() == proto::ROLE_MEMORY) BuryAtAddress(request.member().control_address());
   if (members_.size() >= kMembersMax) {
     return absl::ResourceExhaustedError(
         absl::StrFormat("the cluster is full: it has %d members", members_.size()));
@@ -131,8 +140,10 @@ absl::StatusOr<proto::JoinReply> Service::Join(const proto::JoinRequest& request
   member.set_alive(true);
   member.set_used_bytes(0);
   member.set_proof(MakeMemberProof());
+  std::string joined = NameOf(member) + " joined";
   mutation.put_members.push_back(member);
   NAM_RETURN_IF_ERROR(Apply(mutation));
+  events_.Add(LogLevel::kInfo, std::move(joined));
   proto::JoinReply reply;
   reply.set_id(id);
   reply.set_lease_ms(lease_ms_);
@@ -153,6 +164,8 @@ absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& requ
   NAM_RETURN_IF_ERROR(CheckLiving(request.id()));
   MemberState& state = members_.at(request.id());
   state.lease_end_ns = LeaseEndNs();
+  if (std::exchange(state.told_suspect, false))
+    events_.Add(LogLevel::kInfo, NameOf(state.member) + " is back, with its data");
   state.member.set_used_bytes(request.used_bytes());
   proto::RenewReply reply;
   for (const uint64_t allocation : request.held()) {
@@ -175,9 +188,12 @@ absl::StatusOr<proto::LeaveReply> Service::Leave(const proto::LeaveRequest& requ
   const std::lock_guard lock(mutex_);
   Expire();
   NAM_RETURN_IF_ERROR(CheckLiving(request.id()));
+  const MemberState& leaves = members_.at(request.id());
+  std::string left = EndText(leaves, "it left");
   Mutation mutation = NewMutation();
-  Bury(members_.at(request.id()), mutation);
+  EndMembership(leaves, mutation);
   NAM_RETURN_IF_ERROR(Apply(mutation));
+  events_.Add(LogLevel::kInfo, std::move(left));
   return proto::LeaveReply();
 }
 

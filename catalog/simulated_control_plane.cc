@@ -1,5 +1,6 @@
 #include "catalog/simulated_control_plane.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -203,6 +204,20 @@ class SimulatedControlPlane final : public ControlPlane {
 
   std::unique_ptr<ControlChannel> Open(const std::string& address, const std::string&) override {
     return std::make_unique<SimulatedChannel>(network_, fabric_, address);
+  }
+
+  // A dead process's server may not have been destroyed yet.
+  bool Refused(const std::string& address, int64_t timeout_us) override {
+    fabric::sim::World& world = network_.world_;
+    const auto host_port = SplitAddress(address);
+    if (!host_port.ok()) return false;
+    const fabric::sim::ProcessId self = world.ProcessOf(fabric_);
+    const Deadline deadline = world.clock().After(timeout_us);
+    const int64_t answer_ns = world.NowNs() + 2 * world.RpcDelayNs();
+    world.clock().SleepUntil({std::min(answer_ns, deadline.ns)});
+    if (answer_ns > deadline.ns || !world.HostAnswers(self, host_port->first)) return false;
+    const auto server = network_.servers_.find(address);
+    return server == network_.servers_.end() || !world.Alive(server->second->process());
   }
 
  private:

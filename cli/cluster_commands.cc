@@ -112,7 +112,8 @@ std::vector<std::string> SuperviseArguments(const std::string& directory, const 
           absl::StrCat("--memory=", options.memory_bytes),
           absl::StrCat("--threads=", options.threads),
           absl::StrCat("--timestamps=", options.timestamps),
-          absl::StrCat("--log-level=", options.log_level)};
+          absl::StrCat("--log-level=", options.log_level),
+          absl::StrCat("--bury-after=", options.bury_after_s)};
 }
 
 LocalClusterOptions ClusterOptionsOf(const std::string& directory, const UpOptions& options) {
@@ -123,7 +124,8 @@ LocalClusterOptions ClusterOptionsOf(const std::string& directory, const UpOptio
           .memory_bytes = options.memory_bytes,
           .threads = options.threads,
           .timestamps = options.timestamps,
-          .log_level = options.log_level};
+          .log_level = options.log_level,
+          .bury_after_s = options.bury_after_s};
 }
 
 /// What the supervisor writes before the cluster runs.
@@ -230,7 +232,7 @@ namespace {
 /// now.
 void AskMemoryServers(catalog::Attachment& attachment, proto::Cluster& cluster) {
   for (proto::Member& member : *cluster.mutable_members()) {
-    if (!member.alive() || member.role() != proto::ROLE_MEMORY) continue;
+    if (!member.alive() || member.suspect() || member.role() != proto::ROLE_MEMORY) continue;
     const auto usage = attachment.MemoryUsage(MemoryServerId(static_cast<uint16_t>(member.id())));
     if (usage.ok()) member.set_used_bytes(usage->used_bytes());
   }
@@ -267,7 +269,7 @@ int RunStatus(const StatusOptions& options) {
               << cluster->timestamps() << "\n\n";
   }
   std::cout << Render(MembersReport(*cluster), print) << "\n"
-            << Render(TablesReport(*tables, readable), print);
+            << Render(TablesReport(*tables, readable, &*cluster), print);
   return kExitOk;
 }
 

@@ -16,6 +16,7 @@ struct UpOptions {
   int threads = 0;                     // of each compute server; 0: the processors shared out
   std::string timestamps = "leased";
   std::string log_level = "info";
+  double bury_after_s = 60;  // how long a memory server whose lease has ended may come back
 };
 
 struct DownOptions {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "catalog/missing_servers.h"
 #include "terminal/units.h"
 
 namespace nam::cli {
@@ -37,6 +38,17 @@ uint64_t Partitions(const proto::Table& table) {
   return parts;
 }
 
+/// `ok`, `lost 12 blocks with memory server 3`, `waits for memory server 4`.
+std::string TableState(const proto::Table& table, const proto::Cluster& cluster) {
+  std::string text;
+  for (const catalog::MissingServer& server : catalog::MissingServersOf(table, cluster)) {
+    absl::StrAppend(&text, text.empty() ? "" : "; ",
+                    server.buried() ? absl::StrCat("lost ", server.blocks, " blocks with") : "waits for",
+                    " memory server ", server.member.id());
+  }
+  return text.empty() ? "ok" : text;
+}
+
 std::string TypeText(const proto::Type& type) {
   const Type t = TypeOf(type);
   // Without the precision, which is the same for all.
@@ -53,7 +65,7 @@ ResultSet MembersReport(const proto::Cluster& cluster) {
   ResultSet result;
   result.columns = {
       {"role", Type::String()},     {"id", Type::Integer()},         {"host", Type::String()},
-      {"pid", Type::Integer()},     {"address", Type::String()},     {"alive", Type::Bool()},
+      {"pid", Type::Integer()},     {"address", Type::String()},     {"state", Type::String()},
       {"threads", Type::Integer()}, {"memory_used", Type::String()}, {"memory_total", Type::String()}};
   for (const proto::Role role : {proto::ROLE_MEMORY, proto::ROLE_COMPUTE, proto::ROLE_CLIENT}) {
     for (const proto::Member& member : cluster.members()) {
@@ -64,7 +76,7 @@ ResultSet MembersReport(const proto::Cluster& cluster) {
       };
       result.rows.push_back({Value::String(RoleName(role)), Count(member.id()), Value::String(member.host()),
                              Count(member.pid()), Value::String(member.control_address()),
-                             Value::Bool(member.alive()),
+                             Value::String(catalog::StateOf(member)),
                              CountIf(role == proto::ROLE_COMPUTE, member.threads()),
                              bytes(member.used_bytes()), bytes(member.memory_bytes())});
     }
@@ -72,7 +84,8 @@ ResultSet MembersReport(const proto::Cluster& cluster) {
   return result;
 }
 
-ResultSet TablesReport(const std::vector<proto::Table>& tables, bool readable) {
+ResultSet TablesReport(const std::vector<proto::Table>& tables, bool readable,
+                       const proto::Cluster* cluster) {
   ResultSet result;
   result.columns = {{"table", Type::String()},
                     {"rows", Type::Integer()},
@@ -81,6 +94,7 @@ ResultSet TablesReport(const std::vector<proto::Table>& tables, bool readable) {
                     {"blocks", Type::Integer()},
                     {readable ? "size" : "bytes", readable ? Type::String() : Type::Integer()}};
   if (readable) result.columns.push_back({"by_memory_server", Type::String()});
+  if (cluster != nullptr) result.columns.push_back({"state", Type::String()});
   for (const proto::Table& table : tables) {
     uint64_t blocks = 0, bytes = 0;
     std::string servers;
@@ -95,6 +109,7 @@ ResultSet TablesReport(const std::vector<proto::Table>& tables, bool readable) {
            Count(static_cast<uint64_t>(table.columns_size())), Count(Partitions(table)), Count(blocks)};
     row.push_back(readable ? Value::String(FormatBytes(bytes)) : Count(bytes));
     if (readable) row.push_back(Value::String(servers));
+    if (cluster != nullptr) row.push_back(Value::String(TableState(table, *cluster)));
   }
   return result;
 }

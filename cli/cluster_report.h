@@ -9,8 +9,10 @@
 namespace nam::cli {
 
 computeserver::ResultSet MembersReport(const proto::Cluster& cluster);
-/// One row a table. `readable`: sizes as `1.5 GiB` and memory servers in one column; otherwise in bytes.
-computeserver::ResultSet TablesReport(const std::vector<proto::Table>& tables, bool readable);
+/// One row a table. `readable`: sizes as `1.5 GiB` and memory servers in one column; otherwise in bytes. With
+/// a `cluster` also the state of each: what it has lost, and whom it waits for.
+computeserver::ResultSet TablesReport(const std::vector<proto::Table>& tables, bool readable,
+                                      const proto::Cluster* cluster = nullptr);
 /// One row a column.
 computeserver::ResultSet ColumnsReport(const proto::Table& table);
 /// Where a table's blocks lie: one row for each memory server of each table.

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cli/bench_command.h"
+#include "cli/bury_command.h"
 #include "cli/checkout_command.h"
 #include "cli/cluster_commands.h"
 #include "cli/demo.h"
@@ -61,7 +62,8 @@ class NamCommandLine final : public CommandLine {
 
   static void AddLog(CLI::App* command, ServerLogOptions& log) {
     AddLogLevel(command, log.level);
-    Add(command, "--log-dir", log.directory, "write the log to a file there; without it, standard error", "DIR");
+    Add(command, "--log-dir", log.directory, "write the log to a file there; without it, standard error",
+        "DIR");
   }
 
   static void AddLogLevel(CLI::App* command, std::string& level) {
@@ -72,6 +74,12 @@ class NamCommandLine final : public CommandLine {
   static void AddTimestamps(CLI::App* command, std::string& timestamps) {
     Add(command, "--timestamps", timestamps, "of transactions, from a store's first on: leased or bitvector")
         ->check(CLI::IsMember({"leased", "bitvector"}));
+  }
+
+  static void AddBuryAfter(CLI::App* command, double& bury_after_s) {
+    Add(command, "--bury-after", bury_after_s,
+        "how long a memory server whose lease has ended may come back with its data", "SECONDS")
+        ->check(CLI::Range(0.0, 604'800.0));
   }
 
   static void AddSource(CLI::App* command, SsbSource& source) {
@@ -109,6 +117,7 @@ class NamCommandLine final : public CommandLine {
       Add(up, "--threads", up_.threads, "of each compute server; 0: the processors shared out");
       AddTimestamps(up, up_.timestamps);
       AddLogLevel(up, up_.log_level);
+      AddBuryAfter(up, up_.bury_after_s);
     }
     CLI::App* down =
         Command("down", "stop the local cluster, or clean up after it", [this] { return RunDown(down_); });
@@ -117,6 +126,14 @@ class NamCommandLine final : public CommandLine {
         Command("status", "members and tables of a cluster", [this] { return RunStatus(status_); });
     AddClusterOptions(status, status_.cluster);
     AddFormat(status, status_.format, "table, json, csv or markdown");
+    CLI::App* bury =
+        Command("bury", "give up a memory server that does not answer; says what is lost, and asks",
+                [this] { return RunBury(bury_); });
+    AddClusterOptions(bury, bury_.cluster);
+    bury->add_option("server", bury_.server, "the memory server's id, as `nam status` shows it")
+        ->required()
+        ->configurable(false);
+    bury->add_flag("--yes", bury_.yes, "without asking");
   }
 
   void AddScale() {
@@ -144,6 +161,7 @@ class NamCommandLine final : public CommandLine {
     Add(catalog, "--fabric", catalog_.fabric, "of a new store: shm, tcp or verbs (shm)");
     Add(catalog, "--secret-file", catalog_.secret_file, "file with the cluster's secret", "FILE");
     Add(catalog, "--lease-ms", catalog_.lease_ms, "how long a silent member counts as alive");
+    AddBuryAfter(catalog, catalog_.bury_after_s);
     AddTimestamps(catalog, catalog_.timestamps);
     AddLog(catalog, catalog_.log);
 
@@ -295,6 +313,7 @@ class NamCommandLine final : public CommandLine {
   UpOptions up_;
   DownOptions down_;
   StatusOptions status_;
+  BuryOptions bury_;
   ScaleOptions scale_;
   CatalogOptions catalog_;
   MemoryServerCommandOptions memory_;

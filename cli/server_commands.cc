@@ -26,6 +26,10 @@ std::string Number(uint64_t n) {
   return absl::StrCat(n);
 }
 
+uint32_t Milliseconds(double seconds) {
+  return static_cast<uint32_t>(std::clamp(seconds * 1e3, 0.0, 4e9));
+}
+
 class CatalogProcess final : public RunningServer {
  public:
   explicit CatalogProcess(std::unique_ptr<catalog::CatalogServer> server) : server_(std::move(server)) {}
@@ -79,13 +83,15 @@ int RunCatalog(const CatalogOptions& options) {
   if (!secret.ok()) return Refuse(secret.status());
   return ServeInForeground(
       "catalog", options.log, [&](const OnLost&) -> absl::StatusOr<std::unique_ptr<RunningServer>> {
-        NAM_ASSIGN_OR_RETURN(auto server, catalog::CatalogServer::Start({.listen_address = options.listen,
-                                                                         .store_path = options.store,
-                                                                         .cluster_name = options.cluster_name,
-                                                                         .fabric = *fabric,
-                                                                         .secret = *secret,
-                                                                         .lease_ms = options.lease_ms,
-                                                                         .timestamps = options.timestamps}));
+        NAM_ASSIGN_OR_RETURN(
+            auto server, catalog::CatalogServer::Start({.listen_address = options.listen,
+                                                        .store_path = options.store,
+                                                        .cluster_name = options.cluster_name,
+                                                        .fabric = *fabric,
+                                                        .secret = *secret,
+                                                        .lease_ms = options.lease_ms,
+                                                        .bury_after_ms = Milliseconds(options.bury_after_s),
+                                                        .timestamps = options.timestamps}));
         return std::make_unique<CatalogProcess>(std::move(server));
       });
 }

@@ -14,6 +14,7 @@ struct CatalogOptions {
   std::string fabric = "shm";
   std::string secret_file;
   uint32_t lease_ms = 3'000;
+  double bury_after_s = 60;  // how long a memory server whose lease has ended may come back
   std::string timestamps = "leased";
   ServerLogOptions log;
 };

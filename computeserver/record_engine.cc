@@ -31,6 +31,11 @@ class RecordEngine final : public RecordAccess {
     if (session_ != nullptr) session_->Abort();
   }
 
+  void BeginAnew() override {
+    session_.reset();
+    handles_.clear();
+  }
+
   absl::Status Lookup(const proto::Table& table, std::span<const std::string> keys,
                       const OnRow& on_row) override {
     NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, HandleOf(table));

@@ -43,6 +43,15 @@ absl::Status InSql(absl::Status status) {
   return status;
 }
 
+/// Of Commit.
+absl::Status CommitInSql(const absl::Status& status) {
+  if (!absl::IsUnavailable(status) || sql::SqlErrorOf(status).has_value()) return InSql(status);
+  return sql::ToStatus({.message = absl::StrCat("whether the transaction was committed is unknown: ",
+                                                std::string(status.message())),
+                        .hint = "look whether its changes are there before you run it again",
+                        .sqlstate = kOutcomeUnknown});
+}
+
 absl::Status DuplicateKey(const proto::Table& table, const std::vector<Value>& row) {
   std::string key;
   for (const uint32_t column : sql::KeyColumnsOf(table))
@@ -201,7 +210,7 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::TransactionStatement&
   const bool open = state_ == State::kOpen;
   state_ = State::kIdle;
   if (open && statement.kind == Kind::kCommit) {
-    if (absl::Status committed = access_.Commit(); !committed.ok()) return InSql(std::move(committed));
+    if (const absl::Status committed = access_.Commit(); !committed.ok()) return CommitInSql(committed);
     return Command("COMMIT");
   }
   if (open) access_.Abort();
@@ -269,7 +278,7 @@ absl::StatusOr<ResultSet> RecordStatements::InTransaction(
     return InSql(result.status());
   }
   if (own) {
-    if (absl::Status committed = access_.Commit(); !committed.ok()) return InSql(std::move(committed));
+    if (const absl::Status committed = access_.Commit(); !committed.ok()) return CommitInSql(committed);
   }
   return result;
 }

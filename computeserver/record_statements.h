@@ -18,9 +18,13 @@
 
 namespace nam::computeserver {
 
+/// SQLSTATE of a COMMIT that may have taken effect or not: transaction_resolution_unknown.
+inline constexpr char kOutcomeUnknown[] = "08007";
+
 /// What SQL needs of the transaction engine: one transaction at a time, which sees its own writes. Rows are
 /// as sql/record_row.h lays them out. ABORTED: in conflict with another transaction, ALREADY_EXISTS: the key
-/// is taken; any error ends the transaction as Abort does.
+/// is taken; any error ends the transaction as Abort does. Only UNAVAILABLE of Commit leaves open whether it
+/// took effect.
 class RecordAccess {
  public:
   /// Gets a row, which is valid until it returns; false to get no more.
@@ -31,6 +35,8 @@ class RecordAccess {
   virtual absl::Status Commit() = 0;
   /// Also after an error that has ended the transaction.
   virtual void Abort() = 0;
+  /// Between transactions: this process has become another member, and what the former one had is lost.
+  virtual void BeginAnew() {}
 
   /// The rows with these keys; keys that are not there are passed over.
   virtual absl::Status Lookup(const proto::Table& table, std::span<const std::string> keys,

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "catalog/address.h"
 #include "catalog/attachment.h"
@@ -208,10 +209,11 @@ absl::Status ComputeServerImpl::Join() {
   self.set_control_address(control_address_);
   self.set_fabric_address(fabric_address_);
   self.set_threads(static_cast<uint32_t>(std::max(1, options_.threads)));
-  catalog::Membership::Hooks hooks;
+  catalog::Membership::Hooks hooks = attachment_->HooksOfMembership();
   hooks.on_lost = options_.on_lost;
   NAM_ASSIGN_OR_RETURN(membership_, catalog::Membership::Join(attachment_->catalog(), attachment_->fabric(),
                                                               self, std::move(hooks)));
+  LogInfo(absl::StrFormat("joined the cluster as compute server %d", membership_->id().value()));
   return absl::OkStatus();
 }
 

@@ -11,6 +11,7 @@
 #include "computeserver/compute_clients.h"
 #include "computeserver/explain.h"
 #include "computeserver/finish.h"
+#include "computeserver/missing_server_errors.h"
 #include "computeserver/multicast_coordinator.h"
 #include "computeserver/query_run.h"
 #include "computeserver/record_copies.h"
@@ -22,6 +23,7 @@
 #include "optimizer/plan.h"
 #include "sql/bound_query.h"
 #include "storage/block_stream.h"
+#include "txn/cluster_tables.h"
 
 namespace nam::computeserver {
 namespace {
@@ -29,6 +31,9 @@ namespace {
 /// A query that moves less, and whose joins make fewer tuples of it, is over before anybody could help.
 constexpr uint64_t kWorthClaimingBytes = 32u << 20;
 constexpr double kWorthClaimingTuples = 8e6;
+/// How long a statement waits for a memory server whose lease has ended.
+constexpr int64_t kSuspectPatienceUs = 2'000'000;
+constexpr int64_t kSuspectPauseUs = 100'000;
 
 /// The catalog as one statement sees it: asked once who is there and which version all is at, and for the
 /// tables that it has not seen at that version.
@@ -36,7 +41,14 @@ class CatalogTables final : public sql::TableSource {
  public:
   explicit CatalogTables(catalog::Client& catalog) : catalog_(catalog) {}
   /// A new statement, which must see what has happened since.
-  void Begin() { cluster_.reset(); }
+  void Begin() {
+    cluster_.reset();
+    of_statement_.clear();
+  }
+  /// Asks again who is there.
+  void Refresh() { cluster_.reset(); }
+  /// Those that the statement has looked up.
+  const std::vector<std::shared_ptr<const proto::Table>>& of_statement() const { return of_statement_; }
   absl::StatusOr<const proto::Cluster*> Cluster() {
     if (!cluster_) {
       NAM_ASSIGN_OR_RETURN(cluster_, catalog_.GetCluster());
@@ -47,11 +59,14 @@ class CatalogTables final : public sql::TableSource {
   }
   absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override {
     NAM_RETURN_IF_ERROR(Cluster().status());
-    const auto seen = seen_.find(name);
-    if (seen != seen_.end()) return seen->second;
-    NAM_ASSIGN_OR_RETURN(auto table, catalog_.GetTable(name));
-    // It may be newer than version_, never older: then the next statement finds another version.
-    return seen_[name] = std::move(table);
+    auto seen = seen_.find(name);
+    if (seen == seen_.end()) {
+      NAM_ASSIGN_OR_RETURN(auto table, catalog_.GetTable(name));
+      // It may be newer than version_, never older: then the next statement finds another version.
+      seen = seen_.emplace(name, std::move(table)).first;
+    }
+    of_statement_.push_back(seen->second);
+    return seen->second;
   }
   std::vector<std::string> Names() override {
     std::vector<std::string> names;
@@ -66,7 +81,22 @@ class CatalogTables final : public sql::TableSource {
   std::optional<proto::Cluster> cluster_;
   uint64_t version_ = 0;
   std::map<std::string, std::shared_ptr<const proto::Table>> seen_;  // at version_
+  std::vector<std::shared_ptr<const proto::Table>> of_statement_;
 };
+
+/// It wants what has become of a transaction that was lost.
+bool IsRollback(const sql::Statement& statement) {
+  const auto* const ends = std::get_if<sql::TransactionStatement>(&statement);
+  return ends != nullptr && ends->kind == sql::TransactionStatement::Kind::kRollback;
+}
+
+/// Whether it ends with these tables rather than works on them, so that it may run without them.
+bool NeedsTables(const sql::Statement& statement) {
+  return !std::holds_alternative<sql::DropTableStatement>(statement) &&
+         !std::holds_alternative<sql::DropIndexStatement>(statement) &&
+         !std::holds_alternative<sql::CreateTableStatement>(statement) &&
+         !std::holds_alternative<sql::TransactionStatement>(statement);
+}
 
 class SessionImpl final : public Session {
  public:
@@ -75,9 +105,10 @@ class SessionImpl final : public Session {
       : attachment_(attachment),
         clients_(std::move(clients)),
         tables_(attachment.catalog()),
-        multicast_(attachment),
+        member_(attachment.member()),
         query_(attachment.fabric().Random() << 32),
         record_access_(std::move(records)) {
+    multicast_.emplace(attachment);
     settings_.prefetch_window = storage::DefaultWindow(attachment.fabric().capabilities());
     if (record_access_ != nullptr) records_.emplace(*record_access_, cancel_);
   }
@@ -86,11 +117,14 @@ class SessionImpl final : public Session {
     Clock& clock = attachment_.fabric().clock();
     const int64_t started_ns = clock.NowNs();
     cancel_ = false;
+    NAM_RETURN_IF_ERROR(Regain());
+    const std::optional<absl::Status> lost = std::exchange(lost_, std::nullopt);
     tables_.Begin();
     const absl::StatusOr<sql::Statement> bound = sql::Bind(statement, tables_);
-    auto result = bound.ok() ? std::visit([this](const auto& s) { return Run(s); }, *bound)
-                             : absl::StatusOr<ResultSet>(bound.status());
+    absl::StatusOr<ResultSet> result = bound.ok() ? RunWithServers(*bound) : bound.status();
     if (!result.ok() && records_.has_value()) records_->Fail();
+    if (lost.has_value() && !(bound.ok() && IsRollback(*bound))) return *lost;
+    if (!result.ok()) result = AfterFailure(result.status());
     if (result.ok()) result->elapsed_ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
     return result;
   }
@@ -101,6 +135,101 @@ class SessionImpl final : public Session {
   std::map<std::string, std::string> Settings() const override { return settings_.All(); }
 
  private:
+  /// This client may have stood still for longer than its lease (a stopped process, a laptop's lid): then it
+  /// goes on as another member. What is open is lost, and the next statement says so.
+  absl::Status Regain() {
+    if (absl::IsNotFound(attachment_.ConfirmLease())) {
+      if (absl::Status joined = attachment_.Rejoin(); !joined.ok()) {
+        return sql::ToStatus({.message = absl::StrCat("the session was lost, and cannot be opened again: ",
+                                                      std::string(joined.message())),
+                              .hint = "run the statement again",
+                              .sqlstate = "08001"});
+      }
+    }
+    if (attachment_.member() == member_) return absl::OkStatus();
+    return BeginAnew();
+  }
+
+  /// Everything that was the former member's.
+  absl::Status BeginAnew() {
+    if (counters_ != nullptr) counters_->Abandon();
+    counters_.reset();
+    multicast_.emplace(attachment_);
+    NAM_ASSIGN_OR_RETURN(clients_, ComputeClients::Open(attachment_));
+    member_ = attachment_.member();
+    if (!records_.has_value()) return absl::OkStatus();
+    const bool open = records_->in_transaction();
+    records_->Fail();
+    record_access_->BeginAnew();
+    if (!open) return absl::OkStatus();
+    lost_ = sql::ToStatus({.message =
+                               "the session was lost: this client stood still for longer than its lease; the "
+                               "transaction that was open is over",
+                           .hint = "nothing of it has happened; run it again",
+                           .sqlstate = "08006"});
+    return absl::OkStatus();
+  }
+
+  /// A statement that failed because the membership was lost meanwhile says so; the next one works.
+  absl::Status AfterFailure(const absl::Status& error) {
+    const auto sql_error = sql::SqlErrorOf(error);
+    const std::string state = sql_error.has_value() ? sql_error->sqlstate : "08000";
+    const std::string state_class = state.substr(0, 2);
+    const bool perhaps = state_class == "08" || state_class == "57" || state_class == "58" ||
+                         state_class == "XX" || absl::IsNotFound(attachment_.ConfirmLease());
+    if (!perhaps || absl::IsCancelled(error)) return error;
+    if (attachment_.member() == member_ && attachment_.MembershipOver()) attachment_.Rejoin().IgnoreError();
+    if (attachment_.member() == member_) return error;
+    BeginAnew().IgnoreError();  // the next statement finds what is missing
+    lost_.reset();
+    const bool unknown = state == kOutcomeUnknown;
+    return sql::ToStatus(
+        {.message = absl::StrCat("the session was lost: this client stood still for longer than its lease: ",
+                                 sql_error.has_value() ? sql_error->message : std::string(error.message())),
+         .hint = unknown ? "a new session is open; look whether the changes are there"
+                         : "nothing of the statement has happened, and a new session is open: run it again",
+         .sqlstate = unknown ? kOutcomeUnknown : "08006"});
+  }
+
+  absl::StatusOr<ResultSet> RunWithServers(const sql::Statement& statement) {
+    if (NeedsTables(statement)) NAM_RETURN_IF_ERROR(AwaitServers());
+    return std::visit([this](const auto& s) { return Run(s); }, statement);
+  }
+
+  /// Until no memory server that the statement needs is suspect; for some time.
+  absl::Status AwaitServers() {
+    if (tables_.of_statement().empty()) return absl::OkStatus();
+    std::optional<Deadline> deadline;
+    Clock& clock = attachment_.fabric().clock();
+    while (true) {
+      NAM_ASSIGN_OR_RETURN(const proto::Cluster* cluster, tables_.Cluster());
+      const auto missing = FindMissing(*cluster);
+      if (!missing.has_value()) return absl::OkStatus();
+      if (!deadline.has_value()) deadline = clock.After(kSuspectPatienceUs);
+      if (missing->server.buried() || clock.Passed(*deadline)) return MissingServerError(*missing, *cluster);
+      if (cancel_) return absl::CancelledError("cancelled");
+      clock.SleepUntil(clock.After(kSuspectPauseUs));
+      tables_.Refresh();
+    }
+  }
+
+  /// Transactions need their state, too.
+  std::optional<MissingServerOfTable> FindMissing(const proto::Cluster& cluster) {
+    const bool any =
+        std::any_of(cluster.members().begin(), cluster.members().end(),
+                    [](const proto::Member& member) { return !member.alive() || member.suspect(); });
+    if (!any) return std::nullopt;
+    const std::vector<std::shared_ptr<const proto::Table>>& tables = tables_.of_statement();
+    std::optional<MissingServerOfTable> missing = FindMissingServer(tables, cluster);
+    const bool records = std::any_of(tables.begin(), tables.end(),
+                                     [](const auto& table) { return sql::IsRecordTable(*table); });
+    if (missing.has_value() || !records) return missing;
+    const auto state = attachment_.catalog().GetTable(txn::kStateTable);
+    if (state.ok()) missing = FindMissingServer({*state}, cluster);
+    // The engine knows better what to do when it is buried.
+    return missing.has_value() && missing->server.buried() ? std::nullopt : missing;
+  }
+
   struct Prepared {
     optimizer::Plan plan;
     optimizer::TableRefs tables;
@@ -244,14 +373,14 @@ class SessionImpl final : public Session {
       shares.threads = shares.partitions.empty() ? threads : std::min(shares.threads, threads);
       shares.partitions.push_back(optimizer::PartitionsOf(server.share.pieces));
     }
-    NAM_ASSIGN_OR_RETURN(prepared.why_read, multicast_.Start(shares, settings_.multicast));
+    NAM_ASSIGN_OR_RETURN(prepared.why_read, multicast_->Start(shares, settings_.multicast));
     QueryRun run(
         {.request = std::move(request),
          .servers = prepared.servers,
          .clients = *clients_,
          .counters = CountersFor(prepared),
          .next_fragment_id = [this] { return ++query_; },
-         .multicast = [this](size_t s) { return multicast_.StreamsFor(static_cast<uint32_t>(s)); },
+         .multicast = [this](size_t s) { return multicast_->StreamsFor(static_cast<uint32_t>(s)); },
          .members = [this] { return NewMembers(); },
          .add = [&](const std::string& p) { return merger.Add(std::as_bytes(std::span(p)), &cancel_); },
          .driving = *prepared.tables[static_cast<size_t>(prepared.plan.driving)],
@@ -261,7 +390,7 @@ class SessionImpl final : public Session {
     const absl::Status status = run.Run();
     // Whichever memory server was lost may have streams or the words; nobody waits for it once more.
     const bool lost = absl::IsUnavailable(status);
-    multicast_.End(/*tell=*/!lost);
+    multicast_->End(/*tell=*/!lost);
     if (counters_ != nullptr && (lost || !counters_->usable())) {
       counters_->Abandon();
       counters_.reset();
@@ -323,7 +452,9 @@ class SessionImpl final : public Session {
   catalog::Attachment& attachment_;
   std::unique_ptr<ComputeClients> clients_;
   CatalogTables tables_;
-  MulticastCoordinator multicast_;
+  MemberId member_;                   // whose all this is
+  std::optional<absl::Status> lost_;  // with a transaction; not told yet
+  std::optional<MulticastCoordinator> multicast_;
   std::unique_ptr<WorkCounters> counters_;  // made for the first query that needs them
   SessionSettings settings_;
   uint64_t query_;  // ids start at random, so that sessions do not meet

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -31,6 +32,18 @@ class RegionDirectory {
   /// newer than the copy. UNAVAILABLE names a server that is gone, NOT_FOUND one that never was.
   virtual absl::StatusOr<std::shared_ptr<const ServerRegions>> Lookup(MemoryServerId server,
                                                                       bool refresh) = 0;
+  /// Whether the catalog has buried the server, so that its memory is nobody's, even if it answers. With
+  /// `ask` the catalog is asked, else only what has been heard counts.
+  virtual bool Buried(MemoryServerId, bool /*ask*/) { return false; }
+  /// How many burials have been heard of. Who is connected to servers looks, when it changes, whether they
+  /// are among them.
+  uint64_t burials() const { return burials_.load(std::memory_order_acquire); }
+
+ protected:
+  void CountBurial() { burials_.fetch_add(1, std::memory_order_release); }
+
+ private:
+  std::atomic<uint64_t> burials_{0};
 };
 
 }  // namespace nam::fabric

@@ -81,7 +81,8 @@ absl::Status LocalCluster::StartAll(int interrupt_fd) {
       Launch(options_, "catalog",
              {"catalog", "--listen=127.0.0.1:0", absl::StrCat("--store=", options_.directory, "/catalog.db"),
               absl::StrCat("--cluster-name=", options_.name), absl::StrCat("--fabric=", options_.fabric),
-              absl::StrCat("--timestamps=", options_.timestamps)}));
+              absl::StrCat("--timestamps=", options_.timestamps),
+              absl::StrCat("--bury-after=", options_.bury_after_s)}));
   Process* const catalog = catalog_.get();
   NAM_RETURN_IF_ERROR(AwaitReady({&catalog, 1}, options_.start_timeout_ms, interrupt_fd));
   const auto address = catalog->ready()->values.find("address");

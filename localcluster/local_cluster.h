@@ -23,6 +23,7 @@ struct LocalClusterOptions {
   int threads = 0;                     // of each compute server; 0: the host's processors shared out
   std::string timestamps = "leased";   // or bitvector
   std::string log_level = "info";      // of all servers
+  double bury_after_s = 60;            // how long a memory server whose lease has ended may come back
   int64_t start_timeout_ms = 120'000;
   int64_t stop_timeout_ms = 10'000;  // for each of the three kinds of servers
 };

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "catalog/address.h"
 #include "catalog/methods.h"
@@ -232,9 +233,14 @@ absl::Status MemoryServerImpl::Join() {
   catalog::Membership::Hooks hooks;
   hooks.before_renew = [this](proto::RenewRequest& request) { BeforeRenew(request); };
   hooks.after_renew = [this](const proto::RenewReply& reply) { AfterRenew(reply); };
-  hooks.on_lost = options_.on_lost;
+  hooks.on_lost = [this](const absl::Status& why) {
+    LogError(absl::StrFormat("buried, with %d allocations and %d bytes: %s", pool_->Held().size(),
+                             pool_->used_bytes(), std::string(why.message())));
+    if (options_.on_lost) options_.on_lost(why);
+  };
   NAM_ASSIGN_OR_RETURN(membership_, catalog::Membership::Join(*client_, *fabric_, self, std::move(hooks)));
   member_ = membership_->id().value();
+  LogInfo(absl::StrFormat("joined the cluster as memory server %d", member_.load()));
   return absl::OkStatus();
 }
 
@@ -281,7 +287,10 @@ void MemoryServerImpl::BeforeRenew(proto::RenewRequest& request) {
 void MemoryServerImpl::AfterRenew(const proto::RenewReply& reply) {
   released_.clear();
   // Nobody may ever ask to fence them, and keys are not without number.
-  for (const uint32_t member : reply.over()) pool_->Fence(MemberId(member), false);
+  for (const uint32_t member : reply.over()) {
+    pool_->Fence(MemberId(member), false);
+    LogInfo(absl::StrFormat("the membership of member %d is over: its keys are revoked", member));
+  }
   for (const uint64_t allocation : reply.release()) {
     // What drains is still held: the next renewal lists it again, and so comes back to it.
     if (pool_->Release(AllocationId(allocation)).draining_bytes == 0) released_.push_back(allocation);

@@ -86,6 +86,8 @@ absl::Status Cluster::StartCatalog() {
   options.fabric = fabric::Kind::kSim;
   options.secret = kSecret;
   options.lease_ms = options_.lease_ms;
+  options.bury_after_ms = options_.bury_after_ms;
+  options.fabric_of_threads = &catalog_process_->fabric();
   options.clock = &world_.clock();
   options.control_plane = &catalog_process_->control_plane();
   NAM_ASSIGN_OR_RETURN(catalog_, catalog::CatalogServer::Start(options));

@@ -49,6 +49,7 @@ struct ClusterOptions {
   uint64_t first_memory_bytes = 0;  // of memory-0; 0: as the others
   uint64_t region_bytes = uint64_t{1} << 20;
   uint32_t lease_ms = 3'000;
+  uint32_t bury_after_ms = catalog::kDefaultBuryAfterMs;
 };
 
 /// A client of the cluster on a host of its own: process, membership, session.

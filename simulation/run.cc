@@ -54,6 +54,8 @@ ClusterOptions DrawCluster(RandomStream random) {
   options.compute_servers = static_cast<int>(random.Between(2, 3));
   options.threads = static_cast<int>(random.Between(1, 3));
   options.lease_ms = random.OneIn(3) ? 1'000 : 3'000;
+  // Shorter and longer than most partitions.
+  options.bury_after_ms = random.OneIn(2) ? 500 : 60'000;
   return options;
 }
 

@@ -127,8 +127,23 @@ absl::Status Channel::TimedOut(const char* waiting_for) {
 absl::Status Channel::Disconnect(Deadline deadline) {
   NAM_CHECK(broken_, "somebody may still use it");
   absl::Status status;
-  for (const auto& [server, endpoint] : endpoints_) status.Update(endpoint->queue_pair->Disconnect(deadline));
+  for (const auto& [server, endpoint] : endpoints_) {
+    if (directory_.Buried(server, /*ask=*/false)) continue;
+    const absl::Status ended = endpoint->queue_pair->Disconnect(deadline);
+    if (!ended.ok() && !directory_.Buried(server, /*ask=*/true)) status.Update(ended);
+  }
   return status;
+}
+
+absl::Status Channel::LookForBurials() {
+  const uint64_t burials = directory_.burials();
+  for (const auto& [server, endpoint] : endpoints_) {
+    if (!directory_.Buried(server, /*ask=*/false)) continue;
+    broken_ = true;
+    return absl::UnavailableError(absl::StrFormat("%s is gone: it is buried", endpoint->regions->name));
+  }
+  burials_seen_ = burials;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<size_t> Channel::WaitSome(std::span<fabric::Completion> completions,

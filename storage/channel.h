@@ -62,10 +62,17 @@ class Channel {
   /// An error of a queue pair itself, naming the memory server too.
   absl::Status Error(MemoryServerId server, const absl::Status& status);
   bool broken() const { return broken_; }
+  /// UNAVAILABLE once a memory server that the channel is connected to is buried: the channel is broken then.
+  absl::Status CheckBurials() {
+    if (directory_.burials() == burials_seen_) [[likely]]
+      return absl::OkStatus();
+    return LookForBurials();
+  }
   /// For who leaves requests in flight: their completions must not reach the next user.
   void Break() { broken_ = true; }
-  /// Of a broken channel: ends all connections. OK: nothing that was posted changes a byte any more.
-  /// UNAVAILABLE: a memory server has not confirmed that by the deadline; ask again.
+  /// Of a broken channel: ends all connections. OK: nothing that was posted changes a byte any more of memory
+  /// that is somebody's: a buried server's is nobody's. UNAVAILABLE: a memory server has not confirmed that
+  /// by the deadline; ask again.
   absl::Status Disconnect(Deadline deadline);
 
   /// Waits for one completion or more, at most operation_timeout_us without any; 0 completions never.
@@ -89,8 +96,10 @@ class Channel {
       : fabric_(fabric),
         directory_(directory),
         options_(options),
-        in_place_(fabric.capabilities().in_place) {}
+        in_place_(fabric.capabilities().in_place),
+        burials_seen_(directory.burials()) {}
   absl::StatusOr<Endpoint*> EndpointOf(MemoryServerId server);
+  absl::Status LookForBurials();
   absl::Status Named(MemoryServerId server, const absl::Status& status) const;
   /// A WRITE with `keys`, a READ without.
   absl::Status Transfer(const AllocationKeys* keys, RemotePtr<void> remote, std::byte* local, size_t bytes,
@@ -105,6 +114,7 @@ class Channel {
   std::unique_ptr<fabric::CompletionQueue> completions_;
   std::map<MemoryServerId, std::unique_ptr<Endpoint>> endpoints_;
   bool broken_ = false;
+  uint64_t burials_seen_;  // of the directory's
 };
 
 }  // namespace nam::storage

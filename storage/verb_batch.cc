@@ -103,6 +103,7 @@ absl::Status VerbBatch::PostSome(Queue& queue) {
 absl::Status VerbBatch::Post() {
   if (!refused_.ok()) [[unlikely]]
     return refused_;
+  NAM_RETURN_IF_ERROR(channel_.CheckBurials());
   if (unposted_ == 0) return absl::OkStatus();
   for (Queue& queue : queues_) {
     while (true) {

@@ -9,6 +9,8 @@
 #include <limits>
 #include <thread>
 
+#include "catalog/missing_servers.h"
+
 namespace nam {
 namespace {
 
@@ -30,7 +32,8 @@ Json MemberJson(const proto::Member& member) {
             {"host", member.host()},
             {"pid", member.pid()},
             {"address", member.control_address()},
-            {"alive", member.alive()}};
+            {"alive", member.alive()},
+            {"state", catalog::StateOf(member)}};
   if (member.role() == proto::ROLE_COMPUTE) json["threads"] = member.threads();
   if (member.role() == proto::ROLE_MEMORY) {
     json["used_bytes"] = member.used_bytes();
@@ -39,7 +42,7 @@ Json MemberJson(const proto::Member& member) {
   return json;
 }
 
-Json TableJson(const proto::Table& table) {
+Json TableJson(const proto::Table& table, const proto::Cluster& cluster) {
   uint64_t blocks = 0, bytes = 0, partitions = 1;
   Json servers = Json::array();
   for (const proto::PartitionKey& key : table.partitioning()) partitions *= key.parts();
@@ -48,8 +51,15 @@ Json TableJson(const proto::Table& table) {
     bytes += usage.bytes();
     servers.push_back({{"id", usage.server()}, {"blocks", usage.blocks()}, {"bytes", usage.bytes()}});
   }
-  return {{"table", table.name()}, {"rows", table.rows()}, {"partitions", partitions},
-          {"blocks", blocks},      {"bytes", bytes},       {"memory_servers", servers}};
+  uint64_t lost_blocks = 0, lost_bytes = 0;
+  Json waits_for = Json::array();
+  for (const catalog::MissingServer& server : catalog::MissingServersOf(table, cluster)) {
+    if (!server.buried()) waits_for.push_back(server.member.id());
+    if (server.buried()) lost_blocks += server.blocks, lost_bytes += server.bytes;
+  }
+  return {{"lost_blocks", lost_blocks}, {"lost_bytes", lost_bytes}, {"waits_for", waits_for},
+          {"table", table.name()},      {"rows", table.rows()},     {"partitions", partitions},
+          {"blocks", blocks},           {"bytes", bytes},           {"memory_servers", servers}};
 }
 
 std::string Dump(const Json& json) {
@@ -129,12 +139,13 @@ std::string StatusJson(const proto::Cluster& cluster, const std::vector<proto::T
       total += member.memory_bytes();
     }
   }
-  for (const proto::Table& table : tables) table_rows.push_back(TableJson(table));
+  for (const proto::Table& table : tables) table_rows.push_back(TableJson(table, cluster));
   return Dump({{"command", "status"},
                {"config",
                 {{"cluster", cluster.name()},
                  {"fabric", cluster.fabric()},
                  {"lease_ms", cluster.lease_ms()},
+                 {"bury_after_ms", cluster.bury_after_ms()},
                  {"timestamps", cluster.timestamps()}}},
                {"host", HostJson()},
                {"rows", members},

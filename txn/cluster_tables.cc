@@ -20,6 +20,7 @@ constexpr uint64_t kExtentBytesMin = uint64_t{1} << 20;
 constexpr uint64_t kExtentBytesMax = uint64_t{64} << 20;
 constexpr uint64_t kExtentsWanted = 16;
 constexpr uint32_t kKeyBytesMax = 1'024;
+constexpr int64_t kSettlePauseUs = 1'000'000;
 
 // Few extents for what is expected, and none without room for some chunks.
 uint64_t ExtentBytesFor(const storage::RecordGeometry& geometry, uint64_t rows) {
@@ -156,9 +157,41 @@ absl::StatusOr<TableDescription> ClusterTables::Find(const std::string& name) {
   return description;
 }
 
+ClusterTables::~ClusterTables() {
+  ended_->Set();
+  settler_.reset();
+}
+
+void ClusterTables::SettleLater(std::function<void()> attempt) {
+  std::unique_ptr<fabric::Thread> former;  // over, if there is one
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(settling_, true)) return;
+  former = std::move(settler_);
+  settler_ = attachment_.fabric().StartThread("nam-settle", [this, attempt = std::move(attempt)] {
+    Clock& clock = attachment_.fabric().clock();
+    while (!ended_->Wait(clock.After(kSettlePauseUs))) {
+      attempt();
+      const std::lock_guard over(mutex_);
+      if (!lost_clients().empty()) continue;
+      settling_ = false;
+      return;
+    }
+  });
+}
+
+void ClusterTables::ForgetFormer() {
+  const MemberId now = attachment_.member();
+  if (now == member_) return;
+  member_ = now;
+  described_.clear();
+  index_extents_.clear();
+  state_ = {};
+}
+
 absl::StatusOr<TableDescription> ClusterTables::Describe(const proto::Table& table) {
   {
     const std::lock_guard lock(mutex_);
+    ForgetFormer();
     const auto found = described_.find(table.allocation());
     if (found != described_.end()) return found->second;
   }
@@ -191,6 +224,7 @@ absl::StatusOr<IndexDescription> ClusterTables::DescribeIndex(const proto::Table
   }
   {
     const std::lock_guard lock(mutex_);
+    ForgetFormer();
     const auto found = index_extents_.find(allocation);
     if (found != index_extents_.end()) description.extents = found->second;
   }
@@ -235,6 +269,7 @@ absl::Status ClusterTables::MakeState() {
 absl::StatusOr<TransactionState> ClusterTables::State() {
   {
     const std::lock_guard lock(mutex_);
+    ForgetFormer();
     if (state_.extents != nullptr) return state_;
   }
   auto table = attachment_.catalog().GetTable(kStateTable);

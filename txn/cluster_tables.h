@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -45,7 +46,9 @@ absl::Status DropIndex(catalog::Attachment& attachment, Session& session, const 
 /// txn::Tables of a real cluster. The attachment outlives it.
 class ClusterTables final : public Tables {
  public:
-  explicit ClusterTables(catalog::Attachment& attachment) : attachment_(attachment) {}
+  explicit ClusterTables(catalog::Attachment& attachment)
+      : attachment_(attachment), ended_(attachment.fabric().CreateEvent()) {}
+  ~ClusterTables() override;
 
   fabric::Fabric& fabric() override { return attachment_.fabric(); }
   fabric::RegionDirectory& directory() override { return attachment_; }
@@ -54,17 +57,25 @@ class ClusterTables final : public Tables {
   absl::StatusOr<std::vector<TableDescription>> All() override;
   absl::StatusOr<TransactionState> State() override;
   absl::Status Fence(MemberId member) override { return attachment_.Fence(member); }
+  absl::Status KeepMembership() override { return attachment_.Rejoin(); }
+  void SettleLater(std::function<void()> attempt) override;
 
  private:
+  /// Keys are a member's: those of a former one are forgotten. With mutex_ held.
+  void ForgetFormer();
   absl::Status MakeState();
   absl::StatusOr<TableDescription> Describe(const proto::Table& table);
   absl::StatusOr<IndexDescription> DescribeIndex(const proto::Table& table, const proto::RecordPart& part);
 
   catalog::Attachment& attachment_;
   std::mutex mutex_;                                           // not held during calls
+  MemberId member_;                                            // whose keys they are:
   absl::flat_hash_map<uint64_t, TableDescription> described_;  // by allocation; without indexes
   absl::flat_hash_map<uint64_t, std::shared_ptr<ExtentSource>> index_extents_;  // by allocation
   TransactionState state_;
+  bool settling_ = false;
+  const std::unique_ptr<fabric::Event> ended_;
+  std::unique_ptr<fabric::Thread> settler_;  // last: joined first
 };
 
 }  // namespace nam::txn

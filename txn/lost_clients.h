@@ -26,12 +26,17 @@ struct LostClient {
 };
 
 /// Those of a process that nobody has settled yet, since memory servers could not be reached. Whoever opens a
-/// session tries. Thread-safe.
+/// session tries, and so does Tables::SettleLater: a process that is idle must not keep locks until its user
+/// is back. Thread-safe.
 class LostClients {
  public:
   void Add(LostClient lost) {
     const std::lock_guard lock(mutex_);
     lost_.push_back(std::move(lost));
+  }
+  bool empty() const {
+    const std::lock_guard lock(mutex_);
+    return lost_.empty();
   }
   std::vector<LostClient> TakeAll() {
     const std::lock_guard lock(mutex_);
@@ -39,7 +44,7 @@ class LostClients {
   }
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<LostClient> lost_;  // no more than there are client slots
 };
 

@@ -53,10 +53,12 @@ absl::Status RsiSession::Lose(const absl::Status& status) {
 absl::StatusOr<std::optional<bool>> RsiSession::Settle() {
   LostClient lost{channel_, slot_.client, slot_.owner};
   slot_ = {};
+  // The next one's, if this process stood still for longer than its lease.
+  const absl::Status kept = tables_.KeepMembership();
   Clock& clock = tables_.fabric().clock();
   const Deadline deadline = clock.After(kSettleUs);
-  absl::Status status = absl::UnavailableError("its successor is lost, too");
-  for (int i = 0; i < kHeirsMax && !is_heir_ && !clock.Passed(deadline); ++i) {
+  absl::Status status = kept.ok() ? absl::UnavailableError("its successor is lost, too") : kept;
+  for (int i = 0; kept.ok() && i < kHeirsMax && !is_heir_ && !clock.Passed(deadline); ++i) {
     status = channel_->Disconnect(clock.After(kDisconnectUs));
     if (!status.ok()) break;
     absl::StatusOr<std::unique_ptr<RsiSession>> heir = Open(tables_, options_, /*is_heir=*/true);
@@ -70,6 +72,10 @@ absl::StatusOr<std::optional<bool>> RsiSession::Settle() {
     return *committed;
   }
   tables_.lost_clients().Add(std::move(lost));
+  // A session that is opened settles what it can, and recovers it when it ends.
+  tables_.SettleLater([&tables = tables_, options = options_] {
+    Open(tables, options, /*is_heir=*/false).status().IgnoreError();
+  });
   return status;
 }
 
@@ -97,8 +103,9 @@ void RsiSession::RecoverRetired() {
 
 absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Succeed() {
   if (broken_.ok()) Lose(absl::UnavailableError("its connection broke")).IgnoreError();
+  NAM_RETURN_IF_ERROR(tables_.KeepMembership());
   std::unique_ptr<RsiSession> next = std::move(heir_);
-  if (next == nullptr) {
+  if (next == nullptr || next->slot_.owner.member != tables_.member().value()) {
     NAM_ASSIGN_OR_RETURN(next, Open(tables_, options_, /*is_heir=*/false));
   }
   next->is_heir_ = false;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -73,6 +74,13 @@ class Tables {
   /// OK when nothing that this member has posted, or posts, changes a record any more. FAILED_PRECONDITION:
   /// it is alive.
   virtual absl::Status Fence(MemberId member) = 0;
+  /// Joins the cluster again if the membership is over: member() is another one from then on, and keys are to
+  /// be asked for anew (State, Find).
+  virtual absl::Status KeepMembership() { return absl::OkStatus(); }
+
+  /// Lost clients could not be settled now: `attempt` is made from time to time, on another thread, until
+  /// there are none. One attempt at a time. Otherwise they wait for the next session.
+  virtual void SettleLater(std::function<void()> /*attempt*/) {}
 
   LostClients& lost_clients() { return lost_clients_; }
 

@@ -94,6 +94,10 @@ bool Network::Reachable(ProcessId from, ProcessId to) const {
   return from == driver || to == driver || Passes(At(from).host, At(to).host);
 }
 
+bool Network::HostAnswers(ProcessId from, const Host& host) const {
+  return host.up && Passes(At(from).host, host);
+}
+
 bool Network::Tells(ProcessId ended, ProcessId to) const {
   const Host& host = At(ended).host;
   return host.up && (to == ProcessId() || Passes(host, At(to).host));

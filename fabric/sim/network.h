@@ -104,6 +104,7 @@ class Network {
   bool Reachable(ProcessId from, ProcessId to) const;
   /// The host of `ended` can say that the process is no more.
   bool Tells(ProcessId ended, ProcessId to) const;
+  bool HostAnswers(ProcessId from, const Host& host) const;
   /// Notified whenever a process, host or path comes or goes.
   WaitList& changes() { return changes_; }
 

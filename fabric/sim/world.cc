@@ -148,6 +148,10 @@ bool World::Reachable(ProcessId from, ProcessId to) const {
   return impl_->network.Reachable(from, to);
 }
 
+bool World::HostAnswers(ProcessId from, const std::string& host) const {
+  return impl_->network.HostAnswers(from, impl_->network.HostNamed(host));
+}
+
 int64_t World::RpcDelayNs() {
   return impl_->network.RpcDelayNs();
 }

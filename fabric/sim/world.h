@@ -98,6 +98,8 @@ class World {
 
   /// Both alive, and no partition between their hosts. The driver's process reaches everybody.
   bool Reachable(ProcessId from, ProcessId to) const;
+  /// The host is up, and no partition between it and the process's.
+  bool HostAnswers(ProcessId from, const std::string& host) const;
   /// How long a message of the control plane is under way now.
   int64_t RpcDelayNs();
   /// Waits for `event` (of any fabric of this world): OK; UNAVAILABLE as soon as `to` is dead, or

@@ -272,6 +272,30 @@ TEST_F(ClientTest, AMembershipOutlivesACatalogThatIsAwayForLongerThanALease) {
   ASSERT_TRUE(renewals.WaitFor(before + 1));
 }
 
+TEST_F(ClientTest, AMemoryServerWhoseConnectionsAreRefusedIsBuriedAndNoOther) {
+  options_.lease_ms = 300;
+  StartCatalog();
+  const auto client = Connect();
+  proto::Member member;
+  member.set_role(proto::ROLE_MEMORY);
+  member.set_fabric_address("nowhere");
+  member.set_control_address("127.0.0.1:1");  // nobody listens there
+  const uint32_t dead = client->Join(member)->id();
+  member.set_control_address(options_.listen_address);  // a process that stands still looks like this
+  const uint32_t silent = client->Join(member)->id();
+  const Deadline deadline = RealClock().After(10'000'000);
+  absl::StatusOr<proto::Cluster> cluster = client->GetCluster();
+  const auto settled = [&] {
+    return cluster.ok() && cluster->members_size() == 1 && cluster->members(0).suspect();
+  };
+  while (!settled() && !RealClock().Passed(deadline)) cluster = client->GetCluster();
+  ASSERT_TRUE(settled()) << cluster->DebugString();
+  EXPECT_EQ(cluster->members(0).id(), silent);
+  EXPECT_NE(silent, dead);
+  EXPECT_TRUE(client->Bury(MemoryServerId(static_cast<uint16_t>(silent))).ok());
+  EXPECT_EQ(client->GetCluster()->members_size(), 0);
+}
+
 TEST_F(ClientTest, AMembershipIsLostWhenTheCatalogSaysSo) {
   StartCatalog();
   const auto client = Connect();

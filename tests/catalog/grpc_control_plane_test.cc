@@ -73,7 +73,7 @@ class GrpcControlPlaneTest : public testing::Test {
       const std::function<absl::StatusOr<proto::Cluster>(const IncomingCall&)>& get_cluster) {
     handlers_ = std::make_unique<Handlers>("nam.proto.Catalog");
     const auto unused = [&](const auto& method) { AddUnused(method); };
-    unused(kJoin), unused(kRenew), unused(kLeave), unused(kListTables), unused(kGetTable);
+    unused(kJoin), unused(kRenew), unused(kLeave), unused(kBury), unused(kListTables), unused(kGetTable);
     unused(kBeginLoad), unused(kCommitLoad), unused(kAbortLoad), unused(kDropTable);
     unused(kAllocateGroups), unused(kReleaseGroups), unused(kBeginExtend), unused(kCommitExtend),
         unused(kChangePart);

@@ -181,6 +181,10 @@ class ServiceTest : public testing::Test {
     return nullptr;
   }
 
+  static constexpr int64_t kLeaseMs = 3'000;
+  /// From its last renewal to a memory server's burial.
+  static constexpr int64_t kBurialMs = kLeaseMs + kDefaultBuryAfterMs;
+
   const TempFolder folder_;
   FakeClock clock_;
   bool disk_full_ = false;

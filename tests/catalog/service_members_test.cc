@@ -64,7 +64,7 @@ TEST_F(ServiceTest, ARestartExpelsNobody) {
   clock_.AdvanceMs(2'999);
   EXPECT_TRUE(Renew(id).ok());
   Restart();
-  clock_.AdvanceMs(3'000);
+  clock_.AdvanceMs(kBurialMs);
   EXPECT_EQ(Renew(id).status().code(), absl::StatusCode::kNotFound);
 }
 
@@ -111,7 +111,7 @@ TEST_F(ServiceTest, ADeadMemoryServerStaysListedWhileATableLiesThere) {
   const uint32_t idle = Join(proto::ROLE_MEMORY);
   const uint32_t client = Join(proto::ROLE_CLIENT);
   ASSERT_TRUE(Commit(*Begin(client, "date"), "date", {holder}).ok());
-  clock_.AdvanceMs(3'000);
+  clock_.AdvanceMs(kBurialMs);
   for (int i = 0; i < 2; ++i) {
     const proto::Cluster cluster = Cluster();
     ASSERT_NE(Find(cluster, holder), nullptr);
@@ -134,7 +134,7 @@ TEST_F(ServiceTest, ServersAreFoundByPointersToo) {
   request.mutable_table()->add_columns()->mutable_encoding()->mutable_dictionary()->add_segments(
       (uint64_t{holder} << 48) | 4'096);
   ASSERT_TRUE(service_->CommitLoad(request).ok());
-  clock_.AdvanceMs(3'000);
+  clock_.AdvanceMs(kBurialMs);
   ASSERT_NE(Find(Cluster(), holder), nullptr);
 }
 
@@ -143,7 +143,7 @@ TEST_F(ServiceTest, ADeadServerStaysListedForAnExtentThatWasAdded) {
   const uint32_t client = Join(proto::ROLE_CLIENT);
   CreateRecords(client, memory);
   ASSERT_TRUE(CommitExtend(*BeginExtend(client), 1, late).ok());
-  clock_.AdvanceMs(3'000);
+  clock_.AdvanceMs(kBurialMs);
   EXPECT_NE(Find(Cluster(), late), nullptr);
 }
 

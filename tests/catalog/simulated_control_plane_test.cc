@@ -111,6 +111,22 @@ TEST_F(SimulatedControlPlaneTest, NobodyThereRefuses) {
             absl::StatusCode::kUnavailable);
 }
 
+TEST_F(SimulatedControlPlaneTest, OnlyAHostThatAnswersRefuses) {
+  const auto refused = [&] { return client_plane_->Refused("server:9", 300'000); };
+  EXPECT_TRUE(refused());
+  Serve([](const IncomingCall&) { return proto::ListRegionsReply(); }, "localhost:9");
+  EXPECT_FALSE(refused()) << "somebody listens";
+  world_.Partition("client", "server");
+  EXPECT_FALSE(refused()) << "cut off";
+  world_.Heal("client", "server");
+  KillServer();
+  EXPECT_TRUE(refused()) << "its process has ended";
+  world_.KillHost("server");
+  EXPECT_FALSE(refused()) << "no power";
+  world_.RestartHost("server");
+  EXPECT_TRUE(refused()) << "up again, without it";
+}
+
 TEST_F(SimulatedControlPlaneTest, TheDeadlinePassesAndTheHandlerHears) {
   bool heard = false;
   Serve([&](const IncomingCall& call) -> absl::StatusOr<proto::ListRegionsReply> {

@@ -275,11 +275,13 @@ class Cluster:
     """Servers started one by one in the foreground. Ends with the case."""
 
     def __init__(self, case, fabric="shm", memory=(512 * MIB,), compute=1, threads=1, lease_ms=1000,
-                 store=None, secret="a secret of the tests", catalog_preexec=None, timestamps="leased"):
+                 store=None, secret="a secret of the tests", catalog_preexec=None, timestamps="leased",
+                 bury_after=60):
         self.scratch, self.fabric, self.threads = case.scratch, fabric, threads
         self.lease_ms = int(lease_ms * min(SLOWNESS, 3))
         self.lease = self.lease_ms / 1000
         self.timestamps = timestamps
+        self.bury_after = bury_after
         self.secret_file = self.scratch.file("secret-%s" % uuid.uuid4().hex[:8], secret + "\n")
         self.store = store or self.scratch.file("store-%s.db" % uuid.uuid4().hex[:8])
         self.port = free_port()
@@ -295,7 +297,7 @@ class Cluster:
         self.catalog = self.scratch.start(
             "catalog", "--listen=" + self.address, "--store=" + self.store, "--fabric=" + self.fabric,
             "--secret-file=" + self.secret_file, "--lease-ms=%d" % self.lease_ms,
-            "--timestamps=" + self.timestamps, preexec=preexec)
+            "--timestamps=" + self.timestamps, "--bury-after=%g" % self.bury_after, preexec=preexec)
         self.catalog.await_line("^READY catalog ")
 
     @property
@@ -384,6 +386,11 @@ class Cluster:
             for server in table["memory_servers"]:
                 held[server["id"]] = held.get(server["id"], 0) + server["bytes"]
         return held
+
+    def await_state(self, server, state):
+        """alive, suspect or buried."""
+        wait_until(lambda: (self.member(server) or {"state": "buried"})["state"] == state, 5 * self.lease + 2,
+                   "%s is %s" % (server.values, state))
 
     def await_dead(self, server, timeout=None):
         """Until the catalog does not count on it any more."""

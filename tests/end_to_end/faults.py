@@ -126,8 +126,8 @@ class Faults(cases.Case):
         self.memory_server_killed_during_query("shm")
 
     def memory_server_stopped(self, fabric):
-        """Its lease ends while it stands still; it has to go when it wakes."""
-        cluster = Cluster(self, fabric=fabric, memory=[512 * MIB] * 2, compute=2)
+        """It is buried while it stands still; it has to go when it wakes."""
+        cluster = Cluster(self, fabric=fabric, memory=[512 * MIB] * 2, compute=2, bury_after=1)
         cluster.load(SCALE_FACTOR)
         victim = cluster.memory[0]
         victim.process.signal(signal.SIGSTOP)
@@ -157,7 +157,7 @@ class Faults(cases.Case):
 
     def test_memory_server_stopped_during_query(self):
         """Stands still while a query reads from it (tcp: shared memory is read without its help)."""
-        cluster = Cluster(self, fabric="tcp", memory=[512 * MIB] * 2, compute=2)
+        cluster = Cluster(self, fabric="tcp", memory=[512 * MIB] * 2, compute=2, bury_after=1)
         cluster.load(SCALE_FACTOR)
         shell = self.query_in_the_middle(cluster)
         victim = cluster.memory[0]

@@ -23,7 +23,7 @@ MAY_INCLUDE = {
     "computeserver": {"optimizer", "txn", "storage", "partitioner", "sql", "catalog", "fabric", "base"},
     "ssb": {"computeserver", "partitioner", "catalog", "fabric", "base"},
     "tpcw": {"txn", "computeserver", "partitioner", "storage", "catalog", "fabric", "base"},
-    "terminal": {"computeserver", "ssb", "base"},
+    "terminal": {"computeserver", "ssb", "catalog", "base"},
     "localcluster": {"terminal", "catalog", "base"},
     "workload": {"terminal", "ssb", "tpcw", "computeserver", "txn", "partitioner", "catalog", "fabric", "base"},
     "simulation": {"workload", "ssb", "tpcw", "computeserver", "memserver", "txn", "partitioner", "sql", "storage",

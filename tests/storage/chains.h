@@ -18,11 +18,14 @@
 namespace nam::storage {
 
 /// A process of its own; the simulated ones are in one world, whose driver is the test's thread.
+inline fabric::sim::World& SimulatedWorld() {
+  static fabric::sim::World world({});
+  return world;
+}
 inline std::unique_ptr<fabric::Fabric> OpenFabric(fabric::Kind kind) {
   if (kind != fabric::Kind::kSim) return *fabric::Open({.kind = kind, .secret = "s"});
-  static fabric::sim::World world({});
   static int hosts = 0;
-  return *world.OpenFabric("host-" + std::to_string(++hosts), {.secret = "s"});
+  return *SimulatedWorld().OpenFabric("host-" + std::to_string(++hosts), {.secret = "s"});
 }
 inline std::string ListenAddress(fabric::Kind kind) {
   if (kind == fabric::Kind::kShm) return "@";
@@ -55,6 +58,12 @@ class TwoServers final : public fabric::RegionDirectory {
       keys.Add({MemoryServerId(id), 4096}, kBytes, servers_[id - 1].region->rkey());
     return keys;
   }
+  /// From now on the catalog says so; its memory answers as before.
+  void Bury(uint16_t id) {
+    buried_ = MemoryServerId(id);
+    CountBurial();
+  }
+  bool Buried(MemoryServerId server, bool) override { return server == buried_; }
   std::byte* at(RemotePtr<void> p) {
     return servers_[p.server().value() - 1u].region->data() + p.offset() - 4096;
   }
@@ -71,6 +80,7 @@ class TwoServers final : public fabric::RegionDirectory {
     std::shared_ptr<const fabric::ServerRegions> regions;
   };
   Server servers_[2];
+  MemoryServerId buried_;
 };
 
 class Chains {

@@ -124,5 +124,35 @@ TEST_P(VerbBatchTest, AServerThatIsGoneIsAnError) {
   EXPECT_TRUE(channel_->broken());
 }
 
+TEST_P(VerbBatchTest, ABuriedServerIsRefusedThoughItsMemoryAnswers) {
+  for (const uint16_t server : {1, 2}) batch_.Write(Bytes(Word(5)), 8, At(server, 64));
+  ASSERT_TRUE(batch_.Execute().ok());
+  const auto other = *Channel::Open(*client_, servers_, {.buffer_bytes = 64 << 10});
+  VerbBatch of_other(*other);
+  servers_.Bury(2);
+  batch_.Write(Bytes(Word(6)), 8, At(1, 64));
+  const absl::Status refused = batch_.Execute();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable) << refused;
+  EXPECT_NE(std::string(refused.message()).find("memory server 2"), std::string::npos) << refused;
+  EXPECT_TRUE(channel_->broken());
+  // Who has nothing to do with it goes on.
+  of_other.Write(of_other.Scratch(8), 8, *other->Resolve(Place(1, 64), 8, servers_.keys()));
+  EXPECT_TRUE(of_other.Execute().ok());
+}
+
+TEST(ChannelBurialTest, APowerlessServerNeedNotConfirmTheEndOnceItIsBuried) {
+  TwoServers servers(fabric::Kind::kSim);
+  const auto client = OpenFabric(fabric::Kind::kSim);
+  const auto channel = *Channel::Open(*client, servers, {.buffer_bytes = 64 << 10});
+  for (const uint16_t server : {1, 2}) ASSERT_TRUE(channel->QueuePairOf(MemoryServerId(server)).ok());
+  fabric::sim::World& world = SimulatedWorld();
+  world.KillHost(world.HostOf(world.ProcessOf(servers.fabric(2))));
+  channel->Break();
+  const auto disconnect = [&] { return channel->Disconnect(client->clock().After(500'000)); };
+  EXPECT_EQ(disconnect().code(), absl::StatusCode::kUnavailable) << "perhaps it is only slow";
+  servers.Bury(2);
+  EXPECT_TRUE(disconnect().ok());
+}
+
 }  // namespace
 }  // namespace nam::storage

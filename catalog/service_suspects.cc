@@ -1,0 +1,123 @@
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "catalog/service.h"
+
+// Memory servers whose leases have ended, and their burial (docs/design/catalog-and-leases.md).
+namespace nam::catalog {
+
+bool Service::Suspect(const MemberState& member) const {
+  return member.member.role() == proto::ROLE_MEMORY && Living(member) &&
+         clock_.NowNs() >= member.lease_end_ns;
+}
+
+std::vector<LostBlocks> Service::BlocksAt(uint32_t server) const {
+  std::vector<LostBlocks> blocks;
+  for (const auto& [name, state] : tables_) {
+    if (!state.servers.contains(server) || state.table->owner() != 0) continue;
+    LostBlocks& lost = blocks.emplace_back(LostBlocks{.table = name});
+    for (const proto::ServerUsage& usage : state.table->usage()) {
+      if (usage.server() == server) lost.blocks = usage.blocks(), lost.bytes = usage.bytes();
+    }
+  }
+  return blocks;
+}
+
+size_t Service::LoadsOf(uint32_t member) const {
+  size_t loads = 0;
+  for (const auto& [allocation, load] : loads_) loads += load.owner.value() == member ? 1 : 0;
+  return loads;
+}
+
+/// For the log: that the membership ends, and what goes with it.
+std::string Service::EndText(const MemberState& member, const std::string& why) const {
+  const uint32_t id = member.member.id();
+  if (member.member.role() == proto::ROLE_MEMORY) {
+    const std::vector<LostBlocks> lost = BlocksAt(id);
+    return absl::StrCat(NameOf(member.member), " is buried: ", why, "; ",
+                        lost.empty() ? "no table has lost anything" : "lost: " + TextOf(lost));
+  }
+  const size_t loads = LoadsOf(id);
+  return absl::StrCat(NameOf(member.member), " is gone: ", why,
+                      loads == 0 ? std::string() : absl::StrFormat("; %d of its loads are given up", loads));
+}
+
+void Service::NoteSuspicion(MemberState& member) {
+  if (member.told_suspect || !Suspect(member)) return;
+  member.told_suspect = true;
+  const std::vector<LostBlocks> waits = BlocksAt(member.member.id());
+  events_.Add(
+      LogLevel::kWarning,
+      absl::StrFormat(
+          "%s is suspect: it has not renewed its lease for %.1f s; it keeps its place for %.1f s more%s",
+          NameOf(member.member), lease_ms_ / 1e3, bury_after_ms_ / 1e3,
+          waits.empty() ? std::string() : "; these wait for it: " + TextOf(waits)));
+}
+
+absl::Status Service::BuryNow(const MemberState& server, const std::string& why) {
+  std::string end = EndText(server, why);
+  Mutation mutation = NewMutation();
+  EndMembership(server, mutation);
+  NAM_RETURN_IF_ERROR(Apply(mutation));
+  events_.Add(LogLevel::kWarning, std::move(end));
+  return absl::OkStatus();
+}
+
+std::vector<Service::Overdue> Service::OverdueMemoryServers() {
+  const std::lock_guard lock(mutex_);
+  Expire();
+  std::vector<Overdue> overdue;
+  for (const auto& [id, state] : members_) {
+    const bool late = clock_.NowNs() >= state.lease_end_ns - LeaseNs() / 2;
+    if (late && Living(state) && state.member.role() == proto::ROLE_MEMORY)
+      overdue.push_back({id, state.member.control_address(), state.lease_end_ns});
+  }
+  return overdue;
+}
+
+// If the store cannot write now, the next look at it finds it again.
+void Service::ProcessEnded(const Overdue& server) {
+  const std::lock_guard lock(mutex_);
+  const auto found = members_.find(server.id);
+  if (found == members_.end() || !Living(found->second)) return;
+  if (found->second.lease_end_ns != server.lease_end_ns) return;  // it was heard of meanwhile
+  BuryNow(found->second, "its connections are refused, so its process has ended").IgnoreError();
+}
+
+// Only one process listens at an address. Not so sure of one that is heard of: two may be misconfigured.
+void Service::BuryAtAddress(const std::string& control_address) {
+  for (const auto& [id, state] : members_) {
+    const bool late = clock_.NowNs() >= state.lease_end_ns - LeaseNs() / 2;
+    const bool same =
+        state.member.role() == proto::ROLE_MEMORY && state.member.control_address() == control_address;
+    if (!same || !late || !Living(state)) continue;
+    BuryNow(state, "another memory server listens at its address").IgnoreError();
+    return;  // the next one's turn comes with the next look; members_ has changed
+  }
+}
+
+absl::StatusOr<proto::BuryReply> Service::Bury(const proto::BuryRequest& request) {
+  const std::lock_guard lock(mutex_);
+  Expire();
+  const auto found = members_.find(request.id());
+  if (found == members_.end() || found->second.member.role() != proto::ROLE_MEMORY) {
+    return absl::NotFoundError(absl::StrFormat("there is no memory server %d", request.id()));
+  }
+  const MemberState& server = found->second;
+  if (!server.member.alive()) return proto::BuryReply();  // asked again because the answer was lost
+  if (!Suspect(server)) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("%s is alive and renews its lease; stop its process instead", NameOf(server.member)));
+  }
+  NAM_RETURN_IF_ERROR(BuryNow(server, "an operator's word"));
+  return proto::BuryReply();
+}
+
+std::vector<MemberEvent> Service::TakeEvents() {
+  const std::lock_guard lock(mutex_);
+  return events_.Take();
+}
+
+}  // namespace nam::catalog

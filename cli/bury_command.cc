@@ -1,0 +1,86 @@
+#include "cli/bury_command.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "terminal/exit_codes.h"
+#include "terminal/units.h"
+
+namespace nam::cli {
+namespace {
+
+const proto::Member* FindMemoryServer(const proto::Cluster& cluster, uint32_t id) {
+  for (const proto::Member& member : cluster.members()) {
+    if (member.id() == id && member.role() == proto::ROLE_MEMORY) return &member;
+  }
+  return nullptr;
+}
+
+void SayWhatIsLost(const proto::Member& server, const std::vector<proto::Table>& tables) {
+  std::printf(
+      "Memory server %u (%s) has been silent for %.1f s. What it holds is lost when it is buried, even "
+      "if it comes back:\n",
+      server.id(), server.control_address().c_str(), server.silent_ms() / 1e3);
+  bool any = false;
+  for (const proto::Table& table : tables) {
+    for (const proto::ServerUsage& usage : table.usage()) {
+      if (usage.server() != server.id()) continue;
+      std::printf("  %s: %llu blocks, %s\n", table.name().c_str(),
+                  static_cast<unsigned long long>(usage.blocks()), FormatBytes(usage.bytes()).c_str());
+      any = true;
+    }
+  }
+  if (!any) std::printf("  no table has blocks there\n");
+  std::fflush(stdout);
+}
+
+/// kExitOk: go on.
+int Confirm(bool yes) {
+  if (yes) return kExitOk;
+  if (isatty(STDIN_FILENO) == 0) {
+    std::fprintf(stderr, "nam: nobody to ask; --yes buries it without asking\n");
+    return kExitUsage;
+  }
+  std::printf("Bury it? [y/N] ");
+  std::fflush(stdout);
+  std::string answer;
+  std::getline(std::cin, answer);
+  if (answer == "y" || answer == "Y" || answer == "yes") return kExitOk;
+  std::printf("Nothing was done.\n");
+  return kExitFailed;
+}
+
+}  // namespace
+
+int RunBury(const BuryOptions& options) {
+  const auto address = FindCluster(options.cluster);
+  if (!address.ok()) return ReportNoConnection(address.status());
+  const auto client = catalog::Client::Connect({.address = address->catalog, .secret = address->secret});
+  if (!client.ok()) return ReportNoConnection(client.status());
+  const auto cluster = (*client)->GetCluster();
+  if (!cluster.ok()) return ReportNoConnection(cluster.status());
+  const auto tables = (*client)->ListTables();
+  if (!tables.ok()) return ReportNoConnection(tables.status());
+  const proto::Member* const server = FindMemoryServer(*cluster, options.server);
+  if (server == nullptr) {
+    return ReportFailure(absl::NotFoundError(
+        absl::StrFormat("there is no memory server %d; `nam status` lists them", options.server)));
+  }
+  if (server->alive() && server->suspect()) {
+    SayWhatIsLost(*server, *tables);
+    if (const int code = Confirm(options.yes); code != kExitOk) return code;
+  }
+  const absl::Status buried = (*client)->Bury(MemoryServerId(static_cast<uint16_t>(options.server)));
+  if (!buried.ok()) return ReportFailure(buried);
+  std::printf(
+      "Memory server %u is buried. Tables that have lost blocks are to be loaded again, or dropped.\n",
+      options.server);
+  return kExitOk;
+}
+
+}  // namespace nam::cli

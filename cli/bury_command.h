@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+
+#include "localcluster/connect.h"
+
+namespace nam::cli {
+
+struct BuryOptions {
+  ClusterOptions cluster;
+  uint32_t server = 0;
+  bool yes = false;
+};
+
+/// Ends the membership of a memory server that is suspect, at an operator's word: says first which tables
+/// lose blocks by it, and asks, unless told not to.
+int RunBury(const BuryOptions& options);
+
+}  // namespace nam::cli
