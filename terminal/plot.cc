@@ -12,9 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
+#include "terminal/text_width.h"
 
 namespace nam {
 namespace {
@@ -22,7 +24,10 @@ namespace {
 constexpr double kWidth = 760, kHeight = 400;
 constexpr double kLeft = 74, kRight = 20, kTop = 64, kBottom = 52;
 constexpr double kPlotWidth = kWidth - kLeft - kRight, kPlotHeight = kHeight - kTop - kBottom;
-constexpr double kLegendColumn = 170;
+constexpr double kLegendMark = 16, kLegendGap = 18, kLegendRow = 16, kLabelRow = 14;
+constexpr int kLegendRowsOfAPlot = 2, kLabelRowsOfAPlot = 2;  // more of them make it higher
+/// Of a character of the labels: rather more than fonts take, which nobody knows here.
+constexpr double kCharacterWidth = 7;
 
 /// Distinct also without colours: each series has a marker of its own too.
 constexpr char kStyle[] = R"(<style>
@@ -30,13 +35,14 @@ constexpr char kStyle[] = R"(<style>
   --s0: #0b62c4; --s1: #d1580a; --s2: #14863c; --s3: #8a3ab9; --s4: #b01e3c; --s5: #4d6a78; --s6: #8a6d00; --s7: #00798c; }
 @media (prefers-color-scheme: dark) { :root { --paper: #161616; --ink: #e6e6e6; --faint: #3a3a3a;
   --s0: #6bb0ff; --s1: #ff9c57; --s2: #62cf86; --s3: #cf9bf0; --s4: #ff7d94; --s5: #a3bcc8; --s6: #e0c24a; --s7: #5fd0e0; } }
-body { background: var(--paper); color: var(--ink); font: 15px/1.45 sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; }
+body { background: var(--paper); color: var(--ink); font: 15px/1.45 sans-serif; margin: 2em auto; padding: 0 1em; width: fit-content; }
+h1, p, svg { max-width: 60em; }
 svg { width: 100%; height: auto; margin: 1em 0; }
 svg text { fill: var(--ink); font: 12px sans-serif; }
 svg .title { font-size: 15px; font-weight: bold; }
 svg .grid { stroke: var(--faint); stroke-width: 1; }
 svg .axis { stroke: var(--ink); stroke-width: 1; }
-table { border-collapse: collapse; font-size: 13px; display: block; overflow-x: auto; }
+table { border-collapse: collapse; font-size: 13px; }
 th, td { border-bottom: 1px solid var(--faint); padding: 2px 8px; text-align: right; }
 th { border-bottom-color: var(--ink); }
 </style>
@@ -144,13 +150,6 @@ std::string Marker(size_t series, double x, double y, const std::string& says) {
   return absl::StrCat(shape, "<title>", Escaped(says), "</title></", end, ">\n");
 }
 
-std::string Begin(const std::string& title) {
-  std::string svg = absl::StrFormat(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" role=\"img\" aria-label=\"%s\">\n",
-      kWidth, kHeight, Escaped(title));
-  return svg + Text(kLeft, 20, "start", title, " class=\"title\"");
-}
-
 std::string YAxis(const Scale& scale, const std::string& label) {
   std::string svg;
   for (const double tick : scale.ticks()) {
@@ -166,21 +165,72 @@ std::string YAxis(const Scale& scale, const std::string& label) {
              kTop + kPlotHeight / 2, kTop + kPlotHeight / 2, Escaped(label));
 }
 
-template <typename Series>
-std::string Legend(const std::vector<Series>& series, bool bars) {
-  std::string svg;
-  for (size_t i = 0; i < series.size(); ++i) {
-    const double x = kLeft + static_cast<double>(i % 4) * kLegendColumn;
-    const double y = 36 + static_cast<double>(i / 4) * 16;
-    if (bars) {
-      svg += absl::StrFormat("<rect x=\"%.1f\" y=\"%.1f\" width=\"10\" height=\"10\" fill=\"%s\"/>\n", x,
-                             y - 5, ColorOf(i));
+double WidthOf(const std::string& text) {
+  return kCharacterWidth * static_cast<double>(DisplayWidth(text));
+}
+
+/// Words, as many of them on each line as fit.
+std::vector<std::string> Wrapped(const std::string& text, double width) {
+  std::vector<std::string> lines;
+  for (const absl::string_view piece : absl::StrSplit(text, ' ')) {
+    const std::string word(piece);
+    if (!lines.empty() && WidthOf(lines.back() + " " + word) <= width) {
+      lines.back() += " " + word;
     } else {
-      svg += Marker(i, x + 5, y, series[i].name);
+      lines.push_back(word);
     }
-    svg += Text(x + 16, y + 4, "start", series[i].name);
   }
-  return svg;
+  return lines;
+}
+
+bool Dashed(const LinePlot::Series& series) {
+  return series.dashed;
+}
+bool Dashed(const BarPlot::Series&) {
+  return false;
+}
+
+/// What each series looks like: its marks are those that it has in the plot.
+struct Legend {
+  std::string svg;
+  int rows = 1;
+};
+template <typename Series>
+Legend LegendOf(const std::vector<Series>& series, bool bars) {
+  Legend legend;
+  double x = kLeft;
+  for (size_t i = 0; i < series.size(); ++i) {
+    const double width = kLegendMark + WidthOf(series[i].name);
+    if (x > kLeft && x + width > kWidth) x = kLeft, ++legend.rows;
+    const double y = 36 + kLegendRow * (legend.rows - 1);
+    if (bars) {
+      absl::StrAppendFormat(&legend.svg,
+                            "<rect x=\"%.1f\" y=\"%.1f\" width=\"10\" height=\"10\" fill=\"%s\"/>\n", x,
+                            y - 5, ColorOf(i));
+    } else if (Dashed(series[i])) {
+      absl::StrAppendFormat(&legend.svg,
+                            "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" "
+                            "stroke-width=\"2\" stroke-dasharray=\"5 3\"/>\n",
+                            x, y, x + 13, y, ColorOf(i));
+    } else {
+      legend.svg += Marker(i, x + 5, y, series[i].name);
+    }
+    legend.svg += Text(x + kLegendMark, y + 4, "start", series[i].name);
+    x += width + kLegendGap;
+  }
+  return legend;
+}
+
+/// The whole picture: title and legend, and below them `plot`, which is drawn for a legend of two rows.
+std::string Picture(const std::string& title, const Legend& legend, const std::string& plot, int label_rows) {
+  const double lower = kLegendRow * std::max(0, legend.rows - kLegendRowsOfAPlot);
+  const double height = kHeight + lower + kLabelRow * std::max(0, label_rows - kLabelRowsOfAPlot);
+  return absl::StrFormat(
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" role=\"img\" "
+             "aria-label=\"%s\">\n",
+             kWidth, height, Escaped(title)) +
+         Text(kLeft, 20, "start", title, " class=\"title\"") + legend.svg +
+         absl::StrFormat("<g transform=\"translate(0 %.0f)\">\n", lower) + plot + "</g>\n</svg>\n";
 }
 
 std::string Curve(const LinePlot::Series& series, size_t number, const LinePlot& plot, const Scale& x_scale,
@@ -201,7 +251,9 @@ std::string Curve(const LinePlot::Series& series, size_t number, const LinePlot&
 std::string TableHtml(const Json& rows) {
   const computeserver::ResultSet table = TableOf(rows);
   std::string html = "<table>\n<tr>";
-  for (const auto& column : table.columns) absl::StrAppend(&html, "<th>", Escaped(column.name), "</th>");
+  for (const auto& column : table.columns) {
+    absl::StrAppend(&html, "<th>", absl::StrReplaceAll(Escaped(column.name), {{"_", "_<wbr>"}}), "</th>");
+  }
   html += "</tr>\n";
   for (const Json& row : rows) {
     html += "<tr>";
@@ -242,14 +294,14 @@ std::string SvgOf(const LinePlot& plot) {
   if (x_low > x_high) x_low = 0, x_high = 1, y_low = 1, y_high = 10;
   const Scale x_scale = Scale::Linear(std::min(x_low, 0.0), x_high);
   const Scale y_scale = plot.log_y ? Scale::Log(y_low, y_high) : Scale::FromZero(y_high);
-  std::string svg = Begin(plot.title) + YAxis(y_scale, plot.y_label);
+  std::string svg = YAxis(y_scale, plot.y_label);
   for (const double tick : x_scale.ticks()) {
     const double x = X(x_scale.Place(tick));
     svg += Line(x, Y(0), x, Y(0) + 5, "axis") + Text(x, Y(0) + 18, "middle", Short(tick));
   }
   svg += Text(kLeft + kPlotWidth / 2, kHeight - 10, "middle", plot.x_label);
   for (size_t i = 0; i < plot.series.size(); ++i) svg += Curve(plot.series[i], i, plot, x_scale, y_scale);
-  return svg + Legend(plot.series, false) + "</svg>\n";
+  return Picture(plot.title, LegendOf(plot.series, false), svg, 1);
 }
 
 std::string SvgOf(const BarPlot& plot) {
@@ -259,12 +311,17 @@ std::string SvgOf(const BarPlot& plot) {
     for (const double value : series.values) high = std::max(high, value);
   }
   const Scale scale = Scale::FromZero(high);
-  std::string svg = Begin(plot.title) + YAxis(scale, plot.y_label);
+  std::string svg = YAxis(scale, plot.y_label);
+  int label_rows = 1;
   const double group = kPlotWidth / static_cast<double>(std::max<size_t>(1, plot.categories.size()));
   const double bar = group * 0.8 / static_cast<double>(std::max<size_t>(1, plot.series.size()));
   for (size_t c = 0; c < plot.categories.size(); ++c) {
     const double left = kLeft + group * (static_cast<double>(c) + 0.1);
-    svg += Text(left + group * 0.4, Y(0) + 18, "middle", plot.categories[c]);
+    const std::vector<std::string> label = Wrapped(plot.categories[c], group);
+    for (size_t row = 0; row < label.size(); ++row) {
+      svg += Text(left + group * 0.4, Y(0) + 18 + kLabelRow * static_cast<double>(row), "middle", label[row]);
+    }
+    label_rows = std::max(label_rows, static_cast<int>(label.size()));
     for (size_t i = 0; i < plot.series.size(); ++i) {
       if (c >= plot.series[i].values.size() || !(plot.series[i].values[c] > 0)) continue;
       const double value = plot.series[i].values[c];
@@ -276,7 +333,7 @@ std::string SvgOf(const BarPlot& plot) {
           Escaped(absl::StrCat(plot.series[i].name, ", ", plot.categories[c], ": ", Short(value))));
     }
   }
-  return svg + Legend(plot.series, true) + "</svg>\n";
+  return Picture(plot.title, LegendOf(plot.series, true), svg, label_rows);
 }
 
 std::string HtmlOf(const PlotPage& page) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -81,6 +82,36 @@ TEST(Plot, BarsStandByCategoryAndSeries) {
   ExpectWellFormed(svg);
   EXPECT_EQ(Count(svg, "<rect "), 3 + 2);  // with the legend's
   EXPECT_THAT(svg, HasSubstr("theirs, Q1.1: 30"));
+}
+
+/// The largest x that a text reaches, by the width that its characters may take.
+double RightEnd(const std::string& svg) {
+  static const std::regex text(R"re(<text x="([0-9.]+)"[^>]*text-anchor="start"[^>]*>([^<]*)<)re");
+  double end = 0;
+  for (std::sregex_iterator it(svg.begin(), svg.end(), text), last; it != last; ++it) {
+    end = std::max(end, std::stod((*it)[1]) + 6.5 * static_cast<double>((*it)[2].length()));
+  }
+  return end;
+}
+
+TEST(Plot, LongLegendsAndLabelsAreNotCutOff) {
+  BarPlot plot{.title = "t", .categories = {"a label of many words that a narrow group cannot hold", "b"}};
+  for (int i = 0; i < 8; ++i) plot.series.push_back({"shuffle, from memory servers", {1, 2}});
+  const std::string svg = SvgOf(plot);
+  ExpectWellFormed(svg);
+  EXPECT_LE(RightEnd(svg), 760);
+  // Three rows of the legend: the picture is higher by one.
+  EXPECT_THAT(svg, HasSubstr("viewBox=\"0 0 760 416\""));
+  EXPECT_THAT(svg, Not(HasSubstr("a label of many words that a narrow group cannot hold<")));
+}
+
+TEST(Plot, TheLegendShowsTheMarksThatTheCurveHas) {
+  const std::string svg = SvgOf(Lines(false));
+  // Two curves with a circle and a square at each point, and the same in the legend; a bound has no marks.
+  EXPECT_EQ(Count(svg, "<circle "), 3 + 1);
+  EXPECT_EQ(Count(svg, "<rect "), 2 + 1);
+  EXPECT_EQ(Count(svg, "<polygon "), 0);
+  EXPECT_EQ(Count(svg, "stroke-dasharray"), 2);
 }
 
 TEST(Plot, RowsOfAReportBecomeALineForEachName) {
