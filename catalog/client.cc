@@ -19,7 +19,8 @@ constexpr int64_t kLeaseCallUsMin = 100'000;
 class RemoteClient final : public Client {
  public:
   explicit RemoteClient(const ClientOptions& options)
-      : timeout_us_(options.timeout_us),
+      : options_(options),
+        timeout_us_(options.timeout_us),
         lease_call_us_(options.timeout_us),
         peer_(absl::StrCat("the catalog at ", options.address),
               options.control_plane->Open(options.address, options.secret)) {}
@@ -42,21 +43,44 @@ class RemoteClient final : public Client {
   absl::Status ReleaseGroups(MemberId member, const std::vector<uint32_t>& groups) override;
 
  private:
+  absl::StatusOr<proto::Cluster> AskForCluster(int64_t timeout_us);
+  std::shared_ptr<const Peer> LeasePeer();
+
+  const ClientOptions options_;
   const int64_t timeout_us_;
   // Renewals and leaving wait for a third of a lease at most, so that there is time for another try.
   std::atomic<int64_t> lease_call_us_;
   const Peer peer_;
 
-  std::mutex mutex_;  // of tables_
+  std::mutex mutex_;  // of what follows
+  uint32_t lease_port_ = 0;
+  std::shared_ptr<const Peer> lease_peer_;  // null: not opened since the port was learnt
   std::map<std::string, std::shared_ptr<const proto::Table>> tables_;
 };
 
 absl::StatusOr<proto::Cluster> RemoteClient::GetCluster() {
+  return AskForCluster(timeout_us_);
+}
+
+absl::StatusOr<proto::Cluster> RemoteClient::AskForCluster(int64_t timeout_us) {
   NAM_ASSIGN_OR_RETURN(proto::Cluster cluster,
-                       peer_.Call(kGetCluster, proto::GetClusterRequest(), timeout_us_));
+                       peer_.Call(kGetCluster, proto::GetClusterRequest(), timeout_us));
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(lease_port_, cluster.lease_port()) != cluster.lease_port()) lease_peer_ = nullptr;
   const int64_t third_us = int64_t{cluster.lease_ms()} * 1'000 / 3;
   lease_call_us_ = std::min(timeout_us_, std::max(third_us, kLeaseCallUsMin));
   return cluster;
+}
+
+// On the host that the catalog was reached by, whatever it calls itself.
+std::shared_ptr<const Peer> RemoteClient::LeasePeer() {
+  const std::lock_guard lock(mutex_);
+  if (lease_peer_ == nullptr) {
+    const std::string address = absl::StrCat(SplitAddress(options_.address)->first, ":", lease_port_);
+    lease_peer_ = std::make_shared<const Peer>(absl::StrCat("the catalog's port for leases, ", address),
+                                               options_.control_plane->Open(address, options_.secret));
+  }
+  return lease_peer_;
 }
 
 absl::StatusOr<std::shared_ptr<const proto::Table>> RemoteClient::GetTable(const std::string& name) {
@@ -104,7 +128,13 @@ absl::StatusOr<proto::JoinReply> RemoteClient::Join(const proto::Member& member)
 }
 
 absl::StatusOr<proto::RenewReply> RemoteClient::Renew(const proto::RenewRequest& request) {
-  return peer_.Call(kRenew, request, lease_call_us_);
+  const std::shared_ptr<const Peer> peer = LeasePeer();
+  absl::StatusOr<proto::RenewReply> reply = peer->Call(kRenew, request, lease_call_us_);
+  if (!Unanswered(reply.status()) || !absl::IsUnavailable(reply.status())) return reply;
+  // A catalog that was started again may have another port for leases.
+  AskForCluster(lease_call_us_).IgnoreError();
+  const std::shared_ptr<const Peer> fresh = LeasePeer();
+  return fresh == peer ? reply : fresh->Call(kRenew, request, lease_call_us_);
 }
 
 absl::Status RemoteClient::Leave(MemberId member) {

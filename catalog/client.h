@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/strong_id.h"
 #include "catalog/grpc_control_plane.h"
-#include "catalog/token.h"
 #include "fabric/fabric.h"
 #include "proto/catalog.pb.h"
 

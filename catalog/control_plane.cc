@@ -63,7 +63,7 @@ absl::Status Peer::Error(const ControlChannel::Outcome& outcome, int64_t timeout
   const std::string why(outcome.status.message());
   std::string message;
   if (absl::IsUnauthenticated(outcome.status)) {
-    message = absl::StrFormat("%s refuses us: %s; use the secret of its cluster", name_, why);
+    message = absl::StrFormat("%s %s", name_, why);  // refuses us, or is not trusted
   } else if (outcome.from_service) {
     message = absl::StrFormat("%s: %s", name_, why);
   } else if (absl::IsUnavailable(outcome.status)) {

@@ -115,6 +115,7 @@ struct ControlServerOptions {
   std::string address;  // host:port; port 0 picks one
   std::string secret;   // callers with another are refused
   const Handlers* handlers = nullptr;
+  int request_bytes_max = 64 << 20;  // of one call
 };
 
 /// Serves until it is shut down or destroyed.

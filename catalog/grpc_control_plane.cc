@@ -5,33 +5,41 @@
 #include <grpc/support/log.h>
 #include <grpc/support/time.h>
 #include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/security/tls_credentials_options.h>
 #include <grpcpp/support/method_handler.h>
-#include <netdb.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <mutex>
-#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "base/unique_fd.h"
-#include "catalog/address.h"
 #include "catalog/connection_refused.h"
-#include "catalog/token.h"
+#include "catalog/control_acceptor.h"
 
 namespace nam::catalog {
 namespace {
 
+namespace tls = grpc::experimental;
+
 constexpr int kMessageBytesMax = 64 << 20;
 constexpr int kServerThreadsMax = 64;
 constexpr size_t kServerMemoryBytesMax = size_t{512} << 20;
+constexpr int kStreamsOfConnectionMax = 256;
+constexpr int kRequestMetadataBytesMax = 8 << 10;
+constexpr int kHandshakeTimeoutMs = 5'000;
+constexpr unsigned kCertificateRefreshS = 60;
+
+// A server under a flood cuts off who has not got through to it yet: the client tries again.
+constexpr int64_t kConnectAgainUs = 2'000'000;
+constexpr int64_t kConnectPauseUs = 50'000;
 
 // Statuses travel as HTTP/2 trailers, whose size both ends bound.
 constexpr int kTrailerBytesMax = 64 << 10;
@@ -46,62 +54,54 @@ constexpr int kKeepaliveTimeoutMs = 3'000;
 constexpr int kCodeField = 1;
 constexpr int kDetailsField = 3;
 
-// How a failed bind looks to the kernel: gRPC only says that it failed.
-std::string WhyNotListening(const std::string& host, uint16_t port) {
-  std::string bare = host;
-  if (bare.size() > 2 && bare.front() == '[') bare = bare.substr(1, bare.size() - 2);
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* found = nullptr;
-  if (const int failed = getaddrinfo(bare.c_str(), std::to_string(port).c_str(), &hints, &found);
-      failed != 0) {
-    return absl::StrCat("unknown host: ", gai_strerror(failed));
-  }
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
-  const UniqueFd fd(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int on = 1;
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (!fd.valid() || ::bind(fd.get(), found->ai_addr, found->ai_addrlen) != 0 || ::listen(fd.get(), 1) != 0) {
-    switch (errno) {
-      case EADDRINUSE:
-        return "the port is in use by another process; choose another, or 0 for any";
-      case EADDRNOTAVAIL:
-        return "this host has no such address";
-      case EACCES:
-        return "no permission for this port; choose one above 1023";
-      default:
-        return std::strerror(errno);
-    }
-  }
-  return "gRPC could not start";
-}
+/// What gRPC says of a connection that failed, in words that tell a user something.
+struct TransportError {
+  absl::StatusCode code = absl::StatusCode::kUnavailable;
+  std::string reason;
+  bool cut_off = false;  // before the call was sent, by a server that is there
+};
 
-// The words of gRPC's transport errors that tell a user something.
-std::string TransportReason(const std::string& message) {
+TransportError ReadTransportError(const std::string& message) {
+  constexpr auto kUnavailable = absl::StatusCode::kUnavailable;
+  constexpr auto kUnauthenticated = absl::StatusCode::kUnauthenticated;
+  static constexpr char kNotTrusted[] =
+      "is not trusted: its TLS certificate is not from the authority of our cluster, or has expired";
   static constexpr struct {
     const char* found;
     const char* said;
+    absl::StatusCode code;
   } kKnown[] = {
-      {"Connection refused", "connection refused"},
-      {"DNS resolution failed", "unknown host name"},
-      {"No route to host", "no route to host"},
-      {"Network is unreachable", "network is unreachable"},
-      {"http1.x server", "it does not speak gRPC"},
-      {"Failed parsing HTTP/2", "it does not speak gRPC"},
-      {"Connection reset", "connection reset"},
-      {"Broken pipe", "connection closed"},
-      {"Socket closed", "connection closed"},
-      {"GOAWAY", "connection closed"},
-      {"imeout occurred", "no answer"},
-      {"watchdog timeout", "no answer"},
-      {"imed out", "no answer"},
+      {"unrecognized name",
+       "refuses us: the secret is not that of this cluster; use the secret of its cluster", kUnauthenticated},
+      {"certificate verify failed", kNotTrusted, kUnauthenticated},
+      {"asn1 encoding routines", kNotTrusted, kUnauthenticated},  // so OpenSSL calls a wrong signature
+      {"wrong version number", "it does not speak TLS", kUnavailable},
+      {"Connection refused", "connection refused", kUnavailable},
+      {"DNS resolution failed", "unknown host name", kUnavailable},
+      {"No route to host", "no route to host", kUnavailable},
+      {"Network is unreachable", "network is unreachable", kUnavailable},
+      {"http1.x server", "it does not speak gRPC", kUnavailable},
+      {"Failed parsing HTTP/2", "it does not speak gRPC", kUnavailable},
+      {"Connection reset", "connection reset", kUnavailable},
+      {"Broken pipe", "connection closed", kUnavailable},
+      {"Socket closed", "connection closed", kUnavailable},
+      {"GOAWAY", "connection closed", kUnavailable},
+      {"imeout occurred", "no answer", kUnavailable},
+      {"watchdog timeout", "no answer", kUnavailable},
+      {"imed out", "no answer", kUnavailable},
   };
-  for (const auto& known : kKnown) {
-    if (message.find(known.found) != std::string::npos) return known.said;
-  }
+  TransportError error;
   const size_t last = message.rfind("last error: ");
-  return last == std::string::npos ? message : message.substr(last + std::strlen("last error: "));
+  error.reason = last == std::string::npos ? message : message.substr(last + std::strlen("last error: "));
+  for (const auto& known : kKnown) {
+    if (message.find(known.found) == std::string::npos) continue;
+    error.reason = known.said;
+    error.code = known.code;
+    break;
+  }
+  const bool never_sent = message.find("failed to connect to all addresses") != std::string::npos;
+  error.cut_off = never_sent && (error.reason == "connection closed" || error.reason == "connection reset");
+  return error;
 }
 
 // What goes wrong comes back as a status; gRPC's own lines on stderr would only repeat it in its words.
@@ -172,7 +172,7 @@ namespace {
 // What the protobuf plugin would generate for each service, once for all: bytes in, bytes out.
 class GrpcService final : public grpc::Service {
  public:
-  GrpcService(const Handlers& handlers, const std::string& secret) : token_(ControlToken(secret)) {
+  GrpcService(const Handlers& handlers, ControlAcceptor& acceptor) : acceptor_(acceptor) {
     using MethodHandler = grpc::internal::RpcMethodHandler<GrpcService, grpc::ByteBuffer, grpc::ByteBuffer>;
     for (const auto& [path, handler] : handlers.by_path()) {
       AddMethod(new grpc::internal::RpcServiceMethod(  // the base owns it
@@ -196,75 +196,69 @@ class GrpcService final : public grpc::Service {
     const grpc::ServerContext& context_;
   };
 
-  absl::Status CheckToken(const grpc::ServerContext& context) const {
-    const auto& metadata = context.client_metadata();
-    const auto found = metadata.find(kTokenKey);
-    if (found == metadata.end()) return absl::UnauthenticatedError("the call carries no token");
-    if (SameToken({found->second.data(), found->second.size()}, token_)) return absl::OkStatus();
-    return absl::UnauthenticatedError("the token is not that of this cluster");
-  }
-
   grpc::Status Serve(const Handlers::Handler& handler, const grpc::ServerContext& context,
                      const grpc::ByteBuffer& request, grpc::ByteBuffer& reply) const {
-    if (const absl::Status refused = CheckToken(context); !refused.ok()) return ToGrpcStatus(refused);
+    acceptor_.Called(context.peer());
     const absl::StatusOr<std::string> result = handler(Call(context), ToString(request));
     if (!result.ok()) return ToGrpcStatus(result.status());
     reply = ToByteBuffer(*result);
     return grpc::Status::OK;
   }
 
-  const std::string token_;
+  ControlAcceptor& acceptor_;
 };
 
 class GrpcServer final : public ControlServer {
  public:
-  explicit GrpcServer(const ControlServerOptions& options) : service_(*options.handlers, options.secret) {}
+  GrpcServer(const ControlServerOptions& options, std::unique_ptr<ControlAcceptor> acceptor)
+      : acceptor_(std::move(acceptor)), service_(*options.handlers, *acceptor_) {}
   ~GrpcServer() override { Shutdown(Deadline{0}); }
 
-  absl::Status Listen(const std::string& address);
-  const std::string& address() const override { return address_; }
+  absl::Status Start(const std::shared_ptr<grpc::ServerCredentials>& credentials, int request_bytes_max);
+  const std::string& address() const override { return acceptor_->address(); }
   void Shutdown(Deadline deadline) override;
 
  private:
+  const std::unique_ptr<ControlAcceptor> acceptor_;
   GrpcService service_;
+  std::unique_ptr<tls::ExternalConnectionAcceptor> connections_;
   std::unique_ptr<grpc::Server> server_;
-  std::string address_;
 };
 
-absl::Status GrpcServer::Listen(const std::string& address) {
-  NAM_ASSIGN_OR_RETURN(const auto host_port, SplitAddress(address));
-  QuietGrpc();
+absl::Status GrpcServer::Start(const std::shared_ptr<grpc::ServerCredentials>& credentials,
+                               int request_bytes_max) {
   grpc::ResourceQuota quota("nam");
   quota.Resize(kServerMemoryBytesMax).SetMaxThreads(kServerThreadsMax);
   grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+  connections_ = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
   builder.RegisterService(&service_);
   builder.SetResourceQuota(quota);
-  builder.SetMaxReceiveMessageSize(kMessageBytesMax);
+  builder.SetMaxReceiveMessageSize(request_bytes_max);
   builder.SetMaxSendMessageSize(kMessageBytesMax);
   builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 4);
-  // Without this a second server on the same port would start and take half of the calls.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kTrailerBytesMax);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsOfConnectionMax);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kRequestMetadataBytesMax);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kKeepaliveMs / 2);
   server_ = builder.BuildAndStart();
-  if (server_ == nullptr || port == 0) {
-    Shutdown(Deadline{0});
-    return absl::UnavailableError(absl::StrFormat("cannot listen on %s: %s", address,
-                                                  WhyNotListening(host_port.first, host_port.second)));
-  }
-  address_ = absl::StrCat(host_port.first, ":", port);
+  if (server_ == nullptr) return absl::InternalError("gRPC could not start");
+  acceptor_->Start([this](int fd) {
+    tls::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.fd = fd;
+    connections_->HandleNewConnection(&connection);
+  });
   return absl::OkStatus();
 }
 
 void GrpcServer::Shutdown(Deadline deadline) {
+  acceptor_->Stop();
   if (server_ == nullptr) return;
   if (deadline.ns == Deadline::Never().ns) {
     server_->Shutdown();
@@ -278,14 +272,32 @@ void GrpcServer::Shutdown(Deadline deadline) {
 
 class GrpcChannel final : public ControlChannel {
  public:
-  GrpcChannel(const std::string& address, const std::string& secret)
-      : token_(ControlToken(secret)), stub_(Connect(address)) {}
+  GrpcChannel(const std::string& address, const std::string& secret,
+              const std::shared_ptr<grpc::ChannelCredentials>& credentials)
+      : stub_(Connect(address, secret, credentials)) {}
 
   Outcome Call(const std::string& path, const std::string& request, int64_t timeout_us,
                CallCancellation* cancellation) override {
+    const Deadline deadline = RealClock().After(timeout_us);
+    const Deadline connect_by = RealClock().After(std::min(timeout_us, kConnectAgainUs));
+    while (true) {
+      bool cut_off = false;
+      Outcome outcome = Try(path, request, deadline, cancellation, &cut_off);
+      const Deadline again = RealClock().After(kConnectPauseUs);
+      if (!cut_off || again.ns >= connect_by.ns) return outcome;
+      RealClock().SleepUntil(again);
+    }
+  }
+
+ private:
+  static std::shared_ptr<grpc::Channel> Connect(const std::string& address, const std::string& secret,
+                                                const std::shared_ptr<grpc::ChannelCredentials>& credentials);
+
+  Outcome Try(const std::string& path, const std::string& request, Deadline deadline,
+              CallCancellation* cancellation, bool* cut_off) {
     grpc::ClientContext context;
-    context.AddMetadata(kTokenKey, token_);
-    context.set_deadline(gpr_time_from_micros(timeout_us, GPR_TIMESPAN));
+    const int64_t left_ns = std::max<int64_t>(deadline.ns - RealClock().NowNs(), 0);
+    context.set_deadline(gpr_time_from_nanos(left_ns, GPR_TIMESPAN));
     grpc::CompletionQueue queue;
     grpc::ByteBuffer reply;
     grpc::Status status;
@@ -304,20 +316,20 @@ class GrpcChannel final : public ControlChannel {
     if (status.ok()) {
       outcome.reply = ToString(reply);
     } else if (!outcome.from_service) {
-      outcome.status = absl::Status(outcome.status.code(), TransportReason(status.error_message()));
+      const TransportError error = ReadTransportError(status.error_message());
+      const bool unavailable = absl::IsUnavailable(outcome.status);
+      *cut_off = unavailable && error.cut_off;
+      outcome.status = absl::Status(unavailable ? error.code : outcome.status.code(), error.reason);
     }
     return outcome;
   }
 
- private:
-  static std::shared_ptr<grpc::Channel> Connect(const std::string& address);
-
-  const std::string token_;
   grpc::GenericStub stub_;
 };
 
-std::shared_ptr<grpc::Channel> GrpcChannel::Connect(const std::string& address) {
-  QuietGrpc();
+std::shared_ptr<grpc::Channel> GrpcChannel::Connect(
+    const std::string& address, const std::string& secret,
+    const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
   arguments.SetMaxSendMessageSize(kMessageBytesMax);
@@ -333,11 +345,43 @@ std::shared_ptr<grpc::Channel> GrpcChannel::Connect(const std::string& address) 
   // The cluster's own traffic never goes by a proxy of the environment.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  // What the handshake asks for first (catalog/control_acceptor.h).
+  arguments.SetString(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG, KnockName(secret));
+  return grpc::CreateCustomChannel(address, credentials, arguments);
+}
+
+/// TLS in both directions. Certificates are the cluster's, not a host's: what counts is the authority, and no
+/// name is compared.
+struct Credentials {
+  std::shared_ptr<grpc::ChannelCredentials> channel;
+  std::shared_ptr<grpc::ServerCredentials> server;
+};
+
+Credentials MakeCredentials(const std::shared_ptr<tls::CertificateProviderInterface>& certificates) {
+  const auto by_authority = [](tls::TlsCredentialsOptions& options) {
+    options.watch_root_certs();
+    options.watch_identity_key_cert_pairs();
+    options.set_certificate_verifier(std::make_shared<tls::NoOpCertificateVerifier>());
+    options.set_check_call_host(false);
+  };
+  tls::TlsServerCredentialsOptions server(certificates);
+  by_authority(server);
+  server.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  tls::TlsChannelCredentialsOptions channel;
+  channel.set_certificate_provider(certificates);
+  by_authority(channel);
+  channel.set_verify_server_certs(true);
+  return {tls::TlsCredentials(channel), tls::TlsServerCredentials(server)};
 }
 
 class GrpcControlPlaneImpl final : public ControlPlane {
  public:
+  /// `certificates`: null for those of each secret.
+  explicit GrpcControlPlaneImpl(std::shared_ptr<tls::CertificateProviderInterface> certificates) {
+    QuietGrpc();
+    if (certificates != nullptr) given_ = MakeCredentials(certificates);
+  }
+
   std::string host_name() const override {
     char name[256] = {};
     if (::gethostname(name, sizeof(name) - 1) != 0 || name[0] == '\0') return "localhost";
@@ -345,23 +389,49 @@ class GrpcControlPlaneImpl final : public ControlPlane {
   }
   absl::StatusOr<std::unique_ptr<ControlServer>> Serve(const ControlServerOptions& options) override {
     options.handlers->CheckComplete();
-    auto server = std::make_unique<GrpcServer>(options);
-    NAM_RETURN_IF_ERROR(server->Listen(options.address));
+    NAM_ASSIGN_OR_RETURN(auto acceptor,
+                         ControlAcceptor::Listen(options.address, KnockName(options.secret), AcceptBounds()));
+    auto server = std::make_unique<GrpcServer>(options, std::move(acceptor));
+    NAM_RETURN_IF_ERROR(server->Start(CredentialsOf(options.secret).server, options.request_bytes_max));
     return server;
   }
   std::unique_ptr<ControlChannel> Open(const std::string& address, const std::string& secret) override {
-    return std::make_unique<GrpcChannel>(address, secret);
+    return std::make_unique<GrpcChannel>(address, secret, CredentialsOf(secret).channel);
   }
   bool Refused(const std::string& address, int64_t timeout_us) override {
     return ConnectionRefused(address, timeout_us);
   }
+
+ private:
+  Credentials CredentialsOf(const std::string& secret) {
+    if (given_.server != nullptr) return given_;
+    const std::lock_guard lock(mutex_);
+    Credentials& made = made_[secret];
+    if (made.server == nullptr) {
+      const Identity identity = MakeIdentity(secret);
+      made = MakeCredentials(std::make_shared<tls::StaticDataCertificateProvider>(
+          identity.authority, std::vector<tls::IdentityKeyCertPair>{{identity.key, identity.certificate}}));
+    }
+    return made;
+  }
+
+  Credentials given_;
+  std::mutex mutex_;
+  std::map<std::string, Credentials> made_;  // by secret: a process has one, tests have some
 };
 
 }  // namespace
 
 ControlPlane& GrpcControlPlane() {
-  static GrpcControlPlaneImpl control_plane;
+  // Never destroyed: gRPC ends in static destructors, too, in an order of its own.
+  static GrpcControlPlaneImpl& control_plane = *new GrpcControlPlaneImpl(nullptr);
   return control_plane;
+}
+
+absl::StatusOr<std::unique_ptr<ControlPlane>> MakeGrpcControlPlane(const TlsFiles& files) {
+  NAM_RETURN_IF_ERROR(ReadIdentity(files).status());
+  return std::make_unique<GrpcControlPlaneImpl>(std::make_shared<tls::FileWatcherCertificateProvider>(
+      files.key, files.certificate, files.authority, kCertificateRefreshS));
 }
 
 }  // namespace nam::catalog

@@ -2,15 +2,22 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <memory>
+
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "catalog/certificates.h"
 #include "catalog/control_plane.h"
 
 namespace nam::catalog {
 
-/// Calls by gRPC over TCP. A call carries a token derived from the cluster's secret, a failed one its status
-/// whole in grpc-status-details-bin (google.rpc.Status). At most 64 calls run at once on a server; more are
-/// answered RESOURCE_EXHAUSTED. Has no state; deadlines are RealClock()'s.
+/// Calls by gRPC over TLS in both directions (docs/design/control-plane-security.md), with certificates made
+/// from the secret. A failed call carries its status whole in grpc-status-details-bin (google.rpc.Status). At
+/// most 64 calls run at once on a server; more are answered RESOURCE_EXHAUSTED. Deadlines are RealClock()'s.
 ControlPlane& GrpcControlPlane();
+
+/// The same with an operator's certificates, which are read again every minute. Errors as ReadIdentity's.
+absl::StatusOr<std::unique_ptr<ControlPlane>> MakeGrpcControlPlane(const TlsFiles& files);
 
 /// Code and message as they are; payloads travel in the details. Statuses of our own services always
 /// have details, which tells them from what gRPC itself reports.

@@ -10,7 +10,6 @@ namespace nam::catalog {
 inline constexpr Method<proto::GetClusterRequest, proto::Cluster> kGetCluster{
     "/nam.proto.Catalog/GetCluster"};
 inline constexpr Method<proto::JoinRequest, proto::JoinReply> kJoin{"/nam.proto.Catalog/Join"};
-inline constexpr Method<proto::RenewRequest, proto::RenewReply> kRenew{"/nam.proto.Catalog/Renew"};
 inline constexpr Method<proto::LeaveRequest, proto::LeaveReply> kLeave{"/nam.proto.Catalog/Leave"};
 inline constexpr Method<proto::BuryRequest, proto::BuryReply> kBury{"/nam.proto.Catalog/Bury"};
 inline constexpr Method<proto::ListTablesRequest, proto::ListTablesReply> kListTables{
@@ -36,6 +35,9 @@ inline constexpr Method<proto::AllocateGroupsRequest, proto::AllocateGroupsReply
     "/nam.proto.Catalog/AllocateGroups"};
 inline constexpr Method<proto::ReleaseGroupsRequest, proto::ReleaseGroupsReply> kReleaseGroups{
     "/nam.proto.Catalog/ReleaseGroups"};
+
+inline constexpr Method<proto::RenewRequest, proto::RenewReply> kRenew{"/nam.proto.Leases/Renew"};
+inline constexpr Method<proto::PulseRequest, proto::PulseReply> kPulse{"/nam.proto.Leases/Pulse"};
 
 inline constexpr Method<proto::AllocateRequest, proto::AllocateReply> kAllocate{"/nam.proto.Memory/Allocate"};
 inline constexpr Method<proto::OpenExtentsRequest, proto::OpenExtentsReply> kOpenExtents{

@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "catalog/address.h"
 #include "catalog/methods.h"
 #include "catalog/suspect_watch.h"
 #include "fabric/threads.h"
@@ -11,16 +13,20 @@
 namespace nam::catalog {
 namespace {
 
-Handlers HandlersOf(Service& service) {
+// `lease_port` is known once the port for leases is listened on, which is before any call.
+Handlers CatalogHandlers(Service& service, const uint32_t& lease_port) {
   Handlers handlers("nam.proto.Catalog");
   const auto add = [&](const auto& method, auto member) {
     handlers.Add(method, [&service, member](const auto& request, const IncomingCall&) {
       return (service.*member)(request);
     });
   };
-  add(kGetCluster, &Service::GetCluster);
+  handlers.Add(kGetCluster, [&](const proto::GetClusterRequest& request, const IncomingCall&) {
+    absl::StatusOr<proto::Cluster> cluster = service.GetCluster(request);
+    if (cluster.ok()) cluster->set_lease_port(lease_port);
+    return cluster;
+  });
   add(kJoin, &Service::Join);
-  add(kRenew, &Service::Renew);
   add(kLeave, &Service::Leave);
   add(kBury, &Service::Bury);
   add(kListTables, &Service::ListTables);
@@ -34,6 +40,18 @@ Handlers HandlersOf(Service& service) {
   add(kChangePart, &Service::ChangePart);
   add(kAllocateGroups, &Service::AllocateGroups);
   add(kReleaseGroups, &Service::ReleaseGroups);
+  return handlers;
+}
+
+Handlers LeaseHandlers(Service& service) {
+  Handlers handlers("nam.proto.Leases");
+  handlers.Add(kRenew, [&](const proto::RenewRequest& request, const IncomingCall&) {
+    return service.Renew(request);
+  });
+  handlers.Add(kPulse, [&](const proto::PulseRequest&, const IncomingCall&) {
+    service.Pulse();
+    return absl::StatusOr<proto::PulseReply>(proto::PulseReply());
+  });
   return handlers;
 }
 
@@ -55,14 +73,29 @@ absl::Status CheckIdentity(const ClusterIdentity& stored, const CatalogServerOpt
 class CatalogServerImpl final : public CatalogServer {
  public:
   explicit CatalogServerImpl(std::unique_ptr<Service> service)
-      : service_(std::move(service)), handlers_(HandlersOf(*service_)) {}
+      : service_(std::move(service)),
+        handlers_(CatalogHandlers(*service_, lease_port_)),
+        lease_handlers_(LeaseHandlers(*service_)) {}
+  ~CatalogServerImpl() override {
+    ended_->Set();
+    pulse_end_.Cancel();
+  }
 
   absl::Status Listen(const CatalogServerOptions& options) {
+    NAM_ASSIGN_OR_RETURN(const auto host_port, SplitAddress(options.listen_address));
+    NAM_ASSIGN_OR_RETURN(
+        lease_server_,
+        options.control_plane->Serve({.address = absl::StrCat(host_port.first, ":", options.lease_port),
+                                      .secret = options.secret,
+                                      .handlers = &lease_handlers_,
+                                      .request_bytes_max = kRenewalBytesMax}));
+    NAM_ASSIGN_OR_RETURN(const auto leases, SplitAddress(lease_server_->address()));
+    lease_port_ = leases.second;
     NAM_ASSIGN_OR_RETURN(
         server_, options.control_plane->Serve(
                      {.address = options.listen_address, .secret = options.secret, .handlers = &handlers_}));
     // In a simulated world no process stands still unawares.
-    if (options.clock == &RealClock()) StartPulse(int64_t{options.lease_ms} * 1'000 / kPulsesOfLease);
+    if (options.clock == &RealClock()) StartPulse(options);
     watch_ = std::make_unique<SuspectWatch>(
         *service_, SuspectWatchOptions{.clock = options.clock,
                                        .pause_us = int64_t{options.lease_ms} * 1'000 / kPulsesOfLease,
@@ -72,27 +105,41 @@ class CatalogServerImpl final : public CatalogServer {
   }
 
   std::string address() const override { return server_->address(); }
+  std::string lease_address() const override { return lease_server_->address(); }
   const ClusterIdentity& identity() const override { return service_->identity(); }
-  void Shutdown(Deadline deadline) override { server_->Shutdown(deadline); }
-  ~CatalogServerImpl() override { ended_->Set(); }
+  void Shutdown(Deadline deadline) override {
+    server_->Shutdown(deadline);
+    lease_server_->Shutdown(deadline);
+  }
 
  private:
   static constexpr int kPulsesOfLease = 10;
+  static constexpr int kRenewalBytesMax = 4 << 20;  // ten bytes for each allocation and key holder
 
-  void StartPulse(int64_t pause_us) {
-    pulse_ = fabric::StartRealThread("nam-pulse", [this, pause_us] {
+  // By the way that renewals take: what holds them up holds up the pulse.
+  void StartPulse(const CatalogServerOptions& options) {
+    lease_peer_ = std::make_unique<Peer>(
+        "the port for leases", options.control_plane->Open(lease_server_->address(), options.secret));
+    const int64_t lease_us = int64_t{options.lease_ms} * 1'000;
+    pulse_ = fabric::StartRealThread("nam-pulse", [this, lease_us] {
       do {
-        service_->Pulse();
-      } while (!ended_->Wait(RealClock().After(pause_us)));
+        lease_peer_->Call(kPulse, proto::PulseRequest(), lease_us, &pulse_end_).status().IgnoreError();
+      } while (!ended_->Wait(RealClock().After(lease_us / kPulsesOfLease)));
     });
   }
 
   const std::unique_ptr<Service> service_;
+  uint32_t lease_port_ = 0;
   const Handlers handlers_;
+  const Handlers lease_handlers_;
+  // These stop before what they call.
+  std::unique_ptr<ControlServer> server_;
+  std::unique_ptr<ControlServer> lease_server_;
   const std::unique_ptr<fabric::Event> ended_ = fabric::MakeRealEvent();
-  std::unique_ptr<fabric::Thread> pulse_;
+  CallCancellation pulse_end_;
+  std::unique_ptr<Peer> lease_peer_;
+  std::unique_ptr<fabric::Thread> pulse_;  // joined before what it calls
   std::unique_ptr<SuspectWatch> watch_;
-  std::unique_ptr<ControlServer> server_;  // last: stops before what it calls
 };
 
 }  // namespace

@@ -15,7 +15,8 @@ namespace nam::catalog {
 
 struct CatalogServerOptions {
   std::string listen_address = "127.0.0.1:0";
-  std::string store_path;  // one file, made if it is not there; or kStoreInMemory
+  uint16_t lease_port = 0;  // where renewals are heard, on the same host; 0 picks one
+  std::string store_path;   // one file, made if it is not there; or kStoreInMemory
   /// Of a new store. An existing one keeps its own: a name that differs is refused (empty: any), and
   /// so is another fabric.
   std::string cluster_name = "nam";
@@ -38,6 +39,7 @@ class CatalogServer {
 
   /// host:port
   virtual std::string address() const = 0;
+  virtual std::string lease_address() const = 0;
   virtual const ClusterIdentity& identity() const = 0;
   /// Calls under way are cancelled at the deadline. The store is closed with the object.
   virtual void Shutdown(Deadline deadline) = 0;

@@ -55,7 +55,7 @@ class Service {
 
   const ClusterIdentity& identity() const { return identity_; }
 
-  /// Says that the catalog's process runs; to be called ten times a lease, from the first call on for good.
+  /// Says that renewals are heard; to be called ten times a lease, from the first call on for good.
   void Pulse();
 
   /// A memory server that has not renewed for half a lease or longer: is its process there?

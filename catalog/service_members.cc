@@ -3,8 +3,8 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "catalog/member_proof.h"
 #include "catalog/service.h"
-#include "catalog/token.h"
 
 namespace nam::catalog {
 namespace {
@@ -99,6 +99,10 @@ void Service::MakeUpForStandstill() {
   const int64_t now_ns = clock_.NowNs(), missing_ns = now_ns - pulse_ns_;
   if (missing_ns < int64_t{lease_ms_} * 1'000'000 / kStandstillPartOfLease) return;
   for (auto& [id, state] : members_) state.lease_end_ns += missing_ns;
+  events_.Add(LogLevel::kWarning,
+              absl::StrFormat("the catalog stood still or was too busy to hear renewals for "
+                              "%.1f s: all leases go on by that",
+                              static_cast<double>(missing_ns) / 1e9));
   pulse_ns_ = now_ns;
 }
 
@@ -155,7 +159,7 @@ absl::StatusOr<proto::JoinReply> Service::Join(const proto::JoinRequest& request
 bool Service::Proven(const proto::KeyClaim& claim) const {
   const MemberState* member = FindLiving(claim.member());
   if (member == nullptr || member->member.proof().empty()) return false;
-  return SameToken(member->member.proof(), claim.proof());
+  return SameProof(member->member.proof(), claim.proof());
 }
 
 absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& request) {

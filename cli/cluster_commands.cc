@@ -246,12 +246,14 @@ int RunStatus(const StatusOptions& options) {
   const auto address = FindCluster(options.cluster);
   if (!address.ok()) return ReportNoConnection(address.status());
   // Looks on without being a member, and does not wait long for a server that stands still.
-  const auto attachment = catalog::Attachment::Attach(
-      {.catalog = {.address = address->catalog, .secret = address->secret, .timeout_us = 1'000'000},
-       .role = proto::ROLE_UNKNOWN,
-       .rdma = options.cluster.rdma,
-       .multicast_interface = options.cluster.multicast_interface,
-       .multicast_ttl = options.cluster.multicast_ttl});
+  catalog::ClientOptions catalog = address->client_options();
+  catalog.timeout_us = 1'000'000;
+  const auto attachment =
+      catalog::Attachment::Attach({.catalog = catalog,
+                                   .role = proto::ROLE_UNKNOWN,
+                                   .rdma = options.cluster.rdma,
+                                   .multicast_interface = options.cluster.multicast_interface,
+                                   .multicast_ttl = options.cluster.multicast_ttl});
   if (!attachment.ok()) return ReportNoConnection(attachment.status());
   auto cluster = (*attachment)->catalog().GetCluster();
   if (!cluster.ok()) return ReportNoConnection(cluster.status());

@@ -46,8 +46,16 @@ class NamCommandLine final : public CommandLine {
     Add(command, "--catalog", cluster.catalog, "the cluster's catalog; without it, the local cluster",
         "HOST:PORT");
     Add(command, "--secret-file", cluster.secret_file, "file with the cluster's secret", "FILE");
+    AddTls(command, cluster.tls);
     Add(command, "--state-dir", cluster.state_dir, "the local cluster's directory", "DIR");
     AddNetwork(command, cluster);
+  }
+
+  static void AddTls(CLI::App* command, catalog::TlsFiles& tls) {
+    Add(command, "--tls-certificate", tls.certificate,
+        "of this process, in PEM; without it, made from the secret", "FILE");
+    Add(command, "--tls-key", tls.key, "of that certificate", "FILE");
+    Add(command, "--tls-ca", tls.authority, "certificates of the authority of the cluster", "FILE");
   }
 
   template <typename Options>
@@ -156,10 +164,13 @@ class NamCommandLine final : public CommandLine {
     CLI::App* catalog =
         Command("catalog", "a catalog in the foreground", [this] { return RunCatalog(catalog_); });
     Add(catalog, "--listen", catalog_.listen, "where to listen (127.0.0.1:0)", "HOST:PORT");
+    Add(catalog, "--lease-port", catalog_.lease_port,
+        "where to hear renewals of leases, on that host; 0: any");
     Add(catalog, "--store", catalog_.store, "the file it keeps its state in", "FILE");
     Add(catalog, "--cluster-name", catalog_.cluster_name, "of a new store");
     Add(catalog, "--fabric", catalog_.fabric, "of a new store: shm, tcp or verbs (shm)");
     Add(catalog, "--secret-file", catalog_.secret_file, "file with the cluster's secret", "FILE");
+    AddTls(catalog, catalog_.tls);
     Add(catalog, "--lease-ms", catalog_.lease_ms, "how long a silent member counts as alive");
     AddBuryAfter(catalog, catalog_.bury_after_s);
     AddTimestamps(catalog, catalog_.timestamps);
@@ -169,6 +180,7 @@ class NamCommandLine final : public CommandLine {
                                [this] { return RunMemoryServer(memory_); });
     Add(memory, "--catalog", memory_.catalog, "the cluster's catalog", "HOST:PORT");
     Add(memory, "--secret-file", memory_.secret_file, "file with the cluster's secret", "FILE");
+    AddTls(memory, memory_.tls);
     AddBytes(memory, "--memory", memory_.memory_bytes, "the most that it hands out");
     Add(memory, "--control-listen", memory_.control_listen, "where to listen for gRPC (127.0.0.1:0)",
         "HOST:PORT");
@@ -184,6 +196,7 @@ class NamCommandLine final : public CommandLine {
                                 [this] { return RunComputeServer(compute_); });
     Add(compute, "--catalog", compute_.catalog, "the cluster's catalog", "HOST:PORT");
     Add(compute, "--secret-file", compute_.secret_file, "file with the cluster's secret", "FILE");
+    AddTls(compute, compute_.tls);
     Add(compute, "--threads", compute_.threads, "that run queries; 0: one a processor");
     Add(compute, "--control-listen", compute_.control_listen, "where to listen for gRPC (127.0.0.1:0)",
         "HOST:PORT");

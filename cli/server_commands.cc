@@ -34,7 +34,9 @@ class CatalogProcess final : public RunningServer {
  public:
   explicit CatalogProcess(std::unique_ptr<catalog::CatalogServer> server) : server_(std::move(server)) {}
   ~CatalogProcess() override { server_->Shutdown(RealClock().After(kShutdownUs)); }
-  ReadyLine ready() const override { return {"catalog", {{"address", server_->address()}}}; }
+  ReadyLine ready() const override {
+    return {"catalog", {{"address", server_->address()}, {"leases", server_->lease_address()}}};
+  }
 
  private:
   std::unique_ptr<catalog::CatalogServer> server_;
@@ -81,17 +83,21 @@ int RunCatalog(const CatalogOptions& options) {
   if (!fabric.ok()) return Refuse(fabric.status());
   const auto secret = ReadSecret(options.secret_file);
   if (!secret.ok()) return Refuse(secret.status());
+  const auto control_plane = OpenControlPlane(options.tls);
+  if (!control_plane.ok()) return Refuse(control_plane.status());
   return ServeInForeground(
       "catalog", options.log, [&](const OnLost&) -> absl::StatusOr<std::unique_ptr<RunningServer>> {
         NAM_ASSIGN_OR_RETURN(
             auto server, catalog::CatalogServer::Start({.listen_address = options.listen,
+                                                        .lease_port = options.lease_port,
                                                         .store_path = options.store,
                                                         .cluster_name = options.cluster_name,
                                                         .fabric = *fabric,
                                                         .secret = *secret,
                                                         .lease_ms = options.lease_ms,
                                                         .bury_after_ms = Milliseconds(options.bury_after_s),
-                                                        .timestamps = options.timestamps}));
+                                                        .timestamps = options.timestamps,
+                                                        .control_plane = *control_plane}));
         return std::make_unique<CatalogProcess>(std::move(server));
       });
 }
@@ -99,13 +105,17 @@ int RunCatalog(const CatalogOptions& options) {
 int RunMemoryServer(const MemoryServerCommandOptions& options) {
   const auto secret = ReadSecret(options.secret_file);
   if (!secret.ok()) return Refuse(secret.status());
+  const auto control_plane = OpenControlPlane(options.tls);
+  if (!control_plane.ok()) return Refuse(control_plane.status());
+  const catalog::ClientOptions catalog = {
+      .address = options.catalog, .secret = *secret, .control_plane = *control_plane};
   if (options.memory_bytes < kPageBytes) {
     return Refuse(absl::InvalidArgumentError("a memory server needs at least 4 KiB of memory"));
   }
   return ServeInForeground(
       "memserver", options.log, [&](const OnLost& on_lost) -> absl::StatusOr<std::unique_ptr<RunningServer>> {
         NAM_ASSIGN_OR_RETURN(auto server, memserver::MemoryServer::Start(
-                                              {.catalog = {.address = options.catalog, .secret = *secret},
+                                              {.catalog = catalog,
                                                .memory_bytes = options.memory_bytes / kPageBytes * kPageBytes,
                                                .control_listen_address = options.control_listen,
                                                .fabric_listen_address = options.fabric_listen,
@@ -123,11 +133,15 @@ int RunMemoryServer(const MemoryServerCommandOptions& options) {
 int RunComputeServer(const ComputeServerCommandOptions& options) {
   const auto secret = ReadSecret(options.secret_file);
   if (!secret.ok()) return Refuse(secret.status());
+  const auto control_plane = OpenControlPlane(options.tls);
+  if (!control_plane.ok()) return Refuse(control_plane.status());
+  const catalog::ClientOptions catalog = {
+      .address = options.catalog, .secret = *secret, .control_plane = *control_plane};
   const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   return ServeInForeground(
       "compute", options.log, [&](const OnLost& on_lost) -> absl::StatusOr<std::unique_ptr<RunningServer>> {
         NAM_ASSIGN_OR_RETURN(auto server, computeserver::ComputeServer::Start(
-                                              {.catalog = {.address = options.catalog, .secret = *secret},
+                                              {.catalog = catalog,
                                                .threads = options.threads > 0 ? options.threads : processors,
                                                .control_listen_address = options.control_listen,
                                                .fabric_listen_address = options.fabric_listen,

@@ -3,16 +3,19 @@
 #include <cstdint>
 #include <string>
 
+#include "catalog/certificates.h"
 #include "cli/foreground.h"
 
 namespace nam::cli {
 
 struct CatalogOptions {
   std::string listen = "127.0.0.1:0";
+  uint16_t lease_port = 0;
   std::string store;
   std::string cluster_name = "nam";
   std::string fabric = "shm";
   std::string secret_file;
+  catalog::TlsFiles tls;
   uint32_t lease_ms = 3'000;
   double bury_after_s = 60;  // how long a memory server whose lease has ended may come back
   std::string timestamps = "leased";
@@ -22,6 +25,7 @@ struct CatalogOptions {
 struct MemoryServerCommandOptions {
   std::string catalog;
   std::string secret_file;
+  catalog::TlsFiles tls;
   uint64_t memory_bytes = 1ULL << 30;
   std::string control_listen = "127.0.0.1:0";
   std::string fabric_listen;
@@ -37,6 +41,7 @@ struct MemoryServerCommandOptions {
 struct ComputeServerCommandOptions {
   std::string catalog;
   std::string secret_file;
+  catalog::TlsFiles tls;
   int threads = 0;  // 0: all processors
   std::string control_listen = "127.0.0.1:0";
   std::string fabric_listen;

@@ -19,13 +19,20 @@ void PrintError(const absl::Status& status) {
 
 }  // namespace
 
+absl::StatusOr<catalog::ControlPlane*> OpenControlPlane(const catalog::TlsFiles& tls) {
+  if (!tls.given()) return &catalog::GrpcControlPlane();
+  NAM_ASSIGN_OR_RETURN(auto made, catalog::MakeGrpcControlPlane(tls));
+  return made.release();  // as GrpcControlPlane() itself, it is never destroyed
+}
+
 absl::StatusOr<ClusterAddress> FindCluster(const ClusterOptions& options) {
+  NAM_ASSIGN_OR_RETURN(catalog::ControlPlane* const control_plane, OpenControlPlane(options.tls));
   if (!options.catalog.empty()) {
     if (options.secret_file.empty()) {
       return absl::InvalidArgumentError("--catalog needs --secret-file, the file with the cluster's secret");
     }
     NAM_ASSIGN_OR_RETURN(std::string secret, ReadSecret(options.secret_file));
-    return ClusterAddress{options.catalog, std::move(secret)};
+    return ClusterAddress{options.catalog, std::move(secret), control_plane};
   }
   const std::string directory = options.state_dir.empty() ? DefaultStateDirectory() : options.state_dir;
   const auto state = LoadState(directory);
@@ -37,12 +44,12 @@ absl::StatusOr<ClusterAddress> FindCluster(const ClusterOptions& options) {
   }
   NAM_ASSIGN_OR_RETURN(std::string secret,
                        ReadSecret(options.secret_file.empty() ? SecretFile(directory) : options.secret_file));
-  return ClusterAddress{state->catalog_address, std::move(secret)};
+  return ClusterAddress{state->catalog_address, std::move(secret), control_plane};
 }
 
 absl::StatusOr<std::unique_ptr<catalog::Attachment>> AttachToCluster(const ClusterOptions& options) {
   NAM_ASSIGN_OR_RETURN(const ClusterAddress address, FindCluster(options));
-  return catalog::Attachment::Attach({.catalog = {.address = address.catalog, .secret = address.secret},
+  return catalog::Attachment::Attach({.catalog = address.client_options(),
                                       .rdma = options.rdma,
                                       .multicast_interface = options.multicast_interface,
                                       .multicast_ttl = options.multicast_ttl});

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "catalog/attachment.h"
+#include "catalog/certificates.h"
 #include "catalog/client.h"
 
 namespace nam {
@@ -14,6 +15,7 @@ struct ClusterOptions {
   std::string catalog;  // host:port; needs secret_file
   std::string secret_file;
   std::string state_dir;  // empty: DefaultStateDirectory()
+  catalog::TlsFiles tls;  // of a cluster with certificates of its own
   /// FabricOptions' of the same names.
   std::string rdma;
   std::string multicast_interface;
@@ -23,7 +25,15 @@ struct ClusterOptions {
 struct ClusterAddress {
   std::string catalog;
   std::string secret;
+  catalog::ControlPlane* control_plane = nullptr;
+
+  catalog::ClientOptions client_options() const {
+    return {.address = catalog, .secret = secret, .control_plane = control_plane};
+  }
 };
+
+/// That of this process, with its own certificates if files are given; lives until the process ends.
+absl::StatusOr<catalog::ControlPlane*> OpenControlPlane(const catalog::TlsFiles& tls);
 
 /// INVALID_ARGUMENT when the options contradict each other; UNAVAILABLE without a cluster, with a hint.
 absl::StatusOr<ClusterAddress> FindCluster(const ClusterOptions& options);

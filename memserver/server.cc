@@ -20,6 +20,8 @@
 namespace nam::memserver {
 namespace {
 
+constexpr int kRequestBytesMax = 4 << 20;
+
 /// What only the catalog knows. The first two never become untrue again.
 struct CatalogQuestions {
   /// OK when the allocation is over, so that its memory may be freed.
@@ -210,7 +212,8 @@ absl::Status MemoryServerImpl::Listen() {
   catalog::ControlPlane& control_plane = *options_.catalog.control_plane;
   NAM_ASSIGN_OR_RETURN(control_server_, control_plane.Serve({.address = options_.control_listen_address,
                                                              .secret = options_.catalog.secret,
-                                                             .handlers = &service_.handlers()}));
+                                                             .handlers = &service_.handlers(),
+                                                             .request_bytes_max = kRequestBytesMax}));
   const auto advertised = [&](const std::string& address) {
     return catalog::AdvertisedAddress(address, options_.advertised_host, control_plane.host_name());
   };

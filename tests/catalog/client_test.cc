@@ -1,9 +1,8 @@
 #include "catalog/client.h"
 
-#include <google/protobuf/descriptor.h>
-#include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
@@ -77,33 +76,6 @@ TEST_F(ClientTest, AnotherSecretIsRefused) {
   EXPECT_EQ(client.status().code(), absl::StatusCode::kUnauthenticated);
   EXPECT_NE(std::string(client.status().message()).find(options_.listen_address), std::string::npos)
       << client.status();
-}
-
-TEST_F(ClientTest, NoMethodAnswersWithoutTheToken) {
-  StartCatalog();
-  const auto* service = proto::Member::descriptor()->file()->FindServiceByName("Catalog");
-  ASSERT_NE(service, nullptr);
-  ASSERT_GE(service->method_count(), 10);
-  auto channel = grpc::CreateChannel(options_.listen_address, grpc::InsecureChannelCredentials());
-  grpc::GenericStub stub(channel);
-  for (int i = 0; i < service->method_count(); ++i) {
-    for (const bool with_token : {false, true}) {
-      grpc::ClientContext context;
-      if (with_token) context.AddMetadata(kTokenKey, ControlToken("guess"));
-      const grpc::ByteBuffer empty(nullptr, 0);
-      grpc::ByteBuffer reply;
-      const std::string method = "/nam.proto.Catalog/" + service->method(i)->name();
-      grpc::CompletionQueue queue;
-      const auto call = stub.PrepareUnaryCall(&context, method, empty, &queue);
-      grpc::Status status;
-      void* tag = nullptr;
-      bool ok = false;
-      call->StartCall();
-      call->Finish(&reply, &status, nullptr);
-      ASSERT_TRUE(queue.Next(&tag, &ok));
-      EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED) << method;
-    }
-  }
 }
 
 TEST_F(ClientTest, ALoadIsBegunCommittedReadAndDropped) {
@@ -229,6 +201,88 @@ TEST_F(ClientTest, AMembershipRenewsAndLeaves) {
   EXPECT_EQ(cluster->members(0).used_bytes(), 99u);
   membership->reset();
   EXPECT_EQ(client->GetCluster()->members_size(), 0);
+}
+
+/// gRPC, but calls to one address end without an answer while it is stuck.
+class StuckControlPlane final : public ControlPlane {
+ public:
+  std::string stuck_address;  // empty: all
+  std::atomic<bool> stuck = false;
+
+  std::string host_name() const override { return GrpcControlPlane().host_name(); }
+  absl::StatusOr<std::unique_ptr<ControlServer>> Serve(const ControlServerOptions& options) override {
+    return GrpcControlPlane().Serve(options);
+  }
+  std::unique_ptr<ControlChannel> Open(const std::string& address, const std::string& secret) override {
+    auto channel = GrpcControlPlane().Open(address, secret);
+    if (!stuck_address.empty() && address != stuck_address) return channel;
+    return std::make_unique<Channel>(std::move(channel), stuck);
+  }
+  bool Refused(const std::string& address, int64_t timeout_us) override {
+    return GrpcControlPlane().Refused(address, timeout_us);
+  }
+
+ private:
+  class Channel final : public ControlChannel {
+   public:
+    Channel(std::unique_ptr<ControlChannel> channel, const std::atomic<bool>& stuck)
+        : channel_(std::move(channel)), stuck_(stuck) {}
+    Outcome Call(const std::string& path, const std::string& request, int64_t timeout_us,
+                 CallCancellation* cancellation) override {
+      if (stuck_) return {absl::DeadlineExceededError("stuck"), false, ""};
+      return channel_->Call(path, request, timeout_us, cancellation);
+    }
+
+   private:
+    const std::unique_ptr<ControlChannel> channel_;
+    const std::atomic<bool>& stuck_;
+  };
+};
+
+TEST_F(ClientTest, RenewalsPassWhileTheCatalogsMainPortIsStuck) {
+  options_.lease_ms = 300;
+  StartCatalog();
+  EXPECT_NE(server_->address(), server_->lease_address());
+  StuckControlPlane control_plane;
+  control_plane.stuck_address = server_->address();
+  auto client = Client::Connect({options_.listen_address, kSecret, 5'000'000, &control_plane});
+  ASSERT_TRUE(client.ok()) << client.status();
+  fabric::FakeFabric fabric;
+  fabric::Progress renewals;
+  Membership::Hooks hooks;
+  hooks.after_renew = [&](const proto::RenewReply&) { renewals.Advance(); };
+  hooks.on_lost = [](absl::Status status) { ADD_FAILURE() << status; };
+  auto membership = Membership::Join(**client, fabric, SomeClient(), hooks);
+  ASSERT_TRUE(membership.ok());
+  control_plane.stuck = true;
+  EXPECT_EQ((*client)->GetCluster().status().code(), absl::StatusCode::kDeadlineExceeded);
+  ASSERT_TRUE(renewals.WaitFor(renewals.steps() + 7));  // two leases
+  EXPECT_EQ(Connect()->GetCluster()->members_size(), 1);
+  control_plane.stuck = false;
+}
+
+// Whatever keeps the catalog from hearing itself on its port for leases keeps it from hearing others.
+TEST_F(ClientTest, LeasesGoOnWhileTheCatalogDoesNotHearItself) {
+  options_.lease_ms = 300;
+  StuckControlPlane control_plane;
+  options_.control_plane = &control_plane;
+  StartCatalog();
+  const auto client = Connect();
+  fabric::FakeFabric fabric;
+  fabric::Progress renewals;
+  Membership::Hooks hooks;
+  hooks.after_renew = [&](const proto::RenewReply&) { renewals.Advance(); };
+  auto clock = Membership::Join(*client, fabric, SomeClient(), hooks);  // three renewals a lease
+  ASSERT_TRUE(clock.ok());
+  ASSERT_TRUE(renewals.WaitFor(1));
+  control_plane.stuck = true;
+  ASSERT_TRUE(renewals.WaitFor(renewals.steps() + 2));
+  ASSERT_TRUE(client->Join(SomeClient()).ok());  // and is not heard of any more
+  ASSERT_TRUE(renewals.WaitFor(renewals.steps() + 12));
+  EXPECT_EQ(client->GetCluster()->members_size(), 2) << "four leases later";
+  control_plane.stuck = false;
+  ASSERT_TRUE(renewals.WaitFor(renewals.steps() + 8));
+  EXPECT_EQ(client->GetCluster()->members_size(), 1) << "expelled, now that renewals would be heard";
 }
 
 TEST_F(ClientTest, AShortRestartDoesNotLoseTheMembership) {

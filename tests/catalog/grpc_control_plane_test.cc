@@ -1,15 +1,22 @@
 #include "catalog/grpc_control_plane.h"
 
+#include <grpc/support/time.h>
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/security/tls_credentials_options.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/cord.h"
 #include "catalog/address.h"
+#include "catalog/certificates.h"
 #include "catalog/methods.h"
-#include "catalog/token.h"
+#include "tests/catalog/own_certificates.h"
 
 namespace nam::catalog {
 namespace {
@@ -43,17 +50,6 @@ TEST(RpcStatusTest, GarbageInDetailsIsIgnored) {
   EXPECT_EQ(FromGrpcStatus(garbage), absl::NotFoundError("gone"));
 }
 
-TEST(ControlTokenTest, DependsOnTheSecretAndHidesIt) {
-  EXPECT_EQ(ControlToken("secret"), ControlToken("secret"));
-  EXPECT_NE(ControlToken("secret"), ControlToken("Secret"));
-  EXPECT_EQ(ControlToken("secret").find("secret"), std::string::npos);
-  EXPECT_EQ(ControlToken("secret").size(), 64u);
-  EXPECT_TRUE(SameToken("abc", "abc"));
-  EXPECT_FALSE(SameToken("abc", "abd"));
-  EXPECT_FALSE(SameToken("abc", "abcd"));
-  EXPECT_FALSE(SameToken("", "a"));
-}
-
 TEST(AddressTest, SplitsAndAdvertises) {
   EXPECT_EQ(SplitAddress("127.0.0.1:4700")->first, "127.0.0.1");
   EXPECT_EQ(SplitAddress("127.0.0.1:4700")->second, 4'700);
@@ -70,10 +66,11 @@ class GrpcControlPlaneTest : public testing::Test {
  protected:
   // A catalog whose only working method is GetCluster.
   std::unique_ptr<ControlServer> Serve(
-      const std::function<absl::StatusOr<proto::Cluster>(const IncomingCall&)>& get_cluster) {
+      const std::function<absl::StatusOr<proto::Cluster>(const IncomingCall&)>& get_cluster,
+      ControlPlane& control_plane = GrpcControlPlane()) {
     handlers_ = std::make_unique<Handlers>("nam.proto.Catalog");
     const auto unused = [&](const auto& method) { AddUnused(method); };
-    unused(kJoin), unused(kRenew), unused(kLeave), unused(kBury), unused(kListTables), unused(kGetTable);
+    unused(kJoin), unused(kLeave), unused(kBury), unused(kListTables), unused(kGetTable);
     unused(kBeginLoad), unused(kCommitLoad), unused(kAbortLoad), unused(kDropTable);
     unused(kAllocateGroups), unused(kReleaseGroups), unused(kBeginExtend), unused(kCommitExtend),
         unused(kChangePart);
@@ -81,7 +78,7 @@ class GrpcControlPlaneTest : public testing::Test {
       return get_cluster(call);
     });
     auto server =
-        GrpcControlPlane().Serve({.address = "127.0.0.1:0", .secret = "secret", .handlers = handlers_.get()});
+        control_plane.Serve({.address = "127.0.0.1:0", .secret = "secret", .handlers = handlers_.get()});
     EXPECT_TRUE(server.ok()) << server.status();
     return *std::move(server);
   }
@@ -122,6 +119,148 @@ TEST_F(GrpcControlPlaneTest, RequestsRepliesAndStatusesArriveWhole) {
   EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
   EXPECT_EQ(std::string(status.message()), "the server: too far");
   EXPECT_TRUE(status.GetPayload("nam/test").has_value());
+}
+
+/// Who may call: everybody here knows the address.
+class StrangersTest : public GrpcControlPlaneTest {
+ protected:
+  using Certificates = std::vector<grpc::experimental::IdentityKeyCertPair>;
+
+  StrangersTest() {
+    server_ = Serve([this](const IncomingCall&) {
+      ++calls_;
+      return absl::StatusOr<proto::Cluster>(proto::Cluster());
+    });
+  }
+  /// A client with its own idea of TLS, for every method of the service. What gRPC says of the last.
+  grpc::Status Call(const std::shared_ptr<grpc::ChannelCredentials>& credentials, const std::string& name) {
+    grpc::ChannelArguments arguments;
+    arguments.SetString(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG, name);
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    grpc::GenericStub stub(grpc::CreateCustomChannel(server_->address(), credentials, arguments));
+    grpc::Status status;
+    const auto* service = proto::Member::descriptor()->file()->FindServiceByName("Catalog");
+    for (int i = 0; i < service->method_count(); ++i) {
+      grpc::ClientContext context;
+      const grpc::ByteBuffer empty(nullptr, 0);
+      grpc::ByteBuffer reply;
+      grpc::CompletionQueue queue;
+      const auto call =
+          stub.PrepareUnaryCall(&context, "/nam.proto.Catalog/" + service->method(i)->name(), empty, &queue);
+      void* tag = nullptr;
+      bool ok = false;
+      call->StartCall();
+      call->Finish(&reply, &status, nullptr);
+      EXPECT_TRUE(queue.Next(&tag, &ok));
+      EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << status.error_message();
+      EXPECT_EQ(status.error_details(), "") << "a handler answered";
+    }
+    return status;
+  }
+  static std::shared_ptr<grpc::ChannelCredentials> Tls(const Certificates& certificates) {
+    grpc::experimental::TlsChannelCredentialsOptions options;
+    if (!certificates.empty()) {
+      options.set_certificate_provider(
+          std::make_shared<grpc::experimental::StaticDataCertificateProvider>(certificates));
+      options.watch_identity_key_cert_pairs();
+    }
+    options.set_verify_server_certs(false);
+    options.set_certificate_verifier(std::make_shared<grpc::experimental::NoOpCertificateVerifier>());
+    options.set_check_call_host(false);
+    return grpc::experimental::TlsCredentials(options);
+  }
+
+  std::atomic<int> calls_ = 0;
+  std::unique_ptr<ControlServer> server_;
+};
+
+TEST_F(StrangersTest, AnotherSecretIsRefusedInPlainWords) {
+  const Peer peer("the server", GrpcControlPlane().Open(server_->address(), "guess"));
+  const absl::Status status = peer.Call(kGetCluster, {}, 5'000'000).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(std::string(status.message()),
+            "the server refuses us: the secret is not that of this cluster; use the secret of its cluster");
+  EXPECT_TRUE(Unanswered(status));
+  EXPECT_EQ(calls_, 0);
+}
+
+TEST_F(StrangersTest, WhoKnowsTheNameAloneReachesNoHandler) {
+  const std::string name = KnockName("secret");
+  Call(grpc::InsecureChannelCredentials(), name);
+  Call(Tls({}), name);  // no certificate
+  const Identity other = MakeIdentity("guess");
+  Call(Tls({{other.key, other.certificate}}), name);
+  const TempFolder folder;
+  EXPECT_EQ(calls_, 0);
+  // The same client with a certificate of the cluster is let in: it was that which was missing.
+  const Identity right = MakeIdentity("secret");
+  grpc::ChannelArguments arguments;
+  arguments.SetString(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG, name);
+  const auto channel =
+      grpc::CreateCustomChannel(server_->address(), Tls({{right.key, right.certificate}}), arguments);
+  EXPECT_TRUE(channel->WaitForConnected(gpr_time_from_seconds(10, GPR_TIMESPAN)));
+}
+
+TEST_F(StrangersTest, AServerOfAnotherSecretIsNotTrusted) {
+  // A rogue that overheard the name, at the address of a server that is gone.
+  const Identity rogue = MakeIdentity("guess");
+  grpc::experimental::TlsServerCredentialsOptions options(
+      std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
+          Certificates{{rogue.key, rogue.certificate}}));
+  options.watch_identity_key_cert_pairs();
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::experimental::TlsServerCredentials(options), &port);
+  grpc::AsyncGenericService service;
+  builder.RegisterAsyncGenericService(&service);
+  const auto queue = builder.AddCompletionQueue();
+  const auto server = builder.BuildAndStart();
+  const Peer peer("the server", GrpcControlPlane().Open("127.0.0.1:" + std::to_string(port), "secret"));
+  const absl::Status status = peer.Call(kGetCluster, {}, 5'000'000).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnauthenticated) << status;
+  EXPECT_NE(std::string(status.message()).find("the server is not trusted: its TLS certificate"),
+            std::string::npos)
+      << status;
+  server->Shutdown();
+  queue->Shutdown();
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue->Next(&tag, &ok)) {
+  }
+}
+
+TEST_F(GrpcControlPlaneTest, AnOperatorsCertificatesTakeThePlaceOfTheSecrets) {
+  const TempFolder folder;
+  const TlsFiles server_files = SelfSigned(folder, "server"), client_files = SelfSigned(folder, "client");
+  const auto read = [](const std::string& path) {
+    std::ifstream file(path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  const std::string both =
+      WriteText(folder, "both", read(server_files.certificate) + read(client_files.certificate));
+  const auto plane_of = [](TlsFiles files, const std::string& authority) {
+    files.authority = authority;
+    auto plane = MakeGrpcControlPlane(files);
+    EXPECT_TRUE(plane.ok()) << plane.status();
+    return *std::move(plane);
+  };
+  const auto server_plane = plane_of(server_files, both), client_plane = plane_of(client_files, both);
+  const auto blind_plane = plane_of(client_files, client_files.certificate);
+  const auto server = Serve(
+      [](const IncomingCall&) { return absl::StatusOr<proto::Cluster>(proto::Cluster()); }, *server_plane);
+  const auto call = [&](ControlPlane& plane, const std::string& secret) {
+    return Peer("the server", plane.Open(server->address(), secret))
+        .Call(kGetCluster, {}, 5'000'000)
+        .status();
+  };
+  EXPECT_TRUE(call(*client_plane, "secret").ok()) << call(*client_plane, "secret");
+  EXPECT_NE(std::string(call(*client_plane, "guess").message()).find("the secret is not that"),
+            std::string::npos);
+  EXPECT_NE(std::string(call(*blind_plane, "secret").message()).find("is not trusted"), std::string::npos);
+  // With certificates of the secret neither side trusts the other.
+  EXPECT_EQ(call(GrpcControlPlane(), "secret").code(), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(MakeGrpcControlPlane(SelfSigned(folder, "old", -1)).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(GrpcControlPlaneTest, CancellationReachesTheHandler) {

@@ -12,16 +12,23 @@
 
 namespace nam {
 
+/// A connection to a port of this host.
+inline UniqueFd ConnectTo(uint16_t port) {
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(port);
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)) != 0) fd.reset();
+  return fd;
+}
+
 /// Throws random bytes at a port of this host, `connections` times, and hangs up each time.
 inline void SendGarbage(uint16_t port, uint32_t seed, int connections) {
   std::mt19937 random(seed);
   for (int i = 0; i < connections; ++i) {
-    const UniqueFd fd(::socket(AF_INET, SOCK_STREAM, 0));
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(port);
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)) != 0) continue;
+    const UniqueFd fd = ConnectTo(port);
+    if (!fd.valid()) continue;
     std::string bytes;
     // Half of them begin as HTTP/2, so that the frames behind it are parsed.
     if (i % 2 == 0) bytes = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

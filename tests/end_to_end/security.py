@@ -1,9 +1,12 @@
 """Strangers: another secret, and bytes that are no protocol of ours."""
 import os
 import random
+import shutil
 import socket
 import struct
+import subprocess
 import threading
+import unittest
 
 import cases
 from cluster import Cluster
@@ -47,6 +50,46 @@ class Secret(cases.Case):
                 self.assertIn(refused.code, (2, 3), refused)
                 self.assertIn(piece, refused.err)
                 self.assertIn(path, refused.err)
+
+
+class Certificates(cases.Case):
+    def test_incomplete_options(self):
+        """Two of the three files are a mistake, whoever is started so."""
+        secret = self.scratch.file("secret", "a secret of the tests\n")
+        some = ["--secret-file=" + secret, "--tls-certificate=a.crt", "--tls-key=a.key"]
+        for command in (["sql", "--catalog=127.0.0.1:1", "-c", "SELECT 1"], ["status", "--catalog=127.0.0.1:1"],
+                        ["memserver", "--catalog=127.0.0.1:1"], ["compute", "--catalog=127.0.0.1:1"],
+                        ["catalog", "--store=" + self.scratch.file("new.db")]):
+            refused = self.scratch.nam(command[0], *some, *command[1:])
+            self.assertEqual(refused.code, 2, refused)
+            self.assertIn("--tls-ca", refused.err)
+
+    @unittest.skipUnless(shutil.which("openssl"), "makes certificates with openssl")
+    def test_own_certificates(self):
+        """A cluster with an operator's certificates lets nobody in who has the secret alone."""
+        key, crt = self.scratch.file("own.key"), self.scratch.file("own.crt")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                        "-keyout", key, "-out", crt, "-days", "2", "-subj", "/CN=members"],
+                       check=True, capture_output=True)
+        os.chmod(key, 0o600)
+        tls = ["--tls-certificate=" + crt, "--tls-key=" + key, "--tls-ca=" + crt]
+        secret = self.scratch.file("secret", "a secret of the tests\n")
+        catalog = self.scratch.start("catalog", "--store=" + self.scratch.file("store.db"), "--fabric=tcp",
+                                     "--secret-file=" + secret, *tls)
+        self.addCleanup(catalog.kill)
+        address = catalog.await_line("^READY catalog address=([^ ]*)").group(1)
+        options = ["--catalog=" + address, "--secret-file=" + secret]
+        for role in ("memserver", "compute"):
+            server = self.scratch.start(role, *options, *tls, *(["--memory=64MiB"] if role == "memserver" else []))
+            self.addCleanup(server.kill)
+            server.await_line("^READY " + role)
+        done = self.scratch.nam("ssb", "load", "--scale-factor=0.01", *options, *tls)
+        self.assertEqual(done.code, 0, done)
+        counted = self.scratch.nam("sql", *options, *tls, "--format=csv", "-c", "SELECT count(*) AS n FROM date")
+        self.assertIn("2556", counted.out, counted)
+        refused = self.scratch.nam("sql", *options, "-c", "SELECT 1")
+        self.assertEqual(refused.code, 3, refused)
+        self.assertIn("is not trusted", refused.err)
 
 
 class Garbage(cases.Case):
@@ -215,12 +258,12 @@ class Garbage(cases.Case):
                 peer.close()
 
     def test_garbage_tcp(self):
-        """The catalog's port, and two ports each of 2 memory and 2 compute servers."""
-        self.garbage("tcp", 1 + 2 * 4)
+        """The catalog's two ports, and two each of 2 memory and 2 compute servers."""
+        self.garbage("tcp", 2 + 2 * 4)
 
     def test_garbage_shm(self):
         """As many, of which those of the fabric are sockets without a file."""
-        self.garbage("shm", 1 + 2 * 4)
+        self.garbage("shm", 2 + 2 * 4)
 
 
 cases.main()

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace nam::catalog {
+
+/// A process's identity for TLS, as PEM.
+struct Identity {
+  std::string authority;    // certificates of the authorities that peers are checked against
+  std::string certificate;  // this process's, with what leads to an authority
+  std::string key;
+};
+
+/// Files of an operator's own certificates. All three or none; none means certificates made from the secret.
+struct TlsFiles {
+  std::string certificate;
+  std::string key;
+  std::string authority;
+
+  bool given() const { return !certificate.empty() || !key.empty() || !authority.empty(); }
+};
+
+/// A new key with a certificate signed by the authority of the cluster:
+///
+///     secret ── HKDF-SHA256 ─▶ P-256 key of the authority (the same in every process, never stored)
+///                                   │ signs
+///     random ──────────────────▶ P-256 key of this process, its certificate
+///
+/// Certificates never expire, so hosts whose clocks differ accept each other; they end with the process.
+Identity MakeIdentity(const std::string& secret);
+
+/// Reads and checks them: INVALID_ARGUMENT names the file and what is wrong with it. The key must be readable
+/// by its owner only, fit the certificate, and the certificate must be valid now and come from the authority.
+absl::StatusOr<Identity> ReadIdentity(const TlsFiles& files);
+
+/// The server name that clients of the cluster ask for in the first packet of a TLS handshake, derived from
+/// the secret: `<62 hexadecimal digits>.nam`. It tells strangers from members before any cryptography; it is
+/// sent in clear, so it proves nothing.
+std::string KnockName(const std::string& secret);
+
+}  // namespace nam::catalog
