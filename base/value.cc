@@ -43,7 +43,8 @@ std::string TypeName(const Type& type) {
     case TypeKind::kTimestamp:
       return "timestamp";
     case TypeKind::kString:
-      return type.length == 0 ? "varchar" : absl::StrCat("varchar(", type.length, ")");
+      if (type.length == 0) return type.scale != 0 ? "char" : "varchar";
+      return absl::StrCat(type.scale != 0 ? "char(" : "varchar(", type.length, ")");
   }
   return "unknown";
 }
@@ -166,14 +167,19 @@ int64_t DigitsAt(std::string_view text, size_t from, size_t n) {
   return value;
 }
 
-/// Microseconds of `HH:MM[:SS[.fraction]]`; -1 if it is none.
+constexpr int64_t kNoTime = -1;          // the text is none
+constexpr int64_t kTimeOutOfRange = -2;  // it is written like one, but there is no such hour, …
+
+/// Microseconds of `HH:MM[:SS[.fraction]]`.
 int64_t ParseTimeOfDay(std::string_view text) {
   const int64_t hour = DigitsAt(text, 0, 2), minute = DigitsAt(text, 3, 2);
-  if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || text[2] != ':') return -1;
+  if (hour < 0 || minute < 0 || text[2] != ':') return kNoTime;
+  if (hour > 23 || minute > 59) return kTimeOutOfRange;
   const int64_t us = (hour * 60 + minute) * 60 * 1000000;
   if (text.size() == 5) return us;
   const int64_t second = DigitsAt(text, 6, 2);
-  if (second < 0 || second > 59 || text[5] != ':') return -1;
+  if (second < 0 || text[5] != ':') return kNoTime;
+  if (second > 59) return kTimeOutOfRange;
   if (text.size() == 8) return us + second * 1000000;
   constexpr size_t kDecimalsAt = 9, kMostDecimals = 6;
   const size_t decimals = std::min(text.size() - kDecimalsAt, kMostDecimals);
@@ -181,7 +187,7 @@ int64_t ParseTimeOfDay(std::string_view text) {
   const int64_t beyond = DigitsAt(text, kDecimalsAt + decimals, text.size() - kDecimalsAt - decimals > 0);
   if (text[8] != '.' || decimals == 0 || fraction < 0 || beyond < 0 ||
       text.find_first_not_of("0123456789", kDecimalsAt) != std::string_view::npos) {
-    return -1;
+    return kNoTime;
   }
   const auto up = static_cast<int64_t>(PowerOfTen(static_cast<int>(kMostDecimals - decimals)));
   return us + second * 1000000 + fraction * up + (beyond >= 5);
@@ -196,19 +202,25 @@ absl::StatusOr<int64_t> ParseDate(std::string_view text) {
   if (text.size() != 10 || text[4] != '-' || text[7] != '-') return bad();
   const CivilDate d{static_cast<int32_t>(DigitsAt(text, 0, 4)), static_cast<int32_t>(DigitsAt(text, 5, 2)),
                     static_cast<int32_t>(DigitsAt(text, 8, 2))};
+  if (d.year < 0 || d.month < 0 || d.day < 0) return bad();
   if (d.year < 1 || d.month < 1 || d.month > 12 || d.day < 1 || d.day > DaysInMonth(d.year, d.month))
-    return bad();
+    return absl::OutOfRangeError(absl::StrFormat("there is no date \"%s\"", text));
   return DaysFromCivil(d);
 }
 
 absl::StatusOr<int64_t> ParseTimestamp(std::string_view text) {
   const absl::StatusOr<int64_t> days = ParseDate(text.substr(0, 10));
   int64_t of_day = 0;
-  if (text.size() > 10) of_day = text[10] == ' ' || text[10] == 'T' ? ParseTimeOfDay(text.substr(11)) : -1;
-  if (!days.ok() || of_day < 0) {
+  if (text.size() > 10)
+    of_day = text[10] == ' ' || text[10] == 'T' ? ParseTimeOfDay(text.substr(11)) : kNoTime;
+  if (absl::IsInvalidArgument(days.status()) || of_day == kNoTime) {
     return absl::InvalidArgumentError(
         absl::StrFormat("\"%s\" is not a timestamp (YYYY-MM-DD HH:MM:SS.ffffff)", text));
   }
+  // Rounded up, the last half microsecond of year 9999 is beyond it.
+  if (!days.ok() || of_day == kTimeOutOfRange ||
+      *days * kMicrosecondsPerDay + of_day >= (kGreatestDay + 1) * kMicrosecondsPerDay)
+    return absl::OutOfRangeError(absl::StrFormat("there is no timestamp \"%s\"", text));
   return *days * kMicrosecondsPerDay + of_day;
 }
 

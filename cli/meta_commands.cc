@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <fstream>
 #include <iostream>
 #include <string>
 #include <utility>
@@ -119,10 +118,8 @@ int Shell::IncludeFile(const std::string& path) {
     return ReportMetaError(
         absl::FailedPreconditionError(absl::StrCat(path, ": files include each other too deeply")));
   }
-  std::ifstream file(path);
-  if (!file) return ReportMetaError(absl::NotFoundError(absl::StrCat("cannot read ", path)));
   ++include_depth_;
-  const int result = RunStream(file, path);
+  const int result = RunFile(path);
   --include_depth_;
   quit_ = false;  // \\q ends its own file
   return result;

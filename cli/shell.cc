@@ -1,6 +1,10 @@
 #include "cli/shell.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <sstream>
 #include <utility>
@@ -10,6 +14,7 @@
 #include "cli/session_cancel.h"
 #include "sql/bound_query.h"
 #include "sql/error_text.h"
+#include "sql/errors.h"
 #include "terminal/exit_codes.h"
 #include "terminal/units.h"
 
@@ -93,6 +98,18 @@ int Shell::RunStream(std::istream& input, const std::string& name) {
   return result;
 }
 
+int Shell::RunFile(const std::string& path) {
+  std::error_code unknown;
+  const bool directory = std::filesystem::is_directory(path, unknown);  // which opens, and has no lines
+  std::ifstream file(path);
+  if (file && !directory) return RunStream(file, path);
+  out_.flush();
+  err_ << "ERROR:  cannot read " << path << ": " << (directory ? "it is a directory" : std::strerror(errno))
+       << "\n";
+  err_.flush();
+  return kExitFailed;
+}
+
 /// Notes how a piece of a script ended; not kExitOk if the script ends with it.
 int Shell::Settle(int code, int& result) {
   if (code != kExitOk && result != kExitInterrupted) result = code;
@@ -132,7 +149,9 @@ int Shell::FeedLine(const std::string& line, Cursor& at) {
   ++at.lines;
   if (line.find('\0') != std::string::npos) {
     at.buffer.clear();
-    return ReportError(line, absl::InvalidArgumentError("SQL text cannot hold a NUL byte"), at, at.lines);
+    return ReportError(line,
+                       sql::UserError(sql::sqlstate::kBadEncoding, "SQL text cannot hold a NUL byte", -1), at,
+                       at.lines);
   }
   if (at.buffer.empty()) {
     at.buffer_line = at.lines;
@@ -201,6 +220,11 @@ int Shell::ReportError(const std::string& statement, const absl::Status& status,
 }
 
 void Shell::PrintResult(const computeserver::ResultSet& result) {
+  for (const computeserver::ResultSet::Warning& warning : result.warnings) {
+    out_.flush();
+    err_ << "WARNING:  " << warning.message << " (SQLSTATE " << warning.sqlstate << ")\n";
+    err_.flush();
+  }
   if (!result.columns.empty()) {
     out_ << Render(result, options_.print);
   } else if (options_.print.format == OutputFormat::kTable && !result.command.empty()) {

@@ -49,6 +49,8 @@ class Shell {
   int RunScript(std::string_view script, const std::string& name);
   /// As RunScript, line by line as they arrive.
   int RunStream(std::istream& input, const std::string& name);
+  /// As RunStream, of a file; kExitFailed if it cannot be read.
+  int RunFile(const std::string& path);
   /// Until \q or the end of input; errors do not end it.
   int RunInteractive(LineReader& reader);
 

@@ -4,7 +4,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
@@ -25,14 +24,6 @@ std::string HistoryFile() {
   return usable ? path : std::string();
 }
 
-int RunFile(Shell& shell, const std::string& path) {
-  if (path == "-") return shell.RunStream(std::cin, "");
-  std::ifstream file(path);
-  if (file) return shell.RunStream(file, path);
-  std::cerr << "nam: cannot read " << path << "\n";
-  return kExitFailed;
-}
-
 int RunScripts(Shell& shell, const SqlOptions& options) {
   int result = kExitOk;
   const auto ends = [&](int code) {
@@ -43,7 +34,7 @@ int RunScripts(Shell& shell, const SqlOptions& options) {
     if (ends(shell.RunScript(command, ""))) return result;
   }
   for (const std::string& file : options.files) {
-    if (ends(RunFile(shell, file))) return result;
+    if (ends(file == "-" ? shell.RunStream(std::cin, "") : shell.RunFile(file))) return result;
   }
   return result;
 }

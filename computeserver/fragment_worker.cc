@@ -369,8 +369,10 @@ absl::Status FragmentWorker::Insert(size_t join, uint64_t first_row) {
       keys_[i] = column.meaning.Number(code);
     }
   }
+  const std::vector<int64_t>& translation = shape_.joins[join].build_translation;
   for (uint32_t i = 0; i < build_batch_.size; ++i) {
     if (!valid_[i]) continue;
+    if (!translation.empty()) keys_[i] = translation[static_cast<size_t>(keys_[i])];
     if (!join_table.InDomain(keys_[i]))
       return absl::DataLossError("a key is outside of what the catalog says");
     join_table.Insert(keys_[i], static_cast<uint32_t>(first_row + rows[i]));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/status_macros.h"
+#include "sql/errors.h"
 
 namespace nam::computeserver {
 namespace {
@@ -16,9 +17,6 @@ void PutRaw(std::string& out, T n) {
 
 absl::Status Damaged() {
   return absl::DataLossError("a partial result is damaged");
-}
-absl::Status SumOverflow() {
-  return absl::OutOfRangeError("a sum has more than 38 digits");
 }
 
 /// Numbers that an engine can have put there; beyond them arithmetic and dates would overflow.
@@ -99,7 +97,7 @@ absl::Status PartialMerger::ReadAggregate(Reader& reader, const sql::Aggregate& 
   __int128 number;
   if (!reader.Get(count) || !reader.Get(number) || count < 0) return Damaged();
   if (__builtin_add_overflow(into.count, count, &into.count)) return Damaged();
-  if (__builtin_add_overflow(into.sum, number, &into.sum)) return SumOverflow();
+  if (__builtin_add_overflow(into.sum, number, &into.sum)) return sql::SumOutOfRange();
   const bool least = aggregate.function == AggregateFunction::kMin;
   if (least || aggregate.function == AggregateFunction::kMax) {
     Value value;
@@ -166,7 +164,7 @@ absl::Status PartialMerger::Add(std::span<const std::byte> bytes, const std::ato
 absl::StatusOr<Value> PartialMerger::Finish(const sql::Aggregate& aggregate, const Accumulated& a) {
   const __int128 most = PowerOfTen(kMaxDecimalDigits) - 1;
   const auto bounded = [&](__int128 n) -> absl::StatusOr<Value> {
-    if (n > most || n < -most) return SumOverflow();
+    if (n > most || n < -most) return sql::SumOutOfRange();
     Value value;
     value.type = aggregate.type;
     value.null = false;
@@ -191,10 +189,10 @@ absl::StatusOr<Value> PartialMerger::Finish(const sql::Aggregate& aggregate, con
       // Whole part and remainder apart: sum · 10^up itself may need more than 128 bits.
       const __int128 count = a.count;
       __int128 sum = a.sum, whole, rest;
-      if (sum < 0 && __builtin_sub_overflow(__int128{0}, a.sum, &sum)) return SumOverflow();
+      if (sum < 0 && __builtin_sub_overflow(__int128{0}, a.sum, &sum)) return sql::SumOutOfRange();
       if (up < 0 || __builtin_mul_overflow(sum / count, PowerOfTen(up), &whole) ||
           __builtin_mul_overflow(sum % count, PowerOfTen(up) * 2, &rest)) {
-        return SumOverflow();
+        return sql::SumOutOfRange();
       }
       const __int128 rounded = whole + (rest + count) / (2 * count);  // half away from zero
       return bounded(a.sum < 0 ? -rounded : rounded);

@@ -4,6 +4,7 @@
 #include <bit>
 #include <set>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "computeserver/vector_expression.h"
@@ -91,6 +92,12 @@ void ForLaterExpressions(const Plan& plan, size_t level, Visit&& visit) {
   for (const sql::Expr& expr : plan.output) visit(expr);
 }
 
+/// Whether keys of the join that differ in their bytes may be equal.
+bool BlanksDoNotCount(const Plan::Join& join) {
+  const Type &probe = join.probe_key.type, &build = join.build_key.type;
+  return sql::IsChar(probe) != sql::IsChar(build) && sql::IgnoresBlanks(probe, build);
+}
+
 absl::Status PlanJoin(QueryShape& shape, size_t j) {
   const Plan::Join& join = shape.plan.joins[j];
   const proto::Table& build = *shape.tables[static_cast<size_t>(join.table)];
@@ -112,7 +119,7 @@ absl::Status PlanJoin(QueryShape& shape, size_t j) {
     out.table.key_min = key.min;
     out.table.key_max = key.max;
     out.table.key_known = true;
-    out.table.key_unique = build.columns(join.build_key.column.column).unique();
+    out.table.key_unique = build.columns(join.build_key.column.column).unique() && !BlanksDoNotCount(join);
     if (build.partitioning_size() == 1 && build.partitioning(0).function() == proto::MODULO &&
         build.partitioning(0).column() == build.columns(join.build_key.column.column).name() &&
         std::has_single_bit(build.partitioning(0).parts())) {
@@ -137,12 +144,27 @@ absl::Status PlanJoin(QueryShape& shape, size_t j) {
   return absl::OkStatus();
 }
 
+/// char(n) beside varchar(n): entries that differ by blanks at the end alone are one key, the first of them.
+void TranslateKeysWithoutBlanks(const storage::Dictionary& probe, const storage::Dictionary& build,
+                                QueryShape::Join& join) {
+  absl::flat_hash_map<std::string_view, int64_t> first;
+  for (size_t b = 0; b < build.size(); ++b) {
+    join.build_translation.push_back(
+        first.try_emplace(sql::WithoutBlanks(build[b]), static_cast<int64_t>(b)).first->second);
+  }
+  for (size_t p = 0; p < probe.size(); ++p) {
+    const auto found = first.find(sql::WithoutBlanks(probe[p]));
+    join.translation.push_back(found == first.end() ? -1 : found->second);
+  }
+}
+
 /// Text keys join by the build side's dictionary.
 void TranslateKeys(QueryShape& shape, size_t j) {
   const Plan::Join& join = shape.plan.joins[j];
   if (join.probe_key.type.kind != TypeKind::kString) return;
   const auto& probe = *shape.columns.at(join.probe_key.column).meaning.dictionary;
   const auto& build = *shape.columns.at(join.build_key.column).meaning.dictionary;
+  if (BlanksDoNotCount(join)) return TranslateKeysWithoutBlanks(probe, build, shape.joins[j]);
   std::vector<int64_t>& translation = shape.joins[j].translation;
   translation.resize(probe.size(), -1);
   for (size_t p = 0, b = 0; p < probe.size(); ++p) {  // both are in order

@@ -28,9 +28,11 @@ struct QueryShape {
     JoinTable::Options table;
     std::vector<uint32_t> payload;     // columns copied into the join table
     std::vector<int64_t> translation;  // text keys: probe side's entry → build side's, -1 for none
-    bool row_numbers_needed = false;   // later steps look at the build side's columns
-    bool always_in_domain = false;     // every probe key is within the direct table's keys
-    bool by_driving_key = false;       // decided by look-ups of the driving table's own keys: see RowSelector
+    // Build side's entry → the one that stands for it; empty: each for itself.
+    std::vector<int64_t> build_translation;
+    bool row_numbers_needed = false;  // later steps look at the build side's columns
+    bool always_in_domain = false;    // every probe key is within the direct table's keys
+    bool by_driving_key = false;      // decided by look-ups of the driving table's own keys: see RowSelector
   };
 
   optimizer::Plan plan;

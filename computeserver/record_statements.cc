@@ -11,6 +11,7 @@
 #include "computeserver/partial_result.h"
 #include "optimizer/plan.h"
 #include "sql/assignment.h"
+#include "sql/errors.h"
 #include "sql/expression.h"
 #include "sql/record_row.h"
 
@@ -26,26 +27,33 @@ ResultSet Command(std::string command) {
   return result;
 }
 
-/// The engine's errors as SQL's.
-absl::Status InSql(absl::Status status) {
+ResultSet Warn(ResultSet result, const char* state, std::string message) {
+  result.warnings.push_back({std::move(message), state});
+  return result;
+}
+
+/// The engine's errors as SQL's. `failed` says what a conflict has ended.
+absl::Status InSql(const absl::Status& status, const char* failed = "the statement failed") {
   if (sql::SqlErrorOf(status).has_value()) return status;
   if (absl::IsAborted(status)) {
-    return sql::ToStatus(
-        {.message = absl::StrCat("the transaction cannot be committed: ", std::string(status.message())),
-         .hint = "nothing of it has happened; run it again",
-         .sqlstate = "40001"});
+    return sql::ToStatus({.message = absl::StrCat(failed, ": ", std::string(status.message())),
+                          .hint = "nothing of it has happened; run it again",
+                          .sqlstate = sql::sqlstate::kSerializationFailure});
   }
   if (absl::IsAlreadyExists(status)) {
     return sql::ToStatus({.message = absl::StrCat("duplicate key: ", std::string(status.message())),
                           .hint = "a primary key, and a key of a unique index, is there once",
                           .sqlstate = "23505"});
   }
-  return status;
+  return sql::WithSqlState(status);
 }
+
+constexpr char kNotCommitted[] = "the transaction cannot be committed";
+constexpr char kFailedInside[] = "the transaction has failed";
 
 /// Of Commit.
 absl::Status CommitInSql(const absl::Status& status) {
-  if (!absl::IsUnavailable(status) || sql::SqlErrorOf(status).has_value()) return InSql(status);
+  if (!absl::IsUnavailable(status) || sql::SqlErrorOf(status).has_value()) return InSql(status, kNotCommitted);
   return sql::ToStatus({.message = absl::StrCat("whether the transaction was committed is unknown: ",
                                                 std::string(status.message())),
                         .hint = "look whether its changes are there before you run it again",
@@ -194,18 +202,32 @@ void RecordStatements::Fail() {
   state_ = State::kFailed;
 }
 
+absl::Status RecordStatements::Fail(const std::string& statement, absl::Status error) {
+  if (state_ == State::kFailed) {
+    const std::optional<sql::SqlError> known = sql::SqlErrorOf(error);
+    const bool unreadable = known.has_value() && known->sqlstate == sql::sqlstate::kSyntaxError;
+    return unreadable ? error : MayRun("");
+  }
+  Fail();
+  if (state_ == State::kIdle && sql::BeginsTransaction(statement)) state_ = State::kFailed;
+  return error;
+}
+
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::TransactionStatement& statement) {
   using Kind = sql::TransactionStatement::Kind;
   if (statement.kind == Kind::kBegin) {
-    NAM_RETURN_IF_ERROR(MayRun("BEGIN"));
-    if (absl::Status begun = access_.Begin(); !begun.ok()) return InSql(std::move(begun));
+    NAM_RETURN_IF_ERROR(MayRun(""));
+    if (state_ == State::kOpen) {
+      return Warn(Command("BEGIN"), sql::sqlstate::kActiveTransaction,
+                  "there is already a transaction in progress");
+    }
+    if (const absl::Status begun = access_.Begin(); !begun.ok()) return InSql(begun);
     state_ = State::kOpen;
     return Command("BEGIN");
   }
   if (state_ == State::kIdle) {
-    return sql::ToStatus({.message = "there is no transaction to end",
-                          .hint = "a statement outside of BEGIN is a transaction of its own",
-                          .sqlstate = "25P01"});
+    return Warn(Command(statement.kind == Kind::kCommit ? "COMMIT" : "ROLLBACK"),
+                sql::sqlstate::kNoActiveTransaction, "there is no transaction in progress");
   }
   const bool open = state_ == State::kOpen;
   state_ = State::kIdle;
@@ -242,11 +264,13 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CreateIndexStatement&
   if (absl::IsAlreadyExists(created))
     return NameTaken(statement.index.name(), statement.position, "give it another name");
   if (absl::IsFailedPrecondition(created)) {
-    return sql::ToStatus({.message = absl::StrCat("could not create unique index \"", statement.index.name(),
-                                                  "\": ", std::string(created.message())),
-                          .position = statement.position,
-                          .hint = "change one of the rows, or leave out UNIQUE",
-                          .sqlstate = "23505"});
+    const bool unique = statement.index.unique();
+    return sql::ToStatus(
+        {.message = absl::StrCat("could not create ", unique ? "unique " : "", "index \"",
+                                 statement.index.name(), "\": ", std::string(created.message())),
+         .position = statement.position,
+         .hint = unique ? "change one of the rows, or leave out UNIQUE" : "try again later",
+         .sqlstate = unique ? sql::sqlstate::kUniqueViolation : sql::sqlstate::kWrongState});
   }
   if (!created.ok()) return InSql(created);
   return Command("CREATE INDEX");
@@ -270,12 +294,12 @@ absl::StatusOr<ResultSet> RecordStatements::InTransaction(
   NAM_RETURN_IF_ERROR(MayRun(""));
   const bool own = state_ == State::kIdle;
   if (own) {
-    if (absl::Status begun = access_.Begin(); !begun.ok()) return InSql(std::move(begun));
+    if (const absl::Status begun = access_.Begin(); !begun.ok()) return InSql(begun);
   }
   absl::StatusOr<ResultSet> result = body();
   if (!result.ok()) {
-    own ? access_.Abort() : Fail();
-    return InSql(result.status());
+    if (own) access_.Abort();  // otherwise Fail does
+    return InSql(result.status(), own ? "the statement failed" : kFailedInside);
   }
   if (own) {
     if (const absl::Status committed = access_.Commit(); !committed.ok()) return CommitInSql(committed);

@@ -60,7 +60,8 @@ class RecordAccess {
   /// describes it; memory, parts and version are for the engine to fill in.
   virtual absl::Status CreateTable(const proto::Table& table) = 0;
   /// Fills it with the rows that are there, while others write. The index has no extents yet. ALREADY_EXISTS:
-  /// its name is taken, FAILED_PRECONDITION: it is unique, and two rows have the same key.
+  /// its name is taken, FAILED_PRECONDITION: it is unique and two rows have the same key, or it cannot be
+  /// made at present.
   virtual absl::Status CreateIndex(const proto::Table& table, const proto::RecordPart& index) = 0;
   /// NOT_FOUND: there is no such index.
   virtual absl::Status DropIndex(const std::string& name) = 0;
@@ -68,10 +69,16 @@ class RecordAccess {
 
 /// Runs a session's statements on record tables, each a transaction of its own unless BEGIN opened one:
 ///
-///              BEGIN               a statement fails
+///       │ BEGIN that fails                                  ▲
+///       ├───────────────────────────────────────────────────┤
+///       │ BEGIN               a statement fails             │
 ///     idle ───────────▶ open ───────────────────────────▶ failed ─┐ 25P02: everything but
 ///      ▲                 │ COMMIT, ROLLBACK                 │   ◀─┘ COMMIT, ROLLBACK
 ///      └─────────────────┴──────────────────────────────────┘        (COMMIT rolls back, too)
+///
+/// BEGIN while open, and COMMIT or ROLLBACK while idle, change nothing and warn. A BEGIN that fails, for
+/// whatever reason, leads to `failed`: the statements behind it were meant to be one transaction, and must
+/// not be committed one by one.
 ///
 /// Errors carry a sql::SqlError; 40001 asks to run the transaction again. Of the session's thread.
 class RecordStatements {
@@ -108,7 +115,11 @@ class RecordStatements {
   /// Before any other statement: 25P02 if the transaction has failed, 25001 if one is open and the statement
   /// takes effect outside of it (CREATE TABLE, …), which `what` names; empty if it has no effect.
   absl::Status MayRun(std::string_view what) const;
-  /// After any statement's error, of one that does not parse as well: the transaction that is open fails.
+  /// After any statement's error, of one that does not parse as well: the transaction that is open fails, or
+  /// the one that the statement should have begun. Returns the error to report: 25P02 instead of what a
+  /// statement met that was not to be run at all.
+  absl::Status Fail(const std::string& statement, absl::Status error);
+  /// The open transaction was lost: nothing of it will be committed.
   void Fail();
   bool in_transaction() const { return state_ != State::kIdle; }
 

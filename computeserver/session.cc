@@ -22,6 +22,7 @@
 #include "optimizer/assignment.h"
 #include "optimizer/plan.h"
 #include "sql/bound_query.h"
+#include "sql/errors.h"
 #include "storage/block_stream.h"
 #include "txn/cluster_tables.h"
 
@@ -117,15 +118,9 @@ class SessionImpl final : public Session {
     Clock& clock = attachment_.fabric().clock();
     const int64_t started_ns = clock.NowNs();
     cancel_ = false;
-    NAM_RETURN_IF_ERROR(Regain());
-    const std::optional<absl::Status> lost = std::exchange(lost_, std::nullopt);
-    tables_.Begin();
-    const absl::StatusOr<sql::Statement> bound = sql::Bind(statement, tables_);
-    absl::StatusOr<ResultSet> result = bound.ok() ? RunWithServers(*bound) : bound.status();
-    if (!result.ok() && records_.has_value()) records_->Fail();
-    if (lost.has_value() && !(bound.ok() && IsRollback(*bound))) return *lost;
-    if (!result.ok()) result = AfterFailure(result.status());
-    if (result.ok()) result->elapsed_ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
+    absl::StatusOr<ResultSet> result = ExecuteNow(statement);
+    if (!result.ok()) return sql::WithSqlState(result.status());
+    result->elapsed_ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
     return result;
   }
   void Cancel() override { cancel_ = true; }
@@ -135,6 +130,18 @@ class SessionImpl final : public Session {
   std::map<std::string, std::string> Settings() const override { return settings_.All(); }
 
  private:
+  absl::StatusOr<ResultSet> ExecuteNow(const std::string& statement) {
+    NAM_RETURN_IF_ERROR(Regain());
+    const std::optional<absl::Status> lost = std::exchange(lost_, std::nullopt);
+    tables_.Begin();
+    const absl::StatusOr<sql::Statement> bound = sql::Bind(statement, tables_);
+    absl::StatusOr<ResultSet> result = bound.ok() ? RunWithServers(*bound) : bound.status();
+    if (!result.ok() && records_.has_value()) result = records_->Fail(statement, result.status());
+    if (lost.has_value() && !(bound.ok() && IsRollback(*bound))) return *lost;
+    if (!result.ok()) return AfterFailure(result.status());
+    return result;
+  }
+
   /// This client may have stood still for longer than its lease (a stopped process, a laptop's lid): then it
   /// goes on as another member. What is open is lost, and the next statement says so.
   absl::Status Regain() {

@@ -42,9 +42,15 @@ struct ResultSet {
     std::string name;
     Type type;
   };
+  /// Shown to the user beside the result; the statement has succeeded.
+  struct Warning {
+    std::string message;
+    std::string sqlstate;
+  };
   std::vector<Column> columns;
   std::vector<std::vector<Value>> rows;
   std::string command;  // `SELECT 13`, `INSERT 0 3`, `DROP TABLE`, …
+  std::vector<Warning> warnings;
   double elapsed_ms = 0;
   QueryWork work;
 };

@@ -9,6 +9,7 @@
 #include "computeserver/group_table.h"
 #include "computeserver/partial_result.h"
 #include "computeserver/vector_expression.h"
+#include "sql/errors.h"
 
 namespace nam::computeserver {
 namespace {
@@ -59,7 +60,7 @@ class Aggregator {
       const uint32_t mine = group_of[g];
       counts_[mine] += other.counts_[g];
       if (g < other.sums_.size() && __builtin_add_overflow(sums_[mine], other.sums_[g], &sums_[mine]))
-        return SumOverflow();
+        return sql::SumOutOfRange();
       if (g < other.best_.size()) Improve(mine, other.best_[g]);
       if (g < other.distinct_.size()) {
         for (const std::string& value : other.distinct_[g]) AddDistinct(mine, value);
@@ -105,8 +106,6 @@ class Aggregator {
   }
 
  private:
-  static absl::Status SumOverflow() { return absl::OutOfRangeError("a sum has more than 38 digits"); }
-
   absl::Status Sum(const Vector& values, const uint32_t* groups, uint32_t n) {
     if (values.kind == Vector::Kind::kNarrow) {  // 2^64 of them fit 128 bits
       const int64_t* numbers = values.narrow.data();
@@ -120,7 +119,7 @@ class Aggregator {
     for (uint32_t i = 0; i < n; ++i) {
       if (values.null(i)) continue;
       __int128& sum = sums_[groups[i]];
-      if (__builtin_add_overflow(sum, values.number(i), &sum)) return SumOverflow();
+      if (__builtin_add_overflow(sum, values.number(i), &sum)) return sql::SumOutOfRange();
       ++counts_[groups[i]];
     }
     return absl::OkStatus();

@@ -6,6 +6,8 @@
 #include "absl/status/status.h"
 #include "base/date.h"
 #include "base/status_macros.h"
+#include "sql/errors.h"
+#include "sql/expression_tree.h"
 
 namespace nam::computeserver {
 
@@ -41,10 +43,6 @@ using sql::Expr;
 using sql::Op;
 using Node = VectorExpression;
 using NodePtr = std::unique_ptr<VectorExpression>;
-
-absl::Status Overflow() {
-  return absl::OutOfRangeError("numeric value out of range");
-}
 
 Bounds Combine(Op op, const Bounds& a, const Bounds& b) {
   Bounds out;
@@ -181,7 +179,8 @@ class Arithmetic final : public Node {
       const bool overflow = op_ == Op::kAdd        ? __builtin_add_overflow(x, y, &result_.wide[i])
                             : op_ == Op::kSubtract ? __builtin_sub_overflow(x, y, &result_.wide[i])
                                                    : __builtin_mul_overflow(x, y, &result_.wide[i]);
-      if (overflow || result_.wide[i] > kMost || result_.wide[i] < -kMost) return Overflow();
+      if (overflow || result_.wide[i] > kMost || result_.wide[i] < -kMost)
+        return sql::NumberOutOfRange(/*position=*/-1);
     }
     return &result_;
   }
@@ -206,6 +205,39 @@ class Arithmetic final : public Node {
   bool narrow_;
 };
 
+/// What is known to be within 64 bits, or an error.
+class WithinRange final : public Node {
+ public:
+  WithinRange(NodePtr a, int64_t low, int64_t high, absl::Status error)
+      : a_(std::move(a)), low_(low), high_(high), error_(std::move(error)) {
+    const Bounds& of = a_->bounds();
+    bounds_ = {low, high, true};
+    if (of.known)
+      bounds_ = {std::clamp<__int128>(of.low, low, high), std::clamp<__int128>(of.high, low, high), true};
+    result_.narrow.resize(kBatchRows);
+    result_.nulls.resize(kBatchRows);
+  }
+  absl::StatusOr<const Vector*> Evaluate(const Batch& batch) override {
+    NAM_ASSIGN_OR_RETURN(const Vector* a, a_->Evaluate(batch));
+    result_.has_nulls = a->has_nulls;
+    for (uint32_t i = 0; i < batch.size; ++i) {
+      const bool null = result_.nulls[i] = a->null(i);
+      const __int128 number = null ? low_ : a->number(i);
+      if (number < low_ || number > high_) return error_;
+      result_.narrow[i] = static_cast<int64_t>(number);
+    }
+    return &result_;
+  }
+  static bool Needed(const Bounds& bounds, int64_t low, int64_t high) {
+    return !bounds.known || bounds.low < low || bounds.high > high;
+  }
+
+ private:
+  NodePtr a_;
+  const int64_t low_, high_;
+  const absl::Status error_;
+};
+
 /// Multiplies by a power of ten: brings a number to a larger scale.
 NodePtr ScaleUp(NodePtr a, int from, int to) {
   if (from == to) return a;
@@ -217,7 +249,8 @@ NodePtr ScaleUp(NodePtr a, int from, int to) {
 
 class Comparison final : public Node {
  public:
-  Comparison(Op op, NodePtr a, NodePtr b) : op_(op), a_(std::move(a)), b_(std::move(b)) {
+  Comparison(Op op, NodePtr a, NodePtr b, bool ignores_blanks)
+      : op_(op), ignores_blanks_(ignores_blanks), a_(std::move(a)), b_(std::move(b)) {
     result_.kind = Vector::Kind::kTruth;
     result_.truth.resize(kBatchRows);
   }
@@ -225,7 +258,11 @@ class Comparison final : public Node {
     NAM_ASSIGN_OR_RETURN(const Vector* a, a_->Evaluate(batch));
     NAM_ASSIGN_OR_RETURN(const Vector* b, b_->Evaluate(batch));
     const uint32_t n = batch.size;
-    if (a->kind == Vector::Kind::kText) {
+    if (a->kind == Vector::Kind::kText && ignores_blanks_) {
+      Compare(n, [&](uint32_t i) {
+        return sql::WithoutBlanks(a->text[i]).compare(sql::WithoutBlanks(b->text[i]));
+      });
+    } else if (a->kind == Vector::Kind::kText) {
       Compare(n, [&](uint32_t i) { return a->text[i].compare(b->text[i]); });
     } else if (a->kind == Vector::Kind::kNarrow && b->kind == Vector::Kind::kNarrow) {
       const int64_t *x = a->narrow.data(), *y = b->narrow.data();
@@ -268,6 +305,7 @@ class Comparison final : public Node {
     }
   }
   const Op op_;
+  const bool ignores_blanks_;  // of texts
   NodePtr a_, b_;
 };
 
@@ -489,7 +527,11 @@ class Compiler {
       a = ScaleUp(std::move(a), e.children[0].type.scale, e.type.scale);
       b = ScaleUp(std::move(b), e.children[1].type.scale, e.type.scale);
     }
-    return std::make_unique<Arithmetic>(e.op, std::move(a), std::move(b));
+    NodePtr result = std::make_unique<Arithmetic>(e.op, std::move(a), std::move(b));
+    if (e.type.kind != TypeKind::kDate || !WithinRange::Needed(result->bounds(), kLeastDay, kGreatestDay))
+      return result;
+    return std::make_unique<WithinRange>(std::move(result), kLeastDay, kGreatestDay,
+                                         sql::DateOutOfRange(e.position));
   }
 
   NodePtr Negate(const Expr& e) {
@@ -507,9 +549,18 @@ class Compiler {
 
   NodePtr Cast(const Expr& e) {
     const Type& from = e.children[0].type;
-    if (from.numeric() && e.type.numeric() && e.type.scale >= from.scale) {
+    if (from.kind == TypeKind::kInteger && e.type.kind == TypeKind::kInteger) {
+      NodePtr a = Build(e.children[0]);
+      const int bytes = sql::IntegerBytes(e);
+      const int64_t high = std::numeric_limits<int64_t>::max() >> (64 - 8 * bytes), low = -high - 1;
+      if (!WithinRange::Needed(a->bounds(), low, high)) return a;
+      return std::make_unique<WithinRange>(std::move(a), low, high,
+                                           sql::IntegerOutOfRange(bytes, e.position));
+    }
+    if (from.numeric() && e.type.kind == TypeKind::kDecimal && e.type.scale >= from.scale) {
       return ScaleUp(Build(e.children[0]), from.scale, e.type.scale);
     }
+    if (from.kind == TypeKind::kString && e.type.kind == TypeKind::kString) return Build(e.children[0]);
     return std::make_unique<RowByRow>(e, space_);
   }
 
@@ -522,7 +573,7 @@ class Compiler {
       a = ScaleUp(std::move(a), x.scale, scale);
       b = ScaleUp(std::move(b), y.scale, scale);
     }
-    return std::make_unique<Comparison>(e.op, std::move(a), std::move(b));
+    return std::make_unique<Comparison>(e.op, std::move(a), std::move(b), sql::IgnoresBlanks(x, y));
   }
 
   NodePtr Lookup(const Expr& e) {
@@ -542,7 +593,8 @@ std::optional<std::vector<uint8_t>> TruthByCode(const sql::Expr& expr, const Col
   const ColumnMeaning& meaning = space.at(columns[0]).meaning;
   const bool text = meaning.type.kind == TypeKind::kString;
   if (meaning.codes == 0 || meaning.codes > (text ? kMostTextCodes : kMostNumberCodes)) return std::nullopt;
-  const bool plain_like = text && expr.op == Op::kLike && expr.children[0].op == Op::kColumn;
+  const bool plain_like = text && expr.op == Op::kLike && expr.children[0].op == Op::kColumn &&
+                          !sql::IsChar(expr.children[0].type);
   std::vector<uint8_t> truth(meaning.codes);
   for (uint64_t code = 0; code < meaning.codes; ++code) {
     // No row has the one code of a table without rows.

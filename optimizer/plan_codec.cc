@@ -92,6 +92,9 @@ absl::Status Decode(const proto::Expr& in, size_t tables, int depth, sql::Expr& 
   }
   if (out.op == sql::Op::kGroup || out.op == sql::Op::kAggregate)
     return Bad("result of an aggregation inside of it");
+  const bool integer_cast = out.op == sql::Op::kCast && out.type.kind == TypeKind::kInteger;
+  if (integer_cast && out.index != -1 && out.index != 2 && out.index != 4 && out.index != 8)
+    return Bad("cast to an integer of no known width");
   const Arity arity = ArityOf(out.op);
   const int children = in.children_size();
   if (children < arity.least || (!arity.more && children > arity.least))

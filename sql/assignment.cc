@@ -1,10 +1,12 @@
 #include "sql/assignment.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "sql/errors.h"
+#include "sql/record_row.h"
 
 namespace nam::sql {
 namespace {
@@ -63,14 +65,16 @@ absl::StatusOr<Value> Assign(const proto::Table& table, int column, Value value,
     return value;
   }
   if (type.blank_padded()) value.text.erase(value.text.find_last_not_of(' ') + 1);
-  if (value.text.size() > type.length()) {
-    if (value.text.find_first_not_of(' ', type.length()) != std::string::npos) {
+  // A table that was made with as many bytes as characters keeps them.
+  const size_t end = std::min<size_t>(EndOfCharacters(value.text, type.length()), BytesOfColumn(type));
+  if (end < value.text.size()) {
+    if (value.text.find_first_not_of(' ', end) != std::string::npos) {
       return UserError(
           sqlstate::kTextTooLong,
           absl::StrCat("value too long for column ", Quote(to.name()), " of type ", ColumnTypeName(type)),
-          position, absl::StrCat("it has ", value.text.size(), " bytes"));
+          position, absl::StrCat("it has ", CountCharacters(value.text), " characters"));
     }
-    value.text.resize(type.length());
+    value.text.resize(end);
   }
   return value;
 }

@@ -9,8 +9,8 @@
 namespace nam::sql {
 
 /// A value of the column's kind and scale as the column stores it. 22003 if a number is too large for it,
-/// 22001 if a text is too long, 23502 if it is NULL and must not be. Lengths of text are in bytes; blanks
-/// that are too much are cut off, as in PostgreSQL.
+/// 22001 if a text is too long, 23502 if it is NULL and must not be. Lengths of text are in characters;
+/// blanks that are too much are cut off, as in PostgreSQL.
 absl::StatusOr<Value> Assign(const proto::Table& table, int column, Value value, int position);
 
 /// 23514 if one of them is false of the row.

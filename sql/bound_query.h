@@ -156,8 +156,8 @@ class TableSource {
 
 /// An error in the user's text. Carried by absl::Status as a payload, so that it passes through layers.
 struct SqlError {
-  std::string message;
-  int position = -1;  // byte offset in the statement; -1 if nowhere in particular
+  std::string message;  // ToStatus shortens long ones
+  int position = -1;    // byte offset in the statement; -1 if nowhere in particular
   std::string hint;
   std::string sqlstate;  // five characters
 };
@@ -172,6 +172,9 @@ struct ScriptPiece {
   bool complete;
 };
 std::vector<ScriptPiece> SplitStatements(std::string_view script);
+
+/// Whether the statement's first word is BEGIN or START, whatever comes behind it.
+bool BeginsTransaction(const std::string& text);
 
 /// Parses one statement with PostgreSQL's grammar and binds it. What the engine does not do is refused
 /// by name with position and hint; nothing is ignored.

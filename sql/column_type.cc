@@ -8,11 +8,13 @@
 #include "base/status_macros.h"
 #include "base/value.h"
 #include "sql/errors.h"
+#include "sql/expression.h"
 
 namespace nam::sql {
 namespace {
 
-constexpr int64_t kLongestText = 65535;
+constexpr int64_t kLongestText = 65535;        // characters
+constexpr uint32_t kMostBytesOfCharacter = 4;  // in UTF-8
 
 struct PlainType {
   const char* name;
@@ -69,11 +71,13 @@ absl::StatusOr<proto::Type> TextType(const std::vector<int64_t>& modifiers, bool
   }
   if (modifiers.size() > 1 || modifiers[0] < 1 || modifiers[0] > kLongestText) {
     return UserError(sqlstate::kBadParameter, absl::StrCat("a length goes from 1 to ", kLongestText),
-                     position, "it counts bytes");
+                     position, "it counts characters");
   }
-  proto::Type type = MakeType(TypeKind::kString, 0);
-  type.set_length(static_cast<uint32_t>(modifiers[0]));
+  const auto length = static_cast<uint32_t>(modifiers[0]);
+  proto::Type type = MakeType(TypeKind::kString, kMostBytesOfCharacter * length);
+  type.set_length(length);
   type.set_blank_padded(padded);
+  type.set_scale(padded ? kCharScale : 0);
   return type;
 }
 

@@ -20,7 +20,7 @@ namespace {
 constexpr int kMostColumns = 1600;  // PostgreSQL's own bound
 constexpr uint32_t kMostRowBytes = 64 << 10;
 constexpr uint32_t kMostKeyBytes = 512;
-constexpr uint32_t kMostIndexKeyBytes = 64;  // a node of an ordered index holds many
+constexpr uint32_t kMostIndexKeyBytes = 256;  // a node of an ordered index holds several
 constexpr int64_t kMostVersions = 16;
 constexpr int64_t kDefaultVersions = 1;
 

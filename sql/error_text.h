@@ -13,7 +13,8 @@ namespace nam::sql {
 ///                 ^
 ///   HINT:  did you mean "lo_revenue"?
 ///
-/// The caret counts UTF-8 code points; tabs before it stay tabs, so that both lines move alike.
+/// The caret counts UTF-8 code points; tabs before it stay tabs, so that both lines move alike. Of a long
+/// line only what is near the position is shown, between dots.
 std::string FormatError(const std::string& statement, const SqlError& error);
 
 }  // namespace nam::sql

@@ -22,6 +22,60 @@ absl::StatusCode CodeOf(const std::string& state) {
   return absl::StatusCode::kInvalidArgument;
 }
 
+/// What an error is that the user's text is not to blame for.
+const char* StateOf(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kCancelled:
+      return sqlstate::kCancelled;
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+      return sqlstate::kConnectionFailure;
+    case absl::StatusCode::kResourceExhausted:
+      return sqlstate::kInsufficientResources;
+    case absl::StatusCode::kFailedPrecondition:
+      return sqlstate::kWrongState;
+    case absl::StatusCode::kAborted:
+      return sqlstate::kSerializationFailure;
+    case absl::StatusCode::kNotFound:
+      return sqlstate::kUndefinedTable;
+    case absl::StatusCode::kAlreadyExists:
+      return sqlstate::kDuplicateObject;
+    case absl::StatusCode::kInvalidArgument:
+      return sqlstate::kBadParameter;
+    case absl::StatusCode::kOutOfRange:
+      return sqlstate::kNumberOutOfRange;
+    case absl::StatusCode::kUnimplemented:
+      return sqlstate::kNotSupported;
+    case absl::StatusCode::kPermissionDenied:
+      return sqlstate::kNoPrivilege;
+    case absl::StatusCode::kUnauthenticated:
+      return sqlstate::kInvalidAuthorization;
+    case absl::StatusCode::kDataLoss:
+      return sqlstate::kDataCorrupted;
+    default:
+      return sqlstate::kInternalError;
+  }
+}
+
+/// What a message quotes may be megabytes of the user's text.
+void Shorten(std::string& message) {
+  constexpr size_t kMostBytes = 600;
+  if (message.size() <= kMostBytes) return;
+  size_t end = kMostBytes;
+  while (end > 0 && (message[end] & 0xc0) == 0x80) --end;
+  message.resize(end);
+  message += "…";
+}
+
+void SetPayload(const SqlError& error, absl::Status& status) {
+  const nlohmann::json payload = {{"message", error.message},
+                                  {"position", error.position},
+                                  {"hint", error.hint},
+                                  {"sqlstate", error.sqlstate}};
+  status.SetPayload(kPayload,
+                    absl::Cord(payload.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
+}
+
 std::string Lower(std::string_view text) {
   std::string lower(text);
   std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -66,16 +120,14 @@ size_t SequenceLength(std::string_view text) {
 
 }  // namespace
 
-absl::Status ToStatus(const SqlError& error) {
+absl::Status ToStatus(const SqlError& whole) {
+  SqlError error = whole;
+  Shorten(error.message);
+  Shorten(error.hint);
   std::string text = error.message;
   if (!error.hint.empty()) absl::StrAppend(&text, " (", error.hint, ")");
   absl::Status status(CodeOf(error.sqlstate), text);
-  const nlohmann::json payload = {{"message", error.message},
-                                  {"position", error.position},
-                                  {"hint", error.hint},
-                                  {"sqlstate", error.sqlstate}};
-  status.SetPayload(kPayload,
-                    absl::Cord(payload.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
+  SetPayload(error, status);
   return status;
 }
 
@@ -104,6 +156,36 @@ absl::Status Refusal(std::string message, int position, std::string hint) {
   return UserError(sqlstate::kNotSupported, std::move(message), position, std::move(hint));
 }
 
+absl::Status NumberOutOfRange(int position) {
+  return UserError(sqlstate::kNumberOutOfRange, "the result has more than 38 digits", position,
+                   "cast an operand to a decimal of fewer decimals");
+}
+
+absl::Status SumOutOfRange() {
+  return UserError(sqlstate::kNumberOutOfRange, "a sum has more than 38 digits", -1,
+                   "cast the argument to a decimal of fewer decimals");
+}
+
+absl::Status DateOutOfRange(int position) {
+  return UserError(sqlstate::kDateOutOfRange, "date out of range", position,
+                   "dates go from 0001-01-01 to 9999-12-31");
+}
+
+absl::Status IntegerOutOfRange(int bytes, int position) {
+  const std::string name = bytes == 2 ? "smallint" : bytes == 4 ? "integer" : "bigint";
+  return UserError(sqlstate::kNumberOutOfRange, absl::StrCat(name, " out of range"), position,
+                   absl::StrCat("a ", name, " has ", 8 * bytes, " bits"));
+}
+
+absl::Status WithSqlState(const absl::Status& error) {
+  if (error.ok() || SqlErrorOf(error).has_value()) return error;
+  absl::Status with = error;
+  std::string message(error.message());
+  Shorten(message);
+  SetPayload({.message = std::move(message), .sqlstate = StateOf(error.code())}, with);
+  return with;
+}
+
 std::string Quote(std::string_view name) {
   return "\"" + std::string(name) + "\"";
 }
@@ -124,6 +206,17 @@ std::string DidYouMean(std::string_view name, const std::vector<std::string>& ca
     nearest = candidate;
   }
   return nearest.empty() ? "" : "did you mean " + Quote(nearest) + "?";
+}
+
+size_t CountCharacters(std::string_view text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xc0) != 0x80; }));
+}
+
+size_t EndOfCharacters(std::string_view text, size_t characters) {
+  size_t end = 0;
+  for (; characters > 0 && end < text.size(); --characters) end += CharacterBytes(text, end);
+  return end;
 }
 
 bool IsCleanUtf8(std::string_view text, int* bad) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +44,14 @@ inline constexpr const char* kActiveTransaction = "25001";
 inline constexpr const char* kNoActiveTransaction = "25P01";
 inline constexpr const char* kFailedTransaction = "25P02";
 inline constexpr const char* kSerializationFailure = "40001";
+inline constexpr const char* kConnectionFailure = "08006";
+inline constexpr const char* kInvalidAuthorization = "28000";
+inline constexpr const char* kNoPrivilege = "42501";
+inline constexpr const char* kInsufficientResources = "53000";
+inline constexpr const char* kWrongState = "55000";
+inline constexpr const char* kCancelled = "57014";
+inline constexpr const char* kDataCorrupted = "XX001";
+inline constexpr const char* kInternalError = "XX000";
 inline constexpr const char* kDuplicateColumn = "42701";
 inline constexpr const char* kDuplicateObject = "42710";
 inline constexpr const char* kDuplicateTable = "42P07";
@@ -53,11 +63,33 @@ absl::Status UserError(const char* state, std::string message, int position, std
 /// A feature that the grammar knows and the engine does not: SQLSTATE 0A000.
 absl::Status Refusal(std::string message, int position, std::string hint = {});
 
+/// Results outside of their type's range, the same from every evaluator.
+absl::Status NumberOutOfRange(int position);  // more than 38 digits
+absl::Status SumOutOfRange();                 // likewise
+absl::Status DateOutOfRange(int position);
+/// An integer type of 2, 4 or 8 bytes.
+absl::Status IntegerOutOfRange(int bytes, int position);
+
+/// An error of any kind as one with a SQLSTATE: as it is if it has one, otherwise with that of its code.
+/// Code and message stay. Every error that leaves a session has been through this.
+absl::Status WithSqlState(const absl::Status& error);
+
 /// `"name"`, as messages show identifiers.
 std::string Quote(std::string_view name);
 
 /// `did you mean "x"?` for the nearest candidate, or nothing when none is near.
 std::string DidYouMean(std::string_view name, const std::vector<std::string>& candidates);
+
+/// Bytes of the UTF-8 character that begins at text[at], as far as the text goes.
+inline size_t CharacterBytes(std::string_view text, size_t at) {
+  const auto first = static_cast<unsigned char>(text[at]);
+  const size_t bytes = first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  return std::min(bytes, text.size() - at);
+}
+/// Characters of UTF-8 text.
+size_t CountCharacters(std::string_view text);
+/// Where its first `characters` end, in bytes.
+size_t EndOfCharacters(std::string_view text, size_t characters);
 
 /// Whether every byte belongs to a well-formed UTF-8 sequence and none is NUL; if not, `*bad` is where.
 bool IsCleanUtf8(std::string_view text, int* bad);

@@ -12,16 +12,8 @@
 namespace nam::sql {
 namespace {
 
-constexpr int64_t kFirstDay = DaysFromCivil({1, 1, 1});
-constexpr int64_t kLastDay = DaysFromCivil({9999, 12, 31});
-
-absl::Status Overflow(const Expr& e) {
-  return UserError(sqlstate::kNumberOutOfRange, "the result has more than 38 digits", e.position,
-                   "cast an operand to a decimal of fewer decimals");
-}
-
 absl::StatusOr<Value> Number(const Expr& e, std::optional<__int128> n) {
-  if (!n.has_value()) return Overflow(e);
+  if (!n.has_value()) return NumberOutOfRange(e.position);
   return Value{e.type, false, *n, {}};
 }
 
@@ -29,10 +21,7 @@ absl::StatusOr<Value> DateArithmetic(const Expr& e, const Value& a, const Value&
   if (b.type.kind == TypeKind::kDate) return Value::Integer(a.number - b.number);
   // Integers of up to 38 digits and their sums with a day stay inside 128 bits.
   const __int128 day = e.op == Op::kAdd ? a.number + b.number : a.number - b.number;
-  if (day < kFirstDay || day > kLastDay) {
-    return UserError(sqlstate::kDateOutOfRange, "date out of range", e.position,
-                     "dates go from 0001-01-01 to 9999-12-31");
-  }
+  if (day < kLeastDay || day > kGreatestDay) return DateOutOfRange(e.position);
   return Value::Date(static_cast<int64_t>(day));
 }
 
@@ -60,6 +49,20 @@ absl::StatusOr<Value> Arithmetic(const Expr& e, const Value& a, const Value& b) 
   return Number(e, DivideDecimals(a.number, sa, b.number, sb, e.type.scale));
 }
 
+/// The order of the operands' values, neither of them NULL.
+int CompareOperands(const Expr& e, const Value& a, const Value& b) {
+  if (a.type.kind != TypeKind::kString || !IgnoresBlanks(e.children[0].type, e.children[1].type))
+    return Compare(a, b);
+  return WithoutBlanks(a.text).compare(WithoutBlanks(b.text));
+}
+
+/// LIKE sees a char(n) with its blanks.
+std::string Padded(std::string text, const Type& type) {
+  const size_t characters = CountCharacters(text);
+  if (characters < type.length) text.append(type.length - characters, ' ');
+  return text;
+}
+
 bool Holds(Op op, int order) {
   switch (op) {
     case Op::kEqual:
@@ -82,7 +85,7 @@ absl::StatusOr<Value> TextToNumber(const Expr& e, const Value& from) {
     return UserError(sqlstate::kBadText, "invalid " + TypeName(e.type) + ": " + Quote(from.text), e.position);
   };
   const absl::StatusOr<Value> number = ParseNumber(from.text);
-  if (!number.ok()) return absl::IsOutOfRange(number.status()) ? Overflow(e) : bad();
+  if (!number.ok()) return absl::IsOutOfRange(number.status()) ? NumberOutOfRange(e.position) : bad();
   if (e.type.kind == TypeKind::kInteger && number->type.kind != TypeKind::kInteger) return bad();
   return *number;
 }
@@ -97,6 +100,10 @@ absl::StatusOr<Value> TextToBool(const Expr& e, const Value& from) {
 absl::StatusOr<Value> TextToDate(const Expr& e, const Value& from) {
   const absl::StatusOr<int64_t> days = ParseDate(from.text);
   if (days.ok()) return Value::Date(*days);
+  if (absl::IsOutOfRange(days.status())) {
+    return UserError(sqlstate::kDateOutOfRange, "there is no such date: " + Quote(from.text), e.position,
+                     "dates go from 0001-01-01 to 9999-12-31");
+  }
   return UserError(sqlstate::kBadDate, "invalid date: " + Quote(from.text), e.position,
                    "dates are written YYYY-MM-DD");
 }
@@ -104,6 +111,10 @@ absl::StatusOr<Value> TextToDate(const Expr& e, const Value& from) {
 absl::StatusOr<Value> TextToTimestamp(const Expr& e, const Value& from) {
   const absl::StatusOr<int64_t> us = ParseTimestamp(from.text);
   if (us.ok()) return Value::Timestamp(*us);
+  if (absl::IsOutOfRange(us.status())) {
+    return UserError(sqlstate::kDateOutOfRange, "there is no such timestamp: " + Quote(from.text), e.position,
+                     "timestamps go from 0001-01-01 to 9999-12-31 23:59:59.999999");
+  }
   return UserError(sqlstate::kBadDate, "invalid timestamp: " + Quote(from.text), e.position,
                    "timestamps are written YYYY-MM-DD HH:MM:SS.ffffff");
 }
@@ -117,7 +128,8 @@ absl::StatusOr<Value> Cast(const Expr& e, Value from) {
   if (from.null) return Value::Null(e.type);
   switch (e.type.kind) {
     case TypeKind::kString: {
-      Value text = Value::String(from.ToString());
+      const bool truth = from.type.kind == TypeKind::kBool;
+      Value text = Value::String(!truth ? from.ToString() : from.number != 0 ? "true" : "false");
       text.type = e.type;
       return text;
     }
@@ -137,17 +149,12 @@ absl::StatusOr<Value> Cast(const Expr& e, Value from) {
     default:
       break;
   }
-  const bool from_integer = from.type.kind == TypeKind::kInteger;
   if (from.type.kind == TypeKind::kString) {
     NAM_ASSIGN_OR_RETURN(from, TextToNumber(e, from));
   }
   const std::optional<__int128> n = Rescale(from.number, from.type.scale, e.type.scale);
-  const bool narrows = e.type.kind == TypeKind::kInteger && !from_integer;
-  if (narrows && n.has_value() &&
-      (*n < std::numeric_limits<int64_t>::min() || *n > std::numeric_limits<int64_t>::max())) {
-    return UserError(sqlstate::kNumberOutOfRange, "integer out of range", e.position,
-                     "an integer has 64 bits");
-  }
+  if (e.type.kind == TypeKind::kInteger && n.has_value() && !FitsInteger(*n, IntegerBytes(e)))
+    return IntegerOutOfRange(IntegerBytes(e), e.position);
   return Number(e, n);
 }
 
@@ -179,7 +186,7 @@ class Evaluator {
     NAM_ASSIGN_OR_RETURN(const Value b, Eval(e.children[1]));
     if (e.op >= Op::kEqual && e.op <= Op::kGreaterEqual) {
       if (a.null || b.null) return Value::Null(Type::Bool());
-      return Value::Bool(Holds(e.op, Compare(a, b)));
+      return Value::Bool(Holds(e.op, CompareOperands(e, a, b)));
     }
     return Arithmetic(e, a, b);
   }
@@ -196,6 +203,7 @@ class Evaluator {
       case Op::kCast:
         return Cast(e, std::move(a));
       case Op::kLike:
+        if (IsChar(e.children[0].type)) a.text = Padded(std::move(a.text), e.children[0].type);
         return Value::Bool(MatchesLike(a.text, e.literal.text));
       case Op::kExtractYear:
         return Value::Integer(CivilFromDays(static_cast<int64_t>(a.number)).year);
@@ -269,16 +277,17 @@ bool MatchesLike(std::string_view text, std::string_view pattern) {
       // A lone backslash at the end stands for itself.
       const bool escaped = pattern[p] == '\\' && p + 1 < pattern.size();
       const size_t at = escaped ? p + 1 : p;
-      if ((!escaped && pattern[at] == '_') || pattern[at] == text[t]) {
+      const bool any = !escaped && pattern[at] == '_';
+      if (any || pattern[at] == text[t]) {
         p = at + 1;
-        ++t;
+        t += any ? CharacterBytes(text, t) : 1;
         continue;
       }
     }
-    // Let the last % take one byte more; an earlier one cannot do better.
+    // Let the last % take one character more; an earlier one cannot do better.
     if (retry_pattern == kNone || retry_text >= text.size()) return false;
     p = retry_pattern;
-    t = ++retry_text;
+    t = retry_text += CharacterBytes(text, retry_text);
   }
   return true;
 }

@@ -39,7 +39,7 @@ enum class Op : uint8_t {
   kIn,      // [a, literal, literal, …], literals of a's type; NOT IN is kNot over it
   kLike,    // [a], pattern in literal; NOT LIKE is kNot over it
   kCase,    // [when, then, when, then, …, else]; always with an else (a null literal if none)
-  kCast,    // [a] to `type`
+  kCast,    // [a] to `type`; to an integer: of `index` bytes
   kExtractYear,
   kExtractMonth,
   kExtractDay,  // [date]
@@ -53,16 +53,46 @@ enum class Op : uint8_t {
 ///
 /// Arithmetic, in exact decimals: + and - have the larger scale; * adds the scales; / of two integers
 /// truncates towards zero; / with a decimal has scale max(sa, sb, 6), rounded half away from zero; % of
-/// integers has the sign of the left side. Division by zero and results beyond 38 digits are errors.
+/// integers has the sign of the left side. Division by zero and results beyond 38 digits are errors, and so
+/// are dates outside of years 1 to 9999 and casts to an integer type that the number does not fit.
 struct Expr {
   Op op = Op::kLiteral;
   Type type;
   int position = -1;  // byte offset in the statement, for messages
   ColumnRef column;
-  int index = -1;
+  int index = -1;  // kGroup, kAggregate: which one; kCast to an integer: 2, 4 or 8 bytes, -1 for 8
   Value literal;
   std::vector<Expr> children;
 };
+
+/// Of a kCast to an integer: the bytes of the type.
+inline int IntegerBytes(const Expr& cast) {
+  return cast.index > 0 ? cast.index : 8;
+}
+inline bool FitsInteger(__int128 n, int bytes) {
+  const __int128 limit = __int128{1} << (8 * bytes - 1);
+  return n >= -limit && n < limit;
+}
+
+/// char(n) is the string type of scale 1, in a Type as in proto::Type: so it goes wherever types go.
+inline constexpr uint8_t kCharScale = 1;
+inline constexpr Type CharType(uint32_t length) {
+  return {TypeKind::kString, kCharScale, length};
+}
+inline constexpr bool IsChar(const Type& type) {
+  return type.kind == TypeKind::kString && type.scale == kCharScale;
+}
+
+/// Blanks at the end of a char(n) do not count. Its values never end in blanks: columns do not store them,
+/// literals that become char(n) lose them. So char(n) compares, groups, sorts and joins as its bytes do, but
+/// beside varchar(n), whose blanks do not count there either; beside text they do, as in PostgreSQL.
+inline bool IgnoresBlanks(const Type& a, const Type& b) {
+  const auto sized = [](const Type& type) { return IsChar(type) || type.length > 0; };
+  return (IsChar(a) || IsChar(b)) && sized(a) && sized(b);
+}
+inline std::string_view WithoutBlanks(std::string_view text) {
+  return text.substr(0, text.find_last_not_of(' ') + 1);
+}
 
 /// Reads the value of a kColumn, kGroup or kAggregate node.
 using Resolver = std::function<Value(const Expr&)>;
@@ -71,7 +101,7 @@ using Resolver = std::function<Value(const Expr&)>;
 /// reference for the vectorized evaluator. OUT_OF_RANGE on overflow, INVALID_ARGUMENT on division by zero.
 absl::StatusOr<Value> Evaluate(const Expr& expr, const Resolver& resolve);
 
-/// SQL LIKE by characters' bytes: % any run, _ any one byte, \ escapes.
+/// SQL LIKE over UTF-8: % any run, _ any one character, \ escapes.
 bool MatchesLike(std::string_view text, std::string_view pattern);
 
 /// As SQL text, for EXPLAIN. `name` prints column references.

@@ -391,8 +391,8 @@ absl::StatusOr<Expr> ExpressionBinder::CastExpression(const Node& node, const Co
                    "add it to a date or subtract it: date '1994-01-01' + interval '1 month'");
   }
   NAM_ASSIGN_OR_RETURN(Expr operand, Expression(node.Field("arg"), context));
-  NAM_ASSIGN_OR_RETURN(const Type type, TypeOfName(node.Field("typeName"), operand));
-  return builder_.Cast(std::move(operand), type, node.position());
+  NAM_ASSIGN_OR_RETURN(const CastTarget to, TypeOfName(node.Field("typeName"), operand));
+  return builder_.Cast(std::move(operand), to.type, node.position(), to.integer_bytes);
 }
 
 }  // namespace nam::sql

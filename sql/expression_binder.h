@@ -84,8 +84,14 @@ class ExpressionBinder {
 /// Name of an output column without AS, as PostgreSQL chooses it.
 std::string OutputName(const Node& expression);
 
+/// What CAST … AS names.
+struct CastTarget {
+  Type type;
+  int integer_bytes = -1;  // 2, 4 or 8 of an integer
+};
+
 /// The type of a TypeName node; `from` is the operand's, which a decimal without scale keeps.
-absl::StatusOr<Type> TypeOfName(const Node& type_name, const Expr& from);
+absl::StatusOr<CastTarget> TypeOfName(const Node& type_name, const Expr& from);
 
 bool IsIntervalConstant(const Node& node);
 

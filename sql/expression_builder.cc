@@ -84,6 +84,10 @@ absl::Status ExpressionBuilder::Settle(Expr& expr, const Type& type) const {
   }
   if (type.kind == TypeKind::kString) {
     SettleAsString(expr);
+    if (IsChar(type)) {
+      expr.type = expr.literal.type = type;
+      expr.literal.text.resize(WithoutBlanks(expr.literal.text).size());
+    }
     return absl::OkStatus();
   }
   Expr text = std::move(expr);
@@ -194,13 +198,16 @@ absl::StatusOr<Expr> ExpressionBuilder::Negate(Expr a, int position) const {
   return Fold(MakeNode(Op::kNegate, type, position, {std::move(a)}));
 }
 
-absl::StatusOr<Expr> ExpressionBuilder::Cast(Expr a, const Type& type, int position) const {
+absl::StatusOr<Expr> ExpressionBuilder::Cast(Expr a, const Type& type, int position,
+                                             int integer_bytes) const {
   if (IsUntyped(a)) {
     if (a.literal.null) return MakeLiteral(Value::Null(type), position);
     position = a.position;
     SettleAsString(a);
   }
-  if (a.type == type) return a;
+  // Columns hold 64 bits at most; what is computed may be wider.
+  const bool checked = integer_bytes > 0 && !(integer_bytes == 8 && a.op == Op::kColumn);
+  if (a.type == type && !checked) return a;
   const bool possible = type.kind == TypeKind::kString || a.type.kind == TypeKind::kString ||
                         a.type.kind == type.kind || (a.type.numeric() && type.numeric()) ||
                         DateAndTimestamp(a.type, type) || DateAndTimestamp(type, a.type);
@@ -209,9 +216,12 @@ absl::StatusOr<Expr> ExpressionBuilder::Cast(Expr a, const Type& type, int posit
                      position,
                      "casts go between numbers, between date and timestamp, and between string and any type");
   }
-  // A string is a string: the length of a column's type is no part of its values.
-  if (a.type.kind == TypeKind::kString && type.kind == TypeKind::kString) return a;
-  return Fold(MakeNode(Op::kCast, type, position, {std::move(a)}));
+  // A string is a string: the length of a column's type is no part of its values. But blanks at the end count
+  // in text.
+  if (a.type.kind == TypeKind::kString && type.kind == TypeKind::kString && !IsChar(a.type)) return a;
+  Expr cast = MakeNode(Op::kCast, type, position, {std::move(a)});
+  cast.index = integer_bytes;
+  return Fold(std::move(cast));
 }
 
 absl::StatusOr<Expr> ExpressionBuilder::Junction(Op op, std::vector<Expr> operands, int position) const {
@@ -332,8 +342,8 @@ absl::Status ExpressionBuilder::Unify(const std::vector<Expr*>& values, const ch
     } else if (value->type.numeric() &&
                (common.kind == TypeKind::kInteger || value->type.scale > common.scale)) {
       common = value->type.kind == TypeKind::kDecimal ? value->type : common;
-    } else if (common.kind == TypeKind::kString && common.length != value->type.length) {
-      common = Type::String();
+    } else if (common.kind == TypeKind::kString && !(common == value->type)) {
+      common = IsChar(common) && IsChar(value->type) ? CharType(0) : Type::String();
     }
   }
   if (common.kind == TypeKind::kNull) common = Type::String();
@@ -362,8 +372,11 @@ absl::StatusOr<Expr> ExpressionBuilder::Case(std::vector<Expr> parts, int positi
   NAM_RETURN_IF_ERROR(Unify(results, "CASE"));
   Type type = results[0]->type;
   if (type.kind == TypeKind::kString) {
-    const auto other = [&](const Expr* result) { return result->type.length != type.length; };
-    if (std::any_of(results.begin(), results.end(), other)) type = Type::String();
+    const auto other = [&](const Expr* result) { return !(result->type == type); };
+    const auto padded = [](const Expr* result) { return IsChar(result->type); };
+    if (std::any_of(results.begin(), results.end(), other)) {
+      type = std::all_of(results.begin(), results.end(), padded) ? CharType(0) : Type::String();
+    }
   }
   return Fold(MakeNode(Op::kCase, type, position, std::move(parts)));
 }

@@ -44,7 +44,8 @@ class ExpressionBuilder {
   absl::StatusOr<Expr> Compare(Op op, Expr a, Expr b, int position) const;
   absl::StatusOr<Expr> Arithmetic(Op op, Expr a, Expr b, int position) const;
   absl::StatusOr<Expr> Negate(Expr a, int position) const;
-  absl::StatusOr<Expr> Cast(Expr a, const Type& type, int position) const;
+  /// `integer_bytes`: of an integer type that was written; -1: any that is stored.
+  absl::StatusOr<Expr> Cast(Expr a, const Type& type, int position, int integer_bytes = -1) const;
   absl::StatusOr<Expr> Junction(Op op, std::vector<Expr> operands, int position) const;
   absl::StatusOr<Expr> Not(Expr a, int position) const;
   absl::StatusOr<Expr> IsNull(Expr a, int position) const;

@@ -102,7 +102,7 @@ class Printer {
       case Op::kCase:
         return Case(e);
       case Op::kCast:
-        return absl::StrCat("CAST(", Print(e.children[0]), " AS ", TypeName(e.type), ")");
+        return absl::StrCat("CAST(", Print(e.children[0]), " AS ", CastTarget(e), ")");
       case Op::kExtractYear:
         return Extract("YEAR", e);
       case Op::kExtractMonth:
@@ -117,6 +117,11 @@ class Printer {
     const bool groups_left = binding == 7 || binding == 8;
     return absl::StrCat(Print(e.children[0], groups_left ? binding - 1 : binding), " ", Symbol(e.op), " ",
                         Print(e.children[1], binding));
+  }
+
+  static std::string CastTarget(const Expr& e) {
+    if (e.type.kind != TypeKind::kInteger) return TypeName(e.type);
+    return IntegerBytes(e) == 2 ? "smallint" : IntegerBytes(e) == 4 ? "integer" : "bigint";
   }
 
   std::string Negated(const Expr& e, int above) const {

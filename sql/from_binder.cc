@@ -20,7 +20,7 @@ absl::Status TooManyTables(int position) {
 
 /// Columns whose equality is the equality of their stored numbers or strings.
 bool JoinableTypes(const Type& a, const Type& b) {
-  return a.kind == b.kind && a.scale == b.scale;
+  return a.kind == b.kind && (a.kind == TypeKind::kString || a.scale == b.scale);
 }
 
 bool IsJoinEdge(const Expr& e) {
@@ -221,6 +221,16 @@ absl::Status FromBinder::CheckConnected() const {
         return Refusal("joining columns of different numeric types is not supported", e.position,
                        "join columns of one type and scale");
       }
+    }
+    for (const Expr& e : query_.conjuncts) {
+      const auto joins = [&](ColumnRef column) { return group[static_cast<size_t>(column.table)]; };
+      const std::vector<ColumnRef> columns = ColumnsOf(e);
+      const auto other = [&](ColumnRef column) { return joins(column) != joins(columns[0]); };
+      if (std::none_of(columns.begin(), columns.end(), other)) continue;
+      return Refusal("a join condition that is no equality of columns is not supported without one that is",
+                     e.position,
+                     absl::StrCat("join ", pair, " by columns, as in a.x = b.y; other conditions ",
+                                  "may stand beside that"));
     }
     return Refusal("cartesian products are not supported", positions_[i],
                    absl::StrCat("add a join condition that connects ", pair, ", such as a.x = b.y"));

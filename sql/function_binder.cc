@@ -306,7 +306,7 @@ absl::StatusOr<Type> DecimalOfName(const Node& type_name, const Expr& from) {
 
 }  // namespace
 
-absl::StatusOr<Type> TypeOfName(const Node& type_name, const Expr& from) {
+absl::StatusOr<CastTarget> TypeOfName(const Node& type_name, const Expr& from) {
   const int position = type_name.position();
   if (type_name.Has("arrayBounds")) return Refusal("arrays are not supported", position);
   NAM_RETURN_IF_ERROR(type_name.Only({"names", "typmods", "typemod"}));
@@ -316,14 +316,19 @@ absl::StatusOr<Type> TypeOfName(const Node& type_name, const Expr& from) {
   }
   const std::string& name = names.back();
   const bool plain = type_name.List("typmods").empty();
-  if (name == "numeric" || name == "decimal") return DecimalOfName(type_name, from);
-  if (plain && (name == "int4" || name == "int8" || name == "integer" || name == "bigint"))
-    return Type::Integer();
-  if (plain && name == "date") return Type::Date();
-  if (plain && name == "timestamp") return Type::Timestamp();
-  if (plain && (name == "bool" || name == "boolean")) return Type::Bool();
-  if (plain && (name == "text" || name == "varchar")) return Type::String();
-  std::string hint = "types are integer, decimal(p, s), date, timestamp, boolean, varchar and text";
+  if (name == "numeric" || name == "decimal") {
+    NAM_ASSIGN_OR_RETURN(const Type decimal, DecimalOfName(type_name, from));
+    return CastTarget{decimal};
+  }
+  if (plain && name == "int2") return CastTarget{Type::Integer(), 2};
+  if (plain && name == "int4") return CastTarget{Type::Integer(), 4};
+  if (plain && name == "int8") return CastTarget{Type::Integer(), 8};
+  if (plain && name == "date") return CastTarget{Type::Date()};
+  if (plain && name == "timestamp") return CastTarget{Type::Timestamp()};
+  if (plain && name == "bool") return CastTarget{Type::Bool()};
+  if (plain && (name == "text" || name == "varchar")) return CastTarget{Type::String()};
+  std::string hint =
+      "types are smallint, integer, bigint, decimal(p, s), date, timestamp, boolean, varchar and text";
   if (name == "varchar" || name == "bpchar" || name == "char")
     hint = "strings are cast to text, without a length";
   if (name == "float4" || name == "float8") hint = "numbers are exact here: use decimal(p, s)";

@@ -89,17 +89,13 @@ absl::StatusOr<Interval> ParseInterval(std::string_view text, IntervalUnit unit,
 }
 
 absl::StatusOr<Value> AddInterval(const Value& date, const Interval& interval, int sign, int position) {
-  const auto out_of_range = [&] {
-    return UserError(sqlstate::kDateOutOfRange, "date out of range", position,
-                     "dates go from 0001-01-01 to 9999-12-31");
-  };
   const CivilDate from = CivilFromDays(static_cast<int64_t>(date.number));
   const int64_t month = int64_t{from.year} * 12 + (from.month - 1) + sign * interval.months;
-  if (month < 12 || month >= int64_t{10000} * 12) return out_of_range();
+  if (month < 12 || month >= int64_t{10000} * 12) return DateOutOfRange(position);
   CivilDate to{static_cast<int32_t>(month / 12), static_cast<int32_t>(month % 12) + 1, from.day};
   to.day = std::min(to.day, DaysInMonth(to.year, to.month));
   const int64_t day = DaysFromCivil(to) + sign * interval.days;
-  if (day < DaysFromCivil({1, 1, 1}) || day > DaysFromCivil({9999, 12, 31})) return out_of_range();
+  if (day < kLeastDay || day > kGreatestDay) return DateOutOfRange(position);
   return Value::Date(day);
 }
 

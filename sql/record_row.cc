@@ -57,7 +57,7 @@ uint32_t BytesOfColumn(const proto::Type& type) {
     case TypeKind::kTimestamp:
       return 8;
     case TypeKind::kString:
-      return type.length();
+      return type.precision() > 0 ? type.precision() : type.length();
     case TypeKind::kNull:
       break;
   }

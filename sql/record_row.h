@@ -16,7 +16,7 @@
 ///     NULL bits   bit i of byte i / 8: the i-th of the other columns is NULL; its bytes are zero then
 ///     boolean     1 byte                      smallint, integer, bigint   2, 4, 8 bytes
 ///     date        4 bytes                     decimal(p, s)               8 bytes up to 18 digits, else 16
-///     timestamp   8 bytes                     char(n), varchar(n)         n bytes, zeros behind the text
+///     timestamp   8 bytes                     char(n), varchar(n)         4n bytes, zeros behind the text
 ///
 /// Numbers are big-endian with the sign bit flipped, so that bytes are ordered as values are (a text holds no
 /// zero byte): keys are compared by memcmp.

@@ -37,6 +37,20 @@ class Splitter {
   std::vector<ScriptPiece> pieces_;
 };
 
+/// Behind the quote that ends a string with escapes, from somewhere within it.
+int EndOfString(const std::string& script, int from) {
+  size_t at = static_cast<size_t>(from);
+  for (; at < script.size(); ++at) {
+    if (script[at] == '\\') {
+      ++at;
+    } else if (script[at] == '\'') {
+      if (at + 1 >= script.size() || script[at + 1] != '\'') break;
+      ++at;  // a quote in the string
+    }
+  }
+  return static_cast<int>(std::min(at, script.size()));
+}
+
 }  // namespace
 
 std::vector<ScriptPiece> SplitStatements(std::string_view script_view) {
@@ -50,11 +64,19 @@ std::vector<ScriptPiece> SplitStatements(std::string_view script_view) {
     ScanResult scan = Scan(rest);
     const bool failed = !scan.error.empty();
     int error_at = size;
+    int behind_error = size;
     if (failed) {
-      const int position = std::clamp(scan.error[0].position, 0, size - from);
+      int position = std::clamp(scan.error[0].position, 0, size - from);
+      behind_error = from + position;
+      ScanResult before = Scan(rest.substr(0, static_cast<size_t>(position)));
+      if (!before.error.empty()) behind_error = EndOfString(script, behind_error);
+      // An error within a string: what comes before the string scans without one.
+      while (!before.error.empty() && position > 0) {
+        position = std::clamp(before.error[0].position, 0, position - 1);
+        before = Scan(rest.substr(0, static_cast<size_t>(position)));
+      }
       error_at = from + position;
-      // What comes before the error scans without one, or is left in one piece with it.
-      scan.tokens = Scan(rest.substr(0, static_cast<size_t>(position))).tokens;
+      scan.tokens = std::move(before.tokens);
     }
     for (const Token& token : scan.tokens) {
       if (token.comment()) continue;
@@ -67,7 +89,7 @@ std::vector<ScriptPiece> SplitStatements(std::string_view script_view) {
     if (!failed) break;
     const bool unterminated = absl::StartsWith(scan.error[0].message, "unterminated");
     const size_t semicolon =
-        unterminated ? std::string::npos : script.find(';', static_cast<size_t>(error_at));
+        unterminated ? std::string::npos : script.find(';', static_cast<size_t>(behind_error));
     if (semicolon == std::string::npos) {
       splitter.Add(error_at, size);
       break;

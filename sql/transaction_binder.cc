@@ -5,6 +5,7 @@
 #include "base/status_macros.h"
 #include "sql/errors.h"
 #include "sql/record_binder.h"
+#include "sql/tokens.h"
 
 namespace nam::sql {
 namespace {
@@ -39,6 +40,13 @@ absl::Status CheckOption(const Node& option) {
 }
 
 }  // namespace
+
+bool BeginsTransaction(const std::string& text) {
+  const ScanResult scan = Scan(text);
+  const SqlText tokens(text, scan.tokens);
+  const int start = tokens.Start();
+  return start == tokens.Find({"begin"}) || start == tokens.Find({"start"});
+}
 
 absl::StatusOr<Statement> BindTransaction(const Node& node) {
   using Kind = TransactionStatement::Kind;

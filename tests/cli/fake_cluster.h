@@ -26,6 +26,10 @@ class FakeSession final : public computeserver::Session {
           {.message = "syntax error", .position = 4, .hint = "try good", .sqlstate = "42601"});
     }
     if (statement.starts_with("lost")) return absl::UnavailableError("compute server 3 is gone");
+    if (statement.starts_with("commit")) {
+      return computeserver::ResultSet{.command = "COMMIT",
+                                      .warnings = {{"there is nothing to end", "25P01"}}};
+    }
     if (statement.starts_with("set")) return computeserver::ResultSet{.command = "SET", .elapsed_ms = 0.5};
     return computeserver::ResultSet{.columns = {{"n", Type::Integer()}},
                                     .rows = {{Value::Integer(static_cast<int>(executed.size()))}},

@@ -114,6 +114,12 @@ TEST_F(ShellTest, ErrorsWithoutPositionArePlain) {
   EXPECT_EQ(err_.str(), "ERROR:  compute server 3 is gone\n");
 }
 
+TEST_F(ShellTest, WarningsGoToTheOtherStream) {
+  EXPECT_EQ(Run("commit; select 1"), kExitOk);
+  EXPECT_EQ(out_.str(), "COMMIT\n n\n---\n 2\n(1 row)\n");
+  EXPECT_EQ(err_.str(), "WARNING:  there is nothing to end (SQLSTATE 25P01)\n");
+}
+
 TEST_F(ShellTest, LastStatementNeedsNoSemicolon) {
   EXPECT_EQ(Run("select 1"), kExitOk);
   EXPECT_EQ(Run("bad 1"), kExitFailed);
@@ -208,6 +214,19 @@ TEST_F(ShellTest, IncludesFiles) {
   EXPECT_THAT(session_.executed, ElementsAre("select 'inner'", "select 2", "bad 1"));
   EXPECT_THAT(err_.str(), StartsWith(broken + ":3: "));
   EXPECT_EQ(Run("\\i /nonexistent/file"), kExitFailed);
+}
+
+TEST_F(ShellTest, ADirectoryIsNoScript) {
+  const std::string directory = std::getenv("TEST_TMPDIR");
+  Shell shell(session_, catalog_, interrupts_, out_, err_, {});
+  EXPECT_EQ(shell.RunFile(directory), kExitFailed);
+  EXPECT_EQ(err_.str(), "ERROR:  cannot read " + directory + ": it is a directory\n");
+  err_.str("");
+  EXPECT_EQ(shell.RunFile(directory + "/nix"), kExitFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("No such file"));
+  err_.str("");
+  EXPECT_EQ(Run("\\i " + directory), kExitFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("it is a directory"));
 }
 
 TEST_F(ShellTest, FilesThatIncludeThemselvesEnd) {

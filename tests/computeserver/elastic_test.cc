@@ -4,6 +4,7 @@
 #include <string>
 #include <thread>
 
+#include "computeserver/methods.h"
 #include "ssb/generator.h"
 #include "ssb/load.h"
 #include "ssb/queries.h"
@@ -88,6 +89,51 @@ TEST_P(ElasticQueryTest, ALimitThatIsReachedEndsTheQuery) {
   EXPECT_EQ(
       Rows(cluster_->session(), "select lo_orderkey from lineorder where lo_orderkey < 0 limit 7").size(),
       0u);
+}
+
+/// A compute server that answers every fragment, but whose results nobody can read: it is lost between the
+/// two.
+TEST(LostServerTest, WhatItReportedIsDoneAgain) {
+  InProcessCluster cluster({.fabric = fabric::Kind::kTcp, .memory_servers = 1, .compute_servers = 1});
+  SmallTable numbers{{"numbers", {{"id", Type::Integer()}}, {{"id", 8}}, ""}, {}};
+  for (int i = 0; i < 1000; ++i) numbers.rows.push_back({Value::Integer(i)});
+  ASSERT_TRUE(Load(cluster.attachment(), numbers, {.block_bytes = 1024}).ok());
+
+  std::atomic<int> fragments = 0;
+  catalog::Handlers handlers("nam.proto.Compute");
+  handlers.Add(computeserver::kRunFragment,
+               [&](const proto::FragmentRequest& request, const catalog::IncomingCall&) {
+                 ++fragments;
+                 proto::FragmentReply reply;
+                 reply.set_bytes(64);
+                 for (int i = 0; i < request.pieces_size(); ++i) {
+                   if (reply.threads_size() == 0) reply.add_threads();
+                   reply.mutable_threads(0)->add_pieces(static_cast<uint32_t>(i));
+                 }
+                 return absl::StatusOr<proto::FragmentReply>(reply);
+               });
+  handlers.Add(computeserver::kReleaseResult,
+               [](const proto::ReleaseResultRequest&, const catalog::IncomingCall&) {
+                 return absl::StatusOr<proto::ReleaseResultReply>(proto::ReleaseResultReply());
+               });
+  const auto control = cluster.Client().control_plane->Serve(
+      {.address = "127.0.0.1:0", .secret = cluster.Client().secret, .handlers = &handlers});
+  ASSERT_TRUE(control.ok()) << control.status();
+  catalog::AttachOptions options{.catalog = cluster.Client(), .role = proto::ROLE_COMPUTE};
+  options.self.set_control_address((*control)->address());
+  options.self.set_fabric_address("127.0.0.1:1");  // nobody listens there
+  options.self.set_threads(2);
+  const auto joined = catalog::Attachment::Attach(options);
+  ASSERT_TRUE(joined.ok()) << joined.status();
+
+  for (const char* setting : {"set nam.work_queue = off", "set nam.work_queue = on"}) {
+    ASSERT_TRUE(cluster.session().Execute(setting).ok());
+    const int before = fragments;
+    const auto result = cluster.session().Execute("select count(*), sum(id) from numbers");
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(ToText(*result), (TextRows{{"1000", "499500"}})) << setting;
+    EXPECT_GT(fragments, before) << "it had a share";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Fabrics, ElasticQueryTest, ::testing::Values(fabric::Kind::kShm, fabric::Kind::kTcp),

@@ -85,6 +85,76 @@ TEST_F(QueryTest, OverflowBeyondThirtyEightDigitsIsAnError) {
   EXPECT_FALSE(cluster_->session().Execute("select sum(big * big) from sales").ok());
 }
 
+TEST_F(QueryTest, DatesAndIntegersStayInTheirRange) {
+  // On the compute servers, over vectors.
+  EXPECT_EQ(Rows("select max(day + 2924462) from sales"), (TextRows{{"9999-12-31"}}));
+  EXPECT_EQ(Error("select max(day + 2924463) from sales").sqlstate, "22008");
+  EXPECT_EQ(Rows("select min(day - 727197) from sales"), (TextRows{{"0001-01-01"}}));
+  EXPECT_EQ(Error("select min(day - 727198) from sales").sqlstate, "22008");
+  EXPECT_EQ(Error("select day - big from sales").sqlstate, "22008");
+  EXPECT_EQ(Error("select day + id * 10000, count(*) from sales group by day + id * 10000").sqlstate,
+            "22008");
+  EXPECT_EQ(Error("select count(*) from sales where day + id * 10000 > date '2000-01-01'").sqlstate, "22008");
+  EXPECT_EQ(Rows("select count(*) from sales where id < 10 and day + id * 10000 > date '2000-01-01'"),
+            (TextRows{{"9"}}));
+  EXPECT_EQ(Rows("select count(day + item * 200000) from sales where item < 3"), (TextRows{{"300"}}));
+  EXPECT_EQ(Error("select max(cast(big * 2 as bigint)) from sales").sqlstate, "22003");
+  EXPECT_EQ(Error("select max(cast(big * big as bigint)) from sales").sqlstate, "22003");
+  EXPECT_EQ(Error("select max(cast(big as int)) from sales").sqlstate, "22003");
+  EXPECT_EQ(Error("select max(big::int) from sales").sqlstate, "22003");
+  EXPECT_EQ(Error("select max(cast(id * 33 as smallint)) from sales").sqlstate, "22003");
+  EXPECT_EQ(Rows("select max(cast(id * 32 as smallint)) from sales"), (TextRows{{"31968"}}));
+  EXPECT_EQ(
+      Rows("select max(cast(big as bigint)), sum(cast(item as smallint)), count(cast(item as smallint)) "
+           "from sales"),
+      (TextRows{{"9223372036854775807", "3600", "900"}}));
+  EXPECT_EQ(Rows("select max(cast(big * 2 - big as bigint)) from sales where id > 0"),
+            (TextRows{{"9223372036854775806"}}));
+  EXPECT_EQ(Rows("select max(cast(big - 9223372036854774808 as smallint)) from sales"), (TextRows{{"999"}}));
+  EXPECT_EQ(Error("select max(cast(price * 1000 as smallint)) from sales").sqlstate, "22003");
+}
+
+TEST_F(QueryTest, EveryErrorHasASqlState) {
+  const std::pair<const char*, const char*> statements[] = {
+      {"selec", "42601"},
+      {"select nix from sales", "42703"},
+      {"select id from nix", "42P01"},
+      {"drop table nix", "42P01"},
+      {"select 1", "0A000"},
+      {"select id from sales, items", "0A000"},
+      {"select sum(10 / id) from sales", "22012"},
+      {"select 10 % id from sales", "22012"},
+      {"select sum(big * big * big) from sales", "22003"},
+      {"select sum(big * big) from sales", "22003"},
+      {"select id from sales where big * big * big > 1", "22003"},
+      {"select avg(big * big) from sales", "22003"},
+      {"select cast(note as integer) from sales", "22P02"},
+      {"select note::date from sales", "22007"},
+      {"select max(day + 10000000) from sales", "22008"},
+      {"select cast(big as smallint) from sales", "22003"},
+      {"select id, count(*) from sales group by id having 1 / id > 0", "22012"},
+      {"select id from sales order by 1 / id", "22012"},
+      {"select s.id from sales s, items i where s.item = i.item and 1 / s.id > 0", "22012"},
+      {"select distinct id from sales order by price", "42P10"},
+      {"insert into sales values (1)", "0A000"},
+      {"create table sales (id int primary key) with (storage = record)", "42P07"},
+      {"drop index nix", "42704"},
+      {"commit and chain", "0A000"},
+      {"set nam.nix = 1", "42704"},
+      {"set nam.prefetch_window = x", "22023"},
+      {"begin isolation level serializable", "0A000"},
+      {"select id from sales", "25P02"}};
+  for (const auto& [statement, state] : statements) EXPECT_EQ(Error(statement).sqlstate, state) << statement;
+  Rows("rollback");
+  Rows("set nam.result_mib_max = 1");
+  EXPECT_EQ(
+      Error("select a.id, a.id, a.id, a.id, b.note, b.note, b.note from sales a, sales b where a.item = "
+            "b.item")
+          .sqlstate,
+      "53000");
+  Rows("set nam.result_mib_max = 1024");
+}
+
 TEST_F(QueryTest, DivisionByZeroIsAnErrorWhereItIsReached) {
   EXPECT_FALSE(cluster_->session().Execute("select sum(10 / id) from sales").ok());
   EXPECT_EQ(Rows("select sum(case when id = 0 then 0 else 10 / id end) from sales"), (TextRows{{"27"}}));
@@ -97,6 +167,130 @@ TEST_F(QueryTest, NullsFollowThreeValuedLogic) {
   EXPECT_EQ(Rows("select count(*) from sales where not (item = 3)"), (TextRows{{"800"}}));
   EXPECT_EQ(Rows("select count(*) from sales where item = 3 or item is null"), (TextRows{{"200"}}));
   EXPECT_EQ(Rows("select count(*) from sales s join items i on s.item = i.item"), (TextRows{{"900"}}));
+}
+
+TEST_F(QueryTest, NullPassesNoComparison) {
+  // 100 items are NULL, and what is stored for them is less than any item.
+  for (const char* condition :
+       {"item < 3", "item <= 2", "3 > item", "2 >= item", "not (item >= 3)", "item < 2.5"})
+    EXPECT_EQ(Rows("select count(*) from sales where " + std::string(condition)), (TextRows{{"300"}}))
+        << condition;
+  EXPECT_EQ(Rows("select count(*) from sales where item < 100"), (TextRows{{"900"}}));
+  EXPECT_EQ(Rows("select count(*) from sales where item > -5"), (TextRows{{"900"}}));
+  EXPECT_EQ(Rows("select count(*) from sales where item < -1"), (TextRows{{"0"}}));
+  EXPECT_EQ(Rows("select count(*) from sales where item <> 100"), (TextRows{{"900"}}));
+}
+
+TEST_F(QueryTest, NullKeysJoinNothingAndDuplicatesEveryOne) {
+  SmallTable keys{{"some_keys", {{"k", Type::Integer()}, {"v", Type::Integer()}}, {{"k", 4}}, ""}, {}};
+  // -1 is the number that the code of a NULL item stands for.
+  for (int k = -1; k < 2; ++k) keys.rows.push_back({Value::Integer(k), Value::Integer(k)});
+  ASSERT_TRUE(Load(cluster_->attachment(), keys, {}).ok());
+  EXPECT_EQ(Rows("select count(*), sum(v) from sales, some_keys where item = k"), (TextRows{{"200", "100"}}));
+  SmallTable twice{{"twice", {{"k", Type::Integer()}, {"v", Type::Integer()}}, {{"k", 4}}, ""}, {}};
+  for (const auto& [k, v] : {std::pair(1, 10), std::pair(1, 11), std::pair(3, 12)})
+    twice.rows.push_back({Value::Integer(k), Value::Integer(v)});
+  ASSERT_TRUE(Load(cluster_->attachment(), twice, {}).ok());
+  EXPECT_EQ(Rows("select count(*), sum(v) from sales, twice where item = k"), (TextRows{{"300", "3300"}}));
+}
+
+TEST_F(QueryTest, NullIsAGroupAndUnknownIsNotTrue) {
+  EXPECT_EQ(
+      Rows(
+          "select item + 0, count(*) from sales where item is null or item < 2 group by item + 0 order by 1"),
+      (TextRows{{"0", "100"}, {"1", "100"}, {"NULL", "100"}}));
+  EXPECT_EQ(Rows("select item from sales group by item having sum(nullif(item, item)) > 0"), TextRows{});
+}
+
+TEST_F(QueryTest, LimitWithOffsetIsWhole) {
+  // All rows are on one thread of one server: nobody else's rows make up for one too few.
+  SmallTable one{{"one", {{"id", Type::Integer()}, {"one", Type::Integer()}}, {{"one", 1}}, ""}, {}};
+  for (int i = 0; i < 50; ++i) one.rows.push_back({Value::Integer(i), Value::Integer(1)});
+  ASSERT_TRUE(Load(cluster_->attachment(), one, {.block_bytes = 8192}).ok());
+  EXPECT_EQ(Rows("select id from one limit 7").size(), 7u);
+  EXPECT_EQ(Rows("select id from one limit 7 offset 13").size(), 7u);
+  EXPECT_EQ(Rows("select id from one limit 7 offset 43").size(), 7u);
+  EXPECT_EQ(Rows("select id from one limit 7 offset 44").size(), 6u);
+  EXPECT_EQ(Rows("select id from one order by id limit 2 offset 47"), (TextRows{{"47"}, {"48"}}));
+  EXPECT_EQ(Rows("select id from one order by id desc limit 2 offset 48"), (TextRows{{"1"}, {"0"}}));
+  EXPECT_EQ(Rows("select id from one order by id offset 49"), (TextRows{{"49"}}));
+}
+
+/// A sink with an order and a limit throws rows away once it has 4,096 of them.
+TEST_F(QueryTest, TheFirstRowsOfManyAreKept) {
+  constexpr int kRows = 20'000;
+  SmallTable top{{"top",
+                  {{"id", Type::Integer()}, {"k", Type::Integer(), true}, {"one", Type::Integer()}},
+                  {{"one", 1}},
+                  ""},
+                 {}};
+  // NULLs at the start, in the middle and at the end, so that they meet every pruning.
+  const auto null = [](int i) { return i % 2'000 == 1'999 || i == 0; };
+  for (int i = 0; i < kRows; ++i) {
+    top.rows.push_back({Value::Integer(i),
+                        null(i) ? Value::Null(Type::Integer()) : Value::Integer(i * 7919 % kRows),
+                        Value::Integer(1)});
+  }
+  ASSERT_TRUE(Load(cluster_->attachment(), top, {.block_bytes = 16384}).ok());
+  const auto expected = [&](bool descending, bool nulls_first, size_t limit) {
+    std::vector<std::pair<int64_t, int>> order;  // rank, id
+    for (int i = 0; i < kRows; ++i) {
+      const int k = i * 7919 % kRows;
+      order.emplace_back(null(i) ? (nulls_first ? -kRows - 1 : kRows + 1) : descending ? -k : k, i);
+    }
+    std::sort(order.begin(), order.end());
+    TextRows rows;
+    for (size_t i = 0; i < limit; ++i) rows.push_back({std::to_string(order[i].second)});
+    return rows;
+  };
+  for (const size_t limit : {1u, 15u, 1'000u}) {
+    for (const bool descending : {false, true}) {
+      for (const bool nulls_first : {false, true}) {
+        const std::string order =
+            std::string(descending ? " desc" : "") + (nulls_first ? " nulls first" : " nulls last");
+        EXPECT_EQ(Rows("select id from top order by k" + order + ", id limit " + std::to_string(limit)),
+                  expected(descending, nulls_first, limit))
+            << order << " " << limit;
+      }
+    }
+  }
+}
+
+TEST_F(QueryTest, AveragesAreRoundedAwayFromZero) {
+  // 1 / 128 = 0.0078125
+  EXPECT_EQ(Rows("select avg(case when id = 0 then 1 else 0 end), avg(case when id = 0 then -1 else 0 end) "
+                 "from sales where id < 128"),
+            (TextRows{{"0.007813", "-0.007813"}}));
+  EXPECT_EQ(Rows("select avg(case when id = 0 then -1 else 0 end) from sales where id < 129"),
+            (TextRows{{"-0.007752"}}));  // -0.00775193…
+  EXPECT_EQ(Rows("select avg(case when id = 0 then -3 else 0 end) from sales where id < 128"),
+            (TextRows{{"-0.023438"}}));  // -0.0234375
+}
+
+TEST_F(QueryTest, NumbersHaveThirtyEightDigits) {
+  const std::string most = "99999999999999999999999999999999999999";
+  // Over vectors, row by row, and at the coordinator.
+  EXPECT_EQ(Rows("select max(id + " + most + ") from sales where id < 1"), (TextRows{{most}}));
+  EXPECT_EQ(Error("select max(id + " + most + ") from sales where id < 2").sqlstate, "22003");
+  EXPECT_EQ(Rows("select min(-id - " + most + ") from sales where id < 1"), (TextRows{{"-" + most}}));
+  EXPECT_EQ(Error("select min(-id - " + most + ") from sales where id < 2").sqlstate, "22003");
+  EXPECT_EQ(Error("select max((id + 10000000000000000000) * 10000000000000000000) from sales where id < 1")
+                .sqlstate,
+            "22003");
+  EXPECT_EQ(Rows("select max((id + 9999999999999999999) * 10000000000000000000) from sales where id < 1"),
+            (TextRows{{"99999999999999999990000000000000000000"}}));
+  EXPECT_EQ(Rows("select sum(case when id = 0 then " + most + " else 1 end) from sales where id < 1"),
+            (TextRows{{most}}));
+  EXPECT_EQ(
+      Error("select sum(case when id = 0 then " + most + " else 1 end) from sales where id < 2").sqlstate,
+      "22003");
+  EXPECT_EQ(Rows("select sum(case when id = 0 then -" + most + " else -1 end) from sales where id < 1"),
+            (TextRows{{"-" + most}}));
+  EXPECT_EQ(
+      Error("select sum(case when id = 0 then -" + most + " else -1 end) from sales where id < 2").sqlstate,
+      "22003");
+  EXPECT_EQ(Rows("select max(id) + " + most + " from sales where id < 1"), (TextRows{{most}}));
+  EXPECT_EQ(Error("select max(id) + " + most + " from sales where id < 2").sqlstate, "22003");
 }
 
 TEST_F(QueryTest, OrderLimitOffsetAndNulls) {

@@ -3,7 +3,7 @@
 namespace nam::testing {
 namespace {
 
-const std::vector<std::string> kWords = {"a", "b", "ab", "abc", "B", "", "zz", "a%b", "été"};
+const std::vector<std::string> kWords = {"a", "b", "ab", "abc", "B", "", "zz", "a%b", "été", "é", "日本"};
 
 Value MaybeNull(Choices& choices, bool nullable, Value value) {
   return nullable && choices.Chance(15) ? Value::Null(value.type) : value;
@@ -81,7 +81,8 @@ std::string Condition(Choices& choices, const From& from, int depth) {
       return choices.Of(from.strings) + (choices.Chance(30) ? " not" : "") + " in (" + Word(choices) + ", " +
              Word(choices) + ")";
     case 5: {
-      static const std::vector<std::string> kPatterns = {"'a%'", "'%b'", "'_'", "'%b%'", "'ab'", "'%'"};
+      static const std::vector<std::string> kPatterns = {"'a%'", "'%b'",  "'_'",   "'%b%'", "'ab'", "'%'",
+                                                         "'__'", "'_t_'", "'%_é'", "'__%'", "'_本'"};
       return choices.Of(from.strings) + (choices.Chance(30) ? " not" : "") + " like " + choices.Of(kPatterns);
     }
     case 6:

@@ -250,6 +250,26 @@ TEST_F(RecordOracleTest, JoinsKeepTypesAndNulls) {
             TextRows{});
 }
 
+TEST_F(RecordOracleTest, BlanksAtTheEndOfCharDoNotCountInJoins) {
+  Ours("create table c (id int primary key, c char(10), v varchar(10)) with (storage = record)");
+  Ours("create table d (id int primary key, d char(4), w varchar(8)) with (storage = record)");
+  Ours("insert into c values (1, 'ab', 'ab  '), (2, 'n1  ', 'ab'), (3, 'x', null), (4, null, 'x ')");
+  Ours("insert into d values (1, 'ab ', 'ab'), (2, 'x', 'ab   '), (3, 'n1', 'ab ')");
+  const auto ids = [&](const std::string& condition) {
+    return Rows("select c.id, d.id from c, d where " + condition + " order by 1, 2");
+  };
+  EXPECT_EQ(ids("c.c = d.d"), (TextRows{{"1", "1"}, {"2", "3"}, {"3", "2"}}));
+  EXPECT_EQ(ids("c.c = d.w"), (TextRows{{"1", "1"}, {"1", "2"}, {"1", "3"}}));
+  EXPECT_EQ(ids("c.v = d.d"), (TextRows{{"1", "1"}, {"2", "1"}, {"4", "2"}}));
+  EXPECT_EQ(ids("c.v = d.w"), (TextRows{{"2", "1"}}));  // there they count
+  EXPECT_EQ(ids("c.id = d.id and c.v = d.d"), (TextRows{{"1", "1"}}));
+  EXPECT_EQ(ids("c.id = d.id and (c.c = d.w or c.id = 3)"), (TextRows{{"1", "1"}, {"3", "3"}}));
+  EXPECT_EQ(ids("c.id = d.id and c.c like 'ab'"), TextRows{});
+  EXPECT_EQ(ids("c.id = d.id and c.c like 'ab  %' and d.d like 'ab  '"), (TextRows{{"1", "1"}}));
+  EXPECT_EQ(Rows("select c.c, count(*) from c, d where c.c = d.w group by c.c"), (TextRows{{"ab", "3"}}));
+  EXPECT_EQ(Rows("select c.id, i.item from c, items i where c.c = i.name"), (TextRows{{"2", "1"}}));
+}
+
 TEST_F(RecordOracleTest, AJoinSeesItsTransaction) {
   Ours("insert into sales values (1, 1, null, null, 1), (2, 2, null, null, 1)");
   const auto other = cluster_.NewSession();

@@ -5,6 +5,7 @@
 #include <map>
 #include <random>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tests/computeserver/fake_record_access.h"
@@ -24,7 +25,7 @@ class RecordStatementsTest : public testing::Test, public sql::TableSource {
   absl::StatusOr<ResultSet> Execute(const std::string& text) {
     const auto bound = sql::Bind(text, *this);
     auto result = bound.ok() ? Execute(*bound) : bound.status();
-    if (!result.ok()) statements_.Fail();
+    if (!result.ok()) result = statements_.Fail(text, result.status());
     return result;
   }
 
@@ -56,6 +57,7 @@ class RecordStatementsTest : public testing::Test, public sql::TableSource {
       return error.has_value() ? error->sqlstate : result.status().ToString();
     }
     std::vector<std::string> rows = {result->command};
+    for (const ResultSet::Warning& warning : result->warnings) rows[0] += " warns " + warning.sqlstate;
     for (const std::vector<Value>& row : result->rows) {
       rows.push_back(absl::StrJoin(
           row, ",", [](std::string* out, const Value& value) { absl::StrAppend(out, value.ToString()); }));
@@ -200,15 +202,10 @@ TEST_F(Stock, Delete) {
 
 TEST_F(Stock, Transactions) {
   EXPECT_EQ(Run("begin"), "BEGIN");
-  EXPECT_EQ(Run("begin"), "25001");
-  EXPECT_EQ(Run("select id from stock"), "25P02");
-  EXPECT_EQ(Run("rollback"), "ROLLBACK");
-  EXPECT_EQ(Run("begin"), "BEGIN");
   EXPECT_EQ(Run("update stock set n = 0"), "UPDATE 3");
   EXPECT_EQ(Run("select sum(n) from stock"), "SELECT 1 | 0");  // reads its own writes
   EXPECT_EQ(Run("rollback"), "ROLLBACK");
   EXPECT_EQ(Run("select sum(n) from stock"), "SELECT 1 | 30");
-  EXPECT_EQ(Run("rollback"), "25P01");
   EXPECT_EQ(Run("begin"), "BEGIN");
   EXPECT_EQ(Run("delete from stock where id = 1"), "DELETE 1");
   EXPECT_EQ(Run("insert into stock values (1, 'new')"), "INSERT 0 1");
@@ -216,6 +213,39 @@ TEST_F(Stock, Transactions) {
   EXPECT_EQ(Run("commit"), "COMMIT");
   EXPECT_EQ(Run("select name from stock where id = 1"), "SELECT 1 | new");
   EXPECT_TRUE(statements_.MayRun("DROP TABLE").ok());
+}
+
+TEST_F(Stock, BeginAndCommitWithoutEffectWarn) {
+  EXPECT_EQ(Run("commit"), "COMMIT warns 25P01");
+  EXPECT_EQ(Run("rollback"), "ROLLBACK warns 25P01");
+  EXPECT_EQ(access_.begun, 1);  // SetUp's INSERT
+  EXPECT_EQ(Run("begin"), "BEGIN");
+  EXPECT_EQ(Run("delete from stock where id = 1"), "DELETE 1");
+  EXPECT_EQ(Run("start transaction"), "BEGIN warns 25001");
+  EXPECT_EQ(Run("select count(*) from stock"), "SELECT 1 | 2");  // the same transaction
+  EXPECT_EQ(access_.begun, 2);
+  EXPECT_EQ(Run("rollback"), "ROLLBACK");
+  EXPECT_EQ(Run("select count(*) from stock"), "SELECT 1 | 3");
+}
+
+TEST_F(Stock, NothingRunsAfterABeginThatFailed) {
+  for (const char* begin :
+       {"begin", "begin isolation level serializable", "/* a */ BEGIN now", "start transaction read only"}) {
+    for (const char* end : {"commit", "rollback"}) {
+      access_.begin_error = absl::UnavailableError("no memory server");
+      EXPECT_FALSE(Execute(begin).ok()) << begin;
+      access_.begin_error = absl::OkStatus();
+      for (const char* refused : {"delete from stock", "select id from stock", "select nix from nix", "begin",
+                                  "create table x (id int primary key) with (storage = record)"})
+        EXPECT_EQ(Run(refused), "25P02") << begin << "; " << refused;
+      EXPECT_EQ(Run("selec"), "42601");
+      EXPECT_EQ(Run(end), "ROLLBACK") << begin;
+      EXPECT_EQ(Run("select count(*) from stock"), "SELECT 1 | 3");
+    }
+  }
+  // Statements that begin otherwise leave a session as it was.
+  EXPECT_EQ(Run("selec begin"), "42601");
+  EXPECT_EQ(Run("select count(*) from stock"), "SELECT 1 | 3");
 }
 
 TEST_F(Stock, CreatesOutsideOfTransactions) {
@@ -262,6 +292,122 @@ TEST_F(Stock, EngineErrors) {
   EXPECT_EQ(Run("rollback"), "ROLLBACK");
   cancelled_ = true;
   EXPECT_TRUE(absl::IsCancelled(Execute("select sum(n) from stock").status()));
+}
+
+TEST_F(Stock, EveryErrorOfTheEngineHasASqlState) {
+  const std::pair<const char*, const char*> statements[] = {
+      {"Begin", "begin"},
+      {"Begin", "select id from stock"},
+      {"Commit", "update stock set n = 0"},
+      {"Lookup", "select id from stock where id = 1"},
+      {"Scan", "select id from stock"},
+      {"ScanIndex", "select id from stock where n = 10"},
+      {"Insert", "insert into stock values (9, 'x')"},
+      {"Update", "update stock set n = 0 where id = 1"},
+      {"Delete", "delete from stock where id = 1"},
+      {"CreateTable", "create table x (id int primary key) with (storage = record)"},
+      {"CreateIndex", "create index i on stock (name)"},
+      {"CreateIndex", "create unique index i on stock (name)"},
+      {"DropIndex", "drop index stock_n_idx"}};
+  for (const auto& [method, statement] : statements) {
+    for (int code = 1; code <= static_cast<int>(absl::StatusCode::kUnauthenticated); ++code) {
+      access_.failing = method;
+      access_.failure = absl::Status(static_cast<absl::StatusCode>(code), "what happened");
+      const absl::Status status = Execute(statement).status();
+      access_.failing.clear();
+      ASSERT_FALSE(status.ok()) << statement << code;
+      const auto error = sql::SqlErrorOf(status);
+      ASSERT_TRUE(error.has_value()) << statement << status;
+      EXPECT_EQ(error->sqlstate.size(), 5u) << statement << status;
+      // What SQL says in words of its own: names and keys that are taken, names that are not there.
+      const bool own_words = status.code() == absl::StatusCode::kInvalidArgument &&
+                             (error->sqlstate.starts_with("42") || error->sqlstate == "23505");
+      EXPECT_TRUE(own_words || absl::StrContains(error->message, "what happened")) << statement << status;
+      if (statements_.in_transaction()) {
+        EXPECT_EQ(Run("rollback"), "ROLLBACK");
+      }
+    }
+  }
+}
+
+TEST_F(Stock, MessagesSayWhatAConflictHasEnded) {
+  const auto message = [&](const std::string& text) {
+    return sql::SqlErrorOf(Execute(text).status()).value_or(sql::SqlError{}).message;
+  };
+  access_.failing = "Scan";
+  access_.failure = absl::AbortedError("snapshot too old");
+  EXPECT_EQ(message("select id from stock"), "the statement failed: snapshot too old");
+  EXPECT_EQ(Run("begin"), "BEGIN");
+  EXPECT_EQ(message("select id from stock"), "the transaction has failed: snapshot too old");
+  EXPECT_EQ(Run("rollback"), "ROLLBACK");
+  access_.failing = "Commit";
+  access_.failure = absl::AbortedError("write-write conflict");
+  EXPECT_EQ(message("update stock set n = 0"), "the transaction cannot be committed: write-write conflict");
+  access_.failing = "CreateIndex";
+  access_.failure = absl::FailedPreconditionError("the channel is broken");
+  EXPECT_EQ(message("create index i on stock (name)"), "could not create index \"i\": the channel is broken");
+  EXPECT_EQ(Run("create index i on stock (name)"), "55000");
+  access_.failure = absl::FailedPreconditionError("rows 1 and 2 have one key");
+  EXPECT_EQ(message("create unique index i on stock (name)"),
+            "could not create unique index \"i\": rows 1 and 2 have one key");
+  EXPECT_EQ(Run("create unique index i on stock (name)"), "23505");
+}
+
+/// PostgreSQL's answers, but that char(n) is shown without its blanks.
+TEST_F(RecordStatementsTest, BlanksAtTheEndOfCharDoNotCount) {
+  ASSERT_EQ(Run("create table t (id int primary key, c char(10), v varchar(10), d char(5)) with (storage = "
+                "record)"),
+            "CREATE TABLE");
+  ASSERT_EQ(
+      Run("insert into t values (1, 'ab', 'ab  ', 'ab   '), (2, 'ab ', 'ab', 'b'), (3, 'abc', 'x', null)"),
+      "INSERT 0 3");
+  EXPECT_EQ(Run("select c = v, c = 'ab  ', c = 'ab  '::text, c = d, v = 'ab', v = 'ab  ', v = c from t where "
+                "id = 1"),
+            "SELECT 1 | t,t,f,t,f,t,t");
+  EXPECT_EQ(Run("select c like 'ab', c like 'ab%', c like 'ab        ', c like 'ab_', c::text like 'ab', "
+                "v like 'ab', v like 'ab__' from t where id = 1"),
+            "SELECT 1 | f,t,t,f,t,f,t");
+  EXPECT_EQ(
+      Run("select nullif(c, 'ab  '), c in ('x', 'ab    '), c < 'ab ', c <= 'ab  ', c <> 'ab ', c between "
+          "'ab ' and 'ab  ' from t where id = 1"),
+      "SELECT 1 | NULL,t,f,t,f,t");
+  EXPECT_EQ(Run("select case c when 'ab ' then 1 else 2 end, case when true then c else 'ab  ' end = 'ab ', "
+                "coalesce(c, d) = 'ab    ' from t where id = 1"),
+            "SELECT 1 | 1,t,t");
+  EXPECT_EQ(Run("select id from t where c = 'ab   ' order by id"), "SELECT 2 | 1 | 2");
+  EXPECT_EQ(Run("select id from t where c = v order by id"), "SELECT 2 | 1 | 2");
+  EXPECT_EQ(Run("select id from t where c in ('ab ', 'abc  ') order by id"), "SELECT 3 | 1 | 2 | 3");
+  EXPECT_EQ(Run("select c, count(*), max(c), count(distinct c) from t group by c order by c"),
+            "SELECT 2 | ab,2,ab,1 | abc,1,abc,1");
+  EXPECT_EQ(Run("select distinct c from t order by c desc"), "SELECT 2 | abc | ab");
+  // Keys and indexes.
+  ASSERT_EQ(Run("create index on t (c)"), "CREATE INDEX");
+  access_.rows_read = 0;
+  EXPECT_EQ(Run("select id from t where c = 'ab  ' order by id"), "SELECT 2 | 1 | 2");
+  EXPECT_EQ(access_.rows_read, 2);
+  EXPECT_EQ(Run("select id from t where c > 'ab  '"), "SELECT 1 | 3");
+  ASSERT_EQ(Run("create table k (c char(3) primary key, check (c <> 'no ')) with (storage = record)"),
+            "CREATE TABLE");
+  EXPECT_EQ(Run("insert into k values ('a'), ('a  ')"), "23505");
+  EXPECT_EQ(Run("insert into k values ('no')"), "23514");
+  EXPECT_EQ(Run("insert into k values ('é ')"), "INSERT 0 1");
+  EXPECT_EQ(Run("update k set c = 'é' where c = 'é'"), "UPDATE 1");
+  EXPECT_EQ(Run("select c from k where c = 'é  '"), "SELECT 1 | é");
+  EXPECT_EQ(Run("delete from k where c = 'é '"), "DELETE 1");
+}
+
+TEST_F(RecordStatementsTest, CharactersAndBooleansAsText) {
+  ASSERT_EQ(Run("create table t (id int primary key, v varchar(5), c char(5)) with (storage = record)"),
+            "CREATE TABLE");
+  EXPECT_EQ(Run("insert into t values (1, true, 1 > 2), (2, '日本日本日', 'ééééé')"), "INSERT 0 2");
+  EXPECT_EQ(Run("select v, c from t order by id"), "SELECT 2 | true,false | 日本日本日,ééééé");
+  EXPECT_EQ(Run("select id from t where v like '_____'"), "SELECT 1 | 2");
+  EXPECT_EQ(Run("select id from t where v = true::text"), "SELECT 1 | 1");
+  EXPECT_EQ(Run("insert into t values (3, '日本日本日本')"), "22001");
+  EXPECT_EQ(Run("insert into t values (3, null, 'éééééé')"), "22001");
+  EXPECT_EQ(Run("insert into t values (3, '\xc3(', null)"), "22021");
+  EXPECT_EQ(Run("select cast(id * 20000 as smallint) from t"), "22003");
+  EXPECT_EQ(Run("select cast(id * 15000 as smallint) from t"), "SELECT 2 | 15000 | 30000");
 }
 
 /// Random statements on one table against a map of what they should leave.

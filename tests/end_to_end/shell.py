@@ -55,6 +55,8 @@ class Shell(cases.Case):
         self.sql("-c", first, "-f", script, code=2)
         missing = self.sql("-f", self.scratch.file("none.sql"), code=1)
         self.assertIn("none.sql", missing.err)
+        directory = self.sql("-f", os.path.dirname(script), code=1)
+        self.assertIn("it is a directory", directory.err)
 
     def test_errors_end_a_script(self):
         """With exit code 1, unless it is told to keep going; the file and the line are named."""

@@ -44,6 +44,12 @@ class Transactions(cases.Case):
                 refused = cluster.nam("sql", "-c", statement)
                 self.assertEqual(refused.code, 1, refused)
                 self.assertIn(piece, refused.err)
+            failed = cluster.nam("sql", "--keep-going", "--format=csv", "-c",
+                                 "BEGIN ISOLATION LEVEL SERIALIZABLE; DELETE FROM accounts; COMMIT; "
+                                 "SELECT count(*) AS n FROM accounts; COMMIT")
+            self.assertEqual((failed.code, failed.out), (1, "n\n2\n"), failed)
+            self.assertEqual(failed.err.count("25P02"), 1, failed)
+            self.assertIn("WARNING:  there is no transaction in progress (SQLSTATE 25P01)", failed.err)
             self.indexes_and_joins(cluster)
             self.assertEqual(cluster.nam("sql", "-c", "DROP TABLE accounts").code, 0)
             cluster.stop()

@@ -42,6 +42,34 @@ TEST(PlanCodec, KeepsEverything) {
   EXPECT_EQ(decoded->tables[0].filters[0].children[1].literal.number, (static_cast<__int128>(1) << 100) * -1);
 }
 
+TEST(PlanCodec, KeepsTypesWidthsAndLimits) {
+  Plan plan = SomePlan();
+  plan.aggregated = false;
+  plan.group_by.clear();
+  plan.aggregates.clear();
+  sql::Expr cast;
+  cast.op = sql::Op::kCast;
+  cast.type = Type::Integer();
+  cast.index = 2;
+  cast.children = {Column(0, 2)};
+  sql::Expr text = Column(1, 1);
+  text.type = sql::CharType(7);
+  plan.output = {cast, text};
+  plan.order = {{text, true, false}};
+  plan.row_limit = 12;
+  const auto decoded = FromProto(ToProto(plan));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  ASSERT_EQ(decoded->output.size(), 2u);
+  EXPECT_EQ(decoded->output[0].index, 2);
+  EXPECT_EQ(decoded->output[1].type, sql::CharType(7));
+  EXPECT_EQ(decoded->row_limit, 12);
+  ASSERT_EQ(decoded->order.size(), 1u);
+  EXPECT_TRUE(decoded->order[0].descending);
+  EXPECT_FALSE(decoded->order[0].nulls_first);
+  plan.output[0].index = 3;
+  EXPECT_FALSE(FromProto(ToProto(plan)).ok());
+}
+
 TEST(PlanCodec, RefusesWhatIsNoPlan) {
   const auto refused = [](const std::function<void(proto::Plan&)>& change) {
     proto::Plan plan = ToProto(SomePlan());

@@ -144,6 +144,8 @@ TEST(Loader, RefusesWhatDoesNotFitTheSchema) {
   batch.column(1).strings = {"four"};
   const absl::Status status = (*loader)->Append(batch);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  batch.column(1).strings = {"étés"};
+  EXPECT_FALSE((*loader)->Append(batch).ok());
   batch.column(1).strings = {"été"};  // three characters in five bytes
   EXPECT_TRUE((*loader)->Append(batch).ok());
   batch.column(0).nulls = {1};

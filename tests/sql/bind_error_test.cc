@@ -49,6 +49,7 @@ TEST(BindErrorTest, Syntax) {
       {" -- nothing\n ;", "42601", "empty", "SELECT"},
       {"select id from t; ^select id from u", "42601", "more than one statement", "one"},
       {"select ^'abc from t", "42601", "unterminated quoted string", ""},
+      {"select E'\\udb99^' from t", "42601", "invalid Unicode surrogate pair", ""},
       {"select id from t where ^", "42601", "syntax error at end of input", "not complete"},
   });
 }
@@ -132,7 +133,9 @@ TEST(BindErrorTest, From) {
       {"select * from t, ^u", "cartesian products are"},
       {"select * from t cross join ^u", "cartesian products are"},
       {"select * from t, u, ^t x where t.id = u.id", "cartesian products are"},
-      {"select * from t, ^u where t.id < u.id", "cartesian products are"},
+      {"select * from t, u where t.id ^< u.id", "a join condition that is no equality of columns"},
+      {"select * from t, u where t.id + 1 ^= u.id", "a join condition that is no equality of columns"},
+      {"select * from t, u, ^t x where t.id = u.id and t.n + u.t_id > 1", "cartesian products are"},
       {"select * from t, u where t.price ^= u.amount", "different numeric types"},
   });
   Check({"select * from t, ^u x", "0A000", "cartesian", "connects \"t\" and \"x\""});
@@ -179,7 +182,10 @@ TEST(BindErrorTest, Types) {
       {"select id from t where n = ^'1.5'", "22P02", "invalid integer", ""},
       {"select id from t where price > ^'x'", "22P02", "invalid decimal", ""},
       {"select id from t where ok = ^'maybe'", "22P02", "invalid boolean", "true or false"},
-      {"select id from t where day > ^'1994-02-30'", "22007", "invalid date", "YYYY-MM-DD"},
+      {"select id from t where day > ^'1994-02-30'", "22008", "no such date: \"1994-02-30\"", "9999"},
+      {"select ^'99999'::smallint from t", "22003", "smallint out of range", "16 bits"},
+      {"select 2147483648^::int from t", "22003", "integer out of range", "32 bits"},
+      {"select (9223372036854775807 + 1)^::bigint from t", "22003", "bigint out of range", "64 bits"},
       {"select id from t where day between '1994-01-01' and ^'tomorrow'", "22007", "invalid date", "YYYY"},
       {"select date ^'x' from t", "22007", "invalid date", "YYYY-MM-DD"},
       {"select ^'1x'::int from t", "22P02", "invalid integer", ""},

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "sql/bound_query.h"
+#include "sql/errors.h"
+
 namespace nam::sql {
 namespace {
 
@@ -35,6 +38,57 @@ TEST(ErrorTextTest, Ends) {
   EXPECT_EQ(FormatError("", {"oops", 0, "", "42601"}), "ERROR:  oops (SQLSTATE 42601)\nLINE 1: \n        ^");
   EXPECT_EQ(FormatError("a", {"oops", -1, "do so", "0A000"}), "ERROR:  oops (SQLSTATE 0A000)\nHINT:  do so");
   EXPECT_EQ(FormatError("a", {"oops", 7, "", "0A000"}), "ERROR:  oops (SQLSTATE 0A000)");
+}
+
+TEST(ErrorTextTest, OfALongLineOnlyWhatIsNear) {
+  const std::string many(3'000'000, 'x');
+  const std::string near(60, 'x'), pad(8 + 3 + 60, ' ');
+  EXPECT_EQ(FormatError(many + "!" + many, {"oops", 3'000'000, "", "42601"}),
+            "ERROR:  oops (SQLSTATE 42601)\nLINE 1: ..." + near + "!" + near.substr(1) + "...\n" + pad + "^");
+  EXPECT_EQ(FormatError(many, {"oops", 0, "", "42601"}),
+            "ERROR:  oops (SQLSTATE 42601)\nLINE 1: " + near + "...\n        ^");
+  EXPECT_EQ(FormatError(many, {"oops", 3'000'000, "", "42601"}),
+            "ERROR:  oops (SQLSTATE 42601)\nLINE 1: ..." + near + "\n" + pad + "^");
+  // Characters stay whole.
+  std::string wide;
+  for (int i = 0; i < 1000; ++i) wide += "日";
+  const std::string shown = FormatError(wide, {"oops", 1500, "", "42601"});
+  int bad = 0;
+  EXPECT_TRUE(IsCleanUtf8(shown, &bad)) << shown;
+  EXPECT_LT(shown.size(), 400u);
+}
+
+TEST(ErrorTextTest, MessagesThatQuoteAreShortened) {
+  const std::string many(3'000'000, 'x');
+  const auto error = SqlErrorOf(ToStatus({"invalid: " + many, 3, many, "22P02"}));
+  ASSERT_TRUE(error.has_value());
+  EXPECT_LT(error->message.size(), 700u);
+  EXPECT_LT(error->hint.size(), 700u);
+  EXPECT_EQ(error->sqlstate, "22P02");
+}
+
+TEST(ErrorTextTest, EveryErrorGetsASqlState) {
+  const std::pair<absl::StatusCode, const char*> kStates[] = {
+      {absl::StatusCode::kCancelled, "57014"},          {absl::StatusCode::kUnknown, "XX000"},
+      {absl::StatusCode::kInvalidArgument, "22023"},    {absl::StatusCode::kDeadlineExceeded, "08006"},
+      {absl::StatusCode::kNotFound, "42P01"},           {absl::StatusCode::kAlreadyExists, "42710"},
+      {absl::StatusCode::kPermissionDenied, "42501"},   {absl::StatusCode::kResourceExhausted, "53000"},
+      {absl::StatusCode::kFailedPrecondition, "55000"}, {absl::StatusCode::kAborted, "40001"},
+      {absl::StatusCode::kOutOfRange, "22003"},         {absl::StatusCode::kUnimplemented, "0A000"},
+      {absl::StatusCode::kInternal, "XX000"},           {absl::StatusCode::kUnavailable, "08006"},
+      {absl::StatusCode::kDataLoss, "XX001"},           {absl::StatusCode::kUnauthenticated, "28000"}};
+  for (const auto& [code, state] : kStates) {
+    const absl::Status with = WithSqlState(absl::Status(code, "what happened"));
+    EXPECT_EQ(with.code(), code);
+    EXPECT_EQ(with.message(), "what happened");
+    const auto error = SqlErrorOf(with);
+    ASSERT_TRUE(error.has_value()) << with;
+    EXPECT_EQ(error->sqlstate, state);
+    EXPECT_EQ(error->message, "what happened");
+  }
+  const absl::Status known = ToStatus({"m", 4, "h", "42703"});
+  EXPECT_EQ(WithSqlState(known), known);
+  EXPECT_TRUE(WithSqlState(absl::OkStatus()).ok());
 }
 
 TEST(ErrorTextTest, StatusRoundTrip) {

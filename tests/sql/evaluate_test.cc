@@ -66,6 +66,12 @@ TEST(EvaluateTest, Errors) {
   EXPECT_EQ(code("9999999999999999999 * id * 99999999999999999999"), overflow);
   EXPECT_EQ(code("99999999999999999999999999999999999999 / (price / 100)"), overflow);
   EXPECT_EQ(code("cast(10000000000000000000.0 * n as integer)"), overflow);
+  EXPECT_EQ(code("cast(n * 10923 as smallint)"), overflow);
+  EXPECT_EQ(code("cast(n * -10923 as smallint)"), overflow);
+  EXPECT_EQ(code("cast(n * 1000000000 as int)"), overflow);
+  EXPECT_EQ(code("cast(price * 1000000000 as int)"), overflow);
+  EXPECT_EQ(code("cast((n + 100000)::text as smallint)"), overflow);
+  EXPECT_EQ(code("cast(id * 9000000000000000000 as bigint)"), overflow);
   EXPECT_EQ(code("day + id * 10000000"), std::pair(absl::StatusCode::kOutOfRange, std::string("22008")));
   EXPECT_EQ(code("name::integer"), std::pair(absl::StatusCode::kInvalidArgument, std::string("22P02")));
   EXPECT_EQ(code("name::date"), std::pair(absl::StatusCode::kInvalidArgument, std::string("22007")));
@@ -128,11 +134,23 @@ TEST(EvaluateTest, Timestamps) {
   EXPECT_EQ(Text("timestamp '1994-03-15 00:00:00' = day"), "t");
   EXPECT_EQ(Text("day < timestamp '1994-03-15 00:00:00.000001'"), "t");
   EXPECT_EQ(Text("timestamp '1994-03-15' between '1994-03-14 12:00' and '1994-03-15'"), "t");
-  for (const char* bad : {"", "2026-01-02 ", "2026-01-02 3:04", "2026-01-02 03:04:60", "2026-01-02 24:00",
-                          "2026-01-02 03:04:05.", "2026-01-02 03:04:05.1x", "2026-01-02 03:04:05.1234567x",
-                          "2026-02-30 03:04:05", "2026-01-02x03:04"}) {
+  for (const char* bad :
+       {"", "2026-01-02 ", "2026-01-02 3:04", "2026-01-02 03:04:05.", "2026-01-02 03:04:05.1x",
+        "2026-01-02 03:04:05.1234567x", "2026-01-02x03:04", "2026-02-30 3:04"}) {
     EXPECT_EQ(BindError("select timestamp '" + std::string(bad) + "' from t").sqlstate, "22007") << bad;
   }
+  // Written as a timestamp is, but there is none; half a microsecond before year 10000 is rounded into it.
+  for (const char* none :
+       {"2026-01-02 03:04:60", "2026-01-02 24:00", "2026-01-02 03:60", "2026-02-30 03:04:05", "2026-13-01",
+        "0000-01-01 00:00", "9999-12-31 23:59:59.9999995"}) {
+    EXPECT_EQ(BindError("select timestamp '" + std::string(none) + "' from t").sqlstate, "22008") << none;
+  }
+  EXPECT_EQ(Text("timestamp '9999-12-31 23:59:59.9999994'"), "9999-12-31 23:59:59.999999");
+  for (const char* none :
+       {"2024-02-30", "2023-02-29", "1900-02-29", "2024-13-01", "2024-00-01", "2024-01-00", "0000-01-01"})
+    EXPECT_EQ(BindError("select date '" + std::string(none) + "' from t").sqlstate, "22008") << none;
+  for (const char* bad : {"2024-2-30", "2024-02-3x", "20240230", "2024/02/30"})
+    EXPECT_EQ(BindError("select date '" + std::string(bad) + "' from t").sqlstate, "22007") << bad;
 }
 
 TEST(EvaluateTest, CastsAndDates) {
@@ -141,7 +159,10 @@ TEST(EvaluateTest, CastsAndDates) {
   EXPECT_EQ(Text("cast(price as decimal(38, 4))"), "10.5000");
   EXPECT_EQ(Text("price::text"), "10.50");
   EXPECT_EQ(Text("day::text"), "1994-03-15");
-  EXPECT_EQ(Text("ok::text"), "t");
+  EXPECT_EQ(Text("ok::text"), "true");
+  EXPECT_EQ(Text("(n = 4)::varchar"), "false");
+  EXPECT_EQ(Text("cast(n * 10900 as smallint)"), "32700");
+  EXPECT_EQ(Text("cast(price * 100 as smallint)"), "1050");
   EXPECT_EQ(Text("cast(id::text as integer) + 1"), "8");
   EXPECT_EQ(Text("cast(price::text as decimal(38, 1))"), "10.5");
   EXPECT_EQ(Text("extract(year from day)"), "1994");
@@ -162,6 +183,17 @@ TEST(EvaluateTest, Like) {
   EXPECT_TRUE(MatchesLike("a\\", "a\\\\"));
   EXPECT_TRUE(MatchesLike("mississippi", "m%iss%pp_"));
   EXPECT_FALSE(MatchesLike("mississippi", "m%iss%pp"));
+  EXPECT_TRUE(MatchesLike("é", "_"));
+  EXPECT_FALSE(MatchesLike("é", "__"));
+  EXPECT_TRUE(MatchesLike("日本", "__"));
+  EXPECT_FALSE(MatchesLike("日本", "_"));
+  EXPECT_TRUE(MatchesLike("日本語", "_本%"));
+  EXPECT_TRUE(MatchesLike("a😀b", "a_b"));
+  EXPECT_TRUE(MatchesLike("日本", "%_"));
+  EXPECT_FALSE(MatchesLike("é", "%__"));
+  EXPECT_FALSE(MatchesLike("é", "_%_"));
+  EXPECT_TRUE(MatchesLike("é_", "é\\_"));
+  EXPECT_TRUE(MatchesLike("\xc3", "_"));  // cut off: from data that nobody has checked
   // Linear in text times pattern, not exponential.
   EXPECT_FALSE(MatchesLike(std::string(5000, 'a'), "%a%a%a%a%a%a%a%a%a%a%b"));
 }

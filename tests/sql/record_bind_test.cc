@@ -63,7 +63,7 @@ TEST(RecordBindTest, CreateTable) {
       "null, h char(1), i decimal(5,0), k boolean, O\"d integer, key 6 1, x_b_check: \"b\" > \"a\" AND \"b\" "
       "<> "
       "7, odd: \"O\"\"d\" IS NOT NULL, x_check: \"e\" > timestamp '2026-01-02 03:04:05.678' OR \"f\" IN "
-      "('a''b', 'c')) 14/63x16");
+      "('a''b', 'c')) 44/105x16");
   const auto two = BindAs<CreateTableStatement>(
       "create table x (a int primary key check (a > 1) check (a < 9)) with (storage = record)");
   EXPECT_EQ(two.table.record().checks(0).name(), "x_a_check");
@@ -77,7 +77,7 @@ TEST(RecordBindTest, CreateIndex) {
   ASSERT_EQ(named.index.columns_size(), 2);
   EXPECT_EQ(named.index.columns(0), 7u);
   EXPECT_EQ(named.index.columns(1), 1u);
-  EXPECT_EQ(named.index.key_bytes(), 1 + 5 + 1 + 2u);
+  EXPECT_EQ(named.index.key_bytes(), 1 + 4 * 5 + 1 + 2u);
   EXPECT_EQ(named.index.pieces_size(), 2);
   EXPECT_FALSE(named.index.unique());
   EXPECT_TRUE(BindAs<CreateIndexStatement>("create unique index i on r (v)").index.unique());
@@ -236,13 +236,13 @@ TEST(RecordBindTest, Errors) {
        "\"a\""},
       {create("id int primary key, d ^decimal(39, 1)"), "22023", "38 digits"},
       {create("id int primary key, d ^varchar(0)"), "22023", "1 to 65535"},
-      {"create table ^x (id char(513) primary key) with (storage = record)", "54000", "513 bytes"},
+      {"create table ^x (id char(513) primary key) with (storage = record)", "54000", "2052 bytes"},
       {"create table ^x (id int primary key, a varchar(65000), b varchar(65000)) with (storage = record)",
        "54000", "a row of \"x\""},
       {"create table x (id int primary key) with (^storage = heap)", "22023", "storage \"heap\""},
       {"create table x (id int primary key) with (storage = record, ^versions = 17)", "22023", "1 to 16"},
       {"create table x (id int primary key) with (storage = record, ^versions = 0)", "22023", "1 to 16"},
-      {"create index i on ^wide (v)", "54000", "a key of the index has 66 bytes"},
+      {"create index i on ^wide (v)", "54000", "a key of the index has 261 bytes"},
       {"create index i on ^nix (a)", "42P01", "\"nix\" does not exist"},
       {"create index i on r (k, ^nix)", "42703", "\"nix\""},
       {"insert into ^nix values (1)", "42P01", "\"nix\" does not exist"},
@@ -255,7 +255,7 @@ TEST(RecordBindTest, Errors) {
       {"insert into r (id) values (^'x')", "22P02", "invalid integer"},
       {"insert into r (id) values (date ^'2026-01-01')", "42804", "of type integer"},
       {"insert into r (day) values (^1)", "42804", "of type date"},
-      {"insert into r (at) values (^'2026-01-01 25:00')", "22007", "invalid timestamp"},
+      {"insert into r (at) values (^'2026-01-01 25:00')", "22008", "no such timestamp"},
       {"update r set ^nix = 1", "42703", "\"nix\""},
       {"update r set n = 1, ^n = 2", "42601", "assigned twice"},
       {"update r set n = ^sum(n)", "42803", "not allowed in UPDATE"},
@@ -294,6 +294,12 @@ TEST(RecordBindTest, Assignment) {
   EXPECT_EQ(Assigned("c", Value::String("ab   ")), "ab");
   EXPECT_EQ(Assigned("c", Value::String("   ")), "");
   EXPECT_EQ(Assigned("c", Value::String("abcd")), "22001");
+  // Characters, not bytes.
+  EXPECT_EQ(Assigned("v", Value::String("日本日本日")), "日本日本日");
+  EXPECT_EQ(Assigned("v", Value::String("😀😀😀😀😀  ")), "😀😀😀😀😀");
+  EXPECT_EQ(Assigned("v", Value::String("日本日本日本")), "22001");
+  EXPECT_EQ(Assigned("c", Value::String("ééé ")), "ééé");
+  EXPECT_EQ(Assigned("c", Value::String("éééé")), "22001");
   EXPECT_EQ(Assigned("v", Value::Null()), "NULL");
   EXPECT_EQ(Assigned("id", Value::Null()), "23502");
 }

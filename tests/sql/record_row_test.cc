@@ -74,19 +74,29 @@ TEST(RecordRowTest, Sizes) {
   const RecordLayout layout(RecordTable(
       "create table x (a smallint, b int, c bigint, d decimal(18, 2), e decimal(19, 2), f date, g timestamp, "
       "h char(3), i varchar(7), j boolean, primary key (h, b)) with (storage = record)"));
-  EXPECT_EQ(layout.key_bytes(), 3u + 4);
-  EXPECT_EQ(layout.row_bytes(), 7u + 1 + 2 + 8 + 8 + 16 + 4 + 8 + 7 + 1);
+  EXPECT_EQ(layout.key_bytes(), 4u * 3 + 4);
+  EXPECT_EQ(layout.row_bytes(), 16u + 1 + 2 + 8 + 8 + 16 + 4 + 8 + 4 * 7 + 1);
 }
 
 TEST(RecordRowTest, Bytes) {
   const RecordLayout layout(
-      RecordTable("create table x (v smallint, id int primary key, t varchar(3)) with (storage = record)"));
+      RecordTable("create table x (v smallint, id int primary key, t varchar(1)) with (storage = record)"));
   using namespace std::string_literals;
   EXPECT_EQ(layout.Encode(std::vector{Value::Integer(-1), Value::Integer(1), Value::String("ab")}),
             "\x80\x00\x00\x01\x00\x7f\xff"
-            "ab\x00"s);
+            "ab\x00\x00"s);
   EXPECT_EQ(layout.Encode(std::vector{Value::Null(), Value::Integer(-1), Value::Null()}),
-            "\x7f\xff\xff\xff\x03\x00\x00\x00\x00\x00"s);
+            "\x7f\xff\xff\xff\x03\x00\x00\x00\x00\x00\x00"s);
+}
+
+TEST(RecordRowTest, ATableOfAsManyBytesAsCharactersKeepsItsRows) {
+  proto::Table table =
+      RecordTable("create table x (id int primary key, t varchar(3)) with (storage = record)");
+  EXPECT_EQ(RecordLayout(table).row_bytes(), 4u + 1 + 12);
+  table.mutable_columns(1)->mutable_type()->clear_precision();
+  EXPECT_EQ(RecordLayout(table).row_bytes(), 4u + 1 + 3);
+  EXPECT_EQ(Assign(table, 1, Value::String("é  "), -1)->text, "é ");
+  EXPECT_FALSE(Assign(table, 1, Value::String("éé"), -1).ok());
 }
 
 TEST(RecordRowTest, Successor) {

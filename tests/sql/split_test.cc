@@ -34,6 +34,14 @@ TEST(SplitTest, QuotesAndCommentsHideThem) {
   EXPECT_EQ(Split("select 'é;€' ; x"), "select 'é;€'|x…");
 }
 
+TEST(SplitTest, AnErrorWithinAStringEndsWithTheString) {
+  EXPECT_EQ(Split("select 1; select E'\\udb99'; select 2;"), "select 1|select E'\\udb99'|select 2|");
+  EXPECT_EQ(Split("select E'\\ud83d ; it''s \\' ;', 3 ; select 2"),
+            "select E'\\ud83d ; it''s \\' ;', 3 |select 2…");
+  EXPECT_EQ(Split("select 'a', E'\\u00zz;'; x"), "select 'a', E'\\u00zz;'|x…");
+  EXPECT_EQ(Split("select E'\\udb99"), "select E'\\udb99…");
+}
+
 TEST(SplitTest, OnlyComments) {
   EXPECT_EQ(Split("-- nothing\n"), "");
   EXPECT_EQ(Split("select 1; -- done; really"), "select 1|");
