@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -247,6 +248,10 @@ absl::StatusOr<std::vector<TableDescription>> ClusterTables::All() {
     all.push_back(*std::move(description));
   }
   return all;
+}
+
+void ClusterTables::Report(const std::string& what) {
+  std::fprintf(stderr, "nam: %s\n", what.c_str());
 }
 
 absl::Status ClusterTables::MakeState() {

@@ -59,6 +59,8 @@ class ClusterTables final : public Tables {
   absl::Status Fence(MemberId member) override { return attachment_.Fence(member); }
   absl::Status KeepMembership() override { return attachment_.Rejoin(); }
   void SettleLater(std::function<void()> attempt) override;
+  /// To standard error.
+  void Report(const std::string& what) override;
 
  private:
   /// Keys are a member's: those of a former one are forgotten. With mutex_ held.

@@ -18,7 +18,14 @@ absl::StatusOr<ExtentSpace> ExtentSpace::Open(storage::Channel& channel, std::sh
 }
 
 absl::Status ExtentSpace::Install(const std::vector<SpaceExtent>& extents) {
-  for (size_t i = targets_.size(); i < extents.size(); ++i) {
+  targets_.reserve(extents.size());
+  for (size_t i = 0; i < extents.size(); ++i) {
+    if (extents[i].lost) {
+      if (i == targets_.size()) targets_.emplace_back();
+      targets_[i] = {};
+      lost_.insert(extents[i].server);
+    }
+    if (i < targets_.size()) continue;
     // The key is of this extent alone: offsets count from its start.
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target,
                          channel_->TargetOf(extents[i].server, {extents[i].rkey, 0}));
@@ -37,6 +44,16 @@ absl::Status ExtentSpace::Refresh(size_t wanted) {
   if (wanted < targets_.size()) return absl::OkStatus();
   return absl::OutOfRangeError(
       absl::StrFormat("there are %d extents, and no number %d", targets_.size(), wanted));
+}
+
+absl::Status ExtentSpace::LostError() const {
+  std::string servers;
+  for (const MemoryServerId server : lost_) {
+    servers += absl::StrFormat("%s%d", servers.empty() ? "" : ", ", server.value());
+  }
+  return absl::UnavailableError(absl::StrFormat(
+      "memory server %s is gone, and what it held of this table or index with it: drop it and make it again",
+      servers));
 }
 
 absl::Status ExtentSpace::Grow() {

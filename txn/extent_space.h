@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,13 +21,15 @@ struct SpaceExtent {
   MemoryServerId server;
   uint64_t offset = 0;  // in the server's address space
   fabric::RemoteKey rkey;
+  bool lost = false;  // the catalog has buried its memory server: there is no key, and no memory any more
 };
 
 /// Where the extents of a space come from.
 class ExtentSource {
  public:
   virtual ~ExtentSource() = default;
-  /// All that there are now, in the order in which they were added, with keys.
+  /// All that there are now, in the order in which they were added, with keys. Extents of a memory server
+  /// that the catalog has buried are lost; a server that is merely out of reach makes the call fail.
   virtual absl::StatusOr<std::vector<SpaceExtent>> Extents() = 0;
   /// Makes one more than `known`, unless somebody else has done so meanwhile; then as Extents.
   /// RESOURCE_EXHAUSTED: no memory server has room.
@@ -38,7 +41,8 @@ class ExtentSource {
 ///     position   0                 E                 2E
 ///                ├─── extent 0 ────┼─── extent 1 ────┼ …       E a power of two; each starts zeroed
 ///
-/// Of one thread, whose channel it resolves for.
+/// An extent is lost with its memory server. The space stays usable: recovery finishes what other extents
+/// hold. Of one thread, whose channel it resolves for.
 class ExtentSpace {
  public:
   static absl::StatusOr<ExtentSpace> Open(storage::Channel& channel, std::shared_ptr<ExtentSource> source,
@@ -49,17 +53,29 @@ class ExtentSpace {
   size_t extents() const { return targets_.size(); }
 
   /// For READs, WRITEs and atomics on [position, position + …) of one extent. Looks for new extents once if
-  /// the position is beyond what is known; OUT_OF_RANGE if it is beyond what there is.
+  /// the position is beyond what is known; OUT_OF_RANGE if it is beyond what there is, UNAVAILABLE if the
+  /// extent is lost.
   absl::StatusOr<storage::Channel::Target> Resolve(uint64_t position) {
     const size_t extent = position >> shift_;
     if (extent >= targets_.size()) {
       if (absl::Status status = Refresh(extent); !status.ok()) return status;
     }
     storage::Channel::Target target = targets_[extent];
+    if (target.queue_pair == nullptr) [[unlikely]]
+      return LostError();
     target.address.offset += position & (extent_bytes() - 1);
     return target;
   }
-  /// Learns of extents that others have added.
+  /// Whether the extent of `position` was lost when this client last looked for new ones.
+  bool Lost(uint64_t position) const {
+    const size_t extent = position >> shift_;
+    return extent < targets_.size() && targets_[extent].queue_pair == nullptr;
+  }
+  /// UNAVAILABLE if an extent is lost.
+  absl::Status CheckWhole() const { return lost_.empty() ? absl::OkStatus() : LostError(); }
+  /// Memory servers of lost extents.
+  const std::set<MemoryServerId>& lost() const { return lost_; }
+  /// Learns of extents that others have added, and of those that are lost.
   absl::Status FindNew();
   /// Adds an extent if there are still as many as this client knows; afterwards extents() is larger.
   absl::Status Grow();
@@ -69,11 +85,13 @@ class ExtentSpace {
       : channel_(&channel), source_(std::move(source)), shift_(shift) {}
   absl::Status Refresh(size_t wanted);
   absl::Status Install(const std::vector<SpaceExtent>& extents);
+  absl::Status LostError() const;
 
   storage::Channel* channel_;
   std::shared_ptr<ExtentSource> source_;
   int shift_;
-  std::vector<storage::Channel::Target> targets_;  // by extent: offset 0 of it
+  std::vector<storage::Channel::Target> targets_;  // by extent: offset 0 of it; no queue pair: lost
+  std::set<MemoryServerId> lost_;
 };
 
 }  // namespace nam::txn

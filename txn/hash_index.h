@@ -82,6 +82,7 @@ class HashIndex {
   /// `space` starts with zeroes and belongs to the index alone. Create it once, before anybody uses it.
   HashIndex(storage::VerbBatch& batch, ExtentSpace space, int root_bits);
   absl::Status Create() { return blocks_.Create(); }
+  ExtentSpace& space() { return blocks_.space(); }
 
   absl::Status Lookup(std::span<Probe> probes);
   /// Lookup for whoever has other requests for the same round trip; at most kClaimsMax at a time, and no

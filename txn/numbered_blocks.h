@@ -28,6 +28,7 @@ class NumberedBlocks {
            number % per_extent_ * block_bytes_;
   }
   absl::StatusOr<storage::Channel::Target> Resolve(uint64_t position) { return space_.Resolve(position); }
+  ExtentSpace& space() { return space_; }
 
   /// Adds extents until the fixed blocks are there.
   absl::Status Create();

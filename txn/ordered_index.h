@@ -56,6 +56,7 @@ class OrderedIndex {
   /// `space` starts with zeroes and belongs to the index alone. Create it once, before anybody uses it.
   OrderedIndex(storage::VerbBatch& batch, ExtentSpace space, OrderedIndexOptions options);
   absl::Status Create() { return blocks_.Create(); }
+  ExtentSpace& space() { return blocks_.space(); }
 
   /// False: the pair was there.
   absl::StatusOr<bool> Insert(std::span<const std::byte> key, uint64_t value);

@@ -125,6 +125,7 @@ absl::Status RecordAllocator::GiveBackOf(storage::VerbBatch& batch, uint32_t cli
   NAM_RETURN_IF_ERROR(space_.FindNew());
   auto* const old = reinterpret_cast<uint64_t*>(batch.Scratch(8));
   for (size_t extent = 0; extent < space_.extents(); ++extent) {
+    if (space_.Lost(layout_.ChunkPosition(extent * layout_.chunks))) continue;
     NAM_ASSIGN_OR_RETURN(const std::span<const uint64_t> words, ReadWords(batch, extent));
     for (uint64_t i = 0; i < words.size(); ++i) {
       if (ChunkWord(words[i]).owner() != client) continue;

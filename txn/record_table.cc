@@ -52,6 +52,24 @@ absl::Status RecordTable::SetIndexes(std::span<const IndexDescription> indexes) 
   return absl::OkStatus();
 }
 
+absl::Status RecordTable::FindLost() {
+  NAM_RETURN_IF_ERROR(space_.FindNew());
+  NAM_RETURN_IF_ERROR(index_.space().FindNew());
+  for (const std::unique_ptr<TableIndex>& index : indexes_) {
+    const absl::Status found = index->entries().space().FindNew();
+    if (!found.ok() && !absl::IsNotFound(found)) return found;  // that index was dropped
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RecordTable::CheckWhole() {
+  NAM_RETURN_IF_ERROR(space_.CheckWhole());
+  NAM_RETURN_IF_ERROR(index_.space().CheckWhole());
+  for (const std::unique_ptr<TableIndex>& index : indexes_)
+    NAM_RETURN_IF_ERROR(index->entries().space().CheckWhole());
+  return absl::OkStatus();
+}
+
 absl::Status RecordTable::AddRead(BlockRead& read) {
   read.before = reinterpret_cast<uint64_t*>(batch_.Scratch(8));
   read.block = batch_.Scratch(geometry().block_bytes());

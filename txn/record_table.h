@@ -62,6 +62,12 @@ class RecordTable {
   absl::StatusOr<storage::Channel::Target> Block(uint64_t record) {
     return space_.Resolve(layout_.BlockPosition(record));
   }
+  /// The record went with its memory server, as far as FindLost has found.
+  bool Lost(uint64_t record) const { return space_.Lost(layout_.BlockPosition(record)); }
+  /// Learns which extents are lost, of the rows and of all indexes. NOT_FOUND: the table was dropped.
+  absl::Status FindLost();
+  /// UNAVAILABLE if any is.
+  absl::Status CheckWhole();
   ///     AddRead ─Execute─▶ Take ─▶ whole, or AddReadSlot ─Execute─▶ TakeSlot
   absl::Status AddRead(BlockRead& read);
   /// Into the same scratch memory.

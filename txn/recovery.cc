@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "txn/client_slot.h"
@@ -86,7 +87,9 @@ absl::StatusOr<bool> Recovery::TakeOver(uint32_t client) {
 
 absl::StatusOr<bool> Recovery::TryRecover(uint32_t client) {
   const size_t kept = batch_.scratch_used();
-  NAM_ASSIGN_OR_RETURN(const bool recovered, Recover(client));
+  const absl::StatusOr<bool> recovered = Recover(client);
+  // Asking may have taken long, of a memory server that is out of reach.
+  if (!recovered.ok()) asked_ns_[client] = tables_.fabric().clock().NowNs();
   NAM_RETURN_IF_ERROR(batch_.Execute());
   batch_.Reset(kept);
   return recovered;
@@ -110,8 +113,11 @@ absl::StatusOr<bool> Recovery::Recover(uint32_t client) {
     NAM_RETURN_IF_ERROR(Swap(geometry_.slot(client) + kSlotRecovererOffset, self_.word(), 0).status());
     return true;
   }
-  NAM_RETURN_IF_ERROR(Finish(client, owner_word).status());
-  return true;
+  const absl::Status finished = Finish(client, owner_word).status();
+  if (finished.ok()) return true;
+  // Others may try before this session does again.
+  NAM_RETURN_IF_ERROR(Swap(geometry_.slot(client) + kSlotRecovererOffset, self_.word(), 0).status());
+  return finished;
 }
 
 absl::StatusOr<bool> Recovery::Finish(uint32_t client, uint64_t owner_word) {
@@ -133,8 +139,10 @@ absl::StatusOr<int> Recovery::RecoverAll() {
   int recovered = 0;
   for (uint32_t client = 1; client < owners.size(); ++client) {
     if (!owners[client].held()) continue;
-    NAM_ASSIGN_OR_RETURN(const bool done, TryRecover(client));
-    recovered += done ? 1 : 0;
+    const absl::StatusOr<bool> done = TryRecover(client);
+    // What cannot be done for one now may be possible for the next.
+    if (!done.ok() && batch_.channel().broken()) return done.status();
+    recovered += done.value_or(false) ? 1 : 0;
   }
   return recovered;
 }
@@ -175,32 +183,52 @@ absl::StatusOr<bool> Recovery::FinishTransaction(uint32_t client, const std::vec
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, state_.Resolve(geometry_.log(client)));
   batch_.Read(target, log, kLogBytes);
   NAM_RETURN_IF_ERROR(batch_.Execute());
-  std::vector<LogEntry> entries = DecodeLog(log);
+  const std::vector<LogEntry> entries = DecodeLog(log);
   if (entries.empty()) return false;
-  NAM_ASSIGN_OR_RETURN(const std::vector<TableDescription> all, tables_.All());
-  std::stable_sort(entries.begin(), entries.end(),
-                   [](const LogEntry& a, const LogEntry& b) { return a.allocation < b.allocation; });
-  // Tables that were dropped meanwhile need nothing.
-  std::vector<std::pair<RecordTable*, std::span<const LogEntry>>> parts;
-  for (size_t first = 0; first < entries.size();) {
-    size_t last = first;
-    while (last < entries.size() && entries[last].allocation == entries[first].allocation) ++last;
-    for (const TableDescription& description : all) {
-      if (description.allocation.value() != entries[first].allocation) continue;
-      NAM_ASSIGN_OR_RETURN(RecordTable * table, table_of_(description));
-      parts.emplace_back(table, std::span(entries).subspan(first, last - first));
-    }
-    first = last;
-  }
+  NAM_ASSIGN_OR_RETURN(const std::vector<Part> parts, PartsOf(entries));
   bool committed = false;
-  for (const auto& [table, part] : parts) {
-    NAM_ASSIGN_OR_RETURN(const bool flipped, AnyFlipped(*table, part, claimed));
+  for (const Part& part : parts) {
+    NAM_ASSIGN_OR_RETURN(const bool flipped, AnyFlipped(*part.table, part.entries, claimed));
     committed = committed || flipped;
   }
-  for (const auto& [table, part] : parts) {
-    NAM_RETURN_IF_ERROR(FinishTable(client, *table, part, claimed, committed));
+  // The log of a transaction that was over long ago has lost nothing.
+  if (!claimed.empty()) ReportLost(client, parts, committed);
+  for (const Part& part : parts) {
+    NAM_RETURN_IF_ERROR(FinishTable(client, *part.table, part.entries, claimed, committed));
   }
   return committed;
+}
+
+// Tables that were dropped meanwhile need nothing.
+absl::StatusOr<std::vector<Recovery::Part>> Recovery::PartsOf(const std::vector<LogEntry>& entries) {
+  NAM_ASSIGN_OR_RETURN(const std::vector<TableDescription> all, tables_.All());
+  std::vector<Part> parts;
+  for (const TableDescription& description : all) {
+    Part part;
+    for (const LogEntry& entry : entries) {
+      if (entry.allocation == description.allocation.value()) part.entries.push_back(entry);
+    }
+    if (part.entries.empty()) continue;
+    NAM_ASSIGN_OR_RETURN(part.table, table_of_(description));
+    const absl::Status looked = part.table->FindLost();
+    if (absl::IsNotFound(looked)) continue;
+    NAM_RETURN_IF_ERROR(looked);
+    part.lost =
+        std::erase_if(part.entries, [&](const LogEntry& entry) { return part.table->Lost(entry.number()); });
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+void Recovery::ReportLost(uint32_t client, std::span<const Part> parts, bool committed) {
+  for (const Part& part : parts) {
+    if (part.lost == 0) continue;
+    tables_.Report(absl::StrFormat(
+        "table %s: %d of %d rows that a client which is gone was writing (number %d) went with their memory "
+        "server; the others are %s",
+        part.table->description().name, part.lost, part.lost + part.entries.size(), client,
+        committed ? "committed" : "as they were before"));
+  }
 }
 
 absl::StatusOr<std::span<const uint64_t>> Recovery::ReadHeaders(RecordTable& table,
@@ -233,13 +261,15 @@ absl::Status Recovery::FinishTable(uint32_t client, RecordTable& table, std::spa
     if (headers[i] != RecordHeader(entries[i].header).LockedBy(client).word()) continue;
     NAM_RETURN_IF_ERROR(RemoveIndexEntries(table, entries[i].number(), claimed[0]));
   }
+  // Of an index that has lost memory they stay: whoever follows one finds another key, or no row.
   std::vector<HashIndex::Removal> removals;
   for (size_t i = 0; i < entries.size(); ++i) {
     if (!BecomesFree(entries[i], committed)) continue;
     if (headers[i] != RecordHeader(entries[i].header).LockedBy(client).word()) continue;
     removals.push_back({.hash = entries[i].key_hash, .record = entries[i].number()});
   }
-  if (!removals.empty()) NAM_RETURN_IF_ERROR(table.index().Remove(removals));
+  const bool whole_index = table.index().space().CheckWhole().ok();
+  if (!removals.empty() && whole_index) NAM_RETURN_IF_ERROR(table.index().Remove(removals));
   for (size_t i = 0; i < entries.size(); ++i) {
     const RecordHeader before(entries[i].header);
     RecordHeader to = before.RolledBack();
@@ -278,6 +308,7 @@ absl::Status Recovery::RemoveIndexEntries(RecordTable& table, uint64_t record, u
       table.TakeSlot(block);
     }
     for (const std::unique_ptr<TableIndex>& index : table.indexes()) {
+      if (!index->entries().space().CheckWhole().ok()) continue;
       const IndexKey key = index->KeyOf(block.block + table.geometry().slot_offset(slot));
       const IndexEntry entry(record, IndexEntry::TagOf(timestamp));
       NAM_RETURN_IF_ERROR(index->entries().Remove(key.view(), entry.word()).status());

@@ -26,6 +26,12 @@ namespace nam::txn {
 /// A lost client's member lives, and nobody else fences it; its own process does, by ending the client's
 /// connections (LostClient), and says so in the slot: from then on everybody may recover it.
 ///
+/// Memory servers may have died, too. What lies on those that the catalog has buried is skipped and reported:
+/// the rest of the transaction decides, and is finished. No acknowledged commit is undone by that: all its
+/// headers were flipped before its client heard of it, so any that is left says so; and nobody has seen a row
+/// of one that was not acknowledged, since its timestamp was not done. A server that is merely out of reach
+/// may come back with what it holds, so recovery waits for it.
+///
 /// One recovers at a time; one that dies in between is fenced and followed by another, who finds what is left
 /// to do from the same words. One thread; shares the session's channel, batch and scratch memory.
 class Recovery {
@@ -56,6 +62,14 @@ class Recovery {
   absl::StatusOr<bool> FenceOwner(uint32_t client, uint64_t* owner_word);
   absl::StatusOr<bool> Finish(uint32_t client, uint64_t owner_word);
   absl::StatusOr<bool> FinishTransaction(uint32_t client, const std::vector<uint64_t>& claimed);
+  /// What a log says of one table.
+  struct Part {
+    RecordTable* table = nullptr;
+    std::vector<LogEntry> entries;
+    size_t lost = 0;  // entries that went with their memory server
+  };
+  absl::StatusOr<std::vector<Part>> PartsOf(const std::vector<LogEntry>& entries);
+  void ReportLost(uint32_t client, std::span<const Part> parts, bool committed);
   absl::Status FinishTable(uint32_t client, RecordTable& table, std::span<const LogEntry> entries,
                            const std::vector<uint64_t>& claimed, bool committed);
   absl::StatusOr<std::span<const uint64_t>> ReadHeaders(RecordTable& table,

@@ -45,6 +45,7 @@ absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, con
                        storage::Channel::Open(tables.fabric(), tables.directory(), channel_options));
   NAM_ASSIGN_OR_RETURN(const TransactionState described, tables.State());
   NAM_ASSIGN_OR_RETURN(ExtentSpace state, ExtentSpace::Open(*channel, described.extents, kStateBytes));
+  NAM_RETURN_IF_ERROR(state.CheckWhole());
   const StateGeometry geometry(kStateBytes);
   std::unique_ptr<RsiSession> session(
       new RsiSession(tables, options, std::move(channel), std::move(state), geometry, is_heir));
@@ -128,6 +129,9 @@ absl::StatusOr<TableHandle> RsiSession::OpenTable(const std::string& name) {
   if (!broken_.ok()) return broken_;
   NAM_ASSIGN_OR_RETURN(const TableDescription description, tables_.Find(name));
   NAM_ASSIGN_OR_RETURN(RecordTable* const table, TableOf(description));
+  if (absl::Status whole = table->CheckWhole(); !whole.ok()) {
+    return absl::UnavailableError(absl::StrFormat("table %s: %s", name, std::string(whole.message())));
+  }
   for (uint32_t i = 0; i < tables_open_.size(); ++i) {
     if (tables_open_[i].get() == table) return TableHandle{i};
   }
@@ -211,6 +215,7 @@ absl::Status RsiSession::TakeSnapshot(std::span<const SoughtRow> early) {
   bool looks_up = !early.empty() && early.size() <= kEarlyLookupsMax && AddLookUp(early).ok();
   looked_up_early_ = false;
   const uint64_t verbs = batch_.requests_added();
+  std::string hindrance;       // why a client that is gone cannot be recovered
   int64_t waits_since_ns = 0;  // 0: has not waited, nor looked at the clock
   const auto waited_us = [&] { return waits_since_ns == 0 ? 0 : (clock.NowNs() - waits_since_ns) / 1'000; };
   while (true) {
@@ -220,8 +225,10 @@ absl::Status RsiSession::TakeSnapshot(std::span<const SoughtRow> early) {
     if (std::exchange(looks_up, false)) looked_up_early_ = LookedUp();
     if (const uint32_t suspect = timestamps_->Suspect(); suspect != 0) {
       const absl::StatusOr<bool> recovered = recovery_->TryRecover(suspect);
-      if (!recovered.ok()) return End(recovered.status());
-      if (*recovered) {
+      if (!recovered.ok() && channel_->broken()) return End(recovered.status());
+      // Nobody can recover it now, but what was committed before it can be read.
+      if (!recovered.ok()) hindrance = std::string(recovered.status().message());
+      if (recovered.value_or(false)) {
         batch_.Reset();
         continue;
       }
@@ -235,8 +242,9 @@ absl::Status RsiSession::TakeSnapshot(std::span<const SoughtRow> early) {
     if (!own_missing && !conflict_missing && !stale && !held && !timestamps_->Crowded()) break;
     if (waits_since_ns == 0) waits_since_ns = clock.NowNs();
     if (waited_us() >= options_.own_commit_timeout_us) {
-      return End(absl::UnavailableError(absl::StrFormat(
-          "the session's last commit (%d) is not visible yet: a commit before it hangs", last_commit_)));
+      return End(absl::UnavailableError(
+          absl::StrFormat("the session's last commit (%d) is not visible yet: a commit before it hangs%s%s",
+                          last_commit_, hindrance.empty() ? "" : ": ", hindrance)));
     }
     NAM_RETURN_IF_ERROR(batch_.Execute());
     batch_.Reset();

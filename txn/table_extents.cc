@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -108,13 +109,27 @@ std::vector<MemoryServerId> ServersOf(const proto::Table& table) {
   return servers;
 }
 
-/// Keys for extents[begin …), in one call to each memory server.
+/// Memory servers that are not buried. Of one that is missing here no byte will ever be there again: ids are
+/// not used twice, and the catalog forgets only members that are dead.
+absl::StatusOr<std::set<MemoryServerId>> NotBuried(catalog::Attachment& attachment) {
+  NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, attachment.catalog().GetCluster());
+  std::set<MemoryServerId> servers;
+  for (const proto::Member& member : cluster.members()) {
+    if (member.role() == proto::ROLE_MEMORY && member.alive())
+      servers.insert(MemoryServerId(static_cast<uint16_t>(member.id())));
+  }
+  return servers;
+}
+
+/// Keys for extents[begin …), in one call to each memory server; for those of other servers than `there`
+/// none.
 absl::StatusOr<std::vector<SpaceExtent>> OpenFrom(catalog::Attachment& attachment, const Extents& extents,
-                                                  size_t begin) {
+                                                  size_t begin, const std::set<MemoryServerId>& there) {
   std::map<MemoryServerId, std::vector<AllocationId>> wanted;
   for (int i = static_cast<int>(begin); i < extents.size(); ++i) {
-    std::vector<AllocationId>& allocations =
-        wanted[MemoryServerId(static_cast<uint16_t>(extents[i].server()))];
+    const MemoryServerId server(static_cast<uint16_t>(extents[i].server()));
+    if (!there.contains(server)) continue;
+    std::vector<AllocationId>& allocations = wanted[server];
     const AllocationId allocation(extents[i].allocation());
     if (std::find(allocations.begin(), allocations.end(), allocation) == allocations.end())
       allocations.push_back(allocation);
@@ -128,12 +143,17 @@ absl::StatusOr<std::vector<SpaceExtent>> OpenFrom(catalog::Attachment& attachmen
   std::vector<SpaceExtent> result;
   for (int i = static_cast<int>(begin); i < extents.size(); ++i) {
     const MemoryServerId server(static_cast<uint16_t>(extents[i].server()));
+    if (!there.contains(server)) {
+      result.push_back({.server = server, .offset = extents[i].offset(), .rkey = {}, .lost = true});
+      continue;
+    }
     const auto key = keys.find({server, extents[i].offset()});
     if (key == keys.end()) {
       return absl::DataLossError(absl::StrFormat("memory server %d does not hold the extent at offset %d",
                                                  server.value(), extents[i].offset()));
     }
-    result.push_back({server, extents[i].offset(), fabric::RemoteKey{key->second}});
+    result.push_back(
+        {.server = server, .offset = extents[i].offset(), .rkey = fabric::RemoteKey{key->second}});
   }
   return result;
 }
@@ -207,12 +227,14 @@ absl::StatusOr<std::vector<SpaceExtent>> TableExtents::Extents() {
     const std::lock_guard lock(mutex_);
     all = opened_;
   }
+  NAM_ASSIGN_OR_RETURN(const std::set<MemoryServerId> there, NotBuried(attachment_));
+  for (SpaceExtent& extent : all) extent.lost = !there.contains(extent.server);
   NAM_ASSIGN_OR_RETURN(const std::vector<SpaceExtent> fresh,
-                       OpenFrom(attachment_, FindPart(*table, part_)->extents(), all.size()));
+                       OpenFrom(attachment_, FindPart(*table, part_)->extents(), all.size(), there));
   all.insert(all.end(), fresh.begin(), fresh.end());
   const std::lock_guard lock(mutex_);
-  if (all.size() > opened_.size()) opened_ = std::move(all);
-  return opened_;
+  if (all.size() > opened_.size()) opened_ = all;
+  return all;
 }
 
 // OK also when another was faster.

@@ -81,6 +81,8 @@ class Tables {
   /// Lost clients could not be settled now: `attempt` is made from time to time, on another thread, until
   /// there are none. One attempt at a time. Otherwise they wait for the next session.
   virtual void SettleLater(std::function<void()> /*attempt*/) {}
+  /// What this process's user should know, though nobody waits for it: a sentence. Any thread.
+  virtual void Report(const std::string& what) = 0;
 
   LostClients& lost_clients() { return lost_clients_; }
 

@@ -51,11 +51,12 @@ class RecordCluster {
       servers_.push_back(std::move(server));
     }
     client_ = OpenFabric("client");
-    state_ = std::make_shared<Source>(*this, kStateBytes, 1);
+    state_ = std::make_shared<Source>(*this, kStateBytes, 1, 1);
     EXPECT_TRUE(state_->Grow(0).ok());
   }
 
   struct TableOptions {
+    int first_server = 1;  // of its first extents; the next follow on the next servers
     uint32_t row_bytes = 64;
     uint32_t key_bytes = 8;
     uint32_t versions = 1;
@@ -71,13 +72,24 @@ class RecordCluster {
                            .extent_bytes = options.extent_bytes,
                            .index_extent_bytes = 64 << 10,
                            .index_root_bits = 2};
-    auto records = std::make_shared<Source>(*this, options.extent_bytes, options.extents_max);
-    auto index = std::make_shared<Source>(*this, table.index_extent_bytes, 256);
+    auto records =
+        std::make_shared<Source>(*this, options.extent_bytes, options.extents_max, options.first_server);
+    auto index = std::make_shared<Source>(*this, table.index_extent_bytes, 256, options.first_server);
     EXPECT_TRUE(records->Grow(0).ok());
     EXPECT_TRUE(index->Grow(0).ok());
     table.records = records;
     table.index = index;
     tables_.push_back(table);
+  }
+
+  /// A memory server dies: nothing of it can be reached. The catalog has buried it only if it says so.
+  void KillServer(int id, bool buried) {
+    const std::lock_guard lock(mutex_);
+    Server& server = *servers_[static_cast<size_t>(id) - 1];
+    if (buried) buried_.insert(MemoryServerId(static_cast<uint16_t>(id)));
+    if (server.listener == nullptr) return;
+    server.listener.reset();
+    for (const auto& share : server.shares) EXPECT_TRUE(share->Revoke());
   }
 
   /// Its memory is nobody's any more.
@@ -92,7 +104,7 @@ class RecordCluster {
 
   /// What the catalog says of a table's indexes from now on; `index` without extents. Its allocation.
   AllocationId AddIndex(const std::string& table, IndexDescription index, size_t extents_max = 256) {
-    auto extents = std::make_shared<Source>(*this, kIndexExtentBytes, extents_max);
+    auto extents = std::make_shared<Source>(*this, kIndexExtentBytes, extents_max, 1);
     EXPECT_TRUE(extents->Grow(0).ok());
     const std::lock_guard lock(mutex_);
     index.allocation = AllocationId(1'000 + ++indexes_);
@@ -119,6 +131,10 @@ class RecordCluster {
 
   fabric::Fabric& client() { return *client_; }
   fabric::sim::World& world() { return *world_; }
+  std::vector<std::string> reports() {
+    const std::lock_guard lock(mutex_);
+    return reports_;
+  }
   void SetDead(MemberId member) {
     const std::lock_guard lock(mutex_);
     dead_.insert(member);
@@ -150,6 +166,10 @@ class RecordCluster {
     absl::StatusOr<TransactionState> State() override {
       return TransactionState{cluster_.state_, cluster_.options_.timestamps};
     }
+    void Report(const std::string& what) override {
+      const std::lock_guard lock(cluster_.mutex_);
+      cluster_.reports_.push_back(what);
+    }
     absl::Status Fence(MemberId member) override {
       const std::lock_guard lock(cluster_.mutex_);
       if (cluster_.dead_.contains(member)) return absl::OkStatus();
@@ -177,16 +197,18 @@ class RecordCluster {
   };
   class Source final : public ExtentSource {
    public:
-    Source(RecordCluster& cluster, uint64_t bytes, size_t most)
-        : cluster_(cluster), bytes_(bytes), most_(most) {}
+    Source(RecordCluster& cluster, uint64_t bytes, size_t most, int first_server)
+        : cluster_(cluster), bytes_(bytes), most_(most), first_(static_cast<size_t>(first_server) - 1) {}
     absl::StatusOr<std::vector<SpaceExtent>> Extents() override {
       const std::lock_guard lock(cluster_.mutex_);
-      return extents_;
+      std::vector<SpaceExtent> extents = extents_;
+      for (SpaceExtent& extent : extents) extent.lost = cluster_.buried_.contains(extent.server);
+      return extents;
     }
     absl::StatusOr<std::vector<SpaceExtent>> Grow(size_t known) override {
       const std::lock_guard lock(cluster_.mutex_);
       if (known < extents_.size()) return extents_;
-      const size_t number = known % cluster_.servers_.size();
+      const size_t number = (known + first_) % cluster_.servers_.size();
       Server& server = *cluster_.servers_[number];
       if (known >= most_ || server.used + bytes_ > cluster_.options_.memory_bytes) {
         return absl::ResourceExhaustedError("no memory server has room");
@@ -207,6 +229,7 @@ class RecordCluster {
     RecordCluster& cluster_;
     const uint64_t bytes_;
     const size_t most_;
+    const size_t first_;
     std::vector<SpaceExtent> extents_;
     std::vector<fabric::MemoryRegion*> shares_;
   };
@@ -226,6 +249,8 @@ class RecordCluster {
   std::vector<std::unique_ptr<Server>> servers_;
   std::mutex mutex_;
   std::set<MemberId> dead_;
+  std::set<MemoryServerId> buried_;
+  std::vector<std::string> reports_;
   std::shared_ptr<Source> state_;
   std::vector<TableDescription> tables_;
   uint64_t indexes_ = 0;

@@ -1,0 +1,151 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "tests/txn/record_cluster.h"
+#include "tests/txn/space_cluster.h"
+#include "tests/txn/table_audit.h"
+#include "tests/txn/teller.h"
+#include "txn/rsi_session.h"
+
+/// Recovery of transactions over two tables, which lie on different memory servers.
+namespace nam::txn {
+namespace {
+
+constexpr int64_t kSoonUs = 2'000'000;
+
+/// The state and `accounts` lie on memory server 1, `loans` on memory server 2.
+class RecoveryTest : public ::testing::TestWithParam<TimestampKind> {
+ protected:
+  static constexpr uint32_t kVictim = 2;
+
+  void MakeCluster() {
+    cluster_ = std::make_unique<RecordCluster>(RecordCluster::Options{.timestamps = GetParam()});
+    cluster_->AddTable("accounts", {.extents_max = 1});
+    cluster_->AddTable("loans", {.first_server = 2, .extents_max = 1});
+    Teller bank(*cluster_, 1);
+    const TableHandle loans = *bank.session->OpenTable("loans");
+    ASSERT_TRUE(bank.session->Begin().ok());
+    for (uint64_t key = 1; key <= 2; ++key) {
+      ASSERT_TRUE(bank.Insert(key, 100).ok());
+      ASSERT_TRUE(bank.session->Insert(loans, Bytes(Account{key, 100})).ok());
+    }
+    ASSERT_TRUE(bank.session->Commit().ok());
+  }
+  /// A client changes and inserts rows of both tables, and dies after so many work requests. True: it was
+  /// told that it has committed.
+  bool DieAfter(uint64_t requests) {
+    MortalFabric mortal(cluster_->client(), MortalFabric::kNever);
+    Teller victim(*cluster_, kVictim, mortal);
+    const TableHandle loans = *victim.session->OpenTable("loans");
+    mortal.DieAfter(requests);
+    bool committed = victim.session->Begin().ok();
+    for (const TableHandle table : {loans, victim.accounts}) {
+      committed = committed && victim.Read(table, 1).ok() && victim.Read(table, 2).ok() &&
+                  victim.session->Update(table, Bytes(Account{1, 50})).ok() &&
+                  victim.session->Update(table, Bytes(Account{2, 150})).ok() &&
+                  victim.session->Insert(table, Bytes(Account{3, 7})).ok();
+    }
+    committed = committed && victim.session->Commit().ok();
+    finished_ = committed && !mortal.dead();
+    mortal.DieAfter(0);
+    victim.session.reset();
+    cluster_->SetDead(MemberId(kVictim));
+    return committed;
+  }
+
+  std::unique_ptr<RecordCluster> cluster_;
+  bool finished_ = false;
+};
+INSTANTIATE_TEST_SUITE_P(Timestamps, RecoveryTest,
+                         ::testing::Values(TimestampKind::kLeased, TimestampKind::kBitVector),
+                         [](const auto& info) { return NameOf(info.param); });
+
+/// The memory server with one of the two tables dies together with a client in mid-commit over both. Others
+/// go on with the other table, snapshots advance, and nothing stays locked or held.
+TEST_P(RecoveryTest, AMemoryServerIsBuriedInMidCommit) {
+  int reported = 0;
+  for (uint64_t requests = 0; !finished_; ++requests) {
+    SCOPED_TRACE(requests);
+    MakeCluster();
+    Teller other(*cluster_, 3);
+    ASSERT_TRUE(other.session->OpenTable("loans").ok());
+    const int64_t before = *other.BalanceOf(1);
+    ASSERT_EQ(before, 100);
+    const bool committed = DieAfter(requests);
+    cluster_->KillServer(2, /*buried=*/true);
+    Teller newcomer(*cluster_, 4);
+    EXPECT_TRUE(absl::IsUnavailable(newcomer.session->OpenTable("loans").status()));
+    for (Teller* teller : {&other, &newcomer}) {
+      absl::Status status = absl::UnknownError("");
+      const Deadline patience = cluster_->client().clock().After(kSoonUs);
+      std::optional<Account> first, second, third;
+      while (!status.ok() && !cluster_->client().clock().Passed(patience)) {
+        status = teller->session->Begin();
+        ASSERT_TRUE(status.ok()) << status;
+        const auto one = teller->Read(1);
+        const auto two = one.ok() ? teller->Read(2) : one;
+        const auto three = two.ok() ? teller->Read(3) : two;
+        status = three.status();
+        if (!status.ok()) continue;
+        first = *one, second = *two, third = *three;
+        status = teller->Update(1, first->balance + 1);
+        if (status.ok()) status = teller->Update(2, second->balance - 1);
+        if (status.ok()) status = teller->session->Commit().status();
+      }
+      ASSERT_TRUE(status.ok()) << status;
+      EXPECT_EQ(first->balance + second->balance, 200);
+      EXPECT_EQ(first->balance < 100, third.has_value()) << "half of a transaction";
+      EXPECT_TRUE(third.has_value() || !committed) << "an acknowledged commit is gone";
+    }
+    // Each sees what the other has committed: snapshots have advanced beyond the dead client's timestamp.
+    EXPECT_EQ(other.BalanceOf(1), newcomer.BalanceOf(1));
+    other.session.reset();
+    newcomer.session.reset();
+    RecordCluster::Member member(*cluster_, cluster_->client(), 5);
+    Auditor auditor(member, GetParam());
+    auditor.RecoverAll();
+    EXPECT_TRUE(auditor.LivingClients().empty()) << "a slot is held by nobody";
+    const TableAudit audit = auditor.Audit("accounts", {});
+    EXPECT_TRUE(audit.faults.empty()) << audit.ToString();
+    for (const std::string& report : cluster_->reports()) {
+      EXPECT_THAT(report, ::testing::HasSubstr("table loans: 3 of 3 rows"));
+    }
+    reported += !cluster_->reports().empty();
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(reported, 5);
+}
+
+/// One that is only out of reach may come back with its rows, so nothing is decided without it. Until then
+/// others read, at the snapshots that there were.
+TEST_P(RecoveryTest, AMemoryServerOutOfReachIsWaitedFor) {
+  int waited = 0;
+  for (uint64_t requests = 0; !finished_; requests += 3) {
+    SCOPED_TRACE(requests);
+    MakeCluster();
+    DieAfter(requests);
+    cluster_->KillServer(2, /*buried=*/false);
+    Teller other(*cluster_, 3);
+    EXPECT_TRUE(other.BalanceOf(1).has_value());
+    EXPECT_TRUE(cluster_->reports().empty());
+    RecordCluster::Member member(*cluster_, cluster_->client(), 4);
+    Auditor auditor(member, GetParam());
+    auditor.RecoverAll();
+    waited += auditor.LivingClients().size() > 1;  // the dead client's slot is still held
+    other.session.reset();
+    cluster_->KillServer(2, /*buried=*/true);
+    Auditor later(member, GetParam());
+    later.RecoverAll();
+    const TableAudit audit = later.Audit("accounts", {});
+    EXPECT_TRUE(audit.faults.empty()) << audit.ToString();
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(waited, 3);
+}
+
+}  // namespace
+}  // namespace nam::txn
