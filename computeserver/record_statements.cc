@@ -14,6 +14,7 @@
 #include "sql/errors.h"
 #include "sql/expression.h"
 #include "sql/record_row.h"
+#include "txn/session.h"
 
 namespace nam::computeserver {
 namespace {
@@ -45,6 +46,12 @@ absl::Status InSql(const absl::Status& status, const char* failed = "the stateme
                           .hint = "a primary key, and a key of a unique index, is there once",
                           .sqlstate = "23505"});
   }
+  if (txn::IsTooLarge(status)) {
+    return sql::ToStatus(
+        {.message = std::string(status.message()),
+         .hint = "nothing of it has happened; make several transactions of it, each over fewer rows",
+         .sqlstate = sql::sqlstate::kLimitExceeded});
+  }
   return sql::WithSqlState(status);
 }
 
@@ -53,7 +60,8 @@ constexpr char kFailedInside[] = "the transaction has failed";
 
 /// Of Commit.
 absl::Status CommitInSql(const absl::Status& status) {
-  if (!absl::IsUnavailable(status) || sql::SqlErrorOf(status).has_value()) return InSql(status, kNotCommitted);
+  if (!absl::IsUnavailable(status) || sql::SqlErrorOf(status).has_value())
+    return InSql(status, kNotCommitted);
   return sql::ToStatus({.message = absl::StrCat("whether the transaction was committed is unknown: ",
                                                 std::string(status.message())),
                         .hint = "look whether its changes are there before you run it again",

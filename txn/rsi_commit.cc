@@ -2,7 +2,6 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "storage/checksum.h"
@@ -24,10 +23,6 @@ namespace {
 using storage::RecordHeader;
 using storage::VersionWord;
 using Kind = PendingWrite::Kind;
-
-// Scratch memory of an insert besides its row: the buckets of its key; words of the commit.
-constexpr uint64_t kSeekBytes = 192;
-constexpr uint64_t kWriteBytes = 256;
 
 uint64_t* Word(storage::VerbBatch& batch) {
   return reinterpret_cast<uint64_t*>(batch.Scratch(8));
@@ -55,10 +50,7 @@ absl::StatusOr<uint64_t> RsiSession::Commit() {
 }
 
 absl::Status RsiSession::CommitWrites() {
-  if (writes_.size() > kLogEntriesMax) {
-    return End(absl::ResourceExhaustedError(
-        absl::StrFormat("a transaction writes at most %d rows", kLogEntriesMax)));
-  }
+  NAM_CHECK(writes_.size() <= kLogEntriesMax, "statements have refused more");
   if (absl::Status status = PlaceInserts(); !status.ok()) return End(status);
   if (absl::Status status = Announce(); !status.ok()) return End(status);
   if (absl::Status status = JudgeSought(); !status.ok()) {
@@ -112,14 +104,12 @@ absl::Status RsiSession::PlaceInserts() {
 
 absl::Status RsiSession::SeekKeys() {
   claims_.resize(tables_open_.size());
-  size_t count = 0;
   for (std::vector<HashIndex::Claim>& claims : claims_) claims.clear();
   for (const PendingWrite& write : writes_) {
     if (!write.fresh) continue;
     claims_[write.table].push_back({.hash = write.hash, .record = write.record});
-    ++count;
   }
-  NAM_RETURN_IF_ERROR(CheckScratch(count * (kSeekBytes + kWriteBytes)));
+  NAM_RETURN_IF_ERROR(CheckScratch(0));
   for (uint32_t number = 0; number < claims_.size(); ++number) {
     if (claims_[number].empty()) continue;
     NAM_RETURN_IF_ERROR(table(number).index().AddSeek(claims_[number]));

@@ -270,10 +270,19 @@ void RsiSession::Abort() {
 
 absl::Status RsiSession::CheckScratch(uint64_t bytes) const {
   constexpr uint64_t kReserve = kRingEntries * 8 + 64 * 1024;  // of recovery, and of small things
-  if (bytes + kReserve <= batch_.scratch_left()) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrFormat(
-      "the transaction reads or writes more than the %d KiB that a session keeps for it; make it smaller",
+  // What the commit will take is kept free, so that it does not fail for a lack of it.
+  const uint64_t commit = locking_ ? 0 : writes_.size() * kCommitBytes;
+  if (bytes + commit + kReserve <= batch_.scratch_left()) return absl::OkStatus();
+  return TooLargeStatus(absl::StrFormat(
+      "the transaction reads or writes more than fits into the %d KiB that a session keeps for it",
       options_.scratch_bytes / 1024));
+}
+
+absl::Status RsiSession::TooManyWrites() const {
+  const auto withdrawn = std::count_if(writes_.begin(), writes_.end(),
+                                       [](const PendingWrite& write) { return write.withdrawn; });
+  if (writes_.size() - static_cast<size_t>(withdrawn) < kLogEntriesMax) return absl::OkStatus();
+  return TooLargeStatus(absl::StrFormat("a transaction writes at most %d rows", kLogEntriesMax));
 }
 
 absl::Status RsiSession::TableError(TableHandle handle, size_t bytes, bool whole_row) const {
@@ -300,7 +309,8 @@ const SoughtRow* RsiSession::RowOf(uint32_t number, uint64_t hash, std::span<con
 
 absl::StatusOr<std::byte*> RsiSession::CopyRow(uint32_t number, std::span<const std::byte> row) {
   const storage::RecordGeometry& geometry = table(number).geometry();
-  NAM_RETURN_IF_ERROR(CheckScratch(geometry.block_bytes()));
+  if (writes_.size() >= kLogEntriesMax) NAM_RETURN_IF_ERROR(TooManyWrites());
+  NAM_RETURN_IF_ERROR(CheckScratch(geometry.block_bytes() + kCommitBytes));
   std::byte* const copy =
       batch_.Scratch(geometry.words_bytes() + geometry.row_bytes) + geometry.words_bytes();
   std::memcpy(copy, row.data(), row.size());
@@ -316,6 +326,9 @@ absl::Status RsiSession::Insert(TableHandle handle, std::span<const std::byte> r
   if (PendingWrite* write = WriteOf(number, hash, key); write != nullptr) {
     if (write->kind != PendingWrite::Kind::kDelete) {
       return End(AbortStatus(AbortReason::kUniqueKey, table(number).description().name));
+    }
+    if (write->withdrawn && writes_.size() > kLogEntriesMax) {
+      if (absl::Status many = TooManyWrites(); !many.ok()) return End(many);
     }
     std::memcpy(write->row, row.data(), row.size());
     write->kind = write->fresh ? PendingWrite::Kind::kInsert : PendingWrite::Kind::kUpdate;

@@ -72,6 +72,9 @@ struct PendingWrite {
 
 class RsiSession final : public Session {
  public:
+  /// Scratch memory that a commit takes for each write besides its row: buckets of its key, words.
+  static constexpr uint64_t kCommitBytes = 448;
+
   /// A heir is what a lost session opens to be settled by. It does not have one itself.
   static absl::StatusOr<std::unique_ptr<RsiSession>> Open(Tables& tables, const RsiOptions& options,
                                                           bool is_heir);
@@ -128,8 +131,11 @@ class RsiSession final : public Session {
   const SoughtRow* RowOf(uint32_t table, uint64_t hash, std::span<const std::byte> key) const;
   void FetchForUpdate(const PendingWrite& update);
   void FetchForInsert(const PendingWrite& insert);
+  /// Of a row that is to be written; an error if that is one too many.
   absl::StatusOr<std::byte*> CopyRow(uint32_t table, std::span<const std::byte> row);
   absl::Status CheckScratch(uint64_t bytes) const;
+  /// OK: withdrawn ones do not count.
+  absl::Status TooManyWrites() const;
 
   absl::StatusOr<uint32_t> Reclaim(RecordTable& table, std::span<const uint64_t> records,
                                    std::vector<uint64_t>& freed);

@@ -8,6 +8,7 @@ namespace nam::txn {
 namespace {
 
 constexpr char kReasonPayload[] = "nam/abort-reason";
+constexpr char kTooLargePayload[] = "nam/transaction-too-large";
 
 }  // namespace
 
@@ -43,6 +44,16 @@ std::optional<AbortReason> AbortReasonOf(const absl::Status& status) {
     return std::nullopt;
   }
   return static_cast<AbortReason>(text[0] - '0');
+}
+
+absl::Status TooLargeStatus(std::string_view what) {
+  absl::Status status = absl::ResourceExhaustedError(std::string(what));
+  status.SetPayload(kTooLargePayload, absl::Cord("1"));
+  return status;
+}
+
+bool IsTooLarge(const absl::Status& status) {
+  return status.GetPayload(kTooLargePayload).has_value();
 }
 
 absl::Status Session::BeginAndRead(std::span<Lookup> lookups) {

@@ -37,6 +37,11 @@ std::string_view AbortReasonName(AbortReason reason);
 absl::Status AbortStatus(AbortReason reason, std::string_view what);
 std::optional<AbortReason> AbortReasonOf(const absl::Status& status);
 
+/// RESOURCE_EXHAUSTED that is no lack of memory in the cluster: the transaction reads or writes more than the
+/// protocol takes. The same transaction fails so again.
+absl::Status TooLargeStatus(std::string_view what);
+bool IsTooLarge(const absl::Status& status);
+
 /// Gets a row's bytes, valid during the call; false: no more of them. Does not use the session.
 using RowVisitor = std::function<bool(std::span<const std::byte> row)>;
 
@@ -62,6 +67,7 @@ struct BeginCosts {
 
 /// A client's transactions, one at a time; used by one thread. Sees its own writes. Any error of the
 /// transaction (ABORTED, ALREADY_EXISTS, UNAVAILABLE …) ends it: nothing of it stays, Begin starts the next.
+/// The call that makes it too large says so (IsTooLarge), not Commit.
 /// Only UNAVAILABLE from Commit leaves open whether it took effect.
 class Session {
  public:

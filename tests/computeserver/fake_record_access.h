@@ -86,6 +86,7 @@ class FakeRecordAccess final : public RecordAccess {
     NAM_RETURN_IF_ERROR(Failure("Insert"));
     const std::string key(row.substr(0, table.record().key_bytes()));
     if (!open_) return absl::InternalError("no transaction");
+    if (!insert_error.ok()) return insert_error;
     if (!now_[table.name()].emplace(key, row).second) return absl::AlreadyExistsError("key");
     return absl::OkStatus();
   }
@@ -133,6 +134,7 @@ class FakeRecordAccess final : public RecordAccess {
   absl::Status failure;
   absl::Status begin_error;   // of every Begin
   absl::Status commit_error;  // of the next Commit
+  absl::Status insert_error;  // of every Insert
   int begun = 0;
   int aborted = 0;
   int rows_read = 0;

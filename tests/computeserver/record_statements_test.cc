@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tests/computeserver/fake_record_access.h"
+#include "txn/session.h"
 
 namespace nam::computeserver {
 namespace {
@@ -482,6 +483,22 @@ TEST_F(RecordStatementsTest, RandomStatementsAgainstAMap) {
     now = std::move(next);
     if (!open) committed = now;
   }
+}
+
+TEST_F(Stock, ATransactionThatIsTooLargeIsRefusedAtItsStatement) {
+  ASSERT_EQ(Run("begin"), "BEGIN");
+  access_.insert_error = txn::TooLargeStatus("a transaction writes at most 511 rows");
+  const auto refused = Execute("insert into stock values (90, 'z', 1, 1, null)");
+  const auto error = sql::SqlErrorOf(refused.status());
+  ASSERT_TRUE(error.has_value()) << refused.status();
+  EXPECT_EQ(error->sqlstate, "54000");
+  EXPECT_NE(error->message.find("511"), std::string::npos);
+  EXPECT_NE(error->hint.find("several transactions"), std::string::npos);
+  EXPECT_EQ(Run("select id from stock"), "25P02");
+  EXPECT_EQ(Run("rollback"), "ROLLBACK");
+  // A lack of memory is something else.
+  access_.insert_error = absl::ResourceExhaustedError("no memory server has room");
+  EXPECT_NE(Run("insert into stock values (90, 'z', 1, 1, null)"), "54000");
 }
 
 }  // namespace

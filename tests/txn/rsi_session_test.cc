@@ -281,6 +281,43 @@ TEST_P(RsiSessionTest, ManyRowsGrowTheTable) {
   }
 }
 
+/// What fits is committed; what does not is refused by the statement that is too much, never by Commit.
+TEST_P(RsiSessionTest, ATransactionThatIsTooLargeIsRefusedAtItsStatement) {
+  struct Wide {
+    uint64_t key = 0;
+    std::byte filling[16'376] = {};
+  };
+  cluster_.AddTable("wide", {.row_bytes = sizeof(Wide), .extent_bytes = 16 << 20});
+  Teller teller(cluster_, 1);
+  const TableHandle wide = *teller.session->OpenTable("wide");
+  const auto insert = [&](TableHandle table, uint64_t key) {
+    if (table.value == teller.accounts.value) return teller.Insert(key, 1);
+    const auto row = std::make_unique<Wide>(Wide{.key = key});
+    return teller.session->Insert(table, Bytes(*row));
+  };
+  for (const TableHandle table : {teller.accounts, wide}) {
+    ASSERT_TRUE(teller.session->Begin().ok());
+    uint64_t fits = 0;
+    absl::Status status = insert(table, 0);
+    while (status.ok()) status = insert(table, ++fits);
+    EXPECT_TRUE(IsTooLarge(status)) << status;
+    EXPECT_EQ(fits < 511, table.value == wide.value) << fits;
+    EXPECT_LE(fits, 511u);
+    ASSERT_TRUE(teller.session->Begin().ok()) << "it has ended";
+    ASSERT_TRUE(insert(table, fits).ok() && teller.session->Delete(table, Bytes(fits)).ok());
+    for (uint64_t key = 0; key + 1 < fits; ++key)
+      ASSERT_TRUE(insert(table, key).ok()) << key << " of " << fits;
+    const auto committed = teller.session->Commit();
+    EXPECT_TRUE(committed.ok()) << committed.status();
+  }
+  ASSERT_TRUE(teller.session->Begin().ok());
+  for (uint64_t key = 0; key < 100; ++key) ASSERT_TRUE(teller.Read(key)->has_value());
+  // One that was withdrawn and comes back counts again.
+  ASSERT_TRUE(teller.Insert(1'000, 1).ok() && teller.Delete(1'000).ok());
+  for (uint64_t key = 2'000; key < 2'511; ++key) ASSERT_TRUE(teller.Insert(key, 1).ok());
+  EXPECT_TRUE(IsTooLarge(teller.Insert(1'000, 1)));
+}
+
 /// Two chunks of 256 blocks.
 RecordCluster::TableOptions TwoChunks() {
   return {.extent_bytes = 64 << 10, .extents_max = 2};
