@@ -5,10 +5,12 @@
 
 #include <csignal>
 #include <cstdio>
+#include <iostream>
 #include <string>
 
 #include "cli/bench_command.h"
 #include "cli/bury_command.h"
+#include "cli/check_history_command.h"
 #include "cli/checkout_command.h"
 #include "cli/cluster_commands.h"
 #include "cli/demo.h"
@@ -278,8 +280,14 @@ class NamCommandLine final : public CommandLine {
     checkout->add_flag("--replace", checkout_.replace, "drop checkout's tables first");
     checkout->add_flag("--check", checkout_.check,
                        "record the history and decide whether it is snapshot isolation");
-    Add(checkout, "--history", checkout_.history, "write it there, a file a client", "DIR");
+    Add(checkout, "--history", checkout_.history, "write it there, a file a client (nam check-history)",
+        "DIR");
     AddFormat(checkout, checkout_.format, "table or json");
+    CLI::App* check = Command("check-history", "whether what clients have recorded was snapshot isolation",
+                              [this] { return RunCheckHistory(check_history_, std::cout, std::cerr); });
+    check->add_option("files", check_history_.files, "of one run: checkout --history=DIR writes one a client")
+        ->required()
+        ->type_name("FILE");
   }
 
   void AddSim() {
@@ -337,6 +345,7 @@ class NamCommandLine final : public CommandLine {
   SsbRunOptions run_;
   SimOptions sim_;
   CheckoutCommandOptions checkout_;
+  CheckHistoryOptions check_history_;
   DoctorOptions doctor_;
 };
 

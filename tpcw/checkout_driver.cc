@@ -36,7 +36,7 @@ absl::Status CheckoutDriver::OpenHistories() {
       continue;
     }
     const std::string path = absl::StrCat(options_.history_dir, "/client-", i, ".history");
-    NAM_ASSIGN_OR_RETURN(clients_[i]->history, txn::SessionHistory::InFile(path));
+    NAM_ASSIGN_OR_RETURN(clients_[i]->history, txn::SessionHistory::InFile(path, loaded_until_));
   }
   return absl::OkStatus();
 }

@@ -60,6 +60,8 @@ class CheckoutDriver {
   /// returned; but for UNAVAILABLE and DEADLINE_EXCEEDED it first tries again for some seconds, and counts a
   /// lost connection.
   absl::StatusOr<CheckoutRates> Run(const std::function<void(const CheckoutRates&)>& line);
+  /// Before Run: when the rows were there that clients read; it is kept with histories in files.
+  void SetLoadedUntil(uint64_t timestamp) { loaded_until_ = timestamp; }
   /// Ends a run after the transactions under way; any thread.
   void Stop() { stop_.store(true, std::memory_order_relaxed); }
 
@@ -110,6 +112,7 @@ class CheckoutDriver {
   std::atomic<uint32_t> running_ = 0;
   std::unique_ptr<fabric::Event> ended_;
   int64_t began_ns_ = 0;
+  uint64_t loaded_until_ = 0;
   std::mutex mutex_;
   absl::Status status_;  // guarded by mutex_
 };

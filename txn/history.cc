@@ -19,9 +19,16 @@ namespace nam::txn {
 namespace {
 
 constexpr size_t kChunkBytes = size_t{1} << 20;
-constexpr size_t kChunkHeaderBytes = 8;
+struct ChunkHeader {
+  char name[8] = {'n', 'a', 'm', '-', 'h', 'i', 's', 't'};
+  uint64_t format = 2;
+  uint64_t bytes = 0;
+  uint64_t loaded_until = 0;
+};
+constexpr size_t kChunkHeaderBytes = sizeof(ChunkHeader);
 constexpr size_t kLengthBytes = 4;
-constexpr size_t kCommitOffset = kLengthBytes;
+constexpr size_t kChecksumOffset = kLengthBytes;
+constexpr size_t kCommitOffset = kChecksumOffset + 4;
 constexpr size_t kOutcomeOffset = kCommitOffset + 8;
 constexpr size_t kBodyOffset = kOutcomeOffset + 1;
 
@@ -59,6 +66,26 @@ T Load(const std::byte* at) {
   return value;
 }
 
+/// Of a transaction as it lies in a chunk, `bytes` with its length; but for what is settled in place.
+uint32_t ChecksumOf(const std::byte* transaction, size_t bytes) {
+  return static_cast<uint32_t>(XXH3_64bits_withSeed(transaction + kBodyOffset, bytes - kBodyOffset, bytes));
+}
+
+/// Where the first transaction begins that is damaged; the chunk's size if there is none. Behind the last one
+/// there may be bytes of another, whose process died before it wrote their length.
+size_t WholeBytes(std::span<const std::byte> chunk) {
+  size_t at = 0;
+  while (chunk.size() - at >= kBodyOffset && Load<uint32_t>(chunk.data() + at) != 0) {
+    const std::byte* const transaction = chunk.data() + at;
+    const size_t bytes = kLengthBytes + size_t{Load<uint32_t>(transaction)};
+    if (bytes <= kBodyOffset || bytes > chunk.size() - at) return at;
+    if (ChecksumOf(transaction, bytes) != Load<uint32_t>(transaction + kChecksumOffset)) return at;
+    if (transaction[kOutcomeOffset] > static_cast<std::byte>(Outcome::kAborted)) return at;
+    at += bytes;
+  }
+  return chunk.size();
+}
+
 absl::Status SystemError(const std::string& what, int error) {
   return absl::ErrnoToStatus(error, absl::StrCat("history file: ", what));
 }
@@ -78,36 +105,71 @@ uint64_t RecordId(uint8_t table, std::span<const std::byte> key) {
 }
 
 std::unique_ptr<SessionHistory> SessionHistory::InMemory() {
-  return std::unique_ptr<SessionHistory>(new SessionHistory(-1));
+  return std::unique_ptr<SessionHistory>(new SessionHistory(-1, 0));
 }
 
-absl::StatusOr<std::unique_ptr<SessionHistory>> SessionHistory::InFile(const std::string& path) {
+absl::StatusOr<std::unique_ptr<SessionHistory>> SessionHistory::InFile(const std::string& path,
+                                                                       uint64_t loaded_until) {
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd.valid()) return SystemError(path, errno);
-  return std::unique_ptr<SessionHistory>(new SessionHistory(fd.release()));
+  return std::unique_ptr<SessionHistory>(new SessionHistory(fd.release(), loaded_until));
 }
 
 absl::StatusOr<std::unique_ptr<SessionHistory>> SessionHistory::Load(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat facts;
   if (!fd.valid() || ::fstat(fd.get(), &facts) != 0) return SystemError(path, errno);
+  if (!S_ISREG(facts.st_mode)) return absl::InvalidArgumentError(absl::StrCat(path, " is no file"));
   const auto file_bytes = static_cast<size_t>(facts.st_size);
-  std::unique_ptr<SessionHistory> history(new SessionHistory(fd.release()));
-  while (history->file_bytes_ < file_bytes) {
-    uint64_t bytes = 0;
-    const auto at = static_cast<off_t>(history->file_bytes_);
-    if (::pread(history->fd_, &bytes, sizeof bytes, at) != sizeof bytes) return SystemError(path, EIO);
-    if (bytes == 0) break;  // its process ended before it used the chunk
-    if (bytes % kChunkBytes != 0 || bytes > file_bytes - history->file_bytes_) {
-      return absl::DataLossError(absl::StrCat("history file: ", path, " is no history, or cut off"));
-    }
-    void* const mapped = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, history->fd_, at);
-    if (mapped == MAP_FAILED) return SystemError(path, errno);
-    history->chunks_.emplace_back(static_cast<std::byte*>(mapped), bytes);
-    history->file_bytes_ += bytes;
-    history->used_ = bytes;
+  std::unique_ptr<SessionHistory> history(new SessionHistory(fd.release(), 0));
+  for (bool used = true; used && history->file_bytes_ < file_bytes;) {
+    if (absl::Status loaded = history->LoadChunk(path, file_bytes - history->file_bytes_, &used);
+        !loaded.ok())
+      return loaded;
   }
   return history;
+}
+
+// The next one in the file, of which `left` bytes are left. Not used: its process ended before it used the
+// chunk.
+absl::Status SessionHistory::LoadChunk(const std::string& path, size_t left, bool* used) {
+  const auto at = static_cast<off_t>(file_bytes_);
+  ChunkHeader header;
+  const ChunkHeader expected;
+  header.bytes = 0;
+  const ssize_t got = ::pread(fd_, &header, sizeof header, at);
+  if (got < 0) return SystemError(path, errno);
+  const bool first = file_bytes_ == 0;
+  const auto cut = [&] {
+    return absl::DataLossError(absl::StrCat("history file: ", path, " is cut off or damaged at byte ", at));
+  };
+  const bool whole = static_cast<size_t>(got) == sizeof header;
+  if (whole && header.bytes == 0 && header.format == 0) {
+    *used = false;
+    return absl::OkStatus();
+  }
+  const bool named = got >= 8 && std::memcmp(header.name, expected.name, sizeof header.name) == 0;
+  if (first && !named) return absl::InvalidArgumentError(absl::StrCat(path, " is no history"));
+  if (first && whole && header.format != expected.format) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " is a history of format ", header.format,
+                                                   "; this program reads format ", expected.format));
+  }
+  if (!whole || !named || header.format != expected.format || header.bytes == 0 ||
+      header.bytes % kChunkBytes != 0 || header.bytes > left) {
+    return cut();
+  }
+  void* const mapped = ::mmap(nullptr, header.bytes, PROT_READ, MAP_SHARED, fd_, at);
+  if (mapped == MAP_FAILED) return SystemError(path, errno);
+  chunks_.emplace_back(static_cast<std::byte*>(mapped), header.bytes);
+  const std::span<const std::byte> content(chunks_.back().subspan(kChunkHeaderBytes));
+  if (const size_t intact = WholeBytes(content); intact < content.size()) {
+    return absl::DataLossError(absl::StrCat("history file: ", path, " is damaged at byte ",
+                                            file_bytes_ + kChunkHeaderBytes + intact));
+  }
+  if (first) loaded_until_ = header.loaded_until;
+  file_bytes_ += header.bytes;
+  used_ = header.bytes;
+  return absl::OkStatus();
 }
 
 SessionHistory::~SessionHistory() {
@@ -129,7 +191,7 @@ absl::Status SessionHistory::Grow(size_t bytes) {
   if (mapped == MAP_FAILED) return SystemError("map", errno);
   chunks_.emplace_back(static_cast<std::byte*>(mapped), chunk_bytes);
   file_bytes_ += chunk_bytes;
-  const uint64_t header = chunk_bytes;
+  const ChunkHeader header{.bytes = chunk_bytes, .loaded_until = loaded_until_};
   std::memcpy(mapped, &header, sizeof header);
   used_ = kChunkHeaderBytes;
   return absl::OkStatus();
@@ -193,6 +255,8 @@ void HistoryRecorder::Append(Outcome outcome, uint64_t commit) {
     return;
   }
   const auto length = static_cast<uint32_t>(encoded_.size() - kLengthBytes);
+  const uint32_t checksum = ChecksumOf(encoded_.data(), encoded_.size());
+  std::memcpy(encoded_.data() + kChecksumOffset, &checksum, sizeof checksum);
   std::memcpy(encoded_.data() + kCommitOffset, &commit, sizeof commit);
   encoded_[kOutcomeOffset] = static_cast<std::byte>(outcome);
   // The length last: a process that dies in between has not recorded it.

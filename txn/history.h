@@ -13,16 +13,16 @@
 /// What every transaction of a run has seen and done, for the checker (txn/history_checker.h). Each session
 /// writes a history of its own, so recording takes no lock:
 ///
-///     chunk        bytes (8) │ transaction* │ 0…
-///     transaction  length of what follows (4) │ commit timestamp (8) │ outcome (1) │ snapshot (v) │
-///     operation* operation    kind, what is known of the version (1) │ table (1) │ key (d) │ value (d) │
-///     version (v)
+///     chunk        "nam-hist" (8) │ format (8) │ bytes (8) │ loaded until (8) │ transaction* │ 0…
+///     transaction  length of what follows (4) │ checksum (4) │ commit timestamp (8) │ outcome (1) │
+///                  snapshot (v) │ operation*
+///     operation    kind, what is known of the version (1) │ table (1) │ key (d) │ value (d) │ version (v)
 ///
-/// (v) is a variable-length integer, (d) such a difference: keys from the table's last one, values from the
-/// last one written or read. Versions, where they are known, are how far they lie below the snapshot. That is
-/// 80 bytes for a checkout with its 3 reads and 7 writes. Commit timestamp and outcome have fixed places: a
-/// transaction is written before its commit begins, as unknown, and settled in place. So it is there whatever
-/// becomes of its client.
+/// The checksum is of the length, the snapshot and the operations. (v) is a variable-length integer, (d) such
+/// a difference: keys from the table's last one, values from the last one written or read. Versions, where
+/// they are known, are how far they lie below the snapshot. That is 80 bytes for a checkout with its 3 reads
+/// and 7 writes. Commit timestamp and outcome have fixed places: a transaction is written before its commit
+/// begins, as unknown, and settled in place. So it is there whatever becomes of its client.
 namespace nam::txn {
 
 enum class Outcome : uint8_t {
@@ -68,8 +68,11 @@ struct TransactionRecord {
 class SessionHistory {
  public:
   static std::unique_ptr<SessionHistory> InMemory();
-  /// A new file.
-  static absl::StatusOr<std::unique_ptr<SessionHistory>> InFile(const std::string& path);
+  /// A new file. `loaded_until`: CheckOptions' of the same name, for whoever checks the file.
+  static absl::StatusOr<std::unique_ptr<SessionHistory>> InFile(const std::string& path,
+                                                                uint64_t loaded_until = 0);
+  /// INVALID_ARGUMENT: no history, or one of another format. DATA_LOSS: it is cut off or damaged; the message
+  /// says where. A file whose process died is neither.
   static absl::StatusOr<std::unique_ptr<SessionHistory>> Load(const std::string& path);
   ~SessionHistory();
   SessionHistory(const SessionHistory&) = delete;
@@ -81,12 +84,15 @@ class SessionHistory {
   std::vector<std::span<const std::byte>> chunks() const;
   /// In chunks, used or not.
   size_t bytes() const;
+  uint64_t loaded_until() const { return loaded_until_; }
 
  private:
-  explicit SessionHistory(int fd) : fd_(fd) {}
+  SessionHistory(int fd, uint64_t loaded_until) : fd_(fd), loaded_until_(loaded_until) {}
   absl::Status Grow(size_t bytes);
+  absl::Status LoadChunk(const std::string& path, size_t left, bool* used);
 
   int fd_;  // -1: in memory
+  uint64_t loaded_until_;
   std::vector<std::span<std::byte>> chunks_;
   size_t used_ = 0;  // of the last chunk
   size_t file_bytes_ = 0;

@@ -72,6 +72,7 @@ void CheckoutRun::Stop() {
 absl::StatusOr<CheckoutOutcome> CheckoutRun::Run(const std::function<void(const tpcw::CheckoutRates&)>& line,
                                                  ProgressLine& progress) {
   CheckoutOutcome outcome;
+  driver_.SetLoadedUntil(loaded_until_);
   NAM_ASSIGN_OR_RETURN(outcome.rates, driver_.Run(line));
   outcome.torn_rows = driver_.torn_rows();
   outcome.begins = driver_.begin_costs();
