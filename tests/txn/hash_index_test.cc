@@ -389,5 +389,49 @@ TEST(HashIndexLoadTest, AMillionKeysByFourClientsAreThereOnce) {
   EXPECT_LT(entries, kKeys + kKeys / 1000);
 }
 
+/// One client has READ the two buckets of its key and stands still; another splits the segment meanwhile. The
+/// claim must not go to a word of the old segment, not even of its last bucket, which is nobody's home.
+TEST(HashIndexInterleaved, ASplitFreezesTheLastBucketToo) {
+  const auto hash_of = [](uint64_t fingerprint, uint64_t bucket) {
+    return fingerprint << 41 | bucket << 33;  // hash_index.h
+  };
+  for (uint64_t requests = 0;; ++requests) {
+    SCOPED_TRACE(requests);
+    SpaceCluster cluster({});
+    SpaceClient filler(cluster);
+    HashIndex index(filler.batch, filler.Space(), 0);
+    ASSERT_TRUE(index.Create().ok());
+    std::vector<HashIndex::Claim> claims;
+    // Home bucket 63 is full, so its next key goes to bucket 64; and there is no room for a key of bucket 10.
+    for (uint64_t i = 0; i < 8; ++i)
+      claims.push_back({.hash = hash_of(i * 0x10001, 63), .record = claims.size()});
+    for (uint64_t i = 0; i < 16; ++i)
+      claims.push_back({.hash = hash_of(i * 0x10001, 10), .record = claims.size()});
+    ASSERT_TRUE(index.Insert(claims).ok());
+    MortalFabric fabric(cluster.client(), MortalFabric::kNever);
+    SpaceClient slow(cluster, fabric);
+    HashIndex of_slow(slow.batch, slow.Space(), 0);
+    HashIndex::Claim split{.hash = hash_of(20 * 0x10001, 10), .record = 100};
+    fabric.PauseAfter(requests, [&] { ASSERT_TRUE(index.Insert({&split, 1}).ok()); });
+    HashIndex::Claim late{.hash = hash_of(21 * 0x10001, 63), .record = 101};
+    ASSERT_TRUE(of_slow.Insert({&late, 1}).ok());
+    if (!fabric.paused()) {
+      EXPECT_GE(requests, 2u);
+      return;
+    }
+    SpaceClient reader(cluster);
+    HashIndex of_reader(reader.batch, reader.Space(), 0);
+    claims.push_back(split);
+    claims.push_back(late);
+    for (const HashIndex::Claim& claim : claims) {
+      HashIndex::Probe probe{.hash = claim.hash};
+      ASSERT_TRUE(of_reader.Lookup({&probe, 1}).ok());
+      const auto found = probe.candidates.view();
+      EXPECT_NE(std::find(found.begin(), found.end(), claim.record), found.end())
+          << "record " << claim.record;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace nam::txn

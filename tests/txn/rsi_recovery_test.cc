@@ -21,6 +21,8 @@ constexpr int64_t kSoonUs = 2'000'000;
 class RecoveryTest : public ::testing::TestWithParam<TimestampKind> {
  protected:
   static constexpr uint32_t kVictim = 2;
+  /// Work requests of a commit that changes one row, up to the one that follows its lock.
+  static constexpr uint64_t kUntilLocked = 5;
 
   void MakeCluster() {
     cluster_ = std::make_unique<RecordCluster>(RecordCluster::Options{.timestamps = GetParam()});
@@ -37,13 +39,15 @@ class RecoveryTest : public ::testing::TestWithParam<TimestampKind> {
   }
   /// A client changes and inserts rows of both tables, and dies after so many work requests. True: it was
   /// told that it has committed.
-  bool DieAfter(uint64_t requests) {
+  bool DieAfter(uint64_t requests, bool loans_first = true) {
     MortalFabric mortal(cluster_->client(), MortalFabric::kNever);
     Teller victim(*cluster_, kVictim, mortal);
     const TableHandle loans = *victim.session->OpenTable("loans");
     mortal.DieAfter(requests);
     bool committed = victim.session->Begin().ok();
-    for (const TableHandle table : {loans, victim.accounts}) {
+    const std::vector<TableHandle> order = {loans_first ? loans : victim.accounts,
+                                            loans_first ? victim.accounts : loans};
+    for (const TableHandle table : order) {
       committed = committed && victim.Read(table, 1).ok() && victim.Read(table, 2).ok() &&
                   victim.session->Update(table, Bytes(Account{1, 50})).ok() &&
                   victim.session->Update(table, Bytes(Account{2, 150})).ok() &&
@@ -118,6 +122,114 @@ TEST_P(RecoveryTest, AMemoryServerIsBuriedInMidCommit) {
     if (HasFailure()) return;
   }
   EXPECT_GT(reported, 5);
+}
+
+/// The headers of both tables decide, whichever was flipped first.
+TEST_P(RecoveryTest, BothTablesDecide) {
+  for (const bool loans_first : {true, false}) {
+    finished_ = false;
+    int died_happened = 0;
+    for (uint64_t requests = 0; !finished_; ++requests) {
+      SCOPED_TRACE(requests);
+      MakeCluster();
+      const bool committed = DieAfter(requests, loans_first);
+      RecordCluster::Member member(*cluster_, cluster_->client(), 3);
+      Auditor auditor(member, GetParam());
+      auditor.RecoverAll();
+      for (const char* const name : {"accounts", "loans"}) {
+        const TableAudit audit = auditor.Audit(name, {});
+        EXPECT_TRUE(audit.faults.empty()) << name << ": " << audit.ToString();
+      }
+      Teller reader(*cluster_, 4);
+      const TableHandle loans = *reader.session->OpenTable("loans");
+      ASSERT_TRUE(reader.session->Begin().ok());
+      const bool happened = (*reader.Read(1))->balance == 50;
+      for (const TableHandle table : {reader.accounts, loans}) {
+        EXPECT_EQ((*reader.Read(table, 1))->balance, happened ? 50 : 100);
+        EXPECT_EQ((*reader.Read(table, 2))->balance, happened ? 150 : 100);
+        EXPECT_EQ((*reader.Read(table, 3)).has_value(), happened);
+      }
+      EXPECT_TRUE(happened || !committed) << "an acknowledged commit is gone";
+      died_happened += happened && !committed;
+      if (HasFailure()) return;
+    }
+    EXPECT_GT(died_happened, 2) << "it never died between two flips";
+  }
+}
+
+/// A recoverer has seen that a slot's client is gone; meanwhile another recovers it, and somebody else gets
+/// the slot and has a transaction under way there, which is not the recoverer's to end.
+TEST_P(RecoveryTest, ARecovererLooksAgainWhoseSlotItIs) {
+  int took_over = 0;
+  for (uint64_t requests = 0; requests < 6; ++requests) {
+    SCOPED_TRACE(requests);
+    MakeCluster();
+    DieAfter(MortalFabric::kNever / 2, true);
+    MortalFabric fabric(cluster_->client(), MortalFabric::kNever),
+        stands_still(cluster_->client(), MortalFabric::kNever);
+    RecordCluster::Member slow_member(*cluster_, fabric, 5), fast_member(*cluster_, cluster_->client(), 6);
+    Auditor slow(slow_member, GetParam()), fast(fast_member, GetParam());
+    const uint32_t victim = fast.ClientOf(MemberId(kVictim));
+    ASSERT_NE(victim, 0u);
+    fast.TakeFreeSlots();
+    std::optional<Teller> next;
+    fabric.PauseAfter(requests, [&] {
+      if (!fast.Recover(victim)) return;
+      next.emplace(*cluster_, 7, stands_still);
+      // It stands still when it has locked the row.
+      ASSERT_TRUE(next->session->Begin().ok() && next->Read(1).ok() && next->Update(1, 1).ok());
+      stands_still.PauseAfter(kUntilLocked, [&] { stands_still.DieAfter(0); });
+      ASSERT_FALSE(next->session->Commit().ok());
+    });
+    slow.Recover(victim);
+    ASSERT_TRUE(fabric.paused());
+    if (!next.has_value()) continue;
+    ++took_over;
+    EXPECT_EQ(fast.ClientOf(MemberId(7)), victim) << "its slot is another's";
+    EXPECT_EQ(fast.Audit("accounts", {}).faults.size(), 1u) << "a lock was taken away";
+    cluster_->SetDead(MemberId(7));
+  }
+  EXPECT_GT(took_over, 0);
+}
+
+/// A client stands still in mid-commit. What others commit after it is acknowledged, and not seen by third
+/// parties; it is soon after the client's lease has ended, and no earlier.
+TEST_P(RecoveryTest, CommitsBehindAStoppedClientAreSeenSoonAfterItsLease) {
+  constexpr int64_t kLeaseNs = 730'000'000, kSoonNs = 150'000'000;
+  int held = 0;
+  for (uint64_t requests = 0; requests < 16; requests += 2) {
+    SCOPED_TRACE(requests);
+    RecordCluster cluster({.kind = fabric::Kind::kSim, .timestamps = GetParam()});
+    cluster.AddTable("accounts", {});
+    MortalFabric stopped(cluster.client(), MortalFabric::kNever);
+    Teller victim(cluster, kVictim, stopped), writer(cluster, 3), reader(cluster, 4);
+    victim.Create(1, 100);
+    writer.Create(2, 100);
+    Clock& clock = cluster.client().clock();
+    ASSERT_TRUE(victim.session->Begin().ok() && victim.Read(1).ok() && victim.Update(1, 50).ok());
+    stopped.DieAfter(requests);
+    const bool committed = victim.session->Commit().ok();
+    ASSERT_TRUE(writer.session->Begin().ok());
+    ASSERT_TRUE(writer.Read(2).ok() && writer.Update(2, 101).ok());
+    ASSERT_TRUE(writer.session->Commit().ok());
+    const int64_t acknowledged_ns = clock.NowNs();
+    bool dead = false, missed = false;
+    while (reader.BalanceOf(2) != 101) {
+      missed = true;
+      if (!dead && clock.NowNs() - acknowledged_ns >= kLeaseNs) {
+        cluster.SetDead(MemberId(kVictim));
+        dead = true;
+      }
+      ASSERT_LT(clock.NowNs() - acknowledged_ns, kLeaseNs + kSoonNs);
+      clock.SleepUntil(clock.After(1'000));
+    }
+    if (committed && !stopped.dead()) break;
+    EXPECT_EQ(missed, dead) << "it was seen before the client was fenced, and had held it back";
+    held += dead;
+    EXPECT_EQ(writer.BalanceOf(2), 101) << "a session sees its own commit";
+    if (!dead) cluster.SetDead(MemberId(kVictim));
+  }
+  EXPECT_GT(held, 0);
 }
 
 /// One that is only out of reach may come back with its rows, so nothing is decided without it. Until then

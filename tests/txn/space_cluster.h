@@ -138,6 +138,14 @@ class MortalFabric final : public fabric::Fabric {
     break_then_ = then;
     answered_us_ = answered_us;
   }
+  /// So many work requests later, before the next one is posted, its user stands still: `meanwhile` runs,
+  /// once.
+  void PauseAfter(uint64_t requests, std::function<void()> meanwhile) {
+    pause_in_ = requests;
+    meanwhile_ = std::move(meanwhile);
+  }
+  /// It has stood still.
+  bool paused() const { return meanwhile_ == nullptr; }
   int breaks() const { return breaks_; }
   int connections() const { return connections_; }
 
@@ -189,6 +197,13 @@ class MortalFabric final : public fabric::Fabric {
     std::string peer() const override { return under_->peer(); }
     absl::Status Post(std::span<const fabric::WorkRequest> batch) override {
       if (broken_) return absl::UnavailableError("the queue pair is broken");
+      if (!fabric_.paused() && batch.size() > fabric_.pause_in_) {
+        const auto before = batch.first(fabric_.pause_in_);
+        const absl::Status posted = before.empty() ? absl::OkStatus() : under_->Post(before);
+        std::exchange(fabric_.meanwhile_, nullptr)();
+        return posted.ok() ? Post(batch.subspan(before.size())) : posted;
+      }
+      if (!fabric_.paused()) fabric_.pause_in_ -= batch.size();
       if (batch.size() > fabric_.break_in_) {
         broken_ = true;
         ++fabric_.breaks_;
@@ -228,6 +243,8 @@ class MortalFabric final : public fabric::Fabric {
   fabric::Fabric& under_;
   uint64_t left_;
   bool dead_ = false;
+  uint64_t pause_in_ = 0;
+  std::function<void()> meanwhile_;
   uint64_t break_in_ = kNever;
   uint64_t break_then_ = kNever;
   int64_t answered_us_ = 0;

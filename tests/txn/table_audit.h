@@ -47,6 +47,26 @@ class Auditor {
                   [this](const TableDescription& description) { return TableOf(description); }) {}
 
   int RecoverAll() { return *recovery_.RecoverAll(); }
+  bool Recover(uint32_t client) { return *recovery_.TryRecover(client); }
+  /// 0: the member has no slot.
+  uint32_t ClientOf(MemberId member) {
+    const std::vector<SlotOwner> owners = *ClientSlot::Owners(state_, kGeometry, batch_);
+    batch_.Reset();
+    for (uint32_t client = 1; client < owners.size(); ++client) {
+      if (owners[client].held() && owners[client].member == member.value()) return client;
+    }
+    return 0;
+  }
+  /// For good: who comes next has to take one that was recovered.
+  void TakeFreeSlots() {
+    const std::vector<SlotOwner> owners = *ClientSlot::Owners(state_, kGeometry, batch_);
+    batch_.Reset();
+    for (const SlotOwner owner : std::span(owners).subspan(1)) {
+      if (owner.state != SlotState::kFree) continue;
+      ClaimSlot();
+      batch_.Reset();
+    }
+  }
   std::set<uint32_t> LivingClients() {
     std::set<uint32_t> living;
     const std::vector<SlotOwner> owners = *ClientSlot::Owners(state_, kGeometry, batch_);
