@@ -42,11 +42,11 @@ ControlChannel::Outcome Failed(const absl::Status& status) {
 }
 
 /// One way; false when the message does not get there.
-bool Travel(fabric::sim::World& world, const CallState& call) {
+bool Travel(fabric::sim::World& world, const CallState& call, ProcessId from, ProcessId to) {
   Clock& clock = world.clock();
   clock.SleepUntil({clock.NowNs() + world.RpcDelayNs()});
   while (!call.over() && world.Alive(call.from) && world.Alive(call.to)) {
-    if (world.Reachable(call.from, call.to)) return true;
+    if (world.Reachable(from, to)) return true;
     clock.SleepUntil(clock.After(kRetransmitUs));
   }
   return false;
@@ -165,13 +165,13 @@ class SimulatedChannel final : public ControlChannel {
 
   // On a thread of the server's process. The server may have gone while the request was under way.
   static void Serve(SimulatedControlNetwork& network, CallState& call) {
-    if (!Travel(network.world_, call)) return;
+    if (!Travel(network.world_, call, call.from, call.to)) return;
     const auto server = network.servers_.find(call.address);
     Outcome outcome = Failed(absl::UnavailableError("connection refused"));
     if (server != network.servers_.end() && server->second->process() == call.to) {
       outcome = server->second->Run(call);
     }
-    if (Travel(network.world_, call)) call.End(std::move(outcome));
+    if (Travel(network.world_, call, call.to, call.from)) call.End(std::move(outcome));
   }
 
   SimulatedControlNetwork& network_;

@@ -297,8 +297,11 @@ class NamCommandLine final : public CommandLine {
     Add(sim, "--seeds", sim_.seeds, "how many, from --seed on");
     Add(sim, "--generation", sim_.generation, "fdr, edr, hdr, ndr, or a file that describes a network (fdr)",
         "NAME|FILE");
+    Add(sim, "--workload", sim_.workload, "ssb, checkout, bank, or all: each seed draws one", "NAME");
     Add(sim, "--faults", sim_.faults,
-        "all, none, or some of delays,errors,torn,partitions,deaths,clients (all)", "KINDS");
+        "all, none, or some of delays,errors,torn,partitions,deaths,clients,pauses,asymmetric,slow,overtaking,"
+        "catalog (all)",
+        "KINDS");
     Add(sim, "--scale-factor", sim_.scale_factor, "of the benchmark that is loaded");
     Add(sim, "--trace", sim_.trace, "write every decision, operation and fault there", "FILE");
     sim->add_flag("--verify", sim_.verify, "run every seed twice and compare histories");

@@ -52,14 +52,15 @@ std::string HashText(const RunResult& result) {
 computeserver::ResultSet Report(const std::vector<RunResult>& results) {
   computeserver::ResultSet report;
   report.columns = {
-      {"seed", Type::Integer()},         {"statements", Type::Integer()}, {"right", Type::Integer()},
-      {"clean_errors", Type::Integer()}, {"faults", Type::Integer()},     {"virtual_ms", Type::Decimal(3)},
-      {"trace_events", Type::Integer()}, {"trace_hash", Type::String()},  {"check", Type::String()}};
+      {"seed", Type::Integer()},      {"workload", Type::String()},     {"statements", Type::Integer()},
+      {"right", Type::Integer()},     {"aborts", Type::Integer()},      {"clean_errors", Type::Integer()},
+      {"faults", Type::Integer()},    {"virtual_ms", Type::Decimal(3)}, {"trace_events", Type::Integer()},
+      {"trace_hash", Type::String()}, {"check", Type::String()}};
   for (const RunResult& result : results) {
     report.rows.push_back(
-        {Value::Integer(static_cast<__int128>(result.seed)), Value::Integer(result.statements),
-         Value::Integer(result.right), Value::Integer(result.clean_errors),
-         Value::Integer(static_cast<__int128>(FaultsOf(result))),
+        {Value::Integer(static_cast<__int128>(result.seed)), Value::String(result.workload),
+         Value::Integer(result.statements), Value::Integer(result.right), Value::Integer(result.aborts),
+         Value::Integer(result.clean_errors), Value::Integer(static_cast<__int128>(FaultsOf(result))),
          Value::Decimal(std::llround(result.virtual_ms * 1000), 3),
          Value::Integer(static_cast<__int128>(result.trace_events)), Value::String(HashText(result)),
          Value::String(result.failures.empty() ? "ok" : "FAILED")});
@@ -70,15 +71,16 @@ computeserver::ResultSet Report(const std::vector<RunResult>& results) {
 std::string ReportJson(const SimOptions& options, const std::vector<RunResult>& results,
                        const Totals& totals) {
   JsonReport report{.command = "sim"};
-  report.config = {{"seed", options.seed},
-                   {"seeds", options.seeds},
-                   {"generation", options.generation},
-                   {"faults", options.faults},
-                   {"scale_factor", options.scale_factor}};
+  report.config = {
+      {"seed", options.seed},         {"seeds", options.seeds},   {"generation", options.generation},
+      {"workload", options.workload}, {"faults", options.faults}, {"scale_factor", options.scale_factor}};
   for (const RunResult& result : results) {
     report.rows.push_back({{"seed", result.seed},
+                           {"workload", result.workload},
+                           {"in_place", result.in_place},
                            {"statements", result.statements},
                            {"right", result.right},
+                           {"aborts", result.aborts},
                            {"clean_errors", result.clean_errors},
                            {"loads", result.loads},
                            {"faults", result.faults},
@@ -119,6 +121,8 @@ int RunSim(const SimOptions& options) {
   if (!format.ok()) return Refuse(format.status());
   const auto nic = fabric::sim::NicModel::Parse(options.generation);
   if (!nic.ok()) return Refuse(nic.status());
+  const auto workload = simulation::ParseWorkload(options.workload);
+  if (!workload.ok()) return Refuse(workload.status());
   const auto faults = simulation::FaultKinds::Parse(options.faults);
   if (!faults.ok()) return Refuse(faults.status());
   if (options.seeds < 1 || options.seeds > kSeedsMax) {
@@ -135,6 +139,7 @@ int RunSim(const SimOptions& options) {
   Totals totals;
   for (int i = 0; i < options.seeds && !interrupts.Seen(); ++i) {
     const simulation::RunOptions run{.seed = options.seed + static_cast<uint64_t>(i),
+                                     .workload = *workload,
                                      .nic = *nic,
                                      .faults = *faults,
                                      .trace_path = options.trace};

@@ -9,6 +9,7 @@ struct SimOptions {
   uint64_t seed = 1;
   int seeds = 1;                   // from `seed` on
   std::string generation = "fdr";  // or a file
+  std::string workload = "all";
   std::string faults = "all";
   double scale_factor = 0.002;
   std::string trace;    // file; one seed only

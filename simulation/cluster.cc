@@ -82,7 +82,9 @@ Cluster::~Cluster() {
 absl::Status Cluster::StartCatalog() {
   NAM_ASSIGN_OR_RETURN(catalog_process_, Process::Open(world_, network_, kCatalogHost));
   catalog::CatalogServerOptions options;
-  options.store_path = catalog::kStoreInMemory;
+  options.store_path = options_.catalog_store.empty() ? catalog::kStoreInMemory : options_.catalog_store;
+  options.timestamps = options_.timestamps;
+  if (!catalog_address_.empty()) options.listen_address = catalog_address_;
   options.fabric = fabric::Kind::kSim;
   options.secret = kSecret;
   options.lease_ms = options_.lease_ms;
@@ -91,12 +93,30 @@ absl::Status Cluster::StartCatalog() {
   options.clock = &world_.clock();
   options.control_plane = &catalog_process_->control_plane();
   NAM_ASSIGN_OR_RETURN(catalog_, catalog::CatalogServer::Start(options));
+  catalog_address_ = catalog_->address();
   return absl::OkStatus();
+}
+
+void Cluster::KillCatalog(bool whole_host) {
+  NAM_CHECK(!options_.catalog_store.empty(), "a catalog that is killed has a store that outlives it");
+  catalog_host_down_ = whole_host;
+  if (whole_host) {
+    world_.KillHost(kCatalogHost);
+  } else {
+    world_.KillProcess(catalog_process_->id());
+  }
+}
+
+absl::Status Cluster::RestartCatalog() {
+  catalog_.reset();
+  catalog_process_.reset();
+  if (std::exchange(catalog_host_down_, false)) world_.RestartHost(kCatalogHost);
+  return StartCatalog();
 }
 
 absl::Status Cluster::StartServer(Role role, Slot& slot) {
   NAM_ASSIGN_OR_RETURN(slot.process, Process::Open(world_, network_, slot.host));
-  const catalog::ClientOptions catalog = CatalogOf(*slot.process, catalog_->address());
+  const catalog::ClientOptions catalog = CatalogOf(*slot.process, catalog_address_);
   const auto on_lost = [this, role, process = slot.process->id()](const absl::Status&) {
     ++given_up_;
     if (role == Role::kMemory) ++memory_deaths_;
@@ -123,7 +143,7 @@ absl::Status Cluster::StartServer(Role role, Slot& slot) {
 }
 
 absl::StatusOr<std::unique_ptr<Client>> Cluster::NewClient(const std::string& host) {
-  return Client::Attach(world_, network_, host, catalog_->address());
+  return Client::Attach(world_, network_, host, catalog_address_);
 }
 
 bool Cluster::Alive(Role role, int number) const {

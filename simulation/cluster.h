@@ -50,6 +50,9 @@ struct ClusterOptions {
   uint64_t region_bytes = uint64_t{1} << 20;
   uint32_t lease_ms = 3'000;
   uint32_t bury_after_ms = catalog::kDefaultBuryAfterMs;
+  std::string timestamps = catalog::kDefaultTimestamps;
+  /// A file, for a catalog that can be killed; empty: in memory.
+  std::string catalog_store;
 };
 
 /// A client of the cluster on a host of its own: process, membership, session.
@@ -89,6 +92,9 @@ class Cluster {
   int count(Role role) const { return static_cast<int>(slots(role).size()); }
   std::string HostOf(Role role, int number) const { return slots(role)[static_cast<size_t>(number)].host; }
   bool Alive(Role role, int number) const;
+  fabric::sim::ProcessId ProcessOf(Role role, int number) const {
+    return slots(role)[static_cast<size_t>(number)].process->id();
+  }
   /// Its process ends at once, or with its whole host (which peers notice later).
   void Kill(Role role, int number, bool whole_host);
   /// A compute server finishes what it has begun and leaves; Restart brings it back.
@@ -97,6 +103,12 @@ class Cluster {
   int given_up() const { return given_up_; }
   /// Clears away what was killed and starts it anew, empty. UNAVAILABLE when it cannot join yet: again later.
   absl::Status Restart(Role role, int number);
+
+  /// The catalog, with a store that outlives it.
+  fabric::sim::ProcessId catalog_process() const { return catalog_process_->id(); }
+  void KillCatalog(bool whole_host);
+  /// Starts it again at its address, on its store.
+  absl::Status RestartCatalog();
 
   /// How often memory servers were killed: tables loaded before the last time may have lost blocks.
   int memory_deaths() const { return memory_deaths_; }
@@ -125,6 +137,8 @@ class Cluster {
   catalog::SimulatedControlNetwork network_;
   std::unique_ptr<Process> catalog_process_;
   std::unique_ptr<catalog::CatalogServer> catalog_;
+  std::string catalog_address_;  // from the first start on
+  bool catalog_host_down_ = false;
   std::vector<Slot> memory_, compute_;
   int memory_deaths_ = 0;
   int given_up_ = 0;

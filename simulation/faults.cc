@@ -13,9 +13,6 @@ namespace {
 using Role = Cluster::Role;
 
 constexpr int64_t kMs = 1'000'000;
-/// A fault that breaks nothing for longer than a lease or a peer's timeout is another than one that does.
-constexpr int64_t kPartitionNsMin = kMs / 10, kPartitionNsMax = 8'000 * kMs;
-constexpr int64_t kRestartNsMin = kMs / 10, kRestartNsMax = 8'000 * kMs;
 /// Work on a tiny benchmark takes milliseconds, waiting for what is gone takes seconds.
 constexpr int64_t kPauseNsMin = 20'000, kPauseNsMax = 500 * kMs;
 /// How often the adversary looks for servers that have ended by themselves.
@@ -27,9 +24,12 @@ struct Named {
   const char* name;
   bool FaultKinds::*kind;
 };
-constexpr Named kKinds[] = {{"delays", &FaultKinds::delays}, {"errors", &FaultKinds::errors},
-                            {"torn", &FaultKinds::torn},     {"partitions", &FaultKinds::partitions},
-                            {"deaths", &FaultKinds::deaths}, {"clients", &FaultKinds::clients}};
+constexpr Named kKinds[] = {{"delays", &FaultKinds::delays},  {"errors", &FaultKinds::errors},
+                            {"torn", &FaultKinds::torn},      {"partitions", &FaultKinds::partitions},
+                            {"deaths", &FaultKinds::deaths},  {"clients", &FaultKinds::clients},
+                            {"pauses", &FaultKinds::pauses},  {"asymmetric", &FaultKinds::asymmetric},
+                            {"slow", &FaultKinds::slow},      {"overtaking", &FaultKinds::overtaking},
+                            {"catalog", &FaultKinds::catalog}};
 
 }  // namespace
 
@@ -73,6 +73,9 @@ fabric::sim::FaultPlan DrawPlan(const FaultKinds& kinds, RandomStream& random) {
   if (on(kinds.delays)) plan.rpc_delay_ns_max = plan.rpc_delay_ns_min + call_ns;
   if (on(kinds.errors)) plan.queue_pair_error = error;
   if (on(kinds.torn)) plan.torn_operation = torn, plan.torn_ns_max = torn_ns;
+  const double overtaking = one_in(1, 20);
+  const int64_t overtaking_ns = random.Magnitude(100, 50'000);
+  if (on(kinds.overtaking)) plan.overtaking_fetch = overtaking, plan.overtaking_ns_max = overtaking_ns;
   return plan;
 }
 
@@ -91,6 +94,10 @@ Adversary::Adversary(Cluster& cluster, const FaultKinds& kinds, RandomStream ran
   if (kinds.partitions) faults_.push_back(&Adversary::Partition);
   if (kinds.deaths) faults_.insert(faults_.end(), 2, &Adversary::KillServer);
   if (kinds.clients) faults_.push_back(&Adversary::KillClient);
+  if (kinds.pauses) faults_.insert(faults_.end(), 2, &Adversary::PauseProcess);
+  if (kinds.asymmetric) faults_.push_back(&Adversary::PartitionOneWay);
+  if (kinds.slow) faults_.push_back(&Adversary::SlowCard);
+  if (kinds.catalog) faults_.push_back(&Adversary::KillCatalog);
 }
 
 Adversary::~Adversary() {
@@ -140,10 +147,11 @@ void Adversary::NoticeDeaths() {
   for (const Role role : {Role::kMemory, Role::kCompute}) {
     for (int number = 0; number < cluster_.count(role); ++number) {
       const auto is_this = [&](const Repair& repair) {
-        return repair.role == role && repair.number == number;
+        return repair.kind == Repair::Kind::kStart && repair.role == role && repair.number == number;
       };
       if (cluster_.Alive(role, number) || std::any_of(repairs_.begin(), repairs_.end(), is_this)) continue;
-      repairs_.push_back({.at_ns = world_.NowNs(), .role = role, .number = number});
+      repairs_.push_back(
+          {.at_ns = world_.NowNs(), .kind = Repair::Kind::kStart, .role = role, .number = number});
     }
   }
 }
@@ -155,7 +163,7 @@ void Adversary::Inject() {
 std::string Adversary::AnyHost() {
   const uint64_t memory = static_cast<uint64_t>(cluster_.count(Role::kMemory));
   const uint64_t compute = static_cast<uint64_t>(cluster_.count(Role::kCompute));
-  const uint64_t n = random_.Below(memory + compute + 3);
+  const uint64_t n = random_.Below(memory + compute + 4);
   if (n < memory) return cluster_.HostOf(Role::kMemory, static_cast<int>(n));
   if (n < memory + compute) return cluster_.HostOf(Role::kCompute, static_cast<int>(n - memory));
   return n == memory + compute ? "catalog" : absl::StrCat("client-", n - memory - compute - 1);
@@ -170,21 +178,56 @@ void Adversary::BreakQueuePairs() {
 
 void Adversary::Partition() {
   const std::string a = AnyHost(), b = AnyHost();
-  const int64_t until_ns = world_.NowNs() + random_.Magnitude(kPartitionNsMin, kPartitionNsMax);
+  const int64_t until_ns = Until();
   if (a == b) return;
   world_.Partition(a, b);
   repairs_.push_back({.at_ns = until_ns, .a = a, .b = b});
   ++injected_["partitions"];
 }
 
+void Adversary::PartitionOneWay() {
+  const std::string from = AnyHost(), to = AnyHost();
+  const int64_t until_ns = Until();
+  if (from == to) return;
+  world_.PartitionOneWay(from, to);
+  repairs_.push_back({.at_ns = until_ns, .a = from, .b = to});
+  ++injected_["partitions of one way"];
+}
+
+void Adversary::SlowCard() {
+  const std::string host = AnyHost();
+  const int64_t until_ns = Until();
+  world_.SlowDown(host, random_.Magnitude(2, 500));
+  repairs_.push_back({.at_ns = until_ns, .kind = Repair::Kind::kSpeedUp, .a = host});
+  ++injected_["slow cards"];
+}
+
+void Adversary::PauseProcess() {
+  std::vector<fabric::sim::ProcessId> processes = clients_;
+  for (const Role role : {Role::kMemory, Role::kCompute}) {
+    for (int number = 0; number < cluster_.count(role); ++number) {
+      if (cluster_.Alive(role, number)) processes.push_back(cluster_.ProcessOf(role, number));
+    }
+  }
+  processes.push_back(cluster_.catalog_process());
+  const fabric::sim::ProcessId victim = processes[random_.Below(processes.size())];
+  const bool card_too = random_.OneIn(2);
+  const int64_t until_ns = Until();
+  if (!world_.Alive(victim) || world_.Paused(victim)) return;
+  world_.Pause(victim, card_too);
+  repairs_.push_back({.at_ns = until_ns, .kind = Repair::Kind::kResume, .process = victim});
+  ++injected_["pauses"];
+}
+
 void Adversary::KillServer() {
-  const Role role = random_.OneIn(2) ? Role::kMemory : Role::kCompute;
+  Role role = random_.OneIn(2) ? Role::kMemory : Role::kCompute;
+  if (cluster_.count(role) == 0) role = Role::kMemory;
   const int number = static_cast<int>(random_.Below(static_cast<uint64_t>(cluster_.count(role))));
   const bool whole_host = random_.OneIn(2);
-  const int64_t until_ns = world_.NowNs() + random_.Magnitude(kRestartNsMin, kRestartNsMax);
+  const int64_t until_ns = Until();
   if (!cluster_.Alive(role, number)) return;
   cluster_.Kill(role, number, whole_host);
-  repairs_.push_back({.at_ns = until_ns, .role = role, .number = number});
+  repairs_.push_back({.at_ns = until_ns, .kind = Repair::Kind::kStart, .role = role, .number = number});
   ++injected_[absl::StrCat(role == Role::kMemory ? "memory" : "compute", " server deaths")];
 }
 
@@ -196,15 +239,45 @@ void Adversary::KillClient() {
   ++injected_["client deaths"];
 }
 
+void Adversary::KillCatalog() {
+  const bool whole_host = random_.OneIn(2);
+  const int64_t until_ns = Until();
+  if (!world_.Alive(cluster_.catalog_process())) return;
+  cluster_.KillCatalog(whole_host);
+  repairs_.push_back({.at_ns = until_ns, .kind = Repair::Kind::kStartCatalog});
+  ++injected_["catalog deaths"];
+}
+
+absl::Status Adversary::Mend(const Repair& repair) {
+  switch (repair.kind) {
+    case Repair::Kind::kHeal:
+      world_.Heal(repair.a, repair.b);
+      break;
+    case Repair::Kind::kSpeedUp:
+      world_.SlowDown(repair.a, 1);
+      break;
+    case Repair::Kind::kResume:
+      world_.Resume(repair.process);
+      break;
+    case Repair::Kind::kStart:
+      return cluster_.Restart(repair.role, repair.number);
+    case Repair::Kind::kStartCatalog:
+      return cluster_.RestartCatalog();
+  }
+  return absl::OkStatus();
+}
+
+// What others wait for comes first: nothing joins the cluster while the catalog is away.
 void Adversary::Mend(bool all) {
   std::vector<Repair> repairs = std::exchange(repairs_, {});
+  std::stable_sort(repairs.begin(), repairs.end(), [](const Repair& a, const Repair& b) {
+    return (a.kind != Repair::Kind::kStart) > (b.kind != Repair::Kind::kStart);
+  });
   for (Repair& repair : repairs) {
     if (!all && repair.at_ns > world_.NowNs()) {
       repairs_.push_back(repair);
-    } else if (repair.number < 0) {
-      world_.Heal(repair.a, repair.b);
-    } else if (const absl::Status started = cluster_.Restart(repair.role, repair.number); !started.ok()) {
-      failure_ = started;
+    } else if (const absl::Status mended = Mend(repair); !mended.ok()) {
+      failure_ = mended;
       repair.at_ns = world_.NowNs() + kStartPauseUs * 1'000;
       repairs_.push_back(repair);
     }

@@ -23,9 +23,14 @@ struct FaultKinds {
   bool torn = true;        // large operations take effect in parts
   bool partitions = true;  // hosts do not reach each other for a while
   bool deaths = true;      // memory and compute servers end, alone or with their host, and come back
-  bool clients = true;     // clients that load or query end
+  bool clients = true;     // clients that load, query, or commit end
+  bool pauses = true;      // processes stand still, and go on
+  bool asymmetric = true;  // one host reaches another, which does not reach it
+  bool slow = true;        // cards are many times slower for a while
+  bool overtaking = true;  // READs fetch their words in any order, and are passed by what is behind them
+  bool catalog = true;     // the catalog ends, and starts again on its store
 
-  /// `all`, `none`, or some of delays, errors, torn, partitions, deaths, clients, with commas between.
+  /// `all`, `none`, or some of the names above, with commas between.
   static absl::StatusOr<FaultKinds> Parse(const std::string& text);
   std::string ToString() const;
 };
@@ -53,10 +58,13 @@ class Adversary {
 
  private:
   struct Repair {
+    enum class Kind : uint8_t { kHeal, kStart, kStartCatalog, kResume, kSpeedUp };
     int64_t at_ns = 0;
-    std::string a, b;  // heal these two, or
+    Kind kind = Kind::kHeal;
+    std::string a, b;  // hosts
     Cluster::Role role = Cluster::Role::kMemory;
-    int number = -1;  // start this server
+    int number = -1;  // of the server
+    fabric::sim::ProcessId process;
   };
   Adversary(Cluster& cluster, const FaultKinds& kinds, RandomStream random, int faults_max);
   void Run();
@@ -65,12 +73,22 @@ class Adversary {
   void Partition();
   void KillServer();
   void KillClient();
+  void KillCatalog();
+  void PauseProcess();
+  void PartitionOneWay();
+  void SlowCard();
   /// Servers that the cluster gave up shall start again.
   void NoticeDeaths();
   absl::Status MendAll();
   /// Those that are due, or all of them.
   void Mend(bool all);
+  absl::Status Mend(const Repair& repair);
+  /// A moment up to so much later: every order of magnitude as likely.
+  int64_t Until() { return world_.NowNs() + random_.Magnitude(kFaultNsMin, kFaultNsMax); }
   std::string AnyHost();
+
+  /// A fault that breaks nothing for longer than a lease or a peer's timeout is another than one that does.
+  static constexpr int64_t kFaultNsMin = 100'000, kFaultNsMax = 8'000'000'000;
 
   Cluster& cluster_;
   fabric::sim::World& world_;

@@ -4,10 +4,17 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "simulation/transactions.h"
 #include "simulation/workload.h"
 
 namespace nam::simulation {
@@ -48,6 +55,38 @@ class ReplayAtCrash {
   static inline std::string text;  // the handler's
 };
 
+struct Named {
+  const char* name;
+  Workloads workload;
+};
+constexpr Named kWorkloads[] = {{"all", Workloads::kAll},
+                                {"ssb", Workloads::kSsb},
+                                {"checkout", Workloads::kCheckout},
+                                {"bank", Workloads::kBank}};
+
+/// A folder for the catalog's store, in memory if the host has such a file system; gone with it.
+class StoreFolder {
+ public:
+  explicit StoreFolder(bool wanted) {
+    if (!wanted) return;
+    for (const char* parent : {"/dev/shm", "/tmp"}) {
+      std::string path = absl::StrCat(parent, "/nam-sim-XXXXXX");
+      if (::mkdtemp(path.data()) == nullptr) continue;
+      path_ = path;
+      return;
+    }
+    NAM_CHECK(false, "no folder can be made in /dev/shm or /tmp for the catalog's store");
+  }
+  ~StoreFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  std::string file() const { return path_.empty() ? "" : path_ + "/catalog.db"; }
+
+ private:
+  std::string path_;
+};
+
 ClusterOptions DrawCluster(RandomStream random) {
   ClusterOptions options;
   options.memory_servers = static_cast<int>(random.Between(2, 3));
@@ -67,9 +106,56 @@ LoadShape DrawShape(RandomStream random) {
   return shape;
 }
 
-void RunScenario(fabric::sim::World& world, const RunOptions& options, const SsbAnswers& answers,
-                 RunResult& result) {
-  auto cluster = Cluster::Start(world, DrawCluster(StreamOf(options.seed, 2)));
+/// What the seed has drawn.
+struct Scenario {
+  Workloads workload = Workloads::kSsb;
+  bool in_place = false;
+};
+
+Scenario DrawScenario(const RunOptions& options) {
+  RandomStream random = StreamOf(options.seed, 5);
+  constexpr Workloads kDrawn[] = {Workloads::kSsb, Workloads::kCheckout, Workloads::kBank, Workloads::kBank};
+  const Workloads drawn = kDrawn[random.Below(std::size(kDrawn))];
+  return {.workload = options.workload == Workloads::kAll ? drawn : options.workload,
+          .in_place = random.OneIn(3)};
+}
+
+void RunSsb(Cluster& cluster, Adversary& adversary, RandomStream& random, const RunOptions& options,
+            const SsbAnswers& answers, RunResult& result) {
+  Workload workload(cluster, adversary, answers, DrawShape(StreamOf(options.seed, 4)), result);
+  workload.Load(RandomStream(random.Next()));
+  const int clients = static_cast<int>(random.Between(1, 2));
+  workload.RunClients(RandomStream(random.Next()), clients, static_cast<int>(random.Between(4, 14)));
+  if (const absl::Status mended = adversary.Stop(); !mended.ok()) {
+    result.failures.push_back(mended.ToString());
+  }
+  workload.RunAllQueries();
+  workload.DropAll();
+}
+
+void RunTransactions(Cluster& cluster, Adversary& adversary, RandomStream& random, Workloads which,
+                     RunResult& result) {
+  TransactionWorkload workload(cluster, adversary, which == Workloads::kBank ? NewBank : NewCheckout,
+                               RandomStream(random.Next()), result);
+  const int customers = static_cast<int>(random.Between(1, 4));
+  workload.Run(customers, static_cast<int>(random.Magnitude(10, 200)));
+  if (const absl::Status mended = adversary.Stop(); !mended.ok()) {
+    result.failures.push_back(mended.ToString());
+  }
+  workload.Conclude();
+  workload.DropAll();
+}
+
+void RunScenario(fabric::sim::World& world, const RunOptions& options, const Scenario& scenario,
+                 const SsbAnswers& answers, RunResult& result) {
+  ClusterOptions shape = DrawCluster(StreamOf(options.seed, 2));
+  const StoreFolder folder(options.faults.catalog);
+  shape.catalog_store = folder.file();
+  if (scenario.workload != Workloads::kSsb) {
+    shape.compute_servers = 0;
+    if (StreamOf(options.seed, 6).OneIn(3)) shape.timestamps = "bitvector";
+  }
+  auto cluster = Cluster::Start(world, shape);
   if (!cluster.ok()) {
     // The plan's faults alone, before there is an adversary: an error is as good as an answer.
     ++result.errors[absl::StatusCodeToString(cluster.status().code())];
@@ -80,15 +166,11 @@ void RunScenario(fabric::sim::World& world, const RunOptions& options, const Ssb
   const int faults_max = static_cast<int>(random.Between(1, 10));
   auto adversary = Adversary::Start(**cluster, options.faults, RandomStream(random.Next()), faults_max);
   if (!adversary.ok()) return result.failures.push_back(adversary.status().ToString());
-  Workload workload(**cluster, **adversary, answers, DrawShape(StreamOf(options.seed, 4)), result);
-  workload.Load(RandomStream(random.Next()));
-  const int clients = static_cast<int>(random.Between(1, 2));
-  workload.RunClients(RandomStream(random.Next()), clients, static_cast<int>(random.Between(4, 14)));
-  if (const absl::Status mended = (*adversary)->Stop(); !mended.ok()) {
-    result.failures.push_back(mended.ToString());
+  if (scenario.workload == Workloads::kSsb) {
+    RunSsb(**cluster, **adversary, random, options, answers, result);
+  } else {
+    RunTransactions(**cluster, **adversary, random, scenario.workload, result);
   }
-  workload.RunAllQueries();
-  workload.DropAll();
   result.faults = (*adversary)->injected();
   if ((*cluster)->given_up() > 0) result.faults["servers given up"] = (*cluster)->given_up();
 }
@@ -97,17 +179,37 @@ void RunScenario(fabric::sim::World& world, const RunOptions& options, const Ssb
 
 std::string ReplayCommand(const RunOptions& options) {
   return absl::StrCat("nam sim --seed=", options.seed, " --generation=", options.nic.name,
+                      " --workload=", WorkloadName(options.workload),
                       " --faults=", options.faults.ToString());
+}
+
+absl::StatusOr<Workloads> ParseWorkload(const std::string& name) {
+  for (const Named& named : kWorkloads) {
+    if (name == named.name) return named.workload;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrFormat("`%s` is no workload; they are all, ssb, checkout, bank", name));
+}
+
+const char* WorkloadName(Workloads workload) {
+  for (const Named& named : kWorkloads) {
+    if (workload == named.workload) return named.name;
+  }
+  return "";
 }
 
 RunResult Run(const RunOptions& options, const SsbAnswers& answers) {
   RunResult result;
   result.seed = options.seed;
+  const Scenario scenario = DrawScenario(options);
+  result.workload = WorkloadName(scenario.workload);
+  result.in_place = scenario.in_place;
   RandomStream random = StreamOf(options.seed, 1);
   fabric::sim::WorldOptions world_options;
   world_options.seed = options.seed;
   world_options.nic = options.nic;
   world_options.faults = DrawPlan(options.faults, random);
+  world_options.in_place = scenario.in_place;
   world_options.duration_ns_max = kVirtualNsMax;
   world_options.trace_path = options.trace_path;
   world_options.replay = ReplayCommand(options);
@@ -116,7 +218,7 @@ RunResult Run(const RunOptions& options, const SsbAnswers& answers) {
   };
   const ReplayAtCrash replay_at_crash(world_options.replay);
   fabric::sim::World world(world_options);
-  RunScenario(world, options, answers, result);
+  RunScenario(world, options, scenario, answers, result);
   result.virtual_ms = static_cast<double>(world.NowNs() - fabric::sim::World::kStartNs) / 1e6;
   result.trace_hash = world.TraceHash();
   result.trace_events = world.TraceEvents();

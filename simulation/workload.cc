@@ -10,16 +10,8 @@
 namespace nam::simulation {
 namespace {
 
-constexpr size_t kFailuresMax = 10;
-constexpr int kAttemptsMax = 60;
-constexpr int64_t kAttemptPauseUs = 500'000;
-/// Far beyond the sum of all timeouts that a statement can run into.
-constexpr int64_t kStatementNsMax = 120'000'000'000;
-constexpr int64_t kFreedUsMax = 30'000'000;
-
-bool NamesAServer(const std::string& message) {
-  return message.find("server") != std::string::npos || message.find("catalog") != std::string::npos;
-}
+constexpr int kAttemptsMax = Examiner::kAttemptsMax;
+constexpr int64_t kAttemptPauseUs = Examiner::kAttemptPauseUs;
 
 }  // namespace
 
@@ -30,7 +22,8 @@ Workload::Workload(Cluster& cluster, Adversary& adversary, const SsbAnswers& ans
       world_(cluster.world()),
       answers_(answers),
       shape_(shape),
-      result_(result) {
+      result_(result),
+      examiner_(cluster, result) {
   auto harness = world_.OpenFabric("harness", {});
   NAM_CHECK(harness.ok());
   harness_ = *std::move(harness);
@@ -38,71 +31,19 @@ Workload::Workload(Cluster& cluster, Adversary& adversary, const SsbAnswers& ans
 
 Workload::~Workload() = default;
 
-void Workload::Fail(std::string what) {
-  if (result_.failures.size() >= kFailuresMax) return;  // the first ones tell
-  result_.failures.push_back(
-      absl::StrFormat("at %.3f ms: %s", static_cast<double>(world_.NowNs()) / 1e6, what));
-}
-
-bool Workload::Alive(const Client& client) const {
-  return world_.Alive(client.process());
-}
-
-void Workload::Pause(int64_t us) {
-  world_.clock().SleepUntil(world_.clock().After(us));
-}
-
-void Workload::Check(const std::string& what, const absl::Status& status,
-                     const Circumstances& circumstances) {
-  ++result_.errors[absl::StatusCodeToString(status.code())];
-  const std::string message(status.message());
-  bool clean = false;
-  switch (status.code()) {
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kDeadlineExceeded:
-      clean = NamesAServer(message) || circumstances.killed;
-      break;
-    case absl::StatusCode::kCancelled:
-      clean = circumstances.cancelled;
-      break;
-    case absl::StatusCode::kNotFound:  // the membership has ended, or never was
-      clean = message.find("member") != std::string::npos || circumstances.killed;
-      break;
-    case absl::StatusCode::kAborted:
-    case absl::StatusCode::kDataLoss:
-    case absl::StatusCode::kOutOfRange:
-      clean = circumstances.replaced;
-      break;
-    default:
-      break;
-  }
-  if (!clean) Fail(absl::StrCat(what, ": not a clean error: ", status.ToString()));
-}
-
-std::unique_ptr<Client> Workload::NewClient(const std::string& host) {
-  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
-    if (attempt > 0) Pause(kAttemptPauseUs);
-    auto client = cluster_.NewClient(host);
-    if (client.ok()) return *std::move(client);
-    Check("attach", client.status(), {});
-  }
-  Fail(host + " cannot attach to the cluster");
-  return nullptr;
-}
-
 void Workload::Load(RandomStream random) {
   replacing_ = true;
   ++replacements_;
   for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
-    if (attempt > 0) Pause(random.Magnitude(1'000, 4'000'000));
-    const std::unique_ptr<Client> client = NewClient("client-0");
+    if (attempt > 0) examiner_.Pause(random.Magnitude(1'000, 4'000'000));
+    const std::unique_ptr<Client> client = examiner_.NewClient("client-0");
     if (client == nullptr) break;
     const int deaths = cluster_.memory_deaths();
     adversary_.Expose(*client);
     const absl::Status loaded = LoadTables(client->attachment(), answers_, shape_);
     adversary_.Protect(*client);
     if (!loaded.ok()) {
-      Check("load", loaded, {.replaced = false, .killed = !Alive(*client)});
+      examiner_.CheckClean("load", loaded, {.replaced = false, .killed = !examiner_.Alive(*client)});
     } else if (deaths == cluster_.memory_deaths()) {
       ++result_.loads;
       loaded_at_deaths_ = deaths;
@@ -111,7 +52,7 @@ void Workload::Load(RandomStream random) {
     }
   }
   replacing_ = false;
-  Fail("the tables could not be loaded");
+  examiner_.Fail("the tables could not be loaded");
 }
 
 /// One client's statements, on a thread of its own.
@@ -127,15 +68,15 @@ class Workload::QueryClient {
         workload_.Load(random_);
         random_.Next();
       }
-      if (client_ == nullptr || !workload_.Alive(*client_)) {
+      if (client_ == nullptr || !workload_.examiner_.Alive(*client_)) {
         Detach();
-        client_ = workload_.NewClient(host_);
+        client_ = workload_.examiner_.NewClient(host_);
         if (client_ == nullptr) return;
         workload_.adversary_.Expose(*client_);
       }
       if (random_.OneIn(3)) Set();
       Query();
-      if (random_.OneIn(4)) workload_.Pause(random_.Magnitude(100, 4'000'000));
+      if (random_.OneIn(4)) workload_.examiner_.Pause(random_.Magnitude(100, 4'000'000));
     }
     Detach();
   }
@@ -147,6 +88,13 @@ class Workload::QueryClient {
     client_.reset();
   }
 
+  // On a thread of the client's process, so that it stands still when that does.
+  absl::StatusOr<computeserver::ResultSet> Execute(const std::string& sql) {
+    absl::StatusOr<computeserver::ResultSet> result;
+    client_->fabric().StartThread("session", [&] { result = client_->session().Execute(sql); }).reset();
+    return result;
+  }
+
   void Set() {
     static constexpr const char* kModes[] = {"auto", "off", "on", "on"};
     const std::string choices[] = {absl::StrCat("SET nam.prefetch_window = ", random_.Between(1, 64)),
@@ -154,8 +102,8 @@ class Workload::QueryClient {
                                    absl::StrCat("SET nam.multicast = ", kModes[random_.Below(4)]),
                                    absl::StrCat("SET nam.work_queue = ", kModes[random_.Below(4)])};
     const std::string& statement = choices[random_.Below(4)];
-    const auto result = client_->session().Execute(statement);
-    if (!result.ok()) workload_.Fail(absl::StrCat(statement, ": ", result.status().ToString()));
+    const auto result = Execute(statement);
+    if (!result.ok()) workload_.examiner_.Fail(absl::StrCat(statement, ": ", result.status().ToString()));
   }
 
   void Query() {
@@ -169,28 +117,28 @@ class Workload::QueryClient {
     std::unique_ptr<fabric::Thread> canceller;
     if (cancelled) {
       canceller = workload_.harness_->StartThread("canceller", [this, cancel_us] {
-        workload_.Pause(cancel_us);
+        workload_.examiner_.Pause(cancel_us);
         client_->session().Cancel();
       });
     }
-    const auto result = client_->session().Execute(query.sql);
+    const auto result = Execute(query.sql);
     const int64_t took_ns = workload_.world_.NowNs() - started_ns;
     canceller.reset();
     const std::string what = absl::StrCat(host_, ": ", query.id);
     RunResult& report = workload_.result_;
     ++report.statements;
-    if (took_ns > kStatementNsMax) workload_.Fail(absl::StrCat(what, " took ", took_ns / 1'000'000, " ms"));
+    workload_.examiner_.CheckDuration(what, took_ns);
     if (!result.ok()) {
       ++report.clean_errors;
-      workload_.Check(what, result.status(),
-                      {.cancelled = cancelled,
-                       .replaced = replacing || replacements != workload_.replacements_,
-                       .killed = !workload_.Alive(*client_)});
+      workload_.examiner_.CheckClean(what, result.status(),
+                                     {.cancelled = cancelled,
+                                      .replaced = replacing || replacements != workload_.replacements_,
+                                      .killed = !workload_.examiner_.Alive(*client_)});
     } else if (SameRows(result->rows, query.rows)) {
       ++report.right;
     } else {
-      workload_.Fail(absl::StrCat(what, ": WRONG ANSWER of ", result->rows.size(), " rows; right are ",
-                                  query.rows.size()));
+      workload_.examiner_.Fail(absl::StrCat(what, ": WRONG ANSWER of ", result->rows.size(),
+                                            " rows; right are ", query.rows.size()));
     }
   }
 
@@ -213,7 +161,7 @@ void Workload::RunClients(RandomStream random, int clients, int statements) {
 
 void Workload::RunAllQueries() {
   if (TablesLost()) Load(RandomStream(1));
-  const std::unique_ptr<Client> client = NewClient("client-0");
+  const std::unique_ptr<Client> client = examiner_.NewClient("client-0");
   if (client == nullptr) return;
   for (const SsbAnswers::Query& query : answers_.queries()) {
     ++result_.statements;
@@ -224,30 +172,29 @@ void Workload::RunAllQueries() {
         break;
       }
       if (result.ok()) {
-        Fail(absl::StrCat(query.id, ": WRONG ANSWER when all was mended"));
+        examiner_.Fail(absl::StrCat(query.id, ": WRONG ANSWER when all was mended"));
         break;
       }
-      Check(query.id, result.status(), {});
+      examiner_.CheckClean(query.id, result.status(), {});
       if (attempt == kAttemptsMax) {
-        Fail(absl::StrCat(query.id, " does not succeed though all is mended: ", result.status().ToString()));
+        examiner_.Fail(
+            absl::StrCat(query.id, " does not succeed though all is mended: ", result.status().ToString()));
         return;
       }
-      Pause(kAttemptPauseUs);
+      examiner_.Pause(kAttemptPauseUs);
     }
   }
 }
 
 void Workload::DropAll() {
-  const std::unique_ptr<Client> client = NewClient("client-0");
+  const std::unique_ptr<Client> client = examiner_.NewClient("client-0");
   if (client == nullptr) return;
   for (const ssb::Table table : ssb::kAllTables) {
     const absl::Status dropped = client->attachment().catalog().DropTable(std::string(ssb::TableName(table)));
-    if (!dropped.ok() && !absl::IsNotFound(dropped)) Fail(absl::StrCat("drop: ", dropped.ToString()));
+    if (!dropped.ok() && !absl::IsNotFound(dropped))
+      examiner_.Fail(absl::StrCat("drop: ", dropped.ToString()));
   }
-  for (int64_t waited_us = 0; cluster_.UsedBytes() > 0; waited_us += kAttemptPauseUs) {
-    if (waited_us > kFreedUsMax) return Fail(absl::StrCat("memory was never freed: ", cluster_.Holdings()));
-    Pause(kAttemptPauseUs);
-  }
+  examiner_.AwaitFreed(0);
 }
 
 }  // namespace nam::simulation

@@ -8,13 +8,14 @@
 #include "absl/status/status.h"
 #include "base/random.h"
 #include "simulation/cluster.h"
+#include "simulation/examiner.h"
 #include "simulation/faults.h"
-#include "simulation/run.h"
+#include "simulation/result.h"
 #include "simulation/ssb_answers.h"
 
 namespace nam::simulation {
 
-/// What the clients of a simulated cluster do, and what they may expect. Everything is written to a
+/// What the clients of a simulated cluster do with SSB, and what they may expect. Everything is written to a
 /// RunResult. Its threads are the world's, so one runs at a time.
 class Workload {
  public:
@@ -32,20 +33,9 @@ class Workload {
   void DropAll();
 
  private:
-  /// What may have happened to a statement from outside.
-  struct Circumstances {
-    bool cancelled = false;
-    bool replaced = false;  // its tables, meanwhile
-    bool killed = false;    // its client
-  };
   class QueryClient;
 
-  void Fail(std::string what);
-  void Check(const std::string& what, const absl::Status& status, const Circumstances& circumstances);
-  std::unique_ptr<Client> NewClient(const std::string& host);
-  bool Alive(const Client& client) const;
   bool TablesLost() const { return loaded_at_deaths_ != cluster_.memory_deaths(); }
-  void Pause(int64_t us);
 
   Cluster& cluster_;
   Adversary& adversary_;
@@ -53,6 +43,7 @@ class Workload {
   const SsbAnswers& answers_;
   const LoadShape shape_;
   RunResult& result_;
+  Examiner examiner_;
   std::unique_ptr<fabric::Fabric> harness_;  // of the clients' threads
   int loaded_at_deaths_ = -1;
   int replacements_ = 0;  // begun

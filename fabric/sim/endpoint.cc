@@ -13,6 +13,9 @@ namespace {
 constexpr int64_t kRetransmitNs = 200'000;
 constexpr int64_t kPsPerNs = 1'000;
 constexpr uint32_t kWordBytes = 8;
+constexpr size_t kPartsMax = 64;
+/// An operation in place: a cache line from another processor.
+constexpr int64_t kInPlaceNs = 100;
 
 int64_t CeilNs(int64_t ps) {
   return (ps + kPsPerNs - 1) / kPsPerNs;
@@ -126,7 +129,8 @@ void Endpoint::SeeDue(Operation& operation) {
 }
 
 void Endpoint::LaunchDue() {
-  while (ready_ && !launches_stopped_ && launched_ < posted() && At(launched_).due) {
+  while (ready_ && !process_.card_stopped && !launches_stopped_ && launched_ < posted() &&
+         At(launched_).due) {
     Operation& next = At(launched_);
     if (next.counts_as_read() && reads_in_flight_ >= network_.model().reads_in_flight_max) return;
     ++launched_;
@@ -159,15 +163,16 @@ bool Endpoint::Launch(Operation& operation) {
   const int64_t now_ns = network_.scheduler().NowNs();
   const int64_t wire_bytes =
       WireBytes(network_.model(), CarriesPayload(request.opcode) ? request.local.bytes : 0);
-  const int64_t leaves_ps = process_.host.nic.Send(now_ns * kPsPerNs, wire_bytes);
-  Schedule(CeilNs(leaves_ps) + network_.WayNs() + network_.ExtraDelayNs(), &Endpoint::Arrive,
+  Nic& nic = process_.host.nic;
+  const int64_t leaves_ps = nic.Send(now_ns * kPsPerNs, wire_bytes);
+  Schedule(CeilNs(leaves_ps) + nic.Slowed(network_.WayNs()) + network_.ExtraDelayNs(), &Endpoint::Arrive,
            Held(operation));
   return true;
 }
 
 void Endpoint::Return(Operation& operation) {
   const int64_t now_ns = network_.scheduler().NowNs();
-  if (!network_.Passes(process_.host, *operation.responder)) {
+  if (!network_.Passes(*operation.responder, process_.host)) {
     Schedule(now_ns + kRetransmitNs, &Endpoint::Return, Held(operation));
     return;
   }
@@ -234,94 +239,163 @@ void Endpoint::ExecuteArrived() {
   while (ready_ && !executions_stopped_ && executed_ < launched_ && At(executed_).arrived) {
     const std::shared_ptr<Endpoint> responder = peer_.lock();
     if (responder == nullptr || !responder->ready_) return;  // the news of its end is under way
+    if (responder->process_.card_stopped) return;
     Operation& operation = At(executed_);
-    if (!Execute(operation, *responder)) return;
-    EndExecution(operation);
+    if (overtaken_ > 0 && operation.request.opcode == Opcode::kRead) return;
+    switch (Execute(operation, *responder)) {
+      case Progress::kDone:
+        EndExecution(operation);
+        break;
+      case Progress::kWaits:
+        return;
+      case Progress::kOvertaken:
+        ++executed_;
+        break;
+    }
   }
+}
+
+void Endpoint::Continue() {
+  LaunchDue();
+  if (const std::shared_ptr<Endpoint> peer = peer_.lock(); peer != nullptr) peer->ExecuteArrived();
 }
 
 void Endpoint::EndExecution(Operation& operation) {
   network_.Record(Trace::Kind::kExecute, id_, operation.sequence, static_cast<uint64_t>(operation.status));
   ++executed_;
-  executions_stopped_ = operation.status != CompletionStatus::kOk;
+  executions_failed_ = executions_failed_ || operation.status != CompletionStatus::kOk;
+  executions_stopped_ = executions_failed_;
   Answer(operation);
 }
 
-bool Endpoint::Execute(Operation& operation, Endpoint& responder) {
+Endpoint::Progress Endpoint::Execute(Operation& operation, Endpoint& responder) {
   const WorkRequest& request = operation.request;
   if (!request.inlined && !process_.regions.Contains(request.local)) {
     operation.status = CompletionStatus::kLocalError;
-    return true;
+    return Progress::kDone;
   }
   std::byte* at = nullptr;
   if (request.opcode != Opcode::kSend) {
     operation.status =
         responder.process_.regions.Resolve(request.remote, request.local.bytes, Wanted(request.opcode), at);
-    if (operation.status != CompletionStatus::kOk) return true;
+    if (operation.status != CompletionStatus::kOk) return Progress::kDone;
   }
   if (NeedsReceive(request.opcode)) return ExecuteMessage(operation, responder, at);
-  switch (request.opcode) {
-    case Opcode::kRead:
-      return !Tear(operation) && Copy(request.local.data, at, request.local.bytes);
-    case Opcode::kWrite:
-      return !Tear(operation) && Copy(at, PayloadOf(operation), request.local.bytes);
-    default:
-      ExecuteAtomic(operation, at);
-      return true;
+  if (request.opcode == Opcode::kRead || request.opcode == Opcode::kWrite) {
+    if (TakesEffectInParts(operation)) return operation.overtaken ? Progress::kOvertaken : Progress::kWaits;
+    TakeEffect(operation, 0, request.local.bytes);
+    return Progress::kDone;
   }
+  if (!HasTurn(operation, responder)) return Progress::kWaits;
+  const uint64_t old = ExecuteAtomic(request, at);
+  std::memcpy(request.local.data, &old, sizeof(old));
+  return Progress::kDone;
+}
+
+// Atomics on one word take turns, in the order in which they arrive.
+bool Endpoint::HasTurn(Operation& operation, const Endpoint& responder) {
+  const int64_t now_ns = network_.scheduler().NowNs();
+  if (!operation.has_turn) {
+    const uint64_t word = responder.process_.regions.NumberOf(operation.request.remote);
+    operation.has_turn = true;
+    operation.turn_ns =
+        responder.process_.host.nic.TakeTurn(uint64_t{responder.process_.id.value()} << 48 | word, now_ns);
+    if (operation.turn_ns > now_ns) Schedule(operation.turn_ns, &Endpoint::EndArrival, Held(operation));
+  }
+  return now_ns >= operation.turn_ns;
 }
 
 const std::byte* Endpoint::PayloadOf(const Operation& operation) const {
   return operation.request.inlined ? operation.inlined.data() : operation.request.local.data;
 }
 
-bool Endpoint::Copy(std::byte* to, const std::byte* from, size_t bytes) {
+void Endpoint::Copy(std::byte* to, const std::byte* from, size_t bytes) {
   if (bytes > 0) std::memmove(to, from, bytes);
+}
+
+// The word that was there.
+uint64_t Endpoint::ExecuteAtomic(const WorkRequest& request, std::byte* at) {
+  std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(at));
+  uint64_t old = request.compare;
+  if (request.opcode == Opcode::kFetchAdd) return word.fetch_add(request.swap_or_add);
+  word.compare_exchange_strong(old, request.swap_or_add);
+  return old;
+}
+
+std::vector<uint32_t> Endpoint::Cuts(const WorkRequest& request, bool overtaken) {
+  RandomStream& random = network_.random();
+  const uint32_t bytes = request.local.bytes;
+  const auto to_word = static_cast<uint32_t>((kWordBytes - request.remote.offset % kWordBytes) % kWordBytes);
+  const uint32_t words = (bytes - to_word - 1) / kWordBytes;  // cuts that are possible, from the first on
+  std::vector<uint32_t> cuts = {0};
+  if (!overtaken) {
+    cuts.push_back(to_word + kWordBytes * static_cast<uint32_t>(1 + random.Below(words)));
+  } else {
+    const uint64_t longest = uint64_t{1} << random.Below(5);
+    for (uint64_t cut = 1; cut <= words && cuts.size() < kPartsMax; cut += 1 + random.Below(longest)) {
+      cuts.push_back(to_word + kWordBytes * static_cast<uint32_t>(cut));
+    }
+  }
+  cuts.push_back(bytes);
+  return cuts;
+}
+
+// True when the operation takes effect in parts, now and later.
+bool Endpoint::TakesEffectInParts(Operation& operation) {
+  const WorkRequest& request = operation.request;
+  const FaultPlan& faults = network_.faults();
+  RandomStream& random = network_.random();
+  const auto to_word = static_cast<uint32_t>((kWordBytes - request.remote.offset % kWordBytes) % kWordBytes);
+  if (request.local.bytes <= to_word + kWordBytes) return false;
+  operation.overtaken = request.opcode == Opcode::kRead && Draw(faults.overtaking_fetch);
+  if (!operation.overtaken && !Draw(faults.torn_operation)) return false;
+  const std::vector<uint32_t> cuts = Cuts(request, operation.overtaken);
+  operation.parts_left = cuts.size() - 1;
+  if (operation.overtaken) {
+    ++overtaken_;
+  } else {
+    executions_stopped_ = true;
+  }
+  const int64_t now_ns = network_.scheduler().NowNs();
+  const bool first_last = random.Below(2) == 0;
+  for (size_t i = 0; i + 1 < cuts.size(); ++i) {
+    int64_t at_ns = now_ns;
+    if (operation.overtaken) {
+      at_ns += random.UpTo(faults.overtaking_ns_max);
+    } else if (first_last == (i == 0)) {
+      at_ns += 1 + random.UpTo(faults.torn_ns_max);
+    }
+    SchedulePart(operation, cuts[i], cuts[i + 1], at_ns);
+  }
   return true;
 }
 
-void Endpoint::ExecuteAtomic(Operation& operation, std::byte* at) {
-  const WorkRequest& request = operation.request;
-  std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(at));
-  uint64_t old = request.compare;
-  if (request.opcode == Opcode::kFetchAdd) {
-    old = word.fetch_add(request.swap_or_add);
-  } else {
-    word.compare_exchange_strong(old, request.swap_or_add);
-  }
-  std::memcpy(request.local.data, &old, sizeof(old));
-}
-
-// True when the operation takes effect in two parts, now and later.
-bool Endpoint::Tear(Operation& operation) {
-  const WorkRequest& request = operation.request;
-  const uint32_t bytes = request.local.bytes;
-  const auto to_word = static_cast<uint32_t>((kWordBytes - request.remote.offset % kWordBytes) % kWordBytes);
-  if (bytes <= to_word + kWordBytes || !Draw(network_.faults().torn_operation)) return false;
-  const uint32_t split =
-      to_word +
-      kWordBytes * static_cast<uint32_t>(1 + network_.random().Below((bytes - to_word - 1) / kWordBytes));
-  const bool first_last = network_.random().Below(2) == 0;
-  executions_stopped_ = true;
-  TakeEffect(operation, first_last ? split : 0, first_last ? bytes : split);
-  const int64_t then_ns =
-      network_.scheduler().NowNs() + 1 + network_.random().UpTo(network_.faults().torn_ns_max);
-  network_.scheduler().At(then_ns, [weak = weak_from_this(), held = Held(operation),
-                                    begin = first_last ? 0 : split, end = first_last ? split : bytes] {
+void Endpoint::SchedulePart(Operation& operation, uint32_t begin, uint32_t end, int64_t at_ns) {
+  network_.scheduler().At(at_ns, [weak = weak_from_this(), held = Held(operation), begin, end] {
     const auto self = weak.lock();
     if (self == nullptr || !self->ready_) return;
     self->TakeEffect(*held, begin, end);
-    self->EndExecution(*held);
-    self->ExecuteArrived();
+    if (--held->parts_left == 0) self->EndParts(*held);
   });
-  return true;
+}
+
+void Endpoint::EndParts(Operation& operation) {
+  if (operation.overtaken) {
+    --overtaken_;
+    network_.Record(Trace::Kind::kExecute, id_, operation.sequence, static_cast<uint64_t>(operation.status));
+    if (operation.status != CompletionStatus::kOk) executions_failed_ = executions_stopped_ = true;
+    Answer(operation);
+  } else {
+    EndExecution(operation);
+  }
+  ExecuteArrived();
 }
 
 // Bytes [begin, end) of a READ or WRITE.
 void Endpoint::TakeEffect(Operation& operation, uint32_t begin, uint32_t end) {
   const WorkRequest& request = operation.request;
   const std::shared_ptr<Endpoint> responder = peer_.lock();
-  if (responder == nullptr || !responder->ready_) return;
+  if (responder == nullptr || !responder->ready_ || operation.status != CompletionStatus::kOk) return;
   std::byte* at = nullptr;
   operation.status =
       responder->process_.regions.Resolve(request.remote, request.local.bytes, Wanted(request.opcode), at);
@@ -336,15 +410,15 @@ void Endpoint::TakeEffect(Operation& operation, uint32_t begin, uint32_t end) {
 }
 
 // SEND and WRITE_WITH_IMMEDIATE, whose address has been checked.
-bool Endpoint::ExecuteMessage(Operation& operation, Endpoint& responder, std::byte* at) {
+Endpoint::Progress Endpoint::ExecuteMessage(Operation& operation, Endpoint& responder, std::byte* at) {
   const WorkRequest& request = operation.request;
   const uint32_t bytes = request.local.bytes;
   if (responder.passive_) {
     operation.status = CompletionStatus::kRemoteInvalidRequest;
-    return true;
+    return Progress::kDone;
   }
   Receive* receive = responder.Match();
-  if (receive == nullptr) return false;
+  if (receive == nullptr) return Progress::kWaits;
   const LocalBuffer& into = receive->request.into;
   Completion completion{
       .id = receive->request.id, .queue_pair = responder.id_, .opcode = Opcode::kReceive, .bytes = bytes};
@@ -366,24 +440,98 @@ bool Endpoint::ExecuteMessage(Operation& operation, Endpoint& responder, std::by
     // Behind the answer, which says why.
     responder.TellPeer(2 * network_.WayNs(), false);
   }
-  return true;
+  return Progress::kDone;
 }
 
 void Endpoint::Answer(Operation& operation) {
   const NicModel& model = network_.model();
   const int64_t now_ns = network_.scheduler().NowNs();
   const auto& held = Held(operation);
+  const Nic& nic = operation.responder->nic;
   if (operation.counts_as_read() && operation.status == CompletionStatus::kOk) {
-    Schedule(now_ns + model.read_ns - 2 * network_.WayNs() - model.poll_ns, &Endpoint::SendAnswer, held);
+    Schedule(now_ns + nic.Slowed(model.read_ns - 2 * network_.WayNs() - model.poll_ns), &Endpoint::SendAnswer,
+             held);
   } else {
-    Schedule(now_ns + model.write_ns - network_.WayNs() - model.poll_ns, &Endpoint::Return, held);
+    Schedule(now_ns + nic.Slowed(model.write_ns - network_.WayNs() - model.poll_ns), &Endpoint::Return, held);
   }
 }
 
 void Endpoint::SendAnswer(Operation& operation) {
-  const int64_t leaves_ps = operation.responder->nic.Send(
-      network_.scheduler().NowNs() * kPsPerNs, WireBytes(network_.model(), operation.request.local.bytes));
-  Schedule(CeilNs(leaves_ps) + network_.WayNs(), &Endpoint::Return, Held(operation));
+  Nic& nic = operation.responder->nic;
+  const int64_t leaves_ps = nic.Send(network_.scheduler().NowNs() * kPsPerNs,
+                                     WireBytes(network_.model(), operation.request.local.bytes));
+  Schedule(CeilNs(leaves_ps) + nic.Slowed(network_.WayNs()), &Endpoint::Return, Held(operation));
+}
+
+// -- In place: the calling thread executes.
+
+const std::byte* Endpoint::View(RemoteAddress from, size_t bytes) {
+  const std::shared_ptr<Endpoint> responder = peer_.lock();
+  std::byte* at = nullptr;
+  if (!ready_ || responder == nullptr || !responder->ready_ || bytes > kMaxMessageBytes) return nullptr;
+  const Regions& regions = responder->process_.regions;
+  if (regions.Resolve(from, static_cast<uint32_t>(bytes), Access::kRead, at) != CompletionStatus::kOk) {
+    return nullptr;
+  }
+  viewed_.try_emplace(from.rkey.value, regions.MemoryOf(from.rkey));
+  return at;
+}
+
+CompletionStatus Endpoint::ExecuteNow(const WorkRequest& request, uint64_t* old) {
+  network_.Record(Trace::Kind::kPost, id_, posted(), static_cast<uint64_t>(request.opcode),
+                  request.remote.rkey.value, request.remote.offset, request.local.bytes);
+  network_.scheduler().Charge(kInPlaceNs);
+  const bool copies = request.opcode == Opcode::kRead || request.opcode == Opcode::kWrite;
+  const CompletionStatus status = copies ? CopyNow(request) : ChangeWordNow(request, old);
+  network_.Record(Trace::Kind::kExecute, id_, posted(), static_cast<uint64_t>(status));
+  if (status != CompletionStatus::kOk) Fail(status, true);
+  return status;
+}
+
+CompletionStatus Endpoint::ResolveNow(const WorkRequest& request, std::byte*& at) {
+  Scheduler& scheduler = network_.scheduler();
+  scheduler.Settle();
+  while (ready_ && (executed_ < posted() || overtaken_ > 0))
+    scheduler.SleepUntil({scheduler.NowNs() + kInPlaceNs});
+  while (ready_ && !network_.PassesBothWays(process_.host, *peers_host_)) {
+    scheduler.SleepUntil({scheduler.NowNs() + kRetransmitNs});
+  }
+  const std::shared_ptr<Endpoint> responder = peer_.lock();
+  if (!ready_) return CompletionStatus::kFlushed;
+  if (responder == nullptr || !responder->ready_) return CompletionStatus::kPeerLost;
+  return responder->process_.regions.Resolve(request.remote, request.local.bytes, Wanted(request.opcode), at);
+}
+
+// The key is looked up for every part: one that is revoked meanwhile ends it.
+CompletionStatus Endpoint::CopyNow(const WorkRequest& request) {
+  Scheduler& scheduler = network_.scheduler();
+  std::vector<uint32_t> cuts = {0, request.local.bytes};
+  if (request.local.bytes > 2 * kWordBytes && Draw(network_.faults().torn_operation)) {
+    cuts = Cuts(request, false);
+  }
+  const bool backwards = cuts.size() > 2 && network_.random().Below(2) == 0;
+  for (size_t i = 0; i + 1 < cuts.size(); ++i) {
+    if (i > 0)
+      scheduler.SleepUntil({scheduler.NowNs() + 1 + network_.random().UpTo(network_.faults().torn_ns_max)});
+    std::byte* at = nullptr;
+    const CompletionStatus status = ResolveNow(request, at);
+    if (status != CompletionStatus::kOk) return status;
+    const size_t part = backwards ? cuts.size() - 2 - i : i;
+    const uint32_t begin = cuts[part], bytes = cuts[part + 1] - begin;
+    if (request.opcode == Opcode::kRead) {
+      Copy(request.local.data + begin, at + begin, bytes);
+    } else {
+      Copy(at + begin, request.local.data + begin, bytes);
+    }
+  }
+  return CompletionStatus::kOk;
+}
+
+CompletionStatus Endpoint::ChangeWordNow(const WorkRequest& request, uint64_t* old) {
+  std::byte* at = nullptr;
+  const CompletionStatus status = ResolveNow(request, at);
+  if (status == CompletionStatus::kOk) *old = ExecuteAtomic(request, at);
+  return status;
 }
 
 // -- Receives of this end.
@@ -487,11 +635,12 @@ void Endpoint::TellPeer(int64_t after_ns, bool by_timeout) {
 void Endpoint::LearnOfEnd(const Host& peers_host, int64_t lost_ns) {
   const int64_t now_ns = network_.scheduler().NowNs();
   if (!ready_) return;
-  if (now_ns >= lost_ns || network_.Passes(process_.host, peers_host)) {
+  if (!process_.card_stopped && (now_ns >= lost_ns || network_.Passes(peers_host, process_.host))) {
     Fail(CompletionStatus::kPeerLost, false);
     return;
   }
-  network_.scheduler().At(std::min(lost_ns, now_ns + kRetransmitNs),
+  const int64_t again_ns = now_ns + kRetransmitNs;
+  network_.scheduler().At(lost_ns > now_ns ? std::min(lost_ns, again_ns) : again_ns,
                           [weak = weak_from_this(), &peers_host, lost_ns] {
                             if (const auto self = weak.lock()) self->LearnOfEnd(peers_host, lost_ns);
                           });
@@ -504,7 +653,7 @@ absl::Status Endpoint::Disconnect(Deadline deadline) {
   while (true) {
     const std::shared_ptr<Endpoint> peer = peer_.lock();
     const bool over = peer == nullptr || !peer->ready_;
-    if (over && process_.alive && network_.Passes(process_.host, *peers_host_)) return absl::OkStatus();
+    if (over && process_.alive && network_.Passes(*peers_host_, process_.host)) return absl::OkStatus();
     if (!process_.alive || scheduler.NowNs() >= deadline.ns) {
       return absl::UnavailableError(peer_name_ + " has not said that its end of the connection is over");
     }
@@ -517,6 +666,7 @@ void Endpoint::Close() {
   ready_ = false;
   sends_.clear();
   receives_.clear();
+  viewed_.clear();
   completions_->Detach(this, uint64_t{options_.send_depth} + options_.receive_depth);
   completions_ = nullptr;
   process_.endpoints.erase(id_);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +22,10 @@ struct Operation {
   bool arrived = false;      // at the responder's card
   bool done = false;         // the answer is back
   bool answer_lost = false;  // by the fault plan
+  bool has_turn = false;     // an atomic: at turn_ns
+  int64_t turn_ns = 0;
+  size_t parts_left = 0;   // that have not taken effect
+  bool overtaken = false;  // a READ: not waited for by what is behind it, unless that READs too
   CompletionStatus status = CompletionStatus::kOk;
   Host* responder = nullptr;  // once launched
   bool counts_as_read() const {
@@ -35,6 +40,9 @@ struct Operation {
 ///     Post ─▶ Launch ──── way ────▶ Arrive ─▶ Execute (in posting order)
 ///                                                │ READ, atomics: fetch, then the answer's bytes
 ///     Complete (in posting order) ◀── Return ◀───┘
+///
+/// The fault plan lets operations take effect in parts. A READ that fetches so may be passed by WRITEs and
+/// atomics that were posted behind it, never by another READ: fabric.h promises no more.
 ///
 /// Every arrow is an event in virtual time. An event finds its endpoints by weak pointers and does nothing
 /// once the requester has failed: what a dead or closed end had under way never takes effect.
@@ -63,6 +71,13 @@ class Endpoint final : public CompletionSource, public std::enable_shared_from_t
   void PostReceive(std::span<const ReceiveRequest> batch);
   /// The queue pair is destroyed.
   void Close();
+  /// Executes a one-sided operation in the calling thread, behind what was posted; its local buffer need not
+  /// be registered. What is not kOk has failed the queue pair.
+  CompletionStatus ExecuteNow(const WorkRequest& request, uint64_t* old);
+  /// The peer's bytes, if a READ of them would succeed, else nullptr. They stay mapped until Close.
+  const std::byte* View(RemoteAddress from, size_t bytes);
+  /// The card works again.
+  void Continue();
   /// Fails, and waits until the peer's end has heard of it.
   absl::Status Disconnect(Deadline deadline);
   /// Everything pending completes, the oldest with `status`. The peer learns of it with `tell_peer`.
@@ -100,13 +115,26 @@ class Endpoint final : public CompletionSource, public std::enable_shared_from_t
   void Arrive(Operation& operation);
   void EndArrival(Operation& operation);
   void ExecuteArrived();
-  /// False: it must wait (for a receive, or its second part), and with it all behind.
-  bool Execute(Operation& operation, Endpoint& responder);
-  bool ExecuteMessage(Operation& operation, Endpoint& responder, std::byte* at);
-  static void ExecuteAtomic(Operation& operation, std::byte* at);
-  bool Tear(Operation& operation);
+  enum class Progress : uint8_t {
+    kDone,
+    kWaits,     // for a receive, its turn, or its other parts; and with it all behind
+    kOvertaken  // it goes on, and what is behind it may begin
+  };
+  Progress Execute(Operation& operation, Endpoint& responder);
+  Progress ExecuteMessage(Operation& operation, Endpoint& responder, std::byte* at);
+  bool HasTurn(Operation& operation, const Endpoint& responder);
+  static uint64_t ExecuteAtomic(const WorkRequest& request, std::byte* at);
+  /// Where an operation is split: at words.
+  std::vector<uint32_t> Cuts(const WorkRequest& request, bool overtaken);
+  bool TakesEffectInParts(Operation& operation);
+  void SchedulePart(Operation& operation, uint32_t begin, uint32_t end, int64_t at_ns);
   void TakeEffect(Operation& operation, uint32_t begin, uint32_t end);
-  static bool Copy(std::byte* to, const std::byte* from, size_t bytes);
+  void EndParts(Operation& operation);
+  /// Of ExecuteNow: the peer's bytes once nothing is in the way, or the status that it ends with.
+  CompletionStatus ResolveNow(const WorkRequest& request, std::byte*& at);
+  CompletionStatus CopyNow(const WorkRequest& request);
+  CompletionStatus ChangeWordNow(const WorkRequest& request, uint64_t* old);
+  static void Copy(std::byte* to, const std::byte* from, size_t bytes);
   const std::byte* PayloadOf(const Operation& operation) const;
   void EndExecution(Operation& operation);
   void Answer(Operation& operation);
@@ -137,11 +165,14 @@ class Endpoint final : public CompletionSource, public std::enable_shared_from_t
   uint32_t sends_used_ = 0;
   uint32_t unsignaled_ = 0;  // places that the next completion gives back, beside its own
   uint32_t reads_in_flight_ = 0;
-  bool launches_stopped_ = false;    // behind an operation that cannot be launched
+  uint32_t overtaken_ = 0;         // READs that go on fetching
+  bool launches_stopped_ = false;  // behind an operation that cannot be launched
+  bool executions_failed_ = false;
   bool executions_stopped_ = false;  // behind one that failed, or has taken half of its effect
 
   std::deque<Receive> receives_;
   uint32_t receives_used_ = 0;
+  std::map<uint32_t, std::shared_ptr<const void>> viewed_;  // by key
 };
 
 }  // namespace nam::fabric::sim

@@ -26,6 +26,11 @@ struct FaultPlan {
   double torn_operation = 0;
   int64_t torn_ns_max = 2'000;  // between the parts
 
+  /// A READ of more than 8 bytes is fetched in many parts, at moments of their own and in any order; what is
+  /// posted behind it, unless it READs, takes effect meanwhile.
+  double overtaking_fetch = 0;
+  int64_t overtaking_ns_max = 2'000;  // between its first part and its last
+
   /// A thread that could go on does so up to this late.
   int64_t wake_delay_ns_max = 0;
 

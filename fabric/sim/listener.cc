@@ -12,8 +12,8 @@
 
 namespace nam::fabric::sim {
 
-SimListener::SimListener(Network& network, std::shared_ptr<ListeningPort> port)
-    : network_(network), port_(std::move(port)) {}
+SimListener::SimListener(Network& network, std::shared_ptr<ListeningPort> port, bool in_place)
+    : network_(network), port_(std::move(port)), in_place_(in_place) {}
 
 absl::StatusOr<std::unique_ptr<QueuePair>> SimListener::Accept(CompletionQueue& completions,
                                                                const QueuePairOptions& options,
@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<QueuePair>> SimListener::Accept(CompletionQueue& 
       if (!end->ready()) continue;  // gone before it was accepted
       port_->process.unowned.erase(end->id());
       end->Bind(*queue, options);
-      return std::make_unique<SimQueuePair>(end);
+      return MakeQueuePair(network_.scheduler(), end, in_place_);
     }
     if (scheduler.NowNs() >= deadline.ns) {
       return absl::DeadlineExceededError(absl::StrFormat("nobody connected to %s in time", port_->address));

@@ -10,7 +10,7 @@ namespace nam::fabric::sim {
 
 class SimListener final : public Listener {
  public:
-  SimListener(Network& network, std::shared_ptr<ListeningPort> port);
+  SimListener(Network& network, std::shared_ptr<ListeningPort> port, bool in_place);
   ~SimListener() override { network_.Close(*port_); }
 
   std::string address() const override { return port_->address; }
@@ -21,6 +21,7 @@ class SimListener final : public Listener {
  private:
   Network& network_;
   const std::shared_ptr<ListeningPort> port_;
+  const bool in_place_;
 };
 
 }  // namespace nam::fabric::sim

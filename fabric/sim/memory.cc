@@ -23,33 +23,34 @@ absl::StatusOr<std::unique_ptr<MemoryRegion>> SimRegion::Allocate(Network& netwo
         "memory limit and vm.overcommit_memory",
         bytes, strerror(errno)));
   }
-  auto region = Share(network, process, static_cast<std::byte*>(data), bytes, access);
-  if (region.ok()) {
-    static_cast<SimRegion&>(**region).mapped_bytes_ = bytes;
-  } else {
-    munmap(data, bytes);
-  }
-  return region;
+  const std::shared_ptr<const void> memory(data, [data, bytes](const void*) { munmap(data, bytes); });
+  return Register(
+      network, process,
+      {static_cast<std::byte*>(data), bytes, access, memory, process.regions.TakeAddresses(bytes)});
 }
 
-absl::StatusOr<std::unique_ptr<MemoryRegion>> SimRegion::Share(Network& network, Process& process,
-                                                               std::byte* data, size_t bytes, Access access) {
-  NAM_ASSIGN_OR_RETURN(const uint32_t key, process.regions.Register({data, bytes, access}, network.random()));
-  return std::unique_ptr<MemoryRegion>(new SimRegion(process, data, bytes, access, key));
+absl::StatusOr<std::unique_ptr<MemoryRegion>> SimRegion::Share(Network& network, size_t offset, size_t bytes,
+                                                               Access access) const {
+  return Register(network, process_, {data_ + offset, bytes, access, memory_, begin_ + offset});
 }
 
-SimRegion::SimRegion(Process& process, std::byte* data, size_t bytes, Access access, uint32_t key)
-    : process_(process) {
-  data_ = data;
-  bytes_ = bytes;
-  access_ = access;
+absl::StatusOr<std::unique_ptr<MemoryRegion>> SimRegion::Register(Network& network, Process& process,
+                                                                  const Regions::View& view) {
+  NAM_ASSIGN_OR_RETURN(const uint32_t key, process.regions.Register(view, network.random()));
+  return std::unique_ptr<MemoryRegion>(new SimRegion(process, view, key));
+}
+
+SimRegion::SimRegion(Process& process, const Regions::View& view, uint32_t key)
+    : process_(process), memory_(view.memory), begin_(view.begin) {
+  data_ = view.data;
+  bytes_ = view.bytes;
+  access_ = view.access;
   rkey_ = {key};
   lkey_ = {key};
 }
 
 SimRegion::~SimRegion() {
   Revoke();
-  if (mapped_bytes_ > 0) munmap(data_, mapped_bytes_);
 }
 
 bool SimRegion::Revoke() {

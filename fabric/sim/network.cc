@@ -15,6 +15,7 @@ namespace {
 constexpr uint32_t kPortMax = 65'535;
 
 }  // namespace
+
 Network::Network(const WorldOptions& options, Scheduler& scheduler, Trace& trace)
     : scheduler_(scheduler),
       trace_(trace),
@@ -29,10 +30,14 @@ void Network::Schedule(const FaultPlan& plan) {
     scheduler_.At(error.at_ns, [this, &error] { BreakQueuePairs(HostNamed(error.a), HostNamed(error.b)); });
   }
   for (const FaultPlan::Partition& partition : plan.partitions) {
-    scheduler_.At(partition.from_ns,
-                  [this, &partition] { Partition(HostNamed(partition.a), HostNamed(partition.b)); });
-    scheduler_.At(partition.until_ns,
-                  [this, &partition] { Heal(HostNamed(partition.a), HostNamed(partition.b)); });
+    scheduler_.At(partition.from_ns, [this, &partition] {
+      Partition(HostNamed(partition.a), HostNamed(partition.b));
+      Partition(HostNamed(partition.b), HostNamed(partition.a));
+    });
+    scheduler_.At(partition.until_ns, [this, &partition] {
+      Heal(HostNamed(partition.a), HostNamed(partition.b));
+      Heal(HostNamed(partition.b), HostNamed(partition.a));
+    });
   }
   for (const FaultPlan::Death& death : plan.deaths) {
     scheduler_.At(death.at_ns, [this, &death] { KillHost(HostNamed(death.host)); });
@@ -83,8 +88,8 @@ const Process& Network::At(ProcessId process) const {
   return const_cast<Network*>(this)->At(process);
 }
 
-bool Network::Passes(const Host& a, const Host& b) const {
-  return a.up && b.up && (&a == &b || !parted_.contains(Unordered(a, b)));
+bool Network::Passes(const Host& from, const Host& to) const {
+  return from.up && to.up && (&from == &to || !parted_.contains(WayOf(from, to)));
 }
 
 bool Network::Reachable(ProcessId from, ProcessId to) const {
@@ -95,7 +100,7 @@ bool Network::Reachable(ProcessId from, ProcessId to) const {
 }
 
 bool Network::HostAnswers(ProcessId from, const Host& host) const {
-  return host.up && Passes(At(from).host, host);
+  return PassesBothWays(At(from).host, host);
 }
 
 bool Network::Tells(ProcessId ended, ProcessId to) const {
@@ -164,6 +169,7 @@ void Network::End(Process& process, const std::string& why, bool silent) {
   if (!process.alive) return;
   process.alive = false;
   process.end = why;
+  Resume(process);  // a stopped process can be killed
   Record(Trace::Kind::kFault, static_cast<uint64_t>(Fault::kProcessEnds), process.id.value(), silent);
   const auto endpoints = process.endpoints;
   for (const auto& [id, weak] : endpoints) {
@@ -209,24 +215,26 @@ std::vector<std::shared_ptr<Endpoint>> Network::EndpointsBetween(const Host& a, 
       const auto endpoint = weak.lock();
       const auto peer = endpoint == nullptr ? nullptr : endpoint->peer();
       if (peer == nullptr || !endpoint->ready()) continue;
-      if (Unordered(process->host, peer->process().host) == Unordered(a, b)) found.push_back(endpoint);
+      const Way way = WayOf(process->host, peer->process().host);
+      if (way == WayOf(a, b) || way == WayOf(b, a)) found.push_back(endpoint);
     }
   }
   return found;
 }
 
-void Network::Partition(const Host& a, const Host& b) {
-  NAM_CHECK(&a != &b, "a host cannot be parted from itself");
-  const Pair hosts = Unordered(a, b);
-  const auto [parted, is_new] = parted_.try_emplace(hosts, partitions_made_ + 1);
+// Whichever way is closed, no acknowledgement comes: both ends give up.
+void Network::Partition(const Host& from, const Host& to) {
+  NAM_CHECK(&from != &to, "a host cannot be parted from itself");
+  const Way way = WayOf(from, to);
+  const auto [parted, is_new] = parted_.try_emplace(way, partitions_made_ + 1);
   if (!is_new) return;
   ++partitions_made_;
-  Record(Trace::Kind::kFault, static_cast<uint64_t>(Fault::kParted), hosts.first, hosts.second);
-  for (const auto& endpoint : EndpointsBetween(a, b)) {
+  Record(Trace::Kind::kFault, static_cast<uint64_t>(Fault::kParted), way.first, way.second);
+  for (const auto& endpoint : EndpointsBetween(from, to)) {
     const int64_t timeout_ns = endpoint->process().options.peer_timeout_us * 1000;
     scheduler_.At(scheduler_.NowNs() + timeout_ns,
-                  [this, hosts, number = partitions_made_, weak = std::weak_ptr(endpoint)] {
-                    const auto still = parted_.find(hosts);
+                  [this, way, number = partitions_made_, weak = std::weak_ptr(endpoint)] {
+                    const auto still = parted_.find(way);
                     const auto cut_off = weak.lock();
                     if (still == parted_.end() || still->second != number || cut_off == nullptr) return;
                     cut_off->Fail(CompletionStatus::kPeerLost, true);
@@ -235,10 +243,52 @@ void Network::Partition(const Host& a, const Host& b) {
   scheduler_.Notify(changes_);
 }
 
-void Network::Heal(const Host& a, const Host& b) {
-  if (parted_.erase(Unordered(a, b)) == 0) return;
-  Record(Trace::Kind::kFault, static_cast<uint64_t>(Fault::kHealed), a.index, b.index);
+void Network::Heal(const Host& from, const Host& to) {
+  if (parted_.erase(WayOf(from, to)) == 0) return;
+  Record(Trace::Kind::kFault, static_cast<uint64_t>(Fault::kHealed), from.index, to.index);
   scheduler_.Notify(changes_);
+}
+
+std::vector<std::shared_ptr<Endpoint>> Network::EndpointsOf(const Process& process) const {
+  std::vector<std::shared_ptr<Endpoint>> found;
+  for (const auto& [id, weak] : process.endpoints) {
+    auto endpoint = weak.lock();
+    if (endpoint != nullptr && endpoint->ready()) found.push_back(std::move(endpoint));
+  }
+  return found;
+}
+
+void Network::Pause(Process& process, bool stop_card) {
+  if (!process.alive || scheduler_.IsPaused(process.id)) return;
+  Record(Trace::Kind::kFault, static_cast<uint64_t>(Fault::kPaused), process.id.value(), stop_card);
+  scheduler_.Pause(process.id);
+  ++process.pauses;
+  if (!stop_card) return;
+  process.card_stopped = true;
+  for (const auto& endpoint : EndpointsOf(process)) {
+    const auto peer = endpoint->peer();
+    if (peer == nullptr || &peer->process() == &process) continue;
+    scheduler_.At(scheduler_.NowNs() + peer->process().options.peer_timeout_us * 1000,
+                  [&process, number = process.pauses, weak = std::weak_ptr(peer)] {
+                    const auto waits = weak.lock();
+                    if (!process.card_stopped || process.pauses != number || waits == nullptr) return;
+                    waits->Fail(CompletionStatus::kPeerLost, true);
+                  });
+  }
+}
+
+void Network::Resume(Process& process) {
+  if (!scheduler_.IsPaused(process.id)) return;
+  Record(Trace::Kind::kFault, static_cast<uint64_t>(Fault::kResumed), process.id.value());
+  scheduler_.Resume(process.id);
+  process.card_stopped = false;
+  for (const auto& endpoint : EndpointsOf(process)) endpoint->Continue();
+}
+
+void Network::SlowDown(Host& host, int64_t times) {
+  Record(Trace::Kind::kFault, static_cast<uint64_t>(Fault::kCardSlowed), host.index,
+         static_cast<uint64_t>(times));
+  host.nic.SlowDown(times);
 }
 
 void Network::BreakQueuePairs(const Host& a, const Host& b) {

@@ -36,6 +36,9 @@ enum class Fault : uint64_t {
   kOperationBreaks,
   kDatagramLost,
   kDatagramDoubled,
+  kPaused,
+  kResumed,
+  kCardSlowed,
 };
 
 struct Host {
@@ -55,8 +58,10 @@ struct Process {
   Host& host;
   const FabricOptions options;
   bool has_fabric = true;
-  bool alive = true;  // until it is killed, or its fabric destroyed
-  std::string end;    // why it is not: for messages
+  bool alive = true;          // until it is killed, or its fabric destroyed
+  bool card_stopped = false;  // paused, with a card that works only while its process runs
+  uint64_t pauses = 0;        // so far
+  std::string end;            // why it is not: for messages
   Regions regions;
   std::map<uint64_t, std::weak_ptr<Endpoint>> endpoints;
   /// Ends that no queue pair owns: of passive listeners, and not yet accepted.
@@ -99,8 +104,9 @@ class Network {
   const Process& At(ProcessId process) const;
   uint64_t NextId() { return ++ids_made_; }
 
-  /// Bits pass between the hosts.
-  bool Passes(const Host& a, const Host& b) const;
+  /// Bits pass from one host to the other.
+  bool Passes(const Host& from, const Host& to) const;
+  bool PassesBothWays(const Host& a, const Host& b) const { return Passes(a, b) && Passes(b, a); }
   bool Reachable(ProcessId from, ProcessId to) const;
   /// The host of `ended` can say that the process is no more.
   bool Tells(ProcessId ended, ProcessId to) const;
@@ -118,8 +124,12 @@ class Network {
   void End(Process& process, const std::string& why, bool silent);
   void KillHost(Host& host);
   void RestartHost(Host& host);
-  void Partition(const Host& a, const Host& b);
-  void Heal(const Host& a, const Host& b);
+  /// Nothing passes from one to the other; the other way is left as it is.
+  void Partition(const Host& from, const Host& to);
+  void Heal(const Host& from, const Host& to);
+  void Pause(Process& process, bool stop_card);
+  void Resume(Process& process);
+  void SlowDown(Host& host, int64_t times);
   void BreakQueuePairs(const Host& a, const Host& b);
 
   /// A way of half a small WRITE, with what the fault plan adds.
@@ -136,12 +146,13 @@ class Network {
   std::map<std::string, Group>& groups() { return groups_; }
 
  private:
-  using Pair = std::pair<uint32_t, uint32_t>;
-  static Pair Unordered(const Host& a, const Host& b) { return std::minmax(a.index, b.index); }
+  using Way = std::pair<uint32_t, uint32_t>;  // from, to
+  static Way WayOf(const Host& from, const Host& to) { return {from.index, to.index}; }
   /// Both ends of every connection between the hosts.
   std::vector<std::shared_ptr<Endpoint>> EndpointsBetween(const Host& a, const Host& b) const;
   void Schedule(const FaultPlan& plan);
-  void EndIfStillParted(Pair hosts, uint64_t since);
+  /// Of every end that a process has; of their peers, those that are ready.
+  std::vector<std::shared_ptr<Endpoint>> EndpointsOf(const Process& process) const;
 
   Scheduler& scheduler_;
   Trace& trace_;
@@ -152,7 +163,7 @@ class Network {
   std::vector<std::unique_ptr<Host>> hosts_;
   std::vector<std::unique_ptr<Process>> processes_;
   std::map<std::string, std::shared_ptr<ListeningPort>> ports_;
-  std::map<Pair, uint64_t> parted_;  // with the number of the partition
+  std::map<Way, uint64_t> parted_;  // with the number of the partition
   uint64_t partitions_made_ = 0;
   WaitList changes_;
   std::map<std::string, DatagramEndpoint*> datagram_addresses_;

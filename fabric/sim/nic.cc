@@ -4,15 +4,23 @@
 
 namespace nam::fabric::sim {
 
+namespace {
+
+constexpr size_t kBusyWordsMax = 1'024;
+
+}  // namespace
+
 Nic::Nic(const NicModel& model)
-    : port_bytes_per_us_(model.port_bytes_per_us), message_ps_(1'000'000 / model.messages_per_us) {
+    : port_bytes_per_us_(model.port_bytes_per_us),
+      message_ps_(1'000'000 / model.messages_per_us),
+      atomic_ns_(model.atomic_ns) {
   out_.port_free_ps.resize(model.ports);
   in_.port_free_ps.resize(model.ports);
 }
 
 int64_t Nic::Occupy(Way& way, int64_t now_ps, int64_t wire_bytes) {
   const int64_t begin_ps = std::max(now_ps, way.engine_free_ps);
-  way.engine_free_ps = begin_ps + message_ps_;
+  way.engine_free_ps = begin_ps + Slowed(message_ps_);
   way.bytes += wire_bytes;
   ++way.messages;
   int64_t& port_ps = *std::min_element(way.port_free_ps.begin(), way.port_free_ps.end());
@@ -28,6 +36,17 @@ int64_t Nic::Send(int64_t now_ps, int64_t wire_bytes) {
 int64_t Nic::Receive(int64_t now_ps, int64_t wire_bytes, int64_t small_wire_bytes) {
   return Occupy(in_, now_ps, wire_bytes) +
          SerializationPs(std::max<int64_t>(0, wire_bytes - small_wire_bytes));
+}
+
+int64_t Nic::TakeTurn(uint64_t word, int64_t now_ns) {
+  if (atomic_ns_ == 0) return now_ns;
+  if (word_free_ns_.size() >= kBusyWordsMax) {
+    std::erase_if(word_free_ns_, [now_ns](const auto& entry) { return entry.second <= now_ns; });
+  }
+  int64_t& free_ns = word_free_ns_[word];
+  const int64_t at_ns = std::max(now_ns, free_ns);
+  free_ns = at_ns + Slowed(atomic_ns_);
+  return at_ns;
 }
 
 int64_t WireBytes(const NicModel& model, uint32_t payload_bytes) {

@@ -19,13 +19,14 @@ struct Generation {
   int64_t messages_per_us;
   int64_t write_ns;
   int64_t read_ns;
+  int64_t atomic_ns;
 };
 
 constexpr std::array kGenerations = {
-    Generation{"fdr", 6'800, 137, 1'000, 2'000},
-    Generation{"edr", 12'100, 150, 800, 1'700},
-    Generation{"hdr", 24'200, 215, 700, 1'500},
-    Generation{"ndr", 49'200, 330, 600, 1'300},
+    Generation{"fdr", 6'800, 137, 1'000, 2'000, 400},
+    Generation{"edr", 12'100, 150, 800, 1'700, 350},
+    Generation{"hdr", 24'200, 215, 700, 1'500, 300},
+    Generation{"ndr", 49'200, 330, 600, 1'300, 250},
 };
 
 /// A field of the model: its name in the file, and what it may be.
@@ -51,6 +52,7 @@ constexpr std::array kLarge = {
     Field<int64_t>{"messages_per_us", &NicModel::messages_per_us, 1, 1'000'000},
     Field<int64_t>{"write_ns", &NicModel::write_ns, 1, kAny},
     Field<int64_t>{"read_ns", &NicModel::read_ns, 1, kAny},
+    Field<int64_t>{"atomic_ns", &NicModel::atomic_ns, 0, kAny},
     Field<int64_t>{"doorbell_ns", &NicModel::doorbell_ns, 0, kAny},
     Field<int64_t>{"post_ns", &NicModel::post_ns, 0, kAny},
     Field<int64_t>{"poll_ns", &NicModel::poll_ns, 1, kAny},
@@ -102,6 +104,7 @@ absl::StatusOr<NicModel> NicModel::Named(const std::string& name) {
     model.messages_per_us = generation.messages_per_us;
     model.write_ns = generation.write_ns;
     model.read_ns = generation.read_ns;
+    model.atomic_ns = generation.atomic_ns;
     return model;
   }
   return absl::NotFoundError(

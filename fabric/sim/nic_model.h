@@ -31,6 +31,10 @@ struct NicModel {
   int64_t write_ns = 1'000;  // also SEND
   int64_t read_ns = 2'000;   // also atomics
 
+  /// Atomics on one word take turns: how long the responder's card keeps it for each, from fetching it from
+  /// memory until it is written back. Others, of other words, overlap.
+  int64_t atomic_ns = 400;
+
   /// CPU time of the thread that posts or polls.
   int64_t doorbell_ns = 100;  // each Post
   int64_t post_ns = 20;       // each work request in it

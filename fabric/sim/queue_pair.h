@@ -5,12 +5,13 @@
 #include <utility>
 
 #include "fabric/fabric.h"
+#include "fabric/immediate.h"
 #include "fabric/sim/endpoint.h"
 
 namespace nam::fabric::sim {
 
 /// The application's handle of one end.
-class SimQueuePair final : public QueuePair {
+class SimQueuePair : public QueuePair {
  public:
   explicit SimQueuePair(std::shared_ptr<Endpoint> end) : end_(std::move(end)) {}
   ~SimQueuePair() override { end_->Close(); }
@@ -25,8 +26,29 @@ class SimQueuePair final : public QueuePair {
   absl::StatusOr<std::span<const std::byte>> View(RemoteAddress from, size_t bytes) override;
   absl::Status Disconnect(Deadline deadline) override { return end_->Disconnect(deadline); }
 
- private:
+ protected:
   const std::shared_ptr<Endpoint> end_;
 };
+
+/// Of a world whose memory is in place. Operations take effect in the calling thread, which lets others run
+/// before each, and between the parts of one that is torn.
+class InPlaceQueuePair final : public SimQueuePair, public ImmediateOperations {
+ public:
+  InPlaceQueuePair(Scheduler& scheduler, std::shared_ptr<Endpoint> end)
+      : SimQueuePair(std::move(end)), scheduler_(scheduler) {}
+
+  absl::StatusOr<std::span<const std::byte>> View(RemoteAddress from, size_t bytes) override;
+  const std::byte* ViewNow(RemoteAddress from, size_t bytes) override;
+  CompletionStatus ReadNow(RemoteAddress from, std::byte* into, uint32_t bytes) override;
+  CompletionStatus WriteNow(const std::byte* from, uint32_t bytes, RemoteAddress to) override;
+  CompletionStatus CompareAndSwapNow(RemoteAddress at, uint64_t compare, uint64_t swap,
+                                     uint64_t* old) override;
+  CompletionStatus FetchAddNow(RemoteAddress at, uint64_t add, uint64_t* old) override;
+
+ private:
+  Scheduler& scheduler_;
+};
+
+std::unique_ptr<QueuePair> MakeQueuePair(Scheduler& scheduler, std::shared_ptr<Endpoint> end, bool in_place);
 
 }  // namespace nam::fabric::sim

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "base/random.h"
@@ -17,11 +19,21 @@ class Regions {
     std::byte* data = nullptr;
     size_t bytes = 0;
     Access access = Access::kNone;
+    std::shared_ptr<const void> memory;  // keeps it mapped
+    uint64_t begin = 0;                  // of data: TakeAddresses
   };
 
   /// RESOURCE_EXHAUSTED when a process has used up its keys.
   absl::StatusOr<uint32_t> Register(const View& view, RandomStream& random);
   void Remove(uint32_t key) { views_.erase(key); }
+  /// Numbers for so many bytes, which are nobody else's: unlike addresses the same in every run.
+  uint64_t TakeAddresses(size_t bytes) { return std::exchange(addresses_, addresses_ + (bytes + 7) / 8 * 8); }
+  /// Of the byte at an address that Resolve has found.
+  uint64_t NumberOf(RemoteAddress address) const {
+    return views_.at(address.rkey.value).begin + address.offset;
+  }
+  /// Keeps what Resolve has found mapped, whatever becomes of its region.
+  std::shared_ptr<const void> MemoryOf(RemoteKey key) const { return views_.at(key.value).memory; }
 
   /// Any bytes of a region, for a peer: kOk, or the status that the operation completes with.
   CompletionStatus Resolve(RemoteAddress address, uint32_t bytes, Access wanted, std::byte*& at) const;
@@ -30,6 +42,7 @@ class Regions {
  private:
   std::unordered_map<uint32_t, View> views_;  // never iterated
   uint32_t made_ = 0;
+  uint64_t addresses_ = 0;
 };
 
 }  // namespace nam::fabric::sim

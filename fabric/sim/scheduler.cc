@@ -40,7 +40,7 @@ class Baton {
 }  // namespace
 
 struct SimThread {
-  enum class State : uint8_t { kReady, kRunning, kWaking, kBlocked, kFinished };
+  enum class State : uint8_t { kReady, kRunning, kWaking, kBlocked, kHeld, kFinished };
 
   Scheduler* scheduler = nullptr;
   uint32_t index = 0;
@@ -199,8 +199,36 @@ void Scheduler::MakeReady(SimThread& thread, int64_t at_ns) {
     SetTimer(thread, at_ns);
     return;
   }
-  thread.state = SimThread::State::kReady;
-  ready_.push_back(&thread);
+  const bool held = IsPaused(thread.process);
+  thread.state = held ? SimThread::State::kHeld : SimThread::State::kReady;
+  (held ? held_ : ready_).push_back(&thread);
+}
+
+void Scheduler::Pause(ProcessId process) {
+  NAM_CHECK(process != ProcessId(), "the driver cannot be paused");
+  NAM_CHECK(in_event_ || Current().process != process, "a process cannot pause itself");
+  if (!paused_.insert(process).second) return;
+  const auto held = std::stable_partition(ready_.begin(), ready_.end(), [process](const SimThread* thread) {
+    return thread->process != process;
+  });
+  for (auto thread = held; thread != ready_.end(); ++thread) {
+    (*thread)->state = SimThread::State::kHeld;
+    held_.push_back(*thread);
+  }
+  ready_.erase(held, ready_.end());
+}
+
+void Scheduler::Resume(ProcessId process) {
+  if (paused_.erase(process) == 0) return;
+  std::vector<SimThread*> held;
+  std::swap(held, held_);
+  for (SimThread* thread : held) {
+    if (thread->process == process) {
+      MakeReady(*thread, now_ns_);
+    } else {
+      held_.push_back(thread);
+    }
+  }
 }
 
 void Scheduler::RunDue() {
@@ -334,6 +362,9 @@ std::string Scheduler::Describe() const {
         text += absl::StrFormat(" waits for %s %d", thread->reason.what, thread->reason.number);
         text += thread->has_timer ? absl::StrFormat(" until %.6f ms", MillisecondsOf(thread->timer_ns))
                                   : std::string(" without a deadline");
+        break;
+      case SimThread::State::kHeld:
+        text += " is paused";
         break;
       case SimThread::State::kFinished:
         text += " has ended and is not joined";

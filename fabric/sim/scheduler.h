@@ -27,6 +27,8 @@
 ///        └────────── Wait ──────────┼───────── kWaking ◀── Settle ──────┤
 ///                                   └───────────────────────────────────┘
 ///
+/// A thread of a paused process that would be ready is kHeld, until its process is resumed.
+///
 /// The threads are the operating system's, but only the one that holds the baton runs; so everything in the
 /// world is touched by one thread at a time and needs no lock. When no thread is ready, whoever holds the
 /// baton moves the clock to the next event or timer.
@@ -78,6 +80,11 @@ class Scheduler {
   void Wait(std::initializer_list<WaitList*> lists, const WaitReason& reason, Deadline deadline);
   /// From a thread or an event.
   void Notify(WaitList& list);
+
+  /// No thread of the process runs from now on; time passes for them. Not by a thread of the process.
+  void Pause(ProcessId process);
+  void Resume(ProcessId process);
+  bool IsPaused(ProcessId process) const { return paused_.contains(process); }
 
   /// The index of a new thread of `process`.
   uint32_t Start(ProcessId process, const std::string& name, std::function<void()> body);
@@ -138,6 +145,8 @@ class Scheduler {
   std::vector<Event> events_;  // a heap
   std::set<Timer> timers_;
   std::vector<SimThread*> ready_;
+  std::vector<SimThread*> held_;
+  std::set<ProcessId> paused_;
   std::map<uint32_t, std::unique_ptr<SimThread>> threads_;
   uint32_t threads_made_ = 0;
 

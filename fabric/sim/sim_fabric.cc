@@ -68,8 +68,8 @@ void JoinDetached(Scheduler& scheduler, Process& process) {
   }
 }
 
-SimFabric::SimFabric(Network& network, Process& process, Clock& clock, uint64_t seed)
-    : network_(network), process_(process), clock_(clock), random_(seed) {}
+SimFabric::SimFabric(Network& network, Process& process, Clock& clock, uint64_t seed, bool in_place)
+    : network_(network), process_(process), clock_(clock), in_place_(in_place), random_(seed) {}
 
 SimFabric::~SimFabric() {
   JoinDetached(network_.scheduler(), process_);
@@ -93,7 +93,9 @@ absl::StatusOr<std::unique_ptr<MemoryRegion>> SimFabric::Share(MemoryRegion& reg
                                                                size_t bytes, Access access) {
   NAM_RETURN_IF_ERROR(CheckAlive());
   NAM_RETURN_IF_ERROR(CheckShare(region, offset, bytes, access));
-  return SimRegion::Share(network_, process_, region.data() + offset, bytes, access);
+  auto* simulated = dynamic_cast<SimRegion*>(&region);
+  NAM_CHECK(simulated != nullptr, "a region of another fabric");
+  return simulated->Share(network_, offset, bytes, access);
 }
 
 absl::StatusOr<std::unique_ptr<CompletionQueue>> SimFabric::CreateCompletionQueue(uint32_t depth) {
@@ -105,7 +107,7 @@ absl::StatusOr<std::unique_ptr<CompletionQueue>> SimFabric::CreateCompletionQueu
 absl::StatusOr<std::unique_ptr<Listener>> SimFabric::Listen(const ListenOptions& options) {
   NAM_RETURN_IF_ERROR(CheckAlive());
   NAM_ASSIGN_OR_RETURN(auto port, network_.Listen(process_, options.address, options.passive));
-  return std::make_unique<SimListener>(network_, std::move(port));
+  return std::make_unique<SimListener>(network_, std::move(port), in_place_);
 }
 
 // Until bits pass between this host and the address's.
@@ -118,7 +120,7 @@ absl::Status SimFabric::AwaitPath(const std::string& address, Deadline deadline)
         absl::StrFormat("cannot reach %s: there is no simulated host %s", address, host));
   }
   const int64_t lost_ns = scheduler.NowNs() + process_.options.peer_timeout_us * 1000;
-  while (process_.alive && !network_.Passes(process_.host, *there)) {
+  while (process_.alive && !network_.PassesBothWays(process_.host, *there)) {
     const int64_t until_ns = std::min(deadline.ns, lost_ns);
     scheduler.Wait({&network_.changes()}, {"a path from process", process_.id.value()}, {until_ns});
     if (scheduler.NowNs() < until_ns) continue;
@@ -176,7 +178,7 @@ absl::StatusOr<std::unique_ptr<QueuePair>> SimFabric::Connect(const std::string&
     port->backlog.push_back(there);
     network_.scheduler().Notify(port->acceptors);
   }
-  return std::make_unique<SimQueuePair>(here);
+  return MakeQueuePair(network_.scheduler(), here, in_place_);
 }
 
 absl::StatusOr<std::unique_ptr<DatagramQueuePair>> SimFabric::CreateDatagramQueuePair(

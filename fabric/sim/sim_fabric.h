@@ -11,11 +11,11 @@ namespace nam::fabric::sim {
 /// The fabric of one simulated process.
 class SimFabric final : public Fabric {
  public:
-  SimFabric(Network& network, Process& process, Clock& clock, uint64_t seed);
+  SimFabric(Network& network, Process& process, Clock& clock, uint64_t seed, bool in_place);
   ~SimFabric() override;
 
   Kind kind() const override { return Kind::kSim; }
-  Capabilities capabilities() const override { return {}; }
+  Capabilities capabilities() const override { return {.in_place = in_place_}; }
   Clock& clock() override { return clock_; }
   Process& process() const { return process_; }
 
@@ -43,6 +43,7 @@ class SimFabric final : public Fabric {
   Network& network_;
   Process& process_;
   Clock& clock_;
+  const bool in_place_;
   RandomStream random_;
 };
 

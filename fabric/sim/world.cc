@@ -36,6 +36,7 @@ class World::Impl {
  public:
   explicit Impl(const WorldOptions& options)
       : seed(options.seed),
+        in_place(options.in_place),
         trace(options.trace_path),
         scheduler(options, trace),
         network(options, scheduler, trace),
@@ -50,6 +51,7 @@ class World::Impl {
   absl::Status Await(SimEvent& event, ProcessId from, ProcessId to, Deadline deadline);
 
   const uint64_t seed;
+  const bool in_place;
   Trace trace;
   Scheduler scheduler;
   Network network;
@@ -67,7 +69,7 @@ absl::Status World::Impl::Await(SimEvent& event, ProcessId from, ProcessId to, D
       return absl::UnavailableError(
           absl::StrFormat("process %d is no more: %s", to.value(), network.At(to).end));
     }
-    if (network.Reachable(from, to)) {
+    if (network.Reachable(from, to) && network.Reachable(to, from)) {
       lost_ns = Deadline::Never().ns;
     } else if (lost_ns == Deadline::Never().ns) {
       lost_ns = scheduler.NowNs() + PeerTimeoutNs(from);
@@ -95,7 +97,7 @@ World::~World() {
 absl::StatusOr<std::unique_ptr<Fabric>> World::OpenFabric(const std::string& host, FabricOptions options) {
   NAM_ASSIGN_OR_RETURN(Process * process, impl_->network.AddProcess(host, std::move(options)));
   const uint64_t seed = impl_->seed + (uint64_t{process->id.value()} << 32);
-  return std::make_unique<SimFabric>(impl_->network, *process, impl_->clock, seed);
+  return std::make_unique<SimFabric>(impl_->network, *process, impl_->clock, seed, impl_->in_place);
 }
 
 ProcessId World::ProcessOf(const Fabric& fabric) const {
@@ -129,11 +131,35 @@ void World::RestartHost(const std::string& host) {
 }
 
 void World::Partition(const std::string& a, const std::string& b) {
-  impl_->network.Partition(impl_->network.HostNamed(a), impl_->network.HostNamed(b));
+  PartitionOneWay(a, b);
+  PartitionOneWay(b, a);
+}
+
+void World::PartitionOneWay(const std::string& from, const std::string& to) {
+  impl_->network.Partition(impl_->network.HostNamed(from), impl_->network.HostNamed(to));
 }
 
 void World::Heal(const std::string& a, const std::string& b) {
-  impl_->network.Heal(impl_->network.HostNamed(a), impl_->network.HostNamed(b));
+  Host &one = impl_->network.HostNamed(a), &other = impl_->network.HostNamed(b);
+  impl_->network.Heal(one, other);
+  impl_->network.Heal(other, one);
+}
+
+void World::Pause(ProcessId process, bool card_too) {
+  impl_->network.Pause(impl_->network.At(process), card_too);
+}
+
+void World::Resume(ProcessId process) {
+  impl_->network.Resume(impl_->network.At(process));
+}
+
+bool World::Paused(ProcessId process) const {
+  return impl_->scheduler.IsPaused(process);
+}
+
+void World::SlowDown(const std::string& host, int64_t times) {
+  NAM_CHECK(times >= 1, "a card is slower, or as its model says");
+  impl_->network.SlowDown(impl_->network.HostNamed(host), times);
 }
 
 void World::BreakQueuePairs(const std::string& a, const std::string& b) {

@@ -40,6 +40,8 @@ struct WorldOptions {
   std::string replay;
   /// Called with the report of a hang or deadlock just before the process stops.
   std::function<void(const std::string& report)> on_hang;
+  /// Fabrics show peers' memory in place (Capabilities::in_place), as `shm` does.
+  bool in_place = false;
 };
 
 /// The thread that makes a World is its driver: a simulated thread that belongs to no process. It may call
@@ -88,7 +90,19 @@ class World {
   /// Nothing passes between the hosts until Heal. Connections outlive it unless it is longer than the peer
   /// timeout.
   void Partition(const std::string& a, const std::string& b);
+  /// Only what goes from one to the other is lost.
+  void PartitionOneWay(const std::string& from, const std::string& to);
+  /// Both ways.
   void Heal(const std::string& a, const std::string& b);
+  /// Its threads stand still until Resume (a stopped process, a virtual machine that is moved); time passes.
+  /// Its card goes on, as an RDMA card does; with `card_too` it does nothing either, as a card of software:
+  /// what it had posted has not left, what it is asked waits, and its peers give up after their timeout.
+  /// Not from a thread of the process. KillProcess resumes.
+  void Pause(ProcessId process, bool card_too);
+  void Resume(ProcessId process);
+  bool Paused(ProcessId process) const;
+  /// A host's card takes so many times as long for everything; 1: as the model says.
+  void SlowDown(const std::string& host, int64_t times);
   /// Breaks every connection between the hosts.
   void BreakQueuePairs(const std::string& a, const std::string& b);
   bool Alive(ProcessId process) const;
@@ -96,14 +110,14 @@ class World {
   // -- For the control plane's calls, in process, under the same faults: a call is a thread in the server's
   //    process that first sleeps for RpcDelayNs(), and whose caller Awaits an event.
 
-  /// Both alive, and no partition between their hosts. The driver's process reaches everybody.
+  /// Both alive, and what one sends reaches the other. The driver's process reaches everybody.
   bool Reachable(ProcessId from, ProcessId to) const;
-  /// The host is up, and no partition between it and the process's.
+  /// The host is up, and what the process sends it, and what it answers, arrives.
   bool HostAnswers(ProcessId from, const std::string& host) const;
   /// How long a message of the control plane is under way now.
   int64_t RpcDelayNs();
   /// Waits for `event` (of any fabric of this world): OK; UNAVAILABLE as soon as `to` is dead, or
-  /// unreachable from `from` for that one's peer timeout; DEADLINE_EXCEEDED.
+  /// cut off from `from`, either way, for that one's peer timeout; DEADLINE_EXCEEDED.
   absl::Status Await(Event& event, ProcessId from, ProcessId to, Deadline deadline);
   /// A thread of `process` that nobody joins. The process's fabric must outlive it.
   void StartDetached(ProcessId process, const std::string& name, std::function<void()> body);

@@ -21,6 +21,9 @@ sim::World& TheWorld() {
     sim::WorldOptions options;
     const char* seed = std::getenv("NAM_TEST_SEED");
     if (seed != nullptr) options.seed = std::strtoull(seed, nullptr, 10);
+#ifdef NAM_SIM_IN_PLACE
+    options.in_place = true;
+#endif
     return options;
   }());
   return world;

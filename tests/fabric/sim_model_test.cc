@@ -240,6 +240,30 @@ TEST(SimModel, ManySmallReadsReachTheMessageRate) {
   EXPECT_EQ(world.NowNs() - begin_ns, 199 * 100 + 1'000) << "10 messages a µs, and the last one's latency";
 }
 
+TEST(SimModel, AtomicsOnOneWordTakeTurnsAndOthersDoNot) {
+  constexpr size_t kClients = 8, kAdds = 50;
+  const auto rate_per_us = [](bool same_word) {
+    World world({});
+    MemoryServer server(world, "m0");
+    std::vector<std::unique_ptr<Client>> clients;
+    for (size_t i = 0; i < kClients; ++i) {
+      clients.push_back(std::make_unique<Client>(world, absl::StrCat("c", i), server));
+    }
+    const int64_t begin_ns = world.NowNs();
+    std::vector<std::unique_ptr<Thread>> threads;
+    for (size_t i = 0; i < kClients; ++i) {
+      threads.push_back(clients[i]->fabric->StartThread("adds", [&client = *clients[i], same_word, i] {
+        for (size_t add = 0; add < kAdds; ++add) EXPECT_TRUE(client.Add(same_word ? 0 : 8 * i).ok());
+      }));
+    }
+    threads.clear();
+    EXPECT_EQ(server.Word(0), same_word ? kClients * kAdds : kAdds);
+    return static_cast<double>(kClients * kAdds) * 1e3 / static_cast<double>(world.NowNs() - begin_ns);
+  };
+  EXPECT_NEAR(rate_per_us(true), 1e3 / NicModel().atomic_ns, 0.1);
+  EXPECT_NEAR(rate_per_us(false), kClients / 2.0, 0.1) << "each waits for its own latency alone";
+}
+
 TEST(SimModel, ReadsInFlightAreBounded) {
   NicModel model;
   model.reads_in_flight_max = 1;

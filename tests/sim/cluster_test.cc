@@ -24,9 +24,11 @@ const SsbAnswers& Answers() {
   return *answers;
 }
 
-RunResult RunSeed(uint64_t seed, const FaultKinds& faults, const char* generation = "fdr") {
+RunResult RunSeed(uint64_t seed, const FaultKinds& faults, const char* generation = "fdr",
+                  Workloads workload = Workloads::kAll) {
   RunOptions options;
   options.seed = seed;
+  options.workload = workload;
   options.faults = faults;
   auto nic = fabric::sim::NicModel::Named(generation);
   EXPECT_TRUE(nic.ok()) << nic.status();
@@ -44,7 +46,7 @@ TEST_P(ClusterTest, EveryAnswerIsRightOrACleanError) {
   for (int i = 0; i < kSeedsOfACase; ++i) {
     const auto seed = static_cast<uint64_t>(GetParam() * kSeedsOfACase + i + 1);
     const RunResult result = RunSeed(seed, FaultKinds());
-    EXPECT_GT(result.right, 0) << "seed " << seed;
+    EXPECT_GT(result.right + result.loads, 0) << "seed " << seed;
     if (seed % kTwiceEvery == 0) {
       EXPECT_EQ(RunSeed(seed, FaultKinds()).trace_hash, result.trace_hash) << "seed " << seed;
     }
@@ -55,10 +57,34 @@ INSTANTIATE_TEST_SUITE_P(Seeds, ClusterTest, testing::Range(0, NAM_SIM_SEEDS / k
 
 TEST(ClusterWithoutFaultsTest, EveryStatementSucceeds) {
   for (const char* generation : {"fdr", "ndr"}) {
-    const RunResult result = RunSeed(1, *FaultKinds::Parse("none"), generation);
+    const RunResult result = RunSeed(1, *FaultKinds::Parse("none"), generation, Workloads::kSsb);
     EXPECT_EQ(result.loads, 1);
     EXPECT_TRUE(result.faults.empty());
     for (const auto& [code, times] : result.errors) EXPECT_EQ(code, "CANCELLED") << times;
+  }
+}
+
+TEST(ClusterWithoutFaultsTest, EveryTransactionCommitsOrConflicts) {
+  for (const Workloads workload : {Workloads::kCheckout, Workloads::kBank}) {
+    for (uint64_t seed = 1; seed <= 2; ++seed) {
+      const RunResult result = RunSeed(seed, *FaultKinds::Parse("none"), "fdr", workload);
+      EXPECT_EQ(result.loads, 1);
+      EXPECT_GE(result.right, 10);
+      EXPECT_EQ(result.right + result.aborts, result.statements);
+      EXPECT_TRUE(result.errors.empty()) << result.errors.begin()->first;
+    }
+  }
+}
+
+/// Every kind of fault by itself, so that none hides behind another.
+TEST(ClusterOneKindTest, EveryKindOfFaultIsMet) {
+  for (const char* kind : {"pauses", "asymmetric", "slow", "catalog", "clients", "deaths", "partitions"}) {
+    int met = 0;
+    for (uint64_t seed = 1; seed <= 20 && met < 2; ++seed) {
+      const RunResult result = RunSeed(seed, *FaultKinds::Parse(kind), "fdr", Workloads::kBank);
+      for (const auto& [what, times] : result.faults) met += times;
+    }
+    EXPECT_GE(met, 2) << kind;
   }
 }
 

@@ -212,6 +212,20 @@ TEST_P(MulticastTest, LostDoubledReorderedAndDamagedDatagramsChangeNothing) {
   }
 }
 
+// A fragment that came twice must not stand for one that has not come; with checksums such a block would be
+// READ.
+TEST_P(MulticastTest, AFragmentThatComesTwiceCountsOnceWithoutChecksumsToo) {
+  Load(10, 8000);
+  ASSERT_TRUE(OpenSenders({.duplicated = 1}, {.members = 1}).ok());
+  auto channel = *Channel::Open(*client_, *servers_, {});
+  RunSenders();
+  const Received received = Receive(*channel, {.verify = false});
+  sending_.clear();
+  ExpectComplete(received);
+  EXPECT_GT(received.counters.multicast_blocks, 0u);
+  EXPECT_GT(received.counters.duplicates, 0u);
+}
+
 TEST_P(MulticastTest, ReorderedDatagramsAloneNeedNoRepair) {
   Load(300, 20);
   ASSERT_TRUE(OpenSenders({.reordered = 0.5}, {.members = 1}).ok());

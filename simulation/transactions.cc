@@ -1,0 +1,217 @@
+#include "simulation/transactions.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "txn/reconnecting_session.h"
+
+namespace nam::simulation {
+namespace {
+
+/// A customer whose session does not work any more gets another one.
+constexpr int kErrorsInARowMax = 4;
+constexpr int kSessionsMax = 100;
+/// How often tables that a memory server has taken along are made anew.
+constexpr int kLivesMax = 3;
+
+}  // namespace
+
+TransactionWorkload::TransactionWorkload(Cluster& cluster, Adversary& adversary, Factory make,
+                                         RandomStream random, RunResult& result)
+    : cluster_(cluster),
+      adversary_(adversary),
+      make_(std::move(make)),
+      random_(random),
+      result_(result),
+      examiner_(cluster, result) {
+  auto harness = cluster.world().OpenFabric("harness", {});
+  NAM_CHECK(harness.ok());
+  harness_ = *std::move(harness);
+}
+
+TransactionWorkload::~TransactionWorkload() = default;
+
+absl::Status TransactionWorkload::OnItsThread(Client& client, const std::function<absl::Status()>& body) {
+  absl::Status status;
+  client.fabric().StartThread("session", [&] { status = body(); }).reset();
+  return status;
+}
+
+absl::Status TransactionWorkload::WithSession(Client& client,
+                                              const std::function<absl::Status(txn::Session&)>& body) {
+  return OnItsThread(client, [&]() -> absl::Status {
+    txn::ClusterTables tables(client.attachment());
+    NAM_ASSIGN_OR_RETURN(const std::unique_ptr<txn::Session> session,
+                         txn::OpenRsiSession(tables, application_->session_options()));
+    return body(*session);
+  });
+}
+
+absl::Status TransactionWorkload::DropTables(Client& client, bool state_too) {
+  std::vector<std::string> names;
+  for (const txn::RecordTableOptions& table : application_->tables()) names.push_back(table.name);
+  if (state_too) names.push_back(txn::kStateTable);
+  for (const std::string& name : names) {
+    const absl::Status dropped = client.attachment().catalog().DropTable(name);
+    if (!dropped.ok() && !absl::IsNotFound(dropped)) return dropped;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TransactionWorkload::MakeTables(Client& client) {
+  // After a memory server's death the state may be gone, and its locks and timestamps may be half of it.
+  NAM_RETURN_IF_ERROR(OnItsThread(client, [&] { return DropTables(client, /*state_too=*/true); }));
+  application_ = make_(RandomStream(random_.Next()));
+  NAM_RETURN_IF_ERROR(OnItsThread(client, [&]() -> absl::Status {
+    for (const txn::RecordTableOptions& table : application_->tables()) {
+      NAM_RETURN_IF_ERROR(txn::CreateTable(client.attachment(), table));
+    }
+    return absl::OkStatus();
+  }));
+  return WithSession(client, [&](txn::Session& session) { return application_->Fill(session); });
+}
+
+void TransactionWorkload::MakeTables() {
+  if (application_ == nullptr) application_ = make_(random_);
+  for (int attempt = 0; attempt < Examiner::kAttemptsMax; ++attempt) {
+    if (attempt > 0) examiner_.Pause(random_.Magnitude(1'000, 4'000'000));
+    const std::unique_ptr<Client> client = examiner_.NewClient(absl::StrCat("client-", made_++ % 2));
+    if (client == nullptr) break;
+    const int deaths = cluster_.memory_deaths();
+    adversary_.Expose(*client);
+    const absl::Status made = MakeTables(*client);
+    adversary_.Protect(*client);
+    if (!made.ok()) {
+      const bool lost = deaths != cluster_.memory_deaths();
+      // Of a client that was killed in the middle of it a table may be left, or be made after the drop.
+      const bool known = absl::IsAlreadyExists(made) || txn::AbortReasonOf(made).has_value();
+      if (!known)
+        examiner_.CheckClean("tables", made, {.replaced = lost, .killed = !examiner_.Alive(*client)});
+    } else if (deaths == cluster_.memory_deaths()) {
+      ++result_.loads;
+      made_at_deaths_ = deaths;
+      return;
+    }
+  }
+  examiner_.Fail("the tables could not be made");
+}
+
+/// One customer after the other, each in a process of its own, on a thread of the harness.
+class TransactionWorkload::CustomerThread {
+ public:
+  CustomerThread(TransactionWorkload& workload, RandomStream random, int number)
+      : workload_(workload), random_(random), host_(absl::StrCat("client-", number)) {}
+
+  void Run(int transactions) {
+    for (int sessions = 0; transactions > 0 && !workload_.TablesLost(); ++sessions) {
+      if (sessions == kSessionsMax) return workload_.examiner_.Fail(host_ + " finds no session that works");
+      const std::unique_ptr<Client> client = workload_.examiner_.NewClient(host_);
+      if (client == nullptr) return;
+      workload_.adversary_.Expose(*client);
+      const absl::Status ended = workload_.WithSession(
+          *client, [&](txn::Session& session) { return Serve(*client, session, transactions); });
+      workload_.adversary_.Protect(*client);
+      if (!ended.ok()) Judge(*client, "session", ended);
+      if (random_.OneIn(4)) workload_.examiner_.Pause(random_.Magnitude(100, 1'000'000));
+    }
+  }
+
+ private:
+  absl::Status Serve(Client& client, txn::Session& session, int& transactions) {
+    NAM_ASSIGN_OR_RETURN(const std::unique_ptr<Customer> customer,
+                         workload_.application_->NewCustomer(session, RandomStream(random_.Next())));
+    for (int errors = 0; transactions > 0 && errors < kErrorsInARowMax && !workload_.TablesLost();) {
+      const int64_t began_ns = workload_.cluster_.world().NowNs();
+      const absl::StatusOr<bool> done = customer->RunOne();
+      workload_.examiner_.CheckDuration(host_, workload_.cluster_.world().NowNs() - began_ns);
+      ++workload_.result_.statements;
+      --transactions;
+      if (done.ok()) {
+        errors = 0;
+        ++(*done ? workload_.result_.right : workload_.result_.aborts);
+        // What it waits for is done by others.
+        if (!*done) workload_.examiner_.Pause(random_.Magnitude(1, 1'000));
+        continue;
+      }
+      ++errors;
+      Judge(client, "transaction", done.status());
+      if (!workload_.examiner_.Alive(client) || !absl::IsUnavailable(done.status())) break;
+      workload_.examiner_.Pause(random_.Magnitude(10, 1'000'000));
+    }
+    return absl::OkStatus();
+  }
+
+  void Judge(const Client& client, const char* what, const absl::Status& status) {
+    ++workload_.result_.clean_errors;
+    workload_.examiner_.CheckClean(
+        absl::StrCat(host_, ": ", what), status,
+        {.replaced = workload_.TablesLost(), .killed = !workload_.examiner_.Alive(client)});
+  }
+
+  TransactionWorkload& workload_;
+  RandomStream random_;
+  const std::string host_;
+};
+
+void TransactionWorkload::CheckHistories() {
+  const std::vector<const txn::SessionHistory*> histories = application_->histories();
+  for (const bool timestamps : {true, false}) {
+    const txn::CheckReport report = timestamps ? txn::CheckTimestamps(histories, application_->check())
+                                               : txn::CheckDependencies(histories, application_->check());
+    if (!report.ok()) examiner_.Fail(report.ToString());
+  }
+  for (const std::string& wrong : application_->wrong()) examiner_.Fail(wrong);
+}
+
+void TransactionWorkload::Run(int customers, int transactions) {
+  for (int lives = 0; lives < kLivesMax && TablesLost(); ++lives) {
+    MakeTables();
+    if (TablesLost()) return;
+    std::vector<std::unique_ptr<CustomerThread>> all;
+    std::vector<std::unique_ptr<fabric::Thread>> threads;
+    for (int i = 0; i < customers; ++i) {
+      all.push_back(std::make_unique<CustomerThread>(*this, RandomStream(random_.Next()), i));
+      threads.push_back(
+          harness_->StartThread(absl::StrCat("client-", i),
+                                [&customer = *all.back(), transactions] { customer.Run(transactions); }));
+    }
+    threads.clear();
+    CheckHistories();
+  }
+}
+
+void TransactionWorkload::Conclude() {
+  if (TablesLost()) {
+    MakeTables();
+    if (TablesLost()) return;
+  }
+  for (int attempt = 0; attempt < Examiner::kAttemptsMax; ++attempt) {
+    if (attempt > 0) examiner_.Pause(Examiner::kAttemptPauseUs);
+    const std::unique_ptr<Client> client = examiner_.NewClient("client-0");
+    if (client == nullptr) return;
+    const absl::Status audited = WithSession(*client, [&](txn::Session& session) {
+      return application_->Audit(session, client->fabric().clock());
+    });
+    if (audited.ok()) return CheckHistories();
+    // Operations may still be broken by the plan, one by one.
+    if (!txn::AbortReasonOf(audited).has_value()) examiner_.CheckClean("audit", audited, {});
+  }
+  examiner_.Fail("though all is mended, nobody can look at all rows");
+}
+
+void TransactionWorkload::DropAll() {
+  const std::unique_ptr<Client> client = examiner_.NewClient("client-0");
+  if (client == nullptr) return;
+  for (int attempt = 0; attempt < Examiner::kAttemptsMax; ++attempt) {
+    if (attempt > 0) examiner_.Pause(Examiner::kAttemptPauseUs);
+    const absl::Status dropped = DropTables(*client, /*state_too=*/true);
+    if (dropped.ok()) return examiner_.AwaitFreed(0);
+    examiner_.CheckClean("drop", dropped, {});
+  }
+  examiner_.Fail("the tables could not be dropped");
+}
+
+}  // namespace nam::simulation

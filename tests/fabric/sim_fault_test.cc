@@ -1,0 +1,348 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "fabric/fabric.h"
+#include "fabric/immediate.h"
+#include "fabric/sim/world.h"
+#include "tests/fabric/sim_cluster.h"
+
+/// What can happen to a process, a card, one way of a path, and one operation, beside its end.
+namespace nam::fabric::sim {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+void Sleep(World& world, int64_t ns) {
+  world.clock().SleepUntil({world.NowNs() + ns});
+}
+
+void SetWord(std::byte* at, uint64_t word) {
+  std::memcpy(at, &word, sizeof(word));
+}
+
+/// Posts all at once and waits for the last.
+bool RunAll(Client& client, std::vector<WorkRequest> requests) {
+  for (WorkRequest& request : requests) request.signal = Signal::kUnsignaled;
+  requests.back().signal = Signal::kSignaled;
+  if (!client.pair->Post(requests).ok()) return false;
+  Completion completion;
+  return client.completions->Wait({&completion, 1}, Deadline::Never()) == 1 && completion.ok();
+}
+
+// -- Pauses.
+
+TEST(SimPause, ThreadsStandStillAndTimePassesForThem) {
+  World world({});
+  const auto paused = Take(world.OpenFabric("h", {}));
+  const auto other = Take(world.OpenFabric("h", {}));
+  int64_t woke_ns = 0, others_woke_ns = 0;
+  const int64_t begin_ns = world.NowNs();
+  auto sleeper = paused->StartThread("sleeper", [&] {
+    Sleep(world, 2 * kMs);
+    woke_ns = world.NowNs() - begin_ns;
+  });
+  auto neighbour = other->StartThread("neighbour", [&] {
+    Sleep(world, 2 * kMs);
+    others_woke_ns = world.NowNs() - begin_ns;
+  });
+  Sleep(world, kMs);
+  world.Pause(world.ProcessOf(*paused), false);
+  EXPECT_TRUE(world.Paused(world.ProcessOf(*paused)));
+  Sleep(world, 9 * kMs);
+  EXPECT_EQ(woke_ns, 0);
+  EXPECT_EQ(others_woke_ns, 2 * kMs) << "another process of the same host";
+  world.Resume(world.ProcessOf(*paused));
+  sleeper.reset();
+  EXPECT_EQ(woke_ns, 10 * kMs) << "it finds its deadline long past";
+}
+
+TEST(SimPause, ACardOfHardwareGoesOnAndOneOfSoftwareDoesNot) {
+  for (const bool card_too : {false, true}) {
+    World world({});
+    MemoryServer server(world, "m0");
+    Client client(world, "c0", server);
+    world.Pause(world.ProcessOf(*server.fabric), card_too);
+    const WorkRequest add = WorkRequest::FetchAdd(1, client.local->Slice(0, 8), client.At(0), 1);
+    ASSERT_TRUE(client.pair->Post({&add, 1}).ok());
+    Completion completion;
+    EXPECT_EQ(client.completions->Wait({&completion, 1}, world.clock().After(1'000)), card_too ? 0u : 1u);
+    EXPECT_EQ(server.Word(0), card_too ? 0u : 1u);
+    world.Resume(world.ProcessOf(*server.fabric));
+    if (!card_too) continue;
+    ASSERT_EQ(client.completions->Wait({&completion, 1}, world.clock().After(1'000)), 1u);
+    EXPECT_TRUE(completion.ok()) << "shorter than the peer timeout";
+    EXPECT_EQ(server.Word(0), 1u);
+  }
+}
+
+TEST(SimPause, WhatAStoppedCardHadPostedArrivesLateAndIsRefusedOnceItsKeyIsGone) {
+  World world({});
+  MemoryServer server(world, "m0");
+  Client client(world, "c0", server);
+  const auto own = Take(server.fabric->Share(*server.region, 4096, 4096, Access::kAll));
+  const auto kept = Take(server.fabric->Share(*server.region, 8192, 4096, Access::kAll));
+  SetWord(client.local->data(), 7);
+  const LocalBuffer word = client.local->Slice(0, 8);
+  const ProcessId process = world.ProcessOf(*client.fabric);
+  // Two queue pairs, so that one's error does not flush the other's.
+  const auto second = client.Connect();
+  auto thread = client.fabric->StartThread("writer", [&] {
+    const WorkRequest revoked = WorkRequest::Write(1, word, {own->rkey(), 0});
+    const WorkRequest allowed = WorkRequest::Write(2, word, {kept->rkey(), 0});
+    EXPECT_TRUE(client.pair->Post({&revoked, 1}).ok() && second->Post({&allowed, 1}).ok());
+    std::set<uint64_t> done;
+    Completion completion;
+    while (done.size() < 2 && client.completions->Wait({&completion, 1}, Deadline::Never()) == 1) {
+      EXPECT_EQ(completion.status,
+                completion.id == 1 ? CompletionStatus::kRemoteAccessError : CompletionStatus::kOk);
+      done.insert(completion.id);
+    }
+  });
+  world.Pause(process, true);
+  Sleep(world, kMs);
+  EXPECT_TRUE(own->Revoke());
+  EXPECT_EQ(server.Word(8192), 0u) << "it has not left";
+  world.Resume(process);
+  thread.reset();
+  EXPECT_EQ(server.Word(4096), 0u);
+  EXPECT_EQ(server.Word(8192), 7u);
+}
+
+TEST(SimPause, PeersOfAStoppedCardGiveUpAfterTheirTimeout) {
+  World world({});
+  MemoryServer server(world, "m0");
+  Client client(world, "c0", server, {.secret = "secret", .peer_timeout_us = 5'000});
+  world.Pause(world.ProcessOf(*server.fabric), true);
+  const int64_t begin_ns = world.NowNs();
+  EXPECT_EQ(client.Add(0).status, CompletionStatus::kPeerLost);
+  EXPECT_GE(world.NowNs() - begin_ns, 4 * kMs);
+  EXPECT_FALSE(client.pair->Disconnect(world.clock().After(10'000)).ok()) << "nobody confirms it";
+  world.Resume(world.ProcessOf(*server.fabric));
+  EXPECT_TRUE(client.pair->Disconnect(world.clock().After(10'000)).ok());
+  client.pair = client.Connect();
+  EXPECT_TRUE(client.Add(0).ok());
+}
+
+TEST(SimPause, AKilledProcessIsPausedNoMore) {
+  World world({});
+  const auto fabric = Take(world.OpenFabric("h", {}));
+  const auto event = fabric->CreateEvent();
+  auto thread = fabric->StartThread("waiter", [&] { event->Wait(Deadline::Never()); });
+  world.Pause(world.ProcessOf(*fabric), true);
+  event->Set();
+  world.KillProcess(world.ProcessOf(*fabric));
+  thread.reset();
+  EXPECT_FALSE(world.Paused(world.ProcessOf(*fabric)));
+}
+
+// -- One way.
+
+TEST(SimOneWay, RequestsArriveAndAnswersDoNot) {
+  World world({});
+  MemoryServer server(world, "m0");
+  Client client(world, "c0", server, {.secret = "secret", .peer_timeout_us = 5'000});
+  world.PartitionOneWay("m0", "c0");
+  EXPECT_EQ(client.Add(0).status, CompletionStatus::kPeerLost);
+  EXPECT_EQ(server.Word(0), 1u) << "it has taken effect";
+  world.Heal("m0", "c0");
+
+  client.pair = client.Connect();
+  world.PartitionOneWay("c0", "m0");
+  EXPECT_EQ(client.Add(0).status, CompletionStatus::kPeerLost);
+  EXPECT_EQ(server.Word(0), 1u) << "it has not arrived";
+}
+
+TEST(SimOneWay, CallsNeedBothWays) {
+  for (const bool there : {false, true}) {
+    World world({});
+    const auto here = Take(world.OpenFabric("a", {.peer_timeout_us = 5'000}));
+    const auto server = Take(world.OpenFabric("b", {}));
+    world.PartitionOneWay(there ? "a" : "b", there ? "b" : "a");
+    EXPECT_EQ(world.Reachable(world.ProcessOf(*here), world.ProcessOf(*server)), !there);
+    const auto answer = here->CreateEvent();
+    EXPECT_EQ(
+        world.Await(*answer, world.ProcessOf(*here), world.ProcessOf(*server), Deadline::Never()).code(),
+        absl::StatusCode::kUnavailable);
+  }
+}
+
+// -- Cards.
+
+TEST(SimCard, ASlowOneTakesItsTimesAsLong) {
+  World world({});
+  MemoryServer server(world, "m0"), other(world, "m1");
+  Client client(world, "c0", server), to_other(world, "c1", other);
+  const auto latency_ns = [&](Client& of) {
+    const int64_t begin_ns = world.NowNs();
+    EXPECT_TRUE(of.Add(0).ok());
+    return world.NowNs() - begin_ns;
+  };
+  EXPECT_EQ(latency_ns(client), 2'000);
+  world.SlowDown("m0", 50);
+  EXPECT_GT(latency_ns(client), 40'000);
+  EXPECT_EQ(latency_ns(to_other), 2'000);
+  world.SlowDown("m0", 1);
+  EXPECT_EQ(latency_ns(client), 2'000);
+}
+
+// -- What fabric.h leaves open about READs, and what it does not.
+
+FaultPlan Overtaking() {
+  FaultPlan plan;
+  plan.overtaking_fetch = 1;
+  plan.overtaking_ns_max = 20'000;
+  return plan;
+}
+
+/// A counter in every word of a line, raised from the first to the last, or the other way.
+void RaiseWords(World& world, MemoryServer& server, size_t words, bool upwards, const bool& stop) {
+  for (uint64_t count = 1; !stop; ++count) {
+    for (size_t i = 0; i < words; ++i) {
+      SetWord(server.region->data() + 8 * (upwards ? i : words - 1 - i), count);
+      Sleep(world, 200);
+    }
+  }
+}
+
+TEST(SimOvertaking, WordsOfAReadAreFetchedInAnyOrder) {
+  constexpr size_t kWords = 32;
+  for (const bool upwards : {true, false}) {
+    World world({.faults = Overtaking()});
+    MemoryServer server(world, "m0");
+    Client client(world, "c0", server);
+    bool stop = false;
+    auto writer =
+        server.fabric->StartThread("writer", [&] { RaiseWords(world, server, kWords, upwards, stop); });
+    int rises = 0, falls = 0;
+    for (int i = 0; i < 100; ++i) {
+      EXPECT_TRUE(client.Run(WorkRequest::Read(1, client.local->Slice(0, 8 * kWords), client.At(0))).ok());
+      for (size_t word = 1; word < kWords; ++word) {
+        rises += client.LocalWord(8 * word) > client.LocalWord(8 * word - 8);
+        falls += client.LocalWord(8 * word) < client.LocalWord(8 * word - 8);
+      }
+    }
+    stop = true;
+    writer.reset();
+    EXPECT_GT(rises, 100);
+    EXPECT_GT(falls, 100);
+  }
+}
+
+TEST(SimOvertaking, AReadBehindAReadSeesNothingOlder) {
+  World world({.faults = Overtaking()});
+  MemoryServer server(world, "m0");
+  Client client(world, "c0", server);
+  bool stop = false;
+  constexpr size_t kWords = 32;
+  auto writer = server.fabric->StartThread("writer", [&] { RaiseWords(world, server, kWords, true, stop); });
+  for (int i = 0; i < 100; ++i) {
+    constexpr size_t kBytes = 8 * kWords;
+    ASSERT_TRUE(RunAll(client, {WorkRequest::Read(1, client.local->Slice(0, kBytes), client.At(0)),
+                                WorkRequest::Read(2, client.local->Slice(kBytes, kBytes), client.At(0)),
+                                WorkRequest::Read(3, client.local->Slice(2 * kBytes, 8), client.At(0))}));
+    for (size_t word = 0; word < kWords; ++word) {
+      EXPECT_GE(client.LocalWord(kBytes + 8 * word), client.LocalWord(8 * word));
+    }
+    EXPECT_GE(client.LocalWord(2 * kBytes), client.LocalWord(kBytes));
+  }
+  stop = true;
+}
+
+TEST(SimOvertaking, AReadSeesTheWritesAndAtomicsBeforeItAndMayMissThoseBehindIt) {
+  World world({.faults = Overtaking()});
+  MemoryServer server(world, "m0");
+  Client client(world, "c0", server);
+  int passed = 0;
+  for (uint64_t round = 1; round <= 100; ++round) {
+    SetWord(client.local->data(), round);
+    ASSERT_TRUE(RunAll(client, {WorkRequest::Write(1, client.local->Slice(0, 8), client.At(0)),
+                                WorkRequest::FetchAdd(2, client.local->Slice(8, 8), client.At(8), 1),
+                                WorkRequest::Read(3, client.local->Slice(16, 24), client.At(0)),
+                                WorkRequest::FetchAdd(4, client.local->Slice(40, 8), client.At(16), 1)}));
+    EXPECT_EQ(client.LocalWord(16), round);
+    EXPECT_EQ(client.LocalWord(24), round);
+    passed += client.LocalWord(32) == round ? 1 : 0;
+  }
+  EXPECT_GT(passed, 10);
+}
+
+// -- In place.
+
+TEST(SimInPlace, AViewIsTheMemoryItselfAndOutlivesItsRegion) {
+  World world({.in_place = true});
+  MemoryServer server(world, "m0");
+  Client client(world, "c0", server);
+  ASSERT_TRUE(client.fabric->capabilities().in_place);
+  auto region = Take(server.fabric->Allocate(4096, {}));
+  SetWord(region->data(), 7);
+  const auto view = Take(client.pair->View({region->rkey(), 0}, 8));
+  SetWord(region->data(), 8);
+  uint64_t seen = 0;
+  std::memcpy(&seen, view.data(), sizeof(seen));
+  EXPECT_EQ(seen, 8u);
+  const RemoteKey key = region->rkey();
+  region.reset();
+  std::memcpy(&seen, view.data(), sizeof(seen));
+  EXPECT_EQ(seen, 8u);
+  EXPECT_EQ(client.pair->View({key, 0}, 8).status().code(), absl::StatusCode::kPermissionDenied);
+}
+
+TEST(SimInPlace, OperationsHaveTakenEffectWhenTheyReturnBehindAllThatWasPosted) {
+  World world({.in_place = true});
+  MemoryServer server(world, "m0");
+  Client client(world, "c0", server);
+  auto* const now = dynamic_cast<ImmediateOperations*>(client.pair.get());
+  ASSERT_NE(now, nullptr);
+  const WorkRequest add = WorkRequest::FetchAdd(1, client.local->Slice(0, 8), client.At(0), 5);
+  ASSERT_TRUE(client.pair->Post({&add, 1}).ok());
+  uint64_t old = 0;
+  EXPECT_EQ(now->FetchAddNow(client.At(0), 1, &old), CompletionStatus::kOk);
+  EXPECT_EQ(old, 5u);
+  EXPECT_EQ(server.Word(0), 6u);
+  EXPECT_EQ(now->CompareAndSwapNow(client.At(0), 6, 9, &old), CompletionStatus::kOk);
+  EXPECT_EQ(server.Word(0), 9u);
+  const std::array<std::byte, 8> bytes{};
+  EXPECT_EQ(now->WriteNow(bytes.data(), 8, client.At(kRegionBytes)), CompletionStatus::kRemoteAccessError);
+  EXPECT_EQ(client.pair->state(), QueuePairState::kError);
+}
+
+TEST(SimInPlace, AKeyThatIsRevokedInTheMiddleOfAWriteEndsIt) {
+  FaultPlan plan;
+  plan.torn_operation = 1;
+  plan.torn_ns_max = 10'000;
+  int ended_between = 0;
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    World world({.seed = seed, .faults = plan, .in_place = true});
+    MemoryServer server(world, "m0");
+    Client client(world, "c0", server);
+    const auto own = Take(server.fabric->Share(*server.region, 0, 4096, Access::kAll));
+    CompletionStatus status = CompletionStatus::kOk;
+    auto writer = client.fabric->StartThread("writer", [&] {
+      std::array<std::byte, 256> bytes;
+      bytes.fill(std::byte{1});
+      auto* const now = dynamic_cast<ImmediateOperations*>(client.pair.get());
+      status = now->WriteNow(bytes.data(), bytes.size(), {own->rkey(), 0});
+    });
+    Sleep(world, static_cast<int64_t>(200 * seed));
+    EXPECT_TRUE(own->Revoke());
+    const std::vector<std::byte> frozen(server.region->data(), server.region->data() + 256);
+    writer.reset();
+    EXPECT_TRUE(std::equal(frozen.begin(), frozen.end(), server.region->data())) << "changed after the fence";
+    const auto ones = std::count(frozen.begin(), frozen.end(), std::byte{1});
+    EXPECT_EQ(status, ones < 256 ? CompletionStatus::kRemoteAccessError : CompletionStatus::kOk);
+    ended_between += ones > 0 && ones < 256;
+  }
+  EXPECT_GT(ended_between, 5);
+}
+
+}  // namespace
+}  // namespace nam::fabric::sim
