@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -40,8 +41,8 @@ class Application {
   /// Nobody else is at work, all is mended: looks at everything, and shows that all of it can be changed.
   virtual absl::Status Audit(txn::Session& session, Clock& clock) = 0;
 
-  /// What was seen that must not be, so far.
-  const std::vector<std::string>& wrong() const { return wrong_; }
+  /// What was seen that must not be, since the last call.
+  std::vector<std::string> TakeWrong() { return std::exchange(wrong_, {}); }
   std::vector<const txn::SessionHistory*> histories() const;
   const txn::CheckOptions& check() const { return check_; }
 

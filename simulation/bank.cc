@@ -132,7 +132,9 @@ class Bank final : public Application {
     for (const Account& account : all) {
       if (absl::Status status = teller.Insert(account, kFirstBalance); !status.ok()) return status;
     }
-    return teller.Commit().status();
+    const absl::StatusOr<bool> committed = teller.Commit();
+    if (!committed.ok() || *committed) return committed.status();
+    return txn::AbortStatus(txn::AbortReason::kConnectionLost, "the accounts were not opened");
   }
 
   absl::StatusOr<std::unique_ptr<Customer>> NewCustomer(Session& session, RandomStream random) override {

@@ -30,12 +30,16 @@ void Examiner::CheckClean(const std::string& what, const absl::Status& status,
     case absl::StatusCode::kDeadlineExceeded:
       clean = clean || Mentions(status, "server") || Mentions(status, "catalog");
       break;
+    case absl::StatusCode::kResourceExhausted:  // for memory, all servers of which are gone
+      clean = clean || Mentions(status, "there is no memory server");
+      break;
     case absl::StatusCode::kCancelled:
       clean = circumstances.cancelled;
       break;
     case absl::StatusCode::kNotFound:  // the membership has ended, or never was
     case absl::StatusCode::kFailedPrecondition:
-      clean = clean || Mentions(status, "member");
+      clean = clean || Mentions(status, "member") || Mentions(status, "is gone") ||
+              Mentions(status, "lease has ended");
       break;
     case absl::StatusCode::kAborted:
     case absl::StatusCode::kDataLoss:

@@ -153,6 +153,9 @@ void RunScenario(fabric::sim::World& world, const RunOptions& options, const Sce
   shape.catalog_store = folder.file();
   if (scenario.workload != Workloads::kSsb) {
     shape.compute_servers = 0;
+    // An extent lies in one region; those of the largest rows have 8 MiB.
+    shape.region_bytes = uint64_t{16} << 20;
+    shape.memory_bytes = uint64_t{96} << 20;
     if (StreamOf(options.seed, 6).OneIn(3)) shape.timestamps = "bitvector";
   }
   auto cluster = Cluster::Start(world, shape);

@@ -71,7 +71,11 @@ absl::Status TransactionWorkload::MakeTables(Client& client) {
     }
     return absl::OkStatus();
   }));
-  return WithSession(client, [&](txn::Session& session) { return application_->Fill(session); });
+  return WithSession(client, [&](txn::Session& session) -> absl::Status {
+    NAM_RETURN_IF_ERROR(application_->Fill(session));
+    // From here on every session's snapshot holds it.
+    return session.AwaitCommits().status();
+  });
 }
 
 void TransactionWorkload::MakeTables() {
@@ -163,7 +167,7 @@ void TransactionWorkload::CheckHistories() {
                                                : txn::CheckDependencies(histories, application_->check());
     if (!report.ok()) examiner_.Fail(report.ToString());
   }
-  for (const std::string& wrong : application_->wrong()) examiner_.Fail(wrong);
+  for (const std::string& wrong : application_->TakeWrong()) examiner_.Fail(wrong);
 }
 
 void TransactionWorkload::Run(int customers, int transactions) {

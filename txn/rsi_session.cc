@@ -69,7 +69,8 @@ absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, con
       [&self](const TableDescription& description) { return self.TableOf(description); });
   self.RetireOthers();
   if (!is_heir) self.RecoverRetired();
-  if (self.lost()) return absl::UnavailableError("the session was lost when it was opened");
+  if (self.lost())
+    return absl::UnavailableError("a connection to a memory server broke while the session was opened");
   // Slots of clients that are gone, before there are none left.
   if (self.slot_.nearly_all_used) NAM_RETURN_IF_ERROR(self.recovery_->RecoverAll().status());
   self.batch_.Reset();

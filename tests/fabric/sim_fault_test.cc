@@ -65,6 +65,19 @@ TEST(SimPause, ThreadsStandStillAndTimePassesForThem) {
   EXPECT_EQ(woke_ns, 10 * kMs) << "it finds its deadline long past";
 }
 
+TEST(SimPause, AThreadThatCouldRunIsHeldToo) {
+  World world({});
+  const auto fabric = Take(world.OpenFabric("h", {}));
+  bool ran = false;
+  auto thread = fabric->StartThread("ready", [&] { ran = true; });
+  world.Pause(world.ProcessOf(*fabric), false);
+  Sleep(world, kMs);
+  EXPECT_FALSE(ran);
+  world.Resume(world.ProcessOf(*fabric));
+  thread.reset();
+  EXPECT_TRUE(ran);
+}
+
 TEST(SimPause, ACardOfHardwareGoesOnAndOneOfSoftwareDoesNot) {
   for (const bool card_too : {false, true}) {
     World world({});
