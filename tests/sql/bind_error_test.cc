@@ -306,7 +306,7 @@ TEST(BindErrorTest, Expressions) {
       {"select ^grouping(id) from t group by id", "GROUPING is"},
       {"select n::^float8 from t", "type float8 is"},
       {"select name::^varchar(3) from t", "type varchar(…) is"},
-      {"select n::^smallint from t", "type int2 is"},
+      {"select n::^money from t", "type money is"},
       {"select n::^int[] from t", "arrays are"},
       {"select ^timestamptz '1994-01-01' from t", "type timestamptz is"},
       {"select ^timestamp(3) '1994-01-01' from t", "type timestamp(…) is"},
