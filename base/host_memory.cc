@@ -30,7 +30,6 @@ std::optional<uint64_t> ReadNumber(const std::string& path) {
 /// The number behind a key at the beginning of a line.
 std::optional<uint64_t> ReadEntry(const std::string& path, const std::string& key) {
   std::ifstream file(path);
-  std::string word;
   for (std::string line; std::getline(file, line);) {
     unsigned long long number;
     if (line.starts_with(key) && std::sscanf(line.c_str() + key.size(), " %llu", &number) == 1) return number;
@@ -46,8 +45,8 @@ void AddGroup(const std::string& root, const std::string& group, const Controlle
   const uint64_t used = ReadNumber(folder + controller.usage).value_or(0);
   const uint64_t cache = ReadEntry(folder + "memory.stat", std::string(controller.cache) + " ").value_or(0);
   const uint64_t held = used - std::min(used, cache);
-  limits.push_back({"control group " + group + " (" + controller.limit + ")", *limit,
-                    *limit - std::min(*limit, held)});
+  limits.push_back(
+      {"control group " + group + " (" + controller.limit + ")", *limit, *limit - std::min(*limit, held)});
 }
 
 /// From the process's group to the root. In a container the root may be the group itself.
@@ -79,12 +78,13 @@ std::vector<MemoryLimit> ReadMemoryLimits(const std::string& proc, const std::st
   std::vector<MemoryLimit> limits;
   const auto total_kib = ReadEntry(proc + "/meminfo", "MemTotal:");
   const auto available_kib = ReadEntry(proc + "/meminfo", "MemAvailable:");
-  if (total_kib && available_kib) limits.push_back({"the host", *total_kib << 10, *available_kib << 10});
+  if (total_kib && available_kib) limits.push_back({kHostMemory, *total_kib << 10, *available_kib << 10});
   std::ifstream groups(proc + "/self/cgroup");
   for (std::string line; std::getline(groups, line);) {  // number:controllers:group
     const size_t first = line.find(':'), second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos || line[second + 1] != '/') continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1), group = line.substr(second + 1);
+    const std::string controllers = line.substr(first + 1, second - first - 1),
+                      group = line.substr(second + 1);
     if (line.starts_with("0::")) {
       AddHierarchy(sys + "/fs/cgroup", group, kVersion2, limits);
     } else if (NamesMemory(controllers)) {

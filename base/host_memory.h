@@ -8,8 +8,10 @@
 /// control group on the way to the root of its hierarchy, of version 1 and of version 2.
 namespace nam {
 
+inline constexpr char kHostMemory[] = "the host";
+
 struct MemoryLimit {
-  std::string name;              // `the host`, `control group /user.slice (memory.max)`
+  std::string name;              // kHostMemory, or `control group /user.slice (memory.max)`
   uint64_t limit_bytes = 0;      // what it may have at most
   uint64_t available_bytes = 0;  // what is left now; caches that the kernel would drop count as left
 };

@@ -1,6 +1,8 @@
 #include "catalog/store.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
@@ -10,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "base/unique_fd.h"
 
 namespace nam::catalog {
 namespace {
@@ -422,11 +425,25 @@ absl::Status EmbeddedStore::Delete(const Mutation& mutation) {
   return absl::OkStatus();
 }
 
+/// Mode 0600 before anything is in it; SQLite gives its log and its journal the same. What it cannot do,
+/// opening the store tells.
+void MakePrivate(const std::string& path) {
+  if (path == kStoreInMemory) return;
+  const UniqueFd fresh(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  struct stat info;
+  // One that is there must not be opened here: closing it would drop the locks on it.
+  if (!fresh.valid() && stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+      (info.st_mode & 077) != 0) {
+    chmod(path.c_str(), 0600);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Store>> OpenEmbeddedStore(const std::string& path,
                                                          const ClusterIdentity& identity) {
   if (path.empty()) return absl::InvalidArgumentError("the catalog needs a file for its store");
+  MakePrivate(path);
   sqlite3* handle = nullptr;
   const int opened = sqlite3_open_v2(
       path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);

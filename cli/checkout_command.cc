@@ -6,17 +6,21 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/host_memory.h"
 #include "base/status_macros.h"
 #include "cli/interrupts.h"
 #include "terminal/exit_codes.h"
 #include "terminal/table_printer.h"
+#include "terminal/units.h"
 #include "workload/checkout_run.h"
+#include "workload/checkout_size.h"
 
 namespace nam::cli {
 namespace {
 
 constexpr uint64_t kExpectedPerSecond = 200'000;  // orders of a client, for which memory is made ready
 constexpr uint64_t kExpectedMax = 2'000'000;
+constexpr uint64_t kUnknownHostBytes = uint64_t{64} << 30;
 
 absl::StatusOr<CheckoutRunOptions> RunOptionsOf(const CheckoutCommandOptions& options) {
   const auto refuse = [](const std::string& why) { return absl::InvalidArgumentError(why); };
@@ -29,7 +33,7 @@ absl::StatusOr<CheckoutRunOptions> RunOptionsOf(const CheckoutCommandOptions& op
   if (options.seconds <= 0 && options.transactions == 0) return refuse("--seconds is more than 0");
   if (options.versions < 1 || options.versions > 16) return refuse("--versions is 1 to 16");
   CheckoutRunOptions run;
-  run.checkout.products = options.products;
+  if (options.products != 0) run.checkout.products = options.products;  // otherwise FitCheckout's
   run.checkout.product_bytes = options.product_bytes;
   run.checkout.zipf_theta = options.zipf;
   NAM_RETURN_IF_ERROR(run.checkout.Validate());
@@ -50,10 +54,10 @@ absl::StatusOr<CheckoutRunOptions> RunOptionsOf(const CheckoutCommandOptions& op
   return run;
 }
 
-Json ConfigJson(const CheckoutCommandOptions& options) {
+Json ConfigJson(const CheckoutCommandOptions& options, uint64_t products) {
   Json config{{"protocol", options.protocol}, {"clients", options.clients},
               {"seconds", options.seconds},   {"transactions", options.transactions},
-              {"products", options.products}, {"product_bytes", options.product_bytes},
+              {"products", products},         {"product_bytes", options.product_bytes},
               {"versions", options.versions}, {"zipf", options.zipf},
               {"seed", options.seed}};
   if (options.protocol != "rsi") config["participants"] = options.participants;
@@ -73,9 +77,40 @@ absl::StatusOr<std::unique_ptr<CheckoutBackend>> OpenTwoPhase(const CheckoutComm
   return TwoPhaseBackend::Open(servers);
 }
 
+/// Ctrl-C reaches the run: its load, or its clients.
+class StopAtInterrupt final : public Cancellable {
+ public:
+  StopAtInterrupt(CheckoutRun& run, Interrupts& interrupts) : run_(run), interrupts_(interrupts) {
+    interrupts_.SetTarget(this);
+  }
+  ~StopAtInterrupt() { interrupts_.SetTarget(nullptr); }
+  void CancelFromSignal() override { run_.Stop(); }
+
+ private:
+  CheckoutRun& run_;
+  Interrupts& interrupts_;
+};
+
+/// Tables that a run has made are taken away again if it fails or is interrupted: they would only be in the
+/// way.
+class TablesOfARun {
+ public:
+  explicit TablesOfARun(CheckoutBackend& backend) : backend_(backend) {}
+  ~TablesOfARun() {
+    if (!kept_) backend_.DropTables();
+  }
+  void Keep() { kept_ = true; }
+
+ private:
+  CheckoutBackend& backend_;
+  bool kept_ = false;
+};
+
 int RunOn(CheckoutBackend& backend, const CheckoutCommandOptions& options,
           const CheckoutRunOptions& run_options, bool table, Interrupts& interrupts) {
+  TablesOfARun tables(backend);
   CheckoutRun run(backend, run_options);
+  const StopAtInterrupt stop(run, interrupts);
   ProgressLine progress;
   if (const absl::Status loaded = run.Load(progress); !loaded.ok()) return ReportFailure(loaded);
   Json rows = Json::array();
@@ -83,7 +118,6 @@ int RunOn(CheckoutBackend& backend, const CheckoutCommandOptions& options,
       [&](const tpcw::CheckoutRates& rates) {
         if (table) std::cout << CheckoutLine(rates) << std::endl;
         rows.push_back(CheckoutRatesJson(rates));
-        if (interrupts.Seen()) run.Stop();
       },
       progress);
   if (!outcome.ok()) return ReportFailure(outcome.status());
@@ -91,13 +125,34 @@ int RunOn(CheckoutBackend& backend, const CheckoutCommandOptions& options,
     std::cout << CheckoutSummary(*outcome);
   } else {
     JsonReport report{.command = "checkout"};
-    report.config = ConfigJson(options);
+    report.config = ConfigJson(options, run_options.checkout.products);
     report.rows = std::move(rows);
     report.summary = CheckoutSummaryJson(*outcome);
     std::cout << report.ToString();
   }
+  if (interrupts.Seen()) return outcome->ok() ? kExitInterrupted : kExitCheckFailed;
+  tables.Keep();  // also wrong ones: somebody will want to look at them
   if (!outcome->ok()) return kExitCheckFailed;
-  return interrupts.Seen() ? kExitInterrupted : kExitOk;
+  if (options.transactions == 0 && outcome->rates.committed >= run_options.driver.transactions) {
+    std::cerr << "nam: ended after " << FormatCount(outcome->rates.committed)
+              << " checkouts, which fill the memory servers; `nam up --memory=SIZE` gives them more\n";
+  }
+  return kExitOk;
+}
+
+absl::StatusOr<CheckoutRunOptions> FitToHost(const CheckoutCommandOptions& options,
+                                             const CheckoutRunOptions& run) {
+  // Rows are this process's, and the host has others.
+  const uint64_t free_bytes =
+      std::min(LeastAvailable(ReadMemoryLimits()).available_bytes, kUnknownHostBytes) / 2;
+  return FitCheckout(run, options.products, free_bytes);
+}
+
+absl::StatusOr<CheckoutRunOptions> FitToCluster(const CheckoutCommandOptions& options,
+                                                const CheckoutRunOptions& run,
+                                                catalog::Attachment& attachment) {
+  NAM_ASSIGN_OR_RETURN(const uint64_t free_bytes, FreeForCheckout(attachment, options.replace));
+  return FitCheckout(run, options.products, free_bytes);
 }
 
 }  // namespace
@@ -119,12 +174,16 @@ int RunCheckout(const CheckoutCommandOptions& options) {
   if (options.protocol != "rsi") {
     const auto backend = OpenTwoPhase(options);
     if (!backend.ok()) return ReportFailure(backend.status());
-    return RunOn(**backend, options, *run_options, table, interrupts);
+    const auto fitted = FitToHost(options, *run_options);
+    if (!fitted.ok()) return ReportFailure(fitted.status());
+    return RunOn(**backend, options, *fitted, table, interrupts);
   }
   const auto attachment = AttachToCluster(options.cluster);
   if (!attachment.ok()) return ReportNoConnection(attachment.status());
+  const auto fitted = FitToCluster(options, *run_options, **attachment);
+  if (!fitted.ok()) return ReportFailure(fitted.status());
   RsiBackend backend(**attachment);
-  return RunOn(backend, options, *run_options, table, interrupts);
+  return RunOn(backend, options, *fitted, table, interrupts);
 }
 
 }  // namespace nam::cli

@@ -15,7 +15,7 @@ struct CheckoutCommandOptions {
   int clients = 2;
   double seconds = 20;
   uint64_t transactions = 0;  // 0: as many as fit into the time
-  uint64_t products = 1'000'000;
+  uint64_t products = 0;      // 0: a million, or as many as there is room for
   uint64_t product_bytes = 1'024;
   uint32_t versions = 1;
   double zipf = 0;

@@ -3,12 +3,16 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <deque>
+#include <filesystem>
 #include <iostream>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "cli/cluster_report.h"
@@ -16,6 +20,7 @@
 #include "cli/scale_requests.h"
 #include "fabric/fabric.h"
 #include "localcluster/local_cluster.h"
+#include "localcluster/memory_room.h"
 #include "localcluster/state_directory.h"
 #include "localcluster/stop_signals.h"
 #include "terminal/exit_codes.h"
@@ -29,39 +34,50 @@ namespace {
 constexpr int64_t kStartTimeoutMs = 150'000;
 constexpr int64_t kStopTimeoutMs = 45'000;  // three kinds of servers, one after the other
 constexpr unsigned kOrderlyEndSeconds = 40;
+constexpr size_t kEventsMax = 8;
+constexpr int64_t kPollMsMax = 3'600'000;
 
 std::string Directory(const std::string& state_dir) {
   return state_dir.empty() ? DefaultStateDirectory() : state_dir;
 }
 
 /// Ends what a killed supervisor may have left; the number of processes that were still there.
-int EndLeftovers(const std::string& directory) {
+int EndLeftovers(const StateDirectory& directory) {
   int ended = 0;
-  if (const auto state = LoadState(directory); state.ok()) {
+  if (const auto state = directory.LoadState(); state.ok()) {
     for (const ClusterState::Server& server : state->servers) {
-      ended += EndForeignProcess(server.pid, server.start_time, kStopTimeoutMs) ? 1 : 0;
+      ended += EndForeignProcess(server.process, kStopTimeoutMs) ? 1 : 0;
     }
   }
-  RemoveRunFiles(directory);
+  directory.RemoveRunFiles();
   return ended;
 }
 
 ClusterState::Server Describe(const std::string& name, pid_t pid) {
-  return {name, pid, StartTimeOf(pid).value_or(0)};
+  return {name, IdentityOf(pid).value_or(ProcessIdentity{.pid = pid})};
 }
 
-ClusterState StateOf(const LocalCluster& cluster, const std::string& fabric) {
-  ClusterState state{.catalog_address = cluster.catalog_address(),
-                     .fabric = fabric,
-                     .supervisor = Describe("supervisor", getpid())};
-  for (const Process* process : cluster.processes())
-    state.servers.push_back(Describe(process->name(), process->pid()));
-  return state;
-}
+/// What the supervisor knows beside the cluster itself. Used by its one thread.
+struct Supervision {
+  LocalCluster& cluster;
+  const StateDirectory& directory;
+  const std::string fabric;
+  std::deque<std::string> events = {};  // the latest, for `nam status`
+
+  absl::Status Save() const {
+    ClusterState state{.catalog_address = cluster.catalog_address(),
+                       .fabric = fabric,
+                       .supervisor = Describe("supervisor", getpid()),
+                       .events = {events.begin(), events.end()}};
+    for (const Process* process : cluster.processes())
+      state.servers.push_back(Describe(process->name(), process->pid()));
+    return directory.SaveState(state);
+  }
+};
 
 /// Starts or stops compute servers for `nam scale`.
-absl::StatusOr<ScaleReply> Scale(LocalCluster& cluster, const ScaleRequest& request,
-                                 const std::string& directory, const std::string& fabric, int interrupt_fd) {
+absl::StatusOr<ScaleReply> Scale(Supervision& supervision, const ScaleRequest& request, int interrupt_fd) {
+  LocalCluster& cluster = supervision.cluster;
   ScaleReply reply;
   absl::Status status;
   if (request.out) {
@@ -75,37 +91,47 @@ absl::StatusOr<ScaleReply> Scale(LocalCluster& cluster, const ScaleRequest& requ
     status = stopped.status();
     if (stopped.ok()) reply.changed = *std::move(stopped);
   }
-  status.Update(SaveState(directory, StateOf(cluster, fabric)));
+  status.Update(supervision.Save());
   NAM_RETURN_IF_ERROR(status);
+  LogInfo(absl::StrCat(request.out ? "started" : "stopped", " compute servers ",
+                       absl::StrJoin(reply.changed, ", "), " as `nam scale` asked"));
   reply.compute_servers = cluster.running_compute_servers();
   reply.memory_servers = cluster.running_memory_servers();
   return reply;
 }
 
-/// Until a signal comes or the catalog ends. Without another server the cluster goes on.
-void Supervise(LocalCluster& cluster, const StopSignals& stop, ScaleListener& requests,
-               const std::string& directory, const std::string& fabric) {
-  std::set<std::string> ended;  // whose end has been told
-  while (cluster.processes()[0]->running()) {
-    std::vector<pollfd> waits{{stop.fd(), POLLIN, 0}, {requests.fd(), POLLIN, 0}};
-    for (Process* process : cluster.processes()) {
-      if (process->running()) {
-        waits.push_back({process->exit_fd(), POLLIN, 0});
-      } else if (ended.insert(process->name()).second) {
-        LogWarning(absl::StrCat(process->name(), " ended with ", process->Outcome()));
-      }
-    }
-    if (poll(waits.data(), waits.size(), -1) <= 0) continue;
-    if (waits[0].revents != 0) return;
-    if (waits[1].revents == 0) continue;
-    requests.Serve(
-        [&](const ScaleRequest& request) { return Scale(cluster, request, directory, fabric, stop.fd()); });
+/// Servers that have ended are started again, and everybody may read of it.
+void Tend(Supervision& supervision) {
+  const std::vector<std::string> events = supervision.cluster.Tend();
+  if (events.empty()) return;
+  for (const std::string& event : events) {
+    LogWarning(event);
+    supervision.events.push_back(event);
+    if (supervision.events.size() > kEventsMax) supervision.events.pop_front();
   }
+  // Whoever cleans up after this process must know them all.
+  if (const absl::Status saved = supervision.Save(); !saved.ok()) LogError(std::string(saved.message()));
+}
+
+/// Until a signal comes, or the catalog cannot be kept alive.
+absl::Status Supervise(Supervision& supervision, const StopSignals& stop, ScaleListener& requests) {
+  while (!supervision.cluster.catalog_given_up()) {
+    std::vector<pollfd> waits{{stop.fd(), POLLIN, 0}, {requests.fd(), POLLIN, 0}};
+    for (const int fd : supervision.cluster.wait_fds()) waits.push_back({fd, POLLIN, 0});
+    const int64_t left_ms = (supervision.cluster.wake().ns - RealClock().NowNs() + 999'999) / 1'000'000;
+    const int ready =
+        poll(waits.data(), waits.size(), static_cast<int>(std::clamp<int64_t>(left_ms, 0, kPollMsMax)));
+    if (ready > 0 && waits[0].revents != 0) return absl::OkStatus();
+    Tend(supervision);
+    if (ready <= 0 || waits[1].revents == 0) continue;
+    requests.Serve([&](const ScaleRequest& request) { return Scale(supervision, request, stop.fd()); });
+  }
+  return absl::UnavailableError("the cluster ends: its catalog does not stay alive");
 }
 
 std::vector<std::string> SuperviseArguments(const std::string& directory, const UpOptions& options) {
   return {"supervise",
-          absl::StrCat("--state-dir=", directory),
+          absl::StrCat("--state-dir=", std::string(std::filesystem::absolute(directory))),
           absl::StrCat("--fabric=", options.fabric),
           absl::StrCat("--memory-servers=", options.memory_servers),
           absl::StrCat("--compute-servers=", options.compute_servers),
@@ -128,11 +154,6 @@ LocalClusterOptions ClusterOptionsOf(const std::string& directory, const UpOptio
           .bury_after_s = options.bury_after_s};
 }
 
-/// What the supervisor writes before the cluster runs.
-std::string StartingLog(const std::string& directory) {
-  return directory + "/starting-supervisor.log";
-}
-
 int Refuse(const absl::Status& status) {
   ReportFailure(status);
   return kExitUsage;
@@ -140,26 +161,32 @@ int Refuse(const absl::Status& status) {
 
 }  // namespace
 
-int RunUp(const UpOptions& options) {
-  const std::string directory = Directory(options.state_dir);
+int RunUp(const UpOptions& given) {
+  UpOptions options = given;
+  if (options.memory_bytes == 0) options.memory_bytes = DefaultMemory(options.memory_servers);
+  const std::string path = Directory(options.state_dir);
   const auto fabric = fabric::ParseRealKind(options.fabric);
   if (!fabric.ok()) return Refuse(fabric.status());
-  if (const absl::Status status = Validate(ClusterOptionsOf(directory, options)); !status.ok())
+  if (const absl::Status status = Validate(ClusterOptionsOf(path, options)); !status.ok())
     return Refuse(status);
-  if (const absl::Status status = EnsurePrivateDirectory(directory); !status.ok()) return Refuse(status);
+  if (const absl::Status room = CheckMemoryRoom(options.memory_bytes, options.memory_servers); !room.ok())
+    return Refuse(room);
+  const auto directory = StateDirectory::Create(path);
+  if (!directory.ok()) return Refuse(directory.status());
   {
-    const auto lock = LockDirectory(directory);
+    const auto lock = directory->Lock();
     if (!lock.ok()) {
       return ReportFailure(absl::FailedPreconditionError(
           absl::StrCat(std::string(lock.status().message()), " already; `nam down` stops it")));
     }
-    EndLeftovers(directory);
+    EndLeftovers(*directory);
   }
   const StopSignals stop;
   const auto supervisor = Process::Start({.name = "the cluster's supervisor",
-                                          .arguments = SuperviseArguments(directory, options),
+                                          .arguments = SuperviseArguments(path, options),
                                           .drop_prefix = "NAM_",
-                                          .stderr_file = StartingLog(directory),
+                                          .stderr_file = "starting-supervisor.log",
+                                          .directory_fd = directory->fd(),
                                           .detached = true});
   if (!supervisor.ok()) return ReportFailure(supervisor.status());
   Process* const one[] = {supervisor->get()};
@@ -167,11 +194,11 @@ int RunUp(const UpOptions& options) {
     if ((*supervisor)->running()) (*supervisor)->Stop(kStopTimeoutMs).IgnoreError();
     return ReportFailure(status);
   }
-  unlink(StartingLog(directory).c_str());
+  unlink((*supervisor)->stderr_path().c_str());
   std::printf(
       "A cluster of %d memory servers (%s each) and %d compute servers runs in %s; its catalog is at %s.\n",
       options.memory_servers, FormatBytes(options.memory_bytes).c_str(), options.compute_servers,
-      directory.c_str(), (*supervisor)->ready()->values.at("catalog").c_str());
+      path.c_str(), (*supervisor)->ready()->values.at("catalog").c_str());
   std::printf("Next: nam ssb load, nam sql, nam status, nam down.\n");
   return kExitOk;
 }
@@ -181,47 +208,57 @@ int RunSupervise(const UpOptions& options) {
   const auto log_level = ParseLogLevel(options.log_level);
   if (!log_level.ok()) return Refuse(log_level.status());
   StartLog(*log_level, "supervisor");
-  const std::string directory = Directory(options.state_dir);
-  const auto lock = LockDirectory(directory);
+  const auto directory = StateDirectory::Open(Directory(options.state_dir));
+  if (!directory.ok()) return Refuse(directory.status());
+  const auto lock = directory->Lock();
   if (!lock.ok()) return ReportFailure(lock.status());
-  auto cluster = LocalCluster::Start(ClusterOptionsOf(directory, options), stop.fd());
+  if (fchdir(directory->fd()) != 0)
+    return ReportFailure(absl::InternalError("cannot work in the state directory"));
+  auto cluster = LocalCluster::Start(ClusterOptionsOf(directory->path(), options), stop.fd());
   absl::Status status = cluster.status();
   absl::StatusOr<std::unique_ptr<ScaleListener>> requests;
-  if (status.ok()) status = (requests = ScaleListener::Listen(directory)).status();
-  if (status.ok()) status = SaveState(directory, StateOf(**cluster, options.fabric));
-  if (status.ok()) status = OpenLogFile({.directory = directory, .name = "supervisor"});
+  if (status.ok()) status = (requests = ScaleListener::Listen(*directory)).status();
   if (status.ok()) {
-    SayReady({"supervisor", {{"catalog", (*cluster)->catalog_address()}}});
-    Supervise(**cluster, stop, **requests, directory, options.fabric);
-    requests->reset();  // who asks from now on is told that nobody answers
-    stop.GiveOrderlyEnd(kOrderlyEndSeconds);
-    status = (*cluster)->Stop();
+    Supervision supervision{**cluster, *directory, options.fabric};
+    status = supervision.Save();
+    if (status.ok()) status = OpenLogFile({.directory = ".", .name = "supervisor"});
+    if (status.ok()) {
+      const ReadyLine ready{"supervisor", {{"catalog", (*cluster)->catalog_address()}}};
+      LogInfo(absl::StrCat("started: ", ready.ToString()));
+      SayReady(ready);
+      status = Supervise(supervision, stop, **requests);
+      LogInfo(status.ok() ? "told to end" : "ends all servers");
+      requests->reset();  // who asks from now on is told that nobody answers
+      stop.GiveOrderlyEnd(kOrderlyEndSeconds);
+    }
+    status.Update((*cluster)->Stop());
   }
-  RemoveRunFiles(directory);
+  directory->RemoveRunFiles();
   return status.ok() ? kExitOk : ReportFailure(status);
 }
 
 int RunDown(const DownOptions& options) {
-  const std::string directory = Directory(options.state_dir);
-  const auto state = LoadState(directory);
+  const std::string path = Directory(options.state_dir);
+  const auto directory = StateDirectory::Open(path);
+  const auto state = directory.ok() ? directory->LoadState() : directory.status();
   if (absl::IsNotFound(state.status())) {
-    std::printf("No cluster runs in %s.\n", directory.c_str());
+    std::printf("No cluster runs in %s.\n", path.c_str());
     return kExitOk;
   }
-  const bool ran =
-      state.ok() && EndForeignProcess(state->supervisor.pid, state->supervisor.start_time, kStopTimeoutMs);
-  const auto lock = LockDirectory(directory);
+  if (!directory.ok()) return Refuse(directory.status());
+  const bool ran = state.ok() && EndForeignProcess(state->supervisor.process, kStopTimeoutMs);
+  const auto lock = directory->Lock();
   if (!lock.ok()) {
     return ReportFailure(absl::FailedPreconditionError(
         absl::StrCat(std::string(lock.status().message()),
                      ", but its cluster.json does not say which; end its `nam supervise`")));
   }
-  const int left = EndLeftovers(directory);
+  const int left = EndLeftovers(*directory);
   if (ran) {
-    std::printf("The cluster in %s has stopped.\n", directory.c_str());
+    std::printf("The cluster in %s has stopped.\n", path.c_str());
   } else {
     std::printf("Cleaned up after a cluster in %s that had been killed (%d processes were left).\n",
-                directory.c_str(), left);
+                path.c_str(), left);
   }
   return kExitOk;
 }
@@ -262,7 +299,7 @@ int RunStatus(const StatusOptions& options) {
   if (!tables.ok()) return ReportNoConnection(tables.status());
   const bool readable = *format == OutputFormat::kTable || *format == OutputFormat::kMarkdown;
   if (*format == OutputFormat::kJson) {
-    std::cout << StatusJson(*cluster, *tables);
+    std::cout << StatusJson(*cluster, *tables, address->events);
     return kExitOk;
   }
   const PrintOptions print{.format = *format, .footer = false};
@@ -272,6 +309,10 @@ int RunStatus(const StatusOptions& options) {
   }
   std::cout << Render(MembersReport(*cluster), print) << "\n"
             << Render(TablesReport(*tables, readable, &*cluster), print);
+  if (*format == OutputFormat::kTable) {
+    for (const std::string& event : address->events) std::cout << "\n" << event;
+    if (!address->events.empty()) std::cout << "\n";
+  }
   return kExitOk;
 }
 

@@ -12,8 +12,8 @@ struct UpOptions {
   std::string fabric = "shm";
   int memory_servers = 2;
   int compute_servers = 2;
-  uint64_t memory_bytes = 1ULL << 30;  // of each memory server
-  int threads = 0;                     // of each compute server; 0: the processors shared out
+  uint64_t memory_bytes = 0;  // of each memory server; 0: DefaultMemory
+  int threads = 0;            // of each compute server; 0: the processors shared out
   std::string timestamps = "leased";
   std::string log_level = "info";
   double bury_after_s = 60;  // how long a memory server whose lease has ended may come back

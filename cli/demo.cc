@@ -14,6 +14,7 @@
 #include "localcluster/cluster_work.h"
 #include "localcluster/connect.h"
 #include "localcluster/local_cluster.h"
+#include "localcluster/memory_room.h"
 #include "localcluster/stop_signals.h"
 #include "terminal/exit_codes.h"
 #include "terminal/table_printer.h"
@@ -184,7 +185,9 @@ int RunIn(const std::string& directory, const DemoOptions& options, StopSignals&
                                                 : MemoryForSsb(options.scale_factor, options.memory_servers),
       .threads = options.threads,
       .timestamps = options.timestamps};
-  if (const absl::Status status = nam::Validate(local); !status.ok()) {
+  absl::Status status = nam::Validate(local);
+  if (status.ok()) status = CheckMemoryRoom(local.memory_bytes, local.memory_servers);
+  if (!status.ok()) {
     ReportFailure(status);
     return kExitUsage;
   }

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/host_memory.h"
 #include "base/unique_fd.h"
 #include "cli/host_files.h"
 #include "terminal/units.h"
@@ -21,7 +22,6 @@ namespace {
 using fabric::Kind;
 
 constexpr uint64_t kRegionBytes = uint64_t{64} << 20;  // of a memory server
-/// Control groups of version 1 say "no limit" by the largest number of whole pages.
 constexpr uint64_t kUnlimited = uint64_t{1} << 62;
 
 std::string BytesText(uint64_t bytes) {
@@ -32,28 +32,6 @@ std::optional<uint64_t> MeminfoBytes(const HostTree& tree, const std::string& ke
   const auto field = ReadField(tree.proc + "/meminfo", key);
   const auto kib = field ? ParseNumber(*field) : std::nullopt;
   return kib ? std::optional(*kib << 10) : std::nullopt;
-}
-
-/// What of a limit is left below `folder`, which is one level of a hierarchy.
-uint64_t LeftInGroup(const std::string& folder) {
-  auto max = ReadNumber(folder + "/memory.max");
-  auto current = ReadNumber(folder + "/memory.current");
-  if (!max) {
-    max = ReadNumber(folder + "/memory.limit_in_bytes");
-    current = ReadNumber(folder + "/memory.usage_in_bytes");
-  }
-  if (!max || *max >= kUnlimited) return UINT64_MAX;
-  return *max - std::min(*max, current.value_or(0));
-}
-
-/// Everything from `group` to the root of its hierarchy limits.
-uint64_t LeftOnTheWay(const std::string& root, std::string group) {
-  uint64_t left = LeftInGroup(root);
-  while (group.size() > 1) {
-    left = std::min(left, LeftInGroup(root + group));
-    group.resize(group.find_last_of('/'));
-  }
-  return left;
 }
 
 uint64_t HugePagesNeeded(uint64_t memory_bytes, uint64_t page_bytes) {
@@ -96,23 +74,13 @@ Finding CheckAvailableMemory(const HostTree& tree, uint64_t memory_bytes) {
 Finding CheckControlGroup(const HostTree& tree, uint64_t memory_bytes) {
   Finding finding{
       .name = "control group memory", .needed = FormatBytes(memory_bytes), .fabrics = kRealFabrics};
-  uint64_t left = UINT64_MAX;
-  std::string group;
-  for (const std::string& line : ReadLines(tree.proc + "/self/cgroup")) {
-    const size_t at = line.find(":/");
-    if (at == std::string::npos) continue;
-    const bool unified = line.starts_with("0::");
-    if (!unified && line.find(":memory:") == std::string::npos) continue;
-    const std::string root = tree.sys + (unified ? "/fs/cgroup" : "/fs/cgroup/memory");
-    const uint64_t here = LeftOnTheWay(root, line.substr(at + 1));
-    if (here < left) group = line.substr(at + 1);
-    left = std::min(left, here);
-  }
-  finding.found = left >= kUnlimited ? "no limit" : FormatBytes(left) + " left";
-  if (left >= memory_bytes) return finding;
+  std::vector<MemoryLimit> groups = ReadMemoryLimits(tree.proc, tree.sys);
+  std::erase_if(groups, [](const MemoryLimit& limit) { return limit.name == kHostMemory; });
+  const MemoryLimit least = LeastAvailable(groups);
+  finding.found = groups.empty() ? "no limit" : FormatBytes(least.available_bytes) + " left";
+  if (least.available_bytes >= memory_bytes) return finding;
   finding.state = FindingState::kMissing;
-  finding.remedy = absl::StrCat("raise memory.max (version 1: memory.limit_in_bytes) of ", group,
-                                ", or a smaller --memory");
+  finding.remedy = absl::StrCat("raise the limit of the ", least.name, ", or a smaller --memory");
   return finding;
 }
 

@@ -123,7 +123,8 @@ class NamCommandLine final : public CommandLine {
       Add(up, "--fabric", up_.fabric, "shm, tcp or verbs (shm)");
       Add(up, "--memory-servers", up_.memory_servers, "how many");
       Add(up, "--compute-servers", up_.compute_servers, "how many");
-      AddBytes(up, "--memory", up_.memory_bytes, "of each memory server");
+      AddBytes(up, "--memory", up_.memory_bytes,
+               "of each memory server; without it, a third of the host's in all");
       Add(up, "--threads", up_.threads, "of each compute server; 0: the processors shared out");
       AddTimestamps(up, up_.timestamps);
       AddLogLevel(up, up_.log_level);
@@ -149,6 +150,7 @@ class NamCommandLine final : public CommandLine {
   void AddScale() {
     CLI::App* scale = app_.add_subcommand("scale", "more or fewer compute servers of the local cluster");
     scale->require_subcommand(1);
+    Add(scale, "--catalog", scale_.catalog, "of another cluster: refused, with what to do there", "HOST:PORT");
     for (CLI::App* command : {Command(
                                   "out", "start more; running queries give them work",
                                   [this] { return RunScaleOut(scale_); }, scale),
@@ -272,7 +274,8 @@ class NamCommandLine final : public CommandLine {
     Add(checkout, "--clients", checkout_.clients, "threads that buy, each in one transaction at a time");
     Add(checkout, "--seconds", checkout_.seconds, "how long");
     Add(checkout, "--transactions", checkout_.transactions, "so many instead; 0: --seconds counts");
-    Add(checkout, "--products", checkout_.products, "rows that are bought from");
+    Add(checkout, "--products", checkout_.products,
+        "rows that are bought from; 0: a million, or as many as there is room for");
     Add(checkout, "--product-bytes", checkout_.product_bytes, "of a product's row");
     Add(checkout, "--versions", checkout_.versions, "of a row that are kept for older snapshots, 1 to 16");
     Add(checkout, "--zipf", checkout_.zipf, "skew of the products' popularity, below 1; 0: all alike");

@@ -41,11 +41,13 @@ int Scale(const ScaleOptions& options, bool out) {
         options.catalog, " …` on any host, and end one by SIGTERM: it finishes what it has begun"));
   }
   if (options.compute_servers < 1) return Refuse("--compute is how many servers come or go, at least 1");
-  const std::string directory = options.state_dir.empty() ? DefaultStateDirectory() : options.state_dir;
-  const auto state = LoadState(directory);
-  if (!state.ok()) return ReportNoConnection(FindCluster({.state_dir = directory}).status());
+  const std::string path = options.state_dir.empty() ? DefaultStateDirectory() : options.state_dir;
+  if (const auto found = FindCluster({.state_dir = path}); !found.ok())
+    return ReportNoConnection(found.status());
+  const auto directory = StateDirectory::Open(path);
+  if (!directory.ok()) return ReportNoConnection(directory.status());
   const StopSignals stop;
-  const auto reply = AskForScale(directory, {.out = out, .compute_servers = options.compute_servers},
+  const auto reply = AskForScale(*directory, {.out = out, .compute_servers = options.compute_servers},
                                  kScaleTimeoutMs, stop.fd());
   if (absl::IsUnavailable(reply.status())) {
     return ReportNoConnection(absl::UnavailableError(absl::StrCat(

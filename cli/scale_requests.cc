@@ -1,6 +1,5 @@
 #include "cli/scale_requests.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -34,16 +33,19 @@ absl::Status Errno(const std::string& what) {
   return absl::InternalError(absl::StrCat(what, ": ", std::strerror(error)));
 }
 
-/// A socket's address in a directory of any length; `folder` must be open meanwhile.
-sockaddr_un AddressIn(const UniqueFd& folder) {
+/// Of the socket, whatever the directory's path is by now, and however long.
+sockaddr_un AddressIn(const StateDirectory& directory) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
-  std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", folder.get(), kSocket);
+  std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", directory.fd(), kSocket);
   return address;
 }
 
-UniqueFd OpenFolder(const std::string& directory) {
-  return UniqueFd(open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+/// The directory is ours alone, so it must be; that it is costs nothing to see.
+bool IsThisUser(int peer) {
+  ucred credentials = {};
+  socklen_t bytes = sizeof credentials;
+  return getsockopt(peer, SOL_SOCKET, SO_PEERCRED, &credentials, &bytes) == 0 && credentials.uid == geteuid();
 }
 
 /// A line without its newline. UNAVAILABLE at the end of the stream, DEADLINE_EXCEEDED, CANCELLED.
@@ -107,23 +109,21 @@ absl::StatusOr<ScaleReply> ParseReply(const std::string& line) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ScaleListener>> ScaleListener::Listen(const std::string& directory) {
-  const UniqueFd folder = OpenFolder(directory);
-  if (!folder.valid()) return Errno(absl::StrCat("cannot open ", directory));
+absl::StatusOr<std::unique_ptr<ScaleListener>> ScaleListener::Listen(const StateDirectory& directory) {
   UniqueFd listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener.valid()) return Errno("socket");
-  const sockaddr_un address = AddressIn(folder);
+  const sockaddr_un address = AddressIn(directory);
   unlink(address.sun_path);
   if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       listen(listener.get(), kBacklog) != 0) {
-    return Errno(absl::StrCat("cannot listen on ", directory, "/", kSocket));
+    return Errno(absl::StrCat("cannot listen on ", directory.path(), "/", kSocket));
   }
   return std::unique_ptr<ScaleListener>(new ScaleListener(std::move(listener)));
 }
 
 void ScaleListener::Serve(const std::function<absl::StatusOr<ScaleReply>(const ScaleRequest&)>& scale) {
   const UniqueFd peer(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!peer.valid()) return;  // it has gone again
+  if (!peer.valid() || !IsThisUser(peer.get())) return;  // it has gone again
   const auto line = ReadLine(peer.get(), RealClock().After(kRequestTimeoutMs * 1000), -1);
   if (!line.ok()) return;
   const std::optional<ScaleRequest> request = ParseRequest(*line);
@@ -140,26 +140,25 @@ void ScaleListener::Serve(const std::function<absl::StatusOr<ScaleReply>(const S
   }
 }
 
-absl::StatusOr<ScaleReply> AskForScale(const std::string& directory, const ScaleRequest& request,
+absl::StatusOr<ScaleReply> AskForScale(const StateDirectory& directory, const ScaleRequest& request,
                                        int64_t timeout_ms, int interrupt_fd) {
-  const UniqueFd folder = OpenFolder(directory);
   const UniqueFd peer(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!peer.valid()) return Errno("socket");
-  const sockaddr_un address = AddressIn(folder);
-  if (!folder.valid() ||
-      connect(peer.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return absl::UnavailableError(absl::StrCat("no supervisor answers in ", directory));
+  const sockaddr_un address = AddressIn(directory);
+  if (connect(peer.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      !IsThisUser(peer.get())) {
+    return absl::UnavailableError(absl::StrCat("no supervisor answers in ", directory.path()));
   }
   WriteLine(peer.get(), {{"scale", request.out ? "out" : "in"}, {"compute", request.compute_servers}});
   const auto line = ReadLine(peer.get(), RealClock().After(timeout_ms * 1000), interrupt_fd);
   if (line.ok()) return ParseReply(*line);
   if (absl::IsUnavailable(line.status())) {
-    return absl::UnavailableError(absl::StrCat("the cluster in ", directory, " ended meanwhile"));
+    return absl::UnavailableError(absl::StrCat("the cluster in ", directory.path(), " ended meanwhile"));
   }
   if (absl::IsDeadlineExceeded(line.status())) {
     return absl::DeadlineExceededError(absl::StrFormat(
         "the cluster's supervisor did not answer within %.1f s; %s/supervisor.log may say why",
-        static_cast<double>(timeout_ms) / 1000, directory));
+        static_cast<double>(timeout_ms) / 1000, directory.path()));
   }
   return line.status();
 }

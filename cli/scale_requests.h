@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
+#include "localcluster/state_directory.h"
 
 /// How `nam scale` reaches the supervisor of a local cluster: the UNIX socket `control` in its state
 /// directory, which nobody else may enter. One request and one reply a connection, a line of JSON each:
@@ -33,7 +34,7 @@ struct ScaleReply {
 class ScaleListener {
  public:
   /// For who holds the directory's lock: takes the place of a socket that a killed supervisor left.
-  static absl::StatusOr<std::unique_ptr<ScaleListener>> Listen(const std::string& directory);
+  static absl::StatusOr<std::unique_ptr<ScaleListener>> Listen(const StateDirectory& directory);
   /// Readable when somebody asks; for poll().
   int fd() const { return listener_.get(); }
   /// Answers one request. Who says nothing for a second is turned away.
@@ -47,7 +48,7 @@ class ScaleListener {
 /// Asks the supervisor of a directory's cluster and waits until it is done. UNAVAILABLE if none answers, or
 /// it ends meanwhile; DEADLINE_EXCEEDED; CANCELLED when `interrupt_fd` becomes readable, though the
 /// supervisor goes on; otherwise what the supervisor says.
-absl::StatusOr<ScaleReply> AskForScale(const std::string& directory, const ScaleRequest& request,
+absl::StatusOr<ScaleReply> AskForScale(const StateDirectory& directory, const ScaleRequest& request,
                                        int64_t timeout_ms, int interrupt_fd);
 
 }  // namespace nam::cli

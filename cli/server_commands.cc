@@ -11,6 +11,7 @@
 #include "computeserver/server.h"
 #include "fabric/fabric.h"
 #include "localcluster/connect.h"
+#include "localcluster/memory_room.h"
 #include "localcluster/state_directory.h"
 #include "memserver/server.h"
 #include "terminal/exit_codes.h"
@@ -112,6 +113,7 @@ int RunMemoryServer(const MemoryServerCommandOptions& options) {
   if (options.memory_bytes < kPageBytes) {
     return Refuse(absl::InvalidArgumentError("a memory server needs at least 4 KiB of memory"));
   }
+  if (const absl::Status room = CheckMemoryRoom(options.memory_bytes, 1); !room.ok()) return Refuse(room);
   return ServeInForeground(
       "memserver", options.log, [&](const OnLost& on_lost) -> absl::StatusOr<std::unique_ptr<RunningServer>> {
         NAM_ASSIGN_OR_RETURN(auto server, memserver::MemoryServer::Start(

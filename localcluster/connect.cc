@@ -34,17 +34,19 @@ absl::StatusOr<ClusterAddress> FindCluster(const ClusterOptions& options) {
     NAM_ASSIGN_OR_RETURN(std::string secret, ReadSecret(options.secret_file));
     return ClusterAddress{options.catalog, std::move(secret), control_plane};
   }
-  const std::string directory = options.state_dir.empty() ? DefaultStateDirectory() : options.state_dir;
-  const auto state = LoadState(directory);
-  if (!state.ok()) {
-    return absl::UnavailableError(absl::StrCat(absl::IsNotFound(state.status())
-                                                   ? absl::StrCat("no cluster in ", directory)
-                                                   : std::string(state.status().message()),
-                                               "; ", kHint));
+  const std::string path = options.state_dir.empty() ? DefaultStateDirectory() : options.state_dir;
+  const auto directory = StateDirectory::Open(path);
+  const auto state = directory.ok() ? directory->LoadState() : directory.status();
+  if (absl::IsNotFound(state.status())) {
+    return absl::UnavailableError(absl::StrCat("no cluster in ", path, "; ", kHint));
   }
-  NAM_ASSIGN_OR_RETURN(std::string secret,
-                       ReadSecret(options.secret_file.empty() ? SecretFile(directory) : options.secret_file));
-  return ClusterAddress{state->catalog_address, std::move(secret), control_plane};
+  if (absl::IsDataLoss(state.status())) {
+    return absl::UnavailableError(absl::StrCat(std::string(state.status().message()), "; ", kHint));
+  }
+  NAM_RETURN_IF_ERROR(state.status());
+  NAM_ASSIGN_OR_RETURN(std::string secret, options.secret_file.empty() ? directory->ReadSecret()
+                                                                       : ReadSecret(options.secret_file));
+  return ClusterAddress{state->catalog_address, std::move(secret), control_plane, state->events};
 }
 
 absl::StatusOr<std::unique_ptr<catalog::Attachment>> AttachToCluster(const ClusterOptions& options) {

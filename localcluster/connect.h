@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "catalog/attachment.h"
@@ -26,6 +27,7 @@ struct ClusterAddress {
   std::string catalog;
   std::string secret;
   catalog::ControlPlane* control_plane = nullptr;
+  std::vector<std::string> events = {};  // of a local cluster's supervisor
 
   catalog::ClientOptions client_options() const {
     return {.address = catalog, .secret = secret, .control_plane = control_plane};

@@ -1,9 +1,8 @@
 #include "localcluster/local_cluster.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -15,35 +14,27 @@ namespace {
 
 constexpr int kServersMax = 64;
 
-std::vector<Process*> Pointers(const std::vector<std::unique_ptr<Process>>& processes) {
-  std::vector<Process*> pointers;
-  for (const auto& process : processes) pointers.push_back(process.get());
-  return pointers;
+using Slots = std::vector<std::unique_ptr<ServerSlot>>;
+
+/// Without those whose end is known.
+std::vector<Process*> ToStop(const Slots& slots) {
+  std::vector<Process*> processes;
+  for (const auto& slot : slots) {
+    if (!slot->down()) processes.push_back(&slot->process());
+  }
+  return processes;
 }
 
-int CountRunning(const std::vector<std::unique_ptr<Process>>& processes) {
-  return static_cast<int>(std::count_if(processes.begin(), processes.end(),
-                                        [](const auto& process) { return process->running(); }));
+int CountRunning(const Slots& slots) {
+  return static_cast<int>(
+      std::count_if(slots.begin(), slots.end(), [](const auto& slot) { return slot->process().running(); }));
 }
 
 /// What a server writes before it knows its id, and with it its log's name.
-std::string StartingLog(const LocalClusterOptions& options, const std::string& name) {
+std::string StartingLog(const std::string& name) {
   std::string file = name;
   std::replace(file.begin(), file.end(), ' ', '-');
-  return absl::StrCat(options.directory, "/starting-", file, ".log");
-}
-
-absl::StatusOr<std::unique_ptr<Process>> Launch(const LocalClusterOptions& options, const std::string& name,
-                                                std::vector<std::string> arguments) {
-  arguments.push_back(absl::StrCat("--secret-file=", SecretFile(options.directory)));
-  arguments.push_back(absl::StrCat("--log-dir=", options.directory));
-  arguments.push_back(absl::StrCat("--log-level=", options.log_level));
-  return Process::Start({.name = name,
-                         .executable = options.executable,
-                         .arguments = std::move(arguments),
-                         // A configuration of the user's own must not reach into a private cluster.
-                         .drop_prefix = "NAM_",
-                         .stderr_file = StartingLog(options, name)});
+  return absl::StrCat("starting-", file, ".log");
 }
 
 }  // namespace
@@ -63,66 +54,87 @@ absl::Status Validate(const LocalClusterOptions& options) {
 absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(const LocalClusterOptions& options,
                                                                   int interrupt_fd) {
   NAM_RETURN_IF_ERROR(Validate(options));
-  NAM_RETURN_IF_ERROR(WriteFreshSecret(SecretFile(options.directory)));
+  NAM_ASSIGN_OR_RETURN(StateDirectory directory, StateDirectory::Open(options.directory));
+  NAM_RETURN_IF_ERROR(directory.WriteFreshSecret());
   LocalClusterOptions complete = options;
   if (complete.executable.empty()) {
     NAM_ASSIGN_OR_RETURN(complete.executable, FindExecutable("nam"));
   }
-  std::unique_ptr<LocalCluster> cluster(new LocalCluster(complete));
+  std::unique_ptr<LocalCluster> cluster(new LocalCluster(complete, std::move(directory)));
   const absl::Status status = cluster->StartAll(interrupt_fd);
   if (status.ok()) return cluster;
   cluster->Stop().IgnoreError();  // why it did not start says more
   return status;
 }
 
+// The servers work in the directory, so the names of its files are theirs.
+absl::StatusOr<std::unique_ptr<ServerSlot>> LocalCluster::Launch(const std::string& name,
+                                                                 std::vector<std::string> arguments,
+                                                                 bool holds_data) const {
+  arguments.push_back(absl::StrCat("--secret-file=", SecretFile(".")));
+  arguments.push_back("--log-dir=.");
+  arguments.push_back(absl::StrCat("--log-level=", options_.log_level));
+  return ServerSlot::Start({.name = name,
+                            .executable = options_.executable,
+                            .arguments = std::move(arguments),
+                            // A configuration of the user's own must not reach into a private cluster.
+                            .drop_prefix = "NAM_",
+                            .stderr_file = StartingLog(name),
+                            .directory_fd = directory_.fd()},
+                           options_.restart, holds_data);
+}
+
 absl::Status LocalCluster::StartAll(int interrupt_fd) {
-  NAM_ASSIGN_OR_RETURN(
-      catalog_,
-      Launch(options_, "catalog",
-             {"catalog", "--listen=127.0.0.1:0", absl::StrCat("--store=", options_.directory, "/catalog.db"),
-              absl::StrCat("--cluster-name=", options_.name), absl::StrCat("--fabric=", options_.fabric),
-              absl::StrCat("--timestamps=", options_.timestamps),
-              absl::StrCat("--bury-after=", options_.bury_after_s)}));
-  Process* const catalog = catalog_.get();
-  NAM_RETURN_IF_ERROR(AwaitReady({&catalog, 1}, options_.start_timeout_ms, interrupt_fd));
-  const auto address = catalog->ready()->values.find("address");
-  if (address == catalog->ready()->values.end())
-    return absl::InternalError("the catalog did not tell its address");
-  catalog_address_ = address->second;
+  NAM_ASSIGN_OR_RETURN(catalog_, Launch("catalog",
+                                        {"catalog", "--listen=127.0.0.1:0", "--store=./catalog.db",
+                                         absl::StrCat("--cluster-name=", options_.name),
+                                         absl::StrCat("--fabric=", options_.fabric),
+                                         absl::StrCat("--timestamps=", options_.timestamps),
+                                         absl::StrCat("--bury-after=", options_.bury_after_s)},
+                                        /*holds_data=*/false));
+  NAM_RETURN_IF_ERROR(AwaitStarted({catalog_.get()}, interrupt_fd));
+  catalog_address_ = catalog_->ReadyValue("address");
+  if (catalog_address_.empty()) return absl::InternalError("the catalog did not tell its address");
+  // Where all others look for it, also after it was started again.
+  catalog_->ReplaceArgument(absl::StrCat("--listen=", catalog_address_));
 
   const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   compute_threads_ =
       options_.threads > 0 ? options_.threads : std::max(1, processors / options_.compute_servers);
   for (int i = 1; i <= options_.memory_servers; ++i) {
-    NAM_ASSIGN_OR_RETURN(auto server, Launch(options_, absl::StrCat("memory server ", i),
+    NAM_ASSIGN_OR_RETURN(auto server, Launch(absl::StrCat("memory server ", i),
                                              {"memserver", absl::StrCat("--catalog=", catalog_address_),
                                               "--control-listen=127.0.0.1:0",
-                                              absl::StrCat("--memory=", options_.memory_bytes)}));
+                                              absl::StrCat("--memory=", options_.memory_bytes)},
+                                             /*holds_data=*/true));
     memory_servers_.push_back(std::move(server));
   }
   NAM_RETURN_IF_ERROR(LaunchComputeServers(options_.compute_servers));
-  return AwaitStarted(processes(), interrupt_fd);
+  return AwaitStarted(slots(), interrupt_fd);
 }
 
-absl::Status LocalCluster::AwaitStarted(const std::vector<Process*>& servers, int interrupt_fd) {
-  NAM_RETURN_IF_ERROR(AwaitReady(servers, options_.start_timeout_ms, interrupt_fd));
-  for (const Process* server : servers) unlink(StartingLog(options_, server->name()).c_str());
+absl::Status LocalCluster::AwaitStarted(const std::vector<ServerSlot*>& started, int interrupt_fd) {
+  std::vector<Process*> processes;
+  for (ServerSlot* slot : started) processes.push_back(&slot->process());
+  NAM_RETURN_IF_ERROR(AwaitReady(processes, options_.start_timeout_ms, interrupt_fd));
+  for (ServerSlot* slot : started) slot->Tend();
   return absl::OkStatus();
 }
 
 absl::Status LocalCluster::LaunchComputeServers(int count) {
   for (int i = 0; i < count; ++i) {
     NAM_ASSIGN_OR_RETURN(
-        auto server, Launch(options_, absl::StrCat("compute server ", ++compute_servers_started_),
+        auto server, Launch(absl::StrCat("compute server ", ++compute_servers_started_),
                             {"compute", absl::StrCat("--catalog=", catalog_address_),
-                             "--control-listen=127.0.0.1:0", absl::StrCat("--threads=", compute_threads_)}));
+                             "--control-listen=127.0.0.1:0", absl::StrCat("--threads=", compute_threads_)},
+                            /*holds_data=*/false));
     compute_servers_.push_back(std::move(server));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<Process*>> LocalCluster::AddComputeServers(int count, int interrupt_fd) {
-  const int running = running_compute_servers();
+  const int running = static_cast<int>(compute_servers_.size());
   if (count < 1 || count > kServersMax - running) {
     return absl::InvalidArgumentError(
         absl::StrFormat("a local cluster has 1 to %d compute servers; %d run, so %d more cannot be started",
@@ -130,33 +142,61 @@ absl::StatusOr<std::vector<Process*>> LocalCluster::AddComputeServers(int count,
   }
   const size_t before = compute_servers_.size();
   absl::Status status = LaunchComputeServers(count);
-  std::vector<Process*> fresh = Pointers(compute_servers_);
-  fresh.erase(fresh.begin(), fresh.begin() + static_cast<ptrdiff_t>(before));
+  std::vector<ServerSlot*> fresh;
+  for (size_t i = before; i < compute_servers_.size(); ++i) fresh.push_back(compute_servers_[i].get());
   if (status.ok()) status = AwaitStarted(fresh, interrupt_fd);
-  if (status.ok()) return fresh;
-  StopAll(fresh, options_.stop_timeout_ms).IgnoreError();  // why one did not start says more
+  std::vector<Process*> processes;
+  for (ServerSlot* slot : fresh) processes.push_back(&slot->process());
+  if (status.ok()) return processes;
+  StopAll(processes, options_.stop_timeout_ms).IgnoreError();  // why one did not start says more
   compute_servers_.resize(before);
   return status;
 }
 
 absl::StatusOr<std::vector<std::string>> LocalCluster::RemoveComputeServers(int count) {
-  std::erase_if(compute_servers_, [](const auto& server) { return !server->running(); });
   const int running = running_compute_servers();
   if (count < 1 || count >= running) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "%d compute server%s and one has to stay, so %d cannot be stopped; `nam down` stops the cluster",
         running, running == 1 ? " runs" : "s run", count));
   }
-  const size_t left = compute_servers_.size() - static_cast<size_t>(count);
-  std::vector<Process*> youngest = Pointers(compute_servers_);
-  youngest.erase(youngest.begin(), youngest.begin() + static_cast<ptrdiff_t>(left));
+  std::vector<Process*> youngest;
   std::vector<std::string> ids;
-  for (const Process* server : youngest) ids.push_back(IdOf(*server));
+  for (auto slot = compute_servers_.rbegin(); static_cast<int>(ids.size()) < count; ++slot) {
+    if (!(*slot)->process().running()) continue;  // is about to be started again, and stays
+    youngest.push_back(&(*slot)->process());
+    ids.push_back(IdOf((*slot)->process()));
+  }
+  std::reverse(ids.begin(), ids.end());
   const absl::Status status = StopAll(youngest, options_.stop_timeout_ms);
-  compute_servers_.resize(left);
+  std::erase_if(compute_servers_, [&](const auto& slot) {
+    return std::find(youngest.begin(), youngest.end(), &slot->process()) != youngest.end();
+  });
   if (status.ok()) return ids;
-  return absl::Status(status.code(),
-                      absl::StrFormat("%s; %d compute servers are left", status.message(), left));
+  return absl::Status(status.code(), absl::StrFormat("%s; %d compute servers are left", status.message(),
+                                                     compute_servers_.size()));
+}
+
+std::vector<std::string> LocalCluster::Tend() {
+  std::vector<std::string> events;
+  for (ServerSlot* slot : slots()) {
+    if (auto event = slot->Tend()) events.push_back(*std::move(event));
+  }
+  return events;
+}
+
+std::vector<int> LocalCluster::wait_fds() const {
+  std::vector<int> fds;
+  for (const ServerSlot* slot : slots()) {
+    if (slot->wait_fd() >= 0) fds.push_back(slot->wait_fd());
+  }
+  return fds;
+}
+
+Deadline LocalCluster::wake() const {
+  Deadline first;
+  for (const ServerSlot* slot : slots()) first.ns = std::min(first.ns, slot->wake().ns);
+  return first;
 }
 
 int LocalCluster::running_compute_servers() const {
@@ -171,26 +211,34 @@ LocalCluster::~LocalCluster() {
   Stop().IgnoreError();
 }
 
-std::vector<Process*> LocalCluster::processes() const {
-  std::vector<Process*> all;
+std::vector<ServerSlot*> LocalCluster::slots() const {
+  std::vector<ServerSlot*> all;
   if (catalog_ != nullptr) all.push_back(catalog_.get());
-  for (const auto* kind : {&memory_servers_, &compute_servers_}) {
-    for (const auto& process : *kind) all.push_back(process.get());
+  for (const Slots* kind : {&memory_servers_, &compute_servers_}) {
+    for (const auto& slot : *kind) all.push_back(slot.get());
   }
   return all;
 }
 
+std::vector<Process*> LocalCluster::processes() const {
+  std::vector<Process*> all;
+  for (ServerSlot* slot : slots()) all.push_back(&slot->process());
+  return all;
+}
+
 absl::Status LocalCluster::Stop() {
-  absl::Status result = StopAll(Pointers(compute_servers_), options_.stop_timeout_ms);
+  absl::Status result = StopAll(ToStop(compute_servers_), options_.stop_timeout_ms);
   compute_servers_.clear();
-  result.Update(StopAll(Pointers(memory_servers_), options_.stop_timeout_ms));
+  result.Update(StopAll(ToStop(memory_servers_), options_.stop_timeout_ms));
   memory_servers_.clear();
-  if (catalog_ != nullptr) result.Update(catalog_->Stop(options_.stop_timeout_ms));
+  if (catalog_ != nullptr && !catalog_->down())
+    result.Update(catalog_->process().Stop(options_.stop_timeout_ms));
   catalog_.reset();
   return result;
 }
 
 std::string IdOf(const Process& server) {
+  if (!server.ready().has_value()) return server.name();
   const auto id = server.ready()->values.find("id");
   return id == server.ready()->values.end() ? server.name() : id->second;
 }

@@ -3,11 +3,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "localcluster/process.h"
+#include "localcluster/server_slot.h"
 #include "localcluster/state_directory.h"
 
 namespace nam {
@@ -26,6 +29,7 @@ struct LocalClusterOptions {
   double bury_after_s = 60;            // how long a memory server whose lease has ended may come back
   int64_t start_timeout_ms = 120'000;
   int64_t stop_timeout_ms = 10'000;  // for each of the three kinds of servers
+  RestartPolicy restart;             // for who calls Tend
 };
 
 /// INVALID_ARGUMENT for numbers of servers out of bounds.
@@ -48,6 +52,14 @@ class LocalCluster {
   std::string secret_file() const { return SecretFile(options_.directory); }
   /// The catalog first.
   std::vector<Process*> processes() const;
+  /// Looks after the servers: one that has ended is started again (RestartPolicy), the catalog on its store
+  /// and its address, a memory server empty, under a new id. What has happened, for the log. To be called
+  /// when one of wait_fds() is readable, and at wake(). Without it a server that has ended stays away.
+  std::vector<std::string> Tend();
+  std::vector<int> wait_fds() const;
+  Deadline wake() const;
+  /// It has failed so often that it is not started again.
+  bool catalog_given_up() const { return catalog_ != nullptr && catalog_->given_up(); }
   /// Starts more compute servers, as Start did, and waits until they are ready: their processes. If one does
   /// not get ready, none of them stays. INVALID_ARGUMENT for more than a local cluster may have.
   absl::StatusOr<std::vector<Process*>> AddComputeServers(int count, int interrupt_fd);
@@ -60,17 +72,24 @@ class LocalCluster {
   absl::Status Stop();
 
  private:
-  explicit LocalCluster(const LocalClusterOptions& options) : options_(options) {}
+  LocalCluster(const LocalClusterOptions& options, StateDirectory directory)
+      : options_(options), directory_(std::move(directory)) {}
   absl::Status StartAll(int interrupt_fd);
+  absl::StatusOr<std::unique_ptr<ServerSlot>> Launch(const std::string& name,
+                                                     std::vector<std::string> arguments,
+                                                     bool holds_data) const;
   absl::Status LaunchComputeServers(int count);
-  /// Until they have said READY; from then on each writes its own log.
-  absl::Status AwaitStarted(const std::vector<Process*>& servers, int interrupt_fd);
+  /// Until they have said READY.
+  absl::Status AwaitStarted(const std::vector<ServerSlot*>& started, int interrupt_fd);
+  /// The catalog's first.
+  std::vector<ServerSlot*> slots() const;
 
   const LocalClusterOptions options_;
+  const StateDirectory directory_;
   std::string catalog_address_;
-  std::unique_ptr<Process> catalog_;
-  std::vector<std::unique_ptr<Process>> memory_servers_;
-  std::vector<std::unique_ptr<Process>> compute_servers_;  // the oldest first
+  std::unique_ptr<ServerSlot> catalog_;
+  std::vector<std::unique_ptr<ServerSlot>> memory_servers_;
+  std::vector<std::unique_ptr<ServerSlot>> compute_servers_;  // the oldest first
   int compute_threads_ = 1;
   int compute_servers_started_ = 0;  // names are used once
 };

@@ -11,8 +11,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <deque>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -79,6 +81,7 @@ Launch Prepare(const ProcessOptions& options) {
     if (getppid() != parent) _exit(127);
   }
   const int in = options.stdin_fd >= 0 ? options.stdin_fd : open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (options.directory_fd >= 0 && fchdir(options.directory_fd) != 0) _exit(127);
   if (in < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || (err >= 0 && dup2(err, 2) < 0)) _exit(127);
   syscall(SYS_close_range, 3u, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */);
   sigset_t none;
@@ -118,6 +121,43 @@ Deadline In(int64_t ms) {
   return RealClock().After(ms * 1000);
 }
 
+std::string StderrPath(const ProcessOptions& options) {
+  if (options.directory_fd < 0) return options.stderr_file;
+  return absl::StrFormat("/proc/self/fd/%d/%s", options.directory_fd, options.stderr_file);
+}
+
+constexpr char kDeleted[] = " (deleted)";
+
+std::string FirstLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+/// Of a folder in /proc.
+std::optional<uint64_t> StartTimeOf(const std::string& folder) {
+  const std::string text = FirstLine(folder + "/stat");
+  // The second field, the name in parentheses, may hold anything; the 22nd is the start time.
+  const size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string field;
+  for (int i = 3; i <= 21; ++i) fields >> field;
+  uint64_t start_time = 0;
+  if (!(fields >> start_time)) return std::nullopt;
+  return start_time;
+}
+
+std::optional<uid_t> EffectiveUserOf(const std::string& folder) {
+  std::ifstream file(folder + "/status");
+  for (std::string line; std::getline(file, line);) {
+    unsigned real, effective;
+    if (std::sscanf(line.c_str(), "Uid: %u %u", &real, &effective) == 2) return effective;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<ReadyLine> ReadyLine::Parse(std::string_view line) {
@@ -139,6 +179,10 @@ std::string ReadyLine::ToString() const {
   return line;
 }
 
+std::string Process::stderr_path() const {
+  return StderrPath(options_);
+}
+
 absl::StatusOr<std::unique_ptr<Process>> Process::Start(ProcessOptions options) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return Errno("pipe");
@@ -147,10 +191,12 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(ProcessOptions options) 
   UniqueFd log;
   int64_t stderr_start = 0;
   if (!options.stderr_file.empty()) {
-    log.reset(open(options.stderr_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    log.reset(
+        open(StderrPath(options).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!log.valid()) return Errno(absl::StrCat("cannot write ", options.stderr_file));
     stderr_start = lseek(log.get(), 0, SEEK_END);
   }
+  options.executable = std::filesystem::absolute(options.executable);
   const Launch launch = Prepare(options);
   const pid_t parent = getpid();
   const pid_t pid = fork();
@@ -215,7 +261,7 @@ absl::Status Process::DiedEarly() {
   AwaitEnd(kKillWaitMs);
   std::string message = absl::StrCat(options_.name, " ended before it was ready (", Outcome(), ")");
   if (!options_.stderr_file.empty()) {
-    const std::string tail = LastLines(options_.stderr_file, stderr_start_, kStderrLines);
+    const std::string tail = LastLines(stderr_path(), stderr_start_, kStderrLines);
     if (!tail.empty()) absl::StrAppend(&message, "; it said:\n", tail);
   }
   return absl::UnavailableError(message);
@@ -280,25 +326,22 @@ absl::Status StopAll(std::span<Process* const> processes, int64_t timeout_ms) {
   return result;
 }
 
-std::optional<uint64_t> StartTimeOf(pid_t pid) {
-  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
-  std::string text;
-  if (!std::getline(file, text)) return std::nullopt;
-  // The second field, the name in parentheses, may hold anything; the 22nd is the start time.
-  const size_t name_end = text.rfind(')');
-  if (name_end == std::string::npos) return std::nullopt;
-  std::istringstream fields(text.substr(name_end + 1));
-  std::string field;
-  for (int i = 3; i <= 21; ++i) fields >> field;
-  uint64_t start_time = 0;
-  if (!(fields >> start_time)) return std::nullopt;
-  return start_time;
+std::optional<ProcessIdentity> IdentityOf(pid_t pid) {
+  const std::string folder = absl::StrCat("/proc/", pid);
+  const auto start_time = StartTimeOf(folder);
+  if (!start_time || EffectiveUserOf(folder) != geteuid()) return std::nullopt;
+  std::error_code error;
+  std::string executable = std::filesystem::read_symlink(folder + "/exe", error);
+  if (error) return std::nullopt;
+  // A build that has replaced the file meanwhile does not make it another program.
+  if (executable.ends_with(kDeleted)) executable.resize(executable.size() - std::strlen(kDeleted));
+  return ProcessIdentity{pid, *start_time, FirstLine("/proc/sys/kernel/random/boot_id"), executable};
 }
 
-bool EndForeignProcess(pid_t pid, uint64_t start_time, int64_t timeout_ms) {
-  const UniqueFd pidfd = OpenPidfd(pid);
-  // The descriptor is taken first: it stays with the process that the start time then identifies.
-  if (!pidfd.valid() || StartTimeOf(pid) != start_time) return false;
+bool EndForeignProcess(const ProcessIdentity& process, int64_t timeout_ms) {
+  const UniqueFd pidfd = OpenPidfd(process.pid);
+  // The descriptor is taken first: it stays with the process that is identified then.
+  if (!pidfd.valid() || IdentityOf(process.pid) != process) return false;
   if (AwaitReadable(pidfd.get(), In(0))) return false;  // ended; its parent has not noticed yet
   const auto send = [&](int signal) { syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0); };
   send(SIGTERM);

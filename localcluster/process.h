@@ -24,6 +24,9 @@ struct ProcessOptions {
   std::map<std::string, std::string> environment;  // on top of this process's own
   std::string drop_prefix;                         // variables called so are not inherited; empty: all are
   std::string stderr_file;                         // appended to; empty: this process's stderr
+  /// The folder that the child works in and stderr_file is in, so that both find what is in it whatever
+  /// becomes of its path. Open as long as the process is used. Negative: this process's.
+  int directory_fd = -1;
   // The child's ends of a conversation; the caller's, open until Start returns. Negative: stdin is empty,
   // and stdout goes to where AwaitReady looks.
   int stdin_fd = -1;
@@ -55,6 +58,10 @@ class Process {
   pid_t pid() const { return pid_; }
   /// Readable once the process has ended; for poll().
   int exit_fd() const { return pidfd_.get(); }
+  /// Readable while there is something for AwaitReady, which takes what is there without waiting if told so.
+  int ready_fd() const { return stdout_.get(); }
+  /// Of its stderr_file, for this process.
+  std::string stderr_path() const;
   /// Set by AwaitReady.
   const std::optional<ReadyLine>& ready() const { return ready_; }
   bool running();
@@ -93,10 +100,19 @@ absl::Status AwaitReady(std::span<Process* const> processes, int64_t timeout_ms,
 /// Stops all of them at the same time.
 absl::Status StopAll(std::span<Process* const> processes, int64_t timeout_ms);
 
-/// When the process started, in ticks since boot: with the pid it names a process for ever.
-std::optional<uint64_t> StartTimeOf(pid_t pid);
-/// Ends a process that is no child of ours: SIGTERM, then SIGKILL. False if it was not there any more.
-bool EndForeignProcess(pid_t pid, uint64_t start_time, int64_t timeout_ms);
+/// Names a process for ever: neither another one with the same pid, nor one of another user, nor another
+/// program is taken for it.
+struct ProcessIdentity {
+  pid_t pid = 0;
+  uint64_t start_time = 0;  // ticks since boot
+  std::string boot;         // which boot
+  std::string executable;   // as it was called when the process started
+  bool operator==(const ProcessIdentity&) const = default;
+};
+/// Of a process of this user; none for others, and for those that have ended.
+std::optional<ProcessIdentity> IdentityOf(pid_t pid);
+/// Ends a process that is no child of ours: SIGTERM, then SIGKILL. False if it is not there any more.
+bool EndForeignProcess(const ProcessIdentity& process, int64_t timeout_ms);
 
 /// The last lines of a file from `from` on, each behind four blanks; empty if there are none.
 std::string LastLines(const std::string& path, int64_t from, size_t lines);

@@ -11,8 +11,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -24,12 +22,66 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kStateVersion = 1;
+constexpr int kStateVersion = 2;
 constexpr size_t kSecretBytes = 32;
+constexpr size_t kFileBytesMax = 1 << 20;  // of a secret or a state
+constexpr char kLock[] = "lock", kState[] = "cluster.json", kSecret[] = "secret";
+/// What a run makes, beside its logs and the lock. The store's companions are SQLite's.
+constexpr const char* kRunFiles[] = {kState,           "cluster.json.new",   kSecret,
+                                     "secret.new",     "catalog.db",         "catalog.db-wal",
+                                     "catalog.db-shm", "catalog.db-journal", "control"};
 
 absl::Status Errno(const std::string& what) {
   const int error = errno;
   return absl::InternalError(absl::StrCat(what, ": ", std::strerror(error)));
+}
+
+absl::Status NotTrusted(const std::string& path) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      path,
+      " must be a directory of yours that nobody else may enter, and no link to one; `chmod 700` it if it "
+      "is yours, or choose another by --state-dir"));
+}
+
+/// Of a file as it was opened.
+absl::Status CheckPrivateFile(int fd, const std::string& path) {
+  struct stat info;
+  if (fstat(fd, &info) != 0) return Errno(path);
+  if (!S_ISREG(info.st_mode)) return absl::FailedPreconditionError(absl::StrCat(path, " is no regular file"));
+  if (info.st_uid != geteuid()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " belongs to another user (", info.st_uid, "); use a file of your own"));
+  }
+  if ((info.st_mode & 077) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("others may read ", path, "; `chmod 600` it, or better, make a new one"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadAll(int fd, const std::string& path) {
+  std::string text;
+  char chunk[4096];
+  while (text.size() <= kFileBytesMax) {
+    const ssize_t n = read(fd, chunk, sizeof chunk);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Errno(absl::StrCat("cannot read ", path));
+    if (n == 0) return text;
+    text.append(chunk, static_cast<size_t>(n));
+  }
+  return absl::FailedPreconditionError(absl::StrCat(path, " is larger than any that NAM writes"));
+}
+
+absl::StatusOr<std::string> SecretIn(int fd, const std::string& path) {
+  NAM_ASSIGN_OR_RETURN(std::string text, ReadAll(fd, path));
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  if (text.empty()) return absl::FailedPreconditionError(absl::StrCat("the secret ", path, " is empty"));
+  return text;
+}
+
+absl::Status CannotRead(const std::string& what, int error) {
+  const std::string message = absl::StrCat("cannot read ", what, ": ", std::strerror(error));
+  return error == ENOENT ? absl::NotFoundError(message) : absl::FailedPreconditionError(message);
 }
 
 std::string RuntimeDirectory() {
@@ -42,43 +94,30 @@ std::string RuntimeDirectory() {
   return runtime;
 }
 
-/// Writes a file of mode 0600 in one step.
-absl::Status ReplaceFile(const std::string& path, const std::string& text) {
-  const std::string fresh = path + ".new";
-  unlink(fresh.c_str());
-  UniqueFd fd(open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!fd.valid()) return Errno(absl::StrCat("cannot write ", fresh));
-  if (write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    return Errno(absl::StrCat("cannot write ", fresh));
-  }
-  if (rename(fresh.c_str(), path.c_str()) != 0) return Errno(absl::StrCat("cannot write ", path));
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    const int error = errno;
-    return absl::NotFoundError(absl::StrCat("cannot read ", path, ": ", std::strerror(error)));
-  }
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 json ToJson(const ClusterState::Server& server) {
-  return {{"name", server.name}, {"pid", server.pid}, {"start_time", server.start_time}};
+  const ProcessIdentity& process = server.process;
+  return {{"name", server.name},
+          {"pid", process.pid},
+          {"start_time", process.start_time},
+          {"boot", process.boot},
+          {"executable", process.executable}};
 }
 
 bool FromJson(const json& from, ClusterState::Server& server) {
-  if (!from.is_object()) return false;
-  const auto name = from.find("name"), pid = from.find("pid"), start = from.find("start_time");
-  if (name == from.end() || !name->is_string() || pid == from.end() || !pid->is_number_integer() ||
-      start == from.end() || !start->is_number_unsigned()) {
+  const auto text = [&](const char* key, std::string& to) {
+    if (!from.contains(key) || !from[key].is_string()) return false;
+    to = from[key];
+    return true;
+  };
+  ProcessIdentity& process = server.process;
+  if (!from.is_object() || !text("name", server.name) || !text("boot", process.boot) ||
+      !text("executable", process.executable) || !from.contains("pid") || !from["pid"].is_number_integer() ||
+      !from.contains("start_time") || !from["start_time"].is_number_unsigned()) {
     return false;
   }
-  server = {*name, pid->get<pid_t>(), start->get<uint64_t>()};
-  return server.pid > 1;  // kill() takes others for groups
+  process.pid = from["pid"].get<pid_t>();
+  process.start_time = from["start_time"].get<uint64_t>();
+  return process.pid > 1;  // kill() takes others for groups
 }
 
 }  // namespace
@@ -86,22 +125,6 @@ bool FromJson(const json& from, ClusterState::Server& server) {
 std::string DefaultStateDirectory() {
   const std::string runtime = RuntimeDirectory();
   return runtime.empty() ? absl::StrCat("/tmp/nam-", geteuid()) : runtime + "/nam";
-}
-
-absl::Status EnsurePrivateDirectory(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
-  if (!parent.empty()) std::filesystem::create_directories(parent, error);
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return Errno(absl::StrCat("cannot create ", path));
-  struct stat info;
-  if (lstat(path.c_str(), &info) != 0) return Errno(path);
-  if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 077) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path,
-                     " must be a directory of yours that nobody else may enter; choose another by "
-                     "--state-dir or `chmod 700` it"));
-  }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> CreateTemporaryDirectory(const std::string& prefix) {
@@ -116,55 +139,100 @@ void RemoveTree(const std::string& path) {
   std::filesystem::remove_all(path, ignored);
 }
 
-absl::Status WriteFreshSecret(const std::string& path) {
+absl::StatusOr<std::string> ReadSecret(const std::string& path) {
+  // A pipe without a writer must not hold it up.
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!fd.valid()) return CannotRead(absl::StrCat("the secret ", path), errno);
+  NAM_RETURN_IF_ERROR(CheckPrivateFile(fd.get(), absl::StrCat("the secret ", path)));
+  return SecretIn(fd.get(), path);
+}
+
+std::string StateFile(const std::string& directory) {
+  return absl::StrCat(directory, "/", kState);
+}
+std::string SecretFile(const std::string& directory) {
+  return absl::StrCat(directory, "/", kSecret);
+}
+
+absl::StatusOr<StateDirectory> StateDirectory::Open(const std::string& path) {
+  std::string name = path;
+  while (name.size() > 1 && name.back() == '/') name.pop_back();  // behind a slash a link would be followed
+  UniqueFd directory(open(name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!directory.valid()) {
+    if (errno == ENOENT) return absl::NotFoundError(absl::StrCat("there is no ", path));
+    return errno == ENOTDIR || errno == ELOOP || errno == EACCES ? NotTrusted(path) : Errno(path);
+  }
+  struct stat info;
+  if (fstat(directory.get(), &info) != 0) return Errno(path);
+  if (info.st_uid != geteuid() || (info.st_mode & 077) != 0) return NotTrusted(path);
+  return StateDirectory(path, std::move(directory));
+}
+
+absl::StatusOr<StateDirectory> StateDirectory::Create(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  if (!parent.empty()) std::filesystem::create_directories(parent, error);
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return Errno(absl::StrCat("cannot create ", path));
+  return Open(path);
+}
+
+absl::StatusOr<UniqueFd> StateDirectory::OpenFile(const char* name, int flags) const {
+  UniqueFd fd(openat(directory_.get(), name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600));
+  const std::string path = absl::StrCat(path_, "/", name);
+  if (!fd.valid()) return CannotRead(path, errno);
+  NAM_RETURN_IF_ERROR(CheckPrivateFile(fd.get(), path));
+  return fd;
+}
+
+absl::StatusOr<std::string> StateDirectory::ReadFile(const char* name) const {
+  NAM_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(name, O_RDONLY));
+  return ReadAll(fd.get(), absl::StrCat(path_, "/", name));
+}
+
+absl::Status StateDirectory::ReplaceFile(const std::string& name, const std::string& text) const {
+  const std::string fresh = name + ".new", what = absl::StrCat("cannot write ", path_, "/", name);
+  unlinkat(directory_.get(), fresh.c_str(), 0);
+  const UniqueFd fd(
+      openat(directory_.get(), fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!fd.valid() || write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      renameat(directory_.get(), fresh.c_str(), directory_.get(), name.c_str()) != 0) {
+    return Errno(what);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StateDirectory::WriteFreshSecret() const {
   unsigned char bytes[kSecretBytes];
   if (getrandom(bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes)) return Errno("getrandom");
   std::string text;
   for (const unsigned char byte : bytes) text += absl::StrFormat("%02x", byte);
-  return ReplaceFile(path, text + "\n");
+  return ReplaceFile(kSecret, text + "\n");
 }
 
-absl::StatusOr<std::string> ReadSecret(const std::string& path) {
-  struct stat info;
-  if (stat(path.c_str(), &info) != 0) {
-    const int error = errno;
-    return absl::NotFoundError(absl::StrCat("cannot read the secret ", path, ": ", std::strerror(error)));
-  }
-  if ((info.st_mode & 077) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("others may read the secret ", path, "; `chmod 600` it, or better, make a new one"));
-  }
-  NAM_ASSIGN_OR_RETURN(std::string text, ReadFile(path));
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
-  if (text.empty()) return absl::FailedPreconditionError(absl::StrCat("the secret ", path, " is empty"));
-  return text;
+absl::StatusOr<std::string> StateDirectory::ReadSecret() const {
+  NAM_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(kSecret, O_RDONLY));
+  return SecretIn(fd.get(), SecretFile(path_));
 }
 
-std::string StateFile(const std::string& directory) {
-  return directory + "/cluster.json";
-}
-std::string SecretFile(const std::string& directory) {
-  return directory + "/secret";
-}
-
-absl::Status SaveState(const std::string& directory, const ClusterState& state) {
+absl::Status StateDirectory::SaveState(const ClusterState& state) const {
   json servers = json::array();
   for (const ClusterState::Server& server : state.servers) servers.push_back(ToJson(server));
-  const json file = {{"version", kStateVersion},
-                     {"catalog", state.catalog_address},
-                     {"fabric", state.fabric},
-                     {"supervisor", ToJson(state.supervisor)},
-                     {"servers", servers}};
-  return ReplaceFile(StateFile(directory), file.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+  const json file = {{"version", kStateVersion}, {"catalog", state.catalog_address},
+                     {"fabric", state.fabric},   {"supervisor", ToJson(state.supervisor)},
+                     {"servers", servers},       {"events", state.events}};
+  return ReplaceFile(kState, file.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
-absl::StatusOr<ClusterState> LoadState(const std::string& directory) {
-  NAM_ASSIGN_OR_RETURN(const std::string text, ReadFile(StateFile(directory)));
-  const auto damaged = [&] { return absl::DataLossError(absl::StrCat(StateFile(directory), " is damaged")); };
+absl::StatusOr<ClusterState> StateDirectory::LoadState() const {
+  NAM_ASSIGN_OR_RETURN(const std::string text, ReadFile(kState));
+  const auto damaged = [&] {
+    return absl::DataLossError(absl::StrCat(StateFile(path_), " is damaged, or of another version of nam"));
+  };
   const json file = json::parse(text, nullptr, false);
-  if (!file.is_object() || !file.contains("catalog") || !file.contains("fabric") ||
-      !file.contains("supervisor") || !file.contains("servers") || !file["catalog"].is_string() ||
-      !file["fabric"].is_string() || !file["servers"].is_array()) {
+  if (!file.is_object() || !file.contains("version") || file["version"] != kStateVersion ||
+      !file.contains("catalog") || !file.contains("fabric") || !file.contains("supervisor") ||
+      !file.contains("servers") || !file["catalog"].is_string() || !file["fabric"].is_string() ||
+      !file["servers"].is_array()) {
     return damaged();
   }
   ClusterState state{.catalog_address = file["catalog"], .fabric = file["fabric"]};
@@ -172,25 +240,22 @@ absl::StatusOr<ClusterState> LoadState(const std::string& directory) {
   for (const json& server : file["servers"]) {
     if (!FromJson(server, state.servers.emplace_back())) return damaged();
   }
+  if (!file.contains("events") || !file["events"].is_array()) return damaged();
+  for (const json& event : file["events"]) {
+    if (event.is_string()) state.events.push_back(event);
+  }
   return state;
 }
 
-void RemoveRunFiles(const std::string& directory) {
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
-    const std::string name = entry.path().filename();
-    if (name != "lock" && name.find(".log") == std::string::npos)
-      std::filesystem::remove_all(entry.path(), ignored);
-  }
+void StateDirectory::RemoveRunFiles() const {
+  for (const char* name : kRunFiles) unlinkat(directory_.get(), name, 0);
 }
 
-absl::StatusOr<UniqueFd> LockDirectory(const std::string& directory) {
-  const std::string path = directory + "/lock";
-  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!fd.valid()) return Errno(absl::StrCat("cannot open ", path));
+absl::StatusOr<UniqueFd> StateDirectory::Lock() const {
+  NAM_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(kLock, O_RDWR | O_CREAT));
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return Errno(path);
-    return absl::FailedPreconditionError(absl::StrCat("a cluster runs in ", directory));
+    if (errno != EWOULDBLOCK) return Errno(absl::StrCat(path_, "/", kLock));
+    return absl::FailedPreconditionError(absl::StrCat("a cluster runs in ", path_));
   }
   return fd;
 }

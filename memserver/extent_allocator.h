@@ -42,6 +42,8 @@ class ExtentAllocator {
   /// The most that can be handed out.
   uint64_t capacity_bytes() const { return memory_bytes_ - kExtentAlignment; }
   uint64_t free_bytes() const { return free_bytes_; }
+  /// What AllocateContiguous has room for.
+  uint64_t largest_gap_bytes() const { return by_bytes_.empty() ? 0 : by_bytes_.rbegin()->first; }
   uint64_t used_bytes() const { return capacity_bytes() - free_bytes_; }
   /// Gaps, for judging fragmentation.
   size_t gaps() const { return by_offset_.size(); }

@@ -40,6 +40,12 @@ absl::Status Over(AllocationId allocation) {
       "allocation %d is over: its load was aborted, or the loader's lease has ended", allocation.value()));
 }
 
+/// A size beside another one: to the byte if they would read alike.
+std::string TellApart(uint64_t bytes, uint64_t other_bytes) {
+  const std::string text = ReadableBytes(bytes);
+  return text == ReadableBytes(other_bytes) ? absl::StrFormat("%d bytes", bytes) : text;
+}
+
 }  // namespace
 
 std::string ReadableBytes(uint64_t bytes) {
@@ -112,14 +118,16 @@ absl::StatusOr<std::vector<Extent>> MemoryPool::Reserve(AllocationId allocation,
   if (!extents.has_value()) {
     if (pieces == Pieces::kOne && bytes <= allocator_.free_bytes()) {
       return absl::ResourceExhaustedError(absl::StrFormat(
-          "out of memory in one piece: %s are needed, the memory consists of regions of %s and %s of it are "
-          "free; drop tables, add memory servers, or choose larger regions",
-          ReadableBytes(bytes), ReadableBytes(options_.region_bytes),
-          ReadableBytes(allocator_.free_bytes())));
+          "out of memory in one piece: %s are needed, and of the %s that are free the largest piece has %s; "
+          "drop "
+          "tables, add memory servers, or choose larger regions",
+          TellApart(bytes, allocator_.largest_gap_bytes()), ReadableBytes(allocator_.free_bytes()),
+          TellApart(allocator_.largest_gap_bytes(), bytes)));
     }
-    return absl::ResourceExhaustedError(absl::StrFormat(
-        "out of memory: %s are needed, %s of %s are free; drop tables or add memory servers",
-        ReadableBytes(bytes), ReadableBytes(allocator_.free_bytes()), ReadableBytes(capacity_bytes_)));
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("out of memory: %s are needed, %s of %s are free; drop tables or add memory servers",
+                        TellApart(bytes, allocator_.free_bytes()), TellApart(allocator_.free_bytes(), bytes),
+                        ReadableBytes(capacity_bytes_)));
   }
   return *std::move(extents);
 }

@@ -13,6 +13,8 @@
 
 #include "terminal/config_file.h"
 #include "terminal/exit_codes.h"
+#include "terminal/output.h"
+#include "terminal/suggestion.h"
 #include "terminal/units.h"
 
 namespace nam {
@@ -22,12 +24,19 @@ namespace nam {
 /// first that says something wins. For main files alone: CLI11 is slow to compile.
 class CommandLine {
  public:
-  /// Runs the command that was asked for: its exit code.
-  int Run(int argc, char** argv) {
+  /// Runs the command that was asked for: its exit code. Results that could not be written are a failure.
+  int Run(int argc, char** argv) { return FinishOutput(RunCommand(argc, argv)); }
+
+ protected:
+  using Run_ = std::function<int()>;
+
+  int RunCommand(int argc, char** argv) {
     try {
       if (const std::string error = ApplyFile(ConfigPath(argc, argv)); !error.empty()) return Refuse(error);
       app_.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
+      if (const std::string wrong = UnknownCommand(argc, argv); error.get_exit_code() != 0 && !wrong.empty())
+        return Refuse(wrong);
       return app_.exit(error) == 0 ? kExitOk : kExitUsage;
     }
     for (const auto& [command, run] : commands_) {
@@ -35,9 +44,6 @@ class CommandLine {
     }
     return kExitUsage;
   }
-
- protected:
-  using Run_ = std::function<int()>;
 
   /// Sections of the configuration file whose first name is in `sections_of_others` are another program's.
   /// A program with a `section` of its own reads that one, and leaves what else it does not know to others.
@@ -162,6 +168,33 @@ class CommandLine {
     }
     if (!deep) return;
     for (CLI::App* command : app.get_subcommands(nullptr)) ApplyTo(*command, entry, true, found);
+  }
+
+  /// What is wrong with the first word that stands where a command should; nothing if all are commands.
+  std::string UnknownCommand(int argc, char** argv) const {
+    const CLI::App* app = &app_;
+    std::string path = app_.get_name();
+    for (int i = 1; i < argc; ++i) {
+      const std::string word = argv[i];
+      if (word == "--config") ++i;
+      if (word.empty() || word[0] == '-') continue;
+      std::vector<std::string> names;
+      const CLI::App* inner = nullptr;
+      for (const CLI::App* command : app->get_subcommands([](const CLI::App*) { return true; })) {
+        if (command->get_name() == word) inner = command;
+        if (!command->get_group().empty()) names.push_back(command->get_name());  // others are not for users
+      }
+      if (names.empty()) return {};
+      if (inner == nullptr) {
+        const std::string meant = Suggestion(word, names);
+        return "there is no command \"" + path + " " + word + "\"; " +
+               (meant.empty() ? "`" + path + " --help` lists those that there are"
+                              : "did you mean \"" + path + " " + meant + "\"?");
+      }
+      app = inner;
+      path += " " + word;
+    }
+    return {};
   }
 
   static int Refuse(const std::string& message) {

@@ -129,7 +129,8 @@ Json HostJson() {
           {"memory_bytes", static_cast<uint64_t>(info.totalram) * info.mem_unit}};
 }
 
-std::string StatusJson(const proto::Cluster& cluster, const std::vector<proto::Table>& tables) {
+std::string StatusJson(const proto::Cluster& cluster, const std::vector<proto::Table>& tables,
+                       const std::vector<std::string>& events) {
   Json members = Json::array(), table_rows = Json::array();
   uint64_t used = 0, total = 0;
   for (const proto::Member& member : cluster.members()) {
@@ -150,6 +151,7 @@ std::string StatusJson(const proto::Cluster& cluster, const std::vector<proto::T
                {"host", HostJson()},
                {"rows", members},
                {"tables", table_rows},
+               {"events", events},
                {"summary", {{"used_bytes", used}, {"memory_bytes", total}}}});
 }
 

@@ -29,7 +29,9 @@ Json ToJson(const Value& value);
 computeserver::ResultSet TableOf(const Json& rows);
 /// Name, kernel, processors and memory of this host.
 Json HostJson();
-/// `nam status`: members are the rows; tables stand beside them.
-std::string StatusJson(const proto::Cluster& cluster, const std::vector<proto::Table>& tables);
+/// `nam status`: members are the rows; tables stand beside them, and what a local cluster's supervisor did of
+/// late.
+std::string StatusJson(const proto::Cluster& cluster, const std::vector<proto::Table>& tables,
+                       const std::vector<std::string>& events);
 
 }  // namespace nam

@@ -113,7 +113,7 @@ uint64_t ValueOfRow(std::span<const std::byte> row, bool sound) {
 }
 
 absl::StatusOr<uint64_t> LoadProducts(const CheckoutOptions& options, txn::Session& session,
-                                      const std::function<void(uint64_t)>& progress) {
+                                      const std::function<bool(uint64_t)>& progress) {
   NAM_RETURN_IF_ERROR(options.Validate());
   NAM_ASSIGN_OR_RETURN(const txn::TableHandle products, session.OpenTable(kProducts));
   std::vector<std::byte> row(options.product_bytes);
@@ -131,7 +131,7 @@ absl::StatusOr<uint64_t> LoadProducts(const CheckoutOptions& options, txn::Sessi
       NAM_ASSIGN_OR_RETURN(last_commit, session.Commit());
       return absl::OkStatus();
     }));
-    if (progress) progress(end);
+    if (progress && !progress(end)) return absl::CancelledError("interrupted");
   }
   return last_commit;
 }

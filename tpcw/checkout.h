@@ -106,10 +106,10 @@ absl::Status RunUnlessLost(const Transaction& transaction) {
   }
 }
 
-/// Inserts all products, some hundred in a transaction. `progress`, if there: rows so far. The last commit's
-/// timestamp.
+/// Inserts all products, some hundred in a transaction. `progress`, if there: rows so far; false ends it with
+/// CANCELLED. The last commit's timestamp.
 absl::StatusOr<uint64_t> LoadProducts(const CheckoutOptions& options, txn::Session& session,
-                                      const std::function<void(uint64_t)>& progress);
+                                      const std::function<bool(uint64_t)>& progress);
 
 /// A client's checkouts, one after the other. Used by one thread.
 class CheckoutClient {

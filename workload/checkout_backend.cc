@@ -10,30 +10,55 @@
 #include "txn/rsi_session.h"
 
 namespace nam {
+namespace {
+
+constexpr int64_t kMemoryComesBackUs = 5'000'000;
+constexpr int64_t kRetryUs = 100'000;
+
+}  // namespace
 
 absl::Status RsiBackend::MakeTables(const tpcw::CheckoutOptions& checkout,
                                     const CheckoutTableOptions& options) {
-  for (const tpcw::TableSchema& schema : tpcw::CheckoutTables(checkout)) {
-    if (options.replace) {
+  if (options.replace) {
+    for (const tpcw::TableSchema& schema : tpcw::CheckoutTables(checkout)) {
       const absl::Status dropped = attachment_.catalog().DropTable(schema.name);
       if (!dropped.ok() && !absl::IsNotFound(dropped)) return dropped;
     }
+  }
+  for (const tpcw::TableSchema& schema : tpcw::CheckoutTables(checkout)) {
     uint64_t rows = options.expected_orders;
     if (schema.name == tpcw::kProducts) rows = checkout.products;
     if (schema.name == tpcw::kOrderLines) rows *= tpcw::kLinesPerOrder;
-    const absl::Status made =
-        txn::CreateTable(attachment_, {.name = schema.name,
-                                       .row_bytes = static_cast<uint32_t>(schema.row_bytes),
-                                       .key_bytes = static_cast<uint32_t>(schema.key_bytes),
-                                       .versions = options.versions,
-                                       .expected_rows = rows});
+    const absl::Status made = MakeTable({.name = schema.name,
+                                         .row_bytes = static_cast<uint32_t>(schema.row_bytes),
+                                         .key_bytes = static_cast<uint32_t>(schema.key_bytes),
+                                         .versions = options.versions,
+                                         .expected_rows = rows},
+                                        options.replace);
     if (absl::IsAlreadyExists(made)) {
       return absl::AlreadyExistsError(
           absl::StrCat("table ", schema.name, " is there already; --replace drops checkout's tables first"));
     }
     NAM_RETURN_IF_ERROR(made);
+    made_.push_back(schema.name);
   }
   return absl::OkStatus();
+}
+
+/// Memory of tables that were just dropped comes back when the memory servers hear of it.
+absl::Status RsiBackend::MakeTable(const txn::RecordTableOptions& table, bool after_drop) {
+  Clock& clock = attachment_.fabric().clock();
+  const Deadline deadline = clock.After(after_drop ? kMemoryComesBackUs : 0);
+  while (true) {
+    const absl::Status made = txn::CreateTable(attachment_, table);
+    if (!absl::IsResourceExhausted(made) || clock.Passed(deadline)) return made;
+    clock.SleepUntil(clock.After(kRetryUs));
+  }
+}
+
+void RsiBackend::DropTables() {
+  for (const std::string& name : made_) attachment_.catalog().DropTable(name).IgnoreError();
+  made_.clear();
 }
 
 absl::StatusOr<std::unique_ptr<txn::Session>> RsiBackend::OpenSession() {

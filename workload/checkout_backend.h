@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -29,6 +30,8 @@ class CheckoutBackend {
   virtual fabric::Fabric& fabric() = 0;
   virtual absl::Status MakeTables(const tpcw::CheckoutOptions& checkout,
                                   const CheckoutTableOptions& options) = 0;
+  /// Takes away what MakeTables has made, and nothing else.
+  virtual void DropTables() {}
   virtual absl::StatusOr<std::unique_ptr<txn::Session>> OpenSession() = 0;
 };
 
@@ -41,11 +44,15 @@ class RsiBackend final : public CheckoutBackend {
   /// ALREADY_EXISTS unless the options say to replace.
   absl::Status MakeTables(const tpcw::CheckoutOptions& checkout,
                           const CheckoutTableOptions& options) override;
+  void DropTables() override;
   absl::StatusOr<std::unique_ptr<txn::Session>> OpenSession() override;
 
  private:
+  absl::Status MakeTable(const txn::RecordTableOptions& table, bool after_drop);
+
   catalog::Attachment& attachment_;
   txn::ClusterTables tables_;
+  std::vector<std::string> made_;
 };
 
 /// Two-phase commit: MakeTables starts the servers, as threads of this process with a fabric each, so what

@@ -60,12 +60,14 @@ absl::Status CheckoutRun::Load(ProgressLine& progress) {
   NAM_ASSIGN_OR_RETURN(loaded_until_, tpcw::LoadProducts(options_.checkout, *session, [&](uint64_t rows) {
                          progress.Show(absl::StrCat("loading products: ", FormatCount(rows), " of ",
                                                     FormatCount(products), " rows"));
+                         return !stop_.load(std::memory_order_relaxed);
                        }));
   progress.Clear();
   return absl::OkStatus();
 }
 
 void CheckoutRun::Stop() {
+  stop_.store(true, std::memory_order_relaxed);
   driver_.Stop();
 }
 

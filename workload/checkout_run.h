@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -47,16 +48,18 @@ class CheckoutRun {
   CheckoutRun(CheckoutBackend& backend, const CheckoutRunOptions& options);
   ~CheckoutRun();
 
+  /// CANCELLED after Stop. What a failure leaves is taken away by CheckoutBackend::DropTables.
   absl::Status Load(ProgressLine& progress);
   absl::StatusOr<CheckoutOutcome> Run(const std::function<void(const tpcw::CheckoutRates&)>& line,
                                       ProgressLine& progress);
-  /// Ends the clients after the transactions under way; any thread.
+  /// Ends the load, and the clients after the transactions under way; any thread, and signal handlers.
   void Stop();
 
  private:
   CheckoutBackend& backend_;
   const CheckoutRunOptions options_;
   tpcw::CheckoutDriver driver_;
+  std::atomic<bool> stop_ = false;
   uint64_t loaded_until_ = 0;
 };
 

@@ -11,12 +11,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <mutex>
-#include <optional>
 #include <string>
 
 #include "absl/strings/str_format.h"
+#include "base/host_memory.h"
 #include "base/status_macros.h"
 #include "fabric/populate.h"
 
@@ -43,53 +42,16 @@ absl::Status Exhausted(size_t bytes, const char* step) {
                                                       Mebibytes(bytes), step, std::strerror(error), hint));
 }
 
-std::optional<size_t> ReadNumber(const std::string& path) {
-  std::ifstream file(path);
-  size_t number;
-  if (file >> number) return number;
-  return std::nullopt;  // no such file, or "max"
-}
-
-/// What the kernel can give without swapping or killing, as far as it tells.
-struct Available {
-  size_t bytes = SIZE_MAX;
-  const char* limit = "";
-};
-
-Available AvailableMemory() {
-  Available available;
-  std::ifstream meminfo("/proc/meminfo");
-  std::string key;
-  for (std::string line; std::getline(meminfo, line);) {
-    unsigned long long kib;
-    if (std::sscanf(line.c_str(), "MemAvailable: %llu kB", &kib) == 1) {
-      available = {static_cast<size_t>(kib) << 10, "MemAvailable of the host"};
-    }
-  }
-  std::ifstream cgroups("/proc/self/cgroup");
-  for (std::string line; std::getline(cgroups, line);) {
-    if (line.rfind("0::", 0) != 0) continue;
-    for (const std::string& path : {"/sys/fs/cgroup" + line.substr(3), std::string("/sys/fs/cgroup")}) {
-      const auto max = ReadNumber(path + "/memory.max");
-      const auto current = ReadNumber(path + "/memory.current");
-      if (!max || !current) continue;
-      const size_t left = *max > *current ? *max - *current : 0;
-      if (left < available.bytes) available = {left, "memory.max of the control group"};
-    }
-  }
-  return available;
-}
-
 /// memfds are not limited by the size of /dev/shm, and the kernel promises pages that it does not
 /// have: refuse now rather than be killed at some later page fault.
 absl::Status CheckAvailable(size_t bytes) {
   if (bytes < kHugePageBytes) return absl::OkStatus();
-  const Available available = AvailableMemory();
-  if (bytes <= available.bytes) return absl::OkStatus();
+  const MemoryLimit least = LeastAvailable(ReadMemoryLimits());
+  if (bytes <= least.available_bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(
-      "cannot get %s of shared memory: %s leaves %s; free memory, raise the limit, or lower the "
+      "cannot get %s of shared memory: %s has %s left; free memory, raise the limit, or lower the "
       "memory that this server offers",
-      Mebibytes(bytes), available.limit, Mebibytes(available.bytes)));
+      Mebibytes(bytes), least.name, Mebibytes(least.available_bytes)));
 }
 
 size_t RoundUp(size_t bytes, size_t unit) {

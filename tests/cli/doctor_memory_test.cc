@@ -33,7 +33,7 @@ TEST_F(DoctorMemory, ControlGroupOfVersion2) {
   const Finding tight = CheckControlGroup(host_.tree(), kGiB + 1);
   EXPECT_EQ(tight.state, FindingState::kMissing);
   EXPECT_EQ(tight.found, "1 GiB left");
-  EXPECT_NE(tight.remedy.find("/user.slice/nam.scope"), std::string::npos) << tight.remedy;
+  EXPECT_NE(tight.remedy.find("/user.slice (memory.max)"), std::string::npos) << tight.remedy;
 }
 
 TEST_F(DoctorMemory, ControlGroupOfVersion1) {

@@ -20,11 +20,34 @@ expect() {
   fi
 }
 
+# expect_full COMMAND…: what cannot be written is a failure, with the reason
+expect_full() {
+  local output actual
+  output=$("$@" 2>&1 >/dev/full </dev/null)
+  actual=$?
+  if [[ $actual != 1 || $output != *"cannot write the output: No space left on device"* ]]; then
+    echo "FAILED: $* on a full disk gave $actual, not 1 with the reason:"
+    echo "$output"
+    failures=$((failures + 1))
+  fi
+}
+
 # Usage and help.
 expect 0 "nam 0" "$nam" version
 expect 0 "Star Schema Benchmark" "$nam" --help
 expect 2 "" "$nam"
-expect 2 "" "$nam" frobnicate
+expect 2 'there is no command "nam frobnicate"; `nam --help` lists' "$nam" frobnicate
+expect 2 'did you mean "nam status"?' "$nam" stauts --format=json
+expect 2 'did you mean "nam ssb load"?' "$nam" ssb laod
+expect 2 'did you mean "nam scale out"?' "$nam" scale ot
+expect 2 "which --catalog does not name" "$nam" scale out --catalog=127.0.0.1:1
+expect 2 "which --catalog does not name" "$nam" scale --catalog=127.0.0.1:1 out
+expect 2 "choose at most --memory=" "$nam" up --state-dir="$work/state" --memory=900TiB
+expect 2 "choose at most --memory=" "$nam" demo --memory=900TiB
+for command in --help version "ssb --help" doctor "sim --seeds=1"; do
+  read -ra words <<<"$command"
+  expect_full "$nam" "${words[@]}"
+done
 expect 2 "" "$nam" demo --frobnicate
 expect 2 "4GB" "$nam" up --memory=4GB
 expect 2 "local cluster has" "$nam" up --state-dir="$work/state" --memory-servers=0
@@ -65,6 +88,13 @@ expect 0 "runs in $work/state" "$nam" up "${state[@]}" --memory-servers=1 --comp
 expect 1 "nam down" "$nam" up "${state[@]}"
 expect 0 "memory" "$nam" status "${state[@]}"
 expect 0 '"command": "status"' "$nam" status "${state[@]}" --format=json
+expect 0 "" "$nam" ssb load "${state[@]}" --scale-factor=0.002
+expect_full "$nam" status "${state[@]}"
+expect_full "$nam" sql "${state[@]}" -c 'select count(*) from date'
+expect_full "$nam" sql "${state[@]}" --format=csv -c 'select d_datekey, d_date, d_dayofweek from date'
+expect_full "$nam" ssb run "${state[@]}" --queries=Q1.1 --repeat=1
+expect_full "$nam" checkout "${state[@]}" --transactions=10 --products=100
+expect 0 "choose at most" bash -c "'$nam' memserver --catalog=127.0.0.1:1 --secret-file='$work/state/secret' --memory=900TiB 2>&1; [[ \$? == 2 ]]"
 supervisor=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["supervisor"]["pid"])' "$work/state/cluster.json")
 expect 0 "has stopped" "$nam" down "${state[@]}"
 expect 0 "No cluster runs" "$nam" down "${state[@]}"

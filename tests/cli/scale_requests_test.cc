@@ -25,7 +25,7 @@ class ScaleRequestsTest : public testing::Test {
 
   /// A supervisor that answers `count` requests.
   std::thread Serve(int count, std::function<absl::StatusOr<ScaleReply>(const ScaleRequest&)> scale) {
-    auto listener = ScaleListener::Listen(directory_);
+    auto listener = ScaleListener::Listen(Folder());
     EXPECT_TRUE(listener.ok()) << listener.status();
     return std::thread([count, scale = std::move(scale), listener = std::move(*listener)] {
       for (int i = 0; i < count; ++i) {
@@ -35,25 +35,26 @@ class ScaleRequestsTest : public testing::Test {
       }
     });
   }
+  StateDirectory Folder() const { return StateDirectory::Open(directory_).value(); }
   std::string directory_;
 };
 
 TEST_F(ScaleRequestsTest, RequestsAndRepliesArrive) {
   // Longer than a socket's address may be.
   directory_ += "/" + std::string(120, 'd');
-  std::filesystem::create_directory(directory_);
+  ASSERT_TRUE(StateDirectory::Create(directory_).ok());
   std::vector<ScaleRequest> seen;
   std::thread supervisor = Serve(2, [&](const ScaleRequest& request) -> absl::StatusOr<ScaleReply> {
     seen.push_back(request);
     if (!request.out) return absl::FailedPreconditionError("one has to \"stay\"\n");
     return ScaleReply{.changed = {"5", "6"}, .compute_servers = 4, .memory_servers = 2};
   });
-  const auto out = AskForScale(directory_, {.out = true, .compute_servers = 2}, 20'000, -1);
+  const auto out = AskForScale(Folder(), {.out = true, .compute_servers = 2}, 20'000, -1);
   ASSERT_TRUE(out.ok()) << out.status();
   EXPECT_THAT(out->changed, ElementsAre("5", "6"));
   EXPECT_EQ(out->compute_servers, 4);
   EXPECT_EQ(out->memory_servers, 2);
-  const auto in = AskForScale(directory_, {.out = false, .compute_servers = 7}, 20'000, -1);
+  const auto in = AskForScale(Folder(), {.out = false, .compute_servers = 7}, 20'000, -1);
   EXPECT_EQ(in.status(), absl::FailedPreconditionError("one has to \"stay\"\n"));
   supervisor.join();
   ASSERT_EQ(seen.size(), 2u);
@@ -64,35 +65,34 @@ TEST_F(ScaleRequestsTest, RequestsAndRepliesArrive) {
 }
 
 TEST_F(ScaleRequestsTest, WithoutASupervisorNobodyAnswers) {
-  EXPECT_TRUE(absl::IsUnavailable(AskForScale(directory_, {}, 20'000, -1).status()));
-  EXPECT_TRUE(absl::IsUnavailable(AskForScale(directory_ + "/none", {}, 20'000, -1).status()));
+  EXPECT_TRUE(absl::IsUnavailable(AskForScale(Folder(), {}, 20'000, -1).status()));
   // One that has been killed leaves its socket; the next one takes its place.
-  ScaleListener::Listen(directory_).value().reset();
+  ScaleListener::Listen(Folder()).value().reset();
   EXPECT_TRUE(std::filesystem::exists(directory_ + "/control"));
-  EXPECT_TRUE(absl::IsUnavailable(AskForScale(directory_, {}, 20'000, -1).status()));
+  EXPECT_TRUE(absl::IsUnavailable(AskForScale(Folder(), {}, 20'000, -1).status()));
   std::thread supervisor = Serve(1, [](const ScaleRequest&) { return ScaleReply(); });
-  EXPECT_TRUE(AskForScale(directory_, {}, 20'000, -1).ok());
+  EXPECT_TRUE(AskForScale(Folder(), {}, 20'000, -1).ok());
   supervisor.join();
 }
 
 TEST_F(ScaleRequestsTest, ASupervisorThatEndsMeanwhileIsToldOf) {
-  auto listener = ScaleListener::Listen(directory_);
+  auto listener = ScaleListener::Listen(Folder());
   ASSERT_TRUE(listener.ok()) << listener.status();
   std::thread supervisor([&] {
     pollfd wait{(*listener)->fd(), POLLIN, 0};
     ASSERT_EQ(poll(&wait, 1, 20'000), 1);
     listener->reset();
   });
-  EXPECT_TRUE(absl::IsUnavailable(AskForScale(directory_, {}, 20'000, -1).status()));
+  EXPECT_TRUE(absl::IsUnavailable(AskForScale(Folder(), {}, 20'000, -1).status()));
   supervisor.join();
 }
 
 TEST_F(ScaleRequestsTest, WhoAsksMayStopWaiting) {
-  const auto listener = ScaleListener::Listen(directory_);
+  const auto listener = ScaleListener::Listen(Folder());
   ASSERT_TRUE(listener.ok()) << listener.status();
   const UniqueFd interrupt(eventfd(1, EFD_CLOEXEC));
-  EXPECT_TRUE(absl::IsCancelled(AskForScale(directory_, {}, 20'000, interrupt.get()).status()));
-  EXPECT_TRUE(absl::IsDeadlineExceeded(AskForScale(directory_, {}, 10, -1).status()));
+  EXPECT_TRUE(absl::IsCancelled(AskForScale(Folder(), {}, 20'000, interrupt.get()).status()));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(AskForScale(Folder(), {}, 10, -1).status()));
   // What they asked for is still done, and the answers go nowhere.
   int asked = 0;
   for (int i = 0; i < 2; ++i) (*listener)->Serve([&](const ScaleRequest&) { return ++asked, ScaleReply(); });

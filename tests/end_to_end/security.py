@@ -1,4 +1,5 @@
 """Strangers: another secret, and bytes that are no protocol of ours."""
+import json
 import os
 import random
 import shutil
@@ -52,6 +53,57 @@ class Secret(cases.Case):
                 self.assertIn(path, refused.err)
 
 
+class StateDirectory(cases.Case):
+    """Everybody may make `/tmp/nam-1000`. What cannot be ours alone is not believed."""
+
+    def plant(self, folder, victim, catalog):
+        with open("/proc/%d/stat" % victim.pid) as stat:
+            ticks = int(stat.read().rsplit(")", 1)[1].split()[19])
+        with open("/proc/sys/kernel/random/boot_id") as boot:
+            process = {"name": "catalog", "pid": victim.pid, "start_time": ticks, "boot": boot.read().strip(),
+                       "executable": os.readlink("/proc/%d/exe" % victim.pid)}
+        state = {"version": 2, "catalog": catalog, "fabric": "shm", "supervisor": process, "servers": [process],
+                 "events": []}
+        with open(os.path.join(folder, "cluster.json"), "w") as file:
+            json.dump(state, file)
+        with open(os.path.join(folder, "secret"), "w") as file:
+            file.write("a stranger's\n")
+        with open(os.path.join(folder, "letter"), "w") as file:
+            file.write("mine")
+        os.symlink(os.path.join(folder, "letter"), os.path.join(folder, "lock"))
+        for name in ("cluster.json", "secret", "letter"):
+            os.chmod(os.path.join(folder, name), 0o600)
+
+    def test_planted(self):
+        """No command kills, dials, empties or follows what a directory says that others can enter, or a link to one."""
+        folder, link = self.scratch.file("folder"), self.scratch.file("link")
+        os.mkdir(folder, 0o755)
+        os.symlink(folder, link)
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            listener.listen(8)
+            listener.setblocking(False)
+            victim = subprocess.Popen(["sleep", "600"], env=self.scratch.env)
+            self.addCleanup(victim.wait)
+            self.addCleanup(victim.kill)
+            self.plant(folder, victim, "127.0.0.1:%d" % listener.getsockname()[1])
+            for path in (folder, link, link + "/"):
+                for command, code in ((["down"], 2), (["up", "--memory=64MiB"], 2), (["status"], 3),
+                                      (["sql", "-c", "SELECT 1"], 3), (["ssb", "run"], 3), (["scale", "out"], 3),
+                                      (["checkout", "--seconds=1"], 3)):
+                    words = 2 if command[0] in ("ssb", "scale") else 1
+                    result = self.scratch.nam(*command[:words], "--state-dir=" + path, *command[words:])
+                    self.assertEqual(result.code, code, result)
+                    self.assertIn("must be a directory of yours", result.err)
+                if path == folder:
+                    os.chmod(folder, 0o700)  # now only the links are wrong
+            self.assertIsNone(victim.poll(), "the process that was named lives")
+            self.assertRaises(BlockingIOError, listener.accept)
+            self.assertEqual(sorted(os.listdir(folder)), ["cluster.json", "letter", "lock", "secret"])
+            # Of ours alone: the lock that leads elsewhere is refused, and the process that is no nam stays alive.
+            self.assertEqual(self.scratch.nam("down", "--state-dir=" + folder).code, 1)
+            with open(os.path.join(folder, "letter")) as letter:
+                self.assertEqual(letter.read(), "mine")
 class Certificates(cases.Case):
     def test_incomplete_options(self):
         """Two of the three files are a mistake, whoever is started so."""

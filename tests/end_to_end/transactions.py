@@ -161,6 +161,32 @@ class Transactions(cases.Case):
         idle.kill()
         cluster.stop()
 
+    def test_checkout_takes_what_there_is(self):
+        """Without sizes it suits the cluster; what cannot fit is refused with the figures; who fails leaves no table."""
+        cluster = Cluster(self, memory=[96 << 20] * 2, compute=1)
+        run = cluster.done("checkout", "--seconds=1", "--format=json").json()
+        self.say("%d products" % run["config"]["products"])
+        self.assertGreater(run["config"]["products"], 10_000)
+        self.assertLess(run["config"]["products"], 100_000)
+        self.assertTrue(run["summary"]["invariants_ok"])
+        refused = cluster.nam("checkout", "--replace", "--products=1000000")
+        self.assertEqual(refused.code, 1, refused)
+        self.assertRegex(refused.err, r"1,000,000 products and 1,000 orders take about 1\.\d GiB, and the memory servers have "
+                                      r"\d+\.\d MiB free; choose fewer")
+        again = cluster.done("checkout", "--replace", "--transactions=1000", "--products=50000")
+        self.assertIn("0 missing, 0 broken", again.out)
+        there = set(cluster.tables())
+        cluster.done("sql", "-c", "; ".join("DROP TABLE " + name for name in ("products", "orders", "order_lines")))
+        for moment in ("loading", "running"):
+            run = cluster.start("checkout", "--products=60000", "--seconds=60")
+            if moment == "running":
+                run.await_line("committed/s")
+            else:
+                wait_until(lambda: "products" in cluster.tables(), 20, "it makes its tables")
+            run.signal(signal.SIGINT)
+            self.assertEqual(run.wait(), 130, run.said())
+            self.assertEqual(set(cluster.tables()), there - {"products", "orders", "order_lines"}, moment)
+
     def test_stopped_shm_leased(self):
         """A client that stands still in mid-transaction, and one that is idle in one, hold nobody up beyond a lease."""
         self.stopped_in_mid_transaction("shm", "leased")

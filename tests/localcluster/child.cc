@@ -5,6 +5,9 @@
 //   die               complains on stderr and exits 3
 //   stubborn          READY, ignores SIGTERM
 //   environment NAME  READY with the value of NAME
+//   as UID            becomes another user, then READY
+//   folder            READY with the folder it works in
+//   crash             READY, then ends with exit code 9
 //   parent            starts `ready` as its own child, prints READY child=<pid>, waits for ever
 
 #include <poll.h>
@@ -25,7 +28,7 @@ void Say(const std::string& line) {
   std::fflush(stdout);
 }
 
-int UntilStopped(const StopSignals& stop) {
+int UntilStopped(const nam::StopSignals& stop) {
   pollfd wait{stop.fd(), POLLIN, 0};
   while (poll(&wait, 1, -1) < 0) {
   }
@@ -33,10 +36,10 @@ int UntilStopped(const StopSignals& stop) {
 }
 
 int Parent() {
-  auto child = Process::Start({.name = "grandchild", .arguments = {"ready"}});
+  auto child = nam::Process::Start({.name = "grandchild", .arguments = {"ready"}});
   if (!child.ok()) return 1;
-  Process* const one[] = {child->get()};
-  if (!AwaitReady(one, 20'000).ok()) return 1;
+  nam::Process* const one[] = {child->get()};
+  if (!nam::AwaitReady(one, 20'000).ok()) return 1;
   Say("READY parent child=" + std::to_string((*child)->pid()));
   while (true) pause();
 }
@@ -50,15 +53,20 @@ int main(int argc, char** argv) {
     return 3;
   }
   if (what == "parent") return Parent();
-  const StopSignals stop;
+  const nam::StopSignals stop;
   if (what == "silent") return UntilStopped(stop);
   if (what == "chatty") Say("hello from a library");
   if (what == "environment") {
     const char* value = std::getenv(argv[2]);
     Say(std::string("READY environment value=") + (value != nullptr ? value : "unset"));
+  } else if (what == "folder") {
+    char folder[4096];
+    Say(std::string("READY folder folder=") + (getcwd(folder, sizeof folder) != nullptr ? folder : "none"));
   } else {
+    if (what == "as" && setuid(static_cast<uid_t>(std::atoi(argv[2]))) != 0) return 1;
     Say("READY server id=7 address=127.0.0.1:4711");
   }
+  if (what == "crash") return 9;
   if (what == "stubborn") {
     while (true) pause();  // SIGTERM is blocked by `stop` and never taken
   }

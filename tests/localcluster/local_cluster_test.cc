@@ -1,13 +1,16 @@
 #include "localcluster/local_cluster.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
+#include "base/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -116,6 +119,62 @@ TEST_F(LocalClusterTest, ComputeServersThatDoNotComeLeaveTheClusterAsItWas) {
   EXPECT_EQ((*cluster)->running_compute_servers(), 2);
   EXPECT_EQ((*cluster)->processes().size(), 6u);
   EXPECT_TRUE((*cluster)->AddComputeServers(1, -1).ok());
+}
+
+/// Tends until something has happened.
+std::string NextEvent(LocalCluster& cluster) {
+  while (true) {
+    std::vector<pollfd> waits;
+    for (const int fd : cluster.wait_fds()) waits.push_back({fd, POLLIN, 0});
+    const int64_t left_ms = (cluster.wake().ns - RealClock().NowNs()) / 1'000'000 + 1;
+    if (poll(waits.data(), waits.size(), static_cast<int>(std::clamp<int64_t>(left_ms, 0, 30'000))) < 0)
+      return "poll";
+    const std::vector<std::string> events = cluster.Tend();
+    if (!events.empty()) return events[0];
+  }
+}
+
+TEST_F(LocalClusterTest, ServersThatEndAreStartedAgain) {
+  options_.restart.first_delay_ms = 10;
+  auto cluster = LocalCluster::Start(options_, -1);
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  EXPECT_TRUE((*cluster)->Tend().empty());
+  Process* const memory = (*cluster)->processes()[2];
+  const pid_t former = memory->pid();
+  memory->Signal(SIGKILL);
+  EXPECT_EQ(
+      NextEvent(**cluster),
+      "memory server 7 ended with signal 9 (Killed), and what it held is lost; another is started in 0.0 s");
+  EXPECT_EQ((*cluster)->running_memory_servers(), 2);
+  EXPECT_THAT(NextEvent(**cluster), HasSubstr("memory server 7 is started again"));  // a child is always 7
+  EXPECT_EQ((*cluster)->running_memory_servers(), 3);
+  EXPECT_NE((*cluster)->processes()[2]->pid(), former);
+  EXPECT_EQ((*cluster)->processes()[2]->name(), "memory server 2");
+
+  (*cluster)->processes()[0]->Signal(SIGKILL);
+  EXPECT_THAT(NextEvent(**cluster), HasSubstr("catalog 7 ended with signal 9 (Killed); another is started"));
+  EXPECT_FALSE((*cluster)->catalog_given_up());
+  EXPECT_THAT(NextEvent(**cluster), HasSubstr("is started again"));
+  EXPECT_THAT(CommandLine((*cluster)->processes()[0]->pid()), HasSubstr("--listen=127.0.0.1:4711"));
+  EXPECT_TRUE((*cluster)->Stop().ok());
+}
+
+TEST_F(LocalClusterTest, AServerThatCrashesAgainAndAgainIsGivenUp) {
+  options_.restart.first_delay_ms = 1;
+  options_.restart.delay_max_ms = 4;
+  options_.restart.failures_max = 3;
+  options_.executable = "tests/localcluster/crashing_compute.sh";
+  auto cluster = LocalCluster::Start(options_, -1);
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  int started = 0;
+  std::string event;
+  do {
+    event = NextEvent(**cluster);
+    started += event.find("is started again") != std::string::npos ? 1 : 0;
+  } while (event.find("is not started again") == std::string::npos);
+  EXPECT_THAT(event, HasSubstr("it has failed 4 times in short order"));
+  EXPECT_LE(started, 6);  // three for each of two compute servers
+  EXPECT_FALSE((*cluster)->catalog_given_up());
 }
 
 TEST_F(LocalClusterTest, BoundsAreChecked) {

@@ -166,17 +166,50 @@ TEST(ProcessTest, DetachedChildOutlivesItsOwnerAndCanBeEnded) {
   auto child = StartChild({"ready"}, {.detached = true});
   ASSERT_TRUE(Ready(*child).ok());
   const pid_t pid = child->pid();
-  const auto start_time = StartTimeOf(pid);
-  ASSERT_TRUE(start_time.has_value());
+  const auto identity = IdentityOf(pid);
+  ASSERT_TRUE(identity.has_value());
+  EXPECT_EQ(identity->pid, pid);
+  EXPECT_THAT(identity->executable, testing::EndsWith("/tests/localcluster/child"));
   const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   child.reset();
   EXPECT_EQ(kill(pid, 0), 0);
   EXPECT_EQ(getsid(pid), pid);
-  EXPECT_FALSE(EndForeignProcess(pid, *start_time + 1, kLongMs));  // somebody else with this pid
+  // Somebody else with this pid: started at another time, in another boot, another program.
+  ProcessIdentity later = *identity, rebooted = *identity, other = *identity;
+  ++later.start_time;
+  rebooted.boot = "another";
+  other.executable = "/usr/bin/editor";
+  for (const ProcessIdentity& stranger : {later, rebooted, other})
+    EXPECT_FALSE(EndForeignProcess(stranger, kLongMs));
   EXPECT_EQ(kill(pid, 0), 0);
-  EXPECT_TRUE(EndForeignProcess(pid, *start_time, kLongMs));
+  EXPECT_TRUE(EndForeignProcess(*identity, kLongMs));
   EXPECT_TRUE(Ended(pidfd.get()));
-  EXPECT_FALSE(EndForeignProcess(pid, *start_time, kLongMs));  // a zombie of this process
+  EXPECT_FALSE(EndForeignProcess(*identity, kLongMs));  // a zombie of this process
+}
+
+TEST(ProcessTest, ProcessesOfOtherUsersAreNobody) {
+  if (geteuid() != 0) {
+    EXPECT_FALSE(IdentityOf(1).has_value()) << "init is root's";
+    return;
+  }
+  const auto child = StartChild({"as", "65534"});
+  ASSERT_TRUE(Ready(*child).ok());
+  EXPECT_FALSE(IdentityOf(child->pid()).has_value());
+  EXPECT_FALSE(EndForeignProcess({.pid = child->pid()}, kLongMs));
+  EXPECT_TRUE(child->running());
+}
+
+TEST(ProcessTest, WorksInADirectoryWhateverBecomesOfItsPath) {
+  std::string path = std::string(std::getenv("TEST_TMPDIR")) + "/folder-XXXXXX";
+  ASSERT_NE(mkdtemp(path.data()), nullptr);
+  const UniqueFd folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const std::string moved = path + "-moved";
+  ASSERT_EQ(rename(path.c_str(), moved.c_str()), 0);
+  ASSERT_EQ(symlink("/", path.c_str()), 0);
+  const auto child = StartChild({"folder"}, {.stderr_file = "err.log", .directory_fd = folder.get()});
+  ASSERT_TRUE(Ready(*child).ok());
+  EXPECT_EQ(child->ready()->values.at("folder"), moved);
+  EXPECT_EQ(access((moved + "/err.log").c_str(), F_OK), 0);
 }
 
 }  // namespace

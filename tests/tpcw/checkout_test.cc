@@ -71,7 +71,10 @@ class Checkout : public ::testing::Test {
       database_.CreateTable(table.name, table.key_bytes, table.row_bytes);
     }
     uint64_t rows = 0;
-    const auto loaded = LoadProducts(options_, *database_.NewSession(), [&](uint64_t n) { rows = n; });
+    const auto loaded = LoadProducts(options_, *database_.NewSession(), [&](uint64_t n) {
+      rows = n;
+      return true;
+    });
     ASSERT_TRUE(loaded.ok()) << loaded.status();
     EXPECT_EQ(rows, options_.products);
     loaded_until_ = *loaded;

@@ -1,0 +1,10 @@
+#pragma once
+
+namespace nam {
+
+/// The end of a command that may have printed results: what is still in buffers is written, and if any of it
+/// was lost (a full disk, a pager that went away), that is said on standard error and a `code` of success
+/// becomes kExitFailed.
+int FinishOutput(int code);
+
+}  // namespace nam
