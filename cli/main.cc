@@ -150,7 +150,8 @@ class NamCommandLine final : public CommandLine {
   void AddScale() {
     CLI::App* scale = app_.add_subcommand("scale", "more or fewer compute servers of the local cluster");
     scale->require_subcommand(1);
-    Add(scale, "--catalog", scale_.catalog, "of another cluster: refused, with what to do there", "HOST:PORT");
+    Add(scale, "--catalog", scale_.catalog, "of another cluster: refused, with what to do there",
+        "HOST:PORT");
     for (CLI::App* command : {Command(
                                   "out", "start more; running queries give them work",
                                   [this] { return RunScaleOut(scale_); }, scale),
@@ -302,7 +303,8 @@ class NamCommandLine final : public CommandLine {
         "NAME|FILE");
     Add(sim, "--workload", sim_.workload, "ssb, checkout, bank, or all: each seed draws one", "NAME");
     Add(sim, "--faults", sim_.faults,
-        "all, none, or some of delays,errors,torn,partitions,deaths,clients,pauses,asymmetric,slow,overtaking,"
+        "all, none, or some of "
+        "delays,errors,torn,partitions,deaths,clients,pauses,asymmetric,slow,overtaking,"
         "catalog (all)",
         "KINDS");
     Add(sim, "--scale-factor", sim_.scale_factor, "of the benchmark that is loaded");
