@@ -139,6 +139,8 @@ class ControlPlane {
   /// Whether the address's host says that nobody listens there: who did has ended. False when somebody
   /// listens, and when nothing is heard in time.
   virtual bool Refused(const std::string& address, int64_t timeout_us) = 0;
+  /// False once a simulated world has killed this process: its threads unwind, and must not do anything more.
+  virtual bool Running() const { return true; }
 };
 
 /// Whether a failed call never got the service's own answer: its peer is dead, unreachable, or too slow.

@@ -94,7 +94,7 @@ class CatalogServerImpl final : public CatalogServer {
     NAM_ASSIGN_OR_RETURN(
         server_, options.control_plane->Serve(
                      {.address = options.listen_address, .secret = options.secret, .handlers = &handlers_}));
-    // In a simulated world no process stands still unawares.
+    // A simulated catalog's is the watch's.
     if (options.clock == &RealClock()) StartPulse(options);
     watch_ = std::make_unique<SuspectWatch>(
         *service_, SuspectWatchOptions{.clock = options.clock,

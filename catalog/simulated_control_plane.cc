@@ -206,6 +206,8 @@ class SimulatedControlPlane final : public ControlPlane {
     return std::make_unique<SimulatedChannel>(network_, fabric_, address);
   }
 
+  bool Running() const override { return network_.world_.Alive(network_.world_.ProcessOf(fabric_)); }
+
   // A dead process's server may not have been destroyed yet.
   bool Refused(const std::string& address, int64_t timeout_us) override {
     fabric::sim::World& world = network_.world_;
@@ -215,7 +217,7 @@ class SimulatedControlPlane final : public ControlPlane {
     const Deadline deadline = world.clock().After(timeout_us);
     const int64_t answer_ns = world.NowNs() + 2 * world.RpcDelayNs();
     world.clock().SleepUntil({std::min(answer_ns, deadline.ns)});
-    if (answer_ns > deadline.ns || !world.HostAnswers(self, host_port->first)) return false;
+    if (!Running() || answer_ns > deadline.ns || !world.HostAnswers(self, host_port->first)) return false;
     const auto server = network_.servers_.find(address);
     return server == network_.servers_.end() || !world.Alive(server->second->process());
   }
