@@ -13,6 +13,7 @@ struct TestbedCommandOptions {
   std::string rdma;
   std::string server_rdma;
   std::string server_host = "127.0.0.1";
+  bool encrypt = false;
   int repeat = 31;
   int round_ms = 0;  // 0: what suits the fabric
   std::string compare;

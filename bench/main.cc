@@ -161,6 +161,7 @@ class BenchCommandLine final : public CommandLine {
     Add(command, "--generation", testbed.generation, "sim: fdr, edr, hdr or ndr (fdr)");
     Add(command, "--rdma", testbed.rdma, "verbs: the client's device", "DEVICE[:PORT][,gid=N]");
     Add(command, "--server-rdma", testbed.server_rdma, "verbs: the server's device", "DEVICE[:PORT][,gid=N]");
+    command->add_flag("--encrypt", testbed.encrypt, "what crosses the network (tcp)");
     Add(command, "--server-host", testbed.server_host, "the address that the server listens on (127.0.0.1)",
         "HOST");
     Add(command, "--repeat", testbed.repeat, "rounds; figures are medians");

@@ -112,7 +112,8 @@ class Conversation {
     NAM_ASSIGN_OR_RETURN(fabric_, fabric::Open({.kind = kind,
                                                 .secret = request.value("secret", ""),
                                                 .rdma = request.value("rdma", ""),
-                                                .host = host}));
+                                                .host = host,
+                                                .encrypt = request.value("encrypt", false)}));
     NAM_ASSIGN_OR_RETURN(server_, BenchServer::Start(*fabric_, {.region_bytes = request.value("bytes", 0ul),
                                                                 .host = host,
                                                                 .sockets = request.value("sockets", false)}));
@@ -143,6 +144,7 @@ class ServerProcess final : public ServerEnd {
                                               {"secret", options.fabric.secret},
                                               {"rdma", options.fabric.rdma},
                                               {"host", options.server.host},
+                                              {"encrypt", options.fabric.encrypt},
                                               {"bytes", options.server.region_bytes},
                                               {"sockets", options.server.sockets}},
                                              kCallTimeoutMs));

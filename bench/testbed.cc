@@ -18,7 +18,7 @@ class RealTestbed final : public Testbed {
   static absl::StatusOr<std::unique_ptr<Testbed>> Open(const TestbedOptions& options) {
     std::unique_ptr<RealTestbed> testbed(new RealTestbed);
     fabric::FabricOptions& client = testbed->client_options_;
-    client = {.kind = options.kind, .rdma = options.rdma};
+    client = {.kind = options.kind, .rdma = options.rdma, .encrypt = options.encrypt};
     // Both ends are on this host; a device that was chosen may have another address than the server's.
     if (options.rdma.empty()) client.host = options.server_host;
     client.secret = absl::StrFormat("%016x%016x", fabric::RandomBits(), fabric::RandomBits());

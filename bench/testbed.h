@@ -17,6 +17,7 @@ struct TestbedOptions {
   std::string rdma;                       // verbs: the client's device
   std::string server_rdma;                // verbs: the server's
   std::string server_host = "127.0.0.1";  // where the server listens
+  bool encrypt = false;                   // tcp
   uint64_t region_bytes = uint64_t{64} << 20;
   std::string log_file;  // of the server's process
 };

@@ -55,6 +55,7 @@ void Print(const std::string& command, const TestbedPlan& plan, TestbedReport& r
 
 absl::Status WritePlot(const std::string& command, const TestbedPlan& plan, const TestbedReport& report) {
   std::string fabric(fabric::KindName(plan.testbed.kind));
+  if (plan.testbed.encrypt) absl::StrAppend(&fabric, ", encrypted");
   if (plan.testbed.kind == fabric::Kind::kSim) absl::StrAppend(&fabric, ", ", plan.testbed.generation);
   PlotPage page{
       .title = absl::StrCat("nam ", command, " over ", fabric), .text = report.remarks, .rows = report.rows};
@@ -106,6 +107,10 @@ absl::StatusOr<TestbedPlan> MakeTestbedPlan(const std::string& command,
   plan.testbed.rdma = options.rdma;
   plan.testbed.server_rdma = options.server_rdma;
   plan.testbed.server_host = options.server_host;
+  plan.testbed.encrypt = options.encrypt;
+  if (options.encrypt && plan.testbed.kind != fabric::Kind::kTcp) {
+    return absl::InvalidArgumentError("--encrypt is for --fabric=tcp");
+  }
   NAM_RETURN_IF_ERROR(Testbed::Check(plan.testbed));
   plan.repeat = simulated ? 1 : options.repeat;
   const int round_ms = options.round_ms != 0 ? options.round_ms : simulated ? kSimulatedRoundMs : kRoundMs;
@@ -119,6 +124,7 @@ absl::StatusOr<TestbedPlan> MakeTestbedPlan(const std::string& command,
 
 Json TestbedConfig(const TestbedPlan& plan) {
   Json config{{"fabric", std::string(fabric::KindName(plan.testbed.kind))}};
+  if (plan.testbed.encrypt) config["encrypt"] = true;
   if (plan.testbed.kind == fabric::Kind::kSim) config["generation"] = plan.testbed.generation;
   config["repeat"] = plan.repeat;
   config["round_ms"] = plan.round_ns / 1'000'000;

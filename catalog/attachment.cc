@@ -347,6 +347,7 @@ absl::StatusOr<std::unique_ptr<Attachment>> AttachOverFabric(const AttachOptions
   fabric::FabricOptions fabric_options;
   NAM_ASSIGN_OR_RETURN(fabric_options.kind, fabric::ParseKind(cluster.fabric()));
   fabric_options.secret = options.catalog.secret;
+  fabric_options.encrypt = cluster.encrypt();
   fabric_options.peer_timeout_us = options.peer_timeout_us;
   fabric_options.rdma = options.rdma;
   fabric_options.multicast_interface = options.multicast_interface;

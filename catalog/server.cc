@@ -148,12 +148,18 @@ absl::StatusOr<std::unique_ptr<CatalogServer>> CatalogServer::Start(const Catalo
   if (options.secret.empty()) {
     return absl::InvalidArgumentError("a cluster needs a secret; every member must be given the same one");
   }
+  if (options.encrypt && options.fabric != fabric::Kind::kTcp) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("--encrypt is for --fabric=tcp: %s does not encrypt the data plane",
+                        std::string(fabric::KindName(options.fabric))));
+  }
   NAM_ASSIGN_OR_RETURN(
       std::unique_ptr<Store> store,
       OpenEmbeddedStore(options.store_path, {options.cluster_name.empty() ? "nam" : options.cluster_name,
                                              std::string(fabric::KindName(options.fabric))}));
-  NAM_ASSIGN_OR_RETURN(auto service, Service::Open(std::move(store), *options.clock, options.lease_ms,
-                                                   options.timestamps, options.bury_after_ms));
+  NAM_ASSIGN_OR_RETURN(auto service,
+                       Service::Open(std::move(store), *options.clock, options.lease_ms, options.timestamps,
+                                     options.bury_after_ms, options.encrypt));
   NAM_RETURN_IF_ERROR(CheckIdentity(service->identity(), options));
   auto server = std::make_unique<CatalogServerImpl>(std::move(service));
   NAM_RETURN_IF_ERROR(server->Listen(options));

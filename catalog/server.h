@@ -26,6 +26,7 @@ struct CatalogServerOptions {
   /// How long a memory server whose lease has ended may come back.
   uint32_t bury_after_ms = kDefaultBuryAfterMs;
   std::string timestamps = kDefaultTimestamps;  // or bitvector; of transactions, from the first one on
+  bool encrypt = false;                         // tcp: the data plane of all members
   Clock* clock = &RealClock();                  // of the leases
   ControlPlane* control_plane = &GrpcControlPlane();
   fabric::Fabric* fabric_of_threads = nullptr;  // null: the operating system's threads

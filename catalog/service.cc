@@ -15,7 +15,7 @@ constexpr uint32_t kBuryAfterMsMax = 7 * 24 * 3'600'000;
 
 absl::StatusOr<std::unique_ptr<Service>> Service::Open(std::unique_ptr<Store> store, Clock& clock,
                                                        uint32_t lease_ms, const std::string& timestamps,
-                                                       uint32_t bury_after_ms) {
+                                                       uint32_t bury_after_ms, bool encrypt) {
   if (lease_ms < 100 || lease_ms > 3'600'000) {
     return absl::InvalidArgumentError(
         absl::StrFormat("a lease of %d ms is not possible; choose from 100 ms to one hour", lease_ms));
@@ -30,16 +30,17 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Open(std::unique_ptr<Store> st
   }
   NAM_ASSIGN_OR_RETURN(StoredState state, store->Load());
   return std::unique_ptr<Service>(
-      new Service(std::move(store), clock, lease_ms, timestamps, bury_after_ms, std::move(state)));
+      new Service(std::move(store), clock, lease_ms, timestamps, bury_after_ms, encrypt, std::move(state)));
 }
 
 Service::Service(std::unique_ptr<Store> store, Clock& clock, uint32_t lease_ms, const std::string& timestamps,
-                 uint32_t bury_after_ms, StoredState state)
+                 uint32_t bury_after_ms, bool encrypt, StoredState state)
     : store_(std::move(store)),
       clock_(clock),
       lease_ms_(lease_ms),
       bury_after_ms_(bury_after_ms),
       timestamps_(timestamps),
+      encrypt_(encrypt),
       identity_(std::move(state.identity)),
       version_(state.version),
       next_member_(state.next_member),
@@ -114,6 +115,7 @@ absl::StatusOr<proto::Cluster> Service::GetCluster(const proto::GetClusterReques
   cluster.set_lease_ms(lease_ms_);
   cluster.set_bury_after_ms(bury_after_ms_);
   cluster.set_timestamps(timestamps_);
+  cluster.set_encrypt(encrypt_);
   for (const auto& [name, state] : tables_) {
     const std::string& made_with = state.table->record().timestamps();
     if (!made_with.empty()) cluster.set_timestamps(made_with);

@@ -51,7 +51,8 @@ class Service {
   static absl::StatusOr<std::unique_ptr<Service>> Open(std::unique_ptr<Store> store, Clock& clock,
                                                        uint32_t lease_ms = kDefaultLeaseMs,
                                                        const std::string& timestamps = kDefaultTimestamps,
-                                                       uint32_t bury_after_ms = kDefaultBuryAfterMs);
+                                                       uint32_t bury_after_ms = kDefaultBuryAfterMs,
+                                                       bool encrypt = false);
 
   const ClusterIdentity& identity() const { return identity_; }
 
@@ -100,7 +101,7 @@ class Service {
   };
 
   Service(std::unique_ptr<Store> store, Clock& clock, uint32_t lease_ms, const std::string& timestamps,
-          uint32_t bury_after_ms, StoredState state);
+          uint32_t bury_after_ms, bool encrypt, StoredState state);
 
   // All below: with mutex_ held.
   Mutation NewMutation() const;
@@ -137,6 +138,7 @@ class Service {
   const uint32_t lease_ms_;
   const uint32_t bury_after_ms_;
   const std::string timestamps_;  // for the transaction state, until it is made
+  const bool encrypt_;            // what members are told of their data plane
   const ClusterIdentity identity_;
 
   std::mutex mutex_;

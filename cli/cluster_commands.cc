@@ -138,6 +138,7 @@ std::vector<std::string> SuperviseArguments(const std::string& directory, const 
           absl::StrCat("--memory=", options.memory_bytes),
           absl::StrCat("--threads=", options.threads),
           absl::StrCat("--timestamps=", options.timestamps),
+          absl::StrCat("--encrypt=", options.encrypt ? "true" : "false"),
           absl::StrCat("--log-level=", options.log_level),
           absl::StrCat("--bury-after=", options.bury_after_s)};
 }
@@ -150,6 +151,7 @@ LocalClusterOptions ClusterOptionsOf(const std::string& directory, const UpOptio
           .memory_bytes = options.memory_bytes,
           .threads = options.threads,
           .timestamps = options.timestamps,
+          .encrypt = options.encrypt,
           .log_level = options.log_level,
           .bury_after_s = options.bury_after_s};
 }

@@ -15,6 +15,7 @@ struct UpOptions {
   uint64_t memory_bytes = 0;  // of each memory server; 0: DefaultMemory
   int threads = 0;            // of each compute server; 0: the processors shared out
   std::string timestamps = "leased";
+  bool encrypt = false;
   std::string log_level = "info";
   double bury_after_s = 60;  // how long a memory server whose lease has ended may come back
 };

@@ -92,6 +92,10 @@ class NamCommandLine final : public CommandLine {
         ->check(CLI::Range(0.0, 604'800.0));
   }
 
+  static void AddEncrypt(CLI::App* command, bool& encrypt) {
+    command->add_flag("--encrypt", encrypt, "what members move over the network (tcp)");
+  }
+
   static void AddSource(CLI::App* command, SsbSource& source) {
     Add(command, "--scale-factor", source.scale_factor,
         "1 is six million lineorder rows; fractions are fine");
@@ -127,6 +131,7 @@ class NamCommandLine final : public CommandLine {
                "of each memory server; without it, a third of the host's in all");
       Add(up, "--threads", up_.threads, "of each compute server; 0: the processors shared out");
       AddTimestamps(up, up_.timestamps);
+      AddEncrypt(up, up_.encrypt);
       AddLogLevel(up, up_.log_level);
       AddBuryAfter(up, up_.bury_after_s);
     }
@@ -179,6 +184,7 @@ class NamCommandLine final : public CommandLine {
     Add(catalog, "--lease-ms", catalog_.lease_ms, "how long a silent member counts as alive");
     AddBuryAfter(catalog, catalog_.bury_after_s);
     AddTimestamps(catalog, catalog_.timestamps);
+    AddEncrypt(catalog, catalog_.encrypt);
     AddLog(catalog, catalog_.log);
 
     CLI::App* memory = Command("memserver", "a memory server in the foreground",

@@ -82,6 +82,9 @@ int Refuse(const absl::Status& status) {
 int RunCatalog(const CatalogOptions& options) {
   const auto fabric = fabric::ParseRealKind(options.fabric);
   if (!fabric.ok()) return Refuse(fabric.status());
+  if (options.encrypt && *fabric != fabric::Kind::kTcp) {
+    return Refuse(absl::InvalidArgumentError("--encrypt is for --fabric=tcp"));
+  }
   const auto secret = ReadSecret(options.secret_file);
   if (!secret.ok()) return Refuse(secret.status());
   const auto control_plane = OpenControlPlane(options.tls);
@@ -98,6 +101,7 @@ int RunCatalog(const CatalogOptions& options) {
                                                         .lease_ms = options.lease_ms,
                                                         .bury_after_ms = Milliseconds(options.bury_after_s),
                                                         .timestamps = options.timestamps,
+                                                        .encrypt = options.encrypt,
                                                         .control_plane = *control_plane}));
         return std::make_unique<CatalogProcess>(std::move(server));
       });

@@ -19,6 +19,7 @@ struct CatalogOptions {
   uint32_t lease_ms = 3'000;
   double bury_after_s = 60;  // how long a memory server whose lease has ended may come back
   std::string timestamps = "leased";
+  bool encrypt = false;
   ServerLogOptions log;
 };
 

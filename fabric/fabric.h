@@ -417,6 +417,8 @@ struct FabricOptions {
   std::string multicast_interface;
   /// tcp: how many routers a multicast datagram may pass, plus one.
   int multicast_ttl = 1;
+  /// tcp: what crosses the network is encrypted; all processes of a cluster do so, or none.
+  bool encrypt = false;
 };
 
 absl::StatusOr<std::unique_ptr<Fabric>> Open(const FabricOptions& options);

@@ -48,6 +48,10 @@ absl::Status Validate(const LocalClusterOptions& options) {
   NAM_RETURN_IF_ERROR(check("memory", options.memory_servers));
   NAM_RETURN_IF_ERROR(check("compute", options.compute_servers));
   if (options.threads < 0) return absl::InvalidArgumentError("a compute server needs at least one thread");
+  if (options.encrypt && options.fabric != "tcp") {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("--encrypt is for --fabric=tcp: %s does not encrypt the data plane", options.fabric));
+  }
   return absl::OkStatus();
 }
 
@@ -90,6 +94,7 @@ absl::Status LocalCluster::StartAll(int interrupt_fd) {
                                          absl::StrCat("--cluster-name=", options_.name),
                                          absl::StrCat("--fabric=", options_.fabric),
                                          absl::StrCat("--timestamps=", options_.timestamps),
+                                         absl::StrCat("--encrypt=", options_.encrypt ? "true" : "false"),
                                          absl::StrCat("--bury-after=", options_.bury_after_s)},
                                         /*holds_data=*/false));
   NAM_RETURN_IF_ERROR(AwaitStarted({catalog_.get()}, interrupt_fd));

@@ -25,6 +25,7 @@ struct LocalClusterOptions {
   uint64_t memory_bytes = 1ULL << 30;  // of each memory server
   int threads = 0;                     // of each compute server; 0: the host's processors shared out
   std::string timestamps = "leased";   // or bitvector
+  bool encrypt = false;                // tcp: the data plane
   std::string log_level = "info";      // of all servers
   double bury_after_s = 60;            // how long a memory server whose lease has ended may come back
   int64_t start_timeout_ms = 120'000;

@@ -316,6 +316,7 @@ absl::StatusOr<std::unique_ptr<MemoryServer>> StartOverFabric(const MemoryServer
   fabric::FabricOptions fabric_options;
   NAM_ASSIGN_OR_RETURN(fabric_options.kind, fabric::ParseKind(cluster.fabric()));
   fabric_options.secret = options.catalog.secret;
+  fabric_options.encrypt = cluster.encrypt();
   fabric_options.nic_threads = options.nic_threads;
   fabric_options.rdma = options.rdma;
   fabric_options.multicast_interface = options.multicast_interface;

@@ -156,11 +156,11 @@ void Acceptor::MakeRoom() {
 Acceptor::Step Acceptor::Advance(Arrival& arrival) {
   ServerHandshake& handshake = arrival.handshake;
   if (!arrival.welcome) {
-    const ServerHandshake::Outcome outcome = handshake.Advance(options_.secret);
+    const ServerHandshake::Outcome outcome = handshake.Advance(options_.credentials);
     if (outcome == ServerHandshake::Outcome::kAgain) return Step::kAgain;
     if (outcome == ServerHandshake::Outcome::kClose) return Step::kOver;
     arrival.verdict = door_->Judge(handshake.hello());
-    arrival.welcome = handshake.Conclude(options_.secret, arrival.verdict) &&
+    arrival.welcome = handshake.Conclude(options_.credentials.secret, arrival.verdict) &&
                       arrival.verdict.status == HandshakeStatus::kOk;
     if (!arrival.welcome) return Step::kOver;
   }
@@ -172,7 +172,7 @@ Acceptor::Step Acceptor::Advance(Arrival& arrival) {
     if (arrival.received_bytes < arrival.first.size()) return Step::kAgain;
   }
   NAM_CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, handshake.fd(), nullptr) == 0);
-  door_->Admit(handshake.TakeFd(), handshake.hello(), arrival.verdict, arrival.first);
+  door_->Admit(handshake.Take(options_.credentials, arrival.verdict), handshake.hello(), arrival.first);
   return Step::kOver;
 }
 

@@ -22,14 +22,14 @@ class Door {
   /// What a peer is told that knows the secret. All but kOk end its connection.
   virtual ServerVerdict Judge(const ClientHello& hello) = 0;
   /// It was told kOk, and has said `first`, which is AcceptorOptions::first_bytes long.
-  virtual void Admit(UniqueFd socket, const ClientHello& hello, const ServerVerdict& verdict,
+  virtual void Admit(AuthenticatedSocket socket, const ClientHello& hello,
                      std::span<const std::byte> first) = 0;
   /// Closes what took too long after it was admitted; when the next will have.
   virtual int64_t Expire([[maybe_unused]] int64_t now_ns) { return INT64_MAX; }
 };
 
 struct AcceptorOptions {
-  std::string secret;
+  Credentials credentials;
   int64_t peer_timeout_us = 0;  // until a connection must be admitted
   size_t first_bytes = 0;       // that a peer sends when it is welcome
 };

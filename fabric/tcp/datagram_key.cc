@@ -26,8 +26,9 @@ void DatagramKey::Free::operator()(evp_cipher_ctx_st* context) const {
   EVP_CIPHER_CTX_free(context);
 }
 
-DatagramKey::DatagramKey(const std::string& secret, uint64_t sender) : context_(EVP_CIPHER_CTX_new()) {
-  std::string label = "nam tcp datagram";
+DatagramKey::DatagramKey(const std::string& secret, uint64_t sender, bool encrypt)
+    : context_(EVP_CIPHER_CTX_new()) {
+  std::string label = encrypt ? "nam tcp datagram encrypted" : "nam tcp datagram";
   label.append(reinterpret_cast<const char*>(&sender), sizeof(sender));
   std::array<uint8_t, 32> derived;
   unsigned derived_bytes = 0;
@@ -39,10 +40,15 @@ DatagramKey::DatagramKey(const std::string& secret, uint64_t sender) : context_(
             EVP_EncryptInit_ex(context_.get(), EVP_aes_128_gcm(), nullptr, derived.data(), nullptr) == 1);
 }
 
-DatagramTag DatagramKey::Sign(const DatagramHeader& header, std::span<const std::byte> payload) {
+std::array<uint8_t, 12> DatagramKey::Nonce(const DatagramHeader& header) const {
   std::array<uint8_t, 12> nonce;
   std::memcpy(nonce.data(), salt_.data(), salt_.size());
   std::memcpy(nonce.data() + salt_.size(), &header.sequence, sizeof(header.sequence));
+  return nonce;
+}
+
+DatagramTag DatagramKey::Sign(const DatagramHeader& header, std::span<const std::byte> payload) {
+  const std::array<uint8_t, 12> nonce = Nonce(header);
   DatagramTag tag;
   int ignored = 0;
   EVP_CIPHER_CTX* const context = context_.get();
@@ -63,12 +69,47 @@ bool DatagramKey::Verify(const DatagramHeader& header, std::span<const std::byte
   return CRYPTO_memcmp(tag.data(), header.tag.data(), tag.size()) == 0;
 }
 
-bool DatagramVerifier::Verify(const DatagramHeader& header, std::span<const std::byte> payload) {
-  if (const auto found = keys_.find(header.sender); found != keys_.end()) {
-    return found->second.Verify(header, payload);
+DatagramTag DatagramKey::Seal(const DatagramHeader& header, std::span<const std::byte> payload,
+                              std::byte* into) {
+  const std::array<uint8_t, 12> nonce = Nonce(header);
+  DatagramTag tag;
+  int ignored = 0;
+  EVP_CIPHER_CTX* const context = context_.get();
+  bool ok = EVP_EncryptInit_ex(context, nullptr, nullptr, nullptr, nonce.data()) == 1 &&
+            EVP_EncryptUpdate(context, nullptr, &ignored, Bytes(&header), offsetof(DatagramHeader, tag)) == 1;
+  if (!payload.empty()) {
+    ok = ok && EVP_EncryptUpdate(context, reinterpret_cast<uint8_t*>(into), &ignored, Bytes(payload.data()),
+                                 static_cast<int>(payload.size())) == 1;
   }
-  DatagramKey key(secret_, header.sender);
-  if (!key.Verify(header, payload)) return false;
+  ok = ok && EVP_EncryptFinal_ex(context, tag.data(), &ignored) == 1 &&
+       EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, static_cast<int>(tag.size()), tag.data()) == 1;
+  NAM_CHECK(ok, "AES-GCM failed");
+  return tag;
+}
+
+bool DatagramKey::Open(const DatagramHeader& header, std::span<std::byte> payload) {
+  const std::array<uint8_t, 12> nonce = Nonce(header);
+  DatagramTag tag = header.tag;
+  int ignored = 0;
+  EVP_CIPHER_CTX* const context = context_.get();
+  auto* const text = reinterpret_cast<uint8_t*>(payload.data());
+  bool ok = EVP_DecryptInit_ex(context, nullptr, nullptr, nullptr, nonce.data()) == 1 &&
+            EVP_DecryptUpdate(context, nullptr, &ignored, Bytes(&header), offsetof(DatagramHeader, tag)) == 1;
+  if (!payload.empty()) {
+    ok = ok && EVP_DecryptUpdate(context, text, &ignored, text, static_cast<int>(payload.size())) == 1;
+  }
+  std::array<uint8_t, 16> rest;
+  return ok &&
+         EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, static_cast<int>(tag.size()), tag.data()) == 1 &&
+         EVP_DecryptFinal_ex(context, rest.data(), &ignored) == 1;
+}
+
+bool DatagramVerifier::Verify(const DatagramHeader& header, std::span<std::byte> payload) {
+  if (const auto found = keys_.find(header.sender); found != keys_.end()) {
+    return Verify(found->second, header, payload);
+  }
+  DatagramKey key(secret_, header.sender, encrypt_);
+  if (!Verify(key, header, payload)) return false;
   // They are soon learnt again.
   if (keys_.size() >= kSendersMax) keys_.clear();
   keys_.emplace(header.sender, std::move(key));

@@ -72,8 +72,11 @@ TcpDatagramQueuePair::TcpDatagramQueuePair(std::shared_ptr<Core> core, TcpComple
       id_(core_->NextId()),
       identity_(identity),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
-      key_(core_->options().secret, identity),
-      verifier_(core_->options().secret),
+      key_(core_->options().secret, identity, core_->options().encrypt),
+      verifier_(core_->options().secret, core_->options().encrypt),
+      sealed_(core_->options().encrypt ? std::make_unique_for_overwrite<std::byte[]>(
+                                             size_t{options.send_depth} * kMaxDatagramBytes)
+                                       : nullptr),
       places_(options.send_depth),
       receives_(options.receive_depth) {}
 
@@ -186,7 +189,14 @@ void TcpDatagramQueuePair::Enqueue(const DatagramRequest& request) {
                   .sender = identity_,
                   .target = target.target,
                   .sequence = sequence_++};
-  place.header.tag = key_.Sign(place.header, {place.payload, place.header.bytes});
+  const std::span payload(place.payload, place.header.bytes);
+  if (sealed_ == nullptr) {
+    place.header.tag = key_.Sign(place.header, payload);
+    return;
+  }
+  std::byte* const into = sealed_.get() + static_cast<size_t>(&place - places_.data()) * kMaxDatagramBytes;
+  place.header.tag = key_.Seal(place.header, payload, into);
+  place.payload = into;
 }
 
 void TcpDatagramQueuePair::SendPending() {
@@ -304,7 +314,7 @@ TcpDatagramQueuePair::Verdict TcpDatagramQueuePair::Judge(const Source& source, 
   if (!decoded.has_value() || decoded->target != source.address.target) return Verdict::kRefused;
   // Longer than the receive. Whoever sent it: without its end nobody can tell.
   if (cut) return Verdict::kNoReceive;
-  const std::byte* const payload = into.data + std::min(into.bytes, kDatagramHeadroomBytes);
+  std::byte* const payload = into.data + std::min(into.bytes, kDatagramHeadroomBytes);
   return verifier_.Verify(header, {payload, header.bytes}) ? Verdict::kGood : Verdict::kRefused;
 }
 

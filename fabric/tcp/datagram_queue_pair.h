@@ -110,6 +110,7 @@ class TcpDatagramQueuePair final : public DatagramQueuePair {
 
   DatagramKey key_;
   DatagramVerifier verifier_;
+  const std::unique_ptr<std::byte[]> sealed_;  // payloads as they are sent, one a place; encrypted only
   uint64_t sequence_ = 0;
   std::vector<Place> places_;
   uint64_t freed_ = 0;

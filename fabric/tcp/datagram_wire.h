@@ -24,7 +24,8 @@
 ///
 /// 4,096 bytes of payload are 4,172 on an Ethernet: IP fragments them, which a lost fragment loses whole.
 /// The target keeps what was recorded on the way to one receiver from being played to another. What is
-/// played again to the same one is a duplicate, which datagrams may have. Nothing is encrypted.
+/// played again to the same one is a duplicate, which datagrams may have. Where the data plane is encrypted,
+/// payload and tag are AES-128-GCM's; else nothing is encrypted.
 ///
 /// Addresses are texts, `ADDRESS:PORT/TARGET` with 16 hexadecimal digits:
 ///

@@ -42,7 +42,17 @@ absl::Status NotAFabric(const std::string& address) {
       "what listens at %s is not a NAM fabric: check the port (is it the gRPC one?)", address));
 }
 
-absl::Status Refusal(HandshakeStatus status, const std::string& address) {
+absl::Status OtherEncryption(const std::string& address, bool encrypt) {
+  return absl::FailedPreconditionError(absl::StrFormat(
+      encrypt
+          ? "%s does not encrypt the data plane, and this process does: give both --encrypt, or neither (a "
+            "cluster's members take it from their catalog)"
+          : "%s encrypts the data plane, and this process does not: give both --encrypt, or neither (a "
+            "cluster's members take it from their catalog)",
+      address));
+}
+
+absl::Status Refusal(HandshakeStatus status, const std::string& address, bool encrypt) {
   switch (status) {
     case HandshakeStatus::kOk:
       return absl::OkStatus();
@@ -58,15 +68,18 @@ absl::Status Refusal(HandshakeStatus status, const std::string& address) {
           absl::StrFormat("%s has too many connections that wait to be accepted: try again", address));
     case HandshakeStatus::kUnknownToken:
       return absl::UnavailableError(absl::StrFormat("%s gave up waiting for the second connection", address));
+    case HandshakeStatus::kOtherEncryption:
+      return OtherEncryption(address, encrypt);
   }
   return NotAFabric(address);
 }
 
 // ABORTED: the peer closed the connection before it was over.
 absl::StatusOr<AuthenticatedSocket> TryToConnect(const std::string& address, Role role, uint64_t token,
-                                                 const std::string& secret, Deadline deadline) {
+                                                 const Credentials& credentials, Deadline deadline) {
+  const auto& [secret, encrypt] = credentials;
   NAM_ASSIGN_OR_RETURN(UniqueFd fd, ConnectTo(address, deadline));
-  ClientHello hello{.role = role, .token = token};
+  ClientHello hello{.role = role, .encrypt = encrypt, .token = token};
   FillRandom(hello.nonce);
   NAM_RETURN_IF_ERROR(InHandshake(SendAll(fd.get(), BytesOf(hello), deadline), address));
 
@@ -74,8 +87,9 @@ absl::StatusOr<AuthenticatedSocket> TryToConnect(const std::string& address, Rol
   NAM_RETURN_IF_ERROR(InHandshake(ReceiveAll(fd.get(), challenge_bytes, deadline), address));
   const auto challenge = DecodeServerChallenge(challenge_bytes);
   if (!challenge) return NotAFabric(address);
-  if (challenge->version != kProtocolVersion) return Refusal(HandshakeStatus::kWrongVersion, address);
-  NAM_RETURN_IF_ERROR(Refusal(challenge->status, address));
+  if (challenge->version != kProtocolVersion)
+    return Refusal(HandshakeStatus::kWrongVersion, address, encrypt);
+  NAM_RETURN_IF_ERROR(Refusal(challenge->status, address, encrypt));
   const ClientProof proof{ProveClient(secret, hello, *challenge)};
   NAM_RETURN_IF_ERROR(InHandshake(SendAll(fd.get(), BytesOf(proof), deadline), address));
 
@@ -83,23 +97,24 @@ absl::StatusOr<AuthenticatedSocket> TryToConnect(const std::string& address, Rol
   NAM_RETURN_IF_ERROR(InHandshake(ReceiveAll(fd.get(), answer_bytes, deadline), address));
   const auto answer = DecodeServerProof(answer_bytes);
   if (!answer) return NotAFabric(address);
-  NAM_RETURN_IF_ERROR(Refusal(answer->verdict.status, address));
+  NAM_RETURN_IF_ERROR(Refusal(answer->verdict.status, address, encrypt));
   if (!SameMac(answer->mac, ProveServer(secret, hello, *challenge, answer->verdict))) {
     return absl::UnauthenticatedError(
         absl::StrFormat("%s does not know the cluster secret: it is not a member of this cluster", address));
   }
-  return AuthenticatedSocket{std::move(fd), answer->verdict.mode, answer->verdict.token};
+  const StreamKeys keys = encrypt ? DeriveStreamKeys(secret, hello, *challenge) : StreamKeys{};
+  return AuthenticatedSocket{std::move(fd), keys, answer->verdict.mode, answer->verdict.token};
 }
 
 }  // namespace
 
 absl::StatusOr<AuthenticatedSocket> ConnectAuthenticated(const std::string& address, Role role,
-                                                         uint64_t token, const std::string& secret,
+                                                         uint64_t token, const Credentials& credentials,
                                                          Deadline deadline) {
   // A crowd of strangers may have pushed this one out (fabric/strangers.h).
   for (int i = 0; i < kTriesMax; ++i) {
     if (i > 0) RealClock().SleepUntil({std::min(deadline.ns, RealClock().After(kPauseUs << i).ns)});
-    auto socket = TryToConnect(address, role, token, secret, deadline);
+    auto socket = TryToConnect(address, role, token, credentials, deadline);
     if (!absl::IsAborted(socket.status())) return socket;
   }
   return absl::UnavailableError(absl::StrFormat(
@@ -107,7 +122,7 @@ absl::StatusOr<AuthenticatedSocket> ConnectAuthenticated(const std::string& addr
       address));
 }
 
-ServerHandshake::Outcome ServerHandshake::Advance(const std::string& secret) {
+ServerHandshake::Outcome ServerHandshake::Advance(const Credentials& credentials) {
   const size_t wanted = hello_received_ ? sizeof(ClientProof) : sizeof(ClientHello);
   iovec part{input_.data() + input_bytes_, wanted - input_bytes_};
   const IoResult received = ReceiveSome(fd_.get(), {&part, 1});
@@ -115,21 +130,22 @@ ServerHandshake::Outcome ServerHandshake::Advance(const std::string& secret) {
   input_bytes_ += received.bytes;
   if (input_bytes_ < wanted) return Outcome::kAgain;
   input_bytes_ = 0;
-  if (!hello_received_) return AnswerHello();
+  if (!hello_received_) return AnswerHello(credentials.encrypt);
 
   ClientProof proof;
   std::memcpy(&proof, input_.data(), sizeof(proof));
-  if (SameMac(proof.mac, ProveClient(secret, hello_, challenge_))) return Outcome::kAuthenticated;
+  if (SameMac(proof.mac, ProveClient(credentials.secret, hello_, challenge_))) return Outcome::kAuthenticated;
   // No proof of ours for one who could not give his.
   SendFrame(fd_.get(), ServerProof{.verdict = {.status = HandshakeStatus::kWrongSecret}});
   return Outcome::kClose;
 }
 
-ServerHandshake::Outcome ServerHandshake::AnswerHello() {
+ServerHandshake::Outcome ServerHandshake::AnswerHello(bool encrypt) {
   const auto hello = DecodeClientHello(input_);
   if (!hello) return Outcome::kClose;
   hello_ = *hello;
   hello_received_ = true;
+  if ((hello_.encrypt == 1) != encrypt) challenge_.status = HandshakeStatus::kOtherEncryption;
   if (hello_.version != kProtocolVersion) challenge_.status = HandshakeStatus::kWrongVersion;
   FillRandom(challenge_.nonce);
   if (!SendFrame(fd_.get(), challenge_)) return Outcome::kClose;
@@ -138,6 +154,12 @@ ServerHandshake::Outcome ServerHandshake::AnswerHello() {
 
 bool ServerHandshake::Conclude(const std::string& secret, const ServerVerdict& verdict) {
   return SendFrame(fd_.get(), ServerProof{verdict, ProveServer(secret, hello_, challenge_, verdict)});
+}
+
+AuthenticatedSocket ServerHandshake::Take(const Credentials& credentials, const ServerVerdict& verdict) {
+  const StreamKeys keys =
+      credentials.encrypt ? DeriveStreamKeys(credentials.secret, hello_, challenge_) : StreamKeys{};
+  return {std::move(fd_), keys, verdict.mode, verdict.token};
 }
 
 }  // namespace nam::fabric::tcp

@@ -6,21 +6,29 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/unique_fd.h"
+#include "fabric/tcp/sealed_stream.h"
 #include "fabric/tcp/wire.h"
 
 /// Both sides of the handshake drawn in wire.h.
 namespace nam::fabric::tcp {
 
+/// What both sides of a cluster have in common.
+struct Credentials {
+  std::string secret;
+  bool encrypt = false;
+};
+
 struct AuthenticatedSocket {
   UniqueFd fd;
+  StreamKeys keys;  // of what follows
   ListenMode mode = ListenMode::kPassive;
   uint64_t token = 0;
 };
 
-/// The connecting side. UNAVAILABLE, UNAUTHENTICATED, FAILED_PRECONDITION (another version) or
-/// DEADLINE_EXCEEDED.
+/// The connecting side. UNAVAILABLE, UNAUTHENTICATED, FAILED_PRECONDITION (another version, or only one side
+/// encrypts) or DEADLINE_EXCEEDED.
 absl::StatusOr<AuthenticatedSocket> ConnectAuthenticated(const std::string& address, Role role,
-                                                         uint64_t token, const std::string& secret,
+                                                         uint64_t token, const Credentials& credentials,
                                                          Deadline deadline);
 
 /// The accepting side of one connection, as far as it has come. Never blocks; the listener's thread
@@ -35,17 +43,18 @@ class ServerHandshake {
 
   ServerHandshake(UniqueFd fd, int64_t deadline_ns) : fd_(std::move(fd)), deadline_ns_(deadline_ns) {}
 
-  Outcome Advance(const std::string& secret);
+  Outcome Advance(const Credentials& credentials);
   /// Tells the peer what was decided. False when it is gone.
   bool Conclude(const std::string& secret, const ServerVerdict& verdict);
 
   int fd() const { return fd_.get(); }
-  UniqueFd TakeFd() { return std::move(fd_); }
+  /// Once it is concluded.
+  AuthenticatedSocket Take(const Credentials& credentials, const ServerVerdict& verdict);
   const ClientHello& hello() const { return hello_; }
   int64_t deadline_ns() const { return deadline_ns_; }
 
  private:
-  Outcome AnswerHello();
+  Outcome AnswerHello(bool encrypt);
 
   UniqueFd fd_;
   const int64_t deadline_ns_;

@@ -19,7 +19,7 @@ namespace nam::fabric::tcp {
 absl::StatusOr<std::unique_ptr<Listener>> TcpListener::Create(std::shared_ptr<Core> core,
                                                               const ListenOptions& options) {
   NAM_ASSIGN_OR_RETURN(
-      auto acceptor, Acceptor::Listen(options.address, {.secret = core->options().secret,
+      auto acceptor, Acceptor::Listen(options.address, {.credentials = core->credentials(),
                                                         .peer_timeout_us = core->options().peer_timeout_us}));
   return std::unique_ptr<Listener>(new TcpListener(std::move(core), options.passive, std::move(acceptor)));
 }
@@ -40,16 +40,17 @@ ServerVerdict TcpListener::Judge(const ClientHello& hello) {
   return verdict;
 }
 
-void TcpListener::Admit(UniqueFd socket, const ClientHello& hello, const ServerVerdict& verdict,
+void TcpListener::Admit(AuthenticatedSocket socket, const ClientHello& hello,
                         std::span<const std::byte> /*first*/) {
+  Stream stream(std::move(socket.fd), socket.keys, Stream::Side::kServer);
   if (passive_) {
-    core_->AssignNic().Add(core_->NextId(), std::move(socket), nullptr);
+    core_->AssignNic().Add(core_->NextId(), std::move(stream), nullptr);
   } else if (hello.role == Role::kForward) {
     const int64_t deadline_ns = RealClock().After(core_->options().peer_timeout_us).ns;
-    unpaired_[verdict.token] = {std::move(socket), deadline_ns};
+    unpaired_[socket.token] = {std::move(stream), deadline_ns};
   } else {
-    auto pair = unpaired_.extract(verdict.token);
-    waiting_.Add({std::move(pair.mapped().forward), std::move(socket)});
+    auto pair = unpaired_.extract(socket.token);
+    waiting_.Add({std::move(pair.mapped().forward), std::move(stream)});
   }
 }
 
@@ -75,7 +76,7 @@ absl::StatusOr<std::unique_ptr<QueuePair>> TcpListener::Accept(CompletionQueue& 
   if (!next) {
     return absl::DeadlineExceededError(absl::StrFormat("nobody connected to %s in time", address()));
   }
-  std::string peer = PeerName(next->reverse.get());
+  std::string peer = PeerName(next->reverse.fd());
   return TcpQueuePair::Create(core_, *queue, options, std::move(next->reverse), std::move(next->forward),
                               std::move(peer));
 }

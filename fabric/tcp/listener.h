@@ -34,18 +34,17 @@ class TcpListener final : public Listener, private Door {
 
  private:
   struct Unpaired {
-    UniqueFd forward;
+    Stream forward;
     int64_t deadline_ns = 0;
   };
   struct Waiting {
-    UniqueFd forward;  // the peer's requests
-    UniqueFd reverse;  // ours
+    Stream forward;  // the peer's requests
+    Stream reverse;  // ours
   };
 
   TcpListener(std::shared_ptr<Core> core, bool passive, std::unique_ptr<Acceptor> acceptor);
   ServerVerdict Judge(const ClientHello& hello) override;
-  void Admit(UniqueFd socket, const ClientHello& hello, const ServerVerdict& verdict,
-             std::span<const std::byte> first) override;
+  void Admit(AuthenticatedSocket socket, const ClientHello& hello, std::span<const std::byte> first) override;
   int64_t Expire(int64_t now_ns) override;
 
   const std::shared_ptr<Core> core_;

@@ -87,10 +87,10 @@ bool NicThread::EnqueueAndWait(std::function<void()> command) {
   return true;
 }
 
-bool NicThread::Add(uint64_t id, UniqueFd fd, std::shared_ptr<ReceiveQueue> receives) {
+bool NicThread::Add(uint64_t id, Stream stream, std::shared_ptr<ReceiveQueue> receives) {
   // std::function must be copyable, so the connection travels shared.
   auto connection = std::make_shared<std::unique_ptr<ServedConnection>>(
-      std::make_unique<ServedConnection>(std::move(fd), regions_, std::move(receives)));
+      std::make_unique<ServedConnection>(std::move(stream), regions_, std::move(receives)));
   return Enqueue([this, id, connection] {
     Served& served = served_[id];
     served.connection = std::move(*connection);

@@ -25,7 +25,7 @@ class NicThread {
   ~NicThread();
 
   /// `id` is unique in the process and not 0. False when the thread has stopped.
-  bool Add(uint64_t id, UniqueFd fd, std::shared_ptr<ReceiveQueue> receives);
+  bool Add(uint64_t id, Stream stream, std::shared_ptr<ReceiveQueue> receives);
   /// A receive was posted that the connection waits for.
   void Resume(uint64_t id);
   /// Returns when the connection is closed and its receives are not touched any more; the one being

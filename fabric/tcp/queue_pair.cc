@@ -41,7 +41,7 @@ std::span<std::byte> BytesOf(Header& header) {
 absl::StatusOr<std::unique_ptr<QueuePair>> TcpQueuePair::Create(std::shared_ptr<Core> core,
                                                                 TcpCompletionQueue& queue,
                                                                 const QueuePairOptions& options,
-                                                                UniqueFd requests, UniqueFd served,
+                                                                Stream requests, Stream served,
                                                                 std::string peer) {
   NAM_RETURN_IF_ERROR(CheckQueuePairOptions(options));
   std::unique_ptr<TcpQueuePair> pair(
@@ -59,7 +59,7 @@ absl::StatusOr<std::unique_ptr<QueuePair>> TcpQueuePair::Create(std::shared_ptr<
 }
 
 TcpQueuePair::TcpQueuePair(std::shared_ptr<Core> core, TcpCompletionQueue& queue,
-                           const QueuePairOptions& options, UniqueFd requests, std::string peer)
+                           const QueuePairOptions& options, Stream requests, std::string peer)
     : core_(std::move(core)),
       queue_(queue),
       options_(options),
@@ -73,6 +73,10 @@ TcpQueuePair::TcpQueuePair(std::shared_ptr<Core> core, TcpCompletionQueue& queue
 TcpQueuePair::~TcpQueuePair() {
   queue_.Detach(*this);
   if (nic_ != nullptr) nic_->Remove(id_, CompletionStatus::kFlushed);
+}
+
+std::string TcpQueuePair::peer() const {
+  return requests_.forged() ? peer_ + " (what came from there was forged, or damaged on the way)" : peer_;
 }
 
 absl::Status TcpQueuePair::Post(std::span<const WorkRequest> batch) {
@@ -134,7 +138,7 @@ void TcpQueuePair::SendPending() {
       count += AppendParts(std::span(parts).subspan(count), BytesOf(place.request), payload, done);
       total += place.request_bytes() - done;
     }
-    const IoResult sent = SendSome(fd(), std::span(parts).first(count));
+    const IoResult sent = requests_.Send(std::span(parts).first(count));
     output_lost_ = sent.lost;
     end_unclear_ = end_unclear_ || sent.unclear;
     if (sent.bytes == 0) return;
@@ -168,7 +172,7 @@ void TcpQueuePair::OnSocketEvent() {
   // Nothing was asked, so whatever came is the end of the connection, or of sense.
   std::byte unexpected;
   iovec part{&unexpected, 1};
-  const IoResult received = ReceiveSome(fd(), {&part, 1});
+  const IoResult received = requests_.Receive({&part, 1});
   end_unclear_ = end_unclear_ || received.unclear;
   if (received.lost || received.bytes > 0) Fail(CompletionStatus::kPeerLost);
 }
@@ -185,7 +189,7 @@ void TcpQueuePair::ReceiveReplies() {
       count += AppendParts(std::span(parts).subspan(count), BytesOf(place.reply), payload, done);
       total += place.reply_bytes() - done;
     }
-    const IoResult received = ReceiveSome(fd(), std::span(parts).first(count));
+    const IoResult received = requests_.Receive(std::span(parts).first(count));
     end_unclear_ = end_unclear_ || received.unclear;
     if (received.lost) Fail(CompletionStatus::kPeerLost);
     if (received.bytes == 0) return;

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/unique_fd.h"
 #include "fabric/fabric.h"
 #include "fabric/tcp/completion_queue.h"
 #include "fabric/tcp/core.h"
 #include "fabric/tcp/receive_queue.h"
+#include "fabric/tcp/sealed_stream.h"
 #include "fabric/tcp/wire.h"
 
 namespace nam::fabric::tcp {
@@ -32,13 +32,13 @@ class TcpQueuePair final : public QueuePair {
   /// `served` is the socket of the peer's requests; none with a passive peer.
   static absl::StatusOr<std::unique_ptr<QueuePair>> Create(std::shared_ptr<Core> core,
                                                            TcpCompletionQueue& queue,
-                                                           const QueuePairOptions& options, UniqueFd requests,
-                                                           UniqueFd served, std::string peer);
+                                                           const QueuePairOptions& options, Stream requests,
+                                                           Stream served, std::string peer);
   ~TcpQueuePair() override;
 
   uint64_t id() const override { return id_; }
   QueuePairState state() const override { return state_; }
-  std::string peer() const override { return peer_; }
+  std::string peer() const override;
   absl::Status Post(std::span<const WorkRequest> batch) override;
   absl::Status PostReceive(std::span<const ReceiveRequest> batch) override;
   absl::StatusOr<std::span<const std::byte>> View(RemoteAddress from, size_t bytes) override;
@@ -46,7 +46,7 @@ class TcpQueuePair final : public QueuePair {
 
   // -- For the completion queue --------------------------------------------------
   const QueuePairOptions& options() const { return options_; }
-  int fd() const { return requests_.get(); }
+  int fd() const { return requests_.fd(); }
   size_t Take(std::span<Completion> completions);
   void Progress();
   /// The socket has something, if only the peer's end.
@@ -77,7 +77,7 @@ class TcpQueuePair final : public QueuePair {
   };
 
   TcpQueuePair(std::shared_ptr<Core> core, TcpCompletionQueue& queue, const QueuePairOptions& options,
-               UniqueFd requests, std::string peer);
+               Stream requests, std::string peer);
 
   Place& PlaceOf(uint64_t position) { return places_[position % places_.size()]; }
   void Enqueue(const WorkRequest& request);
@@ -98,7 +98,7 @@ class TcpQueuePair final : public QueuePair {
   const QueuePairOptions options_;
   const uint64_t id_;
   const std::string peer_;
-  UniqueFd requests_;
+  Stream requests_;
   NicThread* nic_ = nullptr;  // serves the peer's requests, if it may post any
   const std::shared_ptr<ReceiveQueue> receives_;
 

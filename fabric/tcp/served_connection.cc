@@ -17,9 +17,9 @@ constexpr uint64_t kTurnBytes = 1u << 20;
 
 }  // namespace
 
-ServedConnection::ServedConnection(UniqueFd fd, const Regions& regions,
+ServedConnection::ServedConnection(Stream stream, const Regions& regions,
                                    std::shared_ptr<ReceiveQueue> receives)
-    : fd_(std::move(fd)),
+    : stream_(std::move(stream)),
       regions_(regions),
       receives_(std::move(receives)),
       input_(std::make_unique_for_overwrite<std::byte[]>(kInputBytes)),
@@ -61,7 +61,7 @@ std::optional<ServedConnection::Want> ServedConnection::FlushThenFill() {
 std::optional<ServedConnection::Want> ServedConnection::Flush() {
   while (out_begin_ < out_end_) {
     iovec part{output_.get() + out_begin_, out_end_ - out_begin_};
-    const IoResult sent = SendSome(fd_.get(), {&part, 1});
+    const IoResult sent = stream_.Send({&part, 1});
     if (sent.lost) return Want::kClose;
     if (sent.bytes == 0) return Want::kOutput;
     out_begin_ += sent.bytes;
@@ -78,7 +78,7 @@ std::optional<ServedConnection::Want> ServedConnection::Fill() {
   in_end_ = Available();
   in_begin_ = 0;
   iovec part{input_.get() + in_end_, kInputBytes - in_end_};
-  const IoResult received = ReceiveSome(fd_.get(), {&part, 1});
+  const IoResult received = stream_.Receive({&part, 1});
   if (received.lost) return Want::kClose;
   if (received.bytes == 0) return Want::kInput;
   drained_ = received.bytes < part.iov_len;

@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "base/unique_fd.h"
 #include "fabric/tcp/receive_queue.h"
 #include "fabric/tcp/regions.h"
+#include "fabric/tcp/sealed_stream.h"
 #include "fabric/tcp/wire.h"
 
 namespace nam::fabric::tcp {
@@ -29,7 +29,7 @@ class ServedConnection {
   enum class Want { kInput, kOutput, kReceive, kTurn, kClose };
 
   /// `receives` is null for connections of a passive listener.
-  ServedConnection(UniqueFd fd, const Regions& regions, std::shared_ptr<ReceiveQueue> receives);
+  ServedConnection(Stream stream, const Regions& regions, std::shared_ptr<ReceiveQueue> receives);
 
   /// kTurn: there is more to do, but others come first.
   Want Serve();
@@ -39,7 +39,7 @@ class ServedConnection {
   /// Lets go of a region that was retired. True when there is now something to do.
   bool ReleaseRegion(uint32_t key);
 
-  int fd() const { return fd_.get(); }
+  int fd() const { return stream_.fd(); }
   Want want() const { return want_; }
   /// Bytes moved in both directions, ever.
   uint64_t bytes_moved() const { return bytes_moved_; }
@@ -71,7 +71,7 @@ class ServedConnection {
   void Reply(CompletionStatus status, uint64_t value);
   void Fail(CompletionStatus status);
 
-  UniqueFd fd_;
+  Stream stream_;
   const Regions& regions_;
   const std::shared_ptr<ReceiveQueue> receives_;
   Want want_ = Want::kInput;

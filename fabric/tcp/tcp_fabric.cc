@@ -132,15 +132,17 @@ absl::StatusOr<std::unique_ptr<QueuePair>> TcpFabric::Connect(const std::string&
   NAM_RETURN_IF_ERROR(queue->CheckRoom(options));
   const FabricOptions& fabric = core_->options();
   NAM_ASSIGN_OR_RETURN(AuthenticatedSocket forward,
-                       ConnectAuthenticated(address, Role::kForward, 0, fabric.secret, deadline));
+                       ConnectAuthenticated(address, Role::kForward, 0, core_->credentials(), deadline));
   ConfigurePeerSocket(forward.fd.get(), fabric.peer_timeout_us);
   AuthenticatedSocket reverse;
   if (forward.mode == ListenMode::kPaired) {
-    NAM_ASSIGN_OR_RETURN(
-        reverse, ConnectAuthenticated(address, Role::kReverse, forward.token, fabric.secret, deadline));
+    NAM_ASSIGN_OR_RETURN(reverse, ConnectAuthenticated(address, Role::kReverse, forward.token,
+                                                       core_->credentials(), deadline));
     ConfigurePeerSocket(reverse.fd.get(), fabric.peer_timeout_us);
   }
-  return TcpQueuePair::Create(core_, *queue, options, std::move(forward.fd), std::move(reverse.fd), address);
+  return TcpQueuePair::Create(core_, *queue, options,
+                              Stream(std::move(forward.fd), forward.keys, Stream::Side::kClient),
+                              Stream(std::move(reverse.fd), reverse.keys, Stream::Side::kClient), address);
 }
 
 }  // namespace

@@ -56,14 +56,14 @@ std::optional<ClientHello> DecodeClientHello(std::span<const std::byte, sizeof(C
   if (role != static_cast<uint8_t>(Role::kForward) && role != static_cast<uint8_t>(Role::kReverse))
     return std::nullopt;
   const auto hello = Load<ClientHello>(bytes);
-  if (hello.magic != kHandshakeMagic || hello.zero != 0) return std::nullopt;
+  if (hello.magic != kHandshakeMagic || hello.encrypt > 1) return std::nullopt;
   return hello;
 }
 
 std::optional<ServerChallenge> DecodeServerChallenge(
     std::span<const std::byte, sizeof(ServerChallenge)> bytes) {
   const uint8_t status = ByteAt(bytes, offsetof(ServerChallenge, status));
-  if (status > static_cast<uint8_t>(HandshakeStatus::kUnknownToken)) return std::nullopt;
+  if (status > static_cast<uint8_t>(kLastHandshakeStatus)) return std::nullopt;
   const auto challenge = Load<ServerChallenge>(bytes);
   if (challenge.magic != kHandshakeMagic || challenge.zero != 0) return std::nullopt;
   return challenge;
@@ -72,7 +72,7 @@ std::optional<ServerChallenge> DecodeServerChallenge(
 std::optional<ServerProof> DecodeServerProof(std::span<const std::byte, sizeof(ServerProof)> bytes) {
   const uint8_t status = ByteAt(bytes, offsetof(ServerVerdict, status));
   const uint8_t mode = ByteAt(bytes, offsetof(ServerVerdict, mode));
-  if (status > static_cast<uint8_t>(HandshakeStatus::kUnknownToken)) return std::nullopt;
+  if (status > static_cast<uint8_t>(kLastHandshakeStatus)) return std::nullopt;
   if (mode != static_cast<uint8_t>(ListenMode::kPassive) &&
       mode != static_cast<uint8_t>(ListenMode::kPaired)) {
     return std::nullopt;

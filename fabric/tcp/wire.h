@@ -24,14 +24,21 @@
 ///
 /// Every connection begins with a handshake; nothing else is read before it has succeeded:
 ///
-///     A ── ClientHello (magic, version, role, token, nonce) ─────────────▶ B
+///     A ── ClientHello (magic, version, role, encrypt, token, nonce) ────▶ B
 ///     A ◀─ ServerChallenge (magic, version, status, nonce) ─────────────── B
 ///     A ── ClientProof (HMAC of the above under the secret) ─────────────▶ B  checks A
 ///     A ◀─ ServerProof (status, mode, token, HMAC of everything above) ─── B  A checks B
 ///
 /// The token that B gives with the forward connection names its reverse connection. The proofs have
-/// different labels, so neither can be reflected. Traffic is authenticated when it begins, and neither
-/// encrypted nor signed after that: the network between the hosts must be trusted not to alter it.
+/// different labels, so neither can be reflected. Both sides encrypt, or neither does; if they differ B says
+/// so instead of a challenge.
+///
+/// Without encryption, traffic is authenticated when it begins, and neither encrypted nor signed after that:
+/// the network between the hosts must be trusted not to alter it. With it, all that follows the handshake
+/// goes in records (sealed_stream.h) under keys of this connection and direction, which follow from the
+/// secret and both nonces: who gets hold of the secret can read what he has recorded. The end of a TCP
+/// connection is not signed: who can forge packets can end connections, and pretend to one end that the other
+/// has ended it.
 ///
 /// Then requests, each followed by its payload, and replies, each followed by its payload:
 ///
@@ -47,7 +54,7 @@ namespace nam::fabric::tcp {
 static_assert(std::endian::native == std::endian::little, "headers are used in place");
 
 inline constexpr uint32_t kHandshakeMagic = 0x544d414e;  // "NAMT"
-inline constexpr uint16_t kProtocolVersion = 1;
+inline constexpr uint16_t kProtocolVersion = 2;
 inline constexpr size_t kNonceBytes = 32;
 inline constexpr size_t kMacBytes = 32;
 
@@ -61,14 +68,16 @@ enum class HandshakeStatus : uint8_t {
   kWrongVersion = 1,
   kWrongSecret = 2,
   kBusy = 3,
-  kUnknownToken = 4
+  kUnknownToken = 4,
+  kOtherEncryption = 5,  // one side encrypts, the other does not
 };
+inline constexpr HandshakeStatus kLastHandshakeStatus = HandshakeStatus::kOtherEncryption;
 
 struct ClientHello {
   uint32_t magic = kHandshakeMagic;
   uint16_t version = kProtocolVersion;
   Role role = Role::kForward;
-  uint8_t zero = 0;
+  uint8_t encrypt = 0;  // 1: what follows the handshake is encrypted
   uint64_t token = 0;
   Nonce nonce{};
 };

@@ -19,7 +19,7 @@ absl::StatusOr<std::unique_ptr<Listener>> VerbsListener::Create(std::shared_ptr<
                                                                 const ListenOptions& options) {
   NAM_ASSIGN_OR_RETURN(
       auto acceptor,
-      tcp::Acceptor::Listen(options.address, {.secret = core->options().secret,
+      tcp::Acceptor::Listen(options.address, {.credentials = {.secret = core->options().secret},
                                               .peer_timeout_us = core->options().peer_timeout_us,
                                               .first_bytes = sizeof(Offer)}));
   return std::unique_ptr<Listener>(new VerbsListener(std::move(core), options.passive, std::move(acceptor)));
@@ -37,8 +37,9 @@ tcp::ServerVerdict VerbsListener::Judge(const tcp::ClientHello& /*hello*/) {
   return verdict;
 }
 
-void VerbsListener::Admit(UniqueFd socket, const tcp::ClientHello& /*hello*/,
-                          const tcp::ServerVerdict& /*verdict*/, std::span<const std::byte> first) {
+void VerbsListener::Admit(tcp::AuthenticatedSocket authenticated, const tcp::ClientHello& /*hello*/,
+                          std::span<const std::byte> first) {
+  UniqueFd socket = std::move(authenticated.fd);
   const auto offer = DecodeOffer(first.first<sizeof(Offer)>());
   if (!offer || offer->refused != 0) return;
   std::string peer = tcp::PeerName(socket.get());

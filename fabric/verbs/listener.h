@@ -37,7 +37,7 @@ class VerbsListener final : public Listener, private tcp::Door {
 
   VerbsListener(std::shared_ptr<Core> core, bool passive, std::unique_ptr<tcp::Acceptor> acceptor);
   tcp::ServerVerdict Judge(const tcp::ClientHello& hello) override;
-  void Admit(UniqueFd socket, const tcp::ClientHello& hello, const tcp::ServerVerdict& verdict,
+  void Admit(tcp::AuthenticatedSocket socket, const tcp::ClientHello& hello,
              std::span<const std::byte> first) override;
   /// Makes the queue pair and hands it to the control thread.
   absl::Status Serve(UniqueFd socket, const Offer& offer, const std::string& peer);

@@ -78,9 +78,9 @@ absl::StatusOr<std::unique_ptr<QueuePair>> VerbsFabric::Connect(const std::strin
                                                                 const QueuePairOptions& options,
                                                                 Deadline deadline) {
   NAM_ASSIGN_OR_RETURN(auto pair, VerbsQueuePair::Create(core_, QueueOf(completions), options, address));
-  NAM_ASSIGN_OR_RETURN(
-      tcp::AuthenticatedSocket peer,
-      tcp::ConnectAuthenticated(address, tcp::Role::kForward, 0, core_->options().secret, deadline));
+  NAM_ASSIGN_OR_RETURN(tcp::AuthenticatedSocket peer,
+                       tcp::ConnectAuthenticated(address, tcp::Role::kForward, 0,
+                                                 {.secret = core_->options().secret}, deadline));
   const int fd = peer.fd.get();
   NAM_RETURN_IF_ERROR(SendOffer(fd, pair->offer(), deadline));
   NAM_ASSIGN_OR_RETURN(const Offer offer, ReceiveOffer(fd, address, deadline));

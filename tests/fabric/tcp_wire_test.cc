@@ -65,7 +65,7 @@ TEST(TcpWire, HandshakeDecodersTakeAnything) {
       RC_ASSERT(hello->magic == kHandshakeMagic);
     }
     if (const auto challenge = DecodeServerChallenge(RandomFrame(ServerChallenge{}))) {
-      RC_ASSERT(challenge->status <= HandshakeStatus::kUnknownToken);
+      RC_ASSERT(challenge->status <= kLastHandshakeStatus);
     }
     if (const auto proof = DecodeServerProof(RandomFrame(ServerProof{}))) {
       RC_ASSERT(proof->verdict.mode == ListenMode::kPassive || proof->verdict.mode == ListenMode::kPaired);

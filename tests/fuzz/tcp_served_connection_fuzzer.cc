@@ -53,7 +53,8 @@ class Session {
     read_key_ = add(memory_.read_only, Access::kRead);
     receives_ = std::make_shared<ReceiveQueue>(1, kReceiveDepth, std::make_shared<Doorbell>());
     receives_->SetResume([this] { resumed_ = true; });
-    connection_ = std::make_unique<ServedConnection>(UniqueFd(ends[1]), regions_, receives_);
+    connection_ = std::make_unique<ServedConnection>(Stream(UniqueFd(ends[1]), {}, Stream::Side::kServer),
+                                                     regions_, receives_);
   }
 
   void SendRaw(std::span<const std::byte> bytes) { Send(bytes); }

@@ -113,6 +113,25 @@ TEST_F(MemoryServerTest, TheFabricIsOpenedAsTheOptionsSay) {
   EXPECT_EQ(fabric_options_.multicast_ttl, 9);
 }
 
+TEST_F(MemoryServerTest, MembersEncryptIfTheCatalogSaysSo) {
+  StartMemory();
+  EXPECT_FALSE(fabric_options_.encrypt);
+  catalog_options_.store_path = folder_.File("another.db");
+  catalog_options_.encrypt = true;
+  auto catalog = catalog::CatalogServer::Start(catalog_options_);
+  ASSERT_TRUE(catalog.ok()) << catalog.status();
+  catalog_ = *std::move(catalog);
+  const auto memory = StartMemory();
+  EXPECT_TRUE(fabric_options_.encrypt);
+  fabric_options_.encrypt = false;
+  const auto attachment = Attach();
+  EXPECT_TRUE(fabric_options_.encrypt);
+  catalog_options_.store_path = folder_.File("third.db");
+  catalog_options_.fabric = fabric::Kind::kShm;
+  EXPECT_EQ(catalog::CatalogServer::Start(catalog_options_).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST_F(MemoryServerTest, AllocatesAndListsRegions) {
   const auto memory = StartMemory();
   const auto attachment = Attach();
