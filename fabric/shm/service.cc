@@ -166,15 +166,21 @@ void Service::AcceptAll(const std::shared_ptr<Backlog>& backlog) {
 }
 
 void Service::LimitHandshakes() {
+  if (handshakes_.size() <= handshakes_max_) return;
+  ForgetFinishedHandshakes();
   if (handshakes_.size() > handshakes_max_) MakeRoom();
 }
 
-/// False: there is no handshake that could be ended.
-bool Service::MakeRoom() {
+void Service::ForgetFinishedHandshakes() {
   std::erase_if(handshakes_, [](const std::weak_ptr<Link>& weak) {
     const auto link = weak.lock();
     return link == nullptr || !link->handshaking;
   });
+}
+
+/// False: there is no handshake that could be ended.
+bool Service::MakeRoom() {
+  ForgetFinishedHandshakes();
   if (handshakes_.empty()) return false;
   std::vector<uint64_t> sources;
   for (const auto& weak : handshakes_) sources.push_back(weak.lock()->source);

@@ -51,6 +51,7 @@ class Service {
   void ShedConnection(int listening_socket);
   void LimitHandshakes();
   bool MakeRoom();
+  void ForgetFinishedHandshakes();
   void Read(const std::shared_ptr<Link>& link);
   absl::Status Handle(const std::shared_ptr<Link>& link, Packet& packet);
   absl::Status FinishHandshake(const std::shared_ptr<Link>& link);
