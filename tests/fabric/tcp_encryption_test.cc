@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -272,6 +273,38 @@ TEST_F(TcpEncryptionTest, RepliesThatWereForgedEndTheConnectionAndAreNamed) {
     EXPECT_NE(std::string(error.message()).find("forged"), std::string::npos) << error;
     TearDown();
   }
+}
+
+// Requests are numbered, too; but what is not numbered here would be sealed under one nonce twice.
+TEST(RecordCipherTest, RecordsOpenOnceAndInTheirPlace) {
+  using tcp::RecordCipher;
+  tcp::StreamKeys::Key key{};
+  key.fill(7);
+  RecordCipher seal(key, RecordCipher::Direction::kSeal);
+  Bytes text = Text("the same twice");
+  const iovec part{text.data(), text.size()};
+  std::array<Bytes, 2> records;
+  for (Bytes& record : records) {
+    record.resize(text.size() + RecordCipher::kOverheadBytes);
+    ASSERT_EQ(seal.Seal({&part, 1}, record), record.size());
+  }
+  EXPECT_NE(records[0], records[1]);
+  // Whether the last of `order` opens, as the first of it do.
+  const auto opens = [&](const std::vector<size_t>& order) {
+    RecordCipher open(key, RecordCipher::Direction::kOpen);
+    bool opened = false;
+    for (const size_t at : order) {
+      Bytes record = records[at];
+      opened = open.Open(record);
+      if (opened)
+        EXPECT_TRUE(std::equal(text.begin(), text.end(), record.begin() + RecordCipher::kHeaderBytes));
+    }
+    return opened;
+  };
+  EXPECT_TRUE(opens({0}));
+  EXPECT_TRUE(opens({0, 1}));
+  EXPECT_FALSE(opens({1})) << "the first one was left out";
+  EXPECT_FALSE(opens({0, 0})) << "repeated";
 }
 
 TEST_F(TcpEncryptionTest, BothSidesEncryptOrNeitherDoes) {
