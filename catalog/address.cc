@@ -6,6 +6,18 @@
 
 namespace nam::catalog {
 
+namespace {
+
+bool IsLoopback(const std::string& host) {
+  return host.rfind("127.", 0) == 0 || host == "localhost" || host == "[::1]" || host == "::1";
+}
+
+bool IsWildcard(const std::string& host) {
+  return host == "0.0.0.0" || host == "[::]" || host == "::" || host == "*";
+}
+
+}  // namespace
+
 absl::StatusOr<std::pair<std::string, uint16_t>> SplitAddress(const std::string& address) {
   const size_t colon = address.rfind(':');
   uint32_t port = 0;
@@ -22,8 +34,25 @@ std::string AdvertisedAddress(const std::string& address, const std::string& adv
   const auto split = SplitAddress(address);
   if (!split.ok()) return address;
   if (!advertised_host.empty()) return absl::StrCat(advertised_host, ":", split->second);
-  const bool wildcard = split->first == "0.0.0.0" || split->first == "[::]" || split->first == "*";
-  return wildcard ? absl::StrCat(host_name, ":", split->second) : address;
+  return IsWildcard(split->first) ? absl::StrCat(host_name, ":", split->second) : address;
+}
+
+absl::Status CheckAdvertised(const std::string& catalog_address, const std::vector<std::string>& advertised) {
+  const auto catalog = SplitAddress(catalog_address);
+  if (!catalog.ok()) return catalog.status();
+  for (const std::string& address : advertised) {
+    const auto split = SplitAddress(address);
+    if (!split.ok()) continue;  // not of a network
+    const bool wildcard = IsWildcard(split->first);
+    if (!wildcard && (!IsLoopback(split->first) || IsLoopback(catalog->first))) continue;
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "this server would tell others to connect to %s, %s, while it reaches the catalog at %s; listen on "
+        "an "
+        "address that they reach (--control-listen, --fabric-listen), or name it by --advertised-host",
+        address, wildcard ? "which means every address" : "which on their hosts is their own",
+        catalog_address));
+  }
+  return absl::OkStatus();
 }
 
 std::string FabricHost(const std::string& advertised_host, const std::string& fabric_listen_address,

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "catalog/address.h"
+#include "catalog/header.h"
 #include "catalog/methods.h"
 
 namespace nam::catalog {
@@ -43,7 +44,10 @@ class RemoteClient final : public Client {
   absl::Status ReleaseGroups(MemberId member, const std::vector<uint32_t>& groups) override;
 
  private:
-  absl::StatusOr<proto::Cluster> AskForCluster(int64_t timeout_us);
+  proto::StoreMark Newest();
+  /// Takes what an answer carried over, unless it is older than what was asked with.
+  absl::Status Learn(const proto::StoreMark& mark, const proto::StoreMark& asked_with);
+  absl::StatusOr<proto::Cluster> AskForCluster(const proto::GetClusterRequest& request, int64_t timeout_us);
   std::shared_ptr<const Peer> LeasePeer();
 
   const ClientOptions options_;
@@ -55,16 +59,40 @@ class RemoteClient final : public Client {
   std::mutex mutex_;  // of what follows
   uint32_t lease_port_ = 0;
   std::shared_ptr<const Peer> lease_peer_;  // null: not opened since the port was learnt
+  proto::StoreMark newest_;
   std::map<std::string, std::shared_ptr<const proto::Table>> tables_;
 };
 
-absl::StatusOr<proto::Cluster> RemoteClient::GetCluster() {
-  return AskForCluster(timeout_us_);
+proto::StoreMark RemoteClient::Newest() {
+  const std::lock_guard lock(mutex_);
+  return newest_;
 }
 
-absl::StatusOr<proto::Cluster> RemoteClient::AskForCluster(int64_t timeout_us) {
-  NAM_ASSIGN_OR_RETURN(proto::Cluster cluster,
-                       peer_.Call(kGetCluster, proto::GetClusterRequest(), timeout_us));
+absl::Status RemoteClient::Learn(const proto::StoreMark& mark, const proto::StoreMark& asked_with) {
+  if (mark.epoch() == 0) return absl::OkStatus();  // the catalog does not know yet
+  const auto position = [](const proto::StoreMark& at) { return std::make_pair(at.epoch(), at.version()); };
+  const bool other = mark.store() != asked_with.store() ||
+                     (mark.epoch() == asked_with.epoch() &&
+                      (mark.id_high() != asked_with.id_high() || mark.id_low() != asked_with.id_low()));
+  if (asked_with.epoch() != 0 && (other || position(mark) < position(asked_with))) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        peer_.name(), " runs on an older store than before, or on another one; start it on its own"));
+  }
+  const std::lock_guard lock(mutex_);
+  if (position(newest_) < position(mark)) newest_ = mark;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<proto::Cluster> RemoteClient::GetCluster() {
+  proto::GetClusterRequest request;
+  SetMark(request, Newest());
+  return AskForCluster(request, timeout_us_);
+}
+
+absl::StatusOr<proto::Cluster> RemoteClient::AskForCluster(const proto::GetClusterRequest& request,
+                                                           int64_t timeout_us) {
+  NAM_ASSIGN_OR_RETURN(proto::Cluster cluster, peer_.Call(kGetCluster, request, timeout_us));
+  NAM_RETURN_IF_ERROR(Learn(MarkOf(cluster), MarkOf(request)));
   const std::lock_guard lock(mutex_);
   if (std::exchange(lease_port_, cluster.lease_port()) != cluster.lease_port()) lease_peer_ = nullptr;
   const int64_t third_us = int64_t{cluster.lease_ms()} * 1'000 / 3;
@@ -91,6 +119,7 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> RemoteClient::GetTable(const
     if (found != tables_.end()) cached = found->second;
   }
   proto::GetTableRequest request;
+  SetMark(request, Newest());
   request.set_name(name);
   request.set_known_version(cached == nullptr ? 0 : cached->version());
   absl::StatusOr<proto::GetTableReply> reply = peer_.Call(kGetTable, request, timeout_us_);
@@ -115,8 +144,9 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> RemoteClient::GetTable(const
 }
 
 absl::StatusOr<std::vector<proto::Table>> RemoteClient::ListTables() {
-  NAM_ASSIGN_OR_RETURN(proto::ListTablesReply reply,
-                       peer_.Call(kListTables, proto::ListTablesRequest(), timeout_us_));
+  proto::ListTablesRequest request;
+  SetMark(request, Newest());
+  NAM_ASSIGN_OR_RETURN(proto::ListTablesReply reply, peer_.Call(kListTables, request, timeout_us_));
   return std::vector<proto::Table>(std::make_move_iterator(reply.mutable_tables()->begin()),
                                    std::make_move_iterator(reply.mutable_tables()->end()));
 }
@@ -124,17 +154,29 @@ absl::StatusOr<std::vector<proto::Table>> RemoteClient::ListTables() {
 absl::StatusOr<proto::JoinReply> RemoteClient::Join(const proto::Member& member) {
   proto::JoinRequest request;
   *request.mutable_member() = member;
-  return peer_.Call(kJoin, request, timeout_us_);
+  SetMark(request, Newest());
+  NAM_ASSIGN_OR_RETURN(proto::JoinReply reply, peer_.Call(kJoin, request, timeout_us_));
+  NAM_RETURN_IF_ERROR(Learn(MarkOf(reply), MarkOf(request)));
+  return reply;
 }
 
 absl::StatusOr<proto::RenewReply> RemoteClient::Renew(const proto::RenewRequest& request) {
+  proto::RenewRequest marked = request;
+  SetMark(marked, Newest());
   const std::shared_ptr<const Peer> peer = LeasePeer();
-  absl::StatusOr<proto::RenewReply> reply = peer->Call(kRenew, request, lease_call_us_);
-  if (!Unanswered(reply.status()) || !absl::IsUnavailable(reply.status())) return reply;
-  // A catalog that was started again may have another port for leases.
-  AskForCluster(lease_call_us_).IgnoreError();
-  const std::shared_ptr<const Peer> fresh = LeasePeer();
-  return fresh == peer ? reply : fresh->Call(kRenew, request, lease_call_us_);
+  absl::StatusOr<proto::RenewReply> reply = peer->Call(kRenew, marked, lease_call_us_);
+  if (Unanswered(reply.status()) && absl::IsUnavailable(reply.status())) {
+    // A catalog that was started again may have another port for leases.
+    proto::GetClusterRequest where;
+    proto::CatalogHeader only_leases;
+    only_leases.set_only_leases(true);
+    SetHeader(where, only_leases);
+    AskForCluster(where, lease_call_us_).IgnoreError();
+    const std::shared_ptr<const Peer> fresh = LeasePeer();
+    if (fresh != peer) reply = fresh->Call(kRenew, marked, lease_call_us_);
+  }
+  if (reply.ok()) NAM_RETURN_IF_ERROR(Learn(MarkOf(*reply), MarkOf(marked)));
+  return reply;
 }
 
 absl::Status RemoteClient::Leave(MemberId member) {
@@ -163,6 +205,7 @@ absl::StatusOr<uint64_t> RemoteClient::CommitLoad(const proto::Table& table) {
   proto::CommitLoadRequest request;
   *request.mutable_table() = table;
   NAM_ASSIGN_OR_RETURN(const proto::CommitLoadReply reply, peer_.Call(kCommitLoad, request, timeout_us_));
+  NAM_RETURN_IF_ERROR(Learn(MarkOf(reply), {}));
   return reply.version();
 }
 
@@ -175,7 +218,8 @@ absl::Status RemoteClient::AbortLoad(AllocationId allocation) {
 absl::Status RemoteClient::DropTable(const std::string& name) {
   proto::DropTableRequest request;
   request.set_name(name);
-  return peer_.Call(kDropTable, request, timeout_us_).status();
+  NAM_ASSIGN_OR_RETURN(const proto::DropTableReply reply, peer_.Call(kDropTable, request, timeout_us_));
+  return Learn(MarkOf(reply), {});
 }
 
 absl::StatusOr<AllocationId> RemoteClient::BeginExtend(MemberId member, const std::string& table) {
@@ -188,11 +232,13 @@ absl::StatusOr<AllocationId> RemoteClient::BeginExtend(MemberId member, const st
 
 absl::StatusOr<uint64_t> RemoteClient::CommitExtend(const proto::CommitExtendRequest& request) {
   NAM_ASSIGN_OR_RETURN(const proto::CommitExtendReply reply, peer_.Call(kCommitExtend, request, timeout_us_));
+  NAM_RETURN_IF_ERROR(Learn(MarkOf(reply), {}));
   return reply.version();
 }
 
 absl::StatusOr<uint64_t> RemoteClient::ChangePart(const proto::ChangePartRequest& request) {
   NAM_ASSIGN_OR_RETURN(const proto::ChangePartReply reply, peer_.Call(kChangePart, request, timeout_us_));
+  NAM_RETURN_IF_ERROR(Learn(MarkOf(reply), {}));
   return reply.version();
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "base/system_names.h"
 #include "catalog/record_extents.h"
 
 namespace nam::catalog {
@@ -77,6 +78,10 @@ absl::Status CheckNewRecordTable(const proto::Table& table) {
     return refuse(absl::StrFormat("extents of %d bytes are not possible; choose a power of two from 4 KiB",
                                   record.extent_bytes()));
   }
+  // Nothing else may stand in its place.
+  const bool state = record.parts_size() == 1 && record.parts(0).kind() == proto::TRANSACTION_STATE;
+  if (state != (table.name() == kTransactionsTable))
+    return refuse("that name is of the transaction state, and of it alone");
   std::set<std::string> names;
   for (const proto::RecordPart& part : record.parts()) {
     if (part.name().empty() || !names.insert(part.name()).second) {
@@ -85,6 +90,17 @@ absl::Status CheckNewRecordTable(const proto::Table& table) {
     NAM_RETURN_IF_ERROR(CheckExtents(part.extents(), AllocationId(table.allocation())));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckNotSystem(const std::string& name, bool may_be_system) {
+  if (may_be_system || !IsSystemName(name)) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrFormat(
+      "`%s` is a name of the system's: nobody else creates, drops or changes it; choose another", name));
+}
+
+bool IsOwnSystemName(const std::string& name, uint32_t member) {
+  if (name == kTransactionsTable || name == absl::StrFormat("nam.work.%d", member)) return true;
+  return name.rfind(absl::StrFormat("nam.copy.%d.", member), 0) == 0;
 }
 
 proto::RecordPart* FindPart(proto::Table& table, const std::string& name) {

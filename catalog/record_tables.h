@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <set>
+#include <string>
 
 #include "absl/status/status.h"
 #include "base/strong_id.h"
@@ -21,6 +22,10 @@ absl::Status CheckNewRecordTable(const proto::Table& table);
 /// INVALID_ARGUMENT unless they are extents of this allocation.
 absl::Status CheckExtents(const google::protobuf::RepeatedPtrField<proto::RecordExtent>& extents,
                           AllocationId allocation);
+/// PERMISSION_DENIED for the name of a table or an index of the system's, unless the call may touch those.
+absl::Status CheckNotSystem(const std::string& name, bool may_be_system);
+/// Whether the member may make it: the transaction state, or what has the member's number in its name.
+bool IsOwnSystemName(const std::string& name, uint32_t member);
 /// nullptr if there is none.
 proto::RecordPart* FindPart(proto::Table& table, const std::string& name);
 

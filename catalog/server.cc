@@ -1,11 +1,17 @@
 #include "catalog/server.h"
 
+#include <sys/random.h>
+
+#include <atomic>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "catalog/address.h"
+#include "catalog/header.h"
 #include "catalog/methods.h"
 #include "catalog/suspect_watch.h"
 #include "fabric/threads.h"
@@ -13,16 +19,48 @@
 namespace nam::catalog {
 namespace {
 
+constexpr int kAwaitingCallsMax = 16;
+constexpr int64_t kAwaitUs = 5'000;
+
+uint64_t SystemRandom() {
+  uint64_t word = 0;
+  NAM_CHECK(::getrandom(&word, sizeof(word), 0) == ssize_t{sizeof(word)});
+  return word;
+}
+
+/// Keeps calls back while the service awaits its memory servers, so that callers need not ask again.
+class StartGate {
+ public:
+  StartGate(Service& service, Clock& clock) : service_(service), clock_(clock) {}
+
+  void Pass(const IncomingCall& call) {
+    if (!service_.AwaitsMembers()) return;
+    if (++calls_ <= kAwaitingCallsMax) {  // others are told to try again
+      while (service_.AwaitsMembers() && !call.Cancelled()) clock_.SleepUntil(clock_.After(kAwaitUs));
+    }
+    --calls_;
+  }
+
+ private:
+  Service& service_;
+  Clock& clock_;
+  std::atomic<int> calls_ = 0;
+};
+
 // `lease_port` is known once the port for leases is listened on, which is before any call.
-Handlers CatalogHandlers(Service& service, const uint32_t& lease_port) {
+Handlers CatalogHandlers(Service& service, StartGate& gate, const uint32_t& lease_port) {
   Handlers handlers("nam.proto.Catalog");
   const auto add = [&](const auto& method, auto member) {
-    handlers.Add(method, [&service, member](const auto& request, const IncomingCall&) {
+    handlers.Add(method, [&service, &gate, member](const auto& request, const IncomingCall& call) {
+      gate.Pass(call);
       return (service.*member)(request);
     });
   };
-  handlers.Add(kGetCluster, [&](const proto::GetClusterRequest& request, const IncomingCall&) {
-    absl::StatusOr<proto::Cluster> cluster = service.GetCluster(request);
+  handlers.Add(kGetCluster, [&](const proto::GetClusterRequest& request, const IncomingCall& call) {
+    if (!HeaderOf(request).only_leases()) gate.Pass(call);
+    absl::StatusOr<proto::Cluster> cluster = HeaderOf(request).only_leases()
+                                                 ? absl::StatusOr<proto::Cluster>(service.ClusterForLeases())
+                                                 : service.GetCluster(request);
     if (cluster.ok()) cluster->set_lease_port(lease_port);
     return cluster;
   });
@@ -72,9 +110,10 @@ absl::Status CheckIdentity(const ClusterIdentity& stored, const CatalogServerOpt
 
 class CatalogServerImpl final : public CatalogServer {
  public:
-  explicit CatalogServerImpl(std::unique_ptr<Service> service)
+  CatalogServerImpl(std::unique_ptr<Service> service, Clock& clock)
       : service_(std::move(service)),
-        handlers_(CatalogHandlers(*service_, lease_port_)),
+        gate_(*service_, clock),
+        handlers_(CatalogHandlers(*service_, gate_, lease_port_)),
         lease_handlers_(LeaseHandlers(*service_)) {}
   ~CatalogServerImpl() override {
     ended_->Set();
@@ -130,6 +169,7 @@ class CatalogServerImpl final : public CatalogServer {
 
   const std::unique_ptr<Service> service_;
   uint32_t lease_port_ = 0;
+  StartGate gate_;
   const Handlers handlers_;
   const Handlers lease_handlers_;
   // These stop before what they call.
@@ -153,15 +193,23 @@ absl::StatusOr<std::unique_ptr<CatalogServer>> CatalogServer::Start(const Catalo
         absl::StrFormat("--encrypt is for --fabric=tcp: %s does not encrypt the data plane",
                         std::string(fabric::KindName(options.fabric))));
   }
+  const std::function<uint64_t()> random = options.random ? options.random : SystemRandom;
   NAM_ASSIGN_OR_RETURN(
       std::unique_ptr<Store> store,
       OpenEmbeddedStore(options.store_path, {options.cluster_name.empty() ? "nam" : options.cluster_name,
-                                             std::string(fabric::KindName(options.fabric))}));
+                                             std::string(fabric::KindName(options.fabric)), random()}));
+  ServiceOptions service_options{.lease_ms = options.lease_ms,
+                                 .bury_after_ms = options.bury_after_ms,
+                                 .timestamps = options.timestamps,
+                                 .encrypt = options.encrypt,
+                                 .epoch_id_high = random(),
+                                 .epoch_id_low = random(),
+                                 .accept_older_store = options.accept_older_store,
+                                 .report = LogError};
   NAM_ASSIGN_OR_RETURN(auto service,
-                       Service::Open(std::move(store), *options.clock, options.lease_ms, options.timestamps,
-                                     options.bury_after_ms, options.encrypt));
+                       Service::Open(std::move(store), *options.clock, std::move(service_options)));
   NAM_RETURN_IF_ERROR(CheckIdentity(service->identity(), options));
-  auto server = std::make_unique<CatalogServerImpl>(std::move(service));
+  auto server = std::make_unique<CatalogServerImpl>(std::move(service), *options.clock);
   NAM_RETURN_IF_ERROR(server->Listen(options));
   return server;
 }

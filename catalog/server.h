@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -27,7 +28,11 @@ struct CatalogServerOptions {
   uint32_t bury_after_ms = kDefaultBuryAfterMs;
   std::string timestamps = kDefaultTimestamps;  // or bitvector; of transactions, from the first one on
   bool encrypt = false;                         // tcp: the data plane of all members
-  Clock* clock = &RealClock();                  // of the leases
+  /// Serve though the members know a newer store (ServiceOptions of the same name).
+  bool accept_older_store = false;
+  Clock* clock = &RealClock();  // of the leases
+  /// Where the ids of stores and epochs come from; the operating system's if there is none.
+  std::function<uint64_t()> random;
   ControlPlane* control_plane = &GrpcControlPlane();
   fabric::Fabric* fabric_of_threads = nullptr;  // null: the operating system's threads
 };

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "base/system_names.h"
 #include "catalog/record_tables.h"
 
 namespace nam::catalog {
@@ -14,33 +15,34 @@ constexpr uint32_t kBuryAfterMsMax = 7 * 24 * 3'600'000;
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Service>> Service::Open(std::unique_ptr<Store> store, Clock& clock,
-                                                       uint32_t lease_ms, const std::string& timestamps,
-                                                       uint32_t bury_after_ms, bool encrypt) {
-  if (lease_ms < 100 || lease_ms > 3'600'000) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("a lease of %d ms is not possible; choose from 100 ms to one hour", lease_ms));
-  }
-  if (bury_after_ms > kBuryAfterMsMax) {
+                                                       const ServiceOptions& options) {
+  if (options.lease_ms < 100 || options.lease_ms > 3'600'000) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "a memory server cannot be suspect for %d ms; choose up to a week, 0 for none", bury_after_ms));
+        "a lease of %d ms is not possible; choose from 100 ms to one hour", options.lease_ms));
   }
-  if (timestamps != kDefaultTimestamps && timestamps != "bitvector") {
+  if (options.bury_after_ms > kBuryAfterMsMax) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("timestamps are leased or bitvector, not `%s`", timestamps));
+        absl::StrFormat("a memory server cannot be suspect for %d ms; choose up to a week, 0 for none",
+                        options.bury_after_ms));
+  }
+  if (options.timestamps != kDefaultTimestamps && options.timestamps != "bitvector") {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("timestamps are leased or bitvector, not `%s`", options.timestamps));
   }
   NAM_ASSIGN_OR_RETURN(StoredState state, store->Load());
-  return std::unique_ptr<Service>(
-      new Service(std::move(store), clock, lease_ms, timestamps, bury_after_ms, encrypt, std::move(state)));
+  const bool existing = !state.epochs.empty();
+  std::unique_ptr<Service> service(new Service(std::move(store), clock, options, std::move(state)));
+  NAM_RETURN_IF_ERROR(service->BeginEpoch());
+  service->AwaitMembers(existing);
+  return service;
 }
 
-Service::Service(std::unique_ptr<Store> store, Clock& clock, uint32_t lease_ms, const std::string& timestamps,
-                 uint32_t bury_after_ms, bool encrypt, StoredState state)
+Service::Service(std::unique_ptr<Store> store, Clock& clock, const ServiceOptions& options, StoredState state)
     : store_(std::move(store)),
       clock_(clock),
-      lease_ms_(lease_ms),
-      bury_after_ms_(bury_after_ms),
-      timestamps_(timestamps),
-      encrypt_(encrypt),
+      options_(options),
+      lease_ms_(options.lease_ms),
+      bury_after_ms_(options.bury_after_ms),
       identity_(std::move(state.identity)),
       version_(state.version),
       next_member_(state.next_member),
@@ -53,6 +55,7 @@ Service::Service(std::unique_ptr<Store> store, Clock& clock, uint32_t lease_ms, 
   all.put_loads = std::move(state.loads);
   all.put_groups = std::move(state.groups);
   all.put_tables = std::move(state.tables);
+  all.put_epochs = std::move(state.epochs);
   Install(all);
 }
 
@@ -97,6 +100,8 @@ void Service::Install(const Mutation& mutation) {
     tables_.erase(found);
   }
   for (const uint32_t id : mutation.delete_members) members_.erase(id);
+  for (const EpochRecord& epoch : mutation.put_epochs) epochs_[epoch.number] = epoch;
+  for (const uint64_t number : mutation.delete_epochs) epochs_.erase(number);
 }
 
 absl::StatusOr<const Service::TableState*> Service::FindTable(const std::string& name) const {
@@ -105,17 +110,18 @@ absl::StatusOr<const Service::TableState*> Service::FindTable(const std::string&
   return &found->second;
 }
 
-absl::StatusOr<proto::Cluster> Service::GetCluster(const proto::GetClusterRequest&) {
+absl::StatusOr<proto::Cluster> Service::GetCluster(const proto::GetClusterRequest& request) {
   const std::lock_guard lock(mutex_);
-  Expire();
+  NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   proto::Cluster cluster;
   cluster.set_name(identity_.name);
   cluster.set_fabric(identity_.fabric);
   cluster.set_version(version_);
   cluster.set_lease_ms(lease_ms_);
   cluster.set_bury_after_ms(bury_after_ms_);
-  cluster.set_timestamps(timestamps_);
-  cluster.set_encrypt(encrypt_);
+  cluster.set_timestamps(options_.timestamps);
+  cluster.set_encrypt(options_.encrypt);
+  SetMark(cluster, Mark());
   for (const auto& [name, state] : tables_) {
     const std::string& made_with = state.table->record().timestamps();
     if (!made_with.empty()) cluster.set_timestamps(made_with);
@@ -135,9 +141,15 @@ absl::StatusOr<proto::Cluster> Service::GetCluster(const proto::GetClusterReques
   return cluster;
 }
 
-absl::StatusOr<proto::ListTablesReply> Service::ListTables(const proto::ListTablesRequest&) {
+proto::Cluster Service::ClusterForLeases() const {
+  proto::Cluster cluster;
+  cluster.set_lease_ms(lease_ms_);
+  return cluster;
+}
+
+absl::StatusOr<proto::ListTablesReply> Service::ListTables(const proto::ListTablesRequest& request) {
   const std::lock_guard lock(mutex_);
-  Expire();
+  NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   proto::ListTablesReply reply;
   reply.set_version(version_);
   for (const auto& [name, state] : tables_) {
@@ -155,7 +167,7 @@ absl::StatusOr<proto::GetTableReply> Service::GetTable(const proto::GetTableRequ
   std::shared_ptr<const proto::Table> table;
   {
     const std::lock_guard lock(mutex_);
-    Expire();
+    NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
     NAM_ASSIGN_OR_RETURN(const TableState* found, FindTable(request.name()));
     table = found->table;
   }
@@ -168,15 +180,40 @@ absl::StatusOr<proto::GetTableReply> Service::GetTable(const proto::GetTableRequ
   return reply;
 }
 
+// While the transaction state can still come back, dropping it would drop what was committed.
+absl::Status Service::CheckStateLost() const {
+  for (const uint32_t server : tables_.at(kTransactionsTable).servers) {
+    const auto found = members_.find(server);
+    if (found == members_.end() || !found->second.member.alive()) continue;
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the state of transactions lies on memory server %d, which is alive; nothing is to be reset",
+        server));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<proto::DropTableReply> Service::DropTable(const proto::DropTableRequest& request) {
   const std::lock_guard lock(mutex_);
-  Expire();
+  NAM_RETURN_IF_ERROR(Enter());
   NAM_RETURN_IF_ERROR(FindTable(request.name()).status());
+  // What a member made for itself, and the transaction state once it is lost.
+  const bool may = request.name() == kTransactionsTable || tables_.at(request.name()).table->owner() != 0;
+  NAM_RETURN_IF_ERROR(CheckNotSystem(request.name(), may));
   Mutation mutation = NewMutation();
-  mutation.delete_tables.push_back(request.name());
-  ForgetDeadServers(request.name(), mutation);
+  if (request.name() == kTransactionsTable) {
+    // Without it nobody knows which rows of record tables were committed: they all go at once.
+    NAM_RETURN_IF_ERROR(CheckStateLost());
+    for (const auto& [name, state] : tables_) {
+      if (state.table->has_record()) mutation.delete_tables.push_back(name);
+    }
+  } else {
+    mutation.delete_tables.push_back(request.name());
+    ForgetDeadServers(request.name(), mutation);
+  }
   NAM_RETURN_IF_ERROR(Apply(mutation));
-  return proto::DropTableReply();
+  proto::DropTableReply reply;
+  SetMark(reply, Mark());
+  return reply;
 }
 
 }  // namespace nam::catalog

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "catalog/header.h"
 #include "catalog/member_events.h"
 #include "catalog/store.h"
 #include "proto/catalog.pb.h"
@@ -20,6 +23,20 @@ namespace nam::catalog {
 inline constexpr uint32_t kDefaultLeaseMs = 3'000;
 inline constexpr uint32_t kDefaultBuryAfterMs = 60'000;
 inline constexpr char kDefaultTimestamps[] = "leased";
+
+struct ServiceOptions {
+  uint32_t lease_ms = kDefaultLeaseMs;
+  uint32_t bury_after_ms = kDefaultBuryAfterMs;
+  std::string timestamps = kDefaultTimestamps;  // for the transaction state, until it is made
+  bool encrypt = false;                         // what members are told of their data plane
+  /// Of the epoch that this start begins.
+  uint64_t epoch_id_high = 0, epoch_id_low = 0;
+  /// Serve though members know a newer store, and give up what it had.
+  bool accept_older_store = false;
+  /// What an operator must know: that the store is refused, or what was given up. Any thread; must not call
+  /// the service.
+  std::function<void(const std::string&)> report;
+};
 
 /// The metadata service without gRPC: what proto/catalog.proto says, one method per call. Thread-safe.
 ///
@@ -42,6 +59,15 @@ inline constexpr char kDefaultTimestamps[] = "leased";
 ///
 /// Memory servers free an allocation when a renewal finds it neither under way nor a table's.
 ///
+///     start:   awaiting memory servers ──all have reported, or a lease is over──▶ serving
+///                     └───────a mark or an id that the store does not know────────▶ refused, for good ◀──
+///                     serving
+///
+/// A store may be an older copy of what the cluster knew. Members send the newest mark that they were given
+/// (StoreMark in proto/catalog_header.proto); memory servers also what they hold. While the catalog awaits
+/// its memory servers it renews leases, and answers everything else by UNAVAILABLE; nobody is buried and
+/// nothing released. Once refused it answers everything by FAILED_PRECONDITION.
+///
 /// State is held in memory and written through to the store, one transaction a change; the change is
 /// visible only once it is durable. Leases live in memory alone: a restarted catalog gives every
 /// member a whole new one. They are looked at when a call comes, so no timer is needed. A catalog that stood
@@ -49,15 +75,14 @@ inline constexpr char kDefaultTimestamps[] = "leased";
 class Service {
  public:
   static absl::StatusOr<std::unique_ptr<Service>> Open(std::unique_ptr<Store> store, Clock& clock,
-                                                       uint32_t lease_ms = kDefaultLeaseMs,
-                                                       const std::string& timestamps = kDefaultTimestamps,
-                                                       uint32_t bury_after_ms = kDefaultBuryAfterMs,
-                                                       bool encrypt = false);
+                                                       const ServiceOptions& options = {});
 
   const ClusterIdentity& identity() const { return identity_; }
 
   /// Says that renewals are heard; to be called ten times a lease, from the first call on for good.
   void Pulse();
+  /// Only renewals are served yet; others may wait for the end of this.
+  bool AwaitsMembers();
 
   /// A memory server that has not renewed for half a lease or longer: is its process there?
   struct Overdue {
@@ -73,6 +98,8 @@ class Service {
   std::vector<MemberEvent> TakeEvents();
 
   absl::StatusOr<proto::Cluster> GetCluster(const proto::GetClusterRequest& request);
+  /// What a member must know to renew its lease.
+  proto::Cluster ClusterForLeases() const;
   absl::StatusOr<proto::JoinReply> Join(const proto::JoinRequest& request);
   absl::StatusOr<proto::RenewReply> Renew(const proto::RenewRequest& request);
   absl::StatusOr<proto::LeaveReply> Leave(const proto::LeaveRequest& request);
@@ -100,8 +127,7 @@ class Service {
     std::set<uint32_t> servers;  // that hold bytes of it
   };
 
-  Service(std::unique_ptr<Store> store, Clock& clock, uint32_t lease_ms, const std::string& timestamps,
-          uint32_t bury_after_ms, bool encrypt, StoredState state);
+  Service(std::unique_ptr<Store> store, Clock& clock, const ServiceOptions& options, StoredState state);
 
   // All below: with mutex_ held.
   Mutation NewMutation() const;
@@ -115,6 +141,7 @@ class Service {
   bool Proven(const proto::KeyClaim& claim) const;
   absl::StatusOr<const TableState*> FindTable(const std::string& name) const;
   absl::Status CheckRoomForLoad() const;
+  absl::Status CheckStateLost() const;
   absl::StatusOr<proto::Table> Extended(const LoadRecord& load,
                                         const proto::CommitExtendRequest& request) const;
   absl::Status CheckNewPart(const proto::Table& table, const proto::RecordPart& part) const;
@@ -130,15 +157,32 @@ class Service {
   void ForgetDeadServers(const std::string& besides_table, Mutation& mutation) const;
   void Expire();
   void MakeUpForStandstill();
+
+  // service_epochs.cc
+  absl::Status BeginEpoch();
+  void AwaitMembers(bool existing);
+  absl::Status Enter(const proto::StoreMark& newest = {});
+  absl::Status EnterRenewal(const proto::RenewRequest& request);
+  absl::Status CheckServing();
+  void HearFrom(uint32_t member);
+  void EndAwaiting();
+  bool OfAnotherStore(const proto::StoreMark& newest) const;
+  std::string WhyOlder(const proto::StoreMark& newest) const;
+  std::string WhyOlder(const proto::RenewRequest& request) const;
+  absl::Status Refuse(const std::string& why);
+  absl::Status GiveUpNewer(const proto::RenewRequest& request, const std::string& why);
+  absl::Status GiveUpLostTables(const proto::RenewRequest& request);
+  void Report(const std::string& line) const;
+  proto::StoreMark Mark() const;
+
   int64_t LeaseNs() const { return int64_t{lease_ms_} * 1'000'000; }
   int64_t LeaseEndNs() const { return clock_.NowNs() + LeaseNs(); }
 
   const std::unique_ptr<Store> store_;
   Clock& clock_;
+  const ServiceOptions options_;
   const uint32_t lease_ms_;
   const uint32_t bury_after_ms_;
-  const std::string timestamps_;  // for the transaction state, until it is made
-  const bool encrypt_;            // what members are told of their data plane
   const ClusterIdentity identity_;
 
   std::mutex mutex_;
@@ -152,6 +196,14 @@ class Service {
   std::map<uint32_t, MemberId> groups_;  // multicast: number to owner
   std::map<std::string, TableState> tables_;
   std::set<uint64_t> table_allocations_;
+  std::map<uint64_t, EpochRecord> epochs_;
+
+  std::atomic<bool> awaiting_ = true;  // changed with mutex_ held
+  std::set<uint32_t> unheard_;         // memory servers that have not reported since the start
+  int64_t await_from_ns_ = 0;          // not before this does awaiting end by their reports
+  int64_t await_until_ns_ = 0;         // then it ends in any case
+  absl::Status refused_;               // why nothing is served
+  std::set<uint32_t> looked_through_;  // with accept_older_store: memory servers whose tables were looked at
 };
 
 }  // namespace nam::catalog

@@ -40,8 +40,10 @@ absl::Status Service::CheckRoomForLoad() const {
 
 absl::StatusOr<proto::BeginLoadReply> Service::BeginLoad(const proto::BeginLoadRequest& request) {
   NAM_RETURN_IF_ERROR(CheckTableName(request.table()));
+  NAM_RETURN_IF_ERROR(CheckNotSystem(
+      request.table(), !request.replace() && IsOwnSystemName(request.table(), request.member())));
   const std::lock_guard lock(mutex_);
-  Expire();
+  NAM_RETURN_IF_ERROR(Enter());
   NAM_RETURN_IF_ERROR(CheckLiving(request.member()));
   if (!request.replace() && tables_.contains(request.table())) return TableExists(request.table());
   NAM_RETURN_IF_ERROR(CheckRoomForLoad());
@@ -76,11 +78,12 @@ absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLo
   const proto::Table& table = request.table();
   NAM_RETURN_IF_ERROR(CheckNewRecordTable(table));
   const std::lock_guard lock(mutex_);
-  Expire();
+  NAM_RETURN_IF_ERROR(Enter());
   const auto existing = tables_.find(table.name());
   proto::CommitLoadReply reply;
   if (existing != tables_.end() && existing->second.table->allocation() == table.allocation()) {
     reply.set_version(existing->second.table->version());  // asked again because the answer was lost
+    SetMark(reply, Mark());
     return reply;
   }
   const auto load = loads_.find(table.allocation());
@@ -103,12 +106,14 @@ absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLo
   if (existing != tables_.end()) ForgetDeadServers(table.name(), mutation);
   NAM_RETURN_IF_ERROR(Apply(mutation));
   reply.set_version(mutation.version);
+  SetMark(reply, Mark());
   return reply;
 }
 
 absl::StatusOr<proto::BeginExtendReply> Service::BeginExtend(const proto::BeginExtendRequest& request) {
+  NAM_RETURN_IF_ERROR(CheckNotSystem(request.table(), false));
   const std::lock_guard lock(mutex_);
-  Expire();
+  NAM_RETURN_IF_ERROR(Enter());
   NAM_RETURN_IF_ERROR(CheckLiving(request.member()));
   NAM_ASSIGN_OR_RETURN(const TableState* table, FindTable(request.table()));
   if (!table->table->has_record()) {
@@ -165,6 +170,7 @@ absl::Status Service::CheckNewPart(const proto::Table& table, const proto::Recor
   if (name.empty() || !part.extents().empty()) {
     return absl::InvalidArgumentError(absl::StrFormat("`%s` is no part to be added", name));
   }
+  NAM_RETURN_IF_ERROR(CheckNotSystem(name, false));
   bool taken = tables_.contains(name);
   for (const proto::RecordPart& other : table.record().parts()) taken = taken || other.name() == name;
   for (const auto& [other_name, other] : tables_) {
@@ -179,7 +185,7 @@ absl::StatusOr<proto::CommitExtendReply> Service::CommitExtend(const proto::Comm
   if (request.extents().empty()) return absl::InvalidArgumentError("nothing to extend a table by");
   NAM_RETURN_IF_ERROR(CheckExtents(request.extents(), AllocationId(request.allocation())));
   const std::lock_guard lock(mutex_);
-  Expire();
+  NAM_RETURN_IF_ERROR(Enter());
   proto::CommitExtendReply reply;
   if (table_allocations_.contains(request.allocation())) {  // asked again because the answer was lost
     reply.set_version(version_);
@@ -204,12 +210,14 @@ absl::StatusOr<proto::CommitExtendReply> Service::CommitExtend(const proto::Comm
   mutation.delete_loads.push_back(request.allocation());
   NAM_RETURN_IF_ERROR(Apply(mutation));
   reply.set_version(mutation.version);
+  SetMark(reply, Mark());
   return reply;
 }
 
 absl::StatusOr<proto::ChangePartReply> Service::ChangePart(const proto::ChangePartRequest& request) {
+  NAM_RETURN_IF_ERROR(CheckNotSystem(request.table(), false));
   const std::lock_guard lock(mutex_);
-  Expire();
+  NAM_RETURN_IF_ERROR(Enter());
   NAM_ASSIGN_OR_RETURN(const TableState* found, FindTable(request.table()));
   proto::Table table = *found->table;
   auto& parts = *table.mutable_record()->mutable_parts();
@@ -241,12 +249,13 @@ absl::StatusOr<proto::ChangePartReply> Service::ChangePart(const proto::ChangePa
   NAM_RETURN_IF_ERROR(Apply(mutation));
   proto::ChangePartReply reply;
   reply.set_version(mutation.version);
+  SetMark(reply, Mark());
   return reply;
 }
 
 absl::StatusOr<proto::AbortLoadReply> Service::AbortLoad(const proto::AbortLoadRequest& request) {
   const std::lock_guard lock(mutex_);
-  Expire();
+  NAM_RETURN_IF_ERROR(Enter());
   if (table_allocations_.contains(request.allocation())) {
     return absl::FailedPreconditionError(
         absl::StrFormat("load %d is committed; drop its table instead", request.allocation()));

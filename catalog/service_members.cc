@@ -126,7 +126,7 @@ void Service::Expire() {
 absl::StatusOr<proto::JoinReply> Service::Join(const proto::JoinRequest& request) {
   NAM_RETURN_IF_ERROR(CheckMember(request.member()));
   const std::lock_guard lock(mutex_);
-  Expire();
+  NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   if (request.member().role() == proto::ROLE_MEMORY) BuryAtAddress(request.member().control_address());
   if (members_.size() >= kMembersMax) {
     return absl::ResourceExhaustedError(
@@ -152,6 +152,7 @@ absl::StatusOr<proto::JoinReply> Service::Join(const proto::JoinRequest& request
   reply.set_id(id);
   reply.set_lease_ms(lease_ms_);
   reply.set_proof(member.proof());
+  SetMark(reply, Mark());
   return reply;
 }
 
@@ -164,14 +165,23 @@ bool Service::Proven(const proto::KeyClaim& claim) const {
 
 absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& request) {
   const std::lock_guard lock(mutex_);
-  Expire();
+  NAM_RETURN_IF_ERROR(EnterRenewal(request));
   NAM_RETURN_IF_ERROR(CheckLiving(request.id()));
   MemberState& state = members_.at(request.id());
   state.lease_end_ns = LeaseEndNs();
   if (std::exchange(state.told_suspect, false))
     events_.Add(LogLevel::kInfo, NameOf(state.member) + " is back, with its data");
   state.member.set_used_bytes(request.used_bytes());
+  HearFrom(request.id());
+  NAM_RETURN_IF_ERROR(GiveUpLostTables(request));
   proto::RenewReply reply;
+  if (const absl::Status serving = CheckServing(); !serving.ok()) {
+    // Of a memory server that wants to know something it does not know yet itself.
+    const bool asks = state.member.role() == proto::ROLE_MEMORY && !HeaderOf(request).held_is_all() &&
+                      !(request.held().empty() && request.key_holders().empty() && request.claims().empty());
+    return asks ? absl::StatusOr<proto::RenewReply>(serving) : reply;
+  }
+  SetMark(reply, Mark());
   for (const uint64_t allocation : request.held()) {
     if (!loads_.contains(allocation) && !table_allocations_.contains(allocation))
       reply.add_release(allocation);
@@ -190,7 +200,7 @@ absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& requ
 
 absl::StatusOr<proto::LeaveReply> Service::Leave(const proto::LeaveRequest& request) {
   const std::lock_guard lock(mutex_);
-  Expire();
+  NAM_RETURN_IF_ERROR(Enter());
   NAM_RETURN_IF_ERROR(CheckLiving(request.id()));
   const MemberState& leaves = members_.at(request.id());
   std::string left = EndText(leaves, "it left");
@@ -208,7 +218,7 @@ absl::StatusOr<proto::AllocateGroupsReply> Service::AllocateGroups(
                                                       request.count(), kGroupsOfOneCallMax));
   }
   const std::lock_guard lock(mutex_);
-  Expire();
+  NAM_RETURN_IF_ERROR(Enter());
   NAM_RETURN_IF_ERROR(CheckLiving(request.member()));
   if (groups_.size() + request.count() > kGroupsMax) {
     return absl::ResourceExhaustedError(
@@ -227,7 +237,7 @@ absl::StatusOr<proto::AllocateGroupsReply> Service::AllocateGroups(
 
 absl::StatusOr<proto::ReleaseGroupsReply> Service::ReleaseGroups(const proto::ReleaseGroupsRequest& request) {
   const std::lock_guard lock(mutex_);
-  Expire();
+  NAM_RETURN_IF_ERROR(Enter());
   Mutation mutation = NewMutation();
   for (const uint32_t group : request.groups()) {
     const auto found = groups_.find(group);

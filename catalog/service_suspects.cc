@@ -67,8 +67,9 @@ absl::Status Service::BuryNow(const MemberState& server, const std::string& why)
 
 std::vector<Service::Overdue> Service::OverdueMemoryServers() {
   const std::lock_guard lock(mutex_);
-  Expire();
   std::vector<Overdue> overdue;
+  if (!CheckServing().ok()) return overdue;  // nobody is buried on the word of an older store
+  Expire();
   for (const auto& [id, state] : members_) {
     const bool late = clock_.NowNs() >= state.lease_end_ns - LeaseNs() / 2;
     if (late && Living(state) && state.member.role() == proto::ROLE_MEMORY)
@@ -81,7 +82,7 @@ std::vector<Service::Overdue> Service::OverdueMemoryServers() {
 void Service::ProcessEnded(const Overdue& server) {
   const std::lock_guard lock(mutex_);
   const auto found = members_.find(server.id);
-  if (found == members_.end() || !Living(found->second)) return;
+  if (!CheckServing().ok() || found == members_.end() || !Living(found->second)) return;
   if (found->second.lease_end_ns != server.lease_end_ns) return;  // it was heard of meanwhile
   BuryNow(found->second, "its connections are refused, so its process has ended").IgnoreError();
 }
@@ -100,7 +101,7 @@ void Service::BuryAtAddress(const std::string& control_address) {
 
 absl::StatusOr<proto::BuryReply> Service::Bury(const proto::BuryRequest& request) {
   const std::lock_guard lock(mutex_);
-  Expire();
+  NAM_RETURN_IF_ERROR(Enter());
   const auto found = members_.find(request.id());
   if (found == members_.end() || found->second.member.role() != proto::ROLE_MEMORY) {
     return absl::NotFoundError(absl::StrFormat("there is no memory server %d", request.id()));

@@ -1,11 +1,9 @@
 #include "catalog/store.h"
 
 #include <fcntl.h>
-#include <sqlite3.h>
 #include <sys/stat.h>
 
-#include <cerrno>
-#include <cstring>
+#include <functional>
 #include <mutex>
 #include <utility>
 
@@ -13,12 +11,14 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
+#include "catalog/checked_rows.h"
+#include "catalog/sqlite_database.h"
 
 namespace nam::catalog {
 namespace {
 
-constexpr int64_t kApplicationId = 0x4E414D43;  // "NAMC", in the file's header
-constexpr int64_t kSchemaVersion = 3;
+constexpr uint64_t kApplicationId = 0x4E414D43;  // "NAMC", in the file's header
+constexpr uint64_t kSchemaVersion = 4;
 
 // Bodies are serialized messages; what is looked up or constrained has a column of its own.
 constexpr char kSchema[] = R"(
@@ -26,223 +26,131 @@ constexpr char kSchema[] = R"(
     one INTEGER PRIMARY KEY CHECK (one = 1),
     name TEXT NOT NULL,
     fabric TEXT NOT NULL,
+    store INTEGER NOT NULL,
     version INTEGER NOT NULL,
     next_member INTEGER NOT NULL,
-    next_allocation INTEGER NOT NULL);
+    next_allocation INTEGER NOT NULL,
+    rows_checksum INTEGER NOT NULL,
+    checksum INTEGER NOT NULL);
   CREATE TABLE members (
     id INTEGER PRIMARY KEY,
     role INTEGER NOT NULL,
     alive INTEGER NOT NULL,
-    body BLOB NOT NULL);
+    body BLOB NOT NULL,
+    checksum INTEGER NOT NULL);
   CREATE TABLE loads (
     allocation INTEGER PRIMARY KEY,
     member INTEGER NOT NULL REFERENCES members (id),
     table_name TEXT NOT NULL,
-    replaces INTEGER NOT NULL);
+    replaces INTEGER NOT NULL,
+    extends INTEGER NOT NULL,
+    checksum INTEGER NOT NULL);
   CREATE INDEX loads_by_member ON loads (member);
+  CREATE TABLE multicast_groups (
+    number INTEGER PRIMARY KEY,
+    member INTEGER NOT NULL REFERENCES members (id),
+    checksum INTEGER NOT NULL);
+  CREATE INDEX multicast_groups_by_member ON multicast_groups (member);
   CREATE TABLE tables (
     name TEXT PRIMARY KEY,
     version INTEGER NOT NULL,
     allocation INTEGER NOT NULL UNIQUE,
-    body BLOB NOT NULL) WITHOUT ROWID;
-)";
-
-// What version 2 adds to version 1.
-constexpr char kGroupsSchema[] = R"(
-  CREATE TABLE multicast_groups (
+    body BLOB NOT NULL,
+    checksum INTEGER NOT NULL) WITHOUT ROWID;
+  CREATE TABLE epochs (
     number INTEGER PRIMARY KEY,
-    member INTEGER NOT NULL REFERENCES members (id));
-  CREATE INDEX multicast_groups_by_member ON multicast_groups (member);
+    id_high INTEGER NOT NULL,
+    id_low INTEGER NOT NULL,
+    first_version INTEGER NOT NULL,
+    accepts_older INTEGER NOT NULL,
+    checksum INTEGER NOT NULL);
 )";
 
-// What version 3 adds to version 2: the allocation of the table that a load extends, 0 for none.
-constexpr char kExtendsSchema[] = "ALTER TABLE loads ADD COLUMN extends INTEGER NOT NULL DEFAULT 0";
+const RowLayout kCluster{
+    "cluster",
+    {"one", "name", "fabric", "store", "version", "next_member", "next_allocation", "rows_checksum"},
+    "ittiiiii"};
+const RowLayout kMembers{"members", {"id", "role", "alive", "body"}, "iiib"};
+const RowLayout kLoads{"loads", {"allocation", "member", "table_name", "replaces", "extends"}, "iitii"};
+const RowLayout kGroups{"multicast_groups", {"number", "member"}, "ii"};
+const RowLayout kTables{"tables", {"name", "version", "allocation", "body"}, "tiib"};
+const RowLayout kEpochs{"epochs", {"number", "id_high", "id_low", "first_version", "accepts_older"}, "iiiii"};
 
-class Database {
- public:
-  Database(sqlite3* handle, std::string path) : handle_(handle), path_(std::move(path)) {}
-  ~Database() { sqlite3_close_v2(handle_); }
-  Database(const Database&) = delete;
-  Database& operator=(const Database&) = delete;
-
-  sqlite3* handle() const { return handle_; }
-  const std::string& path() const { return path_; }
-
-  absl::Status Error(int code) const;
-  absl::Status Execute(const char* sql) {
-    const int code = sqlite3_exec(handle_, sql, nullptr, nullptr, nullptr);
-    return code == SQLITE_OK ? absl::OkStatus() : Error(code);
-  }
-
- private:
-  sqlite3* handle_;
-  const std::string path_;
+struct ClusterRow {
+  ClusterIdentity identity;
+  uint64_t version = 1;
+  uint64_t next_member = 1;
+  uint64_t next_allocation = 1;
+  uint64_t rows_checksum = 0;
 };
 
-// To be called at once after the failure: the details are the connection's last ones.
-absl::Status Database::Error(int code) const {
-  const int system_error = sqlite3_system_errno(handle_);
-  const std::string why =
-      absl::StrFormat("%s (SQLite %d)", sqlite3_errmsg(handle_), sqlite3_extended_errcode(handle_));
-  switch (code & 0xFF) {
-    case SQLITE_NOTADB:
-      return absl::FailedPreconditionError(absl::StrFormat(
-          "`%s` is not a catalog store: %s; name another file, or remove this one if nobody needs it", path_,
-          why));
-    case SQLITE_CORRUPT:
-      return absl::DataLossError(
-          absl::StrFormat("the catalog store `%s` is damaged: %s; restore a copy of it, or start with a new "
-                          "file and load again",
-                          path_, why));
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-      return absl::FailedPreconditionError(absl::StrFormat(
-          "the catalog store `%s` is in use by another process; is a catalog already running?", path_));
-    case SQLITE_CANTOPEN:
-    case SQLITE_READONLY:
-    case SQLITE_PERM:
-    case SQLITE_AUTH:
-      return absl::FailedPreconditionError(absl::StrFormat(
-          "cannot open the catalog store `%s` for writing: %s; the folder must exist and be writable", path_,
-          system_error != 0 ? std::strerror(system_error) : why.c_str()));
-    case SQLITE_FULL:
-      return absl::ResourceExhaustedError(absl::StrFormat(
-          "no room for the catalog store `%s`: %s; free disk space and try again, nothing was changed", path_,
-          why));
-    case SQLITE_IOERR:
-      if (system_error == EIO) break;
-      return absl::ResourceExhaustedError(absl::StrFormat(
-          "cannot write the catalog store `%s`: %s%s; check disk space and quota and try again, nothing was "
-          "changed",
-          path_, why, system_error != 0 ? absl::StrCat(", ", std::strerror(system_error)) : std::string()));
-    default:
-      break;
-  }
-  return absl::InternalError(absl::StrFormat("the catalog store `%s` failed: %s", path_, why));
+absl::Status PutCluster(Database& database, const ClusterRow& cluster) {
+  return CheckedRows(database, 0)
+      .Put(kCluster, {uint64_t{1}, cluster.identity.name, cluster.identity.fabric, cluster.identity.store,
+                      cluster.version, cluster.next_member, cluster.next_allocation, cluster.rows_checksum});
 }
 
-// A prepared statement for one use: the first error sticks until Run or Next reports it.
-class Statement {
- public:
-  Statement(Database& database, const char* sql) : database_(database) {
-    code_ = sqlite3_prepare_v2(database.handle(), sql, -1, &statement_, nullptr);
-  }
-  ~Statement() { sqlite3_finalize(statement_); }
-  Statement(const Statement&) = delete;
-  Statement& operator=(const Statement&) = delete;
-
-  Statement& Bind(uint64_t value) {
-    if (code_ == SQLITE_OK) code_ = sqlite3_bind_int64(statement_, ++bound_, static_cast<int64_t>(value));
-    return *this;
-  }
-  Statement& BindText(const std::string& text) {
-    if (code_ == SQLITE_OK) {
-      code_ =
-          sqlite3_bind_text64(statement_, ++bound_, text.data(), text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
-    }
-    return *this;
-  }
-  Statement& BindBlob(const std::string& bytes) {
-    if (code_ == SQLITE_OK) {
-      code_ = sqlite3_bind_blob64(statement_, ++bound_, bytes.data(), bytes.size(), SQLITE_TRANSIENT);
-    }
-    return *this;
-  }
-
-  /// True while there is a row.
-  absl::StatusOr<bool> Next() {
-    if (code_ != SQLITE_OK) return database_.Error(code_);
-    const int step = sqlite3_step(statement_);
-    if (step == SQLITE_ROW) return true;
-    if (step == SQLITE_DONE) return false;
-    return database_.Error(step);
-  }
-  absl::Status Run() {
-    NAM_ASSIGN_OR_RETURN(bool more, Next());
-    while (more) {
-      NAM_ASSIGN_OR_RETURN(more, Next());
-    }
+absl::StatusOr<ClusterRow> ReadCluster(Database& database) {
+  ClusterRow cluster;
+  bool found = false;
+  NAM_RETURN_IF_ERROR(CheckedRows(database, 0).Scan(kCluster, [&](const Row& row) {
+    found = true;
+    cluster = {{row.Bytes(1), row.Bytes(2), row.Number(3)},
+               row.Number(4),
+               row.Number(5),
+               row.Number(6),
+               row.Number(7)};
     return absl::OkStatus();
-  }
-
-  uint64_t Integer(int column) const {
-    return static_cast<uint64_t>(sqlite3_column_int64(statement_, column));
-  }
-  std::string Bytes(int column) const {
-    const void* data = sqlite3_column_blob(statement_, column);
-    return data == nullptr ? std::string()
-                           : std::string(static_cast<const char*>(data),
-                                         static_cast<size_t>(sqlite3_column_bytes(statement_, column)));
-  }
-
- private:
-  Database& database_;
-  sqlite3_stmt* statement_ = nullptr;
-  int code_ = SQLITE_OK;
-  int bound_ = 0;
-};
-
-absl::StatusOr<int64_t> ReadInteger(Database& database, const char* sql) {
-  Statement statement(database, sql);
-  NAM_ASSIGN_OR_RETURN(const bool found, statement.Next());
-  return found ? static_cast<int64_t>(statement.Integer(0)) : 0;
+  }));
+  if (!found) return database.Damaged("the cluster's row is missing");
+  return cluster;
 }
-
-absl::StatusOr<std::string> ReadText(Database& database, const char* sql) {
-  Statement statement(database, sql);
-  NAM_ASSIGN_OR_RETURN(const bool found, statement.Next());
-  return found ? statement.Bytes(0) : std::string();
-}
-
-// Rolls back unless committed. A failed COMMIT may leave the transaction open or have ended it.
-class Transaction {
- public:
-  explicit Transaction(Database& database) : database_(database) {}
-  ~Transaction() {
-    if (sqlite3_get_autocommit(database_.handle()) == 0) {
-      sqlite3_exec(database_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
-    }
-  }
-  absl::Status Begin() { return database_.Execute("BEGIN IMMEDIATE"); }
-  absl::Status Commit() { return database_.Execute("COMMIT"); }
-
- private:
-  Database& database_;
-};
 
 absl::Status CreateSchema(Database& database, const ClusterIdentity& identity) {
   Transaction transaction(database);
   NAM_RETURN_IF_ERROR(transaction.Begin());
   NAM_RETURN_IF_ERROR(database.Execute(kSchema));
-  NAM_RETURN_IF_ERROR(database.Execute(kGroupsSchema));
-  NAM_RETURN_IF_ERROR(database.Execute(kExtendsSchema));
   NAM_RETURN_IF_ERROR(database.Execute(
       absl::StrFormat("PRAGMA application_id = %d; PRAGMA user_version = %d;", kApplicationId, kSchemaVersion)
           .c_str()));
-  NAM_RETURN_IF_ERROR(Statement(database, "INSERT INTO cluster VALUES (1, ?, ?, 1, 1, 1)")
-                          .BindText(identity.name)
-                          .BindText(identity.fabric)
-                          .Run());
+  NAM_RETURN_IF_ERROR(PutCluster(database, {.identity = identity}));
   return transaction.Commit();
 }
 
-absl::Status UpgradeSchema(Database& database) {
-  NAM_ASSIGN_OR_RETURN(const int64_t schema, ReadInteger(database, "PRAGMA user_version"));
-  if (schema == kSchemaVersion) return absl::OkStatus();
-  Transaction transaction(database);
-  NAM_RETURN_IF_ERROR(transaction.Begin());
-  if (schema < 2) NAM_RETURN_IF_ERROR(database.Execute(kGroupsSchema));
-  NAM_RETURN_IF_ERROR(database.Execute(kExtendsSchema));
-  NAM_RETURN_IF_ERROR(database.Execute(absl::StrFormat("PRAGMA user_version = %d", kSchemaVersion).c_str()));
-  return transaction.Commit();
+absl::StatusOr<std::string> SchemaOf(Database& database) {
+  return ReadText(database,
+                  "SELECT group_concat(type || name || tbl_name || coalesce(sql, ''), ';') FROM "
+                  "(SELECT * FROM sqlite_master ORDER BY type, name)");
+}
+
+absl::StatusOr<std::unique_ptr<Database>> OpenDatabase(const std::string& path) {
+  sqlite3* handle = nullptr;
+  const int opened = sqlite3_open_v2(
+      path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
+  if (handle == nullptr) return absl::ResourceExhaustedError("no memory to open the catalog store");
+  auto database = std::make_unique<Database>(handle, path);
+  if (opened != SQLITE_OK) return database->Error(opened);
+  sqlite3_extended_result_codes(handle, 1);
+  return database;
+}
+
+// Its pages fit together, and its schema is what a new store gets.
+absl::Status CheckPagesAndSchema(Database& database) {
+  NAM_ASSIGN_OR_RETURN(const std::string checked, ReadText(database, "PRAGMA integrity_check(1)"));
+  if (checked != "ok") return database.Damaged(checked);
+  NAM_ASSIGN_OR_RETURN(const std::unique_ptr<Database> fresh, OpenDatabase(kStoreInMemory));
+  NAM_RETURN_IF_ERROR(CreateSchema(*fresh, {}));
+  NAM_ASSIGN_OR_RETURN(const std::string expected, SchemaOf(*fresh));
+  NAM_ASSIGN_OR_RETURN(const std::string found, SchemaOf(database));
+  return found == expected ? absl::OkStatus() : database.Damaged("its schema is not that of a store");
 }
 
 // True for a file that is still to become a store. A foreign file is refused before anything is written.
 absl::StatusOr<bool> IsNewStore(Database& database) {
-  NAM_ASSIGN_OR_RETURN(const int64_t application, ReadInteger(database, "PRAGMA application_id"));
-  NAM_ASSIGN_OR_RETURN(const int64_t schema, ReadInteger(database, "PRAGMA user_version"));
+  NAM_ASSIGN_OR_RETURN(const uint64_t application, ReadInteger(database, "PRAGMA application_id"));
+  NAM_ASSIGN_OR_RETURN(const uint64_t schema, ReadInteger(database, "PRAGMA user_version"));
   if (application == 0 && schema == 0) {
-    NAM_ASSIGN_OR_RETURN(const int64_t objects, ReadInteger(database, "SELECT count(*) FROM sqlite_master"));
+    NAM_ASSIGN_OR_RETURN(const uint64_t objects, ReadInteger(database, "SELECT count(*) FROM sqlite_master"));
     if (objects == 0) return true;
   }
   if (application != kApplicationId) {
@@ -250,10 +158,12 @@ absl::StatusOr<bool> IsNewStore(Database& database) {
         absl::StrFormat("`%s` is the SQLite database of another program; name another file for the catalog",
                         database.path()));
   }
-  if (schema < 1 || schema > kSchemaVersion) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "the catalog store `%s` has schema %d, this program knows %d; use the version of nam that wrote it",
-        database.path(), schema, kSchemaVersion));
+  if (schema != kSchemaVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("the catalog store `%s` has schema %d, this program knows %d; use the version of nam "
+                        "that wrote it, or "
+                        "start with a new file and load again",
+                        database.path(), schema, kSchemaVersion));
   }
   return false;
 }
@@ -265,16 +175,10 @@ class EmbeddedStore final : public Store {
   absl::Status Apply(const Mutation& mutation) override;
 
  private:
-  absl::Status ReadCluster(StoredState& state);
-  absl::Status ReadMembersAndWhatTheyOwn(StoredState& state);
-  absl::Status ReadTables(StoredState& state);
-  absl::Status AdvanceVersion(const Mutation& mutation);
-  absl::Status Put(const Mutation& mutation);
-  absl::Status Delete(const Mutation& mutation);
-  absl::Status Unreadable(const std::string& what) const {
-    return absl::DataLossError(
-        absl::StrFormat("the catalog store `%s` is damaged: %s cannot be read", database_->path(), what));
-  }
+  absl::Status ReadMembersAndTables(CheckedRows& rows, StoredState& state);
+  static absl::Status ReadWhatMembersOwn(CheckedRows& rows, StoredState& state);
+  static absl::Status Put(CheckedRows& rows, const Mutation& mutation);
+  static absl::Status Delete(CheckedRows& rows, const Mutation& mutation);
 
   std::mutex mutex_;  // one statement at a time on the connection
   const std::unique_ptr<Database> database_;
@@ -282,146 +186,101 @@ class EmbeddedStore final : public Store {
 
 absl::StatusOr<StoredState> EmbeddedStore::Load() {
   const std::lock_guard lock(mutex_);
+  NAM_ASSIGN_OR_RETURN(const ClusterRow cluster, ReadCluster(*database_));
   StoredState state;
-  NAM_RETURN_IF_ERROR(ReadCluster(state));
-  NAM_RETURN_IF_ERROR(ReadMembersAndWhatTheyOwn(state));
-  NAM_RETURN_IF_ERROR(ReadTables(state));
-  return state;
+  state.identity = cluster.identity;
+  state.version = cluster.version;
+  state.next_member = static_cast<uint32_t>(cluster.next_member);
+  state.next_allocation = cluster.next_allocation;
+  CheckedRows rows(*database_, 0);
+  NAM_RETURN_IF_ERROR(ReadMembersAndTables(rows, state));
+  NAM_RETURN_IF_ERROR(ReadWhatMembersOwn(rows, state));
+  if (rows.sum() == cluster.rows_checksum) return state;
+  return database_->Damaged("rows are missing, or are not those that were written last");
 }
 
-absl::Status EmbeddedStore::ReadCluster(StoredState& state) {
-  Statement cluster(*database_, "SELECT name, fabric, version, next_member, next_allocation FROM cluster");
-  NAM_ASSIGN_OR_RETURN(const bool found, cluster.Next());
-  if (!found) return Unreadable("the cluster's row");
-  state.identity = {cluster.Bytes(0), cluster.Bytes(1)};
-  state.version = cluster.Integer(2);
-  state.next_member = static_cast<uint32_t>(cluster.Integer(3));
-  state.next_allocation = cluster.Integer(4);
-  return absl::OkStatus();
+absl::Status EmbeddedStore::ReadMembersAndTables(CheckedRows& rows, StoredState& state) {
+  NAM_RETURN_IF_ERROR(rows.Scan(kMembers, [&](const Row& row) {
+    proto::Member& member = state.members.emplace_back();
+    if (member.ParseFromString(row.Bytes(3)) && member.id() == row.Number(0)) return absl::OkStatus();
+    return database_->Damaged(absl::StrCat("member ", row.Number(0), " cannot be read"));
+  }));
+  return rows.Scan(kTables, [&](const Row& row) {
+    proto::Table& table = state.tables.emplace_back();
+    if (table.ParseFromString(row.Bytes(3)) && table.name() == row.Bytes(0)) return absl::OkStatus();
+    return database_->Damaged(absl::StrFormat("table `%s` cannot be read", row.Bytes(0)));
+  });
 }
 
-absl::Status EmbeddedStore::ReadMembersAndWhatTheyOwn(StoredState& state) {
-  Statement members(*database_, "SELECT id, body FROM members ORDER BY id");
-  while (true) {
-    NAM_ASSIGN_OR_RETURN(const bool more, members.Next());
-    if (!more) break;
-    proto::Member member;
-    if (!member.ParseFromString(members.Bytes(1)) || member.id() != members.Integer(0)) {
-      return Unreadable(absl::StrCat("member ", members.Integer(0)));
-    }
-    state.members.push_back(std::move(member));
-  }
-  Statement loads(*database_,
-                  "SELECT allocation, member, table_name, replaces, extends FROM loads ORDER BY allocation");
-  while (true) {
-    NAM_ASSIGN_OR_RETURN(const bool more, loads.Next());
-    if (!more) break;
-    state.loads.push_back({AllocationId(loads.Integer(0)), MemberId(static_cast<uint32_t>(loads.Integer(1))),
-                           loads.Bytes(2), loads.Integer(3) != 0, AllocationId(loads.Integer(4))});
-  }
-  Statement groups(*database_, "SELECT number, member FROM multicast_groups ORDER BY number");
-  while (true) {
-    NAM_ASSIGN_OR_RETURN(const bool more, groups.Next());
-    if (!more) return absl::OkStatus();
+absl::Status EmbeddedStore::ReadWhatMembersOwn(CheckedRows& rows, StoredState& state) {
+  NAM_RETURN_IF_ERROR(rows.Scan(kLoads, [&](const Row& row) {
+    state.loads.push_back({AllocationId(row.Number(0)), MemberId(static_cast<uint32_t>(row.Number(1))),
+                           row.Bytes(2), row.Number(3) != 0, AllocationId(row.Number(4))});
+    return absl::OkStatus();
+  }));
+  NAM_RETURN_IF_ERROR(rows.Scan(kGroups, [&](const Row& row) {
     state.groups.push_back(
-        {static_cast<uint32_t>(groups.Integer(0)), MemberId(static_cast<uint32_t>(groups.Integer(1)))});
-  }
-}
-
-absl::Status EmbeddedStore::ReadTables(StoredState& state) {
-  Statement tables(*database_, "SELECT name, body FROM tables ORDER BY name");
-  while (true) {
-    NAM_ASSIGN_OR_RETURN(const bool more, tables.Next());
-    if (!more) return absl::OkStatus();
-    proto::Table table;
-    if (!table.ParseFromString(tables.Bytes(1)) || table.name() != tables.Bytes(0)) {
-      return Unreadable(absl::StrFormat("table `%s`", tables.Bytes(0)));
-    }
-    state.tables.push_back(std::move(table));
-  }
+        {static_cast<uint32_t>(row.Number(0)), MemberId(static_cast<uint32_t>(row.Number(1)))});
+    return absl::OkStatus();
+  }));
+  return rows.Scan(kEpochs, [&](const Row& row) {
+    state.epochs.push_back({row.Number(0), row.Number(1), row.Number(2), row.Number(3), row.Number(4) != 0});
+    return absl::OkStatus();
+  });
 }
 
 absl::Status EmbeddedStore::Apply(const Mutation& mutation) {
   const std::lock_guard lock(mutex_);
   Transaction transaction(*database_);
   NAM_RETURN_IF_ERROR(transaction.Begin());
-  NAM_RETURN_IF_ERROR(AdvanceVersion(mutation));
-  NAM_RETURN_IF_ERROR(Put(mutation));
-  NAM_RETURN_IF_ERROR(Delete(mutation));
+  NAM_ASSIGN_OR_RETURN(ClusterRow cluster, ReadCluster(*database_));
+  if (cluster.version + 1 != mutation.version) {
+    return absl::AbortedError(
+        absl::StrFormat("the catalog store `%s` was changed by somebody else since version %d",
+                        database_->path(), mutation.version - 1));
+  }
+  CheckedRows rows(*database_, cluster.rows_checksum);
+  NAM_RETURN_IF_ERROR(Put(rows, mutation));
+  NAM_RETURN_IF_ERROR(Delete(rows, mutation));
+  cluster.version = mutation.version;
+  cluster.next_member = mutation.next_member;
+  cluster.next_allocation = mutation.next_allocation;
+  cluster.rows_checksum = rows.sum();
+  NAM_RETURN_IF_ERROR(PutCluster(*database_, cluster));
   return transaction.Commit();
 }
 
-absl::Status EmbeddedStore::AdvanceVersion(const Mutation& mutation) {
-  NAM_RETURN_IF_ERROR(
-      Statement(
-          *database_,
-          "UPDATE cluster SET version = ?1, next_member = ?2, next_allocation = ?3 WHERE version = ?1 - 1")
-          .Bind(mutation.version)
-          .Bind(mutation.next_member)
-          .Bind(mutation.next_allocation)
-          .Run());
-  if (sqlite3_changes(database_->handle()) == 1) return absl::OkStatus();
-  return absl::AbortedError(
-      absl::StrFormat("the catalog store `%s` was changed by somebody else since version %d",
-                      database_->path(), mutation.version - 1));
-}
-
-absl::Status EmbeddedStore::Put(const Mutation& mutation) {
-  // Not REPLACE, which deletes first and so trips over the foreign key.
+absl::Status EmbeddedStore::Put(CheckedRows& rows, const Mutation& mutation) {
   for (const proto::Member& member : mutation.put_members) {
-    NAM_RETURN_IF_ERROR(Statement(*database_,
-                                  "INSERT INTO members VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
-                                  "role = excluded.role, alive = excluded.alive, body = excluded.body")
-                            .Bind(member.id())
-                            .Bind(static_cast<uint64_t>(member.role()))
-                            .Bind(member.alive())
-                            .BindBlob(member.SerializeAsString())
-                            .Run());
+    NAM_RETURN_IF_ERROR(rows.Put(kMembers, {uint64_t{member.id()}, static_cast<uint64_t>(member.role()),
+                                            uint64_t{member.alive()}, member.SerializeAsString()}));
   }
   for (const LoadRecord& load : mutation.put_loads) {
-    NAM_RETURN_IF_ERROR(Statement(*database_, "INSERT OR REPLACE INTO loads VALUES (?, ?, ?, ?, ?)")
-                            .Bind(load.allocation.value())
-                            .Bind(load.owner.value())
-                            .BindText(load.table)
-                            .Bind(load.replace)
-                            .Bind(load.extends.value())
-                            .Run());
+    NAM_RETURN_IF_ERROR(rows.Put(kLoads, {load.allocation.value(), uint64_t{load.owner.value()}, load.table,
+                                          uint64_t{load.replace}, load.extends.value()}));
   }
   for (const GroupRecord& group : mutation.put_groups) {
-    NAM_RETURN_IF_ERROR(Statement(*database_, "INSERT OR REPLACE INTO multicast_groups VALUES (?, ?)")
-                            .Bind(group.group)
-                            .Bind(group.owner.value())
-                            .Run());
+    NAM_RETURN_IF_ERROR(rows.Put(kGroups, {uint64_t{group.group}, uint64_t{group.owner.value()}}));
   }
   for (const proto::Table& table : mutation.put_tables) {
     NAM_RETURN_IF_ERROR(
-        Statement(*database_,
-                  "INSERT INTO tables VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET "
-                  "version = excluded.version, allocation = excluded.allocation, body = excluded.body")
-            .BindText(table.name())
-            .Bind(table.version())
-            .Bind(table.allocation())
-            .BindBlob(table.SerializeAsString())
-            .Run());
+        rows.Put(kTables, {table.name(), table.version(), table.allocation(), table.SerializeAsString()}));
+  }
+  for (const EpochRecord& epoch : mutation.put_epochs) {
+    NAM_RETURN_IF_ERROR(rows.Put(kEpochs, {epoch.number, epoch.id_high, epoch.id_low, epoch.first_version,
+                                           uint64_t{epoch.accepts_older}}));
   }
   return absl::OkStatus();
 }
 
-absl::Status EmbeddedStore::Delete(const Mutation& mutation) {
-  for (const uint64_t allocation : mutation.delete_loads) {
-    NAM_RETURN_IF_ERROR(
-        Statement(*database_, "DELETE FROM loads WHERE allocation = ?").Bind(allocation).Run());
-  }
-  for (const uint32_t group : mutation.delete_groups) {
-    NAM_RETURN_IF_ERROR(
-        Statement(*database_, "DELETE FROM multicast_groups WHERE number = ?").Bind(group).Run());
-  }
-  for (const std::string& name : mutation.delete_tables) {
-    NAM_RETURN_IF_ERROR(Statement(*database_, "DELETE FROM tables WHERE name = ?").BindText(name).Run());
-  }
-  for (const uint32_t id : mutation.delete_members) {
-    NAM_RETURN_IF_ERROR(Statement(*database_, "DELETE FROM members WHERE id = ?").Bind(id).Run());
-  }
+absl::Status EmbeddedStore::Delete(CheckedRows& rows, const Mutation& mutation) {
+  for (const uint64_t allocation : mutation.delete_loads)
+    NAM_RETURN_IF_ERROR(rows.Delete(kLoads, allocation));
+  for (const uint32_t group : mutation.delete_groups)
+    NAM_RETURN_IF_ERROR(rows.Delete(kGroups, uint64_t{group}));
+  for (const std::string& name : mutation.delete_tables) NAM_RETURN_IF_ERROR(rows.Delete(kTables, name));
+  for (const uint32_t id : mutation.delete_members) NAM_RETURN_IF_ERROR(rows.Delete(kMembers, uint64_t{id}));
+  for (const uint64_t number : mutation.delete_epochs) NAM_RETURN_IF_ERROR(rows.Delete(kEpochs, number));
   return absl::OkStatus();
 }
 
@@ -444,13 +303,7 @@ absl::StatusOr<std::unique_ptr<Store>> OpenEmbeddedStore(const std::string& path
                                                          const ClusterIdentity& identity) {
   if (path.empty()) return absl::InvalidArgumentError("the catalog needs a file for its store");
   MakePrivate(path);
-  sqlite3* handle = nullptr;
-  const int opened = sqlite3_open_v2(
-      path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
-  if (handle == nullptr) return absl::ResourceExhaustedError("no memory to open the catalog store");
-  auto database = std::make_unique<Database>(handle, path);
-  if (opened != SQLITE_OK) return database->Error(opened);
-  sqlite3_extended_result_codes(handle, 1);
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<Database> database, OpenDatabase(path));
   // Exclusive: a second catalog on the same file is refused, and no shared-memory file is needed.
   NAM_RETURN_IF_ERROR(database->Execute("PRAGMA locking_mode = EXCLUSIVE"));
   NAM_ASSIGN_OR_RETURN(const bool is_new, IsNewStore(*database));
@@ -464,14 +317,7 @@ absl::StatusOr<std::unique_ptr<Store>> OpenEmbeddedStore(const std::string& path
   if (is_new) {
     NAM_RETURN_IF_ERROR(CreateSchema(*database, identity));
   } else {
-    NAM_ASSIGN_OR_RETURN(const std::string checked, ReadText(*database, "PRAGMA quick_check(1)"));
-    if (checked != "ok") {
-      return absl::DataLossError(
-          absl::StrFormat("the catalog store `%s` is damaged: %s; restore a copy of it, or start with a new "
-                          "file and load again",
-                          path, checked));
-    }
-    NAM_RETURN_IF_ERROR(UpgradeSchema(*database));
+    NAM_RETURN_IF_ERROR(CheckPagesAndSchema(*database));
   }
   return std::make_unique<EmbeddedStore>(std::move(database));
 }

@@ -1,9 +1,12 @@
 #include "cli/cluster_report.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "catalog/missing_servers.h"
+#include "sql/record_row.h"
 #include "terminal/units.h"
 
 namespace nam::cli {
@@ -51,8 +54,28 @@ std::string TableState(const proto::Table& table, const proto::Cluster& cluster)
 
 std::string TypeText(const proto::Type& type) {
   const Type t = TypeOf(type);
-  // Without the precision, which is the same for all.
-  return t.kind == TypeKind::kDecimal ? absl::StrCat("decimal(", type.scale(), ")") : TypeName(t);
+  switch (t.kind) {
+    case TypeKind::kInteger:
+      return type.precision() == 2 ? "smallint" : type.precision() == 8 ? "bigint" : "integer";
+    case TypeKind::kDecimal: {
+      const uint32_t digits = type.precision() != 0 ? type.precision() : kMaxDecimalDigits;
+      return absl::StrCat("decimal(", digits, ",", type.scale(), ")");
+    }
+    case TypeKind::kString:
+      if (type.blank_padded()) return absl::StrCat("char(", type.length(), ")");
+      return TypeName(t);
+    default:
+      return TypeName(t);
+  }
+}
+
+/// `primary key`, with the column's place if there are several.
+std::string KeyRole(const proto::Table& table, const std::string& column) {
+  const auto& key = table.record().primary_key();
+  const auto found = std::find(key.begin(), key.end(), column);
+  if (found == key.end()) return "";
+  if (key.size() == 1) return "primary key";
+  return absl::StrCat("primary key (", found - key.begin() + 1, " of ", key.size(), ")");
 }
 
 }  // namespace
@@ -126,10 +149,42 @@ ResultSet ColumnsReport(const proto::Table& table) {
     }
     if (table.sort_column() == column.name()) add("sort key");
     if (column.unique()) add("unique");
+    const std::string key = KeyRole(table, column.name());
+    if (!key.empty()) add(key);
+    const bool record = table.has_record();  // whose values nobody counts
     result.rows.push_back({Value::String(column.name()), Value::String(TypeText(column.type())),
-                           Value::Bool(column.nullable()), Count(column.distinct()),
-                           Count(column.encoding().width()), Value::String(role)});
+                           Value::Bool(column.nullable()), CountIf(!record, column.distinct()),
+                           Count(record ? sql::BytesOfColumn(column.type()) : column.encoding().width()),
+                           Value::String(role)});
   }
+  return result;
+}
+
+ResultSet IndexesReport(const proto::Table& table) {
+  ResultSet result;
+  result.columns = {{"index", Type::String()},
+                    {"columns", Type::String()},
+                    {"unique", Type::Bool()},
+                    {"state", Type::String()}};
+  for (const proto::RecordPart& part : table.record().parts()) {
+    if (part.kind() != proto::ORDERED_INDEX) continue;
+    const std::string columns = absl::StrJoin(part.columns(), ", ", [&](std::string* out, uint32_t column) {
+      absl::StrAppend(out, static_cast<int>(column) < table.columns_size()
+                               ? table.columns(static_cast<int>(column)).name()
+                               : "?");
+    });
+    const char* state = part.leaving() ? "being dropped" : part.usable_from() == 0 ? "being filled" : "used";
+    result.rows.push_back({Value::String(part.name()), Value::String(columns), Value::Bool(part.unique()),
+                           Value::String(state)});
+  }
+  return result;
+}
+
+ResultSet ChecksReport(const proto::Table& table) {
+  ResultSet result;
+  result.columns = {{"check", Type::String()}, {"condition", Type::String()}};
+  for (const proto::RecordCheck& check : table.record().checks())
+    result.rows.push_back({Value::String(check.name()), Value::String(check.expression())});
   return result;
 }
 

@@ -15,6 +15,9 @@ computeserver::ResultSet TablesReport(const std::vector<proto::Table>& tables, b
                                       const proto::Cluster* cluster = nullptr);
 /// One row a column.
 computeserver::ResultSet ColumnsReport(const proto::Table& table);
+/// One row an index, and a CHECK, of a record table.
+computeserver::ResultSet IndexesReport(const proto::Table& table);
+computeserver::ResultSet ChecksReport(const proto::Table& table);
 /// Where a table's blocks lie: one row for each memory server of each table.
 computeserver::ResultSet PlacementReport(const std::vector<proto::Table>& tables);
 

@@ -15,6 +15,7 @@
 #include "cli/cluster_commands.h"
 #include "cli/demo.h"
 #include "cli/doctor.h"
+#include "cli/reset_transactions.h"
 #include "cli/scale_command.h"
 #include "cli/server_commands.h"
 #include "cli/sim_command.h"
@@ -150,6 +151,12 @@ class NamCommandLine final : public CommandLine {
         ->required()
         ->configurable(false);
     bury->add_flag("--yes", bury_.yes, "without asking");
+    CLI::App* reset = Command(
+        "reset-transactions",
+        "drop all record tables and the transaction state, once the memory server with that state has died",
+        [this] { return RunResetTransactions(reset_); });
+    AddClusterOptions(reset, reset_.cluster);
+    reset->add_flag("--yes", reset_.yes, "without asking")->configurable(false);
   }
 
   void AddScale() {
@@ -186,6 +193,12 @@ class NamCommandLine final : public CommandLine {
     AddTimestamps(catalog, catalog_.timestamps);
     AddEncrypt(catalog, catalog_.encrypt);
     AddLog(catalog, catalog_.log);
+    catalog
+        ->add_flag(
+            "--accept-older-store", catalog_.accept_older_store,
+            "serve a store that is older than what the memory servers know: what was committed since is "
+            "given up, and its memory released")
+        ->configurable(false);
 
     CLI::App* memory = Command("memserver", "a memory server in the foreground",
                                [this] { return RunMemoryServer(memory_); });
@@ -349,6 +362,7 @@ class NamCommandLine final : public CommandLine {
   DownOptions down_;
   StatusOptions status_;
   BuryOptions bury_;
+  ResetTransactionsOptions reset_;
   ScaleOptions scale_;
   CatalogOptions catalog_;
   MemoryServerCommandOptions memory_;

@@ -17,7 +17,7 @@ constexpr int kIncludeDepthMax = 16;
 constexpr char kHelp[] =
     R"(Statements end with a semicolon. Ctrl-C cancels the running one; Ctrl-D leaves.
   \d              tables
-  \d TABLE        columns of a table, and where its blocks lie
+  \d TABLE        columns, keys, indexes and checks of a table, and where it lies
   \dt             tables
   \servers        members of the cluster
   \timing [on|off]  the time of every statement
@@ -89,6 +89,9 @@ int Shell::Describe(const std::string& name) {
   if (!table.ok()) return ReportMetaError(table.status());
   PrintReport(ColumnsReport(**table));
   if (options_.print.format == OutputFormat::kTable) {
+    for (const auto& more : {IndexesReport(**table), ChecksReport(**table)}) {
+      if (!more.rows.empty()) PrintReport(more);
+    }
     PrintReport(TablesReport({**table}, true));
   }
   return kExitOk;

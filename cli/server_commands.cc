@@ -102,6 +102,7 @@ int RunCatalog(const CatalogOptions& options) {
                                                         .bury_after_ms = Milliseconds(options.bury_after_s),
                                                         .timestamps = options.timestamps,
                                                         .encrypt = options.encrypt,
+                                                        .accept_older_store = options.accept_older_store,
                                                         .control_plane = *control_plane}));
         return std::make_unique<CatalogProcess>(std::move(server));
       });

@@ -21,6 +21,7 @@ struct CatalogOptions {
   std::string timestamps = "leased";
   bool encrypt = false;
   ServerLogOptions log;
+  bool accept_older_store = false;
 };
 
 struct MemoryServerCommandOptions {

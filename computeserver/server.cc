@@ -198,7 +198,8 @@ absl::Status ComputeServerImpl::Listen() {
   NAM_ASSIGN_OR_RETURN(listener_, attachment_->fabric().Listen({.address = address, .passive = true}));
   fabric_address_ = listener_->address();
   if (catalog::SplitAddress(fabric_address_).ok()) fabric_address_ = advertised(fabric_address_);
-  return absl::OkStatus();
+  if (attachment_->fabric().kind() == fabric::Kind::kShm) return absl::OkStatus();  // all is on one host
+  return catalog::CheckAdvertised(options_.catalog.address, {control_address_, fabric_address_});
 }
 
 absl::Status ComputeServerImpl::Join() {

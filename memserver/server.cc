@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "catalog/address.h"
+#include "catalog/header.h"
 #include "catalog/methods.h"
 #include "memserver/memory_pool.h"
 #include "memserver/multicast_streams.h"
@@ -222,7 +223,8 @@ absl::Status MemoryServerImpl::Listen() {
   // Only host:port has a host to advertise; other addresses are good on this machine alone.
   fabric_address_ = listener_->address();
   if (catalog::SplitAddress(fabric_address_).ok()) fabric_address_ = advertised(fabric_address_);
-  return absl::OkStatus();
+  if (fabric_->kind() == fabric::Kind::kShm) return absl::OkStatus();  // all is on one host
+  return catalog::CheckAdvertised(options_.catalog.address, {control_address_, fabric_address_});
 }
 
 absl::Status MemoryServerImpl::Join() {
@@ -283,6 +285,9 @@ absl::StatusOr<bool> MemoryServerImpl::Proven(MemberId member, const std::string
 void MemoryServerImpl::BeforeRenew(proto::RenewRequest& request) {
   request.set_used_bytes(pool_->used_bytes());
   for (const AllocationId allocation : pool_->Held()) request.add_held(allocation.value());
+  proto::CatalogHeader header;
+  header.set_held_is_all(true);
+  catalog::SetHeader(request, header);
   for (const uint64_t allocation : released_) request.add_released(allocation);
   for (const MemberId member : pool_->KeyHolders()) request.add_key_holders(member.value());
 }

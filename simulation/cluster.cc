@@ -92,6 +92,7 @@ absl::Status Cluster::StartCatalog() {
   options.fabric_of_threads = &catalog_process_->fabric();
   options.clock = &world_.clock();
   options.control_plane = &catalog_process_->control_plane();
+  options.random = [this] { return catalog_ids_.Next(); };
   NAM_ASSIGN_OR_RETURN(catalog_, catalog::CatalogServer::Start(options));
   catalog_address_ = catalog_->address();
   return absl::OkStatus();

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/random.h"
 #include "catalog/attach_over_fabric.h"
 #include "catalog/attachment.h"
 #include "catalog/server.h"
@@ -135,6 +136,7 @@ class Cluster {
   fabric::sim::World& world_;
   const ClusterOptions options_;
   catalog::SimulatedControlNetwork network_;
+  RandomStream catalog_ids_{1};
   std::unique_ptr<Process> catalog_process_;
   std::unique_ptr<catalog::CatalogServer> catalog_;
   std::string catalog_address_;  // from the first start on

@@ -6,6 +6,7 @@
 #include "sql/parse_tree.h"
 #include "sql/record_binder.h"
 #include "sql/select_binder.h"
+#include "sql/system_names.h"
 
 namespace nam::sql {
 namespace {
@@ -95,8 +96,11 @@ absl::StatusOr<Statement> BindDrop(const Node& node) {
   }
   if (index) {
     const int before = text.Find({statement.if_exists ? "exists" : "index"});
+    NAM_RETURN_IF_ERROR(CheckNotSystem(name.back(), text.Find({}, before + 1)));
     return Statement(DropIndexStatement{name.back(), statement.if_exists, text.Find({}, before + 1)});
   }
+  const int before = text.Find({statement.if_exists ? "exists" : "table"});
+  NAM_RETURN_IF_ERROR(CheckNotSystem(name.back(), text.Find({}, before + 1)));
   statement.table = name.back();
   return Statement(std::move(statement));
 }

@@ -9,6 +9,7 @@
 #include "sql/expression_tree.h"
 #include "sql/from_binder.h"
 #include "sql/record_binder.h"
+#include "sql/system_names.h"
 
 namespace nam::sql {
 namespace {
@@ -39,6 +40,7 @@ class ChangeBinder {
 
   absl::Status BindTable(const char* statement) {
     const Node relation = node_.Field("relation");
+    NAM_RETURN_IF_ERROR(CheckNotSystem(relation.Text("relname"), relation.position()));
     NAM_ASSIGN_OR_RETURN(scope_, from_.BindTarget(relation));
     if (IsRecordTable(table())) return absl::OkStatus();
     return Refusal(absl::StrCat(statement, " of ", Quote(table().name()), " is not supported"),

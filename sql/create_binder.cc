@@ -13,6 +13,7 @@
 #include "sql/from_binder.h"
 #include "sql/record_binder.h"
 #include "sql/record_row.h"
+#include "sql/system_names.h"
 
 namespace nam::sql {
 namespace {
@@ -111,7 +112,7 @@ class TableBinder {
     }
     NAM_RETURN_IF_ERROR(relation.Only({"schemaname", "relname", "inh", "relpersistence"}));
     table_.set_name(relation.Text("relname"));
-    return absl::OkStatus();
+    return CheckNotSystem(table_.name(), relation.position());
   }
 
   /// WITH (storage = record [, versions = n]).
@@ -363,6 +364,7 @@ absl::StatusOr<Statement> BindCreateIndex(const Node& node, TableSource& tables)
   ExpressionBinder expressions(query.tables);
   FromBinder from(query, tables, expressions);
   const Node relation = node.Field("relation");
+  NAM_RETURN_IF_ERROR(CheckNotSystem(relation.Text("relname"), relation.position()));
   NAM_RETURN_IF_ERROR(from.BindTarget(relation).status());
   CreateIndexStatement statement;
   statement.table = query.tables[0].table;
@@ -396,6 +398,7 @@ absl::StatusOr<Statement> BindCreateIndex(const Node& node, TableSource& tables)
   statement.index.set_name(node.Has("idxname")
                                ? node.Text("idxname")
                                : absl::StrCat(table.name(), "_", absl::StrJoin(names, "_"), "_idx"));
+  NAM_RETURN_IF_ERROR(CheckNotSystem(statement.index.name(), node.text().Find({"index"})));
   return Statement(std::move(statement));
 }
 

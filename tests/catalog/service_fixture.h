@@ -42,12 +42,35 @@ class ServiceTest : public testing::Test {
  protected:
   ServiceTest() { Restart(); }
 
+  /// Starts the catalog on the same store; its memory servers report at once.
   void Restart(const std::string& timestamps = kDefaultTimestamps) {
+    Stop();
+    Start({.timestamps = timestamps});
+    for (const uint32_t server : memory_servers_) EXPECT_TRUE(Renew(server).ok());
+    if (service_->AwaitsMembers()) clock_.AdvanceMs(500);
+    ASSERT_FALSE(service_->AwaitsMembers());
+  }
+  void Stop() {
+    if (service_ == nullptr) return;
+    const auto cluster = service_->GetCluster({});
+    if (cluster.ok()) {
+      memory_servers_.clear();
+      for (const proto::Member& member : cluster->members()) {
+        if (member.alive() && member.role() == proto::ROLE_MEMORY) memory_servers_.push_back(member.id());
+      }
+    }
     service_.reset();
-    auto store = OpenEmbeddedStore(folder_.File("catalog.db"), {"test", "shm"});
+  }
+  /// Starts it; nobody has reported.
+  void Start(ServiceOptions options = {}) {
+    service_.reset();
+    auto store = OpenEmbeddedStore(folder_.File("catalog.db"), {"test", "shm", 77});
     ASSERT_TRUE(store.ok()) << store.status();
-    auto service = Service::Open(std::make_unique<FailingStore>(*std::move(store), disk_full_), clock_, 3'000,
-                                 timestamps);
+    options.epoch_id_high = 1;
+    options.epoch_id_low = ++starts_;
+    options.report = [this](const std::string& line) { reported_.push_back(line); };
+    auto service =
+        Service::Open(std::make_unique<FailingStore>(*std::move(store), disk_full_), clock_, options);
     ASSERT_TRUE(service.ok()) << service.status();
     service_ = *std::move(service);
   }
@@ -188,6 +211,9 @@ class ServiceTest : public testing::Test {
   const TempFolder folder_;
   FakeClock clock_;
   bool disk_full_ = false;
+  uint64_t starts_ = 0;
+  std::vector<uint32_t> memory_servers_;  // that lived when the catalog was stopped
+  std::vector<std::string> reported_;
   std::unique_ptr<Service> service_;
 };
 

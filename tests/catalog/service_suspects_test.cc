@@ -192,7 +192,7 @@ TEST(BuryAfterTest, ABoundIsKept) {
   FakeClock clock;
   auto store = OpenEmbeddedStore(folder.File("catalog.db"), {"test", "shm"});
   ASSERT_TRUE(store.ok());
-  EXPECT_EQ(Service::Open(*std::move(store), clock, 3'000, kDefaultTimestamps, 4'000'000'000).status().code(),
+  EXPECT_EQ(Service::Open(*std::move(store), clock, {.bury_after_ms = 4'000'000'000}).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 

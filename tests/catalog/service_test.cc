@@ -18,7 +18,7 @@ TEST_F(ServiceTest, TimestampsAreThoseOfTheTransactionState) {
   EXPECT_EQ(service_->GetCluster({})->timestamps(), "bitvector") << "those that it was made with";
   auto store = OpenEmbeddedStore(kStoreInMemory, {"test", "shm"});
   ASSERT_TRUE(store.ok());
-  EXPECT_EQ(Service::Open(*std::move(store), clock_, 3'000, "dice").status().code(),
+  EXPECT_EQ(Service::Open(*std::move(store), clock_, {.timestamps = "dice"}).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 

@@ -11,8 +11,10 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <sstream>
 #include <string>
 
+#include "base/random.h"
 #include "tests/catalog/temp_folder.h"
 
 namespace nam::catalog {
@@ -70,11 +72,18 @@ TEST(EmbeddedStoreTest, KeepsEverythingAcrossARestart) {
     mutation.put_loads.push_back({AllocationId(8), MemberId(7), "part", true});
     mutation.put_groups.push_back({5, MemberId(7)});
     mutation.put_tables.push_back(SomeTable("date", 3));
+    mutation.put_epochs.push_back({1, 11, 12, 2, true});
     ASSERT_TRUE(store->Apply(mutation).ok());
   }
   const auto store = MustOpen(folder.File("catalog.db"));
   const StoredState state = MustLoad(*store);
   EXPECT_EQ(state.identity.name, "test");
+  ASSERT_EQ(state.epochs.size(), 1u);
+  EXPECT_EQ(state.epochs[0].number, 1u);
+  EXPECT_EQ(state.epochs[0].id_high, 11u);
+  EXPECT_EQ(state.epochs[0].id_low, 12u);
+  EXPECT_EQ(state.epochs[0].first_version, 2u);
+  EXPECT_TRUE(state.epochs[0].accepts_older);
   EXPECT_EQ(state.identity.fabric, "shm");
   EXPECT_EQ(state.version, 2u);
   EXPECT_EQ(state.next_member, 8u);
@@ -209,7 +218,7 @@ TEST(EmbeddedStoreTest, AnUncommittedTransactionIsDropped) {
     if (sqlite3_open(path.c_str(), &database) != SQLITE_OK) ::_exit(1);
     if (sqlite3_exec(database,
                      "PRAGMA cache_size = 1; BEGIN; UPDATE cluster SET version = 99;"
-                     "INSERT INTO tables VALUES ('x', 1, 1, zeroblob(500000));",
+                     "INSERT INTO tables VALUES ('x', 1, 1, zeroblob(500000), 0);",
                      nullptr, nullptr, nullptr) != SQLITE_OK) {
       ::_exit(2);
     }
@@ -283,45 +292,22 @@ TEST(EmbeddedStoreTest, ForeignFilesAreRefusedAndLeftAsTheyWere) {
   sqlite3_close(database);
   EXPECT_EQ(OpenEmbeddedStore(other, kIdentity).status().code(), absl::StatusCode::kFailedPrecondition);
 
-  const std::string newer = folder.File("newer.db");
-  MustOpen(newer).reset();
-  ASSERT_EQ(sqlite3_open(newer.c_str(), &database), SQLITE_OK);
-  ASSERT_EQ(sqlite3_exec(database, "PRAGMA user_version = 77", nullptr, nullptr, nullptr), SQLITE_OK);
-  sqlite3_close(database);
-  const auto opened_newer = OpenEmbeddedStore(newer, kIdentity);
-  EXPECT_EQ(opened_newer.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_NE(std::string(opened_newer.status().message()).find("schema 77"), std::string::npos);
+  for (const int schema : {3, 77}) {  // of an older program, and of a newer one
+    const std::string versioned = folder.File("schema.db");
+    std::filesystem::remove(versioned);
+    MustOpen(versioned).reset();
+    ASSERT_EQ(sqlite3_open(versioned.c_str(), &database), SQLITE_OK);
+    const std::string set = "PRAGMA user_version = " + std::to_string(schema);
+    ASSERT_EQ(sqlite3_exec(database, set.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(database);
+    const auto opened = OpenEmbeddedStore(versioned, kIdentity);
+    EXPECT_EQ(opened.status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_NE(std::string(opened.status().message()).find("schema " + std::to_string(schema)),
+              std::string::npos);
+  }
 
   EXPECT_EQ(OpenEmbeddedStore(folder.File("no/such/folder"), kIdentity).status().code(),
             absl::StatusCode::kFailedPrecondition);
-}
-
-TEST(EmbeddedStoreTest, AStoreOfTheFirstVersionGetsGroups) {
-  const TempFolder folder;
-  const std::string path = folder.File("catalog.db");
-  {
-    const auto store = MustOpen(path);
-    Mutation mutation = Next(MustLoad(*store));
-    mutation.put_members.push_back(SomeMember(7));
-    ASSERT_TRUE(store->Apply(mutation).ok());
-  }
-  sqlite3* database = nullptr;
-  ASSERT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
-  ASSERT_EQ(sqlite3_exec(
-                database,
-                "DROP TABLE multicast_groups; ALTER TABLE loads DROP COLUMN extends; PRAGMA user_version = 1",
-                nullptr, nullptr, nullptr),
-            SQLITE_OK);
-  sqlite3_close(database);
-  for (const size_t groups : {0u, 1u}) {  // upgraded once, and then as new
-    const auto store = MustOpen(path);
-    const StoredState state = MustLoad(*store);
-    EXPECT_EQ(state.members.size(), 1u);
-    EXPECT_EQ(state.groups.size(), groups);
-    Mutation mutation = Next(state);
-    mutation.put_groups.push_back({1, MemberId(7)});
-    ASSERT_TRUE(store->Apply(mutation).ok());
-  }
 }
 
 TEST(EmbeddedStoreTest, ADamagedFileIsRefused) {
@@ -344,6 +330,119 @@ TEST(EmbeddedStoreTest, ADamagedFileIsRefused) {
   const absl::Status status = opened.ok() ? (*opened)->Load().status() : opened.status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
   EXPECT_NE(std::string(status.message()).find("damaged"), std::string::npos) << status;
+}
+
+// A store in which every table has rows, and pages that were used and are free again.
+void MakeStoreWithEverything(const std::string& path) {
+  const auto store = MustOpen(path);
+  Mutation first = Next(MustLoad(*store));
+  first.next_member = 30;
+  first.next_allocation = 60;
+  for (uint32_t i = 1; i <= 20; ++i) {
+    first.put_members.push_back(SomeMember(i));
+    first.put_loads.push_back({AllocationId(30 + i), MemberId(i), "load" + std::to_string(i), i % 2 == 0});
+    first.put_groups.push_back({i, MemberId(i)});
+    first.put_tables.push_back(SomeTable("table" + std::to_string(i), i, 300 * i));
+    first.put_epochs.push_back({i, 11 * i, 12 * i, i, i % 3 == 0});
+  }
+  ASSERT_TRUE(store->Apply(first).ok());
+  Mutation second = Next(MustLoad(*store));
+  second.delete_tables = {"table19", "table20"};
+  second.delete_loads = {31, 32};
+  ASSERT_TRUE(store->Apply(second).ok());
+}
+
+std::string TextOf(const StoredState& state) {
+  std::ostringstream out;
+  out << state.identity.name << state.identity.fabric << state.identity.store << ' ' << state.version << ' '
+      << state.next_member << ' ' << state.next_allocation << '\n';
+  for (const proto::Member& member : state.members) out << member.SerializeAsString() << '\n';
+  for (const proto::Table& table : state.tables) out << table.SerializeAsString() << '\n';
+  for (const LoadRecord& load : state.loads) {
+    out << load.allocation.value() << ' ' << load.owner.value() << load.table << load.replace
+        << load.extends.value() << '\n';
+  }
+  for (const GroupRecord& group : state.groups) out << group.group << ' ' << group.owner.value() << '\n';
+  for (const EpochRecord& epoch : state.epochs) {
+    out << epoch.number << ' ' << epoch.id_high << ' ' << epoch.id_low << ' ' << epoch.first_version
+        << epoch.accepts_older << '\n';
+  }
+  return out.str();
+}
+
+absl::StatusOr<StoredState> TryLoad(const std::string& path) {
+  auto store = OpenEmbeddedStore(path, kIdentity);
+  if (!store.ok()) return store.status();
+  return (*store)->Load();
+}
+
+TEST(EmbeddedStoreTest, NoFlippedBitChangesWhatIsReadUnnoticed) {
+  const TempFolder folder;
+  const std::string path = folder.File("catalog.db"), flipped = folder.File("flipped.db");
+  MakeStoreWithEverything(path);
+  const std::string expected = TextOf(MustLoad(*MustOpen(path)));
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(file), {});
+  int noticed = 0;
+  for (uint64_t seed = 0; seed < 240; ++seed) {
+    RandomStream random(seed);
+    std::string damaged = bytes;
+    for (int64_t flips = random.Between(1, 4); flips > 0; --flips)
+      damaged[random.Below(bytes.size())] ^= static_cast<char>(1 << random.Below(8));
+    std::ofstream(flipped, std::ios::binary | std::ios::trunc) << damaged;
+    const auto state = TryLoad(flipped);
+    if (state.ok()) EXPECT_EQ(TextOf(*state), expected) << "seed " << seed;
+    if (!state.ok()) ++noticed;
+    for (const char* side : {"", "-wal", "-shm"}) std::filesystem::remove(flipped + side);
+  }
+  EXPECT_GT(noticed, 120);
+}
+
+// What checksums of rows alone cannot tell.
+TEST(EmbeddedStoreTest, RowsThatAreMissingOrOldAreNoticed) {
+  const TempFolder folder;
+  const std::string path = folder.File("catalog.db");
+  MakeStoreWithEverything(path);
+  const auto change = [&](const std::string& sql) {
+    const std::string changed = folder.File("changed.db");
+    std::filesystem::copy_file(path, changed, std::filesystem::copy_options::overwrite_existing);
+    sqlite3* database = nullptr;
+    EXPECT_EQ(sqlite3_open(changed.c_str(), &database), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
+        << sqlite3_errmsg(database);
+    sqlite3_close(database);
+    return TryLoad(changed).status();
+  };
+  EXPECT_TRUE(change("SELECT 1").ok());
+  for (const char* sql : {
+           "DELETE FROM tables WHERE name = 'table7'",
+           "DELETE FROM epochs WHERE number = 20",
+           "UPDATE members SET alive = 0 WHERE id = 3",
+           "UPDATE cluster SET next_allocation = 7",
+           "DELETE FROM cluster",
+           "DROP INDEX loads_by_member",
+           "UPDATE tables SET name = 'other' WHERE name = 'table7'",
+           "DELETE FROM loads WHERE allocation IN (40, 41)",
+       }) {
+    const absl::Status status = change(sql);
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << sql << ": " << status;
+  }
+  // A row as it was before the last mutation.
+  const std::string before = folder.File("before.db");
+  std::filesystem::copy_file(path, before);
+  {
+    const auto store = MustOpen(path);
+    Mutation mutation = Next(MustLoad(*store));
+    mutation.put_tables.push_back(SomeTable("table5", 5, 9));
+    mutation.put_tables.push_back(SomeTable("table6", 6, 9));
+    ASSERT_TRUE(store->Apply(mutation).ok());
+  }
+  const absl::Status back = change("ATTACH '" + before +
+                                   "' AS before; REPLACE INTO tables SELECT * FROM before.tables WHERE "
+                                   "name = 'table5'");
+  EXPECT_EQ(back.code(), absl::StatusCode::kDataLoss) << back;
+  EXPECT_NE(std::string(back.message()).find("rows are missing"), std::string::npos) << back;
+  EXPECT_EQ(std::string(back.message()).find("restore a copy"), std::string::npos) << back;
 }
 
 }  // namespace

@@ -289,15 +289,15 @@ class Cluster:
         self.memory, self.compute = [], []
         self.catalog = None
         case.addCleanup(self.stop)
-        self.start_catalog(catalog_preexec)
+        self.start_catalog(preexec=catalog_preexec)
         self.add_memory(*memory)
         self.add_compute(compute)
 
-    def start_catalog(self, preexec=None):
+    def start_catalog(self, *more, preexec=None):
         self.catalog = self.scratch.start(
             "catalog", "--listen=" + self.address, "--store=" + self.store, "--fabric=" + self.fabric,
             "--secret-file=" + self.secret_file, "--lease-ms=%d" % self.lease_ms,
-            "--timestamps=" + self.timestamps, "--bury-after=%g" % self.bury_after, preexec=preexec)
+            "--timestamps=" + self.timestamps, "--bury-after=%g" % self.bury_after, *more, preexec=preexec)
         self.catalog.await_line("^READY catalog ")
 
     @property

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "catalog/sqlite_database.h"
+
+/// Rows with checksums, and a sum over all of them:
+///
+///     members, loads, …   key │ columns │ checksum = XXH3(table, key, columns)
+///     cluster             columns, sum of all rows' checksums │ checksum
+///
+/// A flipped bit breaks a row's checksum. A row that is missing, or was put back to what it had been, breaks
+/// the sum, which the cluster's row holds; that row is written by every transaction.
+namespace nam::catalog {
+
+/// What a table has beside its checksum. Its first column is the key.
+struct RowLayout {
+  const char* table;
+  std::vector<const char*> columns;
+  const char* kinds;  // of each column: i(nteger), t(ext), b(lob)
+};
+
+/// The values of a row, without its checksum.
+class Row {
+ public:
+  using Field = std::variant<uint64_t, std::string>;
+  Row(std::initializer_list<Field> fields) : fields_(fields) {}
+  explicit Row(std::vector<Field> fields) : fields_(std::move(fields)) {}
+
+  uint64_t Number(size_t column) const { return std::get<uint64_t>(fields_[column]); }
+  const std::string& Bytes(size_t column) const { return std::get<std::string>(fields_[column]); }
+  const std::vector<Field>& fields() const { return fields_; }
+  uint64_t Checksum(const RowLayout& layout) const;
+
+ private:
+  std::vector<Field> fields_;
+};
+
+/// Reads and changes the rows of tables, and adds up what that does to the sum of their checksums.
+class CheckedRows {
+ public:
+  CheckedRows(Database& database, uint64_t sum) : database_(database), sum_(sum) {}
+
+  /// Replaces the row with its key.
+  absl::Status Put(const RowLayout& layout, const Row& row);
+  /// Nothing happens if there is none.
+  absl::Status Delete(const RowLayout& layout, const Row::Field& key);
+  /// All rows by their keys, adding their checksums to the sum. DATA_LOSS if one is wrong.
+  absl::Status Scan(const RowLayout& layout, const std::function<absl::Status(const Row&)>& row);
+
+  uint64_t sum() const { return sum_; }
+
+ private:
+  absl::StatusOr<uint64_t> StoredChecksum(const RowLayout& layout, const Row::Field& key);
+
+  Database& database_;
+  uint64_t sum_;  // mod 2^64
+};
+
+}  // namespace nam::catalog

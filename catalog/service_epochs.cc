@@ -1,0 +1,244 @@
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "catalog/service.h"
+
+/// Whether the store is the newest: epochs, marks, and what is given up when an operator accepts an older
+/// one.
+namespace nam::catalog {
+namespace {
+
+/// Marks of earlier epochs are no proof any more: members' are of the last renewal.
+constexpr size_t kEpochsMax = 64;
+/// A store that lists no living memory server still gives the unlisted ones this long to report.
+constexpr int64_t kAwaitUnlistedNs = 500'000'000;
+/// Ids that the newer store may have given out; what is seen of them raises this.
+constexpr uint32_t kMemberIdsGivenUp = 1'024;
+constexpr uint64_t kAllocationIdsGivenUp = uint64_t{1} << 20;
+
+/// Whether the server still has all memory that the table has there.
+bool HasMemoryOf(const proto::Table& table, uint32_t server, const std::set<uint64_t>& held) {
+  if (!table.has_record()) return held.contains(table.allocation());
+  for (const proto::RecordPart& part : table.record().parts()) {
+    for (const proto::RecordExtent& extent : part.extents()) {
+      if (extent.server() == server && !held.contains(extent.allocation())) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::Status Service::BeginEpoch() {
+  const std::lock_guard lock(mutex_);
+  Mutation mutation = NewMutation();
+  mutation.put_epochs.push_back({.number = epochs_.empty() ? 1 : epochs_.rbegin()->first + 1,
+                                 .id_high = options_.epoch_id_high,
+                                 .id_low = options_.epoch_id_low,
+                                 .first_version = mutation.version,
+                                 .accepts_older = options_.accept_older_store});
+  if (options_.accept_older_store) {
+    mutation.next_member += kMemberIdsGivenUp;
+    mutation.next_allocation += kAllocationIdsGivenUp;
+  }
+  if (epochs_.size() >= kEpochsMax) mutation.delete_epochs.push_back(epochs_.begin()->first);
+  NAM_RETURN_IF_ERROR(Apply(mutation));
+  if (options_.accept_older_store)
+    Report("--accept-older-store: whatever a newer copy of this store had is given up");
+  return absl::OkStatus();
+}
+
+void Service::AwaitMembers(bool existing) {
+  const std::lock_guard lock(mutex_);
+  const int64_t now_ns = clock_.NowNs(), lease_ns = int64_t{lease_ms_} * 1'000'000;
+  for (const auto& [id, state] : members_) {
+    if (state.member.alive() && state.member.role() == proto::ROLE_MEMORY) unheard_.insert(id);
+  }
+  await_from_ns_ = now_ns;
+  await_until_ns_ = now_ns + lease_ns;
+  if (unheard_.empty()) await_from_ns_ += std::min(lease_ns, kAwaitUnlistedNs);
+  if (options_.accept_older_store) await_from_ns_ = await_until_ns_;
+  if (!existing) awaiting_ = false;  // nobody can know more
+}
+
+void Service::EndAwaiting() {
+  const int64_t now_ns = clock_.NowNs();
+  if (now_ns >= await_until_ns_ || (unheard_.empty() && now_ns >= await_from_ns_)) awaiting_ = false;
+}
+
+void Service::HearFrom(uint32_t member) {
+  unheard_.erase(member);
+}
+
+bool Service::AwaitsMembers() {
+  if (!awaiting_) return false;
+  const std::lock_guard lock(mutex_);
+  EndAwaiting();
+  return awaiting_;
+}
+
+absl::Status Service::CheckServing() {
+  if (!refused_.ok()) return refused_;
+  if (awaiting_) EndAwaiting();
+  if (!awaiting_) return absl::OkStatus();
+  return absl::UnavailableError(
+      "the catalog has just started, and asks its memory servers whether its store is the newest; try again");
+}
+
+// Of every call but renewals.
+absl::Status Service::Enter(const proto::StoreMark& newest) {
+  if (OfAnotherStore(newest)) {
+    return absl::FailedPreconditionError(
+        "the catalog runs on another store than the one that this process has worked with; start it again");
+  }
+  if (const std::string why = WhyOlder(newest); !why.empty()) {
+    proto::RenewRequest only_mark;
+    SetMark(only_mark, newest);
+    NAM_RETURN_IF_ERROR(options_.accept_older_store ? GiveUpNewer(only_mark, why) : Refuse(why));
+  }
+  NAM_RETURN_IF_ERROR(CheckServing());
+  Expire();
+  return absl::OkStatus();
+}
+
+absl::Status Service::EnterRenewal(const proto::RenewRequest& request) {
+  if (OfAnotherStore(MarkOf(request))) {
+    // A memory server keeps what it holds and goes on asking, until its own store is back.
+    const std::string why = absl::StrFormat(
+        "member %d belongs to another store than the one that the catalog runs on", request.id());
+    if (options_.accept_older_store) return absl::NotFoundError(why);
+    return absl::FailedPreconditionError(absl::StrCat(why, "; end it, or start the catalog on its store"));
+  }
+  if (const std::string why = WhyOlder(request); !why.empty()) {
+    NAM_RETURN_IF_ERROR(options_.accept_older_store ? GiveUpNewer(request, why) : Refuse(why));
+  }
+  if (!refused_.ok()) return refused_;
+  if (CheckServing().ok()) Expire();
+  return absl::OkStatus();
+}
+
+bool Service::OfAnotherStore(const proto::StoreMark& newest) const {
+  return newest.epoch() != 0 && newest.store() != identity_.store;
+}
+
+// Why the store is older than the mark or has branched off before it; empty if it has not.
+std::string Service::WhyOlder(const proto::StoreMark& newest) const {
+  const uint64_t number = newest.epoch();
+  if (number == 0 || number < epochs_.begin()->first) return "";
+  for (auto epoch = epochs_.rbegin(); epoch != epochs_.rend() && epoch->first > number; ++epoch) {
+    if (epoch->second.accepts_older) return "";
+  }
+  const auto found = epochs_.find(number);
+  if (found == epochs_.end()) {
+    return absl::StrFormat("it ends in epoch %d, and the cluster was in epoch %d",
+                           epochs_.rbegin()->first - 1, number);
+  }
+  if (found->second.id_high != newest.id_high() || found->second.id_low != newest.id_low()) {
+    return absl::StrFormat("its epoch %d is not the one that the cluster was in", number);
+  }
+  const auto next = std::next(found);
+  const uint64_t last_version = next == epochs_.end() ? version_ : next->second.first_version - 1;
+  if (newest.version() <= last_version) return "";
+  return absl::StrFormat("its epoch %d ends with version %d, and the cluster was at version %d", number,
+                         last_version, newest.version());
+}
+
+// Also by ids that the store has not given out. Once it serves, those are mistakes and no proof.
+std::string Service::WhyOlder(const proto::RenewRequest& request) const {
+  if (std::string why = WhyOlder(MarkOf(request)); !why.empty() || !awaiting_) return why;
+  if (request.id() >= next_member_) {
+    return absl::StrFormat("it has given out %d member ids, and there is a member %d", next_member_ - 1,
+                           request.id());
+  }
+  for (const uint64_t allocation : request.held()) {
+    if (allocation < next_allocation_) continue;
+    return absl::StrFormat("it has given out %d allocations, and member %d holds memory of allocation %d",
+                           next_allocation_ - 1, request.id(), allocation);
+  }
+  return "";
+}
+
+absl::Status Service::Refuse(const std::string& why) {
+  if (!refused_.ok()) return refused_;
+  awaiting_ = false;
+  const std::string text = absl::StrFormat(
+      "the catalog's store is older than what its cluster knows (%s): a copy that misses what was committed "
+      "later. Nothing is answered from it, and no memory is released. Start the catalog on the newer store; "
+      "or, "
+      "if that is lost, with --accept-older-store, which gives up what was committed since this copy was "
+      "made",
+      why);
+  refused_ = absl::FailedPreconditionError(text);
+  Report(text);
+  return refused_;
+}
+
+// With accept_older_store: marks and ids of the newer store are below those of this one from now on.
+absl::Status Service::GiveUpNewer(const proto::RenewRequest& request, const std::string& why) {
+  Mutation mutation = NewMutation();
+  EpochRecord epoch = epochs_.rbegin()->second;
+  if (const uint64_t newer = MarkOf(request).epoch(); newer >= epoch.number) {
+    epoch.number = newer + 1;
+    epoch.first_version = mutation.version;
+    mutation.put_epochs.push_back(epoch);
+  }
+  mutation.next_member = std::max(mutation.next_member, request.id() + 1);
+  for (const uint64_t allocation : request.held())
+    mutation.next_allocation = std::max(mutation.next_allocation, allocation + 1);
+  NAM_RETURN_IF_ERROR(Apply(mutation));
+  Report(
+      absl::StrFormat("--accept-older-store: the store is older than what the cluster knew (%s); what was "
+                      "committed since is given up",
+                      why));
+  return absl::OkStatus();
+}
+
+// With accept_older_store: a table whose memory was freed since the copy was made would be read out of
+// somebody else's; a record table may have grown into memory that the copy does not list.
+absl::Status Service::GiveUpLostTables(const proto::RenewRequest& request) {
+  const uint32_t server = request.id();
+  if (!options_.accept_older_store || !HeaderOf(request).held_is_all() ||
+      members_.at(server).member.role() != proto::ROLE_MEMORY || looked_through_.contains(server)) {
+    return absl::OkStatus();
+  }
+  const std::set<uint64_t> held(request.held().begin(), request.held().end());
+  const bool holds_unknown = std::any_of(held.begin(), held.end(), [&](uint64_t allocation) {
+    return !loads_.contains(allocation) && !table_allocations_.contains(allocation);
+  });
+  Mutation mutation = NewMutation();
+  for (const auto& [name, state] : tables_) {
+    const bool lost = state.servers.contains(server) && !HasMemoryOf(*state.table, server, held);
+    if (lost || (holds_unknown && state.table->has_record())) mutation.delete_tables.push_back(name);
+  }
+  if (!mutation.delete_tables.empty()) {
+    NAM_RETURN_IF_ERROR(Apply(mutation));
+    Report(
+        absl::StrFormat("--accept-older-store: given up, since their memory on memory server %d is not what "
+                        "the store says: %s",
+                        server, absl::StrJoin(mutation.delete_tables, ", ")));
+  }
+  looked_through_.insert(server);
+  return absl::OkStatus();
+}
+
+void Service::Report(const std::string& line) const {
+  if (options_.report) options_.report(line);
+}
+
+proto::StoreMark Service::Mark() const {
+  const EpochRecord& epoch = epochs_.rbegin()->second;
+  proto::StoreMark mark;
+  mark.set_store(identity_.store);
+  mark.set_epoch(epoch.number);
+  mark.set_id_high(epoch.id_high);
+  mark.set_id_low(epoch.id_low);
+  mark.set_version(version_);
+  return mark;
+}
+
+}  // namespace nam::catalog

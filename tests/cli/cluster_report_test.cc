@@ -1,0 +1,81 @@
+#include "cli/cluster_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "sql/bound_query.h"
+
+namespace nam::cli {
+namespace {
+
+using ::testing::ElementsAre;
+
+class NoTables final : public sql::TableSource {
+ public:
+  absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override {
+    return absl::NotFoundError(name);
+  }
+  std::vector<std::string> Names() override { return {}; }
+};
+
+proto::Table TableOf(const std::string& create) {
+  NoTables tables;
+  auto statement = sql::Bind(create, tables);
+  EXPECT_TRUE(statement.ok()) << statement.status();
+  return statement.ok() ? std::get<sql::CreateTableStatement>(*statement).table : proto::Table();
+}
+
+std::vector<std::string> Column(const computeserver::ResultSet& result, size_t column) {
+  std::vector<std::string> texts;
+  for (const auto& row : result.rows) texts.push_back(row[column].null ? "NULL" : row[column].ToString());
+  return texts;
+}
+
+TEST(ClusterReportTest, ColumnsOfRecordTablesHaveTheirTypesAndKeys) {
+  const proto::Table table = TableOf(
+      "CREATE TABLE t (a smallint, b int, c bigint, d decimal(12,2), e char(3), f varchar(9), g date, h "
+      "boolean, "
+      "i decimal(30,4), PRIMARY KEY (c, a), CHECK (b > 0), CONSTRAINT named CHECK (d < 5)) "
+      "WITH (storage = record)");
+  const auto columns = ColumnsReport(table);
+  EXPECT_THAT(Column(columns, 1), ElementsAre("smallint", "integer", "bigint", "decimal(12,2)", "char(3)",
+                                              "varchar(9)", "date", "boolean", "decimal(30,4)"));
+  EXPECT_THAT(Column(columns, 2), ElementsAre("f", "t", "f", "t", "t", "t", "t", "t", "t"));
+  EXPECT_THAT(Column(columns, 3), testing::Each("NULL")) << "nobody counts values of record tables";
+  EXPECT_THAT(Column(columns, 4), ElementsAre("2", "4", "8", "8", "3", "9", "4", "1", "16"));
+  EXPECT_THAT(Column(columns, 5),
+              ElementsAre("primary key (2 of 2)", "", "primary key (1 of 2)", "", "", "", "", "", ""));
+  const auto checks = ChecksReport(table);
+  EXPECT_THAT(Column(checks, 0), ElementsAre("t_check", "named"));
+  EXPECT_THAT(Column(checks, 1)[1], testing::HasSubstr("\"d\""));
+}
+
+TEST(ClusterReportTest, IndexesOfRecordTables) {
+  proto::Table table = TableOf("CREATE TABLE t (a int PRIMARY KEY, b int, c int) WITH (storage = record)");
+  EXPECT_THAT(Column(ColumnsReport(table), 5), ElementsAre("primary key", "", ""));
+  const auto add = [&](const std::string& name, std::vector<uint32_t> columns, bool unique,
+                       uint64_t usable_from) {
+    proto::RecordPart& part = *table.mutable_record()->add_parts();
+    part.set_name(name);
+    part.set_kind(proto::ORDERED_INDEX);
+    part.mutable_columns()->Add(columns.begin(), columns.end());
+    part.set_unique(unique);
+    part.set_usable_from(usable_from);
+  };
+  table.mutable_record()->add_parts()->set_kind(proto::RECORDS);
+  add("t_c_b_idx", {2, 1}, true, 7);
+  add("t_b_idx", {1}, false, 0);
+  add("t_a_idx", {0}, false, 9);
+  table.mutable_record()->mutable_parts(3)->set_leaving(true);
+  const auto indexes = IndexesReport(table);
+  EXPECT_THAT(Column(indexes, 0), ElementsAre("t_c_b_idx", "t_b_idx", "t_a_idx"));
+  EXPECT_THAT(Column(indexes, 1), ElementsAre("c, b", "b", "a"));
+  EXPECT_THAT(Column(indexes, 2), ElementsAre("t", "f", "f"));
+  EXPECT_THAT(Column(indexes, 3), ElementsAre("used", "being filled", "being dropped"));
+}
+
+}  // namespace
+}  // namespace nam::cli
