@@ -89,19 +89,22 @@ absl::StatusOr<std::unique_ptr<ServerSlot>> LocalCluster::Launch(const std::stri
 }
 
 absl::Status LocalCluster::StartAll(int interrupt_fd) {
-  NAM_ASSIGN_OR_RETURN(catalog_, Launch("catalog",
-                                        {"catalog", "--listen=127.0.0.1:0", "--store=./catalog.db",
-                                         absl::StrCat("--cluster-name=", options_.name),
-                                         absl::StrCat("--fabric=", options_.fabric),
-                                         absl::StrCat("--timestamps=", options_.timestamps),
-                                         absl::StrCat("--encrypt=", options_.encrypt ? "true" : "false"),
-                                         absl::StrCat("--bury-after=", options_.bury_after_s)},
-                                        /*holds_data=*/false));
+  NAM_ASSIGN_OR_RETURN(
+      catalog_,
+      Launch("catalog",
+             {"catalog", "--listen=127.0.0.1:0", "--lease-port=0", "--store=./catalog.db",
+              absl::StrCat("--cluster-name=", options_.name), absl::StrCat("--fabric=", options_.fabric),
+              absl::StrCat("--timestamps=", options_.timestamps),
+              absl::StrCat("--encrypt=", options_.encrypt ? "true" : "false"),
+              absl::StrCat("--bury-after=", options_.bury_after_s)},
+             /*holds_data=*/false));
   NAM_RETURN_IF_ERROR(AwaitStarted({catalog_.get()}, interrupt_fd));
   catalog_address_ = catalog_->ReadyValue("address");
   if (catalog_address_.empty()) return absl::InternalError("the catalog did not tell its address");
   // Where all others look for it, also after it was started again.
   catalog_->ReplaceArgument(absl::StrCat("--listen=", catalog_address_));
+  const std::string leases = catalog_->ReadyValue("leases");
+  catalog_->ReplaceArgument(absl::StrCat("--lease-port=", leases.substr(leases.find_last_of(':') + 1)));
 
   const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   compute_threads_ =

@@ -23,9 +23,10 @@ uint64_t BytesPerRow(size_t row_bytes, uint32_t versions) {
 
 absl::Status TooSmall(const std::string& what, uint64_t needed_bytes, uint64_t free_bytes,
                       const std::string& instead) {
-  return absl::ResourceExhaustedError(
-      absl::StrFormat("%s take about %s, and the memory servers have %s free; %s", what,
-                      FormatBytes(needed_bytes), FormatBytes(free_bytes), instead));
+  std::string needed = FormatBytes(needed_bytes), free = FormatBytes(free_bytes);
+  if (needed == free) needed = FormatCount(needed_bytes) + " B", free = FormatCount(free_bytes) + " B";
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "%s take about %s, and the memory servers have %s free; %s", what, needed, free, instead));
 }
 
 uint64_t HeldBytes(const proto::Table& table) {

@@ -177,7 +177,7 @@ class Transactions(cases.Case):
         refused = cluster.nam("checkout", "--replace", "--products=1000000")
         self.assertEqual(refused.code, 1, refused)
         self.assertRegex(refused.err, r"1,000,000 products and 1,000 orders take about 1\.\d GiB, and the memory servers have "
-                                      r"\d+\.\d MiB free; choose fewer")
+                                      r"[\d.]+ MiB free; choose fewer")
         again = cluster.done("checkout", "--replace", "--transactions=1000", "--products=50000")
         self.assertIn("0 missing, 0 broken", again.out)
         there = set(cluster.tables())

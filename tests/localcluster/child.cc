@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
     Say(std::string("READY folder folder=") + (getcwd(folder, sizeof folder) != nullptr ? folder : "none"));
   } else {
     if (what == "as" && setuid(static_cast<uid_t>(std::atoi(argv[2]))) != 0) return 1;
-    Say("READY server id=7 address=127.0.0.1:4711");
+    Say("READY server id=7 address=127.0.0.1:4711 leases=127.0.0.1:4712");
   }
   if (what == "crash") return 9;
   if (what == "stubborn") {

@@ -156,6 +156,7 @@ TEST_F(LocalClusterTest, ServersThatEndAreStartedAgain) {
   EXPECT_FALSE((*cluster)->catalog_given_up());
   EXPECT_THAT(NextEvent(**cluster), HasSubstr("is started again"));
   EXPECT_THAT(CommandLine((*cluster)->processes()[0]->pid()), HasSubstr("--listen=127.0.0.1:4711"));
+  EXPECT_THAT(CommandLine((*cluster)->processes()[0]->pid()), HasSubstr("--lease-port=4712"));
   EXPECT_TRUE((*cluster)->Stop().ok());
 }
 
