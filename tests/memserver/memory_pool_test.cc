@@ -116,6 +116,28 @@ TEST_F(MemoryPoolTest, ExhaustionSaysWhatIsNeededAndFree) {
   EXPECT_TRUE(pool_->Allocate(AllocationId(2), 24 * kKiB).ok());
 }
 
+TEST_F(MemoryPoolTest, WhatIsNeededAndWhatIsFreeNeverReadAlike) {
+  constexpr uint64_t kBytes = 64 * 1'024 * kKiB;
+  Create(kBytes);
+  EXPECT_EQ(
+      std::string(pool_->Allocate(AllocationId(1), kBytes).status().message()),
+      "out of memory: 67108864 bytes are needed, 67104768 bytes of 64.0 MiB are free; drop tables or add "
+      "memory servers");
+}
+
+TEST_F(MemoryPoolTest, WithoutOnePieceTheLargestIsTold) {
+  Create(2 * kRegionBytes);
+  const auto one_piece = [&] {
+    return pool_->Allocate(AllocationId(1), 40 * kKiB, MemberId(), MemoryPool::Pieces::kOne).status();
+  };
+  ASSERT_TRUE(one_piece().ok());
+  ASSERT_TRUE(one_piece().ok());
+  EXPECT_EQ(
+      std::string(one_piece().message()),
+      "out of memory in one piece: 40.0 KiB are needed, and of the 44.0 KiB that are free the largest piece "
+      "has 24.0 KiB; drop tables, add memory servers, or choose larger regions");
+}
+
 TEST_F(MemoryPoolTest, AFabricThatHasNoMoreGivesNothingAway) {
   Create(4 * kRegionBytes);
   fabric_.memory_bytes_max = 2 * kRegionBytes;
