@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "txn/reconnecting_session.h"
+#include "txn/transaction_state.h"
 
 namespace nam::simulation {
 namespace {
@@ -16,6 +17,8 @@ constexpr int kErrorsInARowMax = 4;
 constexpr int kSessionsMax = 100;
 /// How often tables that a memory server has taken along are made anew.
 constexpr int kLivesMax = 3;
+/// Longer than a memory server without power stays suspect.
+constexpr int64_t kTablesUsMax = 300'000'000;
 
 }  // namespace
 
@@ -50,20 +53,19 @@ absl::Status TransactionWorkload::WithSession(Client& client,
   });
 }
 
-absl::Status TransactionWorkload::DropTables(Client& client, bool state_too) {
-  std::vector<std::string> names;
-  for (const txn::RecordTableOptions& table : application_->tables()) names.push_back(table.name);
-  if (state_too) names.push_back(txn::kStateTable);
-  for (const std::string& name : names) {
-    const absl::Status dropped = client.attachment().catalog().DropTable(name);
+absl::Status TransactionWorkload::DropTables(Client& client) {
+  catalog::Client& catalog = client.attachment().catalog();
+  for (const txn::RecordTableOptions& table : application_->tables()) {
+    const absl::Status dropped = catalog.DropTable(table.name);
     if (!dropped.ok() && !absl::IsNotFound(dropped)) return dropped;
   }
-  return absl::OkStatus();
+  // As `nam reset-transactions` does: refused unless the server that had it has died.
+  const absl::Status reset = catalog.DropTable(txn::kStateTable);
+  return absl::IsNotFound(reset) || absl::IsFailedPrecondition(reset) ? absl::OkStatus() : reset;
 }
 
 absl::Status TransactionWorkload::MakeTables(Client& client) {
-  // After a memory server's death the state may be gone, and its locks and timestamps may be half of it.
-  NAM_RETURN_IF_ERROR(OnItsThread(client, [&] { return DropTables(client, /*state_too=*/true); }));
+  NAM_RETURN_IF_ERROR(OnItsThread(client, [&] { return DropTables(client); }));
   application_ = make_(RandomStream(random_.Next()));
   NAM_RETURN_IF_ERROR(OnItsThread(client, [&]() -> absl::Status {
     for (const txn::RecordTableOptions& table : application_->tables()) {
@@ -80,7 +82,9 @@ absl::Status TransactionWorkload::MakeTables(Client& client) {
 
 void TransactionWorkload::MakeTables() {
   if (application_ == nullptr) application_ = make_(random_);
-  for (int attempt = 0; attempt < Examiner::kAttemptsMax; ++attempt) {
+  Clock& clock = cluster_.world().clock();
+  const Deadline deadline = clock.After(kTablesUsMax);
+  for (int attempt = 0; !clock.Passed(deadline); ++attempt) {
     if (attempt > 0) examiner_.Pause(random_.Magnitude(1'000, 4'000'000));
     const std::unique_ptr<Client> client = examiner_.NewClient(absl::StrCat("client-", made_++ % 2));
     if (client == nullptr) break;
@@ -211,8 +215,8 @@ void TransactionWorkload::DropAll() {
   if (client == nullptr) return;
   for (int attempt = 0; attempt < Examiner::kAttemptsMax; ++attempt) {
     if (attempt > 0) examiner_.Pause(Examiner::kAttemptPauseUs);
-    const absl::Status dropped = DropTables(*client, /*state_too=*/true);
-    if (dropped.ok()) return examiner_.AwaitFreed(0);
+    const absl::Status dropped = DropTables(*client);
+    if (dropped.ok()) return examiner_.AwaitFreed(txn::kStateBytes);
     examiner_.CheckClean("drop", dropped, {});
   }
   examiner_.Fail("the tables could not be dropped");

@@ -35,7 +35,7 @@ class TransactionWorkload {
   void Run(int customers, int transactions);
   /// All is mended: everything can be read and changed, and is as it should be.
   void Conclude();
-  /// Drops all tables; then no memory server holds anything.
+  /// Drops all tables; then no memory server holds anything but the state of transactions.
   void DropAll();
 
  private:
@@ -45,7 +45,8 @@ class TransactionWorkload {
   bool TablesLost() const { return made_at_deaths_ != cluster_.memory_deaths(); }
   void MakeTables();
   absl::Status MakeTables(Client& client);
-  absl::Status DropTables(Client& client, bool state_too);
+  /// And the state of all transactions, if it is lost.
+  absl::Status DropTables(Client& client);
   /// On a thread of the client's process, so that it stands still when that does.
   absl::Status OnItsThread(Client& client, const std::function<absl::Status()>& body);
   absl::Status WithSession(Client& client, const std::function<absl::Status(txn::Session&)>& body);
