@@ -60,6 +60,13 @@ absl::Status CheckExtents(const google::protobuf::RepeatedPtrField<proto::Record
 }
 
 absl::Status CheckNewRecordTable(const proto::Table& table) {
+  // Nothing else may stand in the place of the transaction state.
+  const bool state =
+      table.record().parts_size() == 1 && table.record().parts(0).kind() == proto::TRANSACTION_STATE;
+  if (state != (table.name() == kTransactionsTable)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("table `%s`: that name is of the transaction state, and of it alone", table.name()));
+  }
   if (!table.has_record()) return absl::OkStatus();
   const proto::RecordStorage& record = table.record();
   const auto refuse = [&](const std::string& why) {
@@ -78,10 +85,6 @@ absl::Status CheckNewRecordTable(const proto::Table& table) {
     return refuse(absl::StrFormat("extents of %d bytes are not possible; choose a power of two from 4 KiB",
                                   record.extent_bytes()));
   }
-  // Nothing else may stand in its place.
-  const bool state = record.parts_size() == 1 && record.parts(0).kind() == proto::TRANSACTION_STATE;
-  if (state != (table.name() == kTransactionsTable))
-    return refuse("that name is of the transaction state, and of it alone");
   std::set<std::string> names;
   for (const proto::RecordPart& part : record.parts()) {
     if (part.name().empty() || !names.insert(part.name()).second) {

@@ -17,7 +17,7 @@ std::set<uint64_t> AllocationsOf(const proto::Table& table);
 std::set<uint32_t> ServersOf(const proto::Table& table);
 
 /// INVALID_ARGUMENT unless its storage is well formed and all extents are of the table's own allocation; OK
-/// for other tables.
+/// for other tables, but for one with the name of the transaction state.
 absl::Status CheckNewRecordTable(const proto::Table& table);
 /// INVALID_ARGUMENT unless they are extents of this allocation.
 absl::Status CheckExtents(const google::protobuf::RepeatedPtrField<proto::RecordExtent>& extents,

@@ -62,6 +62,22 @@ TEST(AddressTest, SplitsAndAdvertises) {
   EXPECT_EQ(AdvertisedAddress("0.0.0.0:5", "db1", "here"), "db1:5");
 }
 
+TEST(Addresses, LoopbackIsNotToldToOtherHosts) {
+  const std::string here = "127.0.0.1:4700", there = "10.0.0.1:4700";
+  for (const char* own : {"127.0.0.1:5", "127.1.2.3:5", "localhost:5", "[::1]:5"}) {
+    EXPECT_TRUE(CheckAdvertised(here, {own, own}).ok()) << own;
+    EXPECT_TRUE(CheckAdvertised("[::1]:4700", {own}).ok()) << own;
+    const absl::Status refused = CheckAdvertised(there, {"10.0.0.2:5", own});
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << own;
+    EXPECT_NE(std::string(refused.message()).find("--advertised-host"), std::string::npos) << refused;
+  }
+  for (const char* wildcard : {"0.0.0.0:5", "[::]:5"}) {
+    EXPECT_FALSE(CheckAdvertised(here, {wildcard}).ok()) << wildcard;
+    EXPECT_FALSE(CheckAdvertised(there, {wildcard}).ok()) << wildcard;
+  }
+  EXPECT_TRUE(CheckAdvertised(there, {"10.0.0.2:5", "db1:6", "@no address of a network"}).ok());
+}
+
 class GrpcControlPlaneTest : public testing::Test {
  protected:
   // A catalog whose only working method is GetCluster.

@@ -143,6 +143,37 @@ TEST_F(ServiceEpochsTest, AServerThatTheStoreDoesNotListIsProof) {
   }
 }
 
+// A copy of its files, while the catalog runs: the same epoch, and fewer versions.
+TEST_F(ServiceEpochsTest, ACopyOfARunningCatalogIsOlderAfterTheNextCommit) {
+  Player memory = Enter(proto::ROLE_MEMORY);
+  const Player client = Enter(proto::ROLE_CLIENT);
+  Load(client, "date", memory);
+  const std::string store = folder_.File("catalog.db"), copy = folder_.File("copy.db");
+  for (const bool commits : {false, true}) {
+    for (const char* file : {"", "-wal"}) {
+      std::filesystem::copy_file(store + file, copy + file,
+                                 std::filesystem::copy_options::overwrite_existing);
+    }
+    if (commits) {
+      ASSERT_TRUE(Drop("date").ok());
+      memory.held.clear();
+    }
+    ASSERT_TRUE(Report(memory).ok());
+    Stop();
+    for (const char* file : {"", "-wal"}) {
+      std::filesystem::copy_file(copy + file, store + file,
+                                 std::filesystem::copy_options::overwrite_existing);
+    }
+    Start();
+    if (commits) {
+      ExpectRefused(Report(memory).status());
+    } else {
+      EXPECT_TRUE(Report(memory).ok());
+      EXPECT_THAT(Tables(), ElementsAre("date"));
+    }
+  }
+}
+
 // Both have gone on from one copy: each has an epoch of the same number.
 TEST_F(ServiceEpochsTest, ABranchIsRefused) {
   Player memory = Enter(proto::ROLE_MEMORY);

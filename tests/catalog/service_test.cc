@@ -108,5 +108,70 @@ TEST_F(ServiceTest, AFullDiskChangesNothingAndRenewalsGoOn) {
   EXPECT_TRUE(TryJoin(proto::ROLE_CLIENT).ok());
 }
 
+// Whatever a client sends, and whichever binder it has skipped.
+class SystemTablesTest : public ServiceTest {
+ protected:
+  static constexpr char kState[] = "nam.transactions";
+
+  absl::Status CommitState(uint64_t allocation, uint32_t server, proto::RecordPartKind kind) {
+    proto::CommitLoadRequest request;
+    proto::Table& table = *request.mutable_table();
+    table.set_name(kState);
+    table.set_allocation(allocation);
+    table.mutable_record()->set_row_bytes(8);
+    table.mutable_record()->set_key_bytes(8);
+    table.mutable_record()->set_versions(1);
+    table.mutable_record()->set_extent_bytes(8'192);
+    proto::RecordPart& part = *table.mutable_record()->add_parts();
+    part.set_name("rows");
+    part.set_kind(kind);
+    AddExtent(server, allocation, *part.mutable_extents());
+    return service_->CommitLoad(request).status();
+  }
+};
+
+TEST_F(SystemTablesTest, OnlyTheSystemMakesThem) {
+  const uint32_t memory = Join(proto::ROLE_MEMORY), client = Join(proto::ROLE_CLIENT);
+  const uint32_t other = Join(proto::ROLE_CLIENT);
+  const std::string others = std::to_string(other);
+  for (const std::string& name : {std::string("nam.x"), std::string("NAM.Transactions"), "nam.work." + others,
+                                  "nam.copy." + others + ".1.0"}) {
+    EXPECT_EQ(Begin(client, name).status().code(), absl::StatusCode::kPermissionDenied) << name;
+  }
+  EXPECT_EQ(Begin(client, kState, /*replace=*/true).status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_TRUE(Begin(other, "nam.work." + others).ok());
+  EXPECT_TRUE(Begin(other, "nam.copy." + others + ".1.0").ok());
+
+  const uint64_t allocation = *Begin(client, kState);
+  EXPECT_EQ(Commit(allocation, kState).status().code(), absl::StatusCode::kInvalidArgument) << "analytical";
+  EXPECT_EQ(CommitState(allocation, memory, proto::RECORDS).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(CommitState(allocation, memory, proto::TRANSACTION_STATE).ok());
+  EXPECT_EQ(BeginExtend(client, kState).status().code(), absl::StatusCode::kPermissionDenied);
+  proto::ChangePartRequest change = Change("rows", allocation);
+  change.set_table(kState);
+  change.set_remove(true);
+  EXPECT_EQ(service_->ChangePart(change).status().code(), absl::StatusCode::kPermissionDenied);
+  CreateRecords(client, memory);
+  EXPECT_EQ(AddIndex(*BeginExtend(client), memory, "nam.index").code(), absl::StatusCode::kPermissionDenied);
+}
+
+TEST_F(SystemTablesTest, TheTransactionStateGoesOnlyWithItsServerAndTakesTheRecordTablesAlong) {
+  const uint32_t holder = Join(proto::ROLE_MEMORY), second = Join(proto::ROLE_MEMORY);
+  const uint32_t client = Join(proto::ROLE_CLIENT);
+  ASSERT_TRUE(CommitState(*Begin(client, kState), holder, proto::TRANSACTION_STATE).ok());
+  CreateRecords(client, second);
+  ASSERT_TRUE(Commit(*Begin(client, "date"), "date", {second}).ok());
+  EXPECT_EQ(Drop(kState).code(), absl::StatusCode::kFailedPrecondition);
+  clock_.AdvanceMs(kBurialMs - 1);
+  ASSERT_TRUE(Renew(second).ok());
+  EXPECT_EQ(Drop(kState).code(), absl::StatusCode::kFailedPrecondition) << "a suspect may come back";
+  clock_.AdvanceMs(1);
+  EXPECT_TRUE(Get("stock").ok());
+  EXPECT_TRUE(Drop(kState).ok());
+  EXPECT_EQ(Get("stock").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Get(kState).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(Get("date").ok());
+}
+
 }  // namespace
 }  // namespace nam::catalog
