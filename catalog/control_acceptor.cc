@@ -25,7 +25,6 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/random.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
 #include "catalog/address.h"
@@ -155,8 +154,7 @@ class ControlAcceptorImpl final : public ControlAcceptor {
         epoll_(::epoll_create1(EPOLL_CLOEXEC)),
         wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         accepts_(bounds.accepts_per_s, RealClock().NowNs()),
-        handshakes_(bounds.handshakes_per_s, RealClock().NowNs()),
-        random_(fabric::RandomBits()) {
+        handshakes_(bounds.handshakes_per_s, RealClock().NowNs()) {
     NAM_CHECK(epoll_.valid() && wake_.valid(), "descriptors of an acceptor");
   }
   ~ControlAcceptorImpl() override { Stop(); }
@@ -210,7 +208,6 @@ class ControlAcceptorImpl final : public ControlAcceptor {
 
   // The thread's own.
   TokenBucket accepts_, handshakes_;
-  RandomStream random_;
   int64_t accept_again_ns_ = 0;  // when listeners are not watched: until then
   bool listening_ = false;
   uint64_t turned_away_ = 0;  // since the last line in the log
@@ -336,10 +333,8 @@ void ControlAcceptorImpl::Admit(UniqueFd fd, const sockaddr_storage& from) {
     const std::lock_guard lock(mutex_);
     ++accepted_;
     if (strangers_.size() >= static_cast<size_t>(bounds_.strangers)) {
-      // By chance, so that who answers slowly gets through a flood now and then.
-      auto unlucky = strangers_.begin();
-      std::advance(unlucky, static_cast<std::ptrdiff_t>(random_.Below(strangers_.size())));
-      TurnAway(connections_.find(*unlucky));
+      // At the highest rate of accepts each has had strangers / accepts_per_s of time to say the name.
+      TurnAway(connections_.find(*strangers_.begin()));
     }
     if (connections_.size() >= static_cast<size_t>(bounds_.connections)) return CountTurnedAway();
     const uint64_t id = next_id_++;

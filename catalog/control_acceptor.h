@@ -13,10 +13,10 @@ namespace nam::catalog {
 
 /// What connections may cost a server. The defaults are for servers of a cluster.
 struct AcceptBounds {
-  int strangers = 256;         // have not said the name; beyond it one by chance is cut off
+  int strangers = 256;         // have not said the name; beyond it the oldest is cut off
   int guests = 128;            // have said the name, but not called yet; beyond it the oldest is cut off
   int connections = 4'096;     // all together; beyond it new ones are refused
-  int accepts_per_s = 2'000;   // others wait in the kernel's queue
+  int accepts_per_s = 4'000;   // others wait in the kernel's queue
   int handshakes_per_s = 100;  // others are cut off
   int64_t hello_timeout_us = 3'000'000;
 };

@@ -38,7 +38,7 @@ constexpr int kHandshakeTimeoutMs = 5'000;
 constexpr unsigned kCertificateRefreshS = 60;
 
 // A server under a flood cuts off who has not got through to it yet: the client tries again.
-constexpr int64_t kConnectAgainUs = 2'000'000;
+constexpr int64_t kConnectAgainUs = 4'000'000;
 constexpr int64_t kConnectPauseUs = 50'000;
 
 // Statuses travel as HTTP/2 trailers, whose size both ends bound.
