@@ -22,6 +22,7 @@ namespace {
 constexpr int64_t kAllocateBytesPerUs = 128;
 /// Of calls that only hasten what comes soon after by itself.
 constexpr int64_t kHastenTimeoutUs = 1'000'000;
+constexpr int64_t kJoinPauseUs = 10'000;
 
 // One memory server's control plane. Its addresses never change: ids are not used again.
 struct MemoryPeer {
@@ -80,12 +81,20 @@ class ClusterAttachment final : public Attachment {
     const std::lock_guard lock(mutex_);
     return membership_;
   }
-  /// Without a membership there is none, and no key.
-  std::string proof() {
+  /// For keys: who asks, and its proof, of one membership. Without one there is no key.
+  template <typename Request>
+  void Sign(Request& request) {
     const std::shared_ptr<Membership> membership = Now();
-    return membership == nullptr ? std::string() : membership->proof();
+    if (membership == nullptr) return;
+    request.set_member(membership->id().value());
+    request.set_proof(membership->proof());
   }
   absl::Status JoinAs(const proto::Member& self);
+  /// False: another thread joins just now.
+  bool BeginToJoin() {
+    const std::lock_guard lock(mutex_);
+    return !std::exchange(joining_, true);
+  }
   void Bury(MemoryServerId server);
   absl::StatusOr<std::shared_ptr<MemoryPeer>> FindPeer(MemoryServerId server);
   absl::StatusOr<std::vector<proto::Extent>> Allocate(MemoryServerId server, AllocationId allocation,
@@ -144,12 +153,13 @@ absl::Status ClusterAttachment::JoinAs(const proto::Member& self) {
 
 absl::Status ClusterAttachment::Rejoin() {
   if (!MembershipOver()) return absl::OkStatus();
-  {
-    const std::lock_guard lock(mutex_);
-    if (joining_) return absl::UnavailableError("this process is joining the cluster again");
-    joining_ = true;
+  Clock& clock = fabric_->clock();
+  const Deadline deadline = clock.After(timeout_us_);
+  while (!BeginToJoin()) {  // another thread is about it
+    if (clock.Passed(deadline)) return absl::UnavailableError("this process is joining the cluster again");
+    clock.SleepUntil(clock.After(kJoinPauseUs));
   }
-  // Somebody else may have done it since the look above.
+  // Another may have done it since the look above.
   const absl::Status joined = MembershipOver() ? JoinAs(self_) : absl::OkStatus();
   const std::lock_guard lock(mutex_);
   joining_ = false;
@@ -226,8 +236,7 @@ absl::StatusOr<std::vector<proto::Extent>> ClusterAttachment::Allocate(MemorySer
   proto::AllocateRequest request;
   request.set_allocation(allocation.value());
   request.set_bytes(bytes);
-  request.set_member(member().value());
-  request.set_proof(proof());
+  Sign(request);
   request.set_contiguous(contiguous);
   const int64_t timeout_us = timeout_us_ + static_cast<int64_t>(bytes / kAllocateBytesPerUs);
   NAM_ASSIGN_OR_RETURN(proto::AllocateReply reply, memory->peer->Call(kAllocate, request, timeout_us));
@@ -252,8 +261,7 @@ absl::StatusOr<std::vector<proto::Extent>> ClusterAttachment::OpenExtents(
     MemoryServerId server, const std::vector<AllocationId>& allocations) {
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
   proto::OpenExtentsRequest request;
-  request.set_member(member().value());
-  request.set_proof(proof());
+  Sign(request);
   for (const AllocationId allocation : allocations) request.add_allocations(allocation.value());
   NAM_ASSIGN_OR_RETURN(proto::OpenExtentsReply reply, memory->peer->Call(kOpenExtents, request, timeout_us_));
   return std::vector<proto::Extent>(reply.extents().begin(), reply.extents().end());

@@ -47,7 +47,8 @@ absl::Status RsiSession::Lose(const absl::Status& status) {
   if (settled.ok() && connection) {
     return AbortStatus(AbortReason::kConnectionLost, why);
   }
-  return status.ok() ? broken_ : status;
+  // Keys that are revoked are no reason to give up: those of a process that stood still are made anew.
+  return status.ok() || absl::IsPermissionDenied(status) ? broken_ : status;
 }
 
 absl::StatusOr<std::optional<bool>> RsiSession::Settle() {
@@ -106,7 +107,10 @@ absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Succeed() {
   NAM_RETURN_IF_ERROR(tables_.KeepMembership());
   std::unique_ptr<RsiSession> next = std::move(heir_);
   if (next == nullptr || next->slot_.owner.member != tables_.member().value()) {
-    NAM_ASSIGN_OR_RETURN(next, Open(tables_, options_, /*is_heir=*/false));
+    absl::StatusOr<std::unique_ptr<RsiSession>> opened = Open(tables_, options_, /*is_heir=*/false);
+    if (absl::IsPermissionDenied(opened.status())) return absl::UnavailableError(opened.status().message());
+    if (!opened.ok()) return opened.status();
+    next = *std::move(opened);
   }
   next->is_heir_ = false;
   next->last_commit_ = last_commit_;
