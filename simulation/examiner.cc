@@ -41,6 +41,9 @@ void Examiner::CheckClean(const std::string& what, const absl::Status& status,
       clean = clean || Mentions(status, "member") || Mentions(status, "is gone") ||
               Mentions(status, "lease has ended");
       break;
+    case absl::StatusCode::kInvalidArgument:  // a table that has lost blocks
+      clean = Mentions(status, "has lost") && Mentions(status, "which is gone");
+      break;
     case absl::StatusCode::kAborted:
     case absl::StatusCode::kDataLoss:
     case absl::StatusCode::kOutOfRange:
