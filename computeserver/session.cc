@@ -35,6 +35,7 @@ constexpr double kWorthClaimingTuples = 8e6;
 /// How long a statement waits for a memory server whose lease has ended.
 constexpr int64_t kSuspectPatienceUs = 2'000'000;
 constexpr int64_t kSuspectPauseUs = 100'000;
+constexpr char kRetry[] = "40001";  // what drivers and pools run again by themselves
 
 /// The catalog as one statement sees it: asked once who is there and which version all is at, and for the
 /// tables that it has not seen at that version.
@@ -182,8 +183,10 @@ class SessionImpl final : public Session {
     const auto sql_error = sql::SqlErrorOf(error);
     const std::string state = sql_error.has_value() ? sql_error->sqlstate : "08000";
     const std::string state_class = state.substr(0, 2);
-    const bool perhaps = state_class == "08" || state_class == "57" || state_class == "58" ||
-                         state_class == "XX" || absl::IsNotFound(attachment_.ConfirmLease());
+    // Transactions may have found it out, and joined again, by themselves.
+    const bool perhaps = attachment_.member() != member_ || state_class == "08" || state_class == "57" ||
+                         state_class == "58" || state_class == "XX" ||
+                         absl::IsNotFound(attachment_.ConfirmLease());
     if (!perhaps || absl::IsCancelled(error)) return error;
     if (attachment_.member() == member_ && attachment_.MembershipOver()) attachment_.Rejoin().IgnoreError();
     if (attachment_.member() == member_) return error;
@@ -195,7 +198,7 @@ class SessionImpl final : public Session {
                                  sql_error.has_value() ? sql_error->message : std::string(error.message())),
          .hint = unknown ? "a new session is open; look whether the changes are there"
                          : "nothing of the statement has happened, and a new session is open: run it again",
-         .sqlstate = unknown ? kOutcomeUnknown : "08006"});
+         .sqlstate = unknown || state == kRetry ? state : "08006"});
   }
 
   absl::StatusOr<ResultSet> RunWithServers(const sql::Statement& statement) {
