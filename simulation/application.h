@@ -33,6 +33,7 @@ class Application {
  public:
   virtual ~Application() = default;
   virtual std::vector<txn::RecordTableOptions> tables() const = 0;
+  /// Of customers' sessions.
   virtual txn::RsiOptions session_options() const { return {}; }
   /// All rows that are there before the first customer.
   virtual absl::Status Fill(txn::Session& session) = 0;

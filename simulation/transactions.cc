@@ -43,12 +43,11 @@ absl::Status TransactionWorkload::OnItsThread(Client& client, const std::functio
   return status;
 }
 
-absl::Status TransactionWorkload::WithSession(Client& client,
+absl::Status TransactionWorkload::WithSession(Client& client, const txn::RsiOptions& options,
                                               const std::function<absl::Status(txn::Session&)>& body) {
   return OnItsThread(client, [&]() -> absl::Status {
     txn::ClusterTables tables(client.attachment());
-    NAM_ASSIGN_OR_RETURN(const std::unique_ptr<txn::Session> session,
-                         txn::OpenRsiSession(tables, application_->session_options()));
+    NAM_ASSIGN_OR_RETURN(const std::unique_ptr<txn::Session> session, txn::OpenRsiSession(tables, options));
     return body(*session);
   });
 }
@@ -73,7 +72,7 @@ absl::Status TransactionWorkload::MakeTables(Client& client) {
     }
     return absl::OkStatus();
   }));
-  return WithSession(client, [&](txn::Session& session) -> absl::Status {
+  return WithSession(client, {}, [&](txn::Session& session) -> absl::Status {
     NAM_RETURN_IF_ERROR(application_->Fill(session));
     // From here on every session's snapshot holds it.
     return session.AwaitCommits().status();
@@ -119,8 +118,9 @@ class TransactionWorkload::CustomerThread {
       const std::unique_ptr<Client> client = workload_.examiner_.NewClient(host_);
       if (client == nullptr) return;
       workload_.adversary_.Expose(*client);
-      const absl::Status ended = workload_.WithSession(
-          *client, [&](txn::Session& session) { return Serve(*client, session, transactions); });
+      const absl::Status ended =
+          workload_.WithSession(*client, workload_.application_->session_options(),
+                                [&](txn::Session& session) { return Serve(*client, session, transactions); });
       workload_.adversary_.Protect(*client);
       if (!ended.ok()) Judge(*client, "session", ended);
       if (random_.OneIn(4)) workload_.examiner_.Pause(random_.Magnitude(100, 1'000'000));
@@ -200,7 +200,7 @@ void TransactionWorkload::Conclude() {
     if (attempt > 0) examiner_.Pause(Examiner::kAttemptPauseUs);
     const std::unique_ptr<Client> client = examiner_.NewClient("client-0");
     if (client == nullptr) return;
-    const absl::Status audited = WithSession(*client, [&](txn::Session& session) {
+    const absl::Status audited = WithSession(*client, {}, [&](txn::Session& session) {
       return application_->Audit(session, client->fabric().clock());
     });
     if (audited.ok()) return CheckHistories();

@@ -49,7 +49,8 @@ class TransactionWorkload {
   absl::Status DropTables(Client& client);
   /// On a thread of the client's process, so that it stands still when that does.
   absl::Status OnItsThread(Client& client, const std::function<absl::Status()>& body);
-  absl::Status WithSession(Client& client, const std::function<absl::Status(txn::Session&)>& body);
+  absl::Status WithSession(Client& client, const txn::RsiOptions& options,
+                           const std::function<absl::Status(txn::Session&)>& body);
   void CheckHistories();
 
   Cluster& cluster_;
