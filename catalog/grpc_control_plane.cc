@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -40,6 +41,7 @@ constexpr unsigned kCertificateRefreshS = 60;
 // A server under a flood cuts off who has not got through to it yet: the client tries again.
 constexpr int64_t kConnectAgainUs = 4'000'000;
 constexpr int64_t kConnectPauseUs = 50'000;
+constexpr int64_t kPollConnectionUs = 250'000;
 
 // Statuses travel as HTTP/2 trailers, whose size both ends bound.
 constexpr int kTrailerBytesMax = 64 << 10;
@@ -274,7 +276,7 @@ class GrpcChannel final : public ControlChannel {
  public:
   GrpcChannel(const std::string& address, const std::string& secret,
               const std::shared_ptr<grpc::ChannelCredentials>& credentials)
-      : stub_(Connect(address, secret, credentials)) {}
+      : channel_(Connect(address, secret, credentials)), stub_(channel_) {}
 
   Outcome Call(const std::string& path, const std::string& request, int64_t timeout_us,
                CallCancellation* cancellation) override {
@@ -282,6 +284,7 @@ class GrpcChannel final : public ControlChannel {
     const Deadline connect_by = RealClock().After(std::min(timeout_us, kConnectAgainUs));
     while (true) {
       bool cut_off = false;
+      if (unreached_.load(std::memory_order_relaxed)) PollConnection(std::min(timeout_us, kPollConnectionUs));
       Outcome outcome = Try(path, request, deadline, cancellation, &cut_off);
       const Deadline again = RealClock().After(kConnectPauseUs);
       if (!cut_off || again.ns >= connect_by.ns) return outcome;
@@ -292,6 +295,13 @@ class GrpcChannel final : public ControlChannel {
  private:
   static std::shared_ptr<grpc::Channel> Connect(const std::string& address, const std::string& secret,
                                                 const std::shared_ptr<grpc::ChannelCredentials>& credentials);
+
+  /// A connection that was lost comes back only while somebody polls. In a process without servers only calls
+  /// do, and those that fail at once leave it where it was.
+  void PollConnection(int64_t timeout_us) {
+    channel_->WaitForConnected(
+        gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_micros(timeout_us, GPR_TIMESPAN)));
+  }
 
   Outcome Try(const std::string& path, const std::string& request, Deadline deadline,
               CallCancellation* cancellation, bool* cut_off) {
@@ -315,16 +325,20 @@ class GrpcChannel final : public ControlChannel {
     outcome.from_service = !status.error_details().empty();
     if (status.ok()) {
       outcome.reply = ToString(reply);
+      unreached_.store(false, std::memory_order_relaxed);
     } else if (!outcome.from_service) {
       const TransportError error = ReadTransportError(status.error_message());
       const bool unavailable = absl::IsUnavailable(outcome.status);
       *cut_off = unavailable && error.cut_off;
+      unreached_.store(unavailable, std::memory_order_relaxed);
       outcome.status = absl::Status(unavailable ? error.code : outcome.status.code(), error.reason);
     }
     return outcome;
   }
 
+  const std::shared_ptr<grpc::Channel> channel_;
   grpc::GenericStub stub_;
+  std::atomic<bool> unreached_ = false;  // by the last call
 };
 
 std::shared_ptr<grpc::Channel> GrpcChannel::Connect(
