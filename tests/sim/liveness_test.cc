@@ -19,7 +19,10 @@ class LivenessTest : public testing::TestWithParam<uint64_t> {
   LivenessTest() : world_({.seed = GetParam()}) {}
 
   void Start(uint32_t bury_after_ms = catalog::kDefaultBuryAfterMs) {
-    auto cluster = Cluster::Start(world_, {.lease_ms = kLeaseMs, .bury_after_ms = bury_after_ms});
+    auto cluster = Cluster::Start(world_, {.memory_bytes = uint64_t{128} << 20,
+                                           .region_bytes = uint64_t{16} << 20,  // extents lie in one piece
+                                           .lease_ms = kLeaseMs,
+                                           .bury_after_ms = bury_after_ms});
     ASSERT_TRUE(cluster.ok()) << cluster.status();
     cluster_ = *std::move(cluster);
     auto client = cluster_->NewClient("client-0");
