@@ -12,12 +12,16 @@
 namespace nam {
 namespace {
 
-constexpr uint64_t kIndexEntryBytes = 40;  // 8, of segments that are half full, and of split ones
+constexpr uint64_t kIndexEntryBytes =
+    64;  // 8, in segments that are half full, beside split ones and empty roots
+constexpr uint64_t kFixedBytes = uint64_t{16}
+                                 << 20;  // the transaction state, and what small tables begin with
 constexpr uint64_t kProductsMax = 1'000'000;
 constexpr uint64_t kOrdersMin = 1'000;
 
 uint64_t BytesPerRow(size_t row_bytes, uint32_t versions) {
-  const uint64_t block_bytes = 8 + versions * (8 + row_bytes);  // storage/record_block.h
+  const uint64_t slots = std::max<uint64_t>(versions, 2);
+  const uint64_t block_bytes = 8 + slots * (8 + row_bytes);  // storage/record_block.h
   return (block_bytes + 63) / 64 * 64 + kIndexEntryBytes;
 }
 
@@ -69,7 +73,7 @@ absl::StatusOr<CheckoutRunOptions> FitCheckout(CheckoutRunOptions run, uint64_t 
                                                uint64_t free_bytes) {
   const uint64_t product_bytes = BytesPerProduct(run.checkout, run.tables.versions);
   const uint64_t order_bytes = BytesPerOrder(run.checkout, run.tables.versions);
-  const uint64_t usable_bytes = free_bytes / 10 * 9;
+  const uint64_t usable_bytes = (free_bytes - std::min(free_bytes, kFixedBytes)) / 20 * 17;
   const std::string larger = "give the memory servers more (`nam up --memory=SIZE`), or start others";
   if (products == 0) {
     products = std::min(kProductsMax, usable_bytes / 5 * 2 / product_bytes);
@@ -78,7 +82,7 @@ absl::StatusOr<CheckoutRunOptions> FitCheckout(CheckoutRunOptions run, uint64_t 
   }
   run.checkout.products = products;
   const uint64_t least_orders = run.driver.transactions != 0 ? run.driver.transactions : kOrdersMin;
-  const uint64_t needed_bytes = products * product_bytes + least_orders * order_bytes;
+  const uint64_t needed_bytes = kFixedBytes + products * product_bytes + least_orders * order_bytes;
   if (needed_bytes > free_bytes) {
     const std::string what =
         absl::StrCat(FormatCount(products), " products and ", FormatCount(least_orders), " orders");

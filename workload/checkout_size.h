@@ -18,7 +18,7 @@ absl::StatusOr<uint64_t> FreeForCheckout(catalog::Attachment& attachment, bool r
 /// Makes a run fit into `free_bytes`: as many products as the options say, or (0) a million or fewer; memory
 /// made ready for orders; and, for a run of some time, no more transactions than there is room for.
 ///
-///     free │ products: at most 2/5 unless told │ orders and their lines … │ slack 1/10 │
+///     free │ fixed │ products: at most 2/5 unless told │ orders and their lines … │ slack 3/20 │
 ///
 /// RESOURCE_EXHAUSTED with the figures, and what would fit, if it cannot.
 absl::StatusOr<CheckoutRunOptions> FitCheckout(CheckoutRunOptions run, uint64_t products,

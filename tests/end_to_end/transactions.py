@@ -176,12 +176,13 @@ class Transactions(cases.Case):
         self.assertTrue(run["summary"]["invariants_ok"])
         refused = cluster.nam("checkout", "--replace", "--products=1000000")
         self.assertEqual(refused.code, 1, refused)
-        self.assertRegex(refused.err, r"1,000,000 products and 1,000 orders take about 1\.\d GiB, and the memory servers have "
+        self.assertRegex(refused.err, r"1,000,000 products and 1,000 orders take about [\d.]+ GiB, and the memory servers have "
                                       r"[\d.]+ MiB free; choose fewer")
         again = cluster.done("checkout", "--replace", "--transactions=1000", "--products=50000")
         self.assertIn("0 missing, 0 broken", again.out)
-        there = set(cluster.tables())
-        cluster.done("sql", "-c", "; ".join("DROP TABLE " + name for name in ("products", "orders", "order_lines")))
+        cluster.stop()
+        cluster = Cluster(self, memory=[512 << 20] * 2, compute=1)
+        names = {"products", "orders", "order_lines"}
         for moment in ("loading", "running"):
             run = cluster.start("checkout", "--products=60000", "--seconds=60")
             if moment == "running":
@@ -190,7 +191,7 @@ class Transactions(cases.Case):
                 wait_until(lambda: "products" in cluster.tables(), 20, "it makes its tables")
             run.signal(signal.SIGINT)
             self.assertEqual(run.wait(), 130, run.said())
-            self.assertEqual(set(cluster.tables()), there - {"products", "orders", "order_lines"}, moment)
+            self.assertEqual(set(cluster.tables()) & names, set(), moment)
 
     def test_stopped_shm_leased(self):
         """A client that stands still in mid-transaction, and one that is idle in one, hold nobody up beyond a lease."""
