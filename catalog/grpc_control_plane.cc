@@ -41,7 +41,7 @@ constexpr unsigned kCertificateRefreshS = 60;
 // A server under a flood cuts off who has not got through to it yet: the client tries again.
 constexpr int64_t kConnectAgainUs = 4'000'000;
 constexpr int64_t kConnectPauseUs = 50'000;
-constexpr int64_t kPollConnectionUs = 250'000;
+constexpr int64_t kPollConnectionUs = 100'000;
 
 // Statuses travel as HTTP/2 trailers, whose size both ends bound.
 constexpr int kTrailerBytesMax = 64 << 10;
