@@ -88,7 +88,10 @@ Hello ParseHello(std::string_view bytes, std::string_view* name) {
   Cursor record(bytes.substr(kRecordHeaderBytes, record_bytes));
   record.Number(1);
   const Cursor hello = record.Part(3);
-  return !record.failed() && FindName(hello, name) ? Hello::kComplete : Hello::kForeign;
+  std::string_view found;
+  if (record.failed() || !FindName(hello, &found)) return Hello::kForeign;
+  *name = found;
+  return Hello::kComplete;
 }
 
 }  // namespace nam::catalog
