@@ -149,7 +149,7 @@ class Session:
 class WithoutCatalog(cases.Case):
     def test_statements_end_soon(self):
         """A session that has used its tables goes on, or is told within a second."""
-        cluster = Cluster(self, memory=[64 << 20] * 2, compute=1, lease_ms=30_000)
+        cluster = Cluster(self, memory=[64 << 20] * 2, compute=1, lease_ms=3_000)
         cluster.load(0.01)
         cluster.done("sql", "-c", "CREATE TABLE a (id int PRIMARY KEY, b int) WITH (storage = record); "
                                   "INSERT INTO a VALUES (1, 10), (2, 20)")
