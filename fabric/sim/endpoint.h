@@ -57,6 +57,11 @@ class Endpoint final : public CompletionSource, public std::enable_shared_from_t
 
   uint64_t id() const { return id_; }
   bool ready() const { return ready_; }
+  /// Neither end has failed. The peer's may have, and the news of it be under way.
+  bool connected() const {
+    const std::shared_ptr<Endpoint> peer = peer_.lock();
+    return ready_ && peer != nullptr && peer->ready_;
+  }
   const std::string& peer_name() const { return peer_name_; }
   const QueuePairOptions& options() const { return options_; }
   uint32_t send_room() const { return options_.send_depth - sends_used_; }

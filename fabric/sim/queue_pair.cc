@@ -38,7 +38,7 @@ absl::StatusOr<std::span<const std::byte>> SimQueuePair::View(RemoteAddress, siz
 absl::StatusOr<std::span<const std::byte>> InPlaceQueuePair::View(RemoteAddress from, size_t bytes) {
   const std::byte* const data = end_->View(from, bytes);
   if (data != nullptr) return std::span<const std::byte>(data, bytes);
-  if (!end_->ready()) {
+  if (!end_->connected()) {
     return absl::UnavailableError(absl::StrFormat("the connection to %s has failed", peer()));
   }
   if (end_->View({from.rkey, 0}, 0) == nullptr) {

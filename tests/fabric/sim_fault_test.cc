@@ -309,6 +309,16 @@ TEST(SimInPlace, AViewIsTheMemoryItselfAndOutlivesItsRegion) {
   EXPECT_EQ(client.pair->View({key, 0}, 8).status().code(), absl::StatusCode::kPermissionDenied);
 }
 
+TEST(SimInPlace, AViewOfADeadPeerIsUnavailableBeforeTheNewsOfItsEndArrives) {
+  World world({.in_place = true});
+  MemoryServer server(world, "m0");
+  Client client(world, "c0", server);
+  ASSERT_TRUE(client.pair->View(client.At(0), 8).ok());
+  world.KillHost("m0");
+  EXPECT_EQ(client.pair->state(), QueuePairState::kReady);
+  EXPECT_EQ(client.pair->View(client.At(0), 8).status().code(), absl::StatusCode::kUnavailable);
+}
+
 TEST(SimInPlace, OperationsHaveTakenEffectWhenTheyReturnBehindAllThatWasPosted) {
   World world({.in_place = true});
   MemoryServer server(world, "m0");
