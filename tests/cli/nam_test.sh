@@ -99,7 +99,7 @@ supervisor=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["s
 expect 0 "has stopped" "$nam" down "${state[@]}"
 expect 0 "No cluster runs" "$nam" down "${state[@]}"
 # A zombie has ended too: not every container has an init that takes orphans.
-if grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$supervisor/status"; then
+if grep -qs '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$supervisor/status"; then
   echo "FAILED: the supervisor $supervisor is still there"
   failures=$((failures + 1))
 fi

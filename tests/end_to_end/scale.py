@@ -131,13 +131,15 @@ class Scale(cases.Case):
         self.assertIn("Cleaned up", self.nam("down").out)
 
     def test_after_one_has_died(self):
-        """A compute server that is not there any more is neither counted nor stopped."""
+        """A compute server that has died is started again, and counts again then."""
         self.up()
         self.nam("scale out")
-        os.kill(self.compute_pids()[-1], signal.SIGKILL)
+        died = self.compute_pids()[-1]
+        os.kill(died, signal.SIGKILL)
+        wait_until(lambda: len({row["pid"] for row in self.members()} - {died}) == 2, 20, "two live again")
+        self.assertIn("3 compute servers run", self.nam("scale out").out)
+        self.assertIn("1 compute server run", self.nam("scale in", "--compute=2").out)
         self.nam("scale in", code=1)
-        self.assertIn("2 compute servers run", self.nam("scale out").out)
-        self.assertIn("1 compute server run", self.nam("scale in").out)
         self.nam("down")
 
     def test_down_while_servers_start(self):
