@@ -7,8 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-#define TOML_EXCEPTIONS 0
-#define TOML_ENABLE_FORMATTERS 0
 #include <toml++/toml.h>
 
 namespace nam {

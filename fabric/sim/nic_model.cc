@@ -112,13 +112,13 @@ absl::StatusOr<NicModel> NicModel::Named(const std::string& name) {
 }
 
 absl::StatusOr<NicModel> NicModel::FromFile(const std::string& path) {
-  toml::table table;
-  try {
-    table = toml::parse_file(path);
-  } catch (const toml::parse_error& error) {
+  const toml::parse_result parsed = toml::parse_file(path);
+  if (!parsed) {
     return absl::InvalidArgumentError(absl::StrFormat("network card model %s, line %d: %s", path,
-                                                      error.source().begin.line, error.description()));
+                                                      parsed.error().source().begin.line,
+                                                      std::string(parsed.error().description())));
   }
+  const toml::table& table = parsed.table();
   NAM_RETURN_IF_ERROR(CheckNames(table));
   NAM_ASSIGN_OR_RETURN(NicModel model, Named(table["base"].value_or(std::string("fdr"))));
   model.name = table["name"].value_or(path);

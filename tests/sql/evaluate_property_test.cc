@@ -193,7 +193,9 @@ TEST(DecimalTest, Edges) {
 bool NaiveLike(std::string_view text, std::string_view pattern) {
   if (pattern.empty()) return text.empty();
   if (pattern[0] == '%') {
-    return NaiveLike(text, pattern.substr(1)) || (!text.empty() && NaiveLike(text.substr(1), pattern));
+    const size_t character = !text.empty() && (text[0] & 0x80) != 0 ? 2 : 1;
+    return NaiveLike(text, pattern.substr(1)) ||
+           (!text.empty() && NaiveLike(text.substr(character), pattern));
   }
   if (text.empty()) return false;
   if (pattern[0] == '\\' && pattern.size() > 1) {

@@ -171,11 +171,12 @@ std::string Path(const std::string& where) {
 
 TEST(RecordAccessTest, Choice) {
   // pairs(v int, b char(2), a smallint, primary key (a, b))
-  EXPECT_EQ(Path("a = 1 and b = 'x'"), "80017800 ");
-  EXPECT_EQ(Path("a in (1, 2) and b = 'x' and v > 3"), "80017800 80027800 if pairs.v > 3 ");
+  EXPECT_EQ(Path("a = 1 and b = 'x'"), "80017800000000000000 ");
+  EXPECT_EQ(Path("a in (1, 2) and b = 'x' and v > 3"),
+            "80017800000000000000 80027800000000000000 if pairs.v > 3 ");
   EXPECT_EQ(Path("a = 1"), "[8001,8002) ");
-  EXPECT_EQ(Path("a = 1 and b > 'x'"), "[80017801,8002) ");
-  EXPECT_EQ(Path("a = 1 and b >= 'x' and b <= 'y'"), "[80017800,80017901) ");
+  EXPECT_EQ(Path("a = 1 and b > 'x'"), "[80017800000000000001,8002) ");
+  EXPECT_EQ(Path("a = 1 and b >= 'x' and b <= 'y'"), "[80017800000000000000,80017900000000000001) ");
   EXPECT_EQ(Path("a >= 1 and a < 3 and b = 'x'"), "[8001,8003) if pairs.b = 'x' ");
   EXPECT_EQ(Path("a < 1.5"), "[0000,8002) ");
   EXPECT_EQ(Path("a < 100000"), "[0000,) ");
@@ -183,7 +184,7 @@ TEST(RecordAccessTest, Choice) {
   EXPECT_EQ(Path("a = 1.5"), "");
   EXPECT_EQ(Path("a > 32767"), "");
   EXPECT_EQ(Path("v = 3"), "index [0080000003,0080000004) ");
-  EXPECT_EQ(Path("v = 3 and a = 1 and b = 'x'"), "80017800 if pairs.v = 3 ");
+  EXPECT_EQ(Path("v = 3 and a = 1 and b = 'x'"), "80017800000000000000 if pairs.v = 3 ");
   EXPECT_EQ(Path("v = 3 and a = 1"), "index [0080000003,0080000004) if pairs.a = 1 ");
   EXPECT_EQ(Path("v is null"), "index [0100000000,0100000001) ");
   EXPECT_EQ(Path("v is not null"), "index [0000000000,01) ");
