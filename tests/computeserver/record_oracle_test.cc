@@ -304,8 +304,8 @@ TEST_F(RecordOracleTest, Errors) {
                       {"Join the copies, and the analytical tables, on the compute servers"}}));
   Ours("set nam.record_join_mib_max = 1");
   Ours("create table wide (k int primary key, v varchar(1000)) with (storage = record)");
-  for (int i = 0; i < 300; ++i) {
-    Ours(absl::StrCat("insert into wide values (", i, ", '", std::string(4'000, 'x'), "')"));
+  for (int i = 0; i < 1'200; ++i) {
+    Ours(absl::StrCat("insert into wide values (", i, ", '", std::string(1'000, 'x'), "')"));
   }
   EXPECT_EQ(SqlState("select max(w.v) from wide w, items i where w.k = i.item"), "54000");
   EXPECT_EQ(Rows("select count(*) from wide w, items i where w.k = i.item"), (TextRows{{"12"}}));
