@@ -1,13 +1,13 @@
 #include "terminal/config_file.h"
 
+#include <toml++/toml.h>
+
 #include <charconv>
 #include <fstream>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-
-#include <toml++/toml.h>
 
 namespace nam {
 namespace {
