@@ -54,8 +54,8 @@ absl::StatusOr<std::unique_ptr<CheckoutLoop>> CheckoutLoop::Load(fabric::Fabric&
       loop->orders_,
       fabric.Allocate(static_cast<size_t>(options.threads) * kOrdersPerThread * order_bytes, allocate));
   for (uint64_t id = 0; id < options.products; ++id) {
-    tpcw::WriteRow(tpcw::ProductRow{{.id = id, .write = id + 1, .check = 0}, rows.initial_stock, 100},
-                   std::span(loop->products_->data() + id * options.product_bytes, options.product_bytes));
+    const tpcw::ProductRow product{{.id = id, .write = id + 1, .check = 0}, rows.initial_stock, 100};
+    std::memcpy(loop->products_->data() + id * options.product_bytes, &product, sizeof product);
   }
   return loop;
 }

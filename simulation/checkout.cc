@@ -55,7 +55,8 @@ class Checkout final : public Application {
                         .row_bytes = static_cast<uint32_t>(schema.row_bytes),
                         .key_bytes = static_cast<uint32_t>(schema.key_bytes),
                         .versions = versions_,
-                        .expected_rows = 1});
+                        .expected_rows = 1,
+                        .table = schema.table});
     }
     return tables;
   }

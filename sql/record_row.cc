@@ -81,29 +81,28 @@ RecordLayout::RecordLayout(const proto::Table& table) {
     const proto::Type& type = column.type();
     const auto kind = static_cast<TypeKind>(type.kind());
     const uint32_t length = kind == TypeKind::kString ? type.length() : 0;
-    columns_.push_back(
-        {{kind, static_cast<uint8_t>(type.scale()), length}, BytesOfColumn(type), 0, 0, column.nullable()});
+    columns_.push_back({{kind, static_cast<uint8_t>(type.scale()), length}, BytesOfColumn(type)});
   }
+  std::vector<bool> in_key(columns_.size());
   for (const uint32_t key : KeyColumnsOf(table)) {
+    in_key[key] = true;
     columns_[key].offset = key_bytes_;
-    columns_[key].null_bit = -1;
-    columns_[key].nullable = false;
     key_bytes_ += columns_[key].bytes;
   }
-  int others = 0;
-  for (Column& column : columns_) {
-    if (column.null_bit >= 0) column.null_bit = others++;
+  int null_bits = 0;
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    if (!in_key[i] && table.columns(static_cast<int>(i)).nullable()) columns_[i].null_bit = null_bits++;
   }
-  row_bytes_ = key_bytes_ + static_cast<uint32_t>(others + 7) / 8;
-  for (Column& column : columns_) {
-    if (column.null_bit < 0) continue;
-    column.offset = row_bytes_;
-    row_bytes_ += column.bytes;
+  row_bytes_ = key_bytes_ + static_cast<uint32_t>(null_bits + 7) / 8;
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    if (in_key[i]) continue;
+    columns_[i].offset = row_bytes_;
+    row_bytes_ += columns_[i].bytes;
   }
 }
 
 bool RecordLayout::IsNull(std::span<const std::byte> row, const Column& column) const {
-  if (column.null_bit < 0) return false;
+  if (!column.nullable()) return false;
   const auto bits = static_cast<uint8_t>(row[key_bytes_ + static_cast<uint32_t>(column.null_bit) / 8]);
   return (bits >> (column.null_bit % 8) & 1) != 0;
 }
@@ -117,7 +116,7 @@ std::string RecordLayout::Encode(std::span<const Value> values) const {
       PutValue(values[i], column.bytes, row.data() + column.offset);
       continue;
     }
-    NAM_CHECK(column.null_bit >= 0, "a key column is NULL");
+    NAM_CHECK(column.nullable(), "a column that is never NULL is");
     char& bits = row[key_bytes_ + static_cast<uint32_t>(column.null_bit) / 8];
     bits = static_cast<char>(static_cast<uint8_t>(bits) | 1 << (column.null_bit % 8));
   }
@@ -144,7 +143,7 @@ void RecordLayout::DescribeKey(proto::RecordPart& index) const {
     piece.set_offset(column.offset);
     piece.set_bytes(column.bytes);
     piece.set_nullable(nullable(c));
-    if (column.null_bit >= 0) piece.set_null_bit(8 * key_bytes_ + static_cast<uint32_t>(column.null_bit));
+    if (column.nullable()) piece.set_null_bit(8 * key_bytes_ + static_cast<uint32_t>(column.null_bit));
     bytes += column.bytes + nullable(c);
   }
   index.set_key_bytes(bytes);

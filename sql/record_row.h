@@ -13,7 +13,7 @@
 ///
 ///     ├ key columns, as the primary key orders them ┼ NULL bits ┼ the other columns, as the table does ┤
 ///
-///     NULL bits   bit i of byte i / 8: the i-th of the other columns is NULL; its bytes are zero then
+///     NULL bits   bit i of byte i / 8: the i-th of the columns that may be NULL is; its bytes are zero then
 ///     boolean     1 byte                      smallint, integer, bigint   2, 4, 8 bytes
 ///     date        4 bytes                     decimal(p, s)               8 bytes up to 18 digits, else 16
 ///     timestamp   8 bytes                     char(n), varchar(n)         4n bytes, zeros behind the text
@@ -53,7 +53,7 @@ class RecordLayout {
   /// The bytes of a column's value that is not NULL, as a row and its key hold them.
   void Append(uint32_t column, const Value& value, std::string& bytes) const;
   /// Whether the column's bytes stand behind a NULL byte in an index.
-  bool nullable(uint32_t column) const { return columns_[column].nullable; }
+  bool nullable(uint32_t column) const { return columns_[column].nullable(); }
   uint32_t bytes(uint32_t column) const { return columns_[column].bytes; }
 
  private:
@@ -61,8 +61,8 @@ class RecordLayout {
     Type type;
     uint32_t bytes = 0;
     uint32_t offset = 0;
-    int null_bit = -1;  // -1: of the key
-    bool nullable = false;
+    int null_bit = -1;  // -1: it is never NULL
+    bool nullable() const { return null_bit >= 0; }
   };
   bool IsNull(std::span<const std::byte> row, const Column& column) const;
 

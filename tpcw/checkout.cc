@@ -3,11 +3,13 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "base/value.h"
 
 namespace nam::tpcw {
 namespace {
@@ -26,15 +28,68 @@ uint64_t CheckOf(std::span<const uint64_t> words) {
 }
 
 template <typename Row>
+using WordsOf = std::array<uint64_t, sizeof(Row) / sizeof(uint64_t)>;
+
+template <typename Row>
 uint64_t CheckOfRow(const Row& row) {
-  std::array<uint64_t, sizeof(Row) / 8> words;
-  std::memcpy(words.data(), &row, sizeof row);
+  auto words = std::bit_cast<WordsOf<Row>>(row);
   words[2] = 0;
   return CheckOf(words);
 }
 
-std::span<const std::byte> KeyBytes(const uint64_t& key) {
-  return std::as_bytes(std::span(&key, 1));
+/// A bigint as a row holds it, and back.
+uint64_t StoredWord(uint64_t word) {
+  return __builtin_bswap64(word ^ uint64_t{1} << 63);
+}
+uint64_t LoadedWord(uint64_t stored) {
+  return __builtin_bswap64(stored) ^ uint64_t { 1 } << 63;
+}
+
+/// Two letters from U+1D400 to U+1D4FF that stand for a write: 16 bits of a hash, in UTF-8.
+uint64_t FillerOf(uint64_t write) {
+  constexpr uint64_t kTwoLetters = 0x80909df0'80909df0;  // the first byte the lowest
+  constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
+  const uint64_t hash = write * kGolden >> 48;
+  return kTwoLetters + ((hash & 0x3f) << 24) + ((hash & 0xc0) << 10) + ((hash & 0x3f00) << 48) +
+         ((hash & 0xc000) << 34);
+}
+
+/// A cache line of a filler; its words are worked on all at once.
+using FillerLine = std::array<uint64_t, 8>;
+
+/// Whether it is the write's letters over and over.
+bool IsFilledWith(std::span<const std::byte> filler, uint64_t write) {
+  if (filler.empty()) return true;
+  const uint64_t letters = FillerOf(write);
+  if (std::memcmp(filler.data(), &letters, sizeof letters) != 0) return false;
+  return std::memcmp(filler.data(), filler.data() + sizeof letters, filler.size() - sizeof letters) == 0;
+}
+
+constexpr size_t kFillerCharacterBytes = 4;
+constexpr const char* kHeaderColumns[] = {"id", "write", "check"};
+
+TableSchema SchemaOf(const std::string& name, size_t row_bytes, std::initializer_list<const char*> words) {
+  TableSchema schema{name, sizeof(Key), row_bytes, {}};
+  size_t filler_bytes = row_bytes;
+  const auto add = [&](const char* column, TypeKind kind) -> proto::Type& {
+    proto::Column& added = *schema.table.add_columns();
+    added.set_name(column);
+    added.mutable_type()->set_kind(static_cast<uint32_t>(kind));
+    return *added.mutable_type();
+  };
+  const auto add_word = [&](const char* column) {
+    add(column, TypeKind::kInteger).set_precision(sizeof(uint64_t));
+    filler_bytes -= sizeof(uint64_t);
+  };
+  for (const char* column : kHeaderColumns) add_word(column);
+  for (const char* column : words) add_word(column);
+  if (filler_bytes > 0) {
+    proto::Type& filler = add("filler", TypeKind::kString);
+    filler.set_length(static_cast<uint32_t>(filler_bytes / kFillerCharacterBytes));
+    filler.set_precision(static_cast<uint32_t>(filler_bytes));
+  }
+  schema.table.mutable_record()->add_primary_key(kHeaderColumns[0]);
+  return schema;
 }
 
 }  // namespace
@@ -59,29 +114,24 @@ absl::Status CheckoutOptions::Validate() const {
 }
 
 std::vector<TableSchema> CheckoutTables(const CheckoutOptions& options) {
-  return {{kProducts, 8, options.product_bytes},
-          {kOrders, 8, options.order_bytes},
-          {kOrderLines, 8, options.line_bytes}};
+  return {SchemaOf(kProducts, options.product_bytes, {"stock", "price"}),
+          SchemaOf(kOrders, options.order_bytes, {"lines", "total"}),
+          SchemaOf(kOrderLines, options.line_bytes, {"product", "quantity", "restocked", "price"})};
 }
 
-/// A cache line of a filler; its words are worked on all at once.
-using FillerLine = std::array<uint64_t, 8>;
-
-/// The filler is `write` over and over.
-bool IsFilledWith(std::span<const std::byte> filler, uint64_t write) {
-  if (filler.empty()) return true;
-  if (std::memcmp(filler.data(), &write, sizeof write) != 0) return false;
-  return std::memcmp(filler.data(), filler.data() + sizeof write, filler.size() - sizeof write) == 0;
+Key KeyOf(uint64_t id) {
+  return std::bit_cast<Key>(StoredWord(id));
 }
 
 template <typename Row>
 void WriteRow(Row words, std::span<std::byte> row) {
-  static_assert(sizeof(Row) % 8 == 0);
   NAM_CHECK(row.size() >= sizeof words && row.size() % 8 == 0);
   words.check = CheckOfRow(words);
-  std::memcpy(row.data(), &words, sizeof words);
+  auto stored = std::bit_cast<WordsOf<Row>>(words);
+  for (uint64_t& word : stored) word = StoredWord(word);
+  std::memcpy(row.data(), stored.data(), sizeof stored);
   FillerLine line;
-  line.fill(words.write);
+  line.fill(FillerOf(words.write));
   std::span<std::byte> filler = row.subspan(sizeof words);
   for (; filler.size() >= sizeof line; filler = filler.subspan(sizeof line))
     std::memcpy(filler.data(), line.data(), sizeof line);
@@ -90,9 +140,11 @@ void WriteRow(Row words, std::span<std::byte> row) {
 
 template <typename Row>
 std::optional<Row> ReadRow(std::span<const std::byte> row) {
-  Row words;
-  NAM_CHECK(row.size() >= sizeof words && row.size() % 8 == 0);
-  std::memcpy(&words, row.data(), sizeof words);
+  NAM_CHECK(row.size() >= sizeof(Row) && row.size() % 8 == 0);
+  WordsOf<Row> stored;
+  std::memcpy(stored.data(), row.data(), sizeof stored);
+  for (uint64_t& word : stored) word = LoadedWord(word);
+  const Row words = std::bit_cast<Row>(stored);
   if (words.check != CheckOfRow(words) || !IsFilledWith(row.subspan(sizeof words), words.write))
     return std::nullopt;
   return words;
@@ -106,10 +158,10 @@ template std::optional<OrderRow> ReadRow(std::span<const std::byte>);
 template std::optional<LineRow> ReadRow(std::span<const std::byte>);
 
 uint64_t ValueOfRow(std::span<const std::byte> row, bool sound) {
-  RowHeader header;
-  NAM_CHECK(row.size() >= sizeof header);
-  std::memcpy(&header, row.data(), sizeof header);
-  return sound ? header.write : XXH3_64bits(row.data(), row.size()) | uint64_t{1} << 63;
+  NAM_CHECK(row.size() >= sizeof(RowHeader));
+  uint64_t stored;
+  std::memcpy(&stored, row.data() + offsetof(RowHeader, write), sizeof stored);
+  return sound ? LoadedWord(stored) : XXH3_64bits(row.data(), row.size()) | uint64_t{1} << 63;
 }
 
 absl::StatusOr<uint64_t> LoadProducts(const CheckoutOptions& options, txn::Session& session,
@@ -189,10 +241,11 @@ void CheckoutClient::Record(OperationKind kind, HistoryTable table, uint64_t key
 
 absl::Status CheckoutClient::BeginAndReadProducts() {
   std::array<txn::Lookup, kLinesPerOrder> lookups;
+  std::array<Key, kLinesPerOrder> keys;
   const std::span<std::byte> rows(product_rows_);
   for (size_t i = 0; i < kLinesPerOrder; ++i) {
-    lookups[i] = {products_, KeyBytes(bought_[i].product),
-                  rows.subspan(i * options_.product_bytes, options_.product_bytes)};
+    keys[i] = KeyOf(bought_[i].product);
+    lookups[i] = {products_, keys[i], rows.subspan(i * options_.product_bytes, options_.product_bytes)};
   }
   NAM_RETURN_IF_ERROR(session_.BeginAndRead(lookups));
   if (recorder_ != nullptr) recorder_->Begin(session_.snapshot());

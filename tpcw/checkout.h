@@ -13,19 +13,23 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/random.h"
+#include "proto/catalog.pb.h"
 #include "tpcw/product_choice.h"
 #include "txn/history.h"
 #include "txn/session.h"
 
 /// The checkout of TPC-W over any session: reads 3 products, inserts an order and its 3 lines, takes what was
-/// bought out of the products' stock. Rows, all little-endian words:
+/// bought out of the products' stock. They are tables of SQL, with rows as sql/record_row.h lays them out:
+/// words are bigint NOT NULL (big-endian, the sign bit flipped), the filler is a text.
 ///
 ///     products     id │ write │ check │ stock │ price │ filler…
 ///     orders       id │ write │ check │ lines │ total │ filler…
 ///     order_lines  id │ write │ check │ product │ quantity │ restocked │ price │ filler…
 ///
-/// `write` names the write that made the row, `check` covers the words around it, and the filler is `write`
-/// over and over: of a row that mixes two writes one of them tells.
+/// `write` names the write that made the row, `check` covers the words around it, and the filler is two
+/// letters that stand for the write, over and over: of a row that mixes two writes one of them tells (but for
+/// one pair in 65,536 that have the same letters). A letter has four bytes, so that the text fills its
+/// column.
 namespace nam::tpcw {
 
 inline constexpr size_t kLinesPerOrder = 3;
@@ -54,6 +58,7 @@ struct TableSchema {
   std::string name;
   size_t key_bytes;  // the row's first
   size_t row_bytes;
+  proto::Table table;  // its columns and its primary key
 };
 /// What must be there before the load.
 std::vector<TableSchema> CheckoutTables(const CheckoutOptions& options);
@@ -65,6 +70,10 @@ constexpr uint64_t OrderId(uint32_t client, uint64_t number) {
 constexpr uint64_t LineId(uint64_t order, size_t line) {
   return order * 4 + line;
 }
+/// The bytes of a key, as a row begins with them.
+using Key = std::array<std::byte, 8>;
+Key KeyOf(uint64_t id);
+
 inline constexpr uint32_t kClientsMax = 1u << 20;
 
 /// Words of every row.

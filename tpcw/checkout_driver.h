@@ -80,6 +80,7 @@ class CheckoutDriver {
     std::unique_ptr<txn::SessionHistory> history;
     std::vector<CheckoutClient::OrderState> orders;
     uint64_t torn_rows = 0;
+    uint64_t turns = 0;  // taken, and not begun; its thread's alone
     txn::BeginCosts begins;
   };
   struct Totals {
@@ -93,7 +94,7 @@ class CheckoutDriver {
   void RunClient(uint32_t number);
   absl::Status RunCheckouts(uint32_t number);
   absl::Status CheckOut(CheckoutClient& client, Client& counts);
-  bool TakeTurn();
+  bool TakeTurn(Client& client);
   /// Ends the run.
   void Fail(const absl::Status& status);
   Totals Sum() const;
@@ -108,7 +109,7 @@ class CheckoutDriver {
   std::vector<std::unique_ptr<Client>> clients_;
 
   std::atomic<bool> stop_ = false;
-  std::atomic<uint64_t> turns_ = 0;  // checkouts begun, if they are limited
+  std::atomic<uint64_t> turns_ = 0;  // checkouts that clients have taken, if they are limited
   std::atomic<uint32_t> running_ = 0;
   std::unique_ptr<fabric::Event> ended_;
   int64_t began_ns_ = 0;

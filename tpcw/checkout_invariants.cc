@@ -1,6 +1,7 @@
 #include "tpcw/checkout_invariants.h"
 
 #include <algorithm>
+#include <array>
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
@@ -18,12 +19,12 @@ class RowBatch {
   RowBatch(txn::Session& session, txn::TableHandle table, size_t row_bytes)
       : session_(session), table_(table), row_bytes_(row_bytes), rows_(kBatch * row_bytes) {}
 
-  /// Of `keys`, which stay until the next Read; at most kBatch.
-  absl::StatusOr<std::span<const txn::Lookup>> Read(std::span<const uint64_t> keys) {
+  /// At most kBatch; what is returned stays until the next Read.
+  absl::StatusOr<std::span<const txn::Lookup>> Read(std::span<const uint64_t> ids) {
     lookups_.clear();
-    for (size_t i = 0; i < keys.size(); ++i) {
-      lookups_.push_back(
-          {table_, std::as_bytes(keys.subspan(i, 1)), std::span(rows_).subspan(i * row_bytes_, row_bytes_)});
+    for (size_t i = 0; i < ids.size(); ++i) {
+      keys_[i] = KeyOf(ids[i]);
+      lookups_.push_back({table_, keys_[i], std::span(rows_).subspan(i * row_bytes_, row_bytes_)});
     }
     NAM_RETURN_IF_ERROR(session_.Read(std::span(lookups_)));
     return lookups_;
@@ -34,6 +35,7 @@ class RowBatch {
   const txn::TableHandle table_;
   const size_t row_bytes_;
   std::vector<std::byte> rows_;
+  std::array<Key, kBatch> keys_;
   std::vector<txn::Lookup> lookups_;
 };
 

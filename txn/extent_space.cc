@@ -1,5 +1,6 @@
 #include "txn/extent_space.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "absl/strings/str_format.h"
@@ -31,6 +32,9 @@ absl::Status ExtentSpace::Install(const std::vector<SpaceExtent>& extents) {
                          channel_->TargetOf(extents[i].server, {extents[i].rkey, 0}));
     targets_.push_back(target);
   }
+  const auto lost = std::find_if(targets_.begin(), targets_.end(),
+                                 [](const storage::Channel::Target& target) { return !target.queue_pair; });
+  whole_ = static_cast<size_t>(lost - targets_.begin());
   return absl::OkStatus();
 }
 
@@ -39,11 +43,14 @@ absl::Status ExtentSpace::FindNew() {
   return Install(extents);
 }
 
-absl::Status ExtentSpace::Refresh(size_t wanted) {
-  NAM_RETURN_IF_ERROR(FindNew());
-  if (wanted < targets_.size()) return absl::OkStatus();
-  return absl::OutOfRangeError(
-      absl::StrFormat("there are %d extents, and no number %d", targets_.size(), wanted));
+absl::Status ExtentSpace::Seek(uint64_t position) {
+  const size_t extent = position >> shift_;
+  if (extent >= targets_.size()) NAM_RETURN_IF_ERROR(FindNew());
+  if (extent >= targets_.size()) {
+    return absl::OutOfRangeError(
+        absl::StrFormat("there are %d extents, and no number %d", targets_.size(), extent));
+  }
+  return Lost(position) ? LostError() : absl::OkStatus();
 }
 
 absl::Status ExtentSpace::LostError() const {

@@ -56,13 +56,10 @@ class ExtentSpace {
   /// the position is beyond what is known; OUT_OF_RANGE if it is beyond what there is, UNAVAILABLE if the
   /// extent is lost.
   absl::StatusOr<storage::Channel::Target> Resolve(uint64_t position) {
-    const size_t extent = position >> shift_;
-    if (extent >= targets_.size()) {
-      if (absl::Status status = Refresh(extent); !status.ok()) return status;
+    if (position >> shift_ >= whole_) [[unlikely]] {
+      if (absl::Status status = Seek(position); !status.ok()) return status;
     }
-    storage::Channel::Target target = targets_[extent];
-    if (target.queue_pair == nullptr) [[unlikely]]
-      return LostError();
+    storage::Channel::Target target = targets_[position >> shift_];
     target.address.offset += position & (extent_bytes() - 1);
     return target;
   }
@@ -83,7 +80,8 @@ class ExtentSpace {
  private:
   ExtentSpace(storage::Channel& channel, std::shared_ptr<ExtentSource> source, int shift)
       : channel_(&channel), source_(std::move(source)), shift_(shift) {}
-  absl::Status Refresh(size_t wanted);
+  /// OK: the position's extent is known, and not lost.
+  absl::Status Seek(uint64_t position);
   absl::Status Install(const std::vector<SpaceExtent>& extents);
   absl::Status LostError() const;
 
@@ -91,6 +89,7 @@ class ExtentSpace {
   std::shared_ptr<ExtentSource> source_;
   int shift_;
   std::vector<storage::Channel::Target> targets_;  // by extent: offset 0 of it; no queue pair: lost
+  size_t whole_ = 0;  // so many extents stand before the first lost one: one comparison on the way to each
   std::set<MemoryServerId> lost_;
 };
 

@@ -33,7 +33,8 @@ absl::Status RsiBackend::MakeTables(const tpcw::CheckoutOptions& checkout,
                                          .row_bytes = static_cast<uint32_t>(schema.row_bytes),
                                          .key_bytes = static_cast<uint32_t>(schema.key_bytes),
                                          .versions = options.versions,
-                                         .expected_rows = rows},
+                                         .expected_rows = rows,
+                                         .table = schema.table},
                                         options.replace);
     if (absl::IsAlreadyExists(made)) {
       return absl::AlreadyExistsError(

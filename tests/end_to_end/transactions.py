@@ -93,10 +93,17 @@ class Transactions(cases.Case):
                 self.assertTrue(summary["invariants_ok"])
                 self.assertEqual(summary["history_anomalies"], 0)
                 self.assertGreater(summary["history_transactions"], 3000)
+            self.assertEqual(self.first_row(cluster, "SELECT count(*), sum(lines), sum(total) FROM orders"),
+                             self.first_row(cluster, "SELECT count(DISTINCT id / 4), count(*), sum(quantity * price) "
+                                                     "FROM order_lines"))
+            self.assertEqual(self.first_row(cluster, "SELECT count(*), min(stock) >= 0 FROM products"), "1000,true")
             there = cluster.nam("checkout", "--transactions=1", "--products=1000")
             self.assertEqual(there.code, 1, there)
             self.assertIn("--replace", there.err)
             cluster.stop()
+
+    def first_row(self, cluster, query):
+        return cluster.done("sql", "--format=csv", "-c", query).out.splitlines()[1]
 
     def balances(self, cluster):
         """As a new transaction sees them: accounts 1 and 2, the moves between them, those of the test itself."""

@@ -8,6 +8,7 @@
 
 #include "fabric/fabric.h"
 #include "fabric/sim/world.h"
+#include "sql/record_row.h"
 #include "tests/txn/reference_session.h"
 #include "tpcw/checkout_driver.h"
 #include "tpcw/checkout_invariants.h"
@@ -328,6 +329,48 @@ TEST(CheckoutRows, OnlyWhatWasWrittenIsSound) {
               torn.begin() + static_cast<ptrdiff_t>(cut));
     EXPECT_FALSE(ReadRow<ProductRow>(torn).has_value()) << cut;
   }
+}
+
+/// What SQL makes of the row: its numbers, then its filler.
+template <typename Row>
+std::pair<std::vector<int64_t>, std::string> Decoded(const TableSchema& schema, const Row& words) {
+  std::vector<std::byte> row(schema.row_bytes);
+  WriteRow(words, row);
+  std::vector<int64_t> numbers;
+  std::string text;
+  for (const Value& value : sql::RecordLayout(schema.table).Decode(row)) {
+    EXPECT_FALSE(value.null);
+    if (value.type.kind == TypeKind::kString) {
+      text = value.text;
+    } else {
+      numbers.push_back(static_cast<int64_t>(value.number));
+    }
+  }
+  numbers.erase(numbers.begin() + 2);  // the check
+  return {numbers, text};
+}
+
+TEST(CheckoutRows, AreRowsOfSql) {
+  const std::vector<TableSchema> tables = CheckoutTables({.line_bytes = 56});
+  ASSERT_EQ(tables.size(), 3u);
+  for (const TableSchema& schema : tables) {
+    const sql::RecordLayout layout(schema.table);
+    EXPECT_EQ(layout.key_bytes(), schema.key_bytes) << schema.name;
+    EXPECT_EQ(layout.row_bytes(), schema.row_bytes) << schema.name;
+  }
+  const auto [product, filler] =
+      Decoded(tables[0], ProductRow{{.id = 7, .write = 0x19af, .check = 0}, -5, 6});
+  EXPECT_THAT(product, ::testing::ElementsAre(7, 0x19af, -5, 6));
+  ASSERT_EQ(filler.size(), 1024u - 5 * 8);  // the text is as long as its column, and in UTF-8
+  for (size_t i = 0; i < filler.size(); i += 4) {
+    ASSERT_EQ(filler.substr(i, 2), "\xf0\x9d");
+    const auto third = static_cast<uint8_t>(filler[i + 2]), last = static_cast<uint8_t>(filler[i + 3]);
+    ASSERT_TRUE(third >= 0x90 && third <= 0x93 && last >= 0x80 && last <= 0xbf);
+  }
+  EXPECT_THAT(Decoded(tables[1], OrderRow{{.id = 1, .write = 2, .check = 0}, 3, 4}).first,
+              ::testing::ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(Decoded(tables[2], LineRow{{.id = 1, .write = 2, .check = 0}, 3, 4, 5, 6}),
+              ::testing::Pair(::testing::ElementsAre(1, 2, 3, 4, 5, 6), ""));
 }
 
 TEST(CheckoutOptions, RefusesWhatCannotBe) {
