@@ -13,7 +13,7 @@ bool IsLoopback(const std::string& host) {
 }
 
 bool IsWildcard(const std::string& host) {
-  return host == "0.0.0.0" || host == "[::]" || host == "::" || host == "*";
+  return host == "0.0.0.0" || host == "[::]" || host == "::";
 }
 
 }  // namespace
