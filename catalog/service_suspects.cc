@@ -101,7 +101,7 @@ void Service::BuryAtAddress(const std::string& control_address) {
 
 absl::StatusOr<proto::BuryReply> Service::Bury(const proto::BuryRequest& request) {
   const std::lock_guard lock(mutex_);
-  NAM_RETURN_IF_ERROR(Enter());
+  NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   const auto found = members_.find(request.id());
   if (found == members_.end() || found->second.member.role() != proto::ROLE_MEMORY) {
     return absl::NotFoundError(absl::StrFormat("there is no memory server %d", request.id()));

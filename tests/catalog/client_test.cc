@@ -286,6 +286,44 @@ TEST_F(ClientTest, LeasesGoOnWhileTheCatalogDoesNotHearItself) {
   EXPECT_EQ(client->GetCluster()->members_size(), 1) << "expelled, now that renewals would be heard";
 }
 
+// Whether it answers wrongly or not at all.
+TEST_F(ClientTest, RenewalsFindTheirNewPortThoughAnotherProcessHasTheOldOne) {
+  options_.lease_ms = 3'000;
+  StartCatalog();
+  const auto client = Connect();
+  const uint32_t member = client->Join(SomeClient())->id();
+  proto::RenewRequest renewal;
+  renewal.set_id(member);
+  ASSERT_TRUE(client->Renew(renewal).ok());
+  const uint16_t old_port = SplitAddress(server_->lease_address())->second;
+  StopCatalog();
+  const UniqueFd silent = ListenSilently(old_port);
+  ASSERT_TRUE(silent.valid());
+  StartCatalog();
+  ASSERT_NE(SplitAddress(server_->lease_address())->second, old_port);
+  ASSERT_NE(Connect(), nullptr);
+  absl::Status renewed = absl::UnavailableError("not asked yet");
+  for (int i = 0; i < 3 && !renewed.ok(); ++i) renewed = client->Renew(renewal).status();
+  EXPECT_TRUE(renewed.ok()) << renewed;
+}
+
+TEST_F(ClientTest, AClientOfAnotherStoreEndsNobodysMembership) {
+  StartCatalog();
+  const auto stranger = Connect();
+  const MemberId id(stranger->Join(SomeClient())->id());
+  StopCatalog();
+  options_.store_path = folder_.File("other.db");
+  StartCatalog();
+  const auto client = Connect();
+  ASSERT_EQ(client->Join(SomeClient())->id(), id.value());
+  absl::Status left = absl::UnavailableError("not asked yet");
+  const Deadline deadline = RealClock().After(10'000'000);
+  while (absl::IsUnavailable(left) && !RealClock().Passed(deadline)) left = stranger->Leave(id);
+  EXPECT_EQ(left.code(), absl::StatusCode::kFailedPrecondition) << left;
+  EXPECT_EQ(stranger->DropTable("date").code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(client->GetCluster()->members_size(), 1);
+}
+
 TEST_F(ClientTest, AShortRestartDoesNotLoseTheMembership) {
   StartCatalog();
   const auto client = Connect();
