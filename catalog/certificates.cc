@@ -3,6 +3,7 @@
 #include <openssl/bio.h>
 #include <openssl/bn.h>
 #include <openssl/core_names.h>
+#include <openssl/crypto.h>
 #include <openssl/ec.h>
 #include <openssl/evp.h>
 #include <openssl/kdf.h>
@@ -244,6 +245,17 @@ std::string KnockName(const std::string& secret) {
   for (const unsigned char byte : Derive(secret, "nam control plane knock 1", 31))
     absl::StrAppend(&name, absl::Hex(byte, absl::kZeroPad2));
   return name + ".nam";
+}
+
+std::string MakeMemberProof() {
+  std::string proof(16, '\0');
+  NAM_CHECK(RAND_bytes(reinterpret_cast<unsigned char*>(proof.data()), static_cast<int>(proof.size())) == 1,
+            "no randomness");
+  return proof;
+}
+
+bool SameProof(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 }  // namespace nam::catalog

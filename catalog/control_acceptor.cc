@@ -116,13 +116,11 @@ absl::StatusOr<UniqueFd> ListenOn(const addrinfo& where, uint16_t& port) {
 }
 
 absl::StatusOr<std::vector<UniqueFd>> ListenOnAll(const std::string& host, uint16_t& port) {
-  std::string bare = host;
-  if (bare.size() > 2 && bare.front() == '[') bare = bare.substr(1, bare.size() - 2);
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
   addrinfo* found = nullptr;
-  if (const int failed = ::getaddrinfo(bare.c_str(), "0", &hints, &found); failed != 0) {
+  if (const int failed = ::getaddrinfo(BareHost(host).c_str(), "0", &hints, &found); failed != 0) {
     return absl::UnavailableError(absl::StrCat("unknown host: ", gai_strerror(failed)));
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);

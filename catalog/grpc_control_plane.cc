@@ -24,7 +24,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "catalog/connection_refused.h"
+#include "catalog/address.h"
 #include "catalog/control_acceptor.h"
 #include "fabric/threads.h"
 

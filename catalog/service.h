@@ -135,6 +135,7 @@ class Service {
   /// Suspect or not.
   bool Living(const MemberState& member) const;
   bool Suspect(const MemberState& member) const;
+  bool Late(const MemberState& member) const;
   const MemberState* FindLiving(uint32_t id) const;
   absl::Status CheckLiving(uint32_t id) const;
   bool Proven(const proto::KeyClaim& claim) const;

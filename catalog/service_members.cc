@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "catalog/member_proof.h"
+#include "catalog/certificates.h"
 #include "catalog/record_tables.h"
 #include "catalog/service.h"
 
