@@ -69,7 +69,8 @@ class ProcessLog {
     directory_ = std::move(directory);
     file_ = options;
     name_ = options.name;
-    NAM_RETURN_IF_ERROR(Redirect());
+    NAM_ASSIGN_OR_RETURN(const UniqueFd fd, Open(FileName(0)));
+    NAM_RETURN_IF_ERROR(Redirect(fd));
     WriteAll(STDERR_FILENO, early_);
     early_.clear();
     return absl::OkStatus();
@@ -98,35 +99,43 @@ class ProcessLog {
     return older == 0 ? file_.name + ".log" : absl::StrCat(file_.name, ".log.", older);
   }
 
-  /// Opens the file and puts it in the place of standard error, and of standard output if that is the same.
-  absl::Status Redirect() {
-    const std::string name = FileName(0);
+  /// For appending. A pipe without a reader must not hold it up.
+  absl::StatusOr<UniqueFd> Open(const std::string& name) const {
     const std::string path = absl::StrCat(file_.directory, "/", name);
-    const UniqueFd fd(
-        openat(directory_.get(), name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
-    struct stat info, err, out;
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    UniqueFd fd(openat(directory_.get(), name.c_str(), kFlags, 0600));
+    struct stat info;
     if (!fd.valid() || fstat(fd.get(), &info) != 0) return Errno(path);
-    if (!S_ISREG(info.st_mode) || info.st_uid != geteuid()) {
-      return absl::FailedPreconditionError(absl::StrCat("the log ", path, " is no file of yours"));
-    }
+    if (S_ISREG(info.st_mode) && info.st_uid == geteuid()) return fd;
+    return absl::FailedPreconditionError(absl::StrCat("the log ", path, " is no file of yours"));
+  }
+
+  /// Puts the file in the place of standard error, and of standard output if that is the same.
+  absl::Status Redirect(const UniqueFd& fd) const {
+    struct stat err, out;
     const bool out_too =
         fstat(STDERR_FILENO, &err) == 0 && fstat(STDOUT_FILENO, &out) == 0 && SameFile(err, out);
     if (dup2(fd.get(), STDERR_FILENO) < 0 || (out_too && dup2(fd.get(), STDOUT_FILENO) < 0))
-      return Errno(path);
+      return Errno(file_.directory);
     return absl::OkStatus();
   }
 
-  /// What others write on standard error counts too. If it fails the old file grows on.
+  /// What others write on standard error counts too. If no new file can be opened the old one grows on, and
+  /// older ones stay.
   void RotateIfFull(size_t more) {
     struct stat info;
     if (fstat(STDERR_FILENO, &info) != 0 || info.st_size == 0 ||
         static_cast<uint64_t>(info.st_size) + more <= file_.bytes_max) {
       return;
     }
+    const std::string fresh = FileName(0) + ".new";
+    const absl::StatusOr<UniqueFd> fd = Open(fresh);
+    if (!fd.ok()) return;
     for (int older = file_.older_files; older > 0; --older) {
       renameat(directory_.get(), FileName(older - 1).c_str(), directory_.get(), FileName(older).c_str());
     }
-    Redirect().IgnoreError();
+    renameat(directory_.get(), fresh.c_str(), directory_.get(), FileName(0).c_str());
+    Redirect(*fd).IgnoreError();
   }
 
   std::mutex mutex_;

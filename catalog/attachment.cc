@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -202,6 +203,11 @@ absl::StatusOr<std::vector<proto::Member>> ClusterAttachment::Members(proto::Rol
   return members;
 }
 
+absl::Status BuriedError(const std::string& name) {
+  return absl::UnavailableError(
+      absl::StrCat(name, " is gone: it is buried; tables with blocks there must be loaded again"));
+}
+
 absl::StatusOr<std::shared_ptr<MemoryPeer>> ClusterAttachment::FindPeer(MemoryServerId server) {
   {
     const std::lock_guard lock(mutex_);
@@ -211,13 +217,11 @@ absl::StatusOr<std::shared_ptr<MemoryPeer>> ClusterAttachment::FindPeer(MemorySe
   NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, client_->GetCluster());
   for (const proto::Member& member : cluster.members()) {
     if (member.id() != server.value() || member.role() != proto::ROLE_MEMORY) continue;
+    const std::string name = absl::StrFormat("memory server %d (%s)", member.id(), member.control_address());
     if (!member.alive()) {
       Bury(server);
-      return absl::UnavailableError(absl::StrFormat(
-          "memory server %d (%s) is gone: it is buried; tables with blocks there must be loaded again",
-          member.id(), member.control_address()));
+      return BuriedError(name);
     }
-    const std::string name = absl::StrFormat("memory server %d (%s)", member.id(), member.control_address());
     auto peer = std::make_shared<MemoryPeer>(
         MemoryPeer{member.fabric_address(), OpenPeer(name, member.control_address())});
     const std::lock_guard lock(mutex_);
@@ -340,6 +344,7 @@ absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> ClusterAttachment::
     regions->regions.push_back({region.offset(), region.bytes(), fabric::RemoteKey{region.rkey()}});
   }
   const std::lock_guard lock(mutex_);
+  if (buried_.contains(server)) return BuriedError(memory->peer->name());  // while it was asked
   // Servers only add regions, so of two answers that cross the longer one is the newer.
   std::shared_ptr<const fabric::ServerRegions>& entry = regions_[server];
   if (entry == nullptr || entry->regions.size() <= regions->regions.size()) entry = std::move(regions);

@@ -3,6 +3,7 @@
 #include <openssl/bio.h>
 #include <openssl/bn.h>
 #include <openssl/core_names.h>
+#include <openssl/crypto.h>
 #include <openssl/ec.h>
 #include <openssl/evp.h>
 #include <openssl/kdf.h>
@@ -12,20 +13,17 @@
 #include <openssl/rand.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
-#include <sys/stat.h>
 
-#include <cerrno>
 #include <cstdint>
-#include <cstring>
-#include <fstream>
 #include <memory>
-#include <sstream>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "base/private_file.h"
 #include "base/status_macros.h"
+#include "base/unique_fd.h"
 
 namespace nam::catalog {
 namespace {
@@ -155,19 +153,15 @@ Owned<BIO, FreeBio> Reader(const std::string& text) {
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& what, const std::string& path, bool private_one) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("cannot read the %s `%s`: %s", what, path, std::strerror(errno)));
-  }
-  struct stat status {};
-  if (private_one && ::stat(path.c_str(), &status) == 0 && (status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("others may read the %s `%s`; chmod 600 %s", what, path, path));
-  }
-  return text.str();
+  const std::string name = absl::StrFormat("the %s `%s`", what, path);
+  const auto read = [&]() -> absl::StatusOr<std::string> {
+    NAM_ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegularFile(path, name));
+    if (private_one) NAM_RETURN_IF_ERROR(CheckPrivateFile(fd.get(), name));
+    return ReadAll(fd.get(), name);
+  };
+  absl::StatusOr<std::string> text = read();
+  if (text.ok()) return text;
+  return absl::InvalidArgumentError(text.status().message());
 }
 
 // Its certificates, the first of which is the holder's own.
@@ -251,6 +245,17 @@ std::string KnockName(const std::string& secret) {
   for (const unsigned char byte : Derive(secret, "nam control plane knock 1", 31))
     absl::StrAppend(&name, absl::Hex(byte, absl::kZeroPad2));
   return name + ".nam";
+}
+
+std::string MakeMemberProof() {
+  std::string proof(16, '\0');
+  NAM_CHECK(RAND_bytes(reinterpret_cast<unsigned char*>(proof.data()), static_cast<int>(proof.size())) == 1,
+            "no randomness");
+  return proof;
+}
+
+bool SameProof(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 }  // namespace nam::catalog

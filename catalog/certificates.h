@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -40,5 +41,11 @@ absl::StatusOr<Identity> ReadIdentity(const TlsFiles& files);
 /// the secret: `<62 hexadecimal digits>.nam`. It tells strangers from members before any cryptography; it is
 /// sent in clear, so it proves nothing.
 std::string KnockName(const std::string& secret);
+
+/// What tells a member from others that know the secret: 128 random bits.
+std::string MakeMemberProof();
+
+/// Takes the same time wherever the two differ, so that a proof cannot be guessed byte by byte.
+bool SameProof(std::string_view a, std::string_view b);
 
 }  // namespace nam::catalog

@@ -44,6 +44,14 @@ class RemoteClient final : public Client {
   absl::Status ReleaseGroups(MemberId member, const std::vector<uint32_t>& groups) override;
 
  private:
+  /// A call with the newest mark that is known; takes the answer's over.
+  template <typename Request, typename Reply>
+  absl::StatusOr<Reply> Call(const Peer& peer, const Method<Request, Reply>& method, Request request,
+                             int64_t timeout_us);
+  template <typename Request, typename Reply>
+  absl::StatusOr<Reply> Call(const Method<Request, Reply>& method, const Request& request) {
+    return Call(peer_, method, request, timeout_us_);
+  }
   proto::StoreMark Newest();
   /// Takes what an answer carried over, unless it is older than what was asked with.
   absl::Status Learn(const proto::StoreMark& mark, const proto::StoreMark& asked_with);
@@ -83,16 +91,23 @@ absl::Status RemoteClient::Learn(const proto::StoreMark& mark, const proto::Stor
   return absl::OkStatus();
 }
 
+template <typename Request, typename Reply>
+absl::StatusOr<Reply> RemoteClient::Call(const Peer& peer, const Method<Request, Reply>& method,
+                                         Request request, int64_t timeout_us) {
+  const proto::StoreMark newest = Newest();
+  SetMark(request, newest);
+  NAM_ASSIGN_OR_RETURN(Reply reply, peer.Call(method, request, timeout_us));
+  NAM_RETURN_IF_ERROR(Learn(MarkOf(reply), newest));
+  return reply;
+}
+
 absl::StatusOr<proto::Cluster> RemoteClient::GetCluster() {
-  proto::GetClusterRequest request;
-  SetMark(request, Newest());
-  return AskForCluster(request, timeout_us_);
+  return AskForCluster(proto::GetClusterRequest(), timeout_us_);
 }
 
 absl::StatusOr<proto::Cluster> RemoteClient::AskForCluster(const proto::GetClusterRequest& request,
                                                            int64_t timeout_us) {
-  NAM_ASSIGN_OR_RETURN(proto::Cluster cluster, peer_.Call(kGetCluster, request, timeout_us));
-  NAM_RETURN_IF_ERROR(Learn(MarkOf(cluster), MarkOf(request)));
+  NAM_ASSIGN_OR_RETURN(proto::Cluster cluster, Call(peer_, kGetCluster, request, timeout_us));
   const std::lock_guard lock(mutex_);
   if (std::exchange(lease_port_, cluster.lease_port()) != cluster.lease_port()) lease_peer_ = nullptr;
   const int64_t third_us = int64_t{cluster.lease_ms()} * 1'000 / 3;
@@ -119,10 +134,9 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> RemoteClient::GetTable(const
     if (found != tables_.end()) cached = found->second;
   }
   proto::GetTableRequest request;
-  SetMark(request, Newest());
   request.set_name(name);
   request.set_known_version(cached == nullptr ? 0 : cached->version());
-  absl::StatusOr<proto::GetTableReply> reply = peer_.Call(kGetTable, request, timeout_us_);
+  absl::StatusOr<proto::GetTableReply> reply = Call(kGetTable, request);
   const std::lock_guard lock(mutex_);
   if (!reply.ok()) {
     if (absl::IsNotFound(reply.status())) tables_.erase(name);
@@ -144,9 +158,7 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> RemoteClient::GetTable(const
 }
 
 absl::StatusOr<std::vector<proto::Table>> RemoteClient::ListTables() {
-  proto::ListTablesRequest request;
-  SetMark(request, Newest());
-  NAM_ASSIGN_OR_RETURN(proto::ListTablesReply reply, peer_.Call(kListTables, request, timeout_us_));
+  NAM_ASSIGN_OR_RETURN(proto::ListTablesReply reply, Call(kListTables, proto::ListTablesRequest()));
   return std::vector<proto::Table>(std::make_move_iterator(reply.mutable_tables()->begin()),
                                    std::make_move_iterator(reply.mutable_tables()->end()));
 }
@@ -154,41 +166,33 @@ absl::StatusOr<std::vector<proto::Table>> RemoteClient::ListTables() {
 absl::StatusOr<proto::JoinReply> RemoteClient::Join(const proto::Member& member) {
   proto::JoinRequest request;
   *request.mutable_member() = member;
-  SetMark(request, Newest());
-  NAM_ASSIGN_OR_RETURN(proto::JoinReply reply, peer_.Call(kJoin, request, timeout_us_));
-  NAM_RETURN_IF_ERROR(Learn(MarkOf(reply), MarkOf(request)));
-  return reply;
+  return Call(kJoin, request);
 }
 
 absl::StatusOr<proto::RenewReply> RemoteClient::Renew(const proto::RenewRequest& request) {
-  proto::RenewRequest marked = request;
-  SetMark(marked, Newest());
   const std::shared_ptr<const Peer> peer = LeasePeer();
-  absl::StatusOr<proto::RenewReply> reply = peer->Call(kRenew, marked, lease_call_us_);
-  if (Unanswered(reply.status()) && absl::IsUnavailable(reply.status())) {
-    // A catalog that was started again may have another port for leases.
-    proto::GetClusterRequest where;
-    proto::CatalogHeader only_leases;
-    only_leases.set_only_leases(true);
-    SetHeader(where, only_leases);
-    AskForCluster(where, lease_call_us_).IgnoreError();
-    const std::shared_ptr<const Peer> fresh = LeasePeer();
-    if (fresh != peer) reply = fresh->Call(kRenew, marked, lease_call_us_);
-  }
-  if (reply.ok()) NAM_RETURN_IF_ERROR(Learn(MarkOf(*reply), MarkOf(marked)));
-  return reply;
+  absl::StatusOr<proto::RenewReply> reply = Call(*peer, kRenew, request, lease_call_us_);
+  if (!Unanswered(reply.status())) return reply;
+  // A catalog that was started again may have another port for leases, and another process the old one.
+  proto::GetClusterRequest where;
+  proto::CatalogHeader only_leases;
+  only_leases.set_only_leases(true);
+  SetHeader(where, only_leases);
+  AskForCluster(where, lease_call_us_).IgnoreError();
+  const std::shared_ptr<const Peer> fresh = LeasePeer();
+  return fresh == peer ? reply : Call(*fresh, kRenew, request, lease_call_us_);
 }
 
 absl::Status RemoteClient::Leave(MemberId member) {
   proto::LeaveRequest request;
   request.set_id(member.value());
-  return peer_.Call(kLeave, request, lease_call_us_).status();
+  return Call(peer_, kLeave, request, lease_call_us_).status();
 }
 
 absl::Status RemoteClient::Bury(MemoryServerId server) {
   proto::BuryRequest request;
   request.set_id(server.value());
-  return peer_.Call(kBury, request, timeout_us_).status();
+  return Call(kBury, request).status();
 }
 
 absl::StatusOr<AllocationId> RemoteClient::BeginLoad(MemberId member, const std::string& table,
@@ -197,48 +201,45 @@ absl::StatusOr<AllocationId> RemoteClient::BeginLoad(MemberId member, const std:
   request.set_member(member.value());
   request.set_table(table);
   request.set_replace(replace);
-  NAM_ASSIGN_OR_RETURN(const proto::BeginLoadReply reply, peer_.Call(kBeginLoad, request, timeout_us_));
+  NAM_ASSIGN_OR_RETURN(const proto::BeginLoadReply reply, Call(kBeginLoad, request));
   return AllocationId(reply.allocation());
 }
 
 absl::StatusOr<uint64_t> RemoteClient::CommitLoad(const proto::Table& table) {
   proto::CommitLoadRequest request;
   *request.mutable_table() = table;
-  NAM_ASSIGN_OR_RETURN(const proto::CommitLoadReply reply, peer_.Call(kCommitLoad, request, timeout_us_));
-  NAM_RETURN_IF_ERROR(Learn(MarkOf(reply), {}));
+  NAM_ASSIGN_OR_RETURN(const proto::CommitLoadReply reply,
+                       Call(peer_, kCommitLoad, std::move(request), timeout_us_));
   return reply.version();
 }
 
 absl::Status RemoteClient::AbortLoad(AllocationId allocation) {
   proto::AbortLoadRequest request;
   request.set_allocation(allocation.value());
-  return peer_.Call(kAbortLoad, request, timeout_us_).status();
+  return Call(kAbortLoad, request).status();
 }
 
 absl::Status RemoteClient::DropTable(const std::string& name) {
   proto::DropTableRequest request;
   request.set_name(name);
-  NAM_ASSIGN_OR_RETURN(const proto::DropTableReply reply, peer_.Call(kDropTable, request, timeout_us_));
-  return Learn(MarkOf(reply), {});
+  return Call(kDropTable, request).status();
 }
 
 absl::StatusOr<AllocationId> RemoteClient::BeginExtend(MemberId member, const std::string& table) {
   proto::BeginExtendRequest request;
   request.set_member(member.value());
   request.set_table(table);
-  NAM_ASSIGN_OR_RETURN(const proto::BeginExtendReply reply, peer_.Call(kBeginExtend, request, timeout_us_));
+  NAM_ASSIGN_OR_RETURN(const proto::BeginExtendReply reply, Call(kBeginExtend, request));
   return AllocationId(reply.allocation());
 }
 
 absl::StatusOr<uint64_t> RemoteClient::CommitExtend(const proto::CommitExtendRequest& request) {
-  NAM_ASSIGN_OR_RETURN(const proto::CommitExtendReply reply, peer_.Call(kCommitExtend, request, timeout_us_));
-  NAM_RETURN_IF_ERROR(Learn(MarkOf(reply), {}));
+  NAM_ASSIGN_OR_RETURN(const proto::CommitExtendReply reply, Call(kCommitExtend, request));
   return reply.version();
 }
 
 absl::StatusOr<uint64_t> RemoteClient::ChangePart(const proto::ChangePartRequest& request) {
-  NAM_ASSIGN_OR_RETURN(const proto::ChangePartReply reply, peer_.Call(kChangePart, request, timeout_us_));
-  NAM_RETURN_IF_ERROR(Learn(MarkOf(reply), {}));
+  NAM_ASSIGN_OR_RETURN(const proto::ChangePartReply reply, Call(kChangePart, request));
   return reply.version();
 }
 
@@ -246,8 +247,7 @@ absl::StatusOr<std::vector<uint32_t>> RemoteClient::AllocateGroups(MemberId memb
   proto::AllocateGroupsRequest request;
   request.set_member(member.value());
   request.set_count(count);
-  NAM_ASSIGN_OR_RETURN(const proto::AllocateGroupsReply reply,
-                       peer_.Call(kAllocateGroups, request, timeout_us_));
+  NAM_ASSIGN_OR_RETURN(const proto::AllocateGroupsReply reply, Call(kAllocateGroups, request));
   return std::vector<uint32_t>(reply.groups().begin(), reply.groups().end());
 }
 
@@ -255,7 +255,7 @@ absl::Status RemoteClient::ReleaseGroups(MemberId member, const std::vector<uint
   proto::ReleaseGroupsRequest request;
   request.set_member(member.value());
   request.mutable_groups()->Add(groups.begin(), groups.end());
-  return peer_.Call(kReleaseGroups, request, lease_call_us_).status();
+  return Call(peer_, kReleaseGroups, request, lease_call_us_).status();
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ class Client {
 class Membership {
  public:
   struct Hooks {
-    /// Fills used_bytes, held and released (memory servers).
+    /// Fills used_bytes, and what else its role renews with.
     std::function<void(proto::RenewRequest&)> before_renew;
     /// What the catalog wants freed (memory servers).
     std::function<void(const proto::RenewReply&)> after_renew;

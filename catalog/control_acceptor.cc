@@ -102,10 +102,10 @@ absl::StatusOr<UniqueFd> ListenOn(const addrinfo& where, uint16_t& port) {
                                                     : reinterpret_cast<sockaddr_in&>(address).sin_port;
   its_port = htons(port);
   const int on = 1;
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   socklen_t bytes = where.ai_addrlen;
   auto* const raw = reinterpret_cast<sockaddr*>(&address);
-  if (!fd.valid() || ::bind(fd.get(), raw, bytes) != 0 || ::listen(fd.get(), kBacklog) != 0 ||
+  if (!fd.valid() || ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
+      ::bind(fd.get(), raw, bytes) != 0 || ::listen(fd.get(), kBacklog) != 0 ||
       ::getsockname(fd.get(), raw, &bytes) != 0) {
     const int error = errno;
     const std::string why = WhyNotListening(error);
@@ -116,13 +116,11 @@ absl::StatusOr<UniqueFd> ListenOn(const addrinfo& where, uint16_t& port) {
 }
 
 absl::StatusOr<std::vector<UniqueFd>> ListenOnAll(const std::string& host, uint16_t& port) {
-  std::string bare = host;
-  if (bare.size() > 2 && bare.front() == '[') bare = bare.substr(1, bare.size() - 2);
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
   addrinfo* found = nullptr;
-  if (const int failed = ::getaddrinfo(bare.c_str(), "0", &hints, &found); failed != 0) {
+  if (const int failed = ::getaddrinfo(BareHost(host).c_str(), "0", &hints, &found); failed != 0) {
     return absl::UnavailableError(absl::StrCat("unknown host: ", gai_strerror(failed)));
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
@@ -187,7 +185,7 @@ class ControlAcceptorImpl final : public ControlAcceptor {
   void Refuse(Connections::iterator stranger, size_t bytes);
   void Forget(Connections::iterator connection);
   void TurnAway(Connections::iterator connection);
-  void CountTurnedAway();
+  void LogTurnedAway(int64_t now_ns);
   void ForgetLateStrangers(int64_t now_ns);
 
   const std::string address_;
@@ -299,6 +297,7 @@ void ControlAcceptorImpl::Run() {
     }
     now_ns = RealClock().NowNs();
     ForgetLateStrangers(now_ns);
+    LogTurnedAway(now_ns);
   }
 }
 
@@ -336,7 +335,10 @@ void ControlAcceptorImpl::Admit(UniqueFd fd, const sockaddr_storage& from) {
       // At the highest rate of accepts each has had strangers / accepts_per_s of time to say the name.
       TurnAway(connections_.find(*strangers_.begin()));
     }
-    if (connections_.size() >= static_cast<size_t>(bounds_.connections)) return CountTurnedAway();
+    if (connections_.size() >= static_cast<size_t>(bounds_.connections)) {
+      ++turned_away_;
+      return;
+    }
     const uint64_t id = next_id_++;
     added = connections_.emplace(id, Connection()).first;
     added->second.fd = std::move(fd);
@@ -417,13 +419,12 @@ void ControlAcceptorImpl::Forget(Connections::iterator connection) {
 // With mutex_ held.
 void ControlAcceptorImpl::TurnAway(Connections::iterator connection) {
   Forget(connection);
-  CountTurnedAway();
+  ++turned_away_;
 }
 
-void ControlAcceptorImpl::CountTurnedAway() {
-  ++turned_away_;
-  const int64_t now_ns = RealClock().NowNs();
-  if (now_ns < log_again_ns_) return;
+// Without the mutex: every call takes it, and a log may block.
+void ControlAcceptorImpl::LogTurnedAway(int64_t now_ns) {
+  if (turned_away_ == 0 || now_ns < log_again_ns_) return;
   LogWarning(
       absl::StrFormat("%s: connections turned away, of peers that are no members of this cluster or are "
                       "too many at once: %d",

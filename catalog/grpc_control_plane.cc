@@ -21,9 +21,12 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/status_macros.h"
-#include "catalog/connection_refused.h"
+#include "catalog/address.h"
 #include "catalog/control_acceptor.h"
+#include "fabric/threads.h"
 
 namespace nam::catalog {
 namespace {
@@ -36,7 +39,6 @@ constexpr size_t kServerMemoryBytesMax = size_t{512} << 20;
 constexpr int kStreamsOfConnectionMax = 256;
 constexpr int kRequestMetadataBytesMax = 8 << 10;
 constexpr int kHandshakeTimeoutMs = 5'000;
-constexpr unsigned kCertificateRefreshS = 60;
 
 // A server under a flood cuts off who has not got through to it yet: the client tries again.
 constexpr int64_t kConnectAgainUs = 4'000'000;
@@ -388,12 +390,43 @@ Credentials MakeCredentials(const std::shared_ptr<tls::CertificateProviderInterf
   return {tls::TlsCredentials(channel), tls::TlsServerCredentials(server)};
 }
 
+/// Says when the files of an operator's certificates turn bad, or good again. gRPC, which reads them as
+/// often, goes on with the former ones and says nothing.
+class CertificateWatch {
+ public:
+  CertificateWatch(const TlsFiles& files, int64_t pause_us)
+      : files_(files),
+        pause_us_(pause_us),
+        thread_(fabric::StartRealThread("nam-certs", [this] { Run(); })) {}
+  ~CertificateWatch() { stop_->Set(); }
+
+ private:
+  void Run() {
+    absl::Status before;
+    while (!stop_->Wait(RealClock().After(pause_us_))) {
+      const absl::Status now = ReadIdentity(files_).status();
+      if (now == before) continue;
+      if (now.ok()) LogInfo("the files of the TLS certificates are good again");
+      if (!now.ok()) LogWarning(absl::StrCat(std::string(now.message()), "; the former ones stay in use"));
+      before = now;
+    }
+  }
+
+  const TlsFiles files_;
+  const int64_t pause_us_;
+  const std::unique_ptr<fabric::Event> stop_ = fabric::MakeRealEvent();
+  const std::unique_ptr<fabric::Thread> thread_;  // last: joined first
+};
+
 class GrpcControlPlaneImpl final : public ControlPlane {
  public:
-  /// `certificates`: null for those of each secret.
-  explicit GrpcControlPlaneImpl(std::shared_ptr<tls::CertificateProviderInterface> certificates) {
-    QuietGrpc();
-    if (certificates != nullptr) given_ = MakeCredentials(certificates);
+  /// With certificates that are made from each secret.
+  GrpcControlPlaneImpl() { QuietGrpc(); }
+  /// With an operator's.
+  GrpcControlPlaneImpl(const TlsFiles& files, unsigned refresh_s) : GrpcControlPlaneImpl() {
+    given_ = MakeCredentials(std::make_shared<tls::FileWatcherCertificateProvider>(
+        files.key, files.certificate, files.authority, refresh_s));
+    watch_ = std::make_unique<CertificateWatch>(files, int64_t{refresh_s} * 1'000'000);
   }
 
   std::string host_name() const override {
@@ -432,20 +465,21 @@ class GrpcControlPlaneImpl final : public ControlPlane {
   Credentials given_;
   std::mutex mutex_;
   std::map<std::string, Credentials> made_;  // by secret: a process has one, tests have some
+  std::unique_ptr<CertificateWatch> watch_;
 };
 
 }  // namespace
 
 ControlPlane& GrpcControlPlane() {
   // Never destroyed: gRPC ends in static destructors, too, in an order of its own.
-  static GrpcControlPlaneImpl& control_plane = *new GrpcControlPlaneImpl(nullptr);
+  static GrpcControlPlaneImpl& control_plane = *new GrpcControlPlaneImpl();
   return control_plane;
 }
 
-absl::StatusOr<std::unique_ptr<ControlPlane>> MakeGrpcControlPlane(const TlsFiles& files) {
+absl::StatusOr<std::unique_ptr<ControlPlane>> MakeGrpcControlPlane(const TlsFiles& files,
+                                                                   unsigned refresh_s) {
   NAM_RETURN_IF_ERROR(ReadIdentity(files).status());
-  return std::make_unique<GrpcControlPlaneImpl>(std::make_shared<tls::FileWatcherCertificateProvider>(
-      files.key, files.certificate, files.authority, kCertificateRefreshS));
+  return std::make_unique<GrpcControlPlaneImpl>(files, refresh_s);
 }
 
 }  // namespace nam::catalog

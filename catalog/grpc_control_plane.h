@@ -16,8 +16,12 @@ namespace nam::catalog {
 /// most 64 calls run at once on a server; more are answered RESOURCE_EXHAUSTED. Deadlines are RealClock()'s.
 ControlPlane& GrpcControlPlane();
 
-/// The same with an operator's certificates, which are read again every minute. Errors as ReadIdentity's.
-absl::StatusOr<std::unique_ptr<ControlPlane>> MakeGrpcControlPlane(const TlsFiles& files);
+inline constexpr unsigned kCertificateRefreshS = 60;
+
+/// The same with an operator's certificates, which are read again every `refresh_s`. Errors as
+/// ReadIdentity's; later ones go to the log, and the former certificates stay in use.
+absl::StatusOr<std::unique_ptr<ControlPlane>> MakeGrpcControlPlane(const TlsFiles& files,
+                                                                   unsigned refresh_s = kCertificateRefreshS);
 
 /// Code and message as they are; payloads travel in the details. Statuses of our own services always
 /// have details, which tells them from what gRPC itself reports.

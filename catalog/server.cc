@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/check.h"
-#include "base/log.h"
 #include "base/status_macros.h"
 #include "catalog/address.h"
 #include "catalog/header.h"
@@ -198,17 +197,17 @@ absl::StatusOr<std::unique_ptr<CatalogServer>> CatalogServer::Start(const Catalo
       std::unique_ptr<Store> store,
       OpenEmbeddedStore(options.store_path, {options.cluster_name.empty() ? "nam" : options.cluster_name,
                                              std::string(fabric::KindName(options.fabric)), random()}));
-  ServiceOptions service_options{.lease_ms = options.lease_ms,
-                                 .bury_after_ms = options.bury_after_ms,
-                                 .timestamps = options.timestamps,
-                                 .encrypt = options.encrypt,
-                                 .epoch_id_high = random(),
-                                 .epoch_id_low = random(),
-                                 .accept_older_store = options.accept_older_store,
-                                 .report = LogError};
+  ServiceOptions service_options{
+      .lease_ms = options.lease_ms,
+      .bury_after_ms = options.bury_after_ms,
+      .timestamps = options.timestamps,
+      .encrypt = options.encrypt,
+      .epoch_id_high = random(),
+      .epoch_id_low = random(),
+      .accept_older_store = options.accept_older_store,
+      .check_identity = [options](const ClusterIdentity& stored) { return CheckIdentity(stored, options); }};
   NAM_ASSIGN_OR_RETURN(auto service,
                        Service::Open(std::move(store), *options.clock, std::move(service_options)));
-  NAM_RETURN_IF_ERROR(CheckIdentity(service->identity(), options));
   auto server = std::make_unique<CatalogServerImpl>(std::move(service), *options.clock);
   NAM_RETURN_IF_ERROR(server->Listen(options));
   return server;

@@ -30,7 +30,13 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Open(std::unique_ptr<Store> st
         absl::StrFormat("timestamps are leased or bitvector, not `%s`", options.timestamps));
   }
   NAM_ASSIGN_OR_RETURN(StoredState state, store->Load());
+  if (options.check_identity) NAM_RETURN_IF_ERROR(options.check_identity(state.identity));
   const bool existing = !state.epochs.empty();
+  if (options.accept_older_store && !existing) {
+    return absl::FailedPreconditionError(
+        "--accept-older-store is for a copy of the cluster's store, and this store is new; name the copy by "
+        "--store");
+  }
   std::unique_ptr<Service> service(new Service(std::move(store), clock, options, std::move(state)));
   NAM_RETURN_IF_ERROR(service->BeginEpoch());
   service->AwaitMembers(existing);
@@ -67,7 +73,8 @@ Mutation Service::NewMutation() const {
   return mutation;
 }
 
-absl::Status Service::Apply(const Mutation& mutation) {
+absl::Status Service::Apply(Mutation mutation) {
+  ForgetDeadServers(mutation);
   NAM_RETURN_IF_ERROR(store_->Apply(mutation));
   Install(mutation);
   return absl::OkStatus();
@@ -128,7 +135,7 @@ absl::StatusOr<proto::Cluster> Service::GetCluster(const proto::GetClusterReques
   }
   for (const auto& [id, state] : members_) {
     const bool living = Living(state);
-    if (!living && !HoldsBlocks(id, "")) continue;
+    if (!living && !HoldsBlocks(id)) continue;
     proto::Member& member = *cluster.add_members();
     member = state.member;
     member.set_alive(living);
@@ -194,7 +201,7 @@ absl::Status Service::CheckStateLost() const {
 
 absl::StatusOr<proto::DropTableReply> Service::DropTable(const proto::DropTableRequest& request) {
   const std::lock_guard lock(mutex_);
-  NAM_RETURN_IF_ERROR(Enter());
+  NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   NAM_RETURN_IF_ERROR(FindTable(request.name()).status());
   // What a member made for itself, and the transaction state once it is lost.
   const bool may = request.name() == kTransactionsTable || tables_.at(request.name()).table->owner() != 0;
@@ -208,7 +215,6 @@ absl::StatusOr<proto::DropTableReply> Service::DropTable(const proto::DropTableR
     }
   } else {
     mutation.delete_tables.push_back(request.name());
-    ForgetDeadServers(request.name(), mutation);
   }
   NAM_RETURN_IF_ERROR(Apply(mutation));
   proto::DropTableReply reply;

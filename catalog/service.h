@@ -33,9 +33,8 @@ struct ServiceOptions {
   uint64_t epoch_id_high = 0, epoch_id_low = 0;
   /// Serve though members know a newer store, and give up what it had.
   bool accept_older_store = false;
-  /// What an operator must know: that the store is refused, or what was given up. Any thread; must not call
-  /// the service.
-  std::function<void(const std::string&)> report;
+  /// Of the store, before anything is written to it; none: any will do.
+  std::function<absl::Status(const ClusterIdentity&)> check_identity;
 };
 
 /// The metadata service without gRPC: what proto/catalog.proto says, one method per call. Thread-safe.
@@ -70,8 +69,8 @@ struct ServiceOptions {
 ///
 /// State is held in memory and written through to the store, one transaction a change; the change is
 /// visible only once it is durable. Leases live in memory alone: a restarted catalog gives every
-/// member a whole new one. They are looked at when a call comes, so no timer is needed. A catalog that stood
-/// still has not heard who renewed: leases go on for as long as its pulse was missing.
+/// member a whole new one. They are looked at when a call comes, and ten times a lease (SuspectWatch). A
+/// catalog that stood still has not heard who renewed: leases go on for as long as its pulse was missing.
 class Service {
  public:
   static absl::StatusOr<std::unique_ptr<Service>> Open(std::unique_ptr<Store> store, Clock& clock,
@@ -131,11 +130,12 @@ class Service {
 
   // All below: with mutex_ held.
   Mutation NewMutation() const;
-  absl::Status Apply(const Mutation& mutation);
+  absl::Status Apply(Mutation mutation);
   void Install(const Mutation& mutation);
   /// Suspect or not.
   bool Living(const MemberState& member) const;
   bool Suspect(const MemberState& member) const;
+  bool Late(const MemberState& member) const;
   const MemberState* FindLiving(uint32_t id) const;
   absl::Status CheckLiving(uint32_t id) const;
   bool Proven(const proto::KeyClaim& claim) const;
@@ -146,7 +146,8 @@ class Service {
                                         const proto::CommitExtendRequest& request) const;
   absl::Status CheckNewPart(const proto::Table& table, const proto::RecordPart& part) const;
   absl::Status CheckServers(const proto::Table& table, const std::set<uint32_t>& servers) const;
-  bool HoldsBlocks(uint32_t server, const std::string& besides_table) const;
+  /// Whether tables have blocks there, once the mutation is applied.
+  bool HoldsBlocks(uint32_t server, const Mutation& mutation = {}) const;
   void EndMembership(const MemberState& member, Mutation& mutation) const;
   absl::Status BuryNow(const MemberState& server, const std::string& why);
   void BuryAtAddress(const std::string& control_address);
@@ -154,14 +155,14 @@ class Service {
   std::vector<LostBlocks> BlocksAt(uint32_t server) const;
   size_t LoadsOf(uint32_t member) const;
   std::string EndText(const MemberState& member, const std::string& why) const;
-  void ForgetDeadServers(const std::string& besides_table, Mutation& mutation) const;
+  void ForgetDeadServers(Mutation& mutation) const;
   void Expire();
   void MakeUpForStandstill();
 
   // service_epochs.cc
   absl::Status BeginEpoch();
   void AwaitMembers(bool existing);
-  absl::Status Enter(const proto::StoreMark& newest = {});
+  absl::Status Enter(const proto::StoreMark& newest);
   absl::Status EnterRenewal(const proto::RenewRequest& request);
   absl::Status CheckServing();
   void HearFrom(uint32_t member);
@@ -171,8 +172,8 @@ class Service {
   std::string WhyOlder(const proto::RenewRequest& request) const;
   absl::Status Refuse(const std::string& why);
   absl::Status GiveUpNewer(const proto::RenewRequest& request, const std::string& why);
+  bool MissedAcceptance(const proto::StoreMark& newest) const;
   absl::Status GiveUpLostTables(const proto::RenewRequest& request);
-  void Report(const std::string& line) const;
   proto::StoreMark Mark() const;
 
   int64_t LeaseNs() const { return int64_t{lease_ms_} * 1'000'000; }
@@ -203,7 +204,7 @@ class Service {
   int64_t await_from_ns_ = 0;          // not before this does awaiting end by their reports
   int64_t await_until_ns_ = 0;         // then it ends in any case
   absl::Status refused_;               // why nothing is served
-  std::set<uint32_t> looked_through_;  // with accept_older_store: memory servers whose tables were looked at
+  std::set<uint32_t> looked_through_;  // memory servers whose tables GiveUpLostTables has looked at
 };
 
 }  // namespace nam::catalog

@@ -2,7 +2,6 @@
 #include <iterator>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
@@ -48,8 +47,10 @@ absl::Status Service::BeginEpoch() {
   }
   if (epochs_.size() >= kEpochsMax) mutation.delete_epochs.push_back(epochs_.begin()->first);
   NAM_RETURN_IF_ERROR(Apply(mutation));
-  if (options_.accept_older_store)
-    Report("--accept-older-store: whatever a newer copy of this store had is given up");
+  if (options_.accept_older_store) {
+    events_.Add(LogLevel::kError,
+                "--accept-older-store: whatever a newer copy of this store had is given up");
+  }
   return absl::OkStatus();
 }
 
@@ -67,6 +68,7 @@ void Service::AwaitMembers(bool existing) {
 }
 
 void Service::EndAwaiting() {
+  MakeUpForStandstill();
   const int64_t now_ns = clock_.NowNs();
   if (now_ns >= await_until_ns_ || (unheard_.empty() && now_ns >= await_from_ns_)) awaiting_ = false;
 }
@@ -109,10 +111,10 @@ absl::Status Service::Enter(const proto::StoreMark& newest) {
 absl::Status Service::EnterRenewal(const proto::RenewRequest& request) {
   if (OfAnotherStore(MarkOf(request))) {
     // A memory server keeps what it holds and goes on asking, until its own store is back.
-    const std::string why = absl::StrFormat(
-        "member %d belongs to another store than the one that the catalog runs on", request.id());
-    if (options_.accept_older_store) return absl::NotFoundError(why);
-    return absl::FailedPreconditionError(absl::StrCat(why, "; end it, or start the catalog on its store"));
+    return absl::FailedPreconditionError(
+        absl::StrFormat("member %d belongs to another store than the one that the catalog runs on; end it, "
+                        "or start the catalog on its store",
+                        request.id()));
   }
   if (const std::string why = WhyOlder(request); !why.empty()) {
     NAM_RETURN_IF_ERROR(options_.accept_older_store ? GiveUpNewer(request, why) : Refuse(why));
@@ -174,7 +176,7 @@ absl::Status Service::Refuse(const std::string& why) {
       "made",
       why);
   refused_ = absl::FailedPreconditionError(text);
-  Report(text);
+  events_.Add(LogLevel::kError, text);
   return refused_;
 }
 
@@ -191,18 +193,28 @@ absl::Status Service::GiveUpNewer(const proto::RenewRequest& request, const std:
   for (const uint64_t allocation : request.held())
     mutation.next_allocation = std::max(mutation.next_allocation, allocation + 1);
   NAM_RETURN_IF_ERROR(Apply(mutation));
-  Report(
+  events_.Add(
+      LogLevel::kError,
       absl::StrFormat("--accept-older-store: the store is older than what the cluster knew (%s); what was "
                       "committed since is given up",
                       why));
   return absl::OkStatus();
 }
 
-// With accept_older_store: a table whose memory was freed since the copy was made would be read out of
-// somebody else's; a record table may have grown into memory that the copy does not list.
+// Whether a member was last answered before an operator accepted an older store. Survives restarts, since the
+// mark and the epochs do.
+bool Service::MissedAcceptance(const proto::StoreMark& newest) const {
+  const auto accepting = std::find_if(epochs_.rbegin(), epochs_.rend(),
+                                      [](const auto& epoch) { return epoch.second.accepts_older; });
+  return accepting != epochs_.rend() && newest.epoch() < accepting->first;
+}
+
+// Of a server that missed an acceptance: a table whose memory was freed since the copy was made would be read
+// out of somebody else's; a record table may have grown into memory that the copy does not list. Once in a
+// start: its mark stays old until the catalog serves, and then it may hold memory of loads that are over.
 absl::Status Service::GiveUpLostTables(const proto::RenewRequest& request) {
   const uint32_t server = request.id();
-  if (!options_.accept_older_store || !HeaderOf(request).held_is_all() ||
+  if (!MissedAcceptance(MarkOf(request)) || !HeaderOf(request).held_is_all() ||
       members_.at(server).member.role() != proto::ROLE_MEMORY || looked_through_.contains(server)) {
     return absl::OkStatus();
   }
@@ -217,17 +229,14 @@ absl::Status Service::GiveUpLostTables(const proto::RenewRequest& request) {
   }
   if (!mutation.delete_tables.empty()) {
     NAM_RETURN_IF_ERROR(Apply(mutation));
-    Report(
+    events_.Add(
+        LogLevel::kError,
         absl::StrFormat("--accept-older-store: given up, since their memory on memory server %d is not what "
                         "the store says: %s",
                         server, absl::StrJoin(mutation.delete_tables, ", ")));
   }
   looked_through_.insert(server);
   return absl::OkStatus();
-}
-
-void Service::Report(const std::string& line) const {
-  if (options_.report) options_.report(line);
 }
 
 proto::StoreMark Service::Mark() const {

@@ -43,7 +43,7 @@ absl::StatusOr<proto::BeginLoadReply> Service::BeginLoad(const proto::BeginLoadR
   NAM_RETURN_IF_ERROR(CheckNotSystem(
       request.table(), !request.replace() && IsOwnSystemName(request.table(), request.member())));
   const std::lock_guard lock(mutex_);
-  NAM_RETURN_IF_ERROR(Enter());
+  NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   NAM_RETURN_IF_ERROR(CheckLiving(request.member()));
   if (!request.replace() && tables_.contains(request.table())) return TableExists(request.table());
   NAM_RETURN_IF_ERROR(CheckRoomForLoad());
@@ -78,7 +78,7 @@ absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLo
   const proto::Table& table = request.table();
   NAM_RETURN_IF_ERROR(CheckNewRecordTable(table));
   const std::lock_guard lock(mutex_);
-  NAM_RETURN_IF_ERROR(Enter());
+  NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   const auto existing = tables_.find(table.name());
   proto::CommitLoadReply reply;
   if (existing != tables_.end() && existing->second.table->allocation() == table.allocation()) {
@@ -103,7 +103,6 @@ absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLo
   CountUsage(mutation.put_tables.back());
   NAM_RETURN_IF_ERROR(CheckServers(table, ServersOf(mutation.put_tables.back())));
   mutation.delete_loads.push_back(table.allocation());
-  if (existing != tables_.end()) ForgetDeadServers(table.name(), mutation);
   NAM_RETURN_IF_ERROR(Apply(mutation));
   reply.set_version(mutation.version);
   SetMark(reply, Mark());
@@ -113,7 +112,7 @@ absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLo
 absl::StatusOr<proto::BeginExtendReply> Service::BeginExtend(const proto::BeginExtendRequest& request) {
   NAM_RETURN_IF_ERROR(CheckNotSystem(request.table(), false));
   const std::lock_guard lock(mutex_);
-  NAM_RETURN_IF_ERROR(Enter());
+  NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   NAM_RETURN_IF_ERROR(CheckLiving(request.member()));
   NAM_ASSIGN_OR_RETURN(const TableState* table, FindTable(request.table()));
   if (!table->table->has_record()) {
@@ -185,10 +184,14 @@ absl::StatusOr<proto::CommitExtendReply> Service::CommitExtend(const proto::Comm
   if (request.extents().empty()) return absl::InvalidArgumentError("nothing to extend a table by");
   NAM_RETURN_IF_ERROR(CheckExtents(request.extents(), AllocationId(request.allocation())));
   const std::lock_guard lock(mutex_);
-  NAM_RETURN_IF_ERROR(Enter());
+  NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   proto::CommitExtendReply reply;
   if (table_allocations_.contains(request.allocation())) {  // asked again because the answer was lost
-    reply.set_version(version_);
+    for (const auto& [name, state] : tables_) {
+      if (AllocationsOf(*state.table).contains(request.allocation()))
+        reply.set_version(state.table->version());
+    }
+    SetMark(reply, Mark());
     return reply;
   }
   const auto load = loads_.find(request.allocation());
@@ -217,7 +220,7 @@ absl::StatusOr<proto::CommitExtendReply> Service::CommitExtend(const proto::Comm
 absl::StatusOr<proto::ChangePartReply> Service::ChangePart(const proto::ChangePartRequest& request) {
   NAM_RETURN_IF_ERROR(CheckNotSystem(request.table(), false));
   const std::lock_guard lock(mutex_);
-  NAM_RETURN_IF_ERROR(Enter());
+  NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   NAM_ASSIGN_OR_RETURN(const TableState* found, FindTable(request.table()));
   proto::Table table = *found->table;
   auto& parts = *table.mutable_record()->mutable_parts();
@@ -255,7 +258,7 @@ absl::StatusOr<proto::ChangePartReply> Service::ChangePart(const proto::ChangePa
 
 absl::StatusOr<proto::AbortLoadReply> Service::AbortLoad(const proto::AbortLoadRequest& request) {
   const std::lock_guard lock(mutex_);
-  NAM_RETURN_IF_ERROR(Enter());
+  NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   if (table_allocations_.contains(request.allocation())) {
     return absl::FailedPreconditionError(
         absl::StrFormat("load %d is committed; drop its table instead", request.allocation()));

@@ -3,7 +3,8 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "catalog/member_proof.h"
+#include "catalog/certificates.h"
+#include "catalog/record_tables.h"
 #include "catalog/service.h"
 
 namespace nam::catalog {
@@ -52,9 +53,16 @@ absl::Status Service::CheckLiving(uint32_t id) const {
       absl::StrFormat("member %d is not known or its lease has ended; it must join again", id));
 }
 
-bool Service::HoldsBlocks(uint32_t server, const std::string& besides_table) const {
+bool Service::HoldsBlocks(uint32_t server, const Mutation& mutation) const {
+  const std::vector<std::string>& deleted = mutation.delete_tables;
+  const std::vector<proto::Table>& put = mutation.put_tables;
+  const auto holds = [&](const proto::Table& table) { return ServersOf(table).contains(server); };
+  if (std::any_of(put.begin(), put.end(), holds)) return true;
   return std::any_of(tables_.begin(), tables_.end(), [&](const auto& entry) {
-    return entry.first != besides_table && entry.second.servers.contains(server);
+    const std::string& name = entry.first;
+    const auto named = [&](const proto::Table& table) { return table.name() == name; };
+    return entry.second.servers.contains(server) && std::none_of(put.begin(), put.end(), named) &&
+           std::find(deleted.begin(), deleted.end(), name) == deleted.end();
   });
 }
 
@@ -70,20 +78,21 @@ void Service::EndMembership(const MemberState& member, Mutation& mutation) const
   for (const auto& [name, state] : tables_) {
     if (state.table->owner() == id) mutation.delete_tables.push_back(name);
   }
-  if (HoldsBlocks(id, "")) {
-    proto::Member dead = member.member;
-    dead.set_alive(false);
-    dead.clear_proof();
-    mutation.put_members.push_back(std::move(dead));
-  } else {
-    mutation.delete_members.push_back(id);
-  }
+  proto::Member dead = member.member;
+  dead.set_alive(false);
+  dead.clear_proof();
+  mutation.put_members.push_back(std::move(dead));
 }
 
-// Dead memory servers are kept for the tables that lie there; `besides_table` is about to go.
-void Service::ForgetDeadServers(const std::string& besides_table, Mutation& mutation) const {
+// Of every mutation: the dead are kept only for the tables that have blocks there.
+void Service::ForgetDeadServers(Mutation& mutation) const {
+  std::erase_if(mutation.put_members, [&](const proto::Member& member) {
+    const bool forgotten = !member.alive() && !HoldsBlocks(member.id(), mutation);
+    if (forgotten) mutation.delete_members.push_back(member.id());
+    return forgotten;
+  });
   for (const auto& [id, state] : members_) {
-    if (!state.member.alive() && !HoldsBlocks(id, besides_table)) mutation.delete_members.push_back(id);
+    if (!state.member.alive() && !HoldsBlocks(id, mutation)) mutation.delete_members.push_back(id);
   }
 }
 
@@ -99,6 +108,8 @@ void Service::MakeUpForStandstill() {
   const int64_t now_ns = clock_.NowNs(), missing_ns = now_ns - pulse_ns_;
   if (missing_ns < int64_t{lease_ms_} * 1'000'000 / kStandstillPartOfLease) return;
   for (auto& [id, state] : members_) state.lease_end_ns += missing_ns;
+  await_from_ns_ += missing_ns;
+  await_until_ns_ += missing_ns;
   events_.Add(LogLevel::kWarning,
               absl::StrFormat("the catalog stood still or was too busy to hear renewals for "
                               "%.1f s: all leases go on by that",
@@ -166,6 +177,13 @@ bool Service::Proven(const proto::KeyClaim& claim) const {
 absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& request) {
   const std::lock_guard lock(mutex_);
   NAM_RETURN_IF_ERROR(EnterRenewal(request));
+  const auto found = members_.find(request.id());
+  if (found != members_.end() && found->second.member.role() == proto::ROLE_MEMORY &&
+      found->second.member.alive() && !Living(found->second)) {
+    // A restart would undo its end, but the server would have taken its data with it.
+    return absl::UnavailableError(absl::StrFormat(
+        "memory server %d is to be buried, but the catalog's store cannot be written", request.id()));
+  }
   NAM_RETURN_IF_ERROR(CheckLiving(request.id()));
   MemberState& state = members_.at(request.id());
   state.lease_end_ns = LeaseEndNs();
@@ -188,8 +206,8 @@ absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& requ
   }
   // Only what is durable: a lease whose end could not be written down begins anew if the catalog restarts.
   for (const uint32_t id : request.key_holders()) {
-    const auto found = members_.find(id);
-    const bool buried = found == members_.end() || !found->second.member.alive();
+    const auto holder = members_.find(id);
+    const bool buried = holder == members_.end() || !holder->second.member.alive();
     if (id != 0 && id < next_member_ && buried) reply.add_over(id);
   }
   for (const proto::KeyClaim& claim : request.claims()) {
@@ -200,7 +218,7 @@ absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& requ
 
 absl::StatusOr<proto::LeaveReply> Service::Leave(const proto::LeaveRequest& request) {
   const std::lock_guard lock(mutex_);
-  NAM_RETURN_IF_ERROR(Enter());
+  NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   NAM_RETURN_IF_ERROR(CheckLiving(request.id()));
   const MemberState& leaves = members_.at(request.id());
   std::string left = EndText(leaves, "it left");
@@ -218,7 +236,7 @@ absl::StatusOr<proto::AllocateGroupsReply> Service::AllocateGroups(
                                                       request.count(), kGroupsOfOneCallMax));
   }
   const std::lock_guard lock(mutex_);
-  NAM_RETURN_IF_ERROR(Enter());
+  NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   NAM_RETURN_IF_ERROR(CheckLiving(request.member()));
   if (groups_.size() + request.count() > kGroupsMax) {
     return absl::ResourceExhaustedError(
@@ -237,7 +255,7 @@ absl::StatusOr<proto::AllocateGroupsReply> Service::AllocateGroups(
 
 absl::StatusOr<proto::ReleaseGroupsReply> Service::ReleaseGroups(const proto::ReleaseGroupsRequest& request) {
   const std::lock_guard lock(mutex_);
-  NAM_RETURN_IF_ERROR(Enter());
+  NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   Mutation mutation = NewMutation();
   for (const uint32_t group : request.groups()) {
     const auto found = groups_.find(group);

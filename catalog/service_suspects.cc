@@ -13,6 +13,11 @@ bool Service::Suspect(const MemberState& member) const {
          clock_.NowNs() >= member.lease_end_ns;
 }
 
+// Half a lease or more: the next renewal but one is missing.
+bool Service::Late(const MemberState& member) const {
+  return clock_.NowNs() >= member.lease_end_ns - LeaseNs() / 2;
+}
+
 std::vector<LostBlocks> Service::BlocksAt(uint32_t server) const {
   std::vector<LostBlocks> blocks;
   for (const auto& [name, state] : tables_) {
@@ -71,8 +76,7 @@ std::vector<Service::Overdue> Service::OverdueMemoryServers() {
   if (!CheckServing().ok()) return overdue;  // nobody is buried on the word of an older store
   Expire();
   for (const auto& [id, state] : members_) {
-    const bool late = clock_.NowNs() >= state.lease_end_ns - LeaseNs() / 2;
-    if (late && Living(state) && state.member.role() == proto::ROLE_MEMORY)
+    if (Late(state) && Living(state) && state.member.role() == proto::ROLE_MEMORY)
       overdue.push_back({id, state.member.control_address(), state.lease_end_ns});
   }
   return overdue;
@@ -90,10 +94,9 @@ void Service::ProcessEnded(const Overdue& server) {
 // Only one process listens at an address. Not so sure of one that is heard of: two may be misconfigured.
 void Service::BuryAtAddress(const std::string& control_address) {
   for (const auto& [id, state] : members_) {
-    const bool late = clock_.NowNs() >= state.lease_end_ns - LeaseNs() / 2;
     const bool same =
         state.member.role() == proto::ROLE_MEMORY && state.member.control_address() == control_address;
-    if (!same || !late || !Living(state)) continue;
+    if (!same || !Late(state) || !Living(state)) continue;
     BuryNow(state, "another memory server listens at its address").IgnoreError();
     return;  // the next one's turn comes with the next look; members_ has changed
   }
@@ -101,7 +104,7 @@ void Service::BuryAtAddress(const std::string& control_address) {
 
 absl::StatusOr<proto::BuryReply> Service::Bury(const proto::BuryRequest& request) {
   const std::lock_guard lock(mutex_);
-  NAM_RETURN_IF_ERROR(Enter());
+  NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   const auto found = members_.find(request.id());
   if (found == members_.end() || found->second.member.role() != proto::ROLE_MEMORY) {
     return absl::NotFoundError(absl::StrFormat("there is no memory server %d", request.id()));

@@ -2,7 +2,10 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <functional>
 #include <mutex>
 #include <utility>
@@ -284,17 +287,23 @@ absl::Status EmbeddedStore::Delete(CheckedRows& rows, const Mutation& mutation) 
   return absl::OkStatus();
 }
 
-/// Mode 0600 before anything is in it; SQLite gives its log and its journal the same. What it cannot do,
-/// opening the store tells.
-void MakePrivate(const std::string& path) {
-  if (path == kStoreInMemory) return;
+/// Mode 0600 before anything is in it; SQLite gives its log and its journal the same. FAILED_PRECONDITION for
+/// a link, for another user's file, and for one that stays open to others. What cannot be made, opening the
+/// store tells.
+absl::Status MakePrivate(const std::string& path) {
+  if (path == kStoreInMemory) return absl::OkStatus();
   const UniqueFd fresh(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  // One that is there must not be opened here: closing it would drop the locks on it. A file of one's own
+  // that was looked at is not exchanged by others, unless they may write to its folder.
   struct stat info;
-  // One that is there must not be opened here: closing it would drop the locks on it.
-  if (!fresh.valid() && stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
-      (info.st_mode & 077) != 0) {
-    chmod(path.c_str(), 0600);
+  if (fresh.valid() || lstat(path.c_str(), &info) != 0) return absl::OkStatus();
+  if (!S_ISREG(info.st_mode) || info.st_uid != geteuid()) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the catalog store `%s` must be a regular file of the user who runs the catalog, and no link", path));
   }
+  if ((info.st_mode & 077) == 0 || chmod(path.c_str(), 0600) == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "others may read the catalog store `%s`, and `chmod 600` fails: %s", path, std::strerror(errno)));
 }
 
 }  // namespace
@@ -302,7 +311,7 @@ void MakePrivate(const std::string& path) {
 absl::StatusOr<std::unique_ptr<Store>> OpenEmbeddedStore(const std::string& path,
                                                          const ClusterIdentity& identity) {
   if (path.empty()) return absl::InvalidArgumentError("the catalog needs a file for its store");
-  MakePrivate(path);
+  NAM_RETURN_IF_ERROR(MakePrivate(path));
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<Database> database, OpenDatabase(path));
   // Exclusive: a second catalog on the same file is refused, and no shared-memory file is needed.
   NAM_RETURN_IF_ERROR(database->Execute("PRAGMA locking_mode = EXCLUSIVE"));

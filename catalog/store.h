@@ -14,7 +14,7 @@ namespace nam::catalog {
 
 struct ClusterIdentity {
   std::string name;
-  std::string fabric;  // shm | tcp
+  std::string fabric;  // shm | tcp | verbs | sim
   uint64_t store = 0;  // drawn when the store is made: tells it from another one
 };
 

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "localcluster/executables.h"
+#include "localcluster/process.h"
 #include "terminal/exit_codes.h"
 
 namespace nam::cli {

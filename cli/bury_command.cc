@@ -1,13 +1,11 @@
 #include "cli/bury_command.h"
 
-#include <unistd.h>
-
 #include <cstdio>
-#include <iostream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "cli/confirm.h"
 #include "terminal/exit_codes.h"
 #include "terminal/units.h"
 
@@ -39,28 +37,12 @@ void SayWhatIsLost(const proto::Member& server, const std::vector<proto::Table>&
   std::fflush(stdout);
 }
 
-/// kExitOk: go on.
-int Confirm(bool yes) {
-  if (yes) return kExitOk;
-  if (isatty(STDIN_FILENO) == 0) {
-    std::fprintf(stderr, "nam: nobody to ask; --yes buries it without asking\n");
-    return kExitUsage;
-  }
-  std::printf("Bury it? [y/N] ");
-  std::fflush(stdout);
-  std::string answer;
-  std::getline(std::cin, answer);
-  if (answer == "y" || answer == "Y" || answer == "yes") return kExitOk;
-  std::printf("Nothing was done.\n");
-  return kExitFailed;
-}
-
 }  // namespace
 
 int RunBury(const BuryOptions& options) {
   const auto address = FindCluster(options.cluster);
   if (!address.ok()) return ReportNoConnection(address.status());
-  const auto client = catalog::Client::Connect({.address = address->catalog, .secret = address->secret});
+  const auto client = catalog::Client::Connect(address->client_options());
   if (!client.ok()) return ReportNoConnection(client.status());
   const auto cluster = (*client)->GetCluster();
   if (!cluster.ok()) return ReportNoConnection(cluster.status());
@@ -73,7 +55,7 @@ int RunBury(const BuryOptions& options) {
   }
   if (server->alive() && server->suspect()) {
     SayWhatIsLost(*server, *tables);
-    if (const int code = Confirm(options.yes); code != kExitOk) return code;
+    if (const int code = Confirm("Bury it?", options.yes); code != kExitOk) return code;
   }
   const absl::Status buried = (*client)->Bury(MemoryServerId(static_cast<uint16_t>(options.server)));
   if (!buried.ok()) return ReportFailure(buried);

@@ -100,10 +100,17 @@ absl::StatusOr<ScaleReply> Scale(Supervision& supervision, const ScaleRequest& r
   return reply;
 }
 
+std::vector<pid_t> PidsOf(const LocalCluster& cluster) {
+  std::vector<pid_t> pids;
+  for (const Process* process : cluster.processes()) pids.push_back(process->pid());
+  return pids;
+}
+
 /// Servers that have ended are started again, and everybody may read of it.
 void Tend(Supervision& supervision) {
+  const std::vector<pid_t> before = PidsOf(supervision.cluster);
   const std::vector<std::string> events = supervision.cluster.Tend();
-  if (events.empty()) return;
+  if (events.empty() && PidsOf(supervision.cluster) == before) return;
   for (const std::string& event : events) {
     LogWarning(event);
     supervision.events.push_back(event);
@@ -154,11 +161,6 @@ LocalClusterOptions ClusterOptionsOf(const std::string& directory, const UpOptio
           .encrypt = options.encrypt,
           .log_level = options.log_level,
           .bury_after_s = options.bury_after_s};
-}
-
-int Refuse(const absl::Status& status) {
-  ReportFailure(status);
-  return kExitUsage;
 }
 
 }  // namespace

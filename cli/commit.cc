@@ -1,5 +1,5 @@
 // Compiled when a binary is linked: Bazel's linkstamp, which defines BUILD_EMBED_LABEL.
-#include "cli/commit.h"
+#include "cli/version.h"
 
 namespace nam::cli {
 

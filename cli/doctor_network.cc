@@ -72,8 +72,7 @@ struct DatagramEnd {
 
 absl::Status TryListen(const std::string& address) {
   NAM_ASSIGN_OR_RETURN(auto split, catalog::SplitAddress(address));
-  std::string host = split.first;
-  if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  const std::string host = catalog::BareHost(split.first);
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;

@@ -1,9 +1,6 @@
 #include "cli/reset_transactions.h"
 
-#include <unistd.h>
-
 #include <cstdio>
-#include <iostream>
 #include <string>
 #include <vector>
 
@@ -12,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/system_names.h"
+#include "cli/confirm.h"
 #include "terminal/exit_codes.h"
 
 namespace nam::cli {
@@ -42,13 +40,6 @@ absl::StatusOr<std::vector<std::string>> WhatIsLost(catalog::Client& catalog) {
   return lost;
 }
 
-bool Confirmed() {
-  std::printf("Type yes to go on: ");
-  std::fflush(stdout);
-  std::string answer;
-  return std::getline(std::cin, answer) && answer == "yes";
-}
-
 }  // namespace
 
 int RunResetTransactions(const ResetTransactionsOptions& options) {
@@ -64,16 +55,7 @@ int RunResetTransactions(const ResetTransactionsOptions& options) {
       "anew. Analytical tables stay.\n",
       lost->empty() ? "no record table, for there is none"
                     : absl::StrCat("the record tables ", absl::StrJoin(*lost, ", ")).c_str());
-  if (!options.yes) {
-    if (isatty(STDIN_FILENO) == 0) {
-      ReportFailure(absl::InvalidArgumentError("standard input is no terminal to ask; say --yes"));
-      return kExitUsage;
-    }
-    if (!Confirmed()) {
-      std::printf("Nothing was changed.\n");
-      return kExitFailed;
-    }
-  }
+  if (const int code = Confirm("Go on?", options.yes); code != kExitOk) return code;
   if (const absl::Status reset = catalog.DropTable(kTransactionsTable); !reset.ok()) {
     return ReportFailure(reset);
   }

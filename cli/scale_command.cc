@@ -17,11 +17,6 @@ namespace {
 /// As long as servers may take to start or stop, behind another such request.
 constexpr int64_t kScaleTimeoutMs = 300'000;
 
-int Refuse(const std::string& message) {
-  ReportFailure(absl::InvalidArgumentError(message));
-  return kExitUsage;
-}
-
 /// `compute server 5`, `compute servers 5, 6 and 7`.
 std::string Named(const std::vector<std::string>& ids) {
   if (ids.size() == 1) return absl::StrCat("compute server ", ids[0]);
@@ -35,12 +30,13 @@ std::string Counted(int servers, const char* kind) {
 
 int Scale(const ScaleOptions& options, bool out) {
   if (!options.catalog.empty()) {
-    return Refuse(absl::StrCat(
+    return Refuse(absl::InvalidArgumentError(absl::StrCat(
         "nam scale starts and stops processes of a local cluster, which --catalog does not name; in another "
         "one start `nam compute --catalog=",
-        options.catalog, " …` on any host, and end one by SIGTERM: it finishes what it has begun"));
+        options.catalog, " …` on any host, and end one by SIGTERM: it finishes what it has begun")));
   }
-  if (options.compute_servers < 1) return Refuse("--compute is how many servers come or go, at least 1");
+  if (options.compute_servers < 1)
+    return Refuse(absl::InvalidArgumentError("--compute is how many servers come or go, at least 1"));
   const std::string path = options.state_dir.empty() ? DefaultStateDirectory() : options.state_dir;
   if (const auto found = FindCluster({.state_dir = path}); !found.ok())
     return ReportNoConnection(found.status());

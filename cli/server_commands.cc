@@ -72,11 +72,6 @@ class ComputeServerProcess final : public RunningServer {
   std::unique_ptr<computeserver::ComputeServer> server_;
 };
 
-int Refuse(const absl::Status& status) {
-  ReportFailure(status);
-  return kExitUsage;
-}
-
 }  // namespace
 
 int RunCatalog(const CatalogOptions& options) {

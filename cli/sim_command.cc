@@ -97,11 +97,6 @@ std::string ReportJson(const SimOptions& options, const std::vector<RunResult>& 
   return report.ToString();
 }
 
-int Refuse(const absl::Status& status) {
-  ReportFailure(status);
-  return kExitUsage;
-}
-
 /// Twice, if asked for: the same seed must have the same history.
 RunResult RunOnce(const simulation::RunOptions& run, const simulation::SsbAnswers& answers, bool verify) {
   RunResult result = simulation::Run(run, answers);

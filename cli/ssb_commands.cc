@@ -21,11 +21,6 @@ namespace {
 
 constexpr int kRepeatMax = 10'000;
 
-int Refuse(const absl::Status& status) {
-  ReportFailure(status);
-  return kExitUsage;
-}
-
 /// Ctrl-C during work that looks at a flag between its pieces.
 class CancelFlag final : public Cancellable {
  public:

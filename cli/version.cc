@@ -2,8 +2,6 @@
 
 #include <cstring>
 
-#include "cli/commit.h"
-
 namespace nam::cli {
 
 std::string VersionText() {

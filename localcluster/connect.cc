@@ -71,4 +71,9 @@ int ReportFailure(const absl::Status& status) {
   return ExitCodeOf(status);
 }
 
+int Refuse(const absl::Status& status) {
+  PrintError(status);
+  return kExitUsage;
+}
+
 }  // namespace nam

@@ -46,5 +46,7 @@ absl::StatusOr<std::unique_ptr<catalog::Attachment>> AttachToCluster(const Clust
 int ReportNoConnection(const absl::Status& status);
 /// Says on stderr why the work failed; the exit code.
 int ReportFailure(const absl::Status& status);
+/// Says on stderr why a command is not begun as it was given; kExitUsage.
+int Refuse(const absl::Status& status);
 
 }  // namespace nam

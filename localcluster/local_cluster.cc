@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "localcluster/executables.h"
 
 namespace nam {
 namespace {
@@ -142,11 +141,12 @@ absl::Status LocalCluster::LaunchComputeServers(int count) {
 }
 
 absl::StatusOr<std::vector<Process*>> LocalCluster::AddComputeServers(int count, int interrupt_fd) {
-  const int running = static_cast<int>(compute_servers_.size());
-  if (count < 1 || count > kServersMax - running) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("a local cluster has 1 to %d compute servers; %d run, so %d more cannot be started",
-                        kServersMax, running, count));
+  ForgetGivenUp();
+  const int places = static_cast<int>(compute_servers_.size());  // also of those that are being started again
+  if (count < 1 || count > kServersMax - places) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "a local cluster has 1 to %d compute servers; it has %d, so %d more cannot be started", kServersMax,
+        places, count));
   }
   const size_t before = compute_servers_.size();
   absl::Status status = LaunchComputeServers(count);
@@ -161,7 +161,12 @@ absl::StatusOr<std::vector<Process*>> LocalCluster::AddComputeServers(int count,
   return status;
 }
 
+void LocalCluster::ForgetGivenUp() {
+  std::erase_if(compute_servers_, [](const auto& slot) { return slot->given_up(); });
+}
+
 absl::StatusOr<std::vector<std::string>> LocalCluster::RemoveComputeServers(int count) {
+  ForgetGivenUp();
   const int running = running_compute_servers();
   if (count < 1 || count >= running) {
     return absl::FailedPreconditionError(absl::StrFormat(

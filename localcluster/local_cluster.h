@@ -80,6 +80,8 @@ class LocalCluster {
                                                      std::vector<std::string> arguments,
                                                      bool holds_data) const;
   absl::Status LaunchComputeServers(int count);
+  /// Of compute servers: their places are free for others.
+  void ForgetGivenUp();
   /// Until they have said READY.
   absl::Status AwaitStarted(const std::vector<ServerSlot*>& started, int interrupt_fd);
   /// The catalog's first.

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <deque>
@@ -29,6 +30,7 @@ namespace {
 constexpr size_t kReadyLineBytesMax = 64 * 1024;
 constexpr size_t kStderrLines = 8;
 constexpr int64_t kKillWaitMs = 10'000;
+constexpr char kThisProgram[] = "/proc/self/exe";
 
 absl::Status Errno(const std::string& what) {
   const int error = errno;
@@ -363,6 +365,22 @@ std::string LastLines(const std::string& path, int64_t from, size_t lines) {
   std::string text;
   for (const std::string& line : last) absl::StrAppend(&text, text.empty() ? "" : "\n", "    ", line);
   return text;
+}
+
+absl::StatusOr<std::string> FindExecutable(const std::string& name) {
+  char link[PATH_MAX];
+  const ssize_t bytes = ::readlink(kThisProgram, link, sizeof(link));
+  const std::string path(link, bytes < 0 ? 0 : static_cast<size_t>(bytes));
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return absl::NotFoundError("this program's own path cannot be read");
+  // A build may have replaced the file meanwhile; the link still leads to what runs.
+  if (path.substr(slash + 1) == name) return std::string(kThisProgram);
+  const std::string directory = path.substr(0, slash);
+  for (const char* beside : {"/", "/../cli/", "/../bench/"}) {
+    const std::string candidate = absl::StrCat(directory, beside, name);
+    if (::access(candidate.c_str(), X_OK) == 0) return candidate;
+  }
+  return absl::NotFoundError(absl::StrCat("there is no ", name, " beside ", path));
 }
 
 }  // namespace nam

@@ -117,4 +117,8 @@ bool EndForeignProcess(const ProcessIdentity& process, int64_t timeout_ms);
 /// The last lines of a file from `from` on, each behind four blanks; empty if there are none.
 std::string LastLines(const std::string& path, int64_t from, size_t lines);
 
+/// The program `nam` or `nam-bench`: this very one, or the one beside it, installed in the same directory or
+/// as Bazel leaves them (cli/nam, bench/nam-bench). NOT_FOUND says where it was looked for.
+absl::StatusOr<std::string> FindExecutable(const std::string& name);
+
 }  // namespace nam

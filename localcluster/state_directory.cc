@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/private_file.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 
@@ -24,7 +25,7 @@ using nlohmann::json;
 
 constexpr int kStateVersion = 2;
 constexpr size_t kSecretBytes = 32;
-constexpr size_t kFileBytesMax = 1 << 20;  // of a secret or a state
+constexpr size_t kChosenSecretBytesMin = 16;
 constexpr char kLock[] = "lock", kState[] = "cluster.json", kSecret[] = "secret";
 /// What a run makes, beside its logs and the lock. The store's companions are SQLite's.
 constexpr const char* kRunFiles[] = {kState,           "cluster.json.new",   kSecret,
@@ -43,45 +44,22 @@ absl::Status NotTrusted(const std::string& path) {
       "is yours, or choose another by --state-dir"));
 }
 
-/// Of a file as it was opened.
-absl::Status CheckPrivateFile(int fd, const std::string& path) {
-  struct stat info;
-  if (fstat(fd, &info) != 0) return Errno(path);
-  if (!S_ISREG(info.st_mode)) return absl::FailedPreconditionError(absl::StrCat(path, " is no regular file"));
-  if (info.st_uid != geteuid()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, " belongs to another user (", info.st_uid, "); use a file of your own"));
-  }
-  if ((info.st_mode & 077) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("others may read ", path, "; `chmod 600` it, or better, make a new one"));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::string> ReadAll(int fd, const std::string& path) {
-  std::string text;
-  char chunk[4096];
-  while (text.size() <= kFileBytesMax) {
-    const ssize_t n = read(fd, chunk, sizeof chunk);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return Errno(absl::StrCat("cannot read ", path));
-    if (n == 0) return text;
-    text.append(chunk, static_cast<size_t>(n));
-  }
-  return absl::FailedPreconditionError(absl::StrCat(path, " is larger than any that NAM writes"));
-}
-
 absl::StatusOr<std::string> SecretIn(int fd, const std::string& path) {
-  NAM_ASSIGN_OR_RETURN(std::string text, ReadAll(fd, path));
+  const std::string what = absl::StrCat("the secret ", path);
+  NAM_ASSIGN_OR_RETURN(std::string text, ReadAll(fd, what));
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
-  if (text.empty()) return absl::FailedPreconditionError(absl::StrCat("the secret ", path, " is empty"));
-  return text;
+  if (text.empty()) return absl::FailedPreconditionError(absl::StrCat(what, " is empty"));
+  if (text.size() >= kChosenSecretBytesMin) return text;
+  return absl::FailedPreconditionError(
+      absl::StrFormat("%s has %d bytes, so that it can be guessed; use %d or more, best 32 random ones "
+                      "(head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \\n')",
+                      what, text.size(), kChosenSecretBytesMin));
 }
 
-absl::Status CannotRead(const std::string& what, int error) {
-  const std::string message = absl::StrCat("cannot read ", what, ": ", std::strerror(error));
-  return error == ENOENT ? absl::NotFoundError(message) : absl::FailedPreconditionError(message);
+/// Without what a shell adds. Behind a slash a link would be followed.
+std::string WithoutSlashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
 }
 
 std::string RuntimeDirectory() {
@@ -140,10 +118,9 @@ void RemoveTree(const std::string& path) {
 }
 
 absl::StatusOr<std::string> ReadSecret(const std::string& path) {
-  // A pipe without a writer must not hold it up.
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  if (!fd.valid()) return CannotRead(absl::StrCat("the secret ", path), errno);
-  NAM_RETURN_IF_ERROR(CheckPrivateFile(fd.get(), absl::StrCat("the secret ", path)));
+  const std::string what = absl::StrCat("the secret ", path);
+  NAM_ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegularFile(path, what));
+  NAM_RETURN_IF_ERROR(CheckPrivateFile(fd.get(), what));
   return SecretIn(fd.get(), path);
 }
 
@@ -155,9 +132,7 @@ std::string SecretFile(const std::string& directory) {
 }
 
 absl::StatusOr<StateDirectory> StateDirectory::Open(const std::string& path) {
-  std::string name = path;
-  while (name.size() > 1 && name.back() == '/') name.pop_back();  // behind a slash a link would be followed
-  UniqueFd directory(open(name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  UniqueFd directory(open(WithoutSlashes(path).c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!directory.valid()) {
     if (errno == ENOENT) return absl::NotFoundError(absl::StrCat("there is no ", path));
     return errno == ENOTDIR || errno == ELOOP || errno == EACCES ? NotTrusted(path) : Errno(path);
@@ -170,9 +145,10 @@ absl::StatusOr<StateDirectory> StateDirectory::Open(const std::string& path) {
 
 absl::StatusOr<StateDirectory> StateDirectory::Create(const std::string& path) {
   std::error_code error;
-  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  const std::string name = WithoutSlashes(path);
+  const std::filesystem::path parent = std::filesystem::path(name).parent_path();
   if (!parent.empty()) std::filesystem::create_directories(parent, error);
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return Errno(absl::StrCat("cannot create ", path));
+  if (mkdir(name.c_str(), 0700) != 0 && errno != EEXIST) return Errno(absl::StrCat("cannot create ", path));
   return Open(path);
 }
 

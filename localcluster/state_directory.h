@@ -30,8 +30,8 @@ absl::StatusOr<std::string> CreateTemporaryDirectory(const std::string& prefix);
 /// Removes it and all below; what is not there is no error.
 void RemoveTree(const std::string& path);
 
-/// The secret of a file; FAILED_PRECONDITION unless it is a regular file of this user that no other may read.
-/// What was opened is what was checked.
+/// The secret of a file; FAILED_PRECONDITION unless it is a regular file of this user that no other may read
+/// (base/private_file.h), with a secret of 16 bytes at least.
 absl::StatusOr<std::string> ReadSecret(const std::string& path);
 
 struct ClusterState {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -181,6 +182,7 @@ class MemoryServerImpl final : public MemoryServer {
 
  private:
   std::string FabricListenAddress() const;
+  absl::StatusOr<proto::RenewReply> Ask(proto::RenewRequest about);
   absl::Status MayRelease(AllocationId allocation);
   absl::StatusOr<bool> MembershipOver(MemberId member);
   absl::StatusOr<bool> Proven(MemberId member, const std::string& proof);
@@ -198,8 +200,8 @@ class MemoryServerImpl final : public MemoryServer {
   std::string control_address_;
   std::string fabric_address_;
   std::atomic<uint32_t> member_{0};
-  std::vector<uint64_t> released_;  // since the last renewal; the renewing thread's
-  std::mutex shutdown_mutex_;       // of membership_, control_server_ and listener_ once started
+  std::set<uint32_t> undrained_;  // members whose keys could not all be revoked; the renewing thread's
+  std::mutex shutdown_mutex_;     // of membership_, control_server_ and listener_ once started
   std::unique_ptr<catalog::Membership> membership_;
 };
 
@@ -249,13 +251,18 @@ absl::Status MemoryServerImpl::Join() {
   return absl::OkStatus();
 }
 
-// Only the catalog knows: an allocation that is over never comes back, so its answer stays true.
+// What only the catalog knows of what the request lists.
+absl::StatusOr<proto::RenewReply> MemoryServerImpl::Ask(proto::RenewRequest about) {
+  about.set_id(member_);
+  about.set_used_bytes(pool_->used_bytes());
+  return client_->Renew(about);
+}
+
+// An allocation that is over never comes back, so the catalog's answer stays true.
 absl::Status MemoryServerImpl::MayRelease(AllocationId allocation) {
   proto::RenewRequest request;
-  request.set_id(member_);
-  request.set_used_bytes(pool_->used_bytes());
   request.add_held(allocation.value());
-  NAM_ASSIGN_OR_RETURN(const proto::RenewReply reply, client_->Renew(request));
+  NAM_ASSIGN_OR_RETURN(const proto::RenewReply reply, Ask(std::move(request)));
   if (reply.release_size() == 1) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrFormat(
       "allocation %d is a load under way or a table; abort or drop it, then its memory is freed",
@@ -264,21 +271,17 @@ absl::Status MemoryServerImpl::MayRelease(AllocationId allocation) {
 
 absl::StatusOr<bool> MemoryServerImpl::MembershipOver(MemberId member) {
   proto::RenewRequest request;
-  request.set_id(member_);
-  request.set_used_bytes(pool_->used_bytes());
   request.add_key_holders(member.value());
-  NAM_ASSIGN_OR_RETURN(const proto::RenewReply reply, client_->Renew(request));
+  NAM_ASSIGN_OR_RETURN(const proto::RenewReply reply, Ask(std::move(request)));
   return reply.over_size() == 1;
 }
 
 absl::StatusOr<bool> MemoryServerImpl::Proven(MemberId member, const std::string& proof) {
   proto::RenewRequest request;
-  request.set_id(member_);
-  request.set_used_bytes(pool_->used_bytes());
   proto::KeyClaim& claim = *request.add_claims();
   claim.set_member(member.value());
   claim.set_proof(proof);
-  NAM_ASSIGN_OR_RETURN(const proto::RenewReply reply, client_->Renew(request));
+  NAM_ASSIGN_OR_RETURN(const proto::RenewReply reply, Ask(std::move(request)));
   return reply.proven_size() == 1;
 }
 
@@ -288,21 +291,24 @@ void MemoryServerImpl::BeforeRenew(proto::RenewRequest& request) {
   proto::CatalogHeader header;
   header.set_held_is_all(true);
   catalog::SetHeader(request, header);
-  for (const uint64_t allocation : released_) request.add_released(allocation);
   for (const MemberId member : pool_->KeyHolders()) request.add_key_holders(member.value());
 }
 
 void MemoryServerImpl::AfterRenew(const proto::RenewReply& reply) {
-  released_.clear();
   // Nobody may ever ask to fence them, and keys are not without number.
   for (const uint32_t member : reply.over()) {
-    pool_->Fence(MemberId(member), false);
-    LogInfo(absl::StrFormat("the membership of member %d is over: its keys are revoked", member));
+    if (pool_->Fence(MemberId(member), false)) {
+      undrained_.erase(member);
+      LogInfo(absl::StrFormat("the membership of member %d is over: its keys are revoked", member));
+    } else if (undrained_.insert(member).second) {
+      LogWarning(absl::StrFormat(
+          "the membership of member %d is over, but it stands still in the middle of changing memory: its "
+          "keys are revoked once it goes on or ends",
+          member));
+    }
   }
-  for (const uint64_t allocation : reply.release()) {
-    // What drains is still held: the next renewal lists it again, and so comes back to it.
-    if (pool_->Release(AllocationId(allocation)).draining_bytes == 0) released_.push_back(allocation);
-  }
+  // What drains is still held: the next renewal lists it again, and so comes back to it.
+  for (const uint64_t allocation : reply.release()) pool_->Release(AllocationId(allocation));
 }
 
 void MemoryServerImpl::Shutdown(Deadline deadline) {

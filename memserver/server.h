@@ -41,7 +41,7 @@ struct MemoryServerOptions {
 /// neither a load under way nor a table, and no peer can write to it any more. Owned by main(); thread-safe.
 ///
 ///     loader ── Allocate ─▶ extents, keys ── WRITE (fabric) ─▶ regions ◀─ READ (fabric) ── compute servers
-///     catalog ◀── renewal: used, held, released ──┘        ──▶ release: freed, used again
+///     catalog ◀── renewal: used, held ────────────┘        ──▶ release: freed, used again
 class MemoryServer {
  public:
   static absl::StatusOr<std::unique_ptr<MemoryServer>> Start(const MemoryServerOptions& options);

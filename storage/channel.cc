@@ -19,6 +19,10 @@ const fabric::ServerRegions::Region* RegionOf(const fabric::ServerRegions& regio
   return offset - region.offset < region.bytes ? &region : nullptr;
 }
 
+absl::Status BuriedError(const std::string& name) {
+  return absl::UnavailableError(absl::StrFormat("%s is gone: it is buried", name));
+}
+
 constexpr size_t kTransferBytes = 64 * 1024;
 /// How long a wait lasts before the cancel flag is looked at again.
 constexpr int64_t kCancelCheckUs = 20'000;
@@ -55,6 +59,11 @@ absl::StatusOr<Channel::Endpoint*> Channel::EndpointOf(MemoryServerId server) {
     return absl::Status(queue_pair.status().code(),
                         absl::StrFormat("cannot connect to %s: %s", fresh->regions->name,
                                         std::string(queue_pair.status().message())));
+  }
+  if (directory_.Buried(server, /*ask=*/false)) {  // LookForBurials did not see the endpoint yet
+    const std::string name = fresh->regions->name;
+    endpoints_.erase(server);
+    return BuriedError(name);
   }
   fresh->queue_pair = *std::move(queue_pair);
   if (in_place_) fresh->now = dynamic_cast<fabric::ImmediateOperations*>(fresh->queue_pair.get());
@@ -140,7 +149,7 @@ absl::Status Channel::LookForBurials() {
   for (const auto& [server, endpoint] : endpoints_) {
     if (!directory_.Buried(server, /*ask=*/false)) continue;
     broken_ = true;
-    return absl::UnavailableError(absl::StrFormat("%s is gone: it is buried", endpoint->regions->name));
+    return BuriedError(endpoint->regions->name);
   }
   burials_seen_ = burials;
   return absl::OkStatus();

@@ -1,6 +1,7 @@
 #include "base/log.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -83,6 +84,24 @@ TEST_F(LogTest, RotatesAndKeepsAFew) {
   EXPECT_EQ(files, 3);
 }
 
+TEST_F(LogTest, OlderFilesStayWhileNoNewOneCanBeOpened) {
+  StartLog(LogLevel::kInfo, "compute");
+  ASSERT_TRUE(
+      OpenLogFile({.directory = path_, .name = "compute-6", .bytes_max = 1000, .older_files = 2}).ok());
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  for (int i = 0; i < 100; ++i) LogInfo("line " + std::to_string(i));
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_THAT(File("compute-6.log"), HasSubstr("line 0\n"));
+  EXPECT_THAT(File("compute-6.log"), HasSubstr("line 99\n"));
+  LogInfo("line 100");
+  EXPECT_THAT(File("compute-6.log"), Not(HasSubstr("line 99\n")));
+  EXPECT_THAT(File("compute-6.log.1"), HasSubstr("line 99\n"));
+}
+
 TEST_F(LogTest, WhatLibrariesWriteIsThereAndCounts) {
   StartLog(LogLevel::kInfo, "compute");
   ASSERT_TRUE(OpenLogFile({.directory = path_, .name = "compute-5", .bytes_max = 1000}).ok());
@@ -101,6 +120,12 @@ TEST_F(LogTest, LinksAreRefused) {
   EXPECT_FALSE(OpenLogFile({.directory = path_, .name = "memserver-9"}).ok());
   LogInfo("nowhere");
   EXPECT_EQ(ReadAll(target), "mine");
+}
+
+TEST_F(LogTest, APipeIsRefusedAtOnce) {
+  ASSERT_EQ(mkfifo((path_ + "/memserver-10.log").c_str(), 0600), 0);
+  StartLog(LogLevel::kInfo, "memserver");
+  EXPECT_FALSE(OpenLogFile({.directory = path_, .name = "memserver-10"}).ok());
 }
 
 }  // namespace

@@ -286,6 +286,43 @@ TEST_F(ClientTest, LeasesGoOnWhileTheCatalogDoesNotHearItself) {
   EXPECT_EQ(client->GetCluster()->members_size(), 1) << "expelled, now that renewals would be heard";
 }
 
+TEST_F(ClientTest, RenewalsFindTheirNewPortThoughAnotherProcessHasTheOldOne) {
+  StartCatalog();
+  StuckControlPlane control_plane;
+  control_plane.stuck_address = server_->lease_address();
+  const auto client = Client::Connect({options_.listen_address, kSecret, 5'000'000, &control_plane});
+  ASSERT_TRUE(client.ok()) << client.status();
+  proto::RenewRequest renewal;
+  renewal.set_id((*client)->Join(SomeClient())->id());
+  ASSERT_TRUE((*client)->Renew(renewal).ok());
+  StopCatalog();
+  const UniqueFd silent = ListenSilently(SplitAddress(control_plane.stuck_address)->second);
+  ASSERT_TRUE(silent.valid());
+  control_plane.stuck = true;
+  StartCatalog();
+  absl::Status renewed = absl::DeadlineExceededError("not asked yet");
+  const Deadline deadline = RealClock().After(10'000'000);
+  while (!renewed.ok() && !RealClock().Passed(deadline)) renewed = (*client)->Renew(renewal).status();
+  EXPECT_TRUE(renewed.ok()) << renewed;
+}
+
+TEST_F(ClientTest, AClientOfAnotherStoreEndsNobodysMembership) {
+  StartCatalog();
+  const auto stranger = Connect();
+  const MemberId id(stranger->Join(SomeClient())->id());
+  StopCatalog();
+  options_.store_path = folder_.File("other.db");
+  StartCatalog();
+  const auto client = Connect();
+  ASSERT_EQ(client->Join(SomeClient())->id(), id.value());
+  absl::Status left = absl::UnavailableError("not asked yet");
+  const Deadline deadline = RealClock().After(10'000'000);
+  while (absl::IsUnavailable(left) && !RealClock().Passed(deadline)) left = stranger->Leave(id);
+  EXPECT_EQ(left.code(), absl::StatusCode::kFailedPrecondition) << left;
+  EXPECT_EQ(stranger->DropTable("date").code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(client->GetCluster()->members_size(), 1);
+}
+
 TEST_F(ClientTest, AShortRestartDoesNotLoseTheMembership) {
   StartCatalog();
   const auto client = Connect();

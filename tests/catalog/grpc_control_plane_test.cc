@@ -5,7 +5,9 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/tls_credentials_options.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -13,6 +15,8 @@
 #include <vector>
 
 #include "absl/strings/cord.h"
+#include "base/log.h"
+#include "base/unique_fd.h"
 #include "catalog/address.h"
 #include "catalog/certificates.h"
 #include "catalog/methods.h"
@@ -277,6 +281,23 @@ TEST_F(GrpcControlPlaneTest, AnOperatorsCertificatesTakeThePlaceOfTheSecrets) {
   EXPECT_EQ(call(GrpcControlPlane(), "secret").code(), absl::StatusCode::kUnauthenticated);
   EXPECT_EQ(MakeGrpcControlPlane(SelfSigned(folder, "old", -1)).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(GrpcControlPlaneTest, CertificatesThatTurnBadAreInTheLog) {
+  const TempFolder folder;
+  const TlsFiles files = SelfSigned(folder, "server");
+  const auto plane = MakeGrpcControlPlane(files, /*refresh_s=*/1);
+  ASSERT_TRUE(plane.ok()) << plane.status();
+  StartLog(LogLevel::kInfo, "test");
+  int log[2];
+  ASSERT_EQ(::pipe(log), 0);
+  const UniqueFd from(log[0]), to(log[1]), stderr_before(::dup(STDERR_FILENO));
+  ::dup2(to.get(), STDERR_FILENO);
+  WriteText(folder, "server.crt", "");
+  char text[4'096];
+  const ssize_t bytes = ::read(from.get(), text, sizeof(text));
+  ::dup2(stderr_before.get(), STDERR_FILENO);
+  EXPECT_NE(std::string(text, std::max<ssize_t>(bytes, 0)).find(files.certificate), std::string::npos);
 }
 
 TEST_F(GrpcControlPlaneTest, CancellationReachesTheHandler) {

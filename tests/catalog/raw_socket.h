@@ -23,6 +23,21 @@ inline UniqueFd ConnectTo(uint16_t port) {
   return fd;
 }
 
+/// A process at a port of this host that takes connections and says nothing.
+inline UniqueFd ListenSilently(uint16_t port) {
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(port);
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const bool listens =
+      ::bind(fd.get(), reinterpret_cast<sockaddr*>(&at), sizeof(at)) == 0 && ::listen(fd.get(), 16) == 0;
+  if (!listens) fd.reset();
+  return fd;
+}
+
 /// Throws random bytes at a port of this host, `connections` times, and hangs up each time.
 inline void SendGarbage(uint16_t port, uint32_t seed, int connections) {
   std::mt19937 random(seed);

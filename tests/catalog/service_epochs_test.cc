@@ -77,7 +77,6 @@ class ServiceEpochsTest : public ServiceTest {
     ExpectRefused(Get("date").status());
     ExpectRefused(TryJoin(proto::ROLE_MEMORY).status());
     ExpectRefused(Drop("date"));
-    EXPECT_THAT(reported_, SizeIs(1)) << "an operator is told once";
   }
 };
 
@@ -98,11 +97,13 @@ TEST_F(ServiceEpochsTest, AnOlderStoreIsRefusedAndTheNewerGoesOn) {
   EXPECT_TRUE(Report(second).ok());
   EXPECT_EQ(service_->ListTables({}).status().code(), absl::StatusCode::kUnavailable);
   ExpectRefused(Report(first).status());
+  EXPECT_THAT(Reported(), SizeIs(1)) << "an operator is told once";
   ExpectEverythingRefused();
   clock_.AdvanceMs(60'000);  // no time makes it newer, and nobody is buried
   ExpectRefused(Report(first).status());
   ExpectRefused(Report(second).status());
   ExpectEverythingRefused();
+  EXPECT_THAT(Reported(), IsEmpty());
 
   PutBack("newer.db", "refused.db");
   Start();
@@ -261,7 +262,6 @@ TEST_F(ServiceEpochsTest, AcceptingAnOlderStoreGivesUpWhatTheNewerHad) {
   ExpectRefused(Report(first).status());
 
   Start({.accept_older_store = true});
-  reported_.clear();
   EXPECT_TRUE(Report(first).ok());
   EXPECT_TRUE(Report(second).ok());
   EXPECT_EQ(service_->ListTables({}).status().code(), absl::StatusCode::kUnavailable)
@@ -274,8 +274,9 @@ TEST_F(ServiceEpochsTest, AcceptingAnOlderStoreGivesUpWhatTheNewerHad) {
   // `part` has no memory any more; `stock` may have grown into memory that the store does not list.
   EXPECT_THAT(Tables(), ElementsAre("date", "kept"));
   EXPECT_THAT(Report(first)->release(), testing::Contains(lost));
-  EXPECT_THAT(reported_, testing::Contains(HasSubstr("part")));
-  EXPECT_THAT(reported_, testing::Contains(HasSubstr("stock")));
+  const std::vector<std::string> reported = Reported();
+  EXPECT_THAT(reported, testing::Contains(HasSubstr("part")));
+  EXPECT_THAT(reported, testing::Contains(HasSubstr("stock")));
   EXPECT_GT(Join(proto::ROLE_MEMORY), third.id) << "ids are not used again";
   Player loader = Enter(proto::ROLE_CLIENT);
   EXPECT_GT(*Begin(loader.id, "new"), lost);
@@ -304,6 +305,70 @@ TEST_F(ServiceEpochsTest, MembersOfAnotherStoreAreTurnedAwayAlone) {
   SetMark(request, stranger.newest);
   EXPECT_EQ(service_->ListTables(request).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_TRUE(service_->ListTables({}).ok());
+  Start({.accept_older_store = true});
+  EXPECT_EQ(Report(stranger).status().code(), absl::StatusCode::kFailedPrecondition)
+      << "NOT_FOUND would end it, and with it its data";
+}
+
+// The acceptance is stored, so what it gives up must not depend on the option of later starts.
+TEST_F(ServiceEpochsTest, LostTablesAreGivenUpAlsoAfterARestart) {
+  Player first = Enter(proto::ROLE_MEMORY), second = Enter(proto::ROLE_MEMORY);
+  const Player client = Enter(proto::ROLE_CLIENT);
+  Load(client, "date", first);
+  Load(client, "part", second);
+  Copy("older.db");
+  Restart();
+  ASSERT_TRUE(Drop("part").ok());
+  second.held.clear();
+  ASSERT_TRUE(Report(first).ok());
+  ASSERT_TRUE(Report(second).ok());
+  PutBack("older.db");
+  for (int i = 0; i < 2; ++i) Start();
+  Start({.accept_older_store = true});  // and ends before anybody has reported
+  Start();
+  ASSERT_TRUE(Report(first).ok());
+  ASSERT_TRUE(Report(second).ok());
+  EXPECT_THAT(Tables(), ElementsAre("date"));
+
+  // A mark from after the acceptance ends that: memory of loads that are over is nothing unusual.
+  ASSERT_TRUE(Report(second).ok());
+  Player loader = Enter(proto::ROLE_CLIENT);
+  CreateRecords(loader.id, first.id);
+  second.held.push_back(*Begin(loader.id, "new"));
+  ASSERT_TRUE(Abort(second.held.back()).ok());
+  ASSERT_TRUE(Report(second).ok());
+  EXPECT_THAT(Tables(), ElementsAre("date", "stock"));
+}
+
+// A mistyped --store would make a new one, which has nothing to give up.
+TEST_F(ServiceEpochsTest, ANewStoreIsNoOlderOne) {
+  auto store = OpenEmbeddedStore(folder_.File("mistyped.db"), {"test", "shm", 78});
+  ASSERT_TRUE(store.ok()) << store.status();
+  const auto service = Service::Open(*std::move(store), clock_, {.accept_older_store = true});
+  EXPECT_EQ(service.status().code(), absl::StatusCode::kFailedPrecondition) << service.status();
+}
+
+TEST_F(ServiceEpochsTest, AMemberOfAnotherStoreEndsNobodysMembership) {
+  Player memory = Enter(proto::ROLE_MEMORY);
+  proto::LeaveRequest leave;
+  leave.set_id(memory.id);
+  proto::StoreMark other = memory.newest;
+  other.set_store(78);
+  SetMark(leave, other);
+  EXPECT_EQ(service_->Leave(leave).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(Report(memory).ok());
+}
+
+TEST_F(ServiceEpochsTest, AStandstillOfTheCatalogLengthensTheWaitForMemoryServers) {
+  Player memory = Enter(proto::ROLE_MEMORY);
+  Start();
+  service_->Pulse();
+  clock_.AdvanceMs(10'000);
+  EXPECT_TRUE(service_->AwaitsMembers()) << "its report may have waited unheard";
+  service_->Pulse();
+  EXPECT_TRUE(service_->AwaitsMembers());
+  ASSERT_TRUE(Report(memory).ok());
+  EXPECT_FALSE(service_->AwaitsMembers());
 }
 
 TEST_F(ServiceEpochsTest, ManyStartsKeepTheStoreSmall) {

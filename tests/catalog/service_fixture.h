@@ -68,7 +68,6 @@ class ServiceTest : public testing::Test {
     ASSERT_TRUE(store.ok()) << store.status();
     options.epoch_id_high = 1;
     options.epoch_id_low = ++starts_;
-    options.report = [this](const std::string& line) { reported_.push_back(line); };
     auto service =
         Service::Open(std::make_unique<FailingStore>(*std::move(store), disk_full_), clock_, options);
     ASSERT_TRUE(service.ok()) << service.status();
@@ -196,6 +195,14 @@ class ServiceTest : public testing::Test {
     request.set_known_version(known);
     return service_->GetTable(request);
   }
+  /// What an operator must know, since the last call.
+  std::vector<std::string> Reported() {
+    std::vector<std::string> lines;
+    for (const MemberEvent& event : service_->TakeEvents()) {
+      if (event.level == LogLevel::kError) lines.push_back(event.text);
+    }
+    return lines;
+  }
   proto::Cluster Cluster() { return *service_->GetCluster({}); }
   const proto::Member* Find(const proto::Cluster& cluster, uint32_t id) {
     for (const proto::Member& member : cluster.members()) {
@@ -213,7 +220,6 @@ class ServiceTest : public testing::Test {
   bool disk_full_ = false;
   uint64_t starts_ = 0;
   std::vector<uint32_t> memory_servers_;  // that lived when the catalog was stopped
-  std::vector<std::string> reported_;
   std::unique_ptr<Service> service_;
 };
 

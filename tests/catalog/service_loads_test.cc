@@ -227,5 +227,22 @@ TEST_F(ServiceTest, OnlyRecordTablesAreExtended) {
   EXPECT_EQ(BeginExtend(client, "part").status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(ServiceTest, AnExtensionThatIsAskedForAgainIsAnsweredAlike) {
+  const uint32_t memory = Join(proto::ROLE_MEMORY), client = Join(proto::ROLE_CLIENT);
+  CreateRecords(client, memory);
+  proto::CommitExtendRequest request;
+  request.set_allocation(*BeginExtend(client));
+  request.set_part("rows");
+  request.set_expected_extents(1);
+  AddExtent(memory, request.allocation(), *request.mutable_extents());
+  const auto first = service_->CommitExtend(request);
+  ASSERT_TRUE(first.ok()) << first.status();
+  Join(proto::ROLE_CLIENT);  // the store goes on
+  const auto again = service_->CommitExtend(request);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->version(), first->version());
+  EXPECT_GT(MarkOf(*again).version(), first->version());
+}
+
 }  // namespace
 }  // namespace nam::catalog

@@ -167,6 +167,16 @@ TEST_F(ServiceTest, OnlyADurableEndOfAMembershipIsTold) {
   EXPECT_TRUE(over(client));
 }
 
+// It would end, with its data, while a catalog that starts again has it alive.
+TEST_F(ServiceTest, AMemoryServerIsToldOnlyADurableEnd) {
+  const uint32_t memory = Join(proto::ROLE_MEMORY);
+  clock_.AdvanceMs(kBurialMs);
+  disk_full_ = true;
+  EXPECT_EQ(Renew(memory).status().code(), absl::StatusCode::kUnavailable);
+  disk_full_ = false;
+  EXPECT_EQ(Renew(memory).status().code(), absl::StatusCode::kNotFound);
+}
+
 TEST(ServiceIdsTest, MemoryServersNeedAnIdOf16Bits) {
   const TempFolder folder;
   FakeClock clock;

@@ -171,6 +171,12 @@ TEST_F(SystemTablesTest, TheTransactionStateGoesOnlyWithItsServerAndTakesTheReco
   EXPECT_EQ(Get("stock").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(Get(kState).status().code(), absl::StatusCode::kNotFound);
   EXPECT_TRUE(Get("date").ok());
+
+  service_.reset();
+  auto store = OpenEmbeddedStore(folder_.File("catalog.db"), {"test", "shm"});
+  const auto state = (*store)->Load();
+  ASSERT_EQ(state->members.size(), 1u) << "the buried server has nothing left to be kept for";
+  EXPECT_EQ(state->members[0].id(), second);
 }
 
 }  // namespace

@@ -270,6 +270,22 @@ TEST(EmbeddedStoreTest, ASecondOpenerIsRefused) {
   EXPECT_EQ(MustLoad(*store).version, 1u);
 }
 
+// In a folder where others may make files, the name may be anybody's.
+TEST(EmbeddedStoreTest, ALinkIsRefusedAndItsTargetLeftAsItWas) {
+  const TempFolder folder;
+  const std::string target = folder.File("target.db"), link = folder.File("catalog.db");
+  ASSERT_TRUE(OpenEmbeddedStore(target, kIdentity).ok());
+  ASSERT_EQ(::chmod(target.c_str(), 0644), 0);
+  std::filesystem::create_symlink(target, link);
+  EXPECT_EQ(OpenEmbeddedStore(link, kIdentity).status().code(), absl::StatusCode::kFailedPrecondition);
+  struct stat info;
+  ASSERT_EQ(::stat(target.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0644u);
+  ASSERT_TRUE(OpenEmbeddedStore(target, kIdentity).ok());
+  ASSERT_EQ(::stat(target.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+}
+
 TEST(EmbeddedStoreTest, ForeignFilesAreRefusedAndLeftAsTheyWere) {
   const TempFolder folder;
   const std::string text = folder.File("notes.txt");

@@ -111,7 +111,7 @@ def grown(pid):
 
 class Floods(cases.Case):
     def start(self):
-        cluster = Cluster(self, memory=[64 << 20] * 2, compute=2, secret="overheard")
+        cluster = Cluster(self, memory=[64 << 20] * 2, compute=2, secret="overheard by everybody")
         cluster.load(0.01)
         cluster.lineorders = cluster.count("lineorder")
         cluster.before = cluster.answers("--repeat=1")

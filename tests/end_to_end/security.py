@@ -18,7 +18,7 @@ SEED = int(os.environ.get("END_TO_END_SEED", "0")) or random.SystemRandom().rand
 class Secret(cases.Case):
     def test_wrong_secret(self):
         """Clients and servers with another secret are refused: exit code 3, and why."""
-        wrong = self.scratch.file("wrong", "another secret\n")
+        wrong = self.scratch.file("wrong", "another secret of the tests\n")
         for fabric in ("shm", "tcp"):
             cluster = Cluster(self, fabric=fabric, memory=[64 << 20], compute=1)
             cluster.load(0.01)
@@ -39,9 +39,10 @@ class Secret(cases.Case):
             cluster.stop()
 
     def test_secret_files(self):
-        """Missing, empty, or readable by others."""
+        """Missing, empty, too short, or readable by others."""
         cluster = Cluster(self, memory=[64 << 20], compute=1)
         for path, piece in ((self.scratch.file("none"), "No such file"), (self.scratch.file("empty", "\n"), "empty"),
+                            (self.scratch.file("short", "hunter2\n"), "can be guessed"),
                             (self.scratch.file("open", "a secret of the tests\n", mode=0o644), "chmod 600")):
             options = ["--catalog=" + cluster.address, "--secret-file=" + path]
             for command in (["sql", "-c", "SELECT 1"], ["memserver"], ["compute"],
@@ -139,9 +140,13 @@ class Certificates(cases.Case):
         self.assertEqual(done.code, 0, done)
         counted = self.scratch.nam("sql", *options, *tls, "--format=csv", "-c", "SELECT count(*) AS n FROM date")
         self.assertIn("2556", counted.out, counted)
-        refused = self.scratch.nam("sql", *options, "-c", "SELECT 1")
-        self.assertEqual(refused.code, 3, refused)
-        self.assertIn("is not trusted", refused.err)
+        nobody = self.scratch.nam("bury", "999", "--yes", *options, *tls)
+        self.assertEqual(nobody.code, 1, nobody)
+        self.assertIn("there is no memory server 999", nobody.err)
+        for command in (["sql", "-c", "SELECT 1"], ["bury", "999", "--yes"]):
+            refused = self.scratch.nam(command[0], *options, *command[1:])
+            self.assertEqual(refused.code, 3, refused)
+            self.assertIn("is not trusted", refused.err)
 
 
 class Garbage(cases.Case):

@@ -176,6 +176,10 @@ TEST_F(LocalClusterTest, AServerThatCrashesAgainAndAgainIsGivenUp) {
   EXPECT_THAT(event, HasSubstr("it has failed 4 times in short order"));
   EXPECT_LE(started, 6);  // three for each of two compute servers
   EXPECT_FALSE((*cluster)->catalog_given_up());
+  // Scaling gives its place to others.
+  ASSERT_EQ((*cluster)->processes().size(), 6u);
+  EXPECT_FALSE((*cluster)->RemoveComputeServers(1000).ok());
+  EXPECT_LT((*cluster)->processes().size(), 6u);
 }
 
 TEST_F(LocalClusterTest, BoundsAreChecked) {

@@ -29,6 +29,8 @@ TEST_F(StateDirectoryTest, IsMadePrivate) {
   ASSERT_EQ(stat((path_ + "/a/b").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0700u);
   EXPECT_TRUE(StateDirectory::Open(path_ + "/a/b/").ok());
+  const auto behind_slash = StateDirectory::Create(path_ + "/a/c/");
+  EXPECT_TRUE(behind_slash.ok()) << behind_slash.status();
   EXPECT_EQ(StateDirectory::Open(path_ + "/none").status().code(), absl::StatusCode::kNotFound);
 }
 
@@ -118,6 +120,18 @@ TEST_F(StateDirectoryTest, SecretsAreFreshPrivateAndReadBack) {
   ASSERT_EQ(mkfifo((path_ + "/pipe").c_str(), 0600), 0);
   EXPECT_EQ(ReadSecret(path_ + "/pipe").status().code(), absl::StatusCode::kFailedPrecondition)
       << "and no wait";
+}
+
+// Who listens to the network can try guesses.
+TEST_F(StateDirectoryTest, AShortSecretIsRefused) {
+  const std::string file = path_ + "/chosen";
+  const auto read = [&](const std::string& text) {
+    std::ofstream(file) << text;
+    chmod(file.c_str(), 0600);
+    return ReadSecret(file);
+  };
+  EXPECT_EQ(read("fifteen bytes..\n").status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(read("sixteen bytes...\n").value(), "sixteen bytes...");
 }
 
 ClusterState::Server ServerOf(const std::string& name, pid_t pid, uint64_t start_time) {

@@ -4,6 +4,7 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -11,6 +12,7 @@
 
 #include "catalog/address.h"
 #include "catalog/attach_over_fabric.h"
+#include "catalog/grpc_control_plane.h"
 #include "catalog/methods.h"
 #include "catalog/server.h"
 #include "memserver/start_over_fabric.h"
@@ -24,6 +26,42 @@ namespace {
 
 constexpr char kSecret[] = "correct horse battery staple";
 constexpr uint64_t kMiB = 1 << 20;
+
+/// gRPC, but something happens between a memory server's answer to ListRegions and its arrival.
+class HookedControlPlane final : public catalog::ControlPlane {
+ public:
+  std::function<void()> between;
+
+  std::string host_name() const override { return catalog::GrpcControlPlane().host_name(); }
+  absl::StatusOr<std::unique_ptr<catalog::ControlServer>> Serve(
+      const catalog::ControlServerOptions& options) override {
+    return catalog::GrpcControlPlane().Serve(options);
+  }
+  std::unique_ptr<catalog::ControlChannel> Open(const std::string& address,
+                                                const std::string& secret) override {
+    return std::make_unique<Channel>(catalog::GrpcControlPlane().Open(address, secret), between);
+  }
+  bool Refused(const std::string& address, int64_t timeout_us) override {
+    return catalog::GrpcControlPlane().Refused(address, timeout_us);
+  }
+
+ private:
+  class Channel final : public catalog::ControlChannel {
+   public:
+    Channel(std::unique_ptr<catalog::ControlChannel> channel, const std::function<void()>& between)
+        : channel_(std::move(channel)), between_(between) {}
+    Outcome Call(const std::string& path, const std::string& request, int64_t timeout_us,
+                 catalog::CallCancellation* cancellation) override {
+      Outcome outcome = channel_->Call(path, request, timeout_us, cancellation);
+      if (path == catalog::kListRegions.path) between_();
+      return outcome;
+    }
+
+   private:
+    const std::unique_ptr<catalog::ControlChannel> channel_;
+    const std::function<void()>& between_;
+  };
+};
 
 // A catalog, memory servers and an attached client in one process, over fake fabrics.
 class MemoryServerTest : public testing::Test {
@@ -62,7 +100,8 @@ class MemoryServerTest : public testing::Test {
     return server.ok() ? *std::move(server) : nullptr;
   }
   std::unique_ptr<catalog::Attachment> Attach(catalog::AttachOptions options = {}) {
-    options.catalog = {catalog_->address(), kSecret};
+    options.catalog.address = catalog_->address();
+    options.catalog.secret = kSecret;
     auto attachment =
         catalog::AttachOverFabric(options, [this](const auto& fabric) { return OpenFake(fabric); });
     EXPECT_TRUE(attachment.ok()) << attachment.status();
@@ -100,6 +139,22 @@ TEST_F(MemoryServerTest, JoinsAndLeaves) {
   memory->Shutdown(RealClock().After(1'000'000));
   EXPECT_TRUE(attachment->Members(proto::ROLE_MEMORY)->empty());
   memory->Shutdown(RealClock().After(1'000'000));  // once more does no harm
+}
+
+TEST_F(MemoryServerTest, OneThatIsBuriedWhileItIsAskedIsNotRemembered) {
+  const auto memory = StartMemory();
+  HookedControlPlane control_plane;
+  catalog::AttachOptions options;
+  options.catalog.control_plane = &control_plane;
+  const auto attachment = Attach(options);
+  control_plane.between = [&] {
+    EXPECT_TRUE(attachment->catalog().Leave(MemberId(memory->id().value())).ok());
+    EXPECT_TRUE(attachment->Buried(memory->id(), /*ask=*/true));
+  };
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(attachment->Lookup(memory->id(), /*refresh=*/false).status().code(),
+              absl::StatusCode::kUnavailable);
+  }
 }
 
 TEST_F(MemoryServerTest, TheFabricIsOpenedAsTheOptionsSay) {

@@ -140,6 +140,14 @@ TEST_P(VerbBatchTest, ABuriedServerIsRefusedThoughItsMemoryAnswers) {
   EXPECT_TRUE(of_other.Execute().ok());
 }
 
+// A look for burials sees only servers that the channel is connected to.
+TEST_P(VerbBatchTest, AServerThatIsBuriedBeforeTheFirstConnectionIsRefused) {
+  servers_.Bury(2);
+  batch_.Write(Bytes(Word(5)), 8, At(1, 64));
+  ASSERT_TRUE(batch_.Execute().ok());
+  EXPECT_EQ(channel_->QueuePairOf(MemoryServerId(2)).status().code(), absl::StatusCode::kUnavailable);
+}
+
 TEST(ChannelBurialTest, APowerlessServerNeedNotConfirmTheEndOnceItIsBuried) {
   TwoServers servers(fabric::Kind::kSim);
   const auto client = OpenFabric(fabric::Kind::kSim);
