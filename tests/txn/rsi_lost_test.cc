@@ -37,9 +37,7 @@ struct Client {
     if (absl::Status begun = session->Begin(); !begun.ok()) return begun;
     recorder.Begin(session->snapshot());
     absl::StatusOr<uint64_t> committed = Change(keys, before);
-    // The recorder takes it for unknown if it ends with neither.
-    if (committed.ok()) recorder.End(Outcome::kCommitted, *committed);
-    if (AbortReasonOf(committed.status()).has_value()) recorder.End(Outcome::kAborted, 0);
+    if (!committed.ok()) recorder.End(Outcome::kAborted, 0);  // unless it was committing
     return committed;
   }
   absl::StatusOr<uint64_t> Change(const Keys& keys, std::vector<NamedRow>* before) {
@@ -64,7 +62,10 @@ struct Client {
                      row.value);
     }
     recorder.Committing();
-    return session->Commit();
+    const absl::StatusOr<uint64_t> committed = session->Commit();
+    if (committed.ok()) recorder.Settle(Outcome::kCommitted, *committed);
+    if (AbortReasonOf(committed.status()).has_value()) recorder.Settle(Outcome::kAborted, 0);
+    return committed;
   }
   /// Tries again until it is committed, for so long.
   absl::Status WriteWithin(int64_t us, const Keys& keys, std::vector<NamedRow>* before = nullptr) {
