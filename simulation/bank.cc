@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <span>
 #include <utility>
 
@@ -146,21 +147,9 @@ class Bank final : public Application {
   absl::Status Audit(Session& session, Clock& clock) override {
     Teller teller(*this, session, NewRecorder(), RandomStream(0));
     if (absl::Status opened = teller.Open(); !opened.ok()) return opened;
-    const Deadline deadline = clock.After(kAuditUs);
-    for (absl::StatusOr<bool> done = false; !*done;) {
-      done = teller.End(ReadAndRewrite(teller));
-      if (done.ok() && *done) break;
-      if (!done.ok() && !absl::IsUnavailable(done.status())) return done.status();
-      if (clock.Passed(deadline)) {
-        Wrong(absl::StrCat("though all is mended, accounts cannot be changed: ",
-                           done.ok() ? "they are locked" : done.status().ToString()));
-        return absl::OkStatus();
-      }
-      done = false;
-      clock.SleepUntil(clock.After(kAuditPauseUs));
-    }
-    const absl::Status read = teller.ReadAll();
-    return teller.End(read).status();
+    const absl::Status rewritten = UntilDone(teller, clock, "changed", &Bank::ReadAndRewrite);
+    if (!rewritten.ok()) return rewritten;
+    return UntilDone(teller, clock, "read", [](Teller& last) { return last.ReadAll(); });
   }
 
   std::vector<Account> Accounts() const {
@@ -176,6 +165,22 @@ class Bank final : public Application {
   void Report(std::string what) { Wrong(std::move(what)); }
 
  private:
+  /// Tries a transaction until it has happened.
+  absl::Status UntilDone(Teller& teller, Clock& clock, const char* what,
+                         const std::function<absl::Status(Teller&)>& work) {
+    const Deadline deadline = clock.After(kAuditUs);
+    while (true) {
+      const absl::StatusOr<bool> done = teller.End(work(teller));
+      if (done.ok() && *done) return absl::OkStatus();
+      if (!done.ok() && !absl::IsUnavailable(done.status())) return done.status();
+      if (clock.Passed(deadline)) {
+        Wrong(absl::StrCat("though all is mended, accounts cannot be ", what, ": ",
+                           done.ok() ? "they are locked" : done.status().ToString()));
+        return absl::OkStatus();
+      }
+      clock.SleepUntil(clock.After(kAuditPauseUs));
+    }
+  }
   static absl::Status ReadAndRewrite(Teller& teller) {
     if (absl::Status read = teller.ReadAll(); !read.ok()) return read;
     for (const Teller::Seen& seen : std::vector(teller.seen())) {
@@ -300,11 +305,11 @@ absl::StatusOr<bool> Teller::Commit() {
   recorder_.Committing();
   const absl::StatusOr<uint64_t> committed = session_.Commit();
   if (committed.ok()) {
-    recorder_.End(Outcome::kCommitted, *committed);
+    recorder_.Settle(Outcome::kCommitted, *committed);
     return true;
   }
   if (!txn::AbortReasonOf(committed.status()).has_value()) return committed.status();
-  recorder_.End(Outcome::kAborted, 0);
+  recorder_.Settle(Outcome::kAborted, 0);
   return false;
 }
 

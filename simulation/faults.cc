@@ -163,7 +163,7 @@ void Adversary::Inject() {
 std::string Adversary::AnyHost() {
   const uint64_t memory = static_cast<uint64_t>(cluster_.count(Role::kMemory));
   const uint64_t compute = static_cast<uint64_t>(cluster_.count(Role::kCompute));
-  const uint64_t n = random_.Below(memory + compute + 4);
+  const uint64_t n = random_.Below(memory + compute + 1 + kClientHosts);
   if (n < memory) return cluster_.HostOf(Role::kMemory, static_cast<int>(n));
   if (n < memory + compute) return cluster_.HostOf(Role::kCompute, static_cast<int>(n - memory));
   return n == memory + compute ? "catalog" : absl::StrCat("client-", n - memory - compute - 1);

@@ -89,6 +89,8 @@ class Adversary {
 
   /// A fault that breaks nothing for longer than a lease or a peer's timeout is another than one that does.
   static constexpr int64_t kFaultNsMin = 100'000, kFaultNsMax = 8'000'000'000;
+  /// client-0 and the following, as many as a run has customers at most.
+  static constexpr uint64_t kClientHosts = 4;
 
   Cluster& cluster_;
   fabric::sim::World& world_;

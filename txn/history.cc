@@ -217,8 +217,9 @@ size_t SessionHistory::bytes() const {
 }
 
 void HistoryRecorder::Begin(uint64_t snapshot) {
-  if (open_ && place_ == nullptr) End(Outcome::kAborted, 0);  // differences go on from it
+  End(Outcome::kAborted, 0);  // differences go on from it
   open_ = true;
+  committing_ = false;
   encoded_.assign(kBodyOffset, std::byte{0});
   place_ = nullptr;
   snapshot_ = snapshot;
@@ -226,7 +227,7 @@ void HistoryRecorder::Begin(uint64_t snapshot) {
 }
 
 void HistoryRecorder::PutOperation(const Operation& operation) {
-  NAM_CHECK(place_ == nullptr, "an operation of a transaction that is committing");
+  NAM_CHECK(!committing_, "an operation of a transaction that is committing");
   const bool read = operation.kind == OperationKind::kRead;
   const bool told = read && operation.version != kVersionNotTold;
   const bool above = told && operation.version > snapshot_;
@@ -266,17 +267,22 @@ void HistoryRecorder::Append(Outcome outcome, uint64_t commit) {
 }
 
 void HistoryRecorder::Committing(uint64_t commit) {
-  NAM_CHECK(place_ == nullptr);
+  NAM_CHECK(open_ && !committing_);
+  committing_ = true;
   Append(Outcome::kUnknown, commit);
 }
 
 void HistoryRecorder::End(Outcome outcome, uint64_t commit) {
   if (!open_) return;
+  NAM_CHECK(!committing_ || outcome == Outcome::kAborted, "a commit is settled");
   open_ = false;
-  if (place_ == nullptr) {
-    Append(outcome, commit);
-    return;
-  }
+  if (!committing_) Append(outcome, commit);
+}
+
+void HistoryRecorder::Settle(Outcome outcome, uint64_t commit) {
+  NAM_CHECK(open_ && committing_);
+  open_ = false;
+  if (place_ == nullptr) return;  // it could not be written
   std::memcpy(place_ + kCommitOffset, &commit, sizeof commit);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   place_[kOutcomeOffset] = static_cast<std::byte>(outcome);

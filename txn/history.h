@@ -100,10 +100,10 @@ class SessionHistory {
 
 /// Records a session's transactions, one at a time:
 ///
-///     Begin ─▶ Read, Write* ─▶ Committing ─▶ End
-///                    └──────── aborted ───────▶
+///     Begin ─▶ Read, Write* ─▶ Committing ─▶ Settle
+///                    └─▶ End: aborted
 ///
-/// What ends between Committing and End is unknown. Used by the session's thread.
+/// What is not settled stays unknown, whatever the session does next. Used by the session's thread.
 class HistoryRecorder {
  public:
   /// `session`: unique in the run, below 2^23. `history` outlives the recorder.
@@ -118,8 +118,10 @@ class HistoryRecorder {
   void Write(OperationKind kind, uint64_t record, uint64_t value);
   /// `commit`: its timestamp, if it is known already.
   void Committing(uint64_t commit = 0);
-  /// Nothing, if no transaction has begun.
+  /// Of a transaction that has not begun to commit; nothing, if there is none: its Begin failed.
   void End(Outcome outcome, uint64_t commit);
+  /// What became of the commit.
+  void Settle(Outcome outcome, uint64_t commit);
   /// All at once.
   void Record(const TransactionRecord& transaction);
   /// False once something could not be written: the history is not complete.
@@ -138,6 +140,7 @@ class HistoryRecorder {
   std::vector<std::byte> encoded_;
   std::byte* place_ = nullptr;
   bool open_ = false;
+  bool committing_ = false;
   uint64_t snapshot_ = 0;
 
   // What differences refer to.

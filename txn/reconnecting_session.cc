@@ -44,7 +44,7 @@ absl::StatusOr<TableHandle> ReconnectingSession::OpenTable(const std::string& na
   return TableHandle{number};
 }
 
-// One of them may have been dropped, and perhaps another has its name.
+// Tables may have been dropped meanwhile, and others have their names; those are closed.
 absl::Status ReconnectingSession::ReplaceLost() {
   if (!session_->lost()) return absl::OkStatus();
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<RsiSession> next, session_->Succeed());
@@ -52,19 +52,32 @@ absl::Status ReconnectingSession::ReplaceLost() {
   bool same = true;
   for (uint32_t i = 0; i < opened_.size(); ++i) {
     if (opened_[i].name.empty()) continue;
-    const absl::StatusOr<TableHandle> handle = next->OpenTable(opened_[i].name);
-    if (next->lost()) return handle.status();
-    const bool open = handle.ok() && next->AllocationOf(*handle) == opened_[i].allocation;
-    if (!handle.ok() && !absl::IsNotFound(handle.status()) && !absl::IsInvalidArgument(handle.status())) {
-      return handle.status();
-    }
-    if (open) now[i] = *handle;
+    NAM_ASSIGN_OR_RETURN(now[i], Reopen(*next, opened_[i]));
     same = same && now[i].value == i;
   }
   now_ = same ? std::vector<TableHandle>() : std::move(now);
   costs_ = begin_costs();
   session_ = std::move(next);
   return absl::OkStatus();
+}
+
+// A table that cannot be opened takes no others with it: it is closed until it is used.
+absl::StatusOr<TableHandle> ReconnectingSession::Reopen(RsiSession& session, const Opened& opened) {
+  const absl::StatusOr<TableHandle> handle = session.OpenTable(opened.name);
+  if (handle.ok()) return session.AllocationOf(*handle) == opened.allocation ? *handle : kClosed;
+  if (absl::IsNotFound(handle.status()) || absl::IsInvalidArgument(handle.status())) return kClosed;
+  if (session.lost() || !absl::IsUnavailable(handle.status())) return handle.status();
+  return session.CloseTable(handle.status());
+}
+
+// Perhaps what made a table unavailable is over.
+TableHandle ReconnectingSession::Translate(TableHandle table) {
+  if (table.value >= now_.size()) return kClosed;
+  TableHandle& now = now_[table.value];
+  if (session_->IsOpen(now) || now.value == kClosed.value || session_->lost()) return now;
+  const absl::StatusOr<TableHandle> reopened = Reopen(*session_, opened_[table.value]);
+  if (reopened.ok()) now = *reopened;
+  return now;
 }
 
 absl::Status ReconnectingSession::Begin() {

@@ -11,7 +11,8 @@
 namespace nam::txn {
 
 /// RSI for as long as memory servers can be reached: a session that is lost is replaced when the next
-/// transaction begins, and the caller's tables stay open.
+/// transaction begins, and the caller's tables stay open. One that is unavailable then fails whatever uses
+/// it, until it can be opened again.
 class ReconnectingSession final : public Session {
  public:
   explicit ReconnectingSession(std::unique_ptr<RsiSession> session) : session_(std::move(session)) {}
@@ -50,10 +51,12 @@ class ReconnectingSession final : public Session {
   };
   absl::Status ReplaceLost();
   absl::Status WithOwnHandles(std::span<Lookup> lookups, absl::Status (RsiSession::*read)(std::span<Lookup>));
-  TableHandle Now(TableHandle table) const {
+  static absl::StatusOr<TableHandle> Reopen(RsiSession& session, const Opened& opened);
+  TableHandle Translate(TableHandle table);
+  TableHandle Now(TableHandle table) {
     if (now_.empty()) [[likely]]
       return table;
-    return table.value < now_.size() ? now_[table.value] : kClosed;
+    return Translate(table);
   }
   static constexpr TableHandle kClosed{~uint32_t{0}};
 

@@ -99,8 +99,10 @@ absl::StatusOr<bool> RecordAllocator::TakeFromAny(storage::VerbBatch& batch) {
   for (const bool had : {false, true}) {
     for (size_t i = 0; i < extents; ++i) {
       const size_t extent = (extent_ + i) % extents;
+      const size_t kept = batch.scratch_used();
       NAM_ASSIGN_OR_RETURN(const bool taken, TakeFrom(batch, extent, had));
       if (!taken) {
+        batch.Reset(kept);
         next_ = kNone;
         continue;
       }
@@ -124,6 +126,7 @@ absl::StatusOr<std::span<const uint64_t>> RecordAllocator::ReadWords(storage::Ve
 absl::Status RecordAllocator::GiveBackOf(storage::VerbBatch& batch, uint32_t client) {
   NAM_RETURN_IF_ERROR(space_.FindNew());
   auto* const old = reinterpret_cast<uint64_t*>(batch.Scratch(8));
+  const size_t kept = batch.scratch_used();
   for (size_t extent = 0; extent < space_.extents(); ++extent) {
     if (space_.Lost(layout_.ChunkPosition(extent * layout_.chunks))) continue;
     NAM_ASSIGN_OR_RETURN(const std::span<const uint64_t> words, ReadWords(batch, extent));
@@ -135,6 +138,7 @@ absl::Status RecordAllocator::GiveBackOf(storage::VerbBatch& batch, uint32_t cli
       batch.FetchAdd(chunk, kFreedMin - (uint64_t{client} << 32), old);
       NAM_RETURN_IF_ERROR(batch.Execute());
     }
+    batch.Reset(kept);
   }
   return absl::OkStatus();
 }
@@ -143,6 +147,7 @@ absl::StatusOr<bool> RecordAllocator::TakeFrom(storage::VerbBatch& batch, size_t
   const uint64_t first = extent * layout_.chunks;
   NAM_ASSIGN_OR_RETURN(const std::span<const uint64_t> words, ReadWords(batch, extent));
   auto* const old = reinterpret_cast<uint64_t*>(batch.Scratch(8));
+  const size_t kept = batch.scratch_used();
   // Clients begin at different places, so that they rarely want the same.
   uint64_t at = next_ != kNone ? next_ : uint64_t{client_} * 7 % layout_.chunks;
   for (uint64_t i = 0; i < layout_.chunks; ++i, at = at + 1 == layout_.chunks ? 0 : at + 1) {
@@ -161,6 +166,7 @@ absl::StatusOr<bool> RecordAllocator::TakeFrom(storage::VerbBatch& batch, size_t
       if (!free_.empty()) return true;
       Spend();  // what was counted is not free any more, or not yet
       --looks_left_;
+      batch.Reset(kept);
       continue;
     }
     for (uint64_t record = kChunkRecords; record-- > 0;) free_.push_back(chunk_ * kChunkRecords + record);

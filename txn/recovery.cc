@@ -14,9 +14,6 @@ namespace {
 
 using storage::RecordHeader;
 
-// What a client that stands still holds up is held up for so much longer than its lease.
-constexpr int64_t kAskAgainNs = 100'000'000;
-
 uint64_t* Word(storage::VerbBatch& batch) {
   return reinterpret_cast<uint64_t*>(batch.Scratch(8));
 }
@@ -59,9 +56,17 @@ absl::StatusOr<bool> Recovery::FenceOwner(uint32_t client, uint64_t* owner_word)
   const SlotOwner owner = SlotOwner::FromWord(*owner_word);
   if (owner.state != SlotState::kUsed) return true;
   if (owner.member == tables_.member().value()) return false;
-  const absl::Status fenced = tables_.Fence(MemberId(owner.member));
+  const MemberId member(owner.member);
+  Clock& clock = tables_.fabric().clock();
+  const int64_t begun_ns = clock.NowNs();
+  NAM_RETURN_IF_ERROR(tables_.failed_fences().Last(member, begun_ns));
+  const absl::Status fenced = tables_.Fence(member);
   if (absl::IsFailedPrecondition(fenced)) return false;
-  NAM_RETURN_IF_ERROR(fenced);
+  if (!fenced.ok()) {
+    const int64_t now_ns = clock.NowNs();
+    tables_.failed_fences().Add(member, fenced, now_ns + PauseBehindTry(now_ns - begun_ns));
+    return fenced;
+  }
   return true;
 }
 
@@ -88,9 +93,13 @@ absl::StatusOr<bool> Recovery::TakeOver(uint32_t client) {
 
 absl::StatusOr<bool> Recovery::TryRecover(uint32_t client) {
   const size_t kept = batch_.scratch_used();
+  Clock& clock = tables_.fabric().clock();
+  const int64_t begun_ns = clock.NowNs();
   const absl::StatusOr<bool> recovered = Recover(client);
-  // Asking may have taken long, of a memory server that is out of reach.
-  if (!recovered.ok()) asked_ns_[client] = tables_.fabric().clock().NowNs();
+  if (!recovered.ok()) {
+    const int64_t now_ns = clock.NowNs();
+    again_ns_[client] = now_ns + PauseBehindTry(now_ns - begun_ns);
+  }
   NAM_RETURN_IF_ERROR(batch_.Execute());
   batch_.Reset(kept);
   return recovered;
@@ -99,9 +108,9 @@ absl::StatusOr<bool> Recovery::TryRecover(uint32_t client) {
 absl::StatusOr<bool> Recovery::Recover(uint32_t client) {
   if (client == self_.client || client == 0 || client > geometry_.clients_max()) return false;
   const int64_t now_ns = tables_.fabric().clock().NowNs();
-  int64_t& asked_ns = asked_ns_[client];
-  if (asked_ns != 0 && now_ns - asked_ns < kAskAgainNs) return false;
-  asked_ns = now_ns;
+  int64_t& again_ns = again_ns_[client];
+  if (now_ns < again_ns) return false;
+  again_ns = now_ns + PauseBehindTry(0);
   uint64_t owner_word = 0;
   NAM_ASSIGN_OR_RETURN(const bool gone, FenceOwner(client, &owner_word));
   if (!gone) return false;
@@ -121,7 +130,7 @@ absl::StatusOr<bool> Recovery::Recover(uint32_t client) {
   return finished;
 }
 
-absl::StatusOr<bool> Recovery::Finish(uint32_t client, uint64_t owner_word) {
+absl::StatusOr<std::optional<bool>> Recovery::Finish(uint32_t client, uint64_t owner_word) {
   NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t> claimed, timestamps_.ClaimedBy(batch_, client));
   NAM_ASSIGN_OR_RETURN(const bool committed, FinishTransaction(client, claimed));
   NAM_RETURN_IF_ERROR(timestamps_.Finish(batch_, client, claimed));
@@ -132,7 +141,8 @@ absl::StatusOr<bool> Recovery::Finish(uint32_t client, uint64_t owner_word) {
   SlotOwner recovered = SlotOwner::FromWord(owner_word);
   recovered.state = SlotState::kRecovered;
   NAM_RETURN_IF_ERROR(Swap(geometry_.slot(client) + kSlotOwnerOffset, owner_word, recovered.word()).status());
-  return committed;
+  // Without a timestamp the transaction is over, and headers do not tell any more how it ended.
+  return claimed.empty() ? std::nullopt : std::optional(committed);
 }
 
 absl::StatusOr<int> Recovery::RecoverAll() {

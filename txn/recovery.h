@@ -29,8 +29,10 @@ namespace nam::txn {
 /// Memory servers may have died, too. What lies on those that the catalog has buried is skipped and reported:
 /// the rest of the transaction decides, and is finished. No acknowledged commit is undone by that: all its
 /// headers were flipped before its client heard of it, so any that is left says so; and nobody has seen a row
-/// of one that was not acknowledged, since its timestamp was not done. A server that is merely out of reach
-/// may come back with what it holds, so recovery waits for it.
+/// of one that was not acknowledged until then, since its timestamp was not done. From then on a client that
+/// still reads the buried server, because it has not heard, may see that half of the transaction as the
+/// server has it: docs/design/transactions.md. A server that is merely out of reach may come back with what
+/// it holds, so recovery waits for it.
 ///
 /// One recovers at a time; one that dies in between is fenced and followed by another, who finds what is left
 /// to do from the same words. One thread; shares the session's channel, batch and scratch memory.
@@ -52,15 +54,16 @@ class Recovery {
   /// Says of a client of this process, whose connections have ended, that it is lost. False: it holds
   /// nothing.
   absl::StatusOr<bool> Retire(const LostClient& lost);
-  /// The same, and recovers it: whether the transaction that it had under way was committed. None: somebody
-  /// else has begun to recover it, and only he can tell.
+  /// The same, and recovers it: whether the transaction that it had under way was committed. None: another
+  /// client has recovered it, or has begun to, and only that one can tell.
   absl::StatusOr<std::optional<bool>> RecoverLost(const LostClient& lost);
 
  private:
   absl::StatusOr<bool> Recover(uint32_t client);
   absl::StatusOr<bool> TakeOver(uint32_t client);
   absl::StatusOr<bool> FenceOwner(uint32_t client, uint64_t* owner_word);
-  absl::StatusOr<bool> Finish(uint32_t client, uint64_t owner_word);
+  /// Whether its transaction was committed; none: the client had no timestamp any more.
+  absl::StatusOr<std::optional<bool>> Finish(uint32_t client, uint64_t owner_word);
   absl::StatusOr<bool> FinishTransaction(uint32_t client, const std::vector<uint64_t>& claimed);
   /// What a log says of one table.
   struct Part {
@@ -89,7 +92,7 @@ class Recovery {
   Timestamps& timestamps_;
   const SlotRecoverer self_;
   const TableOf table_of_;
-  std::map<uint32_t, int64_t> asked_ns_;  // by client: not again at once
+  std::map<uint32_t, int64_t> again_ns_;  // by client: when it may be asked about again
 };
 
 }  // namespace nam::txn

@@ -102,6 +102,7 @@ absl::Status RsiSession::PlaceInserts() {
   return SeekKeys();
 }
 
+// Statements have kept scratch memory for it (kCommitBytes).
 absl::Status RsiSession::SeekKeys() {
   claims_.resize(tables_open_.size());
   for (std::vector<HashIndex::Claim>& claims : claims_) claims.clear();
@@ -109,7 +110,6 @@ absl::Status RsiSession::SeekKeys() {
     if (!write.fresh) continue;
     claims_[write.table].push_back({.hash = write.hash, .record = write.record});
   }
-  NAM_RETURN_IF_ERROR(CheckScratch(0));
   for (uint32_t number = 0; number < claims_.size(); ++number) {
     if (claims_[number].empty()) continue;
     NAM_RETURN_IF_ERROR(table(number).index().AddSeek(claims_[number]));
@@ -147,8 +147,10 @@ absl::Status RsiSession::TakeOverDeleted() {
     const uint32_t key_bytes = table(write.table).description().key_bytes;
     sought_.push_back({.table = write.table, .key = {write.row, key_bytes}, .hash = write.hash});
   }
+  const size_t kept = batch_.scratch_used();
   NAM_RETURN_IF_ERROR(Find(sought_));
   size_t next = 0;
+  bool any_taken_over = false;
   for (PendingWrite& write : writes_) {
     if (!write.fresh) continue;
     const SoughtRow& found = sought_[next++];
@@ -173,8 +175,10 @@ absl::Status RsiSession::TakeOverDeleted() {
         write.header = found.header;
         write.victim = found.victim;
         write.buried = found.row;
+        any_taken_over = true;
     }
   }
+  if (!any_taken_over) batch_.Reset(kept);
   return absl::OkStatus();
 }
 

@@ -36,7 +36,7 @@ absl::Status RsiSession::RefreshIndexes() {
       if (number < outlived_.size()) outlived_[number] = {};
       continue;
     }
-    NAM_RETURN_IF_ERROR(open.SetIndexes(now->indexes));
+    NAM_RETURN_IF_ERROR(open.SetIndexes(Own(*now).indexes));
   }
   index_changes_ = changes;
   indexes_stale_ = false;
@@ -171,7 +171,7 @@ class RsiSession::IndexScan {
 absl::Status RsiSession::ScanIndex(TableHandle handle, AllocationId wanted, std::span<const std::byte> low,
                                    std::span<const std::byte> high, const RowVisitor& visit) {
   NAM_RETURN_IF_ERROR(CheckActive());
-  if (handle.value >= tables_open_.size()) return absl::InvalidArgumentError("a table that is not open");
+  if (handle.value >= tables_open_.size()) return NotOpen(handle);
   const absl::StatusOr<TableIndex*> index = IndexOf(handle.value, wanted);
   if (!index.ok()) return End(index.status());
   IndexScan scan(*this, handle.value, **index, OwnRows(handle.value, **index, low, high), visit);

@@ -149,7 +149,7 @@ class RsiSession::IndexFill {
 };
 
 absl::StatusOr<uint64_t> RsiSession::FillIndex(TableHandle handle, AllocationId wanted) {
-  if (handle.value >= tables_open_.size()) return absl::InvalidArgumentError("a table that is not open");
+  if (handle.value >= tables_open_.size()) return NotOpen(handle);
   NAM_RETURN_IF_ERROR(AwaitCommits().status());
   NAM_ASSIGN_OR_RETURN(TableIndex* const index, IndexOf(handle.value, wanted));
   NAM_RETURN_IF_ERROR(batch_.Execute());

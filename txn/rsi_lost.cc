@@ -72,12 +72,16 @@ absl::StatusOr<std::optional<bool>> RsiSession::Settle() {
     if (!(*heir)->lost()) heir_ = *std::move(heir);
     return *committed;
   }
-  tables_.lost_clients().Add(std::move(lost));
-  // A session that is opened settles what it can, and recovers it when it ends.
-  tables_.SettleLater([&tables = tables_, options = options_] {
-    Open(tables, options, /*is_heir=*/false).status().IgnoreError();
-  });
+  PutBack(std::move(lost));
   return status;
+}
+
+// A session that is opened settles what it can, and recovers it when it ends.
+void RsiSession::PutBack(LostClient lost) {
+  tables_.lost_clients().Add(std::move(lost));
+  tables_.SettleLater([&tables = tables_, options = options_] {
+    if (tables.KeepMembership().ok()) Open(tables, options, /*is_heir=*/false).status().IgnoreError();
+  });
 }
 
 // All of them before the first is recovered: one may have been about to recover another.
@@ -87,7 +91,7 @@ void RsiSession::RetireOthers() {
     const bool ended = !channel_->broken() && lost.channel->Disconnect(deadline).ok();
     const absl::StatusOr<bool> held = ended ? recovery_->Retire(lost) : false;
     if (!ended || !held.ok()) {
-      tables_.lost_clients().Add(std::move(lost));
+      PutBack(std::move(lost));
     } else if (*held) {
       retired_.push_back(std::move(lost));
     }
@@ -98,7 +102,7 @@ void RsiSession::RetireOthers() {
 void RsiSession::RecoverRetired() {
   for (LostClient& lost : std::exchange(retired_, {})) {
     const bool recovered = !channel_->broken() && recovery_->TryRecover(lost.client).value_or(false);
-    if (!recovered) tables_.lost_clients().Add(std::move(lost));
+    if (!recovered) PutBack(std::move(lost));
   }
 }
 

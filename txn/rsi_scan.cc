@@ -19,7 +19,7 @@ constexpr int64_t kPauseUs = 10;
 // Chunk by chunk, many blocks at once, into one window of scratch memory.
 absl::Status RsiSession::Scan(TableHandle handle, const RowVisitor& visit) {
   NAM_RETURN_IF_ERROR(CheckActive());
-  if (handle.value >= tables_open_.size()) return absl::InvalidArgumentError("a table that is not open");
+  if (handle.value >= tables_open_.size()) return NotOpen(handle);
   bool more = true;
   if (absl::Status status = ScanTable(handle.value, visit, more); !status.ok()) return End(status);
   for (size_t i = 0; more && i < writes_.size(); ++i) {

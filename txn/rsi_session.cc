@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "txn/own_extents.h"
 #include "txn/rsi_transaction.h"
 
 namespace nam::txn {
@@ -43,14 +44,18 @@ absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, con
   channel_options.buffer_bytes = options.scratch_bytes;
   NAM_ASSIGN_OR_RETURN(std::shared_ptr<storage::Channel> channel,
                        storage::Channel::Open(tables.fabric(), tables.directory(), channel_options));
+  const MemberId member = tables.member();  // before keys are asked for, which are to be this one's
   NAM_ASSIGN_OR_RETURN(const TransactionState described, tables.State());
-  NAM_ASSIGN_OR_RETURN(ExtentSpace state, ExtentSpace::Open(*channel, described.extents, kStateBytes));
+  NAM_ASSIGN_OR_RETURN(
+      ExtentSpace state,
+      ExtentSpace::Open(*channel, std::make_shared<OwnExtents>(described.extents, tables, member, *channel),
+                        kStateBytes));
   NAM_RETURN_IF_ERROR(state.CheckWhole());
   const StateGeometry geometry(kStateBytes);
   std::unique_ptr<RsiSession> session(
       new RsiSession(tables, options, std::move(channel), std::move(state), geometry, is_heir));
   RsiSession& self = *session;
-  const SlotOwner owner{.member = tables.member().value(),
+  const SlotOwner owner{.member = member.value(),
                         .session = static_cast<uint32_t>(tables.fabric().Random() & SlotOwner::kSessionMax)};
   // Of the bit vector as many lanes are looked at as there are clients, if those have the first.
   const bool first = described.timestamps == TimestampKind::kBitVector;
@@ -139,12 +144,16 @@ absl::StatusOr<TableHandle> RsiSession::OpenTable(const std::string& name) {
   return absl::InternalError("the table is not among those that are open");
 }
 
+TableDescription RsiSession::Own(TableDescription table) {
+  return OwnExtents::Of(std::move(table), tables_, MemberId(slot_.owner.member), *channel_);
+}
+
 absl::StatusOr<RecordTable*> RsiSession::TableOf(const TableDescription& description) {
   for (const std::unique_ptr<RecordTable>& table : tables_open_) {
     if (table->description().allocation == description.allocation) return table.get();
   }
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<RecordTable> table,
-                       RecordTable::Open(description, *channel_, batch_, slot_.client,
+                       RecordTable::Open(Own(description), *channel_, batch_, slot_.client,
                                          [this](uint16_t client) { return recovery_->ConfirmGone(client); }));
   RecordTable* const opened = table.get();
   opened->allocator().SetHooks(
@@ -286,8 +295,23 @@ absl::Status RsiSession::TooManyWrites() const {
   return TooLargeStatus(absl::StrFormat("a transaction writes at most %d rows", kLogEntriesMax));
 }
 
-absl::Status RsiSession::TableError(TableHandle handle, size_t bytes, bool whole_row) const {
-  if (handle.value >= tables_open_.size()) return absl::InvalidArgumentError("a table that is not open");
+// Handles are counted down from that of a table that is gone.
+TableHandle RsiSession::CloseTable(const absl::Status& why) {
+  const auto known = std::find(closed_.begin(), closed_.end(), why);
+  const auto number = static_cast<uint32_t>(known - closed_.begin());
+  if (known == closed_.end()) closed_.push_back(why);
+  return {~(number + 1)};
+}
+
+absl::Status RsiSession::NotOpen(TableHandle handle) {
+  const uint32_t closed = ~handle.value;
+  if (closed == 0 || closed > closed_.size()) return absl::InvalidArgumentError("a table that is not open");
+  const absl::Status& why = closed_[closed - 1];
+  return active_ ? End(why) : why;
+}
+
+absl::Status RsiSession::TableError(TableHandle handle, size_t bytes, bool whole_row) {
+  if (handle.value >= tables_open_.size()) return NotOpen(handle);
   const TableDescription& description = tables_open_[handle.value]->description();
   const uint32_t wanted = whole_row ? description.row_bytes : description.key_bytes;
   return absl::InvalidArgumentError(absl::StrFormat(

@@ -83,6 +83,9 @@ class RsiSession final : public Session {
   /// Of no more use than to be succeeded by another.
   bool lost() const { return !broken_.ok() || channel_->broken(); }
   absl::StatusOr<std::unique_ptr<RsiSession>> Succeed();
+  /// A handle of a table that cannot be opened now: whatever uses it fails with `why`.
+  TableHandle CloseTable(const absl::Status& why);
+  bool IsOpen(TableHandle handle) const { return handle.value < tables_open_.size(); }
   AllocationId AllocationOf(TableHandle open) const {
     return tables_open_[open.value]->description().allocation;
   }
@@ -116,8 +119,10 @@ class RsiSession final : public Session {
   absl::Status End(absl::Status status);
   absl::Status Leave();
   absl::StatusOr<RecordTable*> TableOf(const TableDescription& description);
+  /// Its extents with keys of this session's member alone.
+  TableDescription Own(TableDescription table);
   /// That it is open, and its keys, or whole rows, have so many bytes.
-  absl::Status CheckTable(TableHandle handle, size_t bytes, bool whole_row) const {
+  absl::Status CheckTable(TableHandle handle, size_t bytes, bool whole_row) {
     if (handle.value < tables_open_.size()) [[likely]] {
       const TableDescription& description = tables_open_[handle.value]->description();
       if (bytes == (whole_row ? description.row_bytes : description.key_bytes)) [[likely]]
@@ -125,7 +130,9 @@ class RsiSession final : public Session {
     }
     return TableError(handle, bytes, whole_row);
   }
-  absl::Status TableError(TableHandle handle, size_t bytes, bool whole_row) const;
+  absl::Status TableError(TableHandle handle, size_t bytes, bool whole_row);
+  /// Of a handle beyond those that are open. Ends the transaction if that table was closed.
+  absl::Status NotOpen(TableHandle handle);
   RecordTable& table(uint32_t number) { return *tables_open_[number]; }
   PendingWrite* WriteOf(uint32_t table, uint64_t hash, std::span<const std::byte> key);
   const SoughtRow* RowOf(uint32_t table, uint64_t hash, std::span<const std::byte> key) const;
@@ -220,6 +227,8 @@ class RsiSession final : public Session {
   absl::Status Lose(const absl::Status& status);
   /// Whether the transaction under way was committed; none: only somebody else can tell.
   absl::StatusOr<std::optional<bool>> Settle();
+  /// For whoever opens the process's next session, and for the thread that settles.
+  void PutBack(LostClient lost);
   void RetireOthers();
   void RecoverRetired();
 
@@ -251,7 +260,8 @@ class RsiSession final : public Session {
   std::unique_ptr<Reclaimer> reclaimer_;
   std::unique_ptr<Recovery> recovery_;
   std::vector<std::unique_ptr<RecordTable>> tables_open_;
-  uint64_t index_changes_ = 0;  // that tables_open_ knows of
+  std::vector<absl::Status> closed_;  // CloseTable's
+  uint64_t index_changes_ = 0;        // that tables_open_ knows of
   bool indexes_stale_ = false;
 
   // The transaction under way.

@@ -227,11 +227,15 @@ absl::StatusOr<std::vector<SpaceExtent>> TableExtents::Extents() {
     const std::lock_guard lock(mutex_);
     all = opened_;
   }
-  NAM_ASSIGN_OR_RETURN(const std::set<MemoryServerId> there, NotBuried(attachment_));
-  for (SpaceExtent& extent : all) extent.lost = !there.contains(extent.server);
-  NAM_ASSIGN_OR_RETURN(const std::vector<SpaceExtent> fresh,
-                       OpenFrom(attachment_, FindPart(*table, part_)->extents(), all.size(), there));
-  all.insert(all.end(), fresh.begin(), fresh.end());
+  for (SpaceExtent& extent : all)
+    extent.lost = extent.lost || attachment_.Buried(extent.server, /*ask=*/false);
+  const auto& extents = FindPart(*table, part_)->extents();
+  if (static_cast<size_t>(extents.size()) > all.size()) {
+    NAM_ASSIGN_OR_RETURN(const std::set<MemoryServerId> there, NotBuried(attachment_));
+    NAM_ASSIGN_OR_RETURN(const std::vector<SpaceExtent> fresh,
+                         OpenFrom(attachment_, extents, all.size(), there));
+    all.insert(all.end(), fresh.begin(), fresh.end());
+  }
   const std::lock_guard lock(mutex_);
   if (all.size() > opened_.size()) opened_ = all;
   return all;

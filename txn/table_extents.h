@@ -64,7 +64,7 @@ class TableExtents final : public ExtentSource {
   const uint64_t part_allocation_;  // of its first extent, likewise
 
   std::mutex mutex_;
-  std::vector<SpaceExtent> opened_;  // a prefix of all that there are; only grows. `lost` is asked anew
+  std::vector<SpaceExtent> opened_;  // a prefix of all that there are; only grows, and `lost` stays
 };
 
 }  // namespace nam::txn

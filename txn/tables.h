@@ -12,6 +12,7 @@
 #include "fabric/fabric.h"
 #include "fabric/region_directory.h"
 #include "txn/extent_space.h"
+#include "txn/failed_fences.h"
 #include "txn/lost_clients.h"
 #include "txn/transaction_state.h"
 
@@ -85,9 +86,11 @@ class Tables {
   virtual void Report(const std::string& what) = 0;
 
   LostClients& lost_clients() { return lost_clients_; }
+  FailedFences& failed_fences() { return failed_fences_; }
 
  private:
   LostClients lost_clients_;
+  FailedFences failed_fences_;
 };
 
 }  // namespace nam::txn

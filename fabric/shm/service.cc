@@ -167,26 +167,30 @@ void Service::AcceptAll(const std::shared_ptr<Backlog>& backlog) {
 
 void Service::LimitHandshakes() {
   if (handshakes_.size() <= handshakes_max_) return;
-  ForgetFinishedHandshakes();
-  if (handshakes_.size() > handshakes_max_) MakeRoom();
+  if (HandshakesUnderWay().size() > handshakes_max_) MakeRoom();
 }
 
-void Service::ForgetFinishedHandshakes() {
-  std::erase_if(handshakes_, [](const std::weak_ptr<Link>& weak) {
-    const auto link = weak.lock();
-    return link == nullptr || !link->handshaking;
+// Held, they stay: another thread may give up the last reference to a link at any moment.
+std::vector<std::shared_ptr<Link>> Service::HandshakesUnderWay() {
+  std::vector<std::shared_ptr<Link>> links;
+  std::erase_if(handshakes_, [&](const std::weak_ptr<Link>& weak) {
+    auto link = weak.lock();
+    if (link == nullptr || !link->handshaking) return true;
+    links.push_back(std::move(link));
+    return false;
   });
+  return links;
 }
 
 /// False: there is no handshake that could be ended.
 bool Service::MakeRoom() {
-  ForgetFinishedHandshakes();
-  if (handshakes_.empty()) return false;
+  const std::vector<std::shared_ptr<Link>> links = HandshakesUnderWay();
+  if (links.empty()) return false;
   std::vector<uint64_t> sources;
-  for (const auto& weak : handshakes_) sources.push_back(weak.lock()->source);
-  const auto leaver = handshakes_.begin() + static_cast<ptrdiff_t>(ChooseLeaver(sources, RandomBits()));
-  Drop(*leaver->lock());
-  handshakes_.erase(leaver);
+  for (const auto& link : links) sources.push_back(link->source);
+  const size_t leaver = ChooseLeaver(sources, RandomBits());
+  Drop(*links[leaver]);
+  handshakes_.erase(handshakes_.begin() + static_cast<ptrdiff_t>(leaver));
   return true;
 }
 

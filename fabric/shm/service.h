@@ -51,7 +51,8 @@ class Service {
   void ShedConnection(int listening_socket);
   void LimitHandshakes();
   bool MakeRoom();
-  void ForgetFinishedHandshakes();
+  /// Forgets all others.
+  std::vector<std::shared_ptr<Link>> HandshakesUnderWay();
   void Read(const std::shared_ptr<Link>& link);
   absl::Status Handle(const std::shared_ptr<Link>& link, Packet& packet);
   absl::Status FinishHandshake(const std::shared_ptr<Link>& link);

@@ -10,12 +10,8 @@
 namespace nam::fabric::sim {
 namespace {
 
-constexpr int64_t kRetransmitNs = 200'000;
 constexpr int64_t kPsPerNs = 1'000;
-constexpr uint32_t kWordBytes = 8;
 constexpr size_t kPartsMax = 64;
-/// An operation in place: a cache line from another processor.
-constexpr int64_t kInPlaceNs = 100;
 
 int64_t CeilNs(int64_t ps) {
   return (ps + kPsPerNs - 1) / kPsPerNs;
@@ -27,21 +23,6 @@ bool CarriesPayload(Opcode opcode) {
 
 bool NeedsReceive(Opcode opcode) {
   return opcode == Opcode::kWriteWithImmediate || opcode == Opcode::kSend;
-}
-
-Access Wanted(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kRead:
-      return Access::kRead;
-    case Opcode::kWrite:
-    case Opcode::kWriteWithImmediate:
-      return Access::kWrite;
-    case Opcode::kCompareAndSwap:
-    case Opcode::kFetchAdd:
-      return Access::kAtomic;
-    default:
-      return Access::kNone;
-  }
 }
 
 }  // namespace
@@ -255,7 +236,46 @@ void Endpoint::ExecuteArrived() {
   }
 }
 
+// What has arrived at this end's card takes effect though its requester has failed since.
+void Endpoint::LeaveArrived() {
+  const std::shared_ptr<Endpoint> responder = peer_.lock();
+  if (responder == nullptr || !responder->ready_ || !responder->process_.card_stopped) return;
+  for (; !executions_failed_ && executed_ < launched_ && At(executed_).arrived; ++executed_) {
+    const Operation& operation = At(executed_);
+    const WorkRequest& request = operation.request;
+    if (NeedsReceive(request.opcode)) return;
+    if (request.opcode == Opcode::kRead) continue;
+    if (!request.inlined && !process_.regions.Contains(request.local)) return;
+    Left left{.request = request, .payload = {}};
+    if (CarriesPayload(request.opcode))
+      left.payload.assign(PayloadOf(operation), PayloadOf(operation) + request.local.bytes);
+    responder->left_.push_back(std::move(left));
+  }
+}
+
+void Endpoint::ExecuteLeft() {
+  if (process_.card_stopped || !ready_) return;
+  for (const Left& left : std::exchange(left_, {})) {
+    const WorkRequest& request = left.request;
+    std::byte* at = nullptr;
+    const CompletionStatus status =
+        process_.regions.Resolve(request.remote, request.local.bytes, Wanted(request.opcode), at);
+    if (status != CompletionStatus::kOk) return;
+    if (CarriesPayload(request.opcode)) {
+      Copy(at, left.payload.data(), left.payload.size());
+    } else {
+      ExecuteAtomic(request, at);
+    }
+  }
+}
+
 void Endpoint::Continue() {
+  if (!left_.empty()) {
+    const int64_t at_ns = network_.scheduler().NowNs() + network_.random().UpTo(kRetransmitNs);
+    network_.scheduler().At(at_ns, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->ExecuteLeft();
+    });
+  }
   LaunchDue();
   if (const std::shared_ptr<Endpoint> peer = peer_.lock(); peer != nullptr) peer->ExecuteArrived();
 }
@@ -463,77 +483,6 @@ void Endpoint::SendAnswer(Operation& operation) {
   Schedule(CeilNs(leaves_ps) + nic.Slowed(network_.WayNs()), &Endpoint::Return, Held(operation));
 }
 
-// -- In place: the calling thread executes.
-
-const std::byte* Endpoint::View(RemoteAddress from, size_t bytes) {
-  const std::shared_ptr<Endpoint> responder = peer_.lock();
-  std::byte* at = nullptr;
-  if (!ready_ || responder == nullptr || !responder->ready_ || bytes > kMaxMessageBytes) return nullptr;
-  const Regions& regions = responder->process_.regions;
-  if (regions.Resolve(from, static_cast<uint32_t>(bytes), Access::kRead, at) != CompletionStatus::kOk) {
-    return nullptr;
-  }
-  viewed_.try_emplace(from.rkey.value, regions.MemoryOf(from.rkey));
-  return at;
-}
-
-CompletionStatus Endpoint::ExecuteNow(const WorkRequest& request, uint64_t* old) {
-  network_.Record(Trace::Kind::kPost, id_, posted(), static_cast<uint64_t>(request.opcode),
-                  request.remote.rkey.value, request.remote.offset, request.local.bytes);
-  network_.scheduler().Charge(kInPlaceNs);
-  const bool copies = request.opcode == Opcode::kRead || request.opcode == Opcode::kWrite;
-  const CompletionStatus status = copies ? CopyNow(request) : ChangeWordNow(request, old);
-  network_.Record(Trace::Kind::kExecute, id_, posted(), static_cast<uint64_t>(status));
-  if (status != CompletionStatus::kOk) Fail(status, true);
-  return status;
-}
-
-CompletionStatus Endpoint::ResolveNow(const WorkRequest& request, std::byte*& at) {
-  Scheduler& scheduler = network_.scheduler();
-  scheduler.Settle();
-  while (ready_ && (executed_ < posted() || overtaken_ > 0))
-    scheduler.SleepUntil({scheduler.NowNs() + kInPlaceNs});
-  while (ready_ && !network_.PassesBothWays(process_.host, *peers_host_)) {
-    scheduler.SleepUntil({scheduler.NowNs() + kRetransmitNs});
-  }
-  const std::shared_ptr<Endpoint> responder = peer_.lock();
-  if (!ready_) return CompletionStatus::kFlushed;
-  if (responder == nullptr || !responder->ready_) return CompletionStatus::kPeerLost;
-  return responder->process_.regions.Resolve(request.remote, request.local.bytes, Wanted(request.opcode), at);
-}
-
-// The key is looked up for every part: one that is revoked meanwhile ends it.
-CompletionStatus Endpoint::CopyNow(const WorkRequest& request) {
-  Scheduler& scheduler = network_.scheduler();
-  std::vector<uint32_t> cuts = {0, request.local.bytes};
-  if (request.local.bytes > 2 * kWordBytes && Draw(network_.faults().torn_operation)) {
-    cuts = Cuts(request, false);
-  }
-  const bool backwards = cuts.size() > 2 && network_.random().Below(2) == 0;
-  for (size_t i = 0; i + 1 < cuts.size(); ++i) {
-    if (i > 0)
-      scheduler.SleepUntil({scheduler.NowNs() + 1 + network_.random().UpTo(network_.faults().torn_ns_max)});
-    std::byte* at = nullptr;
-    const CompletionStatus status = ResolveNow(request, at);
-    if (status != CompletionStatus::kOk) return status;
-    const size_t part = backwards ? cuts.size() - 2 - i : i;
-    const uint32_t begin = cuts[part], bytes = cuts[part + 1] - begin;
-    if (request.opcode == Opcode::kRead) {
-      Copy(request.local.data + begin, at + begin, bytes);
-    } else {
-      Copy(at + begin, request.local.data + begin, bytes);
-    }
-  }
-  return CompletionStatus::kOk;
-}
-
-CompletionStatus Endpoint::ChangeWordNow(const WorkRequest& request, uint64_t* old) {
-  std::byte* at = nullptr;
-  const CompletionStatus status = ResolveNow(request, at);
-  if (status == CompletionStatus::kOk) *old = ExecuteAtomic(request, at);
-  return status;
-}
-
 // -- Receives of this end.
 
 void Endpoint::PostReceive(std::span<const ReceiveRequest> batch) {
@@ -597,6 +546,8 @@ void Endpoint::DeliverReceives(bool all) {
 void Endpoint::Fail(CompletionStatus status, bool tell_peer) {
   if (!ready_) return;
   const std::shared_ptr<Endpoint> self = shared_from_this();
+  LeaveArrived();
+  left_.clear();
   ready_ = false;
   network_.Record(Trace::Kind::kFail, id_, static_cast<uint64_t>(status));
   const bool lost = status == CompletionStatus::kPeerLost;
@@ -635,7 +586,8 @@ void Endpoint::TellPeer(int64_t after_ns, bool by_timeout) {
 void Endpoint::LearnOfEnd(const Host& peers_host, int64_t lost_ns) {
   const int64_t now_ns = network_.scheduler().NowNs();
   if (!ready_) return;
-  if (!process_.card_stopped && (now_ns >= lost_ns || network_.Passes(peers_host, process_.host))) {
+  const bool busy = process_.card_stopped || !left_.empty();
+  if (!busy && (now_ns >= lost_ns || network_.Passes(peers_host, process_.host))) {
     Fail(CompletionStatus::kPeerLost, false);
     return;
   }
@@ -662,8 +614,12 @@ absl::Status Endpoint::Disconnect(Deadline deadline) {
 }
 
 void Endpoint::Close() {
-  if (ready_) TellPeer(network_.WayNs(), false);
+  if (ready_) {
+    LeaveArrived();
+    TellPeer(network_.WayNs(), false);
+  }
   ready_ = false;
+  left_.clear();
   sends_.clear();
   receives_.clear();
   viewed_.clear();

@@ -34,6 +34,25 @@ struct Operation {
   }
 };
 
+inline constexpr int64_t kRetransmitNs = 200'000;
+inline constexpr uint32_t kWordBytes = 8;
+
+/// What a one-sided operation needs at its memory.
+inline Access Wanted(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kRead:
+      return Access::kRead;
+    case Opcode::kWrite:
+    case Opcode::kWriteWithImmediate:
+      return Access::kWrite;
+    case Opcode::kCompareAndSwap:
+    case Opcode::kFetchAdd:
+      return Access::kAtomic;
+    default:
+      return Access::kNone;
+  }
+}
+
 /// One end of a reliable connection.
 ///
 ///     requester                                   responder
@@ -45,7 +64,8 @@ struct Operation {
 /// atomics that were posted behind it, never by another READ: fabric.h promises no more.
 ///
 /// Every arrow is an event in virtual time. An event finds its endpoints by weak pointers and does nothing
-/// once the requester has failed: what a dead or closed end had under way never takes effect.
+/// once the requester has failed. Only what has arrived at a responder whose card stands still takes effect
+/// later, when the card continues, unless the responder's end fails first; Disconnect waits for that.
 class Endpoint final : public CompletionSource, public std::enable_shared_from_this<Endpoint> {
  public:
   /// `completions` may be null: the end of a passive listener, or not accepted yet.
@@ -94,6 +114,11 @@ class Endpoint final : public CompletionSource, public std::enable_shared_from_t
   void GiveBack(Opcode opcode, uint32_t places) override;
 
  private:
+  /// A WRITE or an atomic whose requester has failed.
+  struct Left {
+    WorkRequest request;
+    std::vector<std::byte> payload;
+  };
   struct Receive {
     ReceiveRequest request;
     bool matched = false;
@@ -141,6 +166,9 @@ class Endpoint final : public CompletionSource, public std::enable_shared_from_t
   CompletionStatus ChangeWordNow(const WorkRequest& request, uint64_t* old);
   static void Copy(std::byte* to, const std::byte* from, size_t bytes);
   const std::byte* PayloadOf(const Operation& operation) const;
+  /// This requester fails: a stopped responder keeps what has arrived there.
+  void LeaveArrived();
+  void ExecuteLeft();
   void EndExecution(Operation& operation);
   void Answer(Operation& operation);
   void SendAnswer(Operation& operation);
@@ -174,6 +202,8 @@ class Endpoint final : public CompletionSource, public std::enable_shared_from_t
   bool launches_stopped_ = false;  // behind an operation that cannot be launched
   bool executions_failed_ = false;
   bool executions_stopped_ = false;  // behind one that failed, or has taken half of its effect
+
+  std::vector<Left> left_;  // by the peer, for this end to execute
 
   std::deque<Receive> receives_;
   uint32_t receives_used_ = 0;

@@ -47,30 +47,9 @@ std::array<uint8_t, 12> DatagramKey::Nonce(const DatagramHeader& header) const {
   return nonce;
 }
 
-DatagramTag DatagramKey::Sign(const DatagramHeader& header, std::span<const std::byte> payload) {
-  const std::array<uint8_t, 12> nonce = Nonce(header);
-  DatagramTag tag;
-  int ignored = 0;
-  EVP_CIPHER_CTX* const context = context_.get();
-  bool ok = EVP_EncryptInit_ex(context, nullptr, nullptr, nullptr, nonce.data()) == 1 &&
-            EVP_EncryptUpdate(context, nullptr, &ignored, Bytes(&header), offsetof(DatagramHeader, tag)) == 1;
-  if (!payload.empty()) {
-    ok = ok && EVP_EncryptUpdate(context, nullptr, &ignored, Bytes(payload.data()),
-                                 static_cast<int>(payload.size())) == 1;
-  }
-  ok = ok && EVP_EncryptFinal_ex(context, tag.data(), &ignored) == 1 &&
-       EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, static_cast<int>(tag.size()), tag.data()) == 1;
-  NAM_CHECK(ok, "AES-GCM failed");
-  return tag;
-}
-
-bool DatagramKey::Verify(const DatagramHeader& header, std::span<const std::byte> payload) {
-  const DatagramTag tag = Sign(header, payload);
-  return CRYPTO_memcmp(tag.data(), header.tag.data(), tag.size()) == 0;
-}
-
-DatagramTag DatagramKey::Seal(const DatagramHeader& header, std::span<const std::byte> payload,
-                              std::byte* into) {
+// Without `into` the payload is only authenticated.
+DatagramTag DatagramKey::Run(const DatagramHeader& header, std::span<const std::byte> payload,
+                             std::byte* into) {
   const std::array<uint8_t, 12> nonce = Nonce(header);
   DatagramTag tag;
   int ignored = 0;
@@ -85,6 +64,11 @@ DatagramTag DatagramKey::Seal(const DatagramHeader& header, std::span<const std:
        EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, static_cast<int>(tag.size()), tag.data()) == 1;
   NAM_CHECK(ok, "AES-GCM failed");
   return tag;
+}
+
+bool DatagramKey::Verify(const DatagramHeader& header, std::span<const std::byte> payload) {
+  const DatagramTag tag = Sign(header, payload);
+  return CRYPTO_memcmp(tag.data(), header.tag.data(), tag.size()) == 0;
 }
 
 bool DatagramKey::Open(const DatagramHeader& header, std::span<std::byte> payload) {

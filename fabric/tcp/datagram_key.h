@@ -35,15 +35,20 @@ class DatagramKey {
   DatagramKey(DatagramKey&&) noexcept = default;
 
   /// `header` is complete but for its tag.
-  DatagramTag Sign(const DatagramHeader& header, std::span<const std::byte> payload);
+  DatagramTag Sign(const DatagramHeader& header, std::span<const std::byte> payload) {
+    return Run(header, payload, nullptr);
+  }
   /// In constant time.
   bool Verify(const DatagramHeader& header, std::span<const std::byte> payload);
   /// Encrypted: writes the payload to `into`, which has room for it.
-  DatagramTag Seal(const DatagramHeader& header, std::span<const std::byte> payload, std::byte* into);
+  DatagramTag Seal(const DatagramHeader& header, std::span<const std::byte> payload, std::byte* into) {
+    return Run(header, payload, into);
+  }
   /// Decrypts in place. False: it is forged, and the payload is spoiled.
   bool Open(const DatagramHeader& header, std::span<std::byte> payload);
 
  private:
+  DatagramTag Run(const DatagramHeader& header, std::span<const std::byte> payload, std::byte* into);
   std::array<uint8_t, 12> Nonce(const DatagramHeader& header) const;
 
   struct Free {

@@ -4,9 +4,9 @@
 #include <openssl/hmac.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
-#include <vector>
 
 #include "base/check.h"
 #include "fabric/tcp/authentication.h"
@@ -15,6 +15,7 @@ namespace nam::fabric::tcp {
 namespace {
 
 constexpr size_t kKeyBytes = 16;
+constexpr size_t kRecordPartsMax = 64;
 
 /// HKDF-Expand (RFC 5869) to one block.
 StreamKeys::Key Expand(const Mac& pseudorandom, const std::string& label) {
@@ -28,17 +29,6 @@ StreamKeys::Key Expand(const Mac& pseudorandom, const std::string& label) {
 
 uint8_t* Bytes(std::byte* data) {
   return reinterpret_cast<uint8_t*>(data);
-}
-
-/// The first `bytes` of `parts`.
-std::vector<iovec> FirstOf(std::span<const iovec> parts, size_t bytes) {
-  std::vector<iovec> first;
-  for (const iovec& part : parts) {
-    if (bytes == 0) break;
-    first.push_back({part.iov_base, std::min(part.iov_len, bytes)});
-    bytes -= first.back().iov_len;
-  }
-  return first;
 }
 
 }  // namespace
@@ -129,11 +119,18 @@ IoResult Stream::SendSealed(std::span<iovec> parts) {
   size_t done = 0;
   while (left > 0) {
     if (sealed.output_plain == 0) {
-      std::vector<iovec> rest(parts.begin() + static_cast<ptrdiff_t>(first), parts.end());
-      rest.front() = {static_cast<std::byte*>(rest.front().iov_base) + done, rest.front().iov_len - done};
-      sealed.output_plain = std::min(left, RecordCipher::kRecordBytesMax);
+      // What does not fit, in bytes or in parts, comes with the next record.
+      std::array<iovec, kRecordPartsMax> record_parts;
+      size_t count = 0;
+      for (size_t i = first, skipped = done; i < parts.size() && count < kRecordPartsMax; ++i, skipped = 0) {
+        const size_t bytes =
+            std::min(parts[i].iov_len - skipped, RecordCipher::kRecordBytesMax - sealed.output_plain);
+        if (bytes == 0) continue;
+        record_parts[count++] = {static_cast<std::byte*>(parts[i].iov_base) + skipped, bytes};
+        sealed.output_plain += bytes;
+      }
       sealed.output_begin = 0;
-      sealed.output_end = sealed.seal.Seal(FirstOf(rest, sealed.output_plain), sealed.output);
+      sealed.output_end = sealed.seal.Seal(std::span(record_parts).first(count), sealed.output);
     }
     while (sealed.output_begin < sealed.output_end) {
       iovec record{sealed.output.data() + sealed.output_begin, sealed.output_end - sealed.output_begin};

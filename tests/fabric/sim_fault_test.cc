@@ -145,6 +145,30 @@ TEST(SimPause, PeersOfAStoppedCardGiveUpAfterTheirTimeout) {
   EXPECT_TRUE(client.Add(0).ok());
 }
 
+/// What has arrived at a stopped card takes effect when the card goes on, though its requester has given up:
+/// before the end of the connection is confirmed, and not after.
+TEST(SimPause, WhatAStoppedCardHasTakesEffectBeforeTheEndIsConfirmed) {
+  World world({});
+  MemoryServer server(world, "m0");
+  Client client(world, "c0", server, {.secret = "secret", .peer_timeout_us = 5'000});
+  world.Pause(world.ProcessOf(*server.fabric), true);
+  SetWord(client.local->data(), 7);
+  EXPECT_EQ(client.Run(WorkRequest::Write(1, client.local->Slice(0, 8), client.At(0))).status,
+            CompletionStatus::kPeerLost);
+  SetWord(client.local->data(), 8);
+  EXPECT_FALSE(client.pair->Disconnect(world.clock().After(10'000)).ok());
+  EXPECT_EQ(server.Word(0), 0u);
+  world.Resume(world.ProcessOf(*server.fabric));
+  EXPECT_TRUE(client.pair->Disconnect(world.clock().After(10'000)).ok());
+  EXPECT_EQ(server.Word(0), 7u);
+  // Of a connection whose end is confirmed nothing comes.
+  client.pair = client.Connect();
+  SetWord(client.local->data(), 9);
+  EXPECT_TRUE(client.Run(WorkRequest::Write(2, client.local->Slice(0, 8), client.At(0))).ok());
+  Sleep(world, 100 * kMs);
+  EXPECT_EQ(server.Word(0), 9u);
+}
+
 TEST(SimPause, AKilledProcessIsPausedNoMore) {
   World world({});
   const auto fabric = Take(world.OpenFabric("h", {}));
@@ -336,6 +360,29 @@ TEST(SimInPlace, OperationsHaveTakenEffectWhenTheyReturnBehindAllThatWasPosted) 
   const std::array<std::byte, 8> bytes{};
   EXPECT_EQ(now->WriteNow(bytes.data(), 8, client.At(kRegionBytes)), CompletionStatus::kRemoteAccessError);
   EXPECT_EQ(client.pair->state(), QueuePairState::kError);
+}
+
+TEST(SimInPlace, ConnectionsBreakAndSlowCardsAreSlow) {
+  int executed = 0;
+  constexpr int kSeeds = 20;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    FaultPlan plan;
+    plan.queue_pair_error = 1;
+    World world({.seed = seed, .faults = plan, .in_place = true});
+    MemoryServer server(world, "m0");
+    Client client(world, "c0", server);
+    world.SlowDown("m0", 1'000);
+    auto* const now = dynamic_cast<ImmediateOperations*>(client.pair.get());
+    const int64_t begin_ns = world.NowNs();
+    uint64_t old = 0;
+    EXPECT_EQ(now->FetchAddNow(client.At(0), 1, &old), CompletionStatus::kPeerLost);
+    world.clock().SleepUntil({world.NowNs()});
+    EXPECT_GE(world.NowNs() - begin_ns, 50'000);
+    EXPECT_EQ(client.pair->state(), QueuePairState::kError);
+    executed += server.Word(0) == 1;
+  }
+  EXPECT_GT(executed, 0);
+  EXPECT_LT(executed, kSeeds);
 }
 
 TEST(SimInPlace, AKeyThatIsRevokedInTheMiddleOfAWriteEndsIt) {

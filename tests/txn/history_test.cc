@@ -90,7 +90,7 @@ TEST(History, ACheckoutTakesAHundredBytes) {
     }
     for (uint64_t i = 0; i < 3; ++i) recorder.Write(OperationKind::kUpdate, product(i), recorder.NextValue());
     recorder.Committing();
-    recorder.End(Outcome::kCommitted, 3 * t + 2);
+    recorder.Settle(Outcome::kCommitted, 3 * t + 2);
   }
   EXPECT_LT(history->bytes() / kTransactions, 100u);
 }
@@ -104,8 +104,19 @@ TEST(History, WhatDoesNotEndIsUnknown) {
   recorder.Write(OperationKind::kInsert, 7, 8);
   recorder.Committing();
   EXPECT_EQ(ReadAll(*history), (std::vector{Aborted(3, {Inserted(5, 6)}), Unknown(4, {Inserted(7, 8)})}));
-  recorder.End(Outcome::kCommitted, 9);
+  recorder.Settle(Outcome::kCommitted, 9);
   EXPECT_EQ(ReadAll(*history).back(), Committed(4, 9, {Inserted(7, 8)}));
+}
+
+/// A commit whose outcome stays open, and behind it a transaction that cannot begin.
+TEST(History, WhatIsUnknownStaysSo) {
+  const auto history = SessionHistory::InMemory();
+  HistoryRecorder recorder(1, *history);
+  recorder.Begin(3);
+  recorder.Write(OperationKind::kInsert, 5, 6);
+  recorder.Committing();
+  recorder.End(Outcome::kAborted, 0);
+  EXPECT_EQ(ReadAll(*history), (std::vector{Unknown(3, {Inserted(5, 6)})}));
 }
 
 TEST(History, AFileOutlivesItsProcess) {

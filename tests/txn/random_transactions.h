@@ -93,11 +93,11 @@ struct RandomTransactions {
     recorder.Committing();
     const absl::StatusOr<uint64_t> committed = session.Commit();
     if (committed.ok()) {
-      recorder.End(Outcome::kCommitted, *committed);
+      recorder.Settle(Outcome::kCommitted, *committed);
       return true;
     }
     if (!AbortReasonOf(committed.status()).has_value()) return false;  // unknown
-    recorder.End(Outcome::kAborted, 0);
+    recorder.Settle(Outcome::kAborted, 0);
     return true;
   }
 };

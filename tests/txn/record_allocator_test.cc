@@ -54,5 +54,27 @@ TEST_F(RecordAllocatorTest, OneClientGetsEveryBlockOnce) {
   EXPECT_EQ(records.size(), 2 * layout_.records_per_extent);
 }
 
+/// The words of a large table's chunks are more than a session's scratch memory.
+TEST_F(RecordAllocatorTest, ExtentsAreLookedThroughInLittleScratchMemory) {
+  constexpr size_t kExtents = 100;
+  cluster_.AddTable("large", {.extent_bytes = kExtentBytes, .extents_max = kExtents});
+  const TableDescription large = *member_.Find("large");
+  for (size_t known = 1; known < kExtents; ++known) ASSERT_TRUE(large.records->Grow(known).ok());
+  const auto channel =
+      *storage::Channel::Open(member_.fabric(), member_.directory(), {.buffer_bytes = 4'096});
+  storage::VerbBatch batch(*channel);
+  ExtentSpace space = *ExtentSpace::Open(*channel, large.records, kExtentBytes);
+  RecordAllocator allocator(space, layout_, 1);
+  absl::StatusOr<uint64_t> record = allocator.Allocate(batch);
+  for (; record.ok(); record = allocator.Allocate(batch)) {
+    ASSERT_TRUE(batch.Execute().ok());
+    batch.Reset();
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(record.status())) << record.status();
+  batch.Reset();
+  EXPECT_TRUE(allocator.GiveBackOf(batch, 1).ok());
+  EXPECT_TRUE(RecordAllocator(space, layout_, 2).Allocate(batch).ok());
+}
+
 }  // namespace
 }  // namespace nam::txn

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -144,7 +146,7 @@ class RecordCluster {
     return *world_->OpenFabric(role + "-" + std::to_string(++hosts_), {.secret = "s"});
   }
 
-  /// One member's view. The cluster outlives it.
+  /// One process's view, whose member joins again once it is dead. The cluster outlives it.
   class Member final : public Tables, private fabric::RegionDirectory {
    public:
     Member(RecordCluster& cluster, fabric::Fabric& fabric, uint32_t id)
@@ -160,6 +162,9 @@ class RecordCluster {
       return absl::NotFoundError(name);
     }
     absl::StatusOr<std::vector<TableDescription>> All() override {
+      if (before_all_ != nullptr) {
+        if (absl::Status status = before_all_(); !status.ok()) return status;
+      }
       const std::lock_guard lock(cluster_.mutex_);
       return cluster_.tables_;
     }
@@ -171,19 +176,37 @@ class RecordCluster {
       cluster_.reports_.push_back(what);
     }
     absl::Status Fence(MemberId member) override {
+      if (before_fence_ != nullptr) {
+        if (absl::Status status = before_fence_(); !status.ok()) return status;
+      }
       const std::lock_guard lock(cluster_.mutex_);
       if (cluster_.dead_.contains(member)) return absl::OkStatus();
       return absl::FailedPreconditionError("alive");
     }
+    absl::Status KeepMembership() override {
+      const std::lock_guard lock(cluster_.mutex_);
+      if (cluster_.dead_.contains(member())) id_ = kJoinedAgain + ++cluster_.joined_again_;
+      return absl::OkStatus();
+    }
+    void SettleLater(std::function<void()> attempt) override { attempt_ = std::move(attempt); }
+
+    /// The last that was to be made later.
+    std::function<void()> TakeAttempt() { return std::exchange(attempt_, nullptr); }
+    /// They run first, and may fail the call.
+    void BeforeAll(std::function<absl::Status()> hook) { before_all_ = std::move(hook); }
+    void BeforeFence(std::function<absl::Status()> hook) { before_fence_ = std::move(hook); }
 
    private:
+    static constexpr uint32_t kJoinedAgain = 1'000;
     absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> Lookup(MemoryServerId server,
                                                                         bool) override {
       return cluster_.servers_[server.value() - 1u]->regions;
     }
     RecordCluster& cluster_;
     fabric::Fabric& fabric_;
-    const uint32_t id_;
+    std::atomic<uint32_t> id_;
+    std::function<void()> attempt_;
+    std::function<absl::Status()> before_all_, before_fence_;
   };
 
  private:
@@ -254,6 +277,7 @@ class RecordCluster {
   std::shared_ptr<Source> state_;
   std::vector<TableDescription> tables_;
   uint64_t indexes_ = 0;
+  uint32_t joined_again_ = 0;
   std::unique_ptr<fabric::Fabric> client_;
 };
 

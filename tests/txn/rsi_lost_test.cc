@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,9 +38,7 @@ struct Client {
     if (absl::Status begun = session->Begin(); !begun.ok()) return begun;
     recorder.Begin(session->snapshot());
     absl::StatusOr<uint64_t> committed = Change(keys, before);
-    // The recorder takes it for unknown if it ends with neither.
-    if (committed.ok()) recorder.End(Outcome::kCommitted, *committed);
-    if (AbortReasonOf(committed.status()).has_value()) recorder.End(Outcome::kAborted, 0);
+    if (!committed.ok()) recorder.End(Outcome::kAborted, 0);  // unless it was committing
     return committed;
   }
   absl::StatusOr<uint64_t> Change(const Keys& keys, std::vector<NamedRow>* before) {
@@ -64,7 +63,10 @@ struct Client {
                      row.value);
     }
     recorder.Committing();
-    return session->Commit();
+    const absl::StatusOr<uint64_t> committed = session->Commit();
+    if (committed.ok()) recorder.Settle(Outcome::kCommitted, *committed);
+    if (AbortReasonOf(committed.status()).has_value()) recorder.Settle(Outcome::kAborted, 0);
+    return committed;
   }
   /// Tries again until it is committed, for so long.
   absl::Status WriteWithin(int64_t us, const Keys& keys, std::vector<NamedRow>* before = nullptr) {
@@ -234,6 +236,126 @@ TEST_P(RsiLost, WhileItReads) {
     EXPECT_TRUE(reader.Write({1}).ok());
     AuditTable({1});
   }
+}
+
+/// One session of a process joins the cluster again. Another is the former member's still, and uses no key of
+/// the new one, which a fence of the former member would leave.
+TEST_P(RsiLost, ASessionHasKeysOfItsOwnMemberAlone) {
+  for (const bool grows : {false, true}) {
+    SCOPED_TRACE(grows);
+    ASSERT_NO_FATAL_FAILURE(Open(1));
+    cluster_->AddTable("others", {.row_bytes = sizeof(NamedRow)});
+    Client& process = Add();
+    ASSERT_NO_FATAL_FAILURE(process.Open());
+    ASSERT_TRUE(process.Write({1}).ok());
+    const std::unique_ptr<Session> second = *OpenRsiSession(process.tables, {});
+    const TableHandle rows = *second->OpenTable("rows");
+    const MemberId former = process.tables.member();
+    cluster_->SetDead(former);
+    process.fabric.BreakAfter(0);
+    ASSERT_FALSE(process.Write({1}).ok());
+    ASSERT_NE(process.tables.member(), former);
+    if (grows) {
+      absl::Status status;
+      for (uint64_t key = 100; status.ok() && key < 2'500; key += 400) {
+        ASSERT_TRUE(second->Begin().ok());
+        for (uint64_t i = 0; i < 400; ++i) {
+          const NamedRow row = NamedRow::Of(key + i, 1);
+          ASSERT_TRUE(second->Insert(rows, std::as_bytes(std::span(&row, 1))).ok());
+        }
+        status = second->Commit().status();
+      }
+      EXPECT_EQ(AbortReasonOf(status), AbortReason::kConnectionLost) << status;
+    } else {
+      const absl::Status status = second->OpenTable("others").status();
+      EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    }
+    EXPECT_TRUE(second->Begin().ok());
+    EXPECT_TRUE(second->OpenTable("others").ok());
+    RecordCluster::Member tables(*cluster_, cluster_->client(), 99);
+    EXPECT_EQ(Auditor(tables, std::get<0>(GetParam())).ClientOf(former), 0u) << "a session goes on as it";
+  }
+}
+
+/// Two clients that were to settle a session have failed when its timestamp was done already. Headers tell
+/// the third nothing of a transaction that was committed, so the outcome stays open.
+TEST_P(RsiLost, WhatIsSettledAlreadyStaysUnknown) {
+  int unknown = 0;
+  for (uint64_t requests = 0;; ++requests) {
+    SCOPED_TRACE(requests);
+    ASSERT_NO_FATAL_FAILURE(Open(requests + 1));
+    Client& victim = Add();
+    ASSERT_NO_FATAL_FAILURE(victim.Open());
+    ASSERT_TRUE(victim.Write({1, 2}).ok());
+    int asked = 0;
+    victim.tables.BeforeAll([&] {
+      ++asked;  // for the log's tables, and for those with chunks
+      return asked == 2 || asked == 4 ? absl::UnavailableError("no catalog") : absl::OkStatus();
+    });
+    victim.fabric.BreakAfter(requests, MortalFabric::kNever, std::get<1>(GetParam()));
+    const absl::Status result = victim.Write({1, 2, 3}).status();
+    const bool finished = victim.fabric.breaks() == 0;
+    Client& other = Add();
+    ASSERT_NO_FATAL_FAILURE(other.Open());
+    std::vector<NamedRow> found;
+    ASSERT_TRUE(other.WriteWithin(kSoonUs, {1, 2, 3}, &found).ok());
+    const bool happened = found[2].value != 0;
+    if (result.ok() || AbortReasonOf(result).has_value()) {
+      EXPECT_EQ(result.ok(), happened) << result;
+    }
+    unknown += absl::IsUnavailable(result);
+    CheckHistory();
+    if (HasFailure()) return;
+    if (finished) break;
+  }
+  EXPECT_GT(unknown, 0);
+}
+
+/// A lost client that could not be settled is tried again though the process opens no further session: also
+/// after one has tried in vain. By then the process may have to join the cluster again.
+TEST_P(RsiLost, WhatIsPutBackIsTriedAgain) {
+  ASSERT_NO_FATAL_FAILURE(Open(1));
+  Client& process = Add();
+  ASSERT_NO_FATAL_FAILURE(process.Open());
+  ASSERT_TRUE(process.Write({1}).ok());
+  process.fabric.SetDisconnects(false);
+  process.fabric.BreakAfter(0);
+  EXPECT_FALSE(process.Write({1}).ok());
+  EXPECT_NE(process.tables.TakeAttempt(), nullptr);
+  ASSERT_TRUE(OpenRsiSession(process.tables, {}).ok());
+  const std::function<void()> attempt = process.tables.TakeAttempt();
+  ASSERT_NE(attempt, nullptr);
+  const MemberId former = process.tables.member();
+  cluster_->SetDead(former);
+  process.fabric.SetDisconnects(true);
+  attempt();
+  EXPECT_TRUE(process.tables.lost_clients().empty());
+  EXPECT_NE(process.tables.member(), former);
+}
+
+/// A table went with its memory server. A session that is replaced goes on with its other tables.
+TEST_P(RsiLost, ATableThatIsGoneTakesNoOtherWithIt) {
+  ASSERT_NO_FATAL_FAILURE(Open(1));
+  cluster_->AddTable("others", {.first_server = 2, .row_bytes = sizeof(NamedRow)});
+  Client& client = Add();
+  ASSERT_NO_FATAL_FAILURE(client.Open());
+  const TableHandle others = *client.session->OpenTable("others");
+  ASSERT_TRUE(client.Write({1}).ok());
+  cluster_->KillServer(2, /*buried=*/true);
+  client.fabric.BreakAfter(0);
+  ASSERT_FALSE(client.Write({1}).ok());
+  const absl::Status begun = client.session->Begin();
+  ASSERT_TRUE(begun.ok()) << begun;
+  const uint64_t key = 1;
+  NamedRow row;
+  Lookup lookup{client.table, std::as_bytes(std::span(&key, 1)), std::as_writable_bytes(std::span(&row, 1))};
+  EXPECT_TRUE(client.session->Read({&lookup, 1}).ok());
+  EXPECT_TRUE(lookup.found);
+  lookup.table = others;
+  const absl::Status refused = client.session->Read({&lookup, 1});
+  EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
+  EXPECT_NE(refused.message().find("table others"), std::string::npos) << refused;
+  EXPECT_TRUE(client.Write({1}).ok());
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tests/txn/record_cluster.h"
 #include "tests/txn/space_cluster.h"
@@ -256,6 +257,38 @@ TEST_P(RecoveryTest, AMemoryServerOutOfReachIsWaitedFor) {
     if (HasFailure()) return;
   }
   EXPECT_GT(waited, 3);
+}
+
+/// A memory server is out of reach, so that a process that is gone cannot be fenced. Its clients are not
+/// waited for one by one, and for no great part of the time.
+TEST_P(RecoveryTest, AFenceThatFailsIsNotTriedForEveryClient) {
+  RecordCluster cluster({.kind = fabric::Kind::kSim, .timestamps = GetParam()});
+  cluster.AddTable("accounts", {});
+  MortalFabric stopped(cluster.client(), MortalFabric::kNever);
+  std::vector<std::unique_ptr<Teller>> gone;
+  for (int i = 0; i < 20; ++i) gone.push_back(std::make_unique<Teller>(cluster, kVictim, stopped));
+  stopped.DieAfter(0);
+  cluster.SetDead(MemberId(kVictim));
+  RecordCluster::Member member(cluster, cluster.client(), 3);
+  Clock& clock = cluster.client().clock();
+  int fences = 0;
+  bool reachable = false;
+  member.BeforeFence([&] {
+    ++fences;
+    if (!reachable) clock.SleepUntil(clock.After(500'000));
+    return reachable ? absl::OkStatus() : absl::UnavailableError("a memory server is out of reach");
+  });
+  Auditor auditor(member, GetParam());
+  const int64_t begun_ns = clock.NowNs();
+  for (int i = 0; i < 40; ++i) {
+    auditor.RecoverAll();
+    clock.SleepUntil(clock.After(100'000));
+  }
+  EXPECT_EQ(fences, 1);
+  EXPECT_LT(clock.NowNs() - begun_ns, 5'000'000'000);
+  reachable = true;
+  clock.SleepUntil(clock.After(5'000'000));
+  EXPECT_EQ(auditor.RecoverAll(), 20);
 }
 
 }  // namespace

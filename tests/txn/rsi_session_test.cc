@@ -318,6 +318,32 @@ TEST_P(RsiSessionTest, ATransactionThatIsTooLargeIsRefusedAtItsStatement) {
   EXPECT_TRUE(IsTooLarge(teller.Insert(1'000, 1)));
 }
 
+/// A commit needs no more scratch memory than its statements have kept for it, wherever its rows end.
+TEST_P(RsiSessionTest, WhatEveryStatementAllowsIsCommitted) {
+  RsiOptions options;
+  options.scratch_bytes = 640 << 10;
+  Teller teller(cluster_, 1, cluster_.client(), options);
+  for (uint32_t row_bytes = 64; row_bytes < 256; row_bytes += 32) {
+    SCOPED_TRACE(row_bytes);
+    const std::string name = "rows" + std::to_string(row_bytes);
+    cluster_.AddTable(name, {.row_bytes = row_bytes, .extent_bytes = 4 << 20});
+    const TableHandle table = *teller.session->OpenTable(name);
+    const auto insert = [&](uint64_t key) {
+      std::vector<std::byte> row(row_bytes);
+      std::memcpy(row.data(), &key, sizeof(key));
+      return teller.session->Insert(table, row);
+    };
+    ASSERT_TRUE(teller.session->Begin().ok());
+    uint64_t fits = 0;
+    while (insert(fits).ok()) ++fits;
+    ASSERT_LT(fits, 500u);
+    ASSERT_TRUE(teller.session->Begin().ok());
+    for (uint64_t key = 0; key < fits; ++key) ASSERT_TRUE(insert(key).ok());
+    const auto committed = teller.session->Commit();
+    EXPECT_TRUE(committed.ok()) << committed.status();
+  }
+}
+
 /// Two chunks of 256 blocks.
 RecordCluster::TableOptions TwoChunks() {
   return {.extent_bytes = 64 << 10, .extents_max = 2};

@@ -169,7 +169,8 @@ class Scenario {
                    row.value);
     recorder.Committing();
     const absl::StatusOr<uint64_t> committed = session.Commit();
-    recorder.End(committed.ok() ? Outcome::kCommitted : Outcome::kAborted, committed.ok() ? *committed : 0);
+    recorder.Settle(committed.ok() ? Outcome::kCommitted : Outcome::kAborted,
+                    committed.ok() ? *committed : 0);
     if (!committed.ok()) return again(committed.status());
     return true;
   }

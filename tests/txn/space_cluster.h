@@ -146,6 +146,8 @@ class MortalFabric final : public fabric::Fabric {
   }
   /// It has stood still.
   bool paused() const { return meanwhile_ == nullptr; }
+  /// Whether memory servers confirm the end of a connection.
+  void SetDisconnects(bool confirmed) { confirmed_ = confirmed; }
   int breaks() const { return breaks_; }
   int connections() const { return connections_; }
 
@@ -230,6 +232,7 @@ class MortalFabric final : public fabric::Fabric {
     }
     absl::Status Disconnect(Deadline deadline) override {
       if (fabric_.dead_) return absl::UnavailableError("the client has died");
+      if (!fabric_.confirmed_) return absl::UnavailableError("no memory server has confirmed the end");
       broken_ = true;
       return under_->Disconnect(deadline);
     }
@@ -243,6 +246,7 @@ class MortalFabric final : public fabric::Fabric {
   fabric::Fabric& under_;
   uint64_t left_;
   bool dead_ = false;
+  bool confirmed_ = true;
   uint64_t pause_in_ = 0;
   std::function<void()> meanwhile_;
   uint64_t break_in_ = kNever;

@@ -1,74 +1,23 @@
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
 #include <string>
-#include <vector>
 
+#include "tests/txn/accounts.h"
 #include "tests/txn/record_cluster.h"
 #include "txn/rsi_session.h"
 
 namespace nam::txn {
 
-struct Account {
-  uint64_t key = 0;
-  int64_t balance = 0;
-  char padding[48] = {};
-};
-static_assert(sizeof(Account) == 64);
-
-template <typename T>
-std::span<const std::byte> Bytes(const T& value) {
-  return std::as_bytes(std::span(&value, 1));
-}
-
-/// A session that knows the table of accounts.
-struct Teller {
-  Teller(RecordCluster& cluster, uint32_t id, fabric::Fabric& fabric, const RsiOptions& options = {})
-      : member(cluster, fabric, id), session(*OpenRsiSession(member, options)) {
-    accounts = *session->OpenTable("accounts");
-  }
-  Teller(RecordCluster& cluster, uint32_t id) : Teller(cluster, id, cluster.client()) {}
-
-  absl::StatusOr<std::optional<Account>> Read(uint64_t key) { return Read(accounts, key); }
-  absl::StatusOr<std::optional<Account>> Read(TableHandle table, uint64_t key) {
-    Account account;
-    Lookup lookup{table, Bytes(key), std::as_writable_bytes(std::span(&account, 1))};
-    const absl::Status status = session->Read({&lookup, 1});
-    if (!status.ok()) return status;
-    if (!lookup.found) return std::nullopt;
-    return account;
-  }
-  absl::Status Insert(uint64_t key, int64_t balance) {
-    return session->Insert(accounts, Bytes(Account{key, balance}));
-  }
-  absl::Status Update(uint64_t key, int64_t balance) {
-    return session->Update(accounts, Bytes(Account{key, balance}));
-  }
-  absl::Status Delete(uint64_t key) { return session->Delete(accounts, Bytes(key)); }
-  /// In a transaction of its own.
-  std::optional<int64_t> BalanceOf(uint64_t key) {
-    EXPECT_TRUE(session->Begin().ok());
-    const auto account = Read(key);
-    EXPECT_TRUE(account.ok()) << account.status();
-    session->Abort();
-    if (!account.ok() || !account->has_value()) return std::nullopt;
-    return (*account)->balance;
-  }
-  void Create(uint64_t key, int64_t balance) {
-    ASSERT_TRUE(session->Begin().ok());
-    ASSERT_TRUE(Insert(key, balance).ok());
-    const auto committed = session->Commit();
-    ASSERT_TRUE(committed.ok()) << committed.status();
-  }
-
+struct TellerMember {
   RecordCluster::Member member;
-  std::unique_ptr<Session> session;
-  TableHandle accounts;
+};
+
+/// A member with a session of the RSI protocol.
+struct Teller : TellerMember, AccountSession {
+  Teller(RecordCluster& cluster, uint32_t id, fabric::Fabric& fabric, const RsiOptions& options = {})
+      : TellerMember{{cluster, fabric, id}}, AccountSession(OpenRsiSession(member, options)) {}
+  Teller(RecordCluster& cluster, uint32_t id) : Teller(cluster, id, cluster.client()) {}
 };
 
 inline std::string NameOf(TimestampKind kind) {

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "base/strong_id.h"
+
+namespace nam::txn {
+
+/// How long after a try that failed the next one is made. A try may wait for a server that is out of reach,
+/// and a transaction that begins waits for the try, for no great part of its time; but sessions wait for
+/// their own commits (RsiOptions::own_commit_timeout_us), and want another try by then.
+inline int64_t PauseBehindTry(int64_t took_ns) {
+  constexpr int64_t kAtLeastNs = 100'000'000, kAtMostNs = 10'000'000'000;
+  return std::clamp(10 * took_ns, kAtLeastNs, kAtMostNs);
+}
+
+/// Fences of a process that have failed because a server could not be reached. Sessions, and clients of one
+/// member, do not each wait for the same server. Thread-safe.
+class FailedFences {
+ public:
+  /// What the last fence of the member came to, if it is too early for another; else OK.
+  absl::Status Last(MemberId member, int64_t now_ns) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = failed_.find(member);
+    return found == failed_.end() || now_ns >= found->second.again_ns ? absl::OkStatus()
+                                                                      : found->second.status;
+  }
+  void Add(MemberId member, absl::Status status, int64_t again_ns) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(failed_, [&](const auto& other) { return other.second.again_ns < again_ns - kKeptNs; });
+    failed_[member] = {std::move(status), again_ns};
+  }
+
+ private:
+  static constexpr int64_t kKeptNs = 600'000'000'000;
+  struct Failed {
+    absl::Status status;
+    int64_t again_ns = 0;
+  };
+  mutable std::mutex mutex_;
+  std::map<MemberId, Failed> failed_;
+};
+
+}  // namespace nam::txn
