@@ -16,6 +16,8 @@
 namespace nam::sql {
 namespace {
 
+constexpr size_t kLongestList = 1024;  // of an IN that is more than a filter
+
 /// What the conjuncts leave of one column's values, as the bytes that an index holds them by: those from low
 /// to high, both included, and of these only `points` if there are any. All have the column's width.
 struct Domain {
@@ -58,8 +60,7 @@ struct Cut {
 
 class Domains {
  public:
-  Domains(const proto::Table& table, const RecordLayout& layout, size_t most_points)
-      : layout_(layout), most_points_(most_points) {
+  Domains(const proto::Table& table, const RecordLayout& layout) : layout_(layout) {
     for (int i = 0; i < table.columns_size(); ++i) {
       const auto c = static_cast<uint32_t>(i);
       types_.push_back(table.columns(i).type());
@@ -143,7 +144,7 @@ class Domains {
   }
 
   bool ApplyIn(const Expr& e) {
-    if (e.children[0].op != Op::kColumn || e.children.size() > most_points_ + 1) return false;
+    if (e.children[0].op != Op::kColumn || e.children.size() > kLongestList) return false;
     Select(e.children[0]);
     std::set<std::string> points;
     for (size_t i = 1; i < e.children.size(); ++i) {
@@ -265,7 +266,6 @@ class Domains {
   }
 
   const RecordLayout& layout_;
-  const size_t most_points_;
   std::vector<proto::Type> types_;
   std::vector<Domain> domains_;
   uint32_t column_ = 0;  // that the conjunct at hand is about
@@ -354,7 +354,7 @@ std::vector<std::string> Prefixes(const Reach& reach, const Domains& domains) {
 
 AccessPath ChooseAccessPath(const proto::Table& table, const RecordLayout& layout,
                             const std::vector<Expr>& conjuncts, const AccessWishes& wishes) {
-  Domains domains(table, layout, wishes.most_points);
+  Domains domains(table, layout);
   AccessPath path;
   std::vector<bool> taken(conjuncts.size(), false);
   for (size_t i = 0; i < conjuncts.size(); ++i) {

@@ -39,7 +39,7 @@ struct AccessWishes {
   uint64_t snapshot = ~uint64_t{0};
   /// Columns, the most significant first, in whose ascending order rows would be welcome. Empty: any.
   std::vector<uint32_t> order;
-  /// Longer lists of points are no gain over a range with a filter.
+  /// More combinations of points than these are no gain over a range with a filter.
   size_t most_points = 1024;
 };
 
