@@ -43,7 +43,7 @@ std::string TypeName(const Type& type) {
     case TypeKind::kTimestamp:
       return "timestamp";
     case TypeKind::kString:
-      if (type.length == 0) return type.scale != 0 ? "char" : "varchar";
+      if (type.length == 0 || type.length == Type::kAnyLength) return type.scale != 0 ? "char" : "varchar";
       return absl::StrCat(type.scale != 0 ? "char(" : "varchar(", type.length, ")");
   }
   return "unknown";

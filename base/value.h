@@ -23,9 +23,11 @@ enum class TypeKind : uint8_t {
 /// There is no floating point.
 struct Type {
   TypeKind kind = TypeKind::kNull;
-  uint8_t scale = 0;    // decimals only
-  uint32_t length = 0;  // strings: most characters, 0 for no limit
+  uint8_t scale = 0;    // of decimals; of strings what kind they are: sql/expression.h
+  uint32_t length = 0;  // strings: most characters, 0 for text, kAnyLength for a varchar of any length
   bool operator==(const Type&) const = default;
+
+  static constexpr uint32_t kAnyLength = UINT32_MAX;
 
   static constexpr Type Null() { return {}; }
   static constexpr Type Bool() { return {TypeKind::kBool}; }

@@ -196,9 +196,9 @@ int Shell::FinishScript(Cursor& at) {
 
 int Shell::Execute(const std::string& statement, const Cursor& at, size_t line) {
   absl::StatusOr<computeserver::ResultSet> result = absl::CancelledError("the statement was cancelled");
-  {
-    const SessionCancel cancel(session_, interrupts_);
-    if (!interrupts_.Seen()) result = session_.Execute(statement);
+  if (!interrupts_.Seen()) {
+    const SessionCancel cancel(session_, interrupts_);  // an interrupt from here on ends the statement
+    result = session_.Execute(statement);
   }
   if (options_.progress != nullptr) options_.progress->Clear();
   if (!result.ok()) return ReportError(statement, result.status(), at, line);

@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "computeserver/row_order.h"
 #include "sql/expression.h"
 
 namespace nam::computeserver {
@@ -89,24 +90,13 @@ absl::Status AddDistinctRows(const sql::BoundQuery& query, PartialMerger& merger
   return absl::OkStatus();
 }
 
-bool Before(const sql::BoundQuery& query, const OutputRow& a, const OutputRow& b) {
-  for (size_t k = 0; k < query.order_by.size(); ++k) {
-    const Value &x = a.order[k], &y = b.order[k];
-    if (x.null || y.null) {
-      if (x.null != y.null) return x.null == query.order_by[k].nulls_first;
-      continue;
-    }
-    const int order = Compare(x, y);
-    if (order != 0) return (order < 0) != query.order_by[k].descending;
-  }
-  return false;
-}
-
 /// As std::stable_sort, but it ends soon after `cancel` is set.
 absl::Status SortRows(const sql::BoundQuery& query, const std::atomic<bool>& cancel,
                       std::vector<OutputRow>& rows) {
   constexpr size_t kRunRows = 4096;
-  const auto before = [&](const OutputRow& a, const OutputRow& b) { return Before(query, a, b); };
+  const auto before = [&](const OutputRow& a, const OutputRow& b) {
+    return StandsBefore(query.order_by, a.order, b.order);
+  };
   const auto at = [&rows](size_t row) {
     return rows.begin() + static_cast<ptrdiff_t>(std::min(row, rows.size()));
   };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/status_macros.h"
+#include "computeserver/row_order.h"
 #include "sql/errors.h"
 
 namespace nam::computeserver {
@@ -113,7 +114,8 @@ absl::Status PartialMerger::ReadAggregate(Reader& reader, const sql::Aggregate& 
       const char* from = reader.position();
       Value value;
       if (!reader.Get(aggregate.argument.type, value)) return Damaged();
-      into.distinct.emplace(from, static_cast<size_t>(reader.position() - from));
+      const auto bytes = static_cast<size_t>(reader.position() - from);
+      if (into.distinct.emplace(from, bytes).second) bytes_ += sizeof(std::string) + bytes;
     }
   }
   return absl::OkStatus();
@@ -128,6 +130,8 @@ absl::Status PartialMerger::ReadGroup(Reader& reader) {
   const std::string stored(from, static_cast<size_t>(reader.position() - from));
   auto [it, fresh] = group_of_.try_emplace(stored, groups_.size());
   if (fresh) {
+    bytes_ += sizeof(MergedGroup) + 2 * stored.size() + keys.size() * sizeof(Value) +
+              aggregates_.size() * sizeof(Accumulated);
     MergedGroup& group = groups_.emplace_back();
     group.keys = std::move(keys);
     group.aggregates.resize(aggregates_.size());
@@ -156,9 +160,16 @@ absl::Status PartialMerger::Add(std::span<const std::byte> bytes, const std::ato
     std::vector<Value>& row = rows_.emplace_back(types_.size());
     for (size_t c = 0; c < types_.size(); ++c) {
       if (!reader.Get(types_[c], row[c])) return Damaged();
+      bytes_ += BytesOf(row[c]);
     }
   }
   return reader.done() ? absl::OkStatus() : Damaged();
+}
+
+absl::Status PartialMerger::Bound(const std::vector<sql::OrderKey>& order, int64_t limit,
+                                  uint64_t bytes_max) {
+  PruneRows(order, limit, rows_, bytes_);
+  return bytes_ > bytes_max ? ResultTooLarge(bytes_max) : absl::OkStatus();
 }
 
 absl::StatusOr<Value> PartialMerger::Finish(const sql::Aggregate& aggregate, const Accumulated& a) {

@@ -56,6 +56,10 @@ class PartialMerger {
   /// CANCELLED soon after `cancel`, if there is one, is set; what has been merged is of no use then.
   absl::Status Add(std::span<const std::byte> bytes, const std::atomic<bool>* cancel = nullptr);
 
+  /// With an order and a limit (-1: none) keeps the first rows alone, as PruneRows. RESOURCE_EXHAUSTED if
+  /// what has been merged takes more than `bytes_max`.
+  absl::Status Bound(const std::vector<sql::OrderKey>& order, int64_t limit, uint64_t bytes_max);
+
   std::vector<std::vector<Value>>& rows() { return rows_; }
   std::vector<MergedGroup>& groups() { return groups_; }
   /// The value of aggregate `i`. OUT_OF_RANGE if a sum has more than 38 digits.
@@ -71,6 +75,7 @@ class PartialMerger {
   const PartialKind kind_;
   std::vector<std::vector<Value>> rows_;
   std::vector<MergedGroup> groups_;
+  uint64_t bytes_ = 0;                                 // of rows_ and groups_, about
   absl::flat_hash_map<std::string, size_t> group_of_;  // by stored keys
 };
 

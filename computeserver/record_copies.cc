@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 #include "partitioner/loader.h"
 
@@ -123,6 +124,19 @@ RecordCopies::~RecordCopies() {
   for (const std::string& name : made_) attachment_.catalog().DropTable(name).IgnoreError();
 }
 
+absl::Status RecordCopies::WithUsersNames(const absl::Status& error) const {
+  const auto renamed = [&](const std::string& text) { return absl::StrReplaceAll(text, names_); };
+  if (std::optional<sql::SqlError> known = sql::SqlErrorOf(error); known.has_value()) {
+    known->message = renamed(known->message);
+    known->hint = renamed(known->hint);
+    return sql::ToStatus(*known);
+  }
+  absl::Status status(error.code(), renamed(std::string(error.message())));
+  error.ForEachPayload(
+      [&](absl::string_view type, const absl::Cord& payload) { status.SetPayload(type, payload); });
+  return status;
+}
+
 absl::StatusOr<BoundQuery> RecordCopies::Make(const BoundQuery& query, RecordStatements& records) {
   BoundQuery left = query;
   std::erase_if(left.conjuncts, [&](const Expr& conjunct) {
@@ -143,6 +157,7 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> RecordCopies::Copy(const Bou
   const proto::Table& table = *query.tables[number].table;
   const partitioner::TableSchema schema =
       SchemaOf(table, absl::StrCat("nam.copy.", attachment_.member().value(), ".", id_, ".", number), needed);
+  names_.emplace_back(schema.name, table.name());
   NAM_ASSIGN_OR_RETURN(const std::unique_ptr<partitioner::TableLoader> loader,
                        partitioner::BeginLoad(attachment_, schema, {.threads = 1, .temporary = true}));
   CopyWriter writer(*loader, schema, needed);

@@ -30,6 +30,8 @@ class RecordCopies {
 
   /// The query over the copies. Within a transaction of `records`; 54000 if they are larger than bytes_max.
   absl::StatusOr<sql::BoundQuery> Make(const sql::BoundQuery& query, RecordStatements& records);
+  /// An error of making copies, or of the query over them, with the names of the tables that were copied.
+  absl::Status WithUsersNames(const absl::Status& error) const;
 
  private:
   absl::StatusOr<std::shared_ptr<const proto::Table>> Copy(const sql::BoundQuery& query, size_t number,
@@ -40,7 +42,8 @@ class RecordCopies {
   const uint64_t id_;
   const uint64_t bytes_max_;
   uint64_t bytes_ = 0;
-  std::vector<std::string> made_;  // names
+  std::vector<std::string> made_;                           // names
+  std::vector<std::pair<std::string, std::string>> names_;  // of each copy, made or not: its own, its table's
 };
 
 }  // namespace nam::computeserver

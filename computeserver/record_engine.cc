@@ -73,6 +73,9 @@ class RecordEngine final : public RecordAccess {
     return failed;
   }
   uint64_t snapshot() const override { return session_ == nullptr ? 0 : session_->snapshot(); }
+  absl::Status MayWrite(size_t rows) const override {
+    return session_ == nullptr ? absl::OkStatus() : session_->MayWrite(rows);
+  }
 
   absl::Status Insert(const proto::Table& table, std::string_view row) override {
     NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, HandleOf(table));

@@ -85,7 +85,8 @@ absl::Status NameTaken(const std::string& name, int position, std::string hint) 
 /// Rows of one query as a partial result, which is what the coordinator merges and finishes.
 class PartialRows {
  public:
-  PartialRows(const optimizer::Plan& plan, PartialMerger& merger) : plan_(plan), merger_(merger) {}
+  PartialRows(const optimizer::Plan& plan, PartialMerger& merger, uint64_t bytes_max)
+      : plan_(plan), merger_(merger), bytes_max_(bytes_max) {}
 
   absl::Status Add(const std::vector<Value>& row) {
     const sql::Resolver resolve = sql::RowResolver(row);
@@ -94,7 +95,9 @@ class PartialRows {
       PutValue(entries_, value);
     }
     for (const sql::Aggregate& aggregate : plan_.aggregates) NAM_RETURN_IF_ERROR(Put(aggregate, resolve));
-    return ++count_ % kRowsTogether == 0 ? Flush() : absl::OkStatus();
+    ++count_;
+    const bool many = count_ - flushed_ >= kRowsTogether || entries_.size() >= kBytesTogether;
+    return many ? Flush() : absl::OkStatus();
   }
 
   absl::Status Flush() {
@@ -105,13 +108,15 @@ class PartialRows {
     partial += entries_;
     flushed_ = count_;
     entries_.clear();
-    return merger_.Add(std::as_bytes(std::span(partial)));
+    NAM_RETURN_IF_ERROR(merger_.Add(std::as_bytes(std::span(partial))));
+    return merger_.Bound(plan_.order, plan_.row_limit, bytes_max_);
   }
 
   int64_t count() const { return count_; }
 
  private:
   static constexpr int64_t kRowsTogether = 1024;
+  static constexpr size_t kBytesTogether = 1 << 20;
 
   /// What one row adds to an aggregate.
   absl::Status Put(const sql::Aggregate& aggregate, const sql::Resolver& resolve) {
@@ -135,6 +140,7 @@ class PartialRows {
 
   const optimizer::Plan& plan_;
   PartialMerger& merger_;
+  const uint64_t bytes_max_;
   std::string entries_;
   int64_t count_ = 0;
   int64_t flushed_ = 0;
@@ -212,9 +218,7 @@ void RecordStatements::Fail() {
 
 absl::Status RecordStatements::Fail(const std::string& statement, absl::Status error) {
   if (state_ == State::kFailed) {
-    const std::optional<sql::SqlError> known = sql::SqlErrorOf(error);
-    const bool unreadable = known.has_value() && known->sqlstate == sql::sqlstate::kSyntaxError;
-    return unreadable ? error : MayRun("");
+    return sql::Parses(statement) ? MayRun("") : error;
   }
   Fail();
   if (state_ == State::kIdle && sql::BeginsTransaction(statement)) state_ = State::kFailed;
@@ -260,28 +264,36 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CreateTableStatement&
 
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CreateIndexStatement& statement) {
   NAM_RETURN_IF_ERROR(MayRun("CREATE INDEX"));
-  const auto& parts = statement.table->record().parts();
-  const bool taken = std::any_of(parts.begin(), parts.end(), [&](const proto::RecordPart& part) {
-    return part.name() == statement.index.name();
-  });
-  if (taken) {
-    if (statement.if_not_exists) return Command("CREATE INDEX");
-    return NameTaken(statement.index.name(), statement.position, "give it another name");
+  proto::RecordPart index = statement.index;
+  absl::Status created = CreateIndex(*statement.table, index);
+  // As PostgreSQL names what has no name: t_x_idx, t_x_idx1, …
+  for (int n = 1; !statement.named && absl::IsAlreadyExists(created); ++n) {
+    if (cancelled_) return absl::CancelledError("cancelled");
+    index.set_name(absl::StrCat(statement.index.name(), n));
+    created = CreateIndex(*statement.table, index);
   }
-  const absl::Status created = access_.CreateIndex(*statement.table, statement.index);
-  if (absl::IsAlreadyExists(created))
-    return NameTaken(statement.index.name(), statement.position, "give it another name");
+  if (absl::IsAlreadyExists(created)) {
+    if (statement.if_not_exists) return Command("CREATE INDEX");
+    return NameTaken(index.name(), statement.position, "give it another name");
+  }
   if (absl::IsFailedPrecondition(created)) {
-    const bool unique = statement.index.unique();
-    return sql::ToStatus(
-        {.message = absl::StrCat("could not create ", unique ? "unique " : "", "index \"",
-                                 statement.index.name(), "\": ", std::string(created.message())),
-         .position = statement.position,
-         .hint = unique ? "change one of the rows, or leave out UNIQUE" : "try again later",
-         .sqlstate = unique ? sql::sqlstate::kUniqueViolation : sql::sqlstate::kWrongState});
+    const bool unique = index.unique();
+    return sql::ToStatus({.message = absl::StrCat("could not create ", unique ? "unique " : "", "index \"",
+                                                  index.name(), "\": ", std::string(created.message())),
+                          .position = statement.position,
+                          .hint = unique ? "change one of the rows, or leave out UNIQUE" : "try again later",
+                          .sqlstate = unique ? sql::sqlstate::kUniqueViolation : sql::sqlstate::kWrongState});
   }
   if (!created.ok()) return InSql(created);
   return Command("CREATE INDEX");
+}
+
+/// ALREADY_EXISTS without a look at the cluster if the table itself has such an index.
+absl::Status RecordStatements::CreateIndex(const proto::Table& table, const proto::RecordPart& index) {
+  const auto& parts = table.record().parts();
+  const bool taken = std::any_of(parts.begin(), parts.end(),
+                                 [&](const proto::RecordPart& part) { return part.name() == index.name(); });
+  return taken ? absl::AlreadyExistsError(index.name()) : access_.CreateIndex(table, index);
 }
 
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::DropIndexStatement& statement) {
@@ -324,8 +336,8 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::UpdateStatement& stat
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::DeleteStatement& statement) {
   return InTransaction([&] { return Delete(statement); });
 }
-absl::StatusOr<ResultSet> RecordStatements::Select(const sql::BoundQuery& query) {
-  return InTransaction([&] { return Query(query); });
+absl::StatusOr<ResultSet> RecordStatements::Select(const sql::BoundQuery& query, uint64_t result_bytes_max) {
+  return InTransaction([&] { return Query(query, result_bytes_max); });
 }
 
 absl::Status RecordStatements::Find(const proto::Table& table, const RecordLayout& layout,
@@ -394,6 +406,7 @@ absl::StatusOr<ResultSet> RecordStatements::Update(const sql::UpdateStatement& s
              }
              NAM_RETURN_IF_ERROR(sql::Check(table, statement.checks, row));
              found.emplace(reinterpret_cast<const char*>(bytes.data()), layout.key_bytes());
+             NAM_RETURN_IF_ERROR(access_.MayWrite(found.size()));
              std::string encoded = layout.Encode(row);
              std::string key = encoded.substr(0, layout.key_bytes());
              if (!change.emplace(std::move(key), std::move(encoded)).second) return DuplicateKey(table, row);
@@ -420,16 +433,17 @@ absl::StatusOr<ResultSet> RecordStatements::Delete(const sql::DeleteStatement& s
                            [&](std::span<const std::byte> bytes, std::vector<Value>) -> absl::StatusOr<bool> {
                              keys.emplace_back(reinterpret_cast<const char*>(bytes.data()),
                                                layout.key_bytes());
+                             NAM_RETURN_IF_ERROR(access_.MayWrite(keys.size()));
                              return true;
                            }));
   for (const std::string& key : keys) NAM_RETURN_IF_ERROR(access_.Delete(table, key));
   return Command(absl::StrCat("DELETE ", keys.size()));
 }
 
-absl::StatusOr<ResultSet> RecordStatements::Query(const sql::BoundQuery& query) {
+absl::StatusOr<ResultSet> RecordStatements::Query(const sql::BoundQuery& query, uint64_t result_bytes_max) {
   NAM_ASSIGN_OR_RETURN(const optimizer::Plan plan, optimizer::MakePlan(query));
   PartialMerger merger = MakeMerger(plan);
-  PartialRows rows(plan, merger);
+  PartialRows rows(plan, merger, result_bytes_max);
   const proto::Table& table = *query.tables[0].table;
   const RecordLayout layout(table);
   const sql::AccessPath path = PathOf(query, query.conjuncts, plan, layout, access_.snapshot());

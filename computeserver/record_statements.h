@@ -49,6 +49,8 @@ class RecordAccess {
                                  const OnRow& on_row) = 0;
   /// Of the transaction under way.
   virtual uint64_t snapshot() const = 0;
+  /// As txn::Session::MayWrite: a statement that finds more rows than that need not find them all.
+  virtual absl::Status MayWrite(size_t rows) const = 0;
 
   /// Never from within a Lookup or Scan. Insert: of a key that is not there, or that this transaction has
   /// deleted. Update, Delete: of a row that this transaction has got by Lookup or Scan.
@@ -97,8 +99,8 @@ class RecordStatements {
   absl::StatusOr<ResultSet> Run(const sql::CreateTableStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::CreateIndexStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::DropIndexStatement& statement);
-  /// Of one record table.
-  absl::StatusOr<ResultSet> Select(const sql::BoundQuery& query);
+  /// Of one record table. 53000 if the result takes more memory.
+  absl::StatusOr<ResultSet> Select(const sql::BoundQuery& query, uint64_t result_bytes_max);
   /// How the rows of a statement's record tables are found, a line each and one for each condition that is
   /// left.
   absl::StatusOr<std::vector<std::string>> Explain(const sql::ExplainStatement& statement) const;
@@ -133,10 +135,11 @@ class RecordStatements {
                     const std::vector<sql::Expr>& conjuncts, const Rows& on_row);
   absl::Status Follow(const proto::Table& table, const sql::RecordLayout& layout, const sql::AccessPath& path,
                       const Rows& on_row);
+  absl::Status CreateIndex(const proto::Table& table, const proto::RecordPart& index);
   absl::StatusOr<ResultSet> Insert(const sql::InsertStatement& statement);
   absl::StatusOr<ResultSet> Update(const sql::UpdateStatement& statement);
   absl::StatusOr<ResultSet> Delete(const sql::DeleteStatement& statement);
-  absl::StatusOr<ResultSet> Query(const sql::BoundQuery& query);
+  absl::StatusOr<ResultSet> Query(const sql::BoundQuery& query, uint64_t result_bytes_max);
 
   RecordAccess& access_;
   const std::atomic<bool>& cancelled_;

@@ -118,8 +118,8 @@ class SessionImpl final : public Session {
   absl::StatusOr<ResultSet> Execute(const std::string& statement) override {
     Clock& clock = attachment_.fabric().clock();
     const int64_t started_ns = clock.NowNs();
-    cancel_ = false;
     absl::StatusOr<ResultSet> result = ExecuteNow(statement);
+    cancel_ = false;  // not before: what came between two statements is meant for the next
     if (!result.ok()) return sql::WithSqlState(result.status());
     result->elapsed_ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
     return result;
@@ -135,13 +135,16 @@ class SessionImpl final : public Session {
     NAM_RETURN_IF_ERROR(Regain());
     const std::optional<absl::Status> lost = std::exchange(lost_, std::nullopt);
     tables_.Begin();
+    const bool open = InTransaction();
     const absl::StatusOr<sql::Statement> bound = sql::Bind(statement, tables_);
     absl::StatusOr<ResultSet> result = bound.ok() ? RunWithServers(*bound) : bound.status();
     if (!result.ok() && records_.has_value()) result = records_->Fail(statement, result.status());
     if (lost.has_value() && !(bound.ok() && IsRollback(*bound))) return *lost;
-    if (!result.ok()) return AfterFailure(result.status());
+    if (!result.ok()) return AfterFailure(result.status(), open || InTransaction());
     return result;
   }
+
+  bool InTransaction() const { return records_.has_value() && records_->in_transaction(); }
 
   /// This client may have stood still for longer than its lease (a stopped process, a laptop's lid): then it
   /// goes on as another member. What is open is lost, and the next statement says so.
@@ -166,7 +169,7 @@ class SessionImpl final : public Session {
     NAM_ASSIGN_OR_RETURN(clients_, ComputeClients::Open(attachment_));
     member_ = attachment_.member();
     if (!records_.has_value()) return absl::OkStatus();
-    const bool open = records_->in_transaction();
+    const bool open = InTransaction();
     records_->Fail();
     record_access_->BeginAnew();
     if (!open) return absl::OkStatus();
@@ -179,7 +182,7 @@ class SessionImpl final : public Session {
   }
 
   /// A statement that failed because the membership was lost meanwhile says so; the next one works.
-  absl::Status AfterFailure(const absl::Status& error) {
+  absl::Status AfterFailure(const absl::Status& error, bool in_transaction) {
     const auto sql_error = sql::SqlErrorOf(error);
     const std::string state = sql_error.has_value() ? sql_error->sqlstate : "08000";
     const std::string state_class = state.substr(0, 2);
@@ -193,15 +196,19 @@ class SessionImpl final : public Session {
     BeginAnew().IgnoreError();  // the next statement finds what is missing
     lost_.reset();
     const bool unknown = state == kOutcomeUnknown;
+    const char* const again =
+        in_transaction
+            ? "nothing of the transaction has happened, and it is over: ROLLBACK, and run all of it again"
+            : "nothing of the statement has happened, and a new session is open: run it again";
     return sql::ToStatus(
         {.message = absl::StrCat("the session was lost: this client stood still for longer than its lease: ",
                                  sql_error.has_value() ? sql_error->message : std::string(error.message())),
-         .hint = unknown ? "a new session is open; look whether the changes are there"
-                         : "nothing of the statement has happened, and a new session is open: run it again",
+         .hint = unknown ? "a new session is open; look whether the changes are there" : again,
          .sqlstate = unknown || state == kRetry ? state : "08006"});
   }
 
   absl::StatusOr<ResultSet> RunWithServers(const sql::Statement& statement) {
+    if (cancel_) return absl::CancelledError("cancelled");
     if (NeedsTables(statement)) NAM_RETURN_IF_ERROR(AwaitServers());
     return std::visit([this](const auto& s) { return Run(s); }, statement);
   }
@@ -270,7 +277,9 @@ class SessionImpl final : public Session {
   absl::StatusOr<ResultSet> Run(const sql::SelectStatement& statement) {
     if (ReadsRecords(statement.query)) {
       if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
-      return statement.query.tables.size() == 1 ? records_->Select(statement.query) : Join(statement.query);
+      return statement.query.tables.size() == 1
+                 ? records_->Select(statement.query, settings_.result_bytes_max())
+                 : Join(statement.query);
     }
     NAM_RETURN_IF_ERROR(MayRun(""));
     NAM_ASSIGN_OR_RETURN(Prepared prepared, Prepare(statement.query));
@@ -281,10 +290,15 @@ class SessionImpl final : public Session {
   absl::StatusOr<ResultSet> Join(const sql::BoundQuery& query) {
     return records_->InTransaction([&]() -> absl::StatusOr<ResultSet> {
       RecordCopies copies(attachment_, ++query_, static_cast<uint64_t>(settings_.record_join_mib_max) << 20);
-      NAM_ASSIGN_OR_RETURN(const sql::BoundQuery over_copies, copies.Make(query, *records_));
-      NAM_ASSIGN_OR_RETURN(Prepared prepared, Prepare(over_copies));
-      return RunQuery(over_copies, prepared);
+      absl::StatusOr<ResultSet> result = RunOverCopies(query, copies);
+      return result.ok() ? std::move(result) : copies.WithUsersNames(result.status());
     });
+  }
+
+  absl::StatusOr<ResultSet> RunOverCopies(const sql::BoundQuery& query, RecordCopies& copies) {
+    NAM_ASSIGN_OR_RETURN(const sql::BoundQuery over_copies, copies.Make(query, *records_));
+    NAM_ASSIGN_OR_RETURN(Prepared prepared, Prepare(over_copies));
+    return RunQuery(over_copies, prepared);
   }
 
   absl::StatusOr<ResultSet> Run(const sql::ExplainStatement& statement) {
@@ -354,8 +368,9 @@ class SessionImpl final : public Session {
       if (member.alive() && member.role() == proto::ROLE_COMPUTE) members.push_back(member);
     }
     if (members.empty()) {
-      return absl::UnavailableError(
-          "the cluster has no living compute server (start one with `nam compute`)");
+      return sql::ToStatus({.message = "the cluster has no living compute server",
+                            .hint = "start one with `nam compute`",
+                            .sqlstate = "57P03"});
     }
     if (settings_.compute_servers > 0) {
       members.resize(std::min<size_t>(members.size(), static_cast<size_t>(settings_.compute_servers)));

@@ -70,7 +70,8 @@ class Session {
   /// Runs one statement. User errors carry a sql::SqlError; CANCELLED after Cancel;
   /// UNAVAILABLE names the server that was lost.
   virtual absl::StatusOr<ResultSet> Execute(const std::string& statement) = 0;
-  /// Ends the statement that runs, on every server. Any thread, and safe in a signal handler.
+  /// Ends the statement that runs, on every server; if none does, the next one. Any thread, and safe in a
+  /// signal handler.
   virtual void Cancel() = 0;
   /// From now on a query that takes long tells several times a second how far it is, on the thread that
   /// executes it. Empty: nobody is told.

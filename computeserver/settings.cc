@@ -82,7 +82,7 @@ proto::StreamSettings SessionSettings::ForStreams() const {
   settings.set_window(static_cast<uint32_t>(prefetch_window));
   settings.set_in_place(in_place);
   settings.set_verify(verify_checksums);
-  settings.set_result_bytes_max(static_cast<uint64_t>(result_mib_max) << 20);
+  settings.set_result_bytes_max(result_bytes_max());
   settings.set_build_bytes_max(static_cast<uint64_t>(build_mib_max) << 20);
   return settings;
 }

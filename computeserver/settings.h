@@ -28,6 +28,7 @@ struct SessionSettings {
   absl::Status Set(const sql::SetStatement& statement);
   std::map<std::string, std::string> All() const;
   proto::StreamSettings ForStreams() const;
+  uint64_t result_bytes_max() const { return static_cast<uint64_t>(result_mib_max) << 20; }
 };
 
 }  // namespace nam::computeserver

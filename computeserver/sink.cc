@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "computeserver/group_table.h"
 #include "computeserver/partial_result.h"
+#include "computeserver/row_order.h"
 #include "computeserver/vector_expression.h"
 #include "sql/errors.h"
 
@@ -15,13 +16,6 @@ namespace nam::computeserver {
 namespace {
 
 using sql::AggregateFunction;
-
-absl::Status TooLarge(uint64_t bytes_max) {
-  return absl::ResourceExhaustedError(
-      absl::StrFormat("the result is larger than %d MiB on one server: add a LIMIT or a filter, or raise "
-                      "nam.result_mib_max",
-                      bytes_max >> 20));
-}
 
 /// One aggregate over all groups, by columns.
 class Aggregator {
@@ -187,7 +181,7 @@ class AggregateSink final : public Sink {
       NAM_RETURN_IF_ERROR(aggregator.Consume(batch, group_of_.data(), groups_.size()));
       bytes += aggregator.bytes();
     }
-    return bytes > bytes_max_ ? TooLarge(bytes_max_) : absl::OkStatus();
+    return bytes > bytes_max_ ? ResultTooLarge(bytes_max_) : absl::OkStatus();
   }
 
   absl::Status Merge(Sink& sink) override {
@@ -238,7 +232,7 @@ class RowSink final : public Sink {
       std::vector<Value> row;
       for (size_t c = 0; c < values.size(); ++c) {
         row.push_back(ValueAt(*values[c], i, types_[c]));
-        bytes_ += sizeof(Value) + row.back().text.capacity();
+        bytes_ += BytesOf(row.back());
       }
       rows_.push_back(std::move(row));
     }
@@ -270,35 +264,9 @@ class RowSink final : public Sink {
   }
 
  private:
-  /// The order's values are the last columns of a row.
-  bool Before(const std::vector<Value>& a, const std::vector<Value>& b) const {
-    const size_t first = types_.size() - order_.size();
-    for (size_t k = 0; k < order_.size(); ++k) {
-      const Value &x = a[first + k], &y = b[first + k];
-      if (x.null || y.null) {
-        if (x.null != y.null) return x.null == order_[k].nulls_first;
-        continue;
-      }
-      const int order = Compare(x, y);
-      if (order != 0) return (order < 0) != order_[k].descending;
-    }
-    return false;
-  }
-
-  /// With an order and a limit only the first `limit` rows are kept, now and then.
   absl::Status Prune() {
-    const auto most = static_cast<uint64_t>(std::max<int64_t>(limit_, 0));
-    if (!order_.empty() && limit_ >= 0 && rows_.size() / 2 > most && rows_.size() > 4 * kBatchRows) {
-      const auto limit = static_cast<ptrdiff_t>(limit_);
-      std::nth_element(rows_.begin(), rows_.begin() + limit, rows_.end(),
-                       [this](const auto& a, const auto& b) { return Before(a, b); });
-      rows_.resize(static_cast<size_t>(limit_));
-      bytes_ = 0;
-      for (const auto& row : rows_) {
-        for (const Value& value : row) bytes_ += sizeof(Value) + value.text.capacity();
-      }
-    }
-    return bytes_ > bytes_max_ ? TooLarge(bytes_max_) : absl::OkStatus();
+    PruneRows(order_, limit_, rows_, bytes_);
+    return bytes_ > bytes_max_ ? ResultTooLarge(bytes_max_) : absl::OkStatus();
   }
 
   std::vector<std::unique_ptr<VectorExpression>> outputs_;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "partitioner/partition_function.h"
 
 namespace nam::partitioner {
@@ -98,9 +99,7 @@ absl::Status StagedTable::Check(const ColumnBatch& batch) const {
     for (std::string_view value : column.strings) {
       if (value.size() <= schema.type.length) continue;
       // Lengths are in characters: count those only when the bytes are too many.
-      const auto characters =
-          std::count_if(value.begin(), value.end(), [](char b) { return (b & 0xC0) != 0x80; });
-      if (characters <= static_cast<int64_t>(schema.type.length)) continue;
+      if (CountCharacters(value) <= schema.type.length) continue;
       return absl::InvalidArgumentError(absl::StrFormat("\"%s\" is too long for column %s of %s, a %s", value,
                                                         schema.name, schema_.name, TypeName(schema.type)));
     }

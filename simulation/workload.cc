@@ -124,6 +124,8 @@ class Workload::QueryClient {
     const auto result = Execute(query.sql);
     const int64_t took_ns = workload_.world_.NowNs() - started_ns;
     canceller.reset();
+    // A cancel that comes too late ends the next statement: this one.
+    if (cancelled) Execute("SET nam.multicast = auto").status().IgnoreError();
     const std::string what = absl::StrCat(host_, ": ", query.id);
     RunResult& report = workload_.result_;
     ++report.statements;

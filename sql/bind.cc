@@ -14,9 +14,9 @@ namespace {
 absl::StatusOr<bool> AnalyzeOption(const Node& option) {
   const Node value = option.Field("arg");
   if (!value) return true;
-  const std::string text = value.Text("sval");
-  if (text == "true" || text == "on" || value.Integer("ival") == 1) return true;
-  if (text == "false" || text == "off") return false;
+  const std::string text = value.Is("Integer") ? absl::StrCat(value.Integer("ival")) : value.Text("sval");
+  if (text == "true" || text == "on" || text == "1") return true;
+  if (text == "false" || text == "off" || text == "0") return false;
   return UserError(sqlstate::kBadParameter, "ANALYZE takes true or false", option.position(),
                    "write EXPLAIN ANALYZE");
 }
@@ -151,6 +151,10 @@ absl::StatusOr<Statement> BindSet(const Node& node) {
 }
 
 }  // namespace
+
+bool Parses(const std::string& text) {
+  return ParsedStatement::Parse(text).ok();
+}
 
 absl::StatusOr<Statement> Bind(const std::string& text, TableSource& tables) {
   NAM_ASSIGN_OR_RETURN(const ParsedStatement statement, ParsedStatement::Parse(text));

@@ -93,6 +93,7 @@ struct CreateTableStatement {
 struct CreateIndexStatement {
   std::shared_ptr<const proto::Table> table;
   proto::RecordPart index;  // without extents
+  bool named = true;        // false: its name is made of its columns, and takes a number if it is taken
   bool if_not_exists = false;
   int position = -1;  // of the table's name
 };
@@ -175,6 +176,9 @@ std::vector<ScriptPiece> SplitStatements(std::string_view script);
 
 /// Whether the statement's first word is BEGIN or START, whatever comes behind it.
 bool BeginsTransaction(const std::string& text);
+
+/// Whether it is one statement of PostgreSQL's grammar, whatever it means.
+bool Parses(const std::string& text);
 
 /// Parses one statement with PostgreSQL's grammar and binds it. What the engine does not do is refused
 /// by name with position and hint; nothing is ignored.

@@ -170,6 +170,11 @@ absl::StatusOr<Statement> BindInsert(const Node& node, TableSource& tables) {
   InsertStatement statement;
   const Scope nothing;
   for (const std::vector<Node>& values : rows) {
+    if (values.size() != rows[0].size()) {
+      return UserError(sqlstate::kSyntaxError, "VALUES lists must all be the same length",
+                       values[0].position(),
+                       absl::StrCat("the first has ", rows[0].size(), " values, this one ", values.size()));
+    }
     const bool listed = node.Has("cols");
     if (values.size() > columns.size() || (listed && values.size() < columns.size())) {
       const bool more = values.size() > columns.size();

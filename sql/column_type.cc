@@ -13,8 +13,9 @@
 namespace nam::sql {
 namespace {
 
-constexpr int64_t kLongestText = 65535;        // characters
 constexpr uint32_t kMostBytesOfCharacter = 4;  // in UTF-8
+constexpr int64_t kLongestText =
+    (64 << 10) / kMostBytesOfCharacter - 1;  // characters; a row has up to 64 KiB
 
 struct PlainType {
   const char* name;
@@ -71,7 +72,7 @@ absl::StatusOr<proto::Type> TextType(const std::vector<int64_t>& modifiers, bool
   }
   if (modifiers.size() > 1 || modifiers[0] < 1 || modifiers[0] > kLongestText) {
     return UserError(sqlstate::kBadParameter, absl::StrCat("a length goes from 1 to ", kLongestText),
-                     position, "it counts characters");
+                     position, "it counts characters, and each takes 4 bytes of a row");
   }
   const auto length = static_cast<uint32_t>(modifiers[0]);
   proto::Type type = MakeType(TypeKind::kString, kMostBytesOfCharacter * length);

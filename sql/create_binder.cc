@@ -21,10 +21,13 @@ namespace {
 constexpr int kMostColumns = 1600;  // PostgreSQL's own bound
 constexpr uint32_t kMostRowBytes = 64 << 10;
 constexpr uint32_t kMostKeyBytes = 512;
-constexpr uint32_t kMostIndexKeyBytes = 256;  // a node of an ordered index holds several
+// Without the bytes that tell NULL. A node of an ordered index holds several keys.
+constexpr uint32_t kMostIndexKeyBytes = 256;
+constexpr int kMostIndexColumns = 32;  // PostgreSQL's own bound
 constexpr int64_t kMostVersions = 16;
 constexpr int64_t kDefaultVersions = 1;
 
+constexpr char kCharacterBytes[] = " bytes; each character of a text takes 4";
 constexpr char kUniqueHint[] = "CREATE UNIQUE INDEX once the table is there";
 
 /// A table's own scope, for CHECK.
@@ -294,7 +297,8 @@ class TableBinder {
       return UserError(sqlstate::kLimitExceeded,
                        absl::StrCat(key ? "the primary key" : "a row", " of ", Quote(table_.name()), " has ",
                                     key ? layout.key_bytes() : layout.row_bytes(), " bytes"),
-                       statement_.position, absl::StrCat("at most ", key ? kMostKeyBytes : kMostRowBytes));
+                       statement_.position,
+                       absl::StrCat("at most ", key ? kMostKeyBytes : kMostRowBytes, kCharacterBytes));
     }
     table_.mutable_record()->set_row_bytes(layout.row_bytes());
     table_.mutable_record()->set_key_bytes(layout.key_bytes());
@@ -345,11 +349,24 @@ absl::StatusOr<uint32_t> IndexColumn(const Node& element, const proto::Table& ta
   }
   if (element.Text("ordering") == "SORTBY_DESC" || element.Text("nulls_ordering") == "SORTBY_NULLS_FIRST") {
     return Refusal("DESC and NULLS FIRST of an index are not supported", position,
-                   "it is read in both directions");
+                   "an index serves ascending orders alone, with NULLs last");
   }
   NAM_RETURN_IF_ERROR(element.Only({"name", "ordering", "nulls_ordering"}));
   NAM_ASSIGN_OR_RETURN(const int column, KeyColumn(table, element.Text("name"), position));
   return static_cast<uint32_t>(column);
+}
+
+absl::Status CheckIndexSize(const RecordLayout& layout, const proto::RecordPart& index, int position) {
+  if (index.columns_size() > kMostIndexColumns) {
+    return UserError(sqlstate::kLimitExceeded,
+                     absl::StrCat("the index has ", index.columns_size(), " columns"), position,
+                     absl::StrCat("at most ", kMostIndexColumns));
+  }
+  uint32_t bytes = 0;
+  for (const uint32_t column : index.columns()) bytes += layout.bytes(column);
+  if (bytes <= kMostIndexKeyBytes) return absl::OkStatus();
+  return UserError(sqlstate::kLimitExceeded, absl::StrCat("a key of the index has ", bytes, " bytes"),
+                   position, absl::StrCat("at most ", kMostIndexKeyBytes, kCharacterBytes));
 }
 
 }  // namespace
@@ -388,14 +405,11 @@ absl::StatusOr<Statement> BindCreateIndex(const Node& node, TableSource& tables)
     statement.index.add_columns(column);
   }
   layout.DescribeKey(statement.index);
-  if (statement.index.key_bytes() > kMostIndexKeyBytes) {
-    return UserError(sqlstate::kLimitExceeded,
-                     absl::StrCat("a key of the index has ", statement.index.key_bytes(), " bytes"),
-                     relation.position(), absl::StrCat("at most ", kMostIndexKeyBytes));
-  }
+  NAM_RETURN_IF_ERROR(CheckIndexSize(layout, statement.index, relation.position()));
   statement.index.set_kind(proto::ORDERED_INDEX);
   statement.index.set_unique(node.Flag("unique"));
-  statement.index.set_name(node.Has("idxname")
+  statement.named = node.Has("idxname");
+  statement.index.set_name(statement.named
                                ? node.Text("idxname")
                                : absl::StrCat(table.name(), "_", absl::StrJoin(names, "_"), "_idx"));
   NAM_RETURN_IF_ERROR(CheckNotSystem(statement.index.name(), node.text().Find({"index"})));

@@ -118,4 +118,53 @@ std::optional<__int128> DivideDecimals(__int128 a, int scale_a, __int128 b, int 
   return Signed((a < 0) != (b < 0), division.quotient + (round_up ? 1 : 0));
 }
 
+namespace {
+
+/// digits · 10^exponent, whose scale is within bounds if that can be.
+absl::StatusOr<Value> WithExponent(const Value& digits, int64_t exponent) {
+  const absl::Status too_long = absl::OutOfRangeError("more than 38 digits");
+  __int128 number = digits.number;
+  int64_t scale = digits.type.scale - exponent;
+  for (; scale < 0 && number != 0; ++scale) {
+    if (number > PowerOfTen(37) || number < -PowerOfTen(37)) return too_long;
+    number *= 10;
+  }
+  for (; scale > kMaxDecimalDigits && number % 10 == 0 && number != 0; --scale) number /= 10;
+  if (number == 0) scale = std::clamp<int64_t>(scale, 0, kMaxDecimalDigits);
+  if (scale > kMaxDecimalDigits || !FitsDecimal(number)) return too_long;
+  return Value::Decimal(number, static_cast<uint8_t>(scale));
+}
+
+}  // namespace
+
+std::string_view TrimBlanks(std::string_view text) {
+  constexpr char kBlanks[] = " \t\n\v\f\r";
+  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
+}
+
+absl::StatusOr<Value> ParseNumeric(std::string_view text) {
+  const std::string_view trimmed = TrimBlanks(text);
+  const size_t e = trimmed.find_first_of("eE");
+  const absl::StatusOr<Value> digits = ParseNumber(trimmed.substr(0, e));
+  if (e == std::string_view::npos || absl::IsInvalidArgument(digits.status())) return digits;
+  // Beyond a thousand any exponent is as good as another.
+  const std::string_view written = trimmed.substr(e + 1);
+  const bool negative = !written.empty() && written[0] == '-';
+  const std::string_view figures = written.substr(!written.empty() && (negative || written[0] == '+'));
+  int64_t exponent = 0;
+  for (const char c : figures) {
+    if (c < '0' || c > '9') return absl::InvalidArgumentError("the exponent is no number");
+    exponent = std::min<int64_t>(exponent * 10 + (c - '0'), 1000);
+  }
+  if (figures.empty()) return absl::InvalidArgumentError("the exponent is no number");
+  if (!digits.ok()) return digits;
+  return WithExponent(*digits, negative ? -exponent : exponent);
+}
+
+uint8_t ScaleOfText(std::string_view text) {
+  const absl::StatusOr<Value> number = ParseNumeric(text);
+  return number.ok() ? number->type.scale : 0;
+}
+
 }  // namespace nam::sql

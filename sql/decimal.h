@@ -1,6 +1,10 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "base/value.h"
 
 namespace nam::sql {
 
@@ -21,5 +25,16 @@ std::optional<__int128> MultiplyDecimals(__int128 a, __int128 b);
 
 /// a / b at `scale` (at least scale_a), rounded half away from zero. b is not 0.
 std::optional<__int128> DivideDecimals(__int128 a, int scale_a, __int128 b, int scale_b, int scale);
+
+/// Without the blanks around it, which no number's or boolean's text minds.
+std::string_view TrimBlanks(std::string_view text);
+
+/// `digits[.digits][e±digits]` with an optional sign and blanks around: an integer if it is written as one,
+/// else a decimal of the text's own scale. OUT_OF_RANGE beyond 38 digits, INVALID_ARGUMENT if it is no
+/// number.
+absl::StatusOr<Value> ParseNumeric(std::string_view text);
+
+/// The decimals that the text writes; 0 if it is no number.
+uint8_t ScaleOfText(std::string_view text);
 
 }  // namespace nam::sql

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "base/edit_distance.h"
 #include "sql/bound_query.h"
 
 namespace nam::sql {
@@ -82,42 +82,6 @@ std::string Lower(std::string_view text) {
   std::string lower(text);
   std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
   return lower;
-}
-
-/// Edits (insert, delete, replace, swap neighbours) that turn a into b.
-int EditDistance(const std::string& a, const std::string& b) {
-  std::vector<int> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
-  std::iota(last.begin(), last.end(), 0);
-  for (size_t i = 1; i <= a.size(); ++i) {
-    row[0] = static_cast<int>(i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        row[j] = std::min(row[j], before[j - 2] + 1);
-    }
-    before.swap(last);
-    last.swap(row);
-  }
-  return last[b.size()];
-}
-
-/// Length of the well-formed UTF-8 sequence at the start of text; 0 if there is none.
-size_t SequenceLength(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first == 0) return 0;
-  if (first < 0x80) return 1;
-  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates, and code points beyond U+10FFFF.
-  if (first == 0xe0 && byte(1) < 0xa0) return 0;
-  if (first == 0xed && byte(1) > 0x9f) return 0;
-  if (first == 0xf0 && byte(1) < 0x90) return 0;
-  if (first == 0xf4 && byte(1) > 0x8f) return 0;
-  return length;
 }
 
 }  // namespace
@@ -208,29 +172,6 @@ std::string DidYouMean(std::string_view name, const std::vector<std::string>& ca
     nearest = candidate;
   }
   return nearest.empty() ? "" : "did you mean " + Quote(nearest) + "?";
-}
-
-size_t CountCharacters(std::string_view text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xc0) != 0x80; }));
-}
-
-size_t EndOfCharacters(std::string_view text, size_t characters) {
-  size_t end = 0;
-  for (; characters > 0 && end < text.size(); --characters) end += CharacterBytes(text, end);
-  return end;
-}
-
-bool IsCleanUtf8(std::string_view text, int* bad) {
-  for (size_t i = 0; i < text.size();) {
-    const size_t length = SequenceLength(text.substr(i));
-    if (length == 0) {
-      *bad = static_cast<int>(i);
-      return false;
-    }
-    i += length;
-  }
-  return true;
 }
 
 }  // namespace nam::sql

@@ -1,9 +1,12 @@
 #include <algorithm>
 #include <limits>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "base/check.h"
 #include "base/date.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "sql/decimal.h"
 #include "sql/errors.h"
 #include "sql/expression.h"
@@ -84,15 +87,19 @@ absl::StatusOr<Value> TextToNumber(const Expr& e, const Value& from) {
   const auto bad = [&] {
     return UserError(sqlstate::kBadText, "invalid " + TypeName(e.type) + ": " + Quote(from.text), e.position);
   };
-  const absl::StatusOr<Value> number = ParseNumber(from.text);
+  const absl::StatusOr<Value> number = ParseNumeric(from.text);
   if (!number.ok()) return absl::IsOutOfRange(number.status()) ? NumberOutOfRange(e.position) : bad();
   if (e.type.kind == TypeKind::kInteger && number->type.kind != TypeKind::kInteger) return bad();
   return *number;
 }
 
 absl::StatusOr<Value> TextToBool(const Expr& e, const Value& from) {
-  if (from.text == "t" || from.text == "true") return Value::Bool(true);
-  if (from.text == "f" || from.text == "false") return Value::Bool(false);
+  const std::string text = absl::AsciiStrToLower(std::string(TrimBlanks(from.text)));
+  if (text == "1" || text == "on") return Value::Bool(true);
+  if (text == "0" || text == "of" || text == "off") return Value::Bool(false);
+  // Of these a part of the word will do.
+  for (const auto& [word, value] : {std::pair("true", true), {"yes", true}, {"false", false}, {"no", false}})
+    if (!text.empty() && absl::StartsWith(word, text)) return Value::Bool(value);
   return UserError(sqlstate::kBadText, "invalid boolean: " + Quote(from.text), e.position,
                    "write true or false");
 }

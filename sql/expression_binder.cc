@@ -1,12 +1,11 @@
 #include "sql/expression_binder.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <limits>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "sql/decimal.h"
 #include "sql/errors.h"
 #include "sql/expression_tree.h"
 
@@ -139,30 +138,12 @@ absl::StatusOr<Expr> ExpressionBinder::NumberConstant(const std::string& text, i
     return UserError(sqlstate::kNumberOutOfRange, "the number has more than 38 digits", position,
                      "numbers are exact and have up to 38 digits");
   };
-  // digits[.digits][e±digits]
-  const size_t e = text.find_first_of("eE");
-  const absl::StatusOr<Value> parsed = ParseNumber(text.substr(0, e));
-  if (!parsed.ok()) return too_long();
-  if (e == std::string::npos) {
-    const bool integer = parsed->type.kind == TypeKind::kInteger &&
-                         parsed->number <= std::numeric_limits<int64_t>::max() &&
-                         parsed->number >= std::numeric_limits<int64_t>::min();
-    if (integer || parsed->type.kind == TypeKind::kDecimal) return MakeLiteral(*parsed, position);
-    return MakeLiteral(Value::Decimal(parsed->number, 0), position);
-  }
-  // Beyond this many digits strtol's own bounds serve as well.
-  const int64_t exponent = std::clamp(std::strtol(text.c_str() + e + 1, nullptr, 10), -1000L, 1000L);
-  __int128 number = parsed->number;
-  int64_t scale = parsed->type.scale - exponent;
-  for (; scale < 0 && number != 0; ++scale) {
-    if (number > PowerOfTen(37) || number < -PowerOfTen(37)) return too_long();
-    number *= 10;
-  }
-  for (; scale > kMaxDecimalDigits && number % 10 == 0 && number != 0; --scale) number /= 10;
-  if (number == 0) scale = std::clamp<int64_t>(scale, 0, kMaxDecimalDigits);
-  if (scale > kMaxDecimalDigits) return too_long();
-  if (number >= PowerOfTen(38) || number <= -PowerOfTen(38)) return too_long();
-  return MakeLiteral(Value::Decimal(number, static_cast<uint8_t>(scale)), position);
+  absl::StatusOr<Value> number = ParseNumeric(text);
+  if (!number.ok()) return too_long();
+  // Integers are of 64 bits where they are written.
+  if (number->type.kind == TypeKind::kInteger && !FitsInteger(number->number, sizeof(int64_t)))
+    number->type = Type::Decimal(0);
+  return MakeLiteral(*std::move(number), position);
 }
 
 absl::StatusOr<Expr> ExpressionBinder::BooleanExpression(const Node& node, const Context& context) {

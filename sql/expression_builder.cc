@@ -85,7 +85,7 @@ absl::Status ExpressionBuilder::Settle(Expr& expr, const Type& type) const {
   if (type.kind == TypeKind::kString) {
     SettleAsString(expr);
     if (IsChar(type)) {
-      expr.type = expr.literal.type = type;
+      expr.type = expr.literal.type = CharType(0);
       expr.literal.text.resize(WithoutBlanks(expr.literal.text).size());
     }
     return absl::OkStatus();
@@ -95,8 +95,7 @@ absl::Status ExpressionBuilder::Settle(Expr& expr, const Type& type) const {
   Type target = type;
   if (type.kind == TypeKind::kDecimal) {
     // Its own decimals, not the other side's: `price = '1.005'` must not round.
-    const absl::StatusOr<Value> number = ParseNumber(text.literal.text);
-    target = Type::Decimal(number.ok() ? number->type.scale : 0);
+    target = Type::Decimal(ScaleOfText(text.literal.text));
   }
   const int position = text.position;
   NAM_ASSIGN_OR_RETURN(Value value,
@@ -121,17 +120,24 @@ absl::StatusOr<Expr> ExpressionBuilder::Fold(Expr expr) const {
     return value.status();
   }
   value->type = expr.type;
+  // A longer integer would be read as a decimal when the expression's text is bound again.
+  if (expr.type.kind == TypeKind::kInteger && !FitsInteger(value->number, sizeof(int64_t))) return expr;
   return MakeLiteral(*std::move(value), expr.position);
+}
+
+absl::Status ExpressionBuilder::MeetTimestamp(Expr& expr, const Type& other) const {
+  if (!DateAndTimestamp(expr.type, other)) return absl::OkStatus();
+  const int position = expr.position;
+  NAM_ASSIGN_OR_RETURN(expr, Cast(std::move(expr), other, position));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Expr> ExpressionBuilder::Compare(Op op, Expr a, Expr b, int position) const {
   if (IsUntyped(a) && IsUntyped(b)) SettleAsString(a);
   NAM_RETURN_IF_ERROR(Settle(a, b.type));
   NAM_RETURN_IF_ERROR(Settle(b, a.type));
-  for (auto [date, other] : {std::pair(&a, &b), std::pair(&b, &a)}) {
-    if (!DateAndTimestamp(date->type, other->type)) continue;
-    NAM_ASSIGN_OR_RETURN(*date, Cast(std::move(*date), other->type, date->position));
-  }
+  NAM_RETURN_IF_ERROR(MeetTimestamp(a, b.type));
+  NAM_RETURN_IF_ERROR(MeetTimestamp(b, a.type));
   if (!Comparable(a.type, b.type)) return NoOperator(op, a, b, position);
   std::vector<Expr> sides;
   sides.push_back(std::move(a));
@@ -180,6 +186,12 @@ absl::StatusOr<Expr> ExpressionBuilder::Arithmetic(Op op, Expr a, Expr b, int po
     return Refusal("% of decimals is not supported", position, "cast both sides to integer");
   }
   const Type type = ArithmeticType(op, a.type, b.type);
+  const auto timed = [](const Expr& e) { return e.type.kind == TypeKind::kTimestamp; };
+  if (op == Op::kSubtract &&
+      ((timed(a) && timed(b)) || DateAndTimestamp(a.type, b.type) || DateAndTimestamp(b.type, a.type))) {
+    return Refusal("the difference of timestamps is not supported", position,
+                   "cast both sides to date: their difference is a number of days");
+  }
   if (type.kind == TypeKind::kNull) return NoOperator(op, a, b, position);
   if (type.scale > kMaxDecimalDigits) return TooManyDecimals(type.scale, position);
   std::vector<Expr> sides;
@@ -211,14 +223,23 @@ absl::StatusOr<Expr> ExpressionBuilder::Cast(Expr a, const Type& type, int posit
   const bool possible = type.kind == TypeKind::kString || a.type.kind == TypeKind::kString ||
                         a.type.kind == type.kind || (a.type.numeric() && type.numeric()) ||
                         DateAndTimestamp(a.type, type) || DateAndTimestamp(type, a.type);
+  const bool truth_of_number = (a.type.kind == TypeKind::kInteger && type.kind == TypeKind::kBool) ||
+                               (a.type.kind == TypeKind::kBool && integer_bytes == 4);
+  if (truth_of_number) {
+    return Refusal("casts between integer and boolean are not supported", position,
+                   "compare with 0, or write CASE WHEN x THEN 1 WHEN NOT x THEN 0 END");
+  }
   if (!possible) {
     return UserError(sqlstate::kCannotCast, absl::StrCat("cannot cast ", KindName(a), " to ", TypeName(type)),
                      position,
                      "casts go between numbers, between date and timestamp, and between string and any type");
   }
   // A string is a string: the length of a column's type is no part of its values. But blanks at the end count
-  // in text.
-  if (a.type.kind == TypeKind::kString && type.kind == TypeKind::kString && !IsChar(a.type)) return a;
+  // in text, not in varchar, where char(n) stands beside it.
+  const auto sized = [](const Type& t) { return t.length > 0; };
+  if (a.type.kind == TypeKind::kString && type.kind == TypeKind::kString && !IsChar(a.type) &&
+      (IsChar(type) || sized(a.type) == sized(type)))
+    return a;
   Expr cast = MakeNode(Op::kCast, type, position, {std::move(a)});
   cast.index = integer_bytes;
   return Fold(std::move(cast));
@@ -266,24 +287,28 @@ absl::StatusOr<Expr> ExpressionBuilder::In(Expr a, std::vector<Expr> items, int 
     else
       NAM_RETURN_IF_ERROR(Settle(a, typed->type));
   }
-  // Constants that a's type can hold become one kIn; the rest (columns, NULL, 1.5 for an integer) are
-  // comparisons beside it.
+  for (const Expr& item : items) NAM_RETURN_IF_ERROR(MeetTimestamp(a, item.type));
+  // Constants that a's type can hold become one kIn; the rest (columns, NULL, 1.5 for an integer, text whose
+  // blanks count for a char(n)) are comparisons beside it.
   std::vector<Expr> list, rest;
   std::set<std::pair<__int128, std::string>> seen;
   const Type type = a.type;
   for (Expr& item : items) {
     NAM_RETURN_IF_ERROR(Settle(item, type));
+    NAM_RETURN_IF_ERROR(MeetTimestamp(item, type));
     if (!Comparable(type, item.type)) return NoOperator(Op::kEqual, a, item, item.position);
-    const bool constant = IsLiteral(item) && !item.literal.null;
+    const bool constant = IsLiteral(item) && !item.literal.null && (IsChar(item.type) || !IsChar(type));
     std::optional<__int128> held = item.literal.number;
     if (constant && type.numeric()) {
       const int own = item.literal.type.scale;
       held = Rescale(item.literal.number, own, type.scale);
       if (held.has_value() && own > type.scale && Rescale(*held, type.scale, own) != item.literal.number)
         held.reset();
+      const bool longer = held.has_value() && !FitsInteger(*held, sizeof(int64_t));
+      if (type.kind == TypeKind::kInteger && longer) held.reset();  // no integer constant, as in Fold
     }
     if (constant && held.has_value()) {
-      item.type = item.literal.type = type;
+      if (type.numeric()) item.type = item.literal.type = type;
       item.literal.number = *held;
       if (seen.emplace(*held, item.literal.text).second) list.push_back(std::move(item));
     } else {
@@ -315,6 +340,10 @@ absl::StatusOr<Expr> ExpressionBuilder::Like(Expr a, Expr pattern, int position)
     return Refusal("LIKE with a pattern that is not constant is not supported", pattern.position,
                    "write the pattern as a string");
   }
+  if (IsChar(a.type) && a.type.length == 0) {
+    return Refusal("LIKE on char(n) together with strings of other types is not supported", position,
+                   "LIKE sees the blanks at the end of a char(n); CAST each part to text, which has none");
+  }
   if (pattern.literal.null) return MakeLiteral(Value::Null(Type::Bool()), position);
   const std::string& text = pattern.literal.text;
   const size_t plain = text.find_last_not_of('\\');
@@ -334,6 +363,8 @@ absl::Status ExpressionBuilder::Unify(const std::vector<Expr*>& values, const ch
     if (value->type.kind == TypeKind::kNull) continue;
     if (common.kind == TypeKind::kNull) {
       common = value->type;
+    } else if (DateAndTimestamp(common, value->type) || DateAndTimestamp(value->type, common)) {
+      common = Type::Timestamp();
     } else if (!Comparable(common, value->type)) {
       return UserError(
           sqlstate::kTypeMismatch,

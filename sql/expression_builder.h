@@ -64,6 +64,8 @@ class ExpressionBuilder {
 
  private:
   absl::StatusOr<Expr> Fold(Expr expr) const;
+  /// A date that meets a timestamp becomes one.
+  absl::Status MeetTimestamp(Expr& expr, const Type& other) const;
 
   int conditional_ = 0;
   size_t duplicated_nodes_ = 0;

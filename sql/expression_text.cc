@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "sql/expression.h"
 #include "sql/expression_tree.h"
@@ -63,9 +65,17 @@ std::string LiteralText(const Value& value) {
       return absl::StrCat("timestamp '", value.ToString(), "'");
     case TypeKind::kString:
       return QuoteString(value.text);
+    case TypeKind::kDecimal:
+      // Without its point it would be read as an integer, which divides otherwise.
+      return value.ToString() + (value.type.scale == 0 ? "." : "");
     default:
       return value.ToString();
   }
+}
+
+/// A string constant that would be read as char(n) where one stands beside it, and is none.
+bool IsPlainText(const Expr& e) {
+  return IsLiteral(e) && e.type.kind == TypeKind::kString && !IsChar(e.type);
 }
 
 class Printer {
@@ -115,11 +125,18 @@ class Printer {
     // Operators between two: + and * group to the left, comparisons not at all.
     const int binding = Binding(e);
     const bool groups_left = binding == 7 || binding == 8;
-    return absl::StrCat(Print(e.children[0], groups_left ? binding - 1 : binding), " ", Symbol(e.op), " ",
-                        Print(e.children[1], binding));
+    const Expr &a = e.children[0], &b = e.children[1];
+    return absl::StrCat(PrintBeside(a, IsChar(b.type), groups_left ? binding - 1 : binding), " ",
+                        Symbol(e.op), " ", PrintBeside(b, IsChar(a.type), binding));
+  }
+
+  std::string PrintBeside(const Expr& e, bool beside_char, int above = 0) const {
+    if (!beside_char || !IsPlainText(e)) return Print(e, above);
+    return absl::StrCat("CAST(", LiteralText(e.literal), " AS ", CastTarget(e), ")");
   }
 
   static std::string CastTarget(const Expr& e) {
+    if (e.type == Type::String()) return "text";
     if (e.type.kind != TypeKind::kInteger) return TypeName(e.type);
     return IntegerBytes(e) == 2 ? "smallint" : IntegerBytes(e) == 4 ? "integer" : "bigint";
   }
@@ -149,12 +166,27 @@ class Printer {
   }
 
   std::string Case(const Expr& e) const {
+    const bool beside_char = MixesConstantsWithChar(e);
     std::string text = "CASE";
     for (size_t i = 0; i + 1 < e.children.size(); i += 2) {
-      absl::StrAppend(&text, " WHEN ", Print(e.children[i]), " THEN ", Print(e.children[i + 1]));
+      absl::StrAppend(&text, " WHEN ", Print(e.children[i]), " THEN ",
+                      PrintBeside(e.children[i + 1], beside_char));
     }
-    if (!IsNullLiteral(e.children.back())) absl::StrAppend(&text, " ELSE ", Print(e.children.back()));
+    const Expr& otherwise = e.children.back();
+    if (beside_char || !IsNullLiteral(otherwise))
+      absl::StrAppend(&text, " ELSE ", PrintBeside(otherwise, beside_char));
     return absl::StrCat(text, " END");
+  }
+
+  /// Whether all results of a CASE are char(n), but for constants that are not.
+  static bool MixesConstantsWithChar(const Expr& e) {
+    bool chars = false;
+    for (size_t i = 1; i <= e.children.size(); i += 2) {
+      const Expr& result = e.children[std::min(i, e.children.size() - 1)];
+      if (!IsChar(result.type) && !IsPlainText(result)) return false;
+      chars = chars || IsChar(result.type);
+    }
+    return chars && !IsChar(e.type);
   }
 
   std::string Extract(const char* field, const Expr& e) const {

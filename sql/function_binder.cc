@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "sql/decimal.h"
 #include "sql/errors.h"
 #include "sql/expression_binder.h"
 #include "sql/expression_tree.h"
@@ -220,6 +221,10 @@ absl::StatusOr<Expr> ExpressionBinder::DateAndInterval(Op op, const Node& date_n
   NAM_ASSIGN_OR_RETURN(const Interval interval,
                        ParseInterval(text.Field("sval").Text("sval"), unit, text.position()));
   NAM_ASSIGN_OR_RETURN(Expr date, Expression(date_node, context));
+  if (date.type.kind == TypeKind::kTimestamp) {
+    return Refusal("timestamp ± interval is not supported", position,
+                   "cast it to date, or move the interval to a constant date");
+  }
   if (date.type.kind != TypeKind::kDate) {
     return UserError(sqlstate::kNoSuchOperator,
                      absl::StrCat("operator does not exist: ",
@@ -247,28 +252,38 @@ bool IsIntervalConstant(const Node& node) {
   return !names.empty() && names.back() == "interval";
 }
 
-std::string OutputName(const Node& node) {
-  if (node.Is("ColumnRef")) {
-    const std::vector<std::string> fields = node.Names("fields");
-    return fields.empty() ? "?column?" : fields.back();
-  }
-  if (node.Is("FuncCall")) {
-    const std::vector<std::string> name = node.Names("funcname");
-    return name.empty() ? "?column?" : name.back();
-  }
-  if (node.Is("CoalesceExpr")) return "coalesce";
-  if (node.Is("A_Expr") && node.Text("kind") == "AEXPR_NULLIF") return "nullif";
+namespace {
+
+/// A name for an output column, and whether it is better than what surrounds the expression has to offer.
+struct FoundName {
+  std::string name = "?column?";
+  bool strong = false;
+};
+
+FoundName FindName(const Node& node) {
+  const auto last = [](const std::vector<std::string>& names) {
+    return names.empty() ? FoundName() : FoundName{names.back(), true};
+  };
+  if (node.Is("ColumnRef")) return last(node.Names("fields"));
+  if (node.Is("FuncCall")) return last(node.Names("funcname"));
+  if (node.Is("CoalesceExpr")) return {"coalesce", true};
+  if (node.Is("A_Expr") && node.Text("kind") == "AEXPR_NULLIF") return {"nullif", true};
   if (node.Is("CaseExpr")) {
-    const std::string otherwise = OutputName(node.Field("defresult"));
-    return otherwise == "?column?" ? "case" : otherwise;
+    FoundName otherwise = FindName(node.Field("defresult"));
+    return otherwise.strong ? otherwise : FoundName{"case", false};
   }
   if (node.Is("TypeCast")) {
-    std::string inner = OutputName(node.Field("arg"));
-    if (inner != "?column?" && inner != "case") return inner;
-    const std::vector<std::string> type = node.Field("typeName").Names("names");
-    return type.empty() ? "?column?" : type.back();
+    FoundName inner = FindName(node.Field("arg"));
+    if (inner.strong) return inner;
+    return {last(node.Field("typeName").Names("names")).name, false};
   }
-  return "?column?";
+  return {};
+}
+
+}  // namespace
+
+std::string OutputName(const Node& node) {
+  return FindName(node).name;
 }
 
 namespace {
@@ -279,10 +294,7 @@ absl::StatusOr<Type> DecimalOfName(const Node& type_name, const Expr& from) {
   if (modifiers.empty()) {
     if (from.type.kind == TypeKind::kDecimal) return from.type;
     if (from.type.kind == TypeKind::kInteger) return Type::Decimal(0);
-    if (IsLiteral(from) && !from.literal.null) {
-      const absl::StatusOr<Value> number = ParseNumber(from.literal.text);
-      return Type::Decimal(number.ok() ? number->type.scale : 0);
-    }
+    if (IsLiteral(from) && !from.literal.null) return Type::Decimal(ScaleOfText(from.literal.text));
     return Refusal("CAST of strings to decimal without a scale is not supported", type_name.position(),
                    "write decimal(38, 2)");
   }
@@ -326,7 +338,8 @@ absl::StatusOr<CastTarget> TypeOfName(const Node& type_name, const Expr& from) {
   if (plain && name == "date") return CastTarget{Type::Date()};
   if (plain && name == "timestamp") return CastTarget{Type::Timestamp()};
   if (plain && name == "bool") return CastTarget{Type::Bool()};
-  if (plain && (name == "text" || name == "varchar")) return CastTarget{Type::String()};
+  if (plain && name == "text") return CastTarget{Type::String()};
+  if (plain && name == "varchar") return CastTarget{Type::String(Type::kAnyLength)};
   std::string hint =
       "types are smallint, integer, bigint, decimal(p, s), date, timestamp, boolean, varchar and text";
   if (name == "varchar" || name == "bpchar" || name == "char")

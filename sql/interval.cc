@@ -57,6 +57,15 @@ bool AddField(Interval* interval, int64_t number, const std::string& unit) {
   return true;
 }
 
+/// Units of PostgreSQL that are no number of days or months, or that nobody has asked for.
+bool IsOtherUnit(std::string_view unit) {
+  constexpr std::string_view kOthers[] = {"microsecond", "millisecond", "second",  "sec",      "s",
+                                          "minute",      "min",         "m",       "hour",     "hr",
+                                          "h",           "decade",      "century", "centurie", "millennium"};
+  if (unit.size() > 1 && unit.back() == 's') unit.remove_suffix(1);
+  return std::find(std::begin(kOthers), std::end(kOthers), unit) != std::end(kOthers);
+}
+
 const char* UnitName(IntervalUnit unit) {
   return unit == IntervalUnit::kYear ? "year" : unit == IntervalUnit::kMonth ? "month" : "day";
 }
@@ -81,6 +90,10 @@ absl::StatusOr<Interval> ParseInterval(std::string_view text, IntervalUnit unit,
     if (unit != IntervalUnit::kNone) {
       if (!word.empty() || !left.empty()) return bad();
       word = UnitName(unit);
+    }
+    if (IsOtherUnit(word)) {
+      return Refusal("intervals of hours, minutes and seconds are not supported", position,
+                     "units are year, month, week, day");
     }
     if (!AddField(&interval, number, word)) return bad();
     SkipSpace(left);

@@ -16,8 +16,7 @@
 namespace nam::sql {
 namespace {
 
-/// A longer list of points is no gain over a range with a filter.
-constexpr size_t kMostPoints = 1024;
+constexpr size_t kLongestList = 1024;  // of an IN that is more than a filter
 
 /// What the conjuncts leave of one column's values, as the bytes that an index holds them by: those from low
 /// to high, both included, and of these only `points` if there are any. All have the column's width.
@@ -29,6 +28,9 @@ struct Domain {
 
   bool empty() const { return low > high || (points.has_value() && points->empty()); }
   bool given() const { return points.has_value() || low == high; }
+  /// The range of what is left.
+  const std::string& least() const { return points.has_value() ? *points->begin() : low; }
+  const std::string& greatest() const { return points.has_value() ? *points->rbegin() : high; }
 
   void KeepPoints(std::set<std::string> kept) {
     if (points.has_value()) {
@@ -142,7 +144,7 @@ class Domains {
   }
 
   bool ApplyIn(const Expr& e) {
-    if (e.children[0].op != Op::kColumn || e.children.size() > kMostPoints) return false;
+    if (e.children[0].op != Op::kColumn || e.children.size() > kLongestList) return false;
     Select(e.children[0]);
     std::set<std::string> points;
     for (size_t i = 1; i < e.children.size(); ++i) {
@@ -278,13 +280,13 @@ struct Reach {
   bool whole() const { return given == columns.size(); }
 };
 
-Reach ReachOf(int index, std::vector<uint32_t> columns, const Domains& domains) {
+Reach ReachOf(int index, std::vector<uint32_t> columns, const Domains& domains, size_t most_points) {
   Reach reach{index, std::move(columns)};
   size_t points = 1;
   for (const uint32_t column : reach.columns) {
     const Domain& domain = domains[column];
     const size_t more = domain.points.has_value() ? domain.points->size() : 1;
-    if (!domain.given() || points * more > kMostPoints) break;
+    if (!domain.given() || points * more > most_points) break;
     points *= more;
     ++reach.given;
   }
@@ -314,7 +316,7 @@ bool HasOrder(const Reach& reach, const Domains& domains, const std::vector<uint
 }
 
 Reach BestReach(const proto::Table& table, const Domains& domains, const AccessWishes& wishes) {
-  Reach best = ReachOf(AccessPath::kPrimaryKey, KeyColumnsOf(table), domains);
+  Reach best = ReachOf(AccessPath::kPrimaryKey, KeyColumnsOf(table), domains, wishes.most_points);
   if (best.whole()) return best;
   const auto rank = [&](const Reach& reach) {
     return std::tuple(reach.given, reach.range, HasOrder(reach, domains, wishes.order));
@@ -324,7 +326,7 @@ Reach BestReach(const proto::Table& table, const Domains& domains, const AccessW
     const proto::RecordPart& part = table.record().parts(i);
     if (part.kind() != proto::ORDERED_INDEX || part.columns().empty() || part.leaving()) continue;
     if (part.usable_from() == 0 || part.usable_from() > wishes.snapshot) continue;
-    Reach reach = ReachOf(i, {part.columns().begin(), part.columns().end()}, domains);
+    Reach reach = ReachOf(i, {part.columns().begin(), part.columns().end()}, domains, wishes.most_points);
     if (rank(reach) <= most) continue;
     most = rank(reach);
     best = std::move(reach);
@@ -371,14 +373,16 @@ AccessPath ChooseAccessPath(const proto::Table& table, const RecordLayout& layou
     for (std::string& prefix : prefixes) {
       if (best.range) {
         const Domain& last = domains[best.columns[best.given]];
-        path.ranges.push_back({prefix + last.low, SuccessorOfPrefix(prefix + last.high)});
+        path.ranges.push_back({prefix + last.least(), SuccessorOfPrefix(prefix + last.greatest())});
       } else {
         path.ranges.push_back({prefix, SuccessorOfPrefix(prefix)});
       }
     }
   }
   for (size_t i = 0; i < best.given + best.range; ++i) {
-    for (const size_t conjunct : domains[best.columns[i]].conjuncts) taken[conjunct] = true;
+    const Domain& domain = domains[best.columns[i]];
+    if (i == best.given && domain.points.has_value()) break;  // its range holds more than its points
+    for (const size_t conjunct : domain.conjuncts) taken[conjunct] = true;
   }
   for (size_t i = 0; i < conjuncts.size(); ++i) {
     if (!taken[i]) path.filter.push_back(&conjuncts[i]);

@@ -39,6 +39,8 @@ struct AccessWishes {
   uint64_t snapshot = ~uint64_t{0};
   /// Columns, the most significant first, in whose ascending order rows would be welcome. Empty: any.
   std::vector<uint32_t> order;
+  /// More combinations of points than these are no gain over a range with a filter.
+  size_t most_points = 1024;
 };
 
 /// Chooses by rule: all columns of the key are given; else the ordered index of which the longest prefix is

@@ -186,6 +186,10 @@ class SelectBinder {
     const char* name = ClauseName(clause);
     NAM_ASSIGN_OR_RETURN(Expr expr, expressions_.BindUntyped(node, scope_, clause));
     NAM_RETURN_IF_ERROR(expressions_.builder().Settle(expr, Type::Integer()));
+    if (expr.type.kind == TypeKind::kDecimal) {  // rounded, as on assignment
+      NAM_ASSIGN_OR_RETURN(expr, expressions_.builder().Cast(std::move(expr), Type::Integer(),
+                                                             node.position(), sizeof(int64_t)));
+    }
     if (expr.type.kind != TypeKind::kInteger) {
       return UserError(sqlstate::kTypeMismatch,
                        absl::StrCat(name, " needs an integer, not ", TypeName(expr.type)), node.position(),

@@ -7,6 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
 #include "base/date.h"
+#include "base/utf8.h"
 #include "base/value.h"
 
 namespace nam::ssb {
@@ -49,42 +50,20 @@ bool ParseDashedDate(std::string_view field, int64_t& value) {
   return true;
 }
 
-bool IsAscii(std::string_view text) {
+/// ASCII without NUL.
+bool IsPlain(std::string_view text) {
+  constexpr uint64_t kHighest = 0x8080808080808080, kOnes = 0x0101010101010101;
   uint64_t seen = 0;
   size_t i = 0;
   for (; i + 8 <= text.size(); i += 8) {
     uint64_t word;
     std::memcpy(&word, text.data() + i, sizeof word);
-    seen |= word;
+    seen |=
+        word | (word - kOnes);  // the highest bit of a byte that is no ASCII, or that borrows: the first zero
   }
-  for (; i < text.size(); ++i) seen |= static_cast<unsigned char>(text[i]);
-  return (seen & 0x8080808080808080) == 0;
-}
-
-/// Characters in UTF-8 text; nothing if it is not well-formed (overlong, surrogate, cut off …).
-std::optional<size_t> CountCharacters(std::string_view text) {
-  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-  size_t characters = 0;
-  for (size_t i = 0; i < text.size(); ++characters) {
-    const unsigned lead = byte(i);
-    const size_t length = lead < 0x80   ? 1
-                          : lead < 0xc2 ? 0
-                          : lead < 0xe0 ? 2
-                          : lead < 0xf0 ? 3
-                          : lead < 0xf5 ? 4
-                                        : 0;
-    if (length == 0) return std::nullopt;
-    for (size_t k = 1; k < length; ++k) {
-      if ((byte(i + k) & 0xc0) != 0x80) return std::nullopt;
-    }
-    const unsigned second = byte(i + 1);
-    if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) ||
-        (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f)) {
-      return std::nullopt;
-    }
-    i += length;
-  }
-  return characters;
+  for (; i < text.size(); ++i)
+    seen |= static_cast<unsigned char>(text[i] - 1) | static_cast<unsigned char>(text[i]);
+  return (seen & kHighest) == 0;
 }
 
 bool IsDateKey(std::string_view name) {
@@ -132,10 +111,13 @@ std::optional<std::string> TblLineParser::ParseField(const Column& column, std::
                                                      partitioner::ColumnBatch::Column& out) const {
   if (column.kind == Kind::kText) {
     size_t characters = field.size();
-    if (!IsAscii(field)) {
-      const std::optional<size_t> counted = CountCharacters(field);
-      if (!counted) return absl::StrFormat("%s is not valid UTF-8", Quoted(field));
-      characters = *counted;
+    if (!IsPlain(field)) {
+      if (int bad = 0; !IsCleanUtf8(field, &bad)) {
+        const bool zero = field[static_cast<size_t>(bad)] == 0;
+        return absl::StrFormat(zero ? "%s is not valid text: it has a zero byte" : "%s is not valid UTF-8",
+                               Quoted(field));
+      }
+      characters = CountCharacters(field);
     }
     if (characters > column.length) {
       return absl::StrFormat("%s has %d characters, more than varchar(%d) holds", Quoted(field), characters,

@@ -52,7 +52,7 @@ inline uint64_t Unlocked(uint64_t version) {
 
 }  // namespace ordered_header
 
-inline constexpr size_t kOrderedKeyBytesMax = 256;
+inline constexpr size_t kOrderedKeyBytesMax = 288;  // 256 of values, and a NULL byte for each of 32 columns
 
 /// A key and its value, most significant byte first, so that memcmp orders entries. The first entry_bytes of
 /// the node's shape count.

@@ -39,6 +39,7 @@ class ReconnectingSession final : public Session {
   }
   absl::StatusOr<uint64_t> Commit() override { return session_->Commit(); }
   void Abort() override { session_->Abort(); }
+  absl::Status MayWrite(size_t rows) const override { return session_->MayWrite(rows); }
   uint64_t snapshot() const override { return session_->snapshot(); }
   BeginCosts begin_costs() const override;
   absl::StatusOr<uint64_t> AwaitCommits() override;

@@ -291,8 +291,18 @@ absl::Status RsiSession::CheckScratch(uint64_t bytes) const {
 absl::Status RsiSession::TooManyWrites() const {
   const auto withdrawn = std::count_if(writes_.begin(), writes_.end(),
                                        [](const PendingWrite& write) { return write.withdrawn; });
-  if (writes_.size() - static_cast<size_t>(withdrawn) < kLogEntriesMax) return absl::OkStatus();
+  return WithinLog(writes_.size() - static_cast<size_t>(withdrawn) + 1);
+}
+
+absl::Status RsiSession::WithinLog(size_t writes) {
+  if (writes <= kLogEntriesMax) return absl::OkStatus();
   return TooLargeStatus(absl::StrFormat("a transaction writes at most %d rows", kLogEntriesMax));
+}
+
+// Rows that it has written already need no further entries, and the deletion of one that it has inserted
+// none.
+absl::Status RsiSession::MayWrite(size_t rows) const {
+  return WithinLog(rows - std::min(rows, writes_.size()));
 }
 
 // Handles are counted down from that of a table that is gone.

@@ -102,6 +102,7 @@ class RsiSession final : public Session {
   absl::Status Delete(TableHandle table, std::span<const std::byte> key) override;
   absl::StatusOr<uint64_t> Commit() override;
   void Abort() override;
+  absl::Status MayWrite(size_t rows) const override;
   uint64_t snapshot() const override { return snapshot_; }
   BeginCosts begin_costs() const override { return begin_costs_; }
   absl::StatusOr<uint64_t> AwaitCommits() override;
@@ -143,6 +144,7 @@ class RsiSession final : public Session {
   absl::Status CheckScratch(uint64_t bytes) const;
   /// OK: withdrawn ones do not count.
   absl::Status TooManyWrites() const;
+  static absl::Status WithinLog(size_t writes);
 
   absl::StatusOr<uint32_t> Reclaim(RecordTable& table, std::span<const uint64_t> records,
                                    std::vector<uint64_t>& freed);

@@ -94,6 +94,8 @@ class Session {
   /// Of a row that this transaction has read; NOT_FOUND otherwise.
   virtual absl::Status Update(TableHandle table, std::span<const std::byte> row) = 0;
   virtual absl::Status Delete(TableHandle table, std::span<const std::byte> key) = 0;
+  /// Too large (IsTooLarge) if no statement of the transaction can change that many rows, whichever they are.
+  virtual absl::Status MayWrite(size_t /*rows*/) const { return absl::OkStatus(); }
   /// Its timestamp; 0 if nothing was written.
   virtual absl::StatusOr<uint64_t> Commit() = 0;
   virtual void Abort() = 0;

@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "computeserver/record_statements.h"
 #include "sql/record_row.h"
+#include "txn/session.h"
 
 namespace nam::computeserver {
 
@@ -110,6 +111,11 @@ class FakeRecordAccess final : public RecordAccess {
   }
   absl::Status CreateIndex(const proto::Table& table, const proto::RecordPart& index) override {
     NAM_RETURN_IF_ERROR(Failure("CreateIndex"));
+    for (const auto& [name, other] : tables) {
+      for (const proto::RecordPart& part : other.record().parts()) {
+        if (part.name() == index.name()) return absl::AlreadyExistsError(index.name());
+      }
+    }
     proto::RecordPart& part = *tables[table.name()].mutable_record()->add_parts();
     part = index;
     part.set_usable_from(usable_from);
@@ -128,6 +134,9 @@ class FakeRecordAccess final : public RecordAccess {
     return absl::NotFoundError(name);
   }
   uint64_t snapshot() const override { return 10; }
+  absl::Status MayWrite(size_t rows) const override {
+    return rows <= 511 ? absl::OkStatus() : txn::TooLargeStatus("a transaction writes at most 511 rows");
+  }
 
   std::map<std::string, proto::Table> tables;
   std::string failing;  // a method that returns `failure` instead of doing what it should

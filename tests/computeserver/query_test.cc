@@ -267,6 +267,16 @@ TEST_F(QueryTest, AveragesAreRoundedAwayFromZero) {
             (TextRows{{"-0.023438"}}));  // -0.0234375
 }
 
+TEST_F(QueryTest, ComparisonsAndSumsOfFarScalesAreNoOverflow) {
+  const std::string tiny = "0.00000000000000000000000000000000000001";  // 38 decimals
+  EXPECT_EQ(Rows("select count(*) from sales where big > " + tiny), (TextRows{{"1000"}}));
+  EXPECT_EQ(Rows("select count(*) from sales where big * 1 < " + tiny), (TextRows{{"0"}}));
+  EXPECT_EQ(Rows("select max(case when id = 0 then 1 else 0 end + 0.5) from sales"), (TextRows{{"1.5"}}));
+  EXPECT_EQ(Error("select count(*) from sales where big + " + tiny + " > 0").sqlstate, "22003");
+  // Nothing of a product of 128 bits is left.
+  EXPECT_EQ(Rows("select max(0 * (big * big) + id) from sales"), (TextRows{{"999"}}));
+}
+
 TEST_F(QueryTest, NumbersHaveThirtyEightDigits) {
   const std::string most = "99999999999999999999999999999999999999";
   // Over vectors, row by row, and at the coordinator.
@@ -487,6 +497,16 @@ TEST_F(QueryTest, SettingsChangeHowNotWhat) {
   }
 }
 
+TEST_F(QueryTest, ACancelBeforeTheStatementCounts) {
+  const auto session = cluster_->NewSession();
+  session->Cancel();
+  const auto cancelled = session->Execute("select count(*) from sales");
+  EXPECT_TRUE(absl::IsCancelled(cancelled.status())) << cancelled.status();
+  EXPECT_EQ(sql::SqlErrorOf(cancelled.status()).value_or(sql::SqlError{}).sqlstate, "57014");
+  const auto next = session->Execute("select count(*) from sales");
+  EXPECT_TRUE(next.ok()) << next.status();
+}
+
 TEST_F(QueryTest, DropGivesEverythingBack) {
   SmallTable extra{{"extra", {{"k", Type::Integer()}}, {{"k", 2}}, ""}, {}};
   for (int i = 0; i < 100; ++i) extra.rows.push_back({Value::Integer(i)});
@@ -500,6 +520,24 @@ TEST_F(QueryTest, DropGivesEverythingBack) {
   while (cluster_->UsedBytes() > before && !clock.Passed(deadline)) clock.SleepUntil(clock.After(20'000));
   EXPECT_EQ(cluster_->UsedBytes(), before);
   EXPECT_EQ(Error("select k from extra").sqlstate, "42P01");
+}
+
+TEST_F(QueryTest, ErrorsOfJoinsNameTheUsersTables) {
+  std::string columns;
+  for (int i = 0; i < 1100; ++i) columns += ", c" + std::to_string(i) + " smallint";
+  Rows("create table broad (id int primary key" + columns + ") with (storage = record)");
+  const sql::SqlError error = Error("select count(*) from broad, items where broad.id = items.item");
+  EXPECT_EQ(error.message, "table broad must have 1 to 1024 columns");
+  Rows("drop table broad");
+}
+
+TEST(SessionTest, WithoutComputeServersOneMayTryAgain) {
+  InProcessCluster cluster({.compute_servers = 0});
+  SmallTable table{{"small", {{"k", Type::Integer()}}, {}, ""}, {{Value::Integer(1)}}};
+  ASSERT_TRUE(Load(cluster.attachment(), table, {}).ok());
+  const auto result = cluster.session().Execute("select k from small");
+  EXPECT_TRUE(absl::IsUnavailable(result.status())) << result.status();
+  EXPECT_EQ(sql::SqlErrorOf(result.status()).value_or(sql::SqlError{}).sqlstate, "57P03");
 }
 
 TEST(LoaderTest, ATableThatDoesNotFitIsRefusedAndLeavesNothing) {

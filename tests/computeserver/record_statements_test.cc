@@ -31,7 +31,8 @@ class RecordStatementsTest : public testing::Test, public sql::TableSource {
   }
 
   absl::StatusOr<ResultSet> Execute(const sql::Statement& bound) {
-    if (const auto* s = std::get_if<sql::SelectStatement>(&bound)) return statements_.Select(s->query);
+    if (const auto* s = std::get_if<sql::SelectStatement>(&bound))
+      return statements_.Select(s->query, result_bytes_max_);
     if (const auto* s = std::get_if<sql::InsertStatement>(&bound)) return statements_.Run(*s);
     if (const auto* s = std::get_if<sql::UpdateStatement>(&bound)) return statements_.Run(*s);
     if (const auto* s = std::get_if<sql::DeleteStatement>(&bound)) return statements_.Run(*s);
@@ -67,6 +68,7 @@ class RecordStatementsTest : public testing::Test, public sql::TableSource {
   }
 
   FakeRecordAccess access_;
+  uint64_t result_bytes_max_ = 1 << 30;
   std::atomic<bool> cancelled_ = false;
   RecordStatements statements_{access_, cancelled_};
 };
@@ -80,8 +82,8 @@ class Stock : public RecordStatementsTest {
         "CREATE TABLE");
     ASSERT_EQ(Run("create index on stock (n)"), "CREATE INDEX");
     ASSERT_EQ(
-        Run("insert into stock values (1, 'a', 10, 1.5, '2026-01-02 03:04:05.678'), (2, 'b', 20, 2.499), "
-            "(3, 'c', null, 3)"),
+        Run("insert into stock values (1, 'a', 10, 1.5, '2026-01-02 03:04:05.678'), (2, 'b', 20, 2.499, "
+            "null), (3, 'c', null, 3, null)"),
         "INSERT 0 3");
   }
 };
@@ -253,12 +255,27 @@ TEST_F(Stock, CreatesOutsideOfTransactions) {
   EXPECT_EQ(Run("create table stock (id int primary key) with (storage = record)"), "42P07");
   EXPECT_EQ(Run("create table if not exists stock (id int primary key) with (storage = record)"),
             "CREATE TABLE");
-  EXPECT_EQ(Run("create index on stock (n)"), "42P07");
+  EXPECT_EQ(Run("create index stock_n_idx on stock (n)"), "42P07");
   EXPECT_EQ(Run("create index if not exists stock_n_idx on stock (n)"), "CREATE INDEX");
   EXPECT_EQ(Run("begin"), "BEGIN");
   EXPECT_EQ(Run("create table x (id int primary key) with (storage = record)"), "25001");
   EXPECT_EQ(Run("select id from stock"), "25P02");
   EXPECT_EQ(Run("rollback"), "ROLLBACK");
+}
+
+TEST_F(Stock, NamesOfIndexesAreOfAllTables) {
+  ASSERT_EQ(Run("create table other (id int primary key, x int) with (storage = record)"), "CREATE TABLE");
+  EXPECT_EQ(Run("create index stock_n_idx on other (x)"), "42P07");
+  EXPECT_EQ(Run("create index if not exists stock_n_idx on other (x)"), "CREATE INDEX");
+  EXPECT_EQ(access_.tables["other"].record().parts_size(), 0);
+  ASSERT_EQ(Run("create index stock_n_idx2 on other (x)"), "CREATE INDEX");
+  // What has no name takes the next number.
+  EXPECT_EQ(Run("create index on stock (n)"), "CREATE INDEX");
+  EXPECT_EQ(Run("create index on stock (n)"), "CREATE INDEX");
+  const auto& parts = access_.tables["stock"].record().parts();
+  ASSERT_EQ(parts.size(), 3);
+  EXPECT_EQ(parts[1].name(), "stock_n_idx1");
+  EXPECT_EQ(parts[2].name(), "stock_n_idx3");
 }
 
 TEST_F(Stock, AFailedTransactionOnlyEnds) {
@@ -273,6 +290,9 @@ TEST_F(Stock, AFailedTransactionOnlyEnds) {
       EXPECT_EQ(Run("select id from stock"), "25P02");
       EXPECT_EQ(Run("delete from stock"), "25P02");
       EXPECT_EQ(Run("begin"), "25P02");
+      // A syntax error that only binding finds is not looked for any more.
+      EXPECT_EQ(Run("insert into stock (id, name) values (1)"), "25P02");
+      EXPECT_EQ(Run("insert into stock (id, name) values (1"), "42601");
       EXPECT_EQ(sql::SqlErrorOf(statements_.MayRun(""))->sqlstate, "25P02");
       EXPECT_EQ(Run(end), "ROLLBACK");
       EXPECT_EQ(Run("select count(*) from stock"), "SELECT 1 | 3");
@@ -375,6 +395,14 @@ TEST_F(RecordStatementsTest, BlanksAtTheEndOfCharDoNotCount) {
   EXPECT_EQ(Run("select case c when 'ab ' then 1 else 2 end, case when true then c else 'ab  ' end = 'ab ', "
                 "coalesce(c, d) = 'ab    ' from t where id = 1"),
             "SELECT 1 | 1,t,t");
+  EXPECT_EQ(Run("select c = cast('ab ' as varchar), c in (cast('ab ' as text)), c in (cast('ab' as text)), "
+                "c in (cast('ab ' as text), cast('x' as text)), c in (cast('ab ' as varchar), 'x'), "
+                "cast(v as varchar) = c, cast(v as text) = c from t where id = 1"),
+            "SELECT 1 | t,f,t,f,t,t,f");
+  // PostgreSQL sees the blanks of either type; rather than none of them, nothing is said.
+  EXPECT_EQ(Run("select id from t where coalesce(d, c) like 'ab   '"), "0A000");
+  EXPECT_EQ(Run("select id from t where coalesce(d, 'x') like 'x'"), "0A000");
+  EXPECT_EQ(Run("select id from t where nullif(d, 'x') like 'ab   '"), "SELECT 1 | 1");
   EXPECT_EQ(Run("select id from t where c = 'ab   ' order by id"), "SELECT 2 | 1 | 2");
   EXPECT_EQ(Run("select id from t where c = v order by id"), "SELECT 2 | 1 | 2");
   EXPECT_EQ(Run("select id from t where c in ('ab ', 'abc  ') order by id"), "SELECT 3 | 1 | 2 | 3");
@@ -483,6 +511,43 @@ TEST_F(RecordStatementsTest, RandomStatementsAgainstAMap) {
     now = std::move(next);
     if (!open) committed = now;
   }
+}
+
+class Many : public RecordStatementsTest {
+ protected:
+  static constexpr int kRows = 100'000;
+  void SetUp() override {
+    ASSERT_EQ(Run("create table many (id int primary key, n int) with (storage = record)"), "CREATE TABLE");
+    const proto::Table& table = access_.tables["many"];
+    const sql::RecordLayout layout(table);
+    ASSERT_TRUE(access_.Begin().ok());
+    for (int i = 0; i < kRows; ++i) {
+      const std::vector<Value> row = {Value::Integer(i), Value::Integer(i * 7919 % kRows)};
+      ASSERT_TRUE(access_.Insert(table, layout.Encode(row)).ok());
+    }
+    ASSERT_TRUE(access_.Commit().ok());
+  }
+};
+
+TEST_F(Many, MoreRowsThanATransactionWritesAreNotFound) {
+  for (const char* statement :
+       {"delete from many", "update many set n = 0", "delete from many where n >= 0"}) {
+    access_.rows_read = 0;
+    EXPECT_EQ(Run(statement), "54000") << statement;
+    EXPECT_EQ(access_.rows_read, 512) << statement;
+  }
+  EXPECT_EQ(Run("delete from many where id < 511"), "DELETE 511");
+}
+
+TEST_F(Many, ResultsAreBounded) {
+  result_bytes_max_ = 1 << 20;
+  EXPECT_EQ(Run("select id, n from many"), "53000");
+  EXPECT_EQ(Run("select n, count(*) from many group by n"), "53000");
+  EXPECT_EQ(Run("select count(distinct n) from many"), "53000");
+  EXPECT_EQ(Run("select count(*), sum(n) from many"), "SELECT 1 | 100000,4999950000");
+  // Of an order's first rows no more are kept than that.
+  EXPECT_EQ(Run("select id, n from many order by n limit 2 offset 1"), "SELECT 2 | 17679,1 | 35358,2");
+  EXPECT_EQ(Run("select n from many order by n desc limit 2"), "SELECT 2 | 99999 | 99998");
 }
 
 TEST_F(Stock, ATransactionThatIsTooLargeIsRefusedAtItsStatement) {

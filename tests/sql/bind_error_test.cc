@@ -84,6 +84,7 @@ TEST(BindErrorTest, StatementKinds) {
       {"explain ^verbose select id from t", "EXPLAIN option \"verbose\""},
   });
   Check({"explain (^analyze maybe) select id from t", "22023", "ANALYZE takes", ""});
+  Check({"explain (^analyze 2) select id from t", "22023", "ANALYZE takes", ""});
 }
 
 TEST(BindErrorTest, SelectClauses) {
@@ -210,7 +211,7 @@ TEST(BindErrorTest, Types) {
       {"select name like ^'a\\' from t", "22025", "must not end", ""},
       {"select ^extract(year from n) from t", "42883", "EXTRACT needs a date", "CAST"},
       {"select ^cast(day as integer) from t", "42846", "cannot cast date to integer", ""},
-      {"select ok^::integer from t", "42846", "cannot cast boolean to integer", ""},
+      {"select ok^::bigint from t", "42846", "cannot cast boolean to integer", ""},
       {"select ^sum(name) from t", "42883", "sum(varchar(20))", "numbers"},
       {"select ^avg(day) from t", "42883", "avg(date)", "numbers"},
       {"select ^max(ok) from t", "42883", "max(boolean)", "numbers, dates, timestamps and strings"},
@@ -236,7 +237,8 @@ TEST(BindErrorTest, Values) {
       {"select date '1994-01-01' + interval ^'1.5' month from t", "22007", "invalid interval", ""},
       {"select id from t limit ^-1", "2201W", "LIMIT must not be negative", ""},
       {"select id from t offset ^-1", "2201X", "OFFSET must not be negative", ""},
-      {"select id from t limit ^1.5", "42804", "LIMIT needs an integer", ""},
+      {"select id from t limit ^date '1994-01-01'", "42804", "LIMIT needs an integer", ""},
+      {"select id from t limit ^-1.5", "2201W", "LIMIT must not be negative", ""},
       {"select id from t limit ^n", "42P10", "LIMIT must not contain columns", ""},
       {"select id from t limit ^'x'", "22P02", "invalid integer", ""},
       {"select id from t limit ^count(*)", "42803", "not allowed in LIMIT", ""},
@@ -314,6 +316,12 @@ TEST(BindErrorTest, Expressions) {
       {"select ^interval '1 month' from t", "an interval by itself is"},
       {"select day ^+ interval '1' month from t", "adding months or years to a column is"},
       {"select interval '1' day ^- day from t", "interval arithmetic"},
+      {"select day + interval ^'3 hours' from t", "hours, minutes and seconds are"},
+      {"select day::timestamp ^+ interval '1 day' from t", "timestamp ± interval is"},
+      {"select day::timestamp ^- timestamp '1994-01-01' from t", "the difference of timestamps is"},
+      {"select day ^- timestamp '1994-01-01' from t", "the difference of timestamps is"},
+      {"select ^cast(1 as boolean) from t", "casts between integer and boolean are"},
+      {"select ok^::integer from t", "casts between integer and boolean are"},
       {"select interval '1' day ^+ interval '1' day from t", "interval arithmetic"},
       {"select date '1994-01-01' + ^interval '1' hour from t", "this kind of interval is"},
       {"select price ^% 2 from t", "% of decimals is"},

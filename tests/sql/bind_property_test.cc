@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_join.h"
 #include "sql/error_text.h"
+#include "sql/expression_tree.h"
 #include "tests/sql/fake_tables.h"
 #include "tests/sql/ssb_queries.h"
 
@@ -369,6 +370,59 @@ RC_GTEST_PROP(BindProperty, PrintedExpressionsMeanTheSame, ()) {
   RC_ASSERT(a->null == b->null);
   if (!a->null) RC_ASSERT(Compare(*a, *b) == 0);
   if (!a->null) RC_ASSERT(a->type.scale == first.type.scale && a->type.kind == first.type.kind);
+}
+
+/// A condition over r with a constant in the place of each $, of any type that fits there.
+std::string ConditionWithConstants() {
+  struct Place {
+    std::vector<std::string> conditions, constants;
+  };
+  static const std::vector<Place> places = {
+      {{"n / $ > 0.5", "n = $", "$ / 7 > n", "n in ($, $)", "coalesce(n, $) / 3 > 1",
+        "case when ok then $ else $ end / 7 > 0", "d between $ and $", "k + $ > d"},
+       {"0", "-7", "100.", "1e2", "-1e2", "2.50", "9223372036854775807", "9223372036854775808",
+        "-9223372036854775808", "(9223372036854775807 + 1)", "1e20", "1e-38", "cast(5 as decimal(9, 0))",
+        "'12'", "'1e1'"}},
+      {{"c = $", "v = $", "c in ($, $)", "v in ($, $)", "coalesce(c, $) = c", "nullif(c, $) = $",
+        "case when ok then c else $ end = $", "case when ok then $ else v end < $", "v like 'a%'",
+        "cast(v as text) = c", "cast(c as varchar) = $"},
+       {"'a'", "'a '", "'it''s'", "cast('a ' as text)", "cast('a ' as varchar)", "null", "'\\'",
+        "cast(null as text)"}},
+      {{"day < $", "at >= $", "day in ($, $)", "coalesce(day, $) < $", "coalesce(at, $) = $", "day - 3 < $"},
+       {"date '1994-01-01'", "timestamp '1994-01-01 12:00:00.5'", "'1994-01-01'"}},
+      {{"ok = $", "case when $ then ok else $ end", "coalesce(ok, $)"}, {"true", "false", "ok", "'yes'"}},
+  };
+  const Place& place = *rc::gen::elementOf(places);
+  std::string text = *rc::gen::elementOf(place.conditions);
+  for (size_t at = text.find('$'); at != std::string::npos; at = text.find('$', at))
+    text.replace(at, 1, *rc::gen::elementOf(place.constants));
+  return text;
+}
+
+/// Text and varchar(n) differ beside char(n) alone, and only there is it printed.
+Expr WithoutLengths(Expr e) {
+  for (Type* type : {&e.type, &e.literal.type}) {
+    if (!IsChar(*type)) type->length = 0;
+  }
+  for (Expr& child : e.children) child = WithoutLengths(std::move(child));
+  return e;
+}
+
+/// As the CHECK of a record table is kept.
+RC_GTEST_PROP(BindProperty, PrintedConstantsKeepTheirTypes, ()) {
+  FakeTables tables;
+  const auto bind = [&](const std::string& e) { return Bind("select " + e + " from r", tables); };
+  const auto once = bind(ConditionWithConstants());
+  RC_PRE(once.ok());  // some divide by zero
+  const BoundQuery& query = std::get<SelectStatement>(*once).query;
+  const Expr& first = query.select[0].expr;
+  RC_PRE(!IsNullLiteral(first));
+  const std::string printed = Show(query, first);
+  const auto twice = bind(printed);
+  RC_LOG() << printed << "\n" << twice.status();
+  RC_ASSERT(twice.ok());
+  RC_ASSERT(SameExpr(WithoutLengths(std::get<SelectStatement>(*twice).query.select[0].expr),
+                     WithoutLengths(first)));
 }
 
 }  // namespace

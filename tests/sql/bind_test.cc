@@ -114,12 +114,17 @@ TEST(BindTest, OutputNames) {
   const BoundQuery query = BindQuery(
       "select id, id as x, \"Odd Name\", sum(n), count(*), 1, id + 1, case when ok then 1 end, coalesce(n, "
       "1), "
-      "nullif(n, 1), cast(id as text), date '1994-01-01', extract(year from day) from t "
+      "nullif(n, 1), cast(id as text), date '1994-01-01', extract(year from day), case when ok then 1 else "
+      "cast(2 "
+      "as integer) end, case when ok then 1 else n end, cast(case when ok then 1 else n end as text), "
+      "cast(case when "
+      "ok then 1 end as text) from t "
       "group by id, \"Odd Name\", ok, n, day");
   std::vector<std::string> names;
   for (const OutputColumn& output : query.select) names.push_back(output.name);
   EXPECT_EQ(names, (std::vector<std::string>{"id", "x", "Odd Name", "sum", "count", "?column?", "?column?",
-                                             "case", "coalesce", "nullif", "id", "date", "extract"}));
+                                             "case", "coalesce", "nullif", "id", "date", "extract", "case",
+                                             "n", "n", "text"}));
 }
 
 TEST(BindTest, Conditions) {
@@ -153,6 +158,9 @@ TEST(BindTest, InLists) {
   EXPECT_EQ(Where("name in ('a', 'it''s')"), "t.name IN ('a', 'it''s')");
   EXPECT_EQ(Where("day in ('1994-01-01', date '1995-01-01')"),
             "t.day IN (date '1994-01-01', date '1995-01-01')");
+  EXPECT_EQ(Where("day in (timestamp '1994-01-01 12:00', '1995-01-01 01:00', date '1996-01-01')"),
+            "CAST(t.day AS timestamp) IN (timestamp '1994-01-01 12:00:00', timestamp '1995-01-01 01:00:00', "
+            "timestamp '1996-01-01 00:00:00')");
   const BoundQuery query = BindQuery("select id from t where price in (1, '2.5', -3)");
   for (const Expr& e : query.conjuncts.at(0).children) EXPECT_EQ(e.type, Type::Decimal(2));
 }
@@ -176,12 +184,12 @@ TEST(BindTest, Numbers) {
   EXPECT_EQ(Selected("-2147483648"), "-2147483648 : integer");
   EXPECT_EQ(Selected("9223372036854775807"), "9223372036854775807 : integer");
   EXPECT_EQ(Selected("-9223372036854775808"), "-9223372036854775808 : integer");
-  EXPECT_EQ(Selected("9223372036854775808"), "9223372036854775808 : decimal(38,0)");
+  EXPECT_EQ(Selected("9223372036854775808"), "9223372036854775808. : decimal(38,0)");
   EXPECT_EQ(Selected("-1.50"), "-1.50 : decimal(38,2)");
-  EXPECT_EQ(Selected("1.5e3"), "1500 : decimal(38,0)");
+  EXPECT_EQ(Selected("1.5e3"), "1500. : decimal(38,0)");
   EXPECT_EQ(Selected("15e-3"), "0.015 : decimal(38,3)");
   EXPECT_EQ(Selected(".5"), "0.5 : decimal(38,1)");
-  EXPECT_EQ(Selected("0e500"), "0 : decimal(38,0)");
+  EXPECT_EQ(Selected("0e500"), "0. : decimal(38,0)");
 }
 
 TEST(BindTest, Arithmetic) {
@@ -229,6 +237,12 @@ TEST(BindTest, Cases) {
             "CASE WHEN t.n IS NOT NULL THEN t.n WHEN t.id IS NOT NULL THEN t.id ELSE 0 END : integer");
   EXPECT_EQ(Selected("coalesce(day, '1994-01-01')"),
             "CASE WHEN t.day IS NOT NULL THEN t.day ELSE date '1994-01-01' END : date");
+  EXPECT_EQ(Selected("coalesce(day, timestamp '1994-01-01 12:00')"),
+            "CASE WHEN CAST(t.day AS timestamp) IS NOT NULL THEN CAST(t.day AS timestamp) ELSE timestamp "
+            "'1994-01-01 12:00:00' END : timestamp");
+  EXPECT_EQ(
+      Selected("case when ok then timestamp '1994-01-01 12:00' else day end"),
+      "CASE WHEN t.ok THEN timestamp '1994-01-01 12:00:00' ELSE CAST(t.day AS timestamp) END : timestamp");
   EXPECT_EQ(Selected("nullif(n, 3)"), "CASE WHEN t.n = 3 THEN NULL ELSE t.n END : integer");
   EXPECT_EQ(Selected("case when id = 0 then 1/0 else 1 end"),
             "CASE WHEN t.id = 0 THEN 1 / 0 ELSE 1 END : integer");
@@ -242,7 +256,9 @@ TEST(BindTest, Casts) {
   EXPECT_EQ(Selected("id::bigint"), "t.id : integer");
   EXPECT_EQ(Selected("price::numeric"), "t.price : decimal(38,2)");
   EXPECT_EQ(Selected("'1.250'::decimal"), "1.250 : decimal(38,3)");
-  EXPECT_EQ(Selected("day::text"), "CAST(t.day AS varchar) : varchar");
+  EXPECT_EQ(Selected("day::text"), "CAST(t.day AS text) : varchar");
+  EXPECT_EQ(Selected("day::varchar"), "CAST(t.day AS varchar) : varchar");
+  EXPECT_EQ(Selected("' 1.5e-2 '::numeric"), "0.015 : decimal(38,3)");
   EXPECT_EQ(Selected("cast('1994-02-03' as date)"), "date '1994-02-03' : date");
   EXPECT_EQ(Selected("date '1994-02-03'::text"), "'1994-02-03' : varchar");
   EXPECT_EQ(Selected("name::date"), "CAST(t.name AS date) : date");
@@ -312,6 +328,7 @@ TEST(BindTest, OrderLimitDistinct) {
       "t.n + 1 asc nulls last\nlimit 10\noffset 5");
   EXPECT_EQ(BindQuery("select id from t limit 2 * 3 + '4'").limit, 10);
   EXPECT_EQ(BindQuery("select id from t limit 0").limit, 0);
+  EXPECT_EQ(BindQuery("select id from t limit 1.5 offset 0.4").limit, 2);
   EXPECT_EQ(BindQuery("select id from t limit null").limit, std::nullopt);
   EXPECT_EQ(BindQuery("select id from t fetch first row only").limit, 1);
   EXPECT_EQ(BindQuery("select id from t offset 3 rows fetch next 2 rows only").offset, 3);
@@ -337,6 +354,8 @@ TEST(BindTest, OtherStatements) {
   EXPECT_TRUE(std::get<ExplainStatement>(bind("explain analyze select id from t;")).analyze);
   EXPECT_TRUE(std::get<ExplainStatement>(bind("explain (analyze true) select id from t")).analyze);
   EXPECT_FALSE(std::get<ExplainStatement>(bind("explain (analyze off) select id from t")).analyze);
+  EXPECT_FALSE(std::get<ExplainStatement>(bind("explain (analyze 0) select id from t")).analyze);
+  EXPECT_TRUE(std::get<ExplainStatement>(bind("explain (analyze 1) select id from t")).analyze);
   auto drop = std::get<DropTableStatement>(bind("drop table if exists \"T\""));
   EXPECT_EQ(drop.table, "T");
   EXPECT_TRUE(drop.if_exists);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/utf8.h"
 #include "sql/bound_query.h"
 #include "sql/errors.h"
 

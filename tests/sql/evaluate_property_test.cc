@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
+#include "base/utf8.h"
 #include "base/value.h"
 #include "sql/decimal.h"
 #include "sql/errors.h"

@@ -171,6 +171,24 @@ TEST(EvaluateTest, CastsAndDates) {
   EXPECT_EQ(Text("price > 10 and name < 'b' and day > '1994-01-01'"), "t");
 }
 
+TEST(EvaluateTest, TextAsPostgresReadsIt) {
+  for (const char* yes : {"t", "TRUE", "tr", "y", "Yes", "on", "ON", "1", " t ", "\tyes\n"})
+    EXPECT_EQ(Text("'" + std::string(yes) + "'::boolean"), "t") << yes;
+  for (const char* no : {"f", "False", "n", "NO", "of", "off", "0", " fa "})
+    EXPECT_EQ(Text("'" + std::string(no) + "'::boolean"), "f") << no;
+  for (const char* bad : {"", " ", "o", "truee", "yesno", "10", "t f"})
+    EXPECT_EQ(BindError("select '" + std::string(bad) + "'::boolean from t").sqlstate, "22P02") << bad;
+  EXPECT_EQ(Text("' 12 '::integer"), "12");
+  EXPECT_EQ(Text("'1e3'::numeric"), "1000");
+  EXPECT_EQ(Text("' -1.5E-2\n'::numeric"), "-0.015");
+  EXPECT_EQ(Text("'12e+1'::decimal(9, 2)"), "120.00");
+  EXPECT_EQ(Text("price > '1.04e1'"), "t");
+  for (const char* bad : {"1e", "1e+", "e3", "1e3x", "1e 3", "1 2", ""})
+    EXPECT_EQ(BindError("select '" + std::string(bad) + "'::numeric from t").sqlstate, "22P02") << bad;
+  EXPECT_EQ(BindError("select '1e3'::integer from t").sqlstate, "22P02");
+  EXPECT_EQ(BindError("select '1e38'::numeric from t").sqlstate, "22003");
+}
+
 TEST(EvaluateTest, Like) {
   EXPECT_TRUE(MatchesLike("", ""));
   EXPECT_TRUE(MatchesLike("", "%%"));

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "sql/assignment.h"
 #include "sql/expression_tree.h"
@@ -137,7 +138,8 @@ RC_GTEST_PROP(RecordAccessProperty, FindsWhatMeetsTheConditions, ()) {
   std::vector<Expr> conjuncts;
   for (int n = *rc::gen::inRange(0, 5); n > 0; --n) conjuncts.push_back(ArbitraryConjunct(table));
 
-  const AccessPath path = ChooseAccessPath(table, layout, conjuncts);
+  const auto most_points = *rc::gen::element<size_t>(1, 2, 3, 4, 1024);
+  const AccessPath path = ChooseAccessPath(table, layout, conjuncts, {.most_points = most_points});
   RC_CLASSIFY(!path.keys.empty(), "keys");
   RC_CLASSIFY(path.index != AccessPath::kPrimaryKey, "index");
   RC_CLASSIFY(path.keys.empty() && path.ranges.empty(), "nothing");
@@ -167,6 +169,23 @@ std::string Path(const std::string& where) {
   query.tables = {remove.table};
   for (const Expr* filter : path.filter) absl::StrAppend(&shown, "if ", Show(query, *filter), " ");
   return shown;
+}
+
+/// `first`, `first` + 1, …, quoted for a column of text.
+std::string List(int first, int count, const char* quote) {
+  std::string list = "(";
+  for (int i = 0; i < count; ++i) absl::StrAppend(&list, i > 0 ? ", " : "", quote, first + i, quote);
+  return list + ")";
+}
+
+TEST(RecordAccessTest, PointsThatAreTooManyAreARangeWithAFilter) {
+  // 1,024 keys are looked up; 33 * 32 are too many: b is a range behind each a.
+  EXPECT_FALSE(
+      absl::StrContains(Path("a in " + List(1, 32, "") + " and b in " + List(10, 32, "'")), "if pairs.b"));
+  const std::string path = Path("a in " + List(1, 33, "") + " and b in " + List(10, 32, "'"));
+  EXPECT_TRUE(absl::StartsWith(path, "[80013130000000000000,80013431000000000001) ")) << path;
+  EXPECT_TRUE(absl::StrContains(path, "if pairs.b IN ('10', ")) << path;
+  EXPECT_FALSE(absl::StrContains(path, "if pairs.a")) << path;
 }
 
 TEST(RecordAccessTest, Choice) {

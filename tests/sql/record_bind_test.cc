@@ -64,6 +64,10 @@ TEST(RecordBindTest, CreateTable) {
       "<> "
       "7, odd: \"O\"\"d\" IS NOT NULL, x_check: \"e\" > timestamp '2026-01-02 03:04:05.678' OR \"f\" IN "
       "('a''b', 'c')) 44/105x16");
+  // Bound again, 100 would be an integer, and the quotient cut off.
+  const auto decimal = BindAs<CreateTableStatement>(
+      "create table x (a int primary key check (a / 1e2 > 0.5)) with (storage = record)");
+  EXPECT_EQ(decimal.table.record().checks(0).expression(), "\"a\" / 100. > 0.5");
   const auto two = BindAs<CreateTableStatement>(
       "create table x (a int primary key check (a > 1) check (a < 9)) with (storage = record)");
   EXPECT_EQ(two.table.record().checks(0).name(), "x_a_check");
@@ -81,6 +85,8 @@ TEST(RecordBindTest, CreateIndex) {
   EXPECT_EQ(named.index.pieces_size(), 2);
   EXPECT_FALSE(named.index.unique());
   EXPECT_TRUE(BindAs<CreateIndexStatement>("create unique index i on r (v)").index.unique());
+  // The byte that tells NULL is beside the 256 of the values.
+  EXPECT_EQ(BindAs<CreateIndexStatement>("create index i on fits (v)").index.key_bytes(), 257u);
   const auto dropped = BindAs<DropIndexStatement>("drop index if exists I");
   EXPECT_EQ(dropped.index, "i");
   EXPECT_EQ(dropped.position, 21);
@@ -91,11 +97,12 @@ TEST(RecordBindTest, CreateIndex) {
 }
 
 TEST(RecordBindTest, Insert) {
-  const auto all = BindAs<InsertStatement>("insert into pairs values (1, 'x', 2), ('3', null, 1.5), (4)");
-  ASSERT_EQ(all.rows.size(), 3u);
+  const auto all = BindAs<InsertStatement>("insert into pairs values (1, 'x', 2), ('3', null, 1.5)");
+  ASSERT_EQ(all.rows.size(), 2u);
   EXPECT_EQ(Show(all.table, all.rows[0]), "1, 'x', 2");
   EXPECT_EQ(Show(all.table, all.rows[1]), "3, NULL, 2");  // rounded half away from zero
-  EXPECT_EQ(Show(all.table, all.rows[2]), "4, NULL, NULL");
+  const auto one = BindAs<InsertStatement>("insert into pairs values (4), (5)");
+  EXPECT_EQ(Show(one.table, one.rows.at(1)), "5, NULL, NULL");
   const auto some = BindAs<InsertStatement>(
       "insert into r (d, id, v, at, day) values (1, 2 + 3, 7, date '2026-01-02', timestamp '2026-01-02 "
       "23:00')");
@@ -235,20 +242,22 @@ TEST(RecordBindTest, Errors) {
       {create("id int primary key, constraint a check (id > 1), ^constraint a check (id > 2)"), "42710",
        "\"a\""},
       {create("id int primary key, d ^decimal(39, 1)"), "22023", "38 digits"},
-      {create("id int primary key, d ^varchar(0)"), "22023", "1 to 65535"},
+      {create("id int primary key, d ^varchar(0)"), "22023", "1 to 16383"},
       {"create table ^x (id char(513) primary key) with (storage = record)", "54000", "2052 bytes"},
-      {"create table ^x (id int primary key, a varchar(65000), b varchar(65000)) with (storage = record)",
+      {"create table ^x (id int primary key, a varchar(16383), b varchar(16383)) with (storage = record)",
        "54000", "a row of \"x\""},
       {"create table x (id int primary key) with (^storage = heap)", "22023", "storage \"heap\""},
       {"create table x (id int primary key) with (storage = record, ^versions = 17)", "22023", "1 to 16"},
       {"create table x (id int primary key) with (storage = record, ^versions = 0)", "22023", "1 to 16"},
-      {"create index i on ^wide (v)", "54000", "a key of the index has 261 bytes"},
+      {"create index i on ^wide (v)", "54000", "a key of the index has 260 bytes"},
       {"create index i on ^nix (a)", "42P01", "\"nix\" does not exist"},
       {"create index i on r (k, ^nix)", "42703", "\"nix\""},
       {"insert into ^nix values (1)", "42P01", "\"nix\" does not exist"},
       {"insert into r (id, ^nix) values (1, 2)", "42703", "\"nix\""},
       {"insert into r (id, ^id) values (1, 2)", "42701", "named twice"},
       {"insert into r (id, n) values (^1)", "42601", "more columns than values"},
+      {"insert into pairs values (1, 'x'), (^3)", "42601", "must all be the same length"},
+      {"insert into pairs values (1), (^3, 'x')", "42601", "must all be the same length"},
       {"insert into r (id) values (1, ^2)", "42601", "more values than columns"},
       {"insert into r (id) values (^n)", "42703", "\"n\""},
       {"insert into r (id) values (^sum(1))", "42803", "not allowed in VALUES"},
@@ -262,6 +271,13 @@ TEST(RecordBindTest, Errors) {
       {"update r set n = ^ok", "42804", "of type bigint"},
       {"delete from r where ^n", "42804", "WHERE needs a condition"},
   });
+}
+
+TEST(RecordBindTest, HintsOfLimits) {
+  EXPECT_EQ(BindError("create index i on wide (v)").hint,
+            "at most 256 bytes; each character of a text takes 4");
+  EXPECT_EQ(BindError("create index i on r (k desc)").hint,
+            "an index serves ascending orders alone, with NULLs last");
 }
 
 /// The value as the column of r stores it, or the SQLSTATE.

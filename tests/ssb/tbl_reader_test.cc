@@ -136,6 +136,10 @@ TEST_F(TblReaderTest, MalformedFields) {
        "column 17 (lo_shipmode): "
        "\"\\xc3\\x84\\xc3\\x96\\xc3\\x9c\\xc3\\xa4\\xc3\\xb6\\xc3\\xbc\\xc3\\x9f\\xc3\\xa9\\xc3"
        "\\xa8\\xc3\\xaax\" has 11 characters, more than varchar(10) holds"},
+      {17, std::string("A\0R", 3),
+       "column 17 (lo_shipmode): \"A\\x00R\" is not valid text: it has a zero byte"},
+      {17, std::string("ABCDEFG\0", 8),
+       "column 17 (lo_shipmode): \"ABCDEFG\\x00\" is not valid text: it has a zero byte"},
       {17, "A\xffR", "column 17 (lo_shipmode): \"A\\xffR\" is not valid UTF-8"},
       {17, "\xc3", "column 17 (lo_shipmode): \"\\xc3\" is not valid UTF-8"},
       {17, "\xed\xa0\x80", "column 17 (lo_shipmode): \"\\xed\\xa0\\x80\" is not valid UTF-8"},
