@@ -29,9 +29,8 @@ absl::Status CheckAdvertised(const std::string& catalog_address, const std::vect
 std::string FabricHost(const std::string& advertised_host, const std::string& fabric_listen_address,
                        const std::string& control_listen_address);
 
-/// Dials HOST:PORT by TCP: whether every address of the host answers that nobody listens. A process that is
-/// stopped does not refuse: the kernel takes connections for it. A firewall that rejects looks like a
-/// refusal.
+/// Whether every address of HOST:PORT, dialled by TCP, answers that nobody listens there. A stopped process
+/// does not refuse: the kernel takes connections for it. A firewall that rejects looks like a refusal.
 bool ConnectionRefused(const std::string& address, int64_t timeout_us);
 
 }  // namespace nam::catalog

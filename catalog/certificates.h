@@ -42,7 +42,7 @@ absl::StatusOr<Identity> ReadIdentity(const TlsFiles& files);
 /// sent in clear, so it proves nothing.
 std::string KnockName(const std::string& secret);
 
-/// What tells a member from others that know the secret: 128 random bits.
+/// The proof tells a member from others that know the secret: 128 random bits.
 std::string MakeMemberProof();
 
 /// Takes the same time wherever the two differ, so that a proof cannot be guessed byte by byte.

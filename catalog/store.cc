@@ -21,7 +21,9 @@ namespace nam::catalog {
 namespace {
 
 constexpr uint64_t kApplicationId = 0x4E414D43;  // "NAMC", in the file's header
-constexpr uint64_t kSchemaVersion = 4;
+// Also counts layouts of rows that the store only describes: 5 has NULL bits of nullable columns alone
+// (sql/record_row.h), so that no program reads the rows of another layout.
+constexpr uint64_t kSchemaVersion = 5;
 
 // Bodies are serialized messages; what is looked up or constrained has a column of its own.
 constexpr char kSchema[] = R"(

@@ -308,7 +308,7 @@ TEST(EmbeddedStoreTest, ForeignFilesAreRefusedAndLeftAsTheyWere) {
   sqlite3_close(database);
   EXPECT_EQ(OpenEmbeddedStore(other, kIdentity).status().code(), absl::StatusCode::kFailedPrecondition);
 
-  for (const int schema : {3, 77}) {  // of an older program, and of a newer one
+  for (const int schema : {4, 77}) {  // of an older program, and of a newer one
     const std::string versioned = folder.File("schema.db");
     std::filesystem::remove(versioned);
     MustOpen(versioned).reset();
