@@ -7,9 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/value.h"
 #include "bench/json_peer.h"
 #include "ssb/generator.h"
+#include "types/value.h"
 
 namespace nam::bench {
 

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/value.h"
 #include "fabric/fabric.h"
 #include "ssb/chunk_run.h"
 #include "ssb/generator.h"
+#include "types/value.h"
 
 namespace nam::bench {
 

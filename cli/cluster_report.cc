@@ -8,6 +8,7 @@
 #include "catalog/missing_servers.h"
 #include "sql/record_row.h"
 #include "terminal/units.h"
+#include "types/wire.h"
 
 namespace nam::cli {
 namespace {
@@ -53,7 +54,7 @@ std::string TableState(const proto::Table& table, const proto::Cluster& cluster)
 }
 
 std::string TypeText(const proto::Type& type) {
-  const Type t = TypeOf(type);
+  const Type t = ColumnTypeOf(type);
   switch (t.kind) {
     case TypeKind::kInteger:
       return type.precision() == 2 ? "smallint" : type.precision() == 8 ? "bigint" : "integer";
@@ -79,10 +80,6 @@ std::string KeyRole(const proto::Table& table, const std::string& column) {
 }
 
 }  // namespace
-
-Type TypeOf(const proto::Type& type) {
-  return {static_cast<TypeKind>(type.kind()), static_cast<uint8_t>(type.scale()), type.length()};
-}
 
 ResultSet MembersReport(const proto::Cluster& cluster) {
   ResultSet result;

@@ -21,6 +21,4 @@ computeserver::ResultSet ChecksReport(const proto::Table& table);
 /// Where a table's blocks lie: one row for each memory server of each table.
 computeserver::ResultSet PlacementReport(const std::vector<proto::Table>& tables);
 
-Type TypeOf(const proto::Type& type);
-
 }  // namespace nam::cli

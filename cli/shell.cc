@@ -14,9 +14,9 @@
 #include "cli/session_cancel.h"
 #include "sql/bound_query.h"
 #include "sql/error_text.h"
-#include "sql/errors.h"
 #include "terminal/exit_codes.h"
 #include "terminal/units.h"
+#include "types/sql_error.h"
 
 namespace nam::cli {
 namespace {
@@ -149,8 +149,7 @@ int Shell::FeedLine(const std::string& line, Cursor& at) {
   ++at.lines;
   if (line.find('\0') != std::string::npos) {
     at.buffer.clear();
-    return ReportError(line,
-                       sql::UserError(sql::sqlstate::kBadEncoding, "SQL text cannot hold a NUL byte", -1), at,
+    return ReportError(line, UserError(sqlstate::kBadEncoding, "SQL text cannot hold a NUL byte", -1), at,
                        at.lines);
   }
   if (at.buffer.empty()) {
@@ -210,7 +209,7 @@ int Shell::ReportError(const std::string& statement, const absl::Status& status,
                        size_t line) {
   out_.flush();
   if (!at.name.empty()) err_ << at.name << ":" << line << ": ";
-  if (const auto error = sql::SqlErrorOf(status); error.has_value()) {
+  if (const auto error = SqlErrorOf(status); error.has_value()) {
     err_ << sql::FormatError(statement, *error) << "\n";
   } else {
     err_ << "ERROR:  " << status.message() << "\n";

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/value.h"
 #include "sql/expression.h"
 #include "storage/dictionary.h"
+#include "types/value.h"
 
 namespace nam::computeserver {
 

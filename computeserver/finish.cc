@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "computeserver/row_order.h"
 #include "sql/expression.h"
+#include "types/sql_error.h"
 
 namespace nam::computeserver {
 namespace {
@@ -74,11 +75,10 @@ absl::Status AddDistinctRows(const sql::BoundQuery& query, PartialMerger& merger
         std::find_if(query.select.begin(), query.select.end(),
                      [&](const sql::OutputColumn& c) { return Fingerprint(c.expr) == wanted; });
     if (found == query.select.end()) {
-      return sql::ToStatus(
-          {.message = "for SELECT DISTINCT, ORDER BY expressions must appear in the select list",
-           .position = key.expr.position,
-           .hint = "add the expression to the select list",
-           .sqlstate = "42P10"});
+      return ToStatus({.message = "for SELECT DISTINCT, ORDER BY expressions must appear in the select list",
+                       .position = key.expr.position,
+                       .hint = "add the expression to the select list",
+                       .sqlstate = "42P10"});
     }
     order_columns.push_back(static_cast<size_t>(found - query.select.begin()));
   }

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_format.h"
 #include "sql/bound_query.h"
+#include "types/sql_error.h"
 
 namespace nam::computeserver {
 
@@ -20,13 +21,13 @@ std::optional<MissingServerOfTable> FindMissingServer(
 absl::Status MissingServerError(const MissingServerOfTable& missing, const proto::Cluster& cluster) {
   const proto::Member& member = missing.server.member;
   if (missing.server.buried()) {
-    return sql::ToStatus({.message = absl::StrFormat(
-                              "table %s has lost %d blocks (%d bytes) with memory server %d, which is gone",
-                              missing.table, missing.server.blocks, missing.server.bytes, member.id()),
-                          .hint = "load it again, or drop it",
-                          .sqlstate = "XX001"});
+    return ToStatus({.message = absl::StrFormat(
+                         "table %s has lost %d blocks (%d bytes) with memory server %d, which is gone",
+                         missing.table, missing.server.blocks, missing.server.bytes, member.id()),
+                     .hint = "load it again, or drop it",
+                     .sqlstate = "XX001"});
   }
-  return sql::ToStatus(
+  return ToStatus(
       {.message = absl::StrFormat("memory server %d (%s) is silent for %.1f s; table %s has %d blocks there",
                                   member.id(), member.control_address(), member.silent_ms() / 1e3,
                                   missing.table, missing.server.blocks),

@@ -4,7 +4,7 @@
 
 #include "base/status_macros.h"
 #include "computeserver/row_order.h"
-#include "sql/errors.h"
+#include "types/sql_error.h"
 
 namespace nam::computeserver {
 namespace {
@@ -98,7 +98,7 @@ absl::Status PartialMerger::ReadAggregate(Reader& reader, const sql::Aggregate& 
   __int128 number;
   if (!reader.Get(count) || !reader.Get(number) || count < 0) return Damaged();
   if (__builtin_add_overflow(into.count, count, &into.count)) return Damaged();
-  if (__builtin_add_overflow(into.sum, number, &into.sum)) return sql::SumOutOfRange();
+  if (__builtin_add_overflow(into.sum, number, &into.sum)) return SumOutOfRange();
   const bool least = aggregate.function == AggregateFunction::kMin;
   if (least || aggregate.function == AggregateFunction::kMax) {
     Value value;
@@ -175,7 +175,7 @@ absl::Status PartialMerger::Bound(const std::vector<sql::OrderKey>& order, int64
 absl::StatusOr<Value> PartialMerger::Finish(const sql::Aggregate& aggregate, const Accumulated& a) {
   const __int128 most = PowerOfTen(kMaxDecimalDigits) - 1;
   const auto bounded = [&](__int128 n) -> absl::StatusOr<Value> {
-    if (n > most || n < -most) return sql::SumOutOfRange();
+    if (n > most || n < -most) return SumOutOfRange();
     Value value;
     value.type = aggregate.type;
     value.null = false;
@@ -200,10 +200,10 @@ absl::StatusOr<Value> PartialMerger::Finish(const sql::Aggregate& aggregate, con
       // Whole part and remainder apart: sum · 10^up itself may need more than 128 bits.
       const __int128 count = a.count;
       __int128 sum = a.sum, whole, rest;
-      if (sum < 0 && __builtin_sub_overflow(__int128{0}, a.sum, &sum)) return sql::SumOutOfRange();
+      if (sum < 0 && __builtin_sub_overflow(__int128{0}, a.sum, &sum)) return SumOutOfRange();
       if (up < 0 || __builtin_mul_overflow(sum / count, PowerOfTen(up), &whole) ||
           __builtin_mul_overflow(sum % count, PowerOfTen(up) * 2, &rest)) {
-        return sql::SumOutOfRange();
+        return SumOutOfRange();
       }
       const __int128 rounded = whole + (rest + count) / (2 * count);  // half away from zero
       return bounded(a.sum < 0 ? -rounded : rounded);

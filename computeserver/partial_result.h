@@ -12,8 +12,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/value.h"
 #include "sql/bound_query.h"
+#include "types/value.h"
 
 /// What a compute server leaves in registered memory for the coordinator to READ.
 ///

@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "computeserver/vector_expression.h"
 #include "partitioner/table_metadata.h"
+#include "types/wire.h"
 
 namespace nam::computeserver {
 namespace {
@@ -53,7 +54,7 @@ absl::StatusOr<ColumnMeaning> MeaningOf(const proto::Table& table, uint32_t colu
                                         const DictionaryLoader& load) {
   const proto::Column& in = table.columns(static_cast<int>(column));
   ColumnMeaning out;
-  out.type = partitioner::TypeOf(in.type());
+  out.type = ColumnTypeOf(in.type());
   out.nullable = in.nullable();
   out.base = in.encoding().base();
   out.width = static_cast<uint8_t>(in.encoding().width());

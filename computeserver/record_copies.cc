@@ -9,6 +9,8 @@
 #include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 #include "partitioner/loader.h"
+#include "types/sql_error.h"
+#include "types/wire.h"
 
 namespace nam::computeserver {
 namespace {
@@ -19,12 +21,6 @@ using sql::Expr;
 
 constexpr size_t kBatchRows = 1'024;
 constexpr uint64_t kTextBytes = 4;  // beside the text itself
-
-Type TypeOf(const proto::Column& column) {
-  const proto::Type& type = column.type();
-  return {static_cast<TypeKind>(type.kind()), static_cast<uint8_t>(type.scale()),
-          static_cast<TypeKind>(type.kind()) == TypeKind::kString ? type.length() : 0};
-}
 
 /// By table and column.
 std::vector<std::vector<bool>> NeededColumns(const BoundQuery& query) {
@@ -57,7 +53,7 @@ partitioner::TableSchema SchemaOf(const proto::Table& table, std::string name,
   for (int c = 0; c < table.columns_size(); ++c) {
     const proto::Column& column = table.columns(c);
     if (needed[static_cast<size_t>(c)]) {
-      schema.columns.push_back({column.name(), TypeOf(column), column.nullable()});
+      schema.columns.push_back({column.name(), ColumnTypeOf(column.type()), column.nullable()});
     } else {
       schema.columns.push_back({column.name(), Type::Integer(), true});
     }
@@ -86,7 +82,7 @@ class CopyWriter {
       }
       if (!null && (row[c].number > std::numeric_limits<int64_t>::max() ||
                     row[c].number < std::numeric_limits<int64_t>::min())) {
-        return sql::ToStatus(
+        return ToStatus(
             {.message = absl::StrCat("a number of column ", schema_.columns[c].name,
                                      " has more digits than a join can take: ", row[c].ToString()),
              .hint = "18 digits are fine",
@@ -126,10 +122,10 @@ RecordCopies::~RecordCopies() {
 
 absl::Status RecordCopies::WithUsersNames(const absl::Status& error) const {
   const auto renamed = [&](const std::string& text) { return absl::StrReplaceAll(text, names_); };
-  if (std::optional<sql::SqlError> known = sql::SqlErrorOf(error); known.has_value()) {
+  if (std::optional<SqlError> known = SqlErrorOf(error); known.has_value()) {
     known->message = renamed(known->message);
     known->hint = renamed(known->hint);
-    return sql::ToStatus(*known);
+    return ToStatus(*known);
   }
   absl::Status status(error.code(), renamed(std::string(error.message())));
   error.ForEachPayload(
@@ -166,11 +162,11 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> RecordCopies::Copy(const Bou
         NAM_ASSIGN_OR_RETURN(const uint64_t bytes, writer.Add(row));
         bytes_ += bytes;
         if (bytes_ <= bytes_max_) return true;
-        return sql::ToStatus({.message = absl::StrCat("this join needs more than ", bytes_max_ >> 20,
-                                                      " MiB of rows of record tables"),
-                              .hint = absl::StrCat("add conditions on ", query.tables[number].alias,
-                                                   ", or SET nam.record_join_mib_max"),
-                              .sqlstate = "54000"});
+        return ToStatus({.message = absl::StrCat("this join needs more than ", bytes_max_ >> 20,
+                                                 " MiB of rows of record tables"),
+                         .hint = absl::StrCat("add conditions on ", query.tables[number].alias,
+                                              ", or SET nam.record_join_mib_max"),
+                         .sqlstate = "54000"});
       }));
   NAM_RETURN_IF_ERROR(writer.Flush());
   NAM_RETURN_IF_ERROR(loader->Commit().status());

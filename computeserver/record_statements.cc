@@ -11,10 +11,10 @@
 #include "computeserver/partial_result.h"
 #include "optimizer/plan.h"
 #include "sql/assignment.h"
-#include "sql/errors.h"
 #include "sql/expression.h"
 #include "sql/record_row.h"
 #include "txn/session.h"
+#include "types/sql_error.h"
 
 namespace nam::computeserver {
 namespace {
@@ -35,24 +35,24 @@ ResultSet Warn(ResultSet result, const char* state, std::string message) {
 
 /// The engine's errors as SQL's. `failed` says what a conflict has ended.
 absl::Status InSql(const absl::Status& status, const char* failed = "the statement failed") {
-  if (sql::SqlErrorOf(status).has_value()) return status;
+  if (SqlErrorOf(status).has_value()) return status;
   if (absl::IsAborted(status)) {
-    return sql::ToStatus({.message = absl::StrCat(failed, ": ", std::string(status.message())),
-                          .hint = "nothing of it has happened; run it again",
-                          .sqlstate = sql::sqlstate::kSerializationFailure});
+    return ToStatus({.message = absl::StrCat(failed, ": ", std::string(status.message())),
+                     .hint = "nothing of it has happened; run it again",
+                     .sqlstate = sqlstate::kSerializationFailure});
   }
   if (absl::IsAlreadyExists(status)) {
-    return sql::ToStatus({.message = absl::StrCat("duplicate key: ", std::string(status.message())),
-                          .hint = "a primary key, and a key of a unique index, is there once",
-                          .sqlstate = "23505"});
+    return ToStatus({.message = absl::StrCat("duplicate key: ", std::string(status.message())),
+                     .hint = "a primary key, and a key of a unique index, is there once",
+                     .sqlstate = "23505"});
   }
   if (txn::IsTooLarge(status)) {
-    return sql::ToStatus(
+    return ToStatus(
         {.message = std::string(status.message()),
          .hint = "nothing of it has happened; make several transactions of it, each over fewer rows",
-         .sqlstate = sql::sqlstate::kLimitExceeded});
+         .sqlstate = sqlstate::kLimitExceeded});
   }
-  return sql::WithSqlState(status);
+  return WithSqlState(status);
 }
 
 constexpr char kNotCommitted[] = "the transaction cannot be committed";
@@ -60,12 +60,11 @@ constexpr char kFailedInside[] = "the transaction has failed";
 
 /// Of Commit.
 absl::Status CommitInSql(const absl::Status& status) {
-  if (!absl::IsUnavailable(status) || sql::SqlErrorOf(status).has_value())
-    return InSql(status, kNotCommitted);
-  return sql::ToStatus({.message = absl::StrCat("whether the transaction was committed is unknown: ",
-                                                std::string(status.message())),
-                        .hint = "look whether its changes are there before you run it again",
-                        .sqlstate = kOutcomeUnknown});
+  if (!absl::IsUnavailable(status) || SqlErrorOf(status).has_value()) return InSql(status, kNotCommitted);
+  return ToStatus({.message = absl::StrCat("whether the transaction was committed is unknown: ",
+                                           std::string(status.message())),
+                   .hint = "look whether its changes are there before you run it again",
+                   .sqlstate = kOutcomeUnknown});
 }
 
 absl::Status DuplicateKey(const proto::Table& table, const std::vector<Value>& row) {
@@ -76,10 +75,10 @@ absl::Status DuplicateKey(const proto::Table& table, const std::vector<Value>& r
 }
 
 absl::Status NameTaken(const std::string& name, int position, std::string hint) {
-  return sql::ToStatus({.message = absl::StrCat("relation \"", name, "\" already exists"),
-                        .position = position,
-                        .hint = std::move(hint),
-                        .sqlstate = "42P07"});
+  return ToStatus({.message = absl::StrCat("relation \"", name, "\" already exists"),
+                   .position = position,
+                   .hint = std::move(hint),
+                   .sqlstate = "42P07"});
 }
 
 /// Rows of one query as a partial result, which is what the coordinator merges and finishes.
@@ -198,14 +197,14 @@ RecordStatements::~RecordStatements() {
 
 absl::Status RecordStatements::MayRun(std::string_view what) const {
   if (state_ == State::kFailed) {
-    return sql::ToStatus({.message = "the transaction has failed; commands are ignored until it ends",
-                          .hint = "end it with ROLLBACK",
-                          .sqlstate = "25P02"});
+    return ToStatus({.message = "the transaction has failed; commands are ignored until it ends",
+                     .hint = "end it with ROLLBACK",
+                     .sqlstate = "25P02"});
   }
   if (state_ == State::kOpen && !what.empty()) {
-    return sql::ToStatus({.message = absl::StrCat(std::string(what), " cannot run inside a transaction"),
-                          .hint = "COMMIT or ROLLBACK first",
-                          .sqlstate = "25001"});
+    return ToStatus({.message = absl::StrCat(std::string(what), " cannot run inside a transaction"),
+                     .hint = "COMMIT or ROLLBACK first",
+                     .sqlstate = "25001"});
   }
   return absl::OkStatus();
 }
@@ -230,7 +229,7 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::TransactionStatement&
   if (statement.kind == Kind::kBegin) {
     NAM_RETURN_IF_ERROR(MayRun(""));
     if (state_ == State::kOpen) {
-      return Warn(Command("BEGIN"), sql::sqlstate::kActiveTransaction,
+      return Warn(Command("BEGIN"), sqlstate::kActiveTransaction,
                   "there is already a transaction in progress");
     }
     if (const absl::Status begun = access_.Begin(); !begun.ok()) return InSql(begun);
@@ -239,7 +238,7 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::TransactionStatement&
   }
   if (state_ == State::kIdle) {
     return Warn(Command(statement.kind == Kind::kCommit ? "COMMIT" : "ROLLBACK"),
-                sql::sqlstate::kNoActiveTransaction, "there is no transaction in progress");
+                sqlstate::kNoActiveTransaction, "there is no transaction in progress");
   }
   const bool open = state_ == State::kOpen;
   state_ = State::kIdle;
@@ -278,11 +277,11 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CreateIndexStatement&
   }
   if (absl::IsFailedPrecondition(created)) {
     const bool unique = index.unique();
-    return sql::ToStatus({.message = absl::StrCat("could not create ", unique ? "unique " : "", "index \"",
-                                                  index.name(), "\": ", std::string(created.message())),
-                          .position = statement.position,
-                          .hint = unique ? "change one of the rows, or leave out UNIQUE" : "try again later",
-                          .sqlstate = unique ? sql::sqlstate::kUniqueViolation : sql::sqlstate::kWrongState});
+    return ToStatus({.message = absl::StrCat("could not create ", unique ? "unique " : "", "index \"",
+                                             index.name(), "\": ", std::string(created.message())),
+                     .position = statement.position,
+                     .hint = unique ? "change one of the rows, or leave out UNIQUE" : "try again later",
+                     .sqlstate = unique ? sqlstate::kUniqueViolation : sqlstate::kWrongState});
   }
   if (!created.ok()) return InSql(created);
   return Command("CREATE INDEX");
@@ -300,10 +299,10 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::DropIndexStatement& s
   NAM_RETURN_IF_ERROR(MayRun("DROP INDEX"));
   const absl::Status dropped = access_.DropIndex(statement.index);
   if (absl::IsNotFound(dropped) && !statement.if_exists) {
-    return sql::ToStatus({.message = absl::StrCat("index \"", statement.index, "\" does not exist"),
-                          .position = statement.position,
-                          .hint = "EXPLAIN shows the index that a query uses",
-                          .sqlstate = "42704"});
+    return ToStatus({.message = absl::StrCat("index \"", statement.index, "\" does not exist"),
+                     .position = statement.position,
+                     .hint = "EXPLAIN shows the index that a query uses",
+                     .sqlstate = "42704"});
   }
   if (!dropped.ok() && !absl::IsNotFound(dropped)) return InSql(dropped);
   return Command("DROP INDEX");

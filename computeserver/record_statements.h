@@ -82,7 +82,7 @@ class RecordAccess {
 /// whatever reason, leads to `failed`: the statements behind it were meant to be one transaction, and must
 /// not be committed one by one.
 ///
-/// Errors carry a sql::SqlError; 40001 asks to run the transaction again. Of the session's thread.
+/// Errors carry a SqlError; 40001 asks to run the transaction again. Of the session's thread.
 class RecordStatements {
  public:
   /// Borrows both; `cancelled` ends the statement that runs.

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "base/value.h"
 #include "sql/bound_query.h"
+#include "types/value.h"
 
 namespace nam::computeserver {
 

@@ -22,9 +22,9 @@
 #include "optimizer/assignment.h"
 #include "optimizer/plan.h"
 #include "sql/bound_query.h"
-#include "sql/errors.h"
 #include "storage/block_stream.h"
 #include "txn/cluster_tables.h"
+#include "types/sql_error.h"
 
 namespace nam::computeserver {
 namespace {
@@ -120,7 +120,7 @@ class SessionImpl final : public Session {
     const int64_t started_ns = clock.NowNs();
     absl::StatusOr<ResultSet> result = ExecuteNow(statement);
     cancel_ = false;  // not before: what came between two statements is meant for the next
-    if (!result.ok()) return sql::WithSqlState(result.status());
+    if (!result.ok()) return WithSqlState(result.status());
     result->elapsed_ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
     return result;
   }
@@ -151,10 +151,10 @@ class SessionImpl final : public Session {
   absl::Status Regain() {
     if (absl::IsNotFound(attachment_.ConfirmLease())) {
       if (absl::Status joined = attachment_.Rejoin(); !joined.ok()) {
-        return sql::ToStatus({.message = absl::StrCat("the session was lost, and cannot be opened again: ",
-                                                      std::string(joined.message())),
-                              .hint = "run the statement again",
-                              .sqlstate = "08001"});
+        return ToStatus({.message = absl::StrCat("the session was lost, and cannot be opened again: ",
+                                                 std::string(joined.message())),
+                         .hint = "run the statement again",
+                         .sqlstate = "08001"});
       }
     }
     if (attachment_.member() == member_) return absl::OkStatus();
@@ -173,17 +173,17 @@ class SessionImpl final : public Session {
     records_->Fail();
     record_access_->BeginAnew();
     if (!open) return absl::OkStatus();
-    lost_ = sql::ToStatus({.message =
-                               "the session was lost: this client stood still for longer than its lease; the "
-                               "transaction that was open is over",
-                           .hint = "nothing of it has happened; run it again",
-                           .sqlstate = "08006"});
+    lost_ =
+        ToStatus({.message = "the session was lost: this client stood still for longer than its lease; the "
+                             "transaction that was open is over",
+                  .hint = "nothing of it has happened; run it again",
+                  .sqlstate = "08006"});
     return absl::OkStatus();
   }
 
   /// A statement that failed because the membership was lost meanwhile says so; the next one works.
   absl::Status AfterFailure(const absl::Status& error, bool in_transaction) {
-    const auto sql_error = sql::SqlErrorOf(error);
+    const auto sql_error = SqlErrorOf(error);
     const std::string state = sql_error.has_value() ? sql_error->sqlstate : "08000";
     const std::string state_class = state.substr(0, 2);
     // Transactions may have found it out, and joined again, by themselves.
@@ -200,7 +200,7 @@ class SessionImpl final : public Session {
         in_transaction
             ? "nothing of the transaction has happened, and it is over: ROLLBACK, and run all of it again"
             : "nothing of the statement has happened, and a new session is open: run it again";
-    return sql::ToStatus(
+    return ToStatus(
         {.message = absl::StrCat("the session was lost: this client stood still for longer than its lease: ",
                                  sql_error.has_value() ? sql_error->message : std::string(error.message())),
          .hint = unknown ? "a new session is open; look whether the changes are there" : again,
@@ -265,7 +265,7 @@ class SessionImpl final : public Session {
   }
 
   static absl::Status NotSupported(std::string message, std::string hint) {
-    return sql::ToStatus({.message = std::move(message), .hint = std::move(hint), .sqlstate = "0A000"});
+    return ToStatus({.message = std::move(message), .hint = std::move(hint), .sqlstate = "0A000"});
   }
 
   template <typename RecordStatement>
@@ -339,9 +339,9 @@ class SessionImpl final : public Session {
     NAM_RETURN_IF_ERROR(MayRun("DROP TABLE"));
     const absl::Status status = attachment_.catalog().DropTable(statement.table);
     if (absl::IsNotFound(status) && !statement.if_exists) {
-      return sql::ToStatus({.message = absl::StrFormat("table \"%s\" does not exist", statement.table),
-                            .hint = "\\dt lists the tables",
-                            .sqlstate = "42P01"});
+      return ToStatus({.message = absl::StrFormat("table \"%s\" does not exist", statement.table),
+                       .hint = "\\dt lists the tables",
+                       .sqlstate = "42P01"});
     }
     if (!absl::IsNotFound(status)) NAM_RETURN_IF_ERROR(status);
     ResultSet result;
@@ -368,9 +368,9 @@ class SessionImpl final : public Session {
       if (member.alive() && member.role() == proto::ROLE_COMPUTE) members.push_back(member);
     }
     if (members.empty()) {
-      return sql::ToStatus({.message = "the cluster has no living compute server",
-                            .hint = "start one with `nam compute`",
-                            .sqlstate = "57P03"});
+      return ToStatus({.message = "the cluster has no living compute server",
+                       .hint = "start one with `nam compute`",
+                       .sqlstate = "57P03"});
     }
     if (settings_.compute_servers > 0) {
       members.resize(std::min<size_t>(members.size(), static_cast<size_t>(settings_.compute_servers)));

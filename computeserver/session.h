@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/value.h"
+#include "types/value.h"
 
 namespace nam::catalog {
 class Attachment;
@@ -67,7 +67,7 @@ class Session {
                                                        std::unique_ptr<RecordAccess> records);
   virtual ~Session() = default;
 
-  /// Runs one statement. User errors carry a sql::SqlError; CANCELLED after Cancel;
+  /// Runs one statement. User errors carry a SqlError; CANCELLED after Cancel;
   /// UNAVAILABLE names the server that was lost.
   virtual absl::StatusOr<ResultSet> Execute(const std::string& statement) = 0;
   /// Ends the statement that runs, on every server; if none does, the next one. Any thread, and safe in a

@@ -3,11 +3,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "types/sql_error.h"
 
 namespace nam::computeserver {
 namespace {
 
-sql::SqlError BadValue(const sql::SetStatement& statement, const std::string& wanted) {
+SqlError BadValue(const sql::SetStatement& statement, const std::string& wanted) {
   return {.message = absl::StrFormat("\"%s\" is no value for nam.%s", statement.value, statement.name),
           .position = statement.position,
           .hint = "it takes " + wanted,
@@ -17,7 +18,7 @@ sql::SqlError BadValue(const sql::SetStatement& statement, const std::string& wa
 absl::Status SetNumber(const sql::SetStatement& statement, int64_t least, int64_t most, int64_t& out) {
   int64_t value;
   if (!absl::SimpleAtoi(statement.value, &value) || value < least || value > most) {
-    return sql::ToStatus(BadValue(statement, absl::StrFormat("a number from %d to %d", least, most)));
+    return ToStatus(BadValue(statement, absl::StrFormat("a number from %d to %d", least, most)));
   }
   out = value;
   return absl::OkStatus();
@@ -26,7 +27,7 @@ absl::Status SetNumber(const sql::SetStatement& statement, int64_t least, int64_
 absl::Status SetSwitch(const sql::SetStatement& statement, bool& out) {
   if (statement.value != "on" && statement.value != "off" && statement.value != "true" &&
       statement.value != "false") {
-    return sql::ToStatus(BadValue(statement, "on or off"));
+    return ToStatus(BadValue(statement, "on or off"));
   }
   out = statement.value == "on" || statement.value == "true";
   return absl::OkStatus();
@@ -40,7 +41,7 @@ absl::Status SetMode(const sql::SetStatement& statement, Choice& out) {
     out = static_cast<Choice>(mode);
     return absl::OkStatus();
   }
-  return sql::ToStatus(BadValue(statement, "auto, off or on"));
+  return ToStatus(BadValue(statement, "auto, off or on"));
 }
 
 }  // namespace
@@ -58,10 +59,10 @@ absl::Status SessionSettings::Set(const sql::SetStatement& statement) {
   if (statement.name == "work_queue") return SetMode(statement, work_queue);
   std::string names;
   for (const auto& [name, value] : All()) absl::StrAppend(&names, names.empty() ? "" : ", ", "nam.", name);
-  return sql::ToStatus({.message = absl::StrFormat("there is no setting nam.%s", statement.name),
-                        .position = statement.position,
-                        .hint = "settings: " + names,
-                        .sqlstate = "42704"});
+  return ToStatus({.message = absl::StrFormat("there is no setting nam.%s", statement.name),
+                   .position = statement.position,
+                   .hint = "settings: " + names,
+                   .sqlstate = "42704"});
 }
 
 std::map<std::string, std::string> SessionSettings::All() const {

@@ -10,7 +10,7 @@
 #include "computeserver/partial_result.h"
 #include "computeserver/row_order.h"
 #include "computeserver/vector_expression.h"
-#include "sql/errors.h"
+#include "types/sql_error.h"
 
 namespace nam::computeserver {
 namespace {
@@ -54,7 +54,7 @@ class Aggregator {
       const uint32_t mine = group_of[g];
       counts_[mine] += other.counts_[g];
       if (g < other.sums_.size() && __builtin_add_overflow(sums_[mine], other.sums_[g], &sums_[mine]))
-        return sql::SumOutOfRange();
+        return SumOutOfRange();
       if (g < other.best_.size()) Improve(mine, other.best_[g]);
       if (g < other.distinct_.size()) {
         for (const std::string& value : other.distinct_[g]) AddDistinct(mine, value);
@@ -113,7 +113,7 @@ class Aggregator {
     for (uint32_t i = 0; i < n; ++i) {
       if (values.null(i)) continue;
       __int128& sum = sums_[groups[i]];
-      if (__builtin_add_overflow(sum, values.number(i), &sum)) return sql::SumOutOfRange();
+      if (__builtin_add_overflow(sum, values.number(i), &sum)) return SumOutOfRange();
       ++counts_[groups[i]];
     }
     return absl::OkStatus();

@@ -116,7 +116,7 @@ class Compiler {
     if (e.type.kind != TypeKind::kDate || !WithinRange::Needed(result->bounds(), kLeastDay, kGreatestDay))
       return result;
     return std::make_unique<WithinRange>(std::move(result), kLeastDay, kGreatestDay,
-                                         sql::DateOutOfRange(e.position));
+                                         DateOutOfRange(e.position));
   }
 
   NodePtr Negate(const Expr& e) {
@@ -139,8 +139,7 @@ class Compiler {
       const int bytes = sql::IntegerBytes(e);
       const int64_t high = std::numeric_limits<int64_t>::max() >> (64 - 8 * bytes), low = -high - 1;
       if (!WithinRange::Needed(a->bounds(), low, high)) return a;
-      return std::make_unique<WithinRange>(std::move(a), low, high,
-                                           sql::IntegerOutOfRange(bytes, e.position));
+      return std::make_unique<WithinRange>(std::move(a), low, high, IntegerOutOfRange(bytes, e.position));
     }
     if (from.numeric() && e.type.kind == TypeKind::kDecimal && e.type.scale >= from.scale) {
       return ScaleUp(Build(e.children[0]), from.scale, e.type.scale);

@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/date.h"
 #include "base/status_macros.h"
 #include "computeserver/vector_expression.h"
-#include "sql/errors.h"
 #include "sql/expression_tree.h"
+#include "types/date.h"
+#include "types/sql_error.h"
 
 /// The nodes that vector_expression.cc makes expressions of.
 namespace nam::computeserver::vector_nodes {
@@ -167,7 +167,7 @@ class Arithmetic final : public Node {
       const bool overflow = op_ == Op::kAdd        ? __builtin_add_overflow(x, y, &result_.wide[i])
                             : op_ == Op::kSubtract ? __builtin_sub_overflow(x, y, &result_.wide[i])
                                                    : __builtin_mul_overflow(x, y, &result_.wide[i]);
-      if (overflow || !FitsDigits(result_.wide[i])) return sql::NumberOutOfRange(/*position=*/-1);
+      if (overflow || !FitsDigits(result_.wide[i])) return NumberOutOfRange(/*position=*/-1);
     }
     return &result_;
   }

@@ -211,7 +211,8 @@ std::optional<int> MatchingKey(const Plan& plan, const Plan::Join& join, const T
   const proto::PartitionKey& d = driving.partitioning(*probe_key);
   const bool same = b.parts() == d.parts() && b.function() == d.function() &&
                     join.build_key.type.kind == join.probe_key.type.kind &&
-                    join.build_key.type.scale == join.probe_key.type.scale;
+                    join.build_key.type.scale == join.probe_key.type.scale &&
+                    join.build_key.type.blank_padded == join.probe_key.type.blank_padded;
   return same ? probe_key : std::nullopt;
 }
 

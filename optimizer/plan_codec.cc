@@ -1,6 +1,7 @@
 #include "absl/status/status.h"
 #include "base/status_macros.h"
 #include "optimizer/plan.h"
+#include "types/wire.h"
 
 namespace nam::optimizer {
 namespace {
@@ -8,40 +9,20 @@ namespace {
 /// Deeper expressions are refused: nothing a user writes, and recursion needs a bound.
 constexpr int kMaxDepth = 500;
 
-proto::Type Encode(const Type& type) {
-  proto::Type out;
-  out.set_kind(static_cast<uint32_t>(type.kind));
-  out.set_scale(type.scale);
-  out.set_length(type.length);
-  return out;
-}
-
 proto::Expr Encode(const sql::Expr& expr) {
   proto::Expr out;
   out.set_op(static_cast<uint32_t>(expr.op));
-  *out.mutable_type() = Encode(expr.type);
+  *out.mutable_type() = ToProto(expr.type);
   out.set_table(expr.column.table);
   out.set_column(expr.column.column);
   out.set_index(expr.index);
-  proto::Value& literal = *out.mutable_literal();
-  *literal.mutable_type() = Encode(expr.literal.type);
-  literal.set_null(expr.literal.null);
-  literal.set_high(static_cast<int64_t>(expr.literal.number >> 64));
-  literal.set_low(static_cast<uint64_t>(expr.literal.number));
-  literal.set_text(expr.literal.text);
+  *out.mutable_literal() = ToProto(expr.literal);
   for (const sql::Expr& child : expr.children) *out.add_children() = Encode(child);
   return out;
 }
 
 absl::Status Bad(const char* what) {
   return absl::InvalidArgumentError(std::string("not a plan: ") + what);
-}
-
-absl::Status Decode(const proto::Type& in, Type& out) {
-  if (in.kind() > static_cast<uint32_t>(TypeKind::kTimestamp) || in.scale() > kMaxDecimalDigits)
-    return Bad("unknown type");
-  out = {static_cast<TypeKind>(in.kind()), static_cast<uint8_t>(in.scale()), in.length()};
-  return absl::OkStatus();
 }
 
 /// How many children an operator takes: exactly `least`, or more if `more`.
@@ -82,8 +63,8 @@ absl::Status Decode(const proto::Expr& in, size_t tables, int depth, sql::Expr& 
   if (depth > kMaxDepth) return Bad("expression too deep");
   if (in.op() > static_cast<uint32_t>(sql::Op::kAggregate)) return Bad("unknown operator");
   out.op = static_cast<sql::Op>(in.op());
-  NAM_RETURN_IF_ERROR(Decode(in.type(), out.type));
-  NAM_RETURN_IF_ERROR(Decode(in.literal().type(), out.literal.type));
+  NAM_ASSIGN_OR_RETURN(out.type, TypeOf(in.type()));
+  NAM_ASSIGN_OR_RETURN(out.literal, ValueOf(in.literal()));
   out.column = {in.table(), in.column()};
   out.index = in.index();
   if (out.op == sql::Op::kColumn &&
@@ -100,9 +81,6 @@ absl::Status Decode(const proto::Expr& in, size_t tables, int depth, sql::Expr& 
   if (children < arity.least || (!arity.more && children > arity.least))
     return Bad("wrong number of operands");
   if (out.op == sql::Op::kCase && children % 2 == 0) return Bad("CASE without its ELSE");
-  out.literal.null = in.literal().null();
-  out.literal.number = static_cast<__int128>(in.literal().high()) << 64 | in.literal().low();
-  out.literal.text = in.literal().text();
   for (const proto::Expr& child : in.children()) {
     NAM_RETURN_IF_ERROR(Decode(child, tables, depth + 1, out.children.emplace_back()));
   }
@@ -130,7 +108,7 @@ absl::Status DecodeSink(const proto::Plan& in, Plan& plan) {
       return Bad("unknown aggregate");
     out.function = static_cast<sql::AggregateFunction>(aggregate.function());
     NAM_RETURN_IF_ERROR(Decode(aggregate.argument(), tables, 0, out.argument));
-    NAM_RETURN_IF_ERROR(Decode(aggregate.type(), out.type));
+    NAM_ASSIGN_OR_RETURN(out.type, TypeOf(aggregate.type()));
   }
   for (const proto::PlanOrder& order : in.order()) {
     sql::OrderKey& out = plan.order.emplace_back();
@@ -166,7 +144,7 @@ proto::Plan ToProto(const Plan& plan) {
     proto::PlanAggregate& a = *out.add_aggregates();
     a.set_function(static_cast<uint32_t>(aggregate.function));
     *a.mutable_argument() = Encode(aggregate.argument);
-    *a.mutable_type() = Encode(aggregate.type);
+    *a.mutable_type() = ToProto(aggregate.type);
   }
   for (const sql::Expr& expr : plan.output) *out.add_output() = Encode(expr);
   for (const sql::OrderKey& key : plan.order) {

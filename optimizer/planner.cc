@@ -7,6 +7,8 @@
 #include "optimizer/join_order.h"
 #include "optimizer/plan.h"
 #include "optimizer/selectivity.h"
+#include "types/sql_error.h"
+#include "types/wire.h"
 
 namespace nam::optimizer {
 namespace {
@@ -17,11 +19,10 @@ using sql::Expr;
 using sql::Op;
 
 Expr ColumnExpr(const BoundQuery& query, ColumnRef ref) {
-  const proto::Type& type = ColumnOf(query, ref).type();
   Expr e;
   e.op = Op::kColumn;
   e.column = ref;
-  e.type = {static_cast<TypeKind>(type.kind()), static_cast<uint8_t>(type.scale()), type.length()};
+  e.type = ColumnTypeOf(ColumnOf(query, ref).type());
   return e;
 }
 
@@ -40,10 +41,10 @@ constexpr int kMaxDepth = 80;
 
 absl::Status CheckDepth(const Expr& expr, int depth = 1) {
   if (depth > kMaxDepth) {
-    return sql::ToStatus({.message = "an expression nests deeper than 80 levels",
-                          .position = expr.position,
-                          .hint = "split it, or write a long chain of + with fewer terms",
-                          .sqlstate = "54001"});
+    return ToStatus({.message = "an expression nests deeper than 80 levels",
+                     .position = expr.position,
+                     .hint = "split it, or write a long chain of + with fewer terms",
+                     .sqlstate = "54001"});
   }
   for (const Expr& child : expr.children) NAM_RETURN_IF_ERROR(CheckDepth(child, depth + 1));
   return absl::OkStatus();

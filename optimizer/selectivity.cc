@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "types/wire.h"
+
 namespace nam::optimizer {
 namespace {
 
@@ -36,7 +38,7 @@ double NotNull(const BoundQuery& query, ColumnRef ref) {
 double ShareBelow(const proto::Column& column, const Value& literal, bool also_it) {
   const double low = static_cast<double>(column.min()), high = static_cast<double>(column.max());
   if (high < low) return 0.5;
-  const double unit = std::pow(10.0, column.type().scale());
+  const double unit = std::pow(10.0, ColumnTypeOf(column.type()).scale);
   const double value = static_cast<double>(literal.number) / std::pow(10.0, literal.type.scale) * unit;
   return std::clamp((value - low + (also_it ? 1 : 0)) / (high - low + 1), 0.0, 1.0);
 }

@@ -15,6 +15,7 @@
 #include "storage/block.h"
 #include "storage/block_sink.h"
 #include "storage/checksum.h"
+#include "types/wire.h"
 
 namespace nam::partitioner {
 namespace {

@@ -7,18 +7,6 @@
 
 namespace nam::partitioner {
 
-Type TypeOf(const proto::Type& type) {
-  return {static_cast<TypeKind>(type.kind()), static_cast<uint8_t>(type.scale()), type.length()};
-}
-
-proto::Type ToProto(const Type& type) {
-  proto::Type out;
-  out.set_kind(static_cast<uint32_t>(type.kind));
-  out.set_scale(type.scale);
-  out.set_length(type.length);
-  return out;
-}
-
 std::vector<uint8_t> WidthsOf(const proto::Table& table) {
   std::vector<uint8_t> widths;
   for (const proto::Column& column : table.columns())

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/value.h"
 #include "proto/catalog.pb.h"
 #include "storage/block_stream.h"
 #include "storage/channel.h"
@@ -13,9 +12,6 @@
 
 /// From the catalog's description of a table to what storage streams by.
 namespace nam::partitioner {
-
-Type TypeOf(const proto::Type& type);
-proto::Type ToProto(const Type& type);
 
 std::vector<uint8_t> WidthsOf(const proto::Table& table);
 storage::StreamTable StreamTableOf(const proto::Table& table, std::span<const uint32_t> columns);

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/value.h"
+#include "types/value.h"
 
 namespace nam::partitioner {
 

@@ -6,14 +6,15 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "sql/errors.h"
 #include "sql/record_row.h"
+#include "types/sql_error.h"
+#include "types/wire.h"
 
 namespace nam::sql {
 namespace {
 
 absl::Status OutOfRange(const proto::Type& type, int position) {
-  if (static_cast<TypeKind>(type.kind()) == TypeKind::kDecimal) {
+  if (ColumnTypeOf(type).kind == TypeKind::kDecimal) {
     return UserError(sqlstate::kNumberOutOfRange, "numeric field overflow", position,
                      absl::StrCat("a ", ColumnTypeName(type), " has at most ",
                                   type.precision() - type.scale(), " digits before the decimal point"));
@@ -23,7 +24,7 @@ absl::Status OutOfRange(const proto::Type& type, int position) {
 }
 
 bool Fits(const proto::Type& type, __int128 number) {
-  switch (static_cast<TypeKind>(type.kind())) {
+  switch (ColumnTypeOf(type).kind) {
     case TypeKind::kInteger: {
       const __int128 limit = __int128{1} << (8 * type.precision() - 1);
       return number >= -limit && number < limit;
@@ -40,7 +41,7 @@ bool Fits(const proto::Type& type, __int128 number) {
 }  // namespace
 
 std::string ColumnTypeName(const proto::Type& type) {
-  switch (static_cast<TypeKind>(type.kind())) {
+  switch (ColumnTypeOf(type).kind) {
     case TypeKind::kInteger:
       return type.precision() == 2 ? "smallint" : type.precision() == 4 ? "integer" : "bigint";
     case TypeKind::kDecimal:
@@ -48,7 +49,7 @@ std::string ColumnTypeName(const proto::Type& type) {
     case TypeKind::kString:
       return absl::StrCat(type.blank_padded() ? "char(" : "varchar(", type.length(), ")");
     default:
-      return TypeName({static_cast<TypeKind>(type.kind())});
+      return TypeName(ColumnTypeOf(type));
   }
 }
 
@@ -61,7 +62,7 @@ absl::StatusOr<Value> Assign(const proto::Table& table, int column, Value value,
                      absl::StrCat("null value in column ", Quote(to.name()), " of ", Quote(table.name())),
                      position, "the column is NOT NULL");
   }
-  if (static_cast<TypeKind>(type.kind()) != TypeKind::kString) {
+  if (ColumnTypeOf(type).kind != TypeKind::kString) {
     if (!Fits(type, value.number)) return OutOfRange(type, position);
     return value;
   }

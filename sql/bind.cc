@@ -2,11 +2,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "sql/bound_query.h"
-#include "sql/errors.h"
 #include "sql/parse_tree.h"
 #include "sql/record_binder.h"
 #include "sql/select_binder.h"
 #include "sql/system_names.h"
+#include "types/sql_error.h"
 
 namespace nam::sql {
 namespace {

@@ -155,17 +155,6 @@ class TableSource {
   virtual std::vector<std::string> Names() = 0;
 };
 
-/// An error in the user's text. Carried by absl::Status as a payload, so that it passes through layers.
-struct SqlError {
-  std::string message;  // ToStatus shortens long ones
-  int position = -1;    // byte offset in the statement; -1 if nowhere in particular
-  std::string hint;
-  std::string sqlstate;  // five characters
-};
-absl::Status ToStatus(const SqlError& error);
-/// The SqlError in a status, if it carries one.
-std::optional<SqlError> SqlErrorOf(const absl::Status& status);
-
 /// Splits a script at its top-level semicolons (by the parser's own scanner: strings, quoted names,
 /// dollar quotes and comments may hold them). `complete` is false if the last piece lacks its semicolon.
 struct ScriptPiece {

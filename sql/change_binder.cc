@@ -4,12 +4,13 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "sql/assignment.h"
-#include "sql/errors.h"
 #include "sql/expression_binder.h"
 #include "sql/expression_tree.h"
 #include "sql/from_binder.h"
 #include "sql/record_binder.h"
 #include "sql/system_names.h"
+#include "types/sql_error.h"
+#include "types/wire.h"
 
 namespace nam::sql {
 namespace {
@@ -27,9 +28,9 @@ absl::Status RefuseReturning(const Node& node) {
 }
 
 Type TypeOfColumn(const proto::Column& column) {
-  const proto::Type& type = column.type();
-  const auto kind = static_cast<TypeKind>(type.kind());
-  return {kind, static_cast<uint8_t>(type.scale()), 0};
+  Type type = ColumnTypeOf(column.type());
+  type.length = 0;
+  return type;
 }
 
 /// What the binder of INSERT, UPDATE and DELETE share: one table, and expressions over it.
@@ -87,7 +88,8 @@ class ChangeBinder {
                                     ", the expression of type ", TypeName(value.type)),
                        position, "convert it with CAST");
     }
-    if (value.type.kind != type.kind || value.type.scale != type.scale) {
+    if (value.type.kind != type.kind || value.type.scale != type.scale ||
+        value.type.blank_padded != type.blank_padded) {
       NAM_ASSIGN_OR_RETURN(value, builder.Cast(std::move(value), type, position));
     }
     value.position = position;

@@ -6,9 +6,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "base/value.h"
-#include "sql/errors.h"
 #include "sql/expression.h"
+#include "types/sql_error.h"
+#include "types/wire.h"
 
 namespace nam::sql {
 namespace {
@@ -20,19 +20,12 @@ constexpr int64_t kLongestText =
 struct PlainType {
   const char* name;
   TypeKind kind;
-  uint32_t precision;
+  uint8_t precision;
 };
 constexpr PlainType kPlainTypes[] = {
     {"int2", TypeKind::kInteger, 2}, {"int4", TypeKind::kInteger, 4},        {"int8", TypeKind::kInteger, 8},
     {"date", TypeKind::kDate, 0},    {"timestamp", TypeKind::kTimestamp, 0}, {"bool", TypeKind::kBool, 0},
 };
-
-proto::Type MakeType(TypeKind kind, uint32_t precision) {
-  proto::Type type;
-  type.set_kind(static_cast<uint32_t>(kind));
-  type.set_precision(precision);
-  return type;
-}
 
 absl::StatusOr<std::vector<int64_t>> Modifiers(const Node& type_name) {
   std::vector<int64_t> numbers;
@@ -60,9 +53,9 @@ absl::StatusOr<proto::Type> DecimalType(const std::vector<int64_t>& modifiers, i
                      "a decimal has up to 38 digits, and no more decimals than digits", position,
                      "write decimal(38, 2)");
   }
-  proto::Type type = MakeType(TypeKind::kDecimal, static_cast<uint32_t>(modifiers[0]));
-  type.set_scale(static_cast<uint32_t>(scale));
-  return type;
+  return ToProto(Type{.kind = TypeKind::kDecimal,
+                      .scale = static_cast<uint8_t>(scale),
+                      .precision = static_cast<uint8_t>(modifiers[0])});
 }
 
 absl::StatusOr<proto::Type> TextType(const std::vector<int64_t>& modifiers, bool padded, int position) {
@@ -75,10 +68,8 @@ absl::StatusOr<proto::Type> TextType(const std::vector<int64_t>& modifiers, bool
                      position, "it counts characters, and each takes 4 bytes of a row");
   }
   const auto length = static_cast<uint32_t>(modifiers[0]);
-  proto::Type type = MakeType(TypeKind::kString, kMostBytesOfCharacter * length);
-  type.set_length(length);
-  type.set_blank_padded(padded);
-  type.set_scale(padded ? kCharScale : 0);
+  proto::Type type = ToProto(padded ? CharType(length) : Type::String(length));
+  type.set_precision(kMostBytesOfCharacter * length);
   return type;
 }
 
@@ -98,7 +89,8 @@ absl::StatusOr<proto::Type> ColumnTypeOfName(const Node& type_name) {
   if (name == "varchar" || name == "bpchar") return TextType(modifiers, name == "bpchar", position);
   if (name == "text") return TextType({}, false, position);
   for (const PlainType& plain : kPlainTypes) {
-    if (name == plain.name && modifiers.empty()) return MakeType(plain.kind, plain.precision);
+    if (name == plain.name && modifiers.empty())
+      return ToProto(Type{.kind = plain.kind, .precision = plain.precision});
   }
   std::string hint =
       "types are smallint, integer, bigint, decimal(p, s), date, timestamp, boolean, char(n) and varchar(n)";

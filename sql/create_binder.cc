@@ -7,13 +7,13 @@
 #include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 #include "sql/column_type.h"
-#include "sql/errors.h"
 #include "sql/expression_binder.h"
 #include "sql/expression_tree.h"
 #include "sql/from_binder.h"
 #include "sql/record_binder.h"
 #include "sql/record_row.h"
 #include "sql/system_names.h"
+#include "types/sql_error.h"
 
 namespace nam::sql {
 namespace {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "sql/bound_query.h"
+#include "types/sql_error.h"
 
 namespace nam::sql {
 

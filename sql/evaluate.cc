@@ -4,13 +4,13 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "base/check.h"
-#include "base/date.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "sql/decimal.h"
-#include "sql/errors.h"
 #include "sql/expression.h"
 #include "sql/expression_tree.h"
+#include "types/date.h"
+#include "types/decimal.h"
+#include "types/sql_error.h"
 
 namespace nam::sql {
 namespace {

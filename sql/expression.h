@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/value.h"
+#include "types/value.h"
 
 namespace nam::sql {
 
@@ -74,13 +74,11 @@ inline bool FitsInteger(__int128 n, int bytes) {
   return n >= -limit && n < limit;
 }
 
-/// char(n) is the string type of scale 1, in a Type as in proto::Type: so it goes wherever types go.
-inline constexpr uint8_t kCharScale = 1;
 inline constexpr Type CharType(uint32_t length) {
-  return {TypeKind::kString, kCharScale, length};
+  return {.kind = TypeKind::kString, .blank_padded = true, .length = length};
 }
 inline constexpr bool IsChar(const Type& type) {
-  return type.kind == TypeKind::kString && type.scale == kCharScale;
+  return type.blank_padded;
 }
 
 /// Blanks at the end of a char(n) do not count. Its values never end in blanks: columns do not store them,

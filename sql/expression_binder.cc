@@ -5,9 +5,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "sql/decimal.h"
-#include "sql/errors.h"
 #include "sql/expression_tree.h"
+#include "types/decimal.h"
+#include "types/sql_error.h"
 
 namespace nam::sql {
 namespace {

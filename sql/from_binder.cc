@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "sql/errors.h"
 #include "sql/expression_tree.h"
+#include "types/sql_error.h"
 
 namespace nam::sql {
 namespace {

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <string>
 
-#include "base/date.h"
-#include "sql/errors.h"
 #include "sql/expression_builder.h"
+#include "types/date.h"
+#include "types/sql_error.h"
 
 namespace nam::sql {
 namespace {

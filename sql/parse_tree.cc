@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "sql/errors.h"
+#include "types/sql_error.h"
 
 namespace nam::sql {
 namespace {

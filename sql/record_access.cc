@@ -10,8 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/check.h"
-#include "sql/decimal.h"
 #include "sql/expression_tree.h"
+#include "types/decimal.h"
+#include "types/wire.h"
 
 namespace nam::sql {
 namespace {
@@ -63,7 +64,7 @@ class Domains {
   Domains(const proto::Table& table, const RecordLayout& layout) : layout_(layout) {
     for (int i = 0; i < table.columns_size(); ++i) {
       const auto c = static_cast<uint32_t>(i);
-      types_.push_back(table.columns(i).type());
+      types_.push_back(ColumnTypeOf(table.columns(i).type()));
       std::string prefix_low, prefix_high;
       if (layout.nullable(c)) {
         prefix_low.push_back(0);
@@ -234,7 +235,7 @@ class Domains {
   }
 
   Cut CutAtNumber(const Value& constant) const {
-    const auto scale = static_cast<int>(types_[column_].scale());
+    const int scale = types_[column_].scale;
     const int excess = constant.type.scale - scale;
     __int128 number;
     bool exact = true;
@@ -266,7 +267,7 @@ class Domains {
   }
 
   const RecordLayout& layout_;
-  std::vector<proto::Type> types_;
+  std::vector<Type> types_;
   std::vector<Domain> domains_;
   uint32_t column_ = 0;  // that the conjunct at hand is about
 };

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "types/wire.h"
 
 namespace nam::sql {
 namespace {
@@ -45,7 +46,7 @@ Value GetValue(const Type& type, const std::byte* from, uint32_t bytes) {
 }  // namespace
 
 uint32_t BytesOfColumn(const proto::Type& type) {
-  switch (static_cast<TypeKind>(type.kind())) {
+  switch (ColumnTypeOf(type).kind) {
     case TypeKind::kBool:
       return 1;
     case TypeKind::kInteger:
@@ -58,7 +59,7 @@ uint32_t BytesOfColumn(const proto::Type& type) {
       return 8;
     case TypeKind::kString:
       return type.precision() > 0 ? type.precision() : type.length();
-    case TypeKind::kNull:
+    default:
       break;
   }
   NAM_CHECK(false, "not a type of a record table");
@@ -78,10 +79,7 @@ std::vector<uint32_t> KeyColumnsOf(const proto::Table& table) {
 
 RecordLayout::RecordLayout(const proto::Table& table) {
   for (const proto::Column& column : table.columns()) {
-    const proto::Type& type = column.type();
-    const auto kind = static_cast<TypeKind>(type.kind());
-    const uint32_t length = kind == TypeKind::kString ? type.length() : 0;
-    columns_.push_back({{kind, static_cast<uint8_t>(type.scale()), length}, BytesOfColumn(type)});
+    columns_.push_back({ColumnTypeOf(column.type()), BytesOfColumn(column.type())});
   }
   std::vector<bool> in_key(columns_.size());
   for (const uint32_t key : KeyColumnsOf(table)) {

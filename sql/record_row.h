@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "base/value.h"
 #include "proto/catalog.pb.h"
+#include "types/value.h"
 
 /// How a row of a record table lies in memory: of fixed size, its key first.
 ///

@@ -5,8 +5,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "sql/errors.h"
 #include "sql/parse_tree.h"
+#include "types/sql_error.h"
 
 namespace nam::sql {
 namespace {

@@ -4,7 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "sql/errors.h"
+#include "types/sql_error.h"
+#include "types/wire.h"
 
 namespace nam::sql {
 
@@ -13,12 +14,11 @@ const proto::Column& NameResolver::column(ColumnRef ref) const {
 }
 
 Expr NameResolver::ColumnExpr(ColumnRef ref, int position) const {
-  const proto::Type& type = column(ref).type();
   Expr expr;
   expr.op = Op::kColumn;
   expr.position = position;
   expr.column = ref;
-  expr.type = {static_cast<TypeKind>(type.kind()), static_cast<uint8_t>(type.scale()), type.length()};
+  expr.type = ColumnTypeOf(column(ref).type());
   return expr;
 }
 

@@ -5,10 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "sql/errors.h"
 #include "sql/expression_binder.h"
 #include "sql/expression_tree.h"
 #include "sql/from_binder.h"
+#include "types/sql_error.h"
 
 namespace nam::sql {
 namespace {

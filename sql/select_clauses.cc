@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "sql/errors.h"
 #include "sql/select_binder.h"
+#include "types/sql_error.h"
 
 namespace nam::sql {
 namespace {

@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/system_names.h"
-#include "sql/errors.h"
+#include "types/sql_error.h"
 
 namespace nam::sql {
 

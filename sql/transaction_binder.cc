@@ -3,9 +3,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "sql/errors.h"
 #include "sql/record_binder.h"
 #include "sql/tokens.h"
+#include "types/sql_error.h"
 
 namespace nam::sql {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
-#include "base/date.h"
+#include "types/date.h"
 
 namespace nam::ssb {
 namespace {

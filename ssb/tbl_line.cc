@@ -6,9 +6,9 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
-#include "base/date.h"
 #include "base/utf8.h"
-#include "base/value.h"
+#include "types/date.h"
+#include "types/value.h"
 
 namespace nam::ssb {
 namespace {

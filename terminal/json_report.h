@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "base/value.h"
 #include "computeserver/session.h"
 #include "nlohmann/json.hpp"
 #include "proto/catalog.pb.h"
+#include "types/value.h"
 
 namespace nam {
 

@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "base/value.h"
+#include "types/wire.h"
 
 namespace nam::tpcw {
 namespace {
@@ -71,22 +71,21 @@ constexpr const char* kHeaderColumns[] = {"id", "write", "check"};
 TableSchema SchemaOf(const std::string& name, size_t row_bytes, std::initializer_list<const char*> words) {
   TableSchema schema{name, sizeof(Key), row_bytes, {}};
   size_t filler_bytes = row_bytes;
-  const auto add = [&](const char* column, TypeKind kind) -> proto::Type& {
+  const auto add = [&](const char* column, const Type& type) -> proto::Type& {
     proto::Column& added = *schema.table.add_columns();
     added.set_name(column);
-    added.mutable_type()->set_kind(static_cast<uint32_t>(kind));
+    *added.mutable_type() = ToProto(type);
     return *added.mutable_type();
   };
   const auto add_word = [&](const char* column) {
-    add(column, TypeKind::kInteger).set_precision(sizeof(uint64_t));
+    add(column, {.kind = TypeKind::kInteger, .precision = sizeof(uint64_t)});
     filler_bytes -= sizeof(uint64_t);
   };
   for (const char* column : kHeaderColumns) add_word(column);
   for (const char* column : words) add_word(column);
   if (filler_bytes > 0) {
-    proto::Type& filler = add("filler", TypeKind::kString);
-    filler.set_length(static_cast<uint32_t>(filler_bytes / kFillerCharacterBytes));
-    filler.set_precision(static_cast<uint32_t>(filler_bytes));
+    const auto length = static_cast<uint32_t>(filler_bytes / kFillerCharacterBytes);
+    add("filler", Type::String(length)).set_precision(static_cast<uint32_t>(filler_bytes));
   }
   schema.table.mutable_record()->add_primary_key(kHeaderColumns[0]);
   return schema;

@@ -10,9 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/value.h"
 #include "partitioner/column_batch.h"
 #include "partitioner/table_schema.h"
+#include "types/value.h"
 
 struct sqlite3;
 struct sqlite3_stmt;

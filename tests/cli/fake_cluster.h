@@ -8,6 +8,7 @@
 #include "catalog/client.h"
 #include "computeserver/session.h"
 #include "sql/bound_query.h"
+#include "types/sql_error.h"
 
 namespace nam::cli {
 
@@ -22,8 +23,7 @@ class FakeSession final : public computeserver::Session {
       return absl::CancelledError("the statement was cancelled");
     }
     if (statement.starts_with("bad")) {
-      return sql::ToStatus(
-          {.message = "syntax error", .position = 4, .hint = "try good", .sqlstate = "42601"});
+      return ToStatus({.message = "syntax error", .position = 4, .hint = "try good", .sqlstate = "42601"});
     }
     if (statement.starts_with("lost")) return absl::UnavailableError("compute server 3 is gone");
     if (statement.starts_with("commit")) {

@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "terminal/exit_codes.h"
 #include "tests/cli/fake_cluster.h"
+#include "types/wire.h"
 
 namespace nam::cli {
 namespace {
@@ -45,11 +46,10 @@ class ShellTest : public testing::Test {
     key->set_parts(8);
     proto::Column& column = *table.add_columns();
     column.set_name("s_suppkey");
-    column.mutable_type()->set_kind(static_cast<uint32_t>(TypeKind::kInteger));
+    *column.mutable_type() = ToProto(Type::Integer());
     proto::Column& city = *table.add_columns();
     city.set_name("s_city");
-    city.mutable_type()->set_kind(static_cast<uint32_t>(TypeKind::kString));
-    city.mutable_type()->set_length(10);
+    *city.mutable_type() = ToProto(Type::String(10));
     proto::ServerUsage& usage = *table.add_usage();
     usage.set_server(1);
     usage.set_blocks(8);

@@ -7,11 +7,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/value.h"
 #include "catalog/attachment.h"
 #include "computeserver/session.h"
 #include "partitioner/loader.h"
 #include "partitioner/table_schema.h"
+#include "types/value.h"
 
 namespace nam::testing {
 

@@ -4,10 +4,11 @@
 #include <cstdio>
 #include <regex>
 
-#include "base/date.h"
 #include "sql/bound_query.h"
 #include "tests/cluster/in_process_cluster.h"
 #include "tests/cluster/oracle.h"
+#include "types/date.h"
+#include "types/sql_error.h"
 
 namespace nam::testing {
 namespace {
@@ -54,12 +55,12 @@ class QueryTest : public ::testing::Test {
     EXPECT_TRUE(result.ok()) << sql << "\n" << result.status();
     return result.ok() ? ToText(*result) : TextRows();
   }
-  sql::SqlError Error(const std::string& statement) {
+  SqlError Error(const std::string& statement) {
     const auto result = cluster_->session().Execute(statement);
     EXPECT_FALSE(result.ok()) << statement;
-    const auto error = sql::SqlErrorOf(result.status());
+    const auto error = SqlErrorOf(result.status());
     EXPECT_TRUE(error.has_value()) << result.status();
-    return error.value_or(sql::SqlError{});
+    return error.value_or(SqlError{});
   }
   static inline InProcessCluster* cluster_ = nullptr;
 };
@@ -440,10 +441,10 @@ TEST_F(QueryTest, ExplainShowsPlanAssignmentAndCounters) {
 }
 
 TEST_F(QueryTest, UserErrorsCarryPositionAndHint) {
-  const sql::SqlError column = Error("select prise from sales");
+  const SqlError column = Error("select prise from sales");
   EXPECT_EQ(column.position, 7);
   EXPECT_NE(column.hint.find("price"), std::string::npos) << column.hint;
-  const sql::SqlError table = Error("select 1 from sale");
+  const SqlError table = Error("select 1 from sale");
   EXPECT_NE(table.hint.find("sales"), std::string::npos) << table.hint;
   EXPECT_EQ(Error("set nam.prefetch_window = 0").sqlstate, "22023");
   EXPECT_EQ(Error("set nam.prefetch_windo = 1").sqlstate, "42704");
@@ -502,7 +503,7 @@ TEST_F(QueryTest, ACancelBeforeTheStatementCounts) {
   session->Cancel();
   const auto cancelled = session->Execute("select count(*) from sales");
   EXPECT_TRUE(absl::IsCancelled(cancelled.status())) << cancelled.status();
-  EXPECT_EQ(sql::SqlErrorOf(cancelled.status()).value_or(sql::SqlError{}).sqlstate, "57014");
+  EXPECT_EQ(SqlErrorOf(cancelled.status()).value_or(SqlError{}).sqlstate, "57014");
   const auto next = session->Execute("select count(*) from sales");
   EXPECT_TRUE(next.ok()) << next.status();
 }
@@ -526,7 +527,7 @@ TEST_F(QueryTest, ErrorsOfJoinsNameTheUsersTables) {
   std::string columns;
   for (int i = 0; i < 1100; ++i) columns += ", c" + std::to_string(i) + " smallint";
   Rows("create table broad (id int primary key" + columns + ") with (storage = record)");
-  const sql::SqlError error = Error("select count(*) from broad, items where broad.id = items.item");
+  const SqlError error = Error("select count(*) from broad, items where broad.id = items.item");
   EXPECT_EQ(error.message, "table broad must have 1 to 1024 columns");
   Rows("drop table broad");
 }
@@ -537,7 +538,7 @@ TEST(SessionTest, WithoutComputeServersOneMayTryAgain) {
   ASSERT_TRUE(Load(cluster.attachment(), table, {}).ok());
   const auto result = cluster.session().Execute("select k from small");
   EXPECT_TRUE(absl::IsUnavailable(result.status())) << result.status();
-  EXPECT_EQ(sql::SqlErrorOf(result.status()).value_or(sql::SqlError{}).sqlstate, "57P03");
+  EXPECT_EQ(SqlErrorOf(result.status()).value_or(SqlError{}).sqlstate, "57P03");
 }
 
 TEST(LoaderTest, ATableThatDoesNotFitIsRefusedAndLeavesNothing) {

@@ -9,6 +9,7 @@
 #include "sql/bound_query.h"
 #include "tests/cluster/in_process_cluster.h"
 #include "tests/cluster/oracle.h"
+#include "types/sql_error.h"
 
 namespace nam::testing {
 namespace {
@@ -67,7 +68,7 @@ class RecordOracleTest : public ::testing::Test {
     }
   }
   std::string SqlState(const std::string& statement) {
-    const auto error = sql::SqlErrorOf(Try(statement));
+    const auto error = SqlErrorOf(Try(statement));
     return error.has_value() ? error->sqlstate : "";
   }
 
@@ -214,7 +215,7 @@ TEST_F(RecordOracleTest, RandomStatements) {
     } else if (kind < 12) {
       const std::string change = random.Change(open);
       const absl::Status status = Try(change);
-      ASSERT_TRUE(status.ok() || sql::SqlErrorOf(status)->sqlstate == "23505") << change << "\n" << status;
+      ASSERT_TRUE(status.ok() || SqlErrorOf(status)->sqlstate == "23505") << change << "\n" << status;
       ASSERT_TRUE(status.ok() || !open) << change << "\n" << status;
       Theirs(change);
       Compare("select * from sales");

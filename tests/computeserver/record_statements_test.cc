@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "tests/computeserver/fake_record_access.h"
 #include "txn/session.h"
+#include "types/sql_error.h"
 
 namespace nam::computeserver {
 namespace {
@@ -55,7 +56,7 @@ class RecordStatementsTest : public testing::Test, public sql::TableSource {
   std::string Run(const std::string& text) {
     const auto result = Execute(text);
     if (!result.ok()) {
-      const auto error = sql::SqlErrorOf(result.status());
+      const auto error = SqlErrorOf(result.status());
       return error.has_value() ? error->sqlstate : result.status().ToString();
     }
     std::vector<std::string> rows = {result->command};
@@ -174,7 +175,7 @@ TEST_F(Stock, InsertErrors) {
   EXPECT_EQ(Run("insert into stock values (4, 'x', 1/0)"), "22012");
   EXPECT_EQ(Run("select count(*) from stock"), "SELECT 1 | 3");  // nothing of them stayed
   const auto twice = Execute("insert into stock values (1, 'x')");
-  EXPECT_EQ(sql::SqlErrorOf(twice.status())->message, "duplicate key: table stock has (1) already");
+  EXPECT_EQ(SqlErrorOf(twice.status())->message, "duplicate key: table stock has (1) already");
 }
 
 TEST_F(Stock, Update) {
@@ -212,7 +213,7 @@ TEST_F(Stock, Transactions) {
   EXPECT_EQ(Run("begin"), "BEGIN");
   EXPECT_EQ(Run("delete from stock where id = 1"), "DELETE 1");
   EXPECT_EQ(Run("insert into stock values (1, 'new')"), "INSERT 0 1");
-  EXPECT_EQ(sql::SqlErrorOf(statements_.MayRun("DROP TABLE"))->sqlstate, "25001");
+  EXPECT_EQ(SqlErrorOf(statements_.MayRun("DROP TABLE"))->sqlstate, "25001");
   EXPECT_EQ(Run("commit"), "COMMIT");
   EXPECT_EQ(Run("select name from stock where id = 1"), "SELECT 1 | new");
   EXPECT_TRUE(statements_.MayRun("DROP TABLE").ok());
@@ -293,7 +294,7 @@ TEST_F(Stock, AFailedTransactionOnlyEnds) {
       // A syntax error that only binding finds is not looked for any more.
       EXPECT_EQ(Run("insert into stock (id, name) values (1)"), "25P02");
       EXPECT_EQ(Run("insert into stock (id, name) values (1"), "42601");
-      EXPECT_EQ(sql::SqlErrorOf(statements_.MayRun(""))->sqlstate, "25P02");
+      EXPECT_EQ(SqlErrorOf(statements_.MayRun(""))->sqlstate, "25P02");
       EXPECT_EQ(Run(end), "ROLLBACK");
       EXPECT_EQ(Run("select count(*) from stock"), "SELECT 1 | 3");
     }
@@ -337,7 +338,7 @@ TEST_F(Stock, EveryErrorOfTheEngineHasASqlState) {
       const absl::Status status = Execute(statement).status();
       access_.failing.clear();
       ASSERT_FALSE(status.ok()) << statement << code;
-      const auto error = sql::SqlErrorOf(status);
+      const auto error = SqlErrorOf(status);
       ASSERT_TRUE(error.has_value()) << statement << status;
       EXPECT_EQ(error->sqlstate.size(), 5u) << statement << status;
       // What SQL says in words of its own: names and keys that are taken, names that are not there.
@@ -353,7 +354,7 @@ TEST_F(Stock, EveryErrorOfTheEngineHasASqlState) {
 
 TEST_F(Stock, MessagesSayWhatAConflictHasEnded) {
   const auto message = [&](const std::string& text) {
-    return sql::SqlErrorOf(Execute(text).status()).value_or(sql::SqlError{}).message;
+    return SqlErrorOf(Execute(text).status()).value_or(SqlError{}).message;
   };
   access_.failing = "Scan";
   access_.failure = absl::AbortedError("snapshot too old");
@@ -554,7 +555,7 @@ TEST_F(Stock, ATransactionThatIsTooLargeIsRefusedAtItsStatement) {
   ASSERT_EQ(Run("begin"), "BEGIN");
   access_.insert_error = txn::TooLargeStatus("a transaction writes at most 511 rows");
   const auto refused = Execute("insert into stock values (90, 'z', 1, 1, null)");
-  const auto error = sql::SqlErrorOf(refused.status());
+  const auto error = SqlErrorOf(refused.status());
   ASSERT_TRUE(error.has_value()) << refused.status();
   EXPECT_EQ(error->sqlstate, "54000");
   EXPECT_NE(error->message.find("511"), std::string::npos);

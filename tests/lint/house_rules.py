@@ -16,27 +16,29 @@ MAY_INCLUDE = {
     "storage": {"fabric", "base"},
     "memserver": {"fabric", "storage", "catalog", "base"},
     "catalog": {"fabric", "base"},
-    "partitioner": {"storage", "catalog", "fabric", "base"},
-    "sql": {"catalog", "base"},
-    "optimizer": {"sql", "partitioner", "catalog", "base"},
+    "types": {"base"},
+    "partitioner": {"types", "storage", "catalog", "fabric", "base"},
+    "sql": {"types", "catalog", "base"},
+    "optimizer": {"sql", "types", "partitioner", "catalog", "base"},
     "txn": {"storage", "catalog", "fabric", "base"},
-    "computeserver": {"optimizer", "txn", "storage", "partitioner", "sql", "catalog", "fabric", "base"},
-    "ssb": {"computeserver", "partitioner", "catalog", "fabric", "base"},
-    "tpcw": {"txn", "computeserver", "partitioner", "storage", "catalog", "fabric", "base"},
-    "terminal": {"computeserver", "ssb", "catalog", "base"},
+    "computeserver": {"optimizer", "txn", "storage", "partitioner", "sql", "types", "catalog", "fabric", "base"},
+    "ssb": {"computeserver", "partitioner", "types", "catalog", "fabric", "base"},
+    "tpcw": {"txn", "computeserver", "partitioner", "types", "storage", "catalog", "fabric", "base"},
+    "terminal": {"computeserver", "ssb", "types", "catalog", "base"},
     "localcluster": {"terminal", "catalog", "base"},
-    "workload": {"terminal", "ssb", "tpcw", "computeserver", "txn", "partitioner", "catalog", "fabric", "base"},
+    "workload": {"terminal", "ssb", "tpcw", "computeserver", "txn", "partitioner", "types", "catalog", "fabric",
+                 "base"},
     "simulation": {"workload", "ssb", "tpcw", "computeserver", "memserver", "txn", "partitioner", "sql", "storage",
                    "catalog", "fabric", "base"},
     # The programs. Neither includes the other: what both need lies below both.
     "cli": {"terminal", "localcluster", "workload", "simulation", "ssb", "tpcw", "computeserver", "memserver", "txn",
-            "partitioner", "sql", "catalog", "fabric", "base"},
+            "partitioner", "sql", "types", "catalog", "fabric", "base"},
     "bench": {"terminal", "localcluster", "workload", "simulation", "ssb", "tpcw", "computeserver", "memserver", "txn",
-              "optimizer", "partitioner", "sql", "storage", "catalog", "fabric", "base"},
+              "optimizer", "partitioner", "sql", "types", "storage", "catalog", "fabric", "base"},
 }
 FOLDERS = set(MAY_INCLUDE) | {"tests"}
-SPEAKS_PROTO = {"memserver", "catalog", "partitioner", "sql", "optimizer", "txn", "computeserver", "ssb", "tpcw",
-                "terminal", "cli", "bench"}
+SPEAKS_PROTO = {"memserver", "catalog", "types", "partitioner", "sql", "optimizer", "txn", "computeserver", "ssb",
+                "tpcw", "terminal", "cli", "bench"}
 LINES_MAX = 700
 BELOW_THE_CLOCK = ("base/", "fabric/", "tests/fabric/")
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
@@ -119,6 +121,7 @@ def self_test():
         "fabric/tcp/wait.cc": "nanosleep(&t, nullptr);\n",
         "fabric/verbs/device.cc": "#include <infiniband/verbs.h>\n",
         "catalog/client.cc": '#include "proto/catalog.pb.h"\n',
+        "types/wire.cc": '#include "proto/type.pb.h"\n',
         "terminal/command_line.h": "#include <CLI/CLI.hpp>\n",
         "cli/main.cc": '#include "terminal/command_line.h"\n',
         "base/prefetch.h": "__builtin_prefetch(line);\n",
@@ -126,6 +129,7 @@ def self_test():
     dirty = {
         "storage/a.cc": '#include "sql/bound_query.h"\n',
         "base/b.h": '#include "fabric/fabric.h"\n',
+        "types/r.h": '#include "sql/bound_query.h"\n',
         "storage/c.cc": '#include "proto/catalog.pb.h"\n',
         "memserver/d.cc": '#include "computeserver/session.h"\n',
         "storage/e.cc": "#include <infiniband/verbs.h>\n",

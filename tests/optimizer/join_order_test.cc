@@ -6,6 +6,7 @@
 
 #include "optimizer/cost_model.h"
 #include "optimizer/plan.h"
+#include "types/wire.h"
 
 namespace nam::optimizer {
 namespace {
@@ -26,7 +27,7 @@ class Statistics final : public sql::TableSource {
     for (const Column& spec : columns) {
       proto::Column& column = *table->add_columns();
       column.set_name(spec.name);
-      column.mutable_type()->set_kind(static_cast<uint32_t>(TypeKind::kInteger));
+      *column.mutable_type() = ToProto(Type::Integer());
       column.set_nullable(spec.nulls > 0);
       column.set_nulls(spec.nulls);
       column.set_distinct(spec.distinct);

@@ -12,6 +12,7 @@
 #include "storage/block_stream.h"
 #include "tests/cluster/in_process_cluster.h"
 #include "tests/cluster/oracle.h"
+#include "types/wire.h"
 
 namespace nam::partitioner {
 namespace {
@@ -50,7 +51,7 @@ std::map<uint32_t, std::vector<std::vector<Value>>> ReadBack(catalog::Attachment
         const proto::Column& column = table.columns(static_cast<int>(c));
         uint64_t code = 0;
         std::memcpy(&code, block.page(c) + size_t{r} * block.width(c), block.width(c));
-        Value value = Value::Null(TypeOf(column.type()));
+        Value value = Value::Null(ColumnTypeOf(column.type()));
         if (!column.nullable() || code != 0) {
           value.null = false;
           const int64_t number = column.encoding().base() + static_cast<int64_t>(code);

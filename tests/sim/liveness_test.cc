@@ -6,6 +6,7 @@
 #include "fabric/sim/world.h"
 #include "simulation/cluster.h"
 #include "sql/bound_query.h"
+#include "types/sql_error.h"
 
 namespace nam::simulation {
 namespace {
@@ -40,7 +41,7 @@ class LivenessTest : public testing::TestWithParam<uint64_t> {
   std::string StateOf(const std::string& sql) {
     const absl::Status status = client_->session().Execute(sql).status();
     EXPECT_FALSE(status.ok()) << sql;
-    const auto error = sql::SqlErrorOf(status);
+    const auto error = SqlErrorOf(status);
     last_error_ = status.ToString();
     return error.has_value() ? error->sqlstate : "none: " + status.ToString();
   }

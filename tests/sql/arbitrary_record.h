@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "sql/bound_query.h"
 #include "tests/sql/fake_tables.h"
+#include "types/wire.h"
 
 namespace nam::sql {
 
@@ -38,12 +39,12 @@ inline proto::Table ArbitraryRecordTable() {
 
 /// A value that the column takes; small ones often, so that two are alike now and then, and the extremes.
 inline Value ArbitraryValue(const proto::Column& column) {
-  const auto kind = static_cast<TypeKind>(column.type().kind());
-  const auto scale = static_cast<uint8_t>(column.type().scale());
-  if (column.nullable() && *rc::gen::inRange(0, 4) == 0) return Value::Null({kind, scale});
+  Type type = ColumnTypeOf(column.type());
+  type.length = 0;
+  if (column.nullable() && *rc::gen::inRange(0, 4) == 0) return Value::Null(type);
   const int small = *rc::gen::inRange(-3, 4);
   const int pick = *rc::gen::inRange(0, 8);
-  switch (kind) {
+  switch (type.kind) {
     case TypeKind::kBool:
       return Value::Bool(small > 0);
     case TypeKind::kString: {
@@ -59,11 +60,11 @@ inline Value ArbitraryValue(const proto::Column& column) {
     default:
       break;
   }
-  const __int128 most = kind == TypeKind::kInteger
+  const __int128 most = type.kind == TypeKind::kInteger
                             ? (__int128{1} << (8 * column.type().precision() - 1)) - 1
                             : PowerOfTen(static_cast<int>(column.type().precision())) - 1;
-  const __int128 least = kind == TypeKind::kInteger ? -most - 1 : -most;
-  return {{kind, scale}, false, pick == 0 ? most : pick == 1 ? least : small, {}};
+  const __int128 least = type.kind == TypeKind::kInteger ? -most - 1 : -most;
+  return {type, false, pick == 0 ? most : pick == 1 ? least : small, {}};
 }
 
 inline std::vector<Value> ArbitraryRow(const proto::Table& table) {

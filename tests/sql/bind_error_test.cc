@@ -3,6 +3,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/sql/fake_tables.h"
+#include "types/sql_error.h"
 
 namespace nam::sql {
 namespace {

@@ -7,6 +7,8 @@
 #include "sql/expression_tree.h"
 #include "tests/sql/fake_tables.h"
 #include "tests/sql/ssb_queries.h"
+#include "types/sql_error.h"
+#include "types/wire.h"
 
 namespace nam::sql {
 namespace {
@@ -359,8 +361,8 @@ RC_GTEST_PROP(BindProperty, PrintedExpressionsMeanTheSame, ()) {
   std::map<int, Value> row;
   for (const ColumnRef& ref : ColumnsOf(first)) {
     Expr column;
-    const proto::Type& type = query.tables[0].table->columns(ref.column).type();
-    column.type = {static_cast<TypeKind>(type.kind()), static_cast<uint8_t>(type.scale()), 0};
+    column.type = ColumnTypeOf(query.tables[0].table->columns(ref.column).type());
+    column.type.length = 0;
     row[ref.column] = ArbitraryCell(column);
   }
   const Resolver resolve = [&](const Expr& e) { return row.at(e.column.column); };

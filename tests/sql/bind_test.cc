@@ -2,6 +2,7 @@
 
 #include "tests/sql/fake_tables.h"
 #include "tests/sql/ssb_queries.h"
+#include "types/sql_error.h"
 
 namespace nam::sql {
 namespace {

@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "base/utf8.h"
-#include "sql/bound_query.h"
-#include "sql/errors.h"
 
 namespace nam::sql {
 namespace {
@@ -57,57 +55,6 @@ TEST(ErrorTextTest, OfALongLineOnlyWhatIsNear) {
   int bad = 0;
   EXPECT_TRUE(IsCleanUtf8(shown, &bad)) << shown;
   EXPECT_LT(shown.size(), 400u);
-}
-
-TEST(ErrorTextTest, MessagesThatQuoteAreShortened) {
-  const std::string many(3'000'000, 'x');
-  const auto error = SqlErrorOf(ToStatus({"invalid: " + many, 3, many, "22P02"}));
-  ASSERT_TRUE(error.has_value());
-  EXPECT_LT(error->message.size(), 700u);
-  EXPECT_LT(error->hint.size(), 700u);
-  EXPECT_EQ(error->sqlstate, "22P02");
-}
-
-TEST(ErrorTextTest, EveryErrorGetsASqlState) {
-  const std::pair<absl::StatusCode, const char*> kStates[] = {
-      {absl::StatusCode::kCancelled, "57014"},          {absl::StatusCode::kUnknown, "XX000"},
-      {absl::StatusCode::kInvalidArgument, "22023"},    {absl::StatusCode::kDeadlineExceeded, "08006"},
-      {absl::StatusCode::kNotFound, "42P01"},           {absl::StatusCode::kAlreadyExists, "42710"},
-      {absl::StatusCode::kPermissionDenied, "42501"},   {absl::StatusCode::kResourceExhausted, "53000"},
-      {absl::StatusCode::kFailedPrecondition, "55000"}, {absl::StatusCode::kAborted, "40001"},
-      {absl::StatusCode::kOutOfRange, "22003"},         {absl::StatusCode::kUnimplemented, "0A000"},
-      {absl::StatusCode::kInternal, "XX000"},           {absl::StatusCode::kUnavailable, "08006"},
-      {absl::StatusCode::kDataLoss, "XX001"},           {absl::StatusCode::kUnauthenticated, "28000"}};
-  for (const auto& [code, state] : kStates) {
-    const absl::Status with = WithSqlState(absl::Status(code, "what happened"));
-    EXPECT_EQ(with.code(), code);
-    EXPECT_EQ(with.message(), "what happened");
-    const auto error = SqlErrorOf(with);
-    ASSERT_TRUE(error.has_value()) << with;
-    EXPECT_EQ(error->sqlstate, state);
-    EXPECT_EQ(error->message, "what happened");
-  }
-  const absl::Status known = ToStatus({"m", 4, "h", "42703"});
-  EXPECT_EQ(WithSqlState(known), known);
-  EXPECT_TRUE(WithSqlState(absl::OkStatus()).ok());
-}
-
-TEST(ErrorTextTest, StatusRoundTrip) {
-  const SqlError error{"message with \"quotes\" and é", 17, "a hint", "42703"};
-  const absl::Status status = ToStatus(error);
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  const auto back = SqlErrorOf(status);
-  ASSERT_TRUE(back.has_value());
-  EXPECT_EQ(back->message, error.message);
-  EXPECT_EQ(back->position, error.position);
-  EXPECT_EQ(back->hint, error.hint);
-  EXPECT_EQ(back->sqlstate, error.sqlstate);
-  EXPECT_EQ(ToStatus({"m", -1, "", "0A000"}).code(), absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(ToStatus({"m", -1, "", "22003"}).code(), absl::StatusCode::kOutOfRange);
-  EXPECT_FALSE(SqlErrorOf(absl::InternalError("x")).has_value());
-  EXPECT_FALSE(SqlErrorOf(absl::OkStatus()).has_value());
-  // Bytes that are no UTF-8 (from data) do not stop an error from being reported.
-  EXPECT_TRUE(SqlErrorOf(ToStatus({"bad \xff byte", 1, "", "22P02"})).has_value());
 }
 
 }  // namespace

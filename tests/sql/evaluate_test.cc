@@ -1,7 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "base/date.h"
 #include "tests/sql/fake_tables.h"
+#include "types/date.h"
+#include "types/sql_error.h"
 
 namespace nam::sql {
 namespace {

@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "types/sql_error.h"
+#include "types/wire.h"
 
 namespace nam::sql {
 namespace {
@@ -24,9 +26,7 @@ std::shared_ptr<const proto::Table> MakeTable(const std::string& name,
     proto::Column* column = table->add_columns();
     column->set_name(spec.name);
     column->set_nullable(spec.nullable);
-    column->mutable_type()->set_kind(static_cast<uint32_t>(spec.type.kind));
-    column->mutable_type()->set_scale(spec.type.scale);
-    column->mutable_type()->set_length(spec.type.length);
+    *column->mutable_type() = ToProto(spec.type);
   }
   return table;
 }

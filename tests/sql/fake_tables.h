@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sql/bound_query.h"
+#include "types/sql_error.h"
 
 namespace nam::sql {
 

@@ -13,6 +13,7 @@
 #include "sql/assignment.h"
 #include "sql/expression_tree.h"
 #include "tests/sql/arbitrary_record.h"
+#include "types/wire.h"
 
 namespace nam::sql {
 namespace {
@@ -46,8 +47,8 @@ Expr ArbitraryConjunct(const proto::Table& table) {
   const int c = *rc::gen::inRange(0, table.columns_size());
   const proto::Column& definition = table.columns(c);
   Expr column = MakeNode(Op::kColumn, {}, -1, {});
-  column.type = {static_cast<TypeKind>(definition.type().kind()),
-                 static_cast<uint8_t>(definition.type().scale()), 0};
+  column.type = ColumnTypeOf(definition.type());
+  column.type.length = 0;
   column.column = {0, c};
   const auto literal = [&] { return MakeLiteral(ArbitraryConstant(definition), -1); };
   switch (*rc::gen::inRange(0, 8)) {

@@ -5,6 +5,7 @@
 #include "sql/assignment.h"
 #include "sql/record_row.h"
 #include "tests/sql/fake_tables.h"
+#include "types/sql_error.h"
 
 namespace nam::sql {
 namespace {

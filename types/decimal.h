@@ -4,9 +4,9 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "base/value.h"
+#include "types/value.h"
 
-namespace nam::sql {
+namespace nam {
 
 /// Exact arithmetic on numbers n / 10^scale of at most 38 digits, scales 0 … 38. Nothing when the exact
 /// result has more digits; intermediate results may.
@@ -37,4 +37,4 @@ absl::StatusOr<Value> ParseNumeric(std::string_view text);
 /// The decimals that the text writes; 0 if it is no number.
 uint8_t ScaleOfText(std::string_view text);
 
-}  // namespace nam::sql
+}  // namespace nam

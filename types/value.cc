@@ -1,4 +1,4 @@
-#include "base/value.h"
+#include "types/value.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/check.h"
-#include "base/date.h"
+#include "types/date.h"
 
 namespace nam {
 
@@ -26,27 +26,6 @@ std::string Int128ToString(__int128 n) {
   if (negative) digits.push_back('-');
   std::reverse(digits.begin(), digits.end());
   return digits;
-}
-
-std::string TypeName(const Type& type) {
-  switch (type.kind) {
-    case TypeKind::kNull:
-      return "null";
-    case TypeKind::kBool:
-      return "boolean";
-    case TypeKind::kInteger:
-      return "integer";
-    case TypeKind::kDecimal:
-      return absl::StrCat("decimal(", kMaxDecimalDigits, ",", static_cast<int>(type.scale), ")");
-    case TypeKind::kDate:
-      return "date";
-    case TypeKind::kTimestamp:
-      return "timestamp";
-    case TypeKind::kString:
-      if (type.length == 0 || type.length == Type::kAnyLength) return type.scale != 0 ? "char" : "varchar";
-      return absl::StrCat(type.scale != 0 ? "char(" : "varchar(", type.length, ")");
-  }
-  return "unknown";
 }
 
 namespace {
@@ -94,6 +73,8 @@ std::string Value::ToString() const {
       return TimestampText(static_cast<int64_t>(number));
     case TypeKind::kString:
       return text;
+    default:  // kinds without values
+      break;
   }
   return {};
 }

@@ -1,11 +1,11 @@
-#include "sql/decimal.h"
+#include "types/decimal.h"
 
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/value.h"
+#include "types/value.h"
 
-namespace nam::sql {
+namespace nam {
 namespace {
 
 using Unsigned = unsigned __int128;
@@ -167,4 +167,4 @@ uint8_t ScaleOfText(std::string_view text) {
   return number.ok() ? number->type.scale : 0;
 }
 
-}  // namespace nam::sql
+}  // namespace nam

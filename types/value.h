@@ -5,44 +5,10 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "types/type.h"
 
 namespace nam {
 
-enum class TypeKind : uint8_t {
-  kNull = 0,
-  kBool = 1,
-  kInteger = 2,
-  kDecimal = 3,
-  kDate = 4,
-  kString = 5,
-  kTimestamp = 6
-};
-
-/// A SQL type. Integers are 64 bits wide; a decimal is an integer of up to 38 digits divided by
-/// 10^scale; a date is days since 1970-01-01, a timestamp microseconds since then, without a time zone.
-/// There is no floating point.
-struct Type {
-  TypeKind kind = TypeKind::kNull;
-  uint8_t scale = 0;    // of decimals; of strings what kind they are: sql/expression.h
-  uint32_t length = 0;  // strings: most characters, 0 for text, kAnyLength for a varchar of any length
-  bool operator==(const Type&) const = default;
-
-  static constexpr uint32_t kAnyLength = UINT32_MAX;
-
-  static constexpr Type Null() { return {}; }
-  static constexpr Type Bool() { return {TypeKind::kBool}; }
-  static constexpr Type Integer() { return {TypeKind::kInteger}; }
-  static constexpr Type Decimal(uint8_t scale) { return {TypeKind::kDecimal, scale}; }
-  static constexpr Type Date() { return {TypeKind::kDate}; }
-  static constexpr Type Timestamp() { return {TypeKind::kTimestamp}; }
-  static constexpr Type String(uint32_t length = 0) { return {TypeKind::kString, 0, length}; }
-  bool numeric() const { return kind == TypeKind::kInteger || kind == TypeKind::kDecimal; }
-};
-
-/// `integer`, `decimal(2)`, `varchar(10)` …: as in messages.
-std::string TypeName(const Type& type);
-
-inline constexpr int kMaxDecimalDigits = 38;
 inline constexpr int64_t kMicrosecondsPerDay = int64_t{24} * 3600 * 1000000;
 
 /// One SQL value, used where speed does not matter: literals, results, the reference evaluator.

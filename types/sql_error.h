@@ -1,12 +1,24 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 
-namespace nam::sql {
+namespace nam {
+
+/// An error in the user's text. Carried by absl::Status as a payload, so that it passes through layers.
+struct SqlError {
+  std::string message;  // ToStatus shortens long ones
+  int position = -1;    // byte offset in the statement; -1 if nowhere in particular
+  std::string hint;
+  std::string sqlstate;  // five characters
+};
+absl::Status ToStatus(const SqlError& error);
+/// The SqlError in a status, if it carries one.
+std::optional<SqlError> SqlErrorOf(const absl::Status& status);
 
 /// SQLSTATEs as PostgreSQL uses them.
 namespace sqlstate {
@@ -78,4 +90,4 @@ std::string Quote(std::string_view name);
 /// `did you mean "x"?` for the nearest candidate, or nothing when none is near.
 std::string DidYouMean(std::string_view name, const std::vector<std::string>& candidates);
 
-}  // namespace nam::sql
+}  // namespace nam

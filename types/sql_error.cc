@@ -1,4 +1,4 @@
-#include "sql/errors.h"
+#include "types/sql_error.h"
 
 #include <algorithm>
 #include <cctype>
@@ -7,9 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/edit_distance.h"
-#include "sql/bound_query.h"
 
-namespace nam::sql {
+namespace nam {
 namespace {
 
 constexpr char kPayload[] = "nam.sql.SqlError";
@@ -174,4 +173,4 @@ std::string DidYouMean(std::string_view name, const std::vector<std::string>& ca
   return nearest.empty() ? "" : "did you mean " + Quote(nearest) + "?";
 }
 
-}  // namespace nam::sql
+}  // namespace nam

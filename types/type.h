@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace nam {
+
+/// The kinds of SQL types. Catalogs and plans store these numbers: they never change.
+enum class TypeKind : uint8_t {
+  kNull = 0,
+  kBool = 1,
+  kInteger = 2,
+  kDecimal = 3,
+  kDate = 4,
+  kString = 5,
+  kTimestamp = 6,
+  // Reserved: no value has these kinds yet, and types/wire.h refuses them.
+  kDouble = 7,
+  kReal = 8,
+  kTime = 9,
+  kTimestampTz = 10,
+  kInterval = 11,
+  kUuid = 12,
+  kBytes = 13
+};
+
+/// The most digits of a decimal, and of any number that is computed.
+inline constexpr int kMaxDecimalDigits = 38;
+
+/// A SQL type. Integers are 64 bits wide; a decimal is an integer of up to 38 digits divided by
+/// 10^scale; a date is days since 1970-01-01, a timestamp microseconds since then, without a time zone.
+/// There is no floating point.
+struct Type {
+  TypeKind kind = TypeKind::kNull;
+  uint8_t scale = 0;  // decimals
+  uint8_t precision =
+      0;  // of columns: bytes of integers, digits of decimals; 0: the widest, as in expressions
+  bool blank_padded = false;  // strings: char(n), see sql/expression.h
+  uint32_t length = 0;        // strings: most characters, 0 for text, kAnyLength for a varchar of any length
+  bool operator==(const Type&) const = default;
+
+  static constexpr uint32_t kAnyLength = UINT32_MAX;
+
+  static constexpr Type Null() { return {}; }
+  static constexpr Type Bool() { return {.kind = TypeKind::kBool}; }
+  static constexpr Type Integer() { return {.kind = TypeKind::kInteger}; }
+  static constexpr Type Decimal(uint8_t scale) { return {.kind = TypeKind::kDecimal, .scale = scale}; }
+  static constexpr Type Date() { return {.kind = TypeKind::kDate}; }
+  static constexpr Type Timestamp() { return {.kind = TypeKind::kTimestamp}; }
+  static constexpr Type String(uint32_t length = 0) { return {.kind = TypeKind::kString, .length = length}; }
+  bool numeric() const { return kind == TypeKind::kInteger || kind == TypeKind::kDecimal; }
+};
+static_assert(sizeof(Type) == 8);
+
+/// `integer`, `decimal(2)`, `varchar(10)` …: as in messages.
+std::string TypeName(const Type& type);
+
+/// How the values of a type lie in memory. Code that works on many values switches over this, not over
+/// TypeKind.
+enum class Physical : uint8_t { kTruth, kInt64, kInt128, kDouble, kText, kInterval, kUuid };
+
+/// The form that holds every value of the type. Decimals whose bounds are known may take fewer bits.
+Physical PhysicalOf(const Type& type);
+
+}  // namespace nam
