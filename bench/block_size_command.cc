@@ -192,7 +192,7 @@ Json SummaryOf(const BlockSizeWork& work) {
 }
 
 void PrintTable(const Plan& plan, const BlockSizeWork& work) {
-  computeserver::ResultSet table;
+  session::ResultSet table;
   table.columns = {{"block_bytes", Type::String()},
                    {"in_place_ms", Type::String()},
                    {"copy_ms", Type::String()},

@@ -179,7 +179,7 @@ int Conclude(const CheckoutBenchOptions& options, bool json, const CheckoutWork&
     report.summary = summary;
     std::cout << report.ToString();
   } else {
-    computeserver::ResultSet table;
+    session::ResultSet table;
     table.columns = {{"side", Type::String()}, {"committed_per_s", Type::Integer()}};
     for (const char* side : kSides) {
       table.rows.push_back({Value::String(side), Value::Integer(std::llround(work.MedianOf(side)))});

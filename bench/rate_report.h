@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "computeserver/session.h"
+#include "session/session.h"
 #include "terminal/json_report.h"
 
 /// Reports of the benchmarks that measure rates. A row is a flat JSON object of settings and figures; its

@@ -195,7 +195,7 @@ absl::Status ShuffleBench::MeasureOn(uint32_t servers, const Proceed& proceed) {
 
 absl::Status ShuffleBench::RunOnce(ShuffleCluster& shuffle, size_t query, Figures& figures, bool warm_up) {
   const std::vector<NicTraffic> before = Traffic();
-  computeserver::ResultSet result;
+  session::ResultSet result;
   double elapsed_ms = 0;
   if (figures.plan == Plan::kPipelined) {
     NAM_ASSIGN_OR_RETURN(result, cluster_.session->Execute(QueryOf(figures.tables)));

@@ -12,9 +12,9 @@
 #include "absl/status/statusor.h"
 #include "bench/shuffle_cluster.h"
 #include "catalog/attachment.h"
-#include "computeserver/session.h"
 #include "fabric/sim/nic_model.h"
 #include "fabric/sim/world.h"
+#include "session/session.h"
 
 namespace nam::bench {
 
@@ -37,7 +37,7 @@ class ShuffleBench {
   /// What it runs on; all outlives it.
   struct Cluster {
     catalog::Attachment* attachment = nullptr;
-    computeserver::Session* session = nullptr;
+    session::Session* session = nullptr;
     std::vector<fabric::Fabric*> fabrics;  // of the shuffle's servers: as many as ever take part
     // In `sim`:
     fabric::sim::World* world = nullptr;

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "base/status_macros.h"
-#include "computeserver/finish.h"
+#include "session/finish.h"
 
 namespace nam::bench {
 namespace {
@@ -146,7 +146,7 @@ absl::StatusOr<ShuffleCluster::Answer> ShuffleCluster::Run(const ShuffleQuery& q
     run.built = server->fabric->CreateEvent();
   }
   NAM_RETURN_IF_ERROR(RunThreads());
-  computeserver::PartialMerger merger = computeserver::MakeMerger(shape.plan);
+  execution::PartialMerger merger = session::MakeMerger(shape.plan);
   for (const auto& server : servers_) {
     computeserver::Sink& sink = server->threads[0].worker->sink();
     for (size_t t = 1; t < server->threads.size(); ++t)
@@ -156,8 +156,7 @@ absl::StatusOr<ShuffleCluster::Answer> ShuffleCluster::Run(const ShuffleQuery& q
     NAM_RETURN_IF_ERROR(merger.Add(std::as_bytes(std::span(partial))));
   }
   const std::atomic<bool> never_cancelled = false;
-  NAM_ASSIGN_OR_RETURN(answer.result,
-                       computeserver::Finish(query.query, shape.plan, merger, never_cancelled));
+  NAM_ASSIGN_OR_RETURN(answer.result, session::Finish(query.query, shape.plan, merger, never_cancelled));
   answer.elapsed_ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
   for (const auto& server : servers_) {
     for (Thread& thread : server->threads) {

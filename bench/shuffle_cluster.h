@@ -12,8 +12,8 @@
 #include "bench/shuffle_input.h"
 #include "bench/shuffle_plan.h"
 #include "bench/shuffle_worker.h"
-#include "computeserver/session.h"
 #include "fabric/region_directory.h"
+#include "session/session.h"
 
 namespace nam::bench {
 
@@ -34,7 +34,7 @@ class ShuffleCluster {
                                                               const Options& options);
 
   struct Answer {
-    computeserver::ResultSet result;
+    session::ResultSet result;
     double elapsed_ms = 0;  // from the start of the threads to the merged result
     uint64_t sent_bytes = 0;
     uint64_t sent_messages = 0;

@@ -191,7 +191,7 @@ class ShuffleOnProcesses final : public ClusterWork {
       cluster.fabrics.push_back(fabrics_.back().get());
     }
     {
-      NAM_ASSIGN_OR_RETURN(auto session, computeserver::Session::Open(*attachment_));
+      NAM_ASSIGN_OR_RETURN(auto session, session::Session::Open(*attachment_));
       const std::lock_guard lock(mutex_);
       session_ = std::move(session);
     }
@@ -216,7 +216,7 @@ class ShuffleOnProcesses final : public ClusterWork {
   std::unique_ptr<catalog::Attachment> attachment_;
   std::vector<std::unique_ptr<fabric::Fabric>> fabrics_;
   std::mutex mutex_;
-  std::unique_ptr<computeserver::Session> session_;
+  std::unique_ptr<session::Session> session_;
   std::unique_ptr<ShuffleBench> bench_;
 };
 

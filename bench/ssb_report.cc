@@ -12,7 +12,7 @@
 namespace nam::bench {
 namespace {
 
-using computeserver::ResultSet;
+using session::ResultSet;
 
 /// What must be the same for times to be comparable.
 constexpr const char* kComparableSettings[] = {"scale_factor",    "seed",   "fabric", "memory_servers",

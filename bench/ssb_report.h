@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "computeserver/session.h"
+#include "session/session.h"
 #include "terminal/json_report.h"
 
 /// The arithmetic and the looks of `nam bench ssb`. Every ratio is written so that more is better for us.
@@ -60,7 +60,7 @@ struct SsbSummary {
 SsbSummary Summarize(const std::vector<QueryTimes>& queries, double load_lineorder_rows_per_second);
 
 /// One row a query.
-computeserver::ResultSet TimesTable(const std::vector<QueryTimes>& queries);
+session::ResultSet TimesTable(const std::vector<QueryTimes>& queries);
 Json TimesJson(const std::vector<QueryTimes>& queries);
 Json SummaryJson(const SsbSummary& summary);
 
@@ -86,7 +86,7 @@ struct Comparison {
   std::array<std::optional<double>, kContenders.size()> geomean;
 };
 Comparison Compare(const OlderReport& older, const std::vector<QueryTimes>& queries);
-computeserver::ResultSet ComparisonTable(const Comparison& comparison);
+session::ResultSet ComparisonTable(const Comparison& comparison);
 /// Adds `<contender>_old_over_new` to the rows and `<contender>_old_over_new_geomean` to the summary.
 void AddComparison(const Comparison& comparison, Json& rows, Json& summary);
 /// Settings of the two that differ and so make the comparison one of unlike things: `scale_factor (1, now

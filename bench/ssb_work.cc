@@ -30,7 +30,7 @@ absl::Status SsbWork::Run() {
   read_bound_ = read_bound.get();
   contenders_.push_back(Contender::kRead);
 
-  NAM_ASSIGN_OR_RETURN(const auto session, computeserver::Session::Open(*attachment));
+  NAM_ASSIGN_OR_RETURN(const auto session, session::Session::Open(*attachment));
   SetSession(session.get());
   absl::Status status = MeasureAll(*session);
   SetSession(nullptr);
@@ -45,7 +45,7 @@ void SsbWork::Cancel() {
   if (session_ != nullptr) session_->Cancel();
 }
 
-void SsbWork::SetSession(computeserver::Session* session) {
+void SsbWork::SetSession(session::Session* session) {
   const std::lock_guard lock(session_mutex_);
   session_ = session;
 }
@@ -92,7 +92,7 @@ absl::Status SsbWork::LoadLoop(fabric::Fabric& fabric, const ssb::Generator& gen
   return absl::OkStatus();
 }
 
-absl::Status SsbWork::MeasureAll(computeserver::Session& session) {
+absl::Status SsbWork::MeasureAll(session::Session& session) {
   for (const ssb::Query* query : options_.queries) {
     NAM_ASSIGN_OR_RETURN(QueryTimes times, Measure(session, *query));
     times_.push_back(std::move(times));
@@ -100,7 +100,7 @@ absl::Status SsbWork::MeasureAll(computeserver::Session& session) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<QueryTimes> SsbWork::Measure(computeserver::Session& session, const ssb::Query& query) {
+absl::StatusOr<QueryTimes> SsbWork::Measure(session::Session& session, const ssb::Query& query) {
   QueryTimes times{.id = std::string(query.id)};
   Rows expected;  // the first contender's
   for (int round = 0; round <= options_.repeat; ++round) {
@@ -125,7 +125,7 @@ absl::StatusOr<QueryTimes> SsbWork::Measure(computeserver::Session& session, con
   return times;
 }
 
-absl::StatusOr<SsbWork::Turn> SsbWork::Take(computeserver::Session& session, const ssb::Query& query,
+absl::StatusOr<SsbWork::Turn> SsbWork::Take(session::Session& session, const ssb::Query& query,
                                             Contender contender) {
   const std::string sql(query.sql);
   if (contender == Contender::kLoop) {

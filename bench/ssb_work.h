@@ -12,9 +12,9 @@
 #include "bench/ssb_duckdb.h"
 #include "bench/ssb_loop.h"
 #include "bench/ssb_report.h"
-#include "computeserver/session.h"
 #include "localcluster/cluster_work.h"
 #include "localcluster/connect.h"
+#include "session/session.h"
 #include "ssb/queries.h"
 #include "terminal/progress_line.h"
 #include "workload/ssb_data.h"
@@ -65,10 +65,10 @@ class SsbWork final : public ClusterWork {
   absl::Status LoadOurs(catalog::Attachment& attachment);
   absl::Status LoadDuckDb(fabric::Fabric& fabric, const ssb::Generator& generator);
   absl::Status LoadLoop(fabric::Fabric& fabric, const ssb::Generator& generator);
-  absl::Status MeasureAll(computeserver::Session& session);
-  absl::StatusOr<QueryTimes> Measure(computeserver::Session& session, const ssb::Query& query);
-  absl::StatusOr<Turn> Take(computeserver::Session& session, const ssb::Query& query, Contender contender);
-  void SetSession(computeserver::Session* session);
+  absl::Status MeasureAll(session::Session& session);
+  absl::StatusOr<QueryTimes> Measure(session::Session& session, const ssb::Query& query);
+  absl::StatusOr<Turn> Take(session::Session& session, const ssb::Query& query, Contender contender);
+  void SetSession(session::Session* session);
   ssb::WorkOptions WorkOptions(const std::string& doing);
 
   const SsbWorkOptions options_;
@@ -83,7 +83,7 @@ class SsbWork final : public ClusterWork {
   double duckdb_load_seconds_ = 0;
   std::atomic<bool> cancelled_ = false;
   std::mutex session_mutex_;
-  computeserver::Session* session_ = nullptr;  // of the queries that run
+  session::Session* session_ = nullptr;  // of the queries that run
 };
 
 }  // namespace nam::bench

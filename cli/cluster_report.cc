@@ -13,7 +13,7 @@
 namespace nam::cli {
 namespace {
 
-using computeserver::ResultSet;
+using session::ResultSet;
 
 std::string RoleName(proto::Role role) {
   switch (role) {

@@ -83,7 +83,7 @@ class DemoWork final : public ClusterWork {
   }
 
   absl::StatusOr<std::vector<QueryOutcome>> RunAll(catalog::Attachment& attachment) {
-    NAM_ASSIGN_OR_RETURN(const auto session, computeserver::Session::Open(attachment));
+    NAM_ASSIGN_OR_RETURN(const auto session, session::Session::Open(attachment));
     SetSession(session.get());
     NAM_ASSIGN_OR_RETURN(const auto queries, SelectQueries({}));
     auto outcomes =
@@ -132,7 +132,7 @@ class DemoWork final : public ClusterWork {
     checkout_ = run;
   }
 
-  void SetSession(computeserver::Session* session) {
+  void SetSession(session::Session* session) {
     const std::lock_guard lock(session_mutex_);
     session_ = session;
   }
@@ -144,8 +144,8 @@ class DemoWork final : public ClusterWork {
   std::vector<QueryOutcome> outcomes_;
   std::atomic<bool> cancelled_ = false;
   std::mutex session_mutex_;
-  computeserver::Session* session_ = nullptr;  // of the queries that run
-  CheckoutRun* checkout_ = nullptr;            // that runs
+  session::Session* session_ = nullptr;  // of the queries that run
+  CheckoutRun* checkout_ = nullptr;      // that runs
   std::vector<tpcw::CheckoutRates> checkout_lines_;
   CheckoutOutcome checkout_outcome_;
 };

@@ -79,8 +79,8 @@ std::vector<Finding> Examine(const DoctorOptions& options, const std::vector<std
   return findings;
 }
 
-computeserver::ResultSet Report(const std::vector<Finding>& findings, bool with_remedies) {
-  computeserver::ResultSet report;
+session::ResultSet Report(const std::vector<Finding>& findings, bool with_remedies) {
+  session::ResultSet report;
   for (const char* column : {"finding", "state", "found", "needed", "for"}) {
     report.columns.push_back({column, Type::String()});
   }

@@ -1,14 +1,14 @@
 #pragma once
 
 #include "cli/interrupts.h"
-#include "computeserver/session.h"
+#include "session/session.h"
 
 namespace nam::cli {
 
 /// While it lives, a Ctrl-C cancels the statement of this session that runs.
 class SessionCancel final : public Cancellable {
  public:
-  SessionCancel(computeserver::Session& session, Interrupts& interrupts)
+  SessionCancel(session::Session& session, Interrupts& interrupts)
       : session_(session), interrupts_(interrupts) {
     interrupts_.SetTarget(this);
   }
@@ -16,7 +16,7 @@ class SessionCancel final : public Cancellable {
   void CancelFromSignal() override { session_.Cancel(); }
 
  private:
-  computeserver::Session& session_;
+  session::Session& session_;
   Interrupts& interrupts_;
 };
 

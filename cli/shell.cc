@@ -69,8 +69,8 @@ struct Shell::Cursor {
   size_t lines = 0;        // read so far
 };
 
-Shell::Shell(computeserver::Session& session, catalog::Client& catalog, Interrupts& interrupts,
-             std::ostream& out, std::ostream& err, ShellOptions options)
+Shell::Shell(session::Session& session, catalog::Client& catalog, Interrupts& interrupts, std::ostream& out,
+             std::ostream& err, ShellOptions options)
     : session_(session),
       catalog_(catalog),
       interrupts_(interrupts),
@@ -119,7 +119,7 @@ int Shell::Settle(int code, int& result) {
 int Shell::RunInteractive(LineReader& reader) {
   interactive_ = true;
   if (options_.progress != nullptr && options_.progress->shown()) {
-    session_.OnProgress([progress = options_.progress](const computeserver::QueryProgress& now) {
+    session_.OnProgress([progress = options_.progress](const session::QueryProgress& now) {
       progress->Show(ProgressText(now));
     });
   }
@@ -194,7 +194,7 @@ int Shell::FinishScript(Cursor& at) {
 }
 
 int Shell::Execute(const std::string& statement, const Cursor& at, size_t line) {
-  absl::StatusOr<computeserver::ResultSet> result = absl::CancelledError("the statement was cancelled");
+  absl::StatusOr<session::ResultSet> result = absl::CancelledError("the statement was cancelled");
   if (!interrupts_.Seen()) {
     const SessionCancel cancel(session_, interrupts_);  // an interrupt from here on ends the statement
     result = session_.Execute(statement);
@@ -218,8 +218,8 @@ int Shell::ReportError(const std::string& statement, const absl::Status& status,
   return absl::IsCancelled(status) && interrupts_.Seen() ? kExitInterrupted : kExitFailed;
 }
 
-void Shell::PrintResult(const computeserver::ResultSet& result) {
-  for (const computeserver::ResultSet::Warning& warning : result.warnings) {
+void Shell::PrintResult(const session::ResultSet& result) {
+  for (const session::ResultSet::Warning& warning : result.warnings) {
     out_.flush();
     err_ << "WARNING:  " << warning.message << " (SQLSTATE " << warning.sqlstate << ")\n";
     err_.flush();
@@ -238,7 +238,7 @@ void Shell::PrintResult(const computeserver::ResultSet& result) {
   out_.flush();
 }
 
-void Shell::PrintReport(const computeserver::ResultSet& report) {
+void Shell::PrintReport(const session::ResultSet& report) {
   out_ << Render(report, options_.print);
   out_.flush();
 }

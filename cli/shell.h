@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "catalog/client.h"
 #include "cli/interrupts.h"
-#include "computeserver/session.h"
+#include "session/session.h"
 #include "terminal/progress_line.h"
 #include "terminal/table_printer.h"
 
@@ -38,7 +38,7 @@ class LineReader {
 /// Errors go to `err`. Used by one thread.
 class Shell {
  public:
-  Shell(computeserver::Session& session, catalog::Client& catalog, Interrupts& interrupts, std::ostream& out,
+  Shell(session::Session& session, catalog::Client& catalog, Interrupts& interrupts, std::ostream& out,
         std::ostream& err, ShellOptions options);
   ~Shell();
   Shell(const Shell&) = delete;
@@ -63,8 +63,8 @@ class Shell {
   int Settle(int code, int& result);
   int Execute(const std::string& statement, const Cursor& at, size_t line);
   int ReportError(const std::string& statement, const absl::Status& status, const Cursor& at, size_t line);
-  void PrintResult(const computeserver::ResultSet& result);
-  void PrintReport(const computeserver::ResultSet& report);
+  void PrintResult(const session::ResultSet& result);
+  void PrintReport(const session::ResultSet& report);
 
   // meta_commands.cc
   int RunMeta(std::string_view line);
@@ -76,7 +76,7 @@ class Shell {
   int ReportMetaError(const absl::Status& status);
   void PrintHelp();
 
-  computeserver::Session& session_;
+  session::Session& session_;
   catalog::Client& catalog_;
   Interrupts& interrupts_;
   std::ostream& out_;

@@ -49,8 +49,8 @@ std::string HashText(const RunResult& result) {
   return absl::StrFormat("%016x", result.trace_hash);
 }
 
-computeserver::ResultSet Report(const std::vector<RunResult>& results) {
-  computeserver::ResultSet report;
+session::ResultSet Report(const std::vector<RunResult>& results) {
+  session::ResultSet report;
   report.columns = {
       {"seed", Type::Integer()},      {"workload", Type::String()},     {"statements", Type::Integer()},
       {"right", Type::Integer()},     {"aborts", Type::Integer()},      {"clean_errors", Type::Integer()},

@@ -49,7 +49,7 @@ int RunSql(const SqlOptions& options) {
   }
   const auto attachment = AttachToCluster(options.cluster);
   if (!attachment.ok()) return ReportNoConnection(attachment.status());
-  const auto session = computeserver::Session::Open(**attachment);
+  const auto session = session::Session::Open(**attachment);
   if (!session.ok()) return ReportNoConnection(session.status());
 
   Interrupts interrupts;

@@ -63,8 +63,7 @@ absl::Status CheckSource(catalog::Client& catalog, const SsbSource& source) {
                       FormatCount(table->rows()), source.scale_factor, FormatCount(rows)));
 }
 
-Json ConfigJson(const SsbRunOptions& options, catalog::Attachment& attachment,
-                computeserver::Session& session) {
+Json ConfigJson(const SsbRunOptions& options, catalog::Attachment& attachment, session::Session& session) {
   Json config{{"repeat", options.repeat}, {"check", options.check}};
   if (const auto cluster = attachment.catalog().GetCluster(); cluster.ok()) {
     int memory_servers = 0, compute_servers = 0;
@@ -85,7 +84,7 @@ Json ConfigJson(const SsbRunOptions& options, catalog::Attachment& attachment,
 }
 
 void PrintReport(const SsbRunOptions& options, OutputFormat format, const std::vector<QueryOutcome>& outcomes,
-                 catalog::Attachment& attachment, computeserver::Session& session) {
+                 catalog::Attachment& attachment, session::Session& session) {
   if (format == OutputFormat::kJson) {
     JsonReport report{.command = "ssb run",
                       .config = ConfigJson(options, attachment, session),
@@ -179,7 +178,7 @@ int RunSsbRun(const SsbRunOptions& options) {
   }
   const auto attachment = AttachToCluster(options.cluster);
   if (!attachment.ok()) return ReportNoConnection(attachment.status());
-  const auto session = computeserver::Session::Open(**attachment);
+  const auto session = session::Session::Open(**attachment);
   if (!session.ok()) return ReportNoConnection(session.status());
   if (const absl::Status status = CheckSource((*attachment)->catalog(), options.source);
       options.check && !status.ok()) {

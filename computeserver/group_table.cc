@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/status_macros.h"
-#include "computeserver/partial_result.h"
+#include "execution/partial_result.h"
 
 namespace nam::computeserver {
 namespace {
@@ -87,9 +87,9 @@ absl::Status GroupTable::AssignStored(const Batch& batch, uint32_t* groups) {
       const Key& key = keys_[k];
       if (key.column) {
         const ColumnSpace::Column& column = space_.at(key.ref);
-        PutValue(stored, column.meaning.Decode(column.source.at(batch.of(key.ref.table)[i])));
+        execution::PutValue(stored, column.meaning.Decode(column.source.at(batch.of(key.ref.table)[i])));
       } else {
-        PutValue(stored, ValueAt(*values[k], i, key.type));
+        execution::PutValue(stored, ValueAt(*values[k], i, key.type));
       }
     }
     groups[i] = GroupOf(stored);
@@ -139,9 +139,9 @@ std::string GroupTable::Stored(uint32_t group) const {
     const uint64_t digit = number % key.radix;
     number /= key.radix;
     if (key.column) {
-      PutValue(out, space_.at(key.ref).meaning.Decode(digit));
+      execution::PutValue(out, space_.at(key.ref).meaning.Decode(digit));
     } else {
-      PutNumberValue(out, digit == 0, key.low + static_cast<__int128>(digit) - 1);
+      execution::PutNumberValue(out, digit == 0, key.low + static_cast<__int128>(digit) - 1);
     }
   }
   return out;

@@ -14,11 +14,11 @@
 #include "catalog/attachment.h"
 #include "computeserver/channel_pool.h"
 #include "computeserver/fragment.h"
-#include "computeserver/methods.h"
 #include "computeserver/query_shape.h"
 #include "computeserver/result_store.h"
 #include "computeserver/start_over_fabric.h"
 #include "computeserver/table_cache.h"
+#include "execution/methods.h"
 #include "storage/checksum.h"
 
 namespace nam::computeserver {
@@ -44,9 +44,11 @@ class ComputeServerImpl final : public ComputeServer {
         claim_channels_(attachment_->fabric(), *attachment_, kClaimChannel),
         cache_(attachment_->catalog(), channels_),
         handlers_("nam.proto.Compute") {
-    handlers_.Add(kRunFragment, [this](const proto::FragmentRequest& request,
-                                       const catalog::IncomingCall& call) { return Run(call, request); });
-    handlers_.Add(kReleaseResult,
+    handlers_.Add(execution::kRunFragment,
+                  [this](const proto::FragmentRequest& request, const catalog::IncomingCall& call) {
+                    return Run(call, request);
+                  });
+    handlers_.Add(execution::kReleaseResult,
                   [this](const proto::ReleaseResultRequest& request, const catalog::IncomingCall&) {
                     results_->Release(request.query());
                     return absl::StatusOr<proto::ReleaseResultReply>(proto::ReleaseResultReply());

@@ -7,9 +7,9 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "computeserver/group_table.h"
-#include "computeserver/partial_result.h"
-#include "computeserver/row_order.h"
 #include "computeserver/vector_expression.h"
+#include "execution/partial_result.h"
+#include "execution/row_order.h"
 #include "types/sql_error.h"
 
 namespace nam::computeserver {
@@ -64,11 +64,11 @@ class Aggregator {
   }
 
   void Store(uint32_t group, std::string& out) const {
-    PutU64(out, static_cast<uint64_t>(counts_[group]));
-    PutNumber(out, sums_.empty() ? 0 : sums_[group]);
-    if (!best_.empty()) PutValue(out, best_[group]);
+    execution::PutU64(out, static_cast<uint64_t>(counts_[group]));
+    execution::PutNumber(out, sums_.empty() ? 0 : sums_[group]);
+    if (!best_.empty()) execution::PutValue(out, best_[group]);
     if (distinct_.empty()) return;
-    PutU64(out, distinct_[group].size());
+    execution::PutU64(out, distinct_[group].size());
     // In one order, whatever the hash: equal results are equal bytes.
     std::vector<std::string_view> values(distinct_[group].begin(), distinct_[group].end());
     std::sort(values.begin(), values.end());
@@ -153,7 +153,7 @@ class Aggregator {
     for (uint32_t i = 0; i < n; ++i) {
       if (values.null(i)) continue;
       stored.clear();
-      PutValue(stored, ValueAt(values, i, aggregate_.argument.type));
+      execution::PutValue(stored, ValueAt(values, i, aggregate_.argument.type));
       AddDistinct(groups[i], stored);
     }
   }
@@ -181,7 +181,7 @@ class AggregateSink final : public Sink {
       NAM_RETURN_IF_ERROR(aggregator.Consume(batch, group_of_.data(), groups_.size()));
       bytes += aggregator.bytes();
     }
-    return bytes > bytes_max_ ? ResultTooLarge(bytes_max_) : absl::OkStatus();
+    return bytes > bytes_max_ ? execution::ResultTooLarge(bytes_max_) : absl::OkStatus();
   }
 
   absl::Status Merge(Sink& sink) override {
@@ -194,9 +194,9 @@ class AggregateSink final : public Sink {
   }
 
   absl::Status Store(std::string& out) override {
-    PutU32(out, kPartialMagic);
-    PutU32(out, static_cast<uint32_t>(PartialKind::kGroups));
-    PutU64(out, groups_.size());
+    execution::PutU32(out, execution::kPartialMagic);
+    execution::PutU32(out, static_cast<uint32_t>(execution::PartialKind::kGroups));
+    execution::PutU64(out, groups_.size());
     for (uint32_t g = 0; g < groups_.size(); ++g) {
       out += groups_.Stored(g);
       for (const Aggregator& aggregator : aggregators_) aggregator.Store(g, out);
@@ -232,7 +232,7 @@ class RowSink final : public Sink {
       std::vector<Value> row;
       for (size_t c = 0; c < values.size(); ++c) {
         row.push_back(ValueAt(*values[c], i, types_[c]));
-        bytes_ += BytesOf(row.back());
+        bytes_ += execution::BytesOf(row.back());
       }
       rows_.push_back(std::move(row));
     }
@@ -250,11 +250,11 @@ class RowSink final : public Sink {
   }
 
   absl::Status Store(std::string& out) override {
-    PutU32(out, kPartialMagic);
-    PutU32(out, static_cast<uint32_t>(PartialKind::kRows));
-    PutU64(out, rows_.size());
+    execution::PutU32(out, execution::kPartialMagic);
+    execution::PutU32(out, static_cast<uint32_t>(execution::PartialKind::kRows));
+    execution::PutU64(out, rows_.size());
     for (const auto& row : rows_) {
-      for (const Value& value : row) PutValue(out, value);
+      for (const Value& value : row) execution::PutValue(out, value);
     }
     return absl::OkStatus();
   }
@@ -265,8 +265,8 @@ class RowSink final : public Sink {
 
  private:
   absl::Status Prune() {
-    PruneRows(order_, limit_, rows_, bytes_);
-    return bytes_ > bytes_max_ ? ResultTooLarge(bytes_max_) : absl::OkStatus();
+    execution::PruneRows(order_, limit_, rows_, bytes_);
+    return bytes_ > bytes_max_ ? execution::ResultTooLarge(bytes_max_) : absl::OkStatus();
   }
 
   std::vector<std::unique_ptr<VectorExpression>> outputs_;

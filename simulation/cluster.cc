@@ -53,7 +53,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Attach(fabric::sim::World& world
   catalog::AttachOptions options;
   options.catalog = CatalogOf(*client->process_, catalog_address);
   NAM_ASSIGN_OR_RETURN(client->attachment_, catalog::AttachOverFabric(options, client->process_->Opener()));
-  NAM_ASSIGN_OR_RETURN(client->session_, computeserver::Session::Open(*client->attachment_));
+  NAM_ASSIGN_OR_RETURN(client->session_, session::Session::Open(*client->attachment_));
   return client;
 }
 

@@ -13,9 +13,9 @@
 #include "catalog/server.h"
 #include "catalog/simulated_control_plane.h"
 #include "computeserver/server.h"
-#include "computeserver/session.h"
 #include "fabric/sim/world.h"
 #include "memserver/server.h"
+#include "session/session.h"
 
 namespace nam::simulation {
 
@@ -67,12 +67,12 @@ class Client {
   fabric::sim::ProcessId process() const { return process_->id(); }
   fabric::Fabric& fabric() { return process_->fabric(); }
   catalog::Attachment& attachment() { return *attachment_; }
-  computeserver::Session& session() { return *session_; }
+  session::Session& session() { return *session_; }
 
  private:
   std::unique_ptr<Process> process_;
   std::unique_ptr<catalog::Attachment> attachment_;
-  std::unique_ptr<computeserver::Session> session_;
+  std::unique_ptr<session::Session> session_;
 };
 
 /// A whole cluster in a simulated world: the real servers, each a process on a host of its own (`catalog`,

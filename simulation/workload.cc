@@ -89,8 +89,8 @@ class Workload::QueryClient {
   }
 
   // On a thread of the client's process, so that it stands still when that does.
-  absl::StatusOr<computeserver::ResultSet> Execute(const std::string& sql) {
-    absl::StatusOr<computeserver::ResultSet> result;
+  absl::StatusOr<session::ResultSet> Execute(const std::string& sql) {
+    absl::StatusOr<session::ResultSet> result;
     client_->fabric().StartThread("session", [&] { result = client_->session().Execute(sql); }).reset();
     return result;
   }

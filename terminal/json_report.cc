@@ -86,8 +86,8 @@ Type TypeOf(const Json& rows, const std::string& key) {
 
 }  // namespace
 
-computeserver::ResultSet TableOf(const Json& rows) {
-  computeserver::ResultSet table;
+session::ResultSet TableOf(const Json& rows) {
+  session::ResultSet table;
   std::vector<std::string> keys;
   for (const Json& row : rows) {
     for (const auto& [key, value] : row.items()) {

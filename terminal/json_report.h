@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "computeserver/session.h"
 #include "nlohmann/json.hpp"
 #include "proto/catalog.pb.h"
+#include "session/session.h"
 #include "types/value.h"
 
 namespace nam {
@@ -26,7 +26,7 @@ struct JsonReport {
 Json ToJson(const Value& value);
 /// Flat objects as a table: a column for each key, in the order in which they first appear; NULL where a row
 /// has none.
-computeserver::ResultSet TableOf(const Json& rows);
+session::ResultSet TableOf(const Json& rows);
 /// Name, kernel, processors and memory of this host.
 Json HostJson();
 /// `nam status`: members are the rows; tables stand beside them, and what a local cluster's supervisor did of

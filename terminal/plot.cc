@@ -249,7 +249,7 @@ std::string Curve(const LinePlot::Series& series, size_t number, const LinePlot&
 }
 
 std::string TableHtml(const Json& rows) {
-  const computeserver::ResultSet table = TableOf(rows);
+  const session::ResultSet table = TableOf(rows);
   std::string html = "<table>\n<tr>";
   for (const auto& column : table.columns) {
     absl::StrAppend(&html, "<th>", absl::StrReplaceAll(Escaped(column.name), {{"_", "_<wbr>"}}), "</th>");

@@ -42,7 +42,7 @@ std::string ProgressText(const std::string& doing, const ssb::Progress& progress
                       " rows/s, ", FormatDuration(std::lround(progress.seconds_left)), " left");
 }
 
-std::string ProgressText(const computeserver::QueryProgress& progress) {
+std::string ProgressText(const session::QueryProgress& progress) {
   const uint64_t rows = std::max(progress.rows, progress.rows_done);
   std::string text =
       absl::StrCat(progress.table, ": ", FormatCount(progress.rows_done), " of ", FormatCount(rows),

@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "computeserver/session.h"
+#include "session/session.h"
 #include "ssb/chunk_run.h"
 
 namespace nam {
@@ -31,6 +31,6 @@ class ProgressLine {
 
 std::string ProgressText(const std::string& doing, const ssb::Progress& progress);
 /// `lineorder: 1,200,000 of 6,001,215 rows (20 %), 0:06 left`.
-std::string ProgressText(const computeserver::QueryProgress& progress);
+std::string ProgressText(const session::QueryProgress& progress);
 
 }  // namespace nam

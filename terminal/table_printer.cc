@@ -12,7 +12,7 @@
 namespace nam {
 namespace {
 
-using computeserver::ResultSet;
+using session::ResultSet;
 
 std::string Cell(const Value& value, const PrintOptions& options) {
   return value.null ? options.null_text : Printable(value.ToString());

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "computeserver/session.h"
+#include "session/session.h"
 
 namespace nam {
 
@@ -26,13 +26,13 @@ struct PrintOptions {
 ///  - json: an array of objects; integers and decimals as exact JSON numbers, dates as strings. Of columns
 ///    that are called alike, later ones are numbered: `sum`, `sum_2`
 ///  - markdown: a pipe table
-std::string Render(const computeserver::ResultSet& result, const PrintOptions& options);
+std::string Render(const session::ResultSet& result, const PrintOptions& options);
 
 /// One value as JSON.
 std::string JsonValue(const Value& value);
 /// A JSON string with its quotes. What is not UTF-8 becomes U+FFFD.
 std::string JsonString(std::string_view text);
 /// `rows` of the result as JSON: an array of arrays, one line.
-std::string JsonRows(const computeserver::ResultSet& result);
+std::string JsonRows(const session::ResultSet& result);
 
 }  // namespace nam

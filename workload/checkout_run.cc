@@ -98,8 +98,8 @@ std::string CheckoutLine(const tpcw::CheckoutRates& rates) {
                          rates.p99_us, AbortsText(rates));
 }
 
-computeserver::ResultSet CheckoutTable(const std::vector<tpcw::CheckoutRates>& lines) {
-  computeserver::ResultSet table;
+session::ResultSet CheckoutTable(const std::vector<tpcw::CheckoutRates>& lines) {
+  session::ResultSet table;
   table.columns = {{"seconds", Type::Decimal(1)},
                    {"committed_per_s", Type::Integer()},
                    {"p50_us", Type::Decimal(1)},

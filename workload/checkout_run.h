@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "computeserver/session.h"
+#include "session/session.h"
 #include "terminal/json_report.h"
 #include "terminal/progress_line.h"
 #include "tpcw/checkout.h"
@@ -66,7 +66,7 @@ class CheckoutRun {
 /// `  3 s     212,345 committed/s   p50 8.2 us   p99 31.0 us   aborts: 12 write-write conflict`
 std::string CheckoutLine(const tpcw::CheckoutRates& rates);
 /// The same as a table, a row a line.
-computeserver::ResultSet CheckoutTable(const std::vector<tpcw::CheckoutRates>& lines);
+session::ResultSet CheckoutTable(const std::vector<tpcw::CheckoutRates>& lines);
 /// Of the whole run, some lines; ends with what was checked.
 std::string CheckoutSummary(const CheckoutOutcome& outcome);
 Json CheckoutRatesJson(const tpcw::CheckoutRates& rates);

@@ -11,7 +11,7 @@
 namespace nam {
 namespace {
 
-using computeserver::ResultSet;
+using session::ResultSet;
 
 double Median(std::vector<double> values) {
   NAM_CHECK(!values.empty());
@@ -51,7 +51,7 @@ absl::StatusOr<std::vector<const ssb::Query*>> SelectQueries(const std::vector<s
   return queries;
 }
 
-absl::StatusOr<std::vector<QueryOutcome>> RunQueries(computeserver::Session& session,
+absl::StatusOr<std::vector<QueryOutcome>> RunQueries(session::Session& session,
                                                      const std::vector<const ssb::Query*>& queries,
                                                      int repeat, ProgressLine& progress,
                                                      const std::function<bool()>& interrupted) {

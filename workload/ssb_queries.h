@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "computeserver/session.h"
+#include "session/session.h"
 #include "ssb/queries.h"
 #include "terminal/json_report.h"
 #include "terminal/progress_line.h"
@@ -19,10 +19,10 @@ struct QueryOutcome {
   std::string id;
   double median_ms = 0;
   double min_ms = 0;
-  double working_ms = 0;            // of the compute servers' threads, together; a median too
-  double waiting_ms = 0;            // as well, for blocks
-  computeserver::ResultSet result;  // of the last run
-  std::optional<bool> correct;      // if it was checked
+  double working_ms = 0;        // of the compute servers' threads, together; a median too
+  double waiting_ms = 0;        // as well, for blocks
+  session::ResultSet result;    // of the last run
+  std::optional<bool> correct;  // if it was checked
 };
 
 /// The queries of these names, all 13 if there are none. INVALID_ARGUMENT for a name that is none's.
@@ -30,7 +30,7 @@ absl::StatusOr<std::vector<const ssb::Query*>> SelectQueries(const std::vector<s
 
 /// Runs each query `repeat` times, one after the other; stops at the first that fails, and with CANCELLED
 /// when `interrupted` says so between two.
-absl::StatusOr<std::vector<QueryOutcome>> RunQueries(computeserver::Session& session,
+absl::StatusOr<std::vector<QueryOutcome>> RunQueries(session::Session& session,
                                                      const std::vector<const ssb::Query*>& queries,
                                                      int repeat, ProgressLine& progress,
                                                      const std::function<bool()>& interrupted);
@@ -41,7 +41,7 @@ size_t CorrectQueries(const std::vector<QueryOutcome>& outcomes);
 /// Of the medians.
 double GeometricMeanMs(const std::vector<QueryOutcome>& outcomes);
 /// One row a query: query, median_ms, min_ms, rows, check.
-computeserver::ResultSet QueriesReport(const std::vector<QueryOutcome>& outcomes);
+session::ResultSet QueriesReport(const std::vector<QueryOutcome>& outcomes);
 /// `rows` of the JSON report, each with the query's own result.
 Json QueriesJson(const std::vector<QueryOutcome>& outcomes);
 

@@ -89,7 +89,7 @@ TEST(SsbReportTest, WhoDidNotRunIsLeftOut) {
 }
 
 TEST(SsbReportTest, TableHasAValueForEveryColumn) {
-  const computeserver::ResultSet table = TimesTable(TwoQueries());
+  const session::ResultSet table = TimesTable(TwoQueries());
   for (const auto& row : table.rows) EXPECT_EQ(row.size(), table.columns.size());
   EXPECT_TRUE(table.rows[1][6].null) << "no loop for Q1.2";
 }

@@ -28,7 +28,7 @@ proto::Table TableOf(const std::string& create) {
   return statement.ok() ? std::get<sql::CreateTableStatement>(*statement).table : proto::Table();
 }
 
-std::vector<std::string> Column(const computeserver::ResultSet& result, size_t column) {
+std::vector<std::string> Column(const session::ResultSet& result, size_t column) {
   std::vector<std::string> texts;
   for (const auto& row : result.rows) texts.push_back(row[column].null ? "NULL" : row[column].ToString());
   return texts;

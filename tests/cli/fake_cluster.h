@@ -6,16 +6,16 @@
 #include <vector>
 
 #include "catalog/client.h"
-#include "computeserver/session.h"
+#include "session/session.h"
 #include "sql/bound_query.h"
 #include "types/sql_error.h"
 
 namespace nam::cli {
 
 /// Answers statements from a table of answers and remembers what was asked.
-class FakeSession final : public computeserver::Session {
+class FakeSession final : public session::Session {
  public:
-  absl::StatusOr<computeserver::ResultSet> Execute(const std::string& statement) override {
+  absl::StatusOr<session::ResultSet> Execute(const std::string& statement) override {
     executed.push_back(statement);
     if (on_execute) on_execute();
     if (cancelled) {
@@ -27,24 +27,23 @@ class FakeSession final : public computeserver::Session {
     }
     if (statement.starts_with("lost")) return absl::UnavailableError("compute server 3 is gone");
     if (statement.starts_with("commit")) {
-      return computeserver::ResultSet{.command = "COMMIT",
-                                      .warnings = {{"there is nothing to end", "25P01"}}};
+      return session::ResultSet{.command = "COMMIT", .warnings = {{"there is nothing to end", "25P01"}}};
     }
-    if (statement.starts_with("set")) return computeserver::ResultSet{.command = "SET", .elapsed_ms = 0.5};
-    return computeserver::ResultSet{.columns = {{"n", Type::Integer()}},
-                                    .rows = {{Value::Integer(static_cast<int>(executed.size()))}},
-                                    .command = "SELECT 1",
-                                    .elapsed_ms = 12.3451};
+    if (statement.starts_with("set")) return session::ResultSet{.command = "SET", .elapsed_ms = 0.5};
+    return session::ResultSet{.columns = {{"n", Type::Integer()}},
+                              .rows = {{Value::Integer(static_cast<int>(executed.size()))}},
+                              .command = "SELECT 1",
+                              .elapsed_ms = 12.3451};
   }
   void Cancel() override { cancelled = true; }
-  void OnProgress(std::function<void(const computeserver::QueryProgress&)> report) override {
+  void OnProgress(std::function<void(const session::QueryProgress&)> report) override {
     on_progress = std::move(report);
   }
   std::map<std::string, std::string> Settings() const override { return {{"window", "16"}}; }
 
   std::vector<std::string> executed;
   std::function<void()> on_execute;
-  std::function<void(const computeserver::QueryProgress&)> on_progress;
+  std::function<void(const session::QueryProgress&)> on_progress;
   std::atomic<bool> cancelled = false;
 };
 

@@ -10,9 +10,9 @@
 #include "catalog/attachment.h"
 #include "catalog/server.h"
 #include "computeserver/server.h"
-#include "computeserver/session.h"
 #include "fabric/fabric.h"
 #include "memserver/server.h"
+#include "session/session.h"
 
 namespace nam::testing {
 
@@ -76,14 +76,14 @@ class InProcessCluster {
     ASSERT_TRUE(server.ok()) << server.status();
     compute_.push_back(*std::move(server));
   }
-  std::unique_ptr<computeserver::Session> NewSession() {
-    auto session = computeserver::Session::Open(*attachment_);
+  std::unique_ptr<session::Session> NewSession() {
+    auto session = session::Session::Open(*attachment_);
     EXPECT_TRUE(session.ok()) << session.status();
     return session.ok() ? *std::move(session) : nullptr;
   }
 
   catalog::Attachment& attachment() { return *attachment_; }
-  computeserver::Session& session() { return *session_; }
+  session::Session& session() { return *session_; }
   std::vector<std::unique_ptr<memserver::MemoryServer>>& memory() { return memory_; }
   std::vector<std::unique_ptr<computeserver::ComputeServer>>& compute() { return compute_; }
   uint64_t UsedBytes() const {
@@ -100,7 +100,7 @@ class InProcessCluster {
   std::vector<std::unique_ptr<memserver::MemoryServer>> memory_;
   std::vector<std::unique_ptr<computeserver::ComputeServer>> compute_;
   std::unique_ptr<catalog::Attachment> attachment_;
-  std::unique_ptr<computeserver::Session> session_;
+  std::unique_ptr<session::Session> session_;
 };
 
 }  // namespace nam::testing

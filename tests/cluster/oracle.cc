@@ -12,7 +12,7 @@ TextRows Sorted(TextRows rows) {
   return rows;
 }
 
-TextRows ToText(const computeserver::ResultSet& result) {
+TextRows ToText(const session::ResultSet& result) {
   TextRows rows;
   for (const auto& row : result.rows) {
     auto& text = rows.emplace_back();

@@ -8,9 +8,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "catalog/attachment.h"
-#include "computeserver/session.h"
 #include "partitioner/loader.h"
 #include "partitioner/table_schema.h"
+#include "session/session.h"
 #include "types/value.h"
 
 namespace nam::testing {
@@ -18,7 +18,7 @@ namespace nam::testing {
 /// Rows as text, for comparisons between systems; NULL is `NULL`.
 using TextRows = std::vector<std::vector<std::string>>;
 TextRows Sorted(TextRows rows);
-TextRows ToText(const computeserver::ResultSet& result);
+TextRows ToText(const session::ResultSet& result);
 
 /// A small table held by the test, to be loaded into both systems.
 struct SmallTable {

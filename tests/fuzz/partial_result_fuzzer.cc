@@ -2,13 +2,13 @@
 
 #include <string>
 
-#include "computeserver/partial_result.h"
+#include "execution/partial_result.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace nam::fuzz {
 namespace {
 
-using namespace computeserver;
+using namespace execution;
 using sql::AggregateFunction;
 
 const std::vector<Type> kKeys = {Type::Integer(), Type::String(), Type::Date(), Type::Bool()};
@@ -83,7 +83,7 @@ std::vector<std::string> Seeds() {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace nam::fuzz;
-  using nam::computeserver::PartialMerger;
+  using nam::execution::PartialMerger;
   Input input(data, size);
   PartialMerger merger = MergerOf(input.Byte() % 3);
   const auto bytes = input.Rest();

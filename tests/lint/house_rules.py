@@ -21,24 +21,26 @@ MAY_INCLUDE = {
     "sql": {"types", "catalog", "base"},
     "optimizer": {"sql", "types", "partitioner", "catalog", "base"},
     "txn": {"storage", "catalog", "fabric", "base"},
-    "computeserver": {"optimizer", "txn", "storage", "partitioner", "sql", "types", "catalog", "fabric", "base"},
-    "ssb": {"computeserver", "partitioner", "types", "catalog", "fabric", "base"},
-    "tpcw": {"txn", "computeserver", "partitioner", "types", "storage", "catalog", "fabric", "base"},
-    "terminal": {"computeserver", "ssb", "types", "catalog", "base"},
+    "execution": {"sql", "types", "partitioner", "txn", "storage", "catalog", "fabric", "base"},
+    "computeserver": {"execution", "optimizer", "storage", "partitioner", "sql", "types", "catalog", "fabric", "base"},
+    # Coordinators know compute servers by their methods alone.
+    "session": {"sql", "optimizer", "execution", "partitioner", "txn", "storage", "types", "catalog", "fabric", "base"},
+    "ssb": {"partitioner", "types", "catalog", "fabric", "base"},
+    "tpcw": {"txn", "partitioner", "types", "storage", "catalog", "fabric", "base"},
+    "terminal": {"session", "ssb", "types", "catalog", "base"},
     "localcluster": {"terminal", "catalog", "base"},
-    "workload": {"terminal", "ssb", "tpcw", "computeserver", "txn", "partitioner", "types", "catalog", "fabric",
-                 "base"},
-    "simulation": {"workload", "ssb", "tpcw", "computeserver", "memserver", "txn", "partitioner", "sql", "storage",
-                   "catalog", "fabric", "base"},
+    "workload": {"terminal", "ssb", "tpcw", "session", "txn", "partitioner", "types", "catalog", "fabric", "base"},
+    "simulation": {"workload", "ssb", "tpcw", "session", "computeserver", "memserver", "txn", "partitioner", "sql",
+                   "storage", "catalog", "fabric", "base"},
     # The programs. Neither includes the other: what both need lies below both.
-    "cli": {"terminal", "localcluster", "workload", "simulation", "ssb", "tpcw", "computeserver", "memserver", "txn",
-            "partitioner", "sql", "types", "catalog", "fabric", "base"},
-    "bench": {"terminal", "localcluster", "workload", "simulation", "ssb", "tpcw", "computeserver", "memserver", "txn",
-              "optimizer", "partitioner", "sql", "types", "storage", "catalog", "fabric", "base"},
+    "cli": {"terminal", "localcluster", "workload", "simulation", "ssb", "tpcw", "session", "computeserver",
+            "memserver", "txn", "partitioner", "sql", "types", "catalog", "fabric", "base"},
+    "bench": {"terminal", "localcluster", "workload", "simulation", "ssb", "tpcw", "session", "computeserver",
+              "memserver", "txn", "optimizer", "partitioner", "sql", "types", "storage", "catalog", "fabric", "base"},
 }
 FOLDERS = set(MAY_INCLUDE) | {"tests"}
-SPEAKS_PROTO = {"memserver", "catalog", "types", "partitioner", "sql", "optimizer", "txn", "computeserver", "ssb",
-                "tpcw", "terminal", "cli", "bench"}
+SPEAKS_PROTO = {"memserver", "catalog", "types", "partitioner", "sql", "optimizer", "txn", "execution",
+                "computeserver", "session", "ssb", "tpcw", "terminal", "cli", "bench"}
 LINES_MAX = 700
 BELOW_THE_CLOCK = ("base/", "fabric/", "tests/fabric/")
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
@@ -131,7 +133,9 @@ def self_test():
         "base/b.h": '#include "fabric/fabric.h"\n',
         "types/r.h": '#include "sql/bound_query.h"\n',
         "storage/c.cc": '#include "proto/catalog.pb.h"\n',
-        "memserver/d.cc": '#include "computeserver/session.h"\n',
+        "memserver/d.cc": '#include "session/session.h"\n',
+        "session/s.cc": '#include "computeserver/server.h"\n',
+        "execution/t.h": '#include "optimizer/plan.h"\n',
         "storage/e.cc": "#include <infiniband/verbs.h>\n",
         "cli/f.cc": "#include <CLI/CLI.hpp>\n",
         "storage/g.cc": "std::this_thread::sleep_for(x);\n",

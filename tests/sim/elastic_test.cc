@@ -49,14 +49,14 @@ class Elastic {
     Execute("SET nam.multicast = off");
   }
 
-  computeserver::ResultSet Execute(const std::string& sql) {
+  session::ResultSet Execute(const std::string& sql) {
     auto result = client_->session().Execute(sql);
     EXPECT_TRUE(result.ok()) << sql << "\n" << result.status();
-    return result.ok() ? *std::move(result) : computeserver::ResultSet();
+    return result.ok() ? *std::move(result) : session::ResultSet();
   }
   /// The statement, with `meanwhile` on another thread.
   template <typename Meanwhile>
-  computeserver::ResultSet Execute(const std::string& sql, Meanwhile&& meanwhile) {
+  session::ResultSet Execute(const std::string& sql, Meanwhile&& meanwhile) {
     const auto thread = harness_->StartThread("meanwhile", meanwhile);
     return Execute(sql);
   }
@@ -76,7 +76,7 @@ class Elastic {
   }
   void EndClient() { client_.reset(); }
   Cluster& cluster() { return *cluster_; }
-  computeserver::Session& session() { return client_->session(); }
+  session::Session& session() { return client_->session(); }
   catalog::Attachment& attachment() { return client_->attachment(); }
 
  private:
@@ -139,8 +139,8 @@ void ComeAndGo(const std::string& sql, Check&& check) {
 TEST(ElasticTest, ServersComeAndGoInMidQuery) {
   const auto& query = Answers().queries()[3];  // Q2.1: every block is looked at
   ComeAndGo(query.sql,
-            [&](const computeserver::ResultSet& result) { EXPECT_TRUE(SameRows(result.rows, query.rows)); });
-  ComeAndGo("explain analyze " + query.sql, [&](const computeserver::ResultSet& result) {
+            [&](const session::ResultSet& result) { EXPECT_TRUE(SameRows(result.rows, query.rows)); });
+  ComeAndGo("explain analyze " + query.sql, [&](const session::ResultSet& result) {
     int helpers = 0;
     std::string report;
     for (const auto& row : result.rows) {
@@ -266,8 +266,8 @@ TEST(ElasticTest, SharesOfASkewedTableAreEven) {
 TEST(ElasticTest, ProgressGrowsTowardsAllRows) {
   const auto& query = Answers().queries()[3];
   Elastic elastic(1, 2, 10'000'000);
-  std::vector<computeserver::QueryProgress> told;
-  elastic.session().OnProgress([&](const computeserver::QueryProgress& now) { told.push_back(now); });
+  std::vector<session::QueryProgress> told;
+  elastic.session().OnProgress([&](const session::QueryProgress& now) { told.push_back(now); });
   const auto result = elastic.Execute(query.sql);
   EXPECT_TRUE(SameRows(result.rows, query.rows));
   ASSERT_GE(told.size(), 2u) << "it took " << result.elapsed_ms << " ms";
@@ -289,7 +289,7 @@ TEST(ElasticTest, AMemoryServerThatStandsStillEndsTheQueryAndNobodyWaitsForItTwi
       SCOPED_TRACE(absl::StrCat("memory-", victim, shows_progress ? ", with progress" : ", by multicast"));
       Elastic elastic(1, 2, 20'000'000);
       if (!shows_progress) elastic.Execute("SET nam.multicast = on");
-      if (shows_progress) elastic.session().OnProgress([](const computeserver::QueryProgress&) {});
+      if (shows_progress) elastic.session().OnProgress([](const session::QueryProgress&) {});
       double cut_off_ms = 0;
       const absl::Status status = elastic.Fail(Answers().queries()[3].sql, [&] {
         elastic.Pause(400'000);
@@ -309,7 +309,7 @@ TEST(ElasticTest, ACancelWaitsForNoMemoryServerThatStandsStill) {
   for (const int victim : {0, 1}) {
     SCOPED_TRACE(absl::StrCat("memory-", victim));
     Elastic elastic(1, 2, 20'000'000);
-    elastic.session().OnProgress([](const computeserver::QueryProgress&) {});
+    elastic.session().OnProgress([](const session::QueryProgress&) {});
     double cancelled_ms = 0;
     const absl::Status status = elastic.Fail(Answers().queries()[3].sql, [&] {
       elastic.Pause(400'000);

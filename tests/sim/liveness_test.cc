@@ -32,10 +32,10 @@ class LivenessTest : public testing::TestWithParam<uint64_t> {
     Execute("CREATE TABLE accounts (id int PRIMARY KEY, balance bigint NOT NULL) WITH (storage = record)");
     Execute("INSERT INTO accounts VALUES (1, 10), (2, 20), (3, 30)");
   }
-  computeserver::ResultSet Execute(const std::string& sql) {
+  session::ResultSet Execute(const std::string& sql) {
     auto result = client_->session().Execute(sql);
     EXPECT_TRUE(result.ok()) << sql << "\n" << result.status();
-    return result.ok() ? *std::move(result) : computeserver::ResultSet();
+    return result.ok() ? *std::move(result) : session::ResultSet();
   }
   /// The SQLSTATE of what must fail.
   std::string StateOf(const std::string& sql) {

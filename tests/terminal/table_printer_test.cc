@@ -7,7 +7,7 @@
 namespace nam {
 namespace {
 
-using computeserver::ResultSet;
+using session::ResultSet;
 
 ResultSet Sample() {
   ResultSet result;

@@ -1,0 +1,165 @@
+#include "session/compute_clients.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "execution/methods.h"
+#include "storage/checksum.h"
+
+namespace nam::session {
+namespace {
+
+constexpr uint64_t kBufferBytes = 1u << 20;
+constexpr uint32_t kMostServers = 64;
+constexpr int64_t kConnectTimeoutUs = 3'000'000;
+constexpr int64_t kReadTimeoutUs = 4'000'000;
+constexpr int64_t kReleaseTimeoutUs = 1'000'000;
+/// A statement's bound; Cancel ends it sooner.
+constexpr int64_t kFragmentTimeoutUs = int64_t{24} * 3600 * 1'000'000;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ComputeClients>> ComputeClients::Open(catalog::Attachment& attachment) {
+  std::unique_ptr<ComputeClients> clients(new ComputeClients(attachment));
+  NAM_ASSIGN_OR_RETURN(clients->buffer_,
+                       attachment.fabric().Allocate(kBufferBytes, {.access = fabric::Access::kNone}));
+  NAM_ASSIGN_OR_RETURN(clients->completions_, attachment.fabric().CreateCompletionQueue(2 * kMostServers));
+  return clients;
+}
+
+ComputeClients::~ComputeClients() {
+  EndAll();
+  for (auto& [id, server] : servers_) Release(*server);
+}
+
+/// Unheard, the server drops its results by itself after a while.
+void ComputeClients::Release(Server& server) {
+  for (const uint64_t query : std::exchange(server.unreleased, {})) {
+    proto::ReleaseResultRequest request;
+    request.set_query(query);
+    server.peer->Call(execution::kReleaseResult, request, kReleaseTimeoutUs).status().IgnoreError();
+  }
+}
+
+ComputeClients::Server& ComputeClients::ServerOf(const proto::Member& member) {
+  std::unique_ptr<Server>& server = servers_[member.id()];
+  if (!server) {
+    const std::string name = absl::StrFormat("compute server %d (%s)", member.id(), member.control_address());
+    server = std::make_unique<Server>();
+    server->member = member;
+    server->peer = attachment_.OpenPeer(name, member.control_address());
+  }
+  return *server;
+}
+
+void ComputeClients::Start(std::unique_ptr<Work> work) {
+  // Connections to servers of earlier queries are given up when there are too many.
+  if (servers_.size() >= kMostServers && !servers_.contains(work->member.id())) servers_.clear();
+  Server& server = ServerOf(work->member);
+  for (const uint64_t query : std::exchange(server.unreleased, {})) work->request.add_release(query);
+  Work* const fragment = work.release();
+  {
+    const std::lock_guard lock(mutex_);
+    running_.push_back(fragment);
+  }
+  threads_.push_back(attachment_.fabric().StartThread("nam-call", [this, peer = server.peer, fragment] {
+    auto reply =
+        peer->Call(execution::kRunFragment, fragment->request, kFragmentTimeoutUs, &fragment->cancellation);
+    fragment->status = reply.status();
+    fragment->lost = !reply.ok() && catalog::Unanswered(reply.status());
+    if (reply.ok()) fragment->reply = *std::move(reply);
+    const std::lock_guard lock(mutex_);
+    std::erase(running_, fragment);
+    ended_.emplace_back(fragment);
+    if (wake_ != nullptr) wake_->Set();
+  }));
+}
+
+std::unique_ptr<ComputeClients::Work> ComputeClients::Await(Deadline deadline,
+                                                            const std::atomic<bool>& cancel) {
+  std::shared_ptr<fabric::Event> wake;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_.empty()) wake = wake_ = attachment_.fabric().CreateEvent();
+  }
+  if (wake != nullptr) wake->Wait(deadline);
+  std::unique_ptr<Work> work;
+  {
+    const std::lock_guard lock(mutex_);
+    wake_.reset();
+    if (ended_.empty()) return nullptr;
+    work = std::move(ended_.front());
+    ended_.pop_front();
+  }
+  ReadResult(*work, cancel);
+  return work;
+}
+
+void ComputeClients::ReadResult(Work& work, const std::atomic<bool>& cancel) {
+  Server& server = ServerOf(work.member);
+  if (work.status.ok() && work.reply.bytes() > 0) {
+    work.status = ReadPartial(server, work.reply, work.partial, cancel);
+    work.lost = absl::IsUnavailable(work.status);
+    server.unreleased.push_back(work.request.query());
+  }
+  if (work.status.ok() && work.reply.leaving()) Release(server);
+  if (work.lost) servers_.erase(work.member.id());
+}
+
+void ComputeClients::EndAll() {
+  {
+    const std::lock_guard lock(mutex_);
+    for (Work* work : running_) work->cancellation.Cancel();
+  }
+  threads_.clear();
+  for (const std::unique_ptr<Work>& work : ended_) {
+    const auto server = servers_.find(work->member.id());
+    if (server == servers_.end()) continue;
+    if (work->lost) {
+      servers_.erase(server);
+    } else {
+      // A call that was cancelled may have left a result too: its server may not have noticed in time.
+      server->second->unreleased.push_back(work->request.query());
+    }
+  }
+  ended_.clear();
+}
+
+absl::Status ComputeClients::ReadPartial(Server& server, const proto::FragmentReply& reply, std::string& out,
+                                         const std::atomic<bool>& cancel) {
+  Clock& clock = attachment_.fabric().clock();
+  if (!server.queue_pair || server.queue_pair->state() != fabric::QueuePairState::kReady) {
+    NAM_ASSIGN_OR_RETURN(
+        server.queue_pair,
+        attachment_.fabric().Connect(server.member.fabric_address(), *completions_,
+                                     {.send_depth = 1, .receive_depth = 1}, clock.After(kConnectTimeoutUs)));
+  }
+  out.resize(reply.bytes());
+  for (uint64_t at = 0; at < out.size();) {
+    if (cancel) return absl::CancelledError("cancelled");
+    const uint64_t bytes = std::min<uint64_t>(kBufferBytes, out.size() - at);
+    const auto read =
+        fabric::WorkRequest::Read(at, buffer_->Slice(0, bytes), {{reply.rkey()}, reply.offset() + at});
+    NAM_RETURN_IF_ERROR(server.queue_pair->Post({&read, 1}));
+    std::array<fabric::Completion, 1> done;
+    if (completions_->Wait(done, clock.After(kReadTimeoutUs)) == 0) {
+      server.queue_pair.reset();
+      return absl::UnavailableError(server.peer->name() + " did not let its result be read in time");
+    }
+    if (!done[0].ok()) {
+      const absl::Status error = fabric::CompletionError(done[0], *server.queue_pair);
+      server.queue_pair.reset();
+      return absl::Status(error.code(),
+                          absl::StrCat(server.peer->name(), ": ", std::string(error.message())));
+    }
+    std::copy_n(reinterpret_cast<const char*>(buffer_->data()), bytes, out.data() + at);
+    at += bytes;
+  }
+  if (storage::Checksum(std::as_bytes(std::span(out))) == reply.checksum()) return absl::OkStatus();
+  return absl::DataLossError(server.peer->name() + ": the checksum of its result does not match");
+}
+
+}  // namespace nam::session

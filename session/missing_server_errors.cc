@@ -1,0 +1,41 @@
+#include "session/missing_server_errors.h"
+
+#include "absl/strings/str_format.h"
+#include "sql/bound_query.h"
+#include "types/sql_error.h"
+
+namespace nam::session {
+
+std::optional<MissingServerOfTable> FindMissingServer(
+    const std::vector<std::shared_ptr<const proto::Table>>& tables, const proto::Cluster& cluster) {
+  std::optional<MissingServerOfTable> suspect;
+  for (const std::shared_ptr<const proto::Table>& table : tables) {
+    for (catalog::MissingServer& server : catalog::MissingServersOf(*table, cluster)) {
+      if (server.buried()) return MissingServerOfTable{table->name(), std::move(server)};
+      if (!suspect.has_value()) suspect = MissingServerOfTable{table->name(), std::move(server)};
+    }
+  }
+  return suspect;
+}
+
+absl::Status MissingServerError(const MissingServerOfTable& missing, const proto::Cluster& cluster) {
+  const proto::Member& member = missing.server.member;
+  if (missing.server.buried()) {
+    return ToStatus({.message = absl::StrFormat(
+                         "table %s has lost %d blocks (%d bytes) with memory server %d, which is gone",
+                         missing.table, missing.server.blocks, missing.server.bytes, member.id()),
+                     .hint = "load it again, or drop it",
+                     .sqlstate = "XX001"});
+  }
+  return ToStatus(
+      {.message = absl::StrFormat("memory server %d (%s) is silent for %.1f s; table %s has %d blocks there",
+                                  member.id(), member.control_address(), member.silent_ms() / 1e3,
+                                  missing.table, missing.server.blocks),
+       .hint = absl::StrFormat(
+           "it may come back: run the statement again; it is given up after %.0f s of silence, or "
+           "by `nam bury %d`",
+           (cluster.lease_ms() + cluster.bury_after_ms()) / 1e3, member.id()),
+       .sqlstate = "57P03"});
+}
+
+}  // namespace nam::session

@@ -1,0 +1,274 @@
+#include "session/multicast_coordinator.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "catalog/control_plane.h"
+#include "optimizer/cost_model.h"
+#include "partitioner/table_metadata.h"
+#include "storage/chain_pointers.h"
+
+namespace nam::session {
+namespace {
+
+/// What a datagram costs its sender and its receivers grows little with its bytes, so blocks of few datagrams
+/// pay from two compute servers on, others only where READ has to share a link among many. Over `tcp` on one
+/// host, multicast beat READ with blocks of 2 KiB from the start, with blocks of 64 KiB not with 8 servers
+/// yet.
+constexpr uint64_t kDatagramsPerServer = 2;
+/// Their pointers travel in control messages, which must stay small.
+constexpr uint64_t kBlocksMax = 1u << 16;
+constexpr uint64_t kPointersKeptMax = 1u << 20;
+constexpr uint32_t kStreamTimeoutMs = 30'000;
+constexpr uint64_t kChannelBytes = 256u << 10;
+
+uint64_t BlocksOf(const proto::Table& table) {
+  uint64_t blocks = 0;
+  for (const proto::Chain& chain : table.partitions()) blocks += chain.blocks();
+  return blocks;
+}
+
+/// How many datagrams its largest block takes, if it is sent as a whole.
+uint64_t DatagramsOf(const proto::Table& table) {
+  uint64_t bytes = 0;
+  for (int p = 0; p < table.partitions_size(); ++p)
+    bytes = std::max<uint64_t>(bytes, partitioner::BlockBytesOf(table, static_cast<uint32_t>(p)));
+  return (bytes + fabric::kMaxDatagramBytes - 1) / fabric::kMaxDatagramBytes;
+}
+
+uint64_t BytesOf(const proto::Table& table, const std::vector<uint32_t>& columns) {
+  uint64_t row_bytes = 0;
+  for (uint32_t column : columns) row_bytes += table.columns(static_cast<int>(column)).encoding().width();
+  return row_bytes * table.rows();
+}
+
+const proto::Table& BuildSide(const MulticastCoordinator::Query& query, size_t join) {
+  return *query.tables[static_cast<size_t>(query.plan.joins[join].table)];
+}
+
+}  // namespace
+
+MulticastCoordinator::~MulticastCoordinator() {
+  End();
+  ending_.clear();
+  if (groups_.empty()) return;
+  std::vector<uint32_t> groups;
+  for (const auto& [server, group] : groups_) groups.push_back(group);
+  // Unheard, the catalog takes them back when the lease of this client ends.
+  attachment_.catalog().ReleaseGroups(attachment_.member(), groups).IgnoreError();
+}
+
+std::string MulticastCoordinator::WhyRead(const Query& query, size_t join, Choice mode) const {
+  const bool in_place = query.in_place && attachment_.fabric().capabilities().in_place;
+  const proto::Table& table = BuildSide(query, join);
+  if (mode == Choice::kOff) return "nam.multicast is off";
+  if (mode == Choice::kAuto && in_place) return "blocks are looked at in place";
+  if (query.partitions.size() < 2) return "one compute server needs it";
+  const auto needed = [&](const std::vector<uint32_t>& partitions) {
+    return optimizer::NeededPartitions(query.plan, query.plan.joins[join], query.tables, partitions);
+  };
+  const std::vector<uint32_t> first = needed(query.partitions[0]);
+  for (const std::vector<uint32_t>& partitions : query.partitions) {
+    if (needed(partitions) != first) return "each compute server needs a part of it";
+  }
+  const uint64_t bytes =
+      BytesOf(table, query.plan.tables[static_cast<size_t>(query.plan.joins[join].table)].columns);
+  if (bytes == 0) return "it is empty";
+  const uint64_t datagrams = DatagramsOf(table);
+  if (mode == Choice::kAuto && datagrams > kDatagramsPerServer * query.partitions.size()) {
+    return absl::StrFormat("blocks of %d datagrams pay with %d compute servers or more", datagrams,
+                           (datagrams + kDatagramsPerServer - 1) / kDatagramsPerServer);
+  }
+  if (BlocksOf(table) > kBlocksMax) return "it has too many blocks for multicast; load it with larger ones";
+  return "";
+}
+
+std::string MulticastCoordinator::WhyNotCheaper(const Query& query, const std::vector<size_t>& joins) const {
+  optimizer::ReplicatedSides sides{.servers = static_cast<int>(query.partitions.size()),
+                                   .threads = query.threads};
+  std::set<MemoryServerId> homes;
+  for (const size_t join : joins) {
+    const proto::Table& table = BuildSide(query, join);
+    const auto& planned = query.plan.tables[static_cast<size_t>(query.plan.joins[join].table)];
+    const auto bytes = static_cast<double>(BytesOf(table, planned.columns));
+    sides.rows += planned.rows;
+    sides.bytes += bytes;
+    sides.datagrams += std::max(bytes / fabric::kMaxDatagramBytes, static_cast<double>(BlocksOf(table)));
+    for (const proto::Chain& chain : table.partitions()) {
+      for (const uint64_t pointer : chain.head())
+        homes.insert(storage::RemotePtr<void>::FromRaw(pointer).server());
+    }
+  }
+  sides.senders = std::max(1, static_cast<int>(homes.size()));
+  const optimizer::ReplicationCosts costs = optimizer::CostsOf(sides);
+  if (costs.multicast_ms < costs.read_ms) return "";
+  return absl::StrFormat("estimated at %.2f ms, multicast at %.2f", costs.read_ms, costs.multicast_ms);
+}
+
+absl::StatusOr<std::vector<std::string>> MulticastCoordinator::Start(const Query& query, Choice mode) {
+  End();
+  std::vector<std::string> why_read;
+  std::vector<size_t> joins;
+  for (size_t join = 0; join < query.plan.joins.size(); ++join) {
+    why_read.push_back(WhyRead(query, join, mode));
+    if (why_read.back().empty()) joins.push_back(join);
+  }
+  if (joins.empty()) return why_read;
+  if (mode == Choice::kAuto) {
+    const std::string why = WhyNotCheaper(query, joins);
+    for (const size_t join : joins) why_read[join] = why;
+    if (!why.empty()) return why_read;
+  }
+  const absl::Status status = StartStreams(query, joins);
+  if (status.ok()) return why_read;
+  const bool unread = channel_ != nullptr && channel_->broken();
+  const bool lost = unread || catalog::Unanswered(status);
+  if (unread) channel_.reset();
+  End(/*tell=*/!lost);
+  if (lost) return status;
+  for (size_t join : joins) {
+    why_read[join] = absl::StrFormat("multicast not available: %s", std::string(status.message()));
+  }
+  return why_read;
+}
+
+absl::Status MulticastCoordinator::StartStreams(const Query& query, const std::vector<size_t>& joins) {
+  ending_.clear();
+  std::vector<storage::MulticastTable> tables;
+  std::set<MemoryServerId> homes;
+  for (size_t join : joins) {
+    NAM_ASSIGN_OR_RETURN(storage::MulticastTable table, Describe(query, join));
+    for (const storage::MulticastTable::Chain& chain : table.chains) {
+      proto::MulticastChain& out = *streams_.add_chains();
+      out.set_join(static_cast<uint32_t>(join));
+      out.set_partition(chain.partition);
+      out.mutable_pointers()->Add(chain.pointers.begin(), chain.pointers.end());
+      for (uint64_t pointer : chain.pointers)
+        homes.insert(storage::RemotePtr<void>::FromRaw(pointer).server());
+    }
+    tables.push_back(std::move(table));
+  }
+  const std::vector<MemoryServerId> servers(homes.begin(), homes.end());
+  NAM_ASSIGN_OR_RETURN(const auto blocks, storage::MulticastBlocks::Number(tables, servers));
+  NAM_RETURN_IF_ERROR(FindGroups(servers));
+  std::vector<proto::StartMulticastRequest> requests;
+  for (size_t s = 0; s < servers.size(); ++s) {
+    proto::StartMulticastRequest& request = requests.emplace_back();
+    request.set_group(groups_[servers[s]]);
+    request.set_members(static_cast<uint32_t>(query.partitions.size()));
+    request.set_timeout_ms(kStreamTimeoutMs);
+    for (const storage::MulticastExtent& extent : blocks.ExtentsOf(s)) {
+      proto::MulticastExtent& out = *request.add_extents();
+      for (const storage::ByteRange& run : extent.runs) {
+        out.add_run_offsets(run.offset);
+        out.add_run_bytes(run.bytes);
+      }
+      for (const storage::RemotePtr<void> block : extent.blocks) out.add_blocks(block.raw());
+    }
+  }
+  return StartSenders(servers, requests);
+}
+
+/// All at once: the query waits for the slowest answer, not for their sum. Those that have started are in
+/// streams_ also if others have not.
+absl::Status MulticastCoordinator::StartSenders(const std::vector<MemoryServerId>& servers,
+                                                const std::vector<proto::StartMulticastRequest>& requests) {
+  std::vector<absl::StatusOr<proto::StartMulticastReply>> replies(servers.size(),
+                                                                  absl::UnknownError("not asked"));
+  {
+    std::vector<std::unique_ptr<fabric::Thread>> calls;
+    for (size_t s = 0; s < servers.size(); ++s) {
+      calls.push_back(attachment_.fabric().StartThread(
+          "nam-multicast", [&, s] { replies[s] = attachment_.StartMulticast(servers[s], requests[s]); }));
+    }
+  }
+  absl::Status failed;
+  for (size_t s = 0; s < servers.size(); ++s) {
+    if (!replies[s].ok()) {
+      failed.Update(replies[s].status());
+      continue;
+    }
+    proto::MulticastSender& sender = *streams_.add_senders();
+    sender.set_server(servers[s].value());
+    sender.set_stream(replies[s]->stream());
+    sender.set_group_address(replies[s]->group_address());
+    sender.set_board_rkey(replies[s]->board_rkey());
+    sender.set_fragment_bytes(replies[s]->fragment_bytes());
+  }
+  return failed;
+}
+
+absl::StatusOr<storage::MulticastTable> MulticastCoordinator::Describe(const Query& query, size_t join) {
+  const proto::Table& table = BuildSide(query, join);
+  const auto& columns = query.plan.tables[static_cast<size_t>(query.plan.joins[join].table)].columns;
+  storage::MulticastTable out{partitioner::StreamTableOf(table, columns), {}};
+  for (uint32_t partition :
+       optimizer::NeededPartitions(query.plan, query.plan.joins[join], query.tables, query.partitions[0])) {
+    const proto::Chain& chain = table.partitions(static_cast<int>(partition));
+    if (chain.blocks() == 0) continue;
+    NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t>* pointers, Pointers(table, partition));
+    out.chains.push_back({partition, chain.block_rows(), *pointers});
+  }
+  return out;
+}
+
+/// A table's blocks stay where they are as long as its allocation lives, so they are looked up once.
+absl::StatusOr<const std::vector<uint64_t>*> MulticastCoordinator::Pointers(const proto::Table& table,
+                                                                            uint32_t partition) {
+  const auto key = std::make_pair(table.allocation(), partition);
+  const auto known = pointers_.find(key);
+  if (known != pointers_.end()) return &known->second;
+  const storage::ChainStart chain = partitioner::ChainStartOf(table, partition);
+  if (chain.head.size() < chain.blocks && channel_ == nullptr) {
+    NAM_ASSIGN_OR_RETURN(channel_,
+                         storage::Channel::Open(attachment_.fabric(), attachment_,
+                                                {.queue_depth = 64, .buffer_bytes = kChannelBytes}));
+  }
+  std::vector<uint64_t> pointers = chain.head;
+  if (pointers.size() < chain.blocks) {
+    NAM_ASSIGN_OR_RETURN(pointers,
+                         storage::PointersOf(*channel_, partitioner::StreamTableOf(table, {}), chain));
+  }
+  uint64_t kept = pointers.size();
+  for (const auto& [other, list] : pointers_) kept += list.size();
+  if (kept > kPointersKeptMax) pointers_.clear();
+  return &pointers_.emplace(key, std::move(pointers)).first->second;
+}
+
+absl::Status MulticastCoordinator::FindGroups(const std::vector<MemoryServerId>& servers) {
+  std::vector<MemoryServerId> without;
+  for (const MemoryServerId server : servers) {
+    if (!groups_.contains(server)) without.push_back(server);
+  }
+  if (without.empty()) return absl::OkStatus();
+  const auto groups =
+      attachment_.catalog().AllocateGroups(attachment_.member(), static_cast<uint32_t>(without.size()));
+  // In words of our own: a query can do without the catalog, not so without a memory server.
+  if (!groups.ok()) return absl::FailedPreconditionError(groups.status().message());
+  if (groups->size() != without.size())
+    return absl::InternalError("the catalog gave too few multicast groups");
+  for (size_t i = 0; i < without.size(); ++i) groups_[without[i]] = (*groups)[i];
+  return absl::OkStatus();
+}
+
+proto::MulticastStreams MulticastCoordinator::StreamsFor(uint32_t member) const {
+  proto::MulticastStreams streams = streams_;
+  streams.set_member(member);
+  return streams;
+}
+
+void MulticastCoordinator::End(bool tell) {
+  for (const proto::MulticastSender& sender : streams_.senders()) {
+    if (!tell) break;
+    const MemoryServerId server(static_cast<uint16_t>(sender.server()));
+    // Unheard, the memory server ends it at its deadline.
+    ending_.push_back(attachment_.fabric().StartThread("nam-multicast", [this, server, id = sender.stream()] {
+      attachment_.EndMulticast(server, id).IgnoreError();
+    }));
+  }
+  streams_.Clear();
+}
+
+}  // namespace nam::session

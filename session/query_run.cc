@@ -1,0 +1,297 @@
+#include "session/query_run.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/status_macros.h"
+
+namespace nam::session {
+namespace {
+
+/// A list with fewer items left for each fragment, or that is done sooner by those it has, is not worth
+/// another server's call and build sides.
+constexpr uint64_t kWorthStealing = 8;
+constexpr double kWorthStealingNs = 1e6;
+/// Losing servers again and again is an error of its own.
+constexpr int kMostRounds = 16;
+/// Fragments that found nothing to claim: somebody was faster. More of them are a mistake somewhere.
+constexpr int kMostFruitless = 1'000;
+constexpr int64_t kWaitUs = 5'000;
+constexpr int64_t kLookForServersNs = 20'000'000;
+/// What is over sooner needs no progress.
+constexpr int64_t kFirstProgressNs = 300'000'000;
+constexpr int64_t kProgressNs = 100'000'000;
+
+void Merge(const proto::PipelineCounters& more, proto::PipelineCounters& into) {
+  into.set_rows_in(into.rows_in() + more.rows_in());
+  into.set_rows_out(into.rows_out() + more.rows_out());
+  into.set_blocks(into.blocks() + more.blocks());
+  into.set_skipped_blocks(into.skipped_blocks() + more.skipped_blocks());
+  into.set_waiting_us(into.waiting_us() + more.waiting_us());
+  into.set_total_us(into.total_us() + more.total_us());
+  into.set_multicast_blocks(into.multicast_blocks() + more.multicast_blocks());
+  into.set_repaired_blocks(into.repaired_blocks() + more.repaired_blocks());
+  into.set_duplicate_datagrams(into.duplicate_datagrams() + more.duplicate_datagrams());
+  for (const proto::ServerBytes& bytes : more.bytes()) {
+    auto* all = into.mutable_bytes();
+    const auto same =
+        std::find_if(all->begin(), all->end(), [&](const auto& b) { return b.server() == bytes.server(); });
+    if (same == all->end()) {
+      *into.add_bytes() = bytes;
+    } else {
+      same->set_bytes(same->bytes() + bytes.bytes());
+    }
+  }
+}
+
+}  // namespace
+
+QueryRun::QueryRun(const Options& options)
+    : options_(options), shares_(options.servers.size()), servers_(options.servers.size()) {
+  for (const ServerReport& server : options_.servers)
+    pieces_.insert(pieces_.end(), server.share.pieces.begin(), server.share.pieces.end());
+  left_ = pieces_.size();
+  covered_.resize(left_);
+}
+
+absl::Status QueryRun::AddLists(std::vector<std::vector<uint32_t>> shares) {
+  std::vector<storage::WorkCounter> counters;
+  if (options_.counters != nullptr) {
+    NAM_ASSIGN_OR_RETURN(counters, options_.counters->Next(shares.size()));
+  }
+  for (size_t i = 0; i < shares.size(); ++i) {
+    List& list = lists_.emplace_back();
+    list.pieces = std::move(shares[i]);
+    if (!counters.empty()) list.counter = counters[i];
+  }
+  return absl::OkStatus();
+}
+
+void QueryRun::Start(size_t server, size_t list_number, uint64_t first, bool with_multicast) {
+  List& list = lists_[list_number];
+  auto work = std::make_unique<ComputeClients::Work>();
+  work->member = options_.servers[server].member;
+  work->server = server;
+  work->list = list_number;
+  work->first = first;
+  work->started_ms = NowMs();
+  work->request = options_.request;
+  work->request.set_query(options_.next_fragment_id());
+  for (uint64_t i = first; i < list.pieces.size(); ++i) {
+    const optimizer::Piece& piece = pieces_[list.pieces[i]];
+    proto::Piece& out = *work->request.add_pieces();
+    out.set_partition(piece.partition);
+    out.set_first_block(piece.first_block);
+    out.set_blocks(piece.blocks);
+  }
+  if (with_multicast) *work->request.mutable_multicast() = options_.multicast(server);
+  if (list.counter) {
+    proto::WorkCounter& counter = *work->request.mutable_counter();
+    counter.set_word(list.counter->word.raw());
+    counter.set_extent(list.counter->extent.raw());
+    counter.set_rkey(list.counter->rkey.value);
+    counter.set_base(list.counter->base + first);
+  }
+  ++list.running;
+  if (list.started_ns < 0) list.started_ns = options_.clock.NowNs();
+  ++running_;
+  servers_[server].busy = true;
+  options_.clients.Start(std::move(work));
+}
+
+absl::Status QueryRun::Run() {
+  started_ns_ = looked_ns_ = options_.clock.NowNs();
+  reported_ns_ = started_ns_ + kFirstProgressNs - kProgressNs;
+  std::vector<std::vector<uint32_t>> shares;
+  uint32_t next = 0;
+  for (const ServerReport& server : options_.servers) {
+    std::vector<uint32_t>& share = shares.emplace_back(server.share.pieces.size());
+    std::iota(share.begin(), share.end(), next);
+    next += static_cast<uint32_t>(share.size());
+  }
+  absl::Status status = AddLists(std::move(shares));
+  for (size_t s = 0; s < servers_.size() && status.ok(); ++s) Start(s, s, 0, /*with_multicast=*/true);
+  if (status.ok()) status = Loop();
+  // Fragments that still run have nothing to add: they found their lists empty, or the query has ended.
+  options_.clients.EndAll();
+  return status;
+}
+
+absl::Status QueryRun::Loop() {
+  while (left_ > 0) {
+    if (options_.cancel) return absl::CancelledError("cancelled");
+    const std::unique_ptr<ComputeClients::Work> work =
+        options_.clients.Await(options_.clock.After(kWaitUs), options_.cancel);
+    if (work != nullptr) {
+      NAM_RETURN_IF_ERROR(Take(*work));
+      NAM_RETURN_IF_ERROR(GiveWorkToAll());
+    } else {
+      NAM_RETURN_IF_ERROR(LookForNewServers());
+    }
+    if (running_ == 0 && left_ > 0) NAM_RETURN_IF_ERROR(HandOutAgain());
+    NAM_RETURN_IF_ERROR(ReportProgress());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status QueryRun::Take(ComputeClients::Work& work) {
+  --running_;
+  --lists_[work.list].running;
+  servers_[work.server].busy = false;
+  if (!work.status.ok()) return work.lost ? Lost(work.server, work.status) : work.status;
+  if (!work.partial.empty()) NAM_RETURN_IF_ERROR(options_.add(work.partial));
+  ServerReport& report = options_.servers[work.server];
+  for (int i = report.reply.pipelines_size(); i < work.reply.pipelines_size(); ++i)
+    report.reply.add_pipelines()->set_table(work.reply.pipelines(i).table());
+  for (int i = 0; i < work.reply.pipelines_size(); ++i) {
+    Merge(work.reply.pipelines(i), *report.reply.mutable_pipelines(i));
+    if (!work.reply.pipelines(i).multicast_failure().empty())
+      report.reply.mutable_pipelines(i)->set_multicast_failure(work.reply.pipelines(i).multicast_failure());
+  }
+  NAM_RETURN_IF_ERROR(Cover(work, report));
+  if (work.reply.satisfied()) left_ = 0;  // the rest cannot change the result
+  if (work.reply.leaving()) {
+    servers_[work.server].gone = true;
+  } else {
+    lists_[work.list].dry = true;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status QueryRun::Cover(const ComputeClients::Work& work, ServerReport& report) {
+  const List& list = lists_[work.list];
+  uint32_t claimed = 0;
+  if (report.thread_rows.size() < static_cast<size_t>(work.reply.threads_size()))
+    report.thread_rows.resize(static_cast<size_t>(work.reply.threads_size()));
+  for (int t = 0; t < work.reply.threads_size(); ++t) {
+    for (const uint32_t position : work.reply.threads(t).pieces()) {
+      const uint64_t item = work.first + position;
+      if (item >= list.pieces.size() || covered_[list.pieces[item]])
+        return absl::InternalError("a compute server reports a piece that was not its to claim");
+      covered_[list.pieces[item]] = true;
+      --left_;
+      ++claimed;
+      report.thread_rows[static_cast<size_t>(t)] +=
+          optimizer::RowsOf(options_.driving, pieces_[list.pieces[item]]);
+    }
+  }
+  report.turns.push_back({work.list < shares_ ? std::optional(work.list) : std::nullopt, work.started_ms,
+                          NowMs(), claimed, work.reply.claims()});
+  if (claimed == 0 && !work.reply.leaving() && ++fruitless_ > kMostFruitless)
+    return absl::InternalError("compute servers claim nothing of what is left");
+  return absl::OkStatus();
+}
+
+absl::Status QueryRun::Lost(size_t server, const absl::Status& why) {
+  servers_[server].gone = true;
+  if (first_loss_.ok()) first_loss_ = why;
+  const bool others = std::any_of(servers_.begin(), servers_.end(), [](const Server& s) { return !s.gone; });
+  return others ? absl::OkStatus() : first_loss_;
+}
+
+double QueryRun::Expected(const List& list, int64_t now_ns) const {
+  if (!list.counter || list.dry) return 0;
+  const uint64_t left = list.pieces.size() - list.claimed;
+  if (list.running > 0) {
+    if (left < kWorthStealing * static_cast<uint64_t>(list.running)) return 0;
+    // As long as what has been claimed took, as far as is known.
+    const auto claimed = static_cast<double>(list.claimed);
+    if (static_cast<double>(left) * static_cast<double>(now_ns - list.started_ns) <
+        kWorthStealingNs * claimed)
+      return 0;
+  }
+  return static_cast<double>(left) / (list.running + 1);
+}
+
+absl::Status QueryRun::LookAtLists(const std::function<bool(const List&)>& wanted) {
+  std::vector<List*> lists;
+  std::vector<storage::WorkCounter> counters;
+  for (List& list : lists_) {
+    if (!list.counter || !wanted(list)) continue;
+    lists.push_back(&list);
+    counters.push_back(*list.counter);
+  }
+  if (lists.empty()) return absl::OkStatus();
+  NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t> claimed, options_.counters->Claimed(counters));
+  for (size_t i = 0; i < lists.size(); ++i)
+    lists[i]->claimed = std::min<uint64_t>(claimed[i], lists[i]->pieces.size());
+  return absl::OkStatus();
+}
+
+absl::Status QueryRun::GiveWorkToAll() {
+  if (options_.counters == nullptr || left_ == 0) return absl::OkStatus();
+  bool looked = false;
+  for (size_t s = 0; s < servers_.size(); ++s) {
+    if (servers_[s].busy || servers_[s].gone) continue;
+    const int64_t now_ns = options_.clock.NowNs();
+    if (!std::exchange(looked, true)) {
+      NAM_RETURN_IF_ERROR(LookAtLists([&](const List& list) { return Expected(list, now_ns) > 0; }));
+    }
+    std::vector<double> expected;
+    for (const List& list : lists_) expected.push_back(Expected(list, now_ns));
+    const auto best = std::max_element(expected.begin(), expected.end());
+    if (best == expected.end() || *best <= 0) return absl::OkStatus();
+    const auto list = static_cast<size_t>(best - expected.begin());
+    Start(s, list, lists_[list].claimed, /*with_multicast=*/false);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status QueryRun::HandOutAgain() {
+  std::vector<size_t> able;
+  for (size_t s = 0; s < servers_.size(); ++s) {
+    if (!servers_[s].gone) able.push_back(s);
+  }
+  if (able.empty() || ++rounds_ > kMostRounds) {
+    return first_loss_.ok() ? absl::UnavailableError("all compute servers of the query have left it")
+                            : first_loss_;
+  }
+  std::vector<std::vector<uint32_t>> shares(able.size());
+  size_t next = 0;
+  for (uint32_t p = 0; p < pieces_.size(); ++p) {
+    if (!covered_[p]) shares[next++ * able.size() / left_].push_back(p);
+  }
+  const size_t first = lists_.size();
+  NAM_RETURN_IF_ERROR(AddLists(std::move(shares)));
+  for (size_t i = 0; i < able.size(); ++i) {
+    if (!lists_[first + i].pieces.empty()) Start(able[i], first + i, 0, /*with_multicast=*/false);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status QueryRun::LookForNewServers() {
+  const int64_t now_ns = options_.clock.NowNs();
+  if (now_ns - looked_ns_ < kLookForServersNs || options_.counters == nullptr) return absl::OkStatus();
+  looked_ns_ = now_ns;
+  const auto members = options_.members();
+  if (!members.ok()) return absl::OkStatus();  // the query itself does not need the catalog
+  for (const proto::Member& member : *members) {
+    const bool known = std::any_of(options_.servers.begin(), options_.servers.end(),
+                                   [&](const ServerReport& s) { return s.member.id() == member.id(); });
+    if (known) continue;
+    options_.servers.push_back({.member = member});
+    servers_.emplace_back();
+  }
+  return GiveWorkToAll();
+}
+
+/// What has been reported, and what running fragments have claimed of their lists.
+absl::Status QueryRun::ReportProgress() {
+  const int64_t now_ns = options_.clock.NowNs();
+  if (!options_.progress || now_ns - reported_ns_ < kProgressNs) return absl::OkStatus();
+  reported_ns_ = now_ns;
+  NAM_RETURN_IF_ERROR(LookAtLists([](const List& list) { return list.running > 0; }));
+  std::vector<bool> done = covered_;
+  for (const List& list : lists_) {
+    for (uint64_t i = 0; list.running > 0 && i < list.claimed; ++i) done[list.pieces[i]] = true;
+  }
+  uint64_t rows = 0;
+  for (size_t p = 0; p < done.size(); ++p) {
+    if (done[p]) rows += optimizer::RowsOf(options_.driving, pieces_[p]);
+  }
+  options_.progress(rows);
+  return absl::OkStatus();
+}
+
+}  // namespace nam::session

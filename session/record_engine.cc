@@ -1,0 +1,160 @@
+#include "session/record_engine.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "txn/cluster_tables.h"
+#include "txn/rsi_session.h"
+
+namespace nam::session {
+namespace {
+
+constexpr size_t kLookupsAtOnce = 256;
+
+std::span<const std::byte> Bytes(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+class RecordEngine final : public RecordAccess {
+ public:
+  explicit RecordEngine(catalog::Attachment& attachment) : attachment_(attachment), tables_(attachment) {}
+
+  absl::Status Begin() override {
+    NAM_RETURN_IF_ERROR(OpenSession());
+    return Lost(session_->Begin());
+  }
+  absl::Status Commit() override { return Lost(session_->Commit().status()); }
+  void Abort() override {
+    if (session_ != nullptr) session_->Abort();
+  }
+
+  void BeginAnew() override {
+    session_.reset();
+    handles_.clear();
+  }
+
+  absl::Status Lookup(const proto::Table& table, std::span<const std::string> keys,
+                      const OnRow& on_row) override {
+    NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, HandleOf(table));
+    const size_t row_bytes = table.record().row_bytes();
+    for (size_t first = 0; first < keys.size(); first += kLookupsAtOnce) {
+      const auto some = keys.subspan(first, std::min(kLookupsAtOnce, keys.size() - first));
+      std::vector<std::byte> rows(some.size() * row_bytes);
+      std::vector<txn::Lookup> lookups;
+      for (size_t i = 0; i < some.size(); ++i) {
+        lookups.push_back({handle, Bytes(some[i]), std::span(rows).subspan(i * row_bytes, row_bytes)});
+      }
+      NAM_RETURN_IF_ERROR(Lost(session_->Read(lookups)));
+      for (const txn::Lookup& lookup : lookups) {
+        if (!lookup.found) continue;
+        NAM_ASSIGN_OR_RETURN(const bool more, on_row(lookup.row));
+        if (!more) return absl::OkStatus();
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Scan(const proto::Table& table, const OnRow& on_row) override {
+    NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, HandleOf(table));
+    absl::Status failed;
+    NAM_RETURN_IF_ERROR(Lost(session_->Scan(handle, Visitor(on_row, failed))));
+    return failed;
+  }
+  absl::Status ScanIndex(const proto::Table& table, int index, const sql::KeyRange& range,
+                         const OnRow& on_row) override {
+    NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, HandleOf(table));
+    const AllocationId id(table.record().parts(index).extents(0).allocation());
+    absl::Status failed;
+    NAM_RETURN_IF_ERROR(
+        Lost(session_->ScanIndex(handle, id, Bytes(range.low), Bytes(range.high), Visitor(on_row, failed))));
+    return failed;
+  }
+  uint64_t snapshot() const override { return session_ == nullptr ? 0 : session_->snapshot(); }
+  absl::Status MayWrite(size_t rows) const override {
+    return session_ == nullptr ? absl::OkStatus() : session_->MayWrite(rows);
+  }
+
+  absl::Status Insert(const proto::Table& table, std::string_view row) override {
+    NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, HandleOf(table));
+    NAM_ASSIGN_OR_RETURN(const bool there, ReadKey(table, handle, row));
+    if (there) return txn::AbortStatus(txn::AbortReason::kUniqueKey, table.name());
+    return Lost(session_->Insert(handle, Bytes(row)));
+  }
+  absl::Status Update(const proto::Table& table, std::string_view row) override {
+    NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, HandleOf(table));
+    NAM_RETURN_IF_ERROR(ReadKey(table, handle, row).status());
+    return Lost(session_->Update(handle, Bytes(row)));
+  }
+  absl::Status Delete(const proto::Table& table, std::string_view key) override {
+    NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, HandleOf(table));
+    NAM_RETURN_IF_ERROR(ReadKey(table, handle, key).status());
+    return Lost(session_->Delete(handle, Bytes(key)));
+  }
+
+  absl::Status CreateTable(const proto::Table& table) override {
+    const proto::RecordStorage& record = table.record();
+    return txn::CreateTable(attachment_, {.name = table.name(),
+                                          .row_bytes = record.row_bytes(),
+                                          .key_bytes = record.key_bytes(),
+                                          .versions = record.versions() == 0 ? 1 : record.versions(),
+                                          .table = table});
+  }
+  absl::Status CreateIndex(const proto::Table& table, const proto::RecordPart& index) override {
+    NAM_RETURN_IF_ERROR(OpenSession());
+    return Lost(txn::CreateIndex(attachment_, *session_, table.name(), index));
+  }
+  absl::Status DropIndex(const std::string& name) override {
+    NAM_RETURN_IF_ERROR(OpenSession());
+    return Lost(txn::DropIndex(attachment_, *session_, name));
+  }
+
+ private:
+  absl::Status OpenSession() {
+    if (session_ != nullptr) return absl::OkStatus();
+    NAM_ASSIGN_OR_RETURN(session_, txn::OpenRsiSession(tables_, {}));
+    handles_.clear();
+    return absl::OkStatus();
+  }
+  /// An error of `on_row` comes to `failed`.
+  static txn::RowVisitor Visitor(const OnRow& on_row, absl::Status& failed) {
+    return [&](std::span<const std::byte> row) {
+      const absl::StatusOr<bool> more = on_row(row);
+      failed = more.status();
+      return more.ok() && *more;
+    };
+  }
+  absl::StatusOr<txn::TableHandle> HandleOf(const proto::Table& table) {
+    if (const auto found = handles_.find(table.allocation()); found != handles_.end()) return found->second;
+    NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, session_->OpenTable(table.name()));
+    handles_[table.allocation()] = handle;
+    return handle;
+  }
+  /// What the transaction has scanned it must read, too, before it may change it. `row` begins with the key.
+  absl::StatusOr<bool> ReadKey(const proto::Table& table, txn::TableHandle handle, std::string_view row) {
+    std::vector<std::byte> found(table.record().row_bytes());
+    txn::Lookup lookup{handle, Bytes(row.substr(0, table.record().key_bytes())), found};
+    NAM_RETURN_IF_ERROR(Lost(session_->Read({&lookup, 1})));
+    return lookup.found;
+  }
+  /// A session that is of no use any more is replaced by the next Begin.
+  absl::Status Lost(absl::Status status) {
+    if (absl::IsUnavailable(status) || absl::IsInternal(status)) session_.reset();
+    return status;
+  }
+
+  catalog::Attachment& attachment_;
+  txn::ClusterTables tables_;
+  std::unique_ptr<txn::Session> session_;
+  absl::flat_hash_map<uint64_t, txn::TableHandle> handles_;  // by allocation
+};
+
+}  // namespace
+
+std::unique_ptr<RecordAccess> MakeRecordEngine(catalog::Attachment& attachment) {
+  return std::make_unique<RecordEngine>(attachment);
+}
+
+}  // namespace nam::session

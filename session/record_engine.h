@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+
+#include "catalog/attachment.h"
+#include "session/record_statements.h"
+
+namespace nam::session {
+
+/// Record tables by RSI. Becomes a client of the cluster's transactions with the first statement that needs
+/// it; after the loss of a session the next transaction begins with a new one. The attachment outlives it.
+std::unique_ptr<RecordAccess> MakeRecordEngine(catalog::Attachment& attachment);
+
+}  // namespace nam::session

@@ -1,0 +1,515 @@
+#include "session/record_statements.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "execution/partial_result.h"
+#include "optimizer/plan.h"
+#include "session/finish.h"
+#include "sql/assignment.h"
+#include "sql/expression.h"
+#include "sql/record_row.h"
+#include "txn/session.h"
+#include "types/sql_error.h"
+
+namespace nam::session {
+namespace {
+
+using sql::Expr;
+using sql::RecordLayout;
+
+ResultSet Command(std::string command) {
+  ResultSet result;
+  result.command = std::move(command);
+  return result;
+}
+
+ResultSet Warn(ResultSet result, const char* state, std::string message) {
+  result.warnings.push_back({std::move(message), state});
+  return result;
+}
+
+/// The engine's errors as SQL's. `failed` says what a conflict has ended.
+absl::Status InSql(const absl::Status& status, const char* failed = "the statement failed") {
+  if (SqlErrorOf(status).has_value()) return status;
+  if (absl::IsAborted(status)) {
+    return ToStatus({.message = absl::StrCat(failed, ": ", std::string(status.message())),
+                     .hint = "nothing of it has happened; run it again",
+                     .sqlstate = sqlstate::kSerializationFailure});
+  }
+  if (absl::IsAlreadyExists(status)) {
+    return ToStatus({.message = absl::StrCat("duplicate key: ", std::string(status.message())),
+                     .hint = "a primary key, and a key of a unique index, is there once",
+                     .sqlstate = "23505"});
+  }
+  if (txn::IsTooLarge(status)) {
+    return ToStatus(
+        {.message = std::string(status.message()),
+         .hint = "nothing of it has happened; make several transactions of it, each over fewer rows",
+         .sqlstate = sqlstate::kLimitExceeded});
+  }
+  return WithSqlState(status);
+}
+
+constexpr char kNotCommitted[] = "the transaction cannot be committed";
+constexpr char kFailedInside[] = "the transaction has failed";
+
+/// Of Commit.
+absl::Status CommitInSql(const absl::Status& status) {
+  if (!absl::IsUnavailable(status) || SqlErrorOf(status).has_value()) return InSql(status, kNotCommitted);
+  return ToStatus({.message = absl::StrCat("whether the transaction was committed is unknown: ",
+                                           std::string(status.message())),
+                   .hint = "look whether its changes are there before you run it again",
+                   .sqlstate = kOutcomeUnknown});
+}
+
+absl::Status DuplicateKey(const proto::Table& table, const std::vector<Value>& row) {
+  std::string key;
+  for (const uint32_t column : sql::KeyColumnsOf(table))
+    absl::StrAppend(&key, key.empty() ? "" : ", ", row[column].ToString());
+  return absl::AlreadyExistsError(absl::StrCat("table ", table.name(), " has (", key, ") already"));
+}
+
+absl::Status NameTaken(const std::string& name, int position, std::string hint) {
+  return ToStatus({.message = absl::StrCat("relation \"", name, "\" already exists"),
+                   .position = position,
+                   .hint = std::move(hint),
+                   .sqlstate = "42P07"});
+}
+
+/// Rows of one query as a partial result, which is what the coordinator merges and finishes.
+class PartialRows {
+ public:
+  PartialRows(const optimizer::Plan& plan, execution::PartialMerger& merger, uint64_t bytes_max)
+      : plan_(plan), merger_(merger), bytes_max_(bytes_max) {}
+
+  absl::Status Add(const std::vector<Value>& row) {
+    const sql::Resolver resolve = sql::RowResolver(row);
+    for (const Expr& expr : plan_.aggregated ? plan_.group_by : plan_.output) {
+      NAM_ASSIGN_OR_RETURN(const Value value, sql::Evaluate(expr, resolve));
+      execution::PutValue(entries_, value);
+    }
+    for (const sql::Aggregate& aggregate : plan_.aggregates) NAM_RETURN_IF_ERROR(Put(aggregate, resolve));
+    ++count_;
+    const bool many = count_ - flushed_ >= kRowsTogether || entries_.size() >= kBytesTogether;
+    return many ? Flush() : absl::OkStatus();
+  }
+
+  absl::Status Flush() {
+    std::string partial;
+    execution::PutU32(partial, execution::kPartialMagic);
+    execution::PutU32(partial, static_cast<uint32_t>(plan_.aggregated ? execution::PartialKind::kGroups
+                                                                      : execution::PartialKind::kRows));
+    execution::PutU64(partial, static_cast<uint64_t>(count_ - flushed_));
+    partial += entries_;
+    flushed_ = count_;
+    entries_.clear();
+    NAM_RETURN_IF_ERROR(merger_.Add(std::as_bytes(std::span(partial))));
+    return merger_.Bound(plan_.order, plan_.row_limit, bytes_max_);
+  }
+
+  int64_t count() const { return count_; }
+
+ private:
+  static constexpr int64_t kRowsTogether = 1024;
+  static constexpr size_t kBytesTogether = 1 << 20;
+
+  /// What one row adds to an aggregate.
+  absl::Status Put(const sql::Aggregate& aggregate, const sql::Resolver& resolve) {
+    using sql::AggregateFunction;
+    Value value = Value::Bool(true);
+    if (aggregate.function != AggregateFunction::kCountRows) {
+      NAM_ASSIGN_OR_RETURN(value, sql::Evaluate(aggregate.argument, resolve));
+    }
+    const bool sums =
+        aggregate.function == AggregateFunction::kSum || aggregate.function == AggregateFunction::kAverage;
+    execution::PutU64(entries_, value.null ? 0 : 1);
+    execution::PutNumber(entries_, sums && !value.null ? value.number : 0);
+    if (aggregate.function == AggregateFunction::kMin || aggregate.function == AggregateFunction::kMax) {
+      execution::PutValue(entries_, value);
+    } else if (aggregate.function == AggregateFunction::kCountDistinct) {
+      execution::PutU64(entries_, value.null ? 0 : 1);
+      if (!value.null) execution::PutValue(entries_, value);
+    }
+    return absl::OkStatus();
+  }
+
+  const optimizer::Plan& plan_;
+  execution::PartialMerger& merger_;
+  const uint64_t bytes_max_;
+  std::string entries_;
+  int64_t count_ = 0;
+  int64_t flushed_ = 0;
+};
+
+absl::StatusOr<bool> HoldsAll(const std::vector<const Expr*>& filter, const std::vector<Value>& row) {
+  const sql::Resolver resolve = sql::RowResolver(row);
+  for (const Expr* condition : filter) {
+    NAM_ASSIGN_OR_RETURN(const Value holds, sql::Evaluate(*condition, resolve));
+    if (holds.null || holds.number == 0) return false;
+  }
+  return true;
+}
+
+std::vector<Expr> ConjunctsOn(const sql::BoundQuery& query, size_t table) {
+  std::vector<Expr> conjuncts;
+  for (const Expr& conjunct : query.conjuncts) {
+    if (RecordStatements::OnlyTableOf(query, conjunct) == table) conjuncts.push_back(conjunct);
+  }
+  return conjuncts;
+}
+
+bool InRanges(const std::vector<sql::KeyRange>& ranges, std::span<const std::byte> bytes) {
+  const std::string_view key(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  // The last that begins at or before the key.
+  const auto after = std::upper_bound(ranges.begin(), ranges.end(), key,
+                                      [](std::string_view k, const sql::KeyRange& r) { return k < r.low; });
+  if (after == ranges.begin()) return false;
+  const sql::KeyRange& range = *std::prev(after);
+  return range.high.empty() || key < range.high;
+}
+
+/// How a query finds its rows: in its order, if then the first of them are all that it needs.
+sql::AccessPath PathOf(const sql::BoundQuery& query, const std::vector<Expr>& conjuncts,
+                       const optimizer::Plan& plan, const RecordLayout& layout, uint64_t snapshot) {
+  sql::AccessWishes wishes{.snapshot = snapshot};
+  if (!plan.aggregated && plan.row_limit >= 0) {
+    for (const sql::OrderKey& key : query.order_by) {
+      // The order of an index: ascending, NULLs last.
+      if (key.expr.op != sql::Op::kColumn || key.descending || key.nulls_first) {
+        wishes.order.clear();
+        break;
+      }
+      wishes.order.push_back(static_cast<uint32_t>(key.expr.column.column));
+    }
+  }
+  return sql::ChooseAccessPath(*query.tables[0].table, layout, conjuncts, wishes);
+}
+
+}  // namespace
+
+RecordStatements::~RecordStatements() {
+  if (state_ == State::kOpen) access_.Abort();
+}
+
+absl::Status RecordStatements::MayRun(std::string_view what) const {
+  if (state_ == State::kFailed) {
+    return ToStatus({.message = "the transaction has failed; commands are ignored until it ends",
+                     .hint = "end it with ROLLBACK",
+                     .sqlstate = "25P02"});
+  }
+  if (state_ == State::kOpen && !what.empty()) {
+    return ToStatus({.message = absl::StrCat(std::string(what), " cannot run inside a transaction"),
+                     .hint = "COMMIT or ROLLBACK first",
+                     .sqlstate = "25001"});
+  }
+  return absl::OkStatus();
+}
+
+void RecordStatements::Fail() {
+  if (state_ != State::kOpen) return;
+  access_.Abort();
+  state_ = State::kFailed;
+}
+
+absl::Status RecordStatements::Fail(const std::string& statement, absl::Status error) {
+  if (state_ == State::kFailed) {
+    return sql::Parses(statement) ? MayRun("") : error;
+  }
+  Fail();
+  if (state_ == State::kIdle && sql::BeginsTransaction(statement)) state_ = State::kFailed;
+  return error;
+}
+
+absl::StatusOr<ResultSet> RecordStatements::Run(const sql::TransactionStatement& statement) {
+  using Kind = sql::TransactionStatement::Kind;
+  if (statement.kind == Kind::kBegin) {
+    NAM_RETURN_IF_ERROR(MayRun(""));
+    if (state_ == State::kOpen) {
+      return Warn(Command("BEGIN"), sqlstate::kActiveTransaction,
+                  "there is already a transaction in progress");
+    }
+    if (const absl::Status begun = access_.Begin(); !begun.ok()) return InSql(begun);
+    state_ = State::kOpen;
+    return Command("BEGIN");
+  }
+  if (state_ == State::kIdle) {
+    return Warn(Command(statement.kind == Kind::kCommit ? "COMMIT" : "ROLLBACK"),
+                sqlstate::kNoActiveTransaction, "there is no transaction in progress");
+  }
+  const bool open = state_ == State::kOpen;
+  state_ = State::kIdle;
+  if (open && statement.kind == Kind::kCommit) {
+    if (const absl::Status committed = access_.Commit(); !committed.ok()) return CommitInSql(committed);
+    return Command("COMMIT");
+  }
+  if (open) access_.Abort();
+  return Command("ROLLBACK");
+}
+
+absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CreateTableStatement& statement) {
+  NAM_RETURN_IF_ERROR(MayRun("CREATE TABLE"));
+  const absl::Status created = access_.CreateTable(statement.table);
+  if (absl::IsAlreadyExists(created)) {
+    if (statement.if_not_exists) return Command("CREATE TABLE");
+    return NameTaken(statement.table.name(), statement.position, "DROP TABLE first, or write IF NOT EXISTS");
+  }
+  if (!created.ok()) return InSql(created);
+  return Command("CREATE TABLE");
+}
+
+absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CreateIndexStatement& statement) {
+  NAM_RETURN_IF_ERROR(MayRun("CREATE INDEX"));
+  proto::RecordPart index = statement.index;
+  absl::Status created = CreateIndex(*statement.table, index);
+  // As PostgreSQL names what has no name: t_x_idx, t_x_idx1, …
+  for (int n = 1; !statement.named && absl::IsAlreadyExists(created); ++n) {
+    if (cancelled_) return absl::CancelledError("cancelled");
+    index.set_name(absl::StrCat(statement.index.name(), n));
+    created = CreateIndex(*statement.table, index);
+  }
+  if (absl::IsAlreadyExists(created)) {
+    if (statement.if_not_exists) return Command("CREATE INDEX");
+    return NameTaken(index.name(), statement.position, "give it another name");
+  }
+  if (absl::IsFailedPrecondition(created)) {
+    const bool unique = index.unique();
+    return ToStatus({.message = absl::StrCat("could not create ", unique ? "unique " : "", "index \"",
+                                             index.name(), "\": ", std::string(created.message())),
+                     .position = statement.position,
+                     .hint = unique ? "change one of the rows, or leave out UNIQUE" : "try again later",
+                     .sqlstate = unique ? sqlstate::kUniqueViolation : sqlstate::kWrongState});
+  }
+  if (!created.ok()) return InSql(created);
+  return Command("CREATE INDEX");
+}
+
+/// ALREADY_EXISTS without a look at the cluster if the table itself has such an index.
+absl::Status RecordStatements::CreateIndex(const proto::Table& table, const proto::RecordPart& index) {
+  const auto& parts = table.record().parts();
+  const bool taken = std::any_of(parts.begin(), parts.end(),
+                                 [&](const proto::RecordPart& part) { return part.name() == index.name(); });
+  return taken ? absl::AlreadyExistsError(index.name()) : access_.CreateIndex(table, index);
+}
+
+absl::StatusOr<ResultSet> RecordStatements::Run(const sql::DropIndexStatement& statement) {
+  NAM_RETURN_IF_ERROR(MayRun("DROP INDEX"));
+  const absl::Status dropped = access_.DropIndex(statement.index);
+  if (absl::IsNotFound(dropped) && !statement.if_exists) {
+    return ToStatus({.message = absl::StrCat("index \"", statement.index, "\" does not exist"),
+                     .position = statement.position,
+                     .hint = "EXPLAIN shows the index that a query uses",
+                     .sqlstate = "42704"});
+  }
+  if (!dropped.ok() && !absl::IsNotFound(dropped)) return InSql(dropped);
+  return Command("DROP INDEX");
+}
+
+absl::StatusOr<ResultSet> RecordStatements::InTransaction(
+    const std::function<absl::StatusOr<ResultSet>()>& body) {
+  NAM_RETURN_IF_ERROR(MayRun(""));
+  const bool own = state_ == State::kIdle;
+  if (own) {
+    if (const absl::Status begun = access_.Begin(); !begun.ok()) return InSql(begun);
+  }
+  absl::StatusOr<ResultSet> result = body();
+  if (!result.ok()) {
+    if (own) access_.Abort();  // otherwise Fail does
+    return InSql(result.status(), own ? "the statement failed" : kFailedInside);
+  }
+  if (own) {
+    if (const absl::Status committed = access_.Commit(); !committed.ok()) return CommitInSql(committed);
+  }
+  return result;
+}
+
+absl::StatusOr<ResultSet> RecordStatements::Run(const sql::InsertStatement& statement) {
+  return InTransaction([&] { return Insert(statement); });
+}
+absl::StatusOr<ResultSet> RecordStatements::Run(const sql::UpdateStatement& statement) {
+  return InTransaction([&] { return Update(statement); });
+}
+absl::StatusOr<ResultSet> RecordStatements::Run(const sql::DeleteStatement& statement) {
+  return InTransaction([&] { return Delete(statement); });
+}
+absl::StatusOr<ResultSet> RecordStatements::Select(const sql::BoundQuery& query, uint64_t result_bytes_max) {
+  return InTransaction([&] { return Query(query, result_bytes_max); });
+}
+
+absl::Status RecordStatements::Find(const proto::Table& table, const RecordLayout& layout,
+                                    const std::vector<Expr>& conjuncts, const Rows& on_row) {
+  const sql::AccessPath path =
+      sql::ChooseAccessPath(table, layout, conjuncts, {.snapshot = access_.snapshot()});
+  return Follow(table, layout, path, on_row);
+}
+
+absl::Status RecordStatements::Follow(const proto::Table& table, const RecordLayout& layout,
+                                      const sql::AccessPath& path, const Rows& on_row) {
+  bool more = true;
+  const RecordAccess::OnRow filtered = [&](std::span<const std::byte> bytes) -> absl::StatusOr<bool> {
+    if (cancelled_) return absl::CancelledError("cancelled");
+    if (path.scan() && !InRanges(path.ranges, bytes.first(layout.key_bytes()))) return true;
+    std::vector<Value> row = layout.Decode(bytes);
+    NAM_ASSIGN_OR_RETURN(const bool holds, HoldsAll(path.filter, row));
+    if (!holds) return true;
+    NAM_ASSIGN_OR_RETURN(more, on_row(bytes, std::move(row)));
+    return more;
+  };
+  if (path.nothing()) return absl::OkStatus();
+  if (!path.keys.empty()) return access_.Lookup(table, path.keys, filtered);
+  if (path.scan()) return access_.Scan(table, filtered);
+  for (const sql::KeyRange& range : path.ranges) {
+    if (more) NAM_RETURN_IF_ERROR(access_.ScanIndex(table, path.index, range, filtered));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ResultSet> RecordStatements::Insert(const sql::InsertStatement& statement) {
+  const proto::Table& table = *statement.table.table;
+  const RecordLayout layout(table);
+  for (const std::vector<Expr>& values : statement.rows) {
+    if (cancelled_) return absl::CancelledError("cancelled");
+    std::vector<Value> row;
+    for (size_t i = 0; i < values.size(); ++i) {
+      NAM_ASSIGN_OR_RETURN(Value value, sql::Evaluate(values[i], sql::Resolver()));
+      NAM_ASSIGN_OR_RETURN(value,
+                           sql::Assign(table, static_cast<int>(i), std::move(value), values[i].position));
+      row.push_back(std::move(value));
+    }
+    NAM_RETURN_IF_ERROR(sql::Check(table, statement.checks, row));
+    const absl::Status inserted = access_.Insert(table, layout.Encode(row));
+    if (absl::IsAlreadyExists(inserted)) return DuplicateKey(table, row);
+    NAM_RETURN_IF_ERROR(inserted);
+  }
+  return Command(absl::StrCat("INSERT 0 ", statement.rows.size()));
+}
+
+/// All rows are found before the first one changes. A key may move to where another row of the statement was.
+absl::StatusOr<ResultSet> RecordStatements::Update(const sql::UpdateStatement& statement) {
+  const proto::Table& table = *statement.table.table;
+  const RecordLayout layout(table);
+  std::set<std::string> found;                // keys
+  std::map<std::string, std::string> change;  // rows by their new key
+  NAM_RETURN_IF_ERROR(
+      Find(table, layout, statement.conjuncts,
+           [&](std::span<const std::byte> bytes, std::vector<Value> old) -> absl::StatusOr<bool> {
+             std::vector<Value> row = old;
+             for (const sql::UpdateStatement::Assignment& assignment : statement.assignments) {
+               NAM_ASSIGN_OR_RETURN(Value value, sql::Evaluate(assignment.value, sql::RowResolver(old)));
+               NAM_ASSIGN_OR_RETURN(
+                   row[static_cast<size_t>(assignment.column)],
+                   sql::Assign(table, assignment.column, std::move(value), assignment.value.position));
+             }
+             NAM_RETURN_IF_ERROR(sql::Check(table, statement.checks, row));
+             found.emplace(reinterpret_cast<const char*>(bytes.data()), layout.key_bytes());
+             NAM_RETURN_IF_ERROR(access_.MayWrite(found.size()));
+             std::string encoded = layout.Encode(row);
+             std::string key = encoded.substr(0, layout.key_bytes());
+             if (!change.emplace(std::move(key), std::move(encoded)).second) return DuplicateKey(table, row);
+             return true;
+           }));
+  for (const std::string& key : found) {
+    if (!change.contains(key)) NAM_RETURN_IF_ERROR(access_.Delete(table, key));
+  }
+  for (const auto& [key, row] : change) {
+    const absl::Status changed =
+        found.contains(key) ? access_.Update(table, row) : access_.Insert(table, row);
+    if (absl::IsAlreadyExists(changed))
+      return DuplicateKey(table, layout.Decode(std::as_bytes(std::span(row))));
+    NAM_RETURN_IF_ERROR(changed);
+  }
+  return Command(absl::StrCat("UPDATE ", found.size()));
+}
+
+absl::StatusOr<ResultSet> RecordStatements::Delete(const sql::DeleteStatement& statement) {
+  const proto::Table& table = *statement.table.table;
+  const RecordLayout layout(table);
+  std::vector<std::string> keys;
+  NAM_RETURN_IF_ERROR(Find(table, layout, statement.conjuncts,
+                           [&](std::span<const std::byte> bytes, std::vector<Value>) -> absl::StatusOr<bool> {
+                             keys.emplace_back(reinterpret_cast<const char*>(bytes.data()),
+                                               layout.key_bytes());
+                             NAM_RETURN_IF_ERROR(access_.MayWrite(keys.size()));
+                             return true;
+                           }));
+  for (const std::string& key : keys) NAM_RETURN_IF_ERROR(access_.Delete(table, key));
+  return Command(absl::StrCat("DELETE ", keys.size()));
+}
+
+absl::StatusOr<ResultSet> RecordStatements::Query(const sql::BoundQuery& query, uint64_t result_bytes_max) {
+  NAM_ASSIGN_OR_RETURN(const optimizer::Plan plan, optimizer::MakePlan(query));
+  execution::PartialMerger merger = MakeMerger(plan);
+  PartialRows rows(plan, merger, result_bytes_max);
+  const proto::Table& table = *query.tables[0].table;
+  const RecordLayout layout(table);
+  const sql::AccessPath path = PathOf(query, query.conjuncts, plan, layout, access_.snapshot());
+  const bool first_rows_do =
+      !plan.aggregated && plan.row_limit >= 0 && (query.order_by.empty() || path.ordered);
+  if (!first_rows_do || plan.row_limit > 0) {
+    NAM_RETURN_IF_ERROR(Follow(
+        table, layout, path, [&](std::span<const std::byte>, std::vector<Value> row) -> absl::StatusOr<bool> {
+          NAM_RETURN_IF_ERROR(rows.Add(row));
+          return !first_rows_do || rows.count() < plan.row_limit;
+        }));
+  }
+  NAM_RETURN_IF_ERROR(rows.Flush());
+  return Finish(query, plan, merger, cancelled_);
+}
+
+std::optional<size_t> RecordStatements::OnlyTableOf(const sql::BoundQuery& query, const Expr& conjunct) {
+  const std::vector<sql::ColumnRef> columns = sql::ColumnsOf(conjunct);
+  if (columns.empty()) return query.tables.size() == 1 ? std::optional<size_t>(0) : std::nullopt;
+  const int table = columns[0].table;
+  for (const sql::ColumnRef column : columns) {
+    if (column.table != table) return std::nullopt;
+  }
+  return static_cast<size_t>(table);
+}
+
+absl::Status RecordStatements::ReadFor(
+    const sql::BoundQuery& query, size_t table,
+    const std::function<absl::StatusOr<bool>(const std::vector<Value>& row)>& on_row) {
+  const proto::Table& read = *query.tables[table].table;
+  const RecordLayout layout(read);
+  return Find(read, layout, ConjunctsOn(query, table),
+              [&](std::span<const std::byte>, std::vector<Value> row) { return on_row(row); });
+}
+
+absl::StatusOr<std::vector<std::string>> RecordStatements::Explain(
+    const sql::ExplainStatement& statement) const {
+  NAM_RETURN_IF_ERROR(MayRun(""));
+  const sql::BoundQuery& query = statement.query;
+  const uint64_t snapshot = in_transaction() ? access_.snapshot() : ~uint64_t{0};
+  std::vector<std::string> lines;
+  for (size_t t = 0; t < query.tables.size(); ++t) {
+    const sql::BoundTable& bound = query.tables[t];
+    const proto::Table& table = *bound.table;
+    if (!sql::IsRecordTable(table)) continue;
+    const RecordLayout layout(table);
+    const std::vector<Expr> conjuncts = ConjunctsOn(query, t);
+    sql::AccessPath path = sql::ChooseAccessPath(table, layout, conjuncts, {.snapshot = snapshot});
+    if (query.tables.size() == 1 && statement.change.empty()) {
+      NAM_ASSIGN_OR_RETURN(const optimizer::Plan plan, optimizer::MakePlan(query));
+      path = PathOf(query, conjuncts, plan, layout, snapshot);
+    }
+    const char* const verb = !statement.change.empty()  ? statement.change.c_str()
+                             : query.tables.size() == 1 ? "Read"
+                                                        : "Copy";
+    lines.push_back(absl::StrCat(verb, " ", table.name(),
+                                 bound.alias == table.name() ? "" : absl::StrCat(" ", bound.alias), " ",
+                                 sql::Describe(table, path)));
+    for (const Expr* filter : path.filter) {
+      lines.push_back(absl::StrCat("  if ", sql::ToString(*filter, [&](const Expr& e) {
+                                     return absl::StrCat(bound.alias, ".",
+                                                         table.columns(e.column.column).name());
+                                   })));
+    }
+  }
+  return lines;
+}
+
+}  // namespace nam::session

@@ -1,0 +1,504 @@
+#include "session/session.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "catalog/attachment.h"
+#include "optimizer/assignment.h"
+#include "optimizer/plan.h"
+#include "session/compute_clients.h"
+#include "session/explain.h"
+#include "session/finish.h"
+#include "session/missing_server_errors.h"
+#include "session/multicast_coordinator.h"
+#include "session/query_run.h"
+#include "session/record_copies.h"
+#include "session/record_engine.h"
+#include "session/record_statements.h"
+#include "session/settings.h"
+#include "session/work_counters.h"
+#include "sql/bound_query.h"
+#include "storage/block_stream.h"
+#include "txn/cluster_tables.h"
+#include "types/sql_error.h"
+
+namespace nam::session {
+namespace {
+
+/// A query that moves less, and whose joins make fewer tuples of it, is over before anybody could help.
+constexpr uint64_t kWorthClaimingBytes = 32u << 20;
+constexpr double kWorthClaimingTuples = 8e6;
+/// How long a statement waits for a memory server whose lease has ended.
+constexpr int64_t kSuspectPatienceUs = 2'000'000;
+constexpr int64_t kSuspectPauseUs = 100'000;
+constexpr char kRetry[] = "40001";  // what drivers and pools run again by themselves
+
+/// The catalog as one statement sees it: asked once who is there and which version all is at, and for the
+/// tables that it has not seen at that version.
+class CatalogTables final : public sql::TableSource {
+ public:
+  explicit CatalogTables(catalog::Client& catalog) : catalog_(catalog) {}
+  /// A new statement, which must see what has happened since.
+  void Begin() {
+    cluster_.reset();
+    of_statement_.clear();
+  }
+  /// Asks again who is there.
+  void Refresh() { cluster_.reset(); }
+  /// Those that the statement has looked up.
+  const std::vector<std::shared_ptr<const proto::Table>>& of_statement() const { return of_statement_; }
+  absl::StatusOr<const proto::Cluster*> Cluster() {
+    if (!cluster_) {
+      NAM_ASSIGN_OR_RETURN(cluster_, catalog_.GetCluster());
+      if (cluster_->version() != version_) seen_.clear();
+      version_ = cluster_->version();
+    }
+    return &*cluster_;
+  }
+  absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override {
+    NAM_RETURN_IF_ERROR(Cluster().status());
+    auto seen = seen_.find(name);
+    if (seen == seen_.end()) {
+      NAM_ASSIGN_OR_RETURN(auto table, catalog_.GetTable(name));
+      // It may be newer than version_, never older: then the next statement finds another version.
+      seen = seen_.emplace(name, std::move(table)).first;
+    }
+    of_statement_.push_back(seen->second);
+    return seen->second;
+  }
+  std::vector<std::string> Names() override {
+    std::vector<std::string> names;
+    const auto tables = catalog_.ListTables();
+    if (!tables.ok()) return names;
+    for (const proto::Table& table : *tables) names.push_back(table.name());
+    return names;
+  }
+
+ private:
+  catalog::Client& catalog_;
+  std::optional<proto::Cluster> cluster_;
+  uint64_t version_ = 0;
+  std::map<std::string, std::shared_ptr<const proto::Table>> seen_;  // at version_
+  std::vector<std::shared_ptr<const proto::Table>> of_statement_;
+};
+
+/// It wants what has become of a transaction that was lost.
+bool IsRollback(const sql::Statement& statement) {
+  const auto* const ends = std::get_if<sql::TransactionStatement>(&statement);
+  return ends != nullptr && ends->kind == sql::TransactionStatement::Kind::kRollback;
+}
+
+/// Whether it ends with these tables rather than works on them, so that it may run without them.
+bool NeedsTables(const sql::Statement& statement) {
+  return !std::holds_alternative<sql::DropTableStatement>(statement) &&
+         !std::holds_alternative<sql::DropIndexStatement>(statement) &&
+         !std::holds_alternative<sql::CreateTableStatement>(statement) &&
+         !std::holds_alternative<sql::TransactionStatement>(statement);
+}
+
+class SessionImpl final : public Session {
+ public:
+  SessionImpl(catalog::Attachment& attachment, std::unique_ptr<ComputeClients> clients,
+              std::unique_ptr<RecordAccess> records)
+      : attachment_(attachment),
+        clients_(std::move(clients)),
+        tables_(attachment.catalog()),
+        member_(attachment.member()),
+        query_(attachment.fabric().Random() << 32),
+        record_access_(std::move(records)) {
+    multicast_.emplace(attachment);
+    settings_.prefetch_window = storage::DefaultWindow(attachment.fabric().capabilities());
+    if (record_access_ != nullptr) records_.emplace(*record_access_, cancel_);
+  }
+
+  absl::StatusOr<ResultSet> Execute(const std::string& statement) override {
+    Clock& clock = attachment_.fabric().clock();
+    const int64_t started_ns = clock.NowNs();
+    absl::StatusOr<ResultSet> result = ExecuteNow(statement);
+    cancel_ = false;  // not before: what came between two statements is meant for the next
+    if (!result.ok()) return WithSqlState(result.status());
+    result->elapsed_ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
+    return result;
+  }
+  void Cancel() override { cancel_ = true; }
+  void OnProgress(std::function<void(const QueryProgress&)> report) override {
+    progress_ = std::move(report);
+  }
+  std::map<std::string, std::string> Settings() const override { return settings_.All(); }
+
+ private:
+  absl::StatusOr<ResultSet> ExecuteNow(const std::string& statement) {
+    NAM_RETURN_IF_ERROR(Regain());
+    const std::optional<absl::Status> lost = std::exchange(lost_, std::nullopt);
+    tables_.Begin();
+    const bool open = InTransaction();
+    const absl::StatusOr<sql::Statement> bound = sql::Bind(statement, tables_);
+    absl::StatusOr<ResultSet> result = bound.ok() ? RunWithServers(*bound) : bound.status();
+    if (!result.ok() && records_.has_value()) result = records_->Fail(statement, result.status());
+    if (lost.has_value() && !(bound.ok() && IsRollback(*bound))) return *lost;
+    if (!result.ok()) return AfterFailure(result.status(), open || InTransaction());
+    return result;
+  }
+
+  bool InTransaction() const { return records_.has_value() && records_->in_transaction(); }
+
+  /// This client may have stood still for longer than its lease (a stopped process, a laptop's lid): then it
+  /// goes on as another member. What is open is lost, and the next statement says so.
+  absl::Status Regain() {
+    if (absl::IsNotFound(attachment_.ConfirmLease())) {
+      if (absl::Status joined = attachment_.Rejoin(); !joined.ok()) {
+        return ToStatus({.message = absl::StrCat("the session was lost, and cannot be opened again: ",
+                                                 std::string(joined.message())),
+                         .hint = "run the statement again",
+                         .sqlstate = "08001"});
+      }
+    }
+    if (attachment_.member() == member_) return absl::OkStatus();
+    return BeginAnew();
+  }
+
+  /// Everything that was the former member's.
+  absl::Status BeginAnew() {
+    if (counters_ != nullptr) counters_->Abandon();
+    counters_.reset();
+    multicast_.emplace(attachment_);
+    NAM_ASSIGN_OR_RETURN(clients_, ComputeClients::Open(attachment_));
+    member_ = attachment_.member();
+    if (!records_.has_value()) return absl::OkStatus();
+    const bool open = InTransaction();
+    records_->Fail();
+    record_access_->BeginAnew();
+    if (!open) return absl::OkStatus();
+    lost_ =
+        ToStatus({.message = "the session was lost: this client stood still for longer than its lease; the "
+                             "transaction that was open is over",
+                  .hint = "nothing of it has happened; run it again",
+                  .sqlstate = "08006"});
+    return absl::OkStatus();
+  }
+
+  /// A statement that failed because the membership was lost meanwhile says so; the next one works.
+  absl::Status AfterFailure(const absl::Status& error, bool in_transaction) {
+    const auto sql_error = SqlErrorOf(error);
+    const std::string state = sql_error.has_value() ? sql_error->sqlstate : "08000";
+    const std::string state_class = state.substr(0, 2);
+    // Transactions may have found it out, and joined again, by themselves.
+    const bool perhaps = attachment_.member() != member_ || state_class == "08" || state_class == "57" ||
+                         state_class == "58" || state_class == "XX" ||
+                         absl::IsNotFound(attachment_.ConfirmLease());
+    if (!perhaps || absl::IsCancelled(error)) return error;
+    if (attachment_.member() == member_ && attachment_.MembershipOver()) attachment_.Rejoin().IgnoreError();
+    if (attachment_.member() == member_) return error;
+    BeginAnew().IgnoreError();  // the next statement finds what is missing
+    lost_.reset();
+    const bool unknown = state == kOutcomeUnknown;
+    const char* const again =
+        in_transaction
+            ? "nothing of the transaction has happened, and it is over: ROLLBACK, and run all of it again"
+            : "nothing of the statement has happened, and a new session is open: run it again";
+    return ToStatus(
+        {.message = absl::StrCat("the session was lost: this client stood still for longer than its lease: ",
+                                 sql_error.has_value() ? sql_error->message : std::string(error.message())),
+         .hint = unknown ? "a new session is open; look whether the changes are there" : again,
+         .sqlstate = unknown || state == kRetry ? state : "08006"});
+  }
+
+  absl::StatusOr<ResultSet> RunWithServers(const sql::Statement& statement) {
+    if (cancel_) return absl::CancelledError("cancelled");
+    if (NeedsTables(statement)) NAM_RETURN_IF_ERROR(AwaitServers());
+    return std::visit([this](const auto& s) { return Run(s); }, statement);
+  }
+
+  /// Until no memory server that the statement needs is suspect; for some time.
+  absl::Status AwaitServers() {
+    if (tables_.of_statement().empty()) return absl::OkStatus();
+    std::optional<Deadline> deadline;
+    Clock& clock = attachment_.fabric().clock();
+    while (true) {
+      NAM_ASSIGN_OR_RETURN(const proto::Cluster* cluster, tables_.Cluster());
+      const auto missing = FindMissing(*cluster);
+      if (!missing.has_value()) return absl::OkStatus();
+      if (!deadline.has_value()) deadline = clock.After(kSuspectPatienceUs);
+      if (missing->server.buried() || clock.Passed(*deadline)) return MissingServerError(*missing, *cluster);
+      if (cancel_) return absl::CancelledError("cancelled");
+      clock.SleepUntil(clock.After(kSuspectPauseUs));
+      tables_.Refresh();
+    }
+  }
+
+  /// Transactions need their state, too.
+  std::optional<MissingServerOfTable> FindMissing(const proto::Cluster& cluster) {
+    const bool any =
+        std::any_of(cluster.members().begin(), cluster.members().end(),
+                    [](const proto::Member& member) { return !member.alive() || member.suspect(); });
+    if (!any) return std::nullopt;
+    const std::vector<std::shared_ptr<const proto::Table>>& tables = tables_.of_statement();
+    std::optional<MissingServerOfTable> missing = FindMissingServer(tables, cluster);
+    const bool records = std::any_of(tables.begin(), tables.end(),
+                                     [](const auto& table) { return sql::IsRecordTable(*table); });
+    if (missing.has_value() || !records) return missing;
+    const auto state = attachment_.catalog().GetTable(txn::kStateTable);
+    if (state.ok()) missing = FindMissingServer({*state}, cluster);
+    // The engine knows better what to do when it is buried.
+    return missing.has_value() && missing->server.buried() ? std::nullopt : missing;
+  }
+
+  struct Prepared {
+    optimizer::Plan plan;
+    optimizer::TableRefs tables;
+    std::vector<ServerReport> servers;  // those with work
+    std::vector<std::string> why_read;  // once it has run: of each join; empty if it was multicast
+  };
+
+  /// A statement that is not of the open transaction; `what` names it if it has an effect.
+  absl::Status MayRun(std::string_view what) const {
+    return records_.has_value() ? records_->MayRun(what) : absl::OkStatus();
+  }
+
+  static bool ReadsRecords(const sql::BoundQuery& query) {
+    return std::any_of(query.tables.begin(), query.tables.end(),
+                       [](const sql::BoundTable& table) { return sql::IsRecordTable(*table.table); });
+  }
+
+  static absl::Status NotSupported(std::string message, std::string hint) {
+    return ToStatus({.message = std::move(message), .hint = std::move(hint), .sqlstate = "0A000"});
+  }
+
+  template <typename RecordStatement>
+  absl::StatusOr<ResultSet> Run(const RecordStatement& statement) {
+    if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
+    return records_->Run(statement);
+  }
+
+  absl::StatusOr<ResultSet> Run(const sql::SelectStatement& statement) {
+    if (ReadsRecords(statement.query)) {
+      if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
+      return statement.query.tables.size() == 1
+                 ? records_->Select(statement.query, settings_.result_bytes_max())
+                 : Join(statement.query);
+    }
+    NAM_RETURN_IF_ERROR(MayRun(""));
+    NAM_ASSIGN_OR_RETURN(Prepared prepared, Prepare(statement.query));
+    return RunQuery(statement.query, prepared);
+  }
+
+  /// Record tables with others, of either kind: over copies of what it needs of them.
+  absl::StatusOr<ResultSet> Join(const sql::BoundQuery& query) {
+    return records_->InTransaction([&]() -> absl::StatusOr<ResultSet> {
+      RecordCopies copies(attachment_, ++query_, static_cast<uint64_t>(settings_.record_join_mib_max) << 20);
+      absl::StatusOr<ResultSet> result = RunOverCopies(query, copies);
+      return result.ok() ? std::move(result) : copies.WithUsersNames(result.status());
+    });
+  }
+
+  absl::StatusOr<ResultSet> RunOverCopies(const sql::BoundQuery& query, RecordCopies& copies) {
+    NAM_ASSIGN_OR_RETURN(const sql::BoundQuery over_copies, copies.Make(query, *records_));
+    NAM_ASSIGN_OR_RETURN(Prepared prepared, Prepare(over_copies));
+    return RunQuery(over_copies, prepared);
+  }
+
+  absl::StatusOr<ResultSet> Run(const sql::ExplainStatement& statement) {
+    NAM_RETURN_IF_ERROR(MayRun(""));
+    std::vector<std::string> lines;
+    std::optional<Prepared> prepared;
+    if (ReadsRecords(statement.query)) {
+      if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
+      NAM_ASSIGN_OR_RETURN(lines, records_->Explain(statement));
+    } else {
+      NAM_ASSIGN_OR_RETURN(prepared, Prepare(statement.query));
+    }
+    std::string total;
+    if (statement.analyze) {
+      Clock& clock = attachment_.fabric().clock();
+      const int64_t started_ns = clock.NowNs();
+      NAM_ASSIGN_OR_RETURN(const ResultSet result, prepared.has_value()
+                                                       ? RunQuery(statement.query, *prepared)
+                                                       : Run(sql::SelectStatement{statement.query}));
+      total = absl::StrFormat("Result: %d rows in %.1f ms", result.rows.size(),
+                              static_cast<double>(clock.NowNs() - started_ns) / 1e6);
+    }
+    if (prepared.has_value()) {
+      lines = Explain(statement.query, prepared->plan, prepared->tables, settings_.ForStreams(),
+                      prepared->servers, prepared->why_read, statement.analyze);
+    } else if (statement.query.tables.size() > 1) {
+      lines.push_back("Join the copies, and the analytical tables, on the compute servers");
+    }
+    if (!total.empty()) lines.push_back(std::move(total));
+    ResultSet out;
+    out.columns.push_back({"QUERY PLAN", Type::String()});
+    for (std::string& line : lines) out.rows.push_back({Value::String(std::move(line))});
+    out.command = "EXPLAIN";
+    return out;
+  }
+
+  absl::StatusOr<ResultSet> Run(const sql::DropTableStatement& statement) {
+    NAM_RETURN_IF_ERROR(MayRun("DROP TABLE"));
+    const absl::Status status = attachment_.catalog().DropTable(statement.table);
+    if (absl::IsNotFound(status) && !statement.if_exists) {
+      return ToStatus({.message = absl::StrFormat("table \"%s\" does not exist", statement.table),
+                       .hint = "\\dt lists the tables",
+                       .sqlstate = "42P01"});
+    }
+    if (!absl::IsNotFound(status)) NAM_RETURN_IF_ERROR(status);
+    ResultSet result;
+    result.command = "DROP TABLE";
+    return result;
+  }
+
+  absl::StatusOr<ResultSet> Run(const sql::SetStatement& statement) {
+    NAM_RETURN_IF_ERROR(MayRun(""));
+    NAM_RETURN_IF_ERROR(settings_.Set(statement));
+    ResultSet result;
+    result.command = "SET";
+    return result;
+  }
+
+  absl::StatusOr<Prepared> Prepare(const sql::BoundQuery& query) {
+    Prepared prepared;
+    NAM_ASSIGN_OR_RETURN(prepared.plan, optimizer::MakePlan(query));
+    for (const sql::BoundTable& table : query.tables) prepared.tables.push_back(table.table);
+    if (settings_.whole_tuples) optimizer::ReadWholeTuples(prepared.tables, prepared.plan);
+    NAM_ASSIGN_OR_RETURN(const proto::Cluster* cluster, tables_.Cluster());
+    std::vector<proto::Member> members;
+    for (const proto::Member& member : cluster->members()) {
+      if (member.alive() && member.role() == proto::ROLE_COMPUTE) members.push_back(member);
+    }
+    if (members.empty()) {
+      return ToStatus({.message = "the cluster has no living compute server",
+                       .hint = "start one with `nam compute`",
+                       .sqlstate = "57P03"});
+    }
+    if (settings_.compute_servers > 0) {
+      members.resize(std::min<size_t>(members.size(), static_cast<size_t>(settings_.compute_servers)));
+    }
+    uint32_t threads = 1;
+    for (const proto::Member& member : members) threads = std::max(threads, member.threads());
+    const optimizer::Assignment assignment = optimizer::Assign(
+        prepared.plan, prepared.tables, static_cast<int>(members.size()), static_cast<int>(threads));
+    for (size_t i = 0; i < members.size(); ++i) {
+      if (assignment.servers[i].pieces.empty()) continue;
+      prepared.servers.push_back({std::move(members[i]), assignment.servers[i], {}});
+    }
+    return prepared;
+  }
+
+  absl::StatusOr<ResultSet> RunQuery(const sql::BoundQuery& query, Prepared& prepared) {
+    proto::FragmentRequest request;
+    *request.mutable_plan() = optimizer::ToProto(prepared.plan);
+    *request.mutable_settings() = settings_.ForStreams();
+    execution::PartialMerger merger = MakeMerger(prepared.plan);
+    MulticastCoordinator::Query shares{
+        .plan = prepared.plan, .tables = prepared.tables, .partitions = {}, .in_place = settings_.in_place};
+    for (const ServerReport& server : prepared.servers) {
+      const int threads = std::max(1, static_cast<int>(server.member.threads()));
+      shares.threads = shares.partitions.empty() ? threads : std::min(shares.threads, threads);
+      shares.partitions.push_back(optimizer::PartitionsOf(server.share.pieces));
+    }
+    NAM_ASSIGN_OR_RETURN(prepared.why_read, multicast_->Start(shares, settings_.multicast));
+    QueryRun run(
+        {.request = std::move(request),
+         .servers = prepared.servers,
+         .clients = *clients_,
+         .counters = CountersFor(prepared),
+         .next_fragment_id = [this] { return ++query_; },
+         .multicast = [this](size_t s) { return multicast_->StreamsFor(static_cast<uint32_t>(s)); },
+         .members = [this] { return NewMembers(); },
+         .add = [&](const std::string& p) { return merger.Add(std::as_bytes(std::span(p)), &cancel_); },
+         .driving = *prepared.tables[static_cast<size_t>(prepared.plan.driving)],
+         .progress = ProgressOf(prepared),
+         .clock = attachment_.fabric().clock(),
+         .cancel = cancel_});
+    const absl::Status status = run.Run();
+    // Whichever memory server was lost may have streams or the words; nobody waits for it once more.
+    const bool lost = absl::IsUnavailable(status);
+    multicast_->End(/*tell=*/!lost);
+    if (counters_ != nullptr && (lost || !counters_->usable())) {
+      counters_->Abandon();
+      counters_.reset();
+    }
+    NAM_RETURN_IF_ERROR(status);
+    NAM_ASSIGN_OR_RETURN(ResultSet result, Finish(query, prepared.plan, merger, cancel_));
+    result.work = WorkOf(prepared);
+    return result;
+  }
+
+  static QueryWork WorkOf(const Prepared& prepared) {
+    QueryWork work;
+    for (const ServerReport& server : prepared.servers) {
+      for (const proto::PipelineCounters& pipeline : server.reply.pipelines()) {
+        work.rows += pipeline.rows_in();
+        for (const proto::ServerBytes& bytes : pipeline.bytes()) work.bytes += bytes.bytes();
+        work.total_ms += static_cast<double>(pipeline.total_us()) / 1000;
+        work.waiting_ms += static_cast<double>(pipeline.waiting_us()) / 1000;
+      }
+    }
+    return work;
+  }
+
+  /// What QueryRun tells, as our caller wants to hear it.
+  std::function<void(uint64_t)> ProgressOf(const Prepared& prepared) {
+    if (!progress_) return nullptr;
+    QueryProgress progress{.table = prepared.tables[static_cast<size_t>(prepared.plan.driving)]->name()};
+    for (const ServerReport& server : prepared.servers) progress.rows += server.share.rows;
+    return [this, progress, started_ns = attachment_.fabric().clock().NowNs()](uint64_t rows_done) mutable {
+      progress.rows_done = rows_done;
+      progress.elapsed_ms = static_cast<double>(attachment_.fabric().clock().NowNs() - started_ns) / 1e6;
+      progress_(progress);
+    };
+  }
+
+  /// Words to claim work from, if the query is large enough for that to pay and memory can be had.
+  WorkCounters* CountersFor(const Prepared& prepared) {
+    uint64_t bytes = 0;
+    for (const ServerReport& server : prepared.servers) bytes += server.share.driving_bytes;
+    double tuples = 0;
+    for (const optimizer::Plan::Join& join : prepared.plan.joins) tuples += join.rows_after;
+    const bool large = bytes >= kWorthClaimingBytes || tuples >= kWorthClaimingTuples;
+    const bool wanted =
+        settings_.work_queue == Choice::kOn || (settings_.work_queue == Choice::kAuto && large);
+    if (!wanted) return nullptr;
+    if (counters_ == nullptr) {
+      auto opened = WorkCounters::Open(attachment_, cancel_);
+      if (opened.ok()) counters_ = *std::move(opened);
+    }
+    return counters_.get();
+  }
+
+  /// Compute servers that may join a query under way.
+  absl::StatusOr<std::vector<proto::Member>> NewMembers() {
+    if (settings_.compute_servers > 0) return std::vector<proto::Member>();
+    return attachment_.Members(proto::ROLE_COMPUTE);
+  }
+
+  catalog::Attachment& attachment_;
+  std::unique_ptr<ComputeClients> clients_;
+  CatalogTables tables_;
+  MemberId member_;                   // whose all this is
+  std::optional<absl::Status> lost_;  // with a transaction; not told yet
+  std::optional<MulticastCoordinator> multicast_;
+  std::unique_ptr<WorkCounters> counters_;  // made for the first query that needs them
+  SessionSettings settings_;
+  uint64_t query_;  // ids start at random, so that sessions do not meet
+  std::atomic<bool> cancel_ = false;
+  std::function<void(const QueryProgress&)> progress_;
+  std::unique_ptr<RecordAccess> record_access_;  // null: none
+  std::optional<RecordStatements> records_;      // over it
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Open(catalog::Attachment& attachment,
+                                                       std::unique_ptr<RecordAccess> records) {
+  NAM_ASSIGN_OR_RETURN(auto clients, ComputeClients::Open(attachment));
+  return std::make_unique<SessionImpl>(attachment, std::move(clients), std::move(records));
+}
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Open(catalog::Attachment& attachment) {
+  return Open(attachment, MakeRecordEngine(attachment));
+}
+
+}  // namespace nam::session

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "types/value.h"
+
+namespace nam::catalog {
+class Attachment;
+}
+
+namespace nam::session {
+
+class RecordAccess;
+
+/// What compute servers did for a query: over all of its pipelines, and all of them.
+struct QueryWork {
+  uint64_t rows = 0;      // streamed, of the driving table and of build sides
+  uint64_t bytes = 0;     // moved; in place: looked at
+  double total_ms = 0;    // sum over threads
+  double waiting_ms = 0;  // of that, for blocks to arrive
+};
+
+/// How far a query has come.
+struct QueryProgress {
+  std::string table;       // that is streamed
+  uint64_t rows_done = 0;  // of those partitions that compute servers have taken up
+  uint64_t rows = 0;
+  double elapsed_ms = 0;
+};
+
+/// The rows of a statement, complete.
+struct ResultSet {
+  struct Column {
+    std::string name;
+    Type type;
+  };
+  /// Shown to the user beside the result; the statement has succeeded.
+  struct Warning {
+    std::string message;
+    std::string sqlstate;
+  };
+  std::vector<Column> columns;
+  std::vector<std::vector<Value>> rows;
+  std::string command;  // `SELECT 13`, `INSERT 0 3`, `DROP TABLE`, …
+  std::vector<Warning> warnings;
+  double elapsed_ms = 0;
+  QueryWork work;
+};
+
+/// One user's session: the coordinator of its queries. Attached to the cluster like a small compute
+/// server, it plans, tells the compute servers what to run, and reads their partial results
+/// over the fabric. Used by one thread, but for Cancel.
+class Session {
+ public:
+  static absl::StatusOr<std::unique_ptr<Session>> Open(catalog::Attachment& attachment);
+  /// With the engine of its transactions (session/record_statements.h); without one, statements on
+  /// record tables are refused.
+  static absl::StatusOr<std::unique_ptr<Session>> Open(catalog::Attachment& attachment,
+                                                       std::unique_ptr<RecordAccess> records);
+  virtual ~Session() = default;
+
+  /// Runs one statement. User errors carry a SqlError; CANCELLED after Cancel;
+  /// UNAVAILABLE names the server that was lost.
+  virtual absl::StatusOr<ResultSet> Execute(const std::string& statement) = 0;
+  /// Ends the statement that runs, on every server; if none does, the next one. Any thread, and safe in a
+  /// signal handler.
+  virtual void Cancel() = 0;
+  /// From now on a query that takes long tells several times a second how far it is, on the thread that
+  /// executes it. Empty: nobody is told.
+  virtual void OnProgress(std::function<void(const QueryProgress&)> report) = 0;
+  /// Settings changed by SET nam.<name> = <value>, with their present values.
+  virtual std::map<std::string, std::string> Settings() const = 0;
+};
+
+}  // namespace nam::session

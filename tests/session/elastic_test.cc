@@ -1,0 +1,143 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "execution/methods.h"
+#include "ssb/generator.h"
+#include "ssb/load.h"
+#include "ssb/queries.h"
+#include "tests/cluster/in_process_cluster.h"
+#include "tests/cluster/oracle.h"
+
+namespace nam::testing {
+namespace {
+
+/// SSB on one compute server; more come and some leave while queries claim their work. What happens at which
+/// moment is tests/sim/elastic_test's matter; here it is real threads, sockets and shared memory.
+class ElasticQueryTest : public ::testing::TestWithParam<fabric::Kind> {
+ protected:
+  void SetUp() override {
+    cluster_ = std::make_unique<InProcessCluster>(InProcessCluster::Options{
+        .fabric = GetParam(), .memory_servers = 2, .compute_servers = 1, .threads = 2});
+    const ssb::Generator generator({.scale_factor = 0.02});
+    for (ssb::Table table : ssb::kAllTables) {
+      auto loader =
+          partitioner::BeginLoad(cluster_->attachment(), ssb::Schema(table, 4), {.block_bytes = 8192});
+      ASSERT_TRUE(loader.ok()) << loader.status();
+      const auto rows = ssb::LoadGenerated(
+          cluster_->attachment().fabric(), generator, table,
+          [&](const partitioner::ColumnBatch& batch) { return (*loader)->Append(batch); }, {.threads = 1});
+      ASSERT_TRUE(rows.ok()) << rows.status();
+      const auto committed = (*loader)->Commit();
+      ASSERT_TRUE(committed.ok()) << committed.status();
+    }
+  }
+  static TextRows Rows(session::Session& session, const std::string& sql) {
+    auto result = session.Execute(sql);
+    EXPECT_TRUE(result.ok()) << sql << "\n" << result.status();
+    return result.ok() ? Sorted(ToText(*result)) : TextRows();
+  }
+  std::unique_ptr<InProcessCluster> cluster_;
+};
+
+TEST_P(ElasticQueryTest, AnswersStayRightWhileServersComeAndGo) {
+  const std::string sql(ssb::Queries()[3].sql);
+  const TextRows expected = Rows(cluster_->session(), sql);
+  std::atomic<bool> stop = false;
+  std::atomic<int> queries = 0;
+  std::thread client([&] {
+    const auto session = cluster_->NewSession();
+    Rows(*session, "set nam.work_queue = on");
+    while (!stop) {
+      EXPECT_EQ(Rows(*session, sql), expected);
+      ++queries;
+      queries.notify_all();
+    }
+  });
+  const auto await_queries = [&](int more) {
+    for (const int until = queries + more; queries < until;) queries.wait(queries);
+  };
+  await_queries(1);
+  for (int i = 0; i < 3; ++i) {
+    cluster_->AddComputeServer();
+    await_queries(1);
+  }
+  for (int i = 0; i < 2; ++i) {
+    cluster_->compute().pop_back();  // as SIGTERM does
+    await_queries(2);
+  }
+  stop = true;
+  client.join();
+}
+
+TEST_P(ElasticQueryTest, WordsToClaimFromAreGivenBack) {
+  const uint64_t before = cluster_->UsedBytes();
+  {
+    const auto session = cluster_->NewSession();
+    Rows(*session, "set nam.work_queue = on");
+    Rows(*session, "select count(*) from lineorder");
+    EXPECT_GT(cluster_->UsedBytes(), before);
+  }
+  EXPECT_EQ(cluster_->UsedBytes(), before);
+}
+
+TEST_P(ElasticQueryTest, ALimitThatIsReachedEndsTheQuery) {
+  Rows(cluster_->session(), "set nam.work_queue = on");
+  EXPECT_EQ(Rows(cluster_->session(), "select lo_orderkey from lineorder limit 7").size(), 7u);
+  EXPECT_EQ(
+      Rows(cluster_->session(), "select lo_orderkey from lineorder where lo_orderkey < 0 limit 7").size(),
+      0u);
+}
+
+/// A compute server that answers every fragment, but whose results nobody can read: it is lost between the
+/// two.
+TEST(LostServerTest, WhatItReportedIsDoneAgain) {
+  InProcessCluster cluster({.fabric = fabric::Kind::kTcp, .memory_servers = 1, .compute_servers = 1});
+  SmallTable numbers{{"numbers", {{"id", Type::Integer()}}, {{"id", 8}}, ""}, {}};
+  for (int i = 0; i < 1000; ++i) numbers.rows.push_back({Value::Integer(i)});
+  ASSERT_TRUE(Load(cluster.attachment(), numbers, {.block_bytes = 1024}).ok());
+
+  std::atomic<int> fragments = 0;
+  catalog::Handlers handlers("nam.proto.Compute");
+  handlers.Add(execution::kRunFragment,
+               [&](const proto::FragmentRequest& request, const catalog::IncomingCall&) {
+                 ++fragments;
+                 proto::FragmentReply reply;
+                 reply.set_bytes(64);
+                 for (int i = 0; i < request.pieces_size(); ++i) {
+                   if (reply.threads_size() == 0) reply.add_threads();
+                   reply.mutable_threads(0)->add_pieces(static_cast<uint32_t>(i));
+                 }
+                 return absl::StatusOr<proto::FragmentReply>(reply);
+               });
+  handlers.Add(execution::kReleaseResult,
+               [](const proto::ReleaseResultRequest&, const catalog::IncomingCall&) {
+                 return absl::StatusOr<proto::ReleaseResultReply>(proto::ReleaseResultReply());
+               });
+  const auto control = cluster.Client().control_plane->Serve(
+      {.address = "127.0.0.1:0", .secret = cluster.Client().secret, .handlers = &handlers});
+  ASSERT_TRUE(control.ok()) << control.status();
+  catalog::AttachOptions options{.catalog = cluster.Client(), .role = proto::ROLE_COMPUTE};
+  options.self.set_control_address((*control)->address());
+  options.self.set_fabric_address("127.0.0.1:1");  // nobody listens there
+  options.self.set_threads(2);
+  const auto joined = catalog::Attachment::Attach(options);
+  ASSERT_TRUE(joined.ok()) << joined.status();
+
+  for (const char* setting : {"set nam.work_queue = off", "set nam.work_queue = on"}) {
+    ASSERT_TRUE(cluster.session().Execute(setting).ok());
+    const int before = fragments;
+    const auto result = cluster.session().Execute("select count(*), sum(id) from numbers");
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(ToText(*result), (TextRows{{"1000", "499500"}})) << setting;
+    EXPECT_GT(fragments, before) << "it had a share";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Fabrics, ElasticQueryTest, ::testing::Values(fabric::Kind::kShm, fabric::Kind::kTcp),
+                         [](const auto& kind) { return std::string(fabric::KindName(kind.param)); });
+
+}  // namespace
+}  // namespace nam::testing

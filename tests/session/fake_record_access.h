@@ -1,0 +1,159 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "session/record_statements.h"
+#include "sql/record_row.h"
+#include "txn/session.h"
+
+namespace nam::session {
+
+/// Record tables in this process, for one session: a transaction works on a copy.
+class FakeRecordAccess final : public RecordAccess {
+ public:
+  using Rows = std::map<std::string, std::string>;  // by key
+
+  absl::Status Begin() override {
+    NAM_RETURN_IF_ERROR(begin_error);
+    NAM_RETURN_IF_ERROR(Failure("Begin"));
+    ++begun;
+    open_ = true;
+    now_ = committed_;
+    return absl::OkStatus();
+  }
+  absl::Status Commit() override {
+    if (!open_) return absl::InternalError("no transaction");
+    open_ = false;
+    NAM_RETURN_IF_ERROR(Failure("Commit"));
+    if (!commit_error.ok()) return std::exchange(commit_error, absl::OkStatus());
+    committed_ = now_;
+    return absl::OkStatus();
+  }
+  void Abort() override {
+    ++aborted;
+    open_ = false;
+  }
+  absl::Status Lookup(const proto::Table& table, std::span<const std::string> keys,
+                      const OnRow& on_row) override {
+    NAM_RETURN_IF_ERROR(Failure("Lookup"));
+    if (!open_) return absl::InternalError("no transaction");
+    for (const std::string& key : keys) {
+      ++rows_read;
+      const auto found = now_[table.name()].find(key);
+      if (found == now_[table.name()].end()) continue;
+      const absl::StatusOr<bool> more = on_row(std::as_bytes(std::span(found->second)));
+      if (!more.ok()) return more.status();
+      if (!*more) break;
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Scan(const proto::Table& table, const OnRow& on_row) override {
+    NAM_RETURN_IF_ERROR(Failure("Scan"));
+    if (!open_) return absl::InternalError("no transaction");
+    for (const auto& [key, row] : now_[table.name()]) {
+      ++rows_read;
+      const absl::StatusOr<bool> more = on_row(std::as_bytes(std::span(row)));
+      if (!more.ok()) return more.status();
+      if (!*more) break;
+    }
+    return absl::OkStatus();
+  }
+  absl::Status ScanIndex(const proto::Table& table, int index, const sql::KeyRange& range,
+                         const OnRow& on_row) override {
+    NAM_RETURN_IF_ERROR(Failure("ScanIndex"));
+    if (!open_) return absl::InternalError("no transaction");
+    const sql::RecordLayout layout(table);
+    const auto& part = table.record().parts(index);
+    const std::vector<uint32_t> columns(part.columns().begin(), part.columns().end());
+    std::multimap<std::string, std::string> entries;
+    for (const auto& [key, row] : now_[table.name()]) {
+      entries.emplace(layout.IndexKey(std::as_bytes(std::span(row)), columns), row);
+    }
+    for (auto at = entries.lower_bound(range.low);
+         at != entries.end() && (range.high.empty() || at->first < range.high); ++at) {
+      ++rows_read;
+      const absl::StatusOr<bool> more = on_row(std::as_bytes(std::span(at->second)));
+      if (!more.ok()) return more.status();
+      if (!*more) break;
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Insert(const proto::Table& table, std::string_view row) override {
+    NAM_RETURN_IF_ERROR(Failure("Insert"));
+    const std::string key(row.substr(0, table.record().key_bytes()));
+    if (!open_) return absl::InternalError("no transaction");
+    if (!insert_error.ok()) return insert_error;
+    if (!now_[table.name()].emplace(key, row).second) return absl::AlreadyExistsError("key");
+    return absl::OkStatus();
+  }
+  absl::Status Update(const proto::Table& table, std::string_view row) override {
+    NAM_RETURN_IF_ERROR(Failure("Update"));
+    const auto found = now_[table.name()].find(std::string(row.substr(0, table.record().key_bytes())));
+    if (!open_ || found == now_[table.name()].end()) return absl::NotFoundError("no such row");
+    found->second = row;
+    return absl::OkStatus();
+  }
+  absl::Status Delete(const proto::Table& table, std::string_view key) override {
+    NAM_RETURN_IF_ERROR(Failure("Delete"));
+    if (!open_ || now_[table.name()].erase(std::string(key)) == 0) return absl::NotFoundError("no such row");
+    return absl::OkStatus();
+  }
+
+  absl::Status CreateTable(const proto::Table& table) override {
+    NAM_RETURN_IF_ERROR(Failure("CreateTable"));
+    if (!tables.emplace(table.name(), table).second) return absl::AlreadyExistsError(table.name());
+    return absl::OkStatus();
+  }
+  absl::Status CreateIndex(const proto::Table& table, const proto::RecordPart& index) override {
+    NAM_RETURN_IF_ERROR(Failure("CreateIndex"));
+    for (const auto& [name, other] : tables) {
+      for (const proto::RecordPart& part : other.record().parts()) {
+        if (part.name() == index.name()) return absl::AlreadyExistsError(index.name());
+      }
+    }
+    proto::RecordPart& part = *tables[table.name()].mutable_record()->add_parts();
+    part = index;
+    part.set_usable_from(usable_from);
+    return absl::OkStatus();
+  }
+  absl::Status DropIndex(const std::string& name) override {
+    NAM_RETURN_IF_ERROR(Failure("DropIndex"));
+    for (auto& [table_name, table] : tables) {
+      auto& parts = *table.mutable_record()->mutable_parts();
+      for (auto part = parts.begin(); part != parts.end(); ++part) {
+        if (part->name() != name) continue;
+        parts.erase(part);
+        return absl::OkStatus();
+      }
+    }
+    return absl::NotFoundError(name);
+  }
+  uint64_t snapshot() const override { return 10; }
+  absl::Status MayWrite(size_t rows) const override {
+    return rows <= 511 ? absl::OkStatus() : txn::TooLargeStatus("a transaction writes at most 511 rows");
+  }
+
+  std::map<std::string, proto::Table> tables;
+  std::string failing;  // a method that returns `failure` instead of doing what it should
+  absl::Status failure;
+  absl::Status begin_error;   // of every Begin
+  absl::Status commit_error;  // of the next Commit
+  absl::Status insert_error;  // of every Insert
+  int begun = 0;
+  int aborted = 0;
+  int rows_read = 0;
+  uint64_t usable_from = 1;  // of the next index
+
+ private:
+  absl::Status Failure(const char* method) const { return failing == method ? failure : absl::OkStatus(); }
+
+  bool open_ = false;
+  std::map<std::string, Rows> committed_, now_;
+};
+
+}  // namespace nam::session

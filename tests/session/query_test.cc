@@ -1,0 +1,556 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <regex>
+
+#include "sql/bound_query.h"
+#include "tests/cluster/in_process_cluster.h"
+#include "tests/cluster/oracle.h"
+#include "types/date.h"
+#include "types/sql_error.h"
+
+namespace nam::testing {
+namespace {
+
+/// Exact answers on data that a reader can follow.
+class QueryTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    cluster_ = new InProcessCluster({});
+    SmallTable sales{{"sales",
+                      {{"id", Type::Integer()},
+                       {"item", Type::Integer(), true},
+                       {"price", Type::Decimal(2)},
+                       {"big", Type::Integer()},
+                       {"day", Type::Date()},
+                       {"note", Type::String(10), true}},
+                      {{"item", 4}},
+                      "day"},
+                     {}};
+    for (int i = 0; i < 1000; ++i) {
+      sales.rows.push_back(
+          {Value::Integer(i), i % 10 == 9 ? Value::Null(Type::Integer()) : Value::Integer(i % 10),
+           Value::Decimal(i * 25 + 1, 2), Value::Integer(INT64_MAX - i), Value::Date(8035 + i % 400),
+           i % 7 == 0 ? Value::Null(Type::String()) : Value::String(i % 2 == 0 ? "even" : "odd")});
+    }
+    SmallTable items{{"items", {{"item", Type::Integer()}, {"name", Type::String(8)}}, {{"item", 4}}, ""},
+                     {}};
+    for (int i = 0; i < 9; ++i)
+      items.rows.push_back({Value::Integer(i), Value::String("item" + std::to_string(i))});
+    SmallTable empty{{"empty", {{"k", Type::Integer()}, {"s", Type::String(4)}}, {{"k", 4}}, ""}, {}};
+    for (const SmallTable* table : {&sales, &items, &empty}) {
+      const absl::Status status =
+          Load(cluster_->attachment(), *table, {.block_bytes = 2048, .pointer_group = 4});
+      ASSERT_TRUE(status.ok()) << status;
+    }
+  }
+  static void TearDownTestSuite() {
+    delete cluster_;
+    cluster_ = nullptr;
+  }
+
+  TextRows Rows(const std::string& sql) {
+    auto result = cluster_->session().Execute(sql);
+    EXPECT_TRUE(result.ok()) << sql << "\n" << result.status();
+    return result.ok() ? ToText(*result) : TextRows();
+  }
+  SqlError Error(const std::string& statement) {
+    const auto result = cluster_->session().Execute(statement);
+    EXPECT_FALSE(result.ok()) << statement;
+    const auto error = SqlErrorOf(result.status());
+    EXPECT_TRUE(error.has_value()) << result.status();
+    return error.value_or(SqlError{});
+  }
+  static inline InProcessCluster* cluster_ = nullptr;
+};
+
+TEST_F(QueryTest, DecimalsAreExact) {
+  EXPECT_EQ(Rows("select sum(price), avg(price), min(price), max(price) from sales"),
+            (TextRows{{"124885.00", "124.88500000", "0.01", "249.76"}}));
+  EXPECT_EQ(Rows("select sum(price * 3 - 0.5) from sales where id < 2"), (TextRows{{"-0.19"}}));
+  EXPECT_EQ(Rows("select id, price from sales where price = 2.51"), (TextRows{{"10", "2.51"}}));
+  EXPECT_EQ(Rows("select count(*) from sales where price < 0.015"), (TextRows{{"1"}}));
+}
+
+TEST_F(QueryTest, SumsWidenInsteadOfWrapping) {
+  // 1000 · (2^63 - 1) - (0 + … + 999)
+  EXPECT_EQ(Rows("select sum(big) from sales"), (TextRows{{"9223372036854775307500"}}));
+  EXPECT_EQ(Rows("select max(big * big) from sales"), (TextRows{{"85070591730234615847396907784232501249"}}));
+}
+
+TEST_F(QueryTest, OverflowBeyondThirtyEightDigitsIsAnError) {
+  const auto result = cluster_->session().Execute("select sum(big * big * big) from sales");
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kOutOfRange) << result.status();
+  EXPECT_FALSE(cluster_->session().Execute("select sum(big * big) from sales").ok());
+}
+
+TEST_F(QueryTest, DatesAndIntegersStayInTheirRange) {
+  // On the compute servers, over vectors.
+  EXPECT_EQ(Rows("select max(day + 2924462) from sales"), (TextRows{{"9999-12-31"}}));
+  EXPECT_EQ(Error("select max(day + 2924463) from sales").sqlstate, "22008");
+  EXPECT_EQ(Rows("select min(day - 727197) from sales"), (TextRows{{"0001-01-01"}}));
+  EXPECT_EQ(Error("select min(day - 727198) from sales").sqlstate, "22008");
+  EXPECT_EQ(Error("select day - big from sales").sqlstate, "22008");
+  EXPECT_EQ(Error("select day + id * 10000, count(*) from sales group by day + id * 10000").sqlstate,
+            "22008");
+  EXPECT_EQ(Error("select count(*) from sales where day + id * 10000 > date '2000-01-01'").sqlstate, "22008");
+  EXPECT_EQ(Rows("select count(*) from sales where id < 10 and day + id * 10000 > date '2000-01-01'"),
+            (TextRows{{"9"}}));
+  EXPECT_EQ(Rows("select count(day + item * 200000) from sales where item < 3"), (TextRows{{"300"}}));
+  EXPECT_EQ(Error("select max(cast(big * 2 as bigint)) from sales").sqlstate, "22003");
+  EXPECT_EQ(Error("select max(cast(big * big as bigint)) from sales").sqlstate, "22003");
+  EXPECT_EQ(Error("select max(cast(big as int)) from sales").sqlstate, "22003");
+  EXPECT_EQ(Error("select max(big::int) from sales").sqlstate, "22003");
+  EXPECT_EQ(Error("select max(cast(id * 33 as smallint)) from sales").sqlstate, "22003");
+  EXPECT_EQ(Rows("select max(cast(id * 32 as smallint)) from sales"), (TextRows{{"31968"}}));
+  EXPECT_EQ(
+      Rows("select max(cast(big as bigint)), sum(cast(item as smallint)), count(cast(item as smallint)) "
+           "from sales"),
+      (TextRows{{"9223372036854775807", "3600", "900"}}));
+  EXPECT_EQ(Rows("select max(cast(big * 2 - big as bigint)) from sales where id > 0"),
+            (TextRows{{"9223372036854775806"}}));
+  EXPECT_EQ(Rows("select max(cast(big - 9223372036854774808 as smallint)) from sales"), (TextRows{{"999"}}));
+  EXPECT_EQ(Error("select max(cast(price * 1000 as smallint)) from sales").sqlstate, "22003");
+}
+
+TEST_F(QueryTest, EveryErrorHasASqlState) {
+  const std::pair<const char*, const char*> statements[] = {
+      {"selec", "42601"},
+      {"select nix from sales", "42703"},
+      {"select id from nix", "42P01"},
+      {"drop table nix", "42P01"},
+      {"select 1", "0A000"},
+      {"select id from sales, items", "0A000"},
+      {"select sum(10 / id) from sales", "22012"},
+      {"select 10 % id from sales", "22012"},
+      {"select sum(big * big * big) from sales", "22003"},
+      {"select sum(big * big) from sales", "22003"},
+      {"select id from sales where big * big * big > 1", "22003"},
+      {"select avg(big * big) from sales", "22003"},
+      {"select cast(note as integer) from sales", "22P02"},
+      {"select note::date from sales", "22007"},
+      {"select max(day + 10000000) from sales", "22008"},
+      {"select cast(big as smallint) from sales", "22003"},
+      {"select id, count(*) from sales group by id having 1 / id > 0", "22012"},
+      {"select id from sales order by 1 / id", "22012"},
+      {"select s.id from sales s, items i where s.item = i.item and 1 / s.id > 0", "22012"},
+      {"select distinct id from sales order by price", "42P10"},
+      {"insert into sales values (1)", "0A000"},
+      {"create table sales (id int primary key) with (storage = record)", "42P07"},
+      {"drop index nix", "42704"},
+      {"commit and chain", "0A000"},
+      {"set nam.nix = 1", "42704"},
+      {"set nam.prefetch_window = x", "22023"},
+      {"begin isolation level serializable", "0A000"},
+      {"select id from sales", "25P02"}};
+  for (const auto& [statement, state] : statements) EXPECT_EQ(Error(statement).sqlstate, state) << statement;
+  Rows("rollback");
+  Rows("set nam.result_mib_max = 1");
+  EXPECT_EQ(
+      Error("select a.id, a.id, a.id, a.id, b.note, b.note, b.note from sales a, sales b where a.item = "
+            "b.item")
+          .sqlstate,
+      "53000");
+  Rows("set nam.result_mib_max = 1024");
+}
+
+TEST_F(QueryTest, DivisionByZeroIsAnErrorWhereItIsReached) {
+  EXPECT_FALSE(cluster_->session().Execute("select sum(10 / id) from sales").ok());
+  EXPECT_EQ(Rows("select sum(case when id = 0 then 0 else 10 / id end) from sales"), (TextRows{{"27"}}));
+}
+
+TEST_F(QueryTest, NullsFollowThreeValuedLogic) {
+  EXPECT_EQ(Rows("select count(*), count(item), count(distinct item) from sales"),
+            (TextRows{{"1000", "900", "9"}}));
+  EXPECT_EQ(Rows("select count(*) from sales where item is null"), (TextRows{{"100"}}));
+  EXPECT_EQ(Rows("select count(*) from sales where not (item = 3)"), (TextRows{{"800"}}));
+  EXPECT_EQ(Rows("select count(*) from sales where item = 3 or item is null"), (TextRows{{"200"}}));
+  EXPECT_EQ(Rows("select count(*) from sales s join items i on s.item = i.item"), (TextRows{{"900"}}));
+}
+
+TEST_F(QueryTest, NullPassesNoComparison) {
+  // 100 items are NULL, and what is stored for them is less than any item.
+  for (const char* condition :
+       {"item < 3", "item <= 2", "3 > item", "2 >= item", "not (item >= 3)", "item < 2.5"})
+    EXPECT_EQ(Rows("select count(*) from sales where " + std::string(condition)), (TextRows{{"300"}}))
+        << condition;
+  EXPECT_EQ(Rows("select count(*) from sales where item < 100"), (TextRows{{"900"}}));
+  EXPECT_EQ(Rows("select count(*) from sales where item > -5"), (TextRows{{"900"}}));
+  EXPECT_EQ(Rows("select count(*) from sales where item < -1"), (TextRows{{"0"}}));
+  EXPECT_EQ(Rows("select count(*) from sales where item <> 100"), (TextRows{{"900"}}));
+}
+
+TEST_F(QueryTest, NullKeysJoinNothingAndDuplicatesEveryOne) {
+  SmallTable keys{{"some_keys", {{"k", Type::Integer()}, {"v", Type::Integer()}}, {{"k", 4}}, ""}, {}};
+  // -1 is the number that the code of a NULL item stands for.
+  for (int k = -1; k < 2; ++k) keys.rows.push_back({Value::Integer(k), Value::Integer(k)});
+  ASSERT_TRUE(Load(cluster_->attachment(), keys, {}).ok());
+  EXPECT_EQ(Rows("select count(*), sum(v) from sales, some_keys where item = k"), (TextRows{{"200", "100"}}));
+  SmallTable twice{{"twice", {{"k", Type::Integer()}, {"v", Type::Integer()}}, {{"k", 4}}, ""}, {}};
+  for (const auto& [k, v] : {std::pair(1, 10), std::pair(1, 11), std::pair(3, 12)})
+    twice.rows.push_back({Value::Integer(k), Value::Integer(v)});
+  ASSERT_TRUE(Load(cluster_->attachment(), twice, {}).ok());
+  EXPECT_EQ(Rows("select count(*), sum(v) from sales, twice where item = k"), (TextRows{{"300", "3300"}}));
+}
+
+TEST_F(QueryTest, NullIsAGroupAndUnknownIsNotTrue) {
+  EXPECT_EQ(
+      Rows(
+          "select item + 0, count(*) from sales where item is null or item < 2 group by item + 0 order by 1"),
+      (TextRows{{"0", "100"}, {"1", "100"}, {"NULL", "100"}}));
+  EXPECT_EQ(Rows("select item from sales group by item having sum(nullif(item, item)) > 0"), TextRows{});
+}
+
+TEST_F(QueryTest, LimitWithOffsetIsWhole) {
+  // All rows are on one thread of one server: nobody else's rows make up for one too few.
+  SmallTable one{{"one", {{"id", Type::Integer()}, {"one", Type::Integer()}}, {{"one", 1}}, ""}, {}};
+  for (int i = 0; i < 50; ++i) one.rows.push_back({Value::Integer(i), Value::Integer(1)});
+  ASSERT_TRUE(Load(cluster_->attachment(), one, {.block_bytes = 8192}).ok());
+  EXPECT_EQ(Rows("select id from one limit 7").size(), 7u);
+  EXPECT_EQ(Rows("select id from one limit 7 offset 13").size(), 7u);
+  EXPECT_EQ(Rows("select id from one limit 7 offset 43").size(), 7u);
+  EXPECT_EQ(Rows("select id from one limit 7 offset 44").size(), 6u);
+  EXPECT_EQ(Rows("select id from one order by id limit 2 offset 47"), (TextRows{{"47"}, {"48"}}));
+  EXPECT_EQ(Rows("select id from one order by id desc limit 2 offset 48"), (TextRows{{"1"}, {"0"}}));
+  EXPECT_EQ(Rows("select id from one order by id offset 49"), (TextRows{{"49"}}));
+}
+
+/// A sink with an order and a limit throws rows away once it has 4,096 of them.
+TEST_F(QueryTest, TheFirstRowsOfManyAreKept) {
+  constexpr int kRows = 20'000;
+  SmallTable top{{"top",
+                  {{"id", Type::Integer()}, {"k", Type::Integer(), true}, {"one", Type::Integer()}},
+                  {{"one", 1}},
+                  ""},
+                 {}};
+  // NULLs at the start, in the middle and at the end, so that they meet every pruning.
+  const auto null = [](int i) { return i % 2'000 == 1'999 || i == 0; };
+  for (int i = 0; i < kRows; ++i) {
+    top.rows.push_back({Value::Integer(i),
+                        null(i) ? Value::Null(Type::Integer()) : Value::Integer(i * 7919 % kRows),
+                        Value::Integer(1)});
+  }
+  ASSERT_TRUE(Load(cluster_->attachment(), top, {.block_bytes = 16384}).ok());
+  const auto expected = [&](bool descending, bool nulls_first, size_t limit) {
+    std::vector<std::pair<int64_t, int>> order;  // rank, id
+    for (int i = 0; i < kRows; ++i) {
+      const int k = i * 7919 % kRows;
+      order.emplace_back(null(i) ? (nulls_first ? -kRows - 1 : kRows + 1) : descending ? -k : k, i);
+    }
+    std::sort(order.begin(), order.end());
+    TextRows rows;
+    for (size_t i = 0; i < limit; ++i) rows.push_back({std::to_string(order[i].second)});
+    return rows;
+  };
+  for (const size_t limit : {1u, 15u, 1'000u}) {
+    for (const bool descending : {false, true}) {
+      for (const bool nulls_first : {false, true}) {
+        const std::string order =
+            std::string(descending ? " desc" : "") + (nulls_first ? " nulls first" : " nulls last");
+        EXPECT_EQ(Rows("select id from top order by k" + order + ", id limit " + std::to_string(limit)),
+                  expected(descending, nulls_first, limit))
+            << order << " " << limit;
+      }
+    }
+  }
+}
+
+TEST_F(QueryTest, AveragesAreRoundedAwayFromZero) {
+  // 1 / 128 = 0.0078125
+  EXPECT_EQ(Rows("select avg(case when id = 0 then 1 else 0 end), avg(case when id = 0 then -1 else 0 end) "
+                 "from sales where id < 128"),
+            (TextRows{{"0.007813", "-0.007813"}}));
+  EXPECT_EQ(Rows("select avg(case when id = 0 then -1 else 0 end) from sales where id < 129"),
+            (TextRows{{"-0.007752"}}));  // -0.00775193…
+  EXPECT_EQ(Rows("select avg(case when id = 0 then -3 else 0 end) from sales where id < 128"),
+            (TextRows{{"-0.023438"}}));  // -0.0234375
+}
+
+TEST_F(QueryTest, ComparisonsAndSumsOfFarScalesAreNoOverflow) {
+  const std::string tiny = "0.00000000000000000000000000000000000001";  // 38 decimals
+  EXPECT_EQ(Rows("select count(*) from sales where big > " + tiny), (TextRows{{"1000"}}));
+  EXPECT_EQ(Rows("select count(*) from sales where big * 1 < " + tiny), (TextRows{{"0"}}));
+  EXPECT_EQ(Rows("select max(case when id = 0 then 1 else 0 end + 0.5) from sales"), (TextRows{{"1.5"}}));
+  EXPECT_EQ(Error("select count(*) from sales where big + " + tiny + " > 0").sqlstate, "22003");
+  // Nothing of a product of 128 bits is left.
+  EXPECT_EQ(Rows("select max(0 * (big * big) + id) from sales"), (TextRows{{"999"}}));
+}
+
+TEST_F(QueryTest, NumbersHaveThirtyEightDigits) {
+  const std::string most = "99999999999999999999999999999999999999";
+  // Over vectors, row by row, and at the coordinator.
+  EXPECT_EQ(Rows("select max(id + " + most + ") from sales where id < 1"), (TextRows{{most}}));
+  EXPECT_EQ(Error("select max(id + " + most + ") from sales where id < 2").sqlstate, "22003");
+  EXPECT_EQ(Rows("select min(-id - " + most + ") from sales where id < 1"), (TextRows{{"-" + most}}));
+  EXPECT_EQ(Error("select min(-id - " + most + ") from sales where id < 2").sqlstate, "22003");
+  EXPECT_EQ(Error("select max((id + 10000000000000000000) * 10000000000000000000) from sales where id < 1")
+                .sqlstate,
+            "22003");
+  EXPECT_EQ(Rows("select max((id + 9999999999999999999) * 10000000000000000000) from sales where id < 1"),
+            (TextRows{{"99999999999999999990000000000000000000"}}));
+  EXPECT_EQ(Rows("select sum(case when id = 0 then " + most + " else 1 end) from sales where id < 1"),
+            (TextRows{{most}}));
+  EXPECT_EQ(
+      Error("select sum(case when id = 0 then " + most + " else 1 end) from sales where id < 2").sqlstate,
+      "22003");
+  EXPECT_EQ(Rows("select sum(case when id = 0 then -" + most + " else -1 end) from sales where id < 1"),
+            (TextRows{{"-" + most}}));
+  EXPECT_EQ(
+      Error("select sum(case when id = 0 then -" + most + " else -1 end) from sales where id < 2").sqlstate,
+      "22003");
+  EXPECT_EQ(Rows("select max(id) + " + most + " from sales where id < 1"), (TextRows{{most}}));
+  EXPECT_EQ(Error("select max(id) + " + most + " from sales where id < 2").sqlstate, "22003");
+}
+
+TEST_F(QueryTest, OrderLimitOffsetAndNulls) {
+  EXPECT_EQ(Rows("select id from sales order by price desc limit 3"), (TextRows{{"999"}, {"998"}, {"997"}}));
+  EXPECT_EQ(Rows("select id from sales order by id limit 2 offset 5"), (TextRows{{"5"}, {"6"}}));
+  EXPECT_EQ(Rows("select item, count(*) from sales group by item order by item desc limit 2"),
+            (TextRows{{"NULL", "100"}, {"8", "100"}}));
+  EXPECT_EQ(Rows("select item, count(*) from sales group by item order by item desc nulls last limit 1"),
+            (TextRows{{"8", "100"}}));
+  EXPECT_EQ(Rows("select count(*) from sales limit 0"), TextRows{});
+  EXPECT_EQ(Rows("select id from sales where id < 3 limit 100").size(), 3u);
+}
+
+TEST_F(QueryTest, ManyRowsAreOrdered) {
+  SmallTable many{{"many", {{"id", Type::Integer()}, {"k", Type::Integer()}}, {{"id", 4}}, ""}, {}};
+  std::vector<std::pair<int, int>> expected;
+  for (int i = 0; i < 20'000; ++i) {
+    const int k = i * 7919 % 1000;
+    many.rows.push_back({Value::Integer(i), Value::Integer(k)});
+    expected.emplace_back(-k, i);
+  }
+  std::sort(expected.begin(), expected.end());
+  ASSERT_TRUE(Load(cluster_->attachment(), many, {.block_bytes = 8192}).ok());
+  const TextRows rows = Rows("select k, id from many order by k desc, id");
+  ASSERT_EQ(rows.size(), expected.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    ASSERT_EQ(rows[i], (std::vector<std::string>{std::to_string(-expected[i].first),
+                                                 std::to_string(expected[i].second)}))
+        << i;
+  }
+}
+
+TEST_F(QueryTest, ALargePartitionIsSharedByServersAndThreads) {
+  // Nearly all rows are in one of the driving table's partitions.
+  SmallTable skewed{{"skewed", {{"k", Type::Integer()}, {"v", Type::Integer()}}, {{"k", 8}}, ""}, {}};
+  int64_t sum = 0;
+  for (int i = 0; i < 300'000; ++i) {
+    const int k = i % 50 == 0 ? i / 50 % 8 : 8;
+    skewed.rows.push_back({Value::Integer(k), Value::Integer(i)});
+    sum += k * int64_t{i};
+  }
+  SmallTable keys{{"keys", {{"k", Type::Integer()}, {"twice", Type::Integer()}}, {{"k", 8}}, ""}, {}};
+  for (int i = 0; i < 9; ++i) keys.rows.push_back({Value::Integer(i), Value::Integer(2 * i)});
+  ASSERT_TRUE(Load(cluster_->attachment(), skewed, {.block_bytes = 4096, .pointer_group = 4}).ok());
+  ASSERT_TRUE(Load(cluster_->attachment(), keys, {}).ok());
+  const std::string query = "select sum(twice * v) from skewed, keys where skewed.k = keys.k";
+  const TextRows expected{{std::to_string(2 * sum)}};
+  for (const char* setting : {"set nam.work_queue = off", "set nam.in_place = off", "set nam.work_queue = on",
+                              "set nam.in_place = on", "set nam.work_queue = off"}) {
+    Rows(setting);
+    EXPECT_EQ(Rows(query), expected) << setting;
+  }
+  std::string text;
+  for (const auto& row : Rows("explain analyze " + query)) text += row[0] + "\n";
+  const std::regex share(
+      "compute server [0-9]+: ([0-9,]+) rows \\(([0-9.]+) %\\), by thread ([0-9,]+) \\+ ([0-9,]+)");
+  int servers = 0;
+  for (std::sregex_iterator it(text.begin(), text.end(), share), end; it != end; ++it) {
+    ++servers;
+    EXPECT_NEAR(std::stod((*it)[2]), 50, 2.5) << text;
+  }
+  EXPECT_EQ(servers, 2) << text;
+  EXPECT_NE(text.find("only some blocks)"), std::string::npos) << text;
+  EXPECT_NE(text.find("pieces of its own share"), std::string::npos) << text;
+  Rows("set nam.work_queue = auto");
+}
+
+TEST_F(QueryTest, LongQueriesTellTheirProgressAndAreCancelledSoon) {
+  // All rows have one key: 900 million pairs.
+  SmallTable pairs{{"pairs", {{"id", Type::Integer()}, {"one", Type::Integer()}}, {{"id", 64}}, ""}, {}};
+  for (int i = 0; i < 30'000; ++i) pairs.rows.push_back({Value::Integer(i), Value::Integer(1)});
+  ASSERT_TRUE(Load(cluster_->attachment(), pairs, {.block_bytes = 8192}).ok());
+  const auto session = cluster_->NewSession();
+  Clock& clock = cluster_->attachment().fabric().clock();
+  std::vector<session::QueryProgress> told;
+  int64_t cancelled_ns = 0;
+  session->OnProgress([&](const session::QueryProgress& progress) {
+    told.push_back(progress);
+    if (told.size() < 3) return;
+    cancelled_ns = clock.NowNs();
+    session->Cancel();
+  });
+  const auto result = session->Execute("select sum(a.id + b.id) from pairs a, pairs b where a.one = b.one");
+  const int64_t ended_ns = clock.NowNs();
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kCancelled) << result.status();
+  ASSERT_EQ(told.size(), 3u);
+  uint64_t before = 0;
+  for (const session::QueryProgress& progress : told) {
+    EXPECT_EQ(progress.table, "pairs");
+    EXPECT_EQ(progress.rows, 30'000u);
+    EXPECT_GE(progress.rows_done, before);
+    EXPECT_LE(progress.rows_done, progress.rows);
+    EXPECT_GE(progress.elapsed_ms, 300);
+    before = progress.rows_done;
+  }
+  EXPECT_GT(before, 0u) << "what has been claimed counts";
+  std::printf("cancelled after %.1f ms\n", static_cast<double>(ended_ns - cancelled_ns) / 1e6);
+  EXPECT_LT(ended_ns - cancelled_ns, 2'000'000'000) << "0.2 s is meant; the machine may be busy";
+  // The session goes on, and short queries tell nothing.
+  const auto after = session->Execute("select count(*) from pairs");
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_EQ(ToText(*after), (TextRows{{"30000"}}));
+  EXPECT_EQ(told.size(), 3u);
+}
+
+TEST_F(QueryTest, EmptyTables) {
+  EXPECT_EQ(Rows("select count(*), sum(k), min(s) from empty"), (TextRows{{"0", "NULL", "NULL"}}));
+  EXPECT_EQ(Rows("select k from empty"), TextRows{});
+  EXPECT_EQ(Rows("select k, count(*) from empty group by k"), TextRows{});
+  EXPECT_EQ(Rows("select count(*) from items, empty where items.item = empty.k"), (TextRows{{"0"}}));
+}
+
+TEST_F(QueryTest, SelfJoinsAndDates) {
+  EXPECT_EQ(Rows("select count(*) from items a, items b where a.item = b.item and a.name < 'item3'"),
+            (TextRows{{"3"}}));
+  EXPECT_EQ(Rows("select min(day), max(day) from sales"), (TextRows{{"1992-01-01", "1993-02-03"}}));
+  EXPECT_EQ(Rows("select extract(year from day), count(*) from sales group by 1 order by 1"),
+            (TextRows{{"1992", "932"}, {"1993", "68"}}));
+  EXPECT_EQ(Rows("select count(*) from sales where day >= date '1992-01-01' + interval '1' year"),
+            (TextRows{{"68"}}));
+}
+
+TEST_F(QueryTest, ExplainShowsPlanAssignmentAndCounters) {
+  const TextRows plan =
+      Rows("explain select name, sum(price) from sales, items where sales.item = items.item group by name");
+  std::string text;
+  for (const auto& row : plan) text += row[0] + "\n";
+  EXPECT_NE(text.find("probe items on sales.item = items.item, partition by partition"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("Assignment of sales"), std::string::npos) << text;
+  EXPECT_EQ(text.find("waiting"), std::string::npos) << text;
+  text.clear();
+  for (const auto& row : Rows("explain analyze select count(*) from sales where id < 10"))
+    text += row[0] + "\n";
+  EXPECT_NE(text.find("from memory server 1"), std::string::npos) << text;
+  EXPECT_NE(text.find("waiting"), std::string::npos) << text;
+}
+
+TEST_F(QueryTest, UserErrorsCarryPositionAndHint) {
+  const SqlError column = Error("select prise from sales");
+  EXPECT_EQ(column.position, 7);
+  EXPECT_NE(column.hint.find("price"), std::string::npos) << column.hint;
+  const SqlError table = Error("select 1 from sale");
+  EXPECT_NE(table.hint.find("sales"), std::string::npos) << table.hint;
+  EXPECT_EQ(Error("set nam.prefetch_window = 0").sqlstate, "22023");
+  EXPECT_EQ(Error("set nam.prefetch_windo = 1").sqlstate, "42704");
+  EXPECT_FALSE(Error("select sum(note) from sales").message.empty());
+}
+
+TEST_F(QueryTest, ExtremesOfLimitAndAverage) {
+  EXPECT_EQ(Rows("select id from sales order by id limit 9223372036854775807").size(), 1000u);
+  EXPECT_EQ(Rows("select id from sales order by id limit 9223372036854775807 offset 1").size(), 999u);
+  EXPECT_EQ(Rows("select avg(id * 10000000000000000000000000000.0) from sales"),
+            (TextRows{{"4995000000000000000000000000000.0000000"}}));
+  EXPECT_EQ(Rows("select avg(item) from sales where id in (1, 2)"), (TextRows{{"1.500000"}}));
+  EXPECT_EQ(Rows("select avg(0 - id) from sales where id < 3 and id > 0 or id = 5"),
+            (TextRows{{"-2.666667"}}));
+}
+
+TEST_F(QueryTest, BuildSidesHaveABound) {
+  SmallTable large{{"large", {{"k", Type::Integer()}}, {}, ""}, {}};
+  for (int64_t i = 0; i < 100'000; ++i) large.rows.push_back({Value::Integer(i * 1'000'003)});
+  ASSERT_TRUE(Load(cluster_->attachment(), large, {}).ok());
+  const std::string query = "select count(*) from large a, large b where a.k = b.k";
+  Rows("set nam.build_mib_max = 1");
+  const auto refused = cluster_->session().Execute(query);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted) << refused.status();
+  Rows("set nam.build_mib_max = 4096");
+  EXPECT_EQ(Rows(query), (TextRows{{"100000"}}));
+}
+
+TEST_F(QueryTest, DeepExpressionsRunOrAreRefused) {
+  const auto chain = [](int terms) {
+    std::string text = "id";
+    for (int i = 1; i < terms; ++i) text += " + id";
+    return "select sum(" + text + ") from sales";
+  };
+  EXPECT_EQ(Rows(chain(79)), (TextRows{{std::to_string(79 * 499500)}}));
+  EXPECT_EQ(Error(chain(200)).sqlstate, "54001");
+}
+
+TEST_F(QueryTest, SettingsChangeHowNotWhat) {
+  const std::string query = "select item, sum(price) from sales group by item order by item";
+  const TextRows expected = Rows(query);
+  for (const char* setting :
+       {"set nam.in_place = off", "set nam.prefetch_window = 64", "set nam.prefetch_window = 1",
+        "set nam.verify_checksums = off", "set nam.compute_servers = 1"}) {
+    Rows(setting);
+    EXPECT_EQ(Rows(query), expected) << setting;
+  }
+  for (const char* setting : {"set nam.in_place = on", "set nam.prefetch_window = 10",
+                              "set nam.verify_checksums = on", "set nam.compute_servers = 0"}) {
+    Rows(setting);
+  }
+}
+
+TEST_F(QueryTest, ACancelBeforeTheStatementCounts) {
+  const auto session = cluster_->NewSession();
+  session->Cancel();
+  const auto cancelled = session->Execute("select count(*) from sales");
+  EXPECT_TRUE(absl::IsCancelled(cancelled.status())) << cancelled.status();
+  EXPECT_EQ(SqlErrorOf(cancelled.status()).value_or(SqlError{}).sqlstate, "57014");
+  const auto next = session->Execute("select count(*) from sales");
+  EXPECT_TRUE(next.ok()) << next.status();
+}
+
+TEST_F(QueryTest, DropGivesEverythingBack) {
+  SmallTable extra{{"extra", {{"k", Type::Integer()}}, {{"k", 2}}, ""}, {}};
+  for (int i = 0; i < 100; ++i) extra.rows.push_back({Value::Integer(i)});
+  const uint64_t before = cluster_->UsedBytes();
+  ASSERT_TRUE(Load(cluster_->attachment(), extra, {}).ok());
+  EXPECT_GT(cluster_->UsedBytes(), before);
+  EXPECT_FALSE(Load(cluster_->attachment(), extra, {}).ok()) << "a second table of the same name";
+  Rows("drop table extra");
+  Clock& clock = cluster_->attachment().fabric().clock();
+  const Deadline deadline = clock.After(10'000'000);
+  while (cluster_->UsedBytes() > before && !clock.Passed(deadline)) clock.SleepUntil(clock.After(20'000));
+  EXPECT_EQ(cluster_->UsedBytes(), before);
+  EXPECT_EQ(Error("select k from extra").sqlstate, "42P01");
+}
+
+TEST_F(QueryTest, ErrorsOfJoinsNameTheUsersTables) {
+  std::string columns;
+  for (int i = 0; i < 1100; ++i) columns += ", c" + std::to_string(i) + " smallint";
+  Rows("create table broad (id int primary key" + columns + ") with (storage = record)");
+  const SqlError error = Error("select count(*) from broad, items where broad.id = items.item");
+  EXPECT_EQ(error.message, "table broad must have 1 to 1024 columns");
+  Rows("drop table broad");
+}
+
+TEST(SessionTest, WithoutComputeServersOneMayTryAgain) {
+  InProcessCluster cluster({.compute_servers = 0});
+  SmallTable table{{"small", {{"k", Type::Integer()}}, {}, ""}, {{Value::Integer(1)}}};
+  ASSERT_TRUE(Load(cluster.attachment(), table, {}).ok());
+  const auto result = cluster.session().Execute("select k from small");
+  EXPECT_TRUE(absl::IsUnavailable(result.status())) << result.status();
+  EXPECT_EQ(SqlErrorOf(result.status()).value_or(SqlError{}).sqlstate, "57P03");
+}
+
+TEST(LoaderTest, ATableThatDoesNotFitIsRefusedAndLeavesNothing) {
+  InProcessCluster cluster({.memory_bytes = uint64_t{4} << 20, .region_bytes = uint64_t{1} << 20});
+  SmallTable large{{"large", {{"k", Type::Integer()}, {"v", Type::Integer()}}, {}, ""}, {}};
+  for (int i = 0; i < 1'000'000; ++i)
+    large.rows.push_back({Value::Integer(i), Value::Integer(i * INT64_C(1'000'003))});
+  const absl::Status status = Load(cluster.attachment(), large, {});
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_EQ(cluster.UsedBytes(), 0u);
+  EXPECT_TRUE(cluster.attachment().catalog().ListTables()->empty());
+}
+
+}  // namespace
+}  // namespace nam::testing

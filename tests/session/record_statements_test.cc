@@ -1,0 +1,571 @@
+#include "session/record_statements.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tests/session/fake_record_access.h"
+#include "txn/session.h"
+#include "types/sql_error.h"
+
+namespace nam::session {
+namespace {
+
+/// A session over record tables alone.
+class RecordStatementsTest : public testing::Test, public sql::TableSource {
+ protected:
+  absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override {
+    if (!access_.tables.contains(name)) return absl::NotFoundError("no such table");
+    return std::make_shared<proto::Table>(access_.tables[name]);
+  }
+  std::vector<std::string> Names() override { return {}; }
+
+  absl::StatusOr<ResultSet> Execute(const std::string& text) {
+    const auto bound = sql::Bind(text, *this);
+    auto result = bound.ok() ? Execute(*bound) : bound.status();
+    if (!result.ok()) result = statements_.Fail(text, result.status());
+    return result;
+  }
+
+  absl::StatusOr<ResultSet> Execute(const sql::Statement& bound) {
+    if (const auto* s = std::get_if<sql::SelectStatement>(&bound))
+      return statements_.Select(s->query, result_bytes_max_);
+    if (const auto* s = std::get_if<sql::InsertStatement>(&bound)) return statements_.Run(*s);
+    if (const auto* s = std::get_if<sql::UpdateStatement>(&bound)) return statements_.Run(*s);
+    if (const auto* s = std::get_if<sql::DeleteStatement>(&bound)) return statements_.Run(*s);
+    if (const auto* s = std::get_if<sql::CreateTableStatement>(&bound)) return statements_.Run(*s);
+    if (const auto* s = std::get_if<sql::CreateIndexStatement>(&bound)) return statements_.Run(*s);
+    if (const auto* s = std::get_if<sql::DropIndexStatement>(&bound)) return statements_.Run(*s);
+    if (const auto* s = std::get_if<sql::ExplainStatement>(&bound)) return Lines(statements_.Explain(*s));
+    return statements_.Run(std::get<sql::TransactionStatement>(bound));
+  }
+
+  static absl::StatusOr<ResultSet> Lines(absl::StatusOr<std::vector<std::string>> lines) {
+    if (!lines.ok()) return lines.status();
+    ResultSet result;
+    for (std::string& line : *lines) result.rows.push_back({Value::String(std::move(line))});
+    result.command = "EXPLAIN";
+    return result;
+  }
+
+  /// The command and the rows, or the SQLSTATE.
+  std::string Run(const std::string& text) {
+    const auto result = Execute(text);
+    if (!result.ok()) {
+      const auto error = SqlErrorOf(result.status());
+      return error.has_value() ? error->sqlstate : result.status().ToString();
+    }
+    std::vector<std::string> rows = {result->command};
+    for (const ResultSet::Warning& warning : result->warnings) rows[0] += " warns " + warning.sqlstate;
+    for (const std::vector<Value>& row : result->rows) {
+      rows.push_back(absl::StrJoin(
+          row, ",", [](std::string* out, const Value& value) { absl::StrAppend(out, value.ToString()); }));
+    }
+    return absl::StrJoin(rows, " | ");
+  }
+
+  FakeRecordAccess access_;
+  uint64_t result_bytes_max_ = 1 << 30;
+  std::atomic<bool> cancelled_ = false;
+  RecordStatements statements_{access_, cancelled_};
+};
+
+class Stock : public RecordStatementsTest {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(
+        Run("create table stock (id int primary key, name varchar(5) not null, n smallint check (n >= 0), "
+            "price decimal(5,2), sold timestamp) with (storage = record)"),
+        "CREATE TABLE");
+    ASSERT_EQ(Run("create index on stock (n)"), "CREATE INDEX");
+    ASSERT_EQ(
+        Run("insert into stock values (1, 'a', 10, 1.5, '2026-01-02 03:04:05.678'), (2, 'b', 20, 2.499, "
+            "null), (3, 'c', null, 3, null)"),
+        "INSERT 0 3");
+  }
+};
+
+TEST_F(Stock, SelectsByKeyRangeAndScan) {
+  EXPECT_EQ(Run("select * from stock where id = 1"), "SELECT 1 | 1,a,10,1.50,2026-01-02 03:04:05.678");
+  EXPECT_EQ(Run("select name from stock where id = 9"), "SELECT 0");
+  access_.rows_read = 0;
+  EXPECT_EQ(Run("select name from stock where id in (1, 3, 4) order by 1 desc"), "SELECT 2 | c | a");
+  EXPECT_EQ(access_.rows_read, 3);
+  EXPECT_EQ(Run("select id from stock where id > 1"), "SELECT 2 | 2 | 3");
+  EXPECT_EQ(access_.rows_read, 6);
+  EXPECT_EQ(Run("select id, price from stock where n = 20"), "SELECT 1 | 2,2.50");
+  EXPECT_EQ(access_.rows_read, 7);
+  EXPECT_EQ(Run("select id from stock where n is null"), "SELECT 1 | 3");
+  EXPECT_EQ(access_.rows_read, 8);
+  EXPECT_EQ(Run("select id from stock where name like '%b' or id = 3 order by price desc"),
+            "SELECT 2 | 3 | 2");
+  EXPECT_EQ(Run("select id from stock limit 1 offset 1"), "SELECT 1 | 2");
+  EXPECT_EQ(Run("select id from stock limit 0"), "SELECT 0");
+  EXPECT_EQ(Run("select id + 1 from stock where sold >= date '2026-01-02'"), "SELECT 1 | 2");
+}
+
+TEST_F(Stock, TheBestIndexIsUsed) {
+  EXPECT_EQ(Run("create index by_name on stock (name, n)"), "CREATE INDEX");
+  EXPECT_EQ(Run("insert into stock values (4, 'a', 5), (5, 'a', null), (6, 'a', 1)"), "INSERT 0 3");
+  access_.rows_read = 0;
+  EXPECT_EQ(Run("select id from stock where name = 'a' and n between 2 and 10 order by id"),
+            "SELECT 2 | 1 | 4");
+  EXPECT_EQ(access_.rows_read, 2);
+  EXPECT_EQ(Run("select id from stock where name = 'a' order by n limit 2"), "SELECT 2 | 6 | 4");
+  EXPECT_EQ(access_.rows_read, 4);
+  EXPECT_EQ(Run("select id, n from stock order by name, n limit 1 offset 3"), "SELECT 1 | 5,NULL");
+  EXPECT_EQ(access_.rows_read, 8);
+  EXPECT_EQ(Run("select id from stock order by name desc, n limit 1"), "SELECT 1 | 3");
+  EXPECT_EQ(access_.rows_read, 14);
+  EXPECT_EQ(Run("explain select id from stock where n = 1 and id > 0 and name like 'a%'"),
+            "EXPLAIN | Read stock by index stock_n_idx (n), 1 range |   if stock.id > 0 |   if stock.name "
+            "LIKE 'a%'");
+  EXPECT_EQ(Run("explain update stock set n = 0 where id in (1, 2)"),
+            "EXPLAIN | Update stock by key (id), 2 rows at most");
+  EXPECT_EQ(Run("explain delete from stock where id > 2"),
+            "EXPLAIN | Delete stock scan of all rows for a range of the key");
+  EXPECT_EQ(Run("explain select id from stock order by name limit 1"),
+            "EXPLAIN | Read stock by index by_name (name, n), all of it, in its order");
+  EXPECT_EQ(Run("explain select id from stock where id = 1 and id = 2"),
+            "EXPLAIN | Read stock no row can meet the conditions");
+  EXPECT_EQ(Run("drop index by_name"), "DROP INDEX");
+  EXPECT_EQ(Run("explain select id from stock order by name limit 1"),
+            "EXPLAIN | Read stock scan of all rows");
+  EXPECT_EQ(Run("drop index by_name"), "42704");
+  EXPECT_EQ(Run("drop index if exists by_name"), "DROP INDEX");
+  EXPECT_EQ(Run("begin"), "BEGIN");
+  EXPECT_EQ(Run("drop index stock_n_idx"), "25001");
+  EXPECT_EQ(Run("rollback"), "ROLLBACK");
+}
+
+TEST_F(Stock, AnIndexThatIsNotCompleteForTheSnapshotIsNotUsed) {
+  access_.usable_from = 11;
+  EXPECT_EQ(Run("create index by_name on stock (name)"), "CREATE INDEX");
+  EXPECT_EQ(Run("begin"), "BEGIN");
+  EXPECT_EQ(Run("explain select id from stock where name = 'a'"),
+            "EXPLAIN | Read stock scan of all rows |   if stock.name = 'a'");
+  EXPECT_EQ(Run("rollback"), "ROLLBACK");
+}
+
+TEST_F(Stock, Aggregates) {
+  EXPECT_EQ(
+      Run("select count(*), count(n), sum(n), min(price), max(name), avg(n), count(distinct n) from stock"),
+      "SELECT 1 | 3,2,30,1.50,c,15.000000,2");
+  EXPECT_EQ(Run("select count(*), sum(n), min(n) from stock where id > 5"), "SELECT 1 | 0,NULL,NULL");
+  EXPECT_EQ(Run("insert into stock values (4, 'a', 7)"), "INSERT 0 1");
+  EXPECT_EQ(
+      Run("select name, sum(n) from stock group by name having count(*) > 0 order by 2 desc nulls last, 1"),
+      "SELECT 3 | b,20 | a,17 | c,NULL");
+  EXPECT_EQ(Run("select distinct name from stock order by name"), "SELECT 3 | a | b | c");
+}
+
+TEST_F(Stock, InsertErrors) {
+  EXPECT_EQ(Run("insert into stock (id, name) values (4, 'x'), (1, 'y')"), "23505");
+  EXPECT_EQ(Run("insert into stock (id, name) values (4, 'x'), (4, 'y')"), "23505");
+  EXPECT_EQ(Run("insert into stock (id) values (4)"), "23502");
+  EXPECT_EQ(Run("insert into stock (name) values ('x')"), "23502");
+  EXPECT_EQ(Run("insert into stock values (4, 'toolong')"), "22001");
+  EXPECT_EQ(Run("insert into stock values (4, 'x', 32768)"), "22003");
+  EXPECT_EQ(Run("insert into stock values (4, 'x', 1, 1000)"), "22003");
+  EXPECT_EQ(Run("insert into stock values (4, 'x', -1)"), "23514");
+  EXPECT_EQ(Run("insert into stock values (4, 'x', 1/0)"), "22012");
+  EXPECT_EQ(Run("select count(*) from stock"), "SELECT 1 | 3");  // nothing of them stayed
+  const auto twice = Execute("insert into stock values (1, 'x')");
+  EXPECT_EQ(SqlErrorOf(twice.status())->message, "duplicate key: table stock has (1) already");
+}
+
+TEST_F(Stock, Update) {
+  EXPECT_EQ(Run("update stock set n = n + 1, price = n where n is not null"), "UPDATE 2");
+  EXPECT_EQ(Run("select id, n, price from stock"), "SELECT 3 | 1,11,10.00 | 2,21,20.00 | 3,NULL,3.00");
+  EXPECT_EQ(Run("update stock set n = 5 where id = 9"), "UPDATE 0");
+  EXPECT_EQ(Run("update stock set n = n - 12"), "23514");
+  EXPECT_EQ(Run("update stock set n = n + 32750"), "22003");
+  EXPECT_EQ(Run("update stock set name = null"), "23502");
+  EXPECT_EQ(Run("select sum(n) from stock"), "SELECT 1 | 32");
+}
+
+TEST_F(Stock, KeysMove) {
+  EXPECT_EQ(Run("update stock set id = id + 1"), "UPDATE 3");
+  EXPECT_EQ(Run("select id, name from stock"), "SELECT 3 | 2,a | 3,b | 4,c");
+  EXPECT_EQ(Run("update stock set id = 7 - id where id > 2"), "UPDATE 2");
+  EXPECT_EQ(Run("select id, name from stock"), "SELECT 3 | 2,a | 3,c | 4,b");
+  EXPECT_EQ(Run("update stock set id = 2 where id = 3"), "23505");
+  EXPECT_EQ(Run("update stock set id = 9"), "23505");
+}
+
+TEST_F(Stock, Delete) {
+  EXPECT_EQ(Run("delete from stock where id > 1 and n > 0"), "DELETE 1");
+  EXPECT_EQ(Run("select id from stock"), "SELECT 2 | 1 | 3");
+  EXPECT_EQ(Run("delete from stock"), "DELETE 2");
+  EXPECT_EQ(Run("select id from stock"), "SELECT 0");
+}
+
+TEST_F(Stock, Transactions) {
+  EXPECT_EQ(Run("begin"), "BEGIN");
+  EXPECT_EQ(Run("update stock set n = 0"), "UPDATE 3");
+  EXPECT_EQ(Run("select sum(n) from stock"), "SELECT 1 | 0");  // reads its own writes
+  EXPECT_EQ(Run("rollback"), "ROLLBACK");
+  EXPECT_EQ(Run("select sum(n) from stock"), "SELECT 1 | 30");
+  EXPECT_EQ(Run("begin"), "BEGIN");
+  EXPECT_EQ(Run("delete from stock where id = 1"), "DELETE 1");
+  EXPECT_EQ(Run("insert into stock values (1, 'new')"), "INSERT 0 1");
+  EXPECT_EQ(SqlErrorOf(statements_.MayRun("DROP TABLE"))->sqlstate, "25001");
+  EXPECT_EQ(Run("commit"), "COMMIT");
+  EXPECT_EQ(Run("select name from stock where id = 1"), "SELECT 1 | new");
+  EXPECT_TRUE(statements_.MayRun("DROP TABLE").ok());
+}
+
+TEST_F(Stock, BeginAndCommitWithoutEffectWarn) {
+  EXPECT_EQ(Run("commit"), "COMMIT warns 25P01");
+  EXPECT_EQ(Run("rollback"), "ROLLBACK warns 25P01");
+  EXPECT_EQ(access_.begun, 1);  // SetUp's INSERT
+  EXPECT_EQ(Run("begin"), "BEGIN");
+  EXPECT_EQ(Run("delete from stock where id = 1"), "DELETE 1");
+  EXPECT_EQ(Run("start transaction"), "BEGIN warns 25001");
+  EXPECT_EQ(Run("select count(*) from stock"), "SELECT 1 | 2");  // the same transaction
+  EXPECT_EQ(access_.begun, 2);
+  EXPECT_EQ(Run("rollback"), "ROLLBACK");
+  EXPECT_EQ(Run("select count(*) from stock"), "SELECT 1 | 3");
+}
+
+TEST_F(Stock, NothingRunsAfterABeginThatFailed) {
+  for (const char* begin :
+       {"begin", "begin isolation level serializable", "/* a */ BEGIN now", "start transaction read only"}) {
+    for (const char* end : {"commit", "rollback"}) {
+      access_.begin_error = absl::UnavailableError("no memory server");
+      EXPECT_FALSE(Execute(begin).ok()) << begin;
+      access_.begin_error = absl::OkStatus();
+      for (const char* refused : {"delete from stock", "select id from stock", "select nix from nix", "begin",
+                                  "create table x (id int primary key) with (storage = record)"})
+        EXPECT_EQ(Run(refused), "25P02") << begin << "; " << refused;
+      EXPECT_EQ(Run("selec"), "42601");
+      EXPECT_EQ(Run(end), "ROLLBACK") << begin;
+      EXPECT_EQ(Run("select count(*) from stock"), "SELECT 1 | 3");
+    }
+  }
+  // Statements that begin otherwise leave a session as it was.
+  EXPECT_EQ(Run("selec begin"), "42601");
+  EXPECT_EQ(Run("select count(*) from stock"), "SELECT 1 | 3");
+}
+
+TEST_F(Stock, CreatesOutsideOfTransactions) {
+  EXPECT_EQ(Run("create table stock (id int primary key) with (storage = record)"), "42P07");
+  EXPECT_EQ(Run("create table if not exists stock (id int primary key) with (storage = record)"),
+            "CREATE TABLE");
+  EXPECT_EQ(Run("create index stock_n_idx on stock (n)"), "42P07");
+  EXPECT_EQ(Run("create index if not exists stock_n_idx on stock (n)"), "CREATE INDEX");
+  EXPECT_EQ(Run("begin"), "BEGIN");
+  EXPECT_EQ(Run("create table x (id int primary key) with (storage = record)"), "25001");
+  EXPECT_EQ(Run("select id from stock"), "25P02");
+  EXPECT_EQ(Run("rollback"), "ROLLBACK");
+}
+
+TEST_F(Stock, NamesOfIndexesAreOfAllTables) {
+  ASSERT_EQ(Run("create table other (id int primary key, x int) with (storage = record)"), "CREATE TABLE");
+  EXPECT_EQ(Run("create index stock_n_idx on other (x)"), "42P07");
+  EXPECT_EQ(Run("create index if not exists stock_n_idx on other (x)"), "CREATE INDEX");
+  EXPECT_EQ(access_.tables["other"].record().parts_size(), 0);
+  ASSERT_EQ(Run("create index stock_n_idx2 on other (x)"), "CREATE INDEX");
+  // What has no name takes the next number.
+  EXPECT_EQ(Run("create index on stock (n)"), "CREATE INDEX");
+  EXPECT_EQ(Run("create index on stock (n)"), "CREATE INDEX");
+  const auto& parts = access_.tables["stock"].record().parts();
+  ASSERT_EQ(parts.size(), 3);
+  EXPECT_EQ(parts[1].name(), "stock_n_idx1");
+  EXPECT_EQ(parts[2].name(), "stock_n_idx3");
+}
+
+TEST_F(Stock, AFailedTransactionOnlyEnds) {
+  for (const char* failing : {"insert into stock values (1, 'x')", "select nothing from stock", "selec",
+                              "insert into nix values (1)"}) {
+    for (const char* end : {"commit", "rollback"}) {
+      EXPECT_EQ(Run("begin"), "BEGIN");
+      EXPECT_EQ(Run("delete from stock where id = 2"), "DELETE 1");
+      const int aborted = access_.aborted;
+      EXPECT_EQ(Run(failing).size(), 5u) << failing;  // a SQLSTATE
+      EXPECT_EQ(access_.aborted, aborted + 1);
+      EXPECT_EQ(Run("select id from stock"), "25P02");
+      EXPECT_EQ(Run("delete from stock"), "25P02");
+      EXPECT_EQ(Run("begin"), "25P02");
+      // A syntax error that only binding finds is not looked for any more.
+      EXPECT_EQ(Run("insert into stock (id, name) values (1)"), "25P02");
+      EXPECT_EQ(Run("insert into stock (id, name) values (1"), "42601");
+      EXPECT_EQ(SqlErrorOf(statements_.MayRun(""))->sqlstate, "25P02");
+      EXPECT_EQ(Run(end), "ROLLBACK");
+      EXPECT_EQ(Run("select count(*) from stock"), "SELECT 1 | 3");
+    }
+  }
+}
+
+TEST_F(Stock, EngineErrors) {
+  access_.commit_error = absl::AbortedError("write-write conflict");
+  EXPECT_EQ(Run("update stock set n = 0"), "40001");
+  EXPECT_EQ(Run("select sum(n) from stock"), "SELECT 1 | 30");
+  EXPECT_EQ(Run("begin"), "BEGIN");
+  EXPECT_EQ(Run("update stock set n = 0"), "UPDATE 3");
+  access_.commit_error = absl::AlreadyExistsError("key");
+  EXPECT_EQ(Run("commit"), "23505");
+  EXPECT_FALSE(statements_.in_transaction());
+  EXPECT_EQ(Run("begin"), "BEGIN");
+  EXPECT_EQ(Run("rollback"), "ROLLBACK");
+  cancelled_ = true;
+  EXPECT_TRUE(absl::IsCancelled(Execute("select sum(n) from stock").status()));
+}
+
+TEST_F(Stock, EveryErrorOfTheEngineHasASqlState) {
+  const std::pair<const char*, const char*> statements[] = {
+      {"Begin", "begin"},
+      {"Begin", "select id from stock"},
+      {"Commit", "update stock set n = 0"},
+      {"Lookup", "select id from stock where id = 1"},
+      {"Scan", "select id from stock"},
+      {"ScanIndex", "select id from stock where n = 10"},
+      {"Insert", "insert into stock values (9, 'x')"},
+      {"Update", "update stock set n = 0 where id = 1"},
+      {"Delete", "delete from stock where id = 1"},
+      {"CreateTable", "create table x (id int primary key) with (storage = record)"},
+      {"CreateIndex", "create index i on stock (name)"},
+      {"CreateIndex", "create unique index i on stock (name)"},
+      {"DropIndex", "drop index stock_n_idx"}};
+  for (const auto& [method, statement] : statements) {
+    for (int code = 1; code <= static_cast<int>(absl::StatusCode::kUnauthenticated); ++code) {
+      access_.failing = method;
+      access_.failure = absl::Status(static_cast<absl::StatusCode>(code), "what happened");
+      const absl::Status status = Execute(statement).status();
+      access_.failing.clear();
+      ASSERT_FALSE(status.ok()) << statement << code;
+      const auto error = SqlErrorOf(status);
+      ASSERT_TRUE(error.has_value()) << statement << status;
+      EXPECT_EQ(error->sqlstate.size(), 5u) << statement << status;
+      // What SQL says in words of its own: names and keys that are taken, names that are not there.
+      const bool own_words = status.code() == absl::StatusCode::kInvalidArgument &&
+                             (error->sqlstate.starts_with("42") || error->sqlstate == "23505");
+      EXPECT_TRUE(own_words || absl::StrContains(error->message, "what happened")) << statement << status;
+      if (statements_.in_transaction()) {
+        EXPECT_EQ(Run("rollback"), "ROLLBACK");
+      }
+    }
+  }
+}
+
+TEST_F(Stock, MessagesSayWhatAConflictHasEnded) {
+  const auto message = [&](const std::string& text) {
+    return SqlErrorOf(Execute(text).status()).value_or(SqlError{}).message;
+  };
+  access_.failing = "Scan";
+  access_.failure = absl::AbortedError("snapshot too old");
+  EXPECT_EQ(message("select id from stock"), "the statement failed: snapshot too old");
+  EXPECT_EQ(Run("begin"), "BEGIN");
+  EXPECT_EQ(message("select id from stock"), "the transaction has failed: snapshot too old");
+  EXPECT_EQ(Run("rollback"), "ROLLBACK");
+  access_.failing = "Commit";
+  access_.failure = absl::AbortedError("write-write conflict");
+  EXPECT_EQ(message("update stock set n = 0"), "the transaction cannot be committed: write-write conflict");
+  access_.failing = "CreateIndex";
+  access_.failure = absl::FailedPreconditionError("the channel is broken");
+  EXPECT_EQ(message("create index i on stock (name)"), "could not create index \"i\": the channel is broken");
+  EXPECT_EQ(Run("create index i on stock (name)"), "55000");
+  access_.failure = absl::FailedPreconditionError("rows 1 and 2 have one key");
+  EXPECT_EQ(message("create unique index i on stock (name)"),
+            "could not create unique index \"i\": rows 1 and 2 have one key");
+  EXPECT_EQ(Run("create unique index i on stock (name)"), "23505");
+}
+
+/// PostgreSQL's answers, but that char(n) is shown without its blanks.
+TEST_F(RecordStatementsTest, BlanksAtTheEndOfCharDoNotCount) {
+  ASSERT_EQ(Run("create table t (id int primary key, c char(10), v varchar(10), d char(5)) with (storage = "
+                "record)"),
+            "CREATE TABLE");
+  ASSERT_EQ(
+      Run("insert into t values (1, 'ab', 'ab  ', 'ab   '), (2, 'ab ', 'ab', 'b'), (3, 'abc', 'x', null)"),
+      "INSERT 0 3");
+  EXPECT_EQ(Run("select c = v, c = 'ab  ', c = 'ab  '::text, c = d, v = 'ab', v = 'ab  ', v = c from t where "
+                "id = 1"),
+            "SELECT 1 | t,t,f,t,f,t,t");
+  EXPECT_EQ(Run("select c like 'ab', c like 'ab%', c like 'ab        ', c like 'ab_', c::text like 'ab', "
+                "v like 'ab', v like 'ab__' from t where id = 1"),
+            "SELECT 1 | f,t,t,f,t,f,t");
+  EXPECT_EQ(
+      Run("select nullif(c, 'ab  '), c in ('x', 'ab    '), c < 'ab ', c <= 'ab  ', c <> 'ab ', c between "
+          "'ab ' and 'ab  ' from t where id = 1"),
+      "SELECT 1 | NULL,t,f,t,f,t");
+  EXPECT_EQ(Run("select case c when 'ab ' then 1 else 2 end, case when true then c else 'ab  ' end = 'ab ', "
+                "coalesce(c, d) = 'ab    ' from t where id = 1"),
+            "SELECT 1 | 1,t,t");
+  EXPECT_EQ(Run("select c = cast('ab ' as varchar), c in (cast('ab ' as text)), c in (cast('ab' as text)), "
+                "c in (cast('ab ' as text), cast('x' as text)), c in (cast('ab ' as varchar), 'x'), "
+                "cast(v as varchar) = c, cast(v as text) = c from t where id = 1"),
+            "SELECT 1 | t,f,t,f,t,t,f");
+  // PostgreSQL sees the blanks of either type; rather than none of them, nothing is said.
+  EXPECT_EQ(Run("select id from t where coalesce(d, c) like 'ab   '"), "0A000");
+  EXPECT_EQ(Run("select id from t where coalesce(d, 'x') like 'x'"), "0A000");
+  EXPECT_EQ(Run("select id from t where nullif(d, 'x') like 'ab   '"), "SELECT 1 | 1");
+  EXPECT_EQ(Run("select id from t where c = 'ab   ' order by id"), "SELECT 2 | 1 | 2");
+  EXPECT_EQ(Run("select id from t where c = v order by id"), "SELECT 2 | 1 | 2");
+  EXPECT_EQ(Run("select id from t where c in ('ab ', 'abc  ') order by id"), "SELECT 3 | 1 | 2 | 3");
+  EXPECT_EQ(Run("select c, count(*), max(c), count(distinct c) from t group by c order by c"),
+            "SELECT 2 | ab,2,ab,1 | abc,1,abc,1");
+  EXPECT_EQ(Run("select distinct c from t order by c desc"), "SELECT 2 | abc | ab");
+  // Keys and indexes.
+  ASSERT_EQ(Run("create index on t (c)"), "CREATE INDEX");
+  access_.rows_read = 0;
+  EXPECT_EQ(Run("select id from t where c = 'ab  ' order by id"), "SELECT 2 | 1 | 2");
+  EXPECT_EQ(access_.rows_read, 2);
+  EXPECT_EQ(Run("select id from t where c > 'ab  '"), "SELECT 1 | 3");
+  ASSERT_EQ(Run("create table k (c char(3) primary key, check (c <> 'no ')) with (storage = record)"),
+            "CREATE TABLE");
+  EXPECT_EQ(Run("insert into k values ('a'), ('a  ')"), "23505");
+  EXPECT_EQ(Run("insert into k values ('no')"), "23514");
+  EXPECT_EQ(Run("insert into k values ('é ')"), "INSERT 0 1");
+  EXPECT_EQ(Run("update k set c = 'é' where c = 'é'"), "UPDATE 1");
+  EXPECT_EQ(Run("select c from k where c = 'é  '"), "SELECT 1 | é");
+  EXPECT_EQ(Run("delete from k where c = 'é '"), "DELETE 1");
+}
+
+TEST_F(RecordStatementsTest, CharactersAndBooleansAsText) {
+  ASSERT_EQ(Run("create table t (id int primary key, v varchar(5), c char(5)) with (storage = record)"),
+            "CREATE TABLE");
+  EXPECT_EQ(Run("insert into t values (1, true, 1 > 2), (2, '日本日本日', 'ééééé')"), "INSERT 0 2");
+  EXPECT_EQ(Run("select v, c from t order by id"), "SELECT 2 | true,false | 日本日本日,ééééé");
+  EXPECT_EQ(Run("select id from t where v like '_____'"), "SELECT 1 | 2");
+  EXPECT_EQ(Run("select id from t where v = true::text"), "SELECT 1 | 1");
+  EXPECT_EQ(Run("insert into t values (3, '日本日本日本')"), "22001");
+  EXPECT_EQ(Run("insert into t values (3, null, 'éééééé')"), "22001");
+  EXPECT_EQ(Run("insert into t values (3, '\xc3(', null)"), "22021");
+  EXPECT_EQ(Run("select cast(id * 20000 as smallint) from t"), "22003");
+  EXPECT_EQ(Run("select cast(id * 15000 as smallint) from t"), "SELECT 2 | 15000 | 30000");
+}
+
+/// Random statements on one table against a map of what they should leave.
+TEST_F(RecordStatementsTest, RandomStatementsAgainstAMap) {
+  ASSERT_EQ(Run("create table t (a smallint, b char(1), v int, primary key (b, a)) with (storage = record)"),
+            "CREATE TABLE");
+  ASSERT_EQ(Run("create index on t (v)"), "CREATE INDEX");
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  std::mt19937 random(seed);
+  const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  std::map<std::pair<char, int>, int> committed, now;
+  bool open = false;
+  for (int i = 0; i < 4000; ++i) {
+    const int a = pick(4), v = pick(10);
+    const char b = "xyz"[pick(3)];
+    const std::string key = absl::StrCat("a = ", a, " and b = '", std::string(1, b), "'");
+    auto next = now;
+    std::string expected, statement;
+    const auto change = [&](auto&& meets, auto&& to, const char* command) {
+      int changed = 0;
+      for (auto& [k, value] : now) {
+        if (!meets(k, value)) continue;
+        ++changed;
+        to(k);
+      }
+      expected = absl::StrCat(command, changed);
+    };
+    switch (pick(8)) {
+      case 0:
+        statement = absl::StrCat("insert into t values (", a, ", '", std::string(1, b), "', ", v, ")");
+        expected = next.emplace(std::pair(b, a), v).second ? "INSERT 0 1" : "23505";
+        break;
+      case 1:
+        statement = absl::StrCat("delete from t where ", key);
+        change([&](auto& k, int) { return k == std::pair(b, a); }, [&](auto& k) { next.erase(k); },
+               "DELETE ");
+        break;
+      case 2:
+        statement = absl::StrCat("update t set v = v + 1 where v >= ", v, " and v < ", v + 3);
+        change([&](auto&, int value) { return value >= v && value < v + 3; }, [&](auto& k) { ++next[k]; },
+               "UPDATE ");
+        break;
+      case 3:
+        statement = absl::StrCat("update t set v = ", v, " where ", key);
+        change([&](auto& k, int) { return k == std::pair(b, a); }, [&](auto& k) { next[k] = v; }, "UPDATE ");
+        break;
+      case 4:
+        statement = absl::StrCat("delete from t where b = '", std::string(1, b), "' and a > ", a);
+        change([&](auto& k, int) { return k.first == b && k.second > a; }, [&](auto& k) { next.erase(k); },
+               "DELETE ");
+        break;
+      case 5: {
+        statement = "select b, a, v from t order by b, a";
+        expected = absl::StrCat("SELECT ", now.size());
+        for (const auto& [k, value] : now)
+          absl::StrAppend(&expected, " | ", std::string(1, k.first), ",", k.second, ",", value);
+        break;
+      }
+      default:
+        statement = !open ? "begin" : pick(2) == 0 ? "commit" : "rollback";
+        expected = statement == "begin" ? "BEGIN" : statement == "commit" ? "COMMIT" : "ROLLBACK";
+        if (statement == "rollback") next = committed;
+        open = statement == "begin";
+    }
+    ASSERT_EQ(Run(statement), expected) << statement;
+    if (expected == "23505" && open) {
+      ASSERT_EQ(Run("rollback"), "ROLLBACK");
+      open = false;
+      next = committed;
+    }
+    now = std::move(next);
+    if (!open) committed = now;
+  }
+}
+
+class Many : public RecordStatementsTest {
+ protected:
+  static constexpr int kRows = 100'000;
+  void SetUp() override {
+    ASSERT_EQ(Run("create table many (id int primary key, n int) with (storage = record)"), "CREATE TABLE");
+    const proto::Table& table = access_.tables["many"];
+    const sql::RecordLayout layout(table);
+    ASSERT_TRUE(access_.Begin().ok());
+    for (int i = 0; i < kRows; ++i) {
+      const std::vector<Value> row = {Value::Integer(i), Value::Integer(i * 7919 % kRows)};
+      ASSERT_TRUE(access_.Insert(table, layout.Encode(row)).ok());
+    }
+    ASSERT_TRUE(access_.Commit().ok());
+  }
+};
+
+TEST_F(Many, MoreRowsThanATransactionWritesAreNotFound) {
+  for (const char* statement :
+       {"delete from many", "update many set n = 0", "delete from many where n >= 0"}) {
+    access_.rows_read = 0;
+    EXPECT_EQ(Run(statement), "54000") << statement;
+    EXPECT_EQ(access_.rows_read, 512) << statement;
+  }
+  EXPECT_EQ(Run("delete from many where id < 511"), "DELETE 511");
+}
+
+TEST_F(Many, ResultsAreBounded) {
+  result_bytes_max_ = 1 << 20;
+  EXPECT_EQ(Run("select id, n from many"), "53000");
+  EXPECT_EQ(Run("select n, count(*) from many group by n"), "53000");
+  EXPECT_EQ(Run("select count(distinct n) from many"), "53000");
+  EXPECT_EQ(Run("select count(*), sum(n) from many"), "SELECT 1 | 100000,4999950000");
+  // Of an order's first rows no more are kept than that.
+  EXPECT_EQ(Run("select id, n from many order by n limit 2 offset 1"), "SELECT 2 | 17679,1 | 35358,2");
+  EXPECT_EQ(Run("select n from many order by n desc limit 2"), "SELECT 2 | 99999 | 99998");
+}
+
+TEST_F(Stock, ATransactionThatIsTooLargeIsRefusedAtItsStatement) {
+  ASSERT_EQ(Run("begin"), "BEGIN");
+  access_.insert_error = txn::TooLargeStatus("a transaction writes at most 511 rows");
+  const auto refused = Execute("insert into stock values (90, 'z', 1, 1, null)");
+  const auto error = SqlErrorOf(refused.status());
+  ASSERT_TRUE(error.has_value()) << refused.status();
+  EXPECT_EQ(error->sqlstate, "54000");
+  EXPECT_NE(error->message.find("511"), std::string::npos);
+  EXPECT_NE(error->hint.find("several transactions"), std::string::npos);
+  EXPECT_EQ(Run("select id from stock"), "25P02");
+  EXPECT_EQ(Run("rollback"), "ROLLBACK");
+  // A lack of memory is something else.
+  access_.insert_error = absl::ResourceExhaustedError("no memory server has room");
+  EXPECT_NE(Run("insert into stock values (90, 'z', 1, 1, null)"), "54000");
+}
+
+}  // namespace
+}  // namespace nam::session
