@@ -4,7 +4,7 @@
 #include "types/date.h"
 #include "types/sql_error.h"
 
-namespace nam::sql {
+namespace nam::plan {
 namespace {
 
 /// A row of t, all NULL where the test does not say.
@@ -22,7 +22,7 @@ Row MakeRow() {
 }
 
 absl::StatusOr<Value> Eval(const std::string& expression, const Row& row = MakeRow()) {
-  const BoundQuery query = BindQuery("select " + expression + " from t");
+  const sql::BoundQuery query = sql::BindQuery("select " + expression + " from t");
   if (query.select.size() != 1) return absl::InternalError("did not bind");
   return Evaluate(query.select[0].expr,
                   [&](const Expr& e) { return row.at(static_cast<size_t>(e.column.column)); });
@@ -218,9 +218,9 @@ TEST(EvaluateTest, Like) {
 }
 
 TEST(EvaluateTest, ColumnsOf) {
-  const BoundQuery query = BindQuery("select n + id * n - id from t");
+  const sql::BoundQuery query = sql::BindQuery("select n + id * n - id from t");
   EXPECT_EQ(ColumnsOf(query.select.at(0).expr), (std::vector<ColumnRef>{{0, 1}, {0, 0}}));
 }
 
 }  // namespace
-}  // namespace nam::sql
+}  // namespace nam::plan
