@@ -166,6 +166,18 @@ TEST(RowSelector, ABlockWithoutAnyWantedKeyIsNotLookedAt) {
   EXPECT_FALSE(selector.more());
 }
 
+TEST(RowSelector, ABlockWhoseEdgeIsWantedIsLookedAt) {
+  std::vector<std::array<int64_t, 3>> rows;
+  for (int64_t r = 0; r < 100; ++r) rows.push_back({r, 1000 + r, r});
+  Fixture table(std::move(rows), false);
+  for (const auto& [op, edge] : {std::pair(Op::kLessEqual, 0u), std::pair(Op::kGreaterEqual, 99u)}) {
+    std::vector<std::unique_ptr<Filter>> filters;
+    filters.push_back(std::make_unique<Filter>(Compare(op, kAmount, edge), table.space()));
+    RowSelector selector(table.space(), filters, {}, kDay);
+    EXPECT_EQ(Selected(selector, table.view()), std::vector<uint32_t>{edge});
+  }
+}
+
 TEST(RowSelector, NullIsNobodysKey) {
   std::vector<std::array<int64_t, 3>> rows;
   for (int64_t r = 0; r < 100; ++r) rows.push_back({r + 1, 1000 + r, r});
