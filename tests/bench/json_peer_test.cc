@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -81,6 +82,7 @@ TEST(JsonPeerTest, CancelEndsACallThatWaitsAndLaterOnes) {
 }
 
 TEST(JsonPeerTest, AProgramThatIsNotThere) {
+  std::signal(SIGPIPE, SIG_IGN);  // as nam-bench does
   const auto peer = JsonPeer::Start({.name = "nobody", .executable = "/nonexistent/program"});
   ASSERT_TRUE(peer.ok()) << peer.status();
   EXPECT_TRUE(absl::IsUnavailable((*peer)->Call({{"op", 1}}, kTimeoutMs).status()));
