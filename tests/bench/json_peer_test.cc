@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <cstdlib>
 #include <string>
 #include <thread>
 
@@ -16,12 +15,11 @@ constexpr int64_t kTimeoutMs = 60'000;
 
 /// A peer that is a shell script.
 std::unique_ptr<JsonPeer> Script(const std::string& script) {
-  const char* directory = std::getenv("TEST_TMPDIR");
-  auto peer = JsonPeer::Start({.name = "the script",
-                               .executable = "/bin/sh",
-                               .arguments = {"-c", script},
-                               .log_file = std::string(directory != nullptr ? directory : "/tmp") + "/" +
-                                           testing::UnitTest::GetInstance()->current_test_info()->name()});
+  auto peer = JsonPeer::Start(
+      {.name = "the script",
+       .executable = "/bin/sh",
+       .arguments = {"-c", script},
+       .log_file = testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name()});
   EXPECT_TRUE(peer.ok()) << peer.status();
   return std::move(peer).value();
 }
