@@ -26,7 +26,8 @@ struct JsonPeerOptions {
 ///     us ──{"op": …}\n──▶ stdin │ peer │ stdout ──{"ok": true, …}\n──▶ us
 ///
 /// Started on the main thread (see ProcessOptions), then used by one thread, but for Cancel. The child ends
-/// with its owner, by the end of its stdin or by a signal.
+/// with its owner, by the end of its stdin or by a signal. The process ignores SIGPIPE: a child that has
+/// ended is an error of the next call.
 class JsonPeer {
  public:
   using Json = nlohmann::ordered_json;

@@ -1,6 +1,10 @@
 #include "localcluster/connect.h"
 
 #include <cstdio>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -22,7 +26,11 @@ void PrintError(const absl::Status& status) {
 absl::StatusOr<catalog::ControlPlane*> OpenControlPlane(const catalog::TlsFiles& tls) {
   if (!tls.given()) return &catalog::GrpcControlPlane();
   NAM_ASSIGN_OR_RETURN(auto made, catalog::MakeGrpcControlPlane(tls));
-  return made.release();  // as GrpcControlPlane() itself, it is never destroyed
+  // As GrpcControlPlane() itself, they are never destroyed. Something leads to them, so they are no leaks.
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<std::unique_ptr<catalog::ControlPlane>>;
+  const std::lock_guard lock(mutex);
+  return kept.emplace_back(std::move(made)).get();
 }
 
 absl::StatusOr<ClusterAddress> FindCluster(const ClusterOptions& options) {

@@ -16,7 +16,7 @@ constexpr uint64_t kGiB = uint64_t{1} << 30;
 class HostMemoryTest : public testing::Test {
  protected:
   HostMemoryTest() {
-    root_ = std::string(std::getenv("TEST_TMPDIR")) + "/host-XXXXXX";
+    root_ = testing::TempDir() + "host-XXXXXX";
     EXPECT_NE(mkdtemp(root_.data()), nullptr);
     Write("proc/meminfo", "MemTotal:       16777216 kB\nMemFree: 1 kB\nMemAvailable:    8388608 kB\n");
   }

@@ -33,7 +33,7 @@ std::string ReadAll(const std::string& path) {
 class LogTest : public testing::Test {
  protected:
   LogTest() : stderr_(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)) {
-    path_ = std::string(std::getenv("TEST_TMPDIR")) + "/log-XXXXXX";
+    path_ = testing::TempDir() + "log-XXXXXX";
     EXPECT_NE(mkdtemp(path_.data()), nullptr);
   }
   ~LogTest() override {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include <csignal>
 #include <string>
 #include <thread>
 
@@ -15,12 +15,11 @@ constexpr int64_t kTimeoutMs = 60'000;
 
 /// A peer that is a shell script.
 std::unique_ptr<JsonPeer> Script(const std::string& script) {
-  const char* directory = std::getenv("TEST_TMPDIR");
-  auto peer = JsonPeer::Start({.name = "the script",
-                               .executable = "/bin/sh",
-                               .arguments = {"-c", script},
-                               .log_file = std::string(directory != nullptr ? directory : "/tmp") + "/" +
-                                           testing::UnitTest::GetInstance()->current_test_info()->name()});
+  auto peer = JsonPeer::Start(
+      {.name = "the script",
+       .executable = "/bin/sh",
+       .arguments = {"-c", script},
+       .log_file = testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name()});
   EXPECT_TRUE(peer.ok()) << peer.status();
   return std::move(peer).value();
 }
@@ -81,6 +80,7 @@ TEST(JsonPeerTest, CancelEndsACallThatWaitsAndLaterOnes) {
 }
 
 TEST(JsonPeerTest, AProgramThatIsNotThere) {
+  std::signal(SIGPIPE, SIG_IGN);  // as nam-bench does
   const auto peer = JsonPeer::Start({.name = "nobody", .executable = "/nonexistent/program"});
   ASSERT_TRUE(peer.ok()) << peer.status();
   EXPECT_TRUE(absl::IsUnavailable((*peer)->Call({{"op", 1}}, kTimeoutMs).status()));

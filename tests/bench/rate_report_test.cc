@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <string>
 
@@ -10,8 +9,7 @@ namespace nam::bench {
 namespace {
 
 std::string WriteFile(const std::string& name, const std::string& text) {
-  const char* directory = std::getenv("TEST_TMPDIR");
-  const std::string path = std::string(directory != nullptr ? directory : "/tmp") + "/" + name;
+  const std::string path = testing::TempDir() + name;
   std::ofstream(path) << text;
   return path;
 }

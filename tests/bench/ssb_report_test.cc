@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <fstream>
 #include <string>
 
@@ -22,8 +21,7 @@ std::vector<QueryTimes> TwoQueries() {
 }
 
 std::string WriteFile(const std::string& name, const std::string& text) {
-  const char* directory = std::getenv("TEST_TMPDIR");
-  const std::string path = std::string(directory != nullptr ? directory : "/tmp") + "/" + name;
+  const std::string path = testing::TempDir() + name;
   std::ofstream(path) << text;
   return path;
 }

@@ -16,9 +16,11 @@ TEST(ClientHelloTest, TheNameIsReadOnceTheHelloIsComplete) {
     EXPECT_EQ(ParseHello(std::string_view(hello).substr(0, bytes), &name), Hello::kIncomplete) << bytes;
   EXPECT_EQ(ParseHello(hello, &name), Hello::kComplete);
   EXPECT_EQ(name, "knock.nam");
-  EXPECT_EQ(ParseHello(hello + "what follows", &name), Hello::kComplete);
+  const std::string more = hello + "what follows";
+  EXPECT_EQ(ParseHello(more, &name), Hello::kComplete);
   EXPECT_EQ(name, "knock.nam");
-  EXPECT_EQ(ParseHello(TlsHello(""), &name), Hello::kComplete);
+  const std::string nameless = TlsHello("");
+  EXPECT_EQ(ParseHello(nameless, &name), Hello::kComplete);
   EXPECT_EQ(name, "");
 }
 

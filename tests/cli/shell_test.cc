@@ -2,7 +2,6 @@
 
 #include <signal.h>
 
-#include <cstdlib>
 #include <deque>
 #include <fstream>
 #include <sstream>
@@ -31,7 +30,7 @@ class ShellTest : public testing::Test {
   }
 
   static std::string TempFile(const std::string& name, const std::string& text) {
-    const std::string path = std::string(std::getenv("TEST_TMPDIR")) + "/" + name;
+    const std::string path = testing::TempDir() + name;
     std::ofstream(path) << text;
     return path;
   }
@@ -217,7 +216,7 @@ TEST_F(ShellTest, IncludesFiles) {
 }
 
 TEST_F(ShellTest, ADirectoryIsNoScript) {
-  const std::string directory = std::getenv("TEST_TMPDIR");
+  const std::string directory = testing::TempDir();
   Shell shell(session_, catalog_, interrupts_, out_, err_, {});
   EXPECT_EQ(shell.RunFile(directory), kExitFailed);
   EXPECT_EQ(err_.str(), "ERROR:  cannot read " + directory + ": it is a directory\n");

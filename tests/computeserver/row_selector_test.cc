@@ -166,6 +166,32 @@ TEST(RowSelector, ABlockWithoutAnyWantedKeyIsNotLookedAt) {
   EXPECT_FALSE(selector.more());
 }
 
+TEST(RowSelector, ABlockWhoseEdgeIsWantedIsLookedAt) {
+  std::vector<std::array<int64_t, 3>> rows;
+  for (int64_t r = 0; r < 100; ++r) rows.push_back({r, 1000 + r, r});
+  Fixture table(std::move(rows), false);
+  for (const auto& [op, edge] : {std::pair(Op::kLessEqual, 0u), std::pair(Op::kGreaterEqual, 99u)}) {
+    std::vector<std::unique_ptr<Filter>> filters;
+    filters.push_back(std::make_unique<Filter>(Compare(op, kAmount, edge), table.space()));
+    RowSelector selector(table.space(), filters, {}, kDay);
+    EXPECT_EQ(Selected(selector, table.view()), std::vector<uint32_t>{edge});
+  }
+}
+
+TEST(RowSelector, NullIsNobodysKey) {
+  std::vector<std::array<int64_t, 3>> rows;
+  for (int64_t r = 0; r < 100; ++r) rows.push_back({r + 1, 1000 + r, r});
+  Fixture table(std::move(rows), /*nullable_key=*/true);
+  // The code of NULL stands for 0, which is a key.
+  JoinTable keys({.rows = 101, .key_min = 0, .key_max = 100, .key_known = true, .key_unique = true});
+  for (int64_t key = 0; key <= 100; ++key) ASSERT_TRUE(keys.InsertUnique(key));
+  keys.Inserted(0, 100, 101);
+  RowSelector selector(table.space(), {}, {{&keys, {0, kKey}, false}}, kDay);
+  const std::vector<uint32_t> selected = Selected(selector, table.view());
+  EXPECT_EQ(selected.size(), 85u);
+  for (const uint32_t row : selected) EXPECT_FALSE(table.IsNull(row, kKey)) << row;
+}
+
 TEST(RowSelector, WithoutConditionsEveryRowPasses) {
   std::vector<std::array<int64_t, 3>> rows(2500, {1, 1000, 1});
   Fixture table(std::move(rows), false);

@@ -106,23 +106,26 @@ TEST(SimPause, WhatAStoppedCardHadPostedArrivesLateAndIsRefusedOnceItsKeyIsGone)
   SetWord(client.local->data(), 7);
   const LocalBuffer word = client.local->Slice(0, 8);
   const ProcessId process = world.ProcessOf(*client.fabric);
-  // Two queue pairs, so that one's error does not flush the other's.
-  const auto second = client.Connect();
+  const int64_t at_ns = world.NowNs() + kMs;
   auto thread = client.fabric->StartThread("writer", [&] {
-    const WorkRequest revoked = WorkRequest::Write(1, word, {own->rkey(), 0});
-    const WorkRequest allowed = WorkRequest::Write(2, word, {kept->rkey(), 0});
-    EXPECT_TRUE(client.pair->Post({&revoked, 1}).ok() && second->Post({&allowed, 1}).ok());
-    std::set<uint64_t> done;
+    // The card takes one after the other; it is stopped before it comes to the last two.
+    std::vector<WorkRequest> batch(126, WorkRequest::Write(0, word, {kept->rkey(), 8}, Signal::kUnsignaled));
+    batch.push_back(WorkRequest::Write(2, word, {kept->rkey(), 0}));
+    batch.push_back(WorkRequest::Write(1, word, {own->rkey(), 0}));
+    world.clock().SleepUntil({at_ns});
+    EXPECT_TRUE(client.pair->Post(batch).ok());
     Completion completion;
-    while (done.size() < 2 && client.completions->Wait({&completion, 1}, Deadline::Never()) == 1) {
-      EXPECT_EQ(completion.status,
-                completion.id == 1 ? CompletionStatus::kRemoteAccessError : CompletionStatus::kOk);
-      done.insert(completion.id);
+    for (const uint64_t id : {2u, 1u}) {
+      EXPECT_EQ(client.completions->Wait({&completion, 1}, Deadline::Never()), 1u);
+      EXPECT_EQ(completion.id, id);
+      EXPECT_EQ(completion.status, id == 1 ? CompletionStatus::kRemoteAccessError : CompletionStatus::kOk);
     }
   });
+  world.clock().SleepUntil({at_ns + 1'000});
   world.Pause(process, true);
   Sleep(world, kMs);
   EXPECT_TRUE(own->Revoke());
+  EXPECT_EQ(server.Word(8200), 7u) << "those before it had left";
   EXPECT_EQ(server.Word(8192), 0u) << "it has not left";
   world.Resume(process);
   thread.reset();
@@ -134,13 +137,16 @@ TEST(SimPause, PeersOfAStoppedCardGiveUpAfterTheirTimeout) {
   World world({});
   MemoryServer server(world, "m0");
   Client client(world, "c0", server, {.secret = "secret", .peer_timeout_us = 5'000});
+  Client idle(world, "c1", server, {.secret = "secret", .peer_timeout_us = 5'000});
   world.Pause(world.ProcessOf(*server.fabric), true);
   const int64_t begin_ns = world.NowNs();
   EXPECT_EQ(client.Add(0).status, CompletionStatus::kPeerLost);
   EXPECT_GE(world.NowNs() - begin_ns, 4 * kMs);
   EXPECT_FALSE(client.pair->Disconnect(world.clock().After(10'000)).ok()) << "nobody confirms it";
+  EXPECT_FALSE(idle.pair->Disconnect(world.clock().After(10'000)).ok()) << "though nothing has arrived there";
   world.Resume(world.ProcessOf(*server.fabric));
   EXPECT_TRUE(client.pair->Disconnect(world.clock().After(10'000)).ok());
+  EXPECT_TRUE(idle.pair->Disconnect(world.clock().After(10'000)).ok());
   client.pair = client.Connect();
   EXPECT_TRUE(client.Add(0).ok());
 }

@@ -23,7 +23,7 @@ using testing::Not;
 constexpr int64_t kLongMs = 30'000;
 
 std::string LogFile() {
-  return std::string(std::getenv("TEST_TMPDIR")) + "/stderr.log";
+  return testing::TempDir() + "stderr.log";
 }
 
 std::unique_ptr<Process> StartChild(std::vector<std::string> arguments, ProcessOptions options = {}) {
@@ -200,7 +200,7 @@ TEST(ProcessTest, ProcessesOfOtherUsersAreNobody) {
 }
 
 TEST(ProcessTest, WorksInADirectoryWhateverBecomesOfItsPath) {
-  std::string path = std::string(std::getenv("TEST_TMPDIR")) + "/folder-XXXXXX";
+  std::string path = testing::TempDir() + "folder-XXXXXX";
   ASSERT_NE(mkdtemp(path.data()), nullptr);
   const UniqueFd folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const std::string moved = path + "-moved";

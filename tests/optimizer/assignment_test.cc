@@ -108,6 +108,10 @@ TEST(Assignment, MatchesPartitionsWithTheSameFunctionOnly) {
   Star star;
   EXPECT_EQ(MatchingKey(star.plan, star.plan.joins[0], star.tables), std::optional<int>(0));
   EXPECT_EQ(MatchingKey(star.plan, star.plan.joins[1], star.tables), std::nullopt) << "2 parts against 4";
+  star.a->mutable_partitioning(0)->set_function(proto::XXH3);
+  EXPECT_EQ(MatchingKey(star.plan, star.plan.joins[0], star.tables), std::nullopt)
+      << "as many, but other keys";
+  star.a->mutable_partitioning(0)->set_function(proto::MODULO);
   EXPECT_EQ(PartOf(*star.f, 7, 0), 1u);
   EXPECT_EQ(PartOf(*star.f, 7, 1), 3u);
   EXPECT_EQ(Needed(star, star.plan.joins[0], {4, 5, 7}), std::vector<uint32_t>{1});

@@ -120,6 +120,27 @@ TEST(EvaluateTest, ThreeValuedLogic) {
   EXPECT_EQ(Text("name like null"), "NULL");
 }
 
+TEST(EvaluateTest, InOfALiteralNullIsUnknownUnlessFound) {
+  const auto in = [](int64_t n) {
+    const auto literal = [](Value value) {
+      Expr expr;
+      expr.type = value.type;
+      expr.literal = std::move(value);
+      return expr;
+    };
+    Expr expr;
+    expr.op = Op::kIn;
+    expr.type = Type::Bool();
+    expr.children = {literal(Value::Integer(n)), literal(Value::Null(Type::Integer())),
+                     literal(Value::Integer(3))};
+    return Evaluate(expr, [](const Expr&) { return Value(); });
+  };
+  ASSERT_TRUE(in(3).ok());
+  EXPECT_FALSE(in(3)->null);
+  EXPECT_EQ(in(3)->number, 1);
+  EXPECT_TRUE(in(4)->null);
+}
+
 TEST(EvaluateTest, Timestamps) {
   EXPECT_EQ(Text("timestamp '2026-01-02 03:04:05.678'"), "2026-01-02 03:04:05.678");
   EXPECT_EQ(Text("timestamp '2026-01-02'"), "2026-01-02 00:00:00");

@@ -63,6 +63,9 @@ TEST(CalendarTest, WholeRow) {
   EXPECT_EQ(day.selling_season, "Christmas");
   EXPECT_TRUE(day.holiday);
   EXPECT_FALSE(day.last_day_in_month);
+  EXPECT_FALSE(day.last_day_in_week);
+  EXPECT_TRUE(Day(19971227).last_day_in_week) << "a Saturday";
+  EXPECT_FALSE(Day(19971228).last_day_in_week) << "a Sunday";
 }
 
 TEST(CalendarTest, DomainsAndOrder) {

@@ -91,6 +91,8 @@ TEST(FragmentTest, NoBytesAreTrusted) {
     const FragmentHeader& h = decoded->header;
     EXPECT_LE(uint64_t{h.offset} + h.bytes, h.block_bytes);
     EXPECT_LT(h.fragment, h.fragments);
+    EXPECT_LT(h.block, kMulticastBlocksMax);
+    EXPECT_LT(h.datagram, kMulticastDatagramsMax);
     EXPECT_EQ(decoded->payload.size(), h.bytes);
   }
 }

@@ -1,6 +1,5 @@
 #include "terminal/config_file.h"
 
-#include <cstdlib>
 #include <fstream>
 
 #include "gmock/gmock.h"
@@ -14,7 +13,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 std::string File(const std::string& text) {
-  const std::string path = std::string(std::getenv("TEST_TMPDIR")) + "/nam.toml";
+  const std::string path = testing::TempDir() + "nam.toml";
   std::ofstream(path) << text;
   return path;
 }

@@ -108,7 +108,9 @@ TEST(Interleaved, OneOfTwoInsertsGetsAPrimaryKey) {
     EXPECT_FALSE(first_inserted && inserted) << "two rows have the key";
     EXPECT_TRUE(first_inserted || inserted || paused);
     Teller reader(cluster, 3);
-    if (first_inserted || inserted) EXPECT_EQ(reader.BalanceOf(7), first_inserted ? 1 : 2);
+    if (first_inserted || inserted) {
+      EXPECT_EQ(reader.BalanceOf(7), first_inserted ? 1 : 2);
+    }
     second_won += inserted;
     return paused;
   });

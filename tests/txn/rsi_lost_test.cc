@@ -287,8 +287,7 @@ TEST_P(RsiLost, WhatIsSettledAlreadyStaysUnknown) {
     Client& victim = Add();
     ASSERT_NO_FATAL_FAILURE(victim.Open());
     ASSERT_TRUE(victim.Write({1, 2}).ok());
-    int asked = 0;
-    victim.tables.BeforeAll([&] {
+    victim.tables.BeforeAll([asked = 0]() mutable {
       ++asked;  // for the log's tables, and for those with chunks
       return asked == 2 || asked == 4 ? absl::UnavailableError("no catalog") : absl::OkStatus();
     });

@@ -177,6 +177,9 @@ TEST(DecimalTest, Edges) {
   EXPECT_EQ(AddDecimals(18, 0, -most, 37), std::optional<__int128>(8 * PowerOfTen(37) + 1));
   EXPECT_EQ(DivideDecimals(1, 0, 3, 0, 6), std::optional<__int128>(333333));
   EXPECT_EQ(DivideDecimals(-5, 1, 1, 0, 1), std::optional<__int128>(-5));
+  // Halves go away from zero.
+  EXPECT_EQ(DivideDecimals(1, 0, 2'000'000, 0, 6), std::optional<__int128>(1));
+  EXPECT_EQ(DivideDecimals(-1, 0, 2'000'000, 0, 6), std::optional<__int128>(-1));
   EXPECT_EQ(DivideDecimals(most, 0, most, 38, 38), std::nullopt);
   EXPECT_EQ(DivideDecimals(most, 38, most, 38, 38), std::nullopt);  // 1 with 38 decimals has 39 digits
   EXPECT_EQ(Rescale(5, 1, 0), std::optional<__int128>(1));
