@@ -8,7 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "sql/expression.h"
+#include "plan/aggregate.h"
+#include "plan/expression.h"
 
 namespace nam::bench {
 namespace {
@@ -29,7 +30,7 @@ absl::Status CheckStar(const QueryShape& shape) {
     if (!table.filters.empty()) return absl::InvalidArgumentError("the shuffle-based plan has no filters");
   }
   for (size_t j = 0; j < shape.joins.size(); ++j) {
-    if (!shape.joins[j].by_driving_key || shape.plan.joins[j].build_key.op != sql::Op::kColumn)
+    if (!shape.joins[j].by_driving_key || shape.plan.joins[j].build_key.op != plan::Op::kColumn)
       return absl::InvalidArgumentError("the shuffle-based plan joins a star by its dense, unique keys");
   }
   if (shape.joins.empty()) return absl::InvalidArgumentError("there is nothing to join");
@@ -59,19 +60,19 @@ uint32_t PlaceIn(const std::vector<uint32_t>& columns, int column) {
 }
 
 /// The columns that are wanted once the first `joined` joins are done, but for the next join's key.
-std::set<sql::ColumnRef> WantedAfter(const QueryShape& shape, size_t joined) {
-  std::set<sql::ColumnRef> wanted;
-  const auto add = [&](const sql::Expr& expr) {
-    for (const sql::ColumnRef ref : sql::ColumnsOf(expr)) {
+std::set<plan::ColumnRef> WantedAfter(const QueryShape& shape, size_t joined) {
+  std::set<plan::ColumnRef> wanted;
+  const auto add = [&](const plan::Expr& expr) {
+    for (const plan::ColumnRef ref : plan::ColumnsOf(expr)) {
       bool there = ref.table == shape.plan.driving;
       for (size_t j = 0; j < joined; ++j) there = there || shape.plan.joins[j].table == ref.table;
       if (there) wanted.insert(ref);
     }
   };
   for (size_t j = joined + 1; j < shape.joins.size(); ++j) add(shape.plan.joins[j].probe_key);
-  for (const sql::Expr& key : shape.plan.group_by) add(key);
-  for (const sql::Aggregate& aggregate : shape.plan.aggregates) add(aggregate.argument);
-  for (const sql::Expr& expr : shape.plan.output) add(expr);
+  for (const plan::Expr& key : shape.plan.group_by) add(key);
+  for (const plan::Aggregate& aggregate : shape.plan.aggregates) add(aggregate.argument);
+  for (const plan::Expr& expr : shape.plan.output) add(expr);
   // Tuples that are read whole travel whole.
   const int driving = shape.plan.driving;
   const std::vector<uint32_t>& read = shape.plan.tables[static_cast<size_t>(driving)].columns;
@@ -94,7 +95,7 @@ ShuffleLeg BuildLeg(const QueryShape& shape, size_t j) {
 }
 
 ShuffleLeg ProbeLeg(const QueryShape& shape, size_t j, const ShuffleLeg* before) {
-  const auto from = [&](sql::ColumnRef ref) -> ShuffleLeg::Column {
+  const auto from = [&](plan::ColumnRef ref) -> ShuffleLeg::Column {
     if (before == nullptr) {
       const auto driving = static_cast<size_t>(shape.plan.driving);
       return {.ref = ref, .from = PlaceIn(shape.plan.tables[driving].columns, ref.column)};
@@ -108,9 +109,9 @@ ShuffleLeg ProbeLeg(const QueryShape& shape, size_t j, const ShuffleLeg* before)
     return {.ref = ref, .from = static_cast<uint32_t>(found - before->columns.begin())};
   };
   ShuffleLeg leg;
-  const sql::ColumnRef key = shape.plan.joins[j].probe_key.column;
+  const plan::ColumnRef key = shape.plan.joins[j].probe_key.column;
   leg.columns.push_back(from(key));
-  for (const sql::ColumnRef ref : WantedAfter(shape, j)) {
+  for (const plan::ColumnRef ref : WantedAfter(shape, j)) {
     if (ref != key) leg.columns.push_back(from(ref));
   }
   return leg;
@@ -159,7 +160,7 @@ absl::StatusOr<ShuffleQuery> ShuffleQuery::Bind(const std::string& sql, sql::Tab
   settings.set_build_bytes_max(kBuildBytesMax);
   settings.set_result_bytes_max(kResultBytesMax);
   const proto::Table& driving = *refs[static_cast<size_t>(plan.driving)];
-  std::vector<optimizer::Piece> pieces;
+  std::vector<partitioner::Piece> pieces;
   for (int p = 0; p < driving.partitions_size(); ++p)
     pieces.push_back({static_cast<uint32_t>(p), 0, driving.partitions(p).blocks()});
   const size_t count = refs.size();

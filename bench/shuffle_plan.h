@@ -22,7 +22,7 @@ namespace nam::bench {
 /// While a message is filled, its columns lie where they do when it is full.
 struct ShuffleLeg {
   struct Column {
-    sql::ColumnRef ref;
+    plan::ColumnRef ref;
     uint8_t width = 0;
     /// Where it comes from: the columns of the leg before (of the first leg: those that the plan reads of the
     /// table), or what the build side of the join before has to say.

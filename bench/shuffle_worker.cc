@@ -8,8 +8,8 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "optimizer/work_cost.h"
 #include "partitioner/table_metadata.h"
+#include "plan/work_cost.h"
 
 namespace nam::bench {
 
@@ -18,7 +18,7 @@ using computeserver::ColumnSource;
 using computeserver::JoinTable;
 using computeserver::kBatchRows;
 using computeserver::WithCodes;
-namespace work_cost = optimizer::work_cost;
+namespace work_cost = plan::work_cost;
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "sql/expression.h"
+#include "plan/expression.h"
 #include "storage/dictionary.h"
 #include "types/value.h"
 
@@ -77,10 +77,10 @@ class ColumnSpace {
   };
   explicit ColumnSpace(size_t tables) : tables_(tables) {}
   std::vector<Column>& table(int t) { return tables_[static_cast<size_t>(t)]; }
-  const Column& at(sql::ColumnRef ref) const {
+  const Column& at(plan::ColumnRef ref) const {
     return tables_[static_cast<size_t>(ref.table)][static_cast<size_t>(ref.column)];
   }
-  Column& at(sql::ColumnRef ref) {
+  Column& at(plan::ColumnRef ref) {
     return tables_[static_cast<size_t>(ref.table)][static_cast<size_t>(ref.column)];
   }
   size_t size() const { return tables_.size(); }

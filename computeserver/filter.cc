@@ -6,11 +6,11 @@
 
 namespace nam::computeserver {
 
-using sql::Op;
+using plan::Op;
 
-Filter::Filter(const sql::Expr& condition, const ColumnSpace& space) {
+Filter::Filter(const plan::Expr& condition, const ColumnSpace& space) {
   keep_.resize(kBatchRows);
-  const std::vector<sql::ColumnRef> columns = sql::ColumnsOf(condition);
+  const std::vector<plan::ColumnRef> columns = plan::ColumnsOf(condition);
   if (columns.size() == 1) {
     column_ = columns[0];
     source_ = &space.at(column_);
@@ -40,11 +40,11 @@ void Filter::FromTruth(const std::vector<uint8_t>& truth) {
 }
 
 /// column ⋄ literal over many codes, both numbers of one scale or dates.
-bool Filter::FromComparison(const sql::Expr& e, const ColumnSpace& space) {
+bool Filter::FromComparison(const plan::Expr& e, const ColumnSpace& space) {
   if (e.children.size() != 2 || e.op == Op::kNotEqual) return false;
   const bool swapped = e.children[0].op == Op::kLiteral;
-  const sql::Expr& column = e.children[swapped ? 1 : 0];
-  const sql::Expr& literal = e.children[swapped ? 0 : 1];
+  const plan::Expr& column = e.children[swapped ? 1 : 0];
+  const plan::Expr& literal = e.children[swapped ? 0 : 1];
   if (column.op != Op::kColumn || literal.op != Op::kLiteral || literal.literal.null) return false;
   const ColumnMeaning& meaning = space.at(column.column).meaning;
   if (meaning.type.kind == TypeKind::kString || meaning.type.kind == TypeKind::kBool) return false;

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "computeserver/batch.h"
 #include "computeserver/vector_expression.h"
-#include "sql/expression.h"
+#include "plan/expression.h"
 #include "storage/block.h"
 
 namespace nam::computeserver {
@@ -17,14 +17,14 @@ namespace nam::computeserver {
 class Filter {
  public:
   /// `space` outlives the filter.
-  Filter(const sql::Expr& condition, const ColumnSpace& space);
+  Filter(const plan::Expr& condition, const ColumnSpace& space);
 
   /// Drops the tuples for which the condition is not true.
   absl::Status Apply(Batch& batch);
 
   /// Whether it is about the codes of one column only.
   bool on_codes() const { return kind_ != Kind::kGeneral; }
-  sql::ColumnRef column() const { return column_; }
+  plan::ColumnRef column() const { return column_; }
   /// On codes: those from low() to high(), none if low() > high(); or else those whose set() is 1.
   bool is_range() const { return kind_ == Kind::kRange; }
   uint64_t low() const { return low_; }
@@ -36,10 +36,10 @@ class Filter {
  private:
   enum class Kind : uint8_t { kRange, kSet, kGeneral };
   void FromTruth(const std::vector<uint8_t>& truth);
-  bool FromComparison(const sql::Expr& condition, const ColumnSpace& space);
+  bool FromComparison(const plan::Expr& condition, const ColumnSpace& space);
 
   Kind kind_ = Kind::kGeneral;
-  sql::ColumnRef column_;
+  plan::ColumnRef column_;
   const ColumnSpace::Column* source_ = nullptr;
   uint64_t low_ = 1;  // range: low_ <= code <= high_; empty if low_ > high_
   uint64_t high_ = 0;

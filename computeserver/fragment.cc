@@ -47,8 +47,8 @@ Fragment::Fragment(std::shared_ptr<const QueryShape> shape, MulticastBuild multi
     const QueryShape::Join& join = shape_->joins[j];
     const proto::Table& table = *shape_->tables[static_cast<size_t>(shape_->plan.joins[j].table)];
     join_tables_.push_back(std::make_unique<JoinTable>(join.table));
-    builds_.push_back(optimizer::PiecesOf(table, join.partitions,
-                                          std::max(kBuildPieceRowsMin, uint64_t{join.table.rows} / pieces)));
+    builds_.push_back(partitioner::PiecesOf(
+        table, join.partitions, std::max(kBuildPieceRowsMin, uint64_t{join.table.rows} / pieces)));
   }
 }
 

@@ -76,8 +76,8 @@ class Fragment {
   const std::atomic<bool>& leaving_;
   const std::optional<storage::WorkCounter> counter_;
   std::vector<std::unique_ptr<JoinTable>> join_tables_;
-  std::vector<std::vector<optimizer::Piece>> builds_;  // what is needed of each join's build side
-  std::unique_ptr<std::atomic<uint32_t>[]> claimed_;   // per pipeline
+  std::vector<std::vector<partitioner::Piece>> builds_;  // what is needed of each join's build side
+  std::unique_ptr<std::atomic<uint32_t>[]> claimed_;     // per pipeline
   const uint32_t multicast_parts_;               // threads that receive: 0, or a part of the senders each
   std::atomic<uint32_t> multicast_claimed_ = 0;  // parts
   std::atomic<uint32_t> opening_;                // parts that have not joined yet, nor failed to

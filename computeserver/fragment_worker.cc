@@ -5,12 +5,12 @@
 #include <numeric>
 
 #include "base/status_macros.h"
-#include "optimizer/work_cost.h"
 #include "partitioner/table_metadata.h"
+#include "plan/work_cost.h"
 
 namespace nam::computeserver {
 
-namespace work_cost = optimizer::work_cost;
+namespace work_cost = plan::work_cost;
 
 namespace {
 
@@ -43,15 +43,15 @@ FragmentWorker::FragmentWorker(Fragment& fragment)
   const optimizer::Plan& plan = shape_.plan;
   for (const optimizer::Plan::Table& table : plan.tables) {
     auto& filters = filters_.emplace_back();
-    for (const sql::Expr& filter : table.filters)
+    for (const plan::Expr& filter : table.filters)
       filters.push_back(std::make_unique<Filter>(filter, columns_));
     std::stable_partition(filters.begin(), filters.end(), [](const auto& f) { return f->on_codes(); });
   }
   for (const optimizer::Plan::Join& join : plan.joins) {
     Join& out = joins_.emplace_back();
-    if (join.probe_key.op != sql::Op::kColumn) out.probe_key = Compile(join.probe_key, columns_);
+    if (join.probe_key.op != plan::Op::kColumn) out.probe_key = Compile(join.probe_key, columns_);
     if (join.probe_key.type.kind != TypeKind::kString) out.build_key = Compile(join.build_key, columns_);
-    for (const sql::Expr& residual : join.residuals)
+    for (const plan::Expr& residual : join.residuals)
       out.residuals.push_back(std::make_unique<Filter>(residual, columns_));
     build_batch_.Include(join.table);
     const auto build = static_cast<size_t>(join.table);
@@ -129,7 +129,7 @@ std::optional<storage::ChainStart> FragmentWorker::NextChain(size_t pipeline) {
   return ChainOf(shape_.plan.driving, shape_.pieces[*next]);
 }
 
-storage::ChainStart FragmentWorker::ChainOf(int table, const optimizer::Piece& piece) const {
+storage::ChainStart FragmentWorker::ChainOf(int table, const partitioner::Piece& piece) const {
   storage::ChainStart chain =
       partitioner::ChainStartOf(*shape_.tables[static_cast<size_t>(table)], piece.partition);
   chain.first = piece.first_block;
@@ -359,7 +359,7 @@ absl::Status FragmentWorker::Insert(size_t join, uint64_t first_row) {
   const optimizer::Plan::Join& plan = shape_.plan.joins[join];
   JoinTable& join_table = *fragment_.join_tables_[join];
   const uint32_t* rows = build_batch_.of(plan.table);
-  if (joins_[join].build_key && plan.build_key.op != sql::Op::kColumn) {
+  if (joins_[join].build_key && plan.build_key.op != plan::Op::kColumn) {
     NAM_RETURN_IF_ERROR(KeysOf(*joins_[join].build_key, build_batch_));
   } else {
     const ColumnSpace::Column& column = columns_.at(plan.build_key.column);
@@ -461,7 +461,7 @@ absl::Status FragmentWorker::Probe(size_t join, const Batch& batch) {
   const optimizer::Plan::Join& plan = shape_.plan.joins[join];
   const QueryShape::Join& shape = shape_.joins[join];
   const JoinTable& table = *fragment_.join_tables_[join];
-  const bool column = plan.probe_key.op == sql::Op::kColumn;
+  const bool column = plan.probe_key.op == plan::Op::kColumn;
   if (column && shape.translation.empty() && plan.probe_key.type.kind != TypeKind::kString &&
       table.direct() && !table.chained()) {
     Charge(batch.size, work_cost::kProbeRowPs);

@@ -36,7 +36,7 @@ class FragmentWorker {
   /// The next chain of the pipeline's table; of the driving one it is claimed from all servers.
   std::optional<storage::ChainStart> NextChain(size_t pipeline);
   /// Its position.
-  storage::ChainStart ChainOf(int table, const optimizer::Piece& piece) const;
+  storage::ChainStart ChainOf(int table, const partitioner::Piece& piece) const;
   std::optional<uint32_t> ClaimPiece();
   uint64_t PiecesToClaim();
   KeyLookup LookupOf(size_t join) const;

@@ -13,13 +13,13 @@ constexpr uint64_t kDirectNumbers = 1 << 17;
 
 }  // namespace
 
-GroupTable::GroupTable(const std::vector<sql::Expr>& keys, const ColumnSpace& space) : space_(space) {
+GroupTable::GroupTable(const std::vector<plan::Expr>& keys, const ColumnSpace& space) : space_(space) {
   unsigned __int128 numbers = 1;
   packed_ = true;
-  for (const sql::Expr& expr : keys) {
+  for (const plan::Expr& expr : keys) {
     Key& key = keys_.emplace_back();
     key.type = expr.type;
-    key.column = expr.op == sql::Op::kColumn;
+    key.column = expr.op == plan::Op::kColumn;
     if (key.column) {
       key.ref = expr.column;
       key.radix = space.at(expr.column).meaning.codes;

@@ -18,7 +18,7 @@ namespace nam::computeserver {
 /// are text expressions, is hashed as the bytes of the partial result.
 class GroupTable {
  public:
-  GroupTable(const std::vector<sql::Expr>& keys, const ColumnSpace& space);
+  GroupTable(const std::vector<plan::Expr>& keys, const ColumnSpace& space);
 
   /// groups[i] becomes the group of tuple i.
   absl::Status Assign(const Batch& batch, uint32_t* groups);
@@ -32,7 +32,7 @@ class GroupTable {
   struct Key {
     Type type;
     bool column = false;
-    sql::ColumnRef ref;
+    plan::ColumnRef ref;
     std::unique_ptr<VectorExpression> expression;  // not a column
     uint64_t radix = 0;                            // number of different digits
     __int128 low = 0;                              // expressions: digit = value - low + 1, 0 is NULL

@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "computeserver/vector_expression.h"
 #include "partitioner/table_metadata.h"
+#include "plan/aggregate.h"
 #include "types/wire.h"
 
 namespace nam::computeserver {
@@ -18,18 +19,18 @@ using optimizer::Plan;
 
 /// Every reference of the plan must exist in the tables, and be listed among the columns to read.
 absl::Status CheckReferences(const Plan& plan, const optimizer::TableRefs& tables) {
-  std::vector<const sql::Expr*> all;
+  std::vector<const plan::Expr*> all;
   for (const Plan::Table& table : plan.tables) {
-    for (const sql::Expr& filter : table.filters) all.push_back(&filter);
+    for (const plan::Expr& filter : table.filters) all.push_back(&filter);
   }
   for (const Plan::Join& join : plan.joins) {
     all.push_back(&join.probe_key);
     all.push_back(&join.build_key);
-    for (const sql::Expr& residual : join.residuals) all.push_back(&residual);
+    for (const plan::Expr& residual : join.residuals) all.push_back(&residual);
   }
-  for (const sql::Expr& key : plan.group_by) all.push_back(&key);
-  for (const sql::Aggregate& aggregate : plan.aggregates) all.push_back(&aggregate.argument);
-  for (const sql::Expr& expr : plan.output) all.push_back(&expr);
+  for (const plan::Expr& key : plan.group_by) all.push_back(&key);
+  for (const plan::Aggregate& aggregate : plan.aggregates) all.push_back(&aggregate.argument);
+  for (const plan::Expr& expr : plan.output) all.push_back(&expr);
   for (size_t t = 0; t < tables.size(); ++t) {
     uint32_t before = 0;
     for (uint32_t column : plan.tables[t].columns) {
@@ -39,8 +40,8 @@ absl::Status CheckReferences(const Plan& plan, const optimizer::TableRefs& table
       before = column + 1;
     }
   }
-  for (const sql::Expr* expr : all) {
-    for (sql::ColumnRef ref : sql::ColumnsOf(*expr)) {
+  for (const plan::Expr* expr : all) {
+    for (plan::ColumnRef ref : plan::ColumnsOf(*expr)) {
       const auto& columns = plan.tables[static_cast<size_t>(ref.table)].columns;
       if (std::find(columns.begin(), columns.end(), static_cast<uint32_t>(ref.column)) == columns.end()) {
         return absl::InvalidArgumentError("not a plan: it uses a column that it does not read");
@@ -69,12 +70,12 @@ absl::StatusOr<ColumnMeaning> MeaningOf(const proto::Table& table, uint32_t colu
   return out;
 }
 
-void AddTables(const sql::Expr& expr, std::set<int>& tables) {
-  for (sql::ColumnRef ref : sql::ColumnsOf(expr)) tables.insert(ref.table);
+void AddTables(const plan::Expr& expr, std::set<int>& tables) {
+  for (plan::ColumnRef ref : plan::ColumnsOf(expr)) tables.insert(ref.table);
 }
 
-void AddColumns(const sql::Expr& expr, int table, std::set<uint32_t>& columns) {
-  for (sql::ColumnRef ref : sql::ColumnsOf(expr)) {
+void AddColumns(const plan::Expr& expr, int table, std::set<uint32_t>& columns) {
+  for (plan::ColumnRef ref : plan::ColumnsOf(expr)) {
     if (ref.table == table) columns.insert(static_cast<uint32_t>(ref.column));
   }
 }
@@ -86,25 +87,27 @@ void ForLaterExpressions(const Plan& plan, size_t level, Visit&& visit) {
   for (size_t j = 0; j < plan.joins.size(); ++j) {
     if (j >= level) visit(plan.joins[j].probe_key);
     if (j + 1 < level) continue;
-    for (const sql::Expr& residual : plan.joins[j].residuals) visit(residual);
+    for (const plan::Expr& residual : plan.joins[j].residuals) visit(residual);
   }
-  for (const sql::Expr& key : plan.group_by) visit(key);
-  for (const sql::Aggregate& aggregate : plan.aggregates) visit(aggregate.argument);
-  for (const sql::Expr& expr : plan.output) visit(expr);
+  for (const plan::Expr& key : plan.group_by) visit(key);
+  for (const plan::Aggregate& aggregate : plan.aggregates) visit(aggregate.argument);
+  for (const plan::Expr& expr : plan.output) visit(expr);
 }
 
 /// Whether keys of the join that differ in their bytes may be equal.
 bool BlanksDoNotCount(const Plan::Join& join) {
   const Type &probe = join.probe_key.type, &build = join.build_key.type;
-  return sql::IsChar(probe) != sql::IsChar(build) && sql::IgnoresBlanks(probe, build);
+  return plan::IsChar(probe) != plan::IsChar(build) && plan::IgnoresBlanks(probe, build);
 }
 
 absl::Status PlanJoin(QueryShape& shape, size_t j) {
   const Plan::Join& join = shape.plan.joins[j];
   const proto::Table& build = *shape.tables[static_cast<size_t>(join.table)];
   QueryShape::Join& out = shape.joins[j];
+  const proto::Table& driving = *shape.tables[static_cast<size_t>(shape.plan.driving)];
   out.partitions =
-      optimizer::NeededPartitions(shape.plan, join, shape.tables, optimizer::PartitionsOf(shape.pieces));
+      partitioner::NeededPartitions(driving, build, optimizer::MatchingKey(shape.plan, join, shape.tables),
+                                    partitioner::PartitionsOf(shape.pieces));
   uint64_t rows = 0;
   for (uint32_t p : out.partitions) {
     out.first_row.push_back(rows);
@@ -115,7 +118,7 @@ absl::Status PlanJoin(QueryShape& shape, size_t j) {
         absl::StrFormat("%s has too many rows for the build side of a join", build.name()));
   }
   out.table.rows = rows;
-  if (join.build_key.op == sql::Op::kColumn) {
+  if (join.build_key.op == plan::Op::kColumn) {
     const ColumnMeaning& key = shape.columns.at(join.build_key.column).meaning;
     out.table.key_min = key.min;
     out.table.key_max = key.max;
@@ -126,20 +129,20 @@ absl::Status PlanJoin(QueryShape& shape, size_t j) {
         std::has_single_bit(build.partitioning(0).parts())) {
       out.table.parts = build.partitioning(0).parts();
     }
-    if (join.probe_key.op == sql::Op::kColumn) {
+    if (join.probe_key.op == plan::Op::kColumn) {
       const ColumnMeaning& probe = shape.columns.at(join.probe_key.column).meaning;
       out.always_in_domain = probe.min >= key.min && probe.max <= key.max;
     }
   }
   std::set<uint32_t> payload;
-  ForLaterExpressions(shape.plan, j + 1, [&](const sql::Expr& e) { AddColumns(e, join.table, payload); });
+  ForLaterExpressions(shape.plan, j + 1, [&](const plan::Expr& e) { AddColumns(e, join.table, payload); });
   out.payload = {payload.begin(), payload.end()};
   out.row_numbers_needed = !payload.empty();
   for (uint32_t column : out.payload) {
     out.table.payload_widths.push_back(
         shape.columns.at({join.table, static_cast<int>(column)}).meaning.width);
   }
-  out.by_driving_key = JoinTable::IsUnique(out.table) && join.probe_key.op == sql::Op::kColumn &&
+  out.by_driving_key = JoinTable::IsUnique(out.table) && join.probe_key.op == plan::Op::kColumn &&
                        join.probe_key.column.table == shape.plan.driving &&
                        join.probe_key.type.kind != TypeKind::kString && join.residuals.empty();
   return absl::OkStatus();
@@ -151,10 +154,10 @@ void TranslateKeysWithoutBlanks(const storage::Dictionary& probe, const storage:
   absl::flat_hash_map<std::string_view, int64_t> first;
   for (size_t b = 0; b < build.size(); ++b) {
     join.build_translation.push_back(
-        first.try_emplace(sql::WithoutBlanks(build[b]), static_cast<int64_t>(b)).first->second);
+        first.try_emplace(plan::WithoutBlanks(build[b]), static_cast<int64_t>(b)).first->second);
   }
   for (size_t p = 0; p < probe.size(); ++p) {
-    const auto found = first.find(sql::WithoutBlanks(probe[p]));
+    const auto found = first.find(plan::WithoutBlanks(probe[p]));
     join.translation.push_back(found == first.end() ? -1 : found->second);
   }
 }
@@ -186,7 +189,7 @@ int QueryShape::sort_column(int table) const {
 
 absl::StatusOr<std::shared_ptr<const QueryShape>> QueryShape::Make(
     Plan plan, optimizer::TableRefs tables, std::vector<std::shared_ptr<storage::KnownBlocks>> known,
-    const proto::StreamSettings& settings, std::vector<optimizer::Piece> pieces,
+    const proto::StreamSettings& settings, std::vector<partitioner::Piece> pieces,
     const DictionaryLoader& load_dictionary) {
   NAM_RETURN_IF_ERROR(CheckReferences(plan, tables));
   auto shape = std::make_shared<QueryShape>();
@@ -197,7 +200,7 @@ absl::StatusOr<std::shared_ptr<const QueryShape>> QueryShape::Make(
   shape->pieces = std::move(pieces);
   shape->columns = ColumnSpace(shape->tables.size());
   const proto::Table& driving = *shape->tables[static_cast<size_t>(shape->plan.driving)];
-  for (const optimizer::Piece& piece : shape->pieces) {
+  for (const partitioner::Piece& piece : shape->pieces) {
     if (piece.partition >= static_cast<uint32_t>(driving.partitions_size()))
       return absl::InvalidArgumentError("no such partition");
     if (uint64_t{piece.first_block} + piece.blocks >
@@ -216,7 +219,7 @@ absl::StatusOr<std::shared_ptr<const QueryShape>> QueryShape::Make(
   for (size_t j = 0; j < shape->joins.size(); ++j) {
     const Plan::Join& join = shape->plan.joins[j];
     const bool text = join.probe_key.type.kind == TypeKind::kString;
-    if (text && (join.probe_key.op != sql::Op::kColumn || join.build_key.op != sql::Op::kColumn ||
+    if (text && (join.probe_key.op != plan::Op::kColumn || join.build_key.op != plan::Op::kColumn ||
                  join.build_key.type.kind != TypeKind::kString)) {
       return absl::InvalidArgumentError("not a plan: text keys that are not columns");
     }
@@ -231,7 +234,7 @@ absl::StatusOr<std::shared_ptr<const QueryShape>> QueryShape::Make(
   }
   for (size_t level = 0; level <= shape->joins.size(); ++level) {
     std::set<int> live;
-    ForLaterExpressions(shape->plan, level, [&](const sql::Expr& e) { AddTables(e, live); });
+    ForLaterExpressions(shape->plan, level, [&](const plan::Expr& e) { AddTables(e, live); });
     std::erase_if(live, [&](int t) {  // those that are joined by then
       if (t == shape->plan.driving) return false;
       for (size_t j = 0; j < shape->joins.size(); ++j) {

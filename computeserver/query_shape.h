@@ -11,6 +11,7 @@
 #include "computeserver/join_table.h"
 #include "optimizer/assignment.h"
 #include "optimizer/plan.h"
+#include "partitioner/pieces.h"
 #include "proto/compute.pb.h"
 #include "storage/known_blocks.h"
 
@@ -39,7 +40,7 @@ struct QueryShape {
   optimizer::TableRefs tables;
   std::vector<std::shared_ptr<storage::KnownBlocks>> known;  // of the tables; shared with other queries
   proto::StreamSettings settings;
-  std::vector<optimizer::Piece> pieces;  // of the driving table
+  std::vector<partitioner::Piece> pieces;  // of the driving table
   std::vector<Join> joins;
   ColumnSpace columns{0};              // meanings; sources unset
   std::vector<std::vector<int>> live;  // per level: tables whose rows are kept there
@@ -48,7 +49,7 @@ struct QueryShape {
   static absl::StatusOr<std::shared_ptr<const QueryShape>> Make(
       optimizer::Plan plan, optimizer::TableRefs tables,
       std::vector<std::shared_ptr<storage::KnownBlocks>> known, const proto::StreamSettings& settings,
-      std::vector<optimizer::Piece> pieces, const DictionaryLoader& load_dictionary);
+      std::vector<partitioner::Piece> pieces, const DictionaryLoader& load_dictionary);
 };
 
 }  // namespace nam::computeserver

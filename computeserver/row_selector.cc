@@ -39,7 +39,7 @@ double RowSelector::Step::rank() const {
 RowSelector::RowSelector(const ColumnSpace& space, const std::vector<std::unique_ptr<Filter>>& filters,
                          const std::vector<KeyLookup>& lookups, int sort_column)
     : sort_column_(sort_column) {
-  const auto add = [&](Step::Kind kind, sql::ColumnRef column, double passing, double cost_ns) -> Step& {
+  const auto add = [&](Step::Kind kind, plan::ColumnRef column, double passing, double cost_ns) -> Step& {
     Step& step =
         steps_.emplace_back(Step{.kind = kind, .column = &space.at(column), .number = column.column});
     step.seen = kPriorRows;

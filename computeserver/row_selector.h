@@ -16,7 +16,7 @@ namespace nam::computeserver {
 /// there. What the build side has to say is fetched later, for the rows that are left.
 struct KeyLookup {
   const JoinTable* table = nullptr;
-  sql::ColumnRef column;
+  plan::ColumnRef column;
   /// If the streamed table is split by the column as the join table is by its key: the keys of a partition
   /// are all in part (partition / divisor) % parts. Otherwise parts is 0.
   uint32_t parts = 0;

@@ -118,7 +118,7 @@ absl::StatusOr<std::shared_ptr<const QueryShape>> ComputeServerImpl::Shape(
     known.push_back(cache_.Known(*meta));
     tables.push_back(std::move(meta));
   }
-  std::vector<optimizer::Piece> pieces;
+  std::vector<partitioner::Piece> pieces;
   for (const proto::Piece& piece : request.pieces())
     pieces.push_back({piece.partition(), piece.first_block(), piece.blocks()});
   return QueryShape::Make(

@@ -10,17 +10,18 @@
 #include "computeserver/vector_expression.h"
 #include "execution/partial_result.h"
 #include "execution/row_order.h"
+#include "plan/aggregate.h"
 #include "types/sql_error.h"
 
 namespace nam::computeserver {
 namespace {
 
-using sql::AggregateFunction;
+using plan::AggregateFunction;
 
 /// One aggregate over all groups, by columns.
 class Aggregator {
  public:
-  Aggregator(const sql::Aggregate& aggregate, const ColumnSpace& space) : aggregate_(aggregate) {
+  Aggregator(const plan::Aggregate& aggregate, const ColumnSpace& space) : aggregate_(aggregate) {
     if (aggregate.function != AggregateFunction::kCountRows) argument_ = Compile(aggregate.argument, space);
   }
 
@@ -158,7 +159,7 @@ class Aggregator {
     }
   }
 
-  const sql::Aggregate aggregate_;
+  const plan::Aggregate aggregate_;
   std::unique_ptr<VectorExpression> argument_;
   std::vector<int64_t> counts_;  // by group; of values that are not null, or of rows
   std::vector<__int128> sums_;
@@ -171,7 +172,7 @@ class AggregateSink final : public Sink {
  public:
   AggregateSink(const optimizer::Plan& plan, const ColumnSpace& space, uint64_t bytes_max)
       : groups_(plan.group_by, space), group_of_(kBatchRows), bytes_max_(bytes_max) {
-    for (const sql::Aggregate& aggregate : plan.aggregates) aggregators_.emplace_back(aggregate, space);
+    for (const plan::Aggregate& aggregate : plan.aggregates) aggregators_.emplace_back(aggregate, space);
   }
 
   absl::Status Consume(const Batch& batch) override {
@@ -216,7 +217,7 @@ class RowSink final : public Sink {
  public:
   RowSink(const optimizer::Plan& plan, const ColumnSpace& space, uint64_t bytes_max)
       : order_(plan.order), limit_(plan.row_limit), bytes_max_(bytes_max) {
-    for (const sql::Expr& expr : plan.output) {
+    for (const plan::Expr& expr : plan.output) {
       outputs_.push_back(Compile(expr, space));
       types_.push_back(expr.type);
     }
@@ -271,7 +272,7 @@ class RowSink final : public Sink {
 
   std::vector<std::unique_ptr<VectorExpression>> outputs_;
   std::vector<Type> types_;
-  const std::vector<sql::OrderKey> order_;
+  const std::vector<plan::OrderKey> order_;
   const int64_t limit_;
   const uint64_t bytes_max_;
   std::vector<std::vector<Value>> rows_;

@@ -136,7 +136,7 @@ class Compiler {
     const Type& from = e.children[0].type;
     if (from.kind == TypeKind::kInteger && e.type.kind == TypeKind::kInteger) {
       NodePtr a = Build(e.children[0]);
-      const int bytes = sql::IntegerBytes(e);
+      const int bytes = plan::IntegerBytes(e);
       const int64_t high = std::numeric_limits<int64_t>::max() >> (64 - 8 * bytes), low = -high - 1;
       if (!WithinRange::Needed(a->bounds(), low, high)) return a;
       return std::make_unique<WithinRange>(std::move(a), low, high, IntegerOutOfRange(bytes, e.position));
@@ -153,13 +153,13 @@ class Compiler {
     if (x.kind == TypeKind::kBool) return std::make_unique<RowByRow>(e, space_);
     NodePtr a = Build(e.children[0]), b = Build(e.children[1]);
     if (x.numeric() && y.numeric() && !AlignScales(e, a, b)) return std::make_unique<RowByRow>(e, space_);
-    return std::make_unique<Comparison>(e.op, std::move(a), std::move(b), sql::IgnoresBlanks(x, y));
+    return std::make_unique<Comparison>(e.op, std::move(a), std::move(b), plan::IgnoresBlanks(x, y));
   }
 
   NodePtr Lookup(const Expr& e) {
     auto truth = TruthByCode(e, space_);
     if (!truth) return nullptr;
-    return std::make_unique<CodeLookup>(space_, sql::ColumnsOf(e)[0], *std::move(truth));
+    return std::make_unique<CodeLookup>(space_, plan::ColumnsOf(e)[0], *std::move(truth));
   }
 
   const ColumnSpace& space_;
@@ -167,30 +167,30 @@ class Compiler {
 
 }  // namespace
 
-std::optional<std::vector<uint8_t>> TruthByCode(const sql::Expr& expr, const ColumnSpace& space) {
-  const std::vector<sql::ColumnRef> columns = sql::ColumnsOf(expr);
+std::optional<std::vector<uint8_t>> TruthByCode(const plan::Expr& expr, const ColumnSpace& space) {
+  const std::vector<plan::ColumnRef> columns = plan::ColumnsOf(expr);
   if (columns.size() != 1) return std::nullopt;
   const ColumnMeaning& meaning = space.at(columns[0]).meaning;
   const bool text = meaning.type.kind == TypeKind::kString;
   if (meaning.codes == 0 || meaning.codes > (text ? kMostTextCodes : kMostNumberCodes)) return std::nullopt;
   const bool plain_like = text && expr.op == Op::kLike && expr.children[0].op == Op::kColumn &&
-                          !sql::IsChar(expr.children[0].type);
+                          !plan::IsChar(expr.children[0].type);
   std::vector<uint8_t> truth(meaning.codes);
   for (uint64_t code = 0; code < meaning.codes; ++code) {
     // No row has the one code of a table without rows.
     if (text && !meaning.IsNull(code) && meaning.dictionary->size() <= code - meaning.nullable) continue;
     if (plain_like && !meaning.IsNull(code)) {
-      truth[code] = sql::MatchesLike(meaning.Text(code), expr.literal.text);
+      truth[code] = plan::MatchesLike(meaning.Text(code), expr.literal.text);
       continue;
     }
-    const auto value = sql::Evaluate(expr, [&](const Expr&) { return meaning.Decode(code); });
+    const auto value = plan::Evaluate(expr, [&](const Expr&) { return meaning.Decode(code); });
     if (!value.ok()) return std::nullopt;
     truth[code] = value->null ? Vector::kUnknown : value->number != 0;
   }
   return truth;
 }
 
-std::unique_ptr<VectorExpression> Compile(const sql::Expr& expr, const ColumnSpace& space) {
+std::unique_ptr<VectorExpression> Compile(const plan::Expr& expr, const ColumnSpace& space) {
   return Compiler(space).Build(expr);
 }
 

@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "computeserver/batch.h"
-#include "sql/expression.h"
+#include "plan/expression.h"
 
 namespace nam::computeserver {
 
@@ -63,12 +63,12 @@ class VectorExpression {
   Bounds bounds_;
 };
 
-/// `space` outlives the expression. What has no vectorized form is evaluated row by row by sql::Evaluate.
-std::unique_ptr<VectorExpression> Compile(const sql::Expr& expr, const ColumnSpace& space);
+/// `space` outlives the expression. What has no vectorized form is evaluated row by row by plan::Evaluate.
+std::unique_ptr<VectorExpression> Compile(const plan::Expr& expr, const ColumnSpace& space);
 
 /// A boolean over a single column of few codes, decided for each code; nothing where that does not pay, or
 /// where a code's evaluation fails (it may not occur in the data: then the rows decide).
-std::optional<std::vector<uint8_t>> TruthByCode(const sql::Expr& expr, const ColumnSpace& space);
+std::optional<std::vector<uint8_t>> TruthByCode(const plan::Expr& expr, const ColumnSpace& space);
 
 /// The value of tuple `i` of a vector as a SQL value of `type`.
 Value ValueAt(const Vector& vector, uint32_t i, const Type& type);

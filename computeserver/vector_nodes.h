@@ -9,15 +9,15 @@
 
 #include "base/status_macros.h"
 #include "computeserver/vector_expression.h"
-#include "sql/expression_tree.h"
+#include "plan/expression_tree.h"
 #include "types/date.h"
 #include "types/sql_error.h"
 
 /// The nodes that vector_expression.cc makes expressions of.
 namespace nam::computeserver::vector_nodes {
 
-using sql::Expr;
-using sql::Op;
+using plan::Expr;
+using plan::Op;
 using Node = VectorExpression;
 using NodePtr = std::unique_ptr<VectorExpression>;
 
@@ -52,7 +52,7 @@ inline Bounds Combine(Op op, const Bounds& a, const Bounds& b) {
 /// A column of numbers or dates.
 class NumberColumn final : public Node {
  public:
-  NumberColumn(const ColumnSpace& space, sql::ColumnRef ref) : column_(space.at(ref)), table_(ref.table) {
+  NumberColumn(const ColumnSpace& space, plan::ColumnRef ref) : column_(space.at(ref)), table_(ref.table) {
     result_.narrow.resize(kBatchRows);
     result_.nulls.resize(kBatchRows);
     result_.has_nulls = column_.meaning.nullable;
@@ -85,7 +85,7 @@ class NumberColumn final : public Node {
 
 class TextColumn final : public Node {
  public:
-  TextColumn(const ColumnSpace& space, sql::ColumnRef ref) : column_(space.at(ref)), table_(ref.table) {
+  TextColumn(const ColumnSpace& space, plan::ColumnRef ref) : column_(space.at(ref)), table_(ref.table) {
     result_.kind = Vector::Kind::kText;
     result_.text.resize(kBatchRows);
     result_.nulls.resize(kBatchRows);
@@ -238,7 +238,7 @@ class Comparison final : public Node {
     const uint32_t n = batch.size;
     if (a->kind == Vector::Kind::kText && ignores_blanks_) {
       Compare(n, [&](uint32_t i) {
-        return sql::WithoutBlanks(a->text[i]).compare(sql::WithoutBlanks(b->text[i]));
+        return plan::WithoutBlanks(a->text[i]).compare(plan::WithoutBlanks(b->text[i]));
       });
     } else if (a->kind == Vector::Kind::kText) {
       Compare(n, [&](uint32_t i) { return a->text[i].compare(b->text[i]); });
@@ -383,7 +383,7 @@ class IsNull final : public Node {
 /// A boolean expression over one column, as a look-up by code.
 class CodeLookup final : public Node {
  public:
-  CodeLookup(const ColumnSpace& space, sql::ColumnRef ref, std::vector<uint8_t> truth)
+  CodeLookup(const ColumnSpace& space, plan::ColumnRef ref, std::vector<uint8_t> truth)
       : column_(space.at(ref)), table_(ref.table), truth_(std::move(truth)) {
     result_.kind = Vector::Kind::kTruth;
     result_.truth.resize(kBatchRows);
@@ -425,7 +425,7 @@ class RowByRow final : public Node {
   absl::StatusOr<const Vector*> Evaluate(const Batch& batch) override {
     texts_.clear();
     for (uint32_t i = 0; i < batch.size; ++i) {
-      auto value = sql::Evaluate(expr_, [&](const Expr& column) {
+      auto value = plan::Evaluate(expr_, [&](const Expr& column) {
         const ColumnSpace::Column& c = space_.at(column.column);
         return c.meaning.Decode(c.source.at(batch.of(column.column.table)[i]));
       });

@@ -9,7 +9,7 @@
 namespace nam::execution {
 namespace {
 
-using sql::AggregateFunction;
+using plan::AggregateFunction;
 
 template <typename T>
 void PutRaw(std::string& out, T n) {
@@ -92,7 +92,7 @@ class PartialMerger::Reader {
   const std::byte* end_;
 };
 
-absl::Status PartialMerger::ReadAggregate(Reader& reader, const sql::Aggregate& aggregate,
+absl::Status PartialMerger::ReadAggregate(Reader& reader, const plan::Aggregate& aggregate,
                                           Accumulated& into) {
   int64_t count;
   __int128 number;
@@ -166,13 +166,13 @@ absl::Status PartialMerger::Add(std::span<const std::byte> bytes, const std::ato
   return reader.done() ? absl::OkStatus() : Damaged();
 }
 
-absl::Status PartialMerger::Bound(const std::vector<sql::OrderKey>& order, int64_t limit,
+absl::Status PartialMerger::Bound(const std::vector<plan::OrderKey>& order, int64_t limit,
                                   uint64_t bytes_max) {
   PruneRows(order, limit, rows_, bytes_);
   return bytes_ > bytes_max ? ResultTooLarge(bytes_max) : absl::OkStatus();
 }
 
-absl::StatusOr<Value> PartialMerger::Finish(const sql::Aggregate& aggregate, const Accumulated& a) {
+absl::StatusOr<Value> PartialMerger::Finish(const plan::Aggregate& aggregate, const Accumulated& a) {
   const __int128 most = PowerOfTen(kMaxDecimalDigits) - 1;
   const auto bounded = [&](__int128 n) -> absl::StatusOr<Value> {
     if (n > most || n < -most) return SumOutOfRange();

@@ -12,7 +12,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "sql/bound_query.h"
+#include "plan/aggregate.h"
 #include "types/value.h"
 
 /// What a compute server leaves in registered memory for the coordinator to READ.
@@ -51,27 +51,27 @@ struct MergedGroup {
 /// Collects partial results. DATA_LOSS if bytes are not a partial result of this query.
 class PartialMerger {
  public:
-  PartialMerger(std::vector<Type> columns_or_keys, std::vector<sql::Aggregate> aggregates, PartialKind kind)
+  PartialMerger(std::vector<Type> columns_or_keys, std::vector<plan::Aggregate> aggregates, PartialKind kind)
       : types_(std::move(columns_or_keys)), aggregates_(std::move(aggregates)), kind_(kind) {}
   /// CANCELLED soon after `cancel`, if there is one, is set; what has been merged is of no use then.
   absl::Status Add(std::span<const std::byte> bytes, const std::atomic<bool>* cancel = nullptr);
 
   /// With an order and a limit (-1: none) keeps the first rows alone, as PruneRows. RESOURCE_EXHAUSTED if
   /// what has been merged takes more than `bytes_max`.
-  absl::Status Bound(const std::vector<sql::OrderKey>& order, int64_t limit, uint64_t bytes_max);
+  absl::Status Bound(const std::vector<plan::OrderKey>& order, int64_t limit, uint64_t bytes_max);
 
   std::vector<std::vector<Value>>& rows() { return rows_; }
   std::vector<MergedGroup>& groups() { return groups_; }
   /// The value of aggregate `i`. OUT_OF_RANGE if a sum has more than 38 digits.
-  static absl::StatusOr<Value> Finish(const sql::Aggregate& aggregate, const Accumulated& accumulated);
+  static absl::StatusOr<Value> Finish(const plan::Aggregate& aggregate, const Accumulated& accumulated);
 
  private:
   class Reader;
   absl::Status ReadGroup(Reader& reader);
-  absl::Status ReadAggregate(Reader& reader, const sql::Aggregate& aggregate, Accumulated& into);
+  absl::Status ReadAggregate(Reader& reader, const plan::Aggregate& aggregate, Accumulated& into);
 
   const std::vector<Type> types_;
-  const std::vector<sql::Aggregate> aggregates_;
+  const std::vector<plan::Aggregate> aggregates_;
   const PartialKind kind_;
   std::vector<std::vector<Value>> rows_;
   std::vector<MergedGroup> groups_;

@@ -6,7 +6,7 @@
 
 namespace nam::execution {
 
-bool StandsBefore(const std::vector<sql::OrderKey>& order, std::span<const Value> a,
+bool StandsBefore(const std::vector<plan::OrderKey>& order, std::span<const Value> a,
                   std::span<const Value> b) {
   for (size_t k = 0; k < order.size(); ++k) {
     const Value &x = a[k], &y = b[k];
@@ -20,7 +20,7 @@ bool StandsBefore(const std::vector<sql::OrderKey>& order, std::span<const Value
   return false;
 }
 
-void PruneRows(const std::vector<sql::OrderKey>& order, int64_t limit, std::vector<std::vector<Value>>& rows,
+void PruneRows(const std::vector<plan::OrderKey>& order, int64_t limit, std::vector<std::vector<Value>>& rows,
                uint64_t& bytes) {
   constexpr size_t kFewRows = 4096;
   if (order.empty() || limit < 0 || rows.size() <= kFewRows) return;

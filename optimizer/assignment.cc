@@ -9,6 +9,14 @@
 namespace nam::optimizer {
 namespace {
 
+using partitioner::CutPieces;
+using partitioner::NeededPartitions;
+using partitioner::PartitionsOf;
+using partitioner::PartOf;
+using partitioner::Piece;
+using partitioner::PiecesOf;
+using partitioner::RowsOf;
+
 uint64_t RowBytes(const proto::Table& table, const std::vector<uint32_t>& columns) {
   uint64_t bytes = 0;
   for (uint32_t c : columns) bytes += table.columns(static_cast<int>(c)).encoding().width();
@@ -16,8 +24,8 @@ uint64_t RowBytes(const proto::Table& table, const std::vector<uint32_t>& column
 }
 
 /// The partition key (if it is the only one with that column) that `expr`, a bare column, is of its table.
-std::optional<int> KeyOf(const sql::Expr& expr, const proto::Table& table) {
-  if (expr.op != sql::Op::kColumn) return std::nullopt;
+std::optional<int> KeyOf(const plan::Expr& expr, const proto::Table& table) {
+  if (expr.op != plan::Op::kColumn) return std::nullopt;
   for (int k = 0; k < table.partitioning_size(); ++k) {
     if (table.partitioning(k).column() == table.columns(expr.column.column).name()) return k;
   }
@@ -33,21 +41,6 @@ std::vector<Piece> WholePartitions(const proto::Table& driving) {
   std::vector<uint32_t> all(static_cast<size_t>(driving.partitions_size()));
   std::iota(all.begin(), all.end(), 0u);
   return PiecesOf(driving, all, UINT64_MAX);
-}
-
-/// Cuts what has more rows than `rows_max`, evenly, as far as there are blocks.
-std::vector<Piece> Cut(const proto::Table& driving, const std::vector<Piece>& pieces, uint64_t rows_max) {
-  std::vector<Piece> cut;
-  for (const Piece& piece : pieces) {
-    const uint64_t wanted = (RowsOf(driving, piece) - 1) / rows_max + 1;
-    const uint64_t parts = std::max<uint64_t>(1, std::min<uint64_t>(wanted, piece.blocks));
-    for (uint64_t i = 0; i < parts; ++i) {
-      const uint64_t from = piece.blocks * i / parts, to = piece.blocks * (i + 1) / parts;
-      cut.push_back({piece.partition, static_cast<uint32_t>(piece.first_block + from),
-                     static_cast<uint32_t>(to - from)});
-    }
-  }
-  return cut;
 }
 
 /// Ascending pieces with neighbours joined.
@@ -80,7 +73,7 @@ Assignment Evaluate(const Plan& plan, const TableRefs& tables, const std::vector
     for (const Plan::Join& join : plan.joins) {
       const proto::Table& build = *tables[static_cast<size_t>(join.table)];
       const uint64_t bytes = RowBytes(build, plan.tables[static_cast<size_t>(join.table)].columns);
-      for (uint32_t p : NeededPartitions(plan, join, tables, partitions)) {
+      for (uint32_t p : NeededPartitions(driving, build, MatchingKey(plan, join, tables), partitions)) {
         share.build_bytes += bytes * build.partitions(static_cast<int>(p)).rows();
       }
     }
@@ -162,31 +155,6 @@ void ReadWholeTuples(const TableRefs& tables, Plan& plan) {
   std::iota(columns.begin(), columns.end(), 0u);
 }
 
-uint64_t RowsOf(const proto::Table& table, const Piece& piece) {
-  const proto::Chain& chain = table.partitions(static_cast<int>(piece.partition));
-  if (piece.blocks == chain.blocks()) return chain.rows();
-  const auto before = [&](uint64_t block) { return std::min(chain.rows(), block * chain.block_rows()); };
-  return before(uint64_t{piece.first_block} + piece.blocks) - before(piece.first_block);
-}
-
-std::vector<Piece> PiecesOf(const proto::Table& table, const std::vector<uint32_t>& partitions,
-                            uint64_t rows_max) {
-  std::vector<Piece> whole;
-  for (const uint32_t p : partitions) {
-    const proto::Chain& chain = table.partitions(static_cast<int>(p));
-    if (chain.rows() > 0) whole.push_back({p, 0, chain.blocks()});
-  }
-  return Cut(table, whole, rows_max);
-}
-
-std::vector<uint32_t> PartitionsOf(const std::vector<Piece>& pieces) {
-  std::vector<uint32_t> partitions;
-  for (const Piece& piece : pieces) {
-    if (partitions.empty() || partitions.back() != piece.partition) partitions.push_back(piece.partition);
-  }
-  return partitions;
-}
-
 uint64_t Assignment::LargestRows() const {
   uint64_t largest = 0;
   for (const Share& share : servers) largest = std::max(largest, share.rows);
@@ -200,7 +168,7 @@ uint64_t Assignment::LargestBytes() const {
 }
 
 std::optional<int> MatchingKey(const Plan& plan, const Plan::Join& join, const TableRefs& tables) {
-  if (join.probe_key.op != sql::Op::kColumn || join.probe_key.column.table != plan.driving)
+  if (join.probe_key.op != plan::Op::kColumn || join.probe_key.column.table != plan.driving)
     return std::nullopt;
   const proto::Table& build = *tables[static_cast<size_t>(join.table)];
   const proto::Table& driving = *tables[static_cast<size_t>(plan.driving)];
@@ -214,29 +182,6 @@ std::optional<int> MatchingKey(const Plan& plan, const Plan::Join& join, const T
                     join.build_key.type.scale == join.probe_key.type.scale &&
                     join.build_key.type.blank_padded == join.probe_key.type.blank_padded;
   return same ? probe_key : std::nullopt;
-}
-
-uint32_t PartOf(const proto::Table& table, uint32_t partition, int key) {
-  for (int k = table.partitioning_size() - 1; k > key; --k) partition /= table.partitioning(k).parts();
-  return partition % table.partitioning(key).parts();
-}
-
-std::vector<uint32_t> NeededPartitions(const Plan& plan, const Plan::Join& join, const TableRefs& tables,
-                                       const std::vector<uint32_t>& partitions) {
-  const proto::Table& build = *tables[static_cast<size_t>(join.table)];
-  const proto::Table& driving = *tables[static_cast<size_t>(plan.driving)];
-  const std::optional<int> key = MatchingKey(plan, join, tables);
-  const uint32_t parts =
-      key ? driving.partitioning(*key).parts() : static_cast<uint32_t>(build.partitions_size());
-  std::vector<bool> is_needed(parts, !key && !partitions.empty());
-  if (key) {
-    for (const uint32_t p : partitions) is_needed[PartOf(driving, p, *key)] = true;
-  }
-  std::vector<uint32_t> needed;
-  for (uint32_t p = 0; p < is_needed.size(); ++p) {
-    if (is_needed[p]) needed.push_back(p);
-  }
-  return needed;
 }
 
 std::vector<int> LargestDifferencing(const std::vector<uint64_t>& costs, int parts) {
@@ -305,7 +250,8 @@ Assignment Assign(const Plan& plan, const TableRefs& tables, int servers, int th
   size_t pieces_before = whole.size();
   for (const uint64_t pieces_of_a_share : kPiecesOfAShare) {
     if (best.LargestRows() <= fair + fair / kTolerance) break;
-    const std::vector<Piece> pieces = Cut(driving, whole, std::max<uint64_t>(1, fair / pieces_of_a_share));
+    const std::vector<Piece> pieces =
+        CutPieces(driving, whole, std::max<uint64_t>(1, fair / pieces_of_a_share));
     if (std::exchange(pieces_before, pieces.size()) == pieces.size()) continue;
     Assignment cut = BetterOfTwo(plan, tables, pieces, servers);
     const bool pays = cut.LargestBytes() < uncut_bytes - uncut_bytes / kTolerance;
@@ -313,7 +259,7 @@ Assignment Assign(const Plan& plan, const TableRefs& tables, int servers, int th
   }
   for (Assignment::Share& share : best.servers) {
     const uint64_t pieces = kPiecesOfAThread * static_cast<uint64_t>(std::max(1, threads));
-    share.pieces = Cut(driving, share.pieces, std::max(kPieceRowsMin, share.rows / pieces));
+    share.pieces = CutPieces(driving, share.pieces, std::max(kPieceRowsMin, share.rows / pieces));
   }
   return best;
 }

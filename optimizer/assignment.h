@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "optimizer/plan.h"
+#include "partitioner/pieces.h"
 #include "proto/catalog.pb.h"
 
 namespace nam::optimizer {
@@ -20,32 +21,11 @@ void ReadWholeTuples(const TableRefs& tables, Plan& plan);
 /// table needs one partition of the build side only; otherwise it needs all of them.
 std::optional<int> MatchingKey(const Plan& plan, const Plan::Join& join, const TableRefs& tables);
 
-/// The number of the part by key `key` that partition `partition` of a table lies in (row-major order).
-uint32_t PartOf(const proto::Table& table, uint32_t partition, int key);
-
-/// The build side's partitions that the driving table's `partitions` need, ascending.
-std::vector<uint32_t> NeededPartitions(const Plan& plan, const Plan::Join& join, const TableRefs& tables,
-                                       const std::vector<uint32_t>& partitions);
-
-/// What is claimed at once of the driving table: a partition, or neighbouring blocks of one that is large.
-struct Piece {
-  uint32_t partition = 0;
-  uint32_t first_block = 0;
-  uint32_t blocks = 0;
-  auto operator<=>(const Piece&) const = default;
-};
-uint64_t RowsOf(const proto::Table& table, const Piece& piece);
-/// Those that the pieces are of, ascending.
-std::vector<uint32_t> PartitionsOf(const std::vector<Piece>& pieces);
-/// The partitions that have rows, those of more than `rows_max` cut evenly, as far as there are blocks.
-std::vector<Piece> PiecesOf(const proto::Table& table, const std::vector<uint32_t>& partitions,
-                            uint64_t rows_max);
-
 /// Which server streams what of the driving table (I-Store, section 4.1). Cost is bytes to be moved: those of
 /// the driving table and those of the build sides, which count again on every server that needs them.
 struct Assignment {
   struct Share {
-    std::vector<Piece> pieces;  // ascending
+    std::vector<partitioner::Piece> pieces;  // ascending
     uint64_t driving_bytes = 0;
     uint64_t build_bytes = 0;
     uint64_t rows = 0;

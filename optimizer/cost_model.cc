@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <set>
 
-#include "optimizer/work_cost.h"
+#include "plan/aggregate.h"
+#include "plan/work_cost.h"
 
 namespace nam::optimizer {
 namespace {
 
+namespace work_cost = plan::work_cost;
+
 constexpr double kPsPerMs = 1e9;
 
-double Width(const TableRefs& tables, sql::ColumnRef ref) {
+double Width(const TableRefs& tables, plan::ColumnRef ref) {
   return tables[static_cast<size_t>(ref.table)]->columns(ref.column).encoding().width();
 }
 
@@ -39,25 +42,25 @@ struct Leg {
   double bytes = 0;
 };
 
-void AddColumns(const sql::Expr& expr, std::set<sql::ColumnRef>& columns) {
-  for (const sql::ColumnRef ref : sql::ColumnsOf(expr)) columns.insert(ref);
+void AddColumns(const plan::Expr& expr, std::set<plan::ColumnRef>& columns) {
+  for (const plan::ColumnRef ref : plan::ColumnsOf(expr)) columns.insert(ref);
 }
 
-std::set<sql::ColumnRef> WantedFrom(const Plan& plan, size_t join) {
-  std::set<sql::ColumnRef> wanted;
+std::set<plan::ColumnRef> WantedFrom(const Plan& plan, size_t join) {
+  std::set<plan::ColumnRef> wanted;
   for (size_t j = join; j < plan.joins.size(); ++j) {
     AddColumns(plan.joins[j].probe_key, wanted);
-    for (const sql::Expr& residual : plan.joins[j].residuals) AddColumns(residual, wanted);
+    for (const plan::Expr& residual : plan.joins[j].residuals) AddColumns(residual, wanted);
   }
-  for (const sql::Expr& key : plan.group_by) AddColumns(key, wanted);
-  for (const sql::Aggregate& aggregate : plan.aggregates) AddColumns(aggregate.argument, wanted);
-  for (const sql::Expr& expr : plan.output) AddColumns(expr, wanted);
+  for (const plan::Expr& key : plan.group_by) AddColumns(key, wanted);
+  for (const plan::Aggregate& aggregate : plan.aggregates) AddColumns(aggregate.argument, wanted);
+  for (const plan::Expr& expr : plan.output) AddColumns(expr, wanted);
   return wanted;
 }
 
 Leg ProbeLeg(const Plan& plan, const TableRefs& tables, size_t join) {
   Leg leg;
-  for (const sql::ColumnRef ref : WantedFrom(plan, join)) {
+  for (const plan::ColumnRef ref : WantedFrom(plan, join)) {
     bool there = ref.table == plan.driving;
     for (size_t j = 0; j < join; ++j) there = there || plan.joins[j].table == ref.table;
     if (!there) continue;
@@ -68,11 +71,11 @@ Leg ProbeLeg(const Plan& plan, const TableRefs& tables, size_t join) {
 }
 
 Leg BuildLeg(const Plan& plan, const TableRefs& tables, size_t join) {
-  std::set<sql::ColumnRef> columns = WantedFrom(plan, join + 1);
+  std::set<plan::ColumnRef> columns = WantedFrom(plan, join + 1);
   AddColumns(plan.joins[join].build_key, columns);
-  for (const sql::Expr& residual : plan.joins[join].residuals) AddColumns(residual, columns);
+  for (const plan::Expr& residual : plan.joins[join].residuals) AddColumns(residual, columns);
   Leg leg;
-  for (const sql::ColumnRef ref : columns) {
+  for (const plan::ColumnRef ref : columns) {
     if (ref.table != plan.joins[join].table) continue;
     leg.columns += 1;
     leg.bytes += Width(tables, ref);
@@ -87,15 +90,17 @@ ModelCost PipelinedOn(const Plan& plan, const TableRefs& tables, const Assignmen
   const double all = plan.tables[static_cast<size_t>(plan.driving)].rows;
   const double part = all == 0 ? 0 : driving / all;
   const auto bytes = static_cast<double>(share.driving_bytes + share.build_bytes);
-  const std::vector<uint32_t> partitions = PartitionsOf(share.pieces);
+  const std::vector<uint32_t> partitions = partitioner::PartitionsOf(share.pieces);
   double ps = bytes * work_cost::kChecksumBytePs + driving * work_cost::kFirstFilterRowPs;
   for (size_t j = 0; j < plan.joins.size(); ++j) {
     const Plan::Join& join = plan.joins[j];
     ps += rows[j] * part * work_cost::kFilterRowPs;
     double build = 0;
-    for (const uint32_t p : NeededPartitions(plan, join, tables, partitions))
-      build += static_cast<double>(
-          tables[static_cast<size_t>(join.table)]->partitions(static_cast<int>(p)).rows());
+    const proto::Table& side = *tables[static_cast<size_t>(join.table)];
+    const std::optional<int> key = MatchingKey(plan, join, tables);
+    for (const uint32_t p :
+         partitioner::NeededPartitions(*tables[static_cast<size_t>(plan.driving)], side, key, partitions))
+      build += static_cast<double>(side.partitions(static_cast<int>(p)).rows());
     ps += build * (work_cost::kFirstFilterRowPs +
                    plan.tables[static_cast<size_t>(join.table)].selectivity * work_cost::kInsertRowPs);
   }

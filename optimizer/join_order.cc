@@ -6,12 +6,14 @@
 
 #include "base/status_macros.h"
 #include "optimizer/selectivity.h"
-#include "optimizer/work_cost.h"
+#include "plan/work_cost.h"
 
 namespace nam::optimizer {
 namespace {
 
-using sql::ColumnRef;
+namespace work_cost = plan::work_cost;
+
+using plan::ColumnRef;
 
 constexpr size_t kMostCompared = 8;  // build sides, of which 2^8 sets are looked at
 constexpr double kLeastOfLargest = 0.25;

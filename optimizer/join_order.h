@@ -10,9 +10,9 @@ namespace nam::optimizer {
 /// A join of the table into those before it, by one of the query's edges.
 struct JoinStep {
   int table = -1;
-  sql::ColumnRef build;  // of the table
-  sql::ColumnRef probe;  // of one before it
-  size_t edge = 0;       // of the query's joins
+  plan::ColumnRef build;  // of the table
+  plan::ColumnRef probe;  // of one before it
+  size_t edge = 0;        // of the query's joins
   double rows_after = 0;
 };
 

@@ -17,27 +17,27 @@ struct Plan {
   struct Table {
     std::string name;
     uint64_t allocation = 0;
-    std::vector<uint32_t> columns;   // read from its blocks, ascending
-    std::vector<sql::Expr> filters;  // over this table alone
+    std::vector<uint32_t> columns;    // read from its blocks, ascending
+    std::vector<plan::Expr> filters;  // over this table alone
     // Estimates, for EXPLAIN and costs; not sent.
     double rows = 0;
     double selectivity = 1;
   };
   struct Join {
-    int table = -1;       // build side
-    sql::Expr probe_key;  // over tables joined before; same type kind and scale as build_key
-    sql::Expr build_key;
-    std::vector<sql::Expr> residuals;
+    int table = -1;        // build side
+    plan::Expr probe_key;  // over tables joined before; same type kind and scale as build_key
+    plan::Expr build_key;
+    std::vector<plan::Expr> residuals;
     double rows_after = 0;  // estimate
   };
   std::vector<Table> tables;  // in the order of BoundQuery::tables
   int driving = 0;
   std::vector<Join> joins;  // in probe order
   bool aggregated = false;
-  std::vector<sql::Expr> group_by;
-  std::vector<sql::Aggregate> aggregates;
-  std::vector<sql::Expr> output;
-  std::vector<sql::OrderKey> order;
+  std::vector<plan::Expr> group_by;
+  std::vector<plan::Aggregate> aggregates;
+  std::vector<plan::Expr> output;
+  std::vector<plan::OrderKey> order;
   int64_t row_limit = -1;
 };
 

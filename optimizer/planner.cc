@@ -13,10 +13,10 @@
 namespace nam::optimizer {
 namespace {
 
+using plan::ColumnRef;
+using plan::Expr;
+using plan::Op;
 using sql::BoundQuery;
-using sql::ColumnRef;
-using sql::Expr;
-using sql::Op;
 
 Expr ColumnExpr(const BoundQuery& query, ColumnRef ref) {
   Expr e;
@@ -67,7 +67,7 @@ class Planner {
       for (const sql::OutputColumn& column : query_.select) plan_.group_by.push_back(column.expr);
     } else {
       for (const sql::OutputColumn& column : query_.select) plan_.output.push_back(column.expr);
-      for (const sql::OrderKey& key : query_.order_by) plan_.output.push_back(key.expr);
+      for (const plan::OrderKey& key : query_.order_by) plan_.output.push_back(key.expr);
       plan_.order = query_.order_by;
       if (query_.limit && __builtin_add_overflow(*query_.limit, query_.offset, &plan_.row_limit))
         plan_.row_limit = -1;
@@ -87,7 +87,7 @@ class Planner {
     }
     for (const Expr& conjunct : query_.conjuncts) {
       std::set<int> tables;
-      for (ColumnRef column : sql::ColumnsOf(conjunct)) tables.insert(column.table);
+      for (ColumnRef column : plan::ColumnsOf(conjunct)) tables.insert(column.table);
       if (tables.size() > 1) {
         later_.push_back({conjunct, tables});
         continue;
@@ -140,7 +140,7 @@ class Planner {
   }
 
   void Need(const Expr& expr) {
-    for (ColumnRef column : sql::ColumnsOf(expr)) needed_.insert(column);
+    for (ColumnRef column : plan::ColumnsOf(expr)) needed_.insert(column);
   }
 
   void ChooseColumns() {
@@ -153,7 +153,7 @@ class Planner {
       for (const Expr& residual : join.residuals) Need(residual);
     }
     for (const Expr& key : plan_.group_by) Need(key);
-    for (const sql::Aggregate& aggregate : plan_.aggregates) Need(aggregate.argument);
+    for (const plan::Aggregate& aggregate : plan_.aggregates) Need(aggregate.argument);
     for (const Expr& expr : plan_.output) Need(expr);
     for (ColumnRef column : needed_) {
       plan_.tables[static_cast<size_t>(column.table)].columns.push_back(static_cast<uint32_t>(column.column));
@@ -168,7 +168,7 @@ class Planner {
       for (const Expr& residual : join.residuals) NAM_RETURN_IF_ERROR(CheckDepth(residual));
     }
     for (const Expr& key : plan_.group_by) NAM_RETURN_IF_ERROR(CheckDepth(key));
-    for (const sql::Aggregate& aggregate : plan_.aggregates)
+    for (const plan::Aggregate& aggregate : plan_.aggregates)
       NAM_RETURN_IF_ERROR(CheckDepth(aggregate.argument));
     for (const Expr& expr : plan_.output) NAM_RETURN_IF_ERROR(CheckDepth(expr));
     return absl::OkStatus();

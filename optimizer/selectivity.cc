@@ -12,10 +12,10 @@
 namespace nam::optimizer {
 namespace {
 
+using plan::ColumnRef;
+using plan::Expr;
+using plan::Op;
 using sql::BoundQuery;
-using sql::ColumnRef;
-using sql::Expr;
-using sql::Op;
 
 /// Where the statistics say nothing: comparisons of text, of expressions, of columns with each other.
 constexpr double kUnknown = 1.0 / 3;

@@ -8,12 +8,13 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "optimizer/cost_model.h"
+#include "plan/aggregate.h"
 
 namespace nam::session {
 namespace {
 
 using optimizer::Plan;
-using sql::Expr;
+using plan::Expr;
 
 std::string Grouped(uint64_t n) {
   std::string digits = absl::StrCat(n);
@@ -34,7 +35,7 @@ class Printer {
       : query_(query), plan_(plan), tables_(tables) {}
 
   std::string Text(const Expr& expr) const {
-    return sql::ToString(expr, [&](const Expr& e) -> std::string {
+    return plan::ToString(expr, [&](const Expr& e) -> std::string {
       const auto& table = *tables_[static_cast<size_t>(e.column.table)];
       return absl::StrCat(query_.tables[static_cast<size_t>(e.column.table)].alias, ".",
                           table.columns(e.column.column).name());
@@ -61,9 +62,9 @@ class Printer {
     static constexpr const char* kNames[] = {"count(*)", "count", "sum",           "min",
                                              "max",      "avg",   "count distinct"};
     std::vector<std::string> parts;
-    for (const sql::Aggregate& aggregate : plan_.aggregates) {
+    for (const plan::Aggregate& aggregate : plan_.aggregates) {
       const char* name = kNames[static_cast<int>(aggregate.function)];
-      const bool rows = aggregate.function == sql::AggregateFunction::kCountRows;
+      const bool rows = aggregate.function == plan::AggregateFunction::kCountRows;
       parts.push_back(rows ? std::string(name) : absl::StrCat(name, "(", Text(aggregate.argument), ")"));
     }
     std::string line = absl::StrCat("Aggregate: ", absl::StrJoin(parts, ", "));
@@ -150,7 +151,7 @@ std::string CostLine(const Plan& plan, const optimizer::TableRefs& tables,
 /// Whether a partition of the driving table is cut into pieces.
 bool Cut(const proto::Table& driving, const std::vector<ServerReport>& servers) {
   for (const ServerReport& server : servers) {
-    for (const optimizer::Piece& piece : server.share.pieces) {
+    for (const partitioner::Piece& piece : server.share.pieces) {
       if (piece.blocks < driving.partitions(static_cast<int>(piece.partition)).blocks()) return true;
     }
   }
@@ -169,7 +170,7 @@ void AddAssignment(const proto::Table& driving, const std::vector<ServerReport>&
   for (const ServerReport& server : servers) rows += server.share.rows;
   for (const ServerReport& server : servers) {
     std::map<uint32_t, uint32_t> blocks;  // by partition
-    for (const optimizer::Piece& piece : server.share.pieces) blocks[piece.partition] += piece.blocks;
+    for (const partitioner::Piece& piece : server.share.pieces) blocks[piece.partition] += piece.blocks;
     const auto cut = std::count_if(blocks.begin(), blocks.end(), [&](const auto& here) {
       return here.second < driving.partitions(static_cast<int>(here.first)).blocks();
     });

@@ -7,14 +7,15 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "execution/row_order.h"
-#include "sql/expression.h"
+#include "plan/aggregate.h"
+#include "plan/expression.h"
 #include "types/sql_error.h"
 
 namespace nam::session {
 namespace {
 
-using sql::Expr;
-using sql::Op;
+using plan::Expr;
+using plan::Op;
 
 struct OutputRow {
   std::vector<Value> values;
@@ -22,7 +23,7 @@ struct OutputRow {
 };
 
 std::string Fingerprint(const Expr& expr) {
-  return sql::ToString(expr, [](const Expr& e) {
+  return plan::ToString(expr, [](const Expr& e) {
     return absl::StrCat("#", static_cast<int>(e.op), ".", e.column.table, ".", e.column.column, ".", e.index);
   });
 }
@@ -45,21 +46,21 @@ absl::Status AddGroups(const sql::BoundQuery& query, execution::PartialMerger& m
                            execution::PartialMerger::Finish(query.aggregates[a], group.aggregates[a]));
       aggregates.push_back(std::move(value));
     }
-    const sql::Resolver resolve = [&](const Expr& e) {
+    const plan::Resolver resolve = [&](const Expr& e) {
       return e.op == Op::kGroup ? group.keys[static_cast<size_t>(e.index)]
                                 : aggregates[static_cast<size_t>(e.index)];
     };
     if (query.having) {
-      NAM_ASSIGN_OR_RETURN(const Value keep, sql::Evaluate(*query.having, resolve));
+      NAM_ASSIGN_OR_RETURN(const Value keep, plan::Evaluate(*query.having, resolve));
       if (keep.null || keep.number == 0) continue;
     }
     OutputRow& row = out.emplace_back();
     for (const sql::OutputColumn& column : query.select) {
-      NAM_ASSIGN_OR_RETURN(Value value, sql::Evaluate(column.expr, resolve));
+      NAM_ASSIGN_OR_RETURN(Value value, plan::Evaluate(column.expr, resolve));
       row.values.push_back(std::move(value));
     }
-    for (const sql::OrderKey& key : query.order_by) {
-      NAM_ASSIGN_OR_RETURN(Value value, sql::Evaluate(key.expr, resolve));
+    for (const plan::OrderKey& key : query.order_by) {
+      NAM_ASSIGN_OR_RETURN(Value value, plan::Evaluate(key.expr, resolve));
       row.order.push_back(std::move(value));
     }
   }
@@ -70,7 +71,7 @@ absl::Status AddGroups(const sql::BoundQuery& query, execution::PartialMerger& m
 absl::Status AddDistinctRows(const sql::BoundQuery& query, execution::PartialMerger& merger,
                              std::vector<OutputRow>& out) {
   std::vector<size_t> order_columns;
-  for (const sql::OrderKey& key : query.order_by) {
+  for (const plan::OrderKey& key : query.order_by) {
     const std::string wanted = Fingerprint(key.expr);
     const auto found =
         std::find_if(query.select.begin(), query.select.end(),

@@ -1,7 +1,6 @@
 #include "session/missing_server_errors.h"
 
 #include "absl/strings/str_format.h"
-#include "sql/bound_query.h"
 #include "types/sql_error.h"
 
 namespace nam::session {

@@ -7,6 +7,7 @@
 #include "base/status_macros.h"
 #include "catalog/control_plane.h"
 #include "optimizer/cost_model.h"
+#include "partitioner/pieces.h"
 #include "partitioner/table_metadata.h"
 #include "storage/chain_pointers.h"
 
@@ -48,6 +49,14 @@ const proto::Table& BuildSide(const MulticastCoordinator::Query& query, size_t j
   return *query.tables[static_cast<size_t>(query.plan.joins[join].table)];
 }
 
+/// The build side's partitions that a server with these of the driving table needs.
+std::vector<uint32_t> NeededOf(const MulticastCoordinator::Query& query, size_t join,
+                               const std::vector<uint32_t>& partitions) {
+  const proto::Table& driving = *query.tables[static_cast<size_t>(query.plan.driving)];
+  const std::optional<int> key = optimizer::MatchingKey(query.plan, query.plan.joins[join], query.tables);
+  return partitioner::NeededPartitions(driving, BuildSide(query, join), key, partitions);
+}
+
 }  // namespace
 
 MulticastCoordinator::~MulticastCoordinator() {
@@ -66,12 +75,9 @@ std::string MulticastCoordinator::WhyRead(const Query& query, size_t join, Choic
   if (mode == Choice::kOff) return "nam.multicast is off";
   if (mode == Choice::kAuto && in_place) return "blocks are looked at in place";
   if (query.partitions.size() < 2) return "one compute server needs it";
-  const auto needed = [&](const std::vector<uint32_t>& partitions) {
-    return optimizer::NeededPartitions(query.plan, query.plan.joins[join], query.tables, partitions);
-  };
-  const std::vector<uint32_t> first = needed(query.partitions[0]);
+  const std::vector<uint32_t> first = NeededOf(query, join, query.partitions[0]);
   for (const std::vector<uint32_t>& partitions : query.partitions) {
-    if (needed(partitions) != first) return "each compute server needs a part of it";
+    if (NeededOf(query, join, partitions) != first) return "each compute server needs a part of it";
   }
   const uint64_t bytes =
       BytesOf(table, query.plan.tables[static_cast<size_t>(query.plan.joins[join].table)].columns);
@@ -204,8 +210,7 @@ absl::StatusOr<storage::MulticastTable> MulticastCoordinator::Describe(const Que
   const proto::Table& table = BuildSide(query, join);
   const auto& columns = query.plan.tables[static_cast<size_t>(query.plan.joins[join].table)].columns;
   storage::MulticastTable out{partitioner::StreamTableOf(table, columns), {}};
-  for (uint32_t partition :
-       optimizer::NeededPartitions(query.plan, query.plan.joins[join], query.tables, query.partitions[0])) {
+  for (uint32_t partition : NeededOf(query, join, query.partitions[0])) {
     const proto::Chain& chain = table.partitions(static_cast<int>(partition));
     if (chain.blocks() == 0) continue;
     NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t>* pointers, Pointers(table, partition));

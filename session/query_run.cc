@@ -79,7 +79,7 @@ void QueryRun::Start(size_t server, size_t list_number, uint64_t first, bool wit
   work->request = options_.request;
   work->request.set_query(options_.next_fragment_id());
   for (uint64_t i = first; i < list.pieces.size(); ++i) {
-    const optimizer::Piece& piece = pieces_[list.pieces[i]];
+    const partitioner::Piece& piece = pieces_[list.pieces[i]];
     proto::Piece& out = *work->request.add_pieces();
     out.set_partition(piece.partition);
     out.set_first_block(piece.first_block);
@@ -173,7 +173,7 @@ absl::Status QueryRun::Cover(const ComputeClients::Work& work, ServerReport& rep
       --left_;
       ++claimed;
       report.thread_rows[static_cast<size_t>(t)] +=
-          optimizer::RowsOf(options_.driving, pieces_[list.pieces[item]]);
+          partitioner::RowsOf(options_.driving, pieces_[list.pieces[item]]);
     }
   }
   report.turns.push_back({work.list < shares_ ? std::optional(work.list) : std::nullopt, work.started_ms,
@@ -288,7 +288,7 @@ absl::Status QueryRun::ReportProgress() {
   }
   uint64_t rows = 0;
   for (size_t p = 0; p < done.size(); ++p) {
-    if (done[p]) rows += optimizer::RowsOf(options_.driving, pieces_[p]);
+    if (done[p]) rows += partitioner::RowsOf(options_.driving, pieces_[p]);
   }
   options_.progress(rows);
   return absl::OkStatus();

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "optimizer/assignment.h"
+#include "partitioner/pieces.h"
 #include "proto/catalog.pb.h"
 #include "proto/compute.pb.h"
 #include "session/compute_clients.h"
@@ -87,7 +87,7 @@ class QueryRun {
 
   Options options_;
   const size_t shares_;  // the first lists are the shares of the servers that were there at the start
-  std::vector<optimizer::Piece> pieces_;  // of all shares
+  std::vector<partitioner::Piece> pieces_;  // of all shares
   std::vector<List> lists_;
   std::vector<Server> servers_;  // as options_.servers
   std::vector<bool> covered_;    // by piece

@@ -9,15 +9,16 @@
 #include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 #include "partitioner/loader.h"
+#include "plan/aggregate.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
 
 namespace nam::session {
 namespace {
 
+using plan::ColumnRef;
+using plan::Expr;
 using sql::BoundQuery;
-using sql::ColumnRef;
-using sql::Expr;
 
 constexpr size_t kBatchRows = 1'024;
 constexpr uint64_t kTextBytes = 4;  // beside the text itself
@@ -31,7 +32,7 @@ std::vector<std::vector<bool>> NeededColumns(const BoundQuery& query) {
     needed[static_cast<size_t>(column.table)][static_cast<size_t>(column.column)] = true;
   };
   const auto need_all = [&](const Expr& expr) {
-    for (const ColumnRef column : sql::ColumnsOf(expr)) need(column);
+    for (const ColumnRef column : plan::ColumnsOf(expr)) need(column);
   };
   for (const sql::JoinEdge& edge : query.joins) {
     need(edge.left);
@@ -39,9 +40,9 @@ std::vector<std::vector<bool>> NeededColumns(const BoundQuery& query) {
   }
   for (const Expr& expr : query.conjuncts) need_all(expr);
   for (const Expr& expr : query.group_by) need_all(expr);
-  for (const sql::Aggregate& aggregate : query.aggregates) need_all(aggregate.argument);
+  for (const plan::Aggregate& aggregate : query.aggregates) need_all(aggregate.argument);
   for (const sql::OutputColumn& column : query.select) need_all(column.expr);
-  for (const sql::OrderKey& key : query.order_by) need_all(key.expr);
+  for (const plan::OrderKey& key : query.order_by) need_all(key.expr);
   return needed;
 }
 

@@ -9,9 +9,9 @@
 #include "base/status_macros.h"
 #include "execution/partial_result.h"
 #include "optimizer/plan.h"
+#include "plan/expression.h"
 #include "session/finish.h"
 #include "sql/assignment.h"
-#include "sql/expression.h"
 #include "sql/record_row.h"
 #include "txn/session.h"
 #include "types/sql_error.h"
@@ -19,7 +19,7 @@
 namespace nam::session {
 namespace {
 
-using sql::Expr;
+using plan::Expr;
 using sql::RecordLayout;
 
 ResultSet Command(std::string command) {
@@ -88,12 +88,12 @@ class PartialRows {
       : plan_(plan), merger_(merger), bytes_max_(bytes_max) {}
 
   absl::Status Add(const std::vector<Value>& row) {
-    const sql::Resolver resolve = sql::RowResolver(row);
+    const plan::Resolver resolve = sql::RowResolver(row);
     for (const Expr& expr : plan_.aggregated ? plan_.group_by : plan_.output) {
-      NAM_ASSIGN_OR_RETURN(const Value value, sql::Evaluate(expr, resolve));
+      NAM_ASSIGN_OR_RETURN(const Value value, plan::Evaluate(expr, resolve));
       execution::PutValue(entries_, value);
     }
-    for (const sql::Aggregate& aggregate : plan_.aggregates) NAM_RETURN_IF_ERROR(Put(aggregate, resolve));
+    for (const plan::Aggregate& aggregate : plan_.aggregates) NAM_RETURN_IF_ERROR(Put(aggregate, resolve));
     ++count_;
     const bool many = count_ - flushed_ >= kRowsTogether || entries_.size() >= kBytesTogether;
     return many ? Flush() : absl::OkStatus();
@@ -119,11 +119,11 @@ class PartialRows {
   static constexpr size_t kBytesTogether = 1 << 20;
 
   /// What one row adds to an aggregate.
-  absl::Status Put(const sql::Aggregate& aggregate, const sql::Resolver& resolve) {
-    using sql::AggregateFunction;
+  absl::Status Put(const plan::Aggregate& aggregate, const plan::Resolver& resolve) {
+    using plan::AggregateFunction;
     Value value = Value::Bool(true);
     if (aggregate.function != AggregateFunction::kCountRows) {
-      NAM_ASSIGN_OR_RETURN(value, sql::Evaluate(aggregate.argument, resolve));
+      NAM_ASSIGN_OR_RETURN(value, plan::Evaluate(aggregate.argument, resolve));
     }
     const bool sums =
         aggregate.function == AggregateFunction::kSum || aggregate.function == AggregateFunction::kAverage;
@@ -147,9 +147,9 @@ class PartialRows {
 };
 
 absl::StatusOr<bool> HoldsAll(const std::vector<const Expr*>& filter, const std::vector<Value>& row) {
-  const sql::Resolver resolve = sql::RowResolver(row);
+  const plan::Resolver resolve = sql::RowResolver(row);
   for (const Expr* condition : filter) {
-    NAM_ASSIGN_OR_RETURN(const Value holds, sql::Evaluate(*condition, resolve));
+    NAM_ASSIGN_OR_RETURN(const Value holds, plan::Evaluate(*condition, resolve));
     if (holds.null || holds.number == 0) return false;
   }
   return true;
@@ -178,9 +178,9 @@ sql::AccessPath PathOf(const sql::BoundQuery& query, const std::vector<Expr>& co
                        const optimizer::Plan& plan, const RecordLayout& layout, uint64_t snapshot) {
   sql::AccessWishes wishes{.snapshot = snapshot};
   if (!plan.aggregated && plan.row_limit >= 0) {
-    for (const sql::OrderKey& key : query.order_by) {
+    for (const plan::OrderKey& key : query.order_by) {
       // The order of an index: ascending, NULLs last.
-      if (key.expr.op != sql::Op::kColumn || key.descending || key.nulls_first) {
+      if (key.expr.op != plan::Op::kColumn || key.descending || key.nulls_first) {
         wishes.order.clear();
         break;
       }
@@ -375,7 +375,7 @@ absl::StatusOr<ResultSet> RecordStatements::Insert(const sql::InsertStatement& s
     if (cancelled_) return absl::CancelledError("cancelled");
     std::vector<Value> row;
     for (size_t i = 0; i < values.size(); ++i) {
-      NAM_ASSIGN_OR_RETURN(Value value, sql::Evaluate(values[i], sql::Resolver()));
+      NAM_ASSIGN_OR_RETURN(Value value, plan::Evaluate(values[i], plan::Resolver()));
       NAM_ASSIGN_OR_RETURN(value,
                            sql::Assign(table, static_cast<int>(i), std::move(value), values[i].position));
       row.push_back(std::move(value));
@@ -399,7 +399,7 @@ absl::StatusOr<ResultSet> RecordStatements::Update(const sql::UpdateStatement& s
            [&](std::span<const std::byte> bytes, std::vector<Value> old) -> absl::StatusOr<bool> {
              std::vector<Value> row = old;
              for (const sql::UpdateStatement::Assignment& assignment : statement.assignments) {
-               NAM_ASSIGN_OR_RETURN(Value value, sql::Evaluate(assignment.value, sql::RowResolver(old)));
+               NAM_ASSIGN_OR_RETURN(Value value, plan::Evaluate(assignment.value, sql::RowResolver(old)));
                NAM_ASSIGN_OR_RETURN(
                    row[static_cast<size_t>(assignment.column)],
                    sql::Assign(table, assignment.column, std::move(value), assignment.value.position));
@@ -461,10 +461,10 @@ absl::StatusOr<ResultSet> RecordStatements::Query(const sql::BoundQuery& query, 
 }
 
 std::optional<size_t> RecordStatements::OnlyTableOf(const sql::BoundQuery& query, const Expr& conjunct) {
-  const std::vector<sql::ColumnRef> columns = sql::ColumnsOf(conjunct);
+  const std::vector<plan::ColumnRef> columns = plan::ColumnsOf(conjunct);
   if (columns.empty()) return query.tables.size() == 1 ? std::optional<size_t>(0) : std::nullopt;
   const int table = columns[0].table;
-  for (const sql::ColumnRef column : columns) {
+  for (const plan::ColumnRef column : columns) {
     if (column.table != table) return std::nullopt;
   }
   return static_cast<size_t>(table);
@@ -503,7 +503,7 @@ absl::StatusOr<std::vector<std::string>> RecordStatements::Explain(
                                  bound.alias == table.name() ? "" : absl::StrCat(" ", bound.alias), " ",
                                  sql::Describe(table, path)));
     for (const Expr* filter : path.filter) {
-      lines.push_back(absl::StrCat("  if ", sql::ToString(*filter, [&](const Expr& e) {
+      lines.push_back(absl::StrCat("  if ", plan::ToString(*filter, [&](const Expr& e) {
                                      return absl::StrCat(bound.alias, ".",
                                                          table.columns(e.column.column).name());
                                    })));

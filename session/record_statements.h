@@ -112,7 +112,7 @@ class RecordStatements {
   absl::Status ReadFor(const sql::BoundQuery& query, size_t table,
                        const std::function<absl::StatusOr<bool>(const std::vector<Value>& row)>& on_row);
   /// The table that a condition is on, if that is one.
-  static std::optional<size_t> OnlyTableOf(const sql::BoundQuery& query, const sql::Expr& conjunct);
+  static std::optional<size_t> OnlyTableOf(const sql::BoundQuery& query, const plan::Expr& conjunct);
 
   /// Before any other statement: 25P02 if the transaction has failed, 25001 if one is open and the statement
   /// takes effect outside of it (CREATE TABLE, …), which `what` names; empty if it has no effect.
@@ -132,7 +132,7 @@ class RecordStatements {
 
   /// The rows that meet the conditions.
   absl::Status Find(const proto::Table& table, const sql::RecordLayout& layout,
-                    const std::vector<sql::Expr>& conjuncts, const Rows& on_row);
+                    const std::vector<plan::Expr>& conjuncts, const Rows& on_row);
   absl::Status Follow(const proto::Table& table, const sql::RecordLayout& layout, const sql::AccessPath& path,
                       const Rows& on_row);
   absl::Status CreateIndex(const proto::Table& table, const proto::RecordPart& index);

@@ -396,7 +396,7 @@ class SessionImpl final : public Session {
     for (const ServerReport& server : prepared.servers) {
       const int threads = std::max(1, static_cast<int>(server.member.threads()));
       shares.threads = shares.partitions.empty() ? threads : std::min(shares.threads, threads);
-      shares.partitions.push_back(optimizer::PartitionsOf(server.share.pieces));
+      shares.partitions.push_back(partitioner::PartitionsOf(server.share.pieces));
     }
     NAM_ASSIGN_OR_RETURN(prepared.why_read, multicast_->Start(shares, settings_.multicast));
     QueryRun run(

@@ -18,8 +18,8 @@ absl::Status Check(const proto::Table& table, const std::vector<BoundCheck>& che
                    const std::vector<Value>& row);
 
 /// The columns of table 0 are the row's values.
-inline Resolver RowResolver(const std::vector<Value>& row) {
-  return [&row](const Expr& e) { return row[static_cast<size_t>(e.column.column)]; };
+inline plan::Resolver RowResolver(const std::vector<Value>& row) {
+  return [&row](const plan::Expr& e) { return row[static_cast<size_t>(e.column.column)]; };
 }
 
 /// As CREATE TABLE writes it: `smallint`, `decimal(5,2)`, `char(3)`, …

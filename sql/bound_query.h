@@ -9,8 +9,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "plan/aggregate.h"
+#include "plan/expression.h"
 #include "proto/catalog.pb.h"
-#include "sql/expression.h"
 
 namespace nam::sql {
 
@@ -21,30 +22,13 @@ struct BoundTable {
 
 /// left = right between columns of two different tables, both of comparable kinds.
 struct JoinEdge {
-  ColumnRef left;
-  ColumnRef right;
-};
-
-enum class AggregateFunction : uint8_t { kCountRows, kCount, kSum, kMin, kMax, kAverage, kCountDistinct };
-
-/// sum of integers is an integer, of decimals a decimal of the same scale; avg is a decimal of scale
-/// max(scale + 6, 6), rounded half away from zero; over no rows all but the counts are NULL. Sums are
-/// exact in 128 bits and an error beyond 38 digits.
-struct Aggregate {
-  AggregateFunction function = AggregateFunction::kCountRows;
-  Expr argument;  // over columns; unused by kCountRows
-  Type type;
+  plan::ColumnRef left;
+  plan::ColumnRef right;
 };
 
 struct OutputColumn {
   std::string name;
-  Expr expr;
-};
-
-struct OrderKey {
-  Expr expr;
-  bool descending = false;
-  bool nulls_first = false;  // default: nulls last ascending, first descending, as PostgreSQL
+  plan::Expr expr;
 };
 
 /// A bound SELECT of the SPJA class:
@@ -52,15 +36,15 @@ struct OrderKey {
 /// `aggregated`: select, having and order_by are over kGroup and kAggregate nodes; otherwise over columns.
 struct BoundQuery {
   std::vector<BoundTable> tables;
-  std::vector<JoinEdge> joins;  // every two tables are connected
-  std::vector<Expr> conjuncts;  // all must be true; includes non-equi conditions between tables
+  std::vector<JoinEdge> joins;        // every two tables are connected
+  std::vector<plan::Expr> conjuncts;  // all must be true; includes non-equi conditions between tables
   bool aggregated = false;
-  std::vector<Expr> group_by;         // over columns; no two alike
-  std::vector<Aggregate> aggregates;  // no two alike
-  std::optional<Expr> having;
+  std::vector<plan::Expr> group_by;         // over columns; no two alike
+  std::vector<plan::Aggregate> aggregates;  // no two alike
+  std::optional<plan::Expr> having;
   std::vector<OutputColumn> select;
   bool distinct = false;
-  std::vector<OrderKey> order_by;
+  std::vector<plan::OrderKey> order_by;
   std::optional<int64_t> limit;
   int64_t offset = 0;
 };
@@ -107,28 +91,28 @@ struct DropIndexStatement {
 /// A row is refused if the condition is false of it.
 struct BoundCheck {
   std::string name;
-  Expr condition;  // over columns of table 0
+  plan::Expr condition;  // over columns of table 0
 };
 /// What changes rows of one record table. Values are of their column's kind and scale; whether they fit it is
 /// for Assign (sql/assignment.h) to say.
 struct InsertStatement {
   BoundTable table;
-  std::vector<std::vector<Expr>> rows;  // constants, one for each column of the table
+  std::vector<std::vector<plan::Expr>> rows;  // constants, one for each column of the table
   std::vector<BoundCheck> checks;
 };
 struct UpdateStatement {
   struct Assignment {
     int column = -1;
-    Expr value;  // over columns of table 0
+    plan::Expr value;  // over columns of table 0
   };
   BoundTable table;
-  std::vector<Expr> conjuncts;  // all must be true
+  std::vector<plan::Expr> conjuncts;  // all must be true
   std::vector<Assignment> assignments;
   std::vector<BoundCheck> checks;
 };
 struct DeleteStatement {
   BoundTable table;
-  std::vector<Expr> conjuncts;
+  std::vector<plan::Expr> conjuncts;
 };
 /// Snapshot isolation is the one level there is.
 struct TransactionStatement {

@@ -3,9 +3,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "plan/expression_tree.h"
 #include "sql/assignment.h"
 #include "sql/expression_binder.h"
-#include "sql/expression_tree.h"
 #include "sql/from_binder.h"
 #include "sql/record_binder.h"
 #include "sql/system_names.h"
@@ -14,6 +14,9 @@
 
 namespace nam::sql {
 namespace {
+
+using plan::Expr;
+using plan::MakeLiteral;
 
 absl::Status RefuseWith(const Node& node) {
   if (!node.Has("withClause")) return absl::OkStatus();

@@ -6,12 +6,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "sql/expression.h"
+#include "plan/expression.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
 
 namespace nam::sql {
 namespace {
+
+using plan::CharType;
 
 constexpr uint32_t kMostBytesOfCharacter = 4;  // in UTF-8
 constexpr int64_t kLongestText =

@@ -6,9 +6,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
+#include "plan/expression_tree.h"
 #include "sql/column_type.h"
 #include "sql/expression_binder.h"
-#include "sql/expression_tree.h"
 #include "sql/from_binder.h"
 #include "sql/record_binder.h"
 #include "sql/record_row.h"
@@ -17,6 +17,8 @@
 
 namespace nam::sql {
 namespace {
+
+using plan::Expr;
 
 constexpr int kMostColumns = 1600;  // PostgreSQL's own bound
 constexpr uint32_t kMostRowBytes = 64 << 10;

@@ -5,12 +5,17 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "sql/expression_tree.h"
+#include "plan/expression_tree.h"
 #include "types/decimal.h"
 #include "types/sql_error.h"
 
 namespace nam::sql {
 namespace {
+
+using plan::Expr;
+using plan::FitsInteger;
+using plan::MakeLiteral;
+using plan::Op;
 
 /// Nesting that the engine's own recursions bear.
 constexpr int kDeepestExpression = 400;

@@ -34,14 +34,14 @@ class ExpressionBinder {
   explicit ExpressionBinder(const std::vector<BoundTable>& tables) : names_(tables) {}
 
   /// May return an untyped literal (see ExpressionBuilder).
-  absl::StatusOr<Expr> BindUntyped(const Node& node, const Scope& scope, Clause clause);
+  absl::StatusOr<plan::Expr> BindUntyped(const Node& node, const Scope& scope, Clause clause);
   /// An untyped literal becomes a string.
-  absl::StatusOr<Expr> Bind(const Node& node, const Scope& scope, Clause clause);
-  absl::StatusOr<Expr> BindBoolean(const Node& node, const Scope& scope, Clause clause);
+  absl::StatusOr<plan::Expr> Bind(const Node& node, const Scope& scope, Clause clause);
+  absl::StatusOr<plan::Expr> BindBoolean(const Node& node, const Scope& scope, Clause clause);
 
   const NameResolver& names() const { return names_; }
   ExpressionBuilder& builder() { return builder_; }
-  std::vector<Aggregate>& aggregates() { return aggregates_; }
+  std::vector<plan::Aggregate>& aggregates() { return aggregates_; }
 
  private:
   /// What holds for the whole of one expression.
@@ -51,7 +51,7 @@ class ExpressionBinder {
     bool inside_aggregate = false;
     int depth = 0;
   };
-  using ExprOr = absl::StatusOr<Expr>;
+  using ExprOr = absl::StatusOr<plan::Expr>;
 
   ExprOr Expression(const Node& node, Context context);
   ExprOr Boolean(const Node& node, const Context& context);
@@ -71,14 +71,15 @@ class ExpressionBinder {
   ExprOr CastExpression(const Node& node, const Context& context);
   ExprOr Function(const Node& node, const Context& context);
   ExprOr AggregateCall(const Node& node, const std::string& name, const Context& context);
-  ExprOr AddAggregate(AggregateFunction function, Expr argument, int position);
+  ExprOr AddAggregate(plan::AggregateFunction function, plan::Expr argument, int position);
   ExprOr Extract(const Node& node, const Context& context);
   /// `date ± interval`; the interval is the right side unless `swapped`.
-  ExprOr DateAndInterval(Op op, const Node& date, const Node& interval, int position, const Context& context);
+  ExprOr DateAndInterval(plan::Op op, const Node& date, const Node& interval, int position,
+                         const Context& context);
 
   NameResolver names_;
   ExpressionBuilder builder_;
-  std::vector<Aggregate> aggregates_;
+  std::vector<plan::Aggregate> aggregates_;
 };
 
 /// Name of an output column without AS, as PostgreSQL chooses it.
@@ -91,7 +92,7 @@ struct CastTarget {
 };
 
 /// The type of a TypeName node; `from` is the operand's, which a decimal without scale keeps.
-absl::StatusOr<CastTarget> TypeOfName(const Node& type_name, const Expr& from);
+absl::StatusOr<CastTarget> TypeOfName(const Node& type_name, const plan::Expr& from);
 
 bool IsIntervalConstant(const Node& node);
 

@@ -8,12 +8,22 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "sql/expression_tree.h"
+#include "plan/expression_tree.h"
 #include "types/decimal.h"
 #include "types/sql_error.h"
 
 namespace nam::sql {
 namespace {
+
+using plan::CharType;
+using plan::Expr;
+using plan::FitsInteger;
+using plan::IsChar;
+using plan::IsNullLiteral;
+using plan::MakeLiteral;
+using plan::Op;
+using plan::Resolver;
+using plan::WithoutBlanks;
 
 constexpr size_t kMostDuplicatedNodes = 50000;
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "sql/expression.h"
+#include "plan/expression.h"
 
 namespace nam::sql {
 
@@ -30,42 +30,42 @@ class ExpressionBuilder {
     ExpressionBuilder& builder_;
   };
 
-  static Expr UntypedString(std::string text, int position);
-  static Expr UntypedNull(int position);
-  static bool IsUntyped(const Expr& expr) {
-    return expr.op == Op::kLiteral && expr.type.kind == TypeKind::kNull;
+  static plan::Expr UntypedString(std::string text, int position);
+  static plan::Expr UntypedNull(int position);
+  static bool IsUntyped(const plan::Expr& expr) {
+    return expr.op == plan::Op::kLiteral && expr.type.kind == TypeKind::kNull;
   }
 
   /// Gives an untyped literal the kind of `type`, parsing its text. Leaves other expressions alone.
-  absl::Status Settle(Expr& expr, const Type& type) const;
+  absl::Status Settle(plan::Expr& expr, const Type& type) const;
   /// Untyped becomes a string.
-  static void SettleAsString(Expr& expr);
+  static void SettleAsString(plan::Expr& expr);
 
-  absl::StatusOr<Expr> Compare(Op op, Expr a, Expr b, int position) const;
-  absl::StatusOr<Expr> Arithmetic(Op op, Expr a, Expr b, int position) const;
-  absl::StatusOr<Expr> Negate(Expr a, int position) const;
+  absl::StatusOr<plan::Expr> Compare(plan::Op op, plan::Expr a, plan::Expr b, int position) const;
+  absl::StatusOr<plan::Expr> Arithmetic(plan::Op op, plan::Expr a, plan::Expr b, int position) const;
+  absl::StatusOr<plan::Expr> Negate(plan::Expr a, int position) const;
   /// `integer_bytes`: of an integer type that was written; -1: any that is stored.
-  absl::StatusOr<Expr> Cast(Expr a, const Type& type, int position, int integer_bytes = -1) const;
-  absl::StatusOr<Expr> Junction(Op op, std::vector<Expr> operands, int position) const;
-  absl::StatusOr<Expr> Not(Expr a, int position) const;
-  absl::StatusOr<Expr> IsNull(Expr a, int position) const;
-  absl::StatusOr<Expr> In(Expr a, std::vector<Expr> items, int position);
-  absl::StatusOr<Expr> Like(Expr a, Expr pattern, int position) const;
+  absl::StatusOr<plan::Expr> Cast(plan::Expr a, const Type& type, int position, int integer_bytes = -1) const;
+  absl::StatusOr<plan::Expr> Junction(plan::Op op, std::vector<plan::Expr> operands, int position) const;
+  absl::StatusOr<plan::Expr> Not(plan::Expr a, int position) const;
+  absl::StatusOr<plan::Expr> IsNull(plan::Expr a, int position) const;
+  absl::StatusOr<plan::Expr> In(plan::Expr a, std::vector<plan::Expr> items, int position);
+  absl::StatusOr<plan::Expr> Like(plan::Expr a, plan::Expr pattern, int position) const;
   /// [when, then, …, else]; whens are booleans.
-  absl::StatusOr<Expr> Case(std::vector<Expr> parts, int position) const;
-  absl::StatusOr<Expr> Extract(Op op, Expr date, int position) const;
+  absl::StatusOr<plan::Expr> Case(std::vector<plan::Expr> parts, int position) const;
+  absl::StatusOr<plan::Expr> Extract(plan::Op op, plan::Expr date, int position) const;
 
   /// One common type for values that meet in one place (branches, a comparison's sides).
-  absl::Status Unify(const std::vector<Expr*>& values, const char* place) const;
+  absl::Status Unify(const std::vector<plan::Expr*>& values, const char* place) const;
 
   /// A copy of an operand that occurs twice after lowering. Bounded over the statement, as nested copies
   /// would double without end.
-  absl::StatusOr<Expr> Duplicate(const Expr& expr);
+  absl::StatusOr<plan::Expr> Duplicate(const plan::Expr& expr);
 
  private:
-  absl::StatusOr<Expr> Fold(Expr expr) const;
+  absl::StatusOr<plan::Expr> Fold(plan::Expr expr) const;
   /// A date that meets a timestamp becomes one.
-  absl::Status MeetTimestamp(Expr& expr, const Type& other) const;
+  absl::Status MeetTimestamp(plan::Expr& expr, const Type& other) const;
 
   int conditional_ = 0;
   size_t duplicated_nodes_ = 0;

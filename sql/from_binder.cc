@@ -5,11 +5,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "sql/expression_tree.h"
+#include "plan/expression_tree.h"
 #include "types/sql_error.h"
 
 namespace nam::sql {
 namespace {
+
+using plan::ColumnRef;
+using plan::Expr;
+using plan::MakeLiteral;
+using plan::Op;
 
 constexpr int kMostTables = 64;
 

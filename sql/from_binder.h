@@ -26,7 +26,7 @@ class FromBinder {
   absl::StatusOr<Scope> BindTarget(const Node& relation) { return Table(relation); }
 
   /// Adds a condition that every row must meet.
-  void AddCondition(Expr condition);
+  void AddCondition(plan::Expr condition);
 
   /// After the last condition: every table must be joined with the others.
   absl::Status CheckConnected() const;

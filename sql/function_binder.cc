@@ -4,13 +4,20 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "plan/aggregate.h"
+#include "plan/expression_tree.h"
 #include "sql/expression_binder.h"
-#include "sql/expression_tree.h"
 #include "types/decimal.h"
 #include "types/sql_error.h"
 
 namespace nam::sql {
 namespace {
+
+using plan::Aggregate;
+using plan::AggregateFunction;
+using plan::Expr;
+using plan::MakeLiteral;
+using plan::Op;
 
 const std::vector<std::string>& AggregateNames() {
   static const std::vector<std::string> names = {"count", "sum", "min", "max", "avg"};

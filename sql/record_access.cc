@@ -10,12 +10,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/check.h"
-#include "sql/expression_tree.h"
+#include "plan/expression_tree.h"
 #include "types/decimal.h"
 #include "types/wire.h"
 
 namespace nam::sql {
 namespace {
+
+using plan::Expr;
+using plan::Op;
 
 constexpr size_t kLongestList = 1024;  // of an IN that is more than a filter
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "plan/expression.h"
 #include "proto/catalog.pb.h"
-#include "sql/expression.h"
 #include "sql/record_row.h"
 
 namespace nam::sql {
@@ -24,9 +24,9 @@ struct AccessPath {
   /// RecordStorage.parts[index]: rows by ranges of an ordered index; kPrimaryKey: of the whole table, those
   /// in ranges of the key.
   int index = kPrimaryKey;
-  std::vector<KeyRange> ranges;     // disjoint, ascending; the whole table is one range without bounds
-  std::vector<const Expr*> filter;  // conjuncts that rows found so may still fail; borrowed
-  bool ordered = false;             // rows come in the order that was wished for
+  std::vector<KeyRange> ranges;           // disjoint, ascending; the whole table is one range without bounds
+  std::vector<const plan::Expr*> filter;  // conjuncts that rows found so may still fail; borrowed
+  bool ordered = false;                   // rows come in the order that was wished for
   // No keys and no ranges: no row can meet the conditions.
 
   bool scan() const { return index == kPrimaryKey && !ranges.empty(); }
@@ -48,7 +48,7 @@ struct AccessWishes {
 /// and by IN, a range by comparisons with constants and by IS [NOT] NULL. Conjuncts are over columns of table
 /// 0.
 AccessPath ChooseAccessPath(const proto::Table& table, const RecordLayout& layout,
-                            const std::vector<Expr>& conjuncts, const AccessWishes& wishes = {});
+                            const std::vector<plan::Expr>& conjuncts, const AccessWishes& wishes = {});
 
 /// The path in words, for EXPLAIN.
 std::string Describe(const proto::Table& table, const AccessPath& path);

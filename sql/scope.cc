@@ -9,6 +9,10 @@
 
 namespace nam::sql {
 
+using plan::ColumnRef;
+using plan::Expr;
+using plan::Op;
+
 const proto::Column& NameResolver::column(ColumnRef ref) const {
   return tables_[static_cast<size_t>(ref.table)].table->columns(ref.column);
 }

@@ -13,7 +13,7 @@ namespace nam::sql {
 struct Scope {
   struct Column {
     std::string name;
-    ColumnRef ref;
+    plan::ColumnRef ref;
   };
   std::vector<int> tables;  // positions in BoundQuery::tables
   std::vector<Column> columns;
@@ -26,23 +26,23 @@ class NameResolver {
 
   /// `name` as [table.]column or public.table.column. `quoted`: it was
   /// written in double quotes, perhaps for a string.
-  absl::StatusOr<Expr> Column(const Scope& scope, const std::vector<std::string>& name, int position,
-                              bool quoted) const;
+  absl::StatusOr<plan::Expr> Column(const Scope& scope, const std::vector<std::string>& name, int position,
+                                    bool quoted) const;
   /// Whether an unqualified column of this name is there, once or more.
   static bool HasColumn(const Scope& scope, const std::string& name);
   /// Columns of `alias.*`.
   absl::StatusOr<std::vector<Scope::Column>> Star(const Scope& scope, const std::string& alias,
                                                   int position) const;
 
-  Expr ColumnExpr(ColumnRef ref, int position) const;
+  plan::Expr ColumnExpr(plan::ColumnRef ref, int position) const;
   /// `t.x`, as messages show it.
-  std::string ColumnName(ColumnRef ref) const;
-  const proto::Column& column(ColumnRef ref) const;
+  std::string ColumnName(plan::ColumnRef ref) const;
+  const proto::Column& column(plan::ColumnRef ref) const;
 
  private:
   absl::StatusOr<int> Table(const Scope& scope, const std::string& alias, int position) const;
-  absl::StatusOr<Expr> Qualified(const Scope& scope, const std::string& alias, const std::string& name,
-                                 int position) const;
+  absl::StatusOr<plan::Expr> Qualified(const Scope& scope, const std::string& alias, const std::string& name,
+                                       int position) const;
   absl::Status UnknownColumn(const Scope& scope, const std::string& name, int position, bool quoted) const;
 
   const std::vector<BoundTable>& tables_;

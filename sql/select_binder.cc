@@ -5,13 +5,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "plan/aggregate.h"
+#include "plan/expression_tree.h"
 #include "sql/expression_binder.h"
-#include "sql/expression_tree.h"
 #include "sql/from_binder.h"
 #include "types/sql_error.h"
 
 namespace nam::sql {
 namespace {
+
+using plan::Expr;
+using plan::Op;
+using plan::OrderKey;
+using plan::Resolver;
 
 constexpr size_t kMostOutputs = 1664;  // PostgreSQL's own bound
 

@@ -35,7 +35,7 @@ struct Type {
   uint8_t scale = 0;  // decimals
   uint8_t precision =
       0;  // of columns: bytes of integers, digits of decimals; 0: the widest, as in expressions
-  bool blank_padded = false;  // strings: char(n), see sql/expression.h
+  bool blank_padded = false;  // strings: char(n), see plan/expression.h
   uint32_t length = 0;        // strings: most characters, 0 for text, kAnyLength for a varchar of any length
   bool operator==(const Type&) const = default;
 

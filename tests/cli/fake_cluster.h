@@ -7,7 +7,6 @@
 
 #include "catalog/client.h"
 #include "session/session.h"
-#include "sql/bound_query.h"
 #include "types/sql_error.h"
 
 namespace nam::cli {

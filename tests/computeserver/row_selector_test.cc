@@ -9,8 +9,8 @@
 namespace nam::computeserver {
 namespace {
 
-using sql::Expr;
-using sql::Op;
+using plan::Expr;
+using plan::Op;
 
 constexpr int kKey = 0, kDay = 1, kAmount = 2;  // columns of 4, 2 and 1 bytes; rows are in order of the day
 

@@ -8,13 +8,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "sql/expression_tree.h"
+#include "plan/expression_tree.h"
 
 namespace nam::computeserver {
 namespace {
 
-using sql::Expr;
-using sql::Op;
+using plan::Expr;
+using plan::Op;
 
 constexpr uint32_t kRows = 8;
 
@@ -43,7 +43,7 @@ class Column {
   }
 
   Expr expr() const {
-    Expr e = sql::MakeNode(Op::kColumn, space_.at({0, 0}).meaning.type, -1, {});
+    Expr e = plan::MakeNode(Op::kColumn, space_.at({0, 0}).meaning.type, -1, {});
     e.column = {0, 0};
     return e;
   }
@@ -64,7 +64,7 @@ void CheckSame(const Column& column, const Expr& e) {
   bool failed = false;
   for (uint32_t i = 0; i < kRows; ++i) {
     const auto expected =
-        sql::Evaluate(e, [&](const Expr&) { return stored.meaning.Decode(stored.source.at(i)); });
+        plan::Evaluate(e, [&](const Expr&) { return stored.meaning.Decode(stored.source.at(i)); });
     failed = failed || !expected.ok();
     if (!expected.ok() || !vector.ok()) continue;
     const Value got = ValueAt(**vector, i, e.type);
@@ -90,15 +90,15 @@ RC_GTEST_PROP(VectorExpressionProperty, MeansWhatTheEvaluatorSays, ()) {
   const __int128 digits = PowerOfTen(*rc::gen::inRange(0, kMaxDecimalDigits)) * *rc::gen::inRange(-9, 10);
   Value constant = Value::Integer(digits);
   constant.type = NumberType(ArbitraryScale());
-  const Expr literal = sql::MakeLiteral(constant, -1);
+  const Expr literal = plan::MakeLiteral(constant, -1);
   const uint8_t scale = std::max(column.expr().type.scale, constant.type.scale);
-  const Expr sum = sql::MakeNode(*rc::gen::element(Op::kAdd, Op::kSubtract), NumberType(scale), -1,
-                                 {column.expr(), literal});
+  const Expr sum = plan::MakeNode(*rc::gen::element(Op::kAdd, Op::kSubtract), NumberType(scale), -1,
+                                  {column.expr(), literal});
   const Op compares = *rc::gen::element(Op::kEqual, Op::kNotEqual, Op::kLess, Op::kLessEqual, Op::kGreater,
                                         Op::kGreaterEqual);
-  CheckSame(column, sql::MakeNode(compares, Type::Bool(), -1, {column.expr(), literal}));
+  CheckSame(column, plan::MakeNode(compares, Type::Bool(), -1, {column.expr(), literal}));
   CheckSame(column, sum);
-  CheckSame(column, sql::MakeNode(compares, Type::Bool(), -1, {sum, literal}));
+  CheckSame(column, plan::MakeNode(compares, Type::Bool(), -1, {sum, literal}));
 }
 
 TEST(VectorExpressionTest, WhatANullIsComputedWithIsWithinBounds) {
@@ -112,10 +112,10 @@ TEST(VectorExpressionTest, WhatANullIsComputedWithIsWithinBounds) {
     EXPECT_GE(expression->bounds().high, (*vector)->number(i));
   }
   // 0 - (2^63 - 1) - 2 would not fit 64 bits.
-  const Expr less = sql::MakeNode(Op::kSubtract, Type::Integer(), -1,
-                                  {column.expr(), sql::MakeLiteral(Value::Integer(INT64_MAX), -1)});
+  const Expr less = plan::MakeNode(Op::kSubtract, Type::Integer(), -1,
+                                   {column.expr(), plan::MakeLiteral(Value::Integer(INT64_MAX), -1)});
   const Expr twice =
-      sql::MakeNode(Op::kSubtract, Type::Integer(), -1, {less, sql::MakeLiteral(Value::Integer(2), -1)});
+      plan::MakeNode(Op::kSubtract, Type::Integer(), -1, {less, plan::MakeLiteral(Value::Integer(2), -1)});
   EXPECT_EQ(Compile(twice, column.space())->kind(), Vector::Kind::kWide);
 }
 

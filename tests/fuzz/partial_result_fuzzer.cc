@@ -9,17 +9,17 @@ namespace nam::fuzz {
 namespace {
 
 using namespace execution;
-using sql::AggregateFunction;
+using plan::AggregateFunction;
 
 const std::vector<Type> kKeys = {Type::Integer(), Type::String(), Type::Date(), Type::Bool()};
 
-sql::Aggregate Over(AggregateFunction function, Type argument, Type type) {
-  sql::Aggregate aggregate{.function = function, .type = type};
+plan::Aggregate Over(AggregateFunction function, Type argument, Type type) {
+  plan::Aggregate aggregate{.function = function, .type = type};
   aggregate.argument.type = argument;
   return aggregate;
 }
 
-std::vector<sql::Aggregate> AllAggregates() {
+std::vector<plan::Aggregate> AllAggregates() {
   const Type money = Type::Decimal(2);
   return {Over(AggregateFunction::kCountRows, money, Type::Integer()),
           Over(AggregateFunction::kCount, money, Type::Integer()),
@@ -46,7 +46,7 @@ std::string Header(PartialKind kind, uint64_t count) {
 
 std::string GroupOf(const std::string& text) {
   std::string out;
-  for (const sql::Aggregate& aggregate : AllAggregates()) {
+  for (const plan::Aggregate& aggregate : AllAggregates()) {
     PutU64(out, 3);  // count
     PutNumber(out, 1234);
     if (aggregate.function == AggregateFunction::kMin) PutText(out, false, text);

@@ -9,24 +9,24 @@
 namespace nam::fuzz {
 namespace {
 
-sql::Expr Column(int table, int column) {
-  sql::Expr expr;
-  expr.op = sql::Op::kColumn;
+plan::Expr Column(int table, int column) {
+  plan::Expr expr;
+  expr.op = plan::Op::kColumn;
   expr.type = Type::Integer();
   expr.column = {table, column};
   return expr;
 }
 
-sql::Expr Operator(sql::Op op, Type type, std::vector<sql::Expr> children) {
-  sql::Expr expr;
+plan::Expr Operator(plan::Op op, Type type, std::vector<plan::Expr> children) {
+  plan::Expr expr;
   expr.op = op;
   expr.type = type;
   expr.children = std::move(children);
   return expr;
 }
 
-sql::Expr Number(int64_t number) {
-  sql::Expr expr;
+plan::Expr Number(int64_t number) {
+  plan::Expr expr;
   expr.type = Type::Integer();
   expr.literal = Value::Integer(number);
   return expr;
@@ -38,8 +38,8 @@ std::vector<std::string> Seeds() {
   optimizer::Plan plan;
   plan.tables = {{.name = "f", .allocation = 3, .columns = {0, 2}},
                  {.name = "d", .allocation = 4, .columns = {1}}};
-  plan.tables[0].filters = {Operator(sql::Op::kLess, Type::Bool(), {Column(0, 2), Number(25)}),
-                            Operator(sql::Op::kIn, Type::Bool(), {Column(0, 0), Number(1), Number(2)})};
+  plan.tables[0].filters = {Operator(plan::Op::kLess, Type::Bool(), {Column(0, 2), Number(25)}),
+                            Operator(plan::Op::kIn, Type::Bool(), {Column(0, 0), Number(1), Number(2)})};
   plan.joins.push_back({.table = 1, .probe_key = Column(0, 0), .build_key = Column(1, 1)});
   optimizer::Plan rows = plan;
   rows.output = {Column(0, 2)};
@@ -47,7 +47,7 @@ std::vector<std::string> Seeds() {
   rows.row_limit = 10;
   plan.aggregated = true;
   plan.group_by = {Column(1, 1)};
-  plan.aggregates = {{sql::AggregateFunction::kSum, Column(0, 2), Type::Integer()}};
+  plan.aggregates = {{plan::AggregateFunction::kSum, Column(0, 2), Type::Integer()}};
   return {optimizer::ToProto(plan).SerializeAsString(), optimizer::ToProto(rows).SerializeAsString()};
 }
 

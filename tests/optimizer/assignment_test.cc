@@ -12,6 +12,10 @@
 namespace nam::optimizer {
 namespace {
 
+using partitioner::PartitionsOf;
+using partitioner::PartOf;
+using partitioner::Piece;
+
 uint64_t Largest(const std::vector<uint64_t>& costs, const std::vector<int>& part_of, int parts) {
   std::vector<uint64_t> sums(static_cast<size_t>(parts));
   for (size_t i = 0; i < costs.size(); ++i) sums[static_cast<size_t>(part_of[i])] += costs[i];
@@ -82,7 +86,7 @@ struct Star {
   static Plan::Join Join(int table, int probe_column) {
     Plan::Join join;
     join.table = table;
-    join.probe_key.op = join.build_key.op = sql::Op::kColumn;
+    join.probe_key.op = join.build_key.op = plan::Op::kColumn;
     join.probe_key.type = join.build_key.type = Type::Integer();
     join.probe_key.column = {0, probe_column};
     join.build_key.column = {table, 0};
@@ -93,15 +97,21 @@ struct Star {
   TableRefs tables;
 };
 
+/// The build side's partitions that a server with these of the driving table needs.
+std::vector<uint32_t> Needed(const Star& star, const Plan::Join& join,
+                             const std::vector<uint32_t>& partitions) {
+  return partitioner::NeededPartitions(*star.f, *star.tables[static_cast<size_t>(join.table)],
+                                       MatchingKey(star.plan, join, star.tables), partitions);
+}
+
 TEST(Assignment, MatchesPartitionsWithTheSameFunctionOnly) {
   Star star;
   EXPECT_EQ(MatchingKey(star.plan, star.plan.joins[0], star.tables), std::optional<int>(0));
   EXPECT_EQ(MatchingKey(star.plan, star.plan.joins[1], star.tables), std::nullopt) << "2 parts against 4";
   EXPECT_EQ(PartOf(*star.f, 7, 0), 1u);
   EXPECT_EQ(PartOf(*star.f, 7, 1), 3u);
-  EXPECT_EQ(NeededPartitions(star.plan, star.plan.joins[0], star.tables, {4, 5, 7}),
-            std::vector<uint32_t>{1});
-  EXPECT_EQ(NeededPartitions(star.plan, star.plan.joins[1], star.tables, {4}), (std::vector<uint32_t>{0, 1}));
+  EXPECT_EQ(Needed(star, star.plan.joins[0], {4, 5, 7}), std::vector<uint32_t>{1});
+  EXPECT_EQ(Needed(star, star.plan.joins[1], {4}), (std::vector<uint32_t>{0, 1}));
 }
 
 TEST(Assignment, CoversEveryPartitionOnceAndCountsReplication) {
@@ -177,7 +187,7 @@ uint64_t OptimumOfBlocks(const Star& star, int servers) {
       }
       for (const Piece& piece : share) bytes += RowsOf(*star.f, piece) * 4;
       for (const Plan::Join& join : star.plan.joins) {
-        for (const uint32_t p : NeededPartitions(star.plan, join, star.tables, PartitionsOf(share)))
+        for (const uint32_t p : Needed(star, join, PartitionsOf(share)))
           bytes += star.tables[static_cast<size_t>(join.table)]->partitions(static_cast<int>(p)).rows() * 4;
       }
       largest = std::max(largest, bytes);

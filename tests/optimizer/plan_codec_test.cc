@@ -8,9 +8,9 @@
 namespace nam::optimizer {
 namespace {
 
-sql::Expr Column(int table, int column) {
-  sql::Expr e;
-  e.op = sql::Op::kColumn;
+plan::Expr Column(int table, int column) {
+  plan::Expr e;
+  e.op = plan::Op::kColumn;
   e.type = Type::Integer();
   e.column = {table, column};
   return e;
@@ -20,18 +20,18 @@ Plan SomePlan() {
   Plan plan;
   plan.tables = {{.name = "f", .allocation = 3, .columns = {0, 2}},
                  {.name = "d", .allocation = 4, .columns = {1}}};
-  sql::Expr literal;
+  plan::Expr literal;
   literal.type = Type::Decimal(2);
   literal.literal = Value::Decimal((static_cast<__int128>(1) << 100) * -1, 2);
-  sql::Expr less;
-  less.op = sql::Op::kLess;
+  plan::Expr less;
+  less.op = plan::Op::kLess;
   less.type = Type::Bool();
   less.children = {Column(0, 2), literal};
   plan.tables[0].filters = {less};
   plan.joins.push_back({.table = 1, .probe_key = Column(0, 0), .build_key = Column(1, 1)});
   plan.aggregated = true;
   plan.group_by = {Column(1, 1)};
-  plan.aggregates = {{sql::AggregateFunction::kSum, Column(0, 2), Type::Integer()}};
+  plan.aggregates = {{plan::AggregateFunction::kSum, Column(0, 2), Type::Integer()}};
   return plan;
 }
 
@@ -47,13 +47,13 @@ TEST(PlanCodec, KeepsTypesWidthsAndLimits) {
   plan.aggregated = false;
   plan.group_by.clear();
   plan.aggregates.clear();
-  sql::Expr cast;
-  cast.op = sql::Op::kCast;
+  plan::Expr cast;
+  cast.op = plan::Op::kCast;
   cast.type = Type::Integer();
   cast.index = 2;
   cast.children = {Column(0, 2)};
-  sql::Expr text = Column(1, 1);
-  text.type = sql::CharType(7);
+  plan::Expr text = Column(1, 1);
+  text.type = plan::CharType(7);
   plan.output = {cast, text};
   plan.order = {{text, true, false}};
   plan.row_limit = 12;
@@ -61,7 +61,7 @@ TEST(PlanCodec, KeepsTypesWidthsAndLimits) {
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   ASSERT_EQ(decoded->output.size(), 2u);
   EXPECT_EQ(decoded->output[0].index, 2);
-  EXPECT_EQ(decoded->output[1].type, sql::CharType(7));
+  EXPECT_EQ(decoded->output[1].type, plan::CharType(7));
   EXPECT_EQ(decoded->row_limit, 12);
   ASSERT_EQ(decoded->order.size(), 1u);
   EXPECT_TRUE(decoded->order[0].descending);
@@ -89,7 +89,7 @@ TEST(PlanCodec, RefusesWhatIsNoPlan) {
     proto::Expr deep;
     for (int i = 0; i < 1000; ++i) {
       proto::Expr outer;
-      outer.set_op(static_cast<uint32_t>(sql::Op::kNot));
+      outer.set_op(static_cast<uint32_t>(plan::Op::kNot));
       outer.add_children()->Swap(&deep);
       deep.Swap(&outer);
     }

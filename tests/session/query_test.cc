@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <regex>
 
-#include "sql/bound_query.h"
 #include "tests/cluster/in_process_cluster.h"
 #include "tests/cluster/oracle.h"
 #include "types/date.h"

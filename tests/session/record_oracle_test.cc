@@ -6,7 +6,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "sql/bound_query.h"
 #include "tests/cluster/in_process_cluster.h"
 #include "tests/cluster/oracle.h"
 #include "types/sql_error.h"

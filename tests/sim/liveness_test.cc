@@ -5,7 +5,6 @@
 
 #include "fabric/sim/world.h"
 #include "simulation/cluster.h"
-#include "sql/bound_query.h"
 #include "types/sql_error.h"
 
 namespace nam::simulation {

@@ -3,8 +3,9 @@
 #include <rapidcheck/gtest.h>
 
 #include "absl/strings/str_join.h"
+#include "plan/aggregate.h"
+#include "plan/expression_tree.h"
 #include "sql/error_text.h"
-#include "sql/expression_tree.h"
 #include "tests/sql/fake_tables.h"
 #include "tests/sql/ssb_queries.h"
 #include "types/sql_error.h"
@@ -12,6 +13,15 @@
 
 namespace nam::sql {
 namespace {
+
+using plan::Aggregate;
+using plan::AggregateFunction;
+using plan::ColumnRef;
+using plan::Expr;
+using plan::IsChar;
+using plan::Op;
+using plan::OrderKey;
+using plan::Resolver;
 
 void CheckExpr(const BoundQuery& query, const Expr& e, bool after_aggregation) {
   switch (e.op) {

@@ -7,6 +7,8 @@
 namespace nam::sql {
 namespace {
 
+using plan::Expr;
+
 /// The condition, bound as WHERE over t, as its conjuncts.
 std::string Where(const std::string& condition) {
   const BoundQuery query = BindQuery("select id from t where " + condition);

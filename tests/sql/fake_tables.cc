@@ -6,11 +6,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "plan/aggregate.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
 
 namespace nam::sql {
 namespace {
+
+using plan::Aggregate;
+using plan::AggregateFunction;
+using plan::ColumnRef;
+using plan::Expr;
+using plan::Op;
+using plan::OrderKey;
 
 struct ColumnSpec {
   const char* name;

@@ -48,9 +48,9 @@ BoundQuery BindQuery(const std::string& text);
 SqlError BindError(const std::string& text);
 
 /// Expressions in SQL, with columns as alias.name, groups as group<i>, aggregates as agg<i>.
-std::string Show(const BoundQuery& query, const Expr& expr);
+std::string Show(const BoundQuery& query, const plan::Expr& expr);
 /// `sum(…)`, …
-std::string Show(const BoundQuery& query, const Aggregate& aggregate);
+std::string Show(const BoundQuery& query, const plan::Aggregate& aggregate);
 /// Everything of a query, one clause a line.
 std::string Show(const BoundQuery& query);
 

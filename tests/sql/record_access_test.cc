@@ -10,13 +10,17 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "plan/expression_tree.h"
 #include "sql/assignment.h"
-#include "sql/expression_tree.h"
 #include "tests/sql/arbitrary_record.h"
 #include "types/wire.h"
 
 namespace nam::sql {
 namespace {
+
+using plan::Expr;
+using plan::MakeLiteral;
+using plan::Op;
 
 bool Holds(const Expr& condition, const std::vector<Value>& row) {
   const auto value = Evaluate(condition, RowResolver(row));

@@ -10,6 +10,8 @@
 namespace nam::sql {
 namespace {
 
+using plan::Expr;
+
 template <typename Kind>
 Kind BindAs(const std::string& text) {
   FakeTables tables;

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "types/value.h"
 
-namespace nam::sql {
+namespace nam::plan {
 
 /// A column of the query: position of its table in BoundQuery::tables, and of itself in that table.
 struct ColumnRef {
@@ -108,4 +108,4 @@ std::string ToString(const Expr& expr, const std::function<std::string(const Exp
 /// Every kColumn below, in order of first occurrence, without repeats.
 std::vector<ColumnRef> ColumnsOf(const Expr& expr);
 
-}  // namespace nam::sql
+}  // namespace nam::plan

@@ -2,9 +2,9 @@
 
 #include <cstddef>
 
-#include "sql/expression.h"
+#include "plan/expression.h"
 
-namespace nam::sql {
+namespace nam::plan {
 
 /// Same meaning by structure; positions do not count.
 bool SameExpr(const Expr& a, const Expr& b);
@@ -27,4 +27,4 @@ Expr MakeNode(Op op, Type type, int position, std::vector<Expr> children);
 /// `=`, `AND`, … for operators that are written between operands.
 const char* Symbol(Op op);
 
-}  // namespace nam::sql
+}  // namespace nam::plan

@@ -6,7 +6,7 @@
 /// plans are compared (cost_model.h). Measured as the CPU time of each kind of batch, less that of reading
 /// the clock, over SSB's queries at scale factor 0.3 with blocks of 256 KiB, on one core of an AMD EPYC at
 /// -O2; rounded. kProbeKeyPs, which SSB does not need, is a guess.
-namespace nam::optimizer::work_cost {
+namespace nam::plan::work_cost {
 
 inline constexpr int64_t kBlockPs = 150'000;       // zones, sources, pointers: whatever the rows
 inline constexpr int64_t kChecksumBytePs = 40;     // XXH3
@@ -29,4 +29,4 @@ inline constexpr int64_t kDatagramBytePs = 83;
 inline constexpr int64_t kRouteRowPs = 2'000;   // which server a row goes to
 inline constexpr int64_t kRouteCodePs = 1'200;  // a code written where it is sent from
 
-}  // namespace nam::optimizer::work_cost
+}  // namespace nam::plan::work_cost

@@ -1,8 +1,8 @@
-#include "sql/expression_tree.h"
+#include "plan/expression_tree.h"
 
 #include <algorithm>
 
-namespace nam::sql {
+namespace nam::plan {
 
 bool SameExpr(const Expr& a, const Expr& b) {
   if (a.op != b.op || !(a.type == b.type) || a.column != b.column || a.index != b.index) return false;
@@ -111,4 +111,4 @@ std::vector<ColumnRef> ColumnsOf(const Expr& expr) {
   return columns;
 }
 
-}  // namespace nam::sql
+}  // namespace nam::plan

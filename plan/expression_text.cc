@@ -1,10 +1,10 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "sql/expression.h"
-#include "sql/expression_tree.h"
+#include "plan/expression.h"
+#include "plan/expression_tree.h"
 
-namespace nam::sql {
+namespace nam::plan {
 namespace {
 
 /// How tightly an operator binds, as in PostgreSQL's grammar.
@@ -210,4 +210,4 @@ std::string ToString(const Expr& expr, const std::function<std::string(const Exp
   return Printer(name).Print(expr);
 }
 
-}  // namespace nam::sql
+}  // namespace nam::plan

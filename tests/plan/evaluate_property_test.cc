@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_join.h"
 #include "base/utf8.h"
-#include "sql/expression.h"
+#include "plan/expression.h"
 
-namespace nam::sql {
+namespace nam::plan {
 namespace {
 
 /// The definition, one character of the pattern at a time.
@@ -50,4 +50,4 @@ RC_GTEST_PROP(LikeProperty, MatchesWhatItWasMadeFrom, ()) {
 }
 
 }  // namespace
-}  // namespace nam::sql
+}  // namespace nam::plan

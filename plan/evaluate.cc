@@ -6,13 +6,13 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "sql/expression.h"
-#include "sql/expression_tree.h"
+#include "plan/expression.h"
+#include "plan/expression_tree.h"
 #include "types/date.h"
 #include "types/decimal.h"
 #include "types/sql_error.h"
 
-namespace nam::sql {
+namespace nam::plan {
 namespace {
 
 absl::StatusOr<Value> Number(const Expr& e, std::optional<__int128> n) {
@@ -299,4 +299,4 @@ bool MatchesLike(std::string_view text, std::string_view pattern) {
   return true;
 }
 
-}  // namespace nam::sql
+}  // namespace nam::plan

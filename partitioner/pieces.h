@@ -1,0 +1,37 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "proto/catalog.pb.h"
+
+/// The parts that a table's rows are shared out in.
+namespace nam::partitioner {
+
+/// What is claimed at once of the driving table: a partition, or neighbouring blocks of one that is large.
+struct Piece {
+  uint32_t partition = 0;
+  uint32_t first_block = 0;
+  uint32_t blocks = 0;
+  auto operator<=>(const Piece&) const = default;
+};
+uint64_t RowsOf(const proto::Table& table, const Piece& piece);
+/// Those that the pieces are of, ascending.
+std::vector<uint32_t> PartitionsOf(const std::vector<Piece>& pieces);
+/// The partitions that have rows, those of more than `rows_max` cut evenly, as far as there are blocks.
+std::vector<Piece> PiecesOf(const proto::Table& table, const std::vector<uint32_t>& partitions,
+                            uint64_t rows_max);
+/// Cuts those that have more rows than `rows_max`, evenly, as far as there are blocks.
+std::vector<Piece> CutPieces(const proto::Table& table, const std::vector<Piece>& pieces, uint64_t rows_max);
+
+/// The number of the part by key `key` that partition `partition` of a table lies in (row-major order).
+uint32_t PartOf(const proto::Table& table, uint32_t partition, int key);
+
+/// The build side's partitions that the driving table's `partitions` need, ascending. `key`: which of the
+/// driving table's partition keys the build side is split like, too; none: all of the build side is needed.
+std::vector<uint32_t> NeededPartitions(const proto::Table& driving, const proto::Table& build,
+                                       std::optional<int> key, const std::vector<uint32_t>& partitions);
+
+}  // namespace nam::partitioner
