@@ -159,20 +159,21 @@ TEST(EvaluateTest, Timestamps) {
   for (const char* bad :
        {"", "2026-01-02 ", "2026-01-02 3:04", "2026-01-02 03:04:05.", "2026-01-02 03:04:05.1x",
         "2026-01-02 03:04:05.1234567x", "2026-01-02x03:04", "2026-02-30 3:04"}) {
-    EXPECT_EQ(BindError("select timestamp '" + std::string(bad) + "' from t").sqlstate, "22007") << bad;
+    EXPECT_EQ(sql::BindError("select timestamp '" + std::string(bad) + "' from t").sqlstate, "22007") << bad;
   }
   // Written as a timestamp is, but there is none; half a microsecond before year 10000 is rounded into it.
   for (const char* none :
        {"2026-01-02 03:04:60", "2026-01-02 24:00", "2026-01-02 03:60", "2026-02-30 03:04:05", "2026-13-01",
         "0000-01-01 00:00", "9999-12-31 23:59:59.9999995"}) {
-    EXPECT_EQ(BindError("select timestamp '" + std::string(none) + "' from t").sqlstate, "22008") << none;
+    EXPECT_EQ(sql::BindError("select timestamp '" + std::string(none) + "' from t").sqlstate, "22008")
+        << none;
   }
   EXPECT_EQ(Text("timestamp '9999-12-31 23:59:59.9999994'"), "9999-12-31 23:59:59.999999");
   for (const char* none :
        {"2024-02-30", "2023-02-29", "1900-02-29", "2024-13-01", "2024-00-01", "2024-01-00", "0000-01-01"})
-    EXPECT_EQ(BindError("select date '" + std::string(none) + "' from t").sqlstate, "22008") << none;
+    EXPECT_EQ(sql::BindError("select date '" + std::string(none) + "' from t").sqlstate, "22008") << none;
   for (const char* bad : {"2024-2-30", "2024-02-3x", "20240230", "2024/02/30"})
-    EXPECT_EQ(BindError("select date '" + std::string(bad) + "' from t").sqlstate, "22007") << bad;
+    EXPECT_EQ(sql::BindError("select date '" + std::string(bad) + "' from t").sqlstate, "22007") << bad;
 }
 
 TEST(EvaluateTest, CastsAndDates) {
@@ -199,16 +200,16 @@ TEST(EvaluateTest, TextAsPostgresReadsIt) {
   for (const char* no : {"f", "False", "n", "NO", "of", "off", "0", " fa "})
     EXPECT_EQ(Text("'" + std::string(no) + "'::boolean"), "f") << no;
   for (const char* bad : {"", " ", "o", "truee", "yesno", "10", "t f"})
-    EXPECT_EQ(BindError("select '" + std::string(bad) + "'::boolean from t").sqlstate, "22P02") << bad;
+    EXPECT_EQ(sql::BindError("select '" + std::string(bad) + "'::boolean from t").sqlstate, "22P02") << bad;
   EXPECT_EQ(Text("' 12 '::integer"), "12");
   EXPECT_EQ(Text("'1e3'::numeric"), "1000");
   EXPECT_EQ(Text("' -1.5E-2\n'::numeric"), "-0.015");
   EXPECT_EQ(Text("'12e+1'::decimal(9, 2)"), "120.00");
   EXPECT_EQ(Text("price > '1.04e1'"), "t");
   for (const char* bad : {"1e", "1e+", "e3", "1e3x", "1e 3", "1 2", ""})
-    EXPECT_EQ(BindError("select '" + std::string(bad) + "'::numeric from t").sqlstate, "22P02") << bad;
-  EXPECT_EQ(BindError("select '1e3'::integer from t").sqlstate, "22P02");
-  EXPECT_EQ(BindError("select '1e38'::numeric from t").sqlstate, "22003");
+    EXPECT_EQ(sql::BindError("select '" + std::string(bad) + "'::numeric from t").sqlstate, "22P02") << bad;
+  EXPECT_EQ(sql::BindError("select '1e3'::integer from t").sqlstate, "22P02");
+  EXPECT_EQ(sql::BindError("select '1e38'::numeric from t").sqlstate, "22003");
 }
 
 TEST(EvaluateTest, Like) {
