@@ -123,7 +123,7 @@ TEST_F(GrpcControlPlaneTest, AnIncompleteServiceIsNotServed) {
 }
 
 TEST_F(GrpcControlPlaneTest, RequestsRepliesAndStatusesArriveWhole) {
-  bool fail = false;
+  std::atomic<bool> fail = false;
   const auto server = Serve([&](const IncomingCall&) -> absl::StatusOr<proto::Cluster> {
     proto::Cluster cluster;
     cluster.set_name(std::string(3 << 20, 'n'));  // several slices

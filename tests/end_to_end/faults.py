@@ -44,7 +44,7 @@ class Faults(cases.Case):
         answer = cluster.done("sql", "--format=csv", "-c", query).out.split()
         self.assertEqual(process.out().split()[-len(answer):], answer)
 
-    def load_in_the_middle(self, cluster, scale_factor=0.3 / SLOWNESS):
+    def load_in_the_middle(self, cluster, scale_factor=0.3 / min(SLOWNESS, 3)):
         """A load whose biggest table is under way."""
         load = cluster.start("ssb load", "--scale-factor=%g" % scale_factor, "--replace")
         wait_until(lambda: "date" in cluster.tables() or not load.running(), 60, "lineorder is being loaded")
