@@ -1,7 +1,9 @@
 #include "workload/ssb_data.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "catalog/missing_servers.h"
 #include "ssb/load.h"
 
 namespace nam {
@@ -27,6 +29,21 @@ absl::StatusOr<uint64_t> ExpectedRows(const SsbSource& source, ssb::Table table)
   if (source.from.empty()) return ssb::Generator(GeneratorOf(source)).Rows(table);
   NAM_ASSIGN_OR_RETURN(const ssb::TblFile file, ssb::TblFile::Open(source.from, table));
   return file.estimated_rows();
+}
+
+/// A memory server that goes while the last table is loaded takes blocks of the first ones with it.
+absl::Status CheckWhole(catalog::Client& catalog, const std::vector<LoadedTable>& loaded) {
+  NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, catalog.GetCluster());
+  for (const LoadedTable& table : loaded) {
+    for (const catalog::MissingServer& server : catalog::MissingServersOf(table.table, cluster)) {
+      if (!server.buried()) continue;
+      return absl::UnavailableError(absl::StrFormat(
+          "table %s has lost %d blocks (%d bytes) with memory server %d, which went during the "
+          "load; load again",
+          table.name, server.blocks, server.bytes, server.member.id()));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -56,6 +73,7 @@ absl::StatusOr<std::vector<LoadedTable>> LoadSsb(catalog::Attachment& attachment
                       static_cast<double>(clock.NowNs() - start_ns) / 1e9, std::move(committed)});
   }
   progress.Clear();
+  NAM_RETURN_IF_ERROR(CheckWhole(attachment.catalog(), loaded));
   return loaded;
 }
 

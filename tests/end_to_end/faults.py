@@ -78,7 +78,9 @@ class Faults(cases.Case):
         start = time.monotonic()
         victim.process.kill()
         self.expect_failure(load, "memory server %d" % victim.id, start)
-        self.assertNotIn("lineorder", cluster.tables())
+        # If lineorder's memory was taken after that, it is whole, but the tables before it are not.
+        if "has lost" not in load.err():
+            self.assertNotIn("lineorder", cluster.tables())
         cluster.await_dead(victim)
         self.assert_usable(cluster)
 
