@@ -8,15 +8,18 @@
 /// -O2; rounded. kProbeKeyPs, which SSB does not need, is a guess.
 namespace nam::plan::work_cost {
 
-inline constexpr int64_t kBlockPs = 150'000;       // zones, sources, pointers: whatever the rows
-inline constexpr int64_t kChecksumBytePs = 40;     // XXH3
-inline constexpr int64_t kFirstFilterRowPs = 350;  // over codes in order
-inline constexpr int64_t kFilterRowPs = 900;       // over what earlier filters left
-inline constexpr int64_t kInsertRowPs = 5'000;     // into a join table
-inline constexpr int64_t kProbeRowPs = 2'200;      // codes, into a direct table
-inline constexpr int64_t kProbeKeyPs = 8'000;      // any key, any table
-inline constexpr int64_t kPartnerRowPs = 2'600;    // where a row's partner of one build side lies
-inline constexpr int64_t kSinkRowPs = 6'000;       // group and aggregates, or an output row
+inline constexpr int64_t kBlockPs = 150'000;        // zones, sources, pointers: whatever the rows
+inline constexpr int64_t kChecksumBytePs = 40;      // XXH3
+inline constexpr int64_t kFirstFilterRowPs = 350;   // over codes in order
+inline constexpr int64_t kFilterRowPs = 900;        // over what earlier filters left
+inline constexpr int64_t kInsertRowPs = 5'000;      // into a join table
+inline constexpr int64_t kProbeRowPs = 2'200;       // codes, into a direct table
+inline constexpr int64_t kProbeKeyPs = 8'000;       // any key, any table
+inline constexpr int64_t kPartnerRowPs = 2'600;     // where a row's partner of one build side lies
+inline constexpr int64_t kSinkRowPs = 6'000;        // group and aggregates, or an output row
+inline constexpr int64_t kCombineGroupPs = 20'000;  // a thread's or server's group into those of another
+inline constexpr int64_t kFinishRowPs = 10'000;     // a group or row that is stored, or read as a result
+inline constexpr int64_t kSortRowPs = 60'000;       // a row's share of sorting runs, or of merging them
 
 // Of build sides by multicast: until a stream flows and after it has, whatever its length (a call to each
 // memory server, groups joined, first credit, the last blocks' way); what a datagram takes of its sender or

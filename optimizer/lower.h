@@ -1,0 +1,16 @@
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "optimizer/assignment.h"
+#include "optimizer/plan.h"
+#include "plan/physical.h"
+
+namespace nam::optimizer {
+
+/// The physical plan of a star: a build pipeline for each join, in probe order, then the driving table's with
+/// all probes. One stage, which claims the driving table's pieces. Each pipeline carries only the columns
+/// that something behind it looks at. The result passed plan::Check and plan::CheckTables; 54001 if an
+/// expression is too deep.
+absl::StatusOr<plan::PhysicalPlan> Lower(const Plan& star, const TableRefs& tables);
+
+}  // namespace nam::optimizer

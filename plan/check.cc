@@ -1,0 +1,396 @@
+#include "plan/check.h"
+
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "plan/flow.h"
+#include "plan/slot_of.h"
+
+namespace nam::plan {
+namespace {
+
+/// A partition is a list of pages that a server keeps open.
+constexpr uint32_t kMostParts = 1 << 16;
+
+absl::Status Bad(const char* what) {
+  return absl::InvalidArgumentError(absl::StrCat("not a plan: ", what));
+}
+
+absl::Status CheckSlot(const Slot& slot) {
+  if (!IsValueType(slot.type)) return Bad("a slot of a type without values");
+  const bool any = slot.bounds.low != 0 || slot.bounds.high != 0 || slot.bounds.known;
+  if (any && !HasBounds(slot.type)) return Bad("bounds of something that has none");
+  if (slot.bounds.low > slot.bounds.high || (any && !slot.bounds.known))
+    return Bad("bounds that hold nothing");
+  return absl::OkStatus();
+}
+
+absl::Status CheckConditions(std::span<const Expr> conditions, const Schema& input) {
+  for (const Expr& condition : conditions) {
+    NAM_ASSIGN_OR_RETURN(const Slot slot, SlotOf(condition, input));
+    if (slot.type.kind != TypeKind::kBool) return Bad("a condition that is no boolean");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSlots(std::span<const uint32_t> slots, const Schema& input) {
+  for (const uint32_t slot : slots) {
+    if (slot >= input.size()) return Bad("a slot that is not there");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckAscending(std::span<const uint32_t> numbers, const char* what) {
+  for (size_t i = 1; i < numbers.size(); ++i) {
+    if (numbers[i] <= numbers[i - 1]) return Bad(what);
+  }
+  return absl::OkStatus();
+}
+
+/// Equal values of both have equal hashes and bytes.
+bool Comparable(const Type& a, const Type& b) {
+  return a.scale == b.scale && (a.kind == b.kind || (a.numeric() && b.numeric()));
+}
+
+absl::Status CheckAggregate(const Aggregate& aggregate) {
+  const Type &from = aggregate.argument.type, &to = aggregate.type;
+  switch (aggregate.function) {
+    case AggregateFunction::kCountRows:
+      // Its argument is never evaluated, but walks over expressions reach it.
+      if (!aggregate.argument.children.empty() || aggregate.argument.op != Op::kLiteral)
+        return Bad("count(*) of something");
+      [[fallthrough]];
+    case AggregateFunction::kCount:
+    case AggregateFunction::kCountDistinct:
+      return to == Type::Integer() ? absl::OkStatus() : Bad("a count that is no integer");
+    case AggregateFunction::kMin:
+    case AggregateFunction::kMax:
+      return to == from && to.kind != TypeKind::kBool ? absl::OkStatus() : Bad("min or max of another type");
+    case AggregateFunction::kSum:
+      return to == from && to.numeric() ? absl::OkStatus() : Bad("a sum of no numbers, or of another type");
+    case AggregateFunction::kAverage:
+      return from.numeric() && to.kind == TypeKind::kDecimal && to.scale == from.scale + 6
+                 ? absl::OkStatus()
+                 : Bad("an average of no numbers, or of another scale");
+  }
+  return Bad("an unknown aggregate");
+}
+
+/// Whether `slot` holds what a state of slot `wanted` may be.
+bool Holds(const Slot& wanted, const Slot& slot) {
+  if (slot.type != wanted.type || (slot.nullable && !wanted.nullable)) return false;
+  return !wanted.bounds.known || (slot.bounds.known && slot.bounds.low >= wanted.bounds.low &&
+                                  slot.bounds.high <= wanted.bounds.high);
+}
+
+/// What merges states: its input is what StatesOf says.
+absl::Status CheckMerge(const AggregateSink& sink, const Schema& input) {
+  if (sink.group_by.size() > input.size()) return Bad("groups of states that are not there");
+  for (size_t k = 0; k < sink.group_by.size(); ++k) {
+    if (BareSlot(sink.group_by[k]) != k) return Bad("states are grouped by their keys as they are");
+  }
+  Schema arguments;
+  for (const Aggregate& aggregate : sink.aggregates) {
+    if (aggregate.argument.op != Op::kLiteral || !aggregate.argument.literal.null)
+      return Bad("an aggregate of states computes its argument");
+    arguments.push_back({aggregate.argument.type, true, {}});
+  }
+  const Schema wanted = StatesOf(std::span(input).first(sink.group_by.size()), sink.aggregates, arguments);
+  if (wanted.size() != input.size()) return Bad("states of other aggregates");
+  for (size_t i = 0; i < input.size(); ++i) {
+    if (!Holds(wanted[i], input[i])) return Bad("states of other aggregates");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckGroups(const AggregateSink& sink, const Schema& input) {
+  using Phase = AggregateSink::Phase;
+  for (const Expr& key : sink.group_by) NAM_RETURN_IF_ERROR(SlotOf(key, input).status());
+  for (const Aggregate& aggregate : sink.aggregates) {
+    NAM_RETURN_IF_ERROR(CheckAggregate(aggregate));
+    if (aggregate.function == AggregateFunction::kCountRows) continue;
+    NAM_RETURN_IF_ERROR(SlotOf(aggregate.argument, input).status());
+  }
+  const bool states = sink.phase == Phase::kMerge || sink.phase == Phase::kFinal;
+  return states ? CheckMerge(sink, input) : absl::OkStatus();
+}
+
+/// Checks pipelines in their order, so those that one looks at are checked already.
+class Checker {
+ public:
+  explicit Checker(const PhysicalPlan& plan) : plan_(plan) {}
+
+  absl::Status Run() {
+    if (plan_.pipelines.empty() || plan_.pipelines.size() > kMostPipelines)
+      return Bad("no pipelines, or too many");
+    for (number_ = 0; number_ < plan_.pipelines.size(); ++number_) {
+      NAM_RETURN_IF_ERROR(CheckPipeline(plan_.pipelines[number_]));
+    }
+    NAM_RETURN_IF_ERROR(CheckStages());
+    for (const Pipeline& pipeline : plan_.pipelines) NAM_RETURN_IF_ERROR(CheckPartitionMatch(pipeline));
+    return CheckExchanges();
+  }
+
+ private:
+  absl::Status CheckPipeline(const Pipeline& p) {
+    if (p.schemas.size() != p.steps.size() + 1 || p.estimates.size() != p.schemas.size())
+      return Bad("schemas and steps do not match");
+    for (const Estimate& estimate : p.estimates) {
+      if (!(std::isfinite(estimate.rows) && estimate.rows >= 0 && std::isfinite(estimate.selectivity) &&
+            estimate.selectivity >= 0)) {
+        return Bad("an estimate that is no number of rows");
+      }
+    }
+    NAM_RETURN_IF_ERROR(CheckAfter(p));
+    for (const Slot& slot : p.schemas[0]) NAM_RETURN_IF_ERROR(CheckSlot(slot));
+    NAM_RETURN_IF_ERROR(std::visit([&](const auto& source) { return CheckSource(p, source); }, p.source));
+    for (size_t s = 0; s < p.steps.size(); ++s) {
+      const Schema& input = p.schemas[s];
+      NAM_RETURN_IF_ERROR(
+          std::visit([&](const auto& step) { return CheckStep(p, step, input); }, p.steps[s]));
+      NAM_ASSIGN_OR_RETURN(const Schema output, StepOutput(plan_, p.steps[s], input));
+      if (output != p.schemas[s + 1]) return Bad("a schema that is not what flows");
+    }
+    return std::visit([&](const auto& sink) { return CheckSink(sink, p.schemas.back()); }, p.sink);
+  }
+
+  absl::Status CheckAfter(const Pipeline& p) const {
+    NAM_RETURN_IF_ERROR(CheckAscending(p.after, "pipelines to wait for that do not ascend"));
+    if (p.stage >= plan_.stages.size()) return Bad("a pipeline of no stage");
+    for (const uint32_t before : p.after) {
+      if (before >= number_) return Bad("a pipeline that waits for a later one");
+      if (plan_.pipelines[before].stage > p.stage) return Bad("a pipeline that waits for a later stage");
+    }
+    return absl::OkStatus();
+  }
+
+  /// Whether `of` is complete when the pipeline starts.
+  static bool Waits(const Pipeline& p, uint32_t of) {
+    for (const uint32_t before : p.after) {
+      if (before == of) return true;
+    }
+    return false;
+  }
+
+  // ─── Sources
+
+  absl::Status CheckScan(const Pipeline& p, const TableScan& scan, bool records) const {
+    if (scan.table >= plan_.tables.size()) return Bad("a scan of no table");
+    if (plan_.tables[scan.table].records != records) return Bad("a scan of another kind than its table");
+    NAM_RETURN_IF_ERROR(CheckAscending(scan.columns, "columns that do not ascend"));
+    if (scan.slots.size() != scan.columns.size()) return Bad("columns and their slots do not match");
+    for (const Slot& slot : scan.slots) NAM_RETURN_IF_ERROR(CheckSlot(slot));
+    NAM_RETURN_IF_ERROR(CheckConditions(scan.filters, scan.slots));
+    NAM_ASSIGN_OR_RETURN(const Schema output, ScanOutput(scan));
+    return output == p.schemas[0] ? absl::OkStatus() : Bad("a schema that is not what flows");
+  }
+
+  absl::Status CheckSource(const Pipeline& p, const BlockScan& scan) const {
+    if (scan.co_partitioned_key < -1) return Bad("a partition key that is not there");
+    return CheckScan(p, scan, false);
+  }
+
+  absl::Status CheckSource(const Pipeline& p, const RecordScan& scan) const {
+    if (scan.range_low.size() != scan.range_high.size()) return Bad("a range with one end");
+    return CheckScan(p, scan, true);
+  }
+
+  absl::Status CheckSource(const Pipeline& p, const ValuesSource& values) const {
+    const Schema& slots = p.schemas[0];
+    for (const std::vector<Value>& row : values.rows) {
+      if (row.size() != slots.size()) return Bad("a row of another number of values");
+      for (size_t i = 0; i < row.size(); ++i) {
+        const Bounds& bounds = slots[i].bounds;
+        if (!IsValueOf(row[i], slots[i].type)) return Bad("a value of another type");
+        if (row[i].null && !slots[i].nullable) return Bad("a NULL where there is none");
+        if (!row[i].null && bounds.known && (row[i].number < bounds.low || row[i].number > bounds.high))
+          return Bad("a value out of its bounds");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckSource(const Pipeline& p, const PageSource& source) const {
+    if (!Waits(p, source.pipeline)) return Bad("rows of a pipeline that is not complete");
+    const Pipeline& from = plan_.pipelines[source.pipeline];
+    if (std::holds_alternative<BuildSink>(from.sink) || std::holds_alternative<ExchangeSend>(from.sink))
+      return Bad("rows of a pipeline that leaves none");
+    NAM_ASSIGN_OR_RETURN(const Schema left, SinkOutput(from));
+    return left == p.schemas[0] ? absl::OkStatus() : Bad("a schema that is not what flows");
+  }
+
+  absl::Status CheckSource(const Pipeline& p, const ExchangeReceive& source) const {
+    bool sent = false;
+    for (uint32_t other = 0; other < plan_.pipelines.size(); ++other) {
+      const Pipeline& from = plan_.pipelines[other];
+      const auto* send = std::get_if<ExchangeSend>(&from.sink);
+      if (send == nullptr || send->exchange != source.exchange) continue;
+      if (other >= number_ || from.stage != p.stage)
+        return Bad("an exchange that is received before it is sent");
+      if (from.schemas.back() != p.schemas[0]) return Bad("a schema that is not what flows");
+      sent = true;
+    }
+    return sent ? absl::OkStatus() : Bad("an exchange without a sender");
+  }
+
+  // ─── Steps
+
+  absl::Status CheckStep(const Pipeline&, const FilterStep& filter, const Schema& input) const {
+    return CheckConditions(filter.conditions, input);
+  }
+
+  /// StepOutput looks at every output.
+  absl::Status CheckStep(const Pipeline&, const ProjectStep&, const Schema&) const {
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckStep(const Pipeline&, const LimitStep& limit, const Schema&) const {
+    return limit.rows >= 0 ? absl::OkStatus() : Bad("a negative limit");
+  }
+
+  absl::Status CheckStep(const Pipeline& p, const ProbeStep& probe, const Schema& input) const {
+    if (!Waits(p, probe.build)) return Bad("a probe of a pipeline that is not complete");
+    const Pipeline& built = plan_.pipelines[probe.build];
+    const auto* build = std::get_if<BuildSink>(&built.sink);
+    if (build == nullptr) return Bad("a probe of a pipeline that builds nothing");
+    if (built.stage != p.stage) return Bad("a probe of another stage's memory");
+    if (probe.keys.size() != build->keys.size()) return Bad("a probe with another number of keys");
+    for (size_t k = 0; k < probe.keys.size(); ++k) {
+      NAM_ASSIGN_OR_RETURN(const Slot key, SlotOf(probe.keys[k], input));
+      if (!Comparable(key.type, build->keys[k].type)) return Bad("keys that are not comparable");
+    }
+    NAM_ASSIGN_OR_RETURN(const Schema partners, PartnerSchema(plan_, probe, input));
+    return CheckConditions(probe.residuals, partners);
+  }
+
+  // ─── Sinks
+
+  absl::Status CheckSink(const BuildSink& sink, const Schema& input) const {
+    if (sink.keys.empty() || (sink.unique && sink.keys.size() != 1)) return Bad("a build without its key");
+    for (const Expr& key : sink.keys) NAM_RETURN_IF_ERROR(SlotOf(key, input).status());
+    NAM_RETURN_IF_ERROR(CheckAscending(sink.payload, "a payload that does not ascend"));
+    return CheckSlots(sink.payload, input);
+  }
+
+  absl::Status CheckSink(const AggregateSink& sink, const Schema& input) const {
+    return CheckGroups(sink, input);
+  }
+
+  absl::Status CheckSink(const ResultSink& sink, const Schema& input) const {
+    if (sink.limit < -1) return Bad("a negative limit");
+    for (const Order& order : sink.order) {
+      if (order.slot >= input.size()) return Bad("an order by a slot that is not there");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckSink(const ExchangeSend& sink, const Schema& input) const {
+    return CheckSlots(sink.keys, input);
+  }
+
+  absl::Status CheckSink(const PartitionSink& sink, const Schema& input) const {
+    if (sink.parts == 0 || sink.parts > kMostParts) return Bad("no parts, or too many");
+    return CheckSlots(sink.keys, input);
+  }
+
+  // ─── The graph
+
+  absl::Status CheckStages() const {
+    for (uint32_t s = 0; s < plan_.stages.size(); ++s) {
+      const Stage& stage = plan_.stages[s];
+      if (stage.claimed >= plan_.pipelines.size() || plan_.pipelines[stage.claimed].stage != s)
+        return Bad("a stage that claims another one's pieces");
+      const Distribution& d = stage.result;
+      const bool partitioned = d.kind == Distribution::Kind::kPartitioned;
+      if (partitioned != (d.parts > 0) || partitioned == d.columns.empty() || d.parts > kMostParts)
+        return Bad("a distribution without its parts");
+      NAM_ASSIGN_OR_RETURN(const Schema left, SinkOutput(plan_.pipelines[stage.claimed]));
+      NAM_RETURN_IF_ERROR(CheckSlots(d.columns, left));
+    }
+    return absl::OkStatus();
+  }
+
+  /// One part of the build side is enough only for keys that come from the claimed table's own rows, and only
+  /// if no probe needs a fact of the whole build side.
+  absl::Status CheckPartitionMatch(const Pipeline& build) const {
+    const auto* scan = std::get_if<BlockScan>(&build.source);
+    if (scan == nullptr || scan->co_partitioned_key < 0) return absl::OkStatus();
+    const auto* sink = std::get_if<BuildSink>(&build.sink);
+    if (sink == nullptr || sink->keys.size() != 1) return Bad("a partition match that is no build side");
+    const std::optional<uint32_t> built = BareSlot(sink->keys[0]);
+    if (!built || !SourceSlotOf(build, build.steps.size(), *built))
+      return Bad("a partition match by a key that is computed");
+    const uint32_t own = static_cast<uint32_t>(&build - plan_.pipelines.data());
+    const uint32_t claimed = plan_.stages[build.stage].claimed;
+    if (own == claimed) return Bad("a partition match of the claimed table with itself");
+    for (uint32_t p = 0; p < plan_.pipelines.size(); ++p) {
+      const Pipeline& pipeline = plan_.pipelines[p];
+      for (size_t s = 0; s < pipeline.steps.size(); ++s) {
+        const auto* probe = std::get_if<ProbeStep>(&pipeline.steps[s]);
+        if (probe == nullptr || probe->build != own) continue;
+        const bool whole = probe->kind == JoinKind::kRight || probe->kind == JoinKind::kFull ||
+                           probe->kind == JoinKind::kNullAwareAnti || probe->kind == JoinKind::kMark;
+        const std::optional<uint32_t> slot = BareSlot(probe->keys[0]);
+        if (whole || p != claimed || !std::holds_alternative<BlockScan>(pipeline.source) || !slot ||
+            !SourceSlotOf(pipeline, s, *slot)) {
+          return Bad("a partition match of something else than the claimed table's rows");
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  /// One receiver for each exchange, which waits for none of its senders: these wait for its credit.
+  absl::Status CheckExchanges() const {
+    std::vector<std::pair<uint32_t, uint32_t>> received;  // exchange, by
+    for (uint32_t p = 0; p < plan_.pipelines.size(); ++p) {
+      const auto* receive = std::get_if<ExchangeReceive>(&plan_.pipelines[p].source);
+      if (receive == nullptr) continue;
+      for (const auto& [exchange, by] : received) {
+        if (exchange == receive->exchange) return Bad("an exchange with two receivers");
+      }
+      received.emplace_back(receive->exchange, p);
+      NAM_RETURN_IF_ERROR(CheckNoWait(p, receive->exchange));
+    }
+    for (const Pipeline& pipeline : plan_.pipelines) {
+      const auto* send = std::get_if<ExchangeSend>(&pipeline.sink);
+      if (send == nullptr) continue;
+      bool found = false;
+      for (const auto& [exchange, by] : received) found = found || exchange == send->exchange;
+      if (!found) return Bad("an exchange without a receiver");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckNoWait(uint32_t receiver, uint32_t exchange) const {
+    std::vector<bool> seen(plan_.pipelines.size());
+    std::vector<uint32_t> open = plan_.pipelines[receiver].after;
+    while (!open.empty()) {
+      const uint32_t p = open.back();
+      open.pop_back();
+      if (seen[p]) continue;
+      seen[p] = true;
+      const auto* send = std::get_if<ExchangeSend>(&plan_.pipelines[p].sink);
+      if (send != nullptr && send->exchange == exchange) return Bad("a receiver that waits for its sender");
+      open.insert(open.end(), plan_.pipelines[p].after.begin(), plan_.pipelines[p].after.end());
+    }
+    return absl::OkStatus();
+  }
+
+  const PhysicalPlan& plan_;
+  uint32_t number_ = 0;  // of the pipeline that is checked
+};
+
+}  // namespace
+
+absl::Status Check(const PhysicalPlan& plan) {
+  return Checker(plan).Run();
+}
+
+}  // namespace nam::plan

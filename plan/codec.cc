@@ -1,0 +1,354 @@
+#include "plan/codec.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "plan/check.h"
+#include "plan/expression_codec.h"
+#include "types/wire.h"
+
+namespace nam::plan {
+namespace {
+
+absl::Status Bad(const char* what) {
+  return absl::InvalidArgumentError(std::string("not a plan: ") + what);
+}
+
+// ─── To messages
+
+template <typename Numbers>
+void Put(const std::vector<uint32_t>& from, Numbers* to) {
+  to->Add(from.begin(), from.end());
+}
+
+template <typename Messages>
+void PutAll(const std::vector<Expr>& from, Messages* to) {
+  for (const Expr& expr : from) *to->Add() = ToProto(expr);
+}
+
+void Put(const TableScan& scan, proto::TableScan* out) {
+  out->set_table(scan.table);
+  Put(scan.columns, out->mutable_columns());
+  *out->mutable_slots() = ToProto(scan.slots);
+  PutAll(scan.filters, out->mutable_filters());
+  Put(scan.output, out->mutable_output());
+}
+
+void Put(const BlockScan& scan, proto::SourceNode* out) {
+  Put(scan, out->mutable_block_scan()->mutable_scan());
+  out->mutable_block_scan()->set_co_partitioned_key(scan.co_partitioned_key);
+}
+
+void Put(const RecordScan& scan, proto::SourceNode* out) {
+  proto::RecordScan& to = *out->mutable_record_scan();
+  Put(scan, to.mutable_scan());
+  to.set_snapshot(scan.snapshot);
+  to.mutable_range_low()->Add(scan.range_low.begin(), scan.range_low.end());
+  to.mutable_range_high()->Add(scan.range_high.begin(), scan.range_high.end());
+  to.mutable_own_rows()->Add(scan.own_rows.begin(), scan.own_rows.end());
+  to.mutable_hidden_keys()->Add(scan.hidden_keys.begin(), scan.hidden_keys.end());
+}
+
+void Put(const ValuesSource& values, proto::SourceNode* out) {
+  proto::ValuesSource& to = *out->mutable_values();
+  for (const std::vector<Value>& row : values.rows) {
+    proto::ValuesRow& cells = *to.add_rows();
+    for (const Value& value : row) *cells.add_values() = nam::ToProto(value);
+  }
+}
+
+void Put(const PageSource& pages, proto::SourceNode* out) {
+  out->mutable_pages()->set_pipeline(pages.pipeline);
+}
+
+void Put(const ExchangeReceive& receive, proto::SourceNode* out) {
+  out->mutable_receive()->set_exchange(receive.exchange);
+}
+
+void Put(const FilterStep& filter, proto::StepNode* out) {
+  PutAll(filter.conditions, out->mutable_filter()->mutable_conditions());
+}
+
+void Put(const ProjectStep& project, proto::StepNode* out) {
+  PutAll(project.outputs, out->mutable_project()->mutable_outputs());
+}
+
+void Put(const ProbeStep& probe, proto::StepNode* out) {
+  proto::ProbeStep& to = *out->mutable_probe();
+  to.set_build(probe.build);
+  to.set_kind(static_cast<uint32_t>(probe.kind));
+  PutAll(probe.keys, to.mutable_keys());
+  Put(probe.keep, to.mutable_keep());
+  Put(probe.fetch, to.mutable_fetch());
+  PutAll(probe.residuals, to.mutable_residuals());
+}
+
+void Put(const LimitStep& limit, proto::StepNode* out) {
+  out->mutable_limit()->set_rows(limit.rows);
+}
+
+void Put(const BuildSink& build, proto::SinkNode* out) {
+  PutAll(build.keys, out->mutable_build()->mutable_keys());
+  Put(build.payload, out->mutable_build()->mutable_payload());
+  out->mutable_build()->set_unique(build.unique);
+}
+
+void Put(const AggregateSink& sink, proto::SinkNode* out) {
+  proto::AggregateSink& to = *out->mutable_aggregate();
+  PutAll(sink.group_by, to.mutable_group_by());
+  for (const Aggregate& aggregate : sink.aggregates) {
+    proto::AggregateCall& call = *to.add_aggregates();
+    call.set_function(static_cast<uint32_t>(aggregate.function));
+    if (aggregate.function != AggregateFunction::kCountRows)
+      *call.mutable_argument() = ToProto(aggregate.argument);
+    *call.mutable_type() = nam::ToProto(aggregate.type);
+  }
+  to.set_phase(static_cast<uint32_t>(sink.phase));
+}
+
+void Put(const ResultSink& result, proto::SinkNode* out) {
+  proto::ResultSink& to = *out->mutable_result();
+  for (const Order& order : result.order) {
+    proto::SlotOrder& by = *to.add_order();
+    by.set_slot(order.slot);
+    by.set_descending(order.descending);
+    by.set_nulls_first(order.nulls_first);
+  }
+  to.set_limit(result.limit);
+}
+
+void Put(const ExchangeSend& send, proto::SinkNode* out) {
+  out->mutable_send()->set_exchange(send.exchange);
+  Put(send.keys, out->mutable_send()->mutable_keys());
+}
+
+void Put(const PartitionSink& partition, proto::SinkNode* out) {
+  Put(partition.keys, out->mutable_partition()->mutable_keys());
+  out->mutable_partition()->set_parts(partition.parts);
+}
+
+void Put(const Pipeline& pipeline, proto::Pipeline* out) {
+  std::visit([&](const auto& source) { Put(source, out->mutable_source()); }, pipeline.source);
+  for (const StepNode& node : pipeline.steps) {
+    std::visit([&](const auto& step) { Put(step, out->add_steps()); }, node);
+  }
+  std::visit([&](const auto& sink) { Put(sink, out->mutable_sink()); }, pipeline.sink);
+  for (const Schema& schema : pipeline.schemas) *out->add_schemas() = ToProto(schema);
+  for (const Estimate& estimate : pipeline.estimates) {
+    proto::Estimate& to = *out->add_estimates();
+    to.set_rows(estimate.rows);
+    to.set_selectivity(estimate.selectivity);
+  }
+  Put(pipeline.after, out->mutable_after());
+  out->set_stage(pipeline.stage);
+}
+
+// ─── From messages
+
+template <typename Numbers>
+std::vector<uint32_t> NumbersOf(const Numbers& from) {
+  return {from.begin(), from.end()};
+}
+
+template <typename Texts>
+std::vector<std::string> TextsOf(const Texts& from) {
+  return {from.begin(), from.end()};
+}
+
+template <typename Messages>
+absl::Status Take(const Messages& from, std::vector<Expr>& to) {
+  for (const proto::Expression& expression : from) {
+    NAM_ASSIGN_OR_RETURN(Expr expr, FromProto(expression));
+    to.push_back(std::move(expr));
+  }
+  return absl::OkStatus();
+}
+
+/// The enum's value of a number, if it has one up to `last`.
+template <typename Enum>
+absl::Status Take(uint32_t from, Enum last, Enum& to) {
+  if (from > static_cast<uint32_t>(last)) return Bad("a number that names nothing");
+  to = static_cast<Enum>(from);
+  return absl::OkStatus();
+}
+
+absl::Status Take(const proto::TableScan& from, TableScan& to) {
+  to.table = from.table();
+  to.columns = NumbersOf(from.columns());
+  NAM_ASSIGN_OR_RETURN(to.slots, FromProto(from.slots()));
+  NAM_RETURN_IF_ERROR(Take(from.filters(), to.filters));
+  to.output = NumbersOf(from.output());
+  return absl::OkStatus();
+}
+
+absl::Status Take(const proto::ValuesSource& from, ValuesSource& to) {
+  for (const proto::ValuesRow& cells : from.rows()) {
+    std::vector<Value>& row = to.rows.emplace_back();
+    for (const proto::Value& cell : cells.values()) {
+      NAM_ASSIGN_OR_RETURN(Value value, ValueOf(cell));
+      row.push_back(std::move(value));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Take(const proto::SourceNode& from, SourceNode& to) {
+  switch (from.node_case()) {
+    case proto::SourceNode::kBlockScan:
+      to.emplace<BlockScan>().co_partitioned_key = from.block_scan().co_partitioned_key();
+      return Take(from.block_scan().scan(), std::get<BlockScan>(to));
+    case proto::SourceNode::kRecordScan: {
+      RecordScan& scan = to.emplace<RecordScan>();
+      scan.snapshot = from.record_scan().snapshot();
+      scan.range_low = TextsOf(from.record_scan().range_low());
+      scan.range_high = TextsOf(from.record_scan().range_high());
+      scan.own_rows = TextsOf(from.record_scan().own_rows());
+      scan.hidden_keys = TextsOf(from.record_scan().hidden_keys());
+      return Take(from.record_scan().scan(), scan);
+    }
+    case proto::SourceNode::kValues:
+      return Take(from.values(), to.emplace<ValuesSource>());
+    case proto::SourceNode::kPages:
+      to.emplace<PageSource>().pipeline = from.pages().pipeline();
+      return absl::OkStatus();
+    case proto::SourceNode::kReceive:
+      to.emplace<ExchangeReceive>().exchange = from.receive().exchange();
+      return absl::OkStatus();
+    case proto::SourceNode::NODE_NOT_SET:
+      break;
+  }
+  return Bad("a pipeline without a source");
+}
+
+absl::Status Take(const proto::ProbeStep& from, ProbeStep& to) {
+  to.build = from.build();
+  NAM_RETURN_IF_ERROR(Take(from.kind(), JoinKind::kSingle, to.kind));
+  NAM_RETURN_IF_ERROR(Take(from.keys(), to.keys));
+  to.keep = NumbersOf(from.keep());
+  to.fetch = NumbersOf(from.fetch());
+  return Take(from.residuals(), to.residuals);
+}
+
+absl::Status Take(const proto::StepNode& from, StepNode& to) {
+  switch (from.node_case()) {
+    case proto::StepNode::kFilter:
+      return Take(from.filter().conditions(), to.emplace<FilterStep>().conditions);
+    case proto::StepNode::kProject:
+      return Take(from.project().outputs(), to.emplace<ProjectStep>().outputs);
+    case proto::StepNode::kProbe:
+      return Take(from.probe(), to.emplace<ProbeStep>());
+    case proto::StepNode::kLimit:
+      to.emplace<LimitStep>().rows = from.limit().rows();
+      return absl::OkStatus();
+    case proto::StepNode::NODE_NOT_SET:
+      break;
+  }
+  return Bad("a step that does nothing");
+}
+
+absl::Status Take(const proto::AggregateSink& from, AggregateSink& to) {
+  NAM_RETURN_IF_ERROR(Take(from.group_by(), to.group_by));
+  for (const proto::AggregateCall& call : from.aggregates()) {
+    Aggregate& aggregate = to.aggregates.emplace_back();
+    NAM_RETURN_IF_ERROR(Take(call.function(), AggregateFunction::kCountDistinct, aggregate.function));
+    NAM_ASSIGN_OR_RETURN(aggregate.type, TypeOf(call.type()));
+    if (aggregate.function == AggregateFunction::kCountRows) continue;
+    NAM_ASSIGN_OR_RETURN(aggregate.argument, FromProto(call.argument()));
+  }
+  return Take(from.phase(), AggregateSink::Phase::kWhole, to.phase);
+}
+
+absl::Status Take(const proto::SinkNode& from, SinkNode& to) {
+  switch (from.node_case()) {
+    case proto::SinkNode::kBuild: {
+      BuildSink& build = to.emplace<BuildSink>();
+      build.payload = NumbersOf(from.build().payload());
+      build.unique = from.build().unique();
+      return Take(from.build().keys(), build.keys);
+    }
+    case proto::SinkNode::kAggregate:
+      return Take(from.aggregate(), to.emplace<AggregateSink>());
+    case proto::SinkNode::kResult: {
+      ResultSink& result = to.emplace<ResultSink>();
+      for (const proto::SlotOrder& by : from.result().order())
+        result.order.push_back({by.slot(), by.descending(), by.nulls_first()});
+      result.limit = from.result().limit();
+      return absl::OkStatus();
+    }
+    case proto::SinkNode::kSend:
+      to = ExchangeSend{from.send().exchange(), NumbersOf(from.send().keys())};
+      return absl::OkStatus();
+    case proto::SinkNode::kPartition:
+      to = PartitionSink{NumbersOf(from.partition().keys()), from.partition().parts()};
+      return absl::OkStatus();
+    case proto::SinkNode::NODE_NOT_SET:
+      break;
+  }
+  return Bad("a pipeline without a sink");
+}
+
+absl::Status Take(const proto::Pipeline& from, Pipeline& to) {
+  NAM_RETURN_IF_ERROR(Take(from.source(), to.source));
+  for (const proto::StepNode& step : from.steps()) {
+    NAM_RETURN_IF_ERROR(Take(step, to.steps.emplace_back()));
+  }
+  NAM_RETURN_IF_ERROR(Take(from.sink(), to.sink));
+  for (const proto::Schema& schema : from.schemas()) {
+    NAM_ASSIGN_OR_RETURN(Schema slots, FromProto(schema));
+    to.schemas.push_back(std::move(slots));
+  }
+  for (const proto::Estimate& estimate : from.estimates())
+    to.estimates.push_back({estimate.rows(), estimate.selectivity()});
+  to.after = NumbersOf(from.after());
+  to.stage = from.stage();
+  return absl::OkStatus();
+}
+
+absl::Status Take(const proto::Stage& from, Stage& to) {
+  to.claimed = from.claimed();
+  NAM_RETURN_IF_ERROR(Take(from.result().kind(), Distribution::Kind::kPartitioned, to.result.kind));
+  NAM_RETURN_IF_ERROR(Take(from.result().function(), Distribution::Function::kHash, to.result.function));
+  to.result.parts = from.result().parts();
+  to.result.columns = NumbersOf(from.result().columns());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+proto::PhysicalPlan ToProto(const PhysicalPlan& plan) {
+  proto::PhysicalPlan out;
+  for (const TableRef& table : plan.tables) {
+    proto::TableRef& to = *out.add_tables();
+    to.set_name(table.name);
+    to.set_allocation(table.allocation);
+    to.set_records(table.records);
+  }
+  for (const Pipeline& pipeline : plan.pipelines) Put(pipeline, out.add_pipelines());
+  for (const Stage& stage : plan.stages) {
+    proto::Stage& to = *out.add_stages();
+    to.set_claimed(stage.claimed);
+    to.mutable_result()->set_kind(static_cast<uint32_t>(stage.result.kind));
+    to.mutable_result()->set_function(static_cast<uint32_t>(stage.result.function));
+    to.mutable_result()->set_parts(stage.result.parts);
+    Put(stage.result.columns, to.mutable_result()->mutable_columns());
+  }
+  return out;
+}
+
+absl::StatusOr<PhysicalPlan> FromProto(const proto::PhysicalPlan& plan) {
+  PhysicalPlan out;
+  for (const proto::TableRef& table : plan.tables())
+    out.tables.push_back({table.name(), table.allocation(), table.records()});
+  for (const proto::Pipeline& pipeline : plan.pipelines()) {
+    NAM_RETURN_IF_ERROR(Take(pipeline, out.pipelines.emplace_back()));
+  }
+  for (const proto::Stage& stage : plan.stages()) {
+    NAM_RETURN_IF_ERROR(Take(stage, out.stages.emplace_back()));
+  }
+  NAM_RETURN_IF_ERROR(Check(out));
+  return out;
+}
+
+}  // namespace nam::plan

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "plan/expression.h"
+#include "plan/schema.h"
+#include "proto/plan.pb.h"
+
+/// Expressions and schemas as they travel. Neither direction recurses.
+namespace nam::plan {
+
+/// At most kDeepestExpression levels.
+proto::Expression ToProto(const Expr& expr);
+/// INVALID_ARGUMENT if the nodes are no tree, or of unknown operators or types; 54001 if it is too deep.
+/// Types and slots are for SlotOf to check.
+absl::StatusOr<Expr> FromProto(const proto::Expression& expression);
+
+proto::Schema ToProto(const Schema& schema);
+absl::StatusOr<Schema> FromProto(const proto::Schema& schema);
+
+}  // namespace nam::plan

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "plan/physical.h"
+
+/// What flows through a pipeline. The functions check what they look at, and come to their answer from the
+/// plan alone, so that every server comes to the same.
+namespace nam::plan {
+
+/// Groups' states at rest: the keys, then for each aggregate
+///
+///     count(*), count   how many
+///     sum, min, max     the value; NULL while there was none
+///     avg               the sum, then how many
+///     count distinct    how many; the values themselves follow in pages of their own
+///
+/// `keys` are those of the groups, `arguments` those of the aggregates (anything where one has none).
+Schema StatesOf(std::span<const Slot> keys, std::span<const Aggregate> aggregates,
+                std::span<const Slot> arguments);
+
+/// What leaves a scan: its slots that flow on.
+absl::StatusOr<Schema> ScanOutput(const TableScan& scan);
+
+/// What leaves a step, given what comes. `plan` has the pipelines that a probe looks at.
+absl::StatusOr<Schema> StepOutput(const PhysicalPlan& plan, const StepNode& step, const Schema& input);
+/// What a probe's residuals are over: what is kept, then what is fetched.
+absl::StatusOr<Schema> PartnerSchema(const PhysicalPlan& plan, const ProbeStep& probe, const Schema& input);
+
+/// What a pipeline's sink leaves as rows at rest: of a build its payload, of an aggregation groups (states or
+/// results), of the others what comes.
+absl::StatusOr<Schema> SinkOutput(const Pipeline& pipeline);
+
+/// The slot of the pipeline's source that `slot` of schemas[step] is, unchanged and of the same row; nothing
+/// if it is computed or comes from a build side. `slot` exists, and the pipeline passed Check.
+std::optional<uint32_t> SourceSlotOf(const Pipeline& pipeline, size_t step, uint32_t slot);
+
+/// The expression is a slot as it is: which.
+inline std::optional<uint32_t> BareSlot(const Expr& expr) {
+  if (expr.op != Op::kColumn) return std::nullopt;
+  return static_cast<uint32_t>(expr.column.column);
+}
+
+/// Of the source, if it is a scan of a table.
+const TableScan* ScanOf(const Pipeline& pipeline);
+
+}  // namespace nam::plan

@@ -1,0 +1,208 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "plan/aggregate.h"
+#include "plan/expression.h"
+#include "plan/join_kind.h"
+#include "plan/schema.h"
+
+/// A physical plan: a graph of pipelines as flat lists with indexes.
+///
+///     P0  scan supplier ──▶ build                                  ─┐
+///     P1  scan date     ──▶ build                                   ├─ after
+///     P2  scan lineorder ──▶ probe P0 ──▶ probe P1 ──▶ aggregate  ◀─┘
+///
+/// Pipelines, tables and stages are named by their place in the plan, columns by their slot in what flows:
+/// Expr::column is {0, slot}. A plan that passed Check (plan/check.h) names nothing beside these lists, and
+/// no expression of it asks for a value of another type than its slot has.
+namespace nam::plan {
+
+/// A version of a table.
+struct TableRef {
+  std::string name;
+  uint64_t allocation = 0;
+  bool records = false;
+
+  bool operator==(const TableRef&) const = default;
+};
+
+/// Which server has which rows. `columns` are slots of the schema that it is stated for.
+struct Distribution {
+  enum class Kind : uint8_t { kAny, kSingle, kReplicated, kPartitioned };
+  /// The loader's two functions, and the one of types/hash.h.
+  enum class Function : uint8_t { kModulo, kXxh3, kHash };
+  Kind kind = Kind::kAny;
+  Function function = Function::kHash;
+  uint32_t parts = 0;             // of kPartitioned: at least 1; otherwise 0
+  std::vector<uint32_t> columns;  // of kPartitioned
+
+  bool operator==(const Distribution&) const = default;
+};
+
+struct Order {
+  uint32_t slot = 0;
+  bool descending = false;
+  bool nulls_first = false;
+
+  bool operator==(const Order&) const = default;
+};
+
+// ─── Sources
+
+/// What scans of tables have alike.
+struct TableScan {
+  uint32_t table = 0;             // of PhysicalPlan::tables
+  std::vector<uint32_t> columns;  // that are read, of the table; ascending
+  Schema slots;                   // what they hold, from the catalog (plan/table_schema.h)
+  std::vector<Expr> filters;      // over `slots`; rows where all are true flow on
+  std::vector<uint32_t> output;   // of `slots`; ascending. schemas[0] is slots[output[…]]
+};
+
+/// Reads chains of blocks.
+struct BlockScan : TableScan {
+  /// -1: every server needs all partitions. Otherwise a server that works on partition p of the table that
+  /// its stage claims needs the one partition with the number of p's part by partition key
+  /// `co_partitioned_key`. Stated by the optimizer; servers check it against both tables.
+  int32_t co_partitioned_key = -1;
+};
+
+/// Reads the versions of records that a snapshot sees.
+struct RecordScan : TableScan {
+  uint64_t snapshot = 0;
+  /// Ranges of stored primary keys, both ends included; none: the whole table.
+  std::vector<std::string> range_low, range_high;
+  /// The transaction's own writes before the statement: encoded rows, and stored keys that they hide.
+  std::vector<std::string> own_rows, hidden_keys;
+};
+
+/// Rows that are part of the plan.
+struct ValuesSource {
+  std::vector<std::vector<Value>> rows;
+};
+
+/// Rows at rest that the sink of an earlier pipeline left.
+struct PageSource {
+  uint32_t pipeline = 0;
+};
+
+/// What other servers sent by the exchange. Sender and receiver run at the same time.
+struct ExchangeReceive {
+  uint32_t exchange = 0;
+};
+
+using SourceNode = std::variant<BlockScan, RecordScan, ValuesSource, PageSource, ExchangeReceive>;
+
+// ─── Steps
+
+/// Rows where all conditions are true flow on.
+struct FilterStep {
+  std::vector<Expr> conditions;
+};
+
+struct ProjectStep {
+  std::vector<Expr> outputs;
+};
+
+/// Looks every row's partners up. Keys that are NULL have none.
+struct ProbeStep {
+  uint32_t build = 0;  // the pipeline whose BuildSink is asked
+  JoinKind kind = JoinKind::kInner;
+  std::vector<Expr> keys;       // over the input; as many as the build has, of comparable types
+  std::vector<uint32_t> keep;   // slots of the input that flow on; ascending
+  std::vector<uint32_t> fetch;  // of the build's `payload`; ascending
+  std::vector<Expr> residuals;  // over keep, then fetch: partners where one is not true are none
+};
+/// A probe's output is keep, then fetch (inner, left, right, full, single); keep alone (semi, the antis); or
+/// keep, then the mark. Of sides that an outer join fills with NULLs all slots may be NULL.
+
+/// The first rows that come, whichever these are.
+struct LimitStep {
+  int64_t rows = 0;
+};
+
+using StepNode = std::variant<FilterStep, ProjectStep, ProbeStep, LimitStep>;
+
+// ─── Sinks
+
+/// The side of a join that is looked up.
+struct BuildSink {
+  std::vector<Expr> keys;
+  std::vector<uint32_t> payload;  // slots of the input that probes may fetch; ascending
+  bool unique = false;            // no key occurs twice: the loader has counted. Of one key alone
+};
+
+/// Groups. Partial results are keys, then states: see StatesOf (plan/flow.h).
+struct AggregateSink {
+  enum class Phase : uint8_t {
+    kPartial,  // rows to states
+    kMerge,    // states to states
+    kFinal,    // states to results
+    kWhole,    // rows to results
+  };
+  /// kMerge and kFinal read states: group_by[i] is slot i as it is, and an argument is a NULL of the type
+  /// that kPartial's argument has.
+  std::vector<Expr> group_by;
+  std::vector<Aggregate> aggregates;
+  Phase phase = Phase::kPartial;
+};
+
+/// Rows for the client or for the next stage.
+struct ResultSink {
+  std::vector<Order> order;
+  int64_t limit = -1;  // the first rows in this order (any, if there is none) are enough; -1: all
+};
+
+struct ExchangeSend {
+  uint32_t exchange = 0;
+  std::vector<uint32_t> keys;  // slots; none: to all receivers
+};
+
+/// A directory of pages in scratch memory.
+struct PartitionSink {
+  std::vector<uint32_t> keys;  // slots
+  uint32_t parts = 1;
+};
+
+using SinkNode = std::variant<BuildSink, AggregateSink, ResultSink, ExchangeSend, PartitionSink>;
+
+// ─── The graph
+
+/// For EXPLAIN and for barriers, which compare it with what came. Nothing depends on it.
+struct Estimate {
+  double rows = 0;         // that leave
+  double selectivity = 1;  // of a source: their share of those that it reads
+
+  bool operator==(const Estimate&) const = default;
+};
+
+struct Pipeline {
+  SourceNode source;
+  std::vector<StepNode> steps;
+  SinkNode sink;
+  /// What leaves the source, then each step. Those of steps follow from the source's: they are stated so that
+  /// every server checks that it understands the plan alike.
+  std::vector<Schema> schemas;
+  std::vector<Estimate> estimates;  // as schemas
+  /// Pipelines that must be complete on this server first; ascending, each below this one's own number. No
+  /// message is sent for it.
+  std::vector<uint32_t> after;
+  uint32_t stage = 0;
+};
+
+/// What every server of a query does without asking the coordinator. A star query has one.
+struct Stage {
+  uint32_t claimed = 0;  // the pipeline whose source's pieces servers claim
+  Distribution result;   // of what the claimed pipeline's sink leaves
+};
+
+struct PhysicalPlan {
+  std::vector<TableRef> tables;
+  std::vector<Pipeline> pipelines;
+  std::vector<Stage> stages;
+};
+
+}  // namespace nam::plan

@@ -1,0 +1,229 @@
+#include "plan/print.h"
+
+#include <span>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "plan/flow.h"
+
+namespace nam::plan {
+namespace {
+
+using Names = std::vector<std::string>;
+
+/// What is computed and longer has a number instead of a name behind its projection.
+constexpr size_t kLongestName = 60;
+
+std::string Text(const Expr& expr, const Names& names) {
+  return ToString(expr, [&](const Expr& e) { return names[static_cast<size_t>(e.column.column)]; });
+}
+
+std::string All(std::span<const Expr> exprs, const Names& names, const char* between) {
+  return absl::StrJoin(exprs, between,
+                       [&](std::string* out, const Expr& e) { absl::StrAppend(out, Text(e, names)); });
+}
+
+Names Picked(std::span<const uint32_t> slots, const Names& names) {
+  Names out;
+  for (const uint32_t slot : slots) out.push_back(names[slot]);
+  return out;
+}
+
+Names Unnamed(size_t slots) {
+  Names out;
+  for (size_t i = 0; i < slots; ++i) out.push_back(absl::StrCat("#", i));
+  return out;
+}
+
+std::string Where(std::span<const Expr> conditions, const Names& names) {
+  return conditions.empty() ? "" : absl::StrCat(" where ", All(conditions, names, " and "));
+}
+
+const char* NameOf(JoinKind kind) {
+  static constexpr const char* kNames[] = {
+      "", " left", " right", " full", " semi", " anti", " null-aware anti", " mark", " single"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+const char* NameOf(AggregateFunction function) {
+  static constexpr const char* kNames[] = {"count(*)", "count", "sum", "min", "max", "avg", "count distinct"};
+  return kNames[static_cast<size_t>(function)];
+}
+
+const char* NameOf(AggregateSink::Phase phase) {
+  static constexpr const char* kNames[] = {"partial", "merge", "final", "whole"};
+  return kNames[static_cast<size_t>(phase)];
+}
+
+class Printer {
+ public:
+  Printer(const PhysicalPlan& plan, const ColumnNames& names) : plan_(plan), column_names_(names) {}
+
+  std::vector<std::string> Run() {
+    for (uint32_t p = 0; p < plan_.pipelines.size(); ++p) Pipe(p);
+    return std::move(lines_);
+  }
+
+ private:
+  void Pipe(uint32_t number) {
+    const Pipeline& pipeline = plan_.pipelines[number];
+    const auto flows = [&](size_t at) {
+      // A projection has said it.
+      const bool named = at > 0 && std::holds_alternative<ProjectStep>(pipeline.steps[at - 1]);
+      const std::string names = named || names_.empty() ? "" : " => " + absl::StrJoin(names_, ", ");
+      return absl::StrFormat("%s ~%.0f", names, pipeline.estimates[at].rows);
+    };
+    std::string line =
+        std::visit([&](const auto& source) { return Source(pipeline, source); }, pipeline.source);
+    absl::StrAppend(&line, flows(0), Place(number));
+    lines_.push_back(absl::StrCat("P", number, " ", line));
+    for (size_t s = 0; s < pipeline.steps.size(); ++s) {
+      line = std::visit([&](const auto& step) { return Step(step); }, pipeline.steps[s]);
+      lines_.push_back(absl::StrCat("   ", line, flows(s + 1)));
+    }
+    lines_.push_back("   " + std::visit([&](const auto& sink) { return Sink(sink); }, pipeline.sink));
+    left_.push_back(Left(pipeline));
+  }
+
+  /// Its place in the graph.
+  std::string Place(uint32_t number) const {
+    const Pipeline& pipeline = plan_.pipelines[number];
+    std::string text;
+    if (plan_.stages.size() > 1) absl::StrAppend(&text, ", stage ", pipeline.stage);
+    if (plan_.stages[pipeline.stage].claimed == number) absl::StrAppend(&text, ", claimed");
+    for (size_t i = 0; i < pipeline.after.size(); ++i)
+      absl::StrAppend(&text, i == 0 ? ", after P" : " P", pipeline.after[i]);
+    return text;
+  }
+
+  /// What the sink's rows at rest are called.
+  Names Left(const Pipeline& pipeline) const {
+    if (const auto* build = std::get_if<BuildSink>(&pipeline.sink)) return Picked(build->payload, names_);
+    if (!std::holds_alternative<AggregateSink>(pipeline.sink)) return names_;
+    const absl::StatusOr<Schema> states = SinkOutput(pipeline);
+    return Unnamed(states.ok() ? states->size() : 0);
+  }
+
+  // ─── Sources: they set names_, which steps change.
+
+  std::string Scan(const char* what, const TableScan& scan) {
+    Names read;
+    for (const uint32_t column : scan.columns) read.push_back(column_names_(scan.table, column));
+    names_ = Picked(scan.output, read);
+    return absl::StrCat(what, plan_.tables[scan.table].name, " (", absl::StrJoin(read, ", "), ")",
+                        Where(scan.filters, read));
+  }
+  std::string Source(const Pipeline&, const BlockScan& scan) {
+    std::string text = Scan("scan ", scan);
+    if (scan.co_partitioned_key >= 0)
+      absl::StrAppend(&text, " in the partitions of key ", scan.co_partitioned_key);
+    return text;
+  }
+  std::string Source(const Pipeline&, const RecordScan& scan) {
+    std::string text = Scan("scan records ", scan);
+    if (!scan.range_low.empty()) absl::StrAppend(&text, " in ", scan.range_low.size(), " ranges");
+    if (!scan.own_rows.empty()) absl::StrAppend(&text, " and ", scan.own_rows.size(), " own rows");
+    return text;
+  }
+  std::string Source(const Pipeline& pipeline, const ValuesSource& values) {
+    names_ = Unnamed(pipeline.schemas[0].size());
+    return absl::StrCat("values, ", values.rows.size(), " rows");
+  }
+  std::string Source(const Pipeline&, const PageSource& pages) {
+    names_ = left_[pages.pipeline];
+    return absl::StrCat("rows of P", pages.pipeline);
+  }
+  std::string Source(const Pipeline& pipeline, const ExchangeReceive& receive) {
+    names_ = Unnamed(pipeline.schemas[0].size());
+    return absl::StrCat("receive by exchange ", receive.exchange);
+  }
+
+  // ─── Steps
+
+  std::string Step(const FilterStep& filter) {
+    return absl::StrCat("filter", Where(filter.conditions, names_));
+  }
+  std::string Step(const ProjectStep& project) {
+    Names outputs;
+    for (const Expr& expr : project.outputs) outputs.push_back(Text(expr, names_));
+    std::string text = absl::StrCat("project ", absl::StrJoin(outputs, ", "));
+    // Names that hold names that hold names would grow with every step.
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i].size() > kLongestName) outputs[i] = absl::StrCat("#", i);
+    }
+    names_ = std::move(outputs);
+    return text;
+  }
+  std::string Step(const ProbeStep& probe) {
+    std::string text =
+        absl::StrCat("probe", NameOf(probe.kind), " P", probe.build, " on ", All(probe.keys, names_, ", "));
+    Names partners = Picked(probe.keep, names_);
+    const size_t kept = partners.size();
+    for (Names fetched = Picked(probe.fetch, left_[probe.build]); std::string & name : fetched)
+      partners.push_back(std::move(name));
+    absl::StrAppend(&text, Where(probe.residuals, partners));
+    const bool partners_flow = probe.kind <= JoinKind::kFull || probe.kind == JoinKind::kSingle;
+    if (!partners_flow) partners.resize(kept);
+    if (probe.kind == JoinKind::kMark) partners.push_back(absl::StrCat("#", kept));
+    names_ = std::move(partners);
+    return text;
+  }
+  std::string Step(const LimitStep& limit) { return absl::StrCat("limit ", limit.rows); }
+
+  // ─── Sinks
+
+  std::string Sink(const BuildSink& build) const {
+    std::string text =
+        absl::StrCat("build ", build.unique ? "unique " : "", "on ", All(build.keys, names_, ", "));
+    if (!build.payload.empty())
+      absl::StrAppend(&text, " payload ", absl::StrJoin(Picked(build.payload, names_), ", "));
+    return text;
+  }
+  std::string Sink(const AggregateSink& sink) const {
+    const auto call = [&](std::string* out, const Aggregate& aggregate) {
+      absl::StrAppend(out, NameOf(aggregate.function));
+      if (aggregate.function != AggregateFunction::kCountRows)
+        absl::StrAppend(out, "(", Text(aggregate.argument, names_), ")");
+    };
+    std::string text = absl::StrCat("aggregate ", NameOf(sink.phase));
+    if (!sink.aggregates.empty()) absl::StrAppend(&text, " ", absl::StrJoin(sink.aggregates, ", ", call));
+    if (!sink.group_by.empty()) absl::StrAppend(&text, " by ", All(sink.group_by, names_, ", "));
+    return text;
+  }
+  std::string Sink(const ResultSink& result) const {
+    std::string text = "result";
+    if (result.limit >= 0) absl::StrAppend(&text, " first ", result.limit);
+    for (size_t i = 0; i < result.order.size(); ++i) {
+      const Order& order = result.order[i];
+      absl::StrAppend(&text, i == 0 ? " by " : ", ", names_[order.slot], order.descending ? " desc" : "");
+      if (order.nulls_first != order.descending)
+        absl::StrAppend(&text, order.nulls_first ? " nulls first" : " nulls last");
+    }
+    return text;
+  }
+  std::string Sink(const ExchangeSend& send) const {
+    return absl::StrCat("send by exchange ", send.exchange, send.keys.empty() ? " to all" : " by ",
+                        absl::StrJoin(Picked(send.keys, names_), ", "));
+  }
+  std::string Sink(const PartitionSink& partition) const {
+    return absl::StrCat("partition into ", partition.parts, " by ",
+                        absl::StrJoin(Picked(partition.keys, names_), ", "));
+  }
+
+  const PhysicalPlan& plan_;
+  const ColumnNames& column_names_;
+  std::vector<std::string> lines_;
+  Names names_;              // of what flows at the place that is printed
+  std::vector<Names> left_;  // by pipeline: of what its sink leaves
+};
+
+}  // namespace
+
+std::vector<std::string> Print(const PhysicalPlan& plan, const ColumnNames& names) {
+  return Printer(plan, names).Run();
+}
+
+}  // namespace nam::plan

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "plan/physical.h"
+
+namespace nam::plan {
+
+/// What a column of PhysicalPlan::tables is called.
+using ColumnNames = std::function<std::string(uint32_t table, uint32_t column)>;
+
+/// One line for each source, step and sink; behind => what flows on, and how many rows are estimated to:
+///
+///     P0 scan date (d_datekey, d_year) where d_year = 1993 => d_datekey ~365
+///        build unique on d_datekey
+///     P1 scan lineorder (lo_orderdate, lo_revenue) => lo_orderdate, lo_revenue ~600572, claimed, after P0
+///        probe P0 on lo_orderdate => lo_revenue ~85659
+///        aggregate partial sum(lo_revenue)
+///
+/// A slot that nothing names is #n. `plan` passed Check.
+std::vector<std::string> Print(const PhysicalPlan& plan, const ColumnNames& names);
+
+}  // namespace nam::plan

@@ -1,0 +1,316 @@
+#include "plan/check.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "plan/flow.h"
+#include "plan/table_schema.h"
+#include "tests/plan/random_expression.h"
+#include "types/wire.h"
+
+namespace nam::plan {
+namespace {
+
+using testing::Random;
+
+const Slot kInt{Type::Integer(), false, {0, 99, true}};
+
+Pipeline Scan(uint32_t table, Schema slots) {
+  Pipeline p;
+  BlockScan scan;
+  scan.table = table;
+  for (uint32_t i = 0; i < slots.size(); ++i) scan.columns.push_back(i), scan.output.push_back(i);
+  scan.slots = slots;
+  p.source = std::move(scan);
+  p.schemas = {std::move(slots)};
+  p.estimates = {{}};
+  return p;
+}
+
+/// d (key, attribute) is built, f (key, measure) probes it and sums its measure by the attribute.
+PhysicalPlan Star() {
+  PhysicalPlan plan;
+  plan.tables = {{"d", 3, false}, {"f", 4, false}};
+  Pipeline build = Scan(0, {kInt, {Type::String(), true, {}}});
+  build.sink = BuildSink{{Random::Column(build.schemas[0], 0)}, {1}, true};
+  plan.pipelines.push_back(std::move(build));
+  Pipeline main = Scan(1, {kInt, {Type::Decimal(2), false, {-5, 500, true}}});
+  ProbeStep probe;
+  probe.keys = {Random::Column(main.schemas[0], 0)};
+  probe.keep = {1};
+  probe.fetch = {0};
+  main.schemas.push_back(*StepOutput(plan, probe, main.schemas[0]));
+  main.steps = {probe};
+  main.estimates.push_back({});
+  AggregateSink sink;
+  sink.group_by = {Random::Column(main.schemas[1], 1)};
+  sink.aggregates = {{AggregateFunction::kSum, Random::Column(main.schemas[1], 0), Type::Decimal(2)},
+                     {AggregateFunction::kCountRows, {}, Type::Integer()}};
+  main.sink = std::move(sink);
+  main.after = {0};
+  plan.pipelines.push_back(std::move(main));
+  plan.stages = {{1, {}}};
+  return plan;
+}
+
+BlockScan& ScanIn(PhysicalPlan& p, size_t pipeline) {
+  return std::get<BlockScan>(p.pipelines[pipeline].source);
+}
+ProbeStep& ProbeIn(PhysicalPlan& p) {
+  return std::get<ProbeStep>(p.pipelines[1].steps[0]);
+}
+AggregateSink& GroupsIn(PhysicalPlan& p) {
+  return std::get<AggregateSink>(p.pipelines[1].sink);
+}
+
+bool Refused(const std::function<void(PhysicalPlan&)>& change) {
+  PhysicalPlan plan = Star();
+  change(plan);
+  return absl::IsInvalidArgument(Check(plan));
+}
+
+TEST(Check, AcceptsAStar) {
+  EXPECT_TRUE(Check(Star()).ok()) << Check(Star());
+}
+
+TEST(Check, IndexesNameSomething) {
+  using P = PhysicalPlan;
+  EXPECT_TRUE(Refused([](P& p) { p.pipelines.clear(); }));
+  EXPECT_TRUE(Refused([](P& p) { ScanIn(p, 0).table = 2; }));
+  EXPECT_TRUE(Refused([](P& p) { ScanIn(p, 0).output = {0, 2}; }));
+  EXPECT_TRUE(Refused([](P& p) { ProbeIn(p).build = 7; }));
+  EXPECT_TRUE(Refused([](P& p) { ProbeIn(p).keep = {2}; }));
+  EXPECT_TRUE(Refused([](P& p) { ProbeIn(p).fetch = {1}; })) << "of a payload of one column";
+  EXPECT_TRUE(Refused([](P& p) { std::get<BuildSink>(p.pipelines[0].sink).payload = {2}; }));
+  EXPECT_TRUE(Refused([](P& p) { GroupsIn(p).group_by[0].column.column = 2; }));
+  EXPECT_TRUE(Refused([](P& p) { p.pipelines[1].sink = ResultSink{{{2, false, false}}, -1}; }));
+  EXPECT_TRUE(Refused([](P& p) { p.pipelines[1].sink = PartitionSink{{2}, 4}; }));
+  EXPECT_TRUE(Refused([](P& p) { p.pipelines[1].sink = PartitionSink{{0}, 0}; }));
+  EXPECT_TRUE(Refused([](P& p) { p.pipelines[0].stage = 1; }));
+  EXPECT_TRUE(Refused([](P& p) { p.stages[0].claimed = 2; }));
+  EXPECT_TRUE(Refused([](P& p) { p.stages.clear(); }));
+  EXPECT_TRUE(Refused([](P& p) { p.stages[0].result.columns = {0}; }));
+}
+
+TEST(Check, PipelinesComeAfterWhatTheyNeed) {
+  using P = PhysicalPlan;
+  EXPECT_TRUE(Refused([](P& p) { p.pipelines[1].after.clear(); })) << "a probe of what may not be complete";
+  EXPECT_TRUE(Refused([](P& p) { p.pipelines[0].after = {0}; })) << "it waits for itself";
+  EXPECT_TRUE(Refused([](P& p) { p.pipelines[0].after = {1}; }));
+  EXPECT_TRUE(Refused([](P& p) { std::swap(p.pipelines[0], p.pipelines[1]); }));
+  EXPECT_TRUE(Refused([](P& p) {
+    p.stages.push_back({1, {}});
+    p.stages[0].claimed = 0;
+    p.pipelines[1].stage = 1;
+  })) << "a build is in its own stage's memory";
+}
+
+TEST(Check, SchemasAreWhatFlows) {
+  using P = PhysicalPlan;
+  EXPECT_TRUE(Refused([](P& p) { p.pipelines[1].schemas.pop_back(); }));
+  EXPECT_TRUE(Refused([](P& p) { p.pipelines[1].estimates.pop_back(); }));
+  EXPECT_TRUE(Refused([](P& p) { p.pipelines[1].schemas[1][0].bounds.high = 499; }))
+      << "narrower than what flows";
+  EXPECT_TRUE(Refused([](P& p) { p.pipelines[1].schemas[1][1].nullable = false; }));
+  EXPECT_TRUE(Refused([](P& p) { p.pipelines[1].schemas[0][0].type = Type::Date(); }));
+  EXPECT_TRUE(Refused([](P& p) { ProbeIn(p).kind = JoinKind::kRight; })) << "it makes the kept slots NULL";
+  EXPECT_TRUE(Refused([](P& p) { ScanIn(p, 1).slots[0].bounds = {5, 4, true}; }));
+  EXPECT_TRUE(Refused([](P& p) { ScanIn(p, 0).slots.pop_back(); }));
+  EXPECT_TRUE(Refused([](P& p) { ScanIn(p, 0).columns = {1, 1}; }));
+  EXPECT_TRUE(Refused([](P& p) { p.pipelines[1].estimates[0].rows = -1; }));
+}
+
+TEST(Check, ConditionsAndKeysAreTyped) {
+  using P = PhysicalPlan;
+  EXPECT_TRUE(Refused([](P& p) { ScanIn(p, 0).filters = {Random::Column({kInt}, 0)}; }));
+  EXPECT_TRUE(Refused([](P& p) { ProbeIn(p).residuals = {Random::Column(p.pipelines[1].schemas[1], 0)}; }));
+  EXPECT_TRUE(Refused([](P& p) { ProbeIn(p).keys = {Random::Column(p.pipelines[1].schemas[0], 1)}; }))
+      << "a decimal of another scale than the build's integer";
+  EXPECT_TRUE(Refused([](P& p) { ProbeIn(p).keys.clear(); }));
+  EXPECT_TRUE(Refused([](P& p) { std::get<BuildSink>(p.pipelines[0].sink).keys.clear(); }));
+  EXPECT_TRUE(Refused([](P& p) { GroupsIn(p).aggregates[0].type = Type::Decimal(3); }));
+  EXPECT_TRUE(Refused([](P& p) { GroupsIn(p).aggregates[0].function = AggregateFunction::kAverage; }));
+  EXPECT_TRUE(Refused([](P& p) { GroupsIn(p).aggregates[1].type = Type::Bool(); }));
+  EXPECT_TRUE(Refused([](P& p) {
+    GroupsIn(p).aggregates[0].argument = Random::Column(p.pipelines[1].schemas[1], 1);
+    GroupsIn(p).aggregates[0].type = Type::String();
+  })) << "a sum of text";
+}
+
+TEST(Check, ValuesAreThoseOfTheirSlots) {
+  const auto refused = [](Schema slots, Value value) {
+    PhysicalPlan plan;
+    Pipeline p;
+    p.source = ValuesSource{{{std::move(value)}}};
+    p.schemas = {std::move(slots)};
+    p.estimates = {{}};
+    p.sink = ResultSink{};
+    plan.pipelines.push_back(std::move(p));
+    plan.stages = {{}};
+    return !Check(plan).ok();
+  };
+  EXPECT_FALSE(refused({kInt}, Value::Integer(99)));
+  EXPECT_TRUE(refused({kInt}, Value::Integer(100)));
+  EXPECT_TRUE(refused({kInt}, Value::Null(Type::Integer())));
+  EXPECT_TRUE(refused({kInt}, Value::String("7")));
+  EXPECT_TRUE(refused({kInt, kInt}, Value::Integer(1)));
+}
+
+/// Of a stage of its own, over the star's groups.
+PhysicalPlan WithMerge() {
+  PhysicalPlan plan = Star();
+  Pipeline merge;
+  merge.source = PageSource{1};
+  merge.schemas = {*SinkOutput(plan.pipelines[1])};
+  merge.estimates = {{}};
+  AggregateSink sink = GroupsIn(plan);
+  sink.phase = AggregateSink::Phase::kFinal;
+  sink.group_by = {Random::Column(merge.schemas[0], 0)};
+  sink.aggregates[0].argument = Expr();
+  sink.aggregates[0].argument.type = Type::Decimal(2);
+  merge.sink = std::move(sink);
+  merge.after = {1};
+  merge.stage = 1;
+  plan.pipelines.push_back(std::move(merge));
+  plan.stages.push_back({2, {}});
+  return plan;
+}
+
+TEST(Check, StatesAreMergedAsTheyWereMade) {
+  ASSERT_TRUE(Check(WithMerge()).ok()) << Check(WithMerge());
+  const auto refused = [](const std::function<void(AggregateSink&)>& change) {
+    PhysicalPlan plan = WithMerge();
+    change(std::get<AggregateSink>(plan.pipelines[2].sink));
+    return !Check(plan).ok();
+  };
+  EXPECT_TRUE(refused([](AggregateSink& s) { s.group_by.clear(); }));
+  EXPECT_TRUE(refused([](AggregateSink& s) { s.aggregates.pop_back(); }));
+  EXPECT_TRUE(refused([](AggregateSink& s) { std::swap(s.aggregates[0], s.aggregates[1]); }));
+  EXPECT_TRUE(refused(
+      [](AggregateSink& s) { s.aggregates[0].argument.type = s.aggregates[0].type = Type::Integer(); }));
+  PhysicalPlan plan = WithMerge();
+  plan.pipelines[2].after.clear();
+  EXPECT_FALSE(Check(plan).ok()) << "pages of what is not complete";
+}
+
+PhysicalPlan WithExchange() {
+  PhysicalPlan plan = Star();
+  plan.pipelines[1].sink = ExchangeSend{3, {0}};
+  Pipeline receive;
+  receive.source = ExchangeReceive{3};
+  receive.schemas = {plan.pipelines[1].schemas.back()};
+  receive.estimates = {{}};
+  receive.sink = ResultSink{};
+  plan.pipelines.push_back(std::move(receive));
+  return plan;
+}
+
+TEST(Check, ExchangesHaveBothEndsAtOnce) {
+  ASSERT_TRUE(Check(WithExchange()).ok()) << Check(WithExchange());
+  const auto refused = [](const std::function<void(PhysicalPlan&)>& change) {
+    PhysicalPlan plan = WithExchange();
+    change(plan);
+    return !Check(plan).ok();
+  };
+  EXPECT_TRUE(refused([](PhysicalPlan& p) { p.pipelines.pop_back(); })) << "no receiver";
+  EXPECT_TRUE(refused([](PhysicalPlan& p) { p.pipelines[2].source = ExchangeReceive{4}; }));
+  EXPECT_TRUE(refused([](PhysicalPlan& p) { p.pipelines[2].after = {1}; })) << "it waits for its sender";
+  EXPECT_TRUE(refused([](PhysicalPlan& p) { p.pipelines.push_back(p.pipelines[2]); })) << "two receivers";
+  EXPECT_TRUE(refused([](PhysicalPlan& p) { p.pipelines[2].schemas[0][0].nullable = true; }));
+}
+
+proto::Table Table(const char* name, uint64_t allocation, const char* column, uint32_t parts) {
+  proto::Table table;
+  table.set_name(name);
+  table.set_allocation(allocation);
+  proto::PartitionKey& key = *table.add_partitioning();
+  key.set_column(column);
+  key.set_parts(parts);
+  for (uint32_t p = 0; p < parts; ++p) table.add_partitions();
+  return table;
+}
+
+void AddColumn(proto::Table& table, const char* name, const Slot& slot) {
+  proto::Column& column = *table.add_columns();
+  column.set_name(name);
+  *column.mutable_type() = nam::ToProto(slot.type);
+  column.set_nullable(slot.nullable);
+  column.set_min(static_cast<int64_t>(slot.bounds.low));
+  column.set_max(static_cast<int64_t>(slot.bounds.high));
+}
+
+TableMetadata TablesOf(const PhysicalPlan& plan) {
+  proto::Table d = Table("d", 3, "k", 4), f = Table("f", 4, "fk", 4);
+  const char* names[][2] = {{"k", "a"}, {"fk", "m"}};
+  proto::Table* tables[] = {&d, &f};
+  for (size_t t = 0; t < 2; ++t) {
+    const Schema& slots = ScanOf(plan.pipelines[t])->slots;
+    for (size_t c = 0; c < slots.size(); ++c) AddColumn(*tables[t], names[t][c], slots[c]);
+  }
+  return {std::make_shared<proto::Table>(d), std::make_shared<proto::Table>(f)};
+}
+
+TEST(CheckTables, TablesAreAsThePlanSays) {
+  PhysicalPlan plan = Star();
+  const TableMetadata tables = TablesOf(plan);
+  ASSERT_TRUE(CheckTables(plan, tables).ok()) << CheckTables(plan, tables);
+  plan.tables[1].allocation = 5;
+  EXPECT_TRUE(absl::IsFailedPrecondition(CheckTables(plan, tables)));
+  plan = Star();
+  ScanIn(plan, 1).columns = {0, 2};
+  ASSERT_TRUE(Check(plan).ok());
+  EXPECT_FALSE(CheckTables(plan, tables).ok()) << "a column that is not there";
+  plan = Star();
+  ScanIn(plan, 1).slots[1].bounds.high = 400;
+  plan.pipelines[1].schemas[0][1].bounds.high = plan.pipelines[1].schemas[1][0].bounds.high = 400;
+  ASSERT_TRUE(Check(plan).ok()) << Check(plan);
+  EXPECT_FALSE(CheckTables(plan, tables).ok()) << "bounds that the table does not keep";
+}
+
+TEST(CheckTables, PartitionsMatchByTheKeyThatIsStated) {
+  PhysicalPlan plan = Star();
+  ScanIn(plan, 0).co_partitioned_key = 0;
+  ASSERT_TRUE(Check(plan).ok()) << Check(plan);
+  EXPECT_TRUE(CheckTables(plan, TablesOf(plan)).ok());
+  const auto refused = [&](const std::function<void(proto::Table&)>& change) {
+    TableMetadata tables = TablesOf(plan);
+    auto changed = std::make_shared<proto::Table>(*tables[0]);
+    change(*changed);
+    tables[0] = changed;
+    return !CheckTables(plan, tables).ok();
+  };
+  EXPECT_TRUE(refused([](proto::Table& d) { d.mutable_partitioning(0)->set_parts(8); }));
+  EXPECT_TRUE(refused([](proto::Table& d) { d.mutable_partitioning(0)->set_function(proto::XXH3); }));
+  EXPECT_TRUE(refused([](proto::Table& d) { d.mutable_partitioning(0)->set_column("a"); }));
+  EXPECT_TRUE(refused([](proto::Table& d) { *d.add_partitioning() = d.partitioning(0); }));
+  ScanIn(plan, 0).co_partitioned_key = 1;
+  EXPECT_FALSE(CheckTables(plan, TablesOf(plan)).ok()) << "another key than that";
+}
+
+TEST(Check, PartitionMatchesAreOfTheClaimedTablesRows) {
+  const auto refused = [](const std::function<void(PhysicalPlan&)>& change) {
+    return Refused([&](PhysicalPlan& p) {
+      ScanIn(p, 0).co_partitioned_key = 0;
+      change(p);
+    });
+  };
+  EXPECT_FALSE(refused([](PhysicalPlan&) {}));
+  EXPECT_TRUE(refused([](PhysicalPlan& p) { ScanIn(p, 0).co_partitioned_key = -2; }));
+  EXPECT_TRUE(refused([](PhysicalPlan& p) {
+    Expr& key = ProbeIn(p).keys[0];
+    key = Random::Node(Op::kNegate, key.type, {key});
+  })) << "a key that is computed";
+  EXPECT_TRUE(refused([](PhysicalPlan& p) {
+    ProbeIn(p).kind = JoinKind::kNullAwareAnti;
+    p.pipelines[1].schemas[1].pop_back();
+    p.pipelines[1].sink = ResultSink{};
+  })) << "NOT IN asks what the whole build side has";
+  EXPECT_TRUE(refused([](PhysicalPlan& p) { p.stages[0].claimed = 0; }));
+}
+
+}  // namespace
+}  // namespace nam::plan

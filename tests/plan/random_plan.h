@@ -1,0 +1,260 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "plan/flow.h"
+#include "plan/physical.h"
+#include "tests/plan/random_expression.h"
+#include "tests/plan/reference_run.h"
+
+namespace nam::plan::testing {
+
+/// A plan with every kind of node now and then. It passes Check.
+class RandomPlan {
+ public:
+  explicit RandomPlan(uint32_t seed) : random_(seed) {}
+
+  PhysicalPlan Make() {
+    plan_.stages.resize(1);
+    const uint32_t builds = random_.Below(4);
+    for (uint32_t b = 0; b < builds; ++b) Build();
+    Pipeline main = Begin(false);
+    Steps(main, builds);
+    for (uint32_t b = 0; b < builds; ++b) main.after.push_back(b);
+    plan_.stages[0].claimed = builds;
+    const uint32_t end = random_.Below(4);
+    if (end == 0) {
+      Groups(main);
+    } else if (end == 1) {
+      main.sink = AResult(main.schemas.back());
+      Finish(std::move(main));
+    } else if (end == 2) {
+      main.sink = PartitionSink{ASlots(main.schemas.back()), 1 + random_.Below(64)};
+      Pages(std::move(main));
+    } else {
+      Exchange(std::move(main));
+    }
+    return std::move(plan_);
+  }
+
+  /// Rows for the plan's tables, within the slots of its scans. Of tables that two scans read there are none.
+  TableRows ARowsOf(const PhysicalPlan& plan) {
+    TableRows out;
+    for (const Pipeline& pipeline : plan.pipelines) {
+      const TableScan* scan = ScanOf(pipeline);
+      if (scan == nullptr) continue;
+      const bool shared = out.contains(scan->table);
+      Rows& rows = out[scan->table];
+      rows.clear();
+      // Damaged plans name columns that no table has.
+      if (shared || (!scan->columns.empty() && scan->columns.back() > 1000)) continue;
+      for (uint32_t r = random_.Below(12); r > 0; --r) {
+        Row row(scan->columns.empty() ? 0 : scan->columns.back() + 1);
+        const Row read = random_.ARow(scan->slots);
+        for (size_t i = 0; i < read.size(); ++i) row[scan->columns[i]] = read[i];
+        rows.push_back(std::move(row));
+      }
+    }
+    return out;
+  }
+
+ private:
+  std::vector<uint32_t> ASlots(const Schema& schema) {
+    std::vector<uint32_t> slots;
+    for (uint32_t i = 0; i < schema.size(); ++i) {
+      if (random_.Chance(2)) slots.push_back(i);
+    }
+    return slots;
+  }
+
+  std::vector<Expr> Conditions(const Schema& schema) {
+    std::vector<Expr> out;
+    while (random_.Chance(2)) out.push_back(random_.AnExpr(schema, Type::Bool(), 2));
+    return out;
+  }
+
+  void Fill(TableScan& scan, bool records) {
+    scan.table = static_cast<uint32_t>(plan_.tables.size());
+    plan_.tables.push_back({"t" + std::to_string(scan.table), random_.Below(100), records});
+    scan.slots = random_.ASchema(1 + random_.Below(5));
+    uint32_t column = 0;
+    for (size_t i = 0; i < scan.slots.size(); ++i) scan.columns.push_back(column += 1 + random_.Below(3));
+    scan.filters = Conditions(scan.slots);
+    scan.output = ASlots(scan.slots);
+  }
+
+  Pipeline Begin(bool any_source) {
+    Pipeline p;
+    const uint32_t kind = random_.Below(any_source ? 4 : 2);
+    if (kind == 0) {
+      RecordScan scan;
+      Fill(scan, true);
+      scan.snapshot = random_.Below(1000);
+      scan.range_low = {std::string("a\0b", 3), "k"};
+      scan.range_high = {"c", std::string("\xff\xfe")};
+      scan.own_rows = {"row"};
+      scan.hidden_keys = {"", "key"};
+      p.source = std::move(scan);
+    } else if (kind == 3) {
+      ValuesSource values;
+      p.schemas.push_back(random_.ASchema(random_.Below(4)));
+      for (uint32_t r = random_.Below(6); r > 0; --r) values.rows.push_back(random_.ARow(p.schemas[0]));
+      p.source = std::move(values);
+    } else {
+      BlockScan scan;
+      Fill(scan, false);
+      p.source = std::move(scan);
+    }
+    if (const TableScan* scan = ScanOf(p)) p.schemas.push_back(*ScanOutput(*scan));
+    p.estimates.push_back({static_cast<double>(random_.Below(1000)), 0.25});
+    return p;
+  }
+
+  void Append(Pipeline& p, StepNode step) {
+    absl::StatusOr<Schema> output = StepOutput(plan_, step, p.schemas.back());
+    NAM_CHECK(output.ok(), "a step that was made for its input");
+    p.steps.push_back(std::move(step));
+    p.schemas.push_back(*std::move(output));
+    p.estimates.push_back({static_cast<double>(random_.Below(1000)), 1});
+  }
+
+  ProbeStep AProbe(const Schema& input, uint32_t build) {
+    const auto& sink = std::get<BuildSink>(plan_.pipelines[build].sink);
+    ProbeStep probe;
+    probe.build = build;
+    probe.kind = static_cast<JoinKind>(random_.Below(9));
+    for (const Expr& key : sink.keys) probe.keys.push_back(random_.AnExpr(input, key.type, 1));
+    probe.keep = ASlots(input);
+    for (uint32_t i = 0; i < sink.payload.size(); ++i) {
+      if (random_.Chance(2)) probe.fetch.push_back(i);
+    }
+    probe.residuals = Conditions(*PartnerSchema(plan_, probe, input));
+    return probe;
+  }
+
+  void Steps(Pipeline& p, uint32_t builds) {
+    uint32_t probed = 0;
+    while (probed < builds || random_.Chance(2)) {
+      const Schema input = p.schemas.back();
+      if (probed < builds && random_.Chance(2)) {
+        Append(p, AProbe(input, probed++));
+      } else if (random_.Chance(3)) {
+        Append(p, FilterStep{Conditions(input)});
+      } else if (random_.Chance(4)) {
+        Append(p, LimitStep{random_.Below(10)});
+      } else if (random_.Chance(2)) {
+        ProjectStep project;
+        for (uint32_t i = random_.Below(5); i > 0; --i)
+          project.outputs.push_back(random_.AnExpr(input, random_.AType(), 2));
+        Append(p, std::move(project));
+      }
+    }
+  }
+
+  void Build() {
+    Pipeline p = Begin(true);
+    Steps(p, 0);
+    BuildSink sink;
+    for (uint32_t i = 0; i <= random_.Below(2); ++i) {
+      const Type type = random_.Chance(2) ? Type::Integer() : random_.AType();
+      sink.keys.push_back(random_.AnExpr(p.schemas.back(), type, 1));
+    }
+    sink.payload = ASlots(p.schemas.back());
+    sink.unique = sink.keys.size() == 1 && random_.Chance(2);
+    p.sink = std::move(sink);
+    plan_.pipelines.push_back(std::move(p));
+  }
+
+  ResultSink AResult(const Schema& schema) {
+    ResultSink result;
+    for (const uint32_t slot : ASlots(schema))
+      result.order.push_back({slot, random_.Chance(2), random_.Chance(2)});
+    result.limit = static_cast<int64_t>(random_.Below(5)) - 1;
+    return result;
+  }
+
+  void Finish(Pipeline p) { plan_.pipelines.push_back(std::move(p)); }
+
+  Aggregate AnAggregate(const Schema& schema) {
+    Aggregate out;
+    out.function = static_cast<AggregateFunction>(random_.Below(7));
+    out.type = Type::Integer();
+    if (out.function == AggregateFunction::kCountRows) return out;
+    Type type = random_.Chance(2) ? Type::Integer() : Type::Decimal(static_cast<uint8_t>(random_.Below(5)));
+    const bool any = out.function == AggregateFunction::kMin || out.function == AggregateFunction::kMax;
+    if (any && random_.Chance(2)) type = Type::String();
+    out.argument = random_.AnExpr(schema, type, 2);
+    if (any || out.function == AggregateFunction::kSum) out.type = type;
+    if (out.function == AggregateFunction::kAverage)
+      out.type = Type::Decimal(static_cast<uint8_t>(type.scale + 6));
+    return out;
+  }
+
+  /// Partial groups, and now and then a stage that makes results of them.
+  void Groups(Pipeline& p) {
+    AggregateSink sink;
+    for (uint32_t i = random_.Below(3); i > 0; --i)
+      sink.group_by.push_back(random_.AnExpr(p.schemas.back(), random_.AType(), 2));
+    for (uint32_t i = random_.Below(4); i > 0; --i) sink.aggregates.push_back(AnAggregate(p.schemas.back()));
+    const bool goes_on = random_.Chance(2);
+    if (!goes_on && random_.Chance(2)) sink.phase = AggregateSink::Phase::kWhole;
+    const AggregateSink partial = sink;
+    p.sink = std::move(sink);
+    plan_.pipelines.push_back(std::move(p));
+    if (!goes_on) return;
+    Pipeline merge = After();
+    AggregateSink last;
+    last.phase = random_.Chance(2) ? AggregateSink::Phase::kMerge : AggregateSink::Phase::kFinal;
+    for (uint32_t k = 0; k < partial.group_by.size(); ++k)
+      last.group_by.push_back(Random::Column(merge.schemas[0], k));
+    for (const Aggregate& aggregate : partial.aggregates) {
+      Aggregate& to = last.aggregates.emplace_back(aggregate);
+      if (aggregate.function == AggregateFunction::kCountRows) continue;
+      to.argument = Expr();
+      to.argument.type = aggregate.argument.type;
+      to.argument.literal = Value::Null(aggregate.argument.type);
+    }
+    merge.sink = std::move(last);
+    plan_.pipelines.push_back(std::move(merge));
+  }
+
+  /// A pipeline of a stage of its own over what the last one left.
+  Pipeline After() {
+    Pipeline next;
+    const auto from = static_cast<uint32_t>(plan_.pipelines.size()) - 1;
+    next.source = PageSource{from};
+    next.schemas.push_back(*SinkOutput(plan_.pipelines[from]));
+    next.estimates.push_back({});
+    next.after = {from};
+    next.stage = 1;
+    plan_.stages.push_back({from + 1, {Distribution::Kind::kSingle, Distribution::Function::kHash, 0, {}}});
+    return next;
+  }
+
+  void Pages(Pipeline p) {
+    plan_.pipelines.push_back(std::move(p));
+    Pipeline next = After();
+    Steps(next, 0);
+    next.sink = AResult(next.schemas.back());
+    Finish(std::move(next));
+  }
+
+  void Exchange(Pipeline p) {
+    p.sink = ExchangeSend{7, ASlots(p.schemas.back())};
+    Pipeline receive;
+    receive.source = ExchangeReceive{7};
+    receive.schemas.push_back(p.schemas.back());
+    receive.estimates.push_back({});
+    plan_.pipelines.push_back(std::move(p));
+    Steps(receive, 0);
+    receive.sink = AResult(receive.schemas.back());
+    Finish(std::move(receive));
+  }
+
+  Random random_;
+  PhysicalPlan plan_;
+};
+
+}  // namespace nam::plan::testing

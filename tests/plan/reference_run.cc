@@ -1,0 +1,269 @@
+#include "tests/plan/reference_run.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "plan/slot_of.h"
+#include "types/sql_error.h"
+
+namespace nam::plan::testing {
+namespace {
+
+absl::StatusOr<Value> Eval(const Expr& expr, const Row& row) {
+  return Evaluate(expr, [&](const Expr& e) {
+    const Value& value = row.at(static_cast<size_t>(e.column.column));
+    if (!(value.type == e.type)) throw std::logic_error("a column of another type than its slot");
+    return value;
+  });
+}
+
+absl::StatusOr<bool> AllTrue(const std::vector<Expr>& conditions, const Row& row) {
+  for (const Expr& condition : conditions) {
+    NAM_ASSIGN_OR_RETURN(const Value value, Eval(condition, row));
+    if (value.null || value.number == 0) return false;
+  }
+  return true;
+}
+
+absl::StatusOr<Row> EvalAll(const std::vector<Expr>& exprs, const Row& row) {
+  Row out;
+  for (const Expr& expr : exprs) {
+    NAM_ASSIGN_OR_RETURN(Value value, Eval(expr, row));
+    value.type = expr.type;
+    out.push_back(std::move(value));
+  }
+  return out;
+}
+
+Row Picked(const Row& row, const std::vector<uint32_t>& slots) {
+  Row out;
+  for (const uint32_t slot : slots) out.push_back(row.at(slot));
+  return out;
+}
+
+Row Nulls(const Schema& schema, size_t first, size_t count) {
+  Row out;
+  for (size_t i = 0; i < count; ++i) out.push_back(Value::Null(schema.at(first + i).type));
+  return out;
+}
+
+void CheckRow(const Row& row, const Schema& schema) {
+  if (row.size() != schema.size()) throw std::logic_error("a row of another width than its schema");
+  for (size_t i = 0; i < row.size(); ++i) {
+    const Bounds& b = schema[i].bounds;
+    if (!(row[i].type == schema[i].type)) throw std::logic_error("a value of another type");
+    if (row[i].null && !schema[i].nullable) throw std::logic_error("a NULL where there is none");
+    if (!row[i].null && b.known && (row[i].number < b.low || row[i].number > b.high))
+      throw std::logic_error("a value out of its bounds");
+  }
+}
+
+class Runner {
+ public:
+  Runner(const PhysicalPlan& plan, const TableRows& tables) : plan_(plan), tables_(tables) {}
+
+  absl::StatusOr<std::vector<Rows>> Run() {
+    for (const Pipeline& pipeline : plan_.pipelines) {
+      NAM_ASSIGN_OR_RETURN(Rows rows, std::visit([&](const auto& source) { return Source(pipeline, source); },
+                                                 pipeline.source));
+      Expect(rows, pipeline.schemas.at(0));
+      for (size_t s = 0; s < pipeline.steps.size(); ++s) {
+        const Schema& output = pipeline.schemas.at(s + 1);
+        NAM_ASSIGN_OR_RETURN(
+            rows, std::visit([&](const auto& step) { return Step(step, rows, output); }, pipeline.steps[s]));
+        Expect(rows, output);
+      }
+      left_.push_back(std::holds_alternative<AggregateSink>(pipeline.sink) ? Rows() : rows);
+      NAM_RETURN_IF_ERROR(Sink(pipeline, std::move(rows)));
+    }
+    return std::move(sunk_);
+  }
+
+ private:
+  static void Expect(const Rows& rows, const Schema& schema) {
+    for (const Row& row : rows) CheckRow(row, schema);
+  }
+
+  absl::StatusOr<Rows> Source(const Pipeline&, const TableScan& scan) const {
+    Rows out;
+    const auto found = tables_.find(scan.table);
+    if (found == tables_.end()) return out;
+    for (const Row& stored : found->second) {
+      const Row row = Picked(stored, scan.columns);
+      CheckRow(row, scan.slots);
+      NAM_ASSIGN_OR_RETURN(const bool kept, AllTrue(scan.filters, row));
+      if (kept) out.push_back(Picked(row, scan.output));
+    }
+    return out;
+  }
+  absl::StatusOr<Rows> Source(const Pipeline& pipeline, const ValuesSource& values) const {
+    Rows out = values.rows;
+    for (Row& row : out) {
+      for (size_t i = 0; i < row.size(); ++i) row[i].type = pipeline.schemas.at(0).at(i).type;
+    }
+    return out;
+  }
+  absl::StatusOr<Rows> Source(const Pipeline&, const PageSource& pages) const {
+    return left_.at(pages.pipeline);
+  }
+  absl::StatusOr<Rows> Source(const Pipeline&, const ExchangeReceive& receive) const {
+    Rows out;
+    for (size_t p = 0; p < left_.size(); ++p) {
+      const auto* send = std::get_if<ExchangeSend>(&plan_.pipelines[p].sink);
+      if (send != nullptr && send->exchange == receive.exchange)
+        out.insert(out.end(), left_[p].begin(), left_[p].end());
+    }
+    return out;
+  }
+
+  absl::StatusOr<Rows> Step(const FilterStep& filter, const Rows& in, const Schema&) const {
+    Rows out;
+    for (const Row& row : in) {
+      NAM_ASSIGN_OR_RETURN(const bool kept, AllTrue(filter.conditions, row));
+      if (kept) out.push_back(row);
+    }
+    return out;
+  }
+  absl::StatusOr<Rows> Step(const ProjectStep& project, const Rows& in, const Schema&) const {
+    Rows out;
+    for (const Row& row : in) {
+      NAM_ASSIGN_OR_RETURN(Row projected, EvalAll(project.outputs, row));
+      out.push_back(std::move(projected));
+    }
+    return out;
+  }
+  absl::StatusOr<Rows> Step(const LimitStep& limit, const Rows& in, const Schema&) const {
+    const auto rows = std::min<int64_t>(limit.rows, static_cast<int64_t>(in.size()));
+    return Rows(in.begin(), in.begin() + rows);
+  }
+
+  /// Whether keys are equal: NULL keys are not.
+  static bool Equal(const Row& probe, const std::vector<Expr>& keys, const Row& build) {
+    for (size_t k = 0; k < probe.size(); ++k) {
+      const Value &a = probe[k], &b = build.at(k);
+      if (a.null || b.null) return false;
+      if (a.type.kind == TypeKind::kString && IgnoresBlanks(keys[k].type, b.type)) {
+        if (WithoutBlanks(a.text) != WithoutBlanks(b.text)) return false;
+      } else if (Compare(a, b) != 0) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  absl::StatusOr<Rows> Step(const ProbeStep& probe, const Rows& in, const Schema& output) const {
+    const Rows& build = sunk_.at(probe.build);
+    const size_t keys = probe.keys.size();
+    std::vector<bool> matched(build.size());
+    const bool null_key = std::any_of(build.begin(), build.end(), [&](const Row& row) {
+      return std::any_of(row.begin(), row.begin() + static_cast<ptrdiff_t>(keys),
+                         [](const Value& value) { return value.null; });
+    });
+    Rows out;
+    for (const Row& row : in) {
+      NAM_ASSIGN_OR_RETURN(const Row key, EvalAll(probe.keys, row));
+      const Row kept = Picked(row, probe.keep);
+      uint32_t partners = 0;
+      for (size_t b = 0; b < build.size(); ++b) {
+        if (!Equal(key, probe.keys, build[b])) continue;
+        const Row payload(build[b].begin() + static_cast<ptrdiff_t>(keys), build[b].end());
+        Row both = kept;
+        for (Value& value : Picked(payload, probe.fetch)) both.push_back(value);
+        NAM_ASSIGN_OR_RETURN(const bool partner, AllTrue(probe.residuals, both));
+        if (!partner) continue;
+        ++partners;
+        matched[b] = true;
+        if (partners > 1 && probe.kind == JoinKind::kSingle) return UserError("21000", "two partners", -1);
+        if (probe.kind <= JoinKind::kFull || probe.kind == JoinKind::kSingle) out.push_back(std::move(both));
+      }
+      const bool unknown =
+          std::any_of(key.begin(), key.end(), [](const Value& v) { return v.null; }) || null_key;
+      AddAlone(probe, kept, partners, unknown && !build.empty(), output, out);
+    }
+    if (probe.kind == JoinKind::kRight || probe.kind == JoinKind::kFull) {
+      for (size_t b = 0; b < build.size(); ++b) {
+        if (matched[b]) continue;
+        Row row = Nulls(output, 0, probe.keep.size());
+        const Row payload(build[b].begin() + static_cast<ptrdiff_t>(keys), build[b].end());
+        for (Value& value : Picked(payload, probe.fetch)) row.push_back(value);
+        out.push_back(std::move(row));
+      }
+    }
+    return out;
+  }
+
+  /// What a row gives apart from its partners.
+  static void AddAlone(const ProbeStep& probe, const Row& kept, uint32_t partners, bool unknown,
+                       const Schema& output, Rows& out) {
+    Row row = kept;
+    switch (probe.kind) {
+      case JoinKind::kLeft:
+      case JoinKind::kFull:
+      case JoinKind::kSingle:
+        for (Value& null : Nulls(output, kept.size(), probe.fetch.size())) row.push_back(null);
+        if (partners == 0) out.push_back(std::move(row));
+        return;
+      case JoinKind::kSemi:
+        if (partners > 0) out.push_back(std::move(row));
+        return;
+      case JoinKind::kAnti:
+        if (partners == 0) out.push_back(std::move(row));
+        return;
+      case JoinKind::kNullAwareAnti:
+        if (partners == 0 && !unknown) out.push_back(std::move(row));
+        return;
+      case JoinKind::kMark:
+        row.push_back(partners > 0 ? Value::Bool(true)
+                      : unknown    ? Value::Null(Type::Bool())
+                                   : Value::Bool(false));
+        out.push_back(std::move(row));
+        return;
+      default:
+        return;
+    }
+  }
+
+  absl::Status Sink(const Pipeline& pipeline, Rows rows) {
+    Rows& out = sunk_.emplace_back();
+    for (Row& row : rows) {
+      if (const auto* build = std::get_if<BuildSink>(&pipeline.sink)) {
+        NAM_ASSIGN_OR_RETURN(Row sunk, EvalAll(build->keys, row));
+        for (Value& value : Picked(row, build->payload)) sunk.push_back(value);
+        out.push_back(std::move(sunk));
+      } else if (const auto* sink = std::get_if<AggregateSink>(&pipeline.sink)) {
+        NAM_ASSIGN_OR_RETURN(Row sunk, EvalAll(sink->group_by, row));
+        for (const Aggregate& aggregate : sink->aggregates) {
+          if (aggregate.function == AggregateFunction::kCountRows) continue;
+          NAM_ASSIGN_OR_RETURN(Value value, Eval(aggregate.argument, row));
+          sunk.push_back(std::move(value));
+        }
+        out.push_back(std::move(sunk));
+      } else {
+        if (const auto* result = std::get_if<ResultSink>(&pipeline.sink)) {
+          for (const Order& order : result->order) (void)row.at(order.slot);
+        } else if (const auto* send = std::get_if<ExchangeSend>(&pipeline.sink)) {
+          (void)Picked(row, send->keys);
+        } else {
+          (void)Picked(row, std::get<PartitionSink>(pipeline.sink).keys);
+        }
+        out.push_back(std::move(row));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  const PhysicalPlan& plan_;
+  const TableRows& tables_;
+  std::vector<Rows> sunk_;
+  std::vector<Rows> left_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<Rows>> Run(const PhysicalPlan& plan, const TableRows& tables) {
+  return Runner(plan, tables).Run();
+}
+
+}  // namespace nam::plan::testing
