@@ -47,6 +47,7 @@ inline constexpr const char* kUnknownType = "42P18";
 inline constexpr const char* kTooComplex = "54001";
 inline constexpr const char* kLimitExceeded = "54000";
 inline constexpr const char* kTextTooLong = "22001";
+inline constexpr const char* kCardinalityViolation = "21000";
 inline constexpr const char* kNotNullViolation = "23502";
 inline constexpr const char* kUniqueViolation = "23505";
 inline constexpr const char* kCheckViolation = "23514";

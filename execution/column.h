@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "base/check.h"
+#include "storage/dictionary.h"
+#include "types/type.h"
+
+namespace nam::execution {
+
+struct RowField;  // execution/row_field.h
+
+/// The row number that leads nowhere: an outer join's partner that does not exist. All its columns are NULL.
+inline constexpr uint32_t kNullRow = UINT32_MAX;
+
+/// What the codes of a stored column stand for: one for each version of a table, column and group of chains
+/// that were encoded together. Owned by the prepared stage, immutable, shared by its threads. Chunks point to
+/// it, so that one scan may meet several dictionaries.
+struct CodeMeaning {
+  Type type;
+  uint8_t width = 1;  // bytes of a code: 1, 2, 4 or 8
+  /// Code 0 is NULL. Tests of codes and loads read it; nobody behind a load meets it.
+  bool null_code = false;
+  int64_t base = 0;    // number, or dictionary entry, = base + code
+  uint64_t codes = 1;  // codes are below this; 0 if all 64 bits are used
+  int64_t min = 0;     // of the numbers that are not NULL; text: of the dictionary's entries
+  int64_t max = 0;
+  std::shared_ptr<const storage::Dictionary> dictionary;  // text
+  /// Equal ids: equal codes are equal text. 0: no dictionary.
+  uint64_t dictionary_id = 0;
+
+  bool IsNull(uint64_t code) const { return null_code && code == 0; }
+  int64_t Number(uint64_t code) const { return static_cast<int64_t>(static_cast<uint64_t>(base) + code); }
+  std::string_view Text(uint64_t code) const { return (*dictionary)[static_cast<size_t>(Number(code))]; }
+};
+
+/// One column of a chunk. Trivially copyable; owns nothing. Position p of the chunk has its value at the
+/// index
+///
+///     rows == nullptr ? p : rows[p]
+///
+/// of an array (kCodes, kValues) or as the number of a row at rest (kField). kConstant has one value for all
+/// positions and no index.
+struct Column {
+  enum class Kind : uint8_t { kCodes, kValues, kField, kConstant };
+
+  Kind kind = Kind::kValues;
+  uint8_t width = 8;                     // bytes of a code (kCodes) or of a value's physical form
+  Physical physical = Physical::kInt64;  // of the values, also of those that codes stand for
+  const std::byte* base =
+      nullptr;  // kCodes, kValues: the array; kField: the table's first page; kConstant: the value
+  const uint32_t* rows = nullptr;  // of the chunk; columns of one table share it. May hold kNullRow
+  const uint8_t* nulls = nullptr;  // kValues, kConstant: a byte an index, 1 where NULL; nullptr: none is
+  const CodeMeaning* meaning = nullptr;  // kCodes
+  const RowField* field = nullptr;       // kField
+
+  uint32_t IndexOf(uint32_t position) const { return rows == nullptr ? position : rows[position]; }
+};
+
+/// Bytes of one value in arrays of the physical form: numbers as they are, kText as std::string_view, kTruth
+/// as a byte of kFalse, kTrue or kUnknown, which needs no bytes for NULLs.
+constexpr uint8_t WidthOf(Physical physical) {
+  switch (physical) {
+    case Physical::kTruth:
+      return 1;
+    case Physical::kInt64:
+    case Physical::kDouble:
+      return 8;
+    case Physical::kInt128:
+    case Physical::kText:
+    case Physical::kInterval:
+    case Physical::kUuid:
+      return 16;
+  }
+  return 0;
+}
+
+inline constexpr uint8_t kFalse = 0, kTrue = 1, kUnknown = 2;
+
+/// Calls `body` with the codes typed by their width, so that loops over them are compiled for each width.
+template <typename Body>
+decltype(auto) WithCodes(const std::byte* codes, uint8_t width, Body&& body) {
+  switch (width) {
+    case 1:
+      return body(reinterpret_cast<const uint8_t*>(codes));
+    case 2:
+      return body(reinterpret_cast<const uint16_t*>(codes));
+    case 4:
+      return body(reinterpret_cast<const uint32_t*>(codes));
+    default:
+      NAM_CHECK(width == 8);
+      return body(reinterpret_cast<const uint64_t*>(codes));
+  }
+}
+
+/// The code at an index. For tests and for what is done once a chunk: loops use WithCodes.
+inline uint64_t CodeAt(const std::byte* codes, uint8_t width, uint32_t index) {
+  return WithCodes(codes, width, [index](const auto* c) -> uint64_t { return c[index]; });
+}
+
+}  // namespace nam::execution

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "execution/column.h"
+
+namespace nam::execution {
+
+/// Bytes before the first row of a page: execution/rows/row_layout.h's PageHeader.
+inline constexpr uint32_t kPageHeaderBytes = 32;
+
+/// One field of the rows at rest of a layout, with all that leads from a row's number to its value:
+///
+///     row number = page << rows_shift | place
+///     its page   = base + (page << page_shift)
+///     its bytes  = its page + kPageHeaderBytes + place · stride
+///
+/// Here and not with the layout, because expressions load fields (Column::kField) and lie below rows.
+struct RowField {
+  Type type;
+  Physical physical = Physical::kInt64;
+  /// Bytes in the row. Numbers: 1, 2, 4 or 8 (number = base + unsigned field), or 16 (the number itself) if
+  /// their bounds are wider or not known; kTruth: 1, kFalse or kTrue; kDouble: 8; kText: 8, the u32 offset in
+  /// the page and the u32 bytes. All zero where NULL.
+  uint8_t width = 8;
+  /// Of numbers below 16 bytes. It comes from the plan, so it is the same on all servers.
+  int64_t base = 0;
+  uint16_t offset = 0;  // in the row
+  /// The field is NULL where row[null_byte] & null_mask is not 0. 0: never.
+  uint16_t null_byte = 0;
+  uint8_t null_mask = 0;
+  uint8_t rows_shift = 0;
+  uint8_t page_shift = 0;
+  uint16_t stride = 0;
+  /// Layouts that stay in the process: the field is a code of this meaning, as the column's was, and 0 where
+  /// NULL. The validity bit says NULL for all of them; null_code need not be asked.
+  const CodeMeaning* meaning = nullptr;
+
+  bool nullable() const { return null_mask != 0; }
+  /// `base` is the table's first page.
+  const std::byte* PageOf(const std::byte* table, uint32_t number) const {
+    return table + (uint64_t{number >> rows_shift} << page_shift);
+  }
+  const std::byte* RowOf(const std::byte* table, uint32_t number) const {
+    return PageOf(table, number) + kPageHeaderBytes +
+           uint64_t{number & ((uint32_t{1} << rows_shift) - 1)} * stride;
+  }
+  bool IsNull(const std::byte* row) const {
+    return (std::to_integer<uint8_t>(row[null_byte]) & null_mask) != 0;
+  }
+  /// As it lies in the row; T has `width` bytes.
+  template <typename T>
+  T Stored(const std::byte* row) const {
+    T value;
+    std::memcpy(&value, row + offset, sizeof(T));
+    return value;
+  }
+  /// kText that is not NULL. `page` is the row's.
+  std::string_view Text(const std::byte* page, const std::byte* row) const {
+    return {reinterpret_cast<const char*>(page) + Stored<uint32_t>(row),
+            Stored<uint32_t>(row + sizeof(uint32_t))};
+  }
+};
+
+/// Calls `body` with a zero of the type that a field of this width is stored as, so that loops over fields
+/// are compiled for each width.
+template <typename Body>
+decltype(auto) WithStored(uint8_t width, Body&& body) {
+  switch (width) {
+    case 1:
+      return body(uint8_t{});
+    case 2:
+      return body(uint16_t{});
+    case 4:
+      return body(uint32_t{});
+    case 8:
+      return body(uint64_t{});
+    default:
+      NAM_CHECK(width == 16);
+      return body(static_cast<unsigned __int128>(0));
+  }
+}
+
+}  // namespace nam::execution

@@ -1,0 +1,211 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "execution/chunk.h"
+#include "execution/memory_budget.h"
+
+namespace nam::storage {
+class Channel;
+}
+
+/// Sources, operators and sinks, and the task that runs a pipeline of them.
+///
+///     Source ──▶ step 0 ──▶ step 1 ──▶ … ──▶ Sink           shared by the pipeline's tasks on one server
+///        │          │          │               │ NewTask
+///     SourceTask  StepTask   StepTask       SinkTask        one thread each
+///
+/// Nothing here blocks. Each call says in which state it left its task, and all of that state is in the task,
+/// not on the stack: one tuple may match ten million rows, and the task is put aside between any two of its
+/// chunks. Exceptions are the sources that read blocks: they wait for their completions inside `Next`.
+namespace nam::execution {
+
+enum class Step : uint8_t {
+  kNeedInput,  // what was given is used up
+  kHaveMore,   // call again: with the same input (steps), or for the next chunk (sources)
+  kBlocked,    // waits for the context's gate; the same call is then made again
+  kDone,       // nothing that still comes can change anything
+  kFailed,     // the context has the error
+};
+
+/// What a blocked task waits for. Opened once, by any thread.
+class Gate {
+ public:
+  bool open() const { return open_.load(std::memory_order_acquire); }
+  void Open() { open_.store(true, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> open_ = false;
+};
+
+/// A thread's ways to the memory servers, one task at a time: the blocks that it streams, and the words that
+/// it claims work at while blocks are in flight.
+struct TaskChannels {
+  storage::Channel* blocks = nullptr;
+  storage::Channel* claims = nullptr;
+};
+
+/// The surroundings of the tasks of one thread. Owned by the thread; not shared.
+class TaskContext {
+ public:
+  TaskContext(Clock& clock, MemoryBudget& budget, const std::atomic<bool>& cancel, TaskChannels channels = {})
+      : clock_(clock), budget_(budget), cancel_(cancel), channels_(channels) {}
+
+  /// Computation that took count · ps of virtual time. Collected here; the clock hears of it in Settle.
+  void Charge(uint64_t count, int64_t ps) { uncharged_ps_ += static_cast<int64_t>(count) * ps; }
+  /// At each block and before each wait; PipelineTask::Run does it before it returns.
+  void Settle() {
+    if (uncharged_ps_ < 1000) return;
+    clock_.Charge(uncharged_ps_ / 1000);
+    uncharged_ps_ %= 1000;
+  }
+  bool cancelled() const { return cancel_.load(std::memory_order_relaxed); }
+  /// For those that wait below the task.
+  const std::atomic<bool>& cancel() const { return cancel_; }
+
+  /// Keeps the first error. Always kFailed.
+  Step Fail(absl::Status error) {
+    if (error_.ok()) error_ = std::move(error);
+    return Step::kFailed;
+  }
+  const absl::Status& error() const { return error_; }
+  /// Always kBlocked. The gate outlives the wait.
+  Step BlockOn(const Gate& gate) {
+    gate_ = &gate;
+    return Step::kBlocked;
+  }
+  const Gate* gate() const { return gate_; }
+
+  Clock& clock() { return clock_; }
+  MemoryBudget& budget() { return budget_; }
+  const TaskChannels& channels() const { return channels_; }
+
+ private:
+  Clock& clock_;
+  MemoryBudget& budget_;
+  const std::atomic<bool>& cancel_;
+  const TaskChannels channels_;
+  int64_t uncharged_ps_ = 0;
+  absl::Status error_;
+  const Gate* gate_ = nullptr;
+};
+
+class SourceTask {
+ public:
+  /// Gives up what is under way, also after a failure or a cancellation, when nothing is called before.
+  virtual ~SourceTask() = default;
+  /// kHaveMore: `out` has at least one row. kDone: it has none, nor will it. kNeedInput: a source that is fed
+  /// from outside has none now.
+  virtual Step Next(TaskContext& context, Chunk& out) = 0;
+  /// A step behind it is done: what is still under way is given up. The last chunk is used up by then. At
+  /// most once, not after kDone; Next is not called again.
+  virtual void Stop() {}
+};
+
+class StepTask {
+ public:
+  virtual ~StepTask() = default;
+  /// kNeedInput: `in` is used up. kHaveMore: call again with the same `in`, which has not changed. In both
+  /// cases `out` has the rows of this call, maybe none: the step says so by SelectAll(0). kDone: as
+  /// kNeedInput, and no more input is wanted; nothing is called any more. After kBlocked and kFailed nobody
+  /// looks at `out`.
+  virtual Step Push(TaskContext& context, const Chunk& in, Chunk& out) = 0;
+  /// After the last input, unless a step behind it is done: rows that the step still holds. kHaveMore: `out`
+  /// has rows, and Drain is called again; kDone: it has none.
+  virtual Step Drain(TaskContext&, Chunk& out) {
+    out.SelectAll(0);
+    return Step::kDone;
+  }
+};
+
+class SinkTask {
+ public:
+  virtual ~SinkTask() = default;
+  /// kNeedInput, or kDone: more cannot change the result. After kBlocked the same chunk is given again: the
+  /// sink remembers how much of it it has taken.
+  virtual Step Consume(TaskContext& context, const Chunk& in) = 0;
+  /// After the last chunk, also when the sink itself was done. kHaveMore: call again; long ends return it now
+  /// and then, so that a cancelled task stops.
+  virtual Step Finish(TaskContext&) { return Step::kDone; }
+};
+
+/// Immutable while tasks run, but for what an implementation says of itself.
+class Source {
+ public:
+  virtual ~Source() = default;
+  virtual std::unique_ptr<SourceTask> NewTask(TaskContext& context) = 0;
+};
+
+class StepOperator {
+ public:
+  virtual ~StepOperator() = default;
+  virtual std::unique_ptr<StepTask> NewTask(TaskContext& context) = 0;
+};
+
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual std::unique_ptr<SinkTask> NewTask(TaskContext& context) = 0;
+  /// After all tasks have finished: how many parts the threads combine, in any order and at once. 0: nothing.
+  virtual uint32_t CombineParts() { return 0; }
+  virtual absl::Status Combine(TaskContext&, uint32_t part) {
+    (void)part;
+    return absl::OkStatus();
+  }
+  /// Whether other rows cannot change the result. Any thread.
+  virtual bool Satisfied() const { return false; }
+};
+
+/// One thread's run of one pipeline. May stop after any chunk and go on later on the same thread.
+class PipelineTask {
+ public:
+  /// `chunks[0]` is the source's, chunks[i + 1] that of steps[i].
+  PipelineTask(std::unique_ptr<SourceTask> source, std::vector<std::unique_ptr<StepTask>> steps,
+               std::unique_ptr<SinkTask> sink, std::vector<std::unique_ptr<Chunk>> chunks);
+
+  /// kDone: the source has no more, or no step wants more of it, and the sink has finished. kBlocked: call
+  /// again when the context's gate is open. kNeedInput: a fed source has nothing now. kFailed: the context
+  /// has the error, which is CANCELLED soon after the query was cancelled; the task is not run again.
+  Step Run(TaskContext& context);
+
+  /// Rows that left the source, then each step.
+  std::span<const uint64_t> rows() const { return rows_; }
+
+ private:
+  enum class SourceState : uint8_t { kLive, kUnwanted, kEnded };
+
+  Step Advance(TaskContext& context);
+  /// The sink and steps[at_] take chunks_[at_]. kHaveMore: go on.
+  Step Consume(TaskContext& context);
+  Step Push(TaskContext& context);
+  /// Looks for the next chunk with rows, from the sink backwards. kHaveMore: go on, with it if filled_.
+  Step Refill(TaskContext& context);
+  /// After the source: what steps still hold, then the sink's end.
+  Step Drain(TaskContext& context);
+  /// No step before `step` is asked any more, nor is the source.
+  void CutOff(size_t step);
+  Step Filled(size_t at);
+
+  std::unique_ptr<SourceTask> source_;
+  std::vector<std::unique_ptr<StepTask>> steps_;
+  std::unique_ptr<SinkTask> sink_;
+  std::vector<std::unique_ptr<Chunk>> chunks_;
+  std::vector<uint64_t> rows_;
+  /// Steps that have more of the chunk before them. None behind at_ has.
+  std::vector<uint8_t> more_;
+  /// chunks_[at_] has rows that steps_[at_], or the sink, has not used up.
+  bool filled_ = false;
+  size_t at_ = 0;
+  SourceState source_state_ = SourceState::kLive;
+  size_t first_live_ = 0;  // steps before it are drained or cut off
+  bool ended_ = false;
+};
+
+}  // namespace nam::execution
