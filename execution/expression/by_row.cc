@@ -1,0 +1,100 @@
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "execution/expression/node.h"
+
+namespace nam::execution {
+namespace {
+
+Value ValueAt(const Vector& vector, uint32_t position, const Type& type) {
+  if (vector.null(position)) return Value::Null(type);
+  Value value;
+  value.type = type;
+  value.null = false;
+  if (vector.physical == Physical::kText) {
+    value.text = std::string(vector.text[position]);
+  } else {
+    value.number = vector.number(position);
+  }
+  return value;
+}
+
+class ByRow final : public Node {
+ public:
+  /// Column i of `e` is child i.
+  ByRow(plan::Expr e, Physical physical, const plan::Bounds& bounds, std::vector<NodePtr> children)
+      : Node(physical, bounds, std::move(children)), e_(std::move(e)) {}
+  Needs needs() const override {
+    return {.value_bytes = WidthOf(physical()),
+            .nulls = physical() != Physical::kTruth,
+            .texts = physical() == Physical::kText};
+  }
+
+  const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
+    if (rows.count == 0) return &Out(At(frame));
+    std::vector<const Vector*> operands;
+    for (const NodePtr& operand : children()) {
+      operands.push_back(operand->Evaluate(frame, chunk, rows));
+      if (operands.back() == nullptr) return nullptr;
+    }
+    Register& at = At(frame);
+    Vector& out = Out(at);
+    if (physical() != Physical::kTruth) out.nulls = at.nulls;
+    uint32_t p = 0;
+    const plan::Resolver resolve = [&](const plan::Expr& column) {
+      return ValueAt(*operands[static_cast<size_t>(column.column.column)], p, column.type);
+    };
+    for (uint32_t i = 0; i < rows.count; ++i) {
+      p = rows[i];
+      absl::StatusOr<Value> value = plan::Evaluate(e_, resolve);
+      if (!value.ok()) return FrameAccess::Fail(frame, value.status());
+      Store(*std::move(value), p, at);
+    }
+    return &out;
+  }
+
+ private:
+  void Store(Value value, uint32_t p, Register& at) const {
+    Vector& out = at.vector;
+    if (physical() == Physical::kTruth) {
+      out.truth[p] = value.null ? kUnknown : value.number != 0;
+      return;
+    }
+    out.nulls[p] = value.null;
+    if (physical() == Physical::kText) {
+      at.texts[p] = std::move(value.text);
+      out.text[p] = at.texts[p];
+    } else if (physical() == Physical::kInt64) {
+      out.narrow[p] = value.null ? 0 : static_cast<int64_t>(value.number);
+    } else {
+      out.wide[p] = value.null ? 0 : value.number;
+    }
+  }
+  const plan::Expr e_;
+};
+
+}  // namespace
+
+NodePtr MakeByRow(const plan::Expr& e, std::vector<NodePtr> children) {
+  Physical physical = PhysicalOf(e.type);
+  plan::Bounds bounds;
+  if (physical == Physical::kInt64 || physical == Physical::kInt128) {
+    plan::Slot slot;
+    slot.type = e.type;
+    const bool to_integer = e.op == plan::Op::kCast && e.type.kind == TypeKind::kInteger;
+    slot.type.precision = to_integer ? static_cast<uint8_t>(plan::IntegerBytes(e)) : 0;
+    bounds = BoundsOf(slot);
+    physical = NumberForm(bounds);
+  }
+  plan::Expr own = e;
+  for (size_t i = 0; i < children.size(); ++i) {
+    plan::Expr column;
+    column.op = plan::Op::kColumn;
+    column.type = e.children[i].type;
+    column.column.column = static_cast<int>(i);
+    own.children[i] = std::move(column);
+  }
+  return std::make_unique<ByRow>(std::move(own), physical, bounds, std::move(children));
+}
+
+}  // namespace nam::execution

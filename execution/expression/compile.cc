@@ -1,0 +1,217 @@
+#include "execution/expression/compile.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "types/decimal.h"
+#include "types/sql_error.h"
+
+namespace nam::execution {
+namespace {
+
+using plan::Expr;
+using plan::Op;
+
+bool IsComparison(Op op) {
+  return op >= Op::kEqual && op <= Op::kGreaterEqual;
+}
+
+bool IsNullLiteral(const Expr& e) {
+  return e.op == Op::kLiteral && e.literal.null;
+}
+
+bool HasVectors(const Type& type) {
+  const Physical physical = PhysicalOf(type);
+  return physical != Physical::kDouble && physical != Physical::kInterval && physical != Physical::kUuid &&
+         type.kind != TypeKind::kBytes;
+}
+
+/// Casts with a form over vectors.
+bool CastsVectors(const Type& from, const Type& to) {
+  if (from.numeric() && to.numeric()) return true;
+  if (from.kind == to.kind) return from.kind != TypeKind::kNull;
+  return (from.kind == TypeKind::kDate && to.kind == TypeKind::kTimestamp) ||
+         (from.kind == TypeKind::kTimestamp && to.kind == TypeKind::kDate);
+}
+
+/// Operations that only the reference knows. They evaluate all of their operands.
+bool NeedsReference(const Expr& e) {
+  switch (e.op) {
+    case Op::kCast:
+      return !CastsVectors(e.children[0].type, e.type);
+    case Op::kIn:
+      return !std::all_of(e.children.begin() + 1, e.children.end(),
+                          [](const Expr& item) { return item.op == Op::kLiteral; });
+    case Op::kColumn:
+    case Op::kLiteral:
+    case Op::kAnd:
+    case Op::kOr:
+    case Op::kCase:
+    case Op::kIsNull:
+    case Op::kNot:
+      return false;
+    default:
+      // A NULL has no type that vectors could be of.
+      return std::any_of(e.children.begin(), e.children.end(), IsNullLiteral);
+  }
+}
+
+bool AnyNeedsReference(const Expr& e) {
+  return NeedsReference(e) || std::any_of(e.children.begin(), e.children.end(), AnyNeedsReference);
+}
+
+constexpr int kNoSlot = -1, kManySlots = -2;
+
+/// The slot that an expression is about, if it is one.
+int SlotOf(const Expr& e) {
+  if (e.op == Op::kColumn) return e.column.column;
+  int slot = kNoSlot;
+  for (const Expr& child : e.children) {
+    const int of = SlotOf(child);
+    if (of == kNoSlot) continue;
+    if (of == kManySlots || (slot != kNoSlot && slot != of)) return kManySlots;
+    slot = of;
+  }
+  return slot;
+}
+
+class Compiler {
+ public:
+  Compiler(const plan::Schema& input, size_t* by_row) : input_(input), by_row_(by_row) {}
+
+  absl::Status Check(const Expr& e) const {
+    if (e.op == Op::kGroup || e.op == Op::kAggregate)
+      return absl::InvalidArgumentError("an aggregate is not evaluated over chunks");
+    if (e.op == Op::kColumn) {
+      const auto slot = static_cast<size_t>(e.column.column);
+      if (e.column.column < 0 || slot >= input_.size())
+        return absl::InvalidArgumentError(absl::StrCat("there is no slot ", e.column.column));
+      if (input_[slot].type.kind != e.type.kind || input_[slot].type.scale != e.type.scale)
+        return absl::InvalidArgumentError(absl::StrCat("slot ", slot, " has another type"));
+    }
+    if (!HasVectors(e.type)) return Refusal("values of type " + TypeName(e.type), e.position);
+    for (const Expr& child : e.children) NAM_RETURN_IF_ERROR(Check(child));
+    return absl::OkStatus();
+  }
+
+  NodePtr Build(const Expr& e) {
+    if (e.op == Op::kLiteral) return MakeLiteral(e.literal, e.type);
+    if (e.op == Op::kColumn) {
+      const auto slot = static_cast<uint32_t>(e.column.column);
+      return MakeLoad(slot, input_[slot]);
+    }
+    const int about = SlotOf(e);
+    if (about == kNoSlot) return Constant(e);
+    if (about == kManySlots || in_map_) return Operation(e);
+    const auto slot = static_cast<uint32_t>(about);
+    // Over numbers a loop is faster than a look-up, but the reference is not.
+    if (input_[slot].type.kind != TypeKind::kString && !AnyNeedsReference(e)) return Operation(e);
+    in_map_ = true;
+    NodePtr general = Operation(e);
+    in_map_ = false;
+    return MakeDictionaryMap(slot, std::move(general));
+  }
+
+ private:
+  /// Without columns: its value, or its error where it is evaluated.
+  NodePtr Constant(const Expr& e) {
+    const absl::StatusOr<Value> value = plan::Evaluate(e, [](const Expr&) { return Value(); });
+    if (value.ok() && (value->null || value->type.scale == e.type.scale)) return MakeLiteral(*value, e.type);
+    ++*by_row_;
+    return MakeByRow(e, {});
+  }
+
+  NodePtr Operation(const Expr& e) {
+    if (NeedsReference(e)) return ByRow(e);
+    switch (e.op) {
+      case Op::kAdd:
+      case Op::kSubtract:
+      case Op::kMultiply:
+      case Op::kDivide:
+      case Op::kModulo: {
+        NodePtr a = Build(e.children[0]);
+        return MakeArithmetic(e, std::move(a), Build(e.children[1]));
+      }
+      case Op::kNegate:
+        return MakeNegate(Build(e.children[0]));
+      case Op::kAnd:
+      case Op::kOr:
+        return MakeJunction(e.op == Op::kAnd, BuildAll(e));
+      case Op::kNot:
+        return MakeNot(Build(e.children[0]));
+      case Op::kIsNull:
+        return MakeIsNull(Build(e.children[0]));
+      case Op::kIn:
+        return MakeIn(Build(e.children[0]), e.children[0].type, std::span(e.children).subspan(1));
+      case Op::kLike:
+        return MakeLike(Build(e.children[0]), e.children[0].type, e.literal.text);
+      case Op::kCase:
+        return Case(e);
+      case Op::kCast:
+        return Cast(e);
+      case Op::kExtractYear:
+      case Op::kExtractMonth:
+      case Op::kExtractDay:
+        return MakeExtract(e.op, Build(e.children[0]));
+      default:
+        break;
+    }
+    if (!IsComparison(e.op)) return ByRow(e);
+    NodePtr a = Build(e.children[0]);
+    return MakeComparison(e, std::move(a), Build(e.children[1]));
+  }
+
+  std::vector<NodePtr> BuildAll(const Expr& e) {
+    std::vector<NodePtr> children;
+    for (const Expr& child : e.children) children.push_back(Build(child));
+    return children;
+  }
+
+  NodePtr ByRow(const Expr& e) {
+    ++*by_row_;
+    return MakeByRow(e, BuildAll(e));
+  }
+
+  NodePtr Case(const Expr& e) {
+    std::vector<std::pair<NodePtr, NodePtr>> branches;
+    const auto branch = [this](const Expr& then) { return IsNullLiteral(then) ? nullptr : Build(then); };
+    for (size_t i = 0; i + 1 < e.children.size(); i += 2) {
+      NodePtr when = Build(e.children[i]);
+      branches.emplace_back(std::move(when), branch(e.children[i + 1]));
+    }
+    branches.emplace_back(nullptr, branch(e.children.back()));
+    return MakeCase(std::move(branches), PhysicalOf(e.type));
+  }
+
+  NodePtr Cast(const Expr& e) {
+    NodePtr a = Build(e.children[0]);
+    const Type& from = e.children[0].type;
+    if (from.kind == TypeKind::kDate && e.type.kind == TypeKind::kTimestamp)
+      return MakeTimestampOfDate(std::move(a));
+    if (from.kind == TypeKind::kTimestamp && e.type.kind == TypeKind::kDate)
+      return MakeDateOfTimestamp(std::move(a));
+    if (!from.numeric()) return a;
+    a = MakeRescale(std::move(a), from.scale, e.type.scale, e.position);
+    if (e.type.kind != TypeKind::kInteger) return a;
+    const int bytes = plan::IntegerBytes(e);
+    const int64_t high = std::numeric_limits<int64_t>::max() >> (64 - 8 * bytes);
+    return MakeWithinRange(std::move(a), -high - 1, high, IntegerOutOfRange(bytes, e.position));
+  }
+
+  const plan::Schema& input_;
+  size_t* const by_row_;
+  bool in_map_ = false;  // below a DictionaryMap, which looks up everything
+};
+
+}  // namespace
+
+absl::StatusOr<NodePtr> CompileExpression(const Expr& e, const plan::Schema& input, size_t* by_row) {
+  Compiler compiler(input, by_row);
+  NAM_RETURN_IF_ERROR(compiler.Check(e));
+  return compiler.Build(e);
+}
+
+}  // namespace nam::execution

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "execution/expression/node.h"
+#include "plan/expression.h"
+#include "plan/schema.h"
+
+namespace nam::execution {
+
+/// The nodes of an expression over `input`. Adds the nodes that work row by row to `by_row`. INVALID_ARGUMENT
+/// if it asks for what `input` has not; 0A000 for types without values.
+absl::StatusOr<NodePtr> CompileExpression(const plan::Expr& e, const plan::Schema& input, size_t* by_row);
+
+}  // namespace nam::execution

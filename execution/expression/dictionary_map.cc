@@ -1,0 +1,178 @@
+#include <mutex>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "execution/expression/dictionary_memo.h"
+#include "execution/expression/node.h"
+
+namespace nam::execution {
+
+DictionaryMemo::DictionaryMemo(const Key& key, Physical physical) : key_(key), physical_(physical) {
+  const size_t places = key.codes + 1;
+  states_.reset(static_cast<uint8_t*>(std::calloc(places, 1)));
+  NAM_CHECK(states_ != nullptr, "no memory for a memo");
+  if (physical == Physical::kTruth) return;
+  values_.reset(static_cast<std::byte*>(std::calloc(places, WidthOf(physical))));
+  NAM_CHECK(values_ != nullptr, "no memory for a memo");
+}
+
+uint32_t DictionaryMemo::ReadTruths(const uint32_t* codes, Selection rows, uint8_t* truth,
+                                    uint32_t* missing) const {
+  bool all = true;
+  ForEach(rows, [&](uint32_t p) {
+    const uint8_t state = State(codes[p]).load(std::memory_order_relaxed);
+    truth[p] = static_cast<uint8_t>(state - 1);
+    all &= state != kMissing;
+  });
+  if (all) return 0;
+  uint32_t n = 0;
+  ForEach(rows, [&](uint32_t p) {
+    missing[n] = p;
+    n += truth[p] == static_cast<uint8_t>(kMissing - 1);
+  });
+  return n;
+}
+
+template <typename T>
+uint32_t DictionaryMemo::ReadValues(const uint32_t* codes, Selection rows, T* out, uint8_t* nulls,
+                                    uint32_t* missing) const {
+  const T* const values = reinterpret_cast<const T*>(values_.get());
+  uint32_t n = 0;
+  ForEach(rows, [&](uint32_t p) {
+    const uint8_t state = State(codes[p]).load(std::memory_order_acquire);
+    if (state >= kHeld) {
+      out[p] = values[codes[p]];
+      nulls[p] = state == kHeldNull;
+    } else {
+      missing[n++] = p;
+    }
+  });
+  return n;
+}
+
+uint32_t DictionaryMemo::Read(const uint32_t* codes, Selection rows, Vector& out, uint32_t* missing) const {
+  switch (physical_) {
+    case Physical::kTruth:
+      return ReadTruths(codes, rows, out.truth, missing);
+    case Physical::kInt64:
+      return ReadValues(codes, rows, out.narrow, out.nulls, missing);
+    case Physical::kText:
+      return ReadValues(codes, rows, out.text, out.nulls, missing);
+    default:
+      return ReadValues(codes, rows, out.wide, out.nulls, missing);
+  }
+}
+
+std::string_view DictionaryMemo::Keep(std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  return texts_.emplace_back(text);
+}
+
+void DictionaryMemo::Write(const uint32_t* codes, Selection rows, const Vector& values) {
+  ForEach(rows, [&](uint32_t p) {
+    const uint32_t place = codes[p];
+    if (physical_ == Physical::kTruth) {
+      State(place).store(static_cast<uint8_t>(values.truth[p] + 1), std::memory_order_relaxed);
+      return;
+    }
+    uint8_t expected = kMissing;
+    if (!State(place).compare_exchange_strong(expected, kBusy, std::memory_order_acquire)) return;
+    const bool null = values.null(p);
+    if (!null && physical_ == Physical::kInt64) {
+      reinterpret_cast<int64_t*>(values_.get())[place] = values.narrow[p];
+    } else if (!null && physical_ == Physical::kText) {
+      reinterpret_cast<std::string_view*>(values_.get())[place] = Keep(values.text[p]);
+    } else if (!null) {
+      reinterpret_cast<__int128*>(values_.get())[place] = values.number(p);
+    }
+    State(place).store(null ? kHeldNull : kHeld, std::memory_order_release);
+  });
+}
+
+namespace {
+
+/// A memo of more codes is not worth its memory.
+constexpr uint64_t kMostCodes = 1 << 22;
+
+/// An expression over one column. Over codes each is looked up; the expression is evaluated at the positions
+/// whose code did not occur before. Other columns are evaluated row for row.
+class DictionaryMap final : public Node {
+ public:
+  DictionaryMap(uint32_t slot, Physical physical, const plan::Bounds& bounds, NodePtr general)
+      : Node(physical, bounds, Children(std::move(general))), slot_(slot) {}
+  Needs needs() const override {
+    return {.value_bytes = WidthOf(physical()),
+            .nulls = physical() != Physical::kTruth,
+            .positions = 2,
+            .while_children_run = true,
+            .hands_on = true};
+  }
+
+  const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
+    const Column& column = chunk.column(slot_);
+    const CodeMeaning* const meaning = MeaningOf(column);
+    if (meaning == nullptr || !Fits(*meaning)) return child(0).Evaluate(frame, chunk, rows);
+    Register& at = At(frame);
+    DictionaryMemo& memo = MemoOf(*meaning, at);
+    Vector& out = Out(at);
+    if (physical() != Physical::kTruth) out.nulls = at.nulls;
+    uint32_t *const codes = at.positions[0], *const missing = at.positions[1];
+    LoadCodes(column, memo.null_place(), rows, codes);
+    const Selection rest{missing, memo.Read(codes, rows, out, missing)};
+    if (rest.count == 0) return &out;
+    const Vector* values = child(0).Evaluate(frame, chunk, rest);
+    if (values == nullptr) return nullptr;
+    Copy(*values, rest, out);
+    memo.Write(codes, rest, *values);
+    return &out;
+  }
+
+ private:
+  static bool Fits(const CodeMeaning& meaning) {
+    return meaning.codes != 0 && meaning.codes <= kMostCodes &&
+           (meaning.dictionary == nullptr || meaning.dictionary_id != 0);
+  }
+
+  DictionaryMemo& MemoOf(const CodeMeaning& meaning, Register& at) const {
+    const DictionaryMemo::Key key = DictionaryMemo::KeyOf(meaning);
+    if (at.memo != nullptr && at.memo->key() == key) return *at.memo;
+    const std::lock_guard lock(mutex_);
+    for (const auto& memo : memos_) {
+      if (memo->key() == key) return *(at.memo = memo.get());
+    }
+    memos_.push_back(std::make_unique<DictionaryMemo>(key, physical()));
+    return *(at.memo = memos_.back().get());
+  }
+
+  void Copy(const Vector& from, Selection rows, Vector& out) const {
+    switch (physical()) {
+      case Physical::kTruth:
+        return ForEach(rows, [&](uint32_t p) { out.truth[p] = from.truth[p]; });
+      case Physical::kInt64:
+        ForEach(rows, [&](uint32_t p) { out.narrow[p] = from.narrow[p]; });
+        break;
+      case Physical::kText:
+        ForEach(rows, [&](uint32_t p) { out.text[p] = from.text[p]; });
+        break;
+      default:
+        ForEach(rows, [&](uint32_t p) { out.wide[p] = from.wide[p]; });
+    }
+    ForEach(rows, [&](uint32_t p) { out.nulls[p] = from.null(p); });
+  }
+
+  const uint32_t slot_;
+  mutable std::mutex mutex_;  // asked once for a thread and meaning
+  mutable std::vector<std::unique_ptr<DictionaryMemo>> memos_;
+};
+
+}  // namespace
+
+NodePtr MakeDictionaryMap(uint32_t slot, NodePtr general) {
+  const Physical physical = general->physical();
+  const plan::Bounds bounds = general->bounds();
+  return std::make_unique<DictionaryMap>(slot, physical, bounds, std::move(general));
+}
+
+}  // namespace nam::execution

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "execution/chunk.h"
+#include "execution/column.h"
+#include "execution/expression/vector.h"
+
+namespace nam::execution {
+
+/// What an expression over one column yields for each of its codes: value or NULL, filled lazily by any
+/// thread, once for an attempt. Errors are not kept: a code is evaluated only for a row that is selected, in
+/// the branch that decides, and then its error is the statement's.
+///
+///     state    missing ─▶ busy ─▶ held          of values: busy while one thread writes it
+///              missing ─────────▶ held          of truths: the state is the value
+///
+/// Two threads may evaluate one code at the same time; the first one's result stays. Memory is zeros of the
+/// system: pages that no code lies in are never touched.
+class DictionaryMemo {
+ public:
+  /// What the codes mean; equal keys, equal values.
+  struct Key {
+    uint64_t dictionary_id = 0;
+    int64_t base = 0;
+    uint64_t codes = 0;
+    bool null_code = false;
+    bool operator==(const Key&) const = default;
+  };
+  static Key KeyOf(const CodeMeaning& meaning) {
+    return {meaning.dictionary_id, meaning.base, meaning.codes, meaning.null_code};
+  }
+
+  DictionaryMemo(const Key& key, Physical physical);
+
+  const Key& key() const { return key_; }
+  /// The place of the value for kNullRow, behind those of the codes.
+  uint32_t null_place() const { return static_cast<uint32_t>(key_.codes); }
+
+  /// Writes the values for `codes` (by position) at the selected positions; those whose code is missing go to
+  /// `missing` instead. Their number.
+  uint32_t Read(const uint32_t* codes, Selection rows, Vector& out, uint32_t* missing) const;
+  /// Keeps the values of these positions.
+  void Write(const uint32_t* codes, Selection rows, const Vector& values);
+
+ private:
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  /// States of values. Those of truths: kMissing, or 1 + truth.
+  static constexpr uint8_t kMissing = 0, kBusy = 1, kHeld = 2, kHeldNull = 3;
+
+  template <typename T>
+  uint32_t ReadValues(const uint32_t* codes, Selection rows, T* out, uint8_t* nulls, uint32_t* missing) const;
+  uint32_t ReadTruths(const uint32_t* codes, Selection rows, uint8_t* truth, uint32_t* missing) const;
+  std::atomic_ref<uint8_t> State(uint32_t place) const {
+    return std::atomic_ref<uint8_t>(states_.get()[place]);
+  }
+  std::string_view Keep(std::string_view text);
+
+  const Key key_;
+  const Physical physical_;
+  std::unique_ptr<uint8_t, Free> states_;
+  std::unique_ptr<std::byte, Free> values_;
+  std::mutex mutex_;
+  std::deque<std::string> texts_;  // guarded by the mutex; what values point to
+};
+
+}  // namespace nam::execution

@@ -1,0 +1,220 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "execution/chunk.h"
+#include "execution/expression/program.h"
+#include "execution/expression/vector.h"
+#include "plan/expression.h"
+#include "plan/schema.h"
+#include "types/value.h"
+
+/// What expressions are made of. Only the files of this folder include it.
+namespace nam::execution {
+
+class DictionaryMemo;
+
+/// What one node writes while it is evaluated; one thread's. The arrays have kChunkRows places, zeros at
+/// first. Nodes whose results are not needed at the same time share arrays.
+struct Register {
+  Vector vector;
+  std::byte* values = nullptr;
+  uint8_t* nulls = nullptr;
+  uint32_t* positions[2] = {};
+  std::vector<std::string> texts;  // by position; only of nodes that make texts
+  DictionaryMemo* memo = nullptr;  // the one that was used last; the node's
+};
+
+struct Frame::Registers {
+  std::vector<Register> registers;  // by Node::number
+  struct Free {
+    void operator()(std::byte* bytes) const;
+  };
+  std::unique_ptr<std::byte, Free> arrays;  // what the registers point to; aligned to a cache line
+};
+
+class FrameAccess {
+ public:
+  static Register& at(Frame& frame, uint32_t number) { return frame.registers_->registers[number]; }
+  /// Always nullptr. Keeps the first error.
+  static const Vector* Fail(Frame& frame, absl::Status error) {
+    if (frame.error_.ok()) frame.error_ = std::move(error);
+    return nullptr;
+  }
+};
+
+/// One operation. Immutable once placed, shared by threads.
+class Node {
+ public:
+  /// What a node needs of a frame.
+  struct Needs {
+    uint8_t value_bytes = 0;  // a position
+    bool nulls = false;
+    uint8_t positions = 0;  // arrays of them
+    /// Its values are written while children are still evaluated, so it shares no array with them.
+    bool while_children_run = false;
+    bool own = false;  // written once, when the frame is made
+    /// Its result may be that of its child, whose arrays must then last as long as its own.
+    bool hands_on = false;
+    bool texts = false;
+  };
+
+  explicit Node(Physical physical, plan::Bounds bounds = {}, std::vector<std::unique_ptr<Node>> children = {})
+      : physical_(physical), bounds_(bounds), children_(std::move(children)) {}
+  virtual ~Node() = default;
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  /// Evaluates at the selected positions and writes nowhere else. nullptr: the frame has the error.
+  virtual const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const = 0;
+  virtual Needs needs() const { return {WidthOf(physical_), physical_ != Physical::kTruth}; }
+  /// Fills what is the same for all chunks.
+  virtual void Prepare(Register&) const {}
+  /// The value, if it is the same everywhere.
+  virtual const Value* constant() const { return nullptr; }
+
+  Physical physical() const { return physical_; }
+  const plan::Bounds& bounds() const { return bounds_; }
+  std::span<const std::unique_ptr<Node>> children() const { return children_; }
+  uint32_t number() const { return number_; }
+  void set_number(uint32_t number) { number_ = number; }
+
+ protected:
+  const Node& child(size_t i) const { return *children_[i]; }
+  Register& At(Frame& frame) const { return FrameAccess::at(frame, number_); }
+
+  /// The register's vector over its own array; without NULLs.
+  Vector& Out(Register& out) const {
+    out.vector.physical = physical_;
+    out.vector.narrow = reinterpret_cast<int64_t*>(out.values);
+    out.vector.nulls = nullptr;
+    return out.vector;
+  }
+
+ private:
+  const Physical physical_;
+  const plan::Bounds bounds_;
+  const std::vector<std::unique_ptr<Node>> children_;
+  uint32_t number_ = 0;
+};
+using NodePtr = std::unique_ptr<Node>;
+
+template <typename... Nodes>
+std::vector<NodePtr> Children(Nodes... nodes) {
+  std::vector<NodePtr> children;
+  (children.push_back(std::move(nodes)), ...);
+  return children;
+}
+
+/// A value that is the same at all positions, in a loop over vectors.
+template <typename T>
+struct Same {
+  T value;
+  const T& operator[](uint32_t) const { return value; }
+};
+struct Widened {
+  const int64_t* values;
+  __int128 operator[](uint32_t position) const { return values[position]; }
+};
+
+/// Calls `body` with a number vector's values as 128 bits.
+template <typename Body>
+decltype(auto) WithWide(const Vector& vector, Body&& body) {
+  if (vector.physical == Physical::kInt64) return body(Widened{vector.narrow});
+  return body(static_cast<const __int128*>(vector.wide));
+}
+
+/// NULL where either is: `out`'s nulls are then those in `nulls`.
+void UniteNulls(const Vector& a, const Vector& b, Selection rows, uint8_t* nulls, Vector& out);
+/// Those of `a`.
+void CopyNulls(const Vector& a, Selection rows, uint8_t* nulls, Vector& out);
+
+inline constexpr __int128 kMostDigits = [] {
+  __int128 n = 1;
+  for (int i = 0; i < kMaxDecimalDigits; ++i) n *= 10;
+  return n - 1;
+}();
+inline bool FitsDigits(__int128 n) {
+  return n <= kMostDigits && n >= -kMostDigits;
+}
+inline bool FitDigits(const plan::Bounds& bounds) {
+  return bounds.known && FitsDigits(bounds.low) && FitsDigits(bounds.high);
+}
+/// Numbers within the bounds lie in 64 bits if these do.
+inline Physical NumberForm(const plan::Bounds& bounds) {
+  return bounds.narrow() ? Physical::kInt64 : Physical::kInt128;
+}
+
+// --- load.cc ---
+
+/// The bounds of a slot's values: those of the plan, or else those of the type.
+plan::Bounds BoundsOf(const plan::Slot& slot);
+/// A slot of the input.
+NodePtr MakeLoad(uint32_t slot, const plan::Slot& type);
+/// The value everywhere. `type` is the expression's: NULLs may lack one.
+NodePtr MakeLiteral(const Value& value, const Type& type);
+/// Writes the codes of a column of codes, `null_row` for kNullRow. They are below 2^32.
+void LoadCodes(const Column& column, uint32_t null_row, Selection rows, uint32_t* codes);
+/// The meaning if the column is one of codes, at rest or not.
+const CodeMeaning* MeaningOf(const Column& column);
+/// If the node is a slot of texts: its number.
+const uint32_t* TextSlotOf(const Node& node);
+/// Writes the numbers of the dictionary's entries of a column of codes; and NULLs to `nulls`, if it returns
+/// true: else there are none.
+bool LoadEntries(const Column& column, Selection rows, int64_t* entries, uint8_t* nulls);
+
+// --- arithmetic.cc: scales are those of the operands' types ---
+
+/// + - * / % and the difference of dates, as `e` says; checked where the bounds do not rule errors out.
+NodePtr MakeArithmetic(const plan::Expr& e, NodePtr a, NodePtr b);
+NodePtr MakeNegate(NodePtr a);
+/// To another scale, rounded half away from zero; more than 38 digits are an error of `position`.
+NodePtr MakeRescale(NodePtr a, int from, int to, int position);
+/// An error outside of low … high. `a` as it is if it cannot be there.
+NodePtr MakeWithinRange(NodePtr a, int64_t low, int64_t high, absl::Status error);
+
+// --- compare.cc ---
+
+/// = <> < <= > >= of two numbers (of any scales), dates, timestamps, texts or booleans.
+NodePtr MakeComparison(const plan::Expr& e, NodePtr a, NodePtr b);
+/// `list`: of the kind of `a`; NULLs make the rest unknown.
+NodePtr MakeIn(NodePtr a, const Type& type, std::span<const plan::Expr> list);
+
+// --- logic.cc ---
+
+NodePtr MakeJunction(bool conjunction, std::vector<NodePtr> children);
+NodePtr MakeNot(NodePtr a);
+NodePtr MakeIsNull(NodePtr a);
+/// Conditions and their branches, then the last branch with a condition that is nullptr. Branches that are
+/// nullptr are NULL; `physical` is the form of a result all of whose branches are.
+NodePtr MakeCase(std::vector<std::pair<NodePtr, NodePtr>> branches, Physical physical);
+
+// --- text.cc ---
+
+NodePtr MakeLike(NodePtr a, const Type& type, std::string pattern);
+
+// --- dates.cc ---
+
+NodePtr MakeExtract(plan::Op op, NodePtr date);
+NodePtr MakeDateOfTimestamp(NodePtr timestamp);
+NodePtr MakeTimestampOfDate(NodePtr date);
+
+// --- by_row.cc ---
+
+/// The operation `e`, whose operands are `children`, by the reference. Operations that evaluate all of their
+/// operands.
+NodePtr MakeByRow(const plan::Expr& e, std::vector<NodePtr> children);
+
+// --- dictionary_map.cc ---
+
+/// `general`, an expression over this slot alone, once for each code that occurs.
+NodePtr MakeDictionaryMap(uint32_t slot, NodePtr general);
+
+}  // namespace nam::execution

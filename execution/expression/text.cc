@@ -1,0 +1,93 @@
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/utf8.h"
+#include "execution/expression/node.h"
+
+namespace nam::execution {
+namespace {
+
+/// A pattern of LIKE, with the forms that need no more than a comparison or a search.
+class Pattern {
+ public:
+  explicit Pattern(std::string pattern) : text_(std::move(pattern)) {
+    if (text_.find_first_of("_\\") != std::string::npos) return;
+    const bool open_begin = text_.starts_with('%'), open_end = text_.ends_with('%') && text_.size() > 1;
+    const std::string inner = text_.substr(open_begin, text_.size() - open_begin - open_end);
+    if (inner.find('%') != std::string::npos) return;
+    kind_ = open_begin && open_end ? Kind::kInside
+            : open_begin           ? Kind::kEnd
+            : open_end             ? Kind::kBegin
+                                   : Kind::kWhole;
+    text_ = inner;
+  }
+
+  template <typename Body>
+  void With(Body&& body) const {
+    const std::string_view part = text_;
+    switch (kind_) {
+      case Kind::kWhole:
+        return body([part](std::string_view text) { return text == part; });
+      case Kind::kBegin:
+        return body([part](std::string_view text) { return text.starts_with(part); });
+      case Kind::kEnd:
+        return body([part](std::string_view text) { return text.ends_with(part); });
+      case Kind::kInside:
+        return body([part](std::string_view text) { return text.find(part) != std::string_view::npos; });
+      case Kind::kAny:
+        return body([part](std::string_view text) { return plan::MatchesLike(text, part); });
+    }
+  }
+
+ private:
+  enum class Kind : uint8_t { kWhole, kBegin, kEnd, kInside, kAny };
+  Kind kind_ = Kind::kAny;
+  std::string text_;
+};
+
+class Like final : public Node {
+ public:
+  /// `characters`: what texts are padded to with blanks.
+  Like(uint32_t characters, std::string pattern, NodePtr a)
+      : Node(Physical::kTruth, {}, Children(std::move(a))),
+        characters_(characters),
+        pattern_(std::move(pattern)) {}
+
+  const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
+    const Vector* a = child(0).Evaluate(frame, chunk, rows);
+    if (a == nullptr) return nullptr;
+    Register& at = At(frame);
+    uint8_t* const truth = Out(at).truth;
+    std::string padded;
+    pattern_.With([&](auto matches) {
+      ForEach(rows, [&](uint32_t p) {
+        if (a->null(p)) {
+          truth[p] = kUnknown;
+          return;
+        }
+        const std::string_view text = a->text[p];
+        const size_t characters = characters_ == 0 ? 0 : CountCharacters(text);
+        if (characters >= characters_) {
+          truth[p] = matches(text);
+          return;
+        }
+        padded.assign(text).append(characters_ - characters, ' ');
+        truth[p] = matches(padded);
+      });
+    });
+    return &at.vector;
+  }
+
+ private:
+  const uint32_t characters_;
+  const Pattern pattern_;
+};
+
+}  // namespace
+
+NodePtr MakeLike(NodePtr a, const Type& type, std::string pattern) {
+  return std::make_unique<Like>(plan::IsChar(type) ? type.length : 0, std::move(pattern), std::move(a));
+}
+
+}  // namespace nam::execution

@@ -1,0 +1,350 @@
+#include "tests/execution/expression/random_expression.h"
+
+#include <algorithm>
+#include <set>
+
+#include "types/date.h"
+#include "types/decimal.h"
+
+namespace nam::testing {
+namespace {
+
+using plan::Expr;
+using plan::Op;
+
+Expr Node(Op op, Type type, std::vector<Expr> children) {
+  Expr e;
+  e.op = op;
+  e.type = type;
+  e.children = std::move(children);
+  return e;
+}
+
+Expr LiteralOf(Value value) {
+  Expr e;
+  e.type = value.type;
+  e.literal = std::move(value);
+  return e;
+}
+
+Expr ColumnOf(uint32_t slot, const Type& type) {
+  Expr e;
+  e.op = Op::kColumn;
+  e.type = type;
+  e.column = {0, static_cast<int>(slot)};
+  return e;
+}
+
+Expr CastTo(Expr a, Type type, int bytes = -1) {
+  Expr e = Node(Op::kCast, type, {});
+  e.children.push_back(std::move(a));
+  e.index = bytes;
+  return e;
+}
+
+__int128 RandomNumber(Random& random) {
+  switch (Below(random, 8)) {
+    case 0:
+      return PowerOfTen(static_cast<int>(Below(random, 38))) * (Chance(random, 50) ? 1 : -1);
+    case 1:
+      return INT64_MAX - static_cast<int64_t>(Below(random, 3));
+    case 2:
+      return INT64_MIN + static_cast<int64_t>(Below(random, 3));
+    case 3:
+      return PowerOfTen(38) - 1;
+    case 4:
+      return static_cast<int64_t>(random());
+    default:
+      return static_cast<int64_t>(Below(random, 21)) - 10;
+  }
+}
+
+Value RandomValue(Random& random, const Type& type, bool far) {
+  Value value = Value::Null(type);
+  value.null = false;
+  switch (type.kind) {
+    case TypeKind::kBool:
+      value.number = static_cast<int64_t>(Below(random, 2));
+      break;
+    case TypeKind::kDate:
+      value.number = far ? kLeastDay + static_cast<int64_t>(Below(random, kGreatestDay - kLeastDay + 1))
+                         : 9000 + static_cast<int64_t>(Below(random, 100));
+      break;
+    case TypeKind::kTimestamp:
+      value.number = (far ? kLeastDay + static_cast<int64_t>(Below(random, kGreatestDay - kLeastDay))
+                          : static_cast<int64_t>(Below(random, 4)) - 2) *
+                         kMicrosecondsPerDay +
+                     static_cast<int64_t>(Below(random, 3));
+      break;
+    case TypeKind::kString:
+      value.text = OneOf<std::string>(
+          random, {"", "a", "ab", "ab c", "b", "b\xc3\xa9", "x%y", "12", "-3.5", "1999-02-28", "true",
+                   "2001-09-09 01:46:40", "ASIA", "AMERICA", "longer than what fits in place", "z\xff"});
+      if (far) value.text += std::to_string(Below(random, 300));
+      if (!plan::IsChar(type) && type.length > 0 && Chance(random, 30)) value.text += "  ";
+      break;
+    default:
+      value.number = far ? RandomNumber(random) : static_cast<int64_t>(Below(random, 40)) - 5;
+  }
+  return value;
+}
+
+Type ScaleOf(const Expr& a, const Expr& b) {
+  if (a.type.kind == TypeKind::kInteger && b.type.kind == TypeKind::kInteger) return Type::Integer();
+  return Type::Decimal(std::max(a.type.scale, b.type.scale));
+}
+
+}  // namespace
+
+std::vector<RandomSlot> RandomSlots(Random& random) {
+  const std::vector<Type> types = {Type::Integer(),   Type::Integer(),   Type::Integer(),  Type::Decimal(2),
+                                   Type::Decimal(2),  Type::Decimal(11), Type::Date(),     Type::Date(),
+                                   Type::Timestamp(), Type::Bool(),      Type::String(),   Type::String(),
+                                   Type::String(40),  plan::CharType(6), plan::CharType(9)};
+  std::vector<RandomSlot> slots;
+  for (const Type& type : types) {
+    RandomSlot& slot = slots.emplace_back();
+    slot.slot.type = type;
+    slot.slot.nullable = Chance(random, 60);
+    const bool far = Chance(random, 40);
+    const auto before = [](const Value& a, const Value& b) {
+      return a.type.kind == TypeKind::kString ? a.text < b.text : a.number < b.number;
+    };
+    std::set<Value, decltype(before)> values(before);
+    while (values.size() < 2) {
+      for (uint64_t i = 0; i < (far ? 200 : 12); ++i) {
+        Value value = RandomValue(random, type, far);
+        if (plan::IsChar(type)) value.text = plan::WithoutBlanks(value.text);
+        values.insert(std::move(value));
+      }
+    }
+    slot.values.assign(values.begin(), values.end());
+    if (type.kind != TypeKind::kString && type.kind != TypeKind::kBool && Chance(random, 70))
+      slot.slot.bounds = {slot.values.front().number, slot.values.back().number, true};
+  }
+  return slots;
+}
+
+plan::Schema SchemaOf(const std::vector<RandomSlot>& slots) {
+  plan::Schema schema;
+  for (const RandomSlot& slot : slots) schema.push_back(slot.slot);
+  return schema;
+}
+
+Expr RandomExpression::Literal(TypeKind kind) {
+  const Type type = kind == TypeKind::kDecimal ? Type::Decimal(static_cast<uint8_t>(Below(random_, 4)))
+                    : kind == TypeKind::kString && Chance(random_, 20) ? plan::CharType(6)
+                                                                       : Type{.kind = kind};
+  if (Chance(random_, 10)) return LiteralOf(Value::Null(type));
+  Value value = RandomValue(random_, type, Chance(random_, 15));
+  if (plan::IsChar(type)) value.text = plan::WithoutBlanks(value.text);
+  return LiteralOf(std::move(value));
+}
+
+Expr RandomExpression::Leaf(TypeKind kind) {
+  if (Chance(random_, 25)) return Literal(kind);
+  std::vector<uint32_t> fitting;
+  for (uint32_t s = 0; s < slots_.size(); ++s) {
+    if (slots_[s].slot.type.kind == kind && (only_ < 0 || only_ == static_cast<int>(s))) fitting.push_back(s);
+  }
+  if (fitting.empty()) return Literal(kind);
+  const uint32_t slot = OneOf(random_, fitting);
+  return ColumnOf(slot, slots_[slot].slot.type);
+}
+
+Expr RandomExpression::Any(int depth) {
+  switch (Below(random_, 6)) {
+    case 0:
+      return Bool(depth);
+    case 1:
+      return Text(depth);
+    case 2:
+      return Date(depth);
+    case 3:
+      return Timestamp(depth);
+    default:
+      return Number(depth);
+  }
+}
+
+Expr RandomExpression::Case(Maker branch, int depth) {
+  Expr e = Node(Op::kCase, {}, {});
+  const uint64_t branches = 1 + Below(random_, 3);
+  for (uint64_t i = 0; i < branches; ++i) {
+    e.children.push_back(Bool(depth - 1));
+    e.children.push_back((this->*branch)(depth - 1));
+  }
+  if (Chance(random_, 40)) {  // COALESCE(x, …)
+    Expr x = e.children[1];
+    e.children[0] = Node(Op::kNot, Type::Bool(), {Node(Op::kIsNull, Type::Bool(), {std::move(x)})});
+  }
+  e.children.push_back((this->*branch)(depth - 1));
+  e.type = e.children[1].type;
+  for (size_t i = 1; i < e.children.size(); i += i + 2 == e.children.size() ? 1 : 2) {
+    const Type& type = e.children[i].type;
+    if (type.numeric()) e.type = type == e.type ? type : Type::Decimal(std::max(type.scale, e.type.scale));
+    if (type.kind == TypeKind::kString && type != e.type) e.type = Type::String();
+  }
+  for (size_t i = 1; i < e.children.size(); i += i + 2 == e.children.size() ? 1 : 2) {
+    Expr& then = e.children[i];
+    if (then.type.numeric() && then.type != e.type) then = CastTo(std::move(then), e.type);
+  }
+  if (Chance(random_, 20))
+    e.children.back() = LiteralOf(Value::Null(Chance(random_, 50) ? Type::Null() : e.type));
+  return e;
+}
+
+Expr RandomExpression::Arithmetic(int depth) {
+  const Op op = OneOf<Op>(random_, {Op::kAdd, Op::kSubtract, Op::kMultiply, Op::kDivide, Op::kModulo});
+  Expr a = Number(depth - 1), b = Number(depth - 1);
+  const bool integers = a.type.kind == TypeKind::kInteger && b.type.kind == TypeKind::kInteger;
+  Type type = ScaleOf(a, b);
+  if (op == Op::kModulo && !integers) return CastTo(std::move(a), type);
+  if (op == Op::kMultiply && !integers) {
+    if (a.type.scale + b.type.scale > kMaxDecimalDigits) return a;
+    type = Type::Decimal(static_cast<uint8_t>(a.type.scale + b.type.scale));
+  }
+  if (op == Op::kDivide && !integers)
+    type = Type::Decimal(std::max<uint8_t>({a.type.scale, b.type.scale, 6}));
+  Expr e = Node(op, type, {});
+  e.children.push_back(std::move(a));
+  e.children.push_back(std::move(b));
+  e.position = static_cast<int>(Below(random_, 1000));
+  return e;
+}
+
+Expr RandomExpression::Integer(int depth) {
+  Expr a = Number(depth);
+  return a.type.kind == TypeKind::kInteger ? a : CastTo(std::move(a), Type::Integer(), 8);
+}
+
+Expr RandomExpression::Number(int depth) {
+  if (depth <= 0) return Leaf(Chance(random_, 50) ? TypeKind::kInteger : TypeKind::kDecimal);
+  switch (Below(random_, 12)) {
+    case 0:
+      return Leaf(TypeKind::kInteger);
+    case 1: {
+      Expr a = Number(depth - 1);
+      const Type type = a.type;
+      return Node(Op::kNegate, type, {std::move(a)});
+    }
+    case 2:
+      return Case(&RandomExpression::Number, depth);
+    case 3:
+      return CastTo(Number(depth - 1), Type::Integer(), OneOf<int>(random_, {-1, 2, 4, 8}));
+    case 4: {
+      const auto scale = static_cast<uint8_t>(Chance(random_, 80) ? Below(random_, 8) : Below(random_, 39));
+      return CastTo(Number(depth - 1), Type::Decimal(scale));
+    }
+    case 5:
+      return Node(OneOf<Op>(random_, {Op::kExtractYear, Op::kExtractMonth, Op::kExtractDay}), Type::Integer(),
+                  {Date(depth - 1)});
+    case 6:
+      return Node(Op::kSubtract, Type::Integer(), {Date(depth - 1), Date(depth - 1)});
+    case 7:
+      return CastTo(Text(depth - 1), Chance(random_, 50) ? Type::Integer() : Type::Decimal(2));
+    default:
+      return Arithmetic(depth);
+  }
+}
+
+Expr RandomExpression::Date(int depth) {
+  if (depth <= 0) return Leaf(TypeKind::kDate);
+  switch (Below(random_, 5)) {
+    case 0:
+      return Case(&RandomExpression::Date, depth);
+    case 1:
+      return CastTo(Chance(random_, 80) ? Timestamp(depth - 1) : Text(depth - 1), Type::Date());
+    case 2:
+      return Leaf(TypeKind::kDate);
+    default: {
+      Expr e = Node(Chance(random_, 50) ? Op::kAdd : Op::kSubtract, Type::Date(), {});
+      e.children.push_back(Date(depth - 1));
+      e.children.push_back(Chance(random_, 50) ? Leaf(TypeKind::kInteger) : Integer(depth - 1));
+      e.position = static_cast<int>(Below(random_, 1000));
+      return e;
+    }
+  }
+}
+
+Expr RandomExpression::Timestamp(int depth) {
+  if (depth <= 0 || Chance(random_, 30)) return Leaf(TypeKind::kTimestamp);
+  if (Chance(random_, 30)) return Case(&RandomExpression::Timestamp, depth);
+  return CastTo(Chance(random_, 80) ? Date(depth - 1) : Text(depth - 1), Type::Timestamp());
+}
+
+Expr RandomExpression::Text(int depth) {
+  if (depth <= 0 || Chance(random_, 40)) return Leaf(TypeKind::kString);
+  switch (Below(random_, 4)) {
+    case 0:
+      return CastTo(Number(depth - 1), Type::String());
+    case 1:
+      return CastTo(Bool(depth - 1), Type::String());
+    case 2:
+      return CastTo(Date(depth - 1), Type::String(10));
+    default:
+      return Case(&RandomExpression::Text, depth);
+  }
+}
+
+Expr RandomExpression::Comparison(int depth) {
+  const Op op = OneOf<Op>(
+      random_, {Op::kEqual, Op::kNotEqual, Op::kLess, Op::kLessEqual, Op::kGreater, Op::kGreaterEqual});
+  const Maker of =
+      OneOf<Maker>(random_, {&RandomExpression::Number, &RandomExpression::Number, &RandomExpression::Text,
+                             &RandomExpression::Text, &RandomExpression::Date, &RandomExpression::Timestamp,
+                             &RandomExpression::Bool});
+  Expr e = Node(op, Type::Bool(), {});
+  e.children.push_back((this->*of)(depth - 1));
+  e.children.push_back((this->*of)(depth - 1));
+  return e;
+}
+
+Expr RandomExpression::In(int depth) {
+  const Maker of = OneOf<Maker>(random_, {&RandomExpression::Number, &RandomExpression::Text,
+                                          &RandomExpression::Date, &RandomExpression::Bool});
+  Expr e = Node(Op::kIn, Type::Bool(), {});
+  e.children.push_back((this->*of)(depth - 1));
+  const uint64_t items = 1 + Below(random_, Chance(random_, 50) ? 4 : 30);
+  for (uint64_t i = 0; i < items; ++i) e.children.push_back(Literal(e.children[0].type.kind));
+  return e;
+}
+
+Expr RandomExpression::Bool(int depth) {
+  if (depth <= 0) return Leaf(TypeKind::kBool);
+  switch (Below(random_, 10)) {
+    case 0:
+      return Leaf(TypeKind::kBool);
+    case 1:
+    case 2: {
+      Expr e = Node(Chance(random_, 50) ? Op::kAnd : Op::kOr, Type::Bool(), {});
+      for (uint64_t i = 0; i < 2 + Below(random_, 3); ++i) e.children.push_back(Bool(depth - 1));
+      return e;
+    }
+    case 3:
+      return Node(Op::kNot, Type::Bool(), {Bool(depth - 1)});
+    case 4:
+      return Node(Op::kIsNull, Type::Bool(), {Any(depth - 1)});
+    case 5:
+      return In(depth);
+    case 6: {
+      Expr e = Node(Op::kLike, Type::Bool(), {Text(depth - 1)});
+      e.literal = Value::String(OneOf<std::string>(random_, {"a%", "%b", "%A%", "_b%", "ab", "%", "", "%%",
+                                                             "a\\%", "x%y", "b ", "ab c%", "%1_", "A%A"}));
+      return e;
+    }
+    case 7:
+      return Case(&RandomExpression::Bool, depth);
+    default:
+      return Comparison(depth);
+  }
+}
+
+Expr RandomExpression::About(uint32_t slot, int depth) {
+  only_ = static_cast<int>(slot);
+  Expr e = Bool(depth);
+  only_ = -1;
+  return e;
+}
+
+}  // namespace nam::testing

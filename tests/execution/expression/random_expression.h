@@ -1,0 +1,44 @@
+#pragma once
+
+#include <vector>
+
+#include "plan/expression.h"
+#include "tests/execution/expression/random_columns.h"
+
+namespace nam::testing {
+
+/// Slots of all types, with and without NULLs, with and without bounds, of few and of far values.
+std::vector<RandomSlot> RandomSlots(Random& random);
+plan::Schema SchemaOf(const std::vector<RandomSlot>& slots);
+
+/// Expressions as the binder makes them.
+class RandomExpression {
+ public:
+  RandomExpression(Random& random, const std::vector<RandomSlot>& slots) : random_(random), slots_(slots) {}
+
+  plan::Expr Any(int depth);
+  plan::Expr Bool(int depth);
+  plan::Expr Number(int depth);
+  plan::Expr Integer(int depth);
+  plan::Expr Text(int depth);
+  plan::Expr Date(int depth);
+  plan::Expr Timestamp(int depth);
+  /// A boolean about this slot alone.
+  plan::Expr About(uint32_t slot, int depth);
+
+ private:
+  using Maker = plan::Expr (RandomExpression::*)(int);
+  /// A slot of the kind, or a literal.
+  plan::Expr Leaf(TypeKind kind);
+  plan::Expr Literal(TypeKind kind);
+  plan::Expr Case(Maker branch, int depth);
+  plan::Expr Arithmetic(int depth);
+  plan::Expr Comparison(int depth);
+  plan::Expr In(int depth);
+
+  Random& random_;
+  const std::vector<RandomSlot>& slots_;
+  int only_ = -1;  // the slot that leaves are of
+};
+
+}  // namespace nam::testing
