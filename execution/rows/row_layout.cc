@@ -1,0 +1,285 @@
+#include "execution/rows/row_layout.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "storage/checksum.h"
+#include "types/date.h"
+#include "types/value.h"
+
+namespace nam::execution {
+namespace {
+
+constexpr uint8_t kTextBytes = 8;
+
+/// The numbers that a type has.
+plan::Bounds BoundsOf(const Type& type) {
+  switch (type.kind) {
+    case TypeKind::kNull:
+    case TypeKind::kBool:
+      return {0, 1, true};
+    case TypeKind::kDate:
+      return {kLeastDay, kGreatestDay, true};
+    case TypeKind::kTimestamp:
+      return {kLeastDay * kMicrosecondsPerDay, (kGreatestDay + 1) * kMicrosecondsPerDay - 1, true};
+    default: {
+      const __int128 most = PowerOfTen(kMaxDecimalDigits) - 1;
+      return {-most, most, true};
+    }
+  }
+}
+
+plan::Bounds BoundsOf(const plan::Slot& slot) {
+  plan::Bounds bounds = BoundsOf(slot.type);
+  if (!slot.bounds.known) return bounds;
+  bounds.low = std::max(bounds.low, slot.bounds.low);
+  bounds.high = std::min(bounds.high, slot.bounds.high);
+  if (bounds.low > bounds.high) bounds = {0, 0, true};  // all are NULL
+  return bounds;
+}
+
+uint8_t BytesFor(const plan::Bounds& bounds) {
+  if (!bounds.narrow()) return 16;
+  const auto range = static_cast<uint64_t>(bounds.high - bounds.low);
+  return range <= UINT8_MAX ? 1 : range <= UINT16_MAX ? 2 : range <= UINT32_MAX ? 4 : 8;
+}
+
+PageHeader HeaderOf(const std::byte* page) {
+  PageHeader header;
+  std::memcpy(&header, page, sizeof(header));
+  return header;
+}
+
+/// What lies between rows and texts is not read, so it is not summed up.
+uint32_t ChecksumOf(const std::byte* page, PageHeader header, uint32_t stride) {
+  header.checksum = 0;
+  const uint64_t parts[] = {storage::Checksum(std::as_bytes(std::span(&header, 1))),
+                            storage::Checksum({page + sizeof(header), size_t{header.rows} * stride}),
+                            storage::Checksum({page + header.text_begin, header.bytes - header.text_begin})};
+  return static_cast<uint32_t>(storage::Checksum(std::as_bytes(std::span(parts))));
+}
+
+absl::Status Broken(const char* what) {
+  return absl::DataLossError(absl::StrCat("a page of rows from another server is broken: ", what));
+}
+
+/// Calls holds(row) for each row until one does not.
+template <typename Holds>
+bool AllRows(const std::byte* first, uint32_t rows, uint32_t stride, Holds&& holds) {
+  bool all = true;
+  for (uint32_t i = 0; i < rows; ++i) all &= holds(first + size_t{i} * stride);
+  return all;
+}
+
+}  // namespace
+
+absl::StatusOr<RowLayout> RowLayout::Of(const plan::Schema& schema, uint32_t page_bytes) {
+  return Make(schema, {}, page_bytes);
+}
+
+absl::StatusOr<RowLayout> RowLayout::Local(const plan::Schema& schema,
+                                           std::span<const CodeMeaning* const> meanings,
+                                           uint32_t page_bytes) {
+  NAM_CHECK(meanings.size() == schema.size());
+  return Make(schema, meanings, page_bytes);
+}
+
+absl::StatusOr<RowLayout> RowLayout::Make(const plan::Schema& schema,
+                                          std::span<const CodeMeaning* const> meanings, uint32_t page_bytes) {
+  NAM_CHECK(std::has_single_bit(page_bytes) && page_bytes >= kLeastPageBytes && page_bytes <= kMostPageBytes);
+  RowLayout layout;
+  layout.page_bytes_ = page_bytes;
+  layout.local_ = !meanings.empty();
+  for (size_t i = 0; i < schema.size(); ++i) {
+    NAM_RETURN_IF_ERROR(layout.AddField(schema[i], meanings.empty() ? nullptr : meanings[i]));
+  }
+  uint64_t bytes = 0;
+  for (const RowField& field : layout.fields_) bytes += field.width;
+  bytes += (schema.size() + 7) / 8;
+  if (bytes > page_bytes / 4) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a row of ", schema.size(), " columns takes more than ", page_bytes / 4, " bytes"));
+  }
+  layout.Place(schema);
+  layout.digest_ = layout.Digest();
+  return layout;
+}
+
+absl::Status RowLayout::AddField(const plan::Slot& slot, const CodeMeaning* meaning) {
+  RowField field{.type = slot.type, .physical = PhysicalOf(slot.type), .meaning = meaning};
+  plan::Bounds bounds;
+  switch (field.physical) {
+    case Physical::kText:
+      field.width = kTextBytes;
+      break;
+    case Physical::kDouble:
+      field.width = sizeof(double);
+      break;
+    case Physical::kTruth:
+    case Physical::kInt64:
+    case Physical::kInt128:
+      bounds = BoundsOf(slot);
+      field.width = BytesFor(bounds);
+      if (field.physical == Physical::kTruth) break;
+      field.physical = bounds.narrow() ? Physical::kInt64 : Physical::kInt128;
+      field.base = bounds.narrow() ? static_cast<int64_t>(bounds.low) : 0;
+      break;
+    default:
+      return absl::InvalidArgumentError(absl::StrCat("rows have no column of type ", TypeName(slot.type)));
+  }
+  if (meaning != nullptr) {
+    if (field.physical == Physical::kInt128) field.physical = Physical::kInt64;  // as all codes' numbers
+    field.width = meaning->width;
+    field.base = meaning->base;
+  }
+  fields_.push_back(field);
+  bounds_.push_back(bounds);
+  return absl::OkStatus();
+}
+
+void RowLayout::Place(const plan::Schema& schema) {
+  std::vector<size_t> by_width(fields_.size());
+  std::iota(by_width.begin(), by_width.end(), size_t{0});
+  std::stable_sort(by_width.begin(), by_width.end(),
+                   [this](size_t a, size_t b) { return fields_[a].width > fields_[b].width; });
+  uint32_t at = 0;
+  for (const size_t i : by_width) {
+    fields_[i].offset = static_cast<uint16_t>(at);
+    at += fields_[i].width;
+  }
+  nulls_offset_ = at;
+  uint32_t bits = 0;
+  for (size_t i = 0; i < fields_.size(); ++i) {
+    if (!schema[i].nullable) continue;
+    fields_[i].null_byte = static_cast<uint16_t>(nulls_offset_ + bits / 8);
+    fields_[i].null_mask = static_cast<uint8_t>(1 << bits % 8);
+    ++bits;
+  }
+  null_bytes_ = (bits + 7) / 8;
+  unused_null_bits_ = bits % 8 == 0 ? 0 : static_cast<uint8_t>(0xff << bits % 8);
+  stride_ = std::max<uint32_t>(nulls_offset_ + null_bytes_, 1);  // rows without columns are counted, too
+  rows_max_ = (page_bytes_ - kPageHeaderBytes) / stride_;
+  rows_shift_ = static_cast<uint32_t>(std::bit_width(rows_max_ - 1));
+  for (RowField& field : fields_) {
+    field.stride = static_cast<uint16_t>(stride_);
+    field.rows_shift = static_cast<uint8_t>(rows_shift_);
+    field.page_shift = static_cast<uint8_t>(std::countr_zero(page_bytes_));
+  }
+}
+
+uint32_t RowLayout::Digest() const {
+  std::vector<int64_t> words = {page_bytes_, stride_, local_};
+  const auto add_wide = [&words](__int128 n) {
+    words.push_back(static_cast<int64_t>(n));
+    words.push_back(static_cast<int64_t>(n >> 64));
+  };
+  for (size_t i = 0; i < fields_.size(); ++i) {
+    const RowField& field = fields_[i];
+    const Type& type = field.type;
+    for (const int64_t word :
+         {int64_t{static_cast<uint8_t>(type.kind)}, int64_t{type.scale}, int64_t{type.precision},
+          int64_t{type.blank_padded}, int64_t{type.length}, int64_t{static_cast<uint8_t>(field.physical)},
+          int64_t{field.width}, field.base, int64_t{field.offset}, int64_t{field.null_byte},
+          int64_t{field.null_mask}}) {
+      words.push_back(word);
+    }
+    add_wide(bounds_[i].low);
+    add_wide(bounds_[i].high);
+  }
+  return static_cast<uint32_t>(storage::Checksum(std::as_bytes(std::span(words))));
+}
+
+void RowLayout::Clear(std::byte* page) const {
+  const PageHeader header{.bytes = page_bytes_, .text_begin = page_bytes_, .layout = digest_};
+  std::memcpy(page, &header, sizeof(header));
+}
+
+void RowLayout::Seal(std::byte* page, uint64_t attempt) const {
+  NAM_CHECK(!local_, "codes mean nothing to others");
+  PageHeader header = HeaderOf(page);
+  header.attempt = attempt;
+  header.checksum = ChecksumOf(page, header, stride_);
+  std::memcpy(page, &header, sizeof(header));
+}
+
+absl::Status RowLayout::CheckHeader(std::span<const std::byte> page, const PageHeader& header,
+                                    uint64_t attempt) const {
+  if (header.magic != PageHeader::kMagic || header.bytes != page.size()) return Broken("its header");
+  if (header.layout != digest_) return Broken("it is of another plan");
+  if (header.attempt != attempt) return Broken("it is of another attempt");
+  if (header.text_begin > page_bytes_ || header.rows > rows_max_ ||
+      kPageHeaderBytes + header.rows * stride_ > header.text_begin) {
+    return Broken("its rows and texts overlap");
+  }
+  if (header.checksum != ChecksumOf(page.data(), header, stride_)) return Broken("its checksum");
+  return absl::OkStatus();
+}
+
+absl::Status RowLayout::CheckPage(std::span<const std::byte> page, uint64_t attempt) const {
+  NAM_CHECK(!local_, "rows of codes do not come from elsewhere");
+  if (page.size() != page_bytes_) return Broken("its size");
+  const PageHeader header = HeaderOf(page.data());
+  NAM_RETURN_IF_ERROR(CheckHeader(page, header, attempt));
+  for (size_t i = 0; i < fields_.size(); ++i) {
+    if (!FieldHolds(page, header, i)) return Broken("a value is none of its column's");
+  }
+  if (unused_null_bits_ == 0) return absl::OkStatus();
+  const bool zero =
+      AllRows(page.data() + kPageHeaderBytes, header.rows, stride_, [this](const std::byte* row) {
+        return (std::to_integer<uint8_t>(row[stride_ - 1]) & unused_null_bits_) == 0;
+      });
+  return zero ? absl::OkStatus() : Broken("its validity bits");
+}
+
+bool RowLayout::FieldHolds(std::span<const std::byte> page, const PageHeader& header, size_t i) const {
+  const RowField& field = fields_[i];
+  const std::byte* first = page.data() + kPageHeaderBytes;
+  const plan::Bounds& bounds = bounds_[i];
+  const bool zeros =
+      !field.nullable() || AllRows(first, header.rows, stride_, [&field](const std::byte* row) {
+        static constexpr std::byte kZeros[16] = {};
+        return !field.IsNull(row) || std::memcmp(row + field.offset, kZeros, field.width) == 0;
+      });
+  if (!zeros) return false;
+  if (field.physical == Physical::kDouble) return true;
+  if (field.physical == Physical::kText) {
+    return AllRows(first, header.rows, stride_, [&](const std::byte* row) {
+      const auto offset = field.Stored<uint32_t>(row);
+      const auto bytes = field.Stored<uint32_t>(row + sizeof(offset));
+      return offset == 0 ? bytes == 0
+                         : offset >= header.text_begin && uint64_t{offset} + bytes <= page_bytes_;
+    });
+  }
+  if (field.width == 16) {
+    return AllRows(first, header.rows, stride_, [&](const std::byte* row) {
+      const auto number = field.Stored<__int128>(row);
+      return (number >= bounds.low && number <= bounds.high) || field.IsNull(row);
+    });
+  }
+  const auto most = static_cast<uint64_t>(bounds.high - bounds.low);
+  return WithStored(field.width, [&](auto zero) {
+    return AllRows(first, header.rows, stride_,
+                   [&](const std::byte* row) { return field.Stored<decltype(zero)>(row) <= most; });
+  });
+}
+
+__int128 RowLayout::Number(const std::byte* row, size_t i) const {
+  const RowField& field = fields_[i];
+  return WithStored(field.width, [&](auto zero) {
+    return static_cast<__int128>(field.Stored<decltype(zero)>(row)) + field.base;
+  });
+}
+
+std::string_view RowLayout::Text(const std::byte* page, const std::byte* row, size_t i) const {
+  const RowField& field = fields_[i];
+  if (field.meaning == nullptr) return field.Text(page, row);
+  return WithStored(field.width, [&](auto zero) {
+    return field.meaning->Text(static_cast<uint64_t>(field.Stored<decltype(zero)>(row)));
+  });
+}
+
+}  // namespace nam::execution

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "absl/status/statusor.h"
+#include "execution/column.h"
+#include "execution/memory_budget.h"
+#include "execution/rows/row_layout.h"
+
+namespace nam::execution {
+
+/// Pages of rows of one layout in one range of addresses, which is reserved at once and given memory as pages
+/// are taken, so that a row's address follows from its number:
+///
+///     row number = page << rows_shift | place       address = base + page · page_bytes + 32 + place · stride
+///
+/// A reservation costs a few microseconds and no memory, whatever its size. Threads take whole pages; a page
+/// has one writer until the pipeline's barrier, and any number of readers after it. All memory goes back to
+/// the system and to the budget when the table ends.
+class RowTable {
+ public:
+  /// At most `pages_max` pages, of the layout.pages_max() that row numbers reach and of those that the whole
+  /// budget pays; so UINT64_MAX is all that can be. The budget is asked for memory as pages are taken, and
+  /// outlives the table. RESOURCE_EXHAUSTED if there are no addresses left.
+  static absl::StatusOr<std::unique_ptr<RowTable>> Make(RowLayout layout, MemoryBudget& budget,
+                                                        uint64_t pages_max);
+  ~RowTable();
+  RowTable(const RowTable&) = delete;
+  RowTable& operator=(const RowTable&) = delete;
+
+  /// The number of a new page without rows. RESOURCE_EXHAUSTED if the budget, pages_max or the system does
+  /// not allow it: the caller spills, or fails with 53200. Any thread.
+  absl::StatusOr<uint32_t> NewPage();
+  std::byte* page(uint32_t number) const { return base_ + uint64_t{number} * layout_.page_bytes(); }
+  const std::byte* row(uint32_t number) const {
+    return page(number >> layout_.rows_shift()) + kPageHeaderBytes +
+           uint64_t{number & ((1u << layout_.rows_shift()) - 1)} * layout_.stride();
+  }
+  uint32_t page_rows(uint32_t number) const {
+    return reinterpret_cast<const PageHeader*>(page(number))->rows;
+  }
+  /// A field of the rows with these numbers, as a column of a chunk.
+  Column ColumnOf(size_t field, const uint32_t* rows) const;
+
+  const RowLayout& layout() const { return layout_; }
+  /// Any thread; but the pages are whole only after the barrier.
+  uint32_t pages() const { return pages_.load(std::memory_order_acquire); }
+  /// Of all pages, as their headers say. After the barrier.
+  uint64_t rows() const;
+
+ private:
+  RowTable(RowLayout layout, MemoryBudget& budget, std::byte* base, uint64_t pages_max);
+  /// Makes sure that so many bytes of the range may be written. With `mutex_`.
+  bool Commit(uint64_t bytes);
+
+  const RowLayout layout_;
+  MemoryBudget& budget_;
+  std::byte* const base_;
+  const uint64_t pages_max_;
+  std::mutex mutex_;
+  uint64_t committed_bytes_ = 0;  // by mutex_
+  std::atomic<uint32_t> pages_ = 0;
+};
+
+}  // namespace nam::execution
