@@ -1,0 +1,37 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "execution/column.h"
+#include "execution/task.h"
+
+namespace nam::execution {
+
+/// The build side of a join on one server: a sink while its pipeline runs, then what probes look at.
+class BuildSide : public Sink {
+ public:
+  // After the build:
+  /// Payload column i of the rows with these numbers; kNullRow: NULL.
+  virtual Column PayloadOf(size_t i, const uint32_t* rows) const = 0;
+  virtual size_t payload_columns() const = 0;
+  /// Whether a row has a key that is NULL: NOT IN is then never true.
+  bool has_null_key() const { return has_null_key_.load(std::memory_order_relaxed); }
+  /// Whether no row was given, also none whose key is NULL.
+  bool empty() const { return !has_rows_.load(std::memory_order_relaxed); }
+
+ protected:
+  // By any thread.
+  void SawRows() { Raise(has_rows_); }
+  void SawNullKey() { Raise(has_null_key_); }
+
+ private:
+  static void Raise(std::atomic<bool>& flag) {
+    if (!flag.load(std::memory_order_relaxed)) flag.store(true, std::memory_order_relaxed);
+  }
+  std::atomic<bool> has_rows_ = false;
+  std::atomic<bool> has_null_key_ = false;
+};
+
+}  // namespace nam::execution

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "execution/expression/program.h"
+#include "execution/join/build_side.h"
+#include "execution/join/direct_table.h"
+#include "execution/join/text_keys.h"
+
+namespace nam::execution {
+
+/// Builds a unique DirectTable while chunks arrive: keys set bits, and codes of the payload go where keys
+/// lead. Nothing is left to combine. A key that is there twice, or not within the domain, is DATA_LOSS: the
+/// loader has said otherwise.
+class DirectBuild : public BuildSide {
+ public:
+  struct Options {
+    DirectTable::Options table;  // unique, and fits; of text: of the entries of `texts`
+    /// Output 0 is the key: a number, or text if there are `texts`. Outlives the build.
+    const Program* key = nullptr;
+    /// Of text keys whose blanks count: entries that differ by them alone would be one key.
+    std::unique_ptr<const TextKeys> texts;
+    /// Slots of the input that are fetched behind the join, and what their codes stand for: they are kCodes
+    /// with this meaning in every chunk. table.payload_widths follows from them.
+    std::vector<uint32_t> payload;
+    std::vector<const CodeMeaning*> meanings;
+  };
+
+  /// RESOURCE_EXHAUSTED if the budget, which outlives the build, does not allow it.
+  static absl::StatusOr<std::unique_ptr<DirectBuild>> Make(Options options, MemoryBudget& budget);
+
+  std::unique_ptr<SinkTask> NewTask(TaskContext& context) override;
+
+  /// Whole after the build; at the same address before.
+  const DirectTable& table() const { return *table_; }
+  const TextKeys* texts() const { return options_.texts.get(); }
+  Column PayloadOf(size_t i, const uint32_t* rows) const override;
+  size_t payload_columns() const override { return options_.payload.size(); }
+
+ private:
+  class Task;
+  DirectBuild(Options options, std::unique_ptr<DirectTable> table)
+      : options_(std::move(options)), table_(std::move(table)) {}
+  const Options options_;
+  const std::unique_ptr<DirectTable> table_;
+};
+
+}  // namespace nam::execution

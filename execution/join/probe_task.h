@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "execution/join/build_side.h"
+#include "execution/join/probe.h"
+#include "execution/join/unmatched_rows.h"
+
+namespace nam::execution {
+
+/// Tuples by their positions, each beside a row of the build side that may have its keys.
+struct Candidates {
+  uint32_t count = 0;
+  uint32_t positions[kChunkRows];
+  uint32_t rows[kChunkRows];
+};
+
+/// What all probes have in common: kinds, residuals, output. How rows are found is the derived class's.
+class ProbeTask : public StepTask {
+ public:
+  /// `unmatched` is there for right and full joins alone, and counts this task.
+  ProbeTask(const BuildSide& build, const ProbeOptions& options, UnmatchedRows* unmatched);
+  ~ProbeTask() override;
+
+  Step Push(TaskContext& context, const Chunk& in, Chunk& out) final;
+  Step Drain(TaskContext& context, Chunk& out) final;
+
+ protected:
+  /// The first candidate of each selected tuple that may have one. False: the context has the error.
+  virtual bool Start(TaskContext& context, const Chunk& in, Candidates& candidates) = 0;
+  /// Of the candidates those whose keys are equal, in order; their number.
+  virtual uint32_t Matching(const Candidates& candidates, uint32_t* positions, uint32_t* rows) = 0;
+  /// Each candidate's next row; those that have none leave.
+  virtual void Advance(Candidates& candidates) = 0;
+
+  /// nulls[position] = 1 where a key of a selected tuple is NULL, else 0. Start fills it, if it is not
+  /// nullptr.
+  uint8_t* null_keys() { return wants_null_keys_ ? null_keys_ : nullptr; }
+
+ private:
+  bool Begin(TaskContext& context, const Chunk& in);
+  Step PushPairs(TaskContext& context, const Chunk& in, Chunk& out);
+  Step PushOwn(TaskContext& context, const Chunk& in, Chunk& out);
+  uint32_t Gather(uint32_t* positions, uint32_t* rows);
+  bool FindMatches(TaskContext& context, const Chunk& in, Chunk& out);
+  std::optional<Selection> Residuals(TaskContext& context, const Chunk& pairs);
+  bool NoteMatches(TaskContext& context, Selection pairs, const uint32_t* positions, const uint32_t* rows);
+  void Compose(const Chunk& in, uint32_t from, uint32_t end, Chunk& out);
+  void PassOwn(const Chunk& in, Chunk& out);
+  void PassMark(const Chunk& in, Chunk& out);
+  void DropMatched();
+
+  const BuildSide& build_;
+  const ProbeOptions& options_;
+  UnmatchedRows* const unmatched_rows_;
+  const bool pairs_;                      // the output's tuples are pairs
+  const bool outer_;                      // tuples without a match leave beside NULLs
+  const bool notes_;                      // matched_ is kept
+  const bool wants_null_keys_;            // NOT IN and IN
+  std::optional<Frame> frame_;            // of the residuals
+  std::unique_ptr<Chunk> pair_chunk_;     // for residuals where the output has no pairs
+  std::vector<const uint32_t*> sources_;  // Compose: row sets of the input that the output has already
+  bool draining_ = false;
+  UnmatchedRows::Cursor cursor_;
+
+  // Of the input chunk that is being pushed:
+  bool busy_ = false;
+  uint32_t next_unmatched_ = 0;  // of the selected: those before are done
+  Candidates candidates_;
+  uint8_t matched_[kChunkRows];    // by position
+  uint8_t null_keys_[kChunkRows];  // by position
+  uint8_t marks_[kChunkRows];      // by position
+  uint32_t selected_[kChunkRows];
+};
+
+}  // namespace nam::execution

@@ -1,0 +1,139 @@
+#include "execution/join/row_build.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/prefetch.h"
+#include "base/status_macros.h"
+#include "execution/rows/row_writer.h"
+#include "plan/work_cost.h"
+
+namespace nam::execution {
+namespace {
+
+constexpr uint32_t kPagesPerPart = 16;
+constexpr uint32_t kBatchRows = 1024;
+constexpr uint32_t kRowsAhead = 16;  // see HashTable::InsertPages
+
+}  // namespace
+
+class RowBuild::Task : public SinkTask {
+ public:
+  explicit Task(RowBuild& build)
+      : build_(build),
+        frame_(build.options_.program->NewFrame()),
+        writer_(build.rows_->layout(), *build.options_.program) {}
+
+  Step Consume(TaskContext& context, const Chunk& in) override {
+    const Selection rows = in.selection();
+    context.Charge(rows.count, plan::work_cost::kInsertRowPs);
+    if (rows.count > 0) build_.SawRows();
+    uint32_t done = 0;
+    while (done < rows.count) {
+      if (!open_) {
+        const absl::StatusOr<uint32_t> page = build_.rows_->NewPage();
+        if (!page.ok()) return context.Fail(page.status());
+        writer_.Open(build_.rows_->page(*page), *page << build_.rows_->layout().rows_shift());
+        open_ = true;
+      }
+      if (!writer_.Append(frame_, in, rows, done, nullptr)) return context.Fail(frame_.error());
+      open_ = done == rows.count;  // else the page is full
+    }
+    return Step::kNeedInput;
+  }
+
+ private:
+  RowBuild& build_;
+  Frame frame_;
+  RowWriter writer_;
+  bool open_ = false;
+};
+
+absl::StatusOr<std::unique_ptr<RowBuild>> RowBuild::Make(Options options, MemoryBudget& budget) {
+  NAM_CHECK(options.keys > 0 && options.keys <= options.layout.fields());
+  NAM_CHECK(options.layout.fields() == options.program->outputs());
+  NAM_CHECK(!options.direct.has_value() || (options.keys == 1 && !options.direct->unique));
+  std::unique_ptr<RowBuild> build(new RowBuild(std::move(options), budget));
+  const Options& made = build->options_;
+  NAM_ASSIGN_OR_RETURN(build->rows_, RowTable::Make(made.layout, budget, made.pages_max));
+  std::vector<RowKeys::Key> keys(made.keys);
+  for (size_t k = 0; k < made.keys; ++k) {
+    keys[k].ignores_blanks = !made.ignores_blanks.empty() && made.ignores_blanks[k];
+    const CodeMeaning* const meaning = made.layout.field(k).meaning;
+    const bool entries = meaning != nullptr && meaning->dictionary != nullptr;
+    build->texts_.push_back(entries ? std::make_unique<TextKeys>(*meaning, keys[k].ignores_blanks) : nullptr);
+    keys[k].texts = build->texts_.back().get();
+  }
+  build->keys_ = std::make_unique<RowKeys>(build->rows_->layout(), std::move(keys));
+  if (made.direct.has_value()) {
+    NAM_ASSIGN_OR_RETURN(build->direct_, DirectTable::Make(*made.direct, budget));
+  } else {
+    build->hash_ = std::make_unique<HashTable>(*build->rows_, *build->keys_);
+  }
+  return build;
+}
+
+std::unique_ptr<SinkTask> RowBuild::NewTask(TaskContext&) {
+  return std::make_unique<Task>(*this);
+}
+
+absl::Status RowBuild::Size() {
+  const uint64_t row_numbers = uint64_t{rows_->pages()} << rows_->layout().rows_shift();
+  if (options_.match_bits) {
+    NAM_ASSIGN_OR_RETURN(matched_, MappedArray<uint32_t>::Make((row_numbers + 31) / 32, budget_));
+  }
+  return direct_ != nullptr ? direct_->SetRows(row_numbers, budget_) : hash_->Size(budget_);
+}
+
+uint32_t RowBuild::CombineParts() {
+  sized_ = Size();
+  const uint32_t parts = (rows_->pages() + kPagesPerPart - 1) / kPagesPerPart;
+  return sized_.ok() ? parts : 1;
+}
+
+absl::Status RowBuild::Combine(TaskContext& context, uint32_t part) {
+  NAM_RETURN_IF_ERROR(sized_);
+  const uint32_t first = part * kPagesPerPart;
+  const uint32_t end = std::min(first + kPagesPerPart, rows_->pages());
+  uint64_t rows = 0;
+  for (uint32_t p = first; p < end; ++p) rows += rows_->page_rows(p);
+  context.Charge(rows, plan::work_cost::kInsertRowPs);
+  if (direct_ != nullptr) return InsertDirect(first, end);
+  if (hash_->InsertPages(first, end) > 0) SawNullKey();
+  return absl::OkStatus();
+}
+
+absl::Status RowBuild::InsertDirect(uint32_t first_page, uint32_t end_page) {
+  int64_t keys[kBatchRows];
+  uint8_t nulls[kBatchRows];
+  int64_t least = INT64_MAX, greatest = INT64_MIN;
+  uint64_t rows = 0;
+  for (uint32_t p = first_page; p < end_page; ++p) {
+    const std::byte* const page = rows_->page(p);
+    const uint32_t page_rows = rows_->page_rows(p);
+    for (uint32_t done = 0; done < page_rows; done += kBatchRows) {
+      const uint32_t count = std::min(kBatchRows, page_rows - done);
+      if (keys_->NumbersOf(page, done, count, keys, nulls)) SawNullKey();
+      const uint32_t first_row = (p << rows_->layout().rows_shift()) + done;
+      for (uint32_t i = 0; i < count; ++i) {
+        if (nulls[i] == 1) continue;
+        if (nulls[i] != 0 || !direct_->InDomain(keys[i]) || !direct_->IsHere(keys[i]))
+          return absl::DataLossError("a key is outside of what the catalog says, or in another partition");
+      }
+      for (uint32_t i = 0; i < count; ++i) {
+        if (i + kRowsAhead < count && nulls[i + kRowsAhead] == 0)
+          Prefetch<true>(direct_->head_of(keys[i + kRowsAhead]), sizeof(uint32_t));
+        if (nulls[i] != 0) continue;
+        direct_->Insert(keys[i], first_row + i);
+        least = std::min(least, keys[i]);
+        greatest = std::max(greatest, keys[i]);
+        ++rows;
+      }
+    }
+  }
+  if (rows > 0) direct_->Inserted(least, greatest, rows);
+  return absl::OkStatus();
+}
+
+}  // namespace nam::execution

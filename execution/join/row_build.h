@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "execution/expression/program.h"
+#include "execution/join/build_side.h"
+#include "execution/join/direct_table.h"
+#include "execution/join/hash_table.h"
+#include "execution/join/row_keys.h"
+#include "execution/rows/row_table.h"
+
+namespace nam::execution {
+
+/// Builds a table over rows at rest, in two steps:
+///
+///     tasks     write keys and payload to pages of a RowTable, each thread its own pages
+///     Combine   when the number of rows is known: runs of pages are inserted into a chained DirectTable or a
+///               HashTable, in any order and at once
+///
+/// Rows with a key that is NULL are in the RowTable, and no chain leads to them.
+class RowBuild : public BuildSide {
+ public:
+  struct Options {
+    /// Outputs: the keys, then the payload. Outlives the build.
+    const Program* program = nullptr;
+    uint32_t keys = 1;
+    /// Field i is output i. Keys and payload that are to stay codes are fields with a meaning.
+    RowLayout layout;
+    /// For each key whether blanks at its end do not count (char(n) beside varchar(n)). Empty: all count.
+    std::vector<bool> ignores_blanks;
+    /// Not unique: the only key is a dense number, or text that is a field with a dictionary, whose canonical
+    /// entries are the keys. It fits.
+    std::optional<DirectTable::Options> direct;
+    uint64_t pages_max = 0;
+    /// Room for a bit for each row that has found a partner: right and full joins.
+    bool match_bits = false;
+  };
+
+  /// RESOURCE_EXHAUSTED if the budget, which outlives the build, does not allow it.
+  static absl::StatusOr<std::unique_ptr<RowBuild>> Make(Options options, MemoryBudget& budget);
+
+  std::unique_ptr<SinkTask> NewTask(TaskContext& context) override;
+  uint32_t CombineParts() override;
+  absl::Status Combine(TaskContext& context, uint32_t part) override;
+
+  // After the build:
+  const RowTable& rows() const { return *rows_; }
+  const RowKeys& keys() const { return *keys_; }
+  /// Exactly one of the two is there.
+  const DirectTable* direct() const { return direct_.get(); }
+  const HashTable* hash() const { return hash_.get(); }
+  /// Of key i, if it is a field with a dictionary.
+  const TextKeys* texts(size_t i) const { return texts_[i].get(); }
+  Column PayloadOf(size_t i, const uint32_t* rows) const override {
+    return rows_->ColumnOf(options_.keys + i, rows);
+  }
+  size_t payload_columns() const override { return options_.layout.fields() - options_.keys; }
+
+  bool has_match_bits() const { return options_.match_bits; }
+  /// The row has found a partner. Any thread.
+  void SetMatched(uint32_t row) const {
+    const std::atomic_ref<uint32_t> word(matched_[row / 32]);
+    const uint32_t bit = uint32_t{1} << row % 32;
+    if ((word.load(std::memory_order_relaxed) & bit) == 0) word.fetch_or(bit, std::memory_order_relaxed);
+  }
+  /// After all probes, and a barrier.
+  bool Matched(uint32_t row) const { return (matched_[row / 32] >> row % 32 & 1) != 0; }
+
+ private:
+  class Task;
+  RowBuild(Options options, MemoryBudget& budget) : options_(std::move(options)), budget_(budget) {}
+  absl::Status Size();
+  absl::Status InsertDirect(uint32_t first_page, uint32_t end_page);
+
+  const Options options_;
+  MemoryBudget& budget_;
+  std::unique_ptr<RowTable> rows_;
+  std::vector<std::unique_ptr<const TextKeys>> texts_;  // by key; nullptr where it is no entry
+  std::unique_ptr<const RowKeys> keys_;
+  std::unique_ptr<DirectTable> direct_;
+  std::unique_ptr<HashTable> hash_;
+  absl::Status sized_;  // by CombineParts; what each part then says
+  MappedArray<uint32_t> matched_;
+};
+
+}  // namespace nam::execution
