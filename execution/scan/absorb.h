@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "execution/scan/row_selector.h"
+#include "execution/scan/scan_output.h"
+#include "plan/physical.h"
+#include "proto/catalog.pb.h"
+
+namespace nam::execution {
+
+/// A pipeline over a block scan after its source has taken over the probes that are look-ups of its own keys:
+///
+///     scan ──▶ probe P0 ──▶ probe P1 ──▶ probe P2 ──▶ sink        P0 and P2 are direct
+///     scan with P0, P2 ──▶ probe P1 ──▶ sink
+///
+/// What flows out of the scan is `outputs`, and that is what schemas[0] of `pipeline` describes: columns that
+/// it reads, in ascending order, then the payload of its probes. Later slots are renumbered, columns that
+/// nobody asks for any more are left out. Payload of a BuildSink keeps its order, which need not ascend any
+/// more.
+struct AbsorbedPipeline {
+  struct Probe {
+    uint32_t build = 0;  // pipeline
+    uint32_t key = 0;    // slot of the scan's columns
+    bool operator==(const Probe&) const = default;
+  };
+  plan::Pipeline pipeline;
+  std::vector<Probe> probes;
+  std::vector<ScanOutput> outputs;
+};
+
+/// A pure function from pipeline to pipeline. `direct` says of each pipeline of the plan whether its build is
+/// a unique DirectTable on this server. A probe is absorbed if its build is one, it is an inner or a semi
+/// join without residual conditions, and its key is a column of the scan as it is, and no text; also past
+/// earlier steps that stay, unless these would make another result of fewer rows (LIMIT) or add rows (right
+/// and full joins), or compute columns. The pipeline is as `plan::Check` wants it; a pipeline over another
+/// source comes back as it is.
+AbsorbedPipeline Absorb(const plan::Pipeline& pipeline, std::span<const uint8_t> direct);
+
+/// How the keys in column `key` of `scanned` are looked up in `table`, whose partitions are those that
+/// partitions of `scanned` need by its partition key `co_partitioned_key`; -1: all are there.
+KeyLookup LookupOf(const DirectTable& table, uint32_t slot, uint32_t key, int32_t co_partitioned_key,
+                   const proto::Table& scanned);
+
+}  // namespace nam::execution

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "execution/expression/program.h"
+#include "execution/join/build_side.h"
+#include "execution/scan/piece_claims.h"
+#include "execution/scan/row_selector.h"
+#include "execution/scan/scan_output.h"
+#include "execution/task.h"
+#include "plan/expression.h"
+#include "plan/schema.h"
+#include "proto/catalog.pb.h"
+#include "storage/block_stream.h"
+#include "storage/known_blocks.h"
+
+namespace nam::execution {
+
+/// What the tasks of a scan have done so far.
+struct ScanTotals {
+  uint64_t rows_in = 0;         // of the blocks that came
+  uint64_t skipped_blocks = 0;  // not READ, or without a row that their zones let pass
+  int64_t total_ns = 0;         // from the tasks' first calls to their ends, with what comes behind them
+  storage::StreamCounters stream;
+  std::vector<std::vector<uint32_t>> begun;  // of each task: positions of the pieces whose rows it has
+  uint32_t claims_made = 0;
+};
+
+/// Reads the blocks of a table's pieces and lets pass the rows that meet its conditions.
+///
+///     piece ─▶ BlockStream ─▶ block ─▶ RowSelector ─▶ row set 0 ─▶ general filters ─▶ partners ─▶ chunk
+///               sort column unREAD      zones, sort cut,            Program             row sets 1, 2, …
+///                                       code tests, keys
+///
+/// Columns that flow on are codes in the block, which stays until the task is asked again. What passes of a
+/// block's windows is gathered to one chunk. The probes that the scan has absorbed are look-ups of keys among
+/// the code tests; where their partners lie is computed for the rows that are left.
+class BlockScan final : public Source {
+ public:
+  /// All columns as one group of chains encodes them.
+  struct Group {
+    std::vector<const CodeMeaning*> meanings;  // by slot
+  };
+  /// A probe that the scan has absorbed. The build side outlives the scan and is complete at the first Next.
+  struct Probe {
+    KeyLookup lookup;
+    const BuildSide* build = nullptr;  // what the lookup's table is of
+  };
+  struct Options {
+    std::shared_ptr<const proto::Table> table;
+    std::vector<uint32_t> columns;    // of the table, to be READ; ascending. Slots number them
+    plan::Schema schema;              // of the columns
+    std::vector<plan::Expr> filters;  // all true
+    std::vector<Group> groups;        // at least one; meanings outlive the scan
+    std::vector<uint32_t> group_of;   // the group of each partition's chain; empty: the first
+    std::vector<Probe> probes;
+    std::vector<ScanOutput> outputs;  // the columns of the chunks
+    /// Of the table; shared with other queries. May be missing.
+    std::shared_ptr<storage::KnownBlocks> known;
+    uint32_t window = 10;   // blocks in flight, as far as channels carry them
+    bool in_place = false;  // as in storage::StreamOptions, like the next two
+    bool verify = true;
+    bool slow_start = false;
+  };
+  /// INVALID_ARGUMENT if columns, slots or pieces do not exist. The queue outlives the scan.
+  static absl::StatusOr<std::unique_ptr<BlockScan>> Make(Options options, PieceQueue& queue);
+  ~BlockScan() override;
+
+  /// The thread's channels are the context's; those of claims are needed if the queue has a counter.
+  std::unique_ptr<SourceTask> NewTask(TaskContext& context) override;
+  /// A chunk of the shape that tasks fill.
+  std::unique_ptr<Chunk> NewChunk() const;
+
+  /// Of tasks that have ended. Any thread.
+  ScanTotals totals() const;
+  /// Filters that are not tests of codes, and their nodes that are evaluated row by row.
+  size_t general_filters() const { return programs_.size(); }
+  size_t by_row_nodes() const;
+
+ private:
+  friend class BlockScanTask;
+  BlockScan(Options options, PieceQueue& queue);
+  absl::Status CheckColumns() const;
+  absl::Status CheckSlots() const;
+  absl::Status CheckPieces() const;
+  absl::Status SplitFilters();
+  int SortColumn() const;
+  void Add(const ScanTotals& totals, const PieceClaims& claims);
+
+  const Options options_;
+  PieceQueue& queue_;
+  int sort_column_ = -1;                                  // of the table
+  std::vector<std::vector<ScanColumn>> columns_;          // by group, then slot
+  std::vector<std::vector<SlotCondition>> conditions_;    // by group
+  std::vector<std::unique_ptr<const Program>> programs_;  // the other filters, one each
+  std::vector<KeyLookup> lookups_;                        // of the probes
+  /// The row set of each probe's partners; 0: nothing is fetched from them.
+  std::vector<uint32_t> row_set_of_;
+  uint32_t row_sets_ = 1;
+
+  mutable std::mutex mutex_;
+  ScanTotals totals_;  // guarded by mutex_
+};
+
+}  // namespace nam::execution

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "execution/scan/block_scan.h"
+
+namespace nam::execution {
+
+/// One thread's share of a scan: its stream, its selectors and what it has of the block before it. Fills one
+/// chunk, always the same.
+class BlockScanTask final : public SourceTask {
+ public:
+  BlockScanTask(BlockScan& scan, TaskContext& context);
+  ~BlockScanTask() override;
+
+  Step Next(TaskContext& context, Chunk& out) override;
+  void Stop() override;
+
+ private:
+  /// Once, when the build sides are complete: selectors, the chunk's columns, the stream.
+  void Begin(TaskContext& context, Chunk& out);
+  void MakeSelectors();
+  void MakeColumns(Chunk& out);
+  void OpenStream(TaskContext& context);
+  std::optional<storage::ChainStart> NextChain();
+  /// Gives up the stream and reports what was done.
+  void End();
+
+  /// The rows that pass of the block and are not in a chunk yet, at most kChunkRows, go to row set 0.
+  uint32_t Gather(TaskContext& context);
+  Step NextBlock(TaskContext& context);
+  void EnterGroup(uint32_t group);
+  void SetBases();
+  /// Of `rows` gathered ones those that pass the general filters, with their partners. kNeedInput: none.
+  Step Complete(TaskContext& context, uint32_t rows);
+  void FetchPartners(TaskContext& context, Selection selection);
+
+  /// A column of a chunk that lies in the block.
+  struct PageColumn {
+    Column* column;
+    uint32_t slot;
+    uint32_t number;  // in the block
+  };
+  /// A lookup whose partners' rows are needed.
+  struct Partners {
+    const DirectTable* table;
+    uint32_t slot;
+    uint32_t number;  // in the block
+    uint32_t* rows;   // row set of the chunk
+  };
+
+  BlockScan& scan_;
+  PieceClaims claims_;
+  Clock& clock_;
+  std::vector<std::unique_ptr<RowSelector>> selectors_;  // by group
+  std::vector<Frame> frames_;                            // of the general filters
+  std::unique_ptr<storage::BlockStream> stream_;         // from Begin to End
+  bool ended_ = false;
+
+  Chunk* out_ = nullptr;
+  Chunk read_;  // all columns that are read, for the general filters; its rows are those of out_
+  std::vector<PageColumn> pages_;  // of out_ and, with general filters, of read_
+  std::vector<Partners> partners_;
+  uint32_t* rows_ = nullptr;        // row set 0 of out_
+  uint32_t positions_[kChunkRows];  // that general filters left
+
+  storage::BlockView block_;
+  RowSelector* selector_ = nullptr;  // of the block's group
+  uint32_t group_ = 0;
+  uint64_t row_bytes_ = 0;  // that are read of a row
+  bool bases_set_ = false;  // columns lead to this block
+  uint32_t left_over_ = 0;  // rows of the block from rows_[kChunkRows] on
+
+  ScanTotals totals_;
+  int64_t started_ns_ = 0;
+};
+
+}  // namespace nam::execution
