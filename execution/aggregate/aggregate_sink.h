@@ -1,0 +1,76 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "execution/aggregate/aggregate_plan.h"
+#include "execution/aggregate/group_set.h"
+#include "execution/rows/row_table.h"
+#include "execution/task.h"
+
+namespace nam::execution {
+
+/// GROUP BY and aggregates. Each task has groups of its own; then the threads combine them, by parts of the
+/// groups' numbers or hashes if they are many. What is there at the end is either
+///
+///   - stored as pages for another server, which takes them in by a StoredGroups, or
+///   - read here as rows of the final schema (AggregateSource).
+///
+/// All memory that follows the number of groups is the budget's.
+class AggregateSink final : public Sink {
+ public:
+  /// Both outlive the sink.
+  AggregateSink(const AggregatePlan& plan, MemoryBudget& budget);
+  ~AggregateSink() override;
+
+  std::unique_ptr<SinkTask> NewTask(TaskContext& context) override;
+  uint32_t CombineParts() override;
+  absl::Status Combine(TaskContext& context, uint32_t part) override;
+
+  /// After all parts are combined: the groups as sealed pages of plan.partial_layout(), then the pairs of
+  /// each count(distinct). The sink owns the pages. Groups of pairs are counted over all pages from 0 on.
+  absl::Status Store(TaskContext& context, uint64_t attempt, std::vector<std::span<const std::byte>>& pages);
+
+  const AggregatePlan& plan() const { return plan_; }
+
+ private:
+  friend class AggregateSource;
+  friend class StoredGroups;
+
+  GroupSet& NewSet();
+  absl::Status PrepareCombine();
+  absl::Status StoreGroups(TaskContext& context);
+  absl::Status StorePairs(TaskContext& context, size_t distinct, const GroupKeys& keys);
+
+  const AggregatePlan& plan_;
+  MemoryBudget& budget_;
+  AggregateRows rows_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<GroupSet>> sets_;     // of tasks
+  std::vector<std::unique_ptr<GroupSet>> results_;  // by part
+  uint32_t parts_ = 0;
+  std::atomic<uint32_t> parts_left_ = 0;
+  absl::Status combine_error_;
+  std::vector<std::unique_ptr<RowTable>> stored_;
+};
+
+/// The groups of a sink whose parts are combined, as chunks of the final schema. Without keys there is one
+/// row, whether or not rows have come. The sink outlives the source; tasks share the work by parts.
+class AggregateSource final : public Source {
+ public:
+  explicit AggregateSource(AggregateSink& sink) : sink_(sink) {}
+  std::unique_ptr<SourceTask> NewTask(TaskContext& context) override;
+
+ private:
+  class Task;
+  AggregateSink& sink_;
+  std::atomic<size_t> next_ = 0;
+};
+
+}  // namespace nam::execution

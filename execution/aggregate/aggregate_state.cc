@@ -1,0 +1,327 @@
+#include "execution/aggregate/aggregate_state.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/status_macros.h"
+#include "execution/positions.h"
+#include "types/decimal.h"
+#include "types/sql_error.h"
+#include "types/value.h"
+
+namespace nam::execution {
+namespace {
+
+using plan::AggregateFunction;
+
+absl::Status Damaged() {
+  return absl::DataLossError("groups of another server are damaged");
+}
+
+/// Whether `a` replaces `b` as the best.
+template <typename T>
+bool Better(bool least, const T& a, const T& b) {
+  return least ? a < b : b < a;
+}
+
+__int128 Joined(int64_t upper, int64_t lower) {
+  return static_cast<__int128>(static_cast<unsigned __int128>(static_cast<uint64_t>(upper)) << 64 |
+                               static_cast<uint64_t>(lower));
+}
+
+}  // namespace
+
+absl::Status KeptTexts::Keep(std::string_view text, Text& in) {
+  if (text.size() > UINT32_MAX) return OverBudget(budget_);
+  if (text.size() > in.capacity) {
+    const uint64_t capacity = std::bit_ceil(std::max<uint64_t>(text.size(), 16));
+    if (blocks_.empty() || blocks_.back().capacity() - used_ < capacity) {
+      BudgetArray<char> block(budget_);
+      NAM_RETURN_IF_ERROR(block.Resize(std::max(capacity, kBlockBytes)));
+      blocks_.push_back(std::move(block));
+      used_ = 0;
+    }
+    in.text = blocks_.back().data() + used_;
+    in.capacity = static_cast<uint32_t>(std::min<uint64_t>(capacity, UINT32_MAX));
+    used_ += capacity;
+  }
+  if (!text.empty()) std::memcpy(in.text, text.data(), text.size());
+  in.bytes = static_cast<uint32_t>(text.size());
+  return absl::OkStatus();
+}
+
+AggregateState::AggregateState(const AggregatePlan::Aggregate& aggregate, MemoryBudget& budget)
+    : aggregate_(aggregate),
+      counts_(budget),
+      sums_(budget),
+      seen_(budget),
+      narrow_(budget),
+      wide_(budget),
+      texts_(budget),
+      kept_(budget) {}
+
+bool AggregateState::counts() const {
+  return aggregate_.function == AggregateFunction::kCountRows ||
+         aggregate_.function == AggregateFunction::kCount ||
+         aggregate_.function == AggregateFunction::kAverage;
+}
+bool AggregateState::sums() const {
+  return aggregate_.function == AggregateFunction::kSum || aggregate_.function == AggregateFunction::kAverage;
+}
+bool AggregateState::best() const {
+  return aggregate_.function == AggregateFunction::kMin || aggregate_.function == AggregateFunction::kMax;
+}
+
+absl::Status AggregateState::Grow(uint32_t groups) {
+  if (counts()) NAM_RETURN_IF_ERROR(counts_.Grow(groups));
+  if (sums()) NAM_RETURN_IF_ERROR(sums_.Grow(groups));
+  if (aggregate_.function == AggregateFunction::kSum || best()) NAM_RETURN_IF_ERROR(seen_.Grow(groups));
+  if (!best()) return absl::OkStatus();
+  switch (aggregate_.physical) {
+    case Physical::kTruth:
+    case Physical::kInt64:
+      return narrow_.Grow(groups);
+    case Physical::kText:
+      return texts_.Grow(groups);
+    default:
+      return wide_.Grow(groups);
+  }
+}
+
+absl::Status AggregateState::Consume(const Program& program, Frame& frame, const Chunk& chunk,
+                                     const uint32_t* groups, bool single) {
+  const Selection rows = chunk.selection();
+  const bool counts_rows =
+      aggregate_.function == AggregateFunction::kCountRows ||
+      (aggregate_.function == AggregateFunction::kCount && aggregate_.slot && !aggregate_.argument_nullable);
+  if (counts_rows) {
+    if (single) {
+      counts_[0] += rows.count;
+    } else {
+      for (uint32_t j = 0; j < rows.count; ++j) ++counts_[groups[j]];
+    }
+    return absl::OkStatus();
+  }
+  if (sums() && aggregate_.slot && SumCodes(chunk.column(*aggregate_.slot), rows, groups)) {
+    return absl::OkStatus();
+  }
+  const Vector* const values = program.Evaluate(aggregate_.argument, frame, chunk, rows);
+  if (values == nullptr) return frame.error();
+  switch (aggregate_.function) {
+    case AggregateFunction::kSum:
+    case AggregateFunction::kAverage:
+      if (single && values->physical == Physical::kInt64) {
+        SumSingle(*values, rows);
+        return absl::OkStatus();
+      }
+      return Sum(*values, rows, groups);
+    case AggregateFunction::kMin:
+    case AggregateFunction::kMax:
+      return Best(*values, rows, groups);
+    default:
+      Count(*values, rows, groups);
+      return absl::OkStatus();
+  }
+}
+
+void AggregateState::Count(const Vector& values, Selection rows, const uint32_t* groups) {
+  const uint32_t* const positions = PositionsOf(rows);
+  for (uint32_t j = 0; j < rows.count; ++j) counts_[groups[j]] += !values.null(positions[j]);
+}
+
+/// Sums of numbers of 64 bits need no check: 2^64 of them fit 128 bits.
+bool AggregateState::SumCodes(const Column& column, Selection rows, const uint32_t* groups) {
+  if (column.kind != Column::Kind::kCodes) return false;
+  const CodeMeaning& meaning = *column.meaning;
+  const bool nullable = meaning.null_code || (column.rows != nullptr && aggregate_.argument_nullable);
+  uint32_t scratch[kChunkRows];
+  const uint32_t* const indexes = IndexesOf(column, rows, scratch);
+  __int128* const sums = sums_.data();
+  const auto add = [&](auto&& seen) {
+    WithCodes(column.base, column.width, [&](const auto* codes) {
+      if (!nullable) {
+        for (uint32_t j = 0; j < rows.count; ++j) {
+          sums[groups[j]] += meaning.Number(codes[indexes[j]]);
+          seen(groups[j]);
+        }
+        return;
+      }
+      for (uint32_t j = 0; j < rows.count; ++j) {
+        if (indexes[j] == kNullRow || meaning.IsNull(codes[indexes[j]])) continue;
+        sums[groups[j]] += meaning.Number(codes[indexes[j]]);
+        seen(groups[j]);
+      }
+    });
+  };
+  if (counts()) {
+    add([counts = counts_.data()](uint32_t group) { ++counts[group]; });
+  } else {
+    add([seen = seen_.data()](uint32_t group) { seen[group] = 1; });
+  }
+  return true;
+}
+
+void AggregateState::SumSingle(const Vector& values, Selection rows) {
+  __int128 sum = 0;
+  int64_t count = 0;
+  const auto add = [&](uint32_t at) {
+    sum += values.narrow[at];
+    ++count;
+  };
+  if (values.nulls == nullptr) {
+    ForEach(rows, add);
+  } else {
+    ForEach(rows, [&](uint32_t at) {
+      if (values.nulls[at] == 0) add(at);
+    });
+  }
+  sums_[0] += sum;
+  if (counts()) {
+    counts_[0] += count;
+  } else {
+    seen_[0] |= count > 0;
+  }
+}
+
+absl::Status AggregateState::Sum(const Vector& values, Selection rows, const uint32_t* groups) {
+  const uint32_t* const positions = PositionsOf(rows);
+  const bool counted = counts();
+  bool overflow = false;
+  const auto add = [&](auto&& sum) {
+    for (uint32_t j = 0; j < rows.count; ++j) {
+      const uint32_t at = positions[j];
+      if (values.null(at)) continue;
+      sum(sums_[groups[j]], at);
+      if (counted) {
+        ++counts_[groups[j]];
+      } else {
+        seen_[groups[j]] = 1;
+      }
+    }
+  };
+  if (values.physical == Physical::kInt64) {
+    add([&](__int128& sum, uint32_t at) { sum += values.narrow[at]; });
+  } else {
+    add([&](__int128& sum, uint32_t at) {
+      overflow |= __builtin_add_overflow(sum, values.number(at), &sum);
+    });
+  }
+  return overflow ? SumOutOfRange() : absl::OkStatus();
+}
+
+absl::Status AggregateState::Best(const Vector& values, Selection rows, const uint32_t* groups) {
+  switch (values.physical) {
+    case Physical::kTruth:
+      BestNumber(values.truth, values, rows, groups, narrow_.data());
+      return absl::OkStatus();
+    case Physical::kInt64:
+      BestNumber(values.narrow, values, rows, groups, narrow_.data());
+      return absl::OkStatus();
+    case Physical::kText:
+      return BestText(values, rows, groups);
+    default:
+      BestNumber(values.wide, values, rows, groups, wide_.data());
+      return absl::OkStatus();
+  }
+}
+
+template <typename T, typename Kept>
+void AggregateState::BestNumber(const T* values, const Vector& vector, Selection rows, const uint32_t* groups,
+                                Kept* best) {
+  const bool least = aggregate_.function == AggregateFunction::kMin;
+  const uint32_t* const positions = PositionsOf(rows);
+  for (uint32_t j = 0; j < rows.count; ++j) {
+    const uint32_t at = positions[j];
+    if (vector.null(at)) continue;
+    const uint32_t group = groups[j];
+    const Kept value = values[at];
+    if (seen_[group] == 0 || Better(least, value, best[group])) best[group] = value;
+    seen_[group] = 1;
+  }
+}
+
+absl::Status AggregateState::BestText(const Vector& values, Selection rows, const uint32_t* groups) {
+  const uint32_t* const positions = PositionsOf(rows);
+  for (uint32_t j = 0; j < rows.count; ++j) {
+    const uint32_t at = positions[j];
+    if (values.null(at)) continue;
+    NAM_RETURN_IF_ERROR(KeepText(groups[j], values.text[at]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AggregateState::KeepText(uint32_t group, std::string_view text) {
+  KeptTexts::Text& best = texts_[group];
+  const bool least = aggregate_.function == AggregateFunction::kMin;
+  if (seen_[group] != 0 && !Better(least, text, std::string_view(best.text, best.bytes))) {
+    return absl::OkStatus();
+  }
+  seen_[group] = 1;
+  return kept_.Keep(text, best);
+}
+
+absl::Status AggregateState::AddCount(uint32_t group, int64_t count) {
+  if (count < 0 || __builtin_add_overflow(counts_[group], count, &counts_[group])) return Damaged();
+  return absl::OkStatus();
+}
+
+absl::Status AggregateState::AddSum(uint32_t group, __int128 sum) {
+  return __builtin_add_overflow(sums_[group], sum, &sums_[group]) ? SumOutOfRange() : absl::OkStatus();
+}
+
+absl::Status AggregateState::ConsumeGroups(const Program& program, Frame& frame, const Chunk& chunk,
+                                           const uint32_t* groups) {
+  const Selection rows = chunk.selection();
+  if (aggregate_.function == AggregateFunction::kCountDistinct) return absl::OkStatus();
+  const Vector* vectors[3] = {};
+  for (size_t i = 0; i < aggregate_.partial_slots; ++i) {
+    vectors[i] = program.Evaluate(aggregate_.argument + i, frame, chunk, rows);
+    if (vectors[i] == nullptr) return frame.error();
+  }
+  if (best()) return Best(*vectors[0], rows, groups);
+  const uint32_t* const positions = PositionsOf(rows);
+  if (counts()) {
+    const Vector& numbers = *vectors[aggregate_.partial_slots - 1];
+    for (uint32_t j = 0; j < rows.count; ++j) {
+      NAM_RETURN_IF_ERROR(AddCount(groups[j], numbers.narrow[positions[j]]));
+    }
+  }
+  if (!sums()) return absl::OkStatus();
+  const Vector &upper = *vectors[0], &lower = *vectors[1];
+  for (uint32_t j = 0; j < rows.count; ++j) {
+    const uint32_t at = positions[j];
+    if (upper.null(at)) continue;
+    NAM_RETURN_IF_ERROR(AddSum(groups[j], Joined(upper.narrow[at], lower.narrow[at])));
+    if (!counts()) seen_[groups[j]] = 1;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AggregateState::Merge(const AggregateState& other, std::span<const uint32_t> theirs,
+                                   const uint32_t* mine) {
+  const bool least = aggregate_.function == AggregateFunction::kMin;
+  for (size_t j = 0; j < theirs.size(); ++j) {
+    const uint32_t from = theirs[j], to = mine[j];
+    if (counts()) NAM_RETURN_IF_ERROR(AddCount(to, other.counts_[from]));
+    if (sums()) NAM_RETURN_IF_ERROR(AddSum(to, other.sums_[from]));
+    if (seen_.capacity() == 0 || other.seen_[from] == 0) continue;
+    if (best()) {
+      const auto improve = [&](auto& kept, const auto& value) {
+        if (seen_[to] == 0 || Better(least, value, kept)) kept = value;
+      };
+      if (aggregate_.physical == Physical::kText) {
+        const KeptTexts::Text& text = other.texts_[from];
+        NAM_RETURN_IF_ERROR(KeepText(to, {text.text, text.bytes}));
+      } else if (wide_.capacity() > 0) {
+        improve(wide_[to], other.wide_[from]);
+      } else {
+        improve(narrow_[to], other.narrow_[from]);
+      }
+    }
+    seen_[to] = 1;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace nam::execution

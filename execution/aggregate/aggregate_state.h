@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "execution/aggregate/aggregate_plan.h"
+#include "execution/budget_array.h"
+
+namespace nam::execution {
+
+/// Texts that are kept for groups and replaced by better ones. Space that a text does not need any more is
+/// given to the next text of the same group, so what lies idle is less than what is used.
+class KeptTexts {
+ public:
+  struct Text {
+    char* text;
+    uint32_t bytes;
+    uint32_t capacity;
+  };
+  explicit KeptTexts(MemoryBudget& budget) : budget_(budget) {}
+  absl::Status Keep(std::string_view text, Text& in);
+
+ private:
+  static constexpr uint64_t kBlockBytes = 16 << 10;
+
+  MemoryBudget& budget_;
+  std::vector<BudgetArray<char>> blocks_;
+  uint64_t used_ = 0;  // of the last block
+};
+
+/// One aggregate over all groups of one thread, by columns. Not count(distinct): see DistinctValues.
+class AggregateState {
+ public:
+  AggregateState(const AggregatePlan::Aggregate& aggregate, MemoryBudget& budget);
+
+  /// Every group below `groups` has its state from now on.
+  absl::Status Grow(uint32_t groups);
+
+  /// Takes in the selected tuples: the i-th belongs to groups[i]. `single`: all are of group 0. Input::kRows.
+  absl::Status Consume(const Program& program, Frame& frame, const Chunk& chunk, const uint32_t* groups,
+                       bool single);
+  /// The same for tuples of the partial schema. DATA_LOSS for counts that cannot be.
+  absl::Status ConsumeGroups(const Program& program, Frame& frame, const Chunk& chunk,
+                             const uint32_t* groups);
+  /// Takes in the groups theirs[i] of another as groups mine[i].
+  absl::Status Merge(const AggregateState& other, std::span<const uint32_t> theirs, const uint32_t* mine);
+
+  /// Memory for what arrays of the state do not say as columns do.
+  struct Memory {
+    std::unique_ptr<uint8_t[]> nulls;
+    std::unique_ptr<std::byte[]> values;
+  };
+  /// The state of the groups first, first + 1, …, `count` of them, as slots of the partial schema.
+  void ReadPartial(uint32_t first, uint32_t count, Memory& memory, Column* columns) const;
+  /// The value of the aggregate. OUT_OF_RANGE if a sum has more than 38 digits.
+  absl::Status ReadFinal(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
+
+ private:
+  absl::Status Sum(const Vector& values, Selection rows, const uint32_t* groups);
+  bool SumCodes(const Column& column, Selection rows, const uint32_t* groups);
+  void SumSingle(const Vector& values, Selection rows);
+  void Count(const Vector& values, Selection rows, const uint32_t* groups);
+  absl::Status Best(const Vector& values, Selection rows, const uint32_t* groups);
+  template <typename T, typename Kept>
+  void BestNumber(const T* values, const Vector& vector, Selection rows, const uint32_t* groups, Kept* best);
+  absl::Status BestText(const Vector& values, Selection rows, const uint32_t* groups);
+  absl::Status KeepText(uint32_t group, std::string_view text);
+  absl::Status AddCount(uint32_t group, int64_t count);
+  absl::Status AddSum(uint32_t group, __int128 sum);
+  bool counts() const;
+  bool sums() const;
+  bool best() const;
+  void ReadNulls(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
+  void ReadBest(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
+  absl::Status ReadSums(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
+
+  const AggregatePlan::Aggregate& aggregate_;
+  // By group; those that the function needs.
+  BudgetArray<int64_t> counts_;
+  BudgetArray<__int128> sums_;
+  BudgetArray<uint8_t> seen_;  // whether a value that is not NULL has come
+  BudgetArray<int64_t> narrow_;
+  BudgetArray<__int128> wide_;
+  BudgetArray<KeptTexts::Text> texts_;
+  KeptTexts kept_;
+};
+
+/// sum / count at the scale of `type`, rounded half away from zero. OUT_OF_RANGE beyond 38 digits. `count`
+/// is above 0; `scale` is the sum's.
+absl::StatusOr<__int128> AverageOf(__int128 sum, int64_t count, int scale, const Type& type);
+
+}  // namespace nam::execution

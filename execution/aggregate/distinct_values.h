@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "absl/status/status.h"
+#include "execution/aggregate/aggregate_plan.h"
+#include "execution/aggregate/groups.h"
+
+namespace nam::execution {
+
+/// The state of a count(distinct): the pairs of a group and a value of it that have come, as groups of their
+/// own. One thread.
+class DistinctValues {
+ public:
+  /// `number` is the aggregate's in its plan. All outlive this.
+  DistinctValues(const AggregatePlan::Aggregate& aggregate, size_t number, KeyRows& rows,
+                 MemoryBudget& budget);
+
+  /// Takes in the selected tuples that have a value: the i-th belongs to groups[i].
+  absl::Status Consume(const Program& program, Frame& frame, const Chunk& chunk, const uint32_t* groups);
+  /// Takes in pairs in the pairs' schema. Their group g is group_of[g] here. DATA_LOSS if one is not below
+  /// `groups`.
+  absl::Status ConsumePairs(const Chunk& pairs, const uint32_t* group_of, uint64_t groups);
+  /// The same for some pairs of another thread.
+  absl::Status Merge(const DistinctValues& other, std::span<const uint32_t> pairs, const uint32_t* group_of,
+                     uint64_t groups);
+
+  uint32_t size() const { return pairs_.size(); }
+  /// groups[p] becomes the group of pair p, for all pairs.
+  absl::Status AllGroups(uint32_t* groups);
+  /// groups[i] becomes the group of the i-th of some pairs, at most kChunkRows.
+  absl::Status GroupsOf(std::span<const uint32_t> pairs, uint32_t* groups);
+  /// Some pairs, as a chunk of their schema with groups from `base` on. Valid until the next call.
+  absl::StatusOr<const Chunk*> Read(std::span<const uint32_t> pairs, uint64_t base);
+  /// counts[g] becomes the number of values of group g.
+  absl::Status Count(int64_t* counts);
+
+  const GroupKeys& keys() const { return *aggregate_.pairs; }
+
+ private:
+  absl::Status ReadNumbers(const Chunk& pairs, uint32_t* groups);
+
+  const AggregatePlan::Aggregate& aggregate_;
+  const int64_t number_;
+  Groups pairs_;
+  Frame frame_;         // of pairs->slots()
+  Chunk chunk_, read_;  // group, value
+  Groups::KeyColumns memory_;
+  std::unique_ptr<int64_t[]> numbers_;  // by position: group + number_
+  std::unique_ptr<uint32_t[]> kept_;    // positions with a value
+  std::unique_ptr<uint32_t[]> assigned_;
+};
+
+}  // namespace nam::execution

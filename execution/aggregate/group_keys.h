@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "execution/expression/program.h"
+#include "execution/rows/row_layout.h"
+#include "plan/expression.h"
+#include "plan/schema.h"
+
+namespace nam::execution {
+
+/// How groups are told apart and where their keys lie.
+enum class GroupForm : uint8_t {
+  kDirect,  // all keys are one small number, which is an index
+  kPacked,  // all keys are one number of 64 bits, which is hashed
+  kRows,    // the keys are rows at rest, found by the hash of their values
+};
+
+/// The keys of a GROUP BY: what they are computed by, and whether they make one number.
+///
+///     number = digit 0 + radix 0 · (digit 1 + radix 1 · (digit 2 + …))
+///     digit  = value - low, plus 1 if the key may be NULL; NULL is 0
+///
+/// The value of a text is its entry in the one dictionary that the key was prepared with; low, radix and
+/// bounds of all others come from the plan. Prepared once for a stage, immutable, shared by its threads.
+class GroupKeys {
+ public:
+  /// Up to so many numbers, an array is small enough to be cleared for every query and thread.
+  static constexpr uint64_t kDirectNumbers = 1 << 17;
+
+  struct Key {
+    Type type;
+    Physical physical = Physical::kInt64;
+    std::optional<uint32_t> slot;  // of the input, if the key is a slot as it is
+    // Of packed keys:
+    bool nullable = true;
+    __int128 low = 0;
+    uint64_t radix = 0;  // digits are below; 0: the key does not pack
+    uint64_t weight = 1;
+    const CodeMeaning* meaning = nullptr;  // text
+
+    uint64_t DigitOf(uint64_t number) const { return number / weight % radix; }
+  };
+
+  /// `meanings[s]` is what the codes of slot s of the input stand for, if all that is expected has one; the
+  /// span may be empty. UNIMPLEMENTED for keys of types without a hash.
+  static absl::StatusOr<std::unique_ptr<const GroupKeys>> Make(std::span<const plan::Expr> keys,
+                                                               const plan::Schema& input,
+                                                               std::span<const CodeMeaning* const> meanings,
+                                                               uint32_t page_bytes);
+
+  GroupForm form() const { return form_; }
+  /// Numbers are below this; kRows: 0.
+  uint64_t numbers() const { return numbers_; }
+  size_t size() const { return keys_.size(); }
+  const Key& key(size_t i) const { return keys_[i]; }
+
+  /// What the input yields the keys by.
+  const Program& program() const { return *program_; }
+  const plan::Schema& schema() const { return schema_; }
+  /// Of the keys at rest, and what they are read again by.
+  const RowLayout& layout() const { return layout_; }
+  const Program& slots() const { return *slots_; }
+
+ private:
+  GroupKeys(RowLayout layout) : layout_(std::move(layout)) {}
+  void Pack(const plan::Schema& input, std::span<const CodeMeaning* const> meanings);
+
+  std::vector<Key> keys_;
+  GroupForm form_ = GroupForm::kRows;
+  uint64_t numbers_ = 0;
+  plan::Schema schema_;
+  std::unique_ptr<const Program> program_;
+  std::unique_ptr<const Program> slots_;
+  RowLayout layout_;
+};
+
+/// The slots of a schema as expressions.
+std::vector<plan::Expr> SlotsOf(const plan::Schema& schema);
+
+}  // namespace nam::execution

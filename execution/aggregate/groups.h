@@ -1,0 +1,136 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "execution/aggregate/group_keys.h"
+#include "execution/aggregate/group_table.h"
+#include "execution/budget_array.h"
+#include "execution/rows/row_appender.h"
+
+namespace nam::execution {
+
+/// The table that the keys of all threads' groups lie in, once one of them needs rows. Any thread.
+class KeyRows {
+ public:
+  KeyRows(const GroupKeys& keys, MemoryBudget& budget) : keys_(keys), budget_(budget) {}
+  absl::StatusOr<RowTable*> Table();
+
+ private:
+  const GroupKeys& keys_;
+  MemoryBudget& budget_;
+  std::mutex mutex_;
+  std::unique_ptr<RowTable> table_;
+};
+
+/// Numbers the groups that occur, in the order in which they come. One thread; others read it after its
+/// pipeline has ended.
+///
+/// A value that the prepared numbers cannot express (a text of another dictionary, or one without) makes the
+/// groups change to rows, with the numbers that they have.
+class Groups {
+ public:
+  /// Of direct numbers only [first, first + count) may come.
+  struct Range {
+    uint64_t first = 0;
+    uint64_t count = UINT64_MAX;
+  };
+  /// All outlive the groups.
+  Groups(const GroupKeys& keys, KeyRows& rows, MemoryBudget& budget, Range range);
+  Groups(const GroupKeys& keys, KeyRows& rows, MemoryBudget& budget) : Groups(keys, rows, budget, Range()) {}
+  ~Groups();
+
+  /// groups[i] becomes the group of the i-th selected tuple. RESOURCE_EXHAUSTED, the keys' errors, or
+  /// DATA_LOSS if a number is outside of the bounds that the plan states.
+  absl::Status Assign(const Chunk& chunk, uint32_t* groups);
+  /// mine[i] becomes this set's number of the group theirs[i] of another, which has the same keys, rows and
+  /// form. At most kChunkRows.
+  absl::Status Adopt(const Groups& other, std::span<const uint32_t> theirs, uint32_t* mine);
+  absl::Status ChangeToRows();
+
+  uint32_t size() const { return size_; }
+  GroupForm form() const { return form_; }
+  /// Which of `parts` a group belongs to, the same in every set of the same form.
+  uint32_t PartOf(uint32_t group, uint32_t parts) const {
+    switch (form_) {
+      case GroupForm::kDirect:
+        return static_cast<uint32_t>(static_cast<unsigned __int128>(number_of_[group]) * parts /
+                                     keys_.numbers());
+      case GroupForm::kPacked:
+        return static_cast<uint32_t>(uint64_t{HashOf(number_of_[group])} * parts >> 32);
+      case GroupForm::kRows:
+        return static_cast<uint32_t>(uint64_t{hash_of_[group]} * parts >> 32);
+    }
+    return 0;
+  }
+
+  /// Memory for the keys of some groups as columns.
+  struct KeyColumns {
+    std::unique_ptr<uint32_t[]> rows;
+    struct Values {
+      std::unique_ptr<std::byte[]> values;
+      std::unique_ptr<uint8_t[]> nulls;
+    };
+    std::vector<Values> keys;
+  };
+  /// columns[k] becomes key k of the given groups, at most kChunkRows. `memory` holds them.
+  void Read(std::span<const uint32_t> groups, KeyColumns& memory, Column* columns) const;
+
+ private:
+  enum class Packed : uint8_t { kYes, kNo, kFailed, kOutOfBounds };
+
+  static uint32_t HashOf(uint64_t number);
+  Packed PackKeys(const Chunk& chunk);
+  Packed PackKey(const Chunk& chunk, size_t i);
+  /// Whether the numbers of key i have room for all that the codes stand for.
+  bool Packs(const CodeMeaning& meaning, size_t i) const;
+  Packed PackCodes(const Column& column, const CodeMeaning& meaning, size_t i, Selection rows);
+  Packed PackFieldCodes(const Column& column, const CodeMeaning& meaning, size_t i, Selection rows);
+  Packed PackValues(const Chunk& chunk, size_t i);
+  absl::Status CheckNumbered(uint32_t more) const;
+  absl::Status AssignNumbers(const uint64_t* numbers, uint32_t count, uint32_t* groups);
+  absl::Status AssignDirect(const uint64_t* numbers, uint32_t count, uint32_t* groups);
+  absl::Status AssignPacked(const uint64_t* numbers, uint32_t count, uint32_t* groups);
+
+  struct RowScratch;
+  absl::Status PrepareRows();
+  absl::Status AssignRows(const Chunk& chunk, uint32_t* groups);
+  bool HashKeys(const Program& program, Frame& frame, const Chunk& chunk);
+  void FindOrAdd(uint32_t open, Selection rows, uint32_t* groups);
+  void MatchKey(size_t i, Selection rows, const uint32_t* groups);
+  bool SameRow(uint32_t a, uint32_t b) const;
+  absl::Status AdoptRows(const Groups& other, std::span<const uint32_t> theirs, uint32_t* mine);
+  void ReadPacked(std::span<const uint32_t> groups, size_t i, KeyColumns& memory, Column& column) const;
+
+  const GroupKeys& keys_;
+  KeyRows& rows_;
+  const Range range_;
+  GroupForm form_;
+  uint32_t size_ = 0;
+  Frame frame_;
+
+  // Numbers.
+  std::unique_ptr<uint64_t[]> numbers_;  // by selected tuple
+  std::unique_ptr<uint32_t[]> indexes_;  // scratch
+  BudgetArray<uint32_t> direct_;         // number - range_.first → group + 1
+  BudgetArray<uint64_t> number_of_;      // by group
+
+  GroupTable table_;
+
+  // Rows.
+  std::unique_ptr<RowScratch> scratch_;
+  std::optional<RowAppender> appender_;
+  RowTable* key_table_ = nullptr;
+  bool texts_ = false;
+  BudgetArray<uint32_t> row_of_;   // by group
+  BudgetArray<uint32_t> hash_of_;  // by group
+};
+
+}  // namespace nam::execution

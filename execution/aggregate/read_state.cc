@@ -1,0 +1,123 @@
+// The states of aggregates as columns of results.
+#include <algorithm>
+
+#include "base/status_macros.h"
+#include "execution/aggregate/aggregate_state.h"
+#include "types/decimal.h"
+#include "types/sql_error.h"
+#include "types/value.h"
+
+namespace nam::execution {
+namespace {
+
+using plan::AggregateFunction;
+
+Column ArrayOf(const void* values, Physical physical) {
+  return {.kind = Column::Kind::kValues,
+          .width = WidthOf(physical),
+          .physical = physical,
+          .base = static_cast<const std::byte*>(values)};
+}
+
+}  // namespace
+
+absl::StatusOr<__int128> AverageOf(__int128 sum, int64_t count, int scale, const Type& type) {
+  const int up = type.scale - scale;
+  // Whole part and remainder apart: sum · 10^up itself may need more than 128 bits.
+  const __int128 divisor = count;
+  const bool negative = sum < 0;
+  __int128 whole, rest;
+  if (negative && __builtin_sub_overflow(__int128{0}, sum, &sum)) return SumOutOfRange();
+  if (up < 0 || __builtin_mul_overflow(sum / divisor, PowerOfTen(up), &whole) ||
+      __builtin_mul_overflow(sum % divisor, PowerOfTen(up) * 2, &rest)) {
+    return SumOutOfRange();
+  }
+  const __int128 rounded = whole + (rest + divisor) / (2 * divisor);  // half away from zero
+  if (!FitsDecimal(rounded)) return SumOutOfRange();
+  return negative ? -rounded : rounded;
+}
+
+void AggregateState::ReadNulls(uint32_t first, uint32_t count, Memory& memory, Column& column) const {
+  if (memory.nulls == nullptr) memory.nulls = std::make_unique_for_overwrite<uint8_t[]>(kChunkRows);
+  for (uint32_t j = 0; j < count; ++j) {
+    memory.nulls[j] = counts() ? counts_[first + j] == 0 : seen_[first + j] == 0;
+  }
+  column.nulls = memory.nulls.get();
+}
+
+void AggregateState::ReadBest(uint32_t first, uint32_t count, Memory& memory, Column& column) const {
+  if (memory.values == nullptr && (texts_.capacity() > 0 || aggregate_.physical == Physical::kTruth)) {
+    memory.values = std::make_unique_for_overwrite<std::byte[]>(kChunkRows * WidthOf(aggregate_.physical));
+  }
+  switch (aggregate_.physical) {
+    case Physical::kInt64:
+      column = ArrayOf(narrow_.data() + first, Physical::kInt64);
+      break;
+    case Physical::kTruth: {
+      for (uint32_t j = 0; j < count; ++j) {
+        const int64_t truth = seen_[first + j] == 0 ? int64_t{kUnknown} : narrow_[first + j];
+        memory.values[j] = static_cast<std::byte>(truth);
+      }
+      column = ArrayOf(memory.values.get(), Physical::kTruth);
+      return;  // without an array of NULLs
+    }
+    case Physical::kText: {
+      auto* const texts = reinterpret_cast<std::string_view*>(memory.values.get());
+      for (uint32_t j = 0; j < count; ++j) texts[j] = {texts_[first + j].text, texts_[first + j].bytes};
+      column = ArrayOf(texts, Physical::kText);
+      break;
+    }
+    default:
+      column = ArrayOf(wide_.data() + first, Physical::kInt128);
+  }
+  ReadNulls(first, count, memory, column);
+}
+
+void AggregateState::ReadPartial(uint32_t first, uint32_t count, Memory& memory, Column* columns) const {
+  if (best()) return ReadBest(first, count, memory, columns[0]);
+  if (sums()) {
+    if (memory.values == nullptr) {
+      memory.values = std::make_unique_for_overwrite<std::byte[]>(2 * kChunkRows * sizeof(int64_t));
+    }
+    auto* const upper = reinterpret_cast<int64_t*>(memory.values.get());
+    int64_t* const lower = upper + kChunkRows;
+    for (uint32_t j = 0; j < count; ++j) {
+      upper[j] = static_cast<int64_t>(sums_[first + j] >> 64);
+      lower[j] = static_cast<int64_t>(sums_[first + j]);
+    }
+    *columns = ArrayOf(upper, Physical::kInt64);
+    ReadNulls(first, count, memory, *columns++);
+    *columns++ = ArrayOf(lower, Physical::kInt64);
+  }
+  if (counts()) columns[0] = ArrayOf(counts_.data() + first, Physical::kInt64);
+}
+
+absl::Status AggregateState::ReadFinal(uint32_t first, uint32_t count, Memory& memory, Column& column) const {
+  if (sums()) return ReadSums(first, count, memory, column);
+  ReadPartial(first, count, memory, &column);
+  return absl::OkStatus();
+}
+
+absl::Status AggregateState::ReadSums(uint32_t first, uint32_t count, Memory& memory, Column& column) const {
+  if (memory.values == nullptr) {
+    memory.values = std::make_unique_for_overwrite<std::byte[]>(kChunkRows * sizeof(__int128));
+  }
+  column = ArrayOf(memory.values.get(), Physical::kInt128);
+  ReadNulls(first, count, memory, column);
+  auto* const values = reinterpret_cast<__int128*>(memory.values.get());
+  const bool averages = aggregate_.function == AggregateFunction::kAverage;
+  for (uint32_t j = 0; j < count; ++j) {
+    values[j] = 0;
+    if (memory.nulls[j] != 0) continue;
+    values[j] = sums_[first + j];
+    if (averages) {
+      NAM_ASSIGN_OR_RETURN(values[j], AverageOf(sums_[first + j], counts_[first + j],
+                                                aggregate_.argument_type.scale, aggregate_.type));
+    } else if (!FitsDecimal(values[j])) {
+      return SumOutOfRange();
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace nam::execution

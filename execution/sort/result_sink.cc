@@ -1,0 +1,89 @@
+#include "execution/sort/result_sink.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "execution/rows/row_appender.h"
+#include "plan/work_cost.h"
+
+namespace nam::execution {
+
+class ResultSink::Task final : public SinkTask {
+ public:
+  explicit Task(ResultSink& sink) : sink_(sink), appender_(*sink.table_, sink.plan_.slots()) {}
+
+  Step Consume(TaskContext& context, const Chunk& in) override {
+    Selection rows = in.selection();
+    const uint64_t taken = sink_.taken_.fetch_add(rows.count, std::memory_order_relaxed);
+    if (taken >= sink_.limit_) return Step::kDone;
+    rows.count = static_cast<uint32_t>(std::min<uint64_t>(rows.count, sink_.limit_ - taken));
+    context.Charge(rows.count, plan::work_cost::kSinkRowPs);
+    const absl::Status status = appender_.Append(in, rows, nullptr);
+    if (!status.ok()) return context.Fail(status);
+    return sink_.Satisfied() ? Step::kDone : Step::kNeedInput;
+  }
+
+ private:
+  ResultSink& sink_;
+  RowAppender appender_;
+};
+
+absl::StatusOr<std::unique_ptr<ResultSink>> ResultSink::Make(const RowsPlan& plan,
+                                                             std::optional<uint64_t> limit,
+                                                             MemoryBudget& budget) {
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<RowTable> table,
+                       RowTable::Make(plan.layout(), budget, PagesMax(plan.layout(), budget)));
+  return std::unique_ptr<ResultSink>(new ResultSink(plan, limit.value_or(UINT64_MAX), std::move(table)));
+}
+
+std::unique_ptr<SinkTask> ResultSink::NewTask(TaskContext&) {
+  return std::make_unique<Task>(*this);
+}
+
+void ResultSink::Store(uint64_t attempt, std::vector<std::span<const std::byte>>& pages) {
+  SealPages(*table_, attempt, pages);
+}
+
+class RowSource::Task final : public SourceTask {
+ public:
+  explicit Task(RowSource& source)
+      : source_(source), numbers_(std::make_unique_for_overwrite<uint32_t[]>(kChunkRows)) {}
+
+  Step Next(TaskContext& context, Chunk& out) override {
+    const RowTable& table = source_.sink_.table();
+    out.SelectAll(0);
+    while (done_ == rows_) {
+      if (context.cancelled()) return context.Fail(absl::CancelledError("the query was cancelled"));
+      page_ = source_.next_page_.fetch_add(1, std::memory_order_relaxed);
+      if (page_ >= table.pages()) return Step::kDone;
+      PageHeader header;
+      std::memcpy(&header, table.page(page_), sizeof(header));
+      rows_ = header.rows;
+      done_ = 0;
+    }
+    const uint32_t count = std::min(kChunkRows, rows_ - done_);
+    for (uint32_t j = 0; j < count; ++j) {
+      numbers_[j] = (page_ << table.layout().rows_shift()) + done_ + j;
+    }
+    for (size_t i = 0; i < table.layout().fields(); ++i) {
+      out.columns()[i] = table.ColumnOf(i, numbers_.get());
+    }
+    done_ += count;
+    out.SelectAll(count);
+    context.Charge(count, plan::work_cost::kFinishRowPs);
+    return Step::kHaveMore;
+  }
+
+ private:
+  RowSource& source_;
+  uint32_t page_ = 0, done_ = 0, rows_ = 0;
+  std::unique_ptr<uint32_t[]> numbers_;
+};
+
+std::unique_ptr<SourceTask> RowSource::NewTask(TaskContext&) {
+  return std::make_unique<Task>(*this);
+}
+
+}  // namespace nam::execution

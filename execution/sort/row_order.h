@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "execution/chunk.h"
+#include "execution/expression/vector.h"
+#include "execution/rows/row_table.h"
+
+namespace nam::execution {
+
+/// One key of an ORDER BY: a slot of the rows.
+struct OrderSlot {
+  uint32_t slot = 0;
+  bool descending = false;
+  bool nulls_first = false;
+};
+
+/// A row in an order: rows with a smaller prefix stand before it, those with the same one are compared.
+struct OrderedRow {
+  uint64_t prefix = 0;
+  uint32_t row = 0;
+};
+
+/// The order of rows in a table. Rows with equal keys are in any order. Immutable; any thread.
+class RowOrder {
+ public:
+  /// The table outlives the order.
+  RowOrder(const RowTable& table, std::span<const OrderSlot> keys)
+      : table_(table), keys_(keys.begin(), keys.end()) {}
+
+  bool Before(const OrderedRow& a, const OrderedRow& b) const {
+    return a.prefix != b.prefix ? a.prefix < b.prefix : CompareRows(a.row, b.row) < 0;
+  }
+  /// The prefixes of rows whose first key is the values at the selected positions.
+  void PrefixesOf(const Vector& values, Selection rows, uint64_t* prefixes) const;
+  const OrderSlot& first() const { return keys_.front(); }
+
+ private:
+  int CompareRows(uint32_t a, uint32_t b) const;
+  int CompareKey(const OrderSlot& key, uint32_t a, uint32_t b) const;
+
+  const RowTable& table_;
+  const std::vector<OrderSlot> keys_;
+};
+
+}  // namespace nam::execution

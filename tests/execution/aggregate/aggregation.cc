@@ -1,0 +1,148 @@
+#include "tests/execution/aggregate/aggregation.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "types/value.h"
+
+namespace nam::execution {
+namespace {
+
+using plan::AggregateFunction;
+
+/// Rounded half away from zero. Tests keep the numbers small.
+Cell Average(__int128 sum, int64_t count, int up) {
+  const __int128 scaled = sum * PowerOfTen(up);
+  return Cell::Number((2 * scaled + (scaled < 0 ? -count : count)) / (2 * count));
+}
+
+Cell Aggregated(const plan::Aggregate& aggregate, std::span<const Tuple> rows) {
+  if (aggregate.function == AggregateFunction::kCountRows) return Cell::Number(std::ssize(rows));
+  std::vector<Cell> cells;
+  for (const Tuple& row : rows) {
+    const Cell& cell = row[static_cast<size_t>(aggregate.argument.column.column)];
+    if (!cell.null) cells.push_back(cell);
+  }
+  __int128 sum = 0;
+  for (const Cell& cell : cells) sum += cell.number;
+  switch (aggregate.function) {
+    case AggregateFunction::kCount:
+      return Cell::Number(std::ssize(cells));
+    case AggregateFunction::kCountDistinct:
+      return Cell::Number(std::ssize(std::set<Cell>(cells.begin(), cells.end())));
+    case AggregateFunction::kSum:
+      return cells.empty() ? Cell() : Cell::Number(sum);
+    case AggregateFunction::kAverage:
+      return cells.empty()
+                 ? Cell()
+                 : Average(sum, std::ssize(cells), aggregate.type.scale - aggregate.argument.type.scale);
+    case AggregateFunction::kMin:
+      return cells.empty() ? Cell() : *std::min_element(cells.begin(), cells.end());
+    default:
+      return cells.empty() ? Cell() : *std::max_element(cells.begin(), cells.end());
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<const AggregatePlan> Aggregation::Plan(AggregateInput input) const {
+  auto plan = AggregatePlan::Make({.group_by = keys,
+                                   .aggregates = aggregates,
+                                   .schema = schema,
+                                   .meanings = meanings,
+                                   .input = input,
+                                   .page_bytes = RowLayout::kLeastPageBytes});
+  NAM_CHECK(plan.ok(), "a plan of a test is right");
+  return std::move(*plan);
+}
+
+plan::Expr SlotExpr(const plan::Schema& schema, uint32_t slot) {
+  plan::Expr expr;
+  expr.op = plan::Op::kColumn;
+  expr.type = schema[slot].type;
+  expr.column = {0, static_cast<int>(slot)};
+  return expr;
+}
+
+plan::Aggregate MakeAggregate(AggregateFunction function, const plan::Schema& schema, uint32_t slot) {
+  plan::Aggregate aggregate{
+      .function = function, .argument = SlotExpr(schema, slot), .type = schema[slot].type};
+  const uint8_t scale = aggregate.type.scale;
+  if (function == AggregateFunction::kAverage) {
+    aggregate.type = Type::Decimal(static_cast<uint8_t>(scale + 6));
+  } else if (function == AggregateFunction::kCountRows || function == AggregateFunction::kCount ||
+             function == AggregateFunction::kCountDistinct) {
+    aggregate.type = Type::Integer();
+  }
+  return aggregate;
+}
+
+std::vector<Tuple> Model(const Aggregation& aggregation, std::span<const Tuple> input) {
+  std::map<Tuple, std::vector<Tuple>> groups;
+  if (aggregation.keys.empty()) groups[{}] = {};
+  for (const Tuple& row : input) {
+    Tuple key;
+    for (const plan::Expr& expr : aggregation.keys)
+      key.push_back(row[static_cast<size_t>(expr.column.column)]);
+    groups[key].push_back(row);
+  }
+  std::vector<Tuple> result;
+  for (const auto& [key, rows] : groups) {
+    Tuple& row = result.emplace_back(key);
+    for (const plan::Aggregate& aggregate : aggregation.aggregates)
+      row.push_back(Aggregated(aggregate, rows));
+  }
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+absl::StatusOr<std::vector<Tuple>> ReadFinal(StepDriver& driver, AggregateSink& sink) {
+  TaskContext context = driver.NewContext();
+  AggregateSource source(sink);
+  const std::unique_ptr<SourceTask> task = source.NewTask(context);
+  const size_t columns = sink.plan().final_schema().size();
+  Chunk chunk(columns, 0);
+  std::vector<Tuple> result;
+  while (true) {
+    const Step step = task->Next(context, chunk);
+    if (step == Step::kFailed) return context.error();
+    if (step == Step::kDone) break;
+    for (Tuple& row : TuplesOf(chunk, columns)) result.push_back(std::move(row));
+  }
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+absl::StatusOr<std::vector<std::byte>> StoredPages(StepDriver& driver, AggregateSink& sink,
+                                                   uint64_t attempt) {
+  TaskContext context = driver.NewContext();
+  std::vector<std::span<const std::byte>> pages;
+  NAM_RETURN_IF_ERROR(sink.Store(context, attempt, pages));
+  std::vector<std::byte> stored;
+  for (const std::span<const std::byte> page : pages) stored.insert(stored.end(), page.begin(), page.end());
+  return stored;
+}
+
+absl::StatusOr<std::vector<Tuple>> Distributed(const Aggregation& aggregation, StepDriver& driver,
+                                               std::span<const std::vector<Tuple>> servers, int tasks) {
+  const std::unique_ptr<const AggregatePlan> merging = aggregation.Plan(AggregateInput::kGroups);
+  AggregateSink merged(*merging, driver.budget());
+  StoredGroups first(merged, driver.budget()), second(merged, driver.budget());
+  TaskContext context = driver.NewContext();
+  for (size_t server = 0; server < servers.size(); ++server) {
+    const std::unique_ptr<const AggregatePlan> plan = aggregation.Plan();
+    AggregateSink sink(*plan, driver.budget());
+    NAM_RETURN_IF_ERROR(driver.RunInto(aggregation.schema, servers[server], sink, tasks));
+    NAM_ASSIGN_OR_RETURN(const std::vector<std::byte> stored, StoredPages(driver, sink, 100 + server));
+    NAM_RETURN_IF_ERROR((server % 2 == 0 ? first : second).Add(context, stored, 100 + server));
+  }
+  const uint32_t parts = merged.CombineParts();
+  for (uint32_t part = 0; part < parts; ++part) NAM_RETURN_IF_ERROR(merged.Combine(context, part));
+  return ReadFinal(driver, merged);
+}
+
+}  // namespace nam::execution

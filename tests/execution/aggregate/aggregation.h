@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "execution/aggregate/aggregate_sink.h"
+#include "execution/aggregate/stored_groups.h"
+#include "plan/aggregate.h"
+#include "tests/execution/step_driver.h"
+
+/// Aggregations of tests: by the engine, on one or several servers, and by a naive model.
+namespace nam::execution {
+
+struct Aggregation {
+  plan::Schema schema;
+  std::vector<plan::Expr> keys;
+  std::vector<plan::Aggregate> aggregates;
+  std::vector<const CodeMeaning*> meanings;
+
+  std::unique_ptr<const AggregatePlan> Plan(AggregateInput input = AggregateInput::kRows) const;
+};
+
+plan::Expr SlotExpr(const plan::Schema& schema, uint32_t slot);
+plan::Aggregate MakeAggregate(plan::AggregateFunction function, const plan::Schema& schema, uint32_t slot);
+
+/// The rows of the final schema, in the order of their cells.
+std::vector<Tuple> Model(const Aggregation& aggregation, std::span<const Tuple> input);
+
+/// What a sink whose parts are combined yields, in the order of its cells.
+absl::StatusOr<std::vector<Tuple>> ReadFinal(StepDriver& driver, AggregateSink& sink);
+/// The pages that a sink stores, one behind the other.
+absl::StatusOr<std::vector<std::byte>> StoredPages(StepDriver& driver, AggregateSink& sink, uint64_t attempt);
+
+/// Aggregates each server's rows by so many tasks, merges what they store, and reads the result.
+absl::StatusOr<std::vector<Tuple>> Distributed(const Aggregation& aggregation, StepDriver& driver,
+                                               std::span<const std::vector<Tuple>> servers, int tasks);
+
+}  // namespace nam::execution

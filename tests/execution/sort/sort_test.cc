@@ -1,0 +1,240 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "execution/sort/result_sink.h"
+#include "execution/sort/sorter.h"
+#include "execution/sort/top_rows.h"
+#include "tests/execution/step_driver.h"
+#include "types/value.h"
+
+namespace nam::execution {
+namespace {
+
+struct Sorting {
+  plan::Schema schema;
+  std::vector<OrderSlot> order;
+  std::unique_ptr<const RowsPlan> plan;
+};
+
+Sorting RandomSorting(RandomStream& random) {
+  const plan::Slot slots[] = {
+      {Type::Bool(), true, {}},
+      {Type::Integer(), true, {-3, 4, true}},
+      {Type::Integer(), true, {INT64_MIN + 1, INT64_MAX, true}},
+      {Type::Decimal(2), true, {}},
+      {Type::Date(), true, {8000, 9000, true}},
+      {Type::String(), true, {}},
+  };
+  Sorting made;
+  for (int i = 0; i < 4; ++i) {
+    made.schema.push_back(slots[random.Below(std::size(slots))]);
+    made.schema.back().nullable = random.OneIn(2);
+  }
+  for (uint32_t i = 0; i <= random.Below(4); ++i) {
+    made.order.push_back({static_cast<uint32_t>(random.Below(4)), random.OneIn(2), random.OneIn(2)});
+  }
+  made.plan = RowsPlan::Make(made.schema, RowLayout::kLeastPageBytes).value();
+  return made;
+}
+
+bool StandsBefore(const std::vector<OrderSlot>& order, const Tuple& a, const Tuple& b) {
+  for (const OrderSlot& key : order) {
+    const Cell &x = a[key.slot], &y = b[key.slot];
+    if (x.null || y.null) {
+      if (x.null != y.null) return x.null == key.nulls_first;
+      continue;
+    }
+    if (x != y) return (x < y) != key.descending;
+  }
+  return false;
+}
+
+/// The values of the order's keys.
+std::vector<Tuple> KeysOf(const std::vector<OrderSlot>& order, const std::vector<Tuple>& rows) {
+  std::vector<Tuple> keys;
+  for (const Tuple& row : rows) {
+    Tuple& key = keys.emplace_back();
+    for (const OrderSlot& slot : order) key.push_back(row[slot.slot]);
+  }
+  return keys;
+}
+
+std::vector<Tuple> Sorted(std::vector<Tuple> rows) {
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+std::vector<Tuple> ReadAll(StepDriver& driver, Source& source, size_t columns) {
+  TaskContext context = driver.NewContext();
+  const std::unique_ptr<SourceTask> task = source.NewTask(context);
+  Chunk chunk(columns, 0);
+  std::vector<Tuple> rows;
+  while (task->Next(context, chunk) == Step::kHaveMore) {
+    for (Tuple& row : TuplesOf(chunk, columns)) rows.push_back(std::move(row));
+  }
+  EXPECT_TRUE(context.error().ok()) << context.error();
+  return rows;
+}
+
+/// The rows of sealed pages.
+std::vector<Tuple> RowsOf(const RowsPlan& plan, std::span<const std::span<const std::byte>> pages) {
+  std::vector<Tuple> rows;
+  for (const std::span<const std::byte> page : pages) {
+    EXPECT_TRUE(plan.layout().CheckPage(page, 7).ok());
+    PageHeader header;
+    std::memcpy(&header, page.data(), sizeof(header));
+    for (uint32_t place = 0; place < header.rows; ++place) {
+      Tuple& row = rows.emplace_back();
+      for (size_t i = 0; i < plan.schema().size(); ++i) {
+        const Column column = {.kind = Column::Kind::kField,
+                               .width = plan.layout().field(i).width,
+                               .physical = plan.layout().field(i).physical,
+                               .base = page.data(),
+                               .field = &plan.layout().field(i)};
+        row.push_back(CellOf(column, place));
+      }
+    }
+  }
+  return rows;
+}
+
+TEST(SorterTest, RowsComeInTheirOrderHoweverTheyAreSpread) {
+  for (const uint64_t seed : TestSeeds(25)) {
+    SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
+    StepDriver driver(seed);
+    RandomStream& random = driver.random();
+    const Sorting sorting = RandomSorting(random);
+    const size_t sizes[] = {0, 1, 1023, 1025, 9000};
+    const std::vector<Tuple> input =
+        RandomTuples(sorting.schema, sizes[random.Below(std::size(sizes))], 1 + random.Below(500), random);
+    auto sorter = Sorter::Make(*sorting.plan, sorting.order, driver.budget()).value();
+    ASSERT_TRUE(driver.RunInto(sorting.schema, input, *sorter, 1 + static_cast<int>(random.Below(4))).ok());
+    OrderedSource source(sorter->rows());
+    const std::vector<Tuple> rows = ReadAll(driver, source, sorting.schema.size());
+    EXPECT_EQ(Sorted(rows), Sorted(input));
+    std::vector<Tuple> expected = input;
+    std::stable_sort(expected.begin(), expected.end(),
+                     [&](const Tuple& a, const Tuple& b) { return StandsBefore(sorting.order, a, b); });
+    EXPECT_EQ(KeysOf(sorting.order, rows), KeysOf(sorting.order, expected));
+    std::vector<std::span<const std::byte>> pages;
+    TaskContext context = driver.NewContext();
+    ASSERT_TRUE(sorter->rows().Store(context, 7, pages).ok());
+    EXPECT_EQ(RowsOf(*sorting.plan, pages), rows);
+  }
+}
+
+TEST(SorterTest, ManyRowsAreMergedInParts) {
+  StepDriver driver(1);
+  Sorting sorting;
+  sorting.schema = {{Type::Integer(), true, {0, 40'000, true}}, {Type::String(), true, {}}};
+  sorting.order = {{0, true, false}, {1, false, true}};
+  sorting.plan = RowsPlan::Make(sorting.schema).value();
+  const std::vector<Tuple> input = RandomTuples(sorting.schema, 200'000, 20'000, driver.random());
+  auto sorter = Sorter::Make(*sorting.plan, sorting.order, driver.budget()).value();
+  ASSERT_TRUE(driver.RunInto(sorting.schema, input, *sorter, 3).ok());
+  OrderedSource source(sorter->rows());
+  const std::vector<Tuple> rows = ReadAll(driver, source, 2);
+  std::vector<Tuple> expected = input;
+  std::sort(expected.begin(), expected.end(),
+            [&](const Tuple& a, const Tuple& b) { return StandsBefore(sorting.order, a, b); });
+  EXPECT_EQ(rows, expected);
+}
+
+TEST(TopRowsTest, TheFirstRowsOfManyAreKept) {
+  for (const uint64_t seed : TestSeeds(40)) {
+    SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
+    StepDriver driver(seed);
+    RandomStream& random = driver.random();
+    const Sorting sorting = RandomSorting(random);
+    const size_t sizes[] = {0, 1, 1025, 5000, 30'000};
+    const std::vector<Tuple> input =
+        RandomTuples(sorting.schema, sizes[random.Below(std::size(sizes))], 1 + random.Below(20'000), random);
+    const uint64_t limits[] = {0, 1, 10, 1000, 3000, 100'000};
+    const uint64_t limit = limits[random.Below(std::size(limits))];
+    auto top = TopRows::Make(*sorting.plan, sorting.order, limit, driver.budget()).value();
+    ASSERT_TRUE(driver.RunInto(sorting.schema, input, *top, 1 + static_cast<int>(random.Below(4))).ok());
+    OrderedSource source(top->rows());
+    const std::vector<Tuple> rows = ReadAll(driver, source, sorting.schema.size());
+    std::vector<Tuple> expected = input;
+    std::stable_sort(expected.begin(), expected.end(),
+                     [&](const Tuple& a, const Tuple& b) { return StandsBefore(sorting.order, a, b); });
+    expected.resize(std::min<size_t>(expected.size(), limit));
+    // Of rows with equal keys any may be kept, but each once.
+    EXPECT_EQ(KeysOf(sorting.order, rows), KeysOf(sorting.order, expected));
+    const std::vector<Tuple> all = Sorted(input), kept = Sorted(rows);
+    EXPECT_TRUE(std::includes(all.begin(), all.end(), kept.begin(), kept.end()));
+    std::vector<std::span<const std::byte>> pages;
+    TaskContext context = driver.NewContext();
+    ASSERT_TRUE(top->rows().Store(context, 7, pages).ok());
+    EXPECT_EQ(RowsOf(*sorting.plan, pages), rows);
+  }
+}
+
+/// Rows that are not among the first do not stay in memory.
+TEST(TopRowsTest, MemoryFollowsTheLimit) {
+  StepDriver driver(1, 4 << 20);
+  Sorting sorting;
+  sorting.schema = {{Type::Integer(), false, {0, 1 << 30, true}}, {Type::String(), false, {}}};
+  sorting.plan = RowsPlan::Make(sorting.schema).value();
+  std::vector<Tuple> input;
+  for (int i = 100'000; i > 0; --i) input.push_back({Cell::Number(i), Cell::Text(std::string(50, 'x'))});
+  const OrderSlot order[] = {{0, false, false}};
+  auto top = TopRows::Make(*sorting.plan, order, 10, driver.budget()).value();
+  ASSERT_TRUE(driver.RunInto(sorting.schema, input, *top).ok());
+  EXPECT_LT(driver.budget().most(), 2u << 20);
+}
+
+TEST(ResultSinkTest, AnyRowsUpToTheLimit) {
+  for (const uint64_t seed : TestSeeds(20)) {
+    SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
+    StepDriver driver(seed);
+    RandomStream& random = driver.random();
+    const Sorting sorting = RandomSorting(random);
+    const std::vector<Tuple> input = RandomTuples(sorting.schema, random.Below(5000), 100, random);
+    std::optional<uint64_t> limit;
+    if (random.OneIn(2)) limit = random.Below(6000);
+    auto sink = ResultSink::Make(*sorting.plan, limit, driver.budget()).value();
+    ASSERT_TRUE(driver.RunInto(sorting.schema, input, *sink, 1 + static_cast<int>(random.Below(4))).ok());
+    RowSource source(*sink);
+    const std::vector<Tuple> rows = Sorted(ReadAll(driver, source, sorting.schema.size()));
+    EXPECT_EQ(rows.size(), std::min<size_t>(input.size(), limit.value_or(input.size())));
+    EXPECT_EQ(sink->Satisfied(), limit && *limit <= input.size());
+    const std::vector<Tuple> all = Sorted(input);
+    EXPECT_TRUE(std::includes(all.begin(), all.end(), rows.begin(), rows.end()));
+    std::vector<std::span<const std::byte>> pages;
+    sink->Store(7, pages);
+    EXPECT_EQ(Sorted(RowsOf(*sorting.plan, pages)), rows);
+  }
+}
+
+TEST(SortTest, BudgetsThatRunOutFailTheQueryAndLeakNothing) {
+  int failed = 0;
+  for (const uint64_t seed : TestSeeds(30)) {
+    SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
+    RandomStream sizes(seed);
+    StepDriver driver(seed, static_cast<uint64_t>(sizes.Magnitude(1 << 10, 4 << 20)));
+    const Sorting sorting = RandomSorting(driver.random());
+    const std::vector<Tuple> input = RandomTuples(sorting.schema, 12'000, 5000, driver.random());
+    absl::Status status;
+    if (sizes.OneIn(2)) {
+      auto sorter = Sorter::Make(*sorting.plan, sorting.order, driver.budget()).value();
+      status = driver.RunInto(sorting.schema, input, *sorter, 2);
+    } else {
+      auto top = TopRows::Make(*sorting.plan, sorting.order, 5000, driver.budget()).value();
+      status = driver.RunInto(sorting.schema, input, *top, 2);
+    }
+    failed += !status.ok();
+    EXPECT_TRUE(status.ok() || absl::IsResourceExhausted(status)) << status;
+    EXPECT_EQ(driver.budget().used(), 0u);
+  }
+  if (TestSeeds(30).size() > 1) {
+    EXPECT_GT(failed, 0);
+  }
+}
+
+}  // namespace
+}  // namespace nam::execution
