@@ -107,7 +107,9 @@ bool BlockStream::CanSkip(const Chain& chain, uint32_t index) const {
   if (index >= chain.start.first) {
     if (options_.known == nullptr || options_.sort_column < 0) return false;
     const auto zone = options_.known->SortZone(partition, index);
-    if (!zone || (zone->max >= options_.sort_min && zone->min <= options_.sort_max)) return false;
+    const uint64_t least = std::max(options_.sort_min, chain.start.sort_min);
+    const uint64_t most = std::min(options_.sort_max, chain.start.sort_max);
+    if (!zone || (zone->max >= least && zone->min <= most)) return false;
   }
   if (index % group != 0) return true;
   if (options_.known == nullptr) return false;

@@ -26,9 +26,12 @@ struct ChainStart {
   uint32_t partition = 0;
   uint32_t blocks = 0;
   uint32_t block_rows = 0;
-  std::vector<uint64_t> head;  // pointers of blocks 0 … G - 1
-  uint32_t first = 0;          // wanted: from this one
-  uint32_t end = UINT32_MAX;   // to before this one, or all that are left
+  std::vector<uint64_t> head;      // pointers of blocks 0 … G - 1
+  uint32_t first = 0;              // wanted: from this one
+  uint32_t end = UINT32_MAX;       // to before this one, or all that are left
+  uint32_t group = 0;              // of chains whose columns were encoded together: their codes mean the same
+  uint64_t sort_min = 0;           // blocks without a code from sort_min to sort_max in the sort column may
+  uint64_t sort_max = UINT64_MAX;  // be left out
 };
 
 /// What all chains of one table share, and which columns a stream wants.
@@ -43,13 +46,13 @@ struct StreamTable {
 uint32_t DefaultWindow(const fabric::Capabilities& capabilities);
 
 struct StreamOptions {
-  uint32_t window = 10;            // blocks in flight, 1 … 64
-  bool in_place = false;           // take blocks where they lie if the fabric can
-  bool verify = true;              // checksums; in place, of what is not known to be whole
-  KnownBlocks* known = nullptr;    // of the table: used, and added to
-  int sort_column = -1;            // by which the table's blocks are in order; -1 for none
-  uint64_t sort_min = 0;           // blocks without a code from sort_min to sort_max in it may
-  uint64_t sort_max = UINT64_MAX;  // be left out
+  uint32_t window = 10;          // blocks in flight, 1 … 64
+  bool in_place = false;         // take blocks where they lie if the fabric can
+  bool verify = true;            // checksums; in place, of what is not known to be whole
+  KnownBlocks* known = nullptr;  // of the table: used, and added to
+  int sort_column = -1;          // by which the table's blocks are in order; -1 for none
+  uint64_t sort_min = 0;         // of all chains, as ChainStart says it of one
+  uint64_t sort_max = UINT64_MAX;
   bool slow_start = false;  // one chain is taken from the source at first, then two for each block that has
                             // come: threads that share few chains begin with one each, not with a window
   const std::atomic<bool>* cancel = nullptr;  // CANCELLED soon after it is set
@@ -78,6 +81,8 @@ class BlockStream {
 
   /// The next block, valid until the next call; false at the end. After an error the channel is broken.
   absl::StatusOr<bool> Next(BlockView& block);
+  /// The chain of the block that Next delivered last; valid as long as the block.
+  const ChainStart& chain() const { return slots_[head_ % slots_.size()].chain->start; }
   const StreamCounters& counters() const { return counters_; }
 
  private:

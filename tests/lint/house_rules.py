@@ -39,8 +39,8 @@ MAY_INCLUDE = {
     "cli": {"terminal", "localcluster", "workload", "simulation", "ssb", "tpcw", "session", "computeserver",
             "memserver", "txn", "partitioner", "sql", "types", "catalog", "fabric", "base"},
     "bench": {"terminal", "localcluster", "workload", "simulation", "ssb", "tpcw", "session", "computeserver",
-              "memserver", "txn", "optimizer", "partitioner", "sql", "plan", "types", "storage", "catalog", "fabric",
-              "base"},
+              "memserver", "txn", "execution", "optimizer", "partitioner", "sql", "plan", "types", "storage", "catalog",
+              "fabric", "base"},
 }
 FOLDERS = set(MAY_INCLUDE) | {"tests"}
 SPEAKS_PROTO = {"memserver", "catalog", "types", "plan", "partitioner", "sql", "optimizer", "txn", "execution",

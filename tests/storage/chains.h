@@ -58,6 +58,7 @@ class TwoServers final : public fabric::RegionDirectory {
       keys.Add({MemoryServerId(id), 4096}, kBytes, servers_[id - 1].region->rkey());
     return keys;
   }
+  fabric::RemoteKey rkey(uint16_t id) const { return servers_[id - 1].region->rkey(); }
   /// From now on the catalog says so; its memory answers as before.
   void Bury(uint16_t id) {
     buried_ = MemoryServerId(id);

@@ -1,0 +1,140 @@
+// Pages of rows as another server sent them: the first byte picks the plan that they are for. What passes the
+// check is read whole.
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "execution/rows/row_layout.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace nam::fuzz {
+namespace {
+
+using execution::kPageHeaderBytes;
+using execution::PageHeader;
+using execution::RowLayout;
+
+constexpr uint32_t kPageBytes = RowLayout::kLeastPageBytes;
+constexpr uint64_t kAttempt = 9;
+
+/// Numbers of every width, texts, doubles, with NULLs and without, and no columns at all.
+const std::vector<RowLayout>& Layouts() {
+  static const auto* layouts = [] {
+    const plan::Slot numbers[] = {{Type::Bool(), true, {}},
+                                  {Type::Integer(), false, {-3, 200, true}},
+                                  {Type::Integer(), true, {0, 50'000, true}},
+                                  {Type::Date(), true, {}},
+                                  {Type::Timestamp(), false, {}},
+                                  {Type::Decimal(2), true, {}}};
+    const plan::Slot text = {Type::String(), true, {}}, real = {{.kind = TypeKind::kDouble}, true, {}};
+    auto* all = new std::vector<RowLayout>;
+    for (const plan::Schema& schema :
+         {plan::Schema{}, plan::Schema{numbers[1]}, plan::Schema(std::begin(numbers), std::end(numbers)),
+          plan::Schema{text, numbers[2], real},
+          plan::Schema{{Type::String(), false, {}}, text, numbers[5]}}) {
+      auto layout = RowLayout::Of(schema, kPageBytes);
+      NAM_CHECK(layout.ok());
+      all->push_back(*std::move(layout));
+    }
+    return all;
+  }();
+  return *layouts;
+}
+
+/// An input keeps rows and texts, not the thousands of bytes between them: plan, whether the sum is right,
+/// the header, u16 bytes behind the header, those, and the last bytes of the page.
+std::string InputOf(uint8_t plan, const std::byte* page, uint16_t front, uint16_t back) {
+  std::string input(1, static_cast<char>(plan));
+  input += '\1';
+  input.append(reinterpret_cast<const char*>(page), kPageHeaderBytes);
+  Append(input, front);
+  input.append(reinterpret_cast<const char*>(page) + kPageHeaderBytes, front);
+  input.append(reinterpret_cast<const char*>(page) + kPageBytes - back, back);
+  return input;
+}
+
+/// Every value, as readers behind the check take it.
+uint64_t ReadAll(const RowLayout& layout, const std::byte* page, uint32_t rows) {
+  uint64_t sum = 0;
+  for (uint32_t r = 0; r < rows; ++r) {
+    const std::byte* row = page + kPageHeaderBytes + size_t{r} * layout.stride();
+    for (size_t i = 0; i < layout.fields(); ++i) {
+      if (layout.field(i).physical == Physical::kText) {
+        for (const char c : layout.Text(page, row, i)) sum += static_cast<uint8_t>(c);
+      } else if (layout.field(i).physical == Physical::kDouble) {
+        sum += layout.Double(row, i) > 0 ? 1 : 0;
+      } else if (!layout.IsNull(row, i)) {
+        const __int128 number = layout.Number(row, i);
+        NAM_CHECK(number >= layout.bounds(i).low && number <= layout.bounds(i).high);
+        sum += static_cast<uint64_t>(number);
+      }
+    }
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::vector<std::string> Seeds() {
+  std::vector<std::string> seeds;
+  for (uint8_t plan = 0; plan < Layouts().size(); ++plan) {
+    const RowLayout& layout = Layouts()[plan];
+    const auto page = std::make_unique<std::byte[]>(kPageBytes);
+    layout.Clear(page.get());
+    auto& header = *reinterpret_cast<PageHeader*>(page.get());
+    header.attempt = kAttempt;
+    header.rows = 3;
+    const uint32_t text = kPageBytes - 8;
+    header.text_begin = text;
+    std::memcpy(page.get() + text, "MFGR#12b", 8);
+    for (uint32_t r = 0; r < 3; ++r) {
+      std::byte* row = page.get() + kPageHeaderBytes + r * layout.stride();
+      for (size_t i = 0; i < layout.fields(); ++i) {
+        const auto& field = layout.field(i);
+        if (r == 1 && field.nullable()) {
+          row[field.null_byte] |= static_cast<std::byte>(field.null_mask);
+        } else if (field.physical == Physical::kText) {
+          const uint32_t place[] = {text + r, 5};
+          std::memcpy(row + field.offset, place, sizeof(place));
+        } else {
+          row[field.offset] = std::byte{1};
+        }
+      }
+    }
+    layout.Seal(page.get(), kAttempt);
+    NAM_CHECK(layout.CheckPage({page.get(), kPageBytes}, kAttempt).ok());
+    seeds.push_back(InputOf(plan, page.get(), static_cast<uint16_t>(3 * layout.stride()), 8));
+  }
+  return seeds;
+}
+
+}  // namespace nam::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace nam::fuzz;
+  Input input(data, size);
+  const RowLayout& layout = Layouts()[input.Byte() % Layouts().size()];
+  const bool sealed = input.Byte() % 2 == 1;
+  // Of its own, so that a sanitizer sees the first byte read beside it.
+  const auto page = std::make_unique<std::byte[]>(kPageBytes);
+  const auto put = [&](size_t at, std::span<const std::byte> bytes) {
+    if (!bytes.empty()) std::memcpy(page.get() + at, bytes.data(), bytes.size());
+  };
+  put(0, input.Bytes(kPageHeaderBytes));
+  const size_t front = std::min<size_t>(input.Take<uint16_t>(), kPageBytes - kPageHeaderBytes);
+  put(kPageHeaderBytes, input.Bytes(front));
+  const auto back = input.Bytes(kPageBytes - kPageHeaderBytes);
+  put(kPageBytes - back.size(), back);
+  PageHeader header;
+  std::memcpy(&header, page.get(), sizeof(header));
+  // A peer's page has the right sum, whatever else it has; made where the counts allow it.
+  const bool sums =
+      header.rows <= layout.rows_max() && header.text_begin <= kPageBytes && header.bytes == kPageBytes;
+  if (sealed && sums) layout.Seal(page.get(), header.attempt);
+  if (!layout.CheckPage({page.get(), kPageBytes}, kAttempt).ok()) return 0;
+  [[maybe_unused]] const volatile uint64_t sum = ReadAll(layout, page.get(), header.rows);
+  return 0;
+}
