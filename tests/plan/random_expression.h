@@ -21,7 +21,8 @@ class Random {
   uint32_t Below(uint32_t bound) { return bound == 0 ? 0 : static_cast<uint32_t>(engine_() % bound); }
   bool Chance(uint32_t one_in) { return Below(one_in) == 0; }
   int64_t Between(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(engine_() % static_cast<uint64_t>(high - low + 1));
+    const uint64_t width = static_cast<uint64_t>(high) - static_cast<uint64_t>(low) + 1;
+    return static_cast<int64_t>(static_cast<uint64_t>(low) + engine_() % width);
   }
   template <typename T>
   const T& Of(const std::vector<T>& items) {
