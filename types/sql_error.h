@@ -59,6 +59,7 @@ inline constexpr const char* kConnectionFailure = "08006";
 inline constexpr const char* kInvalidAuthorization = "28000";
 inline constexpr const char* kNoPrivilege = "42501";
 inline constexpr const char* kInsufficientResources = "53000";
+inline constexpr const char* kOutOfMemory = "53200";
 inline constexpr const char* kWrongState = "55000";
 inline constexpr const char* kCancelled = "57014";
 inline constexpr const char* kDataCorrupted = "XX001";

@@ -14,6 +14,13 @@ TEST(SqlErrorTest, MessagesThatQuoteAreShortened) {
   EXPECT_EQ(error->sqlstate, "22P02");
 }
 
+TEST(SqlErrorTest, TooFewResourcesStayThatForCallers) {
+  EXPECT_EQ(UserError(sqlstate::kOutOfMemory, "too much", -1).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(UserError(sqlstate::kInsufficientResources, "too many", -1).code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(UserError(sqlstate::kTooComplex, "too deep", -1).code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST(SqlErrorTest, EveryErrorGetsASqlState) {
   const std::pair<absl::StatusCode, const char*> kStates[] = {
       {absl::StatusCode::kCancelled, "57014"},          {absl::StatusCode::kUnknown, "XX000"},
