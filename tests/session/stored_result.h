@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/random.h"
+#include "optimizer/plan.h"
+#include "plan/physical.h"
+#include "session/session.h"
+#include "sql/bound_query.h"
+
+/// Queries over one table without servers: what each attempt would leave, by the engine's own sinks, and what
+/// the result must be.
+namespace nam::session {
+
+using Row = std::vector<Value>;
+using Rows = std::vector<Row>;
+
+/// A query over
+///   t(id integer, k integer null, n bigint null, price decimal(2) null, name varchar null, c char(3) null,
+///     day date null, ok boolean null)
+struct Planned {
+  sql::BoundQuery query;
+  optimizer::Plan star;
+  plan::PhysicalPlan physical;
+};
+/// Must bind; a test failure otherwise.
+Planned PlanOf(const std::string& text);
+
+/// Rows of t; their ids ascend from `first` on. Of each other column `distinct` values at most.
+Rows RandomRows(int64_t first, size_t count, uint64_t distinct, RandomStream& random);
+
+struct Storing {
+  int tasks = 1;
+  /// ResultSink::order and limit are heeded; otherwise rows are stored as they come.
+  bool in_order = true;
+};
+/// The pages that an attempt over these rows stores, one behind the other.
+absl::StatusOr<std::vector<std::byte>> Store(const Planned& planned, const Rows& rows, uint64_t attempt,
+                                             RandomStream& random, const Storing& storing = {});
+
+/// The query's rows, by a walk over all rows of t in their order. Rows that an order leaves equal stay in it.
+absl::StatusOr<Rows> Model(const sql::BoundQuery& query, const Rows& table);
+
+/// By PartialMerger and Finish, from one partial result for each share of the rows.
+absl::StatusOr<ResultSet> FinishBoxed(const Planned& planned, std::span<const Rows> shares);
+
+}  // namespace nam::session
