@@ -123,7 +123,11 @@ std::unique_ptr<Chunk> BlockScan::NewChunk() const {
 }
 
 std::unique_ptr<SourceTask> BlockScan::NewTask(TaskContext& context) {
-  return std::make_unique<BlockScanTask>(*this, context);
+  return std::make_unique<BlockScanTask>(*this, context, nullptr);
+}
+
+std::unique_ptr<SourceTask> BlockScan::NewFedTask(TaskContext& context, BlockFeed& feed) {
+  return std::make_unique<BlockScanTask>(*this, context, &feed);
 }
 
 size_t BlockScan::by_row_nodes() const {
@@ -137,19 +141,33 @@ ScanTotals BlockScan::totals() const {
   return totals_;
 }
 
-void BlockScan::Add(const ScanTotals& totals, const PieceClaims& claims) {
+void BlockScan::Add(const ScanTotals& totals, const PieceClaims* claims) {
   std::scoped_lock lock(mutex_);
   totals_.rows_in += totals.rows_in;
   totals_.skipped_blocks += totals.skipped_blocks;
   totals_.total_ns += totals.total_ns;
-  totals_.stream.blocks += totals.stream.blocks;
-  totals_.stream.skipped_blocks += totals.stream.skipped_blocks;
-  totals_.stream.rows += totals.stream.rows;
-  totals_.stream.posts += totals.stream.posts;
-  totals_.stream.waiting_ns += totals.stream.waiting_ns;
-  for (const auto& [server, bytes] : totals.stream.bytes) totals_.stream.bytes[server] += bytes;
-  totals_.begun.push_back(claims.begun());
-  totals_.claims_made += claims.claims_made();
+  AddStream(totals.stream);
+  if (claims == nullptr) return;
+  totals_.begun.push_back(claims->begun());
+  totals_.claims_made += claims->claims_made();
+}
+
+void BlockScan::AddStream(const storage::StreamCounters& counters) {
+  totals_.stream.blocks += counters.blocks;
+  totals_.stream.skipped_blocks += counters.skipped_blocks;
+  totals_.stream.rows += counters.rows;
+  totals_.stream.posts += counters.posts;
+  totals_.stream.waiting_ns += counters.waiting_ns;
+  for (const auto& [server, bytes] : counters.bytes) totals_.stream.bytes[server] += bytes;
+}
+
+void BlockScan::AddReceived(const storage::MulticastCounters& counters, int64_t receiving_ns) {
+  std::scoped_lock lock(mutex_);
+  AddStream(counters.stream);
+  totals_.multicast_blocks += counters.multicast_blocks;
+  totals_.repaired_blocks += counters.repaired_blocks;
+  totals_.duplicate_datagrams += counters.duplicates;
+  totals_.total_ns += receiving_ns;
 }
 
 }  // namespace nam::execution

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "execution/expression/program.h"
 #include "execution/join/build_side.h"
+#include "execution/scan/block_feed.h"
 #include "execution/scan/piece_claims.h"
 #include "execution/scan/row_selector.h"
 #include "execution/scan/scan_output.h"
@@ -19,6 +20,7 @@
 #include "proto/catalog.pb.h"
 #include "storage/block_stream.h"
 #include "storage/known_blocks.h"
+#include "storage/multicast_stream.h"
 
 namespace nam::execution {
 
@@ -26,9 +28,15 @@ namespace nam::execution {
 struct ScanTotals {
   uint64_t rows_in = 0;         // of the blocks that came
   uint64_t skipped_blocks = 0;  // not READ, or without a row that their zones let pass
-  int64_t total_ns = 0;         // from the tasks' first calls to their ends, with what comes behind them
+  /// From the tasks' first calls to their ends, with what comes behind them. Of fed blocks: until they are
+  /// used up, and until they came.
+  int64_t total_ns = 0;
   storage::StreamCounters stream;
-  std::vector<std::vector<uint32_t>> begun;  // of each task: positions of the pieces whose rows it has
+  uint64_t multicast_blocks = 0;     // of the stream's blocks: those that came by multicast
+  uint64_t repaired_blocks = 0;      // lost by multicast and READ
+  uint64_t duplicate_datagrams = 0;  // brought nothing new
+  /// Of each task that is not fed: positions of the pieces whose rows it has.
+  std::vector<std::vector<uint32_t>> begun;
   uint32_t claims_made = 0;
 };
 
@@ -74,6 +82,11 @@ class BlockScan final : public Source {
 
   /// The thread's channels are the context's; those of claims are needed if the queue has a counter.
   std::unique_ptr<SourceTask> NewTask(TaskContext& context) override;
+  /// A task that claims and streams nothing: its blocks come by `feed`, which outlives it. Next returns
+  /// kNeedInput when the block is used up and the feed is open. It needs no channels.
+  std::unique_ptr<SourceTask> NewFedTask(TaskContext& context, BlockFeed& feed);
+  /// How the blocks of fed tasks came, and for how long they were waited for. Any thread.
+  void AddReceived(const storage::MulticastCounters& counters, int64_t receiving_ns);
   /// A chunk of the shape that tasks fill.
   std::unique_ptr<Chunk> NewChunk() const;
 
@@ -91,7 +104,8 @@ class BlockScan final : public Source {
   absl::Status CheckPieces() const;
   absl::Status SplitFilters();
   int SortColumn() const;
-  void Add(const ScanTotals& totals, const PieceClaims& claims);
+  void Add(const ScanTotals& totals, const PieceClaims* claims);
+  void AddStream(const storage::StreamCounters& counters);  // mutex_ is held
 
   const Options options_;
   PieceQueue& queue_;

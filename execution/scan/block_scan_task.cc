@@ -11,11 +11,13 @@ namespace nam::execution {
 
 namespace work_cost = plan::work_cost;
 
-BlockScanTask::BlockScanTask(BlockScan& scan, TaskContext& context)
+BlockScanTask::BlockScanTask(BlockScan& scan, TaskContext& context, BlockFeed* feed)
     : scan_(scan),
-      claims_(scan.queue_, context.channels().claims, context.clock(), context.cancel()),
+      feed_(feed),
       clock_(context.clock()),
       read_(scan.programs_.empty() ? 0 : scan.options_.columns.size(), 0) {
+  if (feed_ == nullptr)
+    claims_.emplace(scan.queue_, context.channels().claims, context.clock(), context.cancel());
   for (const auto& program : scan.programs_) frames_.push_back(program->NewFrame());
 }
 
@@ -33,7 +35,7 @@ void BlockScanTask::Begin(TaskContext& context, Chunk& out) {
   MakeSelectors();
   MakeColumns(out);
   EnterGroup(0);
-  OpenStream(context);
+  if (feed_ == nullptr) OpenStream(context);
 }
 
 void BlockScanTask::MakeSelectors() {
@@ -87,7 +89,7 @@ void BlockScanTask::OpenStream(TaskContext& context) {
 }
 
 std::optional<storage::ChainStart> BlockScanTask::NextChain() {
-  const std::optional<uint32_t> next = claims_.Next();
+  const std::optional<uint32_t> next = claims_->Next();
   if (!next) return std::nullopt;
   const partitioner::Piece& piece = scan_.queue_[*next];
   const BlockScan::Options& options = scan_.options_;
@@ -102,23 +104,32 @@ std::optional<storage::ChainStart> BlockScanTask::NextChain() {
 }
 
 void BlockScanTask::End() {
-  ended_ = true;
-  if (stream_ == nullptr) return;
-  totals_.stream = stream_->counters();
-  stream_.reset();
-  totals_.stream.blocks += totals_.stream.skipped_blocks;
-  totals_.skipped_blocks += totals_.stream.skipped_blocks;
-  totals_.total_ns = clock_.NowNs() - started_ns_;
-  scan_.Add(totals_, claims_);
+  if (std::exchange(ended_, true) || out_ == nullptr) return;
+  if (feed_ == nullptr) {
+    totals_.stream = stream_->counters();
+    stream_.reset();
+    totals_.stream.blocks += totals_.stream.skipped_blocks;
+    totals_.skipped_blocks += totals_.stream.skipped_blocks;
+    totals_.total_ns = clock_.NowNs() - started_ns_;
+  } else {
+    CountFedTime();
+  }
+  scan_.Add(totals_, claims_ ? &*claims_ : nullptr);
 }
 
 Step BlockScanTask::Next(TaskContext& context, Chunk& out) {
   if (ended_) return Step::kDone;
-  if (stream_ == nullptr) Begin(context, out);
+  if (out_ == nullptr) Begin(context, out);
   NAM_CHECK(&out == out_, "a task fills one chunk");
   while (true) {
     const uint32_t rows = Gather(context);
-    const Step step = rows > 0 ? Complete(context, rows) : NextBlock(context);
+    if (rows == 0) {
+      const Step step = NextBlock(context);
+      if (step == Step::kHaveMore) continue;
+      if (step != Step::kNeedInput) End();
+      return step;
+    }
+    const Step step = Complete(context, rows);
     if (step == Step::kNeedInput) continue;
     if (step != Step::kHaveMore) End();
     return step;
@@ -137,19 +148,47 @@ uint32_t BlockScanTask::Gather(TaskContext& context) {
   return kChunkRows;
 }
 
-/// kNeedInput: there is one.
 Step BlockScanTask::NextBlock(TaskContext& context) {
   context.Settle();
-  const absl::StatusOr<bool> more = stream_->Next(block_);
-  if (!more.ok()) return context.Fail(more.status());
-  if (!*more) return claims_.error().ok() ? Step::kDone : context.Fail(claims_.error());
+  const Step step = feed_ == nullptr ? StreamBlock(context) : TakeFedBlock();
+  if (step != Step::kHaveMore) return step;
   totals_.rows_in += block_.rows();
   context.Charge(1, work_cost::kBlockPs);
-  if (selectors_.size() > 1 && stream_->chain().group != group_) EnterGroup(stream_->chain().group);
+  if (selectors_.size() > 1 && GroupOfBlock() != group_) EnterGroup(GroupOfBlock());
   if (scan_.options_.verify) context.Charge(block_.rows() * row_bytes_, work_cost::kChecksumBytePs);
   bases_set_ = false;
   if (!selector_->Start(block_)) ++totals_.skipped_blocks;
-  return Step::kNeedInput;
+  return Step::kHaveMore;
+}
+
+Step BlockScanTask::StreamBlock(TaskContext& context) {
+  const absl::StatusOr<bool> more = stream_->Next(block_);
+  if (!more.ok()) return context.Fail(more.status());
+  if (*more) return Step::kHaveMore;
+  return claims_->error().ok() ? Step::kDone : context.Fail(claims_->error());
+}
+
+Step BlockScanTask::TakeFedBlock() {
+  CountFedTime();
+  const std::optional<storage::BlockView> block = feed_->Take();
+  if (!block) return feed_->closed() ? Step::kDone : Step::kNeedInput;
+  NAM_CHECK(block->partition() < static_cast<uint32_t>(scan_.options_.table->partitions_size()),
+            "a block of another table");
+  block_ = *block;
+  fed_block_ns_ = clock_.NowNs();
+  return Step::kHaveMore;
+}
+
+void BlockScanTask::CountFedTime() {
+  if (!fed_block_ns_) return;
+  totals_.total_ns += clock_.NowNs() - *fed_block_ns_;
+  fed_block_ns_.reset();
+}
+
+uint32_t BlockScanTask::GroupOfBlock() const {
+  if (feed_ == nullptr) return stream_->chain().group;
+  const std::vector<uint32_t>& group_of = scan_.options_.group_of;
+  return group_of.empty() ? 0 : group_of[block_.partition()];
 }
 
 void BlockScanTask::EnterGroup(uint32_t group) {

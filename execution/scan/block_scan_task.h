@@ -9,11 +9,12 @@
 
 namespace nam::execution {
 
-/// One thread's share of a scan: its stream, its selectors and what it has of the block before it. Fills one
-/// chunk, always the same.
+/// One thread's share of a scan: where its blocks come from, its selectors and what it has of the block
+/// before it. Fills one chunk, always the same.
 class BlockScanTask final : public SourceTask {
  public:
-  BlockScanTask(BlockScan& scan, TaskContext& context);
+  /// Without a feed it streams the blocks of the pieces that it claims. The feed outlives the task.
+  BlockScanTask(BlockScan& scan, TaskContext& context, BlockFeed* feed);
   ~BlockScanTask() override;
 
   Step Next(TaskContext& context, Chunk& out) override;
@@ -26,12 +27,18 @@ class BlockScanTask final : public SourceTask {
   void MakeColumns(Chunk& out);
   void OpenStream(TaskContext& context);
   std::optional<storage::ChainStart> NextChain();
-  /// Gives up the stream and reports what was done.
+  /// Gives up the stream and reports what was done. Does nothing the second time.
   void End();
 
   /// The rows that pass of the block and are not in a chunk yet, at most kChunkRows, go to row set 0.
   uint32_t Gather(TaskContext& context);
+  /// kHaveMore: there is one. kNeedInput: the feed has none now.
   Step NextBlock(TaskContext& context);
+  Step StreamBlock(TaskContext& context);
+  Step TakeFedBlock();
+  /// The time since the fed block before it was taken belongs to that block.
+  void CountFedTime();
+  uint32_t GroupOfBlock() const;
   void EnterGroup(uint32_t group);
   void SetBases();
   /// Of `rows` gathered ones those that pass the general filters, with their partners. kNeedInput: none.
@@ -53,15 +60,16 @@ class BlockScanTask final : public SourceTask {
   };
 
   BlockScan& scan_;
-  PieceClaims claims_;
+  BlockFeed* const feed_;              // nullptr: blocks are streamed
+  std::optional<PieceClaims> claims_;  // without a feed
   Clock& clock_;
   std::vector<std::unique_ptr<RowSelector>> selectors_;  // by group
   std::vector<Frame> frames_;                            // of the general filters
-  std::unique_ptr<storage::BlockStream> stream_;         // from Begin to End
+  std::unique_ptr<storage::BlockStream> stream_;         // without a feed, from Begin to End
   bool ended_ = false;
 
-  Chunk* out_ = nullptr;
-  Chunk read_;  // all columns that are read, for the general filters; its rows are those of out_
+  Chunk* out_ = nullptr;  // from Begin on
+  Chunk read_;            // all columns that are read, for the general filters; its rows are those of out_
   std::vector<PageColumn> pages_;  // of out_ and, with general filters, of read_
   std::vector<Partners> partners_;
   uint32_t* rows_ = nullptr;        // row set 0 of out_
@@ -75,7 +83,8 @@ class BlockScanTask final : public SourceTask {
   uint32_t left_over_ = 0;  // rows of the block from rows_[kChunkRows] on
 
   ScanTotals totals_;
-  int64_t started_ns_ = 0;
+  int64_t started_ns_ = 0;               // without a feed
+  std::optional<int64_t> fed_block_ns_;  // when the fed block was taken
 };
 
 }  // namespace nam::execution

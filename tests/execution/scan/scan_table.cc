@@ -36,12 +36,25 @@ Value ScanTable::ValueOf(const ScanRow& row, uint32_t column) {
 }
 
 ScanTable::ScanTable(fabric::Kind kind, const Shape& shape, const std::vector<ScanRow>& rows)
-    : servers_(kind), rows_(shape.partitions) {
+    : servers_(std::make_shared<storage::TwoServers>(kind)), allocation_(9), rows_(shape.partitions) {
+  Load(kind, shape, rows);
+}
+
+ScanTable::ScanTable(fabric::Kind kind, const ScanTable& beside, const Shape& shape,
+                     const std::vector<ScanRow>& rows)
+    : servers_(beside.servers_),
+      allocation_(beside.allocation_ + 1),
+      next_offset_(beside.next_offset_),
+      rows_(shape.partitions) {
+  Load(kind, shape, rows);
+}
+
+void ScanTable::Load(fabric::Kind kind, const Shape& shape, const std::vector<ScanRow>& rows) {
   MakeMeanings(shape.groups);
   for (const ScanRow& row : rows) rows_[PartitionOf(row, shape.partitions)].push_back(row);
   auto meta = std::make_shared<proto::Table>();
   meta->set_name("t");
-  meta->set_allocation(kAllocation);
+  meta->set_allocation(allocation_);
   meta->set_rows(rows.size());
   meta->set_pointer_group(shape.pointer_group);
   meta->set_block_bytes(storage::BlockLayout(kWidths, shape.block_rows, shape.pointer_group).bytes());
@@ -62,7 +75,7 @@ ScanTable::ScanTable(fabric::Kind kind, const Shape& shape, const std::vector<Sc
     column.set_max(meanings_[0][c].max);
   }
   auto fabric = storage::OpenFabric(kind);
-  const auto channel = *storage::Channel::Open(*fabric, servers_, {});
+  const auto channel = *storage::Channel::Open(*fabric, *servers_, {});
   for (uint32_t p = 0; p < shape.partitions; ++p) {
     std::stable_sort(rows_[p].begin(), rows_[p].end(),
                      [](const auto& a, const auto& b) { return a.day < b.day; });
@@ -134,7 +147,7 @@ void ScanTable::WriteChain(storage::Channel& channel, uint32_t partition, const 
     if (i % 2 == 1 || i + 1 == blocks) next_offset_ += (layout.bytes() + 2047) / 2048 * 2048;
   }
   NAM_CHECK(next_offset_ < storage::TwoServers::kBytes, "the test's table is too large");
-  const storage::AllocationKeys keys = servers_.keys();
+  const storage::AllocationKeys keys = servers_->keys();
   storage::BlockSink sink(channel, keys, layout.bytes());
   for (uint32_t i = 0; i < blocks; ++i) {
     std::byte* block = *sink.Acquire();
@@ -145,7 +158,7 @@ void ScanTable::WriteChain(storage::Channel& channel, uint32_t partition, const 
     std::vector<uint64_t> next;
     for (uint32_t g = i + group; i % group == 0 && g < std::min(blocks, i + 2 * group); ++g)
       next.push_back(pointers[g]);
-    writer.Seal(kAllocation, partition, i, count, next);
+    writer.Seal(allocation_, partition, i, count, next);
     NAM_CHECK(sink.Write(storage::RemotePtr<void>::FromRaw(pointers[i]), layout.bytes()).ok());
   }
   NAM_CHECK(sink.Flush().ok());
@@ -165,8 +178,8 @@ std::shared_ptr<storage::KnownBlocks> ScanTable::NewKnownBlocks() const {
 storage::WorkCounter ScanTable::NewCounter() {
   const storage::RemotePtr<void> extent(MemoryServerId(1), 4096), word(MemoryServerId(1), next_offset_);
   next_offset_ += 64;
-  std::memset(servers_.at(word), 0, sizeof(uint64_t));
-  return {.word = word, .extent = extent, .rkey = servers_.rkey(1)};
+  std::memset(servers_->at(word), 0, sizeof(uint64_t));
+  return {.word = word, .extent = extent, .rkey = servers_->rkey(1)};
 }
 
 BlockScan::Options ScanTable::ScanOf(const std::vector<uint32_t>& columns) const {

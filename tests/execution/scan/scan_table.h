@@ -41,6 +41,8 @@ class ScanTable {
     uint32_t pointer_group = 4;
   };
   ScanTable(fabric::Kind kind, const Shape& shape, const std::vector<ScanRow>& rows);
+  /// In the memory servers of `beside`, behind it; nothing is added to `beside` afterwards.
+  ScanTable(fabric::Kind kind, const ScanTable& beside, const Shape& shape, const std::vector<ScanRow>& rows);
 
   static uint32_t PartitionOf(const ScanRow& row, uint32_t partitions);
   static Value ValueOf(const ScanRow& row, uint32_t column);
@@ -51,7 +53,7 @@ class ScanTable {
   const std::vector<ScanRow>& rows(uint32_t partition) const { return rows_[partition]; }
   const std::shared_ptr<const proto::Table>& meta() const { return meta_; }
   std::shared_ptr<storage::KnownBlocks> NewKnownBlocks() const;
-  storage::TwoServers& servers() { return servers_; }
+  storage::TwoServers& servers() { return *servers_; }
   /// A counter that is zero, for claims.
   storage::WorkCounter NewCounter();
 
@@ -59,13 +61,14 @@ class ScanTable {
   BlockScan::Options ScanOf(const std::vector<uint32_t>& columns) const;
 
  private:
-  static constexpr uint64_t kAllocation = 9;
+  void Load(fabric::Kind kind, const Shape& shape, const std::vector<ScanRow>& rows);
   void MakeMeanings(uint32_t groups);
   void WriteChain(storage::Channel& channel, uint32_t partition, const Shape& shape, proto::Table& meta);
   void FillBlock(storage::BlockWriter& writer, uint32_t partition, size_t first, uint32_t rows) const;
   uint64_t CodeOf(const ScanRow& row, uint32_t column, uint32_t group) const;
 
-  storage::TwoServers servers_;
+  const std::shared_ptr<storage::TwoServers> servers_;
+  const uint64_t allocation_;
   uint64_t next_offset_ = 4096;                              // in both servers
   std::vector<std::vector<ScanRow>> rows_;                   // by partition, in order
   std::vector<uint32_t> group_of_;                           // partition
