@@ -1,7 +1,6 @@
 #include "computeserver/result_store.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -29,7 +28,7 @@ void ResultStore::DropExpired() {
 
 std::optional<uint64_t> ResultStore::FindRoom(uint64_t bytes) const {
   std::vector<std::pair<uint64_t, uint64_t>> taken;  // by offset: begin, end
-  for (const auto& [query, entry] : entries_) {
+  for (const auto& [attempt, entry] : entries_) {
     if (!entry.own) taken.emplace_back(entry.offset, entry.offset + entry.bytes);
   }
   std::sort(taken.begin(), taken.end());
@@ -42,29 +41,31 @@ std::optional<uint64_t> ResultStore::FindRoom(uint64_t bytes) const {
   return std::nullopt;
 }
 
-absl::StatusOr<ResultStore::Place> ResultStore::Put(uint64_t query, const std::string& bytes) {
+absl::StatusOr<ResultStore::Place> ResultStore::Put(uint64_t attempt,
+                                                    std::span<const std::span<const std::byte>> pages) {
   std::scoped_lock lock(mutex_);
   DropExpired();
   Entry entry;
-  entry.bytes = bytes.size();
+  for (const std::span<const std::byte> page : pages) entry.bytes += page.size();
   entry.expires_ns = fabric_.clock().NowNs() + kKeepNs;
-  const std::optional<uint64_t> room = bytes.size() <= kSmallBytes ? FindRoom(bytes.size()) : std::nullopt;
+  const std::optional<uint64_t> room = entry.bytes <= kSmallBytes ? FindRoom(entry.bytes) : std::nullopt;
   if (room) {
     entry.offset = *room;
   } else {
     NAM_ASSIGN_OR_RETURN(
-        entry.own, fabric_.Allocate(bytes.size(), {.access = fabric::Access::kRead, .huge_pages = false}));
+        entry.own, fabric_.Allocate(entry.bytes, {.access = fabric::Access::kRead, .huge_pages = false}));
   }
   fabric::MemoryRegion& region = entry.own ? *entry.own : *shared_;
-  std::memcpy(region.data() + entry.offset, bytes.data(), bytes.size());
+  std::byte* to = region.data() + entry.offset;
+  for (const std::span<const std::byte> page : pages) to = std::copy(page.begin(), page.end(), to);
   const Place place{region.rkey(), entry.offset};
-  entries_.insert_or_assign(query, std::move(entry));
+  entries_.insert_or_assign(attempt, std::move(entry));
   return place;
 }
 
-void ResultStore::Release(uint64_t query) {
+void ResultStore::Release(uint64_t attempt) {
   std::scoped_lock lock(mutex_);
-  entries_.erase(query);
+  entries_.erase(attempt);
 }
 
 }  // namespace nam::computeserver

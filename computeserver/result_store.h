@@ -5,7 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
+#include <span>
 
 #include "absl/status/statusor.h"
 #include "fabric/fabric.h"
@@ -23,8 +23,9 @@ class ResultStore {
   };
   static absl::StatusOr<std::unique_ptr<ResultStore>> Create(fabric::Fabric& fabric);
 
-  absl::StatusOr<Place> Put(uint64_t query, const std::string& bytes);
-  void Release(uint64_t query);
+  /// The pages one behind the other.
+  absl::StatusOr<Place> Put(uint64_t attempt, std::span<const std::span<const std::byte>> pages);
+  void Release(uint64_t attempt);
   bool empty() {
     std::scoped_lock lock(mutex_);
     return entries_.empty();
@@ -45,7 +46,7 @@ class ResultStore {
   fabric::Fabric& fabric_;
   std::unique_ptr<fabric::MemoryRegion> shared_;
   std::mutex mutex_;
-  std::map<uint64_t, Entry> entries_;  // by query
+  std::map<uint64_t, Entry> entries_;  // by attempt
 };
 
 }  // namespace nam::computeserver

@@ -12,20 +12,21 @@
 #include "base/status_macros.h"
 #include "catalog/address.h"
 #include "catalog/attachment.h"
-#include "computeserver/channel_pool.h"
-#include "computeserver/fragment.h"
-#include "computeserver/query_shape.h"
 #include "computeserver/result_store.h"
 #include "computeserver/start_over_fabric.h"
 #include "computeserver/table_cache.h"
+#include "execution/attempt.h"
+#include "execution/channel_pool.h"
 #include "execution/methods.h"
-#include "storage/checksum.h"
+#include "execution/prepared_stage.h"
+#include "plan/codec.h"
+#include "plan/table_schema.h"
 
 namespace nam::computeserver {
 namespace {
 
 /// Queries beyond so many at once are refused rather than queued.
-constexpr int kMostFragments = 32;
+constexpr int kMostAttempts = 32;
 constexpr int64_t kDrainCheckUs = 2'000;
 /// How long a server that leaves waits for coordinators to read results. What they do not get they have done
 /// again elsewhere.
@@ -44,13 +45,13 @@ class ComputeServerImpl final : public ComputeServer {
         claim_channels_(attachment_->fabric(), *attachment_, kClaimChannel),
         cache_(attachment_->catalog(), channels_),
         handlers_("nam.proto.Compute") {
-    handlers_.Add(execution::kRunFragment,
-                  [this](const proto::FragmentRequest& request, const catalog::IncomingCall& call) {
+    handlers_.Add(execution::kRunAttempt,
+                  [this](const proto::AttemptRequest& request, const catalog::IncomingCall& call) {
                     return Run(call, request);
                   });
     handlers_.Add(execution::kReleaseResult,
                   [this](const proto::ReleaseResultRequest& request, const catalog::IncomingCall&) {
-                    results_->Release(request.query());
+                    results_->Release(request.attempt());
                     return absl::StatusOr<proto::ReleaseResultReply>(proto::ReleaseResultReply());
                   });
   }
@@ -72,16 +73,18 @@ class ComputeServerImpl final : public ComputeServer {
   }
 
  private:
-  /// Waits until fragments have finished what they had claimed and their results have been read.
+  /// Waits until attempts have finished what they had claimed and their results have been read.
   void Drain(Deadline deadline);
-  absl::StatusOr<proto::FragmentReply> Run(const catalog::IncomingCall& call,
-                                           const proto::FragmentRequest& request);
-  absl::StatusOr<std::shared_ptr<const QueryShape>> Shape(const proto::FragmentRequest& request);
+  absl::StatusOr<proto::AttemptReply> Run(const catalog::IncomingCall& call,
+                                          const proto::AttemptRequest& request);
+  absl::StatusOr<std::unique_ptr<execution::PreparedStage>> Prepare(const proto::AttemptRequest& request);
+  /// The result goes where the coordinator READs it.
+  absl::Status Keep(uint64_t number, execution::Attempt& attempt, proto::AttemptReply& reply);
 
   const ComputeServerOptions options_;
   const std::unique_ptr<catalog::Attachment> attachment_;
-  ChannelPool channels_;
-  ChannelPool claim_channels_;
+  execution::ChannelPool channels_;
+  execution::ChannelPool claim_channels_;
   TableCache cache_;
   std::unique_ptr<ResultStore> results_;
   catalog::Handlers handlers_;
@@ -105,59 +108,60 @@ void ComputeServerImpl::Drain(Deadline deadline) {
   }
 }
 
-absl::StatusOr<std::shared_ptr<const QueryShape>> ComputeServerImpl::Shape(
-    const proto::FragmentRequest& request) {
-  const proto::StreamSettings& settings = request.settings();
-  if (settings.window() < 1 || settings.window() > 64)
+absl::StatusOr<std::unique_ptr<execution::PreparedStage>> ComputeServerImpl::Prepare(
+    const proto::AttemptRequest& request) {
+  execution::StageInputs inputs{.settings = request.settings(), .threads = std::max(1, options_.threads)};
+  if (inputs.settings.window() < 1 || inputs.settings.window() > 64)
     return absl::InvalidArgumentError("the window must be 1 to 64 blocks");
-  NAM_ASSIGN_OR_RETURN(optimizer::Plan plan, optimizer::FromProto(request.plan()));
-  optimizer::TableRefs tables;
-  std::vector<std::shared_ptr<storage::KnownBlocks>> known;
-  for (const optimizer::Plan::Table& table : plan.tables) {
+  NAM_ASSIGN_OR_RETURN(inputs.plan, plan::FromProto(request.plan()));
+  for (const plan::TableRef& table : inputs.plan.tables) {
     NAM_ASSIGN_OR_RETURN(auto meta, cache_.Table(table.name, table.allocation));
-    known.push_back(cache_.Known(*meta));
-    tables.push_back(std::move(meta));
+    inputs.known.push_back(cache_.Known(*meta));
+    inputs.tables.push_back(std::move(meta));
   }
-  std::vector<partitioner::Piece> pieces;
+  NAM_RETURN_IF_ERROR(plan::CheckTables(inputs.plan, inputs.tables));
   for (const proto::Piece& piece : request.pieces())
-    pieces.push_back({piece.partition(), piece.first_block(), piece.blocks()});
-  return QueryShape::Make(
-      std::move(plan), std::move(tables), std::move(known), settings, std::move(pieces),
-      [this](const proto::Table& table, uint32_t column) { return cache_.Dictionary(table, column); });
+    inputs.pieces.push_back({piece.partition(), piece.first_block(), piece.blocks()});
+  if (request.has_counter()) {
+    const auto word = storage::RemotePtr<void>::FromRaw(request.counter().word());
+    const auto extent = storage::RemotePtr<void>::FromRaw(request.counter().extent());
+    if (word < extent || word.server() != extent.server() || word.offset() % sizeof(uint64_t) != 0)
+      return absl::InvalidArgumentError("not a work counter: its word lies outside of its extent");
+    inputs.counter = {word, extent, {request.counter().rkey()}, request.counter().base()};
+  }
+  inputs.load_dictionary = [this](const proto::Table& table, uint32_t column) {
+    return cache_.Dictionary(table, column);
+  };
+  return execution::PreparedStage::Make(std::move(inputs), stopping_);
 }
 
-absl::StatusOr<proto::FragmentReply> ComputeServerImpl::Run(const catalog::IncomingCall& call,
-                                                            const proto::FragmentRequest& request) {
+absl::StatusOr<proto::AttemptReply> ComputeServerImpl::Run(const catalog::IncomingCall& call,
+                                                           const proto::AttemptRequest& request) {
   struct Running {
     explicit Running(std::atomic<int>& count) : count(count), place(++count) {}
     ~Running() { --count; }
     std::atomic<int>& count;
     const int place;
   } running(running_);
-  if (running.place > kMostFragments) {
+  if (running.place > kMostAttempts) {
     return absl::ResourceExhaustedError(
-        absl::StrFormat("compute server %d already runs %d queries", id().value(), kMostFragments));
+        absl::StrFormat("compute server %d already runs %d queries", id().value(), kMostAttempts));
   }
-  for (uint64_t query : request.release()) results_->Release(query);
-  proto::FragmentReply reply;
+  for (uint64_t attempt : request.release()) results_->Release(attempt);
+  proto::AttemptReply reply;
   if (stopping_) {
     reply.set_leaving(true);
     return reply;
   }
-  NAM_ASSIGN_OR_RETURN(std::shared_ptr<const QueryShape> shape, Shape(request));
+  NAM_ASSIGN_OR_RETURN(const std::unique_ptr<execution::PreparedStage> stage, Prepare(request));
+  std::vector<std::vector<uint32_t>> needed;
+  for (size_t p = 0; p < stage->size(); ++p) needed.push_back(stage->pipeline(p).partitions);
+  NAM_ASSIGN_OR_RETURN(execution::MulticastBuild multicast,
+                       execution::MulticastBuild::From(request.multicast(), stage->plan(),
+                                                       stage->inputs().tables, needed));
   std::atomic<bool> cancel = false;
-  NAM_ASSIGN_OR_RETURN(MulticastBuild multicast, MulticastBuild::From(request.multicast(), *shape));
-  std::optional<storage::WorkCounter> counter;
-  if (request.has_counter()) {
-    const auto word = storage::RemotePtr<void>::FromRaw(request.counter().word());
-    const auto extent = storage::RemotePtr<void>::FromRaw(request.counter().extent());
-    if (word < extent || word.server() != extent.server() || word.offset() % sizeof(uint64_t) != 0)
-      return absl::InvalidArgumentError("not a work counter: its word lies outside of its extent");
-    counter = {word, extent, {request.counter().rkey()}, request.counter().base()};
-  }
-  Fragment fragment(shape, std::move(multicast), counter, channels_, claim_channels_,
-                    std::max(1, options_.threads), cancel, stopping_);
-  const absl::Status status = fragment.Run([&] {
+  execution::Attempt attempt(*stage, std::move(multicast), channels_, claim_channels_, cancel);
+  const absl::Status status = attempt.Run([&] {
     if (call.Cancelled()) cancel = true;
   });
   if (absl::IsUnavailable(status)) {
@@ -167,19 +171,28 @@ absl::StatusOr<proto::FragmentReply> ComputeServerImpl::Run(const catalog::Incom
   NAM_RETURN_IF_ERROR(status);
   // Nobody would read it, nor say so.
   if (call.Cancelled()) return absl::CancelledError("cancelled");
-  const std::string& partial = fragment.partial();
-  NAM_ASSIGN_OR_RETURN(const ResultStore::Place place, results_->Put(request.query(), partial));
-  reply.set_rkey(place.rkey.value);
-  reply.set_offset(place.offset);
-  reply.set_bytes(partial.size());
-  reply.set_checksum(storage::Checksum(std::as_bytes(std::span(partial))));
-  for (const proto::PipelineCounters& counters : fragment.Counters()) *reply.add_pipelines() = counters;
-  for (const std::vector<uint32_t>& claimed : fragment.Claimed())
+  NAM_RETURN_IF_ERROR(Keep(request.attempt(), attempt, reply));
+  for (const proto::PipelineCounters& counters : attempt.Counters()) *reply.add_pipelines() = counters;
+  for (const std::vector<uint32_t>& claimed : attempt.Claimed())
     reply.add_threads()->mutable_pieces()->Add(claimed.begin(), claimed.end());
-  reply.set_claims(fragment.Claims());
-  reply.set_satisfied(fragment.satisfied());
+  reply.set_claims(attempt.Claims());
+  reply.set_satisfied(attempt.satisfied());
   reply.set_leaving(stopping_);
   return reply;
+}
+
+absl::Status ComputeServerImpl::Keep(uint64_t number, execution::Attempt& attempt,
+                                     proto::AttemptReply& reply) {
+  std::vector<std::span<const std::byte>> pages;
+  NAM_RETURN_IF_ERROR(attempt.Store(number, pages));
+  if (pages.empty()) return absl::OkStatus();
+  NAM_ASSIGN_OR_RETURN(const ResultStore::Place place, results_->Put(number, pages));
+  uint64_t bytes = 0;
+  for (const std::span<const std::byte> page : pages) bytes += page.size();
+  reply.set_rkey(place.rkey.value);
+  reply.set_offset(place.offset);
+  reply.set_bytes(bytes);
+  return absl::OkStatus();
 }
 
 absl::Status ComputeServerImpl::Listen() {

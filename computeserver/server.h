@@ -28,7 +28,7 @@ struct ComputeServerOptions {
   std::function<void(absl::Status)> on_lost;
 };
 
-/// The compute-server process: is told fragments of plans, streams the data from memory servers,
+/// The compute-server process: is told attempts of plans, streams the data from memory servers,
 /// and leaves partial results in registered memory for the coordinator to READ. It keeps nothing that a
 /// query could not do without. Owned by main(); thread-safe.
 class ComputeServer {

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "catalog/client.h"
-#include "computeserver/channel_pool.h"
+#include "execution/channel_pool.h"
 #include "proto/catalog.pb.h"
 #include "storage/dictionary.h"
 #include "storage/known_blocks.h"
@@ -20,7 +20,7 @@ namespace nam::computeserver {
 /// what is here needs no second look at the catalog. Bounded; thread-safe.
 class TableCache {
  public:
-  TableCache(catalog::Client& catalog, ChannelPool& channels) : catalog_(catalog), channels_(channels) {}
+  TableCache(catalog::Client& catalog, execution::ChannelPool& channels) : catalog_(catalog), channels_(channels) {}
 
   /// ABORTED if the table is not any more what the plan was made for.
   absl::StatusOr<std::shared_ptr<const proto::Table>> Table(const std::string& name, uint64_t allocation);
@@ -34,7 +34,7 @@ class TableCache {
   static constexpr uint64_t kMostDictionaryBytes = 256u << 20;
 
   catalog::Client& catalog_;
-  ChannelPool& channels_;
+  execution::ChannelPool& channels_;
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<const proto::Table>> tables_;
   std::map<std::pair<uint64_t, uint32_t>, std::shared_ptr<const storage::Dictionary>> dictionaries_;

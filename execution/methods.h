@@ -6,8 +6,8 @@
 /// The methods of proto/compute.proto.
 namespace nam::execution {
 
-inline constexpr catalog::Method<proto::FragmentRequest, proto::FragmentReply> kRunFragment{
-    "/nam.proto.Compute/RunFragment"};
+inline constexpr catalog::Method<proto::AttemptRequest, proto::AttemptReply> kRunAttempt{
+    "/nam.proto.Compute/RunAttempt"};
 inline constexpr catalog::Method<proto::ReleaseResultRequest, proto::ReleaseResultReply> kReleaseResult{
     "/nam.proto.Compute/ReleaseResult"};
 

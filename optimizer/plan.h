@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "proto/compute.pb.h"
 #include "sql/bound_query.h"
 
 namespace nam::optimizer {
@@ -19,7 +18,7 @@ struct Plan {
     uint64_t allocation = 0;
     std::vector<uint32_t> columns;    // read from its blocks, ascending
     std::vector<plan::Expr> filters;  // over this table alone
-    // Estimates, for EXPLAIN and costs; not sent.
+    // Estimates, for EXPLAIN and costs.
     double rows = 0;
     double selectivity = 1;
   };
@@ -43,9 +42,5 @@ struct Plan {
 
 /// Chooses driving table, join order, filters and columns.
 absl::StatusOr<Plan> MakePlan(const sql::BoundQuery& query);
-
-proto::Plan ToProto(const Plan& plan);
-/// INVALID_ARGUMENT if it is not a plan: wrong arity, unknown operators, references outside of it.
-absl::StatusOr<Plan> FromProto(const proto::Plan& plan);
 
 }  // namespace nam::optimizer

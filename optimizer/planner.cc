@@ -36,20 +36,6 @@ Expr AtScale(Expr e, uint8_t scale) {
   return cast;
 }
 
-/// What travels to the compute servers is a protocol buffer, whose decoder goes 100 messages deep.
-constexpr int kMaxDepth = 80;
-
-absl::Status CheckDepth(const Expr& expr, int depth = 1) {
-  if (depth > kMaxDepth) {
-    return ToStatus({.message = "an expression nests deeper than 80 levels",
-                     .position = expr.position,
-                     .hint = "split it, or write a long chain of + with fewer terms",
-                     .sqlstate = "54001"});
-  }
-  for (const Expr& child : expr.children) NAM_RETURN_IF_ERROR(CheckDepth(child, depth + 1));
-  return absl::OkStatus();
-}
-
 class Planner {
  public:
   explicit Planner(const BoundQuery& query) : query_(query) {}
@@ -73,7 +59,6 @@ class Planner {
         plan_.row_limit = -1;
     }
     ChooseColumns();
-    NAM_RETURN_IF_ERROR(CheckDepths());
     return std::move(plan_);
   }
 
@@ -158,20 +143,6 @@ class Planner {
     for (ColumnRef column : needed_) {
       plan_.tables[static_cast<size_t>(column.table)].columns.push_back(static_cast<uint32_t>(column.column));
     }
-  }
-
-  absl::Status CheckDepths() const {
-    for (const Plan::Table& table : plan_.tables) {
-      for (const Expr& filter : table.filters) NAM_RETURN_IF_ERROR(CheckDepth(filter));
-    }
-    for (const Plan::Join& join : plan_.joins) {
-      for (const Expr& residual : join.residuals) NAM_RETURN_IF_ERROR(CheckDepth(residual));
-    }
-    for (const Expr& key : plan_.group_by) NAM_RETURN_IF_ERROR(CheckDepth(key));
-    for (const plan::Aggregate& aggregate : plan_.aggregates)
-      NAM_RETURN_IF_ERROR(CheckDepth(aggregate.argument));
-    for (const Expr& expr : plan_.output) NAM_RETURN_IF_ERROR(CheckDepth(expr));
-    return absl::OkStatus();
   }
 
   struct Later {

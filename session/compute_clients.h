@@ -25,10 +25,10 @@ class ComputeClients {
   static absl::StatusOr<std::unique_ptr<ComputeClients>> Open(catalog::Attachment& attachment);
   ~ComputeClients();
 
-  /// One fragment on one server.
+  /// One attempt on one server.
   struct Work {
     proto::Member member;
-    proto::FragmentRequest request;
+    proto::AttemptRequest request;
     // The caller's own:
     size_t server = 0;
     size_t list = 0;
@@ -37,7 +37,7 @@ class ComputeClients {
     // Once it has ended:
     absl::Status status;  // names the server
     bool lost = false;    // the server did not answer, or not let its result be read: it may be dead
-    proto::FragmentReply reply;
+    proto::AttemptReply reply;
     std::string partial;
 
    private:
@@ -45,11 +45,11 @@ class ComputeClients {
     catalog::CallCancellation cancellation;
   };
   void Start(std::unique_ptr<Work> work);
-  /// The next fragment that has ended, with its partial result read; null at the deadline. `cancel` ends the
+  /// The next attempt that has ended, with its partial result read; null at the deadline. `cancel` ends the
   /// reading: its status is CANCELLED then.
   std::unique_ptr<Work> Await(Deadline deadline, const std::atomic<bool>& cancel);
   /// Ends all that run and waits for that. Nobody reads what they left: the servers are told with the next
-  /// fragment, or at the end.
+  /// attempt, or at the end.
   void EndAll();
 
  private:
@@ -57,14 +57,14 @@ class ComputeClients {
     proto::Member member;
     std::shared_ptr<catalog::Peer> peer;            // calls under way hold it
     std::unique_ptr<fabric::QueuePair> queue_pair;  // made at the first result
-    std::vector<uint64_t> unreleased;               // fragments whose results have been read
+    std::vector<uint64_t> unreleased;               // attempts whose results have been read
   };
 
   explicit ComputeClients(catalog::Attachment& attachment) : attachment_(attachment) {}
   Server& ServerOf(const proto::Member& member);
   void ReadResult(Work& work, const std::atomic<bool>& cancel);
   void Release(Server& server);
-  absl::Status ReadPartial(Server& server, const proto::FragmentReply& reply, std::string& out,
+  absl::Status ReadPartial(Server& server, const proto::AttemptReply& reply, std::string& out,
                            const std::atomic<bool>& cancel);
 
   catalog::Attachment& attachment_;

@@ -17,7 +17,7 @@ struct ServerReport {
   proto::Member member;
   optimizer::Assignment::Share share;
   // With ANALYZE:
-  proto::FragmentReply reply;  // of all its fragments together
+  proto::AttemptReply reply;  // of all its attempts together
   struct Turn {
     std::optional<size_t> share_of;  // position among the servers; none: handed out again
     double started_ms = 0;
@@ -25,7 +25,7 @@ struct ServerReport {
     uint32_t pieces = 0;
     uint32_t claims = 0;  // by which it got them; 0: without a work queue
   };
-  std::vector<Turn> turns;            // its fragments
+  std::vector<Turn> turns;            // its attempts
   std::vector<uint64_t> thread_rows;  // of the driving table, in pieces that its threads claimed
 };
 

@@ -24,7 +24,7 @@ namespace nam::session {
 ///
 ///     catalog: a group for each memory server, kept for the session
 ///     Start:   blocks' pointers (the head's, and by READ) ─▶ StartMulticast on all memory servers at once
-///     then     FragmentRequest.multicast tells the compute servers what to join
+///     then     AttemptRequest.multicast tells the compute servers what to join
 ///     End:     EndMulticast on each, while the caller goes on
 ///
 /// Used by one thread; those that it starts end before the next streams begin.

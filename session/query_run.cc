@@ -9,13 +9,13 @@
 namespace nam::session {
 namespace {
 
-/// A list with fewer items left for each fragment, or that is done sooner by those it has, is not worth
+/// A list with fewer items left for each attempt, or that is done sooner by those it has, is not worth
 /// another server's call and build sides.
 constexpr uint64_t kWorthStealing = 8;
 constexpr double kWorthStealingNs = 1e6;
 /// Losing servers again and again is an error of its own.
 constexpr int kMostRounds = 16;
-/// Fragments that found nothing to claim: somebody was faster. More of them are a mistake somewhere.
+/// Attempts that found nothing to claim: somebody was faster. More of them are a mistake somewhere.
 constexpr int kMostFruitless = 1'000;
 constexpr int64_t kWaitUs = 5'000;
 constexpr int64_t kLookForServersNs = 20'000'000;
@@ -77,7 +77,7 @@ void QueryRun::Start(size_t server, size_t list_number, uint64_t first, bool wit
   work->first = first;
   work->started_ms = NowMs();
   work->request = options_.request;
-  work->request.set_query(options_.next_fragment_id());
+  work->request.set_attempt(options_.next_attempt());
   for (uint64_t i = first; i < list.pieces.size(); ++i) {
     const partitioner::Piece& piece = pieces_[list.pieces[i]];
     proto::Piece& out = *work->request.add_pieces();
@@ -113,7 +113,7 @@ absl::Status QueryRun::Run() {
   absl::Status status = AddLists(std::move(shares));
   for (size_t s = 0; s < servers_.size() && status.ok(); ++s) Start(s, s, 0, /*with_multicast=*/true);
   if (status.ok()) status = Loop();
-  // Fragments that still run have nothing to add: they found their lists empty, or the query has ended.
+  // Attempts that still run have nothing to add: they found their lists empty, or the query has ended.
   options_.clients.EndAll();
   return status;
 }
@@ -140,7 +140,7 @@ absl::Status QueryRun::Take(ComputeClients::Work& work) {
   --lists_[work.list].running;
   servers_[work.server].busy = false;
   if (!work.status.ok()) return work.lost ? Lost(work.server, work.status) : work.status;
-  if (!work.partial.empty()) NAM_RETURN_IF_ERROR(options_.add(work.partial));
+  if (!work.partial.empty()) NAM_RETURN_IF_ERROR(options_.add(work.partial, work.request.attempt()));
   ServerReport& report = options_.servers[work.server];
   for (int i = report.reply.pipelines_size(); i < work.reply.pipelines_size(); ++i)
     report.reply.add_pipelines()->set_table(work.reply.pipelines(i).table());
@@ -276,7 +276,7 @@ absl::Status QueryRun::LookForNewServers() {
   return GiveWorkToAll();
 }
 
-/// What has been reported, and what running fragments have claimed of their lists.
+/// What has been reported, and what running attempts have claimed of their lists.
 absl::Status QueryRun::ReportProgress() {
   const int64_t now_ns = options_.clock.NowNs();
   if (!options_.progress || now_ns - reported_ns_ < kProgressNs) return absl::OkStatus();

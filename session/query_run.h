@@ -22,25 +22,25 @@ namespace nam::session {
 /// may come, go, or die meanwhile. One thread, one query.
 ///
 ///     lists     one per server at first: its share, with a word each that claims are counted in
-///     fragment  one server claims from one list until it is empty, and says which pieces it had
+///     attempt   one server claims from one list until it is empty, and says which pieces it had
 ///     idle      a server whose list is empty gets the list with most left, as does one that has just come
 ///     lost      what a dead server had claimed is in nobody's report: new lists, for those that are left
 ///
-/// A partial result counts when it has been read, with the pieces that its fragment reported; a server
+/// A partial result counts when it has been read, with the pieces that its attempt reported; a server
 /// that only seems dead is never heard again, so no row counts twice. Without words (`counters` null) a
-/// list is one fragment's alone: nothing is stolen, but what is lost is done again just so.
+/// list is one attempt's alone: nothing is stolen, but what is lost is done again just so.
 class QueryRun {
  public:
   struct Options {
-    proto::FragmentRequest request;      // plan and settings
+    proto::AttemptRequest request;      // plan and settings
     std::vector<ServerReport>& servers;  // those with a share; others that come are added
     ComputeClients& clients;
     WorkCounters* counters = nullptr;
-    std::function<uint64_t()> next_fragment_id;
-    std::function<proto::MulticastStreams(size_t server)> multicast;  // of a first fragment
+    std::function<uint64_t()> next_attempt;
+    std::function<proto::MulticastStreams(size_t server)> multicast;  // of a first attempt
     /// Living compute servers, asked now and then while the query runs.
     std::function<absl::StatusOr<std::vector<proto::Member>>()> members;
-    std::function<absl::Status(const std::string& partial)> add;
+    std::function<absl::Status(const std::string& partial, uint64_t attempt)> add;
     const proto::Table& driving;
     /// Told now and then how many of its rows are done, or under way; empty: not told.
     std::function<void(uint64_t rows_done)> progress;
@@ -55,10 +55,10 @@ class QueryRun {
   struct List {
     std::vector<uint32_t> pieces;  // their numbers
     std::optional<storage::WorkCounter> counter;
-    int running = 0;          // fragments that claim from it
+    int running = 0;          // attempts that claim from it
     int64_t started_ns = -1;  // the first of them
     uint64_t claimed = 0;     // at the last look, or more by now
-    bool dry = false;         // a fragment has met its end
+    bool dry = false;         // an attempt has met its end
   };
   struct Server {
     bool busy = false;
@@ -66,18 +66,18 @@ class QueryRun {
   };
 
   absl::Status AddLists(std::vector<std::vector<uint32_t>> shares);
-  /// A fragment of `server` on `list`, from its item `first` on.
+  /// An attempt of `server` on `list`, from its item `first` on.
   void Start(size_t server, size_t list, uint64_t first, bool with_multicast);
   absl::Status Loop();
   absl::Status Take(ComputeClients::Work& work);
-  /// What its fragment says that it has done.
+  /// What its attempt says that it has done.
   absl::Status Cover(const ComputeClients::Work& work, ServerReport& report);
   absl::Status Lost(size_t server, const absl::Status& why);
   /// Gives idle servers what there is most of; nothing if too little is left to be worth it.
   absl::Status GiveWorkToAll();
   /// How much has been claimed of the wanted lists: one READ for all.
   absl::Status LookAtLists(const std::function<bool(const List&)>& wanted);
-  /// Of the items that nobody has claimed, those that one more fragment may expect to get; 0: not worth it.
+  /// Of the items that nobody has claimed, those that one more attempt may expect to get; 0: not worth it.
   double Expected(const List& list, int64_t now_ns) const;
   /// Once nothing runs: what nobody has reported becomes lists of those who are left.
   absl::Status HandOutAgain();

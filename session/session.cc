@@ -9,16 +9,18 @@
 #include "base/status_macros.h"
 #include "catalog/attachment.h"
 #include "optimizer/assignment.h"
+#include "optimizer/lower.h"
 #include "optimizer/plan.h"
+#include "plan/codec.h"
 #include "session/compute_clients.h"
 #include "session/explain.h"
-#include "session/finish.h"
 #include "session/missing_server_errors.h"
 #include "session/multicast_coordinator.h"
 #include "session/query_run.h"
 #include "session/record_copies.h"
 #include "session/record_engine.h"
 #include "session/record_statements.h"
+#include "session/result_finish.h"
 #include "session/settings.h"
 #include "session/work_counters.h"
 #include "sql/bound_query.h"
@@ -249,6 +251,7 @@ class SessionImpl final : public Session {
 
   struct Prepared {
     optimizer::Plan plan;
+    plan::PhysicalPlan physical;  // the same, as compute servers get it
     optimizer::TableRefs tables;
     std::vector<ServerReport> servers;  // those with work
     std::vector<std::string> why_read;  // once it has run: of each join; empty if it was multicast
@@ -362,6 +365,7 @@ class SessionImpl final : public Session {
     NAM_ASSIGN_OR_RETURN(prepared.plan, optimizer::MakePlan(query));
     for (const sql::BoundTable& table : query.tables) prepared.tables.push_back(table.table);
     if (settings_.whole_tuples) optimizer::ReadWholeTuples(prepared.tables, prepared.plan);
+    NAM_ASSIGN_OR_RETURN(prepared.physical, optimizer::Lower(prepared.plan, prepared.tables));
     NAM_ASSIGN_OR_RETURN(const proto::Cluster* cluster, tables_.Cluster());
     std::vector<proto::Member> members;
     for (const proto::Member& member : cluster->members()) {
@@ -387,10 +391,13 @@ class SessionImpl final : public Session {
   }
 
   absl::StatusOr<ResultSet> RunQuery(const sql::BoundQuery& query, Prepared& prepared) {
-    proto::FragmentRequest request;
-    *request.mutable_plan() = optimizer::ToProto(prepared.plan);
+    proto::AttemptRequest request;
+    *request.mutable_plan() = plan::ToProto(prepared.physical);
     *request.mutable_settings() = settings_.ForStreams();
-    execution::PartialMerger merger = MakeMerger(prepared.plan);
+    NAM_ASSIGN_OR_RETURN(const std::unique_ptr<ResultFinish> finish,
+                         ResultFinish::Make(query, prepared.plan, prepared.physical,
+                                            settings_.result_bytes_max(), attachment_.fabric().clock(),
+                                            cancel_));
     MulticastCoordinator::Query shares{
         .plan = prepared.plan, .tables = prepared.tables, .partitions = {}, .in_place = settings_.in_place};
     for (const ServerReport& server : prepared.servers) {
@@ -404,10 +411,11 @@ class SessionImpl final : public Session {
          .servers = prepared.servers,
          .clients = *clients_,
          .counters = CountersFor(prepared),
-         .next_fragment_id = [this] { return ++query_; },
+         .next_attempt = [this] { return ++query_; },
          .multicast = [this](size_t s) { return multicast_->StreamsFor(static_cast<uint32_t>(s)); },
          .members = [this] { return NewMembers(); },
-         .add = [&](const std::string& p) { return merger.Add(std::as_bytes(std::span(p)), &cancel_); },
+         .add = [&](const std::string& p,
+                    uint64_t attempt) { return finish->Add(std::as_bytes(std::span(p)), attempt); },
          .driving = *prepared.tables[static_cast<size_t>(prepared.plan.driving)],
          .progress = ProgressOf(prepared),
          .clock = attachment_.fabric().clock(),
@@ -421,7 +429,7 @@ class SessionImpl final : public Session {
       counters_.reset();
     }
     NAM_RETURN_IF_ERROR(status);
-    NAM_ASSIGN_OR_RETURN(ResultSet result, Finish(query, prepared.plan, merger, cancel_));
+    NAM_ASSIGN_OR_RETURN(ResultSet result, finish->Finish());
     result.work = WorkOf(prepared);
     return result;
   }

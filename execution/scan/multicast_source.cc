@@ -73,7 +73,7 @@ absl::StatusOr<MulticastBuild> MulticastBuild::From(const proto::MulticastStream
     return *tables[std::get<plan::BlockScan>(plan.pipelines[pipeline].source).table];
   };
   for (const proto::MulticastChain& chain : streams.chains()) {
-    const uint32_t pipeline = chain.join();
+    const uint32_t pipeline = chain.pipeline();
     if (build.pipelines.empty() || build.pipelines.back() != pipeline) {
       NAM_ASSIGN_OR_RETURN(const plan::BlockScan* scan, BuildScanOf(plan, pipeline));
       if (build.Covers(pipeline)) return Bad("its chains are not in order");

@@ -27,6 +27,10 @@ class PieceQueue {
   size_t size() const { return pieces_.size(); }
   const partitioner::Piece& operator[](size_t i) const { return pieces_[i]; }
   const std::vector<partitioner::Piece>& pieces() const { return pieces_; }
+  /// Whether nothing is left for another thread, as far as this server knows.
+  bool exhausted() const {
+    return pieces_.empty() || (!counter_.has_value() && next_.load(std::memory_order_relaxed) >= pieces_.size());
+  }
 
  private:
   friend class PieceClaims;

@@ -91,7 +91,7 @@ TEST_P(ElasticQueryTest, ALimitThatIsReachedEndsTheQuery) {
       0u);
 }
 
-/// A compute server that answers every fragment, but whose results nobody can read: it is lost between the
+/// A compute server that answers every attempt, but whose results nobody can read: it is lost between the
 /// two.
 TEST(LostServerTest, WhatItReportedIsDoneAgain) {
   InProcessCluster cluster({.fabric = fabric::Kind::kTcp, .memory_servers = 1, .compute_servers = 1});
@@ -99,18 +99,18 @@ TEST(LostServerTest, WhatItReportedIsDoneAgain) {
   for (int i = 0; i < 1000; ++i) numbers.rows.push_back({Value::Integer(i)});
   ASSERT_TRUE(Load(cluster.attachment(), numbers, {.block_bytes = 1024}).ok());
 
-  std::atomic<int> fragments = 0;
+  std::atomic<int> attempts = 0;
   catalog::Handlers handlers("nam.proto.Compute");
-  handlers.Add(execution::kRunFragment,
-               [&](const proto::FragmentRequest& request, const catalog::IncomingCall&) {
-                 ++fragments;
-                 proto::FragmentReply reply;
+  handlers.Add(execution::kRunAttempt,
+               [&](const proto::AttemptRequest& request, const catalog::IncomingCall&) {
+                 ++attempts;
+                 proto::AttemptReply reply;
                  reply.set_bytes(64);
                  for (int i = 0; i < request.pieces_size(); ++i) {
                    if (reply.threads_size() == 0) reply.add_threads();
                    reply.mutable_threads(0)->add_pieces(static_cast<uint32_t>(i));
                  }
-                 return absl::StatusOr<proto::FragmentReply>(reply);
+                 return absl::StatusOr<proto::AttemptReply>(reply);
                });
   handlers.Add(execution::kReleaseResult,
                [](const proto::ReleaseResultRequest&, const catalog::IncomingCall&) {
@@ -128,11 +128,11 @@ TEST(LostServerTest, WhatItReportedIsDoneAgain) {
 
   for (const char* setting : {"set nam.work_queue = off", "set nam.work_queue = on"}) {
     ASSERT_TRUE(cluster.session().Execute(setting).ok());
-    const int before = fragments;
+    const int before = attempts;
     const auto result = cluster.session().Execute("select count(*), sum(id) from numbers");
     ASSERT_TRUE(result.ok()) << result.status();
     EXPECT_EQ(ToText(*result), (TextRows{{"1000", "499500"}})) << setting;
-    EXPECT_GT(fragments, before) << "it had a share";
+    EXPECT_GT(attempts, before) << "it had a share";
   }
 }
 

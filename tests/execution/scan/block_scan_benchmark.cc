@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "computeserver/channel_pool.h"
+#include "execution/channel_pool.h"
 #include "computeserver/fragment.h"
 #include "computeserver/query_shape.h"
 #include "tests/execution/scan/scan_table.h"
@@ -90,8 +90,8 @@ void OldFragment(benchmark::State& state) {
   settings.set_build_bytes_max(1 << 30);
   const auto shape = *computeserver::QueryShape::Make(plan, {setting.table.meta()}, {setting.known}, settings,
                                                       setting.Pieces<partitioner::Piece>(), {});
-  computeserver::ChannelPool channels(*setting.fabric, setting.table.servers());
-  computeserver::ChannelPool claims(*setting.fabric, setting.table.servers());
+  execution::ChannelPool channels(*setting.fabric, setting.table.servers());
+  execution::ChannelPool claims(*setting.fabric, setting.table.servers());
   for (auto _ : state) {
     std::atomic<bool> cancel = false, leaving = false;
     computeserver::Fragment fragment(shape, {}, std::nullopt, channels, claims, 1, cancel, leaving);

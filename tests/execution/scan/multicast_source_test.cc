@@ -98,7 +98,7 @@ class MulticastSourceTest : public ::testing::TestWithParam<fabric::Kind> {
     for (uint32_t p = 0; p < kBuilds; ++p) {
       for (const MulticastTable::Chain& chain : tables[p].chains) {
         proto::MulticastChain& out = *streams_.add_chains();
-        out.set_join(p);
+        out.set_pipeline(p);
         out.set_partition(chain.partition);
         out.mutable_pointers()->Add(chain.pointers.begin(), chain.pointers.end());
         blocks_[p] += chain.pointers.size();
@@ -353,7 +353,7 @@ class MulticastMessages : public ::testing::Test {
   }
   void AddChain(uint32_t join, uint32_t partition, int pointers) {
     proto::MulticastChain& chain = *good_.add_chains();
-    chain.set_join(join);
+    chain.set_pipeline(join);
     chain.set_partition(partition);
     for (int i = 0; i < pointers; ++i)
       chain.add_pointers(
@@ -413,10 +413,10 @@ TEST_F(MulticastMessages, ThoseThatDoNotFitAreRefused) {
   ExpectRefused([](auto& m) { m.set_member(64); }, "a member beyond the boards");
   ExpectRefused([](auto& m) { m.mutable_senders(0)->set_server(0); }, "a sender without an id");
   ExpectRefused([](auto& m) { m.mutable_senders(1)->set_server(65536); }, "a sender without an id");
-  ExpectRefused([](auto& m) { m.mutable_chains(3)->set_join(3); }, "no such pipeline");
-  ExpectRefused([](auto& m) { m.mutable_chains(3)->set_join(UINT32_MAX); }, "no such pipeline");
-  ExpectRefused([](auto& m) { m.mutable_chains(3)->set_join(2); }, "whose pieces are claimed");
-  ExpectRefused([](auto& m) { m.mutable_chains(3)->set_join(0); }, "not in order");
+  ExpectRefused([](auto& m) { m.mutable_chains(3)->set_pipeline(3); }, "no such pipeline");
+  ExpectRefused([](auto& m) { m.mutable_chains(3)->set_pipeline(UINT32_MAX); }, "no such pipeline");
+  ExpectRefused([](auto& m) { m.mutable_chains(3)->set_pipeline(2); }, "whose pieces are claimed");
+  ExpectRefused([](auto& m) { m.mutable_chains(3)->set_pipeline(0); }, "not in order");
   ExpectRefused([](auto& m) { m.mutable_chains(1)->set_partition(4); }, "no such partition");
   ExpectRefused([](auto& m) { m.mutable_chains(1)->set_partition(UINT32_MAX); }, "no such partition");
   ExpectRefused([](auto& m) { m.mutable_chains(1)->add_pointers(1); }, "not as many blocks");

@@ -9,7 +9,7 @@
 #include "fabric/region_directory.h"
 #include "storage/channel.h"
 
-namespace nam::computeserver {
+namespace nam::execution {
 
 /// Channels kept for the next query, so that connections are not made anew. Thread-safe.
 class ChannelPool {
@@ -67,4 +67,4 @@ class ChannelPool {
   std::vector<std::unique_ptr<storage::Channel>> idle_;
 };
 
-}  // namespace nam::computeserver
+}  // namespace nam::execution

@@ -1,0 +1,294 @@
+#include "execution/attempt.h"
+
+#include <algorithm>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+
+namespace nam::execution {
+namespace {
+
+constexpr int64_t kWhileWaitingUs = 5'000;
+/// How long a thread waits for others before it looks whether the query has failed elsewhere.
+constexpr int64_t kBarrierCheckUs = 2'000;
+/// Gates are opened by tasks of this pipeline that run now.
+constexpr int64_t kGateCheckUs = 100;
+
+absl::Status Cancelled() {
+  return absl::CancelledError("the query was cancelled");
+}
+
+}  // namespace
+
+/// One thread of an attempt, with what its tasks need of their surroundings.
+class Attempt::Worker {
+ public:
+  Worker(Attempt& attempt, storage::Channel& blocks, storage::Channel* claims)
+      : attempt_(attempt),
+        stage_(attempt.stage_),
+        clock_(attempt.channels_.fabric().clock()),
+        context_(clock_, stage_.result_budget(), attempt.cancel_, {.blocks = &blocks, .claims = claims}) {}
+
+  absl::Status Run() {
+    NAM_RETURN_IF_ERROR(ReceiveMulticast());
+    for (size_t p = 0; p < stage_.size(); ++p) {
+      for (const uint32_t before : stage_.plan().pipelines[p].after) NAM_RETURN_IF_ERROR(Complete(before));
+      NAM_RETURN_IF_ERROR(stage_.Explained(p, RunTask(p)));
+      EndTask(p);
+    }
+    for (size_t p = 0; p < stage_.size(); ++p) NAM_RETURN_IF_ERROR(Complete(p));
+    return absl::OkStatus();
+  }
+
+ private:
+  std::unique_ptr<PipelineTask> NewTask(size_t p, std::unique_ptr<SourceTask> source) {
+    PreparedPipeline& pipeline = stage_.pipeline(p);
+    std::vector<std::unique_ptr<StepTask>> steps;
+    std::vector<std::unique_ptr<Chunk>> chunks;
+    chunks.push_back(pipeline.scan->NewChunk());
+    for (const PreparedPipeline::StepAndChunk& step : pipeline.steps) {
+      steps.push_back(step.step->NewTask(context_));
+      chunks.push_back(step.new_chunk());
+    }
+    return std::make_unique<PipelineTask>(std::move(source), std::move(steps),
+                                          pipeline.sink().NewTask(context_), std::move(chunks));
+  }
+
+  /// This thread's share of the pipeline. Its task is gone when this returns.
+  absl::Status RunTask(size_t p) {
+    PreparedPipeline& pipeline = stage_.pipeline(p);
+    Progress& progress = *attempt_.progress_[p];
+    if (attempt_.multicast_.Covers(p) && !attempt_.read_instead_) return absl::OkStatus();
+    if (!pipeline.drains_build && pipeline.pieces->exhausted()) return absl::OkStatus();
+    const std::unique_ptr<PipelineTask> task = NewTask(p, pipeline.scan->NewTask(context_));
+    if (pipeline.drains_build) {
+      if (progress.tasks_to_make.fetch_sub(1) == 1) progress.made->Set();
+      NAM_RETURN_IF_ERROR(Await(*progress.made));
+    }
+    Step step;
+    while ((step = task->Run(context_)) == Step::kBlocked) NAM_RETURN_IF_ERROR(Await(*context_.gate()));
+    AddRows(p, task->rows());
+    if (step == Step::kFailed) return context_.error();
+    NAM_CHECK(step == Step::kDone, "a source that reads blocks itself is not fed");
+    return absl::OkStatus();
+  }
+
+  void AddRows(size_t p, std::span<const uint64_t> rows) {
+    const std::scoped_lock lock(attempt_.mutex_);
+    std::vector<uint64_t>& all = attempt_.progress_[p]->rows;
+    for (size_t i = 0; i < rows.size(); ++i) all[i] += rows[i];
+  }
+
+  void EndTask(size_t p) {
+    Progress& progress = *attempt_.progress_[p];
+    if (progress.tasks_left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    const uint32_t parts = stage_.pipeline(p).sink().CombineParts();
+    progress.parts = parts;
+    progress.parts_left = parts;
+    if (parts == 0) progress.complete->Set();
+    progress.combinable->Set();
+  }
+
+  /// Waits until the pipeline is complete, and helps.
+  absl::Status Complete(size_t p) {
+    Progress& progress = *attempt_.progress_[p];
+    if (progress.complete->IsSet()) return absl::OkStatus();
+    NAM_RETURN_IF_ERROR(Await(*progress.combinable));
+    while (true) {
+      const uint32_t part = progress.next_part.fetch_add(1, std::memory_order_relaxed);
+      if (part >= progress.parts) break;
+      NAM_RETURN_IF_ERROR(stage_.Explained(p, stage_.pipeline(p).sink().Combine(context_, part)));
+      if (context_.cancelled()) return Cancelled();
+      if (progress.parts_left.fetch_sub(1, std::memory_order_acq_rel) == 1) progress.complete->Set();
+    }
+    return Await(*progress.complete);
+  }
+
+  /// Until all threads that matter have come as far.
+  absl::Status Await(fabric::Event& event) {
+    context_.Settle();
+    while (!event.Wait(clock_.After(kBarrierCheckUs))) {
+      if (context_.cancelled()) return Cancelled();
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Await(const Gate& gate) {
+    const std::unique_ptr<fabric::Event> never = attempt_.channels_.fabric().CreateEvent();
+    while (!gate.open()) {
+      if (context_.cancelled()) return Cancelled();
+      never->Wait(clock_.After(kGateCheckUs));
+    }
+    return absl::OkStatus();
+  }
+
+  /// Everything that comes by multicast from a part of the senders, whatever join it is for. Nothing is built
+  /// before all parts have joined: if one of them cannot, all is READ.
+  absl::Status ReceiveMulticast() {
+    if (attempt_.multicast_parts_ == 0) return absl::OkStatus();
+    const uint32_t part = attempt_.multicast_claimed_.fetch_add(1);
+    if (part >= attempt_.multicast_parts_) return absl::OkStatus();
+    absl::StatusOr<std::unique_ptr<MulticastReceiver>> receiver =
+        MulticastReceiver::Open(context_, attempt_.multicast_,
+                                {.part = part,
+                                 .parts = attempt_.multicast_parts_,
+                                 .verify = stage_.inputs().settings.verify()});
+    if (!receiver.ok()) {
+      if (context_.channels().blocks->broken()) return receiver.status();
+      attempt_.ReadInstead(receiver.status());
+    }
+    if (attempt_.opening_.fetch_sub(1) == 1) attempt_.opened_->Set();
+    NAM_RETURN_IF_ERROR(Await(*attempt_.opened_));
+    if (attempt_.read_instead_) return absl::OkStatus();
+    return Receive(**receiver);
+  }
+
+  absl::Status Receive(MulticastReceiver& receiver) {
+    const std::vector<uint32_t>& covered = attempt_.multicast_.pipelines;
+    std::deque<BlockFeed> feeds(covered.size());
+    std::vector<std::unique_ptr<PipelineTask>> tasks;
+    std::vector<FedPipeline> fed;
+    for (size_t i = 0; i < covered.size(); ++i) {
+      BlockScan& scan = *stage_.pipeline(covered[i]).scan;
+      tasks.push_back(NewTask(covered[i], scan.NewFedTask(context_, feeds[i])));
+      fed.push_back({covered[i], &scan, &feeds[i], tasks.back().get()});
+    }
+    Step step;
+    while ((step = receiver.Run(context_, fed)) == Step::kBlocked) NAM_RETURN_IF_ERROR(Await(*context_.gate()));
+    for (size_t i = 0; i < covered.size(); ++i) AddRows(covered[i], tasks[i]->rows());
+    return step == Step::kFailed ? context_.error() : absl::OkStatus();
+  }
+
+  Attempt& attempt_;
+  PreparedStage& stage_;
+  Clock& clock_;
+  TaskContext context_;
+};
+
+Attempt::Attempt(PreparedStage& stage, MulticastBuild multicast, ChannelPool& channels,
+                 ChannelPool& claim_channels, std::atomic<bool>& cancel)
+    : stage_(stage),
+      multicast_(std::move(multicast)),
+      channels_(channels),
+      claim_channels_(claim_channels),
+      threads_(stage.inputs().threads),
+      cancel_(cancel),
+      multicast_parts_(
+          static_cast<uint32_t>(std::min(multicast_.senders.size(), static_cast<size_t>(threads_)))),
+      opening_(multicast_parts_),
+      opened_(channels.fabric().CreateEvent()),
+      running_(threads_),
+      done_(channels.fabric().CreateEvent()) {
+  for (size_t p = 0; p < stage.size(); ++p) {
+    auto progress = std::make_unique<Progress>();
+    progress->tasks_to_make = threads_;
+    progress->tasks_left = threads_;
+    progress->made = channels.fabric().CreateEvent();
+    progress->combinable = channels.fabric().CreateEvent();
+    progress->complete = channels.fabric().CreateEvent();
+    progress->rows.resize(stage.pipeline(p).steps.size() + 1);
+    progress_.push_back(std::move(progress));
+  }
+}
+
+Attempt::~Attempt() = default;
+
+void Attempt::Fail(const absl::Status& status) {
+  const std::scoped_lock lock(mutex_);
+  // What the first failure cancelled is not news.
+  if (first_error_.ok()) first_error_ = status;
+  cancel_ = true;
+}
+
+void Attempt::ReadInstead(const absl::Status& why) {
+  const std::scoped_lock lock(mutex_);
+  multicast_failure_ = std::string(why.message());
+  read_instead_ = true;
+}
+
+absl::Status Attempt::RunThread() {
+  NAM_ASSIGN_OR_RETURN(const ChannelPool::Lease blocks, channels_.Take());
+  std::optional<ChannelPool::Lease> claims;
+  if (stage_.inputs().counter.has_value()) {
+    NAM_ASSIGN_OR_RETURN(ChannelPool::Lease lease, claim_channels_.Take());
+    claims.emplace(std::move(lease));
+  }
+  return Worker(*this, *blocks, claims.has_value() ? &**claims : nullptr).Run();
+}
+
+absl::Status Attempt::Run(const std::function<void()>& while_waiting) {
+  Clock& clock = channels_.fabric().clock();
+  {
+    std::vector<std::unique_ptr<fabric::Thread>> threads;
+    for (int t = 0; t < threads_; ++t) {
+      threads.push_back(channels_.fabric().StartThread(absl::StrFormat("nam-query-%d", t), [this] {
+        const absl::Status status = RunThread();
+        if (!status.ok()) Fail(status);
+        if (running_.fetch_sub(1) == 1) done_->Set();
+      }));
+    }
+    while (!done_->Wait(clock.After(kWhileWaitingUs))) while_waiting();
+  }
+  if (!first_error_.ok()) return first_error_;
+  return cancel_ ? Cancelled() : absl::OkStatus();
+}
+
+absl::Status Attempt::Store(uint64_t attempt, std::vector<std::span<const std::byte>>& pages) {
+  const size_t claimed = stage_.claimed();
+  PreparedPipeline& pipeline = stage_.pipeline(claimed);
+  TaskContext context(channels_.fabric().clock(), stage_.result_budget(), cancel_);
+  absl::Status status;
+  if (pipeline.aggregate != nullptr) status = pipeline.aggregate->Store(context, attempt, pages);
+  if (pipeline.result != nullptr) pipeline.result->Store(attempt, pages);
+  if (pipeline.top_rows != nullptr) status = pipeline.top_rows->rows().Store(context, attempt, pages);
+  if (pipeline.sorter != nullptr) status = pipeline.sorter->rows().Store(context, attempt, pages);
+  context.Settle();
+  return stage_.Explained(claimed, status);
+}
+
+std::vector<std::vector<uint32_t>> Attempt::Claimed() const {
+  std::vector<std::vector<uint32_t>> claimed = stage_.pipeline(stage_.claimed()).scan->totals().begun;
+  claimed.resize(static_cast<size_t>(threads_));  // some may have found nothing left
+  return claimed;
+}
+
+uint32_t Attempt::Claims() const {
+  return stage_.pipeline(stage_.claimed()).scan->totals().claims_made;
+}
+
+bool Attempt::satisfied() const {
+  return stage_.pipeline(stage_.claimed()).sink().Satisfied();
+}
+
+std::vector<proto::PipelineCounters> Attempt::Counters() const {
+  std::vector<proto::PipelineCounters> all;
+  for (size_t p = 0; p < stage_.size(); ++p) {
+    const PreparedPipeline& pipeline = stage_.pipeline(p);
+    const ScanTotals totals = pipeline.scan->totals();
+    proto::PipelineCounters& out = all.emplace_back();
+    out.set_table(stage_.inputs().tables[pipeline.table]->name());
+    out.set_rows_in(totals.rows_in);
+    out.set_rows_out(progress_[p]->rows.back());
+    out.set_blocks(totals.stream.blocks);
+    out.set_skipped_blocks(totals.skipped_blocks);
+    out.set_waiting_us(totals.stream.waiting_ns / 1000);
+    out.set_total_us(totals.total_ns / 1000);
+    out.set_multicast_blocks(totals.multicast_blocks);
+    out.set_repaired_blocks(totals.repaired_blocks);
+    out.set_duplicate_datagrams(totals.duplicate_datagrams);
+    out.set_by_row_nodes(pipeline.by_row_nodes);
+    out.mutable_rows_after()->Add(progress_[p]->rows.begin(), progress_[p]->rows.end());
+    if (multicast_.Covers(p)) out.set_multicast_failure(multicast_failure_);
+    for (const auto& [server, bytes] : totals.stream.bytes) {
+      proto::ServerBytes& b = *out.add_bytes();
+      b.set_server(server.value());
+      b.set_bytes(bytes);
+    }
+  }
+  return all;
+}
+
+}  // namespace nam::execution

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "execution/channel_pool.h"
+#include "execution/prepared_stage.h"
+#include "execution/scan/multicast_source.h"
+#include "execution/task.h"
+#include "proto/compute.pb.h"
+
+namespace nam::execution {
+
+/// What one server does in a stage until its claims run dry. Its threads go through the pipelines in the
+/// plan's order and meet where one needs others to be complete:
+///
+///     build:  P0 … Pn-1, all threads a task of each ──▶ parts that are combined
+///     ─────── barrier: what the claimed pipeline comes after is complete ───────
+///     probe:  Pn, whose pieces are claimed ──▶ parts that are combined ──▶ pages
+///
+/// Build sides that come by multicast are received by as many of the threads as there are senders. Each joins
+/// its senders' groups before it does anything else; if one of them cannot, these sides are READ like the
+/// others.
+class Attempt {
+ public:
+  /// `cancel` may be set by anyone at any time; the attempt then ends with CANCELLED. All that is referred to
+  /// outlives the attempt.
+  Attempt(PreparedStage& stage, MulticastBuild multicast, ChannelPool& channels, ChannelPool& claim_channels,
+          std::atomic<bool>& cancel);
+  ~Attempt();
+
+  /// Runs all threads to their end; `while_waiting` is called every few milliseconds until then.
+  absl::Status Run(const std::function<void()>& while_waiting);
+
+  // After Run:
+  /// The result as sealed pages that carry `attempt`; they lie in the stage's memory.
+  absl::Status Store(uint64_t attempt, std::vector<std::span<const std::byte>>& pages);
+  /// Of each thread: positions of the pieces whose rows are in the result, all of them.
+  std::vector<std::vector<uint32_t>> Claimed() const;
+  /// Claims of the work queue by which the threads got those.
+  uint32_t Claims() const;
+  /// Whether other pieces cannot change the result.
+  bool satisfied() const;
+  /// By pipeline.
+  std::vector<proto::PipelineCounters> Counters() const;
+
+ private:
+  /// Where the threads are with one pipeline.
+  struct Progress {
+    std::atomic<int> tasks_to_make = 0;
+    std::atomic<int> tasks_left = 0;
+    uint32_t parts = 0;  // once combinable
+    std::atomic<uint32_t> next_part = 0;
+    std::atomic<uint32_t> parts_left = 0;
+    std::unique_ptr<fabric::Event> made;        // all tasks; where they wait for each other
+    std::unique_ptr<fabric::Event> combinable;  // all tasks have ended
+    std::unique_ptr<fabric::Event> complete;    // all parts are combined
+    std::vector<uint64_t> rows;                 // that left the source, then each step; guarded by mutex_
+  };
+  class Worker;
+
+  void Fail(const absl::Status& status);
+  absl::Status RunThread();
+  /// The build sides that were to come by multicast are READ like any other.
+  void ReadInstead(const absl::Status& why);
+
+  PreparedStage& stage_;
+  const MulticastBuild multicast_;
+  ChannelPool& channels_;
+  ChannelPool& claim_channels_;
+  const int threads_;
+  std::atomic<bool>& cancel_;
+  std::vector<std::unique_ptr<Progress>> progress_;  // by pipeline
+
+  const uint32_t multicast_parts_;               // threads that receive: 0, or a part of the senders each
+  std::atomic<uint32_t> multicast_claimed_ = 0;  // parts
+  std::atomic<uint32_t> opening_;                // parts that have not joined yet, nor failed to
+  std::unique_ptr<fabric::Event> opened_;
+  std::atomic<bool> read_instead_ = false;
+  std::atomic<int> running_;
+  std::unique_ptr<fabric::Event> done_;
+
+  mutable std::mutex mutex_;  // guards what follows while threads run
+  absl::Status first_error_;
+  std::string multicast_failure_;
+};
+
+}  // namespace nam::execution

@@ -1,0 +1,403 @@
+#include "execution/pipeline_preparation.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "execution/join/probe.h"
+#include "execution/rows/row_appender.h"
+#include "execution/steps.h"
+#include "plan/flow.h"
+#include "plan/slot_of.h"
+#include "types/wire.h"
+
+namespace nam::execution {
+namespace {
+
+/// A build side is cut into so many pieces for each thread, unless they would be small: it may be a single
+/// partition that this server needs.
+constexpr uint64_t kBuildPiecesOfAThread = 2;
+constexpr uint64_t kBuildPieceRowsMin = 4'096;
+
+absl::Status NotRun(const char* what) {
+  return absl::UnimplementedError(absl::StrFormat("this version of NAM does not run %s", what));
+}
+
+/// Unique among the columns of all versions of tables; never 0.
+uint64_t DictionaryId(const proto::Table& table, uint32_t column) {
+  return (table.allocation() << 16) + column + 1;
+}
+
+absl::StatusOr<CodeMeaning> MeaningOf(const proto::Table& table, uint32_t column,
+                                      const DictionaryLoader& load) {
+  const proto::Column& in = table.columns(static_cast<int>(column));
+  CodeMeaning out;
+  out.type = ColumnTypeOf(in.type());
+  out.null_code = in.nullable();
+  out.base = in.encoding().base();
+  out.width = static_cast<uint8_t>(in.encoding().width());
+  out.min = in.min();
+  out.max = std::max(in.min(), in.max());
+  const uint64_t spread = static_cast<uint64_t>(out.max) - static_cast<uint64_t>(out.min);
+  out.codes = spread >= UINT64_MAX - 1 ? 0 : spread + 1 + out.null_code;
+  if (out.type.kind != TypeKind::kString) return out;
+  NAM_ASSIGN_OR_RETURN(out.dictionary, load(table, column));
+  out.codes = std::max<uint64_t>(out.dictionary->size() + out.null_code, 1);
+  out.dictionary_id = DictionaryId(table, column);
+  return out;
+}
+
+}  // namespace
+
+PipelinePreparation::PipelinePreparation(PreparedStage& stage, uint32_t number)
+    : stage_(stage),
+      number_(number),
+      plan_(stage.plan().pipelines[number]),
+      out_(stage.pipelines_[number]),
+      claimed_(stage.claimed() == number) {}
+
+absl::Status PipelinePreparation::Run() {
+  if (claimed_ && number_ + 1 != stage_.plan().pipelines.size())
+    return NotRun("a stage whose claimed pipeline is not its last");
+  NAM_RETURN_IF_ERROR(MakeSource());
+  const plan::Pipeline& pipeline = out_.absorbed.pipeline;
+  for (size_t s = 0; s < pipeline.steps.size(); ++s)
+    NAM_RETURN_IF_ERROR(MakeStep(pipeline.steps[s], pipeline.schemas[s], pipeline.schemas[s + 1]));
+  NAM_RETURN_IF_ERROR(MakeSink());
+  if (out_.scan != nullptr) out_.by_row_nodes += out_.scan->by_row_nodes();
+  for (const auto& program : out_.programs) out_.by_row_nodes += program->by_row_nodes();
+  return absl::OkStatus();
+}
+
+absl::Status PipelinePreparation::MakeSource() {
+  if (!std::holds_alternative<plan::BlockScan>(plan_.source)) return NotRun("this source of a pipeline");
+  std::vector<uint8_t> direct;
+  for (const PreparedPipeline& before : stage_.pipelines_) direct.push_back(before.direct_build != nullptr);
+  direct.resize(stage_.plan().pipelines.size());
+  out_.absorbed = Absorb(plan_, direct);
+  const auto& scan = std::get<plan::BlockScan>(out_.absorbed.pipeline.source);
+  out_.table = scan.table;
+  const StageInputs& inputs = stage_.inputs();
+  NAM_RETURN_IF_ERROR(LoadMeanings(scan));
+  out_.pieces = claimed_ ? std::make_unique<PieceQueue>(inputs.pieces, inputs.counter, &stage_.leaving_)
+                         : std::make_unique<PieceQueue>(PiecesOfBuild());
+  BlockScan::Options options{.table = inputs.tables[scan.table],
+                             .columns = scan.columns,
+                             .schema = scan.slots,
+                             .filters = scan.filters,
+                             .outputs = out_.absorbed.outputs,
+                             .known = inputs.known[scan.table],
+                             .window = inputs.settings.window(),
+                             .in_place = inputs.settings.in_place(),
+                             .verify = inputs.settings.verify(),
+                             .slow_start = !claimed_};
+  BlockScan::Group& group = options.groups.emplace_back();
+  for (const CodeMeaning& meaning : out_.meanings) group.meanings.push_back(&meaning);
+  NAM_ASSIGN_OR_RETURN(options.probes, AbsorbedProbes(scan));
+  for (const ScanOutput& output : out_.absorbed.outputs) {
+    if (output.probe == ScanOutput::kScanned) {
+      meanings_.push_back(&out_.meanings[output.column]);
+      continue;
+    }
+    const uint32_t build = out_.absorbed.probes[static_cast<size_t>(output.probe)].build;
+    meanings_.push_back(stage_.pipelines_[build].direct_build->PayloadOf(output.column, nullptr).meaning);
+  }
+  row_sets_ = 1 + static_cast<uint32_t>(options.probes.size());
+  NAM_ASSIGN_OR_RETURN(out_.scan, BlockScan::Make(std::move(options), *out_.pieces));
+  return absl::OkStatus();
+}
+
+absl::Status PipelinePreparation::LoadMeanings(const plan::BlockScan& scan) {
+  const proto::Table& table = *stage_.inputs().tables[scan.table];
+  for (const uint32_t column : scan.columns) {
+    NAM_ASSIGN_OR_RETURN(CodeMeaning meaning, MeaningOf(table, column, stage_.inputs().load_dictionary));
+    out_.meanings.push_back(std::move(meaning));
+  }
+  const plan::TableScan* const claimed = plan::ScanOf(stage_.plan().pipelines[stage_.claimed()]);
+  if (claimed_) {
+    out_.partitions = partitioner::PartitionsOf(stage_.inputs().pieces);
+  } else if (claimed == nullptr) {
+    return NotRun("a stage that claims no table");
+  } else {
+    const proto::Table& driving = *stage_.inputs().tables[claimed->table];
+    const std::optional<int> key =
+        scan.co_partitioned_key < 0 ? std::nullopt : std::optional<int>(scan.co_partitioned_key);
+    for (const partitioner::Piece& piece : stage_.inputs().pieces) {
+      if (piece.partition >= static_cast<uint32_t>(driving.partitions_size()))
+        return absl::InvalidArgumentError("no such partition");
+    }
+    out_.partitions = partitioner::NeededPartitions(driving, table, key,
+                                                    partitioner::PartitionsOf(stage_.inputs().pieces));
+  }
+  return absl::OkStatus();
+}
+
+uint64_t PipelinePreparation::RowsHere() const {
+  const proto::Table& table = *stage_.inputs().tables[out_.table];
+  uint64_t rows = 0;
+  for (const uint32_t p : out_.partitions) rows += table.partitions(static_cast<int>(p)).rows();
+  return rows;
+}
+
+std::vector<partitioner::Piece> PipelinePreparation::PiecesOfBuild() const {
+  const uint64_t pieces = kBuildPiecesOfAThread * static_cast<uint64_t>(stage_.inputs().threads);
+  return partitioner::PiecesOf(*stage_.inputs().tables[out_.table], out_.partitions,
+                               std::max(kBuildPieceRowsMin, RowsHere() / pieces));
+}
+
+absl::StatusOr<std::vector<BlockScan::Probe>> PipelinePreparation::AbsorbedProbes(
+    const plan::BlockScan& scan) const {
+  std::vector<BlockScan::Probe> probes;
+  for (const AbsorbedPipeline::Probe& probe : out_.absorbed.probes) {
+    const PreparedPipeline& build = stage_.pipelines_[probe.build];
+    const auto& built = std::get<plan::BlockScan>(stage_.plan().pipelines[probe.build].source);
+    const int32_t key = claimed_ ? built.co_partitioned_key : -1;
+    probes.push_back({LookupOf(build.direct_build->table(), probe.key, scan.columns[probe.key], key,
+                               *stage_.inputs().tables[scan.table]),
+                      build.direct_build.get()});
+  }
+  return probes;
+}
+
+absl::StatusOr<const Program*> PipelinePreparation::Compile(std::span<const plan::Expr> outputs,
+                                                            const plan::Schema& input) {
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<const Program> program, Program::Compile(outputs, input));
+  return out_.programs.emplace_back(std::move(program)).get();
+}
+
+void PipelinePreparation::AddStep(std::unique_ptr<StepOperator> step, size_t columns) {
+  out_.steps.push_back({std::move(step), [columns] { return std::make_unique<Chunk>(columns, 0); }});
+}
+
+absl::Status PipelinePreparation::MakeStep(const plan::StepNode& node, const plan::Schema& input,
+                                           const plan::Schema& output) {
+  if (const auto* filter = std::get_if<plan::FilterStep>(&node)) return MakeFilter(*filter, input);
+  if (const auto* project = std::get_if<plan::ProjectStep>(&node)) return MakeProject(*project, input);
+  if (const auto* probe = std::get_if<plan::ProbeStep>(&node)) return MakeProbeStep(*probe, input);
+  const auto rows = static_cast<uint64_t>(std::get<plan::LimitStep>(node).rows);
+  AddStep(std::make_unique<LimitOperator>(rows), output.size());
+  return absl::OkStatus();
+}
+
+absl::Status PipelinePreparation::MakeFilter(const plan::FilterStep& filter, const plan::Schema& input) {
+  NAM_ASSIGN_OR_RETURN(auto program, Program::Compile(filter.conditions, input));
+  out_.by_row_nodes += program->by_row_nodes();
+  AddStep(std::make_unique<FilterOperator>(std::move(program)), input.size());
+  return absl::OkStatus();
+}
+
+absl::Status PipelinePreparation::MakeProject(const plan::ProjectStep& project, const plan::Schema& input) {
+  NAM_ASSIGN_OR_RETURN(auto program, Program::Compile(project.outputs, input));
+  out_.by_row_nodes += program->by_row_nodes();
+  std::vector<const CodeMeaning*> meanings;
+  for (size_t i = 0; i < project.outputs.size(); ++i) {
+    const std::optional<uint32_t> slot = program->slot_of(i);
+    meanings.push_back(slot.has_value() ? meanings_[*slot] : nullptr);
+  }
+  meanings_ = std::move(meanings);
+  AddStep(std::make_unique<ProjectOperator>(std::move(program)), project.outputs.size());
+  return absl::OkStatus();
+}
+
+absl::Status PipelinePreparation::MakeProbeStep(const plan::ProbeStep& probe, const plan::Schema& input) {
+  const PreparedPipeline& build = stage_.pipelines_[probe.build];
+  ProbeOptions options{.kind = probe.kind,
+                       .keep = probe.keep,
+                       .fetch = probe.fetch,
+                       .input_row_sets = row_sets_,
+                       .input = input};
+  NAM_ASSIGN_OR_RETURN(options.keys, Compile(probe.keys, input));
+  if (!probe.residuals.empty()) {
+    NAM_ASSIGN_OR_RETURN(const plan::Schema pairs, plan::PartnerSchema(stage_.plan(), probe, input));
+    NAM_ASSIGN_OR_RETURN(options.residuals, Compile(probe.residuals, pairs));
+  }
+  options.null_aware =
+      probe.kind == plan::JoinKind::kMark && probe.keys.size() == 1 && probe.residuals.empty();
+  const bool own =
+      probe.kind == plan::JoinKind::kSemi || probe.kind == plan::JoinKind::kAnti ||
+      probe.kind == plan::JoinKind::kNullAwareAnti || probe.kind == plan::JoinKind::kMark;
+  std::vector<const CodeMeaning*> meanings;
+  for (const uint32_t slot : probe.keep) meanings.push_back(meanings_[slot]);
+  if (probe.kind == plan::JoinKind::kMark) meanings.push_back(nullptr);
+  for (size_t i = 0; i < probe.fetch.size() && !own; ++i) {
+    const Column column = build.build()->PayloadOf(probe.fetch[i], nullptr);
+    meanings.push_back(column.kind == Column::Kind::kCodes ? column.meaning : column.field->meaning);
+  }
+  meanings_ = std::move(meanings);
+  if (!own) row_sets_ += 2;
+  out_.drains_build |= probe.kind == plan::JoinKind::kRight || probe.kind == plan::JoinKind::kFull;
+  const ProbeOptions shape = options;
+  absl::StatusOr<std::unique_ptr<StepOperator>> step =
+      build.direct_build != nullptr ? MakeProbe(*build.direct_build, std::move(options))
+                                    : MakeProbe(*build.row_build, std::move(options));
+  NAM_RETURN_IF_ERROR(step.status());
+  out_.steps.push_back({*std::move(step), [shape] { return NewProbeChunk(shape); }});
+  return absl::OkStatus();
+}
+
+absl::Status PipelinePreparation::MakeSink() {
+  const plan::SinkNode& sink = out_.absorbed.pipeline.sink;
+  if (const auto* build = std::get_if<plan::BuildSink>(&sink)) return MakeBuild(*build);
+  if (!claimed_) return NotRun("a pipeline without a build side before its stage's last");
+  if (const auto* aggregate = std::get_if<plan::AggregateSink>(&sink)) return MakeAggregate(*aggregate);
+  if (const auto* result = std::get_if<plan::ResultSink>(&sink)) return MakeResult(*result);
+  return NotRun("this sink of a pipeline");
+}
+
+absl::StatusOr<std::vector<bool>> PipelinePreparation::IgnoresBlanks(const plan::BuildSink& sink) const {
+  std::vector<bool> ignores(sink.keys.size());
+  bool first = true;
+  for (const plan::Pipeline& pipeline : stage_.plan().pipelines) {
+    for (const plan::StepNode& node : pipeline.steps) {
+      const auto* probe = std::get_if<plan::ProbeStep>(&node);
+      if (probe == nullptr || probe->build != number_) continue;
+      for (size_t k = 0; k < sink.keys.size(); ++k) {
+        const Type &probed = probe->keys[k].type, &built = sink.keys[k].type;
+        const bool blanks =
+            plan::IsChar(probed) != plan::IsChar(built) && plan::IgnoresBlanks(probed, built);
+        if (!first && ignores[k] != blanks)
+          return NotRun("two probes of one build side, one of which takes blanks into account");
+        ignores[k] = blanks;
+      }
+      first = false;
+    }
+  }
+  return ignores;
+}
+
+bool PipelinePreparation::IsDrained() const {
+  for (const plan::Pipeline& pipeline : stage_.plan().pipelines) {
+    for (const plan::StepNode& node : pipeline.steps) {
+      const auto* probe = std::get_if<plan::ProbeStep>(&node);
+      if (probe != nullptr && probe->build == number_ &&
+          (probe->kind == plan::JoinKind::kRight || probe->kind == plan::JoinKind::kFull))
+        return true;
+    }
+  }
+  return false;
+}
+
+std::optional<DirectTable::Options> PipelinePreparation::DirectOptions(const plan::BuildSink& sink) const {
+  if (sink.keys.size() != 1) return std::nullopt;
+  const std::optional<uint32_t> slot = plan::BareSlot(sink.keys[0]);
+  if (!slot.has_value()) return std::nullopt;
+  DirectTable::Options options{.rows = RowsHere(), .unique = sink.unique};
+  if (sink.keys[0].type.kind == TypeKind::kString) {
+    const CodeMeaning* const meaning = meanings_[*slot];
+    if (meaning == nullptr || meaning->dictionary == nullptr || meaning->dictionary->size() == 0)
+      return std::nullopt;
+    options.key_max = static_cast<int64_t>(meaning->dictionary->size()) - 1;
+    return options;
+  }
+  const plan::Bounds& bounds = schema()[*slot].bounds;
+  if (!bounds.narrow()) return std::nullopt;
+  options.key_min = static_cast<int64_t>(bounds.low);
+  options.key_max = static_cast<int64_t>(bounds.high);
+  // A table that is split by this very key has a share of the numbers for each part.
+  const plan::Pipeline& pipeline = out_.absorbed.pipeline;
+  const auto& scan = std::get<plan::BlockScan>(pipeline.source);
+  const proto::Table& table = *stage_.inputs().tables[scan.table];
+  if (!pipeline.steps.empty() || table.partitioning_size() != 1) return options;
+  const ScanOutput& from = out_.absorbed.outputs[*slot];
+  if (from.probe != ScanOutput::kScanned) return options;
+  const proto::PartitionKey& by = table.partitioning(0);
+  const std::string& column = table.columns(static_cast<int>(scan.columns[from.column])).name();
+  if (by.function() != proto::MODULO || by.column() != column || !std::has_single_bit(by.parts()))
+    return options;
+  options.parts = by.parts();
+  if (out_.partitions.size() < by.parts()) options.here = out_.partitions;
+  return options;
+}
+
+absl::Status PipelinePreparation::MakeBuild(const plan::BuildSink& sink) {
+  std::optional<DirectTable::Options> direct = DirectOptions(sink);
+  if (direct.has_value() && !DirectTable::Fits(*direct)) direct.reset();
+  const bool text = sink.keys[0].type.kind == TypeKind::kString;
+  const bool codes = std::all_of(sink.payload.begin(), sink.payload.end(),
+                                 [&](uint32_t slot) { return meanings_[slot] != nullptr; });
+  if (direct.has_value() && sink.unique && codes && !IsDrained())
+    return MakeDirectBuild(sink, *std::move(direct), text);
+  if (direct.has_value()) {
+    direct->unique = false;
+    if (!DirectTable::Fits(*direct)) direct.reset();
+  }
+  return MakeRowBuild(sink, std::move(direct));
+}
+
+absl::Status PipelinePreparation::MakeDirectBuild(const plan::BuildSink& sink, DirectTable::Options table,
+                                                  bool text) {
+  DirectBuild::Options options{.table = std::move(table), .payload = sink.payload};
+  NAM_ASSIGN_OR_RETURN(options.key, Compile(sink.keys, schema()));
+  if (text) {
+    options.texts = std::make_unique<TextKeys>(*meanings_[*plan::BareSlot(sink.keys[0])], false);
+  }
+  for (const uint32_t slot : sink.payload) options.meanings.push_back(meanings_[slot]);
+  NAM_ASSIGN_OR_RETURN(out_.direct_build, DirectBuild::Make(std::move(options), stage_.build_budget_));
+  return absl::OkStatus();
+}
+
+absl::Status PipelinePreparation::MakeRowBuild(const plan::BuildSink& sink,
+                                               std::optional<DirectTable::Options> direct) {
+  std::vector<plan::Expr> outputs = sink.keys;
+  for (const uint32_t slot : sink.payload) {
+    plan::Expr& column = outputs.emplace_back();
+    column.op = plan::Op::kColumn;
+    column.type = schema()[slot].type;
+    column.column = {0, static_cast<int>(slot)};
+  }
+  plan::Schema fields;
+  std::vector<const CodeMeaning*> meanings;
+  for (const plan::Expr& output : outputs) {
+    NAM_ASSIGN_OR_RETURN(plan::Slot slot, plan::SlotOf(output, schema()));
+    const std::optional<uint32_t> bare = plan::BareSlot(output);
+    const CodeMeaning* meaning = bare.has_value() ? meanings_[*bare] : nullptr;
+    // A number as a key is compared by its value: it lies at rest as such.
+    const bool number_key = fields.size() < sink.keys.size() && output.type.kind != TypeKind::kString;
+    fields.push_back(std::move(slot));
+    meanings.push_back(number_key ? nullptr : meaning);
+  }
+  NAM_ASSIGN_OR_RETURN(RowLayout layout, RowLayout::Local(fields, meanings, RowLayout::kMostPageBytes));
+  RowBuild::Options options{.keys = static_cast<uint32_t>(sink.keys.size()),
+                            .layout = std::move(layout),
+                            .direct = std::move(direct),
+                            .match_bits = IsDrained()};
+  NAM_ASSIGN_OR_RETURN(options.program, Compile(outputs, schema()));
+  NAM_ASSIGN_OR_RETURN(options.ignores_blanks, IgnoresBlanks(sink));
+  options.pages_max = PagesMax(options.layout, stage_.build_budget_);
+  NAM_ASSIGN_OR_RETURN(out_.row_build, RowBuild::Make(std::move(options), stage_.build_budget_));
+  return absl::OkStatus();
+}
+
+absl::Status PipelinePreparation::MakeAggregate(const plan::AggregateSink& sink) {
+  if (sink.phase != plan::AggregateSink::Phase::kPartial) return NotRun("this phase of an aggregation");
+  NAM_ASSIGN_OR_RETURN(out_.aggregate_plan, AggregatePlan::Make({.group_by = sink.group_by,
+                                                                 .aggregates = sink.aggregates,
+                                                                 .schema = schema(),
+                                                                 .meanings = meanings_}));
+  out_.aggregate = std::make_unique<AggregateSink>(*out_.aggregate_plan, stage_.result_budget_);
+  out_.by_row_nodes += out_.aggregate_plan->program().by_row_nodes();
+  return absl::OkStatus();
+}
+
+absl::Status PipelinePreparation::MakeResult(const plan::ResultSink& sink) {
+  NAM_ASSIGN_OR_RETURN(out_.rows_plan, RowsPlan::Make(schema()));
+  MemoryBudget& budget = stage_.result_budget_;
+  std::vector<OrderSlot> order;
+  for (const plan::Order& by : sink.order) order.push_back({by.slot, by.descending, by.nulls_first});
+  const std::optional<uint64_t> limit =
+      sink.limit < 0 ? std::nullopt : std::optional(static_cast<uint64_t>(sink.limit));
+  if (order.empty()) {
+    NAM_ASSIGN_OR_RETURN(out_.result, ResultSink::Make(*out_.rows_plan, limit, budget));
+  } else if (limit.has_value()) {
+    NAM_ASSIGN_OR_RETURN(out_.top_rows, TopRows::Make(*out_.rows_plan, order, *limit, budget));
+  } else {
+    NAM_ASSIGN_OR_RETURN(out_.sorter, Sorter::Make(*out_.rows_plan, order, budget));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace nam::execution

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "execution/prepared_stage.h"
+
+namespace nam::execution {
+
+/// Makes one pipeline of a stage ready, after those before it.
+class PipelinePreparation {
+ public:
+  PipelinePreparation(PreparedStage& stage, uint32_t number);
+  absl::Status Run();
+
+ private:
+  // Source
+  absl::Status MakeSource();
+  absl::Status LoadMeanings(const plan::BlockScan& scan);
+  std::vector<partitioner::Piece> PiecesOfBuild() const;
+  absl::StatusOr<std::vector<BlockScan::Probe>> AbsorbedProbes(const plan::BlockScan& scan) const;
+
+  // Steps
+  absl::Status MakeStep(const plan::StepNode& node, const plan::Schema& input, const plan::Schema& output);
+  absl::Status MakeFilter(const plan::FilterStep& filter, const plan::Schema& input);
+  absl::Status MakeProject(const plan::ProjectStep& project, const plan::Schema& input);
+  absl::Status MakeProbeStep(const plan::ProbeStep& probe, const plan::Schema& input);
+  void AddStep(std::unique_ptr<StepOperator> step, size_t columns);
+  absl::StatusOr<const Program*> Compile(std::span<const plan::Expr> outputs, const plan::Schema& input);
+
+  // Sinks
+  absl::Status MakeSink();
+  absl::Status MakeBuild(const plan::BuildSink& sink);
+  absl::Status MakeDirectBuild(const plan::BuildSink& sink, DirectTable::Options table, bool text);
+  absl::Status MakeRowBuild(const plan::BuildSink& sink, std::optional<DirectTable::Options> direct);
+  absl::Status MakeAggregate(const plan::AggregateSink& sink);
+  absl::Status MakeResult(const plan::ResultSink& sink);
+
+  /// How the key of a build side numbers its rows, if it is one dense number or text of one dictionary.
+  std::optional<DirectTable::Options> DirectOptions(const plan::BuildSink& sink) const;
+  /// For each key of the build side whether blanks at its end do not count.
+  absl::StatusOr<std::vector<bool>> IgnoresBlanks(const plan::BuildSink& sink) const;
+  bool IsDrained() const;
+  uint64_t RowsHere() const;
+  const plan::Schema& schema() const { return out_.absorbed.pipeline.schemas.back(); }
+
+  PreparedStage& stage_;
+  const uint32_t number_;
+  const plan::Pipeline& plan_;  // as it came
+  PreparedPipeline& out_;
+  const bool claimed_;
+  /// What the codes of each slot stand for behind the steps so far; nullptr: these are no codes.
+  std::vector<const CodeMeaning*> meanings_;
+  uint32_t row_sets_ = 1;  // that the columns so far share, at most
+};
+
+}  // namespace nam::execution
