@@ -11,19 +11,30 @@ namespace {
 
 constexpr uint64_t kSharedBytes = 4u << 20;
 constexpr uint64_t kSmallBytes = 256u << 10;
-constexpr int64_t kKeepNs = 60'000'000'000;
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ResultStore>> ResultStore::Create(fabric::Fabric& fabric) {
-  std::unique_ptr<ResultStore> store(new ResultStore(fabric));
+absl::StatusOr<std::unique_ptr<ResultStore>> ResultStore::Create(fabric::Fabric& fabric, int64_t old_us) {
+  std::unique_ptr<ResultStore> store(new ResultStore(fabric, old_us));
   NAM_ASSIGN_OR_RETURN(store->shared_, fabric.Allocate(kSharedBytes, {.access = fabric::Access::kRead}));
   return store;
 }
 
-void ResultStore::DropExpired() {
+void ResultStore::DropAbandoned(const std::function<absl::StatusOr<std::set<MemberId>>()>& living_clients) {
   const int64_t now_ns = fabric_.clock().NowNs();
-  std::erase_if(entries_, [&](const auto& entry) { return entry.second.expires_ns < now_ns; });
+  const auto old = [&](const auto& entry) { return entry.second.looked_at_ns < now_ns - old_ns_; };
+  {
+    const std::scoped_lock lock(mutex_);
+    if (std::none_of(entries_.begin(), entries_.end(), old)) return;
+  }
+  const absl::StatusOr<std::set<MemberId>> living = living_clients();
+  if (!living.ok()) return;
+  const std::scoped_lock lock(mutex_);
+  std::erase_if(entries_,
+                [&](const auto& entry) { return old(entry) && !living->contains(entry.second.client); });
+  for (auto& [attempt, entry] : entries_) {
+    if (living->contains(entry.client)) entry.looked_at_ns = now_ns;
+  }
 }
 
 std::optional<uint64_t> ResultStore::FindRoom(uint64_t bytes) const {
@@ -41,13 +52,13 @@ std::optional<uint64_t> ResultStore::FindRoom(uint64_t bytes) const {
   return std::nullopt;
 }
 
-absl::StatusOr<ResultStore::Place> ResultStore::Put(uint64_t attempt,
+absl::StatusOr<ResultStore::Place> ResultStore::Put(uint64_t attempt, MemberId client,
                                                     std::span<const std::span<const std::byte>> pages) {
   std::scoped_lock lock(mutex_);
-  DropExpired();
   Entry entry;
+  entry.client = client;
   for (const std::span<const std::byte> page : pages) entry.bytes += page.size();
-  entry.expires_ns = fabric_.clock().NowNs() + kKeepNs;
+  entry.looked_at_ns = fabric_.clock().NowNs();
   const std::optional<uint64_t> room = entry.bytes <= kSmallBytes ? FindRoom(entry.bytes) : std::nullopt;
   if (room) {
     entry.offset = *room;

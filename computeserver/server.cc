@@ -5,6 +5,7 @@
 #include <atomic>
 #include <mutex>
 #include <optional>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -12,6 +13,7 @@
 #include "base/status_macros.h"
 #include "catalog/address.h"
 #include "catalog/attachment.h"
+#include "computeserver/attempt_queue.h"
 #include "computeserver/result_store.h"
 #include "computeserver/start_over_fabric.h"
 #include "computeserver/table_cache.h"
@@ -25,8 +27,9 @@
 namespace nam::computeserver {
 namespace {
 
-/// Queries beyond so many at once are refused rather than queued.
-constexpr int kMostAttempts = 32;
+/// Each has a thread for each core. Those that wait have a thread of the control plane's.
+constexpr size_t kRunningAttemptsMax = 32;
+constexpr size_t kWaitingAttemptsMax = 64;
 constexpr int64_t kDrainCheckUs = 2'000;
 /// How long a server that leaves waits for coordinators to read results. What they do not get they have done
 /// again elsewhere.
@@ -44,7 +47,8 @@ class ComputeServerImpl final : public ComputeServer {
         channels_(attachment_->fabric(), *attachment_),
         claim_channels_(attachment_->fabric(), *attachment_, kClaimChannel),
         cache_(attachment_->catalog(), channels_),
-        handlers_("nam.proto.Compute") {
+        handlers_("nam.proto.Compute"),
+        queue_(attachment_->fabric(), kRunningAttemptsMax, kWaitingAttemptsMax) {
     handlers_.Add(execution::kRunAttempt,
                   [this](const proto::AttemptRequest& request, const catalog::IncomingCall& call) {
                     return Run(call, request);
@@ -79,7 +83,8 @@ class ComputeServerImpl final : public ComputeServer {
                                           const proto::AttemptRequest& request);
   absl::StatusOr<std::unique_ptr<execution::PreparedStage>> Prepare(const proto::AttemptRequest& request);
   /// The result goes where the coordinator READs it.
-  absl::Status Keep(uint64_t number, execution::Attempt& attempt, proto::AttemptReply& reply);
+  absl::Status Keep(const proto::AttemptRequest& request, execution::Attempt& attempt,
+                    proto::AttemptReply& reply);
 
   const ComputeServerOptions options_;
   const std::unique_ptr<catalog::Attachment> attachment_;
@@ -89,7 +94,7 @@ class ComputeServerImpl final : public ComputeServer {
   std::unique_ptr<ResultStore> results_;
   catalog::Handlers handlers_;
   std::string control_address_, fabric_address_;
-  std::atomic<int> running_ = 0;
+  AttemptQueue queue_;
   std::atomic<bool> stopping_ = false;
   std::mutex shutdown_mutex_;
   std::unique_ptr<fabric::Listener> listener_;
@@ -103,7 +108,7 @@ void ComputeServerImpl::Drain(Deadline deadline) {
   const std::unique_ptr<fabric::Event> never = attachment_->fabric().CreateEvent();
   const Deadline read_by = clock.After(kReadResultsUs);
   while (!clock.Passed(deadline)) {
-    if (running_ == 0 && (results_->empty() || clock.Passed(read_by))) return;
+    if (queue_.empty() && (results_->empty() || clock.Passed(read_by))) return;
     never->Wait(clock.After(kDrainCheckUs));
   }
 }
@@ -120,6 +125,10 @@ absl::StatusOr<std::unique_ptr<execution::PreparedStage>> ComputeServerImpl::Pre
     inputs.tables.push_back(std::move(meta));
   }
   NAM_RETURN_IF_ERROR(plan::CheckTables(inputs.plan, inputs.tables));
+  inputs.stage = request.stage();
+  if (inputs.stage >= inputs.plan.stages.size() ||
+      inputs.plan.stages[inputs.stage].site != plan::Stage::Site::kServers)
+    return absl::InvalidArgumentError("not a stage of compute servers");
   for (const proto::Piece& piece : request.pieces())
     inputs.pieces.push_back({piece.partition(), piece.first_block(), piece.blocks()});
   if (request.has_counter()) {
@@ -137,17 +146,8 @@ absl::StatusOr<std::unique_ptr<execution::PreparedStage>> ComputeServerImpl::Pre
 
 absl::StatusOr<proto::AttemptReply> ComputeServerImpl::Run(const catalog::IncomingCall& call,
                                                            const proto::AttemptRequest& request) {
-  struct Running {
-    explicit Running(std::atomic<int>& count) : count(count), place(++count) {}
-    ~Running() { --count; }
-    std::atomic<int>& count;
-    const int place;
-  } running(running_);
-  if (running.place > kMostAttempts) {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("compute server %d already runs %d queries", id().value(), kMostAttempts));
-  }
   for (uint64_t attempt : request.release()) results_->Release(attempt);
+  NAM_ASSIGN_OR_RETURN(const AttemptQueue::Turn turn, queue_.Begin(call));
   proto::AttemptReply reply;
   if (stopping_) {
     reply.set_leaving(true);
@@ -155,10 +155,14 @@ absl::StatusOr<proto::AttemptReply> ComputeServerImpl::Run(const catalog::Incomi
   }
   NAM_ASSIGN_OR_RETURN(const std::unique_ptr<execution::PreparedStage> stage, Prepare(request));
   std::vector<std::vector<uint32_t>> needed;
-  for (size_t p = 0; p < stage->size(); ++p) needed.push_back(stage->pipeline(p).partitions);
-  NAM_ASSIGN_OR_RETURN(execution::MulticastBuild multicast,
-                       execution::MulticastBuild::From(request.multicast(), stage->plan(),
-                                                       stage->inputs().tables, needed));
+  for (size_t p = 0; p < stage->plan().pipelines.size(); ++p) needed.push_back(stage->pipeline(p).partitions);
+  NAM_ASSIGN_OR_RETURN(
+      execution::MulticastBuild multicast,
+      execution::MulticastBuild::From(request.multicast(), stage->plan(), stage->inputs().tables, needed));
+  for (const uint32_t p : multicast.pipelines) {
+    if (stage->plan().pipelines[p].stage != request.stage())
+      return absl::InvalidArgumentError("a build side of another stage by multicast");
+  }
   std::atomic<bool> cancel = false;
   execution::Attempt attempt(*stage, std::move(multicast), channels_, claim_channels_, cancel);
   const absl::Status status = attempt.Run([&] {
@@ -171,7 +175,7 @@ absl::StatusOr<proto::AttemptReply> ComputeServerImpl::Run(const catalog::Incomi
   NAM_RETURN_IF_ERROR(status);
   // Nobody would read it, nor say so.
   if (call.Cancelled()) return absl::CancelledError("cancelled");
-  NAM_RETURN_IF_ERROR(Keep(request.attempt(), attempt, reply));
+  NAM_RETURN_IF_ERROR(Keep(request, attempt, reply));
   for (const proto::PipelineCounters& counters : attempt.Counters()) *reply.add_pipelines() = counters;
   for (const std::vector<uint32_t>& claimed : attempt.Claimed())
     reply.add_threads()->mutable_pieces()->Add(claimed.begin(), claimed.end());
@@ -181,12 +185,21 @@ absl::StatusOr<proto::AttemptReply> ComputeServerImpl::Run(const catalog::Incomi
   return reply;
 }
 
-absl::Status ComputeServerImpl::Keep(uint64_t number, execution::Attempt& attempt,
+absl::Status ComputeServerImpl::Keep(const proto::AttemptRequest& request, execution::Attempt& attempt,
                                      proto::AttemptReply& reply) {
+  results_->DropAbandoned([this]() -> absl::StatusOr<std::set<MemberId>> {
+    NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, attachment_->catalog().GetCluster());
+    std::set<MemberId> living;
+    for (const proto::Member& member : cluster.members()) {
+      if (member.alive()) living.insert(MemberId(member.id()));
+    }
+    return living;
+  });
   std::vector<std::span<const std::byte>> pages;
-  NAM_RETURN_IF_ERROR(attempt.Store(number, pages));
+  NAM_RETURN_IF_ERROR(attempt.Store(request.attempt(), pages));
   if (pages.empty()) return absl::OkStatus();
-  NAM_ASSIGN_OR_RETURN(const ResultStore::Place place, results_->Put(number, pages));
+  NAM_ASSIGN_OR_RETURN(const ResultStore::Place place,
+                       results_->Put(request.attempt(), MemberId(request.client()), pages));
   uint64_t bytes = 0;
   for (const std::span<const std::byte> page : pages) bytes += page.size();
   reply.set_rkey(place.rkey.value);

@@ -20,7 +20,8 @@ namespace nam::computeserver {
 /// what is here needs no second look at the catalog. Bounded; thread-safe.
 class TableCache {
  public:
-  TableCache(catalog::Client& catalog, execution::ChannelPool& channels) : catalog_(catalog), channels_(channels) {}
+  TableCache(catalog::Client& catalog, execution::ChannelPool& channels)
+      : catalog_(catalog), channels_(channels) {}
 
   /// ABORTED if the table is not any more what the plan was made for.
   absl::StatusOr<std::shared_ptr<const proto::Table>> Table(const std::string& name, uint64_t allocation);

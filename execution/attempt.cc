@@ -35,36 +35,26 @@ class Attempt::Worker {
 
   absl::Status Run() {
     NAM_RETURN_IF_ERROR(ReceiveMulticast());
-    for (size_t p = 0; p < stage_.size(); ++p) {
-      for (const uint32_t before : stage_.plan().pipelines[p].after) NAM_RETURN_IF_ERROR(Complete(before));
+    for (const uint32_t p : stage_.numbers()) {
+      for (const uint32_t before : stage_.plan().pipelines[p].after) {
+        if (attempt_.progress_[before] != nullptr) NAM_RETURN_IF_ERROR(Complete(before));
+      }
       NAM_RETURN_IF_ERROR(stage_.Explained(p, RunTask(p)));
       EndTask(p);
     }
-    for (size_t p = 0; p < stage_.size(); ++p) NAM_RETURN_IF_ERROR(Complete(p));
+    for (const uint32_t p : stage_.numbers()) NAM_RETURN_IF_ERROR(Complete(p));
     return absl::OkStatus();
   }
 
  private:
-  std::unique_ptr<PipelineTask> NewTask(size_t p, std::unique_ptr<SourceTask> source) {
-    PreparedPipeline& pipeline = stage_.pipeline(p);
-    std::vector<std::unique_ptr<StepTask>> steps;
-    std::vector<std::unique_ptr<Chunk>> chunks;
-    chunks.push_back(pipeline.scan->NewChunk());
-    for (const PreparedPipeline::StepAndChunk& step : pipeline.steps) {
-      steps.push_back(step.step->NewTask(context_));
-      chunks.push_back(step.new_chunk());
-    }
-    return std::make_unique<PipelineTask>(std::move(source), std::move(steps),
-                                          pipeline.sink().NewTask(context_), std::move(chunks));
-  }
-
   /// This thread's share of the pipeline. Its task is gone when this returns.
   absl::Status RunTask(size_t p) {
     PreparedPipeline& pipeline = stage_.pipeline(p);
     Progress& progress = *attempt_.progress_[p];
     if (attempt_.multicast_.Covers(p) && !attempt_.read_instead_) return absl::OkStatus();
-    if (!pipeline.drains_build && pipeline.pieces->exhausted()) return absl::OkStatus();
-    const std::unique_ptr<PipelineTask> task = NewTask(p, pipeline.scan->NewTask(context_));
+    const bool dry = pipeline.pieces != nullptr && pipeline.pieces->exhausted();
+    if (!pipeline.drains_build && dry) return absl::OkStatus();
+    const std::unique_ptr<PipelineTask> task = pipeline.NewTask(context_, pipeline.source->NewTask(context_));
     if (pipeline.drains_build) {
       if (progress.tasks_to_make.fetch_sub(1) == 1) progress.made->Set();
       NAM_RETURN_IF_ERROR(Await(*progress.made));
@@ -131,11 +121,9 @@ class Attempt::Worker {
     if (attempt_.multicast_parts_ == 0) return absl::OkStatus();
     const uint32_t part = attempt_.multicast_claimed_.fetch_add(1);
     if (part >= attempt_.multicast_parts_) return absl::OkStatus();
-    absl::StatusOr<std::unique_ptr<MulticastReceiver>> receiver =
-        MulticastReceiver::Open(context_, attempt_.multicast_,
-                                {.part = part,
-                                 .parts = attempt_.multicast_parts_,
-                                 .verify = stage_.inputs().settings.verify()});
+    absl::StatusOr<std::unique_ptr<MulticastReceiver>> receiver = MulticastReceiver::Open(
+        context_, attempt_.multicast_,
+        {.part = part, .parts = attempt_.multicast_parts_, .verify = stage_.inputs().settings.verify()});
     if (!receiver.ok()) {
       if (context_.channels().blocks->broken()) return receiver.status();
       attempt_.ReadInstead(receiver.status());
@@ -153,11 +141,12 @@ class Attempt::Worker {
     std::vector<FedPipeline> fed;
     for (size_t i = 0; i < covered.size(); ++i) {
       BlockScan& scan = *stage_.pipeline(covered[i]).scan;
-      tasks.push_back(NewTask(covered[i], scan.NewFedTask(context_, feeds[i])));
+      tasks.push_back(stage_.pipeline(covered[i]).NewTask(context_, scan.NewFedTask(context_, feeds[i])));
       fed.push_back({covered[i], &scan, &feeds[i], tasks.back().get()});
     }
     Step step;
-    while ((step = receiver.Run(context_, fed)) == Step::kBlocked) NAM_RETURN_IF_ERROR(Await(*context_.gate()));
+    while ((step = receiver.Run(context_, fed)) == Step::kBlocked)
+      NAM_RETURN_IF_ERROR(Await(*context_.gate()));
     for (size_t i = 0; i < covered.size(); ++i) AddRows(covered[i], tasks[i]->rows());
     return step == Step::kFailed ? context_.error() : absl::OkStatus();
   }
@@ -182,7 +171,8 @@ Attempt::Attempt(PreparedStage& stage, MulticastBuild multicast, ChannelPool& ch
       opened_(channels.fabric().CreateEvent()),
       running_(threads_),
       done_(channels.fabric().CreateEvent()) {
-  for (size_t p = 0; p < stage.size(); ++p) {
+  progress_.resize(stage.plan().pipelines.size());
+  for (const uint32_t p : stage.numbers()) {
     auto progress = std::make_unique<Progress>();
     progress->tasks_to_make = threads_;
     progress->tasks_left = threads_;
@@ -190,7 +180,7 @@ Attempt::Attempt(PreparedStage& stage, MulticastBuild multicast, ChannelPool& ch
     progress->combinable = channels.fabric().CreateEvent();
     progress->complete = channels.fabric().CreateEvent();
     progress->rows.resize(stage.pipeline(p).steps.size() + 1);
-    progress_.push_back(std::move(progress));
+    progress_[p] = std::move(progress);
   }
 }
 
@@ -265,11 +255,11 @@ bool Attempt::satisfied() const {
 
 std::vector<proto::PipelineCounters> Attempt::Counters() const {
   std::vector<proto::PipelineCounters> all;
-  for (size_t p = 0; p < stage_.size(); ++p) {
+  for (const uint32_t p : stage_.numbers()) {
     const PreparedPipeline& pipeline = stage_.pipeline(p);
-    const ScanTotals totals = pipeline.scan->totals();
+    const ScanTotals totals = pipeline.scan != nullptr ? pipeline.scan->totals() : ScanTotals();
     proto::PipelineCounters& out = all.emplace_back();
-    out.set_table(stage_.inputs().tables[pipeline.table]->name());
+    if (pipeline.scan != nullptr) out.set_table(stage_.inputs().tables[pipeline.table]->name());
     out.set_rows_in(totals.rows_in);
     out.set_rows_out(progress_[p]->rows.back());
     out.set_blocks(totals.stream.blocks);

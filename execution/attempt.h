@@ -77,7 +77,7 @@ class Attempt {
   ChannelPool& claim_channels_;
   const int threads_;
   std::atomic<bool>& cancel_;
-  std::vector<std::unique_ptr<Progress>> progress_;  // by pipeline
+  std::vector<std::unique_ptr<Progress>> progress_;  // by pipeline of the plan; null: of another stage
 
   const uint32_t multicast_parts_;               // threads that receive: 0, or a part of the senders each
   std::atomic<uint32_t> multicast_claimed_ = 0;  // parts

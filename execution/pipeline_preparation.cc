@@ -61,8 +61,10 @@ PipelinePreparation::PipelinePreparation(PreparedStage& stage, uint32_t number)
       claimed_(stage.claimed() == number) {}
 
 absl::Status PipelinePreparation::Run() {
-  if (claimed_ && number_ + 1 != stage_.plan().pipelines.size())
-    return NotRun("a stage whose claimed pipeline is not its last");
+  for (size_t p = number_ + 1; claimed_ && p < stage_.plan().pipelines.size(); ++p) {
+    if (stage_.plan().pipelines[p].stage == plan_.stage)
+      return NotRun("a stage whose claimed pipeline is not its last");
+  }
   NAM_RETURN_IF_ERROR(MakeSource());
   const plan::Pipeline& pipeline = out_.absorbed.pipeline;
   for (size_t s = 0; s < pipeline.steps.size(); ++s)
@@ -74,7 +76,28 @@ absl::Status PipelinePreparation::Run() {
 }
 
 absl::Status PipelinePreparation::MakeSource() {
-  if (!std::holds_alternative<plan::BlockScan>(plan_.source)) return NotRun("this source of a pipeline");
+  if (std::holds_alternative<plan::BlockScan>(plan_.source)) return MakeScan();
+  out_.absorbed.pipeline = plan_;
+  meanings_.resize(plan_.schemas[0].size());
+  if (const auto* pages = std::get_if<plan::PageSource>(&plan_.source)) return MakePageSource(*pages);
+  return NotRun("this source of a pipeline");
+}
+
+absl::Status PipelinePreparation::MakePageSource(const plan::PageSource& pages) {
+  if (stage_.plan().pipelines[pages.pipeline].stage == stage_.inputs().stage) {
+    out_.source = stage_.pipelines_[pages.pipeline].RowsAtRest();
+    return out_.source != nullptr ? absl::OkStatus() : NotRun("a pipeline over rows that are not kept");
+  }
+  out_.foreign = &pages;
+  for (const uint32_t before : plan_.after) {
+    if (stage_.plan().pipelines[before].stage == stage_.inputs().stage)
+      return NotRun("a pipeline that takes in another stage's rows when some of its own are complete");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PipelinePreparation::MakeScan() {
+  if (stage_.of_session_) return NotRun("scans of blocks in the session");
   std::vector<uint8_t> direct;
   for (const PreparedPipeline& before : stage_.pipelines_) direct.push_back(before.direct_build != nullptr);
   direct.resize(stage_.plan().pipelines.size());
@@ -107,7 +130,9 @@ absl::Status PipelinePreparation::MakeSource() {
     meanings_.push_back(stage_.pipelines_[build].direct_build->PayloadOf(output.column, nullptr).meaning);
   }
   row_sets_ = 1 + static_cast<uint32_t>(options.probes.size());
-  NAM_ASSIGN_OR_RETURN(out_.scan, BlockScan::Make(std::move(options), *out_.pieces));
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<BlockScan> made, BlockScan::Make(std::move(options), *out_.pieces));
+  out_.scan = made.get();
+  out_.source = std::move(made);
   return absl::OkStatus();
 }
 
@@ -130,8 +155,8 @@ absl::Status PipelinePreparation::LoadMeanings(const plan::BlockScan& scan) {
       if (piece.partition >= static_cast<uint32_t>(driving.partitions_size()))
         return absl::InvalidArgumentError("no such partition");
     }
-    out_.partitions = partitioner::NeededPartitions(driving, table, key,
-                                                    partitioner::PartitionsOf(stage_.inputs().pieces));
+    out_.partitions =
+        partitioner::NeededPartitions(driving, table, key, partitioner::PartitionsOf(stage_.inputs().pieces));
   }
   return absl::OkStatus();
 }
@@ -178,8 +203,10 @@ absl::Status PipelinePreparation::MakeStep(const plan::StepNode& node, const pla
   if (const auto* filter = std::get_if<plan::FilterStep>(&node)) return MakeFilter(*filter, input);
   if (const auto* project = std::get_if<plan::ProjectStep>(&node)) return MakeProject(*project, input);
   if (const auto* probe = std::get_if<plan::ProbeStep>(&node)) return MakeProbeStep(*probe, input);
-  const auto rows = static_cast<uint64_t>(std::get<plan::LimitStep>(node).rows);
-  AddStep(std::make_unique<LimitOperator>(rows), output.size());
+  const auto& limit = std::get<plan::LimitStep>(node);
+  const std::optional<uint64_t> rows =
+      limit.rows < 0 ? std::nullopt : std::optional(static_cast<uint64_t>(limit.rows));
+  AddStep(std::make_unique<LimitOperator>(static_cast<uint64_t>(limit.offset), rows), output.size());
   return absl::OkStatus();
 }
 
@@ -217,9 +244,8 @@ absl::Status PipelinePreparation::MakeProbeStep(const plan::ProbeStep& probe, co
   }
   options.null_aware =
       probe.kind == plan::JoinKind::kMark && probe.keys.size() == 1 && probe.residuals.empty();
-  const bool own =
-      probe.kind == plan::JoinKind::kSemi || probe.kind == plan::JoinKind::kAnti ||
-      probe.kind == plan::JoinKind::kNullAwareAnti || probe.kind == plan::JoinKind::kMark;
+  const bool own = probe.kind == plan::JoinKind::kSemi || probe.kind == plan::JoinKind::kAnti ||
+                   probe.kind == plan::JoinKind::kNullAwareAnti || probe.kind == plan::JoinKind::kMark;
   std::vector<const CodeMeaning*> meanings;
   for (const uint32_t slot : probe.keep) meanings.push_back(meanings_[slot]);
   if (probe.kind == plan::JoinKind::kMark) meanings.push_back(nullptr);
@@ -242,7 +268,10 @@ absl::Status PipelinePreparation::MakeProbeStep(const plan::ProbeStep& probe, co
 absl::Status PipelinePreparation::MakeSink() {
   const plan::SinkNode& sink = out_.absorbed.pipeline.sink;
   if (const auto* build = std::get_if<plan::BuildSink>(&sink)) return MakeBuild(*build);
-  if (!claimed_) return NotRun("a pipeline without a build side before its stage's last");
+  if (claimed_ && stage_.of_session_) {
+    NAM_ASSIGN_OR_RETURN(out_.client_sink, stage_.inputs().client_sink(schema(), stage_.result_budget_));
+    return absl::OkStatus();
+  }
   if (const auto* aggregate = std::get_if<plan::AggregateSink>(&sink)) return MakeAggregate(*aggregate);
   if (const auto* result = std::get_if<plan::ResultSink>(&sink)) return MakeResult(*result);
   return NotRun("this sink of a pipeline");
@@ -257,8 +286,7 @@ absl::StatusOr<std::vector<bool>> PipelinePreparation::IgnoresBlanks(const plan:
       if (probe == nullptr || probe->build != number_) continue;
       for (size_t k = 0; k < sink.keys.size(); ++k) {
         const Type &probed = probe->keys[k].type, &built = sink.keys[k].type;
-        const bool blanks =
-            plan::IsChar(probed) != plan::IsChar(built) && plan::IgnoresBlanks(probed, built);
+        const bool blanks = plan::IsChar(probed) != plan::IsChar(built) && plan::IgnoresBlanks(probed, built);
         if (!first && ignores[k] != blanks)
           return NotRun("two probes of one build side, one of which takes blanks into account");
         ignores[k] = blanks;
@@ -285,6 +313,7 @@ std::optional<DirectTable::Options> PipelinePreparation::DirectOptions(const pla
   if (sink.keys.size() != 1) return std::nullopt;
   const std::optional<uint32_t> slot = plan::BareSlot(sink.keys[0]);
   if (!slot.has_value()) return std::nullopt;
+  if (out_.scan == nullptr) return std::nullopt;  // how many rows there are is not known
   DirectTable::Options options{.rows = RowsHere(), .unique = sink.unique};
   if (sink.keys[0].type.kind == TypeKind::kString) {
     const CodeMeaning* const meaning = meanings_[*slot];
@@ -336,7 +365,7 @@ absl::Status PipelinePreparation::MakeDirectBuild(const plan::BuildSink& sink, D
     options.texts = std::make_unique<TextKeys>(*meanings_[*plan::BareSlot(sink.keys[0])], false);
   }
   for (const uint32_t slot : sink.payload) options.meanings.push_back(meanings_[slot]);
-  NAM_ASSIGN_OR_RETURN(out_.direct_build, DirectBuild::Make(std::move(options), stage_.build_budget_));
+  NAM_ASSIGN_OR_RETURN(out_.direct_build, DirectBuild::Make(std::move(options), stage_.build_budget()));
   return absl::OkStatus();
 }
 
@@ -367,17 +396,31 @@ absl::Status PipelinePreparation::MakeRowBuild(const plan::BuildSink& sink,
                             .match_bits = IsDrained()};
   NAM_ASSIGN_OR_RETURN(options.program, Compile(outputs, schema()));
   NAM_ASSIGN_OR_RETURN(options.ignores_blanks, IgnoresBlanks(sink));
-  options.pages_max = PagesMax(options.layout, stage_.build_budget_);
-  NAM_ASSIGN_OR_RETURN(out_.row_build, RowBuild::Make(std::move(options), stage_.build_budget_));
+  options.pages_max = PagesMax(options.layout, stage_.build_budget());
+  NAM_ASSIGN_OR_RETURN(out_.row_build, RowBuild::Make(std::move(options), stage_.build_budget()));
   return absl::OkStatus();
 }
 
 absl::Status PipelinePreparation::MakeAggregate(const plan::AggregateSink& sink) {
-  if (sink.phase != plan::AggregateSink::Phase::kPartial) return NotRun("this phase of an aggregation");
-  NAM_ASSIGN_OR_RETURN(out_.aggregate_plan, AggregatePlan::Make({.group_by = sink.group_by,
-                                                                 .aggregates = sink.aggregates,
-                                                                 .schema = schema(),
-                                                                 .meanings = meanings_}));
+  using Phase = plan::AggregateSink::Phase;
+  if (sink.phase == Phase::kMerge) return NotRun("merges of groups that are merged again");
+  if (sink.phase == Phase::kFinal) {
+    // The states have the layout that those who made them derived from their rows.
+    const auto* const pages = std::get_if<plan::PageSource>(&plan_.source);
+    if (pages == nullptr || out_.foreign == nullptr) return NotRun("a merge of groups of its own stage");
+    const plan::Pipeline& from = stage_.plan().pipelines[pages->pipeline];
+    const auto& partial = std::get<plan::AggregateSink>(from.sink);
+    NAM_ASSIGN_OR_RETURN(out_.aggregate_plan, AggregatePlan::Make({.group_by = partial.group_by,
+                                                                   .aggregates = partial.aggregates,
+                                                                   .schema = from.schemas.back(),
+                                                                   .meanings = {},
+                                                                   .input = AggregateInput::kGroups}));
+  } else {
+    NAM_ASSIGN_OR_RETURN(out_.aggregate_plan, AggregatePlan::Make({.group_by = sink.group_by,
+                                                                   .aggregates = sink.aggregates,
+                                                                   .schema = schema(),
+                                                                   .meanings = meanings_}));
+  }
   out_.aggregate = std::make_unique<AggregateSink>(*out_.aggregate_plan, stage_.result_budget_);
   out_.by_row_nodes += out_.aggregate_plan->program().by_row_nodes();
   return absl::OkStatus();

@@ -18,6 +18,8 @@ class PipelinePreparation {
  private:
   // Source
   absl::Status MakeSource();
+  absl::Status MakeScan();
+  absl::Status MakePageSource(const plan::PageSource& pages);
   absl::Status LoadMeanings(const plan::BlockScan& scan);
   std::vector<partitioner::Piece> PiecesOfBuild() const;
   absl::StatusOr<std::vector<BlockScan::Probe>> AbsorbedProbes(const plan::BlockScan& scan) const;

@@ -1,15 +1,33 @@
 #include "execution/prepared_stage.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "execution/pipeline_preparation.h"
+#include "types/sql_error.h"
 
 namespace nam::execution {
 
+std::unique_ptr<PipelineTask> PreparedPipeline::NewTask(TaskContext& context,
+                                                        std::unique_ptr<SourceTask> from) const {
+  std::vector<std::unique_ptr<StepTask>> tasks;
+  std::vector<std::unique_ptr<Chunk>> chunks;
+  chunks.push_back(scan != nullptr ? scan->NewChunk()
+                                   : std::make_unique<Chunk>(absorbed.pipeline.schemas[0].size(), 0));
+  for (const StepAndChunk& step : steps) {
+    tasks.push_back(step.step->NewTask(context));
+    chunks.push_back(step.new_chunk());
+  }
+  return std::make_unique<PipelineTask>(std::move(from), std::move(tasks), sink().NewTask(context),
+                                        std::move(chunks));
+}
+
 Sink& PreparedPipeline::sink() const {
+  if (client_sink != nullptr) return *client_sink;
   if (direct_build != nullptr) return *direct_build;
   if (row_build != nullptr) return *row_build;
   if (aggregate != nullptr) return *aggregate;
@@ -23,33 +41,69 @@ const BuildSide* PreparedPipeline::build() const {
   return row_build.get();
 }
 
+void PreparedPipeline::ReleaseSink() {
+  direct_build.reset();
+  row_build.reset();
+  aggregate.reset();
+  result.reset();
+  top_rows.reset();
+  sorter.reset();
+}
+
+std::unique_ptr<Source> PreparedPipeline::RowsAtRest() const {
+  if (aggregate != nullptr) return std::make_unique<AggregateSource>(*aggregate);
+  if (result != nullptr) return std::make_unique<RowSource>(*result);
+  if (top_rows != nullptr) return std::make_unique<OrderedSource>(top_rows->rows());
+  if (sorter != nullptr) return std::make_unique<OrderedSource>(sorter->rows());
+  return nullptr;
+}
+
 PreparedStage::PreparedStage(StageInputs inputs, const std::atomic<bool>& leaving)
     : inputs_(std::move(inputs)),
       leaving_(leaving),
-      claimed_(inputs_.plan.stages[0].claimed),
+      claimed_(inputs_.plan.stages[inputs_.stage].claimed),
+      of_session_(inputs_.plan.stages[inputs_.stage].site == plan::Stage::Site::kSession),
       build_budget_(inputs_.settings.build_bytes_max()),
       result_budget_(inputs_.settings.result_bytes_max()) {}
 
 absl::StatusOr<std::unique_ptr<PreparedStage>> PreparedStage::Make(StageInputs inputs,
                                                                    const std::atomic<bool>& leaving) {
-  if (inputs.plan.stages.size() != 1)
-    return absl::UnimplementedError("a compute server runs the stages of a plan one at a time");
-  NAM_CHECK(inputs.tables.size() == inputs.plan.tables.size() &&
-            inputs.known.size() == inputs.plan.tables.size());
+  if (inputs.stage >= inputs.plan.stages.size())
+    return absl::InvalidArgumentError("a stage that the plan does not have");
   std::unique_ptr<PreparedStage> stage(new PreparedStage(std::move(inputs), leaving));
   for (uint32_t p = 0; p < stage->plan().pipelines.size(); ++p) {
     stage->pipelines_.emplace_back();
+    if (stage->plan().pipelines[p].stage != stage->inputs().stage) continue;
+    stage->numbers_.push_back(p);
     NAM_RETURN_IF_ERROR(stage->Explained(p, PipelinePreparation(*stage, p).Run()));
   }
   return stage;
 }
 
+void PreparedStage::ReleaseBefore(uint32_t number) {
+  for (const uint32_t before : plan().pipelines[number].after) {
+    bool read_later = false;
+    for (const uint32_t later : numbers_) {
+      const std::vector<uint32_t>& after = plan().pipelines[later].after;
+      read_later |= later > number && std::binary_search(after.begin(), after.end(), before);
+    }
+    if (!read_later) pipelines_[before].ReleaseSink();
+  }
+}
+
 absl::Status PreparedStage::Explained(size_t pipeline, const absl::Status& status) const {
-  if (!absl::IsResourceExhausted(status)) return status;
+  if (!absl::IsResourceExhausted(status) || SqlErrorOf(status).has_value()) return status;
+  if (of_session_) {
+    return UserError(sqlstate::kOutOfMemory,
+                     absl::StrCat("the result needs more than the ", result_budget_.bytes() >> 20,
+                                  " MiB that its session may hold"),
+                     -1, "add a LIMIT or a filter, or raise nam.result_mib_max");
+  }
   if (pipeline == claimed_) {
-    return absl::ResourceExhaustedError(absl::StrFormat(
-        "the result is larger than %d MiB on one server: add a LIMIT or a filter, or raise nam.result_mib_max",
-        result_budget_.bytes() >> 20));
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("the result is larger than %d MiB on one server: add a LIMIT or a filter, or raise "
+                        "nam.result_mib_max",
+                        result_budget_.bytes() >> 20));
   }
   return absl::ResourceExhaustedError(absl::StrFormat(
       "the build sides of the query's joins need more than %d MiB on one server: raise nam.build_mib_max",

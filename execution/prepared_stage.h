@@ -31,16 +31,23 @@ namespace nam::execution {
 using DictionaryLoader = std::function<absl::StatusOr<std::shared_ptr<const storage::Dictionary>>(
     const proto::Table& table, uint32_t column)>;
 
-/// What an attempt is given.
+/// The sink of a result, for rows of this schema. The budget outlives it.
+using ClientSink =
+    std::function<absl::StatusOr<std::unique_ptr<Sink>>(const plan::Schema& rows, MemoryBudget& budget)>;
+
+/// What the run of a stage is given: by a server for an attempt, or by the session.
 struct StageInputs {
-  plan::PhysicalPlan plan;      // passed plan::Check and plan::CheckTables
-  plan::TableMetadata tables;   // of the plan
+  plan::PhysicalPlan plan;  // passed plan::Check and plan::CheckTables
+  uint32_t stage = 0;       // of the plan
+  plan::TableMetadata
+      tables;  // of the plan; of a stage of the session only those that it scans need be there
   std::vector<std::shared_ptr<storage::KnownBlocks>> known;  // as tables; may be null
   proto::StreamSettings settings;
-  std::vector<partitioner::Piece> pieces;  // of the claimed pipeline's table
+  std::vector<partitioner::Piece> pieces;       // of the claimed pipeline's table
   std::optional<storage::WorkCounter> counter;  // what claims them; none: all of them are this server's
   DictionaryLoader load_dictionary;
   int threads = 1;
+  ClientSink client_sink;  // of a stage of the session: where its last pipeline's rows go
 };
 
 /// A pipeline made ready: source, steps and sink that all threads of the server share.
@@ -53,17 +60,20 @@ struct PreparedPipeline {
 
   /// After its source has taken over what it can. `probes` counts those.
   AbsorbedPipeline absorbed;
-  uint32_t table = 0;                       // of the plan, that the source scans
-  std::vector<uint32_t> partitions;         // of the table that this server needs
+  uint32_t table = 0;                // of the plan, that the source scans
+  std::vector<uint32_t> partitions;  // of the table that this server needs
   std::unique_ptr<PieceQueue> pieces;
-  std::unique_ptr<BlockScan> scan;
-  std::deque<CodeMeaning> meanings;         // of the scan's columns, by slot
+  std::unique_ptr<Source> source;             // null: rows of another stage, which who runs this one feeds
+  BlockScan* scan = nullptr;                  // the source, if it is one
+  const plan::PageSource* foreign = nullptr;  // if there is no source
+  std::deque<CodeMeaning> meanings;           // of the scan's columns, by slot
   std::deque<std::unique_ptr<const Program>> programs;  // of probes and builds
   std::vector<StepAndChunk> steps;
-  bool drains_build = false;                // has a right or full join: all tasks are made before one ends
+  bool drains_build = false;  // has a right or full join: all tasks are made before one ends
   size_t by_row_nodes = 0;
 
   // One of:
+  std::unique_ptr<Sink> client_sink;
   std::unique_ptr<DirectBuild> direct_build;
   std::unique_ptr<RowBuild> row_build;
   std::unique_ptr<const AggregatePlan> aggregate_plan;
@@ -73,13 +83,19 @@ struct PreparedPipeline {
   std::unique_ptr<TopRows> top_rows;
   std::unique_ptr<Sorter> sorter;
 
+  /// For one thread. The source is this pipeline's, or one with the same rows.
+  std::unique_ptr<PipelineTask> NewTask(TaskContext& context, std::unique_ptr<SourceTask> source) const;
   Sink& sink() const;
   const BuildSide* build() const;
+  /// Frees what the sink holds.
+  void ReleaseSink();
+  /// What the sink has left, once it is complete; of a build nothing.
+  std::unique_ptr<Source> RowsAtRest() const;
 };
 
-/// All operators of one attempt: checked against the tables, dictionaries loaded, conditions and programs
-/// compiled, and tables of joins sized by the parts of build sides that the pieces need. Made by one thread,
-/// then shared by the attempt's threads.
+/// All operators of one stage on one site: checked against the tables, dictionaries loaded, conditions and
+/// programs compiled, and tables of joins sized by the parts of build sides that the pieces need. Made by one
+/// thread, then shared by the attempt's threads.
 ///
 ///     plan ──▶ Absorb, by what is direct here ──▶ PreparedPipeline, in the plan's order
 class PreparedStage {
@@ -92,13 +108,17 @@ class PreparedStage {
   const StageInputs& inputs() const { return inputs_; }
   const plan::PhysicalPlan& plan() const { return inputs_.plan; }
   uint32_t claimed() const { return claimed_; }
-  size_t size() const { return pipelines_.size(); }
+  /// The stage's pipelines, as the plan numbers them; ascending.
+  const std::vector<uint32_t>& numbers() const { return numbers_; }
+  /// Of its own pipelines.
   PreparedPipeline& pipeline(size_t i) { return pipelines_[i]; }
   const PreparedPipeline& pipeline(size_t i) const { return pipelines_[i]; }
 
-  /// Of build sides, and of what the claimed pipeline's sink holds.
-  MemoryBudget& build_budget() { return build_budget_; }
+  /// Of build sides, and of what else sinks hold. In the session both are one.
+  MemoryBudget& build_budget() { return of_session_ ? result_budget_ : build_budget_; }
   MemoryBudget& result_budget() { return result_budget_; }
+  /// Frees what only pipelines up to this one read. Their tasks have ended.
+  void ReleaseBefore(uint32_t number);
   /// The error of a pipeline; where it asked for too much memory, with the setting that bounds it.
   absl::Status Explained(size_t pipeline, const absl::Status& status) const;
 
@@ -109,10 +129,12 @@ class PreparedStage {
   const StageInputs inputs_;
   const std::atomic<bool>& leaving_;
   const uint32_t claimed_;
+  const bool of_session_;
+  std::vector<uint32_t> numbers_;
   // Before what takes from them.
   MemoryBudget build_budget_;
   MemoryBudget result_budget_;
-  std::deque<PreparedPipeline> pipelines_;
+  std::deque<PreparedPipeline> pipelines_;  // as the plan's; those of other stages are empty
 };
 
 }  // namespace nam::execution

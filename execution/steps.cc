@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "execution/positions.h"
 #include "plan/work_cost.h"
 
 namespace nam::execution {
@@ -75,13 +76,15 @@ class LimitOperator::Task final : public StepTask {
   explicit Task(LimitOperator& limit) : limit_(limit) {}
 
   Step Push(TaskContext&, const Chunk& in, Chunk& out) override {
-    Selection rows = in.selection();
-    const uint64_t taken = limit_.taken_.fetch_add(rows.count, std::memory_order_relaxed);
-    const uint64_t left = limit_.rows_ - std::min(limit_.rows_, taken);
-    rows.count = static_cast<uint32_t>(std::min<uint64_t>(rows.count, left));
+    const Selection rows = in.selection();
+    const uint64_t seen = limit_.seen_.fetch_add(rows.count, std::memory_order_relaxed);
+    const uint64_t first = std::clamp(seen, limit_.offset_, limit_.end_);
+    const uint64_t behind = std::min(std::max(seen + rows.count, first), limit_.end_);
+    const auto count = static_cast<uint32_t>(behind - first);
     out.columns() = in.columns();
-    out.Reset(in.size(), rows);
-    return left <= rows.count ? Step::kDone : Step::kNeedInput;
+    out.Reset(in.size(),
+              count == 0 ? Selection{nullptr, 0} : Selection{PositionsOf(rows) + (first - seen), count});
+    return behind == limit_.end_ ? Step::kDone : Step::kNeedInput;
   }
 
  private:

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "execution/expression/program.h"
@@ -35,16 +37,18 @@ class ProjectOperator final : public StepOperator {
   const std::unique_ptr<const Program> outputs_;
 };
 
-/// So many tuples of all tasks together, whichever come first.
+/// So many tuples of all tasks together behind `offset` others, whichever come first.
 class LimitOperator final : public StepOperator {
  public:
-  explicit LimitOperator(uint64_t rows) : rows_(rows) {}
+  explicit LimitOperator(uint64_t offset, std::optional<uint64_t> rows)
+      : offset_(offset), end_(offset + std::min(rows.value_or(UINT64_MAX), UINT64_MAX - offset)) {}
   std::unique_ptr<StepTask> NewTask(TaskContext& context) override;
 
  private:
   class Task;
-  const uint64_t rows_;
-  std::atomic<uint64_t> taken_ = 0;  // also those beyond the limit that were left
+  const uint64_t offset_;
+  const uint64_t end_;              // offset and limit
+  std::atomic<uint64_t> seen_ = 0;  // also those beyond the end
 };
 
 }  // namespace nam::execution

@@ -13,4 +13,9 @@ namespace nam::optimizer {
 /// expression is too deep.
 absl::StatusOr<plan::PhysicalPlan> Lower(const Plan& star, const TableRefs& tables);
 
+/// Adds the stage that is left for the session: groups are merged, HAVING, select list, DISTINCT, ORDER BY,
+/// OFFSET and LIMIT. `plan` is Lower's of `star`, which is the query's. 42P10 for an ORDER BY that DISTINCT
+/// leaves without a meaning; 54001 if an expression is too deep.
+absl::Status LowerFinish(const sql::BoundQuery& query, const Plan& star, plan::PhysicalPlan& plan);
+
 }  // namespace nam::optimizer

@@ -221,8 +221,20 @@ class Checker {
     const Pipeline& from = plan_.pipelines[source.pipeline];
     if (std::holds_alternative<BuildSink>(from.sink) || std::holds_alternative<ExchangeSend>(from.sink))
       return Bad("rows of a pipeline that leaves none");
+    if (LeavesStates(from) && !MergesStates(p)) return Bad("states of groups that are read as rows");
     NAM_ASSIGN_OR_RETURN(const Schema left, SinkOutput(from));
     return left == p.schemas[0] ? absl::OkStatus() : Bad("a schema that is not what flows");
+  }
+
+  static bool LeavesStates(const Pipeline& p) {
+    const auto* sink = std::get_if<AggregateSink>(&p.sink);
+    return sink != nullptr &&
+           (sink->phase == AggregateSink::Phase::kPartial || sink->phase == AggregateSink::Phase::kMerge);
+  }
+  static bool MergesStates(const Pipeline& p) {
+    const auto* sink = std::get_if<AggregateSink>(&p.sink);
+    return p.steps.empty() && sink != nullptr &&
+           (sink->phase == AggregateSink::Phase::kMerge || sink->phase == AggregateSink::Phase::kFinal);
   }
 
   absl::Status CheckSource(const Pipeline& p, const ExchangeReceive& source) const {
@@ -251,7 +263,7 @@ class Checker {
   }
 
   absl::Status CheckStep(const Pipeline&, const LimitStep& limit, const Schema&) const {
-    return limit.rows >= 0 ? absl::OkStatus() : Bad("a negative limit");
+    return limit.rows >= -1 && limit.offset >= 0 ? absl::OkStatus() : Bad("a negative limit");
   }
 
   absl::Status CheckStep(const Pipeline& p, const ProbeStep& probe, const Schema& input) const {
@@ -306,6 +318,9 @@ class Checker {
       const Stage& stage = plan_.stages[s];
       if (stage.claimed >= plan_.pipelines.size() || plan_.pipelines[stage.claimed].stage != s)
         return Bad("a stage that claims another one's pieces");
+      if (stage.site == Stage::Site::kSession &&
+          (s + 1 != plan_.stages.size() || stage.claimed + 1 != plan_.pipelines.size()))
+        return Bad("a result that is not the last stage's last pipeline");
       const Distribution& d = stage.result;
       const bool partitioned = d.kind == Distribution::Kind::kPartitioned;
       if (partitioned != (d.parts > 0) || partitioned == d.columns.empty() || d.parts > kMostParts)

@@ -87,6 +87,7 @@ void Put(const ProbeStep& probe, proto::StepNode* out) {
 
 void Put(const LimitStep& limit, proto::StepNode* out) {
   out->mutable_limit()->set_rows(limit.rows);
+  out->mutable_limit()->set_offset(limit.offset);
 }
 
 void Put(const BuildSink& build, proto::SinkNode* out) {
@@ -240,7 +241,7 @@ absl::Status Take(const proto::StepNode& from, StepNode& to) {
     case proto::StepNode::kProbe:
       return Take(from.probe(), to.emplace<ProbeStep>());
     case proto::StepNode::kLimit:
-      to.emplace<LimitStep>().rows = from.limit().rows();
+      to = LimitStep{.rows = from.limit().rows(), .offset = from.limit().offset()};
       return absl::OkStatus();
     case proto::StepNode::NODE_NOT_SET:
       break;
@@ -312,7 +313,7 @@ absl::Status Take(const proto::Stage& from, Stage& to) {
   NAM_RETURN_IF_ERROR(Take(from.result().function(), Distribution::Function::kHash, to.result.function));
   to.result.parts = from.result().parts();
   to.result.columns = NumbersOf(from.result().columns());
-  return absl::OkStatus();
+  return Take(from.site(), Stage::Site::kSession, to.site);
 }
 
 }  // namespace
@@ -333,6 +334,7 @@ proto::PhysicalPlan ToProto(const PhysicalPlan& plan) {
     to.mutable_result()->set_function(static_cast<uint32_t>(stage.result.function));
     to.mutable_result()->set_parts(stage.result.parts);
     Put(stage.result.columns, to.mutable_result()->mutable_columns());
+    to.set_site(static_cast<uint32_t>(stage.site));
   }
   return out;
 }

@@ -84,7 +84,9 @@ struct ValuesSource {
   std::vector<std::vector<Value>> rows;
 };
 
-/// Rows at rest that the sink of an earlier pipeline left.
+/// Rows at rest that the sink of an earlier pipeline left, in that sink's order if it has one. States of
+/// groups (AggregateSink::Phase::kPartial, kMerge) are taken in as a whole, by who merges them and no step
+/// before.
 struct PageSource {
   uint32_t pipeline = 0;
 };
@@ -119,9 +121,11 @@ struct ProbeStep {
 /// A probe's output is keep, then fetch (inner, left, right, full, single); keep alone (semi, the antis); or
 /// keep, then the mark. Of sides that an outer join fills with NULLs all slots may be NULL.
 
-/// The first rows that come, whichever these are.
+/// The first rows that come behind `offset` others, whichever these are; of rows that flow in an order, on
+/// one thread, the first ones.
 struct LimitStep {
-  int64_t rows = 0;
+  int64_t rows = -1;  // -1: all
+  int64_t offset = 0;
 };
 
 using StepNode = std::variant<FilterStep, ProjectStep, ProbeStep, LimitStep>;
@@ -193,10 +197,15 @@ struct Pipeline {
   uint32_t stage = 0;
 };
 
-/// What every server of a query does without asking the coordinator. A star query has one.
+/// What a site of a query does without asking the coordinator. A star query has two: what all compute servers
+/// do, then what is left for the session.
 struct Stage {
-  uint32_t claimed = 0;  // the pipeline whose source's pieces servers claim
-  Distribution result;   // of what the claimed pipeline's sink leaves
+  enum class Site : uint8_t { kServers, kSession };
+  /// Of kServers the pipeline whose source's pieces servers claim; of kSession, which is the plan's last stage,
+  /// its last pipeline, whose rows are the result.
+  uint32_t claimed = 0;
+  Distribution result;  // of what the claimed pipeline's sink leaves
+  Site site = Site::kServers;
 };
 
 struct PhysicalPlan {

@@ -93,7 +93,9 @@ class Printer {
     const Pipeline& pipeline = plan_.pipelines[number];
     std::string text;
     if (plan_.stages.size() > 1) absl::StrAppend(&text, ", stage ", pipeline.stage);
-    if (plan_.stages[pipeline.stage].claimed == number) absl::StrAppend(&text, ", claimed");
+    const Stage& stage = plan_.stages[pipeline.stage];
+    if (stage.site == Stage::Site::kSession) absl::StrAppend(&text, ", session");
+    if (stage.claimed == number && stage.site == Stage::Site::kServers) absl::StrAppend(&text, ", claimed");
     for (size_t i = 0; i < pipeline.after.size(); ++i)
       absl::StrAppend(&text, i == 0 ? ", after P" : " P", pipeline.after[i]);
     return text;
@@ -171,7 +173,11 @@ class Printer {
     names_ = std::move(partners);
     return text;
   }
-  std::string Step(const LimitStep& limit) { return absl::StrCat("limit ", limit.rows); }
+  std::string Step(const LimitStep& limit) {
+    std::string text = limit.rows < 0 ? "all" : absl::StrCat("limit ", limit.rows);
+    if (limit.offset > 0) absl::StrAppend(&text, " behind ", limit.offset);
+    return text;
+  }
 
   // ─── Sinks
 

@@ -397,4 +397,18 @@ absl::StatusOr<Slot> SlotOf(const Expr& expr, const Schema& input) {
   return done.back();
 }
 
+Expr SlotExpr(const Schema& schema, uint32_t slot) {
+  Expr expr;
+  expr.op = Op::kColumn;
+  expr.type = schema[slot].type;
+  expr.column = {0, static_cast<int>(slot)};
+  return expr;
+}
+
+std::vector<Expr> SlotExprs(const Schema& schema) {
+  std::vector<Expr> slots;
+  for (uint32_t slot = 0; slot < schema.size(); ++slot) slots.push_back(SlotExpr(schema, slot));
+  return slots;
+}
+
 }  // namespace nam::plan

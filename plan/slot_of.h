@@ -21,4 +21,9 @@ bool IsValueOf(const Value& value, const Type& type);
 /// Whether bounds of the type's values mean something: numbers, dates and timestamps.
 bool HasBounds(const Type& type);
 
+/// The slot as an expression.
+Expr SlotExpr(const Schema& schema, uint32_t slot);
+/// All slots.
+std::vector<Expr> SlotExprs(const Schema& schema);
+
 }  // namespace nam::plan

@@ -32,7 +32,7 @@ namespace nam::session {
 class QueryRun {
  public:
   struct Options {
-    proto::AttemptRequest request;      // plan and settings
+    proto::AttemptRequest request;       // plan and settings
     std::vector<ServerReport>& servers;  // those with a share; others that come are added
     ComputeClients& clients;
     WorkCounters* counters = nullptr;

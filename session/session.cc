@@ -16,11 +16,11 @@
 #include "session/explain.h"
 #include "session/missing_server_errors.h"
 #include "session/multicast_coordinator.h"
+#include "session/query_result.h"
 #include "session/query_run.h"
 #include "session/record_copies.h"
 #include "session/record_engine.h"
 #include "session/record_statements.h"
-#include "session/result_finish.h"
 #include "session/settings.h"
 #include "session/work_counters.h"
 #include "sql/bound_query.h"
@@ -366,6 +366,7 @@ class SessionImpl final : public Session {
     for (const sql::BoundTable& table : query.tables) prepared.tables.push_back(table.table);
     if (settings_.whole_tuples) optimizer::ReadWholeTuples(prepared.tables, prepared.plan);
     NAM_ASSIGN_OR_RETURN(prepared.physical, optimizer::Lower(prepared.plan, prepared.tables));
+    NAM_RETURN_IF_ERROR(optimizer::LowerFinish(query, prepared.plan, prepared.physical));
     NAM_ASSIGN_OR_RETURN(const proto::Cluster* cluster, tables_.Cluster());
     std::vector<proto::Member> members;
     for (const proto::Member& member : cluster->members()) {
@@ -394,10 +395,12 @@ class SessionImpl final : public Session {
     proto::AttemptRequest request;
     *request.mutable_plan() = plan::ToProto(prepared.physical);
     *request.mutable_settings() = settings_.ForStreams();
-    NAM_ASSIGN_OR_RETURN(const std::unique_ptr<ResultFinish> finish,
-                         ResultFinish::Make(query, prepared.plan, prepared.physical,
-                                            settings_.result_bytes_max(), attachment_.fabric().clock(),
-                                            cancel_));
+    request.set_client(attachment_.member().value());
+    QueryResult result(query);
+    NAM_ASSIGN_OR_RETURN(const std::unique_ptr<execution::LocalStage> finish,
+                         result.PrepareStage(prepared.physical, settings_.result_bytes_max(),
+                                             attachment_.fabric().clock(), cancel_));
+    const uint32_t driving_pipeline = prepared.physical.stages[0].claimed;
     MulticastCoordinator::Query shares{
         .plan = prepared.plan, .tables = prepared.tables, .partitions = {}, .in_place = settings_.in_place};
     for (const ServerReport& server : prepared.servers) {
@@ -406,20 +409,21 @@ class SessionImpl final : public Session {
       shares.partitions.push_back(partitioner::PartitionsOf(server.share.pieces));
     }
     NAM_ASSIGN_OR_RETURN(prepared.why_read, multicast_->Start(shares, settings_.multicast));
-    QueryRun run(
-        {.request = std::move(request),
-         .servers = prepared.servers,
-         .clients = *clients_,
-         .counters = CountersFor(prepared),
-         .next_attempt = [this] { return ++query_; },
-         .multicast = [this](size_t s) { return multicast_->StreamsFor(static_cast<uint32_t>(s)); },
-         .members = [this] { return NewMembers(); },
-         .add = [&](const std::string& p,
-                    uint64_t attempt) { return finish->Add(std::as_bytes(std::span(p)), attempt); },
-         .driving = *prepared.tables[static_cast<size_t>(prepared.plan.driving)],
-         .progress = ProgressOf(prepared),
-         .clock = attachment_.fabric().clock(),
-         .cancel = cancel_});
+    QueryRun run({.request = std::move(request),
+                  .servers = prepared.servers,
+                  .clients = *clients_,
+                  .counters = CountersFor(prepared),
+                  .next_attempt = [this] { return ++query_; },
+                  .multicast = [this](size_t s) { return multicast_->StreamsFor(static_cast<uint32_t>(s)); },
+                  .members = [this] { return NewMembers(); },
+                  .add =
+                      [&](const std::string& pages, uint64_t attempt) {
+                        return finish->Add(driving_pipeline, std::as_bytes(std::span(pages)), attempt);
+                      },
+                  .driving = *prepared.tables[static_cast<size_t>(prepared.plan.driving)],
+                  .progress = ProgressOf(prepared),
+                  .clock = attachment_.fabric().clock(),
+                  .cancel = cancel_});
     const absl::Status status = run.Run();
     // Whichever memory server was lost may have streams or the words; nobody waits for it once more.
     const bool lost = absl::IsUnavailable(status);
@@ -429,9 +433,10 @@ class SessionImpl final : public Session {
       counters_.reset();
     }
     NAM_RETURN_IF_ERROR(status);
-    NAM_ASSIGN_OR_RETURN(ResultSet result, finish->Finish());
-    result.work = WorkOf(prepared);
-    return result;
+    NAM_RETURN_IF_ERROR(finish->Run());
+    ResultSet rows = result.Take();
+    rows.work = WorkOf(prepared);
+    return rows;
   }
 
   static QueryWork WorkOf(const Prepared& prepared) {

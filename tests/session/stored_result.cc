@@ -113,9 +113,14 @@ Tuple TupleOf(const Row& row) {
   return tuple;
 }
 
+/// That of the driving table.
+const plan::Pipeline& ServersPipeline(const Planned& planned) {
+  return planned.physical.pipelines[planned.physical.stages[0].claimed];
+}
+
 /// What reaches the pipeline's sink.
 absl::StatusOr<std::vector<Tuple>> SinkInput(const Planned& planned, const Rows& rows) {
-  const auto& scan = std::get<plan::BlockScan>(planned.physical.pipelines.back().source);
+  const auto& scan = std::get<plan::BlockScan>(ServersPipeline(planned).source);
   std::vector<Tuple> tuples;
   for (const Row& row : rows) {
     Row flows;
@@ -306,7 +311,10 @@ Planned PlanOf(const std::string& text) {
   out.star = *std::move(star);
   absl::StatusOr<plan::PhysicalPlan> physical = optimizer::Lower(out.star, {out.query.tables[0].table});
   EXPECT_TRUE(physical.ok()) << text << ": " << physical.status();
-  if (physical.ok()) out.physical = *std::move(physical);
+  if (!physical.ok()) return out;
+  const absl::Status finished = optimizer::LowerFinish(out.query, out.star, *physical);
+  EXPECT_TRUE(finished.ok()) << text << ": " << finished;
+  if (finished.ok()) out.physical = *std::move(physical);
   return out;
 }
 
@@ -322,7 +330,7 @@ Rows RandomRows(int64_t first, size_t count, uint64_t distinct, RandomStream& ra
 absl::StatusOr<std::vector<std::byte>> Store(const Planned& planned, const Rows& rows, uint64_t attempt,
                                              RandomStream& random, const Storing& storing) {
   execution::StepDriver driver(random.Next());
-  const plan::Pipeline& pipeline = planned.physical.pipelines.back();
+  const plan::Pipeline& pipeline = ServersPipeline(planned);
   const plan::Schema& schema = pipeline.schemas.back();
   NAM_ASSIGN_OR_RETURN(const std::vector<Tuple> tuples, SinkInput(planned, rows));
   if (const auto* node = std::get_if<plan::AggregateSink>(&pipeline.sink); node != nullptr)

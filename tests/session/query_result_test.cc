@@ -1,4 +1,4 @@
-#include "session/result_finish.h"
+#include "session/query_result.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "execution/local_stage.h"
 #include "execution/rows/row_layout.h"
+#include "optimizer/lower.h"
 #include "tests/execution/tuples.h"
 #include "tests/session/stored_result.h"
 #include "types/sql_error.h"
@@ -47,22 +49,39 @@ struct Attempt {
   std::vector<std::byte> pages;
 };
 
-class ResultFinishTest : public testing::Test {
+class QueryResultTest : public testing::Test {
  protected:
-  std::unique_ptr<ResultFinish> Begin(const Planned& planned, uint64_t budget_bytes = kBudgetBytes) {
-    auto made =
-        ResultFinish::Make(planned.query, planned.star, planned.physical, budget_bytes, RealClock(), cancel_);
-    EXPECT_TRUE(made.ok()) << made.status();
-    return made.ok() ? std::move(*made) : nullptr;
+  /// A query whose servers have done their stage.
+  struct Ending {
+    explicit Ending(const Planned& planned)
+        : result(planned.query), from(planned.physical.stages[0].claimed) {}
+    absl::Status Add(std::span<const std::byte> pages, uint64_t attempt) {
+      return stage->Add(from, pages, attempt);
+    }
+    absl::StatusOr<ResultSet> Finish() {
+      NAM_RETURN_IF_ERROR(stage->Run());
+      return result.Take();
+    }
+
+    QueryResult result;
+    const uint32_t from;
+    std::unique_ptr<execution::LocalStage> stage;
+  };
+
+  absl::StatusOr<std::unique_ptr<Ending>> Begin(const Planned& planned,
+                                                uint64_t budget_bytes = kBudgetBytes) {
+    auto ending = std::make_unique<Ending>(planned);
+    NAM_ASSIGN_OR_RETURN(ending->stage,
+                         ending->result.PrepareStage(planned.physical, budget_bytes, RealClock(), cancel_));
+    return ending;
   }
 
   absl::StatusOr<ResultSet> Finish(const Planned& planned, const std::vector<Attempt>& attempts,
                                    uint64_t budget_bytes = kBudgetBytes) {
-    NAM_ASSIGN_OR_RETURN(const auto finish, ResultFinish::Make(planned.query, planned.star, planned.physical,
-                                                               budget_bytes, RealClock(), cancel_));
-    for (const Attempt& attempt : attempts) NAM_RETURN_IF_ERROR(finish->Add(attempt.pages, attempt.number));
-    absl::StatusOr<ResultSet> result = finish->Finish();
-    most_ = finish->bytes_most();
+    NAM_ASSIGN_OR_RETURN(const auto ending, Begin(planned, budget_bytes));
+    for (const Attempt& attempt : attempts) NAM_RETURN_IF_ERROR(ending->Add(attempt.pages, attempt.number));
+    absl::StatusOr<ResultSet> result = ending->Finish();
+    most_ = ending->stage->bytes_most();
     EXPECT_LE(most_, budget_bytes);
     return result;
   }
@@ -111,14 +130,14 @@ const std::vector<std::string>& OtherQueries() {
       "select distinct name, k from t limit 30 offset 7",
       "select distinct k % 3 from t group by k, name",
       "select distinct ok, count(*) > 3 from t group by ok, k offset 1",
-      "select k, name from t group by k, name order by k",
-      "select k, name from t group by k, name order by count(*) desc limit 40",
+      "select k, name from t group by k, name order by k, name",
+      "select k, name from t group by k, name order by count(*) desc, k, name limit 40",
       "select id, name from t",
       "select id from t limit 5 offset 3",
       "select id from t limit 1500 offset 1100",
-      "select id from t order by k",
-      "select id, ok from t order by ok, day desc limit 100",
-      "select id, k from t order by k nulls first limit 1700 offset 1000",
+      "select id from t order by k, id",
+      "select id, ok from t order by ok, day desc, id limit 100",
+      "select id, k from t order by k nulls first, id limit 1700 offset 1000",
       "select id from t limit 0",
       "select id from t offset 1000000"};
   return queries;
@@ -156,7 +175,7 @@ std::vector<Attempt> StoreAll(const Planned& planned, const std::vector<Rows>& s
   return attempts;
 }
 
-TEST_F(ResultFinishTest, ResultsAreThoseOfAllRowsTogether) {
+TEST_F(QueryResultTest, ResultsAreThoseOfAllRowsTogether) {
   for (const bool ordered : {true, false}) {
     for (const std::string& text : ordered ? OrderedQueries() : OtherQueries()) {
       const Planned planned = PlanOf(text);
@@ -179,7 +198,7 @@ TEST_F(ResultFinishTest, ResultsAreThoseOfAllRowsTogether) {
 }
 
 /// Also its types, by which clients print.
-TEST_F(ResultFinishTest, ResultsAreThoseOfTheBoxedEnd) {
+TEST_F(QueryResultTest, ResultsAreThoseOfTheBoxedEnd) {
   for (const bool ordered : {true, false}) {
     for (const std::string& text : ordered ? OrderedQueries() : OtherQueries()) {
       const Planned planned = PlanOf(text);
@@ -204,7 +223,7 @@ TEST_F(ResultFinishTest, ResultsAreThoseOfTheBoxedEnd) {
   }
 }
 
-TEST_F(ResultFinishTest, AnAggregationOfNothingHasOneRow) {
+TEST_F(QueryResultTest, AnAggregationOfNothingHasOneRow) {
   RandomStream random(1);
   const auto rows_of = [&](const std::string& text, const std::vector<Rows>& shares) {
     const Planned planned = PlanOf(text);
@@ -227,7 +246,7 @@ TEST_F(ResultFinishTest, AnAggregationOfNothingHasOneRow) {
   }
 }
 
-TEST_F(ResultFinishTest, ErrorsOfTheSelectListAreTheUsers) {
+TEST_F(QueryResultTest, ErrorsOfTheSelectListAreTheUsers) {
   RandomStream random(1);
   for (const std::string text :
        {"select 1 / (count(*) - count(*)) from t", "select count(*) from t having 1 / count(k) > 0",
@@ -248,7 +267,7 @@ TEST_F(ResultFinishTest, ErrorsOfTheSelectListAreTheUsers) {
   EXPECT_TRUE(result.ok()) << result.status();
 }
 
-TEST_F(ResultFinishTest, DeepExpressionsAreRefused) {
+TEST_F(QueryResultTest, DeepExpressionsAreRefused) {
   Planned planned = PlanOf("select count(*) from t group by k");
   plan::Expr deep = planned.query.select[0].expr;
   for (int i = 0; i < 2000; ++i) {
@@ -259,13 +278,12 @@ TEST_F(ResultFinishTest, DeepExpressionsAreRefused) {
     deep = std::move(negate);
   }
   planned.query.select[0].expr = std::move(deep);
-  const auto made =
-      ResultFinish::Make(planned.query, planned.star, planned.physical, kBudgetBytes, RealClock(), cancel_);
-  ASSERT_FALSE(made.ok());
-  EXPECT_EQ(SqlErrorOf(made.status()).value().sqlstate, sqlstate::kTooComplex);
+  plan::PhysicalPlan physical = optimizer::Lower(planned.star, {planned.query.tables[0].table}).value();
+  const absl::Status lowered = optimizer::LowerFinish(planned.query, planned.star, physical);
+  EXPECT_EQ(SqlErrorOf(lowered).value().sqlstate, sqlstate::kTooComplex);
 }
 
-TEST_F(ResultFinishTest, BrokenPagesAreRefused) {
+TEST_F(QueryResultTest, BrokenPagesAreRefused) {
   const std::string texts[] = {"select k, name, sum(n), count(distinct c) from t group by k, name",
                                "select id, name, k from t", "select id, name from t order by name, id"};
   for (const std::string& text : texts) {
@@ -276,10 +294,12 @@ TEST_F(ResultFinishTest, BrokenPagesAreRefused) {
     const std::vector<std::byte> pages = Store(planned, rows, 5, random).value();
     ASSERT_GE(pages.size(), 2 * RowLayout::kMostPageBytes);
     const auto error_of = [&](std::span<const std::byte> given, uint64_t attempt) {
-      const auto finish = Begin(planned);
-      const absl::Status added = finish->Add(given, attempt);
+      const auto ending = Begin(planned).value();
+      const absl::Status added = ending->Add(given, attempt);
       // It stays: what came before is of no use.
-      if (!added.ok()) EXPECT_EQ(finish->Finish().status(), added);
+      if (!added.ok()) {
+        EXPECT_EQ(ending->Finish().status(), added);
+      }
       return added;
     };
     EXPECT_TRUE(error_of(pages, 5).ok());
@@ -312,7 +332,7 @@ TEST_F(ResultFinishTest, BrokenPagesAreRefused) {
   }
 }
 
-TEST_F(ResultFinishTest, BeyondTheBudgetTheQueryFailsWith53200) {
+TEST_F(QueryResultTest, BeyondTheBudgetTheQueryFailsWith53200) {
   RandomStream random(3);
   const std::vector<Rows> shares = {RandomRows(0, 20'000, 1'000'000, random),
                                     RandomRows(20'000, 20'000, 1'000'000, random)};
@@ -344,8 +364,24 @@ TEST_F(ResultFinishTest, BeyondTheBudgetTheQueryFailsWith53200) {
   }
 }
 
+/// More than one sorted run.
+TEST_F(QueryResultTest, ManyRowsAreOrdered) {
+  RandomStream random(6);
+  std::vector<Rows> shares;
+  for (int i = 0; i < 3; ++i) shares.push_back(RandomRows(i * 50'000, 50'000, 900, random));
+  for (const std::string text :
+       {"select id, k, name from t order by k desc, name, id", "select id from t order by ok, id offset 70000",
+        "select n, id, count(*) from t group by n, id order by n, id"}) {
+    SCOPED_TRACE(text);
+    const Planned planned = PlanOf(text);
+    const auto result = Finish(planned, StoreAll(planned, shares, random, false));
+    ASSERT_TRUE(result.ok()) << result.status();
+    ExpectLines(Lines(result->rows), Lines(Model(planned.query, All(shares)).value()));
+  }
+}
+
 /// Rows that are not among the first take no memory for long.
-TEST_F(ResultFinishTest, AnOrderWithALimitKeepsTheFirstRowsAlone) {
+TEST_F(QueryResultTest, AnOrderWithALimitKeepsTheFirstRowsAlone) {
   RandomStream random(4);
   std::vector<Rows> shares;
   for (int i = 0; i < 3; ++i) shares.push_back(RandomRows(i * 30'000, 30'000, 1'000'000, random));
@@ -363,7 +399,7 @@ TEST_F(ResultFinishTest, AnOrderWithALimitKeepsTheFirstRowsAlone) {
   EXPECT_LT(most_, bytes / 2);
 }
 
-TEST_F(ResultFinishTest, ACancelledQueryEnds) {
+TEST_F(QueryResultTest, ACancelledQueryEnds) {
   RandomStream random(5);
   const Rows rows = RandomRows(0, 5000, 1000, random);
   for (const std::string text :
@@ -373,7 +409,7 @@ TEST_F(ResultFinishTest, ACancelledQueryEnds) {
     SCOPED_TRACE(text);
     const Planned planned = PlanOf(text);
     const std::vector<std::byte> pages = Store(planned, rows, 1, random).value();
-    const auto before = Begin(planned), between = Begin(planned);
+    const auto before = Begin(planned).value(), between = Begin(planned).value();
     ASSERT_TRUE(between->Add(pages, 1).ok());
     cancel_ = true;
     EXPECT_TRUE(absl::IsCancelled(before->Add(pages, 1)));

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "execution/aggregate/stored_groups.h"
+#include "execution/prepared_stage.h"
+#include "execution/scan/stored_rows.h"
+#include "execution/task.h"
+
+namespace nam::execution {
+
+/// The run of a stage where the client is, on the thread that calls:
+///
+///     Add   rows and groups that other stages have left ──▶ the pipelines that read them, as they come
+///     Run   the others, in the plan's order ──▶ … ──▶ StageInputs::client_sink
+class LocalStage {
+ public:
+  /// `inputs.stage` is one of the session. All that is referred to outlives this.
+  static absl::StatusOr<std::unique_ptr<LocalStage>> Make(StageInputs inputs, Clock& clock,
+                                                          const std::atomic<bool>& cancel);
+  ~LocalStage();
+
+  /// Takes in the pages that one attempt at another stage stored (Attempt::Store), one behind the other, as
+  /// what `pipeline` has left. They are not looked at afterwards. Nothing of them is trusted: DATA_LOSS if
+  /// they are not of this plan and attempt. CANCELLED soon after `cancel` is set; RESOURCE_EXHAUSTED with
+  /// 53200 beyond the budget. After an error every call returns that error.
+  absl::Status Add(uint32_t pipeline, std::span<const std::byte> pages, uint64_t attempt);
+
+  /// The end, once; nothing may be added any more. Errors as of Add, and those of the query's expressions.
+  absl::Status Run();
+
+  /// The most memory that was held at one time.
+  uint64_t bytes_most() const { return stage_->result_budget().most(); }
+
+ private:
+  /// A pipeline that reads another stage's rows.
+  struct Fed {
+    uint32_t number = 0;
+    std::unique_ptr<StoredGroups> groups;  // one of these two
+    std::unique_ptr<const RowsPlan> rows_plan;
+    StoredRows* rows = nullptr;  // of the task
+    std::unique_ptr<PipelineTask> task;
+    bool done = false;  // wants no more
+  };
+
+  LocalStage(std::unique_ptr<PreparedStage> stage, Clock& clock, const std::atomic<bool>& cancel);
+  absl::Status PrepareFed(uint32_t number);
+  absl::Status Feed(Fed& fed, std::span<const std::byte> pages, uint64_t attempt);
+  absl::Status RunAll();
+  absl::Status RunPipeline(uint32_t number);
+  absl::Status Combine(Sink& sink);
+
+  const std::unique_ptr<PreparedStage> stage_;
+  TaskContext context_;
+  absl::Status error_;
+  bool finished_ = false;
+  std::map<uint32_t, Fed> fed_;  // by the pipeline whose rows they read
+};
+
+}  // namespace nam::execution

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "execution/local_stage.h"
+#include "plan/physical.h"
+#include "session/result_rows.h"
+#include "session/session.h"
+#include "sql/bound_query.h"
+
+namespace nam::session {
+
+/// What the client gets of a query: the rows that the session's stage leaves. One thread.
+class QueryResult {
+ public:
+  /// The query outlives this.
+  explicit QueryResult(const sql::BoundQuery& query) : query_(query) {}
+
+  /// The last stage of the plan, whose rows come here. `budget_bytes` bounds what the session holds for the
+  /// query, the result's values included. This, `clock` and `cancel` outlive the stage.
+  absl::StatusOr<std::unique_ptr<execution::LocalStage>> PrepareStage(const plan::PhysicalPlan& plan,
+                                                                      uint64_t budget_bytes, Clock& clock,
+                                                                      const std::atomic<bool>& cancel);
+
+  /// Once the stage has run, and before it ends.
+  ResultSet Take();
+
+ private:
+  const sql::BoundQuery& query_;
+  ResultRows* rows_ = nullptr;  // of the stage
+};
+
+}  // namespace nam::session
