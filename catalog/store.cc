@@ -22,7 +22,7 @@ namespace {
 
 constexpr uint64_t kApplicationId = 0x4E414D43;  // "NAMC", in the file's header
 // Also counts layouts of rows that the store only describes: 5 has NULL bits of nullable columns alone
-// (sql/record_row.h), so that no program reads the rows of another layout.
+// (partitioner/record_row.h), so that no program reads the rows of another layout.
 constexpr uint64_t kSchemaVersion = 5;
 
 // Bodies are serialized messages; what is looked up or constrained has a column of its own.

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "catalog/missing_servers.h"
-#include "sql/record_row.h"
+#include "partitioner/record_row.h"
 #include "terminal/units.h"
 #include "types/wire.h"
 
@@ -149,10 +149,11 @@ ResultSet ColumnsReport(const proto::Table& table) {
     const std::string key = KeyRole(table, column.name());
     if (!key.empty()) add(key);
     const bool record = table.has_record();  // whose values nobody counts
-    result.rows.push_back({Value::String(column.name()), Value::String(TypeText(column.type())),
-                           Value::Bool(column.nullable()), CountIf(!record, column.distinct()),
-                           Count(record ? sql::BytesOfColumn(column.type()) : column.encoding().width()),
-                           Value::String(role)});
+    result.rows.push_back(
+        {Value::String(column.name()), Value::String(TypeText(column.type())), Value::Bool(column.nullable()),
+         CountIf(!record, column.distinct()),
+         Count(record ? partitioner::BytesOfColumn(column.type()) : column.encoding().width()),
+         Value::String(role)});
   }
   return result;
 }

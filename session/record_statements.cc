@@ -9,18 +9,18 @@
 #include "base/status_macros.h"
 #include "execution/partial_result.h"
 #include "optimizer/plan.h"
+#include "partitioner/record_row.h"
 #include "plan/expression.h"
 #include "session/finish.h"
 #include "sql/assignment.h"
-#include "sql/record_row.h"
 #include "txn/session.h"
 #include "types/sql_error.h"
 
 namespace nam::session {
 namespace {
 
+using partitioner::RecordLayout;
 using plan::Expr;
-using sql::RecordLayout;
 
 ResultSet Command(std::string command) {
   ResultSet result;
@@ -69,7 +69,7 @@ absl::Status CommitInSql(const absl::Status& status) {
 
 absl::Status DuplicateKey(const proto::Table& table, const std::vector<Value>& row) {
   std::string key;
-  for (const uint32_t column : sql::KeyColumnsOf(table))
+  for (const uint32_t column : partitioner::KeyColumnsOf(table))
     absl::StrAppend(&key, key.empty() ? "" : ", ", row[column].ToString());
   return absl::AlreadyExistsError(absl::StrCat("table ", table.name(), " has (", key, ") already"));
 }

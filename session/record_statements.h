@@ -22,9 +22,9 @@ namespace nam::session {
 inline constexpr char kOutcomeUnknown[] = "08007";
 
 /// What SQL needs of the transaction engine: one transaction at a time, which sees its own writes. Rows are
-/// as sql/record_row.h lays them out. ABORTED: in conflict with another transaction, ALREADY_EXISTS: the key
-/// is taken; any error ends the transaction as Abort does. Only UNAVAILABLE of Commit leaves open whether it
-/// took effect.
+/// as partitioner/record_row.h lays them out. ABORTED: in conflict with another transaction, ALREADY_EXISTS:
+/// the key is taken; any error ends the transaction as Abort does. Only UNAVAILABLE of Commit leaves open
+/// whether it took effect.
 class RecordAccess {
  public:
   /// Gets a row, which is valid until it returns; false to get no more.
@@ -131,10 +131,10 @@ class RecordStatements {
       std::function<absl::StatusOr<bool>(std::span<const std::byte> bytes, std::vector<Value> values)>;
 
   /// The rows that meet the conditions.
-  absl::Status Find(const proto::Table& table, const sql::RecordLayout& layout,
+  absl::Status Find(const proto::Table& table, const partitioner::RecordLayout& layout,
                     const std::vector<plan::Expr>& conjuncts, const Rows& on_row);
-  absl::Status Follow(const proto::Table& table, const sql::RecordLayout& layout, const sql::AccessPath& path,
-                      const Rows& on_row);
+  absl::Status Follow(const proto::Table& table, const partitioner::RecordLayout& layout,
+                      const sql::AccessPath& path, const Rows& on_row);
   absl::Status CreateIndex(const proto::Table& table, const proto::RecordPart& index);
   absl::StatusOr<ResultSet> Insert(const sql::InsertStatement& statement);
   absl::StatusOr<ResultSet> Update(const sql::UpdateStatement& statement);

@@ -6,12 +6,14 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "sql/record_row.h"
+#include "partitioner/record_row.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
 
 namespace nam::sql {
 namespace {
+
+using partitioner::BytesOfColumn;
 
 absl::Status OutOfRange(const proto::Type& type, int position) {
   if (ColumnTypeOf(type).kind == TypeKind::kDecimal) {

@@ -6,18 +6,19 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
+#include "partitioner/record_row.h"
 #include "plan/expression_tree.h"
 #include "sql/column_type.h"
 #include "sql/expression_binder.h"
 #include "sql/from_binder.h"
 #include "sql/record_binder.h"
-#include "sql/record_row.h"
 #include "sql/system_names.h"
 #include "types/sql_error.h"
 
 namespace nam::sql {
 namespace {
 
+using partitioner::RecordLayout;
 using plan::Expr;
 
 constexpr int kMostColumns = 1600;  // PostgreSQL's own bound

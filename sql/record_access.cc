@@ -17,6 +17,9 @@
 namespace nam::sql {
 namespace {
 
+using partitioner::KeyColumnsOf;
+using partitioner::RecordLayout;
+using partitioner::SuccessorOfPrefix;
 using plan::Expr;
 using plan::Op;
 

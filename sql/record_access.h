@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "partitioner/record_row.h"
 #include "plan/expression.h"
 #include "proto/catalog.pb.h"
-#include "sql/record_row.h"
 
 namespace nam::sql {
 
@@ -47,7 +47,7 @@ struct AccessWishes {
 /// given, with a range behind it; else one that has the order; else the whole table. A column is given by =
 /// and by IN, a range by comparisons with constants and by IS [NOT] NULL. Conjuncts are over columns of table
 /// 0.
-AccessPath ChooseAccessPath(const proto::Table& table, const RecordLayout& layout,
+AccessPath ChooseAccessPath(const proto::Table& table, const partitioner::RecordLayout& layout,
                             const std::vector<plan::Expr>& conjuncts, const AccessWishes& wishes = {});
 
 /// The path in words, for EXPLAIN.

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "partitioner/record_row.h"
 #include "session/record_statements.h"
-#include "sql/record_row.h"
 #include "txn/session.h"
 
 namespace nam::session {
@@ -67,7 +67,7 @@ class FakeRecordAccess final : public RecordAccess {
                          const OnRow& on_row) override {
     NAM_RETURN_IF_ERROR(Failure("ScanIndex"));
     if (!open_) return absl::InternalError("no transaction");
-    const sql::RecordLayout layout(table);
+    const partitioner::RecordLayout layout(table);
     const auto& part = table.record().parts(index);
     const std::vector<uint32_t> columns(part.columns().begin(), part.columns().end());
     std::multimap<std::string, std::string> entries;

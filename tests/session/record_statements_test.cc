@@ -520,7 +520,7 @@ class Many : public RecordStatementsTest {
   void SetUp() override {
     ASSERT_EQ(Run("create table many (id int primary key, n int) with (storage = record)"), "CREATE TABLE");
     const proto::Table& table = access_.tables["many"];
-    const sql::RecordLayout layout(table);
+    const partitioner::RecordLayout layout(table);
     ASSERT_TRUE(access_.Begin().ok());
     for (int i = 0; i < kRows; ++i) {
       const std::vector<Value> row = {Value::Integer(i), Value::Integer(i * 7919 % kRows)};

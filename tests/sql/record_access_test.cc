@@ -18,6 +18,7 @@
 namespace nam::sql {
 namespace {
 
+using partitioner::RecordLayout;
 using plan::Expr;
 using plan::MakeLiteral;
 using plan::Op;

@@ -2,8 +2,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "partitioner/record_row.h"
 #include "sql/assignment.h"
-#include "sql/record_row.h"
 #include "tests/sql/fake_tables.h"
 #include "types/sql_error.h"
 
@@ -32,7 +32,7 @@ std::string Show(const proto::Table& table) {
                     column.nullable() ? "" : " not null", ", ");
   }
   absl::StrAppend(&shown, "key");
-  for (const uint32_t key : KeyColumnsOf(table)) absl::StrAppend(&shown, " ", key);
+  for (const uint32_t key : partitioner::KeyColumnsOf(table)) absl::StrAppend(&shown, " ", key);
   for (const proto::RecordCheck& check : table.record().checks())
     absl::StrAppend(&shown, ", ", check.name(), ": ", check.expression());
   return absl::StrCat(shown, ") ", table.record().key_bytes(), "/", table.record().row_bytes(), "x",

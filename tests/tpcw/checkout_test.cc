@@ -8,7 +8,7 @@
 
 #include "fabric/fabric.h"
 #include "fabric/sim/world.h"
-#include "sql/record_row.h"
+#include "partitioner/record_row.h"
 #include "tests/txn/reference_session.h"
 #include "tpcw/checkout_driver.h"
 #include "tpcw/checkout_invariants.h"
@@ -338,7 +338,7 @@ std::pair<std::vector<int64_t>, std::string> Decoded(const TableSchema& schema, 
   WriteRow(words, row);
   std::vector<int64_t> numbers;
   std::string text;
-  for (const Value& value : sql::RecordLayout(schema.table).Decode(row)) {
+  for (const Value& value : partitioner::RecordLayout(schema.table).Decode(row)) {
     EXPECT_FALSE(value.null);
     if (value.type.kind == TypeKind::kString) {
       text = value.text;
@@ -354,7 +354,7 @@ TEST(CheckoutRows, AreRowsOfSql) {
   const std::vector<TableSchema> tables = CheckoutTables({.line_bytes = 56});
   ASSERT_EQ(tables.size(), 3u);
   for (const TableSchema& schema : tables) {
-    const sql::RecordLayout layout(schema.table);
+    const partitioner::RecordLayout layout(schema.table);
     EXPECT_EQ(layout.key_bytes(), schema.key_bytes) << schema.name;
     EXPECT_EQ(layout.row_bytes(), schema.row_bytes) << schema.name;
   }

@@ -1,4 +1,4 @@
-#include "sql/record_row.h"
+#include "partitioner/record_row.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -9,8 +9,13 @@
 #include "sql/assignment.h"
 #include "tests/sql/arbitrary_record.h"
 
-namespace nam::sql {
+namespace nam::partitioner {
 namespace {
+
+using sql::ArbitraryRecordTable;
+using sql::ArbitraryRow;
+using sql::Assign;
+using sql::RecordTable;
 
 std::span<const std::byte> Bytes(const std::string& row) {
   return std::as_bytes(std::span(row));
@@ -107,4 +112,4 @@ TEST(RecordRowTest, Successor) {
 }
 
 }  // namespace
-}  // namespace nam::sql
+}  // namespace nam::partitioner

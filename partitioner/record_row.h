@@ -24,7 +24,7 @@
 /// The key of an ordered index is likewise one string of bytes, and several rows may have the same:
 ///
 ///     ├ its columns; each that may be NULL behind a byte: 0, or 1 if it is ┤
-namespace nam::sql {
+namespace nam::partitioner {
 
 /// Bytes of a column in a row.
 uint32_t BytesOfColumn(const proto::Type& type);
@@ -74,4 +74,4 @@ class RecordLayout {
 /// The least string of bytes above all that begin with `prefix`; empty if there is none.
 std::string SuccessorOfPrefix(std::string prefix);
 
-}  // namespace nam::sql
+}  // namespace nam::partitioner

@@ -1,4 +1,4 @@
-#include "sql/record_row.h"
+#include "partitioner/record_row.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "types/wire.h"
 
-namespace nam::sql {
+namespace nam::partitioner {
 namespace {
 
 constexpr uint32_t kMostDigitsOf8Bytes = 18;
@@ -170,4 +170,4 @@ std::string SuccessorOfPrefix(std::string prefix) {
   return prefix;
 }
 
-}  // namespace nam::sql
+}  // namespace nam::partitioner
