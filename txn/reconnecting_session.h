@@ -27,6 +27,9 @@ class ReconnectingSession final : public Session {
   absl::Status Scan(TableHandle table, const RowVisitor& visit) override {
     return session_->Scan(Now(table), visit);
   }
+  absl::Status VisitWrites(TableHandle table, const WriteVisitor& visit) override {
+    return session_->VisitWrites(Now(table), visit);
+  }
   absl::Status ScanIndex(TableHandle table, AllocationId index, std::span<const std::byte> low,
                          std::span<const std::byte> high, const RowVisitor& visit) override {
     return session_->ScanIndex(Now(table), index, low, high, visit);

@@ -218,15 +218,6 @@ absl::Status RsiSession::ReadSlots(std::span<SoughtRow> sought) {
   return absl::OkStatus();
 }
 
-VersionChoice RsiSession::Choose(const RecordTable& from, const BlockRead& block, uint64_t snapshot) const {
-  const auto words = block.version_words(from.geometry());
-  if (!options_.broken.torn_reads) {
-    return storage::ChooseVersion(RecordHeader(*block.before), words, block.header(), snapshot);
-  }
-  const RecordHeader trusted = RecordHeader::Unlocked(RecordHeader(*block.before).timestamp());
-  return storage::ChooseVersion(trusted, words, trusted, snapshot);
-}
-
 // False: READ it again. A block whose row has another key, or none, says nothing of the key that is sought.
 bool RsiSession::Settle(SoughtRow& sought, const BlockRead& block) const {
   const RecordTable& from = *tables_open_[sought.table];

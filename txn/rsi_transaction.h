@@ -19,6 +19,7 @@
 #include "txn/recovery.h"
 #include "txn/rsi_session.h"
 #include "txn/session.h"
+#include "txn/snapshot_scan.h"
 #include "txn/timestamps.h"
 
 namespace nam::txn {
@@ -95,6 +96,7 @@ class RsiSession final : public Session {
   absl::Status Read(std::span<Lookup> lookups) override;
   absl::Status BeginAndRead(std::span<Lookup> lookups) override;
   absl::Status Scan(TableHandle table, const RowVisitor& visit) override;
+  absl::Status VisitWrites(TableHandle table, const WriteVisitor& visit) override;
   absl::Status ScanIndex(TableHandle table, AllocationId index, std::span<const std::byte> low,
                          std::span<const std::byte> high, const RowVisitor& visit) override;
   absl::Status Insert(TableHandle table, std::span<const std::byte> row) override;
@@ -170,13 +172,17 @@ class RsiSession final : public Session {
   storage::VersionChoice Choose(const RecordTable& table, const BlockRead& block) const {
     return Choose(table, block, snapshot_);
   }
-  storage::VersionChoice Choose(const RecordTable& table, const BlockRead& block, uint64_t snapshot) const;
+  storage::VersionChoice Choose(const RecordTable& table, const BlockRead& block, uint64_t snapshot) const {
+    return ChooseVersion(table.blocks(), block, ReadingAt(snapshot));
+  }
+  ReadAt ReadingAt(uint64_t snapshot) const {
+    return {.snapshot = snapshot, .torn = options_.broken.torn_reads};
+  }
 
   // rsi_scan.cc
   absl::Status ScanTable(uint32_t table, const RowVisitor& visit, bool& more);
-  absl::Status ScanBlocks(uint32_t table, std::span<BlockRead> blocks, const RowVisitor& visit, bool& more);
+  bool VisitStored(uint32_t table, const std::byte* stored, const RowVisitor& visit);
   absl::Status ReadBlocks(RecordTable& from, std::span<BlockRead> blocks, uint64_t snapshot);
-  absl::Status ReadVisibleSlots(RecordTable& from, std::span<BlockRead* const> blocks, uint64_t snapshot);
 
   // rsi_index.cc
   struct OwnRow;

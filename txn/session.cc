@@ -65,6 +65,10 @@ absl::Status Session::Scan(TableHandle, const RowVisitor&) {
   return absl::UnimplementedError("this protocol scans no tables");
 }
 
+absl::Status Session::VisitWrites(TableHandle, const WriteVisitor&) {
+  return absl::UnimplementedError("this protocol does not show its writes");
+}
+
 absl::Status Session::ScanIndex(TableHandle, AllocationId, std::span<const std::byte>,
                                 std::span<const std::byte>, const RowVisitor&) {
   return absl::UnimplementedError("this protocol has no ordered indexes");

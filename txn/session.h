@@ -45,6 +45,10 @@ bool IsTooLarge(const absl::Status& status);
 /// Gets a row's bytes, valid during the call; false: no more of them. Does not use the session.
 using RowVisitor = std::function<bool(std::span<const std::byte> row)>;
 
+/// Gets the key of a row that the transaction has written, and the row as it is now, or nothing if it is
+/// deleted; otherwise as RowVisitor.
+using WriteVisitor = std::function<bool(std::span<const std::byte> key, std::span<const std::byte> row)>;
+
 /// What one Read looks up. A row begins with its key.
 struct Lookup {
   TableHandle table;
@@ -86,6 +90,9 @@ class Session {
   virtual absl::Status Insert(TableHandle table, std::span<const std::byte> row) = 0;
   /// Every row that the transaction sees, in no order. A row that is then to be changed must be read.
   virtual absl::Status Scan(TableHandle table, const RowVisitor& visit);
+  /// The transaction's own writes to a table so far, each key once: what a scan of the snapshot by somebody
+  /// else lacks, and which stored rows of it do not count.
+  virtual absl::Status VisitWrites(TableHandle table, const WriteVisitor& visit);
   /// The rows whose keys in an ordered index of the table begin with something from `low` on and below `high`
   /// (empty: no bound), in the order of these keys; as Scan. An index is named by the allocation of its first
   /// extent. ABORTED: it was dropped.

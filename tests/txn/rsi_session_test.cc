@@ -230,6 +230,47 @@ TEST_P(RsiSessionTest, ScanSeesTheSnapshotAndItsOwnWrites) {
                                            std::pair(4, 4), std::pair(7, 7)));
 }
 
+TEST_P(RsiSessionTest, ShowsItsOwnWrites) {
+  cluster_.AddTable("others", {});
+  Teller a(cluster_, 1);
+  const TableHandle others = *a.session->OpenTable("others");
+  for (uint64_t key = 0; key < 5; ++key) a.Create(key, static_cast<int64_t>(key));
+  std::map<uint64_t, std::optional<int64_t>> writes;
+  int most = 100;
+  const auto visit = [&](std::span<const std::byte> key, std::span<const std::byte> row) {
+    uint64_t number = 0;
+    EXPECT_EQ(key.size(), sizeof(number));
+    std::memcpy(&number, key.data(), sizeof(number));
+    Account account;
+    if (!row.empty()) std::memcpy(&account, row.data(), row.size());
+    EXPECT_TRUE(writes.emplace(number, row.empty() ? std::nullopt : std::optional(account.balance)).second);
+    EXPECT_TRUE(row.empty() || account.key == number);
+    return --most > 0;
+  };
+  EXPECT_TRUE(absl::IsFailedPrecondition(a.session->VisitWrites(a.accounts, visit)));
+  ASSERT_TRUE(a.session->Begin().ok());
+  ASSERT_TRUE(a.session->VisitWrites(a.accounts, visit).ok());
+  EXPECT_TRUE(writes.empty());
+  ASSERT_TRUE(a.Read(1).ok() && a.Read(2).ok() && a.Read(3).ok());
+  ASSERT_TRUE(a.Update(1, 10).ok() && a.Update(1, 11).ok());  // twice
+  ASSERT_TRUE(a.Delete(2).ok());
+  ASSERT_TRUE(a.Delete(3).ok() && a.Insert(3, 33).ok());  // replaced
+  ASSERT_TRUE(a.Insert(7, 7).ok());
+  ASSERT_TRUE(a.Insert(8, 8).ok() && a.Delete(8).ok());  // never there
+  ASSERT_TRUE(a.session->Insert(others, Bytes(Account{1, 1})).ok());
+  ASSERT_TRUE(a.session->VisitWrites(a.accounts, visit).ok());
+  using Writes = std::map<uint64_t, std::optional<int64_t>>;
+  EXPECT_EQ(writes, (Writes{{1, 11}, {2, std::nullopt}, {3, 33}, {7, 7}, {8, std::nullopt}}));
+  writes.clear();
+  ASSERT_TRUE(a.session->VisitWrites(others, visit).ok());
+  EXPECT_EQ(writes, (Writes{{1, 1}}));
+  writes.clear();
+  most = 2;
+  ASSERT_TRUE(a.session->VisitWrites(a.accounts, visit).ok());
+  EXPECT_EQ(writes.size(), 2u) << "the visitor has had enough";
+  ASSERT_TRUE(a.session->Commit().ok());
+}
+
 TEST_P(RsiSessionTest, ATransactionReadsAndScansAsOftenAsItLikes) {
   Teller a(cluster_, 1);
   for (uint64_t key = 0; key < 5; ++key) a.Create(key, 1);

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "storage/record_block.h"
+#include "storage/verb_batch.h"
+#include "txn/extent_space.h"
+#include "txn/record_layout.h"
+
+namespace nam::txn {
+
+/// Blocks up to this size are READ as a whole; of larger ones first the words, then the slot that is wanted.
+inline constexpr uint32_t kWholeBlockBytesMax = 4'096;
+
+/// A block on its way here: READ between two READs of its header. Where it can be looked at in place the same
+/// is done by copies, of the words and of the slot that is wanted.
+struct BlockRead {
+  uint64_t record = 0;
+  const std::byte* in_place = nullptr;
+  static constexpr uint32_t kNoSlot = ~uint32_t{0};
+  uint32_t slot = kNoSlot;     // in place: what TakeSlot is to copy
+  uint64_t* before = nullptr;  // scratch, as all here
+  std::byte* block = nullptr;
+  uint64_t* after = nullptr;
+
+  storage::RecordHeader header() const { return storage::RecordHeader(*after); }
+  std::span<const uint64_t> version_words(const storage::RecordGeometry& geometry) const {
+    return {reinterpret_cast<const uint64_t*>(block) + 1, geometry.slots};
+  }
+};
+
+/// The blocks of a table's records, for reading. Changes nothing and needs no client slot. One thread, whose
+/// batch it shares; the space and the batch outlive it.
+///
+///     AddRead ─Execute─▶ Take ─▶ whole, or AddReadSlot ─Execute─▶ TakeSlot
+class RecordBlocks {
+ public:
+  /// Scratch memory that a block takes: itself, its two headers, and what rounding adds.
+  static uint64_t ScratchOf(const storage::RecordGeometry& geometry) { return geometry.block_bytes() + 192; }
+
+  RecordBlocks(ExtentSpace& space, const RecordLayout& layout, storage::VerbBatch& batch, std::string table)
+      : space_(space), layout_(layout), batch_(batch), table_(std::move(table)) {}
+
+  ExtentSpace& space() const { return space_; }
+  const RecordLayout& layout() const { return layout_; }
+  const storage::RecordGeometry& geometry() const { return layout_.geometry; }
+  storage::VerbBatch& batch() const { return batch_; }
+  const std::string& table() const { return table_; }  // its name
+
+  absl::StatusOr<storage::Channel::Target> Block(uint64_t record) const {
+    return space_.Resolve(layout_.BlockPosition(record));
+  }
+  /// Otherwise only its words have come, and AddReadSlot brings a slot.
+  bool IsWhole(const BlockRead& read) const { return read.in_place == nullptr && IsSmall(); }
+  absl::Status AddRead(BlockRead& read) const;
+  /// Into the same scratch memory.
+  absl::Status AddReadAgain(BlockRead& read) const;
+  /// Of all blocks of a round, behind their AddReads; where memory is in place. What would be READ as a whole
+  /// is fetched so: which slot is wanted is known only when the words are there, and of few slots the others
+  /// are soon written to.
+  void FetchWords(const BlockRead& read) const {
+    storage::VerbBatch::Fetch<false>(read.in_place,
+                                     IsSmall() ? geometry().block_bytes() : geometry().words_bytes());
+  }
+  void Take(BlockRead& read) const;
+  /// The slot of a block of which only the words have come, and the header once more.
+  absl::Status AddReadSlot(BlockRead& read, uint32_t slot) const;
+  void FetchSlot(const BlockRead& read) const {
+    if (IsSmall() || read.slot == BlockRead::kNoSlot) return;
+    storage::VerbBatch::Fetch<false>(read.in_place + geometry().slot_offset(read.slot), geometry().row_bytes);
+  }
+  void TakeSlot(BlockRead& read) const;
+
+ private:
+  bool IsSmall() const { return geometry().block_bytes() <= kWholeBlockBytesMax; }
+
+  ExtentSpace& space_;
+  const RecordLayout layout_;
+  storage::VerbBatch& batch_;
+  const std::string table_;
+};
+
+}  // namespace nam::txn

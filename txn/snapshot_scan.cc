@@ -1,0 +1,219 @@
+#include "txn/snapshot_scan.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "txn/session.h"
+#include "txn/transaction_state.h"
+
+namespace nam::txn {
+namespace {
+
+using storage::RecordHeader;
+using storage::VersionChoice;
+using Outcome = storage::VersionChoice::Outcome;
+
+constexpr int kRoundsMax = 10'000;
+constexpr int kRoundsAtOnce = 8;  // of READs of blocks that change, before a pause
+constexpr int64_t kPauseUs = 10;
+
+absl::Status CheckCancel(const ReadAt& at) {
+  if (at.cancel == nullptr || !at.cancel->load(std::memory_order_relaxed)) return absl::OkStatus();
+  return absl::CancelledError("the scan was cancelled");
+}
+
+/// Of blocks of which only the words have come.
+absl::Status ReadVisibleSlots(const RecordBlocks& from, std::span<BlockRead* const> blocks,
+                              const ReadAt& at) {
+  bool any = false;
+  for (BlockRead* block : blocks) {
+    if (from.IsWhole(*block)) continue;
+    const VersionChoice choice = ChooseVersion(from, *block, at);
+    if (choice.outcome != Outcome::kVersion) continue;
+    NAM_RETURN_IF_ERROR(from.AddReadSlot(*block, choice.slot));
+    any = true;
+  }
+  if (!any) return absl::OkStatus();
+  for (const BlockRead* block : blocks) from.FetchSlot(*block);
+  NAM_RETURN_IF_ERROR(from.batch().Execute());
+  for (BlockRead* block : blocks) from.TakeSlot(*block);
+  return absl::OkStatus();
+}
+
+/// The most that fit, at most `most`; 0: not one.
+uint64_t WindowOf(const RecordLayout& layout, const storage::VerbBatch& batch, uint64_t most) {
+  const uint64_t left = batch.scratch_left(), fixed = SnapshotScan::ScratchOf(layout, 0);
+  return left < fixed ? 0 : std::min(most, (left - fixed) / RecordBlocks::ScratchOf(layout.geometry));
+}
+
+}  // namespace
+
+RecordLayout LayoutOf(const TableDescription& table) {
+  return RecordLayout::Of(storage::RecordGeometry::Of(table.row_bytes, table.versions), table.extent_bytes);
+}
+
+VersionChoice ChooseVersion(const RecordBlocks& from, const BlockRead& block, const ReadAt& at) {
+  const auto words = block.version_words(from.geometry());
+  if (!at.torn)
+    return storage::ChooseVersion(RecordHeader(*block.before), words, block.header(), at.snapshot);
+  const RecordHeader trusted = RecordHeader::Unlocked(RecordHeader(*block.before).timestamp());
+  return storage::ChooseVersion(trusted, words, trusted, at.snapshot);
+}
+
+absl::Status ReadVersions(const RecordBlocks& from, std::span<BlockRead> blocks, const ReadAt& at,
+                          Clock& clock) {
+  std::vector<BlockRead*> waiting, again;
+  for (BlockRead& block : blocks) waiting.push_back(&block);
+  for (int round = 0; !waiting.empty(); ++round) {
+    if (round == kRoundsMax)
+      return AbortStatus(AbortReason::kSnapshotTooOld, "a row that never stands still");
+    NAM_RETURN_IF_ERROR(CheckCancel(at));
+    if (round > kRoundsAtOnce) clock.SleepUntil(clock.After(kPauseUs));
+    for (BlockRead* block : waiting) {
+      NAM_RETURN_IF_ERROR(block->block == nullptr ? from.AddRead(*block) : from.AddReadAgain(*block));
+    }
+    for (const BlockRead* block : waiting) from.FetchWords(*block);
+    NAM_RETURN_IF_ERROR(from.batch().Execute());
+    for (BlockRead* block : waiting) from.Take(*block);
+    NAM_RETURN_IF_ERROR(ReadVisibleSlots(from, waiting, at));
+    again.clear();
+    for (BlockRead* block : waiting) {
+      const VersionChoice choice = ChooseVersion(from, *block, at);
+      if (choice.outcome == Outcome::kTooOld)
+        return AbortStatus(AbortReason::kSnapshotTooOld, "a row of " + from.table());
+      if (choice.outcome == Outcome::kMoved) again.push_back(block);
+    }
+    std::swap(waiting, again);
+  }
+  return absl::OkStatus();
+}
+
+uint64_t SnapshotScan::ScratchOf(const RecordLayout& layout, uint64_t window) {
+  const uint64_t words = RecordLayout::WordsBytes(layout.chunks);
+  return words + 64 + window * RecordBlocks::ScratchOf(layout.geometry);
+}
+
+SnapshotScan::SnapshotScan(const RecordBlocks& from, Clock& clock, const Options& options)
+    : from_(from), clock_(clock), options_(options), blocks_(options.window) {
+  NAM_CHECK(options.window > 0);
+  words_ = reinterpret_cast<uint64_t*>(from_.batch().Scratch(from_.layout().chunks * 8));
+  horizon_ = reinterpret_cast<uint64_t*>(from_.batch().Scratch(8));
+  rows_.reserve(options.window);
+}
+
+absl::Status SnapshotScan::Start(const Run& run) {
+  const RecordLayout& layout = from_.layout();
+  NAM_CHECK(run.first_chunk <= layout.chunks && run.chunks <= layout.chunks - run.first_chunk,
+            "a run of chunks lies within an extent");
+  run_ = run;
+  chunk_ = at_ = 0;
+  if (run.chunks == 0) return absl::OkStatus();
+  NAM_RETURN_IF_ERROR(CheckCancel(options_.at));
+  const uint64_t first = run.extent * layout.chunks + run.first_chunk;
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target words,
+                       from_.space().Resolve(layout.ChunkPosition(first)));
+  from_.batch().Read(words, reinterpret_cast<std::byte*>(words_), static_cast<uint32_t>(run.chunks * 8));
+  return from_.batch().Execute();
+}
+
+// Of a chunk that nobody ever had when the run began, no row can be visible: the snapshot was taken before.
+size_t SnapshotScan::Fill() {
+  const uint64_t first = run_.extent * from_.layout().chunks + run_.first_chunk;
+  size_t count = 0;
+  while (count < blocks_.size() && chunk_ < run_.chunks) {
+    if (words_[chunk_] == 0) {
+      ++chunk_;
+      continue;
+    }
+    const uint64_t some = std::min<uint64_t>(blocks_.size() - count, kChunkRecords - at_);
+    for (uint64_t i = 0; i < some; ++i) blocks_[count++].record = (first + chunk_) * kChunkRecords + at_ + i;
+    at_ += some;
+    if (at_ < kChunkRecords) break;
+    at_ = 0;
+    ++chunk_;
+  }
+  return count;
+}
+
+absl::StatusOr<std::span<const std::byte* const>> SnapshotScan::Next() {
+  rows_.clear();
+  while (rows_.empty()) {
+    const std::span<BlockRead> batch = std::span(blocks_).first(Fill());
+    if (batch.empty()) break;
+    NAM_RETURN_IF_ERROR(ReadVersions(from_, batch, options_.at, clock_));
+    NAM_RETURN_IF_ERROR(CheckHorizon());
+    blocks_read_ += batch.size();
+    for (const BlockRead& block : batch) {
+      const VersionChoice choice = ChooseVersion(from_, block, options_.at);
+      if (choice.outcome != Outcome::kVersion || choice.version.deleted()) continue;
+      rows_.push_back(block.block + from_.geometry().slot_offset(choice.slot));
+    }
+  }
+  return std::span<const std::byte* const>(rows_);
+}
+
+// Behind the blocks' completions: it may not be older than they are.
+absl::Status SnapshotScan::CheckHorizon() {
+  if (options_.state == nullptr) return absl::OkStatus();
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, options_.state->Resolve(kHorizonOffset));
+  from_.batch().Read(at, reinterpret_cast<std::byte*>(horizon_), 8);
+  NAM_RETURN_IF_ERROR(from_.batch().Execute());
+  if (*horizon_ <= options_.at.snapshot) return absl::OkStatus();
+  return AbortStatus(AbortReason::kSnapshotTooOld,
+                     "nobody keeps the rows of " + from_.table() + " that the snapshot sees any more");
+}
+
+RecordReader::RecordReader(const TableDescription& table, storage::Channel& channel, ExtentSpace records,
+                           ExtentSpace state)
+    : batch_(channel),
+      records_(std::move(records)),
+      state_(std::move(state)),
+      blocks_(records_, LayoutOf(table), batch_, table.name) {}
+
+absl::StatusOr<std::unique_ptr<RecordReader>> RecordReader::Open(const TableDescription& table,
+                                                                 const TransactionState& state,
+                                                                 storage::Channel& channel,
+                                                                 const Options& options) {
+  NAM_ASSIGN_OR_RETURN(ExtentSpace state_space, ExtentSpace::Open(channel, state.extents, kStateBytes));
+  NAM_ASSIGN_OR_RETURN(ExtentSpace records, ExtentSpace::Open(channel, table.records, table.extent_bytes));
+  std::unique_ptr<RecordReader> reader(
+      new RecordReader(table, channel, std::move(records), std::move(state_space)));
+  const uint64_t window =
+      WindowOf(reader->layout(), reader->batch_, std::max<uint64_t>(options.window_max, 1));
+  if (window == 0) {
+    return absl::ResourceExhaustedError(absl::StrCat("a block of table ", table.name, " does not fit the ",
+                                                     channel.buffer().bytes() >> 10,
+                                                     " KiB that a thread reads into"));
+  }
+  reader->scan_ = std::make_unique<SnapshotScan>(
+      reader->blocks_, channel.fabric().clock(),
+      SnapshotScan::Options{.at = {.snapshot = options.snapshot, .cancel = options.cancel},
+                            .window = window,
+                            .state = &reader->state_});
+  return reader;
+}
+
+absl::Status RecordReader::Start(const SnapshotScan::Run& run) {
+  return Judge(scan_->Start(run));
+}
+
+absl::StatusOr<std::span<const std::byte* const>> RecordReader::Next() {
+  absl::StatusOr<std::span<const std::byte* const>> rows = scan_->Next();
+  if (!rows.ok()) return Judge(rows.status());
+  return rows;
+}
+
+// Its source knows whether the table is still there.
+absl::Status RecordReader::Judge(const absl::Status& failed) {
+  if (failed.ok() || AbortReasonOf(failed).has_value() || absl::IsCancelled(failed)) return failed;
+  if (!absl::IsNotFound(records_.FindNew())) return failed;
+  return AbortStatus(AbortReason::kSnapshotTooOld,
+                     "table " + blocks_.table() + " was dropped while it was read");
+}
+
+}  // namespace nam::txn
