@@ -25,10 +25,24 @@ std::vector<uint32_t> NeededPartitions(const proto::Table& driving, const proto:
 }
 
 uint64_t RowsOf(const proto::Table& table, const Piece& piece) {
+  if (table.has_record()) return uint64_t{piece.blocks} * (piece.partition == kOwnRows ? 1 : kRecordsOfChunk);
   const proto::Chain& chain = table.partitions(static_cast<int>(piece.partition));
   if (piece.blocks == chain.blocks()) return chain.rows();
   const auto before = [&](uint64_t block) { return std::min(chain.rows(), block * chain.block_rows()); };
   return before(uint64_t{piece.first_block} + piece.blocks) - before(piece.first_block);
+}
+
+std::vector<Piece> RecordPieces(uint32_t extents, uint32_t chunks, uint32_t chunks_max, uint32_t own_rows) {
+  std::vector<Piece> pieces;
+  if (own_rows > 0) pieces.push_back({kOwnRows, 0, own_rows});
+  for (uint32_t extent = 0; extent < extents; ++extent) {
+    for (uint32_t first = 0; first < chunks;) {
+      const uint32_t run = std::clamp<uint32_t>(chunks_max, 1, chunks - first);
+      pieces.push_back({extent, first, run});
+      first += run;
+    }
+  }
+  return pieces;
 }
 
 std::vector<Piece> PiecesOf(const proto::Table& table, const std::vector<uint32_t>& partitions,

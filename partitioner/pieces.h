@@ -10,14 +10,25 @@
 /// The parts that a table's rows are shared out in.
 namespace nam::partitioner {
 
-/// What is claimed at once of the driving table: a partition, or neighbouring blocks of one that is large.
+/// What is claimed at once of the driving table: a partition, or neighbouring blocks of one that is large. Of
+/// a record table: neighbouring chunks (`blocks`) of an extent (`partition`), or the transaction's own rows.
 struct Piece {
   uint32_t partition = 0;
   uint32_t first_block = 0;
   uint32_t blocks = 0;
   auto operator<=>(const Piece&) const = default;
 };
+/// The piece of a record table that holds the rows which the transaction has written: `blocks` of them from
+/// `first_block` on, which no extent has yet.
+inline constexpr uint32_t kOwnRows = UINT32_MAX;
+/// The records of a chunk: txn/record_layout.h.
+inline constexpr uint32_t kRecordsOfChunk = 256;
+
+/// Of a record table how many it has room for: nobody counts its rows.
 uint64_t RowsOf(const proto::Table& table, const Piece& piece);
+/// Runs of at most `chunks_max` of the `chunks` chunks of each of `extents`, behind the transaction's own
+/// rows, if it has any.
+std::vector<Piece> RecordPieces(uint32_t extents, uint32_t chunks, uint32_t chunks_max, uint32_t own_rows);
 /// Those that the pieces are of, ascending.
 std::vector<uint32_t> PartitionsOf(const std::vector<Piece>& pieces);
 /// The partitions that have rows, those of more than `rows_max` cut evenly, as far as there are blocks.

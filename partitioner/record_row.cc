@@ -79,43 +79,38 @@ std::vector<uint32_t> KeyColumnsOf(const proto::Table& table) {
 
 RecordLayout::RecordLayout(const proto::Table& table) {
   for (const proto::Column& column : table.columns()) {
-    columns_.push_back({ColumnTypeOf(column.type()), BytesOfColumn(column.type())});
+    fields_.push_back({ColumnTypeOf(column.type()), BytesOfColumn(column.type())});
   }
-  std::vector<bool> in_key(columns_.size());
+  std::vector<bool> in_key(fields_.size());
   for (const uint32_t key : KeyColumnsOf(table)) {
     in_key[key] = true;
-    columns_[key].offset = key_bytes_;
-    key_bytes_ += columns_[key].bytes;
+    fields_[key].offset = key_bytes_;
+    key_bytes_ += fields_[key].bytes;
   }
   int null_bits = 0;
-  for (size_t i = 0; i < columns_.size(); ++i) {
-    if (!in_key[i] && table.columns(static_cast<int>(i)).nullable()) columns_[i].null_bit = null_bits++;
+  for (size_t i = 0; i < fields_.size(); ++i) {
+    if (!in_key[i] && table.columns(static_cast<int>(i)).nullable())
+      fields_[i].null_bit = static_cast<int>(8 * key_bytes_) + null_bits++;
   }
   row_bytes_ = key_bytes_ + static_cast<uint32_t>(null_bits + 7) / 8;
-  for (size_t i = 0; i < columns_.size(); ++i) {
+  for (size_t i = 0; i < fields_.size(); ++i) {
     if (in_key[i]) continue;
-    columns_[i].offset = row_bytes_;
-    row_bytes_ += columns_[i].bytes;
+    fields_[i].offset = row_bytes_;
+    row_bytes_ += fields_[i].bytes;
   }
-}
-
-bool RecordLayout::IsNull(std::span<const std::byte> row, const Column& column) const {
-  if (!column.nullable()) return false;
-  const auto bits = static_cast<uint8_t>(row[key_bytes_ + static_cast<uint32_t>(column.null_bit) / 8]);
-  return (bits >> (column.null_bit % 8) & 1) != 0;
 }
 
 std::string RecordLayout::Encode(std::span<const Value> values) const {
-  NAM_CHECK(values.size() == columns_.size());
+  NAM_CHECK(values.size() == fields_.size());
   std::string row(row_bytes_, '\0');
-  for (size_t i = 0; i < columns_.size(); ++i) {
-    const Column& column = columns_[i];
+  for (size_t i = 0; i < fields_.size(); ++i) {
+    const Field& column = fields_[i];
     if (!values[i].null) {
       PutValue(values[i], column.bytes, row.data() + column.offset);
       continue;
     }
     NAM_CHECK(column.nullable(), "a column that is never NULL is");
-    char& bits = row[key_bytes_ + static_cast<uint32_t>(column.null_bit) / 8];
+    char& bits = row[static_cast<size_t>(column.null_bit) / 8];
     bits = static_cast<char>(static_cast<uint8_t>(bits) | 1 << (column.null_bit % 8));
   }
   return row;
@@ -124,10 +119,11 @@ std::string RecordLayout::Encode(std::span<const Value> values) const {
 std::vector<Value> RecordLayout::Decode(std::span<const std::byte> row) const {
   NAM_CHECK(row.size() >= row_bytes_);
   std::vector<Value> values;
-  values.reserve(columns_.size());
-  for (const Column& column : columns_) {
-    values.push_back(IsNull(row, column) ? Value::Null(column.type)
-                                         : GetValue(column.type, row.data() + column.offset, column.bytes));
+  values.reserve(fields_.size());
+  for (const Field& column : fields_) {
+    values.push_back(column.nullable() && column.IsNull(row.data())
+                         ? Value::Null(column.type)
+                         : GetValue(column.type, row.data() + column.offset, column.bytes));
   }
   return values;
 }
@@ -136,12 +132,12 @@ void RecordLayout::DescribeKey(proto::RecordPart& index) const {
   uint32_t bytes = 0;
   index.clear_pieces();
   for (const uint32_t c : index.columns()) {
-    const Column& column = columns_[c];
+    const Field& column = fields_[c];
     proto::KeyPiece& piece = *index.add_pieces();
     piece.set_offset(column.offset);
     piece.set_bytes(column.bytes);
     piece.set_nullable(nullable(c));
-    if (column.nullable()) piece.set_null_bit(8 * key_bytes_ + static_cast<uint32_t>(column.null_bit));
+    if (column.nullable()) piece.set_null_bit(static_cast<uint32_t>(column.null_bit));
     bytes += column.bytes + nullable(c);
   }
   index.set_key_bytes(bytes);
@@ -151,8 +147,8 @@ std::string RecordLayout::IndexKey(std::span<const std::byte> row, std::span<con
   const auto* bytes = reinterpret_cast<const char*>(row.data());
   std::string key;
   for (const uint32_t c : columns) {
-    const Column& column = columns_[c];
-    if (nullable(c)) key.push_back(IsNull(row, column) ? 1 : 0);
+    const Field& column = fields_[c];
+    if (nullable(c)) key.push_back(column.IsNull(row.data()) ? 1 : 0);
     key.append(bytes + column.offset, column.bytes);
   }
   return key;
@@ -160,8 +156,8 @@ std::string RecordLayout::IndexKey(std::span<const std::byte> row, std::span<con
 
 void RecordLayout::Append(uint32_t column, const Value& value, std::string& bytes) const {
   const size_t at = bytes.size();
-  bytes.resize(at + columns_[column].bytes);
-  PutValue(value, columns_[column].bytes, bytes.data() + at);
+  bytes.resize(at + fields_[column].bytes);
+  PutValue(value, fields_[column].bytes, bytes.data() + at);
 }
 
 std::string SuccessorOfPrefix(std::string prefix) {

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "proto/catalog.pb.h"
@@ -26,6 +29,25 @@
 ///     ├ its columns; each that may be NULL behind a byte: 0, or 1 if it is ┤
 namespace nam::partitioner {
 
+/// A number as a row holds it, in as many bytes as `Unsigned` has: for those that decode many rows.
+template <typename Unsigned>
+std::make_signed_t<Unsigned> StoredNumber(const std::byte* from) {
+  static_assert(std::endian::native == std::endian::little && sizeof(Unsigned) <= 8);
+  Unsigned n = 0;
+  std::memcpy(&n, from, sizeof(n));
+  if constexpr (sizeof(n) == 2) n = __builtin_bswap16(n);
+  if constexpr (sizeof(n) == 4) n = __builtin_bswap32(n);
+  if constexpr (sizeof(n) == 8) n = __builtin_bswap64(n);
+  return static_cast<std::make_signed_t<Unsigned>>(n ^ Unsigned{1} << (8 * sizeof(n) - 1));
+}
+/// One of 16 bytes.
+inline __int128 StoredWideNumber(const std::byte* from) {
+  uint64_t low = 0;
+  std::memcpy(&low, from + 8, 8);
+  return static_cast<__int128>(static_cast<unsigned __int128>(StoredNumber<uint64_t>(from)) << 64 |
+                               __builtin_bswap64(low));
+}
+
 /// Bytes of a column in a row.
 uint32_t BytesOfColumn(const proto::Type& type);
 
@@ -41,6 +63,19 @@ class RecordLayout {
   uint32_t key_bytes() const { return key_bytes_; }
   uint32_t row_bytes() const { return row_bytes_; }
 
+  /// Where a column lies in a row.
+  struct Field {
+    Type type;
+    uint32_t bytes = 0;
+    uint32_t offset = 0;
+    int null_bit = -1;  // counted from the row's first byte; -1: it is never NULL
+    bool nullable() const { return null_bit >= 0; }
+    bool IsNull(const std::byte* row) const {
+      return (static_cast<uint8_t>(row[null_bit / 8]) >> (null_bit % 8) & 1) != 0;
+    }
+  };
+  const Field& field(uint32_t column) const { return fields_[column]; }
+
   /// One value for each column of the table, all of them as Assign (sql/assignment.h) leaves them.
   std::string Encode(std::span<const Value> values) const;
   std::vector<Value> Decode(std::span<const std::byte> row) const;
@@ -53,20 +88,11 @@ class RecordLayout {
   /// The bytes of a column's value that is not NULL, as a row and its key hold them.
   void Append(uint32_t column, const Value& value, std::string& bytes) const;
   /// Whether the column's bytes stand behind a NULL byte in an index.
-  bool nullable(uint32_t column) const { return columns_[column].nullable(); }
-  uint32_t bytes(uint32_t column) const { return columns_[column].bytes; }
+  bool nullable(uint32_t column) const { return fields_[column].nullable(); }
+  uint32_t bytes(uint32_t column) const { return fields_[column].bytes; }
 
  private:
-  struct Column {
-    Type type;
-    uint32_t bytes = 0;
-    uint32_t offset = 0;
-    int null_bit = -1;  // -1: it is never NULL
-    bool nullable() const { return null_bit >= 0; }
-  };
-  bool IsNull(std::span<const std::byte> row, const Column& column) const;
-
-  std::vector<Column> columns_;
+  std::vector<Field> fields_;
   uint32_t key_bytes_ = 0;
   uint32_t row_bytes_ = 0;
 };

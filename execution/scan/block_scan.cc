@@ -143,27 +143,12 @@ ScanTotals BlockScan::totals() const {
 
 void BlockScan::Add(const ScanTotals& totals, const PieceClaims* claims) {
   std::scoped_lock lock(mutex_);
-  totals_.rows_in += totals.rows_in;
-  totals_.skipped_blocks += totals.skipped_blocks;
-  totals_.total_ns += totals.total_ns;
-  AddStream(totals.stream);
-  if (claims == nullptr) return;
-  totals_.begun.push_back(claims->begun());
-  totals_.claims_made += claims->claims_made();
-}
-
-void BlockScan::AddStream(const storage::StreamCounters& counters) {
-  totals_.stream.blocks += counters.blocks;
-  totals_.stream.skipped_blocks += counters.skipped_blocks;
-  totals_.stream.rows += counters.rows;
-  totals_.stream.posts += counters.posts;
-  totals_.stream.waiting_ns += counters.waiting_ns;
-  for (const auto& [server, bytes] : counters.bytes) totals_.stream.bytes[server] += bytes;
+  totals_.Add(totals, claims);
 }
 
 void BlockScan::AddReceived(const storage::MulticastCounters& counters, int64_t receiving_ns) {
   std::scoped_lock lock(mutex_);
-  AddStream(counters.stream);
+  totals_.AddStream(counters.stream);
   totals_.multicast_blocks += counters.multicast_blocks;
   totals_.repaired_blocks += counters.repaired_blocks;
   totals_.duplicate_datagrams += counters.duplicates;

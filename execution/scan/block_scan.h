@@ -14,6 +14,7 @@
 #include "execution/scan/piece_claims.h"
 #include "execution/scan/row_selector.h"
 #include "execution/scan/scan_output.h"
+#include "execution/scan/scan_totals.h"
 #include "execution/task.h"
 #include "plan/expression.h"
 #include "plan/schema.h"
@@ -23,22 +24,6 @@
 #include "storage/multicast_stream.h"
 
 namespace nam::execution {
-
-/// What the tasks of a scan have done so far.
-struct ScanTotals {
-  uint64_t rows_in = 0;         // of the blocks that came
-  uint64_t skipped_blocks = 0;  // not READ, or without a row that their zones let pass
-  /// From the tasks' first calls to their ends, with what comes behind them. Of fed blocks: until they are
-  /// used up, and until they came.
-  int64_t total_ns = 0;
-  storage::StreamCounters stream;
-  uint64_t multicast_blocks = 0;     // of the stream's blocks: those that came by multicast
-  uint64_t repaired_blocks = 0;      // lost by multicast and READ
-  uint64_t duplicate_datagrams = 0;  // brought nothing new
-  /// Of each task that is not fed: positions of the pieces whose rows it has.
-  std::vector<std::vector<uint32_t>> begun;
-  uint32_t claims_made = 0;
-};
 
 /// Reads the blocks of a table's pieces and lets pass the rows that meet its conditions.
 ///
@@ -105,7 +90,6 @@ class BlockScan final : public Source {
   absl::Status SplitFilters();
   int SortColumn() const;
   void Add(const ScanTotals& totals, const PieceClaims* claims);
-  void AddStream(const storage::StreamCounters& counters);  // mutex_ is held
 
   const Options options_;
   PieceQueue& queue_;

@@ -1,0 +1,134 @@
+#include "execution/scan/record_columns.h"
+
+#include <cstring>
+#include <string_view>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+
+namespace nam::execution {
+namespace {
+
+using partitioner::RecordLayout;
+using partitioner::StoredNumber;
+using partitioner::StoredWideNumber;
+
+/// As which rows hold the column: a decimal of up to 18 digits takes 8 bytes.
+Physical PhysicalOfField(const RecordLayout::Field& field) {
+  const Physical physical = PhysicalOf(field.type);
+  return physical == Physical::kInt128 && field.bytes < 16 ? Physical::kInt64 : physical;
+}
+
+/// out[p] = read(row p's bytes of the column). Whether all of them are within the bounds, NULLs apart, whose
+/// bytes are zero and say nothing.
+template <typename Out, typename Read>
+bool Fill(std::span<const std::byte* const> rows, Selection selection, uint32_t offset, const uint8_t* nulls,
+          Out low, Out high, Out* out, Read read) {
+  bool within = true;
+  if (nulls == nullptr) {
+    ForEach(selection, [&](uint32_t p) {
+      const Out n = read(rows[p] + offset);
+      within &= n >= low && n <= high;
+      out[p] = n;
+    });
+  } else {
+    ForEach(selection, [&](uint32_t p) {
+      const Out n = read(rows[p] + offset);
+      within &= (n >= low && n <= high) || nulls[p] != 0;
+      out[p] = n;
+    });
+  }
+  return within;
+}
+
+}  // namespace
+
+RecordColumns::RecordColumns(const RecordLayout& layout, std::span<const uint32_t> columns,
+                             const plan::Schema& schema, MemoryBudget& budget) {
+  for (size_t i = 0; i < columns.size(); ++i) {
+    Slot slot{.field = layout.field(columns[i]),
+              .values = BudgetArray<std::byte>(budget),
+              .nulls = BudgetArray<uint8_t>(budget)};
+    const plan::Bounds& bounds = schema[i].bounds;
+    slot.column.physical = PhysicalOfField(slot.field);
+    slot.column.width = WidthOf(slot.column.physical);
+    if (slot.column.physical == Physical::kInt64 || slot.column.physical == Physical::kInt128)
+      NAM_CHECK(bounds.known, "what a column of records can hold is known");
+    if (slot.column.physical == Physical::kInt64) {
+      NAM_CHECK(bounds.narrow(), "a column of 64 bits");
+      slot.low = static_cast<int64_t>(bounds.low);
+      slot.high = static_cast<int64_t>(bounds.high);
+    }
+    slot.wide_low = bounds.low;
+    slot.wide_high = bounds.high;
+    slots_.push_back(std::move(slot));
+  }
+}
+
+absl::Status RecordColumns::Reserve() {
+  for (Slot& slot : slots_) {
+    NAM_RETURN_IF_ERROR(slot.values.Resize(uint64_t{kChunkRows} * slot.column.width));
+    slot.column.base = slot.values.data();
+    if (!slot.field.nullable() || slot.column.physical == Physical::kTruth) continue;
+    NAM_RETURN_IF_ERROR(slot.nulls.Resize(kChunkRows));
+    slot.column.nulls = slot.nulls.data();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RecordColumns::Decode(uint32_t number, std::span<const std::byte* const> rows,
+                                   Selection selection) {
+  Slot& slot = slots_[number];
+  const RecordLayout::Field& field = slot.field;
+  NAM_CHECK(rows.size() <= kChunkRows && slot.column.base != nullptr);
+  if (slot.column.nulls != nullptr) {
+    uint8_t* const nulls = slot.nulls.data();
+    ForEach(selection, [&](uint32_t p) { nulls[p] = field.IsNull(rows[p]); });
+  }
+  if (slot.column.physical == Physical::kTruth) {
+    auto* const out = reinterpret_cast<uint8_t*>(slot.values.data());
+    const bool nullable = field.nullable();
+    ForEach(selection, [&](uint32_t p) {
+      const uint8_t truth = StoredNumber<uint8_t>(rows[p] + field.offset) != 0 ? kTrue : kFalse;
+      out[p] = nullable && field.IsNull(rows[p]) ? kUnknown : truth;
+    });
+    return absl::OkStatus();
+  }
+  if (slot.column.physical == Physical::kText) {
+    auto* const out = reinterpret_cast<std::string_view*>(slot.values.data());
+    ForEach(selection, [&](uint32_t p) {
+      const auto* text = reinterpret_cast<const char*>(rows[p] + field.offset);
+      out[p] = std::string_view(text, strnlen(text, field.bytes));
+    });
+    return absl::OkStatus();
+  }
+  if (DecodeNumbers(slot, rows, selection)) return absl::OkStatus();
+  return absl::DataLossError("a record holds a number that its column cannot hold");
+}
+
+bool RecordColumns::DecodeNumbers(Slot& slot, std::span<const std::byte* const> rows, Selection selection) {
+  const uint8_t* const nulls = slot.column.nulls;
+  const uint32_t offset = slot.field.offset;
+  const auto narrow = [&](auto read) {
+    auto* const out = reinterpret_cast<int64_t*>(slot.values.data());
+    return Fill<int64_t>(rows, selection, offset, nulls, slot.low, slot.high, out, read);
+  };
+  switch (slot.field.bytes) {
+    case 2:
+      return narrow([](const std::byte* at) { return int64_t{StoredNumber<uint16_t>(at)}; });
+    case 4:
+      return narrow([](const std::byte* at) { return int64_t{StoredNumber<uint32_t>(at)}; });
+    case 8:
+      return narrow([](const std::byte* at) { return StoredNumber<uint64_t>(at); });
+    case 16: {
+      auto* const out = reinterpret_cast<__int128*>(slot.values.data());
+      return Fill<__int128>(rows, selection, offset, nulls, slot.wide_low, slot.wide_high, out,
+                            StoredWideNumber);
+    }
+    default:
+      NAM_CHECK(false, "numbers have 2, 4, 8 or 16 bytes");
+      return false;
+  }
+}
+
+}  // namespace nam::execution

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "execution/expression/program.h"
+#include "execution/scan/piece_claims.h"
+#include "execution/scan/scan_totals.h"
+#include "execution/task.h"
+#include "partitioner/record_row.h"
+#include "plan/expression.h"
+#include "plan/schema.h"
+#include "proto/catalog.pb.h"
+#include "txn/record_layout.h"
+#include "txn/tables.h"
+
+namespace nam::execution {
+
+/// Reads the rows of a record table that a snapshot sees, and lets pass those that meet its conditions.
+///
+///     piece: chunks of an extent ─▶ RecordReader ─▶ rows ─▶ hidden keys, ranges ─▶ columns ─▶ filters ─▶
+///     chunk piece: own rows ─────────────────────────────────────▶ ranges ──────────────▲
+///
+/// The snapshot is of a session whose transaction is under way, and holds as long as that lasts: a scan that
+/// goes on behind it fails with ABORTED (txn/snapshot_scan.h), as it does when a version was replaced or the
+/// table dropped. Rows that the transaction has written itself come with the plan.
+///
+/// Columns are arrays of values that the task owns; texts point into the rows as they were READ. Both stay
+/// until the task is asked again.
+class RecordScan final : public Source {
+ public:
+  struct Options {
+    std::shared_ptr<const proto::Table> table;
+    txn::TableDescription records;  // of the same table; its extents are opened by every task
+    txn::TransactionState state;
+    uint64_t snapshot = 0;
+    std::vector<uint32_t> columns;    // of the table, to be decoded; ascending. Slots number them
+    plan::Schema schema;              // of the columns, as plan::SlotOfColumn says
+    std::vector<plan::Expr> filters;  // all true
+    std::vector<uint32_t> outputs;    // slots: the columns of the chunks
+    /// Whole primary keys, as rows hold them; both ends are included. None: all rows.
+    std::vector<std::string> range_low, range_high;
+    std::vector<std::string> own_rows;     // what the transaction has written, as tables store it
+    std::vector<std::string> hidden_keys;  // primary keys of stored rows that do not count
+    uint64_t window_max = kChunkRows;      // blocks READ together, as far as channels carry them
+  };
+  /// INVALID_ARGUMENT if columns, slots, pieces, keys or rows do not fit the table; FAILED_PRECONDITION if
+  /// `records` is another version of it. The queue outlives the scan.
+  static absl::StatusOr<std::unique_ptr<RecordScan>> Make(Options options, PieceQueue& queue);
+  ~RecordScan() override;
+
+  /// The thread's channels are the context's; those of claims are needed if the queue has a counter.
+  std::unique_ptr<SourceTask> NewTask(TaskContext& context) override;
+  /// A chunk of the shape that tasks fill.
+  std::unique_ptr<Chunk> NewChunk() const { return std::make_unique<Chunk>(options_.outputs.size(), 0); }
+
+  /// Of tasks that have ended; blocks are records'. Any thread.
+  ScanTotals totals() const;
+  size_t by_row_nodes() const { return program_ == nullptr ? 0 : program_->by_row_nodes(); }
+
+ private:
+  friend class RecordScanTask;
+  RecordScan(Options options, PieceQueue& queue);
+  absl::Status CheckTable() const;
+  absl::Status CheckColumns() const;
+  absl::Status CheckPieces() const;
+  absl::Status CheckKeys() const;
+  absl::Status PrepareFilters();
+  void PrepareKeys();
+  /// Whether the row with this key is in a range.
+  bool InRanges(std::string_view key) const;
+  void Add(const ScanTotals& totals, const PieceClaims& claims);
+
+  const Options options_;
+  PieceQueue& queue_;
+  const partitioner::RecordLayout row_;
+  const txn::RecordLayout layout_;
+  std::unique_ptr<const Program> program_;   // all filters; null: there are none
+  std::vector<uint32_t> filtered_, others_;  // slots that filters look at; further ones that flow out
+  std::vector<std::pair<std::string_view, std::string_view>> ranges_;  // disjoint, ascending
+  absl::flat_hash_set<std::string_view> hidden_;
+
+  mutable std::mutex mutex_;
+  ScanTotals totals_;  // guarded by mutex_
+};
+
+}  // namespace nam::execution

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "execution/scan/record_columns.h"
+#include "execution/scan/record_scan.h"
+#include "txn/snapshot_scan.h"
+
+namespace nam::execution {
+
+/// One thread's share of a scan of records: its reader, its columns and the piece before it. Fills one chunk,
+/// always the same.
+class RecordScanTask final : public SourceTask {
+ public:
+  RecordScanTask(RecordScan& scan, TaskContext& context);
+  ~RecordScanTask() override;
+
+  Step Next(TaskContext& context, Chunk& out) override;
+  void Stop() override { End(); }
+
+ private:
+  using Rows = std::span<const std::byte* const>;
+
+  absl::Status Begin(TaskContext& context);
+  /// Reports what was done and gives the channel back.
+  void End();
+  /// The next rows of the piece, or the first of the next piece. kDone: there are none.
+  Step NextRows(TaskContext& context, Rows& rows);
+  /// kHaveMore: a piece was begun.
+  Step NextPiece(TaskContext& context);
+  absl::StatusOr<Rows> StoredRows(TaskContext& context);
+  Rows OwnRows(TaskContext& context);
+  /// Without those that are hidden or in no range.
+  Rows Wanted(Rows rows, bool stored);
+  /// The chunk of the rows that meet the filters. kNeedInput: none does.
+  Step Complete(TaskContext& context, Rows rows, Chunk& out);
+
+  RecordScan& scan_;
+  PieceClaims claims_;
+  Clock& clock_;
+  RecordColumns columns_;
+  std::optional<Frame> frame_;                 // of the filters
+  std::unique_ptr<txn::RecordReader> reader_;  // when the first piece of chunks is begun
+  bool begun_ = false, ended_ = false;
+
+  Chunk* out_ = nullptr;
+  Chunk read_;  // all slots, for the filters
+  enum class Piece : uint8_t { kNone, kChunks, kOwnRows };
+  Piece piece_ = Piece::kNone;
+  uint64_t own_next_ = 0, own_end_ = 0;   // own rows of the piece that are left
+  std::vector<const std::byte*> wanted_;  // rows of the chunk, if not all that were read
+  uint32_t positions_[kChunkRows];        // that filters left
+
+  ScanTotals totals_;
+  int64_t started_ns_ = 0;
+};
+
+}  // namespace nam::execution
