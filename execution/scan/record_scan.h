@@ -27,7 +27,7 @@ namespace nam::execution {
 /// Reads the rows of a record table that a snapshot sees, and lets pass those that meet its conditions.
 ///
 ///     piece: chunks of an extent ─▶ RecordReader ─▶ rows ─▶ hidden keys, ranges ─▶ columns ─▶ filters ─▶
-///     chunk piece: own rows ─────────────────────────────────────▶ ranges ──────────────▲
+///     piece: own rows ─────────────────────────────────────────────▶ ranges ──────────────▲
 ///
 /// The snapshot is of a session whose transaction is under way, and holds as long as that lasts: a scan that
 /// goes on behind it fails with ABORTED (txn/snapshot_scan.h), as it does when a version was replaced or the
@@ -62,6 +62,7 @@ class RecordScan final : public Source {
   /// A chunk of the shape that tasks fill.
   std::unique_ptr<Chunk> NewChunk() const { return std::make_unique<Chunk>(options_.outputs.size(), 0); }
 
+  const Options& options() const { return options_; }
   /// Of tasks that have ended; blocks are records'. Any thread.
   ScanTotals totals() const;
   size_t by_row_nodes() const { return program_ == nullptr ? 0 : program_->by_row_nodes(); }

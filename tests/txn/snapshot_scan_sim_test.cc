@@ -22,9 +22,10 @@ constexpr int64_t kTotal = 100 * kKeys / 2;
 class Bank {
  public:
   Bank(TimestampKind timestamps, uint64_t seed) : random_(seed), cluster_(ClusterOptions(timestamps, seed)) {
-    const uint32_t versions[] = {1, 2, 4};
+    const uint32_t versions = uint32_t{1} << random_() % 3;
+    // A chunk or two in each extent.
     cluster_.AddTable("accounts",
-                      {.versions = versions[random_() % 3], .extent_bytes = 64 << 10, .extents_max = 8});
+                      {.versions = versions, .extent_bytes = (64 << 10) * versions, .extents_max = 8});
     Teller founder(cluster_, ++members_);
     for (uint64_t key = 0; key < kKeys / 2; ++key) founder.Create(key, kTotal * 2 / kKeys);
   }
