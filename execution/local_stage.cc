@@ -26,7 +26,7 @@ absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Make(StageInputs inputs,
                        PreparedStage::Make(std::move(inputs), kNotLeaving));
   std::unique_ptr<LocalStage> made(new LocalStage(std::move(stage), clock, cancel));
   for (const uint32_t number : made->stage_->numbers()) {
-    if (made->stage_->pipeline(number).foreign == nullptr) continue;
+    if (made->stage_->pipeline(number).source != nullptr) continue;
     NAM_RETURN_IF_ERROR(made->stage_->Explained(number, made->PrepareFed(number)));
   }
   return made;
@@ -39,6 +39,14 @@ LocalStage::~LocalStage() = default;
 
 absl::Status LocalStage::PrepareFed(uint32_t number) {
   PreparedPipeline& pipeline = stage_->pipeline(number);
+  if (pipeline.records.has_value()) {
+    Fed& fed = fed_[number];
+    fed.number = number;
+    auto records = std::make_unique<RecordFeed>(*pipeline.records, stage_->result_budget());
+    fed.records = records.get();
+    fed.task = pipeline.NewTask(context_, std::move(records));
+    return absl::OkStatus();
+  }
   Fed& fed = fed_[pipeline.foreign->pipeline];
   if (fed.groups != nullptr || fed.task != nullptr)
     return absl::UnimplementedError("rows of another stage that two pipelines read");
@@ -71,9 +79,26 @@ absl::Status LocalStage::Feed(Fed& fed, std::span<const std::byte> pages, uint64
   }
   if (fed.done) return absl::OkStatus();
   NAM_RETURN_IF_ERROR(fed.rows->Feed(pages, attempt));
+  return RunFed(fed);
+}
+
+absl::Status LocalStage::RunFed(Fed& fed) {
   const Step step = fed.task->Run(context_);
   fed.done = step == Step::kDone;
   return step == Step::kFailed ? context_.error() : absl::OkStatus();
+}
+
+absl::StatusOr<bool> LocalStage::AddRecords(uint32_t pipeline, std::span<const std::byte* const> rows) {
+  NAM_CHECK(!finished_, "rows come before the end");
+  const auto found = fed_.find(pipeline);
+  NAM_CHECK(found != fed_.end() && found->second.records != nullptr, "a scan of records");
+  Fed& fed = found->second;
+  if (error_.ok() && !fed.done && !rows.empty()) {
+    fed.records->Give(rows);
+    error_ = stage_->Explained(fed.number, RunFed(fed));
+  }
+  NAM_RETURN_IF_ERROR(error_);
+  return !fed.done;
 }
 
 absl::Status LocalStage::Run() {
@@ -86,7 +111,8 @@ absl::Status LocalStage::RunAll() {
   for (auto& [from, fed] : fed_) {
     if (fed.task == nullptr) continue;
     if (!fed.done) {
-      fed.rows->End();
+      if (fed.rows != nullptr) fed.rows->End();
+      if (fed.records != nullptr) fed.records->Close();
       const Step step = fed.task->Run(context_);
       if (step == Step::kFailed) return stage_->Explained(fed.number, context_.error());
       NAM_CHECK(step == Step::kDone, "rows have come to their end");
@@ -102,7 +128,7 @@ absl::Status LocalStage::RunAll() {
 absl::Status LocalStage::RunPipeline(uint32_t number) {
   if (context_.cancelled()) return Cancelled();
   PreparedPipeline& pipeline = stage_->pipeline(number);
-  if (pipeline.foreign == nullptr) {
+  if (pipeline.source != nullptr) {
     const std::unique_ptr<PipelineTask> task = pipeline.NewTask(context_, pipeline.source->NewTask(context_));
     const Step step = task->Run(context_);
     if (step == Step::kFailed) return context_.error();

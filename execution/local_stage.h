@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "execution/aggregate/stored_groups.h"
 #include "execution/prepared_stage.h"
+#include "execution/scan/record_feed.h"
 #include "execution/scan/stored_rows.h"
 #include "execution/task.h"
 
@@ -20,6 +21,7 @@ namespace nam::execution {
 /// The run of a stage where the client is, on the thread that calls:
 ///
 ///     Add   rows and groups that other stages have left ──▶ the pipelines that read them, as they come
+///     AddRecords   rows of tables that the session's transaction has found ──▶ their scans, as they come
 ///     Run   the others, in the plan's order ──▶ … ──▶ StageInputs::client_sink
 class LocalStage {
  public:
@@ -34,6 +36,10 @@ class LocalStage {
   /// 53200 beyond the budget. After an error every call returns that error.
   absl::Status Add(uint32_t pipeline, std::span<const std::byte> pages, uint64_t attempt);
 
+  /// Takes in at most kChunkRows rows as their table stores them, for the pipeline that scans it. They are
+  /// not looked at afterwards. False: it wants no more. Errors as of Add.
+  absl::StatusOr<bool> AddRecords(uint32_t pipeline, std::span<const std::byte* const> rows);
+
   /// The end, once; nothing may be added any more. Errors as of Add, and those of the query's expressions.
   absl::Status Run();
 
@@ -41,12 +47,13 @@ class LocalStage {
   uint64_t bytes_most() const { return stage_->result_budget().most(); }
 
  private:
-  /// A pipeline that reads another stage's rows.
+  /// A pipeline whose rows come from outside.
   struct Fed {
     uint32_t number = 0;
-    std::unique_ptr<StoredGroups> groups;  // one of these two
+    std::unique_ptr<StoredGroups> groups;  // takes in groups; otherwise there is a task
     std::unique_ptr<const RowsPlan> rows_plan;
-    StoredRows* rows = nullptr;  // of the task
+    StoredRows* rows = nullptr;  // the task's source: one of these two
+    RecordFeed* records = nullptr;
     std::unique_ptr<PipelineTask> task;
     bool done = false;  // wants no more
   };
@@ -54,6 +61,7 @@ class LocalStage {
   LocalStage(std::unique_ptr<PreparedStage> stage, Clock& clock, const std::atomic<bool>& cancel);
   absl::Status PrepareFed(uint32_t number);
   absl::Status Feed(Fed& fed, std::span<const std::byte> pages, uint64_t attempt);
+  absl::Status RunFed(Fed& fed);
   absl::Status RunAll();
   absl::Status RunPipeline(uint32_t number);
   absl::Status Combine(Sink& sink);
@@ -62,7 +70,7 @@ class LocalStage {
   TaskContext context_;
   absl::Status error_;
   bool finished_ = false;
-  std::map<uint32_t, Fed> fed_;  // by the pipeline whose rows they read
+  std::map<uint32_t, Fed> fed_;  // by the pipeline whose rows they read; scans of records by their own
 };
 
 }  // namespace nam::execution

@@ -80,7 +80,21 @@ absl::Status PipelinePreparation::MakeSource() {
   out_.absorbed.pipeline = plan_;
   meanings_.resize(plan_.schemas[0].size());
   if (const auto* pages = std::get_if<plan::PageSource>(&plan_.source)) return MakePageSource(*pages);
+  if (const auto* records = std::get_if<plan::RecordScan>(&plan_.source)) return MakeRecordSource(*records);
   return NotRun("this source of a pipeline");
+}
+
+absl::Status PipelinePreparation::MakeRecordSource(const plan::RecordScan& scan) {
+  if (!stage_.of_session_ || !plan_.after.empty())
+    return NotRun("scans of records but by the session's transaction");
+  NAM_ASSIGN_OR_RETURN(
+      RecordSelect select,
+      RecordSelect::Make(
+          *stage_.inputs().tables[scan.table],
+          {.columns = scan.columns, .schema = scan.slots, .filters = scan.filters, .outputs = scan.output}));
+  out_.by_row_nodes += select.by_row_nodes();
+  out_.records.emplace(std::move(select));
+  return absl::OkStatus();
 }
 
 absl::Status PipelinePreparation::MakePageSource(const plan::PageSource& pages) {

@@ -19,6 +19,7 @@ class PipelinePreparation {
   // Source
   absl::Status MakeSource();
   absl::Status MakeScan();
+  absl::Status MakeRecordSource(const plan::RecordScan& scan);
   absl::Status MakePageSource(const plan::PageSource& pages);
   absl::Status LoadMeanings(const plan::BlockScan& scan);
   std::vector<partitioner::Piece> PiecesOfBuild() const;

@@ -15,6 +15,7 @@
 #include "execution/join/row_build.h"
 #include "execution/scan/absorb.h"
 #include "execution/scan/block_scan.h"
+#include "execution/scan/record_select.h"
 #include "execution/sort/result_sink.h"
 #include "execution/sort/sorter.h"
 #include "execution/sort/top_rows.h"
@@ -65,7 +66,8 @@ struct PreparedPipeline {
   std::unique_ptr<PieceQueue> pieces;
   std::unique_ptr<Source> source;             // null: rows of another stage, which who runs this one feeds
   BlockScan* scan = nullptr;                  // the source, if it is one
-  const plan::PageSource* foreign = nullptr;  // if there is no source
+  const plan::PageSource* foreign = nullptr;  // if there is no source: one of these two
+  std::optional<RecordSelect> records;        // of a transaction's rows, which who runs the stage feeds
   std::deque<CodeMeaning> meanings;           // of the scan's columns, by slot
   std::deque<std::unique_ptr<const Program>> programs;  // of probes and builds
   std::vector<StepAndChunk> steps;

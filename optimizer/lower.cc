@@ -86,7 +86,8 @@ double RowsOf(double estimate) {
 
 class Lowering {
  public:
-  Lowering(const Plan& star, const TableRefs& tables) : star_(star), tables_(tables) {}
+  Lowering(const Plan& star, const TableRefs& tables, plan::Stage::Site site)
+      : star_(star), tables_(tables), site_(site) {}
 
   absl::StatusOr<plan::PhysicalPlan> Run() {
     NAM_RETURN_IF_ERROR(CheckShape());
@@ -102,7 +103,8 @@ class Lowering {
     NAM_RETURN_IF_ERROR(End(layout, probing));
     probing.after = FirstNumbers(star_.joins.size());
     out_.pipelines.push_back(std::move(probing));
-    out_.stages.push_back({static_cast<uint32_t>(star_.joins.size()), {}});
+    out_.stages.push_back(
+        {.claimed = static_cast<uint32_t>(star_.joins.size()), .result = {}, .site = site_});
     StatePartitionMatches(tables_, out_);
     NAM_RETURN_IF_ERROR(plan::Check(out_));
     NAM_RETURN_IF_ERROR(plan::CheckTables(out_, tables_));
@@ -150,7 +152,7 @@ class Lowering {
   /// The table's columns that are wanted flow on.
   absl::StatusOr<Layout> Scan(int table, const std::set<ColumnRef>& wanted, plan::Pipeline& pipeline) const {
     const Plan::Table& from = star_.tables[static_cast<size_t>(table)];
-    plan::BlockScan scan;
+    plan::TableScan scan;
     scan.table = static_cast<uint32_t>(table);
     scan.columns = from.columns;
     Layout read, layout;
@@ -165,7 +167,11 @@ class Lowering {
     NAM_ASSIGN_OR_RETURN(plan::Schema flows, plan::ScanOutput(scan));
     pipeline.schemas.push_back(std::move(flows));
     pipeline.estimates.push_back({RowsOf(from.rows * from.selectivity), RowsOf(from.selectivity)});
-    pipeline.source = std::move(scan);
+    if (tables_[static_cast<size_t>(table)]->has_record()) {
+      pipeline.source = plan::RecordScan{std::move(scan)};
+    } else {
+      pipeline.source = plan::BlockScan{std::move(scan)};
+    }
     return layout;
   }
 
@@ -208,7 +214,7 @@ class Lowering {
     probe.fetch = FirstNumbers(std::get<plan::BuildSink>(built.sink).payload.size());
     Layout after;
     for (const uint32_t slot : probe.keep) after.push_back(layout[slot]);
-    const auto& scan = std::get<plan::BlockScan>(built.source);
+    const plan::TableScan& scan = *plan::ScanOf(built);
     for (const uint32_t slot : std::get<plan::BuildSink>(built.sink).payload)
       after.push_back({join.table, static_cast<int>(scan.columns[scan.output[slot]])});
     NAM_ASSIGN_OR_RETURN(probe.residuals, OverSlots(join.residuals, after));
@@ -232,6 +238,7 @@ class Lowering {
     plan::ResultSink result;
     result.limit = star_.row_limit;
     // Without a limit the order is left to the session, which merges the servers' rows.
+    if (site_ == plan::Stage::Site::kSession) result.limit = -1;
     for (size_t i = 0; i < star_.order.size() && result.limit >= 0; ++i) {
       const auto slot = static_cast<uint32_t>(star_.output.size() - star_.order.size() + i);
       result.order.push_back({slot, star_.order[i].descending, star_.order[i].nulls_first});
@@ -242,6 +249,7 @@ class Lowering {
 
   absl::Status Aggregate(const Layout& layout, plan::Pipeline& pipeline) const {
     plan::AggregateSink sink;
+    if (site_ == plan::Stage::Site::kSession) sink.phase = plan::AggregateSink::Phase::kWhole;
     NAM_ASSIGN_OR_RETURN(sink.group_by, OverSlots(star_.group_by, layout));
     for (const auto& aggregate : star_.aggregates) {
       plan::Aggregate& to = sink.aggregates.emplace_back();
@@ -256,6 +264,7 @@ class Lowering {
 
   const Plan& star_;
   const TableRefs& tables_;
+  const plan::Stage::Site site_;
   plan::PhysicalPlan out_;
   std::vector<std::set<ColumnRef>> needed_;
 };
@@ -263,7 +272,18 @@ class Lowering {
 }  // namespace
 
 absl::StatusOr<plan::PhysicalPlan> Lower(const Plan& star, const TableRefs& tables) {
-  return Lowering(star, tables).Run();
+  return Lowering(star, tables, plan::Stage::Site::kServers).Run();
+}
+
+absl::StatusOr<plan::PhysicalPlan> LowerRecords(const sql::BoundQuery& query, const Plan& star,
+                                                std::span<const plan::Expr* const> filters, bool ordered) {
+  Plan left = star;
+  left.tables[0].filters.clear();
+  for (const plan::Expr* filter : filters) left.tables[0].filters.push_back(*filter);
+  NAM_ASSIGN_OR_RETURN(plan::PhysicalPlan plan,
+                       Lowering(left, {query.tables[0].table}, plan::Stage::Site::kSession).Run());
+  NAM_RETURN_IF_ERROR(LowerFinish(query, star, plan, ordered));
+  return plan;
 }
 
 }  // namespace nam::optimizer

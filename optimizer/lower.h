@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "absl/status/statusor.h"
 #include "optimizer/assignment.h"
 #include "optimizer/plan.h"
@@ -13,9 +15,17 @@ namespace nam::optimizer {
 /// expression is too deep.
 absl::StatusOr<plan::PhysicalPlan> Lower(const Plan& star, const TableRefs& tables);
 
-/// Adds the stage that is left for the session: groups are merged, HAVING, select list, DISTINCT, ORDER BY,
-/// OFFSET and LIMIT. `plan` is Lower's of `star`, which is the query's. 42P10 for an ORDER BY that DISTINCT
+/// The plan of a query over one record table whose rows the session's transaction finds: one stage, the
+/// session's, whose first pipeline scans them. `filters` are what is left to be checked of their rows.
+/// `ordered`: they come in the order of ORDER BY. Errors as of Lower and LowerFinish.
+absl::StatusOr<plan::PhysicalPlan> LowerRecords(const sql::BoundQuery& query, const Plan& star,
+                                                std::span<const plan::Expr* const> filters, bool ordered);
+
+/// Adds what is left for the session: groups are merged, HAVING, select list, DISTINCT, ORDER BY, OFFSET and
+/// LIMIT. `plan` is Lower's of `star`, which is the query's. `ordered`: its rows come in the order of ORDER
+/// BY. 42P10 for an ORDER BY that DISTINCT
 /// leaves without a meaning; 54001 if an expression is too deep.
-absl::Status LowerFinish(const sql::BoundQuery& query, const Plan& star, plan::PhysicalPlan& plan);
+absl::Status LowerFinish(const sql::BoundQuery& query, const Plan& star, plan::PhysicalPlan& plan,
+                         bool ordered = false);
 
 }  // namespace nam::optimizer

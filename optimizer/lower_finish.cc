@@ -63,12 +63,21 @@ int64_t RowsWanted(const sql::BoundQuery& query) {
 
 class FinishLowering {
  public:
-  FinishLowering(const sql::BoundQuery& query, const Plan& star, plan::PhysicalPlan& plan)
-      : query_(query), star_(star), plan_(plan), stage_(static_cast<uint32_t>(plan.stages.size())) {}
+  FinishLowering(const sql::BoundQuery& query, const Plan& star, plan::PhysicalPlan& plan, bool ordered)
+      : query_(query), star_(star), plan_(plan), ordered_(ordered) {
+    NAM_CHECK(!plan_.pipelines.empty() && !plan_.stages.empty());
+    // A stage that is the session's already goes on.
+    if (plan_.stages.back().site == plan::Stage::Site::kSession) plan_.stages.pop_back();
+    stage_ = static_cast<uint32_t>(plan_.stages.size());
+  }
 
   absl::Status Run() {
-    NAM_CHECK(!plan_.pipelines.empty() && !plan_.stages.empty());
-    NAM_RETURN_IF_ERROR(Open(plan_.stages.back().claimed));
+    if (plan_.pipelines.back().stage == stage_ && !star_.aggregated) {
+      open_ = std::move(plan_.pipelines.back());
+      plan_.pipelines.pop_back();
+    } else {
+      NAM_RETURN_IF_ERROR(Open(Last()));
+    }
     NAM_RETURN_IF_ERROR(star_.aggregated ? Groups() : Rows());
     NAM_RETURN_IF_ERROR(End());
     plan_.stages.push_back({.claimed = Last(), .result = {}, .site = plan::Stage::Site::kSession});
@@ -115,6 +124,11 @@ class FinishLowering {
   /// Merged groups, HAVING, the select list, DISTINCT.
   absl::Status Groups() {
     const auto& partial = std::get<plan::AggregateSink>(plan_.pipelines.back().sink);
+    if (partial.phase == plan::AggregateSink::Phase::kPartial) NAM_RETURN_IF_ERROR(Merge(partial));
+    return GroupsEnd();
+  }
+
+  absl::Status Merge(const plan::AggregateSink& partial) {
     plan::AggregateSink merge{.group_by = plan::SlotExprs(schema()),
                               .aggregates = partial.aggregates,
                               .phase = plan::AggregateSink::Phase::kFinal};
@@ -125,7 +139,10 @@ class FinishLowering {
       argument.literal = Value::Null(argument.type);
       aggregate.argument = std::move(argument);
     }
-    NAM_RETURN_IF_ERROR(Through(std::move(merge)));
+    return Through(std::move(merge));
+  }
+
+  absl::Status GroupsEnd() {
     if (query_.aggregated && query_.having.has_value()) {
       NAM_ASSIGN_OR_RETURN(Expr having, OverGroups(*query_.having, query_.group_by.size()));
       NAM_RETURN_IF_ERROR(Append(plan::FilterStep{{std::move(having)}}));
@@ -181,7 +198,7 @@ class FinishLowering {
 
   /// ORDER BY, OFFSET and LIMIT, and the columns that the client sees.
   absl::Status End() {
-    if (!order_.empty())
+    if (!order_.empty() && !ordered_)
       NAM_RETURN_IF_ERROR(Through(plan::ResultSink{.order = order_, .limit = RowsWanted(query_)}));
     if (query_.limit.has_value() || query_.offset > 0)
       NAM_RETURN_IF_ERROR(
@@ -198,15 +215,17 @@ class FinishLowering {
   const sql::BoundQuery& query_;
   const Plan& star_;
   plan::PhysicalPlan& plan_;
-  const uint32_t stage_;
+  const bool ordered_;
+  uint32_t stage_ = 0;
   plan::Pipeline open_;
   std::vector<plan::Order> order_;  // by slots of what reaches the sort
 };
 
 }  // namespace
 
-absl::Status LowerFinish(const sql::BoundQuery& query, const Plan& star, plan::PhysicalPlan& plan) {
-  return FinishLowering(query, star, plan).Run();
+absl::Status LowerFinish(const sql::BoundQuery& query, const Plan& star, plan::PhysicalPlan& plan,
+                         bool ordered) {
+  return FinishLowering(query, star, plan, ordered).Run();
 }
 
 }  // namespace nam::optimizer

@@ -9,9 +9,11 @@
 namespace nam::session {
 
 absl::StatusOr<std::unique_ptr<execution::LocalStage>> QueryResult::PrepareStage(
-    const plan::PhysicalPlan& plan, uint64_t budget_bytes, Clock& clock, const std::atomic<bool>& cancel) {
+    const plan::PhysicalPlan& plan, plan::TableMetadata tables, uint64_t budget_bytes, Clock& clock,
+    const std::atomic<bool>& cancel) {
   execution::StageInputs inputs;
   inputs.plan = plan;
+  inputs.tables = std::move(tables);
   inputs.stage = static_cast<uint32_t>(plan.stages.size()) - 1;
   inputs.settings.set_result_bytes_max(budget_bytes);
   inputs.client_sink =

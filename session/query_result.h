@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "execution/local_stage.h"
 #include "plan/physical.h"
+#include "plan/table_schema.h"
 #include "session/result_rows.h"
 #include "session/session.h"
 #include "sql/bound_query.h"
@@ -20,9 +21,11 @@ class QueryResult {
   /// The query outlives this.
   explicit QueryResult(const sql::BoundQuery& query) : query_(query) {}
 
-  /// The last stage of the plan, whose rows come here. `budget_bytes` bounds what the session holds for the
-  /// query, the result's values included. This, `clock` and `cancel` outlive the stage.
+  /// The last stage of the plan, whose rows come here. `tables` are the plan's. `budget_bytes` bounds what
+  /// the session holds for the query, the result's values included. This, `clock` and `cancel` outlive the
+  /// stage.
   absl::StatusOr<std::unique_ptr<execution::LocalStage>> PrepareStage(const plan::PhysicalPlan& plan,
+                                                                      plan::TableMetadata tables,
                                                                       uint64_t budget_bytes, Clock& clock,
                                                                       const std::atomic<bool>& cancel);
 

@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "execution/partial_result.h"
+#include "execution/local_stage.h"
+#include "optimizer/lower.h"
 #include "optimizer/plan.h"
 #include "partitioner/record_row.h"
 #include "plan/expression.h"
-#include "session/finish.h"
+#include "session/query_result.h"
 #include "sql/assignment.h"
 #include "txn/session.h"
 #include "types/sql_error.h"
@@ -81,69 +83,36 @@ absl::Status NameTaken(const std::string& name, int position, std::string hint) 
                    .sqlstate = "42P07"});
 }
 
-/// Rows of one query as a partial result, which is what the coordinator merges and finishes.
-class PartialRows {
+/// Rows of a table on their way into a query's stage, many at a time: a transaction shows them one by one.
+class RowBatch {
  public:
-  PartialRows(const optimizer::Plan& plan, execution::PartialMerger& merger, uint64_t bytes_max)
-      : plan_(plan), merger_(merger), bytes_max_(bytes_max) {}
+  static constexpr uint64_t kBytesMax = 4 << 20;
+  /// `rows_wanted`: more than that need not be found before the stage has seen them.
+  RowBatch(execution::LocalStage& stage, uint32_t row_bytes, uint64_t rows_wanted)
+      : stage_(stage),
+        row_bytes_(row_bytes),
+        rows_max_(std::clamp<uint64_t>(std::min<uint64_t>(rows_wanted, kBytesMax / row_bytes), 1,
+                                       execution::kChunkRows)) {}
 
-  absl::Status Add(const std::vector<Value>& row) {
-    const plan::Resolver resolve = sql::RowResolver(row);
-    for (const Expr& expr : plan_.aggregated ? plan_.group_by : plan_.output) {
-      NAM_ASSIGN_OR_RETURN(const Value value, plan::Evaluate(expr, resolve));
-      execution::PutValue(entries_, value);
-    }
-    for (const plan::Aggregate& aggregate : plan_.aggregates) NAM_RETURN_IF_ERROR(Put(aggregate, resolve));
-    ++count_;
-    const bool many = count_ - flushed_ >= kRowsTogether || entries_.size() >= kBytesTogether;
-    return many ? Flush() : absl::OkStatus();
+  /// False: the query wants no more.
+  absl::StatusOr<bool> Add(std::span<const std::byte> row) {
+    bytes_.insert(bytes_.end(), row.begin(), row.begin() + row_bytes_);
+    return bytes_.size() < rows_max_ * row_bytes_ ? true : Flush();
   }
-
-  absl::Status Flush() {
-    std::string partial;
-    execution::PutU32(partial, execution::kPartialMagic);
-    execution::PutU32(partial, static_cast<uint32_t>(plan_.aggregated ? execution::PartialKind::kGroups
-                                                                      : execution::PartialKind::kRows));
-    execution::PutU64(partial, static_cast<uint64_t>(count_ - flushed_));
-    partial += entries_;
-    flushed_ = count_;
-    entries_.clear();
-    NAM_RETURN_IF_ERROR(merger_.Add(std::as_bytes(std::span(partial))));
-    return merger_.Bound(plan_.order, plan_.row_limit, bytes_max_);
+  absl::StatusOr<bool> Flush() {
+    rows_.clear();
+    for (size_t at = 0; at < bytes_.size(); at += row_bytes_) rows_.push_back(bytes_.data() + at);
+    absl::StatusOr<bool> more = stage_.AddRecords(0, rows_);
+    bytes_.clear();
+    return more;
   }
-
-  int64_t count() const { return count_; }
 
  private:
-  static constexpr int64_t kRowsTogether = 1024;
-  static constexpr size_t kBytesTogether = 1 << 20;
-
-  /// What one row adds to an aggregate.
-  absl::Status Put(const plan::Aggregate& aggregate, const plan::Resolver& resolve) {
-    using plan::AggregateFunction;
-    Value value = Value::Bool(true);
-    if (aggregate.function != AggregateFunction::kCountRows) {
-      NAM_ASSIGN_OR_RETURN(value, plan::Evaluate(aggregate.argument, resolve));
-    }
-    const bool sums =
-        aggregate.function == AggregateFunction::kSum || aggregate.function == AggregateFunction::kAverage;
-    execution::PutU64(entries_, value.null ? 0 : 1);
-    execution::PutNumber(entries_, sums && !value.null ? value.number : 0);
-    if (aggregate.function == AggregateFunction::kMin || aggregate.function == AggregateFunction::kMax) {
-      execution::PutValue(entries_, value);
-    } else if (aggregate.function == AggregateFunction::kCountDistinct) {
-      execution::PutU64(entries_, value.null ? 0 : 1);
-      if (!value.null) execution::PutValue(entries_, value);
-    }
-    return absl::OkStatus();
-  }
-
-  const optimizer::Plan& plan_;
-  execution::PartialMerger& merger_;
-  const uint64_t bytes_max_;
-  std::string entries_;
-  int64_t count_ = 0;
-  int64_t flushed_ = 0;
+  execution::LocalStage& stage_;
+  const uint32_t row_bytes_;
+  const uint64_t rows_max_;
+  std::vector<std::byte> bytes_;
+  std::vector<const std::byte*> rows_;
 };
 
 absl::StatusOr<bool> HoldsAll(const std::vector<const Expr*>& filter, const std::vector<Value>& row) {
@@ -344,26 +313,27 @@ absl::Status RecordStatements::Find(const proto::Table& table, const RecordLayou
                                     const std::vector<Expr>& conjuncts, const Rows& on_row) {
   const sql::AccessPath path =
       sql::ChooseAccessPath(table, layout, conjuncts, {.snapshot = access_.snapshot()});
-  return Follow(table, layout, path, on_row);
+  return Follow(table, layout, path, [&](std::span<const std::byte> bytes) -> absl::StatusOr<bool> {
+    std::vector<Value> row = layout.Decode(bytes);
+    NAM_ASSIGN_OR_RETURN(const bool holds, HoldsAll(path.filter, row));
+    return holds ? on_row(bytes, std::move(row)) : true;
+  });
 }
 
 absl::Status RecordStatements::Follow(const proto::Table& table, const RecordLayout& layout,
-                                      const sql::AccessPath& path, const Rows& on_row) {
+                                      const sql::AccessPath& path, const RecordAccess::OnRow& on_row) {
   bool more = true;
-  const RecordAccess::OnRow filtered = [&](std::span<const std::byte> bytes) -> absl::StatusOr<bool> {
+  const RecordAccess::OnRow in_ranges = [&](std::span<const std::byte> bytes) -> absl::StatusOr<bool> {
     if (cancelled_) return absl::CancelledError("cancelled");
     if (path.scan() && !InRanges(path.ranges, bytes.first(layout.key_bytes()))) return true;
-    std::vector<Value> row = layout.Decode(bytes);
-    NAM_ASSIGN_OR_RETURN(const bool holds, HoldsAll(path.filter, row));
-    if (!holds) return true;
-    NAM_ASSIGN_OR_RETURN(more, on_row(bytes, std::move(row)));
+    NAM_ASSIGN_OR_RETURN(more, on_row(bytes));
     return more;
   };
   if (path.nothing()) return absl::OkStatus();
-  if (!path.keys.empty()) return access_.Lookup(table, path.keys, filtered);
-  if (path.scan()) return access_.Scan(table, filtered);
+  if (!path.keys.empty()) return access_.Lookup(table, path.keys, in_ranges);
+  if (path.scan()) return access_.Scan(table, in_ranges);
   for (const sql::KeyRange& range : path.ranges) {
-    if (more) NAM_RETURN_IF_ERROR(access_.ScanIndex(table, path.index, range, filtered));
+    if (more) NAM_RETURN_IF_ERROR(access_.ScanIndex(table, path.index, range, in_ranges));
   }
   return absl::OkStatus();
 }
@@ -441,23 +411,27 @@ absl::StatusOr<ResultSet> RecordStatements::Delete(const sql::DeleteStatement& s
 }
 
 absl::StatusOr<ResultSet> RecordStatements::Query(const sql::BoundQuery& query, uint64_t result_bytes_max) {
-  NAM_ASSIGN_OR_RETURN(const optimizer::Plan plan, optimizer::MakePlan(query));
-  execution::PartialMerger merger = MakeMerger(plan);
-  PartialRows rows(plan, merger, result_bytes_max);
+  NAM_ASSIGN_OR_RETURN(const optimizer::Plan star, optimizer::MakePlan(query));
   const proto::Table& table = *query.tables[0].table;
   const RecordLayout layout(table);
-  const sql::AccessPath path = PathOf(query, query.conjuncts, plan, layout, access_.snapshot());
+  const sql::AccessPath path = PathOf(query, query.conjuncts, star, layout, access_.snapshot());
+  NAM_ASSIGN_OR_RETURN(const plan::PhysicalPlan plan,
+                       optimizer::LowerRecords(query, star, path.filter, path.ordered));
+  QueryResult result(query);
+  NAM_ASSIGN_OR_RETURN(
+      const std::unique_ptr<execution::LocalStage> stage,
+      result.PrepareStage(plan, {query.tables[0].table}, result_bytes_max, clock_, cancelled_));
   const bool first_rows_do =
-      !plan.aggregated && plan.row_limit >= 0 && (query.order_by.empty() || path.ordered);
-  if (!first_rows_do || plan.row_limit > 0) {
-    NAM_RETURN_IF_ERROR(Follow(
-        table, layout, path, [&](std::span<const std::byte>, std::vector<Value> row) -> absl::StatusOr<bool> {
-          NAM_RETURN_IF_ERROR(rows.Add(row));
-          return !first_rows_do || rows.count() < plan.row_limit;
-        }));
+      !star.aggregated && star.row_limit >= 0 && (query.order_by.empty() || path.ordered);
+  if (!first_rows_do || star.row_limit > 0) {
+    RowBatch batch(*stage, layout.row_bytes(),
+                   first_rows_do ? static_cast<uint64_t>(star.row_limit) : execution::kChunkRows);
+    NAM_RETURN_IF_ERROR(
+        Follow(table, layout, path, [&](std::span<const std::byte> row) { return batch.Add(row); }));
+    NAM_RETURN_IF_ERROR(batch.Flush().status());
   }
-  NAM_RETURN_IF_ERROR(rows.Flush());
-  return Finish(query, plan, merger, cancelled_);
+  NAM_RETURN_IF_ERROR(stage->Run());
+  return result.Take();
 }
 
 std::optional<size_t> RecordStatements::OnlyTableOf(const sql::BoundQuery& query, const Expr& conjunct) {

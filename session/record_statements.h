@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "proto/catalog.pb.h"
 #include "session/session.h"
 #include "sql/bound_query.h"
@@ -85,9 +86,9 @@ class RecordAccess {
 /// Errors carry a SqlError; 40001 asks to run the transaction again. Of the session's thread.
 class RecordStatements {
  public:
-  /// Borrows both; `cancelled` ends the statement that runs.
-  RecordStatements(RecordAccess& access, const std::atomic<bool>& cancelled)
-      : access_(access), cancelled_(cancelled) {}
+  /// Borrows all; `cancelled` ends the statement that runs.
+  RecordStatements(RecordAccess& access, Clock& clock, const std::atomic<bool>& cancelled)
+      : access_(access), clock_(clock), cancelled_(cancelled) {}
   ~RecordStatements();
   RecordStatements(const RecordStatements&) = delete;
   RecordStatements& operator=(const RecordStatements&) = delete;
@@ -99,7 +100,7 @@ class RecordStatements {
   absl::StatusOr<ResultSet> Run(const sql::CreateTableStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::CreateIndexStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::DropIndexStatement& statement);
-  /// Of one record table. 53000 if the result takes more memory.
+  /// Of one record table. 53200 if the result takes more memory.
   absl::StatusOr<ResultSet> Select(const sql::BoundQuery& query, uint64_t result_bytes_max);
   /// How the rows of a statement's record tables are found, a line each and one for each condition that is
   /// left.
@@ -133,8 +134,9 @@ class RecordStatements {
   /// The rows that meet the conditions.
   absl::Status Find(const proto::Table& table, const partitioner::RecordLayout& layout,
                     const std::vector<plan::Expr>& conjuncts, const Rows& on_row);
+  /// The rows that the path leads to; its filter is the caller's.
   absl::Status Follow(const proto::Table& table, const partitioner::RecordLayout& layout,
-                      const sql::AccessPath& path, const Rows& on_row);
+                      const sql::AccessPath& path, const RecordAccess::OnRow& on_row);
   absl::Status CreateIndex(const proto::Table& table, const proto::RecordPart& index);
   absl::StatusOr<ResultSet> Insert(const sql::InsertStatement& statement);
   absl::StatusOr<ResultSet> Update(const sql::UpdateStatement& statement);
@@ -142,6 +144,7 @@ class RecordStatements {
   absl::StatusOr<ResultSet> Query(const sql::BoundQuery& query, uint64_t result_bytes_max);
 
   RecordAccess& access_;
+  Clock& clock_;
   const std::atomic<bool>& cancelled_;
   State state_ = State::kIdle;
 };

@@ -114,7 +114,7 @@ class SessionImpl final : public Session {
         record_access_(std::move(records)) {
     multicast_.emplace(attachment);
     settings_.prefetch_window = storage::DefaultWindow(attachment.fabric().capabilities());
-    if (record_access_ != nullptr) records_.emplace(*record_access_, cancel_);
+    if (record_access_ != nullptr) records_.emplace(*record_access_, attachment.fabric().clock(), cancel_);
   }
 
   absl::StatusOr<ResultSet> Execute(const std::string& statement) override {
@@ -398,7 +398,7 @@ class SessionImpl final : public Session {
     request.set_client(attachment_.member().value());
     QueryResult result(query);
     NAM_ASSIGN_OR_RETURN(const std::unique_ptr<execution::LocalStage> finish,
-                         result.PrepareStage(prepared.physical, settings_.result_bytes_max(),
+                         result.PrepareStage(prepared.physical, prepared.tables, settings_.result_bytes_max(),
                                              attachment_.fabric().clock(), cancel_));
     const uint32_t driving_pipeline = prepared.physical.stages[0].claimed;
     MulticastCoordinator::Query shares{

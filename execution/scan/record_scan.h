@@ -11,13 +11,10 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "execution/expression/program.h"
 #include "execution/scan/piece_claims.h"
+#include "execution/scan/record_select.h"
 #include "execution/scan/scan_totals.h"
 #include "execution/task.h"
-#include "partitioner/record_row.h"
-#include "plan/expression.h"
-#include "plan/schema.h"
 #include "proto/catalog.pb.h"
 #include "txn/record_layout.h"
 #include "txn/tables.h"
@@ -42,10 +39,7 @@ class RecordScan final : public Source {
     txn::TableDescription records;  // of the same table; its extents are opened by every task
     txn::TransactionState state;
     uint64_t snapshot = 0;
-    std::vector<uint32_t> columns;    // of the table, to be decoded; ascending. Slots number them
-    plan::Schema schema;              // of the columns, as plan::SlotOfColumn says
-    std::vector<plan::Expr> filters;  // all true
-    std::vector<uint32_t> outputs;    // slots: the columns of the chunks
+    RecordSelect::Options select;
     /// Whole primary keys, as rows hold them; both ends are included. None: all rows.
     std::vector<std::string> range_low, range_high;
     std::vector<std::string> own_rows;     // what the transaction has written, as tables store it
@@ -60,21 +54,19 @@ class RecordScan final : public Source {
   /// The thread's channels are the context's; those of claims are needed if the queue has a counter.
   std::unique_ptr<SourceTask> NewTask(TaskContext& context) override;
   /// A chunk of the shape that tasks fill.
-  std::unique_ptr<Chunk> NewChunk() const { return std::make_unique<Chunk>(options_.outputs.size(), 0); }
+  std::unique_ptr<Chunk> NewChunk() const { return select_.NewChunk(); }
 
   const Options& options() const { return options_; }
   /// Of tasks that have ended; blocks are records'. Any thread.
   ScanTotals totals() const;
-  size_t by_row_nodes() const { return program_ == nullptr ? 0 : program_->by_row_nodes(); }
+  size_t by_row_nodes() const { return select_.by_row_nodes(); }
 
  private:
   friend class RecordScanTask;
-  RecordScan(Options options, PieceQueue& queue);
+  RecordScan(Options options, RecordSelect select, PieceQueue& queue);
   absl::Status CheckTable() const;
-  absl::Status CheckColumns() const;
   absl::Status CheckPieces() const;
   absl::Status CheckKeys() const;
-  absl::Status PrepareFilters();
   void PrepareKeys();
   /// Whether the row with this key is in a range.
   bool InRanges(std::string_view key) const;
@@ -82,10 +74,8 @@ class RecordScan final : public Source {
 
   const Options options_;
   PieceQueue& queue_;
-  const partitioner::RecordLayout row_;
+  const RecordSelect select_;
   const txn::RecordLayout layout_;
-  std::unique_ptr<const Program> program_;   // all filters; null: there are none
-  std::vector<uint32_t> filtered_, others_;  // slots that filters look at; further ones that flow out
   std::vector<std::pair<std::string_view, std::string_view>> ranges_;  // disjoint, ascending
   absl::flat_hash_set<std::string_view> hidden_;
 

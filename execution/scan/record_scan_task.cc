@@ -15,10 +15,7 @@ RecordScanTask::RecordScanTask(RecordScan& scan, TaskContext& context)
     : scan_(scan),
       claims_(scan.queue_, context.channels().claims, context.clock(), context.cancel()),
       clock_(context.clock()),
-      columns_(scan.row_, scan.options_.columns, scan.options_.schema, context.budget()),
-      read_(scan.options_.columns.size(), 0) {
-  if (scan.program_ != nullptr) frame_.emplace(scan.program_->NewFrame());
-}
+      select_(scan.select_, context.budget()) {}
 
 RecordScanTask::~RecordScanTask() {
   End();
@@ -27,13 +24,7 @@ RecordScanTask::~RecordScanTask() {
 absl::Status RecordScanTask::Begin(TaskContext&) {
   begun_ = true;
   started_ns_ = clock_.NowNs();
-  NAM_RETURN_IF_ERROR(columns_.Reserve());
-  for (uint32_t slot = 0; slot < read_.columns().size(); ++slot)
-    read_.columns()[slot] = columns_.column(slot);
-  const std::vector<uint32_t>& outputs = scan_.options_.outputs;
-  NAM_CHECK(out_->columns().size() == outputs.size());
-  for (size_t i = 0; i < outputs.size(); ++i) out_->columns()[i] = columns_.column(outputs[i]);
-  return absl::OkStatus();
+  return select_.Begin(*out_);
 }
 
 void RecordScanTask::End() {
@@ -54,7 +45,7 @@ Step RecordScanTask::Next(TaskContext& context, Chunk& out) {
   while (true) {
     Rows rows;
     Step step = NextRows(context, rows);
-    if (step == Step::kHaveMore) step = Complete(context, rows, out);
+    if (step == Step::kHaveMore) step = select_.Run(context, rows, out);
     if (step == Step::kNeedInput) continue;
     if (step != Step::kHaveMore) End();
     return step;
@@ -139,34 +130,13 @@ RecordScanTask::Rows RecordScanTask::OwnRows(TaskContext& context) {
 RecordScanTask::Rows RecordScanTask::Wanted(Rows rows, bool stored) {
   const bool hides = stored && !scan_.hidden_.empty();
   if (!hides && scan_.ranges_.empty()) return rows;
-  const uint32_t key_bytes = scan_.row_.key_bytes();
+  const uint32_t key_bytes = scan_.select_.row().key_bytes();
   if (rows.data() != wanted_.data()) wanted_.assign(rows.begin(), rows.end());
   std::erase_if(wanted_, [&](const std::byte* row) {
     const std::string_view key(reinterpret_cast<const char*>(row), key_bytes);
     return (hides && scan_.hidden_.contains(key)) || !scan_.InRanges(key);
   });
   return wanted_;
-}
-
-Step RecordScanTask::Complete(TaskContext& context, Rows rows, Chunk& out) {
-  const auto size = static_cast<uint32_t>(rows.size());
-  Selection selection{nullptr, size};
-  const auto decode = [&](const std::vector<uint32_t>& slots) -> absl::Status {
-    for (const uint32_t slot : slots) NAM_RETURN_IF_ERROR(columns_.Decode(slot, rows, selection));
-    return absl::OkStatus();
-  };
-  if (frame_) {
-    if (const absl::Status status = decode(scan_.filtered_); !status.ok()) return context.Fail(status);
-    context.Charge(uint64_t{size} * scan_.options_.filters.size(), work_cost::kFilterRowPs);
-    read_.SelectAll(size);
-    const auto kept = SelectWhere(*scan_.program_, *frame_, read_, selection, positions_);
-    if (!kept) return context.Fail(frame_->error());
-    if (*kept == 0) return Step::kNeedInput;
-    if (*kept < size) selection = {positions_, *kept};
-  }
-  if (const absl::Status status = decode(scan_.others_); !status.ok()) return context.Fail(status);
-  out.Reset(size, selection);
-  return Step::kHaveMore;
 }
 
 }  // namespace nam::execution

@@ -2,11 +2,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
-#include "execution/scan/record_columns.h"
 #include "execution/scan/record_scan.h"
 #include "txn/snapshot_scan.h"
 
@@ -36,24 +34,19 @@ class RecordScanTask final : public SourceTask {
   Rows OwnRows(TaskContext& context);
   /// Without those that are hidden or in no range.
   Rows Wanted(Rows rows, bool stored);
-  /// The chunk of the rows that meet the filters. kNeedInput: none does.
-  Step Complete(TaskContext& context, Rows rows, Chunk& out);
 
   RecordScan& scan_;
   PieceClaims claims_;
   Clock& clock_;
-  RecordColumns columns_;
-  std::optional<Frame> frame_;                 // of the filters
+  RecordSelect::Task select_;
   std::unique_ptr<txn::RecordReader> reader_;  // when the first piece of chunks is begun
   bool begun_ = false, ended_ = false;
 
   Chunk* out_ = nullptr;
-  Chunk read_;  // all slots, for the filters
   enum class Piece : uint8_t { kNone, kChunks, kOwnRows };
   Piece piece_ = Piece::kNone;
   uint64_t own_next_ = 0, own_end_ = 0;   // own rows of the piece that are left
   std::vector<const std::byte*> wanted_;  // rows of the chunk, if not all that were read
-  uint32_t positions_[kChunkRows];        // that filters left
 
   ScanTotals totals_;
   int64_t started_ns_ = 0;

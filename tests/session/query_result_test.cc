@@ -72,7 +72,8 @@ class QueryResultTest : public testing::Test {
                                                 uint64_t budget_bytes = kBudgetBytes) {
     auto ending = std::make_unique<Ending>(planned);
     NAM_ASSIGN_OR_RETURN(ending->stage,
-                         ending->result.PrepareStage(planned.physical, budget_bytes, RealClock(), cancel_));
+                         ending->result.PrepareStage(planned.physical, {planned.query.tables[0].table}, budget_bytes,
+                                                   RealClock(), cancel_));
     return ending;
   }
 

@@ -71,7 +71,7 @@ class RecordStatementsTest : public testing::Test, public sql::TableSource {
   FakeRecordAccess access_;
   uint64_t result_bytes_max_ = 1 << 30;
   std::atomic<bool> cancelled_ = false;
-  RecordStatements statements_{access_, cancelled_};
+  RecordStatements statements_{access_, RealClock(), cancelled_};
 };
 
 class Stock : public RecordStatementsTest {

@@ -44,17 +44,18 @@ absl::StatusOr<std::vector<TextRow>> Naive(const RecordTable& table, const Recor
     if (!in_range) continue;
     const std::vector<Value> values = table.layout().Decode(Bytes(row));
     const auto value_of = [&](const plan::Expr& column) {
-      return values[options.columns[static_cast<size_t>(column.column.column)]];
+      return values[options.select.columns[static_cast<size_t>(column.column.column)]];
     };
     bool passes = true;
-    for (size_t f = 0; passes && f < options.filters.size(); ++f) {
-      const absl::StatusOr<Value> truth = plan::Evaluate(options.filters[f], value_of);
+    for (size_t f = 0; passes && f < options.select.filters.size(); ++f) {
+      const absl::StatusOr<Value> truth = plan::Evaluate(options.select.filters[f], value_of);
       if (!truth.ok()) return truth.status();
       passes = !truth->null && truth->number != 0;
     }
     if (!passes) continue;
     TextRow& text = out.emplace_back();
-    for (const uint32_t slot : options.outputs) text.push_back(TextOf(values[options.columns[slot]]));
+    for (const uint32_t slot : options.select.outputs)
+      text.push_back(TextOf(values[options.select.columns[slot]]));
   }
   std::sort(out.begin(), out.end());
   return out;
@@ -71,8 +72,7 @@ class RecordScanTest : public ::testing::TestWithParam<fabric::Kind> {
   txn::RecordCluster::Member server_{cluster_, cluster_.client(), 2};  // has no client slot
 };
 
-INSTANTIATE_TEST_SUITE_P(Fabrics, RecordScanTest,
-                         ::testing::Values(fabric::Kind::kShm, fabric::Kind::kSim),
+INSTANTIATE_TEST_SUITE_P(Fabrics, RecordScanTest, ::testing::Values(fabric::Kind::kShm, fabric::Kind::kSim),
                          [](const auto& info) { return info.param == fabric::Kind::kShm ? "shm" : "sim"; });
 
 /// Random columns, outputs, filters and ranges.
@@ -85,15 +85,15 @@ RecordScan::Options RandomScan(std::mt19937_64& random, const RecordTable& table
   }
   if (columns.empty()) columns.push_back(static_cast<uint32_t>(random() % count));
   RecordScan::Options options = table.ScanOf(server, snapshot, columns);
-  std::erase_if(options.outputs, [&](uint32_t) { return random() % 4 == 0; });
-  if (random() % 4 == 0) options.outputs.push_back(static_cast<uint32_t>(random() % columns.size()));
+  std::erase_if(options.select.outputs, [&](uint32_t) { return random() % 4 == 0; });
+  if (random() % 4 == 0) options.select.outputs.push_back(static_cast<uint32_t>(random() % columns.size()));
   std::vector<testing::RandomSlot> slots;
-  for (const plan::Slot& slot : options.schema) slots.push_back({slot, {}});
+  for (const plan::Slot& slot : options.select.schema) slots.push_back({slot, {}});
   testing::RandomExpression expressions(random, slots);
   for (uint64_t f = random() % 4; f > 0; --f) {
-    options.filters.push_back(random() % 4 == 0 ? expressions.Bool(2)
-                                                : expressions.About(
-                                                      static_cast<uint32_t>(random() % columns.size()), 1));
+    options.select.filters.push_back(
+        random() % 4 == 0 ? expressions.Bool(2)
+                          : expressions.About(static_cast<uint32_t>(random() % columns.size()), 1));
   }
   const auto key = [&] { return table.RandomRow(random).substr(0, table.layout().key_bytes()); };
   for (uint64_t r = random() % 2 == 0 ? 0 : 1 + random() % 5; r > 0; --r) {
@@ -263,11 +263,11 @@ TEST_P(RecordScanTest, AFilterThatFailsFailsTheScan) {
   const auto read = [&](uint32_t slot) {
     plan::Expr column;
     column.op = plan::Op::kColumn;
-    column.type = options.schema[slot].type;
+    column.type = options.select.schema[slot].type;
     column.column = {0, static_cast<int>(slot)};
     return column;
   };
-  options.filters.push_back(
+  options.select.filters.push_back(
       Compare(plan::Op::kGreater,
               Node(plan::Op::kDivide, Type::Integer(),
                    {read(1), Node(plan::Op::kSubtract, Type::Integer(), {read(0), read(0)})}),
@@ -350,12 +350,12 @@ TEST_P(RecordScanTest, RefusesWhatDoesNotFitTheTable) {
   EXPECT_TRUE(absl::IsInvalidArgument(make(nothing, {{0, 1, UINT32_MAX}})));
   EXPECT_TRUE(absl::IsInvalidArgument(make(nothing, {{partitioner::kOwnRows, 0, 1}})));
   using Options = RecordScan::Options;
-  EXPECT_TRUE(absl::IsInvalidArgument(make([](Options& o) { o.columns = {3, 1}; })));
-  EXPECT_TRUE(absl::IsInvalidArgument(make([](Options& o) { o.columns = {1, 1}; })));
-  EXPECT_TRUE(absl::IsInvalidArgument(make([](Options& o) { o.columns = {1, 9}; })));
-  EXPECT_TRUE(absl::IsInvalidArgument(make([](Options& o) { o.schema.pop_back(); })));
-  EXPECT_TRUE(absl::IsInvalidArgument(make([](Options& o) { o.schema[0].nullable = true; })));
-  EXPECT_TRUE(absl::IsInvalidArgument(make([](Options& o) { o.outputs = {2}; })));
+  EXPECT_TRUE(absl::IsInvalidArgument(make([](Options& o) { o.select.columns = {3, 1}; })));
+  EXPECT_TRUE(absl::IsInvalidArgument(make([](Options& o) { o.select.columns = {1, 1}; })));
+  EXPECT_TRUE(absl::IsInvalidArgument(make([](Options& o) { o.select.columns = {1, 9}; })));
+  EXPECT_TRUE(absl::IsInvalidArgument(make([](Options& o) { o.select.schema.pop_back(); })));
+  EXPECT_TRUE(absl::IsInvalidArgument(make([](Options& o) { o.select.schema[0].nullable = true; })));
+  EXPECT_TRUE(absl::IsInvalidArgument(make([](Options& o) { o.select.outputs = {2}; })));
   EXPECT_TRUE(absl::IsInvalidArgument(make([](Options& o) { o.range_low = {std::string(8, 'a')}; })));
   EXPECT_TRUE(absl::IsInvalidArgument(make([](Options& o) {
     o.range_low = {std::string(8, 'a')};

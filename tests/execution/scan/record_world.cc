@@ -52,7 +52,8 @@ Value RandomValue(std::mt19937_64& random, const proto::Column& column) {
 
 /// The value of an array at a position.
 std::string ArrayText(const Column& column, const plan::Slot& slot, uint32_t position) {
-  NAM_CHECK(column.kind == Column::Kind::kValues && column.rows == nullptr && column.physical != Physical::kDouble);
+  NAM_CHECK(column.kind == Column::Kind::kValues && column.rows == nullptr &&
+            column.physical != Physical::kDouble);
   Value value = Value::Null(slot.type);
   value.null = column.nulls != nullptr && column.nulls[position] != 0;
   const std::byte* const at = column.base + uint64_t{position} * column.width;
@@ -84,9 +85,9 @@ std::string ArrayText(const Column& column, const plan::Slot& slot, uint32_t pos
 
 RecordTable::RecordTable(txn::RecordCluster& cluster, const std::string& create, uint32_t versions)
     : meta_(std::make_shared<proto::Table>(sql::RecordTable(create))), layout_(*meta_) {
-  cluster.AddTable(meta_->name(), {.row_bytes = layout_.row_bytes(),
-                                   .key_bytes = layout_.key_bytes(),
-                                   .versions = versions});
+  cluster.AddTable(
+      meta_->name(),
+      {.row_bytes = layout_.row_bytes(), .key_bytes = layout_.key_bytes(), .versions = versions});
   txn::RecordCluster::Member member(cluster, cluster.client(), 99);
   auto meta = std::make_shared<proto::Table>(*meta_);
   meta->set_allocation(member.Find(meta->name())->allocation.value());
@@ -161,10 +162,10 @@ RecordScan::Options RecordTable::ScanOf(txn::RecordCluster::Member& member, uint
                               .records = *member.Find(meta_->name()),
                               .state = *member.State(),
                               .snapshot = snapshot,
-                              .columns = std::move(columns)};
-  for (uint32_t i = 0; i < options.columns.size(); ++i) {
-    options.schema.push_back(*plan::SlotOfColumn(*meta_, options.columns[i]));
-    options.outputs.push_back(i);
+                              .select = {.columns = std::move(columns)}};
+  for (uint32_t i = 0; i < options.select.columns.size(); ++i) {
+    options.select.schema.push_back(*plan::SlotOfColumn(*meta_, options.select.columns[i]));
+    options.select.outputs.push_back(i);
   }
   return options;
 }
@@ -182,7 +183,8 @@ void AddWrites(txn::Session& session, const std::string& table, RecordScan::Opti
                 .VisitWrites(*session.OpenTable(table),
                              [&](std::span<const std::byte> key, std::span<const std::byte> row) {
                                const auto text = [](std::span<const std::byte> bytes) {
-                                 return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+                                 return std::string(reinterpret_cast<const char*>(bytes.data()),
+                                                    bytes.size());
                                };
                                options.hidden_keys.push_back(text(key));
                                if (!row.empty()) options.own_rows.push_back(text(row));
@@ -195,8 +197,7 @@ RecordScanner::RecordScanner(txn::RecordCluster& cluster, txn::RecordCluster::Me
                              uint64_t buffer_bytes, uint64_t budget_bytes)
     : fabric_(cluster.client()), budget_(budget_bytes) {
   for (int t = 0; t < threads; ++t)
-    channels_.push_back(
-        *storage::Channel::Open(fabric_, member.directory(), {.buffer_bytes = buffer_bytes}));
+    channels_.push_back(*storage::Channel::Open(fabric_, member.directory(), {.buffer_bytes = buffer_bytes}));
 }
 
 absl::StatusOr<std::vector<TextRow>> RecordScanner::Run(RecordScan& scan,
@@ -206,8 +207,8 @@ absl::StatusOr<std::vector<TextRow>> RecordScanner::Run(RecordScan& scan,
   {
     std::vector<std::unique_ptr<fabric::Thread>> running;
     for (size_t t = 0; t < channels_.size(); ++t) {
-      running.push_back(fabric_.StartThread(
-          "scan", [&, t] { errors[t] = RunThread(scan, *channels_[t], each, rows[t]); }));
+      running.push_back(
+          fabric_.StartThread("scan", [&, t] { errors[t] = RunThread(scan, *channels_[t], each, rows[t]); }));
     }
   }
   std::vector<TextRow> all;
@@ -237,8 +238,9 @@ absl::Status RecordScanner::RunThread(RecordScan& scan, storage::Channel& channe
     for (uint32_t i = 0; i < selection.count; ++i) {
       NAM_CHECK(selection[i] < chunk->size() && (i == 0 || selection[i - 1] < selection[i]));
       TextRow& row = rows.emplace_back();
-      for (uint32_t c = 0; c < options.outputs.size(); ++c)
-        row.push_back(ArrayText(chunk->column(c), options.schema[options.outputs[c]], selection[i]));
+      for (uint32_t c = 0; c < options.select.outputs.size(); ++c)
+        row.push_back(
+            ArrayText(chunk->column(c), options.select.schema[options.select.outputs[c]], selection[i]));
     }
     if (each && !each(*chunk)) {
       task->Stop();
