@@ -1,5 +1,4 @@
-// What a chunk costs an aggregation, and what combining threads' groups costs: the engine's sink beside the
-// one that it succeeds.
+// What a chunk costs an aggregation, and what combining threads' groups costs.
 #include <benchmark/benchmark.h>
 
 #include <atomic>
@@ -9,7 +8,6 @@
 
 #include "base/check.h"
 #include "base/random.h"
-#include "computeserver/sink.h"
 #include "execution/aggregate/aggregate_sink.h"
 
 namespace nam {
@@ -69,9 +67,9 @@ class Input {
   uint32_t at_ = 0;
 };
 
-class Engine {
+class Aggregation {
  public:
-  explicit Engine(const Input& input) : chunk_(3, 1) {
+  explicit Aggregation(const Input& input) : chunk_(3, 1) {
     execution::AggregatePlan::Options options;
     const std::vector<plan::Expr> keys = Keys();
     const std::vector<plan::Aggregate> sums = Sums();
@@ -116,69 +114,33 @@ class Engine {
   std::unique_ptr<execution::SinkTask> task_;
 };
 
-class FormerEngine {
- public:
-  explicit FormerEngine(const Input& input) : space_(1), batch_(1) {
-    for (int c = 0; c < 3; ++c) {
-      computeserver::ColumnSpace::Column& column = space_.table(0).emplace_back();
-      column.meaning = {.type = Type::Integer(),
-                        .codes = static_cast<uint64_t>(input.most(c)) + 1,
-                        .max = input.most(c),
-                        .width = input.width(c)};
-      column.source = {input.codes(c), input.width(c)};
-    }
-    batch_.Include(0);
-    plan_.aggregated = true;
-    plan_.group_by = Keys();
-    plan_.aggregates = Sums();
-  }
-  void NewTask() { sinks_.push_back(computeserver::MakeSink(plan_, space_, uint64_t{4} << 30)); }
-  void Consume(Input& input, uint32_t count) {
-    input.Next(count, batch_.rows[0].data());
-    batch_.size = count;
-    NAM_CHECK(sinks_.back()->Consume(batch_).ok());
-  }
-  void FinishTask() {}
-  void Combine() {
-    for (size_t i = 1; i < sinks_.size(); ++i) NAM_CHECK(sinks_[0]->Merge(*sinks_[i]).ok());
-  }
-
- private:
-  computeserver::ColumnSpace space_;
-  computeserver::Batch batch_;
-  optimizer::Plan plan_;
-  std::vector<std::unique_ptr<computeserver::Sink>> sinks_;
-};
-
 /// Arguments: groups, rows of a chunk.
-template <typename E>
 void ConsumeChunks(benchmark::State& state) {
   Input input(state.range(0));
   const auto rows = static_cast<uint32_t>(state.range(1));
-  E engine(input);
-  engine.NewTask();
-  for (uint32_t done = 0; done < kRows; done += 1024) engine.Consume(input, 1024);  // all groups
-  for (auto _ : state) engine.Consume(input, rows);
+  Aggregation aggregation(input);
+  aggregation.NewTask();
+  for (uint32_t done = 0; done < kRows; done += 1024) aggregation.Consume(input, 1024);  // all groups
+  for (auto _ : state) aggregation.Consume(input, rows);
   state.SetItemsProcessed(state.iterations() * rows);
 }
 
 /// Argument: groups. Two threads' groups, combined by one thread.
-template <typename E>
 void CombineGroups(benchmark::State& state) {
   Input input(state.range(0));
   for (auto _ : state) {
     state.PauseTiming();
-    auto engine = std::make_unique<E>(input);
+    auto aggregation = std::make_unique<Aggregation>(input);
     for (int task = 0; task < 2; ++task) {
-      engine->NewTask();
+      aggregation->NewTask();
       const uint32_t rows = state.range(0) > 4096 ? kRows : 1 << 16;
-      for (uint32_t done = 0; done < rows; done += 1024) engine->Consume(input, 1024);
-      engine->FinishTask();
+      for (uint32_t done = 0; done < rows; done += 1024) aggregation->Consume(input, 1024);
+      aggregation->FinishTask();
     }
     state.ResumeTiming();
-    engine->Combine();
+    aggregation->Combine();
     state.PauseTiming();
-    engine.reset();
+    aggregation.reset();
     state.ResumeTiming();
   }
 }
@@ -188,10 +150,8 @@ void Arguments(benchmark::internal::Benchmark* benchmark) {
     for (const int64_t rows : {13, 1024}) benchmark->Args({groups, rows});
   }
 }
-BENCHMARK(ConsumeChunks<FormerEngine>)->Apply(Arguments);
-BENCHMARK(ConsumeChunks<Engine>)->Apply(Arguments);
-BENCHMARK(CombineGroups<FormerEngine>)->Arg(7)->Arg(280)->Arg(4096)->Arg(1'000'000)->Iterations(5);
-BENCHMARK(CombineGroups<Engine>)->Arg(7)->Arg(280)->Arg(4096)->Arg(1'000'000)->Iterations(5);
+BENCHMARK(ConsumeChunks)->Apply(Arguments);
+BENCHMARK(CombineGroups)->Arg(7)->Arg(280)->Arg(4096)->Arg(1'000'000)->Iterations(5);
 
 }  // namespace
 }  // namespace nam

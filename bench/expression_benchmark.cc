@@ -8,13 +8,10 @@
 #include <vector>
 
 #include "base/check.h"
-#include "computeserver/filter.h"
-#include "computeserver/vector_expression.h"
 #include "execution/expression/program.h"
 #include "storage/dictionary.h"
 
-/// Expressions over chunks beside those over batches, 1,024 rows of codes at a time, through row numbers as a
-/// scan gives them.
+/// Expressions over chunks, 1,024 rows of codes at a time, through row numbers as a scan gives them.
 namespace nam {
 namespace {
 
@@ -45,11 +42,11 @@ Expr Number(int64_t n) {
   return e;
 }
 
-/// Three columns of numbers of 2, 1 and 1 bytes, and one of texts with codes of 2 bytes, for both engines.
+/// Three columns of numbers of 2, 1 and 1 bytes, and one of texts with codes of 2 bytes.
 /// `x < y` holds for `percent` of the rows.
 class Data {
  public:
-  explicit Data(int percent) : space_(1), batch_(1), chunk_(4, 1) {
+  explicit Data(int percent) : chunk_(4, 1) {
     std::vector<std::string> texts;
     for (uint32_t i = 0; i < kEntries; ++i) {
       texts.push_back("part " + std::to_string(10000 + i) + (i % 10 == 3 ? " forest green" : " navy blue"));
@@ -64,24 +61,18 @@ class Data {
       name_[i] = static_cast<uint16_t>(next(kEntries));
       rows_[i] = i;
     }
-    space_.table(0).resize(4);
     Add(0, Type::Integer(), price_, 2, 50000);
     Add(1, Type::Integer(), x_, 1, 101);
     Add(2, Type::Integer(), y_, 1, 101);
     Add(3, Type::String(), name_, 2, kEntries);
-    batch_.Include(0);
     Reset();
   }
 
   /// All rows again.
   void Reset() {
-    std::memcpy(batch_.rows[0].data(), rows_, sizeof(rows_));
-    batch_.size = kRows;
     std::memcpy(chunk_.row_set(0), rows_, sizeof(rows_));
     chunk_.SelectAll(kRows);
   }
-  computeserver::ColumnSpace& space() { return space_; }
-  computeserver::Batch& batch() { return batch_; }
   execution::Chunk& chunk() { return chunk_; }
   std::unique_ptr<const execution::Program> Program(const Expr& e) const {
     auto program = execution::Program::Compile({&e, 1}, schema_);
@@ -94,9 +85,6 @@ class Data {
     const bool text = type.kind == TypeKind::kString;
     const auto max = static_cast<int64_t>(count) - 1;
     const auto* bytes = static_cast<const std::byte*>(codes);
-    space_.table(0)[slot] = {
-        {.type = type, .codes = count, .max = max, .width = width, .dictionary = dictionary_},
-        {bytes, width}};
     meanings_[slot] = {.type = type,
                        .width = width,
                        .codes = count,
@@ -117,8 +105,6 @@ class Data {
   alignas(64) uint8_t x_[kRows], y_[kRows];
   alignas(64) uint16_t name_[kRows];
   uint32_t rows_[kRows];
-  computeserver::ColumnSpace space_;
-  computeserver::Batch batch_;
   execution::CodeMeaning meanings_[4];
   execution::Chunk chunk_;
   plan::Schema schema_;
@@ -133,7 +119,7 @@ Expr ThreeNodes() {
   Expr product = Node(Op::kMultiply, Type::Integer(), {Slot(0, Type::Integer()), std::move(less)});
   return Node(Op::kAdd, Type::Integer(), {std::move(product), Slot(2, Type::Integer())});
 }
-Expr Like() {
+Expr LikeGreen() {
   Expr e = Node(Op::kLike, Type::Bool(), {Slot(3, Type::String())});
   e.literal = Value::String("%green%");
   return e;
@@ -143,15 +129,7 @@ void CountRows(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * kRows);
 }
 
-void OldComparison(benchmark::State& state) {
-  Data data(50);
-  const auto expression = computeserver::Compile(LessThan(), data.space());
-  for (auto _ : state) benchmark::DoNotOptimize((*expression->Evaluate(data.batch()))->truth.data());
-  CountRows(state);
-}
-BENCHMARK(OldComparison);
-
-void NewComparison(benchmark::State& state) {
+void Comparison(benchmark::State& state) {
   Data data(50);
   const auto program = data.Program(LessThan());
   execution::Frame frame = program->NewFrame();
@@ -159,7 +137,7 @@ void NewComparison(benchmark::State& state) {
     benchmark::DoNotOptimize(program->Evaluate(0, frame, data.chunk(), data.chunk().selection())->truth);
   CountRows(state);
 }
-BENCHMARK(NewComparison);
+BENCHMARK(Comparison);
 
 int64_t Sum(const int64_t* values, execution::Selection rows) {
   int64_t sum = 0;
@@ -168,21 +146,7 @@ int64_t Sum(const int64_t* values, execution::Selection rows) {
 }
 
 /// A filter of so many per cent, then three nodes, then their sum.
-void OldAfterFilter(benchmark::State& state) {
-  Data data(static_cast<int>(state.range(0)));
-  computeserver::Filter filter(LessThan(), data.space());
-  const auto expression = computeserver::Compile(ThreeNodes(), data.space());
-  for (auto _ : state) {
-    data.Reset();
-    NAM_CHECK(filter.Apply(data.batch()).ok());
-    const computeserver::Vector* vector = *expression->Evaluate(data.batch());
-    benchmark::DoNotOptimize(Sum(vector->narrow.data(), {nullptr, data.batch().size}));
-  }
-  CountRows(state);
-}
-BENCHMARK(OldAfterFilter)->Arg(50)->Arg(5);
-
-void NewAfterFilter(benchmark::State& state) {
+void AfterFilter(benchmark::State& state) {
   Data data(static_cast<int>(state.range(0)));
   const auto filter = data.Program(LessThan()), program = data.Program(ThreeNodes());
   execution::Frame filtering = filter->NewFrame(), frame = program->NewFrame();
@@ -195,10 +159,10 @@ void NewAfterFilter(benchmark::State& state) {
   }
   CountRows(state);
 }
-BENCHMARK(NewAfterFilter)->Arg(50)->Arg(5);
+BENCHMARK(AfterFilter)->Arg(50)->Arg(5);
 
 /// The filter also shortens the row set, as risk X3 proposes for filters that leave little.
-void NewAfterCompactingFilter(benchmark::State& state) {
+void AfterCompactingFilter(benchmark::State& state) {
   Data data(static_cast<int>(state.range(0)));
   const auto filter = data.Program(LessThan()), program = data.Program(ThreeNodes());
   execution::Frame filtering = filter->NewFrame(), frame = program->NewFrame();
@@ -214,45 +178,28 @@ void NewAfterCompactingFilter(benchmark::State& state) {
   }
   CountRows(state);
 }
-BENCHMARK(NewAfterCompactingFilter)->Arg(50)->Arg(5);
+BENCHMARK(AfterCompactingFilter)->Arg(50)->Arg(5);
 
-void OldLike(benchmark::State& state) {
+void Like(benchmark::State& state) {
   Data data(50);
-  const auto expression = computeserver::Compile(Like(), data.space());
-  for (auto _ : state) benchmark::DoNotOptimize((*expression->Evaluate(data.batch()))->truth.data());
-  CountRows(state);
-}
-BENCHMARK(OldLike);
-
-void NewLike(benchmark::State& state) {
-  Data data(50);
-  const auto program = data.Program(Like());
+  const auto program = data.Program(LikeGreen());
   execution::Frame frame = program->NewFrame();
   for (auto _ : state)
     benchmark::DoNotOptimize(program->Evaluate(0, frame, data.chunk(), data.chunk().selection())->truth);
   CountRows(state);
 }
-BENCHMARK(NewLike);
+BENCHMARK(Like);
 
-/// What a thread pays before its first chunk, and for it: all entries, or those that occur.
-void OldFirstLike(benchmark::State& state) {
+/// What a thread pays before its first chunk, and for it: the entries that occur.
+void FirstLike(benchmark::State& state) {
   Data data(50);
   for (auto _ : state) {
-    const auto expression = computeserver::Compile(Like(), data.space());
-    benchmark::DoNotOptimize((*expression->Evaluate(data.batch()))->truth.data());
-  }
-}
-BENCHMARK(OldFirstLike);
-
-void NewFirstLike(benchmark::State& state) {
-  Data data(50);
-  for (auto _ : state) {
-    const auto program = data.Program(Like());
+    const auto program = data.Program(LikeGreen());
     execution::Frame frame = program->NewFrame();
     benchmark::DoNotOptimize(program->Evaluate(0, frame, data.chunk(), data.chunk().selection())->truth);
   }
 }
-BENCHMARK(NewFirstLike);
+BENCHMARK(FirstLike);
 
 }  // namespace
 }  // namespace nam

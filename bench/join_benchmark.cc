@@ -10,19 +10,15 @@
 
 #include "base/check.h"
 #include "base/random.h"
-#include "computeserver/join_table.h"
 #include "execution/join/probe.h"
 
-/// Build sides and probes: tables of positions and rows at rest beside JoinTable, whose payload lies column
-/// by column. Keys are the numbers 0 … rows - 1 in random order (hashed: times a large odd number, so that
-/// none is near another); payload is of 8-byte numbers. Time is a row's, of 2 threads for builds and of one
-/// for probes.
+/// Build sides and probes: tables of positions and rows at rest. Keys are the numbers 0 … rows - 1 in random
+/// order (hashed: times a large odd number, so that none is near another); payload is of 8-byte numbers. Time
+/// is a row's, of 2 threads for builds and of one for probes.
 ///
 ///     join_benchmark --benchmark_filter='Probe.*/16777216/'
 namespace nam {
 namespace {
-
-using computeserver::JoinTable;
 
 constexpr uint32_t kChunk = execution::kChunkRows;
 constexpr size_t kThreads = 2;
@@ -89,40 +85,9 @@ void OnThreads(Body&& body) {
   for (std::thread& thread : threads) thread.join();
 }
 
-JoinTable::Options OldOptions(const Input& input) {
-  return {.rows = input.keys.size(),
-          .key_min = 0,
-          .key_max = input.meaning.max,
-          .key_known = input.form != Form::kHashed,
-          .key_unique = input.form == Form::kUnique,
-          .parts = 1,
-          .payload_widths = std::vector<uint8_t>(input.payload.size(), 8)};
-}
-
-void BuildOld(const Input& input, JoinTable& table) {
-  OnThreads([&](size_t t) {
-    for (uint64_t first = t * kChunk; first < input.keys.size(); first += kThreads * kChunk) {
-      const uint64_t end = std::min<uint64_t>(first + kChunk, input.keys.size());
-      for (uint64_t row = first; row < end; ++row) {
-        const auto key = static_cast<int64_t>(input.keys[row]);
-        table.unique() ? (void)table.InsertUnique(key) : table.Insert(key, static_cast<uint32_t>(row));
-      }
-      for (size_t c = 0; c < input.payload.size(); ++c) {
-        auto* out = reinterpret_cast<uint64_t*>(table.payload(c));
-        if (!table.unique()) {
-          std::memcpy(out + first, input.payload[c].data() + first, (end - first) * 8);
-          continue;
-        }
-        for (uint64_t row = first; row < end; ++row)
-          out[table.RowOf(static_cast<int64_t>(input.keys[row]))] = input.payload[c][row];
-      }
-    }
-  });
-}
-
-/// The new build side of an input, and what it needs.
-struct NewBuild {
-  explicit NewBuild(const Input& input)
+/// An input's build side, and what it needs.
+struct JoinBuild {
+  explicit JoinBuild(const Input& input)
       : input(input), budget(uint64_t{1} << 40), cancel(false), context(RealClock(), budget, cancel) {
     for (size_t c = 0; c <= input.payload.size(); ++c) {
       plan::Slot slot = {.type = Type::Integer(), .nullable = false};
@@ -189,54 +154,10 @@ void Report(benchmark::State& state, uint64_t rows) {
       static_cast<double>(rows), benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
-void BM_BuildOld(benchmark::State& state) {
+void BM_Build(benchmark::State& state) {
   const Input& input = InputOf(state);
-  for (auto _ : state) {
-    JoinTable table(OldOptions(input));
-    BuildOld(input, table);
-  }
+  for (auto _ : state) JoinBuild(input).Run();
   Report(state, input.keys.size());
-}
-
-void BM_BuildNew(benchmark::State& state) {
-  const Input& input = InputOf(state);
-  for (auto _ : state) NewBuild(input).Run();
-  Report(state, input.keys.size());
-}
-
-/// As FragmentWorker probes, 1,024 keys at a time; then the sum of all payload of the matches.
-void BM_ProbeOld(benchmark::State& state) {
-  const Input& input = InputOf(state);
-  JoinTable table(OldOptions(input));
-  BuildOld(input, table);
-  std::vector<uint32_t> positions(kChunk), partners(kChunk);
-  uint64_t sum = 0;
-  for (auto _ : state) {
-    for (uint64_t first = 0; first < kProbes; first += kChunk) {
-      uint32_t n = 0;
-      for (uint32_t i = 0; i < kChunk; ++i) {
-        const auto key = static_cast<int64_t>(input.probes[first + i]);
-        if (table.direct()) {
-          const uint32_t head = table.Head(key);
-          positions[n] = i;
-          partners[n] = head - 1;
-          n += head != 0;
-          continue;
-        }
-        for (uint32_t head = table.Head(key); head != 0; head = table.Next(head - 1)) {
-          if (!table.KeyIs(head - 1, key)) continue;
-          positions[n] = i;
-          partners[n++] = head - 1;
-        }
-      }
-      for (size_t c = 0; c < input.payload.size(); ++c) {
-        const auto* codes = reinterpret_cast<const uint64_t*>(table.payload(c));
-        for (uint32_t i = 0; i < n; ++i) sum += codes[partners[i]];
-      }
-    }
-  }
-  benchmark::DoNotOptimize(sum);
-  Report(state, kProbes);
 }
 
 uint64_t SumOf(const execution::Column& column, execution::Selection rows) {
@@ -253,9 +174,10 @@ uint64_t SumOf(const execution::Column& column, execution::Selection rows) {
   return sum;
 }
 
-void BM_ProbeNew(benchmark::State& state) {
+/// Then the sum of all payload of the matches.
+void BM_Probe(benchmark::State& state) {
   const Input& input = InputOf(state);
-  NewBuild build(input);
+  JoinBuild build(input);
   build.Run();
   execution::ProbeOptions options{.keys = build.key.get(), .keep = {0}};
   for (uint32_t c = 0; c < input.payload.size(); ++c) options.fetch.push_back(c);
@@ -291,10 +213,8 @@ void Cases(benchmark::internal::Benchmark* benchmark) {
     }
   }
 }
-BENCHMARK(BM_BuildOld)->Apply(Cases);
-BENCHMARK(BM_BuildNew)->Apply(Cases);
-BENCHMARK(BM_ProbeOld)->Apply(Cases);
-BENCHMARK(BM_ProbeNew)->Apply(Cases);
+BENCHMARK(BM_Build)->Apply(Cases);
+BENCHMARK(BM_Probe)->Apply(Cases);
 
 }  // namespace
 }  // namespace nam

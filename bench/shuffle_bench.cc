@@ -130,11 +130,11 @@ absl::StatusOr<std::shared_ptr<const storage::Dictionary>> ShuffleBench::Diction
 absl::Status ShuffleBench::KeepRows() {
   std::map<std::string, std::pair<std::shared_ptr<const proto::Table>, std::set<uint32_t>>> wanted;
   for (const ShuffleQuery& query : queries_) {
-    const computeserver::QueryShape& shape = *query.plan.shape;
-    for (size_t t = 0; t < shape.tables.size(); ++t) {
-      auto& [table, columns] = wanted[shape.tables[t]->name()];
-      table = shape.tables[t];
-      columns.insert(shape.plan.tables[t].columns.begin(), shape.plan.tables[t].columns.end());
+    for (size_t t = 0; t < query.stage.tables.size(); ++t) {
+      const std::vector<uint32_t>& read = query.star.tables[t].columns;
+      auto& [table, columns] = wanted[query.stage.tables[t]->name()];
+      table = query.stage.tables[t];
+      columns.insert(read.begin(), read.end());
     }
   }
   const ssb::Generator generator({.scale_factor = options_.scale_factor, .seed = options_.seed});

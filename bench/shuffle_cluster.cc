@@ -9,10 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "base/status_macros.h"
-#include "session/finish.h"
+#include "session/result_finish.h"
 
 namespace nam::bench {
 namespace {
+
+constexpr uint64_t kAttempt = 1;
 
 /// Which partitions a server reads: dealt out in an order that knows nothing of the keys that they are split
 /// by, or the first shuffle would find its rows where they belong already.
@@ -70,26 +72,36 @@ absl::Status ShuffleCluster::OpenChannels() {
   return absl::OkStatus();
 }
 
-absl::Status ShuffleCluster::Prepare(const ShufflePlan& plan, const ShuffleTables& rows,
+absl::Status ShuffleCluster::Prepare(const ShuffleQuery& query, const ShuffleTables& rows,
                                      const ShuffleMode& mode) {
-  const computeserver::QueryShape& shape = *plan.shape;
+  const plan::TableMetadata& tables = query.stage.tables;
   for (const auto& server : servers_) {
     ShuffleServerRun& run = server->run;
-    run.plan = &plan;
+    run.plan = &query.plan;
     run.mode = mode;
     run.rows.clear();
     run.partitions.clear();
-    for (const auto& table : shape.tables) {
+    for (const auto& table : tables) {
       const auto found = rows.find(table->name());
       if (!mode.from_memory_servers && found == rows.end())
         return absl::NotFoundError(absl::StrCat("the servers hold no rows of ", table->name()));
       run.rows.push_back(found == rows.end() ? nullptr : found->second.get());
       run.partitions.push_back(PartitionsOf(run.number, run.servers, table->partitions_size()));
     }
-    run.claimed.reset(new std::atomic<uint32_t>[shape.tables.size()]);
-    for (size_t t = 0; t < shape.tables.size(); ++t) run.claimed[t] = 0;
+    run.claimed.reset(new std::atomic<uint32_t>[tables.size()]);
+    for (size_t t = 0; t < tables.size(); ++t) run.claimed[t] = 0;
   }
   return mode.from_memory_servers ? OpenChannels() : absl::OkStatus();
+}
+
+/// Build sides and sink of one run.
+absl::Status ShuffleCluster::PrepareStage(const ShuffleQuery& query, Server& server) {
+  ShuffleServerRun& run = server.run;
+  for (Thread& thread : server.threads) thread.worker.reset();  // of a run that failed
+  NAM_ASSIGN_OR_RETURN(run.stage, execution::PreparedStage::Make(query.stage, leaving_));
+  run.building = static_cast<int>(options_.threads);
+  run.built = server.fabric->CreateEvent();
+  return absl::OkStatus();
 }
 
 absl::Status ShuffleCluster::RunThread(Server& server, Thread& thread) {
@@ -120,10 +132,31 @@ absl::Status ShuffleCluster::RunThreads() {
   return cancelled;
 }
 
+/// The servers' groups as pages, as attempts leave them, to the result.
+absl::StatusOr<session::ResultSet> ShuffleCluster::Merge(const ShuffleQuery& query) {
+  Clock& clock = servers_[0]->fabric->clock();
+  NAM_ASSIGN_OR_RETURN(const auto finish,
+                       session::ResultFinish::Make(query.query, query.star, query.stage.plan,
+                                                   query.stage.settings.result_bytes_max(), clock, cancel_));
+  for (const auto& server : servers_) {
+    execution::PreparedStage& stage = *server->run.stage;
+    execution::AggregateSink& sink = *stage.pipeline(stage.claimed()).aggregate;
+    execution::TaskContext context(clock, stage.result_budget(), cancel_);
+    const uint32_t parts = sink.CombineParts();
+    for (uint32_t part = 0; part < parts; ++part) NAM_RETURN_IF_ERROR(sink.Combine(context, part));
+    std::vector<std::span<const std::byte>> pages;
+    NAM_RETURN_IF_ERROR(sink.Store(context, kAttempt, pages));
+    context.Settle();
+    std::vector<std::byte> stored;
+    for (const std::span<const std::byte> page : pages) stored.insert(stored.end(), page.begin(), page.end());
+    NAM_RETURN_IF_ERROR(finish->Add(stored, kAttempt));
+  }
+  return finish->Finish();
+}
+
 absl::StatusOr<ShuffleCluster::Answer> ShuffleCluster::Run(const ShuffleQuery& query,
                                                            const ShuffleTables& rows,
                                                            const ShuffleMode& mode) {
-  const computeserver::QueryShape& shape = *query.plan.shape;
   Answer answer;
   for (const auto& server : servers_) {
     for (const Thread& thread : server->threads) {
@@ -131,32 +164,12 @@ absl::StatusOr<ShuffleCluster::Answer> ShuffleCluster::Run(const ShuffleQuery& q
       answer.sent_messages -= thread.exchange->sent_messages();
     }
   }
-  NAM_RETURN_IF_ERROR(Prepare(query.plan, rows, mode));
+  NAM_RETURN_IF_ERROR(Prepare(query, rows, mode));
   Clock& clock = servers_[0]->fabric->clock();
   const int64_t started_ns = clock.NowNs();
-  for (const auto& server : servers_) {
-    ShuffleServerRun& run = server->run;
-    run.join_tables.clear();
-    for (size_t j = 0; j < shape.joins.size(); ++j) {
-      computeserver::JoinTable::Options table = shape.joins[j].table;
-      table.rows = shape.tables[static_cast<size_t>(shape.plan.joins[j].table)]->rows();
-      run.join_tables.push_back(std::make_unique<computeserver::JoinTable>(table));
-    }
-    run.building = static_cast<int>(options_.threads);
-    run.built = server->fabric->CreateEvent();
-  }
+  for (const auto& server : servers_) NAM_RETURN_IF_ERROR(PrepareStage(query, *server));
   NAM_RETURN_IF_ERROR(RunThreads());
-  execution::PartialMerger merger = session::MakeMerger(shape.plan);
-  for (const auto& server : servers_) {
-    computeserver::Sink& sink = server->threads[0].worker->sink();
-    for (size_t t = 1; t < server->threads.size(); ++t)
-      NAM_RETURN_IF_ERROR(sink.Merge(server->threads[t].worker->sink()));
-    std::string partial;
-    NAM_RETURN_IF_ERROR(sink.Store(partial));
-    NAM_RETURN_IF_ERROR(merger.Add(std::as_bytes(std::span(partial))));
-  }
-  const std::atomic<bool> never_cancelled = false;
-  NAM_ASSIGN_OR_RETURN(answer.result, session::Finish(query.query, shape.plan, merger, never_cancelled));
+  NAM_ASSIGN_OR_RETURN(answer.result, Merge(query));
   answer.elapsed_ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
   for (const auto& server : servers_) {
     for (Thread& thread : server->threads) {

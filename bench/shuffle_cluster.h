@@ -58,13 +58,16 @@ class ShuffleCluster {
       : memory_(memory), options_(options) {}
   absl::Status Connect();
   absl::Status OpenChannels();
-  absl::Status Prepare(const ShufflePlan& plan, const ShuffleTables& rows, const ShuffleMode& mode);
+  absl::Status Prepare(const ShuffleQuery& query, const ShuffleTables& rows, const ShuffleMode& mode);
+  absl::Status PrepareStage(const ShuffleQuery& query, Server& server);
+  absl::StatusOr<session::ResultSet> Merge(const ShuffleQuery& query);
   absl::Status RunThreads();
   absl::Status RunThread(Server& server, Thread& thread);
 
   fabric::RegionDirectory& memory_;
   const Options options_;
   std::atomic<bool> cancel_ = false;
+  const std::atomic<bool> leaving_ = false;  // no server ever does
   std::vector<std::unique_ptr<Server>> servers_;
 };
 

@@ -15,9 +15,9 @@ constexpr size_t kChunkRows = 4096;
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ShuffleTable>> ShuffleTable::Make(
-    std::shared_ptr<const proto::Table> table, std::vector<uint32_t> columns,
-    const computeserver::DictionaryLoader& load) {
+absl::StatusOr<std::unique_ptr<ShuffleTable>> ShuffleTable::Make(std::shared_ptr<const proto::Table> table,
+                                                                 std::vector<uint32_t> columns,
+                                                                 const execution::DictionaryLoader& load) {
   auto made = std::make_unique<ShuffleTable>();
   made->widths_ = partitioner::WidthsOf(*table);
   made->texts_.resize(static_cast<size_t>(table->columns_size()));

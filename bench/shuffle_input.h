@@ -9,8 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "computeserver/batch.h"
-#include "computeserver/query_shape.h"
+#include "execution/prepared_stage.h"
 #include "partitioner/column_batch.h"
 #include "proto/catalog.pb.h"
 
@@ -29,15 +28,12 @@ class ShuffleTable {
   /// `columns` are those to keep; the dictionaries of the strings among them are loaded.
   static absl::StatusOr<std::unique_ptr<ShuffleTable>> Make(std::shared_ptr<const proto::Table> table,
                                                             std::vector<uint32_t> columns,
-                                                            const computeserver::DictionaryLoader& load);
+                                                            const execution::DictionaryLoader& load);
   /// Adds a run of the table's rows. DATA_LOSS if a value is not in the table's encoding.
   absl::Status Append(const partitioner::ColumnBatch& batch);
 
   const proto::Table& table() const { return *table_; }
   const std::vector<Chunk>& chunks() const { return chunks_; }
-  computeserver::ColumnSource Source(const Chunk& chunk, uint32_t column) const {
-    return {chunk.columns[column].data(), widths_[column]};
-  }
 
  private:
   struct Text {

@@ -1,121 +1,140 @@
 #include "bench/shuffle_plan.h"
 
 #include <algorithm>
-#include <set>
+#include <atomic>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
 #include "base/status_macros.h"
-#include "plan/aggregate.h"
-#include "plan/expression.h"
+#include "optimizer/lower.h"
 
 namespace nam::bench {
 namespace {
 
-using computeserver::JoinTable;
-using computeserver::QueryShape;
-using optimizer::Plan;
+using execution::PreparedPipeline;
+using execution::PreparedStage;
+using execution::ScanOutput;
 
 constexpr uint64_t kBuildBytesMax = uint64_t{4} << 30;
 constexpr uint64_t kResultBytesMax = uint64_t{256} << 20;
+constexpr uint32_t kWindow = 10;  // blocks in flight, as the pipelined plan's default
 
 uint32_t AlignUp8(uint32_t n) {
   return (n + 7) & ~7u;
 }
 
-absl::Status CheckStar(const QueryShape& shape) {
-  for (const Plan::Table& table : shape.plan.tables) {
-    if (!table.filters.empty()) return absl::InvalidArgumentError("the shuffle-based plan has no filters");
+const plan::BlockScan& ScanOf(const PreparedStage& stage, uint32_t pipeline) {
+  return std::get<plan::BlockScan>(stage.pipeline(pipeline).absorbed.pipeline.source);
+}
+
+absl::Status CheckStar(const PreparedStage& stage) {
+  const execution::AbsorbedPipeline& probing = stage.pipeline(stage.claimed()).absorbed;
+  if (!probing.pipeline.steps.empty())
+    return absl::InvalidArgumentError("the shuffle-based plan joins a star by its dense, unique keys");
+  if (probing.probes.empty()) return absl::InvalidArgumentError("there is nothing to join");
+  if (stage.pipeline(stage.claimed()).aggregate == nullptr)
+    return absl::InvalidArgumentError("the shuffle-based plan aggregates what it joins");
+  for (uint32_t p = 0; p < stage.size(); ++p) {
+    if (!ScanOf(stage, p).filters.empty())
+      return absl::InvalidArgumentError("the shuffle-based plan has no filters");
   }
-  for (size_t j = 0; j < shape.joins.size(); ++j) {
-    if (!shape.joins[j].by_driving_key || shape.plan.joins[j].build_key.op != plan::Op::kColumn)
-      return absl::InvalidArgumentError("the shuffle-based plan joins a star by its dense, unique keys");
-  }
-  if (shape.joins.empty()) return absl::InvalidArgumentError("there is nothing to join");
   return absl::OkStatus();
 }
 
-/// Lays the columns out for messages of at most `batch_bytes`.
-absl::Status LayOut(const QueryShape& shape, uint32_t batch_bytes, ShuffleLeg& leg) {
-  uint32_t row_bytes = 0;
-  for (ShuffleLeg::Column& column : leg.columns) {
-    column.width = shape.columns.at(column.ref).meaning.width;
-    row_bytes += column.width;
-  }
-  leg.key_base = shape.columns.at(leg.columns[0].ref).meaning.base;
-  leg.capacity = (batch_bytes - static_cast<uint32_t>(sizeof(ShuffleHeader))) / row_bytes;
-  while (leg.capacity > 0 && leg.BytesOf(leg.capacity) > batch_bytes) --leg.capacity;
-  if (leg.capacity == 0) return absl::InvalidArgumentError("a row does not fit a batch");
-  leg.offsets.resize(leg.columns.size());
-  leg.OffsetsOf(leg.capacity, leg.offsets.data());
-  return absl::OkStatus();
-}
+/// Makes the legs of a stage that passed CheckStar.
+class Legs {
+ public:
+  Legs(const PreparedStage& stage, uint32_t batch_bytes)
+      : stage_(stage), batch_bytes_(batch_bytes), probing_(stage.pipeline(stage.claimed()).absorbed) {}
 
-uint32_t PlaceIn(const std::vector<uint32_t>& columns, int column) {
-  const auto found = std::find(columns.begin(), columns.end(), static_cast<uint32_t>(column));
-  NAM_CHECK(found != columns.end(), "a column that the plan does not read");
-  return static_cast<uint32_t>(found - columns.begin());
-}
-
-/// The columns that are wanted once the first `joined` joins are done, but for the next join's key.
-std::set<plan::ColumnRef> WantedAfter(const QueryShape& shape, size_t joined) {
-  std::set<plan::ColumnRef> wanted;
-  const auto add = [&](const plan::Expr& expr) {
-    for (const plan::ColumnRef ref : plan::ColumnsOf(expr)) {
-      bool there = ref.table == shape.plan.driving;
-      for (size_t j = 0; j < joined; ++j) there = there || shape.plan.joins[j].table == ref.table;
-      if (there) wanted.insert(ref);
+  absl::StatusOr<std::vector<ShufflePlan::Join>> Run() {
+    std::vector<ShufflePlan::Join> joins(probing_.probes.size());
+    std::vector<ScanOutput> flows = FirstColumns();
+    for (size_t j = 0; j < joins.size(); ++j) {
+      ShufflePlan::Join& join = joins[j];
+      join.pipeline = probing_.probes[j].build;
+      NAM_ASSIGN_OR_RETURN(join.build, BuildLeg(join.pipeline));
+      const ScanOutput key{ScanOutput::kScanned, probing_.probes[j].key};
+      NAM_ASSIGN_OR_RETURN(join.probe, LayOut(stage_.claimed(), flows, key));
+      PassOn(j, join, flows);
     }
-  };
-  for (size_t j = joined + 1; j < shape.joins.size(); ++j) add(shape.plan.joins[j].probe_key);
-  for (const plan::Expr& key : shape.plan.group_by) add(key);
-  for (const plan::Aggregate& aggregate : shape.plan.aggregates) add(aggregate.argument);
-  for (const plan::Expr& expr : shape.plan.output) add(expr);
-  // Tuples that are read whole travel whole.
-  const int driving = shape.plan.driving;
-  const std::vector<uint32_t>& read = shape.plan.tables[static_cast<size_t>(driving)].columns;
-  if (read.size() == static_cast<size_t>(shape.tables[static_cast<size_t>(driving)]->columns_size())) {
-    for (const uint32_t column : read) wanted.insert({driving, static_cast<int>(column)});
+    if (flows != probing_.outputs) return absl::InternalError("the legs do not end at the sink's columns");
+    return joins;
   }
-  return wanted;
-}
 
-ShuffleLeg BuildLeg(const QueryShape& shape, size_t j) {
-  const Plan::Join& join = shape.plan.joins[j];
-  const std::vector<uint32_t>& read = shape.plan.tables[static_cast<size_t>(join.table)].columns;
-  ShuffleLeg leg;
-  leg.columns.push_back({.ref = join.build_key.column, .from = PlaceIn(read, join.build_key.column.column)});
-  for (const uint32_t column : shape.joins[j].payload) {
-    leg.columns.push_back(
-        {.ref = {join.table, static_cast<int>(column)}, .from = PlaceIn(read, static_cast<int>(column))});
+ private:
+  /// Of the driving table: what anything asks for, or all of it, ascending. Tuples that are read whole travel
+  /// whole.
+  std::vector<ScanOutput> FirstColumns() const {
+    std::vector<ScanOutput> columns;
+    for (uint32_t slot = 0; slot < ScanOf(stage_, stage_.claimed()).slots.size(); ++slot) {
+      const ScanOutput column{ScanOutput::kScanned, slot};
+      if (IsWanted(column, 0)) columns.push_back(column);
+    }
+    return columns;
   }
-  return leg;
-}
 
-ShuffleLeg ProbeLeg(const QueryShape& shape, size_t j, const ShuffleLeg* before) {
-  const auto from = [&](plan::ColumnRef ref) -> ShuffleLeg::Column {
-    if (before == nullptr) {
-      const auto driving = static_cast<size_t>(shape.plan.driving);
-      return {.ref = ref, .from = PlaceIn(shape.plan.tables[driving].columns, ref.column)};
-    }
-    if (shape.plan.joins[j - 1].table == ref.table) {
-      return {.ref = ref, .from_build = true, .from = PlaceIn(shape.joins[j - 1].payload, ref.column)};
-    }
-    const auto found = std::find_if(before->columns.begin(), before->columns.end(),
-                                    [&](const ShuffleLeg::Column& column) { return column.ref == ref; });
-    NAM_CHECK(found != before->columns.end(), "a column that was not sent on");
-    return {.ref = ref, .from = static_cast<uint32_t>(found - before->columns.begin())};
-  };
-  ShuffleLeg leg;
-  const plan::ColumnRef key = shape.plan.joins[j].probe_key.column;
-  leg.columns.push_back(from(key));
-  for (const plan::ColumnRef ref : WantedAfter(shape, j)) {
-    if (ref != key) leg.columns.push_back(from(ref));
+  /// Whether join `next` or anything behind it asks for the column; behind the last join that is the sink.
+  bool IsWanted(const ScanOutput& column, size_t next) const {
+    const std::vector<ScanOutput>& sink = probing_.outputs;
+    if (std::find(sink.begin(), sink.end(), column) != sink.end()) return true;
+    if (column.probe != ScanOutput::kScanned || next == probing_.probes.size()) return false;
+    const plan::BlockScan& scan = ScanOf(stage_, stage_.claimed());
+    const proto::Table& table = *stage_.inputs().tables[scan.table];
+    const bool whole = scan.columns.size() == static_cast<size_t>(table.columns_size());
+    return whole || std::any_of(probing_.probes.begin() + static_cast<ptrdiff_t>(next), probing_.probes.end(),
+                                [&](const auto& probe) { return probe.key == column.column; });
   }
-  return leg;
-}
+
+  absl::StatusOr<ShuffleLeg> BuildLeg(uint32_t pipeline) const {
+    const execution::AbsorbedPipeline& build = stage_.pipeline(pipeline).absorbed;
+    const plan::Expr& key = std::get<plan::BuildSink>(build.pipeline.sink).keys[0];
+    return LayOut(pipeline, build.outputs, build.outputs[static_cast<size_t>(key.column.column)]);
+  }
+
+  /// Lays the columns out for messages of at most `batch_bytes`.
+  absl::StatusOr<ShuffleLeg> LayOut(uint32_t pipeline, const std::vector<ScanOutput>& columns,
+                                    const ScanOutput& key) const {
+    ShuffleLeg leg;
+    uint32_t row_bytes = 0;
+    for (const ScanOutput& column : columns) {
+      const uint8_t width = ShufflePlan::MeaningOf(stage_, pipeline, column)->width;
+      leg.columns.push_back({column, width});
+      row_bytes += width;
+    }
+    leg.key = static_cast<uint32_t>(std::find(columns.begin(), columns.end(), key) - columns.begin());
+    leg.key_base = ShufflePlan::MeaningOf(stage_, pipeline, key)->base;
+    leg.capacity = (batch_bytes_ - static_cast<uint32_t>(sizeof(ShuffleHeader))) / row_bytes;
+    while (leg.capacity > 0 && leg.BytesOf(leg.capacity) > batch_bytes_) --leg.capacity;
+    if (leg.capacity == 0) return absl::InvalidArgumentError("a row does not fit a batch");
+    leg.offsets.resize(leg.columns.size());
+    leg.OffsetsOf(leg.capacity, leg.offsets.data());
+    return leg;
+  }
+
+  /// What of `flows` and of the build side flows behind the join.
+  void PassOn(size_t j, ShufflePlan::Join& join, std::vector<ScanOutput>& flows) const {
+    std::vector<ScanOutput> next;
+    for (uint32_t c = 0; c < flows.size(); ++c) {
+      if (!IsWanted(flows[c], j + 1)) continue;
+      join.keep.push_back(c);
+      next.push_back(flows[c]);
+    }
+    const size_t payload = stage_.pipeline(join.pipeline).direct_build->payload_columns();
+    for (uint32_t c = 0; c < payload; ++c) {
+      const ScanOutput column{static_cast<int32_t>(j), c};
+      if (!IsWanted(column, j + 1)) continue;
+      join.fetch.push_back(c);
+      next.push_back(column);
+    }
+    flows = std::move(next);
+  }
+
+  const PreparedStage& stage_;
+  const uint32_t batch_bytes_;
+  const execution::AbsorbedPipeline& probing_;
+};
 
 }  // namespace
 
@@ -133,41 +152,44 @@ void ShuffleLeg::OffsetsOf(uint32_t rows, uint32_t* at) const {
   }
 }
 
-absl::StatusOr<ShufflePlan> ShufflePlan::Make(std::shared_ptr<const QueryShape> shape, uint32_t batch_bytes) {
-  NAM_RETURN_IF_ERROR(CheckStar(*shape));
-  ShufflePlan plan{.shape = std::move(shape)};
-  for (size_t j = 0; j < plan.shape->joins.size(); ++j) {
-    plan.build.push_back(BuildLeg(*plan.shape, j));
-    plan.probe.push_back(ProbeLeg(*plan.shape, j, j == 0 ? nullptr : &plan.probe.back()));
-    NAM_RETURN_IF_ERROR(LayOut(*plan.shape, batch_bytes, plan.build.back()));
-    NAM_RETURN_IF_ERROR(LayOut(*plan.shape, batch_bytes, plan.probe.back()));
-  }
+const execution::CodeMeaning* ShufflePlan::MeaningOf(const PreparedStage& stage, uint32_t pipeline,
+                                                     const ScanOutput& column) {
+  const PreparedPipeline& of = stage.pipeline(pipeline);
+  if (column.probe == ScanOutput::kScanned) return &of.meanings[column.column];
+  const uint32_t build = of.absorbed.probes[static_cast<size_t>(column.probe)].build;
+  return stage.pipeline(build).direct_build->PayloadOf(column.column, nullptr).meaning;
+}
+
+absl::StatusOr<ShufflePlan> ShufflePlan::Make(const PreparedStage& stage, uint32_t batch_bytes) {
+  NAM_RETURN_IF_ERROR(CheckStar(stage));
+  ShufflePlan plan;
+  NAM_ASSIGN_OR_RETURN(plan.joins, Legs(stage, batch_bytes).Run());
   return plan;
 }
 
 absl::StatusOr<ShuffleQuery> ShuffleQuery::Bind(const std::string& sql, sql::TableSource& tables,
-                                                const computeserver::DictionaryLoader& load_dictionary,
+                                                const execution::DictionaryLoader& load_dictionary,
                                                 uint32_t batch_bytes, bool whole_tuples) {
   NAM_ASSIGN_OR_RETURN(sql::Statement statement, sql::Bind(sql, tables));
   auto* select = std::get_if<sql::SelectStatement>(&statement);
   if (select == nullptr) return absl::InvalidArgumentError(absl::StrCat("not a SELECT: ", sql));
   ShuffleQuery bound{.query = std::move(select->query)};
-  NAM_ASSIGN_OR_RETURN(Plan plan, optimizer::MakePlan(bound.query));
-  optimizer::TableRefs refs;
-  for (const sql::BoundTable& table : bound.query.tables) refs.push_back(table.table);
-  if (whole_tuples) optimizer::ReadWholeTuples(refs, plan);
-  proto::StreamSettings settings;
-  settings.set_build_bytes_max(kBuildBytesMax);
-  settings.set_result_bytes_max(kResultBytesMax);
-  const proto::Table& driving = *refs[static_cast<size_t>(plan.driving)];
-  std::vector<partitioner::Piece> pieces;
+  NAM_ASSIGN_OR_RETURN(bound.star, optimizer::MakePlan(bound.query));
+  execution::StageInputs& stage = bound.stage;
+  for (const sql::BoundTable& table : bound.query.tables) stage.tables.push_back(table.table);
+  if (whole_tuples) optimizer::ReadWholeTuples(stage.tables, bound.star);
+  NAM_ASSIGN_OR_RETURN(stage.plan, optimizer::Lower(bound.star, stage.tables));
+  stage.known.resize(stage.tables.size());
+  stage.settings.set_window(kWindow);
+  stage.settings.set_build_bytes_max(kBuildBytesMax);
+  stage.settings.set_result_bytes_max(kResultBytesMax);
+  const proto::Table& driving = *stage.tables[static_cast<size_t>(bound.star.driving)];
   for (int p = 0; p < driving.partitions_size(); ++p)
-    pieces.push_back({static_cast<uint32_t>(p), 0, driving.partitions(p).blocks()});
-  const size_t count = refs.size();
-  NAM_ASSIGN_OR_RETURN(auto shape, QueryShape::Make(std::move(plan), std::move(refs),
-                                                    std::vector<std::shared_ptr<storage::KnownBlocks>>(count),
-                                                    settings, std::move(pieces), load_dictionary));
-  NAM_ASSIGN_OR_RETURN(bound.plan, ShufflePlan::Make(std::move(shape), batch_bytes));
+    stage.pieces.push_back({static_cast<uint32_t>(p), 0, driving.partitions(p).blocks()});
+  stage.load_dictionary = load_dictionary;
+  const std::atomic<bool> leaving = false;
+  NAM_ASSIGN_OR_RETURN(const auto prepared, PreparedStage::Make(stage, leaving));
+  NAM_ASSIGN_OR_RETURN(bound.plan, ShufflePlan::Make(*prepared, batch_bytes));
   return bound;
 }
 

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "base/check.h"
 #include "base/status_macros.h"
@@ -13,27 +14,28 @@
 
 namespace nam::bench {
 
-using computeserver::Batch;
-using computeserver::ColumnSource;
-using computeserver::JoinTable;
-using computeserver::kBatchRows;
-using computeserver::WithCodes;
+using execution::Chunk;
+using execution::Column;
+using execution::kChunkRows;
+using execution::Step;
+using execution::WithCodes;
 namespace work_cost = plan::work_cost;
 
 namespace {
 
-constexpr uint32_t kWindow = 10;  // blocks in flight, as the pipelined plan's default
 constexpr int64_t kBarrierCheckUs = 2'000;
 
-/// Codes of n tuples, in the order of `order`, to `to`.
-template <typename Piece>
-void Gather(const Piece& piece, const uint32_t* order, uint32_t n, std::byte* to) {
-  WithCodes(piece.source, [&](const auto* codes) {
+// Row sets of the tuples that have a partner.
+constexpr size_t kPositions = 0, kPartners = 1, kMatchedRowSets = 2;
+
+/// Codes of the tuples at n positions to `to`.
+void Gather(const Column& column, const uint32_t* positions, uint32_t n, std::byte* to) {
+  WithCodes(column.base, column.width, [&](const auto* codes) {
     auto* out = reinterpret_cast<std::remove_cvref_t<decltype(*codes)>*>(to);
-    if (piece.rows == nullptr) {
-      for (uint32_t i = 0; i < n; ++i) out[i] = codes[order[i]];
+    if (column.rows == nullptr) {
+      for (uint32_t i = 0; i < n; ++i) out[i] = codes[positions[i]];
     } else {
-      for (uint32_t i = 0; i < n; ++i) out[i] = codes[piece.rows[order[i]]];
+      for (uint32_t i = 0; i < n; ++i) out[i] = codes[column.rows[positions[i]]];
     }
   });
 }
@@ -73,47 +75,67 @@ ShuffleWorker::ShuffleWorker(ShuffleServerRun& run, Exchange& exchange, storage:
                              Clock& clock)
     : run_(run),
       plan_(*run.plan),
-      shape_(*run.plan->shape),
+      stage_(*run.stage),
       exchange_(exchange),
       channel_(channel),
       clock_(clock),
+      context_(clock, stage_.result_budget(), *run.cancel),
       reciprocal_(UINT64_MAX / run.servers + 1),
-      columns_(shape_.columns),
-      batch_(shape_.tables.size()),
-      levels_(shape_.joins.size()),
-      identity_(kBatchRows),
-      materialized_(shape_.joins.size()),
+      sink_(stage_.pipeline(stage_.claimed()).sink().NewTask(context_)),
+      build_levels_(plan_.joins.size()),
+      probe_levels_(plan_.joins.size()),
+      identity_(kChunkRows),
+      materialized_(plan_.joins.size()),
       since_ns_(clock.NowNs()) {
   NAM_CHECK(run.servers <= UINT8_MAX && exchange.peers() == run.servers);
   std::iota(identity_.begin(), identity_.end(), 0u);
-  for (auto& kind : ended_) kind.resize(shape_.joins.size());
-  const size_t last = shape_.joins.size() - 1;
-  // A key that nobody asks for any more ends at its join; the driving table's rows carry the count.
-  batch_.Include(shape_.plan.driving);
-  carried_.push_back(shape_.plan.driving);
-  for (const ShuffleLeg::Column& column : plan_.probe[last].columns) {
-    if (!batch_.rows[static_cast<size_t>(column.ref.table)].empty()) continue;
-    batch_.Include(column.ref.table);
-    carried_.push_back(column.ref.table);
+  for (auto& kind : ended_) kind.resize(plan_.joins.size());
+  for (size_t j = 0; j < plan_.joins.size(); ++j) {
+    PrepareLevel(ShuffleHeader::kBuild, j);
+    PrepareLevel(ShuffleHeader::kProbe, j);
   }
-  for (size_t i = 0; i < shape_.joins[last].payload.size(); ++i) {
-    const int table = shape_.plan.joins[last].table;
-    batch_.Include(table);
-    columns_.at({table, static_cast<int>(shape_.joins[last].payload[i])}).source = {
-        run.join_tables[last]->payload(i), shape_.joins[last].table.payload_widths[i]};
+}
+
+void ShuffleWorker::PrepareLevel(uint16_t kind, size_t j) {
+  Level& level = LevelOf(kind, j);
+  level.offsets.resize(Leg(kind, j).columns.size());
+  level.arrived = NewChunk(kind, j);
+  const ShufflePlan::Join& join = plan_.joins[j];
+  if (kind == ShuffleHeader::kBuild) {
+    level.build = stage_.pipeline(join.pipeline).direct_build->NewTask(context_);
+    return;
   }
-  sink_ = computeserver::MakeSink(shape_.plan, columns_, shape_.settings.result_bytes_max());
+  level.matched = std::make_unique<Chunk>(join.keep.size() + join.fetch.size(), kMatchedRowSets);
+}
+
+/// Codes of the leg's columns, which lie nowhere yet.
+std::unique_ptr<Chunk> ShuffleWorker::NewChunk(uint16_t kind, size_t j) const {
+  const ShuffleLeg& leg = Leg(kind, j);
+  auto chunk = std::make_unique<Chunk>(leg.columns.size(), 0);
+  for (size_t c = 0; c < leg.columns.size(); ++c) {
+    Column& column = chunk->columns()[c];
+    column.kind = Column::Kind::kCodes;
+    column.meaning = ShufflePlan::MeaningOf(stage_, PipelineOf(kind, j), leg.columns[c].origin);
+    column.width = column.meaning->width;
+    column.physical = PhysicalOf(column.meaning->type);
+  }
+  return chunk;
 }
 
 absl::Status ShuffleWorker::Run() {
   const Timed timed(*this, ShuffleWork::kScan);
-  for (size_t j = 0; j < shape_.joins.size(); ++j) {
+  for (size_t j = 0; j < plan_.joins.size(); ++j) {
     NAM_RETURN_IF_ERROR(Scan(ShuffleHeader::kBuild, j));
     NAM_RETURN_IF_ERROR(FinishLeg(ShuffleHeader::kBuild, j));
   }
-  for (size_t j = 0; j < shape_.joins.size(); ++j) NAM_RETURN_IF_ERROR(AwaitLeg(ShuffleHeader::kBuild, j));
+  for (size_t j = 0; j < plan_.joins.size(); ++j) NAM_RETURN_IF_ERROR(AwaitLeg(ShuffleHeader::kBuild, j));
   NAM_RETURN_IF_ERROR(AwaitBuilt());
-  return RunProbes();
+  NAM_RETURN_IF_ERROR(RunProbes());
+  const Timed sinking(*this, ShuffleWork::kSink);
+  Step step = Step::kHaveMore;
+  while (step == Step::kHaveMore) step = sink_->Finish(context_);
+  context_.Settle();
+  return step == Step::kFailed ? context_.error() : absl::OkStatus();
 }
 
 absl::Status ShuffleWorker::AwaitBuilt() {
@@ -126,7 +148,7 @@ absl::Status ShuffleWorker::AwaitBuilt() {
 }
 
 absl::Status ShuffleWorker::RunProbes() {
-  for (size_t j = 0; j < shape_.joins.size(); ++j) {
+  for (size_t j = 0; j < plan_.joins.size(); ++j) {
     if (j == 0) {
       NAM_RETURN_IF_ERROR(Scan(ShuffleHeader::kProbe, 0));
     } else if (run_.mode.materialize) {
@@ -141,38 +163,40 @@ absl::Status ShuffleWorker::RunProbes() {
 // -- Own rows.
 
 absl::Status ShuffleWorker::Scan(uint16_t kind, size_t j) {
-  const int table = kind == ShuffleHeader::kBuild ? shape_.plan.joins[j].table : shape_.plan.driving;
-  return run_.mode.from_memory_servers ? ScanMemoryServers(kind, j, table) : ScanRows(kind, j, table);
+  const auto& scan = std::get<plan::BlockScan>(stage_.plan().pipelines[PipelineOf(kind, j)].source);
+  return run_.mode.from_memory_servers ? ScanMemoryServers(kind, j, scan) : ScanRows(kind, j, scan);
 }
 
-absl::Status ShuffleWorker::ScanRows(uint16_t kind, size_t j, int table) {
-  const auto t = static_cast<size_t>(table);
-  const ShuffleTable& rows = *run_.rows[t];
-  std::vector<ColumnSource> columns(shape_.plan.tables[t].columns.size());
+absl::Status ShuffleWorker::ScanRows(uint16_t kind, size_t j, const plan::BlockScan& scan) {
+  const ShuffleLeg& leg = Leg(kind, j);
+  const ShuffleTable& rows = *run_.rows[scan.table];
+  const std::unique_ptr<Chunk> tuples = NewChunk(kind, j);
+  std::vector<const std::byte*> codes(leg.columns.size());
   while (true) {
-    const uint64_t chunk_number =
-        uint64_t{run_.claimed[t].fetch_add(1, std::memory_order_relaxed)} * run_.servers + run_.number;
+    const uint64_t claimed = run_.claimed[scan.table].fetch_add(1, std::memory_order_relaxed);
+    const uint64_t chunk_number = claimed * run_.servers + run_.number;
     if (chunk_number >= rows.chunks().size()) return absl::OkStatus();
     const ShuffleTable::Chunk& chunk = rows.chunks()[chunk_number];
     Charge(1, work_cost::kBlockPs);
-    for (size_t c = 0; c < columns.size(); ++c)
-      columns[c] = rows.Source(chunk, shape_.plan.tables[t].columns[c]);
-    NAM_RETURN_IF_ERROR(RouteAll(kind, j, chunk.rows, columns));
+    for (size_t c = 0; c < codes.size(); ++c)
+      codes[c] = chunk.columns[scan.columns[leg.columns[c].origin.column]].data();
+    NAM_RETURN_IF_ERROR(RouteAll(kind, j, chunk.rows, codes, *tuples));
   }
 }
 
-absl::Status ShuffleWorker::ScanMemoryServers(uint16_t kind, size_t j, int table) {
-  const auto t = static_cast<size_t>(table);
-  const proto::Table& meta = *shape_.tables[t];
-  const std::vector<uint32_t>& read = shape_.plan.tables[t].columns;
-  storage::BlockStream stream(*channel_, partitioner::StreamTableOf(meta, read),
-                              {.window = kWindow, .in_place = true, .cancel = run_.cancel},
-                              [&]() -> std::optional<storage::ChainStart> {
-                                const uint32_t next = run_.claimed[t].fetch_add(1, std::memory_order_relaxed);
-                                if (next >= run_.partitions[t].size()) return std::nullopt;
-                                return partitioner::ChainStartOf(meta, run_.partitions[t][next]);
-                              });
-  std::vector<ColumnSource> columns(read.size());
+absl::Status ShuffleWorker::ScanMemoryServers(uint16_t kind, size_t j, const plan::BlockScan& scan) {
+  const ShuffleLeg& leg = Leg(kind, j);
+  const proto::Table& meta = *stage_.inputs().tables[scan.table];
+  storage::BlockStream stream(
+      *channel_, partitioner::StreamTableOf(meta, scan.columns),
+      {.window = stage_.inputs().settings.window(), .in_place = true, .cancel = run_.cancel},
+      [&]() -> std::optional<storage::ChainStart> {
+        const uint32_t next = run_.claimed[scan.table].fetch_add(1, std::memory_order_relaxed);
+        if (next >= run_.partitions[scan.table].size()) return std::nullopt;
+        return partitioner::ChainStartOf(meta, run_.partitions[scan.table][next]);
+      });
+  const std::unique_ptr<Chunk> tuples = NewChunk(kind, j);
+  std::vector<const std::byte*> codes(leg.columns.size());
   storage::BlockView block;
   while (true) {
     bool more = false;
@@ -182,47 +206,39 @@ absl::Status ShuffleWorker::ScanMemoryServers(uint16_t kind, size_t j, int table
     }
     if (!more) return absl::OkStatus();
     uint64_t row_bytes = 0;
-    for (size_t c = 0; c < read.size(); ++c) {
-      columns[c] = {block.page(read[c]), block.width(read[c])};
-      row_bytes += columns[c].width;
-    }
+    for (const uint32_t column : scan.columns) row_bytes += block.width(column);
     Charge(1, work_cost::kBlockPs);
     Charge(block.rows() * row_bytes, work_cost::kChecksumBytePs);
-    NAM_RETURN_IF_ERROR(RouteAll(kind, j, block.rows(), columns));
+    for (size_t c = 0; c < codes.size(); ++c)
+      codes[c] = block.page(scan.columns[leg.columns[c].origin.column]);
+    NAM_RETURN_IF_ERROR(RouteAll(kind, j, block.rows(), codes, *tuples));
   }
 }
 
 /// What the join before has left in memory.
 absl::Status ShuffleWorker::ScanMaterialized(size_t j) {
-  const ShuffleLeg& leg = plan_.probe[j];
-  std::vector<Piece> pieces(leg.columns.size());
+  const ShuffleLeg& leg = plan_.joins[j].probe;
+  const std::unique_ptr<Chunk> tuples = NewChunk(ShuffleHeader::kProbe, j);
+  std::vector<const std::byte*> codes(leg.columns.size());
   for (; !materialized_[j].empty(); materialized_[j].pop_front()) {
     const Materialized& output = materialized_[j].front();
     Charge(1, work_cost::kBlockPs);
-    for (uint32_t first = 0; first < output.rows; first += kBatchRows) {
-      for (size_t c = 0; c < pieces.size(); ++c) {
-        const uint8_t width = leg.columns[c].width;
-        pieces[c].source = {output.data.get() + leg.offsets[c] + size_t{first} * width, width};
-      }
-      NAM_RETURN_IF_ERROR(Route(ShuffleHeader::kProbe, j, std::min(kBatchRows, output.rows - first), pieces));
-      NAM_RETURN_IF_ERROR(Serve(ShuffleHeader::kProbe));
-    }
+    for (size_t c = 0; c < codes.size(); ++c) codes[c] = output.data.get() + leg.offsets[c];
+    NAM_RETURN_IF_ERROR(RouteAll(ShuffleHeader::kProbe, j, output.rows, codes, *tuples));
   }
   return absl::OkStatus();
 }
 
-/// Rows of a table to the first leg, while what comes is worked on.
+/// Own rows to a leg, while what comes is worked on.
 absl::Status ShuffleWorker::RouteAll(uint16_t kind, size_t j, uint32_t rows,
-                                     const std::vector<ColumnSource>& columns) {
-  const ShuffleLeg& leg = Leg(kind, j);
-  std::vector<Piece>& pieces = kind == ShuffleHeader::kBuild ? build_level_.pieces : levels_[0].pieces;
-  pieces.resize(leg.columns.size());
-  for (uint32_t first = 0; first < rows; first += kBatchRows) {
-    for (size_t c = 0; c < pieces.size(); ++c) {
-      const ColumnSource& source = columns[leg.columns[c].from];
-      pieces[c] = {{source.codes + size_t{first} * source.width, source.width}, nullptr};
+                                     const std::vector<const std::byte*>& codes, Chunk& chunk) {
+  for (uint32_t first = 0; first < rows; first += kChunkRows) {
+    for (size_t c = 0; c < codes.size(); ++c) {
+      Column& column = chunk.columns()[c];
+      column.base = codes[c] + size_t{first} * column.width;
     }
-    NAM_RETURN_IF_ERROR(Route(kind, j, std::min(kBatchRows, rows - first), pieces));
+    chunk.SelectAll(std::min(kChunkRows, rows - first));
+    NAM_RETURN_IF_ERROR(Route(kind, j, chunk));
     NAM_RETURN_IF_ERROR(Serve(kind));
   }
   return absl::OkStatus();
@@ -230,19 +246,19 @@ absl::Status ShuffleWorker::RouteAll(uint16_t kind, size_t j, uint32_t rows,
 
 // -- To the next leg.
 
-absl::Status ShuffleWorker::Route(uint16_t kind, size_t j, uint32_t tuples,
-                                  const std::vector<Piece>& pieces) {
+absl::Status ShuffleWorker::Route(uint16_t kind, size_t j, const Chunk& tuples) {
   const Timed timed(*this, ShuffleWork::kRoute);
-  Level& level = kind == ShuffleHeader::kBuild ? build_level_ : levels_[j];
-  Deal(Leg(kind, j), tuples, pieces[0], level);
-  work_.routed_rows += tuples;
-  work_.routed_codes += uint64_t{tuples} * pieces.size();
-  Charge(tuples, work_cost::kRouteRowPs);
-  Charge(uint64_t{tuples} * pieces.size(), work_cost::kRouteCodePs);
+  Level& level = LevelOf(kind, j);
+  const uint64_t codes = uint64_t{tuples.size()} * tuples.columns().size();
+  Deal(Leg(kind, j), tuples, level);
+  work_.routed_rows += tuples.size();
+  work_.routed_codes += codes;
+  Charge(tuples.size(), work_cost::kRouteRowPs);
+  Charge(codes, work_cost::kRouteCodePs);
   uint32_t begin = 0;
   for (uint32_t peer = 0; peer < run_.servers; ++peer) {
     const uint32_t end = level.starts[peer];
-    NAM_RETURN_IF_ERROR(Append(kind, j, peer, level.order.data() + begin, end - begin, pieces));
+    NAM_RETURN_IF_ERROR(Append(kind, j, peer, level.order.data() + begin, end - begin, tuples));
     begin = end;
   }
   return absl::OkStatus();
@@ -251,11 +267,14 @@ absl::Status ShuffleWorker::Route(uint16_t kind, size_t j, uint32_t tuples,
 /// Puts the tuples in order of the servers that their keys belong to: key modulo servers, without a
 /// division (the product of key and 2^64 / servers has the remainder in its fraction). Afterwards starts[p]
 /// is where those of p end.
-void ShuffleWorker::Deal(const ShuffleLeg& leg, uint32_t tuples, const Piece& key, Level& level) const {
+void ShuffleWorker::Deal(const ShuffleLeg& leg, const Chunk& tuples, Level& level) const {
+  NAM_CHECK(tuples.selection().positions == nullptr, "joins without conditions drop no pairs");
+  const Column& key = tuples.column(leg.key);
+  const uint32_t count = tuples.size();
   level.starts.assign(run_.servers + 1, 0);
   uint8_t* const to = level.to.data();
   uint32_t* const starts = level.starts.data();
-  WithCodes(key.source, [&](const auto* codes) {
+  WithCodes(key.base, key.width, [&](const auto* codes) {
     const auto deal = [&](uint32_t i, uint64_t code) {
       const auto number = static_cast<uint32_t>(static_cast<uint64_t>(leg.key_base) + code);
       const uint64_t fraction = reciprocal_ * number;
@@ -263,25 +282,26 @@ void ShuffleWorker::Deal(const ShuffleLeg& leg, uint32_t tuples, const Piece& ke
       ++starts[to[i] + 1];
     };
     if (key.rows == nullptr) {
-      for (uint32_t i = 0; i < tuples; ++i) deal(i, codes[i]);
+      for (uint32_t i = 0; i < count; ++i) deal(i, codes[i]);
     } else {
-      for (uint32_t i = 0; i < tuples; ++i) deal(i, codes[key.rows[i]]);
+      for (uint32_t i = 0; i < count; ++i) deal(i, codes[key.rows[i]]);
     }
   });
   std::partial_sum(starts, starts + run_.servers + 1, starts);
-  for (uint32_t i = 0; i < tuples; ++i) level.order[starts[to[i]]++] = i;
+  for (uint32_t i = 0; i < count; ++i) level.order[starts[to[i]]++] = i;
 }
 
 absl::Status ShuffleWorker::Append(uint16_t kind, size_t j, uint32_t peer, const uint32_t* order,
-                                   uint32_t count, const std::vector<Piece>& pieces) {
+                                   uint32_t count, const Chunk& tuples) {
   const ShuffleLeg& leg = Leg(kind, j);
   const auto channel = static_cast<uint32_t>(j);
   while (count > 0) {
     while (!exchange_.Free(channel, peer)) NAM_RETURN_IF_ERROR(Advance(kind, channel));
     Exchange::Outgoing& out = exchange_.outgoing(channel, peer);
     const uint32_t taken = std::min(count, leg.capacity - out.rows);
-    for (size_t c = 0; c < pieces.size(); ++c) {
-      Gather(pieces[c], order, taken, out.data + leg.offsets[c] + size_t{out.rows} * leg.columns[c].width);
+    for (size_t c = 0; c < leg.columns.size(); ++c) {
+      Gather(tuples.column(static_cast<uint32_t>(c)), order, taken,
+             out.data + leg.offsets[c] + size_t{out.rows} * leg.columns[c].width);
     }
     out.rows += taken;
     order += taken;
@@ -361,139 +381,120 @@ absl::Status ShuffleWorker::Work(uint16_t kind, size_t j, const std::byte* data,
   return kind == ShuffleHeader::kBuild ? Insert(j, data, rows) : Probe(j, data, rows);
 }
 
+void ShuffleWorker::Arrive(const ShuffleLeg& leg, const std::byte* data, uint32_t first, uint32_t rows,
+                           Level& level) const {
+  leg.OffsetsOf(rows, level.offsets.data());
+  for (size_t c = 0; c < leg.columns.size(); ++c) {
+    Column& column = level.arrived->columns()[c];
+    column.base = data + level.offsets[c] + size_t{first} * column.width;
+  }
+  level.arrived->SelectAll(std::min(kChunkRows, rows - first));
+}
+
 absl::Status ShuffleWorker::Insert(size_t j, const std::byte* data, uint32_t rows) {
   const Timed timed(*this, ShuffleWork::kInsert);
-  const ShuffleLeg& leg = plan_.build[j];
-  JoinTable& table = *run_.join_tables[j];
-  build_level_.offsets.resize(leg.columns.size());
-  leg.OffsetsOf(rows, build_level_.offsets.data());
-  Charge(rows, work_cost::kInsertRowPs);
-  std::vector<uint32_t>& places = build_level_.partners;
-  for (uint32_t first = 0; first < rows; first += kBatchRows) {
-    const uint32_t count = std::min(kBatchRows, rows - first);
-    const ColumnSource keys{data + build_level_.offsets[0], leg.columns[0].width};
-    for (uint32_t i = 0; i < count; ++i) {
-      const int64_t key = static_cast<int64_t>(static_cast<uint64_t>(leg.key_base) + keys.at(first + i));
-      if (!table.InDomain(key) || !table.InsertUnique(key))
-        return absl::DataLossError("a key is outside of what the catalog says, or there twice");
-      places[i] = table.RowOf(key);
-    }
-    for (size_t c = 1; c < leg.columns.size(); ++c) {
-      WithCodes({data + build_level_.offsets[c], leg.columns[c].width}, [&](const auto* codes) {
-        auto* out = reinterpret_cast<std::remove_cvref_t<decltype(*codes)>*>(table.payload(c - 1));
-        for (uint32_t i = 0; i < count; ++i) out[places[i]] = codes[first + i];
-      });
-    }
+  Level& level = build_levels_[j];
+  for (uint32_t first = 0; first < rows; first += kChunkRows) {
+    Arrive(plan_.joins[j].build, data, first, rows, level);
+    if (level.build->Consume(context_, *level.arrived) == Step::kFailed) return context_.error();
+    context_.Settle();
   }
   return absl::OkStatus();
 }
 
 absl::Status ShuffleWorker::Probe(size_t j, const std::byte* data, uint32_t rows) {
   const Timed timed(*this, ShuffleWork::kProbe);
-  const ShuffleLeg& leg = plan_.probe[j];
-  Level& level = levels_[j];
-  level.offsets.resize(leg.columns.size());
-  leg.OffsetsOf(rows, level.offsets.data());
-  const ColumnSource keys{data + level.offsets[0], leg.columns[0].width};
+  Level& level = probe_levels_[j];
   work_.probed_rows += rows;
   Charge(rows, work_cost::kProbeRowPs);
-  for (uint32_t first = 0; first < rows; first += kBatchRows) {
-    const uint32_t tuples = Match(j, keys, first, std::min(kBatchRows, rows - first));
-    if (tuples == 0) continue;
-    NAM_RETURN_IF_ERROR(j + 1 == levels_.size() ? Consume(j, data, tuples) : Forward(j, data, tuples));
+  for (uint32_t first = 0; first < rows; first += kChunkRows) {
+    Arrive(plan_.joins[j].probe, data, first, rows, level);
+    if (Match(j, level) == 0) continue;
+    const bool last = j + 1 == plan_.joins.size();
+    NAM_RETURN_IF_ERROR(last ? Consume(*level.matched) : Forward(j, *level.matched));
   }
   return absl::OkStatus();
 }
 
-/// The rows that find a partner, and where it is.
-uint32_t ShuffleWorker::Match(size_t j, const ColumnSource& keys, uint32_t first, uint32_t count) {
-  const JoinTable& table = *run_.join_tables[j];
-  uint32_t* const positions = levels_[j].positions.data();
-  uint32_t* const partners = levels_[j].partners.data();
-  const auto base = static_cast<uint64_t>(plan_.probe[j].key_base);
+/// The tuples that have a partner, with what the build side says of it; their number.
+uint32_t ShuffleWorker::Match(size_t j, Level& level) const {
+  const ShufflePlan::Join& join = plan_.joins[j];
+  const execution::DirectBuild& build = *stage_.pipeline(join.pipeline).direct_build;
+  const execution::DirectTable& table = build.table();
+  const Column& key = level.arrived->column(join.probe.key);
+  const execution::CodeMeaning& meaning = *key.meaning;
+  uint32_t* const positions = level.matched->row_set(kPositions);
+  uint32_t* const partners = level.matched->row_set(kPartners);
+  const uint32_t count = level.arrived->size();
   uint32_t n = 0;
-  WithCodes(keys, [&](const auto* codes) {
-    if (shape_.joins[j].always_in_domain) {
-      for (uint32_t i = first; i < first + count; ++i) {
-        const uint32_t head = table.Head(static_cast<int64_t>(base + codes[i]));
-        positions[n] = i;
-        partners[n] = head - 1;
-        n += head != 0;
-      }
-      return;
-    }
-    for (uint32_t i = first; i < first + count; ++i) {
-      const auto key = static_cast<int64_t>(base + codes[i]);
-      if (!table.InDomain(key)) continue;
-      const uint32_t head = table.Head(key);
+  WithCodes(key.base, key.width, [&](const auto* codes) {
+    const auto look_up = [&](uint32_t i) {
+      const uint32_t head = table.Head(meaning.Number(codes[i]));
       positions[n] = i;
       partners[n] = head - 1;
       n += head != 0;
+    };
+    if (!meaning.null_code && table.InDomain(meaning.min) && table.InDomain(meaning.max)) {
+      for (uint32_t i = 0; i < count; ++i) look_up(i);
+    } else {
+      for (uint32_t i = 0; i < count; ++i) {
+        if (!meaning.IsNull(codes[i]) && table.InDomain(meaning.Number(codes[i]))) look_up(i);
+      }
     }
   });
+  std::vector<Column>& columns = level.matched->columns();
+  size_t to = 0;
+  for (const uint32_t kept : join.keep) {
+    columns[to] = level.arrived->column(kept);
+    columns[to++].rows = positions;
+  }
+  for (const uint32_t fetched : join.fetch) columns[to++] = build.PayloadOf(fetched, partners);
+  level.matched->SelectAll(n);
   return n;
 }
 
 /// To the next join.
-absl::Status ShuffleWorker::Forward(size_t j, const std::byte* data, uint32_t tuples) {
-  const Level& level = levels_[j];
-  const ShuffleLeg& next = plan_.probe[j + 1];
-  std::vector<Piece>& pieces = levels_[j + 1].pieces;
-  pieces.resize(next.columns.size());
-  for (size_t c = 0; c < pieces.size(); ++c) {
-    const ShuffleLeg::Column& column = next.columns[c];
-    pieces[c] = column.from_build
-                    ? Piece{{run_.join_tables[j]->payload(column.from), column.width}, level.partners.data()}
-                    : Piece{{data + level.offsets[column.from], column.width}, level.positions.data()};
-  }
-  if (!run_.mode.materialize) return Route(ShuffleHeader::kProbe, j + 1, tuples, pieces);
-  Materialize(j + 1, tuples, pieces);
+absl::Status ShuffleWorker::Forward(size_t j, const Chunk& matched) {
+  if (!run_.mode.materialize) return Route(ShuffleHeader::kProbe, j + 1, matched);
+  Materialize(j + 1, matched);
   return absl::OkStatus();
 }
 
-void ShuffleWorker::Materialize(size_t j, uint32_t tuples, const std::vector<Piece>& pieces) {
+void ShuffleWorker::Materialize(size_t j, const Chunk& tuples) {
   const Timed timed(*this, ShuffleWork::kRoute);
-  const ShuffleLeg& leg = plan_.probe[j];
-  Charge(uint64_t{tuples} * pieces.size(), work_cost::kRouteCodePs);
-  work_.routed_codes += uint64_t{tuples} * pieces.size();
+  const ShuffleLeg& leg = plan_.joins[j].probe;
+  uint32_t count = tuples.size();
+  Charge(uint64_t{count} * leg.columns.size(), work_cost::kRouteCodePs);
+  work_.routed_codes += uint64_t{count} * leg.columns.size();
   const uint32_t* order = identity_.data();
-  while (tuples > 0) {
+  while (count > 0) {
     if (materialized_[j].empty() || materialized_[j].back().rows == leg.capacity) {
       materialized_[j].push_back(
           {std::make_unique_for_overwrite<std::byte[]>(exchange_.options().batch_bytes), 0});
     }
     Materialized& output = materialized_[j].back();
-    const uint32_t taken = std::min(tuples, leg.capacity - output.rows);
-    for (size_t c = 0; c < pieces.size(); ++c) {
-      Gather(pieces[c], order, taken,
+    const uint32_t taken = std::min(count, leg.capacity - output.rows);
+    for (size_t c = 0; c < leg.columns.size(); ++c) {
+      Gather(tuples.column(static_cast<uint32_t>(c)), order, taken,
              output.data.get() + leg.offsets[c] + size_t{output.rows} * leg.columns[c].width);
     }
     output.rows += taken;
     order += taken;
-    tuples -= taken;
+    count -= taken;
   }
 }
 
-absl::Status ShuffleWorker::Consume(size_t j, const std::byte* data, uint32_t tuples) {
+absl::Status ShuffleWorker::Consume(const Chunk& matched) {
   const Timed timed(*this, ShuffleWork::kSink);
-  const Level& level = levels_[j];
-  const std::vector<ShuffleLeg::Column>& columns = plan_.probe[j].columns;
-  for (size_t c = 0; c < columns.size(); ++c)
-    columns_.at(columns[c].ref).source = {data + level.offsets[c], columns[c].width};
-  for (const int table : carried_)
-    std::copy_n(level.positions.data(), tuples, batch_.rows[static_cast<size_t>(table)].data());
-  std::vector<uint32_t>& last = batch_.rows[static_cast<size_t>(shape_.plan.joins[j].table)];
-  if (!last.empty()) std::copy_n(level.partners.data(), tuples, last.data());
-  batch_.size = tuples;
-  work_.sunk_rows += tuples;
-  Charge(tuples, work_cost::kSinkRowPs);
-  return sink_->Consume(batch_);
+  work_.sunk_rows += matched.size();
+  const Step step = sink_->Consume(context_, matched);
+  context_.Settle();
+  return step == Step::kFailed ? context_.error() : absl::OkStatus();
 }
 
 void ShuffleWorker::Charge(uint64_t count, int64_t ps) {
-  uncharged_ps_ += static_cast<int64_t>(count) * ps;
-  clock_.Charge(uncharged_ps_ / 1'000);
-  uncharged_ps_ %= 1'000;
+  context_.Charge(count, ps);
+  context_.Settle();
 }
 
 }  // namespace nam::bench

@@ -11,8 +11,7 @@
 #include "bench/shuffle_exchange.h"
 #include "bench/shuffle_input.h"
 #include "bench/shuffle_plan.h"
-#include "computeserver/join_table.h"
-#include "computeserver/sink.h"
+#include "execution/task.h"
 #include "storage/channel.h"
 
 namespace nam::bench {
@@ -32,8 +31,8 @@ struct ShuffleServerRun {
   std::vector<const ShuffleTable*> rows;  // by table of the plan
   uint32_t number = 0;                    // of the server, of `servers`
   uint32_t servers = 1;
-  std::vector<std::vector<uint32_t>> partitions;  // by table: what it reads of memory servers
-  std::vector<std::unique_ptr<computeserver::JoinTable>> join_tables;
+  std::vector<std::vector<uint32_t>> partitions;     // by table: what it reads of memory servers
+  std::unique_ptr<execution::PreparedStage> stage;   // build sides and the sink, of this run
   std::unique_ptr<std::atomic<uint32_t>[]> claimed;  // by table: chunks or partitions
   std::atomic<int> building{0};
   std::unique_ptr<fabric::Event> built;
@@ -62,24 +61,21 @@ class ShuffleWorker {
   ShuffleWorker(ShuffleServerRun& run, Exchange& exchange, storage::Channel* channel, Clock& clock);
   absl::Status Run();
 
-  computeserver::Sink& sink() { return *sink_; }
   const ShuffleWork& work() const { return work_; }
 
  private:
-  /// A column of tuples: codes, through row numbers unless these are null.
-  struct Piece {
-    computeserver::ColumnSource source;
-    const uint32_t* rows = nullptr;
-  };
   /// Scratch of one leg, so that a leg can be worked on while the one before is held up.
   struct Level {
-    std::vector<uint8_t> to = std::vector<uint8_t>(computeserver::kBatchRows);
-    std::vector<uint32_t> order = std::vector<uint32_t>(computeserver::kBatchRows);
+    // Of what is routed to this leg.
+    std::vector<uint8_t> to = std::vector<uint8_t>(execution::kChunkRows);
+    std::vector<uint32_t> order = std::vector<uint32_t>(execution::kChunkRows);
     std::vector<uint32_t> starts;
-    std::vector<Piece> pieces;  // of what is routed to this leg
+    // Of the message that is worked on.
     std::vector<uint32_t> offsets;
-    std::vector<uint32_t> positions = std::vector<uint32_t>(computeserver::kBatchRows);
-    std::vector<uint32_t> partners = std::vector<uint32_t>(computeserver::kBatchRows);
+    std::unique_ptr<execution::Chunk> arrived;
+    std::unique_ptr<execution::SinkTask> build;
+    /// Of probes: the tuples that have a partner, laid out as the next leg, or as the sink's input.
+    std::unique_ptr<execution::Chunk> matched;
   };
   /// Output of a join, laid out as the next leg's messages.
   struct Materialized {
@@ -89,24 +85,34 @@ class ShuffleWorker {
   class Timed;
 
   const ShuffleLeg& Leg(uint16_t kind, size_t j) const {
-    return kind == ShuffleHeader::kBuild ? plan_.build[j] : plan_.probe[j];
+    return kind == ShuffleHeader::kBuild ? plan_.joins[j].build : plan_.joins[j].probe;
   }
+  Level& LevelOf(uint16_t kind, size_t j) {
+    return kind == ShuffleHeader::kBuild ? build_levels_[j] : probe_levels_[j];
+  }
+  /// The pipeline that the rows of a leg belong to.
+  uint32_t PipelineOf(uint16_t kind, size_t j) const {
+    return kind == ShuffleHeader::kBuild ? plan_.joins[j].pipeline : stage_.claimed();
+  }
+  void PrepareLevel(uint16_t kind, size_t j);
+  std::unique_ptr<execution::Chunk> NewChunk(uint16_t kind, size_t j) const;
   absl::Status AwaitBuilt();
   absl::Status RunProbes();
 
   // Own rows.
   absl::Status Scan(uint16_t kind, size_t j);
-  absl::Status ScanRows(uint16_t kind, size_t j, int table);
-  absl::Status ScanMemoryServers(uint16_t kind, size_t j, int table);
+  absl::Status ScanRows(uint16_t kind, size_t j, const plan::BlockScan& scan);
+  absl::Status ScanMemoryServers(uint16_t kind, size_t j, const plan::BlockScan& scan);
   absl::Status ScanMaterialized(size_t j);
-  absl::Status RouteAll(uint16_t kind, size_t j, uint32_t rows,
-                        const std::vector<computeserver::ColumnSource>& columns);
+  /// `codes`: of each of the leg's columns. `chunk` is NewChunk's.
+  absl::Status RouteAll(uint16_t kind, size_t j, uint32_t rows, const std::vector<const std::byte*>& codes,
+                        execution::Chunk& chunk);
 
   // To the next leg.
-  absl::Status Route(uint16_t kind, size_t j, uint32_t tuples, const std::vector<Piece>& pieces);
-  void Deal(const ShuffleLeg& leg, uint32_t tuples, const Piece& key, Level& level) const;
+  absl::Status Route(uint16_t kind, size_t j, const execution::Chunk& tuples);
+  void Deal(const ShuffleLeg& leg, const execution::Chunk& tuples, Level& level) const;
   absl::Status Append(uint16_t kind, size_t j, uint32_t peer, const uint32_t* order, uint32_t count,
-                      const std::vector<Piece>& pieces);
+                      const execution::Chunk& tuples);
   absl::Status Flush(uint16_t kind, size_t j, uint32_t peer, bool last);
   absl::Status FinishLeg(uint16_t kind, size_t j);
   absl::Status AwaitLeg(uint16_t kind, size_t j);
@@ -118,30 +124,29 @@ class ShuffleWorker {
   absl::Status Work(uint16_t kind, size_t j, const std::byte* data, uint32_t rows);
   absl::Status Insert(size_t j, const std::byte* data, uint32_t rows);
   absl::Status Probe(size_t j, const std::byte* data, uint32_t rows);
-  uint32_t Match(size_t j, const computeserver::ColumnSource& keys, uint32_t first, uint32_t count);
-  absl::Status Forward(size_t j, const std::byte* data, uint32_t tuples);
-  absl::Status Consume(size_t j, const std::byte* data, uint32_t tuples);
-  void Materialize(size_t j, uint32_t tuples, const std::vector<Piece>& pieces);
+  /// The rows of a message from `first` on that fit a chunk.
+  void Arrive(const ShuffleLeg& leg, const std::byte* data, uint32_t first, uint32_t rows,
+              Level& level) const;
+  uint32_t Match(size_t j, Level& level) const;
+  absl::Status Forward(size_t j, const execution::Chunk& matched);
+  absl::Status Consume(const execution::Chunk& matched);
+  void Materialize(size_t j, const execution::Chunk& tuples);
 
   void Charge(uint64_t count, int64_t ps);
 
   ShuffleServerRun& run_;
   const ShufflePlan& plan_;
-  const computeserver::QueryShape& shape_;
+  execution::PreparedStage& stage_;
   Exchange& exchange_;
   storage::Channel* const channel_;
   Clock& clock_;
+  execution::TaskContext context_;
   const uint64_t reciprocal_;  // of the number of servers
-  computeserver::ColumnSpace columns_;
-  computeserver::Batch batch_;  // of the sink
-  std::vector<int> carried_;    // tables of the batch whose columns are in the last leg's messages
-  std::unique_ptr<computeserver::Sink> sink_;
-  Level build_level_;
-  std::vector<Level> levels_;  // by join
+  std::unique_ptr<execution::SinkTask> sink_;
+  std::vector<Level> build_levels_, probe_levels_;  // by join
   std::vector<uint32_t> identity_;
   std::array<std::vector<uint32_t>, 2> ended_;  // by kind and join: servers that send no more
   std::vector<std::deque<Materialized>> materialized_;
-  int64_t uncharged_ps_ = 0;
   ShuffleWork work_;
   ShuffleWork::Kind doing_ = ShuffleWork::kScan;
   int64_t since_ns_ = 0;

@@ -5,14 +5,12 @@
 #include <vector>
 
 #include "base/random.h"
-#include "execution/channel_pool.h"
-#include "computeserver/fragment.h"
-#include "computeserver/query_shape.h"
+#include "execution/scan/block_scan.h"
 #include "tests/execution/scan/scan_table.h"
 
 /// What a block costs from the stream to the sink, one thread, in place: `select sum(wide) from t where key <
-/// …` by FragmentWorker and by BlockScanTask. A lineorder block has about as many rows; of those of Q2.1 13
-/// are left. The argument is how many of 1,001 keys pass.
+/// …`. A lineorder block has about as many rows; of those of Q2.1 13 are left. The argument is how many of
+/// 1,001 keys pass.
 namespace nam::execution {
 namespace {
 
@@ -35,9 +33,8 @@ struct Setting {
       fabric::Kind::kShm, {.partitions = 1, .block_rows = kBlockRows, .pointer_group = 32}, Rows()};
   std::unique_ptr<fabric::Fabric> fabric = storage::OpenFabric(fabric::Kind::kShm);
   std::shared_ptr<storage::KnownBlocks> known = table.NewKnownBlocks();
-  template <typename Piece>
-  std::vector<Piece> Pieces() const {
-    return std::vector<Piece>(kRounds, Piece{0, 0, kBlocks});
+  std::vector<partitioner::Piece> Pieces() const {
+    return std::vector<partitioner::Piece>(kRounds, {0, 0, kBlocks});
   }
   static Setting& Get() {
     static Setting setting;
@@ -69,38 +66,6 @@ void CountBlocks(benchmark::State& state) {
       benchmark::Counter(blocks, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
-void OldFragment(benchmark::State& state) {
-  Setting& setting = Setting::Get();
-  optimizer::Plan plan;
-  plan.tables.resize(1);
-  plan.tables[0].name = "t";
-  plan.tables[0].columns = {ScanTable::kKey, ScanTable::kWide};
-  plan.tables[0].filters = {FirstKeys(ScanTable::kKey, state.range(0))};
-  plan.aggregated = true;
-  plan::Aggregate sum;
-  sum.function = plan::AggregateFunction::kSum;
-  sum.argument = Read(ScanTable::kWide);
-  sum.type = Type::Integer();
-  plan.aggregates = {sum};
-  proto::StreamSettings settings;
-  settings.set_window(10);
-  settings.set_in_place(true);
-  settings.set_verify(true);
-  settings.set_result_bytes_max(1 << 30);
-  settings.set_build_bytes_max(1 << 30);
-  const auto shape = *computeserver::QueryShape::Make(plan, {setting.table.meta()}, {setting.known}, settings,
-                                                      setting.Pieces<partitioner::Piece>(), {});
-  execution::ChannelPool channels(*setting.fabric, setting.table.servers());
-  execution::ChannelPool claims(*setting.fabric, setting.table.servers());
-  for (auto _ : state) {
-    std::atomic<bool> cancel = false, leaving = false;
-    computeserver::Fragment fragment(shape, {}, std::nullopt, channels, claims, 1, cancel, leaving);
-    NAM_CHECK(fragment.Run([] {}).ok());
-    benchmark::DoNotOptimize(fragment.partial().size());
-  }
-  CountBlocks(state);
-}
-
 /// A sink as small as one can be.
 class SumSink final : public SinkTask {
  public:
@@ -122,7 +87,7 @@ class SumSink final : public SinkTask {
   __int128 sum_ = 0;
 };
 
-void NewScan(benchmark::State& state) {
+void ScanBlocks(benchmark::State& state) {
   Setting& setting = Setting::Get();
   BlockScan::Options options = setting.table.ScanOf({ScanTable::kKey, ScanTable::kWide});
   options.filters = {FirstKeys(0, state.range(0))};
@@ -133,7 +98,7 @@ void NewScan(benchmark::State& state) {
   MemoryBudget budget(0);
   for (auto _ : state) {
     std::atomic<bool> cancel = false;
-    PieceQueue queue(setting.Pieces<partitioner::Piece>());
+    PieceQueue queue(setting.Pieces());
     const auto scan = *BlockScan::Make(options, queue);
     TaskContext context(setting.fabric->clock(), budget, cancel, {channel.get(), nullptr});
     std::vector<std::unique_ptr<Chunk>> chunks;
@@ -146,8 +111,7 @@ void NewScan(benchmark::State& state) {
 }
 
 // None, 13 of 1,650 rows, and all: whole chunks.
-BENCHMARK(OldFragment)->Arg(0)->Arg(8)->Arg(2000)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK(NewScan)->Arg(0)->Arg(8)->Arg(2000)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(ScanBlocks)->Arg(0)->Arg(8)->Arg(2000)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 }  // namespace
 }  // namespace nam::execution
