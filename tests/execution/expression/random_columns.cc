@@ -55,6 +55,18 @@ std::vector<uint32_t> RandomPositions(Random& random, uint32_t rows, int percent
   return positions;
 }
 
+namespace {
+
+/// Whether 64 bits have a code for each number from the least to the greatest, and one for NULL.
+bool HaveCodes(const std::vector<Value>& values) {
+  const auto [least, greatest] = std::minmax_element(
+      values.begin(), values.end(), [](const Value& a, const Value& b) { return a.number < b.number; });
+  return least->number >= INT64_MIN && greatest->number <= INT64_MAX &&
+         greatest->number - least->number < UINT64_MAX - 1;
+}
+
+}  // namespace
+
 std::byte* RandomChunk::Bytes(size_t bytes) {
   return memory_.emplace_back(bytes + 16).data();
 }
@@ -84,12 +96,9 @@ void RandomChunk::Make(Random& random, const RandomSlot& slot, Column& column, M
     made.stored.push_back(Chance(random, null_percent) ? Value::Null(slot.slot.type)
                                                        : OneOf(random, slot.values));
   column.physical = PhysicalOf(slot.slot.type);
-  const bool fits = std::all_of(slot.values.begin(), slot.values.end(), [](const Value& value) {
-    return value.number >= INT64_MIN / 2 && value.number <= INT64_MAX / 2;
-  });
   switch (Below(random, 4)) {
     case 0:
-      if (fits) return MakeCodes(random, slot, column, made);
+      if (HaveCodes(slot.values)) return MakeCodes(random, slot, column, made);
       return MakeField(random, slot, column, made);
     case 1:
       return MakeField(random, slot, column, made);
