@@ -192,32 +192,9 @@ TEST_F(QueryResultTest, ResultsAreThoseOfAllRowsTogether) {
         if (HasFatalFailure()) return;
         EXPECT_EQ(result->command, absl::StrCat("SELECT ", expected->size()));
         ASSERT_EQ(result->columns.size(), planned.query.select.size());
-        EXPECT_EQ(result->columns[0].name, planned.query.select[0].name);
-      }
-    }
-  }
-}
-
-/// Also its types, by which clients print.
-TEST_F(QueryResultTest, ResultsAreThoseOfTheBoxedEnd) {
-  for (const bool ordered : {true, false}) {
-    for (const std::string& text : ordered ? OrderedQueries() : OtherQueries()) {
-      const Planned planned = PlanOf(text);
-      for (const uint64_t seed : TestSeeds(3)) {
-        SCOPED_TRACE(absl::StrCat(text, " NAM_SEED=", seed));
-        RandomStream random(seed + 1000);
-        const std::vector<Rows> shares = RandomShares(random);
-        const auto boxed = FinishBoxed(planned, shares);
-        ASSERT_TRUE(boxed.ok()) << boxed.status();
-        const auto result = Finish(planned, StoreAll(planned, shares, random, ordered));
-        ASSERT_TRUE(result.ok()) << result.status();
-        ExpectLines(Lines(result->rows), Lines(boxed->rows));
-        if (HasFatalFailure()) return;
-        EXPECT_EQ(result->command, boxed->command);
-        ASSERT_EQ(result->columns.size(), boxed->columns.size());
-        for (size_t i = 0; i < boxed->columns.size(); ++i) {
-          EXPECT_EQ(result->columns[i].name, boxed->columns[i].name);
-          EXPECT_EQ(result->columns[i].type, boxed->columns[i].type);
+        for (size_t i = 0; i < result->columns.size(); ++i) {
+          EXPECT_EQ(result->columns[i].name, planned.query.select[i].name);
+          EXPECT_EQ(result->columns[i].type, planned.query.select[i].expr.type);
         }
       }
     }

@@ -12,13 +12,11 @@
 
 #include "base/status_macros.h"
 #include "execution/aggregate/aggregate_sink.h"
-#include "execution/partial_result.h"
 #include "execution/sort/result_sink.h"
 #include "execution/sort/sorter.h"
 #include "execution/sort/top_rows.h"
 #include "optimizer/lower.h"
 #include "plan/expression.h"
-#include "session/finish.h"
 #include "tests/execution/step_driver.h"
 #include "types/decimal.h"
 #include "types/sql_error.h"
@@ -353,42 +351,6 @@ absl::StatusOr<Rows> Model(const sql::BoundQuery& query, const Rows& table) {
     result.push_back(std::move(rows[i].values));
   }
   return result;
-}
-
-absl::StatusOr<ResultSet> FinishBoxed(const Planned& planned, std::span<const Rows> shares) {
-  const optimizer::Plan& star = planned.star;
-  execution::PartialMerger merger = MakeMerger(star);
-  for (const Rows& rows : shares) {
-    std::string partial;
-    execution::PutU32(partial, execution::kPartialMagic);
-    execution::PutU32(partial, static_cast<uint32_t>(star.aggregated ? execution::PartialKind::kGroups
-                                                                     : execution::PartialKind::kRows));
-    execution::PutU64(partial, rows.size());
-    for (const Row& row : rows) {
-      NAM_ASSIGN_OR_RETURN(const Row values,
-                           Evaluated(star.aggregated ? star.group_by : star.output, ColumnsOf(row)));
-      for (const Value& value : values) execution::PutValue(partial, value);
-      for (const plan::Aggregate& aggregate : star.aggregates) {
-        Value value = Value::Bool(true);
-        const AggregateFunction function = aggregate.function;
-        if (function != AggregateFunction::kCountRows) {
-          NAM_ASSIGN_OR_RETURN(value, plan::Evaluate(aggregate.argument, ColumnsOf(row)));
-        }
-        const bool sums = function == AggregateFunction::kSum || function == AggregateFunction::kAverage;
-        execution::PutU64(partial, value.null ? 0 : 1);
-        execution::PutNumber(partial, sums && !value.null ? value.number : 0);
-        if (function == AggregateFunction::kMin || function == AggregateFunction::kMax) {
-          execution::PutValue(partial, value);
-        } else if (function == AggregateFunction::kCountDistinct) {
-          execution::PutU64(partial, value.null ? 0 : 1);
-          if (!value.null) execution::PutValue(partial, value);
-        }
-      }
-    }
-    NAM_RETURN_IF_ERROR(merger.Add(std::as_bytes(std::span(partial))));
-  }
-  const std::atomic<bool> cancel = false;
-  return Finish(planned.query, star, merger, cancel);
 }
 
 }  // namespace nam::session

@@ -10,7 +10,6 @@
 #include "base/random.h"
 #include "optimizer/plan.h"
 #include "plan/physical.h"
-#include "session/session.h"
 #include "sql/bound_query.h"
 
 /// Queries over one table without servers: what each attempt would leave, by the engine's own sinks, and what
@@ -45,8 +44,5 @@ absl::StatusOr<std::vector<std::byte>> Store(const Planned& planned, const Rows&
 
 /// The query's rows, by a walk over all rows of t in their order. Rows that an order leaves equal stay in it.
 absl::StatusOr<Rows> Model(const sql::BoundQuery& query, const Rows& table);
-
-/// By PartialMerger and Finish, from one partial result for each share of the rows.
-absl::StatusOr<ResultSet> FinishBoxed(const Planned& planned, std::span<const Rows> shares);
 
 }  // namespace nam::session
