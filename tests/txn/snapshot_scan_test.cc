@@ -332,6 +332,59 @@ TEST_P(SnapshotScanTest, ASnapshotThatNobodyKeepsAnyMore) {
   EXPECT_GE(read->size(), kRows - 200 + 100);
 }
 
+/// The same between any two requests of the reader: only the horizon behind the blocks' completions tells.
+TEST(SnapshotScanRace, TheHorizonIsReadBehindTheBlocks) {
+  int right = 0, too_old = 0;
+  uint64_t total = 0;
+  const auto run = [&](uint64_t requests) {
+    SCOPED_TRACE(testing::Message() << "the snapshot ends after " << requests << " requests");
+    RecordCluster cluster({.kind = fabric::Kind::kSim});
+    cluster.AddTable("accounts", {.extent_bytes = 128 << 10, .extents_max = 1});
+    Teller writer(cluster, 1);
+    const auto create = [&](uint64_t first, uint64_t count, int64_t balance) {
+      ASSERT_TRUE(writer.session->Begin().ok());
+      for (uint64_t key = first; key < first + count; ++key) ASSERT_TRUE(writer.Insert(key, balance).ok());
+      writer.Commits();
+    };
+    constexpr uint64_t kRows = 2 * kChunkRecords;  // all that there is room for
+    create(0, 400, 5);
+    create(400, kRows - 400, 5);
+    auto owner = std::make_unique<Teller>(cluster, 2);
+    ASSERT_TRUE(owner->session->Begin().ok());
+    const uint64_t snapshot = owner->session->snapshot();
+    ASSERT_TRUE(writer.session->Begin().ok());
+    for (uint64_t key = 0; key < 100; ++key) {
+      ASSERT_TRUE(writer.Read(key).ok());
+      ASSERT_TRUE(writer.Delete(key).ok());
+    }
+    writer.Commits();
+    MortalFabric fabric(cluster.client(), MortalFabric::kNever);
+    LentReader reader(cluster, kReaderMember, fabric);
+    const auto end = [&] {
+      owner.reset();
+      create(1'000, 60, 1);  // where deleted rows were
+    };
+    fabric.PauseAfter(requests, end);
+    const auto read = reader.Read(snapshot, kRows, 2);
+    total = MortalFabric::kNever - fabric.left();
+    if (read.ok()) {
+      EXPECT_EQ(read->size(), kRows);
+      for (const auto& [key, balance] : *read) EXPECT_EQ(balance, 5) << key;
+      ++right;
+    } else {
+      EXPECT_EQ(AbortReasonOf(read.status()), AbortReason::kSnapshotTooOld) << read.status();
+      ++too_old;
+    }
+  };
+  run(MortalFabric::kNever);
+  const uint64_t all = total;
+  EXPECT_EQ(right, 1);
+  for (uint64_t requests = 0; requests < all; requests += 61) run(requests);
+  for (uint64_t requests = all - 4; requests <= all; ++requests) run(requests);
+  EXPECT_GT(right, 1) << "what was READ before the snapshot ended is right";
+  EXPECT_GT(too_old, 3);
+}
+
 TEST_P(SnapshotScanTest, IsCancelled) {
   cluster_.AddTable("accounts", {});
   Teller owner(cluster_, 1);

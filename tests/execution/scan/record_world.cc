@@ -8,6 +8,7 @@
 #include "execution/column.h"
 #include "plan/table_schema.h"
 #include "tests/sql/arbitrary_record.h"
+#include "txn/snapshot_scan.h"
 #include "types/wire.h"
 
 namespace nam::execution {
@@ -46,7 +47,11 @@ Value RandomValue(std::mt19937_64& random, const proto::Column& column) {
                             ? (__int128{1} << (8 * column.type().precision() - 1)) - 1
                             : PowerOfTen(static_cast<int>(column.type().precision())) - 1;
   const __int128 least = type.kind == TypeKind::kInteger ? -most - 1 : -most;
-  value.number = pick == 0 ? most : pick == 1 ? least : small;
+  const bool key = column.name() == "id" || column.name() == "k";  // many
+  value.number = pick == 0   ? most
+                 : pick == 1 ? least
+                 : key       ? 100 * small + static_cast<int64_t>(pick)
+                             : small;
   return value;
 }
 
@@ -136,6 +141,7 @@ void RecordTable::Change(txn::Session& session, std::mt19937_64& random, size_t 
       status = session.Delete(table, Bytes(key));
       rows.erase(key);
     }
+    EXPECT_TRUE(status.ok()) << status;
     NAM_CHECK(status.ok(), "nobody else writes");
   }
 }
