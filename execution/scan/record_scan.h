@@ -56,7 +56,7 @@ class RecordScan final : public Source {
   /// A chunk of the shape that tasks fill.
   std::unique_ptr<Chunk> NewChunk() const { return select_.NewChunk(); }
 
-  const Options& options() const { return options_; }
+  const RecordSelect& select() const { return select_; }
   /// Of tasks that have ended; blocks are records'. Any thread.
   ScanTotals totals() const;
   size_t by_row_nodes() const { return select_.by_row_nodes(); }

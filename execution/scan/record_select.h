@@ -31,6 +31,7 @@ class RecordSelect {
   /// INVALID_ARGUMENT if columns and slots do not fit the table.
   static absl::StatusOr<RecordSelect> Make(const proto::Table& table, Options options);
 
+  const Options& options() const { return options_; }
   const partitioner::RecordLayout& row() const { return row_; }
   size_t by_row_nodes() const { return program_ == nullptr ? 0 : program_->by_row_nodes(); }
   /// A chunk of the shape that tasks fill.

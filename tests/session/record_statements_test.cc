@@ -542,9 +542,9 @@ TEST_F(Many, MoreRowsThanATransactionWritesAreNotFound) {
 
 TEST_F(Many, ResultsAreBounded) {
   result_bytes_max_ = 1 << 20;
-  EXPECT_EQ(Run("select id, n from many"), "53000");
-  EXPECT_EQ(Run("select n, count(*) from many group by n"), "53000");
-  EXPECT_EQ(Run("select count(distinct n) from many"), "53000");
+  EXPECT_EQ(Run("select id, n from many"), "53200");
+  EXPECT_EQ(Run("select n, count(*) from many group by n"), "53200");
+  EXPECT_EQ(Run("select count(distinct n) from many"), "53200");
   EXPECT_EQ(Run("select count(*), sum(n) from many"), "SELECT 1 | 100000,4999950000");
   // Of an order's first rows no more are kept than that.
   EXPECT_EQ(Run("select id, n from many order by n limit 2 offset 1"), "SELECT 2 | 17679,1 | 35358,2");

@@ -92,9 +92,9 @@ RecordScan::Options RandomScan(std::mt19937_64& random, const RecordTable& table
   for (const plan::Slot& slot : options.select.schema) slots.push_back({slot, {}});
   testing::RandomExpression expressions(random, slots);
   for (uint64_t f = random() % 4; f > 0; --f) {
-    options.select.filters.push_back(random() % 4 == 0
-                                  ? expressions.Bool(2)
-                                  : expressions.About(static_cast<uint32_t>(random() % columns.size()), 1));
+    options.select.filters.push_back(
+        random() % 4 == 0 ? expressions.Bool(2)
+                          : expressions.About(static_cast<uint32_t>(random() % columns.size()), 1));
   }
   const auto key = [&] { return table.RandomRow(random).substr(0, table.layout().key_bytes()); };
   for (uint64_t r = random() % 2 == 0 ? 0 : 1 + random() % 5; r > 0; --r) {

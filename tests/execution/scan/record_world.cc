@@ -232,7 +232,7 @@ absl::Status RecordScanner::RunThread(RecordScan& scan, storage::Channel& channe
   TaskContext context(fabric_.clock(), budget_, cancel_, {&channel, nullptr});
   const auto chunk = scan.NewChunk();
   const auto task = scan.NewTask(context);
-  const RecordScan::Options& options = scan.options();
+  const RecordSelect::Options& options = scan.select().options();
   while (true) {
     const Step step = task->Next(context, *chunk);
     context.Settle();
@@ -244,9 +244,8 @@ absl::Status RecordScanner::RunThread(RecordScan& scan, storage::Channel& channe
     for (uint32_t i = 0; i < selection.count; ++i) {
       NAM_CHECK(selection[i] < chunk->size() && (i == 0 || selection[i - 1] < selection[i]));
       TextRow& row = rows.emplace_back();
-      for (uint32_t c = 0; c < options.select.outputs.size(); ++c)
-        row.push_back(
-            ArrayText(chunk->column(c), options.select.schema[options.select.outputs[c]], selection[i]));
+      for (uint32_t c = 0; c < options.outputs.size(); ++c)
+        row.push_back(ArrayText(chunk->column(c), options.schema[options.outputs[c]], selection[i]));
     }
     if (each && !each(*chunk)) {
       task->Stop();
