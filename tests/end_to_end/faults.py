@@ -199,11 +199,11 @@ class Faults(cases.Case):
         cluster.load(SCALE_FACTOR)
         rows = cluster.tables()["lineorder"]
         # Late enough that what only looks at the start of a call would not see it.
-        shell = self.query_in_the_middle(cluster, LONG_QUERY + " AND a.lo_orderdate < 19950101", seconds=3.5)
+        shell = self.query_in_the_middle(cluster, LONG_QUERY + " AND a.lo_orderdate < 19970101", seconds=3.5)
         victim = cluster.compute[0]
         victim.process.signal(signal.SIGSTOP)
         try:
-            self.expect_answer(cluster, shell, LONG_QUERY + " AND a.lo_orderdate < 19950101")
+            self.expect_answer(cluster, shell, LONG_QUERY + " AND a.lo_orderdate < 19970101")
             cluster.await_dead(victim)
             self.assertEqual(cluster.count("lineorder"), rows)
         finally:
