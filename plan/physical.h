@@ -201,8 +201,8 @@ struct Pipeline {
 /// do, then what is left for the session.
 struct Stage {
   enum class Site : uint8_t { kServers, kSession };
-  /// Of kServers the pipeline whose source's pieces servers claim; of kSession, which is the plan's last stage,
-  /// its last pipeline, whose rows are the result.
+  /// Of kServers the pipeline whose source's pieces servers claim; of kSession, which is the plan's last
+  /// stage, its last pipeline, whose rows are the result.
   uint32_t claimed = 0;
   Distribution result;  // of what the claimed pipeline's sink leaves
   Site site = Site::kServers;

@@ -19,8 +19,8 @@
 #include "txn/session.h"
 
 /// The checkout of TPC-W over any session: reads 3 products, inserts an order and its 3 lines, takes what was
-/// bought out of the products' stock. They are tables of SQL, with rows as partitioner/record_row.h lays them out:
-/// words are bigint NOT NULL (big-endian, the sign bit flipped), the filler is a text.
+/// bought out of the products' stock. They are tables of SQL, with rows as partitioner/record_row.h lays them
+/// out: words are bigint NOT NULL (big-endian, the sign bit flipped), the filler is a text.
 ///
 ///     products     id │ write │ check │ stock │ price │ filler…
 ///     orders       id │ write │ check │ lines │ total │ filler…

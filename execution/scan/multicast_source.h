@@ -24,8 +24,8 @@ struct MulticastBuild {
   std::vector<storage::MulticastTable> tables;
   std::vector<uint32_t> pipelines;  // of each of the tables: its build pipeline
 
-  /// MulticastChain::pipeline is the number of the build pipeline in the plan, which has passed Check and, with
-  /// `tables`, CheckTables. `needed`: of each pipeline's table the partitions that this server needs,
+  /// MulticastChain::pipeline is the number of the build pipeline in the plan, which has passed Check and,
+  /// with `tables`, CheckTables. `needed`: of each pipeline's table the partitions that this server needs,
   /// ascending. INVALID_ARGUMENT if it does not fit: every block that a build side needs must come exactly
   /// once, and no build side may wait for another one.
   static absl::StatusOr<MulticastBuild> From(const proto::MulticastStreams& streams,

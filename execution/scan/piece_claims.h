@@ -29,7 +29,8 @@ class PieceQueue {
   const std::vector<partitioner::Piece>& pieces() const { return pieces_; }
   /// Whether nothing is left for another thread, as far as this server knows.
   bool exhausted() const {
-    return pieces_.empty() || (!counter_.has_value() && next_.load(std::memory_order_relaxed) >= pieces_.size());
+    return pieces_.empty() ||
+           (!counter_.has_value() && next_.load(std::memory_order_relaxed) >= pieces_.size());
   }
 
  private:

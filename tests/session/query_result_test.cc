@@ -72,8 +72,8 @@ class QueryResultTest : public testing::Test {
                                                 uint64_t budget_bytes = kBudgetBytes) {
     auto ending = std::make_unique<Ending>(planned);
     NAM_ASSIGN_OR_RETURN(ending->stage,
-                         ending->result.PrepareStage(planned.physical, {planned.query.tables[0].table}, budget_bytes,
-                                                   RealClock(), cancel_));
+                         ending->result.PrepareStage(planned.physical, {planned.query.tables[0].table},
+                                                     budget_bytes, RealClock(), cancel_));
     return ending;
   }
 
@@ -347,9 +347,9 @@ TEST_F(QueryResultTest, ManyRowsAreOrdered) {
   RandomStream random(6);
   std::vector<Rows> shares;
   for (int i = 0; i < 3; ++i) shares.push_back(RandomRows(i * 50'000, 50'000, 900, random));
-  for (const std::string text :
-       {"select id, k, name from t order by k desc, name, id", "select id from t order by ok, id offset 70000",
-        "select n, id, count(*) from t group by n, id order by n, id"}) {
+  for (const std::string text : {"select id, k, name from t order by k desc, name, id",
+                                 "select id from t order by ok, id offset 70000",
+                                 "select n, id, count(*) from t group by n, id order by n, id"}) {
     SCOPED_TRACE(text);
     const Planned planned = PlanOf(text);
     const auto result = Finish(planned, StoreAll(planned, shares, random, false));
