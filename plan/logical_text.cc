@@ -1,0 +1,164 @@
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "plan/logical.h"
+
+namespace nam::plan::logical {
+namespace {
+
+std::string Name(ColumnRef ref) {
+  return absl::StrCat("#", ref.table, ".", ref.column);
+}
+
+std::string Text(const Expr& expr) {
+  return plan::ToString(expr, [](const Expr& e) { return Name(e.column); });
+}
+
+std::string List(const std::vector<Expr>& list) {
+  return absl::StrJoin(list, ", ", [](std::string* out, const Expr& e) { absl::StrAppend(out, Text(e)); });
+}
+
+std::string List(const std::vector<OrderKey>& keys) {
+  return absl::StrJoin(keys, ", ", [](std::string* out, const OrderKey& key) {
+    absl::StrAppend(out, Text(key.expr), key.descending ? " desc" : "",
+                    key.nulls_first == key.descending ? ""
+                    : key.nulls_first                 ? " nulls first"
+                                                      : " nulls last");
+  });
+}
+
+std::string Text(const AggregateCall& call) {
+  constexpr const char* kNames[] = {"count(*)", "count", "sum", "min", "max", "avg", "count distinct"};
+  std::string text = kNames[static_cast<size_t>(call.function)];
+  if (call.function != AggregateFunction::kCountRows)
+    absl::StrAppend(&text, "(", call.distinct ? "distinct " : "", Text(call.argument), ")");
+  if (call.filter.has_value()) absl::StrAppend(&text, " filter (", Text(*call.filter), ")");
+  return text;
+}
+
+std::string Text(const FrameBound& bound) {
+  switch (bound.kind) {
+    case FrameBound::Kind::kUnboundedPreceding:
+      return "unbounded preceding";
+    case FrameBound::Kind::kPreceding:
+      return bound.offset.ToString() + " preceding";
+    case FrameBound::Kind::kCurrentRow:
+      return "current row";
+    case FrameBound::Kind::kFollowing:
+      return bound.offset.ToString() + " following";
+    case FrameBound::Kind::kUnboundedFollowing:
+      return "unbounded following";
+  }
+  return "?";
+}
+
+std::string Text(const WindowCall& call) {
+  constexpr const char* kNames[] = {"",    "row_number", "rank",        "dense_rank", "ntile",
+                                    "lag", "lead",       "first_value", "last_value", "nth_value"};
+  constexpr const char* kUnits[] = {"rows", "range", "groups"};
+  std::string text = call.function == WindowFunction::kAggregate
+                         ? Text(call.aggregate)
+                         : absl::StrCat(kNames[static_cast<size_t>(call.function)], "(",
+                                        List(call.arguments), ")");
+  if (call.function == WindowFunction::kAggregate || call.function >= WindowFunction::kFirstValue) {
+    absl::StrAppend(&text, " ", kUnits[static_cast<size_t>(call.frame.unit)], " ", Text(call.frame.start),
+                    " to ", Text(call.frame.end));
+  }
+  return text;
+}
+
+class Printer {
+ public:
+  std::string Print(const Node& root) {
+    Line(root, 0);
+    return std::move(out_);
+  }
+
+ private:
+  void Line(const Node& node, size_t indent) {
+    absl::StrAppend(&out_, std::string(indent, ' '));
+    std::visit([&](const auto& op) { Show(node, op); }, node.op);
+    absl::StrAppend(&out_, "\n");
+    for (const NodePtr& input : node.inputs) Line(*input, indent + 2);
+  }
+
+  void Outputs(const Node& node, size_t from, const std::vector<std::string>& values) {
+    for (size_t i = 0; i < values.size(); ++i)
+      absl::StrAppend(&out_, i == 0 ? " " : ", ", Name(node.columns[from + i].ref), " = ", values[i]);
+  }
+
+  void Show(const Node& node, const Scan& scan) {
+    absl::StrAppend(&out_, "Scan ", scan.table->name(), " as #", scan.relation, ":");
+    for (const Column& column : node.columns) absl::StrAppend(&out_, " ", column.ref.column);
+  }
+  void Show(const Node& node, const Values& values) {
+    absl::StrAppend(&out_, "Values ", values.rows.size(), " rows");
+    for (const Column& column : node.columns) absl::StrAppend(&out_, " ", Name(column.ref));
+  }
+  void Show(const Node&, const Filter& filter) { absl::StrAppend(&out_, "Filter ", List(filter.conditions)); }
+  void Show(const Node& node, const Project& project) {
+    std::vector<std::string> values;
+    for (const Expr& output : project.outputs) values.push_back(Text(output));
+    absl::StrAppend(&out_, "Project");
+    Outputs(node, 0, values);
+  }
+  void Show(const Node&, const Join& join) {
+    constexpr const char* kKinds[] = {"inner", "left", "right",           "full", "semi",
+                                      "anti",  "null-aware anti", "mark", "single"};
+    absl::StrAppend(&out_, "Join ", kKinds[static_cast<size_t>(join.kind)], join.dependent ? " dependent" : "");
+    if (join.kind == JoinKind::kMark) absl::StrAppend(&out_, " ", Name(join.mark));
+    if (!join.conditions.empty()) absl::StrAppend(&out_, " on ", List(join.conditions));
+    if (!join.compared.empty()) absl::StrAppend(&out_, " compared ", List(join.compared));
+  }
+  void Show(const Node& node, const Aggregate& aggregate) {
+    absl::StrAppend(&out_, "Aggregate");
+    std::vector<std::string> values;
+    for (const Expr& key : aggregate.keys) values.push_back(Text(key));
+    for (const AggregateCall& call : aggregate.aggregates) values.push_back(Text(call));
+    for (const GroupingCall& call : aggregate.groupings)
+      values.push_back(absl::StrCat("grouping(", absl::StrJoin(call.keys, ", "), ")"));
+    Outputs(node, 0, values);
+    for (const auto& set : aggregate.sets) absl::StrAppend(&out_, " {", absl::StrJoin(set, ", "), "}");
+  }
+  void Show(const Node& node, const Window& window) {
+    absl::StrAppend(&out_, "Window");
+    if (!window.partition.empty()) absl::StrAppend(&out_, " partition by ", List(window.partition));
+    if (!window.order.empty()) absl::StrAppend(&out_, " order by ", List(window.order));
+    std::vector<std::string> values;
+    for (const WindowCall& call : window.calls) values.push_back(Text(call));
+    absl::StrAppend(&out_, ":");
+    Outputs(node, node.columns.size() - values.size(), values);
+  }
+  void Show(const Node&, const Sort& sort) { absl::StrAppend(&out_, "Sort ", List(sort.keys)); }
+  void Show(const Node&, const Limit& limit) {
+    absl::StrAppend(&out_, "Limit ", limit.rows.has_value() ? absl::StrCat(*limit.rows) : "all");
+    if (limit.offset != 0) absl::StrAppend(&out_, " offset ", limit.offset);
+  }
+  void Show(const Node&, const Distinct& distinct) {
+    absl::StrAppend(&out_, "Distinct");
+    if (!distinct.on.empty()) absl::StrAppend(&out_, " on ", List(distinct.on));
+    if (!distinct.order.empty()) absl::StrAppend(&out_, " order by ", List(distinct.order));
+  }
+  void Show(const Node& node, const SetOperation& operation) {
+    constexpr const char* kKinds[] = {"Union", "Intersect", "Except"};
+    absl::StrAppend(&out_, kKinds[static_cast<size_t>(operation.kind)], operation.all ? " all" : "");
+    for (const Column& column : node.columns) absl::StrAppend(&out_, " ", Name(column.ref));
+  }
+  void Show(const Node&, const With& with) {
+    absl::StrAppend(&out_, "With cte ", with.cte, with.name.empty() ? "" : " ", with.name);
+  }
+  void Show(const Node& node, const CteScan& scan) {
+    absl::StrAppend(&out_, "CteScan cte ", scan.cte, ":");
+    for (size_t i = 0; i < scan.fields.size(); ++i)
+      absl::StrAppend(&out_, " ", Name(node.columns[i].ref), " = ", scan.fields[i]);
+  }
+
+  std::string out_;
+};
+
+}  // namespace
+
+std::string ToString(const Node& root) {
+  return Printer().Print(root);
+}
+
+}  // namespace nam::plan::logical
