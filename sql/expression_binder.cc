@@ -85,6 +85,9 @@ absl::StatusOr<Expr> ExpressionBinder::Expression(const Node& node, Context cont
         sqlstate::kTooComplex, "the expression is nested too deeply", node.position(),
         absl::StrCat("at most ", kDeepestExpression, " levels; IN (…) replaces long chains of OR"));
   }
+  if (query_ != nullptr) {
+    if (auto bound = query_->BindInQuery(node, context.clause, context.depth)) return *std::move(bound);
+  }
   if (node.Is("ColumnRef")) return Column(node, context);
   if (node.Is("A_Const")) return Constant(node);
   if (node.Is("A_Expr")) return Operation(node, context);

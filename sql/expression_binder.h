@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,11 +28,22 @@ enum class Clause : uint8_t {
 };
 const char* ClauseName(Clause clause);
 
+/// What an expression may hold that only the query around it knows.
+class QueryScope {
+ public:
+  virtual ~QueryScope() = default;
+  /// Binds a column, an aggregate, a window function or a subquery; nothing if the node is none of these.
+  virtual std::optional<absl::StatusOr<plan::Expr>> BindInQuery(const Node& node, Clause clause,
+                                                                int depth) = 0;
+};
+
 /// Binds a statement's expressions, and collects its aggregates on the way. Aggregates become kAggregate
 /// nodes at once, while columns beside them stay kColumn until the select binder knows the groups.
 class ExpressionBinder {
  public:
   explicit ExpressionBinder(const std::vector<BoundTable>& tables) : names_(tables) {}
+  /// Asks the query first; borrows it.
+  ExpressionBinder(const std::vector<BoundTable>& tables, QueryScope& query) : names_(tables), query_(&query) {}
 
   /// May return an untyped literal (see ExpressionBuilder).
   absl::StatusOr<plan::Expr> BindUntyped(const Node& node, const Scope& scope, Clause clause);
@@ -78,9 +90,15 @@ class ExpressionBinder {
                          const Context& context);
 
   NameResolver names_;
+  QueryScope* query_ = nullptr;
   ExpressionBuilder builder_;
   std::vector<plan::Aggregate> aggregates_;
 };
+
+const std::vector<std::string>& AggregateNames();
+/// The type of an aggregate's result; an error when the function does not take the argument.
+absl::StatusOr<Type> AggregateType(plan::AggregateFunction function, const plan::Expr& argument,
+                                   const std::string& name, int position);
 
 /// Name of an output column without AS, as PostgreSQL chooses it.
 std::string OutputName(const Node& expression);

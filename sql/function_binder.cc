@@ -11,7 +11,6 @@
 #include "types/sql_error.h"
 
 namespace nam::sql {
-namespace {
 
 using plan::Aggregate;
 using plan::AggregateFunction;
@@ -23,6 +22,8 @@ const std::vector<std::string>& AggregateNames() {
   static const std::vector<std::string> names = {"count", "sum", "min", "max", "avg"};
   return names;
 }
+
+namespace {
 
 std::string Upper(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
@@ -83,7 +84,8 @@ absl::StatusOr<AggregateFunction> FunctionOf(const std::string& name, bool disti
   return name == "sum" ? AggregateFunction::kSum : AggregateFunction::kAverage;
 }
 
-/// The result's type; an error when the function does not take the argument.
+}  // namespace
+
 absl::StatusOr<Type> AggregateType(AggregateFunction function, const Expr& argument, const std::string& name,
                                    int position) {
   const Type& type = argument.type;
@@ -114,8 +116,6 @@ absl::StatusOr<Type> AggregateType(AggregateFunction function, const Expr& argum
                              ? " takes numbers"
                              : " takes numbers, dates, timestamps and strings"));
 }
-
-}  // namespace
 
 absl::StatusOr<Expr> ExpressionBinder::Function(const Node& node, const Context& context) {
   NAM_ASSIGN_OR_RETURN(const std::string name, FunctionName(node));

@@ -1,0 +1,166 @@
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "plan/expression_tree.h"
+#include "sql/logical_place.h"
+#include "sql/logical_select.h"
+#include "types/sql_error.h"
+
+/// Aggregates, each of the query whose rows it is over.
+namespace nam::sql {
+namespace {
+
+using plan::AggregateFunction;
+using plan::Expr;
+using plan::SameExpr;
+using plan::logical::AggregateCall;
+using plan::logical::MakeColumn;
+
+bool SameCall(const AggregateCall& a, const AggregateCall& b) {
+  if (a.function != b.function || a.distinct != b.distinct || a.filter.has_value() != b.filter.has_value())
+    return false;
+  return SameExpr(a.argument, b.argument) && (!a.filter.has_value() || SameExpr(*a.filter, *b.filter));
+}
+
+AggregateFunction FunctionOf(const std::string& name) {
+  if (name == "count") return AggregateFunction::kCount;
+  if (name == "min") return AggregateFunction::kMin;
+  if (name == "max") return AggregateFunction::kMax;
+  return name == "sum" ? AggregateFunction::kSum : AggregateFunction::kAverage;
+}
+
+absl::Status Nested(int position) {
+  return UserError(sqlstate::kGroupingError, "aggregates cannot be nested", position,
+                   "compute the inner one in a subquery in FROM");
+}
+
+void AddColumns(const Expr& expr, std::vector<plan::ColumnRef>& columns) {
+  const std::vector<plan::ColumnRef> more = ColumnsOf(expr);
+  columns.insert(columns.end(), more.begin(), more.end());
+}
+
+absl::Status RefuseClauses(const Node& node) {
+  const int position = node.position();
+  const SqlText& text = node.text();
+  if (node.Flag("agg_within_group"))
+    return Refusal("WITHIN GROUP is not supported", text.Find({"within", "group"}, position));
+  if (node.Has("agg_order")) {
+    return Refusal("ORDER BY in an aggregate is not supported", text.Find({"order", "by"}, position),
+                   "order the query's result instead");
+  }
+  if (node.Flag("func_variadic")) return Refusal("VARIADIC is not supported", text.Find({"variadic"}, position));
+  return node.Only({"funcname", "args", "agg_star", "agg_distinct", "agg_filter", "funcformat", "over"});
+}
+
+}  // namespace
+
+std::optional<absl::StatusOr<Expr>> LogicalSelect::Call(const Node& node, Clause clause) {
+  const std::vector<std::string> names = node.Names("funcname");
+  if (names.empty() || (names.size() > 1 && names[0] != "pg_catalog")) return std::nullopt;
+  const std::string& name = names.back();
+  const auto& aggregates = AggregateNames();
+  const bool aggregate = std::find(aggregates.begin(), aggregates.end(), name) != aggregates.end();
+  if (node.Has("over") || IsWindowFunction(name)) return WindowExpr(node, name, clause);
+  if (aggregate) return AggregateExpr(node, name, clause);
+  return std::nullopt;
+}
+
+absl::StatusOr<Expr> LogicalSelect::AggregateExpr(const Node& node, const std::string& name, Clause clause) {
+  const int position = node.position();
+  NAM_RETURN_IF_ERROR(RefuseClauses(node));
+  NAM_ASSIGN_OR_RETURN(AggregateCall call, AggregateArguments(node, name, clause));
+  NAM_ASSIGN_OR_RETURN(LogicalSelect* const owner, OwnerOf(call, position));
+  NAM_RETURN_IF_ERROR(owner->MayAggregate(position));
+  return owner->AddAggregate(std::move(call), position);
+}
+
+absl::StatusOr<AggregateCall> LogicalSelect::AggregateArguments(const Node& node, const std::string& name,
+                                                                Clause clause) {
+  const int position = node.position();
+  const SavedPlace place(*this, clause_);
+  if (!node.Has("over")) in_aggregate_ = true;
+  AggregateCall call;
+  call.function = FunctionOf(name);
+  if (node.Has("agg_filter")) {
+    NAM_ASSIGN_OR_RETURN(call.filter, BindBoolean(node.Field("agg_filter"), clause));
+    if (IsBoolLiteral(*call.filter, true)) call.filter.reset();
+  }
+  call.type = Type::Integer();
+  if (node.Flag("agg_star")) {
+    call.function = AggregateFunction::kCountRows;
+    if (name == "count") return call;
+    return UserError(sqlstate::kNoSuchOperator, absl::StrCat("function does not exist: ", name, "(*)"),
+                     position, "only count takes *");
+  }
+  const std::vector<Node> args = node.List("args");
+  if (args.size() != 1) {
+    return UserError(sqlstate::kNoSuchOperator, absl::StrCat(name, " takes one argument, not ", args.size()),
+                     position, name == "count" ? "count(*) counts rows" : "");
+  }
+  NAM_ASSIGN_OR_RETURN(call.argument, BindTyped(args[0], clause));
+  NAM_ASSIGN_OR_RETURN(call.type, AggregateType(call.function, call.argument, name, position));
+  // Of what is alike the least and the greatest are the same.
+  const bool extreme = call.function == AggregateFunction::kMin || call.function == AggregateFunction::kMax;
+  call.distinct = node.Flag("agg_distinct") && !extreme;
+  if (call.function == AggregateFunction::kCount && !call.distinct && IsLiteral(call.argument) &&
+      !call.argument.literal.null) {
+    call.function = AggregateFunction::kCountRows;
+    call.argument = Expr();
+  }
+  return call;
+}
+
+/// The innermost query whose columns the arguments name; without columns this one.
+absl::StatusOr<LogicalSelect*> LogicalSelect::OwnerOf(const AggregateCall& call, int position) {
+  std::vector<plan::ColumnRef> columns;
+  if (call.function != AggregateFunction::kCountRows) AddColumns(call.argument, columns);
+  if (call.filter.has_value()) AddColumns(*call.filter, columns);
+  if (columns.empty()) return this;
+  const auto names = [&](const LogicalSelect* select) {
+    return std::any_of(columns.begin(), columns.end(), [&](plan::ColumnRef ref) {
+      const LogicalSelect* owner = context_.owners[static_cast<size_t>(ref.table)];
+      return owner == select || (owner == nullptr && select == this);
+    });
+  };
+  LogicalSelect* owner = nullptr;
+  if (names(this)) owner = this;
+  for (const ScopeLevel* level = around_.level; owner == nullptr && level != nullptr; level = level->outer) {
+    if (level->select != nullptr && names(level->select)) owner = level->select;
+  }
+  if (owner == nullptr) return this;
+  const auto aggregate = [&](plan::ColumnRef ref) { return ref.table == owner->aggregate_relation_; };
+  if (std::any_of(columns.begin(), columns.end(), aggregate)) return Nested(position);
+  return owner;
+}
+
+absl::Status LogicalSelect::MayAggregate(int position) const {
+  if (in_aggregate_) {
+    // The call itself is bound outside of its arguments' place.
+    return Nested(position);
+  }
+  if (in_from_ && clause_ != Clause::kOn) {
+    return UserError(sqlstate::kGroupingError, "aggregates of a query are not allowed in its own FROM", position,
+                     "compute them in a subquery in FROM");
+  }
+  if (clause_ == Clause::kSelect || clause_ == Clause::kHaving || clause_ == Clause::kOrderBy)
+    return absl::OkStatus();
+  const bool where = clause_ == Clause::kWhere || clause_ == Clause::kOn;
+  return UserError(sqlstate::kGroupingError, absl::StrCat("aggregates are not allowed in ", ClauseName(clause_)),
+                   position, where ? "conditions on aggregates go to HAVING" : "");
+}
+
+absl::StatusOr<Expr> LogicalSelect::AddAggregate(AggregateCall call, int position) {
+  NeedAggregation();
+  const auto same = [&](const AggregateCall& other) { return SameCall(other, call); };
+  auto found = std::find_if(groups_.aggregates.begin(), groups_.aggregates.end(), same);
+  const auto place = static_cast<size_t>(found - groups_.aggregates.begin());
+  const Type type = call.type;
+  if (found == groups_.aggregates.end()) {
+    aggregate_refs_.push_back({aggregate_relation_, NextAggregateColumn()});
+    groups_.aggregates.push_back(std::move(call));
+  }
+  return MakeColumn({aggregate_refs_[place], "", type, true}, position);
+}
+
+}  // namespace nam::sql

@@ -1,0 +1,210 @@
+#include "sql/logical_query.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "plan/expression_tree.h"
+#include "sql/logical_binder.h"
+#include "sql/logical_select.h"
+#include "sql/logical_set.h"
+#include "types/sql_error.h"
+
+namespace nam::sql {
+namespace {
+
+using plan::logical::Column;
+using plan::logical::CteScan;
+using plan::logical::MakeColumn;
+using plan::logical::MakeNode;
+using plan::logical::NodePtr;
+using plan::logical::Project;
+using plan::logical::With;
+
+/// Levels of queries, FROM items and expressions, one inside the other: what recursion over them bears.
+constexpr int kDeepestNesting = 600;
+constexpr int kQueryWeight = 4;
+
+absl::Status RefuseLocking(const Node& select) {
+  const SqlText& text = select.text();
+  for (const char* word : {"update", "share", "no", "key"}) {
+    if (const int position = text.Find({"for", word}); position >= 0) {
+      return Refusal("FOR UPDATE and FOR SHARE are not supported", position,
+                     "a query reads one snapshot anyway");
+    }
+  }
+  return Refusal("locking clauses are not supported", text.Start());
+}
+
+absl::Status RefuseClauses(const Node& select) {
+  const SqlText& text = select.text();
+  if (select.Has("intoClause")) return Refusal("SELECT INTO is not supported", text.Find({"into"}));
+  if (select.Has("lockingClause")) return RefuseLocking(select);
+  if (select.Text("limitOption") == "LIMIT_OPTION_WITH_TIES") {
+    return Refusal("FETCH … WITH TIES is not supported", text.Find({"with", "ties"}), "use ONLY, or LIMIT");
+  }
+  return absl::OkStatus();
+}
+
+size_t CountScans(const plan::logical::Node& root, int cte) {
+  const auto* scan = root.As<CteScan>();
+  size_t scans = scan != nullptr && scan->cte == cte ? 1 : 0;
+  for (const NodePtr& input : root.inputs) scans += CountScans(*input, cte);
+  return scans;
+}
+
+/// Puts the definition where its one scan is.
+void InlineScan(plan::logical::Node& root, int cte, NodePtr& definition) {
+  if (const auto* scan = root.As<CteScan>(); scan != nullptr && scan->cte == cte) {
+    Project project;
+    for (const uint32_t field : scan->fields) project.outputs.push_back(MakeColumn(definition->columns[field]));
+    root.op = std::move(project);
+    root.inputs.push_back(std::move(definition));
+    return;
+  }
+  for (NodePtr& input : root.inputs) {
+    if (definition != nullptr) InlineScan(*input, cte, definition);
+  }
+}
+
+/// The WITH queries of one query.
+class WithBinder {
+ public:
+  WithBinder(LogicalContext& context, const Surroundings& around) : context_(context), level_(around.level) {
+    tables_.outer = around.ctes;
+  }
+
+  absl::Status Bind(const Node& with) {
+    if (with.Flag("recursive")) {
+      return Refusal("WITH RECURSIVE is not supported", with.text().Find({"recursive"}),
+                     "leave RECURSIVE out if no query names itself");
+    }
+    NAM_RETURN_IF_ERROR(with.Only({"ctes"}));
+    for (const Node& cte : with.List("ctes")) NAM_RETURN_IF_ERROR(BindOne(cte));
+    return absl::OkStatus();
+  }
+
+  /// The body, with those definitions around it that it uses twice.
+  NodePtr Around(NodePtr body) {
+    for (size_t i = definitions_.size(); i-- > 0;) {
+      Definition& definition = definitions_[i];
+      const int number = tables_.tables[i]->number;
+      const size_t scans = CountScans(*body, number);
+      if (scans == 0) continue;
+      if (scans == 1 && !definition.materialized) {
+        InlineScan(*body, number, definition.root);
+      } else {
+        body = MakeNode(With{number, tables_.tables[i]->name}, {}, std::move(definition.root), std::move(body));
+      }
+    }
+    plan::logical::DeriveAllColumns(*body);
+    return body;
+  }
+
+  CommonTables& tables() { return tables_; }
+
+ private:
+  struct Definition {
+    NodePtr root;
+    bool materialized = false;
+  };
+
+  absl::Status BindOne(const Node& cte) {
+    const std::string name = cte.Text("ctename");
+    const int position = cte.position();
+    for (const auto& other : tables_.tables) {
+      if (other->name != name) continue;
+      return UserError(sqlstate::kDuplicateAlias,
+                       absl::StrCat("WITH query name ", Quote(name), " is there twice"), position,
+                       "give each its own name");
+    }
+    const Node query = cte.Field("ctequery");
+    if (!query.Is("SelectStmt")) {
+      return Refusal("statements in WITH that change rows are not supported", position, "write a SELECT");
+    }
+    NAM_RETURN_IF_ERROR(cte.Only({"ctename", "aliascolnames", "ctematerialized", "ctequery"}));
+    NAM_ASSIGN_OR_RETURN(BoundTree tree, BindQuery(context_, {level_, &tables_}, query));
+    auto table = std::make_unique<CommonTable>();
+    table->name = name;
+    table->number = context_.ctes++;
+    table->columns = tree.root->columns;
+    NAM_RETURN_IF_ERROR(RenameColumns(cte.Names("aliascolnames"), name, position, table->columns));
+    tables_.tables.push_back(std::move(table));
+    definitions_.push_back({std::move(tree.root), cte.Text("ctematerialized") == "CTEMaterializeAlways"});
+    return absl::OkStatus();
+  }
+
+  LogicalContext& context_;
+  const ScopeLevel* const level_;
+  CommonTables tables_;
+  std::vector<Definition> definitions_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const proto::Table>> LogicalContext::Find(const std::string& name,
+                                                                         int position) {
+  auto& table = found[name];
+  if (table != nullptr) return table;
+  auto looked_up = source.Find(name);
+  if (looked_up.ok()) return table = *std::move(looked_up);
+  if (!absl::IsNotFound(looked_up.status())) return looked_up.status();
+  const std::vector<std::string> names = source.Names();
+  std::string hint = DidYouMean(name, names);
+  if (hint.empty() && names.empty()) hint = "there is no table yet; load one first";
+  return UserError(sqlstate::kUndefinedTable, absl::StrCat("table ", Quote(name), " does not exist"), position,
+                   hint);
+}
+
+absl::Status NestingLevel::Check(const Node& node) const {
+  if (context_.depth <= kDeepestNesting) return absl::OkStatus();
+  return UserError(sqlstate::kTooComplex, "the statement is nested too deeply", node.position(),
+                   "use fewer levels of subqueries, joins and parentheses");
+}
+
+CommonTable* CommonTables::Find(const std::string& name) {
+  for (CommonTables* level = this; level != nullptr; level = level->outer) {
+    for (const auto& table : level->tables) {
+      if (table->name == name) return table.get();
+    }
+  }
+  return nullptr;
+}
+
+absl::StatusOr<BoundTree> BindQuery(LogicalContext& context, const Surroundings& around, const Node& select) {
+  const NestingLevel level(context, kQueryWeight);
+  NAM_RETURN_IF_ERROR(level.Check(select));
+  NAM_RETURN_IF_ERROR(RefuseClauses(select));
+  WithBinder with(context, around);
+  if (select.Has("withClause")) NAM_RETURN_IF_ERROR(with.Bind(select.Field("withClause")));
+  const Surroundings inside{around.level, &with.tables()};
+  absl::StatusOr<BoundTree> tree = select.Text("op") != "SETOP_NONE" ? BindSetOperation(context, inside, select)
+                                   : select.Has("valuesLists")       ? BindValues(context, inside, select)
+                                                                     : LogicalSelect(context, inside).Bind(select);
+  NAM_RETURN_IF_ERROR(tree.status());
+  tree->root = with.Around(std::move(tree->root));
+  return tree;
+}
+
+Type CommonType(const Type& a, const Type& b) {
+  if (a == b) return a;
+  if (a.kind == TypeKind::kString) return plan::IsChar(a) && plan::IsChar(b) ? plan::CharType(0) : Type::String();
+  Type common = a;
+  common.precision = 0;
+  return common;
+}
+
+absl::StatusOr<plan::logical::Query> BindLogical(const std::string& text, TableSource& tables) {
+  NAM_ASSIGN_OR_RETURN(const ParsedStatement statement, ParsedStatement::Parse(text));
+  const Node select = statement.root();
+  if (!select.Is("SelectStmt")) return RefuseStatement(select);
+  LogicalContext context(tables);
+  NAM_ASSIGN_OR_RETURN(BoundTree tree, BindQuery(context, {}, select));
+  plan::logical::Query query;
+  query.root = std::move(tree.root);
+  query.relations = static_cast<int>(context.owners.size());
+  query.ctes = context.ctes;
+  return query;
+}
+
+}  // namespace nam::sql

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "plan/logical.h"
+#include "sql/bound_query.h"
+#include "sql/logical_scope.h"
+#include "sql/parse_tree.h"
+
+/// Queries inside a statement: WITH, set operations, VALUES, and plain selects (sql/logical_select.h).
+namespace nam::sql {
+
+/// What holds for a whole statement. Lives as long as its binding.
+struct LogicalContext {
+  TableSource& source;
+  std::map<std::string, std::shared_ptr<const proto::Table>> found;  // a table that occurs twice is one version
+  std::vector<LogicalSelect*> owners;  // by relation: the select whose FROM or groups it is; null: nobody's
+  int ctes = 0;
+  int depth = 0;  // of queries, FROM items and expressions that are being bound
+
+  explicit LogicalContext(TableSource& tables) : source(tables) {}
+
+  /// The number of a new relation.
+  int AddRelation(LogicalSelect* owner) {
+    owners.push_back(owner);
+    return static_cast<int>(owners.size()) - 1;
+  }
+  /// 42P01 if there is none, and hints.
+  absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name, int position);
+};
+
+/// Counts one more level of nesting while it lives.
+class NestingLevel {
+ public:
+  NestingLevel(LogicalContext& context, int weight) : context_(context), weight_(weight) {
+    context_.depth += weight_;
+  }
+  ~NestingLevel() { context_.depth -= weight_; }
+  NestingLevel(const NestingLevel&) = delete;
+  NestingLevel& operator=(const NestingLevel&) = delete;
+  /// 54001 if it is one too many, at the node.
+  absl::Status Check(const Node& node) const;
+
+ private:
+  LogicalContext& context_;
+  const int weight_;
+};
+
+/// A WITH query that those behind it see.
+struct CommonTable {
+  std::string name;
+  int number = -1;
+  std::vector<plan::logical::Column> columns;  // of the definition
+};
+struct CommonTables {
+  std::vector<std::unique_ptr<CommonTable>> tables;
+  CommonTables* outer = nullptr;
+
+  CommonTable* Find(const std::string& name);
+};
+
+/// Where a query stands: what its names may mean beside its own FROM.
+struct Surroundings {
+  const ScopeLevel* level = nullptr;
+  CommonTables* ctes = nullptr;
+};
+
+/// A query's tree. The select list's constants that have no type yet are text in it.
+struct BoundTree {
+  plan::logical::NodePtr root;
+  /// As root's columns: the untyped literal that one is, for whom it meets to settle.
+  std::vector<std::optional<plan::Expr>> literals;
+};
+
+/// A SelectStmt of any form.
+absl::StatusOr<BoundTree> BindQuery(LogicalContext& context, const Surroundings& around, const Node& select);
+
+/// ORDER BY's direction and NULLs.
+absl::Status BindDirection(const Node& sort_by, plan::OrderKey& key);
+
+/// Adds LIMIT and OFFSET.
+absl::StatusOr<plan::logical::NodePtr> BindLimit(const Node& select, plan::logical::NodePtr root,
+                                                 LogicalSelect& expressions);
+
+/// The type that columns of these types have together. Of expressions that Unify has converted.
+Type CommonType(const Type& a, const Type& b);
+
+}  // namespace nam::sql

@@ -1,0 +1,414 @@
+#include "sql/logical_select.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "plan/expression_tree.h"
+#include "sql/logical_place.h"
+#include "types/sql_error.h"
+
+namespace nam::sql {
+namespace {
+
+using plan::Expr;
+using plan::Op;
+using plan::OrderKey;
+using plan::SameExpr;
+using plan::logical::Column;
+using plan::logical::Conjuncts;
+using plan::logical::Distinct;
+using plan::logical::Limit;
+using plan::logical::MakeColumn;
+using plan::logical::MakeFilter;
+using plan::logical::MakeNode;
+using plan::logical::NodePtr;
+using plan::logical::Project;
+using plan::logical::Sort;
+
+constexpr size_t kMostOutputs = 1664;  // PostgreSQL's own bound
+
+const std::vector<BoundTable>& NoTables() {
+  static const std::vector<BoundTable> none;
+  return none;
+}
+
+const Scope& NoScope() {
+  static const Scope none;
+  return none;
+}
+
+bool IsBareName(const Node& node) {
+  const std::vector<Node> fields = node.Is("ColumnRef") ? node.List("fields") : std::vector<Node>();
+  return fields.size() == 1 && fields[0].Is("String");
+}
+
+bool EndsInStar(const Node& node) {
+  const std::vector<Node> fields = node.Is("ColumnRef") ? node.List("fields") : std::vector<Node>();
+  return !fields.empty() && fields.back().Is("A_Star");
+}
+
+std::vector<const Expr*> Pointers(const std::vector<Expr>& list) {
+  std::vector<const Expr*> users;
+  for (const Expr& expr : list) users.push_back(&expr);
+  return users;
+}
+
+}  // namespace
+
+LogicalSelect::LogicalSelect(LogicalContext& context, const Surroundings& around)
+    : context_(context), around_(around), expressions_(NoTables(), *this) {}
+
+absl::StatusOr<Expr> LogicalSelect::BindUntyped(const Node& node, Clause clause) {
+  const SavedPlace place(*this, clause);
+  return expressions_.BindUntyped(node, NoScope(), clause);
+}
+
+absl::StatusOr<Expr> LogicalSelect::BindTyped(const Node& node, Clause clause) {
+  const SavedPlace place(*this, clause);
+  return expressions_.Bind(node, NoScope(), clause);
+}
+
+absl::StatusOr<Expr> LogicalSelect::BindBoolean(const Node& node, Clause clause) {
+  const SavedPlace place(*this, clause);
+  return expressions_.BindBoolean(node, NoScope(), clause);
+}
+
+std::optional<absl::StatusOr<Expr>> LogicalSelect::BindInQuery(const Node& node, Clause clause, int depth) {
+  if (node.Is("ColumnRef")) return ColumnExpr(node, clause);
+  if (node.Is("FuncCall")) return Call(node, clause);
+  if (node.Is("GroupingFunc")) return Grouping(node, clause);
+  if (node.Is("A_Expr") && node.Field("rexpr").Is("A_ArrayExpr")) return Listed(node, clause);
+  if (!node.Is("SubLink")) return std::nullopt;
+  const NestingLevel level(context_, depth);
+  if (absl::Status status = level.Check(node); !status.ok()) return status;
+  return SubqueryExpr(node, clause);
+}
+
+absl::StatusOr<Expr> LogicalSelect::ColumnExpr(const Node& node, Clause clause) {
+  NAM_RETURN_IF_ERROR(node.Only({"fields"}));
+  const int position = node.position();
+  if (EndsInStar(node)) {
+    return UserError(sqlstate::kSyntaxError, "* is not an expression", position,
+                     "write it alone in the select list, or in count(*)");
+  }
+  if (clause == Clause::kLimit || clause == Clause::kOffset) {
+    return UserError(sqlstate::kBadColumnReference,
+                     absl::StrCat(ClauseName(clause), " must not contain columns"), position, "write a number");
+  }
+  const std::string& text = node.text().text();
+  const bool quoted = position >= 0 && static_cast<size_t>(position) < text.size() && text[position] == '"';
+  ScopeLevel level;
+  level.scope = scope_;
+  level.select = this;
+  level.outer = around_.level;
+  NAM_ASSIGN_OR_RETURN(const plan::logical::Column column,
+                       ResolveColumn(level, node.Names("fields"), position, quoted));
+  return MakeColumn(column, position);
+}
+
+absl::StatusOr<BoundTree> LogicalSelect::Bind(const Node& select) {
+  select_ = select;
+  NAM_RETURN_IF_ERROR(select.Only({"distinctClause", "targetList", "fromClause", "whereClause", "groupClause",
+                                   "groupDistinct", "havingClause", "windowClause", "sortClause", "limitOffset",
+                                   "limitCount", "limitOption", "op", "withClause"}));
+  in_from_ = true;
+  NAM_ASSIGN_OR_RETURN(NodePtr root, BindFrom(*this, select.List("fromClause"), from_));
+  in_from_ = false;
+  NAM_RETURN_IF_ERROR(BindSelectList());
+  if (select.Has("whereClause")) {
+    NAM_ASSIGN_OR_RETURN(Expr where, BindBoolean(select.Field("whereClause"), Clause::kWhere));
+    root = Filtered(std::move(root), Conjuncts(std::move(where)));
+  }
+  if (select.Has("havingClause")) {
+    NAM_ASSIGN_OR_RETURN(having_, BindBoolean(select.Field("havingClause"), Clause::kHaving));
+  }
+  NAM_RETURN_IF_ERROR(BindOrderBy());
+  NAM_RETURN_IF_ERROR(BindGroupBy());
+  NAM_RETURN_IF_ERROR(BindDistinct());
+  NAM_RETURN_IF_ERROR(BindNamedWindows());
+  if (aggregated_ || having_.has_value()) {
+    NAM_ASSIGN_OR_RETURN(root, BuildAggregate(std::move(root)));
+  }
+  NAM_RETURN_IF_ERROR(CheckDistinctOrder());
+  NAM_ASSIGN_OR_RETURN(root, BuildWindows(std::move(root)));
+  return BuildResult(std::move(root));
+}
+
+/// Conditions without subqueries first: fewer rows ask the others.
+NodePtr LogicalSelect::Filtered(NodePtr root, std::vector<Expr> conditions) {
+  const auto asks = std::stable_partition(conditions.begin(), conditions.end(),
+                                          [&](const Expr& condition) { return !UsesSubquery(condition); });
+  std::vector<Expr> with_subqueries(std::make_move_iterator(asks), std::make_move_iterator(conditions.end()));
+  conditions.erase(asks, conditions.end());
+  root = MakeFilter(std::move(root), std::move(conditions));
+  root = Attach(std::move(root), Pointers(with_subqueries));
+  return MakeFilter(std::move(root), std::move(with_subqueries));
+}
+
+absl::Status LogicalSelect::AddStar(const Node& column, const std::vector<std::string>& table) {
+  const int position = column.position();
+  ScopeLevel level;
+  level.scope = scope_;
+  level.select = this;
+  level.outer = around_.level;
+  if (table.empty() && !select_.Has("fromClause")) {
+    return UserError(sqlstate::kSyntaxError, "SELECT * needs a table", position, "name one in FROM");
+  }
+  NAM_ASSIGN_OR_RETURN(const std::vector<plan::logical::Column> columns, ResolveStar(level, table, position));
+  for (const plan::logical::Column& c : columns)
+    outputs_.push_back({c.name, MakeColumn(c, position), std::nullopt});
+  return absl::OkStatus();
+}
+
+absl::Status LogicalSelect::BindSelectList() {
+  for (const Node& target : select_.List("targetList")) {
+    NAM_RETURN_IF_ERROR(target.Only({"name", "val"}));
+    const Node value = target.Field("val");
+    if (EndsInStar(value)) {
+      std::vector<std::string> table = value.Names("fields");
+      table.pop_back();
+      NAM_RETURN_IF_ERROR(AddStar(value, table));
+    } else {
+      NAM_ASSIGN_OR_RETURN(Expr expr, BindUntyped(value, Clause::kSelect));
+      Output output{target.Has("name") ? target.Text("name") : SelectedName(value), expr, std::nullopt};
+      if (ExpressionBuilder::IsUntyped(expr)) {
+        output.literal = expr;
+        NAM_RETURN_IF_ERROR(builder().Settle(output.expr, Type::String()));
+      }
+      outputs_.push_back(std::move(output));
+    }
+    if (outputs_.size() > kMostOutputs) {
+      return UserError(sqlstate::kTooComplex, "too many columns in the select list", value.position(),
+                       absl::StrCat("at most ", kMostOutputs));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// The output that an integer constant means.
+absl::StatusOr<const Expr*> LogicalSelect::ByPosition(const Node& constant, const char* clause) {
+  if (!constant.Has("ival")) {
+    return UserError(sqlstate::kSyntaxError, absl::StrCat("a constant in ", clause, " must be a position"),
+                     constant.position(), "name a column, or count the select list's columns from 1");
+  }
+  const int64_t index = constant.text().IntegerAt(constant.position());
+  if (index < 1 || index > static_cast<int64_t>(outputs_.size())) {
+    return UserError(sqlstate::kBadColumnReference,
+                     absl::StrCat(clause, " position ", index, " is not in the select list"),
+                     constant.position(), absl::StrCat("it has ", outputs_.size(), " columns"));
+  }
+  return &outputs_[static_cast<size_t>(index) - 1].expr;
+}
+
+/// The output of this name; null if there is none, an error if there are two that differ.
+absl::StatusOr<const Expr*> LogicalSelect::ByAlias(const std::string& name, int position, const char* clause) {
+  const Expr* found = nullptr;
+  for (const Output& output : outputs_) {
+    if (output.name != name) continue;
+    if (found != nullptr && !SameExpr(*found, output.expr)) {
+      return UserError(sqlstate::kAmbiguousColumn, absl::StrCat(clause, " ", Quote(name), " is ambiguous"),
+                       position, "two columns of the select list have this name");
+    }
+    found = &output.expr;
+  }
+  return found;
+}
+
+/// GROUP BY prefers a table's column to an output's name; ORDER BY and DISTINCT ON the other way round.
+absl::StatusOr<Expr> LogicalSelect::Item(const Node& node, Clause clause) {
+  const char* name = ClauseName(clause);
+  if (node.Is("A_Const")) {
+    NAM_ASSIGN_OR_RETURN(const Expr* output, ByPosition(node, name));
+    return *output;
+  }
+  if (IsBareName(node)) {
+    const std::string column = node.Names("fields")[0];
+    if (clause == Clause::kOrderBy || !HasColumn(from_, column)) {
+      NAM_ASSIGN_OR_RETURN(const Expr* output, ByAlias(column, node.position(), name));
+      if (output != nullptr) return *output;
+    }
+  }
+  return BindTyped(node, clause);
+}
+
+absl::Status BindDirection(const Node& sort, OrderKey& key) {
+  if (sort.Text("sortby_dir") == "SORTBY_USING") {
+    return Refusal("ORDER BY … USING is not supported", sort.text().FindBefore("using", sort.position()),
+                   "use ASC or DESC");
+  }
+  NAM_RETURN_IF_ERROR(sort.Only({"node", "sortby_dir", "sortby_nulls"}));
+  key.descending = sort.Text("sortby_dir") == "SORTBY_DESC";
+  const std::string nulls = sort.Text("sortby_nulls");
+  key.nulls_first = nulls == "SORTBY_NULLS_FIRST" || (nulls != "SORTBY_NULLS_LAST" && key.descending);
+  return absl::OkStatus();
+}
+
+absl::Status LogicalSelect::BindOrderBy() {
+  for (const Node& sort : select_.List("sortClause")) {
+    OrderKey key;
+    NAM_RETURN_IF_ERROR(BindDirection(sort, key));
+    NAM_ASSIGN_OR_RETURN(key.expr, Item(sort.Field("node"), Clause::kOrderBy));
+    if (key.expr.position < 0) key.expr.position = sort.Field("node").position();
+    const auto same = [&](const OrderKey& other) { return SameExpr(other.expr, key.expr); };
+    if (std::none_of(order_by_.begin(), order_by_.end(), same)) order_by_.push_back(std::move(key));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LogicalSelect::BindDistinct() {
+  distinct_ = select_.Has("distinctClause");
+  for (const Node& item : select_.List("distinctClause")) {
+    if (!item || item.kind().empty()) continue;  // a plain DISTINCT is a list of nothing
+    NAM_ASSIGN_OR_RETURN(Expr key, Item(item, Clause::kOrderBy));
+    const auto same = [&](const Expr& other) { return SameExpr(other, key); };
+    if (std::none_of(distinct_on_.begin(), distinct_on_.end(), same)) distinct_on_.push_back(std::move(key));
+  }
+  return absl::OkStatus();
+}
+
+/// Which row of those that are alike is the first one must not depend on the order of the work.
+absl::Status LogicalSelect::CheckDistinctOrder() const {
+  if (!distinct_) return absl::OkStatus();
+  const auto among = [](const auto& list, const Expr& expr, auto&& of) {
+    return std::any_of(list.begin(), list.end(), [&](const auto& item) { return SameExpr(of(item), expr); });
+  };
+  if (distinct_on_.empty()) {
+    for (const OrderKey& key : order_by_) {
+      if (among(outputs_, key.expr, [](const Output& output) -> const Expr& { return output.expr; })) continue;
+      return UserError(sqlstate::kBadColumnReference,
+                       "with SELECT DISTINCT, ORDER BY takes only what is in the select list",
+                       key.expr.position, "add it to the select list");
+    }
+    return absl::OkStatus();
+  }
+  size_t matched = 0;
+  for (const OrderKey& key : order_by_) {
+    const bool member = among(distinct_on_, key.expr, [](const Expr& on) -> const Expr& { return on; });
+    matched += member ? 1 : 0;
+    if (member || matched == distinct_on_.size()) continue;
+    return UserError(sqlstate::kBadColumnReference,
+                     "the expressions of SELECT DISTINCT ON must be the first ones of ORDER BY",
+                     key.expr.position, "begin ORDER BY with them");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<NodePtr> LogicalSelect::BuildWindows(NodePtr root) {
+  for (WindowGroup& group : windows_) {
+    NodePtr window = MakeNode(std::move(group.window), {}, plan::logical::MakeOneRow());
+    std::vector<const Expr*> users;
+    ForExpressions(std::as_const(*window), [&](const Expr& expr) { users.push_back(&expr); });
+    window->inputs[0] = Attach(std::move(root), users);
+    DeriveColumns(*window);
+    root = std::move(window);
+  }
+  return root;
+}
+
+/// The result's column that has this value; a further one if there is none.
+Expr LogicalSelect::ResultColumn(const Expr& expr, Project& project,
+                                 std::vector<plan::logical::Column>& columns) const {
+  const auto same = [&](const Expr& output) { return SameExpr(output, expr); };
+  const auto found = std::find_if(project.outputs.begin(), project.outputs.end(), same);
+  const size_t place = static_cast<size_t>(found - project.outputs.begin());
+  if (found == project.outputs.end()) {
+    columns.push_back({{columns.empty() ? context_.AddRelation(nullptr) : columns[0].ref.table,
+                        static_cast<int>(place)},
+                       "?column?",
+                       expr.type,
+                       true});
+    project.outputs.push_back(expr);
+  }
+  return MakeColumn(columns[place], expr.position);
+}
+
+absl::StatusOr<BoundTree> LogicalSelect::BuildResult(NodePtr root) {
+  BoundTree tree;
+  Project project;
+  std::vector<plan::logical::Column> columns;
+  const int relation = context_.AddRelation(nullptr);
+  std::vector<const Expr*> users;
+  for (const Output& output : outputs_) users.push_back(&output.expr);
+  for (const OrderKey& key : order_by_) users.push_back(&key.expr);
+  for (const Expr& key : distinct_on_) users.push_back(&key);
+  root = Attach(std::move(root), users);
+  for (Output& output : outputs_) {
+    columns.push_back({{relation, static_cast<int>(columns.size())}, output.name, output.expr.type, true});
+    project.outputs.push_back(std::move(output.expr));
+    tree.literals.push_back(std::move(output.literal));
+  }
+  Distinct distinct;
+  for (const Expr& key : distinct_on_) distinct.on.push_back(ResultColumn(key, project, columns));
+  Sort sort;
+  for (const OrderKey& key : order_by_) {
+    OrderKey by = key;
+    by.expr = ResultColumn(key.expr, project, columns);
+    sort.keys.push_back(std::move(by));
+  }
+  const size_t hidden = project.outputs.size() - outputs_.size();
+  root = MakeNode(std::move(project), std::move(columns), std::move(root));
+  if (distinct_) {
+    if (!distinct.on.empty()) distinct.order = sort.keys;
+    root = MakeNode(std::move(distinct), {}, std::move(root));
+  }
+  if (!sort.keys.empty()) root = MakeNode(std::move(sort), {}, std::move(root));
+  NAM_ASSIGN_OR_RETURN(root, BindLimit(select_, std::move(root), *this));
+  if (hidden > 0) {
+    Project shown;
+    std::vector<plan::logical::Column> first(root->columns.begin(),
+                                             root->columns.end() - static_cast<std::ptrdiff_t>(hidden));
+    for (const plan::logical::Column& column : first) shown.outputs.push_back(MakeColumn(column));
+    root = MakeNode(std::move(shown), std::move(first), std::move(root));
+  }
+  tree.root = std::move(root);
+  return tree;
+}
+
+namespace {
+
+/// LIMIT's or OFFSET's value; nothing for NULL and ALL.
+absl::StatusOr<std::optional<int64_t>> Count(LogicalSelect& expressions, const Node& node, Clause clause) {
+  const char* name = ClauseName(clause);
+  NAM_ASSIGN_OR_RETURN(Expr expr, expressions.BindUntyped(node, clause));
+  NAM_RETURN_IF_ERROR(expressions.builder().Settle(expr, Type::Integer()));
+  if (expr.type.kind == TypeKind::kDecimal) {  // rounded, as on assignment
+    NAM_ASSIGN_OR_RETURN(
+        expr, expressions.builder().Cast(std::move(expr), Type::Integer(), node.position(), sizeof(int64_t)));
+  }
+  if (expr.type.kind != TypeKind::kInteger) {
+    return UserError(sqlstate::kTypeMismatch,
+                     absl::StrCat(name, " needs an integer, not ", TypeName(expr.type)), node.position(),
+                     "write a whole number");
+  }
+  NAM_ASSIGN_OR_RETURN(const Value value, Evaluate(expr, plan::Resolver()));
+  if (value.null) return std::optional<int64_t>();
+  if (value.number < 0) {
+    return UserError(clause == Clause::kLimit ? sqlstate::kBadLimit : sqlstate::kBadOffset,
+                     absl::StrCat(name, " must not be negative"), node.position(), "write 0 or more");
+  }
+  if (value.number > std::numeric_limits<int64_t>::max()) {
+    return UserError(sqlstate::kNumberOutOfRange, absl::StrCat(name, " is out of range"), node.position(),
+                     "leave it out");
+  }
+  return std::optional<int64_t>(static_cast<int64_t>(value.number));
+}
+
+}  // namespace
+
+absl::StatusOr<NodePtr> BindLimit(const Node& select, NodePtr root, LogicalSelect& expressions) {
+  Limit limit;
+  if (select.Has("limitCount")) {
+    NAM_ASSIGN_OR_RETURN(limit.rows, Count(expressions, select.Field("limitCount"), Clause::kLimit));
+  }
+  if (select.Has("limitOffset")) {
+    NAM_ASSIGN_OR_RETURN(const std::optional<int64_t> offset,
+                         Count(expressions, select.Field("limitOffset"), Clause::kOffset));
+    limit.offset = offset.value_or(0);
+  }
+  if (!limit.rows.has_value() && limit.offset == 0) return root;
+  return MakeNode(limit, {}, std::move(root));
+}
+
+}  // namespace nam::sql

@@ -1,0 +1,185 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "plan/logical.h"
+#include "sql/expression_binder.h"
+#include "sql/logical_query.h"
+#include "sql/logical_scope.h"
+#include "sql/parse_tree.h"
+
+namespace nam::sql {
+
+inline constexpr const char* kWindowingError = "42P20";
+
+/// Binds one SELECT … FROM … [WHERE, GROUP BY, HAVING, WINDOW, ORDER BY, LIMIT] to
+///
+///     FROM → filter → aggregate → filter → window … → project → distinct → sort → limit → project
+///
+/// and what its expressions need of it: columns, aggregates, window functions, subqueries. A subquery in an
+/// expression is a column of a join that is put in below the first operator that needs the column.
+class LogicalSelect : public QueryScope {
+ public:
+  LogicalSelect(LogicalContext& context, const Surroundings& around);
+
+  absl::StatusOr<BoundTree> Bind(const Node& select);
+
+  /// QueryScope: columns, aggregates, window functions, GROUPING and subqueries.
+  std::optional<absl::StatusOr<plan::Expr>> BindInQuery(const Node& node, Clause clause, int depth) override;
+
+  /// Sees the scope while it lives; of JOIN … ON it is not yet all of FROM.
+  class Within {
+   public:
+    Within(LogicalSelect& select, const FromScope& scope) : select_(select), before_(select.scope_) {
+      select_.scope_ = &scope;
+    }
+    ~Within() { select_.scope_ = before_; }
+    Within(const Within&) = delete;
+    Within& operator=(const Within&) = delete;
+
+   private:
+    LogicalSelect& select_;
+    const FromScope* before_;
+  };
+
+  absl::StatusOr<plan::Expr> BindBoolean(const Node& node, Clause clause);
+  absl::StatusOr<plan::Expr> BindTyped(const Node& node, Clause clause);
+  absl::StatusOr<plan::Expr> BindUntyped(const Node& node, Clause clause);
+  ExpressionBuilder& builder() { return expressions_.builder(); }
+  LogicalContext& context() { return context_; }
+  const Surroundings& around() const { return around_; }
+
+  /// Joins the subqueries that the expressions use to the input, unless that was done below.
+  plan::logical::NodePtr Attach(plan::logical::NodePtr input, const std::vector<const plan::Expr*>& users);
+  /// Whether an expression uses a subquery that is not attached yet.
+  bool UsesSubquery(const plan::Expr& expr) const;
+  /// The columns that the subqueries which the expression uses need of their surroundings.
+  plan::logical::ColumnSet NeedsOfSubqueries(const plan::Expr& expr) const;
+
+ private:
+  using ExprOr = absl::StatusOr<plan::Expr>;
+
+  /// A subquery of an expression. Its plan moves to the tree when it is attached.
+  struct Subquery {
+    plan::logical::NodePtr plan;
+    plan::JoinKind kind = plan::JoinKind::kSingle;
+    std::vector<plan::Expr> compared;
+    plan::ColumnRef result;
+  };
+  struct Output {
+    std::string name;
+    plan::Expr expr;
+    std::optional<plan::Expr> literal;
+  };
+  /// Window functions of one partition and order.
+  struct WindowGroup {
+    plan::logical::Window window;
+    int relation = -1;
+  };
+  /// OVER (…) or WINDOW w AS (…), with what it inherits.
+  struct WindowDefinition {
+    std::vector<plan::Expr> partition;
+    std::vector<plan::OrderKey> order;
+    std::optional<Node> frame;  // the node that writes one
+  };
+
+  // logical_select.cc
+  absl::Status BindSelectList();
+  absl::Status AddStar(const Node& column, const std::vector<std::string>& table);
+  absl::StatusOr<const plan::Expr*> ByPosition(const Node& constant, const char* clause);
+  absl::StatusOr<const plan::Expr*> ByAlias(const std::string& name, int position, const char* clause);
+  ExprOr Item(const Node& node, Clause clause);
+  absl::Status BindOrderBy();
+  absl::Status BindDistinct();
+  absl::Status CheckDistinctOrder() const;
+  plan::logical::NodePtr Filtered(plan::logical::NodePtr root, std::vector<plan::Expr> conditions);
+  absl::StatusOr<plan::logical::NodePtr> BuildWindows(plan::logical::NodePtr root);
+  absl::StatusOr<BoundTree> BuildResult(plan::logical::NodePtr root);
+  plan::Expr ResultColumn(const plan::Expr& expr, plan::logical::Project& project,
+                          std::vector<plan::logical::Column>& columns) const;
+  ExprOr ColumnExpr(const Node& node, Clause clause);
+
+  // logical_group.cc
+  absl::Status BindGroupBy();
+  using Sets = std::vector<std::vector<uint32_t>>;
+  absl::StatusOr<Sets> GroupingItem(const Node& item);
+  absl::StatusOr<Sets> GroupingSet(const Node& set);
+  absl::StatusOr<std::vector<uint32_t>> Keys(const Node& item);
+  absl::StatusOr<uint32_t> AddKey(const Node& item);
+  absl::StatusOr<plan::logical::NodePtr> BuildAggregate(plan::logical::NodePtr root);
+  absl::Status ReplaceGroups(plan::Expr& expr, bool in_subquery);
+  absl::Status ReplaceGroupsBelow(plan::logical::Node& root);
+  absl::Status ReplaceAllGroups();
+  absl::Status Ungrouped(const plan::Expr& column, bool in_subquery) const;
+  ExprOr Grouping(const Node& node, Clause clause);
+  void NeedAggregation();
+  int NextAggregateColumn() const;
+  absl::Status FinishGroupings();
+
+  // logical_calls.cc
+  std::optional<ExprOr> Call(const Node& node, Clause clause);
+  ExprOr AggregateExpr(const Node& node, const std::string& name, Clause clause);
+  absl::StatusOr<plan::logical::AggregateCall> AggregateArguments(const Node& node, const std::string& name,
+                                                                  Clause clause);
+  absl::StatusOr<LogicalSelect*> OwnerOf(const plan::logical::AggregateCall& call, int position);
+  absl::Status MayAggregate(int position) const;
+  ExprOr AddAggregate(plan::logical::AggregateCall call, int position);
+
+  // logical_window.cc
+  absl::Status MayUseWindows(const Node& node, const std::string& name) const;
+  absl::Status SettleArguments(plan::logical::WindowCall& call, const std::string& name, int position);
+  ExprOr WindowExpr(const Node& node, const std::string& name, Clause clause);
+  absl::StatusOr<plan::logical::WindowCall> WindowArguments(const Node& node, const std::string& name,
+                                                            Clause clause);
+  absl::Status BindNamedWindows();
+  absl::StatusOr<WindowDefinition> Over(const Node& over, Clause clause);
+  absl::StatusOr<WindowDefinition> NamedWindow(const std::string& name, int position, Clause clause);
+  absl::StatusOr<plan::logical::Frame> FrameOf(const WindowDefinition& definition, Clause clause);
+  absl::StatusOr<Value> FrameOffset(const Node& node, const WindowDefinition& definition,
+                                    plan::logical::Frame::Unit unit, Clause clause);
+
+  // logical_subquery.cc
+  static std::string SelectedName(const Node& node);
+  ExprOr Listed(const Node& node, Clause clause);
+  ExprOr SubqueryExpr(const Node& node, Clause clause);
+  ExprOr Quantified(const Node& node, plan::logical::NodePtr plan, Clause clause);
+  plan::Expr AddSubquery(Subquery subquery, const Type& type, int position);
+
+  LogicalContext& context_;
+  const Surroundings around_;
+  ExpressionBinder expressions_;
+  Node select_;
+  FromScope from_;
+  const FromScope* scope_ = &from_;
+  Clause clause_ = Clause::kSelect;  // that is being bound
+  bool in_from_ = false;
+  bool in_aggregate_ = false, in_window_ = false;
+
+  std::vector<Output> outputs_;
+  std::vector<plan::OrderKey> order_by_;
+  std::vector<plan::Expr> distinct_on_;
+  bool distinct_ = false;
+  std::optional<plan::Expr> having_;
+
+  bool aggregated_ = false;
+  int key_relation_ = -1, aggregate_relation_ = -1;
+  plan::logical::Aggregate groups_;
+  std::vector<plan::ColumnRef> aggregate_refs_, grouping_refs_;
+  std::vector<std::vector<plan::Expr>> grouping_arguments_;  // of groups_.groupings, until keys are known
+  std::vector<WindowGroup> windows_;
+  std::vector<Subquery> subqueries_;
+  friend class SavedPlace;
+};
+
+/// Whether the name is of a function that needs OVER.
+bool IsWindowFunction(const std::string& name);
+
+/// FROM's tree; `scope` becomes what the rest of the query sees.
+absl::StatusOr<plan::logical::NodePtr> BindFrom(LogicalSelect& select, const std::vector<Node>& from,
+                                                FromScope& scope);
+
+}  // namespace nam::sql

@@ -1,0 +1,208 @@
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "plan/expression_tree.h"
+#include "sql/logical_select.h"
+#include "types/sql_error.h"
+
+namespace nam::sql {
+namespace {
+
+using plan::Expr;
+using plan::JoinKind;
+using plan::Op;
+using plan::logical::Column;
+using plan::logical::ColumnSet;
+using plan::logical::FreeColumns;
+using plan::logical::Join;
+using plan::logical::MakeColumn;
+using plan::logical::MakeNode;
+using plan::logical::Names;
+using plan::logical::NodePtr;
+
+struct Comparison {
+  const char* name;
+  Op op, opposite;
+};
+constexpr Comparison kComparisons[] = {
+    {"=", Op::kEqual, Op::kNotEqual},       {"<>", Op::kNotEqual, Op::kEqual},
+    {"<", Op::kLess, Op::kGreaterEqual},    {"<=", Op::kLessEqual, Op::kGreater},
+    {">", Op::kGreater, Op::kLessEqual},    {">=", Op::kGreaterEqual, Op::kLess},
+};
+
+absl::StatusOr<Comparison> ComparisonOf(const std::vector<std::string>& name, int position) {
+  if (name.empty()) return kComparisons[0];  // IN
+  for (const Comparison& known : kComparisons) {
+    if (name.size() == 1 && name[0] == known.name) return known;
+  }
+  return Refusal(absl::StrCat("operator ", name.back(), " with ANY and ALL is not supported"), position,
+                 "operators are = <> < <= > >=");
+}
+
+absl::Status WrongWidth(size_t columns, size_t wanted, int position) {
+  return UserError(sqlstate::kSyntaxError,
+                   columns > wanted ? "the subquery has too many columns" : "the subquery has too few columns",
+                   position, absl::StrCat("it must have ", wanted));
+}
+
+}  // namespace
+
+/// As PostgreSQL names an output without AS.
+std::string LogicalSelect::SelectedName(const Node& node) {
+  if (node.Is("GroupingFunc")) return "grouping";
+  if (!node.Is("SubLink")) return OutputName(node);
+  if (node.Text("subLinkType") == "EXISTS_SUBLINK") return "exists";
+  if (node.Text("subLinkType") != "EXPR_SUBLINK") return "?column?";
+  const std::vector<Node> targets = node.Field("subselect").List("targetList");
+  if (targets.empty()) return "?column?";
+  return targets[0].Has("name") ? targets[0].Text("name") : SelectedName(targets[0].Field("val"));
+}
+
+/// `a op ANY (ARRAY[…])`, `a op ALL (ARRAY[…])`.
+absl::StatusOr<Expr> LogicalSelect::Listed(const Node& node, Clause clause) {
+  const int position = node.position();
+  const std::string kind = node.Text("kind");
+  if (kind != "AEXPR_OP_ANY" && kind != "AEXPR_OP_ALL") {
+    return Refusal("arrays are not supported", node.Field("rexpr").position(), "list the values with IN (…)");
+  }
+  NAM_ASSIGN_OR_RETURN(const Comparison comparison, ComparisonOf(node.Names("name"), position));
+  NAM_ASSIGN_OR_RETURN(Expr a, BindUntyped(node.Field("lexpr"), clause));
+  std::vector<Expr> items;
+  for (const Node& element : node.Field("rexpr").List("elements")) {
+    NAM_ASSIGN_OR_RETURN(Expr item, BindUntyped(element, clause));
+    items.push_back(std::move(item));
+  }
+  if (items.empty()) {
+    return UserError("42P18", "the type of an empty array is not known", node.Field("rexpr").position(),
+                     "list a value");
+  }
+  std::vector<Expr*> all;
+  for (Expr& item : items) all.push_back(&item);
+  if (ExpressionBuilder::IsUntyped(a)) all.push_back(&a);
+  NAM_RETURN_IF_ERROR(builder().Unify(all, "ARRAY"));
+  for (Expr& item : items) {
+    NAM_ASSIGN_OR_RETURN(Expr copy, builder().Duplicate(a));
+    NAM_ASSIGN_OR_RETURN(item, builder().Compare(comparison.op, std::move(copy), std::move(item), position));
+  }
+  if (items.size() == 1) return std::move(items[0]);
+  return builder().Junction(kind == "AEXPR_OP_ANY" ? Op::kOr : Op::kAnd, std::move(items), position);
+}
+
+absl::StatusOr<Expr> LogicalSelect::SubqueryExpr(const Node& node, Clause clause) {
+  const int position = node.position();
+  NAM_RETURN_IF_ERROR(node.Only({"subLinkType", "testexpr", "operName", "subselect", "subLinkId"}));
+  if (clause == Clause::kLimit || clause == Clause::kOffset) {
+    return Refusal(absl::StrCat("a subquery in ", ClauseName(clause), " is not supported"), position,
+                   "write a number");
+  }
+  const std::string type = node.Text("subLinkType");
+  if (type == "ARRAY_SUBLINK") return Refusal("arrays are not supported", position, "use a join");
+  ScopeLevel level;
+  level.scope = scope_;
+  level.select = this;
+  level.outer = around_.level;
+  NAM_ASSIGN_OR_RETURN(BoundTree tree, BindQuery(context_, {&level, around_.ctes}, node.Field("subselect")));
+  Subquery subquery;
+  if (type == "EXISTS_SUBLINK") {
+    subquery.kind = JoinKind::kMark;
+    subquery.result = {context_.AddRelation(nullptr), 0};
+    subquery.plan = std::move(tree.root);
+    return AddSubquery(std::move(subquery), Type::Bool(), position);
+  }
+  if (type == "ANY_SUBLINK" || type == "ALL_SUBLINK") return Quantified(node, std::move(tree.root), clause);
+  if (type != "EXPR_SUBLINK") {
+    return Refusal("comparing rows with a subquery is not supported", position, "compare column by column");
+  }
+  if (tree.root->columns.size() != 1) {
+    return UserError(sqlstate::kSyntaxError, "a subquery in an expression must have one column", position,
+                     absl::StrCat("it has ", tree.root->columns.size()));
+  }
+  subquery.result = tree.root->columns[0].ref;
+  const Type result = tree.root->columns[0].type;
+  subquery.plan = std::move(tree.root);
+  return AddSubquery(std::move(subquery), result, position);
+}
+
+/// IN, ANY and ALL: the mark of a join. `a op ALL` is NOT (a opposite-op ANY).
+absl::StatusOr<Expr> LogicalSelect::Quantified(const Node& node, NodePtr plan, Clause clause) {
+  const int position = node.position();
+  NAM_ASSIGN_OR_RETURN(const Comparison comparison, ComparisonOf(node.Names("operName"), position));
+  const bool all = node.Text("subLinkType") == "ALL_SUBLINK";
+  const Op op = all ? comparison.opposite : comparison.op;
+  const Node test = node.Field("testexpr");
+  std::vector<Node> sides = {test};
+  if (test.Is("RowExpr")) sides = test.List("args");
+  if (plan->columns.size() != sides.size()) return WrongWidth(plan->columns.size(), sides.size(), position);
+  if (sides.size() > 1 && op != Op::kEqual) {
+    return Refusal("ANY and ALL of rows with this operator are not supported", position,
+                   "use IN or NOT IN, or compare column by column");
+  }
+  Subquery subquery;
+  subquery.kind = JoinKind::kMark;
+  for (size_t i = 0; i < sides.size(); ++i) {
+    NAM_ASSIGN_OR_RETURN(Expr side, BindUntyped(sides[i], clause));
+    NAM_ASSIGN_OR_RETURN(
+        Expr compared, builder().Compare(op, std::move(side), MakeColumn(plan->columns[i], position), position));
+    subquery.compared.push_back(std::move(compared));
+  }
+  subquery.result = {context_.AddRelation(nullptr), 0};
+  subquery.plan = std::move(plan);
+  Expr mark = AddSubquery(std::move(subquery), Type::Bool(), position);
+  if (!all) return mark;
+  return builder().Not(std::move(mark), position);
+}
+
+Expr LogicalSelect::AddSubquery(Subquery subquery, const Type& type, int position) {
+  const Column column{subquery.result, "", type, true};
+  subqueries_.push_back(std::move(subquery));
+  return MakeColumn(column, position);
+}
+
+NodePtr LogicalSelect::Attach(NodePtr input, const std::vector<const Expr*>& users) {
+  for (size_t i = 0; i < subqueries_.size(); ++i) {
+    Subquery& subquery = subqueries_[i];
+    if (subquery.plan == nullptr) continue;
+    const ColumnSet result = {subquery.result};
+    const auto uses = [&](const Expr* user) { return Names(*user, result); };
+    if (std::none_of(users.begin(), users.end(), uses)) continue;
+    Join join;
+    join.kind = subquery.kind;
+    if (join.kind == JoinKind::kMark) join.mark = subquery.result;
+    join.compared = std::move(subquery.compared);
+    NodePtr plan = std::move(subquery.plan);
+    // What is compared may hold subqueries itself.
+    std::vector<const Expr*> inner;
+    for (const Expr& compared : join.compared) inner.push_back(&compared);
+    input = Attach(std::move(input), inner);
+    const ColumnSet free = FreeColumns(*plan), left = ColumnsIn(*input);
+    join.dependent = std::any_of(free.begin(), free.end(), [&](plan::ColumnRef ref) { return left.count(ref) > 0; });
+    input = MakeNode(std::move(join), {}, std::move(input), std::move(plan));
+  }
+  return input;
+}
+
+bool LogicalSelect::UsesSubquery(const Expr& expr) const {
+  return std::any_of(subqueries_.begin(), subqueries_.end(), [&](const Subquery& subquery) {
+    return subquery.plan != nullptr && Names(expr, {subquery.result});
+  });
+}
+
+ColumnSet LogicalSelect::NeedsOfSubqueries(const Expr& expr) const {
+  ColumnSet needs;
+  for (const Subquery& subquery : subqueries_) {
+    if (subquery.plan == nullptr || !Names(expr, {subquery.result})) continue;
+    needs.merge(FreeColumns(*subquery.plan));
+    const ColumnSet own = ColumnsIn(*subquery.plan);
+    for (const Expr& compared : subquery.compared) {
+      for (const plan::ColumnRef ref : ColumnsOf(compared)) {
+        if (own.count(ref) == 0) needs.insert(ref);
+      }
+      needs.merge(NeedsOfSubqueries(compared));
+    }
+  }
+  return needs;
+}
+
+}  // namespace nam::sql

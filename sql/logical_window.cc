@@ -1,0 +1,305 @@
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "plan/expression_tree.h"
+#include "sql/logical_place.h"
+#include "sql/logical_select.h"
+#include "types/sql_error.h"
+
+/// Window functions and the windows that they look at.
+namespace nam::sql {
+namespace {
+
+using plan::Expr;
+using plan::OrderKey;
+using plan::SameExpr;
+using plan::logical::Column;
+using plan::logical::Frame;
+using plan::logical::FrameBound;
+using plan::logical::MakeColumn;
+using plan::logical::WindowCall;
+using plan::logical::WindowFunction;
+
+struct Known {
+  const char* name;
+  WindowFunction function;
+  size_t least, most;  // arguments
+};
+constexpr Known kFunctions[] = {
+    {"row_number", WindowFunction::kRowNumber, 0, 0},   {"rank", WindowFunction::kRank, 0, 0},
+    {"dense_rank", WindowFunction::kDenseRank, 0, 0},   {"ntile", WindowFunction::kNtile, 1, 1},
+    {"lag", WindowFunction::kLag, 1, 3},                {"lead", WindowFunction::kLead, 1, 3},
+    {"first_value", WindowFunction::kFirstValue, 1, 1}, {"last_value", WindowFunction::kLastValue, 1, 1},
+    {"nth_value", WindowFunction::kNthValue, 2, 2},
+};
+
+const Known* Find(const std::string& name) {
+  const Known* found = std::find_if(std::begin(kFunctions), std::end(kFunctions),
+                                    [&](const Known& known) { return name == known.name; });
+  return found == std::end(kFunctions) ? nullptr : found;
+}
+
+/// Bits of PostgreSQL's frameOptions.
+constexpr int64_t kNonDefault = 0x1, kRange = 0x2, kRows = 0x4, kGroups = 0x8;
+constexpr int64_t kStartUnboundedPreceding = 0x20, kEndUnboundedFollowing = 0x100;
+constexpr int64_t kStartCurrentRow = 0x200, kEndCurrentRow = 0x400;
+constexpr int64_t kStartPreceding = 0x800, kEndPreceding = 0x1000, kStartFollowing = 0x2000,
+                  kEndFollowing = 0x4000, kExclusion = 0x38000;
+
+bool Same(const plan::logical::Window& a, const std::vector<Expr>& partition, const std::vector<OrderKey>& order) {
+  const auto same_key = [](const OrderKey& x, const OrderKey& y) {
+    return x.descending == y.descending && x.nulls_first == y.nulls_first && SameExpr(x.expr, y.expr);
+  };
+  return std::equal(a.partition.begin(), a.partition.end(), partition.begin(), partition.end(), SameExpr) &&
+         std::equal(a.order.begin(), a.order.end(), order.begin(), order.end(), same_key);
+}
+
+}  // namespace
+
+bool IsWindowFunction(const std::string& name) {
+  return Find(name) != nullptr;
+}
+
+absl::Status LogicalSelect::MayUseWindows(const Node& node, const std::string& name) const {
+  const int position = node.position();
+  if (!node.Has("over")) {
+    return UserError(kWindowingError, absl::StrCat("window function ", name, " needs OVER"), position,
+                     absl::StrCat("write ", name, "(…) OVER (ORDER BY …)"));
+  }
+  if (in_aggregate_) {
+    return UserError(sqlstate::kGroupingError, "aggregates cannot be over window functions", position,
+                     "compute the window function in a subquery in FROM");
+  }
+  if (in_window_) {
+    return UserError(kWindowingError, "window functions cannot be nested", position,
+                     "compute the inner one in a subquery in FROM");
+  }
+  if ((clause_ == Clause::kSelect || clause_ == Clause::kOrderBy) && !in_from_) return absl::OkStatus();
+  return UserError(kWindowingError, absl::StrCat("window functions are not allowed in ", ClauseName(clause_)),
+                   position, "compute them in a subquery in FROM");
+}
+
+absl::StatusOr<Expr> LogicalSelect::WindowExpr(const Node& node, const std::string& name, Clause clause) {
+  const int position = node.position();
+  NAM_RETURN_IF_ERROR(MayUseWindows(node, name));
+  NAM_RETURN_IF_ERROR(node.Only(
+      {"funcname", "args", "agg_star", "agg_distinct", "agg_filter", "funcformat", "over"}));
+  const SavedPlace place(*this, clause_);
+  in_window_ = true;
+  NAM_ASSIGN_OR_RETURN(WindowCall call, WindowArguments(node, name, clause));
+  const Node over = node.Field("over");
+  absl::StatusOr<WindowDefinition> definition =
+      over.Has("name") ? NamedWindow(over.Text("name"), over.position(), clause) : Over(over, clause);
+  NAM_RETURN_IF_ERROR(definition.status());
+  NAM_ASSIGN_OR_RETURN(call.frame, FrameOf(*definition, clause));
+  const auto same = [&](const WindowGroup& group) {
+    return Same(group.window, definition->partition, definition->order);
+  };
+  auto group = std::find_if(windows_.begin(), windows_.end(), same);
+  if (group == windows_.end()) {
+    group = windows_.insert(windows_.end(), WindowGroup());
+    group->relation = context_.AddRelation(nullptr);
+    group->window.partition = std::move(definition->partition);
+    group->window.order = std::move(definition->order);
+  }
+  call.result.ref = {group->relation, static_cast<int>(group->window.calls.size())};
+  Expr result = MakeColumn(call.result, position);
+  group->window.calls.push_back(std::move(call));
+  return result;
+}
+
+absl::StatusOr<WindowCall> LogicalSelect::WindowArguments(const Node& node, const std::string& name,
+                                                          Clause clause) {
+  const int position = node.position();
+  WindowCall call;
+  call.result = {{}, name, Type::Integer(), true};
+  const Known* known = Find(name);
+  if (known == nullptr) {
+    const auto& aggregates = AggregateNames();
+    if (std::find(aggregates.begin(), aggregates.end(), name) == aggregates.end()) {
+      return Refusal(absl::StrCat("window function ", Quote(name), " is not supported"), position,
+                     "there are the aggregates, row_number, rank, dense_rank, ntile, lag, lead, first_value, "
+                     "last_value and nth_value");
+    }
+    if (node.Flag("agg_distinct")) {
+      return Refusal("DISTINCT in a window function is not supported", position, "use GROUP BY");
+    }
+    call.function = WindowFunction::kAggregate;
+    NAM_ASSIGN_OR_RETURN(call.aggregate, AggregateArguments(node, name, clause));
+    call.result.type = call.aggregate.type;
+    return call;
+  }
+  if (node.Has("agg_filter")) {
+    return Refusal("FILTER of a window function that is no aggregate is not supported", position,
+                   "FILTER goes with aggregates");
+  }
+  const std::vector<Node> args = node.List("args");
+  if (args.size() < known->least || args.size() > known->most || node.Flag("agg_star")) {
+    return UserError(sqlstate::kNoSuchOperator,
+                     absl::StrCat("function does not exist: ", name, " with ", args.size(), " arguments"), position,
+                     absl::StrCat("it takes ", known->least, known->least == known->most ? "" : " or more"));
+  }
+  call.function = known->function;
+  for (const Node& arg : args) {
+    NAM_ASSIGN_OR_RETURN(Expr argument, BindUntyped(arg, clause));
+    call.arguments.push_back(std::move(argument));
+  }
+  NAM_RETURN_IF_ERROR(SettleArguments(call, name, position));
+  return call;
+}
+
+absl::Status LogicalSelect::SettleArguments(WindowCall& call, const std::string& name, int position) {
+  std::vector<Expr>& arguments = call.arguments;
+  if (arguments.empty()) return absl::OkStatus();
+  const bool buckets = call.function == WindowFunction::kNtile;
+  if (!buckets) {
+    std::vector<Expr*> values = {&arguments[0]};
+    if (arguments.size() == 3) values.push_back(&arguments[2]);
+    NAM_RETURN_IF_ERROR(builder().Unify(values, name.c_str()));
+    for (const Expr* value : values) {
+      call.result.type = value == values[0] ? value->type : CommonType(call.result.type, value->type);
+    }
+  }
+  if (!buckets && arguments.size() == 1) return absl::OkStatus();
+  Expr& count = arguments[buckets ? 0 : 1];
+  NAM_RETURN_IF_ERROR(builder().Settle(count, Type::Integer()));
+  if (count.type.kind == TypeKind::kInteger) return absl::OkStatus();
+  return UserError(sqlstate::kNoSuchOperator,
+                   absl::StrCat("function does not exist: ", name, " with ", TypeName(count.type)), position,
+                   "it takes an integer there");
+}
+
+/// Windows that nobody looks at are checked as well.
+absl::Status LogicalSelect::BindNamedWindows() {
+  const std::vector<Node> definitions = select_.List("windowClause");
+  for (size_t i = 0; i < definitions.size(); ++i) {
+    const std::string name = definitions[i].Text("name");
+    for (size_t j = 0; j < i; ++j) {
+      if (definitions[j].Text("name") != name) continue;
+      return UserError(kWindowingError, absl::StrCat("window ", Quote(name), " is there twice"),
+                       definitions[i].position(), "give each its own name");
+    }
+    const SavedPlace place(*this, Clause::kSelect);
+    in_window_ = true;
+    NAM_ASSIGN_OR_RETURN(const WindowDefinition definition, NamedWindow(name, definitions[i].position(), clause_));
+    NAM_RETURN_IF_ERROR(FrameOf(definition, clause_).status());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LogicalSelect::WindowDefinition> LogicalSelect::NamedWindow(const std::string& name, int position,
+                                                                           Clause clause) {
+  for (const Node& definition : select_.List("windowClause")) {
+    if (definition.Text("name") == name) return Over(definition, clause);
+  }
+  return UserError("42704", absl::StrCat("window ", Quote(name), " does not exist"), position,
+                   "define it with WINDOW name AS (…)");
+}
+
+absl::StatusOr<LogicalSelect::WindowDefinition> LogicalSelect::Over(const Node& over, Clause clause) {
+  const int position = over.position();
+  NAM_RETURN_IF_ERROR(over.Only({"name", "refname", "partitionClause", "orderClause", "frameOptions",
+                                 "startOffset", "endOffset"}));
+  WindowDefinition definition;
+  if (const std::string base = over.Text("refname"); !base.empty()) {
+    if (base == over.Text("name")) {
+      return UserError("42704", absl::StrCat("window ", Quote(base), " does not exist"), position);
+    }
+    const NestingLevel level(context_, 1);
+    NAM_RETURN_IF_ERROR(level.Check(over));
+    NAM_ASSIGN_OR_RETURN(definition, NamedWindow(base, position, clause));
+    const char* wrong = over.Has("partitionClause")                                     ? "PARTITION BY"
+                        : over.Has("orderClause") && !definition.order.empty()          ? "ORDER BY"
+                        : (definition.frame->Integer("frameOptions") & kNonDefault) != 0 ? "a frame"
+                                                                                        : nullptr;
+    if (wrong != nullptr) {
+      return UserError(kWindowingError, absl::StrCat("window ", Quote(base), " cannot be continued: ", wrong),
+                       position, "a window that another one continues has no frame, and keeps its clauses");
+    }
+  }
+  for (const Node& item : over.List("partitionClause")) {
+    NAM_ASSIGN_OR_RETURN(Expr key, BindTyped(item, clause));
+    definition.partition.push_back(std::move(key));
+  }
+  for (const Node& item : over.List("orderClause")) {
+    OrderKey key;
+    NAM_RETURN_IF_ERROR(BindDirection(item, key));
+    NAM_ASSIGN_OR_RETURN(key.expr, BindTyped(item.Field("node"), clause));
+    definition.order.push_back(std::move(key));
+  }
+  definition.frame = over;
+  return definition;
+}
+
+absl::StatusOr<Frame> LogicalSelect::FrameOf(const WindowDefinition& definition, Clause clause) {
+  const Node& node = *definition.frame;
+  const int64_t options = node.Integer("frameOptions");
+  const int position = node.position();
+  if ((options & kExclusion) != 0) {
+    return Refusal("EXCLUDE in a window's frame is not supported", node.text().Find({"exclude"}, position));
+  }
+  Frame frame;
+  frame.unit = (options & kRows) != 0     ? Frame::Unit::kRows
+               : (options & kGroups) != 0 ? Frame::Unit::kGroups
+                                          : Frame::Unit::kRange;
+  using Kind = FrameBound::Kind;
+  frame.start.kind = (options & kStartUnboundedPreceding) != 0 ? Kind::kUnboundedPreceding
+                     : (options & kStartPreceding) != 0        ? Kind::kPreceding
+                     : (options & kStartCurrentRow) != 0       ? Kind::kCurrentRow
+                     : (options & kStartFollowing) != 0        ? Kind::kFollowing
+                                                               : Kind::kUnboundedFollowing;
+  frame.end.kind = (options & kEndUnboundedFollowing) != 0 ? Kind::kUnboundedFollowing
+                   : (options & kEndPreceding) != 0        ? Kind::kPreceding
+                   : (options & kEndCurrentRow) != 0       ? Kind::kCurrentRow
+                   : (options & kEndFollowing) != 0        ? Kind::kFollowing
+                                                           : Kind::kUnboundedPreceding;
+  if (frame.unit == Frame::Unit::kGroups && definition.order.empty()) {
+    return UserError(kWindowingError, "a frame of GROUPS needs ORDER BY", position, "add ORDER BY");
+  }
+  for (const auto& [name, bound] : {std::pair("startOffset", &frame.start), std::pair("endOffset", &frame.end)}) {
+    if (!node.Has(name)) continue;
+    NAM_ASSIGN_OR_RETURN(bound->offset, FrameOffset(node.Field(name), definition, frame.unit, clause));
+  }
+  return frame;
+}
+
+absl::StatusOr<Value> LogicalSelect::FrameOffset(const Node& node, const WindowDefinition& definition,
+                                                 Frame::Unit unit, Clause clause) {
+  const int position = node.position();
+  Type type = Type::Integer();
+  if (unit == Frame::Unit::kRange) {
+    if (definition.order.size() != 1) {
+      return UserError(kWindowingError, "a frame of RANGE with an offset needs one ORDER BY column", position,
+                       "order by one number, or use ROWS");
+    }
+    type = definition.order[0].expr.type;
+    if (!type.numeric()) {
+      return Refusal(absl::StrCat("RANGE with an offset over ", TypeName(type), " is not supported"), position,
+                     "order by a number, or use ROWS");
+    }
+  }
+  NAM_ASSIGN_OR_RETURN(Expr offset, BindUntyped(node, clause));
+  NAM_RETURN_IF_ERROR(builder().Settle(offset, type));
+  if (!IsLiteral(offset)) {
+    if (!plan::IsConstant(offset)) {
+      return UserError(sqlstate::kBadColumnReference, "a frame's offset must not contain columns", position,
+                       "write a number");
+    }
+    NAM_ASSIGN_OR_RETURN(Value value, Evaluate(offset, plan::Resolver()));
+    offset = plan::MakeLiteral(std::move(value), position);
+  }
+  const bool fits = type.kind == TypeKind::kDecimal ? offset.type.numeric() : offset.type.kind == type.kind;
+  if (!fits) {
+    return UserError(unit == Frame::Unit::kRange ? sqlstate::kNotSupported : sqlstate::kTypeMismatch,
+                     absl::StrCat("a frame's offset must be ", TypeName(type), ", not ", TypeName(offset.type)),
+                     position, "write a number of the column's type");
+  }
+  if (offset.literal.null) return UserError("22004", "a frame's offset must not be NULL", position);
+  if (offset.literal.number < 0)
+    return UserError("22013", "a frame's offset must not be negative", position, "PRECEDING and FOLLOWING say where");
+  return offset.literal;
+}
+
+}  // namespace nam::sql
