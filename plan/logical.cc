@@ -54,9 +54,8 @@ void DeriveWindow(Node& node, const Window& window) {
     const bool ranks =
         call.function >= WindowFunction::kRowNumber && call.function <= WindowFunction::kDenseRank;
     const AggregateFunction function = call.aggregate.function;
-    const bool counts =
-        call.function == WindowFunction::kAggregate &&
-        (function == AggregateFunction::kCount || function == AggregateFunction::kCountRows);
+    const bool counts = call.function == WindowFunction::kAggregate &&
+                        (function == AggregateFunction::kCount || function == AggregateFunction::kCountRows);
     node.columns.back().nullable = !ranks && !counts;
   }
 }

@@ -27,11 +27,11 @@
 ///             Filter #3.1 = #0.0
 ///               Scan orders as #3
 ///
-/// **Columns** are named by ColumnRef: the number of a relation, and a column of it. Scans number their table's
-/// columns as the catalog does; every operator that computes columns numbers these by a relation of its own
-/// (Query::relations counts them). A name stands for one value of a row wherever it occurs: operators that only
-/// pass a column on keep its name. No operator has two columns of one name, and the two inputs of a join have
-/// none in common. Where one subtree must occur twice, it is a CTE and its scans rename.
+/// **Columns** are named by ColumnRef: the number of a relation, and a column of it. Scans number their
+/// table's columns as the catalog does; every operator that computes columns numbers these by a relation of
+/// its own (Query::relations counts them). A name stands for one value of a row wherever it occurs: operators
+/// that only pass a column on keep its name. No operator has two columns of one name, and the two inputs of a
+/// join have none in common. Where one subtree must occur twice, it is a CTE and its scans rename.
 ///
 /// **Visible** to an operator's expressions are the columns of its inputs; and to everything below the right
 /// input of a dependent join also the columns of the left one, unless they are defined below as well. That is
@@ -40,11 +40,11 @@
 /// **Order**: Sort orders; Filter, Project, Limit and With keep their (last) input's order; nothing else
 /// promises one. Limit takes the first rows of its input's order.
 ///
-/// **Types** of expressions are what the binder promised (plan/expression.h). A column that is not `nullable` has
-/// no NULL.
+/// **Types** of expressions are what the binder promised (plan/expression.h). A column that is not `nullable`
+/// has no NULL.
 ///
-/// A tree is as deep as the binder's bounds on nesting allow (a few thousand levels at most), so that what walks
-/// it may recurse. Nodes are owned by their parents; tables are shared with the catalog's cache.
+/// A tree is as deep as the binder's bounds on nesting allow (a few thousand levels at most), so that what
+/// walks it may recurse. Nodes are owned by their parents; tables are shared with the catalog's cache.
 namespace nam::plan::logical {
 
 struct Column {
@@ -87,10 +87,10 @@ struct Project {
 /// columns: left, then right (inner, left, right, full, single: those of a side that may be filled with NULLs
 /// become nullable); left (semi, anti, null-aware anti); left, then `mark`, a boolean (mark).
 ///
-/// Of kMark and kNullAwareAnti `compared` is the part of IN or ANY whose NULLs count: of the pairs that match,
-/// if one has all of `compared` true, the mark is true; otherwise if one has none of it false, the mark is NULL;
-/// otherwise it is false. Without `compared`, as of EXISTS, the mark is never NULL. kNullAwareAnti keeps the
-/// rows whose mark would be false.
+/// Of kMark and kNullAwareAnti `compared` is the part of IN or ANY whose NULLs count: of the pairs that
+/// match, if one has all of `compared` true, the mark is true; otherwise if one has none of it false, the
+/// mark is NULL; otherwise it is false. Without `compared`, as of EXISTS, the mark is never NULL.
+/// kNullAwareAnti keeps the rows whose mark would be false.
 struct Join {
   JoinKind kind = JoinKind::kInner;
   bool dependent = false;  // the right input names columns of the left. Inner, left, single and mark only
@@ -107,7 +107,8 @@ struct AggregateCall {
   Type type;
 };
 
-/// GROUPING(…): of the keys, first to last, a bit each from the highest; 1 if the row's grouping set lacks it.
+/// GROUPING(…): of the keys, first to last, a bit each from the highest; 1 if the row's grouping set lacks
+/// it.
 struct GroupingCall {
   std::vector<uint32_t> keys;
 };
@@ -117,8 +118,8 @@ struct Aggregate {
   std::vector<Expr> keys;
   std::vector<AggregateCall> aggregates;
   std::vector<GroupingCall> groupings;
-  /// Grouping sets as places in `keys`: the result is that of each set, one after the other, keys that it lacks
-  /// being NULL. None: one set of all keys. An empty set has one row even of no input.
+  /// Grouping sets as places in `keys`: the result is that of each set, one after the other, keys that it
+  /// lacks being NULL. None: one set of all keys. An empty set has one row even of no input.
   std::vector<std::vector<uint32_t>> sets;
 };
 
@@ -138,8 +139,8 @@ enum class WindowFunction : uint8_t {
 struct FrameBound {
   enum class Kind : uint8_t { kUnboundedPreceding, kPreceding, kCurrentRow, kFollowing, kUnboundedFollowing };
   Kind kind = Kind::kUnboundedPreceding;
-  /// Of kPreceding and kFollowing, not negative, not NULL: of ROWS and GROUPS an integer, of RANGE a number that
-  /// is added to the one order key.
+  /// Of kPreceding and kFollowing, not negative, not NULL: of ROWS and GROUPS an integer, of RANGE a number
+  /// that is added to the one order key.
   Value offset;
 };
 
@@ -174,15 +175,15 @@ struct Limit {
   int64_t offset = 0;
 };
 
-/// One row of those that are alike in `on` (in all columns if `on` is empty), NULLs being alike: the first one
-/// by `order`, any of its peers.
+/// One row of those that are alike in `on` (in all columns if `on` is empty), NULLs being alike: the first
+/// one by `order`, any of its peers.
 struct Distinct {
   std::vector<Expr> on;
   std::vector<OrderKey> order;
 };
 
-/// Two inputs; of union two or more. columns[i] is each input's columns[i], which have one type; rows are alike
-/// if all columns are, NULLs being alike.
+/// Two inputs; of union two or more. columns[i] is each input's columns[i], which have one type; rows are
+/// alike if all columns are, NULLs being alike.
 struct SetOperation {
   enum class Kind : uint8_t { kUnion, kIntersect, kExcept };
   Kind kind = Kind::kUnion;
@@ -276,8 +277,8 @@ Expr Conjunction(std::vector<Expr> conditions);
 /// A copy of the whole tree, with the same names.
 NodePtr Clone(const Node& root);
 
-/// INTERNAL if the tree breaks one of the rules above: for tests and before lowering. `unnested`: no dependent
-/// join and no free column may be left.
+/// INTERNAL if the tree breaks one of the rules above: for tests and before lowering. `unnested`: no
+/// dependent join and no free column may be left.
 absl::Status CheckTree(const Query& query, bool unnested);
 
 /// One operator a line, inputs indented, columns as #relation.column.

@@ -118,7 +118,8 @@ class Checker {
     DeriveColumns(again);
     if (again.columns.size() != node.columns.size()) return Broken(node, "columns of the inputs");
     for (size_t i = 0; i < node.columns.size(); ++i) {
-      if (again.columns[i].ref != node.columns[i].ref || again.columns[i].nullable > node.columns[i].nullable) {
+      if (again.columns[i].ref != node.columns[i].ref ||
+          again.columns[i].nullable > node.columns[i].nullable) {
         return Broken(node, absl::StrCat("column ", i));
       }
     }

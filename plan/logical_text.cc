@@ -55,10 +55,10 @@ std::string Text(const WindowCall& call) {
   constexpr const char* kNames[] = {"",    "row_number", "rank",        "dense_rank", "ntile",
                                     "lag", "lead",       "first_value", "last_value", "nth_value"};
   constexpr const char* kUnits[] = {"rows", "range", "groups"};
-  std::string text = call.function == WindowFunction::kAggregate
-                         ? Text(call.aggregate)
-                         : absl::StrCat(kNames[static_cast<size_t>(call.function)], "(",
-                                        List(call.arguments), ")");
+  std::string text =
+      call.function == WindowFunction::kAggregate
+          ? Text(call.aggregate)
+          : absl::StrCat(kNames[static_cast<size_t>(call.function)], "(", List(call.arguments), ")");
   if (call.function == WindowFunction::kAggregate || call.function >= WindowFunction::kFirstValue) {
     absl::StrAppend(&text, " ", kUnits[static_cast<size_t>(call.frame.unit)], " ", Text(call.frame.start),
                     " to ", Text(call.frame.end));
@@ -82,8 +82,11 @@ class Printer {
   }
 
   void Outputs(const Node& node, size_t from, const std::vector<std::string>& values) {
-    for (size_t i = 0; i < values.size(); ++i)
-      absl::StrAppend(&out_, i == 0 ? " " : ", ", Name(node.columns[from + i].ref), " = ", values[i]);
+    for (size_t i = 0; i < values.size(); ++i) {  // of a broken tree there may be fewer columns
+      const size_t at = from + i;
+      absl::StrAppend(&out_, i == 0 ? " " : ", ", at < node.columns.size() ? Name(node.columns[at].ref) : "?",
+                      " = ", values[i]);
+    }
   }
 
   void Show(const Node& node, const Scan& scan) {
@@ -102,9 +105,10 @@ class Printer {
     Outputs(node, 0, values);
   }
   void Show(const Node&, const Join& join) {
-    constexpr const char* kKinds[] = {"inner", "left", "right",           "full", "semi",
-                                      "anti",  "null-aware anti", "mark", "single"};
-    absl::StrAppend(&out_, "Join ", kKinds[static_cast<size_t>(join.kind)], join.dependent ? " dependent" : "");
+    constexpr const char* kKinds[] = {"inner",           "left", "right", "full", "semi", "anti",
+                                      "null-aware anti", "mark", "single"};
+    absl::StrAppend(&out_, "Join ", kKinds[static_cast<size_t>(join.kind)],
+                    join.dependent ? " dependent" : "");
     if (join.kind == JoinKind::kMark) absl::StrAppend(&out_, " ", Name(join.mark));
     if (!join.conditions.empty()) absl::StrAppend(&out_, " on ", List(join.conditions));
     if (!join.compared.empty()) absl::StrAppend(&out_, " compared ", List(join.compared));

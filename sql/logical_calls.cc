@@ -49,7 +49,8 @@ absl::Status RefuseClauses(const Node& node) {
     return Refusal("ORDER BY in an aggregate is not supported", text.Find({"order", "by"}, position),
                    "order the query's result instead");
   }
-  if (node.Flag("func_variadic")) return Refusal("VARIADIC is not supported", text.Find({"variadic"}, position));
+  if (node.Flag("func_variadic"))
+    return Refusal("VARIADIC is not supported", text.Find({"variadic"}, position));
   return node.Only({"funcname", "args", "agg_star", "agg_distinct", "agg_filter", "funcformat", "over"});
 }
 
@@ -140,14 +141,15 @@ absl::Status LogicalSelect::MayAggregate(int position) const {
     return Nested(position);
   }
   if (in_from_ && clause_ != Clause::kOn) {
-    return UserError(sqlstate::kGroupingError, "aggregates of a query are not allowed in its own FROM", position,
-                     "compute them in a subquery in FROM");
+    return UserError(sqlstate::kGroupingError, "aggregates of a query are not allowed in its own FROM",
+                     position, "compute them in a subquery in FROM");
   }
   if (clause_ == Clause::kSelect || clause_ == Clause::kHaving || clause_ == Clause::kOrderBy)
     return absl::OkStatus();
   const bool where = clause_ == Clause::kWhere || clause_ == Clause::kOn;
-  return UserError(sqlstate::kGroupingError, absl::StrCat("aggregates are not allowed in ", ClauseName(clause_)),
-                   position, where ? "conditions on aggregates go to HAVING" : "");
+  return UserError(sqlstate::kGroupingError,
+                   absl::StrCat("aggregates are not allowed in ", ClauseName(clause_)), position,
+                   where ? "conditions on aggregates go to HAVING" : "");
 }
 
 absl::StatusOr<Expr> LogicalSelect::AddAggregate(AggregateCall call, int position) {

@@ -159,7 +159,8 @@ class FromTree {
       columns[i].ref = {relation, static_cast<int>(i)};
       scan.fields.push_back(static_cast<uint32_t>(i));
     }
-    return Named(MakeNode(std::move(scan), columns), std::move(columns), alias, cte.name, position);
+    NodePtr root = MakeNode(std::move(scan), columns);
+    return Named(std::move(root), std::move(columns), alias, cte.name, position);
   }
 
   absl::StatusOr<FromItem> Subselect(const Node& node, const FromScope& left) {
@@ -185,7 +186,8 @@ class FromTree {
     }
     NodePtr root = MakeNode(std::move(project), std::move(columns), std::move(tree.root));
     columns = root->columns;
-    return Named(std::move(root), std::move(columns), node.Field("alias"), "", node.Field("subquery").position());
+    return Named(std::move(root), std::move(columns), node.Field("alias"), "",
+                 node.Field("subquery").position());
   }
 
   absl::StatusOr<FromItem> JoinItem(const Node& node, const FromScope& around) {
@@ -237,7 +239,8 @@ class FromTree {
       both = select_.Attach(std::move(both), users);
       return MakeFilter(std::move(both), std::move(conditions));
     }
-    if (kind == JoinKind::kFull) return FullWithSubqueries(std::move(left), std::move(right), conditions, position);
+    if (kind == JoinKind::kFull)
+      return FullWithSubqueries(std::move(left), std::move(right), conditions, position);
     // The condition is asked inside the side that may be missing, for each row of the other.
     if (kind == JoinKind::kRight) std::swap(left, right);
     right = select_.Attach(std::move(right), users);
@@ -287,8 +290,9 @@ class FromTree {
     for (const std::string& name : names) {
       if (!node.Flag("isNatural")) position = std::max(position, node.text().Find({name}, position + 1));
       if (HasColumn(merged, name)) {
-        return UserError(sqlstate::kAmbiguousColumn, absl::StrCat("column ", Quote(name), " is twice in USING"),
-                         position, "name it once");
+        return UserError(sqlstate::kDuplicateColumn,
+                         absl::StrCat("column ", Quote(name), " is twice in USING"), position,
+                         "name it once");
       }
       NAM_ASSIGN_OR_RETURN(const Column a, SideColumn(left.scope, name, position));
       NAM_ASSIGN_OR_RETURN(const Column b, SideColumn(right.scope, name, position));
@@ -305,7 +309,8 @@ class FromTree {
       merged.columns.push_back(column);
     }
     FromItem joined;
-    joined.root = JoinItems(kind, std::move(left.root), std::move(right.root), Conjuncts(std::move(conditions)));
+    joined.root =
+        JoinItems(kind, std::move(left.root), std::move(right.root), Conjuncts(std::move(conditions)));
     if (!computed.empty()) {
       for (const Column& column : joined.root->columns) {
         project.outputs.push_back(MakeColumn(column));

@@ -173,8 +173,9 @@ absl::StatusOr<Expr> LogicalSelect::Grouping(const Node& node, Clause clause) {
   const int position = node.position();
   NAM_RETURN_IF_ERROR(node.Only({"args", "agglevelsup"}));
   if ((clause != Clause::kSelect && clause != Clause::kHaving && clause != Clause::kOrderBy) || in_from_) {
-    return UserError(sqlstate::kGroupingError, absl::StrCat("GROUPING is not allowed in ", ClauseName(clause)),
-                     position, "it tells of a group which columns it is grouped by");
+    return UserError(sqlstate::kGroupingError,
+                     absl::StrCat("GROUPING is not allowed in ", ClauseName(clause)), position,
+                     "it tells of a group which columns it is grouped by");
   }
   std::vector<Expr> arguments;
   for (const Node& argument : node.List("args")) {
@@ -247,13 +248,15 @@ absl::Status LogicalSelect::Ungrouped(const Expr& column, bool in_subquery) cons
       name = relation.alias.empty() ? found->name : absl::StrCat(relation.alias, ".", found->name);
   }
   if (in_subquery) {
-    return UserError(sqlstate::kGroupingError,
-                     absl::StrCat("a subquery uses column ", Quote(name), " of this query, which is not grouped"),
-                     column.position, absl::StrCat("add ", name, " to GROUP BY"));
+    return UserError(
+        sqlstate::kGroupingError,
+        absl::StrCat("a subquery uses column ", Quote(name), " of this query, which is not grouped"),
+        column.position, absl::StrCat("add ", name, " to GROUP BY"));
   }
-  return UserError(sqlstate::kGroupingError,
-                   absl::StrCat("column ", Quote(name), " must appear in GROUP BY or be used in an aggregate"),
-                   column.position, absl::StrCat("add ", name, " to GROUP BY, or write min(", name, ")"));
+  return UserError(
+      sqlstate::kGroupingError,
+      absl::StrCat("column ", Quote(name), " must appear in GROUP BY or be used in an aggregate"),
+      column.position, absl::StrCat("add ", name, " to GROUP BY, or write min(", name, ")"));
 }
 
 /// Puts the group's column where its expression stands; a column that is left over belongs to no group.
@@ -267,7 +270,8 @@ absl::Status LogicalSelect::ReplaceGroups(Expr& expr, bool in_subquery) {
   if (expr.op == Op::kColumn) {
     const int relation = expr.column.table;
     const bool own = context_.owners[static_cast<size_t>(relation)] == this;
-    if (own && relation != aggregate_relation_ && relation != key_relation_) return Ungrouped(expr, in_subquery);
+    if (own && relation != aggregate_relation_ && relation != key_relation_)
+      return Ungrouped(expr, in_subquery);
   }
   for (Expr& child : expr.children) NAM_RETURN_IF_ERROR(ReplaceGroups(child, in_subquery));
   return absl::OkStatus();

@@ -57,7 +57,8 @@ size_t CountScans(const plan::logical::Node& root, int cte) {
 void InlineScan(plan::logical::Node& root, int cte, NodePtr& definition) {
   if (const auto* scan = root.As<CteScan>(); scan != nullptr && scan->cte == cte) {
     Project project;
-    for (const uint32_t field : scan->fields) project.outputs.push_back(MakeColumn(definition->columns[field]));
+    for (const uint32_t field : scan->fields)
+      project.outputs.push_back(MakeColumn(definition->columns[field]));
     root.op = std::move(project);
     root.inputs.push_back(std::move(definition));
     return;
@@ -94,7 +95,8 @@ class WithBinder {
       if (scans == 1 && !definition.materialized) {
         InlineScan(*body, number, definition.root);
       } else {
-        body = MakeNode(With{number, tables_.tables[i]->name}, {}, std::move(definition.root), std::move(body));
+        body =
+            MakeNode(With{number, tables_.tables[i]->name}, {}, std::move(definition.root), std::move(body));
       }
     }
     plan::logical::DeriveAllColumns(*body);
@@ -152,8 +154,8 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> LogicalContext::Find(const s
   const std::vector<std::string> names = source.Names();
   std::string hint = DidYouMean(name, names);
   if (hint.empty() && names.empty()) hint = "there is no table yet; load one first";
-  return UserError(sqlstate::kUndefinedTable, absl::StrCat("table ", Quote(name), " does not exist"), position,
-                   hint);
+  return UserError(sqlstate::kUndefinedTable, absl::StrCat("table ", Quote(name), " does not exist"),
+                   position, hint);
 }
 
 absl::Status NestingLevel::Check(const Node& node) const {
@@ -178,9 +180,10 @@ absl::StatusOr<BoundTree> BindQuery(LogicalContext& context, const Surroundings&
   WithBinder with(context, around);
   if (select.Has("withClause")) NAM_RETURN_IF_ERROR(with.Bind(select.Field("withClause")));
   const Surroundings inside{around.level, &with.tables()};
-  absl::StatusOr<BoundTree> tree = select.Text("op") != "SETOP_NONE" ? BindSetOperation(context, inside, select)
-                                   : select.Has("valuesLists")       ? BindValues(context, inside, select)
-                                                                     : LogicalSelect(context, inside).Bind(select);
+  absl::StatusOr<BoundTree> tree = select.Text("op") != "SETOP_NONE"
+                                       ? BindSetOperation(context, inside, select)
+                                   : select.Has("valuesLists") ? BindValues(context, inside, select)
+                                                               : LogicalSelect(context, inside).Bind(select);
   NAM_RETURN_IF_ERROR(tree.status());
   tree->root = with.Around(std::move(tree->root));
   return tree;
@@ -188,7 +191,8 @@ absl::StatusOr<BoundTree> BindQuery(LogicalContext& context, const Surroundings&
 
 Type CommonType(const Type& a, const Type& b) {
   if (a == b) return a;
-  if (a.kind == TypeKind::kString) return plan::IsChar(a) && plan::IsChar(b) ? plan::CharType(0) : Type::String();
+  if (a.kind == TypeKind::kString)
+    return plan::IsChar(a) && plan::IsChar(b) ? plan::CharType(0) : Type::String();
   Type common = a;
   common.precision = 0;
   return common;

@@ -18,7 +18,8 @@ namespace nam::sql {
 /// What holds for a whole statement. Lives as long as its binding.
 struct LogicalContext {
   TableSource& source;
-  std::map<std::string, std::shared_ptr<const proto::Table>> found;  // a table that occurs twice is one version
+  std::map<std::string, std::shared_ptr<const proto::Table>>
+      found;                           // a table that occurs twice is one version
   std::vector<LogicalSelect*> owners;  // by relation: the select whose FROM or groups it is; null: nobody's
   int ctes = 0;
   int depth = 0;  // of queries, FROM items and expressions that are being bound

@@ -31,7 +31,8 @@ absl::Status UnknownTable(const ScopeLevel& innermost, const std::string& alias,
       if (level->sealed && relation.alias == alias) {
         return UserError(
             sqlstate::kUndefinedTable,
-            absl::StrCat("table ", Quote(alias), " cannot be referenced from this part of the query"), position,
+            absl::StrCat("table ", Quote(alias), " cannot be referenced from this part of the query"),
+            position,
             "ON sees the two sides of its own JOIN only, and a subquery in FROM sees the items to its left "
             "only after LATERAL");
       }
@@ -163,8 +164,8 @@ absl::StatusOr<Column> ResolveColumn(const ScopeLevel& innermost, const std::vec
   return UnknownColumn(innermost, name[0], position, quoted);
 }
 
-absl::StatusOr<std::vector<Column>> ResolveStar(const ScopeLevel& level, const std::vector<std::string>& table,
-                                                int position) {
+absl::StatusOr<std::vector<Column>> ResolveStar(const ScopeLevel& level,
+                                                const std::vector<std::string>& table, int position) {
   if (table.empty()) return level.scope->columns;
   NAM_ASSIGN_OR_RETURN(const std::vector<std::string> name, WithoutSchema(table, 1, position));
   NAM_ASSIGN_OR_RETURN(const FromRelation* relation, Relation(level, name[0], position));

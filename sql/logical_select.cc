@@ -89,13 +89,17 @@ std::optional<absl::StatusOr<Expr>> LogicalSelect::BindInQuery(const Node& node,
 absl::StatusOr<Expr> LogicalSelect::ColumnExpr(const Node& node, Clause clause) {
   NAM_RETURN_IF_ERROR(node.Only({"fields"}));
   const int position = node.position();
+  if (EndsInStar(node) && node.List("fields").size() > 1) {
+    return Refusal("the whole row of a table as a value is not supported", position, "name its columns");
+  }
   if (EndsInStar(node)) {
     return UserError(sqlstate::kSyntaxError, "* is not an expression", position,
                      "write it alone in the select list, or in count(*)");
   }
   if (clause == Clause::kLimit || clause == Clause::kOffset) {
     return UserError(sqlstate::kBadColumnReference,
-                     absl::StrCat(ClauseName(clause), " must not contain columns"), position, "write a number");
+                     absl::StrCat(ClauseName(clause), " must not contain columns"), position,
+                     "write a number");
   }
   const std::string& text = node.text().text();
   const bool quoted = position >= 0 && static_cast<size_t>(position) < text.size() && text[position] == '"';
@@ -111,8 +115,8 @@ absl::StatusOr<Expr> LogicalSelect::ColumnExpr(const Node& node, Clause clause) 
 absl::StatusOr<BoundTree> LogicalSelect::Bind(const Node& select) {
   select_ = select;
   NAM_RETURN_IF_ERROR(select.Only({"distinctClause", "targetList", "fromClause", "whereClause", "groupClause",
-                                   "groupDistinct", "havingClause", "windowClause", "sortClause", "limitOffset",
-                                   "limitCount", "limitOption", "op", "withClause"}));
+                                   "groupDistinct", "havingClause", "windowClause", "sortClause",
+                                   "limitOffset", "limitCount", "limitOption", "op", "withClause"}));
   in_from_ = true;
   NAM_ASSIGN_OR_RETURN(NodePtr root, BindFrom(*this, select.List("fromClause"), from_));
   in_from_ = false;
@@ -203,7 +207,8 @@ absl::StatusOr<const Expr*> LogicalSelect::ByPosition(const Node& constant, cons
 }
 
 /// The output of this name; null if there is none, an error if there are two that differ.
-absl::StatusOr<const Expr*> LogicalSelect::ByAlias(const std::string& name, int position, const char* clause) {
+absl::StatusOr<const Expr*> LogicalSelect::ByAlias(const std::string& name, int position,
+                                                   const char* clause) {
   const Expr* found = nullptr;
   for (const Output& output : outputs_) {
     if (output.name != name) continue;
@@ -276,7 +281,8 @@ absl::Status LogicalSelect::CheckDistinctOrder() const {
   };
   if (distinct_on_.empty()) {
     for (const OrderKey& key : order_by_) {
-      if (among(outputs_, key.expr, [](const Output& output) -> const Expr& { return output.expr; })) continue;
+      if (among(outputs_, key.expr, [](const Output& output) -> const Expr& { return output.expr; }))
+        continue;
       return UserError(sqlstate::kBadColumnReference,
                        "with SELECT DISTINCT, ORDER BY takes only what is in the select list",
                        key.expr.position, "add it to the select list");
@@ -314,11 +320,11 @@ Expr LogicalSelect::ResultColumn(const Expr& expr, Project& project,
   const auto found = std::find_if(project.outputs.begin(), project.outputs.end(), same);
   const size_t place = static_cast<size_t>(found - project.outputs.begin());
   if (found == project.outputs.end()) {
-    columns.push_back({{columns.empty() ? context_.AddRelation(nullptr) : columns[0].ref.table,
-                        static_cast<int>(place)},
-                       "?column?",
-                       expr.type,
-                       true});
+    columns.push_back(
+        {{columns.empty() ? context_.AddRelation(nullptr) : columns[0].ref.table, static_cast<int>(place)},
+         "?column?",
+         expr.type,
+         true});
     project.outputs.push_back(expr);
   }
   return MakeColumn(columns[place], expr.position);

@@ -37,10 +37,11 @@ absl::StatusOr<Column> OrderColumn(const Node& item, const std::vector<Column>& 
     }
     return columns[static_cast<size_t>(index) - 1];
   }
-  const std::vector<std::string> name = item.Is("ColumnRef") ? item.Names("fields") : std::vector<std::string>();
+  const std::vector<std::string> name =
+      item.Is("ColumnRef") ? item.Names("fields") : std::vector<std::string>();
   if (name.size() != 1 || name[0].empty()) {
-    return Refusal("ORDER BY an expression over UNION, INTERSECT, EXCEPT or VALUES is not supported", position,
-                   "name a column of the result, or put the whole into a subquery in FROM");
+    return Refusal("ORDER BY an expression over UNION, INTERSECT, EXCEPT or VALUES is not supported",
+                   position, "name a column of the result, or put the whole into a subquery in FROM");
   }
   const Column* found = nullptr;
   for (const Column& column : columns) {
@@ -132,7 +133,8 @@ class SetBinder {
     const int position = node.Field("rarg").Leftmost();
     if (left.root->columns.size() != right.root->columns.size()) {
       return UserError(sqlstate::kSyntaxError,
-                       absl::StrCat("the queries of a ", name, " must have the same number of columns"), position,
+                       absl::StrCat("the queries of a ", name, " must have the same number of columns"),
+                       position,
                        absl::StrCat("the left one has ", left.root->columns.size(), ", the right one ",
                                     right.root->columns.size()));
     }
@@ -168,7 +170,8 @@ class SetBinder {
 /// The rows of VALUES, of one type a column.
 class ValuesBinder {
  public:
-  ValuesBinder(LogicalContext& context, const Surroundings& around) : context_(context), select_(context, around) {}
+  ValuesBinder(LogicalContext& context, const Surroundings& around)
+      : context_(context), select_(context, around) {}
 
   absl::StatusOr<NodePtr> Bind(const Node& node) {
     const std::vector<Node> lists = node.List("valuesLists");
@@ -215,7 +218,8 @@ class ValuesBinder {
   NodePtr AsConstants(std::vector<Column> columns) {
     Values values;
     for (size_t i = 0; i < columns.size(); ++i) {
-      columns[i].nullable = std::any_of(rows_.begin(), rows_.end(), [&](const auto& row) { return row[i].literal.null; });
+      columns[i].nullable =
+          std::any_of(rows_.begin(), rows_.end(), [&](const auto& row) { return row[i].literal.null; });
     }
     for (auto& row : rows_) {
       std::vector<Value> constants;
@@ -268,9 +272,10 @@ absl::StatusOr<BoundTree> BindSetOperation(LogicalContext& context, const Surrou
   return tree;
 }
 
-absl::StatusOr<BoundTree> BindValues(LogicalContext& context, const Surroundings& around, const Node& select) {
-  NAM_RETURN_IF_ERROR(
-      select.Only({"op", "valuesLists", "sortClause", "limitCount", "limitOffset", "limitOption", "withClause"}));
+absl::StatusOr<BoundTree> BindValues(LogicalContext& context, const Surroundings& around,
+                                     const Node& select) {
+  NAM_RETURN_IF_ERROR(select.Only(
+      {"op", "valuesLists", "sortClause", "limitCount", "limitOffset", "limitOption", "withClause"}));
   BoundTree tree;
   NAM_ASSIGN_OR_RETURN(tree.root, ValuesBinder(context, around).Bind(select));
   NAM_ASSIGN_OR_RETURN(tree.root, SortAndLimit(context, around, select, std::move(tree.root)));

@@ -27,9 +27,9 @@ struct Comparison {
   Op op, opposite;
 };
 constexpr Comparison kComparisons[] = {
-    {"=", Op::kEqual, Op::kNotEqual},       {"<>", Op::kNotEqual, Op::kEqual},
-    {"<", Op::kLess, Op::kGreaterEqual},    {"<=", Op::kLessEqual, Op::kGreater},
-    {">", Op::kGreater, Op::kLessEqual},    {">=", Op::kGreaterEqual, Op::kLess},
+    {"=", Op::kEqual, Op::kNotEqual},    {"<>", Op::kNotEqual, Op::kEqual},
+    {"<", Op::kLess, Op::kGreaterEqual}, {"<=", Op::kLessEqual, Op::kGreater},
+    {">", Op::kGreater, Op::kLessEqual}, {">=", Op::kGreaterEqual, Op::kLess},
 };
 
 absl::StatusOr<Comparison> ComparisonOf(const std::vector<std::string>& name, int position) {
@@ -42,9 +42,10 @@ absl::StatusOr<Comparison> ComparisonOf(const std::vector<std::string>& name, in
 }
 
 absl::Status WrongWidth(size_t columns, size_t wanted, int position) {
-  return UserError(sqlstate::kSyntaxError,
-                   columns > wanted ? "the subquery has too many columns" : "the subquery has too few columns",
-                   position, absl::StrCat("it must have ", wanted));
+  return UserError(
+      sqlstate::kSyntaxError,
+      columns > wanted ? "the subquery has too many columns" : "the subquery has too few columns", position,
+      absl::StrCat("it must have ", wanted));
 }
 
 }  // namespace
@@ -143,8 +144,8 @@ absl::StatusOr<Expr> LogicalSelect::Quantified(const Node& node, NodePtr plan, C
   subquery.kind = JoinKind::kMark;
   for (size_t i = 0; i < sides.size(); ++i) {
     NAM_ASSIGN_OR_RETURN(Expr side, BindUntyped(sides[i], clause));
-    NAM_ASSIGN_OR_RETURN(
-        Expr compared, builder().Compare(op, std::move(side), MakeColumn(plan->columns[i], position), position));
+    NAM_ASSIGN_OR_RETURN(Expr compared, builder().Compare(op, std::move(side),
+                                                          MakeColumn(plan->columns[i], position), position));
     subquery.compared.push_back(std::move(compared));
   }
   subquery.result = {context_.AddRelation(nullptr), 0};
@@ -177,7 +178,8 @@ NodePtr LogicalSelect::Attach(NodePtr input, const std::vector<const Expr*>& use
     for (const Expr& compared : join.compared) inner.push_back(&compared);
     input = Attach(std::move(input), inner);
     const ColumnSet free = FreeColumns(*plan), left = ColumnsIn(*input);
-    join.dependent = std::any_of(free.begin(), free.end(), [&](plan::ColumnRef ref) { return left.count(ref) > 0; });
+    join.dependent =
+        std::any_of(free.begin(), free.end(), [&](plan::ColumnRef ref) { return left.count(ref) > 0; });
     input = MakeNode(std::move(join), {}, std::move(input), std::move(plan));
   }
   return input;

@@ -28,10 +28,14 @@ struct Known {
   size_t least, most;  // arguments
 };
 constexpr Known kFunctions[] = {
-    {"row_number", WindowFunction::kRowNumber, 0, 0},   {"rank", WindowFunction::kRank, 0, 0},
-    {"dense_rank", WindowFunction::kDenseRank, 0, 0},   {"ntile", WindowFunction::kNtile, 1, 1},
-    {"lag", WindowFunction::kLag, 1, 3},                {"lead", WindowFunction::kLead, 1, 3},
-    {"first_value", WindowFunction::kFirstValue, 1, 1}, {"last_value", WindowFunction::kLastValue, 1, 1},
+    {"row_number", WindowFunction::kRowNumber, 0, 0},
+    {"rank", WindowFunction::kRank, 0, 0},
+    {"dense_rank", WindowFunction::kDenseRank, 0, 0},
+    {"ntile", WindowFunction::kNtile, 1, 1},
+    {"lag", WindowFunction::kLag, 1, 3},
+    {"lead", WindowFunction::kLead, 1, 3},
+    {"first_value", WindowFunction::kFirstValue, 1, 1},
+    {"last_value", WindowFunction::kLastValue, 1, 1},
     {"nth_value", WindowFunction::kNthValue, 2, 2},
 };
 
@@ -48,7 +52,8 @@ constexpr int64_t kStartCurrentRow = 0x200, kEndCurrentRow = 0x400;
 constexpr int64_t kStartPreceding = 0x800, kEndPreceding = 0x1000, kStartFollowing = 0x2000,
                   kEndFollowing = 0x4000, kExclusion = 0x38000;
 
-bool Same(const plan::logical::Window& a, const std::vector<Expr>& partition, const std::vector<OrderKey>& order) {
+bool Same(const plan::logical::Window& a, const std::vector<Expr>& partition,
+          const std::vector<OrderKey>& order) {
   const auto same_key = [](const OrderKey& x, const OrderKey& y) {
     return x.descending == y.descending && x.nulls_first == y.nulls_first && SameExpr(x.expr, y.expr);
   };
@@ -65,7 +70,7 @@ bool IsWindowFunction(const std::string& name) {
 absl::Status LogicalSelect::MayUseWindows(const Node& node, const std::string& name) const {
   const int position = node.position();
   if (!node.Has("over")) {
-    return UserError(kWindowingError, absl::StrCat("window function ", name, " needs OVER"), position,
+    return UserError("42809", absl::StrCat("window function ", name, " needs OVER"), position,
                      absl::StrCat("write ", name, "(…) OVER (ORDER BY …)"));
   }
   if (in_aggregate_) {
@@ -84,8 +89,8 @@ absl::Status LogicalSelect::MayUseWindows(const Node& node, const std::string& n
 absl::StatusOr<Expr> LogicalSelect::WindowExpr(const Node& node, const std::string& name, Clause clause) {
   const int position = node.position();
   NAM_RETURN_IF_ERROR(MayUseWindows(node, name));
-  NAM_RETURN_IF_ERROR(node.Only(
-      {"funcname", "args", "agg_star", "agg_distinct", "agg_filter", "funcformat", "over"}));
+  NAM_RETURN_IF_ERROR(
+      node.Only({"funcname", "args", "agg_star", "agg_distinct", "agg_filter", "funcformat", "over"}));
   const SavedPlace place(*this, clause_);
   in_window_ = true;
   NAM_ASSIGN_OR_RETURN(WindowCall call, WindowArguments(node, name, clause));
@@ -138,7 +143,8 @@ absl::StatusOr<WindowCall> LogicalSelect::WindowArguments(const Node& node, cons
   const std::vector<Node> args = node.List("args");
   if (args.size() < known->least || args.size() > known->most || node.Flag("agg_star")) {
     return UserError(sqlstate::kNoSuchOperator,
-                     absl::StrCat("function does not exist: ", name, " with ", args.size(), " arguments"), position,
+                     absl::StrCat("function does not exist: ", name, " with ", args.size(), " arguments"),
+                     position,
                      absl::StrCat("it takes ", known->least, known->least == known->most ? "" : " or more"));
   }
   call.function = known->function;
@@ -183,14 +189,15 @@ absl::Status LogicalSelect::BindNamedWindows() {
     }
     const SavedPlace place(*this, Clause::kSelect);
     in_window_ = true;
-    NAM_ASSIGN_OR_RETURN(const WindowDefinition definition, NamedWindow(name, definitions[i].position(), clause_));
+    NAM_ASSIGN_OR_RETURN(const WindowDefinition definition,
+                         NamedWindow(name, definitions[i].position(), clause_));
     NAM_RETURN_IF_ERROR(FrameOf(definition, clause_).status());
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<LogicalSelect::WindowDefinition> LogicalSelect::NamedWindow(const std::string& name, int position,
-                                                                           Clause clause) {
+absl::StatusOr<LogicalSelect::WindowDefinition> LogicalSelect::NamedWindow(const std::string& name,
+                                                                           int position, Clause clause) {
   for (const Node& definition : select_.List("windowClause")) {
     if (definition.Text("name") == name) return Over(definition, clause);
   }
@@ -200,8 +207,8 @@ absl::StatusOr<LogicalSelect::WindowDefinition> LogicalSelect::NamedWindow(const
 
 absl::StatusOr<LogicalSelect::WindowDefinition> LogicalSelect::Over(const Node& over, Clause clause) {
   const int position = over.position();
-  NAM_RETURN_IF_ERROR(over.Only({"name", "refname", "partitionClause", "orderClause", "frameOptions",
-                                 "startOffset", "endOffset"}));
+  NAM_RETURN_IF_ERROR(over.Only(
+      {"name", "refname", "partitionClause", "orderClause", "frameOptions", "startOffset", "endOffset"}));
   WindowDefinition definition;
   if (const std::string base = over.Text("refname"); !base.empty()) {
     if (base == over.Text("name")) {
@@ -210,10 +217,10 @@ absl::StatusOr<LogicalSelect::WindowDefinition> LogicalSelect::Over(const Node& 
     const NestingLevel level(context_, 1);
     NAM_RETURN_IF_ERROR(level.Check(over));
     NAM_ASSIGN_OR_RETURN(definition, NamedWindow(base, position, clause));
-    const char* wrong = over.Has("partitionClause")                                     ? "PARTITION BY"
-                        : over.Has("orderClause") && !definition.order.empty()          ? "ORDER BY"
+    const char* wrong = over.Has("partitionClause")                                      ? "PARTITION BY"
+                        : over.Has("orderClause") && !definition.order.empty()           ? "ORDER BY"
                         : (definition.frame->Integer("frameOptions") & kNonDefault) != 0 ? "a frame"
-                                                                                        : nullptr;
+                                                                                         : nullptr;
     if (wrong != nullptr) {
       return UserError(kWindowingError, absl::StrCat("window ", Quote(base), " cannot be continued: ", wrong),
                        position, "a window that another one continues has no frame, and keeps its clauses");
@@ -258,7 +265,8 @@ absl::StatusOr<Frame> LogicalSelect::FrameOf(const WindowDefinition& definition,
   if (frame.unit == Frame::Unit::kGroups && definition.order.empty()) {
     return UserError(kWindowingError, "a frame of GROUPS needs ORDER BY", position, "add ORDER BY");
   }
-  for (const auto& [name, bound] : {std::pair("startOffset", &frame.start), std::pair("endOffset", &frame.end)}) {
+  for (const auto& [name, bound] :
+       {std::pair("startOffset", &frame.start), std::pair("endOffset", &frame.end)}) {
     if (!node.Has(name)) continue;
     NAM_ASSIGN_OR_RETURN(bound->offset, FrameOffset(node.Field(name), definition, frame.unit, clause));
   }
@@ -276,8 +284,8 @@ absl::StatusOr<Value> LogicalSelect::FrameOffset(const Node& node, const WindowD
     }
     type = definition.order[0].expr.type;
     if (!type.numeric()) {
-      return Refusal(absl::StrCat("RANGE with an offset over ", TypeName(type), " is not supported"), position,
-                     "order by a number, or use ROWS");
+      return Refusal(absl::StrCat("RANGE with an offset over ", TypeName(type), " is not supported"),
+                     position, "order by a number, or use ROWS");
     }
   }
   NAM_ASSIGN_OR_RETURN(Expr offset, BindUntyped(node, clause));
@@ -292,13 +300,15 @@ absl::StatusOr<Value> LogicalSelect::FrameOffset(const Node& node, const WindowD
   }
   const bool fits = type.kind == TypeKind::kDecimal ? offset.type.numeric() : offset.type.kind == type.kind;
   if (!fits) {
-    return UserError(unit == Frame::Unit::kRange ? sqlstate::kNotSupported : sqlstate::kTypeMismatch,
-                     absl::StrCat("a frame's offset must be ", TypeName(type), ", not ", TypeName(offset.type)),
-                     position, "write a number of the column's type");
+    return UserError(
+        unit == Frame::Unit::kRange ? sqlstate::kNotSupported : sqlstate::kTypeMismatch,
+        absl::StrCat("a frame's offset must be ", TypeName(type), ", not ", TypeName(offset.type)), position,
+        "write a number of the column's type");
   }
   if (offset.literal.null) return UserError("22004", "a frame's offset must not be NULL", position);
   if (offset.literal.number < 0)
-    return UserError("22013", "a frame's offset must not be negative", position, "PRECEDING and FOLLOWING say where");
+    return UserError("22013", "a frame's offset must not be negative", position,
+                     "PRECEDING and FOLLOWING say where");
   return offset.literal;
 }
 

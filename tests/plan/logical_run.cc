@@ -48,13 +48,14 @@ class Runner {
  private:
   static absl::Status CheckRow(const Node& node, const Row& row) {
     if (row.size() != node.columns.size())
-      return absl::InternalError(absl::StrCat("a row of another width than its columns in\n", ToString(node)));
+      return absl::InternalError(
+          absl::StrCat("a row of another width than its columns in\n", ToString(node)));
     for (size_t i = 0; i < row.size(); ++i) {
       const Column& column = node.columns[i];
       const bool other = row[i].type.kind != column.type.kind || row[i].type.scale != column.type.scale;
       if (other || (row[i].null && !column.nullable)) {
-        return absl::InternalError(absl::StrCat(other ? "another type" : "a NULL", " in column ", i, " of\n",
-                                                ToString(node)));
+        return absl::InternalError(
+            absl::StrCat(other ? "another type" : "a NULL", " in column ", i, " of\n", ToString(node)));
       }
     }
     return absl::OkStatus();
@@ -156,7 +157,8 @@ class Runner {
         met[i] = true;
         if (join.kind == JoinKind::kSingle && matches > 1)
           return UserError(sqlstate::kCardinalityViolation, "a scalar subquery has more than one row", -1);
-        if (join.kind <= JoinKind::kFull || join.kind == JoinKind::kSingle) rows.push_back(Joined(l, right[i]));
+        if (join.kind <= JoinKind::kFull || join.kind == JoinKind::kSingle)
+          rows.push_back(Joined(l, right[i]));
       }
       const bool fills =
           join.kind == JoinKind::kLeft || join.kind == JoinKind::kFull || join.kind == JoinKind::kSingle;
@@ -186,8 +188,9 @@ class Runner {
     Rows rows;
     for (const auto& set : sets) {
       std::map<Row, std::vector<const Row*>, Less> groups;
-      if (set.empty()) groups[Nulls({node.columns.begin(), node.columns.begin() + static_cast<std::ptrdiff_t>(
-                                                                                     aggregate.keys.size())})];
+      if (set.empty())
+        groups[Nulls({node.columns.begin(),
+                      node.columns.begin() + static_cast<std::ptrdiff_t>(aggregate.keys.size())})];
       for (const Row& row : input) {
         const Surroundings frame{&node.input().columns, &row, outer};
         NAM_ASSIGN_OR_RETURN(Row keys, EvalAll(aggregate.keys, frame));
@@ -223,7 +226,8 @@ class Runner {
     }
     Rows rows;
     for (auto& [keys, partition] : partitions) {
-      NAM_ASSIGN_OR_RETURN(std::vector<Row> order, Sorted(partition, window.order, node.input().columns, outer));
+      NAM_ASSIGN_OR_RETURN(std::vector<Row> order,
+                           Sorted(partition, window.order, node.input().columns, outer));
       WindowRunner runner(window, node.input().columns, partition, order, outer);
       NAM_ASSIGN_OR_RETURN(const Rows done, runner.Run());
       rows.insert(rows.end(), done.begin(), done.end());
@@ -233,7 +237,8 @@ class Runner {
 
   /// Sorts the rows; their keys in the same order.
   static absl::StatusOr<std::vector<Row>> Sorted(Rows& rows, const std::vector<OrderKey>& keys,
-                                                 const std::vector<Column>& columns, const Surroundings* outer) {
+                                                 const std::vector<Column>& columns,
+                                                 const Surroundings* outer) {
     std::vector<std::pair<Row, Row>> both;  // keys, row
     for (Row& row : rows) {
       Row values;

@@ -7,8 +7,8 @@
 #include "absl/status/statusor.h"
 #include "plan/logical.h"
 
-/// What logical trees mean, row by row: the reference that other ways to run them are compared with. Joins are
-/// nested loops, and the right input of a dependent join runs once for each row of the left one.
+/// What logical trees mean, row by row: the reference that other ways to run them are compared with. Joins
+/// are nested loops, and the right input of a dependent join runs once for each row of the left one.
 namespace nam::plan::logical::testing {
 
 using Row = std::vector<Value>;
@@ -16,8 +16,8 @@ using Rows = std::vector<Row>;
 /// By the table's name; a row has a value for every column of the table.
 using TableRows = std::map<std::string, Rows>;
 
-/// The result's rows. INTERNAL if an operator makes what its columns rule out: another type, or NULL where there
-/// is none.
+/// The result's rows. INTERNAL if an operator makes what its columns rule out: another type, or NULL where
+/// there is none.
 absl::StatusOr<Rows> Run(const Query& query, const TableRows& tables);
 
 /// Total order of rows of one type, NULLs being alike and last.

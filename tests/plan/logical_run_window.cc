@@ -111,7 +111,9 @@ size_t WindowRunner::Edge(const Frame& frame, const FrameBound& bound, size_t ro
   const bool current = bound.kind == Kind::kCurrentRow;
   const __int128 size = static_cast<__int128>(rows_.size());
   if (frame.unit == Frame::Unit::kRange && !current) return RangeEdge(bound, row, start);
-  const __int128 moved = current ? 0 : bound.kind == Kind::kPreceding ? -bound.offset.number : bound.offset.number;
+  const __int128 moved = current                          ? 0
+                         : bound.kind == Kind::kPreceding ? -bound.offset.number
+                                                          : bound.offset.number;
   if (frame.unit == Frame::Unit::kRows) {
     const __int128 edge = static_cast<__int128>(row) + moved + (start ? 0 : 1);
     return static_cast<size_t>(std::clamp<__int128>(edge, 0, size));
@@ -119,8 +121,8 @@ size_t WindowRunner::Edge(const Frame& frame, const FrameBound& bound, size_t ro
   // Groups of peers.
   const __int128 group = static_cast<__int128>(group_[row]) + moved;
   size_t edge = 0;
-  while (edge < rows_.size() &&
-         (start ? static_cast<__int128>(group_[edge]) < group : static_cast<__int128>(group_[edge]) <= group)) {
+  while (edge < rows_.size() && (start ? static_cast<__int128>(group_[edge]) < group
+                                       : static_cast<__int128>(group_[edge]) <= group)) {
     ++edge;
   }
   return edge;
