@@ -8,15 +8,40 @@
 namespace nam::plan {
 
 /// Plans hold these numbers: further ones go to the end.
-enum class AggregateFunction : uint8_t { kCountRows, kCount, kSum, kMin, kMax, kAverage, kCountDistinct };
+enum class AggregateFunction : uint8_t {
+  kCountRows,
+  kCount,
+  kSum,
+  kMin,
+  kMax,
+  kAverage,
+  kCountDistinct,
+  kVarPop,
+  kVarSamp,
+  kStddevPop,
+  kStddevSamp,
+  kBoolAnd,  // also every
+  kBoolOr,
+  kBitAnd,
+  kBitOr,
+  kBitXor,
+  kCovarPop,  // of two arguments, as the next two: of rows where neither is NULL
+  kCovarSamp,
+  kCorr,
+  kStringAggregate,  // [value, what stands before it if it is not the first]: of windows alone
+};
 
 /// sum of integers is an integer, of decimals a decimal of the same scale; avg is a decimal of scale
 /// max(scale + 6, 6), rounded half away from zero; over no rows all but the counts are NULL. Sums are
-/// exact in 128 bits and an error beyond 38 digits.
+/// exact in 128 bits and an error beyond 38 digits. Variances and what is like them are exact up to one rounding,
+/// to the scale of `type`, half away from zero; those of samples are NULL over one row, a correlation is NULL where
+/// one side does not vary.
 struct Aggregate {
   AggregateFunction function = AggregateFunction::kCountRows;
   Expr argument;  // over columns; unused by kCountRows
   Type type;
+  bool distinct = false;  // of each value once: sums, averages, variances, bit_xor
+  Expr second;            // of functions of two arguments
 };
 
 /// One key of an ORDER BY.

@@ -17,6 +17,8 @@ namespace {
 
 /// A partition is a list of pages that a server keeps open.
 constexpr uint32_t kMostParts = 1 << 16;
+/// As many as a cube of 12 keys has, which is PostgreSQL's bound.
+constexpr size_t kMostSets = 4096;
 
 absl::Status Bad(const char* what) {
   return absl::InvalidArgumentError(absl::StrCat("not a plan: ", what));
@@ -58,30 +60,6 @@ bool Comparable(const Type& a, const Type& b) {
   return a.scale == b.scale && (a.kind == b.kind || (a.numeric() && b.numeric()));
 }
 
-absl::Status CheckAggregate(const Aggregate& aggregate) {
-  const Type &from = aggregate.argument.type, &to = aggregate.type;
-  switch (aggregate.function) {
-    case AggregateFunction::kCountRows:
-      // Its argument is never evaluated, but walks over expressions reach it.
-      if (!aggregate.argument.children.empty() || aggregate.argument.op != Op::kLiteral)
-        return Bad("count(*) of something");
-      [[fallthrough]];
-    case AggregateFunction::kCount:
-    case AggregateFunction::kCountDistinct:
-      return to == Type::Integer() ? absl::OkStatus() : Bad("a count that is no integer");
-    case AggregateFunction::kMin:
-    case AggregateFunction::kMax:
-      return to == from && to.kind != TypeKind::kBool ? absl::OkStatus() : Bad("min or max of another type");
-    case AggregateFunction::kSum:
-      return to == from && to.numeric() ? absl::OkStatus() : Bad("a sum of no numbers, or of another type");
-    case AggregateFunction::kAverage:
-      return from.numeric() && to.kind == TypeKind::kDecimal && to.scale == from.scale + 6
-                 ? absl::OkStatus()
-                 : Bad("an average of no numbers, or of another scale");
-  }
-  return Bad("an unknown aggregate");
-}
-
 /// Whether `slot` holds what a state of slot `wanted` may be.
 bool Holds(const Slot& wanted, const Slot& slot) {
   if (slot.type != wanted.type || (slot.nullable && !wanted.nullable)) return false;
@@ -97,8 +75,10 @@ absl::Status CheckMerge(const AggregateSink& sink, const Schema& input) {
   }
   Schema arguments;
   for (const Aggregate& aggregate : sink.aggregates) {
-    if (aggregate.argument.op != Op::kLiteral || !aggregate.argument.literal.null)
-      return Bad("an aggregate of states computes its argument");
+    for (const Expr* argument : {&aggregate.argument, &aggregate.second}) {
+      if (argument->op != Op::kLiteral || !argument->literal.null)
+        return Bad("an aggregate of states computes its argument");
+    }
     arguments.push_back({aggregate.argument.type, true, {}});
   }
   const Schema wanted = StatesOf(std::span(input).first(sink.group_by.size()), sink.aggregates, arguments);
@@ -109,14 +89,35 @@ absl::Status CheckMerge(const AggregateSink& sink, const Schema& input) {
   return absl::OkStatus();
 }
 
+/// Groups that are there without rows: their keys are values of the keys' slots.
+absl::Status CheckTotals(const AggregateSink& sink, const Schema& input) {
+  using Phase = AggregateSink::Phase;
+  if (sink.totals.empty()) return absl::OkStatus();
+  if (sink.phase != Phase::kFinal && sink.phase != Phase::kWhole) return Bad("totals of what is no result");
+  if (sink.group_by.empty()) return Bad("totals of an aggregation without keys");
+  NAM_RETURN_IF_ERROR(CheckAscending(sink.totals, "totals that do not ascend"));
+  for (size_t k = 0; k < sink.group_by.size(); ++k) {
+    NAM_ASSIGN_OR_RETURN(const Slot key, SlotOf(sink.group_by[k], input));
+    if (k > 0 && !key.nullable) return Bad("totals whose keys are never NULL");
+    if (k > 0) continue;
+    if (key.type != Type::Integer() || !key.bounds.known || sink.totals.front() < key.bounds.low ||
+        sink.totals.back() > key.bounds.high) {
+      return Bad("totals that are no values of the first key");
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckGroups(const AggregateSink& sink, const Schema& input) {
   using Phase = AggregateSink::Phase;
   for (const Expr& key : sink.group_by) NAM_RETURN_IF_ERROR(SlotOf(key, input).status());
   for (const Aggregate& aggregate : sink.aggregates) {
     NAM_RETURN_IF_ERROR(CheckAggregate(aggregate));
-    if (aggregate.function == AggregateFunction::kCountRows) continue;
-    NAM_RETURN_IF_ERROR(SlotOf(aggregate.argument, input).status());
+    const size_t arguments = ArgumentsOf(aggregate.function);
+    if (arguments > 0) NAM_RETURN_IF_ERROR(SlotOf(aggregate.argument, input).status());
+    if (arguments > 1) NAM_RETURN_IF_ERROR(SlotOf(aggregate.second, input).status());
   }
+  NAM_RETURN_IF_ERROR(CheckTotals(sink, input));
   const bool states = sink.phase == Phase::kMerge || sink.phase == Phase::kFinal;
   return states ? CheckMerge(sink, input) : absl::OkStatus();
 }
@@ -157,6 +158,7 @@ class Checker {
       NAM_ASSIGN_OR_RETURN(const Schema output, StepOutput(plan_, p.steps[s], input));
       if (output != p.schemas[s + 1]) return Bad("a schema that is not what flows");
     }
+    if (const auto* feed = std::get_if<FeedSink>(&p.sink)) return CheckFeed(p, *feed);
     return std::visit([&](const auto& sink) { return CheckSink(sink, p.schemas.back()); }, p.sink);
   }
 
@@ -219,8 +221,11 @@ class Checker {
   absl::Status CheckSource(const Pipeline& p, const PageSource& source) const {
     if (!Waits(p, source.pipeline)) return Bad("rows of a pipeline that is not complete");
     const Pipeline& from = plan_.pipelines[source.pipeline];
-    if (std::holds_alternative<BuildSink>(from.sink) || std::holds_alternative<ExchangeSend>(from.sink))
+    if (std::holds_alternative<BuildSink>(from.sink) || std::holds_alternative<ExchangeSend>(from.sink) ||
+        std::holds_alternative<FeedSink>(from.sink)) {
       return Bad("rows of a pipeline that leaves none");
+    }
+    if (source.in_order && !std::holds_alternative<SortSink>(from.sink)) return Bad("an order that there is not");
     if (LeavesStates(from) && !MergesStates(p)) return Bad("states of groups that are read as rows");
     NAM_ASSIGN_OR_RETURN(const Schema left, SinkOutput(from));
     return left == p.schemas[0] ? absl::OkStatus() : Bad("a schema that is not what flows");
@@ -235,6 +240,16 @@ class Checker {
     const auto* sink = std::get_if<AggregateSink>(&p.sink);
     return p.steps.empty() && sink != nullptr &&
            (sink->phase == AggregateSink::Phase::kMerge || sink->phase == AggregateSink::Phase::kFinal);
+  }
+
+  absl::Status CheckSource(const Pipeline& p, const WindowSource& source) const {
+    if (!Waits(p, source.pipeline)) return Bad("rows of a pipeline that is not complete");
+    const Pipeline& from = plan_.pipelines[source.pipeline];
+    const auto* sort = std::get_if<SortSink>(&from.sink);
+    if (sort != nullptr && (sort->limit >= 0 || sort->offset > 0)) return Bad("a window over some of the rows");
+    if (from.stage != p.stage) return Bad("a window over another stage's memory");
+    NAM_ASSIGN_OR_RETURN(const Schema output, WindowOutput(plan_, source));
+    return output == p.schemas[0] ? absl::OkStatus() : Bad("a schema that is not what flows");
   }
 
   absl::Status CheckSource(const Pipeline& p, const ExchangeReceive& source) const {
@@ -278,13 +293,42 @@ class Checker {
       if (!Comparable(key.type, build->keys[k].type)) return Bad("keys that are not comparable");
     }
     NAM_ASSIGN_OR_RETURN(const Schema partners, PartnerSchema(plan_, probe, input));
-    return CheckConditions(probe.residuals, partners);
+    NAM_RETURN_IF_ERROR(CheckConditions(probe.residuals, partners));
+    NAM_RETURN_IF_ERROR(CheckConditions(probe.compared, partners));
+    return CheckNullAware(probe);
+  }
+
+  /// What NULLs mean to it is said in one way.
+  static absl::Status CheckNullAware(const ProbeStep& probe) {
+    const bool mark = probe.kind == JoinKind::kMark, anti = probe.kind == JoinKind::kNullAwareAnti;
+    if (!probe.compared.empty() && !mark && !anti) return Bad("a probe that compares for no mark");
+    if (probe.null_aware && !mark) return Bad("only marks are of IN or of EXISTS");
+    const bool by_key = probe.null_aware || (anti && probe.compared.empty());
+    if (by_key && (probe.keys.size() != 1 || !probe.residuals.empty() || !probe.compared.empty()))
+      return Bad("IN by something else than one key alone");
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckStep(const Pipeline&, const ExpandStep& expand, const Schema& input) const {
+    if (expand.sets.empty() || expand.sets.size() > kMostSets) return Bad("no grouping sets, or too many");
+    NAM_RETURN_IF_ERROR(CheckSlots(expand.keys, input));
+    for (const std::vector<uint32_t>& set : expand.sets) {
+      NAM_RETURN_IF_ERROR(CheckAscending(set, "a grouping set that does not ascend"));
+      if (!set.empty() && set.back() >= expand.keys.size()) return Bad("a grouping set of a key that is not there");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckStep(const Pipeline&, const RepeatStep& repeat, const Schema& input) const {
+    if (repeat.times >= input.size()) return Bad("a slot that is not there");
+    return input[repeat.times].type.kind == TypeKind::kInteger ? absl::OkStatus()
+                                                               : Bad("a row as often as no integer");
   }
 
   // ─── Sinks
 
   absl::Status CheckSink(const BuildSink& sink, const Schema& input) const {
-    if (sink.keys.empty() || (sink.unique && sink.keys.size() != 1)) return Bad("a build without its key");
+    if (sink.unique && sink.keys.size() != 1) return Bad("a build without its key");
     for (const Expr& key : sink.keys) NAM_RETURN_IF_ERROR(SlotOf(key, input).status());
     NAM_RETURN_IF_ERROR(CheckAscending(sink.payload, "a payload that does not ascend"));
     return CheckSlots(sink.payload, input);
@@ -309,6 +353,33 @@ class Checker {
   absl::Status CheckSink(const PartitionSink& sink, const Schema& input) const {
     if (sink.parts == 0 || sink.parts > kMostParts) return Bad("no parts, or too many");
     return CheckSlots(sink.keys, input);
+  }
+
+  absl::Status CheckSink(const SortSink& sink, const Schema& input) const {
+    if (sink.limit < -1 || sink.offset < 0) return Bad("a negative limit");
+    for (const Order& order : sink.order) {
+      if (order.slot >= input.size()) return Bad("an order by a slot that is not there");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckSink(const FeedSink&, const Schema&) const { return Bad("a sink that was checked"); }
+
+  /// The later pipeline is not checked yet; its own check looks at its schemas.
+  absl::Status CheckFeed(const Pipeline& p, const FeedSink& feed) const {
+    if (feed.pipeline <= number_ || feed.pipeline >= plan_.pipelines.size())
+      return Bad("rows for a pipeline that is not there");
+    const Pipeline& to = plan_.pipelines[feed.pipeline];
+    if (to.stage != p.stage) return Bad("rows for another stage's memory");
+    if (!Waits(to, number_)) return Bad("rows for a pipeline that does not wait for them");
+    if (std::holds_alternative<FeedSink>(to.sink) || std::holds_alternative<ExchangeSend>(to.sink))
+      return Bad("rows for a pipeline that leaves none");
+    if (to.schemas.empty() || to.schemas.back().size() != p.schemas.back().size())
+      return Bad("rows of another schema than their sink's");
+    for (size_t i = 0; i < p.schemas.back().size(); ++i) {
+      if (!Holds(to.schemas.back()[i], p.schemas.back()[i])) return Bad("rows of another schema than their sink's");
+    }
+    return absl::OkStatus();
   }
 
   // ─── The graph

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/status_macros.h"
+#include "plan/aggregate_slots.h"
 #include "plan/check.h"
 #include "plan/expression_codec.h"
 #include "types/wire.h"
@@ -61,6 +62,29 @@ void Put(const ValuesSource& values, proto::SourceNode* out) {
 
 void Put(const PageSource& pages, proto::SourceNode* out) {
   out->mutable_pages()->set_pipeline(pages.pipeline);
+  out->mutable_pages()->set_in_order(pages.in_order);
+}
+
+void Put(const FrameBound& bound, proto::FrameBound* out) {
+  out->set_kind(static_cast<uint32_t>(bound.kind));
+  if (bound.offset != 0) *out->mutable_offset() = ToProto(bound.offset);
+}
+
+void Put(const WindowSource& window, proto::SourceNode* out) {
+  proto::WindowSource& to = *out->mutable_window();
+  to.set_pipeline(window.pipeline);
+  to.set_partition_keys(window.partition_keys);
+  to.set_order_keys(window.order_keys);
+  for (const WindowCall& call : window.calls) {
+    proto::WindowCall& into = *to.add_calls();
+    into.set_function(static_cast<uint32_t>(call.function));
+    into.set_aggregate(static_cast<uint32_t>(call.aggregate));
+    Put(call.arguments, into.mutable_arguments());
+    into.set_frame_unit(static_cast<uint32_t>(call.frame.unit));
+    Put(call.frame.start, into.mutable_frame_start());
+    Put(call.frame.end, into.mutable_frame_end());
+    *into.mutable_type() = nam::ToProto(call.type);
+  }
 }
 
 void Put(const ExchangeReceive& receive, proto::SourceNode* out) {
@@ -83,11 +107,22 @@ void Put(const ProbeStep& probe, proto::StepNode* out) {
   Put(probe.keep, to.mutable_keep());
   Put(probe.fetch, to.mutable_fetch());
   PutAll(probe.residuals, to.mutable_residuals());
+  to.set_null_aware(probe.null_aware);
+  PutAll(probe.compared, to.mutable_compared());
 }
 
 void Put(const LimitStep& limit, proto::StepNode* out) {
   out->mutable_limit()->set_rows(limit.rows);
   out->mutable_limit()->set_offset(limit.offset);
+}
+
+void Put(const ExpandStep& expand, proto::StepNode* out) {
+  Put(expand.keys, out->mutable_expand()->mutable_keys());
+  for (const std::vector<uint32_t>& set : expand.sets) Put(set, out->mutable_expand()->add_sets()->mutable_keys());
+}
+
+void Put(const RepeatStep& repeat, proto::StepNode* out) {
+  out->mutable_repeat()->set_times(repeat.times);
 }
 
 void Put(const BuildSink& build, proto::SinkNode* out) {
@@ -102,22 +137,38 @@ void Put(const AggregateSink& sink, proto::SinkNode* out) {
   for (const Aggregate& aggregate : sink.aggregates) {
     proto::AggregateCall& call = *to.add_aggregates();
     call.set_function(static_cast<uint32_t>(aggregate.function));
-    if (aggregate.function != AggregateFunction::kCountRows)
-      *call.mutable_argument() = ToProto(aggregate.argument);
+    if (ArgumentsOf(aggregate.function) > 0) *call.mutable_argument() = ToProto(aggregate.argument);
+    if (ArgumentsOf(aggregate.function) > 1) *call.mutable_second() = ToProto(aggregate.second);
     *call.mutable_type() = nam::ToProto(aggregate.type);
+    call.set_distinct(aggregate.distinct);
   }
   to.set_phase(static_cast<uint32_t>(sink.phase));
+  Put(sink.totals, to.mutable_totals());
 }
 
-void Put(const ResultSink& result, proto::SinkNode* out) {
-  proto::ResultSink& to = *out->mutable_result();
-  for (const Order& order : result.order) {
-    proto::SlotOrder& by = *to.add_order();
+template <typename Orders>
+void Put(const std::vector<Order>& from, Orders* to) {
+  for (const Order& order : from) {
+    proto::SlotOrder& by = *to->Add();
     by.set_slot(order.slot);
     by.set_descending(order.descending);
     by.set_nulls_first(order.nulls_first);
   }
-  to.set_limit(result.limit);
+}
+
+void Put(const ResultSink& result, proto::SinkNode* out) {
+  Put(result.order, out->mutable_result()->mutable_order());
+  out->mutable_result()->set_limit(result.limit);
+}
+
+void Put(const SortSink& sort, proto::SinkNode* out) {
+  Put(sort.order, out->mutable_sort()->mutable_order());
+  out->mutable_sort()->set_limit(sort.limit);
+  out->mutable_sort()->set_offset(sort.offset);
+}
+
+void Put(const FeedSink& feed, proto::SinkNode* out) {
+  out->mutable_feed()->set_pipeline(feed.pipeline);
 }
 
 void Put(const ExchangeSend& send, proto::SinkNode* out) {
@@ -195,6 +246,28 @@ absl::Status Take(const proto::ValuesSource& from, ValuesSource& to) {
   return absl::OkStatus();
 }
 
+absl::Status Take(const proto::FrameBound& from, FrameBound& to) {
+  if (from.has_offset()) to.offset = NumberOf(from.offset());
+  return Take(from.kind(), FrameBound::Kind::kUnboundedFollowing, to.kind);
+}
+
+absl::Status Take(const proto::WindowSource& from, WindowSource& to) {
+  to.pipeline = from.pipeline();
+  to.partition_keys = from.partition_keys();
+  to.order_keys = from.order_keys();
+  for (const proto::WindowCall& call : from.calls()) {
+    WindowCall& into = to.calls.emplace_back();
+    NAM_RETURN_IF_ERROR(Take(call.function(), WindowFunction::kNthValue, into.function));
+    NAM_RETURN_IF_ERROR(Take(call.aggregate(), AggregateFunction::kStringAggregate, into.aggregate));
+    into.arguments = NumbersOf(call.arguments());
+    NAM_RETURN_IF_ERROR(Take(call.frame_unit(), WindowFrame::Unit::kGroups, into.frame.unit));
+    NAM_RETURN_IF_ERROR(Take(call.frame_start(), into.frame.start));
+    NAM_RETURN_IF_ERROR(Take(call.frame_end(), into.frame.end));
+    NAM_ASSIGN_OR_RETURN(into.type, TypeOf(call.type()));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Take(const proto::SourceNode& from, SourceNode& to) {
   switch (from.node_case()) {
     case proto::SourceNode::kBlockScan:
@@ -212,8 +285,10 @@ absl::Status Take(const proto::SourceNode& from, SourceNode& to) {
     case proto::SourceNode::kValues:
       return Take(from.values(), to.emplace<ValuesSource>());
     case proto::SourceNode::kPages:
-      to.emplace<PageSource>().pipeline = from.pages().pipeline();
+      to = PageSource{from.pages().pipeline(), from.pages().in_order()};
       return absl::OkStatus();
+    case proto::SourceNode::kWindow:
+      return Take(from.window(), to.emplace<WindowSource>());
     case proto::SourceNode::kReceive:
       to.emplace<ExchangeReceive>().exchange = from.receive().exchange();
       return absl::OkStatus();
@@ -229,6 +304,8 @@ absl::Status Take(const proto::ProbeStep& from, ProbeStep& to) {
   NAM_RETURN_IF_ERROR(Take(from.keys(), to.keys));
   to.keep = NumbersOf(from.keep());
   to.fetch = NumbersOf(from.fetch());
+  to.null_aware = from.null_aware();
+  NAM_RETURN_IF_ERROR(Take(from.compared(), to.compared));
   return Take(from.residuals(), to.residuals);
 }
 
@@ -243,6 +320,15 @@ absl::Status Take(const proto::StepNode& from, StepNode& to) {
     case proto::StepNode::kLimit:
       to = LimitStep{.rows = from.limit().rows(), .offset = from.limit().offset()};
       return absl::OkStatus();
+    case proto::StepNode::kExpand: {
+      ExpandStep& expand = to.emplace<ExpandStep>();
+      expand.keys = NumbersOf(from.expand().keys());
+      for (const proto::GroupingSet& set : from.expand().sets()) expand.sets.push_back(NumbersOf(set.keys()));
+      return absl::OkStatus();
+    }
+    case proto::StepNode::kRepeat:
+      to.emplace<RepeatStep>().times = from.repeat().times();
+      return absl::OkStatus();
     case proto::StepNode::NODE_NOT_SET:
       break;
   }
@@ -253,12 +339,25 @@ absl::Status Take(const proto::AggregateSink& from, AggregateSink& to) {
   NAM_RETURN_IF_ERROR(Take(from.group_by(), to.group_by));
   for (const proto::AggregateCall& call : from.aggregates()) {
     Aggregate& aggregate = to.aggregates.emplace_back();
-    NAM_RETURN_IF_ERROR(Take(call.function(), AggregateFunction::kCountDistinct, aggregate.function));
+    NAM_RETURN_IF_ERROR(Take(call.function(), AggregateFunction::kStringAggregate, aggregate.function));
     NAM_ASSIGN_OR_RETURN(aggregate.type, TypeOf(call.type()));
-    if (aggregate.function == AggregateFunction::kCountRows) continue;
-    NAM_ASSIGN_OR_RETURN(aggregate.argument, FromProto(call.argument()));
+    aggregate.distinct = call.distinct();
+    if (ArgumentsOf(aggregate.function) > 0) {
+      NAM_ASSIGN_OR_RETURN(aggregate.argument, FromProto(call.argument()));
+    }
+    if (ArgumentsOf(aggregate.function) > 1) {
+      NAM_ASSIGN_OR_RETURN(aggregate.second, FromProto(call.second()));
+    }
   }
+  to.totals = NumbersOf(from.totals());
   return Take(from.phase(), AggregateSink::Phase::kWhole, to.phase);
+}
+
+template <typename Orders>
+std::vector<Order> OrderOf(const Orders& from) {
+  std::vector<Order> out;
+  for (const proto::SlotOrder& by : from) out.push_back({by.slot(), by.descending(), by.nulls_first()});
+  return out;
 }
 
 absl::Status Take(const proto::SinkNode& from, SinkNode& to) {
@@ -273,8 +372,7 @@ absl::Status Take(const proto::SinkNode& from, SinkNode& to) {
       return Take(from.aggregate(), to.emplace<AggregateSink>());
     case proto::SinkNode::kResult: {
       ResultSink& result = to.emplace<ResultSink>();
-      for (const proto::SlotOrder& by : from.result().order())
-        result.order.push_back({by.slot(), by.descending(), by.nulls_first()});
+      result.order = OrderOf(from.result().order());
       result.limit = from.result().limit();
       return absl::OkStatus();
     }
@@ -283,6 +381,12 @@ absl::Status Take(const proto::SinkNode& from, SinkNode& to) {
       return absl::OkStatus();
     case proto::SinkNode::kPartition:
       to = PartitionSink{NumbersOf(from.partition().keys()), from.partition().parts()};
+      return absl::OkStatus();
+    case proto::SinkNode::kSort:
+      to = SortSink{OrderOf(from.sort().order()), from.sort().limit(), from.sort().offset()};
+      return absl::OkStatus();
+    case proto::SinkNode::kFeed:
+      to.emplace<FeedSink>().pipeline = from.feed().pipeline();
       return absl::OkStatus();
     case proto::SinkNode::NODE_NOT_SET:
       break;

@@ -52,6 +52,8 @@ absl::StatusOr<Expr> ExprOf(const proto::ExpressionNode& node) {
   return e;
 }
 
+}  // namespace
+
 proto::Int128 ToProto(__int128 n) {
   proto::Int128 out;
   out.set_high(static_cast<int64_t>(n >> 64));
@@ -62,8 +64,6 @@ proto::Int128 ToProto(__int128 n) {
 __int128 NumberOf(const proto::Int128& n) {
   return static_cast<__int128>(n.high()) << 64 | n.low();
 }
-
-}  // namespace
 
 proto::Expression ToProto(const Expr& expr) {
   proto::Expression out;

@@ -14,6 +14,9 @@ proto::Expression ToProto(const Expr& expr);
 /// Types and slots are for SlotOf to check.
 absl::StatusOr<Expr> FromProto(const proto::Expression& expression);
 
+proto::Int128 ToProto(__int128 n);
+__int128 NumberOf(const proto::Int128& n);
+
 proto::Schema ToProto(const Schema& schema);
 absl::StatusOr<Schema> FromProto(const proto::Schema& schema);
 

@@ -1,7 +1,6 @@
 #include "plan/flow.h"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -10,8 +9,6 @@
 
 namespace nam::plan {
 namespace {
-
-constexpr Bounds kCounts{0, std::numeric_limits<int64_t>::max(), true};
 
 absl::Status Bad(const char* what) {
   return absl::InvalidArgumentError(std::string("not a plan: ") + what);
@@ -76,38 +73,50 @@ absl::StatusOr<Schema> ProbeOutput(const PhysicalPlan& plan, const ProbeStep& pr
   }
   Schema out;
   NAM_RETURN_IF_ERROR(Pick(input, probe.keep, false, out));
-  if (probe.kind == JoinKind::kMark) out.push_back({Type::Bool(), true, {}});
+  if (probe.kind == JoinKind::kMark)
+    out.push_back({Type::Bool(), probe.null_aware || !probe.compared.empty(), {}});
+  return out;
+}
+
+/// The slots of an aggregate's arguments. Of states they are the NULLs that stand for them, with the bounds that the
+/// state has.
+absl::StatusOr<Schema> ArgumentSlots(const Aggregate& aggregate, const Schema& input) {
+  const Expr* const exprs[] = {&aggregate.argument, &aggregate.second};
+  Schema out;
+  for (size_t i = 0; i < std::min(ArgumentsOf(aggregate.function), std::size(exprs)); ++i) {
+    NAM_ASSIGN_OR_RETURN(Slot slot, SlotOf(*exprs[i], input));
+    out.push_back(std::move(slot));
+  }
   return out;
 }
 
 absl::StatusOr<Schema> Results(const AggregateSink& sink, const Schema& input) {
   NAM_ASSIGN_OR_RETURN(Schema out, SlotsOf(sink.group_by, input));
-  // A state is what the result is; of an average they are two.
   size_t state = out.size();
   const bool from_states = sink.phase == AggregateSink::Phase::kFinal;
   for (const Aggregate& aggregate : sink.aggregates) {
-    Slot slot{aggregate.type, true, {}};
-    switch (aggregate.function) {
-      case AggregateFunction::kCountRows:
-      case AggregateFunction::kCount:
-      case AggregateFunction::kCountDistinct:
-        slot = {aggregate.type, false, kCounts};
-        break;
-      case AggregateFunction::kMin:
-      case AggregateFunction::kMax:
-        if (from_states) {
-          if (state < input.size()) slot.bounds = input[state].bounds;
-        } else {
-          NAM_ASSIGN_OR_RETURN(const Slot argument, SlotOf(aggregate.argument, input));
-          slot.bounds = argument.bounds;
-        }
-        break;
-      default:
-        break;
-    }
-    state += aggregate.function == AggregateFunction::kAverage ? 2 : 1;
-    out.push_back(std::move(slot));
+    NAM_ASSIGN_OR_RETURN(Schema arguments, ArgumentSlots(aggregate, input));
+    if (arguments.size() < ArgumentsOf(aggregate.function)) return Bad("an aggregate without its arguments");
+    const size_t states = StateSlotsOf(aggregate);
+    if (from_states && states == 1 && !arguments.empty() && state < input.size())
+      arguments[0].bounds = input[state].bounds;
+    state += states;
+    out.push_back(AggregateResult(aggregate.function, aggregate.type, arguments));
   }
+  return out;
+}
+
+/// The input, the keys, each NULL where a set lacks it, and the set.
+absl::StatusOr<Schema> Expanded(const ExpandStep& expand, const Schema& input) {
+  Schema out = input;
+  for (uint32_t k = 0; k < expand.keys.size(); ++k) {
+    if (expand.keys[k] >= input.size()) return Bad("a slot that is not there");
+    Slot& key = out.emplace_back(input[expand.keys[k]]);
+    for (const std::vector<uint32_t>& set : expand.sets)
+      key.nullable = key.nullable || std::find(set.begin(), set.end(), k) == set.end();
+  }
+  const auto last = static_cast<int64_t>(expand.sets.size()) - 1;
+  out.push_back({Type::Integer(), false, {0, std::max<int64_t>(last, 0), true}});
   return out;
 }
 
@@ -127,31 +136,6 @@ absl::StatusOr<Schema> GroupsOf(const AggregateSink& sink, const Schema& input) 
 
 }  // namespace
 
-Schema StatesOf(std::span<const Slot> keys, std::span<const Aggregate> aggregates,
-                std::span<const Slot> arguments) {
-  Schema out(keys.begin(), keys.end());
-  const Slot count{Type::Integer(), false, kCounts};
-  for (size_t a = 0; a < aggregates.size(); ++a) {
-    switch (aggregates[a].function) {
-      case AggregateFunction::kCountRows:
-      case AggregateFunction::kCount:
-      case AggregateFunction::kCountDistinct:
-        out.push_back(count);
-        break;
-      case AggregateFunction::kSum:
-        out.push_back({arguments[a].type, true, {}});
-        break;
-      case AggregateFunction::kAverage:
-        out.push_back({arguments[a].type, true, {}});
-        out.push_back(count);
-        break;
-      default:
-        out.push_back({arguments[a].type, true, arguments[a].bounds});
-    }
-  }
-  return out;
-}
-
 absl::StatusOr<Schema> ScanOutput(const TableScan& scan) {
   Schema out;
   NAM_RETURN_IF_ERROR(Pick(scan.slots, scan.output, false, out));
@@ -161,11 +145,32 @@ absl::StatusOr<Schema> ScanOutput(const TableScan& scan) {
 absl::StatusOr<Schema> StepOutput(const PhysicalPlan& plan, const StepNode& step, const Schema& input) {
   if (const auto* project = std::get_if<ProjectStep>(&step)) return SlotsOf(project->outputs, input);
   if (const auto* probe = std::get_if<ProbeStep>(&step)) return ProbeOutput(plan, *probe, input);
+  if (const auto* expand = std::get_if<ExpandStep>(&step)) return Expanded(*expand, input);
   return input;
 }
 
 absl::StatusOr<Schema> PartnerSchema(const PhysicalPlan& plan, const ProbeStep& probe, const Schema& input) {
   return Joined(plan, probe, input, false, false);
+}
+
+absl::StatusOr<Schema> WindowOutput(const PhysicalPlan& plan, const WindowSource& window) {
+  if (window.pipeline >= plan.pipelines.size()) return Bad("a window over no pipeline");
+  const Pipeline& from = plan.pipelines[window.pipeline];
+  const auto* sort = std::get_if<SortSink>(&from.sink);
+  if (sort == nullptr) return Bad("a window over rows without an order");
+  if (uint64_t{window.partition_keys} + window.order_keys > sort->order.size())
+    return Bad("a window by more keys than its rows are sorted by");
+  NAM_ASSIGN_OR_RETURN(Schema out, SinkOutput(from));
+  const Schema rows = out;
+  for (const Order& order : sort->order) {
+    if (order.slot >= rows.size()) return Bad("an order by a slot that is not there");
+  }
+  const std::span<const Order> order = std::span(sort->order).subspan(window.partition_keys, window.order_keys);
+  for (const WindowCall& call : window.calls) {
+    NAM_ASSIGN_OR_RETURN(Slot result, ResultOf(call, rows, order));
+    out.push_back(std::move(result));
+  }
+  return out;
 }
 
 absl::StatusOr<Schema> SinkOutput(const Pipeline& pipeline) {
@@ -177,6 +182,7 @@ absl::StatusOr<Schema> SinkOutput(const Pipeline& pipeline) {
     return out;
   }
   if (const auto* aggregate = std::get_if<AggregateSink>(&pipeline.sink)) return GroupsOf(*aggregate, input);
+  if (std::holds_alternative<FeedSink>(pipeline.sink)) return Bad("rows that another pipeline leaves");
   return input;
 }
 
@@ -192,6 +198,8 @@ std::optional<uint32_t> SourceSlotOf(const Pipeline& pipeline, size_t step, uint
       const bool invents = probe->kind == JoinKind::kRight || probe->kind == JoinKind::kFull;
       if (invents || slot >= probe->keep.size()) return std::nullopt;
       slot = probe->keep[slot];
+    } else if (std::holds_alternative<ExpandStep>(node) && slot >= pipeline.schemas[s - 1].size()) {
+      return std::nullopt;  // a key, which is NULL in some of the rows
     }
   }
   return slot;

@@ -7,22 +7,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "plan/aggregate_slots.h"
 #include "plan/physical.h"
 
 /// What flows through a pipeline. The functions check what they look at, and come to their answer from the
 /// plan alone, so that every server comes to the same.
 namespace nam::plan {
-
-/// Groups' states at rest: the keys, then for each aggregate
-///
-///     count(*), count   how many
-///     sum, min, max     the value; NULL while there was none
-///     avg               the sum, then how many
-///     count distinct    how many; the values themselves follow in pages of their own
-///
-/// `keys` are those of the groups, `arguments` those of the aggregates (anything where one has none).
-Schema StatesOf(std::span<const Slot> keys, std::span<const Aggregate> aggregates,
-                std::span<const Slot> arguments);
 
 /// What leaves a scan: its slots that flow on.
 absl::StatusOr<Schema> ScanOutput(const TableScan& scan);
@@ -32,8 +22,11 @@ absl::StatusOr<Schema> StepOutput(const PhysicalPlan& plan, const StepNode& step
 /// What a probe's residuals are over: what is kept, then what is fetched.
 absl::StatusOr<Schema> PartnerSchema(const PhysicalPlan& plan, const ProbeStep& probe, const Schema& input);
 
+/// What a window's source yields: the rows of the pipeline that sorted them, then its calls.
+absl::StatusOr<Schema> WindowOutput(const PhysicalPlan& plan, const WindowSource& window);
+
 /// What a pipeline's sink leaves as rows at rest: of a build its payload, of an aggregation groups (states or
-/// results), of the others what comes.
+/// results), of the others what comes. INVALID_ARGUMENT of one that leaves none.
 absl::StatusOr<Schema> SinkOutput(const Pipeline& pipeline);
 
 /// The slot of the pipeline's source that `slot` of schemas[step] is, unchanged and of the same row; nothing

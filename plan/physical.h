@@ -9,6 +9,7 @@
 #include "plan/expression.h"
 #include "plan/join_kind.h"
 #include "plan/schema.h"
+#include "plan/window.h"
 
 /// A physical plan: a graph of pipelines as flat lists with indexes.
 ///
@@ -41,14 +42,6 @@ struct Distribution {
   std::vector<uint32_t> columns;  // of kPartitioned
 
   bool operator==(const Distribution&) const = default;
-};
-
-struct Order {
-  uint32_t slot = 0;
-  bool descending = false;
-  bool nulls_first = false;
-
-  bool operator==(const Order&) const = default;
 };
 
 // ─── Sources
@@ -89,14 +82,25 @@ struct ValuesSource {
 /// before.
 struct PageSource {
   uint32_t pipeline = 0;
+  bool in_order = false;  // of a SortSink: by one task, in its order. Otherwise in any
 };
+
+/// Rows that an earlier pipeline sorted, each beside what window functions say of it.
+struct WindowSource {
+  uint32_t pipeline = 0;        // of a SortSink without limit
+  uint32_t partition_keys = 0;  // of its order: the first so many are the partition's, …
+  uint32_t order_keys = 0;      // … so many behind them the window's. More may follow
+  std::vector<WindowCall> calls;
+};
+/// Its schema is the rows', then a slot for each call.
 
 /// What other servers sent by the exchange. Sender and receiver run at the same time.
 struct ExchangeReceive {
   uint32_t exchange = 0;
 };
 
-using SourceNode = std::variant<BlockScan, RecordScan, ValuesSource, PageSource, ExchangeReceive>;
+using SourceNode =
+    std::variant<BlockScan, RecordScan, ValuesSource, PageSource, ExchangeReceive, WindowSource>;
 
 // ─── Steps
 
@@ -109,7 +113,7 @@ struct ProjectStep {
   std::vector<Expr> outputs;
 };
 
-/// Looks every row's partners up. Keys that are NULL have none.
+/// Looks every row's partners up. Keys that are NULL have none. Without keys every row of the build is a candidate.
 struct ProbeStep {
   uint32_t build = 0;  // the pipeline whose BuildSink is asked
   JoinKind kind = JoinKind::kInner;
@@ -117,6 +121,12 @@ struct ProbeStep {
   std::vector<uint32_t> keep;   // slots of the input that flow on; ascending
   std::vector<uint32_t> fetch;  // of the build's `payload`; ascending
   std::vector<Expr> residuals;  // over keep, then fetch: partners where one is not true are none
+  /// Of a mark by one key without residuals: it is that of IN, NULL where it is not false for certain.
+  bool null_aware = false;
+  /// Of kMark and kNullAwareAnti, over keep, then fetch: what IN or ANY compares beside the keys. A match is a
+  /// partner of which all are true; if there is none, but one of which none is false, the mark is NULL. None of
+  /// them, and not null_aware: the mark is that of EXISTS. A kNullAwareAnti without them is NOT IN by its one key.
+  std::vector<Expr> compared;
 };
 /// A probe's output is keep, then fetch (inner, left, right, full, single); keep alone (semi, the antis); or
 /// keep, then the mark. Of sides that an outer join fills with NULLs all slots may be NULL.
@@ -128,13 +138,25 @@ struct LimitStep {
   int64_t offset = 0;
 };
 
-using StepNode = std::variant<FilterStep, ProjectStep, ProbeStep, LimitStep>;
+/// Each row once for each grouping set: the input's slots; then `keys`, NULL in sets that lack them; then the
+/// set's number.
+struct ExpandStep {
+  std::vector<uint32_t> keys;               // slots
+  std::vector<std::vector<uint32_t>> sets;  // places in `keys`; ascending
+};
+
+/// Each row as many times as an integer slot of it says: none if that is NULL, 0 or negative.
+struct RepeatStep {
+  uint32_t times = 0;
+};
+
+using StepNode = std::variant<FilterStep, ProjectStep, ProbeStep, LimitStep, ExpandStep, RepeatStep>;
 
 // ─── Sinks
 
 /// The side of a join that is looked up.
 struct BuildSink {
-  std::vector<Expr> keys;
+  std::vector<Expr> keys;         // none: rows alone, for probes without keys
   std::vector<uint32_t> payload;  // slots of the input that probes may fetch; ascending
   bool unique = false;            // no key occurs twice: the loader has counted. Of one key alone
 };
@@ -152,6 +174,9 @@ struct AggregateSink {
   std::vector<Expr> group_by;
   std::vector<Aggregate> aggregates;
   Phase phase = Phase::kPartial;
+  /// Of results (kFinal, kWhole): if no row comes, there is a group for each of these values of the first key, the
+  /// other keys being NULL. The first key is an ExpandStep's number, these are its sets without keys.
+  std::vector<uint32_t> totals;
 };
 
 /// Rows for the client or for the next stage.
@@ -171,7 +196,21 @@ struct PartitionSink {
   uint32_t parts = 1;
 };
 
-using SinkNode = std::variant<BuildSink, AggregateSink, ResultSink, ExchangeSend, PartitionSink>;
+/// Rows in an order, for later pipelines of this server. Rows with equal keys are in any order.
+struct SortSink {
+  std::vector<Order> order;  // none: any
+  int64_t limit = -1;        // the first rows are enough; -1: all
+  int64_t offset = 0;        // rows before these, which are left out
+};
+
+/// Rows go where those of a later pipeline go, as if that had made them; it waits for this one, and its sink is
+/// complete when it is. A UNION ALL feeds a pipeline whose own source may be ValuesSource without rows.
+struct FeedSink {
+  uint32_t pipeline = 0;
+};
+
+using SinkNode =
+    std::variant<BuildSink, AggregateSink, ResultSink, ExchangeSend, PartitionSink, SortSink, FeedSink>;
 
 // ─── The graph
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "plan/flow.h"
+#include "types/value.h"
 
 namespace nam::plan {
 namespace {
@@ -49,13 +50,60 @@ const char* NameOf(JoinKind kind) {
 }
 
 const char* NameOf(AggregateFunction function) {
-  static constexpr const char* kNames[] = {"count(*)", "count", "sum", "min", "max", "avg", "count distinct"};
+  static constexpr const char* kNames[] = {"count(*)", "count", "sum", "min", "max", "avg", "count distinct",
+                                            "var_pop", "var_samp", "stddev_pop", "stddev_samp", "bool_and",
+                                            "bool_or", "bit_and", "bit_or", "bit_xor", "covar_pop", "covar_samp",
+                                            "corr", "string_agg"};
   return kNames[static_cast<size_t>(function)];
 }
 
 const char* NameOf(AggregateSink::Phase phase) {
   static constexpr const char* kNames[] = {"partial", "merge", "final", "whole"};
   return kNames[static_cast<size_t>(phase)];
+}
+
+const char* NameOf(WindowFunction function) {
+  static constexpr const char* kNames[] = {"",      "row_number", "rank", "dense_rank",  "percent_rank", "cume_dist",
+                                           "ntile", "lag",        "lead", "first_value", "last_value",   "nth_value"};
+  return kNames[static_cast<size_t>(function)];
+}
+
+std::string Text(const FrameBound& bound) {
+  switch (bound.kind) {
+    case FrameBound::Kind::kUnboundedPreceding:
+      return "unbounded preceding";
+    case FrameBound::Kind::kPreceding:
+      return absl::StrCat(Int128ToString(bound.offset), " preceding");
+    case FrameBound::Kind::kCurrentRow:
+      return "current row";
+    case FrameBound::Kind::kFollowing:
+      return absl::StrCat(Int128ToString(bound.offset), " following");
+    case FrameBound::Kind::kUnboundedFollowing:
+      return "unbounded following";
+  }
+  return "";
+}
+
+bool HasFrame(const WindowCall& call) {
+  return call.function == WindowFunction::kAggregate || call.function >= WindowFunction::kFirstValue;
+}
+
+std::string Text(const WindowFrame& frame) {
+  static constexpr const char* kUnits[] = {"rows", "range", "groups"};
+  return absl::StrCat(" ", kUnits[static_cast<size_t>(frame.unit)], " between ", Text(frame.start), " and ",
+                      Text(frame.end));
+}
+
+std::string Text(const Order& order, const Names& names) {
+  std::string text = absl::StrCat(names[order.slot], order.descending ? " desc" : "");
+  if (order.nulls_first != order.descending)
+    absl::StrAppend(&text, order.nulls_first ? " nulls first" : " nulls last");
+  return text;
+}
+
+std::string Text(std::span<const Order> order, const Names& names) {
+  return absl::StrJoin(order, ", ",
+                       [&](std::string* out, const Order& o) { absl::StrAppend(out, Text(o, names)); });
 }
 
 class Printer {
@@ -136,7 +184,24 @@ class Printer {
   }
   std::string Source(const Pipeline&, const PageSource& pages) {
     names_ = left_[pages.pipeline];
-    return absl::StrCat("rows of P", pages.pipeline);
+    return absl::StrCat("rows of P", pages.pipeline, pages.in_order ? " in order" : "");
+  }
+  std::string Source(const Pipeline&, const WindowSource& window) {
+    names_ = left_[window.pipeline];
+    const Names rows = names_;
+    const std::span<const Order> order = std::get<SortSink>(plan_.pipelines[window.pipeline].sink).order;
+    std::string text = absl::StrCat("window over rows of P", window.pipeline);
+    if (window.partition_keys > 0)
+      absl::StrAppend(&text, " partition by ", Text(order.first(window.partition_keys), rows));
+    if (window.order_keys > 0)
+      absl::StrAppend(&text, " order by ", Text(order.subspan(window.partition_keys, window.order_keys), rows));
+    for (const WindowCall& call : window.calls) {
+      const bool aggregate = call.function == WindowFunction::kAggregate;
+      absl::StrAppend(&text, ", ", aggregate ? NameOf(call.aggregate) : NameOf(call.function), "(",
+                      absl::StrJoin(Picked(call.arguments, rows), ", "), ")", HasFrame(call) ? Text(call.frame) : "");
+      names_.push_back(absl::StrCat("#", names_.size()));
+    }
+    return text;
   }
   std::string Source(const Pipeline& pipeline, const ExchangeReceive& receive) {
     names_ = Unnamed(pipeline.schemas[0].size());
@@ -161,12 +226,16 @@ class Printer {
   }
   std::string Step(const ProbeStep& probe) {
     std::string text =
-        absl::StrCat("probe", NameOf(probe.kind), " P", probe.build, " on ", All(probe.keys, names_, ", "));
+        absl::StrCat("probe", NameOf(probe.kind), " P", probe.build, probe.keys.empty() ? " in a loop" : " on ",
+                     All(probe.keys, names_, ", "));
     Names partners = Picked(probe.keep, names_);
     const size_t kept = partners.size();
     for (Names fetched = Picked(probe.fetch, left_[probe.build]); std::string & name : fetched)
       partners.push_back(std::move(name));
     absl::StrAppend(&text, Where(probe.residuals, partners));
+    if (probe.null_aware) absl::StrAppend(&text, " null-aware");
+    if (!probe.compared.empty())
+      absl::StrAppend(&text, " comparing ", All(probe.compared, partners, " and "));
     const bool partners_flow = probe.kind <= JoinKind::kFull || probe.kind == JoinKind::kSingle;
     if (!partners_flow) partners.resize(kept);
     if (probe.kind == JoinKind::kMark) partners.push_back(absl::StrCat("#", kept));
@@ -178,12 +247,23 @@ class Printer {
     if (limit.offset > 0) absl::StrAppend(&text, " behind ", limit.offset);
     return text;
   }
+  std::string Step(const ExpandStep& expand) {
+    const Names keys = Picked(expand.keys, names_);
+    const auto set = [&](std::string* out, const std::vector<uint32_t>& places) {
+      absl::StrAppend(out, "(", absl::StrJoin(Picked(places, keys), ", "), ")");
+    };
+    names_.insert(names_.end(), keys.begin(), keys.end());
+    names_.push_back(absl::StrCat("#", names_.size()));
+    return absl::StrCat("expand to sets ", absl::StrJoin(expand.sets, ", ", set));
+  }
+  std::string Step(const RepeatStep& repeat) { return absl::StrCat("repeat ", names_[repeat.times], " times"); }
 
   // ─── Sinks
 
   std::string Sink(const BuildSink& build) const {
     std::string text =
-        absl::StrCat("build ", build.unique ? "unique " : "", "on ", All(build.keys, names_, ", "));
+        absl::StrCat("build ", build.unique ? "unique " : "", build.keys.empty() ? "rows" : "on ",
+                     All(build.keys, names_, ", "));
     if (!build.payload.empty())
       absl::StrAppend(&text, " payload ", absl::StrJoin(Picked(build.payload, names_), ", "));
     return text;
@@ -191,25 +271,31 @@ class Printer {
   std::string Sink(const AggregateSink& sink) const {
     const auto call = [&](std::string* out, const Aggregate& aggregate) {
       absl::StrAppend(out, NameOf(aggregate.function));
-      if (aggregate.function != AggregateFunction::kCountRows)
-        absl::StrAppend(out, "(", Text(aggregate.argument, names_), ")");
+      const size_t arguments = ArgumentsOf(aggregate.function);
+      if (arguments == 0) return;
+      absl::StrAppend(out, "(", aggregate.distinct ? "distinct " : "", Text(aggregate.argument, names_));
+      absl::StrAppend(out, arguments > 1 ? ", " + Text(aggregate.second, names_) : "", ")");
     };
     std::string text = absl::StrCat("aggregate ", NameOf(sink.phase));
     if (!sink.aggregates.empty()) absl::StrAppend(&text, " ", absl::StrJoin(sink.aggregates, ", ", call));
     if (!sink.group_by.empty()) absl::StrAppend(&text, " by ", All(sink.group_by, names_, ", "));
+    if (!sink.totals.empty()) absl::StrAppend(&text, " totals ", absl::StrJoin(sink.totals, ", "));
     return text;
   }
   std::string Sink(const ResultSink& result) const {
     std::string text = "result";
     if (result.limit >= 0) absl::StrAppend(&text, " first ", result.limit);
-    for (size_t i = 0; i < result.order.size(); ++i) {
-      const Order& order = result.order[i];
-      absl::StrAppend(&text, i == 0 ? " by " : ", ", names_[order.slot], order.descending ? " desc" : "");
-      if (order.nulls_first != order.descending)
-        absl::StrAppend(&text, order.nulls_first ? " nulls first" : " nulls last");
-    }
+    if (!result.order.empty()) absl::StrAppend(&text, " by ", Text(result.order, names_));
     return text;
   }
+  std::string Sink(const SortSink& sort) const {
+    std::string text = "sort";
+    if (sort.limit >= 0) absl::StrAppend(&text, " first ", sort.limit);
+    if (sort.offset > 0) absl::StrAppend(&text, " after ", sort.offset);
+    if (!sort.order.empty()) absl::StrAppend(&text, " by ", Text(sort.order, names_));
+    return text;
+  }
+  std::string Sink(const FeedSink& feed) const { return absl::StrCat("feed P", feed.pipeline); }
   std::string Sink(const ExchangeSend& send) const {
     return absl::StrCat("send by exchange ", send.exchange, send.keys.empty() ? " to all" : " by ",
                         absl::StrJoin(Picked(send.keys, names_), ", "));

@@ -5,6 +5,7 @@
 #include "base/status_macros.h"
 #include "execution/join/direct_probe.h"
 #include "execution/join/hash_probe.h"
+#include "execution/join/loop_probe.h"
 
 namespace nam::execution {
 namespace {
@@ -20,12 +21,15 @@ bool Numbers(Physical physical) {
 }
 
 absl::Status Check(const ProbeOptions& options, const BuildSide& build, size_t keys) {
-  if (options.keys == nullptr || options.keys->outputs() != keys)
+  if ((options.keys == nullptr ? 0 : options.keys->outputs()) != keys)
     return absl::InvalidArgumentError("not a plan: a probe has other keys than its build side");
-  const bool null_aware = options.kind == JoinKind::kNullAwareAnti || options.null_aware;
+  const bool anti = options.kind == JoinKind::kNullAwareAnti, compares = options.compared != nullptr;
   if (options.null_aware && options.kind != JoinKind::kMark)
     return absl::InvalidArgumentError("not a plan: only marks are of IN or of EXISTS");
-  if (null_aware && (keys != 1 || options.residuals != nullptr))
+  if (compares && (options.null_aware || !(anti || options.kind == JoinKind::kMark)))
+    return absl::InvalidArgumentError("not a plan: a probe that compares for no mark");
+  const bool by_key = options.null_aware || (anti && !compares);
+  if (by_key && (keys != 1 || options.residuals != nullptr))
     return absl::InvalidArgumentError("not a plan: IN has one key and no further conditions");
   for (uint32_t column : options.fetch) {
     if (column >= build.payload_columns())
@@ -74,6 +78,20 @@ class HashProbeOperator : public StepOperator {
   const std::unique_ptr<UnmatchedRows> unmatched_;
 };
 
+class LoopProbeOperator : public StepOperator {
+ public:
+  LoopProbeOperator(const RowBuild& build, ProbeOptions options, std::unique_ptr<UnmatchedRows> unmatched)
+      : build_(build), options_(std::move(options)), unmatched_(std::move(unmatched)) {}
+  std::unique_ptr<StepTask> NewTask(TaskContext&) override {
+    return std::make_unique<LoopProbe>(build_, options_, unmatched_.get());
+  }
+
+ private:
+  const RowBuild& build_;
+  const ProbeOptions options_;
+  const std::unique_ptr<UnmatchedRows> unmatched_;
+};
+
 absl::Status CheckNumbersOrText(const Program& keys, size_t key, bool text) {
   const Physical physical = keys.physical(key);
   if (text ? physical == Physical::kText : Numbers(physical)) return absl::OkStatus();
@@ -105,8 +123,9 @@ absl::StatusOr<std::unique_ptr<StepOperator>> MakeProbe(const DirectBuild& build
 }
 
 absl::StatusOr<std::unique_ptr<StepOperator>> MakeProbe(const RowBuild& build, ProbeOptions options) {
-  NAM_RETURN_IF_ERROR(Check(options, build, build.keys().size()));
-  for (size_t k = 0; k < build.keys().size(); ++k) {
+  const size_t keys = build.key_count();
+  NAM_RETURN_IF_ERROR(Check(options, build, keys));
+  for (size_t k = 0; k < keys; ++k) {
     const bool text = build.texts(k) != nullptr || build.keys().form(k) == RowKeys::Form::kText;
     NAM_RETURN_IF_ERROR(CheckNumbersOrText(*options.keys, k, text));
   }
@@ -116,6 +135,7 @@ absl::StatusOr<std::unique_ptr<StepOperator>> MakeProbe(const RowBuild& build, P
       return absl::InvalidArgumentError("a build side that is drained has bits for its matches");
     unmatched = std::make_unique<UnmatchedRows>(build);
   }
+  if (keys == 0) return std::make_unique<LoopProbeOperator>(build, std::move(options), std::move(unmatched));
   if (build.direct() != nullptr) {
     return std::make_unique<DirectProbeOperator>(build, *build.direct(), build.texts(0), std::move(options),
                                                  std::move(unmatched));

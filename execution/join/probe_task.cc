@@ -55,13 +55,13 @@ ProbeTask::ProbeTask(const BuildSide& build, const ProbeOptions& options, Unmatc
       outer_(options.kind == JoinKind::kLeft || options.kind == JoinKind::kFull ||
              options.kind == JoinKind::kSingle),
       notes_(outer_ || !pairs_),
-      wants_null_keys_(options.kind == JoinKind::kNullAwareAnti || options.null_aware) {
-  if (options.residuals != nullptr) {
-    frame_.emplace(options.residuals->NewFrame());
-    if (!pairs_) {
-      pair_chunk_ = std::make_unique<Chunk>(options.keep.size() + options.fetch.size(),
-                                            options.input_row_sets + kComposed);
-    }
+      wants_null_keys_(options.null_aware ||
+                       (options.kind == JoinKind::kNullAwareAnti && options.compared == nullptr)) {
+  if (options.residuals != nullptr) frame_.emplace(options.residuals->NewFrame());
+  if (options.compared != nullptr) compared_frame_.emplace(options.compared->NewFrame());
+  if (!pairs_ && (frame_.has_value() || compared_frame_.has_value())) {
+    pair_chunk_ =
+        std::make_unique<Chunk>(options.keep.size() + options.fetch.size(), options.input_row_sets + kComposed);
   }
   sources_.reserve(options.input_row_sets);
   if (unmatched_rows_ != nullptr) unmatched_rows_->TaskBegins();
@@ -85,6 +85,7 @@ bool ProbeTask::Begin(TaskContext& context, const Chunk& in) {
   next_unmatched_ = 0;
   candidates_.count = 0;
   if (notes_) std::memset(matched_, 0, in.size());
+  if (compared_frame_.has_value()) std::memset(unsure_, 0, in.size());
   return Start(context, in, candidates_);
 }
 
@@ -131,7 +132,7 @@ Step ProbeTask::PushPairs(TaskContext& context, const Chunk& in, Chunk& out) {
 
 Step ProbeTask::PushOwn(TaskContext& context, const Chunk& in, Chunk& out) {
   out.SelectAll(0);
-  if (options_.residuals == nullptr) {
+  if (pair_chunk_ == nullptr) {
     uint32_t* const positions = out.row_set(kPositions);
     uint32_t rows[kChunkRows];
     while (candidates_.count > 0) {
@@ -154,9 +155,39 @@ bool ProbeTask::FindMatches(TaskContext& context, const Chunk& in, Chunk& pairs)
   pairs.SelectAll(count);
   const std::optional<Selection> matching = Residuals(context, pairs);
   if (!matching.has_value()) return false;
-  const uint32_t* const positions = pairs.row_set(kPositions);
-  ForEach(*matching, [&](uint32_t pair) { matched_[positions[pair]] = 1; });
+  if (compared_frame_.has_value()) {
+    if (!Compare(context, pairs, *matching)) return false;
+  } else {
+    const uint32_t* const positions = pairs.row_set(kPositions);
+    ForEach(*matching, [&](uint32_t pair) { matched_[positions[pair]] = 1; });
+  }
   DropMatched();
+  return true;
+}
+
+/// What is compared of pairs that match otherwise: each condition where those before were not false.
+bool ProbeTask::Compare(TaskContext& context, const Chunk& pairs, Selection matching) {
+  const Program& compared = *options_.compared;
+  ForEach(matching, [&](uint32_t pair) { pair_unsure_[pair] = 0; });
+  for (size_t i = 0; i < compared.outputs() && matching.count > 0; ++i) {
+    context.Charge(matching.count, plan::work_cost::kFilterRowPs);
+    const Vector* const values = compared.Evaluate(i, *compared_frame_, pairs, matching);
+    if (values == nullptr) {
+      context.Fail(compared_frame_->error());
+      return false;
+    }
+    uint32_t count = 0;
+    ForEach(matching, [&](uint32_t pair) {
+      pair_unsure_[pair] |= values->truth[pair] == kUnknown;
+      compared_[count] = pair;
+      count += values->truth[pair] != kFalse;
+    });
+    matching = {compared_, count};
+  }
+  const uint32_t* const positions = pairs.row_set(kPositions);
+  ForEach(matching, [&](uint32_t pair) {
+    (pair_unsure_[pair] != 0 ? unsure_ : matched_)[positions[pair]] = 1;
+  });
   return true;
 }
 
@@ -231,7 +262,8 @@ void ProbeTask::Compose(const Chunk& in, uint32_t from, uint32_t end, Chunk& out
 
 /// Semi and anti joins: the input with fewer tuples.
 void ProbeTask::PassOwn(const Chunk& in, Chunk& out) {
-  const bool null_aware = options_.kind == JoinKind::kNullAwareAnti;
+  const bool compares = compared_frame_.has_value();
+  const bool null_aware = options_.kind == JoinKind::kNullAwareAnti && !compares;
   if (null_aware && !build_.empty() && build_.has_null_key()) return;  // none is certain
   for (size_t i = 0; i < options_.keep.size(); ++i) out.columns()[i] = in.column(options_.keep[i]);
   const uint8_t wanted = options_.kind == JoinKind::kSemi;
@@ -239,17 +271,20 @@ void ProbeTask::PassOwn(const Chunk& in, Chunk& out) {
   uint32_t count = 0;
   ForEach(in.selection(), [&](uint32_t position) {
     selected_[count] = position;
-    count += matched_[position] == wanted && !(drops_nulls && null_keys_[position] != 0);
+    count += matched_[position] == wanted && !(drops_nulls && null_keys_[position] != 0) &&
+             !(compares && unsure_[position] != 0);
   });
   out.Reset(in.size(), {selected_, count});
 }
 
 void ProbeTask::PassMark(const Chunk& in, Chunk& out) {
   for (size_t i = 0; i < options_.keep.size(); ++i) out.columns()[i] = in.column(options_.keep[i]);
+  const bool compares = compared_frame_.has_value();
   const bool unknown_for_null = options_.null_aware && !build_.empty();
   const uint8_t unmatched = unknown_for_null && build_.has_null_key() ? kUnknown : kFalse;
   ForEach(in.selection(), [&](uint32_t position) {
-    const uint8_t otherwise = unknown_for_null && null_keys_[position] != 0 ? kUnknown : unmatched;
+    const bool unknown = (unknown_for_null && null_keys_[position] != 0) || (compares && unsure_[position] != 0);
+    const uint8_t otherwise = unknown ? kUnknown : unmatched;
     marks_[position] = matched_[position] != 0 ? kTrue : otherwise;
   });
   Column& mark = out.columns()[options_.keep.size()];

@@ -47,6 +47,7 @@ class ProbeTask : public StepTask {
   uint32_t Gather(uint32_t* positions, uint32_t* rows);
   bool FindMatches(TaskContext& context, const Chunk& in, Chunk& out);
   std::optional<Selection> Residuals(TaskContext& context, const Chunk& pairs);
+  bool Compare(TaskContext& context, const Chunk& pairs, Selection matching);
   bool NoteMatches(TaskContext& context, Selection pairs, const uint32_t* positions, const uint32_t* rows);
   void Compose(const Chunk& in, uint32_t from, uint32_t end, Chunk& out);
   void PassOwn(const Chunk& in, Chunk& out);
@@ -59,8 +60,9 @@ class ProbeTask : public StepTask {
   const bool pairs_;                      // the output's tuples are pairs
   const bool outer_;                      // tuples without a match leave beside NULLs
   const bool notes_;                      // matched_ is kept
-  const bool wants_null_keys_;            // NOT IN and IN
+  const bool wants_null_keys_;            // NOT IN and IN by a key
   std::optional<Frame> frame_;            // of the residuals
+  std::optional<Frame> compared_frame_;
   std::unique_ptr<Chunk> pair_chunk_;     // for residuals where the output has no pairs
   std::vector<const uint32_t*> sources_;  // Compose: row sets of the input that the output has already
   bool draining_ = false;
@@ -71,9 +73,12 @@ class ProbeTask : public StepTask {
   uint32_t next_unmatched_ = 0;  // of the selected: those before are done
   Candidates candidates_;
   uint8_t matched_[kChunkRows];    // by position
+  uint8_t unsure_[kChunkRows];     // by position: whether what is compared was NULL and not false
+  uint8_t pair_unsure_[kChunkRows];
   uint8_t null_keys_[kChunkRows];  // by position
   uint8_t marks_[kChunkRows];      // by position
   uint32_t selected_[kChunkRows];
+  uint32_t compared_[kChunkRows];  // pairs
 };
 
 }  // namespace nam::execution

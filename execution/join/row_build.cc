@@ -51,12 +51,13 @@ class RowBuild::Task : public SinkTask {
 };
 
 absl::StatusOr<std::unique_ptr<RowBuild>> RowBuild::Make(Options options, MemoryBudget& budget) {
-  NAM_CHECK(options.keys > 0 && options.keys <= options.layout.fields());
+  NAM_CHECK(options.keys <= options.layout.fields());
   NAM_CHECK(options.layout.fields() == options.program->outputs());
   NAM_CHECK(!options.direct.has_value() || (options.keys == 1 && !options.direct->unique));
   std::unique_ptr<RowBuild> build(new RowBuild(std::move(options), budget));
   const Options& made = build->options_;
   NAM_ASSIGN_OR_RETURN(build->rows_, RowTable::Make(made.layout, budget, made.pages_max));
+  if (made.keys == 0) return build;
   std::vector<RowKeys::Key> keys(made.keys);
   for (size_t k = 0; k < made.keys; ++k) {
     keys[k].ignores_blanks = !made.ignores_blanks.empty() && made.ignores_blanks[k];
@@ -83,11 +84,13 @@ absl::Status RowBuild::Size() {
   if (options_.match_bits) {
     NAM_ASSIGN_OR_RETURN(matched_, MappedArray<uint32_t>::Make((row_numbers + 31) / 32, budget_));
   }
+  if (options_.keys == 0) return absl::OkStatus();
   return direct_ != nullptr ? direct_->SetRows(row_numbers, budget_) : hash_->Size(budget_);
 }
 
 uint32_t RowBuild::CombineParts() {
   sized_ = Size();
+  if (sized_.ok() && options_.keys == 0) return 0;
   const uint32_t parts = (rows_->pages() + kPagesPerPart - 1) / kPagesPerPart;
   return sized_.ok() ? parts : 1;
 }

@@ -20,13 +20,14 @@ namespace nam::execution {
 ///     Combine   when the number of rows is known: runs of pages are inserted into a chained DirectTable or a
 ///               HashTable, in any order and at once
 ///
-/// Rows with a key that is NULL are in the RowTable, and no chain leads to them.
+/// Rows with a key that is NULL are in the RowTable, and no chain leads to them. Without keys there is no table of them:
+/// the rows alone are what loops go over.
 class RowBuild : public BuildSide {
  public:
   struct Options {
     /// Outputs: the keys, then the payload. Outlives the build.
     const Program* program = nullptr;
-    uint32_t keys = 1;
+    uint32_t keys = 1;  // 0: none
     /// Field i is output i. Keys and payload that are to stay codes are fields with a meaning.
     RowLayout layout;
     /// For each key whether blanks at its end do not count (char(n) beside varchar(n)). Empty: all count.
@@ -48,8 +49,9 @@ class RowBuild : public BuildSide {
 
   // After the build:
   const RowTable& rows() const { return *rows_; }
+  size_t key_count() const { return options_.keys; }
+  /// Of a build side that has keys; and then exactly one of the two behind it is there.
   const RowKeys& keys() const { return *keys_; }
-  /// Exactly one of the two is there.
   const DirectTable* direct() const { return direct_.get(); }
   const HashTable* hash() const { return hash_.get(); }
   /// Of key i, if it is a field with a dictionary.

@@ -10,6 +10,9 @@
 namespace nam::execution {
 namespace {
 
+/// What a task takes of an order that several read.
+constexpr uint64_t kRangeRows = 8 * kChunkRows;
+
 /// Restores the heap below `at`, whose run's first row has changed: runs[0] has the row that stands first.
 void SiftDown(const RowOrder& order, std::vector<std::span<const OrderedRow>>& runs, size_t at) {
   while (true) {
@@ -45,45 +48,67 @@ absl::Status MergeRuns(TaskContext& context, const RowOrder& order,
   return absl::OkStatus();
 }
 
-class OrderedRows::Task final : public SourceTask {
- public:
-  explicit Task(const OrderedRows& rows)
-      : rows_(rows), numbers_(std::make_unique_for_overwrite<uint32_t[]>(kChunkRows)) {}
-
-  Step Next(TaskContext& context, Chunk& out) override {
-    const auto count = static_cast<uint32_t>(std::min<uint64_t>(kChunkRows, rows_.size() - done_));
-    for (uint32_t j = 0; j < count; ++j) numbers_[j] = rows_.rows_[done_ + j].row;
-    for (size_t i = 0; i < rows_.plan_.schema().size(); ++i) {
-      out.columns()[i] = rows_.table_.ColumnOf(i, numbers_.get());
-    }
-    out.SelectAll(count);
-    done_ += count;
-    context.Charge(count, plan::work_cost::kFinishRowPs);
-    return count > 0 ? Step::kHaveMore : Step::kDone;
-  }
-
- private:
-  const OrderedRows& rows_;
-  uint64_t done_ = 0;
-  std::unique_ptr<uint32_t[]> numbers_;
-};
-
-std::unique_ptr<SourceTask> OrderedRows::NewSourceTask() const {
-  return std::make_unique<Task>(*this);
+void OrderedRows::Read(uint64_t first, uint32_t count, uint32_t* numbers, Chunk& out) const {
+  for (uint32_t j = 0; j < count; ++j) numbers[j] = rows_[first + j].row;
+  for (size_t i = 0; i < plan_.schema().size(); ++i) out.columns()[i] = table_.ColumnOf(i, numbers);
+  out.SelectAll(count);
 }
 
 absl::Status OrderedRows::Store(TaskContext& context, uint64_t attempt,
                                 std::vector<std::span<const std::byte>>& pages) {
   NAM_ASSIGN_OR_RETURN(stored_, RowTable::Make(plan_.layout(), budget_, PagesMax(plan_.layout(), budget_)));
   RowAppender appender(*stored_, plan_.slots());
-  Task task(*this);
+  std::vector<uint32_t> numbers(kChunkRows);
   Chunk chunk(plan_.schema().size(), 0);
-  while (task.Next(context, chunk) == Step::kHaveMore) {
+  for (uint64_t done = 0; done < size_; done += kChunkRows) {
     if (context.cancelled()) return absl::CancelledError("the query was cancelled");
+    Read(done, static_cast<uint32_t>(std::min<uint64_t>(kChunkRows, size_ - done)), numbers.data(), chunk);
+    context.Charge(chunk.size(), plan::work_cost::kFinishRowPs);
     NAM_RETURN_IF_ERROR(appender.Append(chunk, chunk.selection(), nullptr));
   }
   SealPages(*stored_, attempt, pages);
   return absl::OkStatus();
+}
+
+OrderedSource::OrderedSource(const OrderedRows& rows, const Options& options)
+    : rows_(rows), range_rows_(options.in_order ? UINT64_MAX : kRangeRows) {
+  next_ = std::min(options.offset, rows.size());
+  end_ = next_ + std::min(options.limit, rows.size() - next_);
+}
+
+class OrderedSource::Task final : public SourceTask {
+ public:
+  explicit Task(OrderedSource& source)
+      : source_(source), numbers_(std::make_unique_for_overwrite<uint32_t[]>(kChunkRows)) {}
+
+  Step Next(TaskContext& context, Chunk& out) override {
+    out.SelectAll(0);
+    if (done_ == range_end_ && !NextRange()) return Step::kDone;
+    const auto count = static_cast<uint32_t>(std::min<uint64_t>(kChunkRows, range_end_ - done_));
+    source_.rows_.Read(done_, count, numbers_.get(), out);
+    done_ += count;
+    context.Charge(count, plan::work_cost::kFinishRowPs);
+    return Step::kHaveMore;
+  }
+
+ private:
+  bool NextRange() {
+    uint64_t first = source_.next_.load(std::memory_order_relaxed);
+    do {
+      if (first == source_.end_) return false;
+      range_end_ = first + std::min(source_.range_rows_, source_.end_ - first);
+    } while (!source_.next_.compare_exchange_weak(first, range_end_, std::memory_order_relaxed));
+    done_ = first;
+    return true;
+  }
+
+  OrderedSource& source_;
+  uint64_t done_ = 0, range_end_ = 0;
+  std::unique_ptr<uint32_t[]> numbers_;
+};
+
+std::unique_ptr<SourceTask> OrderedSource::NewTask(TaskContext&) {
+  return std::make_unique<Task>(*this);
 }
 
 }  // namespace nam::execution

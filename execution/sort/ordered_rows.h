@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -31,16 +32,20 @@ class OrderedRows {
 
   BudgetArray<OrderedRow>& rows() { return rows_; }
   uint64_t size() const { return size_; }
+  const plan::Schema& schema() const { return plan_.schema(); }
+  const RowTable& table() const { return table_; }
+  /// The row at this place of the order.
+  uint32_t row(uint64_t place) const { return rows_[place].row; }
   void set_size(uint64_t size) { size_ = size; }
 
   /// Writes the rows, in order, to sealed pages of plan.layout(), which this owns.
   absl::Status Store(TaskContext& context, uint64_t attempt, std::vector<std::span<const std::byte>>& pages);
 
-  /// The rows in order as chunks of the plan's schema, for one task. This outlives it.
-  std::unique_ptr<SourceTask> NewSourceTask() const;
+  /// The rows at places [first, first + count) as the first columns of a chunk of the plan's schema. Their numbers go
+  /// to `numbers`, which the columns point to.
+  void Read(uint64_t first, uint32_t count, uint32_t* numbers, Chunk& out) const;
 
  private:
-  class Task;
   const RowsPlan& plan_;
   RowTable& table_;
   MemoryBudget& budget_;
@@ -49,14 +54,27 @@ class OrderedRows {
   std::unique_ptr<RowTable> stored_;
 };
 
-/// The rows of a sink in their order. The sink outlives the source; an order is kept by one task alone.
+/// The rows of a sink in their order. The sink outlives the source.
 class OrderedSource final : public Source {
  public:
-  explicit OrderedSource(const OrderedRows& rows) : rows_(rows) {}
-  std::unique_ptr<SourceTask> NewTask(TaskContext&) override { return rows_.NewSourceTask(); }
+  struct Options {
+    uint64_t offset = 0;  // the first rows, which are left out
+    uint64_t limit = UINT64_MAX;
+    /// One task reads all rows, in their order. Otherwise tasks share ranges of the order, and each reads its own
+    /// in order.
+    bool in_order = true;
+  };
+  explicit OrderedSource(const OrderedRows& rows) : OrderedSource(rows, Options()) {}
+  OrderedSource(const OrderedRows& rows, const Options& options);
+
+  std::unique_ptr<SourceTask> NewTask(TaskContext& context) override;
 
  private:
+  class Task;
   const OrderedRows& rows_;
+  uint64_t range_rows_;
+  uint64_t end_;                // of the places that are read
+  std::atomic<uint64_t> next_;  // place of the first row that no task has
 };
 
 }  // namespace nam::execution

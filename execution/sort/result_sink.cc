@@ -1,7 +1,6 @@
 #include "execution/sort/result_sink.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/status_macros.h"
@@ -44,46 +43,6 @@ std::unique_ptr<SinkTask> ResultSink::NewTask(TaskContext&) {
 
 void ResultSink::Store(uint64_t attempt, std::vector<std::span<const std::byte>>& pages) {
   SealPages(*table_, attempt, pages);
-}
-
-class RowSource::Task final : public SourceTask {
- public:
-  explicit Task(RowSource& source)
-      : source_(source), numbers_(std::make_unique_for_overwrite<uint32_t[]>(kChunkRows)) {}
-
-  Step Next(TaskContext& context, Chunk& out) override {
-    const RowTable& table = source_.sink_.table();
-    out.SelectAll(0);
-    while (done_ == rows_) {
-      if (context.cancelled()) return context.Fail(absl::CancelledError("the query was cancelled"));
-      page_ = source_.next_page_.fetch_add(1, std::memory_order_relaxed);
-      if (page_ >= table.pages()) return Step::kDone;
-      PageHeader header;
-      std::memcpy(&header, table.page(page_), sizeof(header));
-      rows_ = header.rows;
-      done_ = 0;
-    }
-    const uint32_t count = std::min(kChunkRows, rows_ - done_);
-    for (uint32_t j = 0; j < count; ++j) {
-      numbers_[j] = (page_ << table.layout().rows_shift()) + done_ + j;
-    }
-    for (size_t i = 0; i < table.layout().fields(); ++i) {
-      out.columns()[i] = table.ColumnOf(i, numbers_.get());
-    }
-    done_ += count;
-    out.SelectAll(count);
-    context.Charge(count, plan::work_cost::kFinishRowPs);
-    return Step::kHaveMore;
-  }
-
- private:
-  RowSource& source_;
-  uint32_t page_ = 0, done_ = 0, rows_ = 0;
-  std::unique_ptr<uint32_t[]> numbers_;
-};
-
-std::unique_ptr<SourceTask> RowSource::NewTask(TaskContext&) {
-  return std::make_unique<Task>(*this);
 }
 
 }  // namespace nam::execution

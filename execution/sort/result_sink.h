@@ -26,11 +26,11 @@ class ResultSink final : public Sink {
 
   /// After all tasks: the rows as sealed pages of plan.layout(), which the sink owns.
   void Store(uint64_t attempt, std::vector<std::span<const std::byte>>& pages);
-  RowTable& table() { return *table_; }
+  /// What a PageSource reads, after all tasks.
+  const RowTable& table() const { return *table_; }
 
  private:
   class Task;
-  friend class RowSource;
   ResultSink(const RowsPlan& plan, uint64_t limit, std::unique_ptr<RowTable> table)
       : plan_(plan), limit_(limit), table_(std::move(table)) {}
 
@@ -38,19 +38,6 @@ class ResultSink final : public Sink {
   const uint64_t limit_;
   const std::unique_ptr<RowTable> table_;
   std::atomic<uint64_t> taken_ = 0;  // rows, also those beyond the limit that were left
-};
-
-/// The rows of a sink whose tasks have ended, as chunks of its plan's schema. The sink outlives the source;
-/// tasks share the work by pages.
-class RowSource final : public Source {
- public:
-  explicit RowSource(ResultSink& sink) : sink_(sink) {}
-  std::unique_ptr<SourceTask> NewTask(TaskContext& context) override;
-
- private:
-  class Task;
-  ResultSink& sink_;
-  std::atomic<uint32_t> next_page_ = 0;
 };
 
 }  // namespace nam::execution

@@ -33,9 +33,13 @@ class RowOrder {
   bool Before(const OrderedRow& a, const OrderedRow& b) const {
     return a.prefix != b.prefix ? a.prefix < b.prefix : CompareRows(a.row, b.row) < 0;
   }
+  /// Whether all keys are equal, NULLs being so.
+  bool Same(uint32_t a, uint32_t b) const { return CompareRows(a, b) == 0; }
   /// The prefixes of rows whose first key is the values at the selected positions.
   void PrefixesOf(const Vector& values, Selection rows, uint64_t* prefixes) const;
+  /// Not of an order without keys, in which all rows are equal.
   const OrderSlot& first() const { return keys_.front(); }
+  bool empty() const { return keys_.empty(); }
 
  private:
   int CompareRows(uint32_t a, uint32_t b) const;

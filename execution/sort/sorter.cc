@@ -42,9 +42,11 @@ class Sorter::Task final : public SinkTask {
  private:
   absl::Status Add(TaskContext& context, const Chunk& in) {
     const Selection rows = in.selection();
-    const Vector* const first = sink_.plan_.slots().Evaluate(sink_.order_.first().slot, frame_, in, rows);
-    if (first == nullptr) return frame_.error();
-    sink_.order_.PrefixesOf(*first, rows, prefixes_.data());
+    if (!sink_.order_.empty()) {
+      const Vector* const first = sink_.plan_.slots().Evaluate(sink_.order_.first().slot, frame_, in, rows);
+      if (first == nullptr) return frame_.error();
+      sink_.order_.PrefixesOf(*first, rows, prefixes_.data());
+    }
     NAM_RETURN_IF_ERROR(runs_.rows.Grow(runs_.size + rows.count));
     NAM_RETURN_IF_ERROR(appender_.Append(in, rows, numbers_.data()));
     for (uint32_t j = 0; j < rows.count; ++j) runs_.rows[runs_.size++] = {prefixes_[j], numbers_[j]};
@@ -72,7 +74,6 @@ class Sorter::Task final : public SinkTask {
 
 absl::StatusOr<std::unique_ptr<Sorter>> Sorter::Make(const RowsPlan& plan, std::span<const OrderSlot> order,
                                                      MemoryBudget& budget) {
-  NAM_CHECK(!order.empty());
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<RowTable> table,
                        RowTable::Make(plan.layout(), budget, PagesMax(plan.layout(), budget)));
   return std::unique_ptr<Sorter>(new Sorter(plan, order, budget, std::move(table)));

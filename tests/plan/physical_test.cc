@@ -17,6 +17,7 @@ namespace {
 using testing::Random;
 
 const Bounds kCounts{0, std::numeric_limits<int64_t>::max(), true};
+const Bounds kWords{std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(), true};
 
 TEST(Flow, StatesFollowTheirAggregates) {
   const Schema keys = {{Type::String(), true, {}}};
@@ -27,12 +28,14 @@ TEST(Flow, StatesFollowTheirAggregates) {
                                              {AggregateFunction::kAverage, {}, Type::Decimal(8)},
                                              {AggregateFunction::kCountDistinct, {}, Type::Integer()}};
   const Schema states = StatesOf(keys, aggregates, Schema{{}, d, n, d, n});
+  const Slot half{d.type, true, kWords}, word{d.type, false, kWords};
   const Schema wanted = {keys[0],
                          {Type::Integer(), false, kCounts},
-                         {Type::Decimal(2), true, {}},
+                         half,
+                         word,
                          {Type::Integer(), true, {1, 9, true}},
-                         {Type::Decimal(2), true, {}},
-                         {Type::Integer(), false, kCounts},
+                         half,
+                         word,
                          {Type::Integer(), false, kCounts}};
   EXPECT_EQ(states, wanted);
 }
@@ -91,7 +94,9 @@ TEST(Flow, OuterJoinsMakeNulls) {
   EXPECT_TRUE(output(JoinKind::kFull)[0].nullable && output(JoinKind::kFull)[1].nullable);
   EXPECT_EQ(output(JoinKind::kSemi).size(), 1u);
   EXPECT_EQ(output(JoinKind::kNullAwareAnti).size(), 1u);
-  EXPECT_EQ(output(JoinKind::kMark)[1], (Slot{Type::Bool(), true, {}}));
+  EXPECT_EQ(output(JoinKind::kMark)[1], (Slot{Type::Bool(), false, {}})) << "as of EXISTS";
+  probe.null_aware = true;
+  EXPECT_EQ(output(JoinKind::kMark)[1], (Slot{Type::Bool(), true, {}})) << "as of IN";
 }
 
 TEST(Flow, SlotsAreFollowedToTheirSource) {
@@ -120,6 +125,62 @@ TEST(Print, EachNodeIsALine) {
       "   result first 5 by d4 + f4 desc, d4 nulls first",
   };
   EXPECT_EQ(Print(Example(), name), golden);
+}
+
+TEST(Print, SortsWindowsUnionsAndSetsAreLines) {
+  PhysicalPlan plan;
+  const Slot n{Type::Integer(), false, {0, 9, true}};
+  Pipeline fed;
+  fed.source = ValuesSource{{{Value::Integer(1), Value::Integer(2)}}};
+  fed.schemas = {{n, n}};
+  fed.estimates = {{1, 1}};
+  Pipeline sorted = fed, window = fed, loop = fed;
+  fed.sink = FeedSink{1};
+  sorted.sink = SortSink{{{0, false, false}, {1, true, true}}};
+  sorted.after = {0};
+  plan.pipelines = {fed, sorted};
+  WindowCall sum{WindowFunction::kAggregate, AggregateFunction::kSum, {1}, {}, Type::Integer()};
+  sum.frame.start = {FrameBound::Kind::kPreceding, 3};
+  const WindowCall rank{WindowFunction::kRank, {}, {}, {}, Type::Integer()};
+  const WindowSource over{1, 1, 1, {sum, rank}};
+  window.source = over;
+  window.schemas = {*WindowOutput(plan, over)};
+  window.steps = {ExpandStep{{0, 1}, {{0, 1}, {1}, {}}}, RepeatStep{3}};
+  for (const StepNode& step : window.steps) window.schemas.push_back(*StepOutput(plan, step, window.schemas.back()));
+  window.estimates.resize(3, {1, 1});
+  window.sink = BuildSink{{}, {0}, false};
+  window.after = {1};
+  plan.pipelines.push_back(window);
+  ProbeStep probe;
+  probe.build = 2;
+  probe.kind = JoinKind::kMark;
+  probe.keep = {1};
+  probe.fetch = {0};
+  const Schema partners = *PartnerSchema(plan, probe, {n, n});
+  probe.compared = {Random::Node(Op::kEqual, Type::Bool(), {Random::Column(partners, 0), Random::Column(partners, 1)})};
+  loop.steps = {probe};
+  loop.schemas.push_back(*StepOutput(plan, loop.steps[0], loop.schemas[0]));
+  loop.estimates.resize(2, {1, 1});
+  loop.sink = SortSink{{}, 5, 2};
+  loop.after = {2};
+  plan.pipelines.push_back(loop);
+  plan.stages = {{3, {}}};
+  ASSERT_TRUE(Check(plan).ok()) << Check(plan);
+  const std::vector<std::string> golden = {
+      "P0 values, 1 rows => #0, #1 ~1",
+      "   feed P1",
+      "P1 values, 1 rows => #0, #1 ~1, after P0",
+      "   sort by #0, #1 desc",
+      "P2 window over rows of P1 partition by #0 order by #1 desc, sum(#1) range between 3 preceding and current "
+      "row, rank() => #0, #1, #2, #3 ~1, after P1",
+      "   expand to sets (#0, #1), (#1), () => #0, #1, #2, #3, #0, #1, #6 ~1",
+      "   repeat #3 times => #0, #1, #2, #3, #0, #1, #6 ~1",
+      "   build rows payload #0",
+      "P3 values, 1 rows => #0, #1 ~1, claimed, after P2",
+      "   probe mark P2 in a loop comparing #1 = #0 => #1, #1 ~1",
+      "   sort first 5 after 2",
+  };
+  EXPECT_EQ(Print(plan, [](uint32_t, uint32_t) { return "c"; }), golden);
 }
 
 TEST(Print, EveryPlanHasText) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,7 +26,7 @@ class RandomPlan {
     Steps(main, builds);
     for (uint32_t b = 0; b < builds; ++b) main.after.push_back(b);
     plan_.stages[0].claimed = builds;
-    const uint32_t end = random_.Below(4);
+    const uint32_t end = random_.Below(6);
     if (end == 0) {
       Groups(main);
     } else if (end == 1) {
@@ -33,6 +35,10 @@ class RandomPlan {
     } else if (end == 2) {
       main.sink = PartitionSink{ASlots(main.schemas.back()), 1 + random_.Below(64)};
       Pages(std::move(main));
+    } else if (end == 3) {
+      Sorted(std::move(main));
+    } else if (end == 4) {
+      Union(std::move(main));
     } else {
       Exchange(std::move(main));
     }
@@ -130,8 +136,35 @@ class RandomPlan {
     for (uint32_t i = 0; i < sink.payload.size(); ++i) {
       if (random_.Chance(2)) probe.fetch.push_back(i);
     }
-    probe.residuals = Conditions(*PartnerSchema(plan_, probe, input));
+    const Schema partners = *PartnerSchema(plan_, probe, input);
+    const bool mark = probe.kind == JoinKind::kMark, anti = probe.kind == JoinKind::kNullAwareAnti;
+    if ((mark || anti) && probe.keys.size() == 1 && random_.Chance(2)) {
+      probe.null_aware = mark;
+      return probe;
+    }
+    probe.residuals = Conditions(partners);
+    if (mark || anti) probe.compared = Conditions(partners);
+    if (anti && probe.compared.empty()) probe.kind = JoinKind::kAnti;
     return probe;
+  }
+
+  ExpandStep AnExpansion(const Schema& input) {
+    ExpandStep expand;
+    expand.keys = ASlots(input);
+    for (uint32_t sets = 1 + random_.Below(3); sets > 0; --sets) {
+      std::vector<uint32_t>& set = expand.sets.emplace_back();
+      for (uint32_t k = 0; k < expand.keys.size(); ++k) {
+        if (random_.Chance(2)) set.push_back(k);
+      }
+    }
+    return expand;
+  }
+
+  static std::optional<uint32_t> SlotOfKind(const Schema& schema, TypeKind kind) {
+    for (uint32_t slot = 0; slot < schema.size(); ++slot) {
+      if (schema[slot].type.kind == kind) return slot;
+    }
+    return std::nullopt;
   }
 
   void Steps(Pipeline& p, uint32_t builds) {
@@ -144,6 +177,11 @@ class RandomPlan {
         Append(p, FilterStep{Conditions(input)});
       } else if (random_.Chance(4)) {
         Append(p, LimitStep{random_.Below(10)});
+      } else if (random_.Chance(5)) {
+        Append(p, AnExpansion(input));
+      } else if (const std::optional<uint32_t> times = SlotOfKind(input, TypeKind::kInteger);
+                 times && random_.Chance(5)) {
+        Append(p, RepeatStep{*times});
       } else if (random_.Chance(2)) {
         ProjectStep project;
         for (uint32_t i = random_.Below(5); i > 0; --i)
@@ -157,7 +195,7 @@ class RandomPlan {
     Pipeline p = Begin(true);
     Steps(p, 0);
     BuildSink sink;
-    for (uint32_t i = 0; i <= random_.Below(2); ++i) {
+    for (uint32_t i = random_.Below(3); i > 0; --i) {
       const Type type = random_.Chance(2) ? Type::Integer() : random_.AType();
       sink.keys.push_back(random_.AnExpr(p.schemas.back(), type, 1));
     }
@@ -179,9 +217,17 @@ class RandomPlan {
 
   Aggregate AnAggregate(const Schema& schema) {
     Aggregate out;
-    out.function = static_cast<AggregateFunction>(random_.Below(7));
+    out.function = static_cast<AggregateFunction>(random_.Below(19));
     out.type = Type::Integer();
     if (out.function == AggregateFunction::kCountRows) return out;
+    if (out.function >= AggregateFunction::kVarPop) {
+      const bool truth = out.function == AggregateFunction::kBoolAnd || out.function == AggregateFunction::kBoolOr;
+      const Type from = truth ? Type::Bool() : Type::Integer();
+      out.argument = random_.AnExpr(schema, from, 2);
+      if (ArgumentsOf(out.function) > 1) out.second = random_.AnExpr(schema, Type::Decimal(1), 2);
+      out.type = HasMoments(out.function) ? Type::Decimal(9) : from;
+      return out;
+    }
     Type type = random_.Chance(2) ? Type::Integer() : Type::Decimal(static_cast<uint8_t>(random_.Below(5)));
     const bool any = out.function == AggregateFunction::kMin || out.function == AggregateFunction::kMax;
     if (any && random_.Chance(2)) type = Type::String();
@@ -189,7 +235,94 @@ class RandomPlan {
     if (any || out.function == AggregateFunction::kSum) out.type = type;
     if (out.function == AggregateFunction::kAverage)
       out.type = Type::Decimal(static_cast<uint8_t>(type.scale + 6));
+    const bool sums = out.function == AggregateFunction::kSum || out.function == AggregateFunction::kAverage;
+    out.distinct = sums && random_.Chance(2);
     return out;
+  }
+
+  static Expr NullOf(const Expr& argument) {
+    Expr null;
+    null.type = argument.type;
+    null.literal = Value::Null(argument.type);
+    return null;
+  }
+
+  /// Sorted rows that are read in their order, or by windows.
+  void Sorted(Pipeline p) {
+    SortSink sort;
+    sort.order = AResult(p.schemas.back()).order;
+    const bool windows = random_.Chance(2);
+    if (!windows) sort.limit = static_cast<int64_t>(random_.Below(5)) - 1, sort.offset = random_.Below(3);
+    p.sink = sort;
+    plan_.pipelines.push_back(std::move(p));
+    Pipeline next = SameStage();
+    const auto from = static_cast<uint32_t>(plan_.pipelines.size()) - 1;
+    if (windows) {
+      WindowSource window{from, 0, 0, {}};
+      window.partition_keys = random_.Below(static_cast<uint32_t>(sort.order.size()) + 1);
+      window.order_keys = random_.Below(static_cast<uint32_t>(sort.order.size()) - window.partition_keys + 1);
+      for (uint32_t i = random_.Below(4); i > 0; --i) window.calls.push_back(ACall(next.schemas[0]));
+      next.schemas = {*WindowOutput(plan_, window)};
+      next.source = std::move(window);
+    } else {
+      next.source = PageSource{from, random_.Chance(2)};
+    }
+    Steps(next, 0);
+    next.sink = AResult(next.schemas.back());
+    Finish(std::move(next));
+  }
+
+  WindowCall ACall(const Schema& rows) {
+    WindowCall call;
+    call.frame.unit = WindowFrame::Unit::kRows;
+    call.frame.start = {FrameBound::Kind::kPreceding, random_.Below(5)};
+    if (random_.Chance(2)) call.frame.end = {FrameBound::Kind::kFollowing, PowerOfTen(20)};
+    call.type = Type::Integer();
+    const uint32_t kind = rows.empty() ? 0 : random_.Below(4);
+    const uint32_t slot = rows.empty() ? 0 : random_.Below(static_cast<uint32_t>(rows.size()));
+    if (kind == 0) {
+      call.function = static_cast<WindowFunction>(1 + random_.Below(3));
+    } else if (kind == 1) {
+      call.function = random_.Chance(2) ? WindowFunction::kPercentRank : WindowFunction::kCumeDist;
+      call.type = Type::Decimal(12);
+    } else if (kind == 2) {
+      call.function = random_.Chance(2) ? WindowFunction::kLag : WindowFunction::kLastValue;
+      call.arguments = {slot};
+      call.type = rows[slot].type;
+    } else {
+      call.function = WindowFunction::kAggregate;
+      call.aggregate = AggregateFunction::kCount;
+      call.arguments = {slot};
+    }
+    return call;
+  }
+
+  /// A pipeline of the last one's stage, which claims instead, over what that left.
+  Pipeline SameStage() {
+    Pipeline next;
+    const auto from = static_cast<uint32_t>(plan_.pipelines.size()) - 1;
+    next.schemas.push_back(*SinkOutput(plan_.pipelines[from]));
+    next.estimates.push_back({});
+    next.after = {from};
+    plan_.stages[0].claimed = from + 1;
+    return next;
+  }
+
+  /// The rows of two pipelines in one sink.
+  void Union(Pipeline p) {
+    Pipeline other;
+    other.schemas.push_back(p.schemas.back());
+    other.estimates.push_back({});
+    ValuesSource values;
+    for (uint32_t r = random_.Below(4); r > 0; --r) values.rows.push_back(random_.ARow(other.schemas[0]));
+    other.source = std::move(values);
+    const auto number = static_cast<uint32_t>(plan_.pipelines.size());
+    p.sink = FeedSink{number + 1};
+    other.after = {number};
+    other.sink = SortSink{{}, random_.Chance(2) ? 2 : -1, 0};
+    plan_.pipelines.push_back(std::move(p));
+    plan_.pipelines.push_back(std::move(other));
+    plan_.stages[0].claimed = number + 1;
   }
 
   /// Partial groups, and now and then a stage that makes results of them.
@@ -212,9 +345,8 @@ class RandomPlan {
     for (const Aggregate& aggregate : partial.aggregates) {
       Aggregate& to = last.aggregates.emplace_back(aggregate);
       if (aggregate.function == AggregateFunction::kCountRows) continue;
-      to.argument = Expr();
-      to.argument.type = aggregate.argument.type;
-      to.argument.literal = Value::Null(aggregate.argument.type);
+      to.argument = NullOf(aggregate.argument);
+      if (ArgumentsOf(aggregate.function) > 1) to.second = NullOf(aggregate.second);
     }
     merge.sink = std::move(last);
     plan_.pipelines.push_back(std::move(merge));

@@ -1,10 +1,13 @@
 #include "tests/plan/reference_run.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "base/status_macros.h"
+#include "plan/aggregate_slots.h"
 #include "plan/slot_of.h"
 #include "types/sql_error.h"
 
@@ -25,6 +28,17 @@ absl::StatusOr<bool> AllTrue(const std::vector<Expr>& conditions, const Row& row
     if (value.null || value.number == 0) return false;
   }
   return true;
+}
+
+/// The conditions as one: nothing is NULL.
+absl::StatusOr<std::optional<bool>> Conjunction(const std::vector<Expr>& conditions, const Row& row) {
+  std::optional<bool> all = true;
+  for (const Expr& condition : conditions) {
+    NAM_ASSIGN_OR_RETURN(const Value value, Eval(condition, row));
+    if (!value.null && value.number == 0) return std::optional<bool>(false);
+    if (value.null) all = std::nullopt;
+  }
+  return all;
 }
 
 absl::StatusOr<Row> EvalAll(const std::vector<Expr>& exprs, const Row& row) {
@@ -75,6 +89,8 @@ class Runner {
             rows, std::visit([&](const auto& step) { return Step(step, rows, output); }, pipeline.steps[s]));
         Expect(rows, output);
       }
+      for (Row& row : fed_[sunk_.size()]) rows.push_back(std::move(row));
+      Expect(rows, pipeline.schemas.back());
       left_.push_back(std::holds_alternative<AggregateSink>(pipeline.sink) ? Rows() : rows);
       NAM_RETURN_IF_ERROR(Sink(pipeline, std::move(rows)));
     }
@@ -118,6 +134,16 @@ class Runner {
     return out;
   }
 
+  /// Looks at all that a call names. What calls yield is not computed: there are no rows.
+  absl::StatusOr<Rows> Source(const Pipeline&, const WindowSource& window) const {
+    const auto& sort = std::get<SortSink>(plan_.pipelines.at(window.pipeline).sink);
+    for (const Row& row : left_.at(window.pipeline)) {
+      for (uint32_t k = 0; k < window.partition_keys + window.order_keys; ++k) (void)row.at(sort.order.at(k).slot);
+      for (const WindowCall& call : window.calls) (void)Picked(row, call.arguments);
+    }
+    return Rows();
+  }
+
   absl::StatusOr<Rows> Step(const FilterStep& filter, const Rows& in, const Schema&) const {
     Rows out;
     for (const Row& row : in) {
@@ -139,6 +165,29 @@ class Runner {
     return Rows(in.begin(), in.begin() + rows);
   }
 
+  absl::StatusOr<Rows> Step(const ExpandStep& expand, const Rows& in, const Schema& output) const {
+    Rows out;
+    for (const Row& row : in) {
+      for (size_t s = 0; s < expand.sets.size(); ++s) {
+        Row expanded = row;
+        for (Value& null : Nulls(output, row.size(), expand.keys.size())) expanded.push_back(std::move(null));
+        for (const uint32_t place : expand.sets[s]) expanded.at(row.size() + place) = row.at(expand.keys.at(place));
+        expanded.push_back(Value::Integer(static_cast<int64_t>(s)));
+        out.push_back(std::move(expanded));
+      }
+    }
+    return out;
+  }
+  absl::StatusOr<Rows> Step(const RepeatStep& repeat, const Rows& in, const Schema&) const {
+    constexpr __int128 kMost = 3;  // numbers of a random plan are of any size
+    Rows out;
+    for (const Row& row : in) {
+      const Value& times = row.at(repeat.times);
+      for (__int128 i = 0; !times.null && i < std::min(times.number, kMost); ++i) out.push_back(row);
+    }
+    return out;
+  }
+
   /// Whether keys are equal: NULL keys are not.
   static bool Equal(const Row& probe, const std::vector<Expr>& keys, const Row& build) {
     for (size_t k = 0; k < probe.size(); ++k) {
@@ -157,7 +206,8 @@ class Runner {
     const Rows& build = sunk_.at(probe.build);
     const size_t keys = probe.keys.size();
     std::vector<bool> matched(build.size());
-    const bool null_key = std::any_of(build.begin(), build.end(), [&](const Row& row) {
+    const bool compares = !probe.compared.empty();
+    const bool null_key = !compares && std::any_of(build.begin(), build.end(), [&](const Row& row) {
       return std::any_of(row.begin(), row.begin() + static_cast<ptrdiff_t>(keys),
                          [](const Value& value) { return value.null; });
     });
@@ -166,6 +216,7 @@ class Runner {
       NAM_ASSIGN_OR_RETURN(const Row key, EvalAll(probe.keys, row));
       const Row kept = Picked(row, probe.keep);
       uint32_t partners = 0;
+      bool maybe = false;
       for (size_t b = 0; b < build.size(); ++b) {
         if (!Equal(key, probe.keys, build[b])) continue;
         const Row payload(build[b].begin() + static_cast<ptrdiff_t>(keys), build[b].end());
@@ -173,14 +224,20 @@ class Runner {
         for (Value& value : Picked(payload, probe.fetch)) both.push_back(value);
         NAM_ASSIGN_OR_RETURN(const bool partner, AllTrue(probe.residuals, both));
         if (!partner) continue;
+        if (compares) {
+          NAM_ASSIGN_OR_RETURN(const std::optional<bool> same, Conjunction(probe.compared, both));
+          maybe = maybe || !same.has_value();
+          if (same != true) continue;
+        }
         ++partners;
         matched[b] = true;
         if (partners > 1 && probe.kind == JoinKind::kSingle) return UserError("21000", "two partners", -1);
         if (probe.kind <= JoinKind::kFull || probe.kind == JoinKind::kSingle) out.push_back(std::move(both));
       }
+      const bool in = probe.null_aware || probe.kind == JoinKind::kNullAwareAnti;
       const bool unknown =
-          std::any_of(key.begin(), key.end(), [](const Value& v) { return v.null; }) || null_key;
-      AddAlone(probe, kept, partners, unknown && !build.empty(), output, out);
+          in && (std::any_of(key.begin(), key.end(), [](const Value& v) { return v.null; }) || null_key);
+      AddAlone(probe, kept, partners, compares ? maybe : unknown && !build.empty(), output, out);
     }
     if (probe.kind == JoinKind::kRight || probe.kind == JoinKind::kFull) {
       for (size_t b = 0; b < build.size(); ++b) {
@@ -235,9 +292,11 @@ class Runner {
       } else if (const auto* sink = std::get_if<AggregateSink>(&pipeline.sink)) {
         NAM_ASSIGN_OR_RETURN(Row sunk, EvalAll(sink->group_by, row));
         for (const Aggregate& aggregate : sink->aggregates) {
-          if (aggregate.function == AggregateFunction::kCountRows) continue;
-          NAM_ASSIGN_OR_RETURN(Value value, Eval(aggregate.argument, row));
-          sunk.push_back(std::move(value));
+          const Expr* const arguments[] = {&aggregate.argument, &aggregate.second};
+          for (size_t i = 0; i < ArgumentsOf(aggregate.function); ++i) {
+            NAM_ASSIGN_OR_RETURN(Value value, Eval(*arguments[i], row));
+            sunk.push_back(std::move(value));
+          }
         }
         out.push_back(std::move(sunk));
       } else {
@@ -245,6 +304,10 @@ class Runner {
           for (const Order& order : result->order) (void)row.at(order.slot);
         } else if (const auto* send = std::get_if<ExchangeSend>(&pipeline.sink)) {
           (void)Picked(row, send->keys);
+        } else if (const auto* sort = std::get_if<SortSink>(&pipeline.sink)) {
+          for (const Order& order : sort->order) (void)row.at(order.slot);
+        } else if (const auto* feed = std::get_if<FeedSink>(&pipeline.sink)) {
+          fed_[feed->pipeline].push_back(row);
         } else {
           (void)Picked(row, std::get<PartitionSink>(pipeline.sink).keys);
         }
@@ -258,6 +321,7 @@ class Runner {
   const TableRows& tables_;
   std::vector<Rows> sunk_;
   std::vector<Rows> left_;
+  std::map<size_t, Rows> fed_;  // by pipeline: what others have left for its sink
 };
 
 }  // namespace

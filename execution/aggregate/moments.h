@@ -1,0 +1,69 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "plan/aggregate.h"
+
+namespace nam::execution {
+
+/// A sum in two's complement, lowest word first. Wraps: its owner says why it has room.
+template <size_t kWords>
+struct WideSum {
+  std::array<uint64_t, kWords> words = {};
+
+  void Add(const WideSum& other) {
+    unsigned __int128 carry = 0;
+    for (size_t i = 0; i < kWords; ++i) {
+      carry += static_cast<unsigned __int128>(words[i]) + other.words[i];
+      words[i] = static_cast<uint64_t>(carry);
+      carry >>= 64;
+    }
+  }
+  WideSum Negative() const {
+    WideSum out, one;
+    one.words[0] = 1;
+    for (size_t i = 0; i < kWords; ++i) out.words[i] = ~words[i];
+    out.Add(one);
+    return out;
+  }
+  bool negative() const { return words[kWords - 1] >> 63 != 0; }
+};
+
+/// The sums that variances, covariances and correlations are computed from: exact, whatever comes and goes. A number
+/// has 127 bits and there are fewer than 2^63, so sums fit 192 bits, and sums of products 320.
+class Moments {
+ public:
+  using Sum = WideSum<3>;
+  using Products = WideSum<5>;
+
+  /// A value, or two that belong together; y is 0 where a function has one argument.
+  void Add(__int128 x, __int128 y) { Take(x, y, /*leaves=*/false); }
+  void Remove(__int128 x, __int128 y) { Take(x, y, /*leaves=*/true); }
+  void Merge(const Moments& other);
+
+  int64_t count() const { return count_; }
+  /// What the function yields at `scale`, rounded once, half away from zero; nothing: NULL. The arguments' numbers have
+  /// these scales. OUT_OF_RANGE beyond 38 digits.
+  absl::StatusOr<std::optional<__int128>> Result(plan::AggregateFunction function, int scale_x, int scale_y,
+                                                 int scale) const;
+
+  /// The state at rest: count, sums and products of one argument, or of two; see plan::StatesOf.
+  static constexpr size_t kWordsOfOne = 1 + 3 + 5, kWordsOfTwo = 1 + 2 * 3 + 3 * 5;
+  void Write(std::span<int64_t> words) const;
+  /// What was written. Any words are some state, as far as the count is not negative.
+  static Moments Read(std::span<const int64_t> words);
+
+ private:
+  void Take(__int128 x, __int128 y, bool leaves);
+
+  int64_t count_ = 0;
+  Sum x_, y_;
+  Products xx_, yy_, xy_;
+};
+
+}  // namespace nam::execution

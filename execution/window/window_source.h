@@ -1,0 +1,51 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "execution/sort/ordered_rows.h"
+#include "execution/task.h"
+#include "execution/window/partition.h"
+#include "plan/window.h"
+
+namespace nam::execution {
+
+/// Sorted rows, each beside what window functions say of it.
+///
+///     order   a 1 │ a 2 │ a 2 │ b 1 │ c 4 │ c 9 …       sorted by the keys of partitions, then by the window's
+///     tasks   └───── segment ──────┘ └── segment ──     whole partitions, some thousand rows at least
+///
+/// A task computes its segment by partitions, then reads it as chunks; so memory follows the largest partition, and
+/// that is one task's. Segments are claimed in their order: one task alone keeps it.
+class WindowSource final : public Source {
+ public:
+  struct Options {
+    std::vector<OrderSlot> partition;  // the first keys that the rows are sorted by
+    std::vector<OrderSlot> order;      // the next ones
+    std::vector<plan::WindowCall> calls;
+  };
+  /// INVALID_ARGUMENT for calls that plan::ResultOf refuses. `rows` are whole; they outlive the source.
+  static absl::StatusOr<std::unique_ptr<WindowSource>> Make(const OrderedRows& rows, Options options);
+
+  std::unique_ptr<SourceTask> NewTask(TaskContext& context) override;
+
+  /// The rows' slots, then one for each call. Chunks that tasks fill have as many columns, and no row sets of their own.
+  const plan::Schema& schema() const { return schema_; }
+  /// Distinct arrays of row numbers that the columns of such a chunk point to: see ProbeOptions::input_row_sets.
+  uint32_t row_sets() const;
+
+ private:
+  class Task;
+  WindowSource(const OrderedRows& rows, Options options)
+      : options_(std::move(options)), window_(rows, options_.partition, options_.order) {}
+
+  const Options options_;
+  const WindowRows window_;
+  plan::Schema schema_;
+  std::atomic<uint64_t> next_segment_ = 0;
+};
+
+}  // namespace nam::execution

@@ -1,0 +1,206 @@
+#include "plan/aggregate_slots.h"
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/status_macros.h"
+
+namespace nam::plan {
+namespace {
+
+using Function = AggregateFunction;
+
+constexpr Bounds kCounts{0, std::numeric_limits<int64_t>::max(), true};
+constexpr Bounds kWords{std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(), true};
+constexpr size_t kSumWords = 3, kProductWords = 5;
+
+absl::Status Bad(const char* what) {
+  return absl::InvalidArgumentError(std::string("not a plan: ") + what);
+}
+
+absl::Status Ok(bool right, const char* otherwise) {
+  return right ? absl::OkStatus() : Bad(otherwise);
+}
+
+bool IsDecimal(const Type& type) {
+  return type.kind == TypeKind::kDecimal && type.scale <= kMaxDecimalDigits;
+}
+
+size_t Products(Function function) {
+  return ArgumentsOf(function) == 2 ? 3 : 1;
+}
+
+}  // namespace
+
+size_t ArgumentsOf(Function function) {
+  switch (function) {
+    case Function::kCountRows:
+      return 0;
+    case Function::kCovarPop:
+    case Function::kCovarSamp:
+    case Function::kCorr:
+    case Function::kStringAggregate:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+bool HasMoments(Function function) {
+  switch (function) {
+    case Function::kVarPop:
+    case Function::kVarSamp:
+    case Function::kStddevPop:
+    case Function::kStddevSamp:
+    case Function::kCovarPop:
+    case Function::kCovarSamp:
+    case Function::kCorr:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool IsDistinct(const Aggregate& aggregate) {
+  return aggregate.distinct || aggregate.function == Function::kCountDistinct;
+}
+
+absl::Status CheckCall(Function function, std::span<const Type> arguments, const Type& to) {
+  if (arguments.size() != ArgumentsOf(function)) return Bad("an aggregate of another number of arguments");
+  const Type from = arguments.empty() ? Type::Null() : arguments[0];
+  switch (function) {
+    case Function::kCountRows:
+    case Function::kCount:
+    case Function::kCountDistinct:
+      return Ok(to == Type::Integer(), "a count that is no integer");
+    case Function::kMin:
+    case Function::kMax:
+      return Ok(to == from && to.kind != TypeKind::kBool, "min or max of another type");
+    case Function::kSum:
+      return Ok(to == from && to.numeric(), "a sum of no numbers, or of another type");
+    case Function::kAverage:
+      return Ok(from.numeric() && IsDecimal(to) && to.scale == from.scale + 6,
+                "an average of no numbers, or of another scale");
+    case Function::kVarPop:
+    case Function::kVarSamp:
+    case Function::kStddevPop:
+    case Function::kStddevSamp:
+      return Ok(from.numeric() && IsDecimal(to), "a variance of no numbers, or that is no decimal");
+    case Function::kCovarPop:
+    case Function::kCovarSamp:
+    case Function::kCorr:
+      return Ok(from.numeric() && arguments[1].numeric() && IsDecimal(to),
+                "a covariance of no numbers, or that is no decimal");
+    case Function::kBoolAnd:
+    case Function::kBoolOr:
+      return Ok(from == Type::Bool() && to == from, "bool_and or bool_or of something else");
+    case Function::kBitAnd:
+    case Function::kBitOr:
+    case Function::kBitXor:
+      return Ok(from.kind == TypeKind::kInteger && to == from, "an aggregate of bits of something else");
+    case Function::kStringAggregate:
+      return Ok(from.kind == TypeKind::kString && arguments[1].kind == TypeKind::kString &&
+                    to.kind == TypeKind::kString,
+                "string_agg of something else than text");
+  }
+  return Bad("an unknown aggregate");
+}
+
+absl::Status CheckAggregate(const Aggregate& aggregate) {
+  const size_t count = ArgumentsOf(aggregate.function);
+  // What is not an argument is never evaluated, but walks over expressions reach it.
+  const Expr* const exprs[] = {&aggregate.argument, &aggregate.second};
+  std::vector<Type> types;
+  for (size_t i = 0; i < std::size(exprs); ++i) {
+    if (i < count) {
+      types.push_back(exprs[i]->type);
+    } else if (!exprs[i]->children.empty() || exprs[i]->op != Op::kLiteral) {
+      return Bad("an aggregate of something that it does not take");
+    }
+  }
+  NAM_RETURN_IF_ERROR(CheckCall(aggregate.function, types, aggregate.type));
+  if (aggregate.function == Function::kStringAggregate) return Bad("string_agg without an order");
+  if (!aggregate.distinct) return absl::OkStatus();
+  switch (aggregate.function) {
+    case Function::kSum:
+    case Function::kAverage:
+    case Function::kVarPop:
+    case Function::kVarSamp:
+    case Function::kStddevPop:
+    case Function::kStddevSamp:
+    case Function::kBitXor:
+      return absl::OkStatus();
+    default:
+      return Bad("an aggregate of distinct values that does not know them");
+  }
+}
+
+Slot AggregateResult(Function function, const Type& type, std::span<const Slot> arguments) {
+  switch (function) {
+    case Function::kCountRows:
+    case Function::kCount:
+    case Function::kCountDistinct:
+      return {type, false, kCounts};
+    case Function::kMin:
+    case Function::kMax:
+      return {type, true, arguments[0].bounds};
+    case Function::kBitAnd:
+    case Function::kBitOr:
+    case Function::kBitXor:
+      return {type, true, kWords};
+    default:
+      return {type, true, {}};
+  }
+}
+
+size_t StateSlotsOf(const Aggregate& aggregate) {
+  if (IsDistinct(aggregate)) return 0;
+  if (HasMoments(aggregate.function)) {
+    return 1 + kSumWords * ArgumentsOf(aggregate.function) + kProductWords * Products(aggregate.function);
+  }
+  return aggregate.function == Function::kAverage ? 3 : aggregate.function == Function::kSum ? 2 : 1;
+}
+
+Schema StatesOf(std::span<const Slot> keys, std::span<const Aggregate> aggregates,
+                std::span<const Slot> arguments) {
+  Schema out(keys.begin(), keys.end());
+  const Slot count{Type::Integer(), false, kCounts};
+  for (size_t a = 0; a < aggregates.size(); ++a) {
+    const Function function = aggregates[a].function;
+    if (IsDistinct(aggregates[a])) continue;
+    const Slot word{arguments[a].type, false, kWords};
+    switch (function) {
+      case Function::kCountRows:
+      case Function::kCount:
+        out.push_back(count);
+        break;
+      case Function::kSum:
+      case Function::kAverage:
+        out.push_back({word.type, true, kWords});
+        out.push_back(word);
+        if (function == Function::kAverage) out.push_back(count);
+        break;
+      case Function::kMin:
+      case Function::kMax:
+        out.push_back({arguments[a].type, true, arguments[a].bounds});
+        break;
+      case Function::kBoolAnd:
+      case Function::kBoolOr:
+        out.push_back({Type::Bool(), true, {}});
+        break;
+      case Function::kBitAnd:
+      case Function::kBitOr:
+      case Function::kBitXor:
+        out.push_back({arguments[a].type, true, kWords});
+        break;
+      default:
+        out.push_back(count);
+        out.insert(out.end(), StateSlotsOf(aggregates[a]) - 1, word);
+    }
+  }
+  if (out.empty()) out.push_back({Type::Integer(), false, {0, 0, true}});
+  return out;
+}
+
+}  // namespace nam::plan

@@ -1,0 +1,120 @@
+#include "plan/window.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "plan/aggregate_slots.h"
+#include "plan/slot_of.h"
+
+namespace nam::plan {
+namespace {
+
+using BoundKind = FrameBound::Kind;
+
+constexpr Bounds kPlaces{1, std::numeric_limits<int64_t>::max(), true};
+
+absl::Status Bad(const char* what) {
+  return absl::InvalidArgumentError(std::string("not a plan: ") + what);
+}
+
+bool HasOffset(const FrameBound& bound) {
+  return bound.kind == BoundKind::kPreceding || bound.kind == BoundKind::kFollowing;
+}
+
+absl::Status CheckFrame(const WindowFrame& frame, const Schema& input, std::span<const Order> order) {
+  for (const FrameBound& bound : {frame.start, frame.end}) {
+    if (HasOffset(bound) ? bound.offset < 0 : bound.offset != 0) return Bad("a frame with a negative offset");
+    if (!HasOffset(bound) || frame.unit == WindowFrame::Unit::kRows) continue;
+    if (order.empty()) return Bad("a frame of peers without an order");
+    if (frame.unit == WindowFrame::Unit::kRange && (order.size() != 1 || !HasBounds(input[order[0].slot].type)))
+      return Bad("a frame by distance over something else than one key with distances");
+  }
+  if (frame.start.kind == BoundKind::kUnboundedFollowing || frame.end.kind == BoundKind::kUnboundedPreceding ||
+      frame.end.kind < frame.start.kind) {
+    return Bad("a frame that ends before it starts");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Slot> OfShare(const WindowCall& call) {
+  if (call.type.kind != TypeKind::kDecimal || !IsValueType(call.type)) return Bad("a share that is no decimal");
+  return Slot{call.type, false, {}};
+}
+
+bool IsInteger(const Slot& slot) {
+  return slot.type.kind == TypeKind::kInteger;
+}
+
+absl::StatusOr<Slot> OfAggregate(const WindowCall& call, const Schema& arguments) {
+  std::vector<Type> types;
+  for (const Slot& argument : arguments) types.push_back(argument.type);
+  NAM_RETURN_IF_ERROR(CheckCall(call.aggregate, types, call.type));
+  if (call.aggregate == AggregateFunction::kCountDistinct) return Bad("a window over distinct values");
+  return AggregateResult(call.aggregate, call.type, arguments);
+}
+
+/// lag, lead.
+absl::StatusOr<Slot> OfNeighbour(const WindowCall& call, const Schema& arguments) {
+  if (arguments.empty() || arguments.size() > 3) return Bad("lag or lead with another number of arguments");
+  if (arguments.size() > 1 && !IsInteger(arguments[1])) return Bad("lag or lead by something else than rows");
+  Slot out = arguments[0];
+  if (call.type != out.type) return Bad("lag or lead of another type");
+  out.nullable = true;
+  if (arguments.size() < 3) return out;
+  const Slot& otherwise = arguments[2];
+  if (otherwise.type != out.type) return Bad("lag or lead with a default of another type");
+  const bool known = out.bounds.known && otherwise.bounds.known;
+  out.bounds = known ? Bounds{std::min(out.bounds.low, otherwise.bounds.low),
+                              std::max(out.bounds.high, otherwise.bounds.high), true}
+                     : Bounds{};
+  return out;
+}
+
+/// first_value, last_value, nth_value.
+absl::StatusOr<Slot> OfFrameValue(const WindowCall& call, const Schema& arguments) {
+  const bool nth = call.function == WindowFunction::kNthValue;
+  if (arguments.size() != (nth ? 2 : 1)) return Bad("a value of the frame with another number of arguments");
+  if (nth && !IsInteger(arguments[1])) return Bad("a value of the frame by something else than a number");
+  Slot out = arguments[0];
+  if (call.type != out.type) return Bad("a value of the frame of another type");
+  out.nullable = true;
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<Slot> ResultOf(const WindowCall& call, const Schema& input, std::span<const Order> order) {
+  Schema arguments;
+  for (const uint32_t slot : call.arguments) {
+    if (slot >= input.size()) return Bad("an argument that is not there");
+    arguments.push_back(input[slot]);
+  }
+  NAM_RETURN_IF_ERROR(CheckFrame(call.frame, input, order));
+  switch (call.function) {
+    case WindowFunction::kAggregate:
+      return OfAggregate(call, arguments);
+    case WindowFunction::kLag:
+    case WindowFunction::kLead:
+      return OfNeighbour(call, arguments);
+    case WindowFunction::kFirstValue:
+    case WindowFunction::kLastValue:
+    case WindowFunction::kNthValue:
+      return OfFrameValue(call, arguments);
+    case WindowFunction::kNtile:
+      if (arguments.size() != 1 || !IsInteger(arguments[0])) return Bad("ntile of something else than a number");
+      if (call.type != Type::Integer()) return Bad("a place that is no integer");
+      return Slot{call.type, true, kPlaces};
+    default:
+      break;
+  }
+  if (!arguments.empty()) return Bad("a place with arguments");
+  if (call.function == WindowFunction::kPercentRank || call.function == WindowFunction::kCumeDist)
+    return OfShare(call);
+  if (call.type != Type::Integer()) return Bad("a place that is no integer");
+  return Slot{call.type, false, kPlaces};
+}
+
+}  // namespace nam::plan

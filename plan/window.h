@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "plan/aggregate.h"
+#include "plan/schema.h"
+#include "types/type.h"
+
+/// Calls of window functions, as physical plans have them: over rows sorted by the keys of their partition, then
+/// by those of the window's order.
+namespace nam::plan {
+
+struct Order {
+  uint32_t slot = 0;
+  bool descending = false;
+  bool nulls_first = false;
+
+  bool operator==(const Order&) const = default;
+};
+
+/// Plans hold these numbers: further ones go to the end.
+enum class WindowFunction : uint8_t {
+  kAggregate,    // `aggregate` over the frame
+  kRowNumber,    // []
+  kRank,         // []
+  kDenseRank,    // []
+  kPercentRank,  // [] (rank - 1) / (rows - 1), of one row 0: a decimal, rounded half away from zero
+  kCumeDist,     // [] rows up to the last peer / rows: likewise
+  kNtile,        // [buckets]: of the partition's first row
+  kLag,          // [value, offset, default]; both may be absent: 1, NULL
+  kLead,         // likewise
+  kFirstValue,   // [value]: of the frame's first row
+  kLastValue,    // [value]
+  kNthValue,     // [value, n]
+};
+
+struct FrameBound {
+  enum class Kind : uint8_t { kUnboundedPreceding, kPreceding, kCurrentRow, kFollowing, kUnboundedFollowing };
+  Kind kind = Kind::kUnboundedPreceding;
+  /// Of kPreceding and kFollowing, not negative. RANGE: in units of the order key's numbers: of its last decimal,
+  /// days of a date, microseconds of a timestamp.
+  __int128 offset = 0;
+
+  bool operator==(const FrameBound&) const = default;
+};
+
+/// The rows that a function looks at, from the row that it is called for. RANGE takes the peers of a bound's row;
+/// rows whose key is NULL are peers of each other and in no distance of others.
+struct WindowFrame {
+  enum class Unit : uint8_t { kRows, kRange, kGroups };
+  Unit unit = Unit::kRange;
+  FrameBound start;
+  FrameBound end{FrameBound::Kind::kCurrentRow, 0};
+
+  bool operator==(const WindowFrame&) const = default;
+};
+
+struct WindowCall {
+  WindowFunction function = WindowFunction::kRowNumber;
+  AggregateFunction aggregate = AggregateFunction::kCountRows;  // of kAggregate
+  std::vector<uint32_t> arguments;                              // slots of the rows
+  WindowFrame frame;  // of kAggregate, first, last and nth value; the others look at the whole partition
+  Type type;          // of the result
+
+  bool operator==(const WindowCall&) const = default;
+};
+
+/// What a call yields over rows of a schema in a window's order. INVALID_ARGUMENT for a call that no window can
+/// run: arguments and results of other types, slots that are not there, frames that end before they start, RANGE
+/// with an offset over something else than one key that has distances.
+absl::StatusOr<Slot> ResultOf(const WindowCall& call, const Schema& input, std::span<const Order> order);
+
+}  // namespace nam::plan
