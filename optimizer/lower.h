@@ -5,6 +5,7 @@
 #include "absl/status/statusor.h"
 #include "optimizer/assignment.h"
 #include "optimizer/plan.h"
+#include "optimizer/plan_builder.h"
 #include "plan/physical.h"
 
 namespace nam::optimizer {
@@ -14,6 +15,11 @@ namespace nam::optimizer {
 /// that something behind it looks at. The result passed plan::Check and plan::CheckTables; 54001 if an
 /// expression is too deep.
 absl::StatusOr<plan::PhysicalPlan> Lower(const Plan& star, const TableRefs& tables);
+
+/// The pipelines of a star at a stage: its build sides are closed, and what leaves the driving table's probes
+/// is named by the star's columns.
+absl::StatusOr<Flow> LowerStar(const Plan& star, const TableRefs& tables, PlanBuilder& builder,
+                               uint32_t stage);
 
 /// The plan of a query over one record table whose rows the session's transaction finds: one stage, the
 /// session's, whose first pipeline scans them. `filters` are what is left to be checked of their rows.

@@ -1,0 +1,329 @@
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "optimizer/tree_lowering.h"
+#include "plan/expression_tree.h"
+#include "plan/flow.h"
+#include "plan/slot_of.h"
+
+namespace nam::optimizer {
+
+namespace lg = plan::logical;
+using plan::AggregateFunction;
+using plan::ColumnRef;
+using plan::Expr;
+using plan::Op;
+using Phase = plan::AggregateSink::Phase;
+
+namespace {
+
+Expr NullOf(const Type& type) {
+  return plan::MakeLiteral(Value::Null(type), -1);
+}
+
+/// Takes in what servers have left of an aggregation.
+plan::AggregateSink MergeOf(const plan::AggregateSink& partial, const plan::Schema& states) {
+  plan::AggregateSink merge{.group_by = plan::SlotExprs(states),
+                            .aggregates = partial.aggregates,
+                            .phase = Phase::kFinal,
+                            .totals = partial.totals};
+  merge.group_by.resize(partial.group_by.size());
+  for (plan::Aggregate& aggregate : merge.aggregates) {
+    aggregate.argument = NullOf(aggregate.argument.type);
+    aggregate.second = NullOf(aggregate.second.type);
+  }
+  return merge;
+}
+
+/// min and max look at each value once anyway.
+bool IgnoresRepeats(AggregateFunction function) {
+  switch (function) {
+    case AggregateFunction::kMin:
+    case AggregateFunction::kMax:
+    case AggregateFunction::kBoolAnd:
+    case AggregateFunction::kBoolOr:
+    case AggregateFunction::kBitAnd:
+    case AggregateFunction::kBitOr:
+      return true;
+    default:
+      return false;
+  }
+}
+
+absl::StatusOr<plan::Aggregate> AggregateOf(const lg::AggregateCall& call) {
+  plan::Aggregate out{.function = call.function, .argument = call.argument, .type = call.type};
+  if (call.function == AggregateFunction::kCountRows) out.argument = Expr();
+  if (call.filter.has_value()) {
+    if (call.function == AggregateFunction::kCountRows) {
+      out.function = AggregateFunction::kCount;
+      out.argument = plan::MakeLiteral(Value::Bool(true), -1);
+    }
+    out.argument = Where(*call.filter, std::move(out.argument));
+  }
+  if (call.distinct && !IgnoresRepeats(call.function)) {
+    if (call.function == AggregateFunction::kCount) {
+      out.function = AggregateFunction::kCountDistinct;
+    } else {
+      out.distinct = true;
+    }
+  }
+  return out;
+}
+
+/// CASE number WHEN 0 THEN values[0] … of a grouping set's number.
+Expr BySet(const Expr& number, const std::vector<int64_t>& values) {
+  Expr out = plan::MakeNode(Op::kCase, Type::Integer(), -1, {});
+  for (size_t set = 0; set + 1 < values.size(); ++set) {
+    out.children.push_back(
+        plan::MakeNode(Op::kEqual, Type::Bool(), -1,
+                       {number, plan::MakeLiteral(Value::Integer(static_cast<int64_t>(set)), -1)}));
+    out.children.push_back(plan::MakeLiteral(Value::Integer(values[set]), -1));
+  }
+  out.children.push_back(plan::MakeLiteral(Value::Integer(values.back()), -1));
+  return out.children.size() == 1 ? out.children[0] : out;
+}
+
+/// The bits of GROUPING(…) for a set.
+int64_t GroupingOf(const lg::GroupingCall& call, const std::vector<uint32_t>& set) {
+  int64_t bits = 0;
+  for (const uint32_t key : call.keys)
+    bits = 2 * bits + (std::find(set.begin(), set.end(), key) == set.end() ? 1 : 0);
+  return bits;
+}
+
+Layout LayoutOf(const std::vector<lg::Column>& columns) {
+  Layout layout;
+  for (const lg::Column& column : columns) layout.push_back(column.ref);
+  return layout;
+}
+
+}  // namespace
+
+absl::StatusOr<Flow> TreeLowering::Group(Flow flow, plan::AggregateSink sink, Layout layout) {
+  sink.phase = flow.on_servers() ? Phase::kPartial : Phase::kWhole;
+  if (!flow.on_servers()) return builder_.Through(std::move(flow), std::move(sink), std::move(layout));
+  plan::AggregateSink partial = sink;
+  partial.totals.clear();
+  const uint32_t number = builder_.Close(std::move(flow), std::move(partial));
+  NAM_ASSIGN_OR_RETURN(const plan::Schema states, plan::SinkOutput(builder_.pipeline(number)));
+  NAM_ASSIGN_OR_RETURN(Flow merging, builder_.Open(number, Flow::kSession, Layout(states.size())));
+  return builder_.Through(std::move(merging), MergeOf(sink, states), std::move(layout));
+}
+
+absl::StatusOr<Flow> TreeLowering::LowerAggregate(const Node& node, const ColumnSet& needed) {
+  (void)needed;
+  const auto& aggregate = *node.As<lg::Aggregate>();
+  std::vector<plan::Aggregate> calls;
+  ColumnSet below;
+  AddColumns(aggregate.keys, below);
+  for (const lg::AggregateCall& call : aggregate.aggregates) {
+    NAM_ASSIGN_OR_RETURN(calls.emplace_back(), AggregateOf(call));
+    AddColumns(calls.back().argument, below);
+  }
+  NAM_ASSIGN_OR_RETURN(Flow flow, Lower(node.input(), below));
+  plan::AggregateSink sink;
+  for (plan::Aggregate& call : calls) {
+    NAM_ASSIGN_OR_RETURN(call.argument, OverSlots(call.argument, flow.layout));
+    sink.aggregates.push_back(call);
+  }
+  const size_t keys = aggregate.keys.size();
+  if (aggregate.sets.empty()) {
+    NAM_ASSIGN_OR_RETURN(sink.group_by, OverSlots(aggregate.keys, flow.layout));
+    Layout layout = LayoutOf(node.columns);
+    layout.resize(keys + calls.size());
+    NAM_ASSIGN_OR_RETURN(flow, Group(std::move(flow), std::move(sink), std::move(layout)));
+    if (aggregate.groupings.empty()) return flow;
+    plan::ProjectStep project{plan::SlotExprs(flow.schema())};
+    for (size_t g = 0; g < aggregate.groupings.size(); ++g)
+      project.outputs.push_back(plan::MakeLiteral(Value::Integer(0), -1));
+    NAM_RETURN_IF_ERROR(builder_.Append(std::move(project), LayoutOf(node.columns), flow.rows(), flow));
+    return flow;
+  }
+  // Each row once for each set: its keys, NULL where the set lacks them, and the set's number come first.
+  NAM_ASSIGN_OR_RETURN(const std::vector<uint32_t> slots, SlotsOf(aggregate.keys, flow));
+  plan::ExpandStep expand{.keys = slots, .sets = aggregate.sets};
+  for (std::vector<uint32_t>& set : expand.sets) std::sort(set.begin(), set.end());
+  Layout expanded = flow.layout;
+  const auto first = static_cast<uint32_t>(expanded.size());
+  for (size_t i = 0; i <= keys; ++i) expanded.push_back(Unnamed());
+  const double rows = flow.rows() * static_cast<double>(aggregate.sets.size());
+  NAM_RETURN_IF_ERROR(builder_.Append(expand, std::move(expanded), rows, flow));
+  const auto number = first + static_cast<uint32_t>(keys);
+  sink.group_by.push_back(plan::SlotExpr(flow.schema(), number));
+  for (uint32_t k = 0; k < keys; ++k) sink.group_by.push_back(plan::SlotExpr(flow.schema(), first + k));
+  for (uint32_t s = 0; s < expand.sets.size(); ++s) {
+    if (expand.sets[s].empty()) sink.totals.push_back(s);
+  }
+  Layout layout = LayoutOf(node.columns);
+  layout.resize(keys + calls.size());
+  layout.insert(layout.begin(), Unnamed());
+  NAM_ASSIGN_OR_RETURN(flow, Group(std::move(flow), std::move(sink), std::move(layout)));
+  plan::ProjectStep project{plan::SlotExprs(flow.schema())};
+  const Expr set_number = project.outputs.front();
+  project.outputs.erase(project.outputs.begin());
+  for (const lg::GroupingCall& call : aggregate.groupings) {
+    std::vector<int64_t> values;
+    for (const std::vector<uint32_t>& set : expand.sets) values.push_back(GroupingOf(call, set));
+    project.outputs.push_back(BySet(set_number, values));
+  }
+  NAM_RETURN_IF_ERROR(builder_.Append(std::move(project), LayoutOf(node.columns), flow.rows(), flow));
+  return flow;
+}
+
+absl::StatusOr<Flow> TreeLowering::LowerDistinct(const Node& node, const ColumnSet&) {
+  ColumnSet below;
+  for (const Column& column : node.columns) below.insert(column.ref);
+  NAM_ASSIGN_OR_RETURN(Flow flow, Lower(node.input(), below));
+  NAM_RETURN_IF_ERROR(Arrange(node.columns, flow));
+  plan::AggregateSink sink{.group_by = plan::SlotExprs(flow.schema())};
+  return Group(std::move(flow), std::move(sink), LayoutOf(node.columns));
+}
+
+/// The first row of each partition by the keys.
+absl::StatusOr<Flow> TreeLowering::LowerDistinctOn(const Node& node, const ColumnSet& needed) {
+  const auto& distinct = *node.As<lg::Distinct>();
+  ColumnSet below = needed;
+  AddColumns(distinct.on, below);
+  for (const plan::OrderKey& key : distinct.order) AddColumns(key.expr, below);
+  NAM_ASSIGN_OR_RETURN(Flow flow, LowerHere(node.input(), below));
+  NAM_ASSIGN_OR_RETURN(const std::vector<uint32_t> on, SlotsOf(distinct.on, flow));
+  NAM_ASSIGN_OR_RETURN(const std::vector<plan::Order> order, OrderOf(distinct.order, flow));
+  plan::SortSink sort;
+  for (const uint32_t slot : on) {
+    const auto same =
+        std::find_if(order.begin(), order.end(), [&](const plan::Order& o) { return o.slot == slot; });
+    sort.order.push_back(same != order.end() ? *same : plan::Order{slot, false, false});
+  }
+  const auto keys = static_cast<uint32_t>(sort.order.size());
+  sort.order.insert(sort.order.end(), order.begin(), order.end());
+  Layout layout = flow.layout;
+  layout.push_back(Unnamed());
+  const double rows = flow.rows();
+  plan::WindowSource source{
+      .pipeline = builder_.Close(std::move(flow), std::move(sort)),
+      .partition_keys = keys,
+      .order_keys = static_cast<uint32_t>(order.size()),
+      .calls = {{.function = plan::WindowFunction::kRowNumber, .type = Type::Integer()}}};
+  NAM_ASSIGN_OR_RETURN(plan::Schema schema, plan::WindowOutput(builder_.draft(), source));
+  Flow numbered{.pipeline = {.source = source,
+                             .steps = {},
+                             .sink = {},
+                             .schemas = {std::move(schema)},
+                             .estimates = {{rows, 1}},
+                             .after = {source.pipeline},
+                             .stage = Flow::kSession},
+                .layout = layout};
+  const auto last = static_cast<uint32_t>(layout.size()) - 1;
+  plan::FilterStep first{
+      {plan::MakeNode(Op::kEqual, Type::Bool(), -1,
+                      {plan::SlotExpr(numbered.schema(), last), plan::MakeLiteral(Value::Integer(1), -1)})}};
+  NAM_RETURN_IF_ERROR(builder_.Append(std::move(first), std::move(layout), rows / 2, numbered));
+  return numbered;
+}
+
+absl::StatusOr<Flow> TreeLowering::LowerSetOperation(const Node& node, const ColumnSet&) {
+  const auto& set = *node.As<lg::SetOperation>();
+  using Kind = lg::SetOperation::Kind;
+  const bool counted = set.kind != Kind::kUnion;
+  std::vector<Flow> flows;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    ColumnSet below;
+    for (const Column& column : node.input(i).columns) below.insert(column.ref);
+    NAM_ASSIGN_OR_RETURN(Flow flow, LowerHere(node.input(i), below));
+    NAM_RETURN_IF_ERROR(Arrange(node.input(i).columns, flow));
+    plan::ProjectStep project;
+    const std::vector<Expr> slots = plan::SlotExprs(flow.schema());
+    for (const Expr& slot : slots) project.outputs.push_back(slot);
+    if (counted) {
+      project.outputs.push_back(plan::MakeLiteral(Value::Integer(i == 0 ? 1 : 0), -1));
+      project.outputs.push_back(plan::MakeLiteral(Value::Integer(i == 0 ? 0 : 1), -1));
+    }
+    Layout layout(project.outputs.size());
+    NAM_RETURN_IF_ERROR(builder_.Append(std::move(project), std::move(layout), flow.rows(), flow));
+    flows.push_back(std::move(flow));
+  }
+  // They go into one sink, whose slots hold what any of them may hold.
+  plan::Schema wide = flows[0].schema();
+  for (const Flow& flow : flows) {
+    for (size_t i = 0; i < wide.size(); ++i) {
+      const plan::Slot& slot = flow.schema()[i];
+      wide[i].nullable |= slot.nullable;
+      const bool known = wide[i].bounds.known && slot.bounds.known;
+      wide[i].bounds = known ? plan::Bounds{std::min(wide[i].bounds.low, slot.bounds.low),
+                                            std::max(wide[i].bounds.high, slot.bounds.high), true}
+                             : plan::Bounds{};
+    }
+  }
+  const size_t columns = node.columns.size();
+  plan::SinkNode sink = plan::SortSink{};
+  if (counted || !set.all) {
+    plan::AggregateSink group{.group_by = plan::SlotExprs(wide), .phase = Phase::kWhole};
+    group.group_by.resize(columns);
+    for (size_t side = 0; counted && side < 2; ++side) {
+      group.aggregates.push_back({.function = AggregateFunction::kSum,
+                                  .argument = plan::SlotExpr(wide, static_cast<uint32_t>(columns + side)),
+                                  .type = Type::Integer()});
+    }
+    sink = std::move(group);
+  }
+  double rows = 0;
+  std::vector<uint32_t> feeders;
+  for (Flow& flow : flows) {
+    rows += flow.rows();
+    feeders.push_back(builder_.Close(std::move(flow), plan::FeedSink{}));
+  }
+  Flow all{.pipeline = {.source = plan::ValuesSource{},
+                        .steps = {},
+                        .sink = {},
+                        .schemas = {std::move(wide)},
+                        .estimates = {{rows, 1}},
+                        .after = feeders,
+                        .stage = Flow::kSession},
+           .layout = Layout(columns + (counted ? 2 : 0))};
+  const uint32_t target = builder_.Close(std::move(all), std::move(sink));
+  for (const uint32_t feeder : feeders)
+    std::get<plan::FeedSink>(builder_.pipeline(feeder).sink).pipeline = target;
+  Layout layout = LayoutOf(node.columns);
+  if (counted) {
+    layout.push_back(Unnamed());
+    layout.push_back(Unnamed());
+  }
+  NAM_ASSIGN_OR_RETURN(Flow flow, builder_.Open(target, Flow::kSession, std::move(layout)));
+  if (!counted) return flow;
+
+  const Expr left = plan::SlotExpr(flow.schema(), static_cast<uint32_t>(columns)),
+             right = plan::SlotExpr(flow.schema(), static_cast<uint32_t>(columns + 1));
+  const auto compare = [](Op op, const Expr& a, Expr b) {
+    return plan::MakeNode(op, Type::Bool(), -1, {a, std::move(b)});
+  };
+  const auto zero = [] { return plan::MakeLiteral(Value::Integer(0), -1); };
+  const bool both = set.kind == Kind::kIntersect;
+  plan::FilterStep keep;
+  if (both) {
+    keep.conditions = {compare(Op::kGreater, left, zero()), compare(Op::kGreater, right, zero())};
+  } else if (set.all) {
+    keep.conditions = {compare(Op::kGreater, left, right)};
+  } else {
+    keep.conditions = {compare(Op::kGreater, left, zero()), compare(Op::kEqual, right, zero())};
+  }
+  Layout kept = flow.layout;
+  NAM_RETURN_IF_ERROR(builder_.Append(std::move(keep), std::move(kept), rows / 2, flow));
+  if (!set.all) return flow;
+  plan::ProjectStep times{plan::SlotExprs(flow.schema())};
+  times.outputs.resize(columns);
+  times.outputs.push_back(
+      both ? plan::MakeNode(Op::kCase, Type::Integer(), -1, {compare(Op::kLess, left, right), left, right})
+           : plan::MakeNode(Op::kSubtract, Type::Integer(), -1, {left, right}));
+  Layout with_times = LayoutOf(node.columns);
+  with_times.push_back(Unnamed());
+  Layout repeated = with_times;
+  NAM_RETURN_IF_ERROR(builder_.Append(std::move(times), std::move(with_times), flow.rows(), flow));
+  NAM_RETURN_IF_ERROR(builder_.Append(plan::RepeatStep{static_cast<uint32_t>(columns)}, std::move(repeated),
+                                      flow.rows(), flow));
+  return flow;
+}
+
+}  // namespace nam::optimizer

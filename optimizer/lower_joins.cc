@@ -1,0 +1,331 @@
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "optimizer/lower.h"
+#include "optimizer/tree_lowering.h"
+#include "plan/expression_tree.h"
+#include "plan/flow.h"
+#include "plan/table_schema.h"
+
+namespace nam::optimizer {
+
+namespace lg = plan::logical;
+using plan::ColumnRef;
+using plan::Expr;
+using plan::JoinKind;
+using plan::Op;
+
+namespace {
+
+/// Tables and conditions of inner joins.
+struct Block {
+  std::vector<const lg::Node*> scans;
+  std::vector<Expr> conditions;
+};
+
+/// False: there is something else below.
+bool Collect(const lg::Node& node, Block& block) {
+  if (const auto* scan = node.As<lg::Scan>(); scan != nullptr) {
+    block.scans.push_back(&node);
+    return !scan->table->has_record();
+  }
+  if (const auto* filter = node.As<lg::Filter>(); filter != nullptr) {
+    block.conditions.insert(block.conditions.end(), filter->conditions.begin(), filter->conditions.end());
+    return Collect(node.input(), block);
+  }
+  const auto* join = node.As<lg::Join>();
+  if (join == nullptr || join->kind != JoinKind::kInner) return false;
+  block.conditions.insert(block.conditions.end(), join->conditions.begin(), join->conditions.end());
+  return Collect(node.input(0), block) && Collect(node.input(1), block);
+}
+
+/// Numbers of the block's tables instead of relations.
+class Renaming {
+ public:
+  explicit Renaming(const Block& block) {
+    for (const lg::Node* scan : block.scans) relations_.push_back(scan->As<lg::Scan>()->relation);
+  }
+  void Apply(Expr& expr) const {
+    std::vector<Expr*> open{&expr};
+    while (!open.empty()) {
+      Expr& e = *open.back();
+      open.pop_back();
+      if (e.op == Op::kColumn) e.column.table = TableOf(e.column.table);
+      for (Expr& child : e.children) open.push_back(&child);
+    }
+  }
+  ColumnRef Back(ColumnRef column) const {
+    return {relations_[static_cast<size_t>(column.table)], column.column};
+  }
+  bool Has(ColumnRef column) const {
+    return std::find(relations_.begin(), relations_.end(), column.table) != relations_.end();
+  }
+  int TableOf(int relation) const {
+    const auto found = std::find(relations_.begin(), relations_.end(), relation);
+    NAM_CHECK(found != relations_.end(), "a column of the block");
+    return static_cast<int>(found - relations_.begin());
+  }
+
+ private:
+  std::vector<int> relations_;
+};
+
+/// Whether every table can be reached from the first one by edges.
+bool Connected(size_t tables, const std::vector<sql::JoinEdge>& edges) {
+  std::vector<bool> seen(tables);
+  std::vector<int> open{0};
+  seen[0] = true;
+  while (!open.empty()) {
+    const int at = open.back();
+    open.pop_back();
+    for (const sql::JoinEdge& edge : edges) {
+      for (const auto& [from, to] :
+           {std::pair(edge.left.table, edge.right.table), std::pair(edge.right.table, edge.left.table)}) {
+        if (from != at || seen[static_cast<size_t>(to)]) continue;
+        seen[static_cast<size_t>(to)] = true;
+        open.push_back(to);
+      }
+    }
+  }
+  return std::all_of(seen.begin(), seen.end(), [](bool s) { return s; });
+}
+
+sql::BoundQuery QueryOf(const Block& block, const Renaming& renaming, const ColumnSet& needed) {
+  sql::BoundQuery query;
+  for (const lg::Node* scan : block.scans) {
+    const auto& table = scan->As<lg::Scan>()->table;
+    query.tables.push_back({table->name(), table});
+    for (const lg::Column& column : scan->columns) {
+      if (!needed.contains(column.ref)) continue;
+      Expr output = lg::MakeColumn(column);
+      renaming.Apply(output);
+      query.select.push_back({column.name, std::move(output)});
+    }
+  }
+  for (Expr condition : block.conditions) {
+    renaming.Apply(condition);
+    if (plan::EquatesTables(condition)) {
+      query.joins.push_back({condition.children[0].column, condition.children[1].column});
+    } else {
+      query.conjuncts.push_back(std::move(condition));
+    }
+  }
+  return query;
+}
+
+/// a = b whose sides can be made alike in bytes: as keys of a build.
+bool CanBeKey(const Type& a, const Type& b) {
+  if (a.numeric() && b.numeric()) return true;
+  return a.kind == b.kind && a.scale == b.scale;
+}
+
+Expr AtScale(Expr e, uint8_t scale) {
+  if (!e.type.numeric() || e.type.scale == scale) return e;
+  return plan::MakeNode(Op::kCast, Type::Decimal(scale), e.position, {std::move(e)});
+}
+
+bool NamesOnly(const Expr& expr, const lg::ColumnSet& columns) {
+  ColumnSet names;
+  AddColumns(expr, names);
+  return !names.empty() &&
+         std::all_of(names.begin(), names.end(), [&](ColumnRef column) { return columns.contains(column); });
+}
+
+lg::ColumnSet ColumnsBelow(const lg::Node& node) {
+  lg::ColumnSet columns;
+  for (const lg::Column& column : node.columns) columns.insert(column.ref);
+  return columns;
+}
+
+/// A join's conditions, by what becomes of them.
+struct Keys {
+  std::vector<Expr> left, right;
+  std::vector<Expr> residuals;
+};
+
+/// False: the condition is no equality of the two sides.
+bool AddKey(const Expr& condition, const lg::ColumnSet& left, const lg::ColumnSet& right, Keys& keys) {
+  if (condition.op != Op::kEqual) return false;
+  Expr a = condition.children[0], b = condition.children[1];
+  if (NamesOnly(a, right) && NamesOnly(b, left)) std::swap(a, b);
+  if (!NamesOnly(a, left) || !NamesOnly(b, right) || !CanBeKey(a.type, b.type)) return false;
+  const uint8_t scale = std::max(a.type.scale, b.type.scale);
+  keys.left.push_back(AtScale(std::move(a), scale));
+  keys.right.push_back(AtScale(std::move(b), scale));
+  return true;
+}
+
+Keys KeysOf(const std::vector<Expr>& conditions, const lg::Node& left, const lg::Node& right) {
+  Keys keys;
+  const lg::ColumnSet of_left = ColumnsBelow(left), of_right = ColumnsBelow(right);
+  for (const Expr& condition : conditions) {
+    if (!AddKey(condition, of_left, of_right, keys)) keys.residuals.push_back(condition);
+  }
+  return keys;
+}
+
+bool KeepsProbeSideAlone(JoinKind kind) {
+  return kind == JoinKind::kSemi || kind == JoinKind::kAnti || kind == JoinKind::kNullAwareAnti ||
+         kind == JoinKind::kMark;
+}
+
+}  // namespace
+
+bool OnServers(const lg::Node& node) {
+  if (const auto* scan = node.As<lg::Scan>(); scan != nullptr) return !scan->table->has_record();
+  if (node.As<lg::Filter>() != nullptr || node.As<lg::Project>() != nullptr) return OnServers(node.input());
+  const auto* join = node.As<lg::Join>();
+  // Rows without a partner are known of a whole build side: one server alone would have to see all probes.
+  return join != nullptr && join->kind != JoinKind::kFull && OnServers(node.input(0)) &&
+         OnServers(node.input(1));
+}
+
+double EstimatedRows(const lg::Node& node) {
+  if (const auto* scan = node.As<lg::Scan>(); scan != nullptr)
+    return static_cast<double>(scan->table->rows());
+  if (const auto* values = node.As<lg::Values>(); values != nullptr)
+    return static_cast<double>(values->rows.size());
+  if (node.inputs.empty()) return 1000;
+  double rows = 0;
+  for (const lg::NodePtr& input : node.inputs) rows = std::max(rows, EstimatedRows(*input));
+  if (node.As<lg::Filter>() != nullptr) return rows / 3;
+  if (const auto* aggregate = node.As<lg::Aggregate>(); aggregate != nullptr)
+    return aggregate->keys.empty() ? 1 : rows / 10;
+  return rows;
+}
+
+std::optional<absl::StatusOr<Flow>> TreeLowering::LowerStarBlock(const Node& node, const ColumnSet& needed) {
+  const auto* join = node.As<lg::Join>();
+  if (join == nullptr && node.As<lg::Filter>() == nullptr && node.As<lg::Scan>() == nullptr)
+    return std::nullopt;
+  Block block;
+  if (!Collect(node, block)) return std::nullopt;
+  const Renaming renaming(block);
+  for (const Expr& condition : block.conditions) {
+    ColumnSet names;
+    AddColumns(condition, names);
+    if (!std::all_of(names.begin(), names.end(), [&](ColumnRef c) { return renaming.Has(c); }))
+      return std::nullopt;
+  }
+  const sql::BoundQuery query = QueryOf(block, renaming, needed);
+  if (!Connected(query.tables.size(), query.joins)) return std::nullopt;
+  const auto lower = [&]() -> absl::StatusOr<Flow> {
+    NAM_ASSIGN_OR_RETURN(Plan star, MakePlan(query));
+    TableRefs tables;
+    for (const sql::BoundTable& table : query.tables) tables.push_back(table.table);
+    const uint32_t stage = builder_.AddStage({star, tables});
+    NAM_ASSIGN_OR_RETURN(Flow flow, LowerStar(star, tables, builder_, stage));
+    for (ColumnRef& column : flow.layout) column = renaming.Back(column);
+    return flow;
+  };
+  return lower();
+}
+
+/// A record table, whose rows the session's transaction finds.
+absl::StatusOr<Flow> TreeLowering::LowerTableScan(const Node& node, const ColumnSet& needed,
+                                                  std::vector<Expr> conditions) {
+  const auto& scan = *node.As<lg::Scan>();
+  NAM_CHECK(scan.table->has_record(), "columnar tables are stars");
+  ColumnSet wanted = needed;
+  AddColumns(conditions, wanted);
+  plan::RecordScan source;
+  source.table = builder_.AddTable(scan.table);
+  Layout read;
+  for (const Column& column : node.columns) {
+    if (!wanted.contains(column.ref)) continue;
+    read.push_back(column.ref);
+  }
+  std::sort(read.begin(), read.end());
+  for (const ColumnRef column : read) {
+    source.columns.push_back(static_cast<uint32_t>(column.column));
+    NAM_ASSIGN_OR_RETURN(plan::Slot slot, plan::SlotOfColumn(*scan.table, source.columns.back()));
+    source.slots.push_back(std::move(slot));
+  }
+  NAM_ASSIGN_OR_RETURN(source.filters, OverSlots(conditions, read));
+  source.output = SlotsWhere(read, needed);
+  Flow flow;
+  for (const uint32_t slot : source.output) flow.layout.push_back(read[slot]);
+  NAM_ASSIGN_OR_RETURN(plan::Schema flows, plan::ScanOutput(source));
+  for (Expr& condition : conditions) {
+    std::vector<Expr*> open{&condition};
+    while (!open.empty()) {
+      Expr& e = *open.back();
+      open.pop_back();
+      if (e.op == Op::kColumn) e.column.table = 0;
+      for (Expr& child : e.children) open.push_back(&child);
+    }
+  }
+  transaction_scans_.push_back({.table = source.table, .conditions = std::move(conditions)});
+  const auto rows = static_cast<double>(scan.table->rows());
+  flow.pipeline.source = std::move(source);
+  flow.pipeline.schemas.push_back(std::move(flows));
+  flow.pipeline.estimates.push_back({rows, 1});
+  flow.pipeline.stage = Flow::kSession;
+  return flow;
+}
+
+absl::StatusOr<Flow> TreeLowering::LowerJoin(const Node& node, const ColumnSet& needed) {
+  const auto& join = *node.As<lg::Join>();
+  const Node *probe_side = &node.input(0), *build_side = &node.input(1);
+  JoinKind kind = join.kind;
+  const bool servers = OnServers(node);
+  // A right join is a left one from the other side, which servers can do alone.
+  if (kind == JoinKind::kRight) {
+    kind = JoinKind::kLeft;
+    std::swap(probe_side, build_side);
+  } else if (kind == JoinKind::kInner && EstimatedRows(*probe_side) < EstimatedRows(*build_side)) {
+    std::swap(probe_side, build_side);
+  }
+  Keys keys = KeysOf(join.conditions, *probe_side, *build_side);
+  std::vector<Expr> compared = join.compared;
+  bool null_aware = false;
+  if (compared.size() == 1 && join.conditions.empty()) {
+    // IN over one comparison: its key.
+    Keys of_in = KeysOf(compared, *probe_side, *build_side);
+    if (of_in.residuals.empty()) {
+      keys = std::move(of_in);
+      compared.clear();
+      null_aware = kind == JoinKind::kMark;
+    }
+  }
+
+  ColumnSet below = needed;
+  AddColumns(keys.residuals, below);
+  AddColumns(compared, below);
+  const ColumnSet behind = below;  // what the probe's output, or its conditions, look at
+  AddColumns(keys.left, below);
+  AddColumns(keys.right, below);
+  // The build side first: in the session its stage has to have run.
+  NAM_ASSIGN_OR_RETURN(Flow build, servers ? Lower(*build_side, below) : LowerHere(*build_side, below));
+  plan::BuildSink sink;
+  NAM_ASSIGN_OR_RETURN(sink.keys, OverSlots(keys.right, build.layout));
+  sink.payload = SlotsWhere(build.layout, behind);
+  Layout payload;
+  for (const uint32_t slot : sink.payload) payload.push_back(build.layout[slot]);
+  const double build_rows = build.rows();
+  const uint32_t build_site = build.pipeline.stage;
+  const uint32_t built = builder_.Close(std::move(build), std::move(sink));
+
+  NAM_ASSIGN_OR_RETURN(Flow flow, servers ? Lower(*probe_side, below) : LowerHere(*probe_side, below));
+  if (servers) builder_.MoveStage(build_site, flow.pipeline.stage);
+  plan::ProbeStep probe{.build = built, .kind = kind, .null_aware = null_aware};
+  NAM_ASSIGN_OR_RETURN(probe.keys, OverSlots(keys.left, flow.layout));
+  probe.keep = SlotsWhere(flow.layout, behind);
+  probe.fetch = FirstNumbers(payload.size());
+  Layout partners;
+  for (const uint32_t slot : probe.keep) partners.push_back(flow.layout[slot]);
+  Layout after = partners;
+  partners.insert(partners.end(), payload.begin(), payload.end());
+  NAM_ASSIGN_OR_RETURN(probe.residuals, OverSlots(keys.residuals, partners));
+  NAM_ASSIGN_OR_RETURN(probe.compared, OverSlots(compared, partners));
+  if (kind == JoinKind::kMark) after.push_back(join.mark);
+  if (!KeepsProbeSideAlone(kind)) after = std::move(partners);
+  const double rows = keys.left.empty() && kind == JoinKind::kInner ? flow.rows() * build_rows : flow.rows();
+  NAM_RETURN_IF_ERROR(builder_.Append(std::move(probe), std::move(after), rows, flow));
+  return flow;
+}
+
+}  // namespace nam::optimizer

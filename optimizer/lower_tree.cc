@@ -1,0 +1,360 @@
+#include "optimizer/lower_tree.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "optimizer/tree_lowering.h"
+#include "plan/expression_tree.h"
+#include "plan/flow.h"
+#include "plan/slot_of.h"
+#include "types/sql_error.h"
+
+namespace nam::optimizer {
+
+namespace lg = plan::logical;
+using plan::ColumnRef;
+using plan::Expr;
+using plan::Op;
+
+absl::Status NotSupported(const std::string& what) {
+  return ToStatus({.message = what + " is not supported", .hint = "", .sqlstate = "0A000"});
+}
+
+Expr Where(const Expr& condition, Expr expr) {
+  const Type type = expr.type;
+  return plan::MakeNode(Op::kCase, type, expr.position,
+                        {condition, std::move(expr), plan::MakeLiteral(Value::Null(type), -1)});
+}
+
+namespace {
+
+void AddConditions(const std::vector<Expr>& conditions, ColumnSet& columns) {
+  AddColumns(conditions, columns);
+}
+
+ColumnSet ColumnsOfNode(const lg::Node& node) {
+  ColumnSet columns;
+  for (const lg::Column& column : node.columns) columns.insert(column.ref);
+  return columns;
+}
+
+Layout LayoutOf(const std::vector<lg::Column>& columns) {
+  Layout layout;
+  for (const lg::Column& column : columns) layout.push_back(column.ref);
+  return layout;
+}
+
+}  // namespace
+
+absl::StatusOr<LoweredTree> LowerTree(const lg::Query& query) {
+  return TreeLowering().Run(query);
+}
+
+absl::StatusOr<LoweredTree> TreeLowering::Run(const lg::Query& query) {
+  NAM_ASSIGN_OR_RETURN(Flow flow, LowerHere(*query.root, ColumnsOfNode(*query.root)));
+  NAM_RETURN_IF_ERROR(Arrange(query.root->columns, flow));
+  builder_.Close(std::move(flow), plan::ResultSink{});
+  LoweredTree out;
+  NAM_ASSIGN_OR_RETURN(out.lowered, builder_.Finish());
+  // Numbers of closing are over; a scan of a transaction is the one of its table.
+  for (uint32_t p = 0; p < out.lowered.plan.pipelines.size(); ++p) {
+    const auto* scan = std::get_if<plan::RecordScan>(&out.lowered.plan.pipelines[p].source);
+    if (scan == nullptr) continue;
+    const auto place = std::find_if(transaction_scans_.begin(), transaction_scans_.end(),
+                                    [&](const TransactionScan& s) { return s.table == scan->table; });
+    NAM_CHECK(place != transaction_scans_.end());
+    place->pipeline = p;
+    out.transaction_scans.push_back(std::move(*place));
+  }
+  return out;
+}
+
+absl::StatusOr<Flow> TreeLowering::Lower(const Node& node, const ColumnSet& needed, int64_t rows_wanted) {
+  if (auto star = LowerStarBlock(node, needed); star.has_value()) return *std::move(star);
+  if (node.As<lg::Scan>() != nullptr) return LowerTableScan(node, needed, {});
+  if (node.As<lg::Values>() != nullptr) return LowerValues(node);
+  if (node.As<lg::Filter>() != nullptr) return LowerFilter(node, needed);
+  if (node.As<lg::Project>() != nullptr) return LowerProject(node, needed, rows_wanted);
+  if (node.As<lg::Join>() != nullptr) return LowerJoin(node, needed);
+  if (node.As<lg::Aggregate>() != nullptr) return LowerAggregate(node, needed);
+  if (node.As<lg::Window>() != nullptr) return LowerWindow(node, needed);
+  if (node.As<lg::Sort>() != nullptr) return LowerSort(node, needed, rows_wanted);
+  if (node.As<lg::Limit>() != nullptr) return LowerLimit(node, needed, rows_wanted);
+  if (const auto* distinct = node.As<lg::Distinct>(); distinct != nullptr)
+    return distinct->on.empty() ? LowerDistinct(node, needed) : LowerDistinctOn(node, needed);
+  if (node.As<lg::SetOperation>() != nullptr) return LowerSetOperation(node, needed);
+  if (node.As<lg::With>() != nullptr) return LowerWith(node, needed, rows_wanted);
+  return LowerCteScan(node, needed);
+}
+
+absl::StatusOr<Flow> TreeLowering::LowerHere(const Node& node, const ColumnSet& needed, int64_t rows_wanted) {
+  NAM_ASSIGN_OR_RETURN(Flow flow, Lower(node, needed, rows_wanted));
+  return ToSession(std::move(flow), {}, rows_wanted);
+}
+
+absl::StatusOr<Flow> TreeLowering::ToSession(Flow flow, std::vector<plan::Order> order, int64_t rows_wanted) {
+  if (!flow.on_servers()) return flow;
+  if (rows_wanted < 0) order.clear();
+  Layout layout = flow.layout;
+  return builder_.Through(std::move(flow), plan::ResultSink{.order = std::move(order), .limit = rows_wanted},
+                          std::move(layout));
+}
+
+absl::StatusOr<std::vector<uint32_t>> TreeLowering::SlotsOf(const std::vector<Expr>& exprs, Flow& flow) {
+  std::vector<uint32_t> slots;
+  plan::ProjectStep project{plan::SlotExprs(flow.schema())};
+  Layout layout = flow.layout;
+  for (const Expr& expr : exprs) {
+    NAM_ASSIGN_OR_RETURN(Expr over, OverSlots(expr, flow.layout));
+    if (const std::optional<uint32_t> bare = plan::BareSlot(over); bare.has_value()) {
+      slots.push_back(*bare);
+      continue;
+    }
+    slots.push_back(static_cast<uint32_t>(project.outputs.size()));
+    project.outputs.push_back(std::move(over));
+    layout.push_back(Unnamed());
+  }
+  if (layout.size() > flow.layout.size())
+    NAM_RETURN_IF_ERROR(builder_.Append(std::move(project), std::move(layout), flow.rows(), flow));
+  return slots;
+}
+
+absl::StatusOr<std::vector<plan::Order>> TreeLowering::OrderOf(const std::vector<plan::OrderKey>& keys,
+                                                               Flow& flow) {
+  std::vector<Expr> exprs;
+  for (const plan::OrderKey& key : keys) exprs.push_back(key.expr);
+  NAM_ASSIGN_OR_RETURN(const std::vector<uint32_t> slots, SlotsOf(exprs, flow));
+  std::vector<plan::Order> order;
+  for (size_t k = 0; k < keys.size(); ++k)
+    order.push_back({slots[k], keys[k].descending, keys[k].nulls_first});
+  return order;
+}
+
+absl::Status TreeLowering::Arrange(const std::vector<Column>& columns, Flow& flow) {
+  Layout layout = LayoutOf(columns);
+  if (layout == flow.layout) return absl::OkStatus();
+  plan::ProjectStep project;
+  for (const Column& column : columns) {
+    NAM_ASSIGN_OR_RETURN(Expr slot, OverSlots(lg::MakeColumn(column), flow.layout));
+    project.outputs.push_back(std::move(slot));
+  }
+  return builder_.Append(std::move(project), std::move(layout), flow.rows(), flow);
+}
+
+absl::StatusOr<Flow> TreeLowering::LowerValues(const Node& node) {
+  const auto& values = *node.As<lg::Values>();
+  plan::Schema schema;
+  for (size_t i = 0; i < node.columns.size(); ++i) {
+    bool nullable = node.columns[i].nullable;
+    for (const std::vector<Value>& row : values.rows) nullable = nullable || row[i].null;
+    schema.push_back({node.columns[i].type, nullable, {}});
+  }
+  const auto rows = static_cast<double>(values.rows.size());
+  return Flow{.pipeline = {.source = plan::ValuesSource{values.rows},
+                           .steps = {},
+                           .sink = {},
+                           .schemas = {std::move(schema)},
+                           .estimates = {{rows, 1}},
+                           .after = {},
+                           .stage = Flow::kSession},
+              .layout = LayoutOf(node.columns)};
+}
+
+absl::StatusOr<Flow> TreeLowering::LowerFilter(const Node& node, const ColumnSet& needed) {
+  const auto& filter = *node.As<lg::Filter>();
+  if (node.input().As<lg::Scan>() != nullptr) return LowerTableScan(node.input(), needed, filter.conditions);
+  ColumnSet below = needed;
+  AddConditions(filter.conditions, below);
+  NAM_ASSIGN_OR_RETURN(Flow flow, Lower(node.input(), below));
+  plan::FilterStep step;
+  NAM_ASSIGN_OR_RETURN(step.conditions, OverSlots(filter.conditions, flow.layout));
+  Layout layout = flow.layout;
+  NAM_RETURN_IF_ERROR(builder_.Append(std::move(step), std::move(layout), flow.rows() / 3, flow));
+  return flow;
+}
+
+absl::StatusOr<Flow> TreeLowering::LowerProject(const Node& node, const ColumnSet& needed,
+                                                int64_t rows_wanted) {
+  const auto& project = *node.As<lg::Project>();
+  ColumnSet below;
+  plan::ProjectStep step;
+  Layout layout;
+  std::vector<Expr> outputs;
+  for (size_t i = 0; i < project.outputs.size(); ++i) {
+    if (!needed.contains(node.columns[i].ref)) continue;
+    AddColumns(project.outputs[i], below);
+    outputs.push_back(project.outputs[i]);
+    layout.push_back(node.columns[i].ref);
+  }
+  NAM_ASSIGN_OR_RETURN(Flow flow, Lower(node.input(), below, rows_wanted));
+  NAM_ASSIGN_OR_RETURN(step.outputs, OverSlots(outputs, flow.layout));
+  NAM_RETURN_IF_ERROR(builder_.Append(std::move(step), std::move(layout), flow.rows(), flow));
+  return flow;
+}
+
+absl::StatusOr<Flow> TreeLowering::LowerSort(const Node& node, const ColumnSet& needed, int64_t rows_wanted) {
+  const auto& sort = *node.As<lg::Sort>();
+  ColumnSet below = needed;
+  for (const plan::OrderKey& key : sort.keys) AddColumns(key.expr, below);
+  NAM_ASSIGN_OR_RETURN(Flow flow, Lower(node.input(), below));
+  NAM_ASSIGN_OR_RETURN(const std::vector<plan::Order> order, OrderOf(sort.keys, flow));
+  NAM_ASSIGN_OR_RETURN(flow, ToSession(std::move(flow), order, rows_wanted));
+  Layout layout = flow.layout;
+  return builder_.Through(std::move(flow), plan::SortSink{.order = order, .limit = rows_wanted},
+                          std::move(layout), /*in_order=*/true);
+}
+
+absl::StatusOr<Flow> TreeLowering::LowerLimit(const Node& node, const ColumnSet& needed,
+                                              int64_t rows_wanted) {
+  const auto& limit = *node.As<lg::Limit>();
+  int64_t wanted = -1;
+  if (limit.rows.has_value()) {
+    const int64_t rows = rows_wanted < 0 ? *limit.rows : std::min(*limit.rows, rows_wanted);
+    if (__builtin_add_overflow(rows, limit.offset, &wanted)) wanted = -1;
+  }
+  NAM_ASSIGN_OR_RETURN(Flow flow, LowerHere(node.input(), needed, wanted));
+  Layout layout = flow.layout;
+  const double rows = wanted < 0 ? flow.rows() : std::min(flow.rows(), static_cast<double>(wanted));
+  NAM_RETURN_IF_ERROR(
+      builder_.Append(plan::LimitStep{.rows = limit.rows.value_or(-1), .offset = limit.offset},
+                      std::move(layout), rows, flow));
+  return flow;
+}
+
+absl::StatusOr<Flow> TreeLowering::LowerWith(const Node& node, const ColumnSet& needed, int64_t rows_wanted) {
+  const auto& with = *node.As<lg::With>();
+  NAM_ASSIGN_OR_RETURN(Flow flow, LowerHere(node.input(0), ColumnsOfNode(node.input(0))));
+  NAM_RETURN_IF_ERROR(Arrange(node.input(0).columns, flow));
+  const size_t columns = flow.layout.size();
+  common_tables_[with.cte] = {builder_.Close(std::move(flow), plan::SortSink{}), columns};
+  return Lower(node.input(1), needed, rows_wanted);
+}
+
+absl::StatusOr<Flow> TreeLowering::LowerCteScan(const Node& node, const ColumnSet& needed) {
+  const auto& scan = *node.As<lg::CteScan>();
+  const CommonTable& table = common_tables_.at(scan.cte);
+  NAM_ASSIGN_OR_RETURN(Flow flow, builder_.Open(table.pipeline, Flow::kSession, Layout(table.columns)));
+  const std::vector<Expr> slots = plan::SlotExprs(flow.schema());
+  plan::ProjectStep project;
+  Layout layout;
+  for (size_t i = 0; i < scan.fields.size(); ++i) {
+    if (!needed.contains(node.columns[i].ref)) continue;
+    project.outputs.push_back(slots[scan.fields[i]]);
+    layout.push_back(node.columns[i].ref);
+  }
+  NAM_RETURN_IF_ERROR(builder_.Append(std::move(project), std::move(layout), flow.rows(), flow));
+  return flow;
+}
+
+namespace {
+
+/// The distance of a frame's bound in units of the order key's numbers.
+absl::StatusOr<__int128> OffsetOf(const lg::FrameBound& bound, const lg::Frame& frame, const Type& key) {
+  const bool has =
+      bound.kind == lg::FrameBound::Kind::kPreceding || bound.kind == lg::FrameBound::Kind::kFollowing;
+  if (!has) return __int128{0};
+  if (frame.unit != lg::Frame::Unit::kRange || !key.numeric()) return bound.offset.number;
+  __int128 offset = bound.offset.number;
+  for (int scale = bound.offset.type.scale; scale < key.scale; ++scale) {
+    if (__builtin_mul_overflow(offset, 10, &offset)) return NotSupported("a frame as wide as this");
+  }
+  if (bound.offset.type.scale > key.scale)
+    return NotSupported("a frame's distance with more decimals than its order");
+  return offset;
+}
+
+plan::WindowFunction FunctionOf(lg::WindowFunction function) {
+  switch (function) {
+    case lg::WindowFunction::kAggregate:
+      return plan::WindowFunction::kAggregate;
+    case lg::WindowFunction::kRowNumber:
+      return plan::WindowFunction::kRowNumber;
+    case lg::WindowFunction::kRank:
+      return plan::WindowFunction::kRank;
+    case lg::WindowFunction::kDenseRank:
+      return plan::WindowFunction::kDenseRank;
+    case lg::WindowFunction::kNtile:
+      return plan::WindowFunction::kNtile;
+    case lg::WindowFunction::kLag:
+      return plan::WindowFunction::kLag;
+    case lg::WindowFunction::kLead:
+      return plan::WindowFunction::kLead;
+    case lg::WindowFunction::kFirstValue:
+      return plan::WindowFunction::kFirstValue;
+    case lg::WindowFunction::kLastValue:
+      return plan::WindowFunction::kLastValue;
+    case lg::WindowFunction::kNthValue:
+      return plan::WindowFunction::kNthValue;
+  }
+  NAM_CHECK(false, "an unknown window function");
+}
+
+plan::FrameBound BoundOf(const lg::FrameBound& bound, __int128 offset) {
+  return {static_cast<plan::FrameBound::Kind>(bound.kind), offset};
+}
+
+}  // namespace
+
+absl::StatusOr<Flow> TreeLowering::LowerWindow(const Node& node, const ColumnSet& needed) {
+  const auto& window = *node.As<lg::Window>();
+  ColumnSet below = needed;
+  AddColumns(window.partition, below);
+  for (const plan::OrderKey& key : window.order) AddColumns(key.expr, below);
+  std::vector<std::vector<Expr>> arguments;
+  for (const lg::WindowCall& call : window.calls) {
+    std::vector<Expr>& of_call = arguments.emplace_back(call.arguments);
+    if (call.function == lg::WindowFunction::kAggregate &&
+        (call.aggregate.function != plan::AggregateFunction::kCountRows ||
+         call.aggregate.filter.has_value())) {
+      Expr argument = call.aggregate.function == plan::AggregateFunction::kCountRows
+                          ? plan::MakeLiteral(Value::Bool(true), -1)
+                          : call.aggregate.argument;
+      if (call.aggregate.filter.has_value()) argument = Where(*call.aggregate.filter, std::move(argument));
+      of_call.push_back(std::move(argument));
+    }
+    AddColumns(of_call, below);
+  }
+  NAM_ASSIGN_OR_RETURN(Flow flow, LowerHere(node.input(), below));
+  plan::WindowSource source;
+  plan::SortSink sort;
+  NAM_ASSIGN_OR_RETURN(const std::vector<uint32_t> partition, SlotsOf(window.partition, flow));
+  for (const uint32_t slot : partition) sort.order.push_back({slot, false, false});
+  NAM_ASSIGN_OR_RETURN(const std::vector<plan::Order> order, OrderOf(window.order, flow));
+  sort.order.insert(sort.order.end(), order.begin(), order.end());
+  source.partition_keys = static_cast<uint32_t>(partition.size());
+  source.order_keys = static_cast<uint32_t>(order.size());
+  for (size_t c = 0; c < window.calls.size(); ++c) {
+    const lg::WindowCall& call = window.calls[c];
+    plan::WindowCall& to = source.calls.emplace_back();
+    to.function = FunctionOf(call.function);
+    to.aggregate = call.aggregate.function;
+    if (call.aggregate.filter.has_value() && to.aggregate == plan::AggregateFunction::kCountRows)
+      to.aggregate = plan::AggregateFunction::kCount;
+    NAM_ASSIGN_OR_RETURN(to.arguments, SlotsOf(arguments[c], flow));
+    const Type key = window.order.empty() ? Type() : window.order[0].expr.type;
+    to.frame.unit = static_cast<plan::WindowFrame::Unit>(call.frame.unit);
+    NAM_ASSIGN_OR_RETURN(const __int128 start, OffsetOf(call.frame.start, call.frame, key));
+    NAM_ASSIGN_OR_RETURN(const __int128 end, OffsetOf(call.frame.end, call.frame, key));
+    to.frame.start = BoundOf(call.frame.start, start);
+    to.frame.end = BoundOf(call.frame.end, end);
+    to.type = call.result.type;
+  }
+  Layout layout = flow.layout;
+  for (const lg::WindowCall& call : window.calls) layout.push_back(call.result.ref);
+  const double rows = flow.rows();
+  source.pipeline = builder_.Close(std::move(flow), std::move(sort));
+  NAM_ASSIGN_OR_RETURN(plan::Schema schema, plan::WindowOutput(builder_.draft(), source));
+  return Flow{.pipeline = {.source = source,
+                           .steps = {},
+                           .sink = {},
+                           .schemas = {std::move(schema)},
+                           .estimates = {{rows, 1}},
+                           .after = {source.pipeline},
+                           .stage = Flow::kSession},
+              .layout = std::move(layout)};
+}
+
+}  // namespace nam::optimizer

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "optimizer/plan_builder.h"
+#include "plan/logical.h"
+
+namespace nam::optimizer {
+
+/// A scan of a record table, whose rows the session's transaction finds.
+struct TransactionScan {
+  uint32_t pipeline = 0;               // of the plan
+  uint32_t table = 0;                  // of the plan
+  std::vector<plan::Expr> conditions;  // over columns of table 0; the plan checks them as well
+};
+
+struct LoweredTree {
+  LoweredPlan lowered;
+  std::vector<TransactionScan> transaction_scans;
+};
+
+/// The physical plan of a query's tree, which Unnest has left without dependent joins.
+///
+///     inner joins of columnar tables, and what filters, projects or joins their rows  ──▶ a stage of servers
+///     everything above, and what servers have left                                    ──▶ the session's
+///     stage
+///
+/// Stages of servers run one after the other; the session takes in what each leaves. Where a build side comes
+/// from servers and the probe side too, the build side's stage runs first.
+///
+/// 0A000 for what the engine has no operator for; 54001 if an expression is too deep.
+absl::StatusOr<LoweredTree> LowerTree(const plan::logical::Query& query);
+
+}  // namespace nam::optimizer

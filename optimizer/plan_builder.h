@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "optimizer/assignment.h"
+#include "optimizer/plan.h"
+#include "optimizer/slots.h"
+#include "plan/physical.h"
+
+namespace nam::optimizer {
+
+/// A stage of compute servers, as assignment, multicast and EXPLAIN see it: a star over some of the plan's
+/// tables.
+struct ServerStage {
+  Plan star;
+  TableRefs tables;  // as star.tables
+  /// There are further build sides. Otherwise the stage's first pipelines are those of star.joins, in order.
+  bool extended = false;
+};
+
+/// A physical plan and what it is made of.
+struct LoweredPlan {
+  plan::PhysicalPlan plan;
+  TableRefs tables;                 // as plan.tables
+  std::vector<ServerStage> stages;  // those of servers: plan.stages but the session's
+};
+
+/// A pipeline whose end is open, at a site: a stage of servers, or the session's.
+struct Flow {
+  static constexpr uint32_t kSession = UINT32_MAX;
+
+  plan::Pipeline pipeline;  // pipeline.stage is the site
+  Layout layout;            // of what leaves it
+
+  bool on_servers() const { return pipeline.stage != kSession; }
+  const plan::Schema& schema() const { return pipeline.schemas.back(); }
+  double rows() const { return pipeline.estimates.back().rows; }
+};
+
+/// Collects pipelines in the order in which they are closed, then puts them into their stages' order. Numbers
+/// are those of closing until Finish.
+class PlanBuilder {
+ public:
+  /// A table as one more of the plan.
+  uint32_t AddTable(std::shared_ptr<const proto::Table> table);
+  /// A stage of servers. Its number stands for it until Finish.
+  uint32_t AddStage(ServerStage stage);
+  /// The stage's pipelines become those of another one, whose star goes on.
+  void MoveStage(uint32_t from, uint32_t to);
+
+  /// A pipeline over what another one has left, at the same site or in the session.
+  absl::StatusOr<Flow> Open(uint32_t before, uint32_t site, Layout layout, bool in_order = false) const;
+  /// Adds a step, after which columns lie as `layout` says.
+  absl::Status Append(plan::StepNode step, Layout layout, double rows, Flow& flow) const;
+  /// Ends a pipeline; returns its number.
+  uint32_t Close(Flow flow, plan::SinkNode sink);
+  /// As Close, and what the sink has left flows on in a pipeline of the session.
+  absl::StatusOr<Flow> Through(Flow flow, plan::SinkNode sink, Layout layout, bool in_order = false);
+
+  plan::Pipeline& pipeline(uint32_t number) { return plan_.pipelines[number]; }
+  const plan::PhysicalPlan& draft() const { return plan_; }
+  plan::PhysicalPlan& draft() { return plan_; }
+  const TableRefs& tables() const { return tables_; }
+
+  /// The result is what the session's last pipeline leaves. Checks the plan.
+  absl::StatusOr<LoweredPlan> Finish();
+
+ private:
+  void Renumber(const std::vector<uint32_t>& number_of);
+
+  plan::PhysicalPlan plan_;  // without stages until Finish
+  TableRefs tables_;
+  std::vector<std::optional<ServerStage>> stages_;
+};
+
+}  // namespace nam::optimizer

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "optimizer/lower_tree.h"
+#include "optimizer/plan_builder.h"
+#include "optimizer/slots.h"
+#include "plan/logical.h"
+
+namespace nam::optimizer {
+
+/// The lowering of one tree, operator by operator. Every function returns the flow of its node's rows;
+/// columns that are not needed may be missing from it.
+class TreeLowering {
+ public:
+  absl::StatusOr<LoweredTree> Run(const plan::logical::Query& query);
+
+ private:
+  using Node = plan::logical::Node;
+  using Column = plan::logical::Column;
+
+  /// `rows_wanted`: so many first rows are enough; -1: all.
+  absl::StatusOr<Flow> Lower(const Node& node, const ColumnSet& needed, int64_t rows_wanted = -1);
+  /// Lower, and the rows come to the session.
+  absl::StatusOr<Flow> LowerHere(const Node& node, const ColumnSet& needed, int64_t rows_wanted = -1);
+
+  // lower_tree.cc
+  absl::StatusOr<Flow> LowerValues(const Node& node);
+  absl::StatusOr<Flow> LowerFilter(const Node& node, const ColumnSet& needed);
+  absl::StatusOr<Flow> LowerProject(const Node& node, const ColumnSet& needed, int64_t rows_wanted);
+  absl::StatusOr<Flow> LowerSort(const Node& node, const ColumnSet& needed, int64_t rows_wanted);
+  absl::StatusOr<Flow> LowerLimit(const Node& node, const ColumnSet& needed, int64_t rows_wanted);
+  absl::StatusOr<Flow> LowerWith(const Node& node, const ColumnSet& needed, int64_t rows_wanted);
+  absl::StatusOr<Flow> LowerCteScan(const Node& node, const ColumnSet& needed);
+  absl::StatusOr<Flow> LowerWindow(const Node& node, const ColumnSet& needed);
+
+  // lower_joins.cc
+  /// Scans of columnar tables and inner joins of them: as a star, if they are connected.
+  std::optional<absl::StatusOr<Flow>> LowerStarBlock(const Node& node, const ColumnSet& needed);
+  absl::StatusOr<Flow> LowerTableScan(const Node& node, const ColumnSet& needed,
+                                      std::vector<plan::Expr> conditions);
+  absl::StatusOr<Flow> LowerJoin(const Node& node, const ColumnSet& needed);
+
+  // lower_groups.cc
+  absl::StatusOr<Flow> LowerAggregate(const Node& node, const ColumnSet& needed);
+  absl::StatusOr<Flow> LowerDistinct(const Node& node, const ColumnSet& needed);
+  absl::StatusOr<Flow> LowerDistinctOn(const Node& node, const ColumnSet& needed);
+  absl::StatusOr<Flow> LowerSetOperation(const Node& node, const ColumnSet& needed);
+  /// Groups a flow, here or there; `layout` names the results.
+  absl::StatusOr<Flow> Group(Flow flow, plan::AggregateSink sink, Layout layout);
+
+  /// What servers would leave flows on in the session. With an order (slots) and a number of rows that are
+  /// wanted servers leave no others.
+  absl::StatusOr<Flow> ToSession(Flow flow, std::vector<plan::Order> order = {}, int64_t rows_wanted = -1);
+  /// The slots of expressions over the flow's columns: what is no column yet is computed.
+  absl::StatusOr<std::vector<uint32_t>> SlotsOf(const std::vector<plan::Expr>& exprs, Flow& flow);
+  absl::StatusOr<std::vector<plan::Order>> OrderOf(const std::vector<plan::OrderKey>& keys, Flow& flow);
+  /// Exactly these columns, in this order.
+  absl::Status Arrange(const std::vector<Column>& columns, Flow& flow);
+  /// Columns of no relation, to name what is computed on the way.
+  plan::ColumnRef Unnamed() { return {-2, unnamed_++}; }
+
+  PlanBuilder builder_;
+  std::vector<TransactionScan> transaction_scans_;  // pipelines by numbers of closing
+  struct CommonTable {
+    uint32_t pipeline = 0;
+    size_t columns = 0;
+  };
+  std::map<int, CommonTable> common_tables_;
+  int unnamed_ = 0;
+};
+
+/// Whether rows of the node can be made by a stage of servers alone.
+bool OnServers(const plan::logical::Node& node);
+/// A guess, to choose which side of a join is built.
+double EstimatedRows(const plan::logical::Node& node);
+
+/// `expr` where the condition is true, otherwise NULL.
+plan::Expr Where(const plan::Expr& condition, plan::Expr expr);
+absl::Status NotSupported(const std::string& what);
+
+}  // namespace nam::optimizer
