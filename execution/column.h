@@ -80,6 +80,18 @@ constexpr uint8_t WidthOf(Physical physical) {
 
 inline constexpr uint8_t kFalse = 0, kTrue = 1, kUnknown = 2;
 
+/// A column that is NULL everywhere.
+inline Column NullColumn(Physical physical) {
+  static constexpr uint8_t kNull = 1;
+  static constexpr std::byte kUnknownValue[16] = {std::byte{kUnknown}};
+  static constexpr std::byte kNoValue[16] = {};
+  return {.kind = Column::Kind::kConstant,
+          .width = WidthOf(physical),
+          .physical = physical,
+          .base = physical == Physical::kTruth ? kUnknownValue : kNoValue,
+          .nulls = &kNull};
+}
+
 /// Calls `body` with the codes typed by their width, so that loops over them are compiled for each width.
 template <typename Body>
 decltype(auto) WithCodes(const std::byte* codes, uint8_t width, Body&& body) {

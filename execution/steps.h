@@ -6,11 +6,16 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
+#include "absl/status/statusor.h"
 #include "execution/expression/program.h"
 #include "execution/task.h"
+#include "plan/physical.h"
+#include "plan/schema.h"
 
-/// Steps that look at one tuple at a time and copy none: the columns of what comes flow on as they are.
+/// Steps that look at one tuple at a time and copy none: the columns of what comes flow on as they are, or along the
+/// positions of tuples that are repeated.
 namespace nam::execution {
 
 /// Tuples where all conditions are true flow on.
@@ -49,6 +54,42 @@ class LimitOperator final : public StepOperator {
   const uint64_t offset_;
   const uint64_t end_;              // offset and limit
   std::atomic<uint64_t> seen_ = 0;  // also those beyond the end
+};
+
+/// Each tuple once for each grouping set: see plan::ExpandStep. Chunks of the output have as many row sets as those of the
+/// input have distinct ones: none of their own.
+class ExpandOperator final : public StepOperator {
+ public:
+  ExpandOperator(plan::ExpandStep expand, const plan::Schema& input);
+  std::unique_ptr<StepTask> NewTask(TaskContext& context) override;
+
+ private:
+  class Task;
+  const plan::ExpandStep expand_;
+  const size_t input_columns_;
+  std::vector<Physical> keys_;
+  std::vector<std::vector<uint8_t>> has_;  // by set and key
+  std::vector<int64_t> numbers_;           // of sets: what constants point to
+};
+
+/// Each tuple as many times as a slot of it says: see plan::RepeatStep.
+class RepeatOperator final : public StepOperator {
+ public:
+  /// `input_row_sets`: distinct row sets of the input's columns, at most.
+  static absl::StatusOr<std::unique_ptr<RepeatOperator>> Make(const plan::RepeatStep& repeat,
+                                                              const plan::Schema& input, uint32_t input_row_sets);
+  std::unique_ptr<StepTask> NewTask(TaskContext& context) override;
+  /// What its tasks fill.
+  std::unique_ptr<Chunk> NewChunk() const { return std::make_unique<Chunk>(columns_, 1 + input_row_sets_); }
+
+ private:
+  class Task;
+  RepeatOperator(size_t columns, std::unique_ptr<const Program> times, uint32_t input_row_sets)
+      : columns_(columns), times_(std::move(times)), input_row_sets_(input_row_sets) {}
+
+  const size_t columns_;
+  const std::unique_ptr<const Program> times_;
+  const uint32_t input_row_sets_;
 };
 
 }  // namespace nam::execution

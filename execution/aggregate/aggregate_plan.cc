@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "plan/aggregate_slots.h"
+#include "plan/slot_of.h"
 
 namespace nam::execution {
 namespace {
@@ -10,9 +12,6 @@ namespace {
 using plan::AggregateFunction;
 
 constexpr plan::Bounds kCounts = {.low = 0, .high = INT64_MAX, .known = true};
-constexpr plan::Bounds kHalves = {.low = INT64_MIN, .high = INT64_MAX, .known = true};
-constexpr plan::Bounds kZero = {.low = 0, .high = 0, .known = true};
-
 plan::Slot CountSlot() {
   return {.type = Type::Integer(), .nullable = false, .bounds = kCounts};
 }
@@ -23,43 +22,7 @@ struct Argument {
   std::optional<uint32_t> of;  // slot of the input
 };
 
-/// Adds the slots that an aggregate's state travels in.
-void AddPartial(const plan::Aggregate& aggregate, const Argument& argument, plan::Schema& schema) {
-  switch (aggregate.function) {
-    case AggregateFunction::kCountRows:
-    case AggregateFunction::kCount:
-      schema.push_back(CountSlot());
-      break;
-    case AggregateFunction::kSum:
-    case AggregateFunction::kAverage:
-      schema.push_back({.type = Type::Integer(), .nullable = true, .bounds = kHalves});
-      schema.push_back({.type = Type::Integer(), .nullable = false, .bounds = kHalves});
-      if (aggregate.function == AggregateFunction::kAverage) schema.push_back(CountSlot());
-      break;
-    case AggregateFunction::kMin:
-    case AggregateFunction::kMax:
-      schema.push_back({.type = aggregate.type, .bounds = argument.slot.bounds});
-      break;
-    case AggregateFunction::kCountDistinct:
-      break;
-  }
-}
-
-plan::Slot FinalSlot(const plan::Aggregate& aggregate, const Argument& argument) {
-  switch (aggregate.function) {
-    case AggregateFunction::kCountRows:
-    case AggregateFunction::kCount:
-    case AggregateFunction::kCountDistinct:
-      return CountSlot();
-    case AggregateFunction::kMin:
-    case AggregateFunction::kMax:
-      return {.type = aggregate.type, .bounds = argument.slot.bounds};
-    default:
-      return {.type = aggregate.type, .bounds = {}};
-  }
-}
-
-/// The pairs of a count(distinct): group, value. Groups are counted from the aggregate's number on, so that
+/// The pairs of a distinct aggregate: group, value. Groups are counted from the aggregate's number on, so that
 /// the layouts of two aggregates, and their pages, differ even where their values are of one type.
 absl::Status MakePairs(size_t number, const Argument& argument, const AggregatePlan::Options& options,
                        AggregatePlan::Aggregate& into) {
@@ -76,6 +39,15 @@ absl::Status MakePairs(size_t number, const Argument& argument, const AggregateP
   const CodeMeaning* const meanings[] = {nullptr, meaning};
   NAM_ASSIGN_OR_RETURN(
       into.pairs, GroupKeys::Make(SlotsOf(into.pair_schema), into.pair_schema, meanings, options.page_bytes));
+  if (into.function == AggregateFunction::kCountDistinct) return absl::OkStatus();
+  auto of_values = std::make_unique<AggregatePlan::Aggregate>();
+  of_values->function = into.function;
+  of_values->type = into.type;
+  of_values->argument_type = into.argument_type;
+  of_values->physical = into.pairs->slots().physical(1);
+  of_values->argument = 1;
+  of_values->argument_nullable = false;
+  into.of_values = std::move(of_values);
   return absl::OkStatus();
 }
 
@@ -87,41 +59,46 @@ absl::StatusOr<std::unique_ptr<const AggregatePlan>> AggregatePlan::Make(const O
       GroupKeys::Make(options.group_by, options.schema, options.meanings, options.page_bytes));
   std::vector<plan::Expr> arguments;
   for (const plan::Aggregate& aggregate : options.aggregates) {
-    if (aggregate.function != AggregateFunction::kCountRows) arguments.push_back(aggregate.argument);
+    NAM_RETURN_IF_ERROR(plan::CheckAggregate(aggregate));
+    const size_t count = plan::ArgumentsOf(aggregate.function);
+    if (count > 0) arguments.push_back(aggregate.argument);
+    if (count > 1) arguments.push_back(aggregate.second);
   }
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<const Program> program, Program::Compile(arguments, options.schema));
 
-  plan::Schema partial = keys->schema(), final = keys->schema();
+  plan::Schema final = keys->schema(), argument_slots;
   std::vector<Aggregate> aggregates;
   bool has_distinct = false;
-  size_t output = 0;
+  size_t output = 0, partial_slot = keys->size();
   for (const plan::Aggregate& aggregate : options.aggregates) {
     Aggregate& into = aggregates.emplace_back();
     into.function = aggregate.function;
     into.type = aggregate.type;
     Argument argument;
-    if (aggregate.function != AggregateFunction::kCountRows) {
+    if (plan::ArgumentsOf(aggregate.function) > 0) {
       argument.of = into.slot = program->slot_of(output);
-      argument.slot = {.type = aggregate.argument.type,
-                       .nullable = !into.slot || options.schema[*into.slot].nullable,
-                       .bounds = program->bounds(output)};
+      NAM_ASSIGN_OR_RETURN(argument.slot, plan::SlotOf(aggregate.argument, options.schema));
+      if (!argument.slot.bounds.known) argument.slot.bounds = program->bounds(output);
       into.argument_type = argument.slot.type;
       into.argument_nullable = argument.slot.nullable;
       into.physical = program->physical(output);
       into.argument = output++;
     }
-    into.partial_slot = partial.size();
-    AddPartial(aggregate, argument, partial);
-    into.partial_slots = partial.size() - into.partial_slot;
-    final.push_back(FinalSlot(aggregate, argument));
-    if (aggregate.function != AggregateFunction::kCountDistinct) continue;
+    if (plan::ArgumentsOf(aggregate.function) > 1) {
+      into.second_type = aggregate.second.type;
+      into.second = output++;
+    }
+    into.partial_slot = partial_slot;
+    partial_slot += into.partial_slots = plan::StateSlotsOf(aggregate);
+    argument_slots.push_back(argument.slot);
+    final.push_back(plan::AggregateResult(aggregate.function, aggregate.type, {&argument.slot, 1}));
+    if (!plan::IsDistinct(aggregate)) continue;
     has_distinct = true;
     NAM_RETURN_IF_ERROR(MakePairs(aggregates.size() - 1, argument, options, into));
   }
-
-  // Only count(distinct), without keys: the group is there, and says nothing.
-  const bool only_pairs = partial.empty();
-  if (only_pairs) partial.push_back({.type = Type::Integer(), .nullable = false, .bounds = kZero});
+  plan::Schema partial = plan::StatesOf(keys->schema(), options.aggregates, argument_slots);
+  // Only distinct ones, without keys: the group is there, and says nothing.
+  const bool only_pairs = partial_slot == 0;
 
   NAM_ASSIGN_OR_RETURN(RowLayout layout, RowLayout::Of(partial, options.page_bytes));
   const std::vector<plan::Expr> slots = SlotsOf(partial);

@@ -19,16 +19,8 @@ enum class AggregateInput : uint8_t {
 
 /// An aggregation, prepared once for a stage; immutable, shared by its threads.
 ///
-/// Groups travel in the partial schema: the keys, then for each aggregate
-///
-///     count(*), count    count
-///     sum                upper half of 128 bits, NULL without a value; lower half
-///     avg                as sum; count
-///     min, max           the best, NULL without a value
-///     count(distinct)    nothing: its values travel as pairs, in a layout of their own
-///
-/// A sum that is not at its end may have more than 38 digits: a number of the page's layout may not.
-/// All of it follows from the plan alone, so it is the same on every server.
+/// Groups travel in the partial schema, which plan::StatesOf describes. All of it follows from the plan alone, so it is
+/// the same on every server.
 class AggregatePlan {
  public:
   struct Options {
@@ -48,14 +40,18 @@ class AggregatePlan {
     Physical physical = Physical::kInt64;  // of the argument
     /// Input::kRows: the program's output that is the argument. kGroups: its first of the aggregate's slots.
     size_t argument = 0;
+    size_t second = 0;  // kRows: the program's output that is the second one
+    Type second_type;
     bool argument_nullable = true;
     std::optional<uint32_t> slot;  // the argument, if it is a slot as it is
     /// Of the first of its slots in the partial schema, and how many.
     size_t partial_slot = 0;
     size_t partial_slots = 0;
-    /// count(distinct): pairs of group and value, see DistinctValues.
+    /// Distinct ones: pairs of group and value, see DistinctValues.
     std::unique_ptr<const GroupKeys> pairs;
     plan::Schema pair_schema;
+    /// The same aggregate over the values of pairs. nullptr: they are counted.
+    std::unique_ptr<const Aggregate> of_values;
   };
 
   AggregateInput input() const { return input_; }

@@ -34,7 +34,7 @@ class AggregateSink final : public Sink {
   absl::Status Combine(TaskContext& context, uint32_t part) override;
 
   /// After all parts are combined: the groups as sealed pages of plan.partial_layout(), then the pairs of
-  /// each count(distinct). The sink owns the pages. Groups of pairs are counted over all pages from 0 on.
+  /// each distinct aggregate. The sink owns the pages. Groups of pairs are counted over all pages from 0 on.
   absl::Status Store(TaskContext& context, uint64_t attempt, std::vector<std::span<const std::byte>>& pages);
 
   const AggregatePlan& plan() const { return plan_; }
@@ -64,12 +64,15 @@ class AggregateSink final : public Sink {
 /// row, whether or not rows have come. The sink outlives the source; tasks share the work by parts.
 class AggregateSource final : public Source {
  public:
-  explicit AggregateSource(AggregateSink& sink) : sink_(sink) {}
+  /// `totals`: see plan::AggregateSink.
+  explicit AggregateSource(AggregateSink& sink, std::span<const uint32_t> totals = {})
+      : sink_(sink), totals_(totals.begin(), totals.end()) {}
   std::unique_ptr<SourceTask> NewTask(TaskContext& context) override;
 
  private:
   class Task;
   AggregateSink& sink_;
+  const std::vector<int64_t> totals_;
   std::atomic<size_t> next_ = 0;
 };
 

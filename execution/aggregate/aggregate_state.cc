@@ -6,6 +6,7 @@
 
 #include "base/status_macros.h"
 #include "execution/positions.h"
+#include "plan/aggregate_slots.h"
 #include "types/decimal.h"
 #include "types/sql_error.h"
 #include "types/value.h"
@@ -58,6 +59,7 @@ AggregateState::AggregateState(const AggregatePlan::Aggregate& aggregate, Memory
       seen_(budget),
       narrow_(budget),
       wide_(budget),
+      moments_(budget),
       texts_(budget),
       kept_(budget) {}
 
@@ -70,13 +72,28 @@ bool AggregateState::sums() const {
   return aggregate_.function == AggregateFunction::kSum || aggregate_.function == AggregateFunction::kAverage;
 }
 bool AggregateState::best() const {
-  return aggregate_.function == AggregateFunction::kMin || aggregate_.function == AggregateFunction::kMax;
+  return least() || aggregate_.function == AggregateFunction::kMax ||
+         aggregate_.function == AggregateFunction::kBoolOr;
+}
+bool AggregateState::least() const {
+  return aggregate_.function == AggregateFunction::kMin || aggregate_.function == AggregateFunction::kBoolAnd;
+}
+bool AggregateState::bits() const {
+  return aggregate_.function == AggregateFunction::kBitAnd ||
+         aggregate_.function == AggregateFunction::kBitOr || aggregate_.function == AggregateFunction::kBitXor;
+}
+bool AggregateState::moments() const {
+  return plan::HasMoments(aggregate_.function);
 }
 
 absl::Status AggregateState::Grow(uint32_t groups) {
+  if (idle()) return absl::OkStatus();
+  if (moments()) return moments_.Grow(groups);
   if (counts()) NAM_RETURN_IF_ERROR(counts_.Grow(groups));
   if (sums()) NAM_RETURN_IF_ERROR(sums_.Grow(groups));
-  if (aggregate_.function == AggregateFunction::kSum || best()) NAM_RETURN_IF_ERROR(seen_.Grow(groups));
+  if (aggregate_.function == AggregateFunction::kSum || best() || bits())
+    NAM_RETURN_IF_ERROR(seen_.Grow(groups));
+  if (bits()) return narrow_.Grow(groups);
   if (!best()) return absl::OkStatus();
   switch (aggregate_.physical) {
     case Physical::kTruth:
@@ -118,10 +135,78 @@ absl::Status AggregateState::Consume(const Program& program, Frame& frame, const
       return Sum(*values, rows, groups);
     case AggregateFunction::kMin:
     case AggregateFunction::kMax:
+    case AggregateFunction::kBoolAnd:
+    case AggregateFunction::kBoolOr:
       return Best(*values, rows, groups);
+    case AggregateFunction::kBitAnd:
+    case AggregateFunction::kBitOr:
+    case AggregateFunction::kBitXor:
+      Bits(*values, rows, groups);
+      return absl::OkStatus();
     default:
+      if (moments()) return TakeMoments(*values, program, frame, chunk, groups);
       Count(*values, rows, groups);
       return absl::OkStatus();
+  }
+}
+
+absl::Status AggregateState::TakeMoments(const Vector& values, const Program& program, Frame& frame,
+                                         const Chunk& chunk, const uint32_t* groups) {
+  const Selection rows = chunk.selection();
+  const Vector* second = nullptr;
+  if (plan::ArgumentsOf(aggregate_.function) > 1) {
+    second = program.Evaluate(aggregate_.second, frame, chunk, rows);
+    if (second == nullptr) return frame.error();
+  }
+  const uint32_t* const positions = PositionsOf(rows);
+  for (uint32_t j = 0; j < rows.count; ++j) {
+    const uint32_t at = positions[j];
+    if (values.null(at) || (second != nullptr && second->null(at))) continue;
+    moments_[groups[j]].Add(values.number(at), second == nullptr ? 0 : second->number(at));
+  }
+  return absl::OkStatus();
+}
+
+/// Moments of other groups.
+absl::Status AggregateState::TakeWords(const Program& program, Frame& frame, const Chunk& chunk,
+                                       const uint32_t* groups) {
+  const Selection rows = chunk.selection();
+  const Vector* words[Moments::kWordsOfTwo] = {};
+  for (size_t w = 0; w < aggregate_.partial_slots; ++w) {
+    words[w] = program.Evaluate(aggregate_.argument + w, frame, chunk, rows);
+    if (words[w] == nullptr) return frame.error();
+  }
+  const uint32_t* const positions = PositionsOf(rows);
+  int64_t of_row[Moments::kWordsOfTwo];
+  for (uint32_t j = 0; j < rows.count; ++j) {
+    for (size_t w = 0; w < aggregate_.partial_slots; ++w) of_row[w] = words[w]->narrow[positions[j]];
+    const Moments theirs = Moments::Read({of_row, aggregate_.partial_slots});
+    Moments& mine = moments_[groups[j]];
+    if (theirs.count() < 0 || theirs.count() > INT64_MAX - mine.count()) return Damaged();
+    mine.Merge(theirs);
+  }
+  return absl::OkStatus();
+}
+
+void AggregateState::AddBits(uint32_t group, int64_t bits) {
+  int64_t& kept = narrow_[group];
+  if (seen_[group] == 0) {
+    kept = bits;
+    seen_[group] = 1;
+  } else if (aggregate_.function == AggregateFunction::kBitAnd) {
+    kept &= bits;
+  } else if (aggregate_.function == AggregateFunction::kBitOr) {
+    kept |= bits;
+  } else {
+    kept ^= bits;
+  }
+}
+
+void AggregateState::Bits(const Vector& values, Selection rows, const uint32_t* groups) {
+  const uint32_t* const positions = PositionsOf(rows);
+  for (uint32_t j = 0; j < rows.count; ++j) {
+    const uint32_t at = positions[j];
+    if (!values.null(at)) AddBits(groups[j], static_cast<int64_t>(values.number(at)));
   }
 }
 
@@ -229,7 +314,7 @@ absl::Status AggregateState::Best(const Vector& values, Selection rows, const ui
 template <typename T, typename Kept>
 void AggregateState::BestNumber(const T* values, const Vector& vector, Selection rows, const uint32_t* groups,
                                 Kept* best) {
-  const bool least = aggregate_.function == AggregateFunction::kMin;
+  const bool least = this->least();
   const uint32_t* const positions = PositionsOf(rows);
   for (uint32_t j = 0; j < rows.count; ++j) {
     const uint32_t at = positions[j];
@@ -253,7 +338,7 @@ absl::Status AggregateState::BestText(const Vector& values, Selection rows, cons
 
 absl::Status AggregateState::KeepText(uint32_t group, std::string_view text) {
   KeptTexts::Text& best = texts_[group];
-  const bool least = aggregate_.function == AggregateFunction::kMin;
+  const bool least = this->least();
   if (seen_[group] != 0 && !Better(least, text, std::string_view(best.text, best.bytes))) {
     return absl::OkStatus();
   }
@@ -273,13 +358,18 @@ absl::Status AggregateState::AddSum(uint32_t group, __int128 sum) {
 absl::Status AggregateState::ConsumeGroups(const Program& program, Frame& frame, const Chunk& chunk,
                                            const uint32_t* groups) {
   const Selection rows = chunk.selection();
-  if (aggregate_.function == AggregateFunction::kCountDistinct) return absl::OkStatus();
+  if (idle()) return absl::OkStatus();
+  if (moments()) return TakeWords(program, frame, chunk, groups);
   const Vector* vectors[3] = {};
   for (size_t i = 0; i < aggregate_.partial_slots; ++i) {
     vectors[i] = program.Evaluate(aggregate_.argument + i, frame, chunk, rows);
     if (vectors[i] == nullptr) return frame.error();
   }
   if (best()) return Best(*vectors[0], rows, groups);
+  if (bits()) {
+    Bits(*vectors[0], rows, groups);
+    return absl::OkStatus();
+  }
   const uint32_t* const positions = PositionsOf(rows);
   if (counts()) {
     const Vector& numbers = *vectors[aggregate_.partial_slots - 1];
@@ -300,12 +390,21 @@ absl::Status AggregateState::ConsumeGroups(const Program& program, Frame& frame,
 
 absl::Status AggregateState::Merge(const AggregateState& other, std::span<const uint32_t> theirs,
                                    const uint32_t* mine) {
-  const bool least = aggregate_.function == AggregateFunction::kMin;
+  const bool least = this->least();
+  if (idle()) return absl::OkStatus();
   for (size_t j = 0; j < theirs.size(); ++j) {
     const uint32_t from = theirs[j], to = mine[j];
+    if (moments()) {
+      moments_[to].Merge(other.moments_[from]);
+      continue;
+    }
     if (counts()) NAM_RETURN_IF_ERROR(AddCount(to, other.counts_[from]));
     if (sums()) NAM_RETURN_IF_ERROR(AddSum(to, other.sums_[from]));
     if (seen_.capacity() == 0 || other.seen_[from] == 0) continue;
+    if (bits()) {
+      AddBits(to, other.narrow_[from]);
+      continue;
+    }
     if (best()) {
       const auto improve = [&](auto& kept, const auto& value) {
         if (seen_[to] == 0 || Better(least, value, kept)) kept = value;

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "execution/aggregate/aggregate_plan.h"
+#include "execution/aggregate/moments.h"
 #include "execution/budget_array.h"
 
 namespace nam::execution {
@@ -32,7 +33,7 @@ class KeptTexts {
   uint64_t used_ = 0;  // of the last block
 };
 
-/// One aggregate over all groups of one thread, by columns. Not count(distinct): see DistinctValues.
+/// One aggregate over all groups of one thread, by columns. Of distinct ones it has nothing: see DistinctValues.
 class AggregateState {
  public:
   AggregateState(const AggregatePlan::Aggregate& aggregate, MemoryBudget& budget);
@@ -63,6 +64,11 @@ class AggregateState {
   absl::Status Sum(const Vector& values, Selection rows, const uint32_t* groups);
   bool SumCodes(const Column& column, Selection rows, const uint32_t* groups);
   void SumSingle(const Vector& values, Selection rows);
+  absl::Status TakeMoments(const Vector& values, const Program& program, Frame& frame, const Chunk& chunk,
+                           const uint32_t* groups);
+  absl::Status TakeWords(const Program& program, Frame& frame, const Chunk& chunk, const uint32_t* groups);
+  void Bits(const Vector& values, Selection rows, const uint32_t* groups);
+  void AddBits(uint32_t group, int64_t bits);
   void Count(const Vector& values, Selection rows, const uint32_t* groups);
   absl::Status Best(const Vector& values, Selection rows, const uint32_t* groups);
   template <typename T, typename Kept>
@@ -74,8 +80,15 @@ class AggregateState {
   bool counts() const;
   bool sums() const;
   bool best() const;
+  bool least() const;
+  bool bits() const;
+  bool moments() const;
+  /// Its values are pairs elsewhere.
+  bool idle() const { return aggregate_.pairs != nullptr; }
   void ReadNulls(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
   void ReadBest(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
+  void ReadMoments(uint32_t first, uint32_t count, Memory& memory, Column* columns) const;
+  absl::Status ReadResults(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
   absl::Status ReadSums(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
 
   const AggregatePlan::Aggregate& aggregate_;
@@ -85,6 +98,7 @@ class AggregateState {
   BudgetArray<uint8_t> seen_;  // whether a value that is not NULL has come
   BudgetArray<int64_t> narrow_;
   BudgetArray<__int128> wide_;
+  BudgetArray<Moments> moments_;
   BudgetArray<KeptTexts::Text> texts_;
   KeptTexts kept_;
 };

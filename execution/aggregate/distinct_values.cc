@@ -124,4 +124,16 @@ absl::Status DistinctValues::Count(int64_t* counts) {
   return absl::OkStatus();
 }
 
+absl::Status DistinctValues::Feed(AggregateState& state) {
+  std::vector<uint32_t> pairs(kChunkRows);
+  for (uint32_t first = 0; first < size(); first += kChunkRows) {
+    const uint32_t count = std::min(kChunkRows, size() - first);
+    std::iota(pairs.begin(), pairs.begin() + count, first);
+    NAM_RETURN_IF_ERROR(GroupsOf({pairs.data(), count}, assigned_.get()));
+    NAM_RETURN_IF_ERROR(
+        state.Consume(aggregate_.pairs->slots(), frame_, read_, assigned_.get(), /*single=*/false));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace nam::execution

@@ -6,11 +6,12 @@
 
 #include "absl/status/status.h"
 #include "execution/aggregate/aggregate_plan.h"
+#include "execution/aggregate/aggregate_state.h"
 #include "execution/aggregate/groups.h"
 
 namespace nam::execution {
 
-/// The state of a count(distinct): the pairs of a group and a value of it that have come, as groups of their
+/// The state of a distinct aggregate: the pairs of a group and a value of it that have come, as groups of their
 /// own. One thread.
 class DistinctValues {
  public:
@@ -36,6 +37,9 @@ class DistinctValues {
   absl::StatusOr<const Chunk*> Read(std::span<const uint32_t> pairs, uint64_t base);
   /// counts[g] becomes the number of values of group g.
   absl::Status Count(int64_t* counts);
+
+  /// Takes all pairs into a state of the aggregate over their values, which has the groups.
+  absl::Status Feed(AggregateState& state);
 
   const GroupKeys& keys() const { return *aggregate_.pairs; }
 

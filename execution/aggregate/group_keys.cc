@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "plan/slot_of.h"
 
 namespace nam::execution {
 namespace {
@@ -35,9 +36,10 @@ absl::StatusOr<std::unique_ptr<const GroupKeys>> GroupKeys::Make(std::span<const
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<const Program> program, Program::Compile(keys, input));
   plan::Schema schema;
   for (size_t i = 0; i < keys.size(); ++i) {
-    const std::optional<uint32_t> slot = program->slot_of(i);
-    schema.push_back(
-        {.type = keys[i].type, .nullable = !slot || input[*slot].nullable, .bounds = program->bounds(i)});
+    // As the plan states it, so that its states are these.
+    NAM_ASSIGN_OR_RETURN(plan::Slot slot, plan::SlotOf(keys[i], input));
+    if (!slot.bounds.known) slot.bounds = program->bounds(i);
+    schema.push_back(std::move(slot));
   }
   NAM_RETURN_IF_ERROR(CheckHashed(schema));
   // Without keys there is one group, and never a row.

@@ -115,35 +115,57 @@ void GroupSet::ReadPartial(uint32_t first, uint32_t count, Memory& memory, Chunk
   }
 }
 
-absl::Status GroupSet::CountDistinct(Memory& memory) {
+absl::Status GroupSet::FinishDistinct(Memory& memory) {
   memory.distinct_counts.clear();
-  for (const std::unique_ptr<DistinctValues>& distinct : distinct_) {
+  memory.distinct_states.clear();
+  const uint32_t groups = std::max<uint32_t>(grown_, 1);
+  for (size_t a = 0, distinct = 0; a < plan_.size(); ++a) {
+    const AggregatePlan::Aggregate& aggregate = plan_.aggregate(a);
+    if (aggregate.pairs == nullptr) continue;
+    DistinctValues& values = *distinct_[distinct++];
     BudgetArray<int64_t>& counts = memory.distinct_counts.emplace_back(budget_);
-    NAM_RETURN_IF_ERROR(counts.Resize(std::max<uint64_t>(size(), 1)));
-    NAM_RETURN_IF_ERROR(distinct->Count(counts.data()));
+    std::unique_ptr<AggregateState>& state = memory.distinct_states.emplace_back();
+    if (aggregate.of_values == nullptr) {
+      NAM_RETURN_IF_ERROR(counts.Resize(groups));
+      NAM_RETURN_IF_ERROR(values.Count(counts.data()));
+      continue;
+    }
+    state = std::make_unique<AggregateState>(*aggregate.of_values, budget_);
+    NAM_RETURN_IF_ERROR(state->Grow(groups));
+    NAM_RETURN_IF_ERROR(values.Feed(*state));
   }
   return absl::OkStatus();
 }
 
 absl::Status GroupSet::ReadFinal(uint32_t first, uint32_t count, Memory& memory, Chunk& out) const {
   ReadKeys(first, count, memory, out);
+  return ReadAggregates(first, count, memory, out);
+}
+
+absl::Status GroupSet::ReadAggregates(uint32_t first, uint32_t count, Memory& memory, Chunk& out) const {
+  memory.states.resize(states_.size());
   size_t distinct = 0;
   for (size_t a = 0; a < states_.size(); ++a) {
     Column& column = out.columns()[plan_.keys().size() + a];
-    if (plan_.aggregate(a).pairs != nullptr) {
-      column = {
-          .kind = Column::Kind::kValues,
-          .base = reinterpret_cast<const std::byte*>(memory.distinct_counts[distinct++].data() + first)};
+    if (plan_.aggregate(a).pairs == nullptr) {
+      NAM_RETURN_IF_ERROR(states_[a].ReadFinal(first, count, memory.states[a], column));
       continue;
     }
-    NAM_RETURN_IF_ERROR(states_[a].ReadFinal(first, count, memory.states[a], column));
+    const AggregateState* const state = memory.distinct_states[distinct].get();
+    const BudgetArray<int64_t>& counts = memory.distinct_counts[distinct++];
+    if (state != nullptr) {
+      NAM_RETURN_IF_ERROR(state->ReadFinal(first, count, memory.states[a], column));
+    } else {
+      column = {.kind = Column::Kind::kValues, .base = reinterpret_cast<const std::byte*>(counts.data() + first)};
+    }
   }
   return absl::OkStatus();
 }
 
-absl::Status GroupSet::AddEmptyGroup() {
-  NAM_CHECK(plan_.keys().size() == 0 && size() == 0);
-  for (AggregateState& state : states_) NAM_RETURN_IF_ERROR(state.Grow(1));
+absl::Status GroupSet::AddEmptyGroups(uint32_t count) {
+  NAM_CHECK(size() == 0);
+  for (AggregateState& state : states_) NAM_RETURN_IF_ERROR(state.Grow(count));
+  grown_ = count;
   return absl::OkStatus();
 }
 

@@ -87,16 +87,20 @@ class GroupSet {
     Groups::KeyColumns keys;
     std::vector<AggregateState::Memory> states;
     std::vector<uint32_t> groups;
-    std::vector<BudgetArray<int64_t>> distinct_counts;  // by count(distinct); ReadFinal
+    // By distinct aggregate: one of the two, for ReadFinal.
+    std::vector<BudgetArray<int64_t>> distinct_counts;
+    std::vector<std::unique_ptr<AggregateState>> distinct_states;
     int64_t nothing = 0;
   };
   /// The groups first, first + 1, …, at most kChunkRows, as a chunk of the partial schema.
   void ReadPartial(uint32_t first, uint32_t count, Memory& memory, Chunk& out) const;
-  /// The same of the final schema. Before: CountDistinct. OUT_OF_RANGE if a sum has more than 38 digits.
+  /// The same of the final schema. Before: FinishDistinct. OUT_OF_RANGE if a number has more than 38 digits.
   absl::Status ReadFinal(uint32_t first, uint32_t count, Memory& memory, Chunk& out) const;
-  absl::Status CountDistinct(Memory& memory);
-  /// Makes ReadFinal(0, 1, …) the row of an aggregation without keys that no row has come for.
-  absl::Status AddEmptyGroup();
+  absl::Status FinishDistinct(Memory& memory);
+  /// Of a set without groups: makes ReadAggregates(0, count, …) the aggregates of groups that no row has come for.
+  absl::Status AddEmptyGroups(uint32_t count);
+  /// ReadFinal without the columns of keys.
+  absl::Status ReadAggregates(uint32_t first, uint32_t count, Memory& memory, Chunk& out) const;
 
  private:
   absl::Status Grow();

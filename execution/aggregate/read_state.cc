@@ -74,7 +74,13 @@ void AggregateState::ReadBest(uint32_t first, uint32_t count, Memory& memory, Co
 }
 
 void AggregateState::ReadPartial(uint32_t first, uint32_t count, Memory& memory, Column* columns) const {
+  if (idle()) return;
+  if (moments()) return ReadMoments(first, count, memory, columns);
   if (best()) return ReadBest(first, count, memory, columns[0]);
+  if (bits()) {
+    columns[0] = ArrayOf(narrow_.data() + first, Physical::kInt64);
+    return ReadNulls(first, count, memory, columns[0]);
+  }
   if (sums()) {
     if (memory.values == nullptr) {
       memory.values = std::make_unique_for_overwrite<std::byte[]>(2 * kChunkRows * sizeof(int64_t));
@@ -92,7 +98,40 @@ void AggregateState::ReadPartial(uint32_t first, uint32_t count, Memory& memory,
   if (counts()) columns[0] = ArrayOf(counts_.data() + first, Physical::kInt64);
 }
 
+void AggregateState::ReadMoments(uint32_t first, uint32_t count, Memory& memory, Column* columns) const {
+  const size_t words = aggregate_.partial_slots;
+  if (memory.values == nullptr) {
+    memory.values = std::make_unique_for_overwrite<std::byte[]>(words * kChunkRows * sizeof(int64_t));
+  }
+  auto* const values = reinterpret_cast<int64_t*>(memory.values.get());
+  int64_t of_group[Moments::kWordsOfTwo];
+  for (uint32_t j = 0; j < count; ++j) {
+    moments_[first + j].Write({of_group, words});
+    for (size_t w = 0; w < words; ++w) values[w * kChunkRows + j] = of_group[w];
+  }
+  for (size_t w = 0; w < words; ++w) columns[w] = ArrayOf(values + w * kChunkRows, Physical::kInt64);
+}
+
+/// Of moments.
+absl::Status AggregateState::ReadResults(uint32_t first, uint32_t count, Memory& memory, Column& column) const {
+  if (memory.values == nullptr)
+    memory.values = std::make_unique_for_overwrite<std::byte[]>(kChunkRows * sizeof(__int128));
+  if (memory.nulls == nullptr) memory.nulls = std::make_unique_for_overwrite<uint8_t[]>(kChunkRows);
+  auto* const values = reinterpret_cast<__int128*>(memory.values.get());
+  for (uint32_t j = 0; j < count; ++j) {
+    NAM_ASSIGN_OR_RETURN(const std::optional<__int128> value,
+                         moments_[first + j].Result(aggregate_.function, aggregate_.argument_type.scale,
+                                                    aggregate_.second_type.scale, aggregate_.type.scale));
+    memory.nulls[j] = !value.has_value();
+    values[j] = value.value_or(0);
+  }
+  column = ArrayOf(values, Physical::kInt128);
+  column.nulls = memory.nulls.get();
+  return absl::OkStatus();
+}
+
 absl::Status AggregateState::ReadFinal(uint32_t first, uint32_t count, Memory& memory, Column& column) const {
+  if (moments()) return ReadResults(first, count, memory, column);
   if (sums()) return ReadSums(first, count, memory, column);
   ReadPartial(first, count, memory, &column);
   return absl::OkStatus();

@@ -32,24 +32,12 @@ bool MakesPairs(JoinKind kind) {
   return false;
 }
 
-Column NullColumn(const Type& type) {
-  static constexpr uint8_t kNull = 1;
-  static constexpr std::byte kUnknownValue[16] = {std::byte{kUnknown}};
-  static constexpr std::byte kNoValue[16] = {};
-  Column column;
-  column.kind = Column::Kind::kConstant;
-  column.physical = PhysicalOf(type);
-  column.width = WidthOf(column.physical);
-  column.base = column.physical == Physical::kTruth ? kUnknownValue : kNoValue;
-  column.nulls = &kNull;
-  return column;
-}
-
 }  // namespace
 
 ProbeTask::ProbeTask(const BuildSide& build, const ProbeOptions& options, UnmatchedRows* unmatched)
     : build_(build),
       options_(options),
+      along_(options.input_row_sets),
       unmatched_rows_(unmatched),
       pairs_(MakesPairs(options.kind)),
       outer_(options.kind == JoinKind::kLeft || options.kind == JoinKind::kFull ||
@@ -63,7 +51,6 @@ ProbeTask::ProbeTask(const BuildSide& build, const ProbeOptions& options, Unmatc
     pair_chunk_ =
         std::make_unique<Chunk>(options.keep.size() + options.fetch.size(), options.input_row_sets + kComposed);
   }
-  sources_.reserve(options.input_row_sets);
   if (unmatched_rows_ != nullptr) unmatched_rows_->TaskBegins();
 }
 
@@ -166,7 +153,7 @@ bool ProbeTask::FindMatches(TaskContext& context, const Chunk& in, Chunk& pairs)
 }
 
 /// What is compared of pairs that match otherwise: each condition where those before were not false.
-bool ProbeTask::Compare(TaskContext& context, const Chunk& pairs, Selection matching) {
+bool ProbeTask::Compare(TaskContext& context, Chunk& pairs, Selection matching) {
   const Program& compared = *options_.compared;
   ForEach(matching, [&](uint32_t pair) { pair_unsure_[pair] = 0; });
   for (size_t i = 0; i < compared.outputs() && matching.count > 0; ++i) {
@@ -236,25 +223,7 @@ bool ProbeTask::NoteMatches(TaskContext& context, Selection pairs, const uint32_
 /// The pairs [from, end) of the output: its columns, and what their row sets say of these pairs.
 void ProbeTask::Compose(const Chunk& in, uint32_t from, uint32_t end, Chunk& out) {
   const uint32_t* const positions = out.row_set(kPositions);
-  sources_.clear();
-  for (size_t i = 0; i < options_.keep.size(); ++i) {
-    Column& column = out.columns()[i];
-    column = in.column(options_.keep[i]);
-    if (column.kind == Column::Kind::kConstant) continue;
-    if (column.rows == nullptr) {
-      column.rows = positions;
-      continue;
-    }
-    const auto known = std::find(sources_.begin(), sources_.end(), column.rows);
-    const size_t set = kComposed + static_cast<size_t>(known - sources_.begin());
-    NAM_CHECK(set < out.row_sets());
-    uint32_t* const rows = out.row_set(set);
-    if (known == sources_.end()) {
-      for (uint32_t pair = from; pair < end; ++pair) rows[pair] = column.rows[positions[pair]];
-      sources_.push_back(column.rows);
-    }
-    column.rows = rows;
-  }
+  along_.Take(in, options_.keep, positions, from, end, kComposed, out);
   for (size_t i = 0; i < options_.fetch.size(); ++i) {
     out.columns()[options_.keep.size() + i] = build_.PayloadOf(options_.fetch[i], out.row_set(kPartners));
   }
@@ -307,7 +276,7 @@ Step ProbeTask::Drain(TaskContext& context, Chunk& out) {
   const uint32_t count = unmatched_rows_->Next(cursor_, rows);
   if (count == 0) return Step::kDone;
   for (size_t i = 0; i < options_.keep.size(); ++i)
-    out.columns()[i] = NullColumn(options_.input[options_.keep[i]].type);
+    out.columns()[i] = NullColumn(PhysicalOf(options_.input[options_.keep[i]].type));
   for (size_t i = 0; i < options_.fetch.size(); ++i)
     out.columns()[options_.keep.size() + i] = build_.PayloadOf(options_.fetch[i], rows);
   context.Charge(count, plan::work_cost::kPartnerRowPs);

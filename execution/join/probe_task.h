@@ -8,6 +8,7 @@
 #include "execution/join/build_side.h"
 #include "execution/join/probe.h"
 #include "execution/join/unmatched_rows.h"
+#include "execution/take_along.h"
 
 namespace nam::execution {
 
@@ -47,7 +48,7 @@ class ProbeTask : public StepTask {
   uint32_t Gather(uint32_t* positions, uint32_t* rows);
   bool FindMatches(TaskContext& context, const Chunk& in, Chunk& out);
   std::optional<Selection> Residuals(TaskContext& context, const Chunk& pairs);
-  bool Compare(TaskContext& context, const Chunk& pairs, Selection matching);
+  bool Compare(TaskContext& context, Chunk& pairs, Selection matching);
   bool NoteMatches(TaskContext& context, Selection pairs, const uint32_t* positions, const uint32_t* rows);
   void Compose(const Chunk& in, uint32_t from, uint32_t end, Chunk& out);
   void PassOwn(const Chunk& in, Chunk& out);
@@ -56,6 +57,7 @@ class ProbeTask : public StepTask {
 
   const BuildSide& build_;
   const ProbeOptions& options_;
+  ColumnsAlong along_;
   UnmatchedRows* const unmatched_rows_;
   const bool pairs_;                      // the output's tuples are pairs
   const bool outer_;                      // tuples without a match leave beside NULLs
@@ -64,7 +66,6 @@ class ProbeTask : public StepTask {
   std::optional<Frame> frame_;            // of the residuals
   std::optional<Frame> compared_frame_;
   std::unique_ptr<Chunk> pair_chunk_;     // for residuals where the output has no pairs
-  std::vector<const uint32_t*> sources_;  // Compose: row sets of the input that the output has already
   bool draining_ = false;
   UnmatchedRows::Cursor cursor_;
 

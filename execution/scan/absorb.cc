@@ -42,6 +42,12 @@ void AddColumns(const std::vector<Expr>& exprs, const Origins& input, Origins& n
   for (const Expr& expr : exprs) AddColumns(expr, input, needed);
 }
 
+void AddSlots(std::span<const uint32_t> slots, const Origins& input, Origins& needed) {
+  for (const uint32_t slot : slots) {
+    if (!Contains(needed, input[slot])) needed.push_back(input[slot]);
+  }
+}
+
 void Renumber(Expr& expr, const Origins& from, const Origins& to) {
   if (expr.op == plan::Op::kColumn) {
     expr.column.column = static_cast<int>(PlaceOf(to, from[static_cast<size_t>(expr.column.column)]));
@@ -118,7 +124,15 @@ class Absorption {
     }
     if (std::holds_alternative<plan::FilterStep>(in_.steps[i])) return input;
     may_absorb_ = false;
-    if (std::holds_alternative<plan::LimitStep>(in_.steps[i])) return input;
+    if (std::holds_alternative<plan::LimitStep>(in_.steps[i]) ||
+        std::holds_alternative<plan::RepeatStep>(in_.steps[i])) {
+      return input;
+    }
+    if (const auto* expand = std::get_if<plan::ExpandStep>(&in_.steps[i])) {
+      output = input;
+      for (uint32_t n = 0; n <= expand->keys.size(); ++n) output.push_back({step, n});
+      return output;
+    }
     const size_t outputs = std::get<plan::ProjectStep>(in_.steps[i]).outputs.size();
     for (uint32_t n = 0; n < outputs; ++n) output.push_back({step, n});
     return output;
@@ -147,6 +161,7 @@ class Absorption {
       } else if (const auto* probe = std::get_if<plan::ProbeStep>(&in_.steps[i])) {
         Origins all = needed_[i + 1];
         AddColumns(probe->residuals, ResidualsScope(i, *probe, at_[i]), all);
+        AddColumns(probe->compared, ResidualsScope(i, *probe, at_[i]), all);
         std::erase_if(all, [&](const Origin& o) { return o.step == static_cast<int32_t>(i); });
         needed = std::move(all);
         AddColumns(probe->keys, at_[i], needed);
@@ -156,6 +171,12 @@ class Absorption {
         needed = needed_[i + 1];
         if (const auto* filter = std::get_if<plan::FilterStep>(&in_.steps[i]))
           AddColumns(filter->conditions, at_[i], needed);
+        if (const auto* repeat = std::get_if<plan::RepeatStep>(&in_.steps[i]))
+          AddSlots({&repeat->times, 1}, at_[i], needed);
+        if (const auto* expand = std::get_if<plan::ExpandStep>(&in_.steps[i])) {
+          std::erase_if(needed, [&](const Origin& o) { return o.step == static_cast<int32_t>(i); });
+          AddSlots(expand->keys, at_[i], needed);
+        }
       }
     }
   }
@@ -165,15 +186,16 @@ class Absorption {
     Origins needed;
     if (const auto* build = std::get_if<plan::BuildSink>(&in_.sink)) {
       AddColumns(build->keys, input, needed);
-      for (const uint32_t slot : build->payload) {
-        if (!Contains(needed, input[slot])) needed.push_back(input[slot]);
-      }
+      AddSlots(build->payload, input, needed);
       return needed;
     }
     const auto* aggregate = std::get_if<plan::AggregateSink>(&in_.sink);
     if (aggregate == nullptr) return input;  // all of it, in this order
     AddColumns(aggregate->group_by, input, needed);
-    for (const plan::Aggregate& each : aggregate->aggregates) AddColumns(each.argument, input, needed);
+    for (const plan::Aggregate& each : aggregate->aggregates) {
+      AddColumns(each.argument, input, needed);
+      AddColumns(each.second, input, needed);
+    }
     return needed;
   }
 
@@ -221,6 +243,11 @@ class Absorption {
       now_ = at_[i + 1];
     } else if (auto* filter = std::get_if<plan::FilterStep>(&step)) {
       Renumber(filter->conditions, at_[i], now_);
+    } else if (auto* repeat = std::get_if<plan::RepeatStep>(&step)) {
+      repeat->times = PlaceOf(now_, at_[i][repeat->times]);
+    } else if (auto* expand = std::get_if<plan::ExpandStep>(&step)) {
+      Renumber(expand->keys, at_[i], now_);
+      for (uint32_t n = 0; n <= expand->keys.size(); ++n) now_.push_back({static_cast<int32_t>(i), n});
     }
     out_.pipeline.steps.push_back(std::move(step));
     AddSchema(i + 1);
@@ -235,6 +262,7 @@ class Absorption {
     const Origins scope = ResidualsScope(i, probe, at_[i]);
     Origins needed = needed_[i + 1];
     AddColumns(probe.residuals, scope, needed);
+    AddColumns(probe.compared, scope, needed);
     Renumber(probe.keys, at_[i], now_);
     probe.keep.clear();
     Origins output;
@@ -249,6 +277,7 @@ class Absorption {
     Origins new_scope = output;
     for (const uint32_t column : probe.fetch) new_scope.push_back({static_cast<int32_t>(i), column});
     Renumber(probe.residuals, scope, new_scope);
+    Renumber(probe.compared, scope, new_scope);
     if (probe.kind == JoinKind::kMark) output.push_back(MarkOf(i));
     now_ = FetchFlowsOn(probe.kind) ? std::move(new_scope) : std::move(output);
   }
@@ -261,7 +290,10 @@ class Absorption {
       Renumber(build->payload, old, now_);
     } else if (auto* aggregate = std::get_if<plan::AggregateSink>(&out_.pipeline.sink)) {
       Renumber(aggregate->group_by, old, now_);
-      for (plan::Aggregate& each : aggregate->aggregates) Renumber(each.argument, old, now_);
+      for (plan::Aggregate& each : aggregate->aggregates) {
+        Renumber(each.argument, old, now_);
+        Renumber(each.second, old, now_);
+      }
     } else if (now_ != old) {
       Reorder(old);
     }

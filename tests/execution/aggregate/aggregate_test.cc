@@ -6,6 +6,7 @@
 
 #include "tests/execution/aggregate/aggregation.h"
 #include "types/sql_error.h"
+#include "plan/aggregate_slots.h"
 #include "types/value.h"
 
 namespace nam::execution {
@@ -34,18 +35,48 @@ plan::Slot RandomSlot(RandomStream& random) {
   return slot;
 }
 
+/// Whether products of its numbers stay small.
+bool IsSmall(const plan::Slot& slot) {
+  return slot.type.numeric() && slot.bounds.known && slot.bounds.high < 1000 && slot.bounds.low > -1000;
+}
+
+plan::Aggregate RandomAggregate(const plan::Schema& schema, uint32_t slot, RandomStream& random) {
+  using Function = AggregateFunction;
+  const Type& type = schema[slot].type;
+  std::vector<Function> functions = {Function::kCountRows, Function::kCount, Function::kCountDistinct};
+  const auto add = [&](std::initializer_list<Function> more) { functions.insert(functions.end(), more); };
+  if (type == Type::Bool()) {
+    add({Function::kBoolAnd, Function::kBoolOr});
+  } else {
+    add({Function::kMin, Function::kMax});
+  }
+  if (type.numeric()) add({Function::kSum, Function::kAverage});
+  if (type == Type::Integer()) add({Function::kBitAnd, Function::kBitOr, Function::kBitXor});
+  if (IsSmall(schema[slot])) {
+    add({Function::kVarPop, Function::kVarSamp, Function::kStddevPop, Function::kStddevSamp, Function::kCovarPop,
+         Function::kCovarSamp, Function::kCorr});
+  }
+  plan::Aggregate made = MakeAggregate(functions[random.Below(functions.size())], schema, slot);
+  if (plan::ArgumentsOf(made.function) > 1) {
+    for (uint32_t other = 0; other < schema.size(); ++other) {
+      if (IsSmall(schema[other]) && random.OneIn(2)) made.second = SlotExpr(schema, other);
+    }
+    made.type = Type::Decimal(6);
+  }
+  const bool knows_distinct = plan::HasMoments(made.function) ? plan::ArgumentsOf(made.function) == 1
+                              : made.function == Function::kSum || made.function == Function::kAverage ||
+                                    made.function == Function::kBitXor;
+  made.distinct = knows_distinct && random.OneIn(2);
+  return made;
+}
+
 Aggregation RandomAggregation(RandomStream& random, size_t keys) {
   Aggregation made;
   for (size_t i = 0; i < 7; ++i) made.schema.push_back(RandomSlot(random));
   for (size_t i = 0; i < keys; ++i) made.keys.push_back(SlotExpr(made.schema, static_cast<uint32_t>(i)));
   for (uint64_t left = random.Below(5); left > 0; --left) {
     const auto slot = static_cast<uint32_t>(random.Below(made.schema.size()));
-    const bool numeric = made.schema[slot].type.numeric();
-    const AggregateFunction functions[] = {AggregateFunction::kCountRows,     AggregateFunction::kCount,
-                                           AggregateFunction::kMin,           AggregateFunction::kMax,
-                                           AggregateFunction::kCountDistinct, AggregateFunction::kSum,
-                                           AggregateFunction::kAverage};
-    made.aggregates.push_back(MakeAggregate(functions[random.Below(numeric ? 7 : 5)], made.schema, slot));
+    made.aggregates.push_back(RandomAggregate(made.schema, slot, random));
   }
   return made;
 }
@@ -82,6 +113,85 @@ TEST(AggregateTest, AnyKeysAndAggregatesGiveTheSameHoweverRowsAreSpread) {
   }
 }
 
+TEST(AggregateTest, VariancesAreExactHoweverLargeTheirSums) {
+  Aggregation aggregation;
+  aggregation.schema = {{Type::Decimal(2), true, {}}, {Type::Decimal(2), true, {}}};
+  using Function = AggregateFunction;
+  for (const Function function :
+       {Function::kVarPop, Function::kStddevPop, Function::kCovarPop, Function::kCorr, Function::kVarSamp}) {
+    aggregation.aggregates.push_back(MakeAggregate(function, aggregation.schema, 0));
+    aggregation.aggregates.back().type = Type::Decimal(4);
+    if (plan::ArgumentsOf(function) > 1) aggregation.aggregates.back().second = SlotExpr(aggregation.schema, 1);
+  }
+  // Numbers of 38 digits that differ by little: 2 and 6 above a common one, whose squares have 76 digits.
+  const __int128 far = PowerOfTen(38) - 1000;
+  std::vector<Tuple> input;
+  for (int i = 0; i < 12'000; ++i)
+    input.push_back({Cell::Number(far + (i % 2 == 0 ? 200 : 600)), Cell::Number(-far - (i % 2 == 0 ? 100 : 0))});
+  StepDriver driver(1);
+  const Tuple wanted = {Cell::Number(40'000), Cell::Number(20'000), Cell::Number(10'000), Cell::Number(10'000),
+                        Cell::Number(40'003)};  // 4 · 12000 / 11999 = 4.00033
+  const std::unique_ptr<const AggregatePlan> plan = aggregation.Plan();
+  AggregateSink sink(*plan, driver.budget());
+  ASSERT_TRUE(driver.RunInto(aggregation.schema, input, sink, 3).ok());
+  EXPECT_EQ(ReadFinal(driver, sink).value(), std::vector<Tuple>{wanted});
+  EXPECT_EQ(Distributed(aggregation, driver, Spread(input, 3, driver.random()), 2).value(), std::vector<Tuple>{wanted});
+}
+
+TEST(AggregateTest, AVarianceBeyondItsDigitsIsAnError) {
+  Aggregation aggregation;
+  aggregation.schema = {{Type::Decimal(0), true, {}}};
+  aggregation.aggregates = {MakeAggregate(AggregateFunction::kVarPop, aggregation.schema, 0)};
+  StepDriver driver(1);
+  const std::unique_ptr<const AggregatePlan> plan = aggregation.Plan();
+  AggregateSink sink(*plan, driver.budget());
+  const std::vector<Tuple> input = {{Cell::Number(PowerOfTen(30))}, {Cell::Number(0)}};
+  ASSERT_TRUE(driver.RunInto(aggregation.schema, input, sink).ok());
+  EXPECT_EQ(SqlErrorOf(ReadFinal(driver, sink).status())->sqlstate, sqlstate::kNumberOutOfRange);
+}
+
+/// What an aggregation of grouping sets says of sets without keys.
+TEST(AggregateTest, TotalsAreThereWithoutRows) {
+  Aggregation aggregation;
+  aggregation.schema = {Bounded(Type::Integer(), 0, 3, false), {Type::String(), true, {}}, Bounded(Type::Integer(), 0, 9)};
+  aggregation.keys = {SlotExpr(aggregation.schema, 0), SlotExpr(aggregation.schema, 1)};
+  for (const AggregateFunction function : {AggregateFunction::kCountRows, AggregateFunction::kSum, AggregateFunction::kCountDistinct,
+                                           AggregateFunction::kVarPop, AggregateFunction::kMax})
+    aggregation.aggregates.push_back(MakeAggregate(function, aggregation.schema, 2));
+  aggregation.aggregates.push_back(MakeAggregate(AggregateFunction::kSum, aggregation.schema, 2));
+  aggregation.aggregates.back().distinct = true;
+  const uint32_t totals[] = {1, 3};
+  for (const AggregateInput input : {AggregateInput::kRows, AggregateInput::kGroups}) {
+    StepDriver driver(1);
+    const std::unique_ptr<const AggregatePlan> plan = aggregation.Plan(input);
+    AggregateSink sink(*plan, driver.budget());
+    EXPECT_EQ(sink.CombineParts(), 0u);
+    TaskContext context = driver.NewContext();
+    AggregateSource source(sink, totals);
+    const std::unique_ptr<SourceTask> tasks[] = {source.NewTask(context), source.NewTask(context)};
+    Chunk chunk(8, 0);
+    ASSERT_EQ(tasks[0]->Next(context, chunk), Step::kHaveMore);
+    const Cell zero = Cell::Number(0);
+    const std::vector<Tuple> wanted = {{Cell::Number(1), Cell(), zero, Cell(), zero, Cell(), Cell(), Cell()},
+                                       {Cell::Number(3), Cell(), zero, Cell(), zero, Cell(), Cell(), Cell()}};
+    EXPECT_EQ(TuplesOf(chunk, 8), wanted);
+    EXPECT_EQ(tasks[0]->Next(context, chunk), Step::kDone);
+    EXPECT_EQ(tasks[1]->Next(context, chunk), Step::kDone);
+  }
+  StepDriver driver(1);
+  const std::unique_ptr<const AggregatePlan> plan = aggregation.Plan();
+  AggregateSink sink(*plan, driver.budget());
+  const std::vector<Tuple> row = {{Cell::Number(0), Cell::Text("x"), Cell::Number(5)}};
+  ASSERT_TRUE(driver.RunInto(aggregation.schema, row, sink).ok());
+  TaskContext context = driver.NewContext();
+  AggregateSource source(sink, totals);
+  const std::unique_ptr<SourceTask> task = source.NewTask(context);
+  Chunk chunk(8, 0);
+  ASSERT_EQ(task->Next(context, chunk), Step::kHaveMore);
+  EXPECT_EQ(chunk.size(), 1u) << "rows have come: their own groups are all";
+  EXPECT_EQ(task->Next(context, chunk), Step::kDone);
+}
+
 /// Of each form, more groups than one thread combines.
 TEST(AggregateTest, ManyGroupsAreCombinedInParts) {
   const plan::Slot keys[] = {Bounded(Type::Integer(), 0, 100'000, false),                // direct
@@ -94,9 +204,12 @@ TEST(AggregateTest, ManyGroupsAreCombinedInParts) {
     aggregation.schema = {keys[k], Bounded(Type::Integer(), -50, 1000), keys[2]};
     aggregation.keys = {SlotExpr(aggregation.schema, 0)};
     for (const AggregateFunction function :
-         {AggregateFunction::kSum, AggregateFunction::kCountDistinct, AggregateFunction::kAverage}) {
+         {AggregateFunction::kSum, AggregateFunction::kCountDistinct, AggregateFunction::kAverage,
+          AggregateFunction::kVarSamp, AggregateFunction::kBitXor}) {
       aggregation.aggregates.push_back(MakeAggregate(function, aggregation.schema, 1));
     }
+    aggregation.aggregates.push_back(MakeAggregate(AggregateFunction::kSum, aggregation.schema, 1));
+    aggregation.aggregates.back().distinct = true;
     aggregation.aggregates.push_back(MakeAggregate(AggregateFunction::kMin, aggregation.schema, 2));
     const std::vector<Tuple> input = RandomTuples(aggregation.schema, 40'000, 9000, driver.random());
     const std::vector<Tuple> expected = Model(aggregation, input);

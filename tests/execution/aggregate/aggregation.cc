@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "plan/aggregate_slots.h"
 #include "types/value.h"
 
 namespace nam::execution {
@@ -20,15 +21,83 @@ Cell Average(__int128 sum, int64_t count, int up) {
   return Cell::Number((2 * scaled + (scaled < 0 ? -count : count)) / (2 * count));
 }
 
+/// The root of above / below at a scale, half away from zero: the largest number that is not too large.
+__int128 Root(__int128 above, __int128 below, int scale) {
+  const __int128 wanted = 4 * above * PowerOfTen(2 * scale);
+  __int128 least = 0, most = PowerOfTen(scale + 7);
+  while (most - least > 1) {
+    const __int128 middle = least + (most - least) / 2;
+    ((2 * middle - 1) <= wanted / below / (2 * middle - 1) ? least : most) = middle;
+  }
+  return least;
+}
+
+/// Variances and what is like them, of small numbers.
+Cell Moment(const plan::Aggregate& aggregate, const std::vector<Cell>& xs, const std::vector<Cell>& ys) {
+  const bool sample = aggregate.function == AggregateFunction::kVarSamp ||
+                      aggregate.function == AggregateFunction::kStddevSamp ||
+                      aggregate.function == AggregateFunction::kCovarSamp;
+  const auto n = static_cast<__int128>(xs.size());
+  if (n < (sample ? 2 : 1)) return {};
+  __int128 x = 0, y = 0, xx = 0, yy = 0, xy = 0;
+  for (size_t i = 0; i < xs.size(); ++i) {
+    x += xs[i].number;
+    y += ys[i].number;
+    xx += xs[i].number * xs[i].number;
+    yy += ys[i].number * ys[i].number;
+    xy += xs[i].number * ys[i].number;
+  }
+  const int scale = aggregate.type.scale, scale_x = aggregate.argument.type.scale,
+            scale_y = aggregate.second.type.scale;
+  const __int128 below = n * (n - sample), of_x = n * xx - x * x, of_y = n * yy - y * y, both = n * xy - x * y;
+  const auto rounded = [&](__int128 above, int up) {
+    const __int128 magnitude = (above < 0 ? -above : above) * PowerOfTen(up);
+    const __int128 value = (2 * magnitude + below) / (2 * below);
+    return Cell::Number(above < 0 ? -value : value);
+  };
+  switch (aggregate.function) {
+    case AggregateFunction::kVarPop:
+    case AggregateFunction::kVarSamp:
+      return rounded(of_x, scale - 2 * scale_x);
+    case AggregateFunction::kStddevPop:
+    case AggregateFunction::kStddevSamp:
+      return Cell::Number(Root(of_x, below, scale - scale_x));
+    case AggregateFunction::kCovarPop:
+    case AggregateFunction::kCovarSamp:
+      return rounded(both, scale - scale_x - scale_y);
+    default: {
+      if (of_x == 0 || of_y == 0) return {};
+      const __int128 root = Root(both * both, of_x * of_y, scale);
+      return Cell::Number(both < 0 ? -root : root);
+    }
+  }
+}
+
 Cell Aggregated(const plan::Aggregate& aggregate, std::span<const Tuple> rows) {
   if (aggregate.function == AggregateFunction::kCountRows) return Cell::Number(std::ssize(rows));
-  std::vector<Cell> cells;
+  std::vector<Cell> cells, others;
+  const bool two = plan::ArgumentsOf(aggregate.function) > 1;
   for (const Tuple& row : rows) {
     const Cell& cell = row[static_cast<size_t>(aggregate.argument.column.column)];
-    if (!cell.null) cells.push_back(cell);
+    const Cell& other = two ? row[static_cast<size_t>(aggregate.second.column.column)] : cell;
+    if (cell.null || other.null) continue;
+    cells.push_back(cell);
+    others.push_back(other);
   }
+  if (aggregate.distinct) {
+    const std::set<Cell> once(cells.begin(), cells.end());
+    cells.assign(once.begin(), once.end());
+    others = cells;
+  }
+  if (plan::HasMoments(aggregate.function)) return Moment(aggregate, cells, others);
   __int128 sum = 0;
-  for (const Cell& cell : cells) sum += cell.number;
+  int64_t all = -1, any = 0, odd = 0;
+  for (const Cell& cell : cells) {
+    sum += cell.number;
+    all &= static_cast<int64_t>(cell.number);
+    any |= static_cast<int64_t>(cell.number);
+    odd ^= static_cast<int64_t>(cell.number);
+  }
   switch (aggregate.function) {
     case AggregateFunction::kCount:
       return Cell::Number(std::ssize(cells));
@@ -40,7 +109,14 @@ Cell Aggregated(const plan::Aggregate& aggregate, std::span<const Tuple> rows) {
       return cells.empty()
                  ? Cell()
                  : Average(sum, std::ssize(cells), aggregate.type.scale - aggregate.argument.type.scale);
+    case AggregateFunction::kBitAnd:
+      return cells.empty() ? Cell() : Cell::Number(all);
+    case AggregateFunction::kBitOr:
+      return cells.empty() ? Cell() : Cell::Number(any);
+    case AggregateFunction::kBitXor:
+      return cells.empty() ? Cell() : Cell::Number(odd);
     case AggregateFunction::kMin:
+    case AggregateFunction::kBoolAnd:
       return cells.empty() ? Cell() : *std::min_element(cells.begin(), cells.end());
     default:
       return cells.empty() ? Cell() : *std::max_element(cells.begin(), cells.end());
@@ -72,6 +148,9 @@ plan::Aggregate MakeAggregate(AggregateFunction function, const plan::Schema& sc
   plan::Aggregate aggregate{
       .function = function, .argument = SlotExpr(schema, slot), .type = schema[slot].type};
   const uint8_t scale = aggregate.type.scale;
+  if (plan::HasMoments(function)) aggregate.type = Type::Decimal(static_cast<uint8_t>(2 * scale + 4));
+  if (function == AggregateFunction::kCorr) aggregate.type = Type::Decimal(6);
+  if (plan::ArgumentsOf(function) > 1) aggregate.second = aggregate.argument;
   if (function == AggregateFunction::kAverage) {
     aggregate.type = Type::Decimal(static_cast<uint8_t>(scale + 6));
   } else if (function == AggregateFunction::kCountRows || function == AggregateFunction::kCount ||

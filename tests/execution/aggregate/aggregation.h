@@ -24,6 +24,7 @@ struct Aggregation {
 };
 
 plan::Expr SlotExpr(const plan::Schema& schema, uint32_t slot);
+/// Functions of two arguments get the slot twice.
 plan::Aggregate MakeAggregate(plan::AggregateFunction function, const plan::Schema& schema, uint32_t slot);
 
 /// The rows of the final schema, in the order of their cells.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "execution/rows/page_source.h"
 #include "execution/sort/result_sink.h"
 #include "execution/sort/sorter.h"
 #include "execution/sort/top_rows.h"
@@ -144,6 +145,65 @@ TEST(SorterTest, ManyRowsAreMergedInParts) {
   EXPECT_EQ(rows, expected);
 }
 
+TEST(SorterTest, RowsWithoutAnOrderAreAllThere) {
+  StepDriver driver(1);
+  const plan::Schema schema = {{Type::Integer(), true, {0, 40'000, true}}, {Type::String(), true, {}}};
+  const auto plan = RowsPlan::Make(schema).value();
+  const std::vector<Tuple> input = RandomTuples(schema, 12'000, 20'000, driver.random());
+  auto sorter = Sorter::Make(*plan, {}, driver.budget()).value();
+  ASSERT_TRUE(driver.RunInto(schema, input, *sorter, 3).ok());
+  OrderedSource source(sorter->rows());
+  EXPECT_EQ(Sorted(ReadAll(driver, source, 2)), Sorted(input));
+}
+
+TEST(OrderedSourceTest, OffsetsLimitsAndRangesAreOfTheOrder) {
+  for (const uint64_t seed : TestSeeds(20)) {
+    SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
+    StepDriver driver(seed);
+    RandomStream& random = driver.random();
+    const plan::Schema schema = {{Type::Integer(), true, {0, 40'000, true}}, {Type::String(), true, {}}};
+    const std::vector<OrderSlot> order = {{0, random.OneIn(2), random.OneIn(2)}, {1, false, true}};
+    const auto plan = RowsPlan::Make(schema).value();
+    const std::vector<Tuple> input = RandomTuples(schema, random.Below(25'000), 20'000, random);
+    auto sorter = Sorter::Make(*plan, order, driver.budget()).value();
+    ASSERT_TRUE(driver.RunInto(schema, input, *sorter, 2).ok());
+    std::vector<Tuple> expected = input;
+    std::sort(expected.begin(), expected.end(),
+              [&](const Tuple& a, const Tuple& b) { return StandsBefore(order, a, b); });
+    OrderedSource::Options options{.offset = random.OneIn(3) ? 0 : random.Below(26'000)};
+    if (random.OneIn(2)) options.limit = random.Below(20'000);
+    expected.erase(expected.begin(), expected.begin() + static_cast<ptrdiff_t>(std::min(options.offset, expected.size())));
+    expected.resize(std::min(options.limit, expected.size()));
+    OrderedSource in_order(sorter->rows(), options);
+    EXPECT_EQ(ReadAll(driver, in_order, 2), expected);
+    EXPECT_TRUE(ReadAll(driver, in_order, 2).empty()) << "a second task has nothing to read";
+
+    // By turns of two tasks: each has its ranges in order, both together everything.
+    options.in_order = false;
+    OrderedSource ranges(sorter->rows(), options);
+    TaskContext context = driver.NewContext();
+    const std::unique_ptr<SourceTask> tasks[] = {ranges.NewTask(context), ranges.NewTask(context)};
+    std::vector<Tuple> of_task[2], all;
+    bool ended[2] = {};
+    Chunk chunk(2, 0);
+    while (!ended[0] || !ended[1]) {
+      const size_t t = random.Below(2);
+      if (ended[t]) continue;
+      ended[t] = tasks[t]->Next(context, chunk) == Step::kDone;
+      for (Tuple& row : TuplesOf(chunk, 2)) of_task[t].push_back(std::move(row));
+    }
+    for (const std::vector<Tuple>& rows : of_task) {
+      EXPECT_TRUE(std::is_sorted(rows.begin(), rows.end(),
+                                 [&](const Tuple& a, const Tuple& b) { return StandsBefore(order, a, b); }));
+      all.insert(all.end(), rows.begin(), rows.end());
+    }
+    EXPECT_EQ(Sorted(all), Sorted(expected));
+    if (expected.size() > 20'000) {
+      EXPECT_FALSE(of_task[0].empty() || of_task[1].empty());
+    }
+  }
+}
+
 TEST(TopRowsTest, TheFirstRowsOfManyAreKept) {
   for (const uint64_t seed : TestSeeds(40)) {
     SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
@@ -199,7 +259,7 @@ TEST(ResultSinkTest, AnyRowsUpToTheLimit) {
     if (random.OneIn(2)) limit = random.Below(6000);
     auto sink = ResultSink::Make(*sorting.plan, limit, driver.budget()).value();
     ASSERT_TRUE(driver.RunInto(sorting.schema, input, *sink, 1 + static_cast<int>(random.Below(4))).ok());
-    RowSource source(*sink);
+    PageSource source(sink->table());
     const std::vector<Tuple> rows = Sorted(ReadAll(driver, source, sorting.schema.size()));
     EXPECT_EQ(rows.size(), std::min<size_t>(input.size(), limit.value_or(input.size())));
     EXPECT_EQ(sink->Satisfied(), limit && *limit <= input.size());
