@@ -144,7 +144,8 @@ absl::StatusOr<std::unique_ptr<RepeatOperator>> RepeatOperator::Make(const plan:
   times.type = input[repeat.times].type;
   times.column = {0, static_cast<int>(repeat.times)};
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<const Program> program, Program::Compile({&times, 1}, input));
-  return std::unique_ptr<RepeatOperator>(new RepeatOperator(input.size(), std::move(program), input_row_sets));
+  return std::unique_ptr<RepeatOperator>(
+      new RepeatOperator(input.size(), std::move(program), input_row_sets));
 }
 
 class RepeatOperator::Task final : public StepTask {

@@ -14,8 +14,8 @@
 #include "plan/physical.h"
 #include "plan/schema.h"
 
-/// Steps that look at one tuple at a time and copy none: the columns of what comes flow on as they are, or along the
-/// positions of tuples that are repeated.
+/// Steps that look at one tuple at a time and copy none: the columns of what comes flow on as they are, or
+/// along the positions of tuples that are repeated.
 namespace nam::execution {
 
 /// Tuples where all conditions are true flow on.
@@ -56,8 +56,8 @@ class LimitOperator final : public StepOperator {
   std::atomic<uint64_t> seen_ = 0;  // also those beyond the end
 };
 
-/// Each tuple once for each grouping set: see plan::ExpandStep. Chunks of the output have as many row sets as those of the
-/// input have distinct ones: none of their own.
+/// Each tuple once for each grouping set: see plan::ExpandStep. Chunks of the output have as many row sets as
+/// those of the input have distinct ones: none of their own.
 class ExpandOperator final : public StepOperator {
  public:
   ExpandOperator(plan::ExpandStep expand, const plan::Schema& input);
@@ -77,7 +77,8 @@ class RepeatOperator final : public StepOperator {
  public:
   /// `input_row_sets`: distinct row sets of the input's columns, at most.
   static absl::StatusOr<std::unique_ptr<RepeatOperator>> Make(const plan::RepeatStep& repeat,
-                                                              const plan::Schema& input, uint32_t input_row_sets);
+                                                              const plan::Schema& input,
+                                                              uint32_t input_row_sets);
   std::unique_ptr<StepTask> NewTask(TaskContext& context) override;
   /// What its tasks fill.
   std::unique_ptr<Chunk> NewChunk() const { return std::make_unique<Chunk>(columns_, 1 + input_row_sets_); }

@@ -20,9 +20,9 @@ class ColumnsAlong {
   /// `input_row_sets`: distinct row sets of the input's columns, at most.
   explicit ColumnsAlong(uint32_t input_row_sets) { sources_.reserve(input_row_sets); }
 
-  /// Columns 0, 1, … of `out` become the slots of `in` along positions[from, end), which are at these places of the
-  /// output. Its row sets from `first_set` on are for the input's, one each. What was taken for places before `from`
-  /// stays.
+  /// Columns 0, 1, … of `out` become the slots of `in` along positions[from, end), which are at these places
+  /// of the output. Its row sets from `first_set` on are for the input's, one each. What was taken for places
+  /// before `from` stays.
   void Take(const Chunk& in, std::span<const uint32_t> slots, const uint32_t* positions, uint32_t from,
             uint32_t end, size_t first_set, Chunk& out) {
     sources_.clear();

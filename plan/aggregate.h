@@ -33,9 +33,9 @@ enum class AggregateFunction : uint8_t {
 
 /// sum of integers is an integer, of decimals a decimal of the same scale; avg is a decimal of scale
 /// max(scale + 6, 6), rounded half away from zero; over no rows all but the counts are NULL. Sums are
-/// exact in 128 bits and an error beyond 38 digits. Variances and what is like them are exact up to one rounding,
-/// to the scale of `type`, half away from zero; those of samples are NULL over one row, a correlation is NULL where
-/// one side does not vary.
+/// exact in 128 bits and an error beyond 38 digits. Variances and what is like them are exact up to one
+/// rounding, to the scale of `type`, half away from zero; those of samples are NULL over one row, a
+/// correlation is NULL where one side does not vary.
 struct Aggregate {
   AggregateFunction function = AggregateFunction::kCountRows;
   Expr argument;  // over columns; unused by kCountRows

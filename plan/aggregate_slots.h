@@ -32,8 +32,9 @@ Slot AggregateResult(AggregateFunction function, const Type& type, std::span<con
 ///     covariances, correlation   how many; 3 words of either sum; 5 of each of the sums of x², y² and x·y
 ///     distinct ones              nothing: their values travel as pairs, in a layout of their own
 ///
-/// Words of sums have the argument's type, so that states of another type are told apart. A sum that is not at its end may have more than 38 digits: a number of a page's layout may not. If all this is
-/// no slot at all, there is one, which is 0. `keys` are those of the groups, `arguments` the first arguments of the
+/// Words of sums have the argument's type, so that states of another type are told apart. A sum that is not
+/// at its end may have more than 38 digits: a number of a page's layout may not. If all this is no slot at
+/// all, there is one, which is 0. `keys` are those of the groups, `arguments` the first arguments of the
 /// aggregates (anything where one has none).
 Schema StatesOf(std::span<const Slot> keys, std::span<const Aggregate> aggregates,
                 std::span<const Slot> arguments);

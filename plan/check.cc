@@ -225,7 +225,8 @@ class Checker {
         std::holds_alternative<FeedSink>(from.sink)) {
       return Bad("rows of a pipeline that leaves none");
     }
-    if (source.in_order && !std::holds_alternative<SortSink>(from.sink)) return Bad("an order that there is not");
+    if (source.in_order && !std::holds_alternative<SortSink>(from.sink))
+      return Bad("an order that there is not");
     if (LeavesStates(from) && !MergesStates(p)) return Bad("states of groups that are read as rows");
     NAM_ASSIGN_OR_RETURN(const Schema left, SinkOutput(from));
     return left == p.schemas[0] ? absl::OkStatus() : Bad("a schema that is not what flows");
@@ -246,7 +247,8 @@ class Checker {
     if (!Waits(p, source.pipeline)) return Bad("rows of a pipeline that is not complete");
     const Pipeline& from = plan_.pipelines[source.pipeline];
     const auto* sort = std::get_if<SortSink>(&from.sink);
-    if (sort != nullptr && (sort->limit >= 0 || sort->offset > 0)) return Bad("a window over some of the rows");
+    if (sort != nullptr && (sort->limit >= 0 || sort->offset > 0))
+      return Bad("a window over some of the rows");
     if (from.stage != p.stage) return Bad("a window over another stage's memory");
     NAM_ASSIGN_OR_RETURN(const Schema output, WindowOutput(plan_, source));
     return output == p.schemas[0] ? absl::OkStatus() : Bad("a schema that is not what flows");
@@ -314,7 +316,8 @@ class Checker {
     NAM_RETURN_IF_ERROR(CheckSlots(expand.keys, input));
     for (const std::vector<uint32_t>& set : expand.sets) {
       NAM_RETURN_IF_ERROR(CheckAscending(set, "a grouping set that does not ascend"));
-      if (!set.empty() && set.back() >= expand.keys.size()) return Bad("a grouping set of a key that is not there");
+      if (!set.empty() && set.back() >= expand.keys.size())
+        return Bad("a grouping set of a key that is not there");
     }
     return absl::OkStatus();
   }
@@ -377,7 +380,8 @@ class Checker {
     if (to.schemas.empty() || to.schemas.back().size() != p.schemas.back().size())
       return Bad("rows of another schema than their sink's");
     for (size_t i = 0; i < p.schemas.back().size(); ++i) {
-      if (!Holds(to.schemas.back()[i], p.schemas.back()[i])) return Bad("rows of another schema than their sink's");
+      if (!Holds(to.schemas.back()[i], p.schemas.back()[i]))
+        return Bad("rows of another schema than their sink's");
     }
     return absl::OkStatus();
   }

@@ -118,7 +118,8 @@ void Put(const LimitStep& limit, proto::StepNode* out) {
 
 void Put(const ExpandStep& expand, proto::StepNode* out) {
   Put(expand.keys, out->mutable_expand()->mutable_keys());
-  for (const std::vector<uint32_t>& set : expand.sets) Put(set, out->mutable_expand()->add_sets()->mutable_keys());
+  for (const std::vector<uint32_t>& set : expand.sets)
+    Put(set, out->mutable_expand()->add_sets()->mutable_keys());
 }
 
 void Put(const RepeatStep& repeat, proto::StepNode* out) {

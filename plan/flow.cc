@@ -78,8 +78,8 @@ absl::StatusOr<Schema> ProbeOutput(const PhysicalPlan& plan, const ProbeStep& pr
   return out;
 }
 
-/// The slots of an aggregate's arguments. Of states they are the NULLs that stand for them, with the bounds that the
-/// state has.
+/// The slots of an aggregate's arguments. Of states they are the NULLs that stand for them, with the bounds
+/// that the state has.
 absl::StatusOr<Schema> ArgumentSlots(const Aggregate& aggregate, const Schema& input) {
   const Expr* const exprs[] = {&aggregate.argument, &aggregate.second};
   Schema out;
@@ -165,7 +165,8 @@ absl::StatusOr<Schema> WindowOutput(const PhysicalPlan& plan, const WindowSource
   for (const Order& order : sort->order) {
     if (order.slot >= rows.size()) return Bad("an order by a slot that is not there");
   }
-  const std::span<const Order> order = std::span(sort->order).subspan(window.partition_keys, window.order_keys);
+  const std::span<const Order> order =
+      std::span(sort->order).subspan(window.partition_keys, window.order_keys);
   for (const WindowCall& call : window.calls) {
     NAM_ASSIGN_OR_RETURN(Slot result, ResultOf(call, rows, order));
     out.push_back(std::move(result));

@@ -113,7 +113,8 @@ struct ProjectStep {
   std::vector<Expr> outputs;
 };
 
-/// Looks every row's partners up. Keys that are NULL have none. Without keys every row of the build is a candidate.
+/// Looks every row's partners up. Keys that are NULL have none. Without keys every row of the build is a
+/// candidate.
 struct ProbeStep {
   uint32_t build = 0;  // the pipeline whose BuildSink is asked
   JoinKind kind = JoinKind::kInner;
@@ -123,9 +124,10 @@ struct ProbeStep {
   std::vector<Expr> residuals;  // over keep, then fetch: partners where one is not true are none
   /// Of a mark by one key without residuals: it is that of IN, NULL where it is not false for certain.
   bool null_aware = false;
-  /// Of kMark and kNullAwareAnti, over keep, then fetch: what IN or ANY compares beside the keys. A match is a
-  /// partner of which all are true; if there is none, but one of which none is false, the mark is NULL. None of
-  /// them, and not null_aware: the mark is that of EXISTS. A kNullAwareAnti without them is NOT IN by its one key.
+  /// Of kMark and kNullAwareAnti, over keep, then fetch: what IN or ANY compares beside the keys. A match is
+  /// a partner of which all are true; if there is none, but one of which none is false, the mark is NULL.
+  /// None of them, and not null_aware: the mark is that of EXISTS. A kNullAwareAnti without them is NOT IN by
+  /// its one key.
   std::vector<Expr> compared;
 };
 /// A probe's output is keep, then fetch (inner, left, right, full, single); keep alone (semi, the antis); or
@@ -174,8 +176,9 @@ struct AggregateSink {
   std::vector<Expr> group_by;
   std::vector<Aggregate> aggregates;
   Phase phase = Phase::kPartial;
-  /// Of results (kFinal, kWhole): if no row comes, there is a group for each of these values of the first key, the
-  /// other keys being NULL. The first key is an ExpandStep's number, these are its sets without keys.
+  /// Of results (kFinal, kWhole): if no row comes, there is a group for each of these values of the first
+  /// key, the other keys being NULL. The first key is an ExpandStep's number, these are its sets without
+  /// keys.
   std::vector<uint32_t> totals;
 };
 
@@ -203,8 +206,8 @@ struct SortSink {
   int64_t offset = 0;        // rows before these, which are left out
 };
 
-/// Rows go where those of a later pipeline go, as if that had made them; it waits for this one, and its sink is
-/// complete when it is. A UNION ALL feeds a pipeline whose own source may be ValuesSource without rows.
+/// Rows go where those of a later pipeline go, as if that had made them; it waits for this one, and its sink
+/// is complete when it is. A UNION ALL feeds a pipeline whose own source may be ValuesSource without rows.
 struct FeedSink {
   uint32_t pipeline = 0;
 };

@@ -50,10 +50,10 @@ const char* NameOf(JoinKind kind) {
 }
 
 const char* NameOf(AggregateFunction function) {
-  static constexpr const char* kNames[] = {"count(*)", "count", "sum", "min", "max", "avg", "count distinct",
-                                            "var_pop", "var_samp", "stddev_pop", "stddev_samp", "bool_and",
-                                            "bool_or", "bit_and", "bit_or", "bit_xor", "covar_pop", "covar_samp",
-                                            "corr", "string_agg"};
+  static constexpr const char* kNames[] = {
+      "count(*)", "count",    "sum",        "min",         "max",      "avg",       "count distinct",
+      "var_pop",  "var_samp", "stddev_pop", "stddev_samp", "bool_and", "bool_or",   "bit_and",
+      "bit_or",   "bit_xor",  "covar_pop",  "covar_samp",  "corr",     "string_agg"};
   return kNames[static_cast<size_t>(function)];
 }
 
@@ -63,8 +63,9 @@ const char* NameOf(AggregateSink::Phase phase) {
 }
 
 const char* NameOf(WindowFunction function) {
-  static constexpr const char* kNames[] = {"",      "row_number", "rank", "dense_rank",  "percent_rank", "cume_dist",
-                                           "ntile", "lag",        "lead", "first_value", "last_value",   "nth_value"};
+  static constexpr const char* kNames[] = {"",           "row_number", "rank", "dense_rank", "percent_rank",
+                                           "cume_dist",  "ntile",      "lag",  "lead",       "first_value",
+                                           "last_value", "nth_value"};
   return kNames[static_cast<size_t>(function)];
 }
 
@@ -194,11 +195,13 @@ class Printer {
     if (window.partition_keys > 0)
       absl::StrAppend(&text, " partition by ", Text(order.first(window.partition_keys), rows));
     if (window.order_keys > 0)
-      absl::StrAppend(&text, " order by ", Text(order.subspan(window.partition_keys, window.order_keys), rows));
+      absl::StrAppend(&text, " order by ",
+                      Text(order.subspan(window.partition_keys, window.order_keys), rows));
     for (const WindowCall& call : window.calls) {
       const bool aggregate = call.function == WindowFunction::kAggregate;
       absl::StrAppend(&text, ", ", aggregate ? NameOf(call.aggregate) : NameOf(call.function), "(",
-                      absl::StrJoin(Picked(call.arguments, rows), ", "), ")", HasFrame(call) ? Text(call.frame) : "");
+                      absl::StrJoin(Picked(call.arguments, rows), ", "), ")",
+                      HasFrame(call) ? Text(call.frame) : "");
       names_.push_back(absl::StrCat("#", names_.size()));
     }
     return text;
@@ -226,8 +229,8 @@ class Printer {
   }
   std::string Step(const ProbeStep& probe) {
     std::string text =
-        absl::StrCat("probe", NameOf(probe.kind), " P", probe.build, probe.keys.empty() ? " in a loop" : " on ",
-                     All(probe.keys, names_, ", "));
+        absl::StrCat("probe", NameOf(probe.kind), " P", probe.build,
+                     probe.keys.empty() ? " in a loop" : " on ", All(probe.keys, names_, ", "));
     Names partners = Picked(probe.keep, names_);
     const size_t kept = partners.size();
     for (Names fetched = Picked(probe.fetch, left_[probe.build]); std::string & name : fetched)
@@ -256,14 +259,15 @@ class Printer {
     names_.push_back(absl::StrCat("#", names_.size()));
     return absl::StrCat("expand to sets ", absl::StrJoin(expand.sets, ", ", set));
   }
-  std::string Step(const RepeatStep& repeat) { return absl::StrCat("repeat ", names_[repeat.times], " times"); }
+  std::string Step(const RepeatStep& repeat) {
+    return absl::StrCat("repeat ", names_[repeat.times], " times");
+  }
 
   // ─── Sinks
 
   std::string Sink(const BuildSink& build) const {
-    std::string text =
-        absl::StrCat("build ", build.unique ? "unique " : "", build.keys.empty() ? "rows" : "on ",
-                     All(build.keys, names_, ", "));
+    std::string text = absl::StrCat("build ", build.unique ? "unique " : "",
+                                    build.keys.empty() ? "rows" : "on ", All(build.keys, names_, ", "));
     if (!build.payload.empty())
       absl::StrAppend(&text, " payload ", absl::StrJoin(Picked(build.payload, names_), ", "));
     return text;

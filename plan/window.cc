@@ -29,18 +29,20 @@ absl::Status CheckFrame(const WindowFrame& frame, const Schema& input, std::span
     if (HasOffset(bound) ? bound.offset < 0 : bound.offset != 0) return Bad("a frame with a negative offset");
     if (!HasOffset(bound) || frame.unit == WindowFrame::Unit::kRows) continue;
     if (order.empty()) return Bad("a frame of peers without an order");
-    if (frame.unit == WindowFrame::Unit::kRange && (order.size() != 1 || !HasBounds(input[order[0].slot].type)))
+    if (frame.unit == WindowFrame::Unit::kRange &&
+        (order.size() != 1 || !HasBounds(input[order[0].slot].type)))
       return Bad("a frame by distance over something else than one key with distances");
   }
-  if (frame.start.kind == BoundKind::kUnboundedFollowing || frame.end.kind == BoundKind::kUnboundedPreceding ||
-      frame.end.kind < frame.start.kind) {
+  if (frame.start.kind == BoundKind::kUnboundedFollowing ||
+      frame.end.kind == BoundKind::kUnboundedPreceding || frame.end.kind < frame.start.kind) {
     return Bad("a frame that ends before it starts");
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<Slot> OfShare(const WindowCall& call) {
-  if (call.type.kind != TypeKind::kDecimal || !IsValueType(call.type)) return Bad("a share that is no decimal");
+  if (call.type.kind != TypeKind::kDecimal || !IsValueType(call.type))
+    return Bad("a share that is no decimal");
   return Slot{call.type, false, {}};
 }
 
@@ -104,7 +106,8 @@ absl::StatusOr<Slot> ResultOf(const WindowCall& call, const Schema& input, std::
     case WindowFunction::kNthValue:
       return OfFrameValue(call, arguments);
     case WindowFunction::kNtile:
-      if (arguments.size() != 1 || !IsInteger(arguments[0])) return Bad("ntile of something else than a number");
+      if (arguments.size() != 1 || !IsInteger(arguments[0]))
+        return Bad("ntile of something else than a number");
       if (call.type != Type::Integer()) return Bad("a place that is no integer");
       return Slot{call.type, true, kPlaces};
     default:

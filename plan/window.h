@@ -9,8 +9,8 @@
 #include "plan/schema.h"
 #include "types/type.h"
 
-/// Calls of window functions, as physical plans have them: over rows sorted by the keys of their partition, then
-/// by those of the window's order.
+/// Calls of window functions, as physical plans have them: over rows sorted by the keys of their partition,
+/// then by those of the window's order.
 namespace nam::plan {
 
 struct Order {
@@ -40,15 +40,15 @@ enum class WindowFunction : uint8_t {
 struct FrameBound {
   enum class Kind : uint8_t { kUnboundedPreceding, kPreceding, kCurrentRow, kFollowing, kUnboundedFollowing };
   Kind kind = Kind::kUnboundedPreceding;
-  /// Of kPreceding and kFollowing, not negative. RANGE: in units of the order key's numbers: of its last decimal,
-  /// days of a date, microseconds of a timestamp.
+  /// Of kPreceding and kFollowing, not negative. RANGE: in units of the order key's numbers: of its last
+  /// decimal, days of a date, microseconds of a timestamp.
   __int128 offset = 0;
 
   bool operator==(const FrameBound&) const = default;
 };
 
-/// The rows that a function looks at, from the row that it is called for. RANGE takes the peers of a bound's row;
-/// rows whose key is NULL are peers of each other and in no distance of others.
+/// The rows that a function looks at, from the row that it is called for. RANGE takes the peers of a bound's
+/// row; rows whose key is NULL are peers of each other and in no distance of others.
 struct WindowFrame {
   enum class Unit : uint8_t { kRows, kRange, kGroups };
   Unit unit = Unit::kRange;
@@ -68,9 +68,9 @@ struct WindowCall {
   bool operator==(const WindowCall&) const = default;
 };
 
-/// What a call yields over rows of a schema in a window's order. INVALID_ARGUMENT for a call that no window can
-/// run: arguments and results of other types, slots that are not there, frames that end before they start, RANGE
-/// with an offset over something else than one key that has distances.
+/// What a call yields over rows of a schema in a window's order. INVALID_ARGUMENT for a call that no window
+/// can run: arguments and results of other types, slots that are not there, frames that end before they
+/// start, RANGE with an offset over something else than one key that has distances.
 absl::StatusOr<Slot> ResultOf(const WindowCall& call, const Schema& input, std::span<const Order> order);
 
 }  // namespace nam::plan

@@ -22,8 +22,8 @@ struct Argument {
   std::optional<uint32_t> of;  // slot of the input
 };
 
-/// The pairs of a distinct aggregate: group, value. Groups are counted from the aggregate's number on, so that
-/// the layouts of two aggregates, and their pages, differ even where their values are of one type.
+/// The pairs of a distinct aggregate: group, value. Groups are counted from the aggregate's number on, so
+/// that the layouts of two aggregates, and their pages, differ even where their values are of one type.
 absl::Status MakePairs(size_t number, const Argument& argument, const AggregatePlan::Options& options,
                        AggregatePlan::Aggregate& into) {
   plan::Slot group = CountSlot();

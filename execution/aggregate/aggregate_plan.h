@@ -19,8 +19,8 @@ enum class AggregateInput : uint8_t {
 
 /// An aggregation, prepared once for a stage; immutable, shared by its threads.
 ///
-/// Groups travel in the partial schema, which plan::StatesOf describes. All of it follows from the plan alone, so it is
-/// the same on every server.
+/// Groups travel in the partial schema, which plan::StatesOf describes. All of it follows from the plan
+/// alone, so it is the same on every server.
 class AggregatePlan {
  public:
   struct Options {

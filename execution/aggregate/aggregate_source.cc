@@ -19,10 +19,11 @@ class AggregateSource::Task final : public SourceTask {
         return step;
       }
     }
-    const uint32_t count = std::min(kChunkRows, groups_ - first_), first = std::exchange(first_, first_ + count);
+    const uint32_t count = std::min(kChunkRows, groups_ - first_),
+                   first = std::exchange(first_, first_ + count);
     context.Charge(count, plan::work_cost::kFinishRowPs);
-    const absl::Status read = empty_ != nullptr ? ReadEmpty(first, count, out)
-                                                : set_->ReadFinal(first, count, memory_, out);
+    const absl::Status read =
+        empty_ != nullptr ? ReadEmpty(first, count, out) : set_->ReadFinal(first, count, memory_, out);
     return read.ok() ? Step::kHaveMore : context.Fail(read);
   }
 

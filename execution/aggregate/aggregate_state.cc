@@ -80,7 +80,8 @@ bool AggregateState::least() const {
 }
 bool AggregateState::bits() const {
   return aggregate_.function == AggregateFunction::kBitAnd ||
-         aggregate_.function == AggregateFunction::kBitOr || aggregate_.function == AggregateFunction::kBitXor;
+         aggregate_.function == AggregateFunction::kBitOr ||
+         aggregate_.function == AggregateFunction::kBitXor;
 }
 bool AggregateState::moments() const {
   return plan::HasMoments(aggregate_.function);

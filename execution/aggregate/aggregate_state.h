@@ -33,7 +33,8 @@ class KeptTexts {
   uint64_t used_ = 0;  // of the last block
 };
 
-/// One aggregate over all groups of one thread, by columns. Of distinct ones it has nothing: see DistinctValues.
+/// One aggregate over all groups of one thread, by columns. Of distinct ones it has nothing: see
+/// DistinctValues.
 class AggregateState {
  public:
   AggregateState(const AggregatePlan::Aggregate& aggregate, MemoryBudget& budget);

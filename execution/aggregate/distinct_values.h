@@ -11,8 +11,8 @@
 
 namespace nam::execution {
 
-/// The state of a distinct aggregate: the pairs of a group and a value of it that have come, as groups of their
-/// own. One thread.
+/// The state of a distinct aggregate: the pairs of a group and a value of it that have come, as groups of
+/// their own. One thread.
 class DistinctValues {
  public:
   /// `number` is the aggregate's in its plan. All outlive this.

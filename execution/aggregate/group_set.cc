@@ -156,7 +156,8 @@ absl::Status GroupSet::ReadAggregates(uint32_t first, uint32_t count, Memory& me
     if (state != nullptr) {
       NAM_RETURN_IF_ERROR(state->ReadFinal(first, count, memory.states[a], column));
     } else {
-      column = {.kind = Column::Kind::kValues, .base = reinterpret_cast<const std::byte*>(counts.data() + first)};
+      column = {.kind = Column::Kind::kValues,
+                .base = reinterpret_cast<const std::byte*>(counts.data() + first)};
     }
   }
   return absl::OkStatus();

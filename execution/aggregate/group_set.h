@@ -97,7 +97,8 @@ class GroupSet {
   /// The same of the final schema. Before: FinishDistinct. OUT_OF_RANGE if a number has more than 38 digits.
   absl::Status ReadFinal(uint32_t first, uint32_t count, Memory& memory, Chunk& out) const;
   absl::Status FinishDistinct(Memory& memory);
-  /// Of a set without groups: makes ReadAggregates(0, count, …) the aggregates of groups that no row has come for.
+  /// Of a set without groups: makes ReadAggregates(0, count, …) the aggregates of groups that no row has come
+  /// for.
   absl::Status AddEmptyGroups(uint32_t count);
   /// ReadFinal without the columns of keys.
   absl::Status ReadAggregates(uint32_t first, uint32_t count, Memory& memory, Chunk& out) const;

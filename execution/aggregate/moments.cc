@@ -12,8 +12,8 @@ namespace {
 
 using plan::AggregateFunction;
 
-/// A number that is not negative, of so many bits that no formula below overflows: the largest, the square of a
-/// covariance's numerator times 4 · 10^76, has 1,015.
+/// A number that is not negative, of so many bits that no formula below overflows: the largest, the square of
+/// a covariance's numerator times 4 · 10^76, has 1,015.
 class Natural {
  public:
   static constexpr size_t kWords = 17;
@@ -218,7 +218,8 @@ absl::StatusOr<std::optional<__int128>> Moments::Result(AggregateFunction functi
   const bool sample = function == AggregateFunction::kVarSamp || function == AggregateFunction::kStddevSamp ||
                       function == AggregateFunction::kCovarSamp;
   if (count_ < (sample ? 2 : 1)) return std::optional<__int128>();
-  const Natural below = Natural(static_cast<uint64_t>(count_)) * Natural(static_cast<uint64_t>(count_ - sample));
+  const Natural below =
+      Natural(static_cast<uint64_t>(count_)) * Natural(static_cast<uint64_t>(count_ - sample));
   switch (function) {
     case AggregateFunction::kVarPop:
     case AggregateFunction::kVarSamp: {

@@ -34,8 +34,8 @@ struct WideSum {
   bool negative() const { return words[kWords - 1] >> 63 != 0; }
 };
 
-/// The sums that variances, covariances and correlations are computed from: exact, whatever comes and goes. A number
-/// has 127 bits and there are fewer than 2^63, so sums fit 192 bits, and sums of products 320.
+/// The sums that variances, covariances and correlations are computed from: exact, whatever comes and goes. A
+/// number has 127 bits and there are fewer than 2^63, so sums fit 192 bits, and sums of products 320.
 class Moments {
  public:
   using Sum = WideSum<3>;
@@ -47,8 +47,8 @@ class Moments {
   void Merge(const Moments& other);
 
   int64_t count() const { return count_; }
-  /// What the function yields at `scale`, rounded once, half away from zero; nothing: NULL. The arguments' numbers have
-  /// these scales. OUT_OF_RANGE beyond 38 digits.
+  /// What the function yields at `scale`, rounded once, half away from zero; nothing: NULL. The arguments'
+  /// numbers have these scales. OUT_OF_RANGE beyond 38 digits.
   absl::StatusOr<std::optional<__int128>> Result(plan::AggregateFunction function, int scale_x, int scale_y,
                                                  int scale) const;
 

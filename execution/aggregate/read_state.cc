@@ -113,7 +113,8 @@ void AggregateState::ReadMoments(uint32_t first, uint32_t count, Memory& memory,
 }
 
 /// Of moments.
-absl::Status AggregateState::ReadResults(uint32_t first, uint32_t count, Memory& memory, Column& column) const {
+absl::Status AggregateState::ReadResults(uint32_t first, uint32_t count, Memory& memory,
+                                         Column& column) const {
   if (memory.values == nullptr)
     memory.values = std::make_unique_for_overwrite<std::byte[]>(kChunkRows * sizeof(__int128));
   if (memory.nulls == nullptr) memory.nulls = std::make_unique_for_overwrite<uint8_t[]>(kChunkRows);

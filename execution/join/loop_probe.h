@@ -6,8 +6,8 @@
 
 namespace nam::execution {
 
-/// Probes a build side without keys: each row of it is a candidate of each tuple, and conditions decide. A round is one
-/// row of the build side beside all tuples that still look for partners.
+/// Probes a build side without keys: each row of it is a candidate of each tuple, and conditions decide. A
+/// round is one row of the build side beside all tuples that still look for partners.
 class LoopProbe : public ProbeTask {
  public:
   LoopProbe(const RowBuild& build, const ProbeOptions& options, UnmatchedRows* unmatched);

@@ -37,8 +37,8 @@
 /// side needs its bits ORed first. All tasks are made before one of them is drained, and a task that ends
 /// early, by a failure or since a step behind it is done, is destroyed at once, or the others wait for it.
 ///
-/// Without keys every row of the build side is a candidate of every tuple (LoopProbe): cross joins, bands, conditions of
-/// any form.
+/// Without keys every row of the build side is a candidate of every tuple (LoopProbe): cross joins, bands,
+/// conditions of any form.
 ///
 /// What NOT IN and IN ask of a build side, whether it is empty or has a NULL, is known of this server's rows:
 /// those kinds need the whole build side on every server.
@@ -46,8 +46,8 @@ namespace nam::execution {
 
 struct ProbeOptions {
   plan::JoinKind kind = plan::JoinKind::kInner;
-  /// Over the input: as many as the build side has, of the same kinds (all numbers of one scale, all text). nullptr:
-  /// none.
+  /// Over the input: as many as the build side has, of the same kinds (all numbers of one scale, all text).
+  /// nullptr: none.
   const Program* keys = nullptr;
   std::vector<uint32_t> keep;   // slots of the input
   std::vector<uint32_t> fetch;  // columns of the build side's payload
@@ -56,9 +56,9 @@ struct ProbeOptions {
   /// Mark: the boolean is that of IN: unknown where the tuple's key or some key of the build side is NULL and
   /// nothing matches, unless the build side is empty. One key, no residuals. Else it is that of EXISTS.
   bool null_aware = false;
-  /// Mark and null-aware anti: conditions over keep, then fetch, of pairs whose keys are equal and whose residuals are
-  /// true. A pair of which all are true is a match. The mark of a tuple without a match is unknown if of one of its
-  /// pairs none is false. nullptr: none.
+  /// Mark and null-aware anti: conditions over keep, then fetch, of pairs whose keys are equal and whose
+  /// residuals are true. A pair of which all are true is a match. The mark of a tuple without a match is
+  /// unknown if of one of its pairs none is false. nullptr: none.
   const Program* compared = nullptr;
   /// Distinct row sets of the input's columns, at most.
   uint32_t input_row_sets = 1;

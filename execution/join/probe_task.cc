@@ -48,8 +48,8 @@ ProbeTask::ProbeTask(const BuildSide& build, const ProbeOptions& options, Unmatc
   if (options.residuals != nullptr) frame_.emplace(options.residuals->NewFrame());
   if (options.compared != nullptr) compared_frame_.emplace(options.compared->NewFrame());
   if (!pairs_ && (frame_.has_value() || compared_frame_.has_value())) {
-    pair_chunk_ =
-        std::make_unique<Chunk>(options.keep.size() + options.fetch.size(), options.input_row_sets + kComposed);
+    pair_chunk_ = std::make_unique<Chunk>(options.keep.size() + options.fetch.size(),
+                                          options.input_row_sets + kComposed);
   }
   if (unmatched_rows_ != nullptr) unmatched_rows_->TaskBegins();
 }
@@ -172,9 +172,8 @@ bool ProbeTask::Compare(TaskContext& context, Chunk& pairs, Selection matching) 
     matching = {compared_, count};
   }
   const uint32_t* const positions = pairs.row_set(kPositions);
-  ForEach(matching, [&](uint32_t pair) {
-    (pair_unsure_[pair] != 0 ? unsure_ : matched_)[positions[pair]] = 1;
-  });
+  ForEach(matching,
+          [&](uint32_t pair) { (pair_unsure_[pair] != 0 ? unsure_ : matched_)[positions[pair]] = 1; });
   return true;
 }
 
@@ -252,7 +251,8 @@ void ProbeTask::PassMark(const Chunk& in, Chunk& out) {
   const bool unknown_for_null = options_.null_aware && !build_.empty();
   const uint8_t unmatched = unknown_for_null && build_.has_null_key() ? kUnknown : kFalse;
   ForEach(in.selection(), [&](uint32_t position) {
-    const bool unknown = (unknown_for_null && null_keys_[position] != 0) || (compares && unsure_[position] != 0);
+    const bool unknown =
+        (unknown_for_null && null_keys_[position] != 0) || (compares && unsure_[position] != 0);
     const uint8_t otherwise = unknown ? kUnknown : unmatched;
     marks_[position] = matched_[position] != 0 ? kTrue : otherwise;
   });

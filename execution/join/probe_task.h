@@ -59,13 +59,13 @@ class ProbeTask : public StepTask {
   const ProbeOptions& options_;
   ColumnsAlong along_;
   UnmatchedRows* const unmatched_rows_;
-  const bool pairs_;                      // the output's tuples are pairs
-  const bool outer_;                      // tuples without a match leave beside NULLs
-  const bool notes_;                      // matched_ is kept
-  const bool wants_null_keys_;            // NOT IN and IN by a key
-  std::optional<Frame> frame_;            // of the residuals
+  const bool pairs_;            // the output's tuples are pairs
+  const bool outer_;            // tuples without a match leave beside NULLs
+  const bool notes_;            // matched_ is kept
+  const bool wants_null_keys_;  // NOT IN and IN by a key
+  std::optional<Frame> frame_;  // of the residuals
   std::optional<Frame> compared_frame_;
-  std::unique_ptr<Chunk> pair_chunk_;     // for residuals where the output has no pairs
+  std::unique_ptr<Chunk> pair_chunk_;  // for residuals where the output has no pairs
   bool draining_ = false;
   UnmatchedRows::Cursor cursor_;
 
@@ -73,8 +73,8 @@ class ProbeTask : public StepTask {
   bool busy_ = false;
   uint32_t next_unmatched_ = 0;  // of the selected: those before are done
   Candidates candidates_;
-  uint8_t matched_[kChunkRows];    // by position
-  uint8_t unsure_[kChunkRows];     // by position: whether what is compared was NULL and not false
+  uint8_t matched_[kChunkRows];  // by position
+  uint8_t unsure_[kChunkRows];   // by position: whether what is compared was NULL and not false
   uint8_t pair_unsure_[kChunkRows];
   uint8_t null_keys_[kChunkRows];  // by position
   uint8_t marks_[kChunkRows];      // by position

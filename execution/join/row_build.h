@@ -20,8 +20,8 @@ namespace nam::execution {
 ///     Combine   when the number of rows is known: runs of pages are inserted into a chained DirectTable or a
 ///               HashTable, in any order and at once
 ///
-/// Rows with a key that is NULL are in the RowTable, and no chain leads to them. Without keys there is no table of them:
-/// the rows alone are what loops go over.
+/// Rows with a key that is NULL are in the RowTable, and no chain leads to them. Without keys there is no
+/// table of them: the rows alone are what loops go over.
 class RowBuild : public BuildSide {
  public:
   struct Options {

@@ -11,14 +11,14 @@
 
 namespace nam::execution {
 
-/// Rows at rest as chunks: column i is field i of their layout. Tasks share the work by pages, so rows come in any
-/// order.
+/// Rows at rest as chunks: column i is field i of their layout. Tasks share the work by pages, so rows come
+/// in any order.
 class PageSource final : public Source {
  public:
   /// The pages of a table, once those who write to it have ended. It outlives the source.
   explicit PageSource(const RowTable& table) : layout_(table.layout()), table_(&table) {}
-  /// Pages from elsewhere, in memory that stays and that nobody writes to. Each is checked by the task that takes it:
-  /// DATA_LOSS if it is not of this layout and attempt. The layout outlives the source.
+  /// Pages from elsewhere, in memory that stays and that nobody writes to. Each is checked by the task that
+  /// takes it: DATA_LOSS if it is not of this layout and attempt. The layout outlives the source.
   PageSource(const RowLayout& layout, std::vector<std::span<const std::byte>> pages, uint64_t attempt)
       : layout_(layout), pages_(std::move(pages)), attempt_(attempt) {}
 

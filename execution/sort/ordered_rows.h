@@ -41,8 +41,8 @@ class OrderedRows {
   /// Writes the rows, in order, to sealed pages of plan.layout(), which this owns.
   absl::Status Store(TaskContext& context, uint64_t attempt, std::vector<std::span<const std::byte>>& pages);
 
-  /// The rows at places [first, first + count) as the first columns of a chunk of the plan's schema. Their numbers go
-  /// to `numbers`, which the columns point to.
+  /// The rows at places [first, first + count) as the first columns of a chunk of the plan's schema. Their
+  /// numbers go to `numbers`, which the columns point to.
   void Read(uint64_t first, uint32_t count, uint32_t* numbers, Chunk& out) const;
 
  private:
@@ -60,8 +60,8 @@ class OrderedSource final : public Source {
   struct Options {
     uint64_t offset = 0;  // the first rows, which are left out
     uint64_t limit = UINT64_MAX;
-    /// One task reads all rows, in their order. Otherwise tasks share ranges of the order, and each reads its own
-    /// in order.
+    /// One task reads all rows, in their order. Otherwise tasks share ranges of the order, and each reads its
+    /// own in order.
     bool in_order = true;
   };
   explicit OrderedSource(const OrderedRows& rows) : OrderedSource(rows, Options()) {}

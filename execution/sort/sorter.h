@@ -18,8 +18,9 @@
 
 namespace nam::execution {
 
-/// ORDER BY without a limit, in memory; without keys: rows that a window counts through. Tasks sort runs as rows come; at the end the threads merge all runs,
-/// each a range of the order that samples of the runs divide.
+/// ORDER BY without a limit, in memory; without keys: rows that a window counts through. Tasks sort runs as
+/// rows come; at the end the threads merge all runs, each a range of the order that samples of the runs
+/// divide.
 class Sorter final : public Sink {
  public:
   /// `plan` and `budget` outlive the sink.

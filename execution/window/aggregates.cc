@@ -190,7 +190,7 @@ class Bits : public Aggregate {
     for (size_t b = 0; b < with_.size(); ++b) {
       const bool set = run_.call.aggregate == AggregateFunction::kBitAnd  ? with_[b] == count_
                        : run_.call.aggregate == AggregateFunction::kBitOr ? with_[b] > 0
-                                                                         : with_[b] % 2 != 0;
+                                                                          : with_[b] % 2 != 0;
       bits |= uint64_t{set} << b;
     }
     Aggregate::Number(i, static_cast<int64_t>(bits));
@@ -212,9 +212,7 @@ class Bits : public Aggregate {
 class Best : public Aggregate {
  public:
   Best(const WindowRun& run, BudgetArray<uint32_t>& queue)
-      : Aggregate(run),
-        order_(run.partition.window().rows.table(), Key(run)),
-        queue_(queue) {}
+      : Aggregate(run), order_(run.partition.window().rows.table(), Key(run)), queue_(queue) {}
   void Enter(uint32_t i) {
     if (IsNull(i)) return;
     while (head_ < tail_ && !order_.Before({0, p_.row(queue_[tail_ - 1])}, {0, p_.row(i)})) --tail_;
@@ -235,7 +233,8 @@ class Best : public Aggregate {
   uint32_t head_ = 0, tail_ = 0;
 };
 
-/// All texts of the partition one behind the other, each behind its delimiter: that of a frame is a run of them.
+/// All texts of the partition one behind the other, each behind its delimiter: that of a frame is a run of
+/// them.
 absl::Status Texts(const WindowRun& run) {
   const Partition& p = run.partition;
   MemoryBudget& budget = run.context.budget();

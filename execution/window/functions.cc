@@ -30,7 +30,8 @@ absl::Status Rank(const WindowRun& run, bool dense) {
   });
 }
 
-/// part / whole at the scale of the result, half away from zero; neither is negative, nor is part above whole.
+/// part / whole at the scale of the result, half away from zero; neither is negative, nor is part above
+/// whole.
 __int128 ShareOf(uint64_t part, uint64_t whole, int scale) {
   // Digit by digit: scales are up to 38, and PowerOfTen(38) times a count has no room in 128 bits.
   __int128 share = 0, rest = part;
@@ -74,8 +75,7 @@ absl::Status Ntile(const WindowRun& run) {
   const uint64_t rows = p.size() / buckets, larger = p.size() % buckets;
   return ForRows(run, [&](uint32_t i) {
     const uint64_t in_larger = larger * (rows + 1);
-    run.results.SetNumber(run.at + i,
-                          1 + (i < in_larger ? i / (rows + 1) : larger + (i - in_larger) / rows));
+    run.results.SetNumber(run.at + i, 1 + (i < in_larger ? i / (rows + 1) : larger + (i - in_larger) / rows));
     return absl::OkStatus();
   });
 }

@@ -24,14 +24,15 @@ struct WindowRun {
   uint64_t at = 0;
 };
 
-/// What the call says of each row of the partition. CANCELLED soon after the query was; the function's errors, among
-/// them 22014 and 22016 for arguments that are no place, and RESOURCE_EXHAUSTED.
+/// What the call says of each row of the partition. CANCELLED soon after the query was; the function's
+/// errors, among them 22014 and 22016 for arguments that are no place, and RESOURCE_EXHAUSTED.
 absl::Status RunCall(const WindowRun& run);
 
 /// The part of RunCall that is of aggregates over frames.
 absl::Status RunWindowAggregate(const WindowRun& run);
 
-/// Calls body(i) for each row, which returns a status, and looks now and then whether the query was cancelled.
+/// Calls body(i) for each row, which returns a status, and looks now and then whether the query was
+/// cancelled.
 template <typename Body>
 absl::Status ForRows(const WindowRun& run, Body&& body) {
   constexpr uint32_t kRowsBetweenLooks = 1 << 12;

@@ -73,7 +73,8 @@ uint32_t FrameWalk::Search(const FrameBound& bound, uint32_t i, bool beyond, uin
   const bool back = bound.kind == FrameBound::Kind::kPreceding;
   const __int128 key = KeyOf(i);
   __int128 limit;
-  if (back ? __builtin_sub_overflow(key, bound.offset, &limit) : __builtin_add_overflow(key, bound.offset, &limit))
+  if (back ? __builtin_sub_overflow(key, bound.offset, &limit)
+           : __builtin_add_overflow(key, bound.offset, &limit))
     limit = back ? kLeast : kMost;
   while (at < with_key_end_ && (beyond ? KeyOf(at) <= limit : KeyOf(at) < limit)) ++at;
   return at;

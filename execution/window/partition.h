@@ -11,16 +11,18 @@
 
 namespace nam::execution {
 
-/// What a window's tasks share: rows sorted by the keys of partitions, then by those of the window. Immutable.
+/// What a window's tasks share: rows sorted by the keys of partitions, then by those of the window.
+/// Immutable.
 struct WindowRows {
-  WindowRows(const OrderedRows& sorted, std::span<const OrderSlot> partition_keys, std::span<const OrderSlot> order_keys)
+  WindowRows(const OrderedRows& sorted, std::span<const OrderSlot> partition_keys,
+             std::span<const OrderSlot> order_keys)
       : rows(sorted),
         partitions(sorted.table(), partition_keys),
         order(sorted.table(), order_keys),
         order_key(order_keys.empty() ? OrderSlot() : order_keys[0]) {}
 
-  /// The place behind the partition that has this place: found by doubling steps, so that it costs little for small
-  /// partitions and for large ones.
+  /// The place behind the partition that has this place: found by doubling steps, so that it costs little for
+  /// small partitions and for large ones.
   uint64_t PartitionEnd(uint64_t place) const;
   /// The first place from `place` on at which a partition begins.
   uint64_t PartitionFrom(uint64_t place) const;
@@ -66,8 +68,8 @@ class Partition {
   BudgetArray<uint32_t> starts_;    // by group
 };
 
-/// The frames of a partition's rows, in the rows' order. Neither end of a frame ever moves backwards, so walking over
-/// all of them costs a step for each row, whatever the frame.
+/// The frames of a partition's rows, in the rows' order. Neither end of a frame ever moves backwards, so
+/// walking over all of them costs a step for each row, whatever the frame.
 class FrameWalk {
  public:
   struct Places {
@@ -82,16 +84,16 @@ class FrameWalk {
  private:
   uint32_t StartOf(const plan::FrameBound& bound, uint32_t i, uint32_t& at);
   uint32_t EndOf(const plan::FrameBound& bound, uint32_t i, uint32_t& at);
-  /// The first row among those with a key, from `at` on, that is not before the distance of the bound; `beyond`: that
-  /// is behind it.
+  /// The first row among those with a key, from `at` on, that is not before the distance of the bound;
+  /// `beyond`: that is behind it.
   uint32_t Search(const plan::FrameBound& bound, uint32_t i, bool beyond, uint32_t& at) const;
   /// The row's key, so that keys never fall.
   __int128 KeyOf(uint32_t i) const;
 
   const Partition& partition_;
   const plan::WindowFrame frame_;
-  const bool peers_;           // bounds are of groups, not of rows
-  uint32_t with_key_ = 0;      // the rows that have a key, of RANGE with an offset
+  const bool peers_;       // bounds are of groups, not of rows
+  uint32_t with_key_ = 0;  // the rows that have a key, of RANGE with an offset
   uint32_t with_key_end_ = 0;
   uint32_t start_ = 0, end_ = 0;  // where the searches are
 };

@@ -72,7 +72,8 @@ Column WindowResults::Read(uint64_t first, uint32_t count) {
   }
   for (uint32_t i = 0; i < count; ++i) {
     const Run& run = texts_[first + i];
-    read_[i] = nulls_[first + i] != 0 ? std::string_view() : std::string_view(bytes_.data() + run.begin, run.bytes);
+    read_[i] =
+        nulls_[first + i] != 0 ? std::string_view() : std::string_view(bytes_.data() + run.begin, run.bytes);
   }
   return column(read_.get(), Physical::kText);
 }

@@ -54,7 +54,8 @@ class WindowResults {
     texts_[at] = {begin, end - begin};
   }
 
-  /// The results [first, first + count), at most kChunkRows, as a column. Valid until the next call of anything here.
+  /// The results [first, first + count), at most kChunkRows, as a column. Valid until the next call of
+  /// anything here.
   Column Read(uint64_t first, uint32_t count);
 
  private:

@@ -24,7 +24,8 @@ class WindowSource::Task final : public SourceTask {
         numbers_(std::make_unique_for_overwrite<uint32_t[]>(kChunkRows)) {
     for (const plan::WindowCall& call : source.options_.calls) {
       const uint32_t slot = call.arguments.empty() ? 0 : call.arguments[0];
-      results_.push_back(std::make_unique<WindowResults>(FormOf(call), rows().table(), slot, context.budget()));
+      results_.push_back(
+          std::make_unique<WindowResults>(FormOf(call), rows().table(), slot, context.budget()));
     }
   }
 

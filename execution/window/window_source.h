@@ -15,11 +15,12 @@ namespace nam::execution {
 
 /// Sorted rows, each beside what window functions say of it.
 ///
-///     order   a 1 │ a 2 │ a 2 │ b 1 │ c 4 │ c 9 …       sorted by the keys of partitions, then by the window's
-///     tasks   └───── segment ──────┘ └── segment ──     whole partitions, some thousand rows at least
+///     order   a 1 │ a 2 │ a 2 │ b 1 │ c 4 │ c 9 …       sorted by the keys of partitions, then by the
+///     window's tasks   └───── segment ──────┘ └── segment ──     whole partitions, some thousand rows at
+///     least
 ///
-/// A task computes its segment by partitions, then reads it as chunks; so memory follows the largest partition, and
-/// that is one task's. Segments are claimed in their order: one task alone keeps it.
+/// A task computes its segment by partitions, then reads it as chunks; so memory follows the largest
+/// partition, and that is one task's. Segments are claimed in their order: one task alone keeps it.
 class WindowSource final : public Source {
  public:
   struct Options {
@@ -32,9 +33,11 @@ class WindowSource final : public Source {
 
   std::unique_ptr<SourceTask> NewTask(TaskContext& context) override;
 
-  /// The rows' slots, then one for each call. Chunks that tasks fill have as many columns, and no row sets of their own.
+  /// The rows' slots, then one for each call. Chunks that tasks fill have as many columns, and no row sets of
+  /// their own.
   const plan::Schema& schema() const { return schema_; }
-  /// Distinct arrays of row numbers that the columns of such a chunk point to: see ProbeOptions::input_row_sets.
+  /// Distinct arrays of row numbers that the columns of such a chunk point to: see
+  /// ProbeOptions::input_row_sets.
   uint32_t row_sets() const;
 
  private:

@@ -60,11 +60,13 @@ TEST(RepeatTest, EachTupleLeavesAsOftenAsItSays) {
     const bool few = random.OneIn(2);
     schema.insert(schema.begin() + times, {Type::Integer(), true, {-3, few ? 6000 : 3, random.OneIn(2)}});
     if (!schema[times].bounds.known) schema[times].bounds = {};
-    std::vector<Tuple> input = RandomTuples(schema, few ? random.Below(20) : random.Below(12'000), 50, random);
+    std::vector<Tuple> input =
+        RandomTuples(schema, few ? random.Below(20) : random.Below(12'000), 50, random);
     std::vector<Tuple> expected;
     for (Tuple& tuple : input) {
       const int64_t most = few ? 6000 : 3;
-      if (!tuple[times].null) tuple[times] = Cell::Number(static_cast<int64_t>(random.Below(static_cast<uint64_t>(most) + 4)) - 3);
+      if (!tuple[times].null)
+        tuple[times] = Cell::Number(static_cast<int64_t>(random.Below(static_cast<uint64_t>(most) + 4)) - 3);
       for (__int128 n = tuple[times].null ? 0 : tuple[times].number; n > 0; --n) expected.push_back(tuple);
     }
     auto step = RepeatOperator::Make({times}, schema, static_cast<uint32_t>(schema.size())).value();

@@ -245,14 +245,16 @@ TEST(Check, WindowsAreTyped) {
   EXPECT_TRUE(refused([](WindowSource&, SortSink& s) { s.offset = 1; }));
   EXPECT_TRUE(refused([](WindowSource& w, SortSink&) { w.calls[0].frame.start.offset = -1; }));
   EXPECT_TRUE(refused([](WindowSource& w, SortSink&) {
-    w.calls[0].frame = {WindowFrame::Unit::kRows, {FrameBound::Kind::kFollowing, 1}, {FrameBound::Kind::kCurrentRow, 0}};
+    w.calls[0].frame = {
+        WindowFrame::Unit::kRows, {FrameBound::Kind::kFollowing, 1}, {FrameBound::Kind::kCurrentRow, 0}};
   })) << "a frame that ends before it starts";
   EXPECT_TRUE(refused([](WindowSource& w, SortSink&) { w.calls[0].arguments = {1}; })) << "a sum of text";
   EXPECT_TRUE(refused([](WindowSource& w, SortSink&) { w.calls[0].arguments = {9}; }));
   EXPECT_TRUE(refused([](WindowSource& w, SortSink&) { w.calls[0].arguments = {}; }));
   EXPECT_TRUE(refused([](WindowSource& w, SortSink&) { w.calls[1].arguments = {1, 2}; })) << "lag by a date";
-  EXPECT_TRUE(refused([](WindowSource& w, SortSink&) { w.calls[1].arguments = {1, 0, 0}; }))
-      << "a default of another type";
+  EXPECT_TRUE(refused([](WindowSource& w, SortSink&) {
+    w.calls[1].arguments = {1, 0, 0};
+  })) << "a default of another type";
   EXPECT_TRUE(refused([](WindowSource& w, SortSink&) { w.calls[1].type = Type::Integer(); }));
   PhysicalPlan plan = WithWindow();
   plan.pipelines[0].sink = ResultSink{};
@@ -301,8 +303,11 @@ TEST(Check, FedSinksTakeTheirRows) {
   EXPECT_TRUE(refused([](P& p) { p.pipelines[1].after.clear(); }));
   EXPECT_TRUE(refused([](P& p) { p.pipelines[0].sink = FeedSink{0}; }));
   EXPECT_TRUE(refused([](P& p) { p.pipelines[0].sink = FeedSink{2}; }));
-  EXPECT_TRUE(refused([](P& p) { p.pipelines[1].schemas[0][0].bounds.high = 98; })) << "values out of its bounds";
-  EXPECT_TRUE(refused([](P& p) { p.pipelines[0].schemas[0][0].nullable = true, p.pipelines[1].schemas[0][0].nullable = false; }));
+  EXPECT_TRUE(refused([](P& p) { p.pipelines[1].schemas[0][0].bounds.high = 98; }))
+      << "values out of its bounds";
+  EXPECT_TRUE(refused([](P& p) {
+    p.pipelines[0].schemas[0][0].nullable = true, p.pipelines[1].schemas[0][0].nullable = false;
+  }));
   EXPECT_TRUE(refused([](P& p) { p.pipelines[1].schemas[0].push_back(kInt); }));
   EXPECT_TRUE(refused([](P& p) {
     Pipeline reader = p.pipelines[1];
@@ -351,8 +356,9 @@ TEST(Check, SetsAndRepeatsNameSlots) {
   EXPECT_TRUE(totals([](AggregateSink& s, P&) { s.totals = {2}; })) << "no number of a set";
   EXPECT_TRUE(totals([](AggregateSink& s, P&) { s.phase = AggregateSink::Phase::kPartial; }));
   EXPECT_TRUE(totals([](AggregateSink& s, P&) { s.group_by.clear(); }));
-  EXPECT_TRUE(totals([](AggregateSink& s, P& p) { s.group_by[1] = Random::Column(p.pipelines[1].schemas[1], 0); }))
-      << "a key that is never NULL";
+  EXPECT_TRUE(totals([](AggregateSink& s, P& p) {
+    s.group_by[1] = Random::Column(p.pipelines[1].schemas[1], 0);
+  })) << "a key that is never NULL";
 }
 
 TEST(Check, WhatNullsMeanToAProbeIsSaidOnce) {
@@ -371,11 +377,11 @@ TEST(Check, WhatNullsMeanToAProbeIsSaidOnce) {
   EXPECT_TRUE(refused([](ProbeStep& p, const Expr&) { p.null_aware = true; })) << "no mark";
   EXPECT_FALSE(refused([](ProbeStep& p, const Expr& x) { p.kind = JoinKind::kMark, p.compared = {x}; }));
   EXPECT_TRUE(refused([](ProbeStep& p, const Expr& x) { p.kind = JoinKind::kSemi, p.compared = {x}; }));
-  EXPECT_TRUE(refused([](ProbeStep& p, const Expr& x) {
-    p.kind = JoinKind::kMark, p.null_aware = true, p.compared = {x};
-  }));
+  EXPECT_TRUE(refused(
+      [](ProbeStep& p, const Expr& x) { p.kind = JoinKind::kMark, p.null_aware = true, p.compared = {x}; }));
   EXPECT_FALSE(refused([](ProbeStep& p, const Expr&) { p.kind = JoinKind::kNullAwareAnti; }));
-  EXPECT_TRUE(refused([](ProbeStep& p, const Expr& x) { p.kind = JoinKind::kNullAwareAnti, p.residuals = {x}; }));
+  EXPECT_TRUE(
+      refused([](ProbeStep& p, const Expr& x) { p.kind = JoinKind::kNullAwareAnti, p.residuals = {x}; }));
   EXPECT_FALSE(refused([](ProbeStep& p, const Expr& x) {
     p.kind = JoinKind::kNullAwareAnti, p.residuals = {x}, p.compared = {x};
   }));

@@ -29,14 +29,9 @@ TEST(Flow, StatesFollowTheirAggregates) {
                                              {AggregateFunction::kCountDistinct, {}, Type::Integer()}};
   const Schema states = StatesOf(keys, aggregates, Schema{{}, d, n, d, n});
   const Slot half{d.type, true, kWords}, word{d.type, false, kWords};
-  const Schema wanted = {keys[0],
-                         {Type::Integer(), false, kCounts},
-                         half,
-                         word,
-                         {Type::Integer(), true, {1, 9, true}},
-                         half,
-                         word,
-                         {Type::Integer(), false, kCounts}};
+  const Schema wanted = {keys[0], {Type::Integer(), false, kCounts},     half,
+                         word,    {Type::Integer(), true, {1, 9, true}}, half,
+                         word,    {Type::Integer(), false, kCounts}};
   EXPECT_EQ(states, wanted);
 }
 
@@ -146,7 +141,8 @@ TEST(Print, SortsWindowsUnionsAndSetsAreLines) {
   window.source = over;
   window.schemas = {*WindowOutput(plan, over)};
   window.steps = {ExpandStep{{0, 1}, {{0, 1}, {1}, {}}}, RepeatStep{3}};
-  for (const StepNode& step : window.steps) window.schemas.push_back(*StepOutput(plan, step, window.schemas.back()));
+  for (const StepNode& step : window.steps)
+    window.schemas.push_back(*StepOutput(plan, step, window.schemas.back()));
   window.estimates.resize(3, {1, 1});
   window.sink = BuildSink{{}, {0}, false};
   window.after = {1};
@@ -157,7 +153,8 @@ TEST(Print, SortsWindowsUnionsAndSetsAreLines) {
   probe.keep = {1};
   probe.fetch = {0};
   const Schema partners = *PartnerSchema(plan, probe, {n, n});
-  probe.compared = {Random::Node(Op::kEqual, Type::Bool(), {Random::Column(partners, 0), Random::Column(partners, 1)})};
+  probe.compared = {
+      Random::Node(Op::kEqual, Type::Bool(), {Random::Column(partners, 0), Random::Column(partners, 1)})};
   loop.steps = {probe};
   loop.schemas.push_back(*StepOutput(plan, loop.steps[0], loop.schemas[0]));
   loop.estimates.resize(2, {1, 1});
@@ -171,7 +168,8 @@ TEST(Print, SortsWindowsUnionsAndSetsAreLines) {
       "   feed P1",
       "P1 values, 1 rows => #0, #1 ~1, after P0",
       "   sort by #0, #1 desc",
-      "P2 window over rows of P1 partition by #0 order by #1 desc, sum(#1) range between 3 preceding and current "
+      "P2 window over rows of P1 partition by #0 order by #1 desc, sum(#1) range between 3 preceding and "
+      "current "
       "row, rank() => #0, #1, #2, #3 ~1, after P1",
       "   expand to sets (#0, #1), (#1), () => #0, #1, #2, #3, #0, #1, #6 ~1",
       "   repeat #3 times => #0, #1, #2, #3, #0, #1, #6 ~1",

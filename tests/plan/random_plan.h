@@ -221,7 +221,8 @@ class RandomPlan {
     out.type = Type::Integer();
     if (out.function == AggregateFunction::kCountRows) return out;
     if (out.function >= AggregateFunction::kVarPop) {
-      const bool truth = out.function == AggregateFunction::kBoolAnd || out.function == AggregateFunction::kBoolOr;
+      const bool truth =
+          out.function == AggregateFunction::kBoolAnd || out.function == AggregateFunction::kBoolOr;
       const Type from = truth ? Type::Bool() : Type::Integer();
       out.argument = random_.AnExpr(schema, from, 2);
       if (ArgumentsOf(out.function) > 1) out.second = random_.AnExpr(schema, Type::Decimal(1), 2);

@@ -138,7 +138,8 @@ class Runner {
   absl::StatusOr<Rows> Source(const Pipeline&, const WindowSource& window) const {
     const auto& sort = std::get<SortSink>(plan_.pipelines.at(window.pipeline).sink);
     for (const Row& row : left_.at(window.pipeline)) {
-      for (uint32_t k = 0; k < window.partition_keys + window.order_keys; ++k) (void)row.at(sort.order.at(k).slot);
+      for (uint32_t k = 0; k < window.partition_keys + window.order_keys; ++k)
+        (void)row.at(sort.order.at(k).slot);
       for (const WindowCall& call : window.calls) (void)Picked(row, call.arguments);
     }
     return Rows();
@@ -171,7 +172,8 @@ class Runner {
       for (size_t s = 0; s < expand.sets.size(); ++s) {
         Row expanded = row;
         for (Value& null : Nulls(output, row.size(), expand.keys.size())) expanded.push_back(std::move(null));
-        for (const uint32_t place : expand.sets[s]) expanded.at(row.size() + place) = row.at(expand.keys.at(place));
+        for (const uint32_t place : expand.sets[s])
+          expanded.at(row.size() + place) = row.at(expand.keys.at(place));
         expanded.push_back(Value::Integer(static_cast<int64_t>(s)));
         out.push_back(std::move(expanded));
       }

@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
+#include "plan/aggregate_slots.h"
 #include "tests/execution/aggregate/aggregation.h"
 #include "types/sql_error.h"
-#include "plan/aggregate_slots.h"
 #include "types/value.h"
 
 namespace nam::execution {
@@ -53,8 +53,8 @@ plan::Aggregate RandomAggregate(const plan::Schema& schema, uint32_t slot, Rando
   if (type.numeric()) add({Function::kSum, Function::kAverage});
   if (type == Type::Integer()) add({Function::kBitAnd, Function::kBitOr, Function::kBitXor});
   if (IsSmall(schema[slot])) {
-    add({Function::kVarPop, Function::kVarSamp, Function::kStddevPop, Function::kStddevSamp, Function::kCovarPop,
-         Function::kCovarSamp, Function::kCorr});
+    add({Function::kVarPop, Function::kVarSamp, Function::kStddevPop, Function::kStddevSamp,
+         Function::kCovarPop, Function::kCovarSamp, Function::kCorr});
   }
   plan::Aggregate made = MakeAggregate(functions[random.Below(functions.size())], schema, slot);
   if (plan::ArgumentsOf(made.function) > 1) {
@@ -63,9 +63,10 @@ plan::Aggregate RandomAggregate(const plan::Schema& schema, uint32_t slot, Rando
     }
     made.type = Type::Decimal(6);
   }
-  const bool knows_distinct = plan::HasMoments(made.function) ? plan::ArgumentsOf(made.function) == 1
-                              : made.function == Function::kSum || made.function == Function::kAverage ||
-                                    made.function == Function::kBitXor;
+  const bool knows_distinct = plan::HasMoments(made.function)
+                                  ? plan::ArgumentsOf(made.function) == 1
+                                  : made.function == Function::kSum || made.function == Function::kAverage ||
+                                        made.function == Function::kBitXor;
   made.distinct = knows_distinct && random.OneIn(2);
   return made;
 }
@@ -121,21 +122,24 @@ TEST(AggregateTest, VariancesAreExactHoweverLargeTheirSums) {
        {Function::kVarPop, Function::kStddevPop, Function::kCovarPop, Function::kCorr, Function::kVarSamp}) {
     aggregation.aggregates.push_back(MakeAggregate(function, aggregation.schema, 0));
     aggregation.aggregates.back().type = Type::Decimal(4);
-    if (plan::ArgumentsOf(function) > 1) aggregation.aggregates.back().second = SlotExpr(aggregation.schema, 1);
+    if (plan::ArgumentsOf(function) > 1)
+      aggregation.aggregates.back().second = SlotExpr(aggregation.schema, 1);
   }
   // Numbers of 38 digits that differ by little: 2 and 6 above a common one, whose squares have 76 digits.
   const __int128 far = PowerOfTen(38) - 1000;
   std::vector<Tuple> input;
   for (int i = 0; i < 12'000; ++i)
-    input.push_back({Cell::Number(far + (i % 2 == 0 ? 200 : 600)), Cell::Number(-far - (i % 2 == 0 ? 100 : 0))});
+    input.push_back(
+        {Cell::Number(far + (i % 2 == 0 ? 200 : 600)), Cell::Number(-far - (i % 2 == 0 ? 100 : 0))});
   StepDriver driver(1);
-  const Tuple wanted = {Cell::Number(40'000), Cell::Number(20'000), Cell::Number(10'000), Cell::Number(10'000),
-                        Cell::Number(40'003)};  // 4 · 12000 / 11999 = 4.00033
+  const Tuple wanted = {Cell::Number(40'000), Cell::Number(20'000), Cell::Number(10'000),
+                        Cell::Number(10'000), Cell::Number(40'003)};  // 4 · 12000 / 11999 = 4.00033
   const std::unique_ptr<const AggregatePlan> plan = aggregation.Plan();
   AggregateSink sink(*plan, driver.budget());
   ASSERT_TRUE(driver.RunInto(aggregation.schema, input, sink, 3).ok());
   EXPECT_EQ(ReadFinal(driver, sink).value(), std::vector<Tuple>{wanted});
-  EXPECT_EQ(Distributed(aggregation, driver, Spread(input, 3, driver.random()), 2).value(), std::vector<Tuple>{wanted});
+  EXPECT_EQ(Distributed(aggregation, driver, Spread(input, 3, driver.random()), 2).value(),
+            std::vector<Tuple>{wanted});
 }
 
 TEST(AggregateTest, AVarianceBeyondItsDigitsIsAnError) {
@@ -153,10 +157,12 @@ TEST(AggregateTest, AVarianceBeyondItsDigitsIsAnError) {
 /// What an aggregation of grouping sets says of sets without keys.
 TEST(AggregateTest, TotalsAreThereWithoutRows) {
   Aggregation aggregation;
-  aggregation.schema = {Bounded(Type::Integer(), 0, 3, false), {Type::String(), true, {}}, Bounded(Type::Integer(), 0, 9)};
+  aggregation.schema = {
+      Bounded(Type::Integer(), 0, 3, false), {Type::String(), true, {}}, Bounded(Type::Integer(), 0, 9)};
   aggregation.keys = {SlotExpr(aggregation.schema, 0), SlotExpr(aggregation.schema, 1)};
-  for (const AggregateFunction function : {AggregateFunction::kCountRows, AggregateFunction::kSum, AggregateFunction::kCountDistinct,
-                                           AggregateFunction::kVarPop, AggregateFunction::kMax})
+  for (const AggregateFunction function :
+       {AggregateFunction::kCountRows, AggregateFunction::kSum, AggregateFunction::kCountDistinct,
+        AggregateFunction::kVarPop, AggregateFunction::kMax})
     aggregation.aggregates.push_back(MakeAggregate(function, aggregation.schema, 2));
   aggregation.aggregates.push_back(MakeAggregate(AggregateFunction::kSum, aggregation.schema, 2));
   aggregation.aggregates.back().distinct = true;

@@ -49,7 +49,8 @@ Cell Moment(const plan::Aggregate& aggregate, const std::vector<Cell>& xs, const
   }
   const int scale = aggregate.type.scale, scale_x = aggregate.argument.type.scale,
             scale_y = aggregate.second.type.scale;
-  const __int128 below = n * (n - sample), of_x = n * xx - x * x, of_y = n * yy - y * y, both = n * xy - x * y;
+  const __int128 below = n * (n - sample), of_x = n * xx - x * x, of_y = n * yy - y * y,
+                 both = n * xy - x * y;
   const auto rounded = [&](__int128 above, int up) {
     const __int128 magnitude = (above < 0 ? -above : above) * PowerOfTen(up);
     const __int128 value = (2 * magnitude + below) / (2 * below);

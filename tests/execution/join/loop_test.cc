@@ -16,8 +16,8 @@ namespace {
 using plan::JoinKind;
 using plan::Op;
 
-constexpr JoinKind kAllKinds[] = {JoinKind::kInner, JoinKind::kLeft, JoinKind::kRight,
-                                  JoinKind::kFull,  JoinKind::kSemi, JoinKind::kAnti,
+constexpr JoinKind kAllKinds[] = {JoinKind::kInner, JoinKind::kLeft,          JoinKind::kRight,
+                                  JoinKind::kFull,  JoinKind::kSemi,          JoinKind::kAnti,
                                   JoinKind::kMark,  JoinKind::kNullAwareAnti, JoinKind::kSingle};
 
 plan::Expr Slot(const plan::Schema& schema, uint32_t slot) {
@@ -99,7 +99,8 @@ std::optional<std::vector<Tuple>> Loop::Expected() const {
       if (kind <= JoinKind::kFull || kind == JoinKind::kSingle) both(&p, &build[i]);
     }
     if (kind == JoinKind::kSingle && matches > 1) return std::nullopt;
-    const bool alone = matches == 0 && (kind == JoinKind::kLeft || kind == JoinKind::kFull || kind == JoinKind::kSingle);
+    const bool alone =
+        matches == 0 && (kind == JoinKind::kLeft || kind == JoinKind::kFull || kind == JoinKind::kSingle);
     if (alone) both(&p, nullptr);
     const bool own = (kind == JoinKind::kSemi && matches > 0) || (kind == JoinKind::kAnti && matches == 0) ||
                      (kind == JoinKind::kNullAwareAnti && matches == 0 && !unsure) || kind == JoinKind::kMark;
@@ -154,8 +155,10 @@ absl::StatusOr<std::vector<Tuple>> Joined(const Loop& loop, StepDriver& driver, 
     compared.push_back(Binary(Op::kEqual, Type::Bool(), Slot(pairs, i), Slot(pairs, 3 + i)));
   plan::Schema at_rest;
   if (loop.keyed) at_rest.push_back(loop.schema[0]), build_outputs.push_back(Slot(loop.schema, 0));
-  for (uint32_t i = 0; i < 3; ++i) at_rest.push_back(loop.schema[i]), build_outputs.push_back(Slot(loop.schema, i));
-  const auto program = Compiled(build_outputs, loop.schema), keys = Compiled({Slot(loop.schema, 0)}, loop.schema);
+  for (uint32_t i = 0; i < 3; ++i)
+    at_rest.push_back(loop.schema[i]), build_outputs.push_back(Slot(loop.schema, i));
+  const auto program = Compiled(build_outputs, loop.schema),
+             keys = Compiled({Slot(loop.schema, 0)}, loop.schema);
   const auto residuals = Compiled(conditions, pairs), compare = Compiled(compared, pairs);
   auto build = RowBuild::Make({.program = program.get(),
                                .keys = loop.keyed ? 1u : 0u,
@@ -209,7 +212,8 @@ TEST(LoopTest, AnyConditionJoinsAsNestedLoops) {
     Loop loop;
     loop.kind = kAllKinds[seed % std::size(kAllKinds)];
     if (random.OneIn(4)) loop.schema[0].nullable = false;
-    if (!random.OneIn(4)) loop.band = static_cast<int64_t>(random.Below(3) == 0 ? random.Below(100) : random.Below(2));
+    if (!random.OneIn(4))
+      loop.band = static_cast<int64_t>(random.Below(3) == 0 ? random.Below(100) : random.Below(2));
     loop.compares = MayCompare(loop.kind) && (loop.kind == JoinKind::kNullAwareAnti || random.OneIn(2));
     const size_t probes[] = {0, 1, 700, 1500}, builds[] = {0, 1, 30, 60, 1100};
     const uint64_t distinct = loop.compares ? 4 : 400;
@@ -269,7 +273,8 @@ TEST(LoopTest, WhatIsNoPlanIsRefused) {
   StepDriver driver(1);
   Loop loop;
   loop.kind = JoinKind::kNullAwareAnti;
-  EXPECT_TRUE(absl::IsInvalidArgument(Joined(loop, driver).status())) << "NOT IN without something to compare";
+  EXPECT_TRUE(absl::IsInvalidArgument(Joined(loop, driver).status()))
+      << "NOT IN without something to compare";
   loop.kind = JoinKind::kSemi;
   loop.compares = true;
   EXPECT_TRUE(absl::IsInvalidArgument(Joined(loop, driver).status())) << "it has no mark";

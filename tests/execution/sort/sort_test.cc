@@ -172,7 +172,8 @@ TEST(OrderedSourceTest, OffsetsLimitsAndRangesAreOfTheOrder) {
               [&](const Tuple& a, const Tuple& b) { return StandsBefore(order, a, b); });
     OrderedSource::Options options{.offset = random.OneIn(3) ? 0 : random.Below(26'000)};
     if (random.OneIn(2)) options.limit = random.Below(20'000);
-    expected.erase(expected.begin(), expected.begin() + static_cast<ptrdiff_t>(std::min(options.offset, expected.size())));
+    expected.erase(expected.begin(),
+                   expected.begin() + static_cast<ptrdiff_t>(std::min(options.offset, expected.size())));
     expected.resize(std::min(options.limit, expected.size()));
     OrderedSource in_order(sorter->rows(), options);
     EXPECT_EQ(ReadAll(driver, in_order, 2), expected);

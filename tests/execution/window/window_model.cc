@@ -60,7 +60,9 @@ class Model {
 
  private:
   static Cell Place(size_t places) { return Cell::Number(static_cast<int64_t>(places) + 1); }
-  const Cell& Argument(size_t row, size_t argument = 0) const { return rows_[row][call_.arguments[argument]]; }
+  const Cell& Argument(size_t row, size_t argument = 0) const {
+    return rows_[row][call_.arguments[argument]];
+  }
   size_t Before(size_t i) const {
     size_t count = 0;
     for (const Tuple& row : rows_) count += CompareRows(row, rows_[i], order_) < 0;
@@ -106,7 +108,7 @@ class Model {
   bool Reaches(const FrameBound& bound, size_t i, size_t j, bool start) const {
     using Kind = FrameBound::Kind;
     if (bound.kind == Kind::kUnboundedPreceding || bound.kind == Kind::kUnboundedFollowing) return true;
-    const __int128 offset = bound.kind == Kind::kPreceding    ? -bound.offset
+    const __int128 offset = bound.kind == Kind::kPreceding   ? -bound.offset
                             : bound.kind == Kind::kFollowing ? bound.offset
                                                              : 0;
     __int128 distance = 0;  // of row j from row i

@@ -23,7 +23,8 @@ using plan::WindowFrame;
 using plan::WindowFunction;
 
 // Slots of the rows.
-constexpr uint32_t kPartition = 0, kKey = 1, kNumber = 2, kDecimal = 3, kText = 4, kTruth = 5, kDelimiter = 6, kId = 7;
+constexpr uint32_t kPartition = 0, kKey = 1, kNumber = 2, kDecimal = 3, kText = 4, kTruth = 5, kDelimiter = 6,
+                   kId = 7;
 
 constexpr size_t kCompared = 150;
 
@@ -39,12 +40,16 @@ plan::Schema RowSchema(const plan::Slot& key) {
 }
 
 /// Rows in partitions of about `rows / partitions`; the last slot numbers them.
-std::vector<Tuple> RowsOf(const plan::Schema& schema, size_t rows, uint64_t partitions, uint64_t keys, RandomStream& random) {
+std::vector<Tuple> RowsOf(const plan::Schema& schema, size_t rows, uint64_t partitions, uint64_t keys,
+                          RandomStream& random) {
   std::vector<Tuple> out = RandomTuples(schema, rows, 30, random);
   for (size_t i = 0; i < rows; ++i) {
-    if (!out[i][kPartition].null) out[i][kPartition] = Cell::Text("p" + std::to_string(random.Below(partitions)));
-    if (!out[i][kKey].null) out[i][kKey] = RandomCell({schema[kKey].type, false, schema[kKey].bounds}, keys, random);
-    if (!out[i][kDecimal].null) out[i][kDecimal] = Cell::Number(static_cast<int64_t>(random.Below(2'000'000)) - 900'000);
+    if (!out[i][kPartition].null)
+      out[i][kPartition] = Cell::Text("p" + std::to_string(random.Below(partitions)));
+    if (!out[i][kKey].null)
+      out[i][kKey] = RandomCell({schema[kKey].type, false, schema[kKey].bounds}, keys, random);
+    if (!out[i][kDecimal].null)
+      out[i][kDecimal] = Cell::Number(static_cast<int64_t>(random.Below(2'000'000)) - 900'000);
     out[i][kId] = Cell::Number(static_cast<int64_t>(i));
   }
   return out;
@@ -52,7 +57,8 @@ std::vector<Tuple> RowsOf(const plan::Schema& schema, size_t rows, uint64_t part
 
 FrameBound RandomBound(RandomStream& random, bool offsets) {
   using Kind = FrameBound::Kind;
-  const Kind kinds[] = {Kind::kUnboundedPreceding, Kind::kCurrentRow, Kind::kUnboundedFollowing, Kind::kPreceding, Kind::kFollowing};
+  const Kind kinds[] = {Kind::kUnboundedPreceding, Kind::kCurrentRow, Kind::kUnboundedFollowing,
+                        Kind::kPreceding, Kind::kFollowing};
   FrameBound bound{kinds[random.Below(offsets ? 5 : 3)], 0};
   if (bound.kind == Kind::kPreceding || bound.kind == Kind::kFollowing) {
     const __int128 offsets_of[] = {0, 1, 2, 5, 1500, PowerOfTen(37)};
@@ -69,7 +75,8 @@ WindowFrame RandomFrame(RandomStream& random, bool ordered) {
     frame.start = RandomBound(random, offsets);
     frame.end = RandomBound(random, offsets);
     if (frame.start.kind == FrameBound::Kind::kUnboundedFollowing) continue;
-    if (frame.end.kind == FrameBound::Kind::kUnboundedPreceding || frame.end.kind < frame.start.kind) continue;
+    if (frame.end.kind == FrameBound::Kind::kUnboundedPreceding || frame.end.kind < frame.start.kind)
+      continue;
     return frame;
   }
 }
@@ -85,7 +92,8 @@ absl::StatusOr<std::vector<Tuple>> Windowed(StepDriver& driver, const Windowing&
   std::vector<OrderSlot> order = windowing.options.partition;
   order.insert(order.end(), windowing.options.order.begin(), windowing.options.order.end());
   auto sorter = Sorter::Make(*plan, order, driver.budget()).value();
-  if (absl::Status sorted = driver.RunInto(windowing.schema, windowing.input, *sorter, 2); !sorted.ok()) return sorted;
+  if (absl::Status sorted = driver.RunInto(windowing.schema, windowing.input, *sorter, 2); !sorted.ok())
+    return sorted;
   auto source = WindowSource::Make(sorter->rows(), windowing.options);
   if (!source.ok()) return source.status();
   const size_t columns = (*source)->schema().size();
@@ -112,7 +120,8 @@ absl::StatusOr<std::vector<Tuple>> Windowed(StepDriver& driver, const Windowing&
   return all;
 }
 
-/// Compares what windows say with the model, which gets the rows in the engine's order: of peers any order is right.
+/// Compares what windows say with the model, which gets the rows in the engine's order: of peers any order is
+/// right.
 void Check(StepDriver& driver, const Windowing& windowing, size_t tasks) {
   const absl::StatusOr<std::vector<Tuple>> actual = Windowed(driver, windowing, tasks);
   ASSERT_TRUE(actual.ok()) << actual.status();
@@ -120,7 +129,8 @@ void Check(StepDriver& driver, const Windowing& windowing, size_t tasks) {
   std::map<Tuple, std::vector<Tuple>> partitions;
   for (const Tuple& row : *actual) {
     const auto id = static_cast<size_t>(row[kId].number);
-    ASSERT_EQ(Tuple(row.begin(), row.begin() + static_cast<ptrdiff_t>(windowing.schema.size())), windowing.input[id]);
+    ASSERT_EQ(Tuple(row.begin(), row.begin() + static_cast<ptrdiff_t>(windowing.schema.size())),
+              windowing.input[id]);
     Tuple key;
     for (const OrderSlot& slot : windowing.options.partition) key.push_back(row[slot.slot]);
     partitions[key].push_back(row);
@@ -130,13 +140,16 @@ void Check(StepDriver& driver, const Windowing& windowing, size_t tasks) {
     ASSERT_TRUE(InOrder(rows, windowing.options.order));
     for (size_t c = 0; c < windowing.options.calls.size(); ++c) {
       const WindowCall& call = windowing.options.calls[c];
-      SCOPED_TRACE(testing::Message() << "function " << static_cast<int>(call.function) << " aggregate "
-                                      << static_cast<int>(call.aggregate) << " unit " << static_cast<int>(call.frame.unit)
-                                      << " start " << static_cast<int>(call.frame.start.kind) << " end "
-                                      << static_cast<int>(call.frame.end.kind));
-      // The model looks at all rows for each: of large partitions some are compared, among them the first and last.
+      SCOPED_TRACE(testing::Message()
+                   << "function " << static_cast<int>(call.function) << " aggregate "
+                   << static_cast<int>(call.aggregate) << " unit " << static_cast<int>(call.frame.unit)
+                   << " start " << static_cast<int>(call.frame.start.kind) << " end "
+                   << static_cast<int>(call.frame.end.kind));
+      // The model looks at all rows for each: of large partitions some are compared, among them the first and
+      // last.
       const size_t step = 1 + rows.size() / kCompared;
-      for (size_t i = 0; i < rows.size(); i = i + 1 < rows.size() ? std::min(i + step, rows.size() - 1) : i + 1) {
+      for (size_t i = 0; i < rows.size();
+           i = i + 1 < rows.size() ? std::min(i + step, rows.size() - 1) : i + 1) {
         ASSERT_EQ(rows[i][windowing.schema.size() + c],
                   ModelOf(call, windowing.schema, rows, windowing.options.order, i))
             << "row " << i << " of " << rows.size();
@@ -145,7 +158,8 @@ void Check(StepDriver& driver, const Windowing& windowing, size_t tasks) {
   }
 }
 
-WindowCall Aggregate(AggregateFunction function, std::vector<uint32_t> arguments, Type type, const WindowFrame& frame) {
+WindowCall Aggregate(AggregateFunction function, std::vector<uint32_t> arguments, Type type,
+                     const WindowFrame& frame) {
   return {WindowFunction::kAggregate, function, std::move(arguments), frame, type};
 }
 
@@ -160,12 +174,14 @@ WindowCall RandomCall(RandomStream& random, bool ordered) {
     case 2:
       return {WindowFunction::kDenseRank, {}, {}, {}, integer};
     case 3:
-      return {WindowFunction::kPercentRank, {}, {}, {}, Type::Decimal(static_cast<uint8_t>(random.Below(39)))};
+      return {
+          WindowFunction::kPercentRank, {}, {}, {}, Type::Decimal(static_cast<uint8_t>(random.Below(39)))};
     case 4:
       return {WindowFunction::kCumeDist, {}, {}, {}, Type::Decimal(static_cast<uint8_t>(random.Below(38)))};
     case 5:
     case 6: {
-      WindowCall call{random.OneIn(2) ? WindowFunction::kLag : WindowFunction::kLead, {}, {kText}, {}, Type::String()};
+      WindowCall call{
+          random.OneIn(2) ? WindowFunction::kLag : WindowFunction::kLead, {}, {kText}, {}, Type::String()};
       if (random.OneIn(2)) call.arguments.push_back(kNumber);
       if (call.arguments.size() > 1 && random.OneIn(2)) call.arguments.push_back(kDelimiter);
       return call;
@@ -192,20 +208,25 @@ WindowCall RandomCall(RandomStream& random, bool ordered) {
       return Aggregate(AggregateFunction::kAverage, {kNumber}, Type::Decimal(6), frame);
     case 16:
     case 17:
-      return Aggregate(random.OneIn(2) ? AggregateFunction::kMin : AggregateFunction::kMax, {kText}, Type::String(), frame);
+      return Aggregate(random.OneIn(2) ? AggregateFunction::kMin : AggregateFunction::kMax, {kText},
+                       Type::String(), frame);
     case 18:
-      return Aggregate(random.OneIn(2) ? AggregateFunction::kMin : AggregateFunction::kMax, {kDecimal}, Type::Decimal(2), frame);
+      return Aggregate(random.OneIn(2) ? AggregateFunction::kMin : AggregateFunction::kMax, {kDecimal},
+                       Type::Decimal(2), frame);
     case 19:
-      return Aggregate(random.OneIn(2) ? AggregateFunction::kBoolAnd : AggregateFunction::kBoolOr, {kTruth}, Type::Bool(), frame);
+      return Aggregate(random.OneIn(2) ? AggregateFunction::kBoolAnd : AggregateFunction::kBoolOr, {kTruth},
+                       Type::Bool(), frame);
     case 20: {
-      const AggregateFunction functions[] = {AggregateFunction::kBitAnd, AggregateFunction::kBitOr, AggregateFunction::kBitXor};
+      const AggregateFunction functions[] = {AggregateFunction::kBitAnd, AggregateFunction::kBitOr,
+                                             AggregateFunction::kBitXor};
       return Aggregate(functions[random.Below(3)], {kNumber}, integer, frame);
     }
     case 21:
     case 22:
       return Aggregate(AggregateFunction::kStringAggregate, {kText, kDelimiter}, Type::String(), frame);
     case 23:
-      return Aggregate(random.OneIn(2) ? AggregateFunction::kVarPop : AggregateFunction::kVarSamp, {kNumber}, Type::Decimal(6), frame);
+      return Aggregate(random.OneIn(2) ? AggregateFunction::kVarPop : AggregateFunction::kVarSamp, {kNumber},
+                       Type::Decimal(6), frame);
     default:
       return Aggregate(AggregateFunction::kCovarPop, {kNumber, kDecimal}, Type::Decimal(6), frame);
   }
@@ -219,7 +240,8 @@ Windowing RandomWindowing(RandomStream& random, size_t rows, uint64_t partitions
   Windowing made;
   made.schema = RowSchema(keys[random.Below(std::size(keys))]);
   made.input = RowsOf(made.schema, rows, partitions, 1 + random.Below(60), random);
-  if (partitions > 1 || random.OneIn(2)) made.options.partition = {{kPartition, random.OneIn(2), random.OneIn(2)}};
+  if (partitions > 1 || random.OneIn(2))
+    made.options.partition = {{kPartition, random.OneIn(2), random.OneIn(2)}};
   const bool ordered = !random.OneIn(5);
   if (ordered) made.options.order = {{kKey, random.OneIn(2), random.OneIn(2)}};
   for (uint64_t calls = 1 + random.Below(6); calls > 0; --calls)
@@ -254,11 +276,12 @@ TEST(WindowTest, PartitionsOfOneRowAndOfAllRows) {
     frame.unit = WindowFrame::Unit::kRange;
     frame.start = {FrameBound::Kind::kPreceding, 7};
     frame.end = {FrameBound::Kind::kFollowing, 3};
-    windowing.options.calls = {{WindowFunction::kRowNumber, {}, {}, {}, Type::Integer()},
-                               Aggregate(AggregateFunction::kSum, {kDecimal}, Type::Decimal(2), frame),
-                               Aggregate(AggregateFunction::kMax, {kText}, Type::String(), frame),
-                               Aggregate(AggregateFunction::kStringAggregate, {kText, kDelimiter}, Type::String(), frame),
-                               {WindowFunction::kLag, {}, {kText, kNumber}, {}, Type::String()}};
+    windowing.options.calls = {
+        {WindowFunction::kRowNumber, {}, {}, {}, Type::Integer()},
+        Aggregate(AggregateFunction::kSum, {kDecimal}, Type::Decimal(2), frame),
+        Aggregate(AggregateFunction::kMax, {kText}, Type::String(), frame),
+        Aggregate(AggregateFunction::kStringAggregate, {kText, kDelimiter}, Type::String(), frame),
+        {WindowFunction::kLag, {}, {kText, kNumber}, {}, Type::String()}};
     Check(driver, windowing, 3);
   }
 }
