@@ -33,32 +33,57 @@ absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Make(StageInputs inputs,
 }
 
 LocalStage::LocalStage(std::unique_ptr<PreparedStage> stage, Clock& clock, const std::atomic<bool>& cancel)
-    : stage_(std::move(stage)), context_(clock, stage_->result_budget(), cancel) {}
+    : stage_(std::move(stage)),
+      context_(clock, stage_->result_budget(), cancel),
+      complete_(stage_->plan().pipelines.size()) {}
 
 LocalStage::~LocalStage() = default;
 
 absl::Status LocalStage::PrepareFed(uint32_t number) {
   PreparedPipeline& pipeline = stage_->pipeline(number);
-  if (pipeline.records.has_value()) {
-    Fed& fed = fed_[number];
-    fed.number = number;
-    auto records = std::make_unique<RecordFeed>(*pipeline.records, stage_->result_budget());
-    fed.records = records.get();
-    fed.task = pipeline.NewTask(context_, std::move(records));
-    return absl::OkStatus();
-  }
-  Fed& fed = fed_[pipeline.foreign->pipeline];
-  if (fed.groups != nullptr || fed.task != nullptr)
-    return absl::UnimplementedError("rows of another stage that two pipelines read");
+  Fed& fed = fed_[pipeline.records.has_value() ? number : pipeline.foreign->pipeline];
+  if (fed.known) return absl::UnimplementedError("rows of another stage that two pipelines read");
+  fed.known = true;
   fed.number = number;
+  if (pipeline.records.has_value()) return absl::OkStatus();
   if (pipeline.aggregate_plan != nullptr && pipeline.aggregate_plan->input() == AggregateInput::kGroups) {
     fed.groups = std::make_unique<StoredGroups>(*pipeline.aggregate, stage_->result_budget());
     return absl::OkStatus();
   }
   NAM_ASSIGN_OR_RETURN(fed.rows_plan, RowsPlan::Make(pipeline.absorbed.pipeline.schemas[0]));
-  auto rows = std::make_unique<StoredRows>(fed.rows_plan->layout());
-  fed.rows = rows.get();
-  fed.task = pipeline.NewTask(context_, std::move(rows));
+  return absl::OkStatus();
+}
+
+absl::Status LocalStage::Start(Fed& fed) {
+  if (fed.groups != nullptr || fed.started) return absl::OkStatus();
+  fed.started = true;
+  for (const uint32_t before : stage_->plan().pipelines[fed.number].after) NAM_RETURN_IF_ERROR(Complete(before));
+  PreparedPipeline& pipeline = stage_->pipeline(fed.number);
+  std::unique_ptr<SourceTask> source;
+  if (pipeline.records.has_value()) {
+    auto records = std::make_unique<RecordFeed>(*pipeline.records, stage_->result_budget());
+    fed.records = records.get();
+    source = std::move(records);
+  } else {
+    auto rows = std::make_unique<StoredRows>(fed.rows_plan->layout());
+    fed.rows = rows.get();
+    source = std::move(rows);
+  }
+  fed.task = pipeline.NewTask(context_, std::move(source));
+  return absl::OkStatus();
+}
+
+absl::Status LocalStage::End(Fed& fed) {
+  if (fed.groups != nullptr) return absl::OkStatus();
+  NAM_RETURN_IF_ERROR(Start(fed));
+  if (!fed.done) {
+    if (fed.rows != nullptr) fed.rows->End();
+    if (fed.records != nullptr) fed.records->Close();
+    const Step step = fed.task->Run(context_);
+    if (step == Step::kFailed) return context_.error();
+    NAM_CHECK(step == Step::kDone, "rows have come to their end");
+  }
+  fed.task.reset();
   return absl::OkStatus();
 }
 
@@ -77,6 +102,7 @@ absl::Status LocalStage::Feed(Fed& fed, std::span<const std::byte> pages, uint64
     context_.Settle();
     return added;
   }
+  NAM_RETURN_IF_ERROR(Start(fed));
   if (fed.done) return absl::OkStatus();
   NAM_RETURN_IF_ERROR(fed.rows->Feed(pages, attempt));
   return RunFed(fed);
@@ -91,8 +117,9 @@ absl::Status LocalStage::RunFed(Fed& fed) {
 absl::StatusOr<bool> LocalStage::AddRecords(uint32_t pipeline, std::span<const std::byte* const> rows) {
   NAM_CHECK(!finished_, "rows come before the end");
   const auto found = fed_.find(pipeline);
-  NAM_CHECK(found != fed_.end() && found->second.records != nullptr, "a scan of records");
+  NAM_CHECK(found != fed_.end() && stage_->pipeline(pipeline).records.has_value(), "a scan of records");
   Fed& fed = found->second;
+  if (error_.ok()) error_ = stage_->Explained(fed.number, Start(fed));
   if (error_.ok() && !fed.done && !rows.empty()) {
     fed.records->Give(rows);
     error_ = stage_->Explained(fed.number, RunFed(fed));
@@ -103,41 +130,37 @@ absl::StatusOr<bool> LocalStage::AddRecords(uint32_t pipeline, std::span<const s
 
 absl::Status LocalStage::Run() {
   NAM_CHECK(!std::exchange(finished_, true), "a query ends once");
-  if (error_.ok()) error_ = RunAll();
+  for (const uint32_t number : stage_->numbers()) {
+    if (error_.ok()) error_ = Complete(number);
+  }
   return error_;
 }
 
-absl::Status LocalStage::RunAll() {
-  for (auto& [from, fed] : fed_) {
-    if (fed.task == nullptr) continue;
-    if (!fed.done) {
-      if (fed.rows != nullptr) fed.rows->End();
-      if (fed.records != nullptr) fed.records->Close();
-      const Step step = fed.task->Run(context_);
-      if (step == Step::kFailed) return stage_->Explained(fed.number, context_.error());
-      NAM_CHECK(step == Step::kDone, "rows have come to their end");
-    }
-    fed.task.reset();
-  }
-  for (const uint32_t number : stage_->numbers()) {
-    NAM_RETURN_IF_ERROR(stage_->Explained(number, RunPipeline(number)));
-  }
+absl::Status LocalStage::Complete(uint32_t number) {
+  const bool here = stage_->plan().pipelines[number].stage == stage_->inputs().stage;
+  if (!here || complete_[number]) return absl::OkStatus();
+  const std::vector<uint32_t>& after = stage_->plan().pipelines[number].after;
+  for (const uint32_t before : after) NAM_RETURN_IF_ERROR(Complete(before));
+  NAM_RETURN_IF_ERROR(stage_->Explained(number, Run(number)));
+  complete_[number] = true;
+  // Memory goes back as soon as what it held has been read for the last time.
+  for (const uint32_t before : after) stage_->ReleaseIfRead(before, complete_);
   return absl::OkStatus();
 }
 
-absl::Status LocalStage::RunPipeline(uint32_t number) {
+absl::Status LocalStage::Run(uint32_t number) {
   if (context_.cancelled()) return Cancelled();
   PreparedPipeline& pipeline = stage_->pipeline(number);
-  if (pipeline.source != nullptr) {
-    const std::unique_ptr<PipelineTask> task = pipeline.NewTask(context_, pipeline.source->NewTask(context_));
+  if (pipeline.source == nullptr) {
+    NAM_RETURN_IF_ERROR(End(fed_.at(pipeline.records.has_value() ? number : pipeline.foreign->pipeline)));
+  } else {
+    const std::unique_ptr<PipelineTask> task =
+        pipeline.NewTask(context_, pipeline.source->NewTask(context_));
     const Step step = task->Run(context_);
     if (step == Step::kFailed) return context_.error();
     NAM_CHECK(step == Step::kDone, "nothing here waits");
   }
-  NAM_RETURN_IF_ERROR(Combine(pipeline.sink()));
-  // Memory goes back as soon as what it held has been read for the last time.
-  stage_->ReleaseBefore(number);
-  return absl::OkStatus();
+  return pipeline.feeds == nullptr ? Combine(pipeline.sink()) : absl::OkStatus();
 }
 
 absl::Status LocalStage::Combine(Sink& sink) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -23,6 +24,9 @@ namespace nam::execution {
 ///     Add   rows and groups that other stages have left ──▶ the pipelines that read them, as they come
 ///     AddRecords   rows of tables that the session's transaction has found ──▶ their scans, as they come
 ///     Run   the others, in the plan's order ──▶ … ──▶ StageInputs::client_sink
+///
+/// Where rows come for a pipeline that waits for others, these run first: what is fed to them must have come
+/// before.
 class LocalStage {
  public:
   /// `inputs.stage` is one of the session. All that is referred to outlives this.
@@ -55,21 +59,29 @@ class LocalStage {
     StoredRows* rows = nullptr;  // the task's source: one of these two
     RecordFeed* records = nullptr;
     std::unique_ptr<PipelineTask> task;
+    bool known = false;
+    bool started = false;
     bool done = false;  // wants no more
   };
 
   LocalStage(std::unique_ptr<PreparedStage> stage, Clock& clock, const std::atomic<bool>& cancel);
   absl::Status PrepareFed(uint32_t number);
+  /// Makes the task, once what the pipeline waits for is complete.
+  absl::Status Start(Fed& fed);
+  absl::Status End(Fed& fed);
   absl::Status Feed(Fed& fed, std::span<const std::byte> pages, uint64_t attempt);
   absl::Status RunFed(Fed& fed);
-  absl::Status RunAll();
-  absl::Status RunPipeline(uint32_t number);
+  /// Runs a pipeline of the stage, and those that it waits for, unless they have run. What is fed to them is
+  /// over then.
+  absl::Status Complete(uint32_t number);
+  absl::Status Run(uint32_t number);
   absl::Status Combine(Sink& sink);
 
   const std::unique_ptr<PreparedStage> stage_;
   TaskContext context_;
   absl::Status error_;
   bool finished_ = false;
+  std::vector<bool> complete_;  // by pipeline
   std::map<uint32_t, Fed> fed_;  // by the pipeline whose rows they read; scans of records by their own
 };
 

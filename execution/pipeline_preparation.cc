@@ -10,7 +10,9 @@
 #include "base/status_macros.h"
 #include "execution/join/probe.h"
 #include "execution/rows/row_appender.h"
+#include "execution/scan/values_source.h"
 #include "execution/steps.h"
+#include "execution/window/window_source.h"
 #include "plan/flow.h"
 #include "plan/slot_of.h"
 #include "types/wire.h"
@@ -25,6 +27,10 @@ constexpr uint64_t kBuildPieceRowsMin = 4'096;
 
 absl::Status NotRun(const char* what) {
   return absl::UnimplementedError(absl::StrFormat("this version of NAM does not run %s", what));
+}
+
+OrderSlot SlotOf(const plan::Order& by) {
+  return {by.slot, by.descending, by.nulls_first};
 }
 
 /// Unique among the columns of all versions of tables; never 0.
@@ -81,12 +87,31 @@ absl::Status PipelinePreparation::MakeSource() {
   meanings_.resize(plan_.schemas[0].size());
   if (const auto* pages = std::get_if<plan::PageSource>(&plan_.source)) return MakePageSource(*pages);
   if (const auto* records = std::get_if<plan::RecordScan>(&plan_.source)) return MakeRecordSource(*records);
+  if (const auto* window = std::get_if<plan::WindowSource>(&plan_.source)) return MakeWindowSource(*window);
+  if (const auto* values = std::get_if<plan::ValuesSource>(&plan_.source)) {
+    if (!stage_.of_session_) return NotRun("values on compute servers");
+    out_.source = std::make_unique<ValuesSource>(plan_.schemas[0], values->rows);
+    return absl::OkStatus();
+  }
   return NotRun("this source of a pipeline");
 }
 
+absl::Status PipelinePreparation::MakeWindowSource(const plan::WindowSource& window) {
+  const OrderedRows* const rows = stage_.pipelines_[window.pipeline].ordered();
+  if (rows == nullptr) return NotRun("a window over rows without an order");
+  const std::vector<plan::Order>& by =
+      std::get<plan::SortSink>(stage_.plan().pipelines[window.pipeline].sink).order;
+  WindowSource::Options options{.calls = window.calls};
+  for (uint32_t k = 0; k < window.partition_keys + window.order_keys; ++k)
+    (k < window.partition_keys ? options.partition : options.order).push_back(SlotOf(by[k]));
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<WindowSource> made, WindowSource::Make(*rows, std::move(options)));
+  row_sets_ = made->row_sets();
+  out_.source = std::move(made);
+  return absl::OkStatus();
+}
+
 absl::Status PipelinePreparation::MakeRecordSource(const plan::RecordScan& scan) {
-  if (!stage_.of_session_ || !plan_.after.empty())
-    return NotRun("scans of records but by the session's transaction");
+  if (!stage_.of_session_) return NotRun("scans of records but by the session's transaction");
   NAM_ASSIGN_OR_RETURN(
       RecordSelect select,
       RecordSelect::Make(
@@ -99,14 +124,10 @@ absl::Status PipelinePreparation::MakeRecordSource(const plan::RecordScan& scan)
 
 absl::Status PipelinePreparation::MakePageSource(const plan::PageSource& pages) {
   if (stage_.plan().pipelines[pages.pipeline].stage == stage_.inputs().stage) {
-    out_.source = stage_.pipelines_[pages.pipeline].RowsAtRest();
+    out_.source = stage_.pipelines_[pages.pipeline].RowsAtRest(pages.in_order);
     return out_.source != nullptr ? absl::OkStatus() : NotRun("a pipeline over rows that are not kept");
   }
   out_.foreign = &pages;
-  for (const uint32_t before : plan_.after) {
-    if (stage_.plan().pipelines[before].stage == stage_.inputs().stage)
-      return NotRun("a pipeline that takes in another stage's rows when some of its own are complete");
-  }
   return absl::OkStatus();
 }
 
@@ -217,10 +238,28 @@ absl::Status PipelinePreparation::MakeStep(const plan::StepNode& node, const pla
   if (const auto* filter = std::get_if<plan::FilterStep>(&node)) return MakeFilter(*filter, input);
   if (const auto* project = std::get_if<plan::ProjectStep>(&node)) return MakeProject(*project, input);
   if (const auto* probe = std::get_if<plan::ProbeStep>(&node)) return MakeProbeStep(*probe, input);
+  if (const auto* expand = std::get_if<plan::ExpandStep>(&node)) return MakeExpand(*expand, input, output);
+  if (const auto* repeat = std::get_if<plan::RepeatStep>(&node)) return MakeRepeat(*repeat, input);
   const auto& limit = std::get<plan::LimitStep>(node);
   const std::optional<uint64_t> rows =
       limit.rows < 0 ? std::nullopt : std::optional(static_cast<uint64_t>(limit.rows));
   AddStep(std::make_unique<LimitOperator>(static_cast<uint64_t>(limit.offset), rows), output.size());
+  return absl::OkStatus();
+}
+
+absl::Status PipelinePreparation::MakeExpand(const plan::ExpandStep& expand, const plan::Schema& input,
+                                             const plan::Schema& output) {
+  // Keys are codes in some sets and NULL in others.
+  meanings_.resize(output.size());
+  AddStep(std::make_unique<ExpandOperator>(expand, input), output.size());
+  return absl::OkStatus();
+}
+
+absl::Status PipelinePreparation::MakeRepeat(const plan::RepeatStep& repeat, const plan::Schema& input) {
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<RepeatOperator> step, RepeatOperator::Make(repeat, input, row_sets_));
+  const RepeatOperator* const made = step.get();
+  row_sets_ += 1;
+  out_.steps.push_back({std::move(step), [made] { return made->NewChunk(); }});
   return absl::OkStatus();
 }
 
@@ -251,13 +290,18 @@ absl::Status PipelinePreparation::MakeProbeStep(const plan::ProbeStep& probe, co
                        .fetch = probe.fetch,
                        .input_row_sets = row_sets_,
                        .input = input};
-  NAM_ASSIGN_OR_RETURN(options.keys, Compile(probe.keys, input));
+  if (!probe.keys.empty()) {
+    NAM_ASSIGN_OR_RETURN(options.keys, Compile(probe.keys, input));
+  }
   if (!probe.residuals.empty()) {
     NAM_ASSIGN_OR_RETURN(const plan::Schema pairs, plan::PartnerSchema(stage_.plan(), probe, input));
     NAM_ASSIGN_OR_RETURN(options.residuals, Compile(probe.residuals, pairs));
   }
-  options.null_aware =
-      probe.kind == plan::JoinKind::kMark && probe.keys.size() == 1 && probe.residuals.empty();
+  if (!probe.compared.empty()) {
+    NAM_ASSIGN_OR_RETURN(const plan::Schema pairs, plan::PartnerSchema(stage_.plan(), probe, input));
+    NAM_ASSIGN_OR_RETURN(options.compared, Compile(probe.compared, pairs));
+  }
+  options.null_aware = probe.null_aware;
   const bool own = probe.kind == plan::JoinKind::kSemi || probe.kind == plan::JoinKind::kAnti ||
                    probe.kind == plan::JoinKind::kNullAwareAnti || probe.kind == plan::JoinKind::kMark;
   std::vector<const CodeMeaning*> meanings;
@@ -288,6 +332,13 @@ absl::Status PipelinePreparation::MakeSink() {
   }
   if (const auto* aggregate = std::get_if<plan::AggregateSink>(&sink)) return MakeAggregate(*aggregate);
   if (const auto* result = std::get_if<plan::ResultSink>(&sink)) return MakeResult(*result);
+  if (const auto* sort = std::get_if<plan::SortSink>(&sink)) return MakeSort(*sort);
+  if (const auto* feed = std::get_if<plan::FeedSink>(&sink)) {
+    if (!stage_.of_session_) return NotRun("pipelines that feed others on compute servers");
+    // That is prepared later.
+    out_.feeds = &stage_.pipelines_[feed->pipeline];
+    return absl::OkStatus();
+  }
   return NotRun("this sink of a pipeline");
 }
 
@@ -359,7 +410,7 @@ std::optional<DirectTable::Options> PipelinePreparation::DirectOptions(const pla
 absl::Status PipelinePreparation::MakeBuild(const plan::BuildSink& sink) {
   std::optional<DirectTable::Options> direct = DirectOptions(sink);
   if (direct.has_value() && !DirectTable::Fits(*direct)) direct.reset();
-  const bool text = sink.keys[0].type.kind == TypeKind::kString;
+  const bool text = !sink.keys.empty() && sink.keys[0].type.kind == TypeKind::kString;
   const bool codes = std::all_of(sink.payload.begin(), sink.payload.end(),
                                  [&](uint32_t slot) { return meanings_[slot] != nullptr; });
   if (direct.has_value() && sink.unique && codes && !IsDrained())
@@ -435,6 +486,7 @@ absl::Status PipelinePreparation::MakeAggregate(const plan::AggregateSink& sink)
                                                                    .schema = schema(),
                                                                    .meanings = meanings_}));
   }
+  out_.totals = sink.totals;
   out_.aggregate = std::make_unique<AggregateSink>(*out_.aggregate_plan, stage_.result_budget_);
   out_.by_row_nodes += out_.aggregate_plan->program().by_row_nodes();
   return absl::OkStatus();
@@ -444,13 +496,44 @@ absl::Status PipelinePreparation::MakeResult(const plan::ResultSink& sink) {
   NAM_ASSIGN_OR_RETURN(out_.rows_plan, RowsPlan::Make(schema()));
   MemoryBudget& budget = stage_.result_budget_;
   std::vector<OrderSlot> order;
-  for (const plan::Order& by : sink.order) order.push_back({by.slot, by.descending, by.nulls_first});
+  for (const plan::Order& by : sink.order) order.push_back(SlotOf(by));
   const std::optional<uint64_t> limit =
       sink.limit < 0 ? std::nullopt : std::optional(static_cast<uint64_t>(sink.limit));
   if (order.empty()) {
     NAM_ASSIGN_OR_RETURN(out_.result, ResultSink::Make(*out_.rows_plan, limit, budget));
   } else if (limit.has_value()) {
     NAM_ASSIGN_OR_RETURN(out_.top_rows, TopRows::Make(*out_.rows_plan, order, *limit, budget));
+  } else {
+    NAM_ASSIGN_OR_RETURN(out_.sorter, Sorter::Make(*out_.rows_plan, order, budget));
+  }
+  return absl::OkStatus();
+}
+
+bool PipelinePreparation::IsWindowed() const {
+  for (const plan::Pipeline& pipeline : stage_.plan().pipelines) {
+    const auto* window = std::get_if<plan::WindowSource>(&pipeline.source);
+    if (window != nullptr && window->pipeline == number_) return true;
+  }
+  return false;
+}
+
+absl::Status PipelinePreparation::MakeSort(const plan::SortSink& sink) {
+  NAM_ASSIGN_OR_RETURN(out_.rows_plan, RowsPlan::Make(schema()));
+  MemoryBudget& budget = stage_.result_budget_;
+  std::vector<OrderSlot> order;
+  for (const plan::Order& by : sink.order) order.push_back(SlotOf(by));
+  out_.offset = static_cast<uint64_t>(sink.offset);
+  int64_t wanted = -1;
+  if (sink.limit >= 0 && __builtin_add_overflow(sink.limit, sink.offset, &wanted)) wanted = -1;
+  if (order.empty() && sink.offset == 0 && !IsWindowed()) {
+    const std::optional<uint64_t> limit =
+        sink.limit < 0 ? std::nullopt : std::optional(static_cast<uint64_t>(sink.limit));
+    NAM_ASSIGN_OR_RETURN(out_.result, ResultSink::Make(*out_.rows_plan, limit, budget));
+  } else if (wanted >= 0 && !order.empty()) {
+    NAM_ASSIGN_OR_RETURN(out_.top_rows,
+                         TopRows::Make(*out_.rows_plan, order, static_cast<uint64_t>(wanted), budget));
+  } else if (sink.limit >= 0) {
+    return NotRun("some rows behind others without an order");
   } else {
     NAM_ASSIGN_OR_RETURN(out_.sorter, Sorter::Make(*out_.rows_plan, order, budget));
   }

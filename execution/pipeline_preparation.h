@@ -21,6 +21,7 @@ class PipelinePreparation {
   absl::Status MakeScan();
   absl::Status MakeRecordSource(const plan::RecordScan& scan);
   absl::Status MakePageSource(const plan::PageSource& pages);
+  absl::Status MakeWindowSource(const plan::WindowSource& window);
   absl::Status LoadMeanings(const plan::BlockScan& scan);
   std::vector<partitioner::Piece> PiecesOfBuild() const;
   absl::StatusOr<std::vector<BlockScan::Probe>> AbsorbedProbes(const plan::BlockScan& scan) const;
@@ -30,6 +31,9 @@ class PipelinePreparation {
   absl::Status MakeFilter(const plan::FilterStep& filter, const plan::Schema& input);
   absl::Status MakeProject(const plan::ProjectStep& project, const plan::Schema& input);
   absl::Status MakeProbeStep(const plan::ProbeStep& probe, const plan::Schema& input);
+  absl::Status MakeExpand(const plan::ExpandStep& expand, const plan::Schema& input,
+                          const plan::Schema& output);
+  absl::Status MakeRepeat(const plan::RepeatStep& repeat, const plan::Schema& input);
   void AddStep(std::unique_ptr<StepOperator> step, size_t columns);
   absl::StatusOr<const Program*> Compile(std::span<const plan::Expr> outputs, const plan::Schema& input);
 
@@ -40,6 +44,9 @@ class PipelinePreparation {
   absl::Status MakeRowBuild(const plan::BuildSink& sink, std::optional<DirectTable::Options> direct);
   absl::Status MakeAggregate(const plan::AggregateSink& sink);
   absl::Status MakeResult(const plan::ResultSink& sink);
+  absl::Status MakeSort(const plan::SortSink& sink);
+  /// Whether a window is over this pipeline's rows.
+  bool IsWindowed() const;
 
   /// How the key of a build side numbers its rows, if it is one dense number or text of one dictionary.
   std::optional<DirectTable::Options> DirectOptions(const plan::BuildSink& sink) const;

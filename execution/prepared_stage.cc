@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "execution/pipeline_preparation.h"
+#include "execution/rows/page_source.h"
 #include "types/sql_error.h"
 
 namespace nam::execution {
@@ -27,6 +28,7 @@ std::unique_ptr<PipelineTask> PreparedPipeline::NewTask(TaskContext& context,
 }
 
 Sink& PreparedPipeline::sink() const {
+  if (feeds != nullptr) return feeds->sink();
   if (client_sink != nullptr) return *client_sink;
   if (direct_build != nullptr) return *direct_build;
   if (row_build != nullptr) return *row_build;
@@ -50,12 +52,17 @@ void PreparedPipeline::ReleaseSink() {
   sorter.reset();
 }
 
-std::unique_ptr<Source> PreparedPipeline::RowsAtRest() const {
-  if (aggregate != nullptr) return std::make_unique<AggregateSource>(*aggregate);
-  if (result != nullptr) return std::make_unique<RowSource>(*result);
-  if (top_rows != nullptr) return std::make_unique<OrderedSource>(top_rows->rows());
-  if (sorter != nullptr) return std::make_unique<OrderedSource>(sorter->rows());
-  return nullptr;
+const OrderedRows* PreparedPipeline::ordered() const {
+  if (top_rows != nullptr) return &top_rows->rows();
+  return sorter != nullptr ? &sorter->rows() : nullptr;
+}
+
+std::unique_ptr<Source> PreparedPipeline::RowsAtRest(bool in_order) const {
+  if (aggregate != nullptr) return std::make_unique<AggregateSource>(*aggregate, totals);
+  if (result != nullptr) return std::make_unique<PageSource>(result->table());
+  if (ordered() == nullptr) return nullptr;
+  return std::make_unique<OrderedSource>(*ordered(),
+                                         OrderedSource::Options{.offset = offset, .in_order = in_order});
 }
 
 PreparedStage::PreparedStage(StageInputs inputs, const std::atomic<bool>& leaving)
@@ -71,8 +78,8 @@ absl::StatusOr<std::unique_ptr<PreparedStage>> PreparedStage::Make(StageInputs i
   if (inputs.stage >= inputs.plan.stages.size())
     return absl::InvalidArgumentError("a stage that the plan does not have");
   std::unique_ptr<PreparedStage> stage(new PreparedStage(std::move(inputs), leaving));
+  stage->pipelines_.resize(stage->plan().pipelines.size());
   for (uint32_t p = 0; p < stage->plan().pipelines.size(); ++p) {
-    stage->pipelines_.emplace_back();
     if (stage->plan().pipelines[p].stage != stage->inputs().stage) continue;
     stage->numbers_.push_back(p);
     NAM_RETURN_IF_ERROR(stage->Explained(p, PipelinePreparation(*stage, p).Run()));
@@ -80,15 +87,12 @@ absl::StatusOr<std::unique_ptr<PreparedStage>> PreparedStage::Make(StageInputs i
   return stage;
 }
 
-void PreparedStage::ReleaseBefore(uint32_t number) {
-  for (const uint32_t before : plan().pipelines[number].after) {
-    bool read_later = false;
-    for (const uint32_t later : numbers_) {
-      const std::vector<uint32_t>& after = plan().pipelines[later].after;
-      read_later |= later > number && std::binary_search(after.begin(), after.end(), before);
-    }
-    if (!read_later) pipelines_[before].ReleaseSink();
+void PreparedStage::ReleaseIfRead(uint32_t number, const std::vector<bool>& complete) {
+  for (const uint32_t later : numbers_) {
+    const std::vector<uint32_t>& after = plan().pipelines[later].after;
+    if (!complete[later] && std::binary_search(after.begin(), after.end(), number)) return;
   }
+  pipelines_[number].ReleaseSink();
 }
 
 absl::Status PreparedStage::Explained(size_t pipeline, const absl::Status& status) const {

@@ -84,6 +84,9 @@ struct PreparedPipeline {
   std::unique_ptr<ResultSink> result;
   std::unique_ptr<TopRows> top_rows;
   std::unique_ptr<Sorter> sorter;
+  uint64_t offset = 0;           // of sorted rows: the first that nobody reads
+  std::vector<uint32_t> totals;  // of groups: see plan::AggregateSink
+  PreparedPipeline* feeds = nullptr;  // whose sink is this one's, and which completes it
 
   /// For one thread. The source is this pipeline's, or one with the same rows.
   std::unique_ptr<PipelineTask> NewTask(TaskContext& context, std::unique_ptr<SourceTask> source) const;
@@ -91,8 +94,10 @@ struct PreparedPipeline {
   const BuildSide* build() const;
   /// Frees what the sink holds.
   void ReleaseSink();
+  /// Rows in an order, once the sink is complete; nullptr: it has none.
+  const OrderedRows* ordered() const;
   /// What the sink has left, once it is complete; of a build nothing.
-  std::unique_ptr<Source> RowsAtRest() const;
+  std::unique_ptr<Source> RowsAtRest(bool in_order) const;
 };
 
 /// All operators of one stage on one site: checked against the tables, dictionaries loaded, conditions and
@@ -119,8 +124,8 @@ class PreparedStage {
   /// Of build sides, and of what else sinks hold. In the session both are one.
   MemoryBudget& build_budget() { return of_session_ ? result_budget_ : build_budget_; }
   MemoryBudget& result_budget() { return result_budget_; }
-  /// Frees what only pipelines up to this one read. Their tasks have ended.
-  void ReleaseBefore(uint32_t number);
+  /// Frees what a pipeline's sink holds if all those that read it are complete.
+  void ReleaseIfRead(uint32_t number, const std::vector<bool>& complete);
   /// The error of a pipeline; where it asked for too much memory, with the setting that bounds it.
   absl::Status Explained(size_t pipeline, const absl::Status& status) const;
 

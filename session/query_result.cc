@@ -20,7 +20,7 @@ absl::StatusOr<std::unique_ptr<execution::LocalStage>> QueryResult::PrepareStage
       [this](const plan::Schema& schema,
              execution::MemoryBudget& budget) -> absl::StatusOr<std::unique_ptr<execution::Sink>> {
     std::vector<Type> types;
-    for (const sql::OutputColumn& column : query_.select) types.push_back(column.expr.type);
+    for (const ResultSet::Column& column : columns_) types.push_back(column.type);
     NAM_ASSIGN_OR_RETURN(std::unique_ptr<ResultRows> rows,
                          ResultRows::Make(schema, std::move(types), budget));
     rows_ = rows.get();
@@ -31,11 +31,16 @@ absl::StatusOr<std::unique_ptr<execution::LocalStage>> QueryResult::PrepareStage
 
 ResultSet QueryResult::Take() {
   ResultSet result;
-  for (const sql::OutputColumn& column : query_.select)
-    result.columns.push_back({column.name, column.expr.type});
+  result.columns = columns_;
   result.rows = std::move(rows_->rows());
   result.command = absl::StrCat("SELECT ", result.rows.size());
   return result;
+}
+
+std::vector<ResultSet::Column> ColumnsOf(const sql::BoundQuery& query) {
+  std::vector<ResultSet::Column> columns;
+  for (const sql::OutputColumn& column : query.select) columns.push_back({column.name, column.expr.type});
+  return columns;
 }
 
 }  // namespace nam::session

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
@@ -18,8 +20,7 @@ namespace nam::session {
 /// What the client gets of a query: the rows that the session's stage leaves. One thread.
 class QueryResult {
  public:
-  /// The query outlives this.
-  explicit QueryResult(const sql::BoundQuery& query) : query_(query) {}
+  explicit QueryResult(std::vector<ResultSet::Column> columns) : columns_(std::move(columns)) {}
 
   /// The last stage of the plan, whose rows come here. `tables` are the plan's. `budget_bytes` bounds what
   /// the session holds for the query, the result's values included. This, `clock` and `cancel` outlive the
@@ -33,8 +34,11 @@ class QueryResult {
   ResultSet Take();
 
  private:
-  const sql::BoundQuery& query_;
+  const std::vector<ResultSet::Column> columns_;
   ResultRows* rows_ = nullptr;  // of the stage
 };
+
+/// Of a bound query.
+std::vector<ResultSet::Column> ColumnsOf(const sql::BoundQuery& query);
 
 }  // namespace nam::session

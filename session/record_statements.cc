@@ -417,7 +417,7 @@ absl::StatusOr<ResultSet> RecordStatements::Query(const sql::BoundQuery& query, 
   const sql::AccessPath path = PathOf(query, query.conjuncts, star, layout, access_.snapshot());
   NAM_ASSIGN_OR_RETURN(const plan::PhysicalPlan plan,
                        optimizer::LowerRecords(query, star, path.filter, path.ordered));
-  QueryResult result(query);
+  QueryResult result(ColumnsOf(query));
   NAM_ASSIGN_OR_RETURN(
       const std::unique_ptr<execution::LocalStage> stage,
       result.PrepareStage(plan, {query.tables[0].table}, result_bytes_max, clock_, cancelled_));

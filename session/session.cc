@@ -396,7 +396,7 @@ class SessionImpl final : public Session {
     *request.mutable_plan() = plan::ToProto(prepared.physical);
     *request.mutable_settings() = settings_.ForStreams();
     request.set_client(attachment_.member().value());
-    QueryResult result(query);
+    QueryResult result(ColumnsOf(query));
     NAM_ASSIGN_OR_RETURN(const std::unique_ptr<execution::LocalStage> finish,
                          result.PrepareStage(prepared.physical, prepared.tables, settings_.result_bytes_max(),
                                              attachment_.fabric().clock(), cancel_));

@@ -71,10 +71,10 @@ absl::Status OrderedRows::Store(TaskContext& context, uint64_t attempt,
 }
 
 OrderedSource::OrderedSource(const OrderedRows& rows, const Options& options)
-    : rows_(rows), range_rows_(options.in_order ? UINT64_MAX : kRangeRows) {
-  next_ = std::min(options.offset, rows.size());
-  end_ = next_ + std::min(options.limit, rows.size() - next_);
-}
+    : rows_(rows),
+      range_rows_(options.in_order ? UINT64_MAX : kRangeRows),
+      end_(options.offset + std::min(options.limit, UINT64_MAX - options.offset)),
+      next_(options.offset) {}
 
 class OrderedSource::Task final : public SourceTask {
  public:
@@ -93,10 +93,11 @@ class OrderedSource::Task final : public SourceTask {
 
  private:
   bool NextRange() {
+    const uint64_t end = std::min(source_.end_, source_.rows_.size());
     uint64_t first = source_.next_.load(std::memory_order_relaxed);
     do {
-      if (first == source_.end_) return false;
-      range_end_ = first + std::min(source_.range_rows_, source_.end_ - first);
+      if (first >= end) return false;
+      range_end_ = first + std::min(source_.range_rows_, end - first);
     } while (!source_.next_.compare_exchange_weak(first, range_end_, std::memory_order_relaxed));
     done_ = first;
     return true;

@@ -54,7 +54,7 @@ class OrderedRows {
   std::unique_ptr<RowTable> stored_;
 };
 
-/// The rows of a sink in their order. The sink outlives the source.
+/// The rows of a sink in their order, once it is complete. The sink outlives the source.
 class OrderedSource final : public Source {
  public:
   struct Options {
@@ -72,8 +72,8 @@ class OrderedSource final : public Source {
  private:
   class Task;
   const OrderedRows& rows_;
-  uint64_t range_rows_;
-  uint64_t end_;                // of the places that are read
+  const uint64_t range_rows_;
+  const uint64_t end_;          // of the places that are read, if there are as many
   std::atomic<uint64_t> next_;  // place of the first row that no task has
 };
 

@@ -54,7 +54,7 @@ class QueryResultTest : public testing::Test {
   /// A query whose servers have done their stage.
   struct Ending {
     explicit Ending(const Planned& planned)
-        : result(planned.query), from(planned.physical.stages[0].claimed) {}
+        : result(ColumnsOf(planned.query)), from(planned.physical.stages[0].claimed) {}
     absl::Status Add(std::span<const std::byte> pages, uint64_t attempt) {
       return stage->Add(from, pages, attempt);
     }

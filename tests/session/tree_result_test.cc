@@ -1,0 +1,95 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "optimizer/lower_tree.h"
+#include "optimizer/unnest.h"
+#include "partitioner/record_row.h"
+#include "session/query_result.h"
+#include "sql/logical_binder.h"
+#include "tests/sql/logical_results.h"
+#include "types/sql_error.h"
+
+/// Queries over rows that the session itself has: all of their plan is its stage.
+namespace nam::session {
+namespace {
+
+using sql::LogicalResults;
+
+class TreeResultTest : public testing::Test, public sql::TableSource {
+ protected:
+  TreeResultTest() : results_(LogicalResults::Read("tests/sql/logical_results.txt")) {
+    for (const auto& [name, table] : results_.tables) {
+      auto of_records = std::make_shared<proto::Table>(*table);
+      of_records->mutable_record();
+      for (proto::Column& column : *of_records->mutable_columns()) {
+        const auto kind = static_cast<TypeKind>(column.type().kind());
+        if (kind == TypeKind::kInteger) column.mutable_type()->set_precision(8);
+        if (kind == TypeKind::kDecimal) column.mutable_type()->set_precision(18);
+      }
+      tables_[name] = std::move(of_records);
+    }
+  }
+
+  absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override {
+    const auto found = tables_.find(name);
+    if (found == tables_.end()) return absl::NotFoundError("no such table");
+    return found->second;
+  }
+  std::vector<std::string> Names() override { return {}; }
+
+  absl::StatusOr<std::vector<std::vector<Value>>> Run(const std::string& text,
+                                                      std::vector<plan::logical::Column>& columns) {
+    NAM_ASSIGN_OR_RETURN(plan::logical::Query query, sql::BindLogical(text, *this));
+    columns = query.root->columns;
+    NAM_RETURN_IF_ERROR(optimizer::Unnest(query));
+    NAM_ASSIGN_OR_RETURN(const optimizer::LoweredTree tree, optimizer::LowerTree(query));
+    std::vector<ResultSet::Column> shown;
+    for (const plan::logical::Column& column : columns) shown.push_back({column.name, column.type});
+    QueryResult result(std::move(shown));
+    NAM_ASSIGN_OR_RETURN(const auto stage, result.PrepareStage(tree.lowered.plan, tree.lowered.tables,
+                                                               uint64_t{1} << 28, RealClock(), cancel_));
+    for (const optimizer::TransactionScan& scan : tree.transaction_scans) {
+      const proto::Table& table = *tree.lowered.tables[scan.table];
+      const partitioner::RecordLayout layout(table);
+      for (const auto& row : results_.contents.at(table.name())) {
+        const std::string encoded = layout.Encode(row);
+        const auto* const bytes = reinterpret_cast<const std::byte*>(encoded.data());
+        NAM_RETURN_IF_ERROR(stage->AddRecords(scan.pipeline, {&bytes, 1}).status());
+      }
+    }
+    NAM_RETURN_IF_ERROR(stage->Run());
+    return std::move(result.Take().rows);
+  }
+
+  const LogicalResults results_;
+  std::map<std::string, std::shared_ptr<const proto::Table>> tables_;
+  const std::atomic<bool> cancel_ = false;
+};
+
+TEST_F(TreeResultTest, ResultsAreThoseOfPostgreSql) {
+  int answered = 0;
+  for (const LogicalResults::Query& query : results_.queries) {
+    SCOPED_TRACE(query.text);
+    std::vector<plan::logical::Column> columns;
+    const auto rows = Run(query.text, columns);
+    if (!rows.ok()) {
+      const auto error = SqlErrorOf(rows.status());
+      const std::string expected = query.mark == '!' ? "0A000" : query.error;
+      EXPECT_EQ(error.has_value() ? error->sqlstate : rows.status().ToString(), expected) << rows.status();
+      continue;
+    }
+    ++answered;
+    EXPECT_EQ(query.error, "");
+    EXPECT_EQ(sql::Difference(query, columns, *rows), "");
+  }
+  EXPECT_GT(answered, 100);
+}
+
+}  // namespace
+}  // namespace nam::session
