@@ -8,6 +8,7 @@
 #include "bench/ssb_report.h"
 #include "partitioner/loader.h"
 #include "partitioner/table_metadata.h"
+#include "plan/flow.h"
 #include "ssb/generator.h"
 #include "ssb/load.h"
 #include "ssb/schema.h"
@@ -130,11 +131,12 @@ absl::StatusOr<std::shared_ptr<const storage::Dictionary>> ShuffleBench::Diction
 absl::Status ShuffleBench::KeepRows() {
   std::map<std::string, std::pair<std::shared_ptr<const proto::Table>, std::set<uint32_t>>> wanted;
   for (const ShuffleQuery& query : queries_) {
-    for (size_t t = 0; t < query.stage.tables.size(); ++t) {
-      const std::vector<uint32_t>& read = query.star.tables[t].columns;
-      auto& [table, columns] = wanted[query.stage.tables[t]->name()];
-      table = query.stage.tables[t];
-      columns.insert(read.begin(), read.end());
+    for (const plan::Pipeline& pipeline : query.stage.plan.pipelines) {
+      const plan::TableScan* const scan = plan::ScanOf(pipeline);
+      if (scan == nullptr) continue;
+      auto& [table, columns] = wanted[query.stage.tables[scan->table]->name()];
+      table = query.stage.tables[scan->table];
+      columns.insert(scan->columns.begin(), scan->columns.end());
     }
   }
   const ssb::Generator generator({.scale_factor = options_.scale_factor, .seed = options_.seed});

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "base/status_macros.h"
-#include "session/result_finish.h"
+#include "session/query_result.h"
 
 namespace nam::bench {
 namespace {
@@ -135,9 +135,10 @@ absl::Status ShuffleCluster::RunThreads() {
 /// The servers' groups as pages, as attempts leave them, to the result.
 absl::StatusOr<session::ResultSet> ShuffleCluster::Merge(const ShuffleQuery& query) {
   Clock& clock = servers_[0]->fabric->clock();
+  session::QueryResult result(query.query);
   NAM_ASSIGN_OR_RETURN(const auto finish,
-                       session::ResultFinish::Make(query.query, query.star, query.stage.plan,
-                                                   query.stage.settings.result_bytes_max(), clock, cancel_));
+                       result.PrepareStage(query.stage.plan, query.stage.tables,
+                                           query.stage.settings.result_bytes_max(), clock, cancel_));
   for (const auto& server : servers_) {
     execution::PreparedStage& stage = *server->run.stage;
     execution::AggregateSink& sink = *stage.pipeline(stage.claimed()).aggregate;
@@ -149,9 +150,10 @@ absl::StatusOr<session::ResultSet> ShuffleCluster::Merge(const ShuffleQuery& que
     context.Settle();
     std::vector<std::byte> stored;
     for (const std::span<const std::byte> page : pages) stored.insert(stored.end(), page.begin(), page.end());
-    NAM_RETURN_IF_ERROR(finish->Add(stored, kAttempt));
+    NAM_RETURN_IF_ERROR(finish->Add(stage.claimed(), stored, kAttempt));
   }
-  return finish->Finish();
+  NAM_RETURN_IF_ERROR(finish->Run());
+  return result.Take();
 }
 
 absl::StatusOr<ShuffleCluster::Answer> ShuffleCluster::Run(const ShuffleQuery& query,

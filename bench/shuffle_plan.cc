@@ -35,7 +35,7 @@ absl::Status CheckStar(const PreparedStage& stage) {
   if (probing.probes.empty()) return absl::InvalidArgumentError("there is nothing to join");
   if (stage.pipeline(stage.claimed()).aggregate == nullptr)
     return absl::InvalidArgumentError("the shuffle-based plan aggregates what it joins");
-  for (uint32_t p = 0; p < stage.size(); ++p) {
+  for (const uint32_t p : stage.numbers()) {
     if (!ScanOf(stage, p).filters.empty())
       return absl::InvalidArgumentError("the shuffle-based plan has no filters");
   }
@@ -174,16 +174,17 @@ absl::StatusOr<ShuffleQuery> ShuffleQuery::Bind(const std::string& sql, sql::Tab
   auto* select = std::get_if<sql::SelectStatement>(&statement);
   if (select == nullptr) return absl::InvalidArgumentError(absl::StrCat("not a SELECT: ", sql));
   ShuffleQuery bound{.query = std::move(select->query)};
-  NAM_ASSIGN_OR_RETURN(bound.star, optimizer::MakePlan(bound.query));
+  NAM_ASSIGN_OR_RETURN(optimizer::Plan star, optimizer::MakePlan(bound.query));
   execution::StageInputs& stage = bound.stage;
   for (const sql::BoundTable& table : bound.query.tables) stage.tables.push_back(table.table);
-  if (whole_tuples) optimizer::ReadWholeTuples(stage.tables, bound.star);
-  NAM_ASSIGN_OR_RETURN(stage.plan, optimizer::Lower(bound.star, stage.tables));
+  if (whole_tuples) optimizer::ReadWholeTuples(stage.tables, star);
+  NAM_ASSIGN_OR_RETURN(stage.plan, optimizer::Lower(star, stage.tables));
+  NAM_RETURN_IF_ERROR(optimizer::LowerFinish(bound.query, star, stage.plan));
   stage.known.resize(stage.tables.size());
   stage.settings.set_window(kWindow);
   stage.settings.set_build_bytes_max(kBuildBytesMax);
   stage.settings.set_result_bytes_max(kResultBytesMax);
-  const proto::Table& driving = *stage.tables[static_cast<size_t>(bound.star.driving)];
+  const proto::Table& driving = *stage.tables[static_cast<size_t>(star.driving)];
   for (int p = 0; p < driving.partitions_size(); ++p)
     stage.pieces.push_back({static_cast<uint32_t>(p), 0, driving.partitions(p).blocks()});
   stage.load_dictionary = load_dictionary;

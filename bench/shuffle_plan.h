@@ -7,7 +7,6 @@
 #include "absl/status/statusor.h"
 #include "bench/shuffle_exchange.h"
 #include "execution/prepared_stage.h"
-#include "optimizer/plan.h"
 #include "sql/bound_query.h"
 
 namespace nam::bench {
@@ -62,7 +61,6 @@ struct ShufflePlan {
 /// A query that both models run.
 struct ShuffleQuery {
   sql::BoundQuery query;
-  optimizer::Plan star;
   /// What each server prepares for itself. All of the driving table is its share: which rows it works on, the
   /// exchange decides.
   execution::StageInputs stage;
