@@ -133,14 +133,78 @@ class Unnester {
   explicit Unnester(Query& query) : query_(query) {}
 
   absl::Status Run() {
-    NAM_RETURN_IF_ERROR(Visit(query_.root));
     CountUses(*query_.root);
     FilterByJoins(query_.root);
+    DeriveAllColumns(*query_.root);
+    NAM_RETURN_IF_ERROR(Visit(query_.root));
     DeriveAllColumns(*query_.root);
     return absl::OkStatus();
   }
 
  private:
+  // ─── Marks that only filter
+
+  void CountUses(const Node& node) {
+    ForExpressions(node, [&](const Expr& expr) { CountUses(expr); });
+    for (const NodePtr& input : node.inputs) CountUses(*input);
+  }
+  void CountUses(const Expr& expr) {
+    if (expr.op == Op::kColumn) ++uses_[expr.column];
+    for (const Expr& child : expr.children) CountUses(child);
+  }
+
+  void FilterByJoins(NodePtr& node) {
+    if (auto* filter = node->As<Filter>()) {
+      std::erase_if(filter->conditions,
+                    [&](const Expr& condition) { return FilterByJoin(*node, condition); });
+      if (filter->conditions.empty()) {
+        node = NodePtr(std::move(node->inputs[0]));
+        return FilterByJoins(node);
+      }
+    }
+    for (NodePtr& input : node->inputs) FilterByJoins(input);
+  }
+
+  /// Whether a semi or anti join below does what the condition says.
+  bool FilterByJoin(Node& filter, const Expr& condition) {
+    const bool negated = condition.op == Op::kNot;
+    const Expr& mark = negated ? condition.children[0] : condition;
+    if (mark.op != Op::kColumn || uses_[mark.column] != 1) return false;
+    Node* node = FindMark(filter.input(), mark.column);
+    if (node == nullptr) return false;
+    Join& join = *node->As<Join>();
+    if (negated) {
+      join.kind = MayCompareNull(*node) ? JoinKind::kNullAwareAnti : JoinKind::kAnti;
+      if (join.kind == JoinKind::kNullAwareAnti) return true;
+    } else {
+      join.kind = JoinKind::kSemi;
+    }
+    for (Expr& compared : join.compared) join.conditions.push_back(std::move(compared));
+    join.compared.clear();
+    return true;
+  }
+
+  static bool MayCompareNull(const Node& node) {
+    std::vector<Column> columns = node.input(0).columns;
+    columns.insert(columns.end(), node.input(1).columns.begin(), node.input(1).columns.end());
+    const auto& compared = node.As<Join>()->compared;
+    return std::any_of(compared.begin(), compared.end(),
+                       [&](const Expr& expr) { return plan::logical::MayBeNull(expr, columns); });
+  }
+
+  /// The join that makes the mark, if rows that it would leave out would be left out of `node` as well.
+  static Node* FindMark(Node& node, ColumnRef mark) {
+    if (node.As<Filter>() != nullptr) return FindMark(node.input(), mark);
+    if (node.As<With>() != nullptr) return FindMark(node.input(1), mark);
+    auto* join = node.As<Join>();
+    if (join == nullptr || !FiltersLeft(join->kind)) return nullptr;
+    if (join->kind == JoinKind::kMark && join->mark == mark) return &node;
+    Node* found = FindMark(node.input(0), mark);
+    return found == nullptr && join->kind == JoinKind::kInner ? FindMark(node.input(1), mark) : found;
+  }
+
+  // ─── Dependent joins
+
   /// From the inside out: what is eliminated holds no dependent join itself.
   absl::Status Visit(NodePtr& node) {
     for (NodePtr& input : node->inputs) NAM_RETURN_IF_ERROR(Visit(input));
@@ -154,13 +218,14 @@ class Unnester {
     if (AsProjection(node) || AsGroups(node)) return absl::OkStatus();
     Join& join = *node->As<Join>();
     const ColumnSet outer = ColumnsIn(node->input(0));
-    const bool mark = join.kind == JoinKind::kMark;
-    if (mark && join.compared.empty()) {  // EXISTS: no column of it is asked for
+    const bool existence = join.kind == JoinKind::kMark || join.kind == JoinKind::kSemi ||
+                           join.kind == JoinKind::kAnti || join.kind == JoinKind::kNullAwareAnti;
+    if (existence && join.compared.empty() && join.conditions.empty()) {  // EXISTS asks for no column
       NodePtr& right = node->inputs[1];
       while (right->As<Project>() != nullptr || right->As<Sort>() != nullptr || IsPlainDistinct(*right))
         right = NodePtr(std::move(right->inputs[0]));
     }
-    for (Expr& condition : PullUp(outer, mark).From(node->inputs[1]))
+    for (Expr& condition : PullUp(outer, existence).From(node->inputs[1]))
       join.conditions.push_back(std::move(condition));
     std::vector<Column> named;
     for (const ColumnRef ref : FreeColumns(node->input(1))) {
@@ -177,7 +242,8 @@ class Unnester {
     const Join& join = *node->As<Join>();
     const auto* computed = node->input(1).As<Project>();
     if (computed == nullptr || !IsOneRow(node->input(1).input()) || !join.conditions.empty()) return false;
-    if (join.kind == JoinKind::kMark) return false;
+    if (join.kind != JoinKind::kSingle && join.kind != JoinKind::kLeft && join.kind != JoinKind::kInner)
+      return false;
     AddOutputs(node->inputs[0], *computed, node->input(1).columns);
     node = NodePtr(std::move(node->inputs[0]));
     return true;
@@ -308,67 +374,6 @@ class Unnester {
     node = push.Define(std::move(node));
     node = MakeNode(With{cte, "outer"}, {}, std::move(definition), std::move(node));
     return absl::OkStatus();
-  }
-
-  // ─── Marks that only filter
-
-  void CountUses(const Node& node) {
-    ForExpressions(node, [&](const Expr& expr) { CountUses(expr); });
-    for (const NodePtr& input : node.inputs) CountUses(*input);
-  }
-  void CountUses(const Expr& expr) {
-    if (expr.op == Op::kColumn) ++uses_[expr.column];
-    for (const Expr& child : expr.children) CountUses(child);
-  }
-
-  void FilterByJoins(NodePtr& node) {
-    if (auto* filter = node->As<Filter>()) {
-      std::erase_if(filter->conditions,
-                    [&](const Expr& condition) { return FilterByJoin(*node, condition); });
-      if (filter->conditions.empty()) {
-        node = NodePtr(std::move(node->inputs[0]));
-        return FilterByJoins(node);
-      }
-    }
-    for (NodePtr& input : node->inputs) FilterByJoins(input);
-  }
-
-  /// Whether a semi or anti join below does what the condition says.
-  bool FilterByJoin(Node& filter, const Expr& condition) {
-    const bool negated = condition.op == Op::kNot;
-    const Expr& mark = negated ? condition.children[0] : condition;
-    if (mark.op != Op::kColumn || uses_[mark.column] != 1) return false;
-    Node* node = FindMark(filter.input(), mark.column);
-    if (node == nullptr) return false;
-    Join& join = *node->As<Join>();
-    if (negated) {
-      join.kind = MayCompareNull(*node) ? JoinKind::kNullAwareAnti : JoinKind::kAnti;
-      if (join.kind == JoinKind::kNullAwareAnti) return true;
-    } else {
-      join.kind = JoinKind::kSemi;
-    }
-    for (Expr& compared : join.compared) join.conditions.push_back(std::move(compared));
-    join.compared.clear();
-    return true;
-  }
-
-  static bool MayCompareNull(const Node& node) {
-    std::vector<Column> columns = node.input(0).columns;
-    columns.insert(columns.end(), node.input(1).columns.begin(), node.input(1).columns.end());
-    const auto& compared = node.As<Join>()->compared;
-    return std::any_of(compared.begin(), compared.end(),
-                       [&](const Expr& expr) { return plan::logical::MayBeNull(expr, columns); });
-  }
-
-  /// The join that makes the mark, if rows that it would leave out would be left out of `node` as well.
-  static Node* FindMark(Node& node, ColumnRef mark) {
-    if (node.As<Filter>() != nullptr) return FindMark(node.input(), mark);
-    if (node.As<With>() != nullptr) return FindMark(node.input(1), mark);
-    auto* join = node.As<Join>();
-    if (join == nullptr || !FiltersLeft(join->kind)) return nullptr;
-    if (join->kind == JoinKind::kMark && join->mark == mark) return &node;
-    Node* found = FindMark(node.input(0), mark);
-    return found == nullptr && join->kind == JoinKind::kInner ? FindMark(node.input(1), mark) : found;
   }
 
   Query& query_;

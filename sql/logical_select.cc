@@ -120,11 +120,12 @@ absl::StatusOr<BoundTree> LogicalSelect::Bind(const Node& select) {
   in_from_ = true;
   NAM_ASSIGN_OR_RETURN(NodePtr root, BindFrom(*this, select.List("fromClause"), from_));
   in_from_ = false;
-  NAM_RETURN_IF_ERROR(BindSelectList());
   if (select.Has("whereClause")) {
     NAM_ASSIGN_OR_RETURN(Expr where, BindBoolean(select.Field("whereClause"), Clause::kWhere));
     root = Filtered(std::move(root), Conjuncts(std::move(where)));
   }
+  subqueries_.clear();  // those of ON and WHERE are attached, or were folded away
+  NAM_RETURN_IF_ERROR(BindSelectList());
   if (select.Has("havingClause")) {
     NAM_ASSIGN_OR_RETURN(having_, BindBoolean(select.Field("havingClause"), Clause::kHaving));
   }
