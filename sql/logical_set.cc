@@ -77,9 +77,10 @@ struct Side {
   BoundTree tree;
   std::vector<Expr> values;
 
-  explicit Side(BoundTree bound) : tree(std::move(bound)) {
+  Side(BoundTree bound, int position) : tree(std::move(bound)) {
     for (size_t i = 0; i < tree.root->columns.size(); ++i)
-      values.push_back(tree.literals[i].has_value() ? *tree.literals[i] : MakeColumn(tree.root->columns[i]));
+      values.push_back(tree.literals[i].has_value() ? *tree.literals[i]
+                                                    : MakeColumn(tree.root->columns[i], position));
   }
 
   /// The tree with these values as its columns.
@@ -138,7 +139,7 @@ class SetBinder {
                        absl::StrCat("the left one has ", left.root->columns.size(), ", the right one ",
                                     right.root->columns.size()));
     }
-    Side a(std::move(left)), b(std::move(right));
+    Side a(std::move(left), -1), b(std::move(right), position);
     std::vector<Column> columns = a.tree.root->columns;
     const int relation = context_.AddRelation(nullptr);
     for (size_t i = 0; i < columns.size(); ++i) {
