@@ -49,7 +49,7 @@ class Aggregate {
   bool IsNull(uint32_t i, size_t argument = 0) const { return p_.IsNull(i, slot(argument)); }
   __int128 Number(uint32_t i, size_t argument = 0) const { return p_.Number(i, slot(argument)); }
   void Null(uint32_t i) { run_.results.SetNull(run_.at + i); }
-  void Number(uint32_t i, __int128 n) { run_.results.SetNumber(run_.at + i, n); }
+  void Put(uint32_t i, __int128 n) { run_.results.SetNumber(run_.at + i, n); }
 
   const WindowRun& run_;
   const Partition& p_;
@@ -75,7 +75,7 @@ class RowCount : public Aggregate {
   void Enter(uint32_t) {}
   void Leave(uint32_t) {}
   absl::Status Write(uint32_t i, const FrameWalk::Places& frame) {
-    Number(i, frame.end - frame.start);
+    Put(i, frame.end - frame.start);
     return absl::OkStatus();
   }
 };
@@ -86,7 +86,7 @@ class Count : public Aggregate {
   void Enter(uint32_t i) { count_ += !IsNull(i); }
   void Leave(uint32_t i) { count_ -= !IsNull(i); }
   absl::Status Write(uint32_t i, const FrameWalk::Places&) {
-    Number(i, count_);
+    Put(i, count_);
     return absl::OkStatus();
   }
 
@@ -99,12 +99,12 @@ class Sum : public Aggregate {
   using Aggregate::Aggregate;
   void Enter(uint32_t i) {
     if (IsNull(i)) return;
-    sum_.Add(Aggregate::Number(i));
+    sum_.Add(Number(i));
     ++count_;
   }
   void Leave(uint32_t i) {
     if (IsNull(i)) return;
-    sum_.Remove(Aggregate::Number(i));
+    sum_.Remove(Number(i));
     --count_;
   }
   absl::Status Write(uint32_t i, const FrameWalk::Places&) {
@@ -117,11 +117,11 @@ class Sum : public Aggregate {
     if (run_.call.aggregate == AggregateFunction::kAverage) {
       NAM_ASSIGN_OR_RETURN(const __int128 average,
                            AverageOf(*sum, count_, run_.schema[slot()].type.scale, run_.call.type));
-      Aggregate::Number(i, average);
+      Put(i, average);
       return absl::OkStatus();
     }
     if (!FitsDecimal(*sum)) return SumOutOfRange();
-    Aggregate::Number(i, *sum);
+    Put(i, *sum);
     return absl::OkStatus();
   }
 
@@ -135,23 +135,23 @@ class FrameMoments : public Aggregate {
  public:
   using Aggregate::Aggregate;
   void Enter(uint32_t i) {
-    if (Counts(i)) moments_.Add(Aggregate::Number(i), Second(i));
+    if (Counts(i)) moments_.Add(Number(i), Second(i));
   }
   void Leave(uint32_t i) {
-    if (Counts(i)) moments_.Remove(Aggregate::Number(i), Second(i));
+    if (Counts(i)) moments_.Remove(Number(i), Second(i));
   }
   absl::Status Write(uint32_t i, const FrameWalk::Places&) {
     NAM_ASSIGN_OR_RETURN(const std::optional<__int128> value,
                          moments_.Result(run_.call.aggregate, run_.schema[slot()].type.scale,
                                          two() ? run_.schema[slot(1)].type.scale : 0, run_.call.type.scale));
-    value ? Aggregate::Number(i, *value) : Null(i);
+    value ? Put(i, *value) : Null(i);
     return absl::OkStatus();
   }
 
  private:
   bool two() const { return run_.call.arguments.size() > 1; }
   bool Counts(uint32_t i) const { return !IsNull(i) && !(two() && IsNull(i, 1)); }
-  __int128 Second(uint32_t i) const { return two() ? Aggregate::Number(i, size_t{1}) : 0; }
+  __int128 Second(uint32_t i) const { return two() ? Number(i, 1) : 0; }
 
   Moments moments_;
 };
@@ -193,7 +193,7 @@ class Bits : public Aggregate {
                                                                           : with_[b] % 2 != 0;
       bits |= uint64_t{set} << b;
     }
-    Aggregate::Number(i, static_cast<int64_t>(bits));
+    Put(i, static_cast<int64_t>(bits));
     return absl::OkStatus();
   }
 
@@ -201,7 +201,7 @@ class Bits : public Aggregate {
   void Move(uint32_t i, int64_t by) {
     if (IsNull(i)) return;
     count_ += by;
-    const auto bits = static_cast<uint64_t>(Aggregate::Number(i));
+    const auto bits = static_cast<uint64_t>(Number(i));
     for (size_t b = 0; b < with_.size(); ++b) with_[b] += (bits >> b & 1) != 0 ? by : 0;
   }
   std::array<int64_t, 64> with_ = {};

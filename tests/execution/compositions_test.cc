@@ -7,6 +7,7 @@
 
 #include "execution/aggregate/aggregate_sink.h"
 #include "execution/rows/page_source.h"
+#include "execution/rows/values_source.h"
 #include "execution/sort/result_sink.h"
 #include "execution/sort/sorter.h"
 #include "execution/steps.h"
@@ -121,6 +122,27 @@ class Tuples final : public Source {
   const uint64_t seed_;
 };
 
+TEST(CompositionTest, ValuesAreRows) {
+  StepDriver driver(1);
+  plan::Schema schema = kRows;
+  schema.push_back({Type::Bool(), true, {}});
+  const std::vector<Tuple> expected = RandomTuples(schema, 2'500, 300, driver.random());
+  std::vector<std::vector<Value>> rows;
+  for (const Tuple& tuple : expected) {
+    std::vector<Value>& row = rows.emplace_back();
+    for (size_t i = 0; i < schema.size(); ++i)
+      row.push_back({schema[i].type, tuple[i].null, tuple[i].number, tuple[i].text});
+  }
+  ValuesSource source(rows, schema);
+  EXPECT_EQ(Steps(schema, 0).Read(driver, source).value(), expected);
+  ValuesSource again(rows, schema);
+  Steps steps(schema, 0);
+  steps.Filter(Node(Op::kEqual, Type::Bool(), {Slot(schema, 0), Integer(7)}));
+  const auto sevens =
+      std::count_if(expected.begin(), expected.end(), [](const Tuple& t) { return t[0] == Cell::Number(7); });
+  EXPECT_EQ(std::ssize(steps.Read(driver, again).value()), sevens);
+}
+
 /// UNION ALL: the tasks of several pipelines, one after the other, into one sink, which is combined at the
 /// end.
 TEST(CompositionTest, SeveralPipelinesFeedOneSink) {
@@ -139,7 +161,10 @@ TEST(CompositionTest, SeveralPipelinesFeedOneSink) {
       ASSERT_TRUE(Steps(kRows, kRows.size()).Run(driver, source, sink->NewTask(context)).ok());
     }
   }
+  // The pipeline that owns the sinks has no rows of its own.
   TaskContext context = driver.NewContext();
+  ValuesSource none({}, kRows);
+  ASSERT_TRUE(Steps(kRows, 0).Run(driver, none, sorter->NewTask(context)).ok());
   const uint32_t parts = sorter->CombineParts();
   for (uint32_t part = 0; part < parts; ++part) ASSERT_TRUE(sorter->Combine(context, part).ok());
   std::vector<Tuple> expected = a;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/random.h"
+#include "plan/flow.h"
 
 namespace nam::execution {
 namespace {
@@ -124,7 +125,7 @@ class Maker {
   }
 
   void AddStep() {
-    switch (random_.Below(12)) {
+    switch (random_.Below(14)) {
       case 0:
       case 1:
         pipeline_.steps.emplace_back(plan::FilterStep{{Condition(now())}});
@@ -141,6 +142,17 @@ class Maker {
       }
       case 3:
         pipeline_.steps.emplace_back(plan::LimitStep{static_cast<int64_t>(random_.Below(20))});
+        return Add(plan::Schema(now()));
+      case 4: {
+        plan::ExpandStep expand{Some(now().size()), {{}}};
+        expand.sets.push_back(Some(expand.keys.size()));
+        plan::Schema schema = plan::StepOutput({}, expand, now()).value();
+        pipeline_.steps.emplace_back(std::move(expand));
+        return Add(std::move(schema));
+      }
+      case 5:
+        if (now().empty()) return;
+        pipeline_.steps.emplace_back(plan::RepeatStep{static_cast<uint32_t>(random_.Below(now().size()))});
         return Add(plan::Schema(now()));
       default:
         return AddProbe();
@@ -252,6 +264,17 @@ std::vector<Row> Run(const plan::StepNode& step, const std::vector<Row>& rows) {
       for (const Expr& output : project->outputs) projected.push_back(Evaluate(output, row));
     } else if (const auto* limit = std::get_if<plan::LimitStep>(&step)) {
       if (static_cast<int64_t>(out.size()) < limit->rows) out.push_back(row);
+    } else if (const auto* expand = std::get_if<plan::ExpandStep>(&step)) {
+      for (size_t s = 0; s < expand->sets.size(); ++s) {
+        Row& expanded = out.emplace_back(row);
+        for (const uint32_t key : expand->keys) expanded.push_back(Value::Null(row[key].type));
+        for (const uint32_t place : expand->sets[s]) expanded[row.size() + place] = row[expand->keys[place]];
+        expanded.push_back(Value::Integer(static_cast<int64_t>(s)));
+      }
+    } else if (const auto* repeat = std::get_if<plan::RepeatStep>(&step)) {
+      // Numbers are large here: what counts is that they are those of the slot.
+      const Value& times = row[repeat->times];
+      for (__int128 n = times.null ? 0 : times.number % 3; n > 0; --n) out.push_back(row);
     } else {
       Probe(std::get<plan::ProbeStep>(step), row, out);
     }
