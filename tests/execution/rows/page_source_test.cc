@@ -23,6 +23,7 @@ const plan::Schema kSchema = {{Type::Integer(), true, {-5, 40'000, true}},
 class PageSourceTest : public ::testing::Test {
  protected:
   void Fill(uint64_t seed, size_t rows) {
+    table_.reset();
     driver_.emplace(seed);
     std::vector<plan::Expr> slots;
     for (uint32_t i = 0; i < kSchema.size(); ++i) {
