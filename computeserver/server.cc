@@ -23,6 +23,7 @@
 #include "execution/prepared_stage.h"
 #include "plan/codec.h"
 #include "plan/table_schema.h"
+#include "txn/cluster_tables.h"
 
 namespace nam::computeserver {
 namespace {
@@ -47,6 +48,7 @@ class ComputeServerImpl final : public ComputeServer {
         channels_(attachment_->fabric(), *attachment_),
         claim_channels_(attachment_->fabric(), *attachment_, kClaimChannel),
         cache_(attachment_->catalog(), channels_),
+        records_(*attachment_),
         handlers_("nam.proto.Compute"),
         queue_(attachment_->fabric(), kRunningAttemptsMax, kWaitingAttemptsMax) {
     handlers_.Add(execution::kRunAttempt,
@@ -91,6 +93,7 @@ class ComputeServerImpl final : public ComputeServer {
   execution::ChannelPool channels_;
   execution::ChannelPool claim_channels_;
   TableCache cache_;
+  txn::ClusterTables records_;
   std::unique_ptr<ResultStore> results_;
   catalog::Handlers handlers_;
   std::string control_address_, fabric_address_;
@@ -121,7 +124,7 @@ absl::StatusOr<std::unique_ptr<execution::PreparedStage>> ComputeServerImpl::Pre
   NAM_ASSIGN_OR_RETURN(inputs.plan, plan::FromProto(request.plan()));
   for (const plan::TableRef& table : inputs.plan.tables) {
     NAM_ASSIGN_OR_RETURN(auto meta, cache_.Table(table.name, table.allocation));
-    inputs.known.push_back(cache_.Known(*meta));
+    inputs.known.push_back(meta->has_record() ? nullptr : cache_.Known(*meta));
     inputs.tables.push_back(std::move(meta));
   }
   NAM_RETURN_IF_ERROR(plan::CheckTables(inputs.plan, inputs.tables));
@@ -141,6 +144,7 @@ absl::StatusOr<std::unique_ptr<execution::PreparedStage>> ComputeServerImpl::Pre
   inputs.load_dictionary = [this](const proto::Table& table, uint32_t column) {
     return cache_.Dictionary(table, column);
   };
+  inputs.records = &records_;
   return execution::PreparedStage::Make(std::move(inputs), stopping_);
 }
 

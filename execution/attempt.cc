@@ -240,13 +240,13 @@ absl::Status Attempt::Store(uint64_t attempt, std::vector<std::span<const std::b
 }
 
 std::vector<std::vector<uint32_t>> Attempt::Claimed() const {
-  std::vector<std::vector<uint32_t>> claimed = stage_.pipeline(stage_.claimed()).scan->totals().begun;
+  std::vector<std::vector<uint32_t>> claimed = stage_.pipeline(stage_.claimed()).totals().begun;
   claimed.resize(static_cast<size_t>(threads_));  // some may have found nothing left
   return claimed;
 }
 
 uint32_t Attempt::Claims() const {
-  return stage_.pipeline(stage_.claimed()).scan->totals().claims_made;
+  return stage_.pipeline(stage_.claimed()).totals().claims_made;
 }
 
 bool Attempt::satisfied() const {
@@ -257,9 +257,9 @@ std::vector<proto::PipelineCounters> Attempt::Counters() const {
   std::vector<proto::PipelineCounters> all;
   for (const uint32_t p : stage_.numbers()) {
     const PreparedPipeline& pipeline = stage_.pipeline(p);
-    const ScanTotals totals = pipeline.scan != nullptr ? pipeline.scan->totals() : ScanTotals();
+    const ScanTotals totals = pipeline.totals();
     proto::PipelineCounters& out = all.emplace_back();
-    if (pipeline.scan != nullptr) out.set_table(stage_.inputs().tables[pipeline.table]->name());
+    if (pipeline.scans()) out.set_table(stage_.inputs().tables[pipeline.table]->name());
     out.set_rows_in(totals.rows_in);
     out.set_rows_out(progress_[p]->rows.back());
     out.set_blocks(totals.stream.blocks);

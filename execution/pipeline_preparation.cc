@@ -10,11 +10,13 @@
 #include "base/status_macros.h"
 #include "execution/join/probe.h"
 #include "execution/rows/row_appender.h"
-#include "execution/scan/values_source.h"
+#include "execution/rows/values_source.h"
 #include "execution/steps.h"
 #include "execution/window/window_source.h"
 #include "plan/flow.h"
 #include "plan/slot_of.h"
+#include "txn/session.h"
+#include "txn/snapshot_scan.h"
 #include "types/wire.h"
 
 namespace nam::execution {
@@ -31,6 +33,14 @@ absl::Status NotRun(const char* what) {
 
 OrderSlot SlotOf(const plan::Order& by) {
   return {by.slot, by.descending, by.nulls_first};
+}
+
+/// A table that was dropped meanwhile: the statement is worth another try, which does not find it.
+template <typename T>
+absl::StatusOr<T> UnlessDropped(absl::StatusOr<T> found, const std::string& table) {
+  if (!absl::IsNotFound(found.status())) return found;
+  return txn::AbortStatus(txn::AbortReason::kSnapshotTooOld,
+                          absl::StrFormat("table %s was dropped while it was read", table));
 }
 
 /// Unique among the columns of all versions of tables; never 0.
@@ -77,6 +87,7 @@ absl::Status PipelinePreparation::Run() {
     NAM_RETURN_IF_ERROR(MakeStep(pipeline.steps[s], pipeline.schemas[s], pipeline.schemas[s + 1]));
   NAM_RETURN_IF_ERROR(MakeSink());
   if (out_.scan != nullptr) out_.by_row_nodes += out_.scan->by_row_nodes();
+  if (out_.record_scan != nullptr) out_.by_row_nodes += out_.record_scan->by_row_nodes();
   for (const auto& program : out_.programs) out_.by_row_nodes += program->by_row_nodes();
   return absl::OkStatus();
 }
@@ -86,11 +97,12 @@ absl::Status PipelinePreparation::MakeSource() {
   out_.absorbed.pipeline = plan_;
   meanings_.resize(plan_.schemas[0].size());
   if (const auto* pages = std::get_if<plan::PageSource>(&plan_.source)) return MakePageSource(*pages);
-  if (const auto* records = std::get_if<plan::RecordScan>(&plan_.source)) return MakeRecordSource(*records);
+  if (const auto* records = std::get_if<plan::RecordScan>(&plan_.source))
+    return stage_.of_session_ ? MakeRecordFeed(*records) : MakeRecordScan(*records);
   if (const auto* window = std::get_if<plan::WindowSource>(&plan_.source)) return MakeWindowSource(*window);
   if (const auto* values = std::get_if<plan::ValuesSource>(&plan_.source)) {
     if (!stage_.of_session_) return NotRun("values on compute servers");
-    out_.source = std::make_unique<ValuesSource>(plan_.schemas[0], values->rows);
+    out_.source = std::make_unique<ValuesSource>(values->rows, plan_.schemas[0]);
     return absl::OkStatus();
   }
   return NotRun("this source of a pipeline");
@@ -110,8 +122,7 @@ absl::Status PipelinePreparation::MakeWindowSource(const plan::WindowSource& win
   return absl::OkStatus();
 }
 
-absl::Status PipelinePreparation::MakeRecordSource(const plan::RecordScan& scan) {
-  if (!stage_.of_session_) return NotRun("scans of records but by the session's transaction");
+absl::Status PipelinePreparation::MakeRecordFeed(const plan::RecordScan& scan) {
   NAM_ASSIGN_OR_RETURN(
       RecordSelect select,
       RecordSelect::Make(
@@ -177,23 +188,82 @@ absl::Status PipelinePreparation::LoadMeanings(const plan::BlockScan& scan) {
     NAM_ASSIGN_OR_RETURN(CodeMeaning meaning, MeaningOf(table, column, stage_.inputs().load_dictionary));
     out_.meanings.push_back(std::move(meaning));
   }
-  const plan::TableScan* const claimed = plan::ScanOf(stage_.plan().pipelines[stage_.claimed()]);
+  return FindPartitions(scan);
+}
+
+absl::Status PipelinePreparation::FindPartitions(const plan::BlockScan& scan) {
+  const StageInputs& inputs = stage_.inputs();
   if (claimed_) {
-    out_.partitions = partitioner::PartitionsOf(stage_.inputs().pieces);
-  } else if (claimed == nullptr) {
-    return NotRun("a stage that claims no table");
-  } else {
-    const proto::Table& driving = *stage_.inputs().tables[claimed->table];
-    const std::optional<int> key =
-        scan.co_partitioned_key < 0 ? std::nullopt : std::optional<int>(scan.co_partitioned_key);
-    for (const partitioner::Piece& piece : stage_.inputs().pieces) {
-      if (piece.partition >= static_cast<uint32_t>(driving.partitions_size()))
-        return absl::InvalidArgumentError("no such partition");
-    }
-    out_.partitions =
-        partitioner::NeededPartitions(driving, table, key, partitioner::PartitionsOf(stage_.inputs().pieces));
+    out_.partitions = partitioner::PartitionsOf(inputs.pieces);
+    return absl::OkStatus();
   }
+  const plan::Pipeline& claims = stage_.plan().pipelines[stage_.claimed()];
+  const plan::TableScan* const claimed = plan::ScanOf(claims);
+  if (claimed == nullptr) return NotRun("a stage that claims no table");
+  const proto::Table& table = *inputs.tables[scan.table];
+  if (std::holds_alternative<plan::RecordScan>(claims.source)) {
+    // Extents are no parts by any key.
+    for (int p = 0; p < table.partitions_size(); ++p) out_.partitions.push_back(static_cast<uint32_t>(p));
+    return absl::OkStatus();
+  }
+  const proto::Table& driving = *inputs.tables[claimed->table];
+  for (const partitioner::Piece& piece : inputs.pieces) {
+    if (piece.partition >= static_cast<uint32_t>(driving.partitions_size()))
+      return absl::InvalidArgumentError("no such partition");
+  }
+  const std::optional<int> key =
+      scan.co_partitioned_key < 0 ? std::nullopt : std::optional<int>(scan.co_partitioned_key);
+  out_.partitions =
+      partitioner::NeededPartitions(driving, table, key, partitioner::PartitionsOf(inputs.pieces));
   return absl::OkStatus();
+}
+
+absl::Status PipelinePreparation::MakeRecordScan(const plan::RecordScan& scan) {
+  const StageInputs& inputs = stage_.inputs();
+  if (inputs.records == nullptr) return NotRun("scans of record tables here");
+  out_.table = scan.table;
+  const std::string& name = stage_.plan().tables[scan.table].name;
+  NAM_ASSIGN_OR_RETURN(txn::TableDescription records, UnlessDropped(inputs.records->Find(name), name));
+  NAM_ASSIGN_OR_RETURN(txn::TransactionState state, inputs.records->State());
+  if (claimed_) {
+    out_.pieces = std::make_unique<PieceQueue>(inputs.pieces, inputs.counter, &stage_.leaving_);
+  } else {
+    NAM_ASSIGN_OR_RETURN(std::vector<partitioner::Piece> pieces, RecordPiecesOfBuild(scan, records));
+    out_.pieces = std::make_unique<PieceQueue>(std::move(pieces));
+  }
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<RecordScan> made,
+                       RecordScan::Make({.table = inputs.tables[scan.table],
+                                         .records = std::move(records),
+                                         .state = std::move(state),
+                                         .snapshot = scan.snapshot,
+                                         .select = {.columns = scan.columns,
+                                                    .schema = scan.slots,
+                                                    .filters = scan.filters,
+                                                    .outputs = scan.output},
+                                         .range_low = scan.range_low,
+                                         .range_high = scan.range_high,
+                                         .own_rows = scan.own_rows,
+                                         .hidden_keys = scan.hidden_keys,
+                                         .own_rows_only = scan.own_rows_only},
+                                        *out_.pieces));
+  out_.record_scan = made.get();
+  out_.source = std::move(made);
+  return absl::OkStatus();
+}
+
+/// The whole table: an extent that the snapshot sees rows of was there before the snapshot was.
+absl::StatusOr<std::vector<partitioner::Piece>> PipelinePreparation::RecordPiecesOfBuild(
+    const plan::RecordScan& scan, const txn::TableDescription& records) const {
+  const auto own_rows = static_cast<uint32_t>(scan.own_rows.size());
+  if (scan.own_rows_only) return partitioner::RecordPieces(0, 0, 0, own_rows);
+  NAM_ASSIGN_OR_RETURN(const std::vector<txn::SpaceExtent> extents,
+                       UnlessDropped(records.records->Extents(), records.name));
+  const uint64_t chunks = txn::LayoutOf(records).chunks;
+  const uint64_t pieces = kBuildPiecesOfAThread * static_cast<uint64_t>(stage_.inputs().threads);
+  const uint64_t run =
+      std::max(kBuildPieceRowsMin / partitioner::kRecordsOfChunk, extents.size() * chunks / pieces);
+  return partitioner::RecordPieces(static_cast<uint32_t>(extents.size()), static_cast<uint32_t>(chunks),
+                                   static_cast<uint32_t>(std::min(run, chunks)), own_rows);
 }
 
 uint64_t PipelinePreparation::RowsHere() const {

@@ -19,10 +19,14 @@ class PipelinePreparation {
   // Source
   absl::Status MakeSource();
   absl::Status MakeScan();
-  absl::Status MakeRecordSource(const plan::RecordScan& scan);
+  absl::Status MakeRecordFeed(const plan::RecordScan& scan);
   absl::Status MakePageSource(const plan::PageSource& pages);
   absl::Status MakeWindowSource(const plan::WindowSource& window);
+  absl::Status MakeRecordScan(const plan::RecordScan& scan);
+  absl::StatusOr<std::vector<partitioner::Piece>> RecordPiecesOfBuild(
+      const plan::RecordScan& scan, const txn::TableDescription& records) const;
   absl::Status LoadMeanings(const plan::BlockScan& scan);
+  absl::Status FindPartitions(const plan::BlockScan& scan);
   std::vector<partitioner::Piece> PiecesOfBuild() const;
   absl::StatusOr<std::vector<BlockScan::Probe>> AbsorbedProbes(const plan::BlockScan& scan) const;
 

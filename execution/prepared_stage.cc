@@ -27,6 +27,11 @@ std::unique_ptr<PipelineTask> PreparedPipeline::NewTask(TaskContext& context,
                                         std::move(chunks));
 }
 
+ScanTotals PreparedPipeline::totals() const {
+  if (scan != nullptr) return scan->totals();
+  return record_scan != nullptr ? record_scan->totals() : ScanTotals();
+}
+
 Sink& PreparedPipeline::sink() const {
   if (feeds != nullptr) return feeds->sink();
   if (client_sink != nullptr) return *client_sink;

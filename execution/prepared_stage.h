@@ -15,6 +15,7 @@
 #include "execution/join/row_build.h"
 #include "execution/scan/absorb.h"
 #include "execution/scan/block_scan.h"
+#include "execution/scan/record_scan.h"
 #include "execution/scan/record_select.h"
 #include "execution/sort/result_sink.h"
 #include "execution/sort/sorter.h"
@@ -25,6 +26,7 @@
 #include "plan/table_schema.h"
 #include "proto/compute.pb.h"
 #include "storage/known_blocks.h"
+#include "txn/tables.h"
 
 namespace nam::execution {
 
@@ -47,6 +49,8 @@ struct StageInputs {
   std::vector<partitioner::Piece> pieces;       // of the claimed pipeline's table
   std::optional<storage::WorkCounter> counter;  // what claims them; none: all of them are this server's
   DictionaryLoader load_dictionary;
+  /// Where this member finds record tables; outlives the stage. Null: it scans none.
+  txn::Tables* records = nullptr;
   int threads = 1;
   ClientSink client_sink;  // of a stage of the session: where its last pipeline's rows go
 };
@@ -66,6 +70,7 @@ struct PreparedPipeline {
   std::unique_ptr<PieceQueue> pieces;
   std::unique_ptr<Source> source;             // null: rows of another stage, which who runs this one feeds
   BlockScan* scan = nullptr;                  // the source, if it is one
+  RecordScan* record_scan = nullptr;          // likewise
   const plan::PageSource* foreign = nullptr;  // if there is no source: one of these two
   std::optional<RecordSelect> records;        // of a transaction's rows, which who runs the stage feeds
   std::deque<CodeMeaning> meanings;           // of the scan's columns, by slot
@@ -90,6 +95,9 @@ struct PreparedPipeline {
 
   /// For one thread. The source is this pipeline's, or one with the same rows.
   std::unique_ptr<PipelineTask> NewTask(TaskContext& context, std::unique_ptr<SourceTask> source) const;
+  /// Whether the source scans a table, and what its tasks have done.
+  bool scans() const { return scan != nullptr || record_scan != nullptr; }
+  ScanTotals totals() const;
   Sink& sink() const;
   const BuildSide* build() const;
   /// Frees what the sink holds.

@@ -57,6 +57,20 @@ std::vector<Piece> Joined(const std::vector<Piece>& pieces) {
   return joined;
 }
 
+/// Of the build sides that a server needs for these pieces.
+uint64_t BuildBytes(const Plan& plan, const TableRefs& tables, const std::vector<Piece>& pieces) {
+  const proto::Table& driving = DrivingTable(plan, tables);
+  const std::vector<uint32_t> partitions = PartitionsOf(pieces);
+  uint64_t all = 0;
+  for (const Plan::Join& join : plan.joins) {
+    const proto::Table& build = *tables[static_cast<size_t>(join.table)];
+    const uint64_t bytes = RowBytes(build, plan.tables[static_cast<size_t>(join.table)].columns);
+    for (const uint32_t p : NeededPartitions(driving, build, MatchingKey(plan, join, tables), partitions))
+      all += bytes * build.partitions(static_cast<int>(p)).rows();
+  }
+  return all;
+}
+
 Assignment Evaluate(const Plan& plan, const TableRefs& tables, const std::vector<Piece>& pieces,
                     const std::vector<int>& server_of, int servers) {
   const proto::Table& driving = DrivingTable(plan, tables);
@@ -69,14 +83,7 @@ Assignment Evaluate(const Plan& plan, const TableRefs& tables, const std::vector
     share.pieces = Joined(share.pieces);
     for (const Piece& piece : share.pieces) share.rows += RowsOf(driving, piece);
     share.driving_bytes = share.rows * row_bytes;
-    const std::vector<uint32_t> partitions = PartitionsOf(share.pieces);
-    for (const Plan::Join& join : plan.joins) {
-      const proto::Table& build = *tables[static_cast<size_t>(join.table)];
-      const uint64_t bytes = RowBytes(build, plan.tables[static_cast<size_t>(join.table)].columns);
-      for (uint32_t p : NeededPartitions(driving, build, MatchingKey(plan, join, tables), partitions)) {
-        share.build_bytes += bytes * build.partitions(static_cast<int>(p)).rows();
-      }
-    }
+    share.build_bytes = BuildBytes(plan, tables, share.pieces);
   }
   return assignment;
 }
@@ -262,6 +269,28 @@ Assignment Assign(const Plan& plan, const TableRefs& tables, int servers, int th
     share.pieces = CutPieces(driving, share.pieces, std::max(kPieceRowsMin, share.rows / pieces));
   }
   return best;
+}
+
+Assignment AssignRecords(const Plan& plan, const TableRefs& tables, const std::vector<Piece>& pieces,
+                         int servers) {
+  const proto::Table& driving = DrivingTable(plan, tables);
+  std::vector<uint64_t> costs;
+  for (const Piece& piece : pieces) costs.push_back(RowsOf(driving, piece));
+  std::vector<uint32_t> order(pieces.size());
+  std::iota(order.begin(), order.end(), 0u);
+  const std::vector<int> server_of = CutRuns(costs, order, servers);
+  Assignment assignment;
+  assignment.servers.resize(static_cast<size_t>(servers));
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    Assignment::Share& share = assignment.servers[static_cast<size_t>(server_of[i])];
+    share.pieces.push_back(pieces[i]);
+    share.rows += costs[i];
+  }
+  for (Assignment::Share& share : assignment.servers) {
+    share.driving_bytes = share.rows * driving.record().row_bytes();
+    share.build_bytes = BuildBytes(plan, tables, share.pieces);
+  }
+  return assignment;
 }
 
 }  // namespace nam::optimizer

@@ -43,6 +43,11 @@ struct Assignment {
 /// `threads` is cut as well.
 Assignment Assign(const Plan& plan, const TableRefs& tables, int servers, int threads = 1);
 
+/// Of a driving table of records, whose parts are alike and come as pieces already: runs of them, of about as
+/// many rows each.
+Assignment AssignRecords(const Plan& plan, const TableRefs& tables,
+                         const std::vector<partitioner::Piece>& pieces, int servers);
+
 /// K-way number partitioning by the largest differencing method: the part of each item.
 std::vector<int> LargestDifferencing(const std::vector<uint64_t>& costs, int parts);
 

@@ -12,7 +12,8 @@ namespace nam::optimizer {
 
 /// The physical plan of a star: a build pipeline for each join, in probe order, then the driving table's with
 /// all probes. One stage, which claims the driving table's pieces. Each pipeline carries only the columns
-/// that something behind it looks at. The result passed plan::Check and plan::CheckTables; 54001 if an
+/// that something behind it looks at. Scans of records lack the snapshot and the transaction's writes, which
+/// the session fills in. The result passed plan::Check and plan::CheckTables; 54001 if an
 /// expression is too deep.
 absl::StatusOr<plan::PhysicalPlan> Lower(const Plan& star, const TableRefs& tables);
 

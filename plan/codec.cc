@@ -50,6 +50,7 @@ void Put(const RecordScan& scan, proto::SourceNode* out) {
   to.mutable_range_high()->Add(scan.range_high.begin(), scan.range_high.end());
   to.mutable_own_rows()->Add(scan.own_rows.begin(), scan.own_rows.end());
   to.mutable_hidden_keys()->Add(scan.hidden_keys.begin(), scan.hidden_keys.end());
+  to.set_own_rows_only(scan.own_rows_only);
 }
 
 void Put(const ValuesSource& values, proto::SourceNode* out) {
@@ -281,6 +282,7 @@ absl::Status Take(const proto::SourceNode& from, SourceNode& to) {
       scan.range_high = TextsOf(from.record_scan().range_high());
       scan.own_rows = TextsOf(from.record_scan().own_rows());
       scan.hidden_keys = TextsOf(from.record_scan().hidden_keys());
+      scan.own_rows_only = from.record_scan().own_rows_only();
       return Take(from.record_scan().scan(), scan);
     }
     case proto::SourceNode::kValues:

@@ -70,6 +70,8 @@ struct RecordScan : TableScan {
   std::vector<std::string> range_low, range_high;
   /// The transaction's own writes before the statement: encoded rows, and stored keys that they hide.
   std::vector<std::string> own_rows, hidden_keys;
+  /// `own_rows` are all that there are: the session has found them, by an index. No key is hidden then.
+  bool own_rows_only = false;
 };
 
 /// Rows that are part of the plan.

@@ -73,6 +73,7 @@ std::string MulticastCoordinator::WhyRead(const Query& query, size_t join, Choic
   const bool in_place = query.in_place && attachment_.fabric().capabilities().in_place;
   const proto::Table& table = BuildSide(query, join);
   if (mode == Choice::kOff) return "nam.multicast is off";
+  if (table.has_record()) return "its rows are records";
   if (mode == Choice::kAuto && in_place) return "blocks are looked at in place";
   if (query.partitions.size() < 2) return "one compute server needs it";
   const std::vector<uint32_t> first = NeededOf(query, join, query.partitions[0]);

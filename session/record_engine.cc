@@ -72,6 +72,16 @@ class RecordEngine final : public RecordAccess {
         Lost(session_->ScanIndex(handle, id, Bytes(range.low), Bytes(range.high), Visitor(on_row, failed))));
     return failed;
   }
+  absl::Status VisitWrites(const proto::Table& table, const OnWrite& on_write) override {
+    NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, HandleOf(table));
+    const auto text = [](std::span<const std::byte> bytes) {
+      return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    };
+    return Lost(session_->VisitWrites(handle, [&](auto key, auto row) {
+      on_write(text(key), text(row));
+      return true;
+    }));
+  }
   uint64_t snapshot() const override { return session_ == nullptr ? 0 : session_->snapshot(); }
   absl::Status MayWrite(size_t rows) const override {
     return session_ == nullptr ? absl::OkStatus() : session_->MayWrite(rows);

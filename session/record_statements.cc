@@ -444,15 +444,6 @@ std::optional<size_t> RecordStatements::OnlyTableOf(const sql::BoundQuery& query
   return static_cast<size_t>(table);
 }
 
-absl::Status RecordStatements::ReadFor(
-    const sql::BoundQuery& query, size_t table,
-    const std::function<absl::StatusOr<bool>(const std::vector<Value>& row)>& on_row) {
-  const proto::Table& read = *query.tables[table].table;
-  const RecordLayout layout(read);
-  return Find(read, layout, ConjunctsOn(query, table),
-              [&](std::span<const std::byte>, std::vector<Value> row) { return on_row(row); });
-}
-
 absl::StatusOr<std::vector<std::string>> RecordStatements::Explain(
     const sql::ExplainStatement& statement) const {
   NAM_RETURN_IF_ERROR(MayRun(""));
@@ -472,7 +463,7 @@ absl::StatusOr<std::vector<std::string>> RecordStatements::Explain(
     }
     const char* const verb = !statement.change.empty()  ? statement.change.c_str()
                              : query.tables.size() == 1 ? "Read"
-                                                        : "Copy";
+                                                        : "Scan";
     lines.push_back(absl::StrCat(verb, " ", table.name(),
                                  bound.alias == table.name() ? "" : absl::StrCat(" ", bound.alias), " ",
                                  sql::Describe(table, path)));

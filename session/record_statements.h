@@ -48,6 +48,10 @@ class RecordAccess {
   /// snapshot().
   virtual absl::Status ScanIndex(const proto::Table& table, int index, const sql::KeyRange& range,
                                  const OnRow& on_row) = 0;
+  /// What the transaction has written to the table so far: each key once, with the row as it is now, or
+  /// nothing if it is deleted.
+  using OnWrite = std::function<void(std::string_view key, std::string_view row)>;
+  virtual absl::Status VisitWrites(const proto::Table& table, const OnWrite& on_write) = 0;
   /// Of the transaction under way.
   virtual uint64_t snapshot() const = 0;
   /// As txn::Session::MayWrite: a statement that finds more rows than that need not find them all.
@@ -108,10 +112,6 @@ class RecordStatements {
 
   /// Runs it in the transaction that is open, or in one of its own.
   absl::StatusOr<ResultSet> InTransaction(const std::function<absl::StatusOr<ResultSet>()>& body);
-  /// In a transaction: the rows of one of the query's tables, a record table, that meet the conditions on it
-  /// alone.
-  absl::Status ReadFor(const sql::BoundQuery& query, size_t table,
-                       const std::function<absl::StatusOr<bool>(const std::vector<Value>& row)>& on_row);
   /// The table that a condition is on, if that is one.
   static std::optional<size_t> OnlyTableOf(const sql::BoundQuery& query, const plan::Expr& conjunct);
 

@@ -18,8 +18,8 @@
 #include "session/multicast_coordinator.h"
 #include "session/query_result.h"
 #include "session/query_run.h"
-#include "session/record_copies.h"
 #include "session/record_engine.h"
+#include "session/record_reads.h"
 #include "session/record_statements.h"
 #include "session/settings.h"
 #include "session/work_counters.h"
@@ -37,6 +37,8 @@ constexpr double kWorthClaimingTuples = 8e6;
 /// How long a statement waits for a memory server whose lease has ended.
 constexpr int64_t kSuspectPatienceUs = 2'000'000;
 constexpr int64_t kSuspectPauseUs = 100'000;
+/// A record table that drives a query comes in so many pieces for each thread, so that all end together.
+constexpr uint64_t kRecordPiecesOfAThread = 16;
 constexpr char kRetry[] = "40001";  // what drivers and pools run again by themselves
 
 /// The catalog as one statement sees it: asked once who is there and which version all is at, and for the
@@ -289,19 +291,14 @@ class SessionImpl final : public Session {
     return RunQuery(statement.query, prepared);
   }
 
-  /// Record tables with others, of either kind: over copies of what it needs of them.
+  /// Record tables with others, of either kind.
   absl::StatusOr<ResultSet> Join(const sql::BoundQuery& query) {
     return records_->InTransaction([&]() -> absl::StatusOr<ResultSet> {
-      RecordCopies copies(attachment_, ++query_, static_cast<uint64_t>(settings_.record_join_mib_max) << 20);
-      absl::StatusOr<ResultSet> result = RunOverCopies(query, copies);
-      return result.ok() ? std::move(result) : copies.WithUsersNames(result.status());
+      NAM_ASSIGN_OR_RETURN(const RecordReads reads,
+                           RecordReads::Make(query, *record_access_, attachment_.catalog(), cancel_));
+      NAM_ASSIGN_OR_RETURN(Prepared prepared, Prepare(query, &reads));
+      return RunQuery(query, prepared);
     });
-  }
-
-  absl::StatusOr<ResultSet> RunOverCopies(const sql::BoundQuery& query, RecordCopies& copies) {
-    NAM_ASSIGN_OR_RETURN(const sql::BoundQuery over_copies, copies.Make(query, *records_));
-    NAM_ASSIGN_OR_RETURN(Prepared prepared, Prepare(over_copies));
-    return RunQuery(over_copies, prepared);
   }
 
   absl::StatusOr<ResultSet> Run(const sql::ExplainStatement& statement) {
@@ -328,7 +325,7 @@ class SessionImpl final : public Session {
       lines = Explain(statement.query, prepared->plan, prepared->tables, settings_.ForStreams(),
                       prepared->servers, prepared->why_read, statement.analyze);
     } else if (statement.query.tables.size() > 1) {
-      lines.push_back("Join the copies, and the analytical tables, on the compute servers");
+      lines.push_back("Join them on the compute servers");
     }
     if (!total.empty()) lines.push_back(std::move(total));
     ResultSet out;
@@ -360,13 +357,16 @@ class SessionImpl final : public Session {
     return result;
   }
 
-  absl::StatusOr<Prepared> Prepare(const sql::BoundQuery& query) {
+  /// `records`: what it reads of record tables, if it has any.
+  absl::StatusOr<Prepared> Prepare(const sql::BoundQuery& query, const RecordReads* records = nullptr) {
     Prepared prepared;
-    NAM_ASSIGN_OR_RETURN(prepared.plan, optimizer::MakePlan(query));
+    NAM_ASSIGN_OR_RETURN(prepared.plan,
+                         optimizer::MakePlan(records != nullptr ? records->WithEstimates(query) : query));
     for (const sql::BoundTable& table : query.tables) prepared.tables.push_back(table.table);
     if (settings_.whole_tuples) optimizer::ReadWholeTuples(prepared.tables, prepared.plan);
     NAM_ASSIGN_OR_RETURN(prepared.physical, optimizer::Lower(prepared.plan, prepared.tables));
     NAM_RETURN_IF_ERROR(optimizer::LowerFinish(query, prepared.plan, prepared.physical));
+    if (records != nullptr) records->FillIn(prepared.physical);
     NAM_ASSIGN_OR_RETURN(const proto::Cluster* cluster, tables_.Cluster());
     std::vector<proto::Member> members;
     for (const proto::Member& member : cluster->members()) {
@@ -382,13 +382,23 @@ class SessionImpl final : public Session {
     }
     uint32_t threads = 1;
     for (const proto::Member& member : members) threads = std::max(threads, member.threads());
-    const optimizer::Assignment assignment = optimizer::Assign(
-        prepared.plan, prepared.tables, static_cast<int>(members.size()), static_cast<int>(threads));
+    const optimizer::Assignment assignment = Share(prepared, records, members.size(), threads);
     for (size_t i = 0; i < members.size(); ++i) {
       if (assignment.servers[i].pieces.empty()) continue;
       prepared.servers.push_back({std::move(members[i]), assignment.servers[i], {}});
     }
     return prepared;
+  }
+
+  static optimizer::Assignment Share(const Prepared& prepared, const RecordReads* records, size_t servers,
+                                     uint32_t threads) {
+    const auto driving = static_cast<size_t>(prepared.plan.driving);
+    const auto count = static_cast<int>(servers);
+    if (!sql::IsRecordTable(*prepared.tables[driving]))
+      return optimizer::Assign(prepared.plan, prepared.tables, count, static_cast<int>(threads));
+    const uint64_t pieces = kRecordPiecesOfAThread * threads * servers;
+    return optimizer::AssignRecords(prepared.plan, prepared.tables, records->PiecesOf(driving, pieces),
+                                    count);
   }
 
   absl::StatusOr<ResultSet> RunQuery(const sql::BoundQuery& query, Prepared& prepared) {

@@ -53,7 +53,6 @@ absl::Status SessionSettings::Set(const sql::SetStatement& statement) {
   if (statement.name == "whole_tuples") return SetSwitch(statement, whole_tuples);
   if (statement.name == "result_mib_max") return SetNumber(statement, 1, 1 << 20, result_mib_max);
   if (statement.name == "build_mib_max") return SetNumber(statement, 1, 1 << 20, build_mib_max);
-  if (statement.name == "record_join_mib_max") return SetNumber(statement, 1, 1 << 20, record_join_mib_max);
   if (statement.name == "compute_servers") return SetNumber(statement, 0, 1 << 16, compute_servers);
   if (statement.name == "multicast") return SetMode(statement, multicast);
   if (statement.name == "work_queue") return SetMode(statement, work_queue);
@@ -72,7 +71,6 @@ std::map<std::string, std::string> SessionSettings::All() const {
           {"whole_tuples", whole_tuples ? "on" : "off"},
           {"result_mib_max", absl::StrCat(result_mib_max)},
           {"build_mib_max", absl::StrCat(build_mib_max)},
-          {"record_join_mib_max", absl::StrCat(record_join_mib_max)},
           {"compute_servers", absl::StrCat(compute_servers)},
           {"multicast", kModes[static_cast<size_t>(multicast)]},
           {"work_queue", kModes[static_cast<size_t>(work_queue)]}};

@@ -20,7 +20,6 @@ struct SessionSettings {
   bool whole_tuples = false;          // all columns of the driving table are moved, whichever are needed
   int64_t result_mib_max = 1024;      // memory for one server's partial result
   int64_t build_mib_max = 4096;       // memory for one server's join tables
-  int64_t record_join_mib_max = 256;  // rows of record tables that one join copies
   int64_t compute_servers = 0;        // at most so many work on a query; 0: all
   Choice multicast = Choice::kAuto;   // of build sides that several compute servers need
   Choice work_queue = Choice::kAuto;  // work is claimed, so that it can be stolen

@@ -59,8 +59,9 @@ absl::Status RecordScan::CheckTable() const {
 absl::Status RecordScan::CheckPieces() const {
   for (const partitioner::Piece& piece : queue_.pieces()) {
     const uint64_t end = uint64_t{piece.first_block} + piece.blocks;
-    const uint64_t most =
-        piece.partition == partitioner::kOwnRows ? options_.own_rows.size() : layout_.chunks;
+    const uint64_t most = piece.partition == partitioner::kOwnRows ? options_.own_rows.size()
+                          : options_.own_rows_only                 ? 0
+                                                                   : layout_.chunks;
     if (end > most) return Bad("no such chunks");
   }
   return absl::OkStatus();

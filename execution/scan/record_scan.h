@@ -44,6 +44,7 @@ class RecordScan final : public Source {
     std::vector<std::string> range_low, range_high;
     std::vector<std::string> own_rows;     // what the transaction has written, as tables store it
     std::vector<std::string> hidden_keys;  // primary keys of stored rows that do not count
+    bool own_rows_only = false;            // stored rows are not read
     uint64_t window_max = kChunkRows;      // blocks READ together, as far as channels carry them
   };
   /// INVALID_ARGUMENT if columns, slots, pieces, keys or rows do not fit the table; FAILED_PRECONDITION if

@@ -101,7 +101,8 @@ class RandomPlan {
       scan.range_low = {std::string("a\0b", 3), "k"};
       scan.range_high = {"c", std::string("\xff\xfe")};
       scan.own_rows = {"row"};
-      scan.hidden_keys = {"", "key"};
+      scan.own_rows_only = random_.Below(2) == 0;
+      if (!scan.own_rows_only) scan.hidden_keys = {"", "key"};
       p.source = std::move(scan);
     } else if (kind == 3) {
       ValuesSource values;

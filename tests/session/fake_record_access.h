@@ -83,6 +83,19 @@ class FakeRecordAccess final : public RecordAccess {
     }
     return absl::OkStatus();
   }
+  absl::Status VisitWrites(const proto::Table& table, const OnWrite& on_write) override {
+    NAM_RETURN_IF_ERROR(Failure("VisitWrites"));
+    if (!open_) return absl::InternalError("no transaction");
+    const Rows &before = committed_[table.name()], &now = now_[table.name()];
+    for (const auto& [key, row] : now) {
+      const auto old = before.find(key);
+      if (old == before.end() || old->second != row) on_write(key, row);
+    }
+    for (const auto& [key, row] : before) {
+      if (!now.contains(key)) on_write(key, "");
+    }
+    return absl::OkStatus();
+  }
   absl::Status Insert(const proto::Table& table, std::string_view row) override {
     NAM_RETURN_IF_ERROR(Failure("Insert"));
     const std::string key(row.substr(0, table.record().key_bytes()));

@@ -368,6 +368,9 @@ TEST_P(RecordScanTest, RefusesWhatDoesNotFitTheTable) {
   EXPECT_TRUE(absl::IsInvalidArgument(make(nothing, {partitioner::Piece{0, 0, chunks + 1}})));
   EXPECT_TRUE(absl::IsInvalidArgument(make(nothing, {partitioner::Piece{0, 1, UINT32_MAX}})));
   EXPECT_TRUE(absl::IsInvalidArgument(make(nothing, {partitioner::Piece{partitioner::kOwnRows, 0, 1}})));
+  const auto own_only = [](RecordScan::Options& o) { o.own_rows_only = true; };
+  EXPECT_TRUE(make(own_only).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(make(own_only, {partitioner::Piece{0, 0, 1}})));
   using Options = RecordScan::Options;
   EXPECT_TRUE(absl::IsInvalidArgument(make([](Options& o) { o.select.columns = {3, 1}; })));
   EXPECT_TRUE(absl::IsInvalidArgument(make([](Options& o) { o.select.columns = {1, 1}; })));
