@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/check.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "catalog/attach_over_fabric.h"
@@ -59,6 +60,12 @@ class ClusterAttachment final : public Attachment {
   }
   absl::Status Rejoin() override;
   Membership::Hooks HooksOfMembership() override;
+  void ActAs(const Membership& membership) override {
+    const std::lock_guard lock(mutex_);
+    NAM_CHECK(membership_ == nullptr, "an attachment acts for one membership");
+    proof_ = membership.proof();
+    member_.store(membership.id().value(), std::memory_order_release);
+  }
   bool Buried(MemoryServerId server, bool ask) override;
 
   absl::StatusOr<std::vector<proto::Member>> Members(proto::Role role) override;
@@ -85,10 +92,9 @@ class ClusterAttachment final : public Attachment {
   /// For keys: who asks, and its proof, of one membership. Without one there is no key.
   template <typename Request>
   void Sign(Request& request) {
-    const std::shared_ptr<Membership> membership = Now();
-    if (membership == nullptr) return;
-    request.set_member(membership->id().value());
-    request.set_proof(membership->proof());
+    const std::lock_guard lock(mutex_);
+    request.set_member(membership_ == nullptr ? member().value() : membership_->id().value());
+    request.set_proof(membership_ == nullptr ? proof_ : membership_->proof());
   }
   absl::Status JoinAs(const proto::Member& self);
   /// False: another thread joins just now.
@@ -115,6 +121,7 @@ class ClusterAttachment final : public Attachment {
   std::map<MemoryServerId, std::shared_ptr<MemoryPeer>> peers_;
   std::map<MemoryServerId, std::shared_ptr<const fabric::ServerRegions>> regions_;
   std::set<MemoryServerId> buried_;
+  std::string proof_;                       // of the membership beside it
   bool joining_ = false;                    // again
   std::shared_ptr<Membership> membership_;  // last: leaves while client and fabric are there
 };

@@ -55,6 +55,9 @@ class Attachment : public fabric::RegionDirectory {
   /// For a membership that the process holds beside the attachment: they hear for it of memory servers that
   /// are buried.
   virtual Membership::Hooks HooksOfMembership() = 0;
+  /// For the same, once it has joined: member() is its id from now on, and OpenExtents asks for keys in its
+  /// name. Only if the attachment has no membership of its own.
+  virtual void ActAs(const Membership& membership) = 0;
 
   /// Living members of the role, by id; no suspects.
   virtual absl::StatusOr<std::vector<proto::Member>> Members(proto::Role role) = 0;

@@ -246,6 +246,7 @@ absl::Status ComputeServerImpl::Join() {
   hooks.on_lost = options_.on_lost;
   NAM_ASSIGN_OR_RETURN(membership_, catalog::Membership::Join(attachment_->catalog(), attachment_->fabric(),
                                                               self, std::move(hooks)));
+  attachment_->ActAs(*membership_);
   LogInfo(absl::StrFormat("joined the cluster as compute server %d", membership_->id().value()));
   return absl::OkStatus();
 }

@@ -303,5 +303,32 @@ TEST(Assignment, RunsGoByTheKeyOfTheLargestBuildSide) {
     EXPECT_EQ(share.build_bytes, (2 * 100 + 1000) * 4u) << "the other key divides what is left";
 }
 
+TEST(Assignment, RecordsAreSharedOutInRuns) {
+  auto driving = std::make_shared<proto::Table>();
+  driving->mutable_record()->set_row_bytes(40);
+  auto build = std::make_shared<proto::Table>();
+  build->add_columns()->mutable_encoding()->set_width(4);
+  build->add_partitions()->set_rows(1'000);
+  Plan plan;
+  plan.tables.resize(2);
+  plan.tables[1].columns = {0};
+  plan.joins.push_back({.table = 1});
+  const std::vector<partitioner::Piece> pieces = partitioner::RecordPieces(3, 10, 4, 100);
+  for (const int servers : {1, 2, 4, 30}) {
+    const Assignment assignment = AssignRecords(plan, {driving, build}, pieces, servers);
+    std::vector<partitioner::Piece> all;
+    uint64_t rows = 0;
+    for (const Assignment::Share& share : assignment.servers) {
+      all.insert(all.end(), share.pieces.begin(), share.pieces.end());
+      rows += share.rows;
+      EXPECT_EQ(share.driving_bytes, 40 * share.rows);
+      EXPECT_EQ(share.build_bytes, share.pieces.empty() ? 0u : 4'000u);
+      EXPECT_LE(share.rows, 7'780u / static_cast<uint64_t>(servers) + 1'024) << servers;
+    }
+    EXPECT_EQ(all, pieces);
+    EXPECT_EQ(rows, 3u * 10 * 256 + 100);
+  }
+}
+
 }  // namespace
 }  // namespace nam::optimizer
