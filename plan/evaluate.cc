@@ -1,13 +1,15 @@
 #include <algorithm>
-#include <limits>
+#include <string>
+#include <vector>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "plan/cast.h"
 #include "plan/expression.h"
 #include "plan/expression_tree.h"
+#include "plan/function.h"
+#include "plan/real_arithmetic.h"
 #include "types/date.h"
 #include "types/decimal.h"
 #include "types/sql_error.h"
@@ -28,14 +30,25 @@ absl::StatusOr<Value> DateArithmetic(const Expr& e, const Value& a, const Value&
   return Value::Date(static_cast<int64_t>(day));
 }
 
+absl::Status DivisionByZero(int position) {
+  return UserError(sqlstate::kDivisionByZero, "division by zero", position,
+                   "NULLIF(x, 0) as the divisor gives NULL instead");
+}
+
+absl::StatusOr<Value> RealArithmetic(const Expr& e, const Value& a, const Value& b) {
+  const bool narrow = e.type.kind == TypeKind::kReal;
+  const double x = a.real(), y = b.real(), z = RealResult(e.op, x, y, narrow);
+  if (const RealFault fault = FaultOf(e.op, x, y, z); fault != RealFault::kNone)
+    return ErrorOf(fault, e.position);
+  return narrow ? Value::Real(z) : Value::Double(z);
+}
+
 absl::StatusOr<Value> Arithmetic(const Expr& e, const Value& a, const Value& b) {
   if (a.null || b.null) return Value::Null(e.type);
   if (a.type.kind == TypeKind::kDate) return DateArithmetic(e, a, b);
+  if (e.type.real()) return RealArithmetic(e, a, b);
   const int sa = a.type.scale, sb = b.type.scale;
-  if ((e.op == Op::kDivide || e.op == Op::kModulo) && b.number == 0) {
-    return UserError(sqlstate::kDivisionByZero, "division by zero", e.position,
-                     "NULLIF(x, 0) as the divisor gives NULL instead");
-  }
+  if ((e.op == Op::kDivide || e.op == Op::kModulo) && b.number == 0) return DivisionByZero(e.position);
   switch (e.op) {
     case Op::kAdd:
       return Number(e, AddDecimals(a.number, sa, b.number, sb));
@@ -83,88 +96,6 @@ bool Holds(Op op, int order) {
   }
 }
 
-absl::StatusOr<Value> TextToNumber(const Expr& e, const Value& from) {
-  const auto bad = [&] {
-    return UserError(sqlstate::kBadText, "invalid " + TypeName(e.type) + ": " + Quote(from.text), e.position);
-  };
-  const absl::StatusOr<Value> number = ParseNumeric(from.text);
-  if (!number.ok()) return absl::IsOutOfRange(number.status()) ? NumberOutOfRange(e.position) : bad();
-  if (e.type.kind == TypeKind::kInteger && number->type.kind != TypeKind::kInteger) return bad();
-  return *number;
-}
-
-absl::StatusOr<Value> TextToBool(const Expr& e, const Value& from) {
-  const std::string text = absl::AsciiStrToLower(std::string(TrimBlanks(from.text)));
-  if (text == "1" || text == "on") return Value::Bool(true);
-  if (text == "0" || text == "of" || text == "off") return Value::Bool(false);
-  // Of these a part of the word will do.
-  for (const auto& [word, value] : {std::pair("true", true), {"yes", true}, {"false", false}, {"no", false}})
-    if (!text.empty() && absl::StartsWith(word, text)) return Value::Bool(value);
-  return UserError(sqlstate::kBadText, "invalid boolean: " + Quote(from.text), e.position,
-                   "write true or false");
-}
-
-absl::StatusOr<Value> TextToDate(const Expr& e, const Value& from) {
-  const absl::StatusOr<int64_t> days = ParseDate(from.text);
-  if (days.ok()) return Value::Date(*days);
-  if (absl::IsOutOfRange(days.status())) {
-    return UserError(sqlstate::kDateOutOfRange, "there is no such date: " + Quote(from.text), e.position,
-                     "dates go from 0001-01-01 to 9999-12-31");
-  }
-  return UserError(sqlstate::kBadDate, "invalid date: " + Quote(from.text), e.position,
-                   "dates are written YYYY-MM-DD");
-}
-
-absl::StatusOr<Value> TextToTimestamp(const Expr& e, const Value& from) {
-  const absl::StatusOr<int64_t> us = ParseTimestamp(from.text);
-  if (us.ok()) return Value::Timestamp(*us);
-  if (absl::IsOutOfRange(us.status())) {
-    return UserError(sqlstate::kDateOutOfRange, "there is no such timestamp: " + Quote(from.text), e.position,
-                     "timestamps go from 0001-01-01 to 9999-12-31 23:59:59.999999");
-  }
-  return UserError(sqlstate::kBadDate, "invalid timestamp: " + Quote(from.text), e.position,
-                   "timestamps are written YYYY-MM-DD HH:MM:SS.ffffff");
-}
-
-int64_t DayOf(int64_t us) {
-  return us / kMicrosecondsPerDay - (us % kMicrosecondsPerDay < 0);
-}
-
-/// Rounds half away from zero where the new type has fewer decimals, as PostgreSQL does.
-absl::StatusOr<Value> Cast(const Expr& e, Value from) {
-  if (from.null) return Value::Null(e.type);
-  switch (e.type.kind) {
-    case TypeKind::kString: {
-      const bool truth = from.type.kind == TypeKind::kBool;
-      Value text = Value::String(!truth ? from.ToString() : from.number != 0 ? "true" : "false");
-      text.type = e.type;
-      return text;
-    }
-    case TypeKind::kDate:
-      if (from.type.kind == TypeKind::kString) return TextToDate(e, from);
-      if (from.type.kind == TypeKind::kTimestamp)
-        return Value::Date(DayOf(static_cast<int64_t>(from.number)));
-      return from;
-    case TypeKind::kTimestamp:
-      if (from.type.kind == TypeKind::kString) return TextToTimestamp(e, from);
-      if (from.type.kind == TypeKind::kDate)
-        return Value::Timestamp(static_cast<int64_t>(from.number) * kMicrosecondsPerDay);
-      return from;
-    case TypeKind::kBool:
-      if (from.type.kind == TypeKind::kString) return TextToBool(e, from);
-      return from;
-    default:
-      break;
-  }
-  if (from.type.kind == TypeKind::kString) {
-    NAM_ASSIGN_OR_RETURN(from, TextToNumber(e, from));
-  }
-  const std::optional<__int128> n = Rescale(from.number, from.type.scale, e.type.scale);
-  if (e.type.kind == TypeKind::kInteger && n.has_value() && !FitsInteger(*n, IntegerBytes(e)))
-    return IntegerOutOfRange(IntegerBytes(e), e.position);
-  return Number(e, n);
-}
-
 class Evaluator {
  public:
   explicit Evaluator(const Resolver& resolve) : resolve_(resolve) {}
@@ -185,6 +116,8 @@ class Evaluator {
         return In(e);
       case Op::kCase:
         return Case(e);
+      case Op::kFunction:
+        return Call(e);
       default:
         break;
     }
@@ -206,7 +139,8 @@ class Evaluator {
       case Op::kNot:
         return Value::Bool(a.number == 0);
       case Op::kNegate:
-        return Value{e.type, false, -a.number, {}};
+        return e.type.real() ? Value{e.type, false, OrderedBits(-a.real()), {}}
+                             : Value{e.type, false, -a.number, {}};
       case Op::kCast:
         return Cast(e, std::move(a));
       case Op::kLike:
@@ -222,6 +156,22 @@ class Evaluator {
         NAM_CHECK(false, "not an operator of one operand");
     }
     return a;
+  }
+
+  /// Evaluates all operands, also behind one that is NULL.
+  absl::StatusOr<Value> Call(const Expr& e) const {
+    std::vector<Value> arguments;
+    arguments.reserve(e.children.size());
+    bool null = false;
+    for (const Expr& child : e.children) {
+      NAM_ASSIGN_OR_RETURN(Value argument, Eval(child));
+      // NULLs may come without a type.
+      argument.type = child.type;
+      null = null || argument.null;
+      arguments.push_back(std::move(argument));
+    }
+    if (null && IsStrict(FunctionOf(e))) return Value::Null(e.type);
+    return Apply(e, arguments);
   }
 
   /// AND stops at the first false, OR at the first true; what comes behind is not evaluated.
@@ -265,6 +215,12 @@ class Evaluator {
 };
 
 }  // namespace
+
+absl::Status ErrorOf(RealFault fault, int position) {
+  if (fault == RealFault::kDivisionByZero) return DivisionByZero(position);
+  const char* const what = fault == RealFault::kOverflow ? "overflow" : "underflow";
+  return UserError(sqlstate::kNumberOutOfRange, std::string("value out of range: ") + what, position);
+}
 
 absl::StatusOr<Value> Evaluate(const Expr& expr, const Resolver& resolve) {
   return Evaluator(resolve).Eval(expr);

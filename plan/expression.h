@@ -45,11 +45,13 @@ enum class Op : uint8_t {
   kExtractDay,  // [date]
   kGroup,       // after aggregation only: value of BoundQuery::group_by[index]
   kAggregate,   // after aggregation only: value of BoundQuery::aggregates[index]
+  kFunction,    // [a, b, …]: function number `index` (plan/function.h)
 };
 
 /// A typed expression. The binder guarantees: operands of comparisons and of IN are of one kind (all
-/// strings, all dates, all booleans, or numbers of any scales); operands of arithmetic are numbers
-/// (or date ± integer giving a date, date - date giving an integer); nothing else is converted silently.
+/// strings, all dates, all booleans, all double precision, or exact numbers of any scales); operands of
+/// arithmetic are exact numbers, or double precision and real as the result (or date ± integer giving a date,
+/// date - date giving an integer); nothing else is converted silently.
 ///
 /// Arithmetic, in exact decimals: + and - have the larger scale; * adds the scales; / of two integers
 /// truncates towards zero; / with a decimal has scale max(sa, sb, 6), rounded half away from zero; % of
@@ -60,7 +62,9 @@ struct Expr {
   Type type;
   int position = -1;  // byte offset in the statement, for messages
   ColumnRef column;
-  int index = -1;  // kGroup, kAggregate: which one; kCast to an integer: 2, 4 or 8 bytes, -1 for 8
+  /// kGroup, kAggregate: which one; kFunction: its number; kCast to an integer: 2, 4 or 8 bytes, -1 for 8;
+  /// kCast to a decimal: its digits, -1 for 38.
+  int index = -1;
   Value literal;
   std::vector<Expr> children;
 };
@@ -72,6 +76,16 @@ inline int IntegerBytes(const Expr& cast) {
 inline bool FitsInteger(__int128 n, int bytes) {
   const __int128 limit = __int128{1} << (8 * bytes - 1);
   return n >= -limit && n < limit;
+}
+
+/// Of a kCast to a decimal: the digits of the type.
+inline int DecimalDigits(const Expr& cast) {
+  return cast.index > 0 ? cast.index : kMaxDecimalDigits;
+}
+/// Whether n has at most so many digits.
+inline bool FitsDigits(__int128 n, int digits) {
+  const __int128 limit = PowerOfTen(digits);
+  return n > -limit && n < limit;
 }
 
 inline constexpr Type CharType(uint32_t length) {

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "plan/function.h"
 #include "plan/post_order.h"
 #include "types/wire.h"
 
@@ -27,6 +28,7 @@ proto::ExpressionNode NodeOf(const Expr& e) {
   *node.mutable_type() = nam::ToProto(e.type);
   if (e.op == Op::kColumn) node.set_slot(static_cast<uint32_t>(e.column.column));
   if (e.op == Op::kCast && e.index > 0) node.set_bytes(static_cast<uint32_t>(e.index));
+  if (e.op == Op::kFunction) node.set_function(static_cast<uint32_t>(e.index));
   if (HasLiteral(e.op)) *node.mutable_literal() = nam::ToProto(e.literal);
   node.set_children(static_cast<uint32_t>(e.children.size()));
   return node;
@@ -34,7 +36,7 @@ proto::ExpressionNode NodeOf(const Expr& e) {
 
 /// Without its children.
 absl::StatusOr<Expr> ExprOf(const proto::ExpressionNode& node) {
-  if (node.op() > static_cast<uint32_t>(Op::kAggregate)) return Bad("an unknown operator");
+  if (node.op() > static_cast<uint32_t>(Op::kFunction)) return Bad("an unknown operator");
   Expr e;
   e.op = static_cast<Op>(node.op());
   NAM_ASSIGN_OR_RETURN(e.type, TypeOf(node.type()));
@@ -43,8 +45,12 @@ absl::StatusOr<Expr> ExprOf(const proto::ExpressionNode& node) {
     e.column = {0, static_cast<int>(node.slot())};
   }
   if (e.op == Op::kCast && node.bytes() > 0) {
-    if (node.bytes() > 8) return Bad("a cast to an integer of no known width");
+    if (node.bytes() > kMaxDecimalDigits) return Bad("a cast to a number of no known width");
     e.index = static_cast<int>(node.bytes());
+  }
+  if (e.op == Op::kFunction) {
+    if (node.function() > static_cast<uint32_t>(kLastFunction)) return Bad("an unknown function");
+    e.index = static_cast<int>(node.function());
   }
   if (HasLiteral(e.op)) {
     NAM_ASSIGN_OR_RETURN(e.literal, ValueOf(node.literal()));

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "plan/expression.h"
 #include "plan/expression_tree.h"
+#include "plan/function.h"
 
 namespace nam::plan {
 namespace {
@@ -63,6 +64,10 @@ std::string LiteralText(const Value& value) {
       return absl::StrCat("date '", value.ToString(), "'");
     case TypeKind::kTimestamp:
       return absl::StrCat("timestamp '", value.ToString(), "'");
+    case TypeKind::kDouble:
+    case TypeKind::kReal:
+    case TypeKind::kInterval:
+      return absl::StrCat(TypeName(value.type), " '", value.ToString(), "'");
     case TypeKind::kString:
       return QuoteString(value.text);
     case TypeKind::kDecimal:
@@ -113,6 +118,8 @@ class Printer {
         return Case(e);
       case Op::kCast:
         return absl::StrCat("CAST(", Print(e.children[0]), " AS ", CastTarget(e), ")");
+      case Op::kFunction:
+        return Call(e);
       case Op::kExtractYear:
         return Extract("YEAR", e);
       case Op::kExtractMonth:
@@ -137,6 +144,8 @@ class Printer {
 
   static std::string CastTarget(const Expr& e) {
     if (e.type == Type::String()) return "text";
+    if (e.type.kind == TypeKind::kDecimal)
+      return absl::StrCat("decimal(", DecimalDigits(e), ",", static_cast<int>(e.type.scale), ")");
     if (e.type.kind != TypeKind::kInteger) return TypeName(e.type);
     return IntegerBytes(e) == 2 ? "smallint" : IntegerBytes(e) == 4 ? "integer" : "bigint";
   }
@@ -187,6 +196,51 @@ class Printer {
       chars = chars || IsChar(result.type);
     }
     return chars && !IsChar(e.type);
+  }
+
+  /// Functions that are operators, in parentheses: PostgreSQL gives most of them one binding.
+  static const char* OperatorOf(Function function) {
+    switch (function) {
+      case Function::kConcat:
+        return "||";
+      case Function::kLike:
+        return "LIKE";
+      case Function::kLikeIgnoreCase:
+        return "ILIKE";
+      case Function::kMatches:
+        return "~";
+      case Function::kMatchesIgnoreCase:
+        return "~*";
+      case Function::kMoveForward:
+      case Function::kIntervalSum:
+        return "+";
+      case Function::kMoveBack:
+      case Function::kTimeBetween:
+      case Function::kIntervalDifference:
+        return "-";
+      case Function::kIntervalProduct:
+        return "*";
+      case Function::kIntervalQuotient:
+        return "/";
+      default:
+        return nullptr;
+    }
+  }
+
+  std::string Call(const Expr& e) const {
+    const Function function = FunctionOf(e);
+    if (function == Function::kExtract) {
+      const std::string field = IsLiteral(e.children[0]) ? e.children[0].literal.text : "?";
+      return absl::StrCat("EXTRACT(", field, " FROM ", Print(e.children[1]), ")");
+    }
+    if (const char* symbol = OperatorOf(function)) {
+      constexpr int kTightest = 9;
+      return absl::StrCat("(", Print(e.children[0], kTightest), " ", symbol, " ", Print(e.children[1], kTightest),
+                          ")");
+    }
+    std::string operands;
+    for (const Expr& child : e.children) absl::StrAppend(&operands, operands.empty() ? "" : ", ", Print(child));
+    return absl::StrCat(NameOf(function), "(", operands, ")");
   }
 
   std::string Extract(const char* field, const Expr& e) const {

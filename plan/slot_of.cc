@@ -1,6 +1,7 @@
 #include "plan/slot_of.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <span>
 #include <string>
@@ -8,6 +9,8 @@
 #include <vector>
 
 #include "base/status_macros.h"
+#include "plan/cast.h"
+#include "plan/function.h"
 #include "plan/post_order.h"
 #include "types/date.h"
 #include "types/decimal.h"
@@ -129,10 +132,14 @@ Bounds CastBounds(const Expr& e, const Slot& from) {
   const Bounds& b = from.bounds;
   switch (e.type.kind) {
     case TypeKind::kInteger:
+      if (from.type.kind == TypeKind::kBool) return {0, 1, true};
       return Clamped(from.type.numeric() ? Rescaled(b, from.type.scale, 0) : Bounds{},
                      OfInteger(IntegerBytes(e)));
-    case TypeKind::kDecimal:
-      return from.type.numeric() ? Rescaled(b, from.type.scale, e.type.scale) : Bounds{};
+    case TypeKind::kDecimal: {
+      const Bounds rescaled = from.type.numeric() ? Rescaled(b, from.type.scale, e.type.scale) : Bounds{};
+      const __int128 most = PowerOfTen(DecimalDigits(e)) - 1;
+      return e.index > 0 ? Clamped(rescaled, {-most, most, true}) : rescaled;
+    }
     case TypeKind::kDate: {
       if (from.type.kind == TypeKind::kDate) return b;
       if (from.type.kind != TypeKind::kTimestamp) return kDates;
@@ -180,6 +187,8 @@ bool HasItsOperands(Op op, size_t n) {
       return n >= 2;
     case Op::kCase:
       return n >= 3 && n % 2 == 1;
+    case Op::kFunction:
+      return n >= 1;
     default:
       return n == 2;
   }
@@ -199,6 +208,11 @@ absl::StatusOr<Slot> OfDates(const Expr& e, const Slot& a, const Slot& b) {
 
 absl::StatusOr<Slot> OfArithmetic(const Expr& e, const Slot& a, const Slot& b) {
   if (a.type.kind == TypeKind::kDate) return OfDates(e, a, b);
+  if (e.type.real()) {
+    if (a.type != e.type || b.type != e.type || e.op == Op::kModulo)
+      return Bad("arithmetic of double precision over something else");
+    return Slot{e.type, a.nullable || b.nullable, {}};
+  }
   if (!a.type.numeric() || !b.type.numeric()) return Bad("arithmetic over something else than numbers");
   const int sa = a.type.scale, sb = b.type.scale, larger = std::max(sa, sb);
   const bool integers = a.type.kind == TypeKind::kInteger && b.type.kind == TypeKind::kInteger;
@@ -262,15 +276,13 @@ absl::StatusOr<Slot> OfCase(const Expr& e, std::span<const Slot> args) {
 }
 
 absl::StatusOr<Slot> OfCast(const Expr& e, const Slot& from) {
-  const TypeKind a = from.type.kind, b = e.type.kind;
-  const bool possible = a == b || a == TypeKind::kString || b == TypeKind::kString ||
-                        (from.type.numeric() && e.type.numeric()) ||
-                        (a == TypeKind::kDate && b == TypeKind::kTimestamp) ||
-                        (a == TypeKind::kTimestamp && b == TypeKind::kDate);
-  if (!possible) return Bad("a cast that does not exist");
+  if (!CastExists(from.type, e.type)) return Bad("a cast that does not exist");
   const bool known_width = e.index == -1 || e.index == 2 || e.index == 4 || e.index == 8;
-  if (b == TypeKind::kInteger ? !known_width : e.index != -1)
-    return Bad("a cast to a type of no known width");
+  const bool known_digits = e.index == -1 || (e.index > 0 && e.index <= kMaxDecimalDigits);
+  const bool fits = e.type.kind == TypeKind::kInteger   ? known_width
+                    : e.type.kind == TypeKind::kDecimal ? known_digits
+                                                        : e.index == -1;
+  if (!fits) return Bad("a cast to a type of no known width");
   return Slot{e.type, from.nullable, CastBounds(e, from)};
 }
 
@@ -278,6 +290,16 @@ absl::StatusOr<Slot> OfExtract(const Expr& e, const Slot& from) {
   if (from.type.kind != TypeKind::kDate || e.type != Type::Integer()) return Bad("a field of no date");
   const int most = e.op == Op::kExtractYear ? 9999 : e.op == Op::kExtractMonth ? 12 : 31;
   return Slot{e.type, from.nullable, {1, most, true}};
+}
+
+/// The one check of calls: the function is one, and its operands are those of a signature.
+absl::StatusOr<Slot> OfFunction(const Expr& e, std::span<const Slot> args) {
+  if (e.index < 0 || e.index > static_cast<int>(kLastFunction)) return Bad("a function that does not exist");
+  const std::optional<Type> type = ResultType(FunctionOf(e), e.children);
+  if (!type || *type != e.type) return Bad("a function that does not take its operands");
+  // NULL may come from operands that are not; of those that are not strict, from few.
+  const bool nullable = IsStrict(FunctionOf(e)) ? Nullable(args) : !NeverNull(FunctionOf(e), args);
+  return Slot{e.type, nullable, ResultBounds(e)};
 }
 
 absl::StatusOr<Slot> OfLiteral(const Expr& e) {
@@ -333,6 +355,7 @@ absl::StatusOr<Slot> OfNode(const Expr& e, std::span<const Slot> args, const Sch
     case Op::kModulo:
       return OfArithmetic(e, args[0], args[1]);
     case Op::kNegate:
+      if (args[0].type.real() && args[0].type == e.type) return Slot{e.type, args[0].nullable, {}};
       if (!args[0].type.numeric() || args[0].type != e.type) return Bad("the negative of no number");
       return Slot{e.type, args[0].nullable, Difference({0, 0, true}, args[0].bounds)};
     case Op::kCase:
@@ -343,6 +366,8 @@ absl::StatusOr<Slot> OfNode(const Expr& e, std::span<const Slot> args, const Sch
     case Op::kExtractMonth:
     case Op::kExtractDay:
       return OfExtract(e, args[0]);
+    case Op::kFunction:
+      return OfFunction(e, args);
     case Op::kGroup:
     case Op::kAggregate:
       return Bad("the result of an aggregation that is not there");
@@ -354,7 +379,7 @@ absl::StatusOr<Slot> OfNode(const Expr& e, std::span<const Slot> args, const Sch
 }  // namespace
 
 bool IsValueType(const Type& type) {
-  if (type.kind == TypeKind::kNull || type.kind > TypeKind::kTimestamp || type.precision != 0) return false;
+  if (!type.HasValues() || type.precision != 0) return false;
   if (type.scale > (type.kind == TypeKind::kDecimal ? kMaxDecimalDigits : 0)) return false;
   if (type.kind != TypeKind::kString) return type.length == 0 && !type.blank_padded;
   return !type.blank_padded || type.length <= kLongestChar;
@@ -375,7 +400,15 @@ bool IsValueOf(const Value& value, const Type& type) {
     case TypeKind::kTimestamp:
       return within(kTimestamps);
     case TypeKind::kString:
+    case TypeKind::kInterval:
       return true;
+    case TypeKind::kDouble:
+    case TypeKind::kReal: {
+      if (!within({INT64_MIN, INT64_MAX, true})) return false;
+      const double x = value.real();
+      return OrderedBits(x) == value.number && (type.kind == TypeKind::kDouble || !std::isfinite(x) ||
+                                                static_cast<double>(static_cast<float>(x)) == x);
+    }
     default:
       return false;
   }

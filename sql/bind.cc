@@ -156,8 +156,8 @@ bool Parses(const std::string& text) {
   return ParsedStatement::Parse(text).ok();
 }
 
-absl::StatusOr<Statement> Bind(const std::string& text, TableSource& tables) {
-  NAM_ASSIGN_OR_RETURN(const ParsedStatement statement, ParsedStatement::Parse(text));
+absl::StatusOr<Statement> Bind(const std::string& text, TableSource& tables, std::optional<int64_t> now_us) {
+  NAM_ASSIGN_OR_RETURN(const ParsedStatement statement, ParsedStatement::Parse(text, now_us));
   const Node root = statement.root();
   if (root.Is("SelectStmt")) {
     NAM_ASSIGN_OR_RETURN(BoundQuery query, BindSelect(root, tables));

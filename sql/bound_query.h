@@ -154,7 +154,9 @@ bool BeginsTransaction(const std::string& text);
 bool Parses(const std::string& text);
 
 /// Parses one statement with PostgreSQL's grammar and binds it. What the engine does not do is refused
-/// by name with position and hint; nothing is ignored.
-absl::StatusOr<Statement> Bind(const std::string& text, TableSource& tables);
+/// by name with position and hint; nothing is ignored. `now_us`: the statement's time in microseconds since
+/// 1970, which now() and CURRENT_DATE are wherever they stand; without one they are refused.
+absl::StatusOr<Statement> Bind(const std::string& text, TableSource& tables,
+                               std::optional<int64_t> now_us = std::nullopt);
 
 }  // namespace nam::sql

@@ -97,6 +97,9 @@ absl::StatusOr<Expr> ExpressionBinder::Expression(const Node& node, Context cont
   if (node.Is("CoalesceExpr")) return Coalesce(node, context);
   if (node.Is("TypeCast")) return CastExpression(node, context);
   if (node.Is("FuncCall")) return Function(node, context);
+  if (node.Is("MinMaxExpr")) return MinMax(node, context);
+  if (node.Is("BooleanTest")) return BooleanTest(node, context);
+  if (node.Is("SQLValueFunction")) return CurrentTime(node);
   return RefuseExpression(node);
 }
 
@@ -178,6 +181,7 @@ absl::StatusOr<Expr> ExpressionBinder::BooleanExpression(const Node& node, const
 
 absl::StatusOr<Expr> ExpressionBinder::NullTest(const Node& node, const Context& context) {
   NAM_RETURN_IF_ERROR(node.Only({"arg", "nulltesttype", "argisrow"}));
+  if (node.Field("arg").Is("RowExpr")) return RowNullTest(node, context);
   NAM_ASSIGN_OR_RETURN(Expr operand, Expression(node.Field("arg"), context));
   NAM_ASSIGN_OR_RETURN(Expr test, builder_.IsNull(std::move(operand), node.position()));
   if (node.Text("nulltesttype") != "IS_NOT_NULL") return test;
@@ -193,14 +197,14 @@ absl::StatusOr<Expr> ExpressionBinder::Operation(const Node& node, const Context
   if (kind == "AEXPR_NOT_BETWEEN") return Between(node, true, context);
   if (kind == "AEXPR_IN") return In(node, !name.empty() && name.back() == "<>", context);
   if (kind == "AEXPR_LIKE") return Like(node, !name.empty() && name.back() == "!~~", context);
+  if (kind == "AEXPR_ILIKE") return *CalledOperation(name.empty() ? "~~*" : name.back(), node, context);
+  if (kind == "AEXPR_DISTINCT" || kind == "AEXPR_NOT_DISTINCT")
+    return DistinctTest(node, kind == "AEXPR_NOT_DISTINCT", context);
   if (kind == "AEXPR_NULLIF") return NullIf(node, context);
   struct {
     const char *kind, *name, *hint;
   } constexpr kRefused[] = {
-      {"AEXPR_ILIKE", "ILIKE is", "use LIKE"},
-      {"AEXPR_SIMILAR", "SIMILAR TO is", "use LIKE"},
-      {"AEXPR_DISTINCT", "IS DISTINCT FROM is", "use = or <> together with IS NULL"},
-      {"AEXPR_NOT_DISTINCT", "IS NOT DISTINCT FROM is", "use = or <> together with IS NULL"},
+      {"AEXPR_SIMILAR", "SIMILAR TO is", "use LIKE, or ~ with a regular expression"},
       {"AEXPR_BETWEEN_SYM", "BETWEEN SYMMETRIC is", "write the smaller bound first and use BETWEEN"},
       {"AEXPR_NOT_BETWEEN_SYM", "BETWEEN SYMMETRIC is", "write the smaller bound first and use BETWEEN"},
       {"AEXPR_OP_ANY", "ANY over arrays is", "use IN (…)"},
@@ -235,10 +239,13 @@ absl::StatusOr<Expr> ExpressionBinder::SimpleOperation(const Node& node, const C
     return name.size() == 1 && name[0] == o.name;
   });
   const Node left = node.Field("lexpr"), right = node.Field("rexpr");
+  if (name.size() == 1) {
+    if (auto called = CalledOperation(name[0], node, context)) return *std::move(called);
+  }
   const bool sign = !left && (name.back() == "+" || name.back() == "-");
   if (known == std::end(kOperators) || (!left && !sign)) {
     return Refusal(absl::StrCat("operator ", name.empty() ? "" : name.back(), " is not supported"), position,
-                   "operators are + - * / % = <> < <= > >= and LIKE, IN, BETWEEN");
+                   "operators are + - * / % ^ || = <> < <= > >= ~ ~* !~ !~* and LIKE, IN, BETWEEN");
   }
   if (!left) {
     NAM_ASSIGN_OR_RETURN(Expr operand, Expression(right, context));
@@ -248,12 +255,10 @@ absl::StatusOr<Expr> ExpressionBinder::SimpleOperation(const Node& node, const C
     return operand;
   }
   const bool arithmetic = known->op <= Op::kModulo;
-  if (arithmetic && IsIntervalConstant(right))
-    return DateAndInterval(known->op, left, right, position, context);
-  if (arithmetic && IsIntervalConstant(left)) {
-    if (known->op == Op::kAdd) return DateAndInterval(known->op, right, left, position, context);
-    return Refusal("interval arithmetic other than date ± interval is not supported", position,
-                   "write the date first");
+  if (left.Is("RowExpr") && right.Is("RowExpr")) {
+    NAM_ASSIGN_OR_RETURN(std::vector<Expr> a, Row(left, context));
+    NAM_ASSIGN_OR_RETURN(std::vector<Expr> b, Row(right, context));
+    return CompareRows(known->op, std::move(a), std::move(b), position);
   }
   NAM_ASSIGN_OR_RETURN(Expr a, Expression(left, context));
   NAM_ASSIGN_OR_RETURN(Expr b, Expression(right, context));
@@ -280,6 +285,10 @@ absl::StatusOr<Expr> ExpressionBinder::Between(const Node& node, bool negated, c
 }
 
 absl::StatusOr<Expr> ExpressionBinder::In(const Node& node, bool negated, const Context& context) {
+  if (node.Field("lexpr").Is("RowExpr")) {
+    NAM_ASSIGN_OR_RETURN(Expr in, RowIn(node, context));
+    return negated ? builder_.Not(std::move(in), node.position()) : std::move(in);
+  }
   NAM_ASSIGN_OR_RETURN(Expr a, Expression(node.Field("lexpr"), context));
   std::vector<Expr> items;
   for (const Node& item : node.Field("rexpr").List("items")) {
@@ -291,15 +300,22 @@ absl::StatusOr<Expr> ExpressionBinder::In(const Node& node, bool negated, const 
 }
 
 absl::StatusOr<Expr> ExpressionBinder::Like(const Node& node, bool negated, const Context& context) {
-  const Node pattern = node.Field("rexpr");
-  if (pattern.Is("FuncCall") && pattern.Names("funcname").back() == "like_escape") {
-    const int escape = node.text().Find({"escape"}, node.position());
-    return Refusal("LIKE … ESCAPE is not supported", escape, "the escape character is the backslash");
-  }
   NAM_ASSIGN_OR_RETURN(Expr a, Expression(node.Field("lexpr"), context));
-  NAM_ASSIGN_OR_RETURN(Expr b, Expression(pattern, context));
+  NAM_ASSIGN_OR_RETURN(Expr b, Expression(node.Field("rexpr"), context));
   NAM_ASSIGN_OR_RETURN(Expr like, builder_.Like(std::move(a), std::move(b), node.position()));
   return negated ? builder_.Not(std::move(like), node.position()) : std::move(like);
+}
+
+absl::StatusOr<Expr> ExpressionBinder::DistinctTest(const Node& node, bool negated, const Context& context) {
+  const int position = node.position();
+  const auto test = [&]() -> absl::StatusOr<Expr> {
+    if (node.Field("lexpr").Is("RowExpr")) return RowDistinct(node, context);
+    NAM_ASSIGN_OR_RETURN(Expr a, Expression(node.Field("lexpr"), context));
+    NAM_ASSIGN_OR_RETURN(Expr b, Expression(node.Field("rexpr"), context));
+    return Distinct(std::move(a), std::move(b), position);
+  };
+  NAM_ASSIGN_OR_RETURN(Expr distinct, test());
+  return negated ? builder_.Not(std::move(distinct), position) : std::move(distinct);
 }
 
 absl::StatusOr<Expr> ExpressionBinder::NullIf(const Node& node, const Context& context) {
@@ -375,13 +391,10 @@ absl::StatusOr<Expr> ExpressionBinder::Case(const Node& node, const Context& con
 
 absl::StatusOr<Expr> ExpressionBinder::CastExpression(const Node& node, const Context& context) {
   NAM_RETURN_IF_ERROR(node.Only({"arg", "typeName"}));
-  if (IsIntervalConstant(node)) {
-    return Refusal("an interval by itself is not supported", node.position(),
-                   "add it to a date or subtract it: date '1994-01-01' + interval '1 month'");
-  }
+  if (IsIntervalConstant(node)) return IntervalConstant(node);
   NAM_ASSIGN_OR_RETURN(Expr operand, Expression(node.Field("arg"), context));
   NAM_ASSIGN_OR_RETURN(const CastTarget to, TypeOfName(node.Field("typeName"), operand));
-  return builder_.Cast(std::move(operand), to.type, node.position(), to.integer_bytes);
+  return builder_.Cast(std::move(operand), to.type, node.position(), to.width);
 }
 
 }  // namespace nam::sql

@@ -85,9 +85,20 @@ class ExpressionBinder {
   ExprOr AggregateCall(const Node& node, const std::string& name, const Context& context);
   ExprOr AddAggregate(plan::AggregateFunction function, plan::Expr argument, int position);
   ExprOr Extract(const Node& node, const Context& context);
-  /// `date ± interval`; the interval is the right side unless `swapped`.
-  ExprOr DateAndInterval(plan::Op op, const Node& date, const Node& interval, int position,
-                         const Context& context);
+  ExprOr FunctionCall(const Node& node, const std::string& name, const Context& context);
+  /// Nothing if the operator is no function.
+  std::optional<ExprOr> CalledOperation(const std::string& symbol, const Node& node, const Context& context);
+  ExprOr MinMax(const Node& node, const Context& context);
+  ExprOr BooleanTest(const Node& node, const Context& context);
+  ExprOr DistinctTest(const Node& node, bool negated, const Context& context);
+  ExprOr Distinct(plan::Expr a, plan::Expr b, int position);
+  ExprOr CurrentTime(const Node& node);
+  ExprOr IntervalConstant(const Node& node);
+  absl::StatusOr<std::vector<plan::Expr>> Row(const Node& node, const Context& context);
+  ExprOr CompareRows(plan::Op op, std::vector<plan::Expr> a, std::vector<plan::Expr> b, int position);
+  ExprOr RowIn(const Node& node, const Context& context);
+  ExprOr RowNullTest(const Node& node, const Context& context);
+  ExprOr RowDistinct(const Node& node, const Context& context);
 
   NameResolver names_;
   QueryScope* query_ = nullptr;
@@ -106,7 +117,8 @@ std::string OutputName(const Node& expression);
 /// What CAST … AS names.
 struct CastTarget {
   Type type;
-  int integer_bytes = -1;  // 2, 4 or 8 of an integer
+  /// 2, 4 or 8 bytes of an integer; digits of a decimal, -1 for all that there are.
+  int width = -1;
 };
 
 /// The type of a TypeName node; `from` is the operand's, which a decimal without scale keeps.

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "plan/cast.h"
 #include "plan/expression_tree.h"
 #include "types/decimal.h"
 #include "types/sql_error.h"
@@ -26,6 +27,7 @@ using plan::Resolver;
 using plan::WithoutBlanks;
 
 constexpr size_t kMostDuplicatedNodes = 50000;
+constexpr size_t kLongestFoldedBytes = 64 << 10;
 
 /// For messages: without lengths and scales, which are never what is wrong.
 std::string KindName(const Expr& expr) {
@@ -45,12 +47,23 @@ bool DateAndTimestamp(const Type& a, const Type& b) {
   return a.kind == TypeKind::kDate && b.kind == TypeKind::kTimestamp;
 }
 
+bool IsMidnight(const Expr& e) {
+  return plan::IsLiteral(e) && e.type.kind == TypeKind::kTimestamp && !e.literal.null &&
+         e.literal.number % kMicrosecondsPerDay == 0;
+}
+
+bool IsNumber(const Type& type) {
+  return type.numeric() || type.real();
+}
+
 bool Comparable(const Type& a, const Type& b) {
   return a.kind == b.kind || (a.numeric() && b.numeric());
 }
 
 /// NULL in makes NULL out, whatever the other operand is.
-bool Strict(Op op) {
+bool Strict(const Expr& e) {
+  const Op op = e.op;
+  if (op == Op::kFunction) return plan::IsStrict(plan::FunctionOf(e));
   return (op >= Op::kAdd && op <= Op::kGreaterEqual) || op == Op::kNot || op == Op::kLike ||
          op == Op::kCast || (op >= Op::kExtractYear && op <= Op::kExtractDay);
 }
@@ -64,7 +77,7 @@ absl::Status NoOperator(Op op, const Expr& a, const Expr& b, int position) {
                    position,
                    comparison ? (number_and_string ? "convert one side, as in CAST(x AS integer)"
                                                    : "both sides of a comparison must have one type")
-                              : "arithmetic takes numbers, date ± integer, and date - date");
+                              : "arithmetic takes numbers, dates, timestamps and intervals");
 }
 
 absl::Status TooManyDecimals(int scale, int position) {
@@ -120,7 +133,7 @@ void ExpressionBuilder::SettleAsString(Expr& expr) {
 }
 
 absl::StatusOr<Expr> ExpressionBuilder::Fold(Expr expr) const {
-  if (Strict(expr.op) && std::any_of(expr.children.begin(), expr.children.end(), IsNullLiteral)) {
+  if (Strict(expr) && std::any_of(expr.children.begin(), expr.children.end(), IsNullLiteral)) {
     return MakeLiteral(Value::Null(expr.type), expr.position);
   }
   if (!IsConstant(expr)) return expr;
@@ -132,13 +145,26 @@ absl::StatusOr<Expr> ExpressionBuilder::Fold(Expr expr) const {
   value->type = expr.type;
   // A longer integer would be read as a decimal when the expression's text is bound again.
   if (expr.type.kind == TypeKind::kInteger && !FitsInteger(value->number, sizeof(int64_t))) return expr;
+  // Plans carry literals: a long text is made where it is needed.
+  if (expr.type.kind == TypeKind::kString && value->text.size() > kLongestFoldedBytes) return expr;
   return MakeLiteral(*std::move(value), expr.position);
 }
 
-absl::Status ExpressionBuilder::MeetTimestamp(Expr& expr, const Type& other) const {
-  if (!DateAndTimestamp(expr.type, other)) return absl::OkStatus();
+absl::Status ExpressionBuilder::Meet(Expr& expr, const Expr& other) const {
   const int position = expr.position;
-  NAM_ASSIGN_OR_RETURN(expr, Cast(std::move(expr), other, position));
+  const bool to_double = IsNumber(expr.type) && IsNumber(other.type) && expr.type.kind != TypeKind::kDouble &&
+                         (expr.type.real() || other.type.real()) && expr.type.kind != other.type.kind;
+  if (to_double) {
+    NAM_ASSIGN_OR_RETURN(expr, Cast(std::move(expr), Type::Double(), position));
+    return absl::OkStatus();
+  }
+  // A timestamp at midnight is compared as its day, so that conditions on dates stay conditions on their codes.
+  if (DateAndTimestamp(other.type, expr.type) && IsMidnight(expr) && !IsLiteral(other)) {
+    NAM_ASSIGN_OR_RETURN(expr, Cast(std::move(expr), Type::Date(), position));
+    return absl::OkStatus();
+  }
+  if (!DateAndTimestamp(expr.type, other.type) || IsMidnight(other)) return absl::OkStatus();
+  NAM_ASSIGN_OR_RETURN(expr, Cast(std::move(expr), other.type, position));
   return absl::OkStatus();
 }
 
@@ -146,8 +172,10 @@ absl::StatusOr<Expr> ExpressionBuilder::Compare(Op op, Expr a, Expr b, int posit
   if (IsUntyped(a) && IsUntyped(b)) SettleAsString(a);
   NAM_RETURN_IF_ERROR(Settle(a, b.type));
   NAM_RETURN_IF_ERROR(Settle(b, a.type));
-  NAM_RETURN_IF_ERROR(MeetTimestamp(a, b.type));
-  NAM_RETURN_IF_ERROR(MeetTimestamp(b, a.type));
+  NAM_RETURN_IF_ERROR(Meet(a, b));
+  NAM_RETURN_IF_ERROR(Meet(b, a));
+  // Two constants, one of which is at midnight.
+  NAM_RETURN_IF_ERROR(Meet(a, b));
   if (!Comparable(a.type, b.type)) return NoOperator(op, a, b, position);
   std::vector<Expr> sides;
   sides.push_back(std::move(a));
@@ -164,6 +192,8 @@ Type ArithmeticType(Op op, const Type& a, const Type& b) {
     const bool moves = (op == Op::kAdd || op == Op::kSubtract) && b.kind == TypeKind::kInteger;
     return moves ? Type::Date() : Type::Null();
   }
+  if (op != Op::kModulo && IsNumber(a) && IsNumber(b) && (a.real() || b.real()))
+    return a.kind == TypeKind::kReal && b.kind == TypeKind::kReal ? Type::Real() : Type::Double();
   if (!a.numeric() || !b.numeric()) return Type::Null();
   if (a.kind == TypeKind::kInteger && b.kind == TypeKind::kInteger) return Type::Integer();
   switch (op) {
@@ -182,7 +212,11 @@ absl::StatusOr<Expr> ExpressionBuilder::Arithmetic(Op op, Expr a, Expr b, int po
   // An untyped operand is of the other side's type; beside a date it is a date only when subtracted,
   // a number of days otherwise.
   const auto partner = [op](const Expr& other) {
-    return other.type.kind == TypeKind::kDate && op != Op::kSubtract ? Type::Integer() : other.type;
+    const TypeKind kind = other.type.kind;
+    if (kind == TypeKind::kDate && op != Op::kSubtract) return Type::Integer();
+    if (kind == TypeKind::kTimestamp && op == Op::kAdd) return Type::Interval();
+    if (kind == TypeKind::kInterval && (op == Op::kMultiply || op == Op::kDivide)) return Type::Double();
+    return other.type;
   };
   if (IsUntyped(a) && IsUntyped(b)) {
     return UserError(sqlstate::kNoSuchOperator, "the operands of this operator have no type", position,
@@ -193,14 +227,19 @@ absl::StatusOr<Expr> ExpressionBuilder::Arithmetic(Op op, Expr a, Expr b, int po
   if (op == Op::kAdd && b.type.kind == TypeKind::kDate) std::swap(a, b);  // integer + date
   if (op == Op::kModulo && a.type.numeric() && b.type.numeric() &&
       (a.type.kind == TypeKind::kDecimal || b.type.kind == TypeKind::kDecimal)) {
-    return Refusal("% of decimals is not supported", position, "cast both sides to integer");
+    std::vector<Expr> operands;
+    operands.push_back(std::move(a));
+    operands.push_back(std::move(b));
+    return Call("mod", std::move(operands), position);
   }
   const Type type = ArithmeticType(op, a.type, b.type);
-  const auto timed = [](const Expr& e) { return e.type.kind == TypeKind::kTimestamp; };
-  if (op == Op::kSubtract &&
-      ((timed(a) && timed(b)) || DateAndTimestamp(a.type, b.type) || DateAndTimestamp(b.type, a.type))) {
-    return Refusal("the difference of timestamps is not supported", position,
-                   "cast both sides to date: their difference is a number of days");
+  const auto timed = [](const Expr& e) {
+    return e.type.kind == TypeKind::kTimestamp || e.type.kind == TypeKind::kInterval;
+  };
+  if (timed(a) || timed(b)) return TimeArithmetic(op, std::move(a), std::move(b), position);
+  for (Expr* side : {&a, &b}) {
+    if (!type.real() || side->type == type) continue;
+    NAM_ASSIGN_OR_RETURN(*side, Cast(std::move(*side), type, position));
   }
   if (type.kind == TypeKind::kNull) return NoOperator(op, a, b, position);
   if (type.scale > kMaxDecimalDigits) return TooManyDecimals(type.scale, position);
@@ -212,7 +251,9 @@ absl::StatusOr<Expr> ExpressionBuilder::Arithmetic(Op op, Expr a, Expr b, int po
 
 absl::StatusOr<Expr> ExpressionBuilder::Negate(Expr a, int position) const {
   NAM_RETURN_IF_ERROR(Settle(a, Type::Integer()));
-  if (!a.type.numeric()) {
+  if (a.type.kind == TypeKind::kInterval)
+    return TimeArithmetic(Op::kSubtract, MakeLiteral(Value::Span({}), position), std::move(a), position);
+  if (!IsNumber(a.type)) {
     return UserError(sqlstate::kNoSuchOperator, absl::StrCat("operator does not exist: - ", KindName(a)),
                      position, "only numbers have a sign");
   }
@@ -221,29 +262,25 @@ absl::StatusOr<Expr> ExpressionBuilder::Negate(Expr a, int position) const {
 }
 
 absl::StatusOr<Expr> ExpressionBuilder::Cast(Expr a, const Type& type, int position,
-                                             int integer_bytes) const {
+                                             int width) const {
   if (IsUntyped(a)) {
     if (a.literal.null) return MakeLiteral(Value::Null(type), position);
     position = a.position;
     SettleAsString(a);
   }
   // Columns hold 64 bits at most; what is computed may be wider.
-  const bool checked = integer_bytes > 0 && !(integer_bytes == 8 && a.op == Op::kColumn);
-  if (a.type == type && !checked) return a;
-  const bool possible = type.kind == TypeKind::kString || a.type.kind == TypeKind::kString ||
-                        a.type.kind == type.kind || (a.type.numeric() && type.numeric()) ||
-                        DateAndTimestamp(a.type, type) || DateAndTimestamp(type, a.type);
-  const bool truth_of_number = (a.type.kind == TypeKind::kInteger && type.kind == TypeKind::kBool) ||
-                               (a.type.kind == TypeKind::kBool && integer_bytes == 4);
-  if (truth_of_number) {
-    return Refusal("casts between integer and boolean are not supported", position,
-                   "compare with 0, or write CASE WHEN x THEN 1 WHEN NOT x THEN 0 END");
-  }
-  if (!possible) {
+  const bool integer = type.kind == TypeKind::kInteger;
+  const bool checked = width > 0 && !(integer && width == 8 && a.op == Op::kColumn);
+  const bool cut = type.kind == TypeKind::kString && type.length > 0 && type.length != Type::kAnyLength;
+  if (a.type == type && !checked && !cut) return a;
+  // Of the integers, only integer itself is cast to from boolean.
+  const bool odd = a.type.kind == TypeKind::kBool && integer && width > 0 && width != 4;
+  if (odd || !plan::CastExists(a.type, type)) {
     return UserError(sqlstate::kCannotCast, absl::StrCat("cannot cast ", KindName(a), " to ", TypeName(type)),
                      position,
                      "casts go between numbers, between date and timestamp, and between string and any type");
   }
+  if (cut) return CutText(std::move(a), type, position);
   // A string is a string: the length of a column's type is no part of its values. But blanks at the end count
   // in text, not in varchar, where char(n) stands beside it.
   const auto sized = [](const Type& t) { return t.length > 0; };
@@ -251,8 +288,24 @@ absl::StatusOr<Expr> ExpressionBuilder::Cast(Expr a, const Type& type, int posit
       (IsChar(type) || sized(a.type) == sized(type)))
     return a;
   Expr cast = MakeNode(Op::kCast, type, position, {std::move(a)});
-  cast.index = integer_bytes;
+  cast.index = width;
   return Fold(std::move(cast));
+}
+
+/// varchar(n) and char(n): an explicit cast cuts what is longer.
+absl::StatusOr<Expr> ExpressionBuilder::CutText(Expr a, const Type& type, int position) const {
+  const bool fits = IsChar(a.type) && IsChar(type) && a.type.length > 0 && a.type.length <= type.length;
+  if (!fits && (a.type.kind != TypeKind::kString || IsChar(a.type))) {
+    NAM_ASSIGN_OR_RETURN(a, Cast(std::move(a), Type::String(), position));
+  }
+  if (!fits) {
+    std::vector<Expr> operands;
+    operands.push_back(std::move(a));
+    operands.push_back(MakeLiteral(Value::Integer(type.length), position));
+    NAM_ASSIGN_OR_RETURN(a, FunctionNode(plan::Function::kLeft, std::move(operands), position));
+  }
+  const Type target = IsChar(type) ? type : Type::String(Type::kAnyLength);
+  return Fold(MakeNode(Op::kCast, target, position, {std::move(a)}));
 }
 
 absl::StatusOr<Expr> ExpressionBuilder::Junction(Op op, std::vector<Expr> operands, int position) const {
@@ -297,7 +350,9 @@ absl::StatusOr<Expr> ExpressionBuilder::In(Expr a, std::vector<Expr> items, int 
     else
       NAM_RETURN_IF_ERROR(Settle(a, typed->type));
   }
-  for (const Expr& item : items) NAM_RETURN_IF_ERROR(MeetTimestamp(a, item.type));
+  for (Expr& item : items) {
+    if (!IsMidnight(item)) NAM_RETURN_IF_ERROR(Meet(a, item));
+  }
   // Constants that a's type can hold become one kIn; the rest (columns, NULL, 1.5 for an integer, text whose
   // blanks count for a char(n)) are comparisons beside it.
   std::vector<Expr> list, rest;
@@ -305,7 +360,8 @@ absl::StatusOr<Expr> ExpressionBuilder::In(Expr a, std::vector<Expr> items, int 
   const Type type = a.type;
   for (Expr& item : items) {
     NAM_RETURN_IF_ERROR(Settle(item, type));
-    NAM_RETURN_IF_ERROR(MeetTimestamp(item, type));
+    NAM_RETURN_IF_ERROR(Meet(item, a));
+    if (DateAndTimestamp(a.type, item.type)) NAM_RETURN_IF_ERROR(Meet(a, item));
     if (!Comparable(type, item.type)) return NoOperator(Op::kEqual, a, item, item.position);
     const bool constant = IsLiteral(item) && !item.literal.null && (IsChar(item.type) || !IsChar(type));
     std::optional<__int128> held = item.literal.number;
@@ -347,8 +403,10 @@ absl::StatusOr<Expr> ExpressionBuilder::Like(Expr a, Expr pattern, int position)
                      position, "LIKE compares strings; CAST(x AS text) makes one");
   }
   if (!IsLiteral(pattern)) {
-    return Refusal("LIKE with a pattern that is not constant is not supported", pattern.position,
-                   "write the pattern as a string");
+    std::vector<Expr> operands;
+    operands.push_back(std::move(a));
+    operands.push_back(std::move(pattern));
+    return Call("like", std::move(operands), position);
   }
   if (IsChar(a.type) && a.type.length == 0) {
     return Refusal("LIKE on char(n) together with strings of other types is not supported", position,
@@ -375,6 +433,9 @@ absl::Status ExpressionBuilder::Unify(const std::vector<Expr*>& values, const ch
       common = value->type;
     } else if (DateAndTimestamp(common, value->type) || DateAndTimestamp(value->type, common)) {
       common = Type::Timestamp();
+    } else if (IsNumber(common) && IsNumber(value->type) && (common.real() || value->type.real())) {
+      const bool wide = common.kind == TypeKind::kDouble || value->type.kind == TypeKind::kDouble;
+      common = wide ? Type::Double() : Type::Real();
     } else if (!Comparable(common, value->type)) {
       return UserError(
           sqlstate::kTypeMismatch,

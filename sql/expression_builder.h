@@ -1,10 +1,12 @@
 #pragma once
 
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "plan/expression.h"
+#include "plan/function.h"
 
 namespace nam::sql {
 
@@ -44,8 +46,8 @@ class ExpressionBuilder {
   absl::StatusOr<plan::Expr> Compare(plan::Op op, plan::Expr a, plan::Expr b, int position) const;
   absl::StatusOr<plan::Expr> Arithmetic(plan::Op op, plan::Expr a, plan::Expr b, int position) const;
   absl::StatusOr<plan::Expr> Negate(plan::Expr a, int position) const;
-  /// `integer_bytes`: of an integer type that was written; -1: any that is stored.
-  absl::StatusOr<plan::Expr> Cast(plan::Expr a, const Type& type, int position, int integer_bytes = -1) const;
+  /// `width`: the bytes of an integer type that was written, the digits of a decimal; -1: any that is stored.
+  absl::StatusOr<plan::Expr> Cast(plan::Expr a, const Type& type, int position, int width = -1) const;
   absl::StatusOr<plan::Expr> Junction(plan::Op op, std::vector<plan::Expr> operands, int position) const;
   absl::StatusOr<plan::Expr> Not(plan::Expr a, int position) const;
   absl::StatusOr<plan::Expr> IsNull(plan::Expr a, int position) const;
@@ -54,6 +56,13 @@ class ExpressionBuilder {
   /// [when, then, …, else]; whens are booleans.
   absl::StatusOr<plan::Expr> Case(std::vector<plan::Expr> parts, int position) const;
   absl::StatusOr<plan::Expr> Extract(plan::Op op, plan::Expr date, int position) const;
+
+  static bool IsFunction(std::string_view name);
+  /// The function of this name that takes the operands with the fewest conversions.
+  absl::StatusOr<plan::Expr> Call(std::string_view name, std::vector<plan::Expr> operands, int position) const;
+  absl::StatusOr<plan::Expr> Extreme(bool greatest, std::vector<plan::Expr> operands, int position) const;
+  /// a || b
+  absl::StatusOr<plan::Expr> Concatenate(plan::Expr a, plan::Expr b, int position) const;
 
   /// One common type for values that meet in one place (branches, a comparison's sides).
   absl::Status Unify(const std::vector<plan::Expr*>& values, const char* place) const;
@@ -64,22 +73,20 @@ class ExpressionBuilder {
 
  private:
   absl::StatusOr<plan::Expr> Fold(plan::Expr expr) const;
-  /// A date that meets a timestamp becomes one.
-  absl::Status MeetTimestamp(plan::Expr& expr, const Type& other) const;
+  /// Of two that are compared: a date that meets a timestamp becomes one, a number that meets double
+  /// precision likewise.
+  absl::Status Meet(plan::Expr& expr, const plan::Expr& other) const;
+  /// + - * / with an interval, and differences of timestamps.
+  absl::StatusOr<plan::Expr> TimeArithmetic(plan::Op op, plan::Expr a, plan::Expr b, int position) const;
+  /// With operands of the function's types.
+  absl::StatusOr<plan::Expr> FunctionNode(plan::Function function, std::vector<plan::Expr> operands,
+                                          int position) const;
+  absl::StatusOr<plan::Expr> CutText(plan::Expr a, const Type& type, int position) const;
+  /// A char(n) with its blanks.
+  absl::StatusOr<plan::Expr> PaddedText(plan::Expr text, int position) const;
 
   int conditional_ = 0;
   size_t duplicated_nodes_ = 0;
 };
-
-/// `4 years`, `-1 month`, `90 days`, or a plain number when `unit` names the field (`interval '3' month`).
-struct Interval {
-  int64_t months = 0;
-  int64_t days = 0;
-};
-enum class IntervalUnit : uint8_t { kNone, kYear, kMonth, kDay };
-absl::StatusOr<Interval> ParseInterval(std::string_view text, IntervalUnit unit, int position);
-
-/// date + sign · interval; the day is cut to the month's last, as in PostgreSQL.
-absl::StatusOr<Value> AddInterval(const Value& date, const Interval& interval, int sign, int position);
 
 }  // namespace nam::sql

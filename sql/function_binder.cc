@@ -1,11 +1,10 @@
 #include <algorithm>
-#include <cctype>
-#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "plan/aggregate.h"
 #include "plan/expression_tree.h"
+#include "plan/function.h"
 #include "sql/expression_binder.h"
 #include "types/decimal.h"
 #include "types/sql_error.h"
@@ -25,9 +24,10 @@ const std::vector<std::string>& AggregateNames() {
 
 namespace {
 
-std::string Upper(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
-  return text;
+std::vector<std::string> FunctionNames() {
+  std::vector<std::string> names = AggregateNames();
+  for (const plan::Signature& signature : plan::Signatures()) names.emplace_back(signature.name);
+  return names;
 }
 
 /// The function's name without pg_catalog, where it is that simple.
@@ -42,8 +42,8 @@ absl::StatusOr<std::string> FunctionName(const Node& node) {
 
 absl::Status RefuseFunction(const Node& node, const std::string& name) {
   std::string hint;
-  if (node.Text("funcformat") != "COERCE_SQL_SYNTAX") hint = DidYouMean(name, AggregateNames());
-  if (hint.empty()) hint = "functions are count, sum, min, max, avg, EXTRACT, COALESCE and NULLIF";
+  if (node.Text("funcformat") != "COERCE_SQL_SYNTAX") hint = DidYouMean(name, FunctionNames());
+  if (hint.empty()) hint = "the README lists the functions";
   const std::string shown = name == "timezone" ? "AT TIME ZONE" : Quote(name);
   return Refusal(absl::StrCat(name == "timezone" ? "" : "function ", shown, " is not supported"),
                  node.position(), hint);
@@ -125,6 +125,14 @@ absl::StatusOr<Expr> ExpressionBinder::Function(const Node& node, const Context&
   if (std::find(aggregates.begin(), aggregates.end(), name) != aggregates.end()) {
     return AggregateCall(node, name, context);
   }
+  constexpr const char* kOthers[] = {"now", "transaction_timestamp", "statement_timestamp", "clock_timestamp", "pi", "date"};
+  const bool other = std::find(std::begin(kOthers), std::end(kOthers), name) != std::end(kOthers);
+  if (other || ExpressionBuilder::IsFunction(name)) {
+    if (node.Flag("agg_distinct") || node.Flag("agg_star")) {
+      return UserError(sqlstate::kWrongObjectType, absl::StrCat(name, " is not an aggregate function"), node.position());
+    }
+    return FunctionCall(node, name, context);
+  }
   return RefuseFunction(node, name);
 }
 
@@ -184,75 +192,6 @@ absl::StatusOr<Expr> ExpressionBinder::AddAggregate(AggregateFunction function, 
   return expr;
 }
 
-absl::StatusOr<Expr> ExpressionBinder::Extract(const Node& node, const Context& context) {
-  const std::vector<Node> args = node.List("args");
-  if (args.size() != 2) return RefuseFunction(node, "extract");
-  const std::string field = args[0].Field("sval").Text("sval");
-  Op op = Op::kExtractYear;
-  if (field == "month") {
-    op = Op::kExtractMonth;
-  } else if (field == "day") {
-    op = Op::kExtractDay;
-  } else if (field != "year") {
-    return Refusal(absl::StrCat("EXTRACT(", Upper(field), " FROM …) is not supported"), args[0].position(),
-                   "fields are YEAR, MONTH and DAY");
-  }
-  if (IsIntervalConstant(args[1])) {
-    return Refusal("EXTRACT from an interval is not supported", args[1].position(), "it takes a date");
-  }
-  NAM_ASSIGN_OR_RETURN(Expr date, Expression(args[1], context));
-  return builder_.Extract(op, std::move(date), node.position());
-}
-
-absl::StatusOr<Expr> ExpressionBinder::DateAndInterval(Op op, const Node& date_node,
-                                                       const Node& interval_node, int position,
-                                                       const Context& context) {
-  if ((op != Op::kAdd && op != Op::kSubtract) || IsIntervalConstant(date_node)) {
-    return Refusal("interval arithmetic other than date ± interval is not supported", position,
-                   "write the interval's length in its string");
-  }
-  const Node type = interval_node.Field("typeName");
-  const std::vector<Node> modifiers = type.List("typmods");
-  // Bits of PostgreSQL's INTERVAL_MASK.
-  constexpr int64_t kMonth = 1 << 1, kYear = 1 << 2, kDay = 1 << 3;
-  IntervalUnit unit = IntervalUnit::kNone;
-  if (!modifiers.empty()) {
-    const int64_t mask = modifiers[0].Field("ival").Integer("ival");
-    unit = mask == kMonth ? IntervalUnit::kMonth : mask == kYear ? IntervalUnit::kYear : IntervalUnit::kDay;
-    if (modifiers.size() > 1 || (mask != kMonth && mask != kYear && mask != kDay)) {
-      return Refusal("this kind of interval is not supported", type.position(),
-                     "units are YEAR, MONTH and DAY");
-    }
-  }
-  const Node text = interval_node.Field("arg");
-  NAM_ASSIGN_OR_RETURN(const Interval interval,
-                       ParseInterval(text.Field("sval").Text("sval"), unit, text.position()));
-  NAM_ASSIGN_OR_RETURN(Expr date, Expression(date_node, context));
-  if (date.type.kind == TypeKind::kTimestamp) {
-    return Refusal("timestamp ± interval is not supported", position,
-                   "cast it to date, or move the interval to a constant date");
-  }
-  if (date.type.kind != TypeKind::kDate) {
-    return UserError(sqlstate::kNoSuchOperator,
-                     absl::StrCat("operator does not exist: ",
-                                  ExpressionBuilder::IsUntyped(date) ? "unknown" : TypeName(date.type), " ",
-                                  Symbol(op), " interval"),
-                     position, "intervals go with dates: date '1994-01-01' + interval '1 month'");
-  }
-  const int sign = op == Op::kAdd ? 1 : -1;
-  if (IsLiteral(date)) {
-    if (date.literal.null) return date;
-    NAM_ASSIGN_OR_RETURN(Value moved, AddInterval(date.literal, interval, sign, position));
-    return MakeLiteral(std::move(moved), date.position);
-  }
-  if (interval.months != 0) {
-    return Refusal("adding months or years to a column is not supported", position,
-                   "move the interval to the constant's side, or count in days");
-  }
-  return builder_.Arithmetic(op, std::move(date), MakeLiteral(Value::Integer(interval.days), text.position()),
-                             position);
-}
-
 bool IsIntervalConstant(const Node& node) {
   if (!node.Is("TypeCast") || !node.Field("arg").Is("A_Const")) return false;
   const std::vector<std::string> names = node.Field("typeName").Names("names");
@@ -296,12 +235,15 @@ std::string OutputName(const Node& node) {
 namespace {
 
 /// decimal, decimal(p), decimal(p, s).
-absl::StatusOr<Type> DecimalOfName(const Node& type_name, const Expr& from) {
+absl::StatusOr<CastTarget> DecimalOfName(const Node& type_name, const Expr& from) {
   const std::vector<Node> modifiers = type_name.List("typmods");
   if (modifiers.empty()) {
-    if (from.type.kind == TypeKind::kDecimal) return from.type;
-    if (from.type.kind == TypeKind::kInteger) return Type::Decimal(0);
-    if (IsLiteral(from) && !from.literal.null) return Type::Decimal(ScaleOfText(from.literal.text));
+    if (from.type.kind == TypeKind::kDecimal) return CastTarget{from.type};
+    if (from.type.kind == TypeKind::kInteger) return CastTarget{Type::Decimal(0)};
+    if (IsLiteral(from) && !from.literal.null)
+      return CastTarget{Type::Decimal(ScaleOfText(from.type.real() ? from.literal.ToString() : from.literal.text))};
+    if (IsLiteral(from)) return CastTarget{Type::Decimal(0)};
+    if (from.type.real()) return CastTarget{Type::Decimal(plan::kComputedScale)};
     return Refusal("CAST of strings to decimal without a scale is not supported", type_name.position(),
                    "write decimal(38, 2)");
   }
@@ -320,7 +262,25 @@ absl::StatusOr<Type> DecimalOfName(const Node& type_name, const Expr& from) {
                      "a decimal has up to 38 digits, and no more decimals than digits", type_name.position(),
                      "write decimal(38, 2)");
   }
-  return Type::Decimal(static_cast<uint8_t>(scale));
+  return CastTarget{Type::Decimal(static_cast<uint8_t>(scale)),
+                    precision == kMaxDecimalDigits ? -1 : static_cast<int>(precision)};
+}
+
+/// varchar, varchar(n), char(n).
+absl::StatusOr<CastTarget> TextOfName(const Node& type_name, bool padded) {
+  const std::vector<Node> modifiers = type_name.List("typmods");
+  if (modifiers.empty()) {
+    if (padded) return Refusal("char without a length is not supported", type_name.position(), "write char(n)");
+    return CastTarget{Type::String(Type::kAnyLength)};
+  }
+  constexpr int64_t kLongest = 10'485'760;  // as PostgreSQL
+  // What the parser adds by itself (char is char(1)) has no place in the text.
+  const int64_t length = modifiers[0].position() >= 0 ? type_name.text().IntegerAt(modifiers[0].position())
+                                                      : modifiers[0].Field("ival").Integer("ival");
+  if (modifiers.size() > 1 || length < 1 || length > kLongest)
+    return UserError(sqlstate::kBadParameter, "a length goes from 1 to 10485760", type_name.position());
+  const auto characters = static_cast<uint32_t>(length);
+  return CastTarget{padded ? plan::CharType(characters) : Type::String(characters)};
 }
 
 }  // namespace
@@ -336,8 +296,7 @@ absl::StatusOr<CastTarget> TypeOfName(const Node& type_name, const Expr& from) {
   const std::string& name = names.back();
   const bool plain = type_name.List("typmods").empty();
   if (name == "numeric" || name == "decimal") {
-    NAM_ASSIGN_OR_RETURN(const Type decimal, DecimalOfName(type_name, from));
-    return CastTarget{decimal};
+    return DecimalOfName(type_name, from);
   }
   if (plain && name == "int2") return CastTarget{Type::Integer(), 2};
   if (plain && name == "int4") return CastTarget{Type::Integer(), 4};
@@ -345,13 +304,14 @@ absl::StatusOr<CastTarget> TypeOfName(const Node& type_name, const Expr& from) {
   if (plain && name == "date") return CastTarget{Type::Date()};
   if (plain && name == "timestamp") return CastTarget{Type::Timestamp()};
   if (plain && name == "bool") return CastTarget{Type::Bool()};
+  if (plain && name == "float8") return CastTarget{Type::Double()};
+  if (plain && name == "float4") return CastTarget{Type::Real()};
+  if (plain && name == "interval") return CastTarget{Type::Interval()};
+  if (name == "varchar" || name == "bpchar") return TextOfName(type_name, name == "bpchar");
   if (plain && name == "text") return CastTarget{Type::String()};
-  if (plain && name == "varchar") return CastTarget{Type::String(Type::kAnyLength)};
   std::string hint =
-      "types are smallint, integer, bigint, decimal(p, s), date, timestamp, boolean, varchar and text";
-  if (name == "varchar" || name == "bpchar" || name == "char")
-    hint = "strings are cast to text, without a length";
-  if (name == "float4" || name == "float8") hint = "numbers are exact here: use decimal(p, s)";
+      "types are smallint, integer, bigint, decimal(p, s), double precision, real, date, timestamp, interval, "
+      "boolean, char(n), varchar(n) and text";
   if (name == "timestamp") hint = "timestamps have microseconds: leave the precision out";
   if (name == "timestamptz") hint = "use timestamp, which has no time zone";
   return Refusal(absl::StrCat("type ", name, plain ? "" : "(…)", " is not supported"), position, hint);

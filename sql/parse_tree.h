@@ -3,6 +3,7 @@
 #include <initializer_list>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,7 +58,9 @@ class Node {
 class ParsedStatement {
  public:
   /// A syntax error, more than one statement, or none, is an error with position.
-  static absl::StatusOr<ParsedStatement> Parse(const std::string& text);
+  /// `now_us`: what now() is.
+  static absl::StatusOr<ParsedStatement> Parse(const std::string& text,
+                                               std::optional<int64_t> now_us = std::nullopt);
 
   Node root() const;
   const SqlText& text() const { return *text_; }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +45,9 @@ class SqlText {
   SqlText(std::string text, std::vector<Token> tokens);
 
   const std::string& text() const { return text_; }
+  /// When the statement was given, in microseconds since 1970; nothing where no time is known.
+  std::optional<int64_t> now_us() const { return now_us_; }
+  void set_now_us(std::optional<int64_t> now_us) { now_us_ = now_us; }
   std::string_view Spelling(size_t token) const;
   /// Start of the first token; 0 if there is none.
   int Start() const;
@@ -59,6 +64,7 @@ class SqlText {
 
   std::string text_;
   std::vector<Token> tokens_;  // without comments
+  std::optional<int64_t> now_us_;
 };
 
 }  // namespace nam::sql

@@ -49,17 +49,15 @@ Physical PhysicalOf(const Type& type) {
     case TypeKind::kTimestamp:
     case TypeKind::kTime:
     case TypeKind::kTimestampTz:
+    case TypeKind::kDouble:  // in the order of the numbers: types/real.h
+    case TypeKind::kReal:
       return Physical::kInt64;
     case TypeKind::kDecimal:
+    case TypeKind::kInterval:  // packed: types/interval.h
       return Physical::kInt128;
-    case TypeKind::kDouble:
-    case TypeKind::kReal:
-      return Physical::kDouble;
     case TypeKind::kString:
     case TypeKind::kBytes:
       return Physical::kText;
-    case TypeKind::kInterval:
-      return Physical::kInterval;
     case TypeKind::kUuid:
       return Physical::kUuid;
   }

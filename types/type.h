@@ -14,12 +14,12 @@ enum class TypeKind : uint8_t {
   kDate = 4,
   kString = 5,
   kTimestamp = 6,
-  // Reserved: no value has these kinds yet, and types/wire.h refuses them.
   kDouble = 7,
   kReal = 8,
+  // Reserved: no value has these kinds yet, and types/wire.h refuses them.
   kTime = 9,
   kTimestampTz = 10,
-  kInterval = 11,
+  kInterval = 11,  // has values
   kUuid = 12,
   kBytes = 13
 };
@@ -28,8 +28,9 @@ enum class TypeKind : uint8_t {
 inline constexpr int kMaxDecimalDigits = 38;
 
 /// A SQL type. Integers are 64 bits wide; a decimal is an integer of up to 38 digits divided by
-/// 10^scale; a date is days since 1970-01-01, a timestamp microseconds since then, without a time zone.
-/// There is no floating point.
+/// 10^scale; a date is days since 1970-01-01, a timestamp microseconds since then, without a time zone;
+/// an interval is months, days and microseconds (types/interval.h); double precision and real are as in
+/// types/real.h.
 struct Type {
   TypeKind kind = TypeKind::kNull;
   uint8_t scale = 0;  // decimals
@@ -47,8 +48,17 @@ struct Type {
   static constexpr Type Decimal(uint8_t scale) { return {.kind = TypeKind::kDecimal, .scale = scale}; }
   static constexpr Type Date() { return {.kind = TypeKind::kDate}; }
   static constexpr Type Timestamp() { return {.kind = TypeKind::kTimestamp}; }
+  static constexpr Type Double() { return {.kind = TypeKind::kDouble}; }
+  static constexpr Type Real() { return {.kind = TypeKind::kReal}; }
+  static constexpr Type Interval() { return {.kind = TypeKind::kInterval}; }
   static constexpr Type String(uint32_t length = 0) { return {.kind = TypeKind::kString, .length = length}; }
+  /// An exact number: integer or decimal.
   bool numeric() const { return kind == TypeKind::kInteger || kind == TypeKind::kDecimal; }
+  /// double precision or real.
+  bool real() const { return kind == TypeKind::kDouble || kind == TypeKind::kReal; }
+  bool HasValues() const {
+    return kind != TypeKind::kNull && (kind <= TypeKind::kReal || kind == TypeKind::kInterval);
+  }
 };
 static_assert(sizeof(Type) == 8);
 

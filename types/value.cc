@@ -73,6 +73,11 @@ std::string Value::ToString() const {
       return TimestampText(static_cast<int64_t>(number));
     case TypeKind::kString:
       return text;
+    case TypeKind::kDouble:
+    case TypeKind::kReal:
+      return RealText(real(), type.kind == TypeKind::kReal);
+    case TypeKind::kInterval:
+      return IntervalText(interval());
     default:  // kinds without values
       break;
   }
@@ -103,6 +108,7 @@ int Compare(const Value& a, const Value& b) {
     const int c = a.text.compare(b.text);
     return c < 0 ? -1 : c > 0 ? 1 : 0;
   }
+  if (a.type.kind == TypeKind::kInterval) return Sign(SpanOf(a.interval()), SpanOf(b.interval()));
   if (a.type.scale == b.type.scale) return Sign(a.number, b.number);
   return CompareScaled(a.number, a.type.scale, b.number, b.type.scale);
 }
@@ -151,49 +157,105 @@ int64_t DigitsAt(std::string_view text, size_t from, size_t n) {
 constexpr int64_t kNoTime = -1;          // the text is none
 constexpr int64_t kTimeOutOfRange = -2;  // it is written like one, but there is no such hour, …
 
-/// Microseconds of `HH:MM[:SS[.fraction]]`.
+bool IsDigit(char c) {
+  return c >= '0' && c <= '9';
+}
+constexpr char kBlanks[] = " \t\n\v\f\r";
+
+/// The number of up to `most` digits that the text begins with, and takes them; -1 if there are none.
+int64_t TakeDigits(std::string_view& text, size_t most) {
+  size_t n = 0;
+  while (n < text.size() && n < most && IsDigit(text[n])) ++n;
+  const int64_t value = n == 0 ? -1 : DigitsAt(text, 0, n);
+  text.remove_prefix(n);
+  return value;
+}
+bool Take(std::string_view& text, char c) {
+  if (text.empty() || text[0] != c) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+/// Microseconds of `HH:MM[:SS[.fraction]]`; 24:00:00 is the end of the day.
 int64_t ParseTimeOfDay(std::string_view text) {
-  const int64_t hour = DigitsAt(text, 0, 2), minute = DigitsAt(text, 3, 2);
-  if (hour < 0 || minute < 0 || text[2] != ':') return kNoTime;
-  if (hour > 23 || minute > 59) return kTimeOutOfRange;
-  const int64_t us = (hour * 60 + minute) * 60 * 1000000;
-  if (text.size() == 5) return us;
-  const int64_t second = DigitsAt(text, 6, 2);
-  if (second < 0 || text[5] != ':') return kNoTime;
-  if (second > 59) return kTimeOutOfRange;
-  if (text.size() == 8) return us + second * 1000000;
-  constexpr size_t kDecimalsAt = 9, kMostDecimals = 6;
-  const size_t decimals = std::min(text.size() - kDecimalsAt, kMostDecimals);
-  const int64_t fraction = DigitsAt(text, kDecimalsAt, decimals);
-  const int64_t beyond = DigitsAt(text, kDecimalsAt + decimals, text.size() - kDecimalsAt - decimals > 0);
-  if (text[8] != '.' || decimals == 0 || fraction < 0 || beyond < 0 ||
-      text.find_first_not_of("0123456789", kDecimalsAt) != std::string_view::npos) {
-    return kNoTime;
+  const int64_t hour = TakeDigits(text, 2);
+  if (hour < 0 || !Take(text, ':')) return kNoTime;
+  const int64_t minute = TakeDigits(text, 2);
+  if (minute < 0) return kNoTime;
+  int64_t second = 0, fraction = 0;
+  if (Take(text, ':')) {
+    second = TakeDigits(text, 2);
+    if (second < 0) return kNoTime;
+    if (Take(text, '.')) {
+      constexpr size_t kMostDecimals = 6;
+      const size_t before = text.size();
+      fraction = TakeDigits(text, kMostDecimals);
+      if (fraction < 0) return kNoTime;
+      fraction *= static_cast<int64_t>(PowerOfTen(static_cast<int>(kMostDecimals - (before - text.size()))));
+      fraction += !text.empty() && text[0] >= '5' && IsDigit(text[0]);
+      text.remove_prefix(std::min(text.find_first_not_of("0123456789"), text.size()));
+    }
   }
-  const auto up = static_cast<int64_t>(PowerOfTen(static_cast<int>(kMostDecimals - decimals)));
-  return us + second * 1000000 + fraction * up + (beyond >= 5);
+  if (!text.empty()) return kNoTime;
+  const int64_t us = ((hour * 60 + minute) * 60 + second) * 1000000 + fraction;
+  const bool end_of_day = hour == 24 && minute == 0 && second == 0 && fraction == 0;
+  if ((hour > 23 && !end_of_day) || minute > 59 || second > 60 || us > kMicrosecondsPerDay) return kTimeOutOfRange;
+  return us;
+}
+
+struct DateAndTime {
+  absl::StatusOr<int64_t> days;
+  int64_t us = 0;
+};
+
+/// `YYYY-MM-DD`, `YYYY/MM/DD` or `YYYYMMDD`; takes it from the text.
+absl::StatusOr<int64_t> TakeDate(std::string_view& text) {
+  const auto bad = [] { return absl::InvalidArgumentError("no date"); };
+  CivilDate d{};
+  const std::string_view whole = text;
+  size_t digits = 0;
+  while (digits < text.size() && IsDigit(text[digits])) ++digits;
+  const bool compact = digits == 8;
+  if (!compact && digits != 4) return bad();
+  d.year = static_cast<int32_t>(TakeDigits(text, 4));
+  const char separator = text.empty() ? ' ' : text[0];
+  if (!compact && ((separator != '-' && separator != '/') || !Take(text, separator))) return bad();
+  d.month = static_cast<int32_t>(TakeDigits(text, 2));
+  if (!compact && !Take(text, separator)) return bad();
+  d.day = static_cast<int32_t>(TakeDigits(text, 2));
+  if (d.month < 0 || d.day < 0 || (!text.empty() && IsDigit(text[0]))) return bad();
+  if (d.year < 1 || d.month < 1 || d.month > 12 || d.day < 1 || d.day > DaysInMonth(d.year, d.month))
+    return absl::OutOfRangeError(absl::StrFormat("there is no date \"%s\"", whole));
+  return DaysFromCivil(d);
+}
+
+DateAndTime Parse(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+  text = text.substr(0, text.find_last_not_of(kBlanks) + 1);
+  DateAndTime out{TakeDate(text)};
+  if (text.empty() || absl::IsInvalidArgument(out.days.status())) return out;
+  const size_t time = text.find_first_not_of(kBlanks);
+  if (time == 0 && text[0] != 'T' && text[0] != 't') {
+    out.us = kNoTime;
+  } else {
+    out.us = ParseTimeOfDay(text.substr(std::max<size_t>(time, 1)));
+  }
+  return out;
 }
 
 }  // namespace
 
 absl::StatusOr<int64_t> ParseDate(std::string_view text) {
-  const auto bad = [&] {
+  const DateAndTime parsed = Parse(text);
+  if (absl::IsInvalidArgument(parsed.days.status()) || parsed.us == kNoTime)
     return absl::InvalidArgumentError(absl::StrFormat("\"%s\" is not a date (YYYY-MM-DD)", text));
-  };
-  if (text.size() != 10 || text[4] != '-' || text[7] != '-') return bad();
-  const CivilDate d{static_cast<int32_t>(DigitsAt(text, 0, 4)), static_cast<int32_t>(DigitsAt(text, 5, 2)),
-                    static_cast<int32_t>(DigitsAt(text, 8, 2))};
-  if (d.year < 0 || d.month < 0 || d.day < 0) return bad();
-  if (d.year < 1 || d.month < 1 || d.month > 12 || d.day < 1 || d.day > DaysInMonth(d.year, d.month))
-    return absl::OutOfRangeError(absl::StrFormat("there is no date \"%s\"", text));
-  return DaysFromCivil(d);
+  if (parsed.us == kTimeOutOfRange) return absl::OutOfRangeError(absl::StrFormat("there is no time \"%s\"", text));
+  return parsed.days;
 }
 
 absl::StatusOr<int64_t> ParseTimestamp(std::string_view text) {
-  const absl::StatusOr<int64_t> days = ParseDate(text.substr(0, 10));
-  int64_t of_day = 0;
-  if (text.size() > 10)
-    of_day = text[10] == ' ' || text[10] == 'T' ? ParseTimeOfDay(text.substr(11)) : kNoTime;
+  const DateAndTime parsed = Parse(text);
+  const auto& [days, of_day] = parsed;
   if (absl::IsInvalidArgument(days.status()) || of_day == kNoTime) {
     return absl::InvalidArgumentError(
         absl::StrFormat("\"%s\" is not a timestamp (YYYY-MM-DD HH:MM:SS.ffffff)", text));

@@ -5,6 +5,8 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "types/interval.h"
+#include "types/real.h"
 #include "types/type.h"
 
 namespace nam {
@@ -15,7 +17,8 @@ inline constexpr int64_t kMicrosecondsPerDay = int64_t{24} * 3600 * 1000000;
 struct Value {
   Type type;
   bool null = true;
-  __int128 number = 0;  // bool, integer, date, timestamp; unscaled decimal
+  /// bool, integer, date, timestamp; unscaled decimal; OrderedBits of double and real; a packed interval.
+  __int128 number = 0;
   std::string text;     // string
 
   static Value Null(Type type = {}) { return {type, true, 0, {}}; }
@@ -26,7 +29,14 @@ struct Value {
   }
   static Value Date(int64_t days) { return {Type::Date(), false, days, {}}; }
   static Value Timestamp(int64_t us) { return {Type::Timestamp(), false, us, {}}; }
+  static Value Double(double x) { return {Type::Double(), false, OrderedBits(x), {}}; }
+  static Value Real(double x) { return {Type::Real(), false, OrderedBits(static_cast<float>(x)), {}}; }
+  static Value Span(const Interval& interval) { return {Type::Interval(), false, PackInterval(interval), {}}; }
   static Value String(std::string s) { return {Type::String(), false, 0, std::move(s)}; }
+
+  /// Of double and real.
+  double real() const { return FromOrderedBits(static_cast<int64_t>(number)); }
+  Interval interval() const { return UnpackInterval(number); }
 
   /// As printed to a user: `NULL` is the caller's business, booleans are t and f, dates ISO 8601.
   std::string ToString() const;
@@ -40,9 +50,11 @@ __int128 PowerOfTen(int exponent);
 std::string Int128ToString(__int128 n);
 /// `digits[.digits]` with an optional sign, to a decimal of the text's own scale (an integer if none).
 absl::StatusOr<Value> ParseNumber(std::string_view text);
-/// ISO 8601 `YYYY-MM-DD`, validated.
+/// `YYYY-MM-DD` with one or two digits of month and day, or `YYYYMMDD`; blanks around, and a time behind it that
+/// is not looked at but for its form. INVALID_ARGUMENT if it is written otherwise, OUT_OF_RANGE if there is no
+/// such day.
 absl::StatusOr<int64_t> ParseDate(std::string_view text);
-/// `YYYY-MM-DD[ HH:MM[:SS[.fraction]]]` (or T for the blank), validated; microseconds, rounded.
+/// A date, then `HH:MM[:SS[.fraction]]` behind blanks or T; microseconds, rounded.
 absl::StatusOr<int64_t> ParseTimestamp(std::string_view text);
 
 }  // namespace nam

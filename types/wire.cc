@@ -6,8 +6,10 @@
 namespace nam {
 namespace {
 
-/// The last kind that has values.
-constexpr TypeKind kLastKind = TypeKind::kTimestamp;
+bool HasValues(uint32_t kind) {
+  const bool known = kind <= static_cast<uint32_t>(TypeKind::kInterval);
+  return kind == 0 || (known && Type{.kind = static_cast<TypeKind>(kind)}.HasValues());
+}
 
 }  // namespace
 
@@ -22,7 +24,7 @@ proto::Type ToProto(const Type& type) {
 }
 
 absl::StatusOr<Type> TypeOf(const proto::Type& type) {
-  if (type.kind() > static_cast<uint32_t>(kLastKind))
+  if (!HasValues(type.kind()))
     return absl::InvalidArgumentError("not a type: unknown kind");
   Type out{.kind = static_cast<TypeKind>(type.kind()), .length = type.length()};
   if (out.kind == TypeKind::kString) {

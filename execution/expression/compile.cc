@@ -24,15 +24,15 @@ bool IsNullLiteral(const Expr& e) {
 }
 
 bool HasVectors(const Type& type) {
-  const Physical physical = PhysicalOf(type);
-  return physical != Physical::kDouble && physical != Physical::kInterval && physical != Physical::kUuid &&
-         type.kind != TypeKind::kBytes;
+  return type.kind == TypeKind::kNull || type.HasValues();
 }
 
 /// Casts with a form over vectors.
 bool CastsVectors(const Type& from, const Type& to) {
   if (from.numeric() && to.numeric()) return true;
-  if (from.kind == to.kind) return from.kind != TypeKind::kNull;
+  // Text that becomes char(n) loses its blanks.
+  if (from.kind == to.kind) return from.kind != TypeKind::kNull && (!plan::IsChar(to) || plan::IsChar(from));
+  if (CastsReals(from, to)) return true;
   return (from.kind == TypeKind::kDate && to.kind == TypeKind::kTimestamp) ||
          (from.kind == TypeKind::kTimestamp && to.kind == TypeKind::kDate);
 }
@@ -41,8 +41,13 @@ bool CastsVectors(const Type& from, const Type& to) {
 bool NeedsReference(const Expr& e) {
   switch (e.op) {
     case Op::kCast:
+      // The digits of a decimal are counted by the reference.
+      if (e.type.kind == TypeKind::kDecimal && e.index > 0) return true;
       return !CastsVectors(e.children[0].type, e.type);
+    case Op::kFunction:
+      return !HasVectorForm(e);
     case Op::kIn:
+      if (e.children[0].type.kind == TypeKind::kInterval) return true;
       return !std::all_of(e.children.begin() + 1, e.children.end(),
                           [](const Expr& item) { return item.op == Op::kLiteral; });
     case Op::kColumn:
@@ -54,6 +59,8 @@ bool NeedsReference(const Expr& e) {
     case Op::kNot:
       return false;
     default:
+      // Intervals are equal whose parts are not.
+      if (IsComparison(e.op) && e.children[0].type.kind == TypeKind::kInterval) return true;
       // A NULL has no type that vectors could be of.
       return std::any_of(e.children.begin(), e.children.end(), IsNullLiteral);
   }
@@ -133,10 +140,13 @@ class Compiler {
       case Op::kDivide:
       case Op::kModulo: {
         NodePtr a = Build(e.children[0]);
+        if (e.type.real()) return MakeRealArithmetic(e, std::move(a), Build(e.children[1]));
         return MakeArithmetic(e, std::move(a), Build(e.children[1]));
       }
       case Op::kNegate:
-        return MakeNegate(Build(e.children[0]));
+        return e.type.real() ? MakeRealNegate(Build(e.children[0])) : MakeNegate(Build(e.children[0]));
+      case Op::kFunction:
+        return MakeFunction(e, BuildAll(e));
       case Op::kAnd:
       case Op::kOr:
         return MakeJunction(e.op == Op::kAnd, BuildAll(e));
@@ -193,6 +203,7 @@ class Compiler {
       return MakeTimestampOfDate(std::move(a));
     if (from.kind == TypeKind::kTimestamp && e.type.kind == TypeKind::kDate)
       return MakeDateOfTimestamp(std::move(a));
+    if (CastsReals(from, e.type)) return MakeRealCast(e, std::move(a));
     if (!from.numeric()) return a;
     a = MakeRescale(std::move(a), from.scale, e.type.scale, e.position);
     if (e.type.kind != TypeKind::kInteger) return a;

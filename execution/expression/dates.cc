@@ -1,12 +1,18 @@
+#include <optional>
 #include <utility>
 
 #include "execution/expression/node.h"
+#include "plan/function.h"
 #include "types/date.h"
+#include "types/sql_error.h"
 
 namespace nam::execution {
 namespace {
 
 using plan::Bounds;
+
+constexpr Bounds kTimestamps{__int128{kLeastDay} * kMicrosecondsPerDay,
+                             __int128{kGreatestDay + 1} * kMicrosecondsPerDay - 1, true};
 
 int64_t DayOf(int64_t us) {
   return us / kMicrosecondsPerDay - (us % kMicrosecondsPerDay < 0);
@@ -35,6 +41,44 @@ class Mapped final : public Node {
   const Function function_;
 };
 
+/// A timestamp of another, or an error.
+template <typename Function>
+class Tried final : public Node {
+ public:
+  Tried(Function function, absl::Status error, NodePtr a)
+      : Node(Physical::kInt64, kTimestamps, Children(std::move(a))),
+        function_(function),
+        error_(std::move(error)) {}
+
+  const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
+    const Vector* a = child(0).Evaluate(frame, chunk, rows);
+    if (a == nullptr) return nullptr;
+    Register& at = At(frame);
+    Vector& out = Out(at);
+    CopyNulls(*a, rows, at.nulls, out);
+    bool wrong = false;
+    ForEach(rows, [&, to = out.narrow, from = a->narrow](uint32_t p) {
+      if (out.null(p)) {
+        to[p] = 0;
+        return;
+      }
+      const std::optional<int64_t> result = function_(from[p]);
+      wrong |= !result.has_value();
+      to[p] = result.value_or(0);
+    });
+    return wrong ? FrameAccess::Fail(frame, error_) : &out;
+  }
+
+ private:
+  const Function function_;
+  const absl::Status error_;
+};
+
+template <typename Function>
+NodePtr Try(Function function, absl::Status error, NodePtr a) {
+  return std::make_unique<Tried<Function>>(function, std::move(error), std::move(a));
+}
+
 template <typename Function>
 NodePtr Map(Function function, const Bounds& bounds, NodePtr a) {
   return std::make_unique<Mapped<Function>>(function, bounds, std::move(a));
@@ -58,6 +102,25 @@ NodePtr MakeExtract(plan::Op op, NodePtr date) {
     default:
       return Map([](int64_t day) { return int64_t{CivilFromDays(day).day}; }, {1, 31, true}, std::move(date));
   }
+}
+
+NodePtr MakeTimeField(plan::TimeField field, bool date, NodePtr time) {
+  const int64_t unit = date ? kMicrosecondsPerDay : 1;
+  return Map([field, unit](int64_t n) { return plan::FieldOfTimestamp(field, n * unit); },
+             {0, kGreatestDay, true}, std::move(time));
+}
+
+NodePtr MakeTruncateTimestamp(plan::TimeField field, int position, NodePtr timestamp) {
+  return Try([field](int64_t us) { return plan::TruncateTimestamp(field, us); }, DateOutOfRange(position),
+             std::move(timestamp));
+}
+
+NodePtr MakeMoveTimestamp(const Interval& by, int sign, int position, NodePtr timestamp) {
+  const auto move = [by, sign](int64_t us) -> std::optional<int64_t> {
+    const absl::StatusOr<int64_t> moved = AddToTimestamp(us, by, sign);
+    return moved.ok() ? std::optional(*moved) : std::nullopt;
+  };
+  return Try(move, plan::TimestampOutOfRange(position), std::move(timestamp));
 }
 
 NodePtr MakeDateOfTimestamp(NodePtr timestamp) {

@@ -293,6 +293,9 @@ plan::Bounds BoundsOf(const plan::Slot& slot) {
     case TypeKind::kTimestamp:
       return {__int128{kLeastDay} * kMicrosecondsPerDay, __int128{kGreatestDay + 1} * kMicrosecondsPerDay - 1,
               true};
+    case TypeKind::kDouble:
+    case TypeKind::kReal:
+      return {INT64_MIN, INT64_MAX, true};
     case TypeKind::kInteger:
       if (type.precision == 0) return {};
       return {-(__int128{1} << (8 * type.precision - 1)), (__int128{1} << (8 * type.precision - 1)) - 1,

@@ -14,6 +14,7 @@
 #include "execution/expression/vector.h"
 #include "plan/expression.h"
 #include "plan/schema.h"
+#include "plan/time_field.h"
 #include "types/value.h"
 
 /// What expressions are made of. Only the files of this folder include it.
@@ -203,8 +204,29 @@ NodePtr MakeLike(NodePtr a, const Type& type, std::string pattern);
 // --- dates.cc ---
 
 NodePtr MakeExtract(plan::Op op, NodePtr date);
+/// A field that is a whole number, of a date or a timestamp.
+NodePtr MakeTimeField(plan::TimeField field, bool date, NodePtr time);
+NodePtr MakeTruncateTimestamp(plan::TimeField field, int position, NodePtr timestamp);
+/// Moves by a constant, forward or back.
+NodePtr MakeMoveTimestamp(const Interval& by, int sign, int position, NodePtr timestamp);
 NodePtr MakeDateOfTimestamp(NodePtr timestamp);
 NodePtr MakeTimestampOfDate(NodePtr date);
+
+// --- reals.cc: values are in the order of the numbers (types/real.h) ---
+
+/// + - * / of double precision or real.
+NodePtr MakeRealArithmetic(const plan::Expr& e, NodePtr a, NodePtr b);
+NodePtr MakeRealNegate(NodePtr a);
+/// A kCast to double precision or real, or from one to an integer. nullptr: there is no form over vectors.
+NodePtr MakeRealCast(const plan::Expr& e, NodePtr a);
+bool CastsReals(const Type& from, const Type& to);
+
+// --- functions.cc ---
+
+/// Whether a kFunction has a form over vectors.
+bool HasVectorForm(const plan::Expr& call);
+/// A kFunction that has one, over its operands that are no literals.
+NodePtr MakeFunction(const plan::Expr& call, std::vector<NodePtr> operands);
 
 // --- by_row.cc ---
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -26,6 +27,11 @@ plan::Bounds BoundsOf(const Type& type) {
       return {kLeastDay, kGreatestDay, true};
     case TypeKind::kTimestamp:
       return {kLeastDay * kMicrosecondsPerDay, (kGreatestDay + 1) * kMicrosecondsPerDay - 1, true};
+    case TypeKind::kDouble:
+    case TypeKind::kReal:
+      return {INT64_MIN, INT64_MAX, true};
+    case TypeKind::kInterval:
+      return {std::numeric_limits<__int128>::min(), std::numeric_limits<__int128>::max(), true};
     default: {
       const __int128 most = PowerOfTen(kMaxDecimalDigits) - 1;
       return {-most, most, true};

@@ -1,8 +1,10 @@
 #include "tests/execution/expression/random_expression.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
+#include "plan/function.h"
 #include "types/date.h"
 #include "types/decimal.h"
 
@@ -83,6 +85,20 @@ Value RandomValue(Random& random, const Type& type, bool far) {
       if (far) value.text += std::to_string(Below(random, 300));
       if (!plan::IsChar(type) && type.length > 0 && Chance(random, 30)) value.text += "  ";
       break;
+    case TypeKind::kDouble:
+    case TypeKind::kReal: {
+      const double x = OneOf<double>(random, {0, 1, -1, 0.5, 2.5, -3.75, 1e10, 1e-3, 100});
+      const double y = OneOf<double>(random, {1e300, -1e300, 1e-300, INFINITY, -INFINITY, NAN, 3e38, 1e18});
+      value = type.kind == TypeKind::kDouble ? Value::Double(far ? y : x) : Value::Real(far ? y : x);
+      break;
+    }
+    case TypeKind::kInterval: {
+      nam::Interval interval{static_cast<int32_t>(Below(random, 5)) - 1, static_cast<int32_t>(Below(random, 40)) - 5,
+                             static_cast<int64_t>(Below(random, 4)) * 21'600'000'000};
+      if (far) interval = {static_cast<int32_t>(random()), static_cast<int32_t>(random()), static_cast<int64_t>(random())};
+      value = Value::Span(interval);
+      break;
+    }
     default:
       value.number = far ? RandomNumber(random) : static_cast<int64_t>(Below(random, 40)) - 5;
   }
@@ -100,7 +116,8 @@ std::vector<RandomSlot> RandomSlots(Random& random) {
   const std::vector<Type> types = {Type::Integer(),   Type::Integer(),   Type::Integer(),  Type::Decimal(2),
                                    Type::Decimal(2),  Type::Decimal(11), Type::Date(),     Type::Date(),
                                    Type::Timestamp(), Type::Bool(),      Type::String(),   Type::String(),
-                                   Type::String(40),  plan::CharType(6), plan::CharType(9)};
+                                   Type::String(40),  plan::CharType(6), plan::CharType(9), Type::Double(),
+                                   Type::Double(),    Type::Real(),      Type::Interval()};
   std::vector<RandomSlot> slots;
   for (const Type& type : types) {
     RandomSlot& slot = slots.emplace_back();
@@ -119,7 +136,8 @@ std::vector<RandomSlot> RandomSlots(Random& random) {
       }
     }
     slot.values.assign(values.begin(), values.end());
-    if (type.kind != TypeKind::kString && type.kind != TypeKind::kBool && Chance(random, 70))
+    const bool bounded = type.numeric() || type.kind == TypeKind::kDate || type.kind == TypeKind::kTimestamp;
+    if (bounded && Chance(random, 70))
       slot.slot.bounds = {slot.values.front().number, slot.values.back().number, true};
   }
   return slots;
@@ -153,7 +171,13 @@ Expr RandomExpression::Leaf(TypeKind kind) {
 }
 
 Expr RandomExpression::Any(int depth) {
-  switch (Below(random_, 6)) {
+  switch (Below(random_, 9)) {
+    case 6:
+      return Double(depth);
+    case 7:
+      return Interval(depth);
+    case 8:
+      return Call(OneOf<char>(random_, {'t', 'b', 'i', 'n', 'f', 'D', 'T', 'I', '='}), depth);
     case 0:
       return Bool(depth);
     case 1:
@@ -220,6 +244,8 @@ Expr RandomExpression::Integer(int depth) {
 
 Expr RandomExpression::Number(int depth) {
   if (depth <= 0) return Leaf(Chance(random_, 50) ? TypeKind::kInteger : TypeKind::kDecimal);
+  if (Chance(random_, 5)) return CastTo(Double(depth - 1), Type::Integer(), 8);
+  if (Chance(random_, 10)) return Call(Chance(random_, 50) ? 'i' : 'n', depth);
   switch (Below(random_, 12)) {
     case 0:
       return Leaf(TypeKind::kInteger);
@@ -250,6 +276,7 @@ Expr RandomExpression::Number(int depth) {
 
 Expr RandomExpression::Date(int depth) {
   if (depth <= 0) return Leaf(TypeKind::kDate);
+  if (Chance(random_, 10)) return Call('D', depth);
   switch (Below(random_, 5)) {
     case 0:
       return Case(&RandomExpression::Date, depth);
@@ -269,12 +296,14 @@ Expr RandomExpression::Date(int depth) {
 
 Expr RandomExpression::Timestamp(int depth) {
   if (depth <= 0 || Chance(random_, 30)) return Leaf(TypeKind::kTimestamp);
+  if (Chance(random_, 20)) return Call('T', depth);
   if (Chance(random_, 30)) return Case(&RandomExpression::Timestamp, depth);
   return CastTo(Chance(random_, 80) ? Date(depth - 1) : Text(depth - 1), Type::Timestamp());
 }
 
 Expr RandomExpression::Text(int depth) {
   if (depth <= 0 || Chance(random_, 40)) return Leaf(TypeKind::kString);
+  if (Chance(random_, 30)) return Call('t', depth);
   switch (Below(random_, 4)) {
     case 0:
       return CastTo(Number(depth - 1), Type::String());
@@ -293,7 +322,7 @@ Expr RandomExpression::Comparison(int depth) {
   const Maker of =
       OneOf<Maker>(random_, {&RandomExpression::Number, &RandomExpression::Number, &RandomExpression::Text,
                              &RandomExpression::Text, &RandomExpression::Date, &RandomExpression::Timestamp,
-                             &RandomExpression::Bool});
+                             &RandomExpression::Bool, &RandomExpression::Double, &RandomExpression::Interval});
   Expr e = Node(op, Type::Bool(), {});
   e.children.push_back((this->*of)(depth - 1));
   e.children.push_back((this->*of)(depth - 1));
@@ -302,7 +331,8 @@ Expr RandomExpression::Comparison(int depth) {
 
 Expr RandomExpression::In(int depth) {
   const Maker of = OneOf<Maker>(random_, {&RandomExpression::Number, &RandomExpression::Text,
-                                          &RandomExpression::Date, &RandomExpression::Bool});
+                                          &RandomExpression::Date, &RandomExpression::Bool,
+                                          &RandomExpression::Double, &RandomExpression::Interval});
   Expr e = Node(Op::kIn, Type::Bool(), {});
   e.children.push_back((this->*of)(depth - 1));
   const uint64_t items = 1 + Below(random_, Chance(random_, 50) ? 4 : 30);
@@ -312,6 +342,7 @@ Expr RandomExpression::In(int depth) {
 
 Expr RandomExpression::Bool(int depth) {
   if (depth <= 0) return Leaf(TypeKind::kBool);
+  if (Chance(random_, 10)) return Call('b', depth);
   switch (Below(random_, 10)) {
     case 0:
       return Leaf(TypeKind::kBool);
@@ -338,6 +369,117 @@ Expr RandomExpression::Bool(int depth) {
     default:
       return Comparison(depth);
   }
+}
+
+Expr RandomExpression::Double(int depth) {
+  if (depth <= 0) return Leaf(TypeKind::kDouble);
+  switch (Below(random_, 7)) {
+    case 0:
+      return Leaf(TypeKind::kDouble);
+    case 1:
+      return Case(&RandomExpression::Double, depth);
+    case 2:
+      return CastTo(Chance(random_, 40)   ? Leaf(TypeKind::kReal)
+                    : Chance(random_, 80) ? Number(depth - 1)
+                                          : Text(depth - 1),
+                    Type::Double());
+    case 3:
+      return Node(Op::kNegate, Type::Double(), {Double(depth - 1)});
+    case 4:
+      return Call('f', depth);
+    default: {
+      Expr e = Node(OneOf<Op>(random_, {Op::kAdd, Op::kSubtract, Op::kMultiply, Op::kDivide}), Type::Double(), {});
+      e.children.push_back(Double(depth - 1));
+      e.children.push_back(Double(depth - 1));
+      // Of 32 bits, all of it.
+      if (Chance(random_, 25)) {
+        for (Expr& child : e.children) child = CastTo(std::move(child), Type::Real());
+        e.type = Type::Real();
+        return CastTo(std::move(e), Type::Double());
+      }
+      return e;
+    }
+  }
+}
+
+Expr RandomExpression::Interval(int depth) {
+  if (depth <= 0 || Chance(random_, 30)) return Leaf(TypeKind::kInterval);
+  return Chance(random_, 20) ? Case(&RandomExpression::Interval, depth) : Call('I', depth);
+}
+
+Expr RandomExpression::Operand(char letter, int depth) {
+  switch (letter) {
+    case 't':
+      return Text(depth);
+    case 'b':
+      return Bool(depth);
+    case 'i':
+      return Chance(random_, 70) ? Literal(TypeKind::kInteger) : Integer(depth);
+    case 'n': {
+      Expr number = Number(depth);
+      return number.type.kind == TypeKind::kDecimal ? number : CastTo(std::move(number), Type::Decimal(2));
+    }
+    case 'f':
+      return Double(depth);
+    case 'D':
+      return Date(depth);
+    case 'T':
+      return Timestamp(depth);
+    case 'I':
+      return Interval(depth);
+    default:
+      return Operand(OneOf<char>(random_, {'t', 'b', 'i', 'n', 'f', 'D', 'T', 'I'}), depth);
+  }
+}
+
+Expr RandomExpression::Call(char result, int depth) {
+  std::vector<plan::Signature> fitting;
+  for (const plan::Signature& signature : plan::Signatures()) {
+    if (signature.result == result) fitting.push_back(signature);
+  }
+  const plan::Signature signature = OneOf(random_, fitting);
+  std::string letters = signature.arguments;
+  if (letters.back() == '*') letters = std::string(letters.size() - 1, letters[0]) + letters[letters.size() - 2];
+  const char same = OneOf<char>(random_, {'t', 'i', 'f', 'D', 'T', 'I'});
+  Expr e = Node(Op::kFunction, {}, {});
+  e.index = static_cast<int>(signature.function);
+  e.position = static_cast<int>(Below(random_, 1000));
+  for (const char letter : letters)
+    e.children.push_back(Operand(letter == 'a' && result == '=' ? same : letter, depth - 1));
+  // What names a field, a pattern or a regular expression is mostly a constant that is one.
+  const auto constant = [&](size_t i, const std::vector<std::string>& texts) {
+    if (i < e.children.size()) e.children[i] = LiteralOf(Value::String(OneOf(random_, texts)));
+  };
+  const std::vector<std::string> fields = {"year", "month", "dow", "week", "hour", "second", "epoch", "quarter", "decade"};
+  using plan::Function;
+  switch (signature.function) {
+    case Function::kExtract:
+      constant(0, fields);
+      break;
+    case Function::kDatePart:
+    case Function::kTruncateTime:
+      if (Chance(random_, 80)) constant(0, fields);
+      break;
+    case Function::kMatches:
+    case Function::kMatchesIgnoreCase:
+      constant(1, {"a", "^b", "[ab]+$", "A", "(a|b)c?", "\d"});
+      break;
+    case Function::kToChar:
+      constant(1, signature.arguments[0] == 'T' || signature.arguments[0] == 'D'
+                      ? std::vector<std::string>{"YYYY-MM-DD", "HH24:MI:SS.US", "Month IW"}
+                      : std::vector<std::string>{"999.99", "FM99990.0", "9.9EEEE", "S0009"});
+      break;
+    case Function::kMoveForward:
+    case Function::kMoveBack:
+      if (Chance(random_, 60)) e.children[1] = Literal(TypeKind::kInterval);
+      break;
+    default:
+      break;
+  }
+  const std::optional<Type> type = plan::ResultType(signature.function, e.children);
+  if (!type) return Operand(result == '=' ? same : result, 0);
+  e.type = *type;
+  return e;
 }
 
 Expr RandomExpression::About(uint32_t slot, int depth) {

@@ -23,6 +23,10 @@ class RandomExpression {
   plan::Expr Text(int depth);
   plan::Expr Date(int depth);
   plan::Expr Timestamp(int depth);
+  plan::Expr Double(int depth);
+  plan::Expr Interval(int depth);
+  /// A call of a function whose signature has this result's letter.
+  plan::Expr Call(char result, int depth);
   /// A boolean about this slot alone.
   plan::Expr About(uint32_t slot, int depth);
 
@@ -30,6 +34,7 @@ class RandomExpression {
   using Maker = plan::Expr (RandomExpression::*)(int);
   /// A slot of the kind, or a literal.
   plan::Expr Leaf(TypeKind kind);
+  plan::Expr Operand(char letter, int depth);
   plan::Expr Literal(TypeKind kind);
   plan::Expr Case(Maker branch, int depth);
   plan::Expr Arithmetic(int depth);

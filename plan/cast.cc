@@ -1,0 +1,236 @@
+#include "plan/cast.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
+#include "types/date.h"
+#include "types/decimal.h"
+#include "types/sql_error.h"
+
+namespace nam::plan {
+namespace {
+
+// ─── From text
+
+absl::StatusOr<Value> TextToNumber(const Expr& e, const Value& from) {
+  const auto bad = [&] {
+    return UserError(sqlstate::kBadText, "invalid " + TypeName(e.type) + ": " + Quote(from.text), e.position);
+  };
+  const absl::StatusOr<Value> number = ParseNumeric(from.text);
+  if (!number.ok()) return absl::IsOutOfRange(number.status()) ? NumberOutOfRange(e.position) : bad();
+  if (e.type.kind == TypeKind::kInteger && number->type.kind != TypeKind::kInteger) return bad();
+  return *number;
+}
+
+absl::StatusOr<Value> TextToBool(const Expr& e, const Value& from) {
+  const std::string text = absl::AsciiStrToLower(std::string(TrimBlanks(from.text)));
+  if (text == "1" || text == "on") return Value::Bool(true);
+  if (text == "0" || text == "of" || text == "off") return Value::Bool(false);
+  // Of these a part of the word will do.
+  for (const auto& [word, value] : {std::pair("true", true), {"yes", true}, {"false", false}, {"no", false}})
+    if (!text.empty() && absl::StartsWith(word, text)) return Value::Bool(value);
+  return UserError(sqlstate::kBadText, "invalid boolean: " + Quote(from.text), e.position,
+                   "write true or false");
+}
+
+absl::StatusOr<Value> TextToDate(const Expr& e, const Value& from) {
+  const absl::StatusOr<int64_t> days = ParseDate(from.text);
+  if (days.ok()) return Value::Date(*days);
+  if (absl::IsOutOfRange(days.status())) {
+    return UserError(sqlstate::kDateOutOfRange, "there is no such date: " + Quote(from.text), e.position,
+                     "dates go from 0001-01-01 to 9999-12-31");
+  }
+  return UserError(sqlstate::kBadDate, "invalid date: " + Quote(from.text), e.position,
+                   "dates are written YYYY-MM-DD");
+}
+
+absl::StatusOr<Value> TextToTimestamp(const Expr& e, const Value& from) {
+  const absl::StatusOr<int64_t> us = ParseTimestamp(from.text);
+  if (us.ok()) return Value::Timestamp(*us);
+  if (absl::IsOutOfRange(us.status())) {
+    return UserError(sqlstate::kDateOutOfRange, "there is no such timestamp: " + Quote(from.text), e.position,
+                     "timestamps go from 0001-01-01 to 9999-12-31 23:59:59.999999");
+  }
+  return UserError(sqlstate::kBadDate, "invalid timestamp: " + Quote(from.text), e.position,
+                   "timestamps are written YYYY-MM-DD HH:MM:SS.ffffff");
+}
+
+absl::StatusOr<Value> TextToInterval(const Expr& e, const Value& from) {
+  const absl::StatusOr<Interval> interval = ParseInterval(from.text);
+  if (interval.ok()) return Value::Span(*interval);
+  if (absl::IsOutOfRange(interval.status())) {
+    return UserError(sqlstate::kDateOutOfRange, "interval field value out of range: " + Quote(from.text),
+                     e.position);
+  }
+  return UserError(sqlstate::kBadDate, "invalid interval: " + Quote(from.text), e.position,
+                   "write interval '1 year 2 months 3 days 04:05:06'");
+}
+
+absl::StatusOr<Value> TextToReal(const Expr& e, const Value& from) {
+  const bool narrow = e.type.kind == TypeKind::kReal;
+  const absl::StatusOr<double> x = ParseReal(from.text, narrow);
+  if (x.ok()) return narrow ? Value::Real(*x) : Value::Double(*x);
+  if (absl::IsOutOfRange(x.status())) {
+    return UserError(sqlstate::kNumberOutOfRange,
+                     absl::StrCat(Quote(from.text), " is out of range for type ", TypeName(e.type)), e.position);
+  }
+  return UserError(sqlstate::kBadText, "invalid " + TypeName(e.type) + ": " + Quote(from.text), e.position);
+}
+
+// ─── To text
+
+/// What `length` characters hold: char(n) and varchar(n) are cut by an explicit cast, and char(n) is kept
+/// without its blanks.
+Value ToText(const Expr& e, const Value& from) {
+  const bool truth = from.type.kind == TypeKind::kBool;
+  Value text = Value::String(!truth ? from.ToString() : from.number != 0 ? "true" : "false");
+  const uint32_t length = e.type.length;
+  if (IsChar(e.type)) {
+    if (length > 0) text.text.resize(EndOfCharacters(text.text, length));
+    text.text.resize(WithoutBlanks(text.text).size());
+  }
+  text.type = e.type;
+  return text;
+}
+
+// ─── Numbers
+
+absl::StatusOr<Value> ExactNumber(const Expr& e, std::optional<__int128> n) {
+  if (!n.has_value()) return NumberOutOfRange(e.position);
+  if (e.type.kind == TypeKind::kInteger && !FitsInteger(*n, IntegerBytes(e)))
+    return IntegerOutOfRange(IntegerBytes(e), e.position);
+  if (e.type.kind == TypeKind::kDecimal && !FitsDigits(*n, DecimalDigits(e))) {
+    return UserError(sqlstate::kNumberOutOfRange, "numeric field overflow", e.position,
+                     absl::StrCat("decimal(", DecimalDigits(e), ",", static_cast<int>(e.type.scale), ") has ",
+                                  DecimalDigits(e) - e.type.scale, " digits before the decimal point"));
+  }
+  return Value{e.type, false, *n, {}};
+}
+
+/// As PostgreSQL: by the 15 or 6 digits that are exact in any case.
+absl::StatusOr<Value> RealToNumber(const Expr& e, const Value& from) {
+  const double x = from.real();
+  if (e.type.kind == TypeKind::kInteger) {
+    const std::optional<int64_t> n = IntegerOf(x);
+    return n.has_value() ? ExactNumber(e, *n) : IntegerOutOfRange(IntegerBytes(e), e.position);
+  }
+  if (!std::isfinite(x)) {
+    return Refusal(absl::StrCat("decimals have no ", from.ToString()), e.position,
+                   "double precision has NaN and Infinity");
+  }
+  const int digits = from.type.kind == TypeKind::kReal ? 6 : 15;
+  const std::string text = absl::StrFormat("%.*e", digits - 1, x);
+  // The text is d.ddd…e±xx: a decimal of so many digits and an exponent.
+  const size_t exponent_at = text.find('e');
+  const absl::StatusOr<Value> mantissa = ParseNumber(text.substr(0, exponent_at));
+  const int exponent = std::atoi(text.c_str() + exponent_at + 1);
+  if (!mantissa.ok()) return NumberOutOfRange(e.position);
+  const int scale = mantissa->type.scale - exponent;
+  if (scale > 3 * kMaxDecimalDigits) return ExactNumber(e, 0);
+  if (scale <= kMaxDecimalDigits && scale >= 0)
+    return ExactNumber(e, Rescale(mantissa->number, scale, e.type.scale));
+  if (scale < 0) {
+    const std::optional<__int128> whole =
+        -scale > kMaxDecimalDigits ? std::nullopt : Rescale(mantissa->number, 0, -scale);
+    return ExactNumber(e, whole.has_value() ? Rescale(*whole, 0, e.type.scale) : std::nullopt);
+  }
+  // Digits behind the 38th decimal: those of 10^-38 and more are left, and one that rounds.
+  const int dropped = scale - kMaxDecimalDigits;
+  if (dropped > digits) return ExactNumber(e, 0);
+  return ExactNumber(e, Rescale(Rescale(mantissa->number, dropped, 0).value_or(0), kMaxDecimalDigits, e.type.scale));
+}
+
+absl::StatusOr<Value> ToReal(const Expr& e, const Value& from) {
+  if (from.type.kind == TypeKind::kString) return TextToReal(e, from);
+  const double x = from.type.real() ? from.real() : RealOf(from.number, from.type.scale);
+  if (e.type.kind == TypeKind::kDouble) return Value::Double(x);
+  const std::optional<double> narrowed = NarrowedToReal(x);
+  if (narrowed.has_value()) return Value::Real(*narrowed);
+  const bool overflow = std::abs(x) > 1;
+  return UserError(sqlstate::kNumberOutOfRange,
+                   overflow ? "value out of range: overflow" : "value out of range: underflow", e.position);
+}
+
+int64_t DayOf(int64_t us) {
+  return us / kMicrosecondsPerDay - (us % kMicrosecondsPerDay < 0);
+}
+
+}  // namespace
+
+double RealOf(__int128 unscaled, int scale) {
+  // Both are exact, so their quotient is rounded once.
+  constexpr __int128 kExact = __int128{1} << 53;
+  constexpr int kExactPower = 22;
+  if (unscaled > -kExact && unscaled < kExact && scale <= kExactPower)
+    return static_cast<double>(unscaled) / static_cast<double>(PowerOfTen(scale));
+  return std::strtod(absl::StrCat(Int128ToString(unscaled), "e-", scale).c_str(), nullptr);
+}
+
+std::optional<double> NarrowedToReal(double x) {
+  const auto narrow = static_cast<float>(x);
+  if (std::isinf(narrow) && !std::isinf(x)) return std::nullopt;
+  if (narrow == 0 && x != 0) return std::nullopt;
+  return static_cast<double>(narrow);
+}
+
+std::optional<int64_t> IntegerOf(double x) {
+  const double whole = std::rint(x);
+  constexpr double kLimit = 9223372036854775808.0;
+  if (!(whole >= -kLimit && whole < kLimit)) return std::nullopt;
+  return static_cast<int64_t>(whole);
+}
+
+bool CastExists(const Type& from, const Type& to) {
+  const TypeKind a = from.kind, b = to.kind;
+  if (a == b || a == TypeKind::kString || b == TypeKind::kString) return true;
+  const auto number = [](const Type& type) { return type.numeric() || type.real(); };
+  if (number(from) && number(to)) return true;
+  const auto truth = [](TypeKind x, TypeKind y) { return x == TypeKind::kBool && y == TypeKind::kInteger; };
+  const auto time = [](TypeKind x, TypeKind y) { return x == TypeKind::kDate && y == TypeKind::kTimestamp; };
+  return truth(a, b) || truth(b, a) || time(a, b) || time(b, a);
+}
+
+absl::StatusOr<Value> Cast(const Expr& e, Value from) {
+  const bool text = from.type.kind == TypeKind::kString;
+  switch (e.type.kind) {
+    case TypeKind::kString:
+      return ToText(e, from);
+    case TypeKind::kDate:
+      if (text) return TextToDate(e, from);
+      if (from.type.kind == TypeKind::kTimestamp)
+        return Value::Date(DayOf(static_cast<int64_t>(from.number)));
+      return from;
+    case TypeKind::kTimestamp:
+      if (text) return TextToTimestamp(e, from);
+      if (from.type.kind == TypeKind::kDate)
+        return Value::Timestamp(static_cast<int64_t>(from.number) * kMicrosecondsPerDay);
+      return from;
+    case TypeKind::kInterval:
+      return text ? TextToInterval(e, from) : std::move(from);
+    case TypeKind::kBool:
+      if (text) return TextToBool(e, from);
+      return Value::Bool(from.number != 0);
+    case TypeKind::kDouble:
+    case TypeKind::kReal:
+      return ToReal(e, from);
+    default:
+      break;
+  }
+  if (from.type.real()) return RealToNumber(e, from);
+  if (text) {
+    NAM_ASSIGN_OR_RETURN(from, TextToNumber(e, from));
+  }
+  return ExactNumber(e, Rescale(from.number, from.type.scale, e.type.scale));
+}
+
+}  // namespace nam::plan

@@ -1,0 +1,316 @@
+#include "plan/function.h"
+
+#include <algorithm>
+#include <array>
+
+#include "plan/function_families.h"
+#include "plan/time_field.h"
+#include "types/date.h"
+
+namespace nam::plan {
+namespace {
+
+using F = Function;
+
+/// Of calls that fit several, the binder takes the first of the cheapest.
+constexpr Signature kSignatures[] = {
+    {F::kConcat, "textcat", "tt", 't'},
+    {F::kConcatAll, "concat", "a*", 't', false},
+    {F::kConcatWith, "concat_ws", "ta*", 't', false},
+    {F::kUpper, "upper", "t", 't'},
+    {F::kLower, "lower", "t", 't'},
+    {F::kInitcap, "initcap", "t", 't'},
+    {F::kLength, "length", "t", 'i'},
+    {F::kLength, "char_length", "t", 'i'},
+    {F::kLength, "character_length", "t", 'i'},
+    {F::kOctetLength, "octet_length", "t", 'i'},
+    {F::kBitLength, "bit_length", "t", 'i'},
+    {F::kSubstring, "substring", "ti", 't'},
+    {F::kSubstring, "substring", "tii", 't'},
+    {F::kSubstring, "substr", "ti", 't'},
+    {F::kSubstring, "substr", "tii", 't'},
+    {F::kPosition, "strpos", "tt", 'i'},
+    {F::kReplace, "replace", "ttt", 't'},
+    {F::kTranslate, "translate", "ttt", 't'},
+    {F::kLeft, "left", "ti", 't'},
+    {F::kRight, "right", "ti", 't'},
+    {F::kPadLeft, "lpad", "ti", 't'},
+    {F::kPadLeft, "lpad", "tit", 't'},
+    {F::kPadRight, "rpad", "ti", 't'},
+    {F::kPadRight, "rpad", "tit", 't'},
+    {F::kRepeat, "repeat", "ti", 't'},
+    {F::kReverse, "reverse", "t", 't'},
+    {F::kSplitPart, "split_part", "tti", 't'},
+    {F::kStartsWith, "starts_with", "tt", 'b'},
+    {F::kAscii, "ascii", "t", 'i'},
+    {F::kChr, "chr", "i", 't'},
+    {F::kMd5, "md5", "t", 't'},
+    {F::kTrim, "btrim", "t", 't'},
+    {F::kTrim, "btrim", "tt", 't'},
+    {F::kTrimLeft, "ltrim", "t", 't'},
+    {F::kTrimLeft, "ltrim", "tt", 't'},
+    {F::kTrimRight, "rtrim", "t", 't'},
+    {F::kTrimRight, "rtrim", "tt", 't'},
+    {F::kLike, "like", "tt", 'b'},
+    {F::kLikeEscape, "like_escape", "tt", 't'},
+    {F::kLikeIgnoreCase, "texticlike", "tt", 'b'},
+    {F::kMatches, "textregexeq", "tt", 'b'},
+    {F::kMatchesIgnoreCase, "texticregexeq", "tt", 'b'},
+    {F::kGreatest, "greatest", "a*", '=', false},
+    {F::kLeast, "least", "a*", '=', false},
+    {F::kAbs, "abs", "f", 'f'},
+    {F::kAbs, "abs", "i", 'i'},
+    {F::kAbs, "abs", "n", '='},
+    {F::kSign, "sign", "f", 'f'},
+    {F::kSign, "sign", "n", 'n'},
+    {F::kFloor, "floor", "f", 'f'},
+    {F::kFloor, "floor", "n", 'n'},
+    {F::kCeiling, "ceiling", "f", 'f'},
+    {F::kCeiling, "ceiling", "n", 'n'},
+    {F::kCeiling, "ceil", "f", 'f'},
+    {F::kCeiling, "ceil", "n", 'n'},
+    {F::kTruncate, "trunc", "f", 'f'},
+    {F::kTruncate, "trunc", "n", 'n'},
+    {F::kTruncate, "trunc", "ni", 'n'},
+    {F::kRound, "round", "f", 'f'},
+    {F::kRound, "round", "n", 'n'},
+    {F::kRound, "round", "ni", 'n'},
+    {F::kDivide, "div", "nn", 'n'},
+    {F::kRemainder, "mod", "nn", 'n'},
+    {F::kPower, "power", "ff", 'f'},
+    {F::kPower, "power", "nn", 'n'},
+    {F::kPower, "pow", "ff", 'f'},
+    {F::kPower, "pow", "nn", 'n'},
+    {F::kSquareRoot, "sqrt", "f", 'f'},
+    {F::kSquareRoot, "sqrt", "n", 'n'},
+    {F::kExp, "exp", "f", 'f'},
+    {F::kExp, "exp", "n", 'n'},
+    {F::kLn, "ln", "f", 'f'},
+    {F::kLn, "ln", "n", 'n'},
+    {F::kLog10, "log", "f", 'f'},
+    {F::kLog10, "log", "n", 'n'},
+    {F::kLog10, "log10", "f", 'f'},
+    {F::kLog10, "log10", "n", 'n'},
+    {F::kLog, "log", "nn", 'n'},
+    {F::kCubeRoot, "cbrt", "f", 'f'},
+    {F::kDegrees, "degrees", "f", 'f'},
+    {F::kRadians, "radians", "f", 'f'},
+    {F::kSin, "sin", "f", 'f'},
+    {F::kCos, "cos", "f", 'f'},
+    {F::kTan, "tan", "f", 'f'},
+    {F::kAsin, "asin", "f", 'f'},
+    {F::kAcos, "acos", "f", 'f'},
+    {F::kAtan, "atan", "f", 'f'},
+    {F::kAtan2, "atan2", "ff", 'f'},
+    {F::kExtract, "extract", "tT", 'n'},
+    {F::kExtract, "extract", "tD", 'n'},
+    {F::kExtract, "extract", "tI", 'n'},
+    {F::kDatePart, "date_part", "tT", 'f'},
+    {F::kDatePart, "date_part", "tD", 'f'},
+    {F::kDatePart, "date_part", "tI", 'f'},
+    {F::kTruncateTime, "date_trunc", "tT", 'T'},
+    {F::kTruncateTime, "date_trunc", "tI", 'I'},
+    {F::kMoveForward, "timestamp_pl_interval", "TI", 'T'},
+    {F::kMoveBack, "timestamp_mi_interval", "TI", 'T'},
+    {F::kTimeBetween, "timestamp_mi", "TT", 'I'},
+    {F::kIntervalSum, "interval_pl", "II", 'I'},
+    {F::kIntervalDifference, "interval_mi", "II", 'I'},
+    {F::kIntervalProduct, "interval_mul", "If", 'I'},
+    {F::kIntervalQuotient, "interval_div", "If", 'I'},
+    {F::kAge, "age", "TT", 'I'},
+    {F::kMakeDate, "make_date", "iii", 'D'},
+    {F::kToChar, "to_char", "Tt", 't'},
+    {F::kToChar, "to_char", "Dt", 't'},
+    {F::kToChar, "to_char", "nt", 't'},
+    {F::kToChar, "to_char", "it", 't'},
+    {F::kToChar, "to_char", "ft", 't'},
+};
+
+constexpr size_t kFunctions = static_cast<size_t>(kLastFunction) + 1;
+
+/// The first signature of each function.
+constexpr auto kFirst = [] {
+  std::array<const Signature*, kFunctions> first{};
+  for (const Signature& signature : kSignatures) {
+    const Signature*& at = first[static_cast<size_t>(signature.function)];
+    if (at == nullptr) at = &signature;
+  }
+  return first;
+}();
+static_assert(std::none_of(kFirst.begin(), kFirst.end(), [](const Signature* s) { return s == nullptr; }));
+
+bool Fits(std::string_view letters, std::span<const Type> arguments) {
+  const bool repeats = letters.ends_with('*');
+  if (repeats) letters.remove_suffix(1);
+  if (repeats ? arguments.size() < letters.size() : arguments.size() != letters.size()) return false;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const char letter = letters[std::min(i, letters.size() - 1)];
+    if (letter != 'a' && letter != LetterOf(arguments[i])) return false;
+    if (!arguments[i].HasValues()) return false;
+  }
+  return true;
+}
+
+bool IsIntegerLiteral(const Expr& e) {
+  return e.op == Op::kLiteral && !e.literal.null && e.literal.type.kind == TypeKind::kInteger;
+}
+
+/// The decimals of a result that is a decimal.
+uint8_t ResultScale(Function function, std::span<const Expr> operands) {
+  const Type& first = operands[0].type;
+  switch (function) {
+    case F::kRound:
+    case F::kTruncate:
+      if (operands.size() == 1) return 0;
+      if (!IsIntegerLiteral(operands[1])) return first.scale;
+      return static_cast<uint8_t>(
+          std::clamp<__int128>(operands[1].literal.number, 0, __int128{kMaxDecimalDigits}));
+    case F::kSign:
+    case F::kFloor:
+    case F::kCeiling:
+    case F::kDivide:
+      return 0;
+    case F::kRemainder:
+      return std::max(first.scale, operands[1].type.scale);
+    default:
+      return kComputedScale;
+  }
+}
+
+std::optional<Type> ExtractType(std::span<const Expr> operands) {
+  const Expr& field = operands[0];
+  if (field.op != Op::kLiteral || field.literal.null) return std::nullopt;
+  const std::optional<TimeField> known = TimeFieldOf(field.literal.text);
+  if (!known) return std::nullopt;
+  const bool date = operands[1].type.kind == TypeKind::kDate;
+  switch (*known) {
+    case TimeField::kSecond:
+      return Type::Decimal(6);
+    case TimeField::kEpoch:
+      return date ? Type::Integer() : Type::Decimal(6);
+    case TimeField::kMillisecond:
+      return Type::Decimal(3);
+    default:
+      return Type::Integer();
+  }
+}
+
+}  // namespace
+
+std::span<const Signature> Signatures() {
+  return kSignatures;
+}
+
+char LetterOf(const Type& type) {
+  switch (type.kind) {
+    case TypeKind::kString:
+      return 't';
+    case TypeKind::kBool:
+      return 'b';
+    case TypeKind::kInteger:
+      return 'i';
+    case TypeKind::kDecimal:
+      return 'n';
+    case TypeKind::kDouble:
+      return 'f';
+    case TypeKind::kDate:
+      return 'D';
+    case TypeKind::kTimestamp:
+      return 'T';
+    case TypeKind::kInterval:
+      return 'I';
+    default:
+      return '?';
+  }
+}
+
+const Signature* SignatureOf(Function function, std::span<const Type> arguments) {
+  for (const Signature& signature : kSignatures) {
+    if (signature.function == function && Fits(signature.arguments, arguments)) return &signature;
+  }
+  return nullptr;
+}
+
+bool IsStrict(Function function) {
+  return kFirst[static_cast<size_t>(function)]->strict;
+}
+
+bool NeverNull(Function function, std::span<const Slot> operands) {
+  const auto present = [](const Slot& slot) { return !slot.nullable; };
+  switch (function) {
+    case F::kConcatAll:
+      return true;
+    case F::kConcatWith:
+      return present(operands[0]);
+    default:  // GREATEST, LEAST
+      return std::any_of(operands.begin(), operands.end(), present);
+  }
+}
+
+const char* NameOf(Function function) {
+  return kFirst[static_cast<size_t>(function)]->name;
+}
+
+std::optional<Type> ResultType(Function function, std::span<const Expr> operands) {
+  std::vector<Type> types;
+  for (const Expr& operand : operands) types.push_back(operand.type);
+  const Signature* signature = SignatureOf(function, types);
+  if (signature == nullptr) return std::nullopt;
+  if (function == F::kExtract) return ExtractType(operands);
+  switch (signature->result) {
+    case '=':
+      for (const Type& type : types) {
+        if (type.kind != types[0].kind || type.scale != types[0].scale) return std::nullopt;
+      }
+      return types[0].kind == TypeKind::kString ? Type::String() : types[0];
+    case 't':
+      return Type::String();
+    case 'b':
+      return Type::Bool();
+    case 'i':
+      return Type::Integer();
+    case 'f':
+      return Type::Double();
+    case 'D':
+      return Type::Date();
+    case 'T':
+      return Type::Timestamp();
+    case 'I':
+      return Type::Interval();
+    default:
+      return Type::Decimal(ResultScale(function, operands));
+  }
+}
+
+Bounds ResultBounds(const Expr& call) {
+  switch (call.type.kind) {
+    case TypeKind::kDate:
+      return {kLeastDay, kGreatestDay, true};
+    case TypeKind::kTimestamp:
+      return {__int128{kLeastDay} * kMicrosecondsPerDay, __int128{kGreatestDay + 1} * kMicrosecondsPerDay - 1,
+              true};
+    default:
+      break;
+  }
+  switch (FunctionOf(call)) {
+    case F::kLength:
+    case F::kOctetLength:
+    case F::kBitLength:
+    case F::kPosition:
+    case F::kAscii:
+      return {0, INT64_MAX, true};
+    case F::kSign:
+      return call.type.numeric() ? Bounds{-1, 1, true} : Bounds{};
+    default:
+      return {};
+  }
+}
+
+absl::StatusOr<Value> Apply(const Expr& call, std::span<const Value> arguments) {
+  const Function function = FunctionOf(call);
+  if (function <= F::kMatchesIgnoreCase) return ApplyToText(call, arguments);
+  if (function <= F::kAtan2) return ApplyToNumbers(call, arguments);
+  return ApplyToTimes(call, arguments);
+}
+
+}  // namespace nam::plan

@@ -1,0 +1,142 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "plan/expression.h"
+#include "plan/schema.h"
+
+/// The functions that Op::kFunction calls: one table of names, types and strictness, which the binder, the
+/// checks of plans and the printer read. The result depends on nothing but the arguments.
+namespace nam::plan {
+
+/// Plans carry these numbers: new ones are appended.
+enum class Function : uint8_t {
+  // Of text
+  kConcat,     // a || b
+  kConcatAll,  // concat(…): NULLs count as nothing
+  kConcatWith, // concat_ws(separator, …)
+  kUpper,
+  kLower,
+  kInitcap,
+  kLength,
+  kOctetLength,
+  kBitLength,
+  kSubstring,      // [text, from] or [text, from, characters]
+  kPosition,       // strpos(text, part)
+  kReplace,        // [text, from, to]
+  kTranslate,      // [text, from, to]
+  kLeft,           // [text, n]
+  kRight,          // [text, n]
+  kPadLeft,        // [text, n] or [text, n, fill]
+  kPadRight,       // likewise
+  kRepeat,         // [text, n]
+  kReverse,        // [text]
+  kSplitPart,      // [text, delimiter, n]
+  kStartsWith,     // [text, prefix]
+  kAscii,          // [text]
+  kChr,            // [integer]
+  kMd5,            // [text]
+  kTrim,           // [text] or [text, characters]
+  kTrimLeft,       // likewise
+  kTrimRight,      // likewise
+  kLike,           // [text, pattern]: patterns that are no constants; see Op::kLike
+  kLikeEscape,     // [pattern, escape]: the pattern with backslashes instead
+  kLikeIgnoreCase, // ILIKE
+  kMatches,        // text ~ expression
+  kMatchesIgnoreCase,  // ~*
+  // Of numbers
+  kGreatest,  // [a, b, …] of one type: NULLs count as nothing
+  kLeast,
+  kAbs,
+  kSign,
+  kFloor,
+  kCeiling,
+  kTruncate,   // [x] or [x, decimals]
+  kRound,      // likewise
+  kDivide,     // div(a, b): the integral quotient
+  kRemainder,  // of decimals
+  kPower,
+  kSquareRoot,
+  kExp,
+  kLn,
+  kLog10,
+  kLog,  // [base, x]
+  kCubeRoot,
+  kDegrees,
+  kRadians,
+  kSin,
+  kCos,
+  kTan,
+  kAsin,
+  kAcos,
+  kAtan,
+  kAtan2,
+  // Of times
+  kExtract,          // [field, date, timestamp or interval]: exact
+  kDatePart,         // likewise, in double precision
+  kTruncateTime,     // date_trunc(field, timestamp or interval)
+  kMoveForward,      // timestamp + interval
+  kMoveBack,         // timestamp - interval
+  kTimeBetween,      // timestamp - timestamp
+  kIntervalSum,      // [a, b]
+  kIntervalDifference,
+  kIntervalProduct,  // [interval, factor]
+  kIntervalQuotient,
+  kAge,              // [timestamp, timestamp]
+  kMakeDate,         // [year, month, day]
+  kToChar,           // [date, timestamp or number, pattern]
+};
+inline constexpr Function kLastFunction = Function::kToChar;
+
+/// One way to call a function. Types of arguments are letters: t text, b boolean, i integer, n decimal,
+/// f double precision, D date, T timestamp, I interval, a any; a last `*` repeats the one before.
+struct Signature {
+  Function function;
+  const char* name;
+  const char* arguments;
+  /// A letter as above, or = for the first argument's type.
+  char result;
+  /// NULL for any argument that is NULL, without evaluation.
+  bool strict = true;
+};
+std::span<const Signature> Signatures();
+
+/// The letter of a type; ? if no function takes it.
+char LetterOf(const Type& type);
+
+/// Of an expression with Op::kFunction.
+inline Function FunctionOf(const Expr& e) {
+  return static_cast<Function>(e.index);
+}
+/// The signature that the operands fit exactly; nullptr if there is none.
+const Signature* SignatureOf(Function function, std::span<const Type> arguments);
+bool IsStrict(Function function);
+/// Of one that is not strict: whether it has a value for operands of these types.
+bool NeverNull(Function function, std::span<const Slot> operands);
+/// The name in SQL.
+const char* NameOf(Function function);
+
+/// The type of a call. Of operands it looks at types and, where the decimals of a result or the kind of
+/// EXTRACT depend on them, at literals. Nothing if no signature fits.
+std::optional<Type> ResultType(Function function, std::span<const Expr> operands);
+/// Of the call's results, whatever its operands.
+Bounds ResultBounds(const Expr& call);
+
+/// A call with values that fit: of a strict function none is NULL.
+absl::StatusOr<Value> Apply(const Expr& call, std::span<const Value> arguments);
+
+/// 22008.
+absl::Status TimestampOutOfRange(int position);
+
+/// The decimals of what is computed from decimals but has no end: roots, logarithms, powers.
+inline constexpr uint8_t kComputedScale = 16;
+/// The longest text that a function makes; longer is 54000.
+inline constexpr size_t kLongestResultBytes = size_t{16} << 20;
+
+}  // namespace nam::plan

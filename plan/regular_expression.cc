@@ -1,0 +1,261 @@
+#include "plan/regular_expression.h"
+
+#include <re2/re2.h>
+
+#include <array>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "types/sql_error.h"
+
+namespace nam::plan {
+namespace {
+
+/// Rewrites PostgreSQL's advanced regular expressions as RE2 reads them.
+class Translator {
+ public:
+  Translator(std::string_view pattern, int position) : left_(pattern), position_(position) {}
+
+  absl::StatusOr<std::string> Translate(bool* ignore_case) {
+    if (left_.starts_with("***")) return Lacks("the director ***");
+    NAM_RETURN_IF_ERROR(Options(ignore_case));
+    while (!left_.empty()) {
+      const char c = left_[0];
+      if (c == '\\') {
+        NAM_RETURN_IF_ERROR(Escape(false));
+      } else if (c == '[') {
+        NAM_RETURN_IF_ERROR(Bracket());
+      } else if (left_.starts_with("(?")) {
+        if (left_.starts_with("(?=") || left_.starts_with("(?!")) return Lacks("looking ahead");
+        if (left_.starts_with("(?<")) return Lacks("looking behind");
+        if (!left_.starts_with("(?:")) return Bad("quantifier operand invalid");
+        Take(3);
+      } else if (c == '{' && left_.size() > 1 && left_[1] >= '0' && left_[1] <= '9') {
+        NAM_RETURN_IF_ERROR(Bound());
+      } else {
+        Take(1);
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  absl::Status Bad(std::string_view what) const {
+    return UserError(sqlstate::kBadExpression,
+                     absl::StrCat("invalid regular expression: ", std::string(what)), position_);
+  }
+  absl::Status Lacks(std::string what) const {
+    return Refusal(absl::StrCat(what, " in a regular expression is not supported"), position_,
+                   "expressions are matched in linear time, by RE2");
+  }
+  void Take(size_t bytes) {
+    out_.append(left_.substr(0, bytes));
+    left_.remove_prefix(bytes);
+  }
+
+  /// `(?i)` and the like, which may only stand at the beginning.
+  absl::Status Options(bool* ignore_case) {
+    if (!left_.starts_with("(?")) return absl::OkStatus();
+    const size_t end = left_.find_first_not_of("abcdefghijklmnopqrstuvwxyz", 2);
+    if (end == std::string_view::npos || end == 2 || left_[end] != ')') return absl::OkStatus();
+    for (const char option : left_.substr(2, end - 2)) {
+      if (option == 'i') {
+        *ignore_case = true;
+      } else if (option == 'c') {
+        *ignore_case = false;
+      } else if (option != 's' && option != 't') {
+        return Lacks(absl::StrCat("the option ", std::string(1, option)));
+      }
+    }
+    left_.remove_prefix(end + 1);
+    return absl::OkStatus();
+  }
+
+  /// `{m}`, `{m,}`, `{m,n}`.
+  absl::Status Bound() {
+    const size_t end = left_.find('}');
+    if (end == std::string_view::npos) return Bad("braces {} not balanced");
+    Take(end + 1);
+    return absl::OkStatus();
+  }
+
+  absl::Status Escape(bool in_bracket) {
+    if (left_.size() == 1) return Bad("invalid escape \\ sequence");
+    const char c = left_[1];
+    switch (c) {
+      case 'd':
+        Take(2);
+        return absl::OkStatus();
+      case 'D':
+        if (in_bracket) return Bad("invalid escape \\ sequence");
+        Take(2);
+        return absl::OkStatus();
+      case 's':
+        return Put(2, in_bracket ? "\\s\\v" : "[\\s\\v]");
+      case 'S':
+        if (in_bracket) return Bad("invalid escape \\ sequence");
+        return Put(2, "[^\\s\\v]");
+      case 'w':
+        return Put(2, in_bracket ? "\\p{L}\\p{N}_" : "[\\p{L}\\p{N}_]");
+      case 'W':
+        if (in_bracket) return Bad("invalid escape \\ sequence");
+        return Put(2, "[^\\p{L}\\p{N}_]");
+      case 'y':
+      case 'Y':
+      case 'm':
+      case 'M':
+        return Lacks(absl::StrCat("\\", std::string(1, c)));
+      case 'A':
+        if (in_bracket) return Bad("invalid escape \\ sequence");
+        Take(2);
+        return absl::OkStatus();
+      case 'Z':
+        if (in_bracket) return Bad("invalid escape \\ sequence");
+        return Put(2, "\\z");
+      case 'a':
+      case 'f':
+      case 'n':
+      case 'r':
+      case 't':
+      case 'v':
+        Take(2);
+        return absl::OkStatus();
+      case 'b':
+        return Put(2, "\\x08");
+      case 'B':
+        return Put(2, "\\\\");
+      case 'e':
+        return Put(2, "\\x1b");
+      case '0':
+        return Lacks("\\0");
+      case 'u':
+        return Code(4);
+      case 'U':
+        return Code(8);
+      case 'x': {
+        const size_t digits = left_.substr(2).find_first_not_of("0123456789abcdefABCDEF");
+        const size_t n = std::min(digits, left_.size() - 2);
+        return n == 0 ? Bad("invalid escape \\ sequence") : Code(n);
+      }
+      default:
+        break;
+    }
+    if (c >= '1' && c <= '9') return Lacks("a back reference");
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (c == 'c') return Lacks("\\c");
+    if (letter) return Bad("invalid escape \\ sequence");
+    Take(static_cast<uint8_t>(c) < 0x80 ? 2 : 1);
+    return absl::OkStatus();
+  }
+
+  absl::Status Put(size_t bytes, std::string_view instead) {
+    out_.append(instead);
+    left_.remove_prefix(bytes);
+    return absl::OkStatus();
+  }
+
+  absl::Status Code(size_t digits) {
+    const std::string_view hex = left_.substr(2, digits);
+    if (hex.size() < digits || hex.find_first_not_of("0123456789abcdefABCDEF") != std::string_view::npos)
+      return Bad("invalid escape \\ sequence");
+    const std::string_view last = hex.substr(hex.size() - std::min<size_t>(hex.size(), 6));
+    return Put(2 + digits, absl::StrCat("\\x{", std::string(last), "}"));
+  }
+
+  /// `[…]`: a set of characters.
+  absl::Status Bracket() {
+    if (left_.starts_with("[[:<:]]") || left_.starts_with("[[:>:]]")) return Lacks("a word's end");
+    Take(left_.starts_with("[^") ? 2 : 1);
+    for (bool first = true;; first = false) {
+      if (left_.empty()) return Bad("brackets [] not balanced");
+      if (left_[0] == ']' && !first) break;
+      if (left_.starts_with("[.") || left_.starts_with("[=")) return Lacks("a collating element");
+      if (left_.starts_with("[:")) {
+        NAM_RETURN_IF_ERROR(Class());
+      } else if (left_[0] == '\\') {
+        NAM_RETURN_IF_ERROR(Escape(true));
+      } else if (left_[0] == '[' || left_[0] == ']') {
+        out_ += '\\';
+        Take(1);
+      } else {
+        Take(1);
+      }
+    }
+    Take(1);
+    return absl::OkStatus();
+  }
+
+  absl::Status Class() {
+    constexpr std::pair<std::string_view, std::string_view> kClasses[] = {
+        {"alpha", "\\p{L}"},       {"alnum", "\\p{L}\\p{N}"}, {"upper", "\\p{Lu}"}, {"lower", "\\p{Ll}"},
+        {"digit", "0-9"},          {"space", "\\s\\v"},       {"punct", "[:punct:]"}, {"xdigit", "[:xdigit:]"},
+        {"blank", " \\t"},         {"cntrl", "[:cntrl:]"},    {"word", "\\p{L}\\p{N}_"},
+    };
+    const size_t end = left_.find(":]");
+    if (end == std::string_view::npos) return Bad("brackets [] not balanced");
+    const std::string_view name = left_.substr(2, end - 2);
+    for (const auto& [known, instead] : kClasses) {
+      if (name == known) return Put(end + 2, instead);
+    }
+    if (name == "graph" || name == "print") return Lacks(absl::StrCat("[:", std::string(name), ":]"));
+    return Bad("invalid character class");
+  }
+
+  std::string_view left_;
+  const int position_;
+  std::string out_;
+};
+
+}  // namespace
+
+struct RegularExpression::Impl {
+  explicit Impl(const std::string& pattern, const RE2::Options& options) : expression(pattern, options) {}
+  const RE2 expression;
+};
+
+RegularExpression::RegularExpression(std::unique_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+RegularExpression::~RegularExpression() = default;
+
+absl::StatusOr<std::shared_ptr<const RegularExpression>> RegularExpression::Compile(std::string_view pattern,
+                                                                                    bool ignore_case,
+                                                                                    int position) {
+  NAM_ASSIGN_OR_RETURN(const std::string translated, Translator(pattern, position).Translate(&ignore_case));
+  RE2::Options options;
+  options.set_case_sensitive(!ignore_case);
+  options.set_dot_nl(true);
+  options.set_log_errors(false);
+  auto impl = std::make_unique<const Impl>(translated, options);
+  if (!impl->expression.ok()) {
+    const bool too_large = impl->expression.error_code() == RE2::ErrorPatternTooLarge;
+    return UserError(too_large ? sqlstate::kTooComplex : sqlstate::kBadExpression,
+                     absl::StrCat("invalid regular expression: ", impl->expression.error()), position);
+  }
+  return std::shared_ptr<const RegularExpression>(new RegularExpression(std::move(impl)));
+}
+
+bool RegularExpression::Matches(std::string_view text) const {
+  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), impl_->expression);
+}
+
+absl::StatusOr<std::shared_ptr<const RegularExpression>> CachedRegularExpression(std::string_view pattern,
+                                                                                 bool ignore_case, int position) {
+  struct Kept {
+    std::string pattern;
+    bool ignore_case = false;
+    std::shared_ptr<const RegularExpression> expression;
+  };
+  constexpr size_t kMostKept = 4;
+  static thread_local std::array<Kept, kMostKept> kept;
+  static thread_local size_t next = 0;
+  for (const Kept& one : kept) {
+    if (one.expression != nullptr && one.ignore_case == ignore_case && one.pattern == pattern)
+      return one.expression;
+  }
+  NAM_ASSIGN_OR_RETURN(auto expression, RegularExpression::Compile(pattern, ignore_case, position));
+  kept[next++ % kMostKept] = {std::string(pattern), ignore_case, expression};
+  return expression;
+}
+
+}  // namespace nam::plan

@@ -1,0 +1,340 @@
+#include <algorithm>
+#include <numbers>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "plan/expression_tree.h"
+#include "plan/function.h"
+#include "plan/time_field.h"
+#include "sql/expression_binder.h"
+#include "types/interval.h"
+#include "types/sql_error.h"
+
+/// Calls, operators that are functions, tests of truth, rows and times.
+namespace nam::sql {
+
+using plan::Expr;
+using plan::IsLiteral;
+using plan::MakeLiteral;
+using plan::Op;
+
+namespace {
+
+bool IsOneOf(std::string_view name, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+int64_t DayOf(int64_t us) {
+  return us / kMicrosecondsPerDay - (us % kMicrosecondsPerDay < 0);
+}
+
+/// The statement's time, or its day.
+absl::StatusOr<Expr> Now(const Node& node, bool day) {
+  const std::optional<int64_t> now = node.text().now_us();
+  if (!now) return Refusal("the current time is not supported here", node.position(), "write a constant");
+  return MakeLiteral(day ? Value::Date(DayOf(*now)) : Value::Timestamp(*now), node.position());
+}
+
+/// Bits of PostgreSQL's INTERVAL_MASK.
+std::optional<IntervalField> FieldOfMask(int64_t mask) {
+  constexpr std::pair<int64_t, IntervalField> kMasks[] = {
+      {1 << 1, IntervalField::kMonth}, {1 << 2, IntervalField::kYear},    {1 << 3, IntervalField::kDay},
+      {1 << 10, IntervalField::kHour}, {1 << 11, IntervalField::kMinute}, {1 << 12, IntervalField::kSecond}};
+  for (const auto& [bits, field] : kMasks) {
+    if (bits == mask) return field;
+  }
+  return std::nullopt;
+}
+
+/// Without what is finer than the field.
+Interval CutTo(Interval interval, IntervalField field) {
+  constexpr int64_t kMinute = 60'000'000, kHour = 60 * kMinute;
+  if (field == IntervalField::kYear) interval.months -= interval.months % 12;
+  if (field == IntervalField::kYear || field == IntervalField::kMonth) interval.days = 0;
+  if (field == IntervalField::kHour) interval.us -= interval.us % kHour;
+  if (field == IntervalField::kMinute) interval.us -= interval.us % kMinute;
+  if (field == IntervalField::kYear || field == IntervalField::kMonth || field == IntervalField::kDay)
+    interval.us = 0;
+  return interval;
+}
+
+}  // namespace
+
+absl::StatusOr<Expr> ExpressionBinder::IntervalConstant(const Node& node) {
+  const Node type = node.Field("typeName");
+  const std::vector<Node> modifiers = type.List("typmods");
+  IntervalField field = IntervalField::kNone;
+  if (!modifiers.empty()) {
+    const std::optional<IntervalField> known = FieldOfMask(modifiers[0].Field("ival").Integer("ival"));
+    if (!known || modifiers.size() > 1) {
+      return Refusal("intervals of several fields or of a precision are not supported", type.position(),
+                     "units are YEAR, MONTH, DAY, HOUR, MINUTE and SECOND");
+    }
+    field = *known;
+  }
+  const Node constant = node.Field("arg");
+  const int position = constant.position();
+  if (constant.Flag("isnull")) return MakeLiteral(Value::Null(Type::Interval()), position);
+  const std::string text = constant.Field("sval").Text("sval");
+  const absl::StatusOr<Interval> interval = ParseInterval(text, field);
+  if (interval.ok()) return MakeLiteral(Value::Span(CutTo(*interval, field)), position);
+  if (absl::IsOutOfRange(interval.status())) {
+    return UserError(sqlstate::kDateOutOfRange, "interval field value out of range: " + Quote(text), position);
+  }
+  return UserError(sqlstate::kBadDate, "invalid interval: " + Quote(text), position,
+                   "write interval '3' month, or interval '1 year 2 months 3 days 04:05:06'");
+}
+
+absl::StatusOr<Expr> ExpressionBinder::FunctionCall(const Node& node, const std::string& name,
+                                                    const Context& context) {
+  const int position = node.position();
+  const std::vector<Node> args = node.List("args");
+  if (args.empty() && IsOneOf(name, {"now", "transaction_timestamp", "statement_timestamp", "clock_timestamp"}))
+    return Now(node, false);
+  if (args.empty() && name == "pi") return MakeLiteral(Value::Double(std::numbers::pi), position);
+  std::vector<Expr> operands;
+  for (const Node& arg : args) {
+    NAM_ASSIGN_OR_RETURN(Expr operand, Expression(arg, context));
+    operands.push_back(std::move(operand));
+  }
+  if (name == "date" && operands.size() == 1)
+    return builder_.Cast(std::move(operands[0]), Type::Date(), position);
+  if (name == "age" && operands.size() == 1) {
+    NAM_ASSIGN_OR_RETURN(Expr today, Now(node, true));
+    operands.insert(operands.begin(), std::move(today));
+  }
+  return builder_.Call(name, std::move(operands), position);
+}
+
+absl::StatusOr<Expr> ExpressionBinder::CurrentTime(const Node& node) {
+  const std::string op = node.Text("op");
+  if (op == "SVFOP_CURRENT_DATE") return Now(node, true);
+  if (IsOneOf(op, {"SVFOP_CURRENT_TIMESTAMP", "SVFOP_LOCALTIMESTAMP"})) return Now(node, false);
+  return RefuseExpression(node);
+}
+
+absl::StatusOr<Expr> ExpressionBinder::Extract(const Node& node, const Context& context) {
+  const int position = node.position();
+  const std::vector<Node> args = node.List("args");
+  if (args.size() != 2) return Refusal("this form of EXTRACT is not supported", position);
+  const std::string field = args[0].Field("sval").Text("sval");
+  NAM_ASSIGN_OR_RETURN(Expr time, Expression(args[1], context));
+  if (ExpressionBuilder::IsUntyped(time)) {
+    NAM_RETURN_IF_ERROR(builder_.Settle(time, Type::Date()));
+  }
+  const TypeKind kind = time.type.kind;
+  const std::optional<plan::TimeField> known = plan::TimeFieldOf(field);
+  const bool calendar = kind == TypeKind::kDate || kind == TypeKind::kTimestamp;
+  if (calendar && known == plan::TimeField::kYear) return builder_.Extract(Op::kExtractYear, std::move(time), position);
+  if (calendar && known == plan::TimeField::kMonth)
+    return builder_.Extract(Op::kExtractMonth, std::move(time), position);
+  if (calendar && known == plan::TimeField::kDay) return builder_.Extract(Op::kExtractDay, std::move(time), position);
+  if (!known && (calendar || kind == TypeKind::kInterval)) {
+    const bool other = IsOneOf(field, {"julian", "timezone", "timezone_hour", "timezone_minute"});
+    if (other) return Refusal(absl::StrCat("EXTRACT(", field, " FROM …) is not supported"), args[0].position());
+    return UserError(sqlstate::kBadParameter,
+                     absl::StrCat("unit ", Quote(field), " not recognized for type ", TypeName(time.type)),
+                     args[0].position());
+  }
+  std::vector<Expr> operands;
+  operands.push_back(MakeLiteral(Value::String(field), args[0].position()));
+  operands.push_back(std::move(time));
+  return builder_.Call("extract", std::move(operands), position);
+}
+
+namespace {
+
+struct CalledOperator {
+  const char* symbol;
+  const char* function;
+  bool negated;
+};
+constexpr CalledOperator kBinaryOperators[] = {
+    {"^", "power", false},          {"~", "textregexeq", false},   {"~*", "texticregexeq", false},
+    {"!~", "textregexeq", true},    {"!~*", "texticregexeq", true}, {"~~", "like", false},
+    {"!~~", "like", true},          {"~~*", "texticlike", false},  {"!~~*", "texticlike", true},
+    {"^@", "starts_with", false},
+};
+constexpr CalledOperator kUnaryOperators[] = {
+    {"@", "abs", false}, {"|/", "sqrt", false}, {"||/", "cbrt", false}};
+
+}  // namespace
+
+std::optional<absl::StatusOr<Expr>> ExpressionBinder::CalledOperation(const std::string& symbol, const Node& node,
+                                                                     const Context& context) {
+  const Node left = node.Field("lexpr"), right = node.Field("rexpr");
+  const int position = node.position();
+  const auto bind = [&](const CalledOperator& known) -> absl::StatusOr<Expr> {
+    std::vector<Expr> operands;
+    if (left) {
+      NAM_ASSIGN_OR_RETURN(Expr operand, Expression(left, context));
+      operands.push_back(std::move(operand));
+    }
+    NAM_ASSIGN_OR_RETURN(Expr operand, Expression(right, context));
+    operands.push_back(std::move(operand));
+    NAM_ASSIGN_OR_RETURN(Expr call, builder_.Call(known.function, std::move(operands), position));
+    return known.negated ? builder_.Not(std::move(call), position) : std::move(call);
+  };
+  if (symbol == "||" && left) {
+    const auto concatenate = [&]() -> absl::StatusOr<Expr> {
+      NAM_ASSIGN_OR_RETURN(Expr a, Expression(left, context));
+      NAM_ASSIGN_OR_RETURN(Expr b, Expression(right, context));
+      return builder_.Concatenate(std::move(a), std::move(b), position);
+    };
+    return concatenate();
+  }
+  for (const CalledOperator& known : kBinaryOperators) {
+    if (left && symbol == known.symbol) return bind(known);
+  }
+  for (const CalledOperator& known : kUnaryOperators) {
+    if (!left && symbol == known.symbol) return bind(known);
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<Expr> ExpressionBinder::MinMax(const Node& node, const Context& context) {
+  NAM_RETURN_IF_ERROR(node.Only({"op", "args"}));
+  std::vector<Expr> operands;
+  for (const Node& arg : node.List("args")) {
+    NAM_ASSIGN_OR_RETURN(Expr operand, Expression(arg, context));
+    operands.push_back(std::move(operand));
+  }
+  return builder_.Extreme(node.Text("op") != "IS_LEAST", std::move(operands), node.position());
+}
+
+absl::StatusOr<Expr> ExpressionBinder::BooleanTest(const Node& node, const Context& context) {
+  NAM_RETURN_IF_ERROR(node.Only({"arg", "booltesttype"}));
+  const int position = node.position();
+  const std::string test = node.Text("booltesttype");
+  NAM_ASSIGN_OR_RETURN(Expr operand, Boolean(node.Field("arg"), context));
+  const bool negated = IsOneOf(test, {"IS_NOT_TRUE", "IS_NOT_FALSE", "IS_NOT_UNKNOWN"});
+  Expr result;
+  if (IsOneOf(test, {"IS_UNKNOWN", "IS_NOT_UNKNOWN"})) {
+    NAM_ASSIGN_OR_RETURN(result, builder_.IsNull(std::move(operand), position));
+  } else {
+    if (IsOneOf(test, {"IS_FALSE", "IS_NOT_FALSE"})) {
+      NAM_ASSIGN_OR_RETURN(operand, builder_.Not(std::move(operand), position));
+    }
+    std::vector<Expr> parts(1, std::move(operand));
+    parts.push_back(MakeLiteral(Value::Bool(true), position));
+    parts.push_back(MakeLiteral(Value::Bool(false), position));
+    NAM_ASSIGN_OR_RETURN(result, builder_.Case(std::move(parts), position));
+  }
+  return negated ? builder_.Not(std::move(result), position) : std::move(result);
+}
+
+absl::StatusOr<Expr> ExpressionBinder::Distinct(Expr a, Expr b, int position) {
+  std::vector<Expr> values(2);
+  values[0] = std::move(a);
+  values[1] = std::move(b);
+  NAM_RETURN_IF_ERROR(builder_.Settle(values[0], values[1].type));
+  NAM_RETURN_IF_ERROR(builder_.Settle(values[1], values[0].type));
+  std::vector<Expr> parts(5);
+  Expr again[2], tests[2];
+  for (size_t i = 0; i < 2; ++i) {
+    NAM_ASSIGN_OR_RETURN(Expr copy, builder_.Duplicate(values[i]));
+    NAM_ASSIGN_OR_RETURN(tests[i], builder_.IsNull(std::move(copy), position));
+  }
+  NAM_ASSIGN_OR_RETURN(parts[1], builder_.Not(tests[1], position));
+  parts[0] = std::move(tests[0]);
+  parts[2] = std::move(tests[1]);
+  parts[3] = MakeLiteral(Value::Bool(true), position);
+  NAM_ASSIGN_OR_RETURN(parts[4],
+                       builder_.Compare(Op::kNotEqual, std::move(values[0]), std::move(values[1]), position));
+  return builder_.Case(std::move(parts), position);
+}
+
+// ─── Rows
+
+absl::StatusOr<std::vector<Expr>> ExpressionBinder::Row(const Node& node, const Context& context) {
+  std::vector<Expr> values;
+  for (const Node& arg : node.List("args")) {
+    NAM_ASSIGN_OR_RETURN(Expr value, Expression(arg, context));
+    values.push_back(std::move(value));
+  }
+  return values;
+}
+
+absl::StatusOr<Expr> ExpressionBinder::CompareRows(Op op, std::vector<Expr> a, std::vector<Expr> b, int position) {
+  if (a.size() != b.size() || a.empty())
+    return UserError(sqlstate::kSyntaxError, "unequal number of entries in row expressions", position);
+  if (op == Op::kEqual || op == Op::kNotEqual) {
+    std::vector<Expr> parts;
+    for (size_t i = 0; i < a.size(); ++i) {
+      NAM_ASSIGN_OR_RETURN(Expr part, builder_.Compare(op, std::move(a[i]), std::move(b[i]), position));
+      parts.push_back(std::move(part));
+    }
+    return builder_.Junction(op == Op::kEqual ? Op::kAnd : Op::kOr, std::move(parts), position);
+  }
+  // (a, rest) < (b, more): a < b, or a = b and rest < more; from the last pair to the first.
+  const Op strict = op == Op::kLess || op == Op::kLessEqual ? Op::kLess : Op::kGreater;
+  Expr result;
+  for (size_t i = a.size(); i-- > 0;) {
+    if (i + 1 == a.size()) {
+      NAM_ASSIGN_OR_RETURN(result, builder_.Compare(op, std::move(a[i]), std::move(b[i]), position));
+      continue;
+    }
+    NAM_ASSIGN_OR_RETURN(Expr left, builder_.Duplicate(a[i]));
+    NAM_ASSIGN_OR_RETURN(Expr right, builder_.Duplicate(b[i]));
+    std::vector<Expr> tied(2), either(2);
+    NAM_ASSIGN_OR_RETURN(tied[0], builder_.Compare(Op::kEqual, std::move(left), std::move(right), position));
+    tied[1] = std::move(result);
+    NAM_ASSIGN_OR_RETURN(either[0], builder_.Compare(strict, std::move(a[i]), std::move(b[i]), position));
+    NAM_ASSIGN_OR_RETURN(either[1], builder_.Junction(Op::kAnd, std::move(tied), position));
+    NAM_ASSIGN_OR_RETURN(result, builder_.Junction(Op::kOr, std::move(either), position));
+  }
+  return result;
+}
+
+absl::StatusOr<Expr> ExpressionBinder::RowIn(const Node& node, const Context& context) {
+  const int position = node.position();
+  NAM_ASSIGN_OR_RETURN(const std::vector<Expr> row, Row(node.Field("lexpr"), context));
+  std::vector<Expr> matches;
+  for (const Node& item : node.Field("rexpr").List("items")) {
+    if (!item.Is("RowExpr")) return Refusal("IN of rows over something else is not supported", item.position());
+    NAM_ASSIGN_OR_RETURN(std::vector<Expr> other, Row(item, context));
+    std::vector<Expr> copy;
+    for (const Expr& value : row) {
+      NAM_ASSIGN_OR_RETURN(Expr again, builder_.Duplicate(value));
+      copy.push_back(std::move(again));
+    }
+    NAM_ASSIGN_OR_RETURN(Expr equal, CompareRows(Op::kEqual, std::move(copy), std::move(other), position));
+    matches.push_back(std::move(equal));
+  }
+  return builder_.Junction(Op::kOr, std::move(matches), position);
+}
+
+absl::StatusOr<Expr> ExpressionBinder::RowNullTest(const Node& node, const Context& context) {
+  const int position = node.position();
+  const bool present = node.Text("nulltesttype") == "IS_NOT_NULL";
+  NAM_ASSIGN_OR_RETURN(std::vector<Expr> row, Row(node.Field("arg"), context));
+  std::vector<Expr> tests;
+  for (Expr& value : row) {
+    NAM_ASSIGN_OR_RETURN(Expr test, builder_.IsNull(std::move(value), position));
+    if (present) {
+      NAM_ASSIGN_OR_RETURN(test, builder_.Not(std::move(test), position));
+    }
+    tests.push_back(std::move(test));
+  }
+  return builder_.Junction(Op::kAnd, std::move(tests), position);
+}
+
+absl::StatusOr<Expr> ExpressionBinder::RowDistinct(const Node& node, const Context& context) {
+  const int position = node.position();
+  NAM_ASSIGN_OR_RETURN(std::vector<Expr> a, Row(node.Field("lexpr"), context));
+  NAM_ASSIGN_OR_RETURN(std::vector<Expr> b, Row(node.Field("rexpr"), context));
+  if (a.size() != b.size())
+    return UserError(sqlstate::kSyntaxError, "unequal number of entries in row expressions", position);
+  std::vector<Expr> parts;
+  for (size_t i = 0; i < a.size(); ++i) {
+    NAM_ASSIGN_OR_RETURN(Expr part, Distinct(std::move(a[i]), std::move(b[i]), position));
+    parts.push_back(std::move(part));
+  }
+  return builder_.Junction(Op::kOr, std::move(parts), position);
+}
+
+}  // namespace nam::sql

@@ -1,0 +1,246 @@
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "plan/expression_tree.h"
+#include "plan/function.h"
+#include "sql/expression_builder.h"
+#include "types/sql_error.h"
+
+/// Calls of functions: which of those with a name is meant, and what its operands become.
+namespace nam::sql {
+namespace {
+
+using plan::Expr;
+using plan::Function;
+using plan::IsChar;
+using plan::IsLiteral;
+using plan::MakeLiteral;
+using plan::MakeNode;
+using plan::Op;
+using plan::Signature;
+
+/// What an operand costs where a signature has this letter: 0 as it is, 1 converted. Nothing: it cannot be.
+std::optional<int> CostOf(const Expr& operand, char letter) {
+  if (letter == 'a') return 0;
+  // What has no type yet is a string where one is taken.
+  if (ExpressionBuilder::IsUntyped(operand)) return letter == 't' ? 0 : 1;
+  const char own = plan::LetterOf(operand.type);
+  if (own == letter) return 0;
+  const Type& type = operand.type;
+  const bool converts = (letter == 'f' && (type.numeric() || type.real())) ||
+                        (letter == 'n' && type.kind == TypeKind::kInteger) ||
+                        (letter == 'T' && type.kind == TypeKind::kDate);
+  return converts ? std::optional(1) : std::nullopt;
+}
+
+char LetterAt(std::string_view letters, size_t i) {
+  if (letters.ends_with('*')) letters.remove_suffix(1);
+  return letters[std::min(i, letters.size() - 1)];
+}
+
+std::optional<int> CostOf(const Signature& signature, std::span<const Expr> operands) {
+  std::string_view letters = signature.arguments;
+  const bool repeats = letters.ends_with('*');
+  if (repeats) letters.remove_suffix(1);
+  if (repeats ? operands.size() < letters.size() : operands.size() != letters.size()) return std::nullopt;
+  int cost = 0;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const std::optional<int> of = CostOf(operands[i], LetterAt(signature.arguments, i));
+    if (!of) return std::nullopt;
+    cost += *of;
+  }
+  return cost;
+}
+
+/// The type of a letter, for operands that are not of it.
+Type TypeOf(char letter) {
+  switch (letter) {
+    case 'b':
+      return Type::Bool();
+    case 'i':
+      return Type::Integer();
+    case 'n':
+      return Type::Decimal(0);
+    case 'f':
+      return Type::Double();
+    case 'D':
+      return Type::Date();
+    case 'T':
+      return Type::Timestamp();
+    case 'I':
+      return Type::Interval();
+    default:
+      return Type::String();
+  }
+}
+
+/// Functions that see the blanks at the end of a char(n).
+bool SeesBlanks(Function function) {
+  switch (function) {
+    case Function::kConcatAll:
+    case Function::kConcatWith:
+    case Function::kOctetLength:
+    case Function::kBitLength:
+    case Function::kLike:
+    case Function::kLikeIgnoreCase:
+    case Function::kMatches:
+    case Function::kMatchesIgnoreCase:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string ShownType(const Expr& operand) {
+  if (ExpressionBuilder::IsUntyped(operand)) return "unknown";
+  if (operand.type.kind == TypeKind::kDecimal) return "decimal";
+  return operand.type.kind == TypeKind::kString ? "text" : TypeName(operand.type);
+}
+
+absl::Status NoSuchFunction(std::string_view name, std::span<const Expr> operands, int position) {
+  std::string types;
+  for (const Expr& operand : operands) absl::StrAppend(&types, types.empty() ? "" : ", ", ShownType(operand));
+  return UserError(sqlstate::kNoSuchOperator,
+                   absl::StrCat("function does not exist: ", std::string(name), "(", types, ")"), position,
+                   "convert the arguments with CAST");
+}
+
+}  // namespace
+
+bool ExpressionBuilder::IsFunction(std::string_view name) {
+  const auto signatures = plan::Signatures();
+  return std::any_of(signatures.begin(), signatures.end(),
+                     [&](const Signature& signature) { return signature.name == name; });
+}
+
+absl::StatusOr<Expr> ExpressionBuilder::PaddedText(Expr text, int position) const {
+  if (!IsChar(text.type)) return text;
+  const uint32_t length = text.type.length;
+  if (length == 0) {
+    return Refusal("char(n) together with strings of other types is not supported here", position,
+                   "this function sees the blanks at the end of a char(n); CAST each part to text, which has none");
+  }
+  std::vector<Expr> operands;
+  operands.push_back(std::move(text));
+  operands.push_back(MakeLiteral(Value::Integer(length), position));
+  return FunctionNode(Function::kPadRight, std::move(operands), position);
+}
+
+absl::StatusOr<Expr> ExpressionBuilder::FunctionNode(Function function, std::vector<Expr> operands,
+                                                     int position) const {
+  const std::optional<Type> type = plan::ResultType(function, operands);
+  if (!type) return NoSuchFunction(plan::NameOf(function), operands, position);
+  Expr call = MakeNode(Op::kFunction, *type, position, std::move(operands));
+  call.index = static_cast<int>(function);
+  return Fold(std::move(call));
+}
+
+absl::StatusOr<Expr> ExpressionBuilder::Call(std::string_view name, std::vector<Expr> operands,
+                                             int position) const {
+  const Signature* best = nullptr;
+  int least = 0;
+  for (const Signature& signature : plan::Signatures()) {
+    if (signature.name != name) continue;
+    const std::optional<int> cost = CostOf(signature, operands);
+    if (!cost || (best != nullptr && *cost >= least)) continue;
+    best = &signature;
+    least = *cost;
+  }
+  if (best == nullptr) return NoSuchFunction(name, operands, position);
+  const bool sees_blanks = SeesBlanks(best->function);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const char letter = LetterAt(best->arguments, i);
+    Expr& operand = operands[i];
+    if (letter == 'a') {
+      SettleAsString(operand);
+    } else {
+      NAM_RETURN_IF_ERROR(Settle(operand, TypeOf(letter)));
+      if (plan::LetterOf(operand.type) != letter) {
+        NAM_ASSIGN_OR_RETURN(operand, Cast(std::move(operand), TypeOf(letter), position));
+      }
+    }
+    if (sees_blanks) {
+      NAM_ASSIGN_OR_RETURN(operand, PaddedText(std::move(operand), position));
+    }
+  }
+  if (best->function == Function::kRemainder && operands[0].type.kind == TypeKind::kInteger)
+    return Arithmetic(Op::kModulo, std::move(operands[0]), std::move(operands[1]), position);
+  return FunctionNode(best->function, std::move(operands), position);
+}
+
+absl::StatusOr<Expr> ExpressionBuilder::Extreme(bool greatest, std::vector<Expr> operands, int position) const {
+  std::vector<Expr*> all;
+  for (Expr& operand : operands) all.push_back(&operand);
+  NAM_RETURN_IF_ERROR(Unify(all, greatest ? "GREATEST" : "LEAST"));
+  return FunctionNode(greatest ? Function::kGreatest : Function::kLeast, std::move(operands), position);
+}
+
+absl::StatusOr<Expr> ExpressionBuilder::Concatenate(Expr a, Expr b, int position) const {
+  if (a.type.kind != TypeKind::kString && b.type.kind != TypeKind::kString && !IsUntyped(a) && !IsUntyped(b)) {
+    return UserError(sqlstate::kNoSuchOperator,
+                     absl::StrCat("operator does not exist: ", ShownType(a), " || ", ShownType(b)), position,
+                     "CAST(x AS text) makes text of anything");
+  }
+  std::vector<Expr> operands;
+  for (Expr* side : {&a, &b}) {
+    SettleAsString(*side);
+    if (side->type.kind != TypeKind::kString) {
+      NAM_ASSIGN_OR_RETURN(*side, Cast(std::move(*side), Type::String(), position));
+    }
+    operands.push_back(std::move(*side));
+  }
+  return FunctionNode(Function::kConcat, std::move(operands), position);
+}
+
+absl::StatusOr<Expr> ExpressionBuilder::TimeArithmetic(Op op, Expr a, Expr b, int position) const {
+  const auto is = [](const Expr& e, TypeKind kind) { return e.type.kind == kind; };
+  const auto number = [](const Expr& e) { return e.type.numeric() || e.type.real(); };
+  const auto call = [&](Function function) {
+    std::vector<Expr> operands;
+    operands.push_back(std::move(a));
+    operands.push_back(std::move(b));
+    return FunctionNode(function, std::move(operands), position);
+  };
+  const auto to_double = [&](Expr& e) -> absl::Status {
+    NAM_ASSIGN_OR_RETURN(e, Cast(std::move(e), Type::Double(), position));
+    return absl::OkStatus();
+  };
+  const auto to_timestamp = [&](Expr& e) -> absl::Status {
+    if (!is(e, TypeKind::kDate)) return absl::OkStatus();
+    NAM_ASSIGN_OR_RETURN(e, Cast(std::move(e), Type::Timestamp(), position));
+    return absl::OkStatus();
+  };
+  // The interval is on the right, and so is a factor.
+  const bool swaps = (op == Op::kAdd || op == Op::kMultiply) && is(a, TypeKind::kInterval) &&
+                     !is(b, TypeKind::kInterval) && op == Op::kAdd;
+  if (swaps || (op == Op::kMultiply && is(b, TypeKind::kInterval))) std::swap(a, b);
+  const bool adds = op == Op::kAdd || op == Op::kSubtract;
+  if (is(a, TypeKind::kInterval) && is(b, TypeKind::kInterval) && adds)
+    return call(op == Op::kAdd ? Function::kIntervalSum : Function::kIntervalDifference);
+  if (is(a, TypeKind::kInterval) && number(b) && (op == Op::kMultiply || op == Op::kDivide)) {
+    NAM_RETURN_IF_ERROR(to_double(b));
+    return call(op == Op::kMultiply ? Function::kIntervalProduct : Function::kIntervalQuotient);
+  }
+  const auto timed = [&](const Expr& e) { return is(e, TypeKind::kDate) || is(e, TypeKind::kTimestamp); };
+  if (timed(a) && is(b, TypeKind::kInterval) && adds) {
+    NAM_RETURN_IF_ERROR(to_timestamp(a));
+    return call(op == Op::kAdd ? Function::kMoveForward : Function::kMoveBack);
+  }
+  if (timed(a) && timed(b) && op == Op::kSubtract) {
+    NAM_RETURN_IF_ERROR(to_timestamp(a));
+    NAM_RETURN_IF_ERROR(to_timestamp(b));
+    return call(Function::kTimeBetween);
+  }
+  return UserError(sqlstate::kNoSuchOperator,
+                   absl::StrCat("operator does not exist: ", ShownType(a), " ", plan::Symbol(op), " ",
+                                ShownType(b)),
+                   position, "intervals are added to dates, timestamps and intervals, and multiplied by numbers");
+}
+
+}  // namespace nam::sql

@@ -1,0 +1,628 @@
+# Casts
+'12'::integer
+' 12 '::smallint
+'12.5'::numeric(5,1)
+'abc'::integer
+'12a'::bigint
+''::integer
+'99999'::smallint
+99999::smallint
+'3000000000'::integer
+2147483648::integer
+9223372036854775807::bigint
+'9223372036854775808'::bigint
+1.5::integer
+2.5::integer
+(-2.5)::integer
+2.5::double precision::integer
+3.5::double precision::integer
+(-2.5)::double precision::integer
+1e10::double precision::integer
+'NaN'::double precision::integer
+1e20::double precision::bigint
+1234.5::numeric(5,1)
+12345.6::numeric(5,1)
+0.05::numeric(3,1)
+123::numeric(4,2)
+true::text
+false::text
+true::integer
+false::integer
+true::bigint
+1::boolean
+0::boolean
+2::integer::boolean
+'yes'::boolean
+'of'::boolean
+'o'::boolean
+'maybe'::boolean
+' TRUE '::boolean
+'1.5'::double precision
+'1e3'::double precision
+'1e400'::double precision
+'1e-400'::double precision
+'-inf'::double precision
+'Infinity'::double precision
+'nan'::double precision
+'x'::double precision
+''::double precision
+'1.5x'::double precision
+'0x10'::double precision
+'1e40'::real
+'1e-60'::real
+'3.4e38'::real
+1e40::double precision::real
+1e-50::double precision::real
+0.1::real
+0.1::real::double precision
+0.1::double precision
+1e15::double precision
+1e14::double precision
+123456789012345678::double precision
+0.0001::double precision
+0.00001::double precision
+1e-7::double precision
+-0.0::double precision
+'-0'::double precision
+1::double precision / 3
+1::real / 3
+100000::real
+1000000::real
+123456.7::real
+1e6::real
+'2020-02-29'::date
+'2021-02-29'::date
+'2020-13-01'::date
+'20200131'::date
+'2020/1/5'::date
+'2020-1-5'::date
+'abc'::date
+''::date
+'2020-01-31 10:00:00'::date
+'2020-01-31 10:00:00'::timestamp
+'2020-01-31T10:00:00.123456'::timestamp
+'2020-01-31 10:00:00.1234567'::timestamp
+'2020-01-31 24:00:00'::timestamp
+'2020-01-31 25:00:00'::timestamp
+'2020-01-31 10:60:00'::timestamp
+'2020-01-31 10:00:60'::timestamp
+'2020-01-31 1:2:3'::timestamp
+'2020-01-31'::timestamp
+' 2020-01-31 '::timestamp
+'2020-01-31x'::timestamp
+'2020-01-31 10:00:00'::timestamp::date
+'2020-01-31'::date::timestamp
+'2020-01-31'::date::text
+'2020-01-31 10:00:00.5'::timestamp::text
+1.50::text
+'abc'::varchar(2)
+'abc'::char(2)
+'ab  '::char(6) || 'x'
+'ab  '::varchar(3) || 'x'
+length('ab  '::char(6))
+octet_length('ab  '::char(6))
+12345::varchar(3)
+concat('ab'::char(4), 'x')
+'a'::char(3) = 'a  '
+1::date
+'2020-01-01'::date::integer
+true::double precision
+1.5::boolean
+null::integer
+null::text || 'x'
+# Intervals
+'1 year 2 months'::interval
+'1 day'::interval
+'1.5 days'::interval
+'1.5 hours'::interval
+'-1 day 2 hours'::interval
+'1 year -1 month'::interval
+'3 days ago'::interval
+'2 weeks'::interval
+'1 decade'::interval
+'1 century'::interval
+'1 mon 30 days'::interval
+'04:05:06.789'::interval
+'-04:05:06'::interval
+'04:05'::interval
+'1 04:05:06'::interval
+'1 day 04:05:06'::interval
+'P1Y2M3DT4H5M6S'::interval
+'PT36H'::interval
+'P2W'::interval
+'90 seconds'::interval
+'1.5 months'::interval
+'0.5 years'::interval
+'1.1 years'::interval
+'100 milliseconds'::interval
+'5 us'::interval
+'@ 1 minute'::interval
+'1y 2mon'::interval
+'foo'::interval
+''::interval
+'1 foo'::interval
+'1 year 2'::interval
+'3000000000 days'::interval
+'200000000 years'::interval
+interval '3' month
+interval '3' year
+interval '1 day 2:03:04' day
+interval '5' hour
+interval '90' second
+interval '1 year 5 months' year
+'1 day'::interval + '1 hour'::interval
+'1 month'::interval - '1 day'::interval
+- '1 day 2 hours'::interval
+'1 day'::interval * 2
+2 * '1 day'::interval
+'1 day'::interval * 1.5
+'1 month'::interval * 0.5
+'1 month'::interval / 3
+'1 day'::interval / 0
+'1 year'::interval * 1.25
+'1 month 3 days 04:00'::interval * -2.5
+'30 days'::interval = '1 month'::interval
+'24 hours'::interval = '1 day'::interval
+'31 days'::interval > '1 month'::interval
+'1 day'::interval < '23 hours'::interval
+'178000000 years'::interval * 20
+extract(epoch from '1 day'::interval)
+extract(epoch from '1 year 1 month'::interval)
+extract(year from '1 year 14 months'::interval)
+extract(month from '1 year 14 months'::interval)
+extract(day from '40 days 25 hours'::interval)
+extract(hour from '40 days 25 hours'::interval)
+extract(minute from '-90 seconds'::interval)
+extract(second from '-90.5 seconds'::interval)
+extract(quarter from '7 months'::interval)
+extract(decade from '35 years'::interval)
+extract(century from '350 years'::interval)
+extract(week from '30 days'::interval)
+extract(dow from '30 days'::interval)
+extract(foo from '30 days'::interval)
+date_trunc('hour', '1 day 04:05:06'::interval)
+date_trunc('month', '1 year 2 months 3 days'::interval)
+date_trunc('quarter', '1 year 8 months 3 days'::interval)
+date_trunc('year', '1 year 8 months 3 days'::interval)
+date_trunc('decade', '15 years'::interval)
+date_trunc('week', '15 days'::interval)
+# Timestamps
+date '1994-01-01' + interval '1 month'
+date '1994-01-31' + interval '1 month'
+date '1996-02-29' + interval '1 year'
+date '1994-01-01' - interval '1 day'
+date '1994-01-01' + 5
+5 + date '1994-01-01'
+date '1994-03-01' - date '1994-02-01'
+timestamp '1994-01-01 10:00' + interval '90 minutes'
+interval '90 minutes' + timestamp '1994-01-01 10:00'
+timestamp '1994-01-02' - timestamp '1994-01-01 01:02:03'
+timestamp '1994-01-01' - timestamp '1994-01-02 01:02:03'
+date '1994-01-05' - timestamp '1994-01-02 01:02:03'
+timestamp '2020-03-31' - interval '1 month'
+timestamp '2020-03-31 12:00' - interval '1 month 1 day 1 hour'
+date '1994-01-01' = timestamp '1994-01-01'
+date '1994-01-01' < timestamp '1994-01-01 00:00:01'
+age(timestamp '2020-03-15', timestamp '2019-01-20')
+age(timestamp '2019-01-20', timestamp '2020-03-15')
+age(timestamp '2020-03-31', timestamp '2020-02-29 12:00')
+age(date '2001-04-10', date '1957-06-13')
+age(timestamp '2020-03-01', timestamp '2020-01-31')
+extract(year from date '2020-02-29')
+extract(month from date '2020-02-29')
+extract(day from date '2020-02-29')
+extract(dow from date '2020-02-29')
+extract(isodow from date '2020-03-01')
+extract(doy from date '2020-12-31')
+extract(week from date '2021-01-03')
+extract(week from date '2020-12-31')
+extract(isoyear from date '2021-01-03')
+extract(quarter from date '2020-12-31')
+extract(decade from date '2019-12-31')
+extract(century from date '2000-12-31')
+extract(century from date '2001-01-01')
+extract(millennium from date '2001-01-01')
+extract(epoch from date '2020-01-01')
+extract(epoch from timestamp '2020-01-01 00:00:00.5')
+extract(hour from timestamp '2020-01-01 13:14:15.678')
+extract(minute from timestamp '2020-01-01 13:14:15.678')
+extract(second from timestamp '2020-01-01 13:14:15.678')
+extract(milliseconds from timestamp '2020-01-01 13:14:15.678')
+extract(microseconds from timestamp '2020-01-01 13:14:15.678')
+extract(hour from date '2020-01-01')
+extract(foo from date '2020-01-01')
+extract(timezone from timestamp '2020-01-01')
+date_part('year', date '2020-02-29')
+date_part('hour', date '2020-02-29')
+date_part('second', timestamp '2020-01-01 13:14:15.678')
+date_part('epoch', timestamp '2020-01-01 13:14:15.678')
+date_part('DOW', timestamp '2020-01-01 13:14:15.678')
+date_part('foo', timestamp '2020-01-01 13:14:15.678')
+date_trunc('year', timestamp '2020-05-17 13:14:15.678')
+date_trunc('quarter', timestamp '2020-05-17 13:14:15.678')
+date_trunc('month', timestamp '2020-05-17 13:14:15.678')
+date_trunc('week', timestamp '2020-05-17 13:14:15.678')
+date_trunc('day', timestamp '2020-05-17 13:14:15.678')
+date_trunc('hour', timestamp '2020-05-17 13:14:15.678')
+date_trunc('minute', timestamp '2020-05-17 13:14:15.678')
+date_trunc('second', timestamp '2020-05-17 13:14:15.678')
+date_trunc('milliseconds', timestamp '2020-05-17 13:14:15.678912')
+date_trunc('decade', timestamp '2019-05-17 13:14:15.678')
+date_trunc('century', timestamp '2000-05-17 13:14:15.678')
+date_trunc('millennium', timestamp '2001-05-17 13:14:15.678')
+date_trunc('foo', timestamp '2001-05-17 13:14:15.678')
+date_trunc('dow', timestamp '2001-05-17 13:14:15.678')
+make_date(2020, 2, 29)
+make_date(2021, 2, 29)
+make_date(2020, 13, 1)
+to_char(timestamp '2020-05-07 03:04:05.678', 'YYYY-MM-DD HH24:MI:SS')
+to_char(timestamp '2020-05-07 15:04:05.678', 'HH12:MI AM')
+to_char(timestamp '2020-05-07 15:04:05.678', 'hh:mi p.m.')
+to_char(timestamp '2020-05-07 00:04:05.678', 'HH:MI:SS.MS US')
+to_char(timestamp '2020-05-07', 'Day DAY day Dy DY dy')
+to_char(timestamp '2020-05-07', 'FMDay, FMDD Month YYYY')
+to_char(timestamp '2020-05-07', 'Month MONTH month Mon MON mon')
+to_char(timestamp '2020-05-07', 'FMMonth|FMMM|FMDDD|DDD')
+to_char(timestamp '2020-05-01', 'DDth FMDDth DDTH')
+to_char(timestamp '2020-05-12', 'DDth')
+to_char(timestamp '2020-05-22', 'FMDDth')
+to_char(timestamp '2020-12-31', 'IYYY-IW-ID IDDD WW W Q CC J')
+to_char(timestamp '2020-12-31', 'YYY YY Y Y,YYY')
+to_char(timestamp '2020-12-31', 'RM rm FMRM')
+to_char(timestamp '2020-12-31 23:59:59', 'SSSS SSSSS')
+to_char(timestamp '2020-12-31 23:59:59.123456', 'FF1 FF2 FF3 FF4 FF5 FF6')
+to_char(timestamp '2020-12-31', '"Year: "YYYY')
+to_char(timestamp '2020-12-31', 'YYYY\"MM')
+to_char(timestamp '2020-12-31', 'AD BC ad A.D. b.c.')
+to_char(timestamp '2020-12-31', 'D d')
+to_char(timestamp '2020-12-31', 'xyz é YYYY')
+to_char(date '2020-12-31', 'DD.MM.YYYY')
+to_char(timestamp '0099-01-02', 'YYYY FMYYYY IYYY')
+to_char(timestamp '2020-12-31', 'TMMonth TMDay')
+to_char(timestamp '2020-12-31', '')
+# Numbers
+7 / 2
+-7 / 2
+7 % 3
+-7 % 3
+7.5 % 2
+mod(7, 3)
+mod(-7.5, 2)
+mod(7, 0)
+div(7, 2)
+div(-7.5, 2)
+div(7, 0)
+7::double precision / 2
+1 / 0
+1.0 / 0
+1::double precision / 0
+0::double precision / 0
+1e308::double precision * 10
+1e-308::double precision * 1e-308
+1e308::double precision + 1e308
+'Infinity'::double precision - 'Infinity'::double precision
+'Infinity'::double precision + 1
+'NaN'::double precision = 'NaN'::double precision
+'NaN'::double precision > 'Infinity'::double precision
+0.1::double precision + 0.2::double precision
+0.1::real + 0.2::real
+0.1::real + 0.2::double precision
+1 + 1.5::double precision
+1.5 + 1.5::real
+0.1::real = 0.1::double precision
+2 = 2.0::double precision
+- 1.5::double precision
+1.5::double precision > 1
+2 ^ 10
+2 ^ 0.5
+2.0 ^ 3
+abs(-5)
+abs(-5.5)
+abs(-5.5::double precision)
+@ -5
+sign(-5.5)
+sign(0)
+sign(3)
+floor(5.7)
+floor(-5.7)
+ceil(5.2)
+ceiling(-5.2)
+floor(5.7::double precision)
+ceil(-0.5::double precision)
+trunc(5.79)
+trunc(-5.79)
+trunc(5.789, 2)
+trunc(1234.5, -2)
+trunc(5.789::double precision)
+round(2.5)
+round(-2.5)
+round(3.5)
+round(2.5::double precision)
+round(3.5::double precision)
+round(2.345, 2)
+round(-2.345, 2)
+round(1234.5, -2)
+round(1250, -2)
+round(2.5, 3)
+round(1.5::double precision, 1)
+power(2, 3)
+power(2::double precision, 0.5)
+power(0::double precision, -1)
+power(-8::double precision, 1.0/3)
+power(10::double precision, 400)
+sqrt(2::double precision)
+sqrt(16)
+sqrt(-1::double precision)
+sqrt(-1.0)
+|/ 25
+cbrt(27)
+||/ 27
+ln(1::double precision)
+ln(0::double precision)
+ln(-1::double precision)
+ln(0.0)
+log(100::double precision)
+log(100)
+log10(1000::double precision)
+log(-1.5)
+exp(0::double precision)
+exp(1::double precision)
+exp(1000::double precision)
+exp(-1000::double precision)
+degrees(pi())
+radians(180)
+sin(0)
+sin(1)
+cos(1)
+tan(1)
+asin(1)
+acos(0)
+atan(1)
+atan2(1, 2)
+asin(2)
+sin('Infinity'::double precision)
+pi()
+greatest(1, 2, 3)
+least(1, 2, 3)
+greatest(1, null, 3)
+least(null::integer, null)
+greatest(1, 2.5)
+greatest('a', 'b')
+greatest(date '2020-01-01', date '2021-01-01')
+greatest(1.5::double precision, 2)
+to_char(1234.5, '9999.99')
+to_char(-1234.5, '9999.99')
+to_char(1234.5, '9,999.99')
+to_char(1234567, '9,999,999')
+to_char(1234, '9,999,999')
+to_char(1234.5, 'FM9999.99')
+to_char(1234.5, 'FM9999.00')
+to_char(1234, 'FM9999.99')
+to_char(0.1, '9.9')
+to_char(0.1, '0.9')
+to_char(0.1, 'FM9.9')
+to_char(0, '9.9')
+to_char(0, 'FM9.9')
+to_char(-0.1, '9.9')
+to_char(-0.1, '99.99')
+to_char(12, '00000')
+to_char(-12, '00000')
+to_char(12, 'FM00000')
+to_char(12, '90000')
+to_char(12, '99099')
+to_char(485, '999')
+to_char(-485, '999')
+to_char(485, '9 9 9')
+to_char(1485, '9,999')
+to_char(1485, '9G999')
+to_char(148.5, '999.999')
+to_char(148.5, 'FM999.999')
+to_char(148.5, 'FM999.990')
+to_char(3148.5, '9G999D999')
+to_char(-485, '999S')
+to_char(-485, '999MI')
+to_char(485, '999MI')
+to_char(485, 'FM999MI')
+to_char(485, 'PL999')
+to_char(-485, 'PL999')
+to_char(485, 'SG999')
+to_char(-485, 'SG999')
+to_char(-485, '9SG99')
+to_char(-485, '999PR')
+to_char(485, '999PR')
+to_char(485, 'L999')
+to_char(485, 'RN')
+to_char(485, 'FMRN')
+to_char(5.2, 'FMRN')
+to_char(4000, 'RN')
+to_char(482, '999th')
+to_char(1, '9th')
+to_char(11, '99TH')
+to_char(485, '"Good number:"999')
+to_char(485.8, '"Pre:"999" Post:" .999')
+to_char(12, '99V999')
+to_char(12.4, '99V999')
+to_char(12.45, '99V9')
+to_char(0.0004859, '9.99EEEE')
+to_char(1234567, '9.99EEEE')
+to_char(-1234567.8, '9.999EEEE')
+to_char(12345, '999')
+to_char(-12345, '999')
+to_char(12345.678, '999.99')
+to_char(1.5::double precision, '99.99')
+to_char(-1.5::double precision, 'FM99.99')
+to_char(1234.5678::double precision, '9999.9')
+to_char(0.5::double precision, '9')
+to_char(1.5::double precision, '9.99EEEE')
+to_char(123456789012345678::double precision, '999999999999999999999.99')
+to_char(12, 'S99')
+to_char(-12, 'S99')
+to_char(12, '99S')
+to_char(12, 'S00.0')
+to_char(12, 'B99')
+to_char(12, '99 "x\"y"')
+to_char(12, '')
+to_char(12, 'abc')
+to_char(12, '9.9.9')
+to_char(12, 'S9S')
+to_char(12, 'PR9')
+to_char(12, '9EEEE9')
+# Text
+'a' || 'b'
+'a' || 1
+1 || 'a'
+'a' || true
+'a' || date '2020-01-01'
+'a' || null
+concat('a', 1, null, true, date '2020-01-01')
+concat_ws(',', 'a', null, 'b', 1)
+concat_ws(null, 'a', 'b')
+concat_ws(',', null, null)
+upper('abcäß')
+lower('ABCÄ')
+initcap('hELLO wORLD-foo bar2baz äb')
+length('héllo')
+char_length('日本')
+character_length('abc')
+octet_length('日本')
+bit_length('abc')
+substring('hello', 2)
+substring('hello', 2, 3)
+substring('hello' from 2 for 3)
+substring('hello' from 2)
+substring('hello' for 2)
+substring('hello', -1, 4)
+substring('hello', 0)
+substring('hello', 10)
+substring('hello', 2, -1)
+substring('hello', 2, 2147483647)
+substr('日本語', 2, 1)
+position('l' in 'hello')
+position('' in 'hello')
+position('x' in 'hello')
+strpos('héllo', 'l')
+trim('  a  ')
+trim(both 'x' from 'xxaxx')
+trim(leading 'x' from 'xxaxx')
+trim(trailing from 'a  ')
+btrim('xyaxy', 'xy')
+ltrim('  a')
+ltrim('äaä', 'ä')
+rtrim('a  ')
+rtrim('axx', 'x')
+rtrim('abc', '')
+replace('hello', 'l', 'LL')
+replace('hello', '', 'x')
+replace('aaa', 'aa', 'b')
+translate('12345', '143', 'ax')
+translate('hello', 'lo', 'ä')
+left('hello', 2)
+left('hello', -2)
+left('hello', -10)
+right('hello', 2)
+right('hello', -2)
+right('héllo', 4)
+lpad('hi', 5)
+lpad('hi', 5, 'xy')
+lpad('hello', 2)
+lpad('hi', -1)
+lpad('hi', 5, '')
+rpad('hi', 5, 'xy')
+rpad('hi', 5)
+repeat('ab', 3)
+repeat('ab', 0)
+repeat('ab', -1)
+reverse('héllo')
+split_part('a,b,c', ',', 2)
+split_part('a,b,c', ',', 4)
+split_part('a,b,c', ',', -1)
+split_part('a,b,c', ',', 0)
+split_part('a,b,c', '', 1)
+split_part('a,b,c', '', 2)
+starts_with('hello', 'he')
+starts_with('hello', 'lo')
+'hello' ^@ 'he'
+ascii('a')
+ascii('é')
+ascii('')
+chr(65)
+chr(233)
+chr(0)
+chr(-1)
+chr(1114112)
+md5('abc')
+md5('')
+'hello' like 'h%'
+'hello' like 'h_l%'
+'a%b' like 'a\%b'
+'a%b' like 'a#%b' escape '#'
+'axb' like 'a#%b' escape '#'
+'a\b' like 'a\b' escape ''
+'abc' like 'a__' escape 'ab'
+'abc' like 'abc\'
+'HELLO' ilike 'h%'
+'ÄB' ilike 'äb'
+'abc' not ilike 'B%'
+'hello' ~ 'l+'
+'hello' ~ '^h.*o$'
+'hello' ~* 'HELLO'
+'hello' !~ 'x'
+'hello' !~* 'HELLO'
+'a.b' ~ 'a\.b'
+'a1' ~ '^[[:alpha:]]\d$'
+E'a\nb' ~ 'a.b'
+'abc' ~ '^(a|b)+c'
+'aaa' ~ 'a{3}'
+'aaa' ~ '^a{4}$'
+'ab' ~ '(?:a)b'
+'foo bar' ~ '\sbar'
+'[' ~ '['
+'a' ~ '(a'
+'a' ~ 'a**'
+'a' ~ '*a'
+'x' ~ ''
+'ABC' ~ '(?i)abc'
+'' ~ '^$'
+'héllo' ~ '^\w+$'
+'a-b' ~ '[a\-]b'
+# Conditions
+1 is distinct from 2
+1 is distinct from null
+null is distinct from null
+1 is not distinct from 1
+null::integer is not distinct from null
+true is true
+null::boolean is true
+null::boolean is not true
+false is false
+null::boolean is unknown
+true is not unknown
+(1, 2) = (1, 2)
+(1, 2) <> (1, 3)
+(1, 2) < (1, 3)
+(1, null::integer) < (2, 3)
+(1, null::integer) = (2, 3)
+(1, null::integer) = (1, 3)
+(2, 1) >= (1, 9)
+(1, 2) in ((3, 4), (1, 2))
+(1, 2) not in ((3, 4), (1, null))
+(1, 2) = (1, 2, 3)
+row(null, null) is null
+(1, null) is null
+(1, null) is not null
+(1, 2) is distinct from (1, null::integer)
+case when 1 > 2 then 'a' when 2 > 1 then 'b' else 'c' end
+case 3 when 1 then 'a' when 3 then 'b' end
+case when false then 1 end
+case when true then 1 else 2.5 end
+case when true then 1 else 2.5::double precision end
+coalesce(null, null, 3)
+coalesce(null::integer, 2.5)
+coalesce('a', 'b')
+nullif(1, 1)
+nullif(1, 2)
+nullif('a', 'b')
+1.5 in (1, 2, 1.5)
+1.5::double precision in (1, 1.5)
+3 between 1 and 5
+interval '1 day' in (interval '24 hours', interval '2 days')
