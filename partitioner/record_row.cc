@@ -56,6 +56,8 @@ uint32_t BytesOfColumn(const proto::Type& type) {
     case TypeKind::kDate:
       return 4;
     case TypeKind::kTimestamp:
+    case TypeKind::kDouble:
+    case TypeKind::kReal:
       return 8;
     case TypeKind::kString:
       return type.precision() > 0 ? type.precision() : type.length();

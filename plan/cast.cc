@@ -82,7 +82,8 @@ absl::StatusOr<Value> TextToReal(const Expr& e, const Value& from) {
   if (x.ok()) return narrow ? Value::Real(*x) : Value::Double(*x);
   if (absl::IsOutOfRange(x.status())) {
     return UserError(sqlstate::kNumberOutOfRange,
-                     absl::StrCat(Quote(from.text), " is out of range for type ", TypeName(e.type)), e.position);
+                     absl::StrCat(Quote(from.text), " is out of range for type ", TypeName(e.type)),
+                     e.position);
   }
   return UserError(sqlstate::kBadText, "invalid " + TypeName(e.type) + ": " + Quote(from.text), e.position);
 }
@@ -109,11 +110,7 @@ absl::StatusOr<Value> ExactNumber(const Expr& e, std::optional<__int128> n) {
   if (!n.has_value()) return NumberOutOfRange(e.position);
   if (e.type.kind == TypeKind::kInteger && !FitsInteger(*n, IntegerBytes(e)))
     return IntegerOutOfRange(IntegerBytes(e), e.position);
-  if (e.type.kind == TypeKind::kDecimal && !FitsDigits(*n, DecimalDigits(e))) {
-    return UserError(sqlstate::kNumberOutOfRange, "numeric field overflow", e.position,
-                     absl::StrCat("decimal(", DecimalDigits(e), ",", static_cast<int>(e.type.scale), ") has ",
-                                  DecimalDigits(e) - e.type.scale, " digits before the decimal point"));
-  }
+  if (e.type.kind == TypeKind::kDecimal && !FitsDigits(*n, DecimalDigits(e))) return NumericFieldOverflow(e);
   return Value{e.type, false, *n, {}};
 }
 
@@ -147,7 +144,8 @@ absl::StatusOr<Value> RealToNumber(const Expr& e, const Value& from) {
   // Digits behind the 38th decimal: those of 10^-38 and more are left, and one that rounds.
   const int dropped = scale - kMaxDecimalDigits;
   if (dropped > digits) return ExactNumber(e, 0);
-  return ExactNumber(e, Rescale(Rescale(mantissa->number, dropped, 0).value_or(0), kMaxDecimalDigits, e.type.scale));
+  return ExactNumber(
+      e, Rescale(Rescale(mantissa->number, dropped, 0).value_or(0), kMaxDecimalDigits, e.type.scale));
 }
 
 absl::StatusOr<Value> ToReal(const Expr& e, const Value& from) {
@@ -166,6 +164,12 @@ int64_t DayOf(int64_t us) {
 }
 
 }  // namespace
+
+absl::Status NumericFieldOverflow(const Expr& e) {
+  return UserError(sqlstate::kNumberOutOfRange, "numeric field overflow", e.position,
+                   absl::StrCat("decimal(", DecimalDigits(e), ",", static_cast<int>(e.type.scale), ") has ",
+                                DecimalDigits(e) - e.type.scale, " digits before the decimal point"));
+}
 
 double RealOf(__int128 unscaled, int scale) {
   // Both are exact, so their quotient is rounded once.

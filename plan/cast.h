@@ -8,9 +8,11 @@
 namespace nam::plan {
 
 /// A kCast of a value that is not NULL, with PostgreSQL's rules: numbers that lose decimals are rounded half
-/// away from zero, double precision that becomes an integer half to even; what does not fit is 22003 or 22008,
-/// text that is no value of the type 22P02 or 22007.
+/// away from zero, double precision that becomes an integer half to even; what does not fit is 22003 or
+/// 22008, text that is no value of the type 22P02 or 22007.
 absl::StatusOr<Value> Cast(const Expr& e, Value from);
+/// 22003, of a kCast to a decimal of fewer than 38 digits.
+absl::Status NumericFieldOverflow(const Expr& e);
 /// Whether there is such a cast.
 bool CastExists(const Type& from, const Type& to);
 

@@ -48,11 +48,38 @@ absl::Status CheckSlots(std::span<const uint32_t> slots, const Schema& input) {
   return absl::OkStatus();
 }
 
+/// Values that are equal have equal bytes, and their order is that of their numbers: what keys are made of.
+/// Intervals are neither.
+absl::Status CheckKey(const Type& type) {
+  return type.kind != TypeKind::kInterval ? absl::OkStatus() : Bad("a key of intervals");
+}
+
+absl::Status CheckKeys(std::span<const Expr> keys, const Schema& input) {
+  for (const Expr& key : keys) {
+    NAM_ASSIGN_OR_RETURN(const Slot slot, SlotOf(key, input));
+    NAM_RETURN_IF_ERROR(CheckKey(slot.type));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckKeySlots(std::span<const uint32_t> slots, const Schema& input) {
+  for (const uint32_t slot : slots) {
+    if (slot >= input.size()) return Bad("a slot that is not there");
+    NAM_RETURN_IF_ERROR(CheckKey(input[slot].type));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckAscending(std::span<const uint32_t> numbers, const char* what) {
   for (size_t i = 1; i < numbers.size(); ++i) {
     if (numbers[i] <= numbers[i - 1]) return Bad(what);
   }
   return absl::OkStatus();
+}
+
+bool ComparesValues(const Aggregate& aggregate) {
+  return IsDistinct(aggregate) || aggregate.function == AggregateFunction::kMin ||
+         aggregate.function == AggregateFunction::kMax;
 }
 
 /// Equal values of both have equal hashes and bytes.
@@ -110,9 +137,10 @@ absl::Status CheckTotals(const AggregateSink& sink, const Schema& input) {
 
 absl::Status CheckGroups(const AggregateSink& sink, const Schema& input) {
   using Phase = AggregateSink::Phase;
-  for (const Expr& key : sink.group_by) NAM_RETURN_IF_ERROR(SlotOf(key, input).status());
+  NAM_RETURN_IF_ERROR(CheckKeys(sink.group_by, input));
   for (const Aggregate& aggregate : sink.aggregates) {
     NAM_RETURN_IF_ERROR(CheckAggregate(aggregate));
+    if (ComparesValues(aggregate)) NAM_RETURN_IF_ERROR(CheckKey(aggregate.argument.type));
     const size_t arguments = ArgumentsOf(aggregate.function);
     if (arguments > 0) NAM_RETURN_IF_ERROR(SlotOf(aggregate.argument, input).status());
     if (arguments > 1) NAM_RETURN_IF_ERROR(SlotOf(aggregate.second, input).status());
@@ -333,7 +361,7 @@ class Checker {
 
   absl::Status CheckSink(const BuildSink& sink, const Schema& input) const {
     if (sink.unique && sink.keys.size() != 1) return Bad("a build without its key");
-    for (const Expr& key : sink.keys) NAM_RETURN_IF_ERROR(SlotOf(key, input).status());
+    NAM_RETURN_IF_ERROR(CheckKeys(sink.keys, input));
     NAM_RETURN_IF_ERROR(CheckAscending(sink.payload, "a payload that does not ascend"));
     return CheckSlots(sink.payload, input);
   }
@@ -346,23 +374,25 @@ class Checker {
     if (sink.limit < -1) return Bad("a negative limit");
     for (const Order& order : sink.order) {
       if (order.slot >= input.size()) return Bad("an order by a slot that is not there");
+      NAM_RETURN_IF_ERROR(CheckKey(input[order.slot].type));
     }
     return absl::OkStatus();
   }
 
   absl::Status CheckSink(const ExchangeSend& sink, const Schema& input) const {
-    return CheckSlots(sink.keys, input);
+    return CheckKeySlots(sink.keys, input);
   }
 
   absl::Status CheckSink(const PartitionSink& sink, const Schema& input) const {
     if (sink.parts == 0 || sink.parts > kMostParts) return Bad("no parts, or too many");
-    return CheckSlots(sink.keys, input);
+    return CheckKeySlots(sink.keys, input);
   }
 
   absl::Status CheckSink(const SortSink& sink, const Schema& input) const {
     if (sink.limit < -1 || sink.offset < 0) return Bad("a negative limit");
     for (const Order& order : sink.order) {
       if (order.slot >= input.size()) return Bad("an order by a slot that is not there");
+      NAM_RETURN_IF_ERROR(CheckKey(input[order.slot].type));
     }
     return absl::OkStatus();
   }

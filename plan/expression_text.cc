@@ -235,11 +235,12 @@ class Printer {
     }
     if (const char* symbol = OperatorOf(function)) {
       constexpr int kTightest = 9;
-      return absl::StrCat("(", Print(e.children[0], kTightest), " ", symbol, " ", Print(e.children[1], kTightest),
-                          ")");
+      return absl::StrCat("(", Print(e.children[0], kTightest), " ", symbol, " ",
+                          Print(e.children[1], kTightest), ")");
     }
     std::string operands;
-    for (const Expr& child : e.children) absl::StrAppend(&operands, operands.empty() ? "" : ", ", Print(child));
+    for (const Expr& child : e.children)
+      absl::StrAppend(&operands, operands.empty() ? "" : ", ", Print(child));
     return absl::StrCat(NameOf(function), "(", operands, ")");
   }
 

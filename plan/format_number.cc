@@ -45,13 +45,13 @@ enum class Locked : uint8_t { kNone, kBefore, kBehind };
 
 struct Pattern {
   std::vector<Piece> pieces;
-  int before = 0, behind = 0;          // digits on both sides of the point
-  int zero_start = 0, zero_end = 0;    // 1-based; 0: none
-  int shift = 0;                       // V: digits behind it
-  int signs_before = 0;                // digits before S
+  int before = 0, behind = 0;        // digits on both sides of the point
+  int zero_start = 0, zero_end = 0;  // 1-based; 0: none
+  int shift = 0;                     // V: digits behind it
+  int signs_before = 0;              // digits before S
   Locked locked = Locked::kNone;
-  bool fill = true, zero = false, point = false, brackets = false, minus = false, plus = false,
-       roman = false, shifts = false, exponent = false, locked_sign = false;
+  bool fill = true, zero = false, point = false, brackets = false, minus = false, plus = false, roman = false,
+       shifts = false, exponent = false, locked_sign = false;
 };
 
 /// Reads a pattern from left to right.
@@ -73,15 +73,13 @@ class PatternReader {
   }
 
  private:
-  absl::Status Bad(const char* what) const {
-    return UserError(sqlstate::kSyntaxError, what, position_);
-  }
+  absl::Status Bad(const char* what) const { return UserError(sqlstate::kSyntaxError, what, position_); }
 
   std::string_view Keyword() const {
-    constexpr std::string_view kKeywords[] = {
-        ",", ".", "0", "9",  "B",  "C",  "D",  "EEEE", "FM", "G",  "L",  "MI", "PL", "PR", "RN",
-        "SG", "SP", "S", "TH", "V", "b",  "c",  "d",    "eeee", "fm", "g", "l",  "mi", "pl", "pr",
-        "rn", "sg", "sp", "s",  "th", "v"};
+    constexpr std::string_view kKeywords[] = {",",  ".",  "0",  "9",  "B",  "C",    "D",  "EEEE", "FM",
+                                              "G",  "L",  "MI", "PL", "PR", "RN",   "SG", "SP",   "S",
+                                              "TH", "V",  "b",  "c",  "d",  "eeee", "fm", "g",    "l",
+                                              "mi", "pl", "pr", "rn", "sg", "sp",   "s",  "th",   "v"};
     for (const std::string_view keyword : kKeywords) {
       if (left_.starts_with(keyword)) return keyword;
     }
@@ -228,7 +226,10 @@ struct Digits {
 class NumberPrinter {
  public:
   NumberPrinter(Pattern pattern, Digits digits, int blanks)
-      : pattern_(std::move(pattern)), digits_(std::move(digits.text)), negative_(digits.negative), blanks_(blanks) {
+      : pattern_(std::move(pattern)),
+        digits_(std::move(digits.text)),
+        negative_(digits.negative),
+        blanks_(blanks) {
     if (pattern_.zero_start > 0) --pattern_.zero_start;
     PlaceSign();
     places_ = pattern_.behind + pattern_.before - 1;
@@ -262,7 +263,8 @@ class NumberPrinter {
     last_relevant_ = std::max(point, digits_.find_last_not_of("0."));
     if (digits_.find_last_not_of("0.") == kNone) last_relevant_ = point;
     if (pattern_.zero_end <= blanks_) return;
-    const auto last_zero = std::min<size_t>(digits_.size() - 1, static_cast<size_t>(pattern_.zero_end - blanks_));
+    const auto last_zero =
+        std::min<size_t>(digits_.size() - 1, static_cast<size_t>(pattern_.zero_end - blanks_));
     last_relevant_ = std::max(last_relevant_, last_zero);
   }
   bool EndsAtPoint() const { return last_relevant_ != kNone && At(last_relevant_) == '.'; }
@@ -320,7 +322,10 @@ class NumberPrinter {
     if (At(0) == '#' || negative_ || pattern_.point) return;
     const char last = digits_.empty() ? '0' : digits_.back();
     const bool teen = digits_.size() > 1 && digits_[digits_.size() - 2] == '1';
-    const char* ordinal = teen || last == '0' || last > '3' ? "th" : last == '1' ? "st" : last == '2' ? "nd" : "rd";
+    const char* ordinal = teen || last == '0' || last > '3' ? "th"
+                          : last == '1'                     ? "st"
+                          : last == '2'                     ? "nd"
+                                                            : "rd";
     out_ += upper ? absl::AsciiStrToUpper(ordinal) : ordinal;
   }
 
@@ -390,19 +395,19 @@ class NumberPrinter {
   const bool negative_;
   const int blanks_;  // places before the first digit
   int places_ = 0, place_ = 0;
-  size_t next_ = 0;                // digit
-  size_t last_relevant_ = kNone;   // digit or point
+  size_t next_ = 0;               // digit
+  size_t last_relevant_ = kNone;  // digit or point
   bool sign_written_ = false;
-  bool inside_ = false;            // the place before held a digit
+  bool inside_ = false;  // the place before held a digit
   std::string out_;
 };
 
 std::string RomanOf(int64_t n) {
   constexpr int kMostRoman = 3999, kRomanWidth = 15;
   if (n < 1 || n > kMostRoman) return std::string(kRomanWidth, '#');
-  constexpr std::pair<int, const char*> kNumerals[] = {{1000, "M"}, {900, "CM"}, {500, "D"}, {400, "CD"}, {100, "C"},
-                                                       {90, "XC"},  {50, "L"},   {40, "XL"}, {10, "X"},   {9, "IX"},
-                                                       {5, "V"},    {4, "IV"},   {1, "I"}};
+  constexpr std::pair<int, const char*> kNumerals[] = {
+      {1000, "M"}, {900, "CM"}, {500, "D"}, {400, "CD"}, {100, "C"}, {90, "XC"}, {50, "L"},
+      {40, "XL"},  {10, "X"},   {9, "IX"},  {5, "V"},    {4, "IV"},  {1, "I"}};
   std::string out;
   for (const auto& [value, numeral] : kNumerals) {
     for (; n >= value; n -= value) out += numeral;
@@ -439,8 +444,8 @@ std::string Scientific(__int128 n, int scale, int decimals) {
     }
   }
   digits.resize(kept, '0');
-  return absl::StrFormat("%s%c%s%se%c%02d", negative ? "-" : " ", digits[0], decimals > 0 ? "." : "", digits.substr(1),
-                         exponent < 0 ? '-' : '+', std::abs(exponent));
+  return absl::StrFormat("%s%c%s%se%c%02d", negative ? "-" : " ", digits[0], decimals > 0 ? "." : "",
+                         digits.substr(1), exponent < 0 ? '-' : '+', std::abs(exponent));
 }
 
 absl::StatusOr<Value> FormatExact(const Expr& call, Pattern pattern, __int128 n, int scale) {
@@ -462,7 +467,8 @@ absl::StatusOr<Value> FormatExact(const Expr& call, Pattern pattern, __int128 n,
   const std::optional<__int128> rounded = Rescale(n, scale, kept);
   if (!rounded) return NumberOutOfRange(call.position);
   Digits digits{Int128ToString(*rounded < 0 ? -*rounded : *rounded), *rounded < 0};
-  if (digits.text.size() <= static_cast<size_t>(kept)) digits.text.insert(0, kept + 1 - digits.text.size(), '0');
+  if (digits.text.size() <= static_cast<size_t>(kept))
+    digits.text.insert(0, kept + 1 - digits.text.size(), '0');
   const auto whole = static_cast<int>(digits.text.size()) - kept;
   if (pattern.behind > 0) {
     digits.text.insert(static_cast<size_t>(whole), ".");

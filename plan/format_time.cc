@@ -24,15 +24,16 @@ constexpr const char* kRomanMonths[] = {"I",   "II",   "III", "IV", "V",  "VI",
 
 /// What a pattern names. Longer names come before those that they begin with.
 constexpr const char* kKeywords[] = {
-    "A.D.",  "A.M.",  "AD",   "AM",   "B.C.", "BC",   "CC",   "DAY",  "DDD",   "DD",  "DY",  "Day", "Dy",
-    "D",     "FF1",   "FF2",  "FF3",  "FF4",  "FF5",  "FF6",  "FX",   "HH24",  "HH12", "HH",  "IDDD", "ID",
-    "IW",    "IYYY",  "IYY",  "IY",   "I",    "J",    "MI",   "MM",   "MONTH", "MON", "MS",  "Month", "Mon",
-    "OF",    "P.M.",  "PM",   "Q",    "RM",   "SSSSS", "SSSS", "SS",  "TZH",   "TZM", "TZ",  "US",  "WW",
-    "W",     "Y,YYY", "YYYY", "YYY",  "YY",   "Y",    "a.d.", "a.m.", "ad",    "am",  "b.c.", "bc",  "cc",
-    "day",   "ddd",   "dd",   "dy",   "d",    "ff1",  "ff2",  "ff3",  "ff4",   "ff5", "ff6", "fx",  "hh24",
-    "hh12",  "hh",    "iddd", "id",   "iw",   "iyyy", "iyy",  "iy",   "i",     "j",   "mi",  "mm",  "month",
-    "mon",   "ms",    "of",   "p.m.", "pm",   "q",    "rm",   "sssss", "ssss", "ss",  "tzh", "tzm", "tz",
-    "us",    "ww",    "w",    "y,yyy", "yyyy", "yyy", "yy",   "y",
+    "A.D.", "A.M.",  "AD",    "AM",   "B.C.", "BC",    "CC",    "DAY", "DDD",   "DD",   "DY",    "Day",
+    "Dy",   "D",     "FF1",   "FF2",  "FF3",  "FF4",   "FF5",   "FF6", "FX",    "HH24", "HH12",  "HH",
+    "IDDD", "ID",    "IW",    "IYYY", "IYY",  "IY",    "I",     "J",   "MI",    "MM",   "MONTH", "MON",
+    "MS",   "Month", "Mon",   "OF",   "P.M.", "PM",    "Q",     "RM",  "SSSSS", "SSSS", "SS",    "TZH",
+    "TZM",  "TZ",    "US",    "WW",   "W",    "Y,YYY", "YYYY",  "YYY", "YY",    "Y",    "a.d.",  "a.m.",
+    "ad",   "am",    "b.c.",  "bc",   "cc",   "day",   "ddd",   "dd",  "dy",    "d",    "ff1",   "ff2",
+    "ff3",  "ff4",   "ff5",   "ff6",  "fx",   "hh24",  "hh12",  "hh",  "iddd",  "id",   "iw",    "iyyy",
+    "iyy",  "iy",    "i",     "j",    "mi",   "mm",    "month", "mon", "ms",    "of",   "p.m.",  "pm",
+    "q",    "rm",    "sssss", "ssss", "ss",   "tzh",   "tzm",   "tz",  "us",    "ww",   "w",     "y,yyy",
+    "yyyy", "yyy",   "yy",    "y",
 };
 
 std::string_view KeywordAt(std::string_view pattern) {
@@ -121,8 +122,9 @@ class TimeFormatter {
 
   static bool IsNumber(std::string_view keyword) {
     const std::string upper = absl::AsciiStrToUpper(std::string(keyword));
-    constexpr std::string_view kNoNumbers[] = {"A.D.", "AD", "B.C.", "BC", "A.M.", "AM", "P.M.", "PM", "MONTH",
-                                               "MON",  "DAY", "DY",   "RM", "TZ",   "TZH", "TZM",  "OF", "FX"};
+    constexpr std::string_view kNoNumbers[] = {"A.D.", "AD", "B.C.",  "BC",  "A.M.", "AM",
+                                               "P.M.", "PM", "MONTH", "MON", "DAY",  "DY",
+                                               "RM",   "TZ", "TZH",   "TZM", "OF",   "FX"};
     return std::find(std::begin(kNoNumbers), std::end(kNoNumbers), upper) == std::end(kNoNumbers);
   }
 
@@ -163,7 +165,8 @@ class TimeFormatter {
     if (upper == "TZH" || upper == "OF") return "+00";
     if (upper == "TZM") return "00";
     if (upper.starts_with("FF")) return Fraction(upper[2] - '0');
-    if (upper[0] == 'Y' || upper == "CC" || upper == "Q" || (upper[0] == 'I' && upper != "ID" && upper != "IW" && upper != "IDDD"))
+    if (upper[0] == 'Y' || upper == "CC" || upper == "Q" ||
+        (upper[0] == 'I' && upper != "ID" && upper != "IW" && upper != "IDDD"))
       return OfYear(upper);
     return upper[0] == 'H' || upper[0] == 'S' || upper == "MI" || upper == "MS" || upper == "US"
                ? OfDay(upper)
@@ -171,7 +174,9 @@ class TimeFormatter {
   }
 
   /// The second letter of a name with dots says its case as that of one without.
-  static std::string_view Doubled(std::string_view keyword) { return keyword[0] == 'a' || keyword[0] == 'b' || keyword[0] == 'p' ? "aa" : "AA"; }
+  static std::string_view Doubled(std::string_view keyword) {
+    return keyword[0] == 'a' || keyword[0] == 'b' || keyword[0] == 'p' ? "aa" : "AA";
+  }
 
   std::string Fraction(int digits) const {
     int64_t fraction = us_ % kSecond;

@@ -18,37 +18,37 @@ namespace nam::plan {
 /// Plans carry these numbers: new ones are appended.
 enum class Function : uint8_t {
   // Of text
-  kConcat,     // a || b
-  kConcatAll,  // concat(…): NULLs count as nothing
-  kConcatWith, // concat_ws(separator, …)
+  kConcat,      // a || b
+  kConcatAll,   // concat(…): NULLs count as nothing
+  kConcatWith,  // concat_ws(separator, …)
   kUpper,
   kLower,
   kInitcap,
   kLength,
   kOctetLength,
   kBitLength,
-  kSubstring,      // [text, from] or [text, from, characters]
-  kPosition,       // strpos(text, part)
-  kReplace,        // [text, from, to]
-  kTranslate,      // [text, from, to]
-  kLeft,           // [text, n]
-  kRight,          // [text, n]
-  kPadLeft,        // [text, n] or [text, n, fill]
-  kPadRight,       // likewise
-  kRepeat,         // [text, n]
-  kReverse,        // [text]
-  kSplitPart,      // [text, delimiter, n]
-  kStartsWith,     // [text, prefix]
-  kAscii,          // [text]
-  kChr,            // [integer]
-  kMd5,            // [text]
-  kTrim,           // [text] or [text, characters]
-  kTrimLeft,       // likewise
-  kTrimRight,      // likewise
-  kLike,           // [text, pattern]: patterns that are no constants; see Op::kLike
-  kLikeEscape,     // [pattern, escape]: the pattern with backslashes instead
-  kLikeIgnoreCase, // ILIKE
-  kMatches,        // text ~ expression
+  kSubstring,          // [text, from] or [text, from, characters]
+  kPosition,           // strpos(text, part)
+  kReplace,            // [text, from, to]
+  kTranslate,          // [text, from, to]
+  kLeft,               // [text, n]
+  kRight,              // [text, n]
+  kPadLeft,            // [text, n] or [text, n, fill]
+  kPadRight,           // likewise
+  kRepeat,             // [text, n]
+  kReverse,            // [text]
+  kSplitPart,          // [text, delimiter, n]
+  kStartsWith,         // [text, prefix]
+  kAscii,              // [text]
+  kChr,                // [integer]
+  kMd5,                // [text]
+  kTrim,               // [text] or [text, characters]
+  kTrimLeft,           // likewise
+  kTrimRight,          // likewise
+  kLike,               // [text, pattern]: patterns that are no constants; see Op::kLike
+  kLikeEscape,         // [pattern, escape]: the pattern with backslashes instead
+  kLikeIgnoreCase,     // ILIKE
+  kMatches,            // text ~ expression
   kMatchesIgnoreCase,  // ~*
   // Of numbers
   kGreatest,  // [a, b, …] of one type: NULLs count as nothing
@@ -78,19 +78,19 @@ enum class Function : uint8_t {
   kAtan,
   kAtan2,
   // Of times
-  kExtract,          // [field, date, timestamp or interval]: exact
-  kDatePart,         // likewise, in double precision
-  kTruncateTime,     // date_trunc(field, timestamp or interval)
-  kMoveForward,      // timestamp + interval
-  kMoveBack,         // timestamp - interval
-  kTimeBetween,      // timestamp - timestamp
-  kIntervalSum,      // [a, b]
+  kExtract,       // [field, date, timestamp or interval]: exact
+  kDatePart,      // likewise, in double precision
+  kTruncateTime,  // date_trunc(field, timestamp or interval)
+  kMoveForward,   // timestamp + interval
+  kMoveBack,      // timestamp - interval
+  kTimeBetween,   // timestamp - timestamp
+  kIntervalSum,   // [a, b]
   kIntervalDifference,
   kIntervalProduct,  // [interval, factor]
   kIntervalQuotient,
-  kAge,              // [timestamp, timestamp]
-  kMakeDate,         // [year, month, day]
-  kToChar,           // [date, timestamp or number, pattern]
+  kAge,       // [timestamp, timestamp]
+  kMakeDate,  // [year, month, day]
+  kToChar,    // [date, timestamp or number, pattern]
 };
 inline constexpr Function kLastFunction = Function::kToChar;
 

@@ -111,7 +111,9 @@ absl::StatusOr<Value> OfReals(const Expr& e, std::span<const Value> a) {
       break;
   }
   if (std::isinf(x)) return InputOutOfRange(e.position);
-  return Value::Double(FunctionOf(e) == F::kSin ? std::sin(x) : FunctionOf(e) == F::kCos ? std::cos(x) : std::tan(x));
+  return Value::Double(FunctionOf(e) == F::kSin   ? std::sin(x)
+                       : FunctionOf(e) == F::kCos ? std::cos(x)
+                                                  : std::tan(x));
 }
 
 // ─── decimals and integers
@@ -138,7 +140,8 @@ absl::StatusOr<Value> ToDecimals(const Expr& e, const Value& a, __int128 decimal
     const __int128 power = PowerOfTen(static_cast<int>(dropped));
     const __int128 rest = n % power;
     n -= rest;
-    if (round && (rest < 0 ? -rest : rest) >= power - (rest < 0 ? -rest : rest)) n += SignOf(a.number) * power;
+    if (round && (rest < 0 ? -rest : rest) >= power - (rest < 0 ? -rest : rest))
+      n += SignOf(a.number) * power;
     if (!FitsDecimal(n)) return NumberOutOfRange(e.position);
   }
   return Exact(e, Rescale(n, a.type.scale, e.type.scale));

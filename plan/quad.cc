@@ -11,10 +11,10 @@ namespace {
 constexpr int kSeriesTerms = 40;
 
 /// ln 2 to 34 digits, in two parts that a quad holds.
-const Quad kLn2 = static_cast<Quad>(0.693147180559945309417232121458L) +
-                  (static_cast<Quad>(693147180559945309LL) / 1e18 -
-                   static_cast<Quad>(0.693147180559945309417232121458L)) +
-                  static_cast<Quad>(417232121458176568LL) / 1e18 / 1e18;
+const Quad kLn2 =
+    static_cast<Quad>(0.693147180559945309417232121458L) +
+    (static_cast<Quad>(693147180559945309LL) / 1e18 - static_cast<Quad>(0.693147180559945309417232121458L)) +
+    static_cast<Quad>(417232121458176568LL) / 1e18 / 1e18;
 
 /// 2 · (y + y³/3 + y⁵/5 …) = ln((1 + y) / (1 - y)), for small y.
 Quad LogarithmSeries(Quad y) {

@@ -12,9 +12,9 @@ Quad QuadOf(__int128 unscaled, int scale);
 /// Rounded half away from zero to `scale` decimals; nothing beyond 38 digits.
 std::optional<__int128> DecimalOf(Quad x, int scale);
 
-Quad SquareRoot(Quad x);         // of x ≥ 0
-Quad NaturalLogarithm(Quad x);   // of x > 0
-Quad Exponential(Quad x);        // of |x| ≤ 11000
+Quad SquareRoot(Quad x);        // of x ≥ 0
+Quad NaturalLogarithm(Quad x);  // of x > 0
+Quad Exponential(Quad x);       // of |x| ≤ 11000
 /// `x` to an integral power.
 Quad WholePower(Quad x, __int128 exponent);
 extern const Quad kLn10;

@@ -6,7 +6,8 @@
 #include "absl/status/status.h"
 #include "plan/expression.h"
 
-/// Arithmetic of double precision and real with PostgreSQL's errors: the same for the reference and for vectors.
+/// Arithmetic of double precision and real with PostgreSQL's errors: the same for the reference and for
+/// vectors.
 namespace nam::plan {
 
 enum class RealFault : uint8_t { kNone, kOverflow, kUnderflow, kDivisionByZero };

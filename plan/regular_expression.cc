@@ -189,9 +189,9 @@ class Translator {
 
   absl::Status Class() {
     constexpr std::pair<std::string_view, std::string_view> kClasses[] = {
-        {"alpha", "\\p{L}"},       {"alnum", "\\p{L}\\p{N}"}, {"upper", "\\p{Lu}"}, {"lower", "\\p{Ll}"},
-        {"digit", "0-9"},          {"space", "\\s\\v"},       {"punct", "[:punct:]"}, {"xdigit", "[:xdigit:]"},
-        {"blank", " \\t"},         {"cntrl", "[:cntrl:]"},    {"word", "\\p{L}\\p{N}_"},
+        {"alpha", "\\p{L}"}, {"alnum", "\\p{L}\\p{N}"}, {"upper", "\\p{Lu}"},      {"lower", "\\p{Ll}"},
+        {"digit", "0-9"},    {"space", "\\s\\v"},       {"punct", "[:punct:]"},    {"xdigit", "[:xdigit:]"},
+        {"blank", " \\t"},   {"cntrl", "[:cntrl:]"},    {"word", "\\p{L}\\p{N}_"},
     };
     const size_t end = left_.find(":]");
     if (end == std::string_view::npos) return Bad("brackets [] not balanced");
@@ -240,7 +240,8 @@ bool RegularExpression::Matches(std::string_view text) const {
 }
 
 absl::StatusOr<std::shared_ptr<const RegularExpression>> CachedRegularExpression(std::string_view pattern,
-                                                                                 bool ignore_case, int position) {
+                                                                                 bool ignore_case,
+                                                                                 int position) {
   struct Kept {
     std::string pattern;
     bool ignore_case = false;

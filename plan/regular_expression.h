@@ -27,6 +27,7 @@ class RegularExpression {
 
 /// One that was compiled by this thread lately, or a new one.
 absl::StatusOr<std::shared_ptr<const RegularExpression>> CachedRegularExpression(std::string_view pattern,
-                                                                                 bool ignore_case, int position);
+                                                                                 bool ignore_case,
+                                                                                 int position);
 
 }  // namespace nam::plan

@@ -1,9 +1,10 @@
 #include "plan/text_functions.h"
 
+#include <openssl/evp.h>
+
 #include <algorithm>
 #include <clocale>
 #include <cwctype>
-#include <openssl/evp.h>
 #include <span>
 #include <vector>
 
@@ -205,8 +206,7 @@ absl::StatusOr<std::string> Repeated(const Expr& call, std::span<const Value> a)
 absl::StatusOr<std::string> SplitPart(const Expr& call, std::span<const Value> a) {
   const std::string_view text = a[0].text, delimiter = a[1].text;
   const __int128 n = a[2].number;
-  if (n == 0)
-    return UserError(sqlstate::kBadParameter, "field position must not be zero", call.position);
+  if (n == 0) return UserError(sqlstate::kBadParameter, "field position must not be zero", call.position);
   if (delimiter.empty()) return n == 1 || n == -1 ? std::string(text) : std::string();
   std::vector<std::string_view> parts;
   for (size_t at = 0;;) {
@@ -287,8 +287,7 @@ absl::StatusOr<Value> Like(const Expr& call, std::string_view text, std::string_
 }
 
 absl::StatusOr<Value> Matches(const Expr& call, std::span<const Value> a, bool ignore_case) {
-  NAM_ASSIGN_OR_RETURN(const auto expression,
-                       CachedRegularExpression(a[1].text, ignore_case, call.position));
+  NAM_ASSIGN_OR_RETURN(const auto expression, CachedRegularExpression(a[1].text, ignore_case, call.position));
   return Value::Bool(expression->Matches(a[0].text));
 }
 

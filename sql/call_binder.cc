@@ -83,7 +83,8 @@ absl::StatusOr<Expr> ExpressionBinder::IntervalConstant(const Node& node) {
   const absl::StatusOr<Interval> interval = ParseInterval(text, field);
   if (interval.ok()) return MakeLiteral(Value::Span(CutTo(*interval, field)), position);
   if (absl::IsOutOfRange(interval.status())) {
-    return UserError(sqlstate::kDateOutOfRange, "interval field value out of range: " + Quote(text), position);
+    return UserError(sqlstate::kDateOutOfRange, "interval field value out of range: " + Quote(text),
+                     position);
   }
   return UserError(sqlstate::kBadDate, "invalid interval: " + Quote(text), position,
                    "write interval '3' month, or interval '1 year 2 months 3 days 04:05:06'");
@@ -93,7 +94,8 @@ absl::StatusOr<Expr> ExpressionBinder::FunctionCall(const Node& node, const std:
                                                     const Context& context) {
   const int position = node.position();
   const std::vector<Node> args = node.List("args");
-  if (args.empty() && IsOneOf(name, {"now", "transaction_timestamp", "statement_timestamp", "clock_timestamp"}))
+  if (args.empty() &&
+      IsOneOf(name, {"now", "transaction_timestamp", "statement_timestamp", "clock_timestamp"}))
     return Now(node, false);
   if (args.empty() && name == "pi") return MakeLiteral(Value::Double(std::numbers::pi), position);
   std::vector<Expr> operands;
@@ -129,13 +131,16 @@ absl::StatusOr<Expr> ExpressionBinder::Extract(const Node& node, const Context& 
   const TypeKind kind = time.type.kind;
   const std::optional<plan::TimeField> known = plan::TimeFieldOf(field);
   const bool calendar = kind == TypeKind::kDate || kind == TypeKind::kTimestamp;
-  if (calendar && known == plan::TimeField::kYear) return builder_.Extract(Op::kExtractYear, std::move(time), position);
+  if (calendar && known == plan::TimeField::kYear)
+    return builder_.Extract(Op::kExtractYear, std::move(time), position);
   if (calendar && known == plan::TimeField::kMonth)
     return builder_.Extract(Op::kExtractMonth, std::move(time), position);
-  if (calendar && known == plan::TimeField::kDay) return builder_.Extract(Op::kExtractDay, std::move(time), position);
+  if (calendar && known == plan::TimeField::kDay)
+    return builder_.Extract(Op::kExtractDay, std::move(time), position);
   if (!known && (calendar || kind == TypeKind::kInterval)) {
     const bool other = IsOneOf(field, {"julian", "timezone", "timezone_hour", "timezone_minute"});
-    if (other) return Refusal(absl::StrCat("EXTRACT(", field, " FROM …) is not supported"), args[0].position());
+    if (other)
+      return Refusal(absl::StrCat("EXTRACT(", field, " FROM …) is not supported"), args[0].position());
     return UserError(sqlstate::kBadParameter,
                      absl::StrCat("unit ", Quote(field), " not recognized for type ", TypeName(time.type)),
                      args[0].position());
@@ -154,9 +159,9 @@ struct CalledOperator {
   bool negated;
 };
 constexpr CalledOperator kBinaryOperators[] = {
-    {"^", "power", false},          {"~", "textregexeq", false},   {"~*", "texticregexeq", false},
-    {"!~", "textregexeq", true},    {"!~*", "texticregexeq", true}, {"~~", "like", false},
-    {"!~~", "like", true},          {"~~*", "texticlike", false},  {"!~~*", "texticlike", true},
+    {"^", "power", false},        {"~", "textregexeq", false},    {"~*", "texticregexeq", false},
+    {"!~", "textregexeq", true},  {"!~*", "texticregexeq", true}, {"~~", "like", false},
+    {"!~~", "like", true},        {"~~*", "texticlike", false},   {"!~~*", "texticlike", true},
     {"^@", "starts_with", false},
 };
 constexpr CalledOperator kUnaryOperators[] = {
@@ -164,8 +169,9 @@ constexpr CalledOperator kUnaryOperators[] = {
 
 }  // namespace
 
-std::optional<absl::StatusOr<Expr>> ExpressionBinder::CalledOperation(const std::string& symbol, const Node& node,
-                                                                     const Context& context) {
+std::optional<absl::StatusOr<Expr>> ExpressionBinder::CalledOperation(const std::string& symbol,
+                                                                      const Node& node,
+                                                                      const Context& context) {
   const Node left = node.Field("lexpr"), right = node.Field("rexpr");
   const int position = node.position();
   const auto bind = [&](const CalledOperator& known) -> absl::StatusOr<Expr> {
@@ -259,7 +265,8 @@ absl::StatusOr<std::vector<Expr>> ExpressionBinder::Row(const Node& node, const 
   return values;
 }
 
-absl::StatusOr<Expr> ExpressionBinder::CompareRows(Op op, std::vector<Expr> a, std::vector<Expr> b, int position) {
+absl::StatusOr<Expr> ExpressionBinder::CompareRows(Op op, std::vector<Expr> a, std::vector<Expr> b,
+                                                   int position) {
   if (a.size() != b.size() || a.empty())
     return UserError(sqlstate::kSyntaxError, "unequal number of entries in row expressions", position);
   if (op == Op::kEqual || op == Op::kNotEqual) {
@@ -295,7 +302,8 @@ absl::StatusOr<Expr> ExpressionBinder::RowIn(const Node& node, const Context& co
   NAM_ASSIGN_OR_RETURN(const std::vector<Expr> row, Row(node.Field("lexpr"), context));
   std::vector<Expr> matches;
   for (const Node& item : node.Field("rexpr").List("items")) {
-    if (!item.Is("RowExpr")) return Refusal("IN of rows over something else is not supported", item.position());
+    if (!item.Is("RowExpr"))
+      return Refusal("IN of rows over something else is not supported", item.position());
     NAM_ASSIGN_OR_RETURN(std::vector<Expr> other, Row(item, context));
     std::vector<Expr> copy;
     for (const Expr& value : row) {

@@ -123,8 +123,9 @@ absl::StatusOr<Expr> ExpressionBuilder::PaddedText(Expr text, int position) cons
   if (!IsChar(text.type)) return text;
   const uint32_t length = text.type.length;
   if (length == 0) {
-    return Refusal("char(n) together with strings of other types is not supported here", position,
-                   "this function sees the blanks at the end of a char(n); CAST each part to text, which has none");
+    return Refusal(
+        "char(n) together with strings of other types is not supported here", position,
+        "this function sees the blanks at the end of a char(n); CAST each part to text, which has none");
   }
   std::vector<Expr> operands;
   operands.push_back(std::move(text));
@@ -174,7 +175,8 @@ absl::StatusOr<Expr> ExpressionBuilder::Call(std::string_view name, std::vector<
   return FunctionNode(best->function, std::move(operands), position);
 }
 
-absl::StatusOr<Expr> ExpressionBuilder::Extreme(bool greatest, std::vector<Expr> operands, int position) const {
+absl::StatusOr<Expr> ExpressionBuilder::Extreme(bool greatest, std::vector<Expr> operands,
+                                                int position) const {
   std::vector<Expr*> all;
   for (Expr& operand : operands) all.push_back(&operand);
   NAM_RETURN_IF_ERROR(Unify(all, greatest ? "GREATEST" : "LEAST"));
@@ -182,7 +184,8 @@ absl::StatusOr<Expr> ExpressionBuilder::Extreme(bool greatest, std::vector<Expr>
 }
 
 absl::StatusOr<Expr> ExpressionBuilder::Concatenate(Expr a, Expr b, int position) const {
-  if (a.type.kind != TypeKind::kString && b.type.kind != TypeKind::kString && !IsUntyped(a) && !IsUntyped(b)) {
+  if (a.type.kind != TypeKind::kString && b.type.kind != TypeKind::kString && !IsUntyped(a) &&
+      !IsUntyped(b)) {
     return UserError(sqlstate::kNoSuchOperator,
                      absl::StrCat("operator does not exist: ", ShownType(a), " || ", ShownType(b)), position,
                      "CAST(x AS text) makes text of anything");
@@ -237,10 +240,10 @@ absl::StatusOr<Expr> ExpressionBuilder::TimeArithmetic(Op op, Expr a, Expr b, in
     NAM_RETURN_IF_ERROR(to_timestamp(b));
     return call(Function::kTimeBetween);
   }
-  return UserError(sqlstate::kNoSuchOperator,
-                   absl::StrCat("operator does not exist: ", ShownType(a), " ", plan::Symbol(op), " ",
-                                ShownType(b)),
-                   position, "intervals are added to dates, timestamps and intervals, and multiplied by numbers");
+  return UserError(
+      sqlstate::kNoSuchOperator,
+      absl::StrCat("operator does not exist: ", ShownType(a), " ", plan::Symbol(op), " ", ShownType(b)),
+      position, "intervals are added to dates, timestamps and intervals, and multiplied by numbers");
 }
 
 }  // namespace nam::sql

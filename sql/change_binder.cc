@@ -83,7 +83,8 @@ class ChangeBinder {
     const int position = value.position >= 0 ? value.position : node.position();
     NAM_RETURN_IF_ERROR(builder.Settle(value, type));
     const auto dated = [](TypeKind kind) { return kind == TypeKind::kDate || kind == TypeKind::kTimestamp; };
-    const bool converts = value.type.kind == type.kind || (value.type.numeric() && type.numeric()) ||
+    const auto number = [](const Type& t) { return t.numeric() || t.real(); };
+    const bool converts = value.type.kind == type.kind || (number(value.type) && number(type)) ||
                           (dated(value.type.kind) && dated(type.kind)) || type.kind == TypeKind::kString;
     if (!converts) {
       return UserError(sqlstate::kTypeMismatch,

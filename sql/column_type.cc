@@ -25,8 +25,9 @@ struct PlainType {
   uint8_t precision;
 };
 constexpr PlainType kPlainTypes[] = {
-    {"int2", TypeKind::kInteger, 2}, {"int4", TypeKind::kInteger, 4},        {"int8", TypeKind::kInteger, 8},
-    {"date", TypeKind::kDate, 0},    {"timestamp", TypeKind::kTimestamp, 0}, {"bool", TypeKind::kBool, 0},
+    {"int2", TypeKind::kInteger, 2},  {"int4", TypeKind::kInteger, 4},        {"int8", TypeKind::kInteger, 8},
+    {"date", TypeKind::kDate, 0},     {"timestamp", TypeKind::kTimestamp, 0}, {"bool", TypeKind::kBool, 0},
+    {"float8", TypeKind::kDouble, 0}, {"float4", TypeKind::kReal, 0},
 };
 
 absl::StatusOr<std::vector<int64_t>> Modifiers(const Node& type_name) {
@@ -95,9 +96,9 @@ absl::StatusOr<proto::Type> ColumnTypeOfName(const Node& type_name) {
       return ToProto(Type{.kind = plain.kind, .precision = plain.precision});
   }
   std::string hint =
-      "types are smallint, integer, bigint, decimal(p, s), date, timestamp, boolean, char(n) and varchar(n)";
+      "types are smallint, integer, bigint, decimal(p, s), double precision, real, date, timestamp, boolean, "
+      "char(n) and varchar(n)";
   if (absl::StrContains(name, "serial")) hint = "write bigint, and give the key in INSERT";
-  if (name == "float4" || name == "float8") hint = "numbers are exact here: use decimal(p, s)";
   if (name == "timestamp") hint = "timestamps have microseconds: leave the precision out";
   if (name == "timestamptz") hint = "use timestamp, which has no time zone";
   return Refusal(absl::StrCat("type ", name, modifiers.empty() ? "" : "(…)", " is not supported"), position,

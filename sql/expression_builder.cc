@@ -158,7 +158,8 @@ absl::Status ExpressionBuilder::Meet(Expr& expr, const Expr& other) const {
     NAM_ASSIGN_OR_RETURN(expr, Cast(std::move(expr), Type::Double(), position));
     return absl::OkStatus();
   }
-  // A timestamp at midnight is compared as its day, so that conditions on dates stay conditions on their codes.
+  // A timestamp at midnight is compared as its day, so that conditions on dates stay conditions on their
+  // codes.
   if (DateAndTimestamp(other.type, expr.type) && IsMidnight(expr) && !IsLiteral(other)) {
     NAM_ASSIGN_OR_RETURN(expr, Cast(std::move(expr), Type::Date(), position));
     return absl::OkStatus();
@@ -261,8 +262,7 @@ absl::StatusOr<Expr> ExpressionBuilder::Negate(Expr a, int position) const {
   return Fold(MakeNode(Op::kNegate, type, position, {std::move(a)}));
 }
 
-absl::StatusOr<Expr> ExpressionBuilder::Cast(Expr a, const Type& type, int position,
-                                             int width) const {
+absl::StatusOr<Expr> ExpressionBuilder::Cast(Expr a, const Type& type, int position, int width) const {
   if (IsUntyped(a)) {
     if (a.literal.null) return MakeLiteral(Value::Null(type), position);
     position = a.position;

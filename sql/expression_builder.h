@@ -59,7 +59,8 @@ class ExpressionBuilder {
 
   static bool IsFunction(std::string_view name);
   /// The function of this name that takes the operands with the fewest conversions.
-  absl::StatusOr<plan::Expr> Call(std::string_view name, std::vector<plan::Expr> operands, int position) const;
+  absl::StatusOr<plan::Expr> Call(std::string_view name, std::vector<plan::Expr> operands,
+                                  int position) const;
   absl::StatusOr<plan::Expr> Extreme(bool greatest, std::vector<plan::Expr> operands, int position) const;
   /// a || b
   absl::StatusOr<plan::Expr> Concatenate(plan::Expr a, plan::Expr b, int position) const;

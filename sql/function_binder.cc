@@ -43,7 +43,7 @@ absl::StatusOr<std::string> FunctionName(const Node& node) {
 absl::Status RefuseFunction(const Node& node, const std::string& name) {
   std::string hint;
   if (node.Text("funcformat") != "COERCE_SQL_SYNTAX") hint = DidYouMean(name, FunctionNames());
-  if (hint.empty()) hint = "the README lists the functions";
+  if (hint.empty()) hint = "docs/design/numbers-and-types.md lists the functions";
   const std::string shown = name == "timezone" ? "AT TIME ZONE" : Quote(name);
   return Refusal(absl::StrCat(name == "timezone" ? "" : "function ", shown, " is not supported"),
                  node.position(), hint);
@@ -92,10 +92,13 @@ absl::StatusOr<Type> AggregateType(AggregateFunction function, const Expr& argum
   switch (function) {
     case AggregateFunction::kCountRows:
     case AggregateFunction::kCount:
+      return Type::Integer();
     case AggregateFunction::kCountDistinct:
+      if (type.kind == TypeKind::kInterval) break;
       return Type::Integer();
     case AggregateFunction::kMin:
     case AggregateFunction::kMax:
+      if (type.kind == TypeKind::kInterval) break;
       if (type.kind != TypeKind::kBool && type.kind != TypeKind::kNull) return type;
       break;
     case AggregateFunction::kSum:
@@ -125,11 +128,13 @@ absl::StatusOr<Expr> ExpressionBinder::Function(const Node& node, const Context&
   if (std::find(aggregates.begin(), aggregates.end(), name) != aggregates.end()) {
     return AggregateCall(node, name, context);
   }
-  constexpr const char* kOthers[] = {"now", "transaction_timestamp", "statement_timestamp", "clock_timestamp", "pi", "date"};
+  constexpr const char* kOthers[] = {
+      "now", "transaction_timestamp", "statement_timestamp", "clock_timestamp", "pi", "date"};
   const bool other = std::find(std::begin(kOthers), std::end(kOthers), name) != std::end(kOthers);
   if (other || ExpressionBuilder::IsFunction(name)) {
     if (node.Flag("agg_distinct") || node.Flag("agg_star")) {
-      return UserError(sqlstate::kWrongObjectType, absl::StrCat(name, " is not an aggregate function"), node.position());
+      return UserError(sqlstate::kWrongObjectType, absl::StrCat(name, " is not an aggregate function"),
+                       node.position());
     }
     return FunctionCall(node, name, context);
   }
@@ -241,7 +246,8 @@ absl::StatusOr<CastTarget> DecimalOfName(const Node& type_name, const Expr& from
     if (from.type.kind == TypeKind::kDecimal) return CastTarget{from.type};
     if (from.type.kind == TypeKind::kInteger) return CastTarget{Type::Decimal(0)};
     if (IsLiteral(from) && !from.literal.null)
-      return CastTarget{Type::Decimal(ScaleOfText(from.type.real() ? from.literal.ToString() : from.literal.text))};
+      return CastTarget{
+          Type::Decimal(ScaleOfText(from.type.real() ? from.literal.ToString() : from.literal.text))};
     if (IsLiteral(from)) return CastTarget{Type::Decimal(0)};
     if (from.type.real()) return CastTarget{Type::Decimal(plan::kComputedScale)};
     return Refusal("CAST of strings to decimal without a scale is not supported", type_name.position(),
@@ -270,7 +276,8 @@ absl::StatusOr<CastTarget> DecimalOfName(const Node& type_name, const Expr& from
 absl::StatusOr<CastTarget> TextOfName(const Node& type_name, bool padded) {
   const std::vector<Node> modifiers = type_name.List("typmods");
   if (modifiers.empty()) {
-    if (padded) return Refusal("char without a length is not supported", type_name.position(), "write char(n)");
+    if (padded)
+      return Refusal("char without a length is not supported", type_name.position(), "write char(n)");
     return CastTarget{Type::String(Type::kAnyLength)};
   }
   constexpr int64_t kLongest = 10'485'760;  // as PostgreSQL
@@ -310,7 +317,8 @@ absl::StatusOr<CastTarget> TypeOfName(const Node& type_name, const Expr& from) {
   if (name == "varchar" || name == "bpchar") return TextOfName(type_name, name == "bpchar");
   if (plain && name == "text") return CastTarget{Type::String()};
   std::string hint =
-      "types are smallint, integer, bigint, decimal(p, s), double precision, real, date, timestamp, interval, "
+      "types are smallint, integer, bigint, decimal(p, s), double precision, real, date, timestamp, "
+      "interval, "
       "boolean, char(n), varchar(n) and text";
   if (name == "timestamp") hint = "timestamps have microseconds: leave the precision out";
   if (name == "timestamptz") hint = "use timestamp, which has no time zone";

@@ -149,7 +149,8 @@ absl::Status Node::Only(std::initializer_list<std::string_view> fields) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<ParsedStatement> ParsedStatement::Parse(const std::string& text, std::optional<int64_t> now_us) {
+absl::StatusOr<ParsedStatement> ParsedStatement::Parse(const std::string& text,
+                                                       std::optional<int64_t> now_us) {
   NAM_ASSIGN_OR_RETURN(SqlText scanned, ScanStatement(text));
   scanned.set_now_us(now_us);
   const PgQueryParseResult parsed = pg_query_parse(text.c_str());

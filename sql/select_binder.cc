@@ -25,6 +25,13 @@ bool HoldsAggregate(const Expr& expr) {
   return expr.op == Op::kAggregate || std::any_of(expr.children.begin(), expr.children.end(), HoldsAggregate);
 }
 
+/// Intervals are equal whose parts are not: 1 month is 30 days. Groups and sorts look at values.
+absl::Status RefuseInterval(const Expr& key, const char* clause) {
+  if (key.type.kind != TypeKind::kInterval) return absl::OkStatus();
+  return Refusal(absl::StrCat(clause, " over intervals is not supported"), key.position,
+                 "EXTRACT(EPOCH FROM x) is a number");
+}
+
 class SelectBinder {
  public:
   SelectBinder(const Node& select, TableSource& source)
@@ -152,6 +159,7 @@ class SelectBinder {
                          "group by columns, and put conditions on aggregates into HAVING");
       }
       if (IsConstant(key)) continue;  // one value, no further groups
+      NAM_RETURN_IF_ERROR(RefuseInterval(key, "GROUP BY"));
       const auto same = [&](const Expr& other) { return SameExpr(other, key); };
       if (std::none_of(query_.group_by.begin(), query_.group_by.end(), same))
         query_.group_by.push_back(std::move(key));
@@ -179,6 +187,7 @@ class SelectBinder {
       OrderKey key;
       NAM_ASSIGN_OR_RETURN(key.expr, Item(sort.Field("node"), Clause::kOrderBy));
       if (key.expr.position < 0) key.expr.position = sort.Field("node").position();
+      NAM_RETURN_IF_ERROR(RefuseInterval(key.expr, "ORDER BY"));
       key.descending = sort.Text("sortby_dir") == "SORTBY_DESC";
       const std::string nulls = sort.Text("sortby_nulls");
       key.nulls_first = nulls == "SORTBY_NULLS_FIRST" || (nulls != "SORTBY_NULLS_LAST" && key.descending);
@@ -263,6 +272,8 @@ class SelectBinder {
   absl::Status CheckDistinct() {
     query_.distinct = select_.Has("distinctClause");
     if (!query_.distinct) return absl::OkStatus();
+    for (const OutputColumn& output : query_.select)
+      NAM_RETURN_IF_ERROR(RefuseInterval(output.expr, "SELECT DISTINCT"));
     for (const OrderKey& key : query_.order_by) {
       const auto same = [&](const OutputColumn& output) { return SameExpr(output.expr, key.expr); };
       if (std::any_of(query_.select.begin(), query_.select.end(), same)) continue;

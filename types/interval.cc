@@ -33,7 +33,8 @@ int64_t DayOf(int64_t us) {
 __int128 PackInterval(const Interval& interval) {
   const auto high = static_cast<uint64_t>(static_cast<uint32_t>(interval.months)) << 32 |
                     static_cast<uint32_t>(interval.days);
-  return static_cast<__int128>(static_cast<unsigned __int128>(high) << 64 | static_cast<uint64_t>(interval.us));
+  return static_cast<__int128>(static_cast<unsigned __int128>(high) << 64 |
+                               static_cast<uint64_t>(interval.us));
 }
 
 Interval UnpackInterval(__int128 packed) {
@@ -55,8 +56,8 @@ absl::StatusOr<Interval> MakeInterval(__int128 months, __int128 days, __int128 u
 }
 
 absl::StatusOr<Interval> AddIntervals(const Interval& a, const Interval& b, int sign) {
-  return MakeInterval(__int128{a.months} + sign * __int128{b.months}, __int128{a.days} + sign * __int128{b.days},
-                      __int128{a.us} + sign * __int128{b.us});
+  return MakeInterval(__int128{a.months} + sign * __int128{b.months},
+                      __int128{a.days} + sign * __int128{b.days}, __int128{a.us} + sign * __int128{b.us});
 }
 
 absl::StatusOr<Interval> ScaleInterval(const Interval& interval, double factor, bool divide) {
@@ -96,8 +97,10 @@ std::string IntervalText(const Interval& interval) {
   const bool negative = interval.us < 0;
   const uint64_t us = negative ? -static_cast<uint64_t>(interval.us) : static_cast<uint64_t>(interval.us);
   absl::StrAppendFormat(&text, "%s%s%02d:%02d:%02d", text.empty() ? "" : " ",
-                        negative ? "-" : negative_before ? "+" : "", us / kHour, us / kMinute % 60,
-                        us / kSecond % 60);
+                        negative          ? "-"
+                        : negative_before ? "+"
+                                          : "",
+                        us / kHour, us / kMinute % 60, us / kSecond % 60);
   if (us % kSecond == 0) return text;
   absl::StrAppendFormat(&text, ".%06d", us % kSecond);
   text.erase(text.find_last_not_of('0') + 1);

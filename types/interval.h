@@ -34,8 +34,8 @@ absl::StatusOr<Interval> ScaleInterval(const Interval& interval, double factor, 
 std::string IntervalText(const Interval& interval);
 
 enum class IntervalField : uint8_t { kNone, kYear, kMonth, kDay, kHour, kMinute, kSecond };
-/// `1 year 2 months`, `-3 days 04:05`, `1.5 hours ago`, ISO 8601 `P1Y2DT3H`; a number without a unit is one of
-/// `field`, or seconds. INVALID_ARGUMENT if it is no interval, OUT_OF_RANGE if a part does not fit.
+/// `1 year 2 months`, `-3 days 04:05`, `1.5 hours ago`, ISO 8601 `P1Y2DT3H`; a number without a unit is one
+/// of `field`, or seconds. INVALID_ARGUMENT if it is no interval, OUT_OF_RANGE if a part does not fit.
 absl::StatusOr<Interval> ParseInterval(std::string_view text, IntervalField field = IntervalField::kNone);
 
 /// A timestamp moved by an interval: the day of the month is cut to its last. OUT_OF_RANGE beyond the

@@ -59,9 +59,9 @@ std::string RealText(double x, bool real) {
   if (x == 0) return "0";
   constexpr int kDoubleDigits = 15, kRealDigits = 6;
   char buffer[64];
-  const auto end = real ? std::to_chars(buffer, std::end(buffer), static_cast<float>(x),
-                                        std::chars_format::scientific)
-                        : std::to_chars(buffer, std::end(buffer), x, std::chars_format::scientific);
+  const auto end =
+      real ? std::to_chars(buffer, std::end(buffer), static_cast<float>(x), std::chars_format::scientific)
+           : std::to_chars(buffer, std::end(buffer), x, std::chars_format::scientific);
   return LayOut(std::string_view(buffer, end.ptr - buffer), real ? kRealDigits : kDoubleDigits);
 }
 

@@ -199,7 +199,8 @@ int64_t ParseTimeOfDay(std::string_view text) {
   if (!text.empty()) return kNoTime;
   const int64_t us = ((hour * 60 + minute) * 60 + second) * 1000000 + fraction;
   const bool end_of_day = hour == 24 && minute == 0 && second == 0 && fraction == 0;
-  if ((hour > 23 && !end_of_day) || minute > 59 || second > 60 || us > kMicrosecondsPerDay) return kTimeOutOfRange;
+  if ((hour > 23 && !end_of_day) || minute > 59 || second > 60 || us > kMicrosecondsPerDay)
+    return kTimeOutOfRange;
   return us;
 }
 
@@ -249,7 +250,8 @@ absl::StatusOr<int64_t> ParseDate(std::string_view text) {
   const DateAndTime parsed = Parse(text);
   if (absl::IsInvalidArgument(parsed.days.status()) || parsed.us == kNoTime)
     return absl::InvalidArgumentError(absl::StrFormat("\"%s\" is not a date (YYYY-MM-DD)", text));
-  if (parsed.us == kTimeOutOfRange) return absl::OutOfRangeError(absl::StrFormat("there is no time \"%s\"", text));
+  if (parsed.us == kTimeOutOfRange)
+    return absl::OutOfRangeError(absl::StrFormat("there is no time \"%s\"", text));
   return parsed.days;
 }
 

@@ -19,7 +19,7 @@ struct Value {
   bool null = true;
   /// bool, integer, date, timestamp; unscaled decimal; OrderedBits of double and real; a packed interval.
   __int128 number = 0;
-  std::string text;     // string
+  std::string text;  // string
 
   static Value Null(Type type = {}) { return {type, true, 0, {}}; }
   static Value Bool(bool b) { return {Type::Bool(), false, b, {}}; }
@@ -31,7 +31,9 @@ struct Value {
   static Value Timestamp(int64_t us) { return {Type::Timestamp(), false, us, {}}; }
   static Value Double(double x) { return {Type::Double(), false, OrderedBits(x), {}}; }
   static Value Real(double x) { return {Type::Real(), false, OrderedBits(static_cast<float>(x)), {}}; }
-  static Value Span(const Interval& interval) { return {Type::Interval(), false, PackInterval(interval), {}}; }
+  static Value Span(const Interval& interval) {
+    return {Type::Interval(), false, PackInterval(interval), {}};
+  }
   static Value String(std::string s) { return {Type::String(), false, 0, std::move(s)}; }
 
   /// Of double and real.
@@ -50,9 +52,9 @@ __int128 PowerOfTen(int exponent);
 std::string Int128ToString(__int128 n);
 /// `digits[.digits]` with an optional sign, to a decimal of the text's own scale (an integer if none).
 absl::StatusOr<Value> ParseNumber(std::string_view text);
-/// `YYYY-MM-DD` with one or two digits of month and day, or `YYYYMMDD`; blanks around, and a time behind it that
-/// is not looked at but for its form. INVALID_ARGUMENT if it is written otherwise, OUT_OF_RANGE if there is no
-/// such day.
+/// `YYYY-MM-DD` with one or two digits of month and day, or `YYYYMMDD`; blanks around, and a time behind it
+/// that is not looked at but for its form. INVALID_ARGUMENT if it is written otherwise, OUT_OF_RANGE if there
+/// is no such day.
 absl::StatusOr<int64_t> ParseDate(std::string_view text);
 /// A date, then `HH:MM[:SS[.fraction]]` behind blanks or T; microseconds, rounded.
 absl::StatusOr<int64_t> ParseTimestamp(std::string_view text);

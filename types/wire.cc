@@ -24,8 +24,7 @@ proto::Type ToProto(const Type& type) {
 }
 
 absl::StatusOr<Type> TypeOf(const proto::Type& type) {
-  if (!HasValues(type.kind()))
-    return absl::InvalidArgumentError("not a type: unknown kind");
+  if (!HasValues(type.kind())) return absl::InvalidArgumentError("not a type: unknown kind");
   Type out{.kind = static_cast<TypeKind>(type.kind()), .length = type.length()};
   if (out.kind == TypeKind::kString) {
     out.blank_padded = type.blank_padded();

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "plan/cast.h"
 #include "types/decimal.h"
 #include "types/sql_error.h"
 
@@ -14,6 +15,8 @@ namespace {
 
 using plan::Expr;
 using plan::Op;
+
+constexpr int kDigitsOf64Bits = 18;
 
 bool IsComparison(Op op) {
   return op >= Op::kEqual && op <= Op::kGreaterEqual;
@@ -41,8 +44,8 @@ bool CastsVectors(const Type& from, const Type& to) {
 bool NeedsReference(const Expr& e) {
   switch (e.op) {
     case Op::kCast:
-      // The digits of a decimal are counted by the reference.
-      if (e.type.kind == TypeKind::kDecimal && e.index > 0) return true;
+      // More digits than 64 bits have are counted by the reference.
+      if (e.type.kind == TypeKind::kDecimal && e.index > kDigitsOf64Bits) return true;
       return !CastsVectors(e.children[0].type, e.type);
     case Op::kFunction:
       return !HasVectorForm(e);
@@ -206,7 +209,11 @@ class Compiler {
     if (CastsReals(from, e.type)) return MakeRealCast(e, std::move(a));
     if (!from.numeric()) return a;
     a = MakeRescale(std::move(a), from.scale, e.type.scale, e.position);
-    if (e.type.kind != TypeKind::kInteger) return a;
+    if (e.type.kind == TypeKind::kDecimal) {
+      if (e.index <= 0) return a;
+      const auto most = static_cast<int64_t>(PowerOfTen(e.index) - 1);
+      return MakeWithinRange(std::move(a), -most, most, plan::NumericFieldOverflow(e));
+    }
     const int bytes = plan::IntegerBytes(e);
     const int64_t high = std::numeric_limits<int64_t>::max() >> (64 - 8 * bytes);
     return MakeWithinRange(std::move(a), -high - 1, high, IntegerOutOfRange(bytes, e.position));

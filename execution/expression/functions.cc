@@ -45,7 +45,8 @@ bool HasVectorForm(const Expr& call) {
       return ExtractsWhole(call);
     case Function::kTruncateTime: {
       const std::optional<TimeField> field = ConstantField(call);
-      return field && plan::Truncates(*field) && call.type.kind == TypeKind::kTimestamp && HasVariableTime(call);
+      return field && plan::Truncates(*field) && call.type.kind == TypeKind::kTimestamp &&
+             HasVariableTime(call);
     }
     case Function::kMoveForward:
     case Function::kMoveBack:

@@ -81,7 +81,9 @@ template <typename Function>
 class Converted final : public Node {
  public:
   Converted(Function function, const plan::Bounds& bounds, absl::Status error, NodePtr a)
-      : Node(Physical::kInt64, bounds, Children(std::move(a))), function_(function), error_(std::move(error)) {}
+      : Node(Physical::kInt64, bounds, Children(std::move(a))),
+        function_(function),
+        error_(std::move(error)) {}
 
   const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
     const Vector* a = child(0).Evaluate(frame, chunk, rows);

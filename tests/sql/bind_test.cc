@@ -212,14 +212,21 @@ TEST(BindTest, Arithmetic) {
 }
 
 TEST(BindTest, Dates) {
-  EXPECT_EQ(Selected("date '1994-01-01' + interval '1' year"), "date '1995-01-01' : date");
-  EXPECT_EQ(Selected("date '1994-01-31' + interval '1' month"), "date '1994-02-28' : date");
-  EXPECT_EQ(Selected("date '1994-01-01' - interval '1' day"), "date '1993-12-31' : date");
-  EXPECT_EQ(Selected("interval '1 year 2 months -3 days' + date '1994-01-01'"), "date '1995-02-26' : date");
-  EXPECT_EQ(Selected("'1994-01-01'::date + interval '2 weeks'"), "date '1994-01-15' : date");
+  EXPECT_EQ(Selected("date '1994-01-01' + interval '1' year"), "timestamp '1995-01-01 00:00:00' : timestamp");
+  EXPECT_EQ(Selected("date '1994-01-31' + interval '1' month"),
+            "timestamp '1994-02-28 00:00:00' : timestamp");
+  EXPECT_EQ(Selected("interval '1 year 2 months -3 days' + date '1994-01-01'"),
+            "timestamp '1995-02-26 00:00:00' : timestamp");
+  // A timestamp at midnight is compared as its day, so that a date's codes can be.
+  EXPECT_EQ(Where("day < date '1994-01-01' + interval '1' year"), "t.day < date '1995-01-01'");
+  EXPECT_EQ(Where("day in (date '1994-01-01' + interval '1' year, '1994-03-01')"),
+            "t.day IN (date '1995-01-01', date '1994-03-01')");
+  EXPECT_EQ(Where("day < timestamp '1994-01-01 12:00'"),
+            "CAST(t.day AS timestamp) < timestamp '1994-01-01 12:00:00'");
   EXPECT_EQ(Selected("date '1994-01-01' + 90"), "date '1994-04-01' : date");
   EXPECT_EQ(Selected("90 + date '1994-01-01'"), "date '1994-04-01' : date");
-  EXPECT_EQ(Selected("day + interval '30' day"), "t.day + 30 : date");
+  EXPECT_EQ(Selected("day + interval '30' day"),
+            "(CAST(t.day AS timestamp) + interval '30 days') : timestamp");
   EXPECT_EQ(Selected("day - 1"), "t.day - 1 : date");
   EXPECT_EQ(Selected("1 + day"), "t.day + 1 : date");
   EXPECT_EQ(Selected("day - date '1994-01-01'"), "t.day - date '1994-01-01' : integer");
@@ -255,7 +262,7 @@ TEST(BindTest, Cases) {
 TEST(BindTest, Casts) {
   EXPECT_EQ(Selected("'12'::int"), "12 : integer");
   EXPECT_EQ(Selected("cast(1.5 as integer)"), "2 : integer");
-  EXPECT_EQ(Selected("cast(id as decimal(10, 2))"), "CAST(t.id AS decimal(38,2)) : decimal(38,2)");
+  EXPECT_EQ(Selected("cast(id as decimal(10, 2))"), "CAST(t.id AS decimal(10,2)) : decimal(38,2)");
   EXPECT_EQ(Selected("id::bigint"), "t.id : integer");
   EXPECT_EQ(Selected("price::numeric"), "t.price : decimal(38,2)");
   EXPECT_EQ(Selected("'1.250'::decimal"), "1.250 : decimal(38,3)");

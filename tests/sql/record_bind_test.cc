@@ -183,7 +183,7 @@ TEST(RecordBindTest, RefusedClauses) {
       {create("id int primary key, t ^text"), "0A000", "text without a length"},
       {create("id int primary key, t ^varchar"), "0A000", "text without a length"},
       {create("id int primary key, t ^decimal"), "0A000", "decimal without a precision"},
-      {create("id int primary key, t ^float8"), "0A000", "type float8 is"},
+      {create("id int primary key, t ^interval"), "0A000", "type interval is"},
       {create("id int primary key, t ^int[]"), "0A000", "arrays are"},
       {create("id int primary key, check (id ^in (select 1))"), "0A000", "subqueries are"},
       {"create table ^x (id int) with (storage = record)", "0A000", "without PRIMARY KEY"},

@@ -93,9 +93,12 @@ Value RandomValue(Random& random, const Type& type, bool far) {
       break;
     }
     case TypeKind::kInterval: {
-      nam::Interval interval{static_cast<int32_t>(Below(random, 5)) - 1, static_cast<int32_t>(Below(random, 40)) - 5,
+      nam::Interval interval{static_cast<int32_t>(Below(random, 5)) - 1,
+                             static_cast<int32_t>(Below(random, 40)) - 5,
                              static_cast<int64_t>(Below(random, 4)) * 21'600'000'000};
-      if (far) interval = {static_cast<int32_t>(random()), static_cast<int32_t>(random()), static_cast<int64_t>(random())};
+      if (far)
+        interval = {static_cast<int32_t>(random()), static_cast<int32_t>(random()),
+                    static_cast<int64_t>(random())};
       value = Value::Span(interval);
       break;
     }
@@ -113,9 +116,9 @@ Type ScaleOf(const Expr& a, const Expr& b) {
 }  // namespace
 
 std::vector<RandomSlot> RandomSlots(Random& random) {
-  const std::vector<Type> types = {Type::Integer(),   Type::Integer(),   Type::Integer(),  Type::Decimal(2),
-                                   Type::Decimal(2),  Type::Decimal(11), Type::Date(),     Type::Date(),
-                                   Type::Timestamp(), Type::Bool(),      Type::String(),   Type::String(),
+  const std::vector<Type> types = {Type::Integer(),   Type::Integer(),   Type::Integer(),   Type::Decimal(2),
+                                   Type::Decimal(2),  Type::Decimal(11), Type::Date(),      Type::Date(),
+                                   Type::Timestamp(), Type::Bool(),      Type::String(),    Type::String(),
                                    Type::String(40),  plan::CharType(6), plan::CharType(9), Type::Double(),
                                    Type::Double(),    Type::Real(),      Type::Interval()};
   std::vector<RandomSlot> slots;
@@ -319,10 +322,10 @@ Expr RandomExpression::Text(int depth) {
 Expr RandomExpression::Comparison(int depth) {
   const Op op = OneOf<Op>(
       random_, {Op::kEqual, Op::kNotEqual, Op::kLess, Op::kLessEqual, Op::kGreater, Op::kGreaterEqual});
-  const Maker of =
-      OneOf<Maker>(random_, {&RandomExpression::Number, &RandomExpression::Number, &RandomExpression::Text,
-                             &RandomExpression::Text, &RandomExpression::Date, &RandomExpression::Timestamp,
-                             &RandomExpression::Bool, &RandomExpression::Double, &RandomExpression::Interval});
+  const Maker of = OneOf<Maker>(
+      random_, {&RandomExpression::Number, &RandomExpression::Number, &RandomExpression::Text,
+                &RandomExpression::Text, &RandomExpression::Date, &RandomExpression::Timestamp,
+                &RandomExpression::Bool, &RandomExpression::Double, &RandomExpression::Interval});
   Expr e = Node(op, Type::Bool(), {});
   e.children.push_back((this->*of)(depth - 1));
   e.children.push_back((this->*of)(depth - 1));
@@ -330,9 +333,9 @@ Expr RandomExpression::Comparison(int depth) {
 }
 
 Expr RandomExpression::In(int depth) {
-  const Maker of = OneOf<Maker>(random_, {&RandomExpression::Number, &RandomExpression::Text,
-                                          &RandomExpression::Date, &RandomExpression::Bool,
-                                          &RandomExpression::Double, &RandomExpression::Interval});
+  const Maker of = OneOf<Maker>(
+      random_, {&RandomExpression::Number, &RandomExpression::Text, &RandomExpression::Date,
+                &RandomExpression::Bool, &RandomExpression::Double, &RandomExpression::Interval});
   Expr e = Node(Op::kIn, Type::Bool(), {});
   e.children.push_back((this->*of)(depth - 1));
   const uint64_t items = 1 + Below(random_, Chance(random_, 50) ? 4 : 30);
@@ -388,7 +391,8 @@ Expr RandomExpression::Double(int depth) {
     case 4:
       return Call('f', depth);
     default: {
-      Expr e = Node(OneOf<Op>(random_, {Op::kAdd, Op::kSubtract, Op::kMultiply, Op::kDivide}), Type::Double(), {});
+      Expr e =
+          Node(OneOf<Op>(random_, {Op::kAdd, Op::kSubtract, Op::kMultiply, Op::kDivide}), Type::Double(), {});
       e.children.push_back(Double(depth - 1));
       e.children.push_back(Double(depth - 1));
       // Of 32 bits, all of it.
@@ -439,7 +443,8 @@ Expr RandomExpression::Call(char result, int depth) {
   }
   const plan::Signature signature = OneOf(random_, fitting);
   std::string letters = signature.arguments;
-  if (letters.back() == '*') letters = std::string(letters.size() - 1, letters[0]) + letters[letters.size() - 2];
+  if (letters.back() == '*')
+    letters = std::string(letters.size() - 1, letters[0]) + letters[letters.size() - 2];
   const char same = OneOf<char>(random_, {'t', 'i', 'f', 'D', 'T', 'I'});
   Expr e = Node(Op::kFunction, {}, {});
   e.index = static_cast<int>(signature.function);
@@ -450,7 +455,8 @@ Expr RandomExpression::Call(char result, int depth) {
   const auto constant = [&](size_t i, const std::vector<std::string>& texts) {
     if (i < e.children.size()) e.children[i] = LiteralOf(Value::String(OneOf(random_, texts)));
   };
-  const std::vector<std::string> fields = {"year", "month", "dow", "week", "hour", "second", "epoch", "quarter", "decade"};
+  const std::vector<std::string> fields = {"year",   "month", "dow",     "week",  "hour",
+                                           "second", "epoch", "quarter", "decade"};
   using plan::Function;
   switch (signature.function) {
     case Function::kExtract:
