@@ -556,7 +556,7 @@ absl::Status PipelinePreparation::MakeAggregate(const plan::AggregateSink& sink)
                                                                    .schema = schema(),
                                                                    .meanings = meanings_}));
   }
-  out_.totals = sink.totals;
+  out_.group_totals = sink.totals;
   out_.aggregate = std::make_unique<AggregateSink>(*out_.aggregate_plan, stage_.result_budget_);
   out_.by_row_nodes += out_.aggregate_plan->program().by_row_nodes();
   return absl::OkStatus();

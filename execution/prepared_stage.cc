@@ -63,7 +63,7 @@ const OrderedRows* PreparedPipeline::ordered() const {
 }
 
 std::unique_ptr<Source> PreparedPipeline::RowsAtRest(bool in_order) const {
-  if (aggregate != nullptr) return std::make_unique<AggregateSource>(*aggregate, totals);
+  if (aggregate != nullptr) return std::make_unique<AggregateSource>(*aggregate, group_totals);
   if (result != nullptr) return std::make_unique<PageSource>(result->table());
   if (ordered() == nullptr) return nullptr;
   return std::make_unique<OrderedSource>(*ordered(),

@@ -90,7 +90,7 @@ struct PreparedPipeline {
   std::unique_ptr<TopRows> top_rows;
   std::unique_ptr<Sorter> sorter;
   uint64_t offset = 0;           // of sorted rows: the first that nobody reads
-  std::vector<uint32_t> totals;  // of groups: see plan::AggregateSink
+  std::vector<uint32_t> group_totals;  // plan::AggregateSink::totals
   PreparedPipeline* feeds = nullptr;  // whose sink is this one's, and which completes it
 
   /// For one thread. The source is this pipeline's, or one with the same rows.

@@ -228,7 +228,8 @@ class TimeFormatter {
 
 }  // namespace
 
-absl::StatusOr<Value> FormatTime(const Expr&, const Value& time, std::string_view pattern) {
+absl::StatusOr<Value> FormatTime(const Expr& call, const Value& time, std::string_view pattern) {
+  if (pattern.empty()) return Value::Null(call.type);
   // What of it is longest is no longer than nine characters, and two for the ordinal, for each byte.
   return Value::String(TimeFormatter(time).Format(pattern));
 }

@@ -30,6 +30,7 @@ constexpr Signature kSignatures[] = {
     {F::kSubstring, "substr", "ti", 't'},
     {F::kSubstring, "substr", "tii", 't'},
     {F::kPosition, "strpos", "tt", 'i'},
+    {F::kPosition, "position", "tt", 'i'},
     {F::kReplace, "replace", "ttt", 't'},
     {F::kTranslate, "translate", "ttt", 't'},
     {F::kLeft, "left", "ti", 't'},

@@ -224,7 +224,7 @@ absl::StatusOr<std::string> Chr(const Expr& call, __int128 n) {
   const auto bad = [&](std::string what) {
     return UserError(sqlstate::kLimitExceeded, std::move(what), call.position);
   };
-  if (n < 0) return bad("character number must be positive");
+  if (n < 0) return UserError(sqlstate::kBadParameter, "character number must be positive", call.position);
   if (n == 0) return bad("null character not permitted");
   if (n > 0x10ffff) return bad("requested character too large for encoding: " + Int128ToString(n));
   if (n >= 0xd800 && n <= 0xdfff)
@@ -254,7 +254,7 @@ std::string_view RightOf(std::string_view text, __int128 n) {
 absl::StatusOr<std::string> WithBackslashes(const Expr& call, std::string_view pattern,
                                             std::string_view escape) {
   if (escape.size() > 1 && CountCharacters(escape) > 1) {
-    return UserError(sqlstate::kBadEscapeText, "invalid escape string", call.position,
+    return UserError(sqlstate::kBadEscape, "invalid escape string", call.position,
                      "an escape string is empty or one character");
   }
   if (escape == "\\") return std::string(pattern);

@@ -146,9 +146,14 @@ bool IsOfDay(T field) {
   return field <= T::kHour;
 }
 
+/// date_trunc does not know what is no part of a date's or a time's text.
+bool IsNamedByTruncation(T field) {
+  return field < T::kEpoch;
+}
+
 absl::StatusOr<T> FieldOf(const Expr& call, const std::string& name, const Value& time) {
   const std::optional<T> field = TimeFieldOf(name);
-  if (field) return *field;
+  if (field && (FunctionOf(call) != F::kTruncateTime || IsNamedByTruncation(*field))) return *field;
   return UserError(sqlstate::kBadParameter,
                    absl::StrCat("unit ", Quote(absl::AsciiStrToLower(name)), " not recognized for type ",
                                 NameOfType(time.type)),

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "base/wall_time.h"
 #include "catalog/attachment.h"
 #include "optimizer/assignment.h"
 #include "optimizer/lower.h"
@@ -140,7 +141,8 @@ class SessionImpl final : public Session {
     const std::optional<absl::Status> lost = std::exchange(lost_, std::nullopt);
     tables_.Begin();
     const bool open = InTransaction();
-    const absl::StatusOr<sql::Statement> bound = sql::Bind(statement, tables_);
+    const absl::StatusOr<sql::Statement> bound =
+        sql::Bind(statement, tables_, WallTimeUs(attachment_.fabric().clock()));
     absl::StatusOr<ResultSet> result = bound.ok() ? RunWithServers(*bound) : bound.status();
     if (!result.ok() && records_.has_value()) result = records_->Fail(statement, result.status());
     if (lost.has_value() && !(bound.ok() && IsRollback(*bound))) return *lost;

@@ -33,8 +33,9 @@ int64_t DayOf(int64_t us) {
 }
 
 /// The statement's time, or its day.
-absl::StatusOr<Expr> Now(const Node& node, bool day) {
-  const std::optional<int64_t> now = node.text().now_us();
+absl::StatusOr<Expr> Now(const Node& node, bool day, Clause clause) {
+  // A CHECK is kept, and would keep the time of its CREATE TABLE.
+  const std::optional<int64_t> now = clause == Clause::kCheck ? std::nullopt : node.text().now_us();
   if (!now) return Refusal("the current time is not supported here", node.position(), "write a constant");
   return MakeLiteral(day ? Value::Date(DayOf(*now)) : Value::Timestamp(*now), node.position());
 }
@@ -96,7 +97,7 @@ absl::StatusOr<Expr> ExpressionBinder::FunctionCall(const Node& node, const std:
   const std::vector<Node> args = node.List("args");
   if (args.empty() &&
       IsOneOf(name, {"now", "transaction_timestamp", "statement_timestamp", "clock_timestamp"}))
-    return Now(node, false);
+    return Now(node, false, context.clause);
   if (args.empty() && name == "pi") return MakeLiteral(Value::Double(std::numbers::pi), position);
   std::vector<Expr> operands;
   for (const Node& arg : args) {
@@ -106,16 +107,17 @@ absl::StatusOr<Expr> ExpressionBinder::FunctionCall(const Node& node, const std:
   if (name == "date" && operands.size() == 1)
     return builder_.Cast(std::move(operands[0]), Type::Date(), position);
   if (name == "age" && operands.size() == 1) {
-    NAM_ASSIGN_OR_RETURN(Expr today, Now(node, true));
+    NAM_ASSIGN_OR_RETURN(Expr today, Now(node, true, context.clause));
     operands.insert(operands.begin(), std::move(today));
   }
   return builder_.Call(name, std::move(operands), position);
 }
 
-absl::StatusOr<Expr> ExpressionBinder::CurrentTime(const Node& node) {
+absl::StatusOr<Expr> ExpressionBinder::CurrentTime(const Node& node, const Context& context) {
   const std::string op = node.Text("op");
-  if (op == "SVFOP_CURRENT_DATE") return Now(node, true);
-  if (IsOneOf(op, {"SVFOP_CURRENT_TIMESTAMP", "SVFOP_LOCALTIMESTAMP"})) return Now(node, false);
+  if (op == "SVFOP_CURRENT_DATE") return Now(node, true, context.clause);
+  if (IsOneOf(op, {"SVFOP_CURRENT_TIMESTAMP", "SVFOP_LOCALTIMESTAMP"}))
+    return Now(node, false, context.clause);
   return RefuseExpression(node);
 }
 

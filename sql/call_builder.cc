@@ -144,6 +144,9 @@ absl::StatusOr<Expr> ExpressionBuilder::FunctionNode(Function function, std::vec
 
 absl::StatusOr<Expr> ExpressionBuilder::Call(std::string_view name, std::vector<Expr> operands,
                                              int position) const {
+  const auto integer = [](const Expr& e) { return e.type.kind == TypeKind::kInteger; };
+  if (name == "mod" && operands.size() == 2 && std::all_of(operands.begin(), operands.end(), integer))
+    return Arithmetic(Op::kModulo, std::move(operands[0]), std::move(operands[1]), position);
   const Signature* best = nullptr;
   int least = 0;
   for (const Signature& signature : plan::Signatures()) {
@@ -170,8 +173,6 @@ absl::StatusOr<Expr> ExpressionBuilder::Call(std::string_view name, std::vector<
       NAM_ASSIGN_OR_RETURN(operand, PaddedText(std::move(operand), position));
     }
   }
-  if (best->function == Function::kRemainder && operands[0].type.kind == TypeKind::kInteger)
-    return Arithmetic(Op::kModulo, std::move(operands[0]), std::move(operands[1]), position);
   return FunctionNode(best->function, std::move(operands), position);
 }
 

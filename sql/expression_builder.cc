@@ -164,7 +164,8 @@ absl::Status ExpressionBuilder::Meet(Expr& expr, const Expr& other) const {
     NAM_ASSIGN_OR_RETURN(expr, Cast(std::move(expr), Type::Date(), position));
     return absl::OkStatus();
   }
-  if (!DateAndTimestamp(expr.type, other.type) || IsMidnight(other)) return absl::OkStatus();
+  if (!DateAndTimestamp(expr.type, other.type) || (IsMidnight(other) && !IsLiteral(expr)))
+    return absl::OkStatus();
   NAM_ASSIGN_OR_RETURN(expr, Cast(std::move(expr), other.type, position));
   return absl::OkStatus();
 }
@@ -175,8 +176,6 @@ absl::StatusOr<Expr> ExpressionBuilder::Compare(Op op, Expr a, Expr b, int posit
   NAM_RETURN_IF_ERROR(Settle(b, a.type));
   NAM_RETURN_IF_ERROR(Meet(a, b));
   NAM_RETURN_IF_ERROR(Meet(b, a));
-  // Two constants, one of which is at midnight.
-  NAM_RETURN_IF_ERROR(Meet(a, b));
   if (!Comparable(a.type, b.type)) return NoOperator(op, a, b, position);
   std::vector<Expr> sides;
   sides.push_back(std::move(a));
@@ -351,7 +350,7 @@ absl::StatusOr<Expr> ExpressionBuilder::In(Expr a, std::vector<Expr> items, int 
       NAM_RETURN_IF_ERROR(Settle(a, typed->type));
   }
   for (Expr& item : items) {
-    if (!IsMidnight(item)) NAM_RETURN_IF_ERROR(Meet(a, item));
+    if (!IsMidnight(item) || IsLiteral(a)) NAM_RETURN_IF_ERROR(Meet(a, item));
   }
   // Constants that a's type can hold become one kIn; the rest (columns, NULL, 1.5 for an integer, text whose
   // blanks count for a char(n)) are comparisons beside it.
@@ -361,7 +360,6 @@ absl::StatusOr<Expr> ExpressionBuilder::In(Expr a, std::vector<Expr> items, int 
   for (Expr& item : items) {
     NAM_RETURN_IF_ERROR(Settle(item, type));
     NAM_RETURN_IF_ERROR(Meet(item, a));
-    if (DateAndTimestamp(a.type, item.type)) NAM_RETURN_IF_ERROR(Meet(a, item));
     if (!Comparable(type, item.type)) return NoOperator(Op::kEqual, a, item, item.position);
     const bool constant = IsLiteral(item) && !item.literal.null && (IsChar(item.type) || !IsChar(type));
     std::optional<__int128> held = item.literal.number;

@@ -80,7 +80,10 @@ absl::StatusOr<double> ParseReal(std::string_view text, bool real) {
   } else if (lower == "nan" && number.size() == text.size()) {
     return std::numeric_limits<double>::quiet_NaN();
   } else {
-    if (number.empty() || number.find_first_not_of("0123456789.eE+-") != std::string_view::npos) return bad();
+    const bool signed_twice = number.starts_with('-') || number.starts_with('+');
+    if (number.empty() || signed_twice ||
+        number.find_first_not_of("0123456789.eE+-") != std::string_view::npos)
+      return bad();
     const char* const end = number.data() + number.size();
     // Rounding to 64 bits first and then to 32 could round twice.
     float narrow = 0;

@@ -2,6 +2,7 @@
 
 #include "absl/status/statusor.h"
 #include "execution/expression/node.h"
+#include "types/sql_error.h"
 
 namespace nam::execution {
 namespace {
@@ -17,6 +18,15 @@ Value ValueAt(const Vector& vector, uint32_t position, const Type& type) {
     value.number = vector.number(position);
   }
   return value;
+}
+
+/// Of one expression and chunk. A function makes up to 16 MiB a row, which a server has no room for 1,024
+/// times.
+constexpr size_t kMostTextBytes = size_t{256} << 20;
+
+absl::Status TextsTooLong(int position) {
+  return UserError(sqlstate::kOutOfMemory, "texts that are computed take too much memory", position,
+                   "1,024 rows of one expression have at most 256 MiB");
 }
 
 class ByRow final : public Node {
@@ -41,6 +51,7 @@ class ByRow final : public Node {
     Vector& out = Out(at);
     if (physical() != Physical::kTruth) out.nulls = at.nulls;
     uint32_t p = 0;
+    size_t text_bytes = 0;
     const plan::Resolver resolve = [&](const plan::Expr& column) {
       return ValueAt(*operands[static_cast<size_t>(column.column.column)], p, column.type);
     };
@@ -48,6 +59,8 @@ class ByRow final : public Node {
       p = rows[i];
       absl::StatusOr<Value> value = plan::Evaluate(e_, resolve);
       if (!value.ok()) return FrameAccess::Fail(frame, value.status());
+      text_bytes += value->text.size();
+      if (text_bytes > kMostTextBytes) return FrameAccess::Fail(frame, TextsTooLong(e_.position));
       Store(*std::move(value), p, at);
     }
     return &out;

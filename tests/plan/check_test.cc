@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "plan/expression_tree.h"
 #include "plan/flow.h"
 #include "plan/table_schema.h"
 #include "tests/plan/random_expression.h"
@@ -147,6 +148,9 @@ TEST(Check, ConditionsAndKeysAreTyped) {
     GroupsIn(p).aggregates[0].argument = Random::Column(p.pipelines[1].schemas[1], 1);
     GroupsIn(p).aggregates[0].type = Type::String();
   })) << "a sum of text";
+  EXPECT_TRUE(Refused([](P& p) {
+    GroupsIn(p).group_by = {MakeLiteral(Value::Span({1, 0, 0}), -1)};
+  })) << "1 month is 30 days";
 }
 
 TEST(Check, ValuesAreThoseOfTheirSlots) {

@@ -236,6 +236,29 @@ TEST(BindTest, Dates) {
             "305 : integer");
 }
 
+TEST(BindTest, TheStatementsTime) {
+  FakeTables tables;
+  constexpr int64_t kNowUs = 1'588'820'645'678'000;
+  const auto bind = [&](const std::string& text) { return Bind(text, tables, kNowUs); };
+  const auto bound =
+      bind("select now(), current_timestamp, localtimestamp, current_date, age(date '2020-05-01') from t");
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  const BoundQuery& query = std::get<SelectStatement>(*bound).query;
+  std::string shown;
+  for (const OutputColumn& column : query.select) shown += column.expr.literal.ToString() + "\n";
+  EXPECT_EQ(
+      shown,
+      "2020-05-07 03:04:05.678\n2020-05-07 03:04:05.678\n2020-05-07 03:04:05.678\n2020-05-07\n6 days\n");
+  // A CHECK is kept: it would keep the time of its CREATE TABLE.
+  for (const char* time : {"now()", "current_date", "localtimestamp"}) {
+    const auto create = bind(std::string("create table x (id int primary key, at timestamp, check (at < ") +
+                             time + ")) with (storage = record)");
+    const auto error = SqlErrorOf(create.status());
+    EXPECT_EQ(error ? error->sqlstate : "", "0A000") << time;
+  }
+  EXPECT_EQ(BindError("select now() from t").sqlstate, "0A000");
+}
+
 TEST(BindTest, Cases) {
   EXPECT_EQ(Selected("case when n > 1 then 1 when n < 0 then 2.5 else price end"),
             "CASE WHEN t.n > 1 THEN 1.00 WHEN t.n < 0 THEN 2.50 ELSE t.price END : decimal(38,2)");
