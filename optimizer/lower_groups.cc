@@ -234,9 +234,13 @@ absl::StatusOr<Flow> TreeLowering::LowerSetOperation(const Node& node, const Col
     for (const Column& column : node.input(i).columns) below.insert(column.ref);
     NAM_ASSIGN_OR_RETURN(Flow flow, LowerHere(node.input(i), below));
     NAM_RETURN_IF_ERROR(Arrange(node.input(i).columns, flow));
-    plan::ProjectStep project;
-    const std::vector<Expr> slots = plan::SlotExprs(flow.schema());
-    for (const Expr& slot : slots) project.outputs.push_back(slot);
+    plan::ProjectStep project{plan::SlotExprs(flow.schema())};
+    for (size_t c = 0; c < node.columns.size(); ++c) {
+      // Texts of other lengths: nothing else differs.
+      const Type& type = node.columns[c].type;
+      Expr& slot = project.outputs[c];
+      if (slot.type != type) slot = plan::MakeNode(Op::kCast, type, -1, {std::move(slot)});
+    }
     if (counted) {
       project.outputs.push_back(plan::MakeLiteral(Value::Integer(i == 0 ? 1 : 0), -1));
       project.outputs.push_back(plan::MakeLiteral(Value::Integer(i == 0 ? 0 : 1), -1));

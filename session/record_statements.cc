@@ -88,8 +88,9 @@ class RowBatch {
  public:
   static constexpr uint64_t kBytesMax = 4 << 20;
   /// `rows_wanted`: more than that need not be found before the stage has seen them.
-  RowBatch(execution::LocalStage& stage, uint32_t row_bytes, uint64_t rows_wanted)
+  RowBatch(execution::LocalStage& stage, uint32_t pipeline, uint32_t row_bytes, uint64_t rows_wanted)
       : stage_(stage),
+        pipeline_(pipeline),
         row_bytes_(row_bytes),
         rows_max_(std::clamp<uint64_t>(std::min<uint64_t>(rows_wanted, kBytesMax / row_bytes), 1,
                                        execution::kChunkRows)) {}
@@ -102,13 +103,14 @@ class RowBatch {
   absl::StatusOr<bool> Flush() {
     rows_.clear();
     for (size_t at = 0; at < bytes_.size(); at += row_bytes_) rows_.push_back(bytes_.data() + at);
-    absl::StatusOr<bool> more = stage_.AddRecords(0, rows_);
+    absl::StatusOr<bool> more = stage_.AddRecords(pipeline_, rows_);
     bytes_.clear();
     return more;
   }
 
  private:
   execution::LocalStage& stage_;
+  const uint32_t pipeline_;
   const uint32_t row_bytes_;
   const uint64_t rows_max_;
   std::vector<std::byte> bytes_;
@@ -424,7 +426,7 @@ absl::StatusOr<ResultSet> RecordStatements::Query(const sql::BoundQuery& query, 
   const bool first_rows_do =
       !star.aggregated && star.row_limit >= 0 && (query.order_by.empty() || path.ordered);
   if (!first_rows_do || star.row_limit > 0) {
-    RowBatch batch(*stage, layout.row_bytes(),
+    RowBatch batch(*stage, 0, layout.row_bytes(),
                    first_rows_do ? static_cast<uint64_t>(star.row_limit) : execution::kChunkRows);
     NAM_RETURN_IF_ERROR(
         Follow(table, layout, path, [&](std::span<const std::byte> row) { return batch.Add(row); }));
@@ -432,6 +434,17 @@ absl::StatusOr<ResultSet> RecordStatements::Query(const sql::BoundQuery& query, 
   }
   NAM_RETURN_IF_ERROR(stage->Run());
   return result.Take();
+}
+
+absl::Status RecordStatements::Feed(const optimizer::TransactionScan& scan, const proto::Table& table,
+                                    execution::LocalStage& stage) {
+  const RecordLayout layout(table);
+  const sql::AccessPath path =
+      sql::ChooseAccessPath(table, layout, scan.conditions, {.snapshot = access_.snapshot()});
+  RowBatch batch(stage, scan.pipeline, layout.row_bytes(), execution::kChunkRows);
+  NAM_RETURN_IF_ERROR(
+      Follow(table, layout, path, [&](std::span<const std::byte> row) { return batch.Add(row); }));
+  return batch.Flush().status();
 }
 
 std::optional<size_t> RecordStatements::OnlyTableOf(const sql::BoundQuery& query, const Expr& conjunct) {

@@ -12,6 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "execution/local_stage.h"
+#include "optimizer/lower_tree.h"
 #include "proto/catalog.pb.h"
 #include "session/session.h"
 #include "sql/bound_query.h"
@@ -109,6 +111,10 @@ class RecordStatements {
   /// How the rows of a statement's record tables are found, a line each and one for each condition that is
   /// left.
   absl::StatusOr<std::vector<std::string>> Explain(const sql::ExplainStatement& statement) const;
+
+  /// In a transaction: gives a stage the rows of a table that its scan wants.
+  absl::Status Feed(const optimizer::TransactionScan& scan, const proto::Table& table,
+                    execution::LocalStage& stage);
 
   /// Runs it in the transaction that is open, or in one of its own.
   absl::StatusOr<ResultSet> InTransaction(const std::function<absl::StatusOr<ResultSet>()>& body);

@@ -11,8 +11,12 @@
 #include "catalog/attachment.h"
 #include "optimizer/assignment.h"
 #include "optimizer/lower.h"
+#include "optimizer/lower_tree.h"
 #include "optimizer/plan.h"
+#include "optimizer/push_filters.h"
+#include "optimizer/unnest.h"
 #include "plan/codec.h"
+#include "plan/print.h"
 #include "session/compute_clients.h"
 #include "session/explain.h"
 #include "session/missing_server_errors.h"
@@ -253,12 +257,25 @@ class SessionImpl final : public Session {
     return missing.has_value() && missing->server.buried() ? std::nullopt : missing;
   }
 
-  struct Prepared {
+  /// A stage of compute servers.
+  struct PreparedStage {
     optimizer::Plan plan;
-    plan::PhysicalPlan physical;  // the same, as compute servers get it
     optimizer::TableRefs tables;
+    bool extended = false;              // has build sides that `plan` does not know
     std::vector<ServerReport> servers;  // those with work
     std::vector<std::string> why_read;  // once it has run: of each join; empty if it was multicast
+  };
+  /// A query whose servers have one stage.
+  struct Prepared : PreparedStage {
+    plan::PhysicalPlan physical;
+  };
+  /// Any query.
+  struct PreparedTree {
+    optimizer::LoweredTree tree;
+    std::vector<PreparedStage> stages;  // of servers, as the plan's
+    std::vector<ResultSet::Column> columns;
+
+    const plan::PhysicalPlan& plan() const { return tree.lowered.plan; }
   };
 
   /// A statement that is not of the open transaction; `what` names it if it has an effect.
@@ -293,6 +310,70 @@ class SessionImpl final : public Session {
     return RunQuery(statement.query, prepared);
   }
 
+  absl::StatusOr<ResultSet> Run(const sql::TreeStatement& statement) {
+    NAM_RETURN_IF_ERROR(MayRun(""));
+    NAM_ASSIGN_OR_RETURN(PreparedTree prepared, Prepare(*statement.tree));
+    return Run(prepared);
+  }
+
+  absl::StatusOr<PreparedTree> Prepare(const plan::logical::Query& query) {
+    plan::logical::Query unnested{
+        .root = plan::logical::Clone(*query.root), .relations = query.relations, .ctes = query.ctes};
+    NAM_RETURN_IF_ERROR(optimizer::Unnest(unnested));
+    optimizer::PushFilters(unnested);
+    PreparedTree out;
+    NAM_ASSIGN_OR_RETURN(out.tree, optimizer::LowerTree(unnested));
+    for (const plan::logical::Column& column : query.root->columns)
+      out.columns.push_back({column.name, column.type});
+    for (const optimizer::ServerStage& stage : out.tree.lowered.stages) {
+      PreparedStage& prepared = out.stages.emplace_back();
+      prepared.plan = stage.star;
+      prepared.tables = stage.tables;
+      prepared.extended = stage.extended;
+      NAM_RETURN_IF_ERROR(FindServers(prepared, nullptr));
+    }
+    return out;
+  }
+
+  absl::StatusOr<ResultSet> Run(PreparedTree& prepared) {
+    if (prepared.tree.transaction_scans.empty()) return RunStages(prepared);
+    if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
+    return records_->InTransaction([&] { return RunStages(prepared); });
+  }
+
+  /// What pipelines of the session's stage take in comes in their order, so that what they wait for is there.
+  absl::StatusOr<ResultSet> RunStages(PreparedTree& prepared) {
+    const plan::PhysicalPlan& plan = prepared.plan();
+    QueryResult result(prepared.columns);
+    NAM_ASSIGN_OR_RETURN(const std::unique_ptr<execution::LocalStage> local,
+                         result.PrepareStage(plan, prepared.tree.lowered.tables, settings_.result_bytes_max(),
+                                             attachment_.fabric().clock(), cancel_));
+    const proto::AttemptRequest request = RequestOf(plan);
+    QueryWork work;
+    for (uint32_t p = 0; p < plan.pipelines.size(); ++p) {
+      if (plan.pipelines[p].stage + 1 != plan.stages.size()) continue;
+      for (const optimizer::TransactionScan& scan : prepared.tree.transaction_scans) {
+        if (scan.pipeline != p) continue;
+        NAM_RETURN_IF_ERROR(records_->Feed(scan, *prepared.tree.lowered.tables[scan.table], *local));
+      }
+      const auto* pages = std::get_if<plan::PageSource>(&plan.pipelines[p].source);
+      if (pages == nullptr || plan.pipelines[pages->pipeline].stage >= prepared.stages.size()) continue;
+      PreparedStage& stage = prepared.stages[plan.pipelines[pages->pipeline].stage];
+      NAM_RETURN_IF_ERROR(RunStage(request, plan.pipelines[pages->pipeline].stage, stage, *local));
+      AddWork(stage, work);
+    }
+    NAM_RETURN_IF_ERROR(local->Run());
+    ResultSet rows = result.Take();
+    rows.work = work;
+    return rows;
+  }
+
+  static std::vector<std::string> LinesOf(const PreparedTree& prepared) {
+    return plan::Print(prepared.plan(), [&](uint32_t table, uint32_t column) {
+      return prepared.tree.lowered.tables[table]->columns(static_cast<int>(column)).name();
+    });
+  }
+
   /// Record tables with others, of either kind.
   absl::StatusOr<ResultSet> Join(const sql::BoundQuery& query) {
     return records_->InTransaction([&]() -> absl::StatusOr<ResultSet> {
@@ -307,7 +388,11 @@ class SessionImpl final : public Session {
     NAM_RETURN_IF_ERROR(MayRun(""));
     std::vector<std::string> lines;
     std::optional<Prepared> prepared;
-    if (ReadsRecords(statement.query)) {
+    std::optional<PreparedTree> tree;
+    if (statement.tree != nullptr) {
+      NAM_ASSIGN_OR_RETURN(tree, Prepare(*statement.tree));
+      lines = LinesOf(*tree);
+    } else if (ReadsRecords(statement.query)) {
       if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
       NAM_ASSIGN_OR_RETURN(lines, records_->Explain(statement));
     } else {
@@ -317,7 +402,8 @@ class SessionImpl final : public Session {
     if (statement.analyze) {
       Clock& clock = attachment_.fabric().clock();
       const int64_t started_ns = clock.NowNs();
-      NAM_ASSIGN_OR_RETURN(const ResultSet result, prepared.has_value()
+      NAM_ASSIGN_OR_RETURN(const ResultSet result, tree.has_value() ? Run(*tree)
+                                                   : prepared.has_value()
                                                        ? RunQuery(statement.query, *prepared)
                                                        : Run(sql::SelectStatement{statement.query}));
       total = absl::StrFormat("Result: %d rows in %.1f ms", result.rows.size(),
@@ -369,6 +455,12 @@ class SessionImpl final : public Session {
     NAM_ASSIGN_OR_RETURN(prepared.physical, optimizer::Lower(prepared.plan, prepared.tables));
     NAM_RETURN_IF_ERROR(optimizer::LowerFinish(query, prepared.plan, prepared.physical));
     if (records != nullptr) records->FillIn(prepared.physical);
+    NAM_RETURN_IF_ERROR(FindServers(prepared, records));
+    return prepared;
+  }
+
+  /// Living compute servers, and what each does of the stage.
+  absl::Status FindServers(PreparedStage& prepared, const RecordReads* records) {
     NAM_ASSIGN_OR_RETURN(const proto::Cluster* cluster, tables_.Cluster());
     std::vector<proto::Member> members;
     for (const proto::Member& member : cluster->members()) {
@@ -389,11 +481,11 @@ class SessionImpl final : public Session {
       if (assignment.servers[i].pieces.empty()) continue;
       prepared.servers.push_back({std::move(members[i]), assignment.servers[i], {}});
     }
-    return prepared;
+    return absl::OkStatus();
   }
 
-  static optimizer::Assignment Share(const Prepared& prepared, const RecordReads* records, size_t servers,
-                                     uint32_t threads) {
+  static optimizer::Assignment Share(const PreparedStage& prepared, const RecordReads* records,
+                                     size_t servers, uint32_t threads) {
     const auto driving = static_cast<size_t>(prepared.plan.driving);
     const auto count = static_cast<int>(servers);
     if (!sql::IsRecordTable(*prepared.tables[driving]))
@@ -404,15 +496,31 @@ class SessionImpl final : public Session {
   }
 
   absl::StatusOr<ResultSet> RunQuery(const sql::BoundQuery& query, Prepared& prepared) {
-    proto::AttemptRequest request;
-    *request.mutable_plan() = plan::ToProto(prepared.physical);
-    *request.mutable_settings() = settings_.ForStreams();
-    request.set_client(attachment_.member().value());
     QueryResult result(ColumnsOf(query));
     NAM_ASSIGN_OR_RETURN(const std::unique_ptr<execution::LocalStage> finish,
                          result.PrepareStage(prepared.physical, prepared.tables, settings_.result_bytes_max(),
                                              attachment_.fabric().clock(), cancel_));
-    const uint32_t driving_pipeline = prepared.physical.stages[0].claimed;
+    NAM_RETURN_IF_ERROR(RunStage(RequestOf(prepared.physical), 0, prepared, *finish));
+    NAM_RETURN_IF_ERROR(finish->Run());
+    ResultSet rows = result.Take();
+    AddWork(prepared, rows.work);
+    return rows;
+  }
+
+  /// What attempts at stages of the plan have alike.
+  proto::AttemptRequest RequestOf(const plan::PhysicalPlan& plan) {
+    proto::AttemptRequest request;
+    *request.mutable_plan() = plan::ToProto(plan);
+    *request.mutable_settings() = settings_.ForStreams();
+    request.set_client(attachment_.member().value());
+    return request;
+  }
+
+  /// A stage of compute servers, whose rows go to the session's.
+  absl::Status RunStage(proto::AttemptRequest request, uint32_t number, PreparedStage& prepared,
+                        execution::LocalStage& finish) {
+    request.set_stage(number);
+    const uint32_t driving_pipeline = request.plan().stages(static_cast<int>(number)).claimed();
     MulticastCoordinator::Query shares{
         .plan = prepared.plan, .tables = prepared.tables, .partitions = {}, .in_place = settings_.in_place};
     for (const ServerReport& server : prepared.servers) {
@@ -420,7 +528,8 @@ class SessionImpl final : public Session {
       shares.threads = shares.partitions.empty() ? threads : std::min(shares.threads, threads);
       shares.partitions.push_back(partitioner::PartitionsOf(server.share.pieces));
     }
-    NAM_ASSIGN_OR_RETURN(prepared.why_read, multicast_->Start(shares, settings_.multicast));
+    NAM_ASSIGN_OR_RETURN(prepared.why_read,
+                         multicast_->Start(shares, prepared.extended ? Choice::kOff : settings_.multicast));
     QueryRun run({.request = std::move(request),
                   .servers = prepared.servers,
                   .clients = *clients_,
@@ -430,7 +539,7 @@ class SessionImpl final : public Session {
                   .members = [this] { return NewMembers(); },
                   .add =
                       [&](const std::string& pages, uint64_t attempt) {
-                        return finish->Add(driving_pipeline, std::as_bytes(std::span(pages)), attempt);
+                        return finish.Add(driving_pipeline, std::as_bytes(std::span(pages)), attempt);
                       },
                   .driving = *prepared.tables[static_cast<size_t>(prepared.plan.driving)],
                   .progress = ProgressOf(prepared),
@@ -444,15 +553,10 @@ class SessionImpl final : public Session {
       counters_->Abandon();
       counters_.reset();
     }
-    NAM_RETURN_IF_ERROR(status);
-    NAM_RETURN_IF_ERROR(finish->Run());
-    ResultSet rows = result.Take();
-    rows.work = WorkOf(prepared);
-    return rows;
+    return status;
   }
 
-  static QueryWork WorkOf(const Prepared& prepared) {
-    QueryWork work;
+  static void AddWork(const PreparedStage& prepared, QueryWork& work) {
     for (const ServerReport& server : prepared.servers) {
       for (const proto::PipelineCounters& pipeline : server.reply.pipelines()) {
         work.rows += pipeline.rows_in();
@@ -461,11 +565,10 @@ class SessionImpl final : public Session {
         work.waiting_ms += static_cast<double>(pipeline.waiting_us()) / 1000;
       }
     }
-    return work;
   }
 
   /// What QueryRun tells, as our caller wants to hear it.
-  std::function<void(uint64_t)> ProgressOf(const Prepared& prepared) {
+  std::function<void(uint64_t)> ProgressOf(const PreparedStage& prepared) {
     if (!progress_) return nullptr;
     QueryProgress progress{.table = prepared.tables[static_cast<size_t>(prepared.plan.driving)]->name()};
     for (const ServerReport& server : prepared.servers) progress.rows += server.share.rows;
@@ -477,7 +580,7 @@ class SessionImpl final : public Session {
   }
 
   /// Words to claim work from, if the query is large enough for that to pay and memory can be had.
-  WorkCounters* CountersFor(const Prepared& prepared) {
+  WorkCounters* CountersFor(const PreparedStage& prepared) {
     uint64_t bytes = 0;
     for (const ServerReport& server : prepared.servers) bytes += server.share.driving_bytes;
     double tuples = 0;

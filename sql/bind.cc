@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "sql/bound_query.h"
+#include "sql/logical_query.h"
 #include "sql/parse_tree.h"
 #include "sql/record_binder.h"
 #include "sql/select_binder.h"
@@ -39,6 +40,16 @@ absl::StatusOr<Statement> BindExplainOfChange(const Node& node, bool analyze, Ta
   return Statement(std::move(statement));
 }
 
+/// As a star if it is one, otherwise as a tree.
+absl::StatusOr<Statement> BindAnyQuery(const Node& node, TableSource& tables) {
+  absl::StatusOr<BoundQuery> star = BindSelect(node, tables);
+  if (star.ok()) return Statement(SelectStatement{*std::move(star)});
+  const auto error = SqlErrorOf(star.status());
+  if (!error.has_value() || error->sqlstate != sqlstate::kNotSupported) return star.status();
+  NAM_ASSIGN_OR_RETURN(plan::logical::Query tree, BindLogical(node, tables));
+  return Statement(TreeStatement{std::make_shared<const plan::logical::Query>(std::move(tree))});
+}
+
 absl::StatusOr<Statement> BindExplain(const Node& node, TableSource& tables) {
   ExplainStatement statement;
   for (const Node& option : node.List("options")) {
@@ -57,7 +68,12 @@ absl::StatusOr<Statement> BindExplain(const Node& node, TableSource& tables) {
     return Refusal("EXPLAIN of anything but SELECT, UPDATE and DELETE is not supported", node.text().Start(),
                    "explain a SELECT");
   }
-  NAM_ASSIGN_OR_RETURN(statement.query, BindSelect(query, tables));
+  NAM_ASSIGN_OR_RETURN(Statement bound, BindAnyQuery(query, tables));
+  if (auto* select = std::get_if<SelectStatement>(&bound)) {
+    statement.query = std::move(select->query);
+  } else {
+    statement.tree = std::get<TreeStatement>(bound).tree;
+  }
   return Statement(std::move(statement));
 }
 
@@ -159,10 +175,7 @@ bool Parses(const std::string& text) {
 absl::StatusOr<Statement> Bind(const std::string& text, TableSource& tables, std::optional<int64_t> now_us) {
   NAM_ASSIGN_OR_RETURN(const ParsedStatement statement, ParsedStatement::Parse(text, now_us));
   const Node root = statement.root();
-  if (root.Is("SelectStmt")) {
-    NAM_ASSIGN_OR_RETURN(BoundQuery query, BindSelect(root, tables));
-    return Statement(SelectStatement{std::move(query)});
-  }
+  if (root.Is("SelectStmt")) return BindAnyQuery(root, tables);
   if (root.Is("ExplainStmt")) return BindExplain(root, tables);
   if (root.Is("DropStmt")) return BindDrop(root);
   if (root.Is("VariableSetStmt")) return BindSet(root);

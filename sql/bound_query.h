@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "plan/aggregate.h"
 #include "plan/expression.h"
+#include "plan/logical.h"
 #include "proto/catalog.pb.h"
 
 namespace nam::sql {
@@ -52,9 +53,14 @@ struct BoundQuery {
 struct SelectStatement {
   BoundQuery query;
 };
+/// Any other query: what BoundQuery has no room for.
+struct TreeStatement {
+  std::shared_ptr<const plan::logical::Query> tree;
+};
 struct ExplainStatement {
   bool analyze = false;
   BoundQuery query;
+  std::shared_ptr<const plan::logical::Query> tree;  // instead of `query`
   std::string change;  // of an UPDATE or DELETE: which; of `query` only table and conjuncts are set then
 };
 struct DropTableStatement {
@@ -120,7 +126,7 @@ struct TransactionStatement {
   Kind kind = Kind::kBegin;
 };
 
-using Statement = std::variant<SelectStatement, ExplainStatement, DropTableStatement, SetStatement,
+using Statement = std::variant<SelectStatement, TreeStatement, ExplainStatement, DropTableStatement, SetStatement,
                                CreateTableStatement, CreateIndexStatement, DropIndexStatement,
                                InsertStatement, UpdateStatement, DeleteStatement, TransactionStatement>;
 

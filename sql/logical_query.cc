@@ -202,6 +202,10 @@ absl::StatusOr<plan::logical::Query> BindLogical(const std::string& text, TableS
   NAM_ASSIGN_OR_RETURN(const ParsedStatement statement, ParsedStatement::Parse(text));
   const Node select = statement.root();
   if (!select.Is("SelectStmt")) return RefuseStatement(select);
+  return BindLogical(select, tables);
+}
+
+absl::StatusOr<plan::logical::Query> BindLogical(const Node& select, TableSource& tables) {
   LogicalContext context(tables);
   NAM_ASSIGN_OR_RETURN(BoundTree tree, BindQuery(context, {}, select));
   plan::logical::Query query;

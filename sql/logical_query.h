@@ -81,6 +81,9 @@ struct BoundTree {
 /// A SelectStmt of any form.
 absl::StatusOr<BoundTree> BindQuery(LogicalContext& context, const Surroundings& around, const Node& select);
 
+/// A SelectStmt, of a statement of its own. As BindLogical of its text.
+absl::StatusOr<plan::logical::Query> BindLogical(const Node& select, TableSource& tables);
+
 /// ORDER BY's direction and NULLs.
 absl::Status BindDirection(const Node& sort_by, plan::OrderKey& key);
 

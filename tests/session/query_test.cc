@@ -523,12 +523,11 @@ TEST_F(QueryTest, DropGivesEverythingBack) {
   EXPECT_EQ(Error("select k from extra").sqlstate, "42P01");
 }
 
-TEST_F(QueryTest, ErrorsOfJoinsNameTheUsersTables) {
+TEST_F(QueryTest, TablesWithManyColumnsAreJoined) {
   std::string columns;
   for (int i = 0; i < 1100; ++i) columns += ", c" + std::to_string(i) + " smallint";
   Rows("create table broad (id int primary key" + columns + ") with (storage = record)");
-  const SqlError error = Error("select count(*) from broad, items where broad.id = items.item");
-  EXPECT_EQ(error.message, "table broad must have 1 to 1024 columns");
+  EXPECT_EQ(Rows("select count(*) from broad, items where broad.id = items.item"), (TextRows{{"0"}}));
   Rows("drop table broad");
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/status_macros.h"
 #include "optimizer/lower_tree.h"
+#include "optimizer/push_filters.h"
 #include "optimizer/unnest.h"
 #include "partitioner/record_row.h"
 #include "session/query_result.h"
@@ -23,7 +24,8 @@ using sql::LogicalResults;
 
 class TreeResultTest : public testing::Test, public sql::TableSource {
  protected:
-  TreeResultTest() : results_(LogicalResults::Read("tests/sql/logical_results.txt")) {
+  void Read(const std::string& file) {
+    results_ = LogicalResults::Read("tests/sql/" + file);
     for (const auto& [name, table] : results_.tables) {
       auto of_records = std::make_shared<proto::Table>(*table);
       of_records->mutable_record();
@@ -46,8 +48,12 @@ class TreeResultTest : public testing::Test, public sql::TableSource {
   absl::StatusOr<std::vector<std::vector<Value>>> Run(const std::string& text,
                                                       std::vector<plan::logical::Column>& columns) {
     NAM_ASSIGN_OR_RETURN(plan::logical::Query query, sql::BindLogical(text, *this));
+    // Nor does a session refuse it.
+    NAM_RETURN_IF_ERROR(sql::Bind(text, *this).status());
     columns = query.root->columns;
     NAM_RETURN_IF_ERROR(optimizer::Unnest(query));
+    optimizer::PushFilters(query);
+    NAM_RETURN_IF_ERROR(plan::logical::CheckTree(query, true));
     NAM_ASSIGN_OR_RETURN(const optimizer::LoweredTree tree, optimizer::LowerTree(query));
     std::vector<ResultSet::Column> shown;
     for (const plan::logical::Column& column : columns) shown.push_back({column.name, column.type});
@@ -67,12 +73,16 @@ class TreeResultTest : public testing::Test, public sql::TableSource {
     return std::move(result.Take().rows);
   }
 
-  const LogicalResults results_;
+  /// Of all queries of the file. Returns how many have rows.
+  int Compare(const std::string& file);
+
+  LogicalResults results_;
   std::map<std::string, std::shared_ptr<const proto::Table>> tables_;
   const std::atomic<bool> cancel_ = false;
 };
 
-TEST_F(TreeResultTest, ResultsAreThoseOfPostgreSql) {
+int TreeResultTest::Compare(const std::string& file) {
+  Read(file);
   int answered = 0;
   for (const LogicalResults::Query& query : results_.queries) {
     SCOPED_TRACE(query.text);
@@ -88,7 +98,16 @@ TEST_F(TreeResultTest, ResultsAreThoseOfPostgreSql) {
     EXPECT_EQ(query.error, "");
     EXPECT_EQ(sql::Difference(query, columns, *rows), "");
   }
-  EXPECT_GT(answered, 100);
+  return answered;
+}
+
+TEST_F(TreeResultTest, ResultsAreThoseOfPostgreSql) {
+  EXPECT_GT(Compare("logical_results.txt"), 300);
+}
+
+/// Of queries that were made at random.
+TEST_F(TreeResultTest, RandomResultsAreThoseOfPostgreSql) {
+  EXPECT_GT(Compare("logical_random_results.txt"), 100);
 }
 
 }  // namespace

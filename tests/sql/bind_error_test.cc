@@ -90,57 +90,21 @@ TEST(BindErrorTest, StatementKinds) {
 
 TEST(BindErrorTest, SelectClauses) {
   CheckRefusals({
-      {"^with x as (select 1) select * from x", "WITH is"},
-      {"select id from t ^union select id from u", "UNION is"},
-      {"select id from t union select id from t ^union all select id from u", "UNION is"},
-      {"select id from t ^intersect select id from u", "INTERSECT is"},
-      {"select id from t ^except all select id from u order by 1", "EXCEPT is"},
-      {"^values (1), (2)", "VALUES is"},
       {"select id ^into x from t", "SELECT INTO is"},
-      {"select id from t ^window w as (order by id)", "window functions are"},
       {"select id from t ^for update", "FOR UPDATE and FOR SHARE are"},
       {"select id from t ^for no key update", "FOR UPDATE and FOR SHARE are"},
-      {"select ^distinct on (id) id from t", "DISTINCT ON is"},
       {"select id from t order by id fetch first 3 rows ^with ties", "WITH TIES is"},
-      {"select id from t group by ^distinct id", "GROUP BY DISTINCT is"},
-      {"select id from t group by id, ^rollup (n)", "ROLLUP is"},
-      {"select id from t group by ^cube (n)", "CUBE is"},
-      {"select id from t group by ^grouping sets ((n), (id))", "GROUPING SETS is"},
-      {"select count(*) from t group by ^()", "GROUP BY () is"},
-      {"^select 1 + 1", "SELECT without FROM is"},
-      {"^select from t", "SELECT without columns is"},
       {"select id from t order by id ^using >", "ORDER BY … USING is"},
-      {"select 'a' from t group by ^1", "GROUP BY a constant"},
   });
 }
 
 TEST(BindErrorTest, From) {
   CheckRefusals({
-      {"select * from t ^left join u on t.id = u.id", "LEFT JOIN is"},
-      {"select * from t ^right outer join u on t.id = u.id", "RIGHT JOIN is"},
-      {"select * from t ^full join u using (id)", "FULL JOIN is"},
-      {"select * from t ^natural join u", "NATURAL JOIN is"},
-      {"select * from t ^natural left join u", "NATURAL JOIN is"},
-      {"select * from t a join t b on a.id = b.id ^left join (u join u w using (id)) on true",
-       "LEFT JOIN is"},
-      {"select * from (t join ^u using (id)) as j", "alias for a JOIN"},
-      {"select * from t join ^u using (id) as j", "alias for a JOIN"},
-      {"select * from ^(select id from t) x", "subqueries in FROM are"},
-      {"select * from t, ^lateral (select id from t) x", "LATERAL is"},
       {"select * from ^f(1)", "functions in FROM are"},
       {"select * from t ^tablesample bernoulli (1)", "TABLESAMPLE is"},
       {"select * from ^only t", "ONLY is"},
       {"select * from ^other.t", "schemas other than public are"},
-      {"select * from ^t as x (a, b)", "column aliases in FROM are"},
-      {"select * from t, ^u", "cartesian products are"},
-      {"select * from t cross join ^u", "cartesian products are"},
-      {"select * from t, u, ^t x where t.id = u.id", "cartesian products are"},
-      {"select * from t, u where t.id ^< u.id", "a join condition that is no equality of columns"},
-      {"select * from t, u where t.id + 1 ^= u.id", "a join condition that is no equality of columns"},
-      {"select * from t, u, ^t x where t.id = u.id and t.n + u.t_id > 1", "cartesian products are"},
-      {"select * from t, u where t.price ^= u.amount", "different numeric types"},
   });
-  Check({"select * from t, ^u x", "0A000", "cartesian", "connects \"t\" and \"x\""});
   CheckAll({
       {"select * from ^lineorders", "42P01", "table \"lineorders\" does not exist",
        "did you mean \"lineorder\"?"},
@@ -221,7 +185,6 @@ TEST(BindErrorTest, Types) {
       {"select extract(^foo from day) from t", "22023", "not recognized", ""},
       {"select (id, n) ^= (1, 2, 3) from t", "42601", "unequal number", ""},
       {"select name ^~ '(' from t", "2201B", "invalid regular expression", ""},
-      {"select name ~ '\\ma' from t", "0A000", "\\m", ""},
       {"select ^cast(day as integer) from t", "42846", "cannot cast date to integer", ""},
       {"select ok^::bigint from t", "42846", "cannot cast boolean to integer", ""},
       {"select ^sum(name) from t", "42883", "sum(varchar(20))", "numbers"},
@@ -280,14 +243,7 @@ TEST(BindErrorTest, Grouping) {
 
 TEST(BindErrorTest, Expressions) {
   CheckRefusals({
-      {"select id from t where id ^in (select id from u)", "subqueries are"},
-      {"select id from t where ^exists (select id from u)", "subqueries are"},
-      {"select ^(select 1) from t", "subqueries are"},
-      {"select ^sum(n) over () from t", "window functions are"},
-      {"select sum(n) ^filter (where ok) from t", "FILTER is"},
       {"select sum(n ^order by id) from t", "ORDER BY in an aggregate is"},
-      {"select ^sum(distinct n) from t", "sum(DISTINCT …) is"},
-      {"select ^avg(distinct n) from t", "avg(DISTINCT …) is"},
       {"select sum(n) ^within group (order by id) from t", "WITHIN GROUP is"},
       {"select count(^variadic n) from t", "VARIADIC is"},
       {"select ^my.f(name) from t", "functions with a schema are"},
@@ -295,20 +251,16 @@ TEST(BindErrorTest, Expressions) {
       {"select ^current_date from t", "the current time is"},
       {"select ^current_time from t", "CURRENT_TIME is"},
       {"select extract(^julian from day) from t", "EXTRACT(julian FROM …) is"},
-      {"select interval '1' ^year to month from t", "intervals of several fields"},
-      {"select ^lag(name) from t", "function \"lag\" is"},
       {"select ^~ n from t", "operator ~ is"},
       {"select n ^operator(pg_catalog.+) 1 from t", "operator + is"},
       {"select name ^similar to 'a' from t", "SIMILAR TO is"},
       {"select n ^between symmetric 1 and 2 from t", "BETWEEN SYMMETRIC is"},
       {"select name ^collate \"C\" from t", "COLLATE is"},
       {"select ^array[1] from t", "arrays are"},
-      {"select n ^= any (array[1]) from t", "ANY over arrays is"},
       {"select ^row(1, 2) from t", "row values by themselves are"},
       {"select (^t).id from t", "subscripts"},
       {"select ^$1 from t", "parameters are"},
       {"select ^b'101' from t", "bit string"},
-      {"select ^grouping(id) from t group by id", "GROUPING is"},
       {"select n::^money from t", "type money is"},
       {"select n::^int[] from t", "arrays are"},
       {"select ^timestamptz '1994-01-01' from t", "type timestamptz is"},
@@ -343,9 +295,8 @@ TEST(BindErrorTest, StatusesAreReadable) {
   absl::Status status = Bind("select nme from t", tables).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(), "column \"nme\" does not exist (did you mean \"name\"?)");
-  status = Bind("select id from t union select id from t", tables).status();
+  status = Bind("copy t from 'x'", tables).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(status.message(), "UNION is not supported (run the two queries one after the other)");
 }
 
 }  // namespace
