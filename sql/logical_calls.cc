@@ -70,8 +70,14 @@ std::optional<absl::StatusOr<Expr>> LogicalSelect::Call(const Node& node, Clause
 absl::StatusOr<Expr> LogicalSelect::AggregateExpr(const Node& node, const std::string& name, Clause clause) {
   const int position = node.position();
   NAM_RETURN_IF_ERROR(RefuseClauses(node));
+  const size_t named_before = named_.size();
   NAM_ASSIGN_OR_RETURN(AggregateCall call, AggregateArguments(node, name, clause));
-  NAM_ASSIGN_OR_RETURN(LogicalSelect* const owner, OwnerOf(call, position));
+  // Also columns that are folded away tell whose it is.
+  std::vector<plan::ColumnRef> columns(named_.begin() + static_cast<std::ptrdiff_t>(named_before),
+                                       named_.end());
+  if (call.function != AggregateFunction::kCountRows) AddColumns(call.argument, columns);
+  if (call.filter.has_value()) AddColumns(*call.filter, columns);
+  NAM_ASSIGN_OR_RETURN(LogicalSelect* const owner, OwnerOf(columns, position));
   NAM_RETURN_IF_ERROR(owner->MayAggregate(position));
   return owner->AddAggregate(std::move(call), position);
 }
@@ -112,11 +118,9 @@ absl::StatusOr<AggregateCall> LogicalSelect::AggregateArguments(const Node& node
   return call;
 }
 
-/// The innermost query whose columns the arguments name; without columns this one.
-absl::StatusOr<LogicalSelect*> LogicalSelect::OwnerOf(const AggregateCall& call, int position) {
-  std::vector<plan::ColumnRef> columns;
-  if (call.function != AggregateFunction::kCountRows) AddColumns(call.argument, columns);
-  if (call.filter.has_value()) AddColumns(*call.filter, columns);
+/// The innermost query whose columns these are; without columns this one.
+absl::StatusOr<LogicalSelect*> LogicalSelect::OwnerOf(const std::vector<plan::ColumnRef>& columns,
+                                                      int position) {
   if (columns.empty()) return this;
   const auto names = [&](const LogicalSelect* select) {
     return std::any_of(columns.begin(), columns.end(), [&](plan::ColumnRef ref) {

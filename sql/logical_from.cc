@@ -147,6 +147,7 @@ class FromTree {
       const proto::Column& column = table->columns(i);
       columns.push_back({{relation, i}, column.name(), ColumnTypeOf(column.type()), column.nullable()});
     }
+    context_.scanned[relation] = table;
     NodePtr scan = MakeNode(plan::logical::Scan{relation, std::move(table)}, columns);
     return Named(std::move(scan), std::move(columns), alias, name, position);
   }

@@ -270,11 +270,29 @@ absl::Status LogicalSelect::ReplaceGroups(Expr& expr, bool in_subquery) {
   if (expr.op == Op::kColumn) {
     const int relation = expr.column.table;
     const bool own = context_.owners[static_cast<size_t>(relation)] == this;
-    if (own && relation != aggregate_relation_ && relation != key_relation_)
-      return Ungrouped(expr, in_subquery);
+    if (own && relation != aggregate_relation_ && relation != key_relation_) {
+      if (!FollowsFromKeys(expr.column)) return Ungrouped(expr, in_subquery);
+      groups_.keys.push_back(expr);  // of each group it has one value
+      return ReplaceGroups(expr, in_subquery);
+    }
   }
   for (Expr& child : expr.children) NAM_RETURN_IF_ERROR(ReplaceGroups(child, in_subquery));
   return absl::OkStatus();
+}
+
+/// Whether the groups' keys hold the primary key of the column's table.
+bool LogicalSelect::FollowsFromKeys(plan::ColumnRef column) const {
+  const auto scanned = context_.scanned.find(column.table);
+  if (scanned == context_.scanned.end() || !groups_.sets.empty()) return false;
+  const proto::Table& table = *scanned->second;
+  const auto& key = table.record().primary_key();
+  return !key.empty() && std::all_of(key.begin(), key.end(), [&](const std::string& name) {
+    return std::any_of(groups_.keys.begin(), groups_.keys.end(), [&](const Expr& grouped) {
+      return grouped.op == Op::kColumn && grouped.column.table == column.table &&
+             grouped.column.column < table.columns_size() &&
+             table.columns(grouped.column.column).name() == name;
+    });
+  });
 }
 
 absl::Status LogicalSelect::ReplaceGroupsBelow(plan::logical::Node& root) {

@@ -109,6 +109,7 @@ absl::StatusOr<Expr> LogicalSelect::ColumnExpr(const Node& node, Clause clause) 
   level.outer = around_.level;
   NAM_ASSIGN_OR_RETURN(const plan::logical::Column column,
                        ResolveColumn(level, node.Names("fields"), position, quoted));
+  named_.push_back(column.ref);
   return MakeColumn(column, position);
 }
 

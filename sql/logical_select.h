@@ -114,6 +114,7 @@ class LogicalSelect : public QueryScope {
   absl::Status ReplaceGroups(plan::Expr& expr, bool in_subquery);
   absl::Status ReplaceGroupsBelow(plan::logical::Node& root);
   absl::Status ReplaceAllGroups();
+  bool FollowsFromKeys(plan::ColumnRef column) const;
   absl::Status Ungrouped(const plan::Expr& column, bool in_subquery) const;
   ExprOr Grouping(const Node& node, Clause clause);
   void NeedAggregation();
@@ -125,7 +126,7 @@ class LogicalSelect : public QueryScope {
   ExprOr AggregateExpr(const Node& node, const std::string& name, Clause clause);
   absl::StatusOr<plan::logical::AggregateCall> AggregateArguments(const Node& node, const std::string& name,
                                                                   Clause clause);
-  absl::StatusOr<LogicalSelect*> OwnerOf(const plan::logical::AggregateCall& call, int position);
+  absl::StatusOr<LogicalSelect*> OwnerOf(const std::vector<plan::ColumnRef>& columns, int position);
   absl::Status MayAggregate(int position) const;
   ExprOr AddAggregate(plan::logical::AggregateCall call, int position);
 
@@ -158,6 +159,7 @@ class LogicalSelect : public QueryScope {
   Clause clause_ = Clause::kSelect;  // that is being bound
   bool in_from_ = false;
   bool in_aggregate_ = false, in_window_ = false;
+  std::vector<plan::ColumnRef> named_;  // columns in the order in which expressions name them
 
   std::vector<Output> outputs_;
   std::vector<plan::OrderKey> order_by_;

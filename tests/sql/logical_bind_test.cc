@@ -167,6 +167,22 @@ Project #3.0 = #3.0, #3.1 = #3.1
 )");
 }
 
+TEST(LogicalBindTest, ColumnsThatFollowFromAGroupedPrimaryKeyAreGrouped) {
+  EXPECT_EQ(
+      Tree("select r.v, sum(pairs.v) from r join pairs on pairs.a = r.k group by r.id having max(r.n) > 1"),
+      R"(
+Project #4.0 = #3.1, #4.1 = #2.0
+  Filter #2.1 > 1
+    Aggregate #3.0 = #0.0, #3.1 = #0.7, #2.0 = sum(#1.0), #2.1 = max(#0.2)
+      Join inner on #1.2 = #0.1
+        Scan r as #0: 0 1 2 3 4 5 6 7 8
+        Scan pairs as #1: 0 1 2
+)");
+  EXPECT_EQ(ErrorOf("select v from pairs group by a").sqlstate, "42803");
+  EXPECT_EQ(ErrorOf("select v from pairs group by rollup (a, b)").sqlstate, "42803");
+  EXPECT_EQ(ErrorOf("select r.v from r join pairs on pairs.a = r.k group by pairs.a").sqlstate, "42803");
+}
+
 TEST(LogicalBindTest, ErrorsPointAtTheirWords) {
   const struct {
     const char *text, *at, *sqlstate;
