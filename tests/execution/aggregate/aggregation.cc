@@ -1,5 +1,7 @@
 #include "tests/execution/aggregate/aggregation.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -133,6 +135,7 @@ std::unique_ptr<const AggregatePlan> Aggregation::Plan(AggregateInput input) con
                                    .meanings = meanings,
                                    .input = input,
                                    .page_bytes = RowLayout::kLeastPageBytes});
+  EXPECT_TRUE(plan.ok()) << plan.status();
   NAM_CHECK(plan.ok(), "a plan of a test is right");
   return std::move(*plan);
 }
@@ -149,6 +152,7 @@ plan::Aggregate MakeAggregate(AggregateFunction function, const plan::Schema& sc
   plan::Aggregate aggregate{
       .function = function, .argument = SlotExpr(schema, slot), .type = schema[slot].type};
   const uint8_t scale = aggregate.type.scale;
+  if (plan::ArgumentsOf(function) == 0) aggregate.argument = plan::Expr();
   if (plan::HasMoments(function)) aggregate.type = Type::Decimal(static_cast<uint8_t>(2 * scale + 4));
   if (function == AggregateFunction::kCorr) aggregate.type = Type::Decimal(6);
   if (plan::ArgumentsOf(function) > 1) aggregate.second = aggregate.argument;
