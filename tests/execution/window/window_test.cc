@@ -348,6 +348,10 @@ TEST(WindowTest, SumsBeyondTheirDigitsAreErrorsAndThoseThatCancelAreNot) {
   Check(driver, windowing, 1);
   for (Tuple& row : windowing.input) row[kDecimal] = Cell::Number(most);
   EXPECT_EQ(SqlErrorOf(Windowed(driver, windowing, 1).status())->sqlstate, sqlstate::kNumberOutOfRange);
+  // Three of them would wrap to a number of 38 digits.
+  windowing.input.pop_back();
+  windowing.options.calls[0].frame.end.kind = FrameBound::Kind::kUnboundedFollowing;
+  EXPECT_EQ(SqlErrorOf(Windowed(driver, windowing, 1).status())->sqlstate, sqlstate::kNumberOutOfRange);
 }
 
 TEST(WindowTest, CancelledAndWithoutMemory) {
