@@ -351,7 +351,9 @@ TEST(WindowTest, SumsBeyondTheirDigitsAreErrorsAndThoseThatCancelAreNot) {
   // Three of them would wrap to a number of 38 digits.
   windowing.input.pop_back();
   windowing.options.calls[0].frame.end.kind = FrameBound::Kind::kUnboundedFollowing;
-  EXPECT_EQ(SqlErrorOf(Windowed(driver, windowing, 1).status())->sqlstate, sqlstate::kNumberOutOfRange);
+  const absl::Status wrapped = Windowed(driver, windowing, 1).status();
+  ASSERT_FALSE(wrapped.ok());
+  EXPECT_EQ(SqlErrorOf(wrapped)->sqlstate, sqlstate::kNumberOutOfRange);
 }
 
 TEST(WindowTest, CancelledAndWithoutMemory) {
