@@ -220,10 +220,11 @@ absl::StatusOr<Expr> ExpressionBuilder::TimeArithmetic(Op op, Expr a, Expr b, in
     NAM_ASSIGN_OR_RETURN(e, Cast(std::move(e), Type::Timestamp(), position));
     return absl::OkStatus();
   };
+  const auto timed = [&](const Expr& e) { return is(e, TypeKind::kDate) || is(e, TypeKind::kTimestamp); };
   // The interval is on the right, and so is a factor.
-  const bool swaps = (op == Op::kAdd || op == Op::kMultiply) && is(a, TypeKind::kInterval) &&
-                     !is(b, TypeKind::kInterval) && op == Op::kAdd;
-  if (swaps || (op == Op::kMultiply && is(b, TypeKind::kInterval))) std::swap(a, b);
+  const bool swaps = (op == Op::kAdd && is(a, TypeKind::kInterval) && timed(b)) ||
+                     (op == Op::kMultiply && is(b, TypeKind::kInterval));
+  if (swaps) std::swap(a, b);
   const bool adds = op == Op::kAdd || op == Op::kSubtract;
   if (is(a, TypeKind::kInterval) && is(b, TypeKind::kInterval) && adds)
     return call(op == Op::kAdd ? Function::kIntervalSum : Function::kIntervalDifference);
@@ -231,7 +232,6 @@ absl::StatusOr<Expr> ExpressionBuilder::TimeArithmetic(Op op, Expr a, Expr b, in
     NAM_RETURN_IF_ERROR(to_double(b));
     return call(op == Op::kMultiply ? Function::kIntervalProduct : Function::kIntervalQuotient);
   }
-  const auto timed = [&](const Expr& e) { return is(e, TypeKind::kDate) || is(e, TypeKind::kTimestamp); };
   if (timed(a) && is(b, TypeKind::kInterval) && adds) {
     NAM_RETURN_IF_ERROR(to_timestamp(a));
     return call(op == Op::kAdd ? Function::kMoveForward : Function::kMoveBack);

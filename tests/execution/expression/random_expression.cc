@@ -468,7 +468,7 @@ Expr RandomExpression::Call(char result, int depth) {
       break;
     case Function::kMatches:
     case Function::kMatchesIgnoreCase:
-      constant(1, {"a", "^b", "[ab]+$", "A", "(a|b)c?", "\d"});
+      constant(1, {"a", "^b", "[ab]+$", "A", "(a|b)c?", "\\d"});
       break;
     case Function::kToChar:
       constant(1, signature.arguments[0] == 'T' || signature.arguments[0] == 'D'
