@@ -106,7 +106,9 @@ TEST(Function, PlansCallWhatTakesTheirOperands) {
     // Fewer operands, another type of one, another type of the result, another function.
     Expr fewer = call;
     fewer.children.pop_back();
-    if (!ResultType(signature.function, fewer.children)) EXPECT_FALSE(SlotOf(fewer, {}).ok());
+    if (!ResultType(signature.function, fewer.children)) {
+      EXPECT_FALSE(SlotOf(fewer, {}).ok());
+    }
     Expr other = call;
     other.children[0] = MakeLiteral(Value::Null(CharType(3)), -1);
     other.children[0].type.kind = TypeKind::kUuid;

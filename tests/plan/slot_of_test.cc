@@ -103,7 +103,7 @@ TEST(SlotOf, RefusesWhatIsIllTyped) {
   EXPECT_TRUE(refused(node(Op::kCase, Type::Integer(), {b, n, s})));
   EXPECT_TRUE(refused(node(Op::kCase, Type::Integer(), {n, n, n})));
   EXPECT_TRUE(refused(node(Op::kCase, Type::Integer(), {b, n})));
-  EXPECT_TRUE(refused(node(Op::kCast, Type::Bool(), {n})));
+  EXPECT_TRUE(refused(node(Op::kCast, Type::Date(), {n})));
   EXPECT_TRUE(refused(node(Op::kExtractYear, Type::Integer(), {n})));
   EXPECT_TRUE(refused(node(Op::kGroup, Type::Integer(), {})));
   Expr column = n;
