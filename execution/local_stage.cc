@@ -57,7 +57,8 @@ absl::Status LocalStage::PrepareFed(uint32_t number) {
 absl::Status LocalStage::Start(Fed& fed) {
   if (fed.groups != nullptr || fed.started) return absl::OkStatus();
   fed.started = true;
-  for (const uint32_t before : stage_->plan().pipelines[fed.number].after) NAM_RETURN_IF_ERROR(Complete(before));
+  for (const uint32_t before : stage_->plan().pipelines[fed.number].after)
+    NAM_RETURN_IF_ERROR(Complete(before));
   PreparedPipeline& pipeline = stage_->pipeline(fed.number);
   std::unique_ptr<SourceTask> source;
   if (pipeline.records.has_value()) {
@@ -154,8 +155,7 @@ absl::Status LocalStage::Run(uint32_t number) {
   if (pipeline.source == nullptr) {
     NAM_RETURN_IF_ERROR(End(fed_.at(pipeline.records.has_value() ? number : pipeline.foreign->pipeline)));
   } else {
-    const std::unique_ptr<PipelineTask> task =
-        pipeline.NewTask(context_, pipeline.source->NewTask(context_));
+    const std::unique_ptr<PipelineTask> task = pipeline.NewTask(context_, pipeline.source->NewTask(context_));
     const Step step = task->Run(context_);
     if (step == Step::kFailed) return context_.error();
     NAM_CHECK(step == Step::kDone, "nothing here waits");

@@ -81,7 +81,7 @@ class LocalStage {
   TaskContext context_;
   absl::Status error_;
   bool finished_ = false;
-  std::vector<bool> complete_;  // by pipeline
+  std::vector<bool> complete_;   // by pipeline
   std::map<uint32_t, Fed> fed_;  // by the pipeline whose rows they read; scans of records by their own
 };
 

@@ -89,9 +89,9 @@ struct PreparedPipeline {
   std::unique_ptr<ResultSink> result;
   std::unique_ptr<TopRows> top_rows;
   std::unique_ptr<Sorter> sorter;
-  uint64_t offset = 0;           // of sorted rows: the first that nobody reads
+  uint64_t offset = 0;                 // of sorted rows: the first that nobody reads
   std::vector<uint32_t> group_totals;  // plan::AggregateSink::totals
-  PreparedPipeline* feeds = nullptr;  // whose sink is this one's, and which completes it
+  PreparedPipeline* feeds = nullptr;   // whose sink is this one's, and which completes it
 
   /// For one thread. The source is this pipeline's, or one with the same rows.
   std::unique_ptr<PipelineTask> NewTask(TaskContext& context, std::unique_ptr<SourceTask> source) const;

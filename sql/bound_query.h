@@ -126,8 +126,8 @@ struct TransactionStatement {
   Kind kind = Kind::kBegin;
 };
 
-using Statement = std::variant<SelectStatement, TreeStatement, ExplainStatement, DropTableStatement, SetStatement,
-                               CreateTableStatement, CreateIndexStatement, DropIndexStatement,
+using Statement = std::variant<SelectStatement, TreeStatement, ExplainStatement, DropTableStatement,
+                               SetStatement, CreateTableStatement, CreateIndexStatement, DropIndexStatement,
                                InsertStatement, UpdateStatement, DeleteStatement, TransactionStatement>;
 
 /// Whether transactions change it; other tables are loaded and then read.

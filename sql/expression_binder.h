@@ -43,7 +43,8 @@ class ExpressionBinder {
  public:
   explicit ExpressionBinder(const std::vector<BoundTable>& tables) : names_(tables) {}
   /// Asks the query first; borrows it.
-  ExpressionBinder(const std::vector<BoundTable>& tables, QueryScope& query) : names_(tables), query_(&query) {}
+  ExpressionBinder(const std::vector<BoundTable>& tables, QueryScope& query)
+      : names_(tables), query_(&query) {}
 
   /// May return an untyped literal (see ExpressionBuilder).
   absl::StatusOr<plan::Expr> BindUntyped(const Node& node, const Scope& scope, Clause clause);

@@ -19,7 +19,7 @@ namespace nam::sql {
 struct LogicalContext {
   TableSource& source;
   std::map<std::string, std::shared_ptr<const proto::Table>>
-      found;                           // a table that occurs twice is one version
+      found;                                                   // a table that occurs twice is one version
   std::map<int, std::shared_ptr<const proto::Table>> scanned;  // by relation
   std::vector<LogicalSelect*> owners;  // by relation: the select whose FROM or groups it is; null: nobody's
   int ctes = 0;
