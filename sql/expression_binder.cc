@@ -112,8 +112,12 @@ absl::StatusOr<Expr> ExpressionBinder::Boolean(const Node& node, const Context& 
 
 absl::StatusOr<Expr> ExpressionBinder::Column(const Node& node, const Context& context) {
   NAM_RETURN_IF_ERROR(node.Only({"fields"}));
-  for (const Node& field : node.List("fields")) {
+  const std::vector<Node> fields = node.List("fields");
+  for (const Node& field : fields) {
     if (field.Is("A_Star")) {
+      if (fields.size() > 1)
+        return Refusal("the whole row of a table as a value is not supported", node.position(),
+                       "name its columns");
       return UserError(sqlstate::kSyntaxError, "* is not an expression", node.position(),
                        "write it alone in the select list, or in count(*)");
     }

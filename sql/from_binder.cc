@@ -169,7 +169,7 @@ absl::StatusOr<Scope> FromBinder::Using(const Node& node, const Scope& left, con
     position = std::max(position, node.text().Find({name}, position + 1));
     if (std::any_of(scope.columns.begin(), scope.columns.end(),
                     [&](const auto& c) { return c.name == name; })) {
-      return UserError(sqlstate::kAmbiguousColumn, absl::StrCat("column ", Quote(name), " is twice in USING"),
+      return UserError(sqlstate::kDuplicateColumn, absl::StrCat("column ", Quote(name), " is twice in USING"),
                        position, "name it once");
     }
     NAM_ASSIGN_OR_RETURN(Expr a, expressions_.names().Column(left, {name}, position, false));

@@ -112,7 +112,7 @@ TEST(BindErrorTest, From) {
       {"select * from t, ^t", "42712", "table name \"t\"", "alias"},
       {"select * from t a, ^u a", "42712", "table name \"a\"", "alias"},
       {"select * from t join u using (id, ^nam)", "42703", "column \"nam\"", "did you mean \"name\"?"},
-      {"select * from t join u using (id, ^id)", "42702", "twice in USING", ""},
+      {"select * from t join u using (id, ^id)", "42701", "twice in USING", ""},
       {"select * from t a, u b join t c on ^a.id = b.id", "42P01", "cannot be referenced from this part",
        "WHERE"},
       {"select * from t join u on ^sum(t.id) = u.id", "42803", "not allowed in JOIN", "HAVING"},
