@@ -162,8 +162,10 @@ class Runner {
     return out;
   }
   absl::StatusOr<Rows> Step(const LimitStep& limit, const Rows& in, const Schema&) const {
-    const auto rows = std::min<int64_t>(limit.rows, static_cast<int64_t>(in.size()));
-    return Rows(in.begin(), in.begin() + rows);
+    const auto size = static_cast<int64_t>(in.size());
+    const int64_t first = std::min(limit.offset, size);
+    const int64_t rows = limit.rows < 0 ? size - first : std::min(limit.rows, size - first);
+    return Rows(in.begin() + first, in.begin() + first + rows);
   }
 
   absl::StatusOr<Rows> Step(const ExpandStep& expand, const Rows& in, const Schema& output) const {
