@@ -156,23 +156,25 @@ TEST(EvaluateTest, Timestamps) {
   EXPECT_EQ(Text("timestamp '1994-03-15 00:00:00' = day"), "t");
   EXPECT_EQ(Text("day < timestamp '1994-03-15 00:00:00.000001'"), "t");
   EXPECT_EQ(Text("timestamp '1994-03-15' between '1994-03-14 12:00' and '1994-03-15'"), "t");
-  for (const char* bad :
-       {"", "2026-01-02 ", "2026-01-02 3:04", "2026-01-02 03:04:05.", "2026-01-02 03:04:05.1x",
-        "2026-01-02 03:04:05.1234567x", "2026-01-02x03:04", "2026-02-30 3:04"}) {
+  for (const char* bad : {"", "2026-01-02 3", "2026-01-02 03:04:05.", "2026-01-02 03:04:05.1x",
+                          "2026-01-02 03:04:05.1234567x", "2026-01-02x03:04"}) {
     EXPECT_EQ(sql::BindError("select timestamp '" + std::string(bad) + "' from t").sqlstate, "22007") << bad;
   }
   // Written as a timestamp is, but there is none; half a microsecond before year 10000 is rounded into it.
   for (const char* none :
-       {"2026-01-02 03:04:60", "2026-01-02 24:00", "2026-01-02 03:60", "2026-02-30 03:04:05", "2026-13-01",
-        "0000-01-01 00:00", "9999-12-31 23:59:59.9999995"}) {
+       {"2026-01-02 03:04:61", "2026-01-02 24:01", "2026-01-02 03:60", "2026-02-30 3:04",
+        "2026-02-30 03:04:05", "2026-13-01", "0000-01-01 00:00", "9999-12-31 23:59:59.9999995"}) {
     EXPECT_EQ(sql::BindError("select timestamp '" + std::string(none) + "' from t").sqlstate, "22008")
         << none;
   }
+  EXPECT_EQ(Text("timestamp ' 2026-01-02 3:04 '"), "2026-01-02 03:04:00");
+  EXPECT_EQ(Text("timestamp '2026-01-02 24:00'"), "2026-01-03 00:00:00");
+  EXPECT_EQ(Text("timestamp '2026-01-02 03:04:60'"), "2026-01-02 03:05:00");
   EXPECT_EQ(Text("timestamp '9999-12-31 23:59:59.9999994'"), "9999-12-31 23:59:59.999999");
-  for (const char* none :
-       {"2024-02-30", "2023-02-29", "1900-02-29", "2024-13-01", "2024-00-01", "2024-01-00", "0000-01-01"})
+  for (const char* none : {"2024-02-30", "2023-02-29", "1900-02-29", "2024-13-01", "2024-00-01", "2024-01-00",
+                           "0000-01-01", "2024-2-30", "20240230", "2024/02/30"})
     EXPECT_EQ(sql::BindError("select date '" + std::string(none) + "' from t").sqlstate, "22008") << none;
-  for (const char* bad : {"2024-2-30", "2024-02-3x", "20240230", "2024/02/30"})
+  for (const char* bad : {"2024-2", "2024-02-3x", "202402300", "2024/02-28"})
     EXPECT_EQ(sql::BindError("select date '" + std::string(bad) + "' from t").sqlstate, "22007") << bad;
 }
 
