@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/cluster/in_process_cluster.h"
 #include "tests/cluster/oracle.h"
 #include "tests/sql/logical_results.h"
@@ -19,8 +20,9 @@ using sql::LogicalResults;
 
 class TreeQueryTest : public ::testing::Test {
  protected:
-  void Load(const LogicalResults& results) {
+  void Load(const LogicalResults& results, const std::string& of_records) {
     for (const auto& [name, table] : results.tables) {
+      if (name == of_records) continue;
       SmallTable small{{name, {}, {}, ""}, results.contents.at(name)};
       for (const proto::Column& column : table->columns())
         small.schema.columns.push_back({column.name(), ColumnTypeOf(column.type()), column.nullable()});
@@ -31,9 +33,32 @@ class TreeQueryTest : public ::testing::Test {
     }
   }
 
-  void Compare(const std::string& file) {
+  /// Table u, as transactions write it.
+  void WriteRecords(const LogicalResults& results) {
+    std::string rows;
+    for (const auto& row : results.contents.at("u")) {
+      absl::StrAppend(&rows, rows.empty() ? "(" : ", (");
+      for (size_t i = 0; i < row.size(); ++i) {
+        const bool text = row[i].type.kind == TypeKind::kString;
+        const std::string value = row[i].null ? "null" : text ? "'" + row[i].text + "'" : row[i].ToString();
+        absl::StrAppend(&rows, i == 0 ? "" : ", ", value);
+      }
+      rows += ")";
+    }
+    for (const std::string& statement :
+         {std::string(
+              "create table u (id int primary key, t_id int, a int, v numeric(10, 2), s varchar(10)) with "
+              "(storage = record)"),
+          "insert into u values " + rows}) {
+      const auto result = cluster_.session().Execute(statement);
+      ASSERT_TRUE(result.ok()) << statement << "\n" << result.status();
+    }
+  }
+
+  void Compare(const std::string& file, bool with_records = false) {
     const LogicalResults results = LogicalResults::Read("tests/sql/" + file);
-    Load(results);
+    Load(results, with_records ? "u" : "");
+    if (with_records) WriteRecords(results);
     for (const LogicalResults::Query& query : results.queries) {
       SCOPED_TRACE(query.text);
       const auto result = cluster_.session().Execute(query.text);
@@ -56,6 +81,15 @@ class TreeQueryTest : public ::testing::Test {
 
 TEST_F(TreeQueryTest, ResultsAreThoseOfPostgreSql) {
   Compare("logical_results.txt");
+}
+
+/// One of the tables is of records.
+TEST_F(TreeQueryTest, ResultsOverRecordsAreThoseOfPostgreSql) {
+  Compare("logical_results.txt", true);
+}
+
+TEST_F(TreeQueryTest, RandomResultsOverRecordsAreThoseOfPostgreSql) {
+  Compare("logical_random_results.txt", true);
 }
 
 TEST_F(TreeQueryTest, RandomResultsAreThoseOfPostgreSql) {
