@@ -540,6 +540,12 @@ TEST_F(Many, MoreRowsThanATransactionWritesAreNotFound) {
   EXPECT_EQ(Run("delete from many where id < 511"), "DELETE 511");
 }
 
+/// The rows that are found first do not meet the condition.
+TEST_F(Many, LimitsCountRowsThatMeetTheConditions) {
+  EXPECT_EQ(Run("select id from many where n = 1 limit 1"), "SELECT 1 | 17679");
+  EXPECT_EQ(Run("select id from many where n = 1 limit 2"), "SELECT 1 | 17679");
+}
+
 TEST_F(Many, ResultsAreBounded) {
   result_bytes_max_ = 1 << 20;
   EXPECT_EQ(Run("select id, n from many"), "53200");
