@@ -298,6 +298,8 @@ div(7, 0)
 1::double precision / 0
 0::double precision / 0
 1e308::double precision * 10
+'1e308'::double precision * 10
+'1e308'::double precision + '1e308'::double precision
 1e-308::double precision * 1e-308
 1e308::double precision + 1e308
 'Infinity'::double precision - 'Infinity'::double precision
