@@ -175,7 +175,9 @@ class Model {
       least = std::min(least, cell);
       most = std::max(most, cell);
       sum += cell.number;
-      squares += cell.number * cell.number;
+      // Variances are of small numbers; what others make of them wraps.
+      const auto unwrapped = static_cast<unsigned __int128>(cell.number);
+      squares = static_cast<__int128>(static_cast<unsigned __int128>(squares) + unwrapped * unwrapped);
       all &= static_cast<int64_t>(cell.number);
       any |= static_cast<int64_t>(cell.number);
       odd ^= static_cast<int64_t>(cell.number);
