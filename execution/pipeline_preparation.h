@@ -5,9 +5,19 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_format.h"
 #include "execution/prepared_stage.h"
 
 namespace nam::execution {
+
+/// UNIMPLEMENTED, by name.
+inline absl::Status NotRun(const char* what) {
+  return absl::UnimplementedError(absl::StrFormat("this version of NAM does not run %s", what));
+}
+
+inline OrderSlot SlotOf(const plan::Order& by) {
+  return {by.slot, by.descending, by.nulls_first};
+}
 
 /// Makes one pipeline of a stage ready, after those before it.
 class PipelinePreparation {

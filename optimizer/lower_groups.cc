@@ -103,6 +103,7 @@ Layout LayoutOf(const std::vector<lg::Column>& columns) {
 }  // namespace
 
 absl::StatusOr<Flow> TreeLowering::Group(Flow flow, plan::AggregateSink sink, Layout layout) {
+  for (const Expr& key : sink.group_by) NAM_RETURN_IF_ERROR(CheckKey(key.type));
   sink.phase = flow.on_servers() ? Phase::kPartial : Phase::kWhole;
   if (!flow.on_servers()) return builder_.Through(std::move(flow), std::move(sink), std::move(layout));
   plan::AggregateSink partial = sink;
@@ -189,6 +190,7 @@ absl::StatusOr<Flow> TreeLowering::LowerDistinctOn(const Node& node, const Colum
   AddColumns(distinct.on, below);
   for (const plan::OrderKey& key : distinct.order) AddColumns(key.expr, below);
   NAM_ASSIGN_OR_RETURN(Flow flow, LowerHere(node.input(), below));
+  for (const Expr& key : distinct.on) NAM_RETURN_IF_ERROR(CheckKey(key.type));
   NAM_ASSIGN_OR_RETURN(const std::vector<uint32_t> on, SlotsOf(distinct.on, flow));
   NAM_ASSIGN_OR_RETURN(const std::vector<plan::Order> order, OrderOf(distinct.order, flow));
   plan::SortSink sort;
@@ -266,6 +268,7 @@ absl::StatusOr<Flow> TreeLowering::LowerSetOperation(const Node& node, const Col
   if (counted || !set.all) {
     plan::AggregateSink group{.group_by = plan::SlotExprs(wide), .phase = Phase::kWhole};
     group.group_by.resize(columns);
+    for (const Expr& key : group.group_by) NAM_RETURN_IF_ERROR(CheckKey(key.type));
     for (size_t side = 0; counted && side < 2; ++side) {
       group.aggregates.push_back({.function = AggregateFunction::kSum,
                                   .argument = plan::SlotExpr(wide, static_cast<uint32_t>(columns + side)),

@@ -119,6 +119,7 @@ sql::BoundQuery QueryOf(const Block& block, const Renaming& renaming, const Colu
 /// a = b whose sides can be made alike in bytes: as keys of a build.
 bool CanBeKey(const Type& a, const Type& b) {
   if (a.numeric() && b.numeric()) return true;
+  if (a.kind == TypeKind::kInterval) return false;
   return a.kind == b.kind && a.scale == b.scale;
 }
 

@@ -23,6 +23,11 @@ absl::Status NotSupported(const std::string& what) {
   return ToStatus({.message = what + " is not supported", .hint = "", .sqlstate = "0A000"});
 }
 
+absl::Status CheckKey(const Type& type) {
+  return type.kind == TypeKind::kInterval ? NotSupported("grouping or ordering by intervals")
+                                          : absl::OkStatus();
+}
+
 Expr Where(const Expr& condition, Expr expr) {
   const Type type = expr.type;
   return plan::MakeNode(Op::kCase, type, expr.position,
@@ -125,7 +130,10 @@ absl::StatusOr<std::vector<uint32_t>> TreeLowering::SlotsOf(const std::vector<Ex
 absl::StatusOr<std::vector<plan::Order>> TreeLowering::OrderOf(const std::vector<plan::OrderKey>& keys,
                                                                Flow& flow) {
   std::vector<Expr> exprs;
-  for (const plan::OrderKey& key : keys) exprs.push_back(key.expr);
+  for (const plan::OrderKey& key : keys) {
+    NAM_RETURN_IF_ERROR(CheckKey(key.expr.type));
+    exprs.push_back(key.expr);
+  }
   NAM_ASSIGN_OR_RETURN(const std::vector<uint32_t> slots, SlotsOf(exprs, flow));
   std::vector<plan::Order> order;
   for (size_t k = 0; k < keys.size(); ++k)
@@ -321,7 +329,10 @@ absl::StatusOr<Flow> TreeLowering::LowerWindow(const Node& node, const ColumnSet
   plan::WindowSource source;
   plan::SortSink sort;
   NAM_ASSIGN_OR_RETURN(const std::vector<uint32_t> partition, SlotsOf(window.partition, flow));
-  for (const uint32_t slot : partition) sort.order.push_back({slot, false, false});
+  for (const uint32_t slot : partition) {
+    NAM_RETURN_IF_ERROR(CheckKey(flow.schema()[slot].type));
+    sort.order.push_back({slot, false, false});
+  }
   NAM_ASSIGN_OR_RETURN(const std::vector<plan::Order> order, OrderOf(window.order, flow));
   sort.order.insert(sort.order.end(), order.begin(), order.end());
   source.partition_keys = static_cast<uint32_t>(partition.size());

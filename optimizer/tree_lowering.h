@@ -79,6 +79,8 @@ bool OnServers(const plan::logical::Node& node);
 /// A guess, to choose which side of a join is built.
 double EstimatedRows(const plan::logical::Node& node);
 
+/// 0A000 if the engine cannot compare values of the type as keys of groups and orders.
+absl::Status CheckKey(const Type& type);
 /// `expr` where the condition is true, otherwise NULL.
 plan::Expr Where(const plan::Expr& condition, plan::Expr expr);
 absl::Status NotSupported(const std::string& what);

@@ -252,6 +252,27 @@ const char* NameOf(Function function) {
   return kFirst[static_cast<size_t>(function)]->name;
 }
 
+Type TypeOfLetter(char letter) {
+  switch (letter) {
+    case 'b':
+      return Type::Bool();
+    case 'i':
+      return Type::Integer();
+    case 'n':
+      return Type::Decimal(0);
+    case 'f':
+      return Type::Double();
+    case 'D':
+      return Type::Date();
+    case 'T':
+      return Type::Timestamp();
+    case 'I':
+      return Type::Interval();
+    default:
+      return Type::String();
+  }
+}
+
 std::optional<Type> ResultType(Function function, std::span<const Expr> operands) {
   std::vector<Type> types;
   for (const Expr& operand : operands) types.push_back(operand.type);
@@ -264,22 +285,10 @@ std::optional<Type> ResultType(Function function, std::span<const Expr> operands
         if (type.kind != types[0].kind || type.scale != types[0].scale) return std::nullopt;
       }
       return types[0].kind == TypeKind::kString ? Type::String() : types[0];
-    case 't':
-      return Type::String();
-    case 'b':
-      return Type::Bool();
-    case 'i':
-      return Type::Integer();
-    case 'f':
-      return Type::Double();
-    case 'D':
-      return Type::Date();
-    case 'T':
-      return Type::Timestamp();
-    case 'I':
-      return Type::Interval();
-    default:
+    case 'n':
       return Type::Decimal(ResultScale(function, operands));
+    default:
+      return TypeOfLetter(signature->result);
   }
 }
 

@@ -107,6 +107,8 @@ struct Signature {
 };
 std::span<const Signature> Signatures();
 
+/// The type of a letter, without decimals; text for t and a.
+Type TypeOfLetter(char letter);
 /// The letter of a type; ? if no function takes it.
 char LetterOf(const Type& type);
 

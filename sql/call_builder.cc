@@ -58,28 +58,6 @@ std::optional<int> CostOf(const Signature& signature, std::span<const Expr> oper
   return cost;
 }
 
-/// The type of a letter, for operands that are not of it.
-Type TypeOf(char letter) {
-  switch (letter) {
-    case 'b':
-      return Type::Bool();
-    case 'i':
-      return Type::Integer();
-    case 'n':
-      return Type::Decimal(0);
-    case 'f':
-      return Type::Double();
-    case 'D':
-      return Type::Date();
-    case 'T':
-      return Type::Timestamp();
-    case 'I':
-      return Type::Interval();
-    default:
-      return Type::String();
-  }
-}
-
 /// Functions that see the blanks at the end of a char(n).
 bool SeesBlanks(Function function) {
   switch (function) {
@@ -164,9 +142,9 @@ absl::StatusOr<Expr> ExpressionBuilder::Call(std::string_view name, std::vector<
     if (letter == 'a') {
       SettleAsString(operand);
     } else {
-      NAM_RETURN_IF_ERROR(Settle(operand, TypeOf(letter)));
+      NAM_RETURN_IF_ERROR(Settle(operand, plan::TypeOfLetter(letter)));
       if (plan::LetterOf(operand.type) != letter) {
-        NAM_ASSIGN_OR_RETURN(operand, Cast(std::move(operand), TypeOf(letter), position));
+        NAM_ASSIGN_OR_RETURN(operand, Cast(std::move(operand), plan::TypeOfLetter(letter), position));
       }
     }
     if (sees_blanks) {

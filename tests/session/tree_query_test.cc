@@ -79,6 +79,26 @@ class TreeQueryTest : public ::testing::Test {
   InProcessCluster cluster_{{.compute_servers = 2}};
 };
 
+/// They are equal as spans, of which one value has many forms.
+TEST_F(TreeQueryTest, IntervalsAreNoKeys) {
+  const std::string from = " from (values (1, interval '1 day'), (2, interval '24 hours')) v (n, i)";
+  for (const std::string& query :
+       {"select i, count(*)" + from + " group by i", "select distinct i" + from,
+        "select n" + from + " order by i", "select n, rank() over (partition by i)" + from,
+        "select n, rank() over (order by i)" + from, "select i" + from + " union select i" + from,
+        "select distinct on (i) n" + from}) {
+    const auto result = cluster_.session().Execute(query);
+    ASSERT_FALSE(result.ok()) << query;
+    EXPECT_EQ(SqlErrorOf(result.status()).value_or(SqlError{}).sqlstate, "0A000") << query << result.status();
+  }
+  // Compared one by one they are what they are.
+  const auto joined = cluster_.session().Execute(
+      "select count(*) from (values (interval '1 day')) a (i) join (values (interval '24 "
+      "hours')) b (i) on a.i = b.i");
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_EQ(joined->rows[0][0].ToString(), "1");
+}
+
 TEST_F(TreeQueryTest, ResultsAreThoseOfPostgreSql) {
   Compare("logical_results.txt");
 }

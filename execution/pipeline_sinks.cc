@@ -1,0 +1,233 @@
+#include <algorithm>
+#include <bit>
+#include <utility>
+#include <variant>
+
+#include "base/status_macros.h"
+#include "execution/pipeline_preparation.h"
+#include "execution/rows/row_appender.h"
+#include "plan/flow.h"
+#include "plan/slot_of.h"
+
+/// The sinks of pipelines.
+namespace nam::execution {
+
+absl::Status PipelinePreparation::MakeSink() {
+  const plan::SinkNode& sink = out_.absorbed.pipeline.sink;
+  if (const auto* build = std::get_if<plan::BuildSink>(&sink)) return MakeBuild(*build);
+  if (claimed_ && stage_.of_session_) {
+    NAM_ASSIGN_OR_RETURN(out_.client_sink, stage_.inputs().client_sink(schema(), stage_.result_budget_));
+    return absl::OkStatus();
+  }
+  if (const auto* aggregate = std::get_if<plan::AggregateSink>(&sink)) return MakeAggregate(*aggregate);
+  if (const auto* result = std::get_if<plan::ResultSink>(&sink)) return MakeResult(*result);
+  if (const auto* sort = std::get_if<plan::SortSink>(&sink)) return MakeSort(*sort);
+  if (const auto* feed = std::get_if<plan::FeedSink>(&sink)) {
+    if (!stage_.of_session_) return NotRun("pipelines that feed others on compute servers");
+    // That is prepared later.
+    out_.feeds = &stage_.pipelines_[feed->pipeline];
+    return absl::OkStatus();
+  }
+  return NotRun("this sink of a pipeline");
+}
+
+absl::StatusOr<std::vector<bool>> PipelinePreparation::IgnoresBlanks(const plan::BuildSink& sink) const {
+  std::vector<bool> ignores(sink.keys.size());
+  bool first = true;
+  for (const plan::Pipeline& pipeline : stage_.plan().pipelines) {
+    for (const plan::StepNode& node : pipeline.steps) {
+      const auto* probe = std::get_if<plan::ProbeStep>(&node);
+      if (probe == nullptr || probe->build != number_) continue;
+      for (size_t k = 0; k < sink.keys.size(); ++k) {
+        const Type &probed = probe->keys[k].type, &built = sink.keys[k].type;
+        const bool blanks = plan::IsChar(probed) != plan::IsChar(built) && plan::IgnoresBlanks(probed, built);
+        if (!first && ignores[k] != blanks)
+          return NotRun("two probes of one build side, one of which takes blanks into account");
+        ignores[k] = blanks;
+      }
+      first = false;
+    }
+  }
+  return ignores;
+}
+
+bool PipelinePreparation::IsDrained() const {
+  for (const plan::Pipeline& pipeline : stage_.plan().pipelines) {
+    for (const plan::StepNode& node : pipeline.steps) {
+      const auto* probe = std::get_if<plan::ProbeStep>(&node);
+      if (probe != nullptr && probe->build == number_ &&
+          (probe->kind == plan::JoinKind::kRight || probe->kind == plan::JoinKind::kFull))
+        return true;
+    }
+  }
+  return false;
+}
+
+std::optional<DirectTable::Options> PipelinePreparation::DirectOptions(const plan::BuildSink& sink) const {
+  if (sink.keys.size() != 1) return std::nullopt;
+  const std::optional<uint32_t> slot = plan::BareSlot(sink.keys[0]);
+  if (!slot.has_value()) return std::nullopt;
+  if (out_.scan == nullptr) return std::nullopt;  // how many rows there are is not known
+  DirectTable::Options options{.rows = RowsHere(), .unique = sink.unique};
+  if (sink.keys[0].type.kind == TypeKind::kString) {
+    const CodeMeaning* const meaning = meanings_[*slot];
+    if (meaning == nullptr || meaning->dictionary == nullptr || meaning->dictionary->size() == 0)
+      return std::nullopt;
+    options.key_max = static_cast<int64_t>(meaning->dictionary->size()) - 1;
+    return options;
+  }
+  const plan::Bounds& bounds = schema()[*slot].bounds;
+  if (!bounds.narrow()) return std::nullopt;
+  options.key_min = static_cast<int64_t>(bounds.low);
+  options.key_max = static_cast<int64_t>(bounds.high);
+  // A table that is split by this very key has a share of the numbers for each part.
+  const plan::Pipeline& pipeline = out_.absorbed.pipeline;
+  const auto& scan = std::get<plan::BlockScan>(pipeline.source);
+  const proto::Table& table = *stage_.inputs().tables[scan.table];
+  if (!pipeline.steps.empty() || table.partitioning_size() != 1) return options;
+  const ScanOutput& from = out_.absorbed.outputs[*slot];
+  if (from.probe != ScanOutput::kScanned) return options;
+  const proto::PartitionKey& by = table.partitioning(0);
+  const std::string& column = table.columns(static_cast<int>(scan.columns[from.column])).name();
+  if (by.function() != proto::MODULO || by.column() != column || !std::has_single_bit(by.parts()))
+    return options;
+  options.parts = by.parts();
+  if (out_.partitions.size() < by.parts()) options.here = out_.partitions;
+  return options;
+}
+
+absl::Status PipelinePreparation::MakeBuild(const plan::BuildSink& sink) {
+  std::optional<DirectTable::Options> direct = DirectOptions(sink);
+  if (direct.has_value() && !DirectTable::Fits(*direct)) direct.reset();
+  const bool text = !sink.keys.empty() && sink.keys[0].type.kind == TypeKind::kString;
+  const bool codes = std::all_of(sink.payload.begin(), sink.payload.end(),
+                                 [&](uint32_t slot) { return meanings_[slot] != nullptr; });
+  if (direct.has_value() && sink.unique && codes && !IsDrained())
+    return MakeDirectBuild(sink, *std::move(direct), text);
+  if (direct.has_value()) {
+    direct->unique = false;
+    if (!DirectTable::Fits(*direct)) direct.reset();
+  }
+  return MakeRowBuild(sink, std::move(direct));
+}
+
+absl::Status PipelinePreparation::MakeDirectBuild(const plan::BuildSink& sink, DirectTable::Options table,
+                                                  bool text) {
+  DirectBuild::Options options{.table = std::move(table), .payload = sink.payload};
+  NAM_ASSIGN_OR_RETURN(options.key, Compile(sink.keys, schema()));
+  if (text) {
+    options.texts = std::make_unique<TextKeys>(*meanings_[*plan::BareSlot(sink.keys[0])], false);
+  }
+  for (const uint32_t slot : sink.payload) options.meanings.push_back(meanings_[slot]);
+  NAM_ASSIGN_OR_RETURN(out_.direct_build, DirectBuild::Make(std::move(options), stage_.build_budget()));
+  return absl::OkStatus();
+}
+
+absl::Status PipelinePreparation::MakeRowBuild(const plan::BuildSink& sink,
+                                               std::optional<DirectTable::Options> direct) {
+  std::vector<plan::Expr> outputs = sink.keys;
+  for (const uint32_t slot : sink.payload) {
+    plan::Expr& column = outputs.emplace_back();
+    column.op = plan::Op::kColumn;
+    column.type = schema()[slot].type;
+    column.column = {0, static_cast<int>(slot)};
+  }
+  plan::Schema fields;
+  std::vector<const CodeMeaning*> meanings;
+  for (const plan::Expr& output : outputs) {
+    NAM_ASSIGN_OR_RETURN(plan::Slot slot, plan::SlotOf(output, schema()));
+    const std::optional<uint32_t> bare = plan::BareSlot(output);
+    const CodeMeaning* meaning = bare.has_value() ? meanings_[*bare] : nullptr;
+    // A number as a key is compared by its value: it lies at rest as such.
+    const bool number_key = fields.size() < sink.keys.size() && output.type.kind != TypeKind::kString;
+    fields.push_back(std::move(slot));
+    meanings.push_back(number_key ? nullptr : meaning);
+  }
+  NAM_ASSIGN_OR_RETURN(RowLayout layout, RowLayout::Local(fields, meanings, RowLayout::kMostPageBytes));
+  RowBuild::Options options{.keys = static_cast<uint32_t>(sink.keys.size()),
+                            .layout = std::move(layout),
+                            .direct = std::move(direct),
+                            .match_bits = IsDrained()};
+  NAM_ASSIGN_OR_RETURN(options.program, Compile(outputs, schema()));
+  NAM_ASSIGN_OR_RETURN(options.ignores_blanks, IgnoresBlanks(sink));
+  options.pages_max = PagesMax(options.layout, stage_.build_budget());
+  NAM_ASSIGN_OR_RETURN(out_.row_build, RowBuild::Make(std::move(options), stage_.build_budget()));
+  return absl::OkStatus();
+}
+
+absl::Status PipelinePreparation::MakeAggregate(const plan::AggregateSink& sink) {
+  using Phase = plan::AggregateSink::Phase;
+  if (sink.phase == Phase::kMerge) return NotRun("merges of groups that are merged again");
+  if (sink.phase == Phase::kFinal) {
+    // The states have the layout that those who made them derived from their rows.
+    const auto* const pages = std::get_if<plan::PageSource>(&plan_.source);
+    if (pages == nullptr || out_.foreign == nullptr) return NotRun("a merge of groups of its own stage");
+    const plan::Pipeline& from = stage_.plan().pipelines[pages->pipeline];
+    const auto* const partial = std::get_if<plan::AggregateSink>(&from.sink);
+    if (partial == nullptr) return NotRun("a merge of what are no groups");
+    NAM_ASSIGN_OR_RETURN(out_.aggregate_plan, AggregatePlan::Make({.group_by = partial->group_by,
+                                                                   .aggregates = partial->aggregates,
+                                                                   .schema = from.schemas.back(),
+                                                                   .meanings = {},
+                                                                   .input = AggregateInput::kGroups}));
+  } else {
+    NAM_ASSIGN_OR_RETURN(out_.aggregate_plan, AggregatePlan::Make({.group_by = sink.group_by,
+                                                                   .aggregates = sink.aggregates,
+                                                                   .schema = schema(),
+                                                                   .meanings = meanings_}));
+  }
+  out_.group_totals = sink.totals;
+  out_.aggregate = std::make_unique<AggregateSink>(*out_.aggregate_plan, stage_.result_budget_);
+  out_.by_row_nodes += out_.aggregate_plan->program().by_row_nodes();
+  return absl::OkStatus();
+}
+
+absl::Status PipelinePreparation::MakeResult(const plan::ResultSink& sink) {
+  NAM_ASSIGN_OR_RETURN(out_.rows_plan, RowsPlan::Make(schema()));
+  MemoryBudget& budget = stage_.result_budget_;
+  std::vector<OrderSlot> order;
+  for (const plan::Order& by : sink.order) order.push_back(SlotOf(by));
+  const std::optional<uint64_t> limit =
+      sink.limit < 0 ? std::nullopt : std::optional(static_cast<uint64_t>(sink.limit));
+  if (order.empty()) {
+    NAM_ASSIGN_OR_RETURN(out_.result, ResultSink::Make(*out_.rows_plan, limit, budget));
+  } else if (limit.has_value()) {
+    NAM_ASSIGN_OR_RETURN(out_.top_rows, TopRows::Make(*out_.rows_plan, order, *limit, budget));
+  } else {
+    NAM_ASSIGN_OR_RETURN(out_.sorter, Sorter::Make(*out_.rows_plan, order, budget));
+  }
+  return absl::OkStatus();
+}
+
+bool PipelinePreparation::IsWindowed() const {
+  for (const plan::Pipeline& pipeline : stage_.plan().pipelines) {
+    const auto* window = std::get_if<plan::WindowSource>(&pipeline.source);
+    if (window != nullptr && window->pipeline == number_) return true;
+  }
+  return false;
+}
+
+absl::Status PipelinePreparation::MakeSort(const plan::SortSink& sink) {
+  NAM_ASSIGN_OR_RETURN(out_.rows_plan, RowsPlan::Make(schema()));
+  MemoryBudget& budget = stage_.result_budget_;
+  std::vector<OrderSlot> order;
+  for (const plan::Order& by : sink.order) order.push_back(SlotOf(by));
+  out_.offset = static_cast<uint64_t>(sink.offset);
+  int64_t wanted = -1;
+  if (sink.limit >= 0 && __builtin_add_overflow(sink.limit, sink.offset, &wanted)) wanted = -1;
+  if (order.empty() && sink.offset == 0 && !IsWindowed()) {
+    const std::optional<uint64_t> limit =
+        sink.limit < 0 ? std::nullopt : std::optional(static_cast<uint64_t>(sink.limit));
+    NAM_ASSIGN_OR_RETURN(out_.result, ResultSink::Make(*out_.rows_plan, limit, budget));
+  } else if (wanted >= 0 && !order.empty()) {
+    NAM_ASSIGN_OR_RETURN(out_.top_rows,
+                         TopRows::Make(*out_.rows_plan, order, static_cast<uint64_t>(wanted), budget));
+  } else if (sink.limit >= 0) {
+    return NotRun("some rows behind others without an order");
+  } else {
+    NAM_ASSIGN_OR_RETURN(out_.sorter, Sorter::Make(*out_.rows_plan, order, budget));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace nam::execution
