@@ -146,6 +146,8 @@ absl::Status CheckGroups(const AggregateSink& sink, const Schema& input) {
     if (arguments > 1) NAM_RETURN_IF_ERROR(SlotOf(aggregate.second, input).status());
   }
   NAM_RETURN_IF_ERROR(CheckTotals(sink, input));
+  if (sink.parts > kMostParts || (sink.parts > 0 && (sink.phase != Phase::kPartial || sink.group_by.empty())))
+    return Bad("parts of what has no states by keys, or too many");
   const bool states = sink.phase == Phase::kMerge || sink.phase == Phase::kFinal;
   return states ? CheckMerge(sink, input) : absl::OkStatus();
 }
@@ -251,7 +253,7 @@ class Checker {
     if (!Waits(p, source.pipeline)) return Bad("rows of a pipeline that is not complete");
     const Pipeline& from = plan_.pipelines[source.pipeline];
     if (std::holds_alternative<BuildSink>(from.sink) || std::holds_alternative<ExchangeSend>(from.sink) ||
-        std::holds_alternative<FeedSink>(from.sink)) {
+        std::holds_alternative<FeedSink>(from.sink) || std::holds_alternative<PartitionSink>(from.sink)) {
       return Bad("rows of a pipeline that leaves none");
     }
     if (source.in_order && !std::holds_alternative<SortSink>(from.sink))
@@ -270,6 +272,25 @@ class Checker {
     const auto* sink = std::get_if<AggregateSink>(&p.sink);
     return p.steps.empty() && sink != nullptr &&
            (sink->phase == AggregateSink::Phase::kMerge || sink->phase == AggregateSink::Phase::kFinal);
+  }
+
+  absl::Status CheckSource(const Pipeline& p, const PartitionSource& source) const {
+    if (!Waits(p, source.pipeline)) return Bad("parts of a pipeline that is not complete");
+    const Pipeline& from = plan_.pipelines[source.pipeline];
+    if (from.stage >= p.stage) return Bad("parts of no earlier stage");
+    const auto* groups = std::get_if<AggregateSink>(&from.sink);
+    const bool by_parts =
+        groups != nullptr ? groups->parts > 0 : std::holds_alternative<PartitionSink>(from.sink);
+    if (!by_parts) return Bad("parts of a pipeline that leaves none");
+    if (source.merge.has_value() != (groups != nullptr)) return Bad("parts that are read as something else");
+    if (source.merge.has_value()) {
+      if (source.merge->phase != AggregateSink::Phase::kFinal || !source.merge->totals.empty())
+        return Bad("a merge by parts that makes no groups");
+      NAM_ASSIGN_OR_RETURN(const Schema states, SinkOutput(from));
+      NAM_RETURN_IF_ERROR(CheckGroups(*source.merge, states));
+    }
+    NAM_ASSIGN_OR_RETURN(const Schema output, PartitionOutput(plan_, source));
+    return output == p.schemas[0] ? absl::OkStatus() : Bad("a schema that is not what flows");
   }
 
   absl::Status CheckSource(const Pipeline& p, const WindowSource& source) const {
@@ -427,12 +448,30 @@ class Checker {
       if (stage.site == Stage::Site::kSession &&
           (s + 1 != plan_.stages.size() || stage.claimed + 1 != plan_.pipelines.size()))
         return Bad("a result that is not the last stage's last pipeline");
+      NAM_RETURN_IF_ERROR(CheckParts(s));
       const Distribution& d = stage.result;
       const bool partitioned = d.kind == Distribution::Kind::kPartitioned;
       if (partitioned != (d.parts > 0) || partitioned == d.columns.empty() || d.parts > kMostParts)
         return Bad("a distribution without its parts");
       NAM_ASSIGN_OR_RETURN(const Schema left, SinkOutput(plan_.pipelines[stage.claimed]));
       NAM_RETURN_IF_ERROR(CheckSlots(d.columns, left));
+    }
+    return absl::OkStatus();
+  }
+
+  /// Parts are claimed, and that by servers; what a pipeline leaves by parts is of servers, too.
+  absl::Status CheckParts(uint32_t number) const {
+    const Stage& stage = plan_.stages[number];
+    for (uint32_t p = 0; p < plan_.pipelines.size(); ++p) {
+      const Pipeline& pipeline = plan_.pipelines[p];
+      if (pipeline.stage != number) continue;
+      const auto* groups = std::get_if<AggregateSink>(&pipeline.sink);
+      const bool leaves_parts =
+          std::holds_alternative<PartitionSink>(pipeline.sink) || (groups != nullptr && groups->parts > 0);
+      const bool claims_parts = std::holds_alternative<PartitionSource>(pipeline.source);
+      if (!leaves_parts && !claims_parts) continue;
+      if (p != stage.claimed || stage.site != Stage::Site::kServers)
+        return Bad("parts of a pipeline that servers do not claim");
     }
     return absl::OkStatus();
   }

@@ -88,6 +88,26 @@ void Put(const WindowSource& window, proto::SourceNode* out) {
   }
 }
 
+void PutGroups(const AggregateSink& sink, proto::AggregateSink& to) {
+  PutAll(sink.group_by, to.mutable_group_by());
+  for (const Aggregate& aggregate : sink.aggregates) {
+    proto::AggregateCall& call = *to.add_aggregates();
+    call.set_function(static_cast<uint32_t>(aggregate.function));
+    if (ArgumentsOf(aggregate.function) > 0) *call.mutable_argument() = ToProto(aggregate.argument);
+    if (ArgumentsOf(aggregate.function) > 1) *call.mutable_second() = ToProto(aggregate.second);
+    *call.mutable_type() = nam::ToProto(aggregate.type);
+    call.set_distinct(aggregate.distinct);
+  }
+  to.set_phase(static_cast<uint32_t>(sink.phase));
+  Put(sink.totals, to.mutable_totals());
+  to.set_parts(sink.parts);
+}
+
+void Put(const PartitionSource& source, proto::SourceNode* out) {
+  out->mutable_partition()->set_pipeline(source.pipeline);
+  if (source.merge.has_value()) PutGroups(*source.merge, *out->mutable_partition()->mutable_merge());
+}
+
 void Put(const ExchangeReceive& receive, proto::SourceNode* out) {
   out->mutable_receive()->set_exchange(receive.exchange);
 }
@@ -134,18 +154,7 @@ void Put(const BuildSink& build, proto::SinkNode* out) {
 }
 
 void Put(const AggregateSink& sink, proto::SinkNode* out) {
-  proto::AggregateSink& to = *out->mutable_aggregate();
-  PutAll(sink.group_by, to.mutable_group_by());
-  for (const Aggregate& aggregate : sink.aggregates) {
-    proto::AggregateCall& call = *to.add_aggregates();
-    call.set_function(static_cast<uint32_t>(aggregate.function));
-    if (ArgumentsOf(aggregate.function) > 0) *call.mutable_argument() = ToProto(aggregate.argument);
-    if (ArgumentsOf(aggregate.function) > 1) *call.mutable_second() = ToProto(aggregate.second);
-    *call.mutable_type() = nam::ToProto(aggregate.type);
-    call.set_distinct(aggregate.distinct);
-  }
-  to.set_phase(static_cast<uint32_t>(sink.phase));
-  Put(sink.totals, to.mutable_totals());
+  PutGroups(sink, *out->mutable_aggregate());
 }
 
 template <typename Orders>
@@ -270,6 +279,25 @@ absl::Status Take(const proto::WindowSource& from, WindowSource& to) {
   return absl::OkStatus();
 }
 
+absl::Status Take(const proto::AggregateSink& from, AggregateSink& to) {
+  NAM_RETURN_IF_ERROR(Take(from.group_by(), to.group_by));
+  for (const proto::AggregateCall& call : from.aggregates()) {
+    Aggregate& aggregate = to.aggregates.emplace_back();
+    NAM_RETURN_IF_ERROR(Take(call.function(), AggregateFunction::kStringAggregate, aggregate.function));
+    NAM_ASSIGN_OR_RETURN(aggregate.type, TypeOf(call.type()));
+    aggregate.distinct = call.distinct();
+    if (ArgumentsOf(aggregate.function) > 0) {
+      NAM_ASSIGN_OR_RETURN(aggregate.argument, FromProto(call.argument()));
+    }
+    if (ArgumentsOf(aggregate.function) > 1) {
+      NAM_ASSIGN_OR_RETURN(aggregate.second, FromProto(call.second()));
+    }
+  }
+  to.totals = NumbersOf(from.totals());
+  to.parts = from.parts();
+  return Take(from.phase(), AggregateSink::Phase::kWhole, to.phase);
+}
+
 absl::Status Take(const proto::SourceNode& from, SourceNode& to) {
   switch (from.node_case()) {
     case proto::SourceNode::kBlockScan:
@@ -295,6 +323,12 @@ absl::Status Take(const proto::SourceNode& from, SourceNode& to) {
     case proto::SourceNode::kReceive:
       to.emplace<ExchangeReceive>().exchange = from.receive().exchange();
       return absl::OkStatus();
+    case proto::SourceNode::kPartition: {
+      PartitionSource& source = to.emplace<PartitionSource>();
+      source.pipeline = from.partition().pipeline();
+      if (!from.partition().has_merge()) return absl::OkStatus();
+      return Take(from.partition().merge(), source.merge.emplace());
+    }
     case proto::SourceNode::NODE_NOT_SET:
       break;
   }
@@ -336,24 +370,6 @@ absl::Status Take(const proto::StepNode& from, StepNode& to) {
       break;
   }
   return Bad("a step that does nothing");
-}
-
-absl::Status Take(const proto::AggregateSink& from, AggregateSink& to) {
-  NAM_RETURN_IF_ERROR(Take(from.group_by(), to.group_by));
-  for (const proto::AggregateCall& call : from.aggregates()) {
-    Aggregate& aggregate = to.aggregates.emplace_back();
-    NAM_RETURN_IF_ERROR(Take(call.function(), AggregateFunction::kStringAggregate, aggregate.function));
-    NAM_ASSIGN_OR_RETURN(aggregate.type, TypeOf(call.type()));
-    aggregate.distinct = call.distinct();
-    if (ArgumentsOf(aggregate.function) > 0) {
-      NAM_ASSIGN_OR_RETURN(aggregate.argument, FromProto(call.argument()));
-    }
-    if (ArgumentsOf(aggregate.function) > 1) {
-      NAM_ASSIGN_OR_RETURN(aggregate.second, FromProto(call.second()));
-    }
-  }
-  to.totals = NumbersOf(from.totals());
-  return Take(from.phase(), AggregateSink::Phase::kWhole, to.phase);
 }
 
 template <typename Orders>

@@ -174,6 +174,13 @@ absl::StatusOr<Schema> WindowOutput(const PhysicalPlan& plan, const WindowSource
   return out;
 }
 
+absl::StatusOr<Schema> PartitionOutput(const PhysicalPlan& plan, const PartitionSource& source) {
+  if (source.pipeline >= plan.pipelines.size()) return Bad("parts of no pipeline");
+  NAM_ASSIGN_OR_RETURN(Schema left, SinkOutput(plan.pipelines[source.pipeline]));
+  if (!source.merge.has_value()) return left;
+  return GroupsOf(*source.merge, left);
+}
+
 absl::StatusOr<Schema> SinkOutput(const Pipeline& pipeline) {
   if (pipeline.schemas.empty()) return Bad("a pipeline without schemas");
   const Schema& input = LastSchema(pipeline);

@@ -25,6 +25,9 @@ absl::StatusOr<Schema> PartnerSchema(const PhysicalPlan& plan, const ProbeStep& 
 /// What a window's source yields: the rows of the pipeline that sorted them, then its calls.
 absl::StatusOr<Schema> WindowOutput(const PhysicalPlan& plan, const WindowSource& window);
 
+/// What a stage takes in by parts: rows, or groups whose states it merges.
+absl::StatusOr<Schema> PartitionOutput(const PhysicalPlan& plan, const PartitionSource& source);
+
 /// What a pipeline's sink leaves as rows at rest: of a build its payload, of an aggregation groups (states or
 /// results), of the others what comes. INVALID_ARGUMENT of one that leaves none.
 absl::StatusOr<Schema> SinkOutput(const Pipeline& pipeline);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -42,6 +43,30 @@ struct Distribution {
   std::vector<uint32_t> columns;  // of kPartitioned
 
   bool operator==(const Distribution&) const = default;
+};
+
+// ─── Groups
+
+/// Groups. Partial results are keys, then states: see StatesOf (plan/flow.h).
+struct AggregateSink {
+  enum class Phase : uint8_t {
+    kPartial,  // rows to states
+    kMerge,    // states to states
+    kFinal,    // states to results
+    kWhole,    // rows to results
+  };
+  /// kMerge and kFinal read states: group_by[i] is slot i as it is, and an argument is a NULL of the type
+  /// that kPartial's argument has.
+  std::vector<Expr> group_by;
+  std::vector<Aggregate> aggregates;
+  Phase phase = Phase::kPartial;
+  /// Of results (kFinal, kWhole): if no row comes, there is a group for each of these values of the first
+  /// key, the other keys being NULL. The first key is an ExpandStep's number, these are its sets without
+  /// keys.
+  std::vector<uint32_t> totals;
+  /// Of kPartial on servers. 0: the states are an attempt's result. Otherwise into how many parts they go by
+  /// their keys, to scratch memory, if the attempt's groups become many; the result has then none of them.
+  uint32_t parts = 0;
 };
 
 // ─── Sources
@@ -101,8 +126,16 @@ struct ExchangeReceive {
   uint32_t exchange = 0;
 };
 
-using SourceNode =
-    std::variant<BlockScan, RecordScan, ValuesSource, PageSource, ExchangeReceive, WindowSource>;
+/// What a pipeline of an earlier stage of servers left by parts in scratch memory. The stage that begins with
+/// it claims the parts; one task reads all of a part.
+struct PartitionSource {
+  uint32_t pipeline = 0;  // of a PartitionSink, or of an AggregateSink with parts
+  /// Of the latter, kFinal: the states of a part are merged when it is claimed, and its groups flow on.
+  std::optional<AggregateSink> merge;
+};
+
+using SourceNode = std::variant<BlockScan, RecordScan, ValuesSource, PageSource, ExchangeReceive,
+                                WindowSource, PartitionSource>;
 
 // ─── Steps
 
@@ -165,25 +198,6 @@ struct BuildSink {
   bool unique = false;            // no key occurs twice: the loader has counted. Of one key alone
 };
 
-/// Groups. Partial results are keys, then states: see StatesOf (plan/flow.h).
-struct AggregateSink {
-  enum class Phase : uint8_t {
-    kPartial,  // rows to states
-    kMerge,    // states to states
-    kFinal,    // states to results
-    kWhole,    // rows to results
-  };
-  /// kMerge and kFinal read states: group_by[i] is slot i as it is, and an argument is a NULL of the type
-  /// that kPartial's argument has.
-  std::vector<Expr> group_by;
-  std::vector<Aggregate> aggregates;
-  Phase phase = Phase::kPartial;
-  /// Of results (kFinal, kWhole): if no row comes, there is a group for each of these values of the first
-  /// key, the other keys being NULL. The first key is an ExpandStep's number, these are its sets without
-  /// keys.
-  std::vector<uint32_t> totals;
-};
-
 /// Rows for the client or for the next stage.
 struct ResultSink {
   std::vector<Order> order;
@@ -195,7 +209,7 @@ struct ExchangeSend {
   std::vector<uint32_t> keys;  // slots; none: to all receivers
 };
 
-/// A directory of pages in scratch memory.
+/// Rows by parts in scratch memory, for a PartitionSource.
 struct PartitionSink {
   std::vector<uint32_t> keys;  // slots
   uint32_t parts = 1;

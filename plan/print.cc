@@ -188,6 +188,13 @@ class Printer {
     names_ = left_[pages.pipeline];
     return absl::StrCat("rows of P", pages.pipeline, pages.in_order ? " in order" : "");
   }
+  std::string Source(const Pipeline& pipeline, const PartitionSource& source) {
+    names_ = left_[source.pipeline];
+    if (!source.merge.has_value()) return absl::StrCat("parts of P", source.pipeline);
+    std::string text = absl::StrCat("parts of P", source.pipeline, ", ", Groups(*source.merge));
+    names_ = Unnamed(pipeline.schemas[0].size());
+    return text;
+  }
   std::string Source(const Pipeline&, const WindowSource& window) {
     names_ = left_[window.pipeline];
     const Names rows = names_;
@@ -273,7 +280,8 @@ class Printer {
       absl::StrAppend(&text, " payload ", absl::StrJoin(Picked(build.payload, names_), ", "));
     return text;
   }
-  std::string Sink(const AggregateSink& sink) const {
+  std::string Sink(const AggregateSink& sink) const { return Groups(sink); }
+  std::string Groups(const AggregateSink& sink) const {
     const auto call = [&](std::string* out, const Aggregate& aggregate) {
       absl::StrAppend(out, NameOf(aggregate.function));
       const size_t arguments = ArgumentsOf(aggregate.function);
@@ -285,6 +293,7 @@ class Printer {
     if (!sink.aggregates.empty()) absl::StrAppend(&text, " ", absl::StrJoin(sink.aggregates, ", ", call));
     if (!sink.group_by.empty()) absl::StrAppend(&text, " by ", All(sink.group_by, names_, ", "));
     if (!sink.totals.empty()) absl::StrAppend(&text, " totals ", absl::StrJoin(sink.totals, ", "));
+    if (sink.parts > 0) absl::StrAppend(&text, ", into ", sink.parts, " parts if they are many");
     return text;
   }
   std::string Sink(const ResultSink& result) const {

@@ -209,6 +209,52 @@ TEST(Check, StatesAreMergedAsTheyWereMade) {
   EXPECT_FALSE(Check(plan).ok()) << "pages of what is not complete";
 }
 
+/// As WithMerge, by parts of the groups that servers claim.
+PhysicalPlan WithParts() {
+  PhysicalPlan plan = WithMerge();
+  GroupsIn(plan).parts = 16;
+  Pipeline& merge = plan.pipelines[2];
+  PartitionSource source{1, std::get<AggregateSink>(merge.sink)};
+  merge.schemas = {*PartitionOutput(plan, source)};
+  merge.source = std::move(source);
+  merge.sink = ResultSink{};
+  return plan;
+}
+
+TEST(Check, PartsAreReadAsTheyWereLeft) {
+  ASSERT_TRUE(Check(WithParts()).ok()) << Check(WithParts());
+  const auto refused = [](const std::function<void(PhysicalPlan&, PartitionSource&)>& change) {
+    PhysicalPlan plan = WithParts();
+    change(plan, std::get<PartitionSource>(plan.pipelines[2].source));
+    return !Check(plan).ok();
+  };
+  using Plan = PhysicalPlan;
+  using Parts = PartitionSource;
+  EXPECT_FALSE(refused([](Plan&, Parts&) {}));
+  EXPECT_TRUE(refused([](Plan& p, Parts&) { GroupsIn(p).parts = 0; })) << "parts that there are not";
+  EXPECT_TRUE(refused([](Plan& p, Parts&) { GroupsIn(p).parts = UINT32_MAX; }));
+  EXPECT_TRUE(refused([](Plan& p, Parts&) { GroupsIn(p).phase = AggregateSink::Phase::kWhole; }));
+  EXPECT_TRUE(refused([](Plan& p, Parts&) { p.pipelines[2].after.clear(); }));
+  EXPECT_TRUE(refused([](Plan& p, Parts&) { p.stages[1].site = Stage::Site::kSession; }));
+  EXPECT_TRUE(refused([](Plan& p, Parts&) { p.pipelines[2].stage = 0, p.stages.pop_back(); }));
+  EXPECT_TRUE(refused([](Plan&, Parts& s) { s.pipeline = 0; })) << "parts of a build side";
+  EXPECT_TRUE(refused([](Plan&, Parts& s) { s.pipeline = 7; }));
+  EXPECT_TRUE(refused([](Plan& p, Parts& s) {
+    s.merge.reset();
+    p.pipelines[2].schemas = {*SinkOutput(p.pipelines[1])};
+  })) << "states as rows";
+  EXPECT_TRUE(refused([](Plan&, Parts& s) { s.merge->phase = AggregateSink::Phase::kMerge; }));
+  EXPECT_TRUE(refused([](Plan&, Parts& s) { s.merge->aggregates.pop_back(); }));
+  EXPECT_TRUE(refused([](Plan& p, Parts&) { p.pipelines[2].schemas[0].pop_back(); }));
+  PhysicalPlan rows = WithParts();
+  rows.pipelines[1].sink = PartitionSink{{0}, 4};
+  rows.pipelines[2].source = Parts{1, {}};
+  rows.pipelines[2].schemas = {rows.pipelines[1].schemas.back()};
+  EXPECT_TRUE(Check(rows).ok()) << Check(rows);
+  rows.pipelines[2].source = PageSource{1};
+  EXPECT_FALSE(Check(rows).ok()) << "parts as pages of a result";
+}
+
 /// Sorts f's rows, and looks at them by windows.
 PhysicalPlan WithWindow() {
   PhysicalPlan plan;

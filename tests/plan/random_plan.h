@@ -34,7 +34,7 @@ class RandomPlan {
       Finish(std::move(main));
     } else if (end == 2) {
       main.sink = PartitionSink{ASlots(main.schemas.back()), 1 + random_.Below(64)};
-      Pages(std::move(main));
+      Parts(std::move(main));
     } else if (end == 3) {
       Sorted(std::move(main));
     } else if (end == 4) {
@@ -335,6 +335,8 @@ class RandomPlan {
     for (uint32_t i = random_.Below(4); i > 0; --i) sink.aggregates.push_back(AnAggregate(p.schemas.back()));
     const bool goes_on = random_.Chance(2);
     if (!goes_on && random_.Chance(2)) sink.phase = AggregateSink::Phase::kWhole;
+    const bool by_parts = goes_on && !sink.group_by.empty() && random_.Chance(2);
+    if (by_parts) sink.parts = 1 + random_.Below(64);
     const AggregateSink partial = sink;
     p.sink = std::move(sink);
     plan_.pipelines.push_back(std::move(p));
@@ -349,6 +351,16 @@ class RandomPlan {
       if (aggregate.function == AggregateFunction::kCountRows) continue;
       to.argument = NullOf(aggregate.argument);
       if (ArgumentsOf(aggregate.function) > 1) to.second = NullOf(aggregate.second);
+    }
+    if (by_parts) {
+      last.phase = AggregateSink::Phase::kFinal;
+      PartitionSource source{merge.after[0], std::move(last)};
+      merge.schemas = {*PartitionOutput(plan_, source)};
+      merge.source = std::move(source);
+      Steps(merge, 0);
+      merge.sink = AResult(merge.schemas.back());
+      Finish(std::move(merge));
+      return;
     }
     merge.sink = std::move(last);
     plan_.pipelines.push_back(std::move(merge));
@@ -367,9 +379,11 @@ class RandomPlan {
     return next;
   }
 
-  void Pages(Pipeline p) {
+  /// Rows by parts, which a stage of its own claims.
+  void Parts(Pipeline p) {
     plan_.pipelines.push_back(std::move(p));
     Pipeline next = After();
+    next.source = PartitionSource{next.after[0], {}};
     Steps(next, 0);
     next.sink = AResult(next.schemas.back());
     Finish(std::move(next));

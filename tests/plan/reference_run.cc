@@ -124,6 +124,10 @@ class Runner {
   absl::StatusOr<Rows> Source(const Pipeline&, const PageSource& pages) const {
     return left_.at(pages.pipeline);
   }
+  /// Results of groups are not computed: there are no rows.
+  absl::StatusOr<Rows> Source(const Pipeline&, const PartitionSource& source) const {
+    return source.merge.has_value() ? Rows() : left_.at(source.pipeline);
+  }
   absl::StatusOr<Rows> Source(const Pipeline&, const ExchangeReceive& receive) const {
     Rows out;
     for (size_t p = 0; p < left_.size(); ++p) {
