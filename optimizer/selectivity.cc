@@ -1,13 +1,13 @@
 #include "optimizer/selectivity.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "types/wire.h"
+#include "optimizer/column_share.h"
 
 namespace nam::optimizer {
 namespace {
@@ -23,24 +23,14 @@ constexpr double kLike = 0.1;
 /// No condition is taken to leave less, so that estimates stay in order when they are multiplied.
 constexpr double kLeast = 0.001;
 
-/// From the share below it to the share up to it: what a range leaves of a column.
+/// Of a table's rows, in the order of a column: from the share below it to the share up to it.
 struct Range {
   double low = 0;
   double high = 1;
 };
 
-double NotNull(const BoundQuery& query, ColumnRef ref) {
-  const auto rows = static_cast<double>(query.tables[static_cast<size_t>(ref.table)].table->rows());
-  return rows == 0 ? 1 : 1 - static_cast<double>(ColumnOf(query, ref).nulls()) / rows;
-}
-
-/// The share of a column's values below a literal; with `also_it`, up to it.
-double ShareBelow(const proto::Column& column, const Value& literal, bool also_it) {
-  const double low = static_cast<double>(column.min()), high = static_cast<double>(column.max());
-  if (high < low) return 0.5;
-  const double unit = std::pow(10.0, ColumnTypeOf(column.type()).scale);
-  const double value = static_cast<double>(literal.number) / std::pow(10.0, literal.type.scale) * unit;
-  return std::clamp((value - low + (also_it ? 1 : 0)) / (high - low + 1), 0.0, 1.0);
+const proto::Table& TableOf(const BoundQuery& query, ColumnRef ref) {
+  return *query.tables[static_cast<size_t>(ref.table)].table;
 }
 
 /// The condition as a range of a column's values, if it is one that the statistics can judge.
@@ -50,14 +40,14 @@ std::optional<std::pair<ColumnRef, Range>> RangeOf(const BoundQuery& query, cons
   const bool column_first = e.children[0].op == Op::kColumn;
   const Expr& column = e.children[column_first ? 0 : 1];
   const Expr& literal = e.children[column_first ? 1 : 0];
-  if (column.op != Op::kColumn || literal.op != Op::kLiteral || literal.literal.null ||
-      literal.type.kind == TypeKind::kString) {
-    return std::nullopt;
-  }
+  if (column.op != Op::kColumn || literal.op != Op::kLiteral || literal.literal.null) return std::nullopt;
   const bool less = (e.op == Op::kLess || e.op == Op::kLessEqual) == column_first;
   const bool equal = e.op == Op::kLessEqual || e.op == Op::kGreaterEqual;
-  const double share = ShareBelow(ColumnOf(query, column.column), literal.literal, less == equal);
-  return std::make_pair(column.column, less ? Range{0, share} : Range{share, 1});
+  const proto::Column& of = ColumnOf(query, column.column);
+  const uint64_t rows = TableOf(query, column.column).rows();
+  const std::optional<double> share = ShareBelow(of, rows, literal.literal, less == equal);
+  if (!share.has_value()) return std::nullopt;
+  return std::make_pair(column.column, less ? Range{0, *share} : Range{*share, ShareNotNull(of, rows)});
 }
 
 double One(const BoundQuery& query, const Expr& e);
@@ -83,26 +73,45 @@ double All(const BoundQuery& query, const std::vector<const Expr*>& conjuncts) {
     all.low = std::max(all.low, range->second.low);
     all.high = std::min(all.high, range->second.high);
   }
-  for (const auto& [column, range] : ranges)
-    share *= std::clamp(range.high - range.low, kLeast, 1.0) * NotNull(query, column);
+  for (const auto& [column, range] : ranges) share *= std::clamp(range.high - range.low, kLeast, 1.0);
   return share;
+}
+
+/// Of rows whose text is LIKE the pattern: those that begin as it does.
+std::optional<double> OfPattern(const proto::Column& column, uint64_t rows, const Value& pattern) {
+  const std::string& text = pattern.text;
+  const size_t wild = text.find_first_of("%_\\");
+  if (wild == std::string::npos) return ShareOf(column, rows, pattern);
+  return wild == 0 ? std::nullopt : ShareWithPrefix(column, rows, text.substr(0, wild));
 }
 
 /// A condition on a column and constants.
 double OfColumn(const BoundQuery& query, const Expr& e, ColumnRef ref) {
-  const double not_null = NotNull(query, ref);
-  const double one = 1.0 / static_cast<double>(std::max<uint64_t>(ColumnOf(query, ref).distinct(), 1));
+  const proto::Column& column = ColumnOf(query, ref);
+  const uint64_t rows = TableOf(query, ref).rows();
+  const double not_null = ShareNotNull(column, rows);
+  const double one = not_null / static_cast<double>(std::max<uint64_t>(column.distinct(), 1));
+  // Of a value that cannot be there half a row is taken to be, so that estimates stay in order.
+  const double least = 0.5 / static_cast<double>(std::max<uint64_t>(rows, 1));
+  const auto equal = [&](const Expr& value) {
+    const bool known = value.op == Op::kLiteral && !value.literal.null;
+    return known ? std::max(ShareOf(column, rows, value.literal), least) : one;
+  };
   switch (e.op) {
     case Op::kEqual:
-      return one * not_null;
-    case Op::kNotEqual:
-      return (1 - one) * not_null;
-    case Op::kIn:
-      return std::min(1.0, one * static_cast<double>(e.children.size() - 1)) * not_null;
+    case Op::kNotEqual: {
+      const double share = equal(e.children[e.children[0].op == Op::kColumn ? 1 : 0]);
+      return e.op == Op::kEqual ? share : std::max(not_null - share, 0.0);
+    }
+    case Op::kIn: {
+      double share = 0;
+      for (size_t i = 1; i < e.children.size(); ++i) share += equal(e.children[i]);
+      return std::min(share, not_null);
+    }
     case Op::kIsNull:
       return 1 - not_null;
     case Op::kLike:
-      return kLike;
+      return OfPattern(column, rows, e.literal).value_or(kLike);
     default:
       return kUnknown;
   }

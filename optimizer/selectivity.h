@@ -9,8 +9,8 @@ namespace nam::optimizer {
 const proto::Column& ColumnOf(const sql::BoundQuery& query, plan::ColumnRef ref);
 
 /// The share of a table's rows, 0 … 1, of which all `conditions` are estimated to be true, from what the
-/// loader has counted: values are taken to be spread evenly between a column's least and greatest, columns to
-/// be independent of each other. Ranges of one column are intersected.
+/// loader has found of columns (optimizer/column_share.h). Columns are taken to be independent of each other;
+/// ranges of one column are intersected.
 double Selectivity(const sql::BoundQuery& query, std::span<const plan::Expr> conditions);
 
 }  // namespace nam::optimizer

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "partitioner/column_statistics.h"
 #include "partitioner/encoder.h"
 #include "partitioner/placement.h"
 #include "partitioner/staging.h"
@@ -277,7 +278,7 @@ void Loader::Describe(proto::Table& table) const {
     const uint64_t strings = codes_[c].sorted.size();
     column.set_min(text ? 0 : range.min);
     column.set_max(text ? static_cast<int64_t>(strings) - 1 : range.max);
-    column.set_distinct(text ? strings : staged_->Distinct(c));
+    DescribeValues(*staged_, c, codes_[c], column);
     column.set_unique(text ? strings == table.rows() && range.nulls == 0 : staged_->Unique(c));
   }
   for (const PartitionSchema& key : schema.partitioning) {

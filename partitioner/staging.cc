@@ -213,11 +213,10 @@ StagedTable::ColumnRange StagedTable::RangeOf(size_t column) const {
 }
 
 uint64_t StagedTable::Distinct(size_t column) const {
-  constexpr uint64_t kMostSpread = 1 << 20;  // one bit each stays in a near cache
   const ColumnRange& range = ranges_[column];
   const uint64_t spread = static_cast<uint64_t>(range.max) - static_cast<uint64_t>(range.min);
   if (range.values == 0) return 0;
-  if (spread >= kMostSpread) return std::min(range.values, spread == UINT64_MAX ? spread : spread + 1);
+  if (!Counts(spread)) return std::min(range.values, spread == UINT64_MAX ? spread : spread + 1);
   std::vector<bool> seen(spread + 1);
   uint64_t distinct = 0;
   for (const auto& chunk : chunks_) {

@@ -67,6 +67,8 @@ class StagedTable {
   /// How many different numbers a column holds: counted where they lie close together, and otherwise the most
   /// that there can be.
   uint64_t Distinct(size_t column) const;
+  /// Whether numbers that are so far apart at most are counted: one bit each stays in a near cache.
+  static bool Counts(uint64_t spread) { return spread < 1 << 20; }
   /// Whether a column of numbers holds none twice. False also where finding out would take too much memory.
   bool Unique(size_t column) const;
   const std::vector<std::unique_ptr<StagedChunk>>& chunks() const { return chunks_; }

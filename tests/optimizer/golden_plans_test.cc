@@ -73,7 +73,7 @@ TEST(GoldenPlans, OfSsbsQueriesAtATenth) {
       {"Q1.2", "lineorder 0.0545 > date 0.012 = 390"},
       {"Q1.3", "lineorder 0.0545 > date 0.0027 = 88"},
       {"Q2.1", "lineorder 1 > part 0.04 = 24023 > supplier 0.2 = 4805 > date 1 = 4805"},
-      {"Q2.2", "lineorder 1 > part 0.11 = 66730 > supplier 0.2 = 13346 > date 1 = 13346"},
+      {"Q2.2", "lineorder 1 > part 0.0073 = 4379 > supplier 0.2 = 876 > date 1 = 876"},
       {"Q2.3", "lineorder 1 > part 0.001 = 601 > supplier 0.2 = 120 > date 1 = 120"},
       {"Q3.1", "lineorder 1 > customer 0.2 = 120114 > supplier 0.2 = 24023 > date 0.86 = 20591"},
       {"Q3.2", "lineorder 1 > customer 0.04 = 24023 > supplier 0.04 = 961 > date 0.86 = 824"},
