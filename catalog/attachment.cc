@@ -73,6 +73,8 @@ class ClusterAttachment final : public Attachment {
                                                       uint64_t bytes) override;
   absl::StatusOr<proto::Extent> AllocateContiguous(MemoryServerId server, AllocationId allocation,
                                                    uint64_t bytes) override;
+  absl::StatusOr<proto::Extent> AllocateScratch(MemoryServerId server, AllocationId allocation,
+                                                uint64_t bytes) override;
   absl::StatusOr<std::vector<proto::Extent>> OpenExtents(
       MemoryServerId server, const std::vector<AllocationId>& allocations) override;
   absl::Status Fence(MemberId member) override;
@@ -104,8 +106,11 @@ class ClusterAttachment final : public Attachment {
   }
   void Bury(MemoryServerId server);
   absl::StatusOr<std::shared_ptr<MemoryPeer>> FindPeer(MemoryServerId server);
+  /// `kind` says which memory it is.
   absl::StatusOr<std::vector<proto::Extent>> Allocate(MemoryServerId server, AllocationId allocation,
-                                                      uint64_t bytes, bool contiguous);
+                                                      uint64_t bytes, proto::AllocateRequest kind);
+  absl::StatusOr<proto::Extent> AllocateOne(MemoryServerId server, AllocationId allocation, uint64_t bytes,
+                                            proto::AllocateRequest kind);
 
   ControlPlane& control_plane_;
   const std::string secret_;
@@ -242,13 +247,12 @@ absl::StatusOr<std::shared_ptr<MemoryPeer>> ClusterAttachment::FindPeer(MemorySe
 
 absl::StatusOr<std::vector<proto::Extent>> ClusterAttachment::Allocate(MemoryServerId server,
                                                                        AllocationId allocation,
-                                                                       uint64_t bytes, bool contiguous) {
+                                                                       uint64_t bytes,
+                                                                       proto::AllocateRequest request) {
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
-  proto::AllocateRequest request;
   request.set_allocation(allocation.value());
   request.set_bytes(bytes);
   Sign(request);
-  request.set_contiguous(contiguous);
   const int64_t timeout_us = timeout_us_ + static_cast<int64_t>(bytes / kAllocateBytesPerUs);
   NAM_ASSIGN_OR_RETURN(proto::AllocateReply reply, memory->peer->Call(kAllocate, request, timeout_us));
   return std::vector<proto::Extent>(reply.extents().begin(), reply.extents().end());
@@ -257,12 +261,26 @@ absl::StatusOr<std::vector<proto::Extent>> ClusterAttachment::Allocate(MemorySer
 absl::StatusOr<std::vector<proto::Extent>> ClusterAttachment::Allocate(MemoryServerId server,
                                                                        AllocationId allocation,
                                                                        uint64_t bytes) {
-  return Allocate(server, allocation, bytes, false);
+  return Allocate(server, allocation, bytes, proto::AllocateRequest());
 }
 
 absl::StatusOr<proto::Extent> ClusterAttachment::AllocateContiguous(MemoryServerId server,
                                                                     AllocationId allocation, uint64_t bytes) {
-  NAM_ASSIGN_OR_RETURN(const std::vector<proto::Extent> extents, Allocate(server, allocation, bytes, true));
+  return AllocateOne(server, allocation, bytes, proto::AllocateRequest());
+}
+
+absl::StatusOr<proto::Extent> ClusterAttachment::AllocateScratch(MemoryServerId server,
+                                                                 AllocationId allocation, uint64_t bytes) {
+  proto::AllocateRequest request;
+  request.set_scratch(true);
+  return AllocateOne(server, allocation, bytes, std::move(request));
+}
+
+absl::StatusOr<proto::Extent> ClusterAttachment::AllocateOne(MemoryServerId server, AllocationId allocation,
+                                                             uint64_t bytes, proto::AllocateRequest kind) {
+  kind.set_contiguous(true);
+  NAM_ASSIGN_OR_RETURN(const std::vector<proto::Extent> extents,
+                       Allocate(server, allocation, bytes, std::move(kind)));
   if (extents.size() == 1) return extents[0];
   return absl::InternalError(
       absl::StrFormat("memory server %d gave %d extents instead of one", server.value(), extents.size()));

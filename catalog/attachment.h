@@ -70,6 +70,10 @@ class Attachment : public fabric::RegionDirectory {
   /// The same in one piece, or RESOURCE_EXHAUSTED.
   virtual absl::StatusOr<proto::Extent> AllocateContiguous(MemoryServerId server, AllocationId allocation,
                                                            uint64_t bytes) = 0;
+  /// One extent of the server's share of scratch memory, with any bytes. RESOURCE_EXHAUSTED: the share does
+  /// not have so much in one piece.
+  virtual absl::StatusOr<proto::Extent> AllocateScratch(MemoryServerId server, AllocationId allocation,
+                                                        uint64_t bytes) = 0;
   /// All extents there of these allocations, with keys of this member's own to change them; the same keys
   /// whenever it asks. FAILED_PRECONDITION when the membership has ended.
   virtual absl::StatusOr<std::vector<proto::Extent>> OpenExtents(

@@ -146,7 +146,7 @@ absl::Status CheckGroups(const AggregateSink& sink, const Schema& input) {
     if (arguments > 1) NAM_RETURN_IF_ERROR(SlotOf(aggregate.second, input).status());
   }
   NAM_RETURN_IF_ERROR(CheckTotals(sink, input));
-  if (sink.parts > kMostParts || (sink.parts > 0 && (sink.phase != Phase::kPartial || sink.group_by.empty())))
+  if (sink.parts > kMostParts || (sink.parts > 0 && !GoesByParts(sink)))
     return Bad("parts of what has no states by keys, or too many");
   const bool states = sink.phase == Phase::kMerge || sink.phase == Phase::kFinal;
   return states ? CheckMerge(sink, input) : absl::OkStatus();

@@ -181,6 +181,11 @@ absl::StatusOr<Schema> PartitionOutput(const PhysicalPlan& plan, const Partition
   return GroupsOf(*source.merge, left);
 }
 
+bool GoesByParts(const AggregateSink& sink) {
+  return sink.phase == AggregateSink::Phase::kPartial && !sink.group_by.empty() &&
+         std::none_of(sink.aggregates.begin(), sink.aggregates.end(), IsDistinct);
+}
+
 absl::StatusOr<Schema> SinkOutput(const Pipeline& pipeline) {
   if (pipeline.schemas.empty()) return Bad("a pipeline without schemas");
   const Schema& input = LastSchema(pipeline);

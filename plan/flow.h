@@ -28,6 +28,10 @@ absl::StatusOr<Schema> WindowOutput(const PhysicalPlan& plan, const WindowSource
 /// What a stage takes in by parts: rows, or groups whose states it merges.
 absl::StatusOr<Schema> PartitionOutput(const PhysicalPlan& plan, const PartitionSource& source);
 
+/// Whether the states of these groups are the same by parts: an aggregation that looks at each value once
+/// keeps pairs of groups and values beside them, which do not go by parts.
+bool GoesByParts(const AggregateSink& sink);
+
 /// What a pipeline's sink leaves as rows at rest: of a build its payload, of an aggregation groups (states or
 /// results), of the others what comes. INVALID_ARGUMENT of one that leaves none.
 absl::StatusOr<Schema> SinkOutput(const Pipeline& pipeline);

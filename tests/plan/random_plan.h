@@ -335,7 +335,7 @@ class RandomPlan {
     for (uint32_t i = random_.Below(4); i > 0; --i) sink.aggregates.push_back(AnAggregate(p.schemas.back()));
     const bool goes_on = random_.Chance(2);
     if (!goes_on && random_.Chance(2)) sink.phase = AggregateSink::Phase::kWhole;
-    const bool by_parts = goes_on && !sink.group_by.empty() && random_.Chance(2);
+    const bool by_parts = goes_on && GoesByParts(sink) && random_.Chance(2);
     if (by_parts) sink.parts = 1 + random_.Below(64);
     const AggregateSink partial = sink;
     p.sink = std::move(sink);

@@ -1,0 +1,35 @@
+#include "execution/partition/open_scratch.h"
+
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "types/sql_error.h"
+
+namespace nam::execution {
+
+absl::StatusOr<std::unique_ptr<storage::ScratchSpace>> OpenScratch(catalog::Attachment& attachment,
+                                                                   AllocationId allocation,
+                                                                   uint64_t attempt) {
+  NAM_ASSIGN_OR_RETURN(const std::vector<proto::Member> members, attachment.Members(proto::ROLE_MEMORY));
+  std::vector<MemoryServerId> servers;
+  for (const proto::Member& member : members)
+    servers.emplace_back(static_cast<uint16_t>(member.id()));
+  const auto allocate = [&attachment, allocation](
+                            MemoryServerId server, uint64_t bytes) -> absl::StatusOr<storage::ScratchSlab> {
+    NAM_ASSIGN_OR_RETURN(const proto::Extent extent, attachment.AllocateScratch(server, allocation, bytes));
+    if (extent.bytes() < bytes) return absl::InternalError("a memory server gave less than was asked for");
+    return storage::ScratchSlab{{server, extent.offset()}, extent.bytes(), {extent.rkey()}};
+  };
+  return std::make_unique<storage::ScratchSpace>(std::move(servers), static_cast<uint32_t>(attempt),
+                                                 allocate);
+}
+
+absl::Status ScratchError(const absl::Status& status) {
+  if (!absl::IsResourceExhausted(status) || SqlErrorOf(status).has_value()) return status;
+  return UserError(sqlstate::kOutOfMemory, "scratch memory is full", -1,
+                   "raise --scratch of the memory servers, add memory servers, or run fewer large queries at "
+                   "a time");
+}
+
+}  // namespace nam::execution

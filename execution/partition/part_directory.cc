@@ -1,0 +1,63 @@
+#include "execution/partition/part_directory.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "execution/partition/parts.h"
+
+namespace nam::execution {
+namespace {
+
+absl::Status Broken(const char* what) {
+  return absl::DataLossError(absl::StrCat("a directory of scratch memory is damaged: ", what));
+}
+
+absl::Status CheckPages(const proto::PartPages& part, const RowLayout& layout) {
+  if (part.pages_size() == 0 || part.pages_size() != part.bytes_size()) return Broken("its pages");
+  for (int i = 0; i < part.pages_size(); ++i) {
+    const auto page = storage::RemotePtr<void>::FromRaw(part.pages(i));
+    if (part.bytes(i) != layout.page_bytes()) return Broken("the size of a page");
+    if (page.server() == MemoryServerId() || page.offset() % 64 != 0) return Broken("the place of a page");
+  }
+  if (part.rows() > uint64_t{layout.rows_max()} * static_cast<uint64_t>(part.pages_size()))
+    return Broken("more rows than its pages hold");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void PartDirectory::Add(const PartDirectory& other) {
+  for (const auto& [number, part] : other.parts_) {
+    Part& to = parts_[number];
+    to.pages.insert(to.pages.end(), part.pages.begin(), part.pages.end());
+    to.rows += part.rows;
+  }
+}
+
+proto::Directory PartDirectory::ToProto(uint64_t attempt, uint32_t pipeline) const {
+  proto::Directory out;
+  out.set_attempt(attempt);
+  out.set_pipeline(pipeline);
+  for (const auto& [number, part] : parts_) {
+    proto::PartPages& to = *out.add_parts();
+    to.set_part(number);
+    to.set_rows(part.rows);
+    for (const storage::ScratchPage& page : part.pages) {
+      to.add_pages(page.at.raw());
+      to.add_bytes(page.bytes);
+    }
+  }
+  return out;
+}
+
+absl::Status CheckDirectory(const proto::Directory& directory, uint32_t parts, const RowLayout& layout) {
+  int64_t before = -1;
+  for (const proto::PartPages& part : directory.parts()) {
+    if (part.part() <= before || (part.part() >= parts && part.part() != kAnyPart))
+      return Broken("the number of a part");
+    before = part.part();
+    NAM_RETURN_IF_ERROR(CheckPages(part, layout));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace nam::execution

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "execution/rows/row_layout.h"
+#include "proto/compute.pb.h"
+#include "storage/scratch.h"
+
+namespace nam::execution {
+
+/// Where the pages of each part are that one attempt has written. One thread at a time.
+class PartDirectory {
+ public:
+  struct Part {
+    std::vector<storage::ScratchPage> pages;
+    uint64_t rows = 0;
+  };
+
+  /// A page of the part (kAnyPart: with rows of any) has come.
+  void Add(uint32_t part, const storage::ScratchPage& page, uint64_t rows) {
+    Part& to = parts_[part];
+    to.pages.push_back(page);
+    to.rows += rows;
+  }
+  /// What another thread of the attempt has written.
+  void Add(const PartDirectory& other);
+
+  bool empty() const { return parts_.empty(); }
+  const std::map<uint32_t, Part>& parts() const { return parts_; }
+  /// For the coordinator: the attempt, whose number all pages carry, and the pipeline whose sink wrote them.
+  proto::Directory ToProto(uint64_t attempt, uint32_t pipeline) const;
+
+ private:
+  std::map<uint32_t, Part> parts_;
+};
+
+/// DATA_LOSS unless a directory from elsewhere is one of these parts: they ascend, each page has the size of
+/// the layout and a place that it can have, and no part says that it has more rows than its pages hold.
+absl::Status CheckDirectory(const proto::Directory& directory, uint32_t parts, const RowLayout& layout);
+
+}  // namespace nam::execution

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "execution/chunk.h"
+#include "execution/memory_budget.h"
+#include "execution/partition/part_directory.h"
+#include "execution/rows/row_layout.h"
+#include "execution/rows/row_writer.h"
+#include "execution/task.h"
+#include "storage/scratch.h"
+
+namespace nam::execution {
+
+/// Rows that go by parts: what all writers of one sink have alike. Immutable.
+struct PartedRows {
+  RowLayout layout;            // PartLayout(rows, parts)
+  std::vector<uint32_t> keys;  // fields, whose hash says the part
+  uint32_t parts = 1;
+  uint64_t attempt = 0;  // that pages carry
+};
+
+/// Writes tuples of chunks into pages in scratch memory by their part. A chunk's rows are written one behind
+/// the other first, column by column; their hashes are computed there, and each row is copied into the open
+/// page of its part:
+///
+///     chunk ── RowWriter ─▶ staging page ── HashRows, PartOf ─▶ open page a part ── full ─▶ ScratchWriter
+///
+/// One thread. Its memory is the budget's: a page for each part that has rows, and one.
+class PartitionWriter {
+ public:
+  /// Field i of the rows is output i of the program. All that is referred to outlives the writer. The channel
+  /// is the writer's alone.
+  PartitionWriter(const PartedRows& rows, const Program& program, storage::ScratchSpace& space,
+                  storage::Channel& channel, MemoryBudget& budget, const std::atomic<bool>& cancel);
+  ~PartitionWriter();
+
+  /// 53200 if scratch memory is full; RESOURCE_EXHAUSTED if the budget is; the program's errors.
+  absl::Status Append(TaskContext& context, const Chunk& chunk);
+  /// Writes the open pages and waits for all. Then the directory is complete.
+  absl::Status Finish(TaskContext& context);
+
+  const PartDirectory& directory() const { return directory_; }
+  uint64_t pages() const { return scratch_.pages(); }
+  uint64_t bytes() const { return scratch_.bytes(); }
+
+ private:
+  /// A page that rows are copied into. nullptr: no row of the part has come yet.
+  struct OpenPage {
+    std::byte* bytes = nullptr;
+    uint32_t rows = 0;
+    uint32_t text_begin = 0;
+  };
+  absl::StatusOr<std::byte*> NewPage();
+  absl::Status Scatter(TaskContext& context, uint32_t rows);
+  template <uint32_t kStride>
+  absl::Status ScatterRows(TaskContext& context, uint32_t rows);
+  absl::Status ScatterTexts(TaskContext& context, uint32_t rows);
+  /// Makes room in the part's page for a row with so many bytes of text.
+  absl::Status MakeRoom(TaskContext& context, uint32_t part, uint32_t text_bytes);
+  absl::Status WritePage(TaskContext& context, uint32_t part);
+
+  const PartedRows& rows_;
+  MemoryBudget& budget_;
+  storage::ScratchWriter scratch_;
+  RowWriter writer_;
+  Frame frame_;
+  std::vector<size_t> texts_;  // fields
+  std::vector<std::byte*> pages_;
+  std::byte* staging_ = nullptr;
+  std::vector<OpenPage> open_;  // by part
+  std::unique_ptr<uint64_t[]> hashes_;
+  PartDirectory directory_;
+};
+
+}  // namespace nam::execution

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "execution/rows/row_layout.h"
+#include "plan/schema.h"
+#include "types/hash.h"
+
+/// Parts of rows at rest: all rows with equal keys are in one part, on whatever server they came up.
+namespace nam::execution {
+
+/// PartPages.part of pages whose rows may be of any part.
+inline constexpr uint32_t kAnyPart = UINT32_MAX;
+inline constexpr uint32_t kPartsMax = 1u << kRadixBits;
+
+/// Which of `parts` (up to kPartsMax) a row is in, by the hash of its keys' values in their order
+/// (execution/rows/row_hash.h). Taken from the bits that types/hash.h keeps for radix partitions, 55 and
+/// below: the exchange's bits above them stay even within a part, and so do those of tables, the lowest.
+inline uint32_t PartOf(uint64_t hash, uint32_t parts) {
+  return static_cast<uint32_t>(static_cast<unsigned __int128>(hash << kExchangeBits) * parts >> 64);
+}
+
+/// The layout of rows that go by parts: follows from the rows and the number of parts, so that who writes
+/// them and who reads them agree. A thread has a page open for each part: the more parts, the smaller the
+/// pages; but rows with texts have the largest.
+///
+///     parts   up to 32   up to 64   more
+///     page    64 KiB     32 KiB     16 KiB, or what the rows need
+absl::StatusOr<RowLayout> PartLayout(const plan::Schema& rows, uint32_t parts);
+
+}  // namespace nam::execution

@@ -1,0 +1,253 @@
+#include "storage/scratch.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+
+namespace nam::storage {
+namespace {
+
+/// WRITEs that are posted together.
+constexpr size_t kBatch = 4;
+/// Pages begin at cache lines, in the channel's buffer and in slabs.
+constexpr uint64_t kPageAlignment = 64;
+
+absl::Status Full() {
+  return absl::ResourceExhaustedError("scratch memory is full");
+}
+
+/// Another server may do.
+bool PassesOver(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) || absl::IsUnavailable(status) ||
+         absl::IsDeadlineExceeded(status);
+}
+
+}  // namespace
+
+// ─── Slabs
+
+absl::StatusOr<ScratchSlab> ScratchSpace::NextSlab(uint64_t bytes, uint64_t bytes_least) {
+  if (servers_.empty()) return absl::UnavailableError("no memory server has scratch memory");
+  bytes = std::max(bytes_least, std::min(bytes, most_.load(std::memory_order_relaxed)));
+  while (true) {
+    absl::StatusOr<ScratchSlab> slab = Ask(bytes);
+    if (slab.ok()) slab_bytes_.fetch_add(slab->bytes, std::memory_order_relaxed);
+    if (!absl::IsResourceExhausted(slab.status())) return slab;
+    if (bytes == bytes_least) return Full();
+    bytes = std::max(bytes_least, bytes / 2 / kPageAlignment * kPageAlignment);
+    most_.store(bytes, std::memory_order_relaxed);
+  }
+}
+
+absl::StatusOr<ScratchSlab> ScratchSpace::Ask(uint64_t bytes) {
+  const uint32_t first = next_.fetch_add(1, std::memory_order_relaxed);
+  absl::Status refused;
+  for (size_t i = 0; i < servers_.size(); ++i) {
+    const MemoryServerId server = servers_[(first + i) % servers_.size()];
+    absl::StatusOr<ScratchSlab> slab = allocate_(server, bytes);
+    if (slab.ok() || !PassesOver(slab.status())) return slab;
+    // A server without room says more than one that is gone.
+    if (refused.ok() || absl::IsResourceExhausted(slab.status())) refused = slab.status();
+  }
+  return refused;
+}
+
+// ─── Writing
+
+ScratchWriter::ScratchWriter(ScratchSpace& space, Channel& channel, uint32_t page_bytes_max,
+                             const std::atomic<bool>& cancel)
+    : space_(space), channel_(channel), slot_bytes_(page_bytes_max), cancel_(cancel) {
+  const uint64_t slots =
+      std::min<uint64_t>(channel.buffer().bytes() / slot_bytes_, channel.options().queue_depth);
+  NAM_CHECK(page_bytes_max % kPageAlignment == 0 && slots >= 1, "pages that the channel's buffer cannot hold");
+  for (uint32_t slot = 0; slot < slots; ++slot) free_.push_back(slot);
+}
+
+ScratchWriter::~ScratchWriter() {
+  if (in_flight_ > 0) channel_.Break();
+}
+
+absl::StatusOr<ScratchPage> ScratchWriter::Place(uint32_t bytes) {
+  const uint64_t taken = (uint64_t{bytes} + kPageAlignment - 1) / kPageAlignment * kPageAlignment;
+  if (slab_.bytes - slab_used_ < taken) {
+    NAM_ASSIGN_OR_RETURN(slab_, space_.NextSlab(next_slab_bytes_, taken));
+    slab_used_ = 0;
+    if (slab_.bytes < taken) return absl::InternalError("a slab is smaller than what was asked for");
+    next_slab_bytes_ = std::min(2 * next_slab_bytes_, ScratchSpace::kMostSlabBytes);
+  }
+  const ScratchPage page{slab_.begin.Plus(slab_used_), bytes};
+  slab_used_ += taken;
+  return page;
+}
+
+absl::StatusOr<ScratchPage> ScratchWriter::Write(std::span<const std::byte> page) {
+  NAM_CHECK(!page.empty() && page.size() <= slot_bytes_, "a page of another size");
+  const auto bytes = static_cast<uint32_t>(page.size());
+  NAM_ASSIGN_OR_RETURN(const ScratchPage place, Place(bytes));
+  NAM_RETURN_IF_ERROR(channel_.CheckBurials());
+  NAM_ASSIGN_OR_RETURN(
+      const Channel::Target target,
+      channel_.TargetOf(place.at.server(), {slab_.rkey, place.at.offset() - slab_.begin.offset()}));
+  ++pages_;
+  bytes_ += bytes;
+  if (target.now != nullptr) {
+    const fabric::CompletionStatus status = target.now->WriteNow(page.data(), bytes, target.address);
+    if (status == fabric::CompletionStatus::kOk) return place;
+    return channel_.Error(
+        {.queue_pair = target.queue_pair->id(), .status = status, .opcode = fabric::Opcode::kWrite});
+  }
+  NAM_ASSIGN_OR_RETURN(const uint32_t slot, FreeSlot());
+  const fabric::LocalBuffer local = channel_.buffer().Slice(uint64_t{slot} * slot_bytes_, bytes);
+  std::memcpy(local.data, page.data(), bytes);
+  Queue& queue = QueueOf(target.queue_pair);
+  queue.requests.push_back(
+      fabric::WorkRequest::Write(0, local, target.address, fabric::Signal::kUnsignaled));
+  queue.slots.push_back(slot);
+  if (queue.requests.size() >= kBatch) NAM_RETURN_IF_ERROR(Post(queue));
+  return place;
+}
+
+ScratchWriter::Queue& ScratchWriter::QueueOf(fabric::QueuePair* queue_pair) {
+  for (Queue& queue : queues_) {
+    if (queue.queue_pair == queue_pair) return queue;
+  }
+  queues_.push_back({.queue_pair = queue_pair, .requests = {}, .slots = {}});
+  return queues_.back();
+}
+
+absl::Status ScratchWriter::Post(Queue& queue) {
+  uint32_t batch = static_cast<uint32_t>(posted_.size());
+  if (!free_batches_.empty()) {
+    batch = free_batches_.back();
+    free_batches_.pop_back();
+  } else {
+    posted_.emplace_back();
+  }
+  for (fabric::WorkRequest& request : queue.requests) request.id = batch;
+  queue.requests.back().signal = fabric::Signal::kSignaled;
+  NAM_RETURN_IF_ERROR(queue.queue_pair->Post(queue.requests));
+  posted_[batch].swap(queue.slots);
+  queue.requests.clear();
+  ++in_flight_;
+  return absl::OkStatus();
+}
+
+absl::Status ScratchWriter::PostAll() {
+  for (Queue& queue : queues_) {
+    if (!queue.requests.empty()) NAM_RETURN_IF_ERROR(Post(queue));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint32_t> ScratchWriter::FreeSlot() {
+  if (free_.empty()) NAM_RETURN_IF_ERROR(PostAll());
+  while (free_.empty()) NAM_RETURN_IF_ERROR(TakeCompletions());
+  const uint32_t slot = free_.back();
+  free_.pop_back();
+  return slot;
+}
+
+absl::Status ScratchWriter::TakeCompletions() {
+  std::array<fabric::Completion, 64> done;
+  NAM_ASSIGN_OR_RETURN(const size_t n, channel_.WaitSome(done, &cancel_));
+  for (size_t i = 0; i < n; ++i) {
+    if (!done[i].ok()) return channel_.Error(done[i]);
+    std::vector<uint32_t>& slots = posted_[done[i].id];
+    free_.insert(free_.end(), slots.begin(), slots.end());
+    slots.clear();
+    free_batches_.push_back(static_cast<uint32_t>(done[i].id));
+    --in_flight_;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ScratchWriter::Flush() {
+  NAM_RETURN_IF_ERROR(PostAll());
+  while (in_flight_ > 0) NAM_RETURN_IF_ERROR(TakeCompletions());
+  return absl::OkStatus();
+}
+
+// ─── Reading
+
+ScratchReader::ScratchReader(Channel& channel, uint32_t page_bytes_max, uint32_t window,
+                             const std::atomic<bool>& cancel)
+    : channel_(channel),
+      slot_bytes_(page_bytes_max),
+      // One more than are in flight: the page that the caller looks at.
+      slots_(static_cast<uint32_t>(std::min<uint64_t>(
+          {channel.buffer().bytes() / slot_bytes_, channel.options().queue_depth, uint64_t{window} + 1}))),
+      cancel_(cancel) {
+  NAM_CHECK(page_bytes_max % kPageAlignment == 0 && slots_ >= 2, "pages that the channel's buffer cannot hold");
+}
+
+ScratchReader::~ScratchReader() {
+  if (in_flight_ > 0) channel_.Break();
+}
+
+void ScratchReader::Start(std::vector<ScratchPage> pages) {
+  NAM_CHECK(in_flight_ == 0 && next_ == list_.size(), "pages that nobody has taken");
+  list_ = std::move(pages);
+  here_.assign(list_.size(), 0);
+  next_ = posted_ = 0;
+}
+
+std::byte* ScratchReader::SlotOf(size_t page) const {
+  return channel_.buffer().data() + page % slots_ * slot_bytes_;
+}
+
+/// The slot of the page before `next_` is the caller's no more.
+absl::Status ScratchReader::PostMore() {
+  for (; posted_ < list_.size() && posted_ < next_ + slots_; ++posted_) {
+    const ScratchPage& page = list_[posted_];
+    if (page.bytes == 0 || page.bytes > slot_bytes_)
+      return absl::DataLossError("a page in scratch memory has a size that no page has");
+    NAM_ASSIGN_OR_RETURN(const Channel::Target target, channel_.Resolve(page.at, page.bytes));
+    if (target.now != nullptr) {
+      // At once, and no sooner than it is wanted.
+      if (posted_ > next_) return absl::OkStatus();
+      const fabric::CompletionStatus status =
+          target.now->ReadNow(target.address, SlotOf(posted_), page.bytes);
+      if (status != fabric::CompletionStatus::kOk) {
+        return channel_.Error(
+            {.queue_pair = target.queue_pair->id(), .status = status, .opcode = fabric::Opcode::kRead});
+      }
+      here_[posted_] = 1;
+      continue;
+    }
+    const auto request = fabric::WorkRequest::Read(
+        posted_, channel_.buffer().Slice(posted_ % slots_ * slot_bytes_, page.bytes), target.address);
+    NAM_RETURN_IF_ERROR(target.queue_pair->Post({&request, 1}));
+    ++in_flight_;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ScratchReader::TakeCompletions() {
+  std::array<fabric::Completion, 64> done;
+  NAM_ASSIGN_OR_RETURN(const size_t n, channel_.WaitSome(done, &cancel_));
+  for (size_t i = 0; i < n; ++i) {
+    if (!done[i].ok()) return channel_.Error(done[i]);
+    here_[done[i].id] = 1;
+    --in_flight_;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::span<const std::byte>> ScratchReader::Next() {
+  if (next_ == list_.size()) return std::span<const std::byte>();
+  NAM_RETURN_IF_ERROR(channel_.CheckBurials());
+  NAM_RETURN_IF_ERROR(PostMore());
+  while (here_[next_] == 0) NAM_RETURN_IF_ERROR(TakeCompletions());
+  const std::span<const std::byte> page(SlotOf(next_), list_[next_].bytes);
+  ++pages_;
+  bytes_ += page.size();
+  ++next_;
+  return page;
+}
+
+}  // namespace nam::storage

@@ -1,0 +1,161 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/strong_id.h"
+#include "storage/channel.h"
+#include "storage/remote_ptr.h"
+
+/// Scratch memory: pages that queries put into memory servers, for their own later stages. A session has an
+/// allocation for them; memory servers hand it out as slabs from a share of their memory that loads cannot
+/// take, with keys of the member that asks. Slabs are written once from their beginning on, and go back with
+/// the whole allocation: when the session releases it, or when its lease ends.
+///
+///     allocation ── Allocate ─▶ slab (4 to 64 MiB, one writer) ── WRITE ─▶ page, page, page …
+namespace nam::storage {
+
+/// A page in scratch memory.
+struct ScratchPage {
+  RemotePtr<void> at;
+  uint32_t bytes = 0;
+
+  bool operator==(const ScratchPage&) const = default;
+};
+
+/// A run of one memory server's memory that one writer fills. Its bytes are any.
+struct ScratchSlab {
+  RemotePtr<void> begin;
+  uint64_t bytes = 0;
+  fabric::RemoteKey rkey;  // offsets through it count from `begin`
+};
+
+/// Where the writers of one attempt get their slabs: from memory servers in turn. Immutable but for what it
+/// counts; any thread, and none waits for another.
+class ScratchSpace {
+ public:
+  static constexpr uint64_t kFirstSlabBytes = uint64_t{4} << 20, kMostSlabBytes = uint64_t{64} << 20;
+  /// A memory server's memory in one piece for the allocation. RESOURCE_EXHAUSTED: its share does not have
+  /// so much.
+  using Allocate = std::function<absl::StatusOr<ScratchSlab>(MemoryServerId server, uint64_t bytes)>;
+
+  /// `servers` are asked in turn, beginning with servers[first % size]. `allocate` may be called by several
+  /// threads at once.
+  ScratchSpace(std::vector<MemoryServerId> servers, uint32_t first, Allocate allocate)
+      : servers_(std::move(servers)), next_(first), allocate_(std::move(allocate)) {}
+
+  /// A slab of about `bytes`, at least `bytes_least`: if no server has so much, of half as much, and so on.
+  /// RESOURCE_EXHAUSTED, "scratch memory is full": none of them has room. Servers that do not answer are
+  /// passed over as long as another does.
+  absl::StatusOr<ScratchSlab> NextSlab(uint64_t bytes, uint64_t bytes_least);
+
+  /// By the writers of this space, so far.
+  uint64_t slab_bytes() const { return slab_bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  absl::StatusOr<ScratchSlab> Ask(uint64_t bytes);
+
+  const std::vector<MemoryServerId> servers_;
+  std::atomic<uint32_t> next_;
+  const Allocate allocate_;
+  std::atomic<uint64_t> most_ = kMostSlabBytes;  // more was refused by all
+  std::atomic<uint64_t> slab_bytes_ = 0;
+};
+
+/// Writes pages into slabs of its own, with as many WRITEs in flight as the channel's buffer has room for. A
+/// page is copied when it is given, so the caller's memory is free at once. One thread; has the channel to
+/// itself as long as it lives.
+class ScratchWriter {
+ public:
+  /// Pages have at most `page_bytes_max`, a multiple of 64. All that is referred to outlives the writer.
+  /// What waits ends with CANCELLED soon after `cancel` is set.
+  ScratchWriter(ScratchSpace& space, Channel& channel, uint32_t page_bytes_max,
+                const std::atomic<bool>& cancel);
+  /// Without a Flush before it, requests in flight break the channel.
+  ~ScratchWriter();
+
+  /// Where the page will be, once Flush has returned. RESOURCE_EXHAUSTED: see ScratchSpace. After an error
+  /// the writer is of no more use.
+  absl::StatusOr<ScratchPage> Write(std::span<const std::byte> page);
+  /// Returns when everything written is in place.
+  absl::Status Flush();
+
+  uint64_t pages() const { return pages_; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  /// Requests of one queue pair that wait to be posted together; the last of them is signaled, so that its
+  /// completion is that of all.
+  struct Queue {
+    fabric::QueuePair* queue_pair = nullptr;
+    std::vector<fabric::WorkRequest> requests;
+    std::vector<uint32_t> slots;
+  };
+  absl::StatusOr<ScratchPage> Place(uint32_t bytes);
+  absl::StatusOr<uint32_t> FreeSlot();
+  absl::Status Post(Queue& queue);
+  absl::Status PostAll();
+  absl::Status TakeCompletions();
+  Queue& QueueOf(fabric::QueuePair* queue_pair);
+
+  ScratchSpace& space_;
+  Channel& channel_;
+  const uint32_t slot_bytes_;
+  const std::atomic<bool>& cancel_;
+  ScratchSlab slab_;
+  uint64_t slab_used_ = 0;
+  uint64_t next_slab_bytes_ = ScratchSpace::kFirstSlabBytes;
+  std::vector<uint32_t> free_;                 // slots of the buffer
+  std::deque<Queue> queues_;                   // one a memory server
+  std::vector<std::vector<uint32_t>> posted_;  // slots by batch in flight
+  std::vector<uint32_t> free_batches_;         // of posted_
+  size_t in_flight_ = 0;                       // batches
+  uint64_t pages_ = 0, bytes_ = 0;
+};
+
+/// READs pages, several in flight, and yields them in order. They are copies in the channel's buffer also
+/// where the fabric shows the memory itself: a page that was checked stays as it is, whatever becomes of a
+/// session whose lease ends meanwhile. One thread; has the channel to itself between Start and the last
+/// page.
+class ScratchReader {
+ public:
+  /// Pages have at most `page_bytes_max`, a multiple of 64. `window` READs are in flight. What is referred to
+  /// outlives the reader. What waits ends with CANCELLED soon after `cancel` is set.
+  ScratchReader(Channel& channel, uint32_t page_bytes_max, uint32_t window, const std::atomic<bool>& cancel);
+  /// READs in flight break the channel.
+  ~ScratchReader();
+
+  /// These pages come next. All of the former ones have been taken.
+  void Start(std::vector<ScratchPage> pages);
+  /// The next page, until the next call; empty: there is none. OUT_OF_RANGE if there is no such memory; after
+  /// an error the reader is of no more use.
+  absl::StatusOr<std::span<const std::byte>> Next();
+
+  uint64_t pages() const { return pages_; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  absl::Status PostMore();
+  absl::Status TakeCompletions();
+  std::byte* SlotOf(size_t page) const;
+
+  Channel& channel_;
+  const uint32_t slot_bytes_;
+  const uint32_t slots_;
+  const std::atomic<bool>& cancel_;
+  std::vector<ScratchPage> list_;
+  std::vector<uint8_t> here_;  // of list_: has arrived
+  size_t next_ = 0;            // to be given out
+  size_t posted_ = 0;
+  size_t in_flight_ = 0;
+  uint64_t pages_ = 0, bytes_ = 0;
+};
+
+}  // namespace nam::storage
