@@ -11,24 +11,17 @@
 #include "catalog/attachment.h"
 #include "optimizer/assignment.h"
 #include "optimizer/lower.h"
-#include "optimizer/lower_tree.h"
 #include "optimizer/plan.h"
-#include "optimizer/push_filters.h"
-#include "optimizer/unnest.h"
-#include "plan/codec.h"
-#include "plan/print.h"
 #include "session/catalog_tables.h"
-#include "session/compute_clients.h"
 #include "session/explain.h"
 #include "session/missing_server_errors.h"
-#include "session/multicast_coordinator.h"
 #include "session/query_result.h"
-#include "session/query_run.h"
 #include "session/record_engine.h"
 #include "session/record_reads.h"
 #include "session/record_statements.h"
 #include "session/settings.h"
-#include "session/work_counters.h"
+#include "session/stage_run.h"
+#include "session/tree_run.h"
 #include "sql/bound_query.h"
 #include "storage/block_stream.h"
 #include "txn/cluster_tables.h"
@@ -37,14 +30,9 @@
 namespace nam::session {
 namespace {
 
-/// A query that moves less, and whose joins make fewer tuples of it, is over before anybody could help.
-constexpr uint64_t kWorthClaimingBytes = 32u << 20;
-constexpr double kWorthClaimingTuples = 8e6;
 /// How long a statement waits for a memory server whose lease has ended.
 constexpr int64_t kSuspectPatienceUs = 2'000'000;
 constexpr int64_t kSuspectPauseUs = 100'000;
-/// A record table that drives a query comes in so many pieces for each thread, so that all end together.
-constexpr uint64_t kRecordPiecesOfAThread = 16;
 constexpr char kRetry[] = "40001";  // what drivers and pools run again by themselves
 
 /// It wants what has become of a transaction that was lost.
@@ -63,17 +51,17 @@ bool NeedsTables(const sql::Statement& statement) {
 
 class SessionImpl final : public Session {
  public:
-  SessionImpl(catalog::Attachment& attachment, std::unique_ptr<ComputeClients> clients,
-              std::unique_ptr<RecordAccess> records)
+  SessionImpl(catalog::Attachment& attachment, std::unique_ptr<RecordAccess> records)
       : attachment_(attachment),
-        clients_(std::move(clients)),
         tables_(attachment.catalog()),
         member_(attachment.member()),
-        query_(attachment.fabric().Random() << 32),
         record_access_(std::move(records)) {
-    multicast_.emplace(attachment);
     settings_.prefetch_window = storage::DefaultWindow(attachment.fabric().capabilities());
     if (record_access_ != nullptr) records_.emplace(*record_access_, attachment.fabric().clock(), cancel_);
+  }
+  absl::Status Open() {
+    NAM_ASSIGN_OR_RETURN(stages_, StageRunner::Open(attachment_, tables_, settings_, cancel_));
+    return absl::OkStatus();
   }
 
   absl::StatusOr<ResultSet> Execute(const std::string& statement) override {
@@ -87,7 +75,7 @@ class SessionImpl final : public Session {
   }
   void Cancel() override { cancel_ = true; }
   void OnProgress(std::function<void(const QueryProgress&)> report) override {
-    progress_ = std::move(report);
+    stages_->OnProgress(std::move(report));
   }
   std::map<std::string, std::string> Settings() const override { return settings_.All(); }
 
@@ -125,10 +113,7 @@ class SessionImpl final : public Session {
 
   /// Everything that was the former member's.
   absl::Status BeginAnew() {
-    if (counters_ != nullptr) counters_->Abandon();
-    counters_.reset();
-    multicast_.emplace(attachment_);
-    NAM_ASSIGN_OR_RETURN(clients_, ComputeClients::Open(attachment_));
+    NAM_RETURN_IF_ERROR(stages_->BeginAnew());
     member_ = attachment_.member();
     if (!records_.has_value()) return absl::OkStatus();
     const bool open = InTransaction();
@@ -209,27 +194,10 @@ class SessionImpl final : public Session {
     return missing.has_value() && missing->server.buried() ? std::nullopt : missing;
   }
 
-  /// A stage of compute servers.
-  struct PreparedStage {
-    optimizer::Plan plan;
-    optimizer::TableRefs tables;
-    bool extended = false;              // has build sides that `plan` does not know
-    std::vector<ServerReport> servers;  // those with work
-    std::vector<std::string> why_read;  // once it has run: of each join; empty if it was multicast
-  };
   /// A query whose servers have one stage.
   struct Prepared : PreparedStage {
     plan::PhysicalPlan physical;
   };
-  /// Any query.
-  struct PreparedTree {
-    optimizer::LoweredTree tree;
-    std::vector<PreparedStage> stages;  // of servers, as the plan's
-    std::vector<ResultSet::Column> columns;
-
-    const plan::PhysicalPlan& plan() const { return tree.lowered.plan; }
-  };
-
   /// A statement that is not of the open transaction; `what` names it if it has an effect.
   absl::Status MayRun(std::string_view what) const {
     return records_.has_value() ? records_->MayRun(what) : absl::OkStatus();
@@ -264,66 +232,17 @@ class SessionImpl final : public Session {
 
   absl::StatusOr<ResultSet> Run(const sql::TreeStatement& statement) {
     NAM_RETURN_IF_ERROR(MayRun(""));
-    NAM_ASSIGN_OR_RETURN(PreparedTree prepared, Prepare(*statement.tree));
-    return Run(prepared);
+    NAM_ASSIGN_OR_RETURN(const std::unique_ptr<TreeRun> query, Prepare(*statement.tree));
+    return query->Run();
   }
 
-  absl::StatusOr<PreparedTree> Prepare(const plan::logical::Query& query) {
-    plan::logical::Query unnested{
-        .root = plan::logical::Clone(*query.root), .relations = query.relations, .ctes = query.ctes};
-    NAM_RETURN_IF_ERROR(optimizer::Unnest(unnested));
-    optimizer::PushFilters(unnested);
-    PreparedTree out;
-    NAM_ASSIGN_OR_RETURN(out.tree, optimizer::LowerTree(unnested));
-    for (const plan::logical::Column& column : query.root->columns)
-      out.columns.push_back({column.name, column.type});
-    for (const optimizer::ServerStage& stage : out.tree.lowered.stages) {
-      PreparedStage& prepared = out.stages.emplace_back();
-      prepared.plan = stage.star;
-      prepared.tables = stage.tables;
-      prepared.extended = stage.extended;
-      NAM_RETURN_IF_ERROR(FindServers(prepared, nullptr));
-    }
-    return out;
-  }
-
-  absl::StatusOr<ResultSet> Run(PreparedTree& prepared) {
-    if (prepared.tree.transaction_scans.empty()) return RunStages(prepared);
-    if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
-    return records_->InTransaction([&] { return RunStages(prepared); });
-  }
-
-  /// What pipelines of the session's stage take in comes in their order, so that what they wait for is there.
-  absl::StatusOr<ResultSet> RunStages(PreparedTree& prepared) {
-    const plan::PhysicalPlan& plan = prepared.plan();
-    QueryResult result(prepared.columns);
-    NAM_ASSIGN_OR_RETURN(const std::unique_ptr<execution::LocalStage> local,
-                         result.PrepareStage(plan, prepared.tree.lowered.tables, settings_.result_bytes_max(),
-                                             attachment_.fabric().clock(), cancel_));
-    const proto::AttemptRequest request = RequestOf(plan);
-    QueryWork work;
-    for (uint32_t p = 0; p < plan.pipelines.size(); ++p) {
-      if (plan.pipelines[p].stage + 1 != plan.stages.size()) continue;
-      for (const optimizer::TransactionScan& scan : prepared.tree.transaction_scans) {
-        if (scan.pipeline != p) continue;
-        NAM_RETURN_IF_ERROR(records_->Feed(scan, *prepared.tree.lowered.tables[scan.table], *local));
-      }
-      const auto* pages = std::get_if<plan::PageSource>(&plan.pipelines[p].source);
-      if (pages == nullptr || plan.pipelines[pages->pipeline].stage >= prepared.stages.size()) continue;
-      PreparedStage& stage = prepared.stages[plan.pipelines[pages->pipeline].stage];
-      NAM_RETURN_IF_ERROR(RunStage(request, plan.pipelines[pages->pipeline].stage, stage, *local));
-      AddWork(stage, work);
-    }
-    NAM_RETURN_IF_ERROR(local->Run());
-    ResultSet rows = result.Take();
-    rows.work = work;
-    return rows;
-  }
-
-  static std::vector<std::string> LinesOf(const PreparedTree& prepared) {
-    return plan::Print(prepared.plan(), [&](uint32_t table, uint32_t column) {
-      return prepared.tree.lowered.tables[table]->columns(static_cast<int>(column)).name();
-    });
+  absl::StatusOr<std::unique_ptr<TreeRun>> Prepare(const plan::logical::Query& query) {
+    return TreeRun::Make({.attachment = attachment_,
+                          .stages = *stages_,
+                          .records = records_.has_value() ? &*records_ : nullptr,
+                          .settings = settings_,
+                          .cancel = cancel_},
+                         query);
   }
 
   /// Record tables with others, of either kind.
@@ -340,10 +259,10 @@ class SessionImpl final : public Session {
     NAM_RETURN_IF_ERROR(MayRun(""));
     std::vector<std::string> lines;
     std::optional<Prepared> prepared;
-    std::optional<PreparedTree> tree;
+    std::unique_ptr<TreeRun> tree;
     if (statement.tree != nullptr) {
       NAM_ASSIGN_OR_RETURN(tree, Prepare(*statement.tree));
-      lines = LinesOf(*tree);
+      lines = tree->Lines();
     } else if (ReadsRecords(statement.query)) {
       if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
       NAM_ASSIGN_OR_RETURN(lines, records_->Explain(statement));
@@ -354,7 +273,7 @@ class SessionImpl final : public Session {
     if (statement.analyze) {
       Clock& clock = attachment_.fabric().clock();
       const int64_t started_ns = clock.NowNs();
-      NAM_ASSIGN_OR_RETURN(const ResultSet result, tree.has_value() ? Run(*tree)
+      NAM_ASSIGN_OR_RETURN(const ResultSet result, tree != nullptr ? tree->Run()
                                                    : prepared.has_value()
                                                        ? RunQuery(statement.query, *prepared)
                                                        : Run(sql::SelectStatement{statement.query}));
@@ -407,44 +326,8 @@ class SessionImpl final : public Session {
     NAM_ASSIGN_OR_RETURN(prepared.physical, optimizer::Lower(prepared.plan, prepared.tables));
     NAM_RETURN_IF_ERROR(optimizer::LowerFinish(query, prepared.plan, prepared.physical));
     if (records != nullptr) records->FillIn(prepared.physical);
-    NAM_RETURN_IF_ERROR(FindServers(prepared, records));
+    NAM_RETURN_IF_ERROR(stages_->FindServers(prepared, records));
     return prepared;
-  }
-
-  /// Living compute servers, and what each does of the stage.
-  absl::Status FindServers(PreparedStage& prepared, const RecordReads* records) {
-    NAM_ASSIGN_OR_RETURN(const proto::Cluster* cluster, tables_.Cluster());
-    std::vector<proto::Member> members;
-    for (const proto::Member& member : cluster->members()) {
-      if (member.alive() && member.role() == proto::ROLE_COMPUTE) members.push_back(member);
-    }
-    if (members.empty()) {
-      return ToStatus({.message = "the cluster has no living compute server",
-                       .hint = "start one with `nam compute`",
-                       .sqlstate = "57P03"});
-    }
-    if (settings_.compute_servers > 0) {
-      members.resize(std::min<size_t>(members.size(), static_cast<size_t>(settings_.compute_servers)));
-    }
-    uint32_t threads = 1;
-    for (const proto::Member& member : members) threads = std::max(threads, member.threads());
-    const optimizer::Assignment assignment = Share(prepared, records, members.size(), threads);
-    for (size_t i = 0; i < members.size(); ++i) {
-      if (assignment.servers[i].pieces.empty()) continue;
-      prepared.servers.push_back({std::move(members[i]), assignment.servers[i], {}});
-    }
-    return absl::OkStatus();
-  }
-
-  static optimizer::Assignment Share(const PreparedStage& prepared, const RecordReads* records,
-                                     size_t servers, uint32_t threads) {
-    const auto driving = static_cast<size_t>(prepared.plan.driving);
-    const auto count = static_cast<int>(servers);
-    if (!sql::IsRecordTable(*prepared.tables[driving]))
-      return optimizer::Assign(prepared.plan, prepared.tables, count, static_cast<int>(threads));
-    const uint64_t pieces = kRecordPiecesOfAThread * threads * servers;
-    return optimizer::AssignRecords(prepared.plan, prepared.tables, records->PiecesOf(driving, pieces),
-                                    count);
   }
 
   absl::StatusOr<ResultSet> RunQuery(const sql::BoundQuery& query, Prepared& prepared) {
@@ -452,119 +335,24 @@ class SessionImpl final : public Session {
     NAM_ASSIGN_OR_RETURN(const std::unique_ptr<execution::LocalStage> finish,
                          result.PrepareStage(prepared.physical, prepared.tables, settings_.result_bytes_max(),
                                              attachment_.fabric().clock(), cancel_));
-    NAM_RETURN_IF_ERROR(RunStage(RequestOf(prepared.physical), 0, prepared, *finish));
+    const uint32_t driving = prepared.physical.stages[0].claimed;
+    NAM_RETURN_IF_ERROR(stages_->Run(stages_->RequestOf(prepared.physical), 0, prepared,
+                                     [&](const std::string& pages, uint64_t attempt) {
+                                       return finish->Add(driving, std::as_bytes(std::span(pages)), attempt);
+                                     }));
     NAM_RETURN_IF_ERROR(finish->Run());
     ResultSet rows = result.Take();
     AddWork(prepared, rows.work);
     return rows;
   }
 
-  /// What attempts at stages of the plan have alike.
-  proto::AttemptRequest RequestOf(const plan::PhysicalPlan& plan) {
-    proto::AttemptRequest request;
-    *request.mutable_plan() = plan::ToProto(plan);
-    *request.mutable_settings() = settings_.ForStreams();
-    request.set_client(attachment_.member().value());
-    return request;
-  }
-
-  /// A stage of compute servers, whose rows go to the session's.
-  absl::Status RunStage(proto::AttemptRequest request, uint32_t number, PreparedStage& prepared,
-                        execution::LocalStage& finish) {
-    request.set_stage(number);
-    const uint32_t driving_pipeline = request.plan().stages(static_cast<int>(number)).claimed();
-    MulticastCoordinator::Query shares{
-        .plan = prepared.plan, .tables = prepared.tables, .partitions = {}, .in_place = settings_.in_place};
-    for (const ServerReport& server : prepared.servers) {
-      const int threads = std::max(1, static_cast<int>(server.member.threads()));
-      shares.threads = shares.partitions.empty() ? threads : std::min(shares.threads, threads);
-      shares.partitions.push_back(partitioner::PartitionsOf(server.share.pieces));
-    }
-    NAM_ASSIGN_OR_RETURN(prepared.why_read,
-                         multicast_->Start(shares, prepared.extended ? Choice::kOff : settings_.multicast));
-    QueryRun run({.request = std::move(request),
-                  .servers = prepared.servers,
-                  .clients = *clients_,
-                  .counters = CountersFor(prepared),
-                  .next_attempt = [this] { return ++query_; },
-                  .multicast = [this](size_t s) { return multicast_->StreamsFor(static_cast<uint32_t>(s)); },
-                  .members = [this] { return NewMembers(); },
-                  .add =
-                      [&](const std::string& pages, uint64_t attempt) {
-                        return finish.Add(driving_pipeline, std::as_bytes(std::span(pages)), attempt);
-                      },
-                  .driving = *prepared.tables[static_cast<size_t>(prepared.plan.driving)],
-                  .progress = ProgressOf(prepared),
-                  .clock = attachment_.fabric().clock(),
-                  .cancel = cancel_});
-    const absl::Status status = run.Run();
-    // Whichever memory server was lost may have streams or the words; nobody waits for it once more.
-    const bool lost = absl::IsUnavailable(status);
-    multicast_->End(/*tell=*/!lost);
-    if (counters_ != nullptr && (lost || !counters_->usable())) {
-      counters_->Abandon();
-      counters_.reset();
-    }
-    return status;
-  }
-
-  static void AddWork(const PreparedStage& prepared, QueryWork& work) {
-    for (const ServerReport& server : prepared.servers) {
-      for (const proto::PipelineCounters& pipeline : server.reply.pipelines()) {
-        work.rows += pipeline.rows_in();
-        for (const proto::ServerBytes& bytes : pipeline.bytes()) work.bytes += bytes.bytes();
-        work.total_ms += static_cast<double>(pipeline.total_us()) / 1000;
-        work.waiting_ms += static_cast<double>(pipeline.waiting_us()) / 1000;
-      }
-    }
-  }
-
-  /// What QueryRun tells, as our caller wants to hear it.
-  std::function<void(uint64_t)> ProgressOf(const PreparedStage& prepared) {
-    if (!progress_) return nullptr;
-    QueryProgress progress{.table = prepared.tables[static_cast<size_t>(prepared.plan.driving)]->name()};
-    for (const ServerReport& server : prepared.servers) progress.rows += server.share.rows;
-    return [this, progress, started_ns = attachment_.fabric().clock().NowNs()](uint64_t rows_done) mutable {
-      progress.rows_done = rows_done;
-      progress.elapsed_ms = static_cast<double>(attachment_.fabric().clock().NowNs() - started_ns) / 1e6;
-      progress_(progress);
-    };
-  }
-
-  /// Words to claim work from, if the query is large enough for that to pay and memory can be had.
-  WorkCounters* CountersFor(const PreparedStage& prepared) {
-    uint64_t bytes = 0;
-    for (const ServerReport& server : prepared.servers) bytes += server.share.driving_bytes;
-    double tuples = 0;
-    for (const optimizer::Plan::Join& join : prepared.plan.joins) tuples += join.rows_after;
-    const bool large = bytes >= kWorthClaimingBytes || tuples >= kWorthClaimingTuples;
-    const bool wanted =
-        settings_.work_queue == Choice::kOn || (settings_.work_queue == Choice::kAuto && large);
-    if (!wanted) return nullptr;
-    if (counters_ == nullptr) {
-      auto opened = WorkCounters::Open(attachment_, cancel_);
-      if (opened.ok()) counters_ = *std::move(opened);
-    }
-    return counters_.get();
-  }
-
-  /// Compute servers that may join a query under way.
-  absl::StatusOr<std::vector<proto::Member>> NewMembers() {
-    if (settings_.compute_servers > 0) return std::vector<proto::Member>();
-    return attachment_.Members(proto::ROLE_COMPUTE);
-  }
-
   catalog::Attachment& attachment_;
-  std::unique_ptr<ComputeClients> clients_;
   CatalogTables tables_;
   MemberId member_;                   // whose all this is
   std::optional<absl::Status> lost_;  // with a transaction; not told yet
-  std::optional<MulticastCoordinator> multicast_;
-  std::unique_ptr<WorkCounters> counters_;  // made for the first query that needs them
   SessionSettings settings_;
-  uint64_t query_;  // ids start at random, so that sessions do not meet
   std::atomic<bool> cancel_ = false;
-  std::function<void(const QueryProgress&)> progress_;
+  std::unique_ptr<StageRunner> stages_;
   std::unique_ptr<RecordAccess> record_access_;  // null: none
   std::optional<RecordStatements> records_;      // over it
 };
@@ -573,8 +361,9 @@ class SessionImpl final : public Session {
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Open(catalog::Attachment& attachment,
                                                        std::unique_ptr<RecordAccess> records) {
-  NAM_ASSIGN_OR_RETURN(auto clients, ComputeClients::Open(attachment));
-  return std::make_unique<SessionImpl>(attachment, std::move(clients), std::move(records));
+  auto session = std::make_unique<SessionImpl>(attachment, std::move(records));
+  NAM_RETURN_IF_ERROR(session->Open());
+  return session;
 }
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Open(catalog::Attachment& attachment) {

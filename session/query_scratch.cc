@@ -1,0 +1,96 @@
+#include "session/query_scratch.h"
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "execution/partition/open_scratch.h"
+#include "execution/partition/part_directory.h"
+#include "execution/partition/parts.h"
+#include "execution/rows/row_layout.h"
+#include "storage/channel.h"
+#include "storage/scratch.h"
+
+namespace nam::session {
+namespace {
+
+using execution::PageHeader;
+
+using OnPage = std::function<absl::Status(std::span<const std::byte> page, const PageHeader& header)>;
+
+/// Headers are believed as far as memory goes; who reads the rows checks all of a page.
+absl::Status ForPages(std::span<const std::byte> pages, const OnPage& on_page) {
+  while (!pages.empty()) {
+    PageHeader header;
+    if (pages.size() < sizeof(header)) return absl::DataLossError("a result ends within a page");
+    std::memcpy(&header, pages.data(), sizeof(header));
+    if (header.magic != PageHeader::kMagic || header.bytes < sizeof(header) || header.bytes > pages.size())
+      return absl::DataLossError("a result has something else than pages");
+    NAM_RETURN_IF_ERROR(on_page(pages.first(header.bytes), header));
+    pages = pages.subspan(header.bytes);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<uint64_t> RowsOfPages(std::span<const std::byte> pages) {
+  uint64_t rows = 0;
+  NAM_RETURN_IF_ERROR(ForPages(pages, [&](std::span<const std::byte>, const PageHeader& header) {
+    rows += header.rows;
+    return absl::OkStatus();
+  }));
+  return rows;
+}
+
+uint64_t QueryScratch::Open() {
+  if (allocation_ != AllocationId() || attachment_.member() == MemberId()) return allocation_.value();
+  const absl::StatusOr<AllocationId> allocation =
+      attachment_.catalog().BeginLoad(attachment_.member(),
+                                      absl::StrCat("nam.scratch.", attachment_.member().value()),
+                                      /*replace=*/false);
+  if (allocation.ok()) allocation_ = *allocation;
+  return allocation_.value();
+}
+
+absl::StatusOr<proto::Directory> QueryScratch::Write(std::span<const std::byte> pages, uint64_t attempt,
+                                                     uint32_t pipeline) {
+  used_ = true;
+  NAM_ASSIGN_OR_RETURN(const std::unique_ptr<storage::ScratchSpace> space,
+                       execution::OpenScratch(attachment_, allocation_, attempt));
+  NAM_ASSIGN_OR_RETURN(const std::unique_ptr<storage::Channel> channel,
+                       storage::Channel::Open(attachment_.fabric(), attachment_, {}));
+  storage::ScratchWriter writer(*space, *channel, execution::RowLayout::kMostPageBytes, cancel_);
+  execution::PartDirectory directory;
+  const auto write = [&](std::span<const std::byte> page, const PageHeader& header) -> absl::Status {
+    NAM_ASSIGN_OR_RETURN(const storage::ScratchPage place, writer.Write(page));
+    directory.Add(execution::kAnyPart, place, header.rows);
+    return absl::OkStatus();
+  };
+  absl::Status status = ForPages(pages, write);
+  if (status.ok()) status = writer.Flush();
+  if (!status.ok()) return execution::ScratchError(status);
+  return directory.ToProto(attempt, pipeline);
+}
+
+void QueryScratch::EndQuery(bool tell) {
+  if (!std::exchange(used_, false) || allocation_ == AllocationId()) return;
+  const AllocationId allocation = std::exchange(allocation_, AllocationId());
+  (void)attachment_.catalog().AbortLoad(allocation);
+  if (!tell) return;
+  const auto servers = attachment_.Members(proto::ROLE_MEMORY);
+  if (!servers.ok()) return;
+  for (const proto::Member& server : *servers)
+    (void)attachment_.Release(MemoryServerId(static_cast<uint16_t>(server.id())), allocation);
+}
+
+void QueryScratch::Forget() {
+  allocation_ = AllocationId();
+  used_ = false;
+}
+
+}  // namespace nam::session

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "base/strong_id.h"
+#include "catalog/attachment.h"
+#include "proto/compute.pb.h"
+
+namespace nam::session {
+
+/// A session's scratch memory: an allocation that compute servers write to for one query at a time. Made for
+/// the first query that may need it, kept until one has used it, and given back behind that query; it ends
+/// with the session's lease in any case. What waits ends with CANCELLED soon after `cancel` is set. One
+/// thread.
+class QueryScratch {
+ public:
+  QueryScratch(catalog::Attachment& attachment, const std::atomic<bool>& cancel)
+      : attachment_(attachment), cancel_(cancel) {}
+  ~QueryScratch() { EndQuery(/*tell=*/true); }
+  QueryScratch(const QueryScratch&) = delete;
+  QueryScratch& operator=(const QueryScratch&) = delete;
+
+  /// The allocation, for AttemptRequest::scratch. 0: none can be had, the session has no lease.
+  uint64_t Open();
+  /// Attempts may have written to it.
+  void Use() { used_ = true; }
+  /// Writes pages that an attempt has left elsewhere, one behind the other in `pages`, as rows of any part.
+  /// 53200 if scratch memory is full; DATA_LOSS if these are no pages.
+  absl::StatusOr<proto::Directory> Write(std::span<const std::byte> pages, uint64_t attempt,
+                                         uint32_t pipeline);
+  /// Gives back what the query has used. Untold, memory servers do that a little later by themselves: nobody
+  /// waits for one that may be out of reach.
+  void EndQuery(bool tell);
+  /// The lease that it lived on is over, and so is it.
+  void Forget();
+
+ private:
+  catalog::Attachment& attachment_;
+  const std::atomic<bool>& cancel_;
+  AllocationId allocation_;  // none: 0
+  bool used_ = false;
+};
+
+/// Rows of pages that lie one behind the other, by their headers. DATA_LOSS if these are no pages.
+absl::StatusOr<uint64_t> RowsOfPages(std::span<const std::byte> pages);
+
+}  // namespace nam::session

@@ -1,0 +1,172 @@
+#include "session/stage_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "partitioner/pieces.h"
+#include "plan/codec.h"
+#include "sql/bound_query.h"
+#include "types/sql_error.h"
+
+namespace nam::session {
+namespace {
+
+/// A query that moves less, and whose joins make fewer tuples of it, is over before anybody could help.
+constexpr uint64_t kWorthClaimingBytes = 32u << 20;
+constexpr double kWorthClaimingTuples = 8e6;
+/// A record table that drives a query comes in so many pieces for each thread, so that all end together.
+constexpr uint64_t kRecordPiecesOfAThread = 16;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StageRunner>> StageRunner::Open(catalog::Attachment& attachment,
+                                                               CatalogTables& tables,
+                                                               const SessionSettings& settings,
+                                                               const std::atomic<bool>& cancel) {
+  NAM_ASSIGN_OR_RETURN(auto clients, ComputeClients::Open(attachment));
+  return std::unique_ptr<StageRunner>(
+      new StageRunner(attachment, std::move(clients), tables, settings, cancel));
+}
+
+StageRunner::StageRunner(catalog::Attachment& attachment, std::unique_ptr<ComputeClients> clients,
+                         CatalogTables& tables, const SessionSettings& settings,
+                         const std::atomic<bool>& cancel)
+    : attachment_(attachment),
+      clients_(std::move(clients)),
+      tables_(tables),
+      settings_(settings),
+      cancel_(cancel),
+      attempt_(attachment.fabric().Random() << 32) {
+  multicast_.emplace(attachment);
+}
+
+absl::Status StageRunner::BeginAnew() {
+  if (counters_ != nullptr) counters_->Abandon();
+  counters_.reset();
+  multicast_.emplace(attachment_);
+  NAM_ASSIGN_OR_RETURN(clients_, ComputeClients::Open(attachment_));
+  return absl::OkStatus();
+}
+
+absl::Status StageRunner::FindServers(PreparedStage& prepared, const RecordReads* records) {
+  NAM_ASSIGN_OR_RETURN(const proto::Cluster* cluster, tables_.Cluster());
+  std::vector<proto::Member> members;
+  for (const proto::Member& member : cluster->members()) {
+    if (member.alive() && member.role() == proto::ROLE_COMPUTE) members.push_back(member);
+  }
+  if (members.empty()) {
+    return ToStatus({.message = "the cluster has no living compute server",
+                     .hint = "start one with `nam compute`",
+                     .sqlstate = "57P03"});
+  }
+  if (settings_.compute_servers > 0) {
+    members.resize(std::min<size_t>(members.size(), static_cast<size_t>(settings_.compute_servers)));
+  }
+  uint32_t threads = 1;
+  for (const proto::Member& member : members) threads = std::max(threads, member.threads());
+  const optimizer::Assignment assignment = Share(prepared, records, members.size(), threads);
+  for (size_t i = 0; i < members.size(); ++i) {
+    if (assignment.servers[i].pieces.empty()) continue;
+    prepared.servers.push_back({std::move(members[i]), assignment.servers[i], {}});
+  }
+  return absl::OkStatus();
+}
+
+optimizer::Assignment StageRunner::Share(const PreparedStage& prepared, const RecordReads* records,
+                                         size_t servers, uint32_t threads) {
+  const auto driving = static_cast<size_t>(prepared.plan.driving);
+  const auto count = static_cast<int>(servers);
+  if (!sql::IsRecordTable(*prepared.tables[driving]))
+    return optimizer::Assign(prepared.plan, prepared.tables, count, static_cast<int>(threads));
+  const uint64_t pieces = kRecordPiecesOfAThread * threads * servers;
+  return optimizer::AssignRecords(prepared.plan, prepared.tables, records->PiecesOf(driving, pieces), count);
+}
+
+proto::AttemptRequest StageRunner::RequestOf(const plan::PhysicalPlan& plan) const {
+  proto::AttemptRequest request;
+  *request.mutable_plan() = plan::ToProto(plan);
+  *request.mutable_settings() = settings_.ForStreams();
+  request.set_client(attachment_.member().value());
+  return request;
+}
+
+absl::Status StageRunner::Run(
+    proto::AttemptRequest request, uint32_t number, PreparedStage& prepared,
+    const std::function<absl::Status(const std::string& pages, uint64_t attempt)>& add) {
+  request.set_stage(number);
+  MulticastCoordinator::Query shares{
+      .plan = prepared.plan, .tables = prepared.tables, .partitions = {}, .in_place = settings_.in_place};
+  for (const ServerReport& server : prepared.servers) {
+    const int threads = std::max(1, static_cast<int>(server.member.threads()));
+    shares.threads = shares.partitions.empty() ? threads : std::min(shares.threads, threads);
+    shares.partitions.push_back(partitioner::PartitionsOf(server.share.pieces));
+  }
+  NAM_ASSIGN_OR_RETURN(prepared.why_read,
+                       multicast_->Start(shares, prepared.extended ? Choice::kOff : settings_.multicast));
+  QueryRun run({.request = std::move(request),
+                .servers = prepared.servers,
+                .clients = *clients_,
+                .counters = CountersFor(prepared),
+                .next_attempt = [this] { return ++attempt_; },
+                .multicast = [this](size_t s) { return multicast_->StreamsFor(static_cast<uint32_t>(s)); },
+                .members = [this] { return NewMembers(); },
+                .add = add,
+                .driving = *prepared.tables[static_cast<size_t>(prepared.plan.driving)],
+                .progress = ProgressOf(prepared),
+                .clock = attachment_.fabric().clock(),
+                .cancel = cancel_});
+  const absl::Status status = run.Run();
+  // Whichever memory server was lost may have streams or the words; nobody waits for it once more.
+  const bool lost = absl::IsUnavailable(status);
+  multicast_->End(/*tell=*/!lost);
+  if (counters_ != nullptr && (lost || !counters_->usable())) {
+    counters_->Abandon();
+    counters_.reset();
+  }
+  return status;
+}
+
+void AddWork(const PreparedStage& prepared, QueryWork& work) {
+  for (const ServerReport& server : prepared.servers) {
+    for (const proto::PipelineCounters& pipeline : server.reply.pipelines()) {
+      work.rows += pipeline.rows_in();
+      for (const proto::ServerBytes& bytes : pipeline.bytes()) work.bytes += bytes.bytes();
+      work.total_ms += static_cast<double>(pipeline.total_us()) / 1000;
+      work.waiting_ms += static_cast<double>(pipeline.waiting_us()) / 1000;
+    }
+  }
+}
+
+std::function<void(uint64_t)> StageRunner::ProgressOf(const PreparedStage& prepared) const {
+  if (!progress_) return nullptr;
+  QueryProgress progress{.table = prepared.tables[static_cast<size_t>(prepared.plan.driving)]->name()};
+  for (const ServerReport& server : prepared.servers) progress.rows += server.share.rows;
+  return [this, progress, started_ns = attachment_.fabric().clock().NowNs()](uint64_t rows_done) mutable {
+    progress.rows_done = rows_done;
+    progress.elapsed_ms = static_cast<double>(attachment_.fabric().clock().NowNs() - started_ns) / 1e6;
+    progress_(progress);
+  };
+}
+
+WorkCounters* StageRunner::CountersFor(const PreparedStage& prepared) {
+  uint64_t bytes = 0;
+  for (const ServerReport& server : prepared.servers) bytes += server.share.driving_bytes;
+  double tuples = 0;
+  for (const optimizer::Plan::Join& join : prepared.plan.joins) tuples += join.rows_after;
+  const bool large = bytes >= kWorthClaimingBytes || tuples >= kWorthClaimingTuples;
+  const bool wanted = settings_.work_queue == Choice::kOn || (settings_.work_queue == Choice::kAuto && large);
+  if (!wanted) return nullptr;
+  if (counters_ == nullptr) {
+    auto opened = WorkCounters::Open(attachment_, cancel_);
+    if (opened.ok()) counters_ = *std::move(opened);
+  }
+  return counters_.get();
+}
+
+absl::StatusOr<std::vector<proto::Member>> StageRunner::NewMembers() {
+  if (settings_.compute_servers > 0) return std::vector<proto::Member>();
+  return attachment_.Members(proto::ROLE_COMPUTE);
+}
+
+}  // namespace nam::session

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "catalog/attachment.h"
+#include "optimizer/assignment.h"
+#include "optimizer/plan.h"
+#include "plan/physical.h"
+#include "session/catalog_tables.h"
+#include "session/compute_clients.h"
+#include "session/explain.h"
+#include "session/multicast_coordinator.h"
+#include "session/query_run.h"
+#include "session/record_reads.h"
+#include "session/session.h"
+#include "session/settings.h"
+#include "session/work_counters.h"
+
+namespace nam::session {
+
+/// A stage of compute servers, made ready.
+struct PreparedStage {
+  optimizer::Plan plan;
+  optimizer::TableRefs tables;
+  bool extended = false;              // has build sides that `plan` does not know
+  std::vector<ServerReport> servers;  // those with work
+  std::vector<std::string> why_read;  // once it has run: of each join; empty if it was multicast
+};
+
+/// Runs stages of compute servers for a session, with what it keeps for them from query to query:
+/// connections, multicast groups, words to claim work from. All that it is made of outlives it. One thread.
+class StageRunner {
+ public:
+  static absl::StatusOr<std::unique_ptr<StageRunner>> Open(catalog::Attachment& attachment,
+                                                           CatalogTables& tables,
+                                                           const SessionSettings& settings,
+                                                           const std::atomic<bool>& cancel);
+
+  /// Everything that was the former member's is given up.
+  absl::Status BeginAnew();
+  void OnProgress(std::function<void(const QueryProgress&)> report) { progress_ = std::move(report); }
+
+  /// Living compute servers, and what each does of the stage.
+  absl::Status FindServers(PreparedStage& prepared, const RecordReads* records);
+  /// What attempts at stages of the plan have alike.
+  proto::AttemptRequest RequestOf(const plan::PhysicalPlan& plan) const;
+  /// Runs stage `number` of the request's plan. `add` takes the pages that its attempts leave.
+  absl::Status Run(proto::AttemptRequest request, uint32_t number, PreparedStage& prepared,
+                   const std::function<absl::Status(const std::string& pages, uint64_t attempt)>& add);
+
+ private:
+  StageRunner(catalog::Attachment& attachment, std::unique_ptr<ComputeClients> clients, CatalogTables& tables,
+              const SessionSettings& settings, const std::atomic<bool>& cancel);
+  static optimizer::Assignment Share(const PreparedStage& prepared, const RecordReads* records,
+                                     size_t servers, uint32_t threads);
+  /// What QueryRun tells, as our caller wants to hear it.
+  std::function<void(uint64_t)> ProgressOf(const PreparedStage& prepared) const;
+  /// Words to claim work from, if the query is large enough for that to pay and memory can be had.
+  WorkCounters* CountersFor(const PreparedStage& prepared);
+  /// Compute servers that may join a query under way.
+  absl::StatusOr<std::vector<proto::Member>> NewMembers();
+
+  catalog::Attachment& attachment_;
+  std::unique_ptr<ComputeClients> clients_;
+  CatalogTables& tables_;
+  const SessionSettings& settings_;
+  const std::atomic<bool>& cancel_;
+  std::optional<MulticastCoordinator> multicast_;
+  std::unique_ptr<WorkCounters> counters_;  // made for the first query that needs them
+  uint64_t attempt_;                        // ids start at random, so that sessions do not meet
+  std::function<void(const QueryProgress&)> progress_;
+};
+
+/// What the stage's servers did, in addition.
+void AddWork(const PreparedStage& prepared, QueryWork& work);
+
+}  // namespace nam::session

@@ -1,0 +1,81 @@
+#include "session/tree_run.h"
+
+#include <span>
+#include <utility>
+#include <variant>
+
+#include "base/status_macros.h"
+#include "execution/local_stage.h"
+#include "optimizer/push_filters.h"
+#include "optimizer/unnest.h"
+#include "plan/print.h"
+#include "session/query_result.h"
+#include "types/sql_error.h"
+
+namespace nam::session {
+
+absl::StatusOr<std::unique_ptr<TreeRun>> TreeRun::Make(const Options& options,
+                                                       const plan::logical::Query& query) {
+  plan::logical::Query unnested{
+      .root = plan::logical::Clone(*query.root), .relations = query.relations, .ctes = query.ctes};
+  NAM_RETURN_IF_ERROR(optimizer::Unnest(unnested));
+  optimizer::PushFilters(unnested);
+  std::unique_ptr<TreeRun> out(new TreeRun(options));
+  NAM_ASSIGN_OR_RETURN(out->tree_, optimizer::LowerTree(unnested));
+  for (const plan::logical::Column& column : query.root->columns)
+    out->columns_.push_back({column.name, column.type});
+  for (const optimizer::ServerStage& stage : out->tree_.lowered.stages) {
+    PreparedStage& prepared = out->stages_.emplace_back();
+    prepared.plan = stage.star;
+    prepared.tables = stage.tables;
+    prepared.extended = stage.extended;
+    NAM_RETURN_IF_ERROR(options.stages.FindServers(prepared, nullptr));
+  }
+  return out;
+}
+
+absl::StatusOr<ResultSet> TreeRun::Run() {
+  if (tree_.transaction_scans.empty()) return RunStages();
+  if (options_.records == nullptr) {
+    return ToStatus({.message = "this session runs no transactions", .hint = "", .sqlstate = "0A000"});
+  }
+  return options_.records->InTransaction([&] { return RunStages(); });
+}
+
+/// What pipelines of the session's stage take in comes in their order, so that what they wait for is there.
+absl::StatusOr<ResultSet> TreeRun::RunStages() {
+  const plan::TableMetadata& tables = tree_.lowered.tables;
+  QueryResult result(columns_);
+  NAM_ASSIGN_OR_RETURN(const std::unique_ptr<execution::LocalStage> local,
+                       result.PrepareStage(plan(), tables, options_.settings.result_bytes_max(),
+                                           options_.attachment.fabric().clock(), options_.cancel));
+  const proto::AttemptRequest request = options_.stages.RequestOf(plan());
+  QueryWork work;
+  for (uint32_t p = 0; p < plan().pipelines.size(); ++p) {
+    if (plan().pipelines[p].stage + 1 != plan().stages.size()) continue;
+    for (const optimizer::TransactionScan& scan : tree_.transaction_scans) {
+      if (scan.pipeline != p) continue;
+      NAM_RETURN_IF_ERROR(options_.records->Feed(scan, *tables[scan.table], *local));
+    }
+    const auto* pages = std::get_if<plan::PageSource>(&plan().pipelines[p].source);
+    if (pages == nullptr || plan().pipelines[pages->pipeline].stage >= stages_.size()) continue;
+    const uint32_t number = plan().pipelines[pages->pipeline].stage;
+    NAM_RETURN_IF_ERROR(
+        options_.stages.Run(request, number, stages_[number], [&](const std::string& left, uint64_t attempt) {
+          return local->Add(pages->pipeline, std::as_bytes(std::span(left)), attempt);
+        }));
+    AddWork(stages_[number], work);
+  }
+  NAM_RETURN_IF_ERROR(local->Run());
+  ResultSet rows = result.Take();
+  rows.work = work;
+  return rows;
+}
+
+std::vector<std::string> TreeRun::Lines() const {
+  return plan::Print(plan(), [&](uint32_t table, uint32_t column) {
+    return tree_.lowered.tables[table]->columns(static_cast<int>(column)).name();
+  });
+}
+
+}  // namespace nam::session
