@@ -58,16 +58,22 @@ absl::StatusOr<Slot> OfAggregate(const WindowCall& call, const Schema& arguments
   return AggregateResult(call.aggregate, call.type, arguments);
 }
 
+/// Values of one form: texts of any length are.
+bool Alike(const Type& a, const Type& b) {
+  return a.kind == b.kind && a.scale == b.scale && a.blank_padded == b.blank_padded;
+}
+
 /// lag, lead.
 absl::StatusOr<Slot> OfNeighbour(const WindowCall& call, const Schema& arguments) {
   if (arguments.empty() || arguments.size() > 3) return Bad("lag or lead with another number of arguments");
   if (arguments.size() > 1 && !IsInteger(arguments[1])) return Bad("lag or lead by something else than rows");
   Slot out = arguments[0];
-  if (call.type != out.type) return Bad("lag or lead of another type");
+  if (!Alike(call.type, out.type)) return Bad("lag or lead of another type");
+  out.type = call.type;
   out.nullable = true;
   if (arguments.size() < 3) return out;
   const Slot& otherwise = arguments[2];
-  if (otherwise.type != out.type) return Bad("lag or lead with a default of another type");
+  if (!Alike(otherwise.type, out.type)) return Bad("lag or lead with a default of another type");
   const bool known = out.bounds.known && otherwise.bounds.known;
   out.bounds = known ? Bounds{std::min(out.bounds.low, otherwise.bounds.low),
                               std::max(out.bounds.high, otherwise.bounds.high), true}

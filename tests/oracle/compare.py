@@ -1,0 +1,98 @@
+"""Whether two answers say the same: rows as multisets or in their order, numbers at NAM's scale.
+
+docs/design/numbers-and-types.md says where scales differ: NAM's number must be PostgreSQL's, rounded half away from
+zero, if NAM's has at least six decimals; with fewer it must be the same number."""
+import math
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
+
+LEAST_ROUNDED_SCALE = 6
+DOUBLE_DIGITS = 12
+
+
+def number(text):
+    return Decimal(text)
+
+
+def rounded(value, scale):
+    with localcontext() as context:
+        context.prec = 200
+        return value.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP)
+
+
+def scale_of(value):
+    return max(0, -value.as_tuple().exponent)
+
+
+def same_double(a, b):
+    x, y = float(a), float(b)
+    if math.isnan(x) or math.isnan(y) or math.isinf(x) or math.isinf(y):
+        return x == y or (math.isnan(x) and math.isnan(y))
+    return x == y or abs(x - y) <= max(abs(x), abs(y)) * 10.0**-DOUBLE_DIGITS
+
+
+def same(kind, expected, found):
+    """Of one value. `found` is what the JSON had: a text, a Number, True, False or None."""
+    if expected is None or found is None:
+        return expected is None and found is None
+    if kind == "bool":
+        return found == (expected == "t")
+    if isinstance(found, bool):
+        return False
+    if kind in ("double", "real"):
+        return same_double(expected, found)
+    if kind in ("int", "num"):
+        try:
+            a, b = number(expected), number(found)
+        except InvalidOperation:
+            return False
+        if a == b:
+            return True
+        scale = scale_of(b)
+        return kind == "num" and scale >= LEAST_ROUNDED_SCALE and rounded(a, scale) == b
+    return expected == found
+
+
+def sort_key(kinds, row):
+    """Equal for values that are the same, as far as possible: rounded values go to the back."""
+    key = []
+    for kind, value in zip(kinds, row):
+        if value is None:
+            key.append((0, 0))
+        elif kind == "bool":
+            key.append((1, value in (True, "t")))
+        elif kind in ("int", "num"):
+            try:
+                key.append((1, rounded(number(value), 5 if kind == "num" else 0)))
+            except InvalidOperation:
+                key.append((2, str(value)))
+        elif kind in ("double", "real"):
+            key.append((1, float("%.10g" % float(value)) if not math.isnan(float(value)) else 1e400))
+        else:
+            key.append((1, str(value)))
+    return key
+
+
+def difference(expected, found, ordered):
+    """Empty if the answers are the same."""
+    if expected.sqlstate or found.sqlstate:
+        if expected.sqlstate == found.sqlstate:
+            return ""
+        return "error %s (%s), expected %s (%s)" % (found.sqlstate or "none", found.message, expected.sqlstate or "none",
+                                                    expected.message)
+    if expected.rows and not expected.rows[0]:
+        return ""  # rows without columns, which JSON does not show
+    if len(expected.rows) != len(found.rows):
+        return "%d rows, expected %d" % (len(found.rows), len(expected.rows))
+    a, b = expected.rows, found.rows
+    if a and len(a[0]) != len(b[0]):
+        return "%d columns, expected %d" % (len(b[0]), len(a[0]))
+    if not ordered:
+        try:
+            a = sorted(a, key=lambda row: sort_key(expected.kinds, row))
+            b = sorted(b, key=lambda row: sort_key(expected.kinds, row))
+        except (TypeError, ValueError):
+            return "values of other types: %s, expected %s" % (b[:2], a[:2])
+    for x, y in zip(a, b):
+        if not all(same(kind, u, v) for kind, u, v in zip(expected.kinds, x, y)):
+            return "row %s, expected %s" % (y, x)
+    return ""

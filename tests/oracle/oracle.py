@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""Random SQL beside PostgreSQL 15 and SQLite: the answers must be the same.
+
+    oracle.py --nam=PROGRAM --loader=load_tables [--seed=1] [--queries=20000] [--changes=5000] [--rows=12000]
+
+Each seed makes a cluster of real processes (shm or tcp, 1 to 3 compute servers), tables in it and in a private
+PostgreSQL, and runs --queries-per-seed queries and --changes-per-seed changes there. A difference is shrunk, and
+printed with its seed, the statement and both answers; the exit code is 1 then."""
+import argparse
+import random
+import sqlite3
+import sys
+import time
+
+import changes
+import compare
+import nam
+import postgres
+import queries
+import shrink
+import tables
+
+PLAIN_SHARE = 0.12    # of queries, which SQLite understands as well
+POSTGRES_MS = 500    # queries that take it longer are left out
+MOST_ROWS = 20_000    # of a result that is compared
+
+
+class World:
+    """One seed's tables, in every system."""
+
+    def __init__(self, options, seed):
+        self.options, self.seed = options, seed
+        self.r = random.Random(seed)
+        self.fabric = options.fabric or self.r.choice(["shm", "tcp"])
+        self.compute = options.compute or self.r.randint(1, 3)
+        self.tables = tables.schema(options.rows)
+        tables.fill(self.r, self.tables)
+        self.postgres = options.postgres
+        self.nam = None
+        self.sqlite = sqlite3.connect(":memory:")
+        tables.load_postgres(self.postgres, self.tables)
+        tables.load_sqlite(self.sqlite, self.tables)
+        self.start()
+
+    def start(self):
+        self.nam = nam.Nam(self.options.nam, self.options.loader, self.fabric, self.compute)
+        tables.load_nam(self.nam, self.tables)
+
+    def stop(self):
+        if self.nam is not None:
+            self.nam.stop()
+        self.sqlite.close()
+
+    def restart(self):
+        self.nam.stop()
+        self.start()
+
+    def __str__(self):
+        return "seed %d, %s, %d compute servers" % (self.seed, self.fabric, self.compute)
+
+
+class Counts:
+    def __init__(self):
+        self.same = self.left_out = self.refused = self.by_sqlite = self.errors = self.slow = self.sqlite_alone = 0
+        self.differences = []
+        self.refusals = {}
+
+    def __str__(self):
+        return ("%d the same (%d errors, %d by SQLite as well, which alone differs in %d), %d too slow for PostgreSQL or too large, %d refused by name, "
+                "%d differences" % (self.same, self.errors, self.by_sqlite, self.sqlite_alone, self.left_out, self.refused,
+                                    len(self.differences)))
+
+
+class Queries:
+    def __init__(self, world, counts):
+        self.world, self.counts, self.options = world, counts, world.options
+
+    def ask_nam(self, text):
+        """A lost session or server is an answer, too; the next query finds a new one."""
+        try:
+            return self.world.nam.run(text)
+        except nam.Lost as lost:
+            self.world.restart()
+            return postgres.Answer(sqlstate="LOST", message=str(lost))
+
+    def compared(self, text, ordered):
+        """What differs, or None if PostgreSQL took too long."""
+        expected = self.world.postgres.run(text)
+        if expected.sqlstate == postgres.TIMED_OUT or len(expected.rows) > MOST_ROWS:
+            return None
+        started = time.monotonic()
+        found = self.ask_nam(text)
+        seconds = time.monotonic() - started
+        if seconds > self.options.slow_seconds:
+            self.counts.slow += 1
+            print("slow: %.1f s, %s\n    %s;" % (seconds, self.world, text), flush=True)
+        if found.sqlstate == "0A000":
+            self.counts.refused += 1
+            self.counts.refusals.setdefault(found.message, text)
+            return None
+        self.expected = expected
+        return compare.difference(expected, found, ordered)
+
+    def sqlite_differs(self, text):
+        try:
+            rows = self.world.sqlite.execute(text).fetchall()
+        except sqlite3.Error:
+            return False
+        self.counts.by_sqlite += 1
+        as_texts = [[None if v is None else {True: "t", False: "f"}[bool(v)] if kind == "bool" else str(v)
+                     for kind, v in zip(self.expected.kinds, row)] for row in rows]
+        return compare.difference(postgres.Answer(self.expected.kinds, self.expected.rows),
+                                  postgres.Answer(rows=as_texts if "bool" not in self.expected.kinds else
+                                                  [[v == "t" if k == "bool" and v is not None else v
+                                                    for k, v in zip(self.expected.kinds, row)] for row in as_texts]), False)
+
+    def run(self, count):
+        world = self.world
+        world.postgres.must("set statement_timeout = %d" % POSTGRES_MS)
+        rich = queries.Generator(world.seed * 2 + 1, world.tables)
+        plain = queries.Generator(world.seed * 2, world.tables, plain=True)
+        done = 0
+        while done < count:
+            is_plain = world.r.random() < PLAIN_SHARE
+            text, ordered = (plain if is_plain else rich).statement()
+            found = self.compared(text, ordered)
+            if found is None:
+                self.counts.left_out += 1
+                continue
+            done += 1
+            if not found and is_plain and self.sqlite_differs(text):
+                self.counts.sqlite_alone += 1
+            if not found:
+                self.counts.same += 1
+                self.counts.errors += bool(self.expected.sqlstate)
+            else:
+                self.report(text, ordered, found)
+
+    def report(self, text, ordered, found):
+        """Shrinks the statement; the rows are left as the seed makes them, or shrunk too."""
+        expected = self.expected.sqlstate
+        state = found.split(" ")[:2] if found.startswith("error") else None
+
+        def differs(smaller):
+            try:
+                again = self.compared(smaller, False)
+            except (KeyError, AssertionError):
+                return False
+            return bool(again) and (again.split(" ")[:2] if again.startswith("error") else None) == state
+
+        def valid(smaller):
+            return self.world.postgres.run("explain " + smaller).sqlstate in ("", expected)
+
+        counts = (self.counts.refused, self.counts.slow)
+        small = text
+        if not self.options.no_shrink and "LOST" not in found:
+            small = shrink.statement(text, valid, differs, self.options.shrink_budget)
+        if self.options.shrink_rows:
+            self.shrink_rows(small, ordered)
+        self.counts.refused, self.counts.slow = counts
+        final = self.compared(small, ordered and small == text) or found
+        self.counts.differences.append((str(self.world), small, final))
+        print("DIFFERENCE, %s\n  %s;\n  shrunk from: %s;\n  NAM: %s\n" % (self.world, small, text, final), flush=True)
+
+    def shrink_rows(self, text, ordered):
+        world = self.world
+
+        def differs():
+            tables.load_postgres(world.postgres, world.tables)
+            tables.load_nam(world.nam, world.tables)
+            return bool(self.compared(text, False))
+
+        shrink.rows([t for t in world.tables if " %s " % t.name in " %s " % text], differs)
+        for t in world.tables:
+            if " %s " % t.name in " %s " % text and len(t.rows) < 50:
+                print("  rows of %s: %s" % (t.name, tables.values(t.rows)), flush=True)
+        tables.fill(random.Random(world.seed), world.tables)
+        tables.load_postgres(world.postgres, world.tables)
+        tables.load_nam(world.nam, world.tables)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nam", default="bazel-bin/cli/nam")
+    parser.add_argument("--loader", default="bazel-bin/tests/oracle/load_tables")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--queries", type=int, default=20000)
+    parser.add_argument("--changes", type=int, default=5000)
+    parser.add_argument("--rows", type=int, default=12000, help="of the facts")
+    parser.add_argument("--queries-per-seed", type=int, default=500)
+    parser.add_argument("--changes-per-seed", type=int, default=250)
+    parser.add_argument("--fabric", choices=["shm", "tcp"], help="of all seeds")
+    parser.add_argument("--compute", type=int, help="servers of all seeds")
+    parser.add_argument("--no-shrink", action="store_true")
+    parser.add_argument("--shrink-rows", action="store_true", help="shrink the tables as well")
+    parser.add_argument("--shrink-budget", type=int, default=300, help="queries to shrink one")
+    parser.add_argument("--slow-seconds", type=float, default=10, help="longer answers of NAM are told")
+    parser.add_argument("--most-differences", type=int, default=50, help="then it ends")
+    parser.add_argument("--execute", help="compare this statement alone")
+    return parser.parse_args()
+
+
+def run_seeds(options, counts):
+    seed, asked, changed = options.seed, 0, 0
+    while (asked < options.queries or changed < options.changes) and \
+            len(counts.differences) < options.most_differences:
+        world = World(options, seed)
+        started = time.monotonic()
+        try:
+            if options.execute:
+                one = Queries(world, counts)
+                found = one.compared(options.execute, False)
+                print(found if found else "the same: %s" % (one.expected.rows[:20],))
+                return
+            count = min(options.queries_per_seed, options.queries - asked)
+            Queries(world, counts).run(count)
+            asked += count
+            count = min(options.changes_per_seed, options.changes - changed)
+            changes.Changes(world, counts).run(count)
+            changed += count
+        finally:
+            world.stop()
+        print("%s: %.0f s; so far %d queries, %d changes: %s" % (world, time.monotonic() - started, asked, changed, counts),
+              flush=True)
+        seed += 1
+
+
+def main():
+    options, counts = arguments(), Counts()
+    if not postgres.installed():
+        print("PostgreSQL 15 is not installed: apt-get install postgresql-15")
+        return 2
+    with postgres.PostgreSql() as server:
+        options.postgres = server
+        run_seeds(options, counts)
+    for message, text in sorted(counts.refusals.items()):
+        print("refused: %s\n    %s;" % (message, text[:600]))
+    print("oracle: %s" % counts)
+    return 1 if counts.differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,516 @@
+"""Queries at random over the tables of tables.py. What they return does not depend on the order of the work:
+
+- LIMIT comes with an order of all columns, and functions that number rows stand over orders of all that they see.
+- Quotients, averages and what is like them stand only where nothing is compared or grouped by them.
+- Nothing that might be an error is asked where the order of evaluation decides whether it is reached.
+
+Nested loops get at most `MOST_LOOP_ROWS` rows; joins of facts are by columns of many values."""
+import random
+
+CONSTANTS = {
+    "int": ["0", "1", "2", "3", "10", "-7", "42", "null::bigint"],
+    "big": ["9223372036854775807", "0", "1", "-4611686018427387904", "2147483648"],
+    "num": ["1.50", "0.00", "2.25", "-1.5", "10.001", "0.0000001", "123456789.12"],
+    "text": ["'ab'", "'b'", "''", "'c d'", "'été'", "'Ab'", "null::text"],
+    "bool": ["true", "false", "null::boolean"],
+    "date": ["date '1994-03-01'", "date '1995-02-28'", "date '1996-01-01'", "null::date"],
+    "timestamp": ["timestamp '1996-01-01 00:00:00'", "timestamp '1995-12-31 23:59:59.5'"],
+    "double": ["1.5::double precision", "0::double precision", "'1e10'::double precision",
+               "'-0.1'::double precision"],
+}
+ALL_KINDS = list(CONSTANTS)
+COMPARISONS = ["=", "=", "<>", "<", ">", "<=", ">="]
+PATTERNS = ["'a%'", "'%b'", "'_b%'", "'%a%b%'", "''", "'%'", "'été'", "'%\\%%'", "'A%'", "'%1%2'"]
+REGEXES = ["'^a'", "'b$'", "'[0-9]+'", "'a|b'", "'^.b'", "'é'", "'(ab)+c?'", "'\\s'", "'^[^a]'"]
+MOST_LOOP_ROWS = 2000
+MOST_ROWS = 40_000       # of an intermediate result, as estimated
+FEATURES_OF_SQLITE = False
+
+
+class Item:
+    """A column that expressions may name."""
+
+    def __init__(self, name, kind, distinct):
+        self.name, self.kind, self.distinct = name, kind, distinct
+
+
+class Scope:
+    """What a query sees: its own columns, about how many rows of them, and the queries around it."""
+
+    def __init__(self, items, rows, outer=None):
+        self.items, self.rows, self.outer = items, rows, outer
+
+    def loops(self):
+        """How often something within is computed if nothing is clever."""
+        return max(1, self.rows) * (self.outer.loops() if self.outer else 1)
+
+
+class Generator:
+    def __init__(self, seed, tables, plain=False):
+        """`plain`: only what SQLite understands alike."""
+        self.r = random.Random(seed)
+        self.tables, self.plain = tables, plain
+        self.names, self.ctes = 0, []
+        self.kinds = ["int", "text", "date"] if plain else ALL_KINDS
+
+    def name(self, prefix):
+        self.names += 1
+        return f"{prefix}{self.names}"
+
+    def chance(self, p):
+        return self.r.random() < p
+
+    def pick(self, *options):
+        return self.r.choice(options)
+
+    def constant(self, kind):
+        if self.plain:
+            return self.r.choice({"int": ["0", "1", "3", "10", "-7"], "text": ["'ab'", "'b'", "''"],
+                                  "date": ["'1994-03-01'", "'1995-02-28'"], "bool": ["1 = 1", "1 = 0"]}[kind])
+        return self.r.choice(CONSTANTS[kind])
+
+    # ─── Columns
+
+    def column(self, kind, scope, correlate=0.3):
+        levels, level = [], scope
+        while level is not None:
+            own = [item.name for item in level.items if item.kind == kind]
+            if own:
+                levels.append(own)
+            level = level.outer
+        if not levels:
+            return None
+        at = 0
+        while at + 1 < len(levels) and self.chance(correlate):
+            at += 1
+        return self.r.choice(levels[at])
+
+    def leaf(self, kind, scope):
+        column = self.column(kind, scope)
+        return column if column and self.chance(0.88) else self.constant(kind)
+
+    # ─── Expressions. `leaf` makes what columns stand for: after GROUP BY, keys and aggregates.
+
+    def value(self, kind, scope, depth, leaf=None):
+        grouped = leaf is not None
+        leaf = leaf or (lambda k: self.leaf(k, scope))
+        roll = self.r.random()
+        if depth > 0 and roll < 0.12 and not grouped:
+            return self.scalar(kind, scope, depth - 1)
+        if roll < 0.18:
+            return f"coalesce({leaf(kind)}, {leaf(kind)}, {self.constant(kind)})"
+        if roll < 0.26 and depth > 0:
+            condition = f"{leaf('int')} > {leaf('int')}" if grouped else self.condition(scope, depth - 1)
+            other = "" if self.chance(0.2) else f" else {leaf(kind)}"
+            if self.chance(0.2):
+                return f"case {leaf('int')} when 1 then {leaf(kind)} when {leaf('int')} then {leaf(kind)}{other} end"
+            return f"case when {condition} then {leaf(kind)}{other} end"
+        if roll < 0.29 and kind not in ("bool", "double"):
+            return f"nullif({leaf(kind)}, {self.constant(kind)})"
+        if roll < 0.32 and kind not in ("bool",) and not self.plain:
+            return f"{self.pick('greatest', 'least')}({leaf(kind)}, {leaf(kind)})"
+        if roll < 0.6:
+            return self.computed(kind, leaf)
+        return leaf(kind)
+
+    def computed(self, kind, leaf):
+        """A function or an operator of the kind."""
+        x = leaf(kind)
+        if kind == "int":
+            options = [f"({x} + {leaf('int')})", f"({x} - {leaf('int')})", f"({x} * 3)", f"(- ({x}))", f"abs({x})",
+                       f"length({leaf('text')})", f"({x} % 7)", f"({x} / 3)"]
+            if not self.plain:
+                options += [f"extract({self.pick('year', 'month', 'day', 'dow', 'doy', 'week', 'quarter')} from {leaf('date')})::bigint",
+                            f"({leaf('date')} - date '1995-01-01')", f"position('a' in {leaf('text')})",
+                            f"cast({leaf('num')} as bigint)", f"mod({x}, 5)", f"ascii({leaf('text')})",
+                            f"({leaf('bool')})::int", f"sign({x})::bigint", f"octet_length({leaf('text')})",
+                            f"extract(hour from {leaf('timestamp')})::bigint"]
+        elif kind == "num":
+            options = [f"({x} + {leaf('num')})", f"({x} - {leaf('int')})", f"({x} * 1.5)", f"(- ({x}))", f"abs({x})",
+                       f"round({x}, 1)", f"trunc({x}, 1)", f"floor({x})", f"ceil({x})", f"({leaf('int')})::numeric(12, 2)",
+                       f"({x} * {leaf('int')})", f"round({x})", f"({x} % 2.5)", f"cast({x} as numeric(20, 1))"]
+        elif kind == "text":
+            options = [f"upper({x})", f"lower({x})", f"substr({x}, 2)", f"substr({x}, 1, 2)", f"replace({x}, 'a', 'bb')",
+                       f"trim({x})", f"({x} || {leaf('text')})"]
+            if not self.plain:
+                options += [f"substring({x} from 2 for 3)", f"left({x}, 2)", f"right({x}, -1)", f"lpad({x}, 5, 'xy')",
+                            f"({leaf('int')})::text", f"({leaf('date')})::text", f"concat({x}, {leaf('int')}, {leaf('text')})",
+                            f"reverse({x})", f"split_part({x}, 'b', 1)", f"initcap({x})", f"translate({x}, 'abc', 'xy')",
+                            f"md5({x})", f"({leaf('bool')})::text", f"repeat({x}, 2)", f"cast({x} as varchar(2))",
+                            f"concat_ws('-', {x}, {leaf('text')})", f"to_char({leaf('date')}, 'YYYY-MM')",
+                            f"rtrim({x}, 'b0123')", f"ltrim({x}, 'a')"]
+        elif kind == "date":
+            options = [x] if self.plain else [f"({x} + 30)", f"({x} - 1)", f"cast({leaf('timestamp')} as date)",
+                                              f"({x} + ({leaf('int')} % 100)::int)"]
+        elif kind == "timestamp":
+            options = [f"date_trunc('{self.pick('month', 'day', 'hour', 'year')}', {x})", f"({x} + interval '1 day')",
+                       f"({x} - interval '1 month 2 hours')", f"cast({leaf('date')} as timestamp)"]
+        elif kind == "double":
+            options = [f"({x} + {leaf('double')})", f"({x} * 2)", f"abs({x})", f"(- ({x}))", f"({leaf('int')})::double precision",
+                       f"({leaf('num')})::double precision", f"floor({x})", f"({x} - {leaf('int')})"]
+        elif kind == "bool":
+            options = [f"({x} is not true)", f"({leaf('int')} < {leaf('int')})", f"({leaf('text')} is null)"]
+        else:
+            options = [x]
+        return self.r.choice(options)
+
+    def scalar(self, kind, scope, depth):
+        """A subquery of one row and column."""
+        from_, inner = self.from_clause(scope, depth, small=True)
+        where = self.where(inner, depth, 0.85)
+        own = Scope(inner.items, inner.rows)
+        if kind in ("int", "num"):
+            # The aggregate of an outer query's column is that query's: so it is over a column of this one.
+            argument = self.column(kind, own)
+            function = self.pick("max", "min", "sum")
+            if argument is None:
+                return f"(select count(*) from {from_}{where})" if kind == "int" else self.constant(kind)
+            if kind == "int" and self.chance(0.4):
+                function, argument = "count", self.pick("*", argument, f"distinct {argument}")
+            having = f" having count(*) {self.pick('<', '>')} {self.r.randint(0, 3)}" if self.chance(0.15) else ""
+            total = f"{function}({argument})"
+            return f"(select {total}{'::bigint' if function == 'sum' and kind == 'int' and not self.plain else ''} from {from_}{where}{having})"
+        if kind == "bool":
+            return f"exists (select 1 from {from_}{where})"
+        item = self.value(kind, inner, 0)
+        return f"(select {item} from {from_}{where} order by 1 {self.nulls()} limit 1)"
+
+    def condition(self, scope, depth):
+        roll = self.r.random()
+        kind = self.r.choice([k for k in self.kinds if k != "bool"])
+        if depth > 0 and roll < 0.10:
+            from_, inner = self.from_clause(scope, depth - 1, small=True)
+            where = self.where(inner, depth - 1, 0.9)
+            return f"{'not ' if self.chance(0.5) else ''}exists (select {self.pick('1', '*')} from {from_}{where})"
+        if depth > 0 and roll < 0.24:
+            sub = self.query(scope, depth - 1, [kind], small=True)
+            hows = ["in", "not in"] + ([] if self.plain else ["= any", "<> all", "> any", "< all", ">= some", "<= all", "<> any"])
+            return f"{self.value(kind, scope, 0)} {self.r.choice(hows)} ({sub})"
+        if depth > 0 and roll < 0.28:
+            sub = self.query(scope, depth - 1, ["int", "text"], small=True)
+            return f"({self.leaf('int', scope)}, {self.leaf('text', scope)}) {self.pick('in', 'not in')} ({sub})"
+        if depth > 0 and roll < 0.40:
+            return f"({self.condition(scope, depth - 1)} {self.pick('and', 'or')} {self.condition(scope, depth - 1)})"
+        if depth > 0 and roll < 0.46:
+            return f"not ({self.condition(scope, depth - 1)})"
+        return self.simple_condition(kind, scope, depth)
+
+    def simple_condition(self, kind, scope, depth):
+        roll = self.r.random()
+        x = self.leaf(kind, scope)
+        if roll < 0.10:
+            return f"{x} is {'not ' if self.chance(0.5) else ''}null"
+        if roll < 0.17:
+            return f"{x} {'not ' if self.chance(0.3) else ''}in ({self.constant(kind)}, {self.constant(kind)}, {self.leaf(kind, scope)})"
+        if roll < 0.24:
+            return f"{x} {'not ' if self.chance(0.3) else ''}between {self.leaf(kind, scope)} and {self.leaf(kind, scope)}"
+        if roll < 0.34:
+            text = self.leaf("text", scope)
+            if self.plain or self.chance(0.5):
+                return f"{text} {'not ' if self.chance(0.3) else ''}like {self.r.choice(PATTERNS[:6] if self.plain else PATTERNS)}"
+            if self.chance(0.4):
+                return f"{text} {'not ' if self.chance(0.3) else ''}ilike {self.r.choice(PATTERNS)}"
+            return f"{text} {self.pick('~', '~*', '!~', '!~*')} {self.r.choice(REGEXES)}"
+        if roll < 0.40 and not self.plain:
+            return f"{x} is {'not ' if self.chance(0.5) else ''}distinct from {self.leaf(kind, scope)}"
+        if roll < 0.45 and not self.plain:
+            b = self.leaf("bool", scope)
+            return self.pick(b, f"{b} is {self.pick('true', 'false', 'unknown', 'not true', 'not false', 'not unknown')}",
+                             f"{b} = {self.leaf('bool', scope)}")
+        if roll < 0.5 and kind in ("int", "num", "double") and not self.plain:
+            other = self.r.choice(["int", "num", "double"])
+            return f"{x} {self.r.choice(COMPARISONS)} {self.leaf(other, scope)}"
+        return f"{self.value(kind, scope, depth)} {self.r.choice(COMPARISONS)} {self.leaf(kind, scope)}"
+
+    def where(self, scope, depth, p):
+        """Correlated facts are joined by equality: PostgreSQL would take forever otherwise."""
+        conditions = []
+        if scope.outer and (self.chance(0.55) or scope.loops() > 2_000_000):
+            pairs = [(a.name, b.name) for a in scope.items for b in scope.outer.items
+                     if a.kind == b.kind == "int" and a.distinct * 50 >= scope.rows]
+            if pairs:
+                conditions.append("%s = %s" % self.r.choice(pairs))
+        outer = scope.outer if scope.loops() <= 2_000_000 or conditions else None
+        inner = Scope(scope.items, scope.rows, outer)
+        if self.chance(p):
+            conditions.append(self.condition(inner, depth if scope.loops() < 4_000_000 else 0))
+        return " where " + " and ".join(conditions) if conditions else ""
+
+    # ─── FROM
+
+    def table(self, small):
+        names = ["p", "q", "v", "v", "p", "q", "e"] if self.chance(0.25) else ["p", "q", "v"]
+        if not small:
+            names = names + ["f", "h", "f", "h"]
+        name = self.r.choice(names)
+        return next(t for t in self.tables if t.name == name)
+
+    def item(self, scope, left, depth, small):
+        """A FROM item under a new alias: its text, columns, rows, and whether it is lateral."""
+        alias = self.name("q")
+        roll = self.r.random()
+        if depth > 0 and roll < 0.28:
+            lateral = left is not None and self.chance(0.5) and not self.plain and left.loops() <= 3000
+            around = Scope(left.items, left.rows, scope) if lateral else scope
+            if not lateral and around is not None and around.loops() > 3000:
+                around = None
+            kinds = [self.r.choice(self.kinds) for _ in range(self.r.randint(1, 3))]
+            if "int" not in kinds:
+                kinds[0] = "int"
+            sql = self.query(around if lateral else None, depth - 1, kinds, small)
+            names = [self.name("c") for _ in kinds]
+            rows = 300 if small else 3000
+            if self.plain:  # SQLite has no column aliases behind a table's alias
+                body = f"select {', '.join(names)} from {self.name('w')}"
+                with_ = body.split(" from ")[1]
+                text = f"(with {with_} ({', '.join(names)}) as ({sql}) {body}) {alias}"
+            else:
+                text = f"{'lateral ' if lateral else ''}({sql}) {alias} ({', '.join(names)})"
+            return text, [Item(f"{alias}.{n}", k, 10) for n, k in zip(names, kinds)], rows, lateral
+        if self.ctes and roll < 0.45:
+            cte, names, kinds = self.r.choice(self.ctes)
+            return f"{cte} {alias}", [Item(f"{alias}.{n}", k, 10) for n, k in zip(names, kinds)], 300, False
+        table = self.table(small)
+        items = [Item(f"{alias}.{c.name}", c.kind, c.distinct) for c in table.columns if c.kind in self.kinds]
+        return f"{table.name} {alias}", items, table.row_count, False
+
+    def from_clause(self, scope, depth, small=False):
+        text, items, rows, _ = self.item(scope, None, depth, small)
+        for _ in range(self.r.choice([0, 0, 0, 1] if small else [0, 0, 1, 1, 2])):
+            left = Scope(items, rows, scope)
+            right, more, count, lateral = self.item(scope, left, depth, small)
+            joined = self.joined(left, Scope(more, count, scope), text, right, depth, lateral)
+            if joined is None:
+                continue
+            text, rows = joined
+            items = items + more
+        return text, Scope(items, rows, scope)
+
+    def joined(self, left, right, text, right_text, depth, lateral):
+        """The join's text and rows; None if it would be too large."""
+        pairs = [(a, b) for a in left.items for b in right.items if a.kind == b.kind and a.kind in ("int", "text", "date")]
+        rows = lambda pair: left.rows * right.rows / max(pair[0].distinct, pair[1].distinct, 1)
+        pairs = [pair for pair in pairs if rows(pair) <= MOST_ROWS]
+        loops = max(left.rows, right.rows) <= MOST_LOOP_ROWS and left.rows * right.rows <= MOST_ROWS
+        kind = self.r.choice(["join", "join", "join", "left join", "left join", "cross join"] +
+                             ([] if lateral else ["right join", "full join"]))
+        if kind == "cross join" or (lateral and self.chance(0.3)):
+            if not loops:
+                return None
+            return f"{text} cross join {right_text}", left.rows * right.rows
+        if kind == "full join":
+            if not pairs:
+                return None
+            a, b = self.r.choice(pairs)
+            return f"{text} full join {right_text} on {a.name} = {b.name}", max(rows((a, b)), left.rows, right.rows)
+        both = Scope(left.items + right.items, 1, left.outer)
+        if pairs and (not loops or self.chance(0.7)):
+            a, b = self.r.choice(pairs)
+            condition = f"{a.name} = {b.name}"
+            if self.chance(0.15):
+                a, b = self.r.choice(pairs)
+                condition += f" and {a.name} = {b.name}"
+            if self.chance(0.35):
+                condition += f" and {self.condition(both, 1 if loops and self.chance(0.3) else 0)}"
+            return f"{text} {kind} {right_text} on {condition}", max(rows((a, b)), left.rows if kind == "left join" else 0)
+        if not loops:
+            return None
+        return f"{text} {kind} {right_text} on {self.condition(both, depth if self.chance(0.2) else 0)}", left.rows * right.rows / 3
+
+    # ─── Queries
+
+    def nulls(self):
+        if self.plain:
+            return self.pick("nulls first", "nulls last", "desc nulls first", "desc nulls last")
+        return self.pick("", "", "desc", "nulls first", "desc nulls last")
+
+    def select(self, scope, depth, kinds, small=False, top=False):
+        from_, inner = self.from_clause(scope, depth, small)
+        where = self.where(inner, depth, 0.6)
+        roll = self.r.random()
+        if roll < 0.34:
+            return self.grouped(inner, depth, kinds, from_, where, top)
+        if roll < 0.46 and not (scope and self.plain):
+            return self.windowed(inner, kinds, from_, where, top)
+        outputs = [self.value(kind, inner, depth) for kind in kinds]
+        if roll < 0.52 and not self.plain and inner.items:
+            return self.distinct_on(inner, outputs, from_, where)
+        distinct = "distinct " if self.chance(0.2) and "double" not in kinds else ""
+        return f"select {distinct}{', '.join(outputs)} from {from_}{where}"
+
+    def distinct_on(self, inner, outputs, from_, where):
+        """The first row of each key, by an order of all columns."""
+        names = [item.name for item in inner.items]
+        self.r.shuffle(names)
+        order = ", ".join(f"{name} {self.nulls()}" for name in names)
+        return f"select distinct on ({', '.join(names[:self.r.randint(1, 2)])}) {', '.join(outputs)} from {from_}{where} order by {order}"
+
+    def aggregate(self, kind, own, top):
+        """A call of the kind over columns of this query."""
+        argument = self.column(kind, own)
+        filter_ = f" filter (where {self.condition(Scope(own.items, own.rows), 0)})" if self.chance(0.15) else ""
+        if kind == "int":
+            any_column = argument or self.column("text", own) or "1"
+            options = ["count(*)", f"count({any_column})", f"count(distinct {any_column})"]
+            if argument:
+                cast = "" if self.plain else "::bigint"
+                options += [f"sum({argument}){cast}", f"max({argument})", f"min({argument})", f"sum(distinct {argument}){cast}"]
+                if filter_:
+                    options = [o.replace("::bigint", "") for o in options]
+        elif argument is None:
+            return self.constant(kind)
+        elif kind == "bool":
+            options = [f"bool_and({argument})", f"bool_or({argument})", f"every({argument})"]
+        elif kind == "num":
+            options = [f"sum({argument})", f"max({argument})", f"min({argument})", f"sum(distinct {argument})"]
+            number = self.column(self.pick("int", "num"), own)
+            if top and number:
+                other = self.column(self.pick("int", "num"), own)
+                options += [f"avg({number})", f"avg(distinct {number})", f"stddev({number})", f"stddev_pop({number})",
+                            f"variance({number})", f"var_pop({number})", f"avg({number})"]
+                if other and False:
+                    options += [f"corr({number}, {other})"]
+        elif kind == "text" and not self.plain and self.chance(0.0):
+            options = [f"string_agg({argument}, ',' order by {argument})"]
+        else:
+            options = [f"max({argument})", f"min({argument})"]
+        call = self.r.choice(options)
+        if call.endswith("::bigint"):
+            return call
+        return call + filter_
+
+    def grouped(self, inner, depth, kinds, from_, where, top):
+        own = Scope(inner.items, inner.rows)
+        keys = []
+        for kind in kinds + ["int"]:
+            column = self.column(kind, own)
+            if column and self.chance(0.6) and (column, kind) not in keys:
+                keys.append((column, kind))
+        bare = [k for k, _ in keys]
+
+        def leaf(kind):
+            same = [k for k, m in keys if m == kind]
+            if same and self.chance(0.6):
+                return self.r.choice(same)
+            return self.aggregate(kind, own, False)
+
+        outputs = [self.aggregate(k, own, True) if top and self.chance(0.3) else self.value(k, inner, depth, leaf) for k in kinds]
+        if not keys:
+            group = ""
+        elif self.chance(0.7) or self.plain:
+            group = " group by " + ", ".join(bare)
+        else:
+            word = self.pick("rollup", "cube", "grouping sets")
+            sets = ", ".join(bare) + (", ()" if word == "grouping sets" and self.chance(0.5) else "")
+            group = f" group by {word} ({sets})"
+            for i, k in enumerate(kinds):
+                if k == "int" and self.chance(0.3):
+                    outputs[i] = f"grouping({', '.join(bare)})"
+        having = f" having {leaf('int')} {self.pick('<', '>', '<>')} {leaf('int')}" if self.chance(0.25) else ""
+        if not keys:
+            having = having + " and count(*) >= 0" if having else " having count(*) >= 0"
+        return f"select {', '.join(outputs)} from {from_}{where}{group}{having}"
+
+    def frame(self, order_kind):
+        """A frame that does not ask for the order of equal rows."""
+        offset = {"int": ("1", "3"), "num": ("0.75", "10"), "big": ("1", "1000"), "double": ("0.5", "100")}.get(order_kind)
+        options = ["", "", "", " range between unbounded preceding and current row",
+                   " groups between 1 preceding and 1 following", " groups between current row and unbounded following",
+                   " groups between 2 preceding and 1 preceding", " range between current row and unbounded following"]
+        if offset and order_kind in ("int", "num"):
+            low, high = offset
+            options += [f" range between {low} preceding and {high} following",
+                        f" range between unbounded preceding and {low} preceding",
+                        f" range between {low} following and {high} following"]
+        return self.r.choice(options)
+
+    def windowed(self, inner, kinds, from_, where, top):
+        own = Scope(inner.items, inner.rows)
+        outputs = [self.window(kind, inner, own, top) for kind in kinds]
+        return f"select {', '.join(outputs)} from {from_}{where}"
+
+    def window(self, kind, inner, own, top):
+        argument = self.column(kind, own)
+        if argument is None or self.chance(0.2):
+            return self.value(kind, inner, 0)
+        partition = self.column(self.r.choice(self.kinds), own)
+        over = f"partition by {partition}" if partition and self.chance(0.55) else ""
+        unique = len(own.items) <= 14 and self.chance(0.45)
+        if unique:
+            names = [item.name for item in own.items]
+            self.r.shuffle(names)
+            over += " order by " + ", ".join(f"{name} {self.nulls()}" for name in names)
+            over += self.pick("", "", " rows between 2 preceding and current row", " rows between 1 following and 3 following",
+                              " rows between unbounded preceding and 1 preceding", " rows between 1 preceding and 1 following",
+                              " rows between current row and unbounded following")
+            ranks = [f"lag({argument})", f"lead({argument}, 2)", f"first_value({argument})", f"last_value({argument})",
+                     f"nth_value({argument}, 2)", f"lag({argument}, 1, {self.constant(kind)})"]
+            if kind == "int":
+                ranks += ["row_number()", "ntile(4)", "rank()", "count(*)", f"sum({argument}){''}"]
+            call = self.r.choice(ranks + ([f"sum({argument})"] if kind == "num" else []))
+            text = f"{call} over ({over})"
+            return f"({text})::bigint" if call.startswith("sum") and kind == "int" and not self.plain else text
+        order_kind = self.r.choice(self.kinds)
+        order = self.column(order_kind, own)
+        if order and self.chance(0.8):
+            over += f" order by {order} {self.nulls()}{self.frame(order_kind)}"
+        if kind in ("int", "num"):
+            options = [f"sum({argument})", f"max({argument})", f"min({argument})"]
+            options += ["rank()", "dense_rank()", "count(*)", f"count({argument})"] if kind == "int" else []
+            options += [f"avg({argument})"] if kind == "num" and top else []
+        elif kind == "bool":
+            options = [f"bool_and({argument})", f"bool_or({argument})"]
+        else:
+            options = [f"max({argument})", f"min({argument})"]
+        call = self.r.choice(options)
+        filter_ = f" filter (where {self.condition(own, 0)})" if call[0] in "scmb" and self.chance(0.1) else ""
+        text = f"{call}{filter_} over ({over})"
+        return f"({text})::bigint" if call.startswith("sum") and kind == "int" and not self.plain else text
+
+    def query(self, scope, depth, kinds, small=False, top=False):
+        roll = self.r.random()
+        if depth > 0 and roll < 0.15:
+            words = ["union", "union all", "intersect", "except"] + ([] if self.plain else ["intersect all", "except all"])
+            a, b = self.select(scope, depth - 1, kinds, small), self.select(scope, depth - 1, kinds, small)
+            word = self.r.choice(words)
+            sql = f"select * from ({a}) {self.name('u')} {word} select * from ({b}) {self.name('u')}" if self.plain else f"({a}) {word} ({b})"
+            if self.plain:
+                return sql
+        elif depth > 0 and roll < 0.19 and not self.plain:
+            rows = [", ".join(self.leaf(k, scope) for k in kinds) for _ in range(self.r.randint(1, 4))]
+            sql = "select * from (values " + ", ".join(f"({row})" for row in rows) + f") {self.name('v')}"
+        else:
+            plain_select = self.select(scope, depth, kinds, small, top)
+            if "distinct on" in plain_select:
+                return plain_select
+            sql = plain_select
+        if self.chance(0.18) and not ("avg(" in sql or "stddev" in sql or "var" in sql):
+            order = ", ".join(f"{i + 1} {self.nulls()}" for i in range(len(kinds)))
+            sql += f" order by {order}"
+            if self.chance(0.7):
+                sql += f" limit {self.r.choice([0, 1, 2, 4, 10, 500])}" + (" offset 1" if self.chance(0.3) else "")
+        return sql
+
+    def statement(self):
+        """A statement, and whether the order of its rows counts."""
+        self.names, self.ctes = 0, []
+        depth = self.r.choice([0, 1, 1, 2, 2, 3])
+        with_ = ""
+        if self.chance(0.2):
+            definitions = []
+            for _ in range(self.r.randint(1, 2)):
+                kinds = ["int"] + [self.r.choice(self.kinds) for _ in range(self.r.randint(0, 2))]
+                sql = self.query(None, 1, kinds, small=True)
+                name, names = self.name("w"), [self.name("c") for _ in kinds]
+                definitions.append(f"{name} ({', '.join(names)}) as ({sql})")
+                self.ctes.append((name, names, kinds))
+            with_ = f"with {', '.join(definitions)} "
+        kinds = [self.r.choice(["int", "int", "num", "text"] + self.kinds) for _ in range(self.r.randint(1, 4))]
+        if self.plain:
+            kinds = [k if k in self.kinds else "int" for k in kinds]
+        sql = self.query(None, depth, kinds, top=True)
+        ordered = False
+        if self.chance(0.15) and " order by " not in sql and "avg(" not in sql and "stddev" not in sql and "var" not in sql:
+            sql += " order by " + ", ".join(f"{i + 1} {self.nulls()}" for i in range(len(kinds)))
+            ordered = True
+        return with_ + sql, ordered
