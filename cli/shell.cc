@@ -6,11 +6,13 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <optional>
 #include <sstream>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "cli/session_cancel.h"
 #include "sql/bound_query.h"
 #include "sql/error_text.h"
@@ -54,6 +56,16 @@ std::string_view SkipBlanks(std::string_view text) {
     if (rest.size() == text.size()) return text;
     text = rest;
   }
+}
+
+/// An aligned table needs memory for all of its rows.
+absl::Status WithFormatHint(const absl::Status& status, const RowPrinter& printer) {
+  std::optional<SqlError> error = SqlErrorOf(status);
+  if (!error.has_value() || error->sqlstate != sqlstate::kOutOfMemory || printer.bytes_held() == 0)
+    return status;
+  absl::StrAppend(&error->hint, error->hint.empty() ? "" : "; ",
+                  "--format=csv, and \\x in this shell, print rows as they come, however many there are");
+  return ToStatus(*error);
 }
 
 }  // namespace
@@ -119,8 +131,8 @@ int Shell::Settle(int code, int& result) {
 int Shell::RunInteractive(LineReader& reader) {
   interactive_ = true;
   if (options_.progress != nullptr && options_.progress->shown()) {
-    session_.OnProgress([progress = options_.progress](const session::QueryProgress& now) {
-      progress->Show(ProgressText(now));
+    session_.OnProgress([this, progress = options_.progress](const session::QueryProgress& now) {
+      if (!printing_) progress->Show(ProgressText(now));
     });
   }
   Cursor at;
@@ -176,7 +188,7 @@ int Shell::RunComplete(Cursor& at) {
       at.buffer = rest;
       break;
     }
-    if (Settle(Execute(piece.text, at, at.buffer_line), result) != kExitOk) break;
+    if (Settle(Execute(piece.text, at, at.buffer_line), result) != kExitOk || quit_) break;
     at.buffer_line += static_cast<size_t>(std::count(piece.text.begin(), piece.text.end(), '\n'));
     // Comments may stand between a statement and its semicolon; SkipBlanks passes them.
     rest.remove_prefix(std::min(rest.size(), piece.text.size()));
@@ -193,16 +205,55 @@ int Shell::FinishScript(Cursor& at) {
   return Execute(at.buffer.substr(0, at.buffer.size() - 2), at, at.buffer_line);
 }
 
+/// The rows of a statement on their way to the printer.
+class Shell::Rows final : public session::RowReceiver {
+ public:
+  Rows(Shell& shell, RowPrinter& printer) : shell_(shell), printer_(printer) {}
+  ~Rows() override { shell_.printing_ = false; }
+
+  absl::Status Begin(const std::vector<session::ResultSet::Column>& columns) override {
+    if (printer_.prints_at_once()) {
+      shell_.printing_ = true;
+      if (shell_.options_.progress != nullptr) shell_.options_.progress->Clear();
+    }
+    return printer_.Begin(columns);
+  }
+  absl::Status Add(const session::ResultBatch& rows) override {
+    // A session looks for it as well, but not between any two batches.
+    if (shell_.interrupts_.Seen()) return absl::CancelledError("the statement was cancelled");
+    return printer_.Add(rows);
+  }
+  uint64_t bytes_held() const override { return printer_.bytes_held(); }
+
+ private:
+  Shell& shell_;
+  RowPrinter& printer_;
+};
+
 int Shell::Execute(const std::string& statement, const Cursor& at, size_t line) {
+  const std::unique_ptr<RowPrinter> printer = RowPrinter::Make(options_.print, out_);
   absl::StatusOr<session::ResultSet> result = absl::CancelledError("the statement was cancelled");
   if (!interrupts_.Seen()) {
     const SessionCancel cancel(session_, interrupts_);  // an interrupt from here on ends the statement
-    result = session_.Execute(statement);
+    Rows rows(*this, *printer);
+    result = session_.Execute(statement, rows);
   }
   if (options_.progress != nullptr) options_.progress->Clear();
-  if (!result.ok()) return ReportError(statement, result.status(), at, line);
-  PrintResult(*result);
+  absl::Status status = result.status();
+  if (status.ok()) status = Print(*result, *printer);
+  if (printer->closed()) return EndClosed(statement, at, line);
+  if (!status.ok()) return ReportError(statement, WithFormatHint(status, *printer), at, line);
   return interrupts_.Seen() && !interactive_ ? kExitInterrupted : kExitOk;
+}
+
+/// Nobody reads on, as behind `| head`: then that was all. But an interrupt, too, ends what is being written.
+int Shell::EndClosed(const std::string& statement, const Cursor& at, size_t line) {
+  if (interrupts_.Seen()) {
+    out_.clear();
+    return ReportError(statement, absl::CancelledError("the statement was cancelled"), at, line);
+  }
+  quit_ = true;
+  return kExitOk;
 }
 
 int Shell::ReportError(const std::string& statement, const absl::Status& status, const Cursor& at,
@@ -218,14 +269,14 @@ int Shell::ReportError(const std::string& statement, const absl::Status& status,
   return absl::IsCancelled(status) && interrupts_.Seen() ? kExitInterrupted : kExitFailed;
 }
 
-void Shell::PrintResult(const session::ResultSet& result) {
+absl::Status Shell::Print(const session::ResultSet& result, RowPrinter& printer) {
   for (const session::ResultSet::Warning& warning : result.warnings) {
     out_.flush();
     err_ << "WARNING:  " << warning.message << " (SQLSTATE " << warning.sqlstate << ")\n";
     err_.flush();
   }
   if (!result.columns.empty()) {
-    out_ << Render(result, options_.print);
+    NAM_RETURN_IF_ERROR(printer.End());
   } else if (options_.print.format == OutputFormat::kTable && !result.command.empty()) {
     out_ << result.command << "\n";
   }
@@ -236,6 +287,7 @@ void Shell::PrintResult(const session::ResultSet& result) {
     to.flush();
   }
   out_.flush();
+  return absl::OkStatus();
 }
 
 void Shell::PrintReport(const session::ResultSet& report) {

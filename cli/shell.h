@@ -10,6 +10,7 @@
 #include "cli/interrupts.h"
 #include "session/session.h"
 #include "terminal/progress_line.h"
+#include "terminal/row_printer.h"
 #include "terminal/table_printer.h"
 
 namespace nam::cli {
@@ -32,10 +33,11 @@ class LineReader {
 
 /// Runs SQL statements and meta commands of one session:
 ///
-///     lines ─▶ buffer ─▶ SplitStatements ─▶ Session::Execute ─▶ table printer ─▶ out
+///     lines ─▶ buffer ─▶ SplitStatements ─▶ Session::Execute ─ rows as they come ─▶ row printer ─▶ out
 ///                 └─ `\…` at the start of a statement ─▶ meta command
 ///
-/// Errors go to `err`. Used by one thread.
+/// Errors go to `err`. An `out` that nobody reads any longer ends the statement that runs, and the shell, without
+/// a word. Used by one thread.
 class Shell {
  public:
   Shell(session::Session& session, catalog::Client& catalog, Interrupts& interrupts, std::ostream& out,
@@ -56,6 +58,7 @@ class Shell {
 
  private:
   struct Cursor;  // where in a script
+  class Rows;
 
   int FeedLine(const std::string& line, Cursor& at);
   int RunComplete(Cursor& at);
@@ -63,7 +66,8 @@ class Shell {
   int Settle(int code, int& result);
   int Execute(const std::string& statement, const Cursor& at, size_t line);
   int ReportError(const std::string& statement, const absl::Status& status, const Cursor& at, size_t line);
-  void PrintResult(const session::ResultSet& result);
+  int EndClosed(const std::string& statement, const Cursor& at, size_t line);
+  absl::Status Print(const session::ResultSet& result, RowPrinter& printer);
   void PrintReport(const session::ResultSet& report);
 
   // meta_commands.cc
@@ -84,6 +88,7 @@ class Shell {
   ShellOptions options_;
   bool interactive_ = false;
   bool quit_ = false;
+  bool printing_ = false;  // rows of a statement that runs: no progress between them
   int include_depth_ = 0;
 };
 

@@ -12,7 +12,7 @@ constexpr int64_t kCheckUs = 5'000;
 
 }  // namespace
 
-absl::StatusOr<AttemptQueue::Turn> AttemptQueue::Begin(const catalog::IncomingCall& call) {
+absl::StatusOr<AttemptQueue::Turn> AttemptQueue::Begin(const catalog::IncomingCall& call, Kind kind) {
   Waiter waiter;
   {
     const std::lock_guard lock(mutex_);
@@ -20,7 +20,7 @@ absl::StatusOr<AttemptQueue::Turn> AttemptQueue::Begin(const catalog::IncomingCa
       ++running_;
       return Turn(*this);
     }
-    if (waiting_.size() >= waiting_max_) {
+    if (waiting_.size() >= waiting_max_ && kind == Kind::kNew) {
       return absl::ResourceExhaustedError(absl::StrFormat(
           "the compute server runs %d queries, and %d wait for their turn", running_, waiting_.size()));
     }

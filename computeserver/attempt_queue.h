@@ -12,8 +12,8 @@
 
 namespace nam::computeserver {
 
-/// Attempts of all sessions at one server: so many run, others wait for their turn in the order in which they
-/// came, and beyond that they are refused. Thread-safe.
+/// Calls for attempts of all sessions at one server: so many run, others wait for their turn in the order in
+/// which they came, and beyond that they are refused. Thread-safe.
 class AttemptQueue {
  public:
   /// A turn; ends with it. The queue outlives it.
@@ -33,8 +33,10 @@ class AttemptQueue {
   AttemptQueue(fabric::Fabric& fabric, size_t running_max, size_t waiting_max)
       : fabric_(fabric), running_max_(running_max), waiting_max_(waiting_max) {}
 
+  /// Whether a caller may be refused: one that goes on with what it has begun may not.
+  enum class Kind : uint8_t { kNew, kResumed };
   /// Waits. RESOURCE_EXHAUSTED: too many wait already; CANCELLED: the caller has given up.
-  absl::StatusOr<Turn> Begin(const catalog::IncomingCall& call);
+  absl::StatusOr<Turn> Begin(const catalog::IncomingCall& call, Kind kind = Kind::kNew);
   size_t waiting() {
     const std::lock_guard lock(mutex_);
     return waiting_.size();

@@ -11,6 +11,12 @@ namespace {
 
 constexpr uint64_t kSharedBytes = 4u << 20;
 constexpr uint64_t kSmallBytes = 256u << 10;
+/// Windows of a result differ by some pages: the region of one does for the next.
+constexpr uint64_t kOwnStepBytes = 1u << 20;
+
+void Copy(std::span<const std::span<const std::byte>> pages, std::byte* to) {
+  for (const std::span<const std::byte> page : pages) to = std::copy(page.begin(), page.end(), to);
+}
 
 }  // namespace
 
@@ -54,22 +60,40 @@ std::optional<uint64_t> ResultStore::FindRoom(uint64_t bytes) const {
 
 absl::StatusOr<ResultStore::Place> ResultStore::Put(uint64_t attempt, MemberId client,
                                                     std::span<const std::span<const std::byte>> pages) {
-  std::scoped_lock lock(mutex_);
   Entry entry;
   entry.client = client;
   for (const std::span<const std::byte> page : pages) entry.bytes += page.size();
   entry.looked_at_ns = fabric_.clock().NowNs();
-  const std::optional<uint64_t> room = entry.bytes <= kSmallBytes ? FindRoom(entry.bytes) : std::nullopt;
-  if (room) {
-    entry.offset = *room;
-  } else {
-    NAM_ASSIGN_OR_RETURN(
-        entry.own, fabric_.Allocate(entry.bytes, {.access = fabric::Access::kRead, .huge_pages = false}));
+  {
+    const std::scoped_lock lock(mutex_);
+    if (const auto former = entries_.find(attempt); former != entries_.end()) {
+      entry.own = std::move(former->second.own);
+      entries_.erase(former);
+    }
+    const std::optional<uint64_t> room = entry.bytes <= kSmallBytes ? FindRoom(entry.bytes) : std::nullopt;
+    if (room) {
+      entry.own.reset();
+      entry.offset = *room;
+      Copy(pages, shared_->data() + entry.offset);
+      entries_.insert_or_assign(attempt, entry);
+      return Place{shared_->rkey(), entry.offset};
+    }
   }
-  fabric::MemoryRegion& region = entry.own ? *entry.own : *shared_;
-  std::byte* to = region.data() + entry.offset;
-  for (const std::span<const std::byte> page : pages) to = std::copy(page.begin(), page.end(), to);
-  const Place place{region.rkey(), entry.offset};
+  return PutInOwn(attempt, std::move(entry), pages);
+}
+
+/// A large result is copied without the lock.
+absl::StatusOr<ResultStore::Place> ResultStore::PutInOwn(uint64_t attempt, Entry entry,
+                                                         std::span<const std::span<const std::byte>> pages) {
+  if (entry.own == nullptr || entry.own->bytes() < entry.bytes) {
+    entry.own.reset();
+    const uint64_t bytes = (entry.bytes + kOwnStepBytes - 1) / kOwnStepBytes * kOwnStepBytes;
+    NAM_ASSIGN_OR_RETURN(entry.own,
+                         fabric_.Allocate(bytes, {.access = fabric::Access::kRead, .huge_pages = false}));
+  }
+  Copy(pages, entry.own->data());
+  const Place place{entry.own->rkey(), 0};
+  const std::scoped_lock lock(mutex_);
   entries_.insert_or_assign(attempt, std::move(entry));
   return place;
 }

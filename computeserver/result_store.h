@@ -28,7 +28,8 @@ class ResultStore {
   static constexpr int64_t kOldUs = 60'000'000;
   static absl::StatusOr<std::unique_ptr<ResultStore>> Create(fabric::Fabric& fabric, int64_t old_us = kOldUs);
 
-  /// The pages one behind the other, for this client.
+  /// The pages one behind the other, for this client; instead of what lies here of this attempt, which has
+  /// been read. Calls for one attempt come one after the other.
   absl::StatusOr<Place> Put(uint64_t attempt, MemberId client,
                             std::span<const std::span<const std::byte>> pages);
   void Release(uint64_t attempt);
@@ -44,11 +45,13 @@ class ResultStore {
   struct Entry {
     uint64_t offset = 0;  // in the shared region
     uint64_t bytes = 0;
-    std::unique_ptr<fabric::MemoryRegion> own;  // instead of the shared region
+    std::shared_ptr<fabric::MemoryRegion> own;  // instead of the shared region
     MemberId client;
     int64_t looked_at_ns = 0;  // when it came, or when its client was last known to live
   };
   ResultStore(fabric::Fabric& fabric, int64_t old_us) : fabric_(fabric), old_ns_(1000 * old_us) {}
+  absl::StatusOr<Place> PutInOwn(uint64_t attempt, Entry entry,
+                                 std::span<const std::span<const std::byte>> pages);
   /// First fit among the entries of the shared region.
   std::optional<uint64_t> FindRoom(uint64_t bytes) const;
 

@@ -14,10 +14,11 @@
 #include "catalog/address.h"
 #include "catalog/attachment.h"
 #include "computeserver/attempt_queue.h"
+#include "computeserver/attempt_run.h"
+#include "computeserver/open_attempts.h"
 #include "computeserver/result_store.h"
 #include "computeserver/start_over_fabric.h"
 #include "computeserver/table_cache.h"
-#include "execution/attempt.h"
 #include "execution/channel_pool.h"
 #include "execution/methods.h"
 #include "execution/prepared_stage.h"
@@ -31,9 +32,11 @@ namespace {
 /// Each has a thread for each core. Those that wait have a thread of the control plane's.
 constexpr size_t kRunningAttemptsMax = 32;
 constexpr size_t kWaitingAttemptsMax = 64;
+/// Whose results leave in windows.
+constexpr size_t kOpenAttemptsMax = 64;
 constexpr int64_t kDrainCheckUs = 2'000;
-/// How long a server that leaves waits for coordinators to read results. What they do not get they have done
-/// again elsewhere.
+/// How long a server that leaves waits for coordinators to read results, or the next window of one. What they
+/// do not get they have done again elsewhere.
 constexpr int64_t kReadResultsUs = 500'000;
 /// Of channels that carry a FETCH_ADD at a time, and nothing else. They are kept apart from those of streams:
 /// each would otherwise have to be connected where the other had been.
@@ -50,14 +53,15 @@ class ComputeServerImpl final : public ComputeServer {
         cache_(attachment_->catalog(), channels_),
         records_(*attachment_),
         handlers_("nam.proto.Compute"),
-        queue_(attachment_->fabric(), kRunningAttemptsMax, kWaitingAttemptsMax) {
+        queue_(attachment_->fabric(), kRunningAttemptsMax, kWaitingAttemptsMax),
+        open_(attachment_->fabric(), kOpenAttemptsMax) {
     handlers_.Add(execution::kRunAttempt,
                   [this](const proto::AttemptRequest& request, const catalog::IncomingCall& call) {
                     return Run(call, request);
                   });
     handlers_.Add(execution::kReleaseResult,
                   [this](const proto::ReleaseResultRequest& request, const catalog::IncomingCall&) {
-                    results_->Release(request.attempt());
+                    Release(request.attempt());
                     return absl::StatusOr<proto::ReleaseResultReply>(proto::ReleaseResultReply());
                   });
   }
@@ -75,18 +79,25 @@ class ComputeServerImpl final : public ComputeServer {
     stopping_ = true;
     Drain(deadline);
     if (control_server_) control_server_->Shutdown(deadline);
+    open_.EndAll();
     listener_.reset();
   }
 
  private:
-  /// Waits until attempts have finished what they had claimed and their results have been read.
+  /// Waits until attempts have finished what they had claimed and their results have been read, as long as
+  /// somebody reads them.
   void Drain(Deadline deadline);
   absl::StatusOr<proto::AttemptReply> Run(const catalog::IncomingCall& call,
                                           const proto::AttemptRequest& request);
   absl::StatusOr<std::unique_ptr<execution::PreparedStage>> Prepare(const proto::AttemptRequest& request);
-  /// The result goes where the coordinator READs it.
-  absl::Status Keep(const proto::AttemptRequest& request, execution::Attempt& attempt,
-                    proto::AttemptReply& reply);
+  absl::StatusOr<std::unique_ptr<AttemptRun>> NewRun(const proto::AttemptRequest& request);
+  absl::StatusOr<proto::AttemptReply> Resume(const catalog::IncomingCall& call,
+                                             const proto::AttemptRequest& request);
+  /// Its result has been read, or nobody wants it.
+  void Release(uint64_t attempt);
+  void DropAbandoned();
+  /// Renewals tell, too, which clients of open attempts are gone.
+  catalog::Membership::Hooks HooksOfMembership();
 
   const ComputeServerOptions options_;
   const std::unique_ptr<catalog::Attachment> attachment_;
@@ -98,6 +109,7 @@ class ComputeServerImpl final : public ComputeServer {
   catalog::Handlers handlers_;
   std::string control_address_, fabric_address_;
   AttemptQueue queue_;
+  OpenAttempts open_;  // of all that is above
   std::atomic<bool> stopping_ = false;
   std::mutex shutdown_mutex_;
   std::unique_ptr<fabric::Listener> listener_;
@@ -109,9 +121,11 @@ void ComputeServerImpl::Drain(Deadline deadline) {
   if (!results_) return;
   Clock& clock = attachment_->fabric().clock();
   const std::unique_ptr<fabric::Event> never = attachment_->fabric().CreateEvent();
-  const Deadline read_by = clock.After(kReadResultsUs);
+  const int64_t since_ns = clock.NowNs();
   while (!clock.Passed(deadline)) {
-    if (queue_.empty() && (results_->empty() || clock.Passed(read_by))) return;
+    const Deadline read_by{std::max(since_ns, open_.handed_over_ns()) + 1000 * kReadResultsUs};
+    const bool read = results_->empty() && open_.empty();
+    if (queue_.empty() && (read || clock.Passed(read_by))) return;
     never->Wait(clock.After(kDrainCheckUs));
   }
 }
@@ -145,19 +159,45 @@ absl::StatusOr<std::unique_ptr<execution::PreparedStage>> ComputeServerImpl::Pre
     return cache_.Dictionary(table, column);
   };
   inputs.records = &records_;
+  inputs.window_bytes = request.window_bytes();
   return execution::PreparedStage::Make(std::move(inputs), stopping_);
 }
 
 absl::StatusOr<proto::AttemptReply> ComputeServerImpl::Run(const catalog::IncomingCall& call,
                                                            const proto::AttemptRequest& request) {
-  for (uint64_t attempt : request.release()) results_->Release(attempt);
+  for (const uint64_t attempt : request.release()) Release(attempt);
+  if (request.resume() > 0) return Resume(call, request);
   NAM_ASSIGN_OR_RETURN(const AttemptQueue::Turn turn, queue_.Begin(call));
-  proto::AttemptReply reply;
   if (stopping_) {
+    proto::AttemptReply reply;
     reply.set_leaving(true);
     return reply;
   }
-  NAM_ASSIGN_OR_RETURN(const std::unique_ptr<execution::PreparedStage> stage, Prepare(request));
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<AttemptRun> run, NewRun(request));
+  DropAbandoned();
+  if (request.window_bytes() == 0) return run->Advance(call);
+  return open_.Begin(request.attempt(), MemberId(request.client()), std::move(run), call);
+}
+
+absl::StatusOr<proto::AttemptReply> ComputeServerImpl::Resume(const catalog::IncomingCall& call,
+                                                              const proto::AttemptRequest& request) {
+  const auto turn = queue_.Begin(call, AttemptQueue::Kind::kResumed);
+  if (!turn.ok()) {
+    Release(request.attempt());
+    return turn.status();
+  }
+  return open_.Resume(request.attempt(), MemberId(request.client()), request.resume(), call);
+}
+
+void ComputeServerImpl::Release(uint64_t attempt) {
+  open_.Release(attempt);
+  results_->Release(attempt);
+}
+
+absl::StatusOr<std::unique_ptr<AttemptRun>> ComputeServerImpl::NewRun(const proto::AttemptRequest& request) {
+  if (request.window_bytes() > 0 && request.client() == 0)
+    return absl::InvalidArgumentError("a result in windows is for a member of the cluster");
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<execution::PreparedStage> stage, Prepare(request));
   std::vector<std::vector<uint32_t>> needed;
   for (size_t p = 0; p < stage->plan().pipelines.size(); ++p) needed.push_back(stage->pipeline(p).partitions);
   NAM_ASSIGN_OR_RETURN(
@@ -167,30 +207,15 @@ absl::StatusOr<proto::AttemptReply> ComputeServerImpl::Run(const catalog::Incomi
     if (stage->plan().pipelines[p].stage != request.stage())
       return absl::InvalidArgumentError("a build side of another stage by multicast");
   }
-  std::atomic<bool> cancel = false;
-  execution::Attempt attempt(*stage, std::move(multicast), channels_, claim_channels_, cancel);
-  const absl::Status status = attempt.Run([&] {
-    if (call.Cancelled()) cancel = true;
-  });
-  if (absl::IsUnavailable(status)) {
-    channels_.Clear();
-    claim_channels_.Clear();
-  }
-  NAM_RETURN_IF_ERROR(status);
-  // Nobody would read it, nor say so.
-  if (call.Cancelled()) return absl::CancelledError("cancelled");
-  NAM_RETURN_IF_ERROR(Keep(request, attempt, reply));
-  for (const proto::PipelineCounters& counters : attempt.Counters()) *reply.add_pipelines() = counters;
-  for (const std::vector<uint32_t>& claimed : attempt.Claimed())
-    reply.add_threads()->mutable_pieces()->Add(claimed.begin(), claimed.end());
-  reply.set_claims(attempt.Claims());
-  reply.set_satisfied(attempt.satisfied());
-  reply.set_leaving(stopping_);
-  return reply;
+  return std::make_unique<AttemptRun>(AttemptRun::Server{.channels = channels_,
+                                                         .claim_channels = claim_channels_,
+                                                         .results = *results_,
+                                                         .leaving = stopping_},
+                                      request.attempt(), MemberId(request.client()), std::move(stage),
+                                      std::move(multicast));
 }
 
-absl::Status ComputeServerImpl::Keep(const proto::AttemptRequest& request, execution::Attempt& attempt,
-                                     proto::AttemptReply& reply) {
+void ComputeServerImpl::DropAbandoned() {
   results_->DropAbandoned([this]() -> absl::StatusOr<std::set<MemberId>> {
     NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, attachment_->catalog().GetCluster());
     std::set<MemberId> living;
@@ -199,17 +224,28 @@ absl::Status ComputeServerImpl::Keep(const proto::AttemptRequest& request, execu
     }
     return living;
   });
-  std::vector<std::span<const std::byte>> pages;
-  NAM_RETURN_IF_ERROR(attempt.Store(request.attempt(), pages));
-  if (pages.empty()) return absl::OkStatus();
-  NAM_ASSIGN_OR_RETURN(const ResultStore::Place place,
-                       results_->Put(request.attempt(), MemberId(request.client()), pages));
-  uint64_t bytes = 0;
-  for (const std::span<const std::byte> page : pages) bytes += page.size();
-  reply.set_rkey(place.rkey.value);
-  reply.set_offset(place.offset);
-  reply.set_bytes(bytes);
-  return absl::OkStatus();
+}
+
+catalog::Membership::Hooks ComputeServerImpl::HooksOfMembership() {
+  catalog::Membership::Hooks hooks = attachment_->HooksOfMembership();
+  hooks.before_renew = [this, before = std::move(hooks.before_renew)](proto::RenewRequest& request) {
+    before(request);
+    for (const MemberId client : open_.Clients()) request.add_key_holders(client.value());
+  };
+  hooks.after_renew = [this, after = std::move(hooks.after_renew)](const proto::RenewReply& reply) {
+    proto::RenewReply others = reply;
+    others.clear_over();
+    const std::set<MemberId> clients = open_.Clients();
+    for (const uint32_t over : reply.over()) {
+      if (clients.contains(MemberId(over))) {
+        open_.EndOf(MemberId(over));
+      } else {
+        others.add_over(over);
+      }
+    }
+    after(others);
+  };
+  return hooks;
 }
 
 absl::Status ComputeServerImpl::Listen() {
@@ -242,7 +278,7 @@ absl::Status ComputeServerImpl::Join() {
   self.set_control_address(control_address_);
   self.set_fabric_address(fabric_address_);
   self.set_threads(static_cast<uint32_t>(std::max(1, options_.threads)));
-  catalog::Membership::Hooks hooks = attachment_->HooksOfMembership();
+  catalog::Membership::Hooks hooks = HooksOfMembership();
   hooks.on_lost = options_.on_lost;
   NAM_ASSIGN_OR_RETURN(membership_, catalog::Membership::Join(attachment_->catalog(), attachment_->fabric(),
                                                               self, std::move(hooks)));

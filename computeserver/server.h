@@ -29,8 +29,8 @@ struct ComputeServerOptions {
 };
 
 /// The compute-server process: is told attempts of plans, streams the data from memory servers,
-/// and leaves partial results in registered memory for the coordinator to READ. It keeps nothing that a
-/// query could not do without. Owned by main(); thread-safe.
+/// and leaves partial results in registered memory for the coordinator to READ, whole or in windows. It keeps
+/// nothing that a query could not do without. Owned by main(); thread-safe.
 class ComputeServer {
  public:
   static absl::StatusOr<std::unique_ptr<ComputeServer>> Start(const ComputeServerOptions& options);
@@ -39,7 +39,8 @@ class ComputeServer {
   virtual MemberId id() const = 0;
   virtual std::string control_address() const = 0;
   virtual std::string fabric_address() const = 0;
-  /// Leaves the cluster; queries under way are cancelled at the deadline.
+  /// Leaves the cluster; queries under way are cancelled at the deadline, or as soon as nothing but their
+  /// clients, who do not read what is there, holds them up.
   virtual void Shutdown(Deadline deadline) = 0;
 };
 

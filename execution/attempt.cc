@@ -15,8 +15,10 @@ namespace {
 constexpr int64_t kWhileWaitingUs = 5'000;
 /// How long a thread waits for others before it looks whether the query has failed elsewhere.
 constexpr int64_t kBarrierCheckUs = 2'000;
-/// Gates are opened by tasks of this pipeline that run now.
+/// Gates are opened by tasks of this pipeline that run now, or by a client that may be slow: the longer it
+/// takes, the more seldom it is looked at.
 constexpr int64_t kGateCheckUs = 100;
+constexpr int64_t kGateCheckUsMax = 10'000;
 
 absl::Status Cancelled() {
   return absl::CancelledError("the query was cancelled");
@@ -108,9 +110,11 @@ class Attempt::Worker {
   }
   absl::Status Await(const Gate& gate) {
     const std::unique_ptr<fabric::Event> never = attempt_.channels_.fabric().CreateEvent();
+    const int64_t since_ns = clock_.NowNs();
     while (!gate.open()) {
       if (context_.cancelled()) return Cancelled();
-      never->Wait(clock_.After(kGateCheckUs));
+      const int64_t waited_us = (clock_.NowNs() - since_ns) / 1000;
+      never->Wait(clock_.After(std::clamp(waited_us / 4, kGateCheckUs, kGateCheckUsMax)));
     }
     return absl::OkStatus();
   }
@@ -169,8 +173,7 @@ Attempt::Attempt(PreparedStage& stage, MulticastBuild multicast, ChannelPool& ch
           static_cast<uint32_t>(std::min(multicast_.senders.size(), static_cast<size_t>(threads_)))),
       opening_(multicast_parts_),
       opened_(channels.fabric().CreateEvent()),
-      running_(threads_),
-      done_(channels.fabric().CreateEvent()) {
+      running_(threads_) {
   progress_.resize(stage.plan().pipelines.size());
   for (const uint32_t p : stage.numbers()) {
     auto progress = std::make_unique<Progress>();
@@ -182,6 +185,7 @@ Attempt::Attempt(PreparedStage& stage, MulticastBuild multicast, ChannelPool& ch
     progress->rows.resize(stage.pipeline(p).steps.size() + 1);
     progress_[p] = std::move(progress);
   }
+  if (PageWindow* const full = window(); full != nullptr) full->OnFull([this] { Tell(); });
 }
 
 Attempt::~Attempt() = default;
@@ -209,19 +213,56 @@ absl::Status Attempt::RunThread() {
   return Worker(*this, *blocks, claims.has_value() ? &**claims : nullptr).Run();
 }
 
-absl::Status Attempt::Run(const std::function<void()>& while_waiting) {
-  Clock& clock = channels_.fabric().clock();
-  {
-    std::vector<std::unique_ptr<fabric::Thread>> threads;
-    for (int t = 0; t < threads_; ++t) {
-      threads.push_back(channels_.fabric().StartThread(absl::StrFormat("nam-query-%d", t), [this] {
-        const absl::Status status = RunThread();
-        if (!status.ok()) Fail(status);
-        if (running_.fetch_sub(1) == 1) done_->Set();
-      }));
-    }
-    while (!done_->Wait(clock.After(kWhileWaitingUs))) while_waiting();
+void Attempt::Start() {
+  for (int t = 0; t < threads_; ++t) {
+    running_threads_.push_back(channels_.fabric().StartThread(absl::StrFormat("nam-query-%d", t), [this] {
+      const absl::Status status = RunThread();
+      if (!status.ok()) Fail(status);
+      {
+        const std::scoped_lock lock(mutex_);
+        --running_;
+      }
+      Tell();
+    }));
   }
+}
+
+void Attempt::Tell() {
+  const std::scoped_lock lock(mutex_);
+  if (told_ != nullptr) told_->Set();
+}
+
+bool Attempt::Await(const std::function<void()>& while_waiting) {
+  const PageWindow* const full = window();
+  while (true) {
+    std::shared_ptr<fabric::Event> told;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (running_ == 0) break;
+      if (full != nullptr && full->full()) return true;
+      told = told_ = channels_.fabric().CreateEvent();
+    }
+    told->Wait(channels_.fabric().clock().After(kWhileWaitingUs));
+    while_waiting();
+  }
+  running_threads_.clear();
+  return false;
+}
+
+PageWindow* Attempt::window() const {
+  ResultSink* const result = stage_.pipeline(stage_.claimed()).result.get();
+  return result == nullptr ? nullptr : result->window();
+}
+
+std::vector<uint32_t> Attempt::StoreWindow(uint64_t attempt, std::vector<std::span<const std::byte>>& pages) {
+  return stage_.pipeline(stage_.claimed()).result->StoreWindow(attempt, pages);
+}
+
+void Attempt::GiveBack(std::span<const uint32_t> pages) {
+  window()->GiveBack(pages);
+}
+
+absl::Status Attempt::status() const {
   if (!first_error_.ok()) return first_error_;
   return cancel_ ? Cancelled() : absl::OkStatus();
 }

@@ -25,6 +25,13 @@ namespace nam::execution {
 ///     ─────── barrier: what the claimed pipeline comes after is complete ───────
 ///     probe:  Pn, whose pieces are claimed ──▶ parts that are combined ──▶ pages
 ///
+/// A result in windows (StageInputs::window_bytes) leaves while Pn runs:
+///
+///     Start ─▶ Await ─ window ─▶ StoreWindow ─▶ GiveBack ─▶ Await ─ … ─▶ Await ─ end ─▶ Store
+///
+/// Between two calls its threads fill the next window and then wait, for as long as it takes: they hold their
+/// channels and the build sides, and do nothing but look now and then whether they are cancelled.
+///
 /// Build sides that come by multicast are received by as many of the threads as there are senders. Each joins
 /// its senders' groups before it does anything else; if one of them cannot, these sides are READ like the
 /// others.
@@ -34,13 +41,26 @@ class Attempt {
   /// outlives the attempt.
   Attempt(PreparedStage& stage, MulticastBuild multicast, ChannelPool& channels, ChannelPool& claim_channels,
           std::atomic<bool>& cancel);
+  /// Waits for the threads, which end soon if they are cancelled.
   ~Attempt();
 
-  /// Runs all threads to their end; `while_waiting` is called every few milliseconds until then.
-  absl::Status Run(const std::function<void()>& while_waiting);
+  /// Starts the threads; once.
+  void Start();
+  /// True: a window of the result is full. False: all threads have ended. `while_waiting` is called every few
+  /// milliseconds until then.
+  bool Await(const std::function<void()>& while_waiting);
 
-  // After Run:
-  /// The result as sealed pages that carry `attempt`; they lie in the stage's memory.
+  // After a window:
+  /// Its rows as sealed pages that carry `attempt`, and the pages to give back once they have been read. The
+  /// threads go on with others.
+  std::vector<uint32_t> StoreWindow(uint64_t attempt, std::vector<std::span<const std::byte>>& pages);
+  void GiveBack(std::span<const uint32_t> pages);
+
+  // After the end:
+  /// CANCELLED, or the first error of a thread.
+  absl::Status status() const;
+  /// The result, or what of it has not left in windows, as sealed pages that carry `attempt`; they lie in the
+  /// stage's memory.
   absl::Status Store(uint64_t attempt, std::vector<std::span<const std::byte>>& pages);
   /// Of each thread: positions of the pieces whose rows are in the result, all of them.
   std::vector<std::vector<uint32_t>> Claimed() const;
@@ -67,6 +87,10 @@ class Attempt {
   class Worker;
 
   void Fail(const absl::Status& status);
+  /// The threads have ended, or a window is full.
+  void Tell();
+  /// Of the claimed pipeline; nullptr: its result is all at the end.
+  PageWindow* window() const;
   absl::Status RunThread();
   /// The build sides that were to come by multicast are READ like any other.
   void ReadInstead(const absl::Status& why);
@@ -84,12 +108,13 @@ class Attempt {
   std::atomic<uint32_t> opening_;                // parts that have not joined yet, nor failed to
   std::unique_ptr<fabric::Event> opened_;
   std::atomic<bool> read_instead_ = false;
-  std::atomic<int> running_;
-  std::unique_ptr<fabric::Event> done_;
 
   mutable std::mutex mutex_;  // guards what follows while threads run
+  int running_;
+  std::shared_ptr<fabric::Event> told_;  // of Await
   absl::Status first_error_;
   std::string multicast_failure_;
+  std::vector<std::unique_ptr<fabric::Thread>> running_threads_;  // of Start's caller; last: joined first
 };
 
 }  // namespace nam::execution

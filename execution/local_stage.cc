@@ -5,11 +5,26 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "execution/budget_array.h"
 
 namespace nam::execution {
 namespace {
 
 constexpr std::atomic<bool> kNotLeaving = false;
+
+/// Pages that are looked at.
+class Held {
+ public:
+  Held(MemoryBudget& budget, uint64_t bytes) : budget_(budget), bytes_(budget.Take(bytes) ? bytes : 0) {}
+  ~Held() { budget_.Give(bytes_); }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  MemoryBudget& budget_;
+  const uint64_t bytes_;
+};
 
 absl::Status Cancelled() {
   return absl::CancelledError("the query was cancelled");
@@ -98,6 +113,8 @@ absl::Status LocalStage::Add(uint32_t pipeline, std::span<const std::byte> pages
 
 absl::Status LocalStage::Feed(Fed& fed, std::span<const std::byte> pages, uint64_t attempt) {
   if (context_.cancelled()) return Cancelled();
+  const Held held(stage_->result_budget(), pages.size());
+  if (held.bytes() < pages.size()) return OverBudget(stage_->result_budget());
   if (fed.groups != nullptr) {
     const absl::Status added = fed.groups->Add(context_, pages, attempt);
     context_.Settle();
@@ -107,6 +124,12 @@ absl::Status LocalStage::Feed(Fed& fed, std::span<const std::byte> pages, uint64
   if (fed.done) return absl::OkStatus();
   NAM_RETURN_IF_ERROR(fed.rows->Feed(pages, attempt));
   return RunFed(fed);
+}
+
+absl::Status LocalStage::CheckRoom(uint64_t bytes) const {
+  const MemoryBudget& budget = stage_->result_budget();
+  if (bytes <= budget.bytes() - budget.used()) return absl::OkStatus();
+  return stage_->Explained(stage_->claimed(), OverBudget(budget));
 }
 
 absl::Status LocalStage::RunFed(Fed& fed) {

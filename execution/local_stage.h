@@ -37,8 +37,16 @@ class LocalStage {
   /// Takes in the pages that one attempt at another stage stored (Attempt::Store), one behind the other, as
   /// what `pipeline` has left. They are not looked at afterwards. Nothing of them is trusted: DATA_LOSS if
   /// they are not of this plan and attempt. CANCELLED soon after `cancel` is set; RESOURCE_EXHAUSTED with
-  /// 53200 beyond the budget. After an error every call returns that error.
+  /// 53200 beyond the budget, which they count against while they are here. After an error every call returns
+  /// that error.
   absl::Status Add(uint32_t pipeline, std::span<const std::byte> pages, uint64_t attempt);
+
+  /// Whether what `pipeline` has left can still change the result.
+  bool Wants(uint32_t pipeline) const { return !fed_.at(pipeline).done; }
+
+  /// RESOURCE_EXHAUSTED with 53200 if the budget has no room for so many bytes of pages, to be asked before
+  /// they are fetched.
+  absl::Status CheckRoom(uint64_t bytes) const;
 
   /// Takes in at most kChunkRows rows as their table stores them, for the pipeline that scans it. They are
   /// not looked at afterwards. False: it wants no more. Errors as of Add.

@@ -190,7 +190,8 @@ absl::Status PipelinePreparation::MakeResult(const plan::ResultSink& sink) {
   const std::optional<uint64_t> limit =
       sink.limit < 0 ? std::nullopt : std::optional(static_cast<uint64_t>(sink.limit));
   if (order.empty()) {
-    NAM_ASSIGN_OR_RETURN(out_.result, ResultSink::Make(*out_.rows_plan, limit, budget));
+    const uint64_t window_bytes = claimed_ ? stage_.inputs().window_bytes : 0;
+    NAM_ASSIGN_OR_RETURN(out_.result, ResultSink::Make(*out_.rows_plan, limit, budget, window_bytes));
   } else if (limit.has_value()) {
     NAM_ASSIGN_OR_RETURN(out_.top_rows, TopRows::Make(*out_.rows_plan, order, *limit, budget));
   } else {

@@ -52,6 +52,9 @@ struct StageInputs {
   /// Where this member finds record tables; outlives the stage. Null: it scans none.
   txn::Tables* records = nullptr;
   int threads = 1;
+  /// The claimed pipeline's rows leave in windows of about so many bytes, if they leave in any order; 0: all
+  /// at the end.
+  uint64_t window_bytes = 0;
   ClientSink client_sink;  // of a stage of the session: where its last pipeline's rows go
 };
 

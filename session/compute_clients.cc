@@ -36,11 +36,13 @@ ComputeClients::~ComputeClients() {
 
 /// Unheard, the server drops its results by itself after a while.
 void ComputeClients::Release(Server& server) {
-  for (const uint64_t attempt : std::exchange(server.unreleased, {})) {
-    proto::ReleaseResultRequest request;
-    request.set_attempt(attempt);
-    server.peer->Call(execution::kReleaseResult, request, kReleaseTimeoutUs).status().IgnoreError();
-  }
+  for (const uint64_t attempt : std::exchange(server.unreleased, {})) Release(*server.peer, attempt);
+}
+
+void ComputeClients::Release(catalog::Peer& peer, uint64_t attempt) {
+  proto::ReleaseResultRequest request;
+  request.set_attempt(attempt);
+  peer.Call(execution::kReleaseResult, request, kReleaseTimeoutUs).status().IgnoreError();
 }
 
 ComputeClients::Server& ComputeClients::ServerOf(const proto::Member& member) {
@@ -59,26 +61,55 @@ void ComputeClients::Start(std::unique_ptr<Work> work) {
   if (servers_.size() >= kMostServers && !servers_.contains(work->member.id())) servers_.clear();
   Server& server = ServerOf(work->member);
   for (const uint64_t attempt : std::exchange(server.unreleased, {})) work->request.add_release(attempt);
-  Work* const attempt = work.release();
+  auto calls = std::make_shared<Calls>();
+  calls->peer = server.peer;
+  calls->work = std::move(*work);
   {
     const std::lock_guard lock(mutex_);
-    running_.push_back(attempt);
+    running_.push_back(calls);
   }
-  threads_.push_back(attachment_.fabric().StartThread("nam-call", [this, peer = server.peer, attempt] {
-    auto reply =
-        peer->Call(execution::kRunAttempt, attempt->request, kAttemptTimeoutUs, &attempt->cancellation);
-    attempt->status = reply.status();
-    attempt->lost = !reply.ok() && catalog::Unanswered(reply.status());
-    if (reply.ok()) attempt->reply = *std::move(reply);
-    const std::lock_guard lock(mutex_);
-    std::erase(running_, attempt);
-    ended_.emplace_back(attempt);
-    if (wake_ != nullptr) wake_->Set();
-  }));
+  threads_.push_back(attachment_.fabric().StartThread("nam-call", [this, calls] { Run(calls); }));
 }
 
-std::unique_ptr<ComputeClients::Work> ComputeClients::Await(Deadline deadline,
-                                                            const std::atomic<bool>& cancel) {
+void ComputeClients::Run(const std::shared_ptr<Calls>& calls) {
+  proto::AttemptRequest request = std::move(calls->work.request);
+  // What the coordinator needs to know of it, and further calls to say.
+  calls->work.request.Clear();
+  calls->work.request.set_attempt(request.attempt());
+  calls->work.request.set_client(request.client());
+  calls->work.request.set_window_bytes(request.window_bytes());
+  while (true) {
+    auto reply = calls->peer->Call(execution::kRunAttempt, request, kAttemptTimeoutUs, &calls->cancellation);
+    auto work = std::make_unique<Work>(calls->work);
+    work->status = reply.status();
+    work->lost = !reply.ok() && catalog::Unanswered(reply.status());
+    if (reply.ok()) work->reply = *std::move(reply);
+    if (!Hand(*calls, std::move(work))) return;
+    request = calls->work.request;
+    request.set_resume(++calls->work.windows);
+  }
+}
+
+bool ComputeClients::Hand(Calls& calls, std::unique_ptr<Work> work) {
+  std::shared_ptr<fabric::Event> read;
+  {
+    const std::lock_guard lock(mutex_);
+    if (work->status.ok() && work->reply.more()) read = attachment_.fabric().CreateEvent();
+    calls.read = work->read = read;
+    if (read == nullptr) std::erase_if(running_, [&](const auto& c) { return c.get() == &calls; });
+    const bool over = calls.over;
+    ended_.push_back(std::move(work));
+    if (wake_ != nullptr) wake_->Set();
+    if (over) return false;
+  }
+  if (read == nullptr) return false;
+  read->Wait(Deadline::Never());
+  const std::lock_guard lock(mutex_);
+  return !calls.over;
+}
+
+std::unique_ptr<ComputeClients::Work> ComputeClients::Await(Deadline deadline, const std::atomic<bool>& cancel,
+                                                            const Room& room) {
   std::shared_ptr<fabric::Event> wake;
   {
     const std::lock_guard lock(mutex_);
@@ -93,25 +124,34 @@ std::unique_ptr<ComputeClients::Work> ComputeClients::Await(Deadline deadline,
     work = std::move(ended_.front());
     ended_.pop_front();
   }
-  ReadResult(*work, cancel);
+  ReadResult(*work, cancel, room);
+  // If it could not be read, the attempt stands still until EndAll.
+  if (work->read != nullptr && work->status.ok()) work->read->Set();
   return work;
 }
 
-void ComputeClients::ReadResult(Work& work, const std::atomic<bool>& cancel) {
+void ComputeClients::ReadResult(Work& work, const std::atomic<bool>& cancel, const Room& room) {
   Server& server = ServerOf(work.member);
   if (work.status.ok() && work.reply.bytes() > 0) {
-    work.status = ReadPartial(server, work.reply, work.partial, cancel);
+    work.status = room(work.reply.bytes());
+    if (work.status.ok()) work.status = ReadPartial(server, work.reply, work.partial, cancel);
     work.lost = absl::IsUnavailable(work.status);
-    server.unreleased.push_back(work.request.attempt());
+    if (!work.reply.more()) server.unreleased.push_back(work.request.attempt());
   }
   if (work.status.ok() && work.reply.leaving()) Release(server);
   if (work.lost) servers_.erase(work.member.id());
 }
 
 void ComputeClients::EndAll() {
+  std::vector<std::shared_ptr<Calls>> standing;
   {
     const std::lock_guard lock(mutex_);
-    for (Work* work : running_) work->cancellation.Cancel();
+    for (const std::shared_ptr<Calls>& calls : running_) {
+      calls->over = true;
+      calls->cancellation.Cancel();
+      if (calls->read != nullptr) calls->read->Set();
+      standing.push_back(calls);
+    }
   }
   threads_.clear();
   for (const std::unique_ptr<Work>& work : ended_) {
@@ -125,6 +165,10 @@ void ComputeClients::EndAll() {
     }
   }
   ended_.clear();
+  running_.clear();
+  for (const std::shared_ptr<Calls>& calls : standing) {
+    if (calls->work.request.window_bytes() > 0) Release(*calls->peer, calls->work.request.attempt());
+  }
 }
 
 absl::Status ComputeClients::ReadPartial(Server& server, const proto::AttemptReply& reply, std::string& out,

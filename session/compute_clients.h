@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,13 +20,18 @@
 namespace nam::session {
 
 /// A coordinator's connections to compute servers: calls to tell them what to run, queue pairs to read
-/// what they leave. One thread.
+/// what they leave:
+///
+///     Start ─▶ call ─ window ─▶ Await, which READs it ─▶ the same attempt's next call, by itself ─▶ …
+///                └─ end ──────▶ Await, which READs the rest
+///
+/// So a server fills a window while its coordinator works on the one before. One thread.
 class ComputeClients {
  public:
   static absl::StatusOr<std::unique_ptr<ComputeClients>> Open(catalog::Attachment& attachment);
   ~ComputeClients();
 
-  /// One attempt on one server.
+  /// One attempt on one server, or a window of its result.
   struct Work {
     proto::Member member;
     proto::AttemptRequest request;
@@ -34,7 +40,9 @@ class ComputeClients {
     size_t list = 0;
     uint64_t first = 0;  // of the list, which the request starts with
     double started_ms = 0;
-    // Once it has ended:
+    /// Windows of the attempt that Await has given before this: their rows are somewhere already.
+    uint32_t windows = 0;
+    // Once it has ended, or with a window (reply.more()), of which only `partial` is told:
     absl::Status status;  // names the server
     bool lost = false;    // the server did not answer, or not let its result be read: it may be dead
     proto::AttemptReply reply;
@@ -42,17 +50,27 @@ class ComputeClients {
 
    private:
     friend class ComputeClients;
-    catalog::CallCancellation cancellation;
+    std::shared_ptr<fabric::Event> read;  // of a window: the attempt's next call may begin
   };
   void Start(std::unique_ptr<Work> work);
-  /// The next attempt that has ended, with its partial result read; null at the deadline. `cancel` ends the
-  /// reading: its status is CANCELLED then.
-  std::unique_ptr<Work> Await(Deadline deadline, const std::atomic<bool>& cancel);
-  /// Ends all that run and waits for that. Nobody reads what they left: the servers are told with the next
-  /// attempt, or at the end.
+  /// Whether so many bytes of a result may be held.
+  using Room = std::function<absl::Status(uint64_t bytes)>;
+  /// The next attempt that has ended, or window, with its rows read; null at the deadline. `cancel` ends the
+  /// reading: its status is CANCELLED then. Without room for them nothing is read, and the status is `room`'s.
+  std::unique_ptr<Work> Await(Deadline deadline, const std::atomic<bool>& cancel, const Room& room);
+  /// Ends all that run and waits for that. Nobody reads what they left: the servers are told at once of results
+  /// in windows, which would stand still, of others with the next attempt, or at the end.
   void EndAll();
 
  private:
+  /// Calls of one attempt, one after the other, on a thread of their own.
+  struct Calls {
+    std::shared_ptr<catalog::Peer> peer;
+    Work work;  // of the first, without what comes of it
+    catalog::CallCancellation cancellation;
+    std::shared_ptr<fabric::Event> read;  // guarded by mutex_, as `over`
+    bool over = false;
+  };
   struct Server {
     proto::Member member;
     std::shared_ptr<catalog::Peer> peer;            // calls under way hold it
@@ -62,8 +80,12 @@ class ComputeClients {
 
   explicit ComputeClients(catalog::Attachment& attachment) : attachment_(attachment) {}
   Server& ServerOf(const proto::Member& member);
-  void ReadResult(Work& work, const std::atomic<bool>& cancel);
+  void Run(const std::shared_ptr<Calls>& calls);
+  /// A call has ended. False: there is no next one.
+  bool Hand(Calls& calls, std::unique_ptr<Work> work);
+  void ReadResult(Work& work, const std::atomic<bool>& cancel, const Room& room);
   void Release(Server& server);
+  static void Release(catalog::Peer& peer, uint64_t attempt);
   absl::Status ReadPartial(Server& server, const proto::AttemptReply& reply, std::string& out,
                            const std::atomic<bool>& cancel);
 
@@ -76,7 +98,7 @@ class ComputeClients {
 
   std::mutex mutex_;  // guards what calling threads and the coordinator's share:
   std::deque<std::unique_ptr<Work>> ended_;
-  std::vector<Work*> running_;
+  std::vector<std::shared_ptr<Calls>> running_;
   std::shared_ptr<fabric::Event> wake_;
 };
 

@@ -1,6 +1,7 @@
 #include "session/query_result.h"
 
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -19,22 +20,35 @@ absl::StatusOr<std::unique_ptr<execution::LocalStage>> QueryResult::PrepareStage
   inputs.client_sink =
       [this](const plan::Schema& schema,
              execution::MemoryBudget& budget) -> absl::StatusOr<std::unique_ptr<execution::Sink>> {
-    std::vector<Type> types;
-    for (const ResultSet::Column& column : columns_) types.push_back(column.type);
     NAM_ASSIGN_OR_RETURN(std::unique_ptr<ResultRows> rows,
-                         ResultRows::Make(schema, std::move(types), budget));
+                         ResultRows::Make(schema, columns_, receiver_, budget));
     rows_ = rows.get();
     return rows;
   };
   return execution::LocalStage::Make(std::move(inputs), clock, cancel);
 }
 
-ResultSet QueryResult::Take() {
+absl::StatusOr<ResultSet> QueryResult::Finish() {
+  NAM_RETURN_IF_ERROR(rows_->End());
   ResultSet result;
   result.columns = columns_;
-  result.rows = std::move(rows_->rows());
-  result.command = absl::StrCat("SELECT ", result.rows.size());
+  result.command = absl::StrCat("SELECT ", rows_->rows());
   return result;
+}
+
+bool FlowsToClient(const plan::PhysicalPlan& plan, uint32_t pipeline) {
+  uint32_t reader = 0;
+  for (; reader < plan.pipelines.size(); ++reader) {
+    const auto* const pages = std::get_if<plan::PageSource>(&plan.pipelines[reader].source);
+    if (pages != nullptr && pages->pipeline == pipeline) break;
+  }
+  while (reader < plan.pipelines.size()) {
+    if (reader == plan.stages.back().claimed) return true;
+    const auto* const feed = std::get_if<plan::FeedSink>(&plan.pipelines[reader].sink);
+    if (feed == nullptr) return false;
+    reader = feed->pipeline;
+  }
+  return false;
 }
 
 std::vector<ResultSet::Column> ColumnsOf(const sql::BoundQuery& query) {

@@ -17,26 +17,33 @@
 
 namespace nam::session {
 
-/// What the client gets of a query: the rows that the session's stage leaves. One thread.
+/// What the client gets of a query: the rows that the session's stage leaves, as it leaves them. One thread.
 class QueryResult {
  public:
-  explicit QueryResult(std::vector<ResultSet::Column> columns) : columns_(std::move(columns)) {}
+  QueryResult(std::vector<ResultSet::Column> columns, RowReceiver& receiver)
+      : columns_(std::move(columns)), receiver_(receiver) {}
 
-  /// The last stage of the plan, whose rows come here. `tables` are the plan's. `budget_bytes` bounds what
-  /// the session holds for the query, the result's values included. This, `clock` and `cancel` outlive the
-  /// stage.
+  /// The last stage of the plan, whose rows go to the receiver. `tables` are the plan's. `budget_bytes` bounds
+  /// what the session holds for the query, what the receiver holds included. This, `clock` and `cancel` outlive
+  /// the stage.
   absl::StatusOr<std::unique_ptr<execution::LocalStage>> PrepareStage(const plan::PhysicalPlan& plan,
                                                                       plan::TableMetadata tables,
                                                                       uint64_t budget_bytes, Clock& clock,
                                                                       const std::atomic<bool>& cancel);
 
-  /// Once the stage has run, and before it ends.
-  ResultSet Take();
+  /// Once the stage has run, and before it ends: all but the rows.
+  absl::StatusOr<ResultSet> Finish();
 
  private:
   const std::vector<ResultSet::Column> columns_;
+  RowReceiver& receiver_;
   ResultRows* rows_ = nullptr;  // of the stage
 };
+
+/// Whether the rows that a pipeline of servers leaves flow through the session's stage to the client, so that
+/// they may come before the pipeline has ended. Others wait behind a sort, groups, a build side: there each
+/// attempt's are taken in at once.
+bool FlowsToClient(const plan::PhysicalPlan& plan, uint32_t pipeline);
 
 /// Of a bound query.
 std::vector<ResultSet::Column> ColumnsOf(const sql::BoundQuery& query);

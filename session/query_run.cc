@@ -4,7 +4,9 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "types/sql_error.h"
 
 namespace nam::session {
 namespace {
@@ -45,6 +47,14 @@ void Merge(const proto::PipelineCounters& more, proto::PipelineCounters& into) {
   }
 }
 
+/// A server is lost after some rows of its unfinished attempt have been taken in.
+absl::Status RowsAreOut(const absl::Status& why) {
+  return UserError(
+      sqlstate::kConnectionFailure,
+      absl::StrCat("a compute server was lost after rows of it had been delivered: ", std::string(why.message())),
+      -1, "what has been delivered is not the whole result; run the statement again");
+}
+
 }  // namespace
 
 QueryRun::QueryRun(const Options& options)
@@ -78,6 +88,7 @@ void QueryRun::Start(size_t server, size_t list_number, uint64_t first, bool wit
   work->started_ms = NowMs();
   work->request = options_.request;
   work->request.set_attempt(options_.next_attempt());
+  work->request.set_window_bytes(options_.output.window_bytes);
   for (uint64_t i = first; i < list.pieces.size(); ++i) {
     const partitioner::Piece& piece = pieces_[list.pieces[i]];
     proto::Piece& out = *work->request.add_pieces();
@@ -122,7 +133,7 @@ absl::Status QueryRun::Loop() {
   while (left_ > 0) {
     if (options_.cancel) return absl::CancelledError("cancelled");
     const std::unique_ptr<ComputeClients::Work> work =
-        options_.clients.Await(options_.clock.After(kWaitUs), options_.cancel);
+        options_.clients.Await(options_.clock.After(kWaitUs), options_.cancel, options_.output.room);
     if (work != nullptr) {
       NAM_RETURN_IF_ERROR(Take(*work));
       NAM_RETURN_IF_ERROR(GiveWorkToAll());
@@ -135,12 +146,21 @@ absl::Status QueryRun::Loop() {
   return absl::OkStatus();
 }
 
+absl::Status QueryRun::Add(const ComputeClients::Work& work) {
+  if (work.partial.empty()) return absl::OkStatus();
+  NAM_ASSIGN_OR_RETURN(const bool more, options_.output.add(work.partial, work.request.attempt()));
+  if (!more) left_ = 0;
+  return absl::OkStatus();
+}
+
 absl::Status QueryRun::Take(ComputeClients::Work& work) {
+  if (work.status.ok() && work.reply.more()) return Add(work);
+  if (work.lost && work.windows > 0) return RowsAreOut(work.status);
   --running_;
   --lists_[work.list].running;
   servers_[work.server].busy = false;
   if (!work.status.ok()) return work.lost ? Lost(work.server, work.status) : work.status;
-  if (!work.partial.empty()) NAM_RETURN_IF_ERROR(options_.add(work.partial, work.request.attempt()));
+  NAM_RETURN_IF_ERROR(Add(work));
   ServerReport& report = options_.servers[work.server];
   for (int i = report.reply.pipelines_size(); i < work.reply.pipelines_size(); ++i)
     report.reply.add_pipelines()->set_table(work.reply.pipelines(i).table());
@@ -149,7 +169,7 @@ absl::Status QueryRun::Take(ComputeClients::Work& work) {
     if (!work.reply.pipelines(i).multicast_failure().empty())
       report.reply.mutable_pipelines(i)->set_multicast_failure(work.reply.pipelines(i).multicast_failure());
   }
-  NAM_RETURN_IF_ERROR(Cover(work, report));
+  if (left_ > 0) NAM_RETURN_IF_ERROR(Cover(work, report));
   if (work.reply.satisfied()) left_ = 0;  // the rest cannot change the result
   if (work.reply.leaving()) {
     servers_[work.server].gone = true;

@@ -14,6 +14,7 @@
 #include "proto/compute.pb.h"
 #include "session/compute_clients.h"
 #include "session/explain.h"
+#include "session/stage_output.h"
 #include "session/work_counters.h"
 
 namespace nam::session {
@@ -29,6 +30,9 @@ namespace nam::session {
 /// A partial result counts when it has been read, with the pieces that its attempt reported; a server
 /// that only seems dead is never heard again, so no row counts twice. Without words (`counters` null) a
 /// list is one attempt's alone: nothing is stolen, but what is lost is done again just so.
+///
+/// Rows that come in windows (StageOutput) are taken in before their attempt has ended, and cannot be
+/// taken back: if its server is then lost, so is the query. Until the first window what is lost is done again.
 class QueryRun {
  public:
   struct Options {
@@ -40,7 +44,7 @@ class QueryRun {
     std::function<proto::MulticastStreams(size_t server)> multicast;  // of a first attempt
     /// Living compute servers, asked now and then while the query runs.
     std::function<absl::StatusOr<std::vector<proto::Member>>()> members;
-    std::function<absl::Status(const std::string& partial, uint64_t attempt)> add;
+    StageOutput output;
     const proto::Table& driving;
     /// Told now and then how many of its rows are done, or under way; empty: not told.
     std::function<void(uint64_t rows_done)> progress;
@@ -70,6 +74,7 @@ class QueryRun {
   void Start(size_t server, size_t list, uint64_t first, bool with_multicast);
   absl::Status Loop();
   absl::Status Take(ComputeClients::Work& work);
+  absl::Status Add(const ComputeClients::Work& work);
   /// What its attempt says that it has done.
   absl::Status Cover(const ComputeClients::Work& work, ServerReport& report);
   absl::Status Lost(size_t server, const absl::Status& why);

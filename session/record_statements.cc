@@ -307,8 +307,9 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::UpdateStatement& stat
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::DeleteStatement& statement) {
   return InTransaction([&] { return Delete(statement); });
 }
-absl::StatusOr<ResultSet> RecordStatements::Select(const sql::BoundQuery& query, uint64_t result_bytes_max) {
-  return InTransaction([&] { return Query(query, result_bytes_max); });
+absl::StatusOr<ResultSet> RecordStatements::Select(const sql::BoundQuery& query, uint64_t result_bytes_max,
+                                                   RowReceiver& receiver) {
+  return InTransaction([&] { return Query(query, result_bytes_max, receiver); });
 }
 
 absl::Status RecordStatements::Find(const proto::Table& table, const RecordLayout& layout,
@@ -412,14 +413,15 @@ absl::StatusOr<ResultSet> RecordStatements::Delete(const sql::DeleteStatement& s
   return Command(absl::StrCat("DELETE ", keys.size()));
 }
 
-absl::StatusOr<ResultSet> RecordStatements::Query(const sql::BoundQuery& query, uint64_t result_bytes_max) {
+absl::StatusOr<ResultSet> RecordStatements::Query(const sql::BoundQuery& query, uint64_t result_bytes_max,
+                                                  RowReceiver& receiver) {
   NAM_ASSIGN_OR_RETURN(const optimizer::Plan star, optimizer::MakePlan(query));
   const proto::Table& table = *query.tables[0].table;
   const RecordLayout layout(table);
   const sql::AccessPath path = PathOf(query, query.conjuncts, star, layout, access_.snapshot());
   NAM_ASSIGN_OR_RETURN(const plan::PhysicalPlan plan,
                        optimizer::LowerRecords(query, star, path.filter, path.ordered));
-  QueryResult result(ColumnsOf(query));
+  QueryResult result(ColumnsOf(query), receiver);
   NAM_ASSIGN_OR_RETURN(
       const std::unique_ptr<execution::LocalStage> stage,
       result.PrepareStage(plan, {query.tables[0].table}, result_bytes_max, clock_, cancelled_));
@@ -433,7 +435,7 @@ absl::StatusOr<ResultSet> RecordStatements::Query(const sql::BoundQuery& query, 
     NAM_RETURN_IF_ERROR(batch.Flush().status());
   }
   NAM_RETURN_IF_ERROR(stage->Run());
-  return result.Take();
+  return result.Finish();
 }
 
 absl::Status RecordStatements::Feed(const optimizer::TransactionScan& scan, const proto::Table& table,

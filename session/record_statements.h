@@ -106,8 +106,9 @@ class RecordStatements {
   absl::StatusOr<ResultSet> Run(const sql::CreateTableStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::CreateIndexStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::DropIndexStatement& statement);
-  /// Of one record table. 53200 if the result takes more memory.
-  absl::StatusOr<ResultSet> Select(const sql::BoundQuery& query, uint64_t result_bytes_max);
+  /// Of one record table; its rows go to the receiver. 53200 if the result takes more memory.
+  absl::StatusOr<ResultSet> Select(const sql::BoundQuery& query, uint64_t result_bytes_max,
+                                   RowReceiver& receiver);
   /// How the rows of a statement's record tables are found, a line each and one for each condition that is
   /// left.
   absl::StatusOr<std::vector<std::string>> Explain(const sql::ExplainStatement& statement) const;
@@ -147,7 +148,8 @@ class RecordStatements {
   absl::StatusOr<ResultSet> Insert(const sql::InsertStatement& statement);
   absl::StatusOr<ResultSet> Update(const sql::UpdateStatement& statement);
   absl::StatusOr<ResultSet> Delete(const sql::DeleteStatement& statement);
-  absl::StatusOr<ResultSet> Query(const sql::BoundQuery& query, uint64_t result_bytes_max);
+  absl::StatusOr<ResultSet> Query(const sql::BoundQuery& query, uint64_t result_bytes_max,
+                                  RowReceiver& receiver);
 
   RecordAccess& access_;
   Clock& clock_;

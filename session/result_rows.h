@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -10,34 +11,40 @@
 #include "execution/memory_budget.h"
 #include "execution/task.h"
 #include "plan/schema.h"
-#include "types/value.h"
+#include "session/session.h"
 
 namespace nam::session {
 
-/// The rows of a result as the client gets them. One task; values are made here and nowhere else.
+/// The rows of a result on their way to the client, a chunk at a time. One task.
 class ResultRows final : public execution::Sink {
  public:
-  /// `types` are the columns' as the values say. The budget outlives the sink, which holds what the rows take
-  /// until its end.
-  static absl::StatusOr<std::unique_ptr<ResultRows>> Make(const plan::Schema& input, std::vector<Type> types,
+  /// What the receiver holds of the rows is taken from the budget until the sink's end. Both outlive it.
+  static absl::StatusOr<std::unique_ptr<ResultRows>> Make(const plan::Schema& input,
+                                                          std::vector<ResultSet::Column> columns,
+                                                          RowReceiver& receiver,
                                                           execution::MemoryBudget& budget);
   ~ResultRows() override { budget_.Give(charged_); }
 
   std::unique_ptr<execution::SinkTask> NewTask(execution::TaskContext& context) override;
 
-  std::vector<std::vector<Value>>& rows() { return rows_; }
+  /// At the end: a receiver that has got no rows hears of the columns.
+  absl::Status End();
+  uint64_t rows() const { return rows_; }
 
  private:
   class Task;
-  ResultRows(std::vector<Type> types, std::unique_ptr<const execution::Program> columns,
-             execution::MemoryBudget& budget);
-  absl::Status Add(const std::vector<const execution::Vector*>& columns, execution::Selection rows);
+  ResultRows(std::vector<ResultSet::Column> columns, std::unique_ptr<const execution::Program> values,
+             RowReceiver& receiver, execution::MemoryBudget& budget);
+  absl::Status Begin();
+  absl::Status Add(const ResultBatch& rows);
 
+  const std::vector<ResultSet::Column> columns_;
+  const std::unique_ptr<const execution::Program> values_;
+  RowReceiver& receiver_;
   execution::MemoryBudget& budget_;
-  const std::unique_ptr<const execution::Program> columns_;
-  const std::vector<Type> types_;
   uint64_t charged_ = 0;
-  std::vector<std::vector<Value>> rows_;
+  uint64_t rows_ = 0;
+  bool begun_ = false;
 };
 
 }  // namespace nam::session

@@ -20,6 +20,7 @@
 #include "session/record_reads.h"
 #include "session/record_statements.h"
 #include "session/settings.h"
+#include "session/stage_output.h"
 #include "session/stage_run.h"
 #include "session/tree_run.h"
 #include "sql/bound_query.h"
@@ -34,6 +35,26 @@ namespace {
 constexpr int64_t kSuspectPatienceUs = 2'000'000;
 constexpr int64_t kSuspectPauseUs = 100'000;
 constexpr char kRetry[] = "40001";  // what drivers and pools run again by themselves
+
+/// The rows of EXPLAIN ANALYZE, which nobody wants.
+class NoRows final : public RowReceiver {
+ public:
+  absl::Status Begin(const std::vector<ResultSet::Column>&) override { return absl::OkStatus(); }
+  absl::Status Add(const ResultBatch& rows) override {
+    rows_ += rows.rows();
+    return absl::OkStatus();
+  }
+  uint64_t rows() const { return rows_; }
+
+ private:
+  uint64_t rows_ = 0;
+};
+
+/// Rows that no query has made.
+absl::Status Deliver(const ResultSet& result, RowReceiver& receiver) {
+  NAM_RETURN_IF_ERROR(receiver.Begin(result.columns));
+  return result.rows.empty() ? absl::OkStatus() : receiver.Add(ResultBatch(result.rows));
+}
 
 /// It wants what has become of a transaction that was lost.
 bool IsRollback(const sql::Statement& statement) {
@@ -64,9 +85,10 @@ class SessionImpl final : public Session {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<ResultSet> Execute(const std::string& statement) override {
+  absl::StatusOr<ResultSet> Execute(const std::string& statement, RowReceiver& receiver) override {
     Clock& clock = attachment_.fabric().clock();
     const int64_t started_ns = clock.NowNs();
+    receiver_ = &receiver;
     absl::StatusOr<ResultSet> result = ExecuteNow(statement);
     cancel_ = false;  // not before: what came between two statements is meant for the next
     if (!result.ok()) return WithSqlState(result.status());
@@ -88,6 +110,11 @@ class SessionImpl final : public Session {
     const absl::StatusOr<sql::Statement> bound =
         sql::Bind(statement, tables_, WallTimeUs(attachment_.fabric().clock()));
     absl::StatusOr<ResultSet> result = bound.ok() ? RunWithServers(*bound) : bound.status();
+    if (result.ok() && !result->rows.empty()) {
+      const absl::Status delivered = Deliver(*result, *receiver_);
+      result->rows.clear();
+      if (!delivered.ok()) result = delivered;
+    }
     if (!result.ok() && records_.has_value()) result = records_->Fail(statement, result.status());
     if (lost.has_value() && !(bound.ok() && IsRollback(*bound))) return *lost;
     if (!result.ok()) return AfterFailure(result.status(), open || InTransaction());
@@ -222,7 +249,7 @@ class SessionImpl final : public Session {
     if (ReadsRecords(statement.query)) {
       if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
       return statement.query.tables.size() == 1
-                 ? records_->Select(statement.query, settings_.result_bytes_max())
+                 ? records_->Select(statement.query, settings_.result_bytes_max(), *receiver_)
                  : Join(statement.query);
     }
     NAM_RETURN_IF_ERROR(MayRun(""));
@@ -233,7 +260,7 @@ class SessionImpl final : public Session {
   absl::StatusOr<ResultSet> Run(const sql::TreeStatement& statement) {
     NAM_RETURN_IF_ERROR(MayRun(""));
     NAM_ASSIGN_OR_RETURN(const std::unique_ptr<TreeRun> query, Prepare(*statement.tree));
-    return query->Run();
+    return query->Run(*receiver_);
   }
 
   absl::StatusOr<std::unique_ptr<TreeRun>> Prepare(const plan::logical::Query& query) {
@@ -273,11 +300,16 @@ class SessionImpl final : public Session {
     if (statement.analyze) {
       Clock& clock = attachment_.fabric().clock();
       const int64_t started_ns = clock.NowNs();
-      NAM_ASSIGN_OR_RETURN(const ResultSet result, tree != nullptr ? tree->Run()
-                                                   : prepared.has_value()
-                                                       ? RunQuery(statement.query, *prepared)
-                                                       : Run(sql::SelectStatement{statement.query}));
-      total = absl::StrFormat("Result: %d rows in %.1f ms", result.rows.size(),
+      NoRows rows;
+      RowReceiver* const receiver = std::exchange(receiver_, &rows);
+      const absl::Status run =
+          (tree != nullptr        ? tree->Run(rows)
+           : prepared.has_value() ? RunQuery(statement.query, *prepared)
+                                  : Run(sql::SelectStatement{statement.query}))
+              .status();
+      receiver_ = receiver;
+      NAM_RETURN_IF_ERROR(run);
+      total = absl::StrFormat("Result: %d rows in %.1f ms", rows.rows(),
                               static_cast<double>(clock.NowNs() - started_ns) / 1e6);
     }
     if (prepared.has_value()) {
@@ -331,17 +363,15 @@ class SessionImpl final : public Session {
   }
 
   absl::StatusOr<ResultSet> RunQuery(const sql::BoundQuery& query, Prepared& prepared) {
-    QueryResult result(ColumnsOf(query));
+    QueryResult result(ColumnsOf(query), *receiver_);
     NAM_ASSIGN_OR_RETURN(const std::unique_ptr<execution::LocalStage> finish,
                          result.PrepareStage(prepared.physical, prepared.tables, settings_.result_bytes_max(),
                                              attachment_.fabric().clock(), cancel_));
-    const uint32_t driving = prepared.physical.stages[0].claimed;
     NAM_RETURN_IF_ERROR(stages_->Run(stages_->RequestOf(prepared.physical), 0, prepared,
-                                     [&](const std::string& pages, uint64_t attempt) {
-                                       return finish->Add(driving, std::as_bytes(std::span(pages)), attempt);
-                                     }));
+                                     OutputTo(*finish, prepared.physical, prepared.physical.stages[0].claimed,
+                                              settings_.result_bytes_max())));
     NAM_RETURN_IF_ERROR(finish->Run());
-    ResultSet rows = result.Take();
+    NAM_ASSIGN_OR_RETURN(ResultSet rows, result.Finish());
     AddWork(prepared, rows.work);
     return rows;
   }
@@ -352,6 +382,7 @@ class SessionImpl final : public Session {
   std::optional<absl::Status> lost_;  // with a transaction; not told yet
   SessionSettings settings_;
   std::atomic<bool> cancel_ = false;
+  RowReceiver* receiver_ = nullptr;  // of the statement that runs
   std::unique_ptr<StageRunner> stages_;
   std::unique_ptr<RecordAccess> record_access_;  // null: none
   std::optional<RecordStatements> records_;      // over it

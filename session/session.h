@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "session/result_batch.h"
 #include "types/value.h"
 
 namespace nam::catalog {
@@ -36,7 +37,7 @@ struct QueryProgress {
   double elapsed_ms = 0;
 };
 
-/// The rows of a statement, complete.
+/// What a statement leaves; its rows, unless they went to a receiver.
 struct ResultSet {
   struct Column {
     std::string name;
@@ -55,6 +56,20 @@ struct ResultSet {
   QueryWork work;
 };
 
+/// Gets the rows of a statement as they come, on the thread that executes it. While it works on some, servers
+/// make the next.
+class RowReceiver {
+ public:
+  virtual ~RowReceiver() = default;
+  /// Before the first rows, or at the end of a statement whose result has none; not of statements without a
+  /// result. Any error, of this and of Add, ends the statement on all servers and is the statement's.
+  virtual absl::Status Begin(const std::vector<ResultSet::Column>& columns) = 0;
+  /// At most some thousand rows.
+  virtual absl::Status Add(const ResultBatch& rows) = 0;
+  /// What it holds of the rows. Asked after each Add: counts against nam.result_mib_max.
+  virtual uint64_t bytes_held() const { return 0; }
+};
+
 /// One user's session: the coordinator of its queries. Attached to the cluster like a small compute
 /// server, it plans, tells the compute servers what to run, and reads their partial results
 /// over the fabric. Used by one thread, but for Cancel.
@@ -67,9 +82,13 @@ class Session {
                                                        std::unique_ptr<RecordAccess> records);
   virtual ~Session() = default;
 
-  /// Runs one statement. User errors carry a SqlError; CANCELLED after Cancel;
-  /// UNAVAILABLE names the server that was lost.
-  virtual absl::StatusOr<ResultSet> Execute(const std::string& statement) = 0;
+  /// Runs one statement, whose rows go to the receiver. User errors carry a SqlError; CANCELLED after Cancel;
+  /// UNAVAILABLE names the server that was lost. After an error the rows that the receiver has got are not the
+  /// whole result: those of one that is neither sorted nor grouped come while servers still run, and 08006 says
+  /// that a server was lost that had delivered some.
+  virtual absl::StatusOr<ResultSet> Execute(const std::string& statement, RowReceiver& receiver) = 0;
+  /// As above, with all rows in the result. 53200 if they take more memory than nam.result_mib_max.
+  absl::StatusOr<ResultSet> Execute(const std::string& statement);
   /// Ends the statement that runs, on every server; if none does, the next one. Any thread, and safe in a
   /// signal handler.
   virtual void Cancel() = 0;

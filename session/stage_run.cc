@@ -91,9 +91,8 @@ proto::AttemptRequest StageRunner::RequestOf(const plan::PhysicalPlan& plan) con
   return request;
 }
 
-absl::Status StageRunner::Run(
-    proto::AttemptRequest request, uint32_t number, PreparedStage& prepared,
-    const std::function<absl::Status(const std::string& pages, uint64_t attempt)>& add) {
+absl::Status StageRunner::Run(proto::AttemptRequest request, uint32_t number, PreparedStage& prepared,
+                              const StageOutput& output) {
   request.set_stage(number);
   MulticastCoordinator::Query shares{
       .plan = prepared.plan, .tables = prepared.tables, .partitions = {}, .in_place = settings_.in_place};
@@ -111,7 +110,7 @@ absl::Status StageRunner::Run(
                 .next_attempt = [this] { return ++attempt_; },
                 .multicast = [this](size_t s) { return multicast_->StreamsFor(static_cast<uint32_t>(s)); },
                 .members = [this] { return NewMembers(); },
-                .add = add,
+                .output = output,
                 .driving = *prepared.tables[static_cast<size_t>(prepared.plan.driving)],
                 .progress = ProgressOf(prepared),
                 .clock = attachment_.fabric().clock(),

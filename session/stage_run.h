@@ -22,6 +22,7 @@
 #include "session/record_reads.h"
 #include "session/session.h"
 #include "session/settings.h"
+#include "session/stage_output.h"
 #include "session/work_counters.h"
 
 namespace nam::session {
@@ -52,9 +53,9 @@ class StageRunner {
   absl::Status FindServers(PreparedStage& prepared, const RecordReads* records);
   /// What attempts at stages of the plan have alike.
   proto::AttemptRequest RequestOf(const plan::PhysicalPlan& plan) const;
-  /// Runs stage `number` of the request's plan. `add` takes the pages that its attempts leave.
+  /// Runs stage `number` of the request's plan.
   absl::Status Run(proto::AttemptRequest request, uint32_t number, PreparedStage& prepared,
-                   const std::function<absl::Status(const std::string& pages, uint64_t attempt)>& add);
+                   const StageOutput& output);
 
  private:
   StageRunner(catalog::Attachment& attachment, std::unique_ptr<ComputeClients> clients, CatalogTables& tables,

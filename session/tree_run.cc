@@ -34,18 +34,18 @@ absl::StatusOr<std::unique_ptr<TreeRun>> TreeRun::Make(const Options& options,
   return out;
 }
 
-absl::StatusOr<ResultSet> TreeRun::Run() {
-  if (tree_.transaction_scans.empty()) return RunStages();
+absl::StatusOr<ResultSet> TreeRun::Run(RowReceiver& receiver) {
+  if (tree_.transaction_scans.empty()) return RunStages(receiver);
   if (options_.records == nullptr) {
     return ToStatus({.message = "this session runs no transactions", .hint = "", .sqlstate = "0A000"});
   }
-  return options_.records->InTransaction([&] { return RunStages(); });
+  return options_.records->InTransaction([&] { return RunStages(receiver); });
 }
 
 /// What pipelines of the session's stage take in comes in their order, so that what they wait for is there.
-absl::StatusOr<ResultSet> TreeRun::RunStages() {
+absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
   const plan::TableMetadata& tables = tree_.lowered.tables;
-  QueryResult result(columns_);
+  QueryResult result(columns_, receiver);
   NAM_ASSIGN_OR_RETURN(const std::unique_ptr<execution::LocalStage> local,
                        result.PrepareStage(plan(), tables, options_.settings.result_bytes_max(),
                                            options_.attachment.fabric().clock(), options_.cancel));
@@ -61,13 +61,12 @@ absl::StatusOr<ResultSet> TreeRun::RunStages() {
     if (pages == nullptr || plan().pipelines[pages->pipeline].stage >= stages_.size()) continue;
     const uint32_t number = plan().pipelines[pages->pipeline].stage;
     NAM_RETURN_IF_ERROR(
-        options_.stages.Run(request, number, stages_[number], [&](const std::string& left, uint64_t attempt) {
-          return local->Add(pages->pipeline, std::as_bytes(std::span(left)), attempt);
-        }));
+        options_.stages.Run(request, number, stages_[number],
+                            OutputTo(*local, plan(), pages->pipeline, options_.settings.result_bytes_max())));
     AddWork(stages_[number], work);
   }
   NAM_RETURN_IF_ERROR(local->Run());
-  ResultSet rows = result.Take();
+  NAM_ASSIGN_OR_RETURN(ResultSet rows, result.Finish());
   rows.work = work;
   return rows;
 }

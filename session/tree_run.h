@@ -31,13 +31,14 @@ class TreeRun {
   static absl::StatusOr<std::unique_ptr<TreeRun>> Make(const Options& options,
                                                        const plan::logical::Query& query);
 
-  absl::StatusOr<ResultSet> Run();
+  /// The rows go to the receiver.
+  absl::StatusOr<ResultSet> Run(RowReceiver& receiver);
   /// The lines of EXPLAIN.
   std::vector<std::string> Lines() const;
 
  private:
   explicit TreeRun(const Options& options) : options_(options) {}
-  absl::StatusOr<ResultSet> RunStages();
+  absl::StatusOr<ResultSet> RunStages(RowReceiver& receiver);
   const plan::PhysicalPlan& plan() const { return tree_.lowered.plan; }
 
   const Options options_;

@@ -37,6 +37,13 @@ class RowAppender {
     full_ = true;
     return std::exchange(pages_, {});
   }
+  /// Those of them that are full.
+  std::vector<uint32_t> TakeFullPages() {
+    if (full_) return TakePages();
+    const uint32_t open = pages_.back();
+    pages_.pop_back();
+    return std::exchange(pages_, {open});
+  }
   /// Pages whose rows are not needed any more: they are used again before new ones are taken.
   void Reuse(std::span<const uint32_t> pages) { free_.insert(free_.end(), pages.begin(), pages.end()); }
 

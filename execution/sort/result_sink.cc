@@ -14,6 +14,10 @@ class ResultSink::Task final : public SinkTask {
   explicit Task(ResultSink& sink) : sink_(sink), appender_(*sink.table_, sink.plan_.slots()) {}
 
   Step Consume(TaskContext& context, const Chunk& in) override {
+    if (PageWindow* const window = sink_.window_.get(); window != nullptr) {
+      gate_ = window->Closed();
+      if (gate_ != nullptr) return context.BlockOn(*gate_);
+    }
     Selection rows = in.selection();
     const uint64_t taken = sink_.taken_.fetch_add(rows.count, std::memory_order_relaxed);
     if (taken >= sink_.limit_) return Step::kDone;
@@ -21,28 +25,50 @@ class ResultSink::Task final : public SinkTask {
     context.Charge(rows.count, plan::work_cost::kSinkRowPs);
     const absl::Status status = appender_.Append(in, rows, nullptr);
     if (!status.ok()) return context.Fail(status);
+    if (sink_.window_ != nullptr) sink_.window_->Add(appender_.TakeFullPages(), appender_);
     return sink_.Satisfied() ? Step::kDone : Step::kNeedInput;
+  }
+
+  Step Finish(TaskContext&) override {
+    if (sink_.window_ != nullptr) sink_.window_->Add(appender_.TakePages(), appender_);
+    return Step::kDone;
   }
 
  private:
   ResultSink& sink_;
   RowAppender appender_;
+  std::shared_ptr<const Gate> gate_;  // that the task waits for
 };
 
 absl::StatusOr<std::unique_ptr<ResultSink>> ResultSink::Make(const RowsPlan& plan,
                                                              std::optional<uint64_t> limit,
-                                                             MemoryBudget& budget) {
+                                                             MemoryBudget& budget, uint64_t window_bytes) {
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<RowTable> table,
                        RowTable::Make(plan.layout(), budget, PagesMax(plan.layout(), budget)));
-  return std::unique_ptr<ResultSink>(new ResultSink(plan, limit.value_or(UINT64_MAX), std::move(table)));
+  std::unique_ptr<PageWindow> window;
+  if (window_bytes > 0)
+    window = std::make_unique<PageWindow>(std::max<uint64_t>(window_bytes / plan.layout().page_bytes(), 1));
+  return std::unique_ptr<ResultSink>(
+      new ResultSink(plan, limit.value_or(UINT64_MAX), std::move(table), std::move(window)));
 }
 
 std::unique_ptr<SinkTask> ResultSink::NewTask(TaskContext&) {
   return std::make_unique<Task>(*this);
 }
 
+std::vector<uint32_t> ResultSink::StoreWindow(uint64_t attempt,
+                                              std::vector<std::span<const std::byte>>& pages) {
+  std::vector<uint32_t> taken = window_->Take();
+  for (const uint32_t page : taken) {
+    table_->layout().Seal(table_->page(page), attempt);
+    pages.emplace_back(table_->page(page), table_->layout().page_bytes());
+  }
+  return taken;
+}
+
 void ResultSink::Store(uint64_t attempt, std::vector<std::span<const std::byte>>& pages) {
-  SealPages(*table_, attempt, pages);
+  if (window_ == nullptr) return SealPages(*table_, attempt, pages);
+  StoreWindow(attempt, pages);
 }
 
 }  // namespace nam::execution

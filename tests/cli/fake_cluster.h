@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/status_macros.h"
 #include "catalog/client.h"
 #include "session/session.h"
 #include "types/sql_error.h"
@@ -14,7 +15,22 @@ namespace nam::cli {
 /// Answers statements from a table of answers and remembers what was asked.
 class FakeSession final : public session::Session {
  public:
-  absl::StatusOr<session::ResultSet> Execute(const std::string& statement) override {
+  using Session::Execute;
+  absl::StatusOr<session::ResultSet> Execute(const std::string& statement,
+                                             session::RowReceiver& receiver) override {
+    NAM_ASSIGN_OR_RETURN(session::ResultSet result, Answer(statement));
+    if (result.columns.empty()) return result;
+    NAM_RETURN_IF_ERROR(receiver.Begin(result.columns));
+    for (int batch = 0; batch < batches; ++batch) {
+      if (on_batch) on_batch(batch);
+      NAM_RETURN_IF_ERROR(receiver.Add(session::ResultBatch(result.rows)));
+      if (receiver.bytes_held() > bytes_held_max)
+        return ToStatus({.message = "the result needs more", .hint = "add a LIMIT", .sqlstate = "53200"});
+    }
+    result.rows.clear();
+    return result;
+  }
+  absl::StatusOr<session::ResultSet> Answer(const std::string& statement) {
     executed.push_back(statement);
     if (on_execute) on_execute();
     if (cancelled) {
@@ -42,6 +58,9 @@ class FakeSession final : public session::Session {
 
   std::vector<std::string> executed;
   std::function<void()> on_execute;
+  int batches = 1;  // of the same row, of each result
+  std::function<void(int batch)> on_batch;
+  uint64_t bytes_held_max = UINT64_MAX;  // by the receiver
   std::function<void(const session::QueryProgress&)> on_progress;
   std::atomic<bool> cancelled = false;
 };

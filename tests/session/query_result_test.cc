@@ -14,6 +14,7 @@
 #include "execution/local_stage.h"
 #include "execution/rows/row_layout.h"
 #include "optimizer/lower.h"
+#include "session/result_collector.h"
 #include "tests/execution/tuples.h"
 #include "tests/session/stored_result.h"
 #include "types/sql_error.h"
@@ -54,15 +55,18 @@ class QueryResultTest : public testing::Test {
   /// A query whose servers have done their stage.
   struct Ending {
     explicit Ending(const Planned& planned)
-        : result(ColumnsOf(planned.query)), from(planned.physical.stages[0].claimed) {}
+        : result(ColumnsOf(planned.query), rows), from(planned.physical.stages[0].claimed) {}
     absl::Status Add(std::span<const std::byte> pages, uint64_t attempt) {
       return stage->Add(from, pages, attempt);
     }
     absl::StatusOr<ResultSet> Finish() {
       NAM_RETURN_IF_ERROR(stage->Run());
-      return result.Take();
+      NAM_ASSIGN_OR_RETURN(ResultSet finished, result.Finish());
+      finished.rows = rows.Take();
+      return finished;
     }
 
+    ResultCollector rows;
     QueryResult result;
     const uint32_t from;
     std::unique_ptr<execution::LocalStage> stage;

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "session/result_collector.h"
 #include "tests/session/fake_record_access.h"
 #include "txn/session.h"
 #include "types/sql_error.h"
@@ -33,7 +34,7 @@ class RecordStatementsTest : public testing::Test, public sql::TableSource {
 
   absl::StatusOr<ResultSet> Execute(const sql::Statement& bound) {
     if (const auto* s = std::get_if<sql::SelectStatement>(&bound))
-      return statements_.Select(s->query, result_bytes_max_);
+      return Select(*s);
     if (const auto* s = std::get_if<sql::InsertStatement>(&bound)) return statements_.Run(*s);
     if (const auto* s = std::get_if<sql::UpdateStatement>(&bound)) return statements_.Run(*s);
     if (const auto* s = std::get_if<sql::DeleteStatement>(&bound)) return statements_.Run(*s);
@@ -42,6 +43,13 @@ class RecordStatementsTest : public testing::Test, public sql::TableSource {
     if (const auto* s = std::get_if<sql::DropIndexStatement>(&bound)) return statements_.Run(*s);
     if (const auto* s = std::get_if<sql::ExplainStatement>(&bound)) return Lines(statements_.Explain(*s));
     return statements_.Run(std::get<sql::TransactionStatement>(bound));
+  }
+
+  absl::StatusOr<ResultSet> Select(const sql::SelectStatement& statement) {
+    ResultCollector rows;
+    absl::StatusOr<ResultSet> result = statements_.Select(statement.query, result_bytes_max_, rows);
+    if (result.ok()) result->rows = rows.Take();
+    return result;
   }
 
   static absl::StatusOr<ResultSet> Lines(absl::StatusOr<std::vector<std::string>> lines) {

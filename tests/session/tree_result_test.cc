@@ -12,6 +12,7 @@
 #include "optimizer/unnest.h"
 #include "partitioner/record_row.h"
 #include "session/query_result.h"
+#include "session/result_collector.h"
 #include "sql/logical_binder.h"
 #include "tests/sql/logical_results.h"
 #include "types/sql_error.h"
@@ -57,7 +58,8 @@ class TreeResultTest : public testing::Test, public sql::TableSource {
     NAM_ASSIGN_OR_RETURN(const optimizer::LoweredTree tree, optimizer::LowerTree(query));
     std::vector<ResultSet::Column> shown;
     for (const plan::logical::Column& column : columns) shown.push_back({column.name, column.type});
-    QueryResult result(std::move(shown));
+    ResultCollector rows;
+    QueryResult result(std::move(shown), rows);
     NAM_ASSIGN_OR_RETURN(const auto stage, result.PrepareStage(tree.lowered.plan, tree.lowered.tables,
                                                                uint64_t{1} << 28, RealClock(), cancel_));
     for (const optimizer::TransactionScan& scan : tree.transaction_scans) {
@@ -70,7 +72,8 @@ class TreeResultTest : public testing::Test, public sql::TableSource {
       }
     }
     NAM_RETURN_IF_ERROR(stage->Run());
-    return std::move(result.Take().rows);
+    NAM_RETURN_IF_ERROR(result.Finish().status());
+    return rows.Take();
   }
 
   /// Of all queries of the file. Returns how many have rows.

@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "execution/rows/page_source.h"
 #include "execution/sort/result_sink.h"
@@ -270,6 +272,122 @@ TEST(ResultSinkTest, AnyRowsUpToTheLimit) {
     sink->Store(7, pages);
     EXPECT_EQ(Sorted(RowsOf(*sorting.plan, pages)), rows);
   }
+}
+
+/// Reads the windows of a sink while its tasks run, as the client of an attempt does.
+class WindowReader {
+ public:
+  WindowReader(const RowsPlan& plan, ResultSink& sink, uint64_t seed)
+      : plan_(plan), sink_(sink), random_(seed), thread_([this] { Run(); }) {}
+  /// After the tasks: the rows of all windows.
+  std::vector<Tuple> Rows() {
+    over_ = true;
+    thread_.join();
+    return rows_;
+  }
+  int windows() const { return windows_; }
+
+ private:
+  void Run() {
+    while (!over_) {
+      if (!sink_.window()->full()) {
+        std::this_thread::yield();
+        continue;
+      }
+      std::vector<std::span<const std::byte>> pages;
+      const std::vector<uint32_t> taken = sink_.StoreWindow(7, pages);
+      EXPECT_EQ(taken.size(), pages.size());
+      // The tasks fill others meanwhile: what was taken stays as it is.
+      for (uint64_t pause = random_.Below(200); pause > 0; --pause) std::this_thread::yield();
+      for (Tuple& row : RowsOf(plan_, pages)) rows_.push_back(std::move(row));
+      sink_.window()->GiveBack(taken);
+      ++windows_;
+    }
+  }
+
+  const RowsPlan& plan_;
+  ResultSink& sink_;
+  RandomStream random_;
+  std::vector<Tuple> rows_;
+  int windows_ = 0;
+  std::atomic<bool> over_ = false;
+  std::thread thread_;
+};
+
+TEST(ResultSinkTest, WindowsHaveEveryRowOnce) {
+  for (const uint64_t seed : TestSeeds(20)) {
+    SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
+    StepDriver driver(seed);
+    RandomStream& random = driver.random();
+    const Sorting sorting = RandomSorting(random);
+    const std::vector<Tuple> input = RandomTuples(sorting.schema, random.Below(30'000), 100, random);
+    std::optional<uint64_t> limit;
+    if (random.OneIn(3)) limit = random.Below(30'000);
+    const int tasks = 1 + static_cast<int>(random.Below(4));
+    const uint64_t window_pages = 1 + random.Below(4);
+    auto sink = ResultSink::Make(*sorting.plan, limit, driver.budget(),
+                                 window_pages * RowLayout::kLeastPageBytes)
+                    .value();
+    WindowReader reader(*sorting.plan, *sink, seed);
+    ASSERT_TRUE(driver.RunInto(sorting.schema, input, *sink, tasks).ok());
+    std::vector<Tuple> rows = reader.Rows();
+    std::vector<std::span<const std::byte>> pages;
+    sink->Store(7, pages);
+    for (Tuple& row : RowsOf(*sorting.plan, pages)) rows.push_back(std::move(row));
+    rows = Sorted(std::move(rows));
+    EXPECT_EQ(rows.size(), std::min<size_t>(input.size(), limit.value_or(input.size())));
+    const std::vector<Tuple> all = Sorted(input);
+    EXPECT_TRUE(std::includes(all.begin(), all.end(), rows.begin(), rows.end()));
+  }
+}
+
+/// However many rows there are: two windows, and what each task needs for a chunk.
+TEST(ResultSinkTest, WindowsBoundTheMemory) {
+  constexpr uint64_t kWindowBytes = 512 << 10;
+  StepDriver driver(1);
+  const plan::Schema schema = {{Type::Integer(), false, {0, 1 << 30, true}}, {Type::String(), false, {}}};
+  const auto plan = RowsPlan::Make(schema).value();
+  std::vector<Tuple> input;
+  for (int i = 0; i < 200'000; ++i) input.push_back({Cell::Number(i), Cell::Text(std::string(50, 'x'))});
+  auto sink = ResultSink::Make(*plan, std::nullopt, driver.budget(), kWindowBytes).value();
+  WindowReader reader(*plan, *sink, 1);
+  ASSERT_TRUE(driver.RunInto(schema, input, *sink, 2).ok());
+  std::vector<std::span<const std::byte>> pages;
+  const size_t read = reader.Rows().size();
+  EXPECT_GT(reader.windows(), 10);
+  sink->Store(7, pages);
+  EXPECT_EQ(read + RowsOf(*plan, pages).size(), input.size());
+  EXPECT_LT(driver.budget().most(), 3 * kWindowBytes);
+}
+
+/// A task that waits for its window to be taken takes nothing in, and says so each time.
+TEST(ResultSinkTest, AFullWindowBlocks) {
+  StepDriver driver(1);
+  const plan::Schema schema = {{Type::Integer(), false, {0, 1 << 30, true}}};
+  const auto plan = RowsPlan::Make(schema, RowLayout::kLeastPageBytes).value();
+  auto sink = ResultSink::Make(*plan, std::nullopt, driver.budget(), RowLayout::kLeastPageBytes).value();
+  int told = 0;
+  sink->window()->OnFull([&] { ++told; });
+  TaskContext context = driver.NewContext();
+  const auto task = sink->NewTask(context);
+  ChunkMaker maker(schema, driver.random());
+  std::vector<Tuple> tuples(kChunkRows, Tuple{Cell::Number(5)});
+  Chunk chunk(schema.size(), schema.size());
+  maker.Fill(tuples, chunk);
+  uint64_t rows = 0;
+  Step step;
+  while ((step = task->Consume(context, chunk)) == Step::kNeedInput) rows += kChunkRows;
+  ASSERT_EQ(step, Step::kBlocked);
+  EXPECT_EQ(told, 1);
+  EXPECT_FALSE(context.gate()->open());
+  EXPECT_EQ(task->Consume(context, chunk), Step::kBlocked);
+  std::vector<std::span<const std::byte>> pages;
+  const Gate* const gate = context.gate();
+  const std::vector<uint32_t> taken = sink->StoreWindow(7, pages);
+  EXPECT_TRUE(gate->open());
+  EXPECT_LE(RowsOf(*plan, pages).size(), rows);
+  EXPECT_EQ(task->Consume(context, chunk), Step::kNeedInput);
+  sink->window()->GiveBack(taken);
 }
 
 TEST(SortTest, BudgetsThatRunOutFailTheQueryAndLeakNothing) {

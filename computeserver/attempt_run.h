@@ -1,0 +1,55 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <set>
+
+#include "absl/status/statusor.h"
+#include "computeserver/open_attempts.h"
+#include "computeserver/result_store.h"
+#include "execution/attempt.h"
+#include "execution/channel_pool.h"
+#include "execution/prepared_stage.h"
+
+namespace nam::computeserver {
+
+/// An attempt with all that is its own, from its first call to its last. Its result, or each window of it, goes
+/// where the coordinator READs it.
+class AttemptRun final : public OpenAttempt {
+ public:
+  /// Of the server; outlives the run.
+  struct Server {
+    execution::ChannelPool& channels;
+    execution::ChannelPool& claim_channels;
+    ResultStore& results;
+    const std::atomic<bool>& leaving;
+  };
+  AttemptRun(const Server& server, uint64_t id, MemberId client,
+             std::unique_ptr<execution::PreparedStage> stage, execution::MulticastBuild multicast)
+      : server_(server),
+        id_(id),
+        client_(client),
+        stage_(std::move(stage)),
+        attempt_(*stage_, std::move(multicast), server.channels, server.claim_channels, cancel_) {}
+  ~AttemptRun() override;
+
+  absl::StatusOr<proto::AttemptReply> Advance(const catalog::IncomingCall& call) override;
+  void Cancel() override { cancel_ = true; }
+
+ private:
+  absl::StatusOr<proto::AttemptReply> Window();
+  absl::StatusOr<proto::AttemptReply> End();
+  absl::Status Keep(std::span<const std::span<const std::byte>> pages, proto::AttemptReply& reply);
+
+  const Server server_;
+  const uint64_t id_;
+  const MemberId client_;
+  std::atomic<bool> cancel_ = false;
+  const std::unique_ptr<execution::PreparedStage> stage_;
+  execution::Attempt attempt_;
+  bool started_ = false;
+  bool ended_ = false;  // and what it has left is the client's
+};
+
+}  // namespace nam::computeserver

@@ -1,0 +1,109 @@
+#include "computeserver/open_attempts.h"
+
+#include "absl/strings/str_format.h"
+
+namespace nam::computeserver {
+
+absl::StatusOr<proto::AttemptReply> OpenAttempts::Begin(uint64_t id, MemberId client,
+                                                        std::shared_ptr<OpenAttempt> attempt,
+                                                        const catalog::IncomingCall& call) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (attempts_.size() >= open_max_) {
+      return absl::ResourceExhaustedError(absl::StrFormat(
+          "the compute server has %d queries whose clients have not read their results", attempts_.size()));
+    }
+    if (!attempts_.try_emplace(id, Entry{.client = client, .attempt = attempt}).second)
+      return absl::AlreadyExistsError("there is an attempt of this number");
+  }
+  return Advance(id, std::move(attempt), call);
+}
+
+absl::StatusOr<proto::AttemptReply> OpenAttempts::Resume(uint64_t id, MemberId client, uint32_t windows,
+                                                         const catalog::IncomingCall& call) {
+  std::shared_ptr<OpenAttempt> attempt;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = attempts_.find(id);
+    if (found == attempts_.end() || found->second.client != client || found->second.called)
+      return absl::NotFoundError("no attempt of this number stands still");
+    Entry& entry = found->second;
+    if (entry.windows != windows)
+      return absl::InvalidArgumentError("the client has not read what the attempt has handed over");
+    entry.called = true;
+    attempt = entry.attempt;
+  }
+  return Advance(id, std::move(attempt), call);
+}
+
+absl::StatusOr<proto::AttemptReply> OpenAttempts::Advance(uint64_t id, std::shared_ptr<OpenAttempt> attempt,
+                                                          const catalog::IncomingCall& call) {
+  absl::StatusOr<proto::AttemptReply> reply = attempt->Advance(call);
+  std::shared_ptr<OpenAttempt> over;  // ends without the lock
+  const std::lock_guard lock(mutex_);
+  const auto found = attempts_.find(id);
+  Entry& entry = found->second;
+  const bool unwanted = entry.unwanted || call.Cancelled();
+  if (reply.ok() && reply->more() && !unwanted) {
+    entry.called = false;
+    ++entry.windows;
+    handed_over_ns_ = fabric_.clock().NowNs();
+    return reply;
+  }
+  over = std::move(entry.attempt);
+  attempts_.erase(found);
+  if (unwanted && reply.ok()) return absl::CancelledError("cancelled");
+  return reply;
+}
+
+void OpenAttempts::Release(uint64_t id) {
+  std::shared_ptr<OpenAttempt> over;
+  const std::lock_guard lock(mutex_);
+  const auto found = attempts_.find(id);
+  if (found == attempts_.end()) return;
+  found->second.attempt->Cancel();
+  found->second.unwanted = true;
+  if (found->second.called) return;
+  over = std::move(found->second.attempt);
+  attempts_.erase(found);
+}
+
+std::set<MemberId> OpenAttempts::Clients() {
+  const std::lock_guard lock(mutex_);
+  std::set<MemberId> clients;
+  for (const auto& [id, entry] : attempts_) clients.insert(entry.client);
+  return clients;
+}
+
+void OpenAttempts::EndOf(MemberId client) {
+  std::vector<std::shared_ptr<OpenAttempt>> over;
+  const std::lock_guard lock(mutex_);
+  for (auto& [id, entry] : attempts_) {
+    if (entry.client != client) continue;
+    entry.attempt->Cancel();
+    entry.unwanted = true;
+    if (!entry.called) over.push_back(std::move(entry.attempt));
+  }
+  if (over.empty()) return;
+  std::erase_if(attempts_, [](const auto& entry) { return entry.second.attempt == nullptr; });
+  std::erase_if(ending_, [](const Ending& ending) { return ending.done->IsSet(); });
+  std::shared_ptr<fabric::Event> done = fabric_.CreateEvent();
+  ending_.push_back(
+      {done, fabric_.StartThread("nam-end", [done, over = std::move(over)]() mutable {
+         over.clear();
+         done->Set();
+       })});
+}
+
+void OpenAttempts::EndAll() {
+  std::map<uint64_t, Entry> over;
+  std::vector<Ending> ending;
+  {
+    const std::lock_guard lock(mutex_);
+    over.swap(attempts_);
+    ending.swap(ending_);
+  }
+  for (auto& [id, entry] : over) entry.attempt->Cancel();
+}
+
+}  // namespace nam::computeserver

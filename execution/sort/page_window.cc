@@ -1,0 +1,38 @@
+#include "execution/sort/page_window.h"
+
+#include <algorithm>
+
+namespace nam::execution {
+
+void PageWindow::Add(std::span<const uint32_t> pages, RowAppender& appender) {
+  if (pages.empty()) return;
+  bool filled = false;
+  {
+    const std::lock_guard lock(mutex_);
+    pages_.insert(pages_.end(), pages.begin(), pages.end());
+    const size_t reused = std::min(pages.size(), free_.size());
+    appender.Reuse(std::span(free_).last(reused));
+    free_.resize(free_.size() - reused);
+    filled = gate_ == nullptr && pages_.size() >= pages_max_;
+    if (filled) {
+      gate_ = std::make_shared<Gate>();
+      full_now_.store(true, std::memory_order_release);
+    }
+  }
+  if (filled && told_) told_();
+}
+
+std::vector<uint32_t> PageWindow::Take() {
+  const std::lock_guard lock(mutex_);
+  if (gate_ != nullptr) gate_->Open();
+  gate_.reset();
+  full_now_.store(false, std::memory_order_release);
+  return std::exchange(pages_, {});
+}
+
+void PageWindow::GiveBack(std::span<const uint32_t> pages) {
+  const std::lock_guard lock(mutex_);
+  free_.insert(free_.end(), pages.begin(), pages.end());
+}
+
+}  // namespace nam::execution

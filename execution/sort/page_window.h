@@ -1,0 +1,58 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "execution/rows/row_appender.h"
+#include "execution/task.h"
+
+namespace nam::execution {
+
+/// Rows that leave a sink while its tasks run: the pages that they have filled, a window of them at a time.
+///
+///     tasks ─▶ open pages ─▶ full pages ─ pages_max of them: tasks wait ─▶ Take ─▶ read elsewhere ─┐
+///       ▲                                                                                          │
+///       └───────────────────────── pages to use again ◀───────────────────────────── GiveBack ◀────┘
+///
+/// Tasks go on as soon as a window has been taken. So the table has the pages of two windows, and beside them
+/// what each task needs for one chunk. Thread-safe.
+class PageWindow {
+ public:
+  explicit PageWindow(uint64_t pages_max) : pages_max_(pages_max) {}
+
+  /// Called each time that a window has become full, on the thread of the task that filled it. To be set
+  /// before tasks run.
+  void OnFull(std::function<void()> told) { told_ = std::move(told); }
+
+  /// What a task waits for before it takes in a chunk; nullptr: it need not.
+  std::shared_ptr<const Gate> Closed() const {
+    if (!full_now_.load(std::memory_order_relaxed)) return nullptr;
+    const std::lock_guard lock(mutex_);
+    return gate_;
+  }
+  bool full() const { return full_now_.load(std::memory_order_acquire); }
+
+  /// A task has filled these; its appender gets as many to use again, if there are any.
+  void Add(std::span<const uint32_t> pages, RowAppender& appender);
+  /// All full pages, of a window that is full or after the last task. They are the caller's until it gives
+  /// them back.
+  std::vector<uint32_t> Take();
+  void GiveBack(std::span<const uint32_t> pages);
+
+ private:
+  const uint64_t pages_max_;
+  std::function<void()> told_;
+  std::atomic<bool> full_now_ = false;  // changed with mutex_
+  mutable std::mutex mutex_;            // guards what follows
+  std::shared_ptr<Gate> gate_;          // null: tasks need not wait
+  std::vector<uint32_t> pages_;         // full ones
+  std::vector<uint32_t> free_;
+};
+
+}  // namespace nam::execution

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "types/value.h"
+
+namespace nam::session {
+
+/// Some rows of a result: columns as the engine has them, or boxed values. Borrows all; valid until the receiver
+/// returns.
+class ResultBatch {
+ public:
+  struct Column {
+    Type type;
+    Physical physical = Physical::kInt64;  // PhysicalOf(type), or kInt64 of a decimal
+    union {
+      const int64_t* narrow = nullptr;  // kInt64
+      const __int128* wide;             // kInt128
+      const uint8_t* truth;             // kTruth: 0, 1, kNoTruth
+      const std::string_view* text;     // kText
+    };
+    const uint8_t* nulls = nullptr;  // 1 where NULL; nullptr: none is. Not for kTruth
+  };
+  static constexpr uint8_t kNoTruth = 2;  // NULL
+
+  /// Row i is at positions[i] of each column; positions may be nullptr: at i.
+  ResultBatch(std::span<const Column> columns, const uint32_t* positions, size_t rows)
+      : columns_(columns), positions_(positions), rows_(rows), width_(columns.size()) {}
+  explicit ResultBatch(std::span<const std::vector<Value>> boxed)
+      : boxed_(boxed.data()), rows_(boxed.size()), width_(boxed.empty() ? 0 : boxed[0].size()) {}
+
+  size_t rows() const { return rows_; }
+  size_t columns() const { return width_; }
+  const Type& type(size_t column, size_t row) const {
+    return boxed_ == nullptr ? columns_[column].type : boxed_[row][column].type;
+  }
+  bool null(size_t column, size_t row) const {
+    if (boxed_ != nullptr) return boxed_[row][column].null;
+    const Column& c = columns_[column];
+    return c.physical == Physical::kTruth ? c.truth[At(row)] == kNoTruth
+                                          : c.nulls != nullptr && c.nulls[At(row)] != 0;
+  }
+  /// Of one that is not NULL, and no text.
+  __int128 number(size_t column, size_t row) const {
+    if (boxed_ != nullptr) return boxed_[row][column].number;
+    const Column& c = columns_[column];
+    return c.physical == Physical::kInt64    ? c.narrow[At(row)]
+           : c.physical == Physical::kInt128 ? c.wide[At(row)]
+                                             : c.truth[At(row)];
+  }
+  bool is_text(size_t column, size_t row) const { return type(column, row).kind == TypeKind::kString; }
+  /// Of a text that is not NULL.
+  std::string_view text(size_t column, size_t row) const {
+    return boxed_ == nullptr ? columns_[column].text[At(row)] : std::string_view(boxed_[row][column].text);
+  }
+
+  Value Boxed(size_t column, size_t row) const;
+  /// Appends what Value::ToString says of one that is not NULL.
+  void AppendText(size_t column, size_t row, std::string& out) const;
+
+ private:
+  size_t At(size_t row) const { return positions_ == nullptr ? row : positions_[row]; }
+
+  const std::span<const Column> columns_;
+  const uint32_t* const positions_ = nullptr;
+  const std::vector<Value>* const boxed_ = nullptr;  // or else
+  const size_t rows_;
+  const size_t width_;
+};
+
+}  // namespace nam::session

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "execution/local_stage.h"
+#include "plan/physical.h"
+
+namespace nam::session {
+
+/// Where the rows of a stage of compute servers go.
+struct StageOutput {
+  /// Takes in pages of an attempt. False: no more rows are wanted, of any server.
+  std::function<absl::StatusOr<bool>(const std::string& pages, uint64_t attempt)> add;
+  /// Whether so many bytes of pages may be fetched.
+  std::function<absl::Status(uint64_t bytes)> room;
+  /// An attempt's rows may come in windows of so many bytes, before it has ended; 0: they must not.
+  uint64_t window_bytes = 0;
+};
+
+/// To the pipeline of the session's stage that reads what `pipeline` of the plan leaves. In windows if its rows
+/// flow on to the client. `budget_bytes` bounds what the session holds. The stage outlives the output.
+StageOutput OutputTo(execution::LocalStage& stage, const plan::PhysicalPlan& plan, uint32_t pipeline,
+                     uint64_t budget_bytes);
+
+}  // namespace nam::session
