@@ -135,7 +135,7 @@ absl::Status ShuffleCluster::RunThreads() {
 /// The servers' groups as pages, as attempts leave them, to the result.
 absl::StatusOr<session::ResultSet> ShuffleCluster::Merge(const ShuffleQuery& query) {
   Clock& clock = servers_[0]->fabric->clock();
-  session::QueryResult result(session::ColumnsOf(query.query));
+  session::QueryResult result(query.columns);
   NAM_ASSIGN_OR_RETURN(const auto finish,
                        result.PrepareStage(query.stage.plan, query.stage.tables,
                                            query.stage.settings.result_bytes_max(), clock, cancel_));

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "optimizer/lower.h"
+#include "optimizer/plan_query.h"
 
 namespace nam::bench {
 namespace {
@@ -171,20 +171,24 @@ absl::StatusOr<ShuffleQuery> ShuffleQuery::Bind(const std::string& sql, sql::Tab
                                                 const execution::DictionaryLoader& load_dictionary,
                                                 uint32_t batch_bytes, bool whole_tuples) {
   NAM_ASSIGN_OR_RETURN(sql::Statement statement, sql::Bind(sql, tables));
-  auto* select = std::get_if<sql::SelectStatement>(&statement);
+  const auto* select = std::get_if<sql::TreeStatement>(&statement);
   if (select == nullptr) return absl::InvalidArgumentError(absl::StrCat("not a SELECT: ", sql));
-  ShuffleQuery bound{.query = std::move(select->query)};
-  NAM_ASSIGN_OR_RETURN(optimizer::Plan star, optimizer::MakePlan(bound.query));
+  ShuffleQuery bound;
+  for (const plan::logical::Column& column : select->tree->root->columns)
+    bound.columns.push_back({column.name, column.type});
+  NAM_ASSIGN_OR_RETURN(optimizer::LoweredTree lowered,
+                       optimizer::PlanQuery(std::move(*select->tree), {.whole_tuples = whole_tuples}));
+  if (lowered.lowered.stages.size() != 1 || lowered.lowered.stages[0].extended)
+    return absl::InvalidArgumentError(absl::StrCat("not a star: ", sql));
+  const optimizer::ServerStage& star = lowered.lowered.stages[0];
   execution::StageInputs& stage = bound.stage;
-  for (const sql::BoundTable& table : bound.query.tables) stage.tables.push_back(table.table);
-  if (whole_tuples) optimizer::ReadWholeTuples(stage.tables, star);
-  NAM_ASSIGN_OR_RETURN(stage.plan, optimizer::Lower(star, stage.tables));
-  NAM_RETURN_IF_ERROR(optimizer::LowerFinish(bound.query, star, stage.plan));
+  stage.tables = std::move(lowered.lowered.tables);
+  stage.plan = std::move(lowered.lowered.plan);
   stage.known.resize(stage.tables.size());
   stage.settings.set_window(kWindow);
   stage.settings.set_build_bytes_max(kBuildBytesMax);
   stage.settings.set_result_bytes_max(kResultBytesMax);
-  const proto::Table& driving = *stage.tables[static_cast<size_t>(star.driving)];
+  const proto::Table& driving = *star.tables[static_cast<size_t>(star.star.driving)];
   for (int p = 0; p < driving.partitions_size(); ++p)
     stage.pieces.push_back({static_cast<uint32_t>(p), 0, driving.partitions(p).blocks()});
   stage.load_dictionary = load_dictionary;

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "bench/shuffle_exchange.h"
 #include "execution/prepared_stage.h"
+#include "session/session.h"
 #include "sql/bound_query.h"
 
 namespace nam::bench {
@@ -60,7 +61,7 @@ struct ShufflePlan {
 
 /// A query that both models run.
 struct ShuffleQuery {
-  sql::BoundQuery query;
+  std::vector<session::ResultSet::Column> columns;  // of the result
   /// What each server prepares for itself. All of the driving table is its share: which rows it works on, the
   /// exchange decides.
   execution::StageInputs stage;

@@ -50,7 +50,8 @@ absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Make(StageInputs inputs,
 LocalStage::LocalStage(std::unique_ptr<PreparedStage> stage, Clock& clock, const std::atomic<bool>& cancel)
     : stage_(std::move(stage)),
       context_(clock, stage_->result_budget(), cancel),
-      complete_(stage_->plan().pipelines.size()) {}
+      complete_(stage_->plan().pipelines.size()),
+      rows_(stage_->plan().pipelines.size()) {}
 
 LocalStage::~LocalStage() = default;
 
@@ -99,6 +100,7 @@ absl::Status LocalStage::End(Fed& fed) {
     if (step == Step::kFailed) return context_.error();
     NAM_CHECK(step == Step::kDone, "rows have come to their end");
   }
+  rows_[fed.number].assign(fed.task->rows().begin(), fed.task->rows().end());
   fed.task.reset();
   return absl::OkStatus();
 }
@@ -182,6 +184,7 @@ absl::Status LocalStage::Run(uint32_t number) {
     const Step step = task->Run(context_);
     if (step == Step::kFailed) return context_.error();
     NAM_CHECK(step == Step::kDone, "nothing here waits");
+    rows_[number].assign(task->rows().begin(), task->rows().end());
   }
   return pipeline.feeds == nullptr ? Combine(pipeline.sink()) : absl::OkStatus();
 }

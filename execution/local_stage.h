@@ -55,6 +55,10 @@ class LocalStage {
   /// The end, once; nothing may be added any more. Errors as of Add, and those of the query's expressions.
   absl::Status Run();
 
+  /// After Run, by pipeline of the plan: rows that left the source, then each step that stayed behind it. None
+  /// of pipelines of other stages, and of those that take in groups.
+  const std::vector<std::vector<uint64_t>>& rows() const { return rows_; }
+
   /// The most memory that was held at one time.
   uint64_t bytes_most() const { return stage_->result_budget().most(); }
 
@@ -90,6 +94,7 @@ class LocalStage {
   absl::Status error_;
   bool finished_ = false;
   std::vector<bool> complete_;   // by pipeline
+  std::vector<std::vector<uint64_t>> rows_;
   std::map<uint32_t, Fed> fed_;  // by the pipeline whose rows they read; scans of records by their own
 };
 

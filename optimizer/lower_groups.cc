@@ -176,6 +176,14 @@ absl::StatusOr<Flow> TreeLowering::LowerAggregate(const Node& node, const Column
 
 absl::StatusOr<Flow> TreeLowering::LowerDistinct(const Node& node, const ColumnSet&) {
   ColumnSet below;
+  if (const auto* project = node.input().As<lg::Project>(); project != nullptr) {
+    // The groups' keys are what it computes.
+    AddColumns(project->outputs, below);
+    NAM_ASSIGN_OR_RETURN(Flow flow, Lower(node.input().input(), below));
+    plan::AggregateSink sink;
+    NAM_ASSIGN_OR_RETURN(sink.group_by, OverSlots(project->outputs, flow.layout));
+    return Group(std::move(flow), std::move(sink), LayoutOf(node.columns));
+  }
   for (const Column& column : node.columns) below.insert(column.ref);
   NAM_ASSIGN_OR_RETURN(Flow flow, Lower(node.input(), below));
   NAM_RETURN_IF_ERROR(Arrange(node.columns, flow));

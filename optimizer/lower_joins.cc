@@ -23,8 +23,12 @@ namespace {
 /// Tables and conditions of inner joins.
 struct Block {
   std::vector<const lg::Node*> scans;
-  std::vector<Expr> conditions;
+  std::vector<const Expr*> conditions;
 };
+
+void AddPointers(const std::vector<Expr>& exprs, std::vector<const Expr*>& pointers) {
+  for (const Expr& expr : exprs) pointers.push_back(&expr);
+}
 
 /// False: there is something else below.
 bool Collect(const lg::Node& node, Block& block) {
@@ -33,12 +37,12 @@ bool Collect(const lg::Node& node, Block& block) {
     return !scan->table->has_record();
   }
   if (const auto* filter = node.As<lg::Filter>(); filter != nullptr) {
-    block.conditions.insert(block.conditions.end(), filter->conditions.begin(), filter->conditions.end());
+    AddPointers(filter->conditions, block.conditions);
     return Collect(node.input(), block);
   }
   const auto* join = node.As<lg::Join>();
   if (join == nullptr || join->kind != JoinKind::kInner) return false;
-  block.conditions.insert(block.conditions.end(), join->conditions.begin(), join->conditions.end());
+  AddPointers(join->conditions, block.conditions);
   return Collect(node.input(0), block) && Collect(node.input(1), block);
 }
 
@@ -60,8 +64,12 @@ class Renaming {
   ColumnRef Back(ColumnRef column) const {
     return {relations_[static_cast<size_t>(column.table)], column.column};
   }
-  bool Has(ColumnRef column) const {
-    return std::find(relations_.begin(), relations_.end(), column.table) != relations_.end();
+  /// Whether it names columns of the block alone.
+  bool HasAllOf(const Expr& expr) const {
+    if (expr.op == Op::kColumn)
+      return std::find(relations_.begin(), relations_.end(), expr.column.table) != relations_.end();
+    return std::all_of(expr.children.begin(), expr.children.end(),
+                       [&](const Expr& child) { return HasAllOf(child); });
   }
   int TableOf(int relation) const {
     const auto found = std::find(relations_.begin(), relations_.end(), relation);
@@ -93,6 +101,15 @@ bool Connected(size_t tables, const std::vector<sql::JoinEdge>& edges) {
   return std::all_of(seen.begin(), seen.end(), [](bool s) { return s; });
 }
 
+/// Once is enough, in either direction.
+void AddEdge(const sql::JoinEdge& edge, sql::BoundQuery& query) {
+  const bool known = std::any_of(query.joins.begin(), query.joins.end(), [&](const sql::JoinEdge& other) {
+    return (other.left == edge.left && other.right == edge.right) ||
+           (other.left == edge.right && other.right == edge.left);
+  });
+  if (!known) query.joins.push_back(edge);
+}
+
 sql::BoundQuery QueryOf(const Block& block, const Renaming& renaming, const ColumnSet& needed) {
   sql::BoundQuery query;
   for (const lg::Node* scan : block.scans) {
@@ -105,11 +122,13 @@ sql::BoundQuery QueryOf(const Block& block, const Renaming& renaming, const Colu
       query.select.push_back({column.name, std::move(output)});
     }
   }
-  for (Expr condition : block.conditions) {
+  for (const Expr* of_block : block.conditions) {
+    Expr condition = *of_block;
     renaming.Apply(condition);
     if (plan::EquatesTables(condition)) {
-      query.joins.push_back({condition.children[0].column, condition.children[1].column});
-    } else {
+      AddEdge({condition.children[0].column, condition.children[1].column}, query);
+    } else if (std::none_of(query.conjuncts.begin(), query.conjuncts.end(),
+                            [&](const Expr& other) { return plan::SameExpr(other, condition); })) {
       query.conjuncts.push_back(std::move(condition));
     }
   }
@@ -205,18 +224,16 @@ std::optional<absl::StatusOr<Flow>> TreeLowering::LowerStarBlock(const Node& nod
   Block block;
   if (!Collect(node, block)) return std::nullopt;
   const Renaming renaming(block);
-  for (const Expr& condition : block.conditions) {
-    ColumnSet names;
-    AddColumns(condition, names);
-    if (!std::all_of(names.begin(), names.end(), [&](ColumnRef c) { return renaming.Has(c); }))
-      return std::nullopt;
-  }
+  if (!std::all_of(block.conditions.begin(), block.conditions.end(),
+                   [&](const Expr* condition) { return renaming.HasAllOf(*condition); }))
+    return std::nullopt;
   const sql::BoundQuery query = QueryOf(block, renaming, needed);
   if (!Connected(query.tables.size(), query.joins)) return std::nullopt;
   const auto lower = [&]() -> absl::StatusOr<Flow> {
     NAM_ASSIGN_OR_RETURN(Plan star, MakePlan(query));
     TableRefs tables;
     for (const sql::BoundTable& table : query.tables) tables.push_back(table.table);
+    if (options_.whole_tuples) ReadWholeTuples(tables, star);
     const uint32_t stage = builder_.AddStage({star, tables});
     NAM_ASSIGN_OR_RETURN(Flow flow, LowerStar(star, tables, builder_, stage));
     for (ColumnRef& column : flow.layout) column = renaming.Back(column);

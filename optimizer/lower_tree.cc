@@ -54,8 +54,8 @@ Layout LayoutOf(const std::vector<lg::Column>& columns) {
 
 }  // namespace
 
-absl::StatusOr<LoweredTree> LowerTree(const lg::Query& query) {
-  return TreeLowering().Run(query);
+absl::StatusOr<LoweredTree> LowerTree(const lg::Query& query, const LoweringOptions& options) {
+  return TreeLowering(options).Run(query);
 }
 
 absl::StatusOr<LoweredTree> TreeLowering::Run(const lg::Query& query) {

@@ -16,6 +16,11 @@ struct TransactionScan {
   std::vector<plan::Expr> conditions;  // over columns of table 0; the plan checks them as well
 };
 
+struct LoweringOptions {
+  /// All columns of tables that are streamed are read, as from rows that are stored one after the other.
+  bool whole_tuples = false;
+};
+
 struct LoweredTree {
   LoweredPlan lowered;
   std::vector<TransactionScan> transaction_scans;
@@ -31,6 +36,7 @@ struct LoweredTree {
 /// from servers and the probe side too, the build side's stage runs first.
 ///
 /// 0A000 for what the engine has no operator for; 54001 if an expression is too deep.
-absl::StatusOr<LoweredTree> LowerTree(const plan::logical::Query& query);
+absl::StatusOr<LoweredTree> LowerTree(const plan::logical::Query& query,
+                                      const LoweringOptions& options = {});
 
 }  // namespace nam::optimizer

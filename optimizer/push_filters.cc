@@ -12,20 +12,13 @@ using plan::JoinKind;
 
 namespace {
 
-lg::ColumnSet ColumnsOf(const lg::Node& node) {
-  lg::ColumnSet columns;
-  for (const lg::Column& column : node.columns) columns.insert(column.ref);
-  return columns;
-}
-
 /// Takes those that look at columns of the node alone.
 std::vector<Expr> TakeThoseOf(const lg::Node& node, std::vector<Expr>& conditions) {
-  const lg::ColumnSet columns = ColumnsOf(node);
   std::vector<Expr> taken, left;
   for (Expr& condition : conditions) {
     const std::vector<plan::ColumnRef> names = plan::ColumnsOf(condition);
     const bool all = !names.empty() && std::all_of(names.begin(), names.end(), [&](plan::ColumnRef name) {
-      return columns.contains(name);
+      return lg::FindColumn(node.columns, name) != nullptr;
     });
     (all ? taken : left).push_back(std::move(condition));
   }
@@ -49,7 +42,7 @@ void Push(lg::NodePtr& node, std::vector<Expr> conditions) {
   if (auto* join = node->As<lg::Join>(); join != nullptr && !join->dependent) {
     const bool inner = join->kind == JoinKind::kInner;
     if (inner) {
-      conditions.insert(conditions.end(), std::make_move_iterator(join->conditions.begin()),
+      conditions.insert(conditions.begin(), std::make_move_iterator(join->conditions.begin()),
                         std::make_move_iterator(join->conditions.end()));
     }
     std::vector<Expr> left, right;

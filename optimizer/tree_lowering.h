@@ -17,6 +17,8 @@ namespace nam::optimizer {
 /// columns that are not needed may be missing from it.
 class TreeLowering {
  public:
+  explicit TreeLowering(const LoweringOptions& options) : options_(options) {}
+
   absl::StatusOr<LoweredTree> Run(const plan::logical::Query& query);
 
  private:
@@ -64,6 +66,7 @@ class TreeLowering {
   /// Columns of no relation, to name what is computed on the way.
   plan::ColumnRef Unnamed() { return {-2, unnamed_++}; }
 
+  const LoweringOptions options_;
   PlanBuilder builder_;
   std::vector<TransactionScan> transaction_scans_;  // pipelines by numbers of closing
   struct CommonTable {

@@ -133,6 +133,8 @@ class Unnester {
   explicit Unnester(Query& query) : query_(query) {}
 
   absl::Status Run() {
+    if (!HasWork(*query_.root)) return absl::OkStatus();
+    DeriveAllColumns(*query_.root);
     CountUses(*query_.root);
     FilterByJoins(query_.root);
     DeriveAllColumns(*query_.root);
@@ -142,6 +144,13 @@ class Unnester {
   }
 
  private:
+  static bool HasWork(const Node& node) {
+    const auto* join = node.As<Join>();
+    return (join != nullptr && (join->dependent || join->kind == JoinKind::kMark)) ||
+           std::any_of(node.inputs.begin(), node.inputs.end(),
+                       [](const NodePtr& input) { return HasWork(*input); });
+  }
+
   // ─── Marks that only filter
 
   void CountUses(const Node& node) {

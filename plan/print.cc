@@ -111,9 +111,9 @@ class Printer {
  public:
   Printer(const PhysicalPlan& plan, const ColumnNames& names) : plan_(plan), column_names_(names) {}
 
-  std::vector<std::string> Run() {
+  std::vector<PipelineText> Run() {
     for (uint32_t p = 0; p < plan_.pipelines.size(); ++p) Pipe(p);
-    return std::move(lines_);
+    return std::move(pipelines_);
   }
 
  private:
@@ -125,15 +125,16 @@ class Printer {
       const std::string names = named || names_.empty() ? "" : " => " + absl::StrJoin(names_, ", ");
       return absl::StrFormat("%s ~%.0f", names, pipeline.estimates[at].rows);
     };
-    std::string line =
-        std::visit([&](const auto& source) { return Source(pipeline, source); }, pipeline.source);
-    absl::StrAppend(&line, flows(0), Place(number));
-    lines_.push_back(absl::StrCat("P", number, " ", line));
+    PipelineText& text = pipelines_.emplace_back();
+    text.source = std::visit([&](const auto& source) { return Source(pipeline, source); }, pipeline.source);
+    text.source += flows(0);
+    text.place = Place(number);
     for (size_t s = 0; s < pipeline.steps.size(); ++s) {
+      std::string& line = text.steps.emplace_back();
       line = std::visit([&](const auto& step) { return Step(step); }, pipeline.steps[s]);
-      lines_.push_back(absl::StrCat("   ", line, flows(s + 1)));
+      line += flows(s + 1);
     }
-    lines_.push_back("   " + std::visit([&](const auto& sink) { return Sink(sink); }, pipeline.sink));
+    text.sink = std::visit([&](const auto& sink) { return Sink(sink); }, pipeline.sink);
     left_.push_back(Left(pipeline));
   }
 
@@ -321,15 +322,26 @@ class Printer {
 
   const PhysicalPlan& plan_;
   const ColumnNames& column_names_;
-  std::vector<std::string> lines_;
+  std::vector<PipelineText> pipelines_;
   Names names_;              // of what flows at the place that is printed
   std::vector<Names> left_;  // by pipeline: of what its sink leaves
 };
 
 }  // namespace
 
-std::vector<std::string> Print(const PhysicalPlan& plan, const ColumnNames& names) {
+std::vector<PipelineText> PrintPipelines(const PhysicalPlan& plan, const ColumnNames& names) {
   return Printer(plan, names).Run();
+}
+
+std::vector<std::string> Print(const PhysicalPlan& plan, const ColumnNames& names) {
+  std::vector<std::string> lines;
+  const std::vector<PipelineText> pipelines = PrintPipelines(plan, names);
+  for (size_t p = 0; p < pipelines.size(); ++p) {
+    lines.push_back(absl::StrCat("P", p, " ", pipelines[p].source, pipelines[p].place));
+    for (const std::string& step : pipelines[p].steps) lines.push_back("   " + step);
+    lines.push_back("   " + pipelines[p].sink);
+  }
+  return lines;
 }
 
 }  // namespace nam::plan

@@ -12,6 +12,16 @@ namespace nam::plan {
 /// What a column of PhysicalPlan::tables is called.
 using ColumnNames = std::function<std::string(uint32_t table, uint32_t column)>;
 
+/// What Print says of one pipeline, without indentation.
+struct PipelineText {
+  std::string source;
+  std::string place;               // in the graph: `, stage 1, after P0`
+  std::vector<std::string> steps;  // as Pipeline::steps
+  std::string sink;
+};
+/// Of each pipeline. `plan` passed Check.
+std::vector<PipelineText> PrintPipelines(const PhysicalPlan& plan, const ColumnNames& names);
+
 /// One line for each source, step and sink; behind => what flows on, and how many rows are estimated to:
 ///
 ///     P0 scan date (d_datekey, d_year) where d_year = 1993 => d_datekey ~365

@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "optimizer/cost_model.h"
-#include "plan/aggregate.h"
+#include "plan/flow.h"
+#include "plan/print.h"
 
 namespace nam::session {
 namespace {
-
-using optimizer::Plan;
-using plan::Expr;
 
 std::string Grouped(uint64_t n) {
   std::string digits = absl::StrCat(n);
@@ -29,71 +29,36 @@ std::string Bytes(uint64_t bytes) {
   return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-class Printer {
- public:
-  Printer(const sql::BoundQuery& query, const Plan& plan, const optimizer::TableRefs& tables)
-      : query_(query), plan_(plan), tables_(tables) {}
+constexpr size_t kColumns = 100;
+/// Of one line; the rest of what is longer is left out.
+constexpr size_t kLongestLine = 8 * kColumns;
 
-  std::string Text(const Expr& expr) const {
-    return plan::ToString(expr, [&](const Expr& e) -> std::string {
-      const auto& table = *tables_[static_cast<size_t>(e.column.table)];
-      return absl::StrCat(query_.tables[static_cast<size_t>(e.column.table)].alias, ".",
-                          table.columns(e.column.column).name());
-    });
+/// The line in pieces of kColumns columns, each but the first one further to the right.
+void AddWrapped(std::string line, std::vector<std::string>& lines) {
+  if (line.size() > kLongestLine) {
+    size_t end = kLongestLine;
+    while ((static_cast<unsigned char>(line[end]) & 0xc0) == 0x80) --end;  // within a character
+    line.resize(end);
+    line += " …";
   }
-
-  std::string Name(int table) const {
-    const std::string& name = tables_[static_cast<size_t>(table)]->name();
-    const std::string& alias = query_.tables[static_cast<size_t>(table)].alias;
-    return alias == name ? name : absl::StrCat(name, " ", alias);
+  const std::string indent(std::min<size_t>(line.find_first_not_of(' '), 40) + 6, ' ');
+  while (line.size() > kColumns) {
+    size_t end = line.rfind(' ', kColumns);
+    if (end == std::string::npos || end <= indent.size()) break;  // one long word
+    lines.push_back(line.substr(0, end));
+    line = indent + line.substr(end + 1);
   }
+  lines.push_back(std::move(line));
+}
 
-  std::string All(const std::vector<Expr>& exprs, const char* between) const {
-    return absl::StrJoin(exprs, between,
-                         [&](std::string* out, const Expr& e) { absl::StrAppend(out, Text(e)); });
-  }
-
-  std::string Sink() const {
-    if (!plan_.aggregated) {
-      std::string line = absl::StrCat("Rows: ", All(plan_.output, ", "));
-      if (plan_.row_limit >= 0) absl::StrAppend(&line, " (first ", plan_.row_limit, ")");
-      return line;
-    }
-    static constexpr const char* kNames[] = {"count(*)", "count", "sum",           "min",
-                                             "max",      "avg",   "count distinct"};
-    std::vector<std::string> parts;
-    for (const plan::Aggregate& aggregate : plan_.aggregates) {
-      const char* name = kNames[static_cast<int>(aggregate.function)];
-      const bool rows = aggregate.function == plan::AggregateFunction::kCountRows;
-      parts.push_back(rows ? std::string(name) : absl::StrCat(name, "(", Text(aggregate.argument), ")"));
-    }
-    std::string line = absl::StrCat("Aggregate: ", absl::StrJoin(parts, ", "));
-    if (!plan_.group_by.empty()) absl::StrAppend(&line, " by ", All(plan_.group_by, ", "));
-    return line + "; partial results merged by the coordinator";
-  }
-
-  std::string Source(int table) const {
-    const proto::Table& meta = *tables_[static_cast<size_t>(table)];
-    const Plan::Table& wanted = plan_.tables[static_cast<size_t>(table)];
-    uint64_t blocks = 0;
-    for (const proto::Chain& chain : meta.partitions()) blocks += chain.blocks();
-    std::vector<std::string> columns;
-    for (uint32_t c : wanted.columns) columns.push_back(meta.columns(static_cast<int>(c)).name());
-    std::string line = absl::StrFormat("stream %s (%s rows, %d partitions, %s blocks) columns %s",
-                                       Name(table), Grouped(meta.rows()), meta.partitions_size(),
-                                       Grouped(blocks), absl::StrJoin(columns, ", "));
-    if (!wanted.filters.empty()) {
-      absl::StrAppend(&line, " where ", All(wanted.filters, " and "),
-                      absl::StrFormat(" (estimated %.3g of the rows)", wanted.selectivity));
-    }
-    return line;
-  }
-
- private:
-  const sql::BoundQuery& query_;
-  const Plan& plan_;
-  const optimizer::TableRefs& tables_;
-};
+/// What is streamed of a table.
+std::string SizeOf(const proto::Table& table) {
+  if (table.has_record()) return "records";
+  uint64_t blocks = 0;
+  for (const proto::Chain& chain : table.partitions()) blocks += chain.blocks();
+  return absl::StrFormat("%s rows, %d partitions, %s blocks", Grouped(table.rows()), table.partitions_size(),
+                         Grouped(blocks));
+}
 
 /// How a build side came to one compute server; nothing for what was READ everywhere.
 std::string Multicast(const proto::PipelineCounters& c) {
@@ -105,38 +70,41 @@ std::string Multicast(const proto::PipelineCounters& c) {
                          Grouped(c.duplicate_datagrams()));
 }
 
-void AddCounters(const std::vector<ServerReport>& servers, size_t pipeline, std::vector<std::string>& lines) {
+/// What each server did in a pipeline.
+void AddCounters(const std::vector<ServerReport>& servers, size_t place, std::vector<std::string>& lines) {
   for (const ServerReport& server : servers) {
-    if (static_cast<int>(pipeline) >= server.reply.pipelines_size()) continue;
-    const proto::PipelineCounters& c = server.reply.pipelines(static_cast<int>(pipeline));
+    if (static_cast<int>(place) >= server.reply.pipelines_size()) continue;
+    const proto::PipelineCounters& c = server.reply.pipelines(static_cast<int>(place));
     std::vector<std::string> bytes;
     for (const proto::ServerBytes& b : c.bytes()) {
       bytes.push_back(absl::StrFormat("%s from memory server %d", Bytes(b.bytes()), b.server()));
     }
     std::sort(bytes.begin(), bytes.end());
-    lines.push_back(absl::StrFormat(
-        "      compute server %d: rows %s -> %s, blocks %s (%s skipped%s), %.1f ms of which %.1f ms waiting, "
-        "%s",
-        server.member.id(), Grouped(c.rows_in()), Grouped(c.rows_out()), Grouped(c.blocks()),
-        Grouped(c.skipped_blocks()), Multicast(c), static_cast<double>(c.total_us()) / 1000,
-        static_cast<double>(c.waiting_us()) / 1000, bytes.empty() ? "no bytes" : absl::StrJoin(bytes, ", ")));
+    AddWrapped(absl::StrFormat("      compute server %d: rows %s -> %s, %.1f ms of which %.1f ms waiting, "
+                               "blocks %s (%s skipped%s), %s",
+                               server.member.id(), Grouped(c.rows_in()), Grouped(c.rows_out()),
+                               static_cast<double>(c.total_us()) / 1000,
+                               static_cast<double>(c.waiting_us()) / 1000, Grouped(c.blocks()),
+                               Grouped(c.skipped_blocks()), Multicast(c),
+                               bytes.empty() ? "no bytes" : absl::StrJoin(bytes, ", ")),
+               lines);
   }
 }
 
 /// Why it is this way and not the other.
-std::string CostLine(const Plan& plan, const optimizer::TableRefs& tables,
-                     const std::vector<ServerReport>& servers) {
+std::string CostLine(const ExplainedStage& stage) {
+  const std::vector<ServerReport>& servers = stage.servers;
   std::vector<optimizer::Assignment::Share> shares;
   uint32_t threads = UINT32_MAX;
   for (const ServerReport& server : servers) {
     shares.push_back(server.share);
     threads = std::min(threads, server.member.threads());
   }
-  const optimizer::PlanCosts costs = optimizer::CostsOf(plan, tables, shares, static_cast<int>(threads));
+  const optimizer::PlanCosts costs = optimizer::CostsOf(stage.star, stage.tables, shares, static_cast<int>(threads));
   std::string line =
       absl::StrFormat("  Cost: pipelined (estimated %.3g ms: %.3g computing, %.3g on the network",
                       costs.pipelined.ms(), costs.pipelined.compute_ms, costs.pipelined.network_ms);
-  if (plan.joins.empty()) return line + ")";
+  if (stage.star.joins.empty()) return line + ")";
   absl::StrAppend(&line, absl::StrFormat("; shuffle-based would cost %.3g ms, ", costs.shuffle.ms()));
   if (costs.pipelined_is_cheaper()) {
     absl::StrAppend(&line, Bytes(static_cast<uint64_t>(costs.shuffled_bytes)),
@@ -174,13 +142,13 @@ void AddAssignment(const proto::Table& driving, const std::vector<ServerReport>&
     const auto cut = std::count_if(blocks.begin(), blocks.end(), [&](const auto& here) {
       return here.second < driving.partitions(static_cast<int>(here.first)).blocks();
     });
-    lines.push_back(absl::StrFormat(
-        "    compute server %d (%s, %d thread%s): %d partitions%s, %s rows (%s), %s and %s of build sides",
+    AddWrapped(absl::StrFormat(
+        "    compute server %d (%s, %d thread%s): %s rows (%s), %d partitions%s, %s and %s of build sides",
         server.member.id(), server.member.control_address(), server.member.threads(),
-        server.member.threads() == 1 ? "" : "s", blocks.size(),
-        cut == 0 ? "" : absl::StrFormat(" (of %d only some blocks)", cut), Grouped(server.share.rows),
-        Percent(server.share.rows, rows), Bytes(server.share.driving_bytes),
-        Bytes(server.share.build_bytes)));
+        server.member.threads() == 1 ? "" : "s", Grouped(server.share.rows),
+        Percent(server.share.rows, rows), blocks.size(),
+        cut == 0 ? "" : absl::StrFormat(" (of %d only some blocks)", cut), Bytes(server.share.driving_bytes),
+        Bytes(server.share.build_bytes)), lines);
   }
 }
 
@@ -195,7 +163,7 @@ void AddShares(const std::vector<ServerReport>& servers, std::vector<std::string
                                        Grouped(rows), Percent(rows, all));
     for (size_t t = 0; t < server.thread_rows.size(); ++t)
       absl::StrAppend(&line, t == 0 ? ", by thread " : " + ", Grouped(server.thread_rows[t]));
-    lines.push_back(std::move(line));
+    AddWrapped(std::move(line), lines);
   }
 }
 
@@ -216,49 +184,140 @@ void AddTimeline(const std::vector<ServerReport>& servers, bool cut, std::vector
   }
 }
 
+class Lines {
+ public:
+  explicit Lines(const ExplainedQuery& query)
+      : query_(query), texts_(plan::PrintPipelines(query.plan, [&](uint32_t table, uint32_t column) {
+          return query.ColumnName(table, column);
+        })) {}
+
+  std::vector<std::string> Run() {
+    for (uint32_t s = 0; s < query_.plan.stages.size(); ++s) {
+      if (s < query_.stages.size()) {
+        ServersStage(s);
+      } else {
+        Add("Session");
+        Pipelines(s);
+      }
+    }
+    if (query_.analyze) {
+      Add(absl::StrFormat("Result: %d row%s in %.1f ms", query_.result_rows,
+                          query_.result_rows == 1 ? "" : "s", query_.result_ms));
+    }
+    return std::move(lines_);
+  }
+
+ private:
+  void Add(std::string line) { AddWrapped(std::move(line), lines_); }
+
+  void ServersStage(uint32_t number) {
+    const ExplainedStage& stage = query_.stages[number];
+    const size_t servers = stage.servers.size();
+    const std::string name = query_.stages.size() == 1 ? "" : absl::StrCat("Stage ", number, ": ");
+    Add(absl::StrFormat("%sDistributed pipelined plan on %d compute server%s, window %d, %s", name, servers,
+                        servers == 1 ? "" : "s", query_.settings.window(),
+                        query_.settings.in_place() ? "in place where the fabric can" : "by READ"));
+    if (servers > 0) Add(CostLine(stage));
+    Pipelines(number);
+    const proto::Table& driving = *stage.tables[static_cast<size_t>(stage.star.driving)];
+    Add("  Assignment of " + driving.name());
+    AddAssignment(driving, stage.servers, lines_);
+    if (!query_.analyze) return;
+    Add("  Done of " + driving.name());
+    AddShares(stage.servers, lines_);
+    AddTimeline(stage.servers, Cut(driving, stage.servers), lines_);
+  }
+
+  void Pipelines(uint32_t stage) {
+    for (uint32_t p = 0; p < query_.plan.pipelines.size(); ++p) {
+      if (query_.plan.pipelines[p].stage == stage) Pipeline(p);
+    }
+  }
+
+  void Pipeline(uint32_t number) {
+    const plan::PipelineText& text = texts_[number];
+    Add(absl::StrCat("  P", number, " ", text.source, Actual(number, 0), After(number)));
+    if (const plan::TableScan* scan = plan::ScanOf(query_.plan.pipelines[number]); scan != nullptr)
+      Add(absl::StrCat("     of ", SizeOf(*query_.tables[scan->table]), Needs(number)));
+    for (size_t s = 0; s < text.steps.size(); ++s)
+      Add(absl::StrCat("     ", text.steps[s], Actual(number, s + 1)));
+    Add("     " + text.sink);
+    const uint32_t stage = query_.plan.pipelines[number].stage;
+    if (!query_.analyze || stage >= query_.stages.size()) return;
+    if (const std::optional<size_t> join = query_.JoinOf(number); join.has_value()) {
+      const std::string& why = query_.stages[stage].why_read[*join];
+      Add(why.empty() ? "      multicast" : absl::StrFormat("      READ (%s)", why));
+    }
+    AddCounters(query_.stages[stage].servers, query_.PlaceInStage(number), lines_);
+  }
+
+  std::string Actual(uint32_t pipeline, size_t node) const {
+    const std::optional<uint64_t> rows = query_.ActualRows(pipeline, node);
+    return rows.has_value() ? absl::StrCat(" (actual ", Grouped(*rows), ")") : "";
+  }
+
+  std::string After(uint32_t number) const {
+    const std::vector<uint32_t>& after = query_.plan.pipelines[number].after;
+    return after.empty() ? "" : absl::StrCat(", after P", absl::StrJoin(after, " P"));
+  }
+
+  /// How much of a table each server needs.
+  std::string Needs(uint32_t number) const {
+    const plan::Pipeline& pipeline = query_.plan.pipelines[number];
+    const plan::Stage& stage = query_.plan.stages[pipeline.stage];
+    if (stage.site == plan::Stage::Site::kSession) return "";
+    if (stage.claimed == number) return ", each partition by one server";
+    const auto* scan = std::get_if<plan::BlockScan>(&pipeline.source);
+    return scan != nullptr && scan->co_partitioned_key >= 0 ? ", partition by partition" : ", replicated";
+  }
+
+  const ExplainedQuery& query_;
+  const std::vector<plan::PipelineText> texts_;
+  std::vector<std::string> lines_;
+};
+
 }  // namespace
 
-std::vector<std::string> Explain(const sql::BoundQuery& query, const Plan& plan,
-                                 const optimizer::TableRefs& tables, const proto::StreamSettings& settings,
-                                 const std::vector<ServerReport>& servers,
-                                 const std::vector<std::string>& why_read, bool analyze) {
-  const Printer print(query, plan, tables);
-  std::vector<std::string> lines;
-  lines.push_back(absl::StrFormat("Distributed pipelined plan on %d compute server%s, window %d, %s",
-                                  servers.size(), servers.size() == 1 ? "" : "s", settings.window(),
-                                  settings.in_place() ? "in place where the fabric can" : "by READ"));
-  if (!servers.empty()) lines.push_back(CostLine(plan, tables, servers));
-  lines.push_back("  " + print.Sink());
-  const size_t driving = plan.joins.size();
-  lines.push_back(absl::StrFormat("  Pipeline %d: %s", driving + 1, print.Source(plan.driving)));
-  for (size_t j = 0; j < plan.joins.size(); ++j) {
-    const Plan::Join& join = plan.joins[j];
-    const bool local = optimizer::MatchingKey(plan, join, tables).has_value();
-    std::string line =
-        absl::StrFormat("    probe %s on %s = %s, %s (estimated %s rows after)", print.Name(join.table),
-                        print.Text(join.probe_key), print.Text(join.build_key),
-                        local ? "partition by partition" : "replicated",
-                        Grouped(static_cast<uint64_t>(std::max(0.0, join.rows_after))));
-    if (!join.residuals.empty()) absl::StrAppend(&line, " and ", print.All(join.residuals, " and "));
-    lines.push_back(std::move(line));
+std::optional<uint64_t> ExplainedQuery::ActualRows(uint32_t pipeline, size_t node) const {
+  if (!analyze) return std::nullopt;
+  const plan::Pipeline& of = plan.pipelines[pipeline];
+  const size_t nodes = of.steps.size() + 1;
+  // What the source does by itself stands before what it counts.
+  const auto at = [&](const auto& rows) -> std::optional<uint64_t> {
+    const auto counted = static_cast<size_t>(rows.size());
+    if (counted == 0 || counted > nodes || node < nodes - counted) return std::nullopt;
+    return static_cast<uint64_t>(rows[static_cast<int>(node - (nodes - counted))]);
+  };
+  if (of.stage >= stages.size()) return pipeline < session_rows.size() ? at(session_rows[pipeline]) : std::nullopt;
+  std::optional<uint64_t> all;
+  const auto place = static_cast<int>(PlaceInStage(pipeline));
+  for (const ServerReport& server : stages[of.stage].servers) {
+    if (place >= server.reply.pipelines_size()) continue;
+    const std::optional<uint64_t> rows = at(server.reply.pipelines(place).rows_after());
+    if (rows.has_value()) all = all.value_or(0) + *rows;
   }
-  if (analyze) AddCounters(servers, driving, lines);
-  for (size_t j = 0; j < plan.joins.size(); ++j) {
-    lines.push_back(absl::StrFormat("  Pipeline %d: build %s: %s", j + 1, print.Name(plan.joins[j].table),
-                                    print.Source(plan.joins[j].table)));
-    if (!analyze) continue;
-    lines.push_back(why_read[j].empty() ? "      multicast"
-                                        : absl::StrFormat("      READ (%s)", why_read[j]));
-    AddCounters(servers, j, lines);
-  }
-  lines.push_back("  Assignment of " + print.Name(plan.driving));
-  const proto::Table& table = *tables[static_cast<size_t>(plan.driving)];
-  AddAssignment(table, servers, lines);
-  if (!analyze) return lines;
-  lines.push_back("  Done of " + print.Name(plan.driving));
-  AddShares(servers, lines);
-  AddTimeline(servers, Cut(table, servers), lines);
-  return lines;
+  return all;
+}
+
+size_t ExplainedQuery::PlaceInStage(uint32_t pipeline) const {
+  const uint32_t stage = plan.pipelines[pipeline].stage;
+  return static_cast<size_t>(std::count_if(plan.pipelines.begin(), plan.pipelines.begin() + pipeline,
+                                           [&](const plan::Pipeline& p) { return p.stage == stage; }));
+}
+
+std::optional<size_t> ExplainedQuery::JoinOf(uint32_t pipeline) const {
+  const ExplainedStage& stage = stages[plan.pipelines[pipeline].stage];
+  const size_t place = PlaceInStage(pipeline);
+  if (stage.extended || place >= stage.star.joins.size() || place >= stage.why_read.size()) return std::nullopt;
+  return place;
+}
+
+std::string ExplainedQuery::ColumnName(uint32_t table, uint32_t column) const {
+  return tables[table]->columns(static_cast<int>(column)).name();
+}
+
+std::vector<std::string> Explain(const ExplainedQuery& query) {
+  return Lines(query).Run();
 }
 
 }  // namespace nam::session

@@ -35,6 +35,10 @@ void Merge(const proto::PipelineCounters& more, proto::PipelineCounters& into) {
   into.set_multicast_blocks(into.multicast_blocks() + more.multicast_blocks());
   into.set_repaired_blocks(into.repaired_blocks() + more.repaired_blocks());
   into.set_duplicate_datagrams(into.duplicate_datagrams() + more.duplicate_datagrams());
+  for (int i = 0; i < more.rows_after_size(); ++i) {
+    if (i == into.rows_after_size()) into.add_rows_after(0);
+    into.set_rows_after(i, into.rows_after(i) + more.rows_after(i));
+  }
   for (const proto::ServerBytes& bytes : more.bytes()) {
     auto* all = into.mutable_bytes();
     const auto same =

@@ -13,8 +13,8 @@
 #include "optimizer/lower.h"
 #include "optimizer/plan.h"
 #include "session/catalog_tables.h"
-#include "session/explain.h"
 #include "session/missing_server_errors.h"
+#include "session/no_rows.h"
 #include "session/query_result.h"
 #include "session/record_engine.h"
 #include "session/record_reads.h"
@@ -35,20 +35,6 @@ namespace {
 constexpr int64_t kSuspectPatienceUs = 2'000'000;
 constexpr int64_t kSuspectPauseUs = 100'000;
 constexpr char kRetry[] = "40001";  // what drivers and pools run again by themselves
-
-/// The rows of EXPLAIN ANALYZE, which nobody wants.
-class NoRows final : public RowReceiver {
- public:
-  absl::Status Begin(const std::vector<ResultSet::Column>&) override { return absl::OkStatus(); }
-  absl::Status Add(const ResultBatch& rows) override {
-    rows_ += rows.rows();
-    return absl::OkStatus();
-  }
-  uint64_t rows() const { return rows_; }
-
- private:
-  uint64_t rows_ = 0;
-};
 
 /// Rows that no query has made.
 absl::Status Deliver(const ResultSet& result, RowReceiver& receiver) {
@@ -221,18 +207,13 @@ class SessionImpl final : public Session {
     return missing.has_value() && missing->server.buried() ? std::nullopt : missing;
   }
 
-  /// A query whose servers have one stage.
+  /// A join of record tables.
   struct Prepared : PreparedStage {
     plan::PhysicalPlan physical;
   };
   /// A statement that is not of the open transaction; `what` names it if it has an effect.
   absl::Status MayRun(std::string_view what) const {
     return records_.has_value() ? records_->MayRun(what) : absl::OkStatus();
-  }
-
-  static bool ReadsRecords(const sql::BoundQuery& query) {
-    return std::any_of(query.tables.begin(), query.tables.end(),
-                       [](const sql::BoundTable& table) { return sql::IsRecordTable(*table.table); });
   }
 
   static absl::Status NotSupported(std::string message, std::string hint) {
@@ -246,30 +227,25 @@ class SessionImpl final : public Session {
   }
 
   absl::StatusOr<ResultSet> Run(const sql::SelectStatement& statement) {
-    if (ReadsRecords(statement.query)) {
-      if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
-      return statement.query.tables.size() == 1
-                 ? records_->Select(statement.query, settings_.result_bytes_max(), *receiver_)
-                 : Join(statement.query);
-    }
-    NAM_RETURN_IF_ERROR(MayRun(""));
-    NAM_ASSIGN_OR_RETURN(Prepared prepared, Prepare(statement.query));
-    return RunQuery(statement.query, prepared);
+    if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
+    return statement.query.tables.size() == 1
+               ? records_->Select(statement.query, settings_.result_bytes_max(), *receiver_)
+               : Join(statement.query);
   }
 
   absl::StatusOr<ResultSet> Run(const sql::TreeStatement& statement) {
     NAM_RETURN_IF_ERROR(MayRun(""));
-    NAM_ASSIGN_OR_RETURN(const std::unique_ptr<TreeRun> query, Prepare(*statement.tree));
+    NAM_ASSIGN_OR_RETURN(const std::unique_ptr<TreeRun> query, Prepare(std::move(*statement.tree)));
     return query->Run(*receiver_);
   }
 
-  absl::StatusOr<std::unique_ptr<TreeRun>> Prepare(const plan::logical::Query& query) {
+  absl::StatusOr<std::unique_ptr<TreeRun>> Prepare(plan::logical::Query query) {
     return TreeRun::Make({.attachment = attachment_,
                           .stages = *stages_,
                           .records = records_.has_value() ? &*records_ : nullptr,
                           .settings = settings_,
                           .cancel = cancel_},
-                         query);
+                         std::move(query));
   }
 
   /// Record tables with others, of either kind.
@@ -284,41 +260,29 @@ class SessionImpl final : public Session {
 
   absl::StatusOr<ResultSet> Run(const sql::ExplainStatement& statement) {
     NAM_RETURN_IF_ERROR(MayRun(""));
-    std::vector<std::string> lines;
-    std::optional<Prepared> prepared;
-    std::unique_ptr<TreeRun> tree;
     if (statement.tree != nullptr) {
-      NAM_ASSIGN_OR_RETURN(tree, Prepare(*statement.tree));
-      lines = tree->Lines();
-    } else if (ReadsRecords(statement.query)) {
-      if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
-      NAM_ASSIGN_OR_RETURN(lines, records_->Explain(statement));
-    } else {
-      NAM_ASSIGN_OR_RETURN(prepared, Prepare(statement.query));
+      NAM_ASSIGN_OR_RETURN(const std::unique_ptr<TreeRun> query, Prepare(std::move(*statement.tree)));
+      NAM_ASSIGN_OR_RETURN(std::vector<std::string> lines, query->Explain(statement.analyze, statement.json));
+      return QueryPlan(std::move(lines));
     }
-    std::string total;
+    if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
+    NAM_ASSIGN_OR_RETURN(std::vector<std::string> lines, records_->Explain(statement));
+    if (statement.query.tables.size() > 1) lines.push_back("Join them on the compute servers");
     if (statement.analyze) {
       Clock& clock = attachment_.fabric().clock();
       const int64_t started_ns = clock.NowNs();
       NoRows rows;
       RowReceiver* const receiver = std::exchange(receiver_, &rows);
-      const absl::Status run =
-          (tree != nullptr        ? tree->Run(rows)
-           : prepared.has_value() ? RunQuery(statement.query, *prepared)
-                                  : Run(sql::SelectStatement{statement.query}))
-              .status();
+      const absl::Status run = Run(sql::SelectStatement{statement.query}).status();
       receiver_ = receiver;
       NAM_RETURN_IF_ERROR(run);
-      total = absl::StrFormat("Result: %d rows in %.1f ms", rows.rows(),
-                              static_cast<double>(clock.NowNs() - started_ns) / 1e6);
+      lines.push_back(absl::StrFormat("Result: %d rows in %.1f ms", rows.rows(),
+                                      static_cast<double>(clock.NowNs() - started_ns) / 1e6));
     }
-    if (prepared.has_value()) {
-      lines = Explain(statement.query, prepared->plan, prepared->tables, settings_.ForStreams(),
-                      prepared->servers, prepared->why_read, statement.analyze);
-    } else if (statement.query.tables.size() > 1) {
-      lines.push_back("Join them on the compute servers");
-    }
-    if (!total.empty()) lines.push_back(std::move(total));
+    return QueryPlan(std::move(lines));
+  }
+
+  static ResultSet QueryPlan(std::vector<std::string> lines) {
     ResultSet out;
     out.columns.push_back({"QUERY PLAN", Type::String()});
     for (std::string& line : lines) out.rows.push_back({Value::String(std::move(line))});
@@ -348,16 +312,15 @@ class SessionImpl final : public Session {
     return result;
   }
 
-  /// `records`: what it reads of record tables, if it has any.
-  absl::StatusOr<Prepared> Prepare(const sql::BoundQuery& query, const RecordReads* records = nullptr) {
+  /// `records`: what it reads of record tables.
+  absl::StatusOr<Prepared> Prepare(const sql::BoundQuery& query, const RecordReads* records) {
     Prepared prepared;
-    NAM_ASSIGN_OR_RETURN(prepared.plan,
-                         optimizer::MakePlan(records != nullptr ? records->WithEstimates(query) : query));
+    NAM_ASSIGN_OR_RETURN(prepared.plan, optimizer::MakePlan(records->WithEstimates(query)));
     for (const sql::BoundTable& table : query.tables) prepared.tables.push_back(table.table);
     if (settings_.whole_tuples) optimizer::ReadWholeTuples(prepared.tables, prepared.plan);
     NAM_ASSIGN_OR_RETURN(prepared.physical, optimizer::Lower(prepared.plan, prepared.tables));
     NAM_RETURN_IF_ERROR(optimizer::LowerFinish(query, prepared.plan, prepared.physical));
-    if (records != nullptr) records->FillIn(prepared.physical);
+    records->FillIn(prepared.physical);
     NAM_RETURN_IF_ERROR(stages_->FindServers(prepared, records));
     return prepared;
   }

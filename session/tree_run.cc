@@ -6,24 +6,22 @@
 
 #include "base/status_macros.h"
 #include "execution/local_stage.h"
-#include "optimizer/push_filters.h"
-#include "optimizer/unnest.h"
-#include "plan/print.h"
+#include "optimizer/plan_query.h"
+#include "session/explain.h"
+#include "session/no_rows.h"
 #include "session/query_result.h"
 #include "types/sql_error.h"
 
 namespace nam::session {
 
 absl::StatusOr<std::unique_ptr<TreeRun>> TreeRun::Make(const Options& options,
-                                                       const plan::logical::Query& query) {
-  plan::logical::Query unnested{
-      .root = plan::logical::Clone(*query.root), .relations = query.relations, .ctes = query.ctes};
-  NAM_RETURN_IF_ERROR(optimizer::Unnest(unnested));
-  optimizer::PushFilters(unnested);
+                                                       plan::logical::Query query) {
   std::unique_ptr<TreeRun> out(new TreeRun(options));
-  NAM_ASSIGN_OR_RETURN(out->tree_, optimizer::LowerTree(unnested));
   for (const plan::logical::Column& column : query.root->columns)
     out->columns_.push_back({column.name, column.type});
+  NAM_ASSIGN_OR_RETURN(
+      out->tree_,
+      optimizer::PlanQuery(std::move(query), {.whole_tuples = options.settings.whole_tuples}));
   for (const optimizer::ServerStage& stage : out->tree_.lowered.stages) {
     PreparedStage& prepared = out->stages_.emplace_back();
     prepared.plan = stage.star;
@@ -66,15 +64,29 @@ absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
     AddWork(stages_[number], work);
   }
   NAM_RETURN_IF_ERROR(local->Run());
+  session_rows_ = local->rows();
   NAM_ASSIGN_OR_RETURN(ResultSet rows, result.Finish());
   rows.work = work;
   return rows;
 }
 
-std::vector<std::string> TreeRun::Lines() const {
-  return plan::Print(plan(), [&](uint32_t table, uint32_t column) {
-    return tree_.lowered.tables[table]->columns(static_cast<int>(column)).name();
-  });
+absl::StatusOr<std::vector<std::string>> TreeRun::Explain(bool analyze, bool json) {
+  const proto::StreamSettings settings = options_.settings.ForStreams();
+  ExplainedQuery query{
+      .plan = plan(), .tables = tree_.lowered.tables, .settings = settings, .stages = {}, .analyze = analyze};
+  if (analyze) {
+    Clock& clock = options_.attachment.fabric().clock();
+    const int64_t started_ns = clock.NowNs();
+    NoRows rows;
+    NAM_RETURN_IF_ERROR(Run(rows).status());
+    query.session_rows = session_rows_;
+    query.result_rows = rows.rows();
+    query.result_ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
+  }
+  for (const PreparedStage& stage : stages_)
+    query.stages.push_back({stage.plan, stage.tables, stage.extended, stage.servers, stage.why_read});
+  if (json) return std::vector<std::string>{ExplainAsJson(query)};
+  return session::Explain(query);
 }
 
 }  // namespace nam::session

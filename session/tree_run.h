@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,12 +30,12 @@ class TreeRun {
   };
   /// Makes the plan, and finds servers for its stages.
   static absl::StatusOr<std::unique_ptr<TreeRun>> Make(const Options& options,
-                                                       const plan::logical::Query& query);
+                                                       plan::logical::Query query);
 
   /// The rows go to the receiver.
   absl::StatusOr<ResultSet> Run(RowReceiver& receiver);
-  /// The lines of EXPLAIN.
-  std::vector<std::string> Lines() const;
+  /// The lines of EXPLAIN, or its JSON document; with `analyze` it runs before.
+  absl::StatusOr<std::vector<std::string>> Explain(bool analyze, bool json);
 
  private:
   explicit TreeRun(const Options& options) : options_(options) {}
@@ -45,6 +46,7 @@ class TreeRun {
   optimizer::LoweredTree tree_;
   std::vector<PreparedStage> stages_;  // of servers, as the plan's
   std::vector<ResultSet::Column> columns_;
+  std::vector<std::vector<uint64_t>> session_rows_;  // once it has run: LocalStage::rows
 };
 
 }  // namespace nam::session

@@ -1,3 +1,6 @@
+#include <set>
+
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -40,25 +43,60 @@ absl::StatusOr<Statement> BindExplainOfChange(const Node& node, bool analyze, Ta
   return Statement(std::move(statement));
 }
 
-/// As a star if it is one, otherwise as a tree.
+/// Whether FROM names a record table, subqueries aside.
+bool NamesRecords(const std::vector<Node>& from, TableSource& tables) {
+  std::vector<Node> open = from;
+  std::set<std::string> seen;
+  while (!open.empty()) {
+    const Node node = open.back();
+    open.pop_back();
+    if (node.Is("JoinExpr")) {
+      open.push_back(node.Field("larg"));
+      open.push_back(node.Field("rarg"));
+    } else if (node.Is("RangeVar") && seen.insert(node.Text("relname")).second) {
+      const auto table = tables.Find(node.Text("relname"));
+      if (table.ok() && IsRecordTable(**table)) return true;
+    }
+  }
+  return false;
+}
+
+/// Over record tables as a star if it is one; otherwise as a tree.
 absl::StatusOr<Statement> BindAnyQuery(const Node& node, TableSource& tables) {
-  absl::StatusOr<BoundQuery> star = BindSelect(node, tables);
-  if (star.ok()) return Statement(SelectStatement{*std::move(star)});
-  const auto error = SqlErrorOf(star.status());
-  if (!error.has_value() || error->sqlstate != sqlstate::kNotSupported) return star.status();
+  if (NamesRecords(node.List("fromClause"), tables)) {
+    absl::StatusOr<BoundQuery> star = BindSelect(node, tables);
+    if (star.ok()) return Statement(SelectStatement{*std::move(star)});
+    const auto error = SqlErrorOf(star.status());
+    if (!error.has_value() || error->sqlstate != sqlstate::kNotSupported) return star.status();
+  }
   NAM_ASSIGN_OR_RETURN(plan::logical::Query tree, BindLogical(node, tables));
-  return Statement(TreeStatement{std::make_shared<const plan::logical::Query>(std::move(tree))});
+  return Statement(TreeStatement{std::make_shared<plan::logical::Query>(std::move(tree))});
+}
+
+absl::StatusOr<bool> IsJson(const Node& option) {
+  const std::string format = absl::AsciiStrToLower(option.Field("arg").Text("sval"));
+  if (format == "json" || format == "text") return format == "json";
+  if (format != "xml" && format != "yaml") {
+    return UserError(sqlstate::kBadParameter,
+                     absl::StrCat("unrecognized value for EXPLAIN option \"format\": ", Quote(format)),
+                     option.position(), "FORMAT takes TEXT or JSON");
+  }
+  return Refusal(absl::StrCat("EXPLAIN (FORMAT ", absl::AsciiStrToUpper(format), ") is not supported"),
+                 option.position(), "FORMAT takes TEXT or JSON");
 }
 
 absl::StatusOr<Statement> BindExplain(const Node& node, TableSource& tables) {
   ExplainStatement statement;
   for (const Node& option : node.List("options")) {
     const std::string name = option.Text("defname");
-    if (name != "analyze") {
+    if (name == "analyze") {
+      NAM_ASSIGN_OR_RETURN(statement.analyze, AnalyzeOption(option));
+    } else if (name == "format") {
+      NAM_ASSIGN_OR_RETURN(statement.json, IsJson(option));
+    } else {
       return Refusal(absl::StrCat("EXPLAIN option ", Quote(name), " is not supported"), option.position(),
-                     "write EXPLAIN or EXPLAIN ANALYZE");
+                     "write EXPLAIN, EXPLAIN ANALYZE or EXPLAIN (ANALYZE, FORMAT JSON)");
     }
-    NAM_ASSIGN_OR_RETURN(statement.analyze, AnalyzeOption(option));
   }
   NAM_RETURN_IF_ERROR(node.Only({"query", "options"}));
   const Node query = node.Field("query");

@@ -53,14 +53,15 @@ struct BoundQuery {
 struct SelectStatement {
   BoundQuery query;
 };
-/// Any other query: what BoundQuery has no room for.
+/// A query; whoever runs it takes the tree.
 struct TreeStatement {
-  std::shared_ptr<const plan::logical::Query> tree;
+  std::shared_ptr<plan::logical::Query> tree;
 };
 struct ExplainStatement {
   bool analyze = false;
+  bool json = false;  // one JSON document instead of lines
   BoundQuery query;
-  std::shared_ptr<const plan::logical::Query> tree;  // instead of `query`
+  std::shared_ptr<plan::logical::Query> tree;  // instead of `query`
   std::string change;  // of an UPDATE or DELETE: which; of `query` only table and conjuncts are set then
 };
 struct DropTableStatement {

@@ -42,7 +42,8 @@ bool Meet(const ColumnSet& a, const ColumnSet& b) {
 NodePtr JoinItems(JoinKind kind, NodePtr left, NodePtr right, std::vector<Expr> conditions) {
   Join join;
   join.kind = kind;
-  join.dependent = Meet(FreeColumns(*right), ColumnsIn(*left));
+  const ColumnSet free = right->inputs.empty() ? ColumnSet() : FreeColumns(*right);
+  join.dependent = !free.empty() && Meet(free, ColumnsIn(*left));
   join.conditions = std::move(conditions);
   return MakeNode(std::move(join), {}, std::move(left), std::move(right));
 }

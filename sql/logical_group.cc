@@ -218,9 +218,17 @@ absl::Status LogicalSelect::FinishGroupings() {
   return absl::OkStatus();
 }
 
+/// They make no further groups beside others; alone they make one, of no rows none.
+void LogicalSelect::DropConstantKeys() {
+  const auto constant = [](const Expr& key) { return plan::IsConstant(key); };
+  const bool all = std::all_of(groups_.keys.begin(), groups_.keys.end(), constant);
+  if (!all && groups_.sets.empty() && groups_.groupings.empty()) std::erase_if(groups_.keys, constant);
+}
+
 absl::StatusOr<NodePtr> LogicalSelect::BuildAggregate(NodePtr root) {
   aggregated_ = true;
   NAM_RETURN_IF_ERROR(FinishGroupings());
+  DropConstantKeys();
   key_relation_ = context_.AddRelation(this);
   std::vector<const Expr*> users;
   for (const Expr& key : groups_.keys) users.push_back(&key);

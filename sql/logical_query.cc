@@ -87,6 +87,7 @@ class WithBinder {
 
   /// The body, with those definitions around it that it uses twice.
   NodePtr Around(NodePtr body) {
+    if (definitions_.empty()) return body;
     for (size_t i = definitions_.size(); i-- > 0;) {
       Definition& definition = definitions_[i];
       const int number = tables_.tables[i]->number;

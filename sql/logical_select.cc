@@ -89,10 +89,12 @@ std::optional<absl::StatusOr<Expr>> LogicalSelect::BindInQuery(const Node& node,
 absl::StatusOr<Expr> LogicalSelect::ColumnExpr(const Node& node, Clause clause) {
   NAM_RETURN_IF_ERROR(node.Only({"fields"}));
   const int position = node.position();
-  if (EndsInStar(node) && node.List("fields").size() > 1) {
+  const std::vector<Node> fields = node.List("fields");
+  const bool star = !fields.empty() && fields.back().Is("A_Star");
+  if (star && fields.size() > 1) {
     return Refusal("the whole row of a table as a value is not supported", position, "name its columns");
   }
-  if (EndsInStar(node)) {
+  if (star) {
     return UserError(sqlstate::kSyntaxError, "* is not an expression", position,
                      "write it alone in the select list, or in count(*)");
   }

@@ -120,6 +120,7 @@ class LogicalSelect : public QueryScope {
   void NeedAggregation();
   int NextAggregateColumn() const;
   absl::Status FinishGroupings();
+  void DropConstantKeys();
 
   // logical_calls.cc
   std::optional<ExprOr> Call(const Node& node, Clause clause);

@@ -2,13 +2,13 @@
 
 #include <map>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "optimizer/plan.h"
+#include "optimizer/plan_query.h"
 #include "partitioner/loader.h"
+#include "sql/logical_binder.h"
 #include "ssb/generator.h"
 #include "ssb/queries.h"
 #include "ssb/schema.h"
@@ -59,12 +59,12 @@ std::string Show(const Plan& plan) {
 }
 
 std::string PlanOf(const std::string& text, sql::TableSource& tables) {
-  const auto statement = sql::Bind(text, tables);
-  EXPECT_TRUE(statement.ok()) << statement.status();
-  if (!statement.ok()) return "";
-  const auto plan = MakePlan(std::get<sql::SelectStatement>(*statement).query);
+  auto tree = sql::BindLogical(text, tables);
+  EXPECT_TRUE(tree.ok()) << tree.status();
+  if (!tree.ok()) return "";
+  const auto plan = PlanQuery(*std::move(tree));
   EXPECT_TRUE(plan.ok()) << plan.status();
-  return plan.ok() ? Show(*plan) : "";
+  return plan.ok() ? Show(plan->lowered.stages.at(0).star) : "";
 }
 
 TEST(GoldenPlans, OfSsbsQueriesAtATenth) {

@@ -2,10 +2,10 @@
 
 #include <map>
 #include <string>
-#include <variant>
 
 #include "optimizer/cost_model.h"
-#include "optimizer/plan.h"
+#include "optimizer/plan_query.h"
+#include "sql/logical_binder.h"
 #include "types/wire.h"
 
 namespace nam::optimizer {
@@ -51,7 +51,6 @@ class Statistics final : public sql::TableSource {
 };
 
 struct Planned {
-  sql::BoundQuery query;
   Plan plan;
   TableRefs tables;
 
@@ -65,13 +64,12 @@ struct Planned {
 };
 
 Planned PlanOf(Statistics& statistics, const std::string& text) {
-  const auto statement = sql::Bind(text, statistics);
-  EXPECT_TRUE(statement.ok()) << statement.status();
-  Planned planned{.query = std::get<sql::SelectStatement>(*statement).query};
-  const auto plan = MakePlan(planned.query);
-  EXPECT_TRUE(plan.ok()) << plan.status();
-  planned.plan = *plan;
-  for (const auto& table : planned.query.tables) planned.tables.push_back(table.table);
+  auto tree = sql::BindLogical(text, statistics);
+  EXPECT_TRUE(tree.ok()) << tree.status();
+  auto lowered = PlanQuery(*std::move(tree));
+  EXPECT_TRUE(lowered.ok()) << lowered.status();
+  ServerStage& stage = lowered->lowered.stages.at(0);
+  Planned planned{.plan = std::move(stage.star), .tables = std::move(stage.tables)};
   return planned;
 }
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -17,15 +18,19 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "optimizer/distribution.h"
+#include "optimizer/plan_query.h"
 #include "plan/check.h"
+#include "plan/expression_tree.h"
 #include "plan/flow.h"
 #include "plan/post_order.h"
 #include "plan/print.h"
 #include "plan/table_schema.h"
+#include "sql/logical_binder.h"
 #include "ssb/queries.h"
 #include "tests/plan/random_expression.h"
 #include "tests/plan/reference_run.h"
 #include "tests/sql/fake_tables.h"
+#include "tests/sql/flat_query.h"
 #include "types/sql_error.h"
 
 namespace nam::optimizer {
@@ -129,27 +134,35 @@ class Tables final : public sql::TableSource {
 };
 
 struct Planned {
-  sql::BoundQuery query;
+  sql::FlatQuery query;
   Plan star;
   TableRefs tables;
   plan::PhysicalPlan physical;
+
+  const plan::Pipeline& claimed() const { return physical.pipelines[physical.stages[0].claimed]; }
 };
+
+plan::logical::Query TreeOf(const std::string& text) {
+  Tables source;
+  absl::StatusOr<plan::logical::Query> tree = sql::BindLogical(text, source);
+  EXPECT_TRUE(tree.ok()) << text << ": " << tree.status();
+  return tree.ok() ? *std::move(tree) : plan::logical::Query();
+}
 
 Planned PlanOf(const std::string& text) {
   Planned out;
-  Tables source;
-  absl::StatusOr<sql::Statement> statement = sql::Bind(text, source);
-  EXPECT_TRUE(statement.ok()) << text << ": " << statement.status();
-  if (!statement.ok()) return out;
-  out.query = std::get<sql::SelectStatement>(*std::move(statement)).query;
-  absl::StatusOr<Plan> star = MakePlan(out.query);
-  EXPECT_TRUE(star.ok()) << text << ": " << star.status();
-  if (!star.ok()) return out;
-  out.star = *std::move(star);
-  for (const sql::BoundTable& table : out.query.tables) out.tables.push_back(table.table);
-  absl::StatusOr<plan::PhysicalPlan> physical = Lower(out.star, out.tables);
-  EXPECT_TRUE(physical.ok()) << text << ": " << physical.status();
-  if (physical.ok()) out.physical = *std::move(physical);
+  plan::logical::Query tree = TreeOf(text);
+  if (tree.root == nullptr) return out;
+  std::optional<sql::FlatQuery> flat = sql::Flatten(tree);
+  EXPECT_TRUE(flat.has_value()) << text;
+  out.query = std::move(flat).value_or(sql::FlatQuery());
+  absl::StatusOr<LoweredTree> lowered = PlanQuery(std::move(tree));
+  EXPECT_TRUE(lowered.ok()) << text << ": " << lowered.status();
+  if (!lowered.ok()) return out;
+  EXPECT_EQ(lowered->lowered.stages.size(), 1u) << text;
+  out.star = std::move(lowered->lowered.stages[0].star);
+  out.tables = std::move(lowered->lowered.tables);
+  out.physical = std::move(lowered->lowered.plan);
   return out;
 }
 
@@ -173,8 +186,7 @@ TEST(Lower, SsbsQueries) {
 
 TEST(Lower, SchemasOfAStarHaveTheTablesBounds) {
   const Planned planned = PlanOf(std::string(ssb::FindQuery("Q1.1")->sql));
-  ASSERT_EQ(planned.physical.pipelines.size(), 2u);
-  const plan::Pipeline& main = planned.physical.pipelines[1];
+  const plan::Pipeline& main = planned.claimed();
   const plan::Schema wanted = {{Type::Integer(), false, {90'000, 5'549'500, true}},
                                {Type::Integer(), false, {0, 10, true}}};
   EXPECT_EQ(main.schemas.back(), wanted);
@@ -231,7 +243,8 @@ Rows RowsFor(Random& random, const proto::Table& table) {
 /// The star itself, a tuple at a time: by table the row that it is of.
 class StarRun {
  public:
-  StarRun(const Plan& star, const plan::testing::TableRows& tables) : star_(star), tables_(tables) {}
+  StarRun(const sql::FlatQuery& query, const Plan& star, const plan::testing::TableRows& tables)
+      : query_(query), star_(star), tables_(tables) {}
 
   absl::StatusOr<Rows> Run() {
     NAM_ASSIGN_OR_RETURN(std::vector<Tuple> tuples,
@@ -258,11 +271,17 @@ class StarRun {
  private:
   using Tuple = std::vector<const Row*>;
 
+  /// What servers put out.
   std::vector<Expr> Put() const {
-    if (!star_.aggregated) return star_.output;
-    std::vector<Expr> out = star_.group_by;
-    for (const auto& aggregate : star_.aggregates) {
+    std::vector<Expr> out = query_.group_by;
+    for (const auto& aggregate : query_.aggregates) {
       if (aggregate.function != plan::AggregateFunction::kCountRows) out.push_back(aggregate.argument);
+    }
+    if (query_.aggregated) return out;
+    for (const auto& output : query_.select) out.push_back(output.expr);
+    for (const plan::OrderKey& key : query_.order_by) {
+      if (std::none_of(out.begin(), out.end(), [&](const Expr& e) { return plan::SameExpr(e, key.expr); }))
+        out.push_back(key.expr);
     }
     return out;
   }
@@ -300,6 +319,7 @@ class StarRun {
     return out;
   }
 
+  const sql::FlatQuery& query_;
   const Plan& star_;
   const plan::testing::TableRows& tables_;
 };
@@ -326,12 +346,12 @@ TEST(Lower, MeansWhatTheStarMeans) {
       Random random(seed);
       plan::testing::TableRows tables;
       for (uint32_t t = 0; t < planned.tables.size(); ++t) tables[t] = RowsFor(random, *planned.tables[t]);
-      const absl::StatusOr<Rows> wanted = StarRun(planned.star, tables).Run();
+      const absl::StatusOr<Rows> wanted = StarRun(planned.query, planned.star, tables).Run();
       const absl::StatusOr<std::vector<Rows>> got = plan::testing::Run(planned.physical, tables);
       RC_ASSERT(wanted.ok() == got.ok());
       if (!wanted.ok()) return;
       rows_seen += wanted->size();
-      RC_ASSERT(Sorted(got->back()) == Sorted(*wanted));
+      RC_ASSERT(Sorted(got->at(planned.physical.stages[0].claimed)) == Sorted(*wanted));
     }));
     const bool nothing = text.find("1 = 2") != std::string::npos;
     EXPECT_EQ(rows_seen == 0, nothing);
@@ -342,12 +362,12 @@ TEST(Lower, OrderAndLimitAreTheSinks) {
   const Planned planned = PlanOf(
       "select t.n + u.id as s from t, u where t.id = u.t_id order by t.price desc, s nulls first limit 3 "
       "offset 2");
-  const auto& result = std::get<plan::ResultSink>(planned.physical.pipelines.back().sink);
+  const auto& result = std::get<plan::ResultSink>(planned.claimed().sink);
   EXPECT_EQ(result.limit, 5);
-  const std::vector<plan::Order> order = {{1, true, true}, {2, false, true}};
+  const std::vector<plan::Order> order = {{1, true, true}, {0, false, true}};
   EXPECT_EQ(result.order, order);
   const Planned all = PlanOf("select id from t order by n");
-  EXPECT_TRUE(std::get<plan::ResultSink>(all.physical.pipelines.back().sink).order.empty())
+  EXPECT_TRUE(std::get<plan::ResultSink>(all.claimed().sink).order.empty())
       << "the session sorts what it merges";
 }
 
@@ -366,17 +386,15 @@ TEST(Lower, PartitionMatchesAreThoseOfTheStar) {
 }
 
 TEST(Lower, DeepExpressionsAreRefusedFromTheBoundOn) {
-  Planned planned = PlanOf("select n from t");
   const auto deep = [&](size_t levels) {
-    Expr e = planned.star.output[0];
+    plan::logical::Query tree = TreeOf("select n from t");
+    Expr& output = tree.root->As<plan::logical::Project>()->outputs.at(0);
     while (--levels > 0) {
       std::vector<Expr> sides(1);
-      sides[0] = std::move(e);
-      e = Random::Node(plan::Op::kNegate, Type::Integer(), std::move(sides));
+      sides[0] = std::move(output);
+      output = Random::Node(plan::Op::kNegate, Type::Integer(), std::move(sides));
     }
-    Plan star = planned.star;
-    star.output = {std::move(e)};
-    return Lower(star, planned.tables).status();
+    return PlanQuery(std::move(tree)).status();
   };
   EXPECT_TRUE(deep(plan::kDeepestExpression).ok()) << deep(plan::kDeepestExpression);
   const auto error = SqlErrorOf(deep(plan::kDeepestExpression + 1));
@@ -389,13 +407,14 @@ TEST(Lower, RefusesWhatIsNoStar) {
   const auto refused = [&](const std::function<void(Plan&)>& change) {
     Plan star = planned.star;
     change(star);
-    return absl::IsInvalidArgument(Lower(star, planned.tables).status());
+    PlanBuilder builder;
+    return absl::IsInvalidArgument(LowerStar(star, planned.tables, builder, 0).status());
   };
   EXPECT_TRUE(refused([](Plan& star) { star.driving = 2; }));
   EXPECT_TRUE(refused([](Plan& star) { star.joins[0].table = 5; }));
   EXPECT_TRUE(refused([](Plan& star) { star.joins[0].probe_key = star.joins[0].build_key; }));
   EXPECT_TRUE(refused([](Plan& star) { star.tables[0].columns.clear(); }));
-  EXPECT_TRUE(refused([](Plan& star) { star.output[0].column.column = 99; }));
+  EXPECT_TRUE(refused([](Plan& star) { star.joins[0].residuals[0].children[0].column.column = 99; }));
 }
 
 using plan::Distribution;

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/sql/fake_tables.h"
+#include "tests/sql/flat_query.h"
 #include "types/date.h"
 #include "types/sql_error.h"
 
@@ -22,7 +23,7 @@ Row MakeRow() {
 }
 
 absl::StatusOr<Value> Eval(const std::string& expression, const Row& row = MakeRow()) {
-  const sql::BoundQuery query = sql::BindQuery("select " + expression + " from t");
+  const sql::FlatQuery query = sql::BindQuery("select " + expression + " from t");
   if (query.select.size() != 1) return absl::InternalError("did not bind");
   return Evaluate(query.select[0].expr,
                   [&](const Expr& e) { return row.at(static_cast<size_t>(e.column.column)); });
@@ -242,7 +243,7 @@ TEST(EvaluateTest, Like) {
 }
 
 TEST(EvaluateTest, ColumnsOf) {
-  const sql::BoundQuery query = sql::BindQuery("select n + id * n - id from t");
+  const sql::FlatQuery query = sql::BindQuery("select n + id * n - id from t");
   EXPECT_EQ(ColumnsOf(query.select.at(0).expr), (std::vector<ColumnRef>{{0, 1}, {0, 0}}));
 }
 

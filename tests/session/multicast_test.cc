@@ -50,9 +50,12 @@ class MulticastQueryTest : public ::testing::TestWithParam<fabric::Kind> {
     std::string lines;
     bool inside = false;
     for (const auto& row : ToText(*result)) {
-      if (row[0].starts_with("  Pipeline") || row[0].starts_with("  Assignment"))
-        inside = row[0].find("build " + table) != std::string::npos;
-      if (inside) lines += row[0] + "\n";
+      if (row[0].starts_with("  P") || row[0].starts_with("  Assignment"))
+        inside = row[0].find("scan " + table) != std::string::npos;
+      // Lines that go on are joined again.
+      const bool goes_on = row[0].starts_with("            ") && !lines.empty();
+      if (inside && goes_on) lines.back() = ' ';
+      if (inside) lines += (goes_on ? row[0].substr(12) : row[0]) + "\n";
     }
     return lines;
   }

@@ -13,7 +13,7 @@
 #include "base/status_macros.h"
 #include "execution/local_stage.h"
 #include "execution/rows/row_layout.h"
-#include "optimizer/lower.h"
+#include "optimizer/plan_query.h"
 #include "session/result_collector.h"
 #include "tests/execution/tuples.h"
 #include "tests/session/stored_result.h"
@@ -55,7 +55,7 @@ class QueryResultTest : public testing::Test {
   /// A query whose servers have done their stage.
   struct Ending {
     explicit Ending(const Planned& planned)
-        : result(ColumnsOf(planned.query), rows), from(planned.physical.stages[0].claimed) {}
+        : result(planned.columns, rows), from(planned.physical.stages[0].claimed) {}
     absl::Status Add(std::span<const std::byte> pages, uint64_t attempt) {
       return stage->Add(from, pages, attempt);
     }
@@ -76,7 +76,7 @@ class QueryResultTest : public testing::Test {
                                                 uint64_t budget_bytes = kBudgetBytes) {
     auto ending = std::make_unique<Ending>(planned);
     NAM_ASSIGN_OR_RETURN(ending->stage,
-                         ending->result.PrepareStage(planned.physical, {planned.query.tables[0].table},
+                         ending->result.PrepareStage(planned.physical, planned.tables,
                                                      budget_bytes, RealClock(), cancel_));
     return ending;
   }
@@ -250,8 +250,8 @@ TEST_F(QueryResultTest, ErrorsOfTheSelectListAreTheUsers) {
 }
 
 TEST_F(QueryResultTest, DeepExpressionsAreRefused) {
-  Planned planned = PlanOf("select count(*) from t group by k");
-  plan::Expr deep = planned.query.select[0].expr;
+  plan::logical::Query tree = TreeOf("select count(*) from t group by k");
+  plan::Expr& deep = tree.root->As<plan::logical::Project>()->outputs.at(0);
   for (int i = 0; i < 2000; ++i) {
     plan::Expr negate;
     negate.op = plan::Op::kNegate;
@@ -259,10 +259,8 @@ TEST_F(QueryResultTest, DeepExpressionsAreRefused) {
     negate.children.push_back(std::move(deep));
     deep = std::move(negate);
   }
-  planned.query.select[0].expr = std::move(deep);
-  plan::PhysicalPlan physical = optimizer::Lower(planned.star, {planned.query.tables[0].table}).value();
-  const absl::Status lowered = optimizer::LowerFinish(planned.query, planned.star, physical);
-  EXPECT_EQ(SqlErrorOf(lowered).value().sqlstate, sqlstate::kTooComplex);
+  const absl::Status planned = optimizer::PlanQuery(std::move(tree)).status();
+  EXPECT_EQ(SqlErrorOf(planned).value().sqlstate, sqlstate::kTooComplex);
 }
 
 TEST_F(QueryResultTest, BrokenPagesAreRefused) {

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <regex>
 
+#include <nlohmann/json.hpp>
+
 #include "tests/cluster/in_process_cluster.h"
 #include "tests/cluster/oracle.h"
 #include "types/date.h"
@@ -353,6 +355,7 @@ TEST_F(QueryTest, ALargePartitionIsSharedByServersAndThreads) {
   }
   std::string text;
   for (const auto& row : Rows("explain analyze " + query)) text += row[0] + "\n";
+  text = std::regex_replace(text, std::regex("\n {10,}"), " ");  // lines that go on are joined
   const std::regex share(
       "compute server [0-9]+: ([0-9,]+) rows \\(([0-9.]+) %\\), by thread ([0-9,]+) \\+ ([0-9,]+)");
   int servers = 0;
@@ -426,15 +429,64 @@ TEST_F(QueryTest, ExplainShowsPlanAssignmentAndCounters) {
       Rows("explain select name, sum(price) from sales, items where sales.item = items.item group by name");
   std::string text;
   for (const auto& row : plan) text += row[0] + "\n";
-  EXPECT_NE(text.find("probe items on sales.item = items.item, partition by partition"), std::string::npos)
-      << text;
+  EXPECT_NE(text.find("probe P0 on item"), std::string::npos) << text;
+  EXPECT_NE(text.find("partition by partition"), std::string::npos) << text;
   EXPECT_NE(text.find("Assignment of sales"), std::string::npos) << text;
+  EXPECT_NE(text.find("Session\n"), std::string::npos) << text;
   EXPECT_EQ(text.find("waiting"), std::string::npos) << text;
+  EXPECT_EQ(text.find("(actual "), std::string::npos) << text;
   text.clear();
   for (const auto& row : Rows("explain analyze select count(*) from sales where id < 10"))
     text += row[0] + "\n";
   EXPECT_NE(text.find("from memory server 1"), std::string::npos) << text;
   EXPECT_NE(text.find("waiting"), std::string::npos) << text;
+  EXPECT_NE(text.find("(actual 10)"), std::string::npos) << text;
+}
+
+/// Every pipeline of any query says how many rows it made, and no line is wider than a terminal.
+TEST_F(QueryTest, ExplainAnalyzeShowsRowsOfEveryStage) {
+  for (const std::string query :
+       {"select distinct note from sales where id < 500 order by note",
+        "select count(*) from sales s left join items i on s.item = i.item where i.name is null",
+        "select item, id, rank() over (partition by item order by id desc, price, big, day, note) r, "
+        "sum(price * 2 + 1) over (partition by item, note order by day) from sales",
+        "select id from sales where id in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, "
+        "20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32) union select item from items",
+        "select name from items where item in (select item from sales where price > 100)"}) {
+    std::string text;
+    for (const auto& row : Rows("explain analyze " + query)) {
+      EXPECT_LE(row[0].size(), 100u) << row[0];
+      text += row[0] + "\n";
+    }
+    EXPECT_NE(text.find("(actual "), std::string::npos) << text;
+    const auto session = text.find("\nSession\n");
+    ASSERT_NE(session, std::string::npos) << text;
+    EXPECT_NE(text.find("Result: "), std::string::npos) << text;
+  }
+}
+
+TEST_F(QueryTest, ExplainAsJsonIsOneDocument) {
+  const TextRows plan = Rows("explain (format json) select name from items order by name");
+  ASSERT_EQ(plan.size(), 1u);
+  EXPECT_EQ(nlohmann::json::parse(plan[0][0]).count("result"), 0u) << plan[0][0];
+  const TextRows analyzed = Rows(
+      "explain (analyze, format json) select name, count(*) from sales, items where sales.item = items.item "
+      "and sales.id < 100 group by name order by name");
+  ASSERT_EQ(analyzed.size(), 1u);
+  const auto document = nlohmann::json::parse(analyzed[0][0]);
+  EXPECT_EQ(document.at("result").at("rows"), 9);
+  const auto& stages = document.at("stages");
+  ASSERT_EQ(stages.size(), 2u);
+  EXPECT_EQ(stages[1].at("site"), "session");
+  const auto& servers = stages[0];
+  EXPECT_EQ(servers.at("claimed_table"), "sales");
+  ASSERT_EQ(servers.at("pipelines").size(), 2u);
+  EXPECT_EQ(servers.at("pipelines")[0].at("table"), "items");
+  const auto& claimed = servers.at("pipelines")[1];
+  uint64_t rows_in = 0;
+  for (const auto& server : claimed.at("servers")) rows_in += server.at("rows_in").get<uint64_t>();
+  EXPECT_EQ(rows_in, 1000u);
+  EXPECT_EQ(claimed.at("steps").size(), 1u);
 }
 
 TEST_F(QueryTest, UserErrorsCarryPositionAndHint) {

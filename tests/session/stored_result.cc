@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -15,8 +16,9 @@
 #include "execution/sort/result_sink.h"
 #include "execution/sort/sorter.h"
 #include "execution/sort/top_rows.h"
-#include "optimizer/lower.h"
+#include "optimizer/plan_query.h"
 #include "plan/expression.h"
+#include "sql/logical_binder.h"
 #include "tests/execution/step_driver.h"
 #include "types/decimal.h"
 #include "types/sql_error.h"
@@ -122,10 +124,9 @@ absl::StatusOr<std::vector<Tuple>> SinkInput(const Planned& planned, const Rows&
   std::vector<Tuple> tuples;
   for (const Row& row : rows) {
     Row flows;
-    if (planned.star.aggregated) {
-      for (const uint32_t slot : scan.output) flows.push_back(row[scan.columns[slot]]);
-    } else {
-      NAM_ASSIGN_OR_RETURN(flows, Evaluated(planned.star.output, ColumnsOf(row)));
+    for (const uint32_t slot : scan.output) flows.push_back(row[scan.columns[slot]]);
+    for (const plan::StepNode& step : ServersPipeline(planned).steps) {
+      NAM_ASSIGN_OR_RETURN(flows, Evaluated(std::get<plan::ProjectStep>(step).outputs, ColumnsOf(flows)));
     }
     tuples.push_back(TupleOf(flows));
   }
@@ -237,11 +238,11 @@ struct OutputRow {
   Row values, order;
 };
 
-absl::StatusOr<std::vector<OutputRow>> Outputs(const sql::BoundQuery& query, const Rows& table) {
+absl::StatusOr<std::vector<OutputRow>> Outputs(const sql::FlatQuery& query, const Rows& table) {
   std::vector<OutputRow> out;
   const auto add = [&](const plan::Resolver& resolve) -> absl::Status {
     OutputRow& row = out.emplace_back();
-    for (const sql::OutputColumn& column : query.select) {
+    for (const sql::FlatQuery::Output& column : query.select) {
       NAM_ASSIGN_OR_RETURN(Value value, plan::Evaluate(column.expr, resolve));
       row.values.push_back(std::move(value));
     }
@@ -271,7 +272,9 @@ absl::StatusOr<std::vector<OutputRow>> Outputs(const sql::BoundQuery& query, con
       aggregates.push_back(std::move(value));
     }
     const plan::Resolver resolve = [&keys, &aggregates](const Expr& e) {
-      return (e.op == plan::Op::kGroup ? keys : aggregates)[static_cast<size_t>(e.index)];
+      return (e.column.table == sql::FlatQuery::kGroups
+                  ? keys
+                  : aggregates)[static_cast<size_t>(e.column.column)];
     };
     if (query.having.has_value()) {
       NAM_ASSIGN_OR_RETURN(const Value keep, plan::Evaluate(*query.having, resolve));
@@ -282,7 +285,7 @@ absl::StatusOr<std::vector<OutputRow>> Outputs(const sql::BoundQuery& query, con
   return out;
 }
 
-bool Before(const sql::BoundQuery& query, const OutputRow& a, const OutputRow& b) {
+bool Before(const sql::FlatQuery& query, const OutputRow& a, const OutputRow& b) {
   for (size_t k = 0; k < query.order_by.size(); ++k) {
     const plan::OrderKey& by = query.order_by[k];
     const Value &x = a.order[k], &y = b.order[k];
@@ -296,23 +299,27 @@ bool Before(const sql::BoundQuery& query, const OutputRow& a, const OutputRow& b
 
 }  // namespace
 
+plan::logical::Query TreeOf(const std::string& text) {
+  OneTable tables;
+  absl::StatusOr<plan::logical::Query> tree = sql::BindLogical(text, tables);
+  EXPECT_TRUE(tree.ok()) << text << ": " << tree.status();
+  return tree.ok() ? *std::move(tree) : plan::logical::Query();
+}
+
 Planned PlanOf(const std::string& text) {
   Planned out;
-  OneTable tables;
-  absl::StatusOr<sql::Statement> statement = sql::Bind(text, tables);
-  EXPECT_TRUE(statement.ok()) << text << ": " << statement.status();
-  if (!statement.ok()) return out;
-  out.query = std::get<sql::SelectStatement>(*std::move(statement)).query;
-  absl::StatusOr<optimizer::Plan> star = optimizer::MakePlan(out.query);
-  EXPECT_TRUE(star.ok()) << text << ": " << star.status();
-  if (!star.ok()) return out;
-  out.star = *std::move(star);
-  absl::StatusOr<plan::PhysicalPlan> physical = optimizer::Lower(out.star, {out.query.tables[0].table});
-  EXPECT_TRUE(physical.ok()) << text << ": " << physical.status();
-  if (!physical.ok()) return out;
-  const absl::Status finished = optimizer::LowerFinish(out.query, out.star, *physical);
-  EXPECT_TRUE(finished.ok()) << text << ": " << finished;
-  if (finished.ok()) out.physical = *std::move(physical);
+  plan::logical::Query tree = TreeOf(text);
+  if (tree.root == nullptr) return out;
+  std::optional<sql::FlatQuery> flat = sql::Flatten(tree);
+  EXPECT_TRUE(flat.has_value()) << text;
+  out.query = std::move(flat).value_or(sql::FlatQuery());
+  for (const plan::logical::Column& column : tree.root->columns)
+    out.columns.push_back({column.name, column.type});
+  absl::StatusOr<optimizer::LoweredTree> lowered = optimizer::PlanQuery(std::move(tree));
+  EXPECT_TRUE(lowered.ok()) << text << ": " << lowered.status();
+  if (!lowered.ok()) return out;
+  out.physical = std::move(lowered->lowered.plan);
+  out.tables = std::move(lowered->lowered.tables);
   return out;
 }
 
@@ -336,7 +343,7 @@ absl::StatusOr<std::vector<std::byte>> Store(const Planned& planned, const Rows&
   return StoreRows(std::get<plan::ResultSink>(pipeline.sink), schema, tuples, attempt, storing, driver);
 }
 
-absl::StatusOr<Rows> Model(const sql::BoundQuery& query, const Rows& table) {
+absl::StatusOr<Rows> Model(const sql::FlatQuery& query, const Rows& table) {
   NAM_ASSIGN_OR_RETURN(std::vector<OutputRow> rows, Outputs(query, table));
   if (query.distinct) {
     std::set<Key> seen;

@@ -8,9 +8,11 @@
 
 #include "absl/status/statusor.h"
 #include "base/random.h"
-#include "optimizer/plan.h"
+#include "plan/logical.h"
 #include "plan/physical.h"
-#include "sql/bound_query.h"
+#include "plan/table_schema.h"
+#include "session/session.h"
+#include "tests/sql/flat_query.h"
 
 /// Queries over one table without servers: what each attempt would leave, by the engine's own sinks, and what
 /// the result must be.
@@ -23,10 +25,13 @@ using Rows = std::vector<Row>;
 ///   t(id integer, k integer null, n bigint null, price decimal(2) null, name varchar null, c char(3) null,
 ///     day date null, ok boolean null)
 struct Planned {
-  sql::BoundQuery query;
-  optimizer::Plan star;
+  sql::FlatQuery query;
+  std::vector<ResultSet::Column> columns;
   plan::PhysicalPlan physical;
+  plan::TableMetadata tables;
 };
+/// Its tree.
+plan::logical::Query TreeOf(const std::string& text);
 /// Must bind; a test failure otherwise.
 Planned PlanOf(const std::string& text);
 
@@ -43,6 +48,6 @@ absl::StatusOr<std::vector<std::byte>> Store(const Planned& planned, const Rows&
                                              RandomStream& random, const Storing& storing = {});
 
 /// The query's rows, by a walk over all rows of t in their order. Rows that an order leaves equal stay in it.
-absl::StatusOr<Rows> Model(const sql::BoundQuery& query, const Rows& table);
+absl::StatusOr<Rows> Model(const sql::FlatQuery& query, const Rows& table);
 
 }  // namespace nam::session

@@ -3,6 +3,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/sql/fake_tables.h"
+#include "tests/sql/flat_query.h"
 #include "types/sql_error.h"
 
 namespace nam::sql {
@@ -83,9 +84,11 @@ TEST(BindErrorTest, StatementKinds) {
       {"^explain insert into t values (1)", "EXPLAIN of anything but SELECT"},
       {"explain (analyze, ^costs off) select id from t", "EXPLAIN option \"costs\""},
       {"explain ^verbose select id from t", "EXPLAIN option \"verbose\""},
+      {"explain (^format xml) select id from t", "EXPLAIN (FORMAT XML)"},
   });
   Check({"explain (^analyze maybe) select id from t", "22023", "ANALYZE takes", ""});
   Check({"explain (^analyze 2) select id from t", "22023", "ANALYZE takes", ""});
+  Check({"explain (^format jsonb) select id from t", "22023", "unrecognized value", "TEXT or JSON"});
 }
 
 TEST(BindErrorTest, SelectClauses) {

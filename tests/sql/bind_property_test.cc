@@ -6,7 +6,9 @@
 #include "plan/aggregate.h"
 #include "plan/expression_tree.h"
 #include "sql/error_text.h"
+#include "sql/logical_binder.h"
 #include "tests/sql/fake_tables.h"
+#include "tests/sql/flat_query.h"
 #include "tests/sql/ssb_queries.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
@@ -23,18 +25,18 @@ using plan::Op;
 using plan::OrderKey;
 using plan::Resolver;
 
-void CheckExpr(const BoundQuery& query, const Expr& e, bool after_aggregation) {
+void CheckExpr(const FlatQuery& query, const Expr& e, bool after_aggregation) {
   switch (e.op) {
     case Op::kColumn:
-      RC_ASSERT(!after_aggregation);
+      if (after_aggregation) {
+        const bool group = e.column.table == FlatQuery::kGroups;
+        RC_ASSERT(group || e.column.table == FlatQuery::kAggregates);
+        RC_ASSERT(static_cast<size_t>(e.column.column) <
+                  (group ? query.group_by.size() : query.aggregates.size()));
+        break;
+      }
       RC_ASSERT(e.column.table >= 0 && static_cast<size_t>(e.column.table) < query.tables.size());
       RC_ASSERT(e.column.column < query.tables[static_cast<size_t>(e.column.table)].table->columns_size());
-      break;
-    case Op::kGroup:
-      RC_ASSERT(after_aggregation && static_cast<size_t>(e.index) < query.group_by.size());
-      break;
-    case Op::kAggregate:
-      RC_ASSERT(after_aggregation && static_cast<size_t>(e.index) < query.aggregates.size());
       break;
     case Op::kLiteral:
       RC_ASSERT(e.type.kind != TypeKind::kNull);
@@ -63,10 +65,10 @@ void CheckExpr(const BoundQuery& query, const Expr& e, bool after_aggregation) {
   for (const Expr& child : e.children) CheckExpr(query, child, after_aggregation);
 }
 
-/// What bound_query.h promises.
-void CheckQuery(const BoundQuery& query) {
+/// What is promised of flat queries.
+void CheckQuery(const FlatQuery& query) {
   RC_ASSERT(!query.tables.empty() && !query.select.empty());
-  for (const JoinEdge& edge : query.joins) RC_ASSERT(edge.left.table != edge.right.table);
+  for (const auto& [left, right] : query.joins) RC_ASSERT(left.table != right.table);
   for (const Expr& e : query.conjuncts) {
     RC_ASSERT(e.type.kind == TypeKind::kBool && e.op != Op::kAnd);
     CheckExpr(query, e, false);
@@ -75,7 +77,7 @@ void CheckQuery(const BoundQuery& query) {
   for (const Aggregate& a : query.aggregates) {
     if (a.function != AggregateFunction::kCountRows) CheckExpr(query, a.argument, false);
   }
-  for (const OutputColumn& o : query.select) CheckExpr(query, o.expr, query.aggregated);
+  for (const FlatQuery::Output& o : query.select) CheckExpr(query, o.expr, query.aggregated);
   for (const OrderKey& k : query.order_by) CheckExpr(query, k.expr, query.aggregated);
   if (query.having.has_value()) CheckExpr(query, *query.having, true);
   RC_ASSERT(query.offset >= 0 && query.limit.value_or(0) >= 0);
@@ -87,7 +89,10 @@ bool CheckBind(const std::string& text) {
   FakeTables tables;
   const absl::StatusOr<Statement> statement = Bind(text, tables);
   if (statement.ok()) {
-    if (const auto* select = std::get_if<SelectStatement>(&*statement)) CheckQuery(select->query);
+    if (const auto* select = std::get_if<TreeStatement>(&*statement)) {
+      RC_ASSERT(plan::logical::CheckTree(*select->tree, /*unnested=*/false).ok());
+      if (const auto flat = Flatten(*select->tree); flat.has_value()) CheckQuery(*flat);
+    }
     return true;
   }
   const auto error = SqlErrorOf(statement.status());
@@ -359,13 +364,13 @@ RC_GTEST_PROP(BindProperty, PrintedExpressionsMeanTheSame, ()) {
     RC_ASSERT(SqlErrorOf(once.status()).has_value());
     RC_DISCARD("does not bind");
   }
-  const BoundQuery& query = std::get<SelectStatement>(*once).query;
+  const FlatQuery query = Flatten(*std::get<TreeStatement>(*once).tree).value();
   const Expr& first = query.select[0].expr;
   CheckQuery(query);
   const std::string printed = Show(query, first);
   const auto twice = bind(printed);
   RC_ASSERT(twice.ok());
-  const Expr& second = std::get<SelectStatement>(*twice).query.select[0].expr;
+  const Expr second = Flatten(*std::get<TreeStatement>(*twice).tree)->select[0].expr;
   if (first.op == Op::kLiteral && first.literal.null) RC_DISCARD("NULL alone prints without its type");
   RC_ASSERT(first.type == second.type);
   std::map<int, Value> row;
@@ -423,17 +428,17 @@ Expr WithoutLengths(Expr e) {
 /// As the CHECK of a record table is kept.
 RC_GTEST_PROP(BindProperty, PrintedConstantsKeepTheirTypes, ()) {
   FakeTables tables;
-  const auto bind = [&](const std::string& e) { return Bind("select " + e + " from r", tables); };
+  const auto bind = [&](const std::string& e) { return BindLogical("select " + e + " from r", tables); };
   const auto once = bind(ConditionWithConstants());
   RC_PRE(once.ok());  // some divide by zero
-  const BoundQuery& query = std::get<SelectStatement>(*once).query;
+  const FlatQuery query = Flatten(*once).value();
   const Expr& first = query.select[0].expr;
   RC_PRE(!IsNullLiteral(first));
   const std::string printed = Show(query, first);
   const auto twice = bind(printed);
   RC_LOG() << printed << "\n" << twice.status();
   RC_ASSERT(twice.ok());
-  RC_ASSERT(SameExpr(WithoutLengths(std::get<SelectStatement>(*twice).query.select[0].expr),
+  RC_ASSERT(SameExpr(WithoutLengths(Flatten(*twice)->select[0].expr),
                      WithoutLengths(first)));
 }
 

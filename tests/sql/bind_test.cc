@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/sql/fake_tables.h"
+#include "tests/sql/flat_query.h"
 #include "tests/sql/ssb_queries.h"
 #include "types/sql_error.h"
 
@@ -11,7 +12,7 @@ using plan::Expr;
 
 /// The condition, bound as WHERE over t, as its conjuncts.
 std::string Where(const std::string& condition) {
-  const BoundQuery query = BindQuery("select id from t where " + condition);
+  const FlatQuery query = BindQuery("select id from t where " + condition);
   std::string shown;
   for (const Expr& e : query.conjuncts) shown += (shown.empty() ? "" : " & ") + Show(query, e);
   return shown;
@@ -19,14 +20,14 @@ std::string Where(const std::string& condition) {
 
 /// The expression, bound in a select list over t, with its type.
 std::string Selected(const std::string& expression) {
-  const BoundQuery query = BindQuery("select " + expression + " from t");
+  const FlatQuery query = BindQuery("select " + expression + " from t");
   if (query.select.size() != 1) return "?";
   return Show(query, query.select[0].expr) + " : " + TypeName(query.select[0].expr.type);
 }
 
 TEST(BindTest, Ssb) {
   for (const char* text : kSsbQueries) {
-    const BoundQuery query = BindQuery(text);
+    const FlatQuery query = BindQuery(text);
     EXPECT_EQ(query.joins.size() + 1, query.tables.size()) << text;
     EXPECT_EQ(query.aggregates.size(), 1u) << text;
     EXPECT_TRUE(query.aggregated);
@@ -85,19 +86,19 @@ TEST(BindTest, Using) {
             "select t.id as id, t.name as name, t.price as price, u.price as price\nfrom t t, u u\n"
             "join t.id = u.id, t.name = u.name");
   EXPECT_EQ(Show(BindQuery("select * from u a join u b using (id, t_id, price, amount, name)")),
-            "select a.id as id, a.t_id as t_id, a.price as price, a.amount as amount, a.name as name, a.day "
-            "as day, "
-            "b.day as day\nfrom u a, u b\n"
-            "join a.id = b.id, a.t_id = b.t_id, a.price = b.price, a.amount = b.amount, a.name = b.name");
+            "select u1.id as id, u1.t_id as t_id, u1.price as price, u1.amount as amount, u1.name as name, "
+            "u1.day as day, u2.day as day\nfrom u u1, u u2\n"
+            "join u1.id = u2.id, u1.t_id = u2.t_id, u1.price = u2.price, u1.amount = u2.amount, u1.name = "
+            "u2.name");
 }
 
 TEST(BindTest, SelfJoin) {
   FakeTables tables;
   const auto statement = Bind("select a.id from t a, t as b, t c where a.id = b.n and b.id = c.n", tables);
   ASSERT_TRUE(statement.ok()) << statement.status();
-  const BoundQuery& query = std::get<SelectStatement>(*statement).query;
-  EXPECT_EQ(Show(query), "select a.id as id\nfrom t a, t b, t c\njoin a.id = b.n, b.id = c.n");
-  EXPECT_EQ(tables.lookups(), 1);  // one version of t
+  const FlatQuery query = Flatten(*std::get<TreeStatement>(*statement).tree).value();
+  EXPECT_EQ(Show(query), "select t1.id as id\nfrom t t1, t t2, t t3\njoin t1.id = t2.n, t2.id = t3.n");
+  EXPECT_LE(tables.lookups(), 2);  // one version of t
   EXPECT_EQ(query.tables[0].table, query.tables[2].table);
   // Equality inside one table is a conjunct.
   EXPECT_EQ(Show(BindQuery("select id from t where id = n")),
@@ -114,7 +115,7 @@ TEST(BindTest, Stars) {
 }
 
 TEST(BindTest, OutputNames) {
-  const BoundQuery query = BindQuery(
+  const FlatQuery query = BindQuery(
       "select id, id as x, \"Odd Name\", sum(n), count(*), 1, id + 1, case when ok then 1 end, coalesce(n, "
       "1), "
       "nullif(n, 1), cast(id as text), date '1994-01-01', extract(year from day), case when ok then 1 else "
@@ -124,7 +125,7 @@ TEST(BindTest, OutputNames) {
       "ok then 1 end as text) from t "
       "group by id, \"Odd Name\", ok, n, day");
   std::vector<std::string> names;
-  for (const OutputColumn& output : query.select) names.push_back(output.name);
+  for (const FlatQuery::Output& output : query.select) names.push_back(output.name);
   EXPECT_EQ(names, (std::vector<std::string>{"id", "x", "Odd Name", "sum", "count", "?column?", "?column?",
                                              "case", "coalesce", "nullif", "id", "date", "extract", "case",
                                              "n", "n", "text"}));
@@ -164,7 +165,7 @@ TEST(BindTest, InLists) {
   EXPECT_EQ(Where("day in (timestamp '1994-01-01 12:00', '1995-01-01 01:00', date '1996-01-01')"),
             "CAST(t.day AS timestamp) IN (timestamp '1994-01-01 12:00:00', timestamp '1995-01-01 01:00:00', "
             "timestamp '1996-01-01 00:00:00')");
-  const BoundQuery query = BindQuery("select id from t where price in (1, '2.5', -3)");
+  const FlatQuery query = BindQuery("select id from t where price in (1, '2.5', -3)");
   for (const Expr& e : query.conjuncts.at(0).children) EXPECT_EQ(e.type, Type::Decimal(2));
 }
 
@@ -243,9 +244,9 @@ TEST(BindTest, TheStatementsTime) {
   const auto bound =
       bind("select now(), current_timestamp, localtimestamp, current_date, age(date '2020-05-01') from t");
   ASSERT_TRUE(bound.ok()) << bound.status();
-  const BoundQuery& query = std::get<SelectStatement>(*bound).query;
+  const FlatQuery query = Flatten(*std::get<TreeStatement>(*bound).tree).value();
   std::string shown;
-  for (const OutputColumn& column : query.select) shown += column.expr.literal.ToString() + "\n";
+  for (const FlatQuery::Output& column : query.select) shown += column.expr.literal.ToString() + "\n";
   EXPECT_EQ(
       shown,
       "2020-05-07 03:04:05.678\n2020-05-07 03:04:05.678\n2020-05-07 03:04:05.678\n2020-05-07\n6 days\n");
@@ -299,7 +300,7 @@ TEST(BindTest, Casts) {
 }
 
 TEST(BindTest, Aggregates) {
-  const BoundQuery query = BindQuery(
+  const FlatQuery query = BindQuery(
       "select count(*), count(1), count(n), count(distinct n), sum(n), sum(price), avg(n), avg(price), "
       "avg(rate), "
       "min(day), max(name), min(distinct price), sum(n) + sum(n) from t");
@@ -347,7 +348,7 @@ TEST(BindTest, Having) {
       Show(BindQuery("select n from t group by n having count(*) > 1 and n < 5 and sum(id) > count(*)")),
       "select group0 as n\nfrom t t\ngroup by t.n\naggregate count(*), sum(t.id)\n"
       "having agg0 > 1 AND group0 < 5 AND agg1 > agg0");
-  const BoundQuery query = BindQuery("select 1 from t having true");
+  const FlatQuery query = BindQuery("select 1 from t having true");
   EXPECT_TRUE(query.aggregated);
   EXPECT_FALSE(query.having.has_value());
 }
@@ -369,7 +370,7 @@ TEST(BindTest, OrderLimitDistinct) {
 
 TEST(BindTest, Positions) {
   const std::string text = "select n+1, sum(id) from t where name = 'é' and price > 2.5 group by 1";
-  const BoundQuery query = BindQuery(text);
+  const FlatQuery query = BindQuery(text);
   EXPECT_EQ(query.conjuncts.at(0).position, static_cast<int>(text.find('=')));
   EXPECT_EQ(query.conjuncts.at(1).position, static_cast<int>(text.find('>')));
   EXPECT_EQ(query.conjuncts.at(1).children.at(1).position, static_cast<int>(text.find("2.5")));
@@ -389,6 +390,8 @@ TEST(BindTest, OtherStatements) {
   EXPECT_FALSE(std::get<ExplainStatement>(bind("explain (analyze off) select id from t")).analyze);
   EXPECT_FALSE(std::get<ExplainStatement>(bind("explain (analyze 0) select id from t")).analyze);
   EXPECT_TRUE(std::get<ExplainStatement>(bind("explain (analyze 1) select id from t")).analyze);
+  EXPECT_TRUE(std::get<ExplainStatement>(bind("explain (analyze, format json) select id from t")).json);
+  EXPECT_FALSE(std::get<ExplainStatement>(bind("explain (format text) select id from t")).json);
   auto drop = std::get<DropTableStatement>(bind("drop table if exists \"T\""));
   EXPECT_EQ(drop.table, "T");
   EXPECT_TRUE(drop.if_exists);
@@ -418,7 +421,7 @@ TEST(BindTest, TextOfAnExpressionBindsToItself) {
     const std::string text(expression);
     const std::string once = Where(text);
     std::string conjunction;
-    const BoundQuery query = BindQuery("select id from t where " + text);
+    const FlatQuery query = BindQuery("select id from t where " + text);
     for (const Expr& e : query.conjuncts)
       conjunction += (conjunction.empty() ? "(" : " and (") + Show(query, e) + ")";
     EXPECT_EQ(Where(conjunction), once);

@@ -4,21 +4,11 @@
 
 #include <iterator>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "plan/aggregate.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
 
 namespace nam::sql {
 namespace {
-
-using plan::Aggregate;
-using plan::AggregateFunction;
-using plan::ColumnRef;
-using plan::Expr;
-using plan::Op;
-using plan::OrderKey;
 
 struct ColumnSpec {
   const char* name;
@@ -123,16 +113,6 @@ std::vector<std::string> FakeTables::Names() {
   return names;
 }
 
-BoundQuery BindQuery(const std::string& text) {
-  FakeTables tables;
-  absl::StatusOr<Statement> statement = Bind(text, tables);
-  EXPECT_TRUE(statement.ok()) << text << "\n" << statement.status();
-  if (!statement.ok()) return {};
-  auto* select = std::get_if<SelectStatement>(&*statement);
-  EXPECT_NE(select, nullptr) << text;
-  return select == nullptr ? BoundQuery() : std::move(select->query);
-}
-
 SqlError BindError(const std::string& text) {
   FakeTables tables;
   const absl::StatusOr<Statement> statement = Bind(text, tables);
@@ -141,77 +121,6 @@ SqlError BindError(const std::string& text) {
   const std::optional<SqlError> error = SqlErrorOf(statement.status());
   EXPECT_TRUE(error.has_value()) << text << "\n" << statement.status();
   return error.value_or(SqlError());
-}
-
-std::string Show(const BoundQuery& query, const Expr& expr) {
-  return ToString(expr, [&](const Expr& e) -> std::string {
-    if (e.op == Op::kGroup) return absl::StrCat("group", e.index);
-    if (e.op == Op::kAggregate) return absl::StrCat("agg", e.index);
-    const BoundTable& table = query.tables.at(static_cast<size_t>(e.column.table));
-    return absl::StrCat(table.alias, ".", table.table->columns(e.column.column).name());
-  });
-}
-
-std::string Show(const BoundQuery& query, const Aggregate& aggregate) {
-  switch (aggregate.function) {
-    case AggregateFunction::kCountRows:
-      return "count(*)";
-    case AggregateFunction::kCount:
-      return absl::StrCat("count(", Show(query, aggregate.argument), ")");
-    case AggregateFunction::kSum:
-      return absl::StrCat("sum(", Show(query, aggregate.argument), ")");
-    case AggregateFunction::kMin:
-      return absl::StrCat("min(", Show(query, aggregate.argument), ")");
-    case AggregateFunction::kMax:
-      return absl::StrCat("max(", Show(query, aggregate.argument), ")");
-    case AggregateFunction::kAverage:
-      return absl::StrCat("avg(", Show(query, aggregate.argument), ")");
-    case AggregateFunction::kCountDistinct:
-      return absl::StrCat("count(distinct ", Show(query, aggregate.argument), ")");
-  }
-  return "?";
-}
-
-std::string Show(const BoundQuery& query) {
-  std::vector<std::string> lines;
-  const auto line = [&](const char* clause, const std::vector<std::string>& items) {
-    if (!items.empty()) lines.push_back(absl::StrCat(clause, " ", absl::StrJoin(items, ", ")));
-  };
-  const auto column = [&](ColumnRef ref) {
-    Expr e;
-    e.op = Op::kColumn;
-    e.column = ref;
-    return Show(query, e);
-  };
-  std::vector<std::string> items;
-  for (const OutputColumn& o : query.select)
-    items.push_back(absl::StrCat(Show(query, o.expr), " as ", o.name));
-  line(query.distinct ? "select distinct" : "select", items);
-  items.clear();
-  for (const BoundTable& t : query.tables) items.push_back(absl::StrCat(t.table->name(), " ", t.alias));
-  line("from", items);
-  items.clear();
-  for (const JoinEdge& e : query.joins) items.push_back(absl::StrCat(column(e.left), " = ", column(e.right)));
-  line("join", items);
-  items.clear();
-  for (const Expr& e : query.conjuncts) items.push_back(Show(query, e));
-  line("where", items);
-  items.clear();
-  for (const Expr& e : query.group_by) items.push_back(Show(query, e));
-  line("group by", items);
-  items.clear();
-  for (const Aggregate& a : query.aggregates) items.push_back(Show(query, a));
-  line("aggregate", items);
-  items.clear();
-  if (query.having.has_value()) line("having", {Show(query, *query.having)});
-  for (const OrderKey& k : query.order_by) {
-    items.push_back(absl::StrCat(Show(query, k.expr), k.descending ? " desc" : " asc",
-                                 k.nulls_first ? " nulls first" : " nulls last"));
-  }
-  line("order by", items);
-  if (query.limit.has_value()) line("limit", {absl::StrCat(*query.limit)});
-  if (query.offset != 0) line("offset", {absl::StrCat(query.offset)});
-  return absl::StrJoin(lines, "\n");
 }
 
 }  // namespace nam::sql

@@ -41,17 +41,7 @@ class FakeTables : public TableSource {
   int lookups_ = 0;
 };
 
-/// Binds a SELECT that must bind; a test failure and an empty query otherwise.
-BoundQuery BindQuery(const std::string& text);
-
 /// The error of a statement that must not bind; a test failure and an empty error otherwise.
 SqlError BindError(const std::string& text);
-
-/// Expressions in SQL, with columns as alias.name, groups as group<i>, aggregates as agg<i>.
-std::string Show(const BoundQuery& query, const plan::Expr& expr);
-/// `sum(…)`, …
-std::string Show(const BoundQuery& query, const plan::Aggregate& aggregate);
-/// Everything of a query, one clause a line.
-std::string Show(const BoundQuery& query);
 
 }  // namespace nam::sql

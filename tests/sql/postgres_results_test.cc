@@ -9,6 +9,7 @@
 #include "plan/expression_tree.h"
 #include "plan/slot_of.h"
 #include "tests/sql/fake_tables.h"
+#include "tests/sql/flat_query.h"
 #include "types/sql_error.h"
 
 /// Expressions whose results are PostgreSQL's, written by tests/sql/postgres/make_results.py.
@@ -45,7 +46,7 @@ struct Outcome {
 Outcome ResultOf(const std::string& expression, FakeTables& tables) {
   const absl::StatusOr<Statement> bound = Bind("select " + expression + " from t", tables);
   if (!bound.ok()) return {Failure(bound.status()), {}};
-  const BoundQuery& query = std::get<SelectStatement>(*bound).query;
+  const FlatQuery query = Flatten(*std::get<TreeStatement>(*bound).tree).value();
   const plan::Expr& e = query.select.at(0).expr;
   // What the binder makes passes the check of plans.
   const absl::StatusOr<plan::Slot> slot = plan::SlotOf(e, {});

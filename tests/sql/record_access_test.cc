@@ -171,8 +171,8 @@ std::string Path(const std::string& where) {
     absl::StrAppend(&shown, "[", absl::BytesToHexString(range.low), ",", absl::BytesToHexString(range.high),
                     ") ");
   }
-  BoundQuery query;
-  query.tables = {remove.table};
+  FlatQuery query;
+  query.tables = {{remove.table.alias, remove.table.table}};
   for (const Expr* filter : path.filter) absl::StrAppend(&shown, "if ", Show(query, *filter), " ");
   return shown;
 }

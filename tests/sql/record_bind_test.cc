@@ -5,6 +5,7 @@
 #include "partitioner/record_row.h"
 #include "sql/assignment.h"
 #include "tests/sql/fake_tables.h"
+#include "tests/sql/flat_query.h"
 #include "types/sql_error.h"
 
 namespace nam::sql {
@@ -41,8 +42,8 @@ std::string Show(const proto::Table& table) {
 
 /// The literals and expressions of a row.
 std::string Show(const BoundTable& table, const std::vector<Expr>& row) {
-  BoundQuery query;
-  query.tables = {table};
+  FlatQuery query;
+  query.tables = {{table.alias, table.table}};
   std::string shown;
   for (const Expr& e : row) absl::StrAppend(&shown, shown.empty() ? "" : ", ", Show(query, e));
   return shown;

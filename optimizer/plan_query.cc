@@ -1,0 +1,15 @@
+#include "optimizer/plan_query.h"
+
+#include "base/status_macros.h"
+#include "optimizer/push_filters.h"
+#include "optimizer/unnest.h"
+
+namespace nam::optimizer {
+
+absl::StatusOr<LoweredTree> PlanQuery(plan::logical::Query query, const LoweringOptions& options) {
+  NAM_RETURN_IF_ERROR(Unnest(query));
+  PushFilters(query);
+  return LowerTree(query, options);
+}
+
+}  // namespace nam::optimizer

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "optimizer/lower_tree.h"
+#include "plan/logical.h"
+
+namespace nam::optimizer {
+
+/// From a bound query to its physical plan: correlation is removed, conditions move down, operators are
+/// chosen. Errors as of Unnest and LowerTree.
+absl::StatusOr<LoweredTree> PlanQuery(plan::logical::Query query, const LoweringOptions& options = {});
+
+}  // namespace nam::optimizer

@@ -1,0 +1,154 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "optimizer/cost_model.h"
+#include "plan/flow.h"
+#include "plan/print.h"
+#include "session/explain.h"
+
+namespace nam::session {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json Counters(const ServerReport& server, size_t place) {
+  const proto::PipelineCounters& c = server.reply.pipelines(static_cast<int>(place));
+  Json out = {{"server", server.member.id()},
+              {"rows_in", c.rows_in()},
+              {"rows_out", c.rows_out()},
+              {"blocks", c.blocks()},
+              {"skipped_blocks", c.skipped_blocks()},
+              {"total_ms", static_cast<double>(c.total_us()) / 1000},
+              {"waiting_ms", static_cast<double>(c.waiting_us()) / 1000},
+              {"multicast_blocks", c.multicast_blocks()},
+              {"repaired_blocks", c.repaired_blocks()},
+              {"duplicate_datagrams", c.duplicate_datagrams()}};
+  if (!c.multicast_failure().empty()) out["multicast_failure"] = c.multicast_failure();
+  Json bytes = Json::array();
+  for (const proto::ServerBytes& from : c.bytes())
+    bytes.push_back({{"memory_server", from.server()}, {"bytes", from.bytes()}});
+  out["bytes"] = std::move(bytes);
+  return out;
+}
+
+class Document {
+ public:
+  explicit Document(const ExplainedQuery& query)
+      : query_(query), texts_(plan::PrintPipelines(query.plan, [&](uint32_t table, uint32_t column) {
+          return query.ColumnName(table, column);
+        })) {}
+
+  Json Run() const {
+    Json stages = Json::array();
+    for (uint32_t s = 0; s < query_.plan.stages.size(); ++s) stages.push_back(Stage(s));
+    Json out = {{"stages", std::move(stages)}};
+    if (query_.analyze) out["result"] = {{"rows", query_.result_rows}, {"ms", query_.result_ms}};
+    return out;
+  }
+
+ private:
+  Json Stage(uint32_t number) const {
+    Json pipelines = Json::array();
+    for (uint32_t p = 0; p < query_.plan.pipelines.size(); ++p) {
+      if (query_.plan.pipelines[p].stage == number) pipelines.push_back(Pipeline(p));
+    }
+    if (number >= query_.stages.size()) return {{"site", "session"}, {"pipelines", std::move(pipelines)}};
+    const ExplainedStage& stage = query_.stages[number];
+    Json out = {{"site", "compute servers"},
+                {"window", query_.settings.window()},
+                {"in_place", query_.settings.in_place()},
+                {"pipelines", std::move(pipelines)},
+                {"claimed_table", stage.tables[static_cast<size_t>(stage.star.driving)]->name()}};
+    if (!stage.servers.empty()) out["cost"] = Cost(stage);
+    Json servers = Json::array();
+    for (const ServerReport& server : stage.servers) servers.push_back(Server(stage, server));
+    out["servers"] = std::move(servers);
+    return out;
+  }
+
+  static Json Cost(const ExplainedStage& stage) {
+    std::vector<optimizer::Assignment::Share> shares;
+    uint32_t threads = UINT32_MAX;
+    for (const ServerReport& server : stage.servers) {
+      shares.push_back(server.share);
+      threads = std::min(threads, server.member.threads());
+    }
+    const optimizer::PlanCosts costs =
+        optimizer::CostsOf(stage.star, stage.tables, shares, static_cast<int>(threads));
+    return {{"pipelined_ms", costs.pipelined.ms()},
+            {"compute_ms", costs.pipelined.compute_ms},
+            {"network_ms", costs.pipelined.network_ms},
+            {"shuffle_ms", costs.shuffle.ms()}};
+  }
+
+  Json Server(const ExplainedStage& stage, const ServerReport& server) const {
+    Json out = {{"server", server.member.id()},
+                {"address", server.member.control_address()},
+                {"threads", server.member.threads()},
+                {"planned_rows", server.share.rows},
+                {"planned_bytes", server.share.driving_bytes},
+                {"planned_build_bytes", server.share.build_bytes}};
+    if (!query_.analyze) return out;
+    out["thread_rows"] = server.thread_rows;
+    Json turns = Json::array();
+    for (const ServerReport::Turn& turn : server.turns) {
+      Json& t = turns.emplace_back(Json{{"started_ms", turn.started_ms},
+                                        {"ended_ms", turn.ended_ms},
+                                        {"pieces", turn.pieces},
+                                        {"claims", turn.claims}});
+      if (turn.share_of.has_value()) t["share_of_server"] = stage.servers[*turn.share_of].member.id();
+    }
+    out["turns"] = std::move(turns);
+    return out;
+  }
+
+  Json Node(uint32_t pipeline, size_t node, const std::string& text) const {
+    Json out = {{"text", text},
+                {"estimated_rows", query_.plan.pipelines[pipeline].estimates[node].rows}};
+    if (const auto rows = query_.ActualRows(pipeline, node); rows.has_value()) out["rows"] = *rows;
+    return out;
+  }
+
+  Json Pipeline(uint32_t number) const {
+    const plan::Pipeline& pipeline = query_.plan.pipelines[number];
+    const plan::PipelineText& text = texts_[number];
+    Json out = {{"pipeline", number}, {"after", pipeline.after}};
+    out["source"] = Node(number, 0, text.source);
+    if (const plan::TableScan* scan = plan::ScanOf(pipeline); scan != nullptr)
+      out["table"] = query_.tables[scan->table]->name();
+    Json steps = Json::array();
+    for (size_t s = 0; s < text.steps.size(); ++s) steps.push_back(Node(number, s + 1, text.steps[s]));
+    out["steps"] = std::move(steps);
+    out["sink"] = text.sink;
+    if (!query_.analyze || pipeline.stage >= query_.stages.size()) return out;
+    const ExplainedStage& stage = query_.stages[pipeline.stage];
+    if (const std::optional<size_t> join = query_.JoinOf(number); join.has_value()) {
+      const std::string& why = stage.why_read[*join];
+      out["multicast"] = why.empty();
+      if (!why.empty()) out["why_read"] = why;
+    }
+    Json servers = Json::array();
+    const size_t place = query_.PlaceInStage(number);
+    for (const ServerReport& server : stage.servers) {
+      if (static_cast<int>(place) < server.reply.pipelines_size()) servers.push_back(Counters(server, place));
+    }
+    out["servers"] = std::move(servers);
+    return out;
+  }
+
+  const ExplainedQuery& query_;
+  const std::vector<plan::PipelineText> texts_;
+};
+
+}  // namespace
+
+std::string ExplainAsJson(const ExplainedQuery& query) {
+  // Constants of a query may hold any bytes.
+  return Document(query).Run().dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace nam::session
