@@ -4,7 +4,9 @@
 
 #include <deque>
 #include <fstream>
+#include <functional>
 #include <sstream>
+#include <streambuf>
 
 #include "cli/completion.h"
 #include "gmock/gmock.h"
@@ -88,6 +90,90 @@ TEST_F(ShellTest, OtherFormatsPrintNothingButRows) {
             kExitOk);
   EXPECT_EQ(out_.str(), "n\n1\n");
   EXPECT_EQ(err_.str(), "Time: 12.345 ms\nTime: 0.500 ms\n");
+}
+
+/// Takes so many bytes, then nobody reads it any longer.
+class ClosingBuffer final : public std::streambuf {
+ public:
+  explicit ClosingBuffer(size_t bytes) : left_(bytes) {}
+  std::function<void()> on_close;
+
+ protected:
+  std::streamsize xsputn(const char*, std::streamsize bytes) override {
+    if (static_cast<size_t>(bytes) > left_) {
+      if (on_close) on_close();
+      return 0;
+    }
+    left_ -= static_cast<size_t>(bytes);
+    return bytes;
+  }
+  int overflow(int) override { return traits_type::eof(); }
+
+ private:
+  size_t left_;
+};
+
+TEST_F(ShellTest, RowsArePrintedAsTheyCome) {
+  session_.batches = 5;
+  session_.on_batch = [this](int batch) {
+    std::string expected = batch == 0 ? "" : "n\n";
+    for (int i = 0; i < batch; ++i) expected += "1\n";
+    EXPECT_EQ(out_.str(), expected);
+  };
+  EXPECT_EQ(Run("select 1", {.print = {.format = OutputFormat::kCsv}}), kExitOk);
+  EXPECT_EQ(out_.str(), "n\n1\n1\n1\n1\n1\n");
+}
+
+TEST_F(ShellTest, AnErrorComesBehindTheRowsBeforeIt) {
+  session_.batches = 3;
+  session_.on_batch = [this](int batch) {
+    if (batch == 2) raise(SIGINT);
+  };
+  EXPECT_EQ(Run("select 1; select 2", {.print = {.format = OutputFormat::kJson}}), kExitInterrupted);
+  EXPECT_EQ(out_.str(), "[\n  {\"n\": 1},\n  {\"n\": 1}");
+  EXPECT_THAT(err_.str(), HasSubstr("cancelled"));
+  EXPECT_THAT(session_.executed, ElementsAre("select 1"));
+}
+
+TEST_F(ShellTest, AClosedOutputEndsTheShellQuietly) {
+  session_.batches = 100;
+  int batches = 0;
+  session_.on_batch = [&](int) { ++batches; };
+  for (const OutputFormat format : {OutputFormat::kCsv, OutputFormat::kJson, OutputFormat::kMarkdown}) {
+    batches = 0;
+    ClosingBuffer buffer(50);
+    std::ostream out(&buffer);
+    Shell shell(session_, catalog_, interrupts_, out, err_, {.print = {.format = format}});
+    session_.executed.clear();
+    EXPECT_EQ(shell.RunScript("select 1; select 2;\nselect 3", ""), kExitOk);
+    EXPECT_EQ(err_.str(), "");
+    EXPECT_THAT(session_.executed, ElementsAre("select 1"));
+    EXPECT_LT(batches, 50);
+  }
+}
+
+/// A terminal that does not take more, and a user who does not wait.
+TEST_F(ShellTest, AnInterruptEndsWhatIsBeingWritten) {
+  session_.batches = 100;
+  ClosingBuffer buffer(50);
+  buffer.on_close = [] { raise(SIGINT); };
+  std::ostream out(&buffer);
+  Shell shell(session_, catalog_, interrupts_, out, err_, {.print = {.format = OutputFormat::kCsv}});
+  EXPECT_EQ(shell.RunScript("select 1; select 2", ""), kExitInterrupted);
+  EXPECT_THAT(err_.str(), HasSubstr("cancelled"));
+  EXPECT_TRUE(out.good());
+}
+
+/// An aligned table is printed at its end.
+TEST_F(ShellTest, ATableBeyondTheBoundSaysWhatToDo) {
+  session_.batches = 10'000;
+  session_.bytes_held_max = 10'000;
+  EXPECT_EQ(Run("select 1"), kExitFailed);
+  EXPECT_EQ(out_.str(), "");
+  EXPECT_THAT(err_.str(), HasSubstr("add a LIMIT; --format=csv"));
+  session_.executed.clear();
+  EXPECT_EQ(Run("select 1", {.print = {.format = OutputFormat::kCsv}}), kExitOk);
+  EXPECT_EQ(Run("select 1", {.print = {.format = OutputFormat::kTable, .expanded = true}}), kExitOk);
 }
 
 TEST_F(ShellTest, StopsAtTheFirstError) {

@@ -50,6 +50,25 @@ TEST(AttemptQueue, TurnsComeInTheOrderOfTheCallers) {
   EXPECT_TRUE(queue.empty());
 }
 
+/// However many wait: it has begun what others may wait for.
+TEST(AttemptQueue, WhoResumesIsNotRefused) {
+  fabric::FakeFabric fabric;
+  AttemptQueue queue(fabric, 1, 0);
+  FakeCall call;
+  std::optional<AttemptQueue::Turn> turn = queue.Begin(call).value();
+  EXPECT_TRUE(absl::IsResourceExhausted(queue.Begin(call).status()));
+  std::atomic<bool> served = false;
+  std::thread resuming([&] {
+    EXPECT_TRUE(queue.Begin(call, AttemptQueue::Kind::kResumed).ok());
+    served = true;
+  });
+  while (queue.waiting() == 0 && !served) std::this_thread::yield();
+  EXPECT_FALSE(served);
+  turn.reset();
+  resuming.join();
+  EXPECT_TRUE(served);
+}
+
 TEST(AttemptQueue, WhoGivesUpLeavesItsPlace) {
   fabric::FakeFabric fabric;
   AttemptQueue queue(fabric, 1, 2);

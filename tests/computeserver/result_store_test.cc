@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
+#include "base/random.h"
 #include "tests/catalog/fake_fabric.h"
 
 namespace nam::computeserver {
@@ -34,6 +36,27 @@ TEST_F(ResultStoreTest, ResultsStayAsLongAsTheirClient) {
   EXPECT_FALSE(store_->empty());
   store_->DropAbandoned([] { return Clients{MemberId(8)}; });
   store_->Release(2);
+  EXPECT_TRUE(store_->empty());
+}
+
+/// In its memory, if that is large enough, so that windows of a result register it once.
+TEST_F(ResultStoreTest, AWindowTakesThePlaceOfTheOneBefore) {
+  RandomStream random(1);
+  std::optional<ResultStore::Place> first;
+  for (const uint64_t bytes : {kRegionBytes - 100, kRegionBytes, kRegionBytes / 2 + 1, uint64_t{64},
+                               kRegionBytes, 3 * kRegionBytes}) {
+    std::vector<std::byte> page(bytes);
+    for (std::byte& b : page) b = std::byte{static_cast<uint8_t>(random.Below(256))};
+    const std::span<const std::byte> pages[] = {std::span(page).first(bytes / 3),
+                                                std::span(page).subspan(bytes / 3)};
+    const auto place = store_->Put(1, MemberId(7), pages);
+    ASSERT_TRUE(place.ok()) << place.status();
+    if (!first.has_value()) first = *place;
+    if (bytes > kRegionBytes / 2 && bytes < kRegionBytes) {
+      EXPECT_EQ(place->rkey.value, first->rkey.value);
+    }
+  }
+  store_->Release(1);
   EXPECT_TRUE(store_->empty());
 }
 

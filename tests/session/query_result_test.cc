@@ -344,6 +344,36 @@ TEST_F(QueryResultTest, BeyondTheBudgetTheQueryFailsWith53200) {
   }
 }
 
+/// Of what waits in the session, an attempt's rows are taken in at once, when it has ended.
+TEST_F(QueryResultTest, OnlyRowsThatFlowOnComeInWindows) {
+  for (const auto& [text, flows] : std::vector<std::pair<std::string, bool>>{
+           {"select id, name from t", true},
+           {"select id + k from t where n > 3 limit 5 offset 3", true},
+           {"select id, name from t order by name", false},
+           {"select distinct name from t", false},
+           {"select k, count(*) from t group by k", false}}) {
+    const Planned planned = PlanOf(text);
+    EXPECT_EQ(FlowsToClient(planned.physical, planned.physical.stages[0].claimed), flows) << text;
+  }
+}
+
+/// They lie in memory beside what the query holds of them.
+TEST_F(QueryResultTest, PagesCountWhileTheyAreTakenIn) {
+  RandomStream random(5);
+  const Planned planned = PlanOf("select id from t limit 5");
+  const std::vector<Attempt> attempts = {
+      {1, Store(planned, RandomRows(0, 60'000, 10, random), 1, random, {.in_order = false}).value()}};
+  const uint64_t bytes = attempts[0].pages.size();
+  ASSERT_GT(bytes, 3u << 16);
+  EXPECT_TRUE(Finish(planned, attempts, bytes + 100'000).ok());
+  const auto result = Finish(planned, attempts, bytes - 1);
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(SqlErrorOf(result.status()).value_or(SqlError{}).sqlstate, "53200") << result.status();
+  const auto ending = Begin(planned, bytes).value();
+  EXPECT_TRUE(ending->stage->CheckRoom(bytes).ok());
+  EXPECT_EQ(SqlErrorOf(ending->stage->CheckRoom(bytes + 1)).value_or(SqlError{}).sqlstate, "53200");
+}
+
 /// More than one sorted run.
 TEST_F(QueryResultTest, ManyRowsAreOrdered) {
   RandomStream random(6);

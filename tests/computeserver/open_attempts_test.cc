@@ -1,0 +1,153 @@
+#include "computeserver/open_attempts.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "tests/catalog/fake_fabric.h"
+
+namespace nam::computeserver {
+namespace {
+
+class FakeCall final : public catalog::IncomingCall {
+ public:
+  bool Cancelled() const override { return cancelled; }
+  std::atomic<bool> cancelled = false;
+};
+
+/// What an attempt has gone through.
+struct Seen {
+  std::atomic<int> advances = 0;
+  std::atomic<bool> cancelled = false;
+  std::atomic<bool> ended = false;
+};
+
+/// So many windows, then its end.
+class FakeAttempt final : public OpenAttempt {
+ public:
+  FakeAttempt(Seen& seen, int windows, std::function<void()> meanwhile = {})
+      : seen_(seen), windows_(windows), meanwhile_(std::move(meanwhile)) {}
+  ~FakeAttempt() override { seen_.ended = true; }
+  absl::StatusOr<proto::AttemptReply> Advance(const catalog::IncomingCall&) override {
+    if (meanwhile_) meanwhile_();
+    proto::AttemptReply reply;
+    reply.set_more(++seen_.advances <= windows_);
+    if (seen_.cancelled) return absl::CancelledError("cancelled");
+    return reply;
+  }
+  void Cancel() override { seen_.cancelled = true; }
+
+ private:
+  Seen& seen_;
+  const int windows_;
+  const std::function<void()> meanwhile_;
+};
+
+class OpenAttemptsTest : public testing::Test {
+ protected:
+  absl::StatusOr<proto::AttemptReply> Begin(uint64_t id, uint32_t client, Seen& seen, int windows,
+                                            std::function<void()> meanwhile = {}) {
+    return open_.Begin(id, MemberId(client), std::make_shared<FakeAttempt>(seen, windows, meanwhile), call_);
+  }
+  absl::StatusOr<proto::AttemptReply> Resume(uint64_t id, uint32_t client, uint32_t windows) {
+    return open_.Resume(id, MemberId(client), windows, call_);
+  }
+
+  fabric::FakeFabric fabric_;
+  FakeCall call_;
+  OpenAttempts open_{fabric_, 3};
+};
+
+TEST_F(OpenAttemptsTest, AnAttemptGoesOnUntilItsEnd) {
+  Seen seen;
+  ASSERT_TRUE(Begin(1, 7, seen, 2)->more());
+  EXPECT_EQ(open_.Clients(), (std::set<MemberId>{MemberId(7)}));
+  ASSERT_TRUE(Resume(1, 7, 1)->more());
+  EXPECT_FALSE(seen.ended);
+  ASSERT_FALSE(Resume(1, 7, 2)->more());
+  EXPECT_TRUE(seen.ended);
+  EXPECT_FALSE(seen.cancelled);
+  EXPECT_EQ(seen.advances, 3);
+  EXPECT_TRUE(open_.empty());
+  EXPECT_TRUE(absl::IsNotFound(Resume(1, 7, 3).status()));
+}
+
+TEST_F(OpenAttemptsTest, ResumeIsOfWhatStands) {
+  Seen seen;
+  ASSERT_TRUE(Begin(1, 7, seen, 5).ok());
+  ASSERT_TRUE(Resume(1, 7, 1).ok());
+  EXPECT_TRUE(absl::IsNotFound(Resume(1, 8, 2).status())) << "of another client";
+  EXPECT_TRUE(absl::IsNotFound(Resume(2, 7, 1).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Resume(1, 7, 1).status())) << "a window that has been handed over";
+  EXPECT_TRUE(absl::IsInvalidArgument(Resume(1, 7, 3).status())) << "a window that is still to come";
+  EXPECT_EQ(seen.advances, 2);
+  EXPECT_TRUE(Resume(1, 7, 2).ok());
+  Seen another;
+  EXPECT_TRUE(absl::IsAlreadyExists(Begin(1, 7, another, 1).status()));
+  EXPECT_TRUE(another.ended);
+}
+
+TEST_F(OpenAttemptsTest, MoreThanThatAreRefused) {
+  Seen seen[4];
+  for (uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(Begin(i, 7, seen[i], 1).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(Begin(3, 8, seen[3], 1).status()));
+  EXPECT_EQ(seen[3].advances, 0);
+  EXPECT_FALSE(Resume(1, 7, 1)->more());
+  EXPECT_TRUE(Begin(3, 8, seen[3], 1).ok());
+}
+
+TEST_F(OpenAttemptsTest, TheEndOfAClientEndsItsAttempts) {
+  Seen seen[3];
+  for (uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(Begin(i, i == 1 ? 8 : 7, seen[i], 9).ok());
+  open_.EndOf(MemberId(7));
+  EXPECT_EQ(open_.Clients(), (std::set<MemberId>{MemberId(8)}));
+  EXPECT_TRUE(absl::IsNotFound(Resume(0, 7, 1).status()));
+  open_.EndAll();  // waits for what EndOf has begun
+  for (const Seen& one : seen) EXPECT_TRUE(one.cancelled && one.ended);
+  EXPECT_TRUE(open_.empty());
+}
+
+TEST_F(OpenAttemptsTest, WhatIsReleasedEnds) {
+  Seen seen;
+  ASSERT_TRUE(Begin(1, 7, seen, 9).ok());
+  open_.Release(2);
+  EXPECT_FALSE(seen.ended);
+  open_.Release(1);
+  EXPECT_TRUE(seen.cancelled && seen.ended);
+  EXPECT_TRUE(open_.empty());
+}
+
+/// The call that is under way ends it.
+TEST_F(OpenAttemptsTest, WhatIsReleasedInACallEndsWithIt) {
+  for (const bool of_client : {false, true}) {
+    Seen seen;
+    const auto reply = Begin(1, 7, seen, 9, [&] {
+      if (of_client) {
+        open_.EndOf(MemberId(7));
+      } else {
+        open_.Release(1);
+      }
+      EXPECT_FALSE(seen.ended);
+      EXPECT_TRUE(seen.cancelled);
+    });
+    EXPECT_TRUE(absl::IsCancelled(reply.status())) << reply.status();
+    EXPECT_TRUE(seen.ended);
+    EXPECT_TRUE(open_.empty());
+  }
+}
+
+/// Its window would be read by nobody.
+TEST_F(OpenAttemptsTest, ACancelledCallEndsTheAttempt) {
+  Seen seen;
+  const auto reply = Begin(1, 7, seen, 9, [&] { call_.cancelled = true; });
+  EXPECT_TRUE(absl::IsCancelled(reply.status())) << reply.status();
+  EXPECT_TRUE(seen.ended);
+  EXPECT_TRUE(open_.empty());
+}
+
+}  // namespace
+}  // namespace nam::computeserver

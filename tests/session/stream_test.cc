@@ -1,0 +1,256 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "execution/methods.h"
+#include "tests/cluster/in_process_cluster.h"
+#include "tests/cluster/oracle.h"
+#include "types/sql_error.h"
+
+/// Results that come to the client while servers still make them. What happens at which moment is
+/// tests/sim/stream_test's matter; here it is real threads, sockets and shared memory.
+namespace nam::testing {
+namespace {
+
+using session::ResultBatch;
+using session::ResultSet;
+
+constexpr int kRows = 700;  // of numbers; so many squared are the pairs
+constexpr char kPairs[] = "select a.id, b.id from numbers a, numbers b";
+
+/// Counts pairs and sums them up; asks the test before each batch.
+class Pairs final : public session::RowReceiver {
+ public:
+  explicit Pairs(std::function<absl::Status(int batch)> before = {}) : before_(std::move(before)) {}
+
+  absl::Status Begin(const std::vector<ResultSet::Column>& columns) override {
+    EXPECT_EQ(columns.size(), 2u);
+    EXPECT_EQ(begun_++, 0);
+    return absl::OkStatus();
+  }
+  absl::Status Add(const ResultBatch& batch) override {
+    EXPECT_EQ(begun_, 1);
+    if (before_) {
+      const absl::Status status = before_(batches_);
+      if (!status.ok()) return status;
+    }
+    ++batches_;
+    EXPECT_LE(batch.rows(), 4096u);
+    rows_ += batch.rows();
+    for (size_t row = 0; row < batch.rows(); ++row) {
+      const auto pair = static_cast<size_t>(batch.number(0, row) * kRows + batch.number(1, row));
+      if (seen_.at(pair)++ > 0) ++repeated_;
+    }
+    return absl::OkStatus();
+  }
+
+  void ExpectAll() const {
+    EXPECT_EQ(rows_, uint64_t{kRows} * kRows);
+    EXPECT_EQ(repeated_, 0);
+  }
+  int batches() const { return batches_; }
+  int begun() const { return begun_; }
+  int repeated() const { return repeated_; }
+
+ private:
+  const std::function<absl::Status(int batch)> before_;
+  int begun_ = 0;
+  int batches_ = 0;
+  int repeated_ = 0;
+  uint64_t rows_ = 0;
+  std::vector<uint8_t> seen_ = std::vector<uint8_t>(kRows * kRows);
+};
+
+class StreamTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    SmallTable numbers{{"numbers", {{"id", Type::Integer()}}, {{"id", 8}}, ""}, {}};
+    for (int i = 0; i < kRows; ++i) numbers.rows.push_back({Value::Integer(i)});
+    ASSERT_TRUE(Load(cluster_.attachment(), numbers, {.block_bytes = 1024}).ok());
+    Narrow(cluster_.session());
+  }
+  /// Many windows, of two pages each.
+  static void Narrow(session::Session& session) {
+    ASSERT_TRUE(session.Execute("set nam.result_mib_max = 1").ok());
+  }
+  static std::string StateOf(const absl::Status& status) {
+    return SqlErrorOf(status).value_or(SqlError{}).sqlstate;
+  }
+  /// Nothing is left of what came before.
+  void ExpectIdle() {
+    Pairs rows;
+    const auto result = cluster_.session().Execute(kPairs, rows);
+    ASSERT_TRUE(result.ok()) << result.status();
+    rows.ExpectAll();
+  }
+
+  InProcessCluster cluster_{{.compute_servers = 2}};
+};
+
+TEST_F(StreamTest, AllRowsComeInWindows) {
+  for (const char* queue : {"off", "on"}) {
+    ASSERT_TRUE(cluster_.session().Execute(absl::StrCat("set nam.work_queue = ", queue)).ok());
+    Pairs rows;
+    const auto result = cluster_.session().Execute(kPairs, rows);
+    ASSERT_TRUE(result.ok()) << result.status();
+    rows.ExpectAll();
+    EXPECT_GT(rows.batches(), 100);
+    EXPECT_EQ(result->command, absl::StrCat("SELECT ", kRows * kRows));
+    EXPECT_EQ(result->columns.size(), 2u);
+    EXPECT_TRUE(result->rows.empty());
+  }
+}
+
+TEST_F(StreamTest, AReceiverHearsOfColumnsWithoutRows) {
+  Pairs rows;
+  const auto result =
+      cluster_.session().Execute("select a.id, b.id from numbers a, numbers b where a.id < 0", rows);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(rows.begun(), 1);
+  EXPECT_EQ(rows.batches(), 0);
+  Pairs of_nothing;
+  ASSERT_TRUE(cluster_.session().Execute("set nam.result_mib_max = 2", of_nothing).ok());
+  EXPECT_EQ(of_nothing.begun(), 0);
+}
+
+/// What is behind a sort comes out of it in batches.
+TEST_F(StreamTest, SortedRowsComeInBatches) {
+  ASSERT_TRUE(cluster_.session().Execute("set nam.result_mib_max = 64").ok());
+  Pairs rows;
+  const auto result = cluster_.session().Execute(absl::StrCat(kPairs, " order by 2, 1"), rows);
+  ASSERT_TRUE(result.ok()) << result.status();
+  rows.ExpectAll();
+  EXPECT_GT(rows.batches(), 100);
+}
+
+TEST_F(StreamTest, AllRowsAtOnceAreBounded) {
+  const auto result = cluster_.session().Execute(kPairs);
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(StateOf(result.status()), "53200") << result.status();
+  ExpectIdle();
+}
+
+/// More often than there may be attempts that stand still.
+TEST_F(StreamTest, AReceiverThatFailsEndsTheStatement) {
+  for (int i = 0; i < 70; ++i) {
+    Pairs rows([&](int batch) {
+      return batch == i % 7 ? absl::DataLossError("the receiver is full") : absl::OkStatus();
+    });
+    const auto result = cluster_.session().Execute(kPairs, rows);
+    ASSERT_FALSE(result.ok());
+    EXPECT_TRUE(absl::StrContains(result.status().message(), "the receiver is full")) << result.status();
+    EXPECT_EQ(rows.batches(), i % 7);
+  }
+  ExpectIdle();
+}
+
+TEST_F(StreamTest, ALimitEndsTheStatement) {
+  for (int i = 0; i < 70; ++i) {
+    Pairs rows;
+    const auto result = cluster_.session().Execute(absl::StrCat(kPairs, " limit 30000"), rows);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->command, "SELECT 30000");
+  }
+  ExpectIdle();
+}
+
+TEST_F(StreamTest, ACancelEndsTheStatementInTheMiddle) {
+  for (int i = 0; i < 5; ++i) {
+    Pairs rows([&](int batch) {
+      if (batch == 10 * i) cluster_.session().Cancel();
+      return absl::OkStatus();
+    });
+    const auto result = cluster_.session().Execute(kPairs, rows);
+    EXPECT_TRUE(absl::IsCancelled(result.status())) << result.status();
+    EXPECT_LT(rows.batches(), 300);
+  }
+  ExpectIdle();
+}
+
+/// So many clients are slow that all turns of the servers would be theirs if they kept them.
+TEST_F(StreamTest, SlowReceiversDoNotHoldUpOthers) {
+  constexpr int kClients = 40;
+  int depth = 0;
+  std::function<void()> run = [&] {
+    if (++depth > kClients) return;
+    const auto session = cluster_.NewSession();
+    Narrow(*session);
+    Pairs rows([&](int batch) {
+      if (batch == 50) run();
+      return absl::OkStatus();
+    });
+    const auto result = session->Execute(kPairs, rows);
+    EXPECT_TRUE(result.ok()) << result.status();
+    rows.ExpectAll();
+  };
+  run();
+  EXPECT_GT(depth, kClients);
+}
+
+TEST_F(StreamTest, AServerLostAfterItDeliveredEndsTheQuery) {
+  Pairs rows([&](int batch) {
+    if (batch == 100) cluster_.compute().pop_back();  // as SIGTERM does; nobody reads its windows meanwhile
+    return absl::OkStatus();
+  });
+  const auto result = cluster_.session().Execute(kPairs, rows);
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(StateOf(result.status()), "08006") << result.status();
+  EXPECT_TRUE(absl::StrContains(result.status().message(), "had been delivered")) << result.status();
+  EXPECT_EQ(rows.repeated(), 0);
+  ExpectIdle();
+}
+
+/// A compute server that says that it has a window, which nobody can read.
+TEST(LostServerTest, WhatWasNotDeliveredIsDoneAgain) {
+  InProcessCluster cluster({.fabric = fabric::Kind::kTcp, .memory_servers = 1, .compute_servers = 1});
+  SmallTable numbers{{"numbers", {{"id", Type::Integer()}}, {{"id", 8}}, ""}, {}};
+  for (int i = 0; i < kRows; ++i) numbers.rows.push_back({Value::Integer(i)});
+  ASSERT_TRUE(Load(cluster.attachment(), numbers, {.block_bytes = 1024}).ok());
+
+  std::atomic<int> attempts = 0, released = 0;
+  catalog::Handlers handlers("nam.proto.Compute");
+  handlers.Add(execution::kRunAttempt,
+               [&](const proto::AttemptRequest& request, const catalog::IncomingCall&) {
+                 EXPECT_GT(request.window_bytes(), 0u);
+                 EXPECT_EQ(request.resume(), 0u);
+                 ++attempts;
+                 proto::AttemptReply reply;
+                 reply.set_bytes(1 << 16);
+                 reply.set_more(true);
+                 return absl::StatusOr<proto::AttemptReply>(reply);
+               });
+  handlers.Add(execution::kReleaseResult,
+               [&](const proto::ReleaseResultRequest&, const catalog::IncomingCall&) {
+                 ++released;
+                 return absl::StatusOr<proto::ReleaseResultReply>(proto::ReleaseResultReply());
+               });
+  const auto control = cluster.Client().control_plane->Serve(
+      {.address = "127.0.0.1:0", .secret = cluster.Client().secret, .handlers = &handlers});
+  ASSERT_TRUE(control.ok()) << control.status();
+  catalog::AttachOptions options{.catalog = cluster.Client(), .role = proto::ROLE_COMPUTE};
+  options.self.set_control_address((*control)->address());
+  options.self.set_fabric_address("127.0.0.1:1");  // nobody listens there
+  options.self.set_threads(2);
+  const auto joined = catalog::Attachment::Attach(options);
+  ASSERT_TRUE(joined.ok()) << joined.status();
+
+  for (const char* setting : {"set nam.work_queue = off", "set nam.work_queue = on"}) {
+    ASSERT_TRUE(cluster.session().Execute(setting).ok());
+    const int before = attempts;
+    Pairs rows;
+    const auto result = cluster.session().Execute(kPairs, rows);
+    ASSERT_TRUE(result.ok()) << result.status();
+    rows.ExpectAll();
+    EXPECT_GT(attempts, before) << "it had a share";
+  }
+  EXPECT_GE(released, attempts) << "what stands there is told to end";
+}
+
+}  // namespace
+}  // namespace nam::testing
