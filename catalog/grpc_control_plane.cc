@@ -34,7 +34,7 @@ namespace {
 namespace tls = grpc::experimental;
 
 constexpr int kMessageBytesMax = 64 << 20;
-constexpr int kServerThreadsMax = 128;
+constexpr int kServerThreadsMax = 192;  // more than the calls that wait at a compute server
 constexpr size_t kServerMemoryBytesMax = size_t{512} << 20;
 constexpr int kStreamsOfConnectionMax = 256;
 constexpr int kRequestMetadataBytesMax = 8 << 10;

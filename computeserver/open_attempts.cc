@@ -1,5 +1,8 @@
 #include "computeserver/open_attempts.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "absl/strings/str_format.h"
 
 namespace nam::computeserver {
@@ -77,22 +80,29 @@ std::set<MemberId> OpenAttempts::Clients() {
 
 void OpenAttempts::EndOf(MemberId client) {
   std::vector<std::shared_ptr<OpenAttempt>> over;
-  const std::lock_guard lock(mutex_);
-  for (auto& [id, entry] : attempts_) {
-    if (entry.client != client) continue;
-    entry.attempt->Cancel();
-    entry.unwanted = true;
-    if (!entry.called) over.push_back(std::move(entry.attempt));
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& [id, entry] : attempts_) {
+      if (entry.client != client) continue;
+      entry.attempt->Cancel();
+      entry.unwanted = true;
+      if (!entry.called) over.push_back(std::move(entry.attempt));
+    }
+    std::erase_if(attempts_, [](const auto& entry) { return entry.second.attempt == nullptr; });
   }
   if (over.empty()) return;
-  std::erase_if(attempts_, [](const auto& entry) { return entry.second.attempt == nullptr; });
-  std::erase_if(ending_, [](const Ending& ending) { return ending.done->IsSet(); });
   std::shared_ptr<fabric::Event> done = fabric_.CreateEvent();
-  ending_.push_back(
-      {done, fabric_.StartThread("nam-end", [done, over = std::move(over)]() mutable {
-         over.clear();
-         done->Set();
-       })});
+  auto thread = fabric_.StartThread("nam-end", [done, over = std::move(over)]() mutable {
+    over.clear();
+    done->Set();
+  });
+  std::vector<Ending> ended;  // joined without the lock
+  const std::lock_guard lock(mutex_);
+  const auto first = std::stable_partition(ending_.begin(), ending_.end(),
+                                           [](const Ending& ending) { return !ending.done->IsSet(); });
+  std::move(first, ending_.end(), std::back_inserter(ended));
+  ending_.erase(first, ending_.end());
+  ending_.push_back({std::move(done), std::move(thread)});
 }
 
 void OpenAttempts::EndAll() {
