@@ -180,10 +180,10 @@ absl::Status ComputeClients::ReadPartial(Server& server, const proto::AttemptRep
         attachment_.fabric().Connect(server.member.fabric_address(), *completions_,
                                      {.send_depth = 1, .receive_depth = 1}, clock.After(kConnectTimeoutUs)));
   }
-  out.resize(reply.bytes());
-  for (uint64_t at = 0; at < out.size();) {
+  out.reserve(reply.bytes());
+  for (uint64_t at = 0; at < reply.bytes();) {
     if (cancel) return absl::CancelledError("cancelled");
-    const uint64_t bytes = std::min<uint64_t>(kBufferBytes, out.size() - at);
+    const uint64_t bytes = std::min<uint64_t>(kBufferBytes, reply.bytes() - at);
     const auto read =
         fabric::WorkRequest::Read(at, buffer_->Slice(0, bytes), {{reply.rkey()}, reply.offset() + at});
     NAM_RETURN_IF_ERROR(server.queue_pair->Post({&read, 1}));
@@ -198,7 +198,7 @@ absl::Status ComputeClients::ReadPartial(Server& server, const proto::AttemptRep
       return absl::Status(error.code(),
                           absl::StrCat(server.peer->name(), ": ", std::string(error.message())));
     }
-    std::copy_n(reinterpret_cast<const char*>(buffer_->data()), bytes, out.data() + at);
+    out.append(reinterpret_cast<const char*>(buffer_->data()), bytes);
     at += bytes;
   }
   return absl::OkStatus();  // every page has its own checksum

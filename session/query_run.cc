@@ -138,8 +138,9 @@ absl::Status QueryRun::Loop() {
     if (options_.cancel) return absl::CancelledError("cancelled");
     const std::unique_ptr<ComputeClients::Work> work =
         options_.clients.Await(options_.clock.After(kWaitUs), options_.cancel, options_.output.room);
-    if (work != nullptr) {
-      NAM_RETURN_IF_ERROR(Take(*work));
+    const bool ended = work != nullptr && !work->reply.more();
+    if (work != nullptr) NAM_RETURN_IF_ERROR(Take(*work));
+    if (ended) {
       NAM_RETURN_IF_ERROR(GiveWorkToAll());
     } else {
       NAM_RETURN_IF_ERROR(LookForNewServers());
