@@ -206,6 +206,8 @@ class NamCommandLine final : public CommandLine {
     Add(memory, "--secret-file", memory_.secret_file, "file with the cluster's secret", "FILE");
     AddTls(memory, memory_.tls);
     AddBytes(memory, "--memory", memory_.memory_bytes, "the most that it hands out");
+    AddBytes(memory, "--scratch", memory_.scratch_bytes,
+             "of it for queries' scratch memory, which loads cannot take; without it, a quarter");
     Add(memory, "--control-listen", memory_.control_listen, "where to listen for gRPC (127.0.0.1:0)",
         "HOST:PORT");
     Add(memory, "--fabric-listen", memory_.fabric_listen,

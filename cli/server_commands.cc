@@ -103,6 +103,15 @@ int RunCatalog(const CatalogOptions& options) {
       });
 }
 
+namespace {
+
+std::optional<uint64_t> WholePages(std::optional<uint64_t> bytes) {
+  if (bytes.has_value()) *bytes = *bytes / kPageBytes * kPageBytes;
+  return bytes;
+}
+
+}  // namespace
+
 int RunMemoryServer(const MemoryServerCommandOptions& options) {
   const auto secret = ReadSecret(options.secret_file);
   if (!secret.ok()) return Refuse(secret.status());
@@ -119,6 +128,7 @@ int RunMemoryServer(const MemoryServerCommandOptions& options) {
         NAM_ASSIGN_OR_RETURN(auto server, memserver::MemoryServer::Start(
                                               {.catalog = catalog,
                                                .memory_bytes = options.memory_bytes / kPageBytes * kPageBytes,
+                                               .scratch_bytes = WholePages(options.scratch_bytes),
                                                .control_listen_address = options.control_listen,
                                                .fabric_listen_address = options.fabric_listen,
                                                .advertised_host = options.advertised_host,

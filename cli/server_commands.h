@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "catalog/certificates.h"
@@ -29,6 +30,7 @@ struct MemoryServerCommandOptions {
   std::string secret_file;
   catalog::TlsFiles tls;
   uint64_t memory_bytes = 1ULL << 30;
+  std::optional<uint64_t> scratch_bytes;
   std::string control_listen = "127.0.0.1:0";
   std::string fabric_listen;
   std::string advertised_host;

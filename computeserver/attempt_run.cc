@@ -1,5 +1,6 @@
 #include "computeserver/attempt_run.h"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -53,6 +54,8 @@ absl::StatusOr<proto::AttemptReply> AttemptRun::End() {
   for (const proto::PipelineCounters& counters : attempt_.Counters()) *reply.add_pipelines() = counters;
   for (const std::vector<uint32_t>& claimed : attempt_.Claimed())
     reply.add_threads()->mutable_pieces()->Add(claimed.begin(), claimed.end());
+  if (std::optional<proto::Directory> directory = attempt_.Directory())
+    *reply.mutable_directory() = *std::move(directory);
   reply.set_claims(attempt_.Claims());
   reply.set_satisfied(attempt_.satisfied());
   reply.set_leaving(server_.leaving);

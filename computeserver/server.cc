@@ -21,6 +21,7 @@
 #include "computeserver/table_cache.h"
 #include "execution/channel_pool.h"
 #include "execution/methods.h"
+#include "execution/partition/open_scratch.h"
 #include "execution/prepared_stage.h"
 #include "plan/codec.h"
 #include "plan/table_schema.h"
@@ -161,6 +162,12 @@ absl::StatusOr<std::unique_ptr<execution::PreparedStage>> ComputeServerImpl::Pre
   };
   inputs.records = &records_;
   inputs.window_bytes = request.window_bytes();
+  inputs.attempt = request.attempt();
+  inputs.directories.assign(request.inputs().begin(), request.inputs().end());
+  if (request.scratch() != 0) {
+    NAM_ASSIGN_OR_RETURN(inputs.scratch, execution::OpenScratch(*attachment_, AllocationId(request.scratch()),
+                                                                request.attempt()));
+  }
   return execution::PreparedStage::Make(std::move(inputs), stopping_);
 }
 

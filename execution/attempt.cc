@@ -29,11 +29,11 @@ absl::Status Cancelled() {
 /// One thread of an attempt, with what its tasks need of their surroundings.
 class Attempt::Worker {
  public:
-  Worker(Attempt& attempt, storage::Channel& blocks, storage::Channel* claims)
+  Worker(Attempt& attempt, const TaskChannels& channels)
       : attempt_(attempt),
         stage_(attempt.stage_),
         clock_(attempt.channels_.fabric().clock()),
-        context_(clock_, stage_.result_budget(), attempt.cancel_, {.blocks = &blocks, .claims = claims}) {}
+        context_(clock_, stage_.result_budget(), attempt.cancel_, channels) {}
 
   absl::Status Run() {
     NAM_RETURN_IF_ERROR(ReceiveMulticast());
@@ -210,7 +210,14 @@ absl::Status Attempt::RunThread() {
     NAM_ASSIGN_OR_RETURN(ChannelPool::Lease lease, claim_channels_.Take());
     claims.emplace(std::move(lease));
   }
-  return Worker(*this, *blocks, claims.has_value() ? &**claims : nullptr).Run();
+  TaskChannels channels{.blocks = &*blocks, .claims = claims.has_value() ? &**claims : nullptr};
+  std::optional<ChannelPool::Lease> scratch;
+  if (stage_.pipeline(stage_.claimed()).writes_scratch()) {
+    NAM_ASSIGN_OR_RETURN(ChannelPool::Lease lease, channels_.Take());
+    scratch.emplace(std::move(lease));
+    channels.scratch = &**scratch;
+  }
+  return Worker(*this, channels).Run();
 }
 
 void Attempt::Start() {
@@ -273,11 +280,20 @@ absl::Status Attempt::Store(uint64_t attempt, std::vector<std::span<const std::b
   TaskContext context(channels_.fabric().clock(), stage_.result_budget(), cancel_);
   absl::Status status;
   if (pipeline.aggregate != nullptr) status = pipeline.aggregate->Store(context, attempt, pages);
+  if (pipeline.parted_groups != nullptr && !pipeline.parted_groups->parted())
+    status = pipeline.parted_groups->groups().Store(context, attempt, pages);
   if (pipeline.result != nullptr) pipeline.result->Store(attempt, pages);
   if (pipeline.top_rows != nullptr) status = pipeline.top_rows->rows().Store(context, attempt, pages);
   if (pipeline.sorter != nullptr) status = pipeline.sorter->rows().Store(context, attempt, pages);
   context.Settle();
   return stage_.Explained(claimed, status);
+}
+
+std::optional<proto::Directory> Attempt::Directory() const {
+  const uint32_t claimed = stage_.claimed();
+  const ScratchOutput* const output = stage_.pipeline(claimed).scratch_output();
+  if (output == nullptr) return std::nullopt;
+  return output->directory().ToProto(stage_.inputs().attempt, claimed);
 }
 
 std::vector<std::vector<uint32_t>> Attempt::Claimed() const {
@@ -311,6 +327,15 @@ std::vector<proto::PipelineCounters> Attempt::Counters() const {
     out.set_repaired_blocks(totals.repaired_blocks);
     out.set_duplicate_datagrams(totals.duplicate_datagrams);
     out.set_by_row_nodes(pipeline.by_row_nodes);
+    if (const ScratchOutput* const written = pipeline.scratch_output(); written != nullptr) {
+      out.set_scratch_pages_written(written->pages());
+      out.set_scratch_bytes_written(written->bytes());
+    }
+    if (pipeline.parts != nullptr) {
+      const PartitionSource::Totals read = pipeline.parts->totals();
+      out.set_scratch_pages_read(read.pages);
+      out.set_scratch_bytes_read(read.bytes);
+    }
     out.mutable_rows_after()->Add(progress_[p]->rows.begin(), progress_[p]->rows.end());
     if (multicast_.Covers(p)) out.set_multicast_failure(multicast_failure_);
     for (const auto& [server, bytes] : totals.stream.bytes) {

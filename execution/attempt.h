@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -62,6 +63,8 @@ class Attempt {
   /// The result, or what of it has not left in windows, as sealed pages that carry `attempt`; they lie in the
   /// stage's memory.
   absl::Status Store(uint64_t attempt, std::vector<std::span<const std::byte>>& pages);
+  /// What it has left in scratch memory; nothing if all of the result is in pages.
+  std::optional<proto::Directory> Directory() const;
   /// Of each thread: positions of the pieces whose rows are in the result, all of them.
   std::vector<std::vector<uint32_t>> Claimed() const;
   /// Claims of the work queue by which the threads got those.

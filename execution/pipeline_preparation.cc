@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "execution/join/probe.h"
+#include "execution/partition/parts.h"
 #include "execution/rows/row_appender.h"
 #include "execution/rows/values_source.h"
 #include "execution/steps.h"
@@ -73,8 +74,10 @@ absl::Status PipelinePreparation::Run() {
     if (stage_.plan().pipelines[p].stage == plan_.stage)
       return NotRun("a stage whose claimed pipeline is not its last");
   }
-  if (claimed_ && !stage_.of_session_ && plan::ScanOf(plan_) == nullptr)
-    return NotRun("a stage that claims no table");
+  const bool claims =
+      plan::ScanOf(plan_) != nullptr || std::holds_alternative<plan::PartitionSource>(plan_.source);
+  if (claimed_ && !stage_.of_session_ && !claims)
+    return NotRun("a stage that claims neither table nor parts");
   NAM_RETURN_IF_ERROR(MakeSource());
   const plan::Pipeline& pipeline = out_.absorbed.pipeline;
   for (size_t s = 0; s < pipeline.steps.size(); ++s)
@@ -94,6 +97,8 @@ absl::Status PipelinePreparation::MakeSource() {
   if (const auto* records = std::get_if<plan::RecordScan>(&plan_.source))
     return stage_.of_session_ ? MakeRecordFeed(*records) : MakeRecordScan(*records);
   if (const auto* window = std::get_if<plan::WindowSource>(&plan_.source)) return MakeWindowSource(*window);
+  if (const auto* parts = std::get_if<plan::PartitionSource>(&plan_.source))
+    return MakePartitionSource(*parts);
   if (const auto* values = std::get_if<plan::ValuesSource>(&plan_.source)) {
     if (!stage_.of_session_) return NotRun("values on compute servers");
     out_.source = std::make_unique<ValuesSource>(values->rows, plan_.schemas[0]);
@@ -134,6 +139,41 @@ absl::Status PipelinePreparation::MakePageSource(const plan::PageSource& pages) 
   }
   if (!stage_.of_session_) return NotRun("rows of other stages on compute servers");
   out_.foreign = &pages;
+  return absl::OkStatus();
+}
+
+absl::Status PipelinePreparation::MakePartitionSource(const plan::PartitionSource& parts) {
+  if (stage_.of_session_ || !claimed_) return NotRun("parts that no server claims");
+  const StageInputs& inputs = stage_.inputs();
+  const plan::Pipeline& from = stage_.plan().pipelines[parts.pipeline];
+  std::vector<uint32_t> keys;
+  uint32_t count = 0;
+  const plan::Schema& rows = from.schemas.back();
+  if (parts.merge.has_value()) {
+    const auto& partial = std::get<plan::AggregateSink>(from.sink);
+    NAM_ASSIGN_OR_RETURN(out_.merge_plan, MergeOf(partial, rows));
+    for (uint32_t k = 0; k < partial.group_by.size(); ++k) keys.push_back(k);
+    count = partial.parts;
+  } else {
+    const auto& sink = std::get<plan::PartitionSink>(from.sink);
+    keys = sink.keys;
+    count = sink.parts;
+  }
+  absl::StatusOr<RowLayout> layout =
+      out_.merge_plan != nullptr ? out_.merge_plan->partial_layout() : PartLayout(rows, count);
+  NAM_RETURN_IF_ERROR(layout.status());
+  out_.pieces = std::make_unique<PieceQueue>(inputs.pieces, inputs.counter, &stage_.leaving_);
+  out_.partitions = partitioner::PartitionsOf(inputs.pieces);
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<PartitionSource> made,
+                       PartitionSource::Make({.layout = *std::move(layout),
+                                              .keys = std::move(keys),
+                                              .parts = count,
+                                              .pipeline = parts.pipeline,
+                                              .directories = inputs.directories,
+                                              .merge = out_.merge_plan.get()},
+                                             *out_.pieces, stage_.result_budget_));
+  out_.parts = made.get();
+  out_.source = std::move(made);
   return absl::OkStatus();
 }
 
@@ -194,10 +234,9 @@ absl::Status PipelinePreparation::FindPartitions(const plan::BlockScan& scan) {
   }
   const plan::Pipeline& claims = stage_.plan().pipelines[stage_.claimed()];
   const plan::TableScan* const claimed = plan::ScanOf(claims);
-  if (claimed == nullptr) return NotRun("a stage that claims no table");
   const proto::Table& table = *inputs.tables[scan.table];
-  if (std::holds_alternative<plan::RecordScan>(claims.source)) {
-    // Extents are no parts by any key.
+  if (claimed == nullptr || std::holds_alternative<plan::RecordScan>(claims.source)) {
+    // Extents and parts in scratch memory are no parts by any key of a table.
     for (int p = 0; p < table.partitions_size(); ++p) out_.partitions.push_back(static_cast<uint32_t>(p));
     return absl::OkStatus();
   }

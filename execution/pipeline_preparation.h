@@ -32,6 +32,7 @@ class PipelinePreparation {
   absl::Status MakeRecordFeed(const plan::RecordScan& scan);
   absl::Status MakePageSource(const plan::PageSource& pages);
   absl::Status MakeWindowSource(const plan::WindowSource& window);
+  absl::Status MakePartitionSource(const plan::PartitionSource& parts);
   absl::Status MakeRecordScan(const plan::RecordScan& scan);
   absl::StatusOr<std::vector<partitioner::Piece>> RecordPiecesOfBuild(
       const plan::RecordScan& scan, const txn::TableDescription& records) const;
@@ -57,6 +58,11 @@ class PipelinePreparation {
   absl::Status MakeDirectBuild(const plan::BuildSink& sink, DirectTable::Options table, bool text);
   absl::Status MakeRowBuild(const plan::BuildSink& sink, std::optional<DirectTable::Options> direct);
   absl::Status MakeAggregate(const plan::AggregateSink& sink);
+  absl::Status MakePartedGroups(const plan::AggregateSink& sink);
+  absl::Status MakePartitions(const plan::PartitionSink& sink);
+  /// The states of groups over these rows, merged: of the layout that who made them derived from the rows.
+  static absl::StatusOr<std::unique_ptr<const AggregatePlan>> MergeOf(const plan::AggregateSink& partial,
+                                                                      const plan::Schema& rows);
   absl::Status MakeResult(const plan::ResultSink& sink);
   absl::Status MakeSort(const plan::SortSink& sink);
   /// Whether a window is over this pipeline's rows.

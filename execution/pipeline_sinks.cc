@@ -11,6 +11,13 @@
 
 /// The sinks of pipelines.
 namespace nam::execution {
+namespace {
+
+absl::Status NoScratch() {
+  return absl::InvalidArgumentError("a stage that writes by parts has no scratch memory");
+}
+
+}  // namespace
 
 absl::Status PipelinePreparation::MakeSink() {
   const plan::SinkNode& sink = out_.absorbed.pipeline.sink;
@@ -20,6 +27,7 @@ absl::Status PipelinePreparation::MakeSink() {
     return absl::OkStatus();
   }
   if (const auto* aggregate = std::get_if<plan::AggregateSink>(&sink)) return MakeAggregate(*aggregate);
+  if (const auto* parts = std::get_if<plan::PartitionSink>(&sink)) return MakePartitions(*parts);
   if (const auto* result = std::get_if<plan::ResultSink>(&sink)) return MakeResult(*result);
   if (const auto* sort = std::get_if<plan::SortSink>(&sink)) return MakeSort(*sort);
   if (const auto* feed = std::get_if<plan::FeedSink>(&sink)) {
@@ -159,26 +167,55 @@ absl::Status PipelinePreparation::MakeAggregate(const plan::AggregateSink& sink)
   using Phase = plan::AggregateSink::Phase;
   if (sink.phase == Phase::kMerge) return NotRun("merges of groups that are merged again");
   if (sink.phase == Phase::kFinal) {
-    // The states have the layout that those who made them derived from their rows.
     const auto* const pages = std::get_if<plan::PageSource>(&plan_.source);
     if (pages == nullptr || out_.foreign == nullptr) return NotRun("a merge of groups of its own stage");
     const plan::Pipeline& from = stage_.plan().pipelines[pages->pipeline];
     const auto* const partial = std::get_if<plan::AggregateSink>(&from.sink);
     if (partial == nullptr) return NotRun("a merge of what are no groups");
-    NAM_ASSIGN_OR_RETURN(out_.aggregate_plan, AggregatePlan::Make({.group_by = partial->group_by,
-                                                                   .aggregates = partial->aggregates,
-                                                                   .schema = from.schemas.back(),
-                                                                   .meanings = {},
-                                                                   .input = AggregateInput::kGroups}));
+    NAM_ASSIGN_OR_RETURN(out_.aggregate_plan, MergeOf(*partial, from.schemas.back()));
   } else {
     NAM_ASSIGN_OR_RETURN(out_.aggregate_plan, AggregatePlan::Make({.group_by = sink.group_by,
                                                                    .aggregates = sink.aggregates,
                                                                    .schema = schema(),
-                                                                   .meanings = meanings_}));
+                                                                   .meanings = meanings_,
+                                                                   .parts = sink.parts}));
   }
+  out_.by_row_nodes += out_.aggregate_plan->program().by_row_nodes();
+  if (sink.parts > 0) return MakePartedGroups(sink);
   out_.group_totals = sink.totals;
   out_.aggregate = std::make_unique<AggregateSink>(*out_.aggregate_plan, stage_.result_budget_);
-  out_.by_row_nodes += out_.aggregate_plan->program().by_row_nodes();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<const AggregatePlan>> PipelinePreparation::MergeOf(
+    const plan::AggregateSink& partial, const plan::Schema& rows) {
+  return AggregatePlan::Make({.group_by = partial.group_by,
+                              .aggregates = partial.aggregates,
+                              .schema = rows,
+                              .meanings = {},
+                              .input = AggregateInput::kGroups,
+                              .parts = partial.parts});
+}
+
+absl::Status PipelinePreparation::MakePartedGroups(const plan::AggregateSink& sink) {
+  const StageInputs& inputs = stage_.inputs();
+  if (!plan::GoesByParts(sink)) return NotRun("such groups by parts");
+  if (inputs.scratch == nullptr) return NoScratch();
+  out_.parted_groups = std::make_unique<PartedGroups>(
+      *out_.aggregate_plan,
+      PartedGroups::Options{.parts = sink.parts, .attempt = inputs.attempt, .threads = inputs.threads},
+      *inputs.scratch, stage_.result_budget_);
+  return absl::OkStatus();
+}
+
+absl::Status PipelinePreparation::MakePartitions(const plan::PartitionSink& sink) {
+  const StageInputs& inputs = stage_.inputs();
+  if (inputs.scratch == nullptr) return NoScratch();
+  NAM_ASSIGN_OR_RETURN(
+      out_.partition_sink,
+      PartitionSink::Make(
+          {.rows = schema(), .keys = sink.keys, .parts = sink.parts, .attempt = inputs.attempt},
+          *inputs.scratch, stage_.result_budget_));
   return absl::OkStatus();
 }
 

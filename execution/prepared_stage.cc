@@ -29,6 +29,7 @@ std::unique_ptr<PipelineTask> PreparedPipeline::NewTask(TaskContext& context,
 
 ScanTotals PreparedPipeline::totals() const {
   if (scan != nullptr) return scan->totals();
+  if (parts != nullptr) return parts->totals().scan;
   return record_scan != nullptr ? record_scan->totals() : ScanTotals();
 }
 
@@ -38,9 +39,16 @@ Sink& PreparedPipeline::sink() const {
   if (direct_build != nullptr) return *direct_build;
   if (row_build != nullptr) return *row_build;
   if (aggregate != nullptr) return *aggregate;
+  if (parted_groups != nullptr) return *parted_groups;
+  if (partition_sink != nullptr) return *partition_sink;
   if (result != nullptr) return *result;
   if (top_rows != nullptr) return *top_rows;
   return *sorter;
+}
+
+const ScratchOutput* PreparedPipeline::scratch_output() const {
+  if (partition_sink != nullptr) return &partition_sink->output();
+  return parted_groups != nullptr && parted_groups->parted() ? &parted_groups->output() : nullptr;
 }
 
 const BuildSide* PreparedPipeline::build() const {
@@ -52,6 +60,8 @@ void PreparedPipeline::ReleaseSink() {
   direct_build.reset();
   row_build.reset();
   aggregate.reset();
+  parted_groups.reset();
+  partition_sink.reset();
   result.reset();
   top_rows.reset();
   sorter.reset();

@@ -13,6 +13,9 @@
 #include "execution/aggregate/aggregate_sink.h"
 #include "execution/join/direct_build.h"
 #include "execution/join/row_build.h"
+#include "execution/partition/parted_groups.h"
+#include "execution/partition/partition_sink.h"
+#include "execution/partition/partition_source.h"
 #include "execution/scan/absorb.h"
 #include "execution/scan/block_scan.h"
 #include "execution/scan/record_scan.h"
@@ -55,7 +58,11 @@ struct StageInputs {
   /// The claimed pipeline's rows leave in windows of about so many bytes, if they leave in any order; 0: all
   /// at the end.
   uint64_t window_bytes = 0;
-  ClientSink client_sink;  // of a stage of the session: where its last pipeline's rows go
+  uint64_t attempt = 0;  // that pages in scratch memory carry
+  /// Where this attempt writes by parts; null: nowhere.
+  std::shared_ptr<storage::ScratchSpace> scratch;
+  std::vector<proto::Directory> directories;  // of attempts of earlier stages
+  ClientSink client_sink;                     // of a stage of the session: where its last pipeline's rows go
 };
 
 /// A pipeline made ready: source, steps and sink that all threads of the server share.
@@ -74,10 +81,12 @@ struct PreparedPipeline {
   std::unique_ptr<Source> source;             // null: rows of another stage, which who runs this one feeds
   BlockScan* scan = nullptr;                  // the source, if it is one
   RecordScan* record_scan = nullptr;          // likewise
+  PartitionSource* parts = nullptr;           // likewise
   const plan::PageSource* foreign = nullptr;  // if there is no source: one of these two
   std::optional<RecordSelect> records;        // of a transaction's rows, which who runs the stage feeds
   std::deque<CodeMeaning> meanings;           // of the scan's columns, by slot
   std::deque<std::unique_ptr<const Program>> programs;  // of probes and builds
+  std::unique_ptr<const AggregatePlan> merge_plan;      // of a source that merges states
   std::vector<StepAndChunk> steps;
   bool drains_build = false;  // has a right or full join: all tasks are made before one ends
   size_t by_row_nodes = 0;
@@ -88,6 +97,8 @@ struct PreparedPipeline {
   std::unique_ptr<RowBuild> row_build;
   std::unique_ptr<const AggregatePlan> aggregate_plan;
   std::unique_ptr<AggregateSink> aggregate;
+  std::unique_ptr<PartedGroups> parted_groups;
+  std::unique_ptr<PartitionSink> partition_sink;
   std::unique_ptr<const RowsPlan> rows_plan;
   std::unique_ptr<ResultSink> result;
   std::unique_ptr<TopRows> top_rows;
@@ -102,6 +113,10 @@ struct PreparedPipeline {
   bool scans() const { return scan != nullptr || record_scan != nullptr; }
   ScanTotals totals() const;
   Sink& sink() const;
+  /// Whether the sink writes by parts; what it has left there, once it is complete: null if that is nothing
+  /// because groups were few.
+  bool writes_scratch() const { return parted_groups != nullptr || partition_sink != nullptr; }
+  const ScratchOutput* scratch_output() const;
   const BuildSide* build() const;
   /// Frees what the sink holds.
   void ReleaseSink();

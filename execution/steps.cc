@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/status_macros.h"
+#include "execution/expression/vector_column.h"
 #include "execution/positions.h"
 #include "execution/take_along.h"
 #include "plan/work_cost.h"
@@ -48,6 +49,7 @@ class ProjectOperator::Task final : public StepTask {
       context.Charge(rows.count, plan::work_cost::kFilterRowPs);
       const Vector* const values = outputs_.Evaluate(i, frame_, in, rows);
       if (values == nullptr) return context.Fail(frame_.error());
+      // The register stays as it is until the next chunk, as the output has to.
       out.columns()[i] = ColumnOf(*values);
     }
     out.Reset(in.size(), rows);
@@ -55,16 +57,6 @@ class ProjectOperator::Task final : public StepTask {
   }
 
  private:
-  /// The register stays as it is until the next chunk, as the output has to.
-  static Column ColumnOf(const Vector& values) {
-    Column column;
-    column.physical = values.physical;
-    column.width = WidthOf(values.physical);
-    column.base = reinterpret_cast<const std::byte*>(values.narrow);
-    column.nulls = values.physical == Physical::kTruth ? nullptr : values.nulls;
-    return column;
-  }
-
   const Program& outputs_;
   Frame frame_;
 };

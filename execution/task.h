@@ -45,11 +45,12 @@ class Gate {
   std::atomic<bool> open_ = false;
 };
 
-/// A thread's ways to the memory servers, one task at a time: the blocks that it streams, and the words that
-/// it claims work at while blocks are in flight.
+/// A thread's ways to the memory servers, one task at a time: the blocks that it streams, the words that it
+/// claims work at while blocks are in flight, and the pages that its sink writes to scratch memory.
 struct TaskChannels {
   storage::Channel* blocks = nullptr;
   storage::Channel* claims = nullptr;
+  storage::Channel* scratch = nullptr;
 };
 
 /// The surroundings of the tasks of one thread. Owned by the thread; not shared.

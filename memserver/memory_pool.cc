@@ -27,6 +27,15 @@ absl::Status CheckOptions(const MemoryPoolOptions& options) {
         "a memory of %d bytes is not possible; choose a multiple of 4 KiB from 8 KiB to 256 TiB",
         options.memory_bytes));
   }
+  if (!aligned(options.scratch_bytes)) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%d bytes of scratch memory are not possible; choose a multiple of 4 KiB", options.scratch_bytes));
+  }
+  if (options.scratch_bytes >= options.memory_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s of scratch memory are all of a memory of %s, or more",
+                        ReadableBytes(options.scratch_bytes), ReadableBytes(options.memory_bytes)));
+  }
   if (options.memory_bytes / options.region_bytes >= kRegionsMax) {
     return absl::InvalidArgumentError(absl::StrFormat("regions of %s are too small for a memory of %s",
                                                       ReadableBytes(options.region_bytes),
@@ -74,16 +83,16 @@ MemoryPool::MemoryPool(fabric::Fabric& fabric, const MemoryPoolOptions& options)
       slots_((options.memory_bytes + options.region_bytes - 1) / options.region_bytes) {}
 
 absl::StatusOr<std::vector<MemoryPool::Grant>> MemoryPool::Allocate(AllocationId allocation, uint64_t bytes,
-                                                                    MemberId member, Pieces pieces) {
+                                                                    MemberId member, Pieces pieces, Use use) {
   if (allocation == AllocationId())
     return absl::InvalidArgumentError("memory needs an allocation that it is for");
   if (bytes == 0) return absl::InvalidArgumentError("0 bytes cannot be allocated");
   const std::lock_guard growth(growth_mutex_);
   ReleaseDraining();
-  NAM_ASSIGN_OR_RETURN(const std::vector<Extent> extents, Reserve(allocation, bytes, pieces));
+  NAM_ASSIGN_OR_RETURN(const std::vector<Extent> extents, Reserve(allocation, bytes, pieces, use));
   absl::Status status = Back(extents);
-  if (status.ok()) Zero(extents);
-  absl::StatusOr<std::vector<KeyedExtent>> keyed = status.ok() ? MakeKeys(extents, member) : status;
+  if (status.ok()) Zero(extents, use);
+  absl::StatusOr<std::vector<KeyedExtent>> keyed = status.ok() ? MakeKeys(extents, member, use) : status;
   const std::lock_guard lock(mutex_);
   Holding* holding = nullptr;
   if (keyed.ok()) {
@@ -91,7 +100,7 @@ absl::StatusOr<std::vector<MemoryPool::Grant>> MemoryPool::Allocate(AllocationId
     if (holding->over) keyed = Over(allocation);
   }
   if (!keyed.ok()) {
-    for (const Extent& extent : extents) allocator_.Free(extent);
+    for (const Extent& extent : extents) Free(extent, use);
     return keyed.status();
   }
   std::vector<Grant> grants;
@@ -102,32 +111,56 @@ absl::StatusOr<std::vector<MemoryPool::Grant>> MemoryPool::Allocate(AllocationId
   return grants;
 }
 
+uint64_t MemoryPool::LeftBytes(Use use) const {
+  if (use == Use::kScratch)
+    return std::min(options_.scratch_bytes - scratch_used_bytes_, allocator_.free_bytes());
+  const uint64_t share = capacity_bytes_ - std::min(options_.scratch_bytes, capacity_bytes_);
+  const uint64_t used = allocator_.used_bytes() - scratch_used_bytes_;
+  return std::min(share - std::min(share, used), allocator_.free_bytes());
+}
+
+void MemoryPool::Free(const Extent& extent, Use use) {
+  allocator_.Free(extent);
+  if (use == Use::kScratch) scratch_used_bytes_ -= extent.bytes;
+}
+
 absl::StatusOr<std::vector<Extent>> MemoryPool::Reserve(AllocationId allocation, uint64_t bytes,
-                                                        Pieces pieces) {
+                                                        Pieces pieces, Use use) {
   const std::lock_guard lock(mutex_);
   if (held_.size() >= kAllocationsMax && !held_.contains(allocation)) {
     return absl::ResourceExhaustedError(
         absl::StrFormat("memory is held for %d loads and tables already; drop some", held_.size()));
   }
   std::optional<std::vector<Extent>> extents;
-  if (pieces == Pieces::kAny) {
+  const uint64_t left = LeftBytes(use);
+  if (bytes > left) {
+    // Not of this share.
+  } else if (pieces == Pieces::kAny) {
     extents = allocator_.Allocate(bytes);
   } else if (const std::optional<Extent> one = allocator_.AllocateContiguous(bytes)) {
     extents = {*one};
   }
   if (!extents.has_value()) {
-    if (pieces == Pieces::kOne && bytes <= allocator_.free_bytes()) {
+    if (use == Use::kScratch) {
+      return absl::ResourceExhaustedError(absl::StrFormat(
+          "scratch memory is full: %s are needed, %s of %s are free; choose a larger --scratch",
+          TellApart(bytes, left), TellApart(left, bytes), ReadableBytes(options_.scratch_bytes)));
+    }
+    if (pieces == Pieces::kOne && bytes <= left) {
       return absl::ResourceExhaustedError(absl::StrFormat(
           "out of memory in one piece: %s are needed, and of the %s that are free the largest piece has %s; "
           "drop "
           "tables, add memory servers, or choose larger regions",
-          TellApart(bytes, allocator_.largest_gap_bytes()), ReadableBytes(allocator_.free_bytes()),
+          TellApart(bytes, allocator_.largest_gap_bytes()), ReadableBytes(left),
           TellApart(allocator_.largest_gap_bytes(), bytes)));
     }
     return absl::ResourceExhaustedError(
         absl::StrFormat("out of memory: %s are needed, %s of %s are free; drop tables or add memory servers",
-                        TellApart(bytes, allocator_.free_bytes()), TellApart(allocator_.free_bytes(), bytes),
-                        ReadableBytes(capacity_bytes_)));
+                        TellApart(bytes, left), TellApart(left, bytes),
+                        ReadableBytes(capacity_bytes_ - std::min(options_.scratch_bytes, capacity_bytes_))));
+  }
+  if (use == Use::kScratch) {
+    for (const Extent& extent : *extents) scratch_used_bytes_ += extent.bytes;
   }
   return *std::move(extents);
 }
@@ -155,12 +188,12 @@ absl::Status MemoryPool::Back(const std::vector<Extent>& extents) {
 }
 
 // The extents are reserved, so nobody else touches their bytes; the marks are growth_mutex_'s.
-void MemoryPool::Zero(const std::vector<Extent>& extents) {
+void MemoryPool::Zero(const std::vector<Extent>& extents, Use use) {
   for (const Extent& extent : extents) {
     Slot& slot = slots_[extent.offset / options_.region_bytes];
     const uint64_t begin = extent.offset % options_.region_bytes;
     const uint64_t end = begin + extent.bytes;
-    if (begin < slot.handed_out_bytes) {
+    if (use == Use::kData && begin < slot.handed_out_bytes) {
       std::memset(slot.region->data() + begin, 0, std::min(end, slot.handed_out_bytes) - begin);
     }
     slot.handed_out_bytes = std::max(slot.handed_out_bytes, end);
@@ -174,11 +207,11 @@ absl::StatusOr<std::unique_ptr<fabric::MemoryRegion>> MemoryPool::MakeKey(const 
 
 // Nobody knows the keys before Allocate returns, so they may also just go.
 absl::StatusOr<std::vector<MemoryPool::KeyedExtent>> MemoryPool::MakeKeys(const std::vector<Extent>& extents,
-                                                                          MemberId member) {
+                                                                          MemberId member, Use use) {
   std::vector<KeyedExtent> keyed;
   for (const Extent& extent : extents) {
     NAM_ASSIGN_OR_RETURN(std::unique_ptr<fabric::MemoryRegion> key, MakeKey(extent));
-    keyed.push_back({.extent = extent});
+    keyed.push_back({.extent = extent, .use = use, .keys = {}});
     keyed.back().keys.emplace(member, std::move(key));
   }
   return keyed;
@@ -284,7 +317,7 @@ MemoryPool::Released MemoryPool::Release(AllocationId allocation) {
       released.draining_bytes += extent.extent.bytes;
       return false;
     }
-    allocator_.Free(extent.extent);
+    Free(extent.extent, extent.use);
     released.freed_bytes += extent.extent.bytes;
     return true;
   });
@@ -330,6 +363,11 @@ std::vector<AllocationId> MemoryPool::Held() const {
   held.reserve(held_.size());
   for (const auto& [allocation, holding] : held_) held.push_back(allocation);
   return held;
+}
+
+uint64_t MemoryPool::scratch_used_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return scratch_used_bytes_;
 }
 
 uint64_t MemoryPool::used_bytes() const {

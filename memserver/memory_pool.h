@@ -23,6 +23,7 @@ std::string ReadableBytes(uint64_t bytes);
 struct MemoryPoolOptions {
   uint64_t memory_bytes = 0;  // of the address space; its first 4 KiB are never handed out
   uint64_t region_bytes = 0;
+  uint64_t scratch_bytes = 0;  // the most for scratch memory, which nothing else takes
   bool huge_pages = true;
   bool populate = false;  // touch pages when a region is made
 };
@@ -30,7 +31,8 @@ struct MemoryPoolOptions {
 /// The registered memory of one memory server: regions in the slots of the address space, and who
 /// holds which extents of them. A region is made when the first extent in it is handed out and then
 /// kept until the pool ends: peers' copies of the region list only ever lack regions, never hold
-/// stale ones. Extents are zero when handed out. What the bytes mean is not known here. Thread-safe.
+/// stale ones. Extents are zero when handed out, but those of scratch memory, which has a share of its own:
+/// neither it nor the rest takes what is the other's. What the bytes mean is not known here. Thread-safe.
 ///
 /// Keys: everybody may read a region; to change an extent takes a key of one's own, handed out with the
 /// extent or by Open, and taken back by Fence.
@@ -56,10 +58,12 @@ class MemoryPool {
                                                             const MemoryPoolOptions& options);
 
   enum class Pieces : uint8_t { kAny, kOne };
+  enum class Use : uint8_t { kData, kScratch };
   /// All or nothing, in addition to what the allocation has; the keys are `member`'s, 0: nobody's who could
   /// be fenced. RESOURCE_EXHAUSTED says what is free, FAILED_PRECONDITION that the allocation is over.
   absl::StatusOr<std::vector<Grant>> Allocate(AllocationId allocation, uint64_t bytes,
-                                              MemberId member = MemberId(), Pieces pieces = Pieces::kAny);
+                                              MemberId member = MemberId(), Pieces pieces = Pieces::kAny,
+                                              Use use = Use::kData);
   /// All extents of the allocation with `member`'s keys, made unless it has them. NOT_FOUND: nothing is held
   /// for it.
   absl::StatusOr<std::vector<Grant>> Open(AllocationId allocation, MemberId member);
@@ -85,6 +89,8 @@ class MemoryPool {
   /// Held and draining.
   uint64_t used_bytes() const;
   uint64_t capacity_bytes() const { return capacity_bytes_; }
+  /// Of used_bytes.
+  uint64_t scratch_used_bytes() const;
 
  private:
   struct Slot {
@@ -95,6 +101,7 @@ class MemoryPool {
 
   struct KeyedExtent {
     Extent extent;
+    Use use = Use::kData;
     std::map<MemberId, std::unique_ptr<fabric::MemoryRegion>> keys;
   };
   struct Holding {
@@ -103,11 +110,17 @@ class MemoryPool {
   };
 
   MemoryPool(fabric::Fabric& fabric, const MemoryPoolOptions& options);
-  absl::StatusOr<std::vector<Extent>> Reserve(AllocationId allocation, uint64_t bytes, Pieces pieces);
+  absl::StatusOr<std::vector<Extent>> Reserve(AllocationId allocation, uint64_t bytes, Pieces pieces,
+                                              Use use);
+  /// With mutex_: what is left of the share; nothing of what Reserve gave is handed out, or has come back.
+  uint64_t LeftBytes(Use use) const;
+  void Free(const Extent& extent, Use use);
   absl::Status Back(const std::vector<Extent>& extents);
-  void Zero(const std::vector<Extent>& extents);
+  /// Or, of scratch memory, notes that it is not zero any more.
+  void Zero(const std::vector<Extent>& extents, Use use);
   absl::StatusOr<std::unique_ptr<fabric::MemoryRegion>> MakeKey(const Extent& extent);
-  absl::StatusOr<std::vector<KeyedExtent>> MakeKeys(const std::vector<Extent>& extents, MemberId member);
+  absl::StatusOr<std::vector<KeyedExtent>> MakeKeys(const std::vector<Extent>& extents, MemberId member,
+                                                    Use use);
   using KeySet = std::set<fabric::MemoryRegion*>;
   /// Those of them that nobody can use any more.
   static KeySet Revoke(const KeySet& keys, bool kill);
@@ -125,6 +138,7 @@ class MemoryPool {
   std::mutex release_mutex_;
   mutable std::mutex mutex_;  // after both
   ExtentAllocator allocator_;
+  uint64_t scratch_used_bytes_ = 0;
   std::vector<Slot> slots_;               // by address; a slot's region changes once, under both mutexes
   std::map<AllocationId, Holding> held_;  // its keys go before their regions
 };

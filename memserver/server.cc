@@ -23,6 +23,13 @@ namespace nam::memserver {
 namespace {
 
 constexpr int kRequestBytesMax = 4 << 20;
+/// A smaller server has no scratch memory unless it is told.
+constexpr uint64_t kScratchMemoryMin = uint64_t{16} << 20;
+
+uint64_t DefaultScratch(uint64_t memory_bytes) {
+  if (memory_bytes < kScratchMemoryMin) return 0;
+  return memory_bytes / 4 / kExtentAlignment * kExtentAlignment;
+}
 
 /// What only the catalog knows. The first two never become untrue again.
 struct CatalogQuestions {
@@ -81,7 +88,8 @@ class MemoryService {
     NAM_ASSIGN_OR_RETURN(
         const std::vector<MemoryPool::Grant> grants,
         pool_.Allocate(AllocationId(request.allocation()), request.bytes(), MemberId(request.member()),
-                       request.contiguous() ? MemoryPool::Pieces::kOne : MemoryPool::Pieces::kAny));
+                       request.contiguous() ? MemoryPool::Pieces::kOne : MemoryPool::Pieces::kAny,
+                       request.scratch() ? MemoryPool::Use::kScratch : MemoryPool::Use::kData));
     proto::AllocateReply reply;
     AddGrants(grants, *reply.mutable_extents());
     return reply;
@@ -338,6 +346,7 @@ absl::StatusOr<std::unique_ptr<MemoryServer>> StartOverFabric(const MemoryServer
   MemoryPoolOptions pool_options;
   pool_options.memory_bytes = options.memory_bytes;
   pool_options.region_bytes = options.region_bytes;
+  pool_options.scratch_bytes = options.scratch_bytes.value_or(DefaultScratch(options.memory_bytes));
   pool_options.huge_pages = options.huge_pages;
   pool_options.populate = options.populate;
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<MemoryPool> pool, MemoryPool::Create(*fabric, pool_options));

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -18,6 +19,9 @@ struct MemoryServerOptions {
   catalog::ClientOptions catalog;  // where it is, and the cluster's secret
   uint64_t memory_bytes = 0;       // a multiple of 4 KiB
   uint64_t region_bytes = uint64_t{64} << 20;
+  /// Of memory_bytes, for queries' scratch memory: loads cannot take it. A multiple of 4 KiB. Nothing: a
+  /// quarter, and of less than 16 MiB none.
+  std::optional<uint64_t> scratch_bytes;
   std::string control_listen_address = "127.0.0.1:0";
   /// Empty: the fabric picks one (tcp: a free port of the control address's host).
   std::string fabric_listen_address;

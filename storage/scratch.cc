@@ -23,8 +23,7 @@ absl::Status Full() {
 
 /// Another server may do.
 bool PassesOver(const absl::Status& status) {
-  return absl::IsResourceExhausted(status) || absl::IsUnavailable(status) ||
-         absl::IsDeadlineExceeded(status);
+  return absl::IsResourceExhausted(status) || absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
 }  // namespace
@@ -64,7 +63,8 @@ ScratchWriter::ScratchWriter(ScratchSpace& space, Channel& channel, uint32_t pag
     : space_(space), channel_(channel), slot_bytes_(page_bytes_max), cancel_(cancel) {
   const uint64_t slots =
       std::min<uint64_t>(channel.buffer().bytes() / slot_bytes_, channel.options().queue_depth);
-  NAM_CHECK(page_bytes_max % kPageAlignment == 0 && slots >= 1, "pages that the channel's buffer cannot hold");
+  NAM_CHECK(page_bytes_max % kPageAlignment == 0 && slots >= 1,
+            "pages that the channel's buffer cannot hold");
   for (uint32_t slot = 0; slot < slots; ++slot) free_.push_back(slot);
 }
 
@@ -105,8 +105,7 @@ absl::StatusOr<ScratchPage> ScratchWriter::Write(std::span<const std::byte> page
   const fabric::LocalBuffer local = channel_.buffer().Slice(uint64_t{slot} * slot_bytes_, bytes);
   std::memcpy(local.data, page.data(), bytes);
   Queue& queue = QueueOf(target.queue_pair);
-  queue.requests.push_back(
-      fabric::WorkRequest::Write(0, local, target.address, fabric::Signal::kUnsignaled));
+  queue.requests.push_back(fabric::WorkRequest::Write(0, local, target.address, fabric::Signal::kUnsignaled));
   queue.slots.push_back(slot);
   if (queue.requests.size() >= kBatch) NAM_RETURN_IF_ERROR(Post(queue));
   return place;
@@ -182,10 +181,14 @@ ScratchReader::ScratchReader(Channel& channel, uint32_t page_bytes_max, uint32_t
       slots_(static_cast<uint32_t>(std::min<uint64_t>(
           {channel.buffer().bytes() / slot_bytes_, channel.options().queue_depth, uint64_t{window} + 1}))),
       cancel_(cancel) {
-  NAM_CHECK(page_bytes_max % kPageAlignment == 0 && slots_ >= 2, "pages that the channel's buffer cannot hold");
+  NAM_CHECK(page_bytes_max % kPageAlignment == 0 && slots_ >= 2,
+            "pages that the channel's buffer cannot hold");
 }
 
 ScratchReader::~ScratchReader() {
+  // A source that is wanted no more ends in the middle.
+  while (in_flight_ > 0 && !channel_.broken() && TakeCompletions().ok()) {
+  }
   if (in_flight_ > 0) channel_.Break();
 }
 

@@ -129,7 +129,7 @@ class ScratchReader {
   /// Pages have at most `page_bytes_max`, a multiple of 64. `window` READs are in flight. What is referred to
   /// outlives the reader. What waits ends with CANCELLED soon after `cancel` is set.
   ScratchReader(Channel& channel, uint32_t page_bytes_max, uint32_t window, const std::atomic<bool>& cancel);
-  /// READs in flight break the channel.
+  /// Waits for READs in flight; those that do not come break the channel.
   ~ScratchReader();
 
   /// These pages come next. All of the former ones have been taken.

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -76,7 +77,9 @@ class CommandLine {
     return option;
   }
 
-  static void AddBytes(CLI::App* command, const std::string& name, uint64_t& value,
+  /// Into a uint64_t, or an optional one.
+  template <typename Bytes>
+  static void AddBytes(CLI::App* command, const std::string& name, Bytes& value,
                        const std::string& description) {
     CLI::Option* option = command->add_option_function<std::string>(
         name,
@@ -87,7 +90,9 @@ class CommandLine {
         },
         description);
     option->type_name("SIZE");
-    if (value != 0) option->default_str(FormatBytes(value));
+    if constexpr (std::is_same_v<Bytes, uint64_t>) {
+      if (value != 0) option->default_str(FormatBytes(value));
+    }
   }
 
   static void AddFormat(CLI::App* command, std::string& format, const std::string& choices) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "execution/partition/parts.h"
 #include "plan/aggregate_slots.h"
 #include "plan/slot_of.h"
 
@@ -100,7 +101,8 @@ absl::StatusOr<std::unique_ptr<const AggregatePlan>> AggregatePlan::Make(const O
   // Only distinct ones, without keys: the group is there, and says nothing.
   const bool only_pairs = partial_slot == 0;
 
-  NAM_ASSIGN_OR_RETURN(RowLayout layout, RowLayout::Of(partial, options.page_bytes));
+  NAM_ASSIGN_OR_RETURN(RowLayout layout, options.parts > 0 ? PartLayout(partial, options.parts)
+                                                           : RowLayout::Of(partial, options.page_bytes));
   const std::vector<plan::Expr> slots = SlotsOf(partial);
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<const Program> partial_slots, Program::Compile(slots, partial));
   std::unique_ptr<AggregatePlan> made(new AggregatePlan(std::move(layout)));

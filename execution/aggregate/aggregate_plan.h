@@ -30,6 +30,8 @@ class AggregatePlan {
     std::span<const CodeMeaning* const> meanings;  // by slot, see GroupKeys::Make; kRows
     AggregateInput input = AggregateInput::kRows;
     uint32_t page_bytes = RowLayout::kMostPageBytes;
+    uint32_t parts =
+        0;  // above 0: groups travel in the layout of so many parts (execution/partition/parts.h)
   };
   static absl::StatusOr<std::unique_ptr<const AggregatePlan>> Make(const Options& options);
 

@@ -39,11 +39,12 @@ class AggregateSink final : public Sink {
 
   const AggregatePlan& plan() const { return plan_; }
 
+  /// The groups of one more thread, which are combined with the others. Any thread.
+  GroupSet& NewSet();
+
  private:
   friend class AggregateSource;
-  friend class StoredGroups;
 
-  GroupSet& NewSet();
   absl::Status PrepareCombine();
   absl::Status StoreGroups(TaskContext& context);
   absl::Status StorePairs(TaskContext& context, size_t distinct, const GroupKeys& keys);

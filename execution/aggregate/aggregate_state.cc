@@ -52,6 +52,27 @@ absl::Status KeptTexts::Keep(std::string_view text, Text& in) {
   return absl::OkStatus();
 }
 
+namespace {
+
+template <typename T>
+void Zero(BudgetArray<T>& array, uint32_t count) {
+  const uint64_t bytes = std::min<uint64_t>(count, array.capacity()) * sizeof(T);
+  if (bytes > 0) std::memset(static_cast<void*>(array.data()), 0, bytes);
+}
+
+}  // namespace
+
+void AggregateState::Reset(uint32_t groups) {
+  Zero(counts_, groups);
+  Zero(sums_, groups);
+  Zero(seen_, groups);
+  Zero(narrow_, groups);
+  Zero(wide_, groups);
+  Zero(moments_, groups);
+  Zero(texts_, groups);
+  kept_.Clear();
+}
+
 AggregateState::AggregateState(const AggregatePlan::Aggregate& aggregate, MemoryBudget& budget)
     : aggregate_(aggregate),
       counts_(budget),

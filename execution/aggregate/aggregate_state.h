@@ -24,6 +24,11 @@ class KeptTexts {
   };
   explicit KeptTexts(MemoryBudget& budget) : budget_(budget) {}
   absl::Status Keep(std::string_view text, Text& in);
+  /// Forgets all texts, which nobody points to any more.
+  void Clear() {
+    blocks_.clear();
+    used_ = 0;
+  }
 
  private:
   static constexpr uint64_t kBlockBytes = 16 << 10;
@@ -41,6 +46,9 @@ class AggregateState {
 
   /// Every group below `groups` has its state from now on.
   absl::Status Grow(uint32_t groups);
+
+  /// The first `groups` are as if nothing had come for them. Memory stays.
+  void Reset(uint32_t groups);
 
   /// Takes in the selected tuples: the i-th belongs to groups[i]. `single`: all are of group 0. Input::kRows.
   absl::Status Consume(const Program& program, Frame& frame, const Chunk& chunk, const uint32_t* groups,

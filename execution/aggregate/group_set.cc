@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/check.h"
 #include "base/status_macros.h"
+#include "execution/positions.h"
 
 namespace nam::execution {
 
@@ -53,6 +55,31 @@ absl::Status GroupSet::Consume(const Chunk& chunk) {
       NAM_RETURN_IF_ERROR(states_[a].Consume(plan_.program(), frame_, chunk, group_of_.get(), single));
     }
   }
+  return absl::OkStatus();
+}
+
+void GroupSet::Reset() {
+  NAM_CHECK(distinct_.empty() && !buckets_.made());
+  groups_.Reset();
+  for (AggregateState& state : states_) state.Reset(grown_);
+  grown_ = 0;
+}
+
+absl::Status GroupSet::ReadRows(const Chunk& in, Memory& memory, Chunk& out) {
+  NAM_CHECK(distinct_.empty() && size() == 0 && plan_.input() == AggregateInput::kRows);
+  const Selection rows = in.selection();
+  memory.states.resize(states_.size());
+  for (AggregateState& state : states_) state.Reset(grown_);
+  grown_ = std::max(grown_, in.size());
+  std::copy_n(PositionsOf(rows), rows.count, group_of_.get());
+  NAM_RETURN_IF_ERROR(groups_.ReadKeys(in, out.columns().data()));
+  for (size_t a = 0; a < states_.size(); ++a) {
+    AggregateState& state = states_[a];
+    NAM_RETURN_IF_ERROR(state.Grow(grown_));
+    NAM_RETURN_IF_ERROR(state.Consume(plan_.program(), frame_, in, group_of_.get(), /*single=*/false));
+    state.ReadPartial(0, in.size(), memory.states[a], out.columns().data() + plan_.aggregate(a).partial_slot);
+  }
+  out.Reset(in.size(), rows);
   return absl::OkStatus();
 }
 

@@ -77,6 +77,8 @@ class GroupSet {
   /// sets and with different parts.
   absl::Status MergePart(GroupSet& other, uint32_t part, uint32_t parts);
   absl::Status ChangeToRows() { return groups_.ChangeToRows(); }
+  /// Forgets all groups and keeps the memory; not of a set that was divided, or that has distinct aggregates.
+  void Reset();
 
   uint32_t size() const { return groups_.size(); }
   GroupForm form() const { return groups_.form(); }
@@ -94,6 +96,10 @@ class GroupSet {
   };
   /// The groups first, first + 1, …, at most kChunkRows, as a chunk of the partial schema.
   void ReadPartial(uint32_t first, uint32_t count, Memory& memory, Chunk& out) const;
+  /// Each tuple of a chunk as a group of its own, as a chunk of the partial schema with the positions and the
+  /// selection of `in`: nothing is looked up. Of a set without groups, kRows and without distinct aggregates;
+  /// after it Reset comes before Consume.
+  absl::Status ReadRows(const Chunk& in, Memory& memory, Chunk& out);
   /// The same of the final schema. Before: FinishDistinct. OUT_OF_RANGE if a number has more than 38 digits.
   absl::Status ReadFinal(uint32_t first, uint32_t count, Memory& memory, Chunk& out) const;
   absl::Status FinishDistinct(Memory& memory);

@@ -1,6 +1,7 @@
 #include "execution/aggregate/group_table.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/status_macros.h"
@@ -24,6 +25,11 @@ absl::Status GroupTable::Reserve(uint32_t more) {
   }
   slots_ = std::move(grown);
   return absl::OkStatus();
+}
+
+void GroupTable::Reset() {
+  if (size_ > 0) std::memset(slots_.data(), 0, slots_.capacity() * sizeof(uint64_t));
+  size_ = 0;
 }
 
 }  // namespace nam::execution

@@ -25,6 +25,8 @@ class GroupTable {
     slots_.Clear();
     mask_ = size_ = 0;
   }
+  /// Forgets the groups and keeps the memory.
+  void Reset();
 
   /// Where the search for a hash begins, and where it goes on.
   uint64_t First(uint32_t hash) const { return hash & mask_; }

@@ -4,6 +4,7 @@
 
 #include "base/status_macros.h"
 #include "execution/aggregate/row_scratch.h"
+#include "execution/expression/vector_column.h"
 #include "execution/positions.h"
 #include "types/hash.h"
 
@@ -226,6 +227,28 @@ absl::Status Groups::AssignPacked(const uint64_t* numbers, uint32_t count, uint3
       }
       at = table_.Next(at);
     }
+  }
+  return absl::OkStatus();
+}
+
+void Groups::Reset() {
+  if (form_ == GroupForm::kDirect) {
+    for (uint32_t group = 0; group < size_; ++group) direct_[number_of_[group] - range_.first] = 0;
+  }
+  table_.Reset();
+  if (appender_.has_value()) appender_->Reuse(appender_->TakePages());
+  size_ = 0;
+}
+
+absl::Status Groups::ReadKeys(const Chunk& chunk, Column* columns) {
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    if (keys_.key(i).slot) {
+      columns[i] = chunk.column(*keys_.key(i).slot);
+      continue;
+    }
+    const Vector* const values = keys_.program().Evaluate(i, frame_, chunk, chunk.selection());
+    if (values == nullptr) return frame_.error();
+    columns[i] = ColumnOf(*values);
   }
   return absl::OkStatus();
 }

@@ -54,6 +54,10 @@ class Groups {
   /// form. At most kChunkRows.
   absl::Status Adopt(const Groups& other, std::span<const uint32_t> theirs, uint32_t* mine);
   absl::Status ChangeToRows();
+  /// Forgets all groups; form and memory stay. What was read of them is void.
+  void Reset();
+  /// The keys of the chunk's tuples as columns with its positions. Valid until the next call.
+  absl::Status ReadKeys(const Chunk& chunk, Column* columns);
 
   uint32_t size() const { return size_; }
   GroupForm form() const { return form_; }

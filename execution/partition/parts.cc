@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+
 namespace nam::execution {
 namespace {
 
@@ -14,6 +16,12 @@ uint32_t PageBytes(const plan::Schema& rows, uint32_t parts) {
 }
 
 }  // namespace
+
+absl::Status CheckKeyOfParts(const Type& type) {
+  const Physical physical = PhysicalOf(type);
+  if (physical != Physical::kInterval && physical != Physical::kUuid) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat("parts by ", TypeName(type), " are not supported"));
+}
 
 absl::StatusOr<RowLayout> PartLayout(const plan::Schema& rows, uint32_t parts) {
   uint32_t page_bytes = PageBytes(rows, parts);

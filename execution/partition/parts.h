@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "execution/rows/row_layout.h"
 #include "plan/schema.h"
@@ -20,6 +21,9 @@ inline constexpr uint32_t kPartsMax = 1u << kRadixBits;
 inline uint32_t PartOf(uint64_t hash, uint32_t parts) {
   return static_cast<uint32_t>(static_cast<unsigned __int128>(hash << kExchangeBits) * parts >> 64);
 }
+
+/// UNIMPLEMENTED for types whose values have no hash.
+absl::Status CheckKeyOfParts(const Type& type);
 
 /// The layout of rows that go by parts: follows from the rows and the number of parts, so that who writes
 /// them and who reads them agree. A thread has a page open for each part: the more parts, the smaller the

@@ -48,8 +48,8 @@ class RecordingFabric final : public fabric::FakeFabric {
 
 class MemoryPoolTest : public testing::Test {
  protected:
-  void Create(uint64_t memory_bytes) {
-    auto pool = MemoryPool::Create(fabric_, {memory_bytes, kRegionBytes});
+  void Create(uint64_t memory_bytes, uint64_t scratch_bytes = 0) {
+    auto pool = MemoryPool::Create(fabric_, {memory_bytes, kRegionBytes, scratch_bytes});
     ASSERT_TRUE(pool.ok()) << pool.status();
     pool_ = *std::move(pool);
   }
@@ -136,6 +136,68 @@ TEST_F(MemoryPoolTest, WithoutOnePieceTheLargestIsTold) {
       std::string(one_piece().message()),
       "out of memory in one piece: 40.0 KiB are needed, and of the 44.0 KiB that are free the largest piece "
       "has 24.0 KiB; drop tables, add memory servers, or choose larger regions");
+}
+
+TEST_F(MemoryPoolTest, ScratchMemoryAndTheRestTakeNothingOfEachOther) {
+  Create(2 * kRegionBytes, 32 * kKiB);
+  const auto allocate = [&](uint64_t allocation, uint64_t kib, MemoryPool::Use use) {
+    return pool_->Allocate(AllocationId(allocation), kib * kKiB, MemberId(1), MemoryPool::Pieces::kAny, use)
+        .status();
+  };
+  using Use = MemoryPool::Use;
+  EXPECT_EQ(std::string(allocate(1, 36, Use::kScratch).message()),
+            "scratch memory is full: 36.0 KiB are needed, 32.0 KiB of 32.0 KiB are free; choose a larger "
+            "--scratch");
+  EXPECT_EQ(std::string(allocate(1, 96, Use::kData).message()),
+            "out of memory: 96.0 KiB are needed, 92.0 KiB of 92.0 KiB are free; drop tables or add memory "
+            "servers");
+  ASSERT_TRUE(allocate(1, 92, Use::kData).ok());
+  EXPECT_EQ(allocate(2, 4, Use::kData).code(), absl::StatusCode::kResourceExhausted);
+  ASSERT_TRUE(allocate(2, 20, Use::kScratch).ok());
+  ASSERT_TRUE(allocate(3, 12, Use::kScratch).ok());
+  EXPECT_EQ(allocate(3, 4, Use::kScratch).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(pool_->scratch_used_bytes(), 32 * kKiB);
+  EXPECT_EQ(pool_->used_bytes(), 124 * kKiB);
+  // What comes back is of the share that it was of.
+  pool_->Release(AllocationId(1));
+  EXPECT_EQ(allocate(3, 4, Use::kScratch).code(), absl::StatusCode::kResourceExhausted);
+  pool_->Release(AllocationId(2));
+  EXPECT_EQ(pool_->scratch_used_bytes(), 12 * kKiB);
+  EXPECT_TRUE(allocate(4, 20, Use::kScratch).ok());
+  EXPECT_TRUE(allocate(5, 92, Use::kData).ok());
+}
+
+TEST_F(MemoryPoolTest, ScratchMemoryThatIsNotGivenCountsNowhere) {
+  Create(2 * kRegionBytes, 32 * kKiB);
+  fabric_.shares_left = 0;
+  const auto scratch = [&] {
+    return pool_->Allocate(AllocationId(1), 32 * kKiB, MemberId(1), MemoryPool::Pieces::kOne,
+                           MemoryPool::Use::kScratch);
+  };
+  EXPECT_FALSE(scratch().ok());
+  EXPECT_EQ(pool_->scratch_used_bytes(), 0u);
+  fabric_.shares_left = 100;
+  EXPECT_TRUE(scratch().ok());
+}
+
+TEST_F(MemoryPoolTest, BytesAreZeroAfterTheyWereScratchMemory) {
+  Create(2 * kRegionBytes, 40 * kKiB);
+  const auto scratch = pool_->Allocate(AllocationId(1), 40 * kKiB, MemberId(1), MemoryPool::Pieces::kOne,
+                                       MemoryPool::Use::kScratch);
+  ASSERT_TRUE(scratch.ok());
+  const uint64_t offset = (*scratch)[0].extent.offset;
+  std::memset(At(offset), 0xAB, 40 * kKiB);
+  pool_->Release(AllocationId(1));
+  ASSERT_TRUE(pool_
+                  ->Allocate(AllocationId(2), 40 * kKiB, MemberId(1), MemoryPool::Pieces::kOne,
+                             MemoryPool::Use::kScratch)
+                  .ok());
+  EXPECT_EQ(*At(offset), std::byte{0xAB}) << "scratch memory is not zeroed";
+  pool_->Release(AllocationId(2));
+  const auto data = pool_->Allocate(AllocationId(3), 40 * kKiB);
+  ASSERT_TRUE(data.ok());
+  ASSERT_EQ((*data)[0].extent.offset, offset) << "the same place";
+  EXPECT_TRUE(std::all_of(At(offset), At(offset) + 40 * kKiB, [](std::byte b) { return b == std::byte{0}; }));
 }
 
 TEST_F(MemoryPoolTest, AFabricThatHasNoMoreGivesNothingAway) {
@@ -273,6 +335,10 @@ TEST_F(MemoryPoolTest, BadRequestsAndOptionsAreRefused) {
   EXPECT_TRUE(refused(kRegionBytes, 100));
   EXPECT_TRUE(refused(uint64_t{1} << 60, kRegionBytes));
   EXPECT_TRUE(refused(uint64_t{1} << 48, 4'096));
+  for (const uint64_t scratch : {uint64_t{100}, kRegionBytes, UINT64_MAX / 4'096 * 4'096}) {
+    EXPECT_EQ(MemoryPool::Create(fabric_, {kRegionBytes, kRegionBytes, scratch}).status().code(),
+              absl::StatusCode::kInvalidArgument);
+  }
 }
 
 TEST_F(MemoryPoolTest, ThreadsNeverShareBytes) {

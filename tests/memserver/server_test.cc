@@ -288,6 +288,28 @@ TEST_F(MemoryServerTest, ALoaderThatDiesGivesItsMemoryBack) {
   EXPECT_TRUE(BecomesFree(*Attach(), memory->id()));
 }
 
+// An attempt that has not heard that its query is over.
+TEST_F(MemoryServerTest, ScratchMemoryThatIsAskedForTooLateIsReaped) {
+  MemoryServerOptions options;
+  options.scratch_bytes = 2 * kMiB;
+  const auto memory = StartMemory(options);
+  const auto session = Attach(), server = Attach();
+  const auto allocation = session->catalog().BeginLoad(session->member(), "nam.scratch.1", false);
+  const auto slab = server->AllocateScratch(memory->id(), *allocation, kMiB / 2);
+  ASSERT_TRUE(slab.ok()) << slab.status();
+  EXPECT_EQ(slab->bytes(), kMiB / 2);
+  EXPECT_EQ(server->AllocateScratch(memory->id(), *allocation, 2 * kMiB).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  ASSERT_TRUE(session->catalog().AbortLoad(*allocation).ok());
+  EXPECT_TRUE(session->Release(memory->id(), *allocation).ok());
+  EXPECT_EQ(memory->used_bytes(), 0u) << "of all members";
+  ASSERT_TRUE(server->AllocateScratch(memory->id(), *allocation, kMiB / 2).ok());
+  EXPECT_TRUE(BecomesFree(*session, memory->id())) << "the catalog knows no such allocation";
+  // All of the share is there again.
+  const auto next = session->catalog().BeginLoad(session->member(), "nam.scratch.1", false);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(server->AllocateScratch(memory->id(), *next, kMiB / 2).ok()) << i;
+}
+
 // What a process says that calls a memory server by itself.
 struct Claim {
   uint32_t member = 0;

@@ -68,6 +68,7 @@ class TwoServers final : public fabric::RegionDirectory {
   std::byte* at(RemotePtr<void> p) {
     return servers_[p.server().value() - 1u].region->data() + p.offset() - 4096;
   }
+  fabric::MemoryRegion& region(uint16_t id) { return *servers_[id - 1].region; }
   fabric::Fabric& fabric(uint16_t id) { return *servers_[id - 1].fabric; }
   void Kill(uint16_t id) {
     servers_[id - 1].listener.reset(), servers_[id - 1].region.reset(), servers_[id - 1].fabric.reset();

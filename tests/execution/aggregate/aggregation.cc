@@ -165,6 +165,78 @@ plan::Aggregate MakeAggregate(AggregateFunction function, const plan::Schema& sc
   return aggregate;
 }
 
+namespace {
+
+plan::Slot Bounded(Type type, __int128 low, __int128 high, bool nullable = true) {
+  return {.type = type, .nullable = nullable, .bounds = {low, high, true}};
+}
+
+/// A slot of any type that groups and aggregates have. Sums of what it holds stay small.
+plan::Slot RandomSlot(RandomStream& random) {
+  plan::Slot slots[] = {
+      {.type = Type::Bool(), .nullable = true, .bounds = {}},
+      Bounded(Type::Integer(), -3, 4),
+      Bounded(Type::Integer(), -1'000'000, 5'000'000),
+      Bounded(Type::Integer(), INT64_MIN + 1, INT64_MAX),  // codes have room for NULL
+      Bounded(Type::Decimal(2), -PowerOfTen(22), PowerOfTen(22)),
+      Bounded(Type::Decimal(2), -12, 30),
+      Bounded(Type::Date(), 8000, 9000),
+      {.type = Type::String(), .nullable = true, .bounds = {}},
+  };
+  plan::Slot slot = slots[random.Below(std::size(slots))];
+  slot.nullable = random.OneIn(2);
+  return slot;
+}
+
+/// Whether products of its numbers stay small.
+bool IsSmall(const plan::Slot& slot) {
+  return slot.type.numeric() && slot.bounds.known && slot.bounds.high < 1000 && slot.bounds.low > -1000;
+}
+
+plan::Aggregate RandomAggregate(const plan::Schema& schema, uint32_t slot, RandomStream& random) {
+  using Function = AggregateFunction;
+  const Type& type = schema[slot].type;
+  std::vector<Function> functions = {Function::kCountRows, Function::kCount, Function::kCountDistinct};
+  const auto add = [&](std::initializer_list<Function> more) { functions.insert(functions.end(), more); };
+  if (type == Type::Bool()) {
+    add({Function::kBoolAnd, Function::kBoolOr});
+  } else {
+    add({Function::kMin, Function::kMax});
+  }
+  if (type.numeric()) add({Function::kSum, Function::kAverage});
+  if (type == Type::Integer()) add({Function::kBitAnd, Function::kBitOr, Function::kBitXor});
+  if (IsSmall(schema[slot])) {
+    add({Function::kVarPop, Function::kVarSamp, Function::kStddevPop, Function::kStddevSamp,
+         Function::kCovarPop, Function::kCovarSamp, Function::kCorr});
+  }
+  plan::Aggregate made = MakeAggregate(functions[random.Below(functions.size())], schema, slot);
+  if (plan::ArgumentsOf(made.function) > 1) {
+    for (uint32_t other = 0; other < schema.size(); ++other) {
+      if (IsSmall(schema[other]) && random.OneIn(2)) made.second = SlotExpr(schema, other);
+    }
+    made.type = Type::Decimal(6);
+  }
+  const bool knows_distinct = plan::HasMoments(made.function)
+                                  ? plan::ArgumentsOf(made.function) == 1
+                                  : made.function == Function::kSum || made.function == Function::kAverage ||
+                                        made.function == Function::kBitXor;
+  made.distinct = knows_distinct && random.OneIn(2);
+  return made;
+}
+
+}  // namespace
+
+Aggregation RandomAggregation(RandomStream& random, size_t keys) {
+  Aggregation made;
+  for (size_t i = 0; i < 7; ++i) made.schema.push_back(RandomSlot(random));
+  for (size_t i = 0; i < keys; ++i) made.keys.push_back(SlotExpr(made.schema, static_cast<uint32_t>(i)));
+  for (uint64_t left = random.Below(5); left > 0; --left) {
+    const auto slot = static_cast<uint32_t>(random.Below(made.schema.size()));
+    made.aggregates.push_back(RandomAggregate(made.schema, slot, random));
+  }
+  return made;
+}
+
 std::vector<Tuple> Model(const Aggregation& aggregation, std::span<const Tuple> input) {
   std::map<Tuple, std::vector<Tuple>> groups;
   if (aggregation.keys.empty()) groups[{}] = {};

@@ -27,6 +27,10 @@ plan::Expr SlotExpr(const plan::Schema& schema, uint32_t slot);
 /// Functions of two arguments get the slot twice.
 plan::Aggregate MakeAggregate(plan::AggregateFunction function, const plan::Schema& schema, uint32_t slot);
 
+/// Seven slots of any types that groups and aggregates have, the first `keys` of them as keys, and up to four
+/// aggregates. Sums of what slots hold stay small.
+Aggregation RandomAggregation(RandomStream& random, size_t keys);
+
 /// The rows of the final schema, in the order of their cells.
 std::vector<Tuple> Model(const Aggregation& aggregation, std::span<const Tuple> input);
 

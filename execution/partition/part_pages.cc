@@ -1,0 +1,137 @@
+#include "execution/partition/part_pages.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "execution/partition/part_directory.h"
+#include "execution/partition/parts.h"
+#include "execution/rows/row_hash.h"
+
+namespace nam::execution {
+namespace {
+
+/// READs in flight: their bytes cover the round trip.
+constexpr uint32_t kWindow = 16;
+
+}  // namespace
+
+absl::StatusOr<PartPages> PartPages::Make(std::span<const proto::Directory> directories, uint32_t pipeline,
+                                          uint32_t parts, const RowLayout& layout) {
+  PartPages made;
+  made.by_part_.resize(parts);
+  std::set<uint64_t> attempts;
+  for (const proto::Directory& directory : directories) {
+    if (directory.pipeline() != pipeline) continue;  // of another source of the stage
+    if (!attempts.insert(directory.attempt()).second)
+      return absl::DataLossError("an attempt has two directories in scratch memory");
+    NAM_RETURN_IF_ERROR(CheckDirectory(directory, parts, layout));
+    for (const proto::PartPages& part : directory.parts()) {
+      const bool any = part.part() == kAnyPart;
+      Run& run = (any ? made.any_ : made.by_part_[part.part()]).emplace_back();
+      run.attempt = directory.attempt();
+      run.rows = part.rows();
+      run.any_part = any;
+      for (int i = 0; i < part.pages_size(); ++i)
+        run.pages.push_back({storage::RemotePtr<void>::FromRaw(part.pages(i)), part.bytes(i)});
+    }
+  }
+  return made;
+}
+
+std::vector<const PartPages::Run*> PartPages::RunsOf(uint32_t part) const {
+  std::vector<const Run*> runs;
+  for (const Run& run : by_part_[part]) runs.push_back(&run);
+  for (const Run& run : any_) runs.push_back(&run);
+  return runs;
+}
+
+PartReader::PartReader(const PartPages& pages, const RowLayout& layout, std::span<const uint32_t> keys,
+                       storage::Channel& channel, const std::atomic<bool>& cancel)
+    : pages_(pages),
+      layout_(layout),
+      keys_(keys),
+      reader_(channel, layout.page_bytes(), kWindow, cancel),
+      places_(std::make_unique_for_overwrite<uint32_t[]>(kChunkRows)),
+      positions_(std::make_unique_for_overwrite<uint32_t[]>(kChunkRows)),
+      hashes_(std::make_unique_for_overwrite<uint64_t[]>(kChunkRows)) {}
+
+void PartReader::Start(uint32_t part) {
+  part_ = part;
+  runs_ = pages_.RunsOf(part);
+  run_ = 0;
+  pages_left_ = runs_.empty() ? 0 : runs_[0]->pages.size();
+  run_rows_ = 0;
+  rows_ = done_ = 0;
+  std::vector<storage::ScratchPage> all;
+  for (const PartPages::Run* run : runs_) all.insert(all.end(), run->pages.begin(), run->pages.end());
+  reader_.Start(std::move(all));
+}
+
+absl::Status PartReader::EndRun() {
+  if (run_rows_ != runs_[run_]->rows)
+    return absl::DataLossError("a part in scratch memory does not have the rows that its directory says");
+  run_rows_ = 0;
+  if (++run_ < runs_.size()) pages_left_ = runs_[run_]->pages.size();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> PartReader::NextPage() {
+  NAM_ASSIGN_OR_RETURN(const std::span<const std::byte> page, reader_.Next());
+  if (page.empty()) return false;
+  NAM_RETURN_IF_ERROR(layout_.CheckPage(page, runs_[run_]->attempt));
+  PageHeader header;
+  std::memcpy(&header, page.data(), sizeof(header));
+  page_ = page.data();
+  rows_ = header.rows;
+  done_ = 0;
+  run_rows_ += rows_;
+  return true;
+}
+
+uint32_t PartReader::SelectPart(uint32_t first, uint32_t count) {
+  HashRows(layout_, keys_, page_, first, count, hashes_.get());
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    positions_[kept] = i;
+    kept += PartOf(hashes_[i], pages_.parts()) == part_;
+  }
+  return kept;
+}
+
+absl::StatusOr<bool> PartReader::Next(Chunk& out) {
+  while (true) {
+    while (done_ == rows_) {
+      if (page_ != nullptr && --pages_left_ == 0) NAM_RETURN_IF_ERROR(EndRun());
+      page_ = nullptr;
+      NAM_ASSIGN_OR_RETURN(const bool more, NextPage());
+      if (!more) return false;
+    }
+    const uint32_t first = done_, count = std::min(kChunkRows, rows_ - done_);
+    done_ += count;
+    uint32_t kept = count;
+    out.SelectAll(count);
+    if (runs_[run_]->any_part) {
+      kept = SelectPart(first, count);
+      if (kept == 0) continue;
+      if (kept < count) out.Select(positions_.get(), kept);
+    }
+    rows_read_ += kept;
+    std::iota(places_.get(), places_.get() + count, first);
+    for (size_t i = 0; i < layout_.fields(); ++i) {
+      const RowField& field = layout_.field(i);
+      out.columns()[i] = {.kind = Column::Kind::kField,
+                          .width = field.width,
+                          .physical = field.physical,
+                          .base = page_,
+                          .rows = places_.get(),
+                          .field = &field};
+    }
+    return true;
+  }
+}
+
+}  // namespace nam::execution

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "execution/chunk.h"
+#include "execution/rows/row_layout.h"
+#include "proto/compute.pb.h"
+#include "storage/scratch.h"
+
+namespace nam::execution {
+
+/// The pages of all parts that the attempts of a stage have left, by part. Immutable; any thread.
+class PartPages {
+ public:
+  /// Pages of one part that one attempt has written, or, with rows of any part.
+  struct Run {
+    std::vector<storage::ScratchPage> pages;
+    uint64_t attempt = 0;
+    uint64_t rows = 0;
+    bool any_part = false;
+  };
+
+  /// DATA_LOSS unless all directories are what attempts of the pipeline leave, and no attempt has two.
+  static absl::StatusOr<PartPages> Make(std::span<const proto::Directory> directories, uint32_t pipeline,
+                                        uint32_t parts, const RowLayout& layout);
+
+  /// What is to be read for a part: its own runs, then those with rows of any part.
+  std::vector<const Run*> RunsOf(uint32_t part) const;
+  uint32_t parts() const { return static_cast<uint32_t>(by_part_.size()); }
+
+ private:
+  std::vector<std::vector<Run>> by_part_;
+  std::vector<Run> any_;
+};
+
+/// One thread's way through the rows of a part.
+class PartReader {
+ public:
+  /// What is referred to outlives the reader, which has the channel to itself.
+  PartReader(const PartPages& pages, const RowLayout& layout, std::span<const uint32_t> keys,
+             storage::Channel& channel, const std::atomic<bool>& cancel);
+
+  /// Begins with a part, after the one before was read to its end.
+  void Start(uint32_t part);
+  /// The next rows of the part: columns of `out` are the layout's fields. False: there are no more. Valid
+  /// until the next call. DATA_LOSS: a page is not what its directory says.
+  absl::StatusOr<bool> Next(Chunk& out);
+
+  uint64_t rows() const { return rows_read_; }
+  const storage::ScratchReader& scratch() const { return reader_; }
+
+ private:
+  /// False: there is none.
+  absl::StatusOr<bool> NextPage();
+  absl::Status EndRun();
+  /// Those of the rows [first, first + count) of the page that are of the part.
+  uint32_t SelectPart(uint32_t first, uint32_t count);
+
+  const PartPages& pages_;
+  const RowLayout& layout_;
+  const std::span<const uint32_t> keys_;
+  storage::ScratchReader reader_;
+  uint32_t part_ = 0;
+  std::vector<const PartPages::Run*> runs_;
+  size_t run_ = 0;         // of runs_, that the page is of
+  size_t pages_left_ = 0;  // of that run
+  uint64_t run_rows_ = 0;  // of that run, so far
+  const std::byte* page_ = nullptr;
+  uint32_t rows_ = 0, done_ = 0;  // of the page
+  uint64_t rows_read_ = 0;
+  std::unique_ptr<uint32_t[]> places_;     // of rows in the page
+  std::unique_ptr<uint32_t[]> positions_;  // those of the part
+  std::unique_ptr<uint64_t[]> hashes_;
+};
+
+}  // namespace nam::execution

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "execution/aggregate/aggregate_sink.h"
+#include "execution/partition/scratch_output.h"
+#include "execution/task.h"
+
+namespace nam::execution {
+
+/// GROUP BY of groups that may be many (plan::AggregateSink::parts). Each task keeps a table of groups of a
+/// bounded size. When it is full their states go to scratch memory by parts, and the table begins anew:
+///
+///     rows ──▶ table ── full, or the end of many ─▶ states by parts ──▶ scratch memory
+///       └── rows that the table does not make fewer: a state each ─▶┘
+///
+/// At the end either all groups of the attempt are few, and combined as AggregateSink combines them; or all
+/// states of all its tasks are in scratch memory. Memory does not follow the number of groups.
+class PartedGroups final : public Sink {
+ public:
+  /// An attempt with at most so many groups in each task keeps them.
+  static constexpr uint32_t kFewGroups = 16'384;
+  /// The most groups of a task's table.
+  static constexpr uint32_t kTableGroups = 131'072;
+  /// Once a table has so many groups it is known whether it makes rows fewer …
+  static constexpr uint32_t kSampleGroups = 16'384;
+  /// … and if not, so many rows are written as they come before that is tried again.
+  static constexpr uint64_t kRowsWithoutTable = uint64_t{1} << 20;
+
+  struct Options {
+    uint32_t parts = 1;
+    uint64_t attempt = 0;
+    int threads = 1;
+    // For tests.
+    uint32_t few_groups = kFewGroups;
+    uint32_t table_groups = kTableGroups;
+    uint32_t sample_groups = kSampleGroups;
+    uint64_t rows_without_table = kRowsWithoutTable;
+  };
+  /// `plan` is made for these parts, of AggregateInput::kRows, by keys and without distinct aggregates
+  /// (plan::GoesByParts). All that is referred to outlives the sink.
+  PartedGroups(const AggregatePlan& plan, const Options& options, storage::ScratchSpace& space,
+               MemoryBudget& budget);
+
+  /// Tasks write over the context's channel for scratch memory.
+  std::unique_ptr<SinkTask> NewTask(TaskContext& context) override;
+  uint32_t CombineParts() override;
+  absl::Status Combine(TaskContext& context, uint32_t part) override;
+
+  // After all parts are combined:
+  /// Whether all states are in scratch memory. Otherwise groups() has them.
+  bool parted() const { return parted_; }
+  const ScratchOutput& output() const { return output_; }
+  AggregateSink& groups() { return groups_; }
+
+ private:
+  class Task;
+  std::unique_ptr<PartitionWriter> NewWriter(TaskContext& context);
+  /// All states of the set, which is empty then.
+  absl::Status Write(TaskContext& context, GroupSet& set, PartitionWriter& writer);
+
+  const AggregatePlan& plan_;
+  const Options options_;
+  const PartedRows rows_;
+  const uint32_t table_groups_;  // by the budget, too
+  storage::ScratchSpace& space_;
+  MemoryBudget& budget_;
+  AggregateSink groups_;
+  std::atomic<bool> parted_ = false;  // some task has written
+  std::mutex mutex_;
+  std::vector<GroupSet*> sets_;  // of tasks; guarded by mutex_ while there are some
+  ScratchOutput output_;
+};
+
+}  // namespace nam::execution

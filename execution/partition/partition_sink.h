@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "execution/expression/program.h"
+#include "execution/partition/scratch_output.h"
+#include "execution/task.h"
+#include "plan/schema.h"
+
+namespace nam::execution {
+
+/// Rows by parts in scratch memory (plan::PartitionSink).
+class PartitionSink final : public Sink {
+ public:
+  struct Options {
+    plan::Schema rows;
+    std::vector<uint32_t> keys;  // slots
+    uint32_t parts = 1;
+    uint64_t attempt = 0;
+  };
+  /// UNIMPLEMENTED for keys without a hash. Space and budget outlive the sink.
+  static absl::StatusOr<std::unique_ptr<PartitionSink>> Make(const Options& options,
+                                                             storage::ScratchSpace& space,
+                                                             MemoryBudget& budget);
+
+  /// Tasks write over the context's channel for scratch memory.
+  std::unique_ptr<SinkTask> NewTask(TaskContext& context) override;
+  /// After all tasks.
+  const ScratchOutput& output() const { return output_; }
+
+ private:
+  class Task;
+  PartitionSink(PartedRows rows, std::unique_ptr<const Program> slots, storage::ScratchSpace& space,
+                MemoryBudget& budget)
+      : rows_(std::move(rows)), slots_(std::move(slots)), space_(space), budget_(budget) {}
+
+  const PartedRows rows_;
+  const std::unique_ptr<const Program> slots_;
+  storage::ScratchSpace& space_;
+  MemoryBudget& budget_;
+  ScratchOutput output_;
+};
+
+}  // namespace nam::execution

@@ -1,0 +1,310 @@
+#include "execution/partition/parted_groups.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "execution/partition/partition_source.h"
+#include "execution/partition/parts.h"
+#include "plan/aggregate_slots.h"
+#include "tests/execution/aggregate/aggregation.h"
+#include "tests/execution/partition/scratch_cluster.h"
+#include "types/sql_error.h"
+#include "types/value.h"
+
+namespace nam::execution {
+namespace {
+
+constexpr uint32_t kPipeline = 3;
+
+/// Without aggregates whose states do not go by parts.
+Aggregation RandomParted(RandomStream& random) {
+  Aggregation made = RandomAggregation(random, 1 + random.Below(6));
+  std::erase_if(made.aggregates, plan::IsDistinct);
+  return made;
+}
+
+std::unique_ptr<const AggregatePlan> PlanOf(const Aggregation& aggregation, uint32_t parts,
+                                            AggregateInput input) {
+  return *AggregatePlan::Make({.group_by = aggregation.keys,
+                               .aggregates = aggregation.aggregates,
+                               .schema = aggregation.schema,
+                               .meanings = aggregation.meanings,
+                               .input = input,
+                               .parts = parts});
+}
+
+std::vector<uint32_t> KeysOf(const AggregatePlan& plan) {
+  std::vector<uint32_t> keys(plan.keys().size());
+  std::iota(keys.begin(), keys.end(), 0);
+  return keys;
+}
+
+std::vector<partitioner::Piece> PiecesOf(uint32_t parts) {
+  std::vector<partitioner::Piece> pieces;
+  for (uint32_t part = 0; part < parts; ++part) pieces.push_back({part, 0, 1});
+  return pieces;
+}
+
+/// A stage that groups by parts, on several servers, and the stage that merges.
+class Stages {
+ public:
+  Stages(StepDriver& driver, ScratchCluster& cluster, const Aggregation& aggregation, uint32_t parts)
+      : driver_(driver),
+        cluster_(cluster),
+        aggregation_(aggregation),
+        parts_(parts),
+        plan_(PlanOf(aggregation, parts, AggregateInput::kRows)),
+        merge_(PlanOf(aggregation, parts, AggregateInput::kGroups)) {}
+
+  /// One attempt; its directory is kept. Groups that were few are written as pages of any part.
+  absl::Status Group(const std::vector<Tuple>& input, PartedGroups::Options options, int tasks) {
+    options.parts = parts_;
+    options.attempt = ++attempt_;
+    options.threads = tasks;
+    const std::unique_ptr<storage::ScratchSpace> space = cluster_.NewSpace();
+    PartedGroups sink(*plan_, options, *space, driver_.budget());
+    if (absl::Status status = cluster_.RunInto(aggregation_.schema, input, sink, tasks); !status.ok())
+      return status;
+    parted_ = sink.parted();
+    if (parted_) {
+      directories_.push_back(sink.output().directory().ToProto(attempt_, kPipeline));
+      return absl::OkStatus();
+    }
+    const std::unique_ptr<TaskContext> context = cluster_.NewContext();
+    std::vector<std::span<const std::byte>> pages;
+    if (absl::Status status = sink.groups().Store(*context, attempt_, pages); !status.ok()) return status;
+    PartDirectory directory;
+    storage::ScratchWriter writer(*space, *context->channels().scratch, plan_->partial_layout().page_bytes(),
+                                  driver_.cancel());
+    for (const std::span<const std::byte> page : pages) {
+      PageHeader header;
+      std::memcpy(&header, page.data(), sizeof(header));
+      directory.Add(kAnyPart, *writer.Write(page), header.rows);
+    }
+    EXPECT_TRUE(writer.Flush().ok());
+    directories_.push_back(directory.ToProto(attempt_, kPipeline));
+    return absl::OkStatus();
+  }
+
+  /// The groups of those parts, merged by so many tasks.
+  absl::StatusOr<std::vector<Tuple>> Merge(std::vector<partitioner::Piece> pieces, int tasks) {
+    PieceQueue queue(std::move(pieces));
+    absl::StatusOr<std::unique_ptr<PartitionSource>> source =
+        PartitionSource::Make({.layout = merge_->partial_layout(),
+                               .keys = KeysOf(*merge_),
+                               .parts = parts_,
+                               .pipeline = kPipeline,
+                               .directories = directories_,
+                               .merge = merge_.get()},
+                              queue, driver_.budget());
+    if (!source.ok()) return source.status();
+    return cluster_.ReadAll(**source, merge_->final_schema().size(), tasks);
+  }
+
+  std::vector<proto::Directory>& directories() { return directories_; }
+  bool parted() const { return parted_; }
+  const AggregatePlan& plan() const { return *plan_; }
+
+ private:
+  StepDriver& driver_;
+  ScratchCluster& cluster_;
+  const Aggregation& aggregation_;
+  const uint32_t parts_;
+  const std::unique_ptr<const AggregatePlan> plan_, merge_;
+  std::vector<proto::Directory> directories_;
+  uint64_t attempt_ = 100;
+  bool parted_ = false;
+};
+
+/// Small numbers, so that everything happens with few rows.
+PartedGroups::Options RandomOptions(RandomStream& random) {
+  return {.few_groups = static_cast<uint32_t>(random.Below(300)),
+          .table_groups = static_cast<uint32_t>(1024 + random.Below(2000)),
+          .sample_groups = static_cast<uint32_t>(1 + random.Below(2000)),
+          .rows_without_table = 1 + random.Below(3000)};
+}
+
+TEST(PartedGroupsTest, AnyKeysAndAggregatesGiveTheSameByAnyParts) {
+  int parted = 0, whole = 0;
+  for (const uint64_t seed : TestSeeds(30)) {
+    SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
+    StepDriver driver(seed);
+    RandomStream& random = driver.random();
+    ScratchCluster cluster(driver);
+    const Aggregation aggregation = RandomParted(random);
+    const uint32_t parts = 1 + static_cast<uint32_t>(random.Below(random.OneIn(2) ? 8 : 256));
+    Stages stages(driver, cluster, aggregation, parts);
+    std::vector<Tuple> all;
+    for (uint64_t attempt = 1 + random.Below(3); attempt > 0; --attempt) {
+      const size_t rows = random.Below(5000);
+      const std::vector<Tuple> input =
+          RandomTuples(aggregation.schema, rows, 1 + random.Below(random.OneIn(2) ? 12 : 2000), random);
+      const int tasks = 1 + static_cast<int>(random.Below(3));
+      const absl::Status status = stages.Group(input, RandomOptions(random), tasks);
+      ASSERT_TRUE(status.ok()) << status;
+      ++(stages.parted() ? parted : whole);
+      all.insert(all.end(), input.begin(), input.end());
+    }
+    const auto merged = stages.Merge(PiecesOf(parts), 1 + static_cast<int>(random.Below(3)));
+    ASSERT_TRUE(merged.ok()) << merged.status();
+    ExpectTuples(*merged, Model(aggregation, all));
+  }
+  if (TestSeeds(30).size() < 30) return;
+  EXPECT_GT(parted, 5);
+  EXPECT_GT(whole, 5);
+}
+
+/// Two integers and what is known of them: keys that pack, as those of the benchmark.
+Aggregation PackedSums() {
+  Aggregation made;
+  made.schema = {{Type::Integer(), false, {0, 6'000'000, true}},
+                 {Type::Integer(), true, {1, 7, true}},
+                 {Type::Integer(), false, {0, 10'000, true}}};
+  made.keys = {SlotExpr(made.schema, 0), SlotExpr(made.schema, 1)};
+  made.aggregates = {MakeAggregate(plan::AggregateFunction::kSum, made.schema, 2),
+                     MakeAggregate(plan::AggregateFunction::kCountRows, made.schema, 0)};
+  return made;
+}
+
+TEST(PartedGroupsTest, ManyGroupsNeedNoMoreThanTheBudget) {
+  StepDriver driver(7, 6 << 20);
+  ScratchCluster cluster(driver);
+  const Aggregation aggregation = PackedSums();
+  Stages stages(driver, cluster, aggregation, 16);
+  std::vector<Tuple> input;
+  for (int i = 0; i < 120'000; ++i) {
+    input.push_back({Cell::Number(i / 2), Cell::Number(1 + i % 2), Cell::Number(driver.random().Below(9))});
+  }
+  ASSERT_TRUE(stages.Group(input, {}, 2).ok());
+  EXPECT_TRUE(stages.parted());
+  EXPECT_EQ(stages.directories()[0].parts_size(), 16);
+  EXPECT_LT(driver.budget().most(), 5u << 20);
+  const auto merged = stages.Merge(PiecesOf(16), 2);
+  ASSERT_TRUE(merged.ok()) << merged.status();
+  ExpectTuples(*merged, Model(aggregation, input));
+}
+
+TEST(PartedGroupsTest, RowsThatMakeNoFewerGroupsAreWrittenOnce) {
+  StepDriver driver(8);
+  ScratchCluster cluster(driver);
+  const Aggregation aggregation = PackedSums();
+  Stages stages(driver, cluster, aggregation, 4);
+  std::vector<Tuple> input;
+  for (int i = 0; i < 50'000; ++i) input.push_back({Cell::Number(i), Cell::Number(1), Cell::Number(i % 5)});
+  ASSERT_TRUE(stages.Group(input, {.few_groups = 100, .sample_groups = 2000}, 1).ok());
+  uint64_t rows = 0;
+  for (const proto::PartPages& part : stages.directories()[0].parts()) rows += part.rows();
+  EXPECT_EQ(rows, input.size());
+  const auto merged = stages.Merge(PiecesOf(4), 1);
+  ASSERT_TRUE(merged.ok()) << merged.status();
+  ExpectTuples(*merged, Model(aggregation, input));
+}
+
+TEST(PartedGroupsTest, FewGroupsStay) {
+  StepDriver driver(9);
+  ScratchCluster cluster(driver);
+  const Aggregation aggregation = PackedSums();
+  Stages stages(driver, cluster, aggregation, 4);
+  const std::vector<Tuple> input = RandomTuples(aggregation.schema, 20'000, 40, driver.random());
+  ASSERT_TRUE(stages.Group(input, {}, 3).ok());
+  EXPECT_FALSE(stages.parted());
+  const auto merged = stages.Merge(PiecesOf(4), 2);
+  ASSERT_TRUE(merged.ok()) << merged.status();
+  ExpectTuples(*merged, Model(aggregation, input));
+}
+
+TEST(PartedGroupsTest, APartThatIsTooLargeSaysSo) {
+  StepDriver driver(10, 6 << 20);
+  ScratchCluster cluster(driver);
+  const Aggregation aggregation = PackedSums();
+  Stages stages(driver, cluster, aggregation, 1);
+  std::vector<Tuple> input;
+  for (int i = 0; i < 150'000; ++i) input.push_back({Cell::Number(i), Cell::Number(1), Cell::Number(i % 5)});
+  ASSERT_TRUE(stages.Group(input, {}, 1).ok());
+  const auto merged = stages.Merge(PiecesOf(1), 1);
+  const std::optional<SqlError> error = SqlErrorOf(merged.status());
+  ASSERT_TRUE(error.has_value()) << merged.status();
+  EXPECT_EQ(error->sqlstate, sqlstate::kOutOfMemory);
+  EXPECT_NE(error->message.find("one part of the groups"), std::string::npos);
+}
+
+TEST(PartedGroupsTest, FullScratchMemorySaysSo) {
+  StepDriver driver(11);
+  ScratchCluster cluster(driver);
+  cluster.bytes_left() = 1 << 20;
+  const Aggregation aggregation = PackedSums();
+  Stages stages(driver, cluster, aggregation, 8);
+  std::vector<Tuple> input;
+  for (int i = 0; i < 100'000; ++i) input.push_back({Cell::Number(i), Cell::Number(1), Cell::Number(i % 5)});
+  const absl::Status status = stages.Group(input, {}, 2);
+  const std::optional<SqlError> error = SqlErrorOf(status);
+  ASSERT_TRUE(error.has_value()) << status;
+  EXPECT_EQ(error->sqlstate, sqlstate::kOutOfMemory);
+  EXPECT_EQ(error->message, "scratch memory is full");
+  EXPECT_NE(error->hint.find("--scratch"), std::string::npos);
+}
+
+class ForeignDirectoryTest : public ::testing::Test {
+ protected:
+  ForeignDirectoryTest() : driver_(12), cluster_(driver_), stages_(driver_, cluster_, aggregation_, 4) {
+    std::vector<Tuple> input;
+    for (int i = 0; i < 30'000; ++i) input.push_back({Cell::Number(i), Cell::Number(1), Cell::Number(i % 5)});
+    EXPECT_TRUE(stages_.Group(input, {.few_groups = 10}, 1).ok());
+    EXPECT_TRUE(stages_.Merge(PiecesOf(4), 1).ok());
+  }
+  absl::StatusCode Refused() { return stages_.Merge(PiecesOf(4), 1).status().code(); }
+  proto::Directory& directory() { return stages_.directories()[0]; }
+
+  StepDriver driver_;
+  ScratchCluster cluster_;
+  const Aggregation aggregation_ = PackedSums();
+  Stages stages_;
+};
+
+TEST_F(ForeignDirectoryTest, OfAnotherAttempt) {
+  directory().set_attempt(7);
+  EXPECT_EQ(Refused(), absl::StatusCode::kDataLoss);
+}
+TEST_F(ForeignDirectoryTest, Twice) {
+  stages_.directories().push_back(directory());
+  EXPECT_EQ(Refused(), absl::StatusCode::kDataLoss);
+}
+TEST_F(ForeignDirectoryTest, WithAPageLess) {
+  directory().mutable_parts(1)->mutable_pages()->RemoveLast();
+  directory().mutable_parts(1)->mutable_bytes()->RemoveLast();
+  EXPECT_EQ(Refused(), absl::StatusCode::kDataLoss) << "its rows say so";
+}
+TEST_F(ForeignDirectoryTest, WithPlacesAndSizesThatNoPageHas) {
+  const proto::Directory good = directory();
+  directory().mutable_parts(0)->set_bytes(0, 1);
+  EXPECT_EQ(Refused(), absl::StatusCode::kDataLoss);
+  directory() = good;
+  directory().mutable_parts(0)->set_pages(0, good.parts(0).pages(0) + 8);
+  EXPECT_EQ(Refused(), absl::StatusCode::kDataLoss);
+  directory() = good;
+  directory().mutable_parts(0)->set_pages(0, storage::RemotePtr<void>(MemoryServerId(1), 1ull << 40).raw());
+  EXPECT_EQ(Refused(), absl::StatusCode::kOutOfRange);
+  directory() = good;
+  directory().mutable_parts(0)->mutable_bytes()->Add(1);
+  EXPECT_EQ(Refused(), absl::StatusCode::kDataLoss);
+  directory() = good;
+  directory().mutable_parts(0)->set_rows(1ull << 40);
+  EXPECT_EQ(Refused(), absl::StatusCode::kDataLoss);
+}
+TEST_F(ForeignDirectoryTest, WithPartsThatAreNone) {
+  directory().mutable_parts(3)->set_part(4);
+  EXPECT_EQ(Refused(), absl::StatusCode::kDataLoss);
+  directory().mutable_parts(3)->set_part(2);
+  EXPECT_EQ(Refused(), absl::StatusCode::kDataLoss);
+}
+TEST_F(ForeignDirectoryTest, PiecesThatAreNoParts) {
+  EXPECT_EQ(stages_.Merge({{4, 0, 1}}, 1).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(stages_.Merge({{0, 1, 1}}, 1).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(stages_.Merge({{0, 0, 2}}, 1).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace nam::execution

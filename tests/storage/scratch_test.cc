@@ -1,0 +1,193 @@
+#include "storage/scratch.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <string>
+
+#include "base/random.h"
+#include "tests/storage/chains.h"
+
+namespace nam::storage {
+namespace {
+
+constexpr uint32_t kMostBytes = 16 << 10;
+
+/// Slabs without memory behind them, and what was asked for.
+struct FakeServers {
+  std::map<uint16_t, uint64_t> room;
+  std::map<uint16_t, absl::Status> broken;
+  std::vector<std::pair<uint16_t, uint64_t>> asked;
+
+  ScratchSpace Space(uint32_t first = 0) {
+    std::vector<MemoryServerId> servers;
+    for (const auto& [id, bytes] : room) servers.emplace_back(id);
+    return ScratchSpace(servers, first,
+                        [this](MemoryServerId server, uint64_t bytes) -> absl::StatusOr<ScratchSlab> {
+                          const uint16_t id = server.value();
+                          asked.emplace_back(id, bytes);
+                          if (broken.contains(id)) return broken.at(id);
+                          if (bytes > room[id]) return absl::ResourceExhaustedError("its share is full");
+                          room[id] -= bytes;
+                          return ScratchSlab{{server, 4096}, bytes, {}};
+                        });
+  }
+};
+
+TEST(ScratchSpaceTest, ServersAreAskedInTurn) {
+  FakeServers servers{.room = {{1, 1 << 30}, {2, 1 << 30}, {3, 1 << 30}}, .broken = {}, .asked = {}};
+  ScratchSpace space = servers.Space(4);
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(space.NextSlab(1 << 20, 4096).ok());
+  const std::vector<std::pair<uint16_t, uint64_t>> wanted = {
+      {2, 1 << 20}, {3, 1 << 20}, {1, 1 << 20}, {2, 1 << 20}};
+  EXPECT_EQ(servers.asked, wanted);
+  EXPECT_EQ(space.slab_bytes(), 4u << 20);
+}
+
+TEST(ScratchSpaceTest, WhatIsLeftIsUsedUpInSmallerSlabs) {
+  FakeServers servers{.room = {{1, 3 << 20}, {2, 1 << 20}}, .broken = {}, .asked = {}};
+  ScratchSpace space = servers.Space();
+  uint64_t bytes = 0;
+  absl::StatusOr<ScratchSlab> slab;
+  while ((slab = space.NextSlab(64 << 20, 64 << 10)).ok()) bytes += slab->bytes;
+  EXPECT_EQ(slab.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(slab.status().message(), "scratch memory is full");
+  EXPECT_EQ(bytes, 4u << 20);
+}
+
+TEST(ScratchSpaceTest, AServerThatIsGoneIsPassedOver) {
+  FakeServers servers{
+      .room = {{1, 1 << 20}, {2, 1 << 20}}, .broken = {{1, absl::UnavailableError("gone")}}, .asked = {}};
+  ScratchSpace space = servers.Space();
+  for (int i = 0; i < 2; ++i) {
+    const auto slab = space.NextSlab(256 << 10, 4096);
+    ASSERT_TRUE(slab.ok()) << slab.status();
+    EXPECT_EQ(slab->begin.server(), MemoryServerId(2));
+  }
+  servers.broken[2] = absl::UnavailableError("gone, too");
+  EXPECT_EQ(space.NextSlab(4096, 4096).status().code(), absl::StatusCode::kUnavailable);
+  servers.broken[2] = absl::FailedPreconditionError("the allocation is over");
+  EXPECT_EQ(space.NextSlab(4096, 4096).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+class ScratchTest : public ::testing::TestWithParam<fabric::Kind> {
+ protected:
+  ScratchTest() : servers_(GetParam()), client_(OpenFabric(GetParam())) {}
+
+  std::unique_ptr<Channel> NewChannel() {
+    return *Channel::Open(*client_, servers_, {.buffer_bytes = 8 * kMostBytes});
+  }
+  ScratchSpace Space() {
+    return ScratchSpace({MemoryServerId(1), MemoryServerId(2)}, 0,
+                        [this](MemoryServerId server, uint64_t bytes) { return Slab(server, bytes); });
+  }
+  absl::StatusOr<ScratchSlab> Slab(MemoryServerId server, uint64_t) {
+    constexpr uint64_t kSlabBytes = 5 * kMostBytes;  // whatever is asked for
+    uint64_t& used = used_[server];
+    if (used + kSlabBytes > TwoServers::kBytes) return absl::ResourceExhaustedError("full");
+    keys_.push_back(*servers_.fabric(server.value())
+                         .Share(servers_.region(server.value()), used, kSlabBytes, fabric::Access::kAll));
+    const ScratchSlab slab{{server, 4096 + used}, kSlabBytes, keys_.back()->rkey()};
+    used += kSlabBytes;
+    return slab;
+  }
+  /// A page of its own number.
+  static std::vector<std::byte> PageOf(uint64_t number, RandomStream& random) {
+    std::vector<std::byte> page(8 + random.Below(kMostBytes - 8));
+    for (std::byte& b : page) b = static_cast<std::byte>(random.Below(256));
+    std::memcpy(page.data(), &number, sizeof(number));
+    return page;
+  }
+
+  TwoServers servers_;
+  std::unique_ptr<fabric::Fabric> client_;
+  std::vector<std::unique_ptr<fabric::MemoryRegion>> keys_;
+  std::map<MemoryServerId, uint64_t> used_;
+  std::atomic<bool> cancel_ = false;
+};
+INSTANTIATE_TEST_SUITE_P(Fabrics, ScratchTest,
+                         ::testing::Values(fabric::Kind::kShm, fabric::Kind::kTcp, fabric::Kind::kSim),
+                         [](const auto& info) { return std::string(fabric::KindName(info.param)); });
+
+TEST_P(ScratchTest, PagesComeBackAsTheyWereInTheirOrder) {
+  RandomStream random(5);
+  ScratchSpace space = Space();
+  const std::unique_ptr<Channel> writing = NewChannel(), reading = NewChannel();
+  ScratchWriter writer(space, *writing, kMostBytes, cancel_);
+  std::vector<std::vector<std::byte>> pages;
+  std::vector<ScratchPage> places;
+  uint64_t bytes = 0;
+  for (uint64_t i = 0; i < 300; ++i) {
+    pages.push_back(PageOf(i, random));
+    std::vector<std::byte> given = pages.back();
+    const auto place = writer.Write(given);
+    ASSERT_TRUE(place.ok()) << place.status();
+    std::fill(given.begin(), given.end(), std::byte{0xdb});  // the caller's memory is free at once
+    places.push_back(*place);
+    bytes += given.size();
+  }
+  ASSERT_TRUE(writer.Flush().ok());
+  EXPECT_EQ(writer.pages(), 300u);
+  EXPECT_EQ(writer.bytes(), bytes);
+  for (size_t i = 0; i < pages.size(); ++i)
+    ASSERT_EQ(std::memcmp(servers_.at(places[i].at), pages[i].data(), pages[i].size()), 0) << i;
+
+  ScratchReader reader(*reading, kMostBytes, 4, cancel_);
+  for (const size_t first : {size_t{0}, size_t{120}, pages.size()}) {
+    reader.Start({places.begin() + static_cast<ptrdiff_t>(first), places.end()});
+    for (size_t i = first; i < pages.size(); ++i) {
+      const auto page = reader.Next();
+      ASSERT_TRUE(page.ok()) << page.status();
+      ASSERT_TRUE(std::equal(page->begin(), page->end(), pages[i].begin(), pages[i].end())) << i;
+    }
+    EXPECT_TRUE(reader.Next()->empty());
+  }
+  EXPECT_EQ(reader.pages(), 480u);
+}
+
+TEST_P(ScratchTest, PlacesThatAreNoneAreErrors) {
+  const std::unique_ptr<Channel> channel = NewChannel();
+  const auto read = [&](ScratchPage page) {
+    ScratchReader reader(*channel, kMostBytes, 4, cancel_);
+    reader.Start({page});
+    return reader.Next().status().code();
+  };
+  const RemotePtr<void> place(MemoryServerId(1), 4096);
+  EXPECT_EQ(read({place, 64}), absl::StatusCode::kOk);
+  EXPECT_EQ(read({place, 0}), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(read({place, kMostBytes + 1}), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(read({place.Plus(TwoServers::kBytes - 32), 64}), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(read({place, 64}), absl::StatusCode::kOk) << "the channel is as good as before";
+}
+
+TEST_P(ScratchTest, AWriterStopsWhenItsSlabsAreGone) {
+  ScratchSpace space = Space();
+  const std::unique_ptr<Channel> channel = NewChannel();
+  ScratchWriter writer(space, *channel, kMostBytes, cancel_);
+  const std::vector<std::byte> page(kMostBytes);
+  absl::Status status;
+  size_t written = 0;
+  for (; status.ok(); ++written) status = writer.Write(page).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_GT(written, 2 * TwoServers::kBytes / kMostBytes - 12);
+  EXPECT_TRUE(writer.Flush().ok());
+}
+
+TEST_P(ScratchTest, AKeyThatIsTakenBackEndsTheWriter) {
+  ScratchSpace space = Space();
+  const std::unique_ptr<Channel> channel = NewChannel();
+  ScratchWriter writer(space, *channel, kMostBytes, cancel_);
+  const std::vector<std::byte> page(kMostBytes);
+  ASSERT_TRUE(writer.Write(page).ok());
+  ASSERT_TRUE(writer.Flush().ok());
+  for (const auto& key : keys_) EXPECT_TRUE(key->Revoke());
+  absl::Status status = writer.Write(page).status();
+  if (status.ok()) status = writer.Flush();
+  EXPECT_FALSE(status.ok());
+  EXPECT_TRUE(channel->broken());
+}
+
+}  // namespace
+}  // namespace nam::storage
