@@ -102,7 +102,10 @@ absl::Status CheckNotSystem(const std::string& name, bool may_be_system) {
 }
 
 bool IsOwnSystemName(const std::string& name, uint32_t member) {
-  if (name == kTransactionsTable || name == absl::StrFormat("nam.work.%d", member)) return true;
+  if (name == kTransactionsTable || name == absl::StrFormat("nam.work.%d", member) ||
+      name == absl::StrFormat("nam.scratch.%d", member)) {
+    return true;
+  }
   return name.rfind(absl::StrFormat("nam.copy.%d.", member), 0) == 0;
 }
 

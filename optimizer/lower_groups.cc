@@ -1,10 +1,13 @@
 #include <algorithm>
+#include <bit>
+#include <limits>
 #include <utility>
 #include <variant>
 
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "optimizer/tree_lowering.h"
+#include "plan/aggregate_slots.h"
 #include "plan/expression_tree.h"
 #include "plan/flow.h"
 #include "plan/slot_of.h"
@@ -19,6 +22,13 @@ using plan::Op;
 using Phase = plan::AggregateSink::Phase;
 
 namespace {
+
+/// An attempt's groups go to the session at once if they are no more.
+constexpr double kFewGroups = 10'000;
+constexpr double kGroupsOfAPart = 16'384;
+constexpr uint32_t kFewestParts = 64;
+constexpr uint32_t kMostGroupParts = 1024;
+constexpr double kUnknownValues = std::numeric_limits<double>::infinity();
 
 Expr NullOf(const Type& type) {
   return plan::MakeLiteral(Value::Null(type), -1);
@@ -73,6 +83,24 @@ absl::StatusOr<plan::Aggregate> AggregateOf(const lg::AggregateCall& call) {
   return out;
 }
 
+/// Every aggregate has the same argument, and looks at each value of it once, or might.
+bool IsOfDistinctValues(const std::vector<plan::Aggregate>& aggregates) {
+  return std::any_of(aggregates.begin(), aggregates.end(), plan::IsDistinct) &&
+         std::all_of(aggregates.begin(), aggregates.end(), [&](const plan::Aggregate& aggregate) {
+           return plan::ArgumentsOf(aggregate.function) == 1 &&
+                  (plan::IsDistinct(aggregate) || IgnoresRepeats(aggregate.function)) &&
+                  plan::SameExpr(aggregate.argument, aggregates[0].argument);
+         });
+}
+
+/// The same over values that come once each.
+plan::Aggregate OverSingleValues(plan::Aggregate aggregate, Expr argument) {
+  if (aggregate.function == AggregateFunction::kCountDistinct) aggregate.function = AggregateFunction::kCount;
+  aggregate.distinct = false;
+  aggregate.argument = std::move(argument);
+  return aggregate;
+}
+
 /// CASE number WHEN 0 THEN values[0] … of a grouping set's number.
 Expr BySet(const Expr& number, const std::vector<int64_t>& values) {
   Expr out = plan::MakeNode(Op::kCase, Type::Integer(), -1, {});
@@ -102,16 +130,116 @@ Layout LayoutOf(const std::vector<lg::Column>& columns) {
 
 }  // namespace
 
-absl::StatusOr<Flow> TreeLowering::Group(Flow flow, plan::AggregateSink sink, Layout layout) {
+void TreeLowering::NoteValues(const Node& scan) {
+  const proto::Table& table = *scan.As<lg::Scan>()->table;
+  for (const Column& column : scan.columns) {
+    const uint64_t distinct = table.columns(column.ref.column).distinct();
+    // One more where an outer join adds NULL.
+    if (distinct > 0) values_of_[column.ref] = static_cast<double>(distinct) + 1;
+  }
+}
+
+double TreeLowering::ValuesOf(const std::vector<Expr>& exprs) const {
+  constexpr double kTruthValues = 3;
+  double values = 1;
+  ColumnSet columns;
+  for (const Expr& expr : exprs) {
+    if (expr.type.kind == TypeKind::kBool) {
+      values *= kTruthValues;
+    } else {
+      AddColumns(expr, columns);
+    }
+  }
+  for (const ColumnRef column : columns) {
+    const auto known = values_of_.find(column);
+    if (known == values_of_.end()) return kUnknownValues;
+    values *= known->second;
+  }
+  return values;
+}
+
+namespace {
+
+/// Rows that a flow has at most, unless joins make more of them than estimated.
+double RowsMost(const Flow& flow, const TableRefs& tables) {
+  double rows = 0;
+  if (const plan::TableScan* scan = plan::ScanOf(flow.pipeline); scan != nullptr)
+    rows = static_cast<double>(tables[scan->table]->rows());
+  for (const plan::Estimate& estimate : flow.pipeline.estimates) rows = std::max(rows, estimate.rows);
+  return rows;
+}
+
+/// Of about kGroupsOfAPart groups each.
+uint32_t PartsFor(double groups) {
+  const double wanted = std::clamp<double>(groups / kGroupsOfAPart, kFewestParts, kMostGroupParts);
+  return std::bit_ceil(static_cast<uint32_t>(wanted));
+}
+
+}  // namespace
+
+bool TreeLowering::MayBeMany(const Flow& flow, double groups_most) const {
+  if (!flow.on_servers() || options_.parts == LoweringOptions::Parts::kNever) return false;
+  return options_.parts == LoweringOptions::Parts::kAlways ||
+         std::min(groups_most, RowsMost(flow, builder_.tables())) > kFewGroups;
+}
+
+absl::StatusOr<Flow> TreeLowering::Group(Flow flow, plan::AggregateSink sink, Layout layout,
+                                         double groups_most) {
   for (const Expr& key : sink.group_by) NAM_RETURN_IF_ERROR(CheckKey(key.type));
   sink.phase = flow.on_servers() ? Phase::kPartial : Phase::kWhole;
   if (!flow.on_servers()) return builder_.Through(std::move(flow), std::move(sink), std::move(layout));
+  // Of keys without statistics a tenth of the rows, as far as anybody knows.
+  const double guess = groups_most == kUnknownValues ? flow.rows() / 10 : groups_most;
+  const double groups = std::max(1.0, std::min(guess, flow.rows()));
+  const double most = std::min(groups_most, RowsMost(flow, builder_.tables()));
   plan::AggregateSink partial = sink;
   partial.totals.clear();
+  const bool always = options_.parts == LoweringOptions::Parts::kAlways;
+  if (MayBeMany(flow, groups_most) && plan::GoesByParts(partial)) partial.parts = PartsFor(most);
+  const uint32_t parts = partial.parts, stage = flow.pipeline.stage;
   const uint32_t number = builder_.Close(std::move(flow), std::move(partial));
+  const StageFact left =
+      End(stage, {.rows = groups, .by_parts = parts > 0 && (always || groups > kFewGroups)}, parts > 0);
+  if (left.by_parts) return OpenParts(number, parts, sink, std::move(layout), left.rows);
   NAM_ASSIGN_OR_RETURN(const plan::Schema states, plan::SinkOutput(builder_.pipeline(number)));
   NAM_ASSIGN_OR_RETURN(Flow merging, builder_.Open(number, Flow::kSession, Layout(states.size())));
+  merging.pipeline.estimates[0].rows = left.rows;
   return builder_.Through(std::move(merging), MergeOf(sink, states), std::move(layout));
+}
+
+absl::StatusOr<Flow> TreeLowering::OpenParts(uint32_t before, uint32_t parts, const plan::AggregateSink& sink,
+                                             Layout layout, double rows) {
+  NAM_ASSIGN_OR_RETURN(const plan::Schema states, plan::SinkOutput(builder_.pipeline(before)));
+  plan::PartitionSource source{before, MergeOf(sink, states)};
+  source.merge->totals.clear();  // rows have come, or there would be no parts
+  NAM_ASSIGN_OR_RETURN(plan::Schema groups, plan::PartitionOutput(builder_.draft(), source));
+  return Flow{.pipeline = {.source = std::move(source),
+                           .steps = {},
+                           .sink = {},
+                           .schemas = {std::move(groups)},
+                           .estimates = {{rows, 1}},
+                           .after = {before},
+                           .stage = builder_.AddStage({.star = {}, .tables = {}, .parts = parts})},
+              .layout = std::move(layout)};
+}
+
+absl::Status TreeLowering::MakeDistinct(const std::vector<Expr>& keys, const Expr& argument,
+                                        plan::AggregateSink& sink, Flow& flow) {
+  std::vector<Expr> pair = keys;
+  pair.push_back(argument);
+  const double pairs_most = ValuesOf(pair);
+  if (!MayBeMany(flow, pairs_most) || !CheckKey(argument.type).ok()) return absl::OkStatus();
+  plan::AggregateSink pairs{.group_by = sink.group_by};
+  pairs.group_by.push_back(sink.aggregates[0].argument);
+  Layout layout;
+  for (size_t i = 0; i < pairs.group_by.size(); ++i) layout.push_back(Unnamed());
+  NAM_ASSIGN_OR_RETURN(flow, Group(std::move(flow), std::move(pairs), std::move(layout), pairs_most));
+  sink.group_by = plan::SlotExprs(flow.schema());
+  const Expr value = sink.group_by.back();
+  sink.group_by.pop_back();
+  for (plan::Aggregate& aggregate : sink.aggregates)
+    aggregate = OverSingleValues(std::move(aggregate), value);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Flow> TreeLowering::LowerAggregate(const Node& node, const ColumnSet& needed) {
@@ -126,16 +254,21 @@ absl::StatusOr<Flow> TreeLowering::LowerAggregate(const Node& node, const Column
   }
   NAM_ASSIGN_OR_RETURN(Flow flow, Lower(node.input(), below));
   plan::AggregateSink sink;
+  const Expr argument_of_first = calls.empty() ? Expr() : calls[0].argument;
   for (plan::Aggregate& call : calls) {
     NAM_ASSIGN_OR_RETURN(call.argument, OverSlots(call.argument, flow.layout));
     sink.aggregates.push_back(call);
   }
   const size_t keys = aggregate.keys.size();
+  for (size_t k = 0; k < keys; ++k) values_of_[node.columns[k].ref] = ValuesOf({aggregate.keys[k]});
   if (aggregate.sets.empty()) {
     NAM_ASSIGN_OR_RETURN(sink.group_by, OverSlots(aggregate.keys, flow.layout));
+    if (IsOfDistinctValues(calls))
+      NAM_RETURN_IF_ERROR(MakeDistinct(aggregate.keys, argument_of_first, sink, flow));
     Layout layout = LayoutOf(node.columns);
     layout.resize(keys + calls.size());
-    NAM_ASSIGN_OR_RETURN(flow, Group(std::move(flow), std::move(sink), std::move(layout)));
+    NAM_ASSIGN_OR_RETURN(
+        flow, Group(std::move(flow), std::move(sink), std::move(layout), ValuesOf(aggregate.keys)));
     if (aggregate.groupings.empty()) return flow;
     plan::ProjectStep project{plan::SlotExprs(flow.schema())};
     for (size_t g = 0; g < aggregate.groupings.size(); ++g)
@@ -161,7 +294,13 @@ absl::StatusOr<Flow> TreeLowering::LowerAggregate(const Node& node, const Column
   Layout layout = LayoutOf(node.columns);
   layout.resize(keys + calls.size());
   layout.insert(layout.begin(), Unnamed());
-  NAM_ASSIGN_OR_RETURN(flow, Group(std::move(flow), std::move(sink), std::move(layout)));
+  double groups_most = 0;
+  for (const std::vector<uint32_t>& set : expand.sets) {
+    std::vector<Expr> of_set;
+    for (const uint32_t key : set) of_set.push_back(aggregate.keys[key]);
+    groups_most += ValuesOf(of_set);
+  }
+  NAM_ASSIGN_OR_RETURN(flow, Group(std::move(flow), std::move(sink), std::move(layout), groups_most));
   plan::ProjectStep project{plan::SlotExprs(flow.schema())};
   const Expr set_number = project.outputs.front();
   project.outputs.erase(project.outputs.begin());
@@ -182,13 +321,15 @@ absl::StatusOr<Flow> TreeLowering::LowerDistinct(const Node& node, const ColumnS
     NAM_ASSIGN_OR_RETURN(Flow flow, Lower(node.input().input(), below));
     plan::AggregateSink sink;
     NAM_ASSIGN_OR_RETURN(sink.group_by, OverSlots(project->outputs, flow.layout));
-    return Group(std::move(flow), std::move(sink), LayoutOf(node.columns));
+    return Group(std::move(flow), std::move(sink), LayoutOf(node.columns), ValuesOf(project->outputs));
   }
   for (const Column& column : node.columns) below.insert(column.ref);
   NAM_ASSIGN_OR_RETURN(Flow flow, Lower(node.input(), below));
   NAM_RETURN_IF_ERROR(Arrange(node.columns, flow));
   plan::AggregateSink sink{.group_by = plan::SlotExprs(flow.schema())};
-  return Group(std::move(flow), std::move(sink), LayoutOf(node.columns));
+  std::vector<Expr> keys;
+  for (const Column& column : node.columns) keys.push_back(lg::MakeColumn(column));
+  return Group(std::move(flow), std::move(sink), LayoutOf(node.columns), ValuesOf(keys));
 }
 
 /// The first row of each partition by the keys.

@@ -194,15 +194,6 @@ bool KeepsProbeSideAlone(JoinKind kind) {
 
 }  // namespace
 
-bool OnServers(const lg::Node& node) {
-  if (const auto* scan = node.As<lg::Scan>(); scan != nullptr) return !scan->table->has_record();
-  if (node.As<lg::Filter>() != nullptr || node.As<lg::Project>() != nullptr) return OnServers(node.input());
-  const auto* join = node.As<lg::Join>();
-  // Rows without a partner are known of a whole build side: one server alone would have to see all probes.
-  return join != nullptr && join->kind != JoinKind::kFull && OnServers(node.input(0)) &&
-         OnServers(node.input(1));
-}
-
 double EstimatedRows(const lg::Node& node) {
   if (const auto* scan = node.As<lg::Scan>(); scan != nullptr)
     return static_cast<double>(scan->table->rows());
@@ -234,6 +225,7 @@ std::optional<absl::StatusOr<Flow>> TreeLowering::LowerStarBlock(const Node& nod
     TableRefs tables;
     for (const sql::BoundTable& table : query.tables) tables.push_back(table.table);
     if (options_.whole_tuples) ReadWholeTuples(tables, star);
+    for (const lg::Node* scan : block.scans) NoteValues(*scan);
     const uint32_t stage = builder_.AddStage({star, tables});
     NAM_ASSIGN_OR_RETURN(Flow flow, LowerStar(star, tables, builder_, stage));
     for (ColumnRef& column : flow.layout) column = renaming.Back(column);
@@ -285,11 +277,38 @@ absl::StatusOr<Flow> TreeLowering::LowerTableScan(const Node& node, const Column
   return flow;
 }
 
+absl::StatusOr<bool> TreeLowering::Meet(JoinKind kind, Flow& probed, Flow& built, bool& swapped) {
+  // Every server reads all of a build side, which scans can do; parts are claimed, by one server each.
+  const auto scans = [&](const Flow& flow) {
+    return flow.on_servers() && builder_.stage(flow.pipeline.stage).parts == 0;
+  };
+  const bool inner = kind == JoinKind::kInner;
+  // Rows without a partner are known of a whole build side: one server alone would have to see all probes.
+  if (kind != JoinKind::kFull && probed.on_servers() && built.on_servers()) {
+    swapped = inner && !scans(built) && scans(probed);
+    if (swapped) std::swap(probed, built);
+    if (scans(built)) return true;
+  }
+  // In the session the build side's stage runs first. If more rows come of it than are expected of the other
+  // side, that one is built.
+  const auto swap = [&] {
+    std::swap(probed, built);
+    swapped = !swapped;
+  };
+  if (inner && probed.rows() < built.rows()) swap();
+  const uint32_t stage = built.pipeline.stage;
+  NAM_ASSIGN_OR_RETURN(built, ToSession(std::move(built)));
+  if (inner && stage != Flow::kSession) builder_.stage(stage).barrier = true;
+  if (inner && probed.rows() < built.rows()) swap();
+  NAM_ASSIGN_OR_RETURN(built, ToSession(std::move(built)));
+  NAM_ASSIGN_OR_RETURN(probed, ToSession(std::move(probed)));
+  return false;
+}
+
 absl::StatusOr<Flow> TreeLowering::LowerJoin(const Node& node, const ColumnSet& needed) {
   const auto& join = *node.As<lg::Join>();
   const Node *probe_side = &node.input(0), *build_side = &node.input(1);
   JoinKind kind = join.kind;
-  const bool servers = OnServers(node);
   // A right join is a left one from the other side, which servers can do alone.
   if (kind == JoinKind::kRight) {
     kind = JoinKind::kLeft;
@@ -316,8 +335,11 @@ absl::StatusOr<Flow> TreeLowering::LowerJoin(const Node& node, const ColumnSet& 
   const ColumnSet behind = below;  // what the probe's output, or its conditions, look at
   AddColumns(keys.left, below);
   AddColumns(keys.right, below);
-  // The build side first: in the session its stage has to have run.
-  NAM_ASSIGN_OR_RETURN(Flow build, servers ? Lower(*build_side, below) : LowerHere(*build_side, below));
+  NAM_ASSIGN_OR_RETURN(Flow build, Lower(*build_side, below));
+  NAM_ASSIGN_OR_RETURN(Flow flow, Lower(*probe_side, below));
+  bool swapped = false;
+  NAM_ASSIGN_OR_RETURN(const bool servers, Meet(kind, flow, build, swapped));
+  if (swapped) std::swap(keys.left, keys.right);
   plan::BuildSink sink;
   NAM_ASSIGN_OR_RETURN(sink.keys, OverSlots(keys.right, build.layout));
   sink.payload = SlotsWhere(build.layout, behind);
@@ -327,7 +349,6 @@ absl::StatusOr<Flow> TreeLowering::LowerJoin(const Node& node, const ColumnSet& 
   const uint32_t build_site = build.pipeline.stage;
   const uint32_t built = builder_.Close(std::move(build), std::move(sink));
 
-  NAM_ASSIGN_OR_RETURN(Flow flow, servers ? Lower(*probe_side, below) : LowerHere(*probe_side, below));
   if (servers) builder_.MoveStage(build_site, flow.pipeline.stage);
   plan::ProbeStep probe{.build = built, .kind = kind, .null_aware = null_aware};
   NAM_ASSIGN_OR_RETURN(probe.keys, OverSlots(keys.left, flow.layout));

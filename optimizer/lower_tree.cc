@@ -54,8 +54,9 @@ Layout LayoutOf(const std::vector<lg::Column>& columns) {
 
 }  // namespace
 
-absl::StatusOr<LoweredTree> LowerTree(const lg::Query& query, const LoweringOptions& options) {
-  return TreeLowering(options).Run(query);
+absl::StatusOr<LoweredTree> LowerTree(const lg::Query& query, const LoweringOptions& options,
+                                      const StageFacts& facts) {
+  return TreeLowering(options, facts).Run(query);
 }
 
 absl::StatusOr<LoweredTree> TreeLowering::Run(const lg::Query& query) {
@@ -104,8 +105,24 @@ absl::StatusOr<Flow> TreeLowering::ToSession(Flow flow, std::vector<plan::Order>
   if (!flow.on_servers()) return flow;
   if (rows_wanted < 0) order.clear();
   Layout layout = flow.layout;
-  return builder_.Through(std::move(flow), plan::ResultSink{.order = std::move(order), .limit = rows_wanted},
-                          std::move(layout));
+  const uint32_t stage = flow.pipeline.stage;
+  const double wanted = rows_wanted < 0 ? flow.rows() : static_cast<double>(rows_wanted);
+  const double rows = std::min(flow.rows(), wanted);
+  NAM_ASSIGN_OR_RETURN(
+      Flow here,
+      builder_.Through(std::move(flow), plan::ResultSink{.order = std::move(order), .limit = rows_wanted},
+                       std::move(layout)));
+  here.pipeline.estimates[0].rows = End(stage, {.rows = rows}, /*barrier=*/false).rows;
+  return here;
+}
+
+StageFact TreeLowering::End(uint32_t stage, const StageFact& expected, bool barrier) {
+  const uint32_t number = builder_.EndStage(stage);
+  const auto fact = facts_.find(number);
+  ServerStage& ended = builder_.stage(stage);
+  ended.barrier = barrier;
+  ended.expected = fact != facts_.end() ? fact->second : expected;
+  return ended.expected;
 }
 
 absl::StatusOr<std::vector<uint32_t>> TreeLowering::SlotsOf(const std::vector<Expr>& exprs, Flow& flow) {
@@ -198,6 +215,7 @@ absl::StatusOr<Flow> TreeLowering::LowerProject(const Node& node, const ColumnSe
     layout.push_back(node.columns[i].ref);
   }
   NAM_ASSIGN_OR_RETURN(Flow flow, Lower(node.input(), below, rows_wanted));
+  for (size_t i = 0; i < outputs.size(); ++i) values_of_[layout[i]] = ValuesOf({outputs[i]});
   NAM_ASSIGN_OR_RETURN(step.outputs, OverSlots(outputs, flow.layout));
   NAM_RETURN_IF_ERROR(builder_.Append(std::move(step), std::move(layout), flow.rows(), flow));
   return flow;

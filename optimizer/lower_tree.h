@@ -1,6 +1,7 @@
 #pragma once
 
-#include <memory>
+#include <cstdint>
+#include <map>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -19,7 +20,13 @@ struct TransactionScan {
 struct LoweringOptions {
   /// All columns of tables that are streamed are read, as from rows that are stored one after the other.
   bool whole_tuples = false;
+  /// Groups on servers go by parts to a further stage of servers.
+  enum class Parts : uint8_t { kIfMany, kNever, kAlways };
+  Parts parts = Parts::kIfMany;
 };
+
+/// Facts of stages that have run, by their numbers in the plan.
+using StageFacts = std::map<uint32_t, StageFact>;
 
 struct LoweredTree {
   LoweredPlan lowered;
@@ -33,10 +40,19 @@ struct LoweredTree {
 ///     stage
 ///
 /// Stages of servers run one after the other; the session takes in what each leaves. Where a build side comes
-/// from servers and the probe side too, the build side's stage runs first.
+/// from servers and the probe side too, the build side's stage runs first. Groups that are many go by parts
+/// instead: what follows is a further stage of servers, which claims the parts.
+///
+///     … ──▶ groups, few  ──▶ pages ──▶ the session merges
+///                    many ──▶ parts in scratch memory ──▶ a stage of servers merges ──▶ …
+///
+/// Whether they are many is known at the barrier behind their stage. `facts` say what came of stages that are
+/// barriers. The plan depends on nothing but the query, the options and the facts, and a stage on the facts
+/// of those before it alone: with one more fact the plan is the same up to that stage, and anew behind it. Of
+/// stages without a fact what comes is assumed.
 ///
 /// 0A000 for what the engine has no operator for; 54001 if an expression is too deep.
-absl::StatusOr<LoweredTree> LowerTree(const plan::logical::Query& query,
-                                      const LoweringOptions& options = {});
+absl::StatusOr<LoweredTree> LowerTree(const plan::logical::Query& query, const LoweringOptions& options = {},
+                                      const StageFacts& facts = {});
 
 }  // namespace nam::optimizer

@@ -49,6 +49,11 @@ void PlanBuilder::MoveStage(uint32_t from, uint32_t to) {
   stages_[to]->extended = true;
 }
 
+uint32_t PlanBuilder::EndStage(uint32_t number) {
+  ended_.push_back(number);
+  return static_cast<uint32_t>(ended_.size()) - 1;
+}
+
 absl::StatusOr<Flow> PlanBuilder::Open(uint32_t before, uint32_t site, Layout layout, bool in_order) const {
   const plan::Pipeline& from = plan_.pipelines[before];
   NAM_ASSIGN_OR_RETURN(plan::Schema left, plan::SinkOutput(from));
@@ -102,17 +107,7 @@ void PlanBuilder::Renumber(const std::vector<uint32_t>& number_of) {
 
 absl::StatusOr<LoweredPlan> PlanBuilder::Finish() {
   LoweredPlan out;
-  // Stages run in the order in which their last pipelines were closed: what they need came before.
-  std::vector<uint32_t> claimed_of(stages_.size());
-  for (uint32_t p = 0; p < plan_.pipelines.size(); ++p) {
-    if (plan_.pipelines[p].stage != Flow::kSession) claimed_of[plan_.pipelines[p].stage] = p;
-  }
-  std::vector<uint32_t> order;
-  for (uint32_t s = 0; s < stages_.size(); ++s) {
-    if (stages_[s].has_value()) order.push_back(s);
-  }
-  std::sort(order.begin(), order.end(),
-            [&](uint32_t a, uint32_t b) { return claimed_of[a] < claimed_of[b]; });
+  std::vector<uint32_t> order = ended_;
   order.push_back(Flow::kSession);
 
   std::vector<uint32_t> number_of(plan_.pipelines.size());

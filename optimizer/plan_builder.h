@@ -13,6 +13,12 @@
 
 namespace nam::optimizer {
 
+/// What comes of a stage of servers.
+struct StageFact {
+  double rows = 0;        // rows or groups that all attempts together leave
+  bool by_parts = false;  // they lie in scratch memory, by parts
+};
+
 /// A stage of compute servers, as assignment, multicast and EXPLAIN see it: a star over some of the plan's
 /// tables.
 struct ServerStage {
@@ -20,6 +26,13 @@ struct ServerStage {
   TableRefs tables;  // as star.tables
   /// There are further build sides. Otherwise the stage's first pipelines are those of star.joins, in order.
   bool extended = false;
+  /// What servers claim are so many parts that an earlier stage has left: there is no star. 0: the star's
+  /// driving table.
+  uint32_t parts = 0;
+  /// Its fact, or what the optimizer takes for it.
+  StageFact expected;
+  /// The plan of what comes behind it depends on its fact.
+  bool barrier = false;
 };
 
 /// A physical plan and what it is made of.
@@ -49,8 +62,11 @@ class PlanBuilder {
   uint32_t AddTable(std::shared_ptr<const proto::Table> table);
   /// A stage of servers. Its number stands for it until Finish.
   uint32_t AddStage(ServerStage stage);
-  /// The stage's pipelines become those of another one, whose star goes on.
+  /// The stage's pipelines become those of another one, which goes on.
   void MoveStage(uint32_t from, uint32_t to);
+  ServerStage& stage(uint32_t number) { return *stages_[number]; }
+  /// The stage has its last pipeline. Returns the number that it has in the plan: stages run in this order.
+  uint32_t EndStage(uint32_t number);
 
   /// A pipeline over what another one has left, at the same site or in the session.
   absl::StatusOr<Flow> Open(uint32_t before, uint32_t site, Layout layout, bool in_order = false) const;
@@ -75,6 +91,7 @@ class PlanBuilder {
   plan::PhysicalPlan plan_;  // without stages until Finish
   TableRefs tables_;
   std::vector<std::optional<ServerStage>> stages_;
+  std::vector<uint32_t> ended_;  // stages, in their order in the plan
 };
 
 }  // namespace nam::optimizer

@@ -17,7 +17,7 @@ namespace nam::optimizer {
 /// columns that are not needed may be missing from it.
 class TreeLowering {
  public:
-  explicit TreeLowering(const LoweringOptions& options) : options_(options) {}
+  TreeLowering(const LoweringOptions& options, const StageFacts& facts) : options_(options), facts_(facts) {}
 
   absl::StatusOr<LoweredTree> Run(const plan::logical::Query& query);
 
@@ -46,14 +46,32 @@ class TreeLowering {
   absl::StatusOr<Flow> LowerTableScan(const Node& node, const ColumnSet& needed,
                                       std::vector<plan::Expr> conditions);
   absl::StatusOr<Flow> LowerJoin(const Node& node, const ColumnSet& needed);
+  /// Brings the sides of a join to where it can be made. True: servers make it, in the probed side's stage,
+  /// whereto the build side's is to move. Sides of an inner join may be `swapped`.
+  absl::StatusOr<bool> Meet(plan::JoinKind kind, Flow& probed, Flow& built, bool& swapped);
 
   // lower_groups.cc
   absl::StatusOr<Flow> LowerAggregate(const Node& node, const ColumnSet& needed);
   absl::StatusOr<Flow> LowerDistinct(const Node& node, const ColumnSet& needed);
   absl::StatusOr<Flow> LowerDistinctOn(const Node& node, const ColumnSet& needed);
   absl::StatusOr<Flow> LowerSetOperation(const Node& node, const ColumnSet& needed);
-  /// Groups a flow, here or there; `layout` names the results.
-  absl::StatusOr<Flow> Group(Flow flow, plan::AggregateSink sink, Layout layout);
+  /// Groups a flow, here or there; `layout` names the results. There are at most `groups_most`, as far as
+  /// the keys tell.
+  absl::StatusOr<Flow> Group(Flow flow, plan::AggregateSink sink, Layout layout, double groups_most);
+  /// Whether groups of the flow may be so many that they go by parts.
+  bool MayBeMany(const Flow& flow, double groups_most) const;
+  /// Aggregates that look at each value of one argument once: groups by the keys and the argument first, if
+  /// these may be many, so that their values go by parts.
+  absl::Status MakeDistinct(const std::vector<plan::Expr>& keys, const plan::Expr& argument,
+                            plan::AggregateSink& sink, Flow& flow);
+  /// What servers have left by parts, on other servers.
+  absl::StatusOr<Flow> OpenParts(uint32_t before, uint32_t parts, const plan::AggregateSink& sink,
+                                 Layout layout, double rows);
+  /// Ends the flow's stage. Returns what came of it; `expected`, if that is not known.
+  StageFact End(uint32_t stage, const StageFact& expected, bool barrier);
+  /// At most so many values an expression over columns has; of several expressions: rows of values.
+  double ValuesOf(const std::vector<plan::Expr>& exprs) const;
+  void NoteValues(const Node& scan);
 
   /// What servers would leave flows on in the session. With an order (slots) and a number of rows that are
   /// wanted servers leave no others.
@@ -67,7 +85,9 @@ class TreeLowering {
   plan::ColumnRef Unnamed() { return {-2, unnamed_++}; }
 
   const LoweringOptions options_;
+  const StageFacts& facts_;
   PlanBuilder builder_;
+  std::map<plan::ColumnRef, double> values_of_;     // of columns with statistics: how many there are
   std::vector<TransactionScan> transaction_scans_;  // pipelines by numbers of closing
   struct CommonTable {
     uint32_t pipeline = 0;
@@ -77,8 +97,6 @@ class TreeLowering {
   int unnamed_ = 0;
 };
 
-/// Whether rows of the node can be made by a stage of servers alone.
-bool OnServers(const plan::logical::Node& node);
 /// A guess, to choose which side of a join is built.
 double EstimatedRows(const plan::logical::Node& node);
 

@@ -168,7 +168,8 @@ void AddShares(const std::vector<ServerReport>& servers, std::vector<std::string
 }
 
 /// Who worked on whose share, and when.
-void AddTimeline(const std::vector<ServerReport>& servers, bool cut, std::vector<std::string>& lines) {
+void AddTimeline(const std::vector<ServerReport>& servers, const char* pieces,
+                 std::vector<std::string>& lines) {
   lines.push_back("  Timeline");
   for (size_t s = 0; s < servers.size(); ++s) {
     for (const ServerReport::Turn& turn : servers[s].turns) {
@@ -178,7 +179,7 @@ void AddTimeline(const std::vector<ServerReport>& servers, bool cut, std::vector
                                                                         servers[*turn.share_of].member.id());
       lines.push_back(absl::StrFormat("    compute server %d: %.1f to %.1f ms, %d %s of %s",
                                       servers[s].member.id(), turn.started_ms, turn.ended_ms, turn.pieces,
-                                      cut ? "pieces" : "partitions", whose));
+                                      pieces, whose));
       if (turn.claims > 0) absl::StrAppend(&lines.back(), ", ", turn.claims, " claims");
     }
   }
@@ -193,13 +194,16 @@ class Lines {
 
   std::vector<std::string> Run() {
     for (uint32_t s = 0; s < query_.plan.stages.size(); ++s) {
-      if (s < query_.stages.size()) {
+      if (s < query_.stages.size() && query_.stages[s].parts > 0) {
+        PartsStage(s);
+      } else if (s < query_.stages.size()) {
         ServersStage(s);
       } else {
         Add("Session");
         Pipelines(s);
       }
     }
+    for (const std::string& why : query_.replanned) Add(why);
     if (query_.analyze) {
       Add(absl::StrFormat("Result: %d row%s in %.1f ms", query_.result_rows,
                           query_.result_rows == 1 ? "" : "s", query_.result_ms));
@@ -225,7 +229,18 @@ class Lines {
     if (!query_.analyze) return;
     Add("  Done of " + driving.name());
     AddShares(stage.servers, lines_);
-    AddTimeline(stage.servers, Cut(driving, stage.servers), lines_);
+    AddTimeline(stage.servers, Cut(driving, stage.servers) ? "pieces" : "partitions", lines_);
+  }
+
+  /// What servers claim is not there before they run.
+  void PartsStage(uint32_t number) {
+    const ExplainedStage& stage = query_.stages[number];
+    Add(absl::StrFormat("Stage %d: %d parts, claimed by compute servers", number, stage.parts));
+    Pipelines(number);
+    if (!query_.analyze) return;
+    Add("  Done of the parts");
+    AddShares(stage.servers, lines_);
+    AddTimeline(stage.servers, "parts", lines_);
   }
 
   void Pipelines(uint32_t stage) {

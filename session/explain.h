@@ -35,6 +35,7 @@ struct ExplainedStage {
   const optimizer::Plan& star;
   const optimizer::TableRefs& tables;  // as star.tables
   bool extended = false;               // has build sides that `star` does not know
+  uint32_t parts = 0;                  // that it claims; there is no star then
   const std::vector<ServerReport>& servers;
   const std::vector<std::string>& why_read;  // of each join of the star; empty if it was multicast
 };
@@ -46,6 +47,7 @@ struct ExplainedQuery {
   const proto::StreamSettings& settings;
   std::vector<ExplainedStage> stages;  // of servers: plan.stages but the session's
   bool analyze = false;
+  const std::vector<std::string>& replanned;  // why what has run was not what was planned at first
   // With ANALYZE:
   std::vector<std::vector<uint64_t>> session_rows;  // by pipeline: that left the source, then each step
   size_t result_rows = 0;

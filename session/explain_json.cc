@@ -46,6 +46,7 @@ class Document {
     Json stages = Json::array();
     for (uint32_t s = 0; s < query_.plan.stages.size(); ++s) stages.push_back(Stage(s));
     Json out = {{"stages", std::move(stages)}};
+    if (!query_.replanned.empty()) out["planned_anew"] = query_.replanned;
     if (query_.analyze) out["result"] = {{"rows", query_.result_rows}, {"ms", query_.result_ms}};
     return out;
   }
@@ -61,9 +62,13 @@ class Document {
     Json out = {{"site", "compute servers"},
                 {"window", query_.settings.window()},
                 {"in_place", query_.settings.in_place()},
-                {"pipelines", std::move(pipelines)},
-                {"claimed_table", stage.tables[static_cast<size_t>(stage.star.driving)]->name()}};
-    if (!stage.servers.empty()) out["cost"] = Cost(stage);
+                {"pipelines", std::move(pipelines)}};
+    if (stage.parts > 0) {
+      out["claimed_parts"] = stage.parts;
+    } else {
+      out["claimed_table"] = stage.tables[static_cast<size_t>(stage.star.driving)]->name();
+    }
+    if (stage.parts == 0 && !stage.servers.empty()) out["cost"] = Cost(stage);
     Json servers = Json::array();
     for (const ServerReport& server : stage.servers) servers.push_back(Server(stage, server));
     out["servers"] = std::move(servers);

@@ -53,10 +53,10 @@ void Merge(const proto::PipelineCounters& more, proto::PipelineCounters& into) {
 
 /// A server is lost after some rows of its unfinished attempt have been taken in.
 absl::Status RowsAreOut(const absl::Status& why) {
-  return UserError(
-      sqlstate::kConnectionFailure,
-      absl::StrCat("a compute server was lost after rows of it had been delivered: ", std::string(why.message())),
-      -1, "what has been delivered is not the whole result; run the statement again");
+  return UserError(sqlstate::kConnectionFailure,
+                   absl::StrCat("a compute server was lost after rows of it had been delivered: ",
+                                std::string(why.message())),
+                   -1, "what has been delivered is not the whole result; run the statement again");
 }
 
 }  // namespace
@@ -158,6 +158,13 @@ absl::Status QueryRun::Add(const ComputeClients::Work& work) {
   return absl::OkStatus();
 }
 
+absl::Status QueryRun::TakeParts(ComputeClients::Work& work) const {
+  if (!work.reply.has_directory()) return absl::OkStatus();
+  if (!options_.output.parts || work.reply.directory().attempt() != work.request.attempt())
+    return absl::InternalError("a compute server reports parts that nobody has asked it for");
+  return options_.output.parts(std::move(*work.reply.mutable_directory()));
+}
+
 absl::Status QueryRun::Take(ComputeClients::Work& work) {
   if (work.status.ok() && work.reply.more()) return Add(work);
   if (work.lost && work.windows > 0) return RowsAreOut(work.status);
@@ -174,7 +181,10 @@ absl::Status QueryRun::Take(ComputeClients::Work& work) {
     if (!work.reply.pipelines(i).multicast_failure().empty())
       report.reply.mutable_pipelines(i)->set_multicast_failure(work.reply.pipelines(i).multicast_failure());
   }
-  if (left_ > 0) NAM_RETURN_IF_ERROR(Cover(work, report));
+  if (left_ > 0) {
+    NAM_RETURN_IF_ERROR(Cover(work, report));
+    NAM_RETURN_IF_ERROR(TakeParts(work));
+  }
   if (work.reply.satisfied()) left_ = 0;  // the rest cannot change the result
   if (work.reply.leaving()) {
     servers_[work.server].gone = true;
@@ -197,8 +207,7 @@ absl::Status QueryRun::Cover(const ComputeClients::Work& work, ServerReport& rep
       covered_[list.pieces[item]] = true;
       --left_;
       ++claimed;
-      report.thread_rows[static_cast<size_t>(t)] +=
-          partitioner::RowsOf(options_.driving, pieces_[list.pieces[item]]);
+      report.thread_rows[static_cast<size_t>(t)] += options_.rows_of(pieces_[list.pieces[item]]);
     }
   }
   report.turns.push_back({work.list < shares_ ? std::optional(work.list) : std::nullopt, work.started_ms,
@@ -313,7 +322,7 @@ absl::Status QueryRun::ReportProgress() {
   }
   uint64_t rows = 0;
   for (size_t p = 0; p < done.size(); ++p) {
-    if (done[p]) rows += partitioner::RowsOf(options_.driving, pieces_[p]);
+    if (done[p]) rows += options_.rows_of(pieces_[p]);
   }
   options_.progress(rows);
   return absl::OkStatus();

@@ -19,8 +19,8 @@
 
 namespace nam::session {
 
-/// Sees to it that every piece of a query's driving table is processed once, by compute servers that
-/// may come, go, or die meanwhile. One thread, one query.
+/// Sees to it that every piece of what a stage claims, its driving table or parts, is processed once, by
+/// compute servers that may come, go, or die meanwhile. One thread, one stage.
 ///
 ///     lists     one per server at first: its share, with a word each that claims are counted in
 ///     attempt   one server claims from one list until it is empty, and says which pieces it had
@@ -32,7 +32,8 @@ namespace nam::session {
 /// list is one attempt's alone: nothing is stolen, but what is lost is done again just so.
 ///
 /// Rows that come in windows (StageOutput) are taken in before their attempt has ended, and cannot be
-/// taken back: if its server is then lost, so is the query. Until the first window what is lost is done again.
+/// taken back: if its server is then lost, so is the query. Until the first window what is lost is done
+/// again.
 class QueryRun {
  public:
   struct Options {
@@ -45,7 +46,8 @@ class QueryRun {
     /// Living compute servers, asked now and then while the query runs.
     std::function<absl::StatusOr<std::vector<proto::Member>>()> members;
     StageOutput output;
-    const proto::Table& driving;
+    /// Of what the stage claims: blocks of the driving table, or a part.
+    std::function<uint64_t(const partitioner::Piece& piece)> rows_of;
     /// Told now and then how many of its rows are done, or under way; empty: not told.
     std::function<void(uint64_t rows_done)> progress;
     Clock& clock;
@@ -75,6 +77,7 @@ class QueryRun {
   absl::Status Loop();
   absl::Status Take(ComputeClients::Work& work);
   absl::Status Add(const ComputeClients::Work& work);
+  absl::Status TakeParts(ComputeClients::Work& work) const;
   /// What its attempt says that it has done.
   absl::Status Cover(const ComputeClients::Work& work, ServerReport& report);
   absl::Status Lost(size_t server, const absl::Status& why);

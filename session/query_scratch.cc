@@ -49,10 +49,9 @@ absl::StatusOr<uint64_t> RowsOfPages(std::span<const std::byte> pages) {
 
 uint64_t QueryScratch::Open() {
   if (allocation_ != AllocationId() || attachment_.member() == MemberId()) return allocation_.value();
-  const absl::StatusOr<AllocationId> allocation =
-      attachment_.catalog().BeginLoad(attachment_.member(),
-                                      absl::StrCat("nam.scratch.", attachment_.member().value()),
-                                      /*replace=*/false);
+  const absl::StatusOr<AllocationId> allocation = attachment_.catalog().BeginLoad(
+      attachment_.member(), absl::StrCat("nam.scratch.", attachment_.member().value()),
+      /*replace=*/false);
   if (allocation.ok()) allocation_ = *allocation;
   return allocation_.value();
 }

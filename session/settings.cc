@@ -56,6 +56,7 @@ absl::Status SessionSettings::Set(const sql::SetStatement& statement) {
   if (statement.name == "compute_servers") return SetNumber(statement, 0, 1 << 16, compute_servers);
   if (statement.name == "multicast") return SetMode(statement, multicast);
   if (statement.name == "work_queue") return SetMode(statement, work_queue);
+  if (statement.name == "groups_by_parts") return SetMode(statement, groups_by_parts);
   std::string names;
   for (const auto& [name, value] : All()) absl::StrAppend(&names, names.empty() ? "" : ", ", "nam.", name);
   return ToStatus({.message = absl::StrFormat("there is no setting nam.%s", statement.name),
@@ -73,7 +74,8 @@ std::map<std::string, std::string> SessionSettings::All() const {
           {"build_mib_max", absl::StrCat(build_mib_max)},
           {"compute_servers", absl::StrCat(compute_servers)},
           {"multicast", kModes[static_cast<size_t>(multicast)]},
-          {"work_queue", kModes[static_cast<size_t>(work_queue)]}};
+          {"work_queue", kModes[static_cast<size_t>(work_queue)]},
+          {"groups_by_parts", kModes[static_cast<size_t>(groups_by_parts)]}};
 }
 
 proto::StreamSettings SessionSettings::ForStreams() const {

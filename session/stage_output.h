@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "execution/local_stage.h"
 #include "plan/physical.h"
+#include "proto/compute.pb.h"
 
 namespace nam::session {
 
@@ -17,12 +18,14 @@ struct StageOutput {
   std::function<absl::StatusOr<bool>(const std::string& pages, uint64_t attempt)> add;
   /// Whether so many bytes of pages may be fetched.
   std::function<absl::Status(uint64_t bytes)> room;
+  /// Takes what an accepted attempt has left in scratch memory. Empty: none leaves anything there.
+  std::function<absl::Status(proto::Directory directory)> parts;
   /// An attempt's rows may come in windows of so many bytes, before it has ended; 0: they must not.
   uint64_t window_bytes = 0;
 };
 
-/// To the pipeline of the session's stage that reads what `pipeline` of the plan leaves. In windows if its rows
-/// flow on to the client. `budget_bytes` bounds what the session holds. The stage outlives the output.
+/// To the pipeline of the session's stage that reads what `pipeline` of the plan leaves. In windows if its
+/// rows flow on to the client. `budget_bytes` bounds what the session holds. The stage outlives the output.
 StageOutput OutputTo(execution::LocalStage& stage, const plan::PhysicalPlan& plan, uint32_t pipeline,
                      uint64_t budget_bytes);
 

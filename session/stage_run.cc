@@ -1,6 +1,7 @@
 #include "session/stage_run.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/status_macros.h"
@@ -17,6 +18,64 @@ constexpr uint64_t kWorthClaimingBytes = 32u << 20;
 constexpr double kWorthClaimingTuples = 8e6;
 /// A record table that drives a query comes in so many pieces for each thread, so that all end together.
 constexpr uint64_t kRecordPiecesOfAThread = 16;
+
+/// Rows of each part. Those that may be of any part are nobody's, and make every part worth a look.
+std::vector<uint64_t> RowsByPart(const PreparedStage& prepared) {
+  std::vector<uint64_t> rows(prepared.parts);
+  for (const proto::Directory& directory : prepared.inputs) {
+    for (const proto::PartPages& part : directory.parts()) {
+      if (part.part() < prepared.parts) {
+        rows[part.part()] += part.rows();
+      } else {
+        for (uint64_t& of_part : rows) of_part += std::max<uint64_t>(1, part.rows() / prepared.parts);
+      }
+    }
+  }
+  return rows;
+}
+
+uint64_t BytesOf(const PreparedStage& prepared) {
+  uint64_t bytes = 0;
+  for (const proto::Directory& directory : prepared.inputs) {
+    for (const proto::PartPages& part : directory.parts())
+      bytes = std::accumulate(part.bytes().begin(), part.bytes().end(), bytes);
+  }
+  return bytes;
+}
+
+/// About as many rows for each server.
+optimizer::Assignment ShareParts(const PreparedStage& prepared, size_t servers) {
+  const std::vector<uint64_t> rows = RowsByPart(prepared);
+  const uint64_t all = std::accumulate(rows.begin(), rows.end(), uint64_t{0}), bytes = BytesOf(prepared);
+  optimizer::Assignment assignment;
+  assignment.servers.resize(servers);
+  const std::vector<int> server_of = optimizer::LargestDifferencing(rows, static_cast<int>(servers));
+  for (uint32_t part = 0; part < prepared.parts; ++part) {
+    if (rows[part] == 0) continue;
+    optimizer::Assignment::Share& share = assignment.servers[static_cast<size_t>(server_of[part])];
+    share.pieces.push_back({part, 0, 1});
+    share.rows += rows[part];
+  }
+  for (optimizer::Assignment::Share& share : assignment.servers)
+    share.driving_bytes = all == 0 ? 0 : bytes * share.rows / all;
+  return assignment;
+}
+
+/// By pieces of what the stage claims.
+std::function<uint64_t(const partitioner::Piece&)> RowsOf(const PreparedStage& prepared) {
+  if (prepared.parts > 0) {
+    return [rows = RowsByPart(prepared)](const partitioner::Piece& piece) { return rows[piece.partition]; };
+  }
+  return [table = prepared.tables[static_cast<size_t>(prepared.plan.driving)]](
+             const partitioner::Piece& piece) { return partitioner::RowsOf(*table, piece); };
+}
+
+/// Whether a stage's sink may leave parts in scratch memory.
+bool LeavesParts(const proto::PhysicalPlan& plan, uint32_t stage) {
+  const uint32_t claimed = plan.stages(static_cast<int>(stage)).claimed();
+  const proto::SinkNode& sink = plan.pipelines(static_cast<int>(claimed)).sink();
+  return sink.has_partition() || sink.aggregate().parts() > 0;
+}
 
 }  // namespace
 
@@ -37,6 +96,7 @@ StageRunner::StageRunner(catalog::Attachment& attachment, std::unique_ptr<Comput
       tables_(tables),
       settings_(settings),
       cancel_(cancel),
+      scratch_(attachment, cancel),
       attempt_(attachment.fabric().Random() << 32) {
   multicast_.emplace(attachment);
 }
@@ -44,12 +104,13 @@ StageRunner::StageRunner(catalog::Attachment& attachment, std::unique_ptr<Comput
 absl::Status StageRunner::BeginAnew() {
   if (counters_ != nullptr) counters_->Abandon();
   counters_.reset();
+  scratch_.Forget();
   multicast_.emplace(attachment_);
   NAM_ASSIGN_OR_RETURN(clients_, ComputeClients::Open(attachment_));
   return absl::OkStatus();
 }
 
-absl::Status StageRunner::FindServers(PreparedStage& prepared, const RecordReads* records) {
+absl::StatusOr<std::vector<proto::Member>> StageRunner::ComputeServers() {
   NAM_ASSIGN_OR_RETURN(const proto::Cluster* cluster, tables_.Cluster());
   std::vector<proto::Member> members;
   for (const proto::Member& member : cluster->members()) {
@@ -63,6 +124,11 @@ absl::Status StageRunner::FindServers(PreparedStage& prepared, const RecordReads
   if (settings_.compute_servers > 0) {
     members.resize(std::min<size_t>(members.size(), static_cast<size_t>(settings_.compute_servers)));
   }
+  return members;
+}
+
+absl::Status StageRunner::FindServers(PreparedStage& prepared, const RecordReads* records) {
+  NAM_ASSIGN_OR_RETURN(std::vector<proto::Member> members, ComputeServers());
   uint32_t threads = 1;
   for (const proto::Member& member : members) threads = std::max(threads, member.threads());
   const optimizer::Assignment assignment = Share(prepared, records, members.size(), threads);
@@ -75,8 +141,9 @@ absl::Status StageRunner::FindServers(PreparedStage& prepared, const RecordReads
 
 optimizer::Assignment StageRunner::Share(const PreparedStage& prepared, const RecordReads* records,
                                          size_t servers, uint32_t threads) {
-  const auto driving = static_cast<size_t>(prepared.plan.driving);
   const auto count = static_cast<int>(servers);
+  if (prepared.parts > 0) return ShareParts(prepared, servers);
+  const auto driving = static_cast<size_t>(prepared.plan.driving);
   if (!sql::IsRecordTable(*prepared.tables[driving]))
     return optimizer::Assign(prepared.plan, prepared.tables, count, static_cast<int>(threads));
   const uint64_t pieces = kRecordPiecesOfAThread * threads * servers;
@@ -91,9 +158,7 @@ proto::AttemptRequest StageRunner::RequestOf(const plan::PhysicalPlan& plan) con
   return request;
 }
 
-absl::Status StageRunner::Run(proto::AttemptRequest request, uint32_t number, PreparedStage& prepared,
-                              const StageOutput& output) {
-  request.set_stage(number);
+absl::Status StageRunner::StartMulticast(PreparedStage& prepared) {
   MulticastCoordinator::Query shares{
       .plan = prepared.plan, .tables = prepared.tables, .partitions = {}, .in_place = settings_.in_place};
   for (const ServerReport& server : prepared.servers) {
@@ -103,15 +168,28 @@ absl::Status StageRunner::Run(proto::AttemptRequest request, uint32_t number, Pr
   }
   NAM_ASSIGN_OR_RETURN(prepared.why_read,
                        multicast_->Start(shares, prepared.extended ? Choice::kOff : settings_.multicast));
+  return absl::OkStatus();
+}
+
+absl::Status StageRunner::Run(proto::AttemptRequest request, uint32_t number, PreparedStage& prepared,
+                              const Receiver& receiver) {
+  request.set_stage(number);
+  for (const proto::Directory& directory : prepared.inputs) *request.add_inputs() = directory;
+  if (LeavesParts(request.plan(), number)) request.set_scratch(scratch_.Open());
+  if (prepared.parts == 0) NAM_RETURN_IF_ERROR(StartMulticast(prepared));
   QueryRun run({.request = std::move(request),
                 .servers = prepared.servers,
                 .clients = *clients_,
                 .counters = CountersFor(prepared),
                 .next_attempt = [this] { return ++attempt_; },
-                .multicast = [this](size_t s) { return multicast_->StreamsFor(static_cast<uint32_t>(s)); },
+                .multicast =
+                    [&](size_t s) {
+                      return prepared.parts > 0 ? proto::MulticastStreams()
+                                                : multicast_->StreamsFor(static_cast<uint32_t>(s));
+                    },
                 .members = [this] { return NewMembers(); },
                 .output = output,
-                .driving = *prepared.tables[static_cast<size_t>(prepared.plan.driving)],
+                .rows_of = RowsOf(prepared),
                 .progress = ProgressOf(prepared),
                 .clock = attachment_.fabric().clock(),
                 .cancel = cancel_});
@@ -139,7 +217,9 @@ void AddWork(const PreparedStage& prepared, QueryWork& work) {
 
 std::function<void(uint64_t)> StageRunner::ProgressOf(const PreparedStage& prepared) const {
   if (!progress_) return nullptr;
-  QueryProgress progress{.table = prepared.tables[static_cast<size_t>(prepared.plan.driving)]->name()};
+  QueryProgress progress;
+  progress.table =
+      prepared.parts > 0 ? "groups" : prepared.tables[static_cast<size_t>(prepared.plan.driving)]->name();
   for (const ServerReport& server : prepared.servers) progress.rows += server.share.rows;
   return [this, progress, started_ns = attachment_.fabric().clock().NowNs()](uint64_t rows_done) mutable {
     progress.rows_done = rows_done;

@@ -19,6 +19,7 @@
 #include "session/explain.h"
 #include "session/multicast_coordinator.h"
 #include "session/query_run.h"
+#include "session/query_scratch.h"
 #include "session/record_reads.h"
 #include "session/session.h"
 #include "session/settings.h"
@@ -31,9 +32,11 @@ namespace nam::session {
 struct PreparedStage {
   optimizer::Plan plan;
   optimizer::TableRefs tables;
-  bool extended = false;              // has build sides that `plan` does not know
-  std::vector<ServerReport> servers;  // those with work
-  std::vector<std::string> why_read;  // once it has run: of each join; empty if it was multicast
+  bool extended = false;  // has build sides that `plan` does not know
+  uint32_t parts = 0;     // that it claims instead of the driving table: there is no `plan` then
+  std::vector<proto::Directory> inputs;  // where they are
+  std::vector<ServerReport> servers;     // those with work
+  std::vector<std::string> why_read;     // once it has run: of each join; empty if it was multicast
 };
 
 /// Runs stages of compute servers for a session, with what it keeps for them from query to query:
@@ -56,12 +59,16 @@ class StageRunner {
   /// Runs stage `number` of the request's plan.
   absl::Status Run(proto::AttemptRequest request, uint32_t number, PreparedStage& prepared,
                    const StageOutput& output);
+  /// Of the session.
+  QueryScratch& scratch() { return scratch_; }
 
  private:
   StageRunner(catalog::Attachment& attachment, std::unique_ptr<ComputeClients> clients, CatalogTables& tables,
               const SessionSettings& settings, const std::atomic<bool>& cancel);
+  absl::StatusOr<std::vector<proto::Member>> ComputeServers();
   static optimizer::Assignment Share(const PreparedStage& prepared, const RecordReads* records,
                                      size_t servers, uint32_t threads);
+  absl::Status StartMulticast(PreparedStage& prepared);
   /// What QueryRun tells, as our caller wants to hear it.
   std::function<void(uint64_t)> ProgressOf(const PreparedStage& prepared) const;
   /// Words to claim work from, if the query is large enough for that to pay and memory can be had.
@@ -75,6 +82,7 @@ class StageRunner {
   const SessionSettings& settings_;
   const std::atomic<bool>& cancel_;
   std::optional<MulticastCoordinator> multicast_;
+  QueryScratch scratch_;
   std::unique_ptr<WorkCounters> counters_;  // made for the first query that needs them
   uint64_t attempt_;                        // ids start at random, so that sessions do not meet
   std::function<void(const QueryProgress&)> progress_;

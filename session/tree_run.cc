@@ -1,79 +1,197 @@
 #include "session/tree_run.h"
 
+#include <algorithm>
 #include <span>
 #include <utility>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "execution/local_stage.h"
-#include "optimizer/plan_query.h"
+#include "optimizer/push_filters.h"
+#include "optimizer/unnest.h"
 #include "session/explain.h"
 #include "session/no_rows.h"
 #include "session/query_result.h"
 #include "types/sql_error.h"
 
 namespace nam::session {
+namespace {
 
-absl::StatusOr<std::unique_ptr<TreeRun>> TreeRun::Make(const Options& options,
-                                                       plan::logical::Query query) {
+/// Estimates that are this far off are told.
+constexpr double kFarOff = 10;
+
+optimizer::LoweringOptions LoweringOf(const SessionSettings& settings) {
+  using Parts = optimizer::LoweringOptions::Parts;
+  constexpr Parts kParts[] = {Parts::kIfMany, Parts::kNever, Parts::kAlways};  // by Choice
+  return {.whole_tuples = settings.whole_tuples,
+          .parts = kParts[static_cast<size_t>(settings.groups_by_parts)]};
+}
+
+std::span<const std::byte> BytesOf(const std::string& pages) {
+  return std::as_bytes(std::span(pages));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TreeRun>> TreeRun::Make(const Options& options, plan::logical::Query query) {
   std::unique_ptr<TreeRun> out(new TreeRun(options));
   for (const plan::logical::Column& column : query.root->columns)
     out->columns_.push_back({column.name, column.type});
-  NAM_ASSIGN_OR_RETURN(
-      out->tree_,
-      optimizer::PlanQuery(std::move(query), {.whole_tuples = options.settings.whole_tuples}));
-  for (const optimizer::ServerStage& stage : out->tree_.lowered.stages) {
-    PreparedStage& prepared = out->stages_.emplace_back();
-    prepared.plan = stage.star;
-    prepared.tables = stage.tables;
-    prepared.extended = stage.extended;
-    NAM_RETURN_IF_ERROR(options.stages.FindServers(prepared, nullptr));
-  }
+  NAM_RETURN_IF_ERROR(optimizer::Unnest(query));
+  optimizer::PushFilters(query);
+  out->query_ = std::move(query);
+  NAM_RETURN_IF_ERROR(out->Plan(0));
   return out;
 }
 
-absl::StatusOr<ResultSet> TreeRun::Run(RowReceiver& receiver) {
-  if (tree_.transaction_scans.empty()) return RunStages(receiver);
-  if (options_.records == nullptr) {
-    return ToStatus({.message = "this session runs no transactions", .hint = "", .sqlstate = "0A000"});
+absl::Status TreeRun::Plan(size_t stages_kept) {
+  NAM_ASSIGN_OR_RETURN(tree_, optimizer::LowerTree(query_, LoweringOf(options_.settings), facts_));
+  stages_.resize(stages_kept);
+  for (size_t s = stages_kept; s < tree_.lowered.stages.size(); ++s) {
+    const optimizer::ServerStage& stage = tree_.lowered.stages[s];
+    PreparedStage& prepared = stages_.emplace_back();
+    prepared.plan = stage.star;
+    prepared.tables = stage.tables;
+    prepared.extended = stage.extended;
+    prepared.parts = stage.parts;
+    if (stage.parts == 0) NAM_RETURN_IF_ERROR(options_.stages.FindServers(prepared, nullptr));
   }
-  return options_.records->InTransaction([&] { return RunStages(receiver); });
+  return absl::OkStatus();
 }
 
-/// What pipelines of the session's stage take in comes in their order, so that what they wait for is there.
+absl::StatusOr<ResultSet> TreeRun::Run(RowReceiver& receiver) {
+  const auto run = [&]() -> absl::StatusOr<ResultSet> {
+    absl::StatusOr<ResultSet> result = RunStages(receiver);
+    // Attempts of a query that failed may have written, too. A memory server that was lost is not waited for.
+    if (!result.ok()) options_.stages.scratch().Use();
+    options_.stages.scratch().EndQuery(/*tell=*/!absl::IsUnavailable(result.status()) &&
+                                       !absl::IsCancelled(result.status()));
+    return result;
+  };
+  if (tree_.transaction_scans.empty()) return run();
+  if (options_.records == nullptr)
+    return ToStatus({.message = "this session runs no transactions", .hint = "", .sqlstate = "0A000"});
+  return options_.records->InTransaction(run);
+}
+
 absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
-  const plan::TableMetadata& tables = tree_.lowered.tables;
+  for (uint32_t s = 0; s < stages_.size(); ++s) {
+    if (tree_.lowered.stages[s].barrier) NAM_RETURN_IF_ERROR(RunBarrier(s));
+  }
   QueryResult result(columns_, receiver);
   NAM_ASSIGN_OR_RETURN(const std::unique_ptr<execution::LocalStage> local,
-                       result.PrepareStage(plan(), tables, options_.settings.result_bytes_max(),
+                       result.PrepareStage(plan(), tree_.lowered.tables, options_.settings.result_bytes_max(),
                                            options_.attachment.fabric().clock(), options_.cancel));
-  const proto::AttemptRequest request = options_.stages.RequestOf(plan());
-  QueryWork work;
-  for (uint32_t p = 0; p < plan().pipelines.size(); ++p) {
-    if (plan().pipelines[p].stage + 1 != plan().stages.size()) continue;
-    for (const optimizer::TransactionScan& scan : tree_.transaction_scans) {
-      if (scan.pipeline != p) continue;
-      NAM_RETURN_IF_ERROR(options_.records->Feed(scan, *tables[scan.table], *local));
-    }
-    const auto* pages = std::get_if<plan::PageSource>(&plan().pipelines[p].source);
-    if (pages == nullptr || plan().pipelines[pages->pipeline].stage >= stages_.size()) continue;
-    const uint32_t number = plan().pipelines[pages->pipeline].stage;
-    NAM_RETURN_IF_ERROR(
-        options_.stages.Run(request, number, stages_[number],
-                            OutputTo(*local, plan(), pages->pipeline, options_.settings.result_bytes_max())));
-    AddWork(stages_[number], work);
-  }
+  NAM_RETURN_IF_ERROR(FeedSession(*local));
   NAM_RETURN_IF_ERROR(local->Run());
   session_rows_ = local->rows();
   NAM_ASSIGN_OR_RETURN(ResultSet rows, result.Finish());
-  rows.work = work;
+  rows.work = work_;
   return rows;
+}
+
+absl::Status TreeRun::RunServers(uint32_t number, const StageOutput& output) {
+  PreparedStage& stage = stages_[number];
+  if (stage.parts > 0) {
+    const auto& source =
+        std::get<plan::PartitionSource>(plan().pipelines[plan().stages[number].claimed].source);
+    stage.inputs = left_.at(plan().pipelines[source.pipeline].stage).directories;
+    NAM_RETURN_IF_ERROR(options_.stages.FindServers(stage, nullptr));
+  }
+  NAM_RETURN_IF_ERROR(options_.stages.Run(options_.stages.RequestOf(plan()), number, stage, output));
+  AddWork(stage, work_);
+  return absl::OkStatus();
+}
+
+absl::Status TreeRun::RunBarrier(uint32_t number) {
+  Left& left = left_[number];
+  const auto room = [&](uint64_t bytes) -> absl::Status {
+    if (left.page_bytes + bytes <= options_.settings.result_bytes_max()) return absl::OkStatus();
+    return ToStatus({.message = absl::StrFormat("the query needs more than %d MiB of memory for its result",
+                                                options_.settings.result_mib_max),
+                     .hint = "SET nam.result_mib_max raises the bound",
+                     .sqlstate = "53200"});
+  };
+  const auto keep = [&](const std::string& pages, uint64_t attempt) -> absl::StatusOr<bool> {
+    left.page_bytes += pages.size();
+    left.pages.push_back({pages, attempt});
+    return true;
+  };
+  const auto note = [&](proto::Directory directory) {
+    left.directories.push_back(std::move(directory));
+    return absl::OkStatus();
+  };
+  NAM_RETURN_IF_ERROR(RunServers(number, {.add = keep, .room = room, .parts = note}));
+  NAM_ASSIGN_OR_RETURN(const optimizer::StageFact fact, FactOf(number, left));
+  const optimizer::StageFact expected = tree_.lowered.stages[number].expected;
+  facts_[number] = fact;
+  NAM_RETURN_IF_ERROR(Plan(number + 1));
+  const double least = std::max(1.0, std::min(fact.rows, expected.rows));
+  if (fact.by_parts == expected.by_parts && std::max(fact.rows, expected.rows) < kFarOff * least)
+    return absl::OkStatus();
+  replanned_.push_back(absl::StrFormat(
+      "Planned anew behind stage %d: %.0f rows%s, where %.0f%s were expected", number, fact.rows,
+      fact.by_parts ? " by parts" : "", expected.rows, expected.by_parts ? " by parts" : ""));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<optimizer::StageFact> TreeRun::FactOf(uint32_t number, Left& left) {
+  optimizer::StageFact fact{.rows = 0, .by_parts = !left.directories.empty()};
+  // Rows of few are of any part once others have left many.
+  for (const Left::Pages& pages : left.pages) {
+    NAM_ASSIGN_OR_RETURN(const uint64_t rows, RowsOfPages(BytesOf(pages.bytes)));
+    if (!fact.by_parts) {
+      fact.rows += static_cast<double>(rows);
+    } else if (rows > 0) {
+      NAM_ASSIGN_OR_RETURN(left.directories.emplace_back(),
+                           options_.stages.scratch().Write(BytesOf(pages.bytes), pages.attempt,
+                                                           plan().stages[number].claimed));
+    }
+  }
+  if (fact.by_parts) left.pages.clear();
+  for (const proto::Directory& directory : left.directories) {
+    for (const proto::PartPages& part : directory.parts()) fact.rows += static_cast<double>(part.rows());
+  }
+  return fact;
+}
+
+absl::Status TreeRun::FeedSession(execution::LocalStage& local) {
+  for (uint32_t p = 0; p < plan().pipelines.size(); ++p) {
+    const plan::Pipeline& pipeline = plan().pipelines[p];
+    if (pipeline.stage + 1 != plan().stages.size()) continue;
+    for (const optimizer::TransactionScan& scan : tree_.transaction_scans) {
+      if (scan.pipeline != p) continue;
+      NAM_RETURN_IF_ERROR(options_.records->Feed(scan, *tree_.lowered.tables[scan.table], local));
+    }
+    const auto* pages = std::get_if<plan::PageSource>(&pipeline.source);
+    if (pages == nullptr || plan().pipelines[pages->pipeline].stage >= stages_.size()) continue;
+    NAM_RETURN_IF_ERROR(FeedStage(plan().pipelines[pages->pipeline].stage, pages->pipeline, local));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TreeRun::FeedStage(uint32_t number, uint32_t pipeline, execution::LocalStage& local) {
+  const auto kept = left_.find(number);
+  if (kept == left_.end()) {
+    return RunServers(number, OutputTo(local, plan(), pipeline, options_.settings.result_bytes_max()));
+  }
+  for (Left::Pages& pages : kept->second.pages) {
+    const std::string bytes = std::move(pages.bytes);
+    NAM_RETURN_IF_ERROR(local.Add(pipeline, BytesOf(bytes), pages.attempt));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<std::string>> TreeRun::Explain(bool analyze, bool json) {
   const proto::StreamSettings settings = options_.settings.ForStreams();
-  ExplainedQuery query{
-      .plan = plan(), .tables = tree_.lowered.tables, .settings = settings, .stages = {}, .analyze = analyze};
+  ExplainedQuery query{.plan = plan(),
+                       .tables = tree_.lowered.tables,
+                       .settings = settings,
+                       .stages = {},
+                       .analyze = analyze,
+                       .replanned = replanned_};
   if (analyze) {
     Clock& clock = options_.attachment.fabric().clock();
     const int64_t started_ns = clock.NowNs();
@@ -84,7 +202,8 @@ absl::StatusOr<std::vector<std::string>> TreeRun::Explain(bool analyze, bool jso
     query.result_ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
   }
   for (const PreparedStage& stage : stages_)
-    query.stages.push_back({stage.plan, stage.tables, stage.extended, stage.servers, stage.why_read});
+    query.stages.push_back(
+        {stage.plan, stage.tables, stage.extended, stage.parts, stage.servers, stage.why_read});
   if (json) return std::vector<std::string>{ExplainAsJson(query)};
   return session::Explain(query);
 }

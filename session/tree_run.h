@@ -2,10 +2,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "catalog/attachment.h"
 #include "optimizer/lower_tree.h"
@@ -15,10 +17,19 @@
 #include "session/settings.h"
 #include "session/stage_run.h"
 
+namespace nam::execution {
+class LocalStage;
+}
+
 namespace nam::session {
 
-/// A query by its tree, from its plan to its rows: stages of compute servers one after the other, then the
-/// session's. All that it is made of outlives it. One thread, once.
+/// A query by its tree, from its plan to its rows.
+///
+///     plan ─▶ a stage that is a barrier ─▶ what came of it ─▶ plan anew ─▶ … ─▶ the other stages
+///                                                                                │ rows, as they come
+///             pages are kept, or lie by parts in scratch memory ───────────────▶ the session's stage
+///
+/// All that it is made of outlives it. One thread, once.
 class TreeRun {
  public:
   struct Options {
@@ -29,24 +40,49 @@ class TreeRun {
     const std::atomic<bool>& cancel;
   };
   /// Makes the plan, and finds servers for its stages.
-  static absl::StatusOr<std::unique_ptr<TreeRun>> Make(const Options& options,
-                                                       plan::logical::Query query);
+  static absl::StatusOr<std::unique_ptr<TreeRun>> Make(const Options& options, plan::logical::Query query);
 
   /// The rows go to the receiver.
   absl::StatusOr<ResultSet> Run(RowReceiver& receiver);
-  /// The lines of EXPLAIN, or its JSON document; with `analyze` it runs before.
+  /// The lines of EXPLAIN, or its JSON document; with `analyze` it runs before, and they say what has run.
   absl::StatusOr<std::vector<std::string>> Explain(bool analyze, bool json);
 
  private:
+  /// What attempts at a barrier's stage have left.
+  struct Left {
+    struct Pages {
+      std::string bytes;
+      uint64_t attempt = 0;
+    };
+    std::vector<Pages> pages;
+    std::vector<proto::Directory> directories;
+    uint64_t page_bytes = 0;
+  };
+
   explicit TreeRun(const Options& options) : options_(options) {}
+  /// With what is known by now. Stages up to the barrier stay as they are.
+  absl::Status Plan(size_t stages_kept);
   absl::StatusOr<ResultSet> RunStages(RowReceiver& receiver);
+  /// Runs the stage, notes what came of it, and plans the rest anew.
+  absl::Status RunBarrier(uint32_t number);
+  absl::StatusOr<optimizer::StageFact> FactOf(uint32_t number, Left& left);
+  /// What the session's stage reads of servers' stages, in its pipelines' order, so that what they wait for
+  /// is there.
+  absl::Status FeedSession(execution::LocalStage& local);
+  absl::Status FeedStage(uint32_t number, uint32_t pipeline, execution::LocalStage& local);
+  absl::Status RunServers(uint32_t number, const StageOutput& output);
   const plan::PhysicalPlan& plan() const { return tree_.lowered.plan; }
 
   const Options options_;
+  plan::logical::Query query_;  // without dependent joins
   optimizer::LoweredTree tree_;
+  optimizer::StageFacts facts_;
   std::vector<PreparedStage> stages_;  // of servers, as the plan's
+  std::map<uint32_t, Left> left_;      // by barrier that has run
+  std::vector<std::string> replanned_;
   std::vector<ResultSet::Column> columns_;
   std::vector<std::vector<uint64_t>> session_rows_;  // once it has run: LocalStage::rows
+  QueryWork work_;
 };
 
 }  // namespace nam::session

@@ -1,0 +1,258 @@
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "optimizer/lower_tree.h"
+#include "optimizer/push_filters.h"
+#include "optimizer/unnest.h"
+#include "plan/codec.h"
+#include "plan/print.h"
+#include "sql/logical_binder.h"
+#include "ssb/queries.h"
+#include "tests/sql/fake_tables.h"
+#include "tests/sql/logical_results.h"
+
+/// Plans of several stages of servers, made anew with what came of those that have run.
+namespace nam::optimizer {
+namespace {
+
+using Parts = LoweringOptions::Parts;
+
+/// The fake tables with rows and distinct values as of the benchmark at scale factor 1.
+class Tables final : public sql::TableSource {
+ public:
+  absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override {
+    NAM_ASSIGN_OR_RETURN(const auto plain, fake_.Find(name));
+    auto table = std::make_shared<proto::Table>(*plain);
+    table->set_allocation(7);
+    const std::map<std::string, uint64_t> rows = {{"lineorder", 6'001'215},
+                                                  {"customer", 30'000},
+                                                  {"supplier", 2'000},
+                                                  {"part", 200'000},
+                                                  {"date", 2'557}};
+    const std::map<std::string, uint64_t> distinct = {{"lo_orderkey", 1'500'000}, {"lo_linenumber", 7},
+                                                      {"lo_custkey", 20'000},     {"lo_partkey", 200'000},
+                                                      {"lo_suppkey", 2'000},      {"lo_orderdate", 2406},
+                                                      {"c_custkey", 30'000},      {"lo_revenue", 3'000'000}};
+    const auto known = rows.find(name);
+    table->set_rows(known == rows.end() ? 100 : known->second);
+    for (proto::Column& column : *table->mutable_columns()) {
+      const auto found = distinct.find(column.name());
+      column.set_distinct(found == distinct.end() ? 7 : found->second);
+      column.set_min(0);
+      column.set_max(static_cast<int64_t>(table->rows()));
+    }
+    return table;
+  }
+  std::vector<std::string> Names() override { return fake_.Names(); }
+
+ private:
+  sql::FakeTables fake_;
+};
+
+plan::logical::Query Bound(const std::string& text, sql::TableSource& tables) {
+  absl::StatusOr<plan::logical::Query> query = sql::BindLogical(text, tables);
+  EXPECT_TRUE(query.ok()) << text << "\n" << query.status();
+  EXPECT_EQ(Unnest(*query), absl::OkStatus()) << text;
+  PushFilters(*query);
+  return *std::move(query);
+}
+
+LoweredTree Lowered(const std::string& text, const StageFacts& facts = {}, Parts parts = Parts::kIfMany) {
+  Tables tables;
+  absl::StatusOr<LoweredTree> lowered = LowerTree(Bound(text, tables), {.parts = parts}, facts);
+  EXPECT_TRUE(lowered.ok()) << text << "\n" << lowered.status();
+  return lowered.ok() ? *std::move(lowered) : LoweredTree();
+}
+
+std::string TextOf(const LoweredTree& tree) {
+  const auto name = [&](uint32_t table, uint32_t column) {
+    return tree.lowered.tables[table]->columns(static_cast<int>(column)).name();
+  };
+  return absl::StrJoin(plan::Print(tree.lowered.plan, name), "\n") + "\n";
+}
+
+/// What a server is told of the first `stages` stages.
+std::string Beginning(const LoweredTree& tree, size_t stages) {
+  std::string out;
+  for (const plan::TableRef& table : tree.lowered.plan.tables) {
+    if (stages == 0) break;
+    absl::StrAppend(&out, table.name, " ");
+  }
+  for (const plan::Pipeline& pipeline : tree.lowered.plan.pipelines) {
+    if (pipeline.stage >= stages) continue;
+    plan::PhysicalPlan one;
+    one.pipelines.push_back(pipeline);
+    out += plan::ToProto(one).SerializeAsString();
+  }
+  return out;
+}
+
+const plan::AggregateSink* GroupsOf(const LoweredTree& tree, uint32_t stage) {
+  const plan::PhysicalPlan& plan = tree.lowered.plan;
+  return std::get_if<plan::AggregateSink>(&plan.pipelines[plan.stages[stage].claimed].sink);
+}
+
+bool ClaimsParts(const LoweredTree& tree, uint32_t stage) {
+  const plan::PhysicalPlan& plan = tree.lowered.plan;
+  return std::holds_alternative<plan::PartitionSource>(plan.pipelines[plan.stages[stage].claimed].source);
+}
+
+constexpr char kManyGroups[] =
+    "select * from (select lo_orderkey, lo_linenumber, sum(lo_revenue) as s from lineorder group by 1, 2) g "
+    "order by s desc limit 5";
+
+TEST(Stages, ManyGroupsGoByPartsAndWhatFollowsStaysOnServers) {
+  const LoweredTree tree = Lowered(kManyGroups);
+  ASSERT_EQ(tree.lowered.stages.size(), 2u) << TextOf(tree);
+  EXPECT_TRUE(tree.lowered.stages[0].barrier);
+  EXPECT_TRUE(tree.lowered.stages[0].expected.by_parts);
+  ASSERT_NE(GroupsOf(tree, 0), nullptr);
+  EXPECT_EQ(GroupsOf(tree, 0)->parts, tree.lowered.stages[1].parts);
+  EXPECT_GE(GroupsOf(tree, 0)->parts, 256u) << "parts of some ten thousand groups";
+  EXPECT_LE(GroupsOf(tree, 0)->parts, 1024u);
+  ASSERT_TRUE(ClaimsParts(tree, 1)) << TextOf(tree);
+  const plan::PhysicalPlan& plan = tree.lowered.plan;
+  const auto* result = std::get_if<plan::ResultSink>(&plan.pipelines[plan.stages[1].claimed].sink);
+  ASSERT_NE(result, nullptr) << TextOf(tree);
+  EXPECT_EQ(result->limit, 5);
+  EXPECT_EQ(result->order.size(), 1u);
+  EXPECT_FALSE(tree.lowered.stages[1].barrier) << "its rows go to the session as they come";
+}
+
+TEST(Stages, GroupsThatCameToFewAreMergedInTheSession) {
+  const LoweredTree before = Lowered(kManyGroups);
+  const LoweredTree few = Lowered(kManyGroups, {{0, {.rows = 40, .by_parts = false}}});
+  ASSERT_EQ(few.lowered.stages.size(), 1u) << TextOf(few);
+  EXPECT_EQ(Beginning(before, 1), Beginning(few, 1));
+  const LoweredTree many = Lowered(kManyGroups, {{0, {.rows = 6'001'215, .by_parts = true}}});
+  EXPECT_EQ(TextOf(many), TextOf(before));
+}
+
+/// Their keys have so few values that no filter's estimate matters.
+TEST(Stages, FewGroupsTakeNoParts) {
+  for (const char* query :
+       {"select lo_linenumber, sum(lo_revenue) from lineorder group by 1",
+        "select distinct lo_linenumber, lo_quantity from lineorder", "select count(*) from lineorder",
+        "select c_custkey % 2, count(*) from customer where c_custkey < 0 group by 1 having count(*) > 1 "}) {
+    const LoweredTree tree = Lowered(absl::StrCat("select * from (", query, ") g"));
+    const bool large = absl::StrContains(query, "custkey");
+    ASSERT_NE(GroupsOf(tree, 0), nullptr) << query;
+    EXPECT_EQ(GroupsOf(tree, 0)->parts > 0, large) << TextOf(tree);
+    EXPECT_EQ(tree.lowered.stages[0].barrier, large) << query;
+  }
+}
+
+TEST(Stages, GroupsOfGroupsAreTwoStages) {
+  const std::string query =
+      "select n, count(*) from (select lo_orderkey, count(*) as n from lineorder group by 1 having count(*) "
+      "> 2) g group by n";
+  const LoweredTree tree =
+      Lowered(query, {{0, {.rows = 1.5e6, .by_parts = true}}, {1, {.rows = 7, .by_parts = false}}});
+  ASSERT_EQ(tree.lowered.stages.size(), 2u) << TextOf(tree);
+  ASSERT_NE(GroupsOf(tree, 1), nullptr) << TextOf(tree);
+  EXPECT_EQ(GroupsOf(tree, 1)->phase, plan::AggregateSink::Phase::kPartial);
+}
+
+TEST(Stages, DistinctValuesOfOneArgumentGoByParts) {
+  for (const char* query : {"select count(distinct lo_orderkey) from lineorder",
+                            "select lo_linenumber, count(distinct lo_orderkey) from lineorder group by 1"}) {
+    const LoweredTree tree = Lowered(absl::StrCat("select * from (", query, ") g"));
+    ASSERT_EQ(tree.lowered.stages.size(), 2u) << TextOf(tree);
+    ASSERT_NE(GroupsOf(tree, 0), nullptr);
+    EXPECT_GT(GroupsOf(tree, 0)->parts, 0u);
+    EXPECT_TRUE(GroupsOf(tree, 0)->aggregates.empty());
+  }
+  // Sums beside them would count a value once for each.
+  const LoweredTree mixed = Lowered(
+      "select * from (select lo_linenumber, count(distinct lo_orderkey), sum(lo_revenue) from lineorder "
+      "group by 1) g");
+  EXPECT_EQ(GroupsOf(mixed, 0)->parts, 0u);
+}
+
+TEST(Stages, PartsProbeWhatServersScan) {
+  const LoweredTree tree = Lowered(
+      "select * from (select lo_custkey as k, lo_orderkey, sum(lo_revenue) from lineorder group by 1, 2) g "
+      "join customer on k = c_custkey");
+  ASSERT_EQ(tree.lowered.stages.size(), 2u) << TextOf(tree);
+  EXPECT_TRUE(ClaimsParts(tree, 1)) << TextOf(tree);
+  EXPECT_TRUE(tree.lowered.stages[1].extended);
+}
+
+TEST(Stages, TheSideOfAJoinThatHasMoreRowsThanExpectedIsProbed) {
+  const std::string query =
+      "select * from (select c_custkey from customer limit 20000) c, (select lo_custkey as k, lo_revenue "
+      "from lineorder where lo_quantity = 1 and lo_discount = 1 and lo_linenumber = 2 and lo_tax = 3 and "
+      "lo_suppkey = 7) l where k = c_custkey";
+  const LoweredTree tree = Lowered(query);
+  ASSERT_EQ(tree.lowered.stages.size(), 2u) << TextOf(tree);
+  uint32_t number = 0;
+  while (number < 2 && !tree.lowered.stages[number].barrier) ++number;
+  ASSERT_LT(number, 2u) << TextOf(tree);
+  const LoweredTree same = Lowered(query, {{number, {.rows = 10}}});
+  EXPECT_EQ(Beginning(tree, 2), Beginning(same, 2));
+  const auto build = [](const LoweredTree& lowered) {
+    for (uint32_t p = 0; p < lowered.lowered.plan.pipelines.size(); ++p) {
+      const plan::Pipeline& pipeline = lowered.lowered.plan.pipelines[p];
+      if (std::holds_alternative<plan::BuildSink>(pipeline.sink)) return pipeline.after.at(0);
+    }
+    return uint32_t{99};
+  };
+  const LoweredTree more = Lowered(query, {{number, {.rows = 5e6}}});
+  EXPECT_NE(build(more), build(tree)) << TextOf(more) << TextOf(tree);
+}
+
+TEST(Stages, SsbsQueriesNeedNoFurtherStage) {
+  for (const ssb::Query& query : ssb::Queries()) {
+    const LoweredTree tree = Lowered(std::string(query.sql));
+    EXPECT_EQ(tree.lowered.stages.size(), 1u) << query.id << "\n" << TextOf(tree);
+  }
+}
+
+/// Whatever comes of stages, those that have run are the same in every plan that is made behind them.
+TEST(Stages, PlansWithMoreFactsBeginAlike) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  std::mt19937 random(seed);
+  size_t barriers = 0, parts = 0;
+  for (const char* file : {"logical_results.txt", "logical_random_results.txt"}) {
+    const sql::LogicalResults results = sql::LogicalResults::Read(absl::StrCat("tests/sql/", file));
+    for (const sql::LogicalResults::Query& query : results.queries) {
+      sql::ResultTables tables(results);
+      absl::StatusOr<plan::logical::Query> tree = sql::BindLogical(query.text, tables);
+      if (!tree.ok() || !Unnest(*tree).ok()) continue;
+      PushFilters(*tree);
+      const LoweringOptions options{.parts = Parts::kAlways};
+      StageFacts facts;
+      absl::StatusOr<LoweredTree> before = LowerTree(*tree, options);
+      for (uint32_t s = 0; before.ok() && s < before->lowered.stages.size(); ++s) {
+        if (!before->lowered.stages[s].barrier) continue;
+        ++barriers;
+        facts[s] = {.rows = static_cast<double>(random() % 100'000),
+                    .by_parts = before->lowered.stages[s].expected.by_parts && random() % 2 == 0};
+        parts += facts[s].by_parts;
+        absl::StatusOr<LoweredTree> after = LowerTree(*tree, options, facts);
+        ASSERT_TRUE(after.ok()) << query.text << "\n" << after.status();
+        ASSERT_EQ(Beginning(*before, s + 1), Beginning(*after, s + 1))
+            << query.text << "\n"
+            << TextOf(*before) << "behind stage " << s << "\n"
+            << TextOf(*after);
+        before = std::move(after);
+      }
+    }
+  }
+  EXPECT_GT(barriers, 100u);
+  EXPECT_GT(parts, 50u);
+}
+
+}  // namespace
+}  // namespace nam::optimizer
