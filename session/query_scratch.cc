@@ -47,6 +47,11 @@ absl::StatusOr<uint64_t> RowsOfPages(std::span<const std::byte> pages) {
   return rows;
 }
 
+QueryScratch::~QueryScratch() {
+  EndQuery(/*tell=*/true);
+  if (allocation_ != AllocationId()) (void)attachment_.catalog().AbortLoad(allocation_);
+}
+
 uint64_t QueryScratch::Open() {
   if (allocation_ != AllocationId() || attachment_.member() == MemberId()) return allocation_.value();
   const absl::StatusOr<AllocationId> allocation = attachment_.catalog().BeginLoad(

@@ -19,7 +19,7 @@ class QueryScratch {
  public:
   QueryScratch(catalog::Attachment& attachment, const std::atomic<bool>& cancel)
       : attachment_(attachment), cancel_(cancel) {}
-  ~QueryScratch() { EndQuery(/*tell=*/true); }
+  ~QueryScratch();
   QueryScratch(const QueryScratch&) = delete;
   QueryScratch& operator=(const QueryScratch&) = delete;
 

@@ -172,7 +172,7 @@ absl::Status StageRunner::StartMulticast(PreparedStage& prepared) {
 }
 
 absl::Status StageRunner::Run(proto::AttemptRequest request, uint32_t number, PreparedStage& prepared,
-                              const Receiver& receiver) {
+                              const StageOutput& output) {
   request.set_stage(number);
   for (const proto::Directory& directory : prepared.inputs) *request.add_inputs() = directory;
   if (LeavesParts(request.plan(), number)) request.set_scratch(scratch_.Open());

@@ -29,6 +29,13 @@ optimizer::LoweringOptions LoweringOf(const SessionSettings& settings) {
           .parts = kParts[static_cast<size_t>(settings.groups_by_parts)]};
 }
 
+bool LeavesParts(const plan::PhysicalPlan& plan) {
+  return std::any_of(plan.pipelines.begin(), plan.pipelines.end(), [](const plan::Pipeline& pipeline) {
+    const auto* groups = std::get_if<plan::AggregateSink>(&pipeline.sink);
+    return groups != nullptr && groups->parts > 0;
+  });
+}
+
 std::span<const std::byte> BytesOf(const std::string& pages) {
   return std::as_bytes(std::span(pages));
 }
@@ -42,12 +49,13 @@ absl::StatusOr<std::unique_ptr<TreeRun>> TreeRun::Make(const Options& options, p
   NAM_RETURN_IF_ERROR(optimizer::Unnest(query));
   optimizer::PushFilters(query);
   out->query_ = std::move(query);
+  out->lowering_ = LoweringOf(options.settings);
   NAM_RETURN_IF_ERROR(out->Plan(0));
   return out;
 }
 
 absl::Status TreeRun::Plan(size_t stages_kept) {
-  NAM_ASSIGN_OR_RETURN(tree_, optimizer::LowerTree(query_, LoweringOf(options_.settings), facts_));
+  NAM_ASSIGN_OR_RETURN(tree_, optimizer::LowerTree(query_, lowering_, facts_));
   stages_.resize(stages_kept);
   for (size_t s = stages_kept; s < tree_.lowered.stages.size(); ++s) {
     const optimizer::ServerStage& stage = tree_.lowered.stages[s];
@@ -77,6 +85,10 @@ absl::StatusOr<ResultSet> TreeRun::Run(RowReceiver& receiver) {
 }
 
 absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
+  if (LeavesParts(plan()) && options_.stages.scratch().Open() == 0) {
+    lowering_.parts = optimizer::LoweringOptions::Parts::kNever;
+    NAM_RETURN_IF_ERROR(Plan(0));
+  }
   for (uint32_t s = 0; s < stages_.size(); ++s) {
     if (tree_.lowered.stages[s].barrier) NAM_RETURN_IF_ERROR(RunBarrier(s));
   }
@@ -120,6 +132,7 @@ absl::Status TreeRun::RunBarrier(uint32_t number) {
     return true;
   };
   const auto note = [&](proto::Directory directory) {
+    options_.stages.scratch().Use();
     left.directories.push_back(std::move(directory));
     return absl::OkStatus();
   };
@@ -174,9 +187,8 @@ absl::Status TreeRun::FeedSession(execution::LocalStage& local) {
 
 absl::Status TreeRun::FeedStage(uint32_t number, uint32_t pipeline, execution::LocalStage& local) {
   const auto kept = left_.find(number);
-  if (kept == left_.end()) {
+  if (kept == left_.end())
     return RunServers(number, OutputTo(local, plan(), pipeline, options_.settings.result_bytes_max()));
-  }
   for (Left::Pages& pages : kept->second.pages) {
     const std::string bytes = std::move(pages.bytes);
     NAM_RETURN_IF_ERROR(local.Add(pipeline, BytesOf(bytes), pages.attempt));

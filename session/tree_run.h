@@ -75,6 +75,7 @@ class TreeRun {
 
   const Options options_;
   plan::logical::Query query_;  // without dependent joins
+  optimizer::LoweringOptions lowering_;
   optimizer::LoweredTree tree_;
   optimizer::StageFacts facts_;
   std::vector<PreparedStage> stages_;  // of servers, as the plan's

@@ -44,9 +44,10 @@ std::string ProgressText(const std::string& doing, const ssb::Progress& progress
 
 std::string ProgressText(const session::QueryProgress& progress) {
   const uint64_t rows = std::max(progress.rows, progress.rows_done);
-  std::string text =
-      absl::StrCat(progress.table, ": ", FormatCount(progress.rows_done), " of ", FormatCount(rows),
-                   " rows (", rows == 0 ? 100 : progress.rows_done * 100 / rows, " %)");
+  // As long as there is something to tell, there is something left to do.
+  const uint64_t percent = rows == 0 ? 0 : std::min<uint64_t>(99, progress.rows_done * 100 / rows);
+  std::string text = absl::StrCat(progress.table, ": ", FormatCount(progress.rows_done), " of ",
+                                  FormatCount(rows), " rows (", percent, " %)");
   if (progress.rows_done == 0) return text;
   const double left_ms = progress.elapsed_ms * static_cast<double>(rows - progress.rows_done) /
                          static_cast<double>(progress.rows_done);

@@ -177,6 +177,9 @@ TEST(Stages, DistinctValuesOfOneArgumentGoByParts) {
       "select * from (select lo_linenumber, count(distinct lo_orderkey), sum(lo_revenue) from lineorder "
       "group by 1) g");
   EXPECT_EQ(GroupsOf(mixed, 0)->parts, 0u);
+  const LoweredTree least =
+      Lowered("select * from (select lo_linenumber, min(lo_orderkey) from lineorder group by 1) g");
+  EXPECT_EQ(GroupsOf(least, 0)->parts, 0u) << "min looks at each value once anyway";
 }
 
 TEST(Stages, PartsProbeWhatServersScan) {

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -114,6 +116,93 @@ TEST_F(TreeQueryTest, RandomResultsOverRecordsAreThoseOfPostgreSql) {
 
 TEST_F(TreeQueryTest, RandomResultsAreThoseOfPostgreSql) {
   Compare("logical_random_results.txt");
+}
+
+/// Groups of columnar tables go by parts to a further stage, however few they are.
+TEST_F(TreeQueryTest, ResultsByPartsAreThoseOfPostgreSql) {
+  ASSERT_TRUE(cluster_.session().Execute("set nam.groups_by_parts = on").ok());
+  Compare("logical_results.txt");
+}
+
+TEST_F(TreeQueryTest, RandomResultsByPartsAreThoseOfPostgreSql) {
+  ASSERT_TRUE(cluster_.session().Execute("set nam.groups_by_parts = on").ok());
+  Compare("logical_random_results.txt");
+}
+
+TEST_F(TreeQueryTest, ResultsByPartsWithAWorkQueueAreThoseOfPostgreSql) {
+  cluster_.AddComputeServer();
+  ASSERT_TRUE(cluster_.session().Execute("set nam.groups_by_parts = on").ok());
+  ASSERT_TRUE(cluster_.session().Execute("set nam.work_queue = on").ok());
+  Compare("logical_results.txt");
+}
+
+/// One server has many groups, the other few: these are of any part.
+TEST_F(TreeQueryTest, FewGroupsBesideManyAreMergedWithThem) {
+  constexpr int kRows = 80'000;
+  SmallTable table{{"skewed", {{"part", Type::Integer()}, {"v", Type::Integer()}}, {{"part", 2}}, ""}, {}};
+  for (int i = 0; i < kRows; ++i) {
+    const bool many = i % 2 == 0;
+    table.rows.push_back({Value::Integer(many ? 0 : 1), Value::Integer(many ? i : i % 1000)});
+  }
+  const absl::Status loaded = testing::Load(cluster_.attachment(), table, {.block_bytes = 16384});
+  ASSERT_TRUE(loaded.ok()) << loaded;
+  for (const char* setting : {"groups_by_parts = auto", "work_queue = off", "compute_servers = 2"})
+    ASSERT_TRUE(cluster_.session().Execute(absl::StrCat("set nam.", setting)).ok());
+  const std::string query =
+      "select count(*), sum(n), sum(v) from (select v, count(*) as n from skewed group by v) g";
+  const auto result = cluster_.session().Execute(query);
+  ASSERT_TRUE(result.ok()) << result.status();
+  // 0, 2, …, 79998 and 1, 3, …, 999.
+  int64_t groups = kRows / 2 + 500, values = 0;
+  for (int64_t v = 0; v < kRows; v += 2) values += v;
+  for (int64_t v = 1; v < 1000; v += 2) values += v;
+  EXPECT_EQ(ToText(*result), (TextRows{{absl::StrCat(groups), absl::StrCat(kRows), absl::StrCat(values)}}));
+}
+
+/// None waits for another with something in its hands.
+TEST_F(TreeQueryTest, FortyQueriesAtATimeEndOrAreOutOfMemory) {
+  constexpr int kRows = 20'000, kQueries = 40;
+  SmallTable table{{"keys", {{"k", Type::Integer()}, {"v", Type::Integer()}}, {{"k", 8}}, ""}, {}};
+  for (int i = 0; i < kRows; ++i) table.rows.push_back({Value::Integer(i), Value::Integer(i % 10'000)});
+  ASSERT_TRUE(testing::Load(cluster_.attachment(), table, {.block_bytes = 8192}).ok());
+  std::atomic<int> right = 0, out_of_memory = 0;
+  std::vector<std::thread> threads;
+  for (int q = 0; q < kQueries; ++q) {
+    threads.emplace_back([&, q] {
+      const auto session = cluster_.NewSession();
+      ASSERT_TRUE(session->Execute("set nam.groups_by_parts = on").ok());
+      if (q % 2 == 0) ASSERT_TRUE(session->Execute("set nam.result_mib_max = 1").ok());
+      const auto result =
+          session->Execute("select count(*), sum(n) from (select v, count(*) as n from keys group by v) g");
+      if (result.ok()) {
+        right += ToText(*result) == TextRows{{"10000", "20000"}};
+        return;
+      }
+      out_of_memory += SqlErrorOf(result.status()).value_or(SqlError{}).sqlstate == "53200";
+      if (SqlErrorOf(result.status()).value_or(SqlError{}).sqlstate != "53200")
+        ADD_FAILURE() << result.status();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(right + out_of_memory, kQueries);
+  EXPECT_GE(right, kQueries / 2) << "those with enough memory";
+}
+
+TEST_F(TreeQueryTest, ScratchMemoryIsGivenBackBehindEachQuery) {
+  const LogicalResults results = LogicalResults::Read("tests/sql/logical_results.txt");
+  Load(results, "");
+  session::Session& session = cluster_.session();
+  ASSERT_TRUE(session.Execute("set nam.groups_by_parts = on").ok());
+  const uint64_t used = cluster_.UsedBytes();
+  const std::string query = "explain analyze select a, count(*) from t group by a";
+  const auto report = session.Execute(query);
+  ASSERT_TRUE(report.ok()) << report.status();
+  std::string lines;
+  for (const auto& row : report->rows) absl::StrAppend(&lines, row[0].text, "\n");
+  EXPECT_NE(lines.find("claimed by compute servers"), std::string::npos) << lines;
+  EXPECT_EQ(cluster_.UsedBytes(), used) << "after a query";
+  EXPECT_FALSE(session.Execute("select a, sum(1 / (a - a)) from t group by a").ok());
+  EXPECT_EQ(cluster_.UsedBytes(), used) << "after an error";
 }
 
 }  // namespace
