@@ -64,7 +64,7 @@ bool IgnoresRepeats(AggregateFunction function) {
 }
 
 absl::StatusOr<plan::Aggregate> AggregateOf(const lg::AggregateCall& call) {
-  plan::Aggregate out{.function = call.function, .argument = call.argument, .type = call.type};
+  plan::Aggregate out{.function = call.function, .argument = call.argument, .type = call.type, .second = call.second};
   if (call.function == AggregateFunction::kCountRows) out.argument = Expr();
   if (call.filter.has_value()) {
     if (call.function == AggregateFunction::kCountRows) {
@@ -251,12 +251,14 @@ absl::StatusOr<Flow> TreeLowering::LowerAggregate(const Node& node, const Column
   for (const lg::AggregateCall& call : aggregate.aggregates) {
     NAM_ASSIGN_OR_RETURN(calls.emplace_back(), AggregateOf(call));
     AddColumns(calls.back().argument, below);
+    AddColumns(calls.back().second, below);
   }
   NAM_ASSIGN_OR_RETURN(Flow flow, Lower(node.input(), below));
   plan::AggregateSink sink;
   const Expr argument_of_first = calls.empty() ? Expr() : calls[0].argument;
   for (plan::Aggregate& call : calls) {
     NAM_ASSIGN_OR_RETURN(call.argument, OverSlots(call.argument, flow.layout));
+    NAM_ASSIGN_OR_RETURN(call.second, OverSlots(call.second, flow.layout));
     sink.aggregates.push_back(call);
   }
   const size_t keys = aggregate.keys.size();

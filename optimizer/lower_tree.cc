@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "optimizer/tree_lowering.h"
+#include "plan/aggregate_slots.h"
 #include "plan/expression_tree.h"
 #include "plan/flow.h"
 #include "plan/slot_of.h"
@@ -314,6 +315,10 @@ plan::WindowFunction FunctionOf(lg::WindowFunction function) {
       return plan::WindowFunction::kLastValue;
     case lg::WindowFunction::kNthValue:
       return plan::WindowFunction::kNthValue;
+    case lg::WindowFunction::kPercentRank:
+      return plan::WindowFunction::kPercentRank;
+    case lg::WindowFunction::kCumeDist:
+      return plan::WindowFunction::kCumeDist;
   }
   NAM_CHECK(false, "an unknown window function");
 }
@@ -340,6 +345,7 @@ absl::StatusOr<Flow> TreeLowering::LowerWindow(const Node& node, const ColumnSet
                           : call.aggregate.argument;
       if (call.aggregate.filter.has_value()) argument = Where(*call.aggregate.filter, std::move(argument));
       of_call.push_back(std::move(argument));
+      if (plan::ArgumentsOf(call.aggregate.function) > 1) of_call.push_back(call.aggregate.second);
     }
     AddColumns(of_call, below);
   }

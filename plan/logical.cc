@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "base/check.h"
+#include "plan/aggregate_slots.h"
 #include "plan/expression_tree.h"
 
 namespace nam::plan::logical {
@@ -161,7 +162,8 @@ void VisitAll(List& list, const Visit& visit) {
 
 template <typename Call, typename Visit>
 void VisitAggregate(Call& call, const Visit& visit) {
-  if (call.function != AggregateFunction::kCountRows) visit(call.argument);
+  if (ArgumentsOf(call.function) > 0) visit(call.argument);
+  if (ArgumentsOf(call.function) > 1) visit(call.second);
   if (call.filter.has_value()) visit(*call.filter);
 }
 

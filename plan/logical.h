@@ -102,6 +102,7 @@ struct Join {
 struct AggregateCall {
   AggregateFunction function = AggregateFunction::kCountRows;  // not kCountDistinct: `distinct` says it
   Expr argument;                                               // unused by kCountRows
+  Expr second;                                                 // of functions of two arguments
   bool distinct = false;
   std::optional<Expr> filter;  // of the rows that count
   Type type;
@@ -134,6 +135,8 @@ enum class WindowFunction : uint8_t {
   kFirstValue,  // [value]
   kLastValue,   // [value]
   kNthValue,    // [value, n]
+  kPercentRank,
+  kCumeDist,
 };
 
 struct FrameBound {

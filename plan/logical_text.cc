@@ -1,5 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "plan/aggregate_slots.h"
 #include "plan/logical.h"
 
 namespace nam::plan::logical {
@@ -27,10 +28,15 @@ std::string List(const std::vector<OrderKey>& keys) {
 }
 
 std::string Text(const AggregateCall& call) {
-  constexpr const char* kNames[] = {"count(*)", "count", "sum", "min", "max", "avg", "count distinct"};
+  constexpr const char* kNames[] = {"count(*)", "count",     "sum",        "min",     "max",
+                                    "avg",      "count distinct", "var_pop", "var_samp", "stddev_pop",
+                                    "stddev_samp", "bool_and", "bool_or",  "bit_and", "bit_or",
+                                    "bit_xor",  "covar_pop", "covar_samp", "corr",    "string_agg"};
   std::string text = kNames[static_cast<size_t>(call.function)];
-  if (call.function != AggregateFunction::kCountRows)
-    absl::StrAppend(&text, "(", call.distinct ? "distinct " : "", Text(call.argument), ")");
+  const size_t arguments = ArgumentsOf(call.function);
+  if (arguments > 0) absl::StrAppend(&text, "(", call.distinct ? "distinct " : "", Text(call.argument));
+  if (arguments > 1) absl::StrAppend(&text, ", ", Text(call.second));
+  if (arguments > 0) text += ")";
   if (call.filter.has_value()) absl::StrAppend(&text, " filter (", Text(*call.filter), ")");
   return text;
 }
@@ -52,8 +58,9 @@ std::string Text(const FrameBound& bound) {
 }
 
 std::string Text(const WindowCall& call) {
-  constexpr const char* kNames[] = {"",    "row_number", "rank",        "dense_rank", "ntile",
-                                    "lag", "lead",       "first_value", "last_value", "nth_value"};
+  constexpr const char* kNames[] = {"",          "row_number", "rank",        "dense_rank",   "ntile",    "lag",
+                                    "lead",      "first_value", "last_value", "nth_value", "percent_rank",
+                                    "cume_dist"};
   constexpr const char* kUnits[] = {"rows", "range", "groups"};
   std::string text =
       call.function == WindowFunction::kAggregate

@@ -108,6 +108,8 @@ class ExpressionBinder {
 };
 
 const std::vector<std::string>& AggregateNames();
+/// Of one of these names; count is kCount.
+plan::AggregateFunction AggregateOfName(const std::string& name);
 /// The type of an aggregate's result; an error when the function does not take the argument.
 absl::StatusOr<Type> AggregateType(plan::AggregateFunction function, const plan::Expr& argument,
                                    const std::string& name, int position);

@@ -1,8 +1,10 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "plan/aggregate.h"
+#include "plan/aggregate_slots.h"
 #include "plan/expression_tree.h"
 #include "plan/function.h"
 #include "sql/expression_binder.h"
@@ -17,9 +19,53 @@ using plan::Expr;
 using plan::MakeLiteral;
 using plan::Op;
 
+namespace {
+
+struct NamedAggregate {
+  const char* name;
+  AggregateFunction function;
+};
+constexpr NamedAggregate kAggregates[] = {{"count", AggregateFunction::kCount},
+                                          {"sum", AggregateFunction::kSum},
+                                          {"min", AggregateFunction::kMin},
+                                          {"max", AggregateFunction::kMax},
+                                          {"avg", AggregateFunction::kAverage},
+                                          {"bool_and", AggregateFunction::kBoolAnd},
+                                          {"every", AggregateFunction::kBoolAnd},
+                                          {"bool_or", AggregateFunction::kBoolOr},
+                                          {"bit_and", AggregateFunction::kBitAnd},
+                                          {"bit_or", AggregateFunction::kBitOr},
+                                          {"bit_xor", AggregateFunction::kBitXor},
+                                          {"variance", AggregateFunction::kVarSamp},
+                                          {"var_samp", AggregateFunction::kVarSamp},
+                                          {"var_pop", AggregateFunction::kVarPop},
+                                          {"stddev", AggregateFunction::kStddevSamp},
+                                          {"stddev_samp", AggregateFunction::kStddevSamp},
+                                          {"stddev_pop", AggregateFunction::kStddevPop},
+                                          {"covar_pop", AggregateFunction::kCovarPop},
+                                          {"covar_samp", AggregateFunction::kCovarSamp},
+                                          {"corr", AggregateFunction::kCorr},
+                                          {"string_agg", AggregateFunction::kStringAggregate}};
+
+/// Decimals of what is computed from sums of squares and products.
+constexpr uint8_t kMomentScale = 16;
+
+}  // namespace
+
 const std::vector<std::string>& AggregateNames() {
-  static const std::vector<std::string> names = {"count", "sum", "min", "max", "avg"};
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const NamedAggregate& known : kAggregates) all.emplace_back(known.name);
+    return all;
+  }();
   return names;
+}
+
+AggregateFunction AggregateOfName(const std::string& name) {
+  const NamedAggregate* found = std::find_if(std::begin(kAggregates), std::end(kAggregates),
+                                             [&](const NamedAggregate& known) { return name == known.name; });
+  NAM_CHECK(found != std::end(kAggregates), "the name of an aggregate");
+  return found->function;
 }
 
 namespace {
@@ -77,6 +123,8 @@ absl::StatusOr<AggregateFunction> FunctionOf(const std::string& name, bool disti
   if (name == "count") return distinct ? AggregateFunction::kCountDistinct : AggregateFunction::kCount;
   if (name == "min") return AggregateFunction::kMin;  // of distinct values as well
   if (name == "max") return AggregateFunction::kMax;
+  if (name != "sum" && name != "avg")
+    return Refusal(absl::StrCat("function ", Quote(name), " is not supported here"), position);
   if (distinct) {
     return Refusal(absl::StrCat(name, "(DISTINCT …) is not supported"), position,
                    "DISTINCT works in count, min and max");
@@ -111,13 +159,38 @@ absl::StatusOr<Type> AggregateType(AggregateFunction function, const Expr& argum
                          "cast the argument to a decimal of fewer decimals");
       }
       return Type::Decimal(std::max(type.scale + 6, 6));
+    case AggregateFunction::kBoolAnd:
+    case AggregateFunction::kBoolOr:
+      if (type.kind == TypeKind::kBool) return type;
+      break;
+    case AggregateFunction::kBitAnd:
+    case AggregateFunction::kBitOr:
+    case AggregateFunction::kBitXor:
+      if (type.kind == TypeKind::kInteger) return type;
+      break;
+    case AggregateFunction::kVarPop:
+    case AggregateFunction::kVarSamp:
+      if (type.numeric() && type.scale + 6 <= kMaxDecimalDigits) return Type::Decimal(type.scale + 6);
+      break;
+    case AggregateFunction::kStddevPop:
+    case AggregateFunction::kStddevSamp:
+    case AggregateFunction::kCovarPop:
+    case AggregateFunction::kCovarSamp:
+    case AggregateFunction::kCorr:
+      if (type.numeric()) return Type::Decimal(kMomentScale);
+      break;
+    case AggregateFunction::kStringAggregate:
+      if (type.kind == TypeKind::kString) return Type::String();
+      break;
   }
+  if (type.real() && plan::HasMoments(function))
+    return Refusal(absl::StrCat(name, " of ", TypeName(type), " is not supported"), position, "cast to numeric");
   return UserError(
       sqlstate::kNoSuchOperator, absl::StrCat("function does not exist: ", name, "(", TypeName(type), ")"),
       position,
-      absl::StrCat(name, function == AggregateFunction::kSum || function == AggregateFunction::kAverage
-                             ? " takes numbers"
-                             : " takes numbers, dates, timestamps and strings"));
+      absl::StrCat(name, function == AggregateFunction::kMin || function == AggregateFunction::kMax
+                             ? " takes numbers, dates, timestamps and strings"
+                             : " takes other types"));
 }
 
 absl::StatusOr<Expr> ExpressionBinder::Function(const Node& node, const Context& context) {

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "plan/aggregate_slots.h"
 #include "plan/expression_tree.h"
 #include "sql/logical_place.h"
 #include "sql/logical_select.h"
@@ -20,19 +21,33 @@ using plan::logical::MakeColumn;
 bool SameCall(const AggregateCall& a, const AggregateCall& b) {
   if (a.function != b.function || a.distinct != b.distinct || a.filter.has_value() != b.filter.has_value())
     return false;
-  return SameExpr(a.argument, b.argument) && (!a.filter.has_value() || SameExpr(*a.filter, *b.filter));
+  return SameExpr(a.argument, b.argument) && SameExpr(a.second, b.second) && (!a.filter.has_value() || SameExpr(*a.filter, *b.filter));
 }
 
-AggregateFunction FunctionOf(const std::string& name) {
-  if (name == "count") return AggregateFunction::kCount;
-  if (name == "min") return AggregateFunction::kMin;
-  if (name == "max") return AggregateFunction::kMax;
-  return name == "sum" ? AggregateFunction::kSum : AggregateFunction::kAverage;
+/// Of what is alike the least and the greatest are the same.
+bool IgnoresRepeats(AggregateFunction function) {
+  switch (function) {
+    case AggregateFunction::kMin:
+    case AggregateFunction::kMax:
+    case AggregateFunction::kBoolAnd:
+    case AggregateFunction::kBoolOr:
+    case AggregateFunction::kBitAnd:
+    case AggregateFunction::kBitOr:
+      return true;
+    default:
+      return false;
+  }
 }
 
 absl::Status Nested(int position) {
   return UserError(sqlstate::kGroupingError, "aggregates cannot be nested", position,
                    "compute the inner one in a subquery in FROM");
+}
+
+bool SameOrder(const std::vector<plan::OrderKey>& a, const std::vector<plan::OrderKey>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.descending == y.descending && x.nulls_first == y.nulls_first && SameExpr(x.expr, y.expr);
+  });
 }
 
 void AddColumns(const Expr& expr, std::vector<plan::ColumnRef>& columns) {
@@ -45,13 +60,9 @@ absl::Status RefuseClauses(const Node& node) {
   const SqlText& text = node.text();
   if (node.Flag("agg_within_group"))
     return Refusal("WITHIN GROUP is not supported", text.Find({"within", "group"}, position));
-  if (node.Has("agg_order")) {
-    return Refusal("ORDER BY in an aggregate is not supported", text.Find({"order", "by"}, position),
-                   "order the query's result instead");
-  }
   if (node.Flag("func_variadic"))
     return Refusal("VARIADIC is not supported", text.Find({"variadic"}, position));
-  return node.Only({"funcname", "args", "agg_star", "agg_distinct", "agg_filter", "funcformat", "over"});
+  return node.Only({"funcname", "args", "agg_star", "agg_distinct", "agg_filter", "agg_order", "funcformat", "over"});
 }
 
 }  // namespace
@@ -76,10 +87,40 @@ absl::StatusOr<Expr> LogicalSelect::AggregateExpr(const Node& node, const std::s
   std::vector<plan::ColumnRef> columns(named_.begin() + static_cast<std::ptrdiff_t>(named_before),
                                        named_.end());
   if (call.function != AggregateFunction::kCountRows) AddColumns(call.argument, columns);
+  if (plan::ArgumentsOf(call.function) > 1) AddColumns(call.second, columns);
   if (call.filter.has_value()) AddColumns(*call.filter, columns);
   NAM_ASSIGN_OR_RETURN(LogicalSelect* const owner, OwnerOf(columns, position));
   NAM_RETURN_IF_ERROR(owner->MayAggregate(position));
-  return owner->AddAggregate(std::move(call), position);
+  NAM_ASSIGN_OR_RETURN(std::vector<plan::OrderKey> order, OrderOfArguments(node, call, clause));
+  const AggregateFunction function = call.function;
+  Expr result = owner->AddAggregate(std::move(call), std::move(order), position);
+  // PostgreSQL computes these in floating point.
+  return plan::ArgumentsOf(function) == 2 && plan::HasMoments(function)
+             ? plan::MakeNode(plan::Op::kCast, Type::Double(), position, {std::move(result)})
+             : result;
+}
+
+/// ORDER BY in the call; only string_agg tells orders apart.
+absl::StatusOr<std::vector<plan::OrderKey>> LogicalSelect::OrderOfArguments(const Node& node,
+                                                                             const AggregateCall& call,
+                                                                             Clause clause) {
+  const SavedPlace place(*this, clause_);
+  in_aggregate_ = true;
+  std::vector<plan::OrderKey> order;
+  for (const Node& item : node.List("agg_order")) {
+    plan::OrderKey key;
+    NAM_RETURN_IF_ERROR(BindDirection(item, key));
+    NAM_ASSIGN_OR_RETURN(key.expr, BindTyped(item.Field("node"), clause));
+    if (call.distinct && !SameExpr(key.expr, call.argument)) {
+      return UserError(sqlstate::kBadColumnReference,
+                       "in an aggregate with DISTINCT, ORDER BY expressions must be its arguments",
+                       item.position(), "order by the argument");
+    }
+    order.push_back(std::move(key));
+  }
+  if (call.function != AggregateFunction::kStringAggregate) return std::vector<plan::OrderKey>();
+  if (call.distinct && order.empty()) order.push_back({.expr = call.argument});
+  return order;
 }
 
 absl::StatusOr<AggregateCall> LogicalSelect::AggregateArguments(const Node& node, const std::string& name,
@@ -88,7 +129,7 @@ absl::StatusOr<AggregateCall> LogicalSelect::AggregateArguments(const Node& node
   const SavedPlace place(*this, clause_);
   if (!node.Has("over")) in_aggregate_ = true;
   AggregateCall call;
-  call.function = FunctionOf(name);
+  call.function = AggregateOfName(name);
   if (node.Has("agg_filter")) {
     NAM_ASSIGN_OR_RETURN(call.filter, BindBoolean(node.Field("agg_filter"), clause));
     if (IsBoolLiteral(*call.filter, true)) call.filter.reset();
@@ -101,15 +142,20 @@ absl::StatusOr<AggregateCall> LogicalSelect::AggregateArguments(const Node& node
                      position, "only count takes *");
   }
   const std::vector<Node> args = node.List("args");
-  if (args.size() != 1) {
-    return UserError(sqlstate::kNoSuchOperator, absl::StrCat(name, " takes one argument, not ", args.size()),
+  if (args.size() != plan::ArgumentsOf(call.function)) {
+    return UserError(sqlstate::kNoSuchOperator,
+                     absl::StrCat(name, " takes ", plan::ArgumentsOf(call.function), " argument(s), not ", args.size()),
                      position, name == "count" ? "count(*) counts rows" : "");
   }
   NAM_ASSIGN_OR_RETURN(call.argument, BindTyped(args[0], clause));
+  if (args.size() > 1) {
+    NAM_ASSIGN_OR_RETURN(call.second, BindTyped(args[1], clause));
+    NAM_RETURN_IF_ERROR(AggregateType(call.function, call.second, name, position).status());
+    if (node.Flag("agg_distinct") && call.function != AggregateFunction::kStringAggregate)
+      return Refusal(absl::StrCat(name, "(DISTINCT …) is not supported"), position);
+  }
   NAM_ASSIGN_OR_RETURN(call.type, AggregateType(call.function, call.argument, name, position));
-  // Of what is alike the least and the greatest are the same.
-  const bool extreme = call.function == AggregateFunction::kMin || call.function == AggregateFunction::kMax;
-  call.distinct = node.Flag("agg_distinct") && !extreme;
+  call.distinct = node.Flag("agg_distinct") && !IgnoresRepeats(call.function);
   if (call.function == AggregateFunction::kCount && !call.distinct && IsLiteral(call.argument) &&
       !call.argument.literal.null) {
     call.function = AggregateFunction::kCountRows;
@@ -156,15 +202,18 @@ absl::Status LogicalSelect::MayAggregate(int position) const {
                    where ? "conditions on aggregates go to HAVING" : "");
 }
 
-absl::StatusOr<Expr> LogicalSelect::AddAggregate(AggregateCall call, int position) {
+Expr LogicalSelect::AddAggregate(AggregateCall call, std::vector<plan::OrderKey> order, int position) {
   NeedAggregation();
-  const auto same = [&](const AggregateCall& other) { return SameCall(other, call); };
-  auto found = std::find_if(groups_.aggregates.begin(), groups_.aggregates.end(), same);
-  const auto place = static_cast<size_t>(found - groups_.aggregates.begin());
+  size_t place = 0;
+  while (place < groups_.aggregates.size() &&
+         !(SameCall(groups_.aggregates[place], call) && SameOrder(aggregate_orders_[place], order))) {
+    ++place;
+  }
   const Type type = call.type;
-  if (found == groups_.aggregates.end()) {
+  if (place == groups_.aggregates.size()) {
     aggregate_refs_.push_back({aggregate_relation_, NextAggregateColumn()});
     groups_.aggregates.push_back(std::move(call));
+    aggregate_orders_.push_back(std::move(order));
   }
   return MakeColumn({aggregate_refs_[place], "", type, true}, position);
 }

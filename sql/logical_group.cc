@@ -234,9 +234,18 @@ absl::StatusOr<NodePtr> LogicalSelect::BuildAggregate(NodePtr root) {
   for (const Expr& key : groups_.keys) users.push_back(&key);
   for (const auto& call : groups_.aggregates) {
     users.push_back(&call.argument);
+    users.push_back(&call.second);
     if (call.filter.has_value()) users.push_back(&*call.filter);
   }
+  for (const auto& order : aggregate_orders_) {
+    for (const OrderKey& key : order) users.push_back(&key.expr);
+  }
   root = Attach(std::move(root), users);
+  for (size_t i = 0; i < groups_.aggregates.size(); ++i) {
+    if (groups_.aggregates[i].function != plan::AggregateFunction::kStringAggregate) continue;
+    NAM_ASSIGN_OR_RETURN(root, BuildStringAggregate(groups_.aggregates[i], std::move(aggregate_orders_[i]),
+                                                    std::move(root)));
+  }
   NAM_RETURN_IF_ERROR(ReplaceAllGroups());
   std::vector<Column> columns;
   for (size_t i = 0; i < groups_.keys.size(); ++i)
@@ -247,6 +256,64 @@ absl::StatusOr<NodePtr> LogicalSelect::BuildAggregate(NodePtr root) {
   root = MakeNode(std::move(groups_), std::move(columns), std::move(root));
   if (!having_.has_value()) return root;
   return Filtered(std::move(root), Conjuncts(*std::move(having_)));
+}
+
+/// string_agg is computed by a window over each group, in its order; the group takes it from the first row.
+absl::StatusOr<NodePtr> LogicalSelect::BuildStringAggregate(plan::logical::AggregateCall& call,
+                                                            std::vector<OrderKey> order, NodePtr root) {
+  if (!groups_.sets.empty())
+    return Refusal("string_agg with grouping sets is not supported", call.argument.position);
+  using plan::logical::WindowFunction;
+  const auto over = [&](std::vector<Expr> partition, std::vector<OrderKey> keys) {
+    plan::logical::Window window;
+    window.partition = std::move(partition);
+    window.order = std::move(keys);
+    return window;
+  };
+  const auto add = [&](plan::logical::Window& window, WindowFunction function, int relation) {
+    plan::logical::WindowCall& added = window.calls.emplace_back();
+    added.function = function;
+    added.result = {{relation, static_cast<int>(window.calls.size()) - 1}, "", Type::Integer(), true};
+    return &added;
+  };
+  const auto first = [](const Column& number, Expr value) {
+    Expr one = plan::MakeNode(Op::kEqual, Type::Bool(), -1,
+                              {MakeColumn(number), plan::MakeLiteral(Value::Integer(1), -1)});
+    const Type type = value.type;
+    return plan::MakeNode(Op::kCase, type, -1,
+                          {std::move(one), std::move(value), plan::MakeLiteral(Value::Null(type), -1)});
+  };
+  if (call.filter.has_value()) {
+    const Type type = call.argument.type;
+    call.argument = plan::MakeNode(Op::kCase, type, -1,
+                                   {*std::move(call.filter), std::move(call.argument),
+                                    plan::MakeLiteral(Value::Null(type), -1)});
+    call.filter.reset();
+  }
+  if (call.distinct) {
+    std::vector<Expr> partition = groups_.keys;
+    partition.push_back(call.argument);
+    plan::logical::Window repeats = over(std::move(partition), {});
+    const Column number = add(repeats, WindowFunction::kRowNumber, context_.AddRelation(nullptr))->result;
+    call.argument = first(number, std::move(call.argument));
+    root = MakeNode(std::move(repeats), {}, std::move(root));
+  }
+  plan::logical::Window window = over(groups_.keys, std::move(order));
+  const int relation = context_.AddRelation(nullptr);
+  const Column number = add(window, WindowFunction::kRowNumber, relation)->result;
+  plan::logical::WindowCall* const joined = add(window, WindowFunction::kAggregate, relation);
+  joined->aggregate = call;
+  joined->aggregate.distinct = false;
+  joined->frame = {.unit = plan::logical::Frame::Unit::kRows,
+                   .start = {},
+                   .end = {plan::logical::FrameBound::Kind::kUnboundedFollowing, {}}};
+  joined->result.type = call.type;
+  const Column text = joined->result;
+  root = MakeNode(std::move(window), {}, std::move(root));
+  call = {.function = plan::AggregateFunction::kMax,
+          .argument = first(number, MakeColumn(text)),
+          .type = call.type};
+  return root;
 }
 
 absl::Status LogicalSelect::Ungrouped(const Expr& column, bool in_subquery) const {

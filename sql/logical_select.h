@@ -111,6 +111,9 @@ class LogicalSelect : public QueryScope {
   absl::StatusOr<std::vector<uint32_t>> Keys(const Node& item);
   absl::StatusOr<uint32_t> AddKey(const Node& item);
   absl::StatusOr<plan::logical::NodePtr> BuildAggregate(plan::logical::NodePtr root);
+  absl::StatusOr<plan::logical::NodePtr> BuildStringAggregate(plan::logical::AggregateCall& call,
+                                                              std::vector<plan::OrderKey> order,
+                                                              plan::logical::NodePtr root);
   absl::Status ReplaceGroups(plan::Expr& expr, bool in_subquery);
   absl::Status ReplaceGroupsBelow(plan::logical::Node& root);
   absl::Status ReplaceAllGroups();
@@ -129,7 +132,10 @@ class LogicalSelect : public QueryScope {
                                                                   Clause clause);
   absl::StatusOr<LogicalSelect*> OwnerOf(const std::vector<plan::ColumnRef>& columns, int position);
   absl::Status MayAggregate(int position) const;
-  ExprOr AddAggregate(plan::logical::AggregateCall call, int position);
+  absl::StatusOr<std::vector<plan::OrderKey>> OrderOfArguments(const Node& node,
+                                                              const plan::logical::AggregateCall& call,
+                                                              Clause clause);
+  plan::Expr AddAggregate(plan::logical::AggregateCall call, std::vector<plan::OrderKey> order, int position);
 
   // logical_window.cc
   absl::Status MayUseWindows(const Node& node, const std::string& name) const;
@@ -172,6 +178,7 @@ class LogicalSelect : public QueryScope {
   int key_relation_ = -1, aggregate_relation_ = -1;
   plan::logical::Aggregate groups_;
   std::vector<plan::ColumnRef> aggregate_refs_, grouping_refs_;
+  std::vector<std::vector<plan::OrderKey>> aggregate_orders_;  // of groups_.aggregates: string_agg's
   std::vector<std::vector<plan::Expr>> grouping_arguments_;  // of groups_.groupings, until keys are known
   std::vector<WindowGroup> windows_;
   std::vector<Subquery> subqueries_;

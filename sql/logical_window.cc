@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "plan/aggregate_slots.h"
 #include "plan/expression_tree.h"
 #include "sql/logical_place.h"
 #include "sql/logical_select.h"
@@ -22,6 +23,9 @@ using plan::logical::MakeColumn;
 using plan::logical::WindowCall;
 using plan::logical::WindowFunction;
 
+/// Decimals of percent_rank and cume_dist before they become floating point.
+constexpr uint8_t kShareScale = 18;
+
 struct Known {
   const char* name;
   WindowFunction function;
@@ -37,6 +41,8 @@ constexpr Known kFunctions[] = {
     {"first_value", WindowFunction::kFirstValue, 1, 1},
     {"last_value", WindowFunction::kLastValue, 1, 1},
     {"nth_value", WindowFunction::kNthValue, 2, 2},
+    {"percent_rank", WindowFunction::kPercentRank, 0, 0},
+    {"cume_dist", WindowFunction::kCumeDist, 0, 0},
 };
 
 const Known* Find(const std::string& name) {
@@ -111,7 +117,13 @@ absl::StatusOr<Expr> LogicalSelect::WindowExpr(const Node& node, const std::stri
   }
   call.result.ref = {group->relation, static_cast<int>(group->window.calls.size())};
   Expr result = MakeColumn(call.result, position);
+  // PostgreSQL computes these in floating point.
+  const bool two = call.function == WindowFunction::kAggregate && plan::HasMoments(call.aggregate.function) &&
+                   plan::ArgumentsOf(call.aggregate.function) == 2;
+  const bool real = two || call.function == WindowFunction::kPercentRank ||
+                    call.function == WindowFunction::kCumeDist;
   group->window.calls.push_back(std::move(call));
+  if (real) return plan::MakeNode(plan::Op::kCast, Type::Double(), position, {std::move(result)});
   return result;
 }
 
@@ -131,6 +143,8 @@ absl::StatusOr<WindowCall> LogicalSelect::WindowArguments(const Node& node, cons
     if (node.Flag("agg_distinct")) {
       return Refusal("DISTINCT in a window function is not supported", position, "use GROUP BY");
     }
+    if (node.Has("agg_order"))
+      return Refusal("ORDER BY in an aggregate with OVER is not supported", position, "OVER (ORDER BY …)");
     call.function = WindowFunction::kAggregate;
     NAM_ASSIGN_OR_RETURN(call.aggregate, AggregateArguments(node, name, clause));
     call.result.type = call.aggregate.type;
@@ -148,6 +162,8 @@ absl::StatusOr<WindowCall> LogicalSelect::WindowArguments(const Node& node, cons
                      absl::StrCat("it takes ", known->least, known->least == known->most ? "" : " or more"));
   }
   call.function = known->function;
+  if (call.function == WindowFunction::kPercentRank || call.function == WindowFunction::kCumeDist)
+    call.result.type = Type::Decimal(kShareScale);
   for (const Node& arg : args) {
     NAM_ASSIGN_OR_RETURN(Expr argument, BindUntyped(arg, clause));
     call.arguments.push_back(std::move(argument));

@@ -8,6 +8,7 @@ PostgreSQL, and runs --queries-per-seed queries and --changes-per-seed changes t
 printed with its seed, the statement and both answers; the exit code is 1 then."""
 import argparse
 import random
+import signal
 import sqlite3
 import sys
 import time
@@ -227,6 +228,7 @@ def run_seeds(options, counts):
 
 def main():
     options, counts = arguments(), Counts()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))  # which stops the servers
     if not postgres.installed():
         print("PostgreSQL 15 is not installed: apt-get install postgresql-15")
         return 2

@@ -364,6 +364,8 @@ absl::StatusOr<Value> Fold(const AggregateCall& call, const std::vector<const Ro
   int64_t count = 0;
   __int128 sum = 0;
   std::optional<Value> extreme;
+  __int128 all = -1, any = 0, odd = 0;  // of bits
+  std::string joined;
   std::set<Row, Less> seen;
   for (const Row* row : rows) {
     const Surroundings frame{&columns, row, outer};
@@ -379,6 +381,13 @@ absl::StatusOr<Value> Fold(const AggregateCall& call, const std::vector<const Ro
     if (value.null || (call.distinct && !seen.insert({value}).second)) continue;
     ++count;
     sum += value.number;
+    all &= value.number;
+    any |= value.number;
+    odd ^= value.number;
+    if (call.function == AggregateFunction::kStringAggregate) {
+      NAM_ASSIGN_OR_RETURN(const Value before, Eval(call.second, frame));
+      joined += (count == 1 || before.null ? "" : before.text) + value.text;
+    }
     const bool least = call.function == AggregateFunction::kMin;
     if (!extreme.has_value() || (least ? Compare(value, *extreme) < 0 : Compare(value, *extreme) > 0))
       extreme = value;
@@ -397,6 +406,18 @@ absl::StatusOr<Value> Fold(const AggregateCall& call, const std::vector<const Ro
     case AggregateFunction::kSum:
     case AggregateFunction::kAverage:
       break;
+    case AggregateFunction::kBoolAnd:
+    case AggregateFunction::kBitAnd:
+      return count == 0 ? Value::Null(call.type) : Value{call.type, false, all, {}};
+    case AggregateFunction::kBoolOr:
+    case AggregateFunction::kBitOr:
+      return count == 0 ? Value::Null(call.type) : Value{call.type, false, any, {}};
+    case AggregateFunction::kBitXor:
+      return count == 0 ? Value::Null(call.type) : Value{call.type, false, odd, {}};
+    case AggregateFunction::kStringAggregate:
+      return count == 0 ? Value::Null(call.type) : Value{call.type, false, 0, joined};
+    default:
+      return absl::UnimplementedError("the reference has no sums of squares and products");
   }
   if (count == 0) return Value::Null(call.type);
   Value result{call.type, false, sum, {}};

@@ -43,6 +43,12 @@ absl::StatusOr<Value> WindowRunner::Call(const WindowCall& call, size_t row) {
       return Value::Integer(static_cast<int64_t>(group_[row]) + 1);
     case WindowFunction::kNtile:
       return Ntile(call, row);
+    case WindowFunction::kPercentRank:
+      return Share(call, first_peer, static_cast<int64_t>(rows_.size()) - 1);
+    case WindowFunction::kCumeDist: {
+      const auto next = std::find_if(group_.begin(), group_.end(), [&](size_t g) { return g > group_[row]; });
+      return Share(call, next - group_.begin(), static_cast<int64_t>(rows_.size()));
+    }
     case WindowFunction::kLag:
       return Neighbor(call, row, -1);
     case WindowFunction::kLead:
@@ -50,6 +56,12 @@ absl::StatusOr<Value> WindowRunner::Call(const WindowCall& call, size_t row) {
     default:
       return OfFrame(call, row);
   }
+}
+
+absl::StatusOr<Value> WindowRunner::Share(const WindowCall& call, int64_t part, int64_t whole) const {
+  const std::optional<__int128> share = DivideDecimals(part, 0, std::max<int64_t>(whole, 1), 0, call.result.type.scale);
+  if (!share.has_value()) return NumberOutOfRange(-1);
+  return Value{call.result.type, false, *share, {}};
 }
 
 /// The first buckets have one row more if they cannot be alike.

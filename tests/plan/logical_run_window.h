@@ -33,6 +33,8 @@ class WindowRunner {
 
  private:
   absl::StatusOr<Value> Call(const WindowCall& call, size_t row);
+  /// percent_rank, cume_dist.
+  absl::StatusOr<Value> Share(const WindowCall& call, int64_t part, int64_t whole) const;
   absl::StatusOr<Value> Ntile(const WindowCall& call, size_t row);
   absl::StatusOr<Value> Neighbor(const WindowCall& call, size_t row, int direction);
   absl::StatusOr<Value> OfFrame(const WindowCall& call, size_t row);
