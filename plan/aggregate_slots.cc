@@ -78,8 +78,9 @@ absl::Status CheckCall(Function function, std::span<const Type> arguments, const
     case Function::kMax:
       return Ok(to == from && to.kind != TypeKind::kBool, "min or max of another type");
     case Function::kSum:
-      return Ok(to == from && to.numeric(), "a sum of no numbers, or of another type");
+      return Ok(to == from && (to.numeric() || to.real()), "a sum of no numbers, or of another type");
     case Function::kAverage:
+      if (from.real()) return Ok(to == Type::Double(), "an average of floating point of another type");
       return Ok(from.numeric() && IsDecimal(to) && to.scale == from.scale + 6,
                 "an average of no numbers, or of another scale");
     case Function::kVarPop:
@@ -169,7 +170,8 @@ Schema StatesOf(std::span<const Slot> keys, std::span<const Aggregate> aggregate
   for (size_t a = 0; a < aggregates.size(); ++a) {
     const Function function = aggregates[a].function;
     if (IsDistinct(aggregates[a])) continue;
-    const Slot word{arguments[a].type, false, kWords};
+    // Floating point has no bounds: its words are the sum and what rounding has lost of it.
+    const Slot word{arguments[a].type, false, arguments[a].type.real() ? Bounds{} : kWords};
     switch (function) {
       case Function::kCountRows:
       case Function::kCount:
@@ -177,7 +179,7 @@ Schema StatesOf(std::span<const Slot> keys, std::span<const Aggregate> aggregate
         break;
       case Function::kSum:
       case Function::kAverage:
-        out.push_back({word.type, true, kWords});
+        out.push_back({word.type, true, word.bounds});
         out.push_back(word);
         if (function == Function::kAverage) out.push_back(count);
         break;

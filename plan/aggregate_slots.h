@@ -27,6 +27,7 @@ Slot AggregateResult(AggregateFunction function, const Type& type, std::span<con
 ///     count(*), count            how many
 ///     sum                        upper half of 128 bits, NULL without a value; lower half
 ///     avg                        as sum; how many
+///                                of floating point: the sum; what rounding has lost of it
 ///     min, max, and, or, xor     the best so far, NULL without a value
 ///     variances, deviations      how many; 3 words of the sum; 5 of the sum of squares; lowest first
 ///     covariances, correlation   how many; 3 words of either sum; 5 of each of the sums of x², y² and x·y

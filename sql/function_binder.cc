@@ -150,9 +150,10 @@ absl::StatusOr<Type> AggregateType(AggregateFunction function, const Expr& argum
       if (type.kind != TypeKind::kBool && type.kind != TypeKind::kNull) return type;
       break;
     case AggregateFunction::kSum:
-      if (type.numeric()) return type;
+      if (type.numeric() || type.real()) return type;
       break;
     case AggregateFunction::kAverage:
+      if (type.real()) return Type::Double();
       if (!type.numeric()) break;
       if (type.scale + 6 > kMaxDecimalDigits) {
         return UserError(sqlstate::kNumberOutOfRange, "the average has more than 38 decimals", position,

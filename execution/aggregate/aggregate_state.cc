@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "base/status_macros.h"
 #include "execution/positions.h"
 #include "plan/aggregate_slots.h"
 #include "types/decimal.h"
+#include "types/real.h"
 #include "types/sql_error.h"
 #include "types/value.h"
 
@@ -50,6 +52,31 @@ absl::Status KeptTexts::Keep(std::string_view text, Text& in) {
   if (!text.empty()) std::memcpy(in.text, text.data(), text.size());
   in.bytes = static_cast<uint32_t>(text.size());
   return absl::OkStatus();
+}
+
+absl::Status RealOutOfRange() {
+  return UserError(sqlstate::kNumberOutOfRange, "value out of range: overflow", -1);
+}
+
+/// Neumaier's sum.
+absl::Status RealSum::Add(double x) {
+  const double next = sum + x;
+  if (!std::isfinite(next)) {
+    if (std::isfinite(sum) && std::isfinite(x)) return RealOutOfRange();
+    lost = 0;
+  } else {
+    lost += std::abs(sum) >= std::abs(x) ? (sum - next) + x : (x - next) + sum;
+  }
+  sum = next;
+  return absl::OkStatus();
+}
+
+__int128 RealSum::Packed() const {
+  return Joined(OrderedBits(sum), OrderedBits(lost));
+}
+
+RealSum RealSum::Unpacked(__int128 packed) {
+  return {FromOrderedBits(static_cast<int64_t>(packed >> 64)), FromOrderedBits(static_cast<int64_t>(packed))};
 }
 
 namespace {
@@ -150,7 +177,7 @@ absl::Status AggregateState::Consume(const Program& program, Frame& frame, const
   switch (aggregate_.function) {
     case AggregateFunction::kSum:
     case AggregateFunction::kAverage:
-      if (single && values->physical == Physical::kInt64) {
+      if (single && !real() && values->physical == Physical::kInt64) {
         SumSingle(*values, rows);
         return absl::OkStatus();
       }
@@ -239,7 +266,7 @@ void AggregateState::Count(const Vector& values, Selection rows, const uint32_t*
 
 /// Sums of numbers of 64 bits need no check: 2^64 of them fit 128 bits.
 bool AggregateState::SumCodes(const Column& column, Selection rows, const uint32_t* groups) {
-  if (column.kind != Column::Kind::kCodes) return false;
+  if (column.kind != Column::Kind::kCodes || real()) return false;
   const CodeMeaning& meaning = *column.meaning;
   const bool nullable = meaning.null_code || (column.rows != nullptr && aggregate_.argument_nullable);
   uint32_t scratch[kChunkRows];
@@ -307,6 +334,15 @@ absl::Status AggregateState::Sum(const Vector& values, Selection rows, const uin
       }
     }
   };
+  absl::Status status;
+  if (real()) {
+    add([&](__int128& packed, uint32_t at) {
+      RealSum sum = RealSum::Unpacked(packed);
+      status.Update(sum.Add(FromOrderedBits(values.narrow[at])));
+      packed = sum.Packed();
+    });
+    return status;
+  }
   if (values.physical == Physical::kInt64) {
     add([&](__int128& sum, uint32_t at) { sum += values.narrow[at]; });
   } else {
@@ -374,6 +410,14 @@ absl::Status AggregateState::AddCount(uint32_t group, int64_t count) {
 }
 
 absl::Status AggregateState::AddSum(uint32_t group, __int128 sum) {
+  if (real()) {
+    RealSum mine = RealSum::Unpacked(sums_[group]);
+    const RealSum theirs = RealSum::Unpacked(sum);
+    const absl::Status status = mine.Add(theirs.sum);
+    if (std::isfinite(mine.sum)) mine.lost += theirs.lost;
+    sums_[group] = mine.Packed();
+    return status;
+  }
   return __builtin_add_overflow(sums_[group], sum, &sums_[group]) ? SumOutOfRange() : absl::OkStatus();
 }
 

@@ -88,6 +88,8 @@ class AggregateState {
   absl::Status AddSum(uint32_t group, __int128 sum);
   bool counts() const;
   bool sums() const;
+  /// Sums of floating point: RealSum.
+  bool real() const { return aggregate_.argument_type.real(); }
   bool best() const;
   bool least() const;
   bool bits() const;
@@ -98,6 +100,7 @@ class AggregateState {
   void ReadBest(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
   void ReadMoments(uint32_t first, uint32_t count, Memory& memory, Column* columns) const;
   absl::Status ReadResults(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
+  absl::Status ReadReals(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
   absl::Status ReadSums(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
 
   const AggregatePlan::Aggregate& aggregate_;
@@ -110,6 +113,21 @@ class AggregateState {
   BudgetArray<Moments> moments_;
   BudgetArray<KeptTexts::Text> texts_;
   KeptTexts kept_;
+};
+
+/// 22003 of floating point.
+absl::Status RealOutOfRange();
+
+/// A sum of floating point with what rounding has lost of it, so that the order of adding hardly counts. In
+/// states the two are the halves of a number of 128 bits.
+struct RealSum {
+  double sum = 0, lost = 0;
+
+  /// OUT_OF_RANGE if finite numbers add up to none.
+  absl::Status Add(double x);
+  double total() const { return sum + lost; }
+  __int128 Packed() const;
+  static RealSum Unpacked(__int128 packed);
 };
 
 /// sum / count at the scale of `type`, rounded half away from zero. OUT_OF_RANGE beyond 38 digits. `count`

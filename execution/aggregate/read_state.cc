@@ -1,9 +1,11 @@
 // The states of aggregates as columns of results.
 #include <algorithm>
+#include <cmath>
 
 #include "base/status_macros.h"
 #include "execution/aggregate/aggregate_state.h"
 #include "types/decimal.h"
+#include "types/real.h"
 #include "types/sql_error.h"
 #include "types/value.h"
 
@@ -138,10 +140,30 @@ absl::Status AggregateState::ReadFinal(uint32_t first, uint32_t count, Memory& m
   return absl::OkStatus();
 }
 
+absl::Status AggregateState::ReadReals(uint32_t first, uint32_t count, Memory& memory, Column& column) const {
+  column = ArrayOf(memory.values.get(), Physical::kInt64);
+  ReadNulls(first, count, memory, column);
+  auto* const values = reinterpret_cast<int64_t*>(memory.values.get());
+  for (uint32_t j = 0; j < count; ++j) {
+    values[j] = 0;
+    if (memory.nulls[j] != 0) continue;
+    double value = RealSum::Unpacked(sums_[first + j]).total();
+    if (aggregate_.function == AggregateFunction::kAverage) value /= static_cast<double>(counts_[first + j]);
+    if (aggregate_.type.kind == TypeKind::kReal) {
+      const bool finite = std::isfinite(value);
+      value = static_cast<float>(value);
+      if (finite && !std::isfinite(value)) return RealOutOfRange();
+    }
+    values[j] = OrderedBits(value);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status AggregateState::ReadSums(uint32_t first, uint32_t count, Memory& memory, Column& column) const {
   if (memory.values == nullptr) {
     memory.values = std::make_unique_for_overwrite<std::byte[]>(kChunkRows * sizeof(__int128));
   }
+  if (real()) return ReadReals(first, count, memory, column);
   column = ArrayOf(memory.values.get(), Physical::kInt128);
   ReadNulls(first, count, memory, column);
   auto* const values = reinterpret_cast<__int128*>(memory.values.get());

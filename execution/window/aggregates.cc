@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "base/check.h"
 #include "base/status_macros.h"
@@ -9,6 +10,7 @@
 #include "execution/aggregate/moments.h"
 #include "execution/window/functions.h"
 #include "types/decimal.h"
+#include "types/real.h"
 #include "types/sql_error.h"
 
 namespace nam::execution {
@@ -128,6 +130,41 @@ class Sum : public Aggregate {
  private:
   SlidingSum sum_;
   int64_t count_ = 0;
+};
+
+/// Floating point. What left a frame cannot be taken off again: the sum starts anew.
+class FrameReals : public Aggregate {
+ public:
+  using Aggregate::Aggregate;
+  void Enter(uint32_t i) { Add(i); }
+  void Leave(uint32_t) { left_ = true; }
+  absl::Status Write(uint32_t i, const FrameWalk::Places& frame) {
+    if (std::exchange(left_, false)) {
+      sum_ = {};
+      count_ = 0;
+      for (uint32_t p = frame.start; p < frame.end; ++p) Add(p);
+    }
+    NAM_RETURN_IF_ERROR(std::exchange(status_, absl::OkStatus()));
+    if (count_ == 0) {
+      Null(i);
+      return absl::OkStatus();
+    }
+    const bool average = run_.call.aggregate == AggregateFunction::kAverage;
+    const double value = average ? sum_.total() / static_cast<double>(count_) : sum_.total();
+    Put(i, OrderedBits(run_.call.type.kind == TypeKind::kReal ? static_cast<float>(value) : value));
+    return absl::OkStatus();
+  }
+
+ private:
+  void Add(uint32_t i) {
+    if (IsNull(i)) return;
+    status_.Update(sum_.Add(FromOrderedBits(static_cast<int64_t>(Number(i)))));
+    ++count_;
+  }
+  RealSum sum_;
+  int64_t count_ = 0;
+  bool left_ = false;
+  absl::Status status_;
 };
 
 /// Variances, covariances and what is like them.
@@ -279,6 +316,7 @@ absl::Status RunWindowAggregate(const WindowRun& run) {
       return Slide(Count(run));
     case AggregateFunction::kSum:
     case AggregateFunction::kAverage:
+      if (run.schema[run.call.arguments[0]].type.real()) return Slide(FrameReals(run));
       return Slide(Sum(run));
     case AggregateFunction::kMin:
     case AggregateFunction::kMax: {

@@ -62,13 +62,13 @@ class World:
 
 class Counts:
     def __init__(self):
-        self.same = self.left_out = self.refused = self.by_sqlite = self.errors = self.slow = self.sqlite_alone = 0
+        self.same = self.left_out = self.refused = self.by_sqlite = self.errors = self.slow = self.sqlite_alone = self.same_changes = 0
         self.differences = []
         self.refusals = {}
 
     def __str__(self):
         return ("%d the same (%d errors, %d by SQLite as well, which alone differs in %d), %d too slow for PostgreSQL or too large, %d refused by name, "
-                "%d differences" % (self.same, self.errors, self.by_sqlite, self.sqlite_alone, self.left_out, self.refused,
+                "%d changes the same, %d differences" % (self.same, self.errors, self.by_sqlite, self.sqlite_alone, self.left_out, self.refused, self.same_changes,
                                     len(self.differences)))
 
 
@@ -161,7 +161,7 @@ class Queries:
         self.counts.refused, self.counts.slow = counts
         final = self.compared(small, ordered and small == text) or found
         self.counts.differences.append((str(self.world), small, final))
-        print("DIFFERENCE, %s\n  %s;\n  shrunk from: %s;\n  NAM: %s\n" % (self.world, small, text, final), flush=True)
+        print("DIFFERENCE, %s\n  %s;\n  shrunk from: %s;\n  NAM: %s\n  at first: %s\n" % (self.world, small, text, final, found), flush=True)
 
     def shrink_rows(self, text, ordered):
         world = self.world
@@ -197,6 +197,7 @@ def arguments():
     parser.add_argument("--shrink-budget", type=int, default=300, help="queries to shrink one")
     parser.add_argument("--slow-seconds", type=float, default=10, help="longer answers of NAM are told")
     parser.add_argument("--most-differences", type=int, default=50, help="then it ends")
+    parser.add_argument("--repeat", type=int, default=1, help="how often --execute asks")
     parser.add_argument("--execute", help="compare this statement alone")
     return parser.parse_args()
 
@@ -210,8 +211,9 @@ def run_seeds(options, counts):
         try:
             if options.execute:
                 one = Queries(world, counts)
-                found = one.compared(options.execute, False)
-                print(found if found else "the same: %s" % (one.expected.rows[:20],))
+                for _ in range(options.repeat):
+                    found = one.compared(options.execute, False)
+                    print(found if found else "the same: %s" % (one.expected.rows[:5],))
                 return
             count = min(options.queries_per_seed, options.queries - asked)
             Queries(world, counts).run(count)

@@ -354,6 +354,8 @@ class Generator:
             options = ["count(*)", f"count({any_column})", f"count(distinct {any_column})"]
             if argument:
                 cast = "" if self.plain else "::bigint"
+                if not self.plain:
+                    options += [f"bit_and({argument})", f"bit_or({argument})", f"bit_xor({argument})"]
                 options += [f"sum({argument}){cast}", f"max({argument})", f"min({argument})", f"sum(distinct {argument}){cast}"]
                 if filter_:
                     options = [o.replace("::bigint", "") for o in options]
@@ -368,10 +370,12 @@ class Generator:
                 other = self.column(self.pick("int", "num"), own)
                 options += [f"avg({number})", f"avg(distinct {number})", f"stddev({number})", f"stddev_pop({number})",
                             f"variance({number})", f"var_pop({number})", f"avg({number})"]
-                if other and False:
-                    options += [f"corr({number}, {other})"]
-        elif kind == "text" and not self.plain and self.chance(0.0):
-            options = [f"string_agg({argument}, ',' order by {argument})"]
+        elif kind == "text" and not self.plain and self.chance(0.3):
+            options = [f"string_agg({argument}, ',' order by {argument} {self.nulls()})", f"string_agg(distinct {argument}, '')",
+                       f"string_agg(left({argument}, 1), {argument} order by {argument})"]
+        elif kind == "double" and top and self.chance(0.5):
+            x, y = self.column(self.pick("int", "num"), own), self.column(self.pick("int", "num"), own)
+            options = [f"{name}({x}, {y})" for name in ("corr", "covar_pop", "covar_samp")] if x and y else [f"max({argument})"]
         else:
             options = [f"max({argument})", f"min({argument})"]
         call = self.r.choice(options)
@@ -457,13 +461,16 @@ class Generator:
         if kind in ("int", "num"):
             options = [f"sum({argument})", f"max({argument})", f"min({argument})"]
             options += ["rank()", "dense_rank()", "count(*)", f"count({argument})"] if kind == "int" else []
-            options += [f"avg({argument})"] if kind == "num" and top else []
+            options += [f"avg({argument})", f"stddev({argument})", f"var_pop({argument})"] if kind == "num" and top else []
+            options += [f"bit_or({argument})"] if kind == "int" and not self.plain else []
+        elif kind == "double" and top:
+            options = ["percent_rank()", "cume_dist()", f"max({argument})"]
         elif kind == "bool":
             options = [f"bool_and({argument})", f"bool_or({argument})"]
         else:
             options = [f"max({argument})", f"min({argument})"]
         call = self.r.choice(options)
-        filter_ = f" filter (where {self.condition(own, 0)})" if call[0] in "scmb" and self.chance(0.1) else ""
+        filter_ = f" filter (where {self.condition(own, 0)})" if "rank" not in call and "dist" not in call and self.chance(0.1) else ""
         text = f"{call}{filter_} over ({over})"
         return f"({text})::bigint" if call.startswith("sum") and kind == "int" and not self.plain else text
 

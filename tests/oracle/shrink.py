@@ -12,24 +12,6 @@ def tokens(text):
     return [t for t in TOKEN.findall(text) if not t.isspace()]
 
 
-def depths(words):
-    out, depth = [], 0
-    for word in words:
-        depth -= word == ")"
-        out.append(depth)
-        depth += word == "("
-    return out
-
-
-def balanced(words):
-    depth = 0
-    for word in words:
-        depth += (word == "(") - (word == ")")
-        if depth < 0:
-            return False
-    return depth == 0
-
-
 def brackets(words):
     """(position of the opening, of the closing), large ones first."""
     open_, pairs = [], []
@@ -41,16 +23,36 @@ def brackets(words):
     return sorted(pairs, key=lambda pair: pair[0] - pair[1])
 
 
+# Where something begins or ends that may be left out.
+EDGES = set(", and or where having group order limit offset join left right full cross union intersect except filter "
+            "over not distinct when else end with partition rows range groups lateral all :: on is between + - * / % || "
+            "desc nulls from select coalesce case ) (".split())
+
+
+def spans(words):
+    """(begin, end) of balanced pieces between edges, long ones first."""
+    found = []
+    for low, word in enumerate(words):
+        if word not in EDGES and (low == 0 or words[low - 1] not in EDGES):
+            continue
+        depth = 0
+        for high in range(low, len(words)):
+            depth += (words[high] == "(") - (words[high] == ")")
+            if depth < 0:
+                break
+            if depth == 0 and (high + 1 == len(words) or words[high + 1] in EDGES or words[high] in EDGES):
+                found.append((low, high + 1))
+    return sorted(found, key=lambda span: span[0] - span[1])
+
+
 def candidates(words):
     """Smaller statements, those that are much smaller first."""
     for low, high in brackets(words):
         inner = words[low + 1:high]
         if inner and inner[0] in ("select", "with", "values"):
             yield inner
-    for length in range(len(words) - 1, 0, -1):
-        for low in range(len(words) - length + 1):
-            if balanced(words[low:low + length]):
-                yield words[:low] + words[low + length:]
+    for low, high in spans(words):
+        yield words[:low] + words[high:]
     for low, high in brackets(words):
         if high - low > 1:
             yield words[:low] + words[low + 1:high] + words[high + 1:]

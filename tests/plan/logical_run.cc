@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "tests/plan/logical_run_window.h"
 #include "types/decimal.h"
+#include "types/real.h"
 #include "types/sql_error.h"
 
 namespace nam::plan::logical::testing {
@@ -366,6 +367,7 @@ absl::StatusOr<Value> Fold(const AggregateCall& call, const std::vector<const Ro
   std::optional<Value> extreme;
   __int128 all = -1, any = 0, odd = 0;  // of bits
   std::string joined;
+  double real_sum = 0;
   std::set<Row, Less> seen;
   for (const Row* row : rows) {
     const Surroundings frame{&columns, row, outer};
@@ -381,6 +383,7 @@ absl::StatusOr<Value> Fold(const AggregateCall& call, const std::vector<const Ro
     if (value.null || (call.distinct && !seen.insert({value}).second)) continue;
     ++count;
     sum += value.number;
+    if (value.type.real()) real_sum += FromOrderedBits(static_cast<int64_t>(value.number));
     all &= value.number;
     any |= value.number;
     odd ^= value.number;
@@ -420,6 +423,10 @@ absl::StatusOr<Value> Fold(const AggregateCall& call, const std::vector<const Ro
       return absl::UnimplementedError("the reference has no sums of squares and products");
   }
   if (count == 0) return Value::Null(call.type);
+  if (call.type.real()) {
+    const bool average = call.function == AggregateFunction::kAverage;
+    return Value{call.type, false, OrderedBits(average ? real_sum / static_cast<double>(count) : real_sum), {}};
+  }
   Value result{call.type, false, sum, {}};
   if (call.function == AggregateFunction::kAverage) {
     const auto average = DivideDecimals(sum, call.argument.type.scale, count, 0, call.type.scale);

@@ -105,6 +105,32 @@ TEST_F(TreeQueryTest, ResultsAreThoseOfPostgreSql) {
   Compare("logical_results.txt");
 }
 
+/// What tests/oracle found.
+TEST_F(TreeQueryTest, QueriesOfTheOracleAreThoseOfPostgreSql) {
+  Compare("oracle_results.txt");
+}
+
+/// Floating point of record tables, through all that reads them.
+TEST_F(TreeQueryTest, RecordsHoldFloatingPoint) {
+  for (const std::string& statement :
+       {"create table x (id int primary key, r double precision, f real, k int) with (storage = record)",
+        "insert into x values (1, 1.5, 0.25, 1), (2, -1e300, null, 1), (3, 'NaN', 'Infinity', 2), (4, null, -2, 2)"}) {
+    const auto result = cluster_.session().Execute(statement);
+    ASSERT_TRUE(result.ok()) << statement << result.status();
+  }
+  for (const auto& [query, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"select r from x where id = 1", "1.5"},
+           {"select max(f) from x", "Infinity"},
+           {"select count(*) from x a join x b on a.r = b.r", "3"},
+           {"select q.s from (select k, sum(f) as s from x group by k) q where q.k = 1", "0.25"},
+           {"select min(r) from x where f is null", "-1e+300"}}) {
+    const auto result = cluster_.session().Execute(query);
+    ASSERT_TRUE(result.ok()) << query << result.status();
+    ASSERT_EQ(result->rows.size(), 1u) << query;
+    EXPECT_EQ(result->rows[0][0].ToString(), expected) << query;
+  }
+}
+
 /// One of the tables is of records.
 TEST_F(TreeQueryTest, ResultsOverRecordsAreThoseOfPostgreSql) {
   Compare("logical_results.txt", true);

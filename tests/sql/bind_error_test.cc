@@ -247,7 +247,6 @@ TEST(BindErrorTest, Grouping) {
 
 TEST(BindErrorTest, Expressions) {
   CheckRefusals({
-      {"select sum(n ^order by id) from t", "ORDER BY in an aggregate is"},
       {"select sum(n) ^within group (order by id) from t", "WITHIN GROUP is"},
       {"select count(^variadic n) from t", "VARIADIC is"},
       {"select ^my.f(name) from t", "functions with a schema are"},
