@@ -163,6 +163,7 @@ absl::StatusOr<std::unique_ptr<execution::PreparedStage>> ComputeServerImpl::Pre
   inputs.records = &records_;
   inputs.window_bytes = request.window_bytes();
   inputs.attempt = request.attempt();
+  inputs.few_by_parts = options_.few_by_parts;
   inputs.directories.assign(request.inputs().begin(), request.inputs().end());
   if (request.scratch() != 0) {
     NAM_ASSIGN_OR_RETURN(inputs.scratch, execution::OpenScratch(*attachment_, AllocationId(request.scratch()),

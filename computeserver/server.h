@@ -24,6 +24,8 @@ struct ComputeServerOptions {
   std::string rdma;
   std::string multicast_interface;
   int multicast_ttl = 1;
+  /// For tests: where a plan has parts, groups go by them however few they are.
+  bool few_by_parts = false;
   /// Runs once, on a thread of the server, when the cluster has given it up.
   std::function<void(absl::Status)> on_lost;
 };

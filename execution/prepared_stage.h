@@ -62,6 +62,7 @@ struct StageInputs {
   /// Where this attempt writes by parts; null: nowhere.
   std::shared_ptr<storage::ScratchSpace> scratch;
   std::vector<proto::Directory> directories;  // of attempts of earlier stages
+  bool few_by_parts = false;                  // for tests: groups go by parts however few they are
   ClientSink client_sink;                     // of a stage of the session: where its last pipeline's rows go
 };
 

@@ -137,6 +137,7 @@ absl::Status Cluster::StartServer(Role role, Slot& slot) {
     computeserver::ComputeServerOptions options;
     options.catalog = catalog;
     options.threads = options_.threads;
+    options.few_by_parts = options_.few_by_parts;
     options.on_lost = on_lost;
     NAM_ASSIGN_OR_RETURN(slot.compute, computeserver::StartOverFabric(options, slot.process->Opener()));
   }

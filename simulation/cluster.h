@@ -50,6 +50,7 @@ struct ClusterOptions {
   uint64_t first_memory_bytes = 0;  // of memory-0; 0: as the others
   uint64_t region_bytes = uint64_t{1} << 20;
   uint32_t lease_ms = 3'000;
+  bool few_by_parts = false;  // groups go by parts however few they are
   uint32_t bury_after_ms = catalog::kDefaultBuryAfterMs;
   std::string timestamps = catalog::kDefaultTimestamps;
   /// A file, for a catalog that can be killed; empty: in memory.

@@ -27,6 +27,7 @@ class InProcessCluster {
     uint64_t memory_bytes = uint64_t{256} << 20;
     uint64_t region_bytes = uint64_t{8} << 20;
     uint32_t lease_ms = 3000;
+    bool few_by_parts = false;  // groups go by parts however few they are
   };
   explicit InProcessCluster(const Options& options) : options_(options) {
     folder_ = std::filesystem::path(::testing::TempDir()) / ("cluster-" + std::to_string(counter_++));
@@ -72,6 +73,7 @@ class InProcessCluster {
     computeserver::ComputeServerOptions options;
     options.catalog = Client();
     options.threads = options_.threads;
+    options.few_by_parts = options_.few_by_parts;
     auto server = computeserver::ComputeServer::Start(options);
     ASSERT_TRUE(server.ok()) << server.status();
     compute_.push_back(*std::move(server));

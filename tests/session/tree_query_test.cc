@@ -22,6 +22,9 @@ using sql::LogicalResults;
 
 class TreeQueryTest : public ::testing::Test {
  protected:
+  explicit TreeQueryTest(const InProcessCluster::Options& options = {.compute_servers = 2})
+      : cluster_(options) {}
+
   void Load(const LogicalResults& results, const std::string& of_records) {
     for (const auto& [name, table] : results.tables) {
       if (name == of_records) continue;
@@ -78,7 +81,7 @@ class TreeQueryTest : public ::testing::Test {
     }
   }
 
-  InProcessCluster cluster_{{.compute_servers = 2}};
+  InProcessCluster cluster_;
 };
 
 /// They are equal as spans, of which one value has many forms.
@@ -114,7 +117,8 @@ TEST_F(TreeQueryTest, QueriesOfTheOracleAreThoseOfPostgreSql) {
 TEST_F(TreeQueryTest, RecordsHoldFloatingPoint) {
   for (const std::string& statement :
        {"create table x (id int primary key, r double precision, f real, k int) with (storage = record)",
-        "insert into x values (1, 1.5, 0.25, 1), (2, -1e300, null, 1), (3, 'NaN', 'Infinity', 2), (4, null, -2, 2)"}) {
+        "insert into x values (1, 1.5, 0.25, 1), (2, -1e300, null, 1), (3, 'NaN', 'Infinity', 2), (4, null, "
+        "-2, 2)"}) {
     const auto result = cluster_.session().Execute(statement);
     ASSERT_TRUE(result.ok()) << statement << result.status();
   }
@@ -144,24 +148,6 @@ TEST_F(TreeQueryTest, RandomResultsAreThoseOfPostgreSql) {
   Compare("logical_random_results.txt");
 }
 
-/// Groups of columnar tables go by parts to a further stage, however few they are.
-TEST_F(TreeQueryTest, ResultsByPartsAreThoseOfPostgreSql) {
-  ASSERT_TRUE(cluster_.session().Execute("set nam.groups_by_parts = on").ok());
-  Compare("logical_results.txt");
-}
-
-TEST_F(TreeQueryTest, RandomResultsByPartsAreThoseOfPostgreSql) {
-  ASSERT_TRUE(cluster_.session().Execute("set nam.groups_by_parts = on").ok());
-  Compare("logical_random_results.txt");
-}
-
-TEST_F(TreeQueryTest, ResultsByPartsWithAWorkQueueAreThoseOfPostgreSql) {
-  cluster_.AddComputeServer();
-  ASSERT_TRUE(cluster_.session().Execute("set nam.groups_by_parts = on").ok());
-  ASSERT_TRUE(cluster_.session().Execute("set nam.work_queue = on").ok());
-  Compare("logical_results.txt");
-}
-
 /// One server has many groups, the other few: these are of any part.
 TEST_F(TreeQueryTest, FewGroupsBesideManyAreMergedWithThem) {
   constexpr int kRows = 80'000;
@@ -185,8 +171,30 @@ TEST_F(TreeQueryTest, FewGroupsBesideManyAreMergedWithThem) {
   EXPECT_EQ(ToText(*result), (TextRows{{absl::StrCat(groups), absl::StrCat(kRows), absl::StrCat(values)}}));
 }
 
+/// Groups of columnar tables go by parts to a further stage, however few they are.
+class TreeQueryByPartsTest : public TreeQueryTest {
+ protected:
+  TreeQueryByPartsTest() : TreeQueryTest({.compute_servers = 2, .few_by_parts = true}) {
+    EXPECT_TRUE(cluster_.session().Execute("set nam.groups_by_parts = on").ok());
+  }
+};
+
+TEST_F(TreeQueryByPartsTest, ResultsAreThoseOfPostgreSql) {
+  Compare("logical_results.txt");
+}
+
+TEST_F(TreeQueryByPartsTest, RandomResultsAreThoseOfPostgreSql) {
+  Compare("logical_random_results.txt");
+}
+
+TEST_F(TreeQueryByPartsTest, ResultsOfThreeServersWithAWorkQueueAreThoseOfPostgreSql) {
+  cluster_.AddComputeServer();
+  ASSERT_TRUE(cluster_.session().Execute("set nam.work_queue = on").ok());
+  Compare("logical_results.txt");
+}
+
 /// None waits for another with something in its hands.
-TEST_F(TreeQueryTest, FortyQueriesAtATimeEndOrAreOutOfMemory) {
+TEST_F(TreeQueryByPartsTest, FortyQueriesAtATimeEndOrAreOutOfMemory) {
   constexpr int kRows = 20'000, kQueries = 40;
   SmallTable table{{"keys", {{"k", Type::Integer()}, {"v", Type::Integer()}}, {{"k", 8}}, ""}, {}};
   for (int i = 0; i < kRows; ++i) table.rows.push_back({Value::Integer(i), Value::Integer(i % 10'000)});
@@ -214,11 +222,10 @@ TEST_F(TreeQueryTest, FortyQueriesAtATimeEndOrAreOutOfMemory) {
   EXPECT_GE(right, kQueries / 2) << "those with enough memory";
 }
 
-TEST_F(TreeQueryTest, ScratchMemoryIsGivenBackBehindEachQuery) {
+TEST_F(TreeQueryByPartsTest, ScratchMemoryIsGivenBackBehindEachQuery) {
   const LogicalResults results = LogicalResults::Read("tests/sql/logical_results.txt");
   Load(results, "");
   session::Session& session = cluster_.session();
-  ASSERT_TRUE(session.Execute("set nam.groups_by_parts = on").ok());
   const uint64_t used = cluster_.UsedBytes();
   const std::string query = "explain analyze select a, count(*) from t group by a";
   const auto report = session.Execute(query);

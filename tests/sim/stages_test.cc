@@ -48,8 +48,10 @@ class Staged {
   Staged(uint64_t seed, int compute_servers, int memory_servers, bool by_parts = true)
       : world_(Options(seed)) {
     auto harness = world_.OpenFabric("harness", {.secret = "s"});
-    auto cluster = Cluster::Start(
-        world_, {.memory_servers = memory_servers, .compute_servers = compute_servers, .threads = 2});
+    auto cluster = Cluster::Start(world_, {.memory_servers = memory_servers,
+                                           .compute_servers = compute_servers,
+                                           .threads = 2,
+                                           .few_by_parts = true});
     EXPECT_TRUE(harness.ok() && cluster.ok()) << cluster.status();
     harness_ = *std::move(harness);
     cluster_ = *std::move(cluster);
