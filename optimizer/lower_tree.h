@@ -20,9 +20,9 @@ struct TransactionScan {
 struct LoweringOptions {
   /// All columns of tables that are streamed are read, as from rows that are stored one after the other.
   bool whole_tuples = false;
-  /// Groups on servers go by parts to a further stage of servers.
+  /// Groups on servers go by parts to a further stage of servers: for those who run several.
   enum class Parts : uint8_t { kIfMany, kNever, kAlways };
-  Parts parts = Parts::kIfMany;
+  Parts parts = Parts::kNever;
 };
 
 /// Facts of stages that have run, by their numbers in the plan.
