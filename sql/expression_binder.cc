@@ -396,6 +396,14 @@ absl::StatusOr<Expr> ExpressionBinder::Case(const Node& node, const Context& con
 absl::StatusOr<Expr> ExpressionBinder::CastExpression(const Node& node, const Context& context) {
   NAM_RETURN_IF_ERROR(node.Only({"arg", "typeName"}));
   if (IsIntervalConstant(node)) return IntervalConstant(node);
+  const std::vector<std::string> type = node.Field("typeName").Names("names");
+  // Floating point has room for numbers that no decimal holds.
+  if (node.Field("arg").Has("fval") && !type.empty() && (type.back() == "float8" || type.back() == "float4")) {
+    const std::string number = node.Field("arg").Field("fval").Text("fval");
+    Expr text = ExpressionBuilder::UntypedString(number, node.position());
+    NAM_ASSIGN_OR_RETURN(const CastTarget to, TypeOfName(node.Field("typeName"), text));
+    return builder_.Cast(std::move(text), to.type, node.position(), to.width);
+  }
   NAM_ASSIGN_OR_RETURN(Expr operand, Expression(node.Field("arg"), context));
   NAM_ASSIGN_OR_RETURN(const CastTarget to, TypeOfName(node.Field("typeName"), operand));
   return builder_.Cast(std::move(operand), to.type, node.position(), to.width);

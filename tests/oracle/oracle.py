@@ -22,6 +22,7 @@ import shrink
 import tables
 
 PLAIN_SHARE = 0.12    # of queries, which SQLite understands as well
+MISTAKEN_SHARE = 0.05  # of queries with a word in the wrong place
 POSTGRES_MS = 500    # queries that take it longer are left out
 MOST_ROWS = 20_000    # of a result that is compared
 
@@ -124,6 +125,8 @@ class Queries:
         while done < count:
             is_plain = world.r.random() < PLAIN_SHARE
             text, ordered = (plain if is_plain else rich).statement()
+            if world.r.random() < MISTAKEN_SHARE:
+                text, ordered, is_plain = rich.mistaken(), False, False
             found = self.compared(text, ordered)
             if found is None:
                 self.counts.left_out += 1

@@ -7,6 +7,8 @@
 Nested loops get at most `MOST_LOOP_ROWS` rows; joins of facts are by columns of many values."""
 import random
 
+import shrink
+
 CONSTANTS = {
     "int": ["0", "1", "2", "3", "10", "-7", "42", "null::bigint"],
     "big": ["9223372036854775807", "0", "1", "-4611686018427387904", "2147483648"],
@@ -497,6 +499,27 @@ class Generator:
             if self.chance(0.7):
                 sql += f" limit {self.r.choice([0, 1, 2, 4, 10, 500])}" + (" offset 1" if self.chance(0.3) else "")
         return sql
+
+    def mistaken(self):
+        """A statement with a word too many, too few or in the wrong place: mostly an error, of one kind."""
+        words = shrink.tokens(self.statement()[0])
+        for _ in range(20):
+            if len(words) < 120:
+                break
+            words = shrink.tokens(self.statement()[0])
+        at = self.r.randrange(len(words))
+        roll = self.r.random()
+        if roll < 0.3:
+            del words[at]
+        elif roll < 0.7:
+            words[at] = self.r.choice(words)
+        elif roll < 0.85:
+            words[at] = self.pick("nothing", "q1.nothing", "sum(1)", "1.5", "'abc'", "true", "date '1995-01-01'", "count(*)", "q9.id",
+                                  "nofunction(1)", "null", "(select 1, 2)", "*")
+        else:
+            other = self.r.randrange(len(words))
+            words[at], words[other] = words[other], words[at]
+        return " ".join(words)
 
     def statement(self):
         """A statement, and whether the order of its rows counts."""
