@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "plan/expression_tree.h"
+#include "sql/similar_pattern.h"
 #include "types/decimal.h"
 #include "types/sql_error.h"
 
@@ -201,6 +202,7 @@ absl::StatusOr<Expr> ExpressionBinder::Operation(const Node& node, const Context
   if (kind == "AEXPR_NOT_BETWEEN") return Between(node, true, context);
   if (kind == "AEXPR_IN") return In(node, !name.empty() && name.back() == "<>", context);
   if (kind == "AEXPR_LIKE") return Like(node, !name.empty() && name.back() == "!~~", context);
+  if (kind == "AEXPR_SIMILAR") return Similar(node, !name.empty() && name.back() == "!~", context);
   if (kind == "AEXPR_ILIKE") return *CalledOperation(name.empty() ? "~~*" : name.back(), node, context);
   if (kind == "AEXPR_DISTINCT" || kind == "AEXPR_NOT_DISTINCT")
     return DistinctTest(node, kind == "AEXPR_NOT_DISTINCT", context);
@@ -208,7 +210,6 @@ absl::StatusOr<Expr> ExpressionBinder::Operation(const Node& node, const Context
   struct {
     const char *kind, *name, *hint;
   } constexpr kRefused[] = {
-      {"AEXPR_SIMILAR", "SIMILAR TO is", "use LIKE, or ~ with a regular expression"},
       {"AEXPR_BETWEEN_SYM", "BETWEEN SYMMETRIC is", "write the smaller bound first and use BETWEEN"},
       {"AEXPR_NOT_BETWEEN_SYM", "BETWEEN SYMMETRIC is", "write the smaller bound first and use BETWEEN"},
       {"AEXPR_OP_ANY", "ANY over arrays is", "use IN (…)"},
@@ -308,6 +309,34 @@ absl::StatusOr<Expr> ExpressionBinder::Like(const Node& node, bool negated, cons
   NAM_ASSIGN_OR_RETURN(Expr b, Expression(node.Field("rexpr"), context));
   NAM_ASSIGN_OR_RETURN(Expr like, builder_.Like(std::move(a), std::move(b), node.position()));
   return negated ? builder_.Not(std::move(like), node.position()) : std::move(like);
+}
+
+/// The parser writes x ~ similar_to_escape(pattern [, escape]).
+absl::StatusOr<Expr> ExpressionBinder::Similar(const Node& node, bool negated, const Context& context) {
+  const int position = node.position();
+  std::vector<Expr> operands(1);
+  NAM_ASSIGN_OR_RETURN(operands[0], Expression(node.Field("lexpr"), context));
+  std::vector<std::string> texts;
+  bool null = false;
+  for (const Node& arg : node.Field("rexpr").List("args")) {
+    NAM_ASSIGN_OR_RETURN(Expr text, Expression(arg, context));
+    NAM_RETURN_IF_ERROR(builder_.Settle(text, Type::String()));
+    if (!IsLiteral(text) || text.type.kind != TypeKind::kString)
+      return Refusal("SIMILAR TO takes a constant here", position, "use ~ with a regular expression");
+    null = null || text.literal.null;
+    texts.push_back(text.literal.text);
+  }
+  if (null) {
+    operands.push_back(MakeLiteral(Value::Null(Type::String()), position));
+  } else {
+    const std::string escape = texts.size() > 1 ? texts[1] : "\\";
+    const bool one = std::count_if(escape.begin(), escape.end(), [](char c) { return (c & 0xc0) != 0x80; }) <= 1;
+    if (!one) return UserError(sqlstate::kBadEscapeText, "the escape is one character or none", position);
+    NAM_ASSIGN_OR_RETURN(std::string pattern, SimilarPattern(texts.at(0), escape, position));
+    operands.push_back(ExpressionBuilder::UntypedString(std::move(pattern), position));
+  }
+  NAM_ASSIGN_OR_RETURN(Expr call, builder_.Call("textregexeq", std::move(operands), position));
+  return negated ? builder_.Not(std::move(call), position) : std::move(call);
 }
 
 absl::StatusOr<Expr> ExpressionBinder::DistinctTest(const Node& node, bool negated, const Context& context) {

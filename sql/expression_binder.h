@@ -77,6 +77,7 @@ class ExpressionBinder {
   ExprOr SimpleOperation(const Node& node, const Context& context);
   ExprOr Between(const Node& node, bool negated, const Context& context);
   ExprOr In(const Node& node, bool negated, const Context& context);
+  ExprOr Similar(const Node& node, bool negated, const Context& context);
   ExprOr Like(const Node& node, bool negated, const Context& context);
   ExprOr NullIf(const Node& node, const Context& context);
   ExprOr Coalesce(const Node& node, const Context& context);

@@ -257,7 +257,6 @@ TEST(BindErrorTest, Expressions) {
       {"select ^interval '1' year to month from t", "intervals of several fields"},
       {"select ^~ n from t", "operator ~ is"},
       {"select n ^operator(pg_catalog.+) 1 from t", "operator + is"},
-      {"select name ^similar to 'a' from t", "SIMILAR TO is"},
       {"select n ^between symmetric 1 and 2 from t", "BETWEEN SYMMETRIC is"},
       {"select name ^collate \"C\" from t", "COLLATE is"},
       {"select ^array[1] from t", "arrays are"},
