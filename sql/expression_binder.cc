@@ -331,7 +331,7 @@ absl::StatusOr<Expr> ExpressionBinder::Similar(const Node& node, bool negated, c
   } else {
     const std::string escape = texts.size() > 1 ? texts[1] : "\\";
     const bool one = std::count_if(escape.begin(), escape.end(), [](char c) { return (c & 0xc0) != 0x80; }) <= 1;
-    if (!one) return UserError(sqlstate::kBadEscapeText, "the escape is one character or none", position);
+    if (!one) return UserError(sqlstate::kBadEscape, "the escape is one character or none", position);
     NAM_ASSIGN_OR_RETURN(std::string pattern, SimilarPattern(texts.at(0), escape, position));
     operands.push_back(ExpressionBuilder::UntypedString(std::move(pattern), position));
   }
