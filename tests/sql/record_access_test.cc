@@ -13,6 +13,7 @@
 #include "plan/expression_tree.h"
 #include "sql/assignment.h"
 #include "tests/sql/arbitrary_record.h"
+#include "tests/sql/flat_query.h"
 #include "types/wire.h"
 
 namespace nam::sql {
