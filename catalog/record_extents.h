@@ -12,6 +12,8 @@ namespace nam::catalog {
 inline uint64_t ExtentBytesOf(const proto::RecordStorage& record, proto::RecordPartKind kind) {
   constexpr uint64_t kIndexShare = 8;
   constexpr uint64_t kIndexBytesMin = uint64_t{256} << 10;
+  constexpr uint64_t kNumbersBytes = uint64_t{16} << 10;  // of as many columns as a table may have
+  if (kind == proto::COLUMN_NUMBERS) return kNumbersBytes;
   const uint64_t bytes = record.extent_bytes();
   return kind == proto::HASH_INDEX ? std::max(bytes / kIndexShare, std::min(bytes, kIndexBytesMin)) : bytes;
 }

@@ -59,6 +59,8 @@ uint32_t BytesOfColumn(const proto::Type& type) {
     case TypeKind::kDouble:
     case TypeKind::kReal:
       return 8;
+    case TypeKind::kInterval:
+      return 16;
     case TypeKind::kString:
       return type.precision() > 0 ? type.precision() : type.length();
     default:

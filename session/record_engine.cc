@@ -6,8 +6,12 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "catalog/record_extents.h"
 #include "txn/cluster_tables.h"
+#include "txn/column_numbers.h"
 #include "txn/rsi_session.h"
+#include "txn/table_extents.h"
+#include "types/sql_error.h"
 
 namespace nam::session {
 namespace {
@@ -34,6 +38,7 @@ class RecordEngine final : public RecordAccess {
   void BeginAnew() override {
     session_.reset();
     handles_.clear();
+    numbers_.clear();
   }
 
   absl::Status Lookup(const proto::Table& table, std::span<const std::string> keys,
@@ -104,13 +109,38 @@ class RecordEngine final : public RecordAccess {
     return Lost(session_->Delete(handle, Bytes(key)));
   }
 
-  absl::Status CreateTable(const proto::Table& table) override {
+  absl::StatusOr<uint64_t> NextNumber(const proto::Table& table, int column) override {
+    std::unique_ptr<txn::ColumnNumbers>& numbers = numbers_[table.allocation()];
+    if (numbers == nullptr) {
+      NAM_ASSIGN_OR_RETURN(auto source, txn::TableExtents::Open(attachment_, table.name(), txn::kNumbersPart));
+      NAM_ASSIGN_OR_RETURN(
+          numbers, txn::ColumnNumbers::Open(attachment_.fabric(), attachment_, std::move(source),
+                                            catalog::ExtentBytesOf(table.record(), proto::COLUMN_NUMBERS)));
+    }
+    absl::StatusOr<uint64_t> next = numbers->Next(static_cast<uint32_t>(column));
+    if (!next.ok()) numbers.reset();
+    return next;
+  }
+
+  absl::Status CreateTable(const proto::Table& table, std::span<const proto::RecordPart> indexes) override {
+    if (!indexes.empty()) NAM_RETURN_IF_ERROR(OpenSession());
     const proto::RecordStorage& record = table.record();
-    return txn::CreateTable(attachment_, {.name = table.name(),
-                                          .row_bytes = record.row_bytes(),
-                                          .key_bytes = record.key_bytes(),
-                                          .versions = record.versions() == 0 ? 1 : record.versions(),
-                                          .table = table});
+    NAM_RETURN_IF_ERROR(
+        txn::CreateTable(attachment_, {.name = table.name(),
+                                       .row_bytes = record.row_bytes(),
+                                       .key_bytes = record.key_bytes(),
+                                       .versions = record.versions() == 0 ? 1 : record.versions(),
+                                       .table = table}));
+    for (const proto::RecordPart& index : indexes) {
+      const absl::Status made = Lost(txn::CreateIndex(attachment_, *session_, table.name(), index));
+      if (made.ok()) continue;
+      attachment_.catalog().DropTable(table.name()).IgnoreError();  // the error is what matters
+      if (!absl::IsAlreadyExists(made)) return made;
+      return UserError(sqlstate::kDuplicateTable,
+                       absl::StrCat("relation ", Quote(index.name()), " already exists"), -1,
+                       "give the constraint another name");
+    }
+    return absl::OkStatus();
   }
   absl::Status CreateIndex(const proto::Table& table, const proto::RecordPart& index) override {
     NAM_RETURN_IF_ERROR(OpenSession());
@@ -159,6 +189,7 @@ class RecordEngine final : public RecordAccess {
   txn::ClusterTables tables_;
   std::unique_ptr<txn::Session> session_;
   absl::flat_hash_map<uint64_t, txn::TableHandle> handles_;  // by allocation
+  absl::flat_hash_map<uint64_t, std::unique_ptr<txn::ColumnNumbers>> numbers_;  // likewise
 };
 
 }  // namespace

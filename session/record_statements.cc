@@ -1,10 +1,7 @@
 #include "session/record_statements.h"
 
 #include <algorithm>
-#include <iterator>
-#include <map>
 #include <memory>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -14,7 +11,6 @@
 #include "partitioner/record_row.h"
 #include "plan/expression.h"
 #include "session/query_result.h"
-#include "sql/assignment.h"
 #include "txn/session.h"
 #include "types/sql_error.h"
 
@@ -69,13 +65,6 @@ absl::Status CommitInSql(const absl::Status& status) {
                    .sqlstate = kOutcomeUnknown});
 }
 
-absl::Status DuplicateKey(const proto::Table& table, const std::vector<Value>& row) {
-  std::string key;
-  for (const uint32_t column : partitioner::KeyColumnsOf(table))
-    absl::StrAppend(&key, key.empty() ? "" : ", ", row[column].ToString());
-  return absl::AlreadyExistsError(absl::StrCat("table ", table.name(), " has (", key, ") already"));
-}
-
 absl::Status NameTaken(const std::string& name, int position, std::string hint) {
   return ToStatus({.message = absl::StrCat("relation \"", name, "\" already exists"),
                    .position = position,
@@ -117,31 +106,12 @@ class RowBatch {
   std::vector<const std::byte*> rows_;
 };
 
-absl::StatusOr<bool> HoldsAll(const std::vector<const Expr*>& filter, const std::vector<Value>& row) {
-  const plan::Resolver resolve = sql::RowResolver(row);
-  for (const Expr* condition : filter) {
-    NAM_ASSIGN_OR_RETURN(const Value holds, plan::Evaluate(*condition, resolve));
-    if (holds.null || holds.number == 0) return false;
-  }
-  return true;
-}
-
 std::vector<Expr> ConjunctsOn(const sql::BoundQuery& query, size_t table) {
   std::vector<Expr> conjuncts;
   for (const Expr& conjunct : query.conjuncts) {
     if (RecordStatements::OnlyTableOf(query, conjunct) == table) conjuncts.push_back(conjunct);
   }
   return conjuncts;
-}
-
-bool InRanges(const std::vector<sql::KeyRange>& ranges, std::span<const std::byte> bytes) {
-  const std::string_view key(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  // The last that begins at or before the key.
-  const auto after = std::upper_bound(ranges.begin(), ranges.end(), key,
-                                      [](std::string_view k, const sql::KeyRange& r) { return k < r.low; });
-  if (after == ranges.begin()) return false;
-  const sql::KeyRange& range = *std::prev(after);
-  return range.high.empty() || key < range.high;
 }
 
 /// How a query finds its rows: in its order, if then the first of them are all that it needs.
@@ -224,7 +194,7 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::TransactionStatement&
 
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CreateTableStatement& statement) {
   NAM_RETURN_IF_ERROR(MayRun("CREATE TABLE"));
-  const absl::Status created = access_.CreateTable(statement.table);
+  const absl::Status created = access_.CreateTable(statement.table, statement.indexes);
   if (absl::IsAlreadyExists(created)) {
     if (statement.if_not_exists) return Command("CREATE TABLE");
     return NameTaken(statement.table.name(), statement.position, "DROP TABLE first, or write IF NOT EXISTS");
@@ -276,6 +246,12 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::DropIndexStatement& s
                      .hint = "EXPLAIN shows the index that a query uses",
                      .sqlstate = "42704"});
   }
+  if (absl::IsFailedPrecondition(dropped)) {
+    return ToStatus({.message = std::string(dropped.message()),
+                     .position = statement.position,
+                     .hint = "drop the table instead",
+                     .sqlstate = "2BP01"});
+  }
   if (!dropped.ok() && !absl::IsNotFound(dropped)) return InSql(dropped);
   return Command("DROP INDEX");
 }
@@ -299,118 +275,17 @@ absl::StatusOr<ResultSet> RecordStatements::InTransaction(
 }
 
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::InsertStatement& statement) {
-  return InTransaction([&] { return Insert(statement); });
+  return InTransaction([&] { return changes_.Insert(statement); });
 }
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::UpdateStatement& statement) {
-  return InTransaction([&] { return Update(statement); });
+  return InTransaction([&] { return changes_.Update(statement); });
 }
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::DeleteStatement& statement) {
-  return InTransaction([&] { return Delete(statement); });
+  return InTransaction([&] { return changes_.Delete(statement); });
 }
 absl::StatusOr<ResultSet> RecordStatements::Select(const sql::BoundQuery& query, uint64_t result_bytes_max,
                                                    RowReceiver& receiver) {
   return InTransaction([&] { return Query(query, result_bytes_max, receiver); });
-}
-
-absl::Status RecordStatements::Find(const proto::Table& table, const RecordLayout& layout,
-                                    const std::vector<Expr>& conjuncts, const Rows& on_row) {
-  const sql::AccessPath path =
-      sql::ChooseAccessPath(table, layout, conjuncts, {.snapshot = access_.snapshot()});
-  return Follow(table, layout, path, [&](std::span<const std::byte> bytes) -> absl::StatusOr<bool> {
-    std::vector<Value> row = layout.Decode(bytes);
-    NAM_ASSIGN_OR_RETURN(const bool holds, HoldsAll(path.filter, row));
-    return holds ? on_row(bytes, std::move(row)) : true;
-  });
-}
-
-absl::Status RecordStatements::Follow(const proto::Table& table, const RecordLayout& layout,
-                                      const sql::AccessPath& path, const RecordAccess::OnRow& on_row) {
-  bool more = true;
-  const RecordAccess::OnRow in_ranges = [&](std::span<const std::byte> bytes) -> absl::StatusOr<bool> {
-    if (cancelled_) return absl::CancelledError("cancelled");
-    if (path.scan() && !InRanges(path.ranges, bytes.first(layout.key_bytes()))) return true;
-    NAM_ASSIGN_OR_RETURN(more, on_row(bytes));
-    return more;
-  };
-  if (path.nothing()) return absl::OkStatus();
-  if (!path.keys.empty()) return access_.Lookup(table, path.keys, in_ranges);
-  if (path.scan()) return access_.Scan(table, in_ranges);
-  for (const sql::KeyRange& range : path.ranges) {
-    if (more) NAM_RETURN_IF_ERROR(access_.ScanIndex(table, path.index, range, in_ranges));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<ResultSet> RecordStatements::Insert(const sql::InsertStatement& statement) {
-  const proto::Table& table = *statement.table.table;
-  const RecordLayout layout(table);
-  for (const std::vector<Expr>& values : statement.rows) {
-    if (cancelled_) return absl::CancelledError("cancelled");
-    std::vector<Value> row;
-    for (size_t i = 0; i < values.size(); ++i) {
-      NAM_ASSIGN_OR_RETURN(Value value, plan::Evaluate(values[i], plan::Resolver()));
-      NAM_ASSIGN_OR_RETURN(value,
-                           sql::Assign(table, static_cast<int>(i), std::move(value), values[i].position));
-      row.push_back(std::move(value));
-    }
-    NAM_RETURN_IF_ERROR(sql::Check(table, statement.checks, row));
-    const absl::Status inserted = access_.Insert(table, layout.Encode(row));
-    if (absl::IsAlreadyExists(inserted)) return DuplicateKey(table, row);
-    NAM_RETURN_IF_ERROR(inserted);
-  }
-  return Command(absl::StrCat("INSERT 0 ", statement.rows.size()));
-}
-
-/// All rows are found before the first one changes. A key may move to where another row of the statement was.
-absl::StatusOr<ResultSet> RecordStatements::Update(const sql::UpdateStatement& statement) {
-  const proto::Table& table = *statement.table.table;
-  const RecordLayout layout(table);
-  std::set<std::string> found;                // keys
-  std::map<std::string, std::string> change;  // rows by their new key
-  NAM_RETURN_IF_ERROR(
-      Find(table, layout, statement.conjuncts,
-           [&](std::span<const std::byte> bytes, std::vector<Value> old) -> absl::StatusOr<bool> {
-             std::vector<Value> row = old;
-             for (const sql::UpdateStatement::Assignment& assignment : statement.assignments) {
-               NAM_ASSIGN_OR_RETURN(Value value, plan::Evaluate(assignment.value, sql::RowResolver(old)));
-               NAM_ASSIGN_OR_RETURN(
-                   row[static_cast<size_t>(assignment.column)],
-                   sql::Assign(table, assignment.column, std::move(value), assignment.value.position));
-             }
-             NAM_RETURN_IF_ERROR(sql::Check(table, statement.checks, row));
-             found.emplace(reinterpret_cast<const char*>(bytes.data()), layout.key_bytes());
-             NAM_RETURN_IF_ERROR(access_.MayWrite(found.size()));
-             std::string encoded = layout.Encode(row);
-             std::string key = encoded.substr(0, layout.key_bytes());
-             if (!change.emplace(std::move(key), std::move(encoded)).second) return DuplicateKey(table, row);
-             return true;
-           }));
-  for (const std::string& key : found) {
-    if (!change.contains(key)) NAM_RETURN_IF_ERROR(access_.Delete(table, key));
-  }
-  for (const auto& [key, row] : change) {
-    const absl::Status changed =
-        found.contains(key) ? access_.Update(table, row) : access_.Insert(table, row);
-    if (absl::IsAlreadyExists(changed))
-      return DuplicateKey(table, layout.Decode(std::as_bytes(std::span(row))));
-    NAM_RETURN_IF_ERROR(changed);
-  }
-  return Command(absl::StrCat("UPDATE ", found.size()));
-}
-
-absl::StatusOr<ResultSet> RecordStatements::Delete(const sql::DeleteStatement& statement) {
-  const proto::Table& table = *statement.table.table;
-  const RecordLayout layout(table);
-  std::vector<std::string> keys;
-  NAM_RETURN_IF_ERROR(Find(table, layout, statement.conjuncts,
-                           [&](std::span<const std::byte> bytes, std::vector<Value>) -> absl::StatusOr<bool> {
-                             keys.emplace_back(reinterpret_cast<const char*>(bytes.data()),
-                                               layout.key_bytes());
-                             NAM_RETURN_IF_ERROR(access_.MayWrite(keys.size()));
-                             return true;
-                           }));
-  for (const std::string& key : keys) NAM_RETURN_IF_ERROR(access_.Delete(table, key));
-  return Command(absl::StrCat("DELETE ", keys.size()));
 }
 
 absl::StatusOr<ResultSet> RecordStatements::Query(const sql::BoundQuery& query, uint64_t result_bytes_max,
@@ -431,7 +306,7 @@ absl::StatusOr<ResultSet> RecordStatements::Query(const sql::BoundQuery& query, 
     RowBatch batch(*stage, 0, layout.row_bytes(),
                    first_rows_do ? static_cast<uint64_t>(star.row_limit) : execution::kChunkRows);
     NAM_RETURN_IF_ERROR(
-        Follow(table, layout, path, [&](std::span<const std::byte> row) { return batch.Add(row); }));
+        finder_.Follow(table, layout, path, [&](std::span<const std::byte> row) { return batch.Add(row); }));
     NAM_RETURN_IF_ERROR(batch.Flush().status());
   }
   NAM_RETURN_IF_ERROR(stage->Run());
@@ -445,7 +320,7 @@ absl::Status RecordStatements::Feed(const optimizer::TransactionScan& scan, cons
       sql::ChooseAccessPath(table, layout, scan.conditions, {.snapshot = access_.snapshot()});
   RowBatch batch(stage, scan.pipeline, layout.row_bytes(), execution::kChunkRows);
   NAM_RETURN_IF_ERROR(
-      Follow(table, layout, path, [&](std::span<const std::byte> row) { return batch.Add(row); }));
+      finder_.Follow(table, layout, path, [&](std::span<const std::byte> row) { return batch.Add(row); }));
   return batch.Flush().status();
 }
 

@@ -15,6 +15,7 @@
 #include "session/catalog_tables.h"
 #include "session/missing_server_errors.h"
 #include "session/no_rows.h"
+#include "session/prepared_statements.h"
 #include "session/query_result.h"
 #include "session/record_engine.h"
 #include "session/record_reads.h"
@@ -64,7 +65,10 @@ class SessionImpl final : public Session {
         member_(attachment.member()),
         record_access_(std::move(records)) {
     settings_.prefetch_window = storage::DefaultWindow(attachment.fabric().capabilities());
-    if (record_access_ != nullptr) records_.emplace(*record_access_, attachment.fabric().clock(), cancel_);
+    if (record_access_ != nullptr) {
+      records_.emplace(*record_access_, attachment.fabric().clock(), cancel_,
+                       [this](plan::logical::Query query) { return RunOfChange(std::move(query)); });
+    }
   }
   absl::Status Open() {
     NAM_ASSIGN_OR_RETURN(stages_, StageRunner::Open(attachment_, tables_, settings_, cancel_));
@@ -220,6 +224,31 @@ class SessionImpl final : public Session {
     return ToStatus({.message = std::move(message), .hint = std::move(hint), .sqlstate = "0A000"});
   }
 
+  absl::StatusOr<ResultSet> Run(const sql::PrepareStatement& statement) {
+    NAM_RETURN_IF_ERROR(MayRun(""));
+    NAM_RETURN_IF_ERROR(prepared_.Add(statement));
+    return Command("PREPARE");
+  }
+  absl::StatusOr<ResultSet> Run(const sql::DeallocateStatement& statement) {
+    NAM_RETURN_IF_ERROR(MayRun(""));
+    NAM_RETURN_IF_ERROR(prepared_.Remove(statement.name));
+    return Command(statement.name.empty() ? "DEALLOCATE ALL" : "DEALLOCATE");
+  }
+  absl::StatusOr<ResultSet> Run(const sql::ExecuteStatement& statement) {
+    NAM_RETURN_IF_ERROR(MayRun(""));
+    NAM_ASSIGN_OR_RETURN(const sql::PrepareStatement* prepared, prepared_.Find(statement));
+    NAM_ASSIGN_OR_RETURN(const sql::Statement bound,
+                         sql::BindPrepared(*prepared, statement, tables_,
+                                           WallTimeUs(attachment_.fabric().clock())));
+    return RunWithServers(bound);
+  }
+
+  static ResultSet Command(std::string command) {
+    ResultSet result;
+    result.command = std::move(command);
+    return result;
+  }
+
   template <typename RecordStatement>
   absl::StatusOr<ResultSet> Run(const RecordStatement& statement) {
     if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
@@ -237,6 +266,15 @@ class SessionImpl final : public Session {
     NAM_RETURN_IF_ERROR(MayRun(""));
     NAM_ASSIGN_OR_RETURN(const std::unique_ptr<TreeRun> query, Prepare(std::move(*statement.tree)));
     return query->Run(*receiver_);
+  }
+
+  /// The query that a change is made of, in the transaction that is open.
+  absl::StatusOr<ResultSet> RunOfChange(plan::logical::Query query) {
+    NAM_ASSIGN_OR_RETURN(const std::unique_ptr<TreeRun> run, Prepare(std::move(query)));
+    ResultCollector rows;
+    NAM_ASSIGN_OR_RETURN(ResultSet result, run->RunStages(rows));
+    result.rows = rows.Take();
+    return result;
   }
 
   absl::StatusOr<std::unique_ptr<TreeRun>> Prepare(plan::logical::Query query) {

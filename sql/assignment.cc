@@ -49,6 +49,7 @@ std::string ColumnTypeName(const proto::Type& type) {
     case TypeKind::kDecimal:
       return absl::StrCat("decimal(", type.precision(), ",", type.scale(), ")");
     case TypeKind::kString:
+      if (type.length() == 0) return "text";
       return absl::StrCat(type.blank_padded() ? "char(" : "varchar(", type.length(), ")");
     default:
       return TypeName(ColumnTypeOf(type));
@@ -67,6 +68,13 @@ absl::StatusOr<Value> Assign(const proto::Table& table, int column, Value value,
   if (ColumnTypeOf(type).kind != TypeKind::kString) {
     if (!Fits(type, value.number)) return OutOfRange(type, position);
     return value;
+  }
+  if (type.length() == 0) {
+    if (value.text.size() <= BytesOfColumn(type)) return value;
+    return UserError(sqlstate::kLimitExceeded,
+                     absl::StrCat("value too long for column ", Quote(to.name()), " of type text"), position,
+                     absl::StrCat("it has ", value.text.size(), " bytes; a text of a record table has ",
+                                  BytesOfColumn(type), " at most, a varchar(n) as many as it says"));
   }
   if (type.blank_padded()) value.text.erase(value.text.find_last_not_of(' ') + 1);
   // A table that was made with as many bytes as characters keeps them.
@@ -93,6 +101,29 @@ absl::Status Check(const proto::Table& table, const std::vector<BoundCheck>& che
         absl::StrCat("a row of ", Quote(table.name()), " violates check constraint ", Quote(check.name)), -1);
   }
   return absl::OkStatus();
+}
+
+std::string ConstraintName(const proto::Table& table, int key) {
+  if (key != ConflictAction::kPrimaryKey) return table.record().parts(key).name();
+  const std::string& name = table.record().primary_key_name();
+  return name.empty() ? absl::StrCat(table.name(), "_pkey") : name;
+}
+
+absl::Status DuplicateKey(const proto::Table& table, int key, const std::vector<Value>& row) {
+  std::vector<uint32_t> columns = partitioner::KeyColumnsOf(table);
+  if (key != ConflictAction::kPrimaryKey) {
+    const auto& of_index = table.record().parts(key).columns();
+    columns.assign(of_index.begin(), of_index.end());
+  }
+  std::string names, values;
+  for (const uint32_t column : columns) {
+    absl::StrAppend(&names, names.empty() ? "" : ", ", table.columns(static_cast<int>(column)).name());
+    absl::StrAppend(&values, column == columns[0] ? "" : ", ", row[column].ToString());
+  }
+  return UserError(sqlstate::kUniqueViolation,
+                   absl::StrCat("duplicate key value violates unique constraint ",
+                                Quote(ConstraintName(table, key))),
+                   -1, absl::StrCat("key (", names, ")=(", values, ") already exists"));
 }
 
 }  // namespace nam::sql

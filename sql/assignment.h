@@ -17,6 +17,13 @@ absl::StatusOr<Value> Assign(const proto::Table& table, int column, Value value,
 absl::Status Check(const proto::Table& table, const std::vector<BoundCheck>& checks,
                    const std::vector<Value>& row);
 
+/// The name of the constraint that a key of the table is: ConflictAction::kPrimaryKey, or
+/// RecordStorage.parts[key].
+std::string ConstraintName(const proto::Table& table, int key);
+
+/// 23505: a row with the key of these columns is there already. Of values of the whole row.
+absl::Status DuplicateKey(const proto::Table& table, int key, const std::vector<Value>& row);
+
 /// The columns of table 0 are the row's values.
 inline plan::Resolver RowResolver(const std::vector<Value>& row) {
   return [&row](const plan::Expr& e) { return row[static_cast<size_t>(e.column.column)]; };

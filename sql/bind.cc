@@ -7,6 +7,7 @@
 #include "sql/bound_query.h"
 #include "sql/logical_query.h"
 #include "sql/parse_tree.h"
+#include "sql/prepare_binder.h"
 #include "sql/record_binder.h"
 #include "sql/select_binder.h"
 #include "sql/system_names.h"
@@ -37,9 +38,10 @@ absl::StatusOr<Statement> BindExplainOfChange(const Node& node, bool analyze, Ta
   const auto take = [&](auto& change) {
     statement.query.tables = {std::move(change.table)};
     statement.query.conjuncts = std::move(change.conjuncts);
+    statement.tree = std::move(change.source);
   };
   update ? take(std::get<UpdateStatement>(bound)) : take(std::get<DeleteStatement>(bound));
-  statement.change = update ? "Update" : "Delete";
+  if (statement.tree == nullptr) statement.change = update ? "Update" : "Delete";
   return Statement(std::move(statement));
 }
 
@@ -210,9 +212,7 @@ bool Parses(const std::string& text) {
   return ParsedStatement::Parse(text).ok();
 }
 
-absl::StatusOr<Statement> Bind(const std::string& text, TableSource& tables, std::optional<int64_t> now_us) {
-  NAM_ASSIGN_OR_RETURN(const ParsedStatement statement, ParsedStatement::Parse(text, now_us));
-  const Node root = statement.root();
+absl::StatusOr<Statement> BindStatement(const Node& root, TableSource& tables) {
   if (root.Is("SelectStmt")) return BindAnyQuery(root, tables);
   if (root.Is("ExplainStmt")) return BindExplain(root, tables);
   if (root.Is("DropStmt")) return BindDrop(root);
@@ -223,7 +223,25 @@ absl::StatusOr<Statement> Bind(const std::string& text, TableSource& tables, std
   if (root.Is("UpdateStmt")) return BindUpdate(root, tables);
   if (root.Is("DeleteStmt")) return BindDelete(root, tables);
   if (root.Is("TransactionStmt")) return BindTransaction(root);
+  if (root.Is("ExecuteStmt")) return BindExecute(root);
+  if (root.Is("DeallocateStmt")) return Statement(DeallocateStatement{root.Text("name")});
   return RefuseStatement(root);
+}
+
+absl::StatusOr<Statement> Bind(const std::string& text, TableSource& tables, std::optional<int64_t> now_us) {
+  NAM_ASSIGN_OR_RETURN(ParsedStatement statement, ParsedStatement::Parse(text, now_us));
+  if (!statement.root().Is("PrepareStmt")) return BindStatement(statement.root(), tables);
+  Parameters parameters;
+  statement.SetParameters(parameters);
+  return BindPrepare(statement.root(), tables, parameters);
+}
+
+absl::StatusOr<Statement> BindPrepared(const PrepareStatement& prepared, const ExecuteStatement& execute,
+                                       TableSource& tables, std::optional<int64_t> now_us) {
+  NAM_ASSIGN_OR_RETURN(Parameters parameters, ArgumentsOf(prepared, execute));
+  NAM_ASSIGN_OR_RETURN(ParsedStatement statement, ParsedStatement::Parse(prepared.text, now_us));
+  statement.SetParameters(parameters);
+  return BindStatement(statement.root(), tables);
 }
 
 }  // namespace nam::sql

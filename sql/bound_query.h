@@ -78,6 +78,7 @@ struct SetStatement {
 /// CREATE TABLE … WITH (storage = record).
 struct CreateTableStatement {
   proto::Table table;  // name, columns, primary key, checks, record: as the catalog takes them
+  std::vector<proto::RecordPart> indexes;  // of its UNIQUE constraints; without extents
   bool if_not_exists = false;
   int position = -1;  // of the name
 };
@@ -101,25 +102,50 @@ struct BoundCheck {
   plan::Expr condition;  // over columns of table 0
 };
 /// What changes rows of one record table. Values are of their column's kind and scale; whether they fit it is
-/// for Assign (sql/assignment.h) to say.
+/// for Assign (sql/assignment.h) to say. Where no value stands, the column takes its default: a constant of
+/// this statement, or nothing if the column is numbered and takes its next number.
+using ChangeValue = std::optional<plan::Expr>;
+using ChangeSource = std::shared_ptr<plan::logical::Query>;
+
+struct ColumnAssignment {
+  int column = -1;
+  ChangeValue value;
+};
+/// ON CONFLICT. Expressions are over columns of table 0, the row that is there, and of table 1, the row that was
+/// to be inserted.
+struct ConflictAction {
+  static constexpr int kPrimaryKey = -1;
+  std::vector<int> keys;  // that are looked up: kPrimaryKey, or a unique index RecordStorage.parts[i]
+  bool update = false;    // otherwise the row that is there stays as it is
+  std::vector<ColumnAssignment> assignments;
+  std::vector<plan::Expr> conjuncts;
+};
 struct InsertStatement {
   BoundTable table;
-  std::vector<std::vector<plan::Expr>> rows;  // constants, one for each column of the table
+  std::vector<int> columns;                    // that values are given for
+  std::vector<std::vector<ChangeValue>> rows;  // constants, one for each of `columns`
+  ChangeSource source;                         // instead of rows: its columns are those values
+  std::vector<ChangeValue> defaults;           // of each column of the table
   std::vector<BoundCheck> checks;
+  std::optional<ConflictAction> conflict;
+  std::vector<OutputColumn> returning;  // over the new row as table 0
 };
 struct UpdateStatement {
-  struct Assignment {
-    int column = -1;
-    plan::Expr value;  // over columns of table 0
-  };
   BoundTable table;
-  std::vector<plan::Expr> conjuncts;  // all must be true
-  std::vector<Assignment> assignments;
+  std::vector<plan::Expr> conjuncts;  // over columns of table 0; all must be true
+  std::vector<ColumnAssignment> assignments;
+  /// Instead of conjuncts and of the assignments' expressions: its columns are those of the table, the values of
+  /// the assignments that have one, and what RETURNING names of other tables.
+  ChangeSource source;
+  std::vector<ChangeValue> defaults;
   std::vector<BoundCheck> checks;
+  std::vector<OutputColumn> returning;  // over the new row as table 0, and the rest of the source as table 1
 };
 struct DeleteStatement {
   BoundTable table;
   std::vector<plan::Expr> conjuncts;
+  ChangeSource source;  // instead; as of UPDATE
+  std::vector<OutputColumn> returning;
 };
 /// Snapshot isolation is the one level there is.
 struct TransactionStatement {
@@ -127,13 +153,34 @@ struct TransactionStatement {
   Kind kind = Kind::kBegin;
 };
 
+/// PREPARE: bound once to learn the parameters' types, and anew with their values by each EXECUTE.
+struct PrepareStatement {
+  std::string name;
+  std::string text;         // of the statement inside
+  std::vector<Type> types;  // of $1, $2, …
+};
+struct ExecuteStatement {
+  std::string name;
+  std::vector<plan::Expr> arguments;  // constants, perhaps without a type yet
+  int position = -1;
+};
+struct DeallocateStatement {
+  std::string name;  // empty: all
+};
+
 using Statement = std::variant<SelectStatement, TreeStatement, ExplainStatement, DropTableStatement,
                                SetStatement, CreateTableStatement, CreateIndexStatement, DropIndexStatement,
-                               InsertStatement, UpdateStatement, DeleteStatement, TransactionStatement>;
+                               InsertStatement, UpdateStatement, DeleteStatement, TransactionStatement,
+                               PrepareStatement, ExecuteStatement, DeallocateStatement>;
 
 /// Whether transactions change it; other tables are loaded and then read.
 inline bool IsRecordTable(const proto::Table& table) {
   return table.has_record();
+}
+
+/// Whether it has no primary key of its own: its rows' key is a hidden column, its last.
+inline bool HasRowIds(const proto::Table& table) {
+  return table.columns_size() > 0 && table.columns(table.columns_size() - 1).hidden();
 }
 
 /// Where the binder looks tables up. Names come lower-cased unless they were quoted.
@@ -165,5 +212,10 @@ bool Parses(const std::string& text);
 /// 1970, which now() and CURRENT_DATE are wherever they stand; without one they are refused.
 absl::StatusOr<Statement> Bind(const std::string& text, TableSource& tables,
                                std::optional<int64_t> now_us = std::nullopt);
+
+/// The statement of a PREPARE with these arguments for its parameters: 42601 if there are more or fewer, 42804
+/// if one has no value of its parameter's type.
+absl::StatusOr<Statement> BindPrepared(const PrepareStatement& prepared, const ExecuteStatement& execute,
+                                       TableSource& tables, std::optional<int64_t> now_us);
 
 }  // namespace nam::sql

@@ -16,6 +16,7 @@ namespace {
 using plan::CharType;
 
 constexpr uint32_t kMostBytesOfCharacter = 4;  // in UTF-8
+constexpr uint32_t kBytesOfText = 1000;        // of a text without a length: other columns fit beside it in a key
 constexpr int64_t kLongestText =
     (64 << 10) / kMostBytesOfCharacter - 1;  // characters; a row has up to 64 KiB
 
@@ -28,6 +29,7 @@ constexpr PlainType kPlainTypes[] = {
     {"int2", TypeKind::kInteger, 2},  {"int4", TypeKind::kInteger, 4},        {"int8", TypeKind::kInteger, 8},
     {"date", TypeKind::kDate, 0},     {"timestamp", TypeKind::kTimestamp, 0}, {"bool", TypeKind::kBool, 0},
     {"float8", TypeKind::kDouble, 0}, {"float4", TypeKind::kReal, 0},
+    {"interval", TypeKind::kInterval, 0},
 };
 
 absl::StatusOr<std::vector<int64_t>> Modifiers(const Node& type_name) {
@@ -63,8 +65,9 @@ absl::StatusOr<proto::Type> DecimalType(const std::vector<int64_t>& modifiers, i
 
 absl::StatusOr<proto::Type> TextType(const std::vector<int64_t>& modifiers, bool padded, int position) {
   if (modifiers.empty()) {
-    return Refusal("text without a length is not supported for a column", position,
-                   "write varchar(n): rows have a fixed size");
+    proto::Type type = ToProto(Type::String());
+    type.set_precision(kBytesOfText);
+    return type;
   }
   if (modifiers.size() > 1 || modifiers[0] < 1 || modifiers[0] > kLongestText) {
     return UserError(sqlstate::kBadParameter, absl::StrCat("a length goes from 1 to ", kLongestText),
@@ -96,13 +99,25 @@ absl::StatusOr<proto::Type> ColumnTypeOfName(const Node& type_name) {
       return ToProto(Type{.kind = plain.kind, .precision = plain.precision});
   }
   std::string hint =
-      "types are smallint, integer, bigint, decimal(p, s), double precision, real, date, timestamp, boolean, "
-      "char(n) and varchar(n)";
-  if (absl::StrContains(name, "serial")) hint = "write bigint, and give the key in INSERT";
+      "types are smallint, integer, bigint, decimal(p, s), double precision, real, date, timestamp, interval, "
+      "boolean, char(n), varchar(n) and text";
   if (name == "timestamp") hint = "timestamps have microseconds: leave the precision out";
   if (name == "timestamptz") hint = "use timestamp, which has no time zone";
   return Refusal(absl::StrCat("type ", name, modifiers.empty() ? "" : "(…)", " is not supported"), position,
                  hint);
+}
+
+absl::StatusOr<std::optional<proto::Type>> SerialTypeOfName(const Node& type_name) {
+  constexpr std::pair<std::string_view, uint8_t> kSerials[] = {
+      {"smallserial", 2}, {"serial2", 2}, {"serial", 4}, {"serial4", 4}, {"bigserial", 8}, {"serial8", 8}};
+  const std::vector<std::string> names = type_name.Names("names");
+  for (const auto& [name, bytes] : kSerials) {
+    if (names.size() != 1 || names[0] != name) continue;
+    if (type_name.Has("arrayBounds")) return Refusal("arrays are not supported", type_name.position());
+    NAM_RETURN_IF_ERROR(type_name.Only({"names", "typemod"}));
+    return std::optional<proto::Type>(ToProto(Type{.kind = TypeKind::kInteger, .precision = bytes}));
+  }
+  return std::optional<proto::Type>();
 }
 
 }  // namespace nam::sql

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "absl/status/statusor.h"
 #include "proto/catalog.pb.h"
 #include "sql/parse_tree.h"
@@ -8,5 +10,8 @@ namespace nam::sql {
 
 /// The type of a record table's column from its TypeName node: always one of a fixed width.
 absl::StatusOr<proto::Type> ColumnTypeOfName(const Node& type_name);
+
+/// The integer type of smallserial, serial and bigserial; nothing if it is another type.
+absl::StatusOr<std::optional<proto::Type>> SerialTypeOfName(const Node& type_name);
 
 }  // namespace nam::sql

@@ -1,19 +1,22 @@
 #include <algorithm>
 #include <set>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 #include "partitioner/record_row.h"
 #include "plan/expression_tree.h"
 #include "sql/column_type.h"
+#include "sql/column_values.h"
+#include "sql/index_columns.h"
 #include "sql/expression_binder.h"
-#include "sql/from_binder.h"
 #include "sql/record_binder.h"
 #include "sql/system_names.h"
 #include "types/sql_error.h"
+#include "types/wire.h"
 
 namespace nam::sql {
 namespace {
@@ -24,14 +27,10 @@ using plan::Expr;
 constexpr int kMostColumns = 1600;  // PostgreSQL's own bound
 constexpr uint32_t kMostRowBytes = 64 << 10;
 constexpr uint32_t kMostKeyBytes = 512;
-// Without the bytes that tell NULL. A node of an ordered index holds several keys.
-constexpr uint32_t kMostIndexKeyBytes = 256;
-constexpr int kMostIndexColumns = 32;  // PostgreSQL's own bound
 constexpr int64_t kMostVersions = 16;
 constexpr int64_t kDefaultVersions = 1;
 
-constexpr char kCharacterBytes[] = " bytes; each character of a text takes 4";
-constexpr char kUniqueHint[] = "CREATE UNIQUE INDEX once the table is there";
+constexpr char kRowIds[] = "nam.row";  // the hidden column of a table without a primary key
 
 /// A table's own scope, for CHECK.
 Scope ScopeOf(const proto::Table& table) {
@@ -39,22 +38,6 @@ Scope ScopeOf(const proto::Table& table) {
   scope.tables = {0};
   for (int i = 0; i < table.columns_size(); ++i) scope.columns.push_back({table.columns(i).name(), {0, i}});
   return scope;
-}
-
-int FindColumn(const proto::Table& table, const std::string& name) {
-  for (int i = 0; i < table.columns_size(); ++i) {
-    if (table.columns(i).name() == name) return i;
-  }
-  return -1;
-}
-
-absl::StatusOr<int> KeyColumn(const proto::Table& table, const std::string& name, int position) {
-  const int column = FindColumn(table, name);
-  if (column >= 0) return column;
-  std::vector<std::string> names;
-  for (const proto::Column& c : table.columns()) names.push_back(c.name());
-  return UserError(sqlstate::kUndefinedColumn, absl::StrCat("column ", Quote(name), " does not exist"),
-                   position, DidYouMean(name, names));
 }
 
 void ForgetPositions(Expr& expr) {
@@ -74,6 +57,7 @@ class TableBinder {
     NAM_RETURN_IF_ERROR(BindKey());
     NAM_RETURN_IF_ERROR(BindCheckConstraints());
     NAM_RETURN_IF_ERROR(LayOut());
+    for (const Constraint& unique : uniques_) NAM_RETURN_IF_ERROR(BindUnique(unique));
     return Statement(std::move(statement_));
   }
 
@@ -170,44 +154,137 @@ class TableBinder {
                      "strings are compared by bytes");
     }
     NAM_RETURN_IF_ERROR(node.Only({"colname", "typeName", "is_local", "constraints"}));
-    if (FindColumn(table_, name) >= 0) {
-      return UserError(sqlstate::kDuplicateColumn, absl::StrCat("column ", Quote(name), " is there twice"),
-                       node.position(), "give each column its own name");
+    if (HasColumnOf(table_, name)) {
+      return UserError(sqlstate::kDuplicateColumn,
+                       absl::StrCat("column ", Quote(name), " specified more than once"), node.position(),
+                       "give each column its own name");
     }
     if (table_.columns_size() >= kMostColumns) {
       return UserError(sqlstate::kLimitExceeded, "too many columns", node.position(),
                        absl::StrCat("at most ", kMostColumns));
     }
+    NAM_RETURN_IF_ERROR(CheckNotSystem(name, node.position()));
     proto::Column& column = *table_.add_columns();
     column.set_name(name);
     column.set_nullable(true);
-    NAM_ASSIGN_OR_RETURN(*column.mutable_type(), ColumnTypeOfName(node.Field("typeName")));
+    NAM_RETURN_IF_ERROR(BindType(node.Field("typeName"), column));
+    const std::vector<Node> constraints = node.List("constraints");
     bool null = false;
-    for (const Node& constraint : node.List("constraints")) {
+    for (const Node& constraint : constraints) {
       const std::string kind = constraint.Text("contype");
       if (kind == "CONSTR_NULL") null = true;
       if (kind == "CONSTR_NOTNULL") column.set_nullable(false);
-      if (null && !column.nullable()) {
-        return UserError(sqlstate::kSyntaxError,
-                         absl::StrCat("column ", Quote(name), " is both NULL and NOT NULL"),
-                         constraint.position(), "leave one out");
-      }
       if (kind == "CONSTR_NULL" || kind == "CONSTR_NOTNULL") {
         NAM_RETURN_IF_ERROR(constraint.Only({"contype"}));
+      } else if (kind == "CONSTR_DEFAULT") {
+        NAM_RETURN_IF_ERROR(AddDefault(constraint, constraints, column));
+      } else if (kind == "CONSTR_IDENTITY") {
+        NAM_RETURN_IF_ERROR(AddIdentity(constraint, column));
       } else {
         NAM_RETURN_IF_ERROR(AddConstraint({constraint, name}));
       }
+      if (null && !column.nullable()) {
+        return UserError(sqlstate::kSyntaxError,
+                         absl::StrCat("conflicting NULL/NOT NULL declarations for column ", Quote(name),
+                                      " of table ", Quote(table_.name())),
+                         constraint.position(), "leave one out");
+      }
     }
     return absl::OkStatus();
+  }
+
+  /// serial is an integer that is numbered.
+  absl::Status BindType(const Node& type_name, proto::Column& column) {
+    NAM_ASSIGN_OR_RETURN(const std::optional<proto::Type> serial, SerialTypeOfName(type_name));
+    if (serial.has_value()) {
+      *column.mutable_type() = *serial;
+      Number(column, proto::NUMBERED_BY_DEFAULT);
+      return absl::OkStatus();
+    }
+    NAM_ASSIGN_OR_RETURN(*column.mutable_type(), ColumnTypeOfName(type_name));
+    return absl::OkStatus();
+  }
+
+  static void Number(proto::Column& column, proto::Numbering numbering) {
+    column.set_numbering(numbering);
+    column.set_first_number(1);
+    column.set_number_step(1);
+    column.set_nullable(false);
+  }
+
+  /// Kept as it is written, so that now() is the time of each INSERT.
+  absl::Status AddDefault(const Node& constraint, const std::vector<Node>& constraints,
+                          proto::Column& column) {
+    NAM_RETURN_IF_ERROR(constraint.Only({"contype", "raw_expr"}));
+    NAM_RETURN_IF_ERROR(CheckOneDefault(column, constraint.position()));
+    const int from = constraint.position() + static_cast<int>(std::string_view("default").size());
+    int end = text_.EndOfItem(from);
+    for (const Node& other : constraints) {
+      if (other.position() >= from) end = std::min(end, other.position());
+    }
+    const std::string_view written = std::string_view(text_.text()).substr(
+        static_cast<size_t>(from), static_cast<size_t>(end - from));
+    NAM_RETURN_IF_ERROR(BindDefault(constraint.Field("raw_expr"), column).status());
+    column.set_default_expression(std::string(absl::StripAsciiWhitespace(written)));
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckOneDefault(const proto::Column& column, int position) const {
+    const bool numbered = column.numbering() != proto::NOT_NUMBERED;
+    if (!numbered && column.default_expression().empty()) return absl::OkStatus();
+    return UserError(sqlstate::kSyntaxError,
+                     absl::StrCat(numbered ? "both default and identity specified for column "
+                                           : "multiple default values specified for column ",
+                                  Quote(column.name()), " of table ", Quote(table_.name())),
+                     position, "leave one out");
+  }
+
+  absl::Status AddIdentity(const Node& constraint, proto::Column& column) {
+    NAM_RETURN_IF_ERROR(constraint.Only({"contype", "generated_when", "options"}));
+    NAM_RETURN_IF_ERROR(CheckOneDefault(column, constraint.position()));
+    if (ColumnTypeOf(column.type()).kind != TypeKind::kInteger) {
+      return UserError(sqlstate::kBadParameter, "identity column type must be smallint, integer, or bigint",
+                       constraint.position(), "write bigint");
+    }
+    Number(column, constraint.Text("generated_when") == "a" ? proto::NUMBERED_ALWAYS
+                                                            : proto::NUMBERED_BY_DEFAULT);
+    bool starts = false;
+    for (const Node& option : constraint.List("options")) {
+      const std::string name = option.Text("defname");
+      const int position = text_.Find({name}, constraint.position());
+      if (name != "start" && name != "increment") {
+        return Refusal(absl::StrCat("sequence option ", Quote(name), " is not supported"), position,
+                       "options are START WITH and INCREMENT BY");
+      }
+      NAM_ASSIGN_OR_RETURN(const int64_t number, NumberOf(option.Field("arg"), position));
+      starts = starts || name == "start";
+      name == "start" ? column.set_first_number(number) : column.set_number_step(number);
+    }
+    if (column.number_step() == 0)
+      return UserError(sqlstate::kBadParameter, "INCREMENT must not be zero", constraint.position());
+    if (!starts && column.number_step() < 0) column.set_first_number(-1);
+    return absl::OkStatus();
+  }
+
+  /// Of an option of a sequence.
+  static absl::StatusOr<int64_t> NumberOf(const Node& value, int position) {
+    int64_t number = value.Integer("ival");
+    const bool large = value.Is("Float");
+    if (large && !absl::SimpleAtoi(value.Text("fval"), &number))
+      return UserError(sqlstate::kNumberOutOfRange, "the number is out of range", position);
+    return number;
   }
 
   absl::Status AddConstraint(Constraint constraint) {
     const Node& node = constraint.node;
     const std::string kind = node.Text("contype");
     if (kind == "CONSTR_PRIMARY") {
-      NAM_RETURN_IF_ERROR(node.Only({"contype", "keys"}));
+      NAM_RETURN_IF_ERROR(node.Only({"contype", "keys", "conname"}));
       if (key_.has_value()) {
-        return UserError(sqlstate::kInvalidTableDefinition, "there are two primary keys", node.position(),
+        return UserError(sqlstate::kInvalidTableDefinition,
+                         absl::StrCat("multiple primary keys for table ", Quote(table_.name()),
+                                      " are not allowed"),
+                         node.position(),
                          "a key of several columns is written PRIMARY KEY (a, b)");
       }
       key_ = std::move(constraint);
@@ -218,13 +295,15 @@ class TableBinder {
       checks_.push_back(std::move(constraint));
       return absl::OkStatus();
     }
+    if (kind == "CONSTR_UNIQUE") {
+      NAM_RETURN_IF_ERROR(node.Only({"contype", "keys", "conname"}));
+      uniques_.push_back(std::move(constraint));
+      return absl::OkStatus();
+    }
     struct {
       const char *kind, *name, *hint;
     } constexpr kRefused[] = {
-        {"CONSTR_DEFAULT", "DEFAULT", "name the column in INSERT; one that is left out is NULL"},
-        {"CONSTR_IDENTITY", "GENERATED AS IDENTITY", "give the key in INSERT"},
         {"CONSTR_GENERATED", "GENERATED", "compute it in the query"},
-        {"CONSTR_UNIQUE", "UNIQUE", kUniqueHint},
         {"CONSTR_EXCLUSION", "EXCLUDE", "leave it out"},
         {"CONSTR_FOREIGN", "FOREIGN KEY", "check the other table in the same transaction"},
     };
@@ -236,24 +315,81 @@ class TableBinder {
     return Refusal("this constraint is not supported", node.position(), "leave it out");
   }
 
+  /// The columns of a key; `what` it is, for messages.
+  absl::StatusOr<std::vector<int>> KeyColumns(const Constraint& constraint, const char* what) {
+    std::vector<std::string> names = constraint.node.Names("keys");
+    if (!constraint.column.empty()) names = {constraint.column};
+    std::vector<int> columns;
+    for (const std::string& name : names) {
+      NAM_ASSIGN_OR_RETURN(const int column, IndexedColumn(table_, name, constraint.node.position()));
+      if (std::find(columns.begin(), columns.end(), column) != columns.end()) {
+        return UserError(sqlstate::kDuplicateColumn,
+                         absl::StrCat("column ", Quote(name), " appears twice in ", what, " constraint"),
+                         constraint.node.position(), "name it once");
+      }
+      NAM_RETURN_IF_ERROR(CheckOrdered(table_.columns(column), constraint.node.position()));
+      columns.push_back(column);
+    }
+    return columns;
+  }
+
   absl::Status BindKey() {
     if (!key_.has_value()) {
-      return Refusal("a record table without PRIMARY KEY is not supported", statement_.position,
-                     "append PRIMARY KEY (columns)");
+      // Rows are told apart by a number that statements do not see.
+      proto::Column& column = *table_.add_columns();
+      column.set_name(kRowIds);
+      *column.mutable_type() = ToProto(Type{.kind = TypeKind::kInteger, .precision = sizeof(int64_t)});
+      Number(column, proto::NUMBERED_ALWAYS);
+      column.set_hidden(true);
+      table_.mutable_record()->add_primary_key(kRowIds);
+      return absl::OkStatus();
     }
-    std::vector<std::string> names = key_->node.Names("keys");
-    if (!key_->column.empty()) names = {key_->column};
-    std::set<int> seen;
-    for (const std::string& name : names) {
-      NAM_ASSIGN_OR_RETURN(const int column, KeyColumn(table_, name, key_->node.position()));
-      if (!seen.insert(column).second) {
-        return UserError(sqlstate::kDuplicateColumn,
-                         absl::StrCat("column ", Quote(name), " is twice in the primary key"),
-                         key_->node.position(), "name it once");
-      }
-      table_.mutable_record()->add_primary_key(name);
+    NAM_ASSIGN_OR_RETURN(const std::vector<int> columns, KeyColumns(*key_, "primary key"));
+    for (const int column : columns) {
+      table_.mutable_record()->add_primary_key(table_.columns(column).name());
       table_.mutable_columns(column)->set_nullable(false);
     }
+    table_.mutable_record()->set_primary_key_name(key_->node.Text("conname"));
+    return absl::OkStatus();
+  }
+
+  /// As PostgreSQL names what has no name: table_columns_key, with a number if taken.
+  absl::StatusOr<std::string> UniqueName(const Constraint& unique, const std::vector<int>& columns) {
+    const std::string given = unique.node.Text("conname");
+    std::string base = given;
+    if (given.empty()) {
+      base = table_.name();
+      for (const int column : columns) absl::StrAppend(&base, "_", table_.columns(column).name());
+      base += "_key";
+    }
+    std::string name = base;
+    for (int n = 1; !unique_names_.insert(name).second; ++n) {
+      if (!given.empty()) {
+        return UserError(sqlstate::kDuplicateTable, absl::StrCat("relation ", Quote(name), " already exists"),
+                         unique.node.position(), "give each constraint its own name");
+      }
+      name = absl::StrCat(base, n);
+    }
+    return name;
+  }
+
+  /// A unique index that is made with the table.
+  absl::Status BindUnique(const Constraint& unique) {
+    const int position = unique.node.position();
+    NAM_ASSIGN_OR_RETURN(const std::vector<int> columns, KeyColumns(unique, "unique"));
+    proto::RecordPart index;
+    for (const int column : columns) index.add_columns(static_cast<uint32_t>(column));
+    NAM_ASSIGN_OR_RETURN(const std::string name, UniqueName(unique, columns));
+    NAM_RETURN_IF_ERROR(CheckNotSystem(name, position));
+    NAM_RETURN_IF_ERROR(DescribeIndex(table_, name, /*unique=*/true, position, index));
+    // Of two constraints on the same columns one will do.
+    const auto same = [&](const proto::RecordPart& other) {
+      return std::equal(index.columns().begin(), index.columns().end(), other.columns().begin(),
+                        other.columns().end());
+    };
+    if (std::any_of(statement_.indexes.begin(), statement_.indexes.end(), same)) return absl::OkStatus();
+    table_.mutable_record()->add_unique_constraints(name);
+    statement_.indexes.push_back(std::move(index));
     return absl::OkStatus();
   }
 
@@ -314,109 +450,14 @@ class TableBinder {
   proto::Table& table_;
   std::optional<Constraint> key_;
   std::vector<Constraint> checks_;
-  std::set<std::string> check_names_;
+  std::vector<Constraint> uniques_;
+  std::set<std::string> check_names_, unique_names_;
 };
-
-absl::Status RefuseIndexClauses(const Node& node) {
-  const SqlText& text = node.text();
-  const int table = node.Field("relation").position();
-  struct {
-    const char *field, *word, *name, *hint;
-  } constexpr kRefused[] = {
-      {"concurrent", "concurrently", "CONCURRENTLY", "others may write meanwhile without it"},
-      {"indexIncludingParams", "include", "INCLUDE", "leave it out"},
-      {"nulls_not_distinct", "nulls", "NULLS NOT DISTINCT", "leave it out"},
-      {"options", "with", "WITH", "an index has no options"},
-      {"tableSpace", "tablespace", "TABLESPACE", "leave it out"},
-      {"whereClause", "where", "a partial index", "index all rows"}};
-  for (const auto& refused : kRefused) {
-    if (!node.Has(refused.field)) continue;
-    const int behind = text.Find({refused.word}, table);
-    return Refusal(absl::StrCat(refused.name, " is not supported"),
-                   behind >= 0 ? behind : text.Find({refused.word}), refused.hint);
-  }
-  if (node.Text("accessMethod") != "btree") {
-    return Refusal(absl::StrCat("index method ", Quote(node.Text("accessMethod")), " is not supported"),
-                   text.Find({"using"}, table), "an index is ordered: btree");
-  }
-  return node.Only({"idxname", "relation", "accessMethod", "indexParams", "unique", "if_not_exists"});
-}
-
-absl::StatusOr<uint32_t> IndexColumn(const Node& element, const proto::Table& table, int position) {
-  if (element.Has("expr")) {
-    return Refusal("an index over an expression is not supported", element.position(), "index columns");
-  }
-  if (element.Has("collation") || element.Has("opclass")) {
-    return Refusal("COLLATE and operator classes of an index are not supported", position,
-                   "strings are compared by bytes");
-  }
-  if (element.Text("ordering") == "SORTBY_DESC" || element.Text("nulls_ordering") == "SORTBY_NULLS_FIRST") {
-    return Refusal("DESC and NULLS FIRST of an index are not supported", position,
-                   "an index serves ascending orders alone, with NULLs last");
-  }
-  NAM_RETURN_IF_ERROR(element.Only({"name", "ordering", "nulls_ordering"}));
-  NAM_ASSIGN_OR_RETURN(const int column, KeyColumn(table, element.Text("name"), position));
-  return static_cast<uint32_t>(column);
-}
-
-absl::Status CheckIndexSize(const RecordLayout& layout, const proto::RecordPart& index, int position) {
-  if (index.columns_size() > kMostIndexColumns) {
-    return UserError(sqlstate::kLimitExceeded,
-                     absl::StrCat("the index has ", index.columns_size(), " columns"), position,
-                     absl::StrCat("at most ", kMostIndexColumns));
-  }
-  uint32_t bytes = 0;
-  for (const uint32_t column : index.columns()) bytes += layout.bytes(column);
-  if (bytes <= kMostIndexKeyBytes) return absl::OkStatus();
-  return UserError(sqlstate::kLimitExceeded, absl::StrCat("a key of the index has ", bytes, " bytes"),
-                   position, absl::StrCat("at most ", kMostIndexKeyBytes, kCharacterBytes));
-}
 
 }  // namespace
 
 absl::StatusOr<Statement> BindCreateTable(const Node& node) {
   return TableBinder(node).Bind();
-}
-
-absl::StatusOr<Statement> BindCreateIndex(const Node& node, TableSource& tables) {
-  NAM_RETURN_IF_ERROR(RefuseIndexClauses(node));
-  BoundQuery query;
-  ExpressionBinder expressions(query.tables);
-  FromBinder from(query, tables, expressions);
-  const Node relation = node.Field("relation");
-  NAM_RETURN_IF_ERROR(CheckNotSystem(relation.Text("relname"), relation.position()));
-  NAM_RETURN_IF_ERROR(from.BindTarget(relation).status());
-  CreateIndexStatement statement;
-  statement.table = query.tables[0].table;
-  statement.if_not_exists = node.Flag("if_not_exists");
-  statement.position = relation.position();
-  const proto::Table& table = *statement.table;
-  if (!IsRecordTable(table)) {
-    return Refusal(absl::StrCat("an index on ", Quote(table.name()), " is not supported"),
-                   relation.position(),
-                   "it is an analytical table, which is partitioned by its join keys when loaded");
-  }
-  // The columns have no location: they stand behind the table's name.
-  int position = node.text().Find({"("}, relation.position());
-  std::vector<std::string> names;
-  const RecordLayout layout(table);
-  for (const Node& element : node.List("indexParams")) {
-    if (element.Has("name"))
-      position = std::max(position, node.text().Find({element.Text("name")}, position + 1));
-    NAM_ASSIGN_OR_RETURN(const uint32_t column, IndexColumn(element, table, position));
-    names.push_back(table.columns(static_cast<int>(column)).name());
-    statement.index.add_columns(column);
-  }
-  layout.DescribeKey(statement.index);
-  NAM_RETURN_IF_ERROR(CheckIndexSize(layout, statement.index, relation.position()));
-  statement.index.set_kind(proto::ORDERED_INDEX);
-  statement.index.set_unique(node.Flag("unique"));
-  statement.named = node.Has("idxname");
-  statement.index.set_name(statement.named
-                               ? node.Text("idxname")
-                               : absl::StrCat(table.name(), "_", absl::StrJoin(names, "_"), "_idx"));
-  NAM_RETURN_IF_ERROR(CheckNotSystem(statement.index.name(), node.text().Find({"index"})));
-  return Statement(std::move(statement));
 }
 
 absl::StatusOr<std::vector<BoundCheck>> BindChecks(const std::shared_ptr<const proto::Table>& table) {

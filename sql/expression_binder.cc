@@ -18,6 +18,7 @@ using plan::FitsInteger;
 using plan::MakeLiteral;
 using plan::Op;
 
+constexpr char kUndefinedParameter[] = "42P02";
 /// Nesting that the engine's own recursions bear.
 constexpr int kDeepestExpression = 400;
 
@@ -53,6 +54,10 @@ const char* ClauseName(Clause clause) {
       return "UPDATE";
     case Clause::kCheck:
       return "CHECK";
+    case Clause::kDefault:
+      return "DEFAULT";
+    case Clause::kReturning:
+      return "RETURNING";
   }
   return "";
 }
@@ -91,6 +96,7 @@ absl::StatusOr<Expr> ExpressionBinder::Expression(const Node& node, Context cont
   }
   if (node.Is("ColumnRef")) return Column(node, context);
   if (node.Is("A_Const")) return Constant(node);
+  if (node.Is("ParamRef")) return ParameterValue(node);
   if (node.Is("A_Expr")) return Operation(node, context);
   if (node.Is("BoolExpr")) return BooleanExpression(node, context);
   if (node.Is("NullTest")) return NullTest(node, context);
@@ -147,6 +153,25 @@ absl::StatusOr<Expr> ExpressionBinder::Constant(const Node& node) {
   if (node.Has("boolval")) return MakeLiteral(Value::Bool(node.Field("boolval").Flag("boolval")), position);
   if (node.Has("sval")) return ExpressionBuilder::UntypedString(node.Field("sval").Text("sval"), position);
   return Refusal("bit string constants are not supported", position, "write a number or a string");
+}
+
+/// As long as its type is not known, it is a NULL that remembers its number.
+absl::StatusOr<Expr> ExpressionBinder::ParameterValue(const Node& node) {
+  const int position = node.position();
+  const int64_t number = node.Integer("number");
+  Parameters* const parameters = node.text().parameters();
+  if (parameters == nullptr || number < 1 || number > Parameters::kMost) {
+    return UserError(kUndefinedParameter, absl::StrCat("there is no parameter $", number), position,
+                     "PREPARE takes statements with parameters");
+  }
+  Parameters::Parameter& parameter = parameters->Get(number);
+  parameter.occurs = true;
+  if (parameter.value.has_value()) return MakeLiteral(*parameter.value, position);
+  if (parameter.type.kind != TypeKind::kNull) return MakeLiteral(Value::Null(parameter.type), position);
+  builder_.UseParameters(parameters);
+  Expr unknown = ExpressionBuilder::UntypedNull(position);
+  unknown.index = static_cast<int>(number);
+  return unknown;
 }
 
 absl::StatusOr<Expr> ExpressionBinder::NumberConstant(const std::string& text, int position) {

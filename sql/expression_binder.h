@@ -24,7 +24,9 @@ enum class Clause : uint8_t {
   kOffset,
   kValues,
   kSet,
-  kCheck
+  kCheck,
+  kDefault,
+  kReturning
 };
 const char* ClauseName(Clause clause);
 
@@ -70,6 +72,7 @@ class ExpressionBinder {
   ExprOr Boolean(const Node& node, const Context& context);
   ExprOr Column(const Node& node, const Context& context);
   ExprOr Constant(const Node& node);
+  ExprOr ParameterValue(const Node& node);
   ExprOr NumberConstant(const std::string& text, int position);
   ExprOr BooleanExpression(const Node& node, const Context& context);
   ExprOr NullTest(const Node& node, const Context& context);

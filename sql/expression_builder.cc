@@ -102,6 +102,7 @@ Expr ExpressionBuilder::UntypedNull(int position) {
 absl::Status ExpressionBuilder::Settle(Expr& expr, const Type& type) const {
   if (!IsUntyped(expr) || type.kind == TypeKind::kNull) return absl::OkStatus();
   if (expr.literal.null) {
+    if (expr.index > 0 && parameters_ != nullptr) parameters_->Settle(expr.index, type);
     expr = MakeLiteral(Value::Null(type), expr.position);
     return absl::OkStatus();
   }
@@ -263,7 +264,10 @@ absl::StatusOr<Expr> ExpressionBuilder::Negate(Expr a, int position) const {
 
 absl::StatusOr<Expr> ExpressionBuilder::Cast(Expr a, const Type& type, int position, int width) const {
   if (IsUntyped(a)) {
-    if (a.literal.null) return MakeLiteral(Value::Null(type), position);
+    if (a.literal.null) {
+      if (a.index > 0 && parameters_ != nullptr) parameters_->Settle(a.index, type);
+      return MakeLiteral(Value::Null(type), position);
+    }
     position = a.position;
     SettleAsString(a);
   }

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "plan/expression.h"
 #include "plan/function.h"
+#include "sql/parameters.h"
 
 namespace nam::sql {
 
@@ -37,6 +38,9 @@ class ExpressionBuilder {
   static bool IsUntyped(const plan::Expr& expr) {
     return expr.op == plan::Op::kLiteral && expr.type.kind == TypeKind::kNull;
   }
+
+  /// Those whose types Settle finds; borrowed.
+  void UseParameters(Parameters* parameters) { parameters_ = parameters; }
 
   /// Gives an untyped literal the kind of `type`, parsing its text. Leaves other expressions alone.
   absl::Status Settle(plan::Expr& expr, const Type& type) const;
@@ -86,6 +90,7 @@ class ExpressionBuilder {
   /// A char(n) with its blanks.
   absl::StatusOr<plan::Expr> PaddedText(plan::Expr text, int position) const;
 
+  Parameters* parameters_ = nullptr;
   int conditional_ = 0;
   size_t duplicated_nodes_ = 0;
 };

@@ -138,8 +138,9 @@ absl::StatusOr<Scope> FromBinder::Table(const Node& node) {
   const int index = static_cast<int>(query_.tables.size());
   Scope scope;
   scope.tables = {index};
-  for (int i = 0; i < table->columns_size(); ++i)
-    scope.columns.push_back({table->columns(i).name(), {index, i}});
+  for (int i = 0; i < table->columns_size(); ++i) {
+    if (!table->columns(i).hidden()) scope.columns.push_back({table->columns(i).name(), {index, i}});
+  }
   query_.tables.push_back({std::move(alias), std::move(table)});
   positions_.push_back(position);
   return scope;

@@ -149,7 +149,9 @@ class FromTree {
       columns.push_back({{relation, i}, column.name(), ColumnTypeOf(column.type()), column.nullable()});
     }
     context_.scanned[relation] = table;
+    const bool hidden = HasRowIds(*table);
     NodePtr scan = MakeNode(plan::logical::Scan{relation, std::move(table)}, columns);
+    if (hidden) columns.pop_back();
     return Named(std::move(scan), std::move(columns), alias, name, position);
   }
 

@@ -49,6 +49,8 @@ class LogicalSelect : public QueryScope {
   absl::StatusOr<plan::Expr> BindBoolean(const Node& node, Clause clause);
   absl::StatusOr<plan::Expr> BindTyped(const Node& node, Clause clause);
   absl::StatusOr<plan::Expr> BindUntyped(const Node& node, Clause clause);
+  /// The columns of a subquery that has one row at most: what it is of several columns is assigned.
+  absl::StatusOr<std::vector<plan::Expr>> BindRowSubquery(const Node& node, size_t width);
   ExpressionBuilder& builder() { return expressions_.builder(); }
   LogicalContext& context() { return context_; }
   const Surroundings& around() const { return around_; }
@@ -68,7 +70,7 @@ class LogicalSelect : public QueryScope {
     plan::logical::NodePtr plan;
     plan::JoinKind kind = plan::JoinKind::kSingle;
     std::vector<plan::Expr> compared;
-    plan::ColumnRef result;
+    plan::logical::ColumnSet results;  // one; of a row several
   };
   struct Output {
     std::string name;

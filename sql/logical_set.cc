@@ -142,6 +142,7 @@ class SetBinder {
     Side a(std::move(left), -1), b(std::move(right), position);
     std::vector<Column> columns = a.tree.root->columns;
     const int relation = context_.AddRelation(nullptr);
+    builder_.UseParameters(node.text().parameters());
     for (size_t i = 0; i < columns.size(); ++i) {
       NAM_RETURN_IF_ERROR(builder_.Unify({&a.values[i], &b.values[i]}, name.c_str()));
       columns[i].ref = {relation, static_cast<int>(i)};

@@ -108,7 +108,7 @@ absl::StatusOr<Expr> LogicalSelect::SubqueryExpr(const Node& node, Clause clause
   Subquery subquery;
   if (type == "EXISTS_SUBLINK") {
     subquery.kind = JoinKind::kMark;
-    subquery.result = {context_.AddRelation(nullptr), 0};
+    subquery.results = {{context_.AddRelation(nullptr), 0}};
     subquery.plan = std::move(tree.root);
     return AddSubquery(std::move(subquery), Type::Bool(), position);
   }
@@ -120,10 +120,33 @@ absl::StatusOr<Expr> LogicalSelect::SubqueryExpr(const Node& node, Clause clause
     return UserError(sqlstate::kSyntaxError, "a subquery in an expression must have one column", position,
                      absl::StrCat("it has ", tree.root->columns.size()));
   }
-  subquery.result = tree.root->columns[0].ref;
+  subquery.results = {tree.root->columns[0].ref};
   const Type result = tree.root->columns[0].type;
   subquery.plan = std::move(tree.root);
   return AddSubquery(std::move(subquery), result, position);
+}
+
+absl::StatusOr<std::vector<Expr>> LogicalSelect::BindRowSubquery(const Node& node, size_t width) {
+  const int position = node.position();
+  ScopeLevel level;
+  level.scope = scope_;
+  level.select = this;
+  level.outer = around_.level;
+  NAM_ASSIGN_OR_RETURN(BoundTree tree, BindQuery(context_, {&level, around_.ctes}, node.Field("subselect")));
+  if (tree.root->columns.size() != width) {
+    return UserError(sqlstate::kSyntaxError, "number of columns does not match number of values", position,
+                     absl::StrCat("the subquery has ", tree.root->columns.size(), " columns, not ", width));
+  }
+  Subquery subquery;
+  std::vector<Expr> values;
+  for (size_t i = 0; i < width; ++i) {
+    const Column& column = tree.root->columns[i];
+    subquery.results.insert(column.ref);
+    values.push_back(MakeColumn({column.ref, "", column.type, true}, position));
+  }
+  subquery.plan = std::move(tree.root);
+  subqueries_.push_back(std::move(subquery));
+  return values;
 }
 
 /// IN, ANY and ALL: the mark of a join. `a op ALL` is NOT (a opposite-op ANY).
@@ -148,7 +171,7 @@ absl::StatusOr<Expr> LogicalSelect::Quantified(const Node& node, NodePtr plan, C
                                                           MakeColumn(plan->columns[i], position), position));
     subquery.compared.push_back(std::move(compared));
   }
-  subquery.result = {context_.AddRelation(nullptr), 0};
+  subquery.results = {{context_.AddRelation(nullptr), 0}};
   subquery.plan = std::move(plan);
   Expr mark = AddSubquery(std::move(subquery), Type::Bool(), position);
   if (!all) return mark;
@@ -156,7 +179,7 @@ absl::StatusOr<Expr> LogicalSelect::Quantified(const Node& node, NodePtr plan, C
 }
 
 Expr LogicalSelect::AddSubquery(Subquery subquery, const Type& type, int position) {
-  const Column column{subquery.result, "", type, true};
+  const Column column{*subquery.results.begin(), "", type, true};
   subqueries_.push_back(std::move(subquery));
   return MakeColumn(column, position);
 }
@@ -165,12 +188,11 @@ NodePtr LogicalSelect::Attach(NodePtr input, const std::vector<const Expr*>& use
   for (size_t i = 0; i < subqueries_.size(); ++i) {
     Subquery& subquery = subqueries_[i];
     if (subquery.plan == nullptr) continue;
-    const ColumnSet result = {subquery.result};
-    const auto uses = [&](const Expr* user) { return Names(*user, result); };
+    const auto uses = [&](const Expr* user) { return Names(*user, subquery.results); };
     if (std::none_of(users.begin(), users.end(), uses)) continue;
     Join join;
     join.kind = subquery.kind;
-    if (join.kind == JoinKind::kMark) join.mark = subquery.result;
+    if (join.kind == JoinKind::kMark) join.mark = *subquery.results.begin();
     join.compared = std::move(subquery.compared);
     NodePtr plan = std::move(subquery.plan);
     // What is compared may hold subqueries itself.
@@ -187,14 +209,14 @@ NodePtr LogicalSelect::Attach(NodePtr input, const std::vector<const Expr*>& use
 
 bool LogicalSelect::UsesSubquery(const Expr& expr) const {
   return std::any_of(subqueries_.begin(), subqueries_.end(), [&](const Subquery& subquery) {
-    return subquery.plan != nullptr && Names(expr, {subquery.result});
+    return subquery.plan != nullptr && Names(expr, subquery.results);
   });
 }
 
 ColumnSet LogicalSelect::NeedsOfSubqueries(const Expr& expr) const {
   ColumnSet needs;
   for (const Subquery& subquery : subqueries_) {
-    if (subquery.plan == nullptr || !Names(expr, {subquery.result})) continue;
+    if (subquery.plan == nullptr || !Names(expr, subquery.results)) continue;
     needs.merge(FreeColumns(*subquery.plan));
     const ColumnSet own = ColumnsIn(*subquery.plan);
     for (const Expr& compared : subquery.compared) {

@@ -28,6 +28,8 @@ class Node {
   /// `SelectStmt`, `A_Expr`, …; empty where the grammar allows one kind only.
   const std::string& kind() const { return kind_; }
   bool Is(std::string_view kind) const { return body_ != nullptr && kind_ == kind; }
+  /// Where the grammar allows one kind only, for those who read several.
+  Node OfKind(std::string kind) const { return {body_, std::move(kind), text_}; }
 
   Node Field(const char* name) const;
   bool Has(const char* name) const;
@@ -61,6 +63,9 @@ class ParsedStatement {
   /// `now_us`: what now() is.
   static absl::StatusOr<ParsedStatement> Parse(const std::string& text,
                                                std::optional<int64_t> now_us = std::nullopt);
+
+  /// Borrows them.
+  void SetParameters(Parameters& parameters) { text_->set_parameters(&parameters); }
 
   Node root() const;
   const SqlText& text() const { return *text_; }

@@ -66,6 +66,7 @@ absl::StatusOr<Expr> NameResolver::Qualified(const Scope& scope, const std::stri
   const proto::Table& definition = *tables_[static_cast<size_t>(table)].table;
   std::vector<std::string> names;
   for (int i = 0; i < definition.columns_size(); ++i) {
+    if (definition.columns(i).hidden()) continue;
     if (definition.columns(i).name() == name) return ColumnExpr({table, i}, position);
     names.push_back(definition.columns(i).name());
   }
@@ -121,8 +122,9 @@ absl::StatusOr<std::vector<Scope::Column>> NameResolver::Star(const Scope& scope
   NAM_ASSIGN_OR_RETURN(const int table, Table(scope, alias, position));
   std::vector<Scope::Column> columns;
   const proto::Table& definition = *tables_[static_cast<size_t>(table)].table;
-  for (int i = 0; i < definition.columns_size(); ++i)
-    columns.push_back({definition.columns(i).name(), {table, i}});
+  for (int i = 0; i < definition.columns_size(); ++i) {
+    if (!definition.columns(i).hidden()) columns.push_back({definition.columns(i).name(), {table, i}});
+  }
   return columns;
 }
 

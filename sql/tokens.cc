@@ -137,6 +137,17 @@ int SqlText::FindBefore(std::string_view word, int before) const {
   return -1;
 }
 
+int SqlText::EndOfItem(int from) const {
+  int depth = 0;
+  for (const Token& token : tokens_) {
+    if (token.start < from) continue;
+    if (token.kind == '(' || token.kind == '[') ++depth;
+    if (depth == 0 && (token.kind == ',' || token.kind == ')' || token.kind == ';')) return token.start;
+    if (token.kind == ')' || token.kind == ']') --depth;
+  }
+  return static_cast<int>(text_.size());
+}
+
 int64_t SqlText::IntegerAt(int position) const {
   const auto first = std::lower_bound(tokens_.begin(), tokens_.end(), position,
                                       [](const Token& token, int start) { return token.start < start; });

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "sql/parameters.h"
 
 namespace nam::sql {
 
@@ -48,6 +49,9 @@ class SqlText {
   /// When the statement was given, in microseconds since 1970; nothing where no time is known.
   std::optional<int64_t> now_us() const { return now_us_; }
   void set_now_us(std::optional<int64_t> now_us) { now_us_ = now_us; }
+  /// Of a statement that has some; borrowed.
+  Parameters* parameters() const { return parameters_; }
+  void set_parameters(Parameters* parameters) { parameters_ = parameters; }
   std::string_view Spelling(size_t token) const;
   /// Start of the first token; 0 if there is none.
   int Start() const;
@@ -56,6 +60,9 @@ class SqlText {
   int Find(std::initializer_list<std::string_view> words, int from = 0) const;
   /// Start of the last occurrence of `word` before `before`; -1 if none.
   int FindBefore(std::string_view word, int before) const;
+  /// Where an item of a list ends that has begun before `from`: at its comma or closing parenthesis, or with the
+  /// text.
+  int EndOfItem(int from) const;
   /// The integer constant at byte `position` with its signs and parentheses: `-(5)`. 0 if there is none.
   int64_t IntegerAt(int position) const;
 
@@ -65,6 +72,7 @@ class SqlText {
   std::string text_;
   std::vector<Token> tokens_;  // without comments
   std::optional<int64_t> now_us_;
+  Parameters* parameters_ = nullptr;
 };
 
 }  // namespace nam::sql

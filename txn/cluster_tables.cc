@@ -104,7 +104,15 @@ absl::Status CreateTable(catalog::Attachment& attachment, const RecordTableOptio
       1, (options.expected_rows + layout.records_per_extent - 1) / layout.records_per_extent));
   const uint32_t index_extents = HashIndex::ExtentsOfRoots(HashIndex::RootBitsThatFit(extent_bytes),
                                                            catalog::ExtentBytesOf(record, proto::HASH_INDEX));
-  return CreateRecordTable(attachment, table, {extents, index_extents});
+  std::vector<uint32_t> extents_of_parts = {extents, index_extents};
+  const auto numbered = [](const proto::Column& column) { return column.numbering() != proto::NOT_NUMBERED; };
+  if (std::any_of(table.columns().begin(), table.columns().end(), numbered)) {
+    proto::RecordPart& numbers = *record.add_parts();
+    numbers.set_name(kNumbersPart);
+    numbers.set_kind(proto::COLUMN_NUMBERS);
+    extents_of_parts.push_back(1);
+  }
+  return CreateRecordTable(attachment, table, extents_of_parts);
 }
 
 absl::Status CreateIndex(catalog::Attachment& attachment, Session& session, const std::string& table,
@@ -130,6 +138,11 @@ absl::Status DropIndex(catalog::Attachment& attachment, Session& session, const 
   NAM_ASSIGN_OR_RETURN(const std::vector<proto::Table> tables, attachment.catalog().ListTables());
   for (const proto::Table& listed : tables) {
     if (FindIndex(listed, name) == nullptr) continue;
+    const auto& constraints = listed.record().unique_constraints();
+    if (std::find(constraints.begin(), constraints.end(), name) != constraints.end()) {
+      return absl::FailedPreconditionError(absl::StrFormat(
+          "cannot drop index %s because constraint %s on table %s requires it", name, name, listed.name()));
+    }
     // With its extents, which a list leaves out.
     NAM_ASSIGN_OR_RETURN(const std::shared_ptr<const proto::Table> table,
                          attachment.catalog().GetTable(listed.name()));

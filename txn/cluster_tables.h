@@ -19,6 +19,7 @@ namespace nam::txn {
 inline constexpr char kStateTable[] = "nam.transactions";
 inline constexpr char kRecordsPart[] = "rows";
 inline constexpr char kKeyPart[] = "key";
+inline constexpr char kNumbersPart[] = "numbers";  // only of a table with numbered columns
 
 /// What a new record table is like. `table` may carry what SQL keeps in the catalog (columns, record().checks
 /// …); storage is filled in here.
@@ -40,7 +41,7 @@ absl::Status CreateTable(catalog::Attachment& attachment, const RecordTableOptio
 /// stay: an index that nobody reads, for DropIndex.
 absl::Status CreateIndex(catalog::Attachment& attachment, Session& session, const std::string& table,
                          const proto::RecordPart& part);
-/// NOT_FOUND: there is no such index. Whoever is reading it meanwhile is told to try again.
+/// NOT_FOUND: there is no such index; FAILED_PRECONDITION: it is a constraint's. Whoever is reading it meanwhile is told to try again.
 absl::Status DropIndex(catalog::Attachment& attachment, Session& session, const std::string& name);
 
 /// txn::Tables of a real cluster. The attachment outlives it.

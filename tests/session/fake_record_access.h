@@ -117,9 +117,15 @@ class FakeRecordAccess final : public RecordAccess {
     return absl::OkStatus();
   }
 
-  absl::Status CreateTable(const proto::Table& table) override {
+  absl::StatusOr<uint64_t> NextNumber(const proto::Table& table, int column) override {
+    NAM_RETURN_IF_ERROR(Failure("NextNumber"));
+    return numbers[table.name()][column]++;
+  }
+
+  absl::Status CreateTable(const proto::Table& table, std::span<const proto::RecordPart> indexes) override {
     NAM_RETURN_IF_ERROR(Failure("CreateTable"));
     if (!tables.emplace(table.name(), table).second) return absl::AlreadyExistsError(table.name());
+    for (const proto::RecordPart& index : indexes) NAM_RETURN_IF_ERROR(CreateIndex(table, index));
     return absl::OkStatus();
   }
   absl::Status CreateIndex(const proto::Table& table, const proto::RecordPart& index) override {
@@ -137,6 +143,9 @@ class FakeRecordAccess final : public RecordAccess {
   absl::Status DropIndex(const std::string& name) override {
     NAM_RETURN_IF_ERROR(Failure("DropIndex"));
     for (auto& [table_name, table] : tables) {
+      for (const std::string& constraint : table.record().unique_constraints()) {
+        if (constraint == name) return absl::FailedPreconditionError("a constraint's");
+      }
       auto& parts = *table.mutable_record()->mutable_parts();
       for (auto part = parts.begin(); part != parts.end(); ++part) {
         if (part->name() != name) continue;
@@ -152,6 +161,7 @@ class FakeRecordAccess final : public RecordAccess {
   }
 
   std::map<std::string, proto::Table> tables;
+  std::map<std::string, std::map<int, uint64_t>> numbers;  // handed out, by table and column
   std::string failing;  // a method that returns `failure` instead of doing what it should
   absl::Status failure;
   absl::Status begin_error;   // of every Begin

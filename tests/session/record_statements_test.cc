@@ -8,81 +8,16 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "session/result_collector.h"
-#include "tests/session/fake_record_access.h"
+#include "tests/session/record_session.h"
 #include "txn/session.h"
 #include "types/sql_error.h"
 
 namespace nam::session {
 namespace {
 
-/// A session over record tables alone.
-class RecordStatementsTest : public testing::Test, public sql::TableSource {
- protected:
-  absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override {
-    if (!access_.tables.contains(name)) return absl::NotFoundError("no such table");
-    return std::make_shared<proto::Table>(access_.tables[name]);
-  }
-  std::vector<std::string> Names() override { return {}; }
+class RecordStatementsTest : public RecordSessionTest {};
 
-  absl::StatusOr<ResultSet> Execute(const std::string& text) {
-    const auto bound = sql::Bind(text, *this);
-    auto result = bound.ok() ? Execute(*bound) : bound.status();
-    if (!result.ok()) result = statements_.Fail(text, result.status());
-    return result;
-  }
-
-  absl::StatusOr<ResultSet> Execute(const sql::Statement& bound) {
-    if (const auto* s = std::get_if<sql::SelectStatement>(&bound))
-      return Select(*s);
-    if (const auto* s = std::get_if<sql::InsertStatement>(&bound)) return statements_.Run(*s);
-    if (const auto* s = std::get_if<sql::UpdateStatement>(&bound)) return statements_.Run(*s);
-    if (const auto* s = std::get_if<sql::DeleteStatement>(&bound)) return statements_.Run(*s);
-    if (const auto* s = std::get_if<sql::CreateTableStatement>(&bound)) return statements_.Run(*s);
-    if (const auto* s = std::get_if<sql::CreateIndexStatement>(&bound)) return statements_.Run(*s);
-    if (const auto* s = std::get_if<sql::DropIndexStatement>(&bound)) return statements_.Run(*s);
-    if (const auto* s = std::get_if<sql::ExplainStatement>(&bound)) return Lines(statements_.Explain(*s));
-    return statements_.Run(std::get<sql::TransactionStatement>(bound));
-  }
-
-  absl::StatusOr<ResultSet> Select(const sql::SelectStatement& statement) {
-    ResultCollector rows;
-    absl::StatusOr<ResultSet> result = statements_.Select(statement.query, result_bytes_max_, rows);
-    if (result.ok()) result->rows = rows.Take();
-    return result;
-  }
-
-  static absl::StatusOr<ResultSet> Lines(absl::StatusOr<std::vector<std::string>> lines) {
-    if (!lines.ok()) return lines.status();
-    ResultSet result;
-    for (std::string& line : *lines) result.rows.push_back({Value::String(std::move(line))});
-    result.command = "EXPLAIN";
-    return result;
-  }
-
-  /// The command and the rows, or the SQLSTATE.
-  std::string Run(const std::string& text) {
-    const auto result = Execute(text);
-    if (!result.ok()) {
-      const auto error = SqlErrorOf(result.status());
-      return error.has_value() ? error->sqlstate : result.status().ToString();
-    }
-    std::vector<std::string> rows = {result->command};
-    for (const ResultSet::Warning& warning : result->warnings) rows[0] += " warns " + warning.sqlstate;
-    for (const std::vector<Value>& row : result->rows) {
-      rows.push_back(absl::StrJoin(
-          row, ",", [](std::string* out, const Value& value) { absl::StrAppend(out, value.ToString()); }));
-    }
-    return absl::StrJoin(rows, " | ");
-  }
-
-  FakeRecordAccess access_;
-  uint64_t result_bytes_max_ = 1 << 30;
-  std::atomic<bool> cancelled_ = false;
-  RecordStatements statements_{access_, RealClock(), cancelled_};
-};
-
-class Stock : public RecordStatementsTest {
+class Stock : public RecordSessionTest {
  protected:
   void SetUp() override {
     ASSERT_EQ(
@@ -183,7 +118,7 @@ TEST_F(Stock, InsertErrors) {
   EXPECT_EQ(Run("insert into stock values (4, 'x', 1/0)"), "22012");
   EXPECT_EQ(Run("select count(*) from stock"), "SELECT 1 | 3");  // nothing of them stayed
   const auto twice = Execute("insert into stock values (1, 'x')");
-  EXPECT_EQ(SqlErrorOf(twice.status())->message, "duplicate key: table stock has (1) already");
+  EXPECT_EQ(SqlErrorOf(twice.status())->message, "duplicate key value violates unique constraint \"stock_pkey\"");
 }
 
 TEST_F(Stock, Update) {
@@ -522,7 +457,7 @@ TEST_F(RecordStatementsTest, RandomStatementsAgainstAMap) {
   }
 }
 
-class Many : public RecordStatementsTest {
+class Many : public RecordSessionTest {
  protected:
   static constexpr int kRows = 100'000;
   void SetUp() override {

@@ -40,6 +40,12 @@ std::string Show(const proto::Table& table) {
                       table.record().versions());
 }
 
+std::vector<Expr> ExpressionsOf(const std::vector<ChangeValue>& values) {
+  std::vector<Expr> expressions;
+  for (const ChangeValue& value : values) expressions.push_back(value.value());
+  return expressions;
+}
+
 /// The literals and expressions of a row.
 std::string Show(const BoundTable& table, const std::vector<Expr>& row) {
   FlatQuery query;
@@ -103,15 +109,18 @@ TEST(RecordBindTest, CreateIndex) {
 TEST(RecordBindTest, Insert) {
   const auto all = BindAs<InsertStatement>("insert into pairs values (1, 'x', 2), ('3', null, 1.5)");
   ASSERT_EQ(all.rows.size(), 2u);
-  EXPECT_EQ(Show(all.table, all.rows[0]), "1, 'x', 2");
-  EXPECT_EQ(Show(all.table, all.rows[1]), "3, NULL, 2");  // rounded half away from zero
+  EXPECT_EQ(Show(all.table, ExpressionsOf(all.rows[0])), "1, 'x', 2");
+  EXPECT_EQ(Show(all.table, ExpressionsOf(all.rows[1])), "3, NULL, 2");  // rounded half away from zero
   const auto one = BindAs<InsertStatement>("insert into pairs values (4), (5)");
-  EXPECT_EQ(Show(one.table, one.rows.at(1)), "5, NULL, NULL");
+  EXPECT_EQ(Show(one.table, ExpressionsOf(one.rows.at(1))), "5");
+  EXPECT_EQ(one.columns, std::vector<int>{0});
+  EXPECT_EQ(Show(one.table, {one.defaults.at(1).value(), one.defaults.at(2).value()}), "NULL, NULL");
   const auto some = BindAs<InsertStatement>(
       "insert into r (d, id, v, at, day) values (1, 2 + 3, 7, date '2026-01-02', timestamp '2026-01-02 "
       "23:00')");
-  EXPECT_EQ(Show(some.table, some.rows[0]),
-            "5, NULL, NULL, 1.00, date '2026-01-02', timestamp '2026-01-02 00:00:00', NULL, '7', NULL");
+  EXPECT_EQ(Show(some.table, ExpressionsOf(some.rows[0])),
+            "1.00, 5, '7', timestamp '2026-01-02 00:00:00', date '2026-01-02'");
+  EXPECT_EQ(some.columns, (std::vector<int>{3, 0, 7, 5, 4}));
   ASSERT_EQ(some.checks.size(), 2u);
   EXPECT_EQ(some.checks[0].name, "r_n_check");
   EXPECT_EQ(Show(some.table, {some.checks[0].condition, some.checks[1].condition}), "r.n > 0, r.k < r.n");
@@ -123,13 +132,102 @@ TEST(RecordBindTest, UpdateAndDelete) {
   ASSERT_EQ(update.assignments.size(), 3u);
   EXPECT_EQ(update.assignments[0].column, 2);
   EXPECT_EQ(Show(update.table,
-                 {update.assignments[0].value, update.assignments[1].value, update.assignments[2].value}),
+                 {update.assignments[0].value.value(), update.assignments[1].value.value(),
+                  update.assignments[2].value.value()}),
             "x.n + 1, CAST(x.n AS decimal(38,2)), NULL");
   EXPECT_EQ(Show(update.table, update.conjuncts), "x.id = 3, x.k IS NULL OR x.v LIKE 'a%'");
   EXPECT_EQ(update.checks.size(), 2u);
   const auto remove = BindAs<DeleteStatement>("delete from pairs where b >= 'a'");
   EXPECT_EQ(Show(remove.table, remove.conjuncts), "pairs.b >= 'a'");
   EXPECT_TRUE(BindAs<DeleteStatement>("delete from pairs").conjuncts.empty());
+}
+
+/// What needs no other table and no subquery is found by its access path.
+TEST(RecordBindTest, OnlyChangesOfSeveralTablesAreTrees) {
+  EXPECT_EQ(BindAs<UpdateStatement>("update r set n = k + 1 where id = 3 returning *").source, nullptr);
+  EXPECT_EQ(BindAs<UpdateStatement>("update r set (n, k) = (1, default) where id = 3").source, nullptr);
+  EXPECT_EQ(BindAs<DeleteStatement>("delete from r where id = 3 returning n").source, nullptr);
+  EXPECT_EQ(BindAs<InsertStatement>("insert into r (id) values (1), (2)").source, nullptr);
+  EXPECT_NE(BindAs<UpdateStatement>("update r set n = u.id from u where r.id = u.id").source, nullptr);
+  EXPECT_NE(BindAs<UpdateStatement>("update r set n = (select max(id) from u)").source, nullptr);
+  EXPECT_NE(BindAs<DeleteStatement>("delete from r using u where r.id = u.id").source, nullptr);
+  EXPECT_NE(BindAs<DeleteStatement>("delete from r where exists (select 1 from u where u.id = r.id)").source,
+            nullptr);
+  EXPECT_NE(BindAs<InsertStatement>("insert into r (id) values ((select 1))").source, nullptr);
+  EXPECT_NE(BindAs<InsertStatement>("insert into pairs select * from pairs").source, nullptr);
+  EXPECT_NE(BindAs<ExplainStatement>("explain delete from r using u where r.id = u.id").tree, nullptr);
+}
+
+TEST(RecordBindTest, DefaultsAreKeptAsTheyAreWritten) {
+  const auto created = BindAs<CreateTableStatement>(
+      "create table x (a int default 1 + 2 not null, b varchar(9) default ('a,)') -- b\n, c int not null default "
+      "abs(-5) unique, d bigserial, primary key (a), e text default 'it''s' check (e > ''))"
+      " with (storage = record)");
+  std::vector<std::string> defaults;
+  for (const proto::Column& column : created.table.columns()) defaults.push_back(column.default_expression());
+  EXPECT_EQ(defaults, (std::vector<std::string>{"1 + 2", "('a,)') -- b", "abs(-5)", "", "'it''s'"}));
+  EXPECT_EQ(created.table.columns(3).numbering(), proto::NUMBERED_BY_DEFAULT);
+  ASSERT_EQ(created.indexes.size(), 1u);
+  EXPECT_EQ(created.indexes[0].name(), "x_c_key");
+  EXPECT_EQ(created.table.record().unique_constraints(0), "x_c_key");
+}
+
+TEST(RecordBindTest, Prepare) {
+  const auto prepared =
+      BindAs<PrepareStatement>("prepare p as select id from r where k = $1 and v like $2 and day > $3 limit $4");
+  EXPECT_EQ(prepared.name, "p");
+  EXPECT_EQ(prepared.text, "select id from r where k = $1 and v like $2 and day > $3 limit $4");
+  ASSERT_EQ(prepared.types.size(), 4u);
+  EXPECT_EQ(prepared.types[0].kind, TypeKind::kInteger);
+  EXPECT_EQ(prepared.types[1].kind, TypeKind::kString);
+  EXPECT_EQ(prepared.types[2].kind, TypeKind::kDate);
+  EXPECT_EQ(prepared.types[3].kind, TypeKind::kInteger);
+  const auto insert = BindAs<PrepareStatement>(
+      "prepare q (bigint) as insert into r (id, n, d, at) values ($2, $1, $3, $4), ($1, 1, $3 + 1, null)");
+  ASSERT_EQ(insert.types.size(), 4u);
+  EXPECT_EQ(insert.types[1].kind, TypeKind::kInteger);
+  EXPECT_EQ(insert.types[2].kind, TypeKind::kDecimal);
+  EXPECT_EQ(insert.types[3].kind, TypeKind::kTimestamp);
+  EXPECT_EQ(BindAs<PrepareStatement>("prepare p as select $1").types.at(0).kind, TypeKind::kString);
+  EXPECT_EQ(BindAs<PrepareStatement>("prepare p as select $1::date").types.at(0).kind, TypeKind::kDate);
+  EXPECT_EQ(BindError("prepare p as select $2 + 1").sqlstate, "42P18");
+  EXPECT_EQ(BindError("select $1").sqlstate, "42P02");
+  EXPECT_EQ(BindError("prepare p as select nix from r").sqlstate, "42703");
+  EXPECT_EQ(BindAs<DeallocateStatement>("deallocate all").name, "");
+  EXPECT_EQ(BindAs<DeallocateStatement>("deallocate prepare p").name, "p");
+}
+
+TEST(RecordBindTest, AParameterHasTheTypeOfItsFirstContext) {
+  const auto prepared = BindAs<PrepareStatement>("prepare p as select 1 from r where day = $1 and at > $1");
+  ASSERT_EQ(prepared.types.size(), 1u);
+  EXPECT_EQ(prepared.types[0].kind, TypeKind::kDate);
+  // A type that was listed stays, whatever meets it.
+  EXPECT_EQ(BindAs<PrepareStatement>("prepare p (smallint) as insert into r (id, n) values ($1, $1)").types.size(),
+            1u);
+}
+
+TEST(RecordBindTest, ExecuteBindsWithTypedValues) {
+  FakeTables tables;
+  const auto prepared =
+      BindAs<PrepareStatement>("prepare p as update r set n = $1 where id = $2 and day > $3");
+  const auto bound = [&](const std::string& execute) {
+    return BindPrepared(prepared, BindAs<ExecuteStatement>(execute), tables, std::nullopt);
+  };
+  const auto update = bound("execute p (7, 1.6, '2026-01-02')");
+  ASSERT_TRUE(update.ok()) << update.status();
+  const auto& statement = std::get<UpdateStatement>(*update);
+  EXPECT_EQ(Show(statement.table, {statement.assignments[0].value.value()}), "7");
+  EXPECT_EQ(Show(statement.table, statement.conjuncts), "r.id = 2, r.day > date '2026-01-02'");
+  const auto state = [&](const std::string& execute) {
+    const auto result = bound(execute);
+    return result.ok() ? "" : SqlErrorOf(result.status())->sqlstate;
+  };
+  EXPECT_EQ(state("execute p (7, null, null)"), "");
+  EXPECT_EQ(state("execute p (7, 1)"), "42601");
+  EXPECT_EQ(state("execute p"), "42601");
+  EXPECT_EQ(state("execute p (7, true, '2026-01-02')"), "42804");
+  EXPECT_EQ(state("execute p (7, 'x', '2026-01-02')"), "22P02");
+  EXPECT_EQ(BindError("execute p ((select 1))").sqlstate, "0A000");
 }
 
 TEST(RecordBindTest, Transactions) {
@@ -171,23 +269,18 @@ TEST(RecordBindTest, RefusedClauses) {
     return "create table x (" + columns + ") with (storage = record)";
   };
   CheckAll({
-      {create("id int primary key ^default 3"), "0A000", "DEFAULT is"},
-      {create("id int primary key, b int ^unique"), "0A000", "UNIQUE is"},
-      {create("id int primary key, ^unique (id)"), "0A000", "UNIQUE is"},
       {create("id int primary key ^references y (a)"), "0A000", "FOREIGN KEY is"},
       {create("id int primary key, ^foreign key (id) references y (a)"), "0A000", "FOREIGN KEY is"},
-      {create("id ^bigserial primary key"), "0A000", "type bigserial is"},
-      {create("id int ^generated always as identity primary key"), "0A000", "IDENTITY is"},
       {create("id int primary key, b int ^generated always as (id + 1) stored"), "0A000", "GENERATED is"},
+      {create("id int generated always as identity (^cache 5)"), "0A000", "sequence option \"cache\""},
+      {create("id int default (^id + 1)"), "0A000", "column reference in DEFAULT"},
+      {create("id interval ^primary key"), "0A000", "type interval as a key"},
+      {create("id int, i interval, ^unique (id, i)"), "0A000", "type interval as a key"},
       {create("id varchar(3) ^collate \"C\" primary key"), "0A000", "COLLATE is"},
       {create("^like y"), "0A000", "LIKE is"},
-      {create("id int primary key, t ^text"), "0A000", "text without a length"},
-      {create("id int primary key, t ^varchar"), "0A000", "text without a length"},
       {create("id int primary key, t ^decimal"), "0A000", "decimal without a precision"},
-      {create("id int primary key, t ^interval"), "0A000", "type interval is"},
       {create("id int primary key, t ^int[]"), "0A000", "arrays are"},
       {create("id int primary key, check (id ^in (select 1))"), "0A000", "subqueries are"},
-      {"create table ^x (id int) with (storage = record)", "0A000", "without PRIMARY KEY"},
       {"create table x (id int primary key) ^inherits (y) with (storage = record)", "0A000", "INHERITS is"},
       {"create ^temp table x (id int primary key) with (storage = record)", "0A000", "TEMPORARY is"},
       {"create table x (id int primary key) ^partition by hash (id)", "0A000", "PARTITION BY is"},
@@ -205,20 +298,9 @@ TEST(RecordBindTest, RefusedClauses) {
       {"create index i on r ^using hash (k)", "0A000", "index method \"hash\""},
       {"create index i on r (^lower(v))", "0A000", "over an expression"},
       {"create index i on r (^k desc)", "0A000", "DESC"},
-      {"insert into r (id) values (1) ^on conflict do nothing", "0A000", "ON CONFLICT is"},
-      {"insert into r (id) values (1) ^returning id", "0A000", "RETURNING is"},
-      {"insert into r ^default values", "0A000", "DEFAULT VALUES is"},
-      {"insert into pairs select ^* from pairs", "0A000", "INSERT … SELECT is"},
-      {"insert into r (id) values (^default)", "0A000", "DEFAULT is"},
-      {"insert into r (id) values (^(select 1))", "0A000", "subqueries are"},
-      {"^with w as (select 1) insert into r (id) values (1)", "0A000", "WITH is"},
-      {"update r set n = 1 ^from u where r.id = u.id", "0A000", "UPDATE … FROM is"},
-      {"update r set n = 1 ^returning n", "0A000", "RETURNING is"},
-      {"update r set (^n, k) = (1, 2)", "0A000", "several columns at once"},
-      {"update r set n = ^default", "0A000", "DEFAULT is"},
+      {"^with w as (select 1) insert into r (id) values (1)", "0A000", "WITH before"},
       {"update ^only r set n = 1", "0A000", "ONLY is"},
-      {"delete from r ^using u where r.id = u.id", "0A000", "DELETE … USING is"},
-      {"^with w as (select 1) delete from r", "0A000", "WITH is"},
+      {"^with w as (select 1) delete from r", "0A000", "WITH before"},
       {"begin ^isolation level serializable", "0A000", "ISOLATION LEVEL SERIALIZABLE is"},
       {"begin ^isolation level read committed", "0A000", "ISOLATION LEVEL READ COMMITTED is"},
       {"begin ^read only", "0A000", "READ ONLY is"},
@@ -235,11 +317,20 @@ TEST(RecordBindTest, Errors) {
     return "create table x (" + columns + ") with (storage = record)";
   };
   CheckAll({
-      {create("id int primary key, ^id int"), "42701", "\"id\" is there twice"},
-      {create("id int primary key, b int ^primary key"), "42P16", "two primary keys"},
+      {create("id int primary key, ^id int"), "42701", "\"id\" specified more than once"},
+      {create("id int primary key, b int ^primary key"), "42P16", "multiple primary keys for table \"x\""},
       {create("id int, ^primary key (nix)"), "42703", "column \"nix\""},
-      {create("id int, ^primary key (id, id)"), "42701", "twice in the primary key"},
-      {create("id int null ^not null primary key"), "42601", "both NULL and NOT NULL"},
+      {create("id int, ^primary key (id, id)"), "42701", "\"id\" appears twice in primary key constraint"},
+      {create("id int, ^unique (nix)"), "42703", "column \"nix\""},
+      {create("a int, ^unique (a, a)"), "42701", "\"a\" appears twice in unique constraint"},
+      {create("a int, constraint u unique (a), b int, ^constraint u unique (b)"), "42P07", "\"u\""},
+      {create("a int default 1 ^default 2"), "42601", "multiple default values specified"},
+      {create("a serial ^default 2"), "42601", "both default and identity"},
+      {create("a int default ^true"), "42804", "of type integer"},
+      {create("a int default ^count(*)"), "42803", "not allowed in DEFAULT"},
+      {create("a text ^generated always as identity"), "22023", "must be smallint, integer, or bigint"},
+      {create("a int ^generated always as identity (increment by 0)"), "22023", "INCREMENT must not be zero"},
+      {create("id int null ^not null primary key"), "42601", "conflicting NULL/NOT NULL"},
       {create("id int primary key check (^nix > 1)"), "42703", "column \"nix\""},
       {create("id int primary key check (^id)"), "42804", "CHECK needs a condition"},
       {create("id int primary key check (^count(*) > 1)"), "42803", "not allowed in CHECK"},
@@ -258,19 +349,25 @@ TEST(RecordBindTest, Errors) {
       {"create index i on r (k, ^nix)", "42703", "\"nix\""},
       {"insert into ^nix values (1)", "42P01", "\"nix\" does not exist"},
       {"insert into r (id, ^nix) values (1, 2)", "42703", "\"nix\""},
-      {"insert into r (id, ^id) values (1, 2)", "42701", "named twice"},
-      {"insert into r (id, n) values (^1)", "42601", "more columns than values"},
+      {"insert into r (id, ^id) values (1, 2)", "42701", "specified more than once"},
+      {"insert into r (id, n) values (^1)", "42601", "more target columns than expressions"},
       {"insert into pairs values (1, 'x'), (^3)", "42601", "must all be the same length"},
       {"insert into pairs values (1), (^3, 'x')", "42601", "must all be the same length"},
-      {"insert into r (id) values (1, ^2)", "42601", "more values than columns"},
+      {"insert into r (id) values (1, ^2)", "42601", "more expressions than target columns"},
       {"insert into r (id) values (^n)", "42703", "\"n\""},
       {"insert into r (id) values (^sum(1))", "42803", "not allowed in VALUES"},
       {"insert into r (id) values (^'x')", "22P02", "invalid integer"},
       {"insert into r (id) values (date ^'2026-01-01')", "42804", "of type integer"},
       {"insert into r (day) values (^1)", "42804", "of type date"},
       {"insert into r (at) values (^'2026-01-01 25:00')", "22008", "no such timestamp"},
+      {"insert into r (id) values (1) returning ^nix", "42703", "\"nix\""},
+      {"insert into r (id) values (1) returning ^max(id)", "42803", "not allowed in RETURNING"},
+      {"insert into r (id) values (1) on conflict (^nix) do nothing", "42703", "\"nix\""},
       {"update r set ^nix = 1", "42703", "\"nix\""},
-      {"update r set n = 1, ^n = 2", "42601", "assigned twice"},
+      {"update r set n = 1 from ^r", "42712", "\"r\""},
+      {"update r set (n, k) = ^(1, 2, 3)", "42601", "number of columns does not match"},
+      {"update r set (n, k) = ^(select 1)", "42601", "number of columns does not match"},
+      {"update r set n = 1, ^n = 2", "42601", "multiple assignments to same column"},
       {"update r set n = ^sum(n)", "42803", "not allowed in UPDATE"},
       {"update r set n = ^ok", "42804", "of type bigint"},
       {"delete from r where ^n", "42804", "WHERE needs a condition"},

@@ -1,0 +1,366 @@
+#include "session/record_changes.h"
+
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "sql/assignment.h"
+#include "types/sql_error.h"
+#include "types/wire.h"
+
+namespace nam::session {
+namespace {
+
+using partitioner::RecordLayout;
+using plan::Expr;
+using sql::ChangeValue;
+using sql::ColumnAssignment;
+
+std::span<const std::byte> BytesOf(const std::string& row) {
+  return std::as_bytes(std::span(row));
+}
+
+/// Columns of table 0 are those of one row, columns of table 1 those of another.
+plan::Resolver TwoRows(const std::vector<Value>& first, const std::vector<Value>& second) {
+  return [&first, &second](const Expr& e) {
+    return (e.column.table == 0 ? first : second)[static_cast<size_t>(e.column.column)];
+  };
+}
+
+/// What RETURNING shows of the rows, one after the other.
+class Returned {
+ public:
+  explicit Returned(const std::vector<sql::OutputColumn>& outputs) : outputs_(outputs) {
+    for (const sql::OutputColumn& output : outputs) result_.columns.push_back({output.name, output.expr.type});
+  }
+  absl::Status Add(const std::vector<Value>& row, const std::vector<Value>& rest) {
+    if (outputs_.empty()) return absl::OkStatus();
+    std::vector<Value>& shown = result_.rows.emplace_back();
+    for (const sql::OutputColumn& output : outputs_) {
+      NAM_ASSIGN_OR_RETURN(Value value, plan::Evaluate(output.expr, TwoRows(row, rest)));
+      shown.push_back(std::move(value));
+    }
+    return absl::OkStatus();
+  }
+  ResultSet Take(std::string command) {
+    result_.command = std::move(command);
+    return std::move(result_);
+  }
+
+ private:
+  const std::vector<sql::OutputColumn>& outputs_;
+  ResultSet result_;
+};
+
+/// 2200H if the column's type has no such number.
+absl::StatusOr<Value> NumberOf(const proto::Table& table, const proto::Column& column, uint64_t place) {
+  const __int128 number =
+      column.first_number() + static_cast<__int128>(place) * static_cast<__int128>(column.number_step());
+  if (plan::FitsInteger(number, static_cast<int>(column.type().precision()))) return Value::Integer(number);
+  const bool up = column.number_step() > 0;
+  const __int128 limit = __int128{1} << (8 * column.type().precision() - 1);
+  return UserError(sqlstate::kNumbersExhausted,
+                   absl::StrCat("nextval: reached ", up ? "maximum" : "minimum", " value of sequence ",
+                                Quote(absl::StrCat(table.name(), "_", column.name(), "_seq")), " (",
+                                Int128ToString(up ? limit - 1 : -limit), ")"),
+                   -1, "its column has no larger numbers: give them in INSERT, or make another table");
+}
+
+}  // namespace
+
+absl::StatusOr<Value> RecordChanges::DefaultOf(const proto::Table& table, int column,
+                                               const ChangeValue& otherwise) {
+  if (otherwise.has_value()) return plan::Evaluate(*otherwise, plan::Resolver());
+  NAM_ASSIGN_OR_RETURN(const uint64_t place, access_.NextNumber(table, column));
+  return NumberOf(table, table.columns(column), place);
+}
+
+absl::StatusOr<std::optional<std::string>> RecordChanges::FindKey(const proto::Table& table, int key,
+                                                                  const std::string& row,
+                                                                  bool but_itself) {
+  const RecordLayout layout(table);
+  std::optional<std::string> found;
+  const RecordAccess::OnRow take = [&](std::span<const std::byte> bytes) -> absl::StatusOr<bool> {
+    std::string other(reinterpret_cast<const char*>(bytes.data()), layout.row_bytes());
+    found = std::move(other);
+    return true;
+  };
+  if (key == sql::ConflictAction::kPrimaryKey) {
+    const std::string primary = row.substr(0, layout.key_bytes());
+    NAM_RETURN_IF_ERROR(access_.Lookup(table, {&primary, 1}, take));
+    return found;
+  }
+  const proto::RecordPart& index = table.record().parts(key);
+  const std::vector<uint32_t> columns(index.columns().begin(), index.columns().end());
+  for (const uint32_t column : columns) {
+    if (layout.nullable(column) && layout.field(column).IsNull(BytesOf(row).data())) return found;
+  }
+  const std::string low = layout.IndexKey(BytesOf(row), columns);
+  const sql::KeyRange range{low, partitioner::SuccessorOfPrefix(low)};
+  NAM_RETURN_IF_ERROR(access_.ScanIndex(table, key, range, [&](std::span<const std::byte> bytes) {
+    const bool itself = std::memcmp(bytes.data(), row.data(), layout.key_bytes()) == 0;
+    return itself && but_itself ? absl::StatusOr<bool>(true) : take(bytes);
+  }));
+  return found;
+}
+
+/// The keys of unique indexes, of all rows that the statement has written. What commits meanwhile is judged by
+/// the commit.
+absl::Status RecordChanges::CheckUnique(const proto::Table& table,
+                                        const std::map<std::string, std::string>& written) {
+  for (int i = 0; i < table.record().parts_size(); ++i) {
+    const proto::RecordPart& part = table.record().parts(i);
+    if (part.kind() != proto::ORDERED_INDEX || !part.unique() || part.leaving()) continue;
+    if (part.usable_from() == 0 || part.usable_from() > access_.snapshot()) continue;
+    for (const auto& [key, row] : written) {
+      if (cancelled_) return absl::CancelledError("cancelled");
+      NAM_ASSIGN_OR_RETURN(const std::optional<std::string> other, FindKey(table, i, row, /*but_itself=*/true));
+      if (other.has_value()) return sql::DuplicateKey(table, i, RecordLayout(table).Decode(BytesOf(row)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// One INSERT.
+class RecordChanges::Inserting {
+ public:
+  Inserting(RecordChanges& changes, const sql::InsertStatement& statement)
+      : changes_(changes),
+        access_(changes.access_),
+        statement_(statement),
+        table_(*statement.table.table),
+        layout_(table_),
+        returned_(statement.returning) {}
+
+  /// `values`: of the statement's columns; nothing where the default is to stand.
+  absl::Status Add(std::vector<std::optional<Value>> values, const std::vector<int>& positions) {
+    if (changes_.cancelled_) return absl::CancelledError("cancelled");
+    Row row(static_cast<size_t>(table_.columns_size()));
+    std::vector<bool> given(row.size());
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (!values[i].has_value()) continue;
+      const int column = statement_.columns[i];
+      given[static_cast<size_t>(column)] = true;
+      NAM_ASSIGN_OR_RETURN(row[static_cast<size_t>(column)],
+                           sql::Assign(table_, column, *std::move(values[i]), positions[i]));
+    }
+    for (int i = 0; i < table_.columns_size(); ++i) {
+      const auto column = static_cast<size_t>(i);
+      if (given[column]) continue;
+      NAM_ASSIGN_OR_RETURN(Value value, changes_.DefaultOf(table_, i, statement_.defaults[column]));
+      NAM_ASSIGN_OR_RETURN(row[column], sql::Assign(table_, i, std::move(value), -1));
+    }
+    NAM_RETURN_IF_ERROR(sql::Check(table_, statement_.checks, row));
+    std::string encoded = layout_.Encode(row);
+    if (statement_.conflict.has_value()) {
+      for (const int key : statement_.conflict->keys) {
+        NAM_ASSIGN_OR_RETURN(const std::optional<std::string> there,
+                             changes_.FindKey(table_, key, encoded, /*but_itself=*/false));
+        if (there.has_value()) return Meet(*there, row);
+      }
+    }
+    const absl::Status inserted = access_.Insert(table_, encoded);
+    if (absl::IsAlreadyExists(inserted))
+      return sql::DuplicateKey(table_, sql::ConflictAction::kPrimaryKey, row);
+    NAM_RETURN_IF_ERROR(inserted);
+    return Wrote(std::move(encoded), row);
+  }
+
+  absl::StatusOr<ResultSet> Finish() {
+    NAM_RETURN_IF_ERROR(changes_.CheckUnique(table_, written_));
+    return returned_.Take(absl::StrCat("INSERT 0 ", rows_));
+  }
+
+ private:
+  absl::Status Wrote(std::string encoded, const Row& row) {
+    ++rows_;
+    std::string key = encoded.substr(0, layout_.key_bytes());
+    written_[std::move(key)] = std::move(encoded);
+    return returned_.Add(row, {});
+  }
+
+  /// A row has one of the keys: it stays, or is changed.
+  absl::Status Meet(const std::string& there, const Row& excluded) {
+    const sql::ConflictAction& conflict = *statement_.conflict;
+    if (!conflict.update) return absl::OkStatus();
+    const std::string key = there.substr(0, layout_.key_bytes());
+    if (written_.contains(key)) {
+      return UserError(sqlstate::kCardinalityViolation,
+                       "ON CONFLICT DO UPDATE command cannot affect row a second time", -1,
+                       "no two rows of one INSERT may have the same key");
+    }
+    const Row old = layout_.Decode(BytesOf(there));
+    const plan::Resolver rows = TwoRows(old, excluded);
+    std::vector<const Expr*> conditions;
+    for (const Expr& condition : conflict.conjuncts) conditions.push_back(&condition);
+    NAM_ASSIGN_OR_RETURN(const bool holds, HoldsAll(conditions, rows));
+    if (!holds) return absl::OkStatus();
+    Row row = old;
+    for (const ColumnAssignment& assignment : conflict.assignments) {
+      const auto column = static_cast<size_t>(assignment.column);
+      absl::StatusOr<Value> value =
+          assignment.value.has_value()
+              ? plan::Evaluate(*assignment.value, rows)
+              : changes_.DefaultOf(table_, assignment.column, statement_.defaults[column]);
+      NAM_RETURN_IF_ERROR(value.status());
+      NAM_ASSIGN_OR_RETURN(row[column],
+                           sql::Assign(table_, assignment.column, *std::move(value),
+                                       assignment.value.has_value() ? assignment.value->position : -1));
+    }
+    NAM_RETURN_IF_ERROR(sql::Check(table_, statement_.checks, row));
+    std::string encoded = layout_.Encode(row);
+    if (encoded.compare(0, layout_.key_bytes(), key) == 0) {
+      NAM_RETURN_IF_ERROR(access_.Update(table_, encoded));
+    } else {
+      NAM_RETURN_IF_ERROR(access_.Delete(table_, key));
+      const absl::Status inserted = access_.Insert(table_, encoded);
+      if (absl::IsAlreadyExists(inserted))
+        return sql::DuplicateKey(table_, sql::ConflictAction::kPrimaryKey, row);
+      NAM_RETURN_IF_ERROR(inserted);
+    }
+    return Wrote(std::move(encoded), row);
+  }
+
+  RecordChanges& changes_;
+  RecordAccess& access_;
+  const sql::InsertStatement& statement_;
+  const proto::Table& table_;
+  const RecordLayout layout_;
+  Returned returned_;
+  std::map<std::string, std::string> written_;
+  uint64_t rows_ = 0;
+};
+
+absl::StatusOr<ResultSet> RecordChanges::Insert(const sql::InsertStatement& statement) {
+  Inserting inserting(*this, statement);
+  if (statement.source != nullptr) {
+    NAM_ASSIGN_OR_RETURN(ResultSet source, run_query_(std::move(*statement.source)));
+    const std::vector<int> positions(statement.columns.size(), -1);
+    for (Row& row : source.rows) {
+      std::vector<std::optional<Value>> values(std::make_move_iterator(row.begin()),
+                                               std::make_move_iterator(row.end()));
+      NAM_RETURN_IF_ERROR(inserting.Add(std::move(values), positions));
+    }
+    return inserting.Finish();
+  }
+  for (const std::vector<ChangeValue>& row : statement.rows) {
+    std::vector<std::optional<Value>> values;
+    std::vector<int> positions;
+    for (const ChangeValue& expr : row) {
+      positions.push_back(expr.has_value() ? expr->position : -1);
+      if (!expr.has_value()) {
+        values.emplace_back();
+        continue;
+      }
+      NAM_ASSIGN_OR_RETURN(Value value, plan::Evaluate(*expr, plan::Resolver()));
+      values.emplace_back(std::move(value));
+    }
+    NAM_RETURN_IF_ERROR(inserting.Add(std::move(values), positions));
+  }
+  return inserting.Finish();
+}
+
+absl::StatusOr<std::vector<RecordChanges::Found>> RecordChanges::FindAll(const sql::BoundTable& bound,
+                                                                         const std::vector<Expr>& conjuncts,
+                                                                         const sql::ChangeSource& source) {
+  const proto::Table& table = *bound.table;
+  const RecordLayout layout(table);
+  std::vector<Found> found;
+  if (source == nullptr) {
+    NAM_RETURN_IF_ERROR(
+        finder_.Find(table, layout, conjuncts,
+                     [&](std::span<const std::byte> bytes, Row row) -> absl::StatusOr<bool> {
+                       found.push_back({{reinterpret_cast<const char*>(bytes.data()), layout.key_bytes()},
+                                        std::move(row),
+                                        {}});
+                       NAM_RETURN_IF_ERROR(access_.MayWrite(found.size()));
+                       return true;
+                     }));
+    return found;
+  }
+  NAM_ASSIGN_OR_RETURN(ResultSet rows, run_query_(std::move(*source)));
+  std::set<std::string> keys;
+  const auto width = static_cast<std::ptrdiff_t>(table.columns_size());
+  for (Row& all : rows.rows) {
+    if (cancelled_) return absl::CancelledError("cancelled");
+    Row row(std::make_move_iterator(all.begin()), std::make_move_iterator(all.begin() + width));
+    std::string key = layout.Encode(row).substr(0, layout.key_bytes());
+    // A row that several others match is changed once, by any of them.
+    if (!keys.insert(key).second) continue;
+    found.push_back({std::move(key), std::move(row),
+                     {std::make_move_iterator(all.begin() + width), std::make_move_iterator(all.end())}});
+    NAM_RETURN_IF_ERROR(access_.MayWrite(found.size()));
+  }
+  return found;
+}
+
+/// The row as SET makes it; `returned`: what the source has for RETURNING.
+absl::StatusOr<RecordChanges::Row> RecordChanges::ChangedRow(const sql::UpdateStatement& statement,
+                                                             const Found& found, Row& returned) {
+  const proto::Table& table = *statement.table.table;
+  Row row = found.row;
+  size_t next = 0;
+  for (const ColumnAssignment& assignment : statement.assignments) {
+    const auto column = static_cast<size_t>(assignment.column);
+    absl::StatusOr<Value> value =
+        !assignment.value.has_value() ? DefaultOf(table, assignment.column, statement.defaults[column])
+        : statement.source != nullptr ? found.rest[next++]
+                                      : plan::Evaluate(*assignment.value, sql::RowResolver(found.row));
+    NAM_RETURN_IF_ERROR(value.status());
+    NAM_ASSIGN_OR_RETURN(row[column],
+                         sql::Assign(table, assignment.column, *std::move(value),
+                                     assignment.value.has_value() ? assignment.value->position : -1));
+  }
+  NAM_RETURN_IF_ERROR(sql::Check(table, statement.checks, row));
+  returned.assign(found.rest.begin() + static_cast<std::ptrdiff_t>(next), found.rest.end());
+  return row;
+}
+
+/// A key may move to where another row of the statement was.
+absl::StatusOr<ResultSet> RecordChanges::Update(const sql::UpdateStatement& statement) {
+  const proto::Table& table = *statement.table.table;
+  const RecordLayout layout(table);
+  NAM_ASSIGN_OR_RETURN(const std::vector<Found> found,
+                       FindAll(statement.table, statement.conjuncts, statement.source));
+  Returned returned(statement.returning);
+  std::set<std::string> before;
+  std::map<std::string, std::string> change;  // rows by their new key
+  for (const Found& one : found) {
+    Row rest;
+    NAM_ASSIGN_OR_RETURN(const Row row, ChangedRow(statement, one, rest));
+    NAM_RETURN_IF_ERROR(returned.Add(row, rest));
+    before.insert(one.key);
+    std::string encoded = layout.Encode(row);
+    std::string key = encoded.substr(0, layout.key_bytes());
+    if (!change.emplace(std::move(key), std::move(encoded)).second)
+      return sql::DuplicateKey(table, sql::ConflictAction::kPrimaryKey, row);
+  }
+  for (const std::string& key : before) {
+    if (!change.contains(key)) NAM_RETURN_IF_ERROR(access_.Delete(table, key));
+  }
+  for (const auto& [key, row] : change) {
+    const absl::Status changed =
+        before.contains(key) ? access_.Update(table, row) : access_.Insert(table, row);
+    if (absl::IsAlreadyExists(changed))
+      return sql::DuplicateKey(table, sql::ConflictAction::kPrimaryKey, layout.Decode(BytesOf(row)));
+    NAM_RETURN_IF_ERROR(changed);
+  }
+  NAM_RETURN_IF_ERROR(CheckUnique(table, change));
+  return returned.Take(absl::StrCat("UPDATE ", found.size()));
+}
+
+absl::StatusOr<ResultSet> RecordChanges::Delete(const sql::DeleteStatement& statement) {
+  const proto::Table& table = *statement.table.table;
+  NAM_ASSIGN_OR_RETURN(const std::vector<Found> found,
+                       FindAll(statement.table, statement.conjuncts, statement.source));
+  Returned returned(statement.returning);
+  for (const Found& one : found) {
+    NAM_RETURN_IF_ERROR(returned.Add(one.row, one.rest));
+    NAM_RETURN_IF_ERROR(access_.Delete(table, one.key));
+  }
+  return returned.Take(absl::StrCat("DELETE ", found.size()));
+}
+
+}  // namespace nam::session

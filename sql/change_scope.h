@@ -1,0 +1,62 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "plan/logical.h"
+#include "sql/bound_query.h"
+#include "sql/column_values.h"
+#include "sql/logical_query.h"
+#include "sql/logical_select.h"
+
+namespace nam::sql {
+
+/// 42P01 if there is no such table, 42501 if it is the system's, 0A000 unless it is a record table. `statement`
+/// names what would change it.
+absl::Status CheckTarget(LogicalContext& context, const Node& relation, const char* statement);
+
+absl::Status RefuseWith(const Node& node);
+
+/// The rows that UPDATE and DELETE are about: of the target, and of what FROM or USING join to it, with the
+/// expressions over them, in which the target's columns are those of table 0. As long as there is no other
+/// table and no subquery the statement needs no tree.
+class ChangeScope {
+ public:
+  explicit ChangeScope(TableSource& source) : context_(source), select_(context_, Surroundings()) {}
+
+  absl::Status BindFrom(const Node& relation, const std::vector<Node>& others, const char* statement);
+  absl::Status BindWhere(const Node& where);
+  /// Of a single column.
+  absl::StatusOr<plan::Expr> BindValue(const Node& node, int column);
+  absl::StatusOr<std::vector<plan::Expr>> BindRow(const Node& subquery, size_t width);
+  absl::StatusOr<std::vector<OutputColumn>> BindReturning(const std::vector<Node>& list);
+
+  bool needs_tree() const { return joined_ || asks_; }
+  const proto::Table& table() const { return *table_.table; }
+  const BoundTable& bound_table() const { return table_; }
+  ExpressionBuilder& builder() { return select_.builder(); }
+  /// Without a tree: the conditions.
+  std::vector<plan::Expr> TakeConditions() { return std::move(conditions_); }
+  /// With one: all columns of the target, the values, then what `returning` names of other tables, whose
+  /// columns become those of table 1.
+  ChangeSource TakeSource(std::vector<plan::Expr> values, std::vector<OutputColumn>& returning);
+
+ private:
+  static constexpr int kTarget = 0;  // the first relation of the context
+
+  absl::Status AddStar(const Node& value, std::vector<OutputColumn>& out);
+  void Ask(const plan::Expr& expr) { asks_ = asks_ || select_.UsesSubquery(expr); }
+
+  LogicalContext context_;
+  LogicalSelect select_;
+  FromScope scope_;
+  BoundTable table_;
+  plan::logical::NodePtr root_;
+  std::vector<plan::Expr> conditions_;
+  bool joined_ = false, asks_ = false;
+};
+
+}  // namespace nam::sql

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "types/value.h"
+
+namespace nam::sql {
+
+/// What $1, $2, … mean while a statement is bound. Outlives the binding.
+class Parameters {
+ public:
+  struct Parameter {
+    Type type;                   // kNull: not known yet
+    std::optional<Value> value;  // nothing while types are found: then it is a NULL
+    bool occurs = false;
+  };
+  static constexpr int64_t kMost = 65'535;  // PostgreSQL's own bound
+
+  /// Of `number` from 1 to kMost.
+  Parameter& Get(int64_t number) {
+    if (static_cast<size_t>(number) > list_.size()) list_.resize(static_cast<size_t>(number));
+    return list_[static_cast<size_t>(number) - 1];
+  }
+  /// Its surroundings give it a type, the first ones for all.
+  void Settle(int64_t number, const Type& type) {
+    Parameter& parameter = Get(number);
+    if (parameter.type.kind != TypeKind::kNull) return;
+    parameter.type = type;
+    parameter.type.length = 0;
+  }
+  const std::vector<Parameter>& list() const { return list_; }
+
+ private:
+  std::vector<Parameter> list_;
+};
+
+}  // namespace nam::sql

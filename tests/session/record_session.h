@@ -1,0 +1,108 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "optimizer/lower_tree.h"
+#include "optimizer/push_filters.h"
+#include "optimizer/unnest.h"
+#include "session/query_result.h"
+#include "session/record_statements.h"
+#include "tests/session/fake_record_access.h"
+#include "types/sql_error.h"
+
+namespace nam::session {
+
+/// A session over record tables alone.
+class RecordSessionTest : public testing::Test, public sql::TableSource {
+ protected:
+  absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override {
+    if (!access_.tables.contains(name)) return absl::NotFoundError("no such table");
+    return std::make_shared<proto::Table>(access_.tables[name]);
+  }
+  std::vector<std::string> Names() override { return {}; }
+
+  absl::StatusOr<ResultSet> Execute(const std::string& text) {
+    const auto bound = sql::Bind(text, *this, now_us_);
+    auto result = bound.ok() ? Execute(*bound) : bound.status();
+    if (!result.ok()) result = statements_.Fail(text, result.status());
+    return result;
+  }
+
+  absl::StatusOr<ResultSet> Execute(const sql::Statement& bound) {
+    if (const auto* s = std::get_if<sql::SelectStatement>(&bound))
+      return statements_.Select(s->query, result_bytes_max_);
+    if (const auto* s = std::get_if<sql::TreeStatement>(&bound))
+      return statements_.InTransaction([&] { return RunTree(*s->tree); });
+    if (const auto* s = std::get_if<sql::InsertStatement>(&bound)) return statements_.Run(*s);
+    if (const auto* s = std::get_if<sql::UpdateStatement>(&bound)) return statements_.Run(*s);
+    if (const auto* s = std::get_if<sql::DeleteStatement>(&bound)) return statements_.Run(*s);
+    if (const auto* s = std::get_if<sql::CreateTableStatement>(&bound)) return statements_.Run(*s);
+    if (const auto* s = std::get_if<sql::CreateIndexStatement>(&bound)) return statements_.Run(*s);
+    if (const auto* s = std::get_if<sql::DropIndexStatement>(&bound)) return statements_.Run(*s);
+    if (const auto* s = std::get_if<sql::ExplainStatement>(&bound)) return Lines(statements_.Explain(*s));
+    return statements_.Run(std::get<sql::TransactionStatement>(bound));
+  }
+
+  /// A tree over record tables alone runs in the session.
+  absl::StatusOr<ResultSet> RunTree(const plan::logical::Query& query) {
+    plan::logical::Query unnested{
+        .root = plan::logical::Clone(*query.root), .relations = query.relations, .ctes = query.ctes};
+    if (absl::Status status = optimizer::Unnest(unnested); !status.ok()) return status;
+    optimizer::PushFilters(unnested);
+    auto tree = optimizer::LowerTree(unnested);
+    if (!tree.ok()) return tree.status();
+    std::vector<ResultSet::Column> columns;
+    for (const plan::logical::Column& column : query.root->columns)
+      columns.push_back({column.name, column.type});
+    QueryResult result(columns);
+    const auto stage =
+        result.PrepareStage(tree->lowered.plan, tree->lowered.tables, result_bytes_max_, RealClock(), cancelled_);
+    if (!stage.ok()) return stage.status();
+    for (const optimizer::TransactionScan& scan : tree->transaction_scans) {
+      const absl::Status fed = statements_.Feed(scan, *tree->lowered.tables[scan.table], **stage);
+      if (!fed.ok()) return fed;
+    }
+    if (absl::Status status = (*stage)->Run(); !status.ok()) return status;
+    return result.Take();
+  }
+
+  static absl::StatusOr<ResultSet> Lines(absl::StatusOr<std::vector<std::string>> lines) {
+    if (!lines.ok()) return lines.status();
+    ResultSet result;
+    for (std::string& line : *lines) result.rows.push_back({Value::String(std::move(line))});
+    result.command = "EXPLAIN";
+    return result;
+  }
+
+  /// The command and the rows, or the SQLSTATE.
+  std::string Run(const std::string& text) {
+    const auto result = Execute(text);
+    if (!result.ok()) {
+      const auto error = SqlErrorOf(result.status());
+      return error.has_value() ? error->sqlstate : result.status().ToString();
+    }
+    std::vector<std::string> rows = {result->command};
+    for (const ResultSet::Warning& warning : result->warnings) rows[0] += " warns " + warning.sqlstate;
+    for (const std::vector<Value>& row : result->rows) {
+      rows.push_back(absl::StrJoin(
+          row, ",", [](std::string* out, const Value& value) { absl::StrAppend(out, value.ToString()); }));
+    }
+    return absl::StrJoin(rows, " | ");
+  }
+
+  FakeRecordAccess access_;
+  uint64_t result_bytes_max_ = 1 << 30;
+  int64_t now_us_ = 1'790'000'000'000'000;  // 2026-09-21 14:13:20
+  std::atomic<bool> cancelled_ = false;
+  RecordStatements statements_{access_, RealClock(), cancelled_,
+                               [this](const plan::logical::Query& query) { return RunTree(query); }};
+};
+
+}  // namespace nam::session
