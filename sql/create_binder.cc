@@ -26,7 +26,7 @@ using plan::Expr;
 
 constexpr int kMostColumns = 1600;  // PostgreSQL's own bound
 constexpr uint32_t kMostRowBytes = 64 << 10;
-constexpr uint32_t kMostKeyBytes = 512;
+constexpr uint32_t kMostKeyBytes = 1024;
 constexpr int64_t kMostVersions = 16;
 constexpr int64_t kDefaultVersions = 1;
 
@@ -222,10 +222,10 @@ class TableBinder {
     for (const Node& other : constraints) {
       if (other.position() >= from) end = std::min(end, other.position());
     }
-    const std::string_view written = std::string_view(text_.text()).substr(
-        static_cast<size_t>(from), static_cast<size_t>(end - from));
+    std::string written = text_.text().substr(static_cast<size_t>(from), static_cast<size_t>(end - from));
+    absl::StripAsciiWhitespace(&written);
     NAM_RETURN_IF_ERROR(BindDefault(constraint.Field("raw_expr"), column).status());
-    column.set_default_expression(std::string(absl::StripAsciiWhitespace(written)));
+    column.set_default_expression(std::move(written));
     return absl::OkStatus();
   }
 

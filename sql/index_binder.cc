@@ -18,7 +18,7 @@ namespace nam::sql {
 namespace {
 
 // Without the bytes that tell NULL. A node of an ordered index holds several keys.
-constexpr uint32_t kMostIndexKeyBytes = 256;
+constexpr uint32_t kMostIndexKeyBytes = 1024;
 constexpr int kMostIndexColumns = 32;  // PostgreSQL's own bound
 
 absl::Status RefuseIndexClauses(const Node& node) {

@@ -81,8 +81,8 @@ absl::StatusOr<Statement> BindPrepare(const Node& node, TableSource& tables, Par
   }
   const std::string& text = node.text().text();
   const int as = node.text().Find({"as"});
-  statement.text = std::string(absl::StripAsciiWhitespace(std::string_view(text).substr(
-      static_cast<size_t>(as) + std::string_view("as").size())));
+  statement.text = text.substr(static_cast<size_t>(as) + std::string_view("as").size());
+  absl::StripAsciiWhitespace(&statement.text);
   return Statement(std::move(statement));
 }
 

@@ -52,7 +52,13 @@ inline uint64_t Unlocked(uint64_t version) {
 
 }  // namespace ordered_header
 
-inline constexpr size_t kOrderedKeyBytesMax = 288;  // 256 of values, and a NULL byte for each of 32 columns
+inline constexpr size_t kOrderedKeyBytesMax = 1056;  // 1024 of values, and a NULL byte for each of 32 columns
+
+/// What an index with keys of this length has in one copy of a node: of long ones there are to be several, too.
+inline constexpr uint32_t OrderedPayloadBytes(uint32_t key_bytes) {
+  constexpr uint32_t kShortKeyBytesMax = 288;
+  return key_bytes <= kShortKeyBytesMax ? 2048 : 8192;
+}
 
 /// A key and its value, most significant byte first, so that memcmp orders entries. The first entry_bytes of
 /// the node's shape count.
@@ -67,7 +73,7 @@ struct OrderedShape {
   uint64_t node_bytes() const { return ordered_header::kBytes + 2 * uint64_t{payload_bytes}; }
   OrderedEntry Compose(std::span<const std::byte> key, uint64_t value) const {
     NAM_CHECK(key.size() == key_bytes, "keys are of the index's length");
-    OrderedEntry entry{};
+    OrderedEntry entry;  // what is behind entry_bytes does not count
     std::memcpy(entry.data(), key.data(), key.size());
     const uint64_t ordered = std::endian::native == std::endian::little ? __builtin_bswap64(value) : value;
     std::memcpy(entry.data() + key.size(), &ordered, sizeof(ordered));

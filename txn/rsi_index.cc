@@ -12,7 +12,7 @@ using Outcome = storage::VersionChoice::Outcome;
 
 constexpr size_t kWindowMin = 16;
 constexpr size_t kWindowMax = 256;
-constexpr uint64_t kIndexScratchBytes = 32 * 1024;  // of one operation of an ordered index
+constexpr uint64_t kIndexScratchBytes = 64 * 1024;  // of one operation of an ordered index
 
 }  // namespace
 

@@ -25,7 +25,7 @@ constexpr size_t kOutlivedMax = 4'096;  // of a table
 /// Of a commit. The horizon is raised when so many are new.
 constexpr size_t kAtOnce = 16;
 constexpr uint64_t kNewest = storage::kTimestampMask;
-constexpr uint64_t kIndexScratchBytes = 32 * 1024;
+constexpr uint64_t kIndexScratchBytes = 64 * 1024;
 
 }  // namespace
 

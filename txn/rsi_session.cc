@@ -279,7 +279,7 @@ void RsiSession::Abort() {
 }
 
 absl::Status RsiSession::CheckScratch(uint64_t bytes) const {
-  constexpr uint64_t kReserve = kRingEntries * 8 + 64 * 1024;  // of recovery, and of small things
+  constexpr uint64_t kReserve = kRingEntries * 8 + 96 * 1024;  // of recovery, and of small things
   // What the commit will take is kept free, so that it does not fail for a lack of it.
   const uint64_t commit = locking_ ? 0 : writes_.size() * kCommitBytes;
   if (bytes + commit + kReserve <= batch_.scratch_left()) return absl::OkStatus();

@@ -25,6 +25,7 @@ absl::StatusOr<std::unique_ptr<TableIndex>> TableIndex::Open(const IndexDescript
                        ExtentSpace::Open(channel, description.extents, description.extent_bytes));
   OrderedIndexOptions options;
   options.shape.key_bytes = description.key_bytes;
+  options.shape.payload_bytes = OrderedPayloadBytes(description.key_bytes);
   options.owner = static_cast<uint16_t>(client);
   options.confirm_gone = std::move(confirm_gone);
   return std::unique_ptr<TableIndex>(

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <span>
@@ -43,14 +45,18 @@ class IndexEntry {
   uint64_t word_;
 };
 
-/// The key of a row in an index.
+/// The key of a row in an index. Keys of one index have one size; bytes behind it do not count.
 struct IndexKey {
-  std::array<std::byte, kOrderedKeyBytesMax> bytes{};
+  std::array<std::byte, kOrderedKeyBytesMax> bytes;
   uint32_t size = 0;
   bool any_null = false;
   std::span<const std::byte> view() const { return {bytes.data(), size}; }
-  bool operator==(const IndexKey& other) const { return bytes == other.bytes; }
-  auto operator<=>(const IndexKey& other) const { return bytes <=> other.bytes; }
+  bool operator==(const IndexKey& other) const { return Compare(other) == 0; }
+  auto operator<=>(const IndexKey& other) const { return Compare(other) <=> 0; }
+  int Compare(const IndexKey& other) const {
+    if (size != other.size) return size < other.size ? -1 : 1;
+    return std::memcmp(bytes.data(), other.bytes.data(), size);
+  }
 };
 
 /// One session's way to an ordered index of a record table: entries for every version of a row that some

@@ -88,8 +88,8 @@ FakeTables::FakeTables() {
   AddRecordTable(
       "create table pairs (v int, b char(2), a smallint, primary key (a, b)) with (storage = record, "
       "versions = 4)");
-  AddRecordTable("create table wide (id int primary key, v varchar(65)) with (storage = record)");
-  AddRecordTable("create table fits (id int primary key, v varchar(64)) with (storage = record)");
+  AddRecordTable("create table wide (id int primary key, v varchar(257)) with (storage = record)");
+  AddRecordTable("create table fits (id int primary key, v varchar(256)) with (storage = record)");
 }
 
 void FakeTables::AddRecordTable(const std::string& text) {

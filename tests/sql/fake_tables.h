@@ -19,7 +19,7 @@ namespace nam::sql {
 ///   r(id integer primary key, k smallint, n bigint not null, d decimal(5,2), day date, at timestamp, c
 ///   char(3),
 ///     v varchar(5), ok boolean, check (n > 0), check (k < n))
-///   wide(id integer primary key, v varchar(65)), fits(id integer primary key, v varchar(64))
+///   wide(id integer primary key, v varchar(257)), fits(id integer primary key, v varchar(256))
 ///   pairs(v integer, b char(2), a smallint, primary key (a, b)), with 4 versions
 class FakeTables : public TableSource {
  public:

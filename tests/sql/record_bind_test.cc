@@ -95,8 +95,8 @@ TEST(RecordBindTest, CreateIndex) {
   EXPECT_EQ(named.index.pieces_size(), 2);
   EXPECT_FALSE(named.index.unique());
   EXPECT_TRUE(BindAs<CreateIndexStatement>("create unique index i on r (v)").index.unique());
-  // The byte that tells NULL is beside the 256 of the values.
-  EXPECT_EQ(BindAs<CreateIndexStatement>("create index i on fits (v)").index.key_bytes(), 257u);
+  // The byte that tells NULL is beside the 1024 of the values.
+  EXPECT_EQ(BindAs<CreateIndexStatement>("create index i on fits (v)").index.key_bytes(), 1025u);
   const auto dropped = BindAs<DropIndexStatement>("drop index if exists I");
   EXPECT_EQ(dropped.index, "i");
   EXPECT_EQ(dropped.position, 21);
@@ -344,7 +344,7 @@ TEST(RecordBindTest, Errors) {
       {"create table x (id int primary key) with (^storage = heap)", "22023", "storage \"heap\""},
       {"create table x (id int primary key) with (storage = record, ^versions = 17)", "22023", "1 to 16"},
       {"create table x (id int primary key) with (storage = record, ^versions = 0)", "22023", "1 to 16"},
-      {"create index i on ^wide (v)", "54000", "a key of the index has 260 bytes"},
+      {"create index i on ^wide (v)", "54000", "a key of the index has 1028 bytes"},
       {"create index i on ^nix (a)", "42P01", "\"nix\" does not exist"},
       {"create index i on r (k, ^nix)", "42703", "\"nix\""},
       {"insert into ^nix values (1)", "42P01", "\"nix\" does not exist"},
@@ -376,7 +376,7 @@ TEST(RecordBindTest, Errors) {
 
 TEST(RecordBindTest, HintsOfLimits) {
   EXPECT_EQ(BindError("create index i on wide (v)").hint,
-            "at most 256 bytes; each character of a text takes 4");
+            "at most 1024 bytes; each character of a text takes 4");
   EXPECT_EQ(BindError("create index i on r (k desc)").hint,
             "an index serves ascending orders alone, with NULLs last");
 }
