@@ -7,7 +7,7 @@ namespace nam::session {
 namespace {
 
 absl::Status NoSuchStatement(const std::string& name, int position) {
-  return UserError(sqlstate::kNoSuchStatement,
+  return UserError("26000",
                    absl::StrCat("prepared statement ", Quote(name), " does not exist"), position,
                    "PREPARE it in this session");
 }
@@ -16,7 +16,7 @@ absl::Status NoSuchStatement(const std::string& name, int position) {
 
 absl::Status PreparedStatements::Add(const sql::PrepareStatement& statement) {
   if (statements_.contains(statement.name)) {
-    return UserError(sqlstate::kDuplicateStatement,
+    return UserError("42P05",
                      absl::StrCat("prepared statement ", Quote(statement.name), " already exists"), -1,
                      "DEALLOCATE it first");
   }

@@ -237,10 +237,19 @@ class SessionImpl final : public Session {
   absl::StatusOr<ResultSet> Run(const sql::ExecuteStatement& statement) {
     NAM_RETURN_IF_ERROR(MayRun(""));
     NAM_ASSIGN_OR_RETURN(const sql::PrepareStatement* prepared, prepared_.Find(statement));
-    NAM_ASSIGN_OR_RETURN(const sql::Statement bound,
-                         sql::BindPrepared(*prepared, statement, tables_,
-                                           WallTimeUs(attachment_.fabric().clock())));
-    return RunWithServers(bound);
+    const absl::StatusOr<sql::Statement> bound = sql::BindPrepared(
+        *prepared, statement, tables_, WallTimeUs(attachment_.fabric().clock()));
+    absl::StatusOr<ResultSet> result = bound.ok() ? RunWithServers(*bound) : bound.status();
+    if (!result.ok()) return WithoutPosition(result.status());
+    return result;
+  }
+
+  /// Positions are in the text of the PREPARE, which is not at hand.
+  static absl::Status WithoutPosition(const absl::Status& status) {
+    std::optional<SqlError> error = SqlErrorOf(status);
+    if (!error.has_value() || error->position < 0) return status;
+    error->position = -1;
+    return ToStatus(*error);
   }
 
   static ResultSet Command(std::string command) {

@@ -73,7 +73,7 @@ class SetList {
 
   static absl::Status MayBeSet(const proto::Column& column, int position) {
     if (column.numbering() != proto::NUMBERED_ALWAYS) return absl::OkStatus();
-    return UserError(sqlstate::kGeneratedAlways,
+    return UserError("428C9",
                      absl::StrCat("column ", Quote(column.name()), " can only be updated to DEFAULT"),
                      position, "it is an identity column defined as GENERATED ALWAYS");
   }

@@ -100,7 +100,7 @@ class ConflictBinder {
       if (ConstraintName(*table_, key) == name) return std::vector<int>{key};
     }
     return UserError(
-        sqlstate::kUndefinedObject,
+        "42704",
         absl::StrCat("constraint ", Quote(name), " for table ", Quote(table_->name()), " does not exist"),
         infer.position());
   }
@@ -147,7 +147,7 @@ class ConflictBinder {
     }
     const proto::Column& to = table_->columns(column);
     if (to.numbering() == proto::NUMBERED_ALWAYS) {
-      return UserError(sqlstate::kGeneratedAlways,
+      return UserError("428C9",
                        absl::StrCat("column ", Quote(to.name()), " can only be updated to DEFAULT"),
                        value.position(), "it is an identity column defined as GENERATED ALWAYS");
     }

@@ -74,11 +74,6 @@ inline constexpr const char* kDuplicateColumn = "42701";
 inline constexpr const char* kDuplicateObject = "42710";
 inline constexpr const char* kDuplicateTable = "42P07";
 inline constexpr const char* kInvalidTableDefinition = "42P16";
-inline constexpr const char* kGeneratedAlways = "428C9";
-inline constexpr const char* kNumbersExhausted = "2200H";
-inline constexpr const char* kUndefinedObject = "42704";
-inline constexpr const char* kNoSuchStatement = "26000";
-inline constexpr const char* kDuplicateStatement = "42P05";
 }  // namespace sqlstate
 
 absl::Status UserError(const char* state, std::string message, int position, std::string hint = {});
