@@ -205,7 +205,12 @@ class InsertBinder {
     if (inputs.size() > 1) {
       std::vector<Column> columns = all->columns;
       const int relation = context_.AddRelation(nullptr);
-      for (Column& column : columns) column.ref.table = relation;
+      for (size_t i = 0; i < columns.size(); ++i) {
+        columns[i].ref.table = relation;
+        for (const NodePtr& input : inputs) {
+          if (input != nullptr) columns[i].type = CommonType(columns[i].type, input->columns[i].type);
+        }
+      }
       all = MakeNode(SetOperation{SetOperation::Kind::kUnion, true}, std::move(columns), std::move(all),
                      std::move(inputs[1]));
       for (size_t i = 2; i < inputs.size(); ++i) all->inputs.push_back(std::move(inputs[i]));

@@ -14,6 +14,7 @@
 #include "optimizer/unnest.h"
 #include "session/query_result.h"
 #include "session/record_statements.h"
+#include "sql/logical_binder.h"
 #include "tests/session/fake_record_access.h"
 #include "types/sql_error.h"
 
@@ -29,14 +30,20 @@ class RecordSessionTest : public testing::Test, public sql::TableSource {
   std::vector<std::string> Names() override { return {}; }
 
   absl::StatusOr<ResultSet> Execute(const std::string& text) {
-    const auto bound = sql::Bind(text, *this, now_us_);
+    auto bound = sql::Bind(text, *this, now_us_);
+    const auto* const join = bound.ok() ? std::get_if<sql::SelectStatement>(&*bound) : nullptr;
+    if (join != nullptr && join->query.tables.size() > 1) {
+      absl::StatusOr<plan::logical::Query> tree = sql::BindLogical(text, *this);
+      if (!tree.ok()) return tree.status();
+      bound = sql::TreeStatement{std::make_shared<const plan::logical::Query>(*std::move(tree))};
+    }
     auto result = bound.ok() ? Execute(*bound) : bound.status();
     if (!result.ok()) result = statements_.Fail(text, result.status());
     return result;
   }
 
   absl::StatusOr<ResultSet> Execute(const sql::Statement& bound) {
-    if (const auto* s = std::get_if<sql::SelectStatement>(&bound))
+    if (const auto* s = std::get_if<sql::SelectStatement>(&bound); s != nullptr && s->query.tables.size() == 1)
       return statements_.Select(s->query, result_bytes_max_);
     if (const auto* s = std::get_if<sql::TreeStatement>(&bound))
       return statements_.InTransaction([&] { return RunTree(*s->tree); });
@@ -65,9 +72,13 @@ class RecordSessionTest : public testing::Test, public sql::TableSource {
     const auto stage =
         result.PrepareStage(tree->lowered.plan, tree->lowered.tables, result_bytes_max_, RealClock(), cancelled_);
     if (!stage.ok()) return stage.status();
-    for (const optimizer::TransactionScan& scan : tree->transaction_scans) {
-      const absl::Status fed = statements_.Feed(scan, *tree->lowered.tables[scan.table], **stage);
-      if (!fed.ok()) return fed;
+    // What pipelines take in comes in their order.
+    for (uint32_t p = 0; p < tree->lowered.plan.pipelines.size(); ++p) {
+      for (const optimizer::TransactionScan& scan : tree->transaction_scans) {
+        if (scan.pipeline != p) continue;
+        const absl::Status fed = statements_.Feed(scan, *tree->lowered.tables[scan.table], **stage);
+        if (!fed.ok()) return fed;
+      }
     }
     if (absl::Status status = (*stage)->Run(); !status.ok()) return status;
     return result.Take();
