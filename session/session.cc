@@ -394,6 +394,7 @@ class SessionImpl final : public Session {
   std::atomic<bool> cancel_ = false;
   RowReceiver* receiver_ = nullptr;  // of the statement that runs
   std::unique_ptr<StageRunner> stages_;
+  PreparedStatements prepared_;
   std::unique_ptr<RecordAccess> record_access_;  // null: none
   std::optional<RecordStatements> records_;      // over it
 };
