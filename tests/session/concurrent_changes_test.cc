@@ -1,0 +1,143 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/cluster/in_process_cluster.h"
+#include "types/sql_error.h"
+
+/// Sessions that change one table at the same time.
+namespace nam::testing {
+namespace {
+
+using session::ResultSet;
+using session::Session;
+
+class ConcurrentChangesTest : public ::testing::Test {
+ protected:
+  /// The command, or the SQLSTATE.
+  static std::string Run(Session& session, const std::string& statement) {
+    const auto result = session.Execute(statement);
+    if (result.ok()) return result->command;
+    const auto error = SqlErrorOf(result.status());
+    return error.has_value() ? error->sqlstate : result.status().ToString();
+  }
+  using TextRow = std::vector<std::string>;
+  TextRow Column(const std::string& query) {
+    TextRow values;
+    const auto result = cluster_.session().Execute(query);
+    EXPECT_TRUE(result.ok()) << query << "\n" << result.status();
+    if (!result.ok()) return values;
+    for (const auto& row : result->rows) values.push_back(row.at(0).ToString());
+    return values;
+  }
+
+  InProcessCluster cluster_{{}};
+};
+
+/// Two transactions, of which each has seen that a key is free, in any order of their statements: one of them
+/// commits it.
+TEST_F(ConcurrentChangesTest, OneOfTwoTransactionsGetsAUniqueKey) {
+  ASSERT_EQ(Run(cluster_.session(),
+                "create table v (id int primary key, a int unique, b text unique) with (storage = record)"),
+            "CREATE TABLE");
+  const uint64_t seed = std::random_device()();
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  std::mt19937_64 random(seed);
+  const std::unique_ptr<Session> other = cluster_.NewSession();
+  Session* const sessions[] = {&cluster_.session(), other.get()};
+  int both = 0;
+  for (int round = 0; round < 40; ++round) {
+    // The statements of both, shuffled into each other.
+    std::vector<int> order = {0, 0, 0, 1, 1, 1};
+    std::shuffle(order.begin(), order.end(), random);
+    const bool by_text = random() % 2 == 0, update = random() % 2 == 0;
+    std::vector<std::string> statements[2], results[2];
+    for (int s = 0; s < 2; ++s) {
+      const int id = 2 * round + s;
+      const std::string key = by_text ? absl::StrCat("null, 'k", round, "'") : absl::StrCat(round, ", null");
+      if (update) {
+        ASSERT_EQ(Run(*sessions[s], absl::StrCat("insert into v values (", id, ", null, null)")), "INSERT 0 1");
+      }
+      const std::string change =
+          update ? absl::StrCat("update v set (a, b) = (", key, ") where id = ", id)
+                 : absl::StrCat("insert into v values (", id, ", ", key, ")");
+      statements[s] = {"begin", change, "commit"};
+    }
+    for (const int s : order) results[s].push_back(Run(*sessions[s], statements[s][results[s].size()]));
+    const bool committed[] = {results[0][2] == "COMMIT", results[1][2] == "COMMIT"};
+    both += results[0][1].size() > 5 && results[1][1].size() > 5 ? 1 : 0;
+    EXPECT_TRUE(committed[0] || committed[1]) << round;
+    EXPECT_FALSE(committed[0] && committed[1]) << round;
+    const std::string where = by_text ? absl::StrCat("b = 'k", round, "'") : absl::StrCat("a = ", round);
+    EXPECT_EQ(Column("select count(*) from v where " + where), TextRow{"1"}) << round;
+    for (const auto& result : results) {
+      const std::string& last = result[1].size() == 5 ? result[1] : result[2];
+      EXPECT_TRUE(last == "COMMIT" || last == "23505" || last == "40001") << last;
+    }
+  }
+  EXPECT_GT(both, 0) << "no two statements went through before a commit";
+}
+
+/// No number is given twice, whichever session takes it, also by one that has ended before.
+TEST_F(ConcurrentChangesTest, NumbersAreGivenOnce) {
+  ASSERT_EQ(Run(cluster_.session(),
+                "create table s (id bigserial primary key, n int generated always as identity, x int) with "
+                "(storage = record)"),
+            "CREATE TABLE");
+  const uint64_t seed = std::random_device()();
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  std::mt19937_64 random(seed);
+  std::vector<std::unique_ptr<Session>> sessions;
+  for (int i = 0; i < 3; ++i) sessions.push_back(cluster_.NewSession());
+  int rows = 0;
+  for (int i = 0; i < 150; ++i) {
+    std::unique_ptr<Session>& session = sessions[random() % sessions.size()];
+    if (random() % 20 == 0) session = cluster_.NewSession();
+    const bool undone = random() % 4 == 0;
+    if (undone) EXPECT_EQ(Run(*session, "begin"), "BEGIN");
+    EXPECT_EQ(Run(*session, "insert into s (x) values (1), (2)"), "INSERT 0 2");
+    if (undone) EXPECT_EQ(Run(*session, "rollback"), "ROLLBACK");
+    rows += undone ? 0 : 2;
+  }
+  const TextRow ids = Column("select id from s"), numbers = Column("select n from s");
+  EXPECT_EQ(ids.size(), static_cast<size_t>(rows));
+  EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), ids.size());
+  EXPECT_EQ(std::set<std::string>(numbers.begin(), numbers.end()).size(), numbers.size());
+}
+
+/// Through the whole of a session: rows of a query over both kinds of tables, prepared statements.
+TEST_F(ConcurrentChangesTest, PreparedStatements) {
+  Session& session = cluster_.session();
+  ASSERT_EQ(Run(session, "create table t (a int, b text default 'none') with (storage = record)"), "CREATE TABLE");
+  EXPECT_EQ(Run(session, "prepare put (int, text) as insert into t values ($1, $2), ($1 + 1, default)"), "PREPARE");
+  EXPECT_EQ(Run(session, "prepare put as select 1"), "42P05");
+  EXPECT_EQ(Run(session, "execute put (1, 'x')"), "INSERT 0 2");
+  EXPECT_EQ(Run(session, "execute put (10, null)"), "INSERT 0 2");
+  EXPECT_EQ(Run(session, "execute put (1)"), "42601");
+  EXPECT_EQ(Run(session, "execute nothing (1)"), "26000");
+  EXPECT_EQ(Run(session, "prepare find as select b from t where a = $1 or b = $2 order by a"), "PREPARE");
+  const auto found = session.Execute("execute find (11, 'x')");
+  ASSERT_TRUE(found.ok()) << found.status();
+  ASSERT_EQ(found->rows.size(), 2u);
+  EXPECT_EQ(found->rows[0][0].ToString(), "x");
+  EXPECT_EQ(found->rows[1][0].ToString(), "none");
+  EXPECT_EQ(Run(session, "prepare move as update t set a = $1 where a in (select a from t where b = $2)"),
+            "PREPARE");
+  EXPECT_EQ(Run(session, "begin"), "BEGIN");
+  EXPECT_EQ(Run(session, "execute move (100, 'none')"), "UPDATE 2");
+  EXPECT_EQ(Run(session, "rollback"), "ROLLBACK");
+  EXPECT_EQ(Column("select a from t order by a"), (TextRow{"1", "2", "10", "11"}));
+  EXPECT_EQ(Run(session, "deallocate put"), "DEALLOCATE");
+  EXPECT_EQ(Run(session, "execute put (1, 'x')"), "26000");
+  EXPECT_EQ(Run(session, "deallocate all"), "DEALLOCATE ALL");
+  EXPECT_EQ(Run(session, "deallocate find"), "26000");
+}
+
+}  // namespace
+}  // namespace nam::testing
