@@ -139,6 +139,7 @@ ResultSet ColumnsReport(const proto::Table& table) {
   result.columns = {{"column", Type::String()},    {"type", Type::String()},   {"nullable", Type::Bool()},
                     {"distinct", Type::Integer()}, {"bytes", Type::Integer()}, {"role", Type::String()}};
   for (const proto::Column& column : table.columns()) {
+    if (column.hidden()) continue;
     std::string role;
     const auto add = [&](const std::string& text) { absl::StrAppend(&role, role.empty() ? "" : ", ", text); };
     for (const proto::PartitionKey& key : table.partitioning()) {
@@ -148,6 +149,8 @@ ResultSet ColumnsReport(const proto::Table& table) {
     if (column.unique()) add("unique");
     const std::string key = KeyRole(table, column.name());
     if (!key.empty()) add(key);
+    if (column.numbering() != proto::NOT_NUMBERED) add("numbered");
+    if (!column.default_expression().empty()) add(absl::StrCat("default ", column.default_expression()));
     const bool record = table.has_record();  // whose values nobody counts
     result.rows.push_back(
         {Value::String(column.name()), Value::String(TypeText(column.type())), Value::Bool(column.nullable()),

@@ -84,7 +84,9 @@ void Completer::LearnNames() {
   if (!tables.ok()) return;  // Tab is no place for an error
   for (const proto::Table& table : *tables) {
     names_.push_back(table.name());
-    for (const proto::Column& column : table.columns()) names_.push_back(column.name());
+    for (const proto::Column& column : table.columns()) {
+      if (!column.hidden()) names_.push_back(column.name());
+    }
   }
 }
 
