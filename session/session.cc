@@ -20,6 +20,7 @@
 #include "session/record_engine.h"
 #include "session/record_reads.h"
 #include "session/record_statements.h"
+#include "session/result_collector.h"
 #include "session/settings.h"
 #include "session/stage_output.h"
 #include "session/stage_run.h"
@@ -281,7 +282,7 @@ class SessionImpl final : public Session {
   absl::StatusOr<ResultSet> RunOfChange(plan::logical::Query query) {
     NAM_ASSIGN_OR_RETURN(const std::unique_ptr<TreeRun> run, Prepare(std::move(query)));
     ResultCollector rows;
-    NAM_ASSIGN_OR_RETURN(ResultSet result, run->RunStages(rows));
+    NAM_ASSIGN_OR_RETURN(ResultSet result, run->RunInside(rows));
     result.rows = rows.Take();
     return result;
   }

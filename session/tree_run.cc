@@ -69,19 +69,20 @@ absl::Status TreeRun::Plan(size_t stages_kept) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<ResultSet> TreeRun::RunInside(RowReceiver& receiver) {
+  absl::StatusOr<ResultSet> result = RunStages(receiver);
+  // Attempts of a query that failed may have written, too. A memory server that was lost is not waited for.
+  if (!result.ok()) options_.stages.scratch().Use();
+  options_.stages.scratch().EndQuery(/*tell=*/!absl::IsUnavailable(result.status()) &&
+                                     !absl::IsCancelled(result.status()));
+  return result;
+}
+
 absl::StatusOr<ResultSet> TreeRun::Run(RowReceiver& receiver) {
-  const auto run = [&]() -> absl::StatusOr<ResultSet> {
-    absl::StatusOr<ResultSet> result = RunStages(receiver);
-    // Attempts of a query that failed may have written, too. A memory server that was lost is not waited for.
-    if (!result.ok()) options_.stages.scratch().Use();
-    options_.stages.scratch().EndQuery(/*tell=*/!absl::IsUnavailable(result.status()) &&
-                                       !absl::IsCancelled(result.status()));
-    return result;
-  };
-  if (tree_.transaction_scans.empty()) return run();
+  if (tree_.transaction_scans.empty()) return RunInside(receiver);
   if (options_.records == nullptr)
     return ToStatus({.message = "this session runs no transactions", .hint = "", .sqlstate = "0A000"});
-  return options_.records->InTransaction(run);
+  return options_.records->InTransaction([&] { return RunInside(receiver); });
 }
 
 absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {

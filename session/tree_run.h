@@ -45,7 +45,7 @@ class TreeRun {
   /// The rows go to the receiver. In the transaction that is open, or in one of its own.
   absl::StatusOr<ResultSet> Run(RowReceiver& receiver);
   /// What reads record tables does so in the transaction that is open.
-  absl::StatusOr<ResultSet> RunStages(RowReceiver& receiver);
+  absl::StatusOr<ResultSet> RunInside(RowReceiver& receiver);
   /// The lines of EXPLAIN, or its JSON document; with `analyze` it runs before, and they say what has run.
   absl::StatusOr<std::vector<std::string>> Explain(bool analyze, bool json);
 
@@ -64,6 +64,7 @@ class TreeRun {
   explicit TreeRun(const Options& options) : options_(options) {}
   /// With what is known by now. Stages up to the barrier stay as they are.
   absl::Status Plan(size_t stages_kept);
+  absl::StatusOr<ResultSet> RunStages(RowReceiver& receiver);
   /// Runs the stage, notes what came of it, and plans the rest anew.
   absl::Status RunBarrier(uint32_t number);
   absl::StatusOr<optimizer::StageFact> FactOf(uint32_t number, Left& left);

@@ -14,6 +14,7 @@
 #include "optimizer/unnest.h"
 #include "session/query_result.h"
 #include "session/record_statements.h"
+#include "session/result_collector.h"
 #include "sql/logical_binder.h"
 #include "tests/session/fake_record_access.h"
 #include "types/sql_error.h"
@@ -35,7 +36,7 @@ class RecordSessionTest : public testing::Test, public sql::TableSource {
     if (join != nullptr && join->query.tables.size() > 1) {
       absl::StatusOr<plan::logical::Query> tree = sql::BindLogical(text, *this);
       if (!tree.ok()) return tree.status();
-      bound = sql::TreeStatement{std::make_shared<const plan::logical::Query>(*std::move(tree))};
+      bound = sql::TreeStatement{std::make_shared<plan::logical::Query>(*std::move(tree))};
     }
     auto result = bound.ok() ? Execute(*bound) : bound.status();
     if (!result.ok()) result = statements_.Fail(text, result.status());
@@ -44,9 +45,9 @@ class RecordSessionTest : public testing::Test, public sql::TableSource {
 
   absl::StatusOr<ResultSet> Execute(const sql::Statement& bound) {
     if (const auto* s = std::get_if<sql::SelectStatement>(&bound); s != nullptr && s->query.tables.size() == 1)
-      return statements_.Select(s->query, result_bytes_max_);
+      return Select(*s);
     if (const auto* s = std::get_if<sql::TreeStatement>(&bound))
-      return statements_.InTransaction([&] { return RunTree(*s->tree); });
+      return statements_.InTransaction([&] { return RunTree(std::move(*s->tree)); });
     if (const auto* s = std::get_if<sql::InsertStatement>(&bound)) return statements_.Run(*s);
     if (const auto* s = std::get_if<sql::UpdateStatement>(&bound)) return statements_.Run(*s);
     if (const auto* s = std::get_if<sql::DeleteStatement>(&bound)) return statements_.Run(*s);
@@ -57,18 +58,24 @@ class RecordSessionTest : public testing::Test, public sql::TableSource {
     return statements_.Run(std::get<sql::TransactionStatement>(bound));
   }
 
+  absl::StatusOr<ResultSet> Select(const sql::SelectStatement& statement) {
+    ResultCollector rows;
+    absl::StatusOr<ResultSet> result = statements_.Select(statement.query, result_bytes_max_, rows);
+    if (result.ok()) result->rows = rows.Take();
+    return result;
+  }
+
   /// A tree over record tables alone runs in the session.
-  absl::StatusOr<ResultSet> RunTree(const plan::logical::Query& query) {
-    plan::logical::Query unnested{
-        .root = plan::logical::Clone(*query.root), .relations = query.relations, .ctes = query.ctes};
-    if (absl::Status status = optimizer::Unnest(unnested); !status.ok()) return status;
-    optimizer::PushFilters(unnested);
-    auto tree = optimizer::LowerTree(unnested);
-    if (!tree.ok()) return tree.status();
+  absl::StatusOr<ResultSet> RunTree(plan::logical::Query query) {
     std::vector<ResultSet::Column> columns;
     for (const plan::logical::Column& column : query.root->columns)
       columns.push_back({column.name, column.type});
-    QueryResult result(columns);
+    if (absl::Status status = optimizer::Unnest(query); !status.ok()) return status;
+    optimizer::PushFilters(query);
+    auto tree = optimizer::LowerTree(query);
+    if (!tree.ok()) return tree.status();
+    ResultCollector rows;
+    QueryResult result(columns, rows);
     const auto stage =
         result.PrepareStage(tree->lowered.plan, tree->lowered.tables, result_bytes_max_, RealClock(), cancelled_);
     if (!stage.ok()) return stage.status();
@@ -81,7 +88,9 @@ class RecordSessionTest : public testing::Test, public sql::TableSource {
       }
     }
     if (absl::Status status = (*stage)->Run(); !status.ok()) return status;
-    return result.Take();
+    absl::StatusOr<ResultSet> finished = result.Finish();
+    if (finished.ok()) finished->rows = rows.Take();
+    return finished;
   }
 
   static absl::StatusOr<ResultSet> Lines(absl::StatusOr<std::vector<std::string>> lines) {
@@ -113,7 +122,7 @@ class RecordSessionTest : public testing::Test, public sql::TableSource {
   int64_t now_us_ = 1'790'000'000'000'000;  // 2026-09-21 14:13:20
   std::atomic<bool> cancelled_ = false;
   RecordStatements statements_{access_, RealClock(), cancelled_,
-                               [this](const plan::logical::Query& query) { return RunTree(query); }};
+                               [this](plan::logical::Query query) { return RunTree(std::move(query)); }};
 };
 
 }  // namespace nam::session
