@@ -123,8 +123,6 @@ absl::StatusOr<AggregateFunction> FunctionOf(const std::string& name, bool disti
   if (name == "count") return distinct ? AggregateFunction::kCountDistinct : AggregateFunction::kCount;
   if (name == "min") return AggregateFunction::kMin;  // of distinct values as well
   if (name == "max") return AggregateFunction::kMax;
-  if (name != "sum" && name != "avg")
-    return Refusal(absl::StrCat("function ", Quote(name), " is not supported here"), position);
   if (distinct) {
     return Refusal(absl::StrCat(name, "(DISTINCT …) is not supported"), position,
                    "DISTINCT works in count, min and max");
@@ -228,6 +226,9 @@ absl::StatusOr<Expr> ExpressionBinder::AggregateCall(const Node& node, const std
                      absl::StrCat("aggregates are not allowed in ", ClauseName(clause)), position,
                      where ? "conditions on aggregates go to HAVING" : "");
   }
+  constexpr const char* kOfStars[] = {"count", "sum", "min", "max", "avg"};
+  if (std::find(std::begin(kOfStars), std::end(kOfStars), name) == std::end(kOfStars))
+    return Refusal(absl::StrCat("function ", Quote(name), " is not supported here"), position);
   if (node.Flag("agg_star")) {
     if (name == "count") return AddAggregate(AggregateFunction::kCountRows, Expr(), position);
     return UserError(sqlstate::kNoSuchOperator, absl::StrCat("function does not exist: ", name, "(*)"),

@@ -35,13 +35,13 @@ class Case:
 
 
 class Nam:
-    def __init__(self, nam, loader, fabric, compute, patience=60):
+    def __init__(self, nam, loader, fabric, compute, settings=(), patience=60):
         processes.NAM = os.path.abspath(nam)
         self.loader, self.patience = os.path.abspath(loader), patience
         self.case = Case()
         self.cluster = processes.Cluster(self.case, fabric=fabric, memory=(256 * MIB, 256 * MIB), compute=compute,
                                          threads=1, lease_ms=5000)
-        self.marks = 0
+        self.marks, self.settings = 0, settings
         self.shell = None
         self.open_shell()
 
@@ -63,6 +63,8 @@ class Nam:
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.case.scratch.env)
         for pipe in (self.shell.stdout, self.shell.stderr):
             os.set_blocking(pipe.fileno(), False)
+        for setting in self.settings:
+            self.must("set " + setting)
 
     def load(self, text):
         """Columnar tables, as load_tables.cc reads them."""
@@ -124,6 +126,9 @@ class Nam:
             return Answer(sqlstate=state.group(1) if state else "?????", message=error.group(1) + self._servers())
         if not out.strip():
             return Answer(tag="done")
-        rows = json.loads(out, object_pairs_hook=lambda pairs: [value for _, value in pairs], parse_float=Number,
-                          parse_int=Number, parse_constant=Number)
+        try:
+            rows = json.loads(out, object_pairs_hook=lambda pairs: [value for _, value in pairs], parse_float=Number,
+                              parse_int=Number, parse_constant=Number)
+        except json.JSONDecodeError as wrong:
+            return Answer(sqlstate="JSON", message="%s: %s" % (wrong, out[:300]))
         return Answer(rows=rows)

@@ -27,6 +27,10 @@ POSTGRES_MS = 500    # queries that take it longer are left out
 MOST_ROWS = 20_000    # of a result that is compared
 
 
+# Which way NAM takes must not matter.
+SETTINGS = {"groups_by_parts": ["auto", "on", "on"], "in_place": ["on", "off"], "prefetch_window": ["1", "10"]}
+
+
 class World:
     """One seed's tables, in every system."""
 
@@ -35,6 +39,7 @@ class World:
         self.r = random.Random(seed)
         self.fabric = options.fabric or self.r.choice(["shm", "tcp"])
         self.compute = options.compute or self.r.randint(1, 3)
+        self.settings = ["nam.%s = %s" % (name, self.r.choice(values)) for name, values in SETTINGS.items()]
         self.tables = tables.schema(options.rows)
         tables.fill(self.r, self.tables)
         self.postgres = options.postgres
@@ -45,7 +50,7 @@ class World:
         self.start()
 
     def start(self):
-        self.nam = nam.Nam(self.options.nam, self.options.loader, self.fabric, self.compute)
+        self.nam = nam.Nam(self.options.nam, self.options.loader, self.fabric, self.compute, self.settings)
         tables.load_nam(self.nam, self.tables)
 
     def stop(self):
@@ -58,7 +63,7 @@ class World:
         self.start()
 
     def __str__(self):
-        return "seed %d, %s, %d compute servers" % (self.seed, self.fabric, self.compute)
+        return "seed %d, %s, %d compute servers, %s" % (self.seed, self.fabric, self.compute, ", ".join(self.settings))
 
 
 class Counts:
