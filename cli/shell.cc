@@ -216,18 +216,21 @@ class Shell::Rows final : public session::RowReceiver {
       shell_.printing_ = true;
       if (shell_.options_.progress != nullptr) shell_.options_.progress->Clear();
     }
-    return printer_.Begin(columns);
+    // Rows without columns are counted, not printed.
+    prints_ = !columns.empty();
+    return prints_ ? printer_.Begin(columns) : absl::OkStatus();
   }
   absl::Status Add(const session::ResultBatch& rows) override {
     // A session looks for it as well, but not between any two batches.
     if (shell_.interrupts_.Seen()) return absl::CancelledError("the statement was cancelled");
-    return printer_.Add(rows);
+    return prints_ ? printer_.Add(rows) : absl::OkStatus();
   }
   uint64_t bytes_held() const override { return printer_.bytes_held(); }
 
  private:
   Shell& shell_;
   RowPrinter& printer_;
+  bool prints_ = true;
 };
 
 int Shell::Execute(const std::string& statement, const Cursor& at, size_t line) {

@@ -19,7 +19,7 @@ class FakeSession final : public session::Session {
   absl::StatusOr<session::ResultSet> Execute(const std::string& statement,
                                              session::RowReceiver& receiver) override {
     NAM_ASSIGN_OR_RETURN(session::ResultSet result, Answer(statement));
-    if (result.columns.empty()) return result;
+    if (result.rows.empty()) return result;
     NAM_RETURN_IF_ERROR(receiver.Begin(result.columns));
     for (int batch = 0; batch < batches; ++batch) {
       if (on_batch) on_batch(batch);
@@ -44,6 +44,7 @@ class FakeSession final : public session::Session {
     if (statement.starts_with("commit")) {
       return session::ResultSet{.command = "COMMIT", .warnings = {{"there is nothing to end", "25P01"}}};
     }
+    if (statement == "select from t") return session::ResultSet{.rows = {{}}, .command = "SELECT 1"};
     if (statement.starts_with("set")) return session::ResultSet{.command = "SET", .elapsed_ms = 0.5};
     return session::ResultSet{.columns = {{"n", Type::Integer()}},
                               .rows = {{Value::Integer(static_cast<int>(executed.size()))}},

@@ -85,6 +85,17 @@ TEST_F(ShellTest, PrintsResultsAndTags) {
   EXPECT_EQ(out_.str(), " n\n---\n 1\n(1 row)\nSET\n");
 }
 
+TEST_F(ShellTest, RowsWithoutColumnsAreOnlyCounted) {
+  EXPECT_EQ(Run("select from t"), kExitOk);
+  EXPECT_EQ(out_.str(), "SELECT 1\n");
+  for (const OutputFormat format : {OutputFormat::kCsv, OutputFormat::kJson, OutputFormat::kMarkdown}) {
+    out_.str("");
+    EXPECT_EQ(Run("select from t; select 1", {.print = {.format = format}}), kExitOk);
+    EXPECT_THAT(out_.str(), Not(HasSubstr("{}")));
+    EXPECT_THAT(out_.str(), HasSubstr("n"));
+  }
+}
+
 TEST_F(ShellTest, OtherFormatsPrintNothingButRows) {
   EXPECT_EQ(Run("select 1; set nam.window = 4;", {.print = {.format = OutputFormat::kCsv}, .timing = true}),
             kExitOk);
