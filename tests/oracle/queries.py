@@ -390,8 +390,12 @@ class Generator:
         keys = []
         for kind in kinds + ["int"]:
             column = self.column(kind, own)
+            if column and not self.plain and self.chance(0.2):
+                column = self.computed(kind, lambda k: self.column(k, own) or self.constant(k))
             if column and self.chance(0.6) and (column, kind) not in keys:
                 keys.append((column, kind))
+        # A constant alone is a place in the select list, or no key at all.
+        keys = [(k, m) for k, m in keys if any(item.name in k for item in own.items)]
         bare = [k for k, _ in keys]
 
         def leaf(kind):
@@ -412,7 +416,19 @@ class Generator:
             for i, k in enumerate(kinds):
                 if k == "int" and self.chance(0.3):
                     outputs[i] = f"grouping({', '.join(bare)})"
+        if keys and not self.plain and self.chance(0.15):
+            place = self.r.randrange(len(kinds))
+            if kinds[place] in ("int", "num"):
+                partition = f"partition by {self.r.choice(bare)} " if self.chance(0.4) else ""
+                call = self.pick(f"sum({leaf(kinds[place])})", f"max({leaf(kinds[place])})",
+                                 "rank()" if kinds[place] == "int" else f"min({leaf(kinds[place])})")
+                outputs[place] = f"{call} over ({partition}order by {leaf('int')} {self.nulls()}, {leaf('text')} {self.nulls()})"
+                if kinds[place] == "int" and call.startswith("sum"):
+                    outputs[place] = f"({outputs[place]})::bigint"
         having = f" having {leaf('int')} {self.pick('<', '>', '<>')} {leaf('int')}" if self.chance(0.25) else ""
+        if keys and self.chance(0.06) and depth > 0:
+            inside, sub = self.from_clause(Scope([Item(k, m, 10) for k, m in keys if "(" not in k], 10), depth - 1, small=True)
+            having = f" having exists (select 1 from {inside}{self.where(sub, 0, 0.9)})"
         if not keys:
             having = having + " and count(*) >= 0" if having else " having count(*) >= 0"
         return f"select {', '.join(outputs)} from {from_}{where}{group}{having}"
