@@ -355,12 +355,9 @@ class Generator:
             any_column = argument or self.column("text", own) or "1"
             options = ["count(*)", f"count({any_column})", f"count(distinct {any_column})"]
             if argument:
-                cast = "" if self.plain else "::bigint"
                 if not self.plain:
                     options += [f"bit_and({argument})", f"bit_or({argument})", f"bit_xor({argument})"]
-                options += [f"sum({argument}){cast}", f"max({argument})", f"min({argument})", f"sum(distinct {argument}){cast}"]
-                if filter_:
-                    options = [o.replace("::bigint", "") for o in options]
+                options += [f"sum({argument})", f"max({argument})", f"min({argument})", f"sum(distinct {argument})"]
         elif argument is None:
             return self.constant(kind)
         elif kind == "bool":
@@ -381,9 +378,8 @@ class Generator:
         else:
             options = [f"max({argument})", f"min({argument})"]
         call = self.r.choice(options)
-        if call.endswith("::bigint"):
-            return call
-        return call + filter_
+        # PostgreSQL's sum of bigint is numeric, NAM's an integer.
+        return f"({call}{filter_})::bigint" if kind == "int" and call.startswith("sum") and not self.plain else call + filter_
 
     def grouped(self, inner, depth, kinds, from_, where, top):
         own = Scope(inner.items, inner.rows)
