@@ -23,7 +23,7 @@ struct SessionSettings {
   int64_t compute_servers = 0;            // at most so many work on a query; 0: all
   Choice multicast = Choice::kAuto;       // of build sides that several compute servers need
   Choice work_queue = Choice::kAuto;      // work is claimed, so that it can be stolen
-  Choice groups_by_parts = Choice::kAuto;  // groups go to a further stage of servers; for measurements
+  Choice groups_by_parts = Choice::kOff;  // groups go to a further stage of servers; for measurements
 
   absl::Status Set(const sql::SetStatement& statement);
   std::map<std::string, std::string> All() const;
