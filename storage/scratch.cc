@@ -30,7 +30,24 @@ bool PassesOver(const absl::Status& status) {
 
 // ─── Slabs
 
+void ScratchSpace::GiveBack(const ScratchSlab& slab) {
+  if (slab.left() == 0) return;
+  const std::lock_guard lock(mutex_);
+  rests_.push_back(slab);
+}
+
+std::optional<ScratchSlab> ScratchSpace::TakeRest(uint64_t bytes_least) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(rests_.begin(), rests_.end(),
+                                  [&](const ScratchSlab& rest) { return rest.left() >= bytes_least; });
+  if (found == rests_.end()) return std::nullopt;
+  const ScratchSlab rest = *found;
+  rests_.erase(found);
+  return rest;
+}
+
 absl::StatusOr<ScratchSlab> ScratchSpace::NextSlab(uint64_t bytes, uint64_t bytes_least) {
+  if (const std::optional<ScratchSlab> rest = TakeRest(bytes_least)) return *rest;
   if (servers_.empty()) return absl::UnavailableError("no memory server has scratch memory");
   bytes = std::max(bytes_least, std::min(bytes, most_.load(std::memory_order_relaxed)));
   while (true) {
@@ -74,14 +91,13 @@ ScratchWriter::~ScratchWriter() {
 
 absl::StatusOr<ScratchPage> ScratchWriter::Place(uint32_t bytes) {
   const uint64_t taken = (uint64_t{bytes} + kPageAlignment - 1) / kPageAlignment * kPageAlignment;
-  if (slab_.bytes - slab_used_ < taken) {
+  if (slab_.left() < taken) {
     NAM_ASSIGN_OR_RETURN(slab_, space_.NextSlab(next_slab_bytes_, taken));
-    slab_used_ = 0;
-    if (slab_.bytes < taken) return absl::InternalError("a slab is smaller than what was asked for");
+    if (slab_.left() < taken) return absl::InternalError("a slab is smaller than what was asked for");
     next_slab_bytes_ = std::min(2 * next_slab_bytes_, ScratchSpace::kMostSlabBytes);
   }
-  const ScratchPage page{slab_.begin.Plus(slab_used_), bytes};
-  slab_used_ += taken;
+  const ScratchPage page{slab_.begin.Plus(slab_.used), bytes};
+  slab_.used += taken;
   return page;
 }
 
@@ -168,6 +184,7 @@ absl::Status ScratchWriter::TakeCompletions() {
 absl::Status ScratchWriter::Flush() {
   NAM_RETURN_IF_ERROR(PostAll());
   while (in_flight_ > 0) NAM_RETURN_IF_ERROR(TakeCompletions());
+  space_.GiveBack(std::exchange(slab_, {}));
   return absl::OkStatus();
 }
 

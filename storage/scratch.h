@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,7 +21,7 @@
 /// take, with keys of the member that asks. Slabs are written once from their beginning on, and go back with
 /// the whole allocation: when the session releases it, or when its lease ends.
 ///
-///     allocation ── Allocate ─▶ slab (4 to 64 MiB, one writer) ── WRITE ─▶ page, page, page …
+///     allocation ── Allocate ─▶ slab (1 to 64 MiB, one writer) ── WRITE ─▶ page, page, page …
 namespace nam::storage {
 
 /// A page in scratch memory.
@@ -30,18 +32,21 @@ struct ScratchPage {
   bool operator==(const ScratchPage&) const = default;
 };
 
-/// A run of one memory server's memory that one writer fills. Its bytes are any.
+/// A run of one memory server's memory that one writer at a time fills. Its bytes are any.
 struct ScratchSlab {
   RemotePtr<void> begin;
   uint64_t bytes = 0;
   fabric::RemoteKey rkey;  // offsets through it count from `begin`
+  uint64_t used = 0;       // bytes from its beginning on that have pages
+
+  uint64_t left() const { return bytes - used; }
 };
 
-/// Where the writers of one attempt get their slabs: from memory servers in turn. Immutable but for what it
-/// counts; any thread, and none waits for another.
+/// Where the writers of one attempt get their slabs: from memory servers in turn, once what other writers
+/// have left of theirs is used up. Any thread; none waits for another that asks a server.
 class ScratchSpace {
  public:
-  static constexpr uint64_t kFirstSlabBytes = uint64_t{4} << 20, kMostSlabBytes = uint64_t{64} << 20;
+  static constexpr uint64_t kFirstSlabBytes = uint64_t{1} << 20, kMostSlabBytes = uint64_t{64} << 20;
   /// A memory server's memory in one piece for the allocation. RESOURCE_EXHAUSTED: its share does not have
   /// so much.
   using Allocate = std::function<absl::StatusOr<ScratchSlab>(MemoryServerId server, uint64_t bytes)>;
@@ -51,22 +56,29 @@ class ScratchSpace {
   ScratchSpace(std::vector<MemoryServerId> servers, uint32_t first, Allocate allocate)
       : servers_(std::move(servers)), next_(first), allocate_(std::move(allocate)) {}
 
-  /// A slab of about `bytes`, at least `bytes_least`: if no server has so much, of half as much, and so on.
+  /// A slab that has `bytes_least` left at least: one that was given back, or a new one of about `bytes`; if
+  /// no server has so much, of half as much, and so on.
   /// RESOURCE_EXHAUSTED, "scratch memory is full": none of them has room. Servers that do not answer are
   /// passed over as long as another does.
   absl::StatusOr<ScratchSlab> NextSlab(uint64_t bytes, uint64_t bytes_least);
 
-  /// By the writers of this space, so far.
+  /// A writer needs no more of the slab. Its pages stay.
+  void GiveBack(const ScratchSlab& slab);
+
+  /// Of all slabs so far.
   uint64_t slab_bytes() const { return slab_bytes_.load(std::memory_order_relaxed); }
 
  private:
   absl::StatusOr<ScratchSlab> Ask(uint64_t bytes);
+  std::optional<ScratchSlab> TakeRest(uint64_t bytes_least);
 
   const std::vector<MemoryServerId> servers_;
   std::atomic<uint32_t> next_;
   const Allocate allocate_;
   std::atomic<uint64_t> most_ = kMostSlabBytes;  // more was refused by all
   std::atomic<uint64_t> slab_bytes_ = 0;
+  std::mutex mutex_;
+  std::vector<ScratchSlab> rests_;  // guarded by mutex_
 };
 
 /// Writes pages into slabs of its own, with as many WRITEs in flight as the channel's buffer has room for. A
@@ -84,7 +96,7 @@ class ScratchWriter {
   /// Where the page will be, once Flush has returned. RESOURCE_EXHAUSTED: see ScratchSpace. After an error
   /// the writer is of no more use.
   absl::StatusOr<ScratchPage> Write(std::span<const std::byte> page);
-  /// Returns when everything written is in place.
+  /// Returns when everything written is in place, and gives back what is left of its slab.
   absl::Status Flush();
 
   uint64_t pages() const { return pages_; }
@@ -110,7 +122,6 @@ class ScratchWriter {
   const uint32_t slot_bytes_;
   const std::atomic<bool>& cancel_;
   ScratchSlab slab_;
-  uint64_t slab_used_ = 0;
   uint64_t next_slab_bytes_ = ScratchSpace::kFirstSlabBytes;
   std::vector<uint32_t> free_;                 // slots of the buffer
   std::deque<Queue> queues_;                   // one a memory server
@@ -134,7 +145,8 @@ class ScratchReader {
 
   /// These pages come next. All of the former ones have been taken.
   void Start(std::vector<ScratchPage> pages);
-  /// The next page, until the next call; empty: there is none. OUT_OF_RANGE if there is no such memory; after
+  /// The next page, until the next call; empty: there is none. Behind it the memory up to page_bytes_max may
+  /// be read, too, and holds any bytes. OUT_OF_RANGE if there is no such memory; after
   /// an error the reader is of no more use.
   absl::StatusOr<std::span<const std::byte>> Next();
 

@@ -13,10 +13,9 @@ absl::StatusOr<std::unique_ptr<storage::ScratchSpace>> OpenScratch(catalog::Atta
                                                                    uint64_t attempt) {
   NAM_ASSIGN_OR_RETURN(const std::vector<proto::Member> members, attachment.Members(proto::ROLE_MEMORY));
   std::vector<MemoryServerId> servers;
-  for (const proto::Member& member : members)
-    servers.emplace_back(static_cast<uint16_t>(member.id()));
-  const auto allocate = [&attachment, allocation](
-                            MemoryServerId server, uint64_t bytes) -> absl::StatusOr<storage::ScratchSlab> {
+  for (const proto::Member& member : members) servers.emplace_back(static_cast<uint16_t>(member.id()));
+  const auto allocate = [&attachment, allocation](MemoryServerId server,
+                                                  uint64_t bytes) -> absl::StatusOr<storage::ScratchSlab> {
     NAM_ASSIGN_OR_RETURN(const proto::Extent extent, attachment.AllocateScratch(server, allocation, bytes));
     if (extent.bytes() < bytes) return absl::InternalError("a memory server gave less than was asked for");
     return storage::ScratchSlab{{server, extent.offset()}, extent.bytes(), {extent.rkey()}};

@@ -15,7 +15,8 @@ absl::Status CheckPages(const proto::PartPages& part, const RowLayout& layout) {
   if (part.pages_size() == 0 || part.pages_size() != part.bytes_size()) return Broken("its pages");
   for (int i = 0; i < part.pages_size(); ++i) {
     const auto page = storage::RemotePtr<void>::FromRaw(part.pages(i));
-    if (part.bytes(i) != layout.page_bytes()) return Broken("the size of a page");
+    if (part.bytes(i) < kPageHeaderBytes || part.bytes(i) > layout.page_bytes())
+      return Broken("the size of a page");
     if (page.server() == MemoryServerId() || page.offset() % 64 != 0) return Broken("the place of a page");
   }
   if (part.rows() > uint64_t{layout.rows_max()} * static_cast<uint64_t>(part.pages_size()))

@@ -37,8 +37,9 @@ class PartDirectory {
   std::map<uint32_t, Part> parts_;
 };
 
-/// DATA_LOSS unless a directory from elsewhere is one of these parts: they ascend, each page has the size of
-/// the layout and a place that it can have, and no part says that it has more rows than its pages hold.
+/// DATA_LOSS unless a directory from elsewhere is one of these parts: they ascend, each page has a size and a
+/// place that pages of the layout can have, and no part says that it has more rows than its pages hold. A
+/// page without texts may be cut off behind its last row.
 absl::Status CheckDirectory(const proto::Directory& directory, uint32_t parts, const RowLayout& layout);
 
 }  // namespace nam::execution

@@ -137,10 +137,17 @@ absl::Status PartitionWriter::MakeRoom(TaskContext& context, uint32_t part, uint
   return absl::OkStatus();
 }
 
+/// What rows and texts lie in, from the page's beginning: of a page without texts, up to its last row.
+uint32_t PartitionWriter::BytesOf(const OpenPage& page) const {
+  if (!texts_.empty()) return rows_.layout.page_bytes();
+  const uint32_t end = kPageHeaderBytes + page.rows * rows_.layout.stride();
+  return std::min((end + 63) / 64 * 64, rows_.layout.page_bytes());
+}
+
 /// The page is empty again.
 absl::Status PartitionWriter::WritePage(TaskContext& context, uint32_t part) {
   OpenPage& page = open_[part];
-  const uint32_t bytes = rows_.layout.page_bytes();
+  const uint32_t bytes = BytesOf(page);
   PageHeader header;
   std::memcpy(&header, page.bytes, sizeof(header));
   header.rows = page.rows;
@@ -154,7 +161,7 @@ absl::Status PartitionWriter::WritePage(TaskContext& context, uint32_t part) {
   directory_.Add(part, *place, page.rows);
   rows_.layout.Clear(page.bytes);
   page.rows = 0;
-  page.text_begin = bytes;
+  page.text_begin = rows_.layout.page_bytes();
   return absl::OkStatus();
 }
 

@@ -62,6 +62,7 @@ class PartitionWriter {
   absl::Status ScatterTexts(TaskContext& context, uint32_t rows);
   /// Makes room in the part's page for a row with so many bytes of text.
   absl::Status MakeRoom(TaskContext& context, uint32_t part, uint32_t text_bytes);
+  uint32_t BytesOf(const OpenPage& page) const;
   absl::Status WritePage(TaskContext& context, uint32_t part);
 
   const PartedRows& rows_;

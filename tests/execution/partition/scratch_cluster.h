@@ -87,6 +87,7 @@ class ScratchCluster {
   }
 
   storage::TwoServers& servers() { return servers_; }
+  fabric::Fabric& fabric() { return *client_; }
   /// Of each server's memory.
   uint64_t& bytes_left() { return bytes_left_; }
 
@@ -96,6 +97,7 @@ class ScratchCluster {
     return channels_.back().get();
   }
   absl::StatusOr<storage::ScratchSlab> Allocate(MemoryServerId server, uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
     uint64_t& used = used_[server];
     if (bytes > storage::TwoServers::kBytes - used || bytes > bytes_left_)
       return absl::ResourceExhaustedError("this server's share is full");
@@ -111,6 +113,7 @@ class ScratchCluster {
   storage::TwoServers servers_;
   std::unique_ptr<fabric::Fabric> client_;
   std::vector<std::unique_ptr<storage::Channel>> channels_;
+  std::mutex mutex_;  // guards what follows
   std::vector<std::unique_ptr<fabric::MemoryRegion>> keys_;
   std::map<MemoryServerId, uint64_t> used_;
   uint64_t bytes_left_ = UINT64_MAX;
