@@ -11,8 +11,6 @@
 
 namespace nam::optimizer {
 
-using TableRefs = std::vector<std::shared_ptr<const proto::Table>>;  // in the order of Plan::tables
-
 /// All columns of the driving table are to be read, as from rows that are stored one after the other.
 void ReadWholeTuples(const TableRefs& tables, Plan& plan);
 

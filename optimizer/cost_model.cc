@@ -52,9 +52,7 @@ std::set<plan::ColumnRef> WantedFrom(const Plan& plan, size_t join) {
     AddColumns(plan.joins[j].probe_key, wanted);
     for (const plan::Expr& residual : plan.joins[j].residuals) AddColumns(residual, wanted);
   }
-  for (const plan::Expr& key : plan.group_by) AddColumns(key, wanted);
-  for (const plan::Aggregate& aggregate : plan.aggregates) AddColumns(aggregate.argument, wanted);
-  for (const plan::Expr& expr : plan.output) AddColumns(expr, wanted);
+  wanted.insert(plan.output.begin(), plan.output.end());
   return wanted;
 }
 

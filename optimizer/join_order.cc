@@ -25,7 +25,7 @@ constexpr double kSame = 1 - 1e-9;
 
 class Orders {
  public:
-  Orders(const sql::BoundQuery& query, const std::vector<Plan::Table>& tables)
+  Orders(const StarQuery& query, const std::vector<Plan::Table>& tables)
       : query_(query), tables_(tables) {}
 
   absl::StatusOr<JoinOrder> Best() const {
@@ -142,7 +142,7 @@ class Orders {
   }
 
   double Threads(int t) const {
-    const auto& table = *query_.tables[static_cast<size_t>(t)].table;
+    const auto& table = *query_.tables[static_cast<size_t>(t)];
     return std::clamp(static_cast<double>(table.partitions_size()), 1.0, kThreads);
   }
 
@@ -160,13 +160,13 @@ class Orders {
     return built + (streamed + ns(rows, work_cost::kSinkRowPs)) / Threads(order.driving);
   }
 
-  const sql::BoundQuery& query_;
+  const StarQuery& query_;
   const std::vector<Plan::Table>& tables_;
 };
 
 }  // namespace
 
-absl::StatusOr<JoinOrder> ChooseJoinOrder(const sql::BoundQuery& query,
+absl::StatusOr<JoinOrder> ChooseJoinOrder(const StarQuery& query,
                                           const std::vector<Plan::Table>& tables) {
   return Orders(query, tables).Best();
 }

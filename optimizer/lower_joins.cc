@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "optimizer/lower.h"
+#include "optimizer/lower_star.h"
 #include "optimizer/tree_lowering.h"
 #include "plan/expression_tree.h"
 #include "plan/flow.h"
@@ -32,9 +32,9 @@ void AddPointers(const std::vector<Expr>& exprs, std::vector<const Expr*>& point
 
 /// False: there is something else below.
 bool Collect(const lg::Node& node, Block& block) {
-  if (const auto* scan = node.As<lg::Scan>(); scan != nullptr) {
+  if (node.As<lg::Scan>() != nullptr) {
     block.scans.push_back(&node);
-    return !scan->table->has_record();
+    return true;
   }
   if (const auto* filter = node.As<lg::Filter>(); filter != nullptr) {
     AddPointers(filter->conditions, block.conditions);
@@ -82,14 +82,14 @@ class Renaming {
 };
 
 /// Whether every table can be reached from the first one by edges.
-bool Connected(size_t tables, const std::vector<sql::JoinEdge>& edges) {
+bool Connected(size_t tables, const std::vector<JoinEdge>& edges) {
   std::vector<bool> seen(tables);
   std::vector<int> open{0};
   seen[0] = true;
   while (!open.empty()) {
     const int at = open.back();
     open.pop_back();
-    for (const sql::JoinEdge& edge : edges) {
+    for (const JoinEdge& edge : edges) {
       for (const auto& [from, to] :
            {std::pair(edge.left.table, edge.right.table), std::pair(edge.right.table, edge.left.table)}) {
         if (from != at || seen[static_cast<size_t>(to)]) continue;
@@ -102,25 +102,23 @@ bool Connected(size_t tables, const std::vector<sql::JoinEdge>& edges) {
 }
 
 /// Once is enough, in either direction.
-void AddEdge(const sql::JoinEdge& edge, sql::BoundQuery& query) {
-  const bool known = std::any_of(query.joins.begin(), query.joins.end(), [&](const sql::JoinEdge& other) {
+void AddEdge(const JoinEdge& edge, StarQuery& query) {
+  const bool known = std::any_of(query.joins.begin(), query.joins.end(), [&](const JoinEdge& other) {
     return (other.left == edge.left && other.right == edge.right) ||
            (other.left == edge.right && other.right == edge.left);
   });
   if (!known) query.joins.push_back(edge);
 }
 
-sql::BoundQuery QueryOf(const Block& block, const Renaming& renaming, const ColumnSet& needed) {
-  sql::BoundQuery query;
+StarQuery QueryOf(const Block& block, const Renaming& renaming, const ColumnSet& needed) {
+  StarQuery query;
   for (const lg::Node* scan : block.scans) {
     const auto& table = scan->As<lg::Scan>()->table;
-    query.tables.push_back({table->name(), table});
     for (const lg::Column& column : scan->columns) {
-      if (!needed.contains(column.ref)) continue;
-      Expr output = lg::MakeColumn(column);
-      renaming.Apply(output);
-      query.select.push_back({column.name, std::move(output)});
+      if (needed.contains(column.ref))
+        query.output.push_back({static_cast<int>(query.tables.size()), column.ref.column});
     }
+    query.tables.push_back(table);
   }
   for (const Expr* of_block : block.conditions) {
     Expr condition = *of_block;
@@ -218,15 +216,20 @@ std::optional<absl::StatusOr<Flow>> TreeLowering::LowerStarBlock(const Node& nod
   if (!std::all_of(block.conditions.begin(), block.conditions.end(),
                    [&](const Expr* condition) { return renaming.HasAllOf(*condition); }))
     return std::nullopt;
-  const sql::BoundQuery query = QueryOf(block, renaming, needed);
+  StarQuery query = QueryOf(block, renaming, needed);
+  const bool records = std::any_of(query.tables.begin(), query.tables.end(),
+                                   [](const auto& table) { return table->has_record(); });
+  const bool served = options_.records != nullptr && options_.records->servers_read();
+  if (records && (query.tables.size() == 1 || !served)) return std::nullopt;
   if (!Connected(query.tables.size(), query.joins)) return std::nullopt;
   const auto lower = [&]() -> absl::StatusOr<Flow> {
+    const TableRefs tables = query.tables;
+    const auto first_table = static_cast<uint32_t>(builder_.tables().size());
+    NAM_RETURN_IF_ERROR(PrepareRecords(first_table, query));
     NAM_ASSIGN_OR_RETURN(Plan star, MakePlan(query));
-    TableRefs tables;
-    for (const sql::BoundTable& table : query.tables) tables.push_back(table.table);
     if (options_.whole_tuples) ReadWholeTuples(tables, star);
     for (const lg::Node* scan : block.scans) NoteValues(*scan);
-    const uint32_t stage = builder_.AddStage({star, tables});
+    const uint32_t stage = builder_.AddStage({.star = star, .tables = tables, .first_table = first_table});
     NAM_ASSIGN_OR_RETURN(Flow flow, LowerStar(star, tables, builder_, stage));
     for (ColumnRef& column : flow.layout) column = renaming.Back(column);
     return flow;
@@ -234,31 +237,10 @@ std::optional<absl::StatusOr<Flow>> TreeLowering::LowerStarBlock(const Node& nod
   return lower();
 }
 
-/// A record table, whose rows the session's transaction finds.
-absl::StatusOr<Flow> TreeLowering::LowerTableScan(const Node& node, const ColumnSet& needed,
-                                                  std::vector<Expr> conditions) {
-  const auto& scan = *node.As<lg::Scan>();
-  NAM_CHECK(scan.table->has_record(), "columnar tables are stars");
-  ColumnSet wanted = needed;
-  AddColumns(conditions, wanted);
-  plan::RecordScan source;
-  source.table = builder_.AddTable(scan.table);
-  Layout read;
-  for (const Column& column : node.columns) {
-    if (!wanted.contains(column.ref)) continue;
-    read.push_back(column.ref);
-  }
-  std::sort(read.begin(), read.end());
-  for (const ColumnRef column : read) {
-    source.columns.push_back(static_cast<uint32_t>(column.column));
-    NAM_ASSIGN_OR_RETURN(plan::Slot slot, plan::SlotOfColumn(*scan.table, source.columns.back()));
-    source.slots.push_back(std::move(slot));
-  }
-  NAM_ASSIGN_OR_RETURN(source.filters, OverSlots(conditions, read));
-  source.output = SlotsWhere(read, needed);
-  Flow flow;
-  for (const uint32_t slot : source.output) flow.layout.push_back(read[slot]);
-  NAM_ASSIGN_OR_RETURN(plan::Schema flows, plan::ScanOutput(source));
+namespace {
+
+/// Over columns of table 0.
+std::vector<Expr> OfTheOnlyTable(std::vector<Expr> conditions) {
   for (Expr& condition : conditions) {
     std::vector<Expr*> open{&condition};
     while (!open.empty()) {
@@ -268,8 +250,82 @@ absl::StatusOr<Flow> TreeLowering::LowerTableScan(const Node& node, const Column
       for (Expr& child : e.children) open.push_back(&child);
     }
   }
-  transaction_scans_.push_back({.table = source.table, .conditions = std::move(conditions)});
-  const auto rows = static_cast<double>(scan.table->rows());
+  return conditions;
+}
+
+/// Conditions on one table of a block alone.
+std::vector<Expr> ConditionsOn(const StarQuery& query, size_t table) {
+  std::vector<Expr> conditions;
+  for (const Expr& condition : query.conjuncts) {
+    const std::vector<ColumnRef> columns = plan::ColumnsOf(condition);
+    if (!columns.empty() && std::all_of(columns.begin(), columns.end(), [&](ColumnRef column) {
+          return column.table == static_cast<int>(table);
+        }))
+      conditions.push_back(condition);
+  }
+  return OfTheOnlyTable(std::move(conditions));
+}
+
+}  // namespace
+
+absl::Status TreeLowering::PrepareRecords(uint32_t first_table, StarQuery& query) {
+  for (size_t t = 0; t < query.tables.size(); ++t) {
+    if (!query.tables[t]->has_record()) continue;
+    NAM_ASSIGN_OR_RETURN(query.tables[t],
+                         options_.records->Prepare(query.tables[t], ConditionsOn(query, t)));
+    prepared_tables_.push_back(first_table + static_cast<uint32_t>(t));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Flow> TreeLowering::LowerTableScan(const Node& node, const ColumnSet& needed,
+                                                  const std::vector<Expr>& conditions,
+                                                  int64_t rows_wanted) {
+  const auto& scan = *node.As<lg::Scan>();
+  NAM_CHECK(scan.table->has_record(), "columnar tables are stars");
+  TransactionScan found{.conditions = OfTheOnlyTable(conditions),
+                        .layout = std::make_shared<const partitioner::RecordLayout>(*scan.table),
+                        .path = {},
+                        .rows_wanted = rows_wanted};
+  const bool wished = wish_.has_value() && wish_->relation == scan.relation;
+  if (options_.records != nullptr) {
+    sql::AccessWishes wishes{.snapshot = options_.records->snapshot()};
+    if (wished) wishes.order = wish_->columns;
+    found.path = sql::ChooseAccessPath(*scan.table, *found.layout, found.conditions, wishes);
+  } else {
+    found.path.ranges.emplace_back();
+    for (const Expr& condition : found.conditions) found.path.filter.push_back(&condition);
+  }
+  if (wished) {
+    wish_->met = found.path.ordered;
+    if (!wish_->met) found.rows_wanted = -1;
+  }
+  std::vector<Expr> left;
+  for (const Expr* condition : found.path.filter)
+    left.push_back(conditions[static_cast<size_t>(condition - found.conditions.data())]);
+
+  ColumnSet wanted = needed;
+  AddColumns(left, wanted);
+  plan::RecordScan source;
+  found.table = source.table = builder_.AddTable(scan.table);
+  Layout read;
+  for (const Column& column : node.columns) {
+    if (wanted.contains(column.ref)) read.push_back(column.ref);
+  }
+  std::sort(read.begin(), read.end());
+  for (const ColumnRef column : read) {
+    source.columns.push_back(static_cast<uint32_t>(column.column));
+    NAM_ASSIGN_OR_RETURN(plan::Slot slot, plan::SlotOfColumn(*scan.table, source.columns.back()));
+    source.slots.push_back(std::move(slot));
+  }
+  NAM_ASSIGN_OR_RETURN(source.filters, OverSlots(left, read));
+  source.output = SlotsWhere(read, needed);
+  Flow flow;
+  for (const uint32_t slot : source.output) flow.layout.push_back(read[slot]);
+  NAM_ASSIGN_OR_RETURN(plan::Schema flows, plan::ScanOutput(source));
+  auto rows = static_cast<double>(scan.table->rows());
+  if (!found.path.keys.empty()) rows = static_cast<double>(found.path.keys.size());
+  transaction_scans_.push_back(std::move(found));
   flow.pipeline.source = std::move(source);
   flow.pipeline.schemas.push_back(std::move(flows));
   flow.pipeline.estimates.push_back({rows, 1});

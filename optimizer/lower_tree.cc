@@ -66,24 +66,25 @@ absl::StatusOr<LoweredTree> TreeLowering::Run(const lg::Query& query) {
   builder_.Close(std::move(flow), plan::ResultSink{});
   LoweredTree out;
   NAM_ASSIGN_OR_RETURN(out.lowered, builder_.Finish());
-  // Numbers of closing are over; a scan of a transaction is the one of its table.
+  // Now that pipelines have their numbers: a scan of a transaction is the one of its table.
   for (uint32_t p = 0; p < out.lowered.plan.pipelines.size(); ++p) {
     const auto* scan = std::get_if<plan::RecordScan>(&out.lowered.plan.pipelines[p].source);
     if (scan == nullptr) continue;
     const auto place = std::find_if(transaction_scans_.begin(), transaction_scans_.end(),
                                     [&](const TransactionScan& s) { return s.table == scan->table; });
-    NAM_CHECK(place != transaction_scans_.end());
+    if (place == transaction_scans_.end()) continue;  // servers do it
     place->pipeline = p;
     out.transaction_scans.push_back(std::move(*place));
   }
+  out.prepared_tables = std::move(prepared_tables_);
   return out;
 }
 
 absl::StatusOr<Flow> TreeLowering::Lower(const Node& node, const ColumnSet& needed, int64_t rows_wanted) {
   if (auto star = LowerStarBlock(node, needed); star.has_value()) return *std::move(star);
-  if (node.As<lg::Scan>() != nullptr) return LowerTableScan(node, needed, {});
+  if (node.As<lg::Scan>() != nullptr) return LowerTableScan(node, needed, {}, rows_wanted);
   if (node.As<lg::Values>() != nullptr) return LowerValues(node);
-  if (node.As<lg::Filter>() != nullptr) return LowerFilter(node, needed);
+  if (node.As<lg::Filter>() != nullptr) return LowerFilter(node, needed, rows_wanted);
   if (node.As<lg::Project>() != nullptr) return LowerProject(node, needed, rows_wanted);
   if (node.As<lg::Join>() != nullptr) return LowerJoin(node, needed);
   if (node.As<lg::Aggregate>() != nullptr) return LowerAggregate(node, needed);
@@ -189,9 +190,11 @@ absl::StatusOr<Flow> TreeLowering::LowerValues(const Node& node) {
               .layout = LayoutOf(node.columns)};
 }
 
-absl::StatusOr<Flow> TreeLowering::LowerFilter(const Node& node, const ColumnSet& needed) {
+absl::StatusOr<Flow> TreeLowering::LowerFilter(const Node& node, const ColumnSet& needed,
+                                               int64_t rows_wanted) {
   const auto& filter = *node.As<lg::Filter>();
-  if (node.input().As<lg::Scan>() != nullptr) return LowerTableScan(node.input(), needed, filter.conditions);
+  if (node.input().As<lg::Scan>() != nullptr)
+    return LowerTableScan(node.input(), needed, filter.conditions, rows_wanted);
   ColumnSet below = needed;
   AddConditions(filter.conditions, below);
   NAM_ASSIGN_OR_RETURN(Flow flow, Lower(node.input(), below));
@@ -222,11 +225,43 @@ absl::StatusOr<Flow> TreeLowering::LowerProject(const Node& node, const ColumnSe
   return flow;
 }
 
+void TreeLowering::WishFor(const std::vector<plan::OrderKey>& order, const Node& node) {
+  // The order of an index: ascending, NULLs last.
+  std::vector<ColumnRef> columns;
+  for (const plan::OrderKey& key : order) {
+    if (key.expr.op != Op::kColumn || key.descending || key.nulls_first) return;
+    columns.push_back(key.expr.column);
+  }
+  const Node* at = &node;
+  for (; at->As<lg::Scan>() == nullptr; at = &at->input()) {
+    if (at->As<lg::Filter>() != nullptr) continue;
+    const auto* project = at->As<lg::Project>();
+    if (project == nullptr) return;
+    for (ColumnRef& column : columns) {
+      for (size_t i = 0; i < at->columns.size(); ++i) {
+        if (at->columns[i].ref != column) continue;
+        if (project->outputs[i].op != Op::kColumn) return;
+        column = project->outputs[i].column;
+        break;
+      }
+    }
+  }
+  const auto& scan = *at->As<lg::Scan>();
+  if (!scan.table->has_record()) return;
+  wish_ = OrderWish{.relation = scan.relation, .columns = {}};
+  for (const ColumnRef column : columns) wish_->columns.push_back(static_cast<uint32_t>(column.column));
+}
+
 absl::StatusOr<Flow> TreeLowering::LowerSort(const Node& node, const ColumnSet& needed, int64_t rows_wanted) {
   const auto& sort = *node.As<lg::Sort>();
   ColumnSet below = needed;
   for (const plan::OrderKey& key : sort.keys) AddColumns(key.expr, below);
-  NAM_ASSIGN_OR_RETURN(Flow flow, Lower(node.input(), below));
+  if (rows_wanted >= 0) WishFor(sort.keys, node.input());
+  const bool wished = wish_.has_value();
+  NAM_ASSIGN_OR_RETURN(Flow flow, Lower(node.input(), below, wished ? rows_wanted : -1));
+  const bool met = wished && wish_->met;
+  wish_.reset();
+  if (met) return flow;
   NAM_ASSIGN_OR_RETURN(const std::vector<plan::Order> order, OrderOf(sort.keys, flow));
   NAM_ASSIGN_OR_RETURN(flow, ToSession(std::move(flow), order, rows_wanted));
   Layout layout = flow.layout;

@@ -6,15 +6,34 @@
 
 #include "absl/status/statusor.h"
 #include "optimizer/plan_builder.h"
+#include "partitioner/record_row.h"
 #include "plan/logical.h"
+#include "sql/record_access.h"
 
 namespace nam::optimizer {
 
 /// A scan of a record table, whose rows the session's transaction finds.
 struct TransactionScan {
-  uint32_t pipeline = 0;               // of the plan
-  uint32_t table = 0;                  // of the plan
-  std::vector<plan::Expr> conditions;  // over columns of table 0; the plan checks them as well
+  uint32_t pipeline = 0;                                   // of the plan
+  uint32_t table = 0;                                      // of the plan
+  std::vector<plan::Expr> conditions;                      // over columns of table 0
+  std::shared_ptr<const partitioner::RecordLayout> layout;  // of the table
+  /// Leads to all rows that meet `conditions`, which it borrows; what it leaves of them the plan checks.
+  sql::AccessPath path;
+  int64_t rows_wanted = -1;  // so many of its rows are likely to be enough; -1: all
+};
+
+/// What the session knows of record tables, at the snapshot of the transaction under way.
+class RecordTables {
+ public:
+  virtual ~RecordTables() = default;
+  virtual uint64_t snapshot() const = 0;
+  /// Whether compute servers may read them; otherwise the session joins them, and nothing is prepared.
+  virtual bool servers_read() const { return true; }
+  /// Prepares a scan by compute servers of the rows that meet these conditions, over columns of table 0. The
+  /// table with as many rows as there may be, which nobody has counted: for estimates.
+  virtual absl::StatusOr<std::shared_ptr<const proto::Table>> Prepare(
+      const std::shared_ptr<const proto::Table>& table, const std::vector<plan::Expr>& conditions) = 0;
 };
 
 struct LoweringOptions {
@@ -23,6 +42,8 @@ struct LoweringOptions {
   /// Groups on servers go by parts to a further stage of servers: for those who run several.
   enum class Parts : uint8_t { kIfMany, kNever, kAlways };
   Parts parts = Parts::kNever;
+  /// Null: the session scans record tables as a whole, and joins them.
+  RecordTables* records = nullptr;
 };
 
 /// Facts of stages that have run, by their numbers in the plan.
@@ -31,13 +52,15 @@ using StageFacts = std::map<uint32_t, StageFact>;
 struct LoweredTree {
   LoweredPlan lowered;
   std::vector<TransactionScan> transaction_scans;
+  /// Of each RecordTables::Prepare, in their order: the table of the plan.
+  std::vector<uint32_t> prepared_tables;
 };
 
 /// The physical plan of a query's tree, which Unnest has left without dependent joins.
 ///
-///     inner joins of columnar tables, and what filters, projects or joins their rows  ──▶ a stage of servers
-///     everything above, and what servers have left                                    ──▶ the session's
-///     stage
+///     inner joins of tables, and scans of columnar ones; what filters or projects their rows, ──▶ a stage of
+///     and joins them if all are columnar                                                          servers
+///     everything above, and what servers have left; scans of single record tables  ──▶ the session's stage
 ///
 /// Stages of servers run one after the other; the session takes in what each leaves. Where a build side comes
 /// from servers and the probe side too, the build side's stage runs first. Groups that are many go by parts

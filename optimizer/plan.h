@@ -1,17 +1,35 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "sql/bound_query.h"
+#include "plan/expression.h"
+#include "proto/catalog.pb.h"
 
 namespace nam::optimizer {
 
+using TableRefs = std::vector<std::shared_ptr<const proto::Table>>;
+
+/// left = right between columns of two of a star's tables, both of comparable kinds.
+struct JoinEdge {
+  plan::ColumnRef left;
+  plan::ColumnRef right;
+};
+
+/// Inner joins of tables. Columns are named by a table's place in `tables`.
+struct StarQuery {
+  TableRefs tables;
+  std::vector<JoinEdge> joins;        // every two tables are connected; no two alike
+  std::vector<plan::Expr> conjuncts;  // all must be true; includes other conditions between tables
+  std::vector<plan::ColumnRef> output;
+};
+
 /// A distributed pipelined plan (I-Store, section 2): every compute server builds a join table over each
 /// small side that its partitions need, then streams its partitions of the driving table through all of
-/// them into one sink. No intermediate is shuffled.
+/// them. No intermediate is shuffled.
 struct Plan {
   struct Table {
     std::string name;
@@ -29,18 +47,13 @@ struct Plan {
     std::vector<plan::Expr> residuals;
     double rows_after = 0;  // estimate
   };
-  std::vector<Table> tables;  // in the order of BoundQuery::tables
+  std::vector<Table> tables;  // in the order of StarQuery::tables
   int driving = 0;
-  std::vector<Join> joins;  // in probe order
-  bool aggregated = false;
-  std::vector<plan::Expr> group_by;
-  std::vector<plan::Aggregate> aggregates;
-  std::vector<plan::Expr> output;
-  std::vector<plan::OrderKey> order;
-  int64_t row_limit = -1;
+  std::vector<Join> joins;              // in probe order
+  std::vector<plan::ColumnRef> output;  // what something behind the joins looks at
 };
 
 /// Chooses driving table, join order, filters and columns.
-absl::StatusOr<Plan> MakePlan(const sql::BoundQuery& query);
+absl::StatusOr<Plan> MakePlan(const StarQuery& query);
 
 }  // namespace nam::optimizer

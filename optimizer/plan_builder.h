@@ -24,6 +24,7 @@ struct StageFact {
 struct ServerStage {
   Plan star;
   TableRefs tables;  // as star.tables
+  uint32_t first_table = 0;  // of the plan: where star.tables begin
   /// There are further build sides. Otherwise the stage's first pipelines are those of star.joins, in order.
   bool extended = false;
   /// What servers claim are so many parts that an earlier stage has left: there is no star. 0: the star's

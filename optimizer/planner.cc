@@ -16,9 +16,8 @@ namespace {
 using plan::ColumnRef;
 using plan::Expr;
 using plan::Op;
-using sql::BoundQuery;
 
-Expr ColumnExpr(const BoundQuery& query, ColumnRef ref) {
+Expr ColumnExpr(const StarQuery& query, ColumnRef ref) {
   Expr e;
   e.op = Op::kColumn;
   e.column = ref;
@@ -38,37 +37,23 @@ Expr AtScale(Expr e, uint8_t scale) {
 
 class Planner {
  public:
-  explicit Planner(const BoundQuery& query) : query_(query) {}
+  explicit Planner(const StarQuery& query) : query_(query) {}
 
   absl::StatusOr<Plan> Run() {
     PushDownFilters();
     NAM_RETURN_IF_ERROR(OrderJoins());
-    plan_.aggregated = query_.aggregated;
-    if (query_.aggregated) {
-      plan_.group_by = query_.group_by;
-      plan_.aggregates = query_.aggregates;
-    } else if (query_.distinct) {
-      // DISTINCT is grouping by the whole row.
-      plan_.aggregated = true;
-      for (const sql::OutputColumn& column : query_.select) plan_.group_by.push_back(column.expr);
-    } else {
-      for (const sql::OutputColumn& column : query_.select) plan_.output.push_back(column.expr);
-      for (const plan::OrderKey& key : query_.order_by) plan_.output.push_back(key.expr);
-      plan_.order = query_.order_by;
-      if (query_.limit && __builtin_add_overflow(*query_.limit, query_.offset, &plan_.row_limit))
-        plan_.row_limit = -1;
-    }
+    plan_.output = query_.output;
     ChooseColumns();
     return std::move(plan_);
   }
 
  private:
   void PushDownFilters() {
-    for (const sql::BoundTable& bound : query_.tables) {
+    for (const auto& metadata : query_.tables) {
       Plan::Table& table = plan_.tables.emplace_back();
-      table.name = bound.table->name();
-      table.allocation = bound.table->allocation();
-      table.rows = static_cast<double>(bound.table->rows());
+      table.name = metadata->name();
+      table.allocation = metadata->allocation();
+      table.rows = static_cast<double>(metadata->rows());
     }
     for (const Expr& conjunct : query_.conjuncts) {
       std::set<int> tables;
@@ -108,7 +93,7 @@ class Planner {
     std::erase(edges_, step.edge);
     // Other equalities that are decided now are checked after the probe.
     std::erase_if(edges_, [&](size_t edge) {
-      const sql::JoinEdge& e = query_.joins[edge];
+      const JoinEdge& e = query_.joins[edge];
       if (!joined.contains(e.left.table) || !joined.contains(e.right.table)) return false;
       Expr equal;
       equal.op = Op::kEqual;
@@ -137,9 +122,7 @@ class Planner {
       Need(join.build_key);
       for (const Expr& residual : join.residuals) Need(residual);
     }
-    for (const Expr& key : plan_.group_by) Need(key);
-    for (const plan::Aggregate& aggregate : plan_.aggregates) Need(aggregate.argument);
-    for (const Expr& expr : plan_.output) Need(expr);
+    needed_.insert(plan_.output.begin(), plan_.output.end());
     for (ColumnRef column : needed_) {
       plan_.tables[static_cast<size_t>(column.table)].columns.push_back(static_cast<uint32_t>(column.column));
     }
@@ -149,7 +132,7 @@ class Planner {
     Expr conjunct;
     std::set<int> tables;
   };
-  const BoundQuery& query_;
+  const StarQuery& query_;
   Plan plan_;
   std::vector<Later> later_;    // conditions over several tables
   std::vector<size_t> edges_;   // of the query's joins, not decided yet
@@ -158,7 +141,7 @@ class Planner {
 
 }  // namespace
 
-absl::StatusOr<Plan> MakePlan(const BoundQuery& query) {
+absl::StatusOr<Plan> MakePlan(const StarQuery& query) {
   return Planner(query).Run();
 }
 

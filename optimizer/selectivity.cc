@@ -15,7 +15,6 @@ namespace {
 using plan::ColumnRef;
 using plan::Expr;
 using plan::Op;
-using sql::BoundQuery;
 
 /// Where the statistics say nothing: comparisons of text, of expressions, of columns with each other.
 constexpr double kUnknown = 1.0 / 3;
@@ -29,12 +28,12 @@ struct Range {
   double high = 1;
 };
 
-const proto::Table& TableOf(const BoundQuery& query, ColumnRef ref) {
-  return *query.tables[static_cast<size_t>(ref.table)].table;
+const proto::Table& TableOf(const StarQuery& query, ColumnRef ref) {
+  return *query.tables[static_cast<size_t>(ref.table)];
 }
 
 /// The condition as a range of a column's values, if it is one that the statistics can judge.
-std::optional<std::pair<ColumnRef, Range>> RangeOf(const BoundQuery& query, const Expr& e) {
+std::optional<std::pair<ColumnRef, Range>> RangeOf(const StarQuery& query, const Expr& e) {
   if (e.op != Op::kLess && e.op != Op::kLessEqual && e.op != Op::kGreater && e.op != Op::kGreaterEqual)
     return std::nullopt;
   const bool column_first = e.children[0].op == Op::kColumn;
@@ -50,7 +49,7 @@ std::optional<std::pair<ColumnRef, Range>> RangeOf(const BoundQuery& query, cons
   return std::make_pair(column.column, less ? Range{0, *share} : Range{*share, ShareNotNull(of, rows)});
 }
 
-double One(const BoundQuery& query, const Expr& e);
+double One(const StarQuery& query, const Expr& e);
 
 void Flatten(const Expr& e, std::vector<const Expr*>& conjuncts) {
   if (e.op != Op::kAnd) {
@@ -60,7 +59,7 @@ void Flatten(const Expr& e, std::vector<const Expr*>& conjuncts) {
   for (const Expr& child : e.children) Flatten(child, conjuncts);
 }
 
-double All(const BoundQuery& query, const std::vector<const Expr*>& conjuncts) {
+double All(const StarQuery& query, const std::vector<const Expr*>& conjuncts) {
   double share = 1;
   std::map<ColumnRef, Range> ranges;
   for (const Expr* e : conjuncts) {
@@ -86,7 +85,7 @@ std::optional<double> OfPattern(const proto::Column& column, uint64_t rows, cons
 }
 
 /// A condition on a column and constants.
-double OfColumn(const BoundQuery& query, const Expr& e, ColumnRef ref) {
+double OfColumn(const StarQuery& query, const Expr& e, ColumnRef ref) {
   const proto::Column& column = ColumnOf(query, ref);
   const uint64_t rows = TableOf(query, ref).rows();
   const double not_null = ShareNotNull(column, rows);
@@ -117,7 +116,7 @@ double OfColumn(const BoundQuery& query, const Expr& e, ColumnRef ref) {
   }
 }
 
-double One(const BoundQuery& query, const Expr& e) {
+double One(const StarQuery& query, const Expr& e) {
   switch (e.op) {
     case Op::kAnd: {
       std::vector<const Expr*> conjuncts;
@@ -146,11 +145,11 @@ double One(const BoundQuery& query, const Expr& e) {
 
 }  // namespace
 
-const proto::Column& ColumnOf(const BoundQuery& query, ColumnRef ref) {
-  return query.tables[static_cast<size_t>(ref.table)].table->columns(ref.column);
+const proto::Column& ColumnOf(const StarQuery& query, ColumnRef ref) {
+  return query.tables[static_cast<size_t>(ref.table)]->columns(ref.column);
 }
 
-double Selectivity(const BoundQuery& query, std::span<const Expr> conditions) {
+double Selectivity(const StarQuery& query, std::span<const Expr> conditions) {
   std::vector<const Expr*> conjuncts;
   for (const Expr& condition : conditions) Flatten(condition, conjuncts);
   return All(query, conjuncts);

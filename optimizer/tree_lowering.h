@@ -32,7 +32,7 @@ class TreeLowering {
 
   // lower_tree.cc
   absl::StatusOr<Flow> LowerValues(const Node& node);
-  absl::StatusOr<Flow> LowerFilter(const Node& node, const ColumnSet& needed);
+  absl::StatusOr<Flow> LowerFilter(const Node& node, const ColumnSet& needed, int64_t rows_wanted);
   absl::StatusOr<Flow> LowerProject(const Node& node, const ColumnSet& needed, int64_t rows_wanted);
   absl::StatusOr<Flow> LowerSort(const Node& node, const ColumnSet& needed, int64_t rows_wanted);
   absl::StatusOr<Flow> LowerLimit(const Node& node, const ColumnSet& needed, int64_t rows_wanted);
@@ -43,8 +43,11 @@ class TreeLowering {
   // lower_joins.cc
   /// Scans of columnar tables and inner joins of them: as a star, if they are connected.
   std::optional<absl::StatusOr<Flow>> LowerStarBlock(const Node& node, const ColumnSet& needed);
+  /// A record table, whose rows the session's transaction finds.
   absl::StatusOr<Flow> LowerTableScan(const Node& node, const ColumnSet& needed,
-                                      std::vector<plan::Expr> conditions);
+                                      const std::vector<plan::Expr>& conditions, int64_t rows_wanted);
+  /// Of a star's record tables; the query gets their estimates.
+  absl::Status PrepareRecords(uint32_t first_table, StarQuery& query);
   absl::StatusOr<Flow> LowerJoin(const Node& node, const ColumnSet& needed);
   /// Brings the sides of a join to where it can be made. True: servers make it, in the probed side's stage,
   /// whereto the build side's is to move. Sides of an inner join may be `swapped`.
@@ -73,6 +76,9 @@ class TreeLowering {
   double ValuesOf(const std::vector<plan::Expr>& exprs) const;
   void NoteValues(const Node& scan);
 
+  /// The order, as a wish, if an index of a record table below may have it.
+  void WishFor(const std::vector<plan::OrderKey>& order, const Node& node);
+
   /// What servers would leave flows on in the session. With an order (slots) and a number of rows that are
   /// wanted servers leave no others.
   absl::StatusOr<Flow> ToSession(Flow flow, std::vector<plan::Order> order = {}, int64_t rows_wanted = -1);
@@ -88,7 +94,15 @@ class TreeLowering {
   const StageFacts& facts_;
   PlanBuilder builder_;
   std::map<plan::ColumnRef, double> values_of_;     // of columns with statistics: how many there are
-  std::vector<TransactionScan> transaction_scans_;  // pipelines by numbers of closing
+  std::vector<TransactionScan> transaction_scans_;  // without their pipelines
+  std::vector<uint32_t> prepared_tables_;
+  /// An order in which a scan's rows would be welcome, as the first of them would be enough.
+  struct OrderWish {
+    int relation = -1;
+    std::vector<uint32_t> columns;  // of the table
+    bool met = false;
+  };
+  std::optional<OrderWish> wish_;
   struct CommonTable {
     uint32_t pipeline = 0;
     size_t columns = 0;

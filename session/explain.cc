@@ -53,7 +53,6 @@ void AddWrapped(std::string line, std::vector<std::string>& lines) {
 
 /// What is streamed of a table.
 std::string SizeOf(const proto::Table& table) {
-  if (table.has_record()) return "records";
   uint64_t blocks = 0;
   for (const proto::Chain& chain : table.partitions()) blocks += chain.blocks();
   return absl::StrFormat("%s rows, %d partitions, %s blocks", Grouped(table.rows()), table.partitions_size(),
@@ -252,8 +251,10 @@ class Lines {
   void Pipeline(uint32_t number) {
     const plan::PipelineText& text = texts_[number];
     Add(absl::StrCat("  P", number, " ", text.source, Actual(number, 0), After(number)));
-    if (const plan::TableScan* scan = plan::ScanOf(query_.plan.pipelines[number]); scan != nullptr)
+    const plan::TableScan* scan = plan::ScanOf(query_.plan.pipelines[number]);
+    if (scan != nullptr && !query_.tables[scan->table]->has_record())
       Add(absl::StrCat("     of ", SizeOf(*query_.tables[scan->table]), Needs(number)));
+    if (const std::string path = query_.PathOf(number); !path.empty()) Add("     " + path);
     for (size_t s = 0; s < text.steps.size(); ++s)
       Add(absl::StrCat("     ", text.steps[s], Actual(number, s + 1)));
     Add("     " + text.sink);
@@ -325,6 +326,13 @@ std::optional<size_t> ExplainedQuery::JoinOf(uint32_t pipeline) const {
   const size_t place = PlaceInStage(pipeline);
   if (stage.extended || place >= stage.star.joins.size() || place >= stage.why_read.size()) return std::nullopt;
   return place;
+}
+
+std::string ExplainedQuery::PathOf(uint32_t pipeline) const {
+  for (const optimizer::TransactionScan& scan : scans) {
+    if (scan.pipeline == pipeline) return sql::Describe(*tables[scan.table], scan.path);
+  }
+  return "";
 }
 
 std::string ExplainedQuery::ColumnName(uint32_t table, uint32_t column) const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "optimizer/assignment.h"
+#include "optimizer/lower_tree.h"
 #include "optimizer/plan.h"
 #include "plan/physical.h"
 #include "proto/catalog.pb.h"
@@ -46,6 +47,7 @@ struct ExplainedQuery {
   const optimizer::TableRefs& tables;  // as plan.tables
   const proto::StreamSettings& settings;
   std::vector<ExplainedStage> stages;  // of servers: plan.stages but the session's
+  const std::vector<optimizer::TransactionScan>& scans;  // by the session
   bool analyze = false;
   const std::vector<std::string>& replanned;  // why what has run was not what was planned at first
   // With ANALYZE:
@@ -60,6 +62,8 @@ struct ExplainedQuery {
   size_t PlaceInStage(uint32_t pipeline) const;
   /// Of pipelines that build a side of a stage's star: which join's.
   std::optional<size_t> JoinOf(uint32_t pipeline) const;
+  /// How a pipeline's record table is read by the session; empty if none is.
+  std::string PathOf(uint32_t pipeline) const;
   std::string ColumnName(uint32_t table, uint32_t column) const;
 };
 

@@ -125,6 +125,7 @@ class Document {
     out["source"] = Node(number, 0, text.source);
     if (const plan::TableScan* scan = plan::ScanOf(pipeline); scan != nullptr)
       out["table"] = query_.tables[scan->table]->name();
+    if (const std::string path = query_.PathOf(number); !path.empty()) out["path"] = path;
     Json steps = Json::array();
     for (size_t s = 0; s < text.steps.size(); ++s) steps.push_back(Node(number, s + 1, text.steps[s]));
     out["steps"] = std::move(steps);

@@ -51,10 +51,4 @@ bool FlowsToClient(const plan::PhysicalPlan& plan, uint32_t pipeline) {
   return false;
 }
 
-std::vector<ResultSet::Column> ColumnsOf(const sql::BoundQuery& query) {
-  std::vector<ResultSet::Column> columns;
-  for (const sql::OutputColumn& column : query.select) columns.push_back({column.name, column.expr.type});
-  return columns;
-}
-
 }  // namespace nam::session

@@ -13,7 +13,6 @@
 #include "plan/table_schema.h"
 #include "session/result_rows.h"
 #include "session/session.h"
-#include "sql/bound_query.h"
 
 namespace nam::session {
 
@@ -44,8 +43,5 @@ class QueryResult {
 /// they may come before the pipeline has ended. Others wait behind a sort, groups, a build side: there each
 /// attempt's are taken in at once.
 bool FlowsToClient(const plan::PhysicalPlan& plan, uint32_t pipeline);
-
-/// Of a bound query.
-std::vector<ResultSet::Column> ColumnsOf(const sql::BoundQuery& query);
 
 }  // namespace nam::session

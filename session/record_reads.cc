@@ -90,44 +90,45 @@ uint64_t RecordReads::Read::rows() const {
   return uint64_t{extents} * chunks * txn::kChunkRecords;
 }
 
-absl::StatusOr<RecordReads> RecordReads::Make(const sql::BoundQuery& query, RecordAccess& access,
-                                              catalog::Client& catalog, const std::atomic<bool>& cancelled) {
-  RecordReads reads;
-  for (size_t t = 0; t < query.tables.size(); ++t) {
-    Read& read = reads.reads_.emplace_back();
-    if (!sql::IsRecordTable(*query.tables[t].table)) continue;
-    NAM_ASSIGN_OR_RETURN(read, Find(query, t, access, catalog, cancelled));
+absl::StatusOr<std::shared_ptr<const proto::Table>> RecordReads::Prepare(
+    const std::shared_ptr<const proto::Table>& table, const std::vector<plan::Expr>& conditions) {
+  NAM_ASSIGN_OR_RETURN(Read read, Find(*table, conditions));
+  reads_.push_back(std::move(read));
+  auto estimates = std::make_shared<proto::Table>(*table);
+  const uint64_t rows = reads_.back().rows();
+  estimates->set_rows(rows);
+  const auto& key = estimates->record().primary_key();
+  for (proto::Column& column : *estimates->mutable_columns()) {
+    const bool unique = key.size() == 1 && key[0] == column.name();
+    const bool truth = ColumnTypeOf(column.type()).kind == TypeKind::kBool;
+    column.set_distinct(truth ? 2 : std::max<uint64_t>(1, unique ? rows : rows / kRowsOfAValue));
+    column.set_min(1);  // above the greatest: no statement about ranges
+    column.set_max(0);
   }
-  return reads;
+  return estimates;
 }
 
-absl::StatusOr<RecordReads::Read> RecordReads::Find(const sql::BoundQuery& query, size_t number,
-                                                    RecordAccess& access, catalog::Client& catalog,
-                                                    const std::atomic<bool>& cancelled) {
-  const proto::Table& table = *query.tables[number].table;
+absl::StatusOr<RecordReads::Read> RecordReads::Find(const proto::Table& table,
+                                                    const std::vector<plan::Expr>& conditions) {
   const partitioner::RecordLayout layout(table);
-  std::vector<plan::Expr> conjuncts;
-  for (const plan::Expr& conjunct : query.conjuncts) {
-    if (RecordStatements::OnlyTableOf(query, conjunct) == number) conjuncts.push_back(conjunct);
-  }
   const sql::AccessPath path =
-      sql::ChooseAccessPath(table, layout, conjuncts, {.snapshot = access.snapshot()});
+      sql::ChooseAccessPath(table, layout, conditions, {.snapshot = access_.snapshot()});
   Read read;
-  read.scan.snapshot = access.snapshot();
+  read.scan.snapshot = access_.snapshot();
   if (!path.scan()) {
     NAM_ASSIGN_OR_RETURN(read.scan.own_rows_only,
-                         FindRows(table, path, access, cancelled, read.scan.own_rows));
+                         FindRows(table, path, access_, cancelled_, read.scan.own_rows));
     if (read.scan.own_rows_only) return read;
     read.scan.own_rows.clear();
   } else {
     AddRanges(path.ranges, layout.key_bytes(), read.scan);
   }
-  NAM_RETURN_IF_ERROR(access.VisitWrites(table, [&](std::string_view key, std::string_view row) {
+  NAM_RETURN_IF_ERROR(access_.VisitWrites(table, [&](std::string_view key, std::string_view row) {
     read.scan.hidden_keys.emplace_back(key);
     if (!row.empty()) read.scan.own_rows.emplace_back(row);
   }));
   // As it is now that the snapshot is taken: whatever the snapshot sees has its extent by then.
-  const auto now = catalog.GetTable(table.name());
+  const auto now = catalog_.GetTable(table.name());
   if (absl::IsNotFound(now.status())) return Dropped(table.name());
   if (!now.ok()) return now.status();
   if ((*now)->allocation() != table.allocation()) return Dropped(table.name());
@@ -140,38 +141,20 @@ absl::StatusOr<RecordReads::Read> RecordReads::Find(const sql::BoundQuery& query
   return read;
 }
 
-sql::BoundQuery RecordReads::WithEstimates(const sql::BoundQuery& query) const {
-  sql::BoundQuery out = query;
-  for (size_t t = 0; t < out.tables.size(); ++t) {
-    if (!sql::IsRecordTable(*out.tables[t].table)) continue;
-    auto table = std::make_shared<proto::Table>(*out.tables[t].table);
-    const uint64_t rows = reads_[t].rows();
-    table->set_rows(rows);
-    const auto& key = table->record().primary_key();
-    for (proto::Column& column : *table->mutable_columns()) {
-      const bool unique = key.size() == 1 && key[0] == column.name();
-      const bool truth = ColumnTypeOf(column.type()).kind == TypeKind::kBool;
-      column.set_distinct(truth ? 2 : std::max<uint64_t>(1, unique ? rows : rows / kRowsOfAValue));
-      column.set_min(1);  // above the greatest: no statement about ranges
-      column.set_max(0);
-    }
-    out.tables[t].table = std::move(table);
-  }
-  return out;
-}
-
-void RecordReads::FillIn(plan::PhysicalPlan& plan) const {
+void RecordReads::FillIn(const std::vector<uint32_t>& tables, plan::PhysicalPlan& plan) {
+  for (size_t i = 0; i < tables.size(); ++i) read_of_[tables[i]] = i;
   for (plan::Pipeline& pipeline : plan.pipelines) {
     auto* const scan = std::get_if<plan::RecordScan>(&pipeline.source);
-    if (scan == nullptr) continue;
-    plan::RecordScan filled = reads_[scan->table].scan;
+    const auto read = scan == nullptr ? read_of_.end() : read_of_.find(scan->table);
+    if (read == read_of_.end()) continue;  // the session does it
+    plan::RecordScan filled = reads_[read->second].scan;
     static_cast<plan::TableScan&>(filled) = std::move(*scan);
     *scan = std::move(filled);
   }
 }
 
-std::vector<partitioner::Piece> RecordReads::PiecesOf(size_t table, uint64_t pieces_wanted) const {
-  const Read& read = reads_[table];
+std::vector<partitioner::Piece> RecordReads::PiecesOf(uint32_t table, uint64_t pieces_wanted) const {
+  const Read& read = reads_[read_of_.at(table)];
   const uint64_t chunks = uint64_t{read.extents} * read.chunks;
   const uint64_t run = std::max(kChunksOfAPieceMin, chunks / std::max<uint64_t>(1, pieces_wanted));
   return partitioner::RecordPieces(read.extents, read.chunks,

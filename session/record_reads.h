@@ -2,20 +2,22 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "catalog/attachment.h"
+#include "optimizer/lower_tree.h"
 #include "partitioner/pieces.h"
 #include "plan/physical.h"
 #include "session/record_statements.h"
-#include "sql/bound_query.h"
 
 namespace nam::session {
 
-/// What a query over several tables reads of its record tables, at the snapshot of the transaction under way:
+/// What compute servers read of a query's record tables, at the snapshot of the transaction under way:
 ///
 ///     access path                        compute servers read
 ///     keys, ranges of an index,          the rows that the session has found by it, as part of the plan
@@ -24,18 +26,20 @@ namespace nam::session {
 ///                                        those as it has left them, as part of the plan
 ///
 /// Conditions on one table alone are part of its scan either way. Of the session's thread.
-class RecordReads {
+class RecordReads final : public optimizer::RecordTables {
  public:
-  /// ABORTED: a table was dropped since the query was bound.
-  static absl::StatusOr<RecordReads> Make(const sql::BoundQuery& query, RecordAccess& access,
-                                          catalog::Client& catalog, const std::atomic<bool>& cancelled);
+  RecordReads(RecordAccess& access, catalog::Client& catalog, const std::atomic<bool>& cancelled)
+      : access_(access), catalog_(catalog), cancelled_(cancelled) {}
 
-  /// The query over tables with as many rows as there may be, which nobody has counted: for estimates.
-  sql::BoundQuery WithEstimates(const sql::BoundQuery& query) const;
-  /// Into the scans of a plan of the query.
-  void FillIn(plan::PhysicalPlan& plan) const;
-  /// One of the query's tables in about `pieces_wanted` parts.
-  std::vector<partitioner::Piece> PiecesOf(size_t table, uint64_t pieces_wanted) const;
+  uint64_t snapshot() const override { return access_.snapshot(); }
+  /// Finds the rows that an index leads to. ABORTED: the table was dropped since the query was bound.
+  absl::StatusOr<std::shared_ptr<const proto::Table>> Prepare(
+      const std::shared_ptr<const proto::Table>& table, const std::vector<plan::Expr>& conditions) override;
+
+  /// Into the scans of the plan, whose tables were prepared in this order.
+  void FillIn(const std::vector<uint32_t>& tables, plan::PhysicalPlan& plan);
+  /// One of the plan's tables in about `pieces_wanted` parts.
+  std::vector<partitioner::Piece> PiecesOf(uint32_t table, uint64_t pieces_wanted) const;
 
  private:
   struct Read {
@@ -44,10 +48,13 @@ class RecordReads {
     uint32_t chunks = 0;  // of an extent
     uint64_t rows() const;
   };
-  static absl::StatusOr<Read> Find(const sql::BoundQuery& query, size_t table, RecordAccess& access,
-                                   catalog::Client& catalog, const std::atomic<bool>& cancelled);
+  absl::StatusOr<Read> Find(const proto::Table& table, const std::vector<plan::Expr>& conditions);
 
-  std::vector<Read> reads_;  // by table of the query; those of others are empty
+  RecordAccess& access_;
+  catalog::Client& catalog_;
+  const std::atomic<bool>& cancelled_;
+  std::vector<Read> reads_;            // in the order of Prepare
+  std::map<uint32_t, size_t> read_of_;  // by table of the plan
 };
 
 }  // namespace nam::session

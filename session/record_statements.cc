@@ -6,11 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "execution/local_stage.h"
-#include "optimizer/lower.h"
-#include "optimizer/plan.h"
 #include "partitioner/record_row.h"
 #include "plan/expression.h"
-#include "session/query_result.h"
 #include "txn/session.h"
 #include "types/sql_error.h"
 
@@ -105,31 +102,6 @@ class RowBatch {
   std::vector<std::byte> bytes_;
   std::vector<const std::byte*> rows_;
 };
-
-std::vector<Expr> ConjunctsOn(const sql::BoundQuery& query, size_t table) {
-  std::vector<Expr> conjuncts;
-  for (const Expr& conjunct : query.conjuncts) {
-    if (RecordStatements::OnlyTableOf(query, conjunct) == table) conjuncts.push_back(conjunct);
-  }
-  return conjuncts;
-}
-
-/// How a query finds its rows: in its order, if then the first of them are all that it needs.
-sql::AccessPath PathOf(const sql::BoundQuery& query, const std::vector<Expr>& conjuncts,
-                       const optimizer::Plan& plan, const RecordLayout& layout, uint64_t snapshot) {
-  sql::AccessWishes wishes{.snapshot = snapshot};
-  if (!plan.aggregated && plan.row_limit >= 0) {
-    for (const plan::OrderKey& key : query.order_by) {
-      // The order of an index: ascending, NULLs last.
-      if (key.expr.op != plan::Op::kColumn || key.descending || key.nulls_first) {
-        wishes.order.clear();
-        break;
-      }
-      wishes.order.push_back(static_cast<uint32_t>(key.expr.column.column));
-    }
-  }
-  return sql::ChooseAccessPath(*query.tables[0].table, layout, conjuncts, wishes);
-}
 
 }  // namespace
 
@@ -283,86 +255,33 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::UpdateStatement& stat
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::DeleteStatement& statement) {
   return InTransaction([&] { return changes_.Delete(statement); });
 }
-absl::StatusOr<ResultSet> RecordStatements::Select(const sql::BoundQuery& query, uint64_t result_bytes_max,
-                                                   RowReceiver& receiver) {
-  return InTransaction([&] { return Query(query, result_bytes_max, receiver); });
-}
-
-absl::StatusOr<ResultSet> RecordStatements::Query(const sql::BoundQuery& query, uint64_t result_bytes_max,
-                                                  RowReceiver& receiver) {
-  NAM_ASSIGN_OR_RETURN(const optimizer::Plan star, optimizer::MakePlan(query));
-  const proto::Table& table = *query.tables[0].table;
-  const RecordLayout layout(table);
-  const sql::AccessPath path = PathOf(query, query.conjuncts, star, layout, access_.snapshot());
-  NAM_ASSIGN_OR_RETURN(const plan::PhysicalPlan plan,
-                       optimizer::LowerRecords(query, star, path.filter, path.ordered));
-  QueryResult result(ColumnsOf(query), receiver);
-  NAM_ASSIGN_OR_RETURN(
-      const std::unique_ptr<execution::LocalStage> stage,
-      result.PrepareStage(plan, {query.tables[0].table}, result_bytes_max, clock_, cancelled_));
-  const bool first_rows_do =
-      !star.aggregated && star.row_limit >= 0 && (query.order_by.empty() || path.ordered);
-  if (!first_rows_do || star.row_limit > 0) {
-    RowBatch batch(*stage, 0, layout.row_bytes(),
-                   first_rows_do ? static_cast<uint64_t>(star.row_limit) : execution::kChunkRows);
-    NAM_RETURN_IF_ERROR(
-        finder_.Follow(table, layout, path, [&](std::span<const std::byte> row) { return batch.Add(row); }));
-    NAM_RETURN_IF_ERROR(batch.Flush().status());
-  }
-  NAM_RETURN_IF_ERROR(stage->Run());
-  return result.Finish();
-}
-
 absl::Status RecordStatements::Feed(const optimizer::TransactionScan& scan, const proto::Table& table,
                                     execution::LocalStage& stage) {
-  const RecordLayout layout(table);
-  const sql::AccessPath path =
-      sql::ChooseAccessPath(table, layout, scan.conditions, {.snapshot = access_.snapshot()});
-  RowBatch batch(stage, scan.pipeline, layout.row_bytes(), execution::kChunkRows);
-  NAM_RETURN_IF_ERROR(
-      finder_.Follow(table, layout, path, [&](std::span<const std::byte> row) { return batch.Add(row); }));
+  if (scan.rows_wanted == 0) return absl::OkStatus();
+  RowBatch batch(stage, scan.pipeline, scan.layout->row_bytes(),
+                 scan.rows_wanted > 0 ? static_cast<uint64_t>(scan.rows_wanted) : execution::kChunkRows);
+  NAM_RETURN_IF_ERROR(finder_.Follow(table, *scan.layout, scan.path,
+                                     [&](std::span<const std::byte> row) { return batch.Add(row); }));
   return batch.Flush().status();
-}
-
-std::optional<size_t> RecordStatements::OnlyTableOf(const sql::BoundQuery& query, const Expr& conjunct) {
-  const std::vector<plan::ColumnRef> columns = plan::ColumnsOf(conjunct);
-  if (columns.empty()) return query.tables.size() == 1 ? std::optional<size_t>(0) : std::nullopt;
-  const int table = columns[0].table;
-  for (const plan::ColumnRef column : columns) {
-    if (column.table != table) return std::nullopt;
-  }
-  return static_cast<size_t>(table);
 }
 
 absl::StatusOr<std::vector<std::string>> RecordStatements::Explain(
     const sql::ExplainStatement& statement) const {
   NAM_RETURN_IF_ERROR(MayRun(""));
-  const sql::BoundQuery& query = statement.query;
-  const uint64_t snapshot = in_transaction() ? access_.snapshot() : ~uint64_t{0};
+  const sql::BoundTable& bound = statement.query.tables[0];
+  const proto::Table& table = *bound.table;
+  const sql::AccessPath path =
+      sql::ChooseAccessPath(table, RecordLayout(table), statement.query.conjuncts,
+                            {.snapshot = in_transaction() ? access_.snapshot() : ~uint64_t{0}});
   std::vector<std::string> lines;
-  for (size_t t = 0; t < query.tables.size(); ++t) {
-    const sql::BoundTable& bound = query.tables[t];
-    const proto::Table& table = *bound.table;
-    if (!sql::IsRecordTable(table)) continue;
-    const RecordLayout layout(table);
-    const std::vector<Expr> conjuncts = ConjunctsOn(query, t);
-    sql::AccessPath path = sql::ChooseAccessPath(table, layout, conjuncts, {.snapshot = snapshot});
-    if (query.tables.size() == 1 && statement.change.empty()) {
-      NAM_ASSIGN_OR_RETURN(const optimizer::Plan plan, optimizer::MakePlan(query));
-      path = PathOf(query, conjuncts, plan, layout, snapshot);
-    }
-    const char* const verb = !statement.change.empty()  ? statement.change.c_str()
-                             : query.tables.size() == 1 ? "Read"
-                                                        : "Scan";
-    lines.push_back(absl::StrCat(verb, " ", table.name(),
-                                 bound.alias == table.name() ? "" : absl::StrCat(" ", bound.alias), " ",
-                                 sql::Describe(table, path)));
-    for (const Expr* filter : path.filter) {
-      lines.push_back(absl::StrCat("  if ", plan::ToString(*filter, [&](const Expr& e) {
-                                     return absl::StrCat(bound.alias, ".",
-                                                         table.columns(e.column.column).name());
-                                   })));
-    }
+  lines.push_back(absl::StrCat(statement.change, " ", table.name(),
+                               bound.alias == table.name() ? "" : absl::StrCat(" ", bound.alias), " ",
+                               sql::Describe(table, path)));
+  for (const Expr* filter : path.filter) {
+    lines.push_back(absl::StrCat("  if ", plan::ToString(*filter, [&](const Expr& e) {
+                                   return absl::StrCat(bound.alias, ".",
+                                                       table.columns(e.column.column).name());
+                                 })));
   }
   return lines;
 }

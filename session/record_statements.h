@@ -60,11 +60,7 @@ class RecordStatements {
   absl::StatusOr<ResultSet> Run(const sql::CreateTableStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::CreateIndexStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::DropIndexStatement& statement);
-  /// Of one record table; its rows go to the receiver. 53200 if the result takes more memory.
-  absl::StatusOr<ResultSet> Select(const sql::BoundQuery& query, uint64_t result_bytes_max,
-                                   RowReceiver& receiver);
-  /// How the rows of a statement's record tables are found, a line each and one for each condition that is
-  /// left.
+  /// How the rows of an UPDATE or DELETE are found, and a line for each condition that is left.
   absl::StatusOr<std::vector<std::string>> Explain(const sql::ExplainStatement& statement) const;
 
   /// In a transaction: gives a stage the rows of a table that its scan wants.
@@ -73,8 +69,6 @@ class RecordStatements {
 
   /// Runs it in the transaction that is open, or in one of its own.
   absl::StatusOr<ResultSet> InTransaction(const std::function<absl::StatusOr<ResultSet>()>& body);
-  /// The table that a condition is on, if that is one.
-  static std::optional<size_t> OnlyTableOf(const sql::BoundQuery& query, const plan::Expr& conjunct);
 
   /// Before any other statement: 25P02 if the transaction has failed, 25001 if one is open and the statement
   /// takes effect outside of it (CREATE TABLE, …), which `what` names; empty if it has no effect.
@@ -90,8 +84,6 @@ class RecordStatements {
  private:
   enum class State : uint8_t { kIdle, kOpen, kFailed };
   absl::Status CreateIndex(const proto::Table& table, const proto::RecordPart& index);
-  absl::StatusOr<ResultSet> Query(const sql::BoundQuery& query, uint64_t result_bytes_max,
-                                  RowReceiver& receiver);
 
   RecordAccess& access_;
   Clock& clock_;

@@ -9,9 +9,6 @@
 #include "base/status_macros.h"
 #include "base/wall_time.h"
 #include "catalog/attachment.h"
-#include "optimizer/assignment.h"
-#include "optimizer/lower.h"
-#include "optimizer/plan.h"
 #include "session/catalog_tables.h"
 #include "session/missing_server_errors.h"
 #include "session/no_rows.h"
@@ -212,10 +209,6 @@ class SessionImpl final : public Session {
     return missing.has_value() && missing->server.buried() ? std::nullopt : missing;
   }
 
-  /// A join of record tables.
-  struct Prepared : PreparedStage {
-    plan::PhysicalPlan physical;
-  };
   /// A statement that is not of the open transaction; `what` names it if it has an effect.
   absl::Status MayRun(std::string_view what) const {
     return records_.has_value() ? records_->MayRun(what) : absl::OkStatus();
@@ -265,24 +258,30 @@ class SessionImpl final : public Session {
     return records_->Run(statement);
   }
 
-  absl::StatusOr<ResultSet> Run(const sql::SelectStatement& statement) {
-    if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
-    return statement.query.tables.size() == 1
-               ? records_->Select(statement.query, settings_.result_bytes_max(), *receiver_)
-               : Join(statement.query);
+  absl::StatusOr<ResultSet> Run(const sql::TreeStatement& statement) {
+    return WithTree(*statement.tree, [this](TreeRun& query) { return query.Run(*receiver_); });
   }
 
-  absl::StatusOr<ResultSet> Run(const sql::TreeStatement& statement) {
+  /// In a transaction if it reads record tables.
+  absl::StatusOr<ResultSet> WithTree(plan::logical::Query& query,
+                                     const std::function<absl::StatusOr<ResultSet>(TreeRun&)>& body) {
+    const bool reads_records = TreeRun::ReadsRecords(*query.root);
+    if (reads_records && !records_.has_value())
+      return NotSupported("this session runs no transactions", "");
+    const auto run = [&]() -> absl::StatusOr<ResultSet> {
+      NAM_ASSIGN_OR_RETURN(const std::unique_ptr<TreeRun> made, Prepare(std::move(query)));
+      return body(*made);
+    };
+    if (reads_records) return records_->InTransaction(run);
     NAM_RETURN_IF_ERROR(MayRun(""));
-    NAM_ASSIGN_OR_RETURN(const std::unique_ptr<TreeRun> query, Prepare(std::move(*statement.tree)));
-    return query->Run(*receiver_);
+    return run();
   }
 
   /// The query that a change is made of, in the transaction that is open.
   absl::StatusOr<ResultSet> RunOfChange(plan::logical::Query query) {
     NAM_ASSIGN_OR_RETURN(const std::unique_ptr<TreeRun> run, Prepare(std::move(query)));
     ResultCollector rows;
-    NAM_ASSIGN_OR_RETURN(ResultSet result, run->RunInside(rows));
+    NAM_ASSIGN_OR_RETURN(ResultSet result, run->Run(rows));
     result.rows = rows.Take();
     return result;
   }
@@ -291,42 +290,22 @@ class SessionImpl final : public Session {
     return TreeRun::Make({.attachment = attachment_,
                           .stages = *stages_,
                           .records = records_.has_value() ? &*records_ : nullptr,
+                          .access = record_access_.get(),
                           .settings = settings_,
                           .cancel = cancel_},
                          std::move(query));
   }
 
-  /// Record tables with others, of either kind.
-  absl::StatusOr<ResultSet> Join(const sql::BoundQuery& query) {
-    return records_->InTransaction([&]() -> absl::StatusOr<ResultSet> {
-      NAM_ASSIGN_OR_RETURN(const RecordReads reads,
-                           RecordReads::Make(query, *record_access_, attachment_.catalog(), cancel_));
-      NAM_ASSIGN_OR_RETURN(Prepared prepared, Prepare(query, &reads));
-      return RunQuery(query, prepared);
-    });
-  }
-
   absl::StatusOr<ResultSet> Run(const sql::ExplainStatement& statement) {
-    NAM_RETURN_IF_ERROR(MayRun(""));
     if (statement.tree != nullptr) {
-      NAM_ASSIGN_OR_RETURN(const std::unique_ptr<TreeRun> query, Prepare(std::move(*statement.tree)));
-      NAM_ASSIGN_OR_RETURN(std::vector<std::string> lines, query->Explain(statement.analyze, statement.json));
-      return QueryPlan(std::move(lines));
+      return WithTree(*statement.tree, [&](TreeRun& query) -> absl::StatusOr<ResultSet> {
+        NAM_ASSIGN_OR_RETURN(std::vector<std::string> lines,
+                             query.Explain(statement.analyze, statement.json));
+        return QueryPlan(std::move(lines));
+      });
     }
     if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
     NAM_ASSIGN_OR_RETURN(std::vector<std::string> lines, records_->Explain(statement));
-    if (statement.query.tables.size() > 1) lines.push_back("Join them on the compute servers");
-    if (statement.analyze) {
-      Clock& clock = attachment_.fabric().clock();
-      const int64_t started_ns = clock.NowNs();
-      NoRows rows;
-      RowReceiver* const receiver = std::exchange(receiver_, &rows);
-      const absl::Status run = Run(sql::SelectStatement{statement.query}).status();
-      receiver_ = receiver;
-      NAM_RETURN_IF_ERROR(run);
-      lines.push_back(absl::StrFormat("Result: %d rows in %.1f ms", rows.rows(),
-                                      static_cast<double>(clock.NowNs() - started_ns) / 1e6));
-    }
     return QueryPlan(std::move(lines));
   }
 
@@ -358,33 +337,6 @@ class SessionImpl final : public Session {
     ResultSet result;
     result.command = "SET";
     return result;
-  }
-
-  /// `records`: what it reads of record tables.
-  absl::StatusOr<Prepared> Prepare(const sql::BoundQuery& query, const RecordReads* records) {
-    Prepared prepared;
-    NAM_ASSIGN_OR_RETURN(prepared.plan, optimizer::MakePlan(records->WithEstimates(query)));
-    for (const sql::BoundTable& table : query.tables) prepared.tables.push_back(table.table);
-    if (settings_.whole_tuples) optimizer::ReadWholeTuples(prepared.tables, prepared.plan);
-    NAM_ASSIGN_OR_RETURN(prepared.physical, optimizer::Lower(prepared.plan, prepared.tables));
-    NAM_RETURN_IF_ERROR(optimizer::LowerFinish(query, prepared.plan, prepared.physical));
-    records->FillIn(prepared.physical);
-    NAM_RETURN_IF_ERROR(stages_->FindServers(prepared, records));
-    return prepared;
-  }
-
-  absl::StatusOr<ResultSet> RunQuery(const sql::BoundQuery& query, Prepared& prepared) {
-    QueryResult result(ColumnsOf(query), *receiver_);
-    NAM_ASSIGN_OR_RETURN(const std::unique_ptr<execution::LocalStage> finish,
-                         result.PrepareStage(prepared.physical, prepared.tables, settings_.result_bytes_max(),
-                                             attachment_.fabric().clock(), cancel_));
-    NAM_RETURN_IF_ERROR(stages_->Run(stages_->RequestOf(prepared.physical), 0, prepared,
-                                     OutputTo(*finish, prepared.physical, prepared.physical.stages[0].claimed,
-                                              settings_.result_bytes_max())));
-    NAM_RETURN_IF_ERROR(finish->Run());
-    NAM_ASSIGN_OR_RETURN(ResultSet rows, result.Finish());
-    AddWork(prepared, rows.work);
-    return rows;
   }
 
   catalog::Attachment& attachment_;

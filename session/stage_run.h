@@ -32,6 +32,7 @@ namespace nam::session {
 struct PreparedStage {
   optimizer::Plan plan;
   optimizer::TableRefs tables;
+  uint32_t first_table = 0;  // of the physical plan: where `tables` begin
   bool extended = false;  // has build sides that `plan` does not know
   uint32_t parts = 0;     // that it claims instead of the driving table: there is no `plan` then
   std::vector<proto::Directory> inputs;  // where they are

@@ -42,6 +42,13 @@ std::span<const std::byte> BytesOf(const std::string& pages) {
 
 }  // namespace
 
+bool TreeRun::ReadsRecords(const plan::logical::Node& root) {
+  const auto* scan = root.As<plan::logical::Scan>();
+  return (scan != nullptr && scan->table->has_record()) ||
+         std::any_of(root.inputs.begin(), root.inputs.end(),
+                     [](const plan::logical::NodePtr& input) { return ReadsRecords(*input); });
+}
+
 absl::StatusOr<std::unique_ptr<TreeRun>> TreeRun::Make(const Options& options, plan::logical::Query query) {
   std::unique_ptr<TreeRun> out(new TreeRun(options));
   for (const plan::logical::Column& column : query.root->columns)
@@ -55,34 +62,34 @@ absl::StatusOr<std::unique_ptr<TreeRun>> TreeRun::Make(const Options& options, p
 }
 
 absl::Status TreeRun::Plan(size_t stages_kept) {
+  RecordReads* reads = nullptr;
+  if (ReadsRecords(*query_.root)) {
+    reads = &reads_.emplace(*options_.access, options_.attachment.catalog(), options_.cancel);
+    lowering_.records = reads;
+  }
   NAM_ASSIGN_OR_RETURN(tree_, optimizer::LowerTree(query_, lowering_, facts_));
+  if (reads != nullptr) reads->FillIn(tree_.prepared_tables, tree_.lowered.plan);
   stages_.resize(stages_kept);
   for (size_t s = stages_kept; s < tree_.lowered.stages.size(); ++s) {
     const optimizer::ServerStage& stage = tree_.lowered.stages[s];
     PreparedStage& prepared = stages_.emplace_back();
     prepared.plan = stage.star;
     prepared.tables = stage.tables;
+    prepared.first_table = stage.first_table;
     prepared.extended = stage.extended;
     prepared.parts = stage.parts;
-    if (stage.parts == 0) NAM_RETURN_IF_ERROR(options_.stages.FindServers(prepared, nullptr));
+    if (stage.parts == 0) NAM_RETURN_IF_ERROR(options_.stages.FindServers(prepared, reads));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<ResultSet> TreeRun::RunInside(RowReceiver& receiver) {
+absl::StatusOr<ResultSet> TreeRun::Run(RowReceiver& receiver) {
   absl::StatusOr<ResultSet> result = RunStages(receiver);
   // Attempts of a query that failed may have written, too. A memory server that was lost is not waited for.
   if (!result.ok()) options_.stages.scratch().Use();
   options_.stages.scratch().EndQuery(/*tell=*/!absl::IsUnavailable(result.status()) &&
                                      !absl::IsCancelled(result.status()));
   return result;
-}
-
-absl::StatusOr<ResultSet> TreeRun::Run(RowReceiver& receiver) {
-  if (tree_.transaction_scans.empty()) return RunInside(receiver);
-  if (options_.records == nullptr)
-    return ToStatus({.message = "this session runs no transactions", .hint = "", .sqlstate = "0A000"});
-  return options_.records->InTransaction([&] { return RunInside(receiver); });
 }
 
 absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
@@ -203,6 +210,7 @@ absl::StatusOr<std::vector<std::string>> TreeRun::Explain(bool analyze, bool jso
                        .tables = tree_.lowered.tables,
                        .settings = settings,
                        .stages = {},
+                       .scans = tree_.transaction_scans,
                        .analyze = analyze,
                        .replanned = replanned_};
   if (analyze) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "catalog/attachment.h"
 #include "optimizer/lower_tree.h"
 #include "plan/logical.h"
+#include "session/record_reads.h"
 #include "session/record_statements.h"
 #include "session/session.h"
 #include "session/settings.h"
@@ -35,17 +37,19 @@ class TreeRun {
   struct Options {
     catalog::Attachment& attachment;
     StageRunner& stages;
-    RecordStatements* records = nullptr;  // null: the session runs no transactions
+    /// Of queries that read record tables; null: the session runs no transactions.
+    RecordStatements* records = nullptr;
+    RecordAccess* access = nullptr;
     const SessionSettings& settings;
     const std::atomic<bool>& cancel;
   };
-  /// Makes the plan, and finds servers for its stages.
+  static bool ReadsRecords(const plan::logical::Node& root);
+  /// Makes the plan, and finds servers for its stages. Of a query that reads record tables: in a transaction,
+  /// where it runs as well.
   static absl::StatusOr<std::unique_ptr<TreeRun>> Make(const Options& options, plan::logical::Query query);
 
-  /// The rows go to the receiver. In the transaction that is open, or in one of its own.
+  /// The rows go to the receiver.
   absl::StatusOr<ResultSet> Run(RowReceiver& receiver);
-  /// What reads record tables does so in the transaction that is open.
-  absl::StatusOr<ResultSet> RunInside(RowReceiver& receiver);
   /// The lines of EXPLAIN, or its JSON document; with `analyze` it runs before, and they say what has run.
   absl::StatusOr<std::vector<std::string>> Explain(bool analyze, bool json);
 
@@ -78,6 +82,7 @@ class TreeRun {
   const Options options_;
   plan::logical::Query query_;  // without dependent joins
   optimizer::LoweringOptions lowering_;
+  std::optional<RecordReads> reads_;  // of a query that reads record tables
   optimizer::LoweredTree tree_;
   optimizer::StageFacts facts_;
   std::vector<PreparedStage> stages_;  // of servers, as the plan's

@@ -1,5 +1,3 @@
-#include <set>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -9,7 +7,6 @@
 #include "sql/parse_tree.h"
 #include "sql/prepare_binder.h"
 #include "sql/record_binder.h"
-#include "sql/select_binder.h"
 #include "sql/system_names.h"
 #include "types/sql_error.h"
 
@@ -45,36 +42,6 @@ absl::StatusOr<Statement> BindExplainOfChange(const Node& node, bool analyze, Ta
   return Statement(std::move(statement));
 }
 
-/// Whether FROM names a record table, subqueries aside.
-bool NamesRecords(const std::vector<Node>& from, TableSource& tables) {
-  std::vector<Node> open = from;
-  std::set<std::string> seen;
-  while (!open.empty()) {
-    const Node node = open.back();
-    open.pop_back();
-    if (node.Is("JoinExpr")) {
-      open.push_back(node.Field("larg"));
-      open.push_back(node.Field("rarg"));
-    } else if (node.Is("RangeVar") && seen.insert(node.Text("relname")).second) {
-      const auto table = tables.Find(node.Text("relname"));
-      if (table.ok() && IsRecordTable(**table)) return true;
-    }
-  }
-  return false;
-}
-
-/// Over record tables as a star if it is one; otherwise as a tree.
-absl::StatusOr<Statement> BindAnyQuery(const Node& node, TableSource& tables) {
-  if (NamesRecords(node.List("fromClause"), tables)) {
-    absl::StatusOr<BoundQuery> star = BindSelect(node, tables);
-    if (star.ok()) return Statement(SelectStatement{*std::move(star)});
-    const auto error = SqlErrorOf(star.status());
-    if (!error.has_value() || error->sqlstate != sqlstate::kNotSupported) return star.status();
-  }
-  NAM_ASSIGN_OR_RETURN(plan::logical::Query tree, BindLogical(node, tables));
-  return Statement(TreeStatement{std::make_shared<plan::logical::Query>(std::move(tree))});
-}
-
 absl::StatusOr<bool> IsJson(const Node& option) {
   const std::string format = absl::AsciiStrToLower(option.Field("arg").Text("sval"));
   if (format == "json" || format == "text") return format == "json";
@@ -108,12 +75,8 @@ absl::StatusOr<Statement> BindExplain(const Node& node, TableSource& tables) {
     return Refusal("EXPLAIN of anything but SELECT, UPDATE and DELETE is not supported", node.text().Start(),
                    "explain a SELECT");
   }
-  NAM_ASSIGN_OR_RETURN(Statement bound, BindAnyQuery(query, tables));
-  if (auto* select = std::get_if<SelectStatement>(&bound)) {
-    statement.query = std::move(select->query);
-  } else {
-    statement.tree = std::get<TreeStatement>(bound).tree;
-  }
+  NAM_ASSIGN_OR_RETURN(plan::logical::Query tree, BindLogical(query, tables));
+  statement.tree = std::make_shared<plan::logical::Query>(std::move(tree));
   return Statement(std::move(statement));
 }
 
@@ -213,7 +176,10 @@ bool Parses(const std::string& text) {
 }
 
 absl::StatusOr<Statement> BindStatement(const Node& root, TableSource& tables) {
-  if (root.Is("SelectStmt")) return BindAnyQuery(root, tables);
+  if (root.Is("SelectStmt")) {
+    NAM_ASSIGN_OR_RETURN(plan::logical::Query tree, BindLogical(root, tables));
+    return Statement(TreeStatement{std::make_shared<plan::logical::Query>(std::move(tree))});
+  }
   if (root.Is("ExplainStmt")) return BindExplain(root, tables);
   if (root.Is("DropStmt")) return BindDrop(root);
   if (root.Is("VariableSetStmt")) return BindSet(root);

@@ -1,4 +1,4 @@
-#include "optimizer/lower.h"
+#include "optimizer/lower_star.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

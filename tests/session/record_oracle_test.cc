@@ -327,13 +327,22 @@ TEST_F(RecordOracleTest, Errors) {
   EXPECT_EQ(SqlState("create index sales on notes (n)"), "42P07");
   EXPECT_EQ(SqlState("drop index nothing"), "42704");
   Ours("drop index if exists nothing");
-  EXPECT_EQ(Rows("explain select id from sales where amount > 0"),
-            (TextRows{{"Read sales by index by_amount (amount, id), 1 range"}}));
+  const auto explained = [&](const std::string& query) {
+    std::string text;
+    for (const auto& row : Rows("explain " + query)) text += row[0] + "\n";
+    return text;
+  };
+  EXPECT_TRUE(absl::StrContains(explained("select id from sales where amount > 0"),
+                                "     by index by_amount (amount, id), 1 range\n"));
   Ours("drop index by_amount");
-  EXPECT_EQ(Rows("explain select id from sales where amount > 0"),
-            (TextRows{{"Read sales scan of all rows"}, {"  if sales.amount > 0"}}));
-  EXPECT_EQ(Rows("explain select s.id from sales s, items i where s.item = i.item and s.id = 1"),
-            (TextRows{{"Scan sales s by key (id), 1 row at most"}, {"Join them on the compute servers"}}));
+  const std::string scan = explained("select id from sales where amount > 0");
+  EXPECT_TRUE(absl::StrContains(scan, "     scan of all rows\n")) << scan;
+  EXPECT_TRUE(absl::StrContains(scan, " where amount > 0")) << scan;
+  const std::string join =
+      explained("select s.id from sales s, items i where s.item = i.item and s.id = 1");
+  EXPECT_TRUE(absl::StrContains(join, "Distributed pipelined plan on ")) << join;
+  EXPECT_TRUE(absl::StrContains(join, "scan records sales ")) << join;
+  EXPECT_TRUE(absl::StrContains(join, "1 rows found before")) << join;
 }
 
 }  // namespace

@@ -9,17 +9,29 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "optimizer/lower_tree.h"
-#include "optimizer/push_filters.h"
-#include "optimizer/unnest.h"
+#include "optimizer/plan_query.h"
 #include "session/query_result.h"
 #include "session/record_statements.h"
 #include "session/result_collector.h"
-#include "sql/logical_binder.h"
 #include "tests/session/fake_record_access.h"
 #include "types/sql_error.h"
 
 namespace nam::session {
+
+/// All scans are the session's.
+class SessionScans final : public optimizer::RecordTables {
+ public:
+  explicit SessionScans(const RecordAccess& access) : access_(access) {}
+  uint64_t snapshot() const override { return access_.snapshot(); }
+  bool servers_read() const override { return false; }
+  absl::StatusOr<std::shared_ptr<const proto::Table>> Prepare(const std::shared_ptr<const proto::Table>&,
+                                                              const std::vector<plan::Expr>&) override {
+    return absl::UnimplementedError("there is no compute server");
+  }
+
+ private:
+  const RecordAccess& access_;
+};
 
 /// A session over record tables alone.
 class RecordSessionTest : public testing::Test, public sql::TableSource {
@@ -31,21 +43,13 @@ class RecordSessionTest : public testing::Test, public sql::TableSource {
   std::vector<std::string> Names() override { return {}; }
 
   absl::StatusOr<ResultSet> Execute(const std::string& text) {
-    auto bound = sql::Bind(text, *this, now_us_);
-    const auto* const join = bound.ok() ? std::get_if<sql::SelectStatement>(&*bound) : nullptr;
-    if (join != nullptr && join->query.tables.size() > 1) {
-      absl::StatusOr<plan::logical::Query> tree = sql::BindLogical(text, *this);
-      if (!tree.ok()) return tree.status();
-      bound = sql::TreeStatement{std::make_shared<plan::logical::Query>(*std::move(tree))};
-    }
+    const auto bound = sql::Bind(text, *this, now_us_);
     auto result = bound.ok() ? Execute(*bound) : bound.status();
     if (!result.ok()) result = statements_.Fail(text, result.status());
     return result;
   }
 
   absl::StatusOr<ResultSet> Execute(const sql::Statement& bound) {
-    if (const auto* s = std::get_if<sql::SelectStatement>(&bound); s != nullptr && s->query.tables.size() == 1)
-      return Select(*s);
     if (const auto* s = std::get_if<sql::TreeStatement>(&bound))
       return statements_.InTransaction([&] { return RunTree(std::move(*s->tree)); });
     if (const auto* s = std::get_if<sql::InsertStatement>(&bound)) return statements_.Run(*s);
@@ -54,15 +58,16 @@ class RecordSessionTest : public testing::Test, public sql::TableSource {
     if (const auto* s = std::get_if<sql::CreateTableStatement>(&bound)) return statements_.Run(*s);
     if (const auto* s = std::get_if<sql::CreateIndexStatement>(&bound)) return statements_.Run(*s);
     if (const auto* s = std::get_if<sql::DropIndexStatement>(&bound)) return statements_.Run(*s);
-    if (const auto* s = std::get_if<sql::ExplainStatement>(&bound)) return Lines(statements_.Explain(*s));
+    if (const auto* s = std::get_if<sql::ExplainStatement>(&bound)) {
+      if (s->tree == nullptr) return Lines(statements_.Explain(*s));
+      return statements_.InTransaction([&]() -> absl::StatusOr<ResultSet> {
+        SessionScans scans(access_);
+        const auto tree = optimizer::PlanQuery(std::move(*s->tree), {.records = &scans});
+        if (!tree.ok()) return tree.status();
+        return Lines(Paths(*tree));
+      });
+    }
     return statements_.Run(std::get<sql::TransactionStatement>(bound));
-  }
-
-  absl::StatusOr<ResultSet> Select(const sql::SelectStatement& statement) {
-    ResultCollector rows;
-    absl::StatusOr<ResultSet> result = statements_.Select(statement.query, result_bytes_max_, rows);
-    if (result.ok()) result->rows = rows.Take();
-    return result;
   }
 
   /// A tree over record tables alone runs in the session.
@@ -70,9 +75,8 @@ class RecordSessionTest : public testing::Test, public sql::TableSource {
     std::vector<ResultSet::Column> columns;
     for (const plan::logical::Column& column : query.root->columns)
       columns.push_back({column.name, column.type});
-    if (absl::Status status = optimizer::Unnest(query); !status.ok()) return status;
-    optimizer::PushFilters(query);
-    auto tree = optimizer::LowerTree(query);
+    SessionScans scans(access_);
+    const auto tree = optimizer::PlanQuery(std::move(query), {.records = &scans});
     if (!tree.ok()) return tree.status();
     ResultCollector rows;
     QueryResult result(columns, rows);
@@ -91,6 +95,22 @@ class RecordSessionTest : public testing::Test, public sql::TableSource {
     absl::StatusOr<ResultSet> finished = result.Finish();
     if (finished.ok()) finished->rows = rows.Take();
     return finished;
+  }
+
+  /// How rows are found, and the conditions that are left.
+  static std::vector<std::string> Paths(const optimizer::LoweredTree& tree) {
+    std::vector<std::string> lines;
+    for (const optimizer::TransactionScan& scan : tree.transaction_scans) {
+      const proto::Table& table = *tree.lowered.tables[scan.table];
+      lines.push_back(absl::StrCat("Read ", table.name(), " ", sql::Describe(table, scan.path)));
+      for (const plan::Expr* filter : scan.path.filter) {
+        lines.push_back(absl::StrCat("  if ", plan::ToString(*filter, [&](const plan::Expr& e) {
+                                       return absl::StrCat(table.name(), ".",
+                                                           table.columns(e.column.column).name());
+                                     })));
+      }
+    }
+    return lines;
   }
 
   static absl::StatusOr<ResultSet> Lines(absl::StatusOr<std::vector<std::string>> lines) {

@@ -1,4 +1,4 @@
-#include "optimizer/lower.h"
+#include "optimizer/lower_star.h"
 
 #include <algorithm>
 #include <cmath>
@@ -56,7 +56,6 @@ class StarLowering {
     const size_t n = star_.tables.size();
     if (tables_.size() != n || static_cast<size_t>(star_.driving) >= n)
       return Bad("tables that do not match");
-    if (star_.order.size() > star_.output.size()) return Bad("an order by what is not put out");
     for (const Plan::Join& join : star_.joins) {
       if (static_cast<size_t>(join.table) >= n) return Bad("a join of no table");
     }
@@ -68,14 +67,11 @@ class StarLowering {
     return absl::OkStatus();
   }
 
-  /// needed_[j]: columns that the probe of join j or something behind it looks at. The last: the sink alone.
+  /// needed_[j]: columns that the probe of join j or something behind it looks at. The last: what is put out.
   void FindNeeded() {
     const size_t joins = star_.joins.size();
     needed_.resize(joins + 1);
-    ColumnSet& sink = needed_[joins];
-    for (const Expr& key : star_.group_by) AddColumns(key, sink);
-    for (const auto& aggregate : star_.aggregates) AddColumns(aggregate.argument, sink);
-    for (const Expr& expr : star_.output) AddColumns(expr, sink);
+    needed_[joins].insert(star_.output.begin(), star_.output.end());
     for (size_t j = joins; j-- > 0;) {
       needed_[j] = behind_probe(j);
       AddColumns(star_.joins[j].probe_key, needed_[j]);
@@ -168,82 +164,11 @@ class StarLowering {
   std::vector<ColumnSet> needed_;
 };
 
-/// The end of a star: its sink.
-class StarEnd {
- public:
-  StarEnd(const Plan& star, PlanBuilder& builder, plan::Stage::Site site)
-      : star_(star), builder_(builder), site_(site) {}
-
-  absl::StatusOr<plan::SinkNode> Run(Flow& flow) const {
-    if (star_.aggregated) return Aggregate(flow.layout);
-    plan::ProjectStep project;
-    NAM_ASSIGN_OR_RETURN(project.outputs, OverSlots(star_.output, flow.layout));
-    NAM_RETURN_IF_ERROR(builder_.Append(std::move(project), Layout(star_.output.size()), flow.rows(), flow));
-    plan::ResultSink result;
-    result.limit = star_.row_limit;
-    // Without a limit the order is left to the session, which merges the servers' rows.
-    if (site_ == plan::Stage::Site::kSession) result.limit = -1;
-    for (size_t i = 0; i < star_.order.size() && result.limit >= 0; ++i) {
-      const auto slot = static_cast<uint32_t>(star_.output.size() - star_.order.size() + i);
-      result.order.push_back({slot, star_.order[i].descending, star_.order[i].nulls_first});
-    }
-    return result;
-  }
-
- private:
-  absl::StatusOr<plan::SinkNode> Aggregate(const Layout& layout) const {
-    plan::AggregateSink sink;
-    if (site_ == plan::Stage::Site::kSession) sink.phase = plan::AggregateSink::Phase::kWhole;
-    NAM_ASSIGN_OR_RETURN(sink.group_by, OverSlots(star_.group_by, layout));
-    for (const auto& aggregate : star_.aggregates) {
-      plan::Aggregate& to = sink.aggregates.emplace_back();
-      to.function = aggregate.function;
-      to.type = aggregate.type;
-      if (aggregate.function == plan::AggregateFunction::kCountRows) continue;
-      NAM_ASSIGN_OR_RETURN(to.argument, OverSlots(aggregate.argument, layout));
-    }
-    return sink;
-  }
-
-  const Plan& star_;
-  PlanBuilder& builder_;
-  const plan::Stage::Site site_;
-};
-
-absl::StatusOr<plan::PhysicalPlan> LowerAt(const Plan& star, const TableRefs& tables,
-                                           plan::Stage::Site site) {
-  PlanBuilder builder;
-  NAM_ASSIGN_OR_RETURN(Flow flow, LowerStar(star, tables, builder, 0));
-  NAM_ASSIGN_OR_RETURN(plan::SinkNode sink, StarEnd(star, builder, site).Run(flow));
-  const uint32_t claimed = builder.Close(std::move(flow), std::move(sink));
-  plan::PhysicalPlan plan = std::move(builder.draft());
-  plan.stages.push_back({.claimed = claimed, .result = {}, .site = site});
-  StatePartitionMatches(tables, plan);
-  NAM_RETURN_IF_ERROR(plan::Check(plan));
-  NAM_RETURN_IF_ERROR(plan::CheckTables(plan, tables));
-  return plan;
-}
-
 }  // namespace
 
 absl::StatusOr<Flow> LowerStar(const Plan& star, const TableRefs& tables, PlanBuilder& builder,
                                uint32_t stage) {
   return StarLowering(star, tables, builder, stage).Run();
-}
-
-absl::StatusOr<plan::PhysicalPlan> Lower(const Plan& star, const TableRefs& tables) {
-  return LowerAt(star, tables, plan::Stage::Site::kServers);
-}
-
-absl::StatusOr<plan::PhysicalPlan> LowerRecords(const sql::BoundQuery& query, const Plan& star,
-                                                std::span<const plan::Expr* const> filters, bool ordered) {
-  Plan left = star;
-  left.tables[0].filters.clear();
-  for (const plan::Expr* filter : filters) left.tables[0].filters.push_back(*filter);
-  NAM_ASSIGN_OR_RETURN(plan::PhysicalPlan plan,
-                       LowerAt(left, {query.tables[0].table}, plan::Stage::Site::kSession));
-  NAM_RETURN_IF_ERROR(LowerFinish(query, star, plan, ordered));
-  return plan;
 }
 
 }  // namespace nam::optimizer
