@@ -64,7 +64,8 @@ bool IgnoresRepeats(AggregateFunction function) {
 }
 
 absl::StatusOr<plan::Aggregate> AggregateOf(const lg::AggregateCall& call) {
-  plan::Aggregate out{.function = call.function, .argument = call.argument, .type = call.type, .second = call.second};
+  plan::Aggregate out{
+      .function = call.function, .argument = call.argument, .type = call.type, .second = call.second};
   if (call.function == AggregateFunction::kCountRows) out.argument = Expr();
   if (call.filter.has_value()) {
     if (call.function == AggregateFunction::kCountRows) {

@@ -17,13 +17,13 @@ struct SessionSettings {
   int64_t prefetch_window = 10;  // blocks in flight per thread
   bool in_place = true;          // take blocks where they lie, if the fabric can
   bool verify_checksums = true;
-  bool whole_tuples = false;              // all columns of the driving table are moved, whichever are needed
-  int64_t result_mib_max = 1024;          // memory for one server's partial result
-  int64_t build_mib_max = 4096;           // memory for one server's join tables
-  int64_t compute_servers = 0;            // at most so many work on a query; 0: all
-  Choice multicast = Choice::kAuto;       // of build sides that several compute servers need
-  Choice work_queue = Choice::kAuto;      // work is claimed, so that it can be stolen
-  Choice groups_by_parts = Choice::kOff;  // groups go to a further stage of servers; for measurements
+  bool whole_tuples = false;               // all columns of the driving table are moved, whichever are needed
+  int64_t result_mib_max = 1024;           // memory for one server's partial result
+  int64_t build_mib_max = 4096;            // memory for one server's join tables
+  int64_t compute_servers = 0;             // at most so many work on a query; 0: all
+  Choice multicast = Choice::kAuto;        // of build sides that several compute servers need
+  Choice work_queue = Choice::kAuto;       // work is claimed, so that it can be stolen
+  Choice groups_by_parts = Choice::kAuto;  // groups go to a further stage of servers; for measurements
 
   absl::Status Set(const sql::SetStatement& statement);
   std::map<std::string, std::string> All() const;
