@@ -298,7 +298,7 @@ class WindowReader {
       const std::vector<uint32_t> taken = sink_.StoreWindow(7, pages);
       EXPECT_EQ(taken.size(), pages.size());
       // The tasks fill others meanwhile: what was taken stays as it is.
-      for (uint64_t pause = random_.Below(200); pause > 0; --pause) std::this_thread::yield();
+      for (uint64_t pause = random_.Below(4); pause > 0; --pause) std::this_thread::yield();
       for (Tuple& row : RowsOf(plan_, pages)) rows_.push_back(std::move(row));
       sink_.window()->GiveBack(taken);
       ++windows_;
