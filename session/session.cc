@@ -35,11 +35,29 @@ constexpr int64_t kSuspectPatienceUs = 2'000'000;
 constexpr int64_t kSuspectPauseUs = 100'000;
 constexpr char kRetry[] = "40001";  // what drivers and pools run again by themselves
 
-/// Rows that no query has made.
-absl::Status Deliver(const ResultSet& result, RowReceiver& receiver) {
-  NAM_RETURN_IF_ERROR(receiver.Begin(result.columns));
-  return result.rows.empty() ? absl::OkStatus() : receiver.Add(ResultBatch(result.rows));
-}
+/// The rows of a statement on their way, from a query or all at once.
+class Delivery final : public RowReceiver {
+ public:
+  explicit Delivery(RowReceiver& receiver) : receiver_(receiver) {}
+  absl::Status Begin(const std::vector<ResultSet::Column>& columns) override {
+    begun_ = true;
+    return receiver_.Begin(columns);
+  }
+  absl::Status Add(const ResultBatch& rows) override { return receiver_.Add(rows); }
+  uint64_t bytes_held() const override { return receiver_.bytes_held(); }
+
+  /// Of a statement whose result has rows, or none, that no query has made.
+  absl::Status End(ResultSet& result) {
+    if (begun_ || result.columns.empty()) return absl::OkStatus();
+    NAM_RETURN_IF_ERROR(receiver_.Begin(result.columns));
+    const std::vector<std::vector<Value>> rows = std::exchange(result.rows, {});
+    return rows.empty() ? absl::OkStatus() : receiver_.Add(ResultBatch(rows));
+  }
+
+ private:
+  RowReceiver& receiver_;
+  bool begun_ = false;
+};
 
 /// It wants what has become of a transaction that was lost.
 bool IsRollback(const sql::Statement& statement) {
@@ -76,8 +94,9 @@ class SessionImpl final : public Session {
   absl::StatusOr<ResultSet> Execute(const std::string& statement, RowReceiver& receiver) override {
     Clock& clock = attachment_.fabric().clock();
     const int64_t started_ns = clock.NowNs();
-    receiver_ = &receiver;
-    absl::StatusOr<ResultSet> result = ExecuteNow(statement);
+    Delivery delivery(receiver);
+    receiver_ = &delivery;
+    absl::StatusOr<ResultSet> result = ExecuteNow(statement, delivery);
     cancel_ = false;  // not before: what came between two statements is meant for the next
     if (!result.ok()) return WithSqlState(result.status());
     result->elapsed_ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
@@ -90,7 +109,7 @@ class SessionImpl final : public Session {
   std::map<std::string, std::string> Settings() const override { return settings_.All(); }
 
  private:
-  absl::StatusOr<ResultSet> ExecuteNow(const std::string& statement) {
+  absl::StatusOr<ResultSet> ExecuteNow(const std::string& statement, Delivery& delivery) {
     NAM_RETURN_IF_ERROR(Regain());
     const std::optional<absl::Status> lost = std::exchange(lost_, std::nullopt);
     tables_.Begin();
@@ -98,10 +117,8 @@ class SessionImpl final : public Session {
     const absl::StatusOr<sql::Statement> bound =
         sql::Bind(statement, tables_, WallTimeUs(attachment_.fabric().clock()));
     absl::StatusOr<ResultSet> result = bound.ok() ? RunWithServers(*bound) : bound.status();
-    if (result.ok() && !result->rows.empty()) {
-      const absl::Status delivered = Deliver(*result, *receiver_);
-      result->rows.clear();
-      if (!delivered.ok()) result = delivered;
+    if (result.ok()) {
+      if (const absl::Status delivered = delivery.End(*result); !delivered.ok()) result = delivered;
     }
     if (!result.ok() && records_.has_value()) result = records_->Fail(statement, result.status());
     if (lost.has_value() && !(bound.ok() && IsRollback(*bound))) return *lost;
