@@ -331,8 +331,8 @@ absl::StatusOr<CastTarget> DecimalOfName(const Node& type_name, const Expr& from
   int64_t numbers[2] = {0, 0};
   for (size_t i = 0; i < modifiers.size() && i < 2; ++i) {
     if (!modifiers[i].Has("ival")) {
-      return UserError(sqlstate::kBadParameter, "a decimal's precision and scale are whole numbers",
-                       modifiers[i].position());
+      return UserError(modifiers[i].Is("A_Const") ? sqlstate::kBadParameter : sqlstate::kSyntaxError,
+                       "a decimal's precision and scale are whole numbers", modifiers[i].position());
     }
     numbers[i] = type_name.text().IntegerAt(modifiers[i].position());
   }
