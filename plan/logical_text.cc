@@ -28,10 +28,10 @@ std::string List(const std::vector<OrderKey>& keys) {
 }
 
 std::string Text(const AggregateCall& call) {
-  constexpr const char* kNames[] = {"count(*)", "count",     "sum",        "min",     "max",
-                                    "avg",      "count distinct", "var_pop", "var_samp", "stddev_pop",
-                                    "stddev_samp", "bool_and", "bool_or",  "bit_and", "bit_or",
-                                    "bit_xor",  "covar_pop", "covar_samp", "corr",    "string_agg"};
+  constexpr const char* kNames[] = {"count(*)",    "count",          "sum",        "min",      "max",
+                                    "avg",         "count distinct", "var_pop",    "var_samp", "stddev_pop",
+                                    "stddev_samp", "bool_and",       "bool_or",    "bit_and",  "bit_or",
+                                    "bit_xor",     "covar_pop",      "covar_samp", "corr",     "string_agg"};
   std::string text = kNames[static_cast<size_t>(call.function)];
   const size_t arguments = ArgumentsOf(call.function);
   if (arguments > 0) absl::StrAppend(&text, "(", call.distinct ? "distinct " : "", Text(call.argument));
@@ -58,9 +58,9 @@ std::string Text(const FrameBound& bound) {
 }
 
 std::string Text(const WindowCall& call) {
-  constexpr const char* kNames[] = {"",          "row_number", "rank",        "dense_rank",   "ntile",    "lag",
-                                    "lead",      "first_value", "last_value", "nth_value", "percent_rank",
-                                    "cume_dist"};
+  constexpr const char* kNames[] = {"",           "row_number", "rank",         "dense_rank",
+                                    "ntile",      "lag",        "lead",         "first_value",
+                                    "last_value", "nth_value",  "percent_rank", "cume_dist"};
   constexpr const char* kUnits[] = {"rows", "range", "groups"};
   std::string text =
       call.function == WindowFunction::kAggregate

@@ -355,7 +355,8 @@ absl::StatusOr<Expr> ExpressionBinder::Similar(const Node& node, bool negated, c
     operands.push_back(MakeLiteral(Value::Null(Type::String()), position));
   } else {
     const std::string escape = texts.size() > 1 ? texts[1] : "\\";
-    const bool one = std::count_if(escape.begin(), escape.end(), [](char c) { return (c & 0xc0) != 0x80; }) <= 1;
+    const bool one =
+        std::count_if(escape.begin(), escape.end(), [](char c) { return (c & 0xc0) != 0x80; }) <= 1;
     if (!one) return UserError(sqlstate::kBadEscape, "the escape is one character or none", position);
     NAM_ASSIGN_OR_RETURN(std::string pattern, SimilarPattern(texts.at(0), escape, position));
     operands.push_back(ExpressionBuilder::UntypedString(std::move(pattern), position));
@@ -452,7 +453,8 @@ absl::StatusOr<Expr> ExpressionBinder::CastExpression(const Node& node, const Co
   if (IsIntervalConstant(node)) return IntervalConstant(node);
   const std::vector<std::string> type = node.Field("typeName").Names("names");
   // Floating point has room for numbers that no decimal holds.
-  if (node.Field("arg").Has("fval") && !type.empty() && (type.back() == "float8" || type.back() == "float4")) {
+  if (node.Field("arg").Has("fval") && !type.empty() &&
+      (type.back() == "float8" || type.back() == "float4")) {
     const std::string number = node.Field("arg").Field("fval").Text("fval");
     Expr text = ExpressionBuilder::UntypedString(number, node.position());
     NAM_ASSIGN_OR_RETURN(const CastTarget to, TypeOfName(node.Field("typeName"), text));

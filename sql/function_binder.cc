@@ -183,7 +183,8 @@ absl::StatusOr<Type> AggregateType(AggregateFunction function, const Expr& argum
       break;
   }
   if (type.real() && plan::HasMoments(function))
-    return Refusal(absl::StrCat(name, " of ", TypeName(type), " is not supported"), position, "cast to numeric");
+    return Refusal(absl::StrCat(name, " of ", TypeName(type), " is not supported"), position,
+                   "cast to numeric");
   return UserError(
       sqlstate::kNoSuchOperator, absl::StrCat("function does not exist: ", name, "(", TypeName(type), ")"),
       position,
@@ -331,7 +332,11 @@ absl::StatusOr<CastTarget> DecimalOfName(const Node& type_name, const Expr& from
   int64_t numbers[2] = {0, 0};
   for (size_t i = 0; i < modifiers.size() && i < 2; ++i) {
     if (!modifiers[i].Has("ival")) {
-      return UserError(modifiers[i].Is("A_Const") ? sqlstate::kBadParameter : sqlstate::kSyntaxError,
+      // PostgreSQL reads a name alone as a text, and the text as a number.
+      const bool name = modifiers[i].Is("ColumnRef") && modifiers[i].List("fields").size() == 1;
+      return UserError(name                         ? sqlstate::kBadText
+                       : modifiers[i].Is("A_Const") ? sqlstate::kBadParameter
+                                                    : sqlstate::kSyntaxError,
                        "a decimal's precision and scale are whole numbers", modifiers[i].position());
     }
     numbers[i] = type_name.text().IntegerAt(modifiers[i].position());

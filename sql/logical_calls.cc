@@ -21,7 +21,8 @@ using plan::logical::MakeColumn;
 bool SameCall(const AggregateCall& a, const AggregateCall& b) {
   if (a.function != b.function || a.distinct != b.distinct || a.filter.has_value() != b.filter.has_value())
     return false;
-  return SameExpr(a.argument, b.argument) && SameExpr(a.second, b.second) && (!a.filter.has_value() || SameExpr(*a.filter, *b.filter));
+  return SameExpr(a.argument, b.argument) && SameExpr(a.second, b.second) &&
+         (!a.filter.has_value() || SameExpr(*a.filter, *b.filter));
 }
 
 /// Of what is alike the least and the greatest are the same.
@@ -62,7 +63,8 @@ absl::Status RefuseClauses(const Node& node) {
     return Refusal("WITHIN GROUP is not supported", text.Find({"within", "group"}, position));
   if (node.Flag("func_variadic"))
     return Refusal("VARIADIC is not supported", text.Find({"variadic"}, position));
-  return node.Only({"funcname", "args", "agg_star", "agg_distinct", "agg_filter", "agg_order", "funcformat", "over"});
+  return node.Only(
+      {"funcname", "args", "agg_star", "agg_distinct", "agg_filter", "agg_order", "funcformat", "over"});
 }
 
 }  // namespace
@@ -102,8 +104,8 @@ absl::StatusOr<Expr> LogicalSelect::AggregateExpr(const Node& node, const std::s
 
 /// ORDER BY in the call; only string_agg tells orders apart.
 absl::StatusOr<std::vector<plan::OrderKey>> LogicalSelect::OrderOfArguments(const Node& node,
-                                                                             const AggregateCall& call,
-                                                                             Clause clause) {
+                                                                            const AggregateCall& call,
+                                                                            Clause clause) {
   const SavedPlace place(*this, clause_);
   in_aggregate_ = true;
   std::vector<plan::OrderKey> order;
@@ -143,9 +145,10 @@ absl::StatusOr<AggregateCall> LogicalSelect::AggregateArguments(const Node& node
   }
   const std::vector<Node> args = node.List("args");
   if (args.size() != plan::ArgumentsOf(call.function)) {
-    return UserError(sqlstate::kNoSuchOperator,
-                     absl::StrCat(name, " takes ", plan::ArgumentsOf(call.function), " argument(s), not ", args.size()),
-                     position, name == "count" ? "count(*) counts rows" : "");
+    return UserError(
+        sqlstate::kNoSuchOperator,
+        absl::StrCat(name, " takes ", plan::ArgumentsOf(call.function), " argument(s), not ", args.size()),
+        position, name == "count" ? "count(*) counts rows" : "");
   }
   NAM_ASSIGN_OR_RETURN(call.argument, BindTyped(args[0], clause));
   if (args.size() > 1) {

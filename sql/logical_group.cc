@@ -243,8 +243,8 @@ absl::StatusOr<NodePtr> LogicalSelect::BuildAggregate(NodePtr root) {
   root = Attach(std::move(root), users);
   for (size_t i = 0; i < groups_.aggregates.size(); ++i) {
     if (groups_.aggregates[i].function != plan::AggregateFunction::kStringAggregate) continue;
-    NAM_ASSIGN_OR_RETURN(root, BuildStringAggregate(groups_.aggregates[i], std::move(aggregate_orders_[i]),
-                                                    std::move(root)));
+    NAM_ASSIGN_OR_RETURN(
+        root, BuildStringAggregate(groups_.aggregates[i], std::move(aggregate_orders_[i]), std::move(root)));
   }
   NAM_RETURN_IF_ERROR(ReplaceAllGroups());
   std::vector<Column> columns;
@@ -285,9 +285,9 @@ absl::StatusOr<NodePtr> LogicalSelect::BuildStringAggregate(plan::logical::Aggre
   };
   if (call.filter.has_value()) {
     const Type type = call.argument.type;
-    call.argument = plan::MakeNode(Op::kCase, type, -1,
-                                   {*std::move(call.filter), std::move(call.argument),
-                                    plan::MakeLiteral(Value::Null(type), -1)});
+    call.argument = plan::MakeNode(
+        Op::kCase, type, -1,
+        {*std::move(call.filter), std::move(call.argument), plan::MakeLiteral(Value::Null(type), -1)});
     call.filter.reset();
   }
   if (call.distinct) {

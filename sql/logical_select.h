@@ -135,8 +135,8 @@ class LogicalSelect : public QueryScope {
   absl::StatusOr<LogicalSelect*> OwnerOf(const std::vector<plan::ColumnRef>& columns, int position);
   absl::Status MayAggregate(int position) const;
   absl::StatusOr<std::vector<plan::OrderKey>> OrderOfArguments(const Node& node,
-                                                              const plan::logical::AggregateCall& call,
-                                                              Clause clause);
+                                                               const plan::logical::AggregateCall& call,
+                                                               Clause clause);
   plan::Expr AddAggregate(plan::logical::AggregateCall call, std::vector<plan::OrderKey> order, int position);
 
   // logical_window.cc
@@ -181,7 +181,7 @@ class LogicalSelect : public QueryScope {
   plan::logical::Aggregate groups_;
   std::vector<plan::ColumnRef> aggregate_refs_, grouping_refs_;
   std::vector<std::vector<plan::OrderKey>> aggregate_orders_;  // of groups_.aggregates: string_agg's
-  std::vector<std::vector<plan::Expr>> grouping_arguments_;  // of groups_.groupings, until keys are known
+  std::vector<std::vector<plan::Expr>> grouping_arguments_;    // of groups_.groupings, until keys are known
   std::vector<WindowGroup> windows_;
   std::vector<Subquery> subqueries_;
   friend class SavedPlace;

@@ -7,8 +7,8 @@
 
 namespace nam::sql {
 
-/// The regular expression that matches what SIMILAR TO matches with this pattern. `escape` is one character, or
-/// empty: none. 0A000 for the separators that only SUBSTRING knows.
+/// The regular expression that matches what SIMILAR TO matches with this pattern. `escape` is one character,
+/// or empty: none. 0A000 for the separators that only SUBSTRING knows.
 absl::StatusOr<std::string> SimilarPattern(std::string_view pattern, std::string_view escape, int position);
 
 }  // namespace nam::sql

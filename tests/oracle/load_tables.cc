@@ -3,7 +3,8 @@
 //     table NAME BLOCK_BYTES POINTER_GROUP
 //     column NAME integer|decimal|date|string|boolean|timestamp|double SCALE_OR_LENGTH NULLABLE
 //     partition COLUMN PARTS             any number of them
-//     rows COUNT                         then COUNT lines of values as storage holds them, between tabs; \N is NULL
+//     rows COUNT                         then COUNT lines of values as storage holds them, between tabs; \N
+//     is NULL
 //
 // tests/oracle/tables.py writes this.
 
@@ -33,8 +34,10 @@ struct TableOnInput {
 };
 
 absl::StatusOr<Type> TypeOfWords(const std::string& kind, uint32_t modifier) {
-  static const std::map<std::string, Type> plain = {{"integer", Type::Integer()},     {"date", Type::Date()},
-                                                    {"boolean", Type::Bool()},        {"timestamp", Type::Timestamp()},
+  static const std::map<std::string, Type> plain = {{"integer", Type::Integer()},
+                                                    {"date", Type::Date()},
+                                                    {"boolean", Type::Bool()},
+                                                    {"timestamp", Type::Timestamp()},
                                                     {"double", Type::Double()}};
   if (kind == "decimal") return Type::Decimal(static_cast<uint8_t>(modifier));
   if (kind == "string") return Type::String(modifier);
@@ -82,7 +85,8 @@ absl::Status AppendRow(const TableOnInput& table, const std::string& line, parti
     const bool null = fields[i] == "\\N";
     column.nulls.push_back(null);
     if (table.schema.columns[i].type.kind == TypeKind::kString) {
-      column.strings.push_back(batch.Keep(null ? std::string_view() : std::string_view(fields[i].data(), fields[i].size())));
+      column.strings.push_back(
+          batch.Keep(null ? std::string_view() : std::string_view(fields[i].data(), fields[i].size())));
       continue;
     }
     int64_t number = 0;

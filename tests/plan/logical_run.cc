@@ -425,7 +425,8 @@ absl::StatusOr<Value> Fold(const AggregateCall& call, const std::vector<const Ro
   if (count == 0) return Value::Null(call.type);
   if (call.type.real()) {
     const bool average = call.function == AggregateFunction::kAverage;
-    return Value{call.type, false, OrderedBits(average ? real_sum / static_cast<double>(count) : real_sum), {}};
+    return Value{
+        call.type, false, OrderedBits(average ? real_sum / static_cast<double>(count) : real_sum), {}};
   }
   Value result{call.type, false, sum, {}};
   if (call.function == AggregateFunction::kAverage) {

@@ -59,7 +59,8 @@ absl::StatusOr<Value> WindowRunner::Call(const WindowCall& call, size_t row) {
 }
 
 absl::StatusOr<Value> WindowRunner::Share(const WindowCall& call, int64_t part, int64_t whole) const {
-  const std::optional<__int128> share = DivideDecimals(part, 0, std::max<int64_t>(whole, 1), 0, call.result.type.scale);
+  const std::optional<__int128> share =
+      DivideDecimals(part, 0, std::max<int64_t>(whole, 1), 0, call.result.type.scale);
   if (!share.has_value()) return NumberOutOfRange(-1);
   return Value{call.result.type, false, *share, {}};
 }
