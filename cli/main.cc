@@ -247,7 +247,8 @@ class NamCommandLine final : public CommandLine {
       option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->configurable(false);
     }
     commands->excludes(files);
-    AddFormat(sql, sql_.format, "table, csv, json or markdown; all but aligned tables print rows as they come");
+    AddFormat(sql, sql_.format,
+              "table, csv, json or markdown; all but aligned tables print rows as they come");
     Add(sql, "--null", sql_.null_text, "what stands for NULL in tables");
     sql->add_flag("-x,--expanded", sql_.expanded, "every row as a block of lines");
     sql->add_flag("--timing", sql_.timing, "print the time of every statement");

@@ -36,8 +36,8 @@ class LineReader {
 ///     lines ─▶ buffer ─▶ SplitStatements ─▶ Session::Execute ─ rows as they come ─▶ row printer ─▶ out
 ///                 └─ `\…` at the start of a statement ─▶ meta command
 ///
-/// Errors go to `err`. An `out` that nobody reads any longer ends the statement that runs, and the shell, without
-/// a word. Used by one thread.
+/// Errors go to `err`. An `out` that nobody reads any longer ends the statement that runs, and the shell,
+/// without a word. Used by one thread.
 class Shell {
  public:
   Shell(session::Session& session, catalog::Client& catalog, Interrupts& interrupts, std::ostream& out,

@@ -14,8 +14,8 @@
 
 namespace nam::computeserver {
 
-/// An attempt with all that is its own, from its first call to its last. Its result, or each window of it, goes
-/// where the coordinator READs it.
+/// An attempt with all that is its own, from its first call to its last. Its result, or each window of it,
+/// goes where the coordinator READs it.
 class AttemptRun final : public OpenAttempt {
  public:
   /// Of the server; outlives the run.

@@ -38,9 +38,11 @@ class OpenAttempt {
 ///    window is full, whatever any client does. So every turn comes to its end, and all callers get theirs.
 ///  - Resume waits for a turn but is never refused one for the number of those that wait. So an attempt that
 ///    has begun can be brought to its end; what a client waits for elsewhere meanwhile is nobody else's.
-///  - At most `open_max` are open. One more is refused and does not wait, because those that are open may wait
+///  - At most `open_max` are open. One more is refused and does not wait, because those that are open may
+///  wait
 ///    for their client, and it for the one that is refused.
-///  - One that nobody resumes stays, with its threads, build sides and two windows, until its client says that
+///  - One that nobody resumes stays, with its threads, build sides and two windows, until its client says
+///  that
 ///    it is not wanted, or the client's membership ends.
 ///
 /// Thread-safe.

@@ -33,8 +33,8 @@ namespace {
 /// Each has a thread for each core. Those that wait have a thread of the control plane's.
 constexpr size_t kRunningAttemptsMax = 32;
 constexpr size_t kWaitingAttemptsMax = 64;
-/// Whose results leave in windows. With those that run and wait, no more than the control plane has threads for
-/// their calls.
+/// Whose results leave in windows. With those that run and wait, no more than the control plane has threads
+/// for their calls.
 constexpr size_t kOpenAttemptsMax = 48;
 constexpr int64_t kDrainCheckUs = 2'000;
 /// How long a server that leaves waits for coordinators to read results, or the next window of one. What they

@@ -55,8 +55,8 @@ class LocalStage {
   /// The end, once; nothing may be added any more. Errors as of Add, and those of the query's expressions.
   absl::Status Run();
 
-  /// After Run, by pipeline of the plan: rows that left the source, then each step that stayed behind it. None
-  /// of pipelines of other stages, and of those that take in groups.
+  /// After Run, by pipeline of the plan: rows that left the source, then each step that stayed behind it.
+  /// None of pipelines of other stages, and of those that take in groups.
   const std::vector<std::vector<uint64_t>>& rows() const { return rows_; }
 
   /// The most memory that was held at one time.
@@ -93,7 +93,7 @@ class LocalStage {
   TaskContext context_;
   absl::Status error_;
   bool finished_ = false;
-  std::vector<bool> complete_;   // by pipeline
+  std::vector<bool> complete_;  // by pipeline
   std::vector<std::vector<uint64_t>> rows_;
   std::map<uint32_t, Fed> fed_;  // by the pipeline whose rows they read; scans of records by their own
 };

@@ -76,8 +76,7 @@ absl::Status PipelinePreparation::Run() {
   }
   const bool claims =
       plan::ScanOf(plan_) != nullptr || std::holds_alternative<plan::PartitionSource>(plan_.source);
-  if (claimed_ && !stage_.of_session_ && !claims)
-    return NotRun("a stage that claims no table, nor parts");
+  if (claimed_ && !stage_.of_session_ && !claims) return NotRun("a stage that claims no table, nor parts");
   NAM_RETURN_IF_ERROR(MakeSource());
   const plan::Pipeline& pipeline = out_.absorbed.pipeline;
   for (size_t s = 0; s < pipeline.steps.size(); ++s)

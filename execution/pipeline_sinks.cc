@@ -203,8 +203,8 @@ absl::Status PipelinePreparation::MakePartedGroups(const plan::AggregateSink& si
   if (inputs.scratch == nullptr) return NoScratch();
   PartedGroups::Options options{.parts = sink.parts, .attempt = inputs.attempt, .threads = inputs.threads};
   if (inputs.few_by_parts) options.few_groups = 0;
-  out_.parted_groups = std::make_unique<PartedGroups>(*out_.aggregate_plan, options, *inputs.scratch,
-                                                      stage_.result_budget_);
+  out_.parted_groups =
+      std::make_unique<PartedGroups>(*out_.aggregate_plan, options, *inputs.scratch, stage_.result_budget_);
   return absl::OkStatus();
 }
 

@@ -25,8 +25,7 @@ constexpr double kSame = 1 - 1e-9;
 
 class Orders {
  public:
-  Orders(const StarQuery& query, const std::vector<Plan::Table>& tables)
-      : query_(query), tables_(tables) {}
+  Orders(const StarQuery& query, const std::vector<Plan::Table>& tables) : query_(query), tables_(tables) {}
 
   absl::StatusOr<JoinOrder> Best() const {
     const int largest = Largest();
@@ -166,8 +165,7 @@ class Orders {
 
 }  // namespace
 
-absl::StatusOr<JoinOrder> ChooseJoinOrder(const StarQuery& query,
-                                          const std::vector<Plan::Table>& tables) {
+absl::StatusOr<JoinOrder> ChooseJoinOrder(const StarQuery& query, const std::vector<Plan::Table>& tables) {
   return Orders(query, tables).Best();
 }
 

@@ -27,7 +27,6 @@ struct JoinOrder {
 /// orders are compared, beyond that each step takes what leaves fewest rows. The largest table is streamed
 /// unless another one, at least a quarter as large, costs a fifth less. Of equal costs the order of FROM
 /// decides, so that the same statistics give the same plan. INTERNAL for tables that are not connected.
-absl::StatusOr<JoinOrder> ChooseJoinOrder(const StarQuery& query,
-                                          const std::vector<Plan::Table>& tables);
+absl::StatusOr<JoinOrder> ChooseJoinOrder(const StarQuery& query, const std::vector<Plan::Table>& tables);
 
 }  // namespace nam::optimizer

@@ -271,16 +271,14 @@ std::vector<Expr> ConditionsOn(const StarQuery& query, size_t table) {
 absl::Status TreeLowering::PrepareRecords(uint32_t first_table, StarQuery& query) {
   for (size_t t = 0; t < query.tables.size(); ++t) {
     if (!query.tables[t]->has_record()) continue;
-    NAM_ASSIGN_OR_RETURN(query.tables[t],
-                         options_.records->Prepare(query.tables[t], ConditionsOn(query, t)));
+    NAM_ASSIGN_OR_RETURN(query.tables[t], options_.records->Prepare(query.tables[t], ConditionsOn(query, t)));
     prepared_tables_.push_back(first_table + static_cast<uint32_t>(t));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<Flow> TreeLowering::LowerTableScan(const Node& node, const ColumnSet& needed,
-                                                  const std::vector<Expr>& conditions,
-                                                  int64_t rows_wanted) {
+                                                  const std::vector<Expr>& conditions, int64_t rows_wanted) {
   const auto& scan = *node.As<lg::Scan>();
   NAM_CHECK(scan.table->has_record(), "columnar tables are stars");
   TransactionScan found{.conditions = OfTheOnlyTable(conditions),

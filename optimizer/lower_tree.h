@@ -14,9 +14,9 @@ namespace nam::optimizer {
 
 /// A scan of a record table, whose rows the session's transaction finds.
 struct TransactionScan {
-  uint32_t pipeline = 0;                                   // of the plan
-  uint32_t table = 0;                                      // of the plan
-  std::vector<plan::Expr> conditions;                      // over columns of table 0
+  uint32_t pipeline = 0;                                    // of the plan
+  uint32_t table = 0;                                       // of the plan
+  std::vector<plan::Expr> conditions;                       // over columns of table 0
   std::shared_ptr<const partitioner::RecordLayout> layout;  // of the table
   /// Leads to all rows that meet `conditions`, which it borrows; what it leaves of them the plan checks.
   sql::AccessPath path;

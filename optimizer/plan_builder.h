@@ -23,7 +23,7 @@ struct StageFact {
 /// tables.
 struct ServerStage {
   Plan star;
-  TableRefs tables;  // as star.tables
+  TableRefs tables;          // as star.tables
   uint32_t first_table = 0;  // of the plan: where star.tables begin
   /// There are further build sides. Otherwise the stage's first pipelines are those of star.joins, in order.
   bool extended = false;

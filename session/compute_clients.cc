@@ -108,7 +108,8 @@ bool ComputeClients::Hand(Calls& calls, std::unique_ptr<Work> work) {
   return !calls.over;
 }
 
-std::unique_ptr<ComputeClients::Work> ComputeClients::Await(Deadline deadline, const std::atomic<bool>& cancel,
+std::unique_ptr<ComputeClients::Work> ComputeClients::Await(Deadline deadline,
+                                                            const std::atomic<bool>& cancel,
                                                             const Room& room) {
   std::shared_ptr<fabric::Event> wake;
   {

@@ -56,10 +56,11 @@ class ComputeClients {
   /// Whether so many bytes of a result may be held.
   using Room = std::function<absl::Status(uint64_t bytes)>;
   /// The next attempt that has ended, or window, with its rows read; null at the deadline. `cancel` ends the
-  /// reading: its status is CANCELLED then. Without room for them nothing is read, and the status is `room`'s.
+  /// reading: its status is CANCELLED then. Without room for them nothing is read, and the status is
+  /// `room`'s.
   std::unique_ptr<Work> Await(Deadline deadline, const std::atomic<bool>& cancel, const Room& room);
-  /// Ends all that run and waits for that. Nobody reads what they left: the servers are told at once of results
-  /// in windows, which would stand still, of others with the next attempt, or at the end.
+  /// Ends all that run and waits for that. Nobody reads what they left: the servers are told at once of
+  /// results in windows, which would stand still, of others with the next attempt, or at the end.
   void EndAll();
 
  private:

@@ -79,14 +79,14 @@ void AddCounters(const std::vector<ServerReport>& servers, size_t place, std::ve
       bytes.push_back(absl::StrFormat("%s from memory server %d", Bytes(b.bytes()), b.server()));
     }
     std::sort(bytes.begin(), bytes.end());
-    AddWrapped(absl::StrFormat("      compute server %d: rows %s -> %s, %.1f ms of which %.1f ms waiting, "
-                               "blocks %s (%s skipped%s), %s",
-                               server.member.id(), Grouped(c.rows_in()), Grouped(c.rows_out()),
-                               static_cast<double>(c.total_us()) / 1000,
-                               static_cast<double>(c.waiting_us()) / 1000, Grouped(c.blocks()),
-                               Grouped(c.skipped_blocks()), Multicast(c),
-                               bytes.empty() ? "no bytes" : absl::StrJoin(bytes, ", ")),
-               lines);
+    AddWrapped(
+        absl::StrFormat("      compute server %d: rows %s -> %s, %.1f ms of which %.1f ms waiting, "
+                        "blocks %s (%s skipped%s), %s",
+                        server.member.id(), Grouped(c.rows_in()), Grouped(c.rows_out()),
+                        static_cast<double>(c.total_us()) / 1000, static_cast<double>(c.waiting_us()) / 1000,
+                        Grouped(c.blocks()), Grouped(c.skipped_blocks()), Multicast(c),
+                        bytes.empty() ? "no bytes" : absl::StrJoin(bytes, ", ")),
+        lines);
   }
 }
 
@@ -99,7 +99,8 @@ std::string CostLine(const ExplainedStage& stage) {
     shares.push_back(server.share);
     threads = std::min(threads, server.member.threads());
   }
-  const optimizer::PlanCosts costs = optimizer::CostsOf(stage.star, stage.tables, shares, static_cast<int>(threads));
+  const optimizer::PlanCosts costs =
+      optimizer::CostsOf(stage.star, stage.tables, shares, static_cast<int>(threads));
   std::string line =
       absl::StrFormat("  Cost: pipelined (estimated %.3g ms: %.3g computing, %.3g on the network",
                       costs.pipelined.ms(), costs.pipelined.compute_ms, costs.pipelined.network_ms);
@@ -141,13 +142,14 @@ void AddAssignment(const proto::Table& driving, const std::vector<ServerReport>&
     const auto cut = std::count_if(blocks.begin(), blocks.end(), [&](const auto& here) {
       return here.second < driving.partitions(static_cast<int>(here.first)).blocks();
     });
-    AddWrapped(absl::StrFormat(
-        "    compute server %d (%s, %d thread%s): %s rows (%s), %d partitions%s, %s and %s of build sides",
-        server.member.id(), server.member.control_address(), server.member.threads(),
-        server.member.threads() == 1 ? "" : "s", Grouped(server.share.rows),
-        Percent(server.share.rows, rows), blocks.size(),
-        cut == 0 ? "" : absl::StrFormat(" (of %d only some blocks)", cut), Bytes(server.share.driving_bytes),
-        Bytes(server.share.build_bytes)), lines);
+    AddWrapped(absl::StrFormat("    compute server %d (%s, %d thread%s): %s rows (%s), %d partitions%s, %s "
+                               "and %s of build sides",
+                               server.member.id(), server.member.control_address(), server.member.threads(),
+                               server.member.threads() == 1 ? "" : "s", Grouped(server.share.rows),
+                               Percent(server.share.rows, rows), blocks.size(),
+                               cut == 0 ? "" : absl::StrFormat(" (of %d only some blocks)", cut),
+                               Bytes(server.share.driving_bytes), Bytes(server.share.build_bytes)),
+               lines);
   }
 }
 
@@ -304,7 +306,8 @@ std::optional<uint64_t> ExplainedQuery::ActualRows(uint32_t pipeline, size_t nod
     if (counted == 0 || counted > nodes || node < nodes - counted) return std::nullopt;
     return static_cast<uint64_t>(rows[static_cast<int>(node - (nodes - counted))]);
   };
-  if (of.stage >= stages.size()) return pipeline < session_rows.size() ? at(session_rows[pipeline]) : std::nullopt;
+  if (of.stage >= stages.size())
+    return pipeline < session_rows.size() ? at(session_rows[pipeline]) : std::nullopt;
   std::optional<uint64_t> all;
   const auto place = static_cast<int>(PlaceInStage(pipeline));
   for (const ServerReport& server : stages[of.stage].servers) {
@@ -324,7 +327,8 @@ size_t ExplainedQuery::PlaceInStage(uint32_t pipeline) const {
 std::optional<size_t> ExplainedQuery::JoinOf(uint32_t pipeline) const {
   const ExplainedStage& stage = stages[plan.pipelines[pipeline].stage];
   const size_t place = PlaceInStage(pipeline);
-  if (stage.extended || place >= stage.star.joins.size() || place >= stage.why_read.size()) return std::nullopt;
+  if (stage.extended || place >= stage.star.joins.size() || place >= stage.why_read.size())
+    return std::nullopt;
   return place;
 }
 

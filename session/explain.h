@@ -46,7 +46,7 @@ struct ExplainedQuery {
   const plan::PhysicalPlan& plan;
   const optimizer::TableRefs& tables;  // as plan.tables
   const proto::StreamSettings& settings;
-  std::vector<ExplainedStage> stages;  // of servers: plan.stages but the session's
+  std::vector<ExplainedStage> stages;                    // of servers: plan.stages but the session's
   const std::vector<optimizer::TransactionScan>& scans;  // by the session
   bool analyze = false;
   const std::vector<std::string>& replanned;  // why what has run was not what was planned at first

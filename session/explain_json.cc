@@ -1,9 +1,8 @@
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "optimizer/cost_model.h"
 #include "plan/flow.h"
@@ -112,8 +111,7 @@ class Document {
   }
 
   Json Node(uint32_t pipeline, size_t node, const std::string& text) const {
-    Json out = {{"text", text},
-                {"estimated_rows", query_.plan.pipelines[pipeline].estimates[node].rows}};
+    Json out = {{"text", text}, {"estimated_rows", query_.plan.pipelines[pipeline].estimates[node].rows}};
     if (const auto rows = query_.ActualRows(pipeline, node); rows.has_value()) out["rows"] = *rows;
     return out;
   }

@@ -22,9 +22,9 @@ class QueryResult {
   QueryResult(std::vector<ResultSet::Column> columns, RowReceiver& receiver)
       : columns_(std::move(columns)), receiver_(receiver) {}
 
-  /// The last stage of the plan, whose rows go to the receiver. `tables` are the plan's. `budget_bytes` bounds
-  /// what the session holds for the query, what the receiver holds included. This, `clock` and `cancel` outlive
-  /// the stage.
+  /// The last stage of the plan, whose rows go to the receiver. `tables` are the plan's. `budget_bytes`
+  /// bounds what the session holds for the query, what the receiver holds included. This, `clock` and
+  /// `cancel` outlive the stage.
   absl::StatusOr<std::unique_ptr<execution::LocalStage>> PrepareStage(const plan::PhysicalPlan& plan,
                                                                       plan::TableMetadata tables,
                                                                       uint64_t budget_bytes, Clock& clock,

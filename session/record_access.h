@@ -55,8 +55,8 @@ class RecordAccess {
   virtual absl::Status Update(const proto::Table& table, std::string_view row) = 0;
   virtual absl::Status Delete(const proto::Table& table, std::string_view key) = 0;
 
-  /// A number that no other call for this column has got or will get, counted up from 0 with gaps; it is taken
-  /// for good, whatever becomes of the transaction.
+  /// A number that no other call for this column has got or will get, counted up from 0 with gaps; it is
+  /// taken for good, whatever becomes of the transaction.
   virtual absl::StatusOr<uint64_t> NextNumber(const proto::Table& table, int column) = 0;
 
   /// Outside of a transaction. ALREADY_EXISTS: there is a table of this name. The table is as CREATE TABLE

@@ -33,7 +33,8 @@ plan::Resolver TwoRows(const std::vector<Value>& first, const std::vector<Value>
 class Returned {
  public:
   explicit Returned(const std::vector<sql::OutputColumn>& outputs) : outputs_(outputs) {
-    for (const sql::OutputColumn& output : outputs) result_.columns.push_back({output.name, output.expr.type});
+    for (const sql::OutputColumn& output : outputs)
+      result_.columns.push_back({output.name, output.expr.type});
   }
   absl::Status Add(const std::vector<Value>& row, const std::vector<Value>& rest) {
     if (outputs_.empty()) return absl::OkStatus();
@@ -78,8 +79,7 @@ absl::StatusOr<Value> RecordChanges::DefaultOf(const proto::Table& table, int co
 }
 
 absl::StatusOr<std::optional<std::string>> RecordChanges::FindKey(const proto::Table& table, int key,
-                                                                  const std::string& row,
-                                                                  bool but_itself) {
+                                                                  const std::string& row, bool but_itself) {
   const RecordLayout layout(table);
   std::optional<std::string> found;
   const RecordAccess::OnRow take = [&](std::span<const std::byte> bytes) -> absl::StatusOr<bool> {
@@ -106,8 +106,8 @@ absl::StatusOr<std::optional<std::string>> RecordChanges::FindKey(const proto::T
   return found;
 }
 
-/// The keys of unique indexes, of all rows that the statement has written. What commits meanwhile is judged by
-/// the commit.
+/// The keys of unique indexes, of all rows that the statement has written. What commits meanwhile is judged
+/// by the commit.
 absl::Status RecordChanges::CheckUnique(const proto::Table& table,
                                         const std::map<std::string, std::string>& written) {
   for (int i = 0; i < table.record().parts_size(); ++i) {
@@ -116,7 +116,8 @@ absl::Status RecordChanges::CheckUnique(const proto::Table& table,
     if (part.usable_from() == 0 || part.usable_from() > access_.snapshot()) continue;
     for (const auto& [key, row] : written) {
       if (cancelled_) return absl::CancelledError("cancelled");
-      NAM_ASSIGN_OR_RETURN(const std::optional<std::string> other, FindKey(table, i, row, /*but_itself=*/true));
+      NAM_ASSIGN_OR_RETURN(const std::optional<std::string> other,
+                           FindKey(table, i, row, /*but_itself=*/true));
       if (other.has_value()) return sql::DuplicateKey(table, i, RecordLayout(table).Decode(BytesOf(row)));
     }
   }
@@ -269,15 +270,13 @@ absl::StatusOr<std::vector<RecordChanges::Found>> RecordChanges::FindAll(const s
   const RecordLayout layout(table);
   std::vector<Found> found;
   if (source == nullptr) {
-    NAM_RETURN_IF_ERROR(
-        finder_.Find(table, layout, conjuncts,
-                     [&](std::span<const std::byte> bytes, Row row) -> absl::StatusOr<bool> {
-                       found.push_back({{reinterpret_cast<const char*>(bytes.data()), layout.key_bytes()},
-                                        std::move(row),
-                                        {}});
-                       NAM_RETURN_IF_ERROR(access_.MayWrite(found.size()));
-                       return true;
-                     }));
+    NAM_RETURN_IF_ERROR(finder_.Find(
+        table, layout, conjuncts, [&](std::span<const std::byte> bytes, Row row) -> absl::StatusOr<bool> {
+          found.push_back(
+              {{reinterpret_cast<const char*>(bytes.data()), layout.key_bytes()}, std::move(row), {}});
+          NAM_RETURN_IF_ERROR(access_.MayWrite(found.size()));
+          return true;
+        }));
     return found;
   }
   NAM_ASSIGN_OR_RETURN(ResultSet rows, run_query_(std::move(*source)));
@@ -289,7 +288,8 @@ absl::StatusOr<std::vector<RecordChanges::Found>> RecordChanges::FindAll(const s
     std::string key = layout.Encode(row).substr(0, layout.key_bytes());
     // A row that several others match is changed once, by any of them.
     if (!keys.insert(key).second) continue;
-    found.push_back({std::move(key), std::move(row),
+    found.push_back({std::move(key),
+                     std::move(row),
                      {std::make_move_iterator(all.begin() + width), std::make_move_iterator(all.end())}});
     NAM_RETURN_IF_ERROR(access_.MayWrite(found.size()));
   }

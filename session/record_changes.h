@@ -22,13 +22,14 @@ namespace nam::session {
 /// A query's rows, as the transaction that is open sees them.
 using RunQuery = std::function<absl::StatusOr<ResultSet>(plan::logical::Query query)>;
 
-/// INSERT, UPDATE and DELETE in the transaction that is open. A statement finds all of its rows before it changes
-/// one, so it never meets its own; the keys of unique indexes are judged when all are changed. After an error
-/// some of the changes are made: the transaction must end. Of the session's thread.
+/// INSERT, UPDATE and DELETE in the transaction that is open. A statement finds all of its rows before it
+/// changes one, so it never meets its own; the keys of unique indexes are judged when all are changed. After
+/// an error some of the changes are made: the transaction must end. Of the session's thread.
 class RecordChanges {
  public:
   /// Borrows the first three.
-  RecordChanges(RecordAccess& access, RecordFinder& finder, const std::atomic<bool>& cancelled, RunQuery run_query)
+  RecordChanges(RecordAccess& access, RecordFinder& finder, const std::atomic<bool>& cancelled,
+                RunQuery run_query)
       : access_(access), finder_(finder), cancelled_(cancelled), run_query_(std::move(run_query)) {}
 
   absl::StatusOr<ResultSet> Insert(const sql::InsertStatement& statement);
@@ -51,10 +52,10 @@ class RecordChanges {
   absl::StatusOr<Row> ChangedRow(const sql::UpdateStatement& statement, const Found& found, Row& returned);
   absl::StatusOr<Value> DefaultOf(const proto::Table& table, int column, const sql::ChangeValue& otherwise);
   absl::Status CheckUnique(const proto::Table& table, const std::map<std::string, std::string>& written);
-  /// A row whose key (ConflictAction::keys) is that of `row`; nothing if there is none, or the key has NULL in
-  /// it. `but_itself`: another than the one with the primary key of `row`.
-  absl::StatusOr<std::optional<std::string>> FindKey(const proto::Table& table, int key, const std::string& row,
-                                                     bool but_itself);
+  /// A row whose key (ConflictAction::keys) is that of `row`; nothing if there is none, or the key has NULL
+  /// in it. `but_itself`: another than the one with the primary key of `row`.
+  absl::StatusOr<std::optional<std::string>> FindKey(const proto::Table& table, int key,
+                                                     const std::string& row, bool but_itself);
 
   RecordAccess& access_;
   RecordFinder& finder_;

@@ -112,7 +112,8 @@ class RecordEngine final : public RecordAccess {
   absl::StatusOr<uint64_t> NextNumber(const proto::Table& table, int column) override {
     std::unique_ptr<txn::ColumnNumbers>& numbers = numbers_[table.allocation()];
     if (numbers == nullptr) {
-      NAM_ASSIGN_OR_RETURN(auto source, txn::TableExtents::Open(attachment_, table.name(), txn::kNumbersPart));
+      NAM_ASSIGN_OR_RETURN(auto source,
+                           txn::TableExtents::Open(attachment_, table.name(), txn::kNumbersPart));
       NAM_ASSIGN_OR_RETURN(
           numbers, txn::ColumnNumbers::Open(attachment_.fabric(), attachment_, std::move(source),
                                             catalog::ExtentBytesOf(table.record(), proto::COLUMN_NUMBERS)));
@@ -188,7 +189,7 @@ class RecordEngine final : public RecordAccess {
   catalog::Attachment& attachment_;
   txn::ClusterTables tables_;
   std::unique_ptr<txn::Session> session_;
-  absl::flat_hash_map<uint64_t, txn::TableHandle> handles_;  // by allocation
+  absl::flat_hash_map<uint64_t, txn::TableHandle> handles_;                     // by allocation
   absl::flat_hash_map<uint64_t, std::unique_ptr<txn::ColumnNumbers>> numbers_;  // likewise
 };
 

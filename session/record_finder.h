@@ -15,8 +15,8 @@
 
 namespace nam::session {
 
-/// Finds rows of record tables in the transaction that is open, by the access path that their conditions allow.
-/// Borrows all; of the session's thread.
+/// Finds rows of record tables in the transaction that is open, by the access path that their conditions
+/// allow. Borrows all; of the session's thread.
 class RecordFinder {
  public:
   using OnFound =

@@ -53,7 +53,7 @@ class RecordReads final : public optimizer::RecordTables {
   RecordAccess& access_;
   catalog::Client& catalog_;
   const std::atomic<bool>& cancelled_;
-  std::vector<Read> reads_;            // in the order of Prepare
+  std::vector<Read> reads_;             // in the order of Prepare
   std::map<uint32_t, size_t> read_of_;  // by table of the plan
 };
 

@@ -42,7 +42,8 @@ inline constexpr char kOutcomeUnknown[] = "08007";
 /// Errors carry a SqlError; 40001 asks to run the transaction again. Of the session's thread.
 class RecordStatements {
  public:
-  /// Borrows all; `cancelled` ends the statement that runs. `run_query`: of the queries that changes are made of.
+  /// Borrows all; `cancelled` ends the statement that runs. `run_query`: of the queries that changes are made
+  /// of.
   RecordStatements(RecordAccess& access, Clock& clock, const std::atomic<bool>& cancelled, RunQuery run_query)
       : access_(access),
         clock_(clock),

@@ -36,8 +36,16 @@ void AppendDecimal(int64_t unscaled, uint8_t scale, std::string& out) {
 void AppendDate(int64_t days, std::string& out) {
   const auto [year, month, day] = CivilFromDays(days);  // years have four digits: types/date.h
   const auto digit = [](int n) { return static_cast<char>('0' + n % 10); };
-  const char text[] = {digit(year / 1000), digit(year / 100), digit(year / 10), digit(year), '-',
-                       digit(month / 10),  digit(month),      '-',              digit(day / 10), digit(day)};
+  const char text[] = {digit(year / 1000),
+                       digit(year / 100),
+                       digit(year / 10),
+                       digit(year),
+                       '-',
+                       digit(month / 10),
+                       digit(month),
+                       '-',
+                       digit(day / 10),
+                       digit(day)};
   out.append(text, sizeof(text));
 }
 

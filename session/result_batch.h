@@ -11,8 +11,8 @@
 
 namespace nam::session {
 
-/// Some rows of a result: columns as the engine has them, or boxed values. Borrows all; valid until the receiver
-/// returns.
+/// Some rows of a result: columns as the engine has them, or boxed values. Borrows all; valid until the
+/// receiver returns.
 class ResultBatch {
  public:
   struct Column {

@@ -72,8 +72,7 @@ absl::StatusOr<std::unique_ptr<ResultRows>> ResultRows::Make(const plan::Schema&
   NAM_CHECK(columns.size() == input.size(), "a type for each column");
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<const Program> values,
                        Program::Compile(plan::SlotExprs(input), input));
-  return std::unique_ptr<ResultRows>(
-      new ResultRows(std::move(columns), std::move(values), receiver, budget));
+  return std::unique_ptr<ResultRows>(new ResultRows(std::move(columns), std::move(values), receiver, budget));
 }
 
 ResultRows::ResultRows(std::vector<ResultSet::Column> columns, std::unique_ptr<const Program> values,

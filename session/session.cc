@@ -248,8 +248,8 @@ class SessionImpl final : public Session {
   absl::StatusOr<ResultSet> Run(const sql::ExecuteStatement& statement) {
     NAM_RETURN_IF_ERROR(MayRun(""));
     NAM_ASSIGN_OR_RETURN(const sql::PrepareStatement* prepared, prepared_.Find(statement));
-    const absl::StatusOr<sql::Statement> bound = sql::BindPrepared(
-        *prepared, statement, tables_, WallTimeUs(attachment_.fabric().clock()));
+    const absl::StatusOr<sql::Statement> bound =
+        sql::BindPrepared(*prepared, statement, tables_, WallTimeUs(attachment_.fabric().clock()));
     absl::StatusOr<ResultSet> result = bound.ok() ? RunWithServers(*bound) : bound.status();
     if (!result.ok()) return WithoutPosition(result.status());
     return result;
@@ -283,8 +283,7 @@ class SessionImpl final : public Session {
   absl::StatusOr<ResultSet> WithTree(plan::logical::Query& query,
                                      const std::function<absl::StatusOr<ResultSet>(TreeRun&)>& body) {
     const bool reads_records = TreeRun::ReadsRecords(*query.root);
-    if (reads_records && !records_.has_value())
-      return NotSupported("this session runs no transactions", "");
+    if (reads_records && !records_.has_value()) return NotSupported("this session runs no transactions", "");
     const auto run = [&]() -> absl::StatusOr<ResultSet> {
       NAM_ASSIGN_OR_RETURN(const std::unique_ptr<TreeRun> made, Prepare(std::move(query)));
       return body(*made);

@@ -83,9 +83,9 @@ class Session {
   virtual ~Session() = default;
 
   /// Runs one statement, whose rows go to the receiver. User errors carry a SqlError; CANCELLED after Cancel;
-  /// UNAVAILABLE names the server that was lost. After an error the rows that the receiver has got are not the
-  /// whole result: those of one that is neither sorted nor grouped come while servers still run, and 08006 says
-  /// that a server was lost that had delivered some.
+  /// UNAVAILABLE names the server that was lost. After an error the rows that the receiver has got are not
+  /// the whole result: those of one that is neither sorted nor grouped come while servers still run, and
+  /// 08006 says that a server was lost that had delivered some.
   virtual absl::StatusOr<ResultSet> Execute(const std::string& statement, RowReceiver& receiver) = 0;
   /// As above, with all rows in the result. 53200 if they take more memory than nam.result_mib_max.
   absl::StatusOr<ResultSet> Execute(const std::string& statement);

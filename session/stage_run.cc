@@ -147,7 +147,9 @@ optimizer::Assignment StageRunner::Share(const PreparedStage& prepared, const Re
   if (!sql::IsRecordTable(*prepared.tables[driving]))
     return optimizer::Assign(prepared.plan, prepared.tables, count, static_cast<int>(threads));
   const uint64_t pieces = kRecordPiecesOfAThread * threads * servers;
-  return optimizer::AssignRecords(prepared.plan, prepared.tables, records->PiecesOf(prepared.first_table + static_cast<uint32_t>(driving), pieces), count);
+  return optimizer::AssignRecords(
+      prepared.plan, prepared.tables,
+      records->PiecesOf(prepared.first_table + static_cast<uint32_t>(driving), pieces), count);
 }
 
 proto::AttemptRequest StageRunner::RequestOf(const plan::PhysicalPlan& plan) const {

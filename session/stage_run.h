@@ -33,8 +33,8 @@ struct PreparedStage {
   optimizer::Plan plan;
   optimizer::TableRefs tables;
   uint32_t first_table = 0;  // of the physical plan: where `tables` begin
-  bool extended = false;  // has build sides that `plan` does not know
-  uint32_t parts = 0;     // that it claims instead of the driving table: there is no `plan` then
+  bool extended = false;     // has build sides that `plan` does not know
+  uint32_t parts = 0;        // that it claims instead of the driving table: there is no `plan` then
   std::vector<proto::Directory> inputs;  // where they are
   std::vector<ServerReport> servers;     // those with work
   std::vector<std::string> why_read;     // once it has run: of each join; empty if it was multicast

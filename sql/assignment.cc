@@ -120,10 +120,10 @@ absl::Status DuplicateKey(const proto::Table& table, int key, const std::vector<
     absl::StrAppend(&names, names.empty() ? "" : ", ", table.columns(static_cast<int>(column)).name());
     absl::StrAppend(&values, column == columns[0] ? "" : ", ", row[column].ToString());
   }
-  return UserError(sqlstate::kUniqueViolation,
-                   absl::StrCat("duplicate key value violates unique constraint ",
-                                Quote(ConstraintName(table, key))),
-                   -1, absl::StrCat("key (", names, ")=(", values, ") already exists"));
+  return UserError(
+      sqlstate::kUniqueViolation,
+      absl::StrCat("duplicate key value violates unique constraint ", Quote(ConstraintName(table, key))), -1,
+      absl::StrCat("key (", names, ")=(", values, ") already exists"));
 }
 
 }  // namespace nam::sql

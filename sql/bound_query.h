@@ -111,8 +111,8 @@ struct ColumnAssignment {
   int column = -1;
   ChangeValue value;
 };
-/// ON CONFLICT. Expressions are over columns of table 0, the row that is there, and of table 1, the row that was
-/// to be inserted.
+/// ON CONFLICT. Expressions are over columns of table 0, the row that is there, and of table 1, the row that
+/// was to be inserted.
 struct ConflictAction {
   static constexpr int kPrimaryKey = -1;
   std::vector<int> keys;  // that are looked up: kPrimaryKey, or a unique index RecordStorage.parts[i]
@@ -134,8 +134,8 @@ struct UpdateStatement {
   BoundTable table;
   std::vector<plan::Expr> conjuncts;  // over columns of table 0; all must be true
   std::vector<ColumnAssignment> assignments;
-  /// Instead of conjuncts and of the assignments' expressions: its columns are those of the table, the values of
-  /// the assignments that have one, and what RETURNING names of other tables.
+  /// Instead of conjuncts and of the assignments' expressions: its columns are those of the table, the values
+  /// of the assignments that have one, and what RETURNING names of other tables.
   ChangeSource source;
   std::vector<ChangeValue> defaults;
   std::vector<BoundCheck> checks;
@@ -213,8 +213,8 @@ bool Parses(const std::string& text);
 absl::StatusOr<Statement> Bind(const std::string& text, TableSource& tables,
                                std::optional<int64_t> now_us = std::nullopt);
 
-/// The statement of a PREPARE with these arguments for its parameters: 42601 if there are more or fewer, 42804
-/// if one has no value of its parameter's type.
+/// The statement of a PREPARE with these arguments for its parameters: 42601 if there are more or fewer,
+/// 42804 if one has no value of its parameter's type.
 absl::StatusOr<Statement> BindPrepared(const PrepareStatement& prepared, const ExecuteStatement& execute,
                                        TableSource& tables, std::optional<int64_t> now_us);
 

@@ -23,12 +23,15 @@ using plan::logical::Project;
 /// Columns that are not of the target are outputs of the source behind `first`, as columns of table 1.
 class ReturnedColumns {
  public:
-  ReturnedColumns(int target, Project& project) : target_(target), first_(project.outputs.size()), project_(project) {}
+  ReturnedColumns(int target, Project& project)
+      : target_(target), first_(project.outputs.size()), project_(project) {}
 
   void Replace(Expr& expr) {
     for (Expr& child : expr.children) Replace(child);
     if (expr.op != Op::kColumn || expr.column.table == target_) return;
-    const auto same = [&](const Expr& output) { return output.op == Op::kColumn && output.column == expr.column; };
+    const auto same = [&](const Expr& output) {
+      return output.op == Op::kColumn && output.column == expr.column;
+    };
     const auto behind = project_.outputs.begin() + static_cast<std::ptrdiff_t>(first_);
     const auto found = std::find_if(behind, project_.outputs.end(), same);
     const auto place = static_cast<int>(found - behind);
@@ -50,10 +53,10 @@ absl::Status CheckConstraints(const proto::Table& table, int position) {
       return part.name() == name && part.kind() == proto::ORDERED_INDEX && part.usable_from() != 0;
     });
     if (there) continue;
-    return UserError(sqlstate::kWrongState,
-                     absl::StrCat("table ", Quote(table.name()), " is being created: it lacks constraint ",
-                                  Quote(name)),
-                     position, "try again; if its creator has died, drop the table");
+    return UserError(
+        sqlstate::kWrongState,
+        absl::StrCat("table ", Quote(table.name()), " is being created: it lacks constraint ", Quote(name)),
+        position, "try again; if its creator has died, drop the table");
   }
   return absl::OkStatus();
 }

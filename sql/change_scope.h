@@ -14,8 +14,8 @@
 
 namespace nam::sql {
 
-/// 42P01 if there is no such table, 42501 if it is the system's, 0A000 unless it is a record table. `statement`
-/// names what would change it.
+/// 42P01 if there is no such table, 42501 if it is the system's, 0A000 unless it is a record table.
+/// `statement` names what would change it.
 absl::Status CheckTarget(LogicalContext& context, const Node& relation, const char* statement);
 
 absl::Status RefuseWith(const Node& node);

@@ -16,7 +16,7 @@ namespace {
 using plan::CharType;
 
 constexpr uint32_t kMostBytesOfCharacter = 4;  // in UTF-8
-constexpr uint32_t kBytesOfText = 1000;        // of a text without a length: other columns fit beside it in a key
+constexpr uint32_t kBytesOfText = 1000;  // of a text without a length: other columns fit beside it in a key
 constexpr int64_t kLongestText =
     (64 << 10) / kMostBytesOfCharacter - 1;  // characters; a row has up to 64 KiB
 
@@ -26,9 +26,10 @@ struct PlainType {
   uint8_t precision;
 };
 constexpr PlainType kPlainTypes[] = {
-    {"int2", TypeKind::kInteger, 2},  {"int4", TypeKind::kInteger, 4},        {"int8", TypeKind::kInteger, 8},
-    {"date", TypeKind::kDate, 0},     {"timestamp", TypeKind::kTimestamp, 0}, {"bool", TypeKind::kBool, 0},
-    {"float8", TypeKind::kDouble, 0}, {"float4", TypeKind::kReal, 0},
+    {"int2", TypeKind::kInteger, 2},        {"int4", TypeKind::kInteger, 4},
+    {"int8", TypeKind::kInteger, 8},        {"date", TypeKind::kDate, 0},
+    {"timestamp", TypeKind::kTimestamp, 0}, {"bool", TypeKind::kBool, 0},
+    {"float8", TypeKind::kDouble, 0},       {"float4", TypeKind::kReal, 0},
     {"interval", TypeKind::kInterval, 0},
 };
 
@@ -99,7 +100,8 @@ absl::StatusOr<proto::Type> ColumnTypeOfName(const Node& type_name) {
       return ToProto(Type{.kind = plain.kind, .precision = plain.precision});
   }
   std::string hint =
-      "types are smallint, integer, bigint, decimal(p, s), double precision, real, date, timestamp, interval, "
+      "types are smallint, integer, bigint, decimal(p, s), double precision, real, date, timestamp, "
+      "interval, "
       "boolean, char(n), varchar(n) and text";
   if (name == "timestamp") hint = "timestamps have microseconds: leave the precision out";
   if (name == "timestamptz") hint = "use timestamp, which has no time zone";

@@ -20,7 +20,8 @@ class DefaultScope final : public QueryScope {
  public:
   std::optional<absl::StatusOr<Expr>> BindInQuery(const Node& node, Clause, int) override {
     if (node.Is("ColumnRef"))
-      return Refusal("cannot use column reference in DEFAULT expression", node.position(), "write a constant");
+      return Refusal("cannot use column reference in DEFAULT expression", node.position(),
+                     "write a constant");
     if (node.Is("SubLink"))
       return Refusal("cannot use subquery in DEFAULT expression", node.position(), "write a constant");
     return std::nullopt;
@@ -33,11 +34,9 @@ void ForgetPositions(Expr& expr) {
 }
 
 absl::StatusOr<Expr> StoredDefault(const proto::Column& column, std::optional<int64_t> now_us) {
-  if (column.default_expression().empty())
-    return plan::MakeLiteral(Value::Null(TypeOfColumn(column)), -1);
-  NAM_ASSIGN_OR_RETURN(
-      const ParsedStatement parsed,
-      ParsedStatement::Parse(absl::StrCat("SELECT ", column.default_expression()), now_us));
+  if (column.default_expression().empty()) return plan::MakeLiteral(Value::Null(TypeOfColumn(column)), -1);
+  NAM_ASSIGN_OR_RETURN(const ParsedStatement parsed,
+                       ParsedStatement::Parse(absl::StrCat("SELECT ", column.default_expression()), now_us));
   const std::vector<Node> targets = parsed.root().List("targetList");
   if (targets.size() != 1)
     return absl::DataLossError(absl::StrCat("the default of column ", column.name(), " is no expression"));

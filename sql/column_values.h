@@ -25,8 +25,8 @@ absl::StatusOr<plan::Expr> AsColumn(const ExpressionBuilder& builder, plan::Expr
 /// DEFAULT's expression, of the column's type; a constant, once now() is known.
 absl::StatusOr<plan::Expr> BindDefault(const Node& expression, const proto::Column& column);
 
-/// The defaults of the wanted columns, one for each column of the table: NULL for columns without one, nothing
-/// for numbered ones.
+/// The defaults of the wanted columns, one for each column of the table: NULL for columns without one,
+/// nothing for numbered ones.
 absl::StatusOr<std::vector<ChangeValue>> BindDefaults(const proto::Table& table, const std::set<int>& wanted,
                                                       std::optional<int64_t> now_us);
 

@@ -147,8 +147,7 @@ class ConflictBinder {
     }
     const proto::Column& to = table_->columns(column);
     if (to.numbering() == proto::NUMBERED_ALWAYS) {
-      return UserError("428C9",
-                       absl::StrCat("column ", Quote(to.name()), " can only be updated to DEFAULT"),
+      return UserError("428C9", absl::StrCat("column ", Quote(to.name()), " can only be updated to DEFAULT"),
                        value.position(), "it is an identity column defined as GENERATED ALWAYS");
     }
     NAM_ASSIGN_OR_RETURN(Expr expr, select_.BindUntyped(value, Clause::kSet));

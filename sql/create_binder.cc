@@ -11,8 +11,8 @@
 #include "plan/expression_tree.h"
 #include "sql/column_type.h"
 #include "sql/column_values.h"
-#include "sql/index_columns.h"
 #include "sql/expression_binder.h"
+#include "sql/index_columns.h"
 #include "sql/record_binder.h"
 #include "sql/system_names.h"
 #include "types/sql_error.h"
@@ -246,8 +246,8 @@ class TableBinder {
       return UserError(sqlstate::kBadParameter, "identity column type must be smallint, integer, or bigint",
                        constraint.position(), "write bigint");
     }
-    Number(column, constraint.Text("generated_when") == "a" ? proto::NUMBERED_ALWAYS
-                                                            : proto::NUMBERED_BY_DEFAULT);
+    Number(column,
+           constraint.Text("generated_when") == "a" ? proto::NUMBERED_ALWAYS : proto::NUMBERED_BY_DEFAULT);
     bool starts = false;
     for (const Node& option : constraint.List("options")) {
       const std::string name = option.Text("defname");
@@ -281,11 +281,10 @@ class TableBinder {
     if (kind == "CONSTR_PRIMARY") {
       NAM_RETURN_IF_ERROR(node.Only({"contype", "keys", "conname"}));
       if (key_.has_value()) {
-        return UserError(sqlstate::kInvalidTableDefinition,
-                         absl::StrCat("multiple primary keys for table ", Quote(table_.name()),
-                                      " are not allowed"),
-                         node.position(),
-                         "a key of several columns is written PRIMARY KEY (a, b)");
+        return UserError(
+            sqlstate::kInvalidTableDefinition,
+            absl::StrCat("multiple primary keys for table ", Quote(table_.name()), " are not allowed"),
+            node.position(), "a key of several columns is written PRIMARY KEY (a, b)");
       }
       key_ = std::move(constraint);
       return absl::OkStatus();

@@ -139,8 +139,7 @@ absl::StatusOr<Statement> BindCreateIndex(const Node& node, TableSource& tables)
   const std::string name = statement.named
                                ? node.Text("idxname")
                                : absl::StrCat(table.name(), "_", absl::StrJoin(names, "_"), "_idx");
-  NAM_RETURN_IF_ERROR(
-      DescribeIndex(table, name, node.Flag("unique"), relation.position(), statement.index));
+  NAM_RETURN_IF_ERROR(DescribeIndex(table, name, node.Flag("unique"), relation.position(), statement.index));
   NAM_RETURN_IF_ERROR(CheckNotSystem(statement.index.name(), node.text().Find({"index"})));
   return Statement(std::move(statement));
 }

@@ -111,9 +111,9 @@ class InsertBinder {
     for (const Node& row : rows) {
       const std::vector<Node> items = row.List("items");
       if (items.size() != width) {
-        return UserError(
-            sqlstate::kSyntaxError, "VALUES lists must all be the same length", items[0].position(),
-            absl::StrCat("the first has ", width, " values, this one ", items.size()));
+        return UserError(sqlstate::kSyntaxError, "VALUES lists must all be the same length",
+                         items[0].position(),
+                         absl::StrCat("the first has ", width, " values, this one ", items.size()));
       }
       if (statement_.rows.empty()) {
         const size_t wrong = items.size() > statement_.columns.size() ? statement_.columns.size() : 0;
@@ -136,8 +136,8 @@ class InsertBinder {
       NAM_RETURN_IF_ERROR(MayBeGiven(column, items[i].position()));
       NAM_ASSIGN_OR_RETURN(Expr value, values_.BindUntyped(items[i], Clause::kValues));
       any_asks_ = any_asks_ || values_.UsesSubquery(value);
-      NAM_ASSIGN_OR_RETURN(value, AsColumn(values_.builder(), std::move(value), table().columns(column),
-                                           items[i].position()));
+      NAM_ASSIGN_OR_RETURN(
+          value, AsColumn(values_.builder(), std::move(value), table().columns(column), items[i].position()));
       row.emplace_back(std::move(value));
     }
     return absl::OkStatus();
@@ -155,8 +155,8 @@ class InsertBinder {
       NAM_RETURN_IF_ERROR(MayBeGiven(column, select.Leftmost()));
       Expr value = tree.literals[i].has_value() ? *tree.literals[i]
                                                 : MakeColumn(tree.root->columns[i], select.Leftmost());
-      NAM_ASSIGN_OR_RETURN(value, AsColumn(values_.builder(), std::move(value), table().columns(column),
-                                           select.Leftmost()));
+      NAM_ASSIGN_OR_RETURN(
+          value, AsColumn(values_.builder(), std::move(value), table().columns(column), select.Leftmost()));
       project.outputs.push_back(std::move(value));
       given.push_back(column);
     }
@@ -192,7 +192,8 @@ class InsertBinder {
         const ChangeValue& otherwise = statement_.defaults[static_cast<size_t>(statement_.columns[i])];
         if (!row[i].has_value() && !otherwise.has_value()) {
           return Refusal("DEFAULT of a numbered column in some rows beside subqueries is not supported",
-                         node_.Field("selectStmt").Leftmost(), "insert these rows by a statement of their own");
+                         node_.Field("selectStmt").Leftmost(),
+                         "insert these rows by a statement of their own");
         }
         project.outputs.push_back(row[i].has_value() ? std::move(*row[i]) : *otherwise);
       }

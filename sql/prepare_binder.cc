@@ -49,8 +49,8 @@ absl::StatusOr<Value> Argument(Expr argument, const Type& type, size_t number) {
                      position, "You will need to rewrite or cast the expression.");
   }
   // A decimal keeps all of its digits.
-  const bool as_it_is = argument.type.kind == type.kind ||
-                        (argument.type.numeric() && type.kind == TypeKind::kDecimal);
+  const bool as_it_is =
+      argument.type.kind == type.kind || (argument.type.numeric() && type.kind == TypeKind::kDecimal);
   if (!as_it_is) {
     NAM_ASSIGN_OR_RETURN(argument, builder.Cast(std::move(argument), type, position));
   }
@@ -73,9 +73,10 @@ absl::StatusOr<Statement> BindPrepare(const Node& node, TableSource& tables, Par
   for (const Parameters::Parameter& parameter : parameters.list()) {
     const bool known = parameter.type.kind != TypeKind::kNull;
     if (!known && !parameter.occurs) {
-      return UserError(sqlstate::kUnknownType,
-                       absl::StrCat("could not determine data type of parameter $", statement.types.size() + 1),
-                       -1, "name its type: PREPARE name (types) AS …");
+      return UserError(
+          sqlstate::kUnknownType,
+          absl::StrCat("could not determine data type of parameter $", statement.types.size() + 1), -1,
+          "name its type: PREPARE name (types) AS …");
     }
     statement.types.push_back(known ? parameter.type : Type::String());
   }

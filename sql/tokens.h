@@ -60,8 +60,8 @@ class SqlText {
   int Find(std::initializer_list<std::string_view> words, int from = 0) const;
   /// Start of the last occurrence of `word` before `before`; -1 if none.
   int FindBefore(std::string_view word, int before) const;
-  /// Where an item of a list ends that has begun before `from`: at its comma or closing parenthesis, or with the
-  /// text.
+  /// Where an item of a list ends that has begun before `from`: at its comma or closing parenthesis, or with
+  /// the text.
   int EndOfItem(int from) const;
   /// The integer constant at byte `position` with its signs and parentheses: `-(5)`. 0 if there is none.
   int64_t IntegerAt(int position) const;

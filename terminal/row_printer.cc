@@ -119,7 +119,8 @@ class ExpandedPrinter final : public RowPrinter {
 
   absl::Status Begin(const Columns& columns) override {
     size_t width = 0;
-    for (const ResultSet::Column& column : columns) width = std::max(width, DisplayWidth(Printable(column.name)));
+    for (const ResultSet::Column& column : columns)
+      width = std::max(width, DisplayWidth(Printable(column.name)));
     for (const ResultSet::Column& column : columns) {
       AppendPadded(Printable(column.name), width, false, names_.emplace_back());
       names_.back() += " | ";

@@ -12,8 +12,8 @@
 
 namespace nam {
 
-/// Prints the rows of a statement in one of the formats: those of an aligned table at the end, since its columns
-/// are as wide as their widest value, all others as they come. One thread.
+/// Prints the rows of a statement in one of the formats: those of an aligned table at the end, since its
+/// columns are as wide as their widest value, all others as they come. One thread.
 class RowPrinter : public session::RowReceiver {
  public:
   /// `out` outlives the printer.

@@ -41,7 +41,8 @@ absl::Status CreateTable(catalog::Attachment& attachment, const RecordTableOptio
 /// stay: an index that nobody reads, for DropIndex.
 absl::Status CreateIndex(catalog::Attachment& attachment, Session& session, const std::string& table,
                          const proto::RecordPart& part);
-/// NOT_FOUND: there is no such index; FAILED_PRECONDITION: it is a constraint's. Whoever is reading it meanwhile is told to try again.
+/// NOT_FOUND: there is no such index; FAILED_PRECONDITION: it is a constraint's. Whoever is reading it
+/// meanwhile is told to try again.
 absl::Status DropIndex(catalog::Attachment& attachment, Session& session, const std::string& name);
 
 /// txn::Tables of a real cluster. The attachment outlives it.

@@ -54,7 +54,8 @@ inline uint64_t Unlocked(uint64_t version) {
 
 inline constexpr size_t kOrderedKeyBytesMax = 1056;  // 1024 of values, and a NULL byte for each of 32 columns
 
-/// What an index with keys of this length has in one copy of a node: of long ones there are to be several, too.
+/// What an index with keys of this length has in one copy of a node: of long ones there are to be several,
+/// too.
 inline constexpr uint32_t OrderedPayloadBytes(uint32_t key_bytes) {
   constexpr uint32_t kShortKeyBytesMax = 288;
   return key_bytes <= kShortKeyBytesMax ? 2048 : 8192;

@@ -1,5 +1,3 @@
-#include "optimizer/lower_star.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -18,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "optimizer/distribution.h"
+#include "optimizer/lower_star.h"
 #include "optimizer/plan_query.h"
 #include "plan/check.h"
 #include "plan/expression_tree.h"

@@ -62,11 +62,11 @@ TEST_F(ConcurrentChangesTest, OneOfTwoTransactionsGetsAUniqueKey) {
       const int id = 2 * round + s;
       const std::string key = by_text ? absl::StrCat("null, 'k", round, "'") : absl::StrCat(round, ", null");
       if (update) {
-        ASSERT_EQ(Run(*sessions[s], absl::StrCat("insert into v values (", id, ", null, null)")), "INSERT 0 1");
+        ASSERT_EQ(Run(*sessions[s], absl::StrCat("insert into v values (", id, ", null, null)")),
+                  "INSERT 0 1");
       }
-      const std::string change =
-          update ? absl::StrCat("update v set (a, b) = (", key, ") where id = ", id)
-                 : absl::StrCat("insert into v values (", id, ", ", key, ")");
+      const std::string change = update ? absl::StrCat("update v set (a, b) = (", key, ") where id = ", id)
+                                        : absl::StrCat("insert into v values (", id, ", ", key, ")");
       statements[s] = {"begin", change, "commit"};
     }
     for (const int s : order) results[s].push_back(Run(*sessions[s], statements[s][results[s].size()]));
@@ -114,8 +114,10 @@ TEST_F(ConcurrentChangesTest, NumbersAreGivenOnce) {
 /// Through the whole of a session: rows of a query over both kinds of tables, prepared statements.
 TEST_F(ConcurrentChangesTest, PreparedStatements) {
   Session& session = cluster_.session();
-  ASSERT_EQ(Run(session, "create table t (a int, b text default 'none') with (storage = record)"), "CREATE TABLE");
-  EXPECT_EQ(Run(session, "prepare put (int, text) as insert into t values ($1, $2), ($1 + 1, default)"), "PREPARE");
+  ASSERT_EQ(Run(session, "create table t (a int, b text default 'none') with (storage = record)"),
+            "CREATE TABLE");
+  EXPECT_EQ(Run(session, "prepare put (int, text) as insert into t values ($1, $2), ($1 + 1, default)"),
+            "PREPARE");
   EXPECT_EQ(Run(session, "prepare put as select 1"), "42P05");
   EXPECT_EQ(Run(session, "execute put (1, 'x')"), "INSERT 0 2");
   EXPECT_EQ(Run(session, "execute put (10, null)"), "INSERT 0 2");

@@ -75,9 +75,8 @@ class QueryResultTest : public testing::Test {
   absl::StatusOr<std::unique_ptr<Ending>> Begin(const Planned& planned,
                                                 uint64_t budget_bytes = kBudgetBytes) {
     auto ending = std::make_unique<Ending>(planned);
-    NAM_ASSIGN_OR_RETURN(ending->stage,
-                         ending->result.PrepareStage(planned.physical, planned.tables,
-                                                     budget_bytes, RealClock(), cancel_));
+    NAM_ASSIGN_OR_RETURN(ending->stage, ending->result.PrepareStage(planned.physical, planned.tables,
+                                                                    budget_bytes, RealClock(), cancel_));
     return ending;
   }
 
@@ -346,12 +345,12 @@ TEST_F(QueryResultTest, BeyondTheBudgetTheQueryFailsWith53200) {
 
 /// Of what waits in the session, an attempt's rows are taken in at once, when it has ended.
 TEST_F(QueryResultTest, OnlyRowsThatFlowOnComeInWindows) {
-  for (const auto& [text, flows] : std::vector<std::pair<std::string, bool>>{
-           {"select id, name from t", true},
-           {"select id + k from t where n > 3 limit 5 offset 3", true},
-           {"select id, name from t order by name", false},
-           {"select distinct name from t", false},
-           {"select k, count(*) from t group by k", false}}) {
+  for (const auto& [text, flows] :
+       std::vector<std::pair<std::string, bool>>{{"select id, name from t", true},
+                                                 {"select id + k from t where n > 3 limit 5 offset 3", true},
+                                                 {"select id, name from t order by name", false},
+                                                 {"select distinct name from t", false},
+                                                 {"select k, count(*) from t group by k", false}}) {
     const Planned planned = PlanOf(text);
     EXPECT_EQ(FlowsToClient(planned.physical, planned.physical.stages[0].claimed), flows) << text;
   }

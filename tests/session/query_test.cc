@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <regex>
-
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "tests/cluster/in_process_cluster.h"
 #include "tests/cluster/oracle.h"
@@ -450,7 +449,8 @@ TEST_F(QueryTest, ExplainAnalyzeShowsRowsOfEveryStage) {
         "select count(*) from sales s left join items i on s.item = i.item where i.name is null",
         "select item, id, rank() over (partition by item order by id desc, price, big, day, note) r, "
         "sum(price * 2 + 1) over (partition by item, note order by day) from sales",
-        "select id from sales where id in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, "
+        "select id from sales where id in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, "
+        "19, "
         "20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32) union select item from items",
         "select name from items where item in (select item from sales where price > 100)"}) {
     std::string text;

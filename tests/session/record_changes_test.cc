@@ -38,13 +38,11 @@ TEST_F(RecordChangesTest, InsertOfAQueryReadsWhatWasThereBefore) {
   EXPECT_EQ(Run("insert into u select t.id, sum(u.k), avg(u.v) from t join u on t.id = u.t_id group by t.id "
                 "having count(*) > 1"),
             "INSERT 0 1");
-  EXPECT_EQ(Run("select * from u order by t_id, k"),
-            "SELECT 4 | 1,1,1.50 | 1,2,2.50 | 1,3,2.00 | 2,1,9.00");
+  EXPECT_EQ(Run("select * from u order by t_id, k"), "SELECT 4 | 1,1,1.50 | 1,2,2.50 | 1,3,2.00 | 2,1,9.00");
   EXPECT_EQ(Run("insert into t select 100, null, 'y' union all select 101, 7, '2026' order by 1 limit 5"),
             "INSERT 0 2");
   EXPECT_EQ(Run("insert into t (id) values (200), (201) order by 1"), "INSERT 0 2");
-  EXPECT_EQ(Run("insert into t with w as (select max(id) as m from t) select m + 1, m from w"),
-            "INSERT 0 1");
+  EXPECT_EQ(Run("insert into t with w as (select max(id) as m from t) select m + 1, m from w"), "INSERT 0 1");
   EXPECT_EQ(Run("select * from t where id > 99 order by id"),
             "SELECT 5 | 100,NULL,y | 101,7,2026 | 200,NULL,NULL | 201,NULL,NULL | 202,201,NULL");
 }
@@ -91,7 +89,8 @@ TEST_F(RecordChangesTest, Defaults) {
   EXPECT_EQ(Run("select n, s from d where id = 2"), "SELECT 1 | 3,q");
   EXPECT_EQ(Run("insert into d (id, n) values (4, null)"), "23502");
   EXPECT_EQ(Run("insert into d default values"), "23502");
-  ASSERT_EQ(Run("create table e (id int default 7 primary key, n int) with (storage = record)"), "CREATE TABLE");
+  ASSERT_EQ(Run("create table e (id int default 7 primary key, n int) with (storage = record)"),
+            "CREATE TABLE");
   EXPECT_EQ(Run("insert into e default values returning *"), "INSERT 0 1 | 7,NULL");
   EXPECT_EQ(Run("insert into e values (default, 1)"), "23505");
   EXPECT_EQ(Run("insert into e (id, n) select 8, n from t where id = 1"), "INSERT 0 1");
@@ -129,8 +128,9 @@ TEST_F(RecordChangesTest, OnConflict) {
   EXPECT_EQ(Run("insert into t as old values (1, 500, 'y') on conflict (id) do update set n = excluded.n "
                 "where old.n > 100"),
             "INSERT 0 0");
-  EXPECT_EQ(Run("insert into t values (1, 500, 'y') on conflict on constraint t_pkey do update set n = default"),
-            "INSERT 0 1");
+  EXPECT_EQ(
+      Run("insert into t values (1, 500, 'y') on conflict on constraint t_pkey do update set n = default"),
+      "INSERT 0 1");
   EXPECT_EQ(Run("select * from t where id in (1, 7, 8) order by id"), "SELECT 3 | 1,NULL,x | 7,7,g | 8,8,h");
   // The same key twice: nothing for the second, an error if it is to be changed.
   EXPECT_EQ(Run("insert into t values (11, 1, 'x'), (11, 2, 'y') on conflict (id) do nothing"), "INSERT 0 1");
@@ -147,15 +147,17 @@ TEST_F(RecordChangesTest, OnConflict) {
 }
 
 TEST_F(RecordChangesTest, UpdateFromOtherTables) {
-  EXPECT_EQ(Run("update t set n = u.k * 100, s = x.s || '!' from u, t as x where u.t_id = t.id and u.k = 2 and "
-                "x.id = 3 returning t.id, t.n, t.s, u.v, x.id"),
-            "UPDATE 1 | 1,200,c!,2.50,3");
+  EXPECT_EQ(
+      Run("update t set n = u.k * 100, s = x.s || '!' from u, t as x where u.t_id = t.id and u.k = 2 and "
+          "x.id = 3 returning t.id, t.n, t.s, u.v, x.id"),
+      "UPDATE 1 | 1,200,c!,2.50,3");
   // Row 1 matches twice and is changed once.
   EXPECT_EQ(Run("update t set n = t.n + 1 from u where u.t_id = t.id"), "UPDATE 2");
   EXPECT_EQ(Run("select id, n from t order by id"), "SELECT 3 | 1,201 | 2,21 | 3,NULL");
-  EXPECT_EQ(Run("update t set n = sums.total from (select t_id, sum(v) as total from u group by t_id) as sums "
-                "where sums.t_id = t.id"),
-            "UPDATE 2");
+  EXPECT_EQ(
+      Run("update t set n = sums.total from (select t_id, sum(v) as total from u group by t_id) as sums "
+          "where sums.t_id = t.id"),
+      "UPDATE 2");
   EXPECT_EQ(Run("update t set n = 0 from t where id = 1"), "42712");
   EXPECT_EQ(Run("update t set n = 0 from u where k = 1 and id = t_id and s = 'nobody'"), "UPDATE 0");
   EXPECT_EQ(Run("select id, n from t order by id"), "SELECT 3 | 1,4 | 2,9 | 3,NULL");
@@ -183,23 +185,28 @@ TEST_F(RecordChangesTest, Subqueries) {
   EXPECT_EQ(Run("update t set (n, s) = (1, 'x', 3)"), "42601");
   EXPECT_EQ(Run("update t set n = 1, n = 2"), "42601");
   EXPECT_EQ(Run("update t set n = sum(n)"), "42803");
-  EXPECT_EQ(Run("delete from t where n = (select max(n) from t) or id not in (select t_id from u)"), "DELETE 1");
-  EXPECT_EQ(Run("insert into t values (50, (select count(*) from t), 'q'), (51, default, (select 'z')), ((select "
-                "52), 1 + (select max(n) from t), null)"),
-            "INSERT 0 3");
+  EXPECT_EQ(Run("delete from t where n = (select max(n) from t) or id not in (select t_id from u)"),
+            "DELETE 1");
+  EXPECT_EQ(
+      Run("insert into t values (50, (select count(*) from t), 'q'), (51, default, (select 'z')), ((select "
+          "52), 1 + (select max(n) from t), null)"),
+      "INSERT 0 3");
   EXPECT_EQ(Run("select * from t where id >= 50 order by id"), "SELECT 3 | 50,2,q | 51,NULL,z | 52,3,NULL");
 }
 
 TEST_F(RecordChangesTest, UniqueConstraints) {
-  ASSERT_EQ(Run("create table v (id int primary key, a int unique, b varchar(5), c int, constraint bc unique (b, "
-                "c), unique (a)) with (storage = record)"),
-            "CREATE TABLE");
-  EXPECT_EQ(Run("insert into v values (1, 1, 'x', 1), (2, 2, 'x', 2), (3, null, 'x', null), (4, null, 'x', null)"),
-            "INSERT 0 4");
+  ASSERT_EQ(
+      Run("create table v (id int primary key, a int unique, b varchar(5), c int, constraint bc unique (b, "
+          "c), unique (a)) with (storage = record)"),
+      "CREATE TABLE");
+  EXPECT_EQ(
+      Run("insert into v values (1, 1, 'x', 1), (2, 2, 'x', 2), (3, null, 'x', null), (4, null, 'x', null)"),
+      "INSERT 0 4");
   EXPECT_EQ(Why("insert into v values (5, 2, 'y', 1)"),
             "23505: duplicate key value violates unique constraint \"v_a_key\" (key (a)=(2) already exists)");
-  EXPECT_EQ(Why("insert into v values (5, 5, 'x', 2)"),
-            "23505: duplicate key value violates unique constraint \"bc\" (key (b, c)=(x, 2) already exists)");
+  EXPECT_EQ(
+      Why("insert into v values (5, 5, 'x', 2)"),
+      "23505: duplicate key value violates unique constraint \"bc\" (key (b, c)=(x, 2) already exists)");
   EXPECT_EQ(Why("insert into v values (1, 5, 'z', 2)"),
             "23505: duplicate key value violates unique constraint \"v_pkey\" (key (id)=(1) already exists)");
   EXPECT_EQ(Run("insert into v values (5, 7, 'y', 1), (6, 7, 'y', 2)"), "23505");
@@ -207,10 +214,12 @@ TEST_F(RecordChangesTest, UniqueConstraints) {
   EXPECT_EQ(Run("update v set a = 3 - a where id < 3"), "UPDATE 2");
   EXPECT_EQ(Run("update v set a = a where id < 3"), "UPDATE 2");
   EXPECT_EQ(Run("insert into v values (1, 1, 'x', 1) on conflict do nothing"), "INSERT 0 0");
-  EXPECT_EQ(Run("insert into v values (9, 1, 'q', 1) on conflict (a) do update set b = 'new' returning id, b"),
-            "INSERT 0 1 | 2,new");
-  EXPECT_EQ(Run("insert into v values (2, 1, 'q', 1) on conflict (a) do update set b = 'old' returning id, b"),
-            "INSERT 0 1 | 2,old");
+  EXPECT_EQ(
+      Run("insert into v values (9, 1, 'q', 1) on conflict (a) do update set b = 'new' returning id, b"),
+      "INSERT 0 1 | 2,new");
+  EXPECT_EQ(
+      Run("insert into v values (2, 1, 'q', 1) on conflict (a) do update set b = 'old' returning id, b"),
+      "INSERT 0 1 | 2,old");
   EXPECT_EQ(Run("insert into v values (2, 50, 'q', 1) on conflict (a) do nothing"), "23505");
   EXPECT_EQ(Run("select id, a, b from v order by id"), "SELECT 4 | 1,2,x | 2,1,old | 3,NULL,x | 4,NULL,x");
   EXPECT_EQ(Run("drop index v_a_key"), "2BP01");
@@ -229,22 +238,26 @@ TEST_F(RecordChangesTest, ATableIsWholeBeforeItIsChanged) {
 }
 
 TEST_F(RecordChangesTest, NumberedColumns) {
-  ASSERT_EQ(Run("create table s (id serial primary key, n smallserial, b bigint generated always as identity (start "
+  ASSERT_EQ(Run("create table s (id serial primary key, n smallserial, b bigint generated always as identity "
+                "(start "
                 "with 100 increment by -10), x int) with (storage = record)"),
             "CREATE TABLE");
   EXPECT_EQ(Run("insert into s (x) values (1), (2) returning *"), "INSERT 0 2 | 1,1,100,1 | 2,2,90,2");
   EXPECT_EQ(Run("insert into s select 10, 20, 30, 40"), "428C9");
   EXPECT_EQ(Run("insert into s (id, x) select id + 10, x from s order by id"), "INSERT 0 2");
   EXPECT_EQ(Run("insert into s values (20, default, default, 3), (21, default, default, 4)"), "INSERT 0 2");
-  EXPECT_EQ(Why("insert into s values (30, 1, 5, 3)"),
-            "428C9: cannot insert a non-DEFAULT value into column \"b\" (use OVERRIDING SYSTEM VALUE to override)");
+  EXPECT_EQ(
+      Why("insert into s values (30, 1, 5, 3)"),
+      "428C9: cannot insert a non-DEFAULT value into column \"b\" (use OVERRIDING SYSTEM VALUE to override)");
   EXPECT_EQ(Run("insert into s overriding system value values (30, 1, 5, 3) returning b"), "INSERT 0 1 | 5");
-  EXPECT_EQ(Run("insert into s overriding user value values (31, 1, 5, 3) returning id, b"), "INSERT 0 1 | 3,40");
+  EXPECT_EQ(Run("insert into s overriding user value values (31, 1, 5, 3) returning id, b"),
+            "INSERT 0 1 | 3,40");
   EXPECT_EQ(Run("update s set b = 7"), "428C9");
   EXPECT_EQ(Run("update s set b = default where id = 1 returning b"), "UPDATE 1 | 30");
   EXPECT_EQ(Run("insert into s (id) values (null)"), "23502");
-  EXPECT_EQ(Run("select id, n, b, x from s order by id"),
-            "SELECT 8 | 1,1,30,1 | 2,2,90,2 | 3,7,40,3 | 11,3,80,1 | 12,4,70,2 | 20,5,60,3 | 21,6,50,4 | 30,1,5,3");
+  EXPECT_EQ(
+      Run("select id, n, b, x from s order by id"),
+      "SELECT 8 | 1,1,30,1 | 2,2,90,2 | 3,7,40,3 | 11,3,80,1 | 12,4,70,2 | 20,5,60,3 | 21,6,50,4 | 30,1,5,3");
   access_.numbers["s"][1] = 32767;
   EXPECT_EQ(Why("insert into s (x) values (1)"),
             "2200H: nextval: reached maximum value of sequence \"s_n_seq\" (32767) (its column has no larger "
@@ -264,19 +277,22 @@ TEST_F(RecordChangesTest, TablesWithoutAKey) {
   EXPECT_EQ(Run("update k set b = t.s from t where t.id = k.a and t.id = 1"), "UPDATE 2");
   EXPECT_EQ(Run("select count(*), max(b) from k where a = 1"), "SELECT 1 | 2,a");
   EXPECT_EQ(Run("delete from k where a in (select a from k group by a having count(*) > 2)"), "DELETE 3");
-  EXPECT_EQ(Run("select a.* from k a join k b on a.a = b.a order by 1"), "SELECT 5 | 1,a | 1,a | 1,a | 1,a | 9,y");
+  EXPECT_EQ(Run("select a.* from k a join k b on a.a = b.a order by 1"),
+            "SELECT 5 | 1,a | 1,a | 1,a | 1,a | 9,y");
   EXPECT_EQ(Run("select \"nam.row\" from k"), "42703");
   EXPECT_EQ(Run("insert into k (\"nam.row\") values (1)"), "42703");
   EXPECT_EQ(Run("insert into k values (1, 'x') on conflict do nothing"), "INSERT 0 1");
 }
 
 TEST_F(RecordChangesTest, MoreTypes) {
-  ASSERT_EQ(Run("create table y (d double precision primary key, r real, i interval, x text unique) with (storage "
-                "= record)"),
-            "CREATE TABLE");
-  EXPECT_EQ(Run("insert into y values (1.5, 2.25, '1 day 02:00', 'abc'), ('-1e300', null, null, null), (0, 1, "
-                "interval '-3 months', '')"),
-            "INSERT 0 3");
+  ASSERT_EQ(
+      Run("create table y (d double precision primary key, r real, i interval, x text unique) with (storage "
+          "= record)"),
+      "CREATE TABLE");
+  EXPECT_EQ(
+      Run("insert into y values (1.5, 2.25, '1 day 02:00', 'abc'), ('-1e300', null, null, null), (0, 1, "
+          "interval '-3 months', '')"),
+      "INSERT 0 3");
   EXPECT_EQ(Run("select * from y order by d"),
             "SELECT 3 | -1e+300,NULL,NULL,NULL | 0,1,-3 mons, | 1.5,2.25,1 day 02:00:00,abc");
   EXPECT_EQ(Run("select x from y where d = 1.5"), "SELECT 1 | abc");

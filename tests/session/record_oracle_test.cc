@@ -338,8 +338,7 @@ TEST_F(RecordOracleTest, Errors) {
   const std::string scan = explained("select id from sales where amount > 0");
   EXPECT_TRUE(absl::StrContains(scan, "     scan of all rows\n")) << scan;
   EXPECT_TRUE(absl::StrContains(scan, " where amount > 0")) << scan;
-  const std::string join =
-      explained("select s.id from sales s, items i where s.item = i.item and s.id = 1");
+  const std::string join = explained("select s.id from sales s, items i where s.item = i.item and s.id = 1");
   EXPECT_TRUE(absl::StrContains(join, "Distributed pipelined plan on ")) << join;
   EXPECT_TRUE(absl::StrContains(join, "scan records sales ")) << join;
   EXPECT_TRUE(absl::StrContains(join, "1 rows found before")) << join;

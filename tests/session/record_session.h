@@ -80,8 +80,8 @@ class RecordSessionTest : public testing::Test, public sql::TableSource {
     if (!tree.ok()) return tree.status();
     ResultCollector rows;
     QueryResult result(columns, rows);
-    const auto stage =
-        result.PrepareStage(tree->lowered.plan, tree->lowered.tables, result_bytes_max_, RealClock(), cancelled_);
+    const auto stage = result.PrepareStage(tree->lowered.plan, tree->lowered.tables, result_bytes_max_,
+                                           RealClock(), cancelled_);
     if (!stage.ok()) return stage.status();
     // What pipelines take in comes in their order.
     for (uint32_t p = 0; p < tree->lowered.plan.pipelines.size(); ++p) {

@@ -118,7 +118,8 @@ TEST_F(Stock, InsertErrors) {
   EXPECT_EQ(Run("insert into stock values (4, 'x', 1/0)"), "22012");
   EXPECT_EQ(Run("select count(*) from stock"), "SELECT 1 | 3");  // nothing of them stayed
   const auto twice = Execute("insert into stock values (1, 'x')");
-  EXPECT_EQ(SqlErrorOf(twice.status())->message, "duplicate key value violates unique constraint \"stock_pkey\"");
+  EXPECT_EQ(SqlErrorOf(twice.status())->message,
+            "duplicate key value violates unique constraint \"stock_pkey\"");
 }
 
 TEST_F(Stock, Update) {

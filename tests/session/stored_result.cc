@@ -272,9 +272,8 @@ absl::StatusOr<std::vector<OutputRow>> Outputs(const sql::FlatQuery& query, cons
       aggregates.push_back(std::move(value));
     }
     const plan::Resolver resolve = [&keys, &aggregates](const Expr& e) {
-      return (e.column.table == sql::FlatQuery::kGroups
-                  ? keys
-                  : aggregates)[static_cast<size_t>(e.column.column)];
+      return (e.column.table == sql::FlatQuery::kGroups ? keys
+                                                        : aggregates)[static_cast<size_t>(e.column.column)];
     };
     if (query.having.has_value()) {
       NAM_ASSIGN_OR_RETURN(const Value keep, plan::Evaluate(*query.having, resolve));

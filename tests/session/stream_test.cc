@@ -114,12 +114,9 @@ TEST_F(StreamTest, AReceiverHearsOfColumnsWithoutRows) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(rows.begun(), 1);
   EXPECT_EQ(rows.batches(), 0);
-  ASSERT_TRUE(cluster_.session()
-                  .Execute("create table r (id int primary key) with (storage = record)")
-                  .ok());
+  ASSERT_TRUE(cluster_.session().Execute("create table r (id int primary key) with (storage = record)").ok());
   Pairs returned;
-  const auto change =
-      cluster_.session().Execute("delete from r where id < 0 returning id, id + 1", returned);
+  const auto change = cluster_.session().Execute("delete from r where id < 0 returning id, id + 1", returned);
   ASSERT_TRUE(change.ok()) << change.status();
   EXPECT_EQ(returned.begun(), 1);
   Pairs of_nothing;

@@ -145,8 +145,8 @@ TEST(StreamTest, AttemptsThatStandStillEndWithTheirClients) {
         streaming.Pause(1'000'000'000);  // it does not come back
       }));
       threads.push_back(clients[i]->fabric().StartThread("session", [&, i] {
-        const auto result = clients[static_cast<size_t>(i)]->session().Execute(
-            kPairs, *rows[static_cast<size_t>(i)]);
+        const auto result =
+            clients[static_cast<size_t>(i)]->session().Execute(kPairs, *rows[static_cast<size_t>(i)]);
         ADD_FAILURE() << "the client should have died: " << result.status();
       }));
     }

@@ -438,8 +438,7 @@ RC_GTEST_PROP(BindProperty, PrintedConstantsKeepTheirTypes, ()) {
   const auto twice = bind(printed);
   RC_LOG() << printed << "\n" << twice.status();
   RC_ASSERT(twice.ok());
-  RC_ASSERT(SameExpr(WithoutLengths(Flatten(*twice)->select[0].expr),
-                     WithoutLengths(first)));
+  RC_ASSERT(SameExpr(WithoutLengths(Flatten(*twice)->select[0].expr), WithoutLengths(first)));
 }
 
 }  // namespace

@@ -101,8 +101,8 @@ class Flattening {
     for (size_t i = 0; i < node->columns.size(); ++i) {
       const bool key = i < flat_.group_by.size();
       const int place = static_cast<int>(key ? i : i - flat_.group_by.size());
-      groups[node->columns[i].ref] =
-          lg::MakeColumn({{key ? FlatQuery::kGroups : FlatQuery::kAggregates, place}, "", node->columns[i].type});
+      groups[node->columns[i].ref] = lg::MakeColumn(
+          {{key ? FlatQuery::kGroups : FlatQuery::kAggregates, place}, "", node->columns[i].type});
     }
     meanings_ = std::move(groups);
     if (node == &root) return true;

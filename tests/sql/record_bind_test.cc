@@ -131,9 +131,8 @@ TEST(RecordBindTest, UpdateAndDelete) {
       "update r as x set n = x.n + 1, d = n, v = null where id = 3 and (k is null or v like 'a%')");
   ASSERT_EQ(update.assignments.size(), 3u);
   EXPECT_EQ(update.assignments[0].column, 2);
-  EXPECT_EQ(Show(update.table,
-                 {update.assignments[0].value.value(), update.assignments[1].value.value(),
-                  update.assignments[2].value.value()}),
+  EXPECT_EQ(Show(update.table, {update.assignments[0].value.value(), update.assignments[1].value.value(),
+                                update.assignments[2].value.value()}),
             "x.n + 1, CAST(x.n AS decimal(38,2)), NULL");
   EXPECT_EQ(Show(update.table, update.conjuncts), "x.id = 3, x.k IS NULL OR x.v LIKE 'a%'");
   EXPECT_EQ(update.checks.size(), 2u);
@@ -160,7 +159,8 @@ TEST(RecordBindTest, OnlyChangesOfSeveralTablesAreTrees) {
 
 TEST(RecordBindTest, DefaultsAreKeptAsTheyAreWritten) {
   const auto created = BindAs<CreateTableStatement>(
-      "create table x (a int default 1 + 2 not null, b varchar(9) default ('a,)') -- b\n, c int not null default "
+      "create table x (a int default 1 + 2 not null, b varchar(9) default ('a,)') -- b\n, c int not null "
+      "default "
       "abs(-5) unique, d bigserial, primary key (a), e text default 'it''s' check (e > ''))"
       " with (storage = record)");
   std::vector<std::string> defaults;
@@ -173,8 +173,8 @@ TEST(RecordBindTest, DefaultsAreKeptAsTheyAreWritten) {
 }
 
 TEST(RecordBindTest, Prepare) {
-  const auto prepared =
-      BindAs<PrepareStatement>("prepare p as select id from r where k = $1 and v like $2 and day > $3 limit $4");
+  const auto prepared = BindAs<PrepareStatement>(
+      "prepare p as select id from r where k = $1 and v like $2 and day > $3 limit $4");
   EXPECT_EQ(prepared.name, "p");
   EXPECT_EQ(prepared.text, "select id from r where k = $1 and v like $2 and day > $3 limit $4");
   ASSERT_EQ(prepared.types.size(), 4u);
@@ -202,8 +202,9 @@ TEST(RecordBindTest, AParameterHasTheTypeOfItsFirstContext) {
   ASSERT_EQ(prepared.types.size(), 1u);
   EXPECT_EQ(prepared.types[0].kind, TypeKind::kDate);
   // A type that was listed stays, whatever meets it.
-  EXPECT_EQ(BindAs<PrepareStatement>("prepare p (smallint) as insert into r (id, n) values ($1, $1)").types.size(),
-            1u);
+  EXPECT_EQ(
+      BindAs<PrepareStatement>("prepare p (smallint) as insert into r (id, n) values ($1, $1)").types.size(),
+      1u);
 }
 
 TEST(RecordBindTest, ExecuteBindsWithTypedValues) {

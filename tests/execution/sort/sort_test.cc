@@ -325,9 +325,9 @@ TEST(ResultSinkTest, WindowsHaveEveryRowOnce) {
     if (random.OneIn(3)) limit = random.Below(30'000);
     const int tasks = 1 + static_cast<int>(random.Below(4));
     const uint64_t window_pages = 1 + random.Below(4);
-    auto sink = ResultSink::Make(*sorting.plan, limit, driver.budget(),
-                                 window_pages * RowLayout::kLeastPageBytes)
-                    .value();
+    auto sink =
+        ResultSink::Make(*sorting.plan, limit, driver.budget(), window_pages * RowLayout::kLeastPageBytes)
+            .value();
     WindowReader reader(*sorting.plan, *sink, seed);
     ASSERT_TRUE(driver.RunInto(sorting.schema, input, *sink, tasks).ok());
     std::vector<Tuple> rows = reader.Rows();
