@@ -251,12 +251,12 @@ class TableBinder {
     bool starts = false;
     for (const Node& option : constraint.List("options")) {
       const std::string name = option.Text("defname");
-      const int position = text_.Find({name}, constraint.position());
+      const int position = option.position();
       if (name != "start" && name != "increment") {
         return Refusal(absl::StrCat("sequence option ", Quote(name), " is not supported"), position,
                        "options are START WITH and INCREMENT BY");
       }
-      NAM_ASSIGN_OR_RETURN(const int64_t number, NumberOf(option.Field("arg"), position));
+      NAM_ASSIGN_OR_RETURN(const int64_t number, NumberOf(option, name));
       starts = starts || name == "start";
       name == "start" ? column.set_first_number(number) : column.set_number_step(number);
     }
@@ -266,13 +266,21 @@ class TableBinder {
     return absl::OkStatus();
   }
 
-  /// Of an option of a sequence.
-  static absl::StatusOr<int64_t> NumberOf(const Node& value, int position) {
-    int64_t number = value.Integer("ival");
-    const bool large = value.Is("Float");
-    if (large && !absl::SimpleAtoi(value.Text("fval"), &number))
+  /// Of an option of a sequence: INCREMENT [BY] n, START [WITH] n.
+  absl::StatusOr<int64_t> NumberOf(const Node& option, const std::string& name) const {
+    const Node value = option.Field("arg");
+    const int position = option.position();
+    if (value.Is("Float")) {
+      int64_t number = 0;
+      if (absl::SimpleAtoi(value.Text("fval"), &number)) return number;
       return UserError(sqlstate::kNumberOutOfRange, "the number is out of range", position);
-    return number;
+    }
+    // The tree leaves out what is not positive, so the text tells.
+    int at = text_.Find({}, position + static_cast<int>(name.size()));
+    for (const char* word : {"by", "with"}) {
+      if (text_.Find({word}, at) == at) at = text_.Find({}, at + 1);
+    }
+    return text_.IntegerAt(at);
   }
 
   absl::Status AddConstraint(Constraint constraint) {

@@ -53,16 +53,18 @@ RecordColumns::RecordColumns(const RecordLayout& layout, std::span<const uint32_
     slot.column.physical = PhysicalOfField(slot.field);
     slot.column.width = WidthOf(slot.column.physical);
     const bool number = slot.column.physical == Physical::kInt64 || slot.column.physical == Physical::kInt128;
-    // Floating point takes all 64 bits; its order has no bounds that plans know.
-    const bool bounded = number && !slot.field.type.real();
+    // Floating point takes all 64 bits, a span of time all 128; their order has no bounds that plans know.
+    const bool bounded =
+        number && !slot.field.type.real() && slot.field.type.kind != TypeKind::kInterval;
     if (bounded) NAM_CHECK(bounds.known, "what a column of records can hold is known");
     if (bounded && slot.column.physical == Physical::kInt64) {
       NAM_CHECK(bounds.narrow(), "a column of 64 bits");
       slot.low = static_cast<int64_t>(bounds.low);
       slot.high = static_cast<int64_t>(bounds.high);
     }
-    slot.wide_low = bounds.low;
-    slot.wide_high = bounds.high;
+    constexpr __int128 kLeast = static_cast<__int128>(static_cast<unsigned __int128>(1) << 127);
+    slot.wide_low = bounded ? bounds.low : kLeast;
+    slot.wide_high = bounded ? bounds.high : ~kLeast;
     slots_.push_back(std::move(slot));
   }
 }

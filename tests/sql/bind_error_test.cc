@@ -68,7 +68,6 @@ TEST(BindErrorTest, StatementKinds) {
       {"^create role x", "CREATE ROLE is"},
       {"^copy t from 'x'", "COPY is"},
       {"^truncate t", "TRUNCATE is"},
-      {"^prepare x as select 1", "PREPARE is"},
       {"^show all", "SHOW is"},
       {"^merge into t using u on true when matched then delete", "MERGE is"},
       {"^drop view v", "anything but tables"},
