@@ -54,8 +54,7 @@ RecordColumns::RecordColumns(const RecordLayout& layout, std::span<const uint32_
     slot.column.width = WidthOf(slot.column.physical);
     const bool number = slot.column.physical == Physical::kInt64 || slot.column.physical == Physical::kInt128;
     // Floating point takes all 64 bits, a span of time all 128; their order has no bounds that plans know.
-    const bool bounded =
-        number && !slot.field.type.real() && slot.field.type.kind != TypeKind::kInterval;
+    const bool bounded = number && !slot.field.type.real() && slot.field.type.kind != TypeKind::kInterval;
     if (bounded) NAM_CHECK(bounds.known, "what a column of records can hold is known");
     if (bounded && slot.column.physical == Physical::kInt64) {
       NAM_CHECK(bounds.narrow(), "a column of 64 bits");
