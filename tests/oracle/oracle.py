@@ -24,6 +24,7 @@ import tables
 PLAIN_SHARE = 0.12    # of queries, which SQLite understands as well
 MISTAKEN_SHARE = 0.05  # of queries with a word in the wrong place
 POSTGRES_MS = 500    # queries that take it longer are left out
+OUT_OF_MEMORY = "53200"  # of NAM, by its own bounds: told apart from what is wrong
 MOST_ROWS = 20_000    # of a result that is compared
 
 
@@ -68,13 +69,13 @@ class World:
 
 class Counts:
     def __init__(self):
-        self.same = self.left_out = self.refused = self.by_sqlite = self.errors = self.slow = self.sqlite_alone = self.same_changes = 0
+        self.same = self.left_out = self.refused = self.by_sqlite = self.errors = self.slow = self.sqlite_alone = self.same_changes = self.too_large = 0
         self.differences = []
         self.refusals = {}
 
     def __str__(self):
         return ("%d the same (%d errors, %d by SQLite as well, which alone differs in %d), %d too slow for PostgreSQL or too large, %d refused by name, "
-                "%d changes the same, %d differences" % (self.same, self.errors, self.by_sqlite, self.sqlite_alone, self.left_out, self.refused, self.same_changes,
+                "%d beyond NAM's memory, %d changes the same, %d differences" % (self.same, self.errors, self.by_sqlite, self.sqlite_alone, self.left_out, self.refused, self.too_large, self.same_changes,
                                     len(self.differences)))
 
 
@@ -103,6 +104,10 @@ class Queries:
             print("slow: %.1f s, %s\n    %s;" % (seconds, self.world, text), flush=True)
         if found.sqlstate == "0A000":
             self.counts.refused += 1
+            self.counts.refusals.setdefault(found.message, text)
+            return None
+        if found.sqlstate == OUT_OF_MEMORY and not expected.sqlstate:
+            self.counts.too_large += 1
             self.counts.refusals.setdefault(found.message, text)
             return None
         self.expected = expected
