@@ -112,13 +112,27 @@ class Changes:
             return self.update()
         if roll < 0.88:
             return "delete from c where " + self.where()
-        if roll < 0.92:
+        if roll < 0.91:
             return "select * from c where " + self.where()
+        if roll < 0.92:
+            key = self.key()
+            near = "c.id between %d and %d" % (key, key + 40)  # each row has one partner at most
+            return self.pick("update c set n = q.k, s = q.s from q where q.id = c.k and " + near,
+                             "update c set u = u + x.id from p x where x.id = c.k + 1 and %s returning c.id, x.s" % near,
+                             "delete from c using q where q.id = c.k and q.b and " + near,
+                             "delete from c using v where v.k = c.k and %s returning c.*" % near)
         if roll < 0.95:
-            return "insert into c select id + %d, k, n, s, d, b, u, r from c where %s" % (self.r.randint(1, 10**9) * STEP, self.where())
+            more = self.r.randint(1, 10**9) * STEP
+            return self.pick("insert into c select id + %d, k, n, s, d, b, u, r from c where %s" % (more, self.where()),
+                             "insert into c (id, u, s) select p.id + %d, count(*), max(q.s) from p left join q on p.k = q.k "
+                             "where p.id < 60 group by p.id" % more,
+                             "insert into c (u, id, k) select x.k + 9, %d + x.k, max(x.a) from v x where x.k is not null "
+                             "group by x.k returning id - %d, k" % (more, more))
         if roll < 0.975:
             return "delete from c where %s returning id, k" % self.where()
         return self.insert() + self.pick(" on conflict do nothing", " on conflict (id) do update set k = excluded.k, s = c.s",
+                                         " on conflict (id) do update set n = c.n + 1 where c.k > 10 returning id, n",
+                                         " on conflict (id) do nothing returning id",
                                          " returning id, s, n")
 
     # ─── Running them
