@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <map>
@@ -145,6 +146,23 @@ TEST_P(ScratchTest, PagesComeBackAsTheyWereInTheirOrder) {
     EXPECT_TRUE(reader.Next()->empty());
   }
   EXPECT_EQ(reader.pages(), 480u);
+}
+
+TEST_P(ScratchTest, WhatAWriterLeavesIsUsedByTheNext) {
+  ScratchSpace space = Space();
+  const std::unique_ptr<Channel> channel = NewChannel();
+  const std::vector<std::byte> page(kMostBytes, std::byte{7});
+  std::vector<ScratchPage> places;
+  for (int i = 0; i < 10; ++i) {
+    ScratchWriter writer(space, *channel, kMostBytes, cancel_);
+    places.push_back(*writer.Write(page));
+    ASSERT_TRUE(writer.Flush().ok());
+  }
+  EXPECT_EQ(keys_.size(), 2u) << "slabs of five pages";
+  std::sort(places.begin(), places.end(),
+            [](const ScratchPage& a, const ScratchPage& b) { return a.at < b.at; });
+  for (size_t i = 1; i < places.size(); ++i)
+    EXPECT_GE(places[i].at.raw(), places[i - 1].at.raw() + kMostBytes) << "pages lie apart";
 }
 
 TEST_P(ScratchTest, PlacesThatAreNoneAreErrors) {
