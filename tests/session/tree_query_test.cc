@@ -169,6 +169,15 @@ TEST_F(TreeQueryTest, FewGroupsBesideManyAreMergedWithThem) {
   for (int64_t v = 0; v < kRows; v += 2) values += v;
   for (int64_t v = 1; v < 1000; v += 2) values += v;
   EXPECT_EQ(ToText(*result), (TextRows{{absl::StrCat(groups), absl::StrCat(kRows), absl::StrCat(values)}}));
+  // Nothing says before how often values come: once, or eighty times.
+  const auto report = cluster_.session().Execute(
+      "explain analyze select n, count(*) from (select v, count(*) as n from skewed group by v) g group by "
+      "n");
+  ASSERT_TRUE(report.ok()) << report.status();
+  std::string lines;
+  for (const auto& row : report->rows) absl::StrAppend(&lines, row[0].text, "\n");
+  EXPECT_NE(lines.find("Stage 1: "), std::string::npos) << lines;
+  EXPECT_NE(lines.find("Planned anew behind stage 1: "), std::string::npos) << lines;
 }
 
 /// Groups of columnar tables go by parts to a further stage, however few they are.
