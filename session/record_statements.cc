@@ -268,10 +268,10 @@ absl::Status RecordStatements::Feed(const optimizer::TransactionScan& scan, cons
 absl::StatusOr<std::vector<std::string>> RecordStatements::Explain(
     const sql::ExplainStatement& statement) const {
   NAM_RETURN_IF_ERROR(MayRun(""));
-  const sql::BoundTable& bound = statement.query.tables[0];
+  const sql::BoundTable& bound = statement.table;
   const proto::Table& table = *bound.table;
   const sql::AccessPath path =
-      sql::ChooseAccessPath(table, RecordLayout(table), statement.query.conjuncts,
+      sql::ChooseAccessPath(table, RecordLayout(table), statement.conjuncts,
                             {.snapshot = in_transaction() ? access_.snapshot() : ~uint64_t{0}});
   std::vector<std::string> lines;
   lines.push_back(absl::StrCat(statement.change, " ", table.name(),

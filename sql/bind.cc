@@ -33,8 +33,8 @@ absl::StatusOr<Statement> BindExplainOfChange(const Node& node, bool analyze, Ta
   NAM_ASSIGN_OR_RETURN(Statement bound, update ? BindUpdate(node, tables) : BindDelete(node, tables));
   ExplainStatement statement;
   const auto take = [&](auto& change) {
-    statement.query.tables = {std::move(change.table)};
-    statement.query.conjuncts = std::move(change.conjuncts);
+    statement.table = std::move(change.table);
+    statement.conjuncts = std::move(change.conjuncts);
     statement.tree = std::move(change.source);
   };
   update ? take(std::get<UpdateStatement>(bound)) : take(std::get<DeleteStatement>(bound));

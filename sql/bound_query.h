@@ -21,38 +21,11 @@ struct BoundTable {
   std::shared_ptr<const proto::Table> table;
 };
 
-/// left = right between columns of two different tables, both of comparable kinds.
-struct JoinEdge {
-  plan::ColumnRef left;
-  plan::ColumnRef right;
-};
-
 struct OutputColumn {
   std::string name;
   plan::Expr expr;
 };
 
-/// A bound SELECT of the SPJA class:
-///   scan tables → conjuncts and joins → [group by, aggregates → having] → select → distinct → order → limit
-/// `aggregated`: select, having and order_by are over kGroup and kAggregate nodes; otherwise over columns.
-struct BoundQuery {
-  std::vector<BoundTable> tables;
-  std::vector<JoinEdge> joins;        // every two tables are connected
-  std::vector<plan::Expr> conjuncts;  // all must be true; includes non-equi conditions between tables
-  bool aggregated = false;
-  std::vector<plan::Expr> group_by;         // over columns; no two alike
-  std::vector<plan::Aggregate> aggregates;  // no two alike
-  std::optional<plan::Expr> having;
-  std::vector<OutputColumn> select;
-  bool distinct = false;
-  std::vector<plan::OrderKey> order_by;
-  std::optional<int64_t> limit;
-  int64_t offset = 0;
-};
-
-struct SelectStatement {
-  BoundQuery query;
-};
 /// A query; whoever runs it takes the tree.
 struct TreeStatement {
   std::shared_ptr<plan::logical::Query> tree;
@@ -60,9 +33,11 @@ struct TreeStatement {
 struct ExplainStatement {
   bool analyze = false;
   bool json = false;  // one JSON document instead of lines
-  BoundQuery query;
-  std::shared_ptr<plan::logical::Query> tree;  // instead of `query`
-  std::string change;  // of an UPDATE or DELETE: which; of `query` only table and conjuncts are set then
+  std::shared_ptr<plan::logical::Query> tree;
+  // Of an UPDATE or DELETE of one table, instead of a tree:
+  std::string change;  // which of them
+  BoundTable table;
+  std::vector<plan::Expr> conjuncts;
 };
 struct DropTableStatement {
   std::string table;
@@ -168,10 +143,10 @@ struct DeallocateStatement {
   std::string name;  // empty: all
 };
 
-using Statement = std::variant<SelectStatement, TreeStatement, ExplainStatement, DropTableStatement,
-                               SetStatement, CreateTableStatement, CreateIndexStatement, DropIndexStatement,
-                               InsertStatement, UpdateStatement, DeleteStatement, TransactionStatement,
-                               PrepareStatement, ExecuteStatement, DeallocateStatement>;
+using Statement =
+    std::variant<TreeStatement, ExplainStatement, DropTableStatement, SetStatement, CreateTableStatement,
+                 CreateIndexStatement, DropIndexStatement, InsertStatement, UpdateStatement, DeleteStatement,
+                 TransactionStatement, PrepareStatement, ExecuteStatement, DeallocateStatement>;
 
 /// Whether transactions change it; other tables are loaded and then read.
 inline bool IsRecordTable(const proto::Table& table) {

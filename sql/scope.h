@@ -15,7 +15,7 @@ struct Scope {
     std::string name;
     plan::ColumnRef ref;
   };
-  std::vector<int> tables;  // positions in BoundQuery::tables
+  std::vector<int> tables;  // positions among the tables of the statement
   std::vector<Column> columns;
 };
 
