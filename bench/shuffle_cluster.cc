@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "base/status_macros.h"
 #include "session/query_result.h"
+#include "session/result_collector.h"
 
 namespace nam::bench {
 namespace {
@@ -135,7 +136,8 @@ absl::Status ShuffleCluster::RunThreads() {
 /// The servers' groups as pages, as attempts leave them, to the result.
 absl::StatusOr<session::ResultSet> ShuffleCluster::Merge(const ShuffleQuery& query) {
   Clock& clock = servers_[0]->fabric->clock();
-  session::QueryResult result(query.columns);
+  session::ResultCollector rows;
+  session::QueryResult result(query.columns, rows);
   NAM_ASSIGN_OR_RETURN(const auto finish,
                        result.PrepareStage(query.stage.plan, query.stage.tables,
                                            query.stage.settings.result_bytes_max(), clock, cancel_));
@@ -153,7 +155,9 @@ absl::StatusOr<session::ResultSet> ShuffleCluster::Merge(const ShuffleQuery& que
     NAM_RETURN_IF_ERROR(finish->Add(stage.claimed(), stored, kAttempt));
   }
   NAM_RETURN_IF_ERROR(finish->Run());
-  return result.Take();
+  NAM_ASSIGN_OR_RETURN(session::ResultSet out, result.Finish());
+  out.rows = rows.Take();
+  return out;
 }
 
 absl::StatusOr<ShuffleCluster::Answer> ShuffleCluster::Run(const ShuffleQuery& query,

@@ -100,9 +100,13 @@ TEST_F(ConcurrentChangesTest, NumbersAreGivenOnce) {
     std::unique_ptr<Session>& session = sessions[random() % sessions.size()];
     if (random() % 20 == 0) session = cluster_.NewSession();
     const bool undone = random() % 4 == 0;
-    if (undone) EXPECT_EQ(Run(*session, "begin"), "BEGIN");
+    if (undone) {
+      EXPECT_EQ(Run(*session, "begin"), "BEGIN");
+    }
     EXPECT_EQ(Run(*session, "insert into s (x) values (1), (2)"), "INSERT 0 2");
-    if (undone) EXPECT_EQ(Run(*session, "rollback"), "ROLLBACK");
+    if (undone) {
+      EXPECT_EQ(Run(*session, "rollback"), "ROLLBACK");
+    }
     rows += undone ? 0 : 2;
   }
   const TextRow ids = Column("select id from s"), numbers = Column("select n from s");
