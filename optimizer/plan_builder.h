@@ -63,8 +63,6 @@ class PlanBuilder {
   uint32_t AddTable(std::shared_ptr<const proto::Table> table);
   /// A stage of servers. Its number stands for it until Finish.
   uint32_t AddStage(ServerStage stage);
-  /// Valid until the next one is added.
-  const ServerStage& stage(uint32_t number) const { return *stages_[number]; }
   /// The stage's pipelines become those of another one, which goes on.
   void MoveStage(uint32_t from, uint32_t to);
   ServerStage& stage(uint32_t number) { return *stages_[number]; }
