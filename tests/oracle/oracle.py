@@ -138,7 +138,8 @@ class Queries:
             if world.r.random() < MISTAKEN_SHARE:
                 text, ordered, is_plain = rich.mistaken(), False, False
             found = self.compared(text, ordered)
-            if found is None:
+            # In the words that SQLite knows, too, constants are dates to SQLite and texts to PostgreSQL.
+            if found is None or (is_plain and self.expected.sqlstate.startswith("42")):
                 self.counts.left_out += 1
                 continue
             done += 1
