@@ -229,8 +229,8 @@ std::optional<absl::StatusOr<Flow>> TreeLowering::LowerStarBlock(const Node& nod
     NAM_ASSIGN_OR_RETURN(Plan star, MakePlan(query));
     if (options_.whole_tuples) ReadWholeTuples(tables, star);
     for (const lg::Node* scan : block.scans) NoteValues(*scan);
-    const uint32_t number = builder_.AddStage(
-        {.star = std::move(star), .tables = tables, .first_table = first_table});
+    const uint32_t number =
+        builder_.AddStage({.star = std::move(star), .tables = tables, .first_table = first_table});
     const ServerStage& stage = builder_.stage(number);
     NAM_ASSIGN_OR_RETURN(Flow flow, LowerStar(stage.star, stage.tables, builder_, number));
     for (ColumnRef& column : flow.layout) column = renaming.Back(column);
