@@ -190,6 +190,8 @@ absl::StatusOr<Type> AggregateType(AggregateFunction function, const Expr& argum
       position,
       absl::StrCat(name, function == AggregateFunction::kMin || function == AggregateFunction::kMax
                              ? " takes numbers, dates, timestamps and strings"
+                         : function == AggregateFunction::kSum || function == AggregateFunction::kAverage
+                             ? " takes numbers"
                              : " takes other types"));
 }
 

@@ -210,18 +210,19 @@ class FromTree {
     NAM_RETURN_IF_ERROR(CheckAliases(left.scope, right.scope, position));
     absl::StatusOr<FromItem> joined = node.Has("usingClause") || node.Flag("isNatural")
                                           ? Using(node, kind, std::move(left), std::move(right))
-                                          : On(node, kind, std::move(left), std::move(right));
+                                          : On(node, kind, std::move(left), std::move(right), around);
     if (!joined.ok() || !node.Has("alias")) return joined;
     return Named(std::move(joined->root), joined->scope.columns, node.Field("alias"), "", position);
   }
 
-  absl::StatusOr<FromItem> On(const Node& node, JoinKind kind, FromItem left, FromItem right) {
+  absl::StatusOr<FromItem> On(const Node& node, JoinKind kind, FromItem left, FromItem right,
+                              const FromScope& beside) {
     FromItem joined;
     joined.scope = left.scope;
     joined.scope.Add(right.scope);
     std::vector<Expr> conditions;
     if (node.Has("quals")) {
-      const LogicalSelect::Within within(select_, joined.scope);
+      const LogicalSelect::Within within(select_, joined.scope, &beside);
       NAM_ASSIGN_OR_RETURN(Expr condition, select_.BindBoolean(node.Field("quals"), Clause::kOn));
       conditions = Conjuncts(std::move(condition));
     }

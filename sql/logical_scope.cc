@@ -33,8 +33,9 @@ absl::Status UnknownTable(const ScopeLevel& innermost, const std::string& alias,
             sqlstate::kUndefinedTable,
             absl::StrCat("table ", Quote(alias), " cannot be referenced from this part of the query"),
             position,
-            "ON sees the two sides of its own JOIN only, and a subquery in FROM sees the items to its left "
-            "only after LATERAL");
+            "ON sees the two sides of its own JOIN only: move the condition to WHERE; a subquery in FROM "
+            "sees "
+            "the items to its left only after LATERAL");
       }
       if (level->sealed) continue;
       aliases.push_back(relation.alias);

@@ -105,10 +105,11 @@ absl::StatusOr<Expr> LogicalSelect::ColumnExpr(const Node& node, Clause clause) 
   }
   const std::string& text = node.text().text();
   const bool quoted = position >= 0 && static_cast<size_t>(position) < text.size() && text[position] == '"';
+  const ScopeLevel beside{.scope = beside_, .select = this, .outer = around_.level, .sealed = true};
   ScopeLevel level;
   level.scope = scope_;
   level.select = this;
-  level.outer = around_.level;
+  level.outer = beside_ == nullptr ? around_.level : &beside;
   NAM_ASSIGN_OR_RETURN(const plan::logical::Column column,
                        ResolveColumn(level, node.Names("fields"), position, quoted));
   named_.push_back(column.ref);

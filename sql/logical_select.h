@@ -31,19 +31,25 @@ class LogicalSelect : public QueryScope {
   /// QueryScope: columns, aggregates, window functions, GROUPING and subqueries.
   std::optional<absl::StatusOr<plan::Expr>> BindInQuery(const Node& node, Clause clause, int depth) override;
 
-  /// Sees the scope while it lives; of JOIN … ON it is not yet all of FROM.
+  /// Sees the scope while it lives; of JOIN … ON it is not yet all of FROM: `beside` stands left of it.
   class Within {
    public:
-    Within(LogicalSelect& select, const FromScope& scope) : select_(select), before_(select.scope_) {
+    Within(LogicalSelect& select, const FromScope& scope, const FromScope* beside = nullptr)
+        : select_(select), before_(select.scope_), beside_before_(select.beside_) {
       select_.scope_ = &scope;
+      select_.beside_ = beside;
     }
-    ~Within() { select_.scope_ = before_; }
+    ~Within() {
+      select_.scope_ = before_;
+      select_.beside_ = beside_before_;
+    }
     Within(const Within&) = delete;
     Within& operator=(const Within&) = delete;
 
    private:
     LogicalSelect& select_;
-    const FromScope* before_;
+    const FromScope* const before_;
+    const FromScope* const beside_before_;
   };
 
   absl::StatusOr<plan::Expr> BindBoolean(const Node& node, Clause clause);
@@ -165,7 +171,8 @@ class LogicalSelect : public QueryScope {
   Node select_;
   FromScope from_;
   const FromScope* scope_ = &from_;
-  Clause clause_ = Clause::kSelect;  // that is being bound
+  const FromScope* beside_ = nullptr;  // items of FROM that expressions must not name; null: none
+  Clause clause_ = Clause::kSelect;    // that is being bound
   bool in_from_ = false;
   bool in_aggregate_ = false, in_window_ = false;
   std::vector<plan::ColumnRef> named_;  // columns in the order in which expressions name them

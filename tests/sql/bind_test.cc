@@ -360,8 +360,7 @@ TEST(BindTest, OrderLimitDistinct) {
       Show(BindQuery(
           "select distinct id, n + 1 as m from t order by m desc nulls last, 1, n + 1 limit 10 offset 5")),
       "select distinct t.id as id, t.n + 1 as m\nfrom t t\norder by t.n + 1 desc nulls last, t.id asc nulls "
-      "last, "
-      "t.n + 1 asc nulls last\nlimit 10\noffset 5");
+      "last\nlimit 10\noffset 5");
   EXPECT_EQ(BindQuery("select id from t limit 2 * 3 + '4'").limit, 10);
   EXPECT_EQ(BindQuery("select id from t limit 0").limit, 0);
   EXPECT_EQ(BindQuery("select id from t limit 1.5 offset 0.4").limit, 2);
