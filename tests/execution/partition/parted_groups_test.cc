@@ -280,6 +280,11 @@ TEST_F(ForeignDirectoryTest, WithAPageLess) {
   directory().mutable_parts(1)->mutable_bytes()->RemoveLast();
   EXPECT_EQ(Refused(), absl::StatusCode::kDataLoss) << "its rows say so";
 }
+TEST_F(ForeignDirectoryTest, WithARowLess) {
+  proto::PartPages& part = *directory().mutable_parts(1);
+  part.set_rows(part.rows() - 1);
+  EXPECT_EQ(Refused(), absl::StatusCode::kDataLoss);
+}
 TEST_F(ForeignDirectoryTest, WithPlacesAndSizesThatNoPageHas) {
   const proto::Directory good = directory();
   directory().mutable_parts(0)->set_bytes(0, 1);
