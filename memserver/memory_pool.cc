@@ -114,7 +114,7 @@ absl::StatusOr<std::vector<MemoryPool::Grant>> MemoryPool::Allocate(AllocationId
 uint64_t MemoryPool::LeftBytes(Use use) const {
   if (use == Use::kScratch)
     return std::min(options_.scratch_bytes - scratch_used_bytes_, allocator_.free_bytes());
-  const uint64_t share = capacity_bytes_ - std::min(options_.scratch_bytes, capacity_bytes_);
+  const uint64_t share = table_bytes();
   const uint64_t used = allocator_.used_bytes() - scratch_used_bytes_;
   return std::min(share - std::min(share, used), allocator_.free_bytes());
 }

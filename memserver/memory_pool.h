@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -89,6 +90,8 @@ class MemoryPool {
   /// Held and draining.
   uint64_t used_bytes() const;
   uint64_t capacity_bytes() const { return capacity_bytes_; }
+  /// Of it, what is not kept for scratch memory.
+  uint64_t table_bytes() const { return capacity_bytes_ - std::min(options_.scratch_bytes, capacity_bytes_); }
   /// Of used_bytes.
   uint64_t scratch_used_bytes() const;
 

@@ -244,7 +244,7 @@ absl::Status MemoryServerImpl::Join() {
   self.set_pid(static_cast<uint32_t>(::getpid()));
   self.set_control_address(control_address_);
   self.set_fabric_address(fabric_address_);
-  self.set_memory_bytes(pool_->capacity_bytes());
+  self.set_memory_bytes(pool_->table_bytes());
   catalog::Membership::Hooks hooks;
   hooks.before_renew = [this](proto::RenewRequest& request) { BeforeRenew(request); };
   hooks.after_renew = [this](const proto::RenewReply& reply) { AfterRenew(reply); };

@@ -274,7 +274,7 @@ class Faults(cases.Case):
         self.loader_killed("tcp")
 
     def loader_stopped(self, fabric):
-        cluster = Cluster(self, fabric=fabric, memory=[128 * MIB], compute=1)
+        cluster = Cluster(self, fabric=fabric, memory=[192 * MIB], compute=1)
         load = self.stop_while_it_writes(cluster, scale_factor=0.5)
         try:
             self.await_memory_back(cluster)

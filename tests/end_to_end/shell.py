@@ -134,12 +134,16 @@ class Shell(cases.Case):
         self.assertIn("1 to 64", refused.err)
 
     def test_result_too_large(self):
-        """Refused, with a hint, and the session goes on."""
-        result = self.sql("--keep-going", "--format=csv", "-c", "SET nam.result_mib_max = 1; SELECT * FROM lineorder; "
-                          "SELECT count(*) AS n FROM supplier", code=1)
-        self.say(result.err.strip())
-        self.assertIn("result_mib_max", result.err)
-        self.assertEqual(result.out, "n\n40\n")
+        """What is kept is refused, with a hint, and the session goes on; rows that are printed as they come are not."""
+        for kept in ("SELECT * FROM lineorder ORDER BY lo_orderkey", "SELECT * FROM lineorder"):
+            result = self.sql("--keep-going", "--format=csv" if "ORDER" in kept else "--format=table", "-c",
+                              "SET nam.result_mib_max = 1; %s; SELECT count(*) AS n FROM supplier" % kept, code=1)
+            self.say(result.err.strip())
+            self.assertIn("53200", result.err)
+            self.assertIn("40", result.out.split())
+        result = self.sql("--format=csv", "-c", "SET nam.result_mib_max = 1; SELECT lo_orderkey FROM lineorder")
+        rows = int(self.sql("--format=csv", "-c", "SELECT count(*) AS n FROM lineorder").out.split()[1])
+        self.assertEqual(len(result.out.splitlines()), rows + 1)
 
     # --- Ctrl-C and the terminal ------------------------------------------------------------
 

@@ -294,7 +294,9 @@ TEST_F(MemoryServerTest, ScratchMemoryThatIsAskedForTooLateIsReaped) {
   options.scratch_bytes = 2 * kMiB;
   const auto memory = StartMemory(options);
   const auto session = Attach(), server = Attach();
-  const auto allocation = session->catalog().BeginLoad(session->member(), "nam.scratch.1", false);
+  const std::string name = absl::StrCat("nam.scratch.", session->member().value());
+  const auto allocation = session->catalog().BeginLoad(session->member(), name, false);
+  ASSERT_TRUE(allocation.ok()) << allocation.status();
   const auto slab = server->AllocateScratch(memory->id(), *allocation, kMiB / 2);
   ASSERT_TRUE(slab.ok()) << slab.status();
   EXPECT_EQ(slab->bytes(), kMiB / 2);
@@ -306,7 +308,8 @@ TEST_F(MemoryServerTest, ScratchMemoryThatIsAskedForTooLateIsReaped) {
   ASSERT_TRUE(server->AllocateScratch(memory->id(), *allocation, kMiB / 2).ok());
   EXPECT_TRUE(BecomesFree(*session, memory->id())) << "the catalog knows no such allocation";
   // All of the share is there again.
-  const auto next = session->catalog().BeginLoad(session->member(), "nam.scratch.1", false);
+  const auto next = session->catalog().BeginLoad(session->member(), name, false);
+  ASSERT_TRUE(next.ok()) << next.status();
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(server->AllocateScratch(memory->id(), *next, kMiB / 2).ok()) << i;
 }
 

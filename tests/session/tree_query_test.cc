@@ -117,7 +117,8 @@ TEST_F(TreeQueryTest, QueriesOfTheOracleAreThoseOfPostgreSql) {
 TEST_F(TreeQueryTest, RecordsHoldFloatingPoint) {
   for (const char* const statement :
        {"create table x (id int primary key, r double precision, f real, k int) with (storage = record)",
-        "insert into x values (1, 1.5, 0.25, 1), (2, -1e300, null, 1), (3, 'NaN', 'Infinity', 2), (4, null, "
+        "insert into x values (1, 1.5, 0.25, 1), (2, '-1e300', null, 1), (3, 'NaN', 'Infinity', 2), (4, "
+        "null, "
         "-2, 2)"}) {
     const auto result = cluster_.session().Execute(statement);
     ASSERT_TRUE(result.ok()) << statement << result.status();

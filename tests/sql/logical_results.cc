@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "types/decimal.h"
+#include "types/real.h"
 #include "types/wire.h"
 
 namespace nam::sql {
@@ -54,6 +55,10 @@ Value ValueOfText(const std::string& text, const Type& type) {
     value.number = text == "t";
   } else if (type.kind == TypeKind::kDate) {
     value.number = ParseDate(text).value_or(INT64_MIN);
+  } else if (type.real()) {
+    const auto number = ParseReal(text, type.kind == TypeKind::kReal);
+    EXPECT_TRUE(number.ok()) << text;
+    if (number.ok()) value = type.kind == TypeKind::kReal ? Value::Real(*number) : Value::Double(*number);
   } else if (type.numeric()) {
     const auto number = ParseNumeric(text);
     EXPECT_TRUE(number.ok()) << text;

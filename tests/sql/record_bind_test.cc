@@ -363,7 +363,7 @@ TEST(RecordBindTest, Errors) {
       {"insert into r (at) values (^'2026-01-01 25:00')", "22008", "no such timestamp"},
       {"insert into r (id) values (1) returning ^nix", "42703", "\"nix\""},
       {"insert into r (id) values (1) returning ^max(id)", "42803", "not allowed in RETURNING"},
-      {"insert into r (id) values (1) on conflict (^nix) do nothing", "42703", "\"nix\""},
+      {"insert into r (id) values (1) on conflict ^(nix) do nothing", "42703", "\"nix\""},
       {"update r set ^nix = 1", "42703", "\"nix\""},
       {"update r set n = 1 from ^r", "42712", "\"r\""},
       {"update r set (n, k) = ^(1, 2, 3)", "42601", "number of columns does not match"},
