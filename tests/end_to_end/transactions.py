@@ -188,7 +188,7 @@ class Transactions(cases.Case):
         again = cluster.done("checkout", "--replace", "--transactions=1000", "--products=50000")
         self.assertIn("0 missing, 0 broken", again.out)
         cluster.stop()
-        cluster = Cluster(self, memory=[512 << 20] * 2, compute=1)
+        cluster = Cluster(self, memory=[768 << 20] * 2, compute=1)
         names = {"products", "orders", "order_lines"}
         for moment in ("loading", "running"):
             run = cluster.start("checkout", "--products=60000", "--seconds=60")
