@@ -166,8 +166,7 @@ absl::StatusOr<std::unique_ptr<execution::PreparedStage>> ComputeServerImpl::Pre
   inputs.few_by_parts = options_.few_by_parts;
   inputs.directories.assign(request.inputs().begin(), request.inputs().end());
   if (request.scratch() != 0) {
-    NAM_ASSIGN_OR_RETURN(inputs.scratch, execution::OpenScratch(*attachment_, AllocationId(request.scratch()),
-                                                                request.attempt()));
+    inputs.scratch = execution::OpenScratch(*attachment_, AllocationId(request.scratch()), request.attempt());
   }
   return execution::PreparedStage::Make(std::move(inputs), stopping_);
 }

@@ -25,6 +25,8 @@ namespace {
 
 /// An attempt's groups go to the session at once if they are no more.
 constexpr double kFewGroups = 10'000;
+/// … as are those of rows that are expected to be so many times fewer: no guess is taken to be further off.
+constexpr double kGuessesAreOff = 100;
 constexpr double kGroupsOfAPart = 16'384;
 constexpr uint32_t kFewestParts = 64;
 constexpr uint32_t kMostGroupParts = 1024;
@@ -181,7 +183,8 @@ uint32_t PartsFor(double groups) {
 bool TreeLowering::MayBeMany(const Flow& flow, double groups_most) const {
   if (!flow.on_servers() || options_.parts == LoweringOptions::Parts::kNever) return false;
   return options_.parts == LoweringOptions::Parts::kAlways ||
-         std::min(groups_most, RowsMost(flow, builder_.tables())) > kFewGroups;
+         std::min({groups_most, RowsMost(flow, builder_.tables()), flow.rows() * kGuessesAreOff}) >
+             kFewGroups;
 }
 
 absl::StatusOr<Flow> TreeLowering::Group(Flow flow, plan::AggregateSink sink, Layout layout,

@@ -64,8 +64,8 @@ uint64_t QueryScratch::Open() {
 absl::StatusOr<proto::Directory> QueryScratch::Write(std::span<const std::byte> pages, uint64_t attempt,
                                                      uint32_t pipeline) {
   used_ = true;
-  NAM_ASSIGN_OR_RETURN(const std::unique_ptr<storage::ScratchSpace> space,
-                       execution::OpenScratch(attachment_, allocation_, attempt));
+  const std::unique_ptr<storage::ScratchSpace> space =
+      execution::OpenScratch(attachment_, allocation_, attempt);
   NAM_ASSIGN_OR_RETURN(const std::unique_ptr<storage::Channel> channel,
                        storage::Channel::Open(attachment_.fabric(), attachment_, {}));
   storage::ScratchWriter writer(*space, *channel, execution::RowLayout::kMostPageBytes, cancel_);

@@ -48,10 +48,10 @@ std::optional<ScratchSlab> ScratchSpace::TakeRest(uint64_t bytes_least) {
 
 absl::StatusOr<ScratchSlab> ScratchSpace::NextSlab(uint64_t bytes, uint64_t bytes_least) {
   if (const std::optional<ScratchSlab> rest = TakeRest(bytes_least)) return *rest;
-  if (servers_.empty()) return absl::UnavailableError("no memory server has scratch memory");
+  NAM_ASSIGN_OR_RETURN(const std::vector<MemoryServerId> servers, Servers());
   bytes = std::max(bytes_least, std::min(bytes, most_.load(std::memory_order_relaxed)));
   while (true) {
-    absl::StatusOr<ScratchSlab> slab = Ask(bytes);
+    absl::StatusOr<ScratchSlab> slab = Ask(servers, bytes);
     if (slab.ok()) slab_bytes_.fetch_add(slab->bytes, std::memory_order_relaxed);
     if (!absl::IsResourceExhausted(slab.status())) return slab;
     if (bytes == bytes_least) return Full();
@@ -60,11 +60,24 @@ absl::StatusOr<ScratchSlab> ScratchSpace::NextSlab(uint64_t bytes, uint64_t byte
   }
 }
 
-absl::StatusOr<ScratchSlab> ScratchSpace::Ask(uint64_t bytes) {
+absl::StatusOr<std::vector<MemoryServerId>> ScratchSpace::Servers() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!servers_.empty()) return servers_;
+  }
+  // Not under the lock: it is a call. Who comes second finds the same.
+  NAM_ASSIGN_OR_RETURN(std::vector<MemoryServerId> servers, find_servers_());
+  if (servers.empty()) return absl::UnavailableError("no memory server has scratch memory");
+  const std::lock_guard lock(mutex_);
+  if (servers_.empty()) servers_ = std::move(servers);
+  return servers_;
+}
+
+absl::StatusOr<ScratchSlab> ScratchSpace::Ask(const std::vector<MemoryServerId>& servers, uint64_t bytes) {
   const uint32_t first = next_.fetch_add(1, std::memory_order_relaxed);
   absl::Status refused;
-  for (size_t i = 0; i < servers_.size(); ++i) {
-    const MemoryServerId server = servers_[(first + i) % servers_.size()];
+  for (size_t i = 0; i < servers.size(); ++i) {
+    const MemoryServerId server = servers[(first + i) % servers.size()];
     absl::StatusOr<ScratchSlab> slab = allocate_(server, bytes);
     if (slab.ok() || !PassesOver(slab.status())) return slab;
     // A server without room says more than one that is gone.

@@ -51,10 +51,13 @@ class ScratchSpace {
   /// so much.
   using Allocate = std::function<absl::StatusOr<ScratchSlab>(MemoryServerId server, uint64_t bytes)>;
 
-  /// `servers` are asked in turn, beginning with servers[first % size]. `allocate` may be called by several
-  /// threads at once.
-  ScratchSpace(std::vector<MemoryServerId> servers, uint32_t first, Allocate allocate)
-      : servers_(std::move(servers)), next_(first), allocate_(std::move(allocate)) {}
+  /// The memory servers that live. Asked for when the first slab is, since most attempts need none.
+  using FindServers = std::function<absl::StatusOr<std::vector<MemoryServerId>>()>;
+
+  /// Servers are asked in turn, beginning with the `first` modulo their number. Both functions may be called
+  /// by several threads at once.
+  ScratchSpace(FindServers find_servers, uint32_t first, Allocate allocate)
+      : find_servers_(std::move(find_servers)), next_(first), allocate_(std::move(allocate)) {}
 
   /// A slab that has `bytes_least` left at least: one that was given back, or a new one of about `bytes`; if
   /// no server has so much, of half as much, and so on.
@@ -69,16 +72,18 @@ class ScratchSpace {
   uint64_t slab_bytes() const { return slab_bytes_.load(std::memory_order_relaxed); }
 
  private:
-  absl::StatusOr<ScratchSlab> Ask(uint64_t bytes);
+  absl::StatusOr<std::vector<MemoryServerId>> Servers();
+  absl::StatusOr<ScratchSlab> Ask(const std::vector<MemoryServerId>& servers, uint64_t bytes);
   std::optional<ScratchSlab> TakeRest(uint64_t bytes_least);
 
-  const std::vector<MemoryServerId> servers_;
+  const FindServers find_servers_;
   std::atomic<uint32_t> next_;
   const Allocate allocate_;
   std::atomic<uint64_t> most_ = kMostSlabBytes;  // more was refused by all
   std::atomic<uint64_t> slab_bytes_ = 0;
-  std::mutex mutex_;
-  std::vector<ScratchSlab> rests_;  // guarded by mutex_
+  std::mutex mutex_;  // guards what follows
+  std::vector<MemoryServerId> servers_;
+  std::vector<ScratchSlab> rests_;
 };
 
 /// Writes pages into slabs of its own, with as many WRITEs in flight as the channel's buffer has room for. A

@@ -8,20 +8,21 @@
 
 namespace nam::execution {
 
-absl::StatusOr<std::unique_ptr<storage::ScratchSpace>> OpenScratch(catalog::Attachment& attachment,
-                                                                   AllocationId allocation,
-                                                                   uint64_t attempt) {
-  NAM_ASSIGN_OR_RETURN(const std::vector<proto::Member> members, attachment.Members(proto::ROLE_MEMORY));
-  std::vector<MemoryServerId> servers;
-  for (const proto::Member& member : members) servers.emplace_back(static_cast<uint16_t>(member.id()));
+std::unique_ptr<storage::ScratchSpace> OpenScratch(catalog::Attachment& attachment, AllocationId allocation,
+                                                   uint64_t attempt) {
+  const auto find_servers = [&attachment]() -> absl::StatusOr<std::vector<MemoryServerId>> {
+    NAM_ASSIGN_OR_RETURN(const std::vector<proto::Member> members, attachment.Members(proto::ROLE_MEMORY));
+    std::vector<MemoryServerId> servers;
+    for (const proto::Member& member : members) servers.emplace_back(static_cast<uint16_t>(member.id()));
+    return servers;
+  };
   const auto allocate = [&attachment, allocation](MemoryServerId server,
                                                   uint64_t bytes) -> absl::StatusOr<storage::ScratchSlab> {
     NAM_ASSIGN_OR_RETURN(const proto::Extent extent, attachment.AllocateScratch(server, allocation, bytes));
     if (extent.bytes() < bytes) return absl::InternalError("a memory server gave less than was asked for");
     return storage::ScratchSlab{{server, extent.offset()}, extent.bytes(), {extent.rkey()}};
   };
-  return std::make_unique<storage::ScratchSpace>(std::move(servers), static_cast<uint32_t>(attempt),
-                                                 allocate);
+  return std::make_unique<storage::ScratchSpace>(find_servers, static_cast<uint32_t>(attempt), allocate);
 }
 
 absl::Status ScratchError(const absl::Status& status) {

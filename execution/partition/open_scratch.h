@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "base/strong_id.h"
 #include "catalog/attachment.h"
 #include "storage/scratch.h"
@@ -11,8 +11,8 @@ namespace nam::execution {
 
 /// Slabs for this allocation of a session, with keys of the attachment's own member, from all memory servers
 /// that live now. The attachment outlives the space. Attempts begin with different servers.
-absl::StatusOr<std::unique_ptr<storage::ScratchSpace>> OpenScratch(catalog::Attachment& attachment,
-                                                                   AllocationId allocation, uint64_t attempt);
+std::unique_ptr<storage::ScratchSpace> OpenScratch(catalog::Attachment& attachment, AllocationId allocation,
+                                                   uint64_t attempt);
 
 /// What a query says that scratch memory has no room for (53200); any other error as it is.
 absl::Status ScratchError(const absl::Status& status);

@@ -25,7 +25,7 @@ struct FakeServers {
   ScratchSpace Space(uint32_t first = 0) {
     std::vector<MemoryServerId> servers;
     for (const auto& [id, bytes] : room) servers.emplace_back(id);
-    return ScratchSpace(servers, first,
+    return ScratchSpace([servers] { return servers; }, first,
                         [this](MemoryServerId server, uint64_t bytes) -> absl::StatusOr<ScratchSlab> {
                           const uint16_t id = server.value();
                           asked.emplace_back(id, bytes);
@@ -81,8 +81,11 @@ class ScratchTest : public ::testing::TestWithParam<fabric::Kind> {
     return *Channel::Open(*client_, servers_, {.buffer_bytes = 8 * kMostBytes});
   }
   ScratchSpace Space() {
-    return ScratchSpace({MemoryServerId(1), MemoryServerId(2)}, 0,
-                        [this](MemoryServerId server, uint64_t bytes) { return Slab(server, bytes); });
+    return ScratchSpace(
+        [] {
+          return std::vector{MemoryServerId(1), MemoryServerId(2)};
+        },
+        0, [this](MemoryServerId server, uint64_t bytes) { return Slab(server, bytes); });
   }
   absl::StatusOr<ScratchSlab> Slab(MemoryServerId server, uint64_t) {
     constexpr uint64_t kSlabBytes = 5 * kMostBytes;  // whatever is asked for

@@ -24,8 +24,10 @@ class ScratchCluster {
   /// Slabs of both servers in turn, until their memory is used up.
   std::unique_ptr<storage::ScratchSpace> NewSpace() {
     return std::make_unique<storage::ScratchSpace>(
-        std::vector{MemoryServerId(1), MemoryServerId(2)}, 0,
-        [this](MemoryServerId server, uint64_t bytes) { return Allocate(server, bytes); });
+        [] {
+          return std::vector{MemoryServerId(1), MemoryServerId(2)};
+        },
+        0, [this](MemoryServerId server, uint64_t bytes) { return Allocate(server, bytes); });
   }
   /// A context with channels of its own, for one task.
   std::unique_ptr<TaskContext> NewContext() {
