@@ -138,8 +138,8 @@ TEST(Stages, GroupsThatCameToFewAreMergedInTheSession) {
   EXPECT_EQ(TextOf(many), TextOf(before));
 }
 
-/// Their keys have so few values that no filter's estimate matters; or so few rows are expected that an estimate
-/// would have to be off by more than 100.
+/// Their keys have so few values that no filter's estimate matters; or so few rows are expected that an
+/// estimate would have to be off by more than 100.
 TEST(Stages, FewGroupsTakeNoParts) {
   for (const char* query :
        {"select lo_linenumber, sum(lo_revenue) from lineorder group by 1",
