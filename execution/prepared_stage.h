@@ -55,6 +55,8 @@ struct StageInputs {
   /// Where this member finds record tables; outlives the stage. Null: it scans none.
   txn::Tables* records = nullptr;
   int threads = 1;
+  /// What the attempt has of its server's memory; null, in the session: what its settings say.
+  std::shared_ptr<MemoryGrant> memory;
   /// The claimed pipeline's rows leave in windows of about so many bytes, if they leave in any order; 0: all
   /// at the end.
   uint64_t window_bytes = 0;

@@ -153,6 +153,7 @@ class MemoryService {
     }
     reply.set_used_bytes(pool_.used_bytes());
     reply.set_memory_bytes(pool_.capacity_bytes());
+    reply.set_scratch_used_bytes(pool_.scratch_used_bytes());
     return reply;
   }
 
