@@ -8,6 +8,7 @@
 #include "optimizer/plan_builder.h"
 #include "partitioner/record_row.h"
 #include "plan/logical.h"
+#include "plan/physical.h"
 #include "sql/record_access.h"
 
 namespace nam::optimizer {
@@ -42,6 +43,10 @@ struct LoweringOptions {
   /// Groups on servers go by parts to a further stage of servers: for those who run several.
   enum class Parts : uint8_t { kIfMany, kNever, kAlways };
   Parts parts = Parts::kNever;
+  /// Rows of an order that do not fit a server's memory, or the session's, go to scratch memory.
+  plan::Runs runs = plan::Runs::kNever;
+  /// What the first rows of an order may take on one server and in the session; of more all are sorted.
+  uint64_t top_bytes_max = UINT64_MAX;
   /// Null: the session scans record tables as a whole, and joins them.
   RecordTables* records = nullptr;
 };

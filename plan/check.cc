@@ -152,6 +152,12 @@ absl::Status CheckGroups(const AggregateSink& sink, const Schema& input) {
   return states ? CheckMerge(sink, input) : absl::OkStatus();
 }
 
+/// Runs hold all rows of an order.
+absl::Status CheckRuns(Runs runs, std::span<const Order> order, int64_t limit) {
+  if (runs == Runs::kNever || (!order.empty() && limit < 0)) return absl::OkStatus();
+  return Bad("runs of rows without an order, or of some of them");
+}
+
 /// Checks pipelines in their order, so those that one looks at are checked already.
 class Checker {
  public:
@@ -259,6 +265,7 @@ class Checker {
     if (source.in_order && !std::holds_alternative<SortSink>(from.sink))
       return Bad("an order that there is not");
     if (LeavesStates(from) && !MergesStates(p)) return Bad("states of groups that are read as rows");
+    if (!MergesRuns(p, from)) return Bad("sorted runs that are read by something else than a sort");
     NAM_ASSIGN_OR_RETURN(const Schema left, SinkOutput(from));
     return left == p.schemas[0] ? absl::OkStatus() : Bad("a schema that is not what flows");
   }
@@ -272,6 +279,14 @@ class Checker {
     const auto* sink = std::get_if<AggregateSink>(&p.sink);
     return p.steps.empty() && sink != nullptr &&
            (sink->phase == AggregateSink::Phase::kMerge || sink->phase == AggregateSink::Phase::kFinal);
+  }
+
+  /// Runs of servers are in the order that is asked for.
+  static bool MergesRuns(const Pipeline& p, const Pipeline& from) {
+    const auto* left = std::get_if<ResultSink>(&from.sink);
+    if (left == nullptr || left->runs == Runs::kNever) return true;
+    const auto* sort = std::get_if<SortSink>(&p.sink);
+    return p.steps.empty() && sort != nullptr && sort->runs != Runs::kNever && sort->order == left->order;
   }
 
   absl::Status CheckSource(const Pipeline& p, const PartitionSource& source) const {
@@ -435,7 +450,7 @@ class Checker {
       if (order.slot >= input.size()) return Bad("an order by a slot that is not there");
       NAM_RETURN_IF_ERROR(CheckKey(input[order.slot].type));
     }
-    return absl::OkStatus();
+    return CheckRuns(sink.runs, sink.order, sink.limit);
   }
 
   absl::Status CheckSink(const ExchangeSend& sink, const Schema& input) const {
@@ -453,7 +468,8 @@ class Checker {
       if (order.slot >= input.size()) return Bad("an order by a slot that is not there");
       NAM_RETURN_IF_ERROR(CheckKey(input[order.slot].type));
     }
-    return absl::OkStatus();
+    if (sink.runs != Runs::kNever && sink.offset > 0) return Bad("runs behind rows that are left out");
+    return CheckRuns(sink.runs, sink.order, sink.limit);
   }
 
   absl::Status CheckSink(const FeedSink&, const Schema&) const { return Bad("a sink that was checked"); }
@@ -504,6 +520,7 @@ class Checker {
     for (uint32_t p = 0; p < plan_.pipelines.size(); ++p) {
       const Pipeline& pipeline = plan_.pipelines[p];
       if (pipeline.stage != number) continue;
+      NAM_RETURN_IF_ERROR(CheckSiteOfRuns(pipeline, p, stage));
       const auto* groups = std::get_if<AggregateSink>(&pipeline.sink);
       const bool leaves_parts =
           std::holds_alternative<PartitionSink>(pipeline.sink) || (groups != nullptr && groups->parts > 0);
@@ -515,6 +532,18 @@ class Checker {
       if ((p != stage.claimed && !builds) || stage.site != Stage::Site::kServers)
         return Bad("parts of a pipeline that servers do not claim");
     }
+    return absl::OkStatus();
+  }
+
+  /// What servers claim leaves runs; the session merges them.
+  static absl::Status CheckSiteOfRuns(const Pipeline& pipeline, uint32_t number, const Stage& stage) {
+    const bool servers = stage.site == Stage::Site::kServers;
+    const auto* result = std::get_if<ResultSink>(&pipeline.sink);
+    if (result != nullptr && result->runs != Runs::kNever && !(servers && stage.claimed == number))
+      return Bad("runs of a pipeline that servers do not claim");
+    const auto* sort = std::get_if<SortSink>(&pipeline.sink);
+    if (sort != nullptr && sort->runs != Runs::kNever && servers)
+      return Bad("runs that the session does not merge");
     return absl::OkStatus();
   }
 

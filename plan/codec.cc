@@ -183,12 +183,14 @@ void Put(const std::vector<Order>& from, Orders* to) {
 void Put(const ResultSink& result, proto::SinkNode* out) {
   Put(result.order, out->mutable_result()->mutable_order());
   out->mutable_result()->set_limit(result.limit);
+  out->mutable_result()->set_runs(static_cast<uint32_t>(result.runs));
 }
 
 void Put(const SortSink& sort, proto::SinkNode* out) {
   Put(sort.order, out->mutable_sort()->mutable_order());
   out->mutable_sort()->set_limit(sort.limit);
   out->mutable_sort()->set_offset(sort.offset);
+  out->mutable_sort()->set_runs(static_cast<uint32_t>(sort.runs));
 }
 
 void Put(const FeedSink& feed, proto::SinkNode* out) {
@@ -414,7 +416,7 @@ absl::Status Take(const proto::SinkNode& from, SinkNode& to) {
       ResultSink& result = to.emplace<ResultSink>();
       result.order = OrderOf(from.result().order());
       result.limit = from.result().limit();
-      return absl::OkStatus();
+      return Take(from.result().runs(), Runs::kAlways, result.runs);
     }
     case proto::SinkNode::kSend:
       to = ExchangeSend{from.send().exchange(), NumbersOf(from.send().keys())};
@@ -422,9 +424,13 @@ absl::Status Take(const proto::SinkNode& from, SinkNode& to) {
     case proto::SinkNode::kPartition:
       to = PartitionSink{NumbersOf(from.partition().keys()), from.partition().parts()};
       return absl::OkStatus();
-    case proto::SinkNode::kSort:
-      to = SortSink{OrderOf(from.sort().order()), from.sort().limit(), from.sort().offset()};
-      return absl::OkStatus();
+    case proto::SinkNode::kSort: {
+      SortSink& sort = to.emplace<SortSink>();
+      sort.order = OrderOf(from.sort().order());
+      sort.limit = from.sort().limit();
+      sort.offset = from.sort().offset();
+      return Take(from.sort().runs(), Runs::kAlways, sort.runs);
+    }
     case proto::SinkNode::kFeed:
       to.emplace<FeedSink>().pipeline = from.feed().pipeline();
       return absl::OkStatus();

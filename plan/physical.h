@@ -211,10 +211,21 @@ using StepNode = std::variant<FilterStep, ProjectStep, ProbeStep, LimitStep, Exp
 
 // ─── Sinks
 
+/// Whether all rows of an order may lie in scratch memory as sorted runs, which are merged when they are
+/// read.
+enum class Runs : uint8_t {
+  kNever,
+  kIfMany,  // if they do not fit the memory that is theirs
+  kAlways,  // however few they are: for tests
+};
+
 /// Rows for the client or for the next stage.
 struct ResultSink {
   std::vector<Order> order;
   int64_t limit = -1;  // the first rows in this order (any, if there is none) are enough; -1: all
+  /// Of what servers claim, in an order without limit. An attempt's rows are its result in any order, or all
+  /// of them are runs; a SortSink of the session by the same order takes them in, with no step before.
+  Runs runs = Runs::kNever;
 };
 
 struct ExchangeSend {
@@ -233,6 +244,7 @@ struct SortSink {
   std::vector<Order> order;  // none: any
   int64_t limit = -1;        // the first rows are enough; -1: all
   int64_t offset = 0;        // rows before these, which are left out
+  Runs runs = Runs::kNever;  // of the session, in an order and of all rows
 };
 
 /// Rows go where those of a later pipeline go, as if that had made them; it waits for this one, and its sink

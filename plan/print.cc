@@ -69,6 +69,11 @@ const char* NameOf(WindowFunction function) {
   return kNames[static_cast<size_t>(function)];
 }
 
+std::string Text(Runs runs) {
+  static constexpr const char* kTexts[] = {"", ", as sorted runs if they are many", ", as sorted runs"};
+  return kTexts[static_cast<size_t>(runs)];
+}
+
 std::string Text(const FrameBound& bound) {
   switch (bound.kind) {
     case FrameBound::Kind::kUnboundedPreceding:
@@ -314,14 +319,14 @@ class Printer {
     std::string text = "result";
     if (result.limit >= 0) absl::StrAppend(&text, " first ", result.limit);
     if (!result.order.empty()) absl::StrAppend(&text, " by ", Text(result.order, names_));
-    return text;
+    return text + Text(result.runs);
   }
   std::string Sink(const SortSink& sort) const {
     std::string text = "sort";
     if (sort.limit >= 0) absl::StrAppend(&text, " first ", sort.limit);
     if (sort.offset > 0) absl::StrAppend(&text, " after ", sort.offset);
     if (!sort.order.empty()) absl::StrAppend(&text, " by ", Text(sort.order, names_));
-    return text;
+    return text + Text(sort.runs);
   }
   std::string Sink(const FeedSink& feed) const { return absl::StrCat("feed P", feed.pipeline); }
   std::string Sink(const ExchangeSend& send) const {

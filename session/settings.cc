@@ -57,6 +57,7 @@ absl::Status SessionSettings::Set(const sql::SetStatement& statement) {
   if (statement.name == "multicast") return SetMode(statement, multicast);
   if (statement.name == "work_queue") return SetMode(statement, work_queue);
   if (statement.name == "groups_by_parts") return SetMode(statement, groups_by_parts);
+  if (statement.name == "sorts_by_runs") return SetMode(statement, sorts_by_runs);
   std::string names;
   for (const auto& [name, value] : All()) absl::StrAppend(&names, names.empty() ? "" : ", ", "nam.", name);
   return ToStatus({.message = absl::StrFormat("there is no setting nam.%s", statement.name),
@@ -75,7 +76,8 @@ std::map<std::string, std::string> SessionSettings::All() const {
           {"compute_servers", absl::StrCat(compute_servers)},
           {"multicast", kModes[static_cast<size_t>(multicast)]},
           {"work_queue", kModes[static_cast<size_t>(work_queue)]},
-          {"groups_by_parts", kModes[static_cast<size_t>(groups_by_parts)]}};
+          {"groups_by_parts", kModes[static_cast<size_t>(groups_by_parts)]},
+          {"sorts_by_runs", kModes[static_cast<size_t>(sorts_by_runs)]}};
 }
 
 proto::StreamSettings SessionSettings::ForStreams() const {

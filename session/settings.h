@@ -24,6 +24,7 @@ struct SessionSettings {
   Choice multicast = Choice::kAuto;        // of build sides that several compute servers need
   Choice work_queue = Choice::kAuto;       // work is claimed, so that it can be stolen
   Choice groups_by_parts = Choice::kAuto;  // groups go to a further stage of servers; for measurements
+  Choice sorts_by_runs = Choice::kAuto;    // rows that are sorted go to scratch memory
 
   absl::Status Set(const sql::SetStatement& statement);
   std::map<std::string, std::string> All() const;

@@ -161,20 +161,21 @@ TEST(Print, SortsWindowsUnionsAndSetsAreLines) {
   loop.sink = SortSink{{}, 5, 2};
   loop.after = {2};
   plan.pipelines.push_back(loop);
-  plan.stages = {{3, {}}};
+  std::get<SortSink>(plan.pipelines[1].sink).runs = Runs::kIfMany;
+  plan.stages = {{3, {}, Stage::Site::kSession}};
   ASSERT_TRUE(Check(plan).ok()) << Check(plan);
   const std::vector<std::string> golden = {
       "P0 values, 1 rows => #0, #1 ~1",
       "   feed P1",
       "P1 values, 1 rows => #0, #1 ~1, after P0",
-      "   sort by #0, #1 desc",
+      "   sort by #0, #1 desc, as sorted runs if they are many",
       "P2 window over rows of P1 partition by #0 order by #1 desc, sum(#1) range between 3 preceding and "
       "current "
       "row, rank() => #0, #1, #2, #3 ~1, after P1",
       "   expand to sets (#0, #1), (#1), () => #0, #1, #2, #3, #0, #1, #6 ~1",
       "   repeat #3 times => #0, #1, #2, #3, #0, #1, #6 ~1",
       "   build rows payload #0",
-      "P3 values, 1 rows => #0, #1 ~1, claimed, after P2",
+      "P3 values, 1 rows => #0, #1 ~1, after P2",
       "   probe mark P2 in a loop comparing #1 = #0 => #1, #1 ~1",
       "   sort first 5 after 2",
   };

@@ -30,7 +30,9 @@ class RandomPlan {
     if (end == 0) {
       Groups(main);
     } else if (end == 1) {
-      main.sink = AResult(main.schemas.back());
+      ResultSink result = AResult(main.schemas.back());
+      if (!result.order.empty() && result.limit < 0) result.runs = static_cast<Runs>(random_.Below(3));
+      main.sink = std::move(result);
       Finish(std::move(main));
     } else if (end == 2) {
       main.sink = PartitionSink{ASlots(main.schemas.back()), 1 + random_.Below(64)};
