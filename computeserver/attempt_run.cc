@@ -9,8 +9,8 @@
 namespace nam::computeserver {
 
 AttemptRun::~AttemptRun() {
+  if (!ended_ || cancel_) server_.results.Release(id_);
   cancel_ = true;
-  if (!ended_) server_.results.Release(id_);
 }
 
 absl::StatusOr<proto::AttemptReply> AttemptRun::Advance(const catalog::IncomingCall& call) {
@@ -26,8 +26,6 @@ absl::StatusOr<proto::AttemptReply> AttemptRun::Advance(const catalog::IncomingC
     }
     NAM_RETURN_IF_ERROR(status);
   }
-  // Nobody would read it, nor say so.
-  if (call.Cancelled()) return absl::CancelledError("cancelled");
   return window ? Window() : End();
 }
 

@@ -46,13 +46,18 @@ absl::StatusOr<proto::AttemptReply> OpenAttempts::Advance(uint64_t id, std::shar
   const std::lock_guard lock(mutex_);
   const auto found = attempts_.find(id);
   Entry& entry = found->second;
-  const bool unwanted = entry.unwanted || call.Cancelled();
-  if (reply.ok() && reply->more() && !unwanted) {
+  // Nobody would read it, nor say so. gRPC looks into its sockets for the answer, so it is asked once.
+  if (call.Cancelled()) {
+    entry.attempt->Cancel();
+    entry.unwanted = true;
+  }
+  if (reply.ok() && reply->more() && !entry.unwanted) {
     entry.called = false;
     ++entry.windows;
     handed_over_ns_ = fabric_.clock().NowNs();
     return reply;
   }
+  const bool unwanted = entry.unwanted;
   over = std::move(entry.attempt);
   attempts_.erase(found);
   if (unwanted && reply.ok()) return absl::CancelledError("cancelled");

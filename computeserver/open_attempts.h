@@ -24,7 +24,7 @@ class OpenAttempt {
   virtual ~OpenAttempt() = default;
   /// Until its next window can be read, or its end. One call at a time.
   virtual absl::StatusOr<proto::AttemptReply> Advance(const catalog::IncomingCall& call) = 0;
-  /// Ends its threads soon. Any thread.
+  /// Ends its threads soon; nobody wants what it has left. Any thread.
   virtual void Cancel() = 0;
 };
 

@@ -249,8 +249,7 @@ bool Attempt::Await(const std::function<void()>& while_waiting) {
       if (full != nullptr && full->full()) return true;
       told = told_ = channels_.fabric().CreateEvent();
     }
-    told->Wait(channels_.fabric().clock().After(kWhileWaitingUs));
-    while_waiting();
+    if (!told->Wait(channels_.fabric().clock().After(kWhileWaitingUs))) while_waiting();
   }
   running_threads_.clear();
   return false;

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 
@@ -49,13 +50,105 @@ class RealEvent final : public Event {
   bool set_ = false;
 };
 
-class RealThread final : public Thread {
+/// A thread of the operating system that runs one body after another, at most one at a time.
+class Worker {
  public:
-  explicit RealThread(std::thread thread) : thread_(std::move(thread)) {}
-  ~RealThread() override { thread_.join(); }
+  Worker() : thread_([this] { Loop(); }) {}
+  ~Worker() {
+    {
+      const std::lock_guard lock(mutex_);
+      leaving_ = true;
+      changed_.notify_all();
+    }
+    thread_.join();
+  }
+
+  void Start(std::string name, std::function<void()> body) {
+    const std::lock_guard lock(mutex_);
+    name_ = std::move(name);
+    body_ = std::move(body);
+    done_ = false;
+    changed_.notify_all();
+  }
+  /// Until the body has returned, and what it held is gone.
+  void Await() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return done_; });
+  }
 
  private:
-  std::thread thread_;
+  void Loop() {
+    std::string named;
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [this] { return body_ != nullptr || leaving_; });
+      if (body_ == nullptr) return;
+      std::function<void()> body = std::exchange(body_, nullptr);
+      std::string name = std::exchange(name_, {});
+      lock.unlock();
+      if (name != named) pthread_setname_np(pthread_self(), name.c_str());
+      named = std::move(name);
+      body();
+      body = nullptr;
+      lock.lock();
+      done_ = true;
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;  // with mutex_
+  std::string name_;
+  std::function<void()> body_;
+  bool done_ = false, leaving_ = false;
+  std::thread thread_;  // begins when all above is there
+};
+
+/// Workers whose thread has ended, for the next ones: a short query has a thread on each server and one for
+/// each server in its client, and to make and end them takes longer than to wake them. Of the process.
+class ParkedWorkers {
+ public:
+  static ParkedWorkers& Instance() {
+    static ParkedWorkers& workers = *new ParkedWorkers;
+    return workers;
+  }
+
+  std::unique_ptr<Worker> Take() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!parked_.empty()) {
+        std::unique_ptr<Worker> worker = std::move(parked_.back());
+        parked_.pop_back();
+        return worker;
+      }
+    }
+    return std::make_unique<Worker>();
+  }
+
+  void Give(std::unique_ptr<Worker> worker) {
+    const std::lock_guard lock(mutex_);
+    if (parked_.size() < kParkedMax) parked_.push_back(std::move(worker));
+  }
+
+ private:
+  static constexpr size_t kParkedMax = 16;
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Worker>> parked_;
+};
+
+class RealThread final : public Thread {
+ public:
+  RealThread(std::string name, std::function<void()> body) : worker_(ParkedWorkers::Instance().Take()) {
+    worker_->Start(std::move(name), std::move(body));
+  }
+  ~RealThread() override {
+    worker_->Await();
+    ParkedWorkers::Instance().Give(std::move(worker_));
+  }
+
+ private:
+  std::unique_ptr<Worker> worker_;
 };
 
 }  // namespace
@@ -66,10 +159,7 @@ std::unique_ptr<Event> MakeRealEvent() {
 
 std::unique_ptr<Thread> StartRealThread(const std::string& name, std::function<void()> body) {
   try {
-    return std::make_unique<RealThread>(std::thread([name = name.substr(0, 15), body = std::move(body)] {
-      pthread_setname_np(pthread_self(), name.c_str());
-      body();
-    }));
+    return std::make_unique<RealThread>(name.substr(0, 15), std::move(body));
   } catch (const std::system_error&) {
     CheckFailed(__FILE__, __LINE__, "thread started",
                 "the system refuses another thread (ulimit -u, pids.max)");

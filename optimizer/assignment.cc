@@ -193,56 +193,62 @@ std::optional<int> MatchingKey(const Plan& plan, const Plan::Join& join, const T
 
 std::vector<int> LargestDifferencing(const std::vector<uint64_t>& costs, int parts) {
   NAM_CHECK(parts >= 1);
+  if (costs.empty()) return {};
   // A candidate is a partial solution: its parts, the largest sum first. Repeatedly the two candidates
-  // that differ most are joined, the largest part of one with the smallest of the other.
+  // that differ most are joined, the largest part of one with the smallest of the other. At first each item
+  // is one; joined ones stay in the place of the first. A statement waits for this: items are chained by
+  // number, so that nothing is allocated for a candidate.
+  constexpr uint32_t kNone = UINT32_MAX;
   struct Part {
     uint64_t sum = 0;
-    std::vector<uint32_t> items;
+    uint32_t first = kNone, last = kNone;  // of its items
   };
-  struct Candidate {
-    std::vector<Part> parts;
-    uint64_t difference() const { return parts.front().sum - parts.back().sum; }
-    bool operator<(const Candidate& other) const {
-      if (difference() != other.difference()) return difference() < other.difference();
-      return !parts.front().items.empty() && !other.parts.front().items.empty() &&
-             parts.front().items[0] > other.parts.front().items[0];
+  const auto width = static_cast<size_t>(parts);
+  std::vector<Part> all(costs.size() * width);  // by candidate
+  std::vector<uint32_t> next(costs.size(), kNone);
+  struct Ranked {
+    uint64_t difference;
+    uint32_t first;  // item of the largest part; kNone: nothing has a cost
+    uint32_t candidate;
+    bool operator<(const Ranked& other) const {
+      if (difference != other.difference) return difference < other.difference;
+      return first != kNone && other.first != kNone && first > other.first;
     }
   };
-  std::vector<Candidate> candidates;  // a heap
-  const auto push = [&](Candidate candidate) {
-    candidates.push_back(std::move(candidate));
-    std::push_heap(candidates.begin(), candidates.end());
+  const auto ranked = [&](uint32_t candidate) {
+    const Part* const of = &all[candidate * width];
+    return Ranked{of[0].sum - of[width - 1].sum, of[0].first, candidate};
   };
-  const auto pop = [&] {
-    std::pop_heap(candidates.begin(), candidates.end());
-    Candidate top = std::move(candidates.back());
-    candidates.pop_back();
-    return top;
-  };
+  std::vector<Ranked> heap;
+  heap.reserve(costs.size());
   for (uint32_t i = 0; i < costs.size(); ++i) {
-    Candidate candidate;
-    candidate.parts.resize(static_cast<size_t>(parts));
-    candidate.parts[0] = {costs[i], {i}};
-    push(std::move(candidate));
+    all[i * width] = {costs[i], i, i};
+    heap.push_back(ranked(i));
+    std::push_heap(heap.begin(), heap.end());
+  }
+  while (heap.size() > 1) {
+    std::pop_heap(heap.begin(), heap.end());
+    std::pop_heap(heap.begin(), heap.end() - 1);
+    Part* const into = &all[heap.back().candidate * width];
+    const Part* const from = &all[heap[heap.size() - 2].candidate * width];
+    for (size_t k = 0; k < width; ++k) {
+      Part& part = into[k];
+      const Part& more = from[width - 1 - k];
+      part.sum += more.sum;
+      if (more.first == kNone) continue;
+      (part.first == kNone ? part.first : next[part.last]) = more.first;
+      part.last = more.last;
+    }
+    std::stable_sort(into, into + width, [](const Part& x, const Part& y) { return x.sum > y.sum; });
+    const uint32_t joined = heap.back().candidate;
+    heap.pop_back();
+    heap.back() = ranked(joined);
+    std::push_heap(heap.begin(), heap.end());
   }
   std::vector<int> part_of(costs.size());
-  if (costs.empty()) return part_of;
-  while (candidates.size() > 1) {
-    Candidate a = pop();
-    const Candidate b = pop();
-    for (size_t k = 0; k < a.parts.size(); ++k) {
-      Part& into = a.parts[k];
-      const Part& from = b.parts[b.parts.size() - 1 - k];
-      into.sum += from.sum;
-      into.items.insert(into.items.end(), from.items.begin(), from.items.end());
-    }
-    std::stable_sort(a.parts.begin(), a.parts.end(),
-                     [](const Part& x, const Part& y) { return x.sum > y.sum; });
-    push(std::move(a));
-  }
-  const Candidate& best = candidates.front();
-  for (size_t k = 0; k < best.parts.size(); ++k) {
-    for (uint32_t item : best.parts[k].items) part_of[item] = static_cast<int>(k);
+  const Part* const best = &all[heap.front().candidate * width];
+  for (size_t k = 0; k < width; ++k) {
+    for (uint32_t item = best[k].first; item != kNone; item = next[item]) part_of[item] = static_cast<int>(k);
   }
   return part_of;
 }

@@ -19,7 +19,7 @@
 namespace nam::session {
 namespace {
 
-/// Estimates that are this far off are told.
+/// Behind estimates that are this far off the rest is planned anew.
 constexpr double kFarOff = 10;
 
 optimizer::LoweringOptions LoweringOf(const SessionSettings& settings) {
@@ -148,10 +148,11 @@ absl::Status TreeRun::RunBarrier(uint32_t number) {
   NAM_ASSIGN_OR_RETURN(const optimizer::StageFact fact, FactOf(number, left));
   const optimizer::StageFact expected = tree_.lowered.stages[number].expected;
   facts_[number] = fact;
-  NAM_RETURN_IF_ERROR(Plan(number + 1));
+  // What the plan has assumed, it goes on with.
   const double least = std::max(1.0, std::min(fact.rows, expected.rows));
   if (fact.by_parts == expected.by_parts && std::max(fact.rows, expected.rows) < kFarOff * least)
     return absl::OkStatus();
+  NAM_RETURN_IF_ERROR(Plan(number + 1));
   replanned_.push_back(absl::StrFormat(
       "Planned anew behind stage %d: %.0f rows%s, where %.0f%s were expected", number, fact.rows,
       fact.by_parts ? " by parts" : "", expected.rows, expected.by_parts ? " by parts" : ""));

@@ -18,9 +18,10 @@ namespace nam::execution {
 ///
 ///     row number = page << rows_shift | place       address = base + page · page_bytes + 32 + place · stride
 ///
-/// A reservation costs a few microseconds and no memory, whatever its size. Threads take whole pages; a page
-/// has one writer until the pipeline's barrier, and any number of readers after it. All memory goes back to
-/// the system and to the budget when the table ends.
+/// A reservation costs a few microseconds and no memory, whatever its size; small tables leave theirs to the
+/// next ones, so what lies in a new page is anything. Threads take whole pages; a page has one writer until
+/// the pipeline's barrier, and any number of readers after it. All memory goes back to the budget when the
+/// table ends, and to the system but for some small ranges.
 class RowTable {
  public:
   /// At most `pages_max` pages, of the layout.pages_max() that row numbers reach and of those that the whole
@@ -61,6 +62,7 @@ class RowTable {
   MemoryBudget& budget_;
   std::byte* const base_;
   const uint64_t pages_max_;
+  uint64_t range_bytes_ = 0;  // of the addresses; at least those of pages_max_
   std::mutex mutex_;
   uint64_t committed_bytes_ = 0;  // by mutex_
   std::atomic<uint32_t> pages_ = 0;
