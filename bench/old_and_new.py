@@ -2,18 +2,26 @@
 """An older nam and this one in turn, on the same work: is this one slower?
 
 usage: old_and_new.py --old=BINARY [--new=BINARY] [--rounds=10] [--scale-factor=1] [--fabric=shm] [--memory=SIZE]
-                      [--clients=2] [--products=100000] [--seconds=3] [--work=ssb,checkout]
+                      [--clients=2] [--products=100000] [--seconds=3]
+                      [--work=ssb,ssb-by-read,points,checkout]
 
-Each binary has a local cluster of its own, both up at the same time; one of them works at a time. A round is SSB's
-queries (each three times, its median) or a checkout of some seconds by one binary and then by the other; who begins
-takes turns. Whose cluster is up first has better memory, by some percent: half of the rounds are with the one, then
-both are made anew for the others. Ratios are of medians over a half's rounds, and their geometric mean; more than 1
-means that the new one is faster. Exit code 1 when the geometric mean of a work is below 0.97.
+Each binary has a local cluster of its own, both up at the same time; one of them works at a time. A round is the
+work by one binary and then by the other; who begins takes turns. Works:
+
+  ssb          SSB's queries, each three times: its median
+  ssb-by-read  the same without looking at blocks in place
+  points       statements on one row of a table of 10,000 by its key: each kind's median over 500
+  checkout     a checkout of some seconds
+
+Whose cluster is up first has better memory, by some percent: half of the rounds are with the one, then both are made
+anew for the others. Ratios are of medians over a half's rounds, and their geometric mean; more than 1 means that the
+new one is faster. Exit code 1 when the geometric mean of a work is below 0.97.
 """
 import argparse
 import json
 import math
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -22,6 +30,19 @@ import tempfile
 
 WORTH = 0.97
 QUERY_REPEAT = 3
+POINTS = {
+    "point select": "select v, t from kv where k = %d",
+    "point update": "update kv set v = v + 1 where k = %d",
+    "point insert": "insert into kv values (1000000 + %d, 1, 'new')",
+    "point delete": "delete from kv where k = 1000000 + %d",
+}
+POINT_REPEAT = 500
+
+
+def ssb_queries(root):
+    """Name and text of SSB's queries, as the tree has them."""
+    with open(os.path.join(root, "ssb/queries.cc"), encoding="utf-8") as file:
+        return re.findall(r'\{"(Q\d\.\d)", R"\((.*?)\)"\}', file.read(), re.DOTALL)
 
 
 class Contender:
@@ -32,9 +53,9 @@ class Contender:
         self.directory = tempfile.mkdtemp(prefix="nam-old-and-new-")
         os.chmod(self.directory, 0o700)
 
-    def run(self, *arguments):
-        done = subprocess.run([self.binary, *arguments, "--state-dir=" + self.directory], text=True,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    def run(self, *arguments, script=""):
+        done = subprocess.run([self.binary, *arguments, "--state-dir=" + self.directory], text=True, input=script,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if done.returncode != 0:
             raise RuntimeError("%s %s: exit code %d: %s" % (self.binary, " ".join(arguments), done.returncode,
                                                             done.stderr.strip()[-2000:]))
@@ -57,6 +78,31 @@ class Contender:
                                      "--scale-factor=%s" % self.options.scale_factor))
         return {row["query"]: row["median_ms"] for row in report["rows"]}
 
+    def times(self, statements):
+        """Milliseconds of each statement, in one session without looks in place."""
+        out = self.run("sql", "--timing", script=";\n".join(["set nam.in_place = off"] + statements) + ";\n")
+        times = [float(time) for time in re.findall(r"^Time: ([0-9.]+) ms", out, re.MULTILINE)]
+        if len(times) != len(statements) + 1:
+            raise RuntimeError("%d times of %d statements: %s" % (len(times), len(statements) + 1, out[-2000:]))
+        return times[1:]
+
+    def ssb_by_read(self):
+        """Milliseconds by query."""
+        queries = ssb_queries(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        times = self.times([text for _, text in queries for _ in range(QUERY_REPEAT)])
+        return {name: statistics.median(times[i * QUERY_REPEAT:(i + 1) * QUERY_REPEAT])
+                for i, (name, _) in enumerate(queries)}
+
+    def load_points(self):
+        rows = ["(%d, %d, 'row %d')" % (k, k, k) for k in range(10_000)]
+        self.times(["create table kv (k bigint primary key, v bigint, t varchar(20)) with (storage = record)"] +
+                   ["insert into kv values " + ", ".join(rows[i:i + 100]) for i in range(0, len(rows), 100)])
+
+    def points(self):
+        """Milliseconds by kind of statement."""
+        keys = [k * 7919 % 10_000 for k in range(POINT_REPEAT)]
+        return {name: statistics.median(self.times([text % k for k in keys])) for name, text in POINTS.items()}
+
     def checkout(self):
         """Microseconds for each transaction that was committed."""
         report = json.loads(self.run("checkout", "--replace", "--clients=%d" % self.options.clients,
@@ -70,7 +116,7 @@ def medians(work, contenders, rounds):
     times = {contender: {} for contender in contenders}
     for number in range(rounds):
         for contender in contenders if number % 2 == 0 else contenders[::-1]:
-            for name, time in getattr(contender, work)().items():
+            for name, time in getattr(contender, work.replace("-", "_"))().items():
                 times[contender].setdefault(name, []).append(time)
         print("%s: round %d of %d" % (work, number + 1, rounds), file=sys.stderr)
     return [{name: statistics.median(each) for name, each in times[contender].items()} for contender in contenders]
@@ -86,8 +132,10 @@ def half(options, works, old_first):
     try:
         for contender in (old, new) if old_first else (new, old):
             contender.up()
-            if "ssb" in works:
+            if {"ssb", "ssb-by-read"} & set(works):
                 contender.load_ssb()
+            if "points" in works:
+                contender.load_points()
         return {work: medians(work, [old, new], options.rounds // 2) for work in works}
     finally:
         old.end()
@@ -100,7 +148,7 @@ def report(work, halves):
     for name in halves[0][work][0]:
         old, new = ([one[work][side][name] for one in halves] for side in (0, 1))
         ratios[name] = geometric_mean([a / b for a, b in zip(old, new)])
-        print("%-10s old %10.3f  new %10.3f  %s  old/new %.3f" % (
+        print("%-12s old %10.3f  new %10.3f  %s  old/new %.3f" % (
             name, geometric_mean(old), geometric_mean(new), "us" if work == "checkout" else "ms", ratios[name]))
     return geometric_mean(ratios.values())
 
@@ -120,8 +168,8 @@ def main():
     parser.add_argument("--work", default="ssb,checkout")
     options = parser.parse_args()
     works = options.work.split(",")
-    if options.rounds < 2 or set(works) - {"ssb", "checkout"}:
-        sys.exit("old_and_new.py: --rounds is 2 or more, --work is ssb, checkout or both")
+    if options.rounds < 2 or set(works) - {"ssb", "ssb-by-read", "points", "checkout"}:
+        sys.exit("old_and_new.py: --rounds is 2 or more, --work is of ssb, ssb-by-read, points and checkout")
     halves = [half(options, works, old_first) for old_first in (True, False)]
     slower = False
     for work in works:
