@@ -160,7 +160,6 @@ absl::StatusOr<proto::ListTablesReply> Service::ListTables(const proto::ListTabl
   proto::ListTablesReply reply;
   reply.set_version(version_);
   for (const auto& [name, state] : tables_) {
-    if (state.table->owner() != 0) continue;
     proto::Table& table = *reply.add_tables();
     table = *state.table;
     table.clear_partitions();
@@ -203,9 +202,8 @@ absl::StatusOr<proto::DropTableReply> Service::DropTable(const proto::DropTableR
   const std::lock_guard lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   NAM_RETURN_IF_ERROR(FindTable(request.name()).status());
-  // What a member made for itself, and the transaction state once it is lost.
-  const bool may = request.name() == kTransactionsTable || tables_.at(request.name()).table->owner() != 0;
-  NAM_RETURN_IF_ERROR(CheckNotSystem(request.name(), may));
+  // The transaction state goes once it is lost.
+  NAM_RETURN_IF_ERROR(CheckNotSystem(request.name(), /*may=*/request.name() == kTransactionsTable));
   Mutation mutation = NewMutation();
   if (request.name() == kTransactionsTable) {
     // Without it nobody knows which rows of record tables were committed: they all go at once.

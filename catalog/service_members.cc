@@ -75,9 +75,6 @@ void Service::EndMembership(const MemberState& member, Mutation& mutation) const
   for (const auto& [group, owner] : groups_) {
     if (owner.value() == id) mutation.delete_groups.push_back(group);
   }
-  for (const auto& [name, state] : tables_) {
-    if (state.table->owner() == id) mutation.delete_tables.push_back(name);
-  }
   proto::Member dead = member.member;
   dead.set_alive(false);
   dead.clear_proof();

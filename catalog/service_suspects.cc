@@ -21,7 +21,7 @@ bool Service::Late(const MemberState& member) const {
 std::vector<LostBlocks> Service::BlocksAt(uint32_t server) const {
   std::vector<LostBlocks> blocks;
   for (const auto& [name, state] : tables_) {
-    if (!state.servers.contains(server) || state.table->owner() != 0) continue;
+    if (!state.servers.contains(server)) continue;
     LostBlocks& lost = blocks.emplace_back(LostBlocks{.table = name});
     for (const proto::ServerUsage& usage : state.table->usage()) {
       if (usage.server() == server) lost.blocks = usage.blocks(), lost.bytes = usage.bytes();

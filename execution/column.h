@@ -67,11 +67,9 @@ constexpr uint8_t WidthOf(Physical physical) {
     case Physical::kTruth:
       return 1;
     case Physical::kInt64:
-    case Physical::kDouble:
       return 8;
     case Physical::kInt128:
     case Physical::kText:
-    case Physical::kInterval:
     case Physical::kUuid:
       return 16;
   }

@@ -50,21 +50,6 @@ plan::AggregateSink MergeOf(const plan::AggregateSink& partial, const plan::Sche
   return merge;
 }
 
-/// min and max look at each value once anyway.
-bool IgnoresRepeats(AggregateFunction function) {
-  switch (function) {
-    case AggregateFunction::kMin:
-    case AggregateFunction::kMax:
-    case AggregateFunction::kBoolAnd:
-    case AggregateFunction::kBoolOr:
-    case AggregateFunction::kBitAnd:
-    case AggregateFunction::kBitOr:
-      return true;
-    default:
-      return false;
-  }
-}
-
 absl::StatusOr<plan::Aggregate> AggregateOf(const lg::AggregateCall& call) {
   plan::Aggregate out{
       .function = call.function, .argument = call.argument, .type = call.type, .second = call.second};
@@ -76,7 +61,7 @@ absl::StatusOr<plan::Aggregate> AggregateOf(const lg::AggregateCall& call) {
     }
     out.argument = Where(*call.filter, std::move(out.argument));
   }
-  if (call.distinct && !IgnoresRepeats(call.function)) {
+  if (call.distinct && !plan::IgnoresRepeats(call.function)) {
     if (call.function == AggregateFunction::kCount) {
       out.function = AggregateFunction::kCountDistinct;
     } else {
@@ -91,7 +76,7 @@ bool IsOfDistinctValues(const std::vector<plan::Aggregate>& aggregates) {
   return std::any_of(aggregates.begin(), aggregates.end(), plan::IsDistinct) &&
          std::all_of(aggregates.begin(), aggregates.end(), [&](const plan::Aggregate& aggregate) {
            return plan::ArgumentsOf(aggregate.function) == 1 &&
-                  (plan::IsDistinct(aggregate) || IgnoresRepeats(aggregate.function)) &&
+                  (plan::IsDistinct(aggregate) || plan::IgnoresRepeats(aggregate.function)) &&
                   plan::SameExpr(aggregate.argument, aggregates[0].argument);
          });
 }

@@ -6,9 +6,14 @@
 
 namespace nam::optimizer {
 
-absl::StatusOr<LoweredTree> PlanQuery(plan::logical::Query query, const LoweringOptions& options) {
+absl::Status Rewrite(plan::logical::Query& query) {
   NAM_RETURN_IF_ERROR(Unnest(query));
   PushFilters(query);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LoweredTree> PlanQuery(plan::logical::Query query, const LoweringOptions& options) {
+  NAM_RETURN_IF_ERROR(Rewrite(query));
   return LowerTree(query, options);
 }
 

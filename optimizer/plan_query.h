@@ -6,6 +6,9 @@
 
 namespace nam::optimizer {
 
+/// The first half of PlanQuery: correlation is removed, conditions move down. Errors as of Unnest.
+absl::Status Rewrite(plan::logical::Query& query);
+
 /// From a bound query to its physical plan: correlation is removed, conditions move down, operators are
 /// chosen. Errors as of Unnest and LowerTree.
 absl::StatusOr<LoweredTree> PlanQuery(plan::logical::Query query, const LoweringOptions& options = {});

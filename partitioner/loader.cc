@@ -261,7 +261,6 @@ void Loader::Describe(proto::Table& table) const {
   table.set_name(schema.name);
   table.set_allocation(allocation_.value());
   table.set_rows(staged_->rows());
-  if (options_.temporary) table.set_owner(attachment_.member().value());
   table.set_sort_column(schema.sort_column);
   table.set_block_bytes(options_.block_bytes);
   table.set_pointer_group(options_.pointer_group);

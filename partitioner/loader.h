@@ -22,7 +22,6 @@ struct LoadOptions {
   bool replace = false;         // replace a table of the same name; otherwise ALREADY_EXISTS
   uint64_t expected_rows = 0;   // if known: memory is checked before the first row is kept
   int threads = 2;
-  bool temporary = false;  // nobody is shown it, and it goes with the lease of the attachment's member
 };
 
 /// Lays one table out in the memory servers: partition, cluster, encode, write, commit.

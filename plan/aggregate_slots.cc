@@ -1,5 +1,6 @@
 #include "plan/aggregate_slots.h"
 
+#include <iterator>
 #include <limits>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@ using Function = AggregateFunction;
 constexpr Bounds kCounts{0, std::numeric_limits<int64_t>::max(), true};
 constexpr Bounds kWords{std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(), true};
 constexpr size_t kSumWords = 3, kProductWords = 5;
+constexpr size_t kSlotsOfReals = 3, kSlotsOfTwoReals = 6;
 
 absl::Status Bad(const char* what) {
   return absl::InvalidArgumentError(std::string("not a plan: ") + what);
@@ -25,6 +27,12 @@ absl::Status Ok(bool right, const char* otherwise) {
 
 bool IsDecimal(const Type& type) {
   return type.kind == TypeKind::kDecimal && type.scale <= kMaxDecimalDigits;
+}
+
+/// What functions of two arguments are over, and yield.
+absl::Status CheckPair(const Type& a, const Type& b, const Type& to) {
+  const bool exact = a.numeric() && b.numeric(), real = a == Type::Double() && b == Type::Double();
+  return Ok((exact || real) && to == Type::Double(), "a function of pairs of no numbers, or that is no double");
 }
 
 size_t Products(Function function) {
@@ -41,6 +49,14 @@ size_t ArgumentsOf(Function function) {
     case Function::kCovarSamp:
     case Function::kCorr:
     case Function::kStringAggregate:
+    case Function::kRegrAvgX:
+    case Function::kRegrAvgY:
+    case Function::kRegrSxx:
+    case Function::kRegrSyy:
+    case Function::kRegrSxy:
+    case Function::kRegrSlope:
+    case Function::kRegrIntercept:
+    case Function::kRegrR2:
       return 2;
     default:
       return 1;
@@ -53,13 +69,34 @@ bool HasMoments(Function function) {
     case Function::kVarSamp:
     case Function::kStddevPop:
     case Function::kStddevSamp:
-    case Function::kCovarPop:
-    case Function::kCovarSamp:
-    case Function::kCorr:
+      return true;
+    default:
+      return ArgumentsOf(function) == 2 && function != Function::kStringAggregate;
+  }
+}
+
+bool IgnoresRepeats(Function function) {
+  switch (function) {
+    case Function::kMin:
+    case Function::kMax:
+    case Function::kBoolAnd:
+    case Function::kBoolOr:
+    case Function::kBitAnd:
+    case Function::kBitOr:
       return true;
     default:
       return false;
   }
+}
+
+const char* NameOf(Function function) {
+  static constexpr const char* kNames[] = {
+      "count(*)", "count",     "sum",        "min",         "max",       "avg",        "count distinct",
+      "var_pop",  "var_samp",  "stddev_pop", "stddev_samp", "bool_and",  "bool_or",    "bit_and",
+      "bit_or",   "bit_xor",   "covar_pop",  "covar_samp",  "corr",      "string_agg", "regr_avgx",
+      "regr_avgy", "regr_sxx", "regr_syy",   "regr_sxy",    "regr_slope", "regr_intercept", "regr_r2"};
+  static_assert(std::size(kNames) == static_cast<size_t>(kLastAggregate) + 1);
+  return kNames[static_cast<size_t>(function)];
 }
 
 bool IsDistinct(const Aggregate& aggregate) {
@@ -87,12 +124,20 @@ absl::Status CheckCall(Function function, std::span<const Type> arguments, const
     case Function::kVarSamp:
     case Function::kStddevPop:
     case Function::kStddevSamp:
+      if (from == Type::Double()) return Ok(to == from, "a variance of floating point of another type");
       return Ok(from.numeric() && IsDecimal(to), "a variance of no numbers, or that is no decimal");
     case Function::kCovarPop:
     case Function::kCovarSamp:
     case Function::kCorr:
-      return Ok(from.numeric() && arguments[1].numeric() && IsDecimal(to),
-                "a covariance of no numbers, or that is no decimal");
+    case Function::kRegrAvgX:
+    case Function::kRegrAvgY:
+    case Function::kRegrSxx:
+    case Function::kRegrSyy:
+    case Function::kRegrSxy:
+    case Function::kRegrSlope:
+    case Function::kRegrIntercept:
+    case Function::kRegrR2:
+      return CheckPair(from, arguments[1], to);
     case Function::kBoolAnd:
     case Function::kBoolOr:
       return Ok(from == Type::Bool() && to == from, "bool_and or bool_or of something else");
@@ -158,6 +203,8 @@ Slot AggregateResult(Function function, const Type& type, std::span<const Slot> 
 size_t StateSlotsOf(const Aggregate& aggregate) {
   if (IsDistinct(aggregate)) return 0;
   if (HasMoments(aggregate.function)) {
+    const bool two = ArgumentsOf(aggregate.function) > 1;
+    if (aggregate.argument.type.real()) return two ? kSlotsOfTwoReals : kSlotsOfReals;
     return 1 + kSumWords * ArgumentsOf(aggregate.function) + kProductWords * Products(aggregate.function);
   }
   return aggregate.function == Function::kAverage ? 3 : aggregate.function == Function::kSum ? 2 : 1;

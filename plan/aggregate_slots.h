@@ -30,7 +30,9 @@ Slot AggregateResult(AggregateFunction function, const Type& type, std::span<con
 ///                                of floating point: the sum; what rounding has lost of it
 ///     min, max, and, or, xor     the best so far, NULL without a value
 ///     variances, deviations      how many; 3 words of the sum; 5 of the sum of squares; lowest first
-///     covariances, correlation   how many; 3 words of either sum; 5 of each of the sums of x², y² and x·y
+///     functions of two           how many; 3 words of either sum; 5 of each of the sums of x², y² and x·y
+///     the same of floating point how many; the sum and the squared distances (types/real.h), of two
+///                                arguments also those of the second, and the products
 ///     distinct ones              nothing: their values travel as pairs, in a layout of their own
 ///
 /// Words of sums have the argument's type, so that states of another type are told apart. A sum that is not
@@ -46,7 +48,14 @@ size_t StateSlotsOf(const Aggregate& aggregate);
 /// Whether the aggregate looks at each value of a group once.
 bool IsDistinct(const Aggregate& aggregate);
 
-/// variance, deviation, covariance, correlation: computed from sums of products.
+/// As plans show it.
+const char* NameOf(AggregateFunction function);
+
+/// variance, deviation, covariance, correlation, regression: computed from sums of products.
 bool HasMoments(AggregateFunction function);
+
+/// Whether the function yields the same if each value comes once: as of what is alike the least and the greatest
+/// are the same.
+bool IgnoresRepeats(AggregateFunction function);
 
 }  // namespace nam::plan

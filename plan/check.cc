@@ -382,9 +382,14 @@ class Checker {
     return absl::OkStatus();
   }
 
-  absl::Status CheckStep(const Pipeline&, const LimitStep& limit, const Schema&) const {
-    return limit.rows >= -1 && limit.offset >= 0 ? absl::OkStatus() : Bad("a negative limit");
+  absl::Status CheckStep(const Pipeline&, const LimitStep& limit, const Schema& input) const {
+    if (limit.rows < -1 || limit.offset < 0) return Bad("a negative limit");
+    if (limit.rows < 0 && !limit.ties.empty()) return Bad("rows like the last one of all");
+    return CheckKeySlots(limit.ties, input);
   }
+
+  /// StepOutput looks at the expressions.
+  absl::Status CheckStep(const Pipeline&, const SeriesStep&, const Schema&) const { return absl::OkStatus(); }
 
   absl::Status CheckStep(const Pipeline& p, const ProbeStep& probe, const Schema& input) const {
     if (!Waits(p, probe.build)) return Bad("a probe of a pipeline that is not complete");

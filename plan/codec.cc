@@ -84,6 +84,7 @@ void Put(const WindowSource& window, proto::SourceNode* out) {
     into.set_frame_unit(static_cast<uint32_t>(call.frame.unit));
     Put(call.frame.start, into.mutable_frame_start());
     Put(call.frame.end, into.mutable_frame_end());
+    into.set_frame_exclusion(static_cast<uint32_t>(call.frame.exclusion));
     *into.mutable_type() = nam::ToProto(call.type);
   }
 }
@@ -150,6 +151,7 @@ void Put(const ProbeStep& probe, proto::StepNode* out) {
 void Put(const LimitStep& limit, proto::StepNode* out) {
   out->mutable_limit()->set_rows(limit.rows);
   out->mutable_limit()->set_offset(limit.offset);
+  Put(limit.ties, out->mutable_limit()->mutable_ties());
 }
 
 void Put(const ExpandStep& expand, proto::StepNode* out) {
@@ -160,6 +162,12 @@ void Put(const ExpandStep& expand, proto::StepNode* out) {
 
 void Put(const RepeatStep& repeat, proto::StepNode* out) {
   out->mutable_repeat()->set_times(repeat.times);
+}
+
+void Put(const SeriesStep& series, proto::StepNode* out) {
+  *out->mutable_series()->mutable_first() = ToProto(series.first);
+  *out->mutable_series()->mutable_last() = ToProto(series.last);
+  *out->mutable_series()->mutable_step() = ToProto(series.step);
 }
 
 void Put(const BuildSink& build, proto::SinkNode* out) {
@@ -284,11 +292,13 @@ absl::Status Take(const proto::WindowSource& from, WindowSource& to) {
   for (const proto::WindowCall& call : from.calls()) {
     WindowCall& into = to.calls.emplace_back();
     NAM_RETURN_IF_ERROR(Take(call.function(), WindowFunction::kNthValue, into.function));
-    NAM_RETURN_IF_ERROR(Take(call.aggregate(), AggregateFunction::kStringAggregate, into.aggregate));
+    NAM_RETURN_IF_ERROR(Take(call.aggregate(), kLastAggregate, into.aggregate));
     into.arguments = NumbersOf(call.arguments());
     NAM_RETURN_IF_ERROR(Take(call.frame_unit(), WindowFrame::Unit::kGroups, into.frame.unit));
     NAM_RETURN_IF_ERROR(Take(call.frame_start(), into.frame.start));
     NAM_RETURN_IF_ERROR(Take(call.frame_end(), into.frame.end));
+    NAM_RETURN_IF_ERROR(
+        Take(call.frame_exclusion(), WindowFrame::Exclusion::kTies, into.frame.exclusion));
     NAM_ASSIGN_OR_RETURN(into.type, TypeOf(call.type()));
   }
   return absl::OkStatus();
@@ -298,7 +308,7 @@ absl::Status Take(const proto::AggregateSink& from, AggregateSink& to) {
   NAM_RETURN_IF_ERROR(Take(from.group_by(), to.group_by));
   for (const proto::AggregateCall& call : from.aggregates()) {
     Aggregate& aggregate = to.aggregates.emplace_back();
-    NAM_RETURN_IF_ERROR(Take(call.function(), AggregateFunction::kStringAggregate, aggregate.function));
+    NAM_RETURN_IF_ERROR(Take(call.function(), kLastAggregate, aggregate.function));
     NAM_ASSIGN_OR_RETURN(aggregate.type, TypeOf(call.type()));
     aggregate.distinct = call.distinct();
     if (ArgumentsOf(aggregate.function) > 0) {
@@ -382,7 +392,9 @@ absl::Status Take(const proto::StepNode& from, StepNode& to) {
     case proto::StepNode::kProbe:
       return Take(from.probe(), to.emplace<ProbeStep>());
     case proto::StepNode::kLimit:
-      to = LimitStep{.rows = from.limit().rows(), .offset = from.limit().offset()};
+      to = LimitStep{.rows = from.limit().rows(),
+                     .offset = from.limit().offset(),
+                     .ties = NumbersOf(from.limit().ties())};
       return absl::OkStatus();
     case proto::StepNode::kExpand: {
       ExpandStep& expand = to.emplace<ExpandStep>();
@@ -393,6 +405,13 @@ absl::Status Take(const proto::StepNode& from, StepNode& to) {
     case proto::StepNode::kRepeat:
       to.emplace<RepeatStep>().times = from.repeat().times();
       return absl::OkStatus();
+    case proto::StepNode::kSeries: {
+      SeriesStep& series = to.emplace<SeriesStep>();
+      NAM_ASSIGN_OR_RETURN(series.first, FromProto(from.series().first()));
+      NAM_ASSIGN_OR_RETURN(series.last, FromProto(from.series().last()));
+      NAM_ASSIGN_OR_RETURN(series.step, FromProto(from.series().step()));
+      return absl::OkStatus();
+    }
     case proto::StepNode::NODE_NOT_SET:
       break;
   }

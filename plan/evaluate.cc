@@ -103,8 +103,6 @@ class Evaluator {
   absl::StatusOr<Value> Eval(const Expr& e) const {
     switch (e.op) {
       case Op::kColumn:
-      case Op::kGroup:
-      case Op::kAggregate:
         return resolve_(e);
       case Op::kLiteral:
         return e.literal;

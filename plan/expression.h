@@ -10,7 +10,7 @@
 
 namespace nam::plan {
 
-/// A column of the query: position of its table in BoundQuery::tables, and of itself in that table.
+/// A column: the number of its relation, and its place there. In a physical plan {0, slot}.
 struct ColumnRef {
   int table = -1;
   int column = -1;
@@ -43,8 +43,6 @@ enum class Op : uint8_t {
   kExtractYear,
   kExtractMonth,
   kExtractDay,  // [date]
-  kGroup,       // after aggregation only: value of BoundQuery::group_by[index]
-  kAggregate,   // after aggregation only: value of BoundQuery::aggregates[index]
   kFunction,    // [a, b, …]: function number `index` (plan/function.h)
 };
 
@@ -62,8 +60,8 @@ struct Expr {
   Type type;
   int position = -1;  // byte offset in the statement, for messages
   ColumnRef column;
-  /// kGroup, kAggregate: which one; kFunction: its number; kCast to an integer: 2, 4 or 8 bytes, -1 for 8;
-  /// kCast to a decimal: its digits, -1 for 38.
+  /// kFunction: its number; kCast to an integer: 2, 4 or 8 bytes, -1 for 8; kCast to a decimal: its digits, -1
+  /// for 38.
   int index = -1;
   Value literal;
   std::vector<Expr> children;
@@ -106,11 +104,10 @@ inline std::string_view WithoutBlanks(std::string_view text) {
   return text.substr(0, text.find_last_not_of(' ') + 1);
 }
 
-/// Reads the value of a kColumn, kGroup or kAggregate node.
+/// Reads the value of a kColumn node.
 using Resolver = std::function<Value(const Expr&)>;
 
-/// Evaluates row by row with SQL's three-valued logic: after aggregation, for constants, and as the
-/// reference for the vectorized evaluator. OUT_OF_RANGE on overflow, INVALID_ARGUMENT on division by zero.
+/// Evaluates row by row with SQL's three-valued logic: for constants, and as the reference for the vectorized evaluator. OUT_OF_RANGE on overflow, INVALID_ARGUMENT on division by zero.
 absl::StatusOr<Value> Evaluate(const Expr& expr, const Resolver& resolve);
 
 /// SQL LIKE over UTF-8: % any run, _ any one character, \ escapes.

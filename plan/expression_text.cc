@@ -99,8 +99,6 @@ class Printer {
   std::string Plain(const Expr& e) const {
     switch (e.op) {
       case Op::kColumn:
-      case Op::kGroup:
-      case Op::kAggregate:
         return name_(e);
       case Op::kLiteral:
         return LiteralText(e.literal);

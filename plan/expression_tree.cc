@@ -16,7 +16,7 @@ bool SameExpr(const Expr& a, const Expr& b) {
 }
 
 bool IsConstant(const Expr& expr) {
-  if (expr.op == Op::kColumn || expr.op == Op::kGroup || expr.op == Op::kAggregate) return false;
+  if (expr.op == Op::kColumn) return false;
   return std::all_of(expr.children.begin(), expr.children.end(), IsConstant);
 }
 

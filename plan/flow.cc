@@ -119,6 +119,25 @@ absl::StatusOr<Schema> Expanded(const ExpandStep& expand, const Schema& input) {
   return out;
 }
 
+/// The input, then the number, which lies between the ends whatever the step is.
+absl::StatusOr<Schema> WithSeries(const SeriesStep& series, const Schema& input) {
+  NAM_ASSIGN_OR_RETURN(const Slot first, SlotOf(series.first, input));
+  NAM_ASSIGN_OR_RETURN(const Slot last, SlotOf(series.last, input));
+  NAM_ASSIGN_OR_RETURN(const Slot step, SlotOf(series.step, input));
+  const bool numbers = first.type.kind == TypeKind::kInteger || first.type.kind == TypeKind::kDecimal;
+  const bool times = first.type.kind == TypeKind::kTimestamp;
+  if (first.type != last.type || !(numbers ? step.type == first.type
+                                           : times && step.type.kind == TypeKind::kInterval))
+    return Bad("a series of something else than numbers or timestamps");
+  Schema out = input;
+  const bool known = first.bounds.known && last.bounds.known;
+  out.push_back({first.type, false,
+                 known ? Bounds{std::min(first.bounds.low, last.bounds.low),
+                                std::max(first.bounds.high, last.bounds.high), true}
+                       : Bounds{}});
+  return out;
+}
+
 absl::StatusOr<Schema> GroupsOf(const AggregateSink& sink, const Schema& input) {
   using Phase = AggregateSink::Phase;
   if (sink.phase == Phase::kMerge) return input;
@@ -148,6 +167,7 @@ absl::StatusOr<Schema> StepOutput(const PhysicalPlan& plan, const StepNode& step
     return ProbeOutput(*probe, input, payload);
   }
   if (const auto* expand = std::get_if<ExpandStep>(&step)) return Expanded(*expand, input);
+  if (const auto* series = std::get_if<SeriesStep>(&step)) return WithSeries(*series, input);
   return input;
 }
 
@@ -227,8 +247,8 @@ std::optional<uint32_t> SourceSlotOf(const Pipeline& pipeline, size_t step, uint
       const bool invents = probe->kind == JoinKind::kRight || probe->kind == JoinKind::kFull;
       if (invents || slot >= probe->keep.size()) return std::nullopt;
       slot = probe->keep[slot];
-    } else if (std::holds_alternative<ExpandStep>(node) && slot >= pipeline.schemas[s - 1].size()) {
-      return std::nullopt;  // a key, which is NULL in some of the rows
+    } else if (slot >= pipeline.schemas[s - 1].size()) {
+      return std::nullopt;  // a key of grouping sets, which is NULL in some of the rows, or a series
     }
   }
   return slot;

@@ -89,6 +89,10 @@ void DeriveColumns(Node& node) {
     return;
   }
   if (node.inputs.size() == 1) node.columns = node.input().columns;
+  if (const auto* series = node.As<Series>()) {
+    node.columns.push_back(series->result);
+    node.columns.back().nullable = false;
+  }
 }
 
 void DeriveAllColumns(Node& root) {
@@ -195,6 +199,12 @@ void VisitExpressions(NodeType& node, const Visit& visit) {
           }
         } else if constexpr (std::is_same_v<Op, Sort>) {
           keys(op.keys);
+        } else if constexpr (std::is_same_v<Op, Limit>) {
+          VisitAll(op.ties, visit);
+        } else if constexpr (std::is_same_v<Op, Series>) {
+          visit(op.first);
+          visit(op.last);
+          visit(op.step);
         } else if constexpr (std::is_same_v<Op, Distinct>) {
           VisitAll(op.on, visit);
           keys(op.order);

@@ -37,7 +37,7 @@
 /// input of a dependent join also the columns of the left one, unless they are defined below as well. That is
 /// the only correlation there is. optimizer/unnest.h removes all dependent joins: lowering never sees one.
 ///
-/// **Order**: Sort orders; Filter, Project, Limit and With keep their (last) input's order; nothing else
+/// **Order**: Sort orders; Filter, Project, Limit, Series and With keep their (last) input's order; nothing else
 /// promises one. Limit takes the first rows of its input's order.
 ///
 /// **Types** of expressions are what the binder promised (plan/expression.h). A column that is not `nullable`
@@ -149,9 +149,12 @@ struct FrameBound {
 
 struct Frame {
   enum class Unit : uint8_t { kRows, kRange, kGroups };
+  /// The rows between the bounds that do not count: none; the row itself; it and its peers; its peers alone.
+  enum class Exclusion : uint8_t { kNone, kCurrentRow, kGroup, kTies };
   Unit unit = Unit::kRange;
   FrameBound start;
   FrameBound end{FrameBound::Kind::kCurrentRow, {}};
+  Exclusion exclusion = Exclusion::kNone;
 };
 
 struct WindowCall {
@@ -176,6 +179,17 @@ struct Sort {
 struct Limit {
   std::optional<int64_t> rows;  // none: all
   int64_t offset = 0;
+  /// With these, which the input is ordered by, and one row or more: rows behind the last one that are like it
+  /// in all of them come, too. NULLs are alike.
+  std::vector<Expr> ties;
+};
+
+/// Each row of the input once for each number of a series: first, first + step, … as long as `last` is not
+/// passed. None if one of them is NULL; 22023 if `step` is 0. All of one type, an integer or a decimal; or
+/// timestamps, `step` being an interval. columns: the input's, then `result`, which has no NULL.
+struct Series {
+  Expr first, last, step;
+  Column result;
 };
 
 /// One row of those that are alike in `on` (in all columns if `on` is empty), NULLs being alike: the first
@@ -207,7 +221,7 @@ struct CteScan {
 };
 
 using Operator = std::variant<Scan, Values, Filter, Project, Join, Aggregate, Window, Sort, Limit, Distinct,
-                              SetOperation, With, CteScan>;
+                              SetOperation, With, CteScan, Series>;
 
 struct Node {
   Operator op;
@@ -247,7 +261,8 @@ Expr MakeNotDistinct(const Expr& a, bool a_nullable, const Expr& b, bool b_nulla
 /// The two sides of an expression of the second form.
 std::optional<std::pair<const Expr*, const Expr*>> NotDistinctSides(const Expr& expr);
 
-/// Sets the columns that follow from the inputs: all of Filter, Sort, Limit, Distinct, Join, Window and With;
+/// Sets the columns that follow from the inputs: all of Filter, Sort, Limit, Distinct, Join, Window, Series and
+/// With;
 /// `nullable` of the others. Inputs' columns are right already.
 void DeriveColumns(Node& node);
 /// DeriveColumns of every node, inputs first.

@@ -53,7 +53,6 @@ class Checker {
   }
 
   absl::Status CheckExpr(const Node& node, const Expr& expr, const ColumnSet& visible) {
-    if (expr.op == Op::kGroup || expr.op == Op::kAggregate) return Broken(node, "a group or an aggregate");
     if (expr.type.kind == TypeKind::kNull) return Broken(node, "an expression without a type");
     if (expr.op == Op::kColumn && visible.count(expr.column) == 0) {
       return Broken(node, absl::StrCat("unknown column #", expr.column.table, ".", expr.column.column));

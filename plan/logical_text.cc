@@ -28,11 +28,7 @@ std::string List(const std::vector<OrderKey>& keys) {
 }
 
 std::string Text(const AggregateCall& call) {
-  constexpr const char* kNames[] = {"count(*)",    "count",          "sum",        "min",      "max",
-                                    "avg",         "count distinct", "var_pop",    "var_samp", "stddev_pop",
-                                    "stddev_samp", "bool_and",       "bool_or",    "bit_and",  "bit_or",
-                                    "bit_xor",     "covar_pop",      "covar_samp", "corr",     "string_agg"};
-  std::string text = kNames[static_cast<size_t>(call.function)];
+  std::string text = NameOf(call.function);
   const size_t arguments = ArgumentsOf(call.function);
   if (arguments > 0) absl::StrAppend(&text, "(", call.distinct ? "distinct " : "", Text(call.argument));
   if (arguments > 1) absl::StrAppend(&text, ", ", Text(call.second));
@@ -62,13 +58,14 @@ std::string Text(const WindowCall& call) {
                                     "ntile",      "lag",        "lead",         "first_value",
                                     "last_value", "nth_value",  "percent_rank", "cume_dist"};
   constexpr const char* kUnits[] = {"rows", "range", "groups"};
+  constexpr const char* kExclusions[] = {"", " exclude current row", " exclude group", " exclude ties"};
   std::string text =
       call.function == WindowFunction::kAggregate
           ? Text(call.aggregate)
           : absl::StrCat(kNames[static_cast<size_t>(call.function)], "(", List(call.arguments), ")");
   if (call.function == WindowFunction::kAggregate || call.function >= WindowFunction::kFirstValue) {
     absl::StrAppend(&text, " ", kUnits[static_cast<size_t>(call.frame.unit)], " ", Text(call.frame.start),
-                    " to ", Text(call.frame.end));
+                    " to ", Text(call.frame.end), kExclusions[static_cast<size_t>(call.frame.exclusion)]);
   }
   return text;
 }
@@ -143,6 +140,12 @@ class Printer {
   void Show(const Node&, const Limit& limit) {
     absl::StrAppend(&out_, "Limit ", limit.rows.has_value() ? absl::StrCat(*limit.rows) : "all");
     if (limit.offset != 0) absl::StrAppend(&out_, " offset ", limit.offset);
+    if (!limit.ties.empty()) absl::StrAppend(&out_, " with ties ", List(limit.ties));
+  }
+  void Show(const Node& node, const Series& series) {
+    absl::StrAppend(&out_, "Series");
+    Outputs(node, node.columns.size() - 1,
+            {absl::StrCat(Text(series.first), " to ", Text(series.last), " by ", Text(series.step))});
   }
   void Show(const Node&, const Distinct& distinct) {
     absl::StrAppend(&out_, "Distinct");

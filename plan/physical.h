@@ -193,6 +193,9 @@ struct ProjectStep {
 struct LimitStep {
   int64_t rows = -1;  // -1: all
   int64_t offset = 0;
+  /// Slots. With some, and one row or more, and rows that flow on one thread in an order by these: the rows
+  /// behind the last one that are like it in all of them flow on, too.
+  std::vector<uint32_t> ties;
 };
 
 /// Each row once for each grouping set: the input's slots; then `keys`, NULL in sets that lack them; then the
@@ -207,7 +210,15 @@ struct RepeatStep {
   uint32_t times = 0;
 };
 
-using StepNode = std::variant<FilterStep, ProjectStep, ProbeStep, LimitStep, ExpandStep, RepeatStep>;
+/// Each row once for each number of a series, in its order: the input's slots, then the number. The series is
+/// first, first + step, … as long as `last` is not passed; it is empty if one of them is NULL. A step of 0 is an
+/// error. All of one type, an integer or a decimal; or timestamps, `step` being an interval.
+struct SeriesStep {
+  Expr first, last, step;
+};
+
+using StepNode =
+    std::variant<FilterStep, ProjectStep, ProbeStep, LimitStep, ExpandStep, RepeatStep, SeriesStep>;
 
 // ─── Sinks
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "plan/aggregate_slots.h"
 #include "plan/flow.h"
 #include "types/value.h"
 
@@ -49,14 +50,6 @@ const char* NameOf(JoinKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
-const char* NameOf(AggregateFunction function) {
-  static constexpr const char* kNames[] = {
-      "count(*)", "count",    "sum",        "min",         "max",      "avg",       "count distinct",
-      "var_pop",  "var_samp", "stddev_pop", "stddev_samp", "bool_and", "bool_or",   "bit_and",
-      "bit_or",   "bit_xor",  "covar_pop",  "covar_samp",  "corr",     "string_agg"};
-  return kNames[static_cast<size_t>(function)];
-}
-
 const char* NameOf(AggregateSink::Phase phase) {
   static constexpr const char* kNames[] = {"partial", "merge", "final", "whole"};
   return kNames[static_cast<size_t>(phase)];
@@ -96,8 +89,10 @@ bool HasFrame(const WindowCall& call) {
 
 std::string Text(const WindowFrame& frame) {
   static constexpr const char* kUnits[] = {"rows", "range", "groups"};
+  static constexpr const char* kExclusions[] = {"", " exclude current row", " exclude group",
+                                                " exclude ties"};
   return absl::StrCat(" ", kUnits[static_cast<size_t>(frame.unit)], " between ", Text(frame.start), " and ",
-                      Text(frame.end));
+                      Text(frame.end), kExclusions[static_cast<size_t>(frame.exclusion)]);
 }
 
 std::string Text(const Order& order, const Names& names) {
@@ -275,6 +270,8 @@ class Printer {
   std::string Step(const LimitStep& limit) {
     std::string text = limit.rows < 0 ? "all" : absl::StrCat("limit ", limit.rows);
     if (limit.offset > 0) absl::StrAppend(&text, " behind ", limit.offset);
+    if (!limit.ties.empty())
+      absl::StrAppend(&text, " with ties in ", absl::StrJoin(Picked(limit.ties, names_), ", "));
     return text;
   }
   std::string Step(const ExpandStep& expand) {
@@ -288,6 +285,12 @@ class Printer {
   }
   std::string Step(const RepeatStep& repeat) {
     return absl::StrCat("repeat ", names_[repeat.times], " times");
+  }
+  std::string Step(const SeriesStep& series) {
+    std::string text = absl::StrCat("series from ", Text(series.first, names_), " to ",
+                                    Text(series.last, names_), " by ", Text(series.step, names_));
+    names_.push_back(absl::StrCat("#", names_.size()));
+    return text;
   }
 
   // ─── Sinks

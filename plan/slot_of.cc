@@ -370,9 +370,6 @@ absl::StatusOr<Slot> OfNode(const Expr& e, std::span<const Slot> args, const Sch
       return OfExtract(e, args[0]);
     case Op::kFunction:
       return OfFunction(e, args);
-    case Op::kGroup:
-    case Op::kAggregate:
-      return Bad("the result of an aggregation that is not there");
     default:
       return OfCondition(e, args);
   }

@@ -51,9 +51,12 @@ struct FrameBound {
 /// row; rows whose key is NULL are peers of each other and in no distance of others.
 struct WindowFrame {
   enum class Unit : uint8_t { kRows, kRange, kGroups };
+  /// The rows between the bounds that do not count: none; the row itself; it and its peers; its peers alone.
+  enum class Exclusion : uint8_t { kNone, kCurrentRow, kGroup, kTies };
   Unit unit = Unit::kRange;
   FrameBound start;
   FrameBound end{FrameBound::Kind::kCurrentRow, 0};
+  Exclusion exclusion = Exclusion::kNone;
 
   bool operator==(const WindowFrame&) const = default;
 };

@@ -9,8 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "execution/local_stage.h"
-#include "optimizer/push_filters.h"
-#include "optimizer/unnest.h"
+#include "optimizer/plan_query.h"
 #include "session/explain.h"
 #include "session/no_rows.h"
 #include "session/query_result.h"
@@ -53,8 +52,7 @@ absl::StatusOr<std::unique_ptr<TreeRun>> TreeRun::Make(const Options& options, p
   std::unique_ptr<TreeRun> out(new TreeRun(options));
   for (const plan::logical::Column& column : query.root->columns)
     out->columns_.push_back({column.name, column.type});
-  NAM_RETURN_IF_ERROR(optimizer::Unnest(query));
-  optimizer::PushFilters(query);
+  NAM_RETURN_IF_ERROR(optimizer::Rewrite(query));
   out->query_ = std::move(query);
   out->lowering_ = LoweringOf(options.settings);
   NAM_RETURN_IF_ERROR(out->Plan(0));

@@ -90,11 +90,9 @@ absl::StatusOr<Expr> AsColumn(const ExpressionBuilder& builder, Expr value, cons
 }
 
 absl::StatusOr<Expr> BindDefault(const Node& expression, const proto::Column& column) {
-  static const std::vector<BoundTable> no_tables;
-  const Scope nothing;
   DefaultScope scope;
-  ExpressionBinder expressions(no_tables, scope);
-  NAM_ASSIGN_OR_RETURN(Expr value, expressions.BindUntyped(expression, nothing, Clause::kDefault));
+  ExpressionBinder expressions(scope);
+  NAM_ASSIGN_OR_RETURN(Expr value, expressions.BindUntyped(expression, Clause::kDefault));
   return AsColumn(expressions.builder(), std::move(value), column, expression.position());
 }
 

@@ -13,6 +13,7 @@
 #include "sql/column_values.h"
 #include "sql/expression_binder.h"
 #include "sql/index_columns.h"
+#include "sql/logical_scope.h"
 #include "sql/record_binder.h"
 #include "sql/system_names.h"
 #include "types/sql_error.h"
@@ -32,13 +33,31 @@ constexpr int64_t kDefaultVersions = 1;
 
 constexpr char kRowIds[] = "nam.row";  // the hidden column of a table without a primary key
 
-/// A table's own scope, for CHECK.
-Scope ScopeOf(const proto::Table& table) {
-  Scope scope;
-  scope.tables = {0};
-  for (int i = 0; i < table.columns_size(); ++i) scope.columns.push_back({table.columns(i).name(), {0, i}});
-  return scope;
-}
+/// A table's own columns, as relation 0.
+class CheckScope final : public QueryScope {
+ public:
+  explicit CheckScope(const proto::Table& table) {
+    FromRelation relation{.alias = table.name(), .table = table.name(), .columns = {}};
+    for (int i = 0; i < table.columns_size(); ++i) {
+      const proto::Column& column = table.columns(i);
+      if (column.hidden()) continue;
+      relation.columns.push_back({{0, i}, column.name(), ColumnTypeOf(column.type()), column.nullable()});
+    }
+    scope_.columns = relation.columns;
+    scope_.relations.push_back(std::move(relation));
+  }
+
+  std::optional<absl::StatusOr<Expr>> BindInQuery(const Node& node, Clause, int) override {
+    if (!node.Is("ColumnRef")) return std::nullopt;
+    const ScopeLevel level{.scope = &scope_};
+    const auto column = ResolveColumn(level, node);
+    if (!column.ok()) return column.status();
+    return plan::logical::MakeColumn(*column, node.position());
+  }
+
+ private:
+  FromScope scope_;
+};
 
 void ForgetPositions(Expr& expr) {
   expr.position = -1;
@@ -420,12 +439,11 @@ class TableBinder {
   }
 
   absl::Status BindCheckConstraints() {
-    const std::vector<BoundTable> tables = {{table_.name(), std::make_shared<proto::Table>(table_)}};
-    const Scope scope = ScopeOf(table_);
+    CheckScope scope(table_);
     for (const Constraint& check : checks_) {
-      ExpressionBinder expressions(tables);
+      ExpressionBinder expressions(scope);
       NAM_ASSIGN_OR_RETURN(const Expr condition,
-                           expressions.BindBoolean(check.node.Field("raw_expr"), scope, Clause::kCheck));
+                           expressions.BindBoolean(check.node.Field("raw_expr"), Clause::kCheck));
       proto::RecordCheck& out = *table_.mutable_record()->add_checks();
       NAM_ASSIGN_OR_RETURN(*out.mutable_name(), CheckName(check));
       out.set_expression(ToString(condition, [&](const Expr& e) {
@@ -468,8 +486,7 @@ absl::StatusOr<Statement> BindCreateTable(const Node& node) {
 }
 
 absl::StatusOr<std::vector<BoundCheck>> BindChecks(const std::shared_ptr<const proto::Table>& table) {
-  const std::vector<BoundTable> tables = {{table->name(), table}};
-  const Scope scope = ScopeOf(*table);
+  CheckScope scope(*table);
   std::vector<BoundCheck> checks;
   for (const proto::RecordCheck& check : table->record().checks()) {
     NAM_ASSIGN_OR_RETURN(const ParsedStatement parsed,
@@ -479,9 +496,8 @@ absl::StatusOr<std::vector<BoundCheck>> BindChecks(const std::shared_ptr<const p
       return absl::DataLossError(
           absl::StrCat("check ", check.name(), " of ", table->name(), " is no condition"));
     }
-    ExpressionBinder expressions(tables);
-    NAM_ASSIGN_OR_RETURN(Expr condition,
-                         expressions.BindBoolean(targets[0].Field("val"), scope, Clause::kCheck));
+    ExpressionBinder expressions(scope);
+    NAM_ASSIGN_OR_RETURN(Expr condition, expressions.BindBoolean(targets[0].Field("val"), Clause::kCheck));
     ForgetPositions(condition);
     checks.push_back({check.name(), std::move(condition)});
   }

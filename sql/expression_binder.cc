@@ -62,15 +62,12 @@ const char* ClauseName(Clause clause) {
   return "";
 }
 
-absl::StatusOr<Expr> ExpressionBinder::BindUntyped(const Node& node, const Scope& scope, Clause clause) {
-  Context context;
-  context.scope = &scope;
-  context.clause = clause;
-  return Expression(node, context);
+absl::StatusOr<Expr> ExpressionBinder::BindUntyped(const Node& node, Clause clause) {
+  return Expression(node, {.clause = clause});
 }
 
-absl::StatusOr<Expr> ExpressionBinder::Bind(const Node& node, const Scope& scope, Clause clause) {
-  NAM_ASSIGN_OR_RETURN(Expr expr, BindUntyped(node, scope, clause));
+absl::StatusOr<Expr> ExpressionBinder::Bind(const Node& node, Clause clause) {
+  NAM_ASSIGN_OR_RETURN(Expr expr, BindUntyped(node, clause));
   if (IsNullLiteral(expr)) {
     NAM_RETURN_IF_ERROR(builder_.Settle(expr, Type::String()));
   }
@@ -78,8 +75,8 @@ absl::StatusOr<Expr> ExpressionBinder::Bind(const Node& node, const Scope& scope
   return expr;
 }
 
-absl::StatusOr<Expr> ExpressionBinder::BindBoolean(const Node& node, const Scope& scope, Clause clause) {
-  NAM_ASSIGN_OR_RETURN(Expr expr, BindUntyped(node, scope, clause));
+absl::StatusOr<Expr> ExpressionBinder::BindBoolean(const Node& node, Clause clause) {
+  NAM_ASSIGN_OR_RETURN(Expr expr, BindUntyped(node, clause));
   NAM_RETURN_IF_ERROR(builder_.Settle(expr, Type::Bool()));
   if (expr.type.kind != TypeKind::kBool) return NotBoolean(expr, ClauseName(clause));
   return expr;
@@ -91,10 +88,7 @@ absl::StatusOr<Expr> ExpressionBinder::Expression(const Node& node, Context cont
         sqlstate::kTooComplex, "the expression is nested too deeply", node.position(),
         absl::StrCat("at most ", kDeepestExpression, " levels; IN (…) replaces long chains of OR"));
   }
-  if (query_ != nullptr) {
-    if (auto bound = query_->BindInQuery(node, context.clause, context.depth)) return *std::move(bound);
-  }
-  if (node.Is("ColumnRef")) return Column(node, context);
+  if (auto bound = scope_.BindInQuery(node, context.clause, context.depth)) return *std::move(bound);
   if (node.Is("A_Const")) return Constant(node);
   if (node.Is("ParamRef")) return ParameterValue(node);
   if (node.Is("A_Expr")) return Operation(node, context);
@@ -115,29 +109,6 @@ absl::StatusOr<Expr> ExpressionBinder::Boolean(const Node& node, const Context& 
   NAM_RETURN_IF_ERROR(builder_.Settle(expr, Type::Bool()));
   if (expr.type.kind != TypeKind::kBool) return NotBoolean(expr, "a condition's part");
   return expr;
-}
-
-absl::StatusOr<Expr> ExpressionBinder::Column(const Node& node, const Context& context) {
-  NAM_RETURN_IF_ERROR(node.Only({"fields"}));
-  const std::vector<Node> fields = node.List("fields");
-  for (const Node& field : fields) {
-    if (field.Is("A_Star")) {
-      if (fields.size() > 1)
-        return Refusal("the whole row of a table as a value is not supported", node.position(),
-                       "name its columns");
-      return UserError(sqlstate::kSyntaxError, "* is not an expression", node.position(),
-                       "write it alone in the select list, or in count(*)");
-    }
-  }
-  const int position = node.position();
-  if (context.clause == Clause::kLimit || context.clause == Clause::kOffset) {
-    return UserError(sqlstate::kBadColumnReference,
-                     absl::StrCat(ClauseName(context.clause), " must not contain columns"), position,
-                     "write a number");
-  }
-  const std::string& text = node.text().text();
-  const bool quoted = position >= 0 && static_cast<size_t>(position) < text.size() && text[position] == '"';
-  return names_.Column(*context.scope, node.Names("fields"), position, quoted);
 }
 
 absl::StatusOr<Expr> ExpressionBinder::Constant(const Node& node) {

@@ -8,7 +8,6 @@
 #include "sql/bound_query.h"
 #include "sql/expression_builder.h"
 #include "sql/parse_tree.h"
-#include "sql/scope.h"
 
 namespace nam::sql {
 
@@ -30,7 +29,7 @@ enum class Clause : uint8_t {
 };
 const char* ClauseName(Clause clause);
 
-/// What an expression may hold that only the query around it knows.
+/// Knows what an expression may hold beside constants and functions: columns, and more in a query.
 class QueryScope {
  public:
   virtual ~QueryScope() = default;
@@ -39,38 +38,29 @@ class QueryScope {
                                                                 int depth) = 0;
 };
 
-/// Binds a statement's expressions, and collects its aggregates on the way. Aggregates become kAggregate
-/// nodes at once, while columns beside them stay kColumn until the select binder knows the groups.
+/// Binds a statement's expressions.
 class ExpressionBinder {
  public:
-  explicit ExpressionBinder(const std::vector<BoundTable>& tables) : names_(tables) {}
-  /// Asks the query first; borrows it.
-  ExpressionBinder(const std::vector<BoundTable>& tables, QueryScope& query)
-      : names_(tables), query_(&query) {}
+  /// Asks the scope first; borrows it.
+  explicit ExpressionBinder(QueryScope& scope) : scope_(scope) {}
 
   /// May return an untyped literal (see ExpressionBuilder).
-  absl::StatusOr<plan::Expr> BindUntyped(const Node& node, const Scope& scope, Clause clause);
+  absl::StatusOr<plan::Expr> BindUntyped(const Node& node, Clause clause);
   /// An untyped literal becomes a string.
-  absl::StatusOr<plan::Expr> Bind(const Node& node, const Scope& scope, Clause clause);
-  absl::StatusOr<plan::Expr> BindBoolean(const Node& node, const Scope& scope, Clause clause);
+  absl::StatusOr<plan::Expr> Bind(const Node& node, Clause clause);
+  absl::StatusOr<plan::Expr> BindBoolean(const Node& node, Clause clause);
 
-  const NameResolver& names() const { return names_; }
   ExpressionBuilder& builder() { return builder_; }
-  std::vector<plan::Aggregate>& aggregates() { return aggregates_; }
 
  private:
-  /// What holds for the whole of one expression.
   struct Context {
-    const Scope* scope = nullptr;
     Clause clause = Clause::kSelect;
-    bool inside_aggregate = false;
     int depth = 0;
   };
   using ExprOr = absl::StatusOr<plan::Expr>;
 
   ExprOr Expression(const Node& node, Context context);
   ExprOr Boolean(const Node& node, const Context& context);
-  ExprOr Column(const Node& node, const Context& context);
   ExprOr Constant(const Node& node);
   ExprOr ParameterValue(const Node& node);
   ExprOr NumberConstant(const std::string& text, int position);
@@ -87,8 +77,6 @@ class ExpressionBinder {
   ExprOr Case(const Node& node, const Context& context);
   ExprOr CastExpression(const Node& node, const Context& context);
   ExprOr Function(const Node& node, const Context& context);
-  ExprOr AggregateCall(const Node& node, const std::string& name, const Context& context);
-  ExprOr AddAggregate(plan::AggregateFunction function, plan::Expr argument, int position);
   ExprOr Extract(const Node& node, const Context& context);
   ExprOr FunctionCall(const Node& node, const std::string& name, const Context& context);
   /// Nothing if the operator is no function.
@@ -105,17 +93,16 @@ class ExpressionBinder {
   ExprOr RowNullTest(const Node& node, const Context& context);
   ExprOr RowDistinct(const Node& node, const Context& context);
 
-  NameResolver names_;
-  QueryScope* query_ = nullptr;
+  QueryScope& scope_;
   ExpressionBuilder builder_;
-  std::vector<plan::Aggregate> aggregates_;
 };
 
 const std::vector<std::string>& AggregateNames();
-/// Of one of these names; count is kCount.
+/// The function of one of these names; count is kCount.
 plan::AggregateFunction AggregateOfName(const std::string& name);
-/// The type of an aggregate's result; an error when the function does not take the argument.
-absl::StatusOr<Type> AggregateType(plan::AggregateFunction function, const plan::Expr& argument,
+/// The type of an aggregate's result; an error when the function does not take arguments of these types.
+/// `second` counts for functions of two.
+absl::StatusOr<Type> AggregateType(plan::AggregateFunction function, const Type& argument, const Type& second,
                                    const std::string& name, int position);
 
 /// Name of an output column without AS, as PostgreSQL chooses it.

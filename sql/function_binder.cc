@@ -45,10 +45,19 @@ constexpr NamedAggregate kAggregates[] = {{"count", AggregateFunction::kCount},
                                           {"covar_pop", AggregateFunction::kCovarPop},
                                           {"covar_samp", AggregateFunction::kCovarSamp},
                                           {"corr", AggregateFunction::kCorr},
+                                          {"regr_count", AggregateFunction::kCount},  // of pairs
+                                          {"regr_avgx", AggregateFunction::kRegrAvgX},
+                                          {"regr_avgy", AggregateFunction::kRegrAvgY},
+                                          {"regr_sxx", AggregateFunction::kRegrSxx},
+                                          {"regr_syy", AggregateFunction::kRegrSyy},
+                                          {"regr_sxy", AggregateFunction::kRegrSxy},
+                                          {"regr_slope", AggregateFunction::kRegrSlope},
+                                          {"regr_intercept", AggregateFunction::kRegrIntercept},
+                                          {"regr_r2", AggregateFunction::kRegrR2},
                                           {"string_agg", AggregateFunction::kStringAggregate}};
 
-/// Decimals of what is computed from sums of squares and products.
-constexpr uint8_t kMomentScale = 16;
+/// Decimals of the deviation of exact numbers.
+constexpr uint8_t kDeviationScale = 16;
 
 }  // namespace
 
@@ -119,22 +128,11 @@ absl::Status RefuseCallClauses(const Node& node, const std::string& name) {
   return node.Only({"funcname", "args", "agg_star", "agg_distinct", "funcformat"});
 }
 
-absl::StatusOr<AggregateFunction> FunctionOf(const std::string& name, bool distinct, int position) {
-  if (name == "count") return distinct ? AggregateFunction::kCountDistinct : AggregateFunction::kCount;
-  if (name == "min") return AggregateFunction::kMin;  // of distinct values as well
-  if (name == "max") return AggregateFunction::kMax;
-  if (distinct) {
-    return Refusal(absl::StrCat(name, "(DISTINCT …) is not supported"), position,
-                   "DISTINCT works in count, min and max");
-  }
-  return name == "sum" ? AggregateFunction::kSum : AggregateFunction::kAverage;
-}
-
 }  // namespace
 
-absl::StatusOr<Type> AggregateType(AggregateFunction function, const Expr& argument, const std::string& name,
-                                   int position) {
-  const Type& type = argument.type;
+absl::StatusOr<Type> AggregateType(AggregateFunction function, const Type& type, const Type& second,
+                                   const std::string& name, int position) {
+  const auto number = [](const Type& of) { return of.numeric() || of.real(); };
   switch (function) {
     case AggregateFunction::kCountRows:
     case AggregateFunction::kCount:
@@ -169,28 +167,30 @@ absl::StatusOr<Type> AggregateType(AggregateFunction function, const Expr& argum
       break;
     case AggregateFunction::kVarPop:
     case AggregateFunction::kVarSamp:
+      if (type.real()) return Type::Double();
       if (type.numeric() && type.scale + 6 <= kMaxDecimalDigits) return Type::Decimal(type.scale + 6);
       break;
     case AggregateFunction::kStddevPop:
     case AggregateFunction::kStddevSamp:
-    case AggregateFunction::kCovarPop:
-    case AggregateFunction::kCovarSamp:
-    case AggregateFunction::kCorr:
-      if (type.numeric()) return Type::Decimal(kMomentScale);
+      if (type.real()) return Type::Double();
+      if (type.numeric()) return Type::Decimal(kDeviationScale);
       break;
     case AggregateFunction::kStringAggregate:
-      if (type.kind == TypeKind::kString) return Type::String();
+      if (type.kind == TypeKind::kString && second.kind == TypeKind::kString) return Type::String();
       break;
+    default:
+      if (number(type) && number(second)) return Type::Double();
   }
-  if (type.real() && plan::HasMoments(function))
-    return Refusal(absl::StrCat(name, " of ", TypeName(type), " is not supported"), position,
-                   "cast to numeric");
+  const bool pair = plan::ArgumentsOf(function) > 1;
   return UserError(
-      sqlstate::kNoSuchOperator, absl::StrCat("function does not exist: ", name, "(", TypeName(type), ")"),
+      sqlstate::kNoSuchOperator,
+      absl::StrCat("function does not exist: ", name, "(", TypeName(type), pair ? ", " : "",
+                   pair ? TypeName(second) : "", ")"),
       position,
       absl::StrCat(name, function == AggregateFunction::kMin || function == AggregateFunction::kMax
                              ? " takes numbers, dates, timestamps and strings"
-                         : function == AggregateFunction::kSum || function == AggregateFunction::kAverage
+                         : function == AggregateFunction::kSum || function == AggregateFunction::kAverage ||
+                                 plan::HasMoments(function)
                              ? " takes numbers"
                              : " takes other types"));
 }
@@ -201,7 +201,9 @@ absl::StatusOr<Expr> ExpressionBinder::Function(const Node& node, const Context&
   if (name == "extract" && node.Text("funcformat") == "COERCE_SQL_SYNTAX") return Extract(node, context);
   const auto& aggregates = AggregateNames();
   if (std::find(aggregates.begin(), aggregates.end(), name) != aggregates.end()) {
-    return AggregateCall(node, name, context);
+    return UserError(sqlstate::kGroupingError,
+                     absl::StrCat("aggregates are not allowed in ", ClauseName(context.clause)),
+                     node.position());
   }
   constexpr const char* kOthers[] = {
       "now", "transaction_timestamp", "statement_timestamp", "clock_timestamp", "pi", "date"};
@@ -214,65 +216,6 @@ absl::StatusOr<Expr> ExpressionBinder::Function(const Node& node, const Context&
     return FunctionCall(node, name, context);
   }
   return RefuseFunction(node, name);
-}
-
-absl::StatusOr<Expr> ExpressionBinder::AggregateCall(const Node& node, const std::string& name,
-                                                     const Context& context) {
-  const int position = node.position();
-  if (context.inside_aggregate) {
-    return UserError(sqlstate::kGroupingError, "aggregates cannot be nested", position, "aggregate once");
-  }
-  const Clause clause = context.clause;
-  if (clause != Clause::kSelect && clause != Clause::kHaving && clause != Clause::kOrderBy) {
-    const bool where = clause == Clause::kWhere || clause == Clause::kOn;
-    return UserError(sqlstate::kGroupingError,
-                     absl::StrCat("aggregates are not allowed in ", ClauseName(clause)), position,
-                     where ? "conditions on aggregates go to HAVING" : "");
-  }
-  constexpr const char* kOfStars[] = {"count", "sum", "min", "max", "avg"};
-  if (std::find(std::begin(kOfStars), std::end(kOfStars), name) == std::end(kOfStars))
-    return Refusal(absl::StrCat("function ", Quote(name), " is not supported here"), position);
-  if (node.Flag("agg_star")) {
-    if (name == "count") return AddAggregate(AggregateFunction::kCountRows, Expr(), position);
-    return UserError(sqlstate::kNoSuchOperator, absl::StrCat("function does not exist: ", name, "(*)"),
-                     position, "only count takes *");
-  }
-  const std::vector<Node> args = node.List("args");
-  if (args.size() != 1) {
-    return UserError(sqlstate::kNoSuchOperator, absl::StrCat(name, " takes one argument, not ", args.size()),
-                     position, name == "count" ? "count(*) counts rows" : "");
-  }
-  Context inside = context;
-  inside.inside_aggregate = true;
-  NAM_ASSIGN_OR_RETURN(Expr argument, Expression(args[0], inside));
-  if (!IsNullLiteral(argument)) ExpressionBuilder::SettleAsString(argument);
-  NAM_ASSIGN_OR_RETURN(AggregateFunction function, FunctionOf(name, node.Flag("agg_distinct"), position));
-  NAM_ASSIGN_OR_RETURN(const Type type, AggregateType(function, argument, name, position));
-  (void)type;
-  if (function == AggregateFunction::kCount && IsLiteral(argument) && !argument.literal.null) {
-    return AddAggregate(AggregateFunction::kCountRows, Expr(), position);
-  }
-  if (IsNullLiteral(argument)) {
-    NAM_RETURN_IF_ERROR(builder_.Settle(argument, Type::String()));
-  }
-  return AddAggregate(function, std::move(argument), position);
-}
-
-absl::StatusOr<Expr> ExpressionBinder::AddAggregate(AggregateFunction function, Expr argument, int position) {
-  NAM_ASSIGN_OR_RETURN(const Type type, AggregateType(function, argument, "aggregate", position));
-  const auto same = [&](const Aggregate& other) {
-    return other.function == function && SameExpr(other.argument, argument);
-  };
-  auto found = std::find_if(aggregates_.begin(), aggregates_.end(), same);
-  if (found == aggregates_.end()) {
-    found = aggregates_.insert(aggregates_.end(), {function, std::move(argument), type});
-  }
-  Expr expr;
-  expr.op = Op::kAggregate;
-  expr.type = type;
-  expr.position = position;
-  expr.index = static_cast<int>(found - aggregates_.begin());
-  return expr;
 }
 
 bool IsIntervalConstant(const Node& node) {

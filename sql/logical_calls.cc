@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -23,21 +24,6 @@ bool SameCall(const AggregateCall& a, const AggregateCall& b) {
     return false;
   return SameExpr(a.argument, b.argument) && SameExpr(a.second, b.second) &&
          (!a.filter.has_value() || SameExpr(*a.filter, *b.filter));
-}
-
-/// Of what is alike the least and the greatest are the same.
-bool IgnoresRepeats(AggregateFunction function) {
-  switch (function) {
-    case AggregateFunction::kMin:
-    case AggregateFunction::kMax:
-    case AggregateFunction::kBoolAnd:
-    case AggregateFunction::kBoolOr:
-    case AggregateFunction::kBitAnd:
-    case AggregateFunction::kBitOr:
-      return true;
-    default:
-      return false;
-  }
 }
 
 absl::Status Nested(int position) {
@@ -94,12 +80,7 @@ absl::StatusOr<Expr> LogicalSelect::AggregateExpr(const Node& node, const std::s
   NAM_ASSIGN_OR_RETURN(LogicalSelect* const owner, OwnerOf(columns, position));
   NAM_RETURN_IF_ERROR(owner->MayAggregate(position));
   NAM_ASSIGN_OR_RETURN(std::vector<plan::OrderKey> order, OrderOfArguments(node, call, clause));
-  const AggregateFunction function = call.function;
-  Expr result = owner->AddAggregate(std::move(call), std::move(order), position);
-  // PostgreSQL computes these in floating point.
-  return plan::ArgumentsOf(function) == 2 && plan::HasMoments(function)
-             ? plan::MakeNode(plan::Op::kCast, Type::Double(), position, {std::move(result)})
-             : result;
+  return owner->AddAggregate(std::move(call), std::move(order), position);
 }
 
 /// ORDER BY in the call; only string_agg tells orders apart.
@@ -144,27 +125,67 @@ absl::StatusOr<AggregateCall> LogicalSelect::AggregateArguments(const Node& node
                      position, "only count takes *");
   }
   const std::vector<Node> args = node.List("args");
-  if (args.size() != plan::ArgumentsOf(call.function)) {
-    return UserError(
-        sqlstate::kNoSuchOperator,
-        absl::StrCat(name, " takes ", plan::ArgumentsOf(call.function), " argument(s), not ", args.size()),
-        position, name == "count" ? "count(*) counts rows" : "");
+  const bool counts_pairs = name == "regr_count";
+  const size_t takes = counts_pairs ? 2 : plan::ArgumentsOf(call.function);
+  if (args.size() != takes) {
+    return UserError(sqlstate::kNoSuchOperator,
+                     absl::StrCat(name, " takes ", takes, " argument(s), not ", args.size()), position,
+                     name == "count" ? "count(*) counts rows" : "");
+  }
+  if (counts_pairs || (takes == 2 && plan::HasMoments(call.function))) {
+    NAM_RETURN_IF_ERROR(BindPair(node, name, clause, call));
+    return call;
   }
   NAM_ASSIGN_OR_RETURN(call.argument, BindTyped(args[0], clause));
   if (args.size() > 1) {
     NAM_ASSIGN_OR_RETURN(call.second, BindTyped(args[1], clause));
-    NAM_RETURN_IF_ERROR(AggregateType(call.function, call.second, name, position).status());
-    if (node.Flag("agg_distinct") && call.function != AggregateFunction::kStringAggregate)
-      return Refusal(absl::StrCat(name, "(DISTINCT …) is not supported"), position);
   }
-  NAM_ASSIGN_OR_RETURN(call.type, AggregateType(call.function, call.argument, name, position));
-  call.distinct = node.Flag("agg_distinct") && !IgnoresRepeats(call.function);
+  NAM_ASSIGN_OR_RETURN(call.type, AggregateType(call.function, call.argument.type, call.second.type, name,
+                                                position));
+  if (call.argument.type.kind == TypeKind::kReal && plan::HasMoments(call.function)) {
+    NAM_ASSIGN_OR_RETURN(call.argument, builder().Cast(std::move(call.argument), Type::Double(), position));
+  }
+  call.distinct = node.Flag("agg_distinct") && !plan::IgnoresRepeats(call.function);
   if (call.function == AggregateFunction::kCount && !call.distinct && IsLiteral(call.argument) &&
       !call.argument.literal.null) {
     call.function = AggregateFunction::kCountRows;
     call.argument = Expr();
   }
   return call;
+}
+
+/// Two numbers, of pairs of which both are there: both exact, or both double precision.
+absl::Status LogicalSelect::BindPair(const Node& node, const std::string& name, Clause clause,
+                                     AggregateCall& call) {
+  const int position = node.position();
+  const std::vector<Node> args = node.List("args");
+  if (node.Flag("agg_distinct"))
+    return Refusal(absl::StrCat(name, "(DISTINCT …) is not supported"), position);
+  for (const auto& [arg, expr] : {std::pair(&args[0], &call.argument), std::pair(&args[1], &call.second)}) {
+    NAM_ASSIGN_OR_RETURN(*expr, BindUntyped(*arg, clause));
+    NAM_RETURN_IF_ERROR(builder().Settle(*expr, Type::Double()));
+  }
+  const bool counts = call.function == AggregateFunction::kCount;
+  NAM_ASSIGN_OR_RETURN(const Type type,
+                       AggregateType(counts ? AggregateFunction::kCorr : call.function, call.argument.type,
+                                     call.second.type, name, position));
+  if (counts) {
+    Expr there = plan::MakeNode(
+        plan::Op::kNot, Type::Bool(), position,
+        {plan::MakeNode(plan::Op::kIsNull, Type::Bool(), position, {std::exchange(call.second, Expr())})});
+    const Type of = call.argument.type;
+    call.argument =
+        plan::MakeNode(plan::Op::kCase, of, position,
+                       {std::move(there), std::move(call.argument), plan::MakeLiteral(Value::Null(of), -1)});
+    return absl::OkStatus();
+  }
+  call.type = type;
+  if (call.argument.type.numeric() && call.second.type.numeric()) return absl::OkStatus();
+  for (Expr* expr : {&call.argument, &call.second}) {
+    if (expr->type == Type::Double()) continue;
+    NAM_ASSIGN_OR_RETURN(*expr, builder().Cast(std::move(*expr), Type::Double(), position));
+  }
+  return absl::OkStatus();
 }
 
 /// The innermost query whose columns these are; without columns this one.

@@ -165,6 +165,23 @@ absl::StatusOr<Column> ResolveColumn(const ScopeLevel& innermost, const std::vec
   return UnknownColumn(innermost, name[0], position, quoted);
 }
 
+absl::StatusOr<Column> ResolveColumn(const ScopeLevel& level, const Node& node) {
+  NAM_RETURN_IF_ERROR(node.Only({"fields"}));
+  const int position = node.position();
+  const std::vector<Node> fields = node.List("fields");
+  const bool star = !fields.empty() && fields.back().Is("A_Star");
+  if (star && fields.size() > 1) {
+    return Refusal("the whole row of a table as a value is not supported", position, "name its columns");
+  }
+  if (star) {
+    return UserError(sqlstate::kSyntaxError, "* is not an expression", position,
+                     "write it alone in the select list, or in count(*)");
+  }
+  const std::string& text = node.text().text();
+  const bool quoted = position >= 0 && static_cast<size_t>(position) < text.size() && text[position] == '"';
+  return ResolveColumn(level, node.Names("fields"), position, quoted);
+}
+
 absl::StatusOr<std::vector<Column>> ResolveStar(const ScopeLevel& level,
                                                 const std::vector<std::string>& table, int position) {
   if (table.empty()) return level.scope->columns;

@@ -43,6 +43,9 @@ absl::StatusOr<plan::logical::Column> ResolveColumn(const ScopeLevel& level,
                                                     const std::vector<std::string>& name, int position,
                                                     bool quoted);
 
+/// The column that a ColumnRef names.
+absl::StatusOr<plan::logical::Column> ResolveColumn(const ScopeLevel& level, const Node& node);
+
 /// Whether the scope has unqualified columns of this name, one or more.
 bool HasColumn(const FromScope& scope, const std::string& name);
 

@@ -29,16 +29,6 @@ using plan::logical::Sort;
 
 constexpr size_t kMostOutputs = 1664;  // PostgreSQL's own bound
 
-const std::vector<BoundTable>& NoTables() {
-  static const std::vector<BoundTable> none;
-  return none;
-}
-
-const Scope& NoScope() {
-  static const Scope none;
-  return none;
-}
-
 bool IsBareName(const Node& node) {
   const std::vector<Node> fields = node.Is("ColumnRef") ? node.List("fields") : std::vector<Node>();
   return fields.size() == 1 && fields[0].Is("String");
@@ -58,21 +48,21 @@ std::vector<const Expr*> Pointers(const std::vector<Expr>& list) {
 }  // namespace
 
 LogicalSelect::LogicalSelect(LogicalContext& context, const Surroundings& around)
-    : context_(context), around_(around), expressions_(NoTables(), *this) {}
+    : context_(context), around_(around), expressions_(*this) {}
 
 absl::StatusOr<Expr> LogicalSelect::BindUntyped(const Node& node, Clause clause) {
   const SavedPlace place(*this, clause);
-  return expressions_.BindUntyped(node, NoScope(), clause);
+  return expressions_.BindUntyped(node, clause);
 }
 
 absl::StatusOr<Expr> LogicalSelect::BindTyped(const Node& node, Clause clause) {
   const SavedPlace place(*this, clause);
-  return expressions_.Bind(node, NoScope(), clause);
+  return expressions_.Bind(node, clause);
 }
 
 absl::StatusOr<Expr> LogicalSelect::BindBoolean(const Node& node, Clause clause) {
   const SavedPlace place(*this, clause);
-  return expressions_.BindBoolean(node, NoScope(), clause);
+  return expressions_.BindBoolean(node, clause);
 }
 
 std::optional<absl::StatusOr<Expr>> LogicalSelect::BindInQuery(const Node& node, Clause clause, int depth) {
@@ -87,31 +77,18 @@ std::optional<absl::StatusOr<Expr>> LogicalSelect::BindInQuery(const Node& node,
 }
 
 absl::StatusOr<Expr> LogicalSelect::ColumnExpr(const Node& node, Clause clause) {
-  NAM_RETURN_IF_ERROR(node.Only({"fields"}));
   const int position = node.position();
-  const std::vector<Node> fields = node.List("fields");
-  const bool star = !fields.empty() && fields.back().Is("A_Star");
-  if (star && fields.size() > 1) {
-    return Refusal("the whole row of a table as a value is not supported", position, "name its columns");
-  }
-  if (star) {
-    return UserError(sqlstate::kSyntaxError, "* is not an expression", position,
-                     "write it alone in the select list, or in count(*)");
-  }
   if (clause == Clause::kLimit || clause == Clause::kOffset) {
     return UserError(sqlstate::kBadColumnReference,
                      absl::StrCat(ClauseName(clause), " must not contain columns"), position,
                      "write a number");
   }
-  const std::string& text = node.text().text();
-  const bool quoted = position >= 0 && static_cast<size_t>(position) < text.size() && text[position] == '"';
   const ScopeLevel beside{.scope = beside_, .select = this, .outer = around_.level, .sealed = true};
   ScopeLevel level;
   level.scope = scope_;
   level.select = this;
   level.outer = beside_ == nullptr ? around_.level : &beside;
-  NAM_ASSIGN_OR_RETURN(const plan::logical::Column column,
-                       ResolveColumn(level, node.Names("fields"), position, quoted));
+  NAM_ASSIGN_OR_RETURN(const plan::logical::Column column, ResolveColumn(level, node));
   named_.push_back(column.ref);
   return MakeColumn(column, position);
 }

@@ -138,6 +138,8 @@ class LogicalSelect : public QueryScope {
   ExprOr AggregateExpr(const Node& node, const std::string& name, Clause clause);
   absl::StatusOr<plan::logical::AggregateCall> AggregateArguments(const Node& node, const std::string& name,
                                                                   Clause clause);
+  absl::Status BindPair(const Node& node, const std::string& name, Clause clause,
+                        plan::logical::AggregateCall& call);
   absl::StatusOr<LogicalSelect*> OwnerOf(const std::vector<plan::ColumnRef>& columns, int position);
   absl::Status MayAggregate(int position) const;
   absl::StatusOr<std::vector<plan::OrderKey>> OrderOfArguments(const Node& node,

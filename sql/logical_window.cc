@@ -118,10 +118,8 @@ absl::StatusOr<Expr> LogicalSelect::WindowExpr(const Node& node, const std::stri
   call.result.ref = {group->relation, static_cast<int>(group->window.calls.size())};
   Expr result = MakeColumn(call.result, position);
   // PostgreSQL computes these in floating point.
-  const bool two = call.function == WindowFunction::kAggregate && plan::HasMoments(call.aggregate.function) &&
-                   plan::ArgumentsOf(call.aggregate.function) == 2;
   const bool real =
-      two || call.function == WindowFunction::kPercentRank || call.function == WindowFunction::kCumeDist;
+      call.function == WindowFunction::kPercentRank || call.function == WindowFunction::kCumeDist;
   group->window.calls.push_back(std::move(call));
   if (real) return plan::MakeNode(plan::Op::kCast, Type::Double(), position, {std::move(result)});
   return result;

@@ -88,16 +88,14 @@ absl::StatusOr<Statement> BindPrepare(const Node& node, TableSource& tables, Par
 }
 
 absl::StatusOr<Statement> BindExecute(const Node& node) {
-  static const std::vector<BoundTable> no_tables;
   NAM_RETURN_IF_ERROR(node.Only({"name", "params"}));
   ExecuteStatement statement;
   statement.name = node.Text("name");
   statement.position = node.text().Find({}, node.text().Start() + 1);
-  const Scope nothing;
   ArgumentScope scope;
-  ExpressionBinder expressions(no_tables, scope);
+  ExpressionBinder expressions(scope);
   for (const Node& argument : node.List("params")) {
-    NAM_ASSIGN_OR_RETURN(Expr value, expressions.BindUntyped(argument, nothing, Clause::kValues));
+    NAM_ASSIGN_OR_RETURN(Expr value, expressions.BindUntyped(argument, Clause::kValues));
     statement.arguments.push_back(std::move(value));
   }
   return Statement(std::move(statement));

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <string_view>
 
@@ -41,21 +40,14 @@ inline uint64_t HashNumber(__int128 n) {
 /// XXH3 over the bytes. Values of char(n) have lost the blanks at their end before.
 uint64_t HashText(std::string_view text);
 
-/// −0 as 0, and every NaN alike.
-inline uint64_t HashDouble(double x) {
-  if (x == 0) x = 0;
-  constexpr uint64_t kNan = 0x7ff8000000000000;
-  return hash_internal::Fold(x != x ? kNan : std::bit_cast<uint64_t>(x), 0);
-}
-
 /// NULLs are one group.
 inline constexpr uint64_t kHashOfNull = 0x9e3779b97f4a7c15;
 
-/// Of several values: `a` of those before, `b` of the next. The order counts.
+/// The hash of several values: `a` is that of those before, `b` of the next. The order counts.
 inline uint64_t CombineHashes(uint64_t a, uint64_t b) {
   return hash_internal::Fold(a, b);
 }
-/// Of no values at all.
+/// The hash of no values at all.
 inline constexpr uint64_t kHashOfNothing = 0;
 
 inline constexpr uint32_t kExchangePartsMax = 256;

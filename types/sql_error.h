@@ -31,7 +31,6 @@ inline constexpr const char* kDivisionByZero = "22012";
 inline constexpr const char* kBadEncoding = "22021";
 inline constexpr const char* kBadParameter = "22023";
 inline constexpr const char* kBadEscape = "22025";
-inline constexpr const char* kBadEscapeText = "22019";
 inline constexpr const char* kBadSubstring = "22011";
 inline constexpr const char* kBadLogarithm = "2201E";
 inline constexpr const char* kBadPower = "2201F";

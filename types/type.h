@@ -67,7 +67,7 @@ std::string TypeName(const Type& type);
 
 /// How the values of a type lie in memory. Code that works on many values switches over this, not over
 /// TypeKind.
-enum class Physical : uint8_t { kTruth, kInt64, kInt128, kDouble, kText, kInterval, kUuid };
+enum class Physical : uint8_t { kTruth, kInt64, kInt128, kText, kUuid };
 
 /// The form that holds every value of the type. Decimals whose bounds are known may take fewer bits.
 Physical PhysicalOf(const Type& type);

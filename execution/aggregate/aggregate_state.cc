@@ -96,6 +96,7 @@ void AggregateState::Reset(uint32_t groups) {
   Zero(narrow_, groups);
   Zero(wide_, groups);
   Zero(moments_, groups);
+  Zero(real_moments_, groups);
   Zero(texts_, groups);
   kept_.Clear();
 }
@@ -108,6 +109,7 @@ AggregateState::AggregateState(const AggregatePlan::Aggregate& aggregate, Memory
       narrow_(budget),
       wide_(budget),
       moments_(budget),
+      real_moments_(budget),
       texts_(budget),
       kept_(budget) {}
 
@@ -137,7 +139,7 @@ bool AggregateState::moments() const {
 
 absl::Status AggregateState::Grow(uint32_t groups) {
   if (idle()) return absl::OkStatus();
-  if (moments()) return moments_.Grow(groups);
+  if (moments()) return real() ? real_moments_.Grow(groups) : moments_.Grow(groups);
   if (counts()) NAM_RETURN_IF_ERROR(counts_.Grow(groups));
   if (sums()) NAM_RETURN_IF_ERROR(sums_.Grow(groups));
   if (aggregate_.function == AggregateFunction::kSum || best() || bits())
@@ -211,7 +213,12 @@ absl::Status AggregateState::TakeMoments(const Vector& values, const Program& pr
   for (uint32_t j = 0; j < rows.count; ++j) {
     const uint32_t at = positions[j];
     if (values.null(at) || (second != nullptr && second->null(at))) continue;
-    moments_[groups[j]].Add(values.number(at), second == nullptr ? 0 : second->number(at));
+    if (real()) {
+      NAM_RETURN_IF_ERROR(real_moments_[groups[j]].Add(
+          FromOrderedBits(values.narrow[at]), second == nullptr ? 0 : FromOrderedBits(second->narrow[at])));
+    } else {
+      moments_[groups[j]].Add(values.number(at), second == nullptr ? 0 : second->number(at));
+    }
   }
   return absl::OkStatus();
 }
@@ -229,10 +236,14 @@ absl::Status AggregateState::TakeWords(const Program& program, Frame& frame, con
   int64_t of_row[Moments::kWordsOfTwo];
   for (uint32_t j = 0; j < rows.count; ++j) {
     for (size_t w = 0; w < aggregate_.partial_slots; ++w) of_row[w] = words[w]->narrow[positions[j]];
-    const Moments theirs = Moments::Read({of_row, aggregate_.partial_slots});
-    Moments& mine = moments_[groups[j]];
-    if (theirs.count() < 0 || theirs.count() > INT64_MAX - mine.count()) return Damaged();
-    mine.Merge(theirs);
+    const std::span<const int64_t> state(of_row, aggregate_.partial_slots);
+    const int64_t here = real() ? real_moments_[groups[j]].count() : moments_[groups[j]].count();
+    if (state[0] < 0 || state[0] > INT64_MAX - here) return Damaged();
+    if (real()) {
+      NAM_RETURN_IF_ERROR(real_moments_[groups[j]].Merge(RealMoments::Read(state)));
+    } else {
+      moments_[groups[j]].Merge(Moments::Read(state));
+    }
   }
   return absl::OkStatus();
 }
@@ -461,7 +472,11 @@ absl::Status AggregateState::Merge(const AggregateState& other, std::span<const 
   for (size_t j = 0; j < theirs.size(); ++j) {
     const uint32_t from = theirs[j], to = mine[j];
     if (moments()) {
-      moments_[to].Merge(other.moments_[from]);
+      if (real()) {
+        NAM_RETURN_IF_ERROR(real_moments_[to].Merge(other.real_moments_[from]));
+      } else {
+        moments_[to].Merge(other.moments_[from]);
+      }
       continue;
     }
     if (counts()) NAM_RETURN_IF_ERROR(AddCount(to, other.counts_[from]));

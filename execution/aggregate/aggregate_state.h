@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "execution/aggregate/aggregate_plan.h"
 #include "execution/aggregate/moments.h"
+#include "execution/aggregate/real_moments.h"
 #include "execution/budget_array.h"
 
 namespace nam::execution {
@@ -88,7 +89,7 @@ class AggregateState {
   absl::Status AddSum(uint32_t group, __int128 sum);
   bool counts() const;
   bool sums() const;
-  /// Sums of floating point: RealSum.
+  /// Floating point: RealSum, RealMoments.
   bool real() const { return aggregate_.argument_type.real(); }
   bool best() const;
   bool least() const;
@@ -99,7 +100,8 @@ class AggregateState {
   void ReadNulls(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
   void ReadBest(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
   void ReadMoments(uint32_t first, uint32_t count, Memory& memory, Column* columns) const;
-  absl::Status ReadResults(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
+  absl::Status ReadDecimals(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
+  void ReadRealResults(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
   absl::Status ReadReals(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
   absl::Status ReadSums(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
 
@@ -111,6 +113,7 @@ class AggregateState {
   BudgetArray<int64_t> narrow_;
   BudgetArray<__int128> wide_;
   BudgetArray<Moments> moments_;
+  BudgetArray<RealMoments> real_moments_;
   BudgetArray<KeptTexts::Text> texts_;
   KeptTexts kept_;
 };

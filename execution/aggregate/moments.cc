@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <cstdlib>
 
 #include "base/check.h"
 #include "types/decimal.h"
@@ -12,11 +14,11 @@ namespace {
 
 using plan::AggregateFunction;
 
-/// A number that is not negative, of so many bits that no formula below overflows: the largest, the square of
-/// a covariance's numerator times 4 · 10^76, has 1,015.
+/// A number that is not negative, of so many bits that no formula below overflows: the largest, the
+/// square of a covariance's numerator, has 762.
 class Natural {
  public:
-  static constexpr size_t kWords = 17;
+  static constexpr size_t kWords = 13;
 
   Natural() = default;
   explicit Natural(unsigned __int128 n) : words_{static_cast<uint64_t>(n), static_cast<uint64_t>(n >> 64)} {}
@@ -106,6 +108,11 @@ class Natural {
     }
     return root;
   }
+  long double real() const {
+    long double out = 0;
+    for (size_t i = kWords; i-- > 0;) out = out * 0x1p64L + static_cast<long double>(words_[i]);
+    return out;
+  }
   /// Nothing if it has more than 126 bits.
   std::optional<__int128> number() const {
     if (bits() > 126) return std::nullopt;
@@ -146,19 +153,32 @@ Whole Difference(const Whole& a, const Whole& b) {
   return {a.magnitude - b.magnitude, a.negative};
 }
 
+Whole Product(const Whole& a, const Whole& b) {
+  return {a.magnitude * b.magnitude, a.negative != b.negative};
+}
+long double RealOf(const Whole& a) {
+  return a.negative ? -a.magnitude.real() : a.magnitude.real();
+}
+/// x · 10^power.
+double Scaled(long double x, int power) {
+  const long double ten = std::pow(10.0L, std::abs(power));
+  return static_cast<double>(power < 0 ? x / ten : x * ten);
+}
+
 /// above · 10^power / below.
 Natural Quotient(Natural above, Natural below, int power) {
   (power >= 0 ? above : below) = (power >= 0 ? above : below) * TenTo(std::abs(power));
   return above / below;
 }
 
-absl::StatusOr<std::optional<__int128>> Signed(const Natural& magnitude, bool negative) {
+absl::StatusOr<std::optional<__int128>> FromNatural(const Natural& magnitude) {
   const std::optional<__int128> number = magnitude.number();
   if (!number || !FitsDecimal(*number)) return NumberOutOfRange(-1);
-  return negative ? -*number : *number;
+  return number;
 }
 
-/// Of 2 · value, or of the root of 4 · value, cut off: the value, or its root, half away from zero.
+/// The half, rounded up: of 2 · value cut off it is the value half away from zero, of the root of 4 · value cut
+/// off the root.
 Natural Halved(const Natural& twice) {
   return (twice + Natural(1)) / Natural(2);
 }
@@ -193,60 +213,78 @@ Moments::Products Product(__int128 a, __int128 b) {
 
 }  // namespace
 
-void Moments::Take(__int128 x, __int128 y, bool leaves) {
+void Moments::Take(__int128 a, __int128 b, bool leaves) {
   count_ += leaves ? -1 : 1;
   const auto take = [leaves](auto& sum, const auto& by) { sum.Add(leaves ? by.Negative() : by); };
-  take(x_, Extended<3>(x));
-  take(xx_, Product(x, x));
-  if (y == 0) return;
-  take(y_, Extended<3>(y));
-  take(yy_, Product(y, y));
-  take(xy_, Product(x, y));
+  take(a_, Extended<3>(a));
+  take(aa_, Product(a, a));
+  if (b == 0) return;
+  take(b_, Extended<3>(b));
+  take(bb_, Product(b, b));
+  take(ab_, Product(a, b));
 }
 
 void Moments::Merge(const Moments& other) {
   count_ += other.count_;
-  x_.Add(other.x_);
-  y_.Add(other.y_);
-  xx_.Add(other.xx_);
-  yy_.Add(other.yy_);
-  xy_.Add(other.xy_);
+  a_.Add(other.a_);
+  b_.Add(other.b_);
+  aa_.Add(other.aa_);
+  bb_.Add(other.bb_);
+  ab_.Add(other.ab_);
 }
 
-absl::StatusOr<std::optional<__int128>> Moments::Result(AggregateFunction function, int scale_x, int scale_y,
+absl::StatusOr<std::optional<__int128>> Moments::Result(AggregateFunction function, int scale_a,
                                                         int scale) const {
-  const bool sample = function == AggregateFunction::kVarSamp || function == AggregateFunction::kStddevSamp ||
-                      function == AggregateFunction::kCovarSamp;
+  const bool sample = function == AggregateFunction::kVarSamp || function == AggregateFunction::kStddevSamp;
   if (count_ < (sample ? 2 : 1)) return std::optional<__int128>();
   const Natural below =
       Natural(static_cast<uint64_t>(count_)) * Natural(static_cast<uint64_t>(count_ - sample));
+  const Natural above = Difference(Times(count_, aa_), Times(a_, a_)).magnitude;
+  if (function == AggregateFunction::kVarPop || function == AggregateFunction::kVarSamp)
+    return FromNatural(Halved(Quotient(above * Natural(2), below, scale - 2 * scale_a)));
+  return FromNatural(Halved(Quotient(above * Natural(4), below, 2 * scale - 2 * scale_a).Root()));
+}
+
+std::optional<double> Moments::ResultOfPairs(AggregateFunction function, int scale_a, int scale_b) const {
+  const bool sample = function == AggregateFunction::kCovarSamp;
+  if (count_ < (sample ? 2 : 1)) return std::nullopt;
+  const auto n = static_cast<long double>(count_);
+  // Each is count · Σuv − Σu · Σv, exactly; only what is made of them is rounded.
+  const Whole of_a = Difference(Times(count_, aa_), Times(a_, a_));
+  const Whole of_b = Difference(Times(count_, bb_), Times(b_, b_));
+  const Whole both = Difference(Times(count_, ab_), Times(a_, b_));
   switch (function) {
-    case AggregateFunction::kVarPop:
-    case AggregateFunction::kVarSamp: {
-      const Natural above = Difference(Times(count_, xx_), Times(x_, x_)).magnitude;
-      return Signed(Halved(Quotient(above * Natural(2), below, scale - 2 * scale_x)), false);
-    }
-    case AggregateFunction::kStddevPop:
-    case AggregateFunction::kStddevSamp: {
-      const Natural above = Difference(Times(count_, xx_), Times(x_, x_)).magnitude;
-      return Signed(Halved(Quotient(above * Natural(4), below, 2 * scale - 2 * scale_x).Root()), false);
-    }
     case AggregateFunction::kCovarPop:
-    case AggregateFunction::kCovarSamp: {
-      const Whole above = Difference(Times(count_, xy_), Times(x_, y_));
-      return Signed(Halved(Quotient(above.magnitude * Natural(2), below, scale - scale_x - scale_y)),
-                    above.negative);
-    }
-    default: {
-      NAM_CHECK(function == AggregateFunction::kCorr);
-      const Natural of_x = Difference(Times(count_, xx_), Times(x_, x_)).magnitude;
-      const Natural of_y = Difference(Times(count_, yy_), Times(y_, y_)).magnitude;
-      if (of_x.zero() || of_y.zero()) return std::optional<__int128>();
-      const Whole both = Difference(Times(count_, xy_), Times(x_, y_));
-      const Natural square = both.magnitude * both.magnitude;
-      return Signed(Halved(Quotient(square * Natural(4), of_x * of_y, 2 * scale).Root()), both.negative);
-    }
+    case AggregateFunction::kCovarSamp:
+      return Scaled(RealOf(both) / n / (n - sample), -scale_a - scale_b);
+    case AggregateFunction::kRegrAvgX:
+      return Scaled(RealOf(Times(1, b_)) / n, -scale_b);
+    case AggregateFunction::kRegrAvgY:
+      return Scaled(RealOf(Times(1, a_)) / n, -scale_a);
+    case AggregateFunction::kRegrSxx:
+      return Scaled(RealOf(of_b) / n, -2 * scale_b);
+    case AggregateFunction::kRegrSyy:
+      return Scaled(RealOf(of_a) / n, -2 * scale_a);
+    case AggregateFunction::kRegrSxy:
+      return Scaled(RealOf(both) / n, -scale_a - scale_b);
+    default:
+      break;
   }
+  if (of_b.magnitude.zero()) return std::nullopt;
+  if (function == AggregateFunction::kRegrSlope)
+    return Scaled(RealOf(both) / RealOf(of_b), scale_b - scale_a);
+  if (function == AggregateFunction::kRegrIntercept) {
+    const Whole above = Difference(Product(Times(1, a_), of_b), Product(Times(1, b_), both));
+    return Scaled(RealOf(above) / RealOf(of_b) / n, -scale_a);
+  }
+  if (of_a.magnitude.zero())
+    return function == AggregateFunction::kCorr ? std::nullopt : std::optional<double>(1);
+  // Where the line meets all points this is 1 and nothing near it.
+  const long double square =
+      (both.magnitude * both.magnitude).real() / (of_a.magnitude * of_b.magnitude).real();
+  if (function == AggregateFunction::kRegrR2) return static_cast<double>(square);
+  NAM_CHECK(function == AggregateFunction::kCorr);
+  return static_cast<double>(both.negative ? -std::sqrt(square) : std::sqrt(square));
 }
 
 void Moments::Write(std::span<int64_t> words) const {
@@ -256,12 +294,12 @@ void Moments::Write(std::span<int64_t> words) const {
     for (const uint64_t word : sum.words) words[at++] = static_cast<int64_t>(word);
   };
   words[at++] = count_;
-  put(x_);
-  if (words.size() == kWordsOfTwo) put(y_);
-  put(xx_);
+  put(a_);
+  if (words.size() == kWordsOfTwo) put(b_);
+  put(aa_);
   if (words.size() == kWordsOfOne) return;
-  put(yy_);
-  put(xy_);
+  put(bb_);
+  put(ab_);
 }
 
 Moments Moments::Read(std::span<const int64_t> words) {
@@ -272,12 +310,12 @@ Moments Moments::Read(std::span<const int64_t> words) {
     for (uint64_t& word : sum.words) word = static_cast<uint64_t>(words[at++]);
   };
   out.count_ = words[at++];
-  take(out.x_);
-  if (words.size() == kWordsOfTwo) take(out.y_);
-  take(out.xx_);
+  take(out.a_);
+  if (words.size() == kWordsOfTwo) take(out.b_);
+  take(out.aa_);
   if (words.size() == kWordsOfOne) return out;
-  take(out.yy_);
-  take(out.xy_);
+  take(out.bb_);
+  take(out.ab_);
   return out;
 }
 

@@ -41,16 +41,19 @@ class Moments {
   using Sum = WideSum<3>;
   using Products = WideSum<5>;
 
-  /// A value, or two that belong together; y is 0 where a function has one argument.
-  void Add(__int128 x, __int128 y) { Take(x, y, /*leaves=*/false); }
-  void Remove(__int128 x, __int128 y) { Take(x, y, /*leaves=*/true); }
+  /// A value, or two that belong together; `b` is 0 where a function has one argument. The first argument of
+  /// regressions is their y.
+  void Add(__int128 a, __int128 b) { Take(a, b, /*leaves=*/false); }
+  void Remove(__int128 a, __int128 b) { Take(a, b, /*leaves=*/true); }
   void Merge(const Moments& other);
 
   int64_t count() const { return count_; }
-  /// What the function yields at `scale`, rounded once, half away from zero; nothing: NULL. The arguments'
-  /// numbers have these scales. OUT_OF_RANGE beyond 38 digits.
-  absl::StatusOr<std::optional<__int128>> Result(plan::AggregateFunction function, int scale_x, int scale_y,
+  /// What a function of one argument yields at `scale`, rounded once, half away from zero; nothing: NULL. The
+  /// argument's numbers have this scale. OUT_OF_RANGE beyond 38 digits.
+  absl::StatusOr<std::optional<__int128>> Result(plan::AggregateFunction function, int scale_a,
                                                  int scale) const;
+  /// What a function of two arguments yields, whose numbers have these scales; nothing: NULL.
+  std::optional<double> ResultOfPairs(plan::AggregateFunction function, int scale_a, int scale_b) const;
 
   /// The state at rest: count, sums and products of one argument, or of two; see plan::StatesOf.
   static constexpr size_t kWordsOfOne = 1 + 3 + 5, kWordsOfTwo = 1 + 2 * 3 + 3 * 5;
@@ -59,11 +62,11 @@ class Moments {
   static Moments Read(std::span<const int64_t> words);
 
  private:
-  void Take(__int128 x, __int128 y, bool leaves);
+  void Take(__int128 a, __int128 b, bool leaves);
 
   int64_t count_ = 0;
-  Sum x_, y_;
-  Products xx_, yy_, xy_;
+  Sum a_, b_;
+  Products aa_, bb_, ab_;
 };
 
 }  // namespace nam::execution

@@ -108,15 +108,15 @@ void AggregateState::ReadMoments(uint32_t first, uint32_t count, Memory& memory,
   auto* const values = reinterpret_cast<int64_t*>(memory.values.get());
   int64_t of_group[Moments::kWordsOfTwo];
   for (uint32_t j = 0; j < count; ++j) {
-    moments_[first + j].Write({of_group, words});
+    const std::span<int64_t> state(of_group, words);
+    real() ? real_moments_[first + j].Write(state) : moments_[first + j].Write(state);
     for (size_t w = 0; w < words; ++w) values[w * kChunkRows + j] = of_group[w];
   }
   for (size_t w = 0; w < words; ++w) columns[w] = ArrayOf(values + w * kChunkRows, Physical::kInt64);
 }
 
-/// Of moments.
-absl::Status AggregateState::ReadResults(uint32_t first, uint32_t count, Memory& memory,
-                                         Column& column) const {
+absl::Status AggregateState::ReadDecimals(uint32_t first, uint32_t count, Memory& memory,
+                                          Column& column) const {
   if (memory.values == nullptr)
     memory.values = std::make_unique_for_overwrite<std::byte[]>(kChunkRows * sizeof(__int128));
   if (memory.nulls == nullptr) memory.nulls = std::make_unique_for_overwrite<uint8_t[]>(kChunkRows);
@@ -124,7 +124,7 @@ absl::Status AggregateState::ReadResults(uint32_t first, uint32_t count, Memory&
   for (uint32_t j = 0; j < count; ++j) {
     NAM_ASSIGN_OR_RETURN(const std::optional<__int128> value,
                          moments_[first + j].Result(aggregate_.function, aggregate_.argument_type.scale,
-                                                    aggregate_.second_type.scale, aggregate_.type.scale));
+                                                    aggregate_.type.scale));
     memory.nulls[j] = !value.has_value();
     values[j] = value.value_or(0);
   }
@@ -133,8 +133,29 @@ absl::Status AggregateState::ReadResults(uint32_t first, uint32_t count, Memory&
   return absl::OkStatus();
 }
 
+void AggregateState::ReadRealResults(uint32_t first, uint32_t count, Memory& memory, Column& column) const {
+  if (memory.values == nullptr)
+    memory.values = std::make_unique_for_overwrite<std::byte[]>(kChunkRows * sizeof(int64_t));
+  if (memory.nulls == nullptr) memory.nulls = std::make_unique_for_overwrite<uint8_t[]>(kChunkRows);
+  auto* const values = reinterpret_cast<int64_t*>(memory.values.get());
+  for (uint32_t j = 0; j < count; ++j) {
+    const std::optional<double> value =
+        real() ? real_moments_[first + j].Result(aggregate_.function)
+               : moments_[first + j].ResultOfPairs(aggregate_.function, aggregate_.argument_type.scale,
+                                                   aggregate_.second_type.scale);
+    memory.nulls[j] = !value.has_value();
+    values[j] = value.has_value() ? OrderedBits(*value) : 0;
+  }
+  column = ArrayOf(values, Physical::kInt64);
+  column.nulls = memory.nulls.get();
+}
+
 absl::Status AggregateState::ReadFinal(uint32_t first, uint32_t count, Memory& memory, Column& column) const {
-  if (moments()) return ReadResults(first, count, memory, column);
+  if (moments() && !aggregate_.type.real()) return ReadDecimals(first, count, memory, column);
+  if (moments()) {
+    ReadRealResults(first, count, memory, column);
+    return absl::OkStatus();
+  }
   if (sums()) return ReadSums(first, count, memory, column);
   ReadPartial(first, count, memory, &column);
   return absl::OkStatus();

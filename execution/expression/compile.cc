@@ -93,8 +93,6 @@ class Compiler {
   Compiler(const plan::Schema& input, size_t* by_row) : input_(input), by_row_(by_row) {}
 
   absl::Status Check(const Expr& e) const {
-    if (e.op == Op::kGroup || e.op == Op::kAggregate)
-      return absl::InvalidArgumentError("an aggregate is not evaluated over chunks");
     if (e.op == Op::kColumn) {
       const auto slot = static_cast<size_t>(e.column.column);
       if (e.column.column < 0 || slot >= input_.size())

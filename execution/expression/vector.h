@@ -16,7 +16,6 @@ struct Vector {
     int64_t* narrow = nullptr;  // kInt64
     __int128* wide;             // kInt128
     uint8_t* truth;             // kTruth: kFalse, kTrue, kUnknown
-    double* real;               // kDouble
     std::string_view* text;     // kText
   };
   /// A byte a position, 1 where NULL; nullptr: none is. Not for kTruth.

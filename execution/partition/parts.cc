@@ -18,8 +18,7 @@ uint32_t PageBytes(const plan::Schema& rows, uint32_t parts) {
 }  // namespace
 
 absl::Status CheckKeyOfParts(const Type& type) {
-  const Physical physical = PhysicalOf(type);
-  if (physical != Physical::kInterval && physical != Physical::kUuid) return absl::OkStatus();
+  if (PhysicalOf(type) != Physical::kUuid) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat("parts by ", TypeName(type), " are not supported"));
 }
 

@@ -88,8 +88,6 @@ void AddHashes(const Vector& vector, Selection rows, bool first, uint64_t* hashe
       return AddAt(vector, rows, first, hashes, [n = vector.narrow](uint32_t p) { return HashNumber(n[p]); });
     case Physical::kInt128:
       return AddAt(vector, rows, first, hashes, [n = vector.wide](uint32_t p) { return HashNumber(n[p]); });
-    case Physical::kDouble:
-      return AddAt(vector, rows, first, hashes, [n = vector.real](uint32_t p) { return HashDouble(n[p]); });
     case Physical::kText:
       return AddAt(vector, rows, first, hashes, [t = vector.text](uint32_t p) { return HashText(t[p]); });
     default:
@@ -118,9 +116,6 @@ void HashRows(const RowLayout& layout, std::span<const uint32_t> fields, const s
     if (field.meaning == nullptr && field.physical == Physical::kText) {
       AddRows(field, rows, first, hashes,
               [&field, page](const std::byte* row) { return HashText(field.Text(page, row)); });
-    } else if (field.physical == Physical::kDouble) {
-      AddRows(field, rows, first, hashes,
-              [&field](const std::byte* row) { return HashDouble(field.Stored<double>(row)); });
     } else if (field.width == 16) {
       AddRows(field, rows, first, hashes,
               [&field](const std::byte* row) { return HashNumber(field.Stored<__int128>(row)); });

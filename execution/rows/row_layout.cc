@@ -122,9 +122,6 @@ absl::Status RowLayout::AddField(const plan::Slot& slot, const CodeMeaning* mean
     case Physical::kText:
       field.width = kTextBytes;
       break;
-    case Physical::kDouble:
-      field.width = sizeof(double);
-      break;
     case Physical::kTruth:
     case Physical::kInt64:
     case Physical::kInt128:
@@ -251,7 +248,6 @@ bool RowLayout::FieldHolds(std::span<const std::byte> page, const PageHeader& he
         return !field.IsNull(row) || std::memcmp(row + field.offset, kZeros, field.width) == 0;
       });
   if (!zeros) return false;
-  if (field.physical == Physical::kDouble) return true;
   if (field.physical == Physical::kText) {
     return AllRows(first, header.rows, stride_, [&](const std::byte* row) {
       const auto offset = field.Stored<uint32_t>(row);

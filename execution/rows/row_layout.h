@@ -86,7 +86,6 @@ class RowLayout {
   bool IsNull(const std::byte* row, size_t i) const { return fields_[i].IsNull(row); }
   /// Of a field that is not NULL, in a page that was checked or written here. Codes are looked up.
   __int128 Number(const std::byte* row, size_t i) const;
-  double Double(const std::byte* row, size_t i) const { return fields_[i].Stored<double>(row); }
   std::string_view Text(const std::byte* page, const std::byte* row, size_t i) const;
 
  private:

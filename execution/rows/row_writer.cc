@@ -120,9 +120,6 @@ bool StoreVector(const RowField& field, const plan::Bounds& bounds, const Target
       if (field.width != 16) return StoreNarrowed(field, bounds, target, vector.wide, null);
       return StoreWide(
           field, bounds, target, [n = vector.wide](uint32_t p) { return n[p]; }, null);
-    case Physical::kDouble:
-      return StoreValues<double>(
-          field, target, [n = vector.real](uint32_t p) { return n[p]; }, null, [](double) { return true; });
     default:
       NAM_CHECK(false, "rows have no values of this form");
       return false;
@@ -224,9 +221,7 @@ RowWriter::RowWriter(const RowLayout& layout, const Program& program)
   NAM_CHECK(program.outputs() == layout.fields());
   for (size_t i = 0; i < layout.fields(); ++i) {
     const Physical from = program.physical(i), to = layout.field(i).physical;
-    NAM_CHECK((from == Physical::kText) == (to == Physical::kText) &&
-                  (from == Physical::kDouble) == (to == Physical::kDouble),
-              "the layout is of another schema");
+    NAM_CHECK((from == Physical::kText) == (to == Physical::kText), "the layout is of another schema");
     slots_.push_back(program.slot_of(i));
     if (layout.field(i).physical == Physical::kText && layout.field(i).meaning == nullptr)
       texts_.push_back(i);

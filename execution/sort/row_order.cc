@@ -1,7 +1,6 @@
 #include "execution/sort/row_order.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <type_traits>
 
@@ -26,12 +25,6 @@ uint64_t PrefixOf(std::string_view text) {
   uint64_t prefix = 0;
   if (!text.empty()) std::memcpy(&prefix, text.data(), std::min(text.size(), sizeof(prefix)));
   return __builtin_bswap64(prefix);
-}
-uint64_t PrefixOf(double x) {
-  if (x != x) return UINT64_MAX;  // NaN is greatest
-  if (x == 0) x = 0;
-  const auto bits = std::bit_cast<uint64_t>(x);
-  return (bits & kSign) != 0 ? ~bits : bits ^ kSign;
 }
 
 template <typename T>
@@ -59,8 +52,6 @@ void RowOrder::PrefixesOf(const Vector& values, Selection rows, uint64_t* prefix
       return make(values.narrow);
     case Physical::kInt128:
       return make(values.wide);
-    case Physical::kDouble:
-      return make(values.real);
     default:
       NAM_CHECK(values.physical == Physical::kText);
       return make(values.text);
@@ -84,8 +75,6 @@ int RowOrder::CompareKey(const OrderSlot& key, uint32_t a, uint32_t b) const {
   int compared = 0;
   if (field.physical == Physical::kText) {
     compared = field.Text(field.PageOf(base, a), x).compare(field.Text(field.PageOf(base, b), y));
-  } else if (field.physical == Physical::kDouble) {
-    compared = Sign(PrefixOf(field.Stored<double>(x)), PrefixOf(field.Stored<double>(y)));
   } else {
     // Fields that are narrower than 16 bytes count from one base.
     compared = WithStored(field.width, [&](auto zero) {

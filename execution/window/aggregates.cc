@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "execution/aggregate/aggregate_state.h"
 #include "execution/aggregate/moments.h"
+#include "execution/aggregate/real_moments.h"
 #include "execution/window/functions.h"
 #include "types/decimal.h"
 #include "types/real.h"
@@ -167,10 +168,22 @@ class FrameReals : public Aggregate {
   absl::Status status_;
 };
 
-/// Variances, covariances and what is like them.
-class FrameMoments : public Aggregate {
- public:
+/// What functions of one or two arguments are over.
+class Pairs : public Aggregate {
+ protected:
   using Aggregate::Aggregate;
+  bool two() const { return run_.call.arguments.size() > 1; }
+  bool Counts(uint32_t i) const { return !IsNull(i) && !(two() && IsNull(i, 1)); }
+  __int128 Second(uint32_t i) const { return two() ? Number(i, 1) : 0; }
+  void PutReal(uint32_t i, std::optional<double> value) {
+    value.has_value() ? Put(i, OrderedBits(*value)) : Null(i);
+  }
+};
+
+/// Variances, covariances and what is like them.
+class FrameMoments : public Pairs {
+ public:
+  using Pairs::Pairs;
   void Enter(uint32_t i) {
     if (Counts(i)) moments_.Add(Number(i), Second(i));
   }
@@ -178,19 +191,46 @@ class FrameMoments : public Aggregate {
     if (Counts(i)) moments_.Remove(Number(i), Second(i));
   }
   absl::Status Write(uint32_t i, const FrameWalk::Places&) {
+    const int scale = run_.schema[slot()].type.scale;
+    if (two()) {
+      PutReal(i, moments_.ResultOfPairs(run_.call.aggregate, scale, run_.schema[slot(1)].type.scale));
+      return absl::OkStatus();
+    }
     NAM_ASSIGN_OR_RETURN(const std::optional<__int128> value,
-                         moments_.Result(run_.call.aggregate, run_.schema[slot()].type.scale,
-                                         two() ? run_.schema[slot(1)].type.scale : 0, run_.call.type.scale));
+                         moments_.Result(run_.call.aggregate, scale, run_.call.type.scale));
     value ? Put(i, *value) : Null(i);
     return absl::OkStatus();
   }
 
  private:
-  bool two() const { return run_.call.arguments.size() > 1; }
-  bool Counts(uint32_t i) const { return !IsNull(i) && !(two() && IsNull(i, 1)); }
-  __int128 Second(uint32_t i) const { return two() ? Number(i, 1) : 0; }
-
   Moments moments_;
+};
+
+/// The same of floating point, which starts anew as sums of it do.
+class FrameRealMoments : public Pairs {
+ public:
+  using Pairs::Pairs;
+  void Enter(uint32_t i) { Add(i); }
+  void Leave(uint32_t) { left_ = true; }
+  absl::Status Write(uint32_t i, const FrameWalk::Places& frame) {
+    if (std::exchange(left_, false)) {
+      moments_ = {};
+      for (uint32_t p = frame.start; p < frame.end; ++p) Add(p);
+    }
+    NAM_RETURN_IF_ERROR(std::exchange(status_, absl::OkStatus()));
+    PutReal(i, moments_.Result(run_.call.aggregate));
+    return absl::OkStatus();
+  }
+
+ private:
+  void Add(uint32_t i) {
+    if (!Counts(i)) return;
+    const double b = two() ? FromOrderedBits(static_cast<int64_t>(Second(i))) : 0;
+    status_.Update(moments_.Add(FromOrderedBits(static_cast<int64_t>(Number(i))), b));
+  }
+  RealMoments moments_;
+  bool left_ = false;
+  absl::Status status_;
 };
 
 class Truths : public Aggregate {
@@ -336,6 +376,7 @@ absl::Status RunWindowAggregate(const WindowRun& run) {
     case AggregateFunction::kCountDistinct:
       break;
     default:
+      if (run.schema[run.call.arguments[0]].type.real()) return Slide(FrameRealMoments(run));
       return Slide(FrameMoments(run));
   }
   return absl::InvalidArgumentError("not a plan: a window over distinct values");

@@ -183,23 +183,6 @@ TEST_F(ServiceTest, AnIndexComesAndGoes) {
   EXPECT_EQ(*Renew(memory, {table, index}), std::vector<uint64_t>{index});
 }
 
-TEST_F(ServiceTest, ATemporaryTableIsItsOwners) {
-  const uint32_t client = Join(proto::ROLE_CLIENT), other = Join(proto::ROLE_CLIENT);
-  proto::CommitLoadRequest request;
-  request.mutable_table()->set_name("copy");
-  request.mutable_table()->set_allocation(*Begin(client, "copy"));
-  request.mutable_table()->set_owner(client);
-  ASSERT_TRUE(service_->CommitLoad(request).ok());
-  EXPECT_EQ(service_->ListTables({})->tables_size(), 0);
-  Restart();
-  EXPECT_TRUE(Get("copy").ok());
-  clock_.AdvanceMs(2'000);
-  ASSERT_TRUE(Renew(other).ok());
-  clock_.AdvanceMs(2'000);  // its owner died
-  ASSERT_TRUE(Renew(other).ok());
-  EXPECT_EQ(Get("copy").status().code(), absl::StatusCode::kNotFound);
-}
-
 TEST_F(ServiceTest, AnExtensionEndsWithItsMemberAndWithItsTable) {
   const uint32_t memory = Join(proto::ROLE_MEMORY), client = Join(proto::ROLE_CLIENT);
   CreateRecords(client, memory);

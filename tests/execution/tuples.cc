@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <ostream>
@@ -37,14 +36,6 @@ std::string RandomText(uint64_t number) {
 }
 
 }  // namespace
-
-Cell Cell::Double(double x) {
-  return Number(std::bit_cast<int64_t>(x));
-}
-
-double Cell::real() const {
-  return std::bit_cast<double>(static_cast<int64_t>(number));
-}
 
 void PrintTo(const Cell& cell, std::ostream* out) {
   if (cell.null) {
@@ -103,8 +94,6 @@ Cell RandomCell(const plan::Slot& slot, uint64_t distinct, RandomStream& random)
       return Cell::Text(RandomText(number));
     case Physical::kTruth:
       return Cell::Number(static_cast<__int128>(number % 2));
-    case Physical::kDouble:
-      return Cell::Double(static_cast<double>(static_cast<int64_t>(number) - 5) / 4);
     default:
       break;
   }
@@ -144,7 +133,6 @@ Cell FromArray(Physical physical, const std::byte* at) {
       return truth == kUnknown ? Cell{} : Cell::Number(truth);
     }
     case Physical::kInt64:
-    case Physical::kDouble:
       return Cell::Number(load(int64_t{}));
     case Physical::kInt128:
       return Cell::Number(load(static_cast<__int128>(0)));
@@ -173,8 +161,6 @@ Cell FromField(const RowField& field, const std::byte* table, uint32_t number) {
   switch (field.physical) {
     case Physical::kText:
       return Cell::Text(std::string(field.Text(field.PageOf(table, number), row)));
-    case Physical::kDouble:
-      return Cell::Number(static_cast<int64_t>(stored));
     default:
       return Cell::Number(static_cast<__int128>(stored) + (field.width < 16 ? field.base : 0));
   }
@@ -292,7 +278,6 @@ bool ChunkMaker::AsCodes(const plan::Slot& slot, const std::vector<Cell>& stored
     meaning.dictionary_id = ++last_dictionary;
     high = static_cast<__int128>(entries.size()) - 1;
   } else {
-    if (column.physical == Physical::kDouble) return false;
     for (const Cell& cell : stored) {
       if (cell.null) continue;
       const bool first = low > high;

@@ -17,7 +17,7 @@
 /// Tuples as naive models see them, and chunks that hold them in every form there is.
 namespace nam::execution {
 
-/// One value. Doubles by their bits.
+/// One value.
 struct Cell {
   bool null = true;
   __int128 number = 0;
@@ -25,8 +25,6 @@ struct Cell {
 
   static Cell Number(__int128 n) { return {false, n, {}}; }
   static Cell Text(std::string s) { return {false, 0, std::move(s)}; }
-  static Cell Double(double x);
-  double real() const;
   auto operator<=>(const Cell&) const = default;
 };
 using Tuple = std::vector<Cell>;

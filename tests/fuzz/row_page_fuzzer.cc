@@ -64,8 +64,6 @@ uint64_t ReadAll(const RowLayout& layout, const std::byte* page, uint32_t rows) 
     for (size_t i = 0; i < layout.fields(); ++i) {
       if (layout.field(i).physical == Physical::kText) {
         for (const char c : layout.Text(page, row, i)) sum += static_cast<uint8_t>(c);
-      } else if (layout.field(i).physical == Physical::kDouble) {
-        sum += layout.Double(row, i) > 0 ? 1 : 0;
       } else if (!layout.IsNull(row, i)) {
         const __int128 number = layout.Number(row, i);
         NAM_CHECK(number >= layout.bounds(i).low && number <= layout.bounds(i).high);

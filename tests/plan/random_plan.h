@@ -220,7 +220,9 @@ class RandomPlan {
 
   Aggregate AnAggregate(const Schema& schema) {
     Aggregate out;
-    out.function = static_cast<AggregateFunction>(random_.Below(19));
+    do {
+      out.function = static_cast<AggregateFunction>(random_.Below(static_cast<uint64_t>(kLastAggregate) + 1));
+    } while (out.function == AggregateFunction::kStringAggregate);
     out.type = Type::Integer();
     if (out.function == AggregateFunction::kCountRows) return out;
     if (out.function >= AggregateFunction::kVarPop) {
@@ -229,7 +231,9 @@ class RandomPlan {
       const Type from = truth ? Type::Bool() : Type::Integer();
       out.argument = random_.AnExpr(schema, from, 2);
       if (ArgumentsOf(out.function) > 1) out.second = random_.AnExpr(schema, Type::Decimal(1), 2);
-      out.type = HasMoments(out.function) ? Type::Decimal(9) : from;
+      out.type = ArgumentsOf(out.function) > 1 ? Type::Double()
+                 : HasMoments(out.function)    ? Type::Decimal(9)
+                                               : from;
       return out;
     }
     Type type = random_.Chance(2) ? Type::Integer() : Type::Decimal(static_cast<uint8_t>(random_.Below(5)));

@@ -105,7 +105,6 @@ TEST(SlotOf, RefusesWhatIsIllTyped) {
   EXPECT_TRUE(refused(node(Op::kCase, Type::Integer(), {b, n})));
   EXPECT_TRUE(refused(node(Op::kCast, Type::Date(), {n})));
   EXPECT_TRUE(refused(node(Op::kExtractYear, Type::Integer(), {n})));
-  EXPECT_TRUE(refused(node(Op::kGroup, Type::Integer(), {})));
   Expr column = n;
   column.column = {0, 3};
   EXPECT_TRUE(refused(column));

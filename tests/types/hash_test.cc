@@ -26,7 +26,6 @@ TEST(Hash, NeverChanges) {
   EXPECT_EQ(HashText("MFGR#12"), 0x8cab757af97c53d7ULL);
   EXPECT_EQ(HashText("the quick brown fox jumps over the lazy dog"), 0xe4541a9cacf545aaULL);
   EXPECT_EQ(HashText(std::string(300, 'x')), 0xa5d1b4607dc83554ULL);
-  EXPECT_EQ(HashDouble(1.5), 0xb72cb535bdda0652ULL);
   EXPECT_EQ(CombineHashes(HashNumber(int64_t{1}), HashNumber(int64_t{2})), 0xe6b0af75aae32f4aULL);
   EXPECT_EQ(CombineHashes(kHashOfNothing, kHashOfNull), 0xacfe59e18f146e55ULL);
   EXPECT_EQ(kHashOfNull, 0x9e3779b97f4a7c15ULL);
@@ -45,13 +44,6 @@ TEST(Hash, IsEqualForEqualNumbersOfAnyWidth) {
   // What does not fit 64 bits is no smaller number's neighbour: 2^63 has the bits of -2^63.
   EXPECT_NE(HashNumber(__int128{1} << 63), HashNumber(std::numeric_limits<int64_t>::min()));
   EXPECT_NE(HashNumber(__int128{1} << 64), HashNumber(int64_t{0}));
-}
-
-TEST(Hash, IsEqualForEqualDoubles) {
-  EXPECT_EQ(HashDouble(-0.0), HashDouble(0.0));
-  EXPECT_EQ(HashDouble(std::nan("1")), HashDouble(-std::nan("2")));
-  EXPECT_NE(HashDouble(1.0), HashDouble(-1.0));
-  EXPECT_NE(HashDouble(std::numeric_limits<double>::infinity()), HashDouble(std::nan("")));
 }
 
 TEST(Hash, OfSeveralValuesDependsOnTheirOrder) {
@@ -99,7 +91,6 @@ TEST(Hash, DividesOrdinaryKeysEvenly) {
   all.push_back({"wide", [](int64_t i) { return HashNumber(static_cast<__int128>(i) << 70); }});
   all.push_back({"pairs", [](int64_t i) { return CombineHashes(HashNumber(i >> 9), HashNumber(i & 511)); }});
   all.push_back({"with NULL", [](int64_t i) { return CombineHashes(HashNumber(i), kHashOfNull); }});
-  all.push_back({"doubles", [](int64_t i) { return HashDouble(static_cast<double>(i)); }});
   all.push_back({"text", [](int64_t i) { return HashText("Customer#" + std::to_string(i)); }});
   constexpr int64_t kKeys = 1 << 18;
   for (const Keys& keys : all) {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <map>
 #include <set>
 #include <string>
@@ -10,6 +12,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "plan/aggregate_slots.h"
+#include "types/real.h"
 #include "types/value.h"
 
 namespace nam::execution {
@@ -58,6 +61,12 @@ Cell Moment(const plan::Aggregate& aggregate, const std::vector<Cell>& xs, const
     const __int128 value = (2 * magnitude + below) / (2 * below);
     return Cell::Number(above < 0 ? -value : value);
   };
+  const auto real = [](long double value, int power) {
+    const long double ten = std::pow(10.0L, std::abs(power));
+    return Cell::Number(OrderedBits(static_cast<double>(power < 0 ? value / ten : value * ten)));
+  };
+  const auto rows = static_cast<long double>(n);
+  const auto ratio = static_cast<long double>(both * both) / static_cast<long double>(of_x * of_y);
   switch (aggregate.function) {
     case AggregateFunction::kVarPop:
     case AggregateFunction::kVarSamp:
@@ -67,12 +76,27 @@ Cell Moment(const plan::Aggregate& aggregate, const std::vector<Cell>& xs, const
       return Cell::Number(Root(of_x, below, scale - scale_x));
     case AggregateFunction::kCovarPop:
     case AggregateFunction::kCovarSamp:
-      return rounded(both, scale - scale_x - scale_y);
-    default: {
+      return real(both / rows / (n - sample), -scale_x - scale_y);
+    // The first argument is the y of the line.
+    case AggregateFunction::kRegrAvgX:
+      return real(y / rows, -scale_y);
+    case AggregateFunction::kRegrAvgY:
+      return real(x / rows, -scale_x);
+    case AggregateFunction::kRegrSxx:
+      return real(of_y / rows, -2 * scale_y);
+    case AggregateFunction::kRegrSyy:
+      return real(of_x / rows, -2 * scale_x);
+    case AggregateFunction::kRegrSxy:
+      return real(both / rows, -scale_x - scale_y);
+    case AggregateFunction::kRegrSlope:
+      return of_y == 0 ? Cell() : real(static_cast<long double>(both) / of_y, scale_y - scale_x);
+    case AggregateFunction::kRegrIntercept:
+      return of_y == 0 ? Cell() : real(static_cast<long double>(x * of_y - y * both) / of_y / rows, -scale_x);
+    case AggregateFunction::kRegrR2:
+      return of_y == 0 ? Cell() : of_x == 0 ? real(1, 0) : real(ratio, 0);
+    default:
       if (of_x == 0 || of_y == 0) return {};
-      const __int128 root = Root(both * both, of_x * of_y, scale);
-      return Cell::Number(both < 0 ? -root : root);
-    }
+      return real(both < 0 ? -std::sqrt(ratio) : std::sqrt(ratio), 0);
   }
 }
 
@@ -154,8 +178,10 @@ plan::Aggregate MakeAggregate(AggregateFunction function, const plan::Schema& sc
   const uint8_t scale = aggregate.type.scale;
   if (plan::ArgumentsOf(function) == 0) aggregate.argument = plan::Expr();
   if (plan::HasMoments(function)) aggregate.type = Type::Decimal(static_cast<uint8_t>(2 * scale + 4));
-  if (function == AggregateFunction::kCorr) aggregate.type = Type::Decimal(6);
-  if (plan::ArgumentsOf(function) > 1) aggregate.second = aggregate.argument;
+  if (plan::ArgumentsOf(function) > 1) {
+    aggregate.type = Type::Double();
+    aggregate.second = aggregate.argument;
+  }
   if (function == AggregateFunction::kAverage) {
     aggregate.type = Type::Decimal(static_cast<uint8_t>(scale + 6));
   } else if (function == AggregateFunction::kCountRows || function == AggregateFunction::kCount ||
@@ -207,14 +233,15 @@ plan::Aggregate RandomAggregate(const plan::Schema& schema, uint32_t slot, Rando
   if (type == Type::Integer()) add({Function::kBitAnd, Function::kBitOr, Function::kBitXor});
   if (IsSmall(schema[slot])) {
     add({Function::kVarPop, Function::kVarSamp, Function::kStddevPop, Function::kStddevSamp,
-         Function::kCovarPop, Function::kCovarSamp, Function::kCorr});
+         Function::kCovarPop, Function::kCovarSamp, Function::kCorr, Function::kRegrAvgX, Function::kRegrAvgY,
+         Function::kRegrSxx, Function::kRegrSyy, Function::kRegrSxy, Function::kRegrSlope,
+         Function::kRegrIntercept, Function::kRegrR2});
   }
   plan::Aggregate made = MakeAggregate(functions[random.Below(functions.size())], schema, slot);
   if (plan::ArgumentsOf(made.function) > 1) {
     for (uint32_t other = 0; other < schema.size(); ++other) {
       if (IsSmall(schema[other]) && random.OneIn(2)) made.second = SlotExpr(schema, other);
     }
-    made.type = Type::Decimal(6);
   }
   const bool knows_distinct = plan::HasMoments(made.function)
                                   ? plan::ArgumentsOf(made.function) == 1

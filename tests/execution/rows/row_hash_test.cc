@@ -103,14 +103,5 @@ TEST(RowHash, CodesHaveTheHashesOfWhatTheyStandFor) {
   EXPECT_EQ(hashes[1], CombineHashes(kHashOfNull, HashNumber(int64_t{1998})));
 }
 
-TEST(RowHash, DoublesAreHashedByValue) {
-  double numbers[] = {-0.0, 1.5};
-  const Vector vector{.physical = Physical::kDouble, .real = numbers};
-  uint64_t hashes[2];
-  AddHashes(vector, {nullptr, 2}, true, hashes);
-  EXPECT_EQ(hashes[0], HashDouble(0.0));
-  EXPECT_EQ(hashes[1], HashDouble(1.5));
-}
-
 }  // namespace
 }  // namespace nam::execution

@@ -57,8 +57,7 @@ Value RandomValue(std::mt19937_64& random, const proto::Column& column) {
 
 /// The value of an array at a position.
 std::string ArrayText(const Column& column, const plan::Slot& slot, uint32_t position) {
-  NAM_CHECK(column.kind == Column::Kind::kValues && column.rows == nullptr &&
-            column.physical != Physical::kDouble);
+  NAM_CHECK(column.kind == Column::Kind::kValues && column.rows == nullptr);
   Value value = Value::Null(slot.type);
   value.null = column.nulls != nullptr && column.nulls[position] != 0;
   const std::byte* const at = column.base + uint64_t{position} * column.width;

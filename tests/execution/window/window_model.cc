@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/check.h"
+#include "types/real.h"
 #include "types/value.h"
 
 namespace nam::execution {
@@ -211,7 +212,9 @@ class Model {
       case AggregateFunction::kVarSamp:
         return n < 2 ? Cell() : Rounded(n * squares - sum * sum, n * (n - 1), 2 * scale);
       case AggregateFunction::kCovarPop:
-        return Rounded(n * products - sum * other, n * n, scale + schema_[call_.arguments[1]].type.scale);
+        return Cell::Number(OrderedBits(static_cast<double>(
+            static_cast<long double>(n * products - sum * other) / n / n /
+            static_cast<long double>(PowerOfTen(scale + schema_[call_.arguments[1]].type.scale)))));
       default:
         NAM_CHECK(false, "the model has no such aggregate");
         return {};

@@ -228,7 +228,7 @@ WindowCall RandomCall(RandomStream& random, bool ordered) {
       return Aggregate(random.OneIn(2) ? AggregateFunction::kVarPop : AggregateFunction::kVarSamp, {kNumber},
                        Type::Decimal(6), frame);
     default:
-      return Aggregate(AggregateFunction::kCovarPop, {kNumber, kDecimal}, Type::Decimal(6), frame);
+      return Aggregate(AggregateFunction::kCovarPop, {kNumber, kDecimal}, Type::Double(), frame);
   }
 }
 
