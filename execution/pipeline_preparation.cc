@@ -9,9 +9,11 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "execution/join/probe.h"
+#include "execution/limit_step.h"
 #include "execution/partition/parts.h"
 #include "execution/rows/row_appender.h"
 #include "execution/rows/values_source.h"
+#include "execution/series_step.h"
 #include "execution/steps.h"
 #include "execution/window/window_source.h"
 #include "plan/flow.h"
@@ -343,10 +345,10 @@ absl::Status PipelinePreparation::MakeStep(const plan::StepNode& node, const pla
   if (const auto* probe = std::get_if<plan::ProbeStep>(&node)) return MakeProbeStep(*probe, input);
   if (const auto* expand = std::get_if<plan::ExpandStep>(&node)) return MakeExpand(*expand, input, output);
   if (const auto* repeat = std::get_if<plan::RepeatStep>(&node)) return MakeRepeat(*repeat, input);
-  const auto& limit = std::get<plan::LimitStep>(node);
-  const std::optional<uint64_t> rows =
-      limit.rows < 0 ? std::nullopt : std::optional(static_cast<uint64_t>(limit.rows));
-  AddStep(std::make_unique<LimitOperator>(static_cast<uint64_t>(limit.offset), rows), output.size());
+  if (const auto* series = std::get_if<plan::SeriesStep>(&node)) return MakeSeries(*series, input);
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<LimitOperator> limit,
+                       LimitOperator::Make(std::get<plan::LimitStep>(node), input));
+  AddStep(std::move(limit), output.size());
   return absl::OkStatus();
 }
 
@@ -362,6 +364,16 @@ absl::Status PipelinePreparation::MakeRepeat(const plan::RepeatStep& repeat, con
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<RepeatOperator> step, RepeatOperator::Make(repeat, input, row_sets_));
   const RepeatOperator* const made = step.get();
   row_sets_ += 1;
+  out_.steps.push_back({std::move(step), [made] { return made->NewChunk(); }});
+  return absl::OkStatus();
+}
+
+absl::Status PipelinePreparation::MakeSeries(const plan::SeriesStep& series, const plan::Schema& input) {
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<SeriesOperator> step, SeriesOperator::Make(series, input, row_sets_));
+  const SeriesOperator* const made = step.get();
+  out_.by_row_nodes += made->by_row_nodes();
+  row_sets_ += 1;
+  meanings_.push_back(nullptr);
   out_.steps.push_back({std::move(step), [made] { return made->NewChunk(); }});
   return absl::OkStatus();
 }

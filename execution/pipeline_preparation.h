@@ -49,6 +49,7 @@ class PipelinePreparation {
   absl::Status MakeExpand(const plan::ExpandStep& expand, const plan::Schema& input,
                           const plan::Schema& output);
   absl::Status MakeRepeat(const plan::RepeatStep& repeat, const plan::Schema& input);
+  absl::Status MakeSeries(const plan::SeriesStep& series, const plan::Schema& input);
   void AddStep(std::unique_ptr<StepOperator> step, size_t columns);
   absl::StatusOr<const Program*> Compile(std::span<const plan::Expr> outputs, const plan::Schema& input);
 

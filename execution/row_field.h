@@ -23,8 +23,8 @@ struct RowField {
   Type type;
   Physical physical = Physical::kInt64;
   /// Bytes in the row. Numbers: 1, 2, 4 or 8 (number = base + unsigned field), or 16 (the number itself) if
-  /// their bounds are wider or not known; kTruth: 1, kFalse or kTrue; kText: 8, the u32 offset in the page and
-  /// the u32 bytes. All zero where NULL.
+  /// their bounds are wider or not known; kTruth: 1, kFalse or kTrue; kText: 8, the u32 offset in the page
+  /// and the u32 bytes. All zero where NULL.
   uint8_t width = 8;
   /// Of numbers below 16 bytes. It comes from the plan, so it is the same on all servers.
   int64_t base = 0;

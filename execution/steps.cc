@@ -65,30 +65,6 @@ std::unique_ptr<StepTask> ProjectOperator::NewTask(TaskContext&) {
   return std::make_unique<Task>(*outputs_);
 }
 
-class LimitOperator::Task final : public StepTask {
- public:
-  explicit Task(LimitOperator& limit) : limit_(limit) {}
-
-  Step Push(TaskContext&, const Chunk& in, Chunk& out) override {
-    const Selection rows = in.selection();
-    const uint64_t seen = limit_.seen_.fetch_add(rows.count, std::memory_order_relaxed);
-    const uint64_t first = std::clamp(seen, limit_.offset_, limit_.end_);
-    const uint64_t behind = std::min(std::max(seen + rows.count, first), limit_.end_);
-    const auto count = static_cast<uint32_t>(behind - first);
-    out.columns() = in.columns();
-    out.Reset(in.size(),
-              count == 0 ? Selection{nullptr, 0} : Selection{PositionsOf(rows) + (first - seen), count});
-    return behind == limit_.end_ ? Step::kDone : Step::kNeedInput;
-  }
-
- private:
-  LimitOperator& limit_;
-};
-
-std::unique_ptr<StepTask> LimitOperator::NewTask(TaskContext&) {
-  return std::make_unique<Task>(*this);
-}
-
 ExpandOperator::ExpandOperator(plan::ExpandStep expand, const plan::Schema& input)
     : expand_(std::move(expand)), input_columns_(input.size()) {
   for (const uint32_t key : expand_.keys) keys_.push_back(PhysicalOf(input[key].type));

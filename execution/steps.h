@@ -1,10 +1,7 @@
 #pragma once
 
-#include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -40,20 +37,6 @@ class ProjectOperator final : public StepOperator {
  private:
   class Task;
   const std::unique_ptr<const Program> outputs_;
-};
-
-/// So many tuples of all tasks together behind `offset` others, whichever come first.
-class LimitOperator final : public StepOperator {
- public:
-  explicit LimitOperator(uint64_t offset, std::optional<uint64_t> rows)
-      : offset_(offset), end_(offset + std::min(rows.value_or(UINT64_MAX), UINT64_MAX - offset)) {}
-  std::unique_ptr<StepTask> NewTask(TaskContext& context) override;
-
- private:
-  class Task;
-  const uint64_t offset_;
-  const uint64_t end_;              // offset and limit
-  std::atomic<uint64_t> seen_ = 0;  // also those beyond the end
 };
 
 /// Each tuple once for each grouping set: see plan::ExpandStep. Chunks of the output have as many row sets as

@@ -95,6 +95,7 @@ absl::StatusOr<Flow> TreeLowering::Lower(const Node& node, const ColumnSet& need
     return distinct->on.empty() ? LowerDistinct(node, needed) : LowerDistinctOn(node, needed);
   if (node.As<lg::SetOperation>() != nullptr) return LowerSetOperation(node, needed);
   if (node.As<lg::With>() != nullptr) return LowerWith(node, needed, rows_wanted);
+  if (node.As<lg::Series>() != nullptr) return LowerSeries(node, needed);
   return LowerCteScan(node, needed);
 }
 
@@ -272,17 +273,58 @@ absl::StatusOr<Flow> TreeLowering::LowerSort(const Node& node, const ColumnSet& 
 absl::StatusOr<Flow> TreeLowering::LowerLimit(const Node& node, const ColumnSet& needed,
                                               int64_t rows_wanted) {
   const auto& limit = *node.As<lg::Limit>();
+  const bool with_ties = limit.rows.has_value() && *limit.rows > 0 && !limit.ties.empty();
   int64_t wanted = -1;
-  if (limit.rows.has_value()) {
+  if (limit.rows.has_value() && !with_ties) {
     const int64_t rows = rows_wanted < 0 ? *limit.rows : std::min(*limit.rows, rows_wanted);
     if (__builtin_add_overflow(rows, limit.offset, &wanted)) wanted = -1;
   }
-  NAM_ASSIGN_OR_RETURN(Flow flow, LowerHere(node.input(), needed, wanted));
+  ColumnSet below = needed;
+  if (with_ties) AddColumns(limit.ties, below);
+  NAM_ASSIGN_OR_RETURN(Flow flow, LowerHere(node.input(), below, wanted));
+  plan::LimitStep step{.rows = limit.rows.value_or(-1), .offset = limit.offset};
+  if (with_ties) {
+    NAM_ASSIGN_OR_RETURN(step.ties, SlotsOf(limit.ties, flow));
+  }
   Layout layout = flow.layout;
   const double rows = wanted < 0 ? flow.rows() : std::min(flow.rows(), static_cast<double>(wanted));
-  NAM_RETURN_IF_ERROR(
-      builder_.Append(plan::LimitStep{.rows = limit.rows.value_or(-1), .offset = limit.offset},
-                      std::move(layout), rows, flow));
+  NAM_RETURN_IF_ERROR(builder_.Append(std::move(step), std::move(layout), rows, flow));
+  return flow;
+}
+
+namespace {
+
+/// How many rows a series has, if that is known.
+double RowsOf(const lg::Series& series) {
+  constexpr double kGuess = 1000;
+  const bool known = plan::IsLiteral(series.first) && plan::IsLiteral(series.last) &&
+                     plan::IsLiteral(series.step) && series.step.type.kind != TypeKind::kInterval;
+  if (!known) return kGuess;
+  if (series.first.literal.null || series.last.literal.null || series.step.literal.null ||
+      series.step.literal.number == 0) {
+    return 0;
+  }
+  const auto distance =
+      static_cast<double>(series.last.literal.number) - static_cast<double>(series.first.literal.number);
+  return std::max(0.0, distance / static_cast<double>(series.step.literal.number) + 1);
+}
+
+}  // namespace
+
+absl::StatusOr<Flow> TreeLowering::LowerSeries(const Node& node, const ColumnSet& needed) {
+  const auto& series = *node.As<lg::Series>();
+  ColumnSet below = needed;
+  below.erase(series.result.ref);
+  for (const Expr* end : {&series.first, &series.last, &series.step}) AddColumns(*end, below);
+  NAM_ASSIGN_OR_RETURN(Flow flow, Lower(node.input(), below));
+  plan::SeriesStep step;
+  NAM_ASSIGN_OR_RETURN(step.first, OverSlots(series.first, flow.layout));
+  NAM_ASSIGN_OR_RETURN(step.last, OverSlots(series.last, flow.layout));
+  NAM_ASSIGN_OR_RETURN(step.step, OverSlots(series.step, flow.layout));
+  Layout layout = flow.layout;
+  layout.push_back(series.result.ref);
+  const double rows = flow.rows() * RowsOf(series);
+  NAM_RETURN_IF_ERROR(builder_.Append(std::move(step), std::move(layout), rows, flow));
   return flow;
 }
 
@@ -406,6 +448,7 @@ absl::StatusOr<Flow> TreeLowering::LowerWindow(const Node& node, const ColumnSet
     NAM_ASSIGN_OR_RETURN(to.arguments, SlotsOf(arguments[c], flow));
     const Type key = window.order.empty() ? Type() : window.order[0].expr.type;
     to.frame.unit = static_cast<plan::WindowFrame::Unit>(call.frame.unit);
+    to.frame.exclusion = static_cast<plan::WindowFrame::Exclusion>(call.frame.exclusion);
     NAM_ASSIGN_OR_RETURN(const __int128 start, OffsetOf(call.frame.start, call.frame, key));
     NAM_ASSIGN_OR_RETURN(const __int128 end, OffsetOf(call.frame.end, call.frame, key));
     to.frame.start = BoundOf(call.frame.start, start);

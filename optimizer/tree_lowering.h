@@ -38,6 +38,7 @@ class TreeLowering {
   absl::StatusOr<Flow> LowerLimit(const Node& node, const ColumnSet& needed, int64_t rows_wanted);
   absl::StatusOr<Flow> LowerWith(const Node& node, const ColumnSet& needed, int64_t rows_wanted);
   absl::StatusOr<Flow> LowerCteScan(const Node& node, const ColumnSet& needed);
+  absl::StatusOr<Flow> LowerSeries(const Node& node, const ColumnSet& needed);
   absl::StatusOr<Flow> LowerWindow(const Node& node, const ColumnSet& needed);
 
   // lower_joins.cc

@@ -36,6 +36,7 @@ using plan::logical::Node;
 using plan::logical::NodePtr;
 using plan::logical::Project;
 using plan::logical::Query;
+using plan::logical::Series;
 using plan::logical::Sort;
 using plan::logical::Values;
 using plan::logical::With;
@@ -224,7 +225,7 @@ class Unnester {
   }
 
   absl::Status Eliminate(NodePtr& node) {
-    if (AsProjection(node) || AsGroups(node)) return absl::OkStatus();
+    if (AsProjection(node) || AsSeries(node) || AsGroups(node)) return absl::OkStatus();
     Join& join = *node->As<Join>();
     const ColumnSet outer = ColumnsIn(node->input(0));
     const bool existence = join.kind == JoinKind::kMark || join.kind == JoinKind::kSemi ||
@@ -255,6 +256,21 @@ class Unnester {
       return false;
     AddOutputs(node->inputs[0], *computed, node->input(1).columns);
     node = NodePtr(std::move(node->inputs[0]));
+    return true;
+  }
+
+  /// A series beside its left input repeats the rows of it.
+  static bool AsSeries(NodePtr& node) {
+    const Join& join = *node->As<Join>();
+    if (join.kind != JoinKind::kInner || node->input(1).As<Series>() == nullptr ||
+        !IsOneRow(node->input(1).input())) {
+      return false;
+    }
+    std::vector<Expr> conditions = join.conditions;
+    NodePtr series = std::move(node->inputs[1]);
+    series->inputs[0] = std::move(node->inputs[0]);
+    DeriveColumns(*series);
+    node = MakeFilter(std::move(series), std::move(conditions));
     return true;
   }
 

@@ -34,6 +34,7 @@ using plan::logical::MakeNode;
 using plan::logical::Node;
 using plan::logical::NodePtr;
 using plan::logical::Project;
+using plan::logical::Series;
 using plan::logical::SetOperation;
 using plan::logical::Sort;
 using plan::logical::Window;
@@ -145,13 +146,14 @@ DomainPush::Pushed DomainPush::Trimmed(Pushed pushed, const std::vector<Column>&
 absl::StatusOr<DomainPush::Pushed> DomainPush::Push(NodePtr node, bool want_order) {
   const bool keeps_order = node->As<plan::logical::Filter>() != nullptr || node->As<Project>() != nullptr ||
                            node->As<Sort>() != nullptr || node->As<Limit>() != nullptr ||
-                           node->As<With>() != nullptr;
+                           node->As<With>() != nullptr || node->As<Series>() != nullptr;
   if (!Correlated(*node) && !(want_order && keeps_order)) {
     Pushed pushed = Scan();
     pushed.node = MakeJoin(JoinKind::kInner, std::move(pushed.node), std::move(node));
     return pushed;
   }
-  if (node->As<plan::logical::Filter>() != nullptr) return PushFilter(std::move(node), want_order);
+  if (node->As<plan::logical::Filter>() != nullptr || node->As<Series>() != nullptr)
+    return PushRowwise(std::move(node), want_order);
   if (node->As<Project>() != nullptr) return PushProject(std::move(node), want_order);
   if (node->As<Join>() != nullptr) return PushJoin(std::move(node));
   if (node->As<Aggregate>() != nullptr) return PushAggregate(std::move(node));
@@ -165,7 +167,8 @@ absl::StatusOr<DomainPush::Pushed> DomainPush::Push(NodePtr node, bool want_orde
   return absl::InternalError("a correlated operator that has no expressions");
 }
 
-absl::StatusOr<DomainPush::Pushed> DomainPush::PushFilter(NodePtr node, bool want_order) {
+/// Filters and series: what comes of a row is decided by the row alone, and its columns stay.
+absl::StatusOr<DomainPush::Pushed> DomainPush::PushRowwise(NodePtr node, bool want_order) {
   NAM_ASSIGN_OR_RETURN(Pushed pushed, Push(std::move(node->inputs[0]), want_order));
   ReplaceIn(*node, pushed.domain);
   node->inputs[0] = std::move(pushed.node);
@@ -352,19 +355,26 @@ absl::StatusOr<DomainPush::Pushed> DomainPush::PushLimit(NodePtr node, bool want
   Window window;
   for (const Column& column : pushed.domain) window.partition.push_back(MakeColumn(column));
   window.order = pushed.order;
-  WindowCall number;
-  number.function = WindowFunction::kRowNumber;
-  number.result = {{query_.relations++, 0}, "row_number", Type::Integer(), false};
-  const Expr place = MakeColumn(number.result);
-  window.calls.push_back(std::move(number));
-  const auto compared = [&](Op op, __int128 with) {
+  const int relation = query_.relations++;
+  const auto place = [&](WindowFunction function, const char* name) {
+    WindowCall call;
+    call.function = function;
+    call.result = {{relation, static_cast<int>(window.calls.size())}, name, Type::Integer(), false};
+    window.calls.push_back(std::move(call));
+    return MakeColumn(window.calls.back().result);
+  };
+  const auto compared = [](Op op, const Expr& place, __int128 with) {
     return plan::MakeNode(op, Type::Bool(), -1, {place, MakeLiteral(Value::Integer(with), -1)});
   };
+  const Expr number = place(WindowFunction::kRowNumber, "row_number");
   std::vector<Expr> conditions;
-  if (limit.offset > 0) conditions.push_back(compared(Op::kGreater, limit.offset));
+  if (limit.offset > 0) conditions.push_back(compared(Op::kGreater, number, limit.offset));
   if (limit.rows.has_value()) {
+    // A row like the last one has the rank of it or one before it.
+    const bool ties = !limit.ties.empty() && *limit.rows > 0;
+    const Expr last_place = ties ? place(WindowFunction::kRank, "rank") : number;
     const __int128 last = static_cast<__int128>(limit.offset) + *limit.rows;
-    conditions.push_back(compared(Op::kLessEqual, std::min<__int128>(last, INT64_MAX)));
+    conditions.push_back(compared(Op::kLessEqual, last_place, std::min<__int128>(last, INT64_MAX)));
   }
   pushed.node = MakeFilter(MakeNode(std::move(window), {}, std::move(pushed.node)), std::move(conditions));
   if (!want_order) pushed.order.clear();

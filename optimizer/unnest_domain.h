@@ -35,7 +35,7 @@ class DomainPush {
   bool Correlated(const plan::logical::Node& root) const;
   /// The domain, under names of its own.
   Pushed Scan();
-  PushedOr PushFilter(plan::logical::NodePtr node, bool want_order);
+  PushedOr PushRowwise(plan::logical::NodePtr node, bool want_order);
   PushedOr PushProject(plan::logical::NodePtr node, bool want_order);
   PushedOr PushJoin(plan::logical::NodePtr node);
   PushedOr PushFullJoin(plan::logical::NodePtr node);

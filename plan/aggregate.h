@@ -43,9 +43,9 @@ inline constexpr AggregateFunction kLastAggregate = AggregateFunction::kRegrR2;
 /// sum of integers is an integer, of decimals a decimal of the same scale; avg is a decimal of scale
 /// max(scale + 6, 6), rounded half away from zero; over no rows all but the counts are NULL. Sums are
 /// exact in 128 bits and an error beyond 38 digits. Variances and deviations of exact numbers are exact up to
-/// one rounding, to the scale of `type`, half away from zero. Functions of two arguments are double precision,
-/// of exact numbers from exact sums; both arguments are exact, or both double precision. Samples' are NULL over
-/// one row, a correlation is NULL where one side does not vary, a slope where x does not.
+/// one rounding, to the scale of `type`, half away from zero. Functions of two arguments are double
+/// precision, of exact numbers from exact sums; both arguments are exact, or both double precision. Samples'
+/// are NULL over one row, a correlation is NULL where one side does not vary, a slope where x does not.
 struct Aggregate {
   AggregateFunction function = AggregateFunction::kCountRows;
   Expr argument;  // over columns; unused by kCountRows

@@ -32,7 +32,8 @@ bool IsDecimal(const Type& type) {
 /// What functions of two arguments are over, and yield.
 absl::Status CheckPair(const Type& a, const Type& b, const Type& to) {
   const bool exact = a.numeric() && b.numeric(), real = a == Type::Double() && b == Type::Double();
-  return Ok((exact || real) && to == Type::Double(), "a function of pairs of no numbers, or that is no double");
+  return Ok((exact || real) && to == Type::Double(),
+            "a function of pairs of no numbers, or that is no double");
 }
 
 size_t Products(Function function) {
@@ -91,10 +92,12 @@ bool IgnoresRepeats(Function function) {
 
 const char* NameOf(Function function) {
   static constexpr const char* kNames[] = {
-      "count(*)", "count",     "sum",        "min",         "max",       "avg",        "count distinct",
-      "var_pop",  "var_samp",  "stddev_pop", "stddev_samp", "bool_and",  "bool_or",    "bit_and",
-      "bit_or",   "bit_xor",   "covar_pop",  "covar_samp",  "corr",      "string_agg", "regr_avgx",
-      "regr_avgy", "regr_sxx", "regr_syy",   "regr_sxy",    "regr_slope", "regr_intercept", "regr_r2"};
+      "count(*)",    "count",          "sum",        "min",      "max",
+      "avg",         "count distinct", "var_pop",    "var_samp", "stddev_pop",
+      "stddev_samp", "bool_and",       "bool_or",    "bit_and",  "bit_or",
+      "bit_xor",     "covar_pop",      "covar_samp", "corr",     "string_agg",
+      "regr_avgx",   "regr_avgy",      "regr_sxx",   "regr_syy", "regr_sxy",
+      "regr_slope",  "regr_intercept", "regr_r2"};
   static_assert(std::size(kNames) == static_cast<size_t>(kLastAggregate) + 1);
   return kNames[static_cast<size_t>(function)];
 }

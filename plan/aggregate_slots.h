@@ -54,8 +54,8 @@ const char* NameOf(AggregateFunction function);
 /// variance, deviation, covariance, correlation, regression: computed from sums of products.
 bool HasMoments(AggregateFunction function);
 
-/// Whether the function yields the same if each value comes once: as of what is alike the least and the greatest
-/// are the same.
+/// Whether the function yields the same if each value comes once: as of what is alike the least and the
+/// greatest are the same.
 bool IgnoresRepeats(AggregateFunction function);
 
 }  // namespace nam::plan

@@ -297,8 +297,7 @@ absl::Status Take(const proto::WindowSource& from, WindowSource& to) {
     NAM_RETURN_IF_ERROR(Take(call.frame_unit(), WindowFrame::Unit::kGroups, into.frame.unit));
     NAM_RETURN_IF_ERROR(Take(call.frame_start(), into.frame.start));
     NAM_RETURN_IF_ERROR(Take(call.frame_end(), into.frame.end));
-    NAM_RETURN_IF_ERROR(
-        Take(call.frame_exclusion(), WindowFrame::Exclusion::kTies, into.frame.exclusion));
+    NAM_RETURN_IF_ERROR(Take(call.frame_exclusion(), WindowFrame::Exclusion::kTies, into.frame.exclusion));
     NAM_ASSIGN_OR_RETURN(into.type, TypeOf(call.type()));
   }
   return absl::OkStatus();

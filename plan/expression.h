@@ -60,8 +60,8 @@ struct Expr {
   Type type;
   int position = -1;  // byte offset in the statement, for messages
   ColumnRef column;
-  /// kFunction: its number; kCast to an integer: 2, 4 or 8 bytes, -1 for 8; kCast to a decimal: its digits, -1
-  /// for 38.
+  /// kFunction: its number; kCast to an integer: 2, 4 or 8 bytes, -1 for 8; kCast to a decimal: its digits,
+  /// -1 for 38.
   int index = -1;
   Value literal;
   std::vector<Expr> children;
@@ -107,7 +107,8 @@ inline std::string_view WithoutBlanks(std::string_view text) {
 /// Reads the value of a kColumn node.
 using Resolver = std::function<Value(const Expr&)>;
 
-/// Evaluates row by row with SQL's three-valued logic: for constants, and as the reference for the vectorized evaluator. OUT_OF_RANGE on overflow, INVALID_ARGUMENT on division by zero.
+/// Evaluates row by row with SQL's three-valued logic: for constants, and as the reference for the vectorized
+/// evaluator. OUT_OF_RANGE on overflow, INVALID_ARGUMENT on division by zero.
 absl::StatusOr<Value> Evaluate(const Expr& expr, const Resolver& resolve);
 
 /// SQL LIKE over UTF-8: % any run, _ any one character, \ escapes.

@@ -126,8 +126,8 @@ absl::StatusOr<Schema> WithSeries(const SeriesStep& series, const Schema& input)
   NAM_ASSIGN_OR_RETURN(const Slot step, SlotOf(series.step, input));
   const bool numbers = first.type.kind == TypeKind::kInteger || first.type.kind == TypeKind::kDecimal;
   const bool times = first.type.kind == TypeKind::kTimestamp;
-  if (first.type != last.type || !(numbers ? step.type == first.type
-                                           : times && step.type.kind == TypeKind::kInterval))
+  if (first.type != last.type ||
+      !(numbers ? step.type == first.type : times && step.type.kind == TypeKind::kInterval))
     return Bad("a series of something else than numbers or timestamps");
   Schema out = input;
   const bool known = first.bounds.known && last.bounds.known;

@@ -37,8 +37,8 @@
 /// input of a dependent join also the columns of the left one, unless they are defined below as well. That is
 /// the only correlation there is. optimizer/unnest.h removes all dependent joins: lowering never sees one.
 ///
-/// **Order**: Sort orders; Filter, Project, Limit, Series and With keep their (last) input's order; nothing else
-/// promises one. Limit takes the first rows of its input's order.
+/// **Order**: Sort orders; Filter, Project, Limit, Series and With keep their (last) input's order; nothing
+/// else promises one. Limit takes the first rows of its input's order.
 ///
 /// **Types** of expressions are what the binder promised (plan/expression.h). A column that is not `nullable`
 /// has no NULL.
@@ -179,8 +179,8 @@ struct Sort {
 struct Limit {
   std::optional<int64_t> rows;  // none: all
   int64_t offset = 0;
-  /// With these, which the input is ordered by, and one row or more: rows behind the last one that are like it
-  /// in all of them come, too. NULLs are alike.
+  /// With these, which the input is ordered by, and one row or more: rows behind the last one that are like
+  /// it in all of them come, too. NULLs are alike.
   std::vector<Expr> ties;
 };
 
@@ -261,9 +261,8 @@ Expr MakeNotDistinct(const Expr& a, bool a_nullable, const Expr& b, bool b_nulla
 /// The two sides of an expression of the second form.
 std::optional<std::pair<const Expr*, const Expr*>> NotDistinctSides(const Expr& expr);
 
-/// Sets the columns that follow from the inputs: all of Filter, Sort, Limit, Distinct, Join, Window, Series and
-/// With;
-/// `nullable` of the others. Inputs' columns are right already.
+/// Sets the columns that follow from the inputs: all of Filter, Sort, Limit, Distinct, Join, Window, Series
+/// and With; `nullable` of the others. Inputs' columns are right already.
 void DeriveColumns(Node& node);
 /// DeriveColumns of every node, inputs first.
 void DeriveAllColumns(Node& root);

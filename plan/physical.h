@@ -211,8 +211,8 @@ struct RepeatStep {
 };
 
 /// Each row once for each number of a series, in its order: the input's slots, then the number. The series is
-/// first, first + step, … as long as `last` is not passed; it is empty if one of them is NULL. A step of 0 is an
-/// error. All of one type, an integer or a decimal; or timestamps, `step` being an interval.
+/// first, first + step, … as long as `last` is not passed; it is empty if one of them is NULL. A step of 0 is
+/// an error. All of one type, an integer or a decimal; or timestamps, `step` being an interval.
 struct SeriesStep {
   Expr first, last, step;
 };

@@ -58,6 +58,8 @@ const char* ClauseName(Clause clause) {
       return "DEFAULT";
     case Clause::kReturning:
       return "RETURNING";
+    case Clause::kFunctionInFrom:
+      return "functions in FROM";
   }
   return "";
 }

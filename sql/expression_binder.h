@@ -25,7 +25,8 @@ enum class Clause : uint8_t {
   kSet,
   kCheck,
   kDefault,
-  kReturning
+  kReturning,
+  kFunctionInFrom
 };
 const char* ClauseName(Clause clause);
 

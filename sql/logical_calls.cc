@@ -140,8 +140,8 @@ absl::StatusOr<AggregateCall> LogicalSelect::AggregateArguments(const Node& node
   if (args.size() > 1) {
     NAM_ASSIGN_OR_RETURN(call.second, BindTyped(args[1], clause));
   }
-  NAM_ASSIGN_OR_RETURN(call.type, AggregateType(call.function, call.argument.type, call.second.type, name,
-                                                position));
+  NAM_ASSIGN_OR_RETURN(call.type,
+                       AggregateType(call.function, call.argument.type, call.second.type, name, position));
   if (call.argument.type.kind == TypeKind::kReal && plan::HasMoments(call.function)) {
     NAM_ASSIGN_OR_RETURN(call.argument, builder().Cast(std::move(call.argument), Type::Double(), position));
   }
@@ -166,9 +166,8 @@ absl::Status LogicalSelect::BindPair(const Node& node, const std::string& name, 
     NAM_RETURN_IF_ERROR(builder().Settle(*expr, Type::Double()));
   }
   const bool counts = call.function == AggregateFunction::kCount;
-  NAM_ASSIGN_OR_RETURN(const Type type,
-                       AggregateType(counts ? AggregateFunction::kCorr : call.function, call.argument.type,
-                                     call.second.type, name, position));
+  NAM_ASSIGN_OR_RETURN(const Type type, AggregateType(counts ? AggregateFunction::kCorr : call.function,
+                                                      call.argument.type, call.second.type, name, position));
   if (counts) {
     Expr there = plan::MakeNode(
         plan::Op::kNot, Type::Bool(), position,

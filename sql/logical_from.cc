@@ -87,8 +87,7 @@ class FromTree {
     }
     if (node.Is("RangeVar")) return Table(node);
     if (node.Is("RangeSubselect")) return Subselect(node, left);
-    if (node.Is("RangeFunction"))
-      return Refusal("functions in FROM are not supported", node.position(), "name a table");
+    if (node.Is("RangeFunction")) return Function(node, left);
     if (node.Is("RangeTableSample")) {
       return Refusal("TABLESAMPLE is not supported", node.text().Find({"tablesample"}),
                      "query the whole table");
@@ -192,6 +191,36 @@ class FromTree {
     columns = root->columns;
     return Named(std::move(root), std::move(columns), node.Field("alias"), "",
                  node.Field("subquery").position());
+  }
+
+  /// generate_series, which sees what stands to its left with and without LATERAL.
+  absl::StatusOr<FromItem> Function(const Node& node, const FromScope& left) {
+    const SqlText& text = node.text();
+    const std::vector<Node> functions = node.List("functions");
+    const std::vector<Node> items = functions.size() == 1 ? functions[0].List("items") : std::vector<Node>();
+    const int position = items.empty() ? text.Start() : items[0].position();
+    if (node.Flag("ordinality")) {
+      return Refusal("WITH ORDINALITY is not supported", text.Find({"ordinality"}, position),
+                     "write row_number() OVER (ORDER BY …)");
+    }
+    NAM_RETURN_IF_ERROR(node.Only({"lateral", "functions", "alias"}));
+    const std::vector<std::string> names =
+        items.empty() || !items[0].Is("FuncCall") ? std::vector<std::string>() : items[0].Names("funcname");
+    if (names.empty() || names.size() > 2 || names.back() != "generate_series" ||
+        (names.size() == 2 && names[0] != "pg_catalog")) {
+      return Refusal("functions in FROM but generate_series are not supported", position,
+                     "name a table, or write a subquery");
+    }
+    NAM_ASSIGN_OR_RETURN(plan::logical::Series series, BindSeries(select_, items[0], left));
+    const Node alias = node.Field("alias");
+    // The column is called as the table is, as in PostgreSQL.
+    series.result = {{context_.AddRelation(&select_), 0},
+                     alias ? alias.Text("aliasname") : names.back(),
+                     series.first.type,
+                     false};
+    std::vector<Column> columns = {series.result};
+    NodePtr root = MakeNode(std::move(series), {}, plan::logical::MakeOneRow());
+    return Named(std::move(root), std::move(columns), alias, names.back(), position);
   }
 
   absl::StatusOr<FromItem> JoinItem(const Node& node, const FromScope& around) {

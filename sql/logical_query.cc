@@ -40,9 +40,6 @@ absl::Status RefuseClauses(const Node& select) {
   const SqlText& text = select.text();
   if (select.Has("intoClause")) return Refusal("SELECT INTO is not supported", text.Find({"into"}));
   if (select.Has("lockingClause")) return RefuseLocking(select);
-  if (select.Text("limitOption") == "LIMIT_OPTION_WITH_TIES") {
-    return Refusal("FETCH … WITH TIES is not supported", text.Find({"with", "ties"}), "use ONLY, or LIMIT");
-  }
   return absl::OkStatus();
 }
 

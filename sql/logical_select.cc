@@ -395,8 +395,17 @@ absl::StatusOr<NodePtr> BindLimit(const Node& select, NodePtr root, LogicalSelec
                          Count(expressions, select.Field("limitOffset"), Clause::kOffset));
     limit.offset = offset.value_or(0);
   }
+  if (select.Text("limitOption") == "LIMIT_OPTION_WITH_TIES") {
+    if (!limit.rows.has_value()) {
+      return UserError(sqlstate::kBadLimit, "row count cannot be null in FETCH FIRST ... WITH TIES clause",
+                       select.Field("limitCount").position(), "write a number");
+    }
+    if (const auto* sort = root->As<Sort>(); sort != nullptr) {
+      for (const OrderKey& key : sort->keys) limit.ties.push_back(key.expr);
+    }
+  }
   if (!limit.rows.has_value() && limit.offset == 0) return root;
-  return MakeNode(limit, {}, std::move(root));
+  return MakeNode(std::move(limit), {}, std::move(root));
 }
 
 }  // namespace nam::sql

@@ -203,4 +203,8 @@ bool IsWindowFunction(const std::string& name);
 absl::StatusOr<plan::logical::NodePtr> BindFrom(LogicalSelect& select, const std::vector<Node>& from,
                                                 FromScope& scope);
 
+/// generate_series' arguments, over the columns that stand to its left. `result` is the caller's to name.
+absl::StatusOr<plan::logical::Series> BindSeries(LogicalSelect& select, const Node& call,
+                                                 const FromScope& left);
+
 }  // namespace nam::sql

@@ -56,7 +56,8 @@ constexpr int64_t kNonDefault = 0x1, kRange = 0x2, kRows = 0x4, kGroups = 0x8;
 constexpr int64_t kStartUnboundedPreceding = 0x20, kEndUnboundedFollowing = 0x100;
 constexpr int64_t kStartCurrentRow = 0x200, kEndCurrentRow = 0x400;
 constexpr int64_t kStartPreceding = 0x800, kEndPreceding = 0x1000, kStartFollowing = 0x2000,
-                  kEndFollowing = 0x4000, kExclusion = 0x38000;
+                  kEndFollowing = 0x4000;
+constexpr int64_t kExcludeCurrentRow = 0x8000, kExcludeGroup = 0x10000, kExcludeTies = 0x20000;
 
 bool Same(const plan::logical::Window& a, const std::vector<Expr>& partition,
           const std::vector<OrderKey>& order) {
@@ -258,10 +259,11 @@ absl::StatusOr<Frame> LogicalSelect::FrameOf(const WindowDefinition& definition,
   const Node& node = *definition.frame;
   const int64_t options = node.Integer("frameOptions");
   const int position = node.position();
-  if ((options & kExclusion) != 0) {
-    return Refusal("EXCLUDE in a window's frame is not supported", node.text().Find({"exclude"}, position));
-  }
   Frame frame;
+  frame.exclusion = (options & kExcludeCurrentRow) != 0 ? Frame::Exclusion::kCurrentRow
+                    : (options & kExcludeGroup) != 0    ? Frame::Exclusion::kGroup
+                    : (options & kExcludeTies) != 0     ? Frame::Exclusion::kTies
+                                                        : Frame::Exclusion::kNone;
   frame.unit = (options & kRows) != 0     ? Frame::Unit::kRows
                : (options & kGroups) != 0 ? Frame::Unit::kGroups
                                           : Frame::Unit::kRange;

@@ -177,8 +177,8 @@ absl::StatusOr<std::optional<__int128>> FromNatural(const Natural& magnitude) {
   return number;
 }
 
-/// The half, rounded up: of 2 · value cut off it is the value half away from zero, of the root of 4 · value cut
-/// off the root.
+/// The half, rounded up: of 2 · value cut off it is the value half away from zero, of the root of 4 · value
+/// cut off the root.
 Natural Halved(const Natural& twice) {
   return (twice + Natural(1)) / Natural(2);
 }

@@ -43,8 +43,8 @@ absl::Status RealMoments::Add(double a, double b) {
   ab_ += from_a * from_b * scale;
   const bool finite_a = !std::isinf(before.a_) && !std::isinf(a);
   const bool finite_b = !std::isinf(before.b_) && !std::isinf(b);
-  if ((finite_a && (std::isinf(a_) || std::isinf(aa_))) || (finite_b && (std::isinf(b_) || std::isinf(bb_))) ||
-      (finite_a && finite_b && std::isinf(ab_))) {
+  if ((finite_a && (std::isinf(a_) || std::isinf(aa_))) ||
+      (finite_b && (std::isinf(b_) || std::isinf(bb_))) || (finite_a && finite_b && std::isinf(ab_))) {
     return Overflow();
   }
   aa_ = NanUnlessFinite(aa_);

@@ -128,6 +128,11 @@ class Absorption {
         std::holds_alternative<plan::RepeatStep>(in_.steps[i])) {
       return input;
     }
+    if (std::holds_alternative<plan::SeriesStep>(in_.steps[i])) {
+      output = input;
+      output.push_back({step, 0});
+      return output;
+    }
     if (const auto* expand = std::get_if<plan::ExpandStep>(&in_.steps[i])) {
       output = input;
       for (uint32_t n = 0; n <= expand->keys.size(); ++n) output.push_back({step, n});
@@ -173,6 +178,13 @@ class Absorption {
           AddColumns(filter->conditions, at_[i], needed);
         if (const auto* repeat = std::get_if<plan::RepeatStep>(&in_.steps[i]))
           AddSlots({&repeat->times, 1}, at_[i], needed);
+        if (const auto* limit = std::get_if<plan::LimitStep>(&in_.steps[i]))
+          AddSlots(limit->ties, at_[i], needed);
+        if (const auto* series = std::get_if<plan::SeriesStep>(&in_.steps[i])) {
+          std::erase(needed, Origin{static_cast<int32_t>(i), 0});
+          for (const Expr* end : {&series->first, &series->last, &series->step})
+            AddColumns(*end, at_[i], needed);
+        }
         if (const auto* expand = std::get_if<plan::ExpandStep>(&in_.steps[i])) {
           std::erase_if(needed, [&](const Origin& o) { return o.step == static_cast<int32_t>(i); });
           AddSlots(expand->keys, at_[i], needed);
@@ -245,6 +257,11 @@ class Absorption {
       Renumber(filter->conditions, at_[i], now_);
     } else if (auto* repeat = std::get_if<plan::RepeatStep>(&step)) {
       repeat->times = PlaceOf(now_, at_[i][repeat->times]);
+    } else if (auto* limit = std::get_if<plan::LimitStep>(&step)) {
+      Renumber(limit->ties, at_[i], now_);
+    } else if (auto* series = std::get_if<plan::SeriesStep>(&step)) {
+      for (Expr* end : {&series->first, &series->last, &series->step}) Renumber(*end, at_[i], now_);
+      now_.push_back({static_cast<int32_t>(i), 0});
     } else if (auto* expand = std::get_if<plan::ExpandStep>(&step)) {
       Renumber(expand->keys, at_[i], now_);
       for (uint32_t n = 0; n <= expand->keys.size(); ++n) now_.push_back({static_cast<int32_t>(i), n});

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
@@ -58,16 +59,26 @@ class Aggregate {
   const Partition& p_;
 };
 
+/// Rows enter and leave each part of the frames apart, as frames do that are one part.
 template <typename OfFrames>
 absl::Status Slide(OfFrames&& aggregate) {
   const WindowRun& run = aggregate.run();
   FrameWalk walk(run.partition, run.call.frame);
-  uint32_t first = 0, end = 0;  // that have entered and not left
+  const size_t parts = walk.in_one_part() ? 1 : std::tuple_size_v<FrameWalk::Parts>;
+  FrameWalk::Parts inside{};  // that have entered and not left
   return ForRows(run, [&](uint32_t i) -> absl::Status {
-    const FrameWalk::Places frame = walk.At(i);
-    NAM_CHECK(frame.start >= first && frame.end >= end, "frames move forward");
-    for (; end < frame.end; ++end) aggregate.Enter(end);
-    for (; first < frame.start; ++first) aggregate.Leave(first);
+    const FrameWalk::Parts frame = walk.At(i);
+    for (size_t part = 0; part < parts; ++part) {
+      FrameWalk::Places& now = inside[part];
+      NAM_CHECK(frame[part].start >= now.start && frame[part].end >= now.end, "frames move forward");
+      // What would leave as it enters does neither.
+      if (now.end < frame[part].start) {
+        for (; now.start < now.end; ++now.start) aggregate.Leave(now.start, part);
+        now = {frame[part].start, frame[part].start};
+      }
+      for (; now.end < frame[part].end; ++now.end) aggregate.Enter(now.end, part);
+      for (; now.start < frame[part].start; ++now.start) aggregate.Leave(now.start, part);
+    }
     return aggregate.Write(i, frame);
   });
 }
@@ -75,10 +86,10 @@ absl::Status Slide(OfFrames&& aggregate) {
 class RowCount : public Aggregate {
  public:
   using Aggregate::Aggregate;
-  void Enter(uint32_t) {}
-  void Leave(uint32_t) {}
-  absl::Status Write(uint32_t i, const FrameWalk::Places& frame) {
-    Put(i, frame.end - frame.start);
+  void Enter(uint32_t, size_t) {}
+  void Leave(uint32_t, size_t) {}
+  absl::Status Write(uint32_t i, const FrameWalk::Parts& frame) {
+    Put(i, int64_t{frame[0].size()} + frame[1].size() + frame[2].size());
     return absl::OkStatus();
   }
 };
@@ -86,9 +97,9 @@ class RowCount : public Aggregate {
 class Count : public Aggregate {
  public:
   using Aggregate::Aggregate;
-  void Enter(uint32_t i) { count_ += !IsNull(i); }
-  void Leave(uint32_t i) { count_ -= !IsNull(i); }
-  absl::Status Write(uint32_t i, const FrameWalk::Places&) {
+  void Enter(uint32_t i, size_t) { count_ += !IsNull(i); }
+  void Leave(uint32_t i, size_t) { count_ -= !IsNull(i); }
+  absl::Status Write(uint32_t i, const FrameWalk::Parts&) {
     Put(i, count_);
     return absl::OkStatus();
   }
@@ -100,17 +111,17 @@ class Count : public Aggregate {
 class Sum : public Aggregate {
  public:
   using Aggregate::Aggregate;
-  void Enter(uint32_t i) {
+  void Enter(uint32_t i, size_t) {
     if (IsNull(i)) return;
     sum_.Add(Number(i));
     ++count_;
   }
-  void Leave(uint32_t i) {
+  void Leave(uint32_t i, size_t) {
     if (IsNull(i)) return;
     sum_.Remove(Number(i));
     --count_;
   }
-  absl::Status Write(uint32_t i, const FrameWalk::Places&) {
+  absl::Status Write(uint32_t i, const FrameWalk::Parts&) {
     if (count_ == 0) {
       Null(i);
       return absl::OkStatus();
@@ -137,13 +148,15 @@ class Sum : public Aggregate {
 class FrameReals : public Aggregate {
  public:
   using Aggregate::Aggregate;
-  void Enter(uint32_t i) { Add(i); }
-  void Leave(uint32_t) { left_ = true; }
-  absl::Status Write(uint32_t i, const FrameWalk::Places& frame) {
+  void Enter(uint32_t i, size_t) { Add(i); }
+  void Leave(uint32_t, size_t) { left_ = true; }
+  absl::Status Write(uint32_t i, const FrameWalk::Parts& frame) {
     if (std::exchange(left_, false)) {
       sum_ = {};
       count_ = 0;
-      for (uint32_t p = frame.start; p < frame.end; ++p) Add(p);
+      for (const FrameWalk::Places& part : frame) {
+        for (uint32_t p = part.start; p < part.end; ++p) Add(p);
+      }
     }
     NAM_RETURN_IF_ERROR(std::exchange(status_, absl::OkStatus()));
     if (count_ == 0) {
@@ -184,13 +197,13 @@ class Pairs : public Aggregate {
 class FrameMoments : public Pairs {
  public:
   using Pairs::Pairs;
-  void Enter(uint32_t i) {
+  void Enter(uint32_t i, size_t) {
     if (Counts(i)) moments_.Add(Number(i), Second(i));
   }
-  void Leave(uint32_t i) {
+  void Leave(uint32_t i, size_t) {
     if (Counts(i)) moments_.Remove(Number(i), Second(i));
   }
-  absl::Status Write(uint32_t i, const FrameWalk::Places&) {
+  absl::Status Write(uint32_t i, const FrameWalk::Parts&) {
     const int scale = run_.schema[slot()].type.scale;
     if (two()) {
       PutReal(i, moments_.ResultOfPairs(run_.call.aggregate, scale, run_.schema[slot(1)].type.scale));
@@ -210,12 +223,14 @@ class FrameMoments : public Pairs {
 class FrameRealMoments : public Pairs {
  public:
   using Pairs::Pairs;
-  void Enter(uint32_t i) { Add(i); }
-  void Leave(uint32_t) { left_ = true; }
-  absl::Status Write(uint32_t i, const FrameWalk::Places& frame) {
+  void Enter(uint32_t i, size_t) { Add(i); }
+  void Leave(uint32_t, size_t) { left_ = true; }
+  absl::Status Write(uint32_t i, const FrameWalk::Parts& frame) {
     if (std::exchange(left_, false)) {
       moments_ = {};
-      for (uint32_t p = frame.start; p < frame.end; ++p) Add(p);
+      for (const FrameWalk::Places& part : frame) {
+        for (uint32_t p = part.start; p < part.end; ++p) Add(p);
+      }
     }
     NAM_RETURN_IF_ERROR(std::exchange(status_, absl::OkStatus()));
     PutReal(i, moments_.Result(run_.call.aggregate));
@@ -236,9 +251,9 @@ class FrameRealMoments : public Pairs {
 class Truths : public Aggregate {
  public:
   using Aggregate::Aggregate;
-  void Enter(uint32_t i) { Move(i, 1); }
-  void Leave(uint32_t i) { Move(i, -1); }
-  absl::Status Write(uint32_t i, const FrameWalk::Places&) {
+  void Enter(uint32_t i, size_t) { Move(i, 1); }
+  void Leave(uint32_t i, size_t) { Move(i, -1); }
+  absl::Status Write(uint32_t i, const FrameWalk::Parts&) {
     const bool all = run_.call.aggregate == AggregateFunction::kBoolAnd;
     const uint8_t truth = counts_[0] + counts_[1] == 0 ? kUnknown : all ? counts_[0] == 0 : counts_[1] > 0;
     run_.results.SetTruth(run_.at + i, truth);
@@ -256,9 +271,9 @@ class Truths : public Aggregate {
 class Bits : public Aggregate {
  public:
   using Aggregate::Aggregate;
-  void Enter(uint32_t i) { Move(i, 1); }
-  void Leave(uint32_t i) { Move(i, -1); }
-  absl::Status Write(uint32_t i, const FrameWalk::Places&) {
+  void Enter(uint32_t i, size_t) { Move(i, 1); }
+  void Leave(uint32_t i, size_t) { Move(i, -1); }
+  absl::Status Write(uint32_t i, const FrameWalk::Parts&) {
     if (count_ == 0) {
       Null(i);
       return absl::OkStatus();
@@ -285,66 +300,120 @@ class Bits : public Aggregate {
   int64_t count_ = 0;
 };
 
-/// The rows of the frame that none behind them in it is better than, best first: each enters and leaves once.
+/// The rows of a part of the frame that none behind them in it is better than, best first: each enters and
+/// leaves once.
 class Best : public Aggregate {
  public:
+  /// `queue` has as many places for each part as the partition has rows.
   Best(const WindowRun& run, BudgetArray<uint32_t>& queue)
-      : Aggregate(run), order_(run.partition.window().rows.table(), Key(run)), queue_(queue) {}
-  void Enter(uint32_t i) {
-    if (IsNull(i)) return;
-    while (head_ < tail_ && !order_.Before({0, p_.row(queue_[tail_ - 1])}, {0, p_.row(i)})) --tail_;
-    queue_[tail_++] = i;
+      : Aggregate(run), order_(run.partition.window().rows.table(), Key(run)), queue_(queue) {
+    for (size_t part = 0; part < parts_.size(); ++part)
+      parts_[part] = {part * run.partition.size(), part * run.partition.size()};
   }
-  void Leave(uint32_t i) { head_ += head_ < tail_ && queue_[head_] == i; }
-  absl::Status Write(uint32_t i, const FrameWalk::Places&) {
-    run_.results.SetRow(run_.at + i, head_ < tail_ ? p_.row(queue_[head_]) : kNullRow);
+  void Enter(uint32_t i, size_t part) {
+    if (IsNull(i)) return;
+    auto& [head, tail] = parts_[part];
+    while (head < tail && !order_.Before({0, p_.row(queue_[tail - 1])}, {0, p_.row(i)})) --tail;
+    queue_[tail++] = i;
+  }
+  void Leave(uint32_t i, size_t part) {
+    auto& [head, tail] = parts_[part];
+    head += head < tail && queue_[head] == i;
+  }
+  absl::Status Write(uint32_t i, const FrameWalk::Parts&) {
+    uint32_t best = kNullRow;
+    for (const auto& [head, tail] : parts_) {
+      if (head == tail) continue;
+      const uint32_t row = p_.row(queue_[head]);
+      if (best == kNullRow || order_.Before({0, row}, {0, best})) best = row;
+    }
+    run_.results.SetRow(run_.at + i, best);
     return absl::OkStatus();
   }
 
  private:
+  struct Part {
+    uint64_t head = 0, tail = 0;
+  };
   static std::array<OrderSlot, 1> Key(const WindowRun& run) {
     return {OrderSlot{run.call.arguments[0], run.call.aggregate == AggregateFunction::kMax, false}};
   }
   const RowOrder order_;
-  BudgetArray<uint32_t>& queue_;  // places: [head_, tail_)
-  uint32_t head_ = 0, tail_ = 0;
+  BudgetArray<uint32_t>& queue_;  // places: [head, tail) of each part
+  std::array<Part, std::tuple_size_v<FrameWalk::Parts>> parts_;
 };
 
 /// All texts of the partition one behind the other, each behind its delimiter: that of a frame is a run of
-/// them.
-absl::Status Texts(const WindowRun& run) {
-  const Partition& p = run.partition;
-  MemoryBudget& budget = run.context.budget();
-  const uint32_t value = run.call.arguments[0], delimiter = run.call.arguments[1];
-  BudgetArray<uint64_t> begins(budget), ends(budget);
-  BudgetArray<uint32_t> present(budget);  // places with a text
-  NAM_RETURN_IF_ERROR(begins.Resize(p.size()));
-  NAM_RETURN_IF_ERROR(ends.Resize(p.size()));
-  NAM_RETURN_IF_ERROR(present.Resize(p.size()));
-  uint32_t count = 0;
-  NAM_RETURN_IF_ERROR(ForRows(run, [&](uint32_t i) -> absl::Status {
-    if (p.IsNull(i, value)) return absl::OkStatus();
-    if (!p.IsNull(i, delimiter)) NAM_RETURN_IF_ERROR(run.results.AddText(p.Text(i, delimiter)));
-    begins[count] = run.results.text_bytes();
-    NAM_RETURN_IF_ERROR(run.results.AddText(p.Text(i, value)));
-    ends[count] = run.results.text_bytes();
-    present[count++] = i;
-    return absl::OkStatus();
-  }));
-  FrameWalk walk(p, run.call.frame);
-  uint32_t first = 0, end = 0;  // of the present: those of the frame
-  return ForRows(run, [&](uint32_t i) {
-    const FrameWalk::Places frame = walk.At(i);
-    while (first < count && present[first] < frame.start) ++first;
-    while (end < count && present[end] < frame.end) ++end;
-    if (first < end) {
-      run.results.SetText(run.at + i, begins[first], ends[end - 1]);
-    } else {
-      run.results.SetNull(run.at + i);
+/// them, that of a frame in parts is copied together.
+class Texts {
+ public:
+  explicit Texts(const WindowRun& run)
+      : run_(run),
+        begins_(run.context.budget()),
+        ends_(run.context.budget()),
+        present_(run.context.budget()) {}
+
+  absl::Status Run() {
+    NAM_RETURN_IF_ERROR(Collect());
+    FrameWalk walk(run_.partition, run_.call.frame);
+    FrameWalk::Parts inside{};  // of the present: those of the frame
+    return ForRows(run_, [&](uint32_t i) -> absl::Status {
+      const FrameWalk::Parts frame = walk.At(i);
+      for (size_t part = 0; part < inside.size(); ++part) {
+        auto& [first, end] = inside[part];
+        while (first < count_ && present_[first] < frame[part].start) ++first;
+        while (end < count_ && present_[end] < frame[part].end) ++end;
+      }
+      return Write(i, inside);
+    });
+  }
+
+ private:
+  absl::Status Collect() {
+    const Partition& p = run_.partition;
+    const uint32_t value = run_.call.arguments[0], delimiter = run_.call.arguments[1];
+    NAM_RETURN_IF_ERROR(begins_.Resize(p.size()));
+    NAM_RETURN_IF_ERROR(ends_.Resize(p.size()));
+    NAM_RETURN_IF_ERROR(present_.Resize(p.size()));
+    return ForRows(run_, [&](uint32_t i) -> absl::Status {
+      if (p.IsNull(i, value)) return absl::OkStatus();
+      if (!p.IsNull(i, delimiter)) NAM_RETURN_IF_ERROR(run_.results.AddText(p.Text(i, delimiter)));
+      begins_[count_] = run_.results.text_bytes();
+      NAM_RETURN_IF_ERROR(run_.results.AddText(p.Text(i, value)));
+      ends_[count_] = run_.results.text_bytes();
+      present_[count_++] = i;
+      return absl::OkStatus();
+    });
+  }
+
+  absl::Status Write(uint32_t i, const FrameWalk::Parts& inside) {
+    const auto used = std::count_if(inside.begin(), inside.end(),
+                                    [](const FrameWalk::Places& part) { return part.start < part.end; });
+    if (used == 0) {
+      run_.results.SetNull(run_.at + i);
+      return absl::OkStatus();
     }
+    const uint64_t copied = run_.results.text_bytes();
+    bool some = false;
+    for (const auto& [first, end] : inside) {
+      if (first >= end) continue;
+      if (used == 1) {
+        run_.results.SetText(run_.at + i, begins_[first], ends_[end - 1]);
+        return absl::OkStatus();
+      }
+      // Behind another part the first text's delimiter counts: it begins where the text before it ends.
+      NAM_RETURN_IF_ERROR(run_.results.RepeatText(some ? ends_[first - 1] : begins_[first], ends_[end - 1]));
+      some = true;
+    }
+    run_.results.SetText(run_.at + i, copied, run_.results.text_bytes());
     return absl::OkStatus();
-  });
-}
+  }
+
+  const WindowRun& run_;
+  BudgetArray<uint64_t> begins_, ends_;
+  BudgetArray<uint32_t> present_;  // places with a text
+  uint32_t count_ = 0;
+};
 
 }  // namespace
 
@@ -361,7 +430,9 @@ absl::Status RunWindowAggregate(const WindowRun& run) {
     case AggregateFunction::kMin:
     case AggregateFunction::kMax: {
       BudgetArray<uint32_t> queue(run.context.budget());
-      NAM_RETURN_IF_ERROR(queue.Resize(run.partition.size()));
+      const bool parts = run.call.frame.exclusion != plan::WindowFrame::Exclusion::kNone;
+      NAM_RETURN_IF_ERROR(
+          queue.Resize(uint64_t{run.partition.size()} * (parts ? std::tuple_size_v<FrameWalk::Parts> : 1)));
       return Slide(Best(run, queue));
     }
     case AggregateFunction::kBoolAnd:
@@ -372,7 +443,7 @@ absl::Status RunWindowAggregate(const WindowRun& run) {
     case AggregateFunction::kBitXor:
       return Slide(Bits(run));
     case AggregateFunction::kStringAggregate:
-      return Texts(run);
+      return Texts(run).Run();
     case AggregateFunction::kCountDistinct:
       break;
     default:

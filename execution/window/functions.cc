@@ -128,23 +128,36 @@ absl::Status Neighbour(const WindowRun& run) {
   });
 }
 
+/// The n-th row of the frame, counted from 0; nothing if it has fewer.
+std::optional<uint32_t> RowOfFrame(const FrameWalk::Parts& frame, __int128 n) {
+  for (const FrameWalk::Places& part : frame) {
+    if (n < part.size()) return part.start + static_cast<uint32_t>(n);
+    n -= part.size();
+  }
+  return std::nullopt;
+}
+
+uint64_t SizeOf(const FrameWalk::Parts& frame) {
+  return uint64_t{frame[0].size()} + frame[1].size() + frame[2].size();
+}
+
 absl::Status FrameValue(const WindowRun& run) {
   const Partition& p = run.partition;
   FrameWalk walk(p, run.call.frame);
   return ForRows(run, [&](uint32_t i) -> absl::Status {
-    const FrameWalk::Places frame = walk.At(i);
-    uint32_t row = kNullRow;
+    const FrameWalk::Parts frame = walk.At(i);
+    std::optional<uint32_t> place;
     if (run.call.function == WindowFunction::kNthValue) {
       const uint32_t slot = run.call.arguments[1];
       if (!p.IsNull(i, slot)) {
         const __int128 n = p.Number(i, slot);
         if (n <= 0) return UserError("22016", "argument of nth_value must be greater than zero", -1);
-        if (n <= frame.end - frame.start) row = p.row(frame.start + static_cast<uint32_t>(n - 1));
+        place = RowOfFrame(frame, n - 1);
       }
-    } else if (frame.start < frame.end) {
-      row = p.row(run.call.function == WindowFunction::kFirstValue ? frame.start : frame.end - 1);
+    } else if (const uint64_t size = SizeOf(frame); size > 0) {
+      place = RowOfFrame(frame, run.call.function == WindowFunction::kFirstValue ? 0 : size - 1);
     }
-    run.results.SetRow(run.at + i, row);
+    run.results.SetRow(run.at + i, place ? p.row(*place) : kNullRow);
     return absl::OkStatus();
   });
 }

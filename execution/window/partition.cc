@@ -120,10 +120,23 @@ uint32_t FrameWalk::EndOf(const FrameBound& bound, uint32_t i, uint32_t& at) {
   return 0;
 }
 
-FrameWalk::Places FrameWalk::At(uint32_t i) {
+FrameWalk::Places FrameWalk::Bounds(uint32_t i) {
   Places places{StartOf(frame_.start, i, start_), EndOf(frame_.end, i, end_)};
   places.end = std::max(places.start, places.end);
   return places;
+}
+
+FrameWalk::Parts FrameWalk::At(uint32_t i) {
+  using Exclusion = WindowFrame::Exclusion;
+  const auto [start, end] = Bounds(i);
+  if (frame_.exclusion == Exclusion::kNone) return {Places{start, end}, Places{end, end}, Places{end, end}};
+  const bool row = frame_.exclusion == Exclusion::kCurrentRow;
+  const uint32_t group = partition_.group_of(i);
+  const uint32_t hole = std::clamp(row ? i : partition_.group_start(group), start, end);
+  const uint32_t hole_end = std::clamp(row ? i + 1 : partition_.group_end(group), start, end);
+  const uint32_t own = std::clamp(i, start, end);
+  const bool stays = frame_.exclusion == Exclusion::kTies && start <= i && i < end;
+  return {Places{start, hole}, Places{own, own + stays}, Places{hole_end, end}};
 }
 
 }  // namespace nam::execution

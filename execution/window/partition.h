@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 
@@ -75,13 +76,22 @@ class FrameWalk {
   struct Places {
     uint32_t start = 0;
     uint32_t end = 0;  // not below start
+    uint32_t size() const { return end - start; }
   };
+  /// The rows of a frame that count, without those that are excluded: up to three runs in their order, of
+  /// which any may be empty. Neither end of the first, second or third runs moves backwards.
+  ///
+  ///     frame of TIES   ├ before ┤ peers, i, peers ├ behind ┤     parts  before │ i │ behind
+  using Parts = std::array<Places, 3>;
   FrameWalk(const Partition& partition, const plan::WindowFrame& frame);
 
   /// The frame of row i; rows are asked for in ascending order.
-  Places At(uint32_t i);
+  Parts At(uint32_t i);
+  /// All that can be more than the first part are empty.
+  bool in_one_part() const { return frame_.exclusion == plan::WindowFrame::Exclusion::kNone; }
 
  private:
+  Places Bounds(uint32_t i);
   uint32_t StartOf(const plan::FrameBound& bound, uint32_t i, uint32_t& at);
   uint32_t EndOf(const plan::FrameBound& bound, uint32_t i, uint32_t& at);
   /// The first row among those with a key, from `at` on, that is not before the distance of the bound;

@@ -48,6 +48,14 @@ absl::Status WindowResults::AddText(std::string_view text) {
   return absl::OkStatus();
 }
 
+absl::Status WindowResults::RepeatText(uint64_t begin, uint64_t end) {
+  if (begin == end) return absl::OkStatus();
+  NAM_RETURN_IF_ERROR(bytes_.Grow(text_bytes_ + (end - begin)));
+  std::memcpy(bytes_.data() + text_bytes_, bytes_.data() + begin, end - begin);
+  text_bytes_ += end - begin;
+  return absl::OkStatus();
+}
+
 Column WindowResults::Read(uint64_t first, uint32_t count) {
   const auto column = [&](const void* values, Physical physical) {
     return Column{.kind = Column::Kind::kValues,

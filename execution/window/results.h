@@ -48,6 +48,8 @@ class WindowResults {
 
   /// Appends to the bytes that texts are runs of.
   absl::Status AddText(std::string_view text);
+  /// The same with bytes that are there already.
+  absl::Status RepeatText(uint64_t begin, uint64_t end);
   uint64_t text_bytes() const { return text_bytes_; }
   void SetText(uint64_t at, uint64_t begin, uint64_t end) {
     nulls_[at] = 0;

@@ -5,8 +5,14 @@
 #include <algorithm>
 #include <string>
 
+#include "execution/limit_step.h"
+#include "execution/series_step.h"
+#include "plan/expression_tree.h"
 #include "plan/flow.h"
+#include "plan/slot_of.h"
 #include "tests/execution/step_driver.h"
+#include "types/interval.h"
+#include "types/sql_error.h"
 
 namespace nam::execution {
 namespace {
@@ -55,6 +61,114 @@ TEST(ExpandTest, EachTupleLeavesOnceForEachSet) {
     std::sort(actual.begin(), actual.end());
     std::sort(expected.begin(), expected.end());
     ExpectTuples(actual, expected);
+  }
+}
+
+plan::Expr Slot(const plan::Schema& schema, uint32_t slot) {
+  return plan::SlotExpr(schema, slot);
+}
+
+std::vector<Tuple> RunSeries(StepDriver& driver, const plan::SeriesStep& series, const plan::Schema& schema,
+                             const std::vector<Tuple>& input) {
+  auto step = SeriesOperator::Make(series, schema, static_cast<uint32_t>(schema.size())).value();
+  StepOperator* const steps[] = {step.get()};
+  const std::unique_ptr<Chunk> shape = step->NewChunk();
+  const ChunkShape shapes[] = {{schema.size() + 1, shape->row_sets()}};
+  return driver.Run(schema, input, steps, shapes).value();
+}
+
+TEST(SeriesTest, EachTupleLeavesOnceForEachNumber) {
+  for (const uint64_t seed : TestSeeds(40)) {
+    SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
+    StepDriver driver(seed);
+    RandomStream& random = driver.random();
+    plan::Schema schema = ASchema(1 + random.Below(4), random);
+    // Few rows with long series, or many with short ones.
+    const int64_t far = random.OneIn(2) ? 9000 : 4;
+    const auto ends = static_cast<uint32_t>(schema.size());
+    schema.push_back({Type::Integer(), true, {-far, far, true}});
+    schema.push_back({Type::Integer(), true, {-far, far, true}});
+    schema.push_back({Type::Integer(), true, {-3, 3, true}});
+    std::vector<Tuple> input = RandomTuples(schema, random.Below(far > 4 ? 30 : 5000), 50, random);
+    std::vector<Tuple> expected;
+    for (Tuple& tuple : input) {
+      for (uint32_t end = ends; end < ends + 2; ++end) {
+        if (!tuple[end].null)
+          tuple[end] =
+              Cell::Number(static_cast<int64_t>(random.Below(2 * static_cast<uint64_t>(far) + 1)) - far);
+      }
+      const int64_t by[] = {-3, -1, 1, 2, 3};
+      if (!tuple[ends + 2].null) tuple[ends + 2] = Cell::Number(by[random.Below(5)]);
+      if (tuple[ends].null || tuple[ends + 1].null || tuple[ends + 2].null) continue;
+      const __int128 last = tuple[ends + 1].number, step = tuple[ends + 2].number;
+      for (__int128 n = tuple[ends].number; step > 0 ? n <= last : n >= last; n += step) {
+        expected.push_back(tuple);
+        expected.back().push_back(Cell::Number(n));
+      }
+    }
+    const plan::SeriesStep series{Slot(schema, ends), Slot(schema, ends + 1), Slot(schema, ends + 2)};
+    ExpectTuples(RunSeries(driver, series, schema, input), expected);
+  }
+}
+
+TEST(SeriesTest, StepsOfZeroAndEndsOfTheCalendarAreErrors) {
+  const plan::Schema schema = {{Type::Integer(), true, {-9, 9, true}}};
+  StepDriver driver(1);
+  const plan::Expr zero = plan::MakeLiteral(Value::Integer(0), -1);
+  const auto error = [&](const plan::SeriesStep& series, const Tuple& tuple) {
+    auto step = SeriesOperator::Make(series, schema, 1).value();
+    StepOperator* const steps[] = {step.get()};
+    const ChunkShape shapes[] = {{2, step->NewChunk()->row_sets()}};
+    const std::vector<Tuple> input = {tuple};
+    const auto run = driver.Run(schema, input, steps, shapes);
+    return run.ok() ? std::string() : SqlErrorOf(run.status())->sqlstate;
+  };
+  EXPECT_EQ(error({Slot(schema, 0), Slot(schema, 0), zero}, {Cell::Number(3)}), "22023");
+  EXPECT_EQ(error({Slot(schema, 0), Slot(schema, 0), zero}, {Cell{}}), "") << "a NULL comes first";
+  const plan::Expr last = plan::MakeLiteral(Value::Timestamp(253402214400000000), -1);  // 9999-12-31
+  EXPECT_EQ(error({last, last, plan::MakeLiteral(Value::Span({.days = 1}), -1)}, {Cell::Number(3)}), "22008");
+}
+
+TEST(LimitTest, TiesOfTheLastTupleFlowOn) {
+  for (const uint64_t seed : TestSeeds(60)) {
+    SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
+    StepDriver driver(seed);
+    RandomStream& random = driver.random();
+    plan::Schema schema = ASchema(1 + random.Below(3), random);
+    const auto key = static_cast<uint32_t>(schema.size());
+    schema.push_back({Type::Integer(), true, {0, 5000, true}});
+    schema.push_back({Type::String(), true, {}});
+    // Keys in runs, as an order has them: short ones, or such as span chunks.
+    std::vector<Tuple> input = RandomTuples(schema, random.Below(9000), 50, random);
+    const uint64_t run = random.OneIn(2) ? 3 : 3000;
+    int64_t number = 0;
+    uint64_t left = 0;
+    Cell text;
+    for (Tuple& tuple : input) {
+      if (left == 0) {
+        left = 1 + random.Below(run);
+        ++number;
+        text = random.OneIn(4) ? Cell{} : Cell::Text("t" + std::to_string(number));
+      }
+      --left;
+      tuple[key] = Cell::Number(number / 2);
+      tuple[key + 1] = text;
+    }
+    plan::LimitStep limit;
+    limit.rows = static_cast<int64_t>(random.Below(input.size() + 10));
+    limit.offset = random.OneIn(2) ? 0 : static_cast<int64_t>(random.Below(input.size() + 10));
+    if (!random.OneIn(5)) limit.ties = {key, key + 1};
+    std::vector<Tuple> expected;
+    const size_t end = static_cast<size_t>(limit.rows + limit.offset);
+    for (size_t i = static_cast<size_t>(limit.offset); i < input.size(); ++i) {
+      const bool tie = limit.rows > 0 && !limit.ties.empty() && i >= end &&
+                       input[i][key] == input[end - 1][key] && input[i][key + 1] == input[end - 1][key + 1];
+      if (i < end || tie) expected.push_back(input[i]);
+    }
+    auto step = LimitOperator::Make(limit, schema).value();
+    StepOperator* const steps[] = {step.get()};
+    const ChunkShape shapes[] = {{schema.size(), 0}};
+    ExpectTuples(driver.Run(schema, input, steps, shapes).value(), expected);
   }
 }
 

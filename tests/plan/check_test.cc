@@ -330,6 +330,46 @@ PhysicalPlan WithRuns() {
   return plan;
 }
 
+TEST(Check, SeriesAreOfNumbersAndTiesOfSlots) {
+  const Schema input = {{Type::Integer(), true, {0, 9, true}},
+                        {Type::Timestamp(), false, {}},
+                        {Type::Interval(), false, {}},
+                        {Type::Decimal(2), false, {}},
+                        {Type::String(), true, {}}};
+  PhysicalPlan plan;
+  plan.stages = {{0, {}, Stage::Site::kSession}};
+  const auto made = [&](const StepNode& step) {
+    Pipeline p;
+    p.source = ValuesSource{};
+    p.steps = {step};
+    p.schemas = {input};
+    const absl::StatusOr<Schema> output = StepOutput(plan, step, input);
+    p.schemas.push_back(output.ok() ? *output : input);
+    p.estimates.resize(2);
+    p.sink = ResultSink{};
+    PhysicalPlan whole = plan;
+    whole.pipelines = {p};
+    return whole;
+  };
+  const auto refused = [&](const StepNode& step) { return absl::IsInvalidArgument(Check(made(step))); };
+  const auto slot = [&](uint32_t s) { return SlotExpr(input, s); };
+  EXPECT_FALSE(refused(SeriesStep{slot(0), slot(0), slot(0)}));
+  EXPECT_FALSE(refused(SeriesStep{slot(3), slot(3), slot(3)}));
+  EXPECT_FALSE(refused(SeriesStep{slot(1), slot(1), slot(2)}));
+  EXPECT_TRUE(refused(SeriesStep{slot(1), slot(1), slot(1)})) << "a timestamp is no distance";
+  EXPECT_TRUE(refused(SeriesStep{slot(0), slot(3), slot(0)})) << "numbers of two scales";
+  EXPECT_TRUE(refused(SeriesStep{slot(4), slot(4), slot(4)}));
+  EXPECT_TRUE(refused(SeriesStep{slot(0), slot(0), slot(2)}));
+  const Schema with = *StepOutput(plan, SeriesStep{slot(0), slot(0), slot(0)}, input);
+  EXPECT_FALSE(with.back().nullable);
+  EXPECT_EQ(with.back().bounds, (Bounds{0, 9, true})) << "numbers lie between the ends";
+
+  EXPECT_FALSE(refused(LimitStep{3, 0, {0, 4}}));
+  EXPECT_TRUE(refused(LimitStep{3, 0, {5}})) << "a slot that is not there";
+  EXPECT_TRUE(refused(LimitStep{3, 0, {2}})) << "intervals are no keys";
+  EXPECT_TRUE(refused(LimitStep{-1, 0, {0}})) << "there is no last one of all";
+}
+
 TEST(Check, RunsAreMergedInTheirOrder) {
   ASSERT_TRUE(Check(WithRuns()).ok()) << Check(WithRuns());
   const auto refused = [](const std::function<void(PhysicalPlan&, ResultSink&, SortSink&)>& change) {

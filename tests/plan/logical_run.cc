@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "tests/plan/logical_run_window.h"
 #include "types/decimal.h"
+#include "types/interval.h"
 #include "types/real.h"
 #include "types/sql_error.h"
 
@@ -278,9 +279,43 @@ class Runner {
     NAM_ASSIGN_OR_RETURN(const Rows rows, Run(node.input(), outer));
     const size_t first = std::min(rows.size(), static_cast<size_t>(limit.offset));
     const size_t most = limit.rows.has_value() ? static_cast<size_t>(*limit.rows) : rows.size();
-    const size_t count = std::min(rows.size() - first, most);
+    size_t count = std::min(rows.size() - first, most);
+    if (!limit.ties.empty() && limit.rows.has_value() && count > 0) {
+      const auto ties = [&](size_t i) {
+        return EvalAll(limit.ties, {&node.input().columns, &rows[first + i], outer});
+      };
+      NAM_ASSIGN_OR_RETURN(const Row last, ties(count - 1));
+      for (; first + count < rows.size(); ++count) {
+        NAM_ASSIGN_OR_RETURN(const Row next, ties(count));
+        if (Before(last, next) || Before(next, last)) break;
+      }
+    }
     return Rows(rows.begin() + static_cast<std::ptrdiff_t>(first),
                 rows.begin() + static_cast<std::ptrdiff_t>(first + count));
+  }
+
+  absl::StatusOr<Rows> Do(const Node& node, const Series& series, const Surroundings* outer) {
+    NAM_ASSIGN_OR_RETURN(const Rows input, Run(node.input(), outer));
+    Rows rows;
+    for (const Row& row : input) {
+      const Surroundings frame{&node.input().columns, &row, outer};
+      NAM_ASSIGN_OR_RETURN(const Row ends, EvalAll({series.first, series.last, series.step}, frame));
+      if (ends[0].null || ends[1].null || ends[2].null) continue;
+      const bool times = ends[2].type.kind == TypeKind::kInterval;
+      const __int128 sign = times ? SpanOf(ends[2].interval()) : ends[2].number;
+      if (sign == 0) return UserError(sqlstate::kBadParameter, "step size cannot equal zero", -1);
+      for (Value next = ends[0]; sign < 0 ? next.number >= ends[1].number : next.number <= ends[1].number;) {
+        rows.push_back(row);
+        rows.back().push_back(next);
+        if (times) {
+          NAM_ASSIGN_OR_RETURN(next.number,
+                               AddToTimestamp(static_cast<int64_t>(next.number), ends[2].interval(), 1));
+        } else {
+          next.number += ends[2].number;
+        }
+      }
+    }
+    return rows;
   }
 
   absl::StatusOr<Rows> Do(const Node& node, const Distinct& distinct, const Surroundings* outer) {

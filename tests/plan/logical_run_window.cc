@@ -98,23 +98,41 @@ absl::StatusOr<Value> WindowRunner::Neighbor(const WindowCall& call, size_t row,
 absl::StatusOr<Value> WindowRunner::OfFrame(const WindowCall& call, size_t row) {
   const size_t begin = Edge(call.frame, call.frame.start, row, true);
   const size_t end = std::max(begin, Edge(call.frame, call.frame.end, row, false));
-  if (call.function == WindowFunction::kAggregate) {
-    std::vector<const Row*> members;
-    for (size_t i = begin; i < end; ++i) members.push_back(&rows_[i]);
-    return Fold(call.aggregate, members, columns_, outer_);
+  std::vector<size_t> members;
+  for (size_t i = begin; i < end; ++i) {
+    if (!Excluded(call.frame, row, i)) members.push_back(i);
   }
-  size_t target = begin;
-  if (call.function == WindowFunction::kLastValue) target = end - 1;
+  if (call.function == WindowFunction::kAggregate) {
+    std::vector<const Row*> rows;
+    for (const size_t i : members) rows.push_back(&rows_[i]);
+    return Fold(call.aggregate, rows, columns_, outer_);
+  }
+  size_t target = 0;
+  if (call.function == WindowFunction::kLastValue) target = members.size() - 1;
   if (call.function == WindowFunction::kNthValue) {
     NAM_ASSIGN_OR_RETURN(const Value n, At(call.arguments[1], row));
     if (n.null) return Value::Null(call.result.type);
     if (n.number <= 0) return UserError("22016", "nth_value needs a number greater than 0", -1);
-    target = n.number > static_cast<__int128>(end - begin) ? end : begin + static_cast<size_t>(n.number) - 1;
+    target = static_cast<size_t>(std::min<__int128>(n.number - 1, members.size()));
   }
-  if (begin == end || target >= end) return Value::Null(call.result.type);
-  NAM_ASSIGN_OR_RETURN(Value value, At(call.arguments[0], target));
+  if (target >= members.size()) return Value::Null(call.result.type);
+  NAM_ASSIGN_OR_RETURN(Value value, At(call.arguments[0], members[target]));
   value.type = call.result.type;
   return value;
+}
+
+bool WindowRunner::Excluded(const Frame& frame, size_t row, size_t i) const {
+  switch (frame.exclusion) {
+    case Frame::Exclusion::kNone:
+      return false;
+    case Frame::Exclusion::kCurrentRow:
+      return i == row;
+    case Frame::Exclusion::kGroup:
+      return group_[i] == group_[row];
+    case Frame::Exclusion::kTies:
+      return group_[i] == group_[row] && i != row;
+  }
+  return false;
 }
 
 size_t WindowRunner::Edge(const Frame& frame, const FrameBound& bound, size_t row, bool start) const {

@@ -40,6 +40,7 @@ class WindowRunner {
   absl::StatusOr<Value> OfFrame(const WindowCall& call, size_t row);
   absl::StatusOr<Value> At(const Expr& expr, size_t row) const;
   /// The first row of the frame, or the row behind its last one.
+  bool Excluded(const Frame& frame, size_t row, size_t i) const;
   size_t Edge(const Frame& frame, const FrameBound& bound, size_t row, bool start) const;
   size_t RangeEdge(const FrameBound& bound, size_t row, bool start) const;
 

@@ -136,14 +136,17 @@ TEST(Print, SortsWindowsUnionsAndSetsAreLines) {
   plan.pipelines = {fed, sorted};
   WindowCall sum{WindowFunction::kAggregate, AggregateFunction::kSum, {1}, {}, Type::Integer()};
   sum.frame.start = {FrameBound::Kind::kPreceding, 3};
+  sum.frame.exclusion = WindowFrame::Exclusion::kTies;
   const WindowCall rank{WindowFunction::kRank, {}, {}, {}, Type::Integer()};
   const WindowSource over{1, 1, 1, {sum, rank}};
   window.source = over;
   window.schemas = {*WindowOutput(plan, over)};
-  window.steps = {ExpandStep{{0, 1}, {{0, 1}, {1}, {}}}, RepeatStep{3}};
+  window.steps = {
+      ExpandStep{{0, 1}, {{0, 1}, {1}, {}}}, RepeatStep{3}, LimitStep{4, 1, {0, 2}},
+      SeriesStep{Random::Column({n, n}, 0), Random::Column({n, n}, 1), Random::Column({n, n}, 0)}};
   for (const StepNode& step : window.steps)
     window.schemas.push_back(*StepOutput(plan, step, window.schemas.back()));
-  window.estimates.resize(3, {1, 1});
+  window.estimates.resize(5, {1, 1});
   window.sink = BuildSink{{}, {0}, false};
   window.after = {1};
   plan.pipelines.push_back(window);
@@ -170,10 +173,11 @@ TEST(Print, SortsWindowsUnionsAndSetsAreLines) {
       "P1 values, 1 rows => #0, #1 ~1, after P0",
       "   sort by #0, #1 desc, as sorted runs if they are many",
       "P2 window over rows of P1 partition by #0 order by #1 desc, sum(#1) range between 3 preceding and "
-      "current "
-      "row, rank() => #0, #1, #2, #3 ~1, after P1",
+      "current row exclude ties, rank() => #0, #1, #2, #3 ~1, after P1",
       "   expand to sets (#0, #1), (#1), () => #0, #1, #2, #3, #0, #1, #6 ~1",
       "   repeat #3 times => #0, #1, #2, #3, #0, #1, #6 ~1",
+      "   limit 4 behind 1 with ties in #0, #2 => #0, #1, #2, #3, #0, #1, #6 ~1",
+      "   series from #0 to #1 by #0 => #0, #1, #2, #3, #0, #1, #6, #7 ~1",
       "   build rows payload #0",
       "P3 values, 1 rows => #0, #1 ~1, after P2",
       "   probe mark P2 in a loop comparing #1 = #0 => #1, #1 ~1",

@@ -179,7 +179,15 @@ class RandomPlan {
       } else if (random_.Chance(3)) {
         Append(p, FilterStep{Conditions(input)});
       } else if (random_.Chance(4)) {
-        Append(p, LimitStep{random_.Below(10)});
+        LimitStep limit{random_.Below(10), random_.Below(3), {}};
+        for (uint32_t slot = 0; slot < input.size(); ++slot) {
+          if (input[slot].type.kind != TypeKind::kInterval && random_.Chance(6)) limit.ties.push_back(slot);
+        }
+        Append(p, std::move(limit));
+      } else if (random_.Chance(6)) {
+        const Type type = random_.Chance(2) ? Type::Integer() : Type::Decimal(1);
+        Append(p, SeriesStep{random_.AnExpr(input, type, 2), random_.AnExpr(input, type, 2),
+                             random_.AnExpr(input, type, 1)});
       } else if (random_.Chance(5)) {
         Append(p, AnExpansion(input));
       } else if (const std::optional<uint32_t> times = SlotOfKind(input, TypeKind::kInteger);
@@ -284,6 +292,7 @@ class RandomPlan {
     WindowCall call;
     call.frame.unit = WindowFrame::Unit::kRows;
     call.frame.start = {FrameBound::Kind::kPreceding, random_.Below(5)};
+    call.frame.exclusion = static_cast<WindowFrame::Exclusion>(random_.Below(4));
     if (random_.Chance(2)) call.frame.end = {FrameBound::Kind::kFollowing, PowerOfTen(20)};
     call.type = Type::Integer();
     const uint32_t kind = rows.empty() ? 0 : random_.Below(4);

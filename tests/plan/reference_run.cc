@@ -168,8 +168,36 @@ class Runner {
   absl::StatusOr<Rows> Step(const LimitStep& limit, const Rows& in, const Schema&) const {
     const auto size = static_cast<int64_t>(in.size());
     const int64_t first = std::min(limit.offset, size);
-    const int64_t rows = limit.rows < 0 ? size - first : std::min(limit.rows, size - first);
+    int64_t rows = limit.rows < 0 ? size - first : std::min(limit.rows, size - first);
+    if (!limit.ties.empty() && rows > 0) {
+      const Row last = Picked(in.at(static_cast<size_t>(first + rows - 1)), limit.ties);
+      while (first + rows < size && Alike(last, Picked(in.at(static_cast<size_t>(first + rows)), limit.ties)))
+        ++rows;
+    }
     return Rows(in.begin() + first, in.begin() + first + rows);
+  }
+
+  static bool Alike(const Row& a, const Row& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), [](const Value& x, const Value& y) {
+      return x.null || y.null ? x.null == y.null : Compare(x, y) == 0;
+    });
+  }
+
+  /// The first numbers of each series: those of a random plan are of any length.
+  absl::StatusOr<Rows> Step(const SeriesStep& series, const Rows& in, const Schema&) const {
+    constexpr int kMost = 3;
+    Rows out;
+    for (const Row& row : in) {
+      NAM_ASSIGN_OR_RETURN(const Row ends, EvalAll({series.first, series.last, series.step}, row));
+      if (ends[0].null || ends[1].null || ends[2].null || ends[2].number == 0) continue;
+      Value next = ends[0];
+      for (int i = 0; i < kMost; ++i, next.number += ends[2].number) {
+        if (ends[2].number < 0 ? next.number < ends[1].number : next.number > ends[1].number) break;
+        out.push_back(row);
+        out.back().push_back(next);
+      }
+    }
+    return out;
   }
 
   absl::StatusOr<Rows> Step(const ExpandStep& expand, const Rows& in, const Schema& output) const {

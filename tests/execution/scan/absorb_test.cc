@@ -116,6 +116,13 @@ class Maker {
     truth.literal = Value::Bool(true);
     return truth;
   }
+  std::vector<uint32_t> Integers() const {
+    std::vector<uint32_t> slots;
+    for (uint32_t slot = 0; slot < now().size(); ++slot) {
+      if (now()[slot].type == Type::Integer()) slots.push_back(slot);
+    }
+    return slots;
+  }
   std::vector<uint32_t> Some(size_t of) {
     std::vector<uint32_t> some;
     for (uint32_t i = 0; i < of; ++i) {
@@ -141,8 +148,21 @@ class Maker {
         return Add(std::move(schema));
       }
       case 3:
-        pipeline_.steps.emplace_back(plan::LimitStep{static_cast<int64_t>(random_.Below(20))});
+        pipeline_.steps.emplace_back(
+            plan::LimitStep{static_cast<int64_t>(random_.Below(20)), 0, Some(now().size())});
         return Add(plan::Schema(now()));
+      case 6: {
+        const std::vector<uint32_t> numbers = Integers();
+        if (numbers.empty()) return;
+        const auto end = [&] {
+          const uint32_t slot = numbers[random_.Below(numbers.size())];
+          return ColumnOf(slot, now()[slot]);
+        };
+        plan::SeriesStep series{end(), end(), end()};
+        plan::Schema schema = plan::StepOutput({}, series, now()).value();
+        pipeline_.steps.emplace_back(std::move(series));
+        return Add(std::move(schema));
+      }
       case 4: {
         plan::ExpandStep expand{Some(now().size()), {{}}};
         expand.sets.push_back(Some(expand.keys.size()));
@@ -254,6 +274,14 @@ void Probe(const plan::ProbeStep& probe, const Row& in, std::vector<Row>& out) {
   }
 }
 
+/// As if the rows had an order: what counts is which slots are compared.
+bool Ties(const std::vector<uint32_t>& slots, const std::vector<Row>& out, const Row& row) {
+  return !slots.empty() && !out.empty() && std::all_of(slots.begin(), slots.end(), [&](uint32_t slot) {
+    const Value &a = out.back()[slot], &b = row[slot];
+    return a.null || b.null ? a.null == b.null : a.number == b.number && a.text == b.text;
+  });
+}
+
 std::vector<Row> Run(const plan::StepNode& step, const std::vector<Row>& rows) {
   std::vector<Row> out;
   for (const Row& row : rows) {
@@ -263,7 +291,7 @@ std::vector<Row> Run(const plan::StepNode& step, const std::vector<Row>& rows) {
       Row& projected = out.emplace_back();
       for (const Expr& output : project->outputs) projected.push_back(Evaluate(output, row));
     } else if (const auto* limit = std::get_if<plan::LimitStep>(&step)) {
-      if (static_cast<int64_t>(out.size()) < limit->rows) out.push_back(row);
+      if (static_cast<int64_t>(out.size()) < limit->rows || Ties(limit->ties, out, row)) out.push_back(row);
     } else if (const auto* expand = std::get_if<plan::ExpandStep>(&step)) {
       for (size_t s = 0; s < expand->sets.size(); ++s) {
         Row& expanded = out.emplace_back(row);
@@ -275,6 +303,16 @@ std::vector<Row> Run(const plan::StepNode& step, const std::vector<Row>& rows) {
       // Numbers are large here: what counts is that they are those of the slot.
       const Value& times = row[repeat->times];
       for (__int128 n = times.null ? 0 : times.number % 3; n > 0; --n) out.push_back(row);
+    } else if (const auto* series = std::get_if<plan::SeriesStep>(&step)) {
+      // Likewise: what counts is which slots its ends are.
+      Row& one = out.emplace_back(row);
+      Value sum = Evaluate(series->first, row);
+      for (const Expr* end : {&series->last, &series->step}) {
+        const Value value = Evaluate(*end, row);
+        sum.null = sum.null || value.null;
+        sum.number = 3 * sum.number + value.number;
+      }
+      one.push_back(sum);
     } else {
       Probe(std::get<plan::ProbeStep>(step), row, out);
     }

@@ -135,9 +135,17 @@ class Model {
   std::vector<size_t> Frame(size_t i) const {
     std::vector<size_t> out;
     for (size_t j = 0; j < rows_.size(); ++j) {
-      if (Reaches(call_.frame.start, i, j, true) && Reaches(call_.frame.end, i, j, false)) out.push_back(j);
+      if (Reaches(call_.frame.start, i, j, true) && Reaches(call_.frame.end, i, j, false) && !Excluded(i, j))
+        out.push_back(j);
     }
     return out;
+  }
+  bool Excluded(size_t i, size_t j) const {
+    using Exclusion = WindowFrame::Exclusion;
+    const bool peers = CompareRows(rows_[i], rows_[j], order_) == 0;
+    const Exclusion exclusion = call_.frame.exclusion;
+    return (exclusion == Exclusion::kCurrentRow && i == j) || (exclusion == Exclusion::kGroup && peers) ||
+           (exclusion == Exclusion::kTies && peers && i != j);
   }
   Cell FrameValue(size_t i) const {
     const std::vector<size_t> frame = Frame(i);

@@ -77,6 +77,7 @@ WindowFrame RandomFrame(RandomStream& random, bool ordered) {
     if (frame.start.kind == FrameBound::Kind::kUnboundedFollowing) continue;
     if (frame.end.kind == FrameBound::Kind::kUnboundedPreceding || frame.end.kind < frame.start.kind)
       continue;
+    if (random.OneIn(2)) frame.exclusion = static_cast<WindowFrame::Exclusion>(random.Below(4));
     return frame;
   }
 }
@@ -144,7 +145,8 @@ void Check(StepDriver& driver, const Windowing& windowing, size_t tasks) {
                    << "function " << static_cast<int>(call.function) << " aggregate "
                    << static_cast<int>(call.aggregate) << " unit " << static_cast<int>(call.frame.unit)
                    << " start " << static_cast<int>(call.frame.start.kind) << " end "
-                   << static_cast<int>(call.frame.end.kind));
+                   << static_cast<int>(call.frame.end.kind) << " exclusion "
+                   << static_cast<int>(call.frame.exclusion));
       // The model looks at all rows for each: of large partitions some are compared, among them the first and
       // last.
       const size_t step = 1 + rows.size() / kCompared;
