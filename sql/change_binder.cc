@@ -87,10 +87,11 @@ class SetList {
 }  // namespace
 
 absl::StatusOr<Statement> BindUpdate(const Node& node, TableSource& tables) {
-  NAM_RETURN_IF_ERROR(RefuseWith(node));
-  NAM_RETURN_IF_ERROR(node.Only({"relation", "targetList", "whereClause", "fromClause", "returningList"}));
+  NAM_RETURN_IF_ERROR(
+      node.Only({"relation", "targetList", "whereClause", "fromClause", "returningList", "withClause"}));
   ChangeScope scope(tables);
-  NAM_RETURN_IF_ERROR(scope.BindFrom(node.Field("relation"), node.List("fromClause"), "UPDATE"));
+  NAM_RETURN_IF_ERROR(
+      scope.BindFrom(node.Field("relation"), node.Field("withClause"), node.List("fromClause"), "UPDATE"));
   SetList set(scope);
   for (const Node& target : node.List("targetList")) NAM_RETURN_IF_ERROR(set.Add(target));
   NAM_RETURN_IF_ERROR(scope.BindWhere(node.Field("whereClause")));
@@ -117,10 +118,10 @@ absl::StatusOr<Statement> BindUpdate(const Node& node, TableSource& tables) {
 }
 
 absl::StatusOr<Statement> BindDelete(const Node& node, TableSource& tables) {
-  NAM_RETURN_IF_ERROR(RefuseWith(node));
-  NAM_RETURN_IF_ERROR(node.Only({"relation", "whereClause", "usingClause", "returningList"}));
+  NAM_RETURN_IF_ERROR(node.Only({"relation", "whereClause", "usingClause", "returningList", "withClause"}));
   ChangeScope scope(tables);
-  NAM_RETURN_IF_ERROR(scope.BindFrom(node.Field("relation"), node.List("usingClause"), "DELETE"));
+  NAM_RETURN_IF_ERROR(
+      scope.BindFrom(node.Field("relation"), node.Field("withClause"), node.List("usingClause"), "DELETE"));
   NAM_RETURN_IF_ERROR(scope.BindWhere(node.Field("whereClause")));
   DeleteStatement statement;
   NAM_ASSIGN_OR_RETURN(statement.returning, scope.BindReturning(node.List("returningList")));

@@ -63,12 +63,6 @@ absl::Status CheckConstraints(const proto::Table& table, int position) {
 
 }  // namespace
 
-absl::Status RefuseWith(const Node& node) {
-  if (!node.Has("withClause")) return absl::OkStatus();
-  return Refusal("WITH before a statement that changes rows is not supported", node.text().Find({"with"}),
-                 "put the query into the statement's own SELECT, FROM or WHERE");
-}
-
 absl::Status CheckTarget(LogicalContext& context, const Node& relation, const char* statement) {
   NAM_RETURN_IF_ERROR(CheckNotSystem(relation.Text("relname"), relation.position()));
   NAM_ASSIGN_OR_RETURN(const auto table, context.Find(relation.Text("relname"), relation.position()));
@@ -79,12 +73,14 @@ absl::Status CheckTarget(LogicalContext& context, const Node& relation, const ch
                  "record) makes one that transactions change");
 }
 
-absl::Status ChangeScope::BindFrom(const Node& relation, const std::vector<Node>& others,
+absl::Status ChangeScope::BindFrom(const Node& relation, const Node& with, const std::vector<Node>& others,
                                    const char* statement) {
   NAM_RETURN_IF_ERROR(CheckTarget(context_, relation, statement));
-  std::vector<Node> from = {relation.OfKind("RangeVar")};
-  from.insert(from.end(), others.begin(), others.end());
-  NAM_ASSIGN_OR_RETURN(root_, sql::BindFrom(select_, from, scope_));
+  NAM_ASSIGN_OR_RETURN(root_, sql::BindFrom(select_, {relation.OfKind("RangeVar")}, scope_));
+  if (with) NAM_RETURN_IF_ERROR(with_.Bind(with));
+  if (!others.empty()) {
+    NAM_ASSIGN_OR_RETURN(root_, sql::BindFrom(select_, others, scope_, std::move(root_)));
+  }
   joined_ = !others.empty();
   table_ = {scope_.relations[0].alias, context_.scanned[kTarget]};
   return absl::OkStatus();
@@ -171,7 +167,7 @@ ChangeSource ChangeScope::TakeSource(std::vector<Expr> values, std::vector<Outpu
   for (const Expr& output : project.outputs)
     columns.push_back({{relation, static_cast<int>(columns.size())}, "", output.type, true});
   plan::logical::Query query;
-  query.root = MakeNode(std::move(project), std::move(columns), std::move(root_));
+  query.root = with_.Around(MakeNode(std::move(project), std::move(columns), std::move(root_)));
   query.relations = static_cast<int>(context_.owners.size());
   query.ctes = context_.ctes;
   plan::logical::DeriveAllColumns(*query.root);

@@ -11,6 +11,7 @@
 #include "sql/column_values.h"
 #include "sql/logical_query.h"
 #include "sql/logical_select.h"
+#include "sql/logical_with.h"
 
 namespace nam::sql {
 
@@ -18,16 +19,17 @@ namespace nam::sql {
 /// `statement` names what would change it.
 absl::Status CheckTarget(LogicalContext& context, const Node& relation, const char* statement);
 
-absl::Status RefuseWith(const Node& node);
-
 /// The rows that UPDATE and DELETE are about: of the target, and of what FROM or USING join to it, with the
 /// expressions over them, in which the target's columns are those of table 0. As long as there is no other
 /// table and no subquery the statement needs no tree.
 class ChangeScope {
  public:
-  explicit ChangeScope(TableSource& source) : context_(source), select_(context_, Surroundings()) {}
+  explicit ChangeScope(TableSource& source)
+      : context_(source), with_(context_, Surroundings()), select_(context_, {nullptr, &with_.tables()}) {}
 
-  absl::Status BindFrom(const Node& relation, const std::vector<Node>& others, const char* statement);
+  /// `with`: the WITH before the statement, if it has one. The target is a table whatever WITH defines.
+  absl::Status BindFrom(const Node& relation, const Node& with, const std::vector<Node>& others,
+                        const char* statement);
   absl::Status BindWhere(const Node& where);
   /// Of a single column.
   absl::StatusOr<plan::Expr> BindValue(const Node& node, int column);
@@ -51,6 +53,7 @@ class ChangeScope {
   void Ask(const plan::Expr& expr) { asks_ = asks_ || select_.UsesSubquery(expr); }
 
   LogicalContext context_;
+  WithBinder with_;
   LogicalSelect select_;
   FromScope scope_;
   BoundTable table_;

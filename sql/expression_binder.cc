@@ -8,6 +8,7 @@
 #include "plan/expression_tree.h"
 #include "sql/similar_pattern.h"
 #include "types/decimal.h"
+#include "types/real.h"
 #include "types/sql_error.h"
 
 namespace nam::sql {
@@ -148,12 +149,15 @@ absl::StatusOr<Expr> ExpressionBinder::ParameterValue(const Node& node) {
 }
 
 absl::StatusOr<Expr> ExpressionBinder::NumberConstant(const std::string& text, int position) {
-  const auto too_long = [&] {
-    return UserError(sqlstate::kNumberOutOfRange, "the number has more than 38 digits", position,
-                     "numbers are exact and have up to 38 digits");
-  };
   absl::StatusOr<Value> number = ParseNumeric(text);
-  if (!number.ok()) return too_long();
+  if (!number.ok()) {
+    // With an exponent it is floating point, which has room for it.
+    const absl::StatusOr<double> real = ParseReal(text, /*real=*/false);
+    if (text.find_first_of("eE") != std::string::npos && real.ok())
+      return MakeLiteral(Value::Double(*real), position);
+    return UserError(sqlstate::kNumberOutOfRange, "the number has more than 38 digits", position,
+                     "numbers are exact and have up to 38 digits; with an exponent they are floating point");
+  }
   // Integers are of 64 bits where they are written.
   if (number->type.kind == TypeKind::kInteger && !FitsInteger(number->number, sizeof(int64_t)))
     number->type = Type::Decimal(0);

@@ -35,12 +35,12 @@ class InsertBinder {
   InsertBinder(const Node& node, TableSource& tables) : node_(node), source_(tables), context_(tables) {}
 
   absl::StatusOr<Statement> Bind() {
-    NAM_RETURN_IF_ERROR(RefuseWith(node_));
-    NAM_RETURN_IF_ERROR(
-        node_.Only({"relation", "cols", "selectStmt", "override", "onConflictClause", "returningList"}));
+    NAM_RETURN_IF_ERROR(node_.Only(
+        {"relation", "cols", "selectStmt", "override", "onConflictClause", "returningList", "withClause"}));
     const Node relation = node_.Field("relation");
     ChangeScope target(source_);
-    NAM_RETURN_IF_ERROR(target.BindFrom(relation, {}, "INSERT"));
+    NAM_RETURN_IF_ERROR(target.BindFrom(relation, Node(), {}, "INSERT"));
+    if (node_.Has("withClause")) NAM_RETURN_IF_ERROR(with_.Bind(node_.Field("withClause")));
     statement_.table = target.bound_table();
     NAM_RETURN_IF_ERROR(BindColumns());
     NAM_RETURN_IF_ERROR(BindValues());
@@ -145,7 +145,7 @@ class InsertBinder {
 
   absl::Status BindSelect(const Node& select) {
     values_.builder().UseParameters(node_.text().parameters());
-    NAM_ASSIGN_OR_RETURN(BoundTree tree, BindQuery(context_, {}, select));
+    NAM_ASSIGN_OR_RETURN(BoundTree tree, BindQuery(context_, {nullptr, &with_.tables()}, select));
     NAM_RETURN_IF_ERROR(FitColumns(tree.root->columns.size(), select.Leftmost()));
     Project project;
     std::vector<int> given;
@@ -175,7 +175,7 @@ class InsertBinder {
 
   void SetSource(NodePtr root) {
     plan::logical::Query query;
-    query.root = std::move(root);
+    query.root = with_.Around(std::move(root));
     query.relations = static_cast<int>(context_.owners.size());
     query.ctes = context_.ctes;
     plan::logical::DeriveAllColumns(*query.root);
@@ -255,7 +255,8 @@ class InsertBinder {
   TableSource& source_;
   LogicalContext context_;
   const FromScope nothing_;
-  LogicalSelect values_{context_, Surroundings()};
+  WithBinder with_{context_, Surroundings()};
+  LogicalSelect values_{context_, {nullptr, &with_.tables()}};
   InsertStatement statement_;
   bool listed_ = false;    // names its columns
   bool any_asks_ = false;  // a row has a subquery

@@ -61,8 +61,7 @@ class FromTree {
  public:
   explicit FromTree(LogicalSelect& select) : select_(select), context_(select.context()) {}
 
-  absl::StatusOr<FromItem> BindList(const std::vector<Node>& from) {
-    FromItem all;
+  absl::StatusOr<FromItem> BindList(const std::vector<Node>& from, FromItem all) {
     for (const Node& node : from) {
       NAM_ASSIGN_OR_RETURN(FromItem item, Item(node, all.scope));
       NAM_RETURN_IF_ERROR(CheckAliases(all.scope, item.scope, node.position()));
@@ -399,8 +398,11 @@ class FromTree {
 
 }  // namespace
 
-absl::StatusOr<NodePtr> BindFrom(LogicalSelect& select, const std::vector<Node>& from, FromScope& scope) {
-  NAM_ASSIGN_OR_RETURN(FromItem item, FromTree(select).BindList(from));
+absl::StatusOr<NodePtr> BindFrom(LogicalSelect& select, const std::vector<Node>& from, FromScope& scope,
+                                 NodePtr left) {
+  FromItem before;
+  if (left != nullptr) before = {std::move(left), std::move(scope)};
+  NAM_ASSIGN_OR_RETURN(FromItem item, FromTree(select).BindList(from, std::move(before)));
   scope = std::move(item.scope);
   return std::move(item.root);
 }

@@ -199,9 +199,10 @@ class LogicalSelect : public QueryScope {
 /// Whether the name is of a function that needs OVER.
 bool IsWindowFunction(const std::string& name);
 
-/// FROM's tree; `scope` becomes what the rest of the query sees.
+/// FROM's tree; `scope` becomes what the rest of the query sees. `left`: what stands before, which is
+/// `scope`'s.
 absl::StatusOr<plan::logical::NodePtr> BindFrom(LogicalSelect& select, const std::vector<Node>& from,
-                                                FromScope& scope);
+                                                FromScope& scope, plan::logical::NodePtr left = nullptr);
 
 /// generate_series' arguments, over the columns that stand to its left. `result` is the caller's to name.
 absl::StatusOr<plan::logical::Series> BindSeries(LogicalSelect& select, const Node& call,

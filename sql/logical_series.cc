@@ -67,19 +67,25 @@ absl::StatusOr<Series> BindSeries(LogicalSelect& select, const Node& call, const
     }
     ends.push_back(std::move(end));
   }
-  const auto any = [&](auto&& is) { return std::any_of(ends.begin(), ends.end(), is); };
-  const bool times = any([](const Expr& end) { return IsTime(end.type); });
-  const bool numbers = any([](const Expr& end) { return end.type.numeric(); });
-  if (ends.size() < 2 || ends.size() > 3 || times == numbers || (times && ends.size() == 2))
+  // Whatever has no type yet may become what is wanted.
+  const auto fits = [](const Expr& end, auto&& is) {
+    return ExpressionBuilder::IsUntyped(end) || is(end.type);
+  };
+  const auto all_fit = [&](auto&& is, size_t count) {
+    return std::all_of(ends.begin(), ends.begin() + static_cast<std::ptrdiff_t>(count),
+                       [&](const Expr& end) { return fits(end, is); });
+  };
+  const auto number = [](const Type& type) { return type.numeric(); };
+  const auto span = [](const Type& type) { return type.kind == TypeKind::kInterval; };
+  const bool untyped = std::all_of(ends.begin(), ends.end(), ExpressionBuilder::IsUntyped);
+  if (untyped || ends.size() < 2 || ends.size() > 3) return NoSuchSeries(ends, position);
+  if (all_fit(number, ends.size())) {
+    NAM_RETURN_IF_ERROR(SettleNumbers(select.builder(), ends, position));
+  } else if (ends.size() == 3 && all_fit(IsTime, 2) && fits(ends[2], span)) {
+    NAM_RETURN_IF_ERROR(SettleTimes(select.builder(), ends));
+  } else {
     return NoSuchSeries(ends, position);
-  const std::vector<Expr> written = ends;
-  NAM_RETURN_IF_ERROR(times ? SettleTimes(select.builder(), ends)
-                            : SettleNumbers(select.builder(), ends, position));
-  const bool settled =
-      times ? ends[0].type.kind == TypeKind::kTimestamp && ends[1].type.kind == TypeKind::kTimestamp &&
-                  ends[2].type.kind == TypeKind::kInterval
-            : ends[0].type.numeric() && ends[0].type == ends[1].type && ends[0].type == ends[2].type;
-  if (!settled) return NoSuchSeries(written, position);
+  }
   return Series{std::move(ends[0]), std::move(ends[1]), std::move(ends[2]), {}};
 }
 

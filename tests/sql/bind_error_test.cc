@@ -95,14 +95,16 @@ TEST(BindErrorTest, SelectClauses) {
       {"select id ^into x from t", "SELECT INTO is"},
       {"select id from t ^for update", "FOR UPDATE and FOR SHARE are"},
       {"select id from t ^for no key update", "FOR UPDATE and FOR SHARE are"},
-      {"select id from t order by id fetch first 3 rows ^with ties", "WITH TIES is"},
       {"select id from t order by id ^using >", "ORDER BY … USING is"},
   });
 }
 
 TEST(BindErrorTest, From) {
   CheckRefusals({
-      {"select * from ^f(1)", "functions in FROM are"},
+      {"select * from ^f(1)", "functions in FROM but generate_series are"},
+      {"select * from generate_series(1, 2) with ^ordinality", "WITH ORDINALITY is"},
+      {"select * from ^generate_series(1, (select max(id) from t))", "a subquery in generate_series is"},
+      {"with w as (^delete from r where id = 1 returning id) select * from w", "statements in WITH"},
       {"select * from t ^tablesample bernoulli (1)", "TABLESAMPLE is"},
       {"select * from ^only t", "ONLY is"},
       {"select * from ^other.t", "schemas other than public are"},
