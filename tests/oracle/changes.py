@@ -120,10 +120,16 @@ class Changes:
             return self.pick("update c set n = q.k, s = q.s from q where q.id = c.k and " + near,
                              "update c set u = u + x.id from p x where x.id = c.k + 1 and %s returning c.id, x.s" % near,
                              "delete from c using q where q.id = c.k and q.b and " + near,
-                             "delete from c using v where v.k = c.k and %s returning c.*" % near)
+                             "delete from c using v where v.k = c.k and %s returning c.*" % near,
+                             "with w as (select id, k, s from q where id < 40) update c set n = w.k, s = w.s from w where w.id = c.k and " + near,
+                             "with w (x) as (select k from v where k is not null) delete from c where k in (select x from w) and " + near,
+                             "with w as (select max(k) as m, min(k) as l from v) update c set k = (select m from w) where k <> (select l from w) "
+                             "and %s returning id, k" % near)
         if roll < 0.95:
             more = self.r.randint(1, 10**9) * STEP
             return self.pick("insert into c select id + %d, k, n, s, d, b, u, r from c where %s" % (more, self.where()),
+                             "with w as (select * from c where %s) insert into c select id + %d, k, n, s, d, b, u, r from w" % (self.where(), more),
+                             "insert into c (id, u, s) select g + %d, g, 'g' || g from generate_series(1, 5) g" % more,
                              "insert into c (id, u, s) select p.id + %d, count(*), max(q.s) from p left join q on p.k = q.k "
                              "where p.id < 60 group by p.id" % more,
                              "insert into c (u, id, k) select x.k + 9, %d + x.k, max(x.a) from v x where x.k is not null "

@@ -272,9 +272,28 @@ class Generator:
         if self.ctes and roll < 0.45:
             cte, names, kinds = self.r.choice(self.ctes)
             return f"{cte} {alias}", [Item(f"{alias}.{n}", k, 10) for n, k in zip(names, kinds)], 300, False
+        if roll > 0.97 and not self.plain:
+            return self.series(alias, left)
         table = self.table(small)
         items = [Item(f"{alias}.{c.name}", c.kind, c.distinct) for c in table.columns if c.kind in self.kinds]
         return f"{table.name} {alias}", items, table.row_count, False
+
+    def series(self, alias, left):
+        """generate_series, perhaps of a column that stands to its left."""
+        name = self.name("c")
+        column = self.column("int", Scope(left.items, left.rows)) if left is not None and left.rows <= 3000 and self.chance(0.5) else None
+        if column:
+            ends = self.pick(f"1, {column} % 7", f"{column} % 5, 3", f"{column} % 9, -2, -2", f"{column}, {column} + 2")
+            return f"generate_series({ends}) {alias} ({name})", [Item(f"{alias}.{name}", "int", 10)], 4, True
+        kind, ends, rows = self.pick(
+            ("int", "1, 12", 12), ("int", "-3, 40, 7", 7), ("int", "10, 1, -1", 10), ("int", "5, 1", 0), ("int", "1, 900", 900),
+            ("num", "0, 2, 0.25", 9), ("num", "10.5, -3, -1.5", 10),
+            ("timestamp", "timestamp '1995-01-31', timestamp '1996-03-01', interval '1 month'", 14),
+            ("timestamp", "timestamp '1996-01-02', '1995-12-30', '-12 hours'", 7))
+        text = f"generate_series({ends}) {alias}"
+        if self.chance(0.3):  # the column is called as the table
+            return text, [Item(f"{alias}.{alias}", kind, rows)], rows, False
+        return f"{text} ({name})", [Item(f"{alias}.{name}", kind, rows)], rows, False
 
     def from_clause(self, scope, depth, small=False):
         text, items, rows, _ = self.item(scope, None, depth, small)
@@ -305,6 +324,11 @@ class Generator:
                 return None
             a, b = self.r.choice(pairs)
             return f"{text} full join {right_text} on {a.name} = {b.name}", max(rows((a, b)), left.rows, right.rows)
+        merged = [] if self.plain else self.merged(left, right, pairs)
+        if merged and self.chance(0.3):
+            a, b = self.r.choice(merged)
+            return (f"{text} {kind} {right_text} using ({a.name.split('.')[1]})",
+                    max(rows((a, b)), left.rows if kind == "left join" else 0))
         both = Scope(left.items + right.items, 1, left.outer)
         if pairs and (not loops or self.chance(0.7)):
             a, b = self.r.choice(pairs)
@@ -318,6 +342,14 @@ class Generator:
         if not loops:
             return None
         return f"{text} {kind} {right_text} on {self.condition(both, depth if self.chance(0.2) else 0)}", left.rows * right.rows / 3
+
+    @staticmethod
+    def merged(left, right, pairs):
+        """Pairs that USING may name: of columns whose name is there once on each side."""
+        def once(side, name):
+            return sum(item.name.split(".")[1] == name for item in side.items) == 1
+        named = [(a, b, a.name.split(".")[1]) for a, b in pairs if a.name.split(".")[1] == b.name.split(".")[1]]
+        return [(a, b) for a, b, name in named if once(left, name) and once(right, name)]
 
     # ─── Queries
 
@@ -369,16 +401,25 @@ class Generator:
                 other = self.column(self.pick("int", "num"), own)
                 options += [f"avg({number})", f"avg(distinct {number})", f"stddev({number})", f"stddev_pop({number})",
                             f"variance({number})", f"var_pop({number})", f"avg({number})"]
+                x, y = self.column("int", own), self.column("int", own)
+                if x and y:
+                    # Near 0 floating point has few digits that are right.
+                    options += [f"round(regr_slope({x}, {y}){filter_}::numeric, 4)", f"round(regr_r2({x}, {y}){filter_}::numeric, 5)",
+                                f"round(regr_intercept({x}, {y}){filter_}::numeric, 2)", f"regr_count({x}, {other}){filter_}::numeric"]
         elif kind == "text" and not self.plain and self.chance(0.3):
             options = [f"string_agg({argument}, ',' order by {argument} {self.nulls()})", f"string_agg(distinct {argument}, '')",
                        f"string_agg(left({argument}, 1), {argument} order by {argument})"]
         elif kind == "double" and top and self.chance(0.5):
             # PostgreSQL computes them of doubles: of decimals that are all alike it may find a correlation.
             x, y = self.column("int", own), self.column("int", own)
-            options = [f"{name}({x}, {y})" for name in ("corr", "covar_pop", "covar_samp")] if x and y else [f"max({argument})"]
+            options = [f"{name}({x}, {y})" for name in ("corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_sxx",
+                                                        "regr_syy")] if x and y else [f"max({argument})"]
+            options += [f"{name}({argument})" for name in ("var_pop", "stddev", "variance")] + [f"regr_avgx({x or 1}, {argument})"]
         else:
             options = [f"max({argument})", f"min({argument})"]
         call = self.r.choice(options)
+        if "::numeric" in call and call.startswith(("round(", "regr_")):
+            return call
         # PostgreSQL's sum of bigint is numeric, NAM's an integer.
         return f"({call}{filter_})::bigint" if kind == "int" and call.startswith("sum") and not self.plain else call + filter_
 
@@ -441,7 +482,12 @@ class Generator:
             options += [f" range between {low} preceding and {high} following",
                         f" range between unbounded preceding and {low} preceding",
                         f" range between {low} following and {high} following"]
-        return self.r.choice(options)
+        return self.excluding(self.r.choice(options))
+
+    def excluding(self, frame):
+        if not frame or self.plain or self.chance(0.6):
+            return frame
+        return frame + self.pick(" exclude current row", " exclude group", " exclude ties", " exclude no others")
 
     def windowed(self, inner, kinds, from_, where, top):
         own = Scope(inner.items, inner.rows)
@@ -461,9 +507,10 @@ class Generator:
             names = [item.name for item in own.items]
             self.r.shuffle(names)
             over += " order by " + ", ".join(f"{name} {self.nulls()}" for name in names)
-            over += self.pick("", "", " rows between 2 preceding and current row", " rows between 1 following and 3 following",
-                              " rows between unbounded preceding and 1 preceding", " rows between 1 preceding and 1 following",
-                              " rows between current row and unbounded following")
+            over += self.excluding(self.pick(
+                "", "", " rows between 2 preceding and current row", " rows between 1 following and 3 following",
+                " rows between unbounded preceding and 1 preceding", " rows between 1 preceding and 1 following",
+                " rows between current row and unbounded following"))
             ranks = [f"lag({argument})", f"lead({argument}, 2)", f"first_value({argument})", f"last_value({argument})",
                      f"nth_value({argument}, 2)", f"lag({argument}, 1, {self.constant(kind)})"]
             if kind == "int":
@@ -509,6 +556,9 @@ class Generator:
                 return plain_select
             sql = plain_select
         if self.chance(0.18) and not ("avg(" in sql or "stddev" in sql or "var" in sql):
+            if not self.plain and self.chance(0.25):  # whole groups of ties, whatever the order within them
+                order = ", ".join(f"{i + 1} {self.nulls()}" for i in range(self.r.randint(1, len(kinds))))
+                return f"{sql} order by {order} fetch first {self.r.choice([0, 1, 3, 50])} rows with ties"
             order = ", ".join(f"{i + 1} {self.nulls()}" for i in range(len(kinds)))
             sql += f" order by {order}"
             if self.chance(0.7):

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "plan/aggregate_slots.h"
 #include "plan/expression_tree.h"
 #include "sql/bound_query.h"
 #include "tests/sql/fake_tables.h"
@@ -197,23 +198,10 @@ std::string Show(const FlatQuery& query, const Expr& expr) {
 }
 
 std::string Show(const FlatQuery& query, const Aggregate& aggregate) {
-  switch (aggregate.function) {
-    case AggregateFunction::kCountRows:
-      return "count(*)";
-    case AggregateFunction::kCount:
-      return absl::StrCat("count(", Show(query, aggregate.argument), ")");
-    case AggregateFunction::kSum:
-      return absl::StrCat("sum(", Show(query, aggregate.argument), ")");
-    case AggregateFunction::kMin:
-      return absl::StrCat("min(", Show(query, aggregate.argument), ")");
-    case AggregateFunction::kMax:
-      return absl::StrCat("max(", Show(query, aggregate.argument), ")");
-    case AggregateFunction::kAverage:
-      return absl::StrCat("avg(", Show(query, aggregate.argument), ")");
-    case AggregateFunction::kCountDistinct:
-      return absl::StrCat("count(distinct ", Show(query, aggregate.argument), ")");
-  }
-  return "?";
+  const bool distinct = aggregate.function == AggregateFunction::kCountDistinct;
+  const std::string name = distinct ? "count" : plan::NameOf(aggregate.function);
+  if (plan::ArgumentsOf(aggregate.function) == 0) return name;
+  return absl::StrCat(name, "(", distinct ? "distinct " : "", Show(query, aggregate.argument), ")");
 }
 
 std::string Show(const FlatQuery& query) {
