@@ -168,18 +168,18 @@ TEST(Print, SortsWindowsUnionsAndSetsAreLines) {
   plan.stages = {{3, {}, Stage::Site::kSession}};
   ASSERT_TRUE(Check(plan).ok()) << Check(plan);
   const std::vector<std::string> golden = {
-      "P0 values, 1 rows => #0, #1 ~1",
+      "P0 values, 1 rows => #0, #1 ~1, session",
       "   feed P1",
-      "P1 values, 1 rows => #0, #1 ~1, after P0",
+      "P1 values, 1 rows => #0, #1 ~1, session, after P0",
       "   sort by #0, #1 desc, as sorted runs if they are many",
       "P2 window over rows of P1 partition by #0 order by #1 desc, sum(#1) range between 3 preceding and "
-      "current row exclude ties, rank() => #0, #1, #2, #3 ~1, after P1",
+      "current row exclude ties, rank() => #0, #1, #2, #3 ~1, session, after P1",
       "   expand to sets (#0, #1), (#1), () => #0, #1, #2, #3, #0, #1, #6 ~1",
       "   repeat #3 times => #0, #1, #2, #3, #0, #1, #6 ~1",
       "   limit 4 behind 1 with ties in #0, #2 => #0, #1, #2, #3, #0, #1, #6 ~1",
       "   series from #0 to #1 by #0 => #0, #1, #2, #3, #0, #1, #6, #7 ~1",
       "   build rows payload #0",
-      "P3 values, 1 rows => #0, #1 ~1, after P2",
+      "P3 values, 1 rows => #0, #1 ~1, session, after P2",
       "   probe mark P2 in a loop comparing #1 = #0 => #1, #1 ~1",
       "   sort first 5 after 2",
   };
