@@ -57,7 +57,7 @@ std::vector<Piece> Joined(const std::vector<Piece>& pieces) {
   return joined;
 }
 
-/// Of the build sides that a server needs for these pieces.
+/// The bytes of the build sides that a server needs for these pieces.
 uint64_t BuildBytes(const Plan& plan, const TableRefs& tables, const std::vector<Piece>& pieces) {
   const proto::Table& driving = DrivingTable(plan, tables);
   const std::vector<uint32_t> partitions = PartitionsOf(pieces);

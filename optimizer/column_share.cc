@@ -13,12 +13,12 @@ bool IsText(const proto::Column& column) {
   return ColumnTypeOf(column.type()).kind == TypeKind::kString;
 }
 
-/// Of the column's rows: a number of them.
+/// The share that a number of rows has of the column's.
 double Share(uint64_t some, uint64_t rows) {
   return rows == 0 ? 0 : std::min(1.0, static_cast<double>(some) / static_cast<double>(rows));
 }
 
-/// Of rows whose value is neither NULL nor common.
+/// The share of rows whose value is neither NULL nor common.
 double ShareOfOthers(const proto::Column& column, uint64_t rows) {
   uint64_t common = column.nulls();
   for (const proto::CommonValue& value : column.common()) common += value.rows();

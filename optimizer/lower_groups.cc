@@ -157,7 +157,7 @@ double RowsMost(const Flow& flow, const TableRefs& tables) {
   return rows;
 }
 
-/// Of about kGroupsOfAPart groups each.
+/// How many parts have about kGroupsOfAPart groups each.
 uint32_t PartsFor(double groups) {
   const double wanted = std::clamp<double>(groups / kGroupsOfAPart, kFewestParts, kMostGroupParts);
   return std::bit_ceil(static_cast<uint32_t>(wanted));
@@ -177,7 +177,7 @@ absl::StatusOr<Flow> TreeLowering::Group(Flow flow, plan::AggregateSink sink, La
   for (const Expr& key : sink.group_by) NAM_RETURN_IF_ERROR(CheckKey(key.type));
   sink.phase = flow.on_servers() ? Phase::kPartial : Phase::kWhole;
   if (!flow.on_servers()) return builder_.Through(std::move(flow), std::move(sink), std::move(layout));
-  // Of keys without statistics a tenth of the rows, as far as anybody knows.
+  // Keys without statistics have as many values as a tenth of the rows, as far as anybody knows.
   const double guess = groups_most == kUnknownValues ? flow.rows() / 10 : groups_most;
   const double groups = std::max(1.0, std::min(guess, flow.rows()));
   const double most = std::min(groups_most, RowsMost(flow, builder_.tables()));

@@ -22,7 +22,7 @@ constexpr double kLike = 0.1;
 /// No condition is taken to leave less, so that estimates stay in order when they are multiplied.
 constexpr double kLeast = 0.001;
 
-/// Of a table's rows, in the order of a column: from the share below it to the share up to it.
+/// A range of a table's rows in the order of a column: from the share below it to the share up to it.
 struct Range {
   double low = 0;
   double high = 1;
@@ -76,7 +76,7 @@ double All(const StarQuery& query, const std::vector<const Expr*>& conjuncts) {
   return share;
 }
 
-/// Of rows whose text is LIKE the pattern: those that begin as it does.
+/// The share of rows whose text is LIKE the pattern: of those that begin as it does.
 std::optional<double> OfPattern(const proto::Column& column, uint64_t rows, const Value& pattern) {
   const std::string& text = pattern.text;
   const size_t wild = text.find_first_of("%_\\");
@@ -90,7 +90,7 @@ double OfColumn(const StarQuery& query, const Expr& e, ColumnRef ref) {
   const uint64_t rows = TableOf(query, ref).rows();
   const double not_null = ShareNotNull(column, rows);
   const double one = not_null / static_cast<double>(std::max<uint64_t>(column.distinct(), 1));
-  // Of a value that cannot be there half a row is taken to be, so that estimates stay in order.
+  // A value that cannot be there is taken to have half a row, so that estimates stay in order.
   const double least = 0.5 / static_cast<double>(std::max<uint64_t>(rows, 1));
   const auto equal = [&](const Expr& value) {
     const bool known = value.op == Op::kLiteral && !value.literal.null;

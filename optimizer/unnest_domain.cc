@@ -291,7 +291,7 @@ absl::StatusOr<DomainPush::Pushed> DomainPush::PushAggregate(NodePtr node) {
   }
   node->inputs[0] = std::move(pushed.node);
   DeriveColumns(*node);
-  // Of sets too no key of the domain is ever missing, but the columns do not say so.
+  // No set lacks a key of the domain either, but the columns do not say so.
   for (Column& column : pushed.domain) column.nullable = FindColumn(node->columns, column.ref)->nullable;
   pushed.node = std::move(node);
   return pushed;

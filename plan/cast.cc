@@ -36,7 +36,7 @@ absl::StatusOr<Value> TextToBool(const Expr& e, const Value& from) {
   const std::string text = absl::AsciiStrToLower(std::string(TrimBlanks(from.text)));
   if (text == "1" || text == "on") return Value::Bool(true);
   if (text == "0" || text == "of" || text == "off") return Value::Bool(false);
-  // Of these a part of the word will do.
+  // A part of these words will do.
   for (const auto& [word, value] : {std::pair("true", true), {"yes", true}, {"false", false}, {"no", false}})
     if (!text.empty() && absl::StartsWith(word, text)) return Value::Bool(value);
   return UserError(sqlstate::kBadText, "invalid boolean: " + Quote(from.text), e.position,

@@ -12,7 +12,7 @@ namespace {
 
 using F = Function;
 
-/// Of calls that fit several, the binder takes the first of the cheapest.
+/// The binder takes the first of the cheapest for calls that fit several.
 constexpr Signature kSignatures[] = {
     {F::kConcat, "textcat", "tt", 't'},
     {F::kConcatAll, "concat", "a*", 't', false},

@@ -29,7 +29,7 @@ absl::Status Bad(const char* what) {
   return absl::InvalidArgumentError(std::string("not an expression: ") + what);
 }
 
-/// Of one kind and scale, so that the numbers of both mean the same.
+/// Whether both are of one kind and scale, so that their numbers mean the same.
 bool Alike(const Type& a, const Type& b) {
   return a.kind == b.kind && a.scale == b.scale;
 }

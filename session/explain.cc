@@ -30,7 +30,7 @@ std::string Bytes(uint64_t bytes) {
 }
 
 constexpr size_t kColumns = 100;
-/// Of one line; the rest of what is longer is left out.
+/// The columns of one line; the rest of what is longer is left out.
 constexpr size_t kLongestLine = 8 * kColumns;
 
 /// The line in pieces of kColumns columns, each but the first one further to the right.

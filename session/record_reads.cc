@@ -22,7 +22,7 @@ namespace {
 /// What an index finds beyond that travels no more with the plan: compute servers read the table.
 constexpr size_t kFoundRowsMax = 10'000;
 constexpr size_t kFoundBytesMax = size_t{1} << 20;
-/// Of a column that is no key nobody knows how many values it has: so many rows are taken to have the same.
+/// Nobody knows how many values a column has that is no key: so many rows are taken to have the same.
 constexpr uint64_t kRowsOfAValue = 10;
 /// Fewer are not worth a claim: 4,096 rows.
 constexpr uint64_t kChunksOfAPieceMin = 16;

@@ -53,7 +53,7 @@ absl::Status InSql(const absl::Status& status, const char* failed = "the stateme
 constexpr char kNotCommitted[] = "the transaction cannot be committed";
 constexpr char kFailedInside[] = "the transaction has failed";
 
-/// Of Commit.
+/// What Commit failed of, in the words of SQL.
 absl::Status CommitInSql(const absl::Status& status) {
   if (!absl::IsUnavailable(status) || SqlErrorOf(status).has_value()) return InSql(status, kNotCommitted);
   return ToStatus({.message = absl::StrCat("whether the transaction was committed is unknown: ",

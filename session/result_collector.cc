@@ -10,7 +10,7 @@ namespace {
 /// What a row takes beside its values. A vector that grows holds its elements twice, and room for as many.
 constexpr uint64_t kRowBytes = 3 * sizeof(std::vector<Value>);
 
-/// Of an allocation of so many bytes, as the system's allocator takes it.
+/// What the system's allocator takes for an allocation of so many bytes.
 uint64_t AllocatedBytes(uint64_t bytes) {
   constexpr uint64_t kHeader = 8, kStep = 16, kLeast = 32;
   return std::max(kLeast, (bytes + kHeader + kStep - 1) / kStep * kStep);

@@ -46,7 +46,7 @@ class Delivery final : public RowReceiver {
   absl::Status Add(const ResultBatch& rows) override { return receiver_.Add(rows); }
   uint64_t bytes_held() const override { return receiver_.bytes_held(); }
 
-  /// Of a statement whose result has rows, or none, that no query has made.
+  /// Ends the result of a statement that has rows, or none, which no query has made.
   absl::Status End(ResultSet& result) {
     if (begun_ || result.columns.empty()) return absl::OkStatus();
     NAM_RETURN_IF_ERROR(receiver_.Begin(result.columns));

@@ -23,7 +23,7 @@ absl::StatusOr<bool> AnalyzeOption(const Node& option) {
                    "write EXPLAIN ANALYZE");
 }
 
-/// Of record tables: how the rows are found that it would change.
+/// EXPLAIN of a change of record tables says how the rows are found that it would change.
 absl::StatusOr<Statement> BindExplainOfChange(const Node& node, bool analyze, TableSource& tables) {
   const bool update = node.Is("UpdateStmt");
   if (analyze) {

@@ -34,7 +34,7 @@ struct ExplainStatement {
   bool analyze = false;
   bool json = false;  // one JSON document instead of lines
   std::shared_ptr<plan::logical::Query> tree;
-  // Of an UPDATE or DELETE of one table, instead of a tree:
+  // These instead of a tree explain an UPDATE or DELETE of one table:
   std::string change;  // which of them
   BoundTable table;
   std::vector<plan::Expr> conjuncts;

@@ -31,7 +31,7 @@ class ChangeScope {
   absl::Status BindFrom(const Node& relation, const Node& with, const std::vector<Node>& others,
                         const char* statement);
   absl::Status BindWhere(const Node& where);
-  /// Of a single column.
+  /// The value of SET for a single column.
   absl::StatusOr<plan::Expr> BindValue(const Node& node, int column);
   absl::StatusOr<std::vector<plan::Expr>> BindRow(const Node& subquery, size_t width);
   absl::StatusOr<std::vector<OutputColumn>> BindReturning(const std::vector<Node>& list);

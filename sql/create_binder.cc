@@ -285,7 +285,7 @@ class TableBinder {
     return absl::OkStatus();
   }
 
-  /// Of an option of a sequence: INCREMENT [BY] n, START [WITH] n.
+  /// The number of a sequence's option: INCREMENT [BY] n, START [WITH] n.
   absl::StatusOr<int64_t> NumberOf(const Node& option, const std::string& name) const {
     const Node value = option.Field("arg");
     const int position = option.position();
@@ -408,7 +408,7 @@ class TableBinder {
     NAM_ASSIGN_OR_RETURN(const std::string name, UniqueName(unique, columns));
     NAM_RETURN_IF_ERROR(CheckNotSystem(name, position));
     NAM_RETURN_IF_ERROR(DescribeIndex(table_, name, /*unique=*/true, position, index));
-    // Of two constraints on the same columns one will do.
+    // One of two constraints on the same columns will do.
     const auto same = [&](const proto::RecordPart& other) {
       return std::equal(index.columns().begin(), index.columns().end(), other.columns().begin(),
                         other.columns().end());

@@ -276,7 +276,7 @@ absl::StatusOr<Expr> ExpressionBuilder::Cast(Expr a, const Type& type, int posit
   const bool checked = width > 0 && !(integer && width == 8 && a.op == Op::kColumn);
   const bool cut = type.kind == TypeKind::kString && type.length > 0 && type.length != Type::kAnyLength;
   if (a.type == type && !checked && !cut) return a;
-  // Of the integers, only integer itself is cast to from boolean.
+  // A boolean is cast to integer itself, and to no other integer type.
   const bool odd = a.type.kind == TypeKind::kBool && integer && width > 0 && width != 4;
   if (odd || !plan::CastExists(a.type, type)) {
     return UserError(sqlstate::kCannotCast, absl::StrCat("cannot cast ", KindName(a), " to ", TypeName(type)),

@@ -78,7 +78,7 @@ class ExpressionBuilder {
 
  private:
   absl::StatusOr<plan::Expr> Fold(plan::Expr expr) const;
-  /// Of two that are compared: a date that meets a timestamp becomes one, a number that meets double
+  /// Brings two that are compared together: a date that meets a timestamp becomes one, a number that meets double
   /// precision likewise.
   absl::Status Meet(plan::Expr& expr, const plan::Expr& other) const;
   /// + - * / with an interval, and differences of timestamps.

@@ -18,7 +18,7 @@ class Parameters {
   };
   static constexpr int64_t kMost = 65'535;  // PostgreSQL's own bound
 
-  /// Of `number` from 1 to kMost.
+  /// The parameter of `number`, from 1 to kMost.
   Parameter& Get(int64_t number) {
     if (static_cast<size_t>(number) > list_.size()) list_.resize(static_cast<size_t>(number));
     return list_[static_cast<size_t>(number) - 1];

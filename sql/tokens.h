@@ -49,7 +49,7 @@ class SqlText {
   /// When the statement was given, in microseconds since 1970; nothing where no time is known.
   std::optional<int64_t> now_us() const { return now_us_; }
   void set_now_us(std::optional<int64_t> now_us) { now_us_ = now_us; }
-  /// Of a statement that has some; borrowed.
+  /// The parameters of a statement that has some; borrowed.
   Parameters* parameters() const { return parameters_; }
   void set_parameters(Parameters* parameters) { parameters_ = parameters; }
   std::string_view Spelling(size_t token) const;

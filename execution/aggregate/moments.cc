@@ -64,7 +64,7 @@ class Natural {
     }
     return out;
   }
-  /// Of a number that is not smaller than the other.
+  /// The other number is not larger.
   Natural operator-(const Natural& other) const {
     Natural out;
     uint64_t borrow = 0;

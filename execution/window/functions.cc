@@ -21,7 +21,7 @@ absl::Status RowNumber(const WindowRun& run) {
   });
 }
 
-/// Of the row's first peer; dense: of its group among the groups.
+/// The place of the row's first peer; dense: of its group among the groups.
 absl::Status Rank(const WindowRun& run, bool dense) {
   return ForRows(run, [&](uint32_t i) {
     const uint32_t group = run.partition.group_of(i);

@@ -53,7 +53,7 @@ TableRows AnyRows(const LogicalResults& results, std::mt19937_64& random) {
   return contents;
 }
 
-/// A query of tests/sql/random_queries.py means the same without dependent joins, whatever the tables hold.
+/// A query of tests/oracle/queries.py means the same without dependent joins, whatever the tables hold.
 TEST(UnnestPropertyTest, UnnestedTreesMeanWhatTheyMeant) {
   const LogicalResults results = LogicalResults::Read("tests/sql/logical_random_results.txt");
   const char* set = std::getenv("NAM_SEED");

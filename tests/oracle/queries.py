@@ -4,10 +4,17 @@
 - Quotients, averages and what is like them stand only where nothing is compared or grouped by them.
 - Nothing that might be an error is asked where the order of evaluation decides whether it is reached.
 
-Nested loops get at most `MOST_LOOP_ROWS` rows; joins of facts are by columns of many values."""
+Nested loops get at most `MOST_LOOP_ROWS` rows; joins of facts are by columns of many values.
+
+    queries.py SEED COUNT > QUERIES
+
+writes queries over the tables of tests/sql/logical_tables.py, for tests/sql/make_logical_results.py."""
+import os
 import random
+import sys
 
 import shrink
+import tables as table_kinds
 
 CONSTANTS = {
     "int": ["0", "1", "2", "3", "10", "-7", "42", "null::bigint"],
@@ -241,11 +248,12 @@ class Generator:
     # ─── FROM
 
     def table(self, small):
-        names = ["p", "q", "v", "v", "p", "q", "e"] if self.chance(0.25) else ["p", "q", "v"]
+        options = [t for t in self.tables if t.row_count and not t.big()] * 2
+        if self.chance(0.25):
+            options += [t for t in self.tables if not t.row_count]
         if not small:
-            names = names + ["f", "h", "f", "h"]
-        name = self.r.choice(names)
-        return next(t for t in self.tables if t.name == name)
+            options += [t for t in self.tables if t.big()] * 4
+        return self.r.choice(options)
 
     def item(self, scope, left, depth, small):
         """A FROM item under a new alias: its text, columns, rows, and whether it is lateral."""
@@ -609,3 +617,24 @@ class Generator:
             sql += " order by " + ", ".join(f"{i + 1} {self.nulls()}" for i in range(len(kinds)))
             ordered = True
         return with_ + sql, ordered
+
+
+def of_logical_tables():
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "sql"))
+    import logical_tables
+    kinds = {"integer": "int", "varchar10": "text", "decimal2": "num", "boolean": "bool", "date": "date"}
+    return [table_kinds.Table(name, [table_kinds.Column(c, kinds[kind], 8, nullable=nullable) for c, _, kind, nullable in columns], len(rows))
+            for name, columns, rows in logical_tables.TABLES]
+
+
+def main():
+    seed, count = int(sys.argv[1]), int(sys.argv[2])
+    generator = Generator(seed, of_logical_tables())
+    generator.kinds = ["int", "num", "text", "bool", "date"]
+    for _ in range(count):
+        sql, ordered = generator.statement()
+        print("=" if ordered else "~", sql)
+
+
+if __name__ == "__main__":
+    main()

@@ -8,7 +8,7 @@ QUERIES has a query a line: `= query` if the order of its rows counts, `~ query`
 NAM refuses by name (0A000) what PostgreSQL answers. Queries that take longer than MILLISECONDS or
 have more than ROWS rows are left out, and all after the first COUNT.
 
-    random_queries.py 2 3000 > Q; make_logical_results.py HOST Q 100 24 400 > tests/sql/logical_random_results.txt"""
+    ../oracle/queries.py 2 3000 > Q; make_logical_results.py HOST Q 100 24 400 > tests/sql/logical_random_results.txt"""
 
 import subprocess
 import sys
