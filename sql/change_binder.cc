@@ -97,11 +97,12 @@ absl::StatusOr<Statement> BindUpdate(const Node& node, TableSource& tables) {
   NAM_RETURN_IF_ERROR(scope.BindWhere(node.Field("whereClause")));
   UpdateStatement statement;
   statement.assignments = set.Take();
-  NAM_ASSIGN_OR_RETURN(statement.returning, scope.BindReturning(node.List("returningList")));
-  std::set<int> defaults;
+  std::set<int> defaults, changed;
   for (const ColumnAssignment& assignment : statement.assignments) {
+    changed.insert(assignment.column);
     if (!assignment.value.has_value()) defaults.insert(assignment.column);
   }
+  NAM_ASSIGN_OR_RETURN(statement.returning, scope.BindReturning(node.List("returningList"), changed));
   NAM_ASSIGN_OR_RETURN(statement.defaults, BindDefaults(scope.table(), defaults, node.text().now_us()));
   if (scope.needs_tree()) {
     std::vector<Expr> values;
@@ -124,7 +125,7 @@ absl::StatusOr<Statement> BindDelete(const Node& node, TableSource& tables) {
       scope.BindFrom(node.Field("relation"), node.Field("withClause"), node.List("usingClause"), "DELETE"));
   NAM_RETURN_IF_ERROR(scope.BindWhere(node.Field("whereClause")));
   DeleteStatement statement;
-  NAM_ASSIGN_OR_RETURN(statement.returning, scope.BindReturning(node.List("returningList")));
+  NAM_ASSIGN_OR_RETURN(statement.returning, scope.BindReturning(node.List("returningList"), std::set<int>()));
   if (scope.needs_tree()) {
     statement.source = scope.TakeSource({}, statement.returning);
   } else {

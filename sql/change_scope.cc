@@ -119,7 +119,23 @@ absl::Status ChangeScope::AddStar(const Node& value, std::vector<OutputColumn>& 
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<OutputColumn>> ChangeScope::BindReturning(const std::vector<Node>& list) {
+absl::Status ChangeScope::AskReturning(const Expr& expr, const std::optional<std::set<int>>& changed,
+                                       int position) {
+  if (!select_.UsesSubquery(expr)) return absl::OkStatus();
+  const char* const hint = "SELECT what is wanted in the same transaction";
+  if (!changed.has_value())
+    return Refusal("subqueries in RETURNING of INSERT are not supported", position, hint);
+  for (const plan::ColumnRef column : select_.NeedsOfSubqueries(expr)) {
+    if (column.table == kTarget && changed->contains(column.column))
+      return Refusal("a subquery in RETURNING over columns that the statement assigns is not supported",
+                     position, hint);
+  }
+  asks_ = true;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<OutputColumn>> ChangeScope::BindReturning(
+    const std::vector<Node>& list, const std::optional<std::set<int>>& changed) {
   std::vector<OutputColumn> out;
   const LogicalSelect::Within within(select_, scope_);
   for (const Node& target : list) {
@@ -131,10 +147,7 @@ absl::StatusOr<std::vector<OutputColumn>> ChangeScope::BindReturning(const std::
       continue;
     }
     NAM_ASSIGN_OR_RETURN(Expr expr, select_.BindTyped(value, Clause::kReturning));
-    if (select_.UsesSubquery(expr)) {
-      return Refusal("subqueries in RETURNING are not supported", value.position(),
-                     "SELECT what is wanted in the same transaction");
-    }
+    NAM_RETURN_IF_ERROR(AskReturning(expr, changed, value.position()));
     out.push_back({target.Has("name") ? target.Text("name") : OutputName(value), std::move(expr)});
   }
   return out;
@@ -152,6 +165,7 @@ ChangeSource ChangeScope::TakeSource(std::vector<Expr> values, std::vector<Outpu
   root_ = MakeFilter(std::move(root_), std::move(asking));
   users.clear();
   for (const Expr& value : values) users.push_back(&value);
+  for (const OutputColumn& output : returning) users.push_back(&output.expr);
   root_ = select_.Attach(std::move(root_), users);
   Project project;
   for (int i = 0; i < table().columns_size(); ++i) {

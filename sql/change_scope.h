@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -34,7 +35,10 @@ class ChangeScope {
   /// The value of SET for a single column.
   absl::StatusOr<plan::Expr> BindValue(const Node& node, int column);
   absl::StatusOr<std::vector<plan::Expr>> BindRow(const Node& subquery, size_t width);
-  absl::StatusOr<std::vector<OutputColumn>> BindReturning(const std::vector<Node>& list);
+  /// `changed`: the target's columns that have other values afterwards. Subqueries see those before, and must
+  /// not name them. Nothing: the row comes to be by the statement, and no subquery may ask.
+  absl::StatusOr<std::vector<OutputColumn>> BindReturning(const std::vector<Node>& list,
+                                                          const std::optional<std::set<int>>& changed);
 
   bool needs_tree() const { return joined_ || asks_; }
   const proto::Table& table() const { return *table_.table; }
@@ -50,6 +54,8 @@ class ChangeScope {
   static constexpr int kTarget = 0;  // the first relation of the context
 
   absl::Status AddStar(const Node& value, std::vector<OutputColumn>& out);
+  absl::Status AskReturning(const plan::Expr& expr, const std::optional<std::set<int>>& changed,
+                            int position);
   void Ask(const plan::Expr& expr) { asks_ = asks_ || select_.UsesSubquery(expr); }
 
   LogicalContext context_;

@@ -45,7 +45,8 @@ class InsertBinder {
     NAM_RETURN_IF_ERROR(BindColumns());
     NAM_RETURN_IF_ERROR(BindValues());
     NAM_RETURN_IF_ERROR(LeaveOutNumbers());
-    NAM_ASSIGN_OR_RETURN(statement_.returning, target.BindReturning(node_.List("returningList")));
+    NAM_ASSIGN_OR_RETURN(statement_.returning,
+                         target.BindReturning(node_.List("returningList"), std::nullopt));
     if (node_.Has("onConflictClause")) {
       NAM_ASSIGN_OR_RETURN(statement_.conflict,
                            BindConflict(node_.Field("onConflictClause"), relation, source_, defaults_));

@@ -123,6 +123,8 @@ class Changes:
                              "delete from c using v where v.k = c.k and %s returning c.*" % near,
                              "with w as (select id, k, s from q where id < 40) update c set n = w.k, s = w.s from w where w.id = c.k and " + near,
                              "with w (x) as (select k from v where k is not null) delete from c where k in (select x from w) and " + near,
+                             "delete from c where %s returning id, (select count(*) from v where v.k = c.k), k" % near,
+                             "update c set n = n + 1 where %s returning id, n, (select max(q.n) from q where q.id = c.k)" % near,
                              "with w as (select max(k) as m, min(k) as l from v) update c set k = (select m from w) where k <> (select l from w) "
                              "and %s returning id, k" % near)
         if roll < 0.95:

@@ -185,6 +185,22 @@ TEST(RecordBindTest, WithBeforeChanges) {
   EXPECT_TRUE(CheckTree(*rows.source, false).ok());
 }
 
+/// Subqueries are asked before the change: what they name of the target must stay as it is.
+TEST(RecordBindTest, SubqueriesInReturning) {
+  const auto remove = BindAs<DeleteStatement>(
+      "delete from r where id = 3 returning n, (select max(id) from u where u.id < r.n)");
+  ASSERT_NE(remove.source, nullptr);
+  EXPECT_TRUE(CheckTree(*remove.source, false).ok()) << CheckTree(*remove.source, false);
+  ASSERT_EQ(remove.returning.size(), 2u);
+  EXPECT_EQ(remove.returning[0].expr.column.table, 0);
+  EXPECT_EQ(remove.returning[1].expr.column, (plan::ColumnRef{1, 0})) << "of the rest of the source";
+  const auto update = BindAs<UpdateStatement>(
+      "update r set n = n + 1 where id = 3 returning n, (select max(id) from u where u.id < r.k) + n");
+  ASSERT_NE(update.source, nullptr);
+  EXPECT_TRUE(CheckTree(*update.source, false).ok()) << CheckTree(*update.source, false);
+  EXPECT_EQ(BindAs<UpdateStatement>("update r set n = 1 returning n, k").source, nullptr);
+}
+
 TEST(RecordBindTest, DefaultsAreKeptAsTheyAreWritten) {
   const auto created = BindAs<CreateTableStatement>(
       "create table x (a int default 1 + 2 not null, b varchar(9) default ('a,)') -- b\n, c int not null "
@@ -330,6 +346,9 @@ TEST(RecordBindTest, RefusedClauses) {
       {"with w as (^delete from r returning id) insert into r (id) select id from w", "0A000",
        "statements in WITH"},
       {"with ^recursive w as (select 1) delete from r", "0A000", "WITH RECURSIVE is"},
+      {"insert into r (id) values (1) returning ^(select 1)", "0A000", "subqueries in RETURNING of INSERT"},
+      {"update r set n = 1 returning ^(select max(id) from u where u.id = r.n)", "0A000",
+       "over columns that the statement assigns"},
       {"update ^only r set n = 1", "0A000", "ONLY is"},
       {"begin ^isolation level serializable", "0A000", "ISOLATION LEVEL SERIALIZABLE is"},
       {"begin ^isolation level read committed", "0A000", "ISOLATION LEVEL READ COMMITTED is"},
