@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <optional>
@@ -36,6 +37,9 @@ constexpr size_t kWaitingAttemptsMax = 64;
 /// Whose results leave in windows. With those that run and wait, no more than the control plane has threads
 /// for their calls.
 constexpr size_t kOpenAttemptsMax = 48;
+/// An attempt begins with so much memory, or what its settings allow it if that is less, and takes more as
+/// long as there is some. Most need no more.
+constexpr uint64_t kFirstMemoryBytes = uint64_t{16} << 20;
 constexpr int64_t kDrainCheckUs = 2'000;
 /// How long a server that leaves waits for coordinators to read results, or the next window of one. What they
 /// do not get they have done again elsewhere.
@@ -55,8 +59,11 @@ class ComputeServerImpl final : public ComputeServer {
         cache_(attachment_->catalog(), channels_),
         records_(*attachment_),
         handlers_("nam.proto.Compute"),
-        queue_(attachment_->fabric(), kRunningAttemptsMax, kWaitingAttemptsMax),
-        open_(attachment_->fabric(), kOpenAttemptsMax) {
+        queue_(attachment_->fabric(), {.running_max = kRunningAttemptsMax,
+                                       .waiting_max = kWaitingAttemptsMax,
+                                       .open_max = kOpenAttemptsMax,
+                                       .memory_bytes = MemoryOf(options)}),
+        open_(attachment_->fabric()) {
     handlers_.Add(execution::kRunAttempt,
                   [this](const proto::AttemptRequest& request, const catalog::IncomingCall& call) {
                     return Run(call, request);
@@ -75,6 +82,12 @@ class ComputeServerImpl final : public ComputeServer {
   MemberId id() const override { return membership_ ? membership_->id() : MemberId(); }
   std::string control_address() const override { return control_address_; }
   std::string fabric_address() const override { return fabric_address_; }
+  Load load() override {
+    return {.memory_used_bytes = queue_.memory().used(),
+            .waiting = queue_.waiting(),
+            .open = open_.size(),
+            .results = !results_->empty()};
+  }
   void Shutdown(Deadline deadline) override {
     const std::lock_guard lock(shutdown_mutex_);
     membership_.reset();
@@ -91,8 +104,13 @@ class ComputeServerImpl final : public ComputeServer {
   void Drain(Deadline deadline);
   absl::StatusOr<proto::AttemptReply> Run(const catalog::IncomingCall& call,
                                           const proto::AttemptRequest& request);
-  absl::StatusOr<std::unique_ptr<execution::PreparedStage>> Prepare(const proto::AttemptRequest& request);
-  absl::StatusOr<std::unique_ptr<AttemptRun>> NewRun(const proto::AttemptRequest& request);
+  using Place = std::shared_ptr<AttemptQueue::Place>;
+  static uint64_t MemoryOf(const ComputeServerOptions& options);
+  static AttemptQueue::Needs NeedsOf(const proto::AttemptRequest& request);
+  absl::StatusOr<std::unique_ptr<execution::PreparedStage>> Prepare(const proto::AttemptRequest& request,
+                                                                    const Place& place);
+  absl::StatusOr<std::unique_ptr<AttemptRun>> NewRun(const proto::AttemptRequest& request,
+                                                     const Place& place);
   absl::StatusOr<proto::AttemptReply> Resume(const catalog::IncomingCall& call,
                                              const proto::AttemptRequest& request);
   /// Its result has been read, or nobody wants it.
@@ -126,15 +144,29 @@ void ComputeServerImpl::Drain(Deadline deadline) {
   const int64_t since_ns = clock.NowNs();
   while (!clock.Passed(deadline)) {
     const Deadline read_by{std::max(since_ns, open_.handed_over_ns()) + 1000 * kReadResultsUs};
-    const bool read = results_->empty() && open_.empty();
+    const bool read = results_->empty() && open_.size() == 0;
     if (queue_.empty() && (read || clock.Passed(read_by))) return;
     never->Wait(clock.After(kDrainCheckUs));
   }
 }
 
+uint64_t ComputeServerImpl::MemoryOf(const ComputeServerOptions& options) {
+  if (options.memory_bytes > 0) return options.memory_bytes;
+  return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) /
+         2;
+}
+
+AttemptQueue::Needs ComputeServerImpl::NeedsOf(const proto::AttemptRequest& request) {
+  const uint64_t build = request.settings().build_bytes_max(), result = request.settings().result_bytes_max();
+  const uint64_t all = build > UINT64_MAX - result ? UINT64_MAX : build + result;
+  return {.memory_bytes = request.whole_memory() ? all : std::min(all, kFirstMemoryBytes),
+          .windows = request.window_bytes() > 0};
+}
+
 absl::StatusOr<std::unique_ptr<execution::PreparedStage>> ComputeServerImpl::Prepare(
-    const proto::AttemptRequest& request) {
+    const proto::AttemptRequest& request, const Place& place) {
   execution::StageInputs inputs{.settings = request.settings(), .threads = std::max(1, options_.threads)};
+  inputs.memory = std::shared_ptr<execution::MemoryGrant>(place, &place->memory());
   if (inputs.settings.window() < 1 || inputs.settings.window() > 64)
     return absl::InvalidArgumentError("the window must be 1 to 64 blocks");
   NAM_ASSIGN_OR_RETURN(inputs.plan, plan::FromProto(request.plan()));
@@ -175,26 +207,30 @@ absl::StatusOr<proto::AttemptReply> ComputeServerImpl::Run(const catalog::Incomi
                                                            const proto::AttemptRequest& request) {
   for (const uint64_t attempt : request.release()) Release(attempt);
   if (request.resume() > 0) return Resume(call, request);
-  NAM_ASSIGN_OR_RETURN(const AttemptQueue::Turn turn, queue_.Begin(call));
+  NAM_ASSIGN_OR_RETURN(const AttemptQueue::Beginning begun, queue_.Begin(call, NeedsOf(request), [this] {
+    open_.EndStanding(options_.stand_still_us);
+  }));
   if (stopping_) {
     proto::AttemptReply reply;
     reply.set_leaving(true);
     return reply;
   }
-  NAM_ASSIGN_OR_RETURN(std::unique_ptr<AttemptRun> run, NewRun(request));
+  absl::StatusOr<std::unique_ptr<AttemptRun>> run = NewRun(request, begun.place);
+  if (!run.ok()) return OrCrowded(run.status(), begun.place->memory(), request.whole_memory());
   DropAbandoned();
-  if (request.window_bytes() == 0) return run->Advance(call);
-  return open_.Begin(request.attempt(), MemberId(request.client()), std::move(run), call);
+  if (request.window_bytes() == 0) return (*run)->Advance(call);
+  return open_.Begin(request.attempt(), MemberId(request.client()), *std::move(run), call);
 }
 
 absl::StatusOr<proto::AttemptReply> ComputeServerImpl::Resume(const catalog::IncomingCall& call,
                                                               const proto::AttemptRequest& request) {
-  const auto turn = queue_.Begin(call, AttemptQueue::Kind::kResumed);
-  if (!turn.ok()) {
-    Release(request.attempt());
-    return turn.status();
-  }
-  return open_.Resume(request.attempt(), MemberId(request.client()), request.resume(), call);
+  std::optional<AttemptQueue::Turn> turn;
+  const auto await_turn = [&] {
+    absl::StatusOr<AttemptQueue::Turn> came = queue_.Resume(call);
+    if (came.ok()) turn.emplace(*std::move(came));
+    return came.status();
+  };
+  return open_.Resume(request.attempt(), MemberId(request.client()), request.resume(), call, await_turn);
 }
 
 void ComputeServerImpl::Release(uint64_t attempt) {
@@ -202,10 +238,11 @@ void ComputeServerImpl::Release(uint64_t attempt) {
   results_->Release(attempt);
 }
 
-absl::StatusOr<std::unique_ptr<AttemptRun>> ComputeServerImpl::NewRun(const proto::AttemptRequest& request) {
+absl::StatusOr<std::unique_ptr<AttemptRun>> ComputeServerImpl::NewRun(const proto::AttemptRequest& request,
+                                                                      const Place& place) {
   if (request.window_bytes() > 0 && request.client() == 0)
     return absl::InvalidArgumentError("a result in windows is for a member of the cluster");
-  NAM_ASSIGN_OR_RETURN(std::unique_ptr<execution::PreparedStage> stage, Prepare(request));
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<execution::PreparedStage> stage, Prepare(request, place));
   std::vector<std::vector<uint32_t>> needed;
   for (size_t p = 0; p < stage->plan().pipelines.size(); ++p) needed.push_back(stage->pipeline(p).partitions);
   NAM_ASSIGN_OR_RETURN(
@@ -219,8 +256,8 @@ absl::StatusOr<std::unique_ptr<AttemptRun>> ComputeServerImpl::NewRun(const prot
                                                          .claim_channels = claim_channels_,
                                                          .results = *results_,
                                                          .leaving = stopping_},
-                                      request.attempt(), MemberId(request.client()), std::move(stage),
-                                      std::move(multicast));
+                                      request.attempt(), MemberId(request.client()), request.whole_memory(),
+                                      std::move(stage), std::move(multicast));
 }
 
 void ComputeServerImpl::DropAbandoned() {
