@@ -115,8 +115,9 @@ class ComputeServerImpl final : public ComputeServer {
                                              const proto::AttemptRequest& request);
   /// Its result has been read, or nobody wants it.
   void Release(uint64_t attempt);
-  void DropAbandoned();
-  /// Renewals tell, too, which clients of open attempts are gone.
+  /// Those that attempts are open for, or results lie here for.
+  std::set<MemberId> Clients();
+  /// Renewals tell, too, which of them are gone.
   catalog::Membership::Hooks HooksOfMembership();
 
   const ComputeServerOptions options_;
@@ -217,7 +218,6 @@ absl::StatusOr<proto::AttemptReply> ComputeServerImpl::Run(const catalog::Incomi
   }
   absl::StatusOr<std::unique_ptr<AttemptRun>> run = NewRun(request, begun.place);
   if (!run.ok()) return OrCrowded(run.status(), begun.place->memory(), request.whole_memory());
-  DropAbandoned();
   if (request.window_bytes() == 0) return (*run)->Advance(call);
   return open_.Begin(request.attempt(), MemberId(request.client()), *std::move(run), call);
 }
@@ -260,30 +260,26 @@ absl::StatusOr<std::unique_ptr<AttemptRun>> ComputeServerImpl::NewRun(const prot
                                       std::move(stage), std::move(multicast));
 }
 
-void ComputeServerImpl::DropAbandoned() {
-  results_->DropAbandoned([this]() -> absl::StatusOr<std::set<MemberId>> {
-    NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, attachment_->catalog().GetCluster());
-    std::set<MemberId> living;
-    for (const proto::Member& member : cluster.members()) {
-      if (member.alive()) living.insert(MemberId(member.id()));
-    }
-    return living;
-  });
+std::set<MemberId> ComputeServerImpl::Clients() {
+  std::set<MemberId> clients = results_->Clients();
+  clients.merge(open_.Clients());
+  return clients;
 }
 
 catalog::Membership::Hooks ComputeServerImpl::HooksOfMembership() {
   catalog::Membership::Hooks hooks = attachment_->HooksOfMembership();
   hooks.before_renew = [this, before = std::move(hooks.before_renew)](proto::RenewRequest& request) {
     before(request);
-    for (const MemberId client : open_.Clients()) request.add_key_holders(client.value());
+    for (const MemberId client : Clients()) request.add_key_holders(client.value());
   };
   hooks.after_renew = [this, after = std::move(hooks.after_renew)](const proto::RenewReply& reply) {
     proto::RenewReply others = reply;
     others.clear_over();
-    const std::set<MemberId> clients = open_.Clients();
+    const std::set<MemberId> clients = Clients();
     for (const uint32_t over : reply.over()) {
       if (clients.contains(MemberId(over))) {
         open_.EndOf(MemberId(over));
+        results_->DropOf(MemberId(over));
       } else {
         others.add_over(over);
       }

@@ -51,7 +51,7 @@ class ComputeServer {
     size_t waiting = 0;    // calls
     size_t open = 0;       // attempts whose results leave in windows
     bool results = false;  // some lie here
-    bool idle() const { return memory_used_bytes == 0 && waiting == 0 && open == 0 && !results; }
+    bool idle() const { return memory_used_bytes == 0 && waiting == 0 && open == 0; }
   };
   virtual Load load() = 0;
   /// Leaves the cluster; queries under way are cancelled at the deadline, or as soon as nothing but their
