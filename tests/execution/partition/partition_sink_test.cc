@@ -34,8 +34,9 @@ TEST(PartitionSinkTest, EachRowComesOnceAndEqualKeysTogether) {
       // Two pages a task, or enough for all parts.
       const int tasks = 1 + static_cast<int>(random.Below(3));
       MemoryBudget few_pages(static_cast<uint64_t>(tasks) * 2 * layout->page_bytes());
-      auto sink = PartitionSink::Make({.rows = schema, .keys = keys, .parts = parts, .attempt = attempt},
-                                      *space, random.OneIn(2) ? few_pages : driver.budget());
+      auto sink = PartitionSink::Make(
+          {.rows = schema, .keys = keys, .parts = parts, .attempt = attempt, .threads = tasks}, *space,
+          random.OneIn(2) ? few_pages : driver.budget());
       ASSERT_TRUE(sink.ok()) << sink.status();
       const std::vector<Tuple> input =
           RandomTuples(schema, random.Below(4000), 1 + random.Below(500), random);
