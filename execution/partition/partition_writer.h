@@ -34,7 +34,8 @@ struct PartedRows {
 ///
 /// One thread. Its memory is the budget's: one page, and one for each part that has rows, or fewer if that is
 /// more than it may have: a part without a page takes the fullest one of the others, once that is written. So
-/// two pages are enough; a chunk's rows are then copied part by part, or pages would have a row each.
+/// two pages are enough; a chunk's rows are then copied part by part, or pages would have a row each. (Pages
+/// with texts take their whole size in scratch memory, however few rows they have.)
 class PartitionWriter {
  public:
   /// Field i of the rows is output i of the program. All that is referred to outlives the writer. The channel
