@@ -31,15 +31,9 @@
 namespace nam::computeserver {
 namespace {
 
-/// Each has a thread for each core. Those that wait have a thread of the control plane's.
-constexpr size_t kRunningAttemptsMax = 32;
-constexpr size_t kWaitingAttemptsMax = 64;
 /// Whose results leave in windows. With those that run and wait, no more than the control plane has threads
 /// for their calls.
 constexpr size_t kOpenAttemptsMax = 48;
-/// An attempt begins with so much memory, or what its settings allow it if that is less, and takes more as
-/// long as there is some. Most need no more.
-constexpr uint64_t kFirstMemoryBytes = uint64_t{16} << 20;
 constexpr int64_t kDrainCheckUs = 2'000;
 /// How long a server that leaves waits for coordinators to read results, or the next window of one. What they
 /// do not get they have done again elsewhere.
@@ -59,8 +53,8 @@ class ComputeServerImpl final : public ComputeServer {
         cache_(attachment_->catalog(), channels_),
         records_(*attachment_),
         handlers_("nam.proto.Compute"),
-        queue_(attachment_->fabric(), {.running_max = kRunningAttemptsMax,
-                                       .waiting_max = kWaitingAttemptsMax,
+        queue_(attachment_->fabric(), {.running_max = options.running_max,
+                                       .waiting_max = options.waiting_max,
                                        .open_max = kOpenAttemptsMax,
                                        .memory_bytes = MemoryOf(options)}),
         open_(attachment_->fabric()) {
@@ -106,7 +100,7 @@ class ComputeServerImpl final : public ComputeServer {
                                           const proto::AttemptRequest& request);
   using Place = std::shared_ptr<AttemptQueue::Place>;
   static uint64_t MemoryOf(const ComputeServerOptions& options);
-  static AttemptQueue::Needs NeedsOf(const proto::AttemptRequest& request);
+  AttemptQueue::Needs NeedsOf(const proto::AttemptRequest& request) const;
   absl::StatusOr<std::unique_ptr<execution::PreparedStage>> Prepare(const proto::AttemptRequest& request,
                                                                     const Place& place);
   absl::StatusOr<std::unique_ptr<AttemptRun>> NewRun(const proto::AttemptRequest& request,
@@ -157,10 +151,10 @@ uint64_t ComputeServerImpl::MemoryOf(const ComputeServerOptions& options) {
          2;
 }
 
-AttemptQueue::Needs ComputeServerImpl::NeedsOf(const proto::AttemptRequest& request) {
+AttemptQueue::Needs ComputeServerImpl::NeedsOf(const proto::AttemptRequest& request) const {
   const uint64_t build = request.settings().build_bytes_max(), result = request.settings().result_bytes_max();
   const uint64_t all = build > UINT64_MAX - result ? UINT64_MAX : build + result;
-  return {.memory_bytes = request.whole_memory() ? all : std::min(all, kFirstMemoryBytes),
+  return {.memory_bytes = request.whole_memory() ? all : std::min(all, options_.first_memory_bytes),
           .windows = request.window_bytes() > 0};
 }
 

@@ -26,6 +26,12 @@ struct ComputeServerOptions {
   std::string rdma;
   std::string multicast_interface;
   int multicast_ttl = 1;
+  /// An attempt begins with so much of it, or what its settings allow if that is less, and takes more as long
+  /// as there is some. Most need no more.
+  uint64_t first_memory_bytes = uint64_t{16} << 20;
+  /// Attempts that run at a time, each with a thread for each core, and those that wait.
+  size_t running_max = 32;
+  size_t waiting_max = 64;
   /// For tests: where a plan has parts, groups go by them however few they are.
   bool few_by_parts = false;
   /// How long a result that nobody reads may keep what others wait for.

@@ -139,6 +139,9 @@ absl::Status Cluster::StartServer(Role role, Slot& slot) {
     options.catalog = catalog;
     options.threads = options_.threads;
     options.memory_bytes = options_.compute_memory_bytes;
+    options.first_memory_bytes = options_.first_attempt_bytes;
+    options.running_max = options_.running_max;
+    options.waiting_max = options_.waiting_max;
     options.few_by_parts = options_.few_by_parts;
     options.on_lost = on_lost;
     NAM_ASSIGN_OR_RETURN(slot.compute, computeserver::StartOverFabric(options, slot.process->Opener()));

@@ -219,6 +219,7 @@ class CrowdedTest : public TreeQueryTest {
       : TreeQueryTest({.compute_servers = 2,
                        .scratch_bytes = scratch_bytes,
                        .compute_memory_bytes = uint64_t{8} << 20,
+                       .first_memory_bytes = uint64_t{1} << 20,
                        .few_by_parts = true}) {}
 
   /// Forty sessions with a query each, all at once, half of them with the least budgets: how many are right;

@@ -61,14 +61,19 @@ class Crowd {
   struct Options {
     int threads = 2;
     uint64_t compute_memory_bytes = uint64_t{4} << 20;
+    uint64_t first_bytes = uint64_t{16} << 20;  // of an attempt
     uint64_t scratch_bytes = uint64_t{16} << 20;
     int rows = kRows;
+    size_t running_max = 32, waiting_max = 64;
   };
   Crowd(uint64_t seed, const Options& options) : world_({.seed = seed}) {
     auto cluster = Cluster::Start(world_, {.compute_servers = 2,
                                            .threads = options.threads,
                                            .scratch_bytes = options.scratch_bytes,
                                            .compute_memory_bytes = options.compute_memory_bytes,
+                                           .first_attempt_bytes = options.first_bytes,
+                                           .running_max = options.running_max,
+                                           .waiting_max = options.waiting_max,
                                            .few_by_parts = true});
     EXPECT_TRUE(cluster.ok()) << cluster.status();
     cluster_ = *std::move(cluster);
@@ -147,8 +152,11 @@ struct Outcome {
 /// Forty sessions of four clients, a query each, at once.
 Outcome RunForty(uint64_t seed, bool much_scratch) {
   RandomStream random(seed);
+  // What they begin with is all that they may have, or too little for some, who are then done again alone.
+  const bool short_of_memory = random.OneIn(2);
   Crowd crowd(seed, {.threads = static_cast<int>(random.Between(1, 2)),
                      .compute_memory_bytes = static_cast<uint64_t>(random.Between(2, 8)) << 20,
+                     .first_bytes = short_of_memory ? uint64_t{64} << 10 : uint64_t{16} << 20,
                      .scratch_bytes = much_scratch ? uint64_t{48} << 20
                                                    : static_cast<uint64_t>(random.Between(1, 40)) << 16});
   Outcome outcome;
@@ -273,6 +281,43 @@ TEST(StreamsThatEnd, ACancelledStreamLeavesNothing) {
     crowd.ExpectNothingLeft(2 * 1000 * crowd.cluster().options().lease_ms);
     if (::testing::Test::HasFailure()) return;
   }
+}
+
+/// A server where too many wait is not needed as long as another takes their work.
+TEST(CrowdsOfQueries, WhoIsRefusedEverywhereIsTold) {
+  Expected();
+  int right = 0, refused = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    RandomStream random(seed);
+    const int sessions = static_cast<int>(random.Between(2, 6));
+    Crowd crowd(seed, {.running_max = 1, .waiting_max = 1});
+    const std::unique_ptr<Client> client = crowd.NewClient("client");
+    std::vector<std::unique_ptr<session::Session>> all;
+    std::vector<std::unique_ptr<fabric::Thread>> threads;
+    for (int i = 0; i < sessions; ++i) {
+      all.push_back(Crowd::NewSession(*client));
+      const char* const queue = random.OneIn(2) ? "on" : "off";
+      EXPECT_TRUE(all.back()->Execute(absl::StrCat("SET nam.work_queue = ", queue)).ok());
+    }
+    for (const auto& session : all) {
+      threads.push_back(client->fabric().StartThread("session", [&, s = session.get()] {
+        const auto result = s->Execute(Queries()[2]);
+        if (result.ok()) {
+          EXPECT_EQ(testing::Sorted(testing::ToText(*result)), Expected()[2]);
+          ++right;
+        } else {
+          EXPECT_EQ(SqlErrorOf(result.status()).value_or(SqlError{}).sqlstate, "53300") << result.status();
+          ++refused;
+        }
+      }));
+    }
+    threads.clear();
+    crowd.ExpectNothingLeft(10'000'000);
+    if (::testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(right, 40);
+  EXPECT_GT(refused, 5);
 }
 
 /// It may be the same user's second query that waits for the first, which is never read on.
