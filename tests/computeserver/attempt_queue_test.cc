@@ -18,8 +18,12 @@ namespace {
 
 class FakeCall final : public catalog::IncomingCall {
  public:
-  bool Cancelled() const override { return cancelled; }
+  bool Cancelled() const override {
+    ++asked;
+    return cancelled;
+  }
   std::atomic<bool> cancelled = false;
+  mutable std::atomic<int> asked = 0;  // each waiting caller asks now and then
 };
 
 using Needs = AttemptQueue::Needs;
@@ -157,7 +161,7 @@ TEST(AttemptQueue, WhoIsHeldUpByWhatStandsStillIsRelieved) {
                     .ok());
   });
   AwaitWaiters(queue, 1);
-  std::this_thread::yield();
+  while (call.asked < 3) std::this_thread::yield();
   EXPECT_EQ(relieved, 0) << "it waits for a turn";
   turn.reset();
   while (relieved == 0) std::this_thread::yield();

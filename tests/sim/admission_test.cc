@@ -196,6 +196,7 @@ Outcome RunForty(uint64_t seed, bool much_scratch) {
         }));
   }
   threads.clear();
+  sessions.clear();  // with their words to claim work at
   crowd.ExpectNothingLeft(10'000'000);
   return outcome;
 }
@@ -313,6 +314,7 @@ TEST(CrowdsOfQueries, WhoIsRefusedEverywhereIsTold) {
       }));
     }
     threads.clear();
+    all.clear();
     crowd.ExpectNothingLeft(10'000'000);
     if (::testing::Test::HasFailure()) return;
   }
