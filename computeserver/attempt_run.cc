@@ -26,7 +26,7 @@ absl::StatusOr<proto::AttemptReply> OrCrowded(absl::StatusOr<proto::AttemptReply
 }
 
 AttemptRun::~AttemptRun() {
-  if (!ended_ || cancel_) server_.results.Release(id_);
+  if ((!ended_ || cancel_) && !leaves_window_) server_.results.Release(id_);
   cancel_ = true;
 }
 

@@ -44,6 +44,7 @@ class AttemptRun final : public OpenAttempt {
 
   absl::StatusOr<proto::AttemptReply> Advance(const catalog::IncomingCall& call) override;
   void Cancel() override { cancel_ = true; }
+  void LeaveWindow() override { leaves_window_ = true; }
 
  private:
   absl::StatusOr<proto::AttemptReply> Go(const catalog::IncomingCall& call);
@@ -60,7 +61,8 @@ class AttemptRun final : public OpenAttempt {
   execution::Attempt attempt_;
   bool started_ = false;
   bool handed_over_ = false;  // rows of it
-  bool ended_ = false;        // and what it has left is the client's
+  std::atomic<bool> leaves_window_ = false;
+  bool ended_ = false;  // and what it has left is the client's
 };
 
 }  // namespace nam::computeserver

@@ -53,12 +53,8 @@ absl::StatusOr<proto::AttemptReply> OpenAttempts::Resume(uint64_t id, MemberId c
 absl::StatusOr<proto::AttemptReply> OpenAttempts::Advance(uint64_t id, std::shared_ptr<OpenAttempt> attempt,
                                                           const catalog::IncomingCall& call,
                                                           const std::function<absl::Status()>& await_turn) {
-  absl::StatusOr<proto::AttemptReply> reply = absl::CancelledError();
-  if (const absl::Status turn = await_turn(); turn.ok()) {
-    reply = attempt->Advance(call);
-  } else {
-    reply = turn;
-  }
+  const absl::Status turn = await_turn();
+  absl::StatusOr<proto::AttemptReply> reply = turn.ok() ? attempt->Advance(call) : turn;
   std::shared_ptr<OpenAttempt> over;  // ends without the lock
   const std::lock_guard lock(mutex_);
   const auto found = attempts_.find(id);
@@ -141,6 +137,7 @@ void OpenAttempts::EndStanding(int64_t us) {
   ended_standing_.emplace_back(longest->first, longest->second.client);
   if (ended_standing_.size() > kEndedMax) ended_standing_.pop_front();
   over = std::move(longest->second.attempt);
+  over->LeaveWindow();
   over->Cancel();
   attempts_.erase(longest);
 }

@@ -28,6 +28,8 @@ class OpenAttempt {
   virtual absl::StatusOr<proto::AttemptReply> Advance(const catalog::IncomingCall& call) = 0;
   /// Ends its threads soon; nobody wants what it has left. Any thread.
   virtual void Cancel() = 0;
+  /// When it ends, the window that it has handed over stays for its client.
+  virtual void LeaveWindow() = 0;
 };
 
 /// The attempts of a server that are open, also while none of their calls is under way:
@@ -67,7 +69,8 @@ class OpenAttempts {
   std::set<MemberId> Clients();
   /// The client is gone, and its attempts are soon. Does not wait.
   void EndOf(MemberId client);
-  /// Of those that have stood still for so long, the one that has for longest ends; waits for that.
+  /// Of those that have stood still for so long, the one that has for longest ends; waits for that. The
+  /// window that its client may be reading stays.
   void EndStanding(int64_t us);
   /// Once no call is under way, nor will be.
   void EndAll();

@@ -224,7 +224,11 @@ absl::StatusOr<proto::AttemptReply> ComputeServerImpl::Resume(const catalog::Inc
     if (came.ok()) turn.emplace(*std::move(came));
     return came.status();
   };
-  return open_.Resume(request.attempt(), MemberId(request.client()), request.resume(), call, await_turn);
+  auto reply =
+      open_.Resume(request.attempt(), MemberId(request.client()), request.resume(), call, await_turn);
+  if (absl::IsResourceExhausted(reply.status()))
+    results_->Release(request.attempt());  // what it stood still with
+  return reply;
 }
 
 void ComputeServerImpl::Release(uint64_t attempt) {

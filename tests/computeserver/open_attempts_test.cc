@@ -24,6 +24,7 @@ class FakeCall final : public catalog::IncomingCall {
 struct Seen {
   std::atomic<int> advances = 0;
   std::atomic<bool> cancelled = false;
+  std::atomic<bool> left_window = false;
   std::atomic<bool> ended = false;
 };
 
@@ -41,6 +42,7 @@ class FakeAttempt final : public OpenAttempt {
     return reply;
   }
   void Cancel() override { seen_.cancelled = true; }
+  void LeaveWindow() override { seen_.left_window = true; }
 
  private:
   Seen& seen_;
@@ -102,7 +104,7 @@ TEST_F(OpenAttemptsTest, WhatStandsForTooLongEnds) {
   EXPECT_TRUE(Resume(0, 7, 1).ok());
   const auto reply = open_.Resume(1, MemberId(7), 1, call_, [&] {
     open_.EndStanding(0);
-    EXPECT_TRUE(seen[2].ended);
+    EXPECT_TRUE(seen[2].ended && seen[2].left_window);
     open_.EndStanding(0);
     EXPECT_TRUE(seen[0].ended);
     open_.EndStanding(0);
