@@ -137,17 +137,21 @@ absl::Status Supervise(Supervision& supervision, const StopSignals& stop, ScaleL
 }
 
 std::vector<std::string> SuperviseArguments(const std::string& directory, const UpOptions& options) {
-  return {"supervise",
-          absl::StrCat("--state-dir=", std::string(std::filesystem::absolute(directory))),
-          absl::StrCat("--fabric=", options.fabric),
-          absl::StrCat("--memory-servers=", options.memory_servers),
-          absl::StrCat("--compute-servers=", options.compute_servers),
-          absl::StrCat("--memory=", options.memory_bytes),
-          absl::StrCat("--threads=", options.threads),
-          absl::StrCat("--timestamps=", options.timestamps),
-          absl::StrCat("--encrypt=", options.encrypt ? "true" : "false"),
-          absl::StrCat("--log-level=", options.log_level),
-          absl::StrCat("--bury-after=", options.bury_after_s)};
+  std::vector<std::string> arguments = {
+      "supervise",
+      absl::StrCat("--state-dir=", std::string(std::filesystem::absolute(directory))),
+      absl::StrCat("--fabric=", options.fabric),
+      absl::StrCat("--memory-servers=", options.memory_servers),
+      absl::StrCat("--compute-servers=", options.compute_servers),
+      absl::StrCat("--memory=", options.memory_bytes),
+      absl::StrCat("--threads=", options.threads),
+      absl::StrCat("--timestamps=", options.timestamps),
+      absl::StrCat("--encrypt=", options.encrypt ? "true" : "false"),
+      absl::StrCat("--log-level=", options.log_level),
+      absl::StrCat("--bury-after=", options.bury_after_s)};
+  if (options.scratch_bytes.has_value())
+    arguments.push_back(absl::StrCat("--scratch=", *options.scratch_bytes));
+  return arguments;
 }
 
 LocalClusterOptions ClusterOptionsOf(const std::string& directory, const UpOptions& options) {
@@ -156,6 +160,7 @@ LocalClusterOptions ClusterOptionsOf(const std::string& directory, const UpOptio
           .memory_servers = options.memory_servers,
           .compute_servers = options.compute_servers,
           .memory_bytes = options.memory_bytes,
+          .scratch_bytes = options.scratch_bytes,
           .threads = options.threads,
           .timestamps = options.timestamps,
           .encrypt = options.encrypt,
@@ -270,13 +275,17 @@ int RunDown(const DownOptions& options) {
 namespace {
 
 /// What the catalog knows of used memory is as of the last renewal; a memory server that answers knows it
-/// now.
-void AskMemoryServers(catalog::Attachment& attachment, proto::Cluster& cluster) {
+/// now, and what of it is scratch memory.
+ScratchUse AskMemoryServers(catalog::Attachment& attachment, proto::Cluster& cluster) {
+  ScratchUse scratch;
   for (proto::Member& member : *cluster.mutable_members()) {
     if (!member.alive() || member.suspect() || member.role() != proto::ROLE_MEMORY) continue;
     const auto usage = attachment.MemoryUsage(MemoryServerId(static_cast<uint16_t>(member.id())));
-    if (usage.ok()) member.set_used_bytes(usage->used_bytes());
+    if (!usage.ok()) continue;
+    member.set_used_bytes(usage->used_bytes());
+    scratch[member.id()] = usage->scratch_used_bytes();
   }
+  return scratch;
 }
 
 }  // namespace
@@ -298,12 +307,12 @@ int RunStatus(const StatusOptions& options) {
   if (!attachment.ok()) return ReportNoConnection(attachment.status());
   auto cluster = (*attachment)->catalog().GetCluster();
   if (!cluster.ok()) return ReportNoConnection(cluster.status());
-  AskMemoryServers(**attachment, *cluster);
+  const ScratchUse scratch = AskMemoryServers(**attachment, *cluster);
   const auto tables = (*attachment)->catalog().ListTables();
   if (!tables.ok()) return ReportNoConnection(tables.status());
   const bool readable = *format == OutputFormat::kTable || *format == OutputFormat::kMarkdown;
   if (*format == OutputFormat::kJson) {
-    std::cout << StatusJson(*cluster, *tables, address->events);
+    std::cout << StatusJson(*cluster, scratch, *tables, address->events);
     return kExitOk;
   }
   const PrintOptions print{.format = *format, .footer = false};
@@ -311,7 +320,7 @@ int RunStatus(const StatusOptions& options) {
     std::cout << "cluster " << cluster->name() << " over " << cluster->fabric() << ", timestamps "
               << cluster->timestamps() << "\n\n";
   }
-  std::cout << Render(MembersReport(*cluster), print) << "\n"
+  std::cout << Render(MembersReport(*cluster, scratch), print) << "\n"
             << Render(TablesReport(*tables, readable, &*cluster), print);
   if (*format == OutputFormat::kTable) {
     for (const std::string& event : address->events) std::cout << "\n" << event;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "localcluster/connect.h"
@@ -13,7 +14,8 @@ struct UpOptions {
   int memory_servers = 2;
   int compute_servers = 2;
   uint64_t memory_bytes = 0;  // of each memory server; 0: DefaultMemory
-  int threads = 0;            // of each compute server; 0: the processors shared out
+  std::optional<uint64_t> scratch_bytes;
+  int threads = 0;  // of each compute server; 0: the processors shared out
   std::string timestamps = "leased";
   bool encrypt = false;
   std::string log_level = "info";

@@ -4,11 +4,13 @@
 
 #include "proto/catalog.pb.h"
 #include "session/session.h"
+#include "terminal/json_report.h"
 
 /// What `nam status` and the shell's \d, \dt and \servers show, as rows for the table printer.
 namespace nam::cli {
 
-session::ResultSet MembersReport(const proto::Cluster& cluster);
+/// With the scratch memory of those memory servers that have told it.
+session::ResultSet MembersReport(const proto::Cluster& cluster, const ScratchUse& scratch = {});
 /// One row a table. `readable`: sizes as `1.5 GiB` and memory servers in one column; otherwise in bytes. With
 /// a `cluster` also the state of each: what it has lost, and whom it waits for.
 session::ResultSet TablesReport(const std::vector<proto::Table>& tables, bool readable,

@@ -183,6 +183,7 @@ int RunIn(const std::string& directory, const DemoOptions& options, StopSignals&
       .compute_servers = options.compute_servers,
       .memory_bytes = options.memory_bytes != 0 ? options.memory_bytes
                                                 : MemoryForSsb(options.scale_factor, options.memory_servers),
+      .scratch_bytes = options.scratch_bytes,
       .threads = options.threads,
       .timestamps = options.timestamps};
   absl::Status status = nam::Validate(local);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace nam::cli {
@@ -12,7 +13,8 @@ struct DemoOptions {
   int compute_servers = 2;
   std::string fabric = "shm";
   uint64_t memory_bytes = 0;  // of each memory server; 0: enough for the scale factor
-  int threads = 0;            // of each compute server; 0: the processors shared out
+  std::optional<uint64_t> scratch_bytes;
+  int threads = 0;  // of each compute server; 0: the processors shared out
   int repeat = 3;
   std::string timestamps = "leased";
 };

@@ -115,6 +115,8 @@ class NamCommandLine final : public CommandLine {
     Add(demo, "--compute-servers", demo_.compute_servers, "how many");
     Add(demo, "--fabric", demo_.fabric, "shm, tcp or verbs (shm)");
     AddBytes(demo, "--memory", demo_.memory_bytes, "of each memory server; without it, enough");
+    AddBytes(demo, "--scratch", demo_.scratch_bytes,
+             "of it for queries' scratch memory; without it, a quarter");
     Add(demo, "--threads", demo_.threads, "of each compute server; 0: the processors shared out");
     AddTimestamps(demo, demo_.timestamps);
     Add(demo, "--repeat", demo_.repeat, "runs of each query");
@@ -131,6 +133,8 @@ class NamCommandLine final : public CommandLine {
       Add(up, "--compute-servers", up_.compute_servers, "how many");
       AddBytes(up, "--memory", up_.memory_bytes,
                "of each memory server; without it, a third of the host's in all");
+      AddBytes(up, "--scratch", up_.scratch_bytes,
+               "of it for queries' scratch memory; without it, a quarter");
       Add(up, "--threads", up_.threads, "of each compute server; 0: the processors shared out");
       AddTimestamps(up, up_.timestamps);
       AddEncrypt(up, up_.encrypt);
@@ -225,6 +229,8 @@ class NamCommandLine final : public CommandLine {
     Add(compute, "--secret-file", compute_.secret_file, "file with the cluster's secret", "FILE");
     AddTls(compute, compute_.tls);
     Add(compute, "--threads", compute_.threads, "that run queries; 0: one a processor");
+    AddBytes(compute, "--memory", compute_.memory_bytes,
+             "that all queries together may hold; without it, half of the host's");
     Add(compute, "--control-listen", compute_.control_listen, "where to listen for gRPC (127.0.0.1:0)",
         "HOST:PORT");
     Add(compute, "--fabric-listen", compute_.fabric_listen,

@@ -155,6 +155,7 @@ int RunComputeServer(const ComputeServerCommandOptions& options) {
         NAM_ASSIGN_OR_RETURN(auto server, computeserver::ComputeServer::Start(
                                               {.catalog = catalog,
                                                .threads = options.threads > 0 ? options.threads : processors,
+                                               .memory_bytes = options.memory_bytes,
                                                .control_listen_address = options.control_listen,
                                                .fabric_listen_address = options.fabric_listen,
                                                .advertised_host = options.advertised_host,

@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "execution/methods.h"
+#include "types/sql_error.h"
 
 namespace nam::computeserver {
 namespace {
@@ -10,46 +13,104 @@ namespace {
 /// How soon a caller that has given up leaves the queue.
 constexpr int64_t kCheckUs = 5'000;
 
+absl::Status QueueIsFull(size_t running, size_t waiting) {
+  return UserError(
+      execution::kTooManyQueries,
+      absl::StrFormat("the compute server runs %d queries, and %d wait for their turn", running, waiting), -1,
+      "run the query again later, or add compute servers");
+}
+
 }  // namespace
 
-absl::StatusOr<AttemptQueue::Turn> AttemptQueue::Begin(const catalog::IncomingCall& call, Kind kind) {
+absl::StatusOr<AttemptQueue::Beginning> AttemptQueue::Begin(const catalog::IncomingCall& call,
+                                                            const Needs& needs,
+                                                            const std::function<void()>& relieve) {
+  Waiter waiter{.needs = needs};
+  waiter.needs.memory_bytes = std::min(needs.memory_bytes, memory_.bytes());
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(&waiter);
+    Serve();
+    if (!waiter.admitted && waiting_.size() > limits_.waiting_max) {
+      waiting_.pop_back();
+      return QueueIsFull(running_, waiting_.size());
+    }
+    if (!waiter.admitted) waiter.turn = fabric_.CreateEvent();
+  }
+  NAM_RETURN_IF_ERROR(AwaitTurn(call, waiting_, waiter, relieve));
+  return Beginning{Turn(*this), std::make_shared<Place>(*this, waiter.needs)};
+}
+
+absl::StatusOr<AttemptQueue::Turn> AttemptQueue::Resume(const catalog::IncomingCall& call) {
   Waiter waiter;
   {
     const std::lock_guard lock(mutex_);
-    if (running_ < running_max_) {
-      ++running_;
-      return Turn(*this);
-    }
-    if (waiting_.size() >= waiting_max_ && kind == Kind::kNew) {
-      return absl::ResourceExhaustedError(absl::StrFormat(
-          "the compute server runs %d queries, and %d wait for their turn", running_, waiting_.size()));
-    }
-    waiter.turn = fabric_.CreateEvent();
-    waiting_.push_back(&waiter);
+    resumed_.push_back(&waiter);
+    Serve();
+    if (!waiter.admitted) waiter.turn = fabric_.CreateEvent();
   }
-  while (!waiter.turn->Wait(fabric_.clock().After(kCheckUs))) {
-    if (call.Cancelled() && GiveUp(waiter)) return absl::CancelledError("cancelled");
-  }
+  NAM_RETURN_IF_ERROR(AwaitTurn(call, resumed_, waiter, {}));
   return Turn(*this);
 }
 
-bool AttemptQueue::GiveUp(const Waiter& waiter) {
+absl::Status AttemptQueue::AwaitTurn(const catalog::IncomingCall& call, Waiters& waiters, Waiter& waiter,
+                                     const std::function<void()>& relieve) {
+  if (waiter.turn == nullptr) return absl::OkStatus();
+  while (!waiter.turn->Wait(fabric_.clock().After(kCheckUs))) {
+    if (call.Cancelled() && GiveUp(waiters, waiter)) return absl::CancelledError("cancelled");
+    if (relieve && HeldUp(waiter)) relieve();
+  }
+  return absl::OkStatus();
+}
+
+void AttemptQueue::Serve() {
+  while (!resumed_.empty() && running_ < limits_.running_max) {
+    Admit(*resumed_.front());
+    resumed_.pop_front();
+  }
+  for (auto next = waiting_.begin(); next != waiting_.end() && running_ < limits_.running_max;) {
+    Waiter& waiter = **next;
+    if (waiter.needs.windows && open_ >= limits_.open_max) {
+      ++next;
+      continue;
+    }
+    if (!memory_.Take(waiter.needs.memory_bytes)) break;
+    open_ += waiter.needs.windows ? 1 : 0;
+    Admit(waiter);
+    next = waiting_.erase(next);
+  }
+}
+
+void AttemptQueue::Admit(Waiter& waiter) {
+  ++running_;
+  waiter.admitted = true;
+  if (waiter.turn != nullptr) waiter.turn->Set();
+}
+
+bool AttemptQueue::GiveUp(Waiters& waiters, const Waiter& waiter) {
   const std::lock_guard lock(mutex_);
-  const auto place = std::find(waiting_.begin(), waiting_.end(), &waiter);
-  if (place == waiting_.end()) return false;
-  waiting_.erase(place);
+  const auto place = std::find(waiters.begin(), waiters.end(), &waiter);
+  if (place == waiters.end()) return false;
+  waiters.erase(place);
+  Serve();  // it may have held up those behind it
   return true;
 }
 
-void AttemptQueue::End() {
+bool AttemptQueue::HeldUp(const Waiter& waiter) {
   const std::lock_guard lock(mutex_);
-  if (waiting_.empty()) {
-    --running_;
-    return;
-  }
-  // The turn goes on to who has waited longest.
-  waiting_.front()->turn->Set();
-  waiting_.pop_front();
+  return running_ < limits_.running_max && !waiting_.empty() && waiting_.front() == &waiter;
+}
+
+void AttemptQueue::EndTurn() {
+  const std::lock_guard lock(mutex_);
+  --running_;
+  Serve();
+}
+
+void AttemptQueue::Leave(bool windows) {
+  const std::lock_guard lock(mutex_);
+  open_ -= windows ? 1 : 0;
+  Serve();
 }
 
 }  // namespace nam::computeserver

@@ -1,21 +1,50 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "catalog/control_plane.h"
+#include "execution/memory_budget.h"
 #include "fabric/fabric.h"
 
 namespace nam::computeserver {
 
-/// Calls for attempts of all sessions at one server: so many run, others wait for their turn in the order in
-/// which they came, and beyond that they are refused. Thread-safe.
+/// Attempts of all sessions at one server: so many run, with what there is of memory, others wait in the
+/// order in which they came, and only where that queue ends they are refused.
+///
+///     call ── Begin ─▶ waits ─▶ turn (until the call ends) and place (until the attempt ends)
+///     call ── Resume ▶ waits ─▶ turn
+///
+/// Why everybody gets his turn, or is told:
+///  - Who has a turn waits for no other attempt, so turns end; and who has memory takes more only if there is
+///    some at that moment. So memory comes back, too.
+///  - The first who lacks memory is waited for by those behind it, or small ones would always pass it.
+///  - Attempts whose results leave in windows stand still while their clients read, and keep their place. Who
+///    lacks one of these places is passed by others; `relieve` may end what has stood still for too long.
+///  - Who resumes what has begun comes before all who have not, for it holds what they wait for. It is not
+///    refused.
+///
+/// Thread-safe.
 class AttemptQueue {
  public:
+  struct Limits {
+    size_t running_max = 1;
+    size_t waiting_max = 0;  // that have not begun
+    size_t open_max = 1;     // whose results leave in windows
+    uint64_t memory_bytes = 0;
+  };
+  struct Needs {
+    uint64_t memory_bytes = 0;  // at its beginning; all of the server's at most
+    bool windows = false;       // its result leaves in windows
+  };
+
   /// A turn; ends with it. The queue outlives it.
   class Turn {
    public:
@@ -23,43 +52,85 @@ class AttemptQueue {
     Turn(Turn&& other) noexcept : queue_(std::exchange(other.queue_, nullptr)) {}
     Turn& operator=(Turn&&) = delete;
     ~Turn() {
-      if (queue_ != nullptr) queue_->End();
+      if (queue_ != nullptr) queue_->EndTurn();
     }
 
    private:
     AttemptQueue* queue_;
   };
 
-  AttemptQueue(fabric::Fabric& fabric, size_t running_max, size_t waiting_max)
-      : fabric_(fabric), running_max_(running_max), waiting_max_(waiting_max) {}
+  /// What an attempt has of the server from its first call to its end. The queue outlives it.
+  class Place {
+   public:
+    Place(AttemptQueue& queue, const Needs& needs)
+        : queue_(queue), windows_(needs.windows), memory_(std::in_place, queue.memory_, needs.memory_bytes) {}
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+    ~Place() {
+      memory_.reset();
+      queue_.Leave(windows_);
+    }
+    execution::MemoryGrant& memory() { return *memory_; }
 
-  /// Whether a caller may be refused: one that goes on with what it has begun may not.
-  enum class Kind : uint8_t { kNew, kResumed };
-  /// Waits. RESOURCE_EXHAUSTED: too many wait already; CANCELLED: the caller has given up.
-  absl::StatusOr<Turn> Begin(const catalog::IncomingCall& call, Kind kind = Kind::kNew);
+   private:
+    AttemptQueue& queue_;
+    const bool windows_;
+    std::optional<execution::MemoryGrant> memory_;
+  };
+  struct Beginning {
+    Turn turn;
+    std::shared_ptr<Place> place;
+  };
+
+  AttemptQueue(fabric::Fabric& fabric, const Limits& limits)
+      : fabric_(fabric), limits_(limits), memory_(limits.memory_bytes) {}
+
+  /// Waits. While it is the first that waits, and not for a turn but for what attempts hold, `relieve` is
+  /// called again and again. 53300: too many wait already; CANCELLED: the caller has given up.
+  absl::StatusOr<Beginning> Begin(const catalog::IncomingCall& call, const Needs& needs,
+                                  const std::function<void()>& relieve);
+  /// Waits. CANCELLED: the caller has given up.
+  absl::StatusOr<Turn> Resume(const catalog::IncomingCall& call);
+
   size_t waiting() {
     const std::lock_guard lock(mutex_);
-    return waiting_.size();
+    return waiting_.size() + resumed_.size();
   }
   /// Whether none runs or waits.
   bool empty() {
     const std::lock_guard lock(mutex_);
-    return running_ == 0 && waiting_.empty();
+    return running_ == 0 && waiting_.empty() && resumed_.empty();
   }
+  const execution::ServerMemory& memory() const { return memory_; }
 
  private:
   struct Waiter {
-    std::unique_ptr<fabric::Event> turn;
+    Needs needs;
+    bool admitted = false;
+    std::unique_ptr<fabric::Event> turn;  // once it is known that it has to wait
   };
-  void End();
+  using Waiters = std::deque<Waiter*>;  // of the threads that wait
+
+  /// Gives turns to those whose turn it is. With `mutex_`.
+  void Serve();
+  void Admit(Waiter& waiter);
   /// False: its turn has come.
-  bool GiveUp(const Waiter& waiter);
+  bool GiveUp(Waiters& waiters, const Waiter& waiter);
+  absl::Status AwaitTurn(const catalog::IncomingCall& call, Waiters& waiters, Waiter& waiter,
+                         const std::function<void()>& relieve);
+  /// Whether it is the first, and a turn is not what it lacks.
+  bool HeldUp(const Waiter& waiter);
+  void EndTurn();
+  void Leave(bool windows);
 
   fabric::Fabric& fabric_;
-  const size_t running_max_, waiting_max_;
-  std::mutex mutex_;
+  const Limits limits_;
+  execution::ServerMemory memory_;
+  std::mutex mutex_;  // guards what follows
   size_t running_ = 0;
-  std::deque<Waiter*> waiting_;  // of the threads that wait
+  size_t open_ = 0;
+  Waiters resumed_;
+  Waiters waiting_;
 };
 
 }  // namespace nam::computeserver

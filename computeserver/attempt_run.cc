@@ -4,16 +4,43 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "types/sql_error.h"
 
 namespace nam::computeserver {
 
+absl::StatusOr<proto::AttemptReply> OrCrowded(absl::StatusOr<proto::AttemptReply> reply,
+                                              const execution::MemoryGrant& memory, bool whole) {
+  if (!absl::IsResourceExhausted(reply.status()) || !memory.refused()) return reply;
+  if (whole) {
+    return UserError(
+        sqlstate::kOutOfMemory,
+        absl::StrFormat("the query needs more than the %d MiB that a compute server has for all queries",
+                        memory.bytes_most() >> 20),
+        -1, "raise --memory of the compute servers, or add a LIMIT or a filter");
+  }
+  proto::AttemptReply crowded;
+  crowded.set_crowded(true);
+  return crowded;
+}
+
 AttemptRun::~AttemptRun() {
-  if (!ended_ || cancel_) server_.results.Release(id_);
+  if ((!ended_ || cancel_) && !leaves_window_) server_.results.Release(id_);
   cancel_ = true;
 }
 
 absl::StatusOr<proto::AttemptReply> AttemptRun::Advance(const catalog::IncomingCall& call) {
+  absl::StatusOr<proto::AttemptReply> reply = Go(call);
+  const execution::MemoryGrant& memory = *stage_->inputs().memory;
+  if (!handed_over_) return OrCrowded(std::move(reply), memory, whole_);
+  if (!absl::IsResourceExhausted(reply.status()) || !memory.refused()) return reply;
+  return UserError(sqlstate::kOutOfMemory,
+                   "other queries have the compute server's memory, and rows of this one have been delivered",
+                   -1, "run the query again");
+}
+
+absl::StatusOr<proto::AttemptReply> AttemptRun::Go(const catalog::IncomingCall& call) {
   if (!std::exchange(started_, true)) attempt_.Start();
   const bool window = attempt_.Await([&] {
     if (call.Cancelled()) cancel_ = true;
@@ -37,6 +64,7 @@ absl::StatusOr<proto::AttemptReply> AttemptRun::Window() {
   attempt_.GiveBack(taken);
   NAM_RETURN_IF_ERROR(kept);
   reply.set_more(true);
+  handed_over_ = true;
   return reply;
 }
 

@@ -10,9 +10,15 @@
 #include "computeserver/result_store.h"
 #include "execution/attempt.h"
 #include "execution/channel_pool.h"
+#include "execution/memory_budget.h"
 #include "execution/prepared_stage.h"
 
 namespace nam::computeserver {
+
+/// An attempt's error, as its client is told of it: if other queries have the server's memory, that it is to
+/// be done again once it can have all that it wants (`whole`: that was so).
+absl::StatusOr<proto::AttemptReply> OrCrowded(absl::StatusOr<proto::AttemptReply> reply,
+                                              const execution::MemoryGrant& memory, bool whole);
 
 /// An attempt with all that is its own, from its first call to its last. Its result, or each window of it,
 /// goes where the coordinator READs it.
@@ -25,19 +31,23 @@ class AttemptRun final : public OpenAttempt {
     ResultStore& results;
     const std::atomic<bool>& leaving;
   };
-  AttemptRun(const Server& server, uint64_t id, MemberId client,
+  /// `whole`: it has all of the memory that its settings allow.
+  AttemptRun(const Server& server, uint64_t id, MemberId client, bool whole,
              std::unique_ptr<execution::PreparedStage> stage, execution::MulticastBuild multicast)
       : server_(server),
         id_(id),
         client_(client),
+        whole_(whole),
         stage_(std::move(stage)),
         attempt_(*stage_, std::move(multicast), server.channels, server.claim_channels, cancel_) {}
   ~AttemptRun() override;
 
   absl::StatusOr<proto::AttemptReply> Advance(const catalog::IncomingCall& call) override;
   void Cancel() override { cancel_ = true; }
+  void LeaveWindow() override { leaves_window_ = true; }
 
  private:
+  absl::StatusOr<proto::AttemptReply> Go(const catalog::IncomingCall& call);
   absl::StatusOr<proto::AttemptReply> Window();
   absl::StatusOr<proto::AttemptReply> End();
   absl::Status Keep(std::span<const std::span<const std::byte>> pages, proto::AttemptReply& reply);
@@ -45,10 +55,13 @@ class AttemptRun final : public OpenAttempt {
   const Server server_;
   const uint64_t id_;
   const MemberId client_;
+  const bool whole_;
   std::atomic<bool> cancel_ = false;
   const std::unique_ptr<execution::PreparedStage> stage_;
   execution::Attempt attempt_;
   bool started_ = false;
+  bool handed_over_ = false;  // rows of it
+  std::atomic<bool> leaves_window_ = false;
   bool ended_ = false;  // and what it has left is the client's
 };
 

@@ -3,31 +3,42 @@
 #include <algorithm>
 #include <iterator>
 
-#include "absl/strings/str_format.h"
+#include "types/sql_error.h"
 
 namespace nam::computeserver {
+namespace {
+
+absl::Status StoodStill() {
+  return UserError(
+      sqlstate::kOutOfMemory,
+      "the result was not read for so long that other queries have been given the memory that it "
+      "held",
+      -1, "read on sooner, or ask for fewer rows at a time");
+}
+
+}  // namespace
 
 absl::StatusOr<proto::AttemptReply> OpenAttempts::Begin(uint64_t id, MemberId client,
                                                         std::shared_ptr<OpenAttempt> attempt,
                                                         const catalog::IncomingCall& call) {
   {
     const std::lock_guard lock(mutex_);
-    if (attempts_.size() >= open_max_) {
-      return absl::ResourceExhaustedError(absl::StrFormat(
-          "the compute server has %d queries whose clients have not read their results", attempts_.size()));
-    }
     if (!attempts_.try_emplace(id, Entry{.client = client, .attempt = attempt}).second)
       return absl::AlreadyExistsError("there is an attempt of this number");
   }
-  return Advance(id, std::move(attempt), call);
+  return Advance(id, std::move(attempt), call, [] { return absl::OkStatus(); });
 }
 
 absl::StatusOr<proto::AttemptReply> OpenAttempts::Resume(uint64_t id, MemberId client, uint32_t windows,
-                                                         const catalog::IncomingCall& call) {
+                                                         const catalog::IncomingCall& call,
+                                                         const std::function<absl::Status()>& await_turn) {
   std::shared_ptr<OpenAttempt> attempt;
   {
     const std::lock_guard lock(mutex_);
     const auto found = attempts_.find(id);
+    if (std::find(ended_standing_.begin(), ended_standing_.end(), std::pair(id, client)) !=
+        ended_standing_.end())
+      return StoodStill();
     if (found == attempts_.end() || found->second.client != client || found->second.called)
       return absl::NotFoundError("no attempt of this number stands still");
     Entry& entry = found->second;
@@ -36,12 +47,14 @@ absl::StatusOr<proto::AttemptReply> OpenAttempts::Resume(uint64_t id, MemberId c
     entry.called = true;
     attempt = entry.attempt;
   }
-  return Advance(id, std::move(attempt), call);
+  return Advance(id, std::move(attempt), call, await_turn);
 }
 
 absl::StatusOr<proto::AttemptReply> OpenAttempts::Advance(uint64_t id, std::shared_ptr<OpenAttempt> attempt,
-                                                          const catalog::IncomingCall& call) {
-  absl::StatusOr<proto::AttemptReply> reply = attempt->Advance(call);
+                                                          const catalog::IncomingCall& call,
+                                                          const std::function<absl::Status()>& await_turn) {
+  const absl::Status turn = await_turn();
+  absl::StatusOr<proto::AttemptReply> reply = turn.ok() ? attempt->Advance(call) : turn;
   std::shared_ptr<OpenAttempt> over;  // ends without the lock
   const std::lock_guard lock(mutex_);
   const auto found = attempts_.find(id);
@@ -54,7 +67,7 @@ absl::StatusOr<proto::AttemptReply> OpenAttempts::Advance(uint64_t id, std::shar
   if (reply.ok() && reply->more() && !entry.unwanted) {
     entry.called = false;
     ++entry.windows;
-    handed_over_ns_ = fabric_.clock().NowNs();
+    handed_over_ns_ = entry.stands_since_ns = fabric_.clock().NowNs();
     return reply;
   }
   const bool unwanted = entry.unwanted;
@@ -108,6 +121,25 @@ void OpenAttempts::EndOf(MemberId client) {
   std::move(first, ending_.end(), std::back_inserter(ended));
   ending_.erase(first, ending_.end());
   ending_.push_back({std::move(done), std::move(thread)});
+}
+
+void OpenAttempts::EndStanding(int64_t us) {
+  std::shared_ptr<OpenAttempt> over;  // ends without the lock
+  const std::lock_guard lock(mutex_);
+  auto longest = attempts_.end();
+  for (auto entry = attempts_.begin(); entry != attempts_.end(); ++entry) {
+    if (entry->second.called) continue;
+    if (longest == attempts_.end() || entry->second.stands_since_ns < longest->second.stands_since_ns)
+      longest = entry;
+  }
+  if (longest == attempts_.end() || fabric_.clock().NowNs() - longest->second.stands_since_ns < 1000 * us)
+    return;
+  ended_standing_.emplace_back(longest->first, longest->second.client);
+  if (ended_standing_.size() > kEndedMax) ended_standing_.pop_front();
+  over = std::move(longest->second.attempt);
+  over->LeaveWindow();
+  over->Cancel();
+  attempts_.erase(longest);
 }
 
 void OpenAttempts::EndAll() {

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -26,50 +28,55 @@ class OpenAttempt {
   virtual absl::StatusOr<proto::AttemptReply> Advance(const catalog::IncomingCall& call) = 0;
   /// Ends its threads soon; nobody wants what it has left. Any thread.
   virtual void Cancel() = 0;
+  /// When it ends, the window that it has handed over stays for its client.
+  virtual void LeaveWindow() = 0;
 };
 
 /// The attempts of a server that are open, also while none of their calls is under way:
 ///
 ///     Begin ─▶ Advance ─ more ─▶ stands ─ Resume ─▶ Advance ─ … ─ end, error ─▶ gone
-///                                   └─ Release, EndOf its client, EndAll ─────────▶ gone
+///                                   └─ Release, EndOf its client, EndStanding, EndAll ─▶ gone
 ///
 /// What holds, so that clients who read slowly do each other no harm:
 ///  - An attempt that stands has no turn in the AttemptQueue: only calls have one, and a call ends when its
 ///    window is full, whatever any client does. So every turn comes to its end, and all callers get theirs.
-///  - Resume waits for a turn but is never refused one for the number of those that wait. So an attempt that
-///    has begun can be brought to its end; what a client waits for elsewhere meanwhile is nobody else's.
-///  - At most `open_max` are open. One more is refused and does not wait, because those that are open may
-///  wait
-///    for their client, and it for the one that is refused.
-///  - One that nobody resumes stays, with its threads, build sides and two windows, until its client says
-///  that
-///    it is not wanted, or the client's membership ends.
+///  - Resume waits for a turn and comes before those who have not begun. So an attempt that has begun can be
+///    brought to its end; what a client waits for elsewhere meanwhile is nobody else's.
+///  - One that nobody resumes keeps its threads, build sides and two windows, until its client says that it
+///  is
+///    not wanted, or the client's membership ends, or others have waited for what it holds (EndStanding):
+///    they may be queries of the same client, who would never read on.
 ///
 /// Thread-safe.
 class OpenAttempts {
  public:
-  OpenAttempts(fabric::Fabric& fabric, size_t open_max) : fabric_(fabric), open_max_(open_max) {}
+  explicit OpenAttempts(fabric::Fabric& fabric) : fabric_(fabric) {}
   ~OpenAttempts() { EndAll(); }
 
-  /// The first call. RESOURCE_EXHAUSTED: too many are open; ALREADY_EXISTS.
+  /// The first call. ALREADY_EXISTS.
   absl::StatusOr<proto::AttemptReply> Begin(uint64_t id, MemberId client,
                                             std::shared_ptr<OpenAttempt> attempt,
                                             const catalog::IncomingCall& call);
   /// A further one, of a client that has read so many windows: all that the attempt has handed over, or
-  /// INVALID_ARGUMENT. NOT_FOUND: no attempt of this client stands.
+  /// INVALID_ARGUMENT. NOT_FOUND: no attempt of this client stands. 53200: it stood still for too long. From
+  /// here on it does not stand; it goes on once `await_turn` has returned, and ends if that fails.
   absl::StatusOr<proto::AttemptReply> Resume(uint64_t id, MemberId client, uint32_t windows,
-                                             const catalog::IncomingCall& call);
+                                             const catalog::IncomingCall& call,
+                                             const std::function<absl::Status()>& await_turn);
   /// Nobody wants it. Waits for its end unless a call is under way, which then ends soon.
   void Release(uint64_t id);
   /// Those that attempts are open for.
   std::set<MemberId> Clients();
   /// The client is gone, and its attempts are soon. Does not wait.
   void EndOf(MemberId client);
+  /// Of those that have stood still for so long, the one that has for longest ends; waits for that. The
+  /// window that its client may be reading stays.
+  void EndStanding(int64_t us);
   /// Once no call is under way, nor will be.
   void EndAll();
-  bool empty() {
+  size_t size() {
     const std::lock_guard lock(mutex_);
-    return attempts_.empty();
+    return attempts_.size();
   }
   /// When a client was last given a window; -1: none was.
   int64_t handed_over_ns() {
@@ -84,6 +91,7 @@ class OpenAttempts {
     uint32_t windows = 0;  // handed over
     bool called = true;    // a call is under way, which alone takes the entry away
     bool unwanted = false;
+    int64_t stands_since_ns = 0;  // if no call is under way
   };
   /// Threads that wait for the ends of others.
   struct Ending {
@@ -91,13 +99,17 @@ class OpenAttempts {
     std::unique_ptr<fabric::Thread> thread;
   };
   absl::StatusOr<proto::AttemptReply> Advance(uint64_t id, std::shared_ptr<OpenAttempt> attempt,
-                                              const catalog::IncomingCall& call);
+                                              const catalog::IncomingCall& call,
+                                              const std::function<absl::Status()>& await_turn);
+
+  /// Those that EndStanding has ended, the last of them: their clients are told.
+  static constexpr size_t kEndedMax = 1'024;
 
   fabric::Fabric& fabric_;
-  const size_t open_max_;
   std::mutex mutex_;
   std::map<uint64_t, Entry> attempts_;
   std::vector<Ending> ending_;
+  std::deque<std::pair<uint64_t, MemberId>> ended_standing_;
   int64_t handed_over_ns_ = -1;
 };
 

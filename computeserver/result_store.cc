@@ -20,27 +20,22 @@ void Copy(std::span<const std::span<const std::byte>> pages, std::byte* to) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ResultStore>> ResultStore::Create(fabric::Fabric& fabric, int64_t old_us) {
-  std::unique_ptr<ResultStore> store(new ResultStore(fabric, old_us));
+absl::StatusOr<std::unique_ptr<ResultStore>> ResultStore::Create(fabric::Fabric& fabric) {
+  std::unique_ptr<ResultStore> store(new ResultStore(fabric));
   NAM_ASSIGN_OR_RETURN(store->shared_, fabric.Allocate(kSharedBytes, {.access = fabric::Access::kRead}));
   return store;
 }
 
-void ResultStore::DropAbandoned(const std::function<absl::StatusOr<std::set<MemberId>>()>& living_clients) {
-  const int64_t now_ns = fabric_.clock().NowNs();
-  const auto old = [&](const auto& entry) { return entry.second.looked_at_ns < now_ns - old_ns_; };
-  {
-    const std::scoped_lock lock(mutex_);
-    if (std::none_of(entries_.begin(), entries_.end(), old)) return;
-  }
-  const absl::StatusOr<std::set<MemberId>> living = living_clients();
-  if (!living.ok()) return;
+std::set<MemberId> ResultStore::Clients() {
   const std::scoped_lock lock(mutex_);
-  std::erase_if(entries_,
-                [&](const auto& entry) { return old(entry) && !living->contains(entry.second.client); });
-  for (auto& [attempt, entry] : entries_) {
-    if (living->contains(entry.client)) entry.looked_at_ns = now_ns;
-  }
+  std::set<MemberId> clients;
+  for (const auto& [attempt, entry] : entries_) clients.insert(entry.client);
+  return clients;
+}
+
+void ResultStore::DropOf(MemberId client) {
+  const std::scoped_lock lock(mutex_);
+  std::erase_if(entries_, [&](const auto& entry) { return entry.second.client == client; });
 }
 
 std::optional<uint64_t> ResultStore::FindRoom(uint64_t bytes) const {
@@ -63,7 +58,6 @@ absl::StatusOr<ResultStore::Place> ResultStore::Put(uint64_t attempt, MemberId c
   Entry entry;
   entry.client = client;
   for (const std::span<const std::byte> page : pages) entry.bytes += page.size();
-  entry.looked_at_ns = fabric_.clock().NowNs();
   {
     const std::scoped_lock lock(mutex_);
     if (const auto former = entries_.find(attempt); former != entries_.end()) {

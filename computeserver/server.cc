@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <optional>
@@ -30,9 +31,6 @@
 namespace nam::computeserver {
 namespace {
 
-/// Each has a thread for each core. Those that wait have a thread of the control plane's.
-constexpr size_t kRunningAttemptsMax = 32;
-constexpr size_t kWaitingAttemptsMax = 64;
 /// Whose results leave in windows. With those that run and wait, no more than the control plane has threads
 /// for their calls.
 constexpr size_t kOpenAttemptsMax = 48;
@@ -55,8 +53,11 @@ class ComputeServerImpl final : public ComputeServer {
         cache_(attachment_->catalog(), channels_),
         records_(*attachment_),
         handlers_("nam.proto.Compute"),
-        queue_(attachment_->fabric(), kRunningAttemptsMax, kWaitingAttemptsMax),
-        open_(attachment_->fabric(), kOpenAttemptsMax) {
+        queue_(attachment_->fabric(), {.running_max = options.running_max,
+                                       .waiting_max = options.waiting_max,
+                                       .open_max = kOpenAttemptsMax,
+                                       .memory_bytes = MemoryOf(options)}),
+        open_(attachment_->fabric()) {
     handlers_.Add(execution::kRunAttempt,
                   [this](const proto::AttemptRequest& request, const catalog::IncomingCall& call) {
                     return Run(call, request);
@@ -75,6 +76,12 @@ class ComputeServerImpl final : public ComputeServer {
   MemberId id() const override { return membership_ ? membership_->id() : MemberId(); }
   std::string control_address() const override { return control_address_; }
   std::string fabric_address() const override { return fabric_address_; }
+  Load load() override {
+    return {.memory_used_bytes = queue_.memory().used(),
+            .waiting = queue_.waiting(),
+            .open = open_.size(),
+            .results = !results_->empty()};
+  }
   void Shutdown(Deadline deadline) override {
     const std::lock_guard lock(shutdown_mutex_);
     membership_.reset();
@@ -91,14 +98,20 @@ class ComputeServerImpl final : public ComputeServer {
   void Drain(Deadline deadline);
   absl::StatusOr<proto::AttemptReply> Run(const catalog::IncomingCall& call,
                                           const proto::AttemptRequest& request);
-  absl::StatusOr<std::unique_ptr<execution::PreparedStage>> Prepare(const proto::AttemptRequest& request);
-  absl::StatusOr<std::unique_ptr<AttemptRun>> NewRun(const proto::AttemptRequest& request);
+  using Place = std::shared_ptr<AttemptQueue::Place>;
+  static uint64_t MemoryOf(const ComputeServerOptions& options);
+  AttemptQueue::Needs NeedsOf(const proto::AttemptRequest& request) const;
+  absl::StatusOr<std::unique_ptr<execution::PreparedStage>> Prepare(const proto::AttemptRequest& request,
+                                                                    const Place& place);
+  absl::StatusOr<std::unique_ptr<AttemptRun>> NewRun(const proto::AttemptRequest& request,
+                                                     const Place& place);
   absl::StatusOr<proto::AttemptReply> Resume(const catalog::IncomingCall& call,
                                              const proto::AttemptRequest& request);
   /// Its result has been read, or nobody wants it.
   void Release(uint64_t attempt);
-  void DropAbandoned();
-  /// Renewals tell, too, which clients of open attempts are gone.
+  /// Those that attempts are open for, or results lie here for.
+  std::set<MemberId> Clients();
+  /// Renewals tell, too, which of them are gone.
   catalog::Membership::Hooks HooksOfMembership();
 
   const ComputeServerOptions options_;
@@ -126,15 +139,29 @@ void ComputeServerImpl::Drain(Deadline deadline) {
   const int64_t since_ns = clock.NowNs();
   while (!clock.Passed(deadline)) {
     const Deadline read_by{std::max(since_ns, open_.handed_over_ns()) + 1000 * kReadResultsUs};
-    const bool read = results_->empty() && open_.empty();
+    const bool read = results_->empty() && open_.size() == 0;
     if (queue_.empty() && (read || clock.Passed(read_by))) return;
     never->Wait(clock.After(kDrainCheckUs));
   }
 }
 
+uint64_t ComputeServerImpl::MemoryOf(const ComputeServerOptions& options) {
+  if (options.memory_bytes > 0) return options.memory_bytes;
+  return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) /
+         2;
+}
+
+AttemptQueue::Needs ComputeServerImpl::NeedsOf(const proto::AttemptRequest& request) const {
+  const uint64_t build = request.settings().build_bytes_max(), result = request.settings().result_bytes_max();
+  const uint64_t all = build > UINT64_MAX - result ? UINT64_MAX : build + result;
+  return {.memory_bytes = request.whole_memory() ? all : std::min(all, options_.first_memory_bytes),
+          .windows = request.window_bytes() > 0};
+}
+
 absl::StatusOr<std::unique_ptr<execution::PreparedStage>> ComputeServerImpl::Prepare(
-    const proto::AttemptRequest& request) {
+    const proto::AttemptRequest& request, const Place& place) {
   execution::StageInputs inputs{.settings = request.settings(), .threads = std::max(1, options_.threads)};
+  inputs.memory = std::shared_ptr<execution::MemoryGrant>(place, &place->memory());
   if (inputs.settings.window() < 1 || inputs.settings.window() > 64)
     return absl::InvalidArgumentError("the window must be 1 to 64 blocks");
   NAM_ASSIGN_OR_RETURN(inputs.plan, plan::FromProto(request.plan()));
@@ -175,26 +202,33 @@ absl::StatusOr<proto::AttemptReply> ComputeServerImpl::Run(const catalog::Incomi
                                                            const proto::AttemptRequest& request) {
   for (const uint64_t attempt : request.release()) Release(attempt);
   if (request.resume() > 0) return Resume(call, request);
-  NAM_ASSIGN_OR_RETURN(const AttemptQueue::Turn turn, queue_.Begin(call));
+  NAM_ASSIGN_OR_RETURN(const AttemptQueue::Beginning begun, queue_.Begin(call, NeedsOf(request), [this] {
+    open_.EndStanding(options_.stand_still_us);
+  }));
   if (stopping_) {
     proto::AttemptReply reply;
     reply.set_leaving(true);
     return reply;
   }
-  NAM_ASSIGN_OR_RETURN(std::unique_ptr<AttemptRun> run, NewRun(request));
-  DropAbandoned();
-  if (request.window_bytes() == 0) return run->Advance(call);
-  return open_.Begin(request.attempt(), MemberId(request.client()), std::move(run), call);
+  absl::StatusOr<std::unique_ptr<AttemptRun>> run = NewRun(request, begun.place);
+  if (!run.ok()) return OrCrowded(run.status(), begun.place->memory(), request.whole_memory());
+  if (request.window_bytes() == 0) return (*run)->Advance(call);
+  return open_.Begin(request.attempt(), MemberId(request.client()), *std::move(run), call);
 }
 
 absl::StatusOr<proto::AttemptReply> ComputeServerImpl::Resume(const catalog::IncomingCall& call,
                                                               const proto::AttemptRequest& request) {
-  const auto turn = queue_.Begin(call, AttemptQueue::Kind::kResumed);
-  if (!turn.ok()) {
-    Release(request.attempt());
-    return turn.status();
-  }
-  return open_.Resume(request.attempt(), MemberId(request.client()), request.resume(), call);
+  std::optional<AttemptQueue::Turn> turn;
+  const auto await_turn = [&] {
+    absl::StatusOr<AttemptQueue::Turn> came = queue_.Resume(call);
+    if (came.ok()) turn.emplace(*std::move(came));
+    return came.status();
+  };
+  auto reply =
+      open_.Resume(request.attempt(), MemberId(request.client()), request.resume(), call, await_turn);
+  if (absl::IsResourceExhausted(reply.status()))
+    results_->Release(request.attempt());  // what it stood still with
+  return reply;
 }
 
 void ComputeServerImpl::Release(uint64_t attempt) {
@@ -202,10 +236,11 @@ void ComputeServerImpl::Release(uint64_t attempt) {
   results_->Release(attempt);
 }
 
-absl::StatusOr<std::unique_ptr<AttemptRun>> ComputeServerImpl::NewRun(const proto::AttemptRequest& request) {
+absl::StatusOr<std::unique_ptr<AttemptRun>> ComputeServerImpl::NewRun(const proto::AttemptRequest& request,
+                                                                      const Place& place) {
   if (request.window_bytes() > 0 && request.client() == 0)
     return absl::InvalidArgumentError("a result in windows is for a member of the cluster");
-  NAM_ASSIGN_OR_RETURN(std::unique_ptr<execution::PreparedStage> stage, Prepare(request));
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<execution::PreparedStage> stage, Prepare(request, place));
   std::vector<std::vector<uint32_t>> needed;
   for (size_t p = 0; p < stage->plan().pipelines.size(); ++p) needed.push_back(stage->pipeline(p).partitions);
   NAM_ASSIGN_OR_RETURN(
@@ -219,34 +254,30 @@ absl::StatusOr<std::unique_ptr<AttemptRun>> ComputeServerImpl::NewRun(const prot
                                                          .claim_channels = claim_channels_,
                                                          .results = *results_,
                                                          .leaving = stopping_},
-                                      request.attempt(), MemberId(request.client()), std::move(stage),
-                                      std::move(multicast));
+                                      request.attempt(), MemberId(request.client()), request.whole_memory(),
+                                      std::move(stage), std::move(multicast));
 }
 
-void ComputeServerImpl::DropAbandoned() {
-  results_->DropAbandoned([this]() -> absl::StatusOr<std::set<MemberId>> {
-    NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, attachment_->catalog().GetCluster());
-    std::set<MemberId> living;
-    for (const proto::Member& member : cluster.members()) {
-      if (member.alive()) living.insert(MemberId(member.id()));
-    }
-    return living;
-  });
+std::set<MemberId> ComputeServerImpl::Clients() {
+  std::set<MemberId> clients = results_->Clients();
+  clients.merge(open_.Clients());
+  return clients;
 }
 
 catalog::Membership::Hooks ComputeServerImpl::HooksOfMembership() {
   catalog::Membership::Hooks hooks = attachment_->HooksOfMembership();
   hooks.before_renew = [this, before = std::move(hooks.before_renew)](proto::RenewRequest& request) {
     before(request);
-    for (const MemberId client : open_.Clients()) request.add_key_holders(client.value());
+    for (const MemberId client : Clients()) request.add_key_holders(client.value());
   };
   hooks.after_renew = [this, after = std::move(hooks.after_renew)](const proto::RenewReply& reply) {
     proto::RenewReply others = reply;
     others.clear_over();
-    const std::set<MemberId> clients = open_.Clients();
+    const std::set<MemberId> clients = Clients();
     for (const uint32_t over : reply.over()) {
       if (clients.contains(MemberId(over))) {
         open_.EndOf(MemberId(over));
+        results_->DropOf(MemberId(over));
       } else {
         others.add_over(over);
       }

@@ -16,6 +16,8 @@ namespace nam::computeserver {
 struct ComputeServerOptions {
   catalog::ClientOptions catalog;  // where it is, and the cluster's secret
   int threads = 1;                 // per query
+  /// That all queries together may hold; 0: half of the host's.
+  uint64_t memory_bytes = 0;
   std::string control_listen_address = "127.0.0.1:0";
   /// Empty: picked by the fabric's kind, as for memory servers.
   std::string fabric_listen_address;
@@ -24,8 +26,16 @@ struct ComputeServerOptions {
   std::string rdma;
   std::string multicast_interface;
   int multicast_ttl = 1;
+  /// An attempt begins with so much of it, or what its settings allow if that is less, and takes more as long
+  /// as there is some. Most need no more.
+  uint64_t first_memory_bytes = uint64_t{16} << 20;
+  /// Attempts that run at a time, each with a thread for each core, and those that wait.
+  size_t running_max = 32;
+  size_t waiting_max = 64;
   /// For tests: where a plan has parts, groups go by them however few they are.
   bool few_by_parts = false;
+  /// How long a result that nobody reads may keep what others wait for.
+  int64_t stand_still_us = 30'000'000;
   /// Runs once, on a thread of the server, when the cluster has given it up.
   std::function<void(absl::Status)> on_lost;
 };
@@ -41,6 +51,15 @@ class ComputeServer {
   virtual MemberId id() const = 0;
   virtual std::string control_address() const = 0;
   virtual std::string fabric_address() const = 0;
+  /// What queries have of it.
+  struct Load {
+    uint64_t memory_used_bytes = 0;
+    size_t waiting = 0;    // calls
+    size_t open = 0;       // attempts whose results leave in windows
+    bool results = false;  // some lie here
+    bool idle() const { return memory_used_bytes == 0 && waiting == 0 && open == 0; }
+  };
+  virtual Load load() = 0;
   /// Leaves the cluster; queries under way are cancelled at the deadline, or as soon as nothing but their
   /// clients, who do not read what is there, holds them up.
   virtual void Shutdown(Deadline deadline) = 0;

@@ -11,4 +11,7 @@ inline constexpr catalog::Method<proto::AttemptRequest, proto::AttemptReply> kRu
 inline constexpr catalog::Method<proto::ReleaseResultRequest, proto::ReleaseResultReply> kReleaseResult{
     "/nam.proto.Compute/ReleaseResult"};
 
+/// SQLSTATE of an attempt that a server has not begun, since too many wait there: another server may take it.
+inline constexpr const char* kTooManyQueries = "53300";
+
 }  // namespace nam::execution

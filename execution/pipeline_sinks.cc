@@ -211,11 +211,12 @@ absl::Status PipelinePreparation::MakePartedGroups(const plan::AggregateSink& si
 absl::Status PipelinePreparation::MakePartitions(const plan::PartitionSink& sink) {
   const StageInputs& inputs = stage_.inputs();
   if (inputs.scratch == nullptr) return NoScratch();
-  NAM_ASSIGN_OR_RETURN(
-      out_.partition_sink,
-      PartitionSink::Make(
-          {.rows = schema(), .keys = sink.keys, .parts = sink.parts, .attempt = inputs.attempt},
-          *inputs.scratch, stage_.result_budget_));
+  NAM_ASSIGN_OR_RETURN(out_.partition_sink, PartitionSink::Make({.rows = schema(),
+                                                                 .keys = sink.keys,
+                                                                 .parts = sink.parts,
+                                                                 .attempt = inputs.attempt,
+                                                                 .threads = inputs.threads},
+                                                                *inputs.scratch, stage_.result_budget_));
   return absl::OkStatus();
 }
 

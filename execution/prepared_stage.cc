@@ -119,14 +119,15 @@ absl::Status PreparedStage::Explained(size_t pipeline, const absl::Status& statu
                      -1, "add a LIMIT or a filter, or raise nam.result_mib_max");
   }
   if (pipeline == claimed_) {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("the result is larger than %d MiB on one server: add a LIMIT or a filter, or raise "
-                        "nam.result_mib_max",
-                        result_budget_.bytes() >> 20));
+    return UserError(
+        sqlstate::kOutOfMemory,
+        absl::StrFormat("the result is larger than %d MiB on one server", result_budget_.bytes() >> 20), -1,
+        "add a LIMIT or a filter, or raise nam.result_mib_max");
   }
-  return absl::ResourceExhaustedError(absl::StrFormat(
-      "the build sides of the query's joins need more than %d MiB on one server: raise nam.build_mib_max",
-      build_budget_.bytes() >> 20));
+  return UserError(sqlstate::kOutOfMemory,
+                   absl::StrFormat("the build sides of the query's joins need more than %d MiB on one server",
+                                   build_budget_.bytes() >> 20),
+                   -1, "raise nam.build_mib_max");
 }
 
 }  // namespace nam::execution

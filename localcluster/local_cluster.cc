@@ -1,5 +1,7 @@
 #include "localcluster/local_cluster.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <thread>
 #include <utility>
@@ -108,16 +110,25 @@ absl::Status LocalCluster::StartAll(int interrupt_fd) {
   const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   compute_threads_ =
       options_.threads > 0 ? options_.threads : std::max(1, processors / options_.compute_servers);
+  // What one compute server would have alone is shared out, as processors are.
+  compute_memory_bytes_ = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                          static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) / 2 /
+                          static_cast<uint64_t>(options_.compute_servers);
   for (int i = 1; i <= options_.memory_servers; ++i) {
-    NAM_ASSIGN_OR_RETURN(auto server, Launch(absl::StrCat("memory server ", i),
-                                             {"memserver", absl::StrCat("--catalog=", catalog_address_),
-                                              "--control-listen=127.0.0.1:0",
-                                              absl::StrCat("--memory=", options_.memory_bytes)},
-                                             /*holds_data=*/true));
+    NAM_ASSIGN_OR_RETURN(auto server, LaunchMemoryServer(i));
     memory_servers_.push_back(std::move(server));
   }
   NAM_RETURN_IF_ERROR(LaunchComputeServers(options_.compute_servers));
   return AwaitStarted(slots(), interrupt_fd);
+}
+
+absl::StatusOr<std::unique_ptr<ServerSlot>> LocalCluster::LaunchMemoryServer(int number) const {
+  std::vector<std::string> arguments = {"memserver", absl::StrCat("--catalog=", catalog_address_),
+                                        "--control-listen=127.0.0.1:0",
+                                        absl::StrCat("--memory=", options_.memory_bytes)};
+  if (options_.scratch_bytes.has_value())
+    arguments.push_back(absl::StrCat("--scratch=", *options_.scratch_bytes));
+  return Launch(absl::StrCat("memory server ", number), std::move(arguments), /*holds_data=*/true);
 }
 
 absl::Status LocalCluster::AwaitStarted(const std::vector<ServerSlot*>& started, int interrupt_fd) {
@@ -130,11 +141,12 @@ absl::Status LocalCluster::AwaitStarted(const std::vector<ServerSlot*>& started,
 
 absl::Status LocalCluster::LaunchComputeServers(int count) {
   for (int i = 0; i < count; ++i) {
-    NAM_ASSIGN_OR_RETURN(
-        auto server, Launch(absl::StrCat("compute server ", ++compute_servers_started_),
-                            {"compute", absl::StrCat("--catalog=", catalog_address_),
-                             "--control-listen=127.0.0.1:0", absl::StrCat("--threads=", compute_threads_)},
-                            /*holds_data=*/false));
+    NAM_ASSIGN_OR_RETURN(auto server,
+                         Launch(absl::StrCat("compute server ", ++compute_servers_started_),
+                                {"compute", absl::StrCat("--catalog=", catalog_address_),
+                                 "--control-listen=127.0.0.1:0", absl::StrCat("--threads=", compute_threads_),
+                                 absl::StrCat("--memory=", compute_memory_bytes_)},
+                                /*holds_data=*/false));
     compute_servers_.push_back(std::move(server));
   }
   return absl::OkStatus();

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,12 +23,13 @@ struct LocalClusterOptions {
   std::string fabric = "shm";
   int memory_servers = 2;
   int compute_servers = 2;
-  uint64_t memory_bytes = 1ULL << 30;  // of each memory server
-  int threads = 0;                     // of each compute server; 0: the host's processors shared out
-  std::string timestamps = "leased";   // or bitvector
-  bool encrypt = false;                // tcp: the data plane
-  std::string log_level = "info";      // of all servers
-  double bury_after_s = 60;            // how long a memory server whose lease has ended may come back
+  uint64_t memory_bytes = 1ULL << 30;     // of each memory server
+  std::optional<uint64_t> scratch_bytes;  // of that, for queries' scratch memory; nothing: a quarter
+  int threads = 0;                        // of each compute server; 0: the host's processors shared out
+  std::string timestamps = "leased";      // or bitvector
+  bool encrypt = false;                   // tcp: the data plane
+  std::string log_level = "info";         // of all servers
+  double bury_after_s = 60;               // how long a memory server whose lease has ended may come back
   int64_t start_timeout_ms = 120'000;
   int64_t stop_timeout_ms = 10'000;  // for each of the three kinds of servers
   RestartPolicy restart;             // for who calls Tend
@@ -79,6 +81,7 @@ class LocalCluster {
   absl::StatusOr<std::unique_ptr<ServerSlot>> Launch(const std::string& name,
                                                      std::vector<std::string> arguments,
                                                      bool holds_data) const;
+  absl::StatusOr<std::unique_ptr<ServerSlot>> LaunchMemoryServer(int number) const;
   absl::Status LaunchComputeServers(int count);
   /// Of compute servers: their places are free for others.
   void ForgetGivenUp();
@@ -94,6 +97,7 @@ class LocalCluster {
   std::vector<std::unique_ptr<ServerSlot>> memory_servers_;
   std::vector<std::unique_ptr<ServerSlot>> compute_servers_;  // the oldest first
   int compute_threads_ = 1;
+  uint64_t compute_memory_bytes_ = 0;
   int compute_servers_started_ = 0;  // names are used once
 };
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "execution/methods.h"
 #include "types/sql_error.h"
 
 namespace nam::session {
@@ -59,6 +60,12 @@ absl::Status RowsAreOut(const absl::Status& why) {
                    -1, "what has been delivered is not the whole result; run the statement again");
 }
 
+/// The server has not begun the attempt, and another one may.
+bool IsDeclined(const absl::Status& status) {
+  const std::optional<SqlError> error = SqlErrorOf(status);
+  return error.has_value() && error->sqlstate == execution::kTooManyQueries;
+}
+
 }  // namespace
 
 QueryRun::QueryRun(const Options& options)
@@ -93,6 +100,7 @@ void QueryRun::Start(size_t server, size_t list_number, uint64_t first, bool wit
   work->request = options_.request;
   work->request.set_attempt(options_.next_attempt());
   work->request.set_window_bytes(options_.output.window_bytes);
+  work->request.set_whole_memory(servers_[server].crowded);
   for (uint64_t i = first; i < list.pieces.size(); ++i) {
     const partitioner::Piece& piece = pieces_[list.pieces[i]];
     proto::Piece& out = *work->request.add_pieces();
@@ -171,7 +179,9 @@ absl::Status QueryRun::Take(ComputeClients::Work& work) {
   --running_;
   --lists_[work.list].running;
   servers_[work.server].busy = false;
+  if (IsDeclined(work.status)) return Declined(work.server, work.status);
   if (!work.status.ok()) return work.lost ? Lost(work.server, work.status) : work.status;
+  if (work.reply.crowded()) return Crowded(work.server);
   NAM_RETURN_IF_ERROR(Add(work));
   ServerReport& report = options_.servers[work.server];
   for (int i = report.reply.pipelines_size(); i < work.reply.pipelines_size(); ++i)
@@ -224,6 +234,20 @@ absl::Status QueryRun::Lost(size_t server, const absl::Status& why) {
   return others ? absl::OkStatus() : first_loss_;
 }
 
+absl::Status QueryRun::Declined(size_t server, const absl::Status& why) {
+  servers_[server].declined = true;
+  if (first_loss_.ok()) first_loss_ = why;
+  const bool others =
+      std::any_of(servers_.begin(), servers_.end(), [](const Server& s) { return !s.gone && !s.declined; });
+  return others ? absl::OkStatus() : why;
+}
+
+absl::Status QueryRun::Crowded(size_t server) {
+  if (std::exchange(servers_[server].crowded, true))
+    return absl::InternalError("a compute server has no memory for what it has all of its memory for");
+  return absl::OkStatus();
+}
+
 double QueryRun::Expected(const List& list, int64_t now_ns) const {
   if (!list.counter || list.dry) return 0;
   const uint64_t left = list.pieces.size() - list.claimed;
@@ -257,7 +281,7 @@ absl::Status QueryRun::GiveWorkToAll() {
   if (options_.counters == nullptr || left_ == 0) return absl::OkStatus();
   bool looked = false;
   for (size_t s = 0; s < servers_.size(); ++s) {
-    if (servers_[s].busy || servers_[s].gone) continue;
+    if (servers_[s].busy || servers_[s].gone || servers_[s].declined) continue;
     const int64_t now_ns = options_.clock.NowNs();
     if (!std::exchange(looked, true)) {
       NAM_RETURN_IF_ERROR(LookAtLists([&](const List& list) { return Expected(list, now_ns) > 0; }));
@@ -273,9 +297,12 @@ absl::Status QueryRun::GiveWorkToAll() {
 }
 
 absl::Status QueryRun::HandOutAgain() {
+  const bool declined =
+      std::none_of(servers_.begin(), servers_.end(), [](const Server& s) { return !s.gone && !s.declined; });
   std::vector<size_t> able;
   for (size_t s = 0; s < servers_.size(); ++s) {
-    if (!servers_[s].gone) able.push_back(s);
+    if (declined) servers_[s].declined = false;
+    if (!servers_[s].gone && !servers_[s].declined) able.push_back(s);
   }
   if (able.empty() || ++rounds_ > kMostRounds) {
     return first_loss_.ok() ? absl::UnavailableError("all compute servers of the query have left it")

@@ -26,6 +26,9 @@ namespace nam::session {
 ///     attempt   one server claims from one list until it is empty, and says which pieces it had
 ///     idle      a server whose list is empty gets the list with most left, as does one that has just come
 ///     lost      what a dead server had claimed is in nobody's report: new lists, for those that are left
+///     declined  likewise, of a server where too many wait; it is asked again if there is no other
+///     crowded   likewise, of one that has no memory for it now; it is asked again to wait for all it may
+///     need
 ///
 /// A partial result counts when it has been read, with the pieces that its attempt reported; a server
 /// that only seems dead is never heard again, so no row counts twice. Without words (`counters` null) a
@@ -69,6 +72,8 @@ class QueryRun {
   struct Server {
     bool busy = false;
     bool gone = false;  // lost, or leaving
+    bool declined = false;
+    bool crowded = false;
   };
 
   absl::Status AddLists(std::vector<std::vector<uint32_t>> shares);
@@ -81,6 +86,8 @@ class QueryRun {
   /// What its attempt says that it has done.
   absl::Status Cover(const ComputeClients::Work& work, ServerReport& report);
   absl::Status Lost(size_t server, const absl::Status& why);
+  absl::Status Declined(size_t server, const absl::Status& why);
+  absl::Status Crowded(size_t server);
   /// Gives idle servers what there is most of; nothing if too little is left to be worth it.
   absl::Status GiveWorkToAll();
   /// How much has been claimed of the wanted lists: one READ for all.
@@ -106,7 +113,7 @@ class QueryRun {
   int64_t started_ns_ = 0;
   int64_t looked_ns_ = 0;
   int64_t reported_ns_ = 0;
-  absl::Status first_loss_;
+  absl::Status first_loss_;  // of a server, or that it declined
 };
 
 }  // namespace nam::session

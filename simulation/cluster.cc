@@ -130,6 +130,7 @@ absl::Status Cluster::StartServer(Role role, Slot& slot) {
     options.memory_bytes =
         first && options_.first_memory_bytes != 0 ? options_.first_memory_bytes : options_.memory_bytes;
     options.region_bytes = options_.region_bytes;
+    options.scratch_bytes = options_.scratch_bytes;
     options.huge_pages = false;
     options.on_lost = on_lost;
     NAM_ASSIGN_OR_RETURN(slot.memory, memserver::StartOverFabric(options, slot.process->Opener()));
@@ -137,6 +138,10 @@ absl::Status Cluster::StartServer(Role role, Slot& slot) {
     computeserver::ComputeServerOptions options;
     options.catalog = catalog;
     options.threads = options_.threads;
+    options.memory_bytes = options_.compute_memory_bytes;
+    options.first_memory_bytes = options_.first_attempt_bytes;
+    options.running_max = options_.running_max;
+    options.waiting_max = options_.waiting_max;
     options.few_by_parts = options_.few_by_parts;
     options.on_lost = on_lost;
     NAM_ASSIGN_OR_RETURN(slot.compute, computeserver::StartOverFabric(options, slot.process->Opener()));
@@ -189,6 +194,14 @@ std::string Cluster::Holdings() const {
     if (!world_.Alive(slot.process->id())) absl::StrAppend(&text, "(dead)");
   }
   return text;
+}
+
+bool Cluster::Idle() const {
+  for (const Slot& slot : compute_) {
+    if (slot.compute != nullptr && world_.Alive(slot.process->id()) && !slot.compute->load().idle())
+      return false;
+  }
+  return true;
 }
 
 uint64_t Cluster::UsedBytes() const {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,11 @@ struct ClusterOptions {
   uint64_t memory_bytes = uint64_t{64} << 20;
   uint64_t first_memory_bytes = 0;  // of memory-0; 0: as the others
   uint64_t region_bytes = uint64_t{1} << 20;
+  std::optional<uint64_t> scratch_bytes;                // of a memory server's; nothing: a quarter
+  uint64_t compute_memory_bytes = uint64_t{4} << 30;  // for all queries of a compute server
+  // Of compute servers: computeserver::ComputeServerOptions.
+  uint64_t first_attempt_bytes = uint64_t{16} << 20;
+  size_t running_max = 32, waiting_max = 64;
   uint32_t lease_ms = 3'000;
   bool few_by_parts = false;  // groups go by parts however few they are
   uint32_t bury_after_ms = catalog::kDefaultBuryAfterMs;
@@ -118,6 +124,8 @@ class Cluster {
   std::string Holdings() const;
   /// Handed out by living memory servers.
   uint64_t UsedBytes() const;
+  /// Whether no living compute server holds anything of a query.
+  bool Idle() const;
 
  private:
   struct Slot {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -29,9 +30,12 @@ Json ToJson(const Value& value);
 session::ResultSet TableOf(const Json& rows);
 /// Name, kernel, processors and memory of this host.
 Json HostJson();
+/// Bytes of scratch memory that queries have, by memory server that has told it.
+using ScratchUse = std::map<uint32_t, uint64_t>;
+
 /// `nam status`: members are the rows; tables stand beside them, and what a local cluster's supervisor did of
 /// late.
-std::string StatusJson(const proto::Cluster& cluster, const std::vector<proto::Table>& tables,
-                       const std::vector<std::string>& events);
+std::string StatusJson(const proto::Cluster& cluster, const ScratchUse& scratch,
+                       const std::vector<proto::Table>& tables, const std::vector<std::string>& events);
 
 }  // namespace nam

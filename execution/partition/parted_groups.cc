@@ -24,12 +24,19 @@ std::vector<uint32_t> FirstFields(size_t count) {
   return fields;
 }
 
-/// A quarter of the budget is for the tables of all threads.
+/// A quarter of the budget is for the tables of all threads, and as much for their open pages. A chunk has
+/// come in before a table is seen to be full.
 uint32_t TableGroups(const PartedGroups::Options& options, const RowLayout& layout,
                      const MemoryBudget& budget) {
   const uint64_t share = budget.bytes() / 4 / static_cast<uint64_t>(std::max(options.threads, 1));
   const uint64_t groups = share / (kGroupBytes + 2 * uint64_t{layout.stride()});
-  return static_cast<uint32_t>(std::clamp<uint64_t>(groups, kChunkRows, options.table_groups));
+  return static_cast<uint32_t>(std::clamp<uint64_t>(groups, 1, options.table_groups));
+}
+
+uint32_t OpenPages(const PartedGroups::Options& options, const RowLayout& layout,
+                   const MemoryBudget& budget) {
+  const uint64_t share = budget.bytes() / 4 / static_cast<uint64_t>(std::max(options.threads, 1));
+  return static_cast<uint32_t>(std::clamp<uint64_t>(share / layout.page_bytes(), 1, options.parts));
 }
 
 }  // namespace
@@ -103,7 +110,8 @@ PartedGroups::PartedGroups(const AggregatePlan& plan, const Options& options, st
                            MemoryBudget& budget)
     : plan_(plan),
       options_(options),
-      rows_{plan.partial_layout(), FirstFields(plan.keys().size()), options.parts, options.attempt},
+      rows_{plan.partial_layout(), FirstFields(plan.keys().size()), options.parts, options.attempt,
+            OpenPages(options, plan.partial_layout(), budget)},
       table_groups_(TableGroups(options, plan.partial_layout(), budget)),
       space_(space),
       budget_(budget),

@@ -1,5 +1,6 @@
 #include "execution/partition/partition_sink.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -40,7 +41,10 @@ absl::StatusOr<std::unique_ptr<PartitionSink>> PartitionSink::Make(const Options
   NAM_ASSIGN_OR_RETURN(RowLayout layout, PartLayout(options.rows, options.parts));
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<const Program> slots,
                        Program::Compile(SlotsOf(options.rows), options.rows));
-  PartedRows rows{std::move(layout), options.keys, options.parts, options.attempt};
+  const uint64_t share = budget.bytes() / 2 / static_cast<uint64_t>(std::max(options.threads, 1));
+  const uint64_t pages = std::clamp<uint64_t>(share / layout.page_bytes(), 1, options.parts);
+  PartedRows rows{std::move(layout), options.keys, options.parts, options.attempt,
+                  static_cast<uint32_t>(pages)};
   return std::unique_ptr<PartitionSink>(new PartitionSink(std::move(rows), std::move(slots), space, budget));
 }
 

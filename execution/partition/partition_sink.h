@@ -20,6 +20,7 @@ class PartitionSink final : public Sink {
     std::vector<uint32_t> keys;  // slots
     uint32_t parts = 1;
     uint64_t attempt = 0;
+    int threads = 1;  // that share half of the budget for their open pages
   };
   /// UNIMPLEMENTED for keys without a hash. Space and budget outlive the sink.
   static absl::StatusOr<std::unique_ptr<PartitionSink>> Make(const Options& options,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "base/check.h"
@@ -49,6 +50,24 @@ absl::StatusOr<std::byte*> PartitionWriter::NewPage() {
   return page;
 }
 
+absl::StatusOr<std::byte*> PartitionWriter::OpenPageFor(TaskContext& context) {
+  absl::StatusOr<std::byte*> page = absl::ResourceExhaustedError("pages enough are open");
+  // One of the pages is for staging.
+  if (pages_.size() <= rows_.open_pages_max) page = NewPage();
+  if (!absl::IsResourceExhausted(page.status()) || pages_.size() <= 1) return page;
+  // Pages that have been written stay with their parts, without rows: these go first.
+  const auto fullness = [](const OpenPage& open) { return open.rows == 0 ? UINT32_MAX : open.rows; };
+  auto fullest = open_.end();
+  for (auto open = open_.begin(); open != open_.end(); ++open) {
+    if (open->bytes == nullptr) continue;
+    if (fullest == open_.end() || fullness(*open) > fullness(*fullest)) fullest = open;
+  }
+  short_of_pages_ = true;
+  if (fullest->rows > 0)
+    NAM_RETURN_IF_ERROR(WritePage(context, static_cast<uint32_t>(fullest - open_.begin())));
+  return std::exchange(*fullest, {}).bytes;
+}
+
 absl::Status PartitionWriter::Append(TaskContext& context, const Chunk& chunk) {
   if (staging_ == nullptr) {
     NAM_ASSIGN_OR_RETURN(staging_, NewPage());
@@ -67,7 +86,8 @@ absl::Status PartitionWriter::Append(TaskContext& context, const Chunk& chunk) {
 absl::Status PartitionWriter::Scatter(TaskContext& context, uint32_t rows) {
   context.Charge(rows, plan::work_cost::kSinkRowPs);
   HashRows(rows_.layout, rows_.keys, staging_, 0, rows, hashes_.get());
-  if (!texts_.empty()) return ScatterTexts(context, rows);
+  if (short_of_pages_) return ScatterAny(context, rows, ByPart(rows));
+  if (!texts_.empty()) return ScatterAny(context, rows, {});
   switch (rows_.layout.stride()) {
     case 8:
       return ScatterRows<8>(context, rows);
@@ -98,10 +118,21 @@ absl::Status PartitionWriter::ScatterRows(TaskContext& context, uint32_t rows) {
   return absl::OkStatus();
 }
 
-absl::Status PartitionWriter::ScatterTexts(TaskContext& context, uint32_t rows) {
+std::span<const uint32_t> PartitionWriter::ByPart(uint32_t rows) {
+  part_ends_.assign(rows_.parts + 1, 0);
+  order_.resize(rows);
+  for (uint32_t i = 0; i < rows; ++i) ++part_ends_[PartOf(hashes_[i], rows_.parts) + 1];
+  std::partial_sum(part_ends_.begin(), part_ends_.end(), part_ends_.begin());
+  for (uint32_t i = 0; i < rows; ++i) order_[part_ends_[PartOf(hashes_[i], rows_.parts)]++] = i;
+  return order_;
+}
+
+absl::Status PartitionWriter::ScatterAny(TaskContext& context, uint32_t rows,
+                                         std::span<const uint32_t> order) {
   const RowLayout& layout = rows_.layout;
   const uint32_t stride = layout.stride();
-  for (uint32_t i = 0; i < rows; ++i) {
+  for (uint32_t next = 0; next < rows; ++next) {
+    const uint32_t i = order.empty() ? next : order[next];
     const std::byte* const row = staging_ + kPageHeaderBytes + size_t{i} * stride;
     uint32_t text_bytes = 0;
     for (const size_t field : texts_)
@@ -131,7 +162,7 @@ absl::Status PartitionWriter::MakeRoom(TaskContext& context, uint32_t part, uint
     if (page.rows < rows_.layout.rows_max() && end <= page.text_begin) return absl::OkStatus();
     return WritePage(context, part);
   }
-  NAM_ASSIGN_OR_RETURN(page.bytes, NewPage());
+  NAM_ASSIGN_OR_RETURN(page.bytes, OpenPageFor(context));
   rows_.layout.Clear(page.bytes);
   page.text_begin = rows_.layout.page_bytes();
   return absl::OkStatus();

@@ -22,6 +22,8 @@ struct PartedRows {
   std::vector<uint32_t> keys;  // fields, whose hash says the part
   uint32_t parts = 1;
   uint64_t attempt = 0;  // that pages carry
+  /// Of a writer; beyond that the fullest page is written before its time.
+  uint32_t open_pages_max = UINT32_MAX;
 };
 
 /// Writes tuples of chunks into pages in scratch memory by their part. A chunk's rows are written one behind
@@ -30,7 +32,10 @@ struct PartedRows {
 ///
 ///     chunk ── RowWriter ─▶ staging page ── HashRows, PartOf ─▶ open page a part ── full ─▶ ScratchWriter
 ///
-/// One thread. Its memory is the budget's: a page for each part that has rows, and one.
+/// One thread. Its memory is the budget's: one page, and one for each part that has rows, or fewer if that is
+/// more than it may have: a part without a page takes the fullest one of the others, once that is written. So
+/// two pages are enough; a chunk's rows are then copied part by part, or pages would have a row each. (Pages
+/// with texts take their whole size in scratch memory, however few rows they have.)
 class PartitionWriter {
  public:
   /// Field i of the rows is output i of the program. All that is referred to outlives the writer. The channel
@@ -56,10 +61,15 @@ class PartitionWriter {
     uint32_t text_begin = 0;
   };
   absl::StatusOr<std::byte*> NewPage();
+  /// For a part without one.
+  absl::StatusOr<std::byte*> OpenPageFor(TaskContext& context);
   absl::Status Scatter(TaskContext& context, uint32_t rows);
   template <uint32_t kStride>
   absl::Status ScatterRows(TaskContext& context, uint32_t rows);
-  absl::Status ScatterTexts(TaskContext& context, uint32_t rows);
+  /// Rows of any stride, with texts or without. In `order`, or one after the other if that is empty.
+  absl::Status ScatterAny(TaskContext& context, uint32_t rows, std::span<const uint32_t> order);
+  /// The rows' numbers, by part.
+  std::span<const uint32_t> ByPart(uint32_t rows);
   /// Makes room in the part's page for a row with so many bytes of text.
   absl::Status MakeRoom(TaskContext& context, uint32_t part, uint32_t text_bytes);
   uint32_t BytesOf(const OpenPage& page) const;
@@ -75,6 +85,8 @@ class PartitionWriter {
   std::byte* staging_ = nullptr;
   std::vector<OpenPage> open_;  // by part
   std::unique_ptr<uint64_t[]> hashes_;
+  bool short_of_pages_ = false;
+  std::vector<uint32_t> order_, part_ends_;  // of ByPart
   PartDirectory directory_;
 };
 

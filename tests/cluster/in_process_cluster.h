@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,10 @@ class InProcessCluster {
     uint64_t memory_bytes = uint64_t{256} << 20;
     uint64_t region_bytes = uint64_t{8} << 20;
     uint32_t lease_ms = 3000;
-    bool few_by_parts = false;  // groups go by parts however few they are
+    std::optional<uint64_t> scratch_bytes;             // of a memory server's; nothing: a quarter
+    uint64_t compute_memory_bytes = 0;                 // of each, for all queries; 0: half of the host's
+    uint64_t first_memory_bytes = uint64_t{16} << 20;  // of an attempt
+    bool few_by_parts = false;                         // groups go by parts however few they are
   };
   explicit InProcessCluster(const Options& options) : options_(options) {
     folder_ = std::filesystem::path(::testing::TempDir()) / ("cluster-" + std::to_string(counter_++));
@@ -64,6 +68,7 @@ class InProcessCluster {
     options.catalog = Client();
     options.memory_bytes = options_.memory_bytes;
     options.region_bytes = options_.region_bytes;
+    options.scratch_bytes = options_.scratch_bytes;
     options.huge_pages = false;
     auto server = memserver::MemoryServer::Start(options);
     ASSERT_TRUE(server.ok()) << server.status();
@@ -73,6 +78,8 @@ class InProcessCluster {
     computeserver::ComputeServerOptions options;
     options.catalog = Client();
     options.threads = options_.threads;
+    options.memory_bytes = options_.compute_memory_bytes;
+    options.first_memory_bytes = options_.first_memory_bytes;
     options.few_by_parts = options_.few_by_parts;
     auto server = computeserver::ComputeServer::Start(options);
     ASSERT_TRUE(server.ok()) << server.status();

@@ -5,42 +5,80 @@
 #include <atomic>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/random.h"
+#include "execution/methods.h"
 #include "tests/catalog/fake_fabric.h"
+#include "types/sql_error.h"
 
 namespace nam::computeserver {
 namespace {
 
 class FakeCall final : public catalog::IncomingCall {
  public:
-  bool Cancelled() const override { return cancelled; }
+  bool Cancelled() const override {
+    ++asked;
+    return cancelled;
+  }
   std::atomic<bool> cancelled = false;
+  mutable std::atomic<int> asked = 0;  // each waiting caller asks now and then
 };
+
+using Needs = AttemptQueue::Needs;
 
 /// Until the queue has so many waiters, whom another caller would be behind.
 void AwaitWaiters(AttemptQueue& queue, size_t waiters) {
   while (queue.waiting() < waiters) std::this_thread::yield();
 }
 
+void Nobody() {}
+
+/// One that waits, and what it has got then.
+class Waiting {
+ public:
+  Waiting(AttemptQueue& queue, const Needs& needs)
+      : thread_([this, &queue, needs] {
+          begun_.emplace(queue.Begin(call_, needs, Nobody));
+          served_ = true;
+        }) {}
+  ~Waiting() {
+    if (thread_.joinable()) thread_.join();
+  }
+  bool served() const { return served_; }
+  void GiveUp() { call_.cancelled = true; }
+  absl::StatusOr<AttemptQueue::Beginning> Take() {
+    thread_.join();
+    return *std::move(begun_);
+  }
+
+ private:
+  FakeCall call_;
+  std::atomic<bool> served_ = false;
+  std::optional<absl::StatusOr<AttemptQueue::Beginning>> begun_;
+  std::thread thread_;
+};
+
 TEST(AttemptQueue, TurnsComeInTheOrderOfTheCallers) {
   fabric::FakeFabric fabric;
-  AttemptQueue queue(fabric, 2, 3);
+  AttemptQueue queue(fabric, {.running_max = 2, .waiting_max = 3});
   FakeCall call;
-  std::optional<AttemptQueue::Turn> first = queue.Begin(call).value();
-  std::optional<AttemptQueue::Turn> second = queue.Begin(call).value();
+  std::optional<AttemptQueue::Beginning> first = queue.Begin(call, {}, Nobody).value();
+  std::optional<AttemptQueue::Beginning> second = queue.Begin(call, {}, Nobody).value();
   std::atomic<int> order = 0;
   std::vector<int> came(3, -1);
   std::vector<std::thread> callers;
   for (size_t i = 0; i < came.size(); ++i) {
     callers.emplace_back([&, i] {
-      const auto turn = queue.Begin(call);
+      const auto turn = queue.Begin(call, {}, Nobody);
       EXPECT_TRUE(turn.ok()) << turn.status();
       came[i] = order++;
     });
     AwaitWaiters(queue, i + 1);
   }
-  EXPECT_EQ(queue.Begin(call).status().code(), absl::StatusCode::kResourceExhausted);
+  const absl::Status refused = queue.Begin(call, {}, Nobody).status();
+  EXPECT_EQ(SqlErrorOf(refused).value_or(SqlError{}).sqlstate, execution::kTooManyQueries) << refused;
   EXPECT_FALSE(queue.empty());
   first.reset();
   for (std::thread& caller : callers) caller.join();
@@ -50,45 +88,172 @@ TEST(AttemptQueue, TurnsComeInTheOrderOfTheCallers) {
   EXPECT_TRUE(queue.empty());
 }
 
-/// However many wait: it has begun what others may wait for.
-TEST(AttemptQueue, WhoResumesIsNotRefused) {
+/// Who needs little does not pass who has come before and needs much, or that one would wait for ever.
+TEST(AttemptQueue, WhoNeedsMemoryWaitsForItInOrder) {
   fabric::FakeFabric fabric;
-  AttemptQueue queue(fabric, 1, 0);
+  AttemptQueue queue(fabric, {.running_max = 9, .waiting_max = 9, .memory_bytes = 100});
   FakeCall call;
-  std::optional<AttemptQueue::Turn> turn = queue.Begin(call).value();
-  EXPECT_TRUE(absl::IsResourceExhausted(queue.Begin(call).status()));
-  std::atomic<bool> served = false;
-  std::thread resuming([&] {
-    EXPECT_TRUE(queue.Begin(call, AttemptQueue::Kind::kResumed).ok());
-    served = true;
+  std::optional<AttemptQueue::Beginning> large = queue.Begin(call, {.memory_bytes = 60}, Nobody).value();
+  std::optional<AttemptQueue::Beginning> small = queue.Begin(call, {.memory_bytes = 30}, Nobody).value();
+  EXPECT_EQ(queue.memory().used(), 90);
+  Waiting whole(queue, {.memory_bytes = 1'000'000});
+  AwaitWaiters(queue, 1);
+  Waiting little(queue, {.memory_bytes = 5});
+  AwaitWaiters(queue, 2);
+  large.reset();
+  EXPECT_EQ(queue.waiting(), 2) << "100 are wanted, 70 are free; 5 are wanted behind that";
+  // A turn that ends gives nothing back: the attempt may stand still.
+  AttemptQueue::Beginning stands = *std::exchange(small, std::nullopt);
+  { const AttemptQueue::Turn ended = std::move(stands.turn); }
+  EXPECT_EQ(queue.waiting(), 2);
+  stands.place.reset();
+  std::optional<AttemptQueue::Beginning> all = whole.Take().value();
+  EXPECT_EQ(queue.memory().used(), 100);
+  EXPECT_FALSE(little.served());
+  all.reset();
+  EXPECT_TRUE(little.Take().ok());
+}
+
+TEST(AttemptQueue, WhoGivesUpDoesNotHoldUpOthers) {
+  fabric::FakeFabric fabric;
+  AttemptQueue queue(fabric, {.running_max = 9, .waiting_max = 9, .memory_bytes = 100});
+  FakeCall call;
+  const auto begun = queue.Begin(call, {.memory_bytes = 60}, Nobody).value();
+  Waiting whole(queue, {.memory_bytes = 100});
+  AwaitWaiters(queue, 1);
+  Waiting little(queue, {.memory_bytes = 5});
+  AwaitWaiters(queue, 2);
+  whole.GiveUp();
+  EXPECT_TRUE(absl::IsCancelled(whole.Take().status()));
+  EXPECT_TRUE(little.Take().ok());
+}
+
+/// Their places come back when clients read on, which is nothing that others should wait for.
+TEST(AttemptQueue, WhoLacksAPlaceForWindowsIsPassed) {
+  fabric::FakeFabric fabric;
+  AttemptQueue queue(fabric, {.running_max = 3, .waiting_max = 3, .open_max = 1});
+  FakeCall call;
+  std::optional<AttemptQueue::Beginning> open = queue.Begin(call, {.windows = true}, Nobody).value();
+  Waiting windows(queue, {.windows = true});
+  AwaitWaiters(queue, 1);
+  EXPECT_TRUE(queue.Begin(call, {}, Nobody).ok());
+  EXPECT_FALSE(windows.served());
+  open.reset();
+  EXPECT_TRUE(windows.Take().ok());
+}
+
+/// The first that waits for what attempts hold, and not for a turn, has somebody relieve the server.
+TEST(AttemptQueue, WhoIsHeldUpByWhatStandsStillIsRelieved) {
+  fabric::FakeFabric fabric;
+  AttemptQueue queue(fabric, {.running_max = 1, .waiting_max = 3, .memory_bytes = 10});
+  FakeCall call;
+  std::optional<AttemptQueue::Beginning> standing = queue.Begin(call, {.memory_bytes = 10}, Nobody).value();
+  std::optional<AttemptQueue::Turn> turn = std::move(standing->turn);
+  std::atomic<int> relieved = 0;
+  std::atomic<bool> end = false;
+  std::thread waiting([&] {
+    EXPECT_TRUE(queue
+                    .Begin(call, {.memory_bytes = 10},
+                           [&] {
+                             ++relieved;
+                             if (end) standing.reset();
+                           })
+                    .ok());
   });
-  while (queue.waiting() == 0 && !served) std::this_thread::yield();
-  EXPECT_FALSE(served);
+  AwaitWaiters(queue, 1);
+  while (call.asked < 3) std::this_thread::yield();
+  EXPECT_EQ(relieved, 0) << "it waits for a turn";
   turn.reset();
+  while (relieved == 0) std::this_thread::yield();
+  EXPECT_EQ(queue.waiting(), 1);
+  end = true;
+  waiting.join();
+  EXPECT_GT(relieved, 1);
+}
+
+/// However many wait, and whatever they wait for: it has begun what they wait for.
+TEST(AttemptQueue, WhoResumesComesFirst) {
+  fabric::FakeFabric fabric;
+  AttemptQueue queue(fabric, {.running_max = 1, .waiting_max = 1, .memory_bytes = 10});
+  FakeCall call;
+  std::optional<AttemptQueue::Beginning> begun = queue.Begin(call, {.memory_bytes = 6}, Nobody).value();
+  Waiting whole(queue, {.memory_bytes = 10});
+  AwaitWaiters(queue, 1);
+  EXPECT_TRUE(absl::IsResourceExhausted(queue.Begin(call, {}, Nobody).status()));
+  std::atomic<bool> served = false, go_on = false;
+  std::thread resuming([&] {
+    const auto turn = queue.Resume(call);
+    EXPECT_TRUE(turn.ok());
+    served = true;
+    while (!go_on) std::this_thread::yield();
+  });
+  AwaitWaiters(queue, 2);
+  EXPECT_FALSE(served);
+  { const AttemptQueue::Turn ended = std::move(begun->turn); }
+  while (!served) std::this_thread::yield();
+  EXPECT_FALSE(whole.served());
+  go_on = true;
   resuming.join();
-  EXPECT_TRUE(served);
+  begun.reset();
+  EXPECT_TRUE(whole.Take().ok());
 }
 
 TEST(AttemptQueue, WhoGivesUpLeavesItsPlace) {
   fabric::FakeFabric fabric;
-  AttemptQueue queue(fabric, 1, 2);
+  AttemptQueue queue(fabric, {.running_max = 1, .waiting_max = 2});
   FakeCall call, impatient;
-  std::optional<AttemptQueue::Turn> turn = queue.Begin(call).value();
-  std::thread leaving([&] { EXPECT_TRUE(absl::IsCancelled(queue.Begin(impatient).status())); });
+  std::optional<AttemptQueue::Beginning> turn = queue.Begin(call, {}, Nobody).value();
+  std::thread leaving([&] { EXPECT_TRUE(absl::IsCancelled(queue.Resume(impatient).status())); });
   AwaitWaiters(queue, 1);
-  std::atomic<bool> served = false;
-  std::thread staying([&] {
-    EXPECT_TRUE(queue.Begin(call).ok());
-    served = true;
-  });
+  Waiting staying(queue, {});
   AwaitWaiters(queue, 2);
   impatient.cancelled = true;
   leaving.join();
-  EXPECT_FALSE(served);
+  EXPECT_FALSE(staying.served());
   turn.reset();
-  staying.join();
-  EXPECT_TRUE(served);
+  EXPECT_TRUE(staying.Take().ok());
   EXPECT_TRUE(queue.empty());
+}
+
+/// Whatever they need, all get it in the end, and never more than there is.
+TEST(AttemptQueue, EverybodyIsServed) {
+  constexpr uint64_t kMemory = 50;
+  constexpr int kCallers = 12, kRounds = 200;
+  fabric::FakeFabric fabric;
+  AttemptQueue queue(fabric,
+                     {.running_max = 3, .waiting_max = kCallers, .open_max = 2, .memory_bytes = kMemory});
+  FakeCall call;
+  std::atomic<uint64_t> held = 0;
+  std::atomic<int> running = 0, open = 0;
+  std::vector<std::thread> callers;
+  for (int c = 0; c < kCallers; ++c) {
+    callers.emplace_back([&, c] {
+      RandomStream random(static_cast<uint64_t>(c));
+      for (int i = 0; i < kRounds; ++i) {
+        const Needs needs{.memory_bytes = random.Below(kMemory + 1), .windows = random.OneIn(2)};
+        auto begun = queue.Begin(call, needs, Nobody);
+        ASSERT_TRUE(begun.ok()) << begun.status();
+        EXPECT_LE(++running, 3);
+        EXPECT_LE(held += needs.memory_bytes, kMemory);
+        if (needs.windows) {
+          EXPECT_LE(++open, 2);
+        }
+        std::optional<AttemptQueue::Turn> turn = std::move(begun->turn);
+        for (int windows = 0; needs.windows && windows < 3; ++windows) {
+          --running;
+          turn.reset();
+          turn.emplace(queue.Resume(call).value());
+          EXPECT_LE(++running, 3);
+        }
+        --running;
+        held -= needs.memory_bytes;
+        if (needs.windows) --open;
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_TRUE(queue.empty());
+  EXPECT_EQ(queue.memory().used(), 0);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tests/catalog/fake_fabric.h"
+#include "types/sql_error.h"
 
 namespace nam::computeserver {
 namespace {
@@ -23,6 +24,7 @@ class FakeCall final : public catalog::IncomingCall {
 struct Seen {
   std::atomic<int> advances = 0;
   std::atomic<bool> cancelled = false;
+  std::atomic<bool> left_window = false;
   std::atomic<bool> ended = false;
 };
 
@@ -40,6 +42,7 @@ class FakeAttempt final : public OpenAttempt {
     return reply;
   }
   void Cancel() override { seen_.cancelled = true; }
+  void LeaveWindow() override { seen_.left_window = true; }
 
  private:
   Seen& seen_;
@@ -54,12 +57,12 @@ class OpenAttemptsTest : public testing::Test {
     return open_.Begin(id, MemberId(client), std::make_shared<FakeAttempt>(seen, windows, meanwhile), call_);
   }
   absl::StatusOr<proto::AttemptReply> Resume(uint64_t id, uint32_t client, uint32_t windows) {
-    return open_.Resume(id, MemberId(client), windows, call_);
+    return open_.Resume(id, MemberId(client), windows, call_, [] { return absl::OkStatus(); });
   }
 
   fabric::FakeFabric fabric_;
   FakeCall call_;
-  OpenAttempts open_{fabric_, 3};
+  OpenAttempts open_{fabric_};
 };
 
 TEST_F(OpenAttemptsTest, AnAttemptGoesOnUntilItsEnd) {
@@ -72,7 +75,7 @@ TEST_F(OpenAttemptsTest, AnAttemptGoesOnUntilItsEnd) {
   EXPECT_TRUE(seen.ended);
   EXPECT_FALSE(seen.cancelled);
   EXPECT_EQ(seen.advances, 3);
-  EXPECT_TRUE(open_.empty());
+  EXPECT_EQ(open_.size(), 0);
   EXPECT_TRUE(absl::IsNotFound(Resume(1, 7, 3).status()));
 }
 
@@ -91,13 +94,38 @@ TEST_F(OpenAttemptsTest, ResumeIsOfWhatStands) {
   EXPECT_TRUE(another.ended);
 }
 
-TEST_F(OpenAttemptsTest, MoreThanThatAreRefused) {
-  Seen seen[4];
-  for (uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(Begin(i, 7, seen[i], 1).ok());
-  EXPECT_TRUE(absl::IsResourceExhausted(Begin(3, 8, seen[3], 1).status()));
-  EXPECT_EQ(seen[3].advances, 0);
-  EXPECT_FALSE(Resume(1, 7, 1)->more());
-  EXPECT_TRUE(Begin(3, 8, seen[3], 1).ok());
+/// Others wait for what it holds. The client is told when it comes.
+TEST_F(OpenAttemptsTest, WhatStandsForTooLongEnds) {
+  Seen seen[3];
+  for (uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(Begin(i, 7, seen[i], 9).ok());
+  open_.EndStanding(60'000'000);
+  for (const Seen& one : seen) EXPECT_FALSE(one.ended);
+  // The second is under way, and the first has been read last.
+  EXPECT_TRUE(Resume(0, 7, 1).ok());
+  const auto reply = open_.Resume(1, MemberId(7), 1, call_, [&] {
+    open_.EndStanding(0);
+    EXPECT_TRUE(seen[2].ended && seen[2].left_window);
+    open_.EndStanding(0);
+    EXPECT_TRUE(seen[0].ended);
+    open_.EndStanding(0);
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(reply.ok() && reply->more()) << reply.status();
+  const absl::Status ended = Resume(2, 7, 1).status();
+  EXPECT_EQ(SqlErrorOf(ended).value_or(SqlError{}).sqlstate, "53200") << ended;
+  EXPECT_TRUE(absl::IsNotFound(Resume(2, 8, 1).status())) << "of another client";
+  EXPECT_TRUE(Resume(1, 7, 2).ok());
+}
+
+/// It would keep what nobody reads.
+TEST_F(OpenAttemptsTest, WithoutATurnTheAttemptEnds) {
+  Seen seen;
+  ASSERT_TRUE(Begin(1, 7, seen, 9).ok());
+  const auto reply =
+      open_.Resume(1, MemberId(7), 1, call_, [] { return absl::CancelledError("the caller is gone"); });
+  EXPECT_TRUE(absl::IsCancelled(reply.status()));
+  EXPECT_TRUE(seen.ended);
+  EXPECT_EQ(seen.advances, 1);
 }
 
 TEST_F(OpenAttemptsTest, TheEndOfAClientEndsItsAttempts) {
@@ -108,7 +136,7 @@ TEST_F(OpenAttemptsTest, TheEndOfAClientEndsItsAttempts) {
   EXPECT_TRUE(absl::IsNotFound(Resume(0, 7, 1).status()));
   open_.EndAll();  // waits for what EndOf has begun
   for (const Seen& one : seen) EXPECT_TRUE(one.cancelled && one.ended);
-  EXPECT_TRUE(open_.empty());
+  EXPECT_EQ(open_.size(), 0);
 }
 
 TEST_F(OpenAttemptsTest, WhatIsReleasedEnds) {
@@ -118,7 +146,7 @@ TEST_F(OpenAttemptsTest, WhatIsReleasedEnds) {
   EXPECT_FALSE(seen.ended);
   open_.Release(1);
   EXPECT_TRUE(seen.cancelled && seen.ended);
-  EXPECT_TRUE(open_.empty());
+  EXPECT_EQ(open_.size(), 0);
 }
 
 /// The call that is under way ends it.
@@ -136,7 +164,7 @@ TEST_F(OpenAttemptsTest, WhatIsReleasedInACallEndsWithIt) {
     });
     EXPECT_TRUE(absl::IsCancelled(reply.status())) << reply.status();
     EXPECT_TRUE(seen.ended);
-    EXPECT_TRUE(open_.empty());
+    EXPECT_EQ(open_.size(), 0);
   }
 }
 
@@ -146,7 +174,7 @@ TEST_F(OpenAttemptsTest, ACancelledCallEndsTheAttempt) {
   const auto reply = Begin(1, 7, seen, 9, [&] { call_.cancelled = true; });
   EXPECT_TRUE(absl::IsCancelled(reply.status())) << reply.status();
   EXPECT_TRUE(seen.ended);
-  EXPECT_TRUE(open_.empty());
+  EXPECT_EQ(open_.size(), 0);
 }
 
 }  // namespace

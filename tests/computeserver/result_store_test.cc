@@ -26,15 +26,16 @@ class ResultStoreTest : public testing::Test {
   }
 
   fabric::FakeFabric fabric_;
-  std::unique_ptr<ResultStore> store_ = ResultStore::Create(fabric_, /*old_us=*/-1'000'000).value();
+  std::unique_ptr<ResultStore> store_ = ResultStore::Create(fabric_).value();
 };
 
 TEST_F(ResultStoreTest, ResultsStayAsLongAsTheirClient) {
   ASSERT_TRUE(Put(1, 7).ok());
   ASSERT_TRUE(Put(2, 8).ok());
-  store_->DropAbandoned([] { return Clients{MemberId(7), MemberId(8)}; });
-  EXPECT_FALSE(store_->empty());
-  store_->DropAbandoned([] { return Clients{MemberId(8)}; });
+  ASSERT_TRUE(Put(3, 7).ok());
+  EXPECT_EQ(store_->Clients(), (Clients{MemberId(7), MemberId(8)}));
+  store_->DropOf(MemberId(7));
+  EXPECT_EQ(store_->Clients(), (Clients{MemberId(8)}));
   store_->Release(2);
   EXPECT_TRUE(store_->empty());
 }
@@ -58,26 +59,6 @@ TEST_F(ResultStoreTest, AWindowTakesThePlaceOfTheOneBefore) {
   }
   store_->Release(1);
   EXPECT_TRUE(store_->empty());
-}
-
-TEST_F(ResultStoreTest, NothingIsDroppedUnheard) {
-  ASSERT_TRUE(Put(1, 7).ok());
-  store_->DropAbandoned([] { return absl::UnavailableError("no catalog"); });
-  EXPECT_FALSE(store_->empty());
-  store_->DropAbandoned([] { return Clients(); });
-  EXPECT_TRUE(store_->empty());
-}
-
-TEST_F(ResultStoreTest, YoungResultsAskForNobody) {
-  const auto store = ResultStore::Create(fabric_).value();
-  const std::vector<std::byte> page(64);
-  const std::span<const std::byte> pages[] = {page};
-  ASSERT_TRUE(store->Put(1, MemberId(7), pages).ok());
-  store->DropAbandoned([]() -> absl::StatusOr<Clients> {
-    ADD_FAILURE() << "the catalog is asked for each query";
-    return Clients();
-  });
-  EXPECT_FALSE(store->empty());
 }
 
 }  // namespace

@@ -285,12 +285,13 @@ class Cluster:
 
     def __init__(self, case, fabric="shm", memory=(512 * MIB,), compute=1, threads=1, lease_ms=1000,
                  store=None, secret="a secret of the tests", catalog_preexec=None, timestamps="leased",
-                 bury_after=60):
+                 bury_after=60, scratch=None):
         self.scratch, self.fabric, self.threads = case.scratch, fabric, threads
         self.lease_ms = int(lease_ms * min(SLOWNESS, 3))
         self.lease = self.lease_ms / 1000
         self.timestamps = timestamps
         self.bury_after = bury_after
+        self.scratch_bytes = scratch  # of each memory server; None: a quarter
         self.secret_file = self.scratch.file("secret-%s" % uuid.uuid4().hex[:8], secret + "\n")
         self.store = store or self.scratch.file("store-%s.db" % uuid.uuid4().hex[:8])
         self.port = free_port()
@@ -320,7 +321,8 @@ class Cluster:
         return fresh
 
     def add_memory(self, *memory_bytes):
-        return self._add(self.memory, "memserver", [["--memory=%d" % n] for n in memory_bytes])
+        scratch = [] if self.scratch_bytes is None else ["--scratch=%d" % self.scratch_bytes]
+        return self._add(self.memory, "memserver", [["--memory=%d" % n] + scratch for n in memory_bytes])
 
     def add_compute(self, count=1):
         return self._add(self.compute, "compute", [["--threads=%d" % self.threads]] * count)
@@ -383,6 +385,10 @@ class Cluster:
         wanted = [server.id for server in servers or self.memory]
         return {row["id"]: row["used_bytes"] for row in self.status()["rows"]
                 if row["role"] == "memory" and row["id"] in wanted and row["alive"]}
+
+    def scratch_used_bytes(self):
+        """Of all memory servers that answer."""
+        return sum(row.get("scratch_used_bytes", 0) for row in self.status()["rows"])
 
     def tables(self):
         """Name → rows."""

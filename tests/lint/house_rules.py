@@ -26,7 +26,7 @@ MAY_INCLUDE = {
     # What it needs of queries lies below the text: in plan/, types/ and partitioner/.
     "execution": {"plan", "types", "partitioner", "txn", "storage", "catalog", "fabric", "base"},
     # The process alone: queries are the engine's.
-    "computeserver": {"execution", "plan", "txn", "storage", "partitioner", "catalog", "fabric", "base"},
+    "computeserver": {"execution", "plan", "types", "txn", "storage", "partitioner", "catalog", "fabric", "base"},
     # Coordinators know compute servers by their methods alone.
     "session": {"sql", "optimizer", "execution", "plan", "types", "partitioner", "txn", "storage", "catalog", "fabric",
                 "base"},

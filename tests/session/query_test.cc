@@ -149,7 +149,7 @@ TEST_F(QueryTest, EveryErrorHasASqlState) {
   const std::string large =
       "select a.id, a.id, a.id, a.id, b.note, b.note, b.note from sales a, sales b where a.item = b.item";
   EXPECT_EQ(Error(large).sqlstate, "53200") << "rows that flow to the client are more than it may hold";
-  EXPECT_EQ(Error(large + " order by 1").sqlstate, "53000") << "others are more than a server may hold";
+  EXPECT_EQ(Error(large + " order by 1").sqlstate, "53200") << "others are more than a server may hold";
   Rows("set nam.result_mib_max = 1024");
 }
 

@@ -13,6 +13,13 @@
 namespace nam::execution {
 namespace {
 
+bool HasTexts(const RowLayout& layout) {
+  for (size_t i = 0; i < layout.fields(); ++i) {
+    if (layout.field(i).physical == Physical::kText) return true;
+  }
+  return false;
+}
+
 TEST(PartitionSinkTest, EachRowComesOnceAndEqualKeysTogether) {
   for (const uint64_t seed : TestSeeds(20)) {
     SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
@@ -25,23 +32,28 @@ TEST(PartitionSinkTest, EachRowComesOnceAndEqualKeysTogether) {
       if (CheckKeyOfParts(schema[slot].type).ok() && random.OneIn(2)) keys.push_back(slot);
     }
     const uint32_t parts = 1 + static_cast<uint32_t>(random.Below(100));
+    const auto layout = PartLayout(schema, parts);
+    ASSERT_TRUE(layout.ok()) << layout.status();
     std::vector<Tuple> all;
     std::vector<proto::Directory> directories;
     for (uint64_t attempt = 1; attempt <= 1 + random.Below(3); ++attempt) {
       const std::unique_ptr<storage::ScratchSpace> space = cluster.NewSpace();
-      auto sink = PartitionSink::Make({.rows = schema, .keys = keys, .parts = parts, .attempt = attempt},
-                                      *space, driver.budget());
+      // Two pages a task, or enough for all parts. Pages with texts are whole ones, however few rows they
+      // have.
+      const int tasks = 1 + static_cast<int>(random.Below(3));
+      MemoryBudget few_pages(static_cast<uint64_t>(tasks) * 2 * layout->page_bytes());
+      const bool whole_pages = HasTexts(*layout);
+      auto sink = PartitionSink::Make(
+          {.rows = schema, .keys = keys, .parts = parts, .attempt = attempt, .threads = tasks}, *space,
+          random.OneIn(2) && !whole_pages ? few_pages : driver.budget());
       ASSERT_TRUE(sink.ok()) << sink.status();
       const std::vector<Tuple> input =
           RandomTuples(schema, random.Below(4000), 1 + random.Below(500), random);
-      const absl::Status status =
-          cluster.RunInto(schema, input, **sink, 1 + static_cast<int>(random.Below(3)));
+      const absl::Status status = cluster.RunInto(schema, input, **sink, tasks);
       ASSERT_TRUE(status.ok()) << status;
       directories.push_back((*sink)->output().directory().ToProto(attempt, 0));
       all.insert(all.end(), input.begin(), input.end());
     }
-    const auto layout = PartLayout(schema, parts);
-    ASSERT_TRUE(layout.ok()) << layout.status();
     std::vector<Tuple> read;
     std::set<Tuple> seen;  // keys of parts before
     for (uint32_t part = 0; part < parts; ++part) {
