@@ -131,8 +131,7 @@ absl::Status RunMerge::LoadPrefixes(Cursor& cursor) {
   cursor.end = cursor.first + count;
   std::iota(places_.get(), places_.get() + count, cursor.slot << shift_ | cursor.first);
   keys_.SelectAll(count);
-  const Vector* const first =
-      plan_.slots().Evaluate(order_.first().slot, frame_, keys_, keys_.selection());
+  const Vector* const first = plan_.slots().Evaluate(order_.first().slot, frame_, keys_, keys_.selection());
   if (first == nullptr) return frame_.error();
   order_.PrefixesOf(*first, keys_.selection(), cursor.prefixes.get());
   uint64_t before = cursor.last_prefix;

@@ -2,9 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,9 +17,6 @@
 #include "storage/scratch_streams.h"
 
 namespace nam::execution {
-
-/// A channel with a buffer of so many bytes at least.
-using OpenChannel = std::function<absl::StatusOr<std::unique_ptr<storage::Channel>>(uint64_t buffer_bytes)>;
 
 /// The rows of sorted runs in scratch memory, in their order, with two pages of each run in memory. Rows that
 /// stand equal come in any order. One thread.
@@ -51,11 +46,11 @@ class RunMerge {
   /// Where the merge is in a run.
   struct Cursor {
     uint64_t attempt = 0;
-    uint64_t rows_left = 0;           // on pages that were not begun
-    uint32_t slot = 0;                // of its page
-    uint32_t place = 0, rows = 0;     // in the page
-    uint32_t first = 0, end = 0;      // places whose prefixes are known
-    uint64_t last_prefix = 0;         // of the places before
+    uint64_t rows_left = 0;        // on pages that were not begun
+    uint32_t slot = 0;             // of its page
+    uint32_t place = 0, rows = 0;  // in the page
+    uint32_t first = 0, end = 0;   // places whose prefixes are known
+    uint64_t last_prefix = 0;      // of the places before
     std::unique_ptr<uint64_t[]> prefixes;
   };
   struct Head {

@@ -9,23 +9,14 @@
 #include "execution/budget_array.h"
 #include "execution/rows/row_appender.h"
 #include "execution/sort/ordered_rows.h"
+#include "execution/sort/row_slices.h"
 #include "plan/work_cost.h"
 
 namespace nam::execution {
-namespace {
-
-/// A chunk of rows with texts may be large: so many rows are taken in between two looks at the share.
-constexpr uint32_t kRowsAtOnce = 128;
-
-}  // namespace
-
-uint64_t RunShare(const MemoryBudget& budget, int threads) {
-  return budget.bytes() / 4 / static_cast<uint64_t>(std::max(threads, 1));
-}
-
 class RunSink::Task final : public SinkTask {
  public:
-  explicit Task(RunSink& sink) : sink_(sink), appender_(*sink.table_, sink.plan_.slots()) {}
+  explicit Task(RunSink& sink)
+      : sink_(sink), appender_(*sink.table_, sink.plan_.slots()), slices_(sink.plan_.layout()) {}
 
   Step Consume(TaskContext& context, const Chunk& in) override {
     context.Charge(in.selection().count, plan::work_cost::kSinkRowPs);
@@ -51,22 +42,13 @@ class RunSink::Task final : public SinkTask {
 
  private:
   absl::Status Add(TaskContext& context, const Chunk& in) {
-    const Selection all = in.selection();
-    const bool narrow = sink_.table_->layout().stride() <= kRowsAtOnce;
-    const uint32_t at_once = narrow && !sink_.texts_ ? kChunkRows : kRowsAtOnce;
-    for (uint32_t done = 0; done < all.count; done += at_once) {
+    return slices_.ForEach(in.selection(), [&](Selection rows) -> absl::Status {
       if (Held() >= sink_.share_) NAM_RETURN_IF_ERROR(WriteAll(context));
-      const uint32_t count = std::min(at_once, all.count - done);
-      if (all.positions == nullptr) {
-        positions_.resize(count);
-        std::iota(positions_.begin(), positions_.end(), done);
-      }
-      const uint32_t* const first = all.positions == nullptr ? positions_.data() : all.positions + done;
-      NAM_RETURN_IF_ERROR(appender_.Append(in, {first, count}, nullptr));
-      rows_ += count;
+      NAM_RETURN_IF_ERROR(appender_.Append(in, rows, nullptr));
+      rows_ += rows.count;
       TakeFull();
-    }
-    return absl::OkStatus();
+      return absl::OkStatus();
+    });
   }
 
   void TakeFull() {
@@ -95,7 +77,7 @@ class RunSink::Task final : public SinkTask {
   std::unique_ptr<RunWriter> writer_;
   std::vector<uint32_t> pages_;  // full ones
   uint64_t rows_ = 0;            // on all pages
-  std::vector<uint32_t> positions_;
+  RowSlices slices_;
 };
 
 absl::StatusOr<std::unique_ptr<RunSink>> RunSink::Make(const RowsPlan& plan, std::span<const OrderSlot> order,
@@ -114,10 +96,7 @@ RunSink::RunSink(const RowsPlan& plan, std::span<const OrderSlot> order, const R
       budget_(budget),
       table_(std::move(table)),
       order_(*table_, order),
-      in_runs_(options.runs == plan::Runs::kAlways) {
-  for (size_t i = 0; i < plan.layout().fields(); ++i)
-    texts_ = texts_ || plan.layout().field(i).physical == Physical::kText;
-}
+      in_runs_(options.runs == plan::Runs::kAlways) {}
 
 RunSink::~RunSink() = default;
 
@@ -151,8 +130,7 @@ absl::Status RunSink::Write(TaskContext& context, std::span<const uint32_t> page
       const uint32_t some = std::min(kChunkRows, of_page - first);
       std::iota(numbers.begin(), numbers.begin() + some, (page << table_->layout().rows_shift()) + first);
       chunk.SelectAll(some);
-      const Vector* const key =
-          plan_.slots().Evaluate(order_.first().slot, frame, chunk, chunk.selection());
+      const Vector* const key = plan_.slots().Evaluate(order_.first().slot, frame, chunk, chunk.selection());
       if (key == nullptr) return frame.error();
       order_.PrefixesOf(*key, chunk.selection(), prefixes.data());
       for (uint32_t i = 0; i < some; ++i) rows[made++] = {prefixes[i], numbers[i]};

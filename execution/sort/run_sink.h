@@ -15,22 +15,8 @@
 #include "execution/sort/run_writer.h"
 #include "execution/sort/scratch_run.h"
 #include "execution/task.h"
-#include "plan/physical.h"
 
 namespace nam::execution {
-
-/// What a sort of an attempt, or of the session, is made of.
-struct RunOptions {
-  plan::Runs runs = plan::Runs::kNever;
-  FindRunPlace place;
-  const RowsPlan* plan = nullptr;  // of the runs' pages: MakeRunsPlan. Outlives the sink
-  uint64_t attempt = 0;            // that pages carry
-  int threads = 1;                 // that share the budget
-};
-
-/// What rows at rest and their order may take of a budget before a task makes them a run: pages, and as they
-/// are sorted an array that doubles.
-uint64_t RunShare(const MemoryBudget& budget, int threads);
 
 /// Rows of an attempt that the session sorts (plan::ResultSink::runs). Tasks keep them as they come. A task
 /// whose share of the budget is full sorts what it has and writes it to scratch memory as a run, and so do
@@ -69,10 +55,9 @@ class RunSink final : public Sink {
   MemoryBudget& budget_;
   const std::unique_ptr<RowTable> table_;
   const RowOrder order_;
-  bool texts_ = false;
   std::atomic<bool> in_runs_ = false;
-  std::mutex mutex_;                            // guards what follows while there are tasks
-  std::vector<std::vector<uint32_t>> left_;     // pages of tasks that have not written them
+  std::mutex mutex_;                         // guards what follows while there are tasks
+  std::vector<std::vector<uint32_t>> left_;  // pages of tasks that have not written them
   std::vector<ScratchRun> runs_;
   uint64_t pages_written_ = 0, bytes_written_ = 0;
 };
