@@ -242,7 +242,7 @@ absl::Status PipelinePreparation::MakeRuns(const plan::ResultSink& sink, std::sp
   const StageInputs& inputs = stage_.inputs();
   if (inputs.scratch == nullptr) return NoScratch();
   MemoryBudget& budget = stage_.result_budget_;
-  NAM_ASSIGN_OR_RETURN(out_.runs_plan, MakeRunsPlan(schema(), budget.bytes()));
+  NAM_ASSIGN_OR_RETURN(out_.runs_plan, MakeRunsPlan(schema(), stage_.inputs().settings.result_bytes_max()));
   const auto place = [space = inputs.scratch.get()](TaskContext& context) -> absl::StatusOr<RunPlace> {
     return RunPlace{space, context.channels().scratch};
   };
@@ -261,7 +261,7 @@ absl::Status PipelinePreparation::MakeSorter(plan::Runs runs, std::span<const Or
   MemoryBudget& budget = stage_.result_budget_;
   RunOptions options;
   if (runs != plan::Runs::kNever && scratch.place) {
-    NAM_ASSIGN_OR_RETURN(out_.runs_plan, MakeRunsPlan(schema(), budget.bytes()));
+    NAM_ASSIGN_OR_RETURN(out_.runs_plan, MakeRunsPlan(schema(), stage_.inputs().settings.result_bytes_max()));
     options = {
         .runs = runs, .place = scratch.place, .plan = out_.runs_plan.get(), .attempt = scratch.attempt};
   }

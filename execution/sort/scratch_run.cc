@@ -14,12 +14,11 @@ constexpr uint64_t kLargePagesBudget = uint64_t{256} << 20;
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<const RowsPlan>> MakeRunsPlan(const plan::Schema& rows,
-                                                             uint64_t budget_bytes) {
+absl::StatusOr<std::unique_ptr<const RowsPlan>> MakeRunsPlan(const plan::Schema& rows, uint64_t bytes_max) {
   const bool texts = std::any_of(rows.begin(), rows.end(), [](const plan::Slot& slot) {
     return PhysicalOf(slot.type) == Physical::kText;
   });
-  if (!texts && budget_bytes < kLargePagesBudget) {
+  if (!texts && bytes_max < kLargePagesBudget) {
     absl::StatusOr<std::unique_ptr<const RowsPlan>> small = RowsPlan::Make(rows, RowLayout::kLeastPageBytes);
     if (small.ok()) return small;  // otherwise rows are too wide for it
   }

@@ -36,10 +36,10 @@ struct ScratchRun {
 /// The most runs that one attempt may leave.
 inline constexpr uint32_t kAttemptRunsMax = 1u << 20;
 
-/// How the rows of runs lie: follows from the rows and the budget of who writes and who merges them, so that
-/// both agree. The smaller the budget the smaller the pages, since a merge has two of each run; but rows with
-/// texts have the largest.
-absl::StatusOr<std::unique_ptr<const RowsPlan>> MakeRunsPlan(const plan::Schema& rows, uint64_t budget_bytes);
+/// How the rows of runs lie: follows from the rows and what the settings allow a query to hold, which servers
+/// and the session know alike. The smaller the budget the smaller the pages, since a merge has two of each
+/// run; but rows with texts have the largest.
+absl::StatusOr<std::unique_ptr<const RowsPlan>> MakeRunsPlan(const plan::Schema& rows, uint64_t bytes_max);
 
 /// For the coordinator: each run is a part of the directory.
 proto::Directory DirectoryOf(std::span<const ScratchRun> runs, uint64_t attempt, uint32_t pipeline);

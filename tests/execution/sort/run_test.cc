@@ -143,13 +143,12 @@ void ExpectAllInOrder(uint64_t seed, fabric::Kind kind) {
                       .threads = threads};
   };
   MemoryBudget budget(budget_bytes);
-  auto sorter =
-      Sorter::Make(*sorting.plan, sorting.order, budget, options(1), world.Open()).value();
+  auto sorter = Sorter::Make(*sorting.plan, sorting.order, budget, options(1), world.Open()).value();
   std::vector<Tuple> all, here;
   const size_t sizes[] = {0, 1, 1025, 9000, 40'000};
   for (uint64_t attempts = random.Below(4); attempts > 0; --attempts) {
-    const std::vector<Tuple> input = RandomTuples(sorting.schema, sizes[random.Below(std::size(sizes))],
-                                                  1 + random.Below(20'000), random);
+    const std::vector<Tuple> input =
+        RandomTuples(sorting.schema, sizes[random.Below(std::size(sizes))], 1 + random.Below(20'000), random);
     all.insert(all.end(), input.begin(), input.end());
     MemoryBudget of_server(budget_bytes);
     const int tasks = 1 + static_cast<int>(random.Below(2));
@@ -166,8 +165,8 @@ void ExpectAllInOrder(uint64_t seed, fabric::Kind kind) {
       here.insert(here.end(), few.begin(), few.end());
     }
   }
-  const std::vector<Tuple> more = RandomTuples(sorting.schema, sizes[random.Below(std::size(sizes))],
-                                               1 + random.Below(20'000), random);
+  const std::vector<Tuple> more =
+      RandomTuples(sorting.schema, sizes[random.Below(std::size(sizes))], 1 + random.Below(20'000), random);
   all.insert(all.end(), more.begin(), more.end());
   here.insert(here.end(), more.begin(), more.end());
   ASSERT_TRUE(world.cluster.RunInto(sorting.schema, here, *sorter, 1).ok());
@@ -175,9 +174,8 @@ void ExpectAllInOrder(uint64_t seed, fabric::Kind kind) {
   SortedSource source(*sorter, {});
   const auto rows = ReadAll(world, source, sorting.schema.size());
   ASSERT_TRUE(rows.ok()) << rows.status();
-  EXPECT_TRUE(std::is_sorted(rows->begin(), rows->end(), [&](const Tuple& a, const Tuple& b) {
-    return StandsBefore(sorting, a, b);
-  }));
+  EXPECT_TRUE(std::is_sorted(rows->begin(), rows->end(),
+                             [&](const Tuple& a, const Tuple& b) { return StandsBefore(sorting, a, b); }));
   EXPECT_EQ(Sorted(*rows), Sorted(all));
   EXPECT_LE(budget.most(), budget_bytes);
 }
@@ -207,16 +205,16 @@ TEST(RunTest, ManyRunsTakeSeveralPasses) {
   MemoryBudget budget(budget_bytes);
   const auto runs_plan = MakeRunsPlan(sorting.schema, budget_bytes).value();
   ASSERT_EQ(RunMerge::RunsMax(*runs_plan, budget), 2u);
-  auto sorter = Sorter::Make(*sorting.plan, sorting.order, budget,
-                             {.runs = plan::Runs::kIfMany,
-                              .place = world.Place(),
-                              .plan = runs_plan.get(),
-                              .attempt = kAttempt},
-                             world.Open())
-                    .value();
+  auto sorter =
+      Sorter::Make(
+          *sorting.plan, sorting.order, budget,
+          {.runs = plan::Runs::kIfMany, .place = world.Place(), .plan = runs_plan.get(), .attempt = kAttempt},
+          world.Open())
+          .value();
   std::vector<Tuple> input;
   for (int i = 0; i < 30'000; ++i)
-    input.push_back({Cell::Number(static_cast<int64_t>(driver.random().Below(1 << 30))), Cell::Number(i % 10)});
+    input.push_back(
+        {Cell::Number(static_cast<int64_t>(driver.random().Below(1 << 30))), Cell::Number(i % 10)});
   ASSERT_TRUE(world.cluster.RunInto(sorting.schema, input, *sorter, 1).ok());
   EXPECT_GT(sorter->totals().runs, 4u);
   EXPECT_GT(sorter->totals().passes, 1u);
@@ -224,9 +222,8 @@ TEST(RunTest, ManyRunsTakeSeveralPasses) {
   const auto rows = ReadAll(world, source, 2);
   ASSERT_TRUE(rows.ok()) << rows.status();
   EXPECT_EQ(rows->size(), input.size());
-  EXPECT_TRUE(std::is_sorted(rows->begin(), rows->end(), [](const Tuple& a, const Tuple& b) {
-    return a[0].number < b[0].number;
-  }));
+  EXPECT_TRUE(std::is_sorted(rows->begin(), rows->end(),
+                             [](const Tuple& a, const Tuple& b) { return a[0].number < b[0].number; }));
   EXPECT_EQ(Sorted(*rows), Sorted(input));
   EXPECT_LE(budget.most(), budget_bytes);
 }
@@ -311,8 +308,8 @@ class DamagedRunTest : public testing::Test {
   }
   absl::Status Read(std::vector<ScratchRun> runs) {
     const std::unique_ptr<TaskContext> context = world_.cluster.NewContext();
-    auto merge = RunMerge::Make(*plan_, sorting_.order, std::move(runs), world_.Open(), budget_,
-                                context->cancel());
+    auto merge =
+        RunMerge::Make(*plan_, sorting_.order, std::move(runs), world_.Open(), budget_, context->cancel());
     if (!merge.ok()) return merge.status();
     Chunk chunk(2, 0);
     while (true) {
@@ -390,8 +387,8 @@ TEST_F(DamagedRunTest, MemoryForPagesIsTheBudgets) {
   MemoryBudget small(100 << 10);
   const ScratchRun run = Write(Ascending(100));
   const std::unique_ptr<TaskContext> context = world_.cluster.NewContext();
-  const auto merge = RunMerge::Make(*plan_, sorting_.order, {run, run, run}, world_.Open(), small,
-                                    context->cancel());
+  const auto merge =
+      RunMerge::Make(*plan_, sorting_.order, {run, run, run}, world_.Open(), small, context->cancel());
   EXPECT_TRUE(absl::IsResourceExhausted(merge.status()));
   EXPECT_EQ(small.used(), 0u);
 }
