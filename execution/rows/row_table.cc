@@ -118,13 +118,6 @@ absl::StatusOr<uint32_t> RowTable::NewPage() {
   return number;
 }
 
-void RowTable::Clear() {
-  const std::lock_guard lock(mutex_);
-  // The next pages are taken from the same addresses, which are zero then.
-  if (committed_bytes_ > 0) NAM_CHECK(madvise(base_, committed_bytes_, MADV_DONTNEED) == 0);
-  budget_.Give(uint64_t{pages_.exchange(0)} * layout_.page_bytes());
-}
-
 bool RowTable::Commit(uint64_t bytes) {
   if (bytes <= committed_bytes_) return true;
   const uint64_t more =

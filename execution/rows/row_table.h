@@ -36,8 +36,6 @@ class RowTable {
   /// The number of a new page without rows. RESOURCE_EXHAUSTED if the budget, pages_max or the system does
   /// not allow it: the caller spills, or fails with 53200. Any thread.
   absl::StatusOr<uint32_t> NewPage();
-  /// Gives all pages back, whose rows nobody reads any more. While no other thread uses the table.
-  void Clear();
   std::byte* page(uint32_t number) const { return base_ + uint64_t{number} * layout_.page_bytes(); }
   const std::byte* row(uint32_t number) const {
     return page(number >> layout_.rows_shift()) + kPageHeaderBytes +

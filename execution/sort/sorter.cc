@@ -208,7 +208,7 @@ absl::Status Sorter::CombineRuns(TaskContext& context) {
     NAM_RETURN_IF_ERROR(EndWriter(*writer));
   }
   runs_.clear();
-  table_->Clear();
+  table_.reset();  // with it rows_ and order_ end
   totals_.runs = scratch_.runs.size();
   const uint32_t runs_max = RunMerge::RunsMax(*run_options_.plan, budget_);
   if (runs_max < 2) return OverBudget(budget_);

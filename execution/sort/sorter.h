@@ -45,7 +45,7 @@ class Sorter final : public Sink {
   absl::Status AddRuns(const proto::Directory& directory);
 
   // After all parts are combined:
-  /// Whether all rows are in scratch memory; otherwise rows() has them.
+  /// Whether all rows are in scratch memory. Otherwise rows() has them, which is not to be used if they are.
   bool in_runs() const { return !scratch_.runs.empty(); }
   OrderedRows& rows() { return rows_; }
   const OrderedRows& rows() const { return rows_; }
@@ -87,7 +87,7 @@ class Sorter final : public Sink {
 
   const RowsPlan& plan_;
   MemoryBudget& budget_;
-  const std::unique_ptr<RowTable> table_;
+  std::unique_ptr<RowTable> table_;  // nullptr: all rows are in runs
   const RowOrder order_;
   const std::vector<OrderSlot> keys_;
   const RunOptions run_options_;
