@@ -211,6 +211,17 @@ TEST_F(TreeQueryByPartsTest, ResultsOfThreeServersWithAWorkQueueAreThoseOfPostgr
   Compare("logical_results.txt");
 }
 
+/// However few rows are sorted, they go to scratch memory as runs.
+TEST_F(TreeQueryByPartsTest, ResultsOfSortedRunsAreThoseOfPostgreSql) {
+  ASSERT_TRUE(cluster_.session().Execute("set nam.sorts_by_runs = on").ok());
+  Compare("logical_results.txt");
+}
+
+TEST_F(TreeQueryByPartsTest, RandomResultsOfSortedRunsAreThoseOfPostgreSql) {
+  ASSERT_TRUE(cluster_.session().Execute("set nam.sorts_by_runs = on").ok());
+  Compare("logical_random_results.txt");
+}
+
 /// None waits for another with something in its hands.
 TEST_F(TreeQueryByPartsTest, FortyQueriesAtATimeEndOrAreOutOfMemory) {
   constexpr int kRows = 20'000, kQueries = 40;

@@ -49,6 +49,11 @@ Sorting RandomSorting(RandomStream& random) {
   return made;
 }
 
+/// NaN is greatest.
+bool Less(double a, double b) {
+  return a == a && (b != b || a < b);
+}
+
 bool StandsBefore(const Sorting& sorting, const Tuple& a, const Tuple& b) {
   for (const OrderSlot& key : sorting.order) {
     const Cell &x = a[key.slot], &y = b[key.slot];
@@ -58,8 +63,8 @@ bool StandsBefore(const Sorting& sorting, const Tuple& a, const Tuple& b) {
     }
     if (x == y) continue;
     const bool real = sorting.schema[key.slot].type.kind == TypeKind::kDouble;
-    const bool before = real ? x.real() < y.real() : x < y;
-    const bool behind = real ? y.real() < x.real() : y < x;
+    const bool before = real ? Less(x.real(), y.real()) : x < y;
+    const bool behind = real ? Less(y.real(), x.real()) : y < x;
     if (before != behind) return before != key.descending;
   }
   return false;
