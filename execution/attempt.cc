@@ -282,6 +282,7 @@ absl::Status Attempt::Store(uint64_t attempt, std::vector<std::span<const std::b
   if (pipeline.parted_groups != nullptr && !pipeline.parted_groups->parted())
     status = pipeline.parted_groups->groups().Store(context, attempt, pages);
   if (pipeline.result != nullptr) pipeline.result->Store(attempt, pages);
+  if (pipeline.run_sink != nullptr) pipeline.run_sink->Store(attempt, pages);
   if (pipeline.top_rows != nullptr) status = pipeline.top_rows->rows().Store(context, attempt, pages);
   if (pipeline.sorter != nullptr) status = pipeline.sorter->rows().Store(context, attempt, pages);
   context.Settle();
@@ -290,6 +291,9 @@ absl::Status Attempt::Store(uint64_t attempt, std::vector<std::span<const std::b
 
 std::optional<proto::Directory> Attempt::Directory() const {
   const uint32_t claimed = stage_.claimed();
+  const RunSink* const runs = stage_.pipeline(claimed).run_sink.get();
+  if (runs != nullptr && !runs->runs().empty())
+    return DirectoryOf(runs->runs(), stage_.inputs().attempt, claimed);
   const ScratchOutput* const output = stage_.pipeline(claimed).scratch_output();
   if (output == nullptr) return std::nullopt;
   return output->directory().ToProto(stage_.inputs().attempt, claimed);
@@ -329,6 +333,11 @@ std::vector<proto::PipelineCounters> Attempt::Counters() const {
     if (const ScratchOutput* const written = pipeline.scratch_output(); written != nullptr) {
       out.set_scratch_pages_written(written->pages());
       out.set_scratch_bytes_written(written->bytes());
+    }
+    if (pipeline.run_sink != nullptr) {
+      out.set_scratch_pages_written(pipeline.run_sink->pages());
+      out.set_scratch_bytes_written(pipeline.run_sink->bytes());
+      out.set_scratch_runs_written(pipeline.run_sink->runs().size());
     }
     if (pipeline.parts != nullptr) {
       const PartitionSource::Totals read = pipeline.parts->totals();

@@ -128,6 +128,19 @@ absl::Status LocalStage::Feed(Fed& fed, std::span<const std::byte> pages, uint64
   return RunFed(fed);
 }
 
+absl::Status LocalStage::AddRuns(uint32_t pipeline, const proto::Directory& runs) {
+  NAM_CHECK(!finished_, "runs come before the end");
+  const auto fed = fed_.find(pipeline);
+  NAM_CHECK(fed != fed_.end(), "a pipeline that this stage reads");
+  Sorter* const sorter = stage_->pipeline(fed->second.number).sorter.get();
+  if (error_.ok()) {
+    error_ = sorter == nullptr || runs.pipeline() != pipeline
+                 ? absl::InternalError("a compute server reports runs that nobody has asked it for")
+                 : sorter->AddRuns(runs);
+  }
+  return error_;
+}
+
 absl::Status LocalStage::CheckRoom(uint64_t bytes) const {
   const MemoryBudget& budget = stage_->result_budget();
   if (bytes <= budget.bytes() - budget.used()) return absl::OkStatus();
@@ -186,7 +199,10 @@ absl::Status LocalStage::Run(uint32_t number) {
     NAM_CHECK(step == Step::kDone, "nothing here waits");
     rows_[number].assign(task->rows().begin(), task->rows().end());
   }
-  return pipeline.feeds == nullptr ? Combine(pipeline.sink()) : absl::OkStatus();
+  if (pipeline.feeds != nullptr) return absl::OkStatus();
+  NAM_RETURN_IF_ERROR(Combine(pipeline.sink()));
+  if (pipeline.sorter != nullptr && pipeline.sorter->in_runs()) sorts_[number] = pipeline.sorter->totals();
+  return absl::OkStatus();
 }
 
 absl::Status LocalStage::Combine(Sink& sink) {

@@ -15,7 +15,9 @@
 #include "execution/prepared_stage.h"
 #include "execution/scan/record_feed.h"
 #include "execution/scan/stored_rows.h"
+#include "execution/sort/sorter.h"
 #include "execution/task.h"
+#include "proto/compute.pb.h"
 
 namespace nam::execution {
 
@@ -41,6 +43,10 @@ class LocalStage {
   /// that error.
   absl::Status Add(uint32_t pipeline, std::span<const std::byte> pages, uint64_t attempt);
 
+  /// Takes in the sorted runs that an attempt at another stage has left in scratch memory, as what `pipeline`
+  /// has left. DATA_LOSS if they are none of this plan.
+  absl::Status AddRuns(uint32_t pipeline, const proto::Directory& runs);
+
   /// Whether what `pipeline` has left can still change the result.
   bool Wants(uint32_t pipeline) const { return !fed_.at(pipeline).done; }
 
@@ -58,6 +64,10 @@ class LocalStage {
   /// After Run, by pipeline of the plan: rows that left the source, then each step that stayed behind it.
   /// None of pipelines of other stages, and of those that take in groups.
   const std::vector<std::vector<uint64_t>>& rows() const { return rows_; }
+
+  /// After Run: what sorts have done in scratch memory, by pipeline; those that did nothing there are not in
+  /// it.
+  const std::map<uint32_t, Sorter::RunTotals>& sorts() const { return sorts_; }
 
   /// The most memory that was held at one time.
   uint64_t bytes_most() const { return stage_->result_budget().most(); }
@@ -95,6 +105,7 @@ class LocalStage {
   bool finished_ = false;
   std::vector<bool> complete_;  // by pipeline
   std::vector<std::vector<uint64_t>> rows_;
+  std::map<uint32_t, Sorter::RunTotals> sorts_;
   std::map<uint32_t, Fed> fed_;  // by the pipeline whose rows they read; scans of records by their own
 };
 

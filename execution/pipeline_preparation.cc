@@ -109,14 +109,14 @@ absl::Status PipelinePreparation::MakeSource() {
 }
 
 absl::Status PipelinePreparation::MakeWindowSource(const plan::WindowSource& window) {
-  const OrderedRows* const rows = stage_.pipelines_[window.pipeline].ordered();
-  if (rows == nullptr) return NotRun("a window over rows without an order");
+  const Sorter* const sorter = stage_.pipelines_[window.pipeline].sorter.get();
+  if (sorter == nullptr) return NotRun("a window over rows without an order");
   const std::vector<plan::Order>& by =
       std::get<plan::SortSink>(stage_.plan().pipelines[window.pipeline].sink).order;
   WindowSource::Options options{.calls = window.calls};
   for (uint32_t k = 0; k < window.partition_keys + window.order_keys; ++k)
     (k < window.partition_keys ? options.partition : options.order).push_back(SlotOf(by[k]));
-  NAM_ASSIGN_OR_RETURN(std::unique_ptr<WindowSource> made, WindowSource::Make(*rows, std::move(options)));
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<WindowSource> made, WindowSource::Make(*sorter, std::move(options)));
   row_sets_ = made->row_sets();
   out_.source = std::move(made);
   return absl::OkStatus();

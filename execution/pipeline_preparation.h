@@ -66,6 +66,8 @@ class PipelinePreparation {
                                                                       const plan::Schema& rows);
   absl::Status MakeResult(const plan::ResultSink& sink);
   absl::Status MakeSort(const plan::SortSink& sink);
+  absl::Status MakeRuns(const plan::ResultSink& sink, std::span<const OrderSlot> order);
+  absl::Status MakeSorter(plan::Runs runs, std::span<const OrderSlot> order);
   /// Whether a window is over this pipeline's rows.
   bool IsWindowed() const;
 

@@ -14,7 +14,7 @@ namespace nam::execution {
 namespace {
 
 absl::Status NoScratch() {
-  return absl::InvalidArgumentError("a stage that writes by parts has no scratch memory");
+  return absl::InvalidArgumentError("a stage that writes to scratch memory has none");
 }
 
 }  // namespace
@@ -227,6 +227,7 @@ absl::Status PipelinePreparation::MakeResult(const plan::ResultSink& sink) {
   for (const plan::Order& by : sink.order) order.push_back(SlotOf(by));
   const std::optional<uint64_t> limit =
       sink.limit < 0 ? std::nullopt : std::optional(static_cast<uint64_t>(sink.limit));
+  if (sink.runs != plan::Runs::kNever) return MakeRuns(sink, order);
   if (order.empty()) {
     const uint64_t window_bytes = claimed_ ? stage_.inputs().window_bytes : 0;
     NAM_ASSIGN_OR_RETURN(out_.result, ResultSink::Make(*out_.rows_plan, limit, budget, window_bytes));
@@ -235,6 +236,38 @@ absl::Status PipelinePreparation::MakeResult(const plan::ResultSink& sink) {
   } else {
     NAM_ASSIGN_OR_RETURN(out_.sorter, Sorter::Make(*out_.rows_plan, order, budget));
   }
+  return absl::OkStatus();
+}
+
+absl::Status PipelinePreparation::MakeRuns(const plan::ResultSink& sink, std::span<const OrderSlot> order) {
+  const StageInputs& inputs = stage_.inputs();
+  if (inputs.scratch == nullptr) return NoScratch();
+  MemoryBudget& budget = stage_.result_budget_;
+  NAM_ASSIGN_OR_RETURN(out_.runs_plan, MakeRunsPlan(schema(), stage_.inputs().settings.result_bytes_max()));
+  const auto place = [space = inputs.scratch.get()](TaskContext& context) -> absl::StatusOr<RunPlace> {
+    return RunPlace{space, context.channels().scratch};
+  };
+  NAM_ASSIGN_OR_RETURN(out_.run_sink, RunSink::Make(*out_.rows_plan, order,
+                                                    {.runs = sink.runs,
+                                                     .place = place,
+                                                     .plan = out_.runs_plan.get(),
+                                                     .attempt = inputs.attempt,
+                                                     .threads = inputs.threads},
+                                                    budget));
+  return absl::OkStatus();
+}
+
+absl::Status PipelinePreparation::MakeSorter(plan::Runs runs, std::span<const OrderSlot> order) {
+  const SortScratch& scratch = stage_.inputs().sort_scratch;
+  MemoryBudget& budget = stage_.result_budget_;
+  RunOptions options;
+  if (runs != plan::Runs::kNever && scratch.place) {
+    NAM_ASSIGN_OR_RETURN(out_.runs_plan, MakeRunsPlan(schema(), stage_.inputs().settings.result_bytes_max()));
+    options = {
+        .runs = runs, .place = scratch.place, .plan = out_.runs_plan.get(), .attempt = scratch.attempt};
+  }
+  NAM_ASSIGN_OR_RETURN(out_.sorter,
+                       Sorter::Make(*out_.rows_plan, order, budget, std::move(options), scratch.channel));
   return absl::OkStatus();
 }
 
@@ -264,7 +297,7 @@ absl::Status PipelinePreparation::MakeSort(const plan::SortSink& sink) {
   } else if (sink.limit >= 0) {
     return NotRun("some rows behind others without an order");
   } else {
-    NAM_ASSIGN_OR_RETURN(out_.sorter, Sorter::Make(*out_.rows_plan, order, budget));
+    return MakeSorter(sink.runs, order);
   }
   return absl::OkStatus();
 }

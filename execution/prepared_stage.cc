@@ -42,6 +42,7 @@ Sink& PreparedPipeline::sink() const {
   if (parted_groups != nullptr) return *parted_groups;
   if (partition_sink != nullptr) return *partition_sink;
   if (result != nullptr) return *result;
+  if (run_sink != nullptr) return *run_sink;
   if (top_rows != nullptr) return *top_rows;
   return *sorter;
 }
@@ -63,6 +64,7 @@ void PreparedPipeline::ReleaseSink() {
   parted_groups.reset();
   partition_sink.reset();
   result.reset();
+  run_sink.reset();
   top_rows.reset();
   sorter.reset();
 }
@@ -75,9 +77,9 @@ const OrderedRows* PreparedPipeline::ordered() const {
 std::unique_ptr<Source> PreparedPipeline::RowsAtRest(bool in_order) const {
   if (aggregate != nullptr) return std::make_unique<AggregateSource>(*aggregate, group_totals);
   if (result != nullptr) return std::make_unique<PageSource>(result->table());
-  if (ordered() == nullptr) return nullptr;
-  return std::make_unique<OrderedSource>(*ordered(),
-                                         OrderedSource::Options{.offset = offset, .in_order = in_order});
+  const OrderedSource::Options options{.offset = offset, .in_order = in_order};
+  if (sorter != nullptr) return std::make_unique<SortedSource>(*sorter, options);
+  return ordered() == nullptr ? nullptr : std::make_unique<OrderedSource>(*ordered(), options);
 }
 
 PreparedStage::PreparedStage(StageInputs inputs, const std::atomic<bool>& leaving)

@@ -21,6 +21,8 @@
 #include "execution/scan/record_scan.h"
 #include "execution/scan/record_select.h"
 #include "execution/sort/result_sink.h"
+#include "execution/sort/run_sink.h"
+#include "execution/sort/scratch_run.h"
 #include "execution/sort/sorter.h"
 #include "execution/sort/top_rows.h"
 #include "execution/task.h"
@@ -65,6 +67,7 @@ struct StageInputs {
   std::shared_ptr<storage::ScratchSpace> scratch;
   std::vector<proto::Directory> directories;  // of attempts of earlier stages
   bool few_by_parts = false;                  // for tests: groups go by parts however few they are
+  SortScratch sort_scratch;                   // of a stage of the session: where its sorts write runs
   ClientSink client_sink;                     // of a stage of the session: where its last pipeline's rows go
 };
 
@@ -103,7 +106,9 @@ struct PreparedPipeline {
   std::unique_ptr<PartedGroups> parted_groups;
   std::unique_ptr<PartitionSink> partition_sink;
   std::unique_ptr<const RowsPlan> rows_plan;
+  std::unique_ptr<const RowsPlan> runs_plan;  // of a sink that may make runs
   std::unique_ptr<ResultSink> result;
+  std::unique_ptr<RunSink> run_sink;
   std::unique_ptr<TopRows> top_rows;
   std::unique_ptr<Sorter> sorter;
   uint64_t offset = 0;                 // of sorted rows: the first that nobody reads
@@ -116,9 +121,11 @@ struct PreparedPipeline {
   bool scans() const { return scan != nullptr || record_scan != nullptr; }
   ScanTotals totals() const;
   Sink& sink() const;
-  /// Whether the sink writes by parts; what it has left there, once it is complete: null if that is nothing
-  /// because groups were few.
-  bool writes_scratch() const { return parted_groups != nullptr || partition_sink != nullptr; }
+  /// Whether the sink writes to scratch memory; what it has left there by parts, once it is complete: null if
+  /// that is nothing because groups were few.
+  bool writes_scratch() const {
+    return parted_groups != nullptr || partition_sink != nullptr || run_sink != nullptr;
+  }
   const ScratchOutput* scratch_output() const;
   const BuildSide* build() const;
   /// Frees what the sink holds.

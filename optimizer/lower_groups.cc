@@ -146,9 +146,6 @@ double TreeLowering::ValuesOf(const std::vector<Expr>& exprs) const {
   return values;
 }
 
-namespace {
-
-/// Rows that a flow has at most, unless joins make more of them than estimated.
 double RowsMost(const Flow& flow, const TableRefs& tables) {
   double rows = 0;
   if (const plan::TableScan* scan = plan::ScanOf(flow.pipeline); scan != nullptr)
@@ -156,6 +153,8 @@ double RowsMost(const Flow& flow, const TableRefs& tables) {
   for (const plan::Estimate& estimate : flow.pipeline.estimates) rows = std::max(rows, estimate.rows);
   return rows;
 }
+
+namespace {
 
 /// How many parts have about kGroupsOfAPart groups each.
 uint32_t PartsFor(double groups) {
@@ -329,23 +328,24 @@ absl::StatusOr<Flow> TreeLowering::LowerDistinctOn(const Node& node, const Colum
   ColumnSet below = needed;
   AddColumns(distinct.on, below);
   for (const plan::OrderKey& key : distinct.order) AddColumns(key.expr, below);
-  NAM_ASSIGN_OR_RETURN(Flow flow, LowerHere(node.input(), below));
+  NAM_ASSIGN_OR_RETURN(Flow flow, Lower(node.input(), below));
   for (const Expr& key : distinct.on) NAM_RETURN_IF_ERROR(CheckKey(key.type));
   NAM_ASSIGN_OR_RETURN(const std::vector<uint32_t> on, SlotsOf(distinct.on, flow));
   NAM_ASSIGN_OR_RETURN(const std::vector<plan::Order> order, OrderOf(distinct.order, flow));
-  plan::SortSink sort;
+  std::vector<plan::Order> by;
   for (const uint32_t slot : on) {
     const auto same =
         std::find_if(order.begin(), order.end(), [&](const plan::Order& o) { return o.slot == slot; });
-    sort.order.push_back(same != order.end() ? *same : plan::Order{slot, false, false});
+    by.push_back(same != order.end() ? *same : plan::Order{slot, false, false});
   }
-  const auto keys = static_cast<uint32_t>(sort.order.size());
-  sort.order.insert(sort.order.end(), order.begin(), order.end());
+  const auto keys = static_cast<uint32_t>(by.size());
+  by.insert(by.end(), order.begin(), order.end());
   Layout layout = flow.layout;
   layout.push_back(Unnamed());
   const double rows = flow.rows();
+  NAM_ASSIGN_OR_RETURN(const uint32_t sorted, CloseSorted(std::move(flow), std::move(by)));
   plan::WindowSource source{
-      .pipeline = builder_.Close(std::move(flow), std::move(sort)),
+      .pipeline = sorted,
       .partition_keys = keys,
       .order_keys = static_cast<uint32_t>(order.size()),
       .calls = {{.function = plan::WindowFunction::kRowNumber, .type = Type::Integer()}}};

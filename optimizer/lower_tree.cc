@@ -37,6 +37,13 @@ Expr Where(const Expr& condition, Expr expr) {
 
 namespace {
 
+/// Servers sort no fewer rows, …
+constexpr double kFewRows = 10'000;
+/// … as far as rows are expected: no guess is taken to be further off.
+constexpr double kGuessesAreOff = 100;
+/// What a row takes that is kept as one of the first: beside its values, and for each of them.
+constexpr uint64_t kOrderBytes = 32, kNumberBytes = 8, kTextBytes = 32;
+
 void AddConditions(const std::vector<Expr>& conditions, ColumnSet& columns) {
   AddColumns(conditions, columns);
 }
@@ -106,17 +113,38 @@ absl::StatusOr<Flow> TreeLowering::LowerHere(const Node& node, const ColumnSet& 
 
 absl::StatusOr<Flow> TreeLowering::ToSession(Flow flow, std::vector<plan::Order> order, int64_t rows_wanted) {
   if (!flow.on_servers()) return flow;
-  if (rows_wanted < 0) order.clear();
+  const bool runs = rows_wanted < 0 && !order.empty() && MakesRuns(flow);
   Layout layout = flow.layout;
   const uint32_t stage = flow.pipeline.stage;
   const double wanted = rows_wanted < 0 ? flow.rows() : static_cast<double>(rows_wanted);
   const double rows = std::min(flow.rows(), wanted);
-  NAM_ASSIGN_OR_RETURN(
-      Flow here,
-      builder_.Through(std::move(flow), plan::ResultSink{.order = std::move(order), .limit = rows_wanted},
-                       std::move(layout)));
+  plan::ResultSink result{.limit = rows_wanted};
+  if (runs || rows_wanted >= 0) result.order = std::move(order);
+  if (runs) result.runs = options_.runs;
+  NAM_ASSIGN_OR_RETURN(Flow here, builder_.Through(std::move(flow), std::move(result), std::move(layout)));
   here.pipeline.estimates[0].rows = End(stage, {.rows = rows}, /*barrier=*/false).rows;
   return here;
+}
+
+absl::StatusOr<uint32_t> TreeLowering::CloseSorted(Flow flow, std::vector<plan::Order> order) {
+  NAM_ASSIGN_OR_RETURN(flow, ToSession(std::move(flow), order));
+  plan::SortSink sort{.order = std::move(order)};
+  if (!sort.order.empty()) sort.runs = options_.runs;
+  return builder_.Close(std::move(flow), std::move(sort));
+}
+
+bool TreeLowering::MakesRuns(const Flow& flow) const {
+  if (options_.runs != plan::Runs::kIfMany) return options_.runs == plan::Runs::kAlways;
+  return std::min(RowsMost(flow, builder_.tables()), flow.rows() * kGuessesAreOff) > kFewRows;
+}
+
+bool TreeLowering::KeepsTop(const plan::Schema& schema, int64_t rows_wanted) const {
+  if (rows_wanted < 0) return false;
+  if (options_.runs == plan::Runs::kNever) return true;
+  uint64_t row_bytes = kOrderBytes;
+  for (const plan::Slot& slot : schema)
+    row_bytes += slot.type.kind == TypeKind::kString ? kTextBytes : kNumberBytes;
+  return static_cast<uint64_t>(rows_wanted) <= options_.top_bytes_max / row_bytes;
 }
 
 StageFact TreeLowering::End(uint32_t stage, const StageFact& expected, bool barrier) {
@@ -264,8 +292,12 @@ absl::StatusOr<Flow> TreeLowering::LowerSort(const Node& node, const ColumnSet& 
   wish_.reset();
   if (met) return flow;
   NAM_ASSIGN_OR_RETURN(const std::vector<plan::Order> order, OrderOf(sort.keys, flow));
-  NAM_ASSIGN_OR_RETURN(flow, ToSession(std::move(flow), order, rows_wanted));
   Layout layout = flow.layout;
+  if (!KeepsTop(flow.schema(), rows_wanted)) {
+    NAM_ASSIGN_OR_RETURN(const uint32_t sorted, CloseSorted(std::move(flow), order));
+    return builder_.Open(sorted, Flow::kSession, std::move(layout), /*in_order=*/true);
+  }
+  NAM_ASSIGN_OR_RETURN(flow, ToSession(std::move(flow), order, rows_wanted));
   return builder_.Through(std::move(flow), plan::SortSink{.order = order, .limit = rows_wanted},
                           std::move(layout), /*in_order=*/true);
 }
@@ -426,16 +458,16 @@ absl::StatusOr<Flow> TreeLowering::LowerWindow(const Node& node, const ColumnSet
     }
     AddColumns(of_call, below);
   }
-  NAM_ASSIGN_OR_RETURN(Flow flow, LowerHere(node.input(), below));
+  NAM_ASSIGN_OR_RETURN(Flow flow, Lower(node.input(), below));
   plan::WindowSource source;
-  plan::SortSink sort;
+  std::vector<plan::Order> by;
   NAM_ASSIGN_OR_RETURN(const std::vector<uint32_t> partition, SlotsOf(window.partition, flow));
   for (const uint32_t slot : partition) {
     NAM_RETURN_IF_ERROR(CheckKey(flow.schema()[slot].type));
-    sort.order.push_back({slot, false, false});
+    by.push_back({slot, false, false});
   }
   NAM_ASSIGN_OR_RETURN(const std::vector<plan::Order> order, OrderOf(window.order, flow));
-  sort.order.insert(sort.order.end(), order.begin(), order.end());
+  by.insert(by.end(), order.begin(), order.end());
   source.partition_keys = static_cast<uint32_t>(partition.size());
   source.order_keys = static_cast<uint32_t>(order.size());
   for (size_t c = 0; c < window.calls.size(); ++c) {
@@ -458,7 +490,7 @@ absl::StatusOr<Flow> TreeLowering::LowerWindow(const Node& node, const ColumnSet
   Layout layout = flow.layout;
   for (const lg::WindowCall& call : window.calls) layout.push_back(call.result.ref);
   const double rows = flow.rows();
-  source.pipeline = builder_.Close(std::move(flow), std::move(sort));
+  NAM_ASSIGN_OR_RETURN(source.pipeline, CloseSorted(std::move(flow), std::move(by)));
   NAM_ASSIGN_OR_RETURN(plan::Schema schema, plan::WindowOutput(builder_.draft(), source));
   return Flow{.pipeline = {.source = source,
                            .steps = {},

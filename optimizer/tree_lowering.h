@@ -83,6 +83,13 @@ class TreeLowering {
   /// What servers would leave flows on in the session. With an order (slots) and a number of rows that are
   /// wanted servers leave no others.
   absl::StatusOr<Flow> ToSession(Flow flow, std::vector<plan::Order> order = {}, int64_t rows_wanted = -1);
+  /// All rows of the flow go into a sort of the session, in scratch memory if they are many. Returns its
+  /// pipeline.
+  absl::StatusOr<uint32_t> CloseSorted(Flow flow, std::vector<plan::Order> order);
+  /// Whether servers may have so many of its rows to sort that these become runs.
+  bool MakesRuns(const Flow& flow) const;
+  /// Whether so many first rows of an order are kept in memory; more are sorted like all.
+  bool KeepsTop(const plan::Schema& schema, int64_t rows_wanted) const;
   /// The slots of expressions over the flow's columns: what is no column yet is computed.
   absl::StatusOr<std::vector<uint32_t>> SlotsOf(const std::vector<plan::Expr>& exprs, Flow& flow);
   absl::StatusOr<std::vector<plan::Order>> OrderOf(const std::vector<plan::OrderKey>& keys, Flow& flow);
@@ -111,6 +118,9 @@ class TreeLowering {
   std::map<int, CommonTable> common_tables_;
   int unnamed_ = 0;
 };
+
+/// Rows that a flow has at most, unless joins make more of them than estimated.
+double RowsMost(const Flow& flow, const TableRefs& tables);
 
 /// A guess, to choose which side of a join is built.
 double EstimatedRows(const plan::logical::Node& node);

@@ -69,6 +69,14 @@ std::string Multicast(const proto::PipelineCounters& c) {
                          Grouped(c.duplicate_datagrams()));
 }
 
+/// What a server sorted and wrote to scratch memory.
+std::string Runs(const proto::PipelineCounters& c) {
+  if (c.scratch_runs_written() == 0) return "";
+  return absl::StrFormat(", %s sorted runs of %s pages (%s) to scratch memory",
+                         Grouped(c.scratch_runs_written()), Grouped(c.scratch_pages_written()),
+                         Bytes(c.scratch_bytes_written()));
+}
+
 /// What each server did in a pipeline.
 void AddCounters(const std::vector<ServerReport>& servers, size_t place, std::vector<std::string>& lines) {
   for (const ServerReport& server : servers) {
@@ -81,11 +89,11 @@ void AddCounters(const std::vector<ServerReport>& servers, size_t place, std::ve
     std::sort(bytes.begin(), bytes.end());
     AddWrapped(
         absl::StrFormat("      compute server %d: rows %s -> %s, %.1f ms of which %.1f ms waiting, "
-                        "blocks %s (%s skipped%s), %s",
+                        "blocks %s (%s skipped%s), %s%s",
                         server.member.id(), Grouped(c.rows_in()), Grouped(c.rows_out()),
                         static_cast<double>(c.total_us()) / 1000, static_cast<double>(c.waiting_us()) / 1000,
                         Grouped(c.blocks()), Grouped(c.skipped_blocks()), Multicast(c),
-                        bytes.empty() ? "no bytes" : absl::StrJoin(bytes, ", ")),
+                        bytes.empty() ? "no bytes" : absl::StrJoin(bytes, ", "), Runs(c)),
         lines);
   }
 }
@@ -260,6 +268,11 @@ class Lines {
     for (size_t s = 0; s < text.steps.size(); ++s)
       Add(absl::StrCat("     ", text.steps[s], Actual(number, s + 1)));
     Add("     " + text.sink);
+    if (const auto sorted = query_.session_sorts.find(number); sorted != query_.session_sorts.end()) {
+      const execution::Sorter::RunTotals& runs = sorted->second;
+      Add(absl::StrFormat("      merged %s sorted runs, %s pages written by the session, %d passes before",
+                          Grouped(runs.runs), Grouped(runs.pages_written), runs.passes));
+    }
     const uint32_t stage = query_.plan.pipelines[number].stage;
     if (!query_.analyze || stage >= query_.stages.size()) return;
     if (const std::optional<size_t> join = query_.JoinOf(number); join.has_value()) {

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "execution/sort/sorter.h"
 #include "optimizer/assignment.h"
 #include "optimizer/lower_tree.h"
 #include "optimizer/plan.h"
@@ -52,6 +54,7 @@ struct ExplainedQuery {
   const std::vector<std::string>& replanned;  // why what has run was not what was planned at first
   // With ANALYZE:
   std::vector<std::vector<uint64_t>> session_rows;  // by pipeline: that left the source, then each step
+  std::map<uint32_t, execution::Sorter::RunTotals> session_sorts;  // by pipeline: of those in scratch memory
   size_t result_rows = 0;
   double result_ms = 0;
 

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "execution/local_stage.h"
+#include "execution/sort/scratch_run.h"
 #include "plan/physical.h"
 #include "plan/table_schema.h"
 #include "session/result_rows.h"
@@ -23,12 +24,13 @@ class QueryResult {
       : columns_(std::move(columns)), receiver_(receiver) {}
 
   /// The last stage of the plan, whose rows go to the receiver. `tables` are the plan's. `budget_bytes`
-  /// bounds what the session holds for the query, what the receiver holds included. This, `clock` and
-  /// `cancel` outlive the stage.
+  /// bounds what the session holds for the query, what the receiver holds included. Sorts that it has no room
+  /// for go to `scratch`. This, `clock` and `cancel` outlive the stage.
   absl::StatusOr<std::unique_ptr<execution::LocalStage>> PrepareStage(const plan::PhysicalPlan& plan,
                                                                       plan::TableMetadata tables,
                                                                       uint64_t budget_bytes, Clock& clock,
-                                                                      const std::atomic<bool>& cancel);
+                                                                      const std::atomic<bool>& cancel,
+                                                                      execution::SortScratch scratch = {});
 
   /// Once the stage has run, and before it ends: all but the rows.
   absl::StatusOr<ResultSet> Finish();

@@ -36,6 +36,9 @@ void Merge(const proto::PipelineCounters& more, proto::PipelineCounters& into) {
   into.set_multicast_blocks(into.multicast_blocks() + more.multicast_blocks());
   into.set_repaired_blocks(into.repaired_blocks() + more.repaired_blocks());
   into.set_duplicate_datagrams(into.duplicate_datagrams() + more.duplicate_datagrams());
+  into.set_scratch_pages_written(into.scratch_pages_written() + more.scratch_pages_written());
+  into.set_scratch_bytes_written(into.scratch_bytes_written() + more.scratch_bytes_written());
+  into.set_scratch_runs_written(into.scratch_runs_written() + more.scratch_runs_written());
   for (int i = 0; i < more.rows_after_size(); ++i) {
     if (i == into.rows_after_size()) into.add_rows_after(0);
     into.set_rows_after(i, into.rows_after(i) + more.rows_after(i));

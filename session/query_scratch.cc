@@ -81,6 +81,30 @@ absl::StatusOr<proto::Directory> QueryScratch::Write(std::span<const std::byte> 
   return directory.ToProto(attempt, pipeline);
 }
 
+execution::SortScratch QueryScratch::ForSorts() {
+  struct Opened {
+    std::unique_ptr<storage::ScratchSpace> space;
+    std::unique_ptr<storage::Channel> channel;
+  };
+  const uint64_t attempt = attachment_.fabric().Random();
+  const auto open = [this](const storage::ChannelOptions& options) {
+    return storage::Channel::Open(attachment_.fabric(), attachment_, options);
+  };
+  const auto place = [this, open, attempt, opened = std::make_shared<Opened>()](
+                         execution::TaskContext&) -> absl::StatusOr<execution::RunPlace> {
+    if (opened->space == nullptr) {
+      if (Open() == 0) return execution::RunPlace{};
+      NAM_ASSIGN_OR_RETURN(opened->channel, open({}));
+      opened->space = execution::OpenScratch(attachment_, allocation_, attempt);
+      used_ = true;
+    }
+    return execution::RunPlace{opened->space.get(), opened->channel.get()};
+  };
+  return {.place = place,
+          .channel = [open](uint64_t buffer_bytes) { return open({.buffer_bytes = buffer_bytes}); },
+          .attempt = attempt};
+}
+
 void QueryScratch::EndQuery(bool tell) {
   if (!std::exchange(used_, false) || allocation_ == AllocationId()) return;
   const AllocationId allocation = std::exchange(allocation_, AllocationId());

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "base/strong_id.h"
 #include "catalog/attachment.h"
+#include "execution/sort/scratch_run.h"
 #include "proto/compute.pb.h"
 
 namespace nam::session {
@@ -31,6 +32,9 @@ class QueryScratch {
   /// 53200 if scratch memory is full; DATA_LOSS if these are no pages.
   absl::StatusOr<proto::Directory> Write(std::span<const std::byte> pages, uint64_t attempt,
                                          uint32_t pipeline);
+  /// For sorts of the session itself: it is opened when the first of them writes, or merges. This outlives
+  /// it.
+  execution::SortScratch ForSorts();
   /// Gives back what the query has used. Untold, memory servers do that a little later by themselves: nobody
   /// waits for one that may be out of reach.
   void EndQuery(bool tell);

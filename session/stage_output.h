@@ -25,8 +25,9 @@ struct StageOutput {
 };
 
 /// To the pipeline of the session's stage that reads what `pipeline` of the plan leaves. In windows if its
-/// rows flow on to the client. `budget_bytes` bounds what the session holds. The stage outlives the output.
+/// rows flow on to the client. `budget_bytes` bounds what the session holds. `use_scratch` is called before
+/// sorted runs are taken in. The stage outlives the output.
 StageOutput OutputTo(execution::LocalStage& stage, const plan::PhysicalPlan& plan, uint32_t pipeline,
-                     uint64_t budget_bytes);
+                     uint64_t budget_bytes, std::function<void()> use_scratch = {});
 
 }  // namespace nam::session

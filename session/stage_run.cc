@@ -70,11 +70,11 @@ std::function<uint64_t(const partitioner::Piece&)> RowsOf(const PreparedStage& p
              const partitioner::Piece& piece) { return partitioner::RowsOf(*table, piece); };
 }
 
-/// Whether a stage's sink may leave parts in scratch memory.
-bool LeavesParts(const proto::PhysicalPlan& plan, uint32_t stage) {
+/// Whether a stage's sink may leave parts or runs in scratch memory.
+bool WritesScratch(const proto::PhysicalPlan& plan, uint32_t stage) {
   const uint32_t claimed = plan.stages(static_cast<int>(stage)).claimed();
   const proto::SinkNode& sink = plan.pipelines(static_cast<int>(claimed)).sink();
-  return sink.has_partition() || sink.aggregate().parts() > 0;
+  return sink.has_partition() || sink.aggregate().parts() > 0 || sink.result().runs() > 0;
 }
 
 }  // namespace
@@ -177,7 +177,7 @@ absl::Status StageRunner::Run(proto::AttemptRequest request, uint32_t number, Pr
                               const StageOutput& output) {
   request.set_stage(number);
   for (const proto::Directory& directory : prepared.inputs) *request.add_inputs() = directory;
-  if (LeavesParts(request.plan(), number)) request.set_scratch(scratch_.Open());
+  if (WritesScratch(request.plan(), number)) request.set_scratch(scratch_.Open());
   if (prepared.parts == 0) NAM_RETURN_IF_ERROR(StartMulticast(prepared));
   QueryRun run({.request = std::move(request),
                 .servers = prepared.servers,

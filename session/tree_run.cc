@@ -18,20 +18,29 @@
 namespace nam::session {
 namespace {
 
+/// The first rows of an order are kept in memory twice, and sorted in another place.
+constexpr uint64_t kTopRowsOfBudget = 4;
 /// Behind estimates that are this far off the rest is planned anew.
 constexpr double kFarOff = 10;
 
 optimizer::LoweringOptions LoweringOf(const SessionSettings& settings) {
   using Parts = optimizer::LoweringOptions::Parts;
+  using plan::Runs;
   constexpr Parts kParts[] = {Parts::kIfMany, Parts::kNever, Parts::kAlways};  // by Choice
+  constexpr Runs kRuns[] = {Runs::kIfMany, Runs::kNever, Runs::kAlways};
   return {.whole_tuples = settings.whole_tuples,
-          .parts = kParts[static_cast<size_t>(settings.groups_by_parts)]};
+          .parts = kParts[static_cast<size_t>(settings.groups_by_parts)],
+          .runs = kRuns[static_cast<size_t>(settings.sorts_by_runs)],
+          .top_bytes_max = settings.result_bytes_max() / kTopRowsOfBudget};
 }
 
-bool LeavesParts(const plan::PhysicalPlan& plan) {
+/// Whether servers may need scratch memory.
+bool WritesScratch(const plan::PhysicalPlan& plan) {
   return std::any_of(plan.pipelines.begin(), plan.pipelines.end(), [](const plan::Pipeline& pipeline) {
     const auto* groups = std::get_if<plan::AggregateSink>(&pipeline.sink);
-    return groups != nullptr && groups->parts > 0;
+    const auto* result = std::get_if<plan::ResultSink>(&pipeline.sink);
+    return (groups != nullptr && groups->parts > 0) ||
+           (result != nullptr && result->runs != plan::Runs::kNever);
   });
 }
 
@@ -91,8 +100,9 @@ absl::StatusOr<ResultSet> TreeRun::Run(RowReceiver& receiver) {
 }
 
 absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
-  if (LeavesParts(plan()) && options_.stages.scratch().Open() == 0) {
+  if (WritesScratch(plan()) && options_.stages.scratch().Open() == 0) {
     lowering_.parts = optimizer::LoweringOptions::Parts::kNever;
+    lowering_.runs = plan::Runs::kNever;
     NAM_RETURN_IF_ERROR(Plan(0));
   }
   for (uint32_t s = 0; s < stages_.size(); ++s) {
@@ -101,10 +111,12 @@ absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
   QueryResult result(columns_, receiver);
   NAM_ASSIGN_OR_RETURN(const std::unique_ptr<execution::LocalStage> local,
                        result.PrepareStage(plan(), tree_.lowered.tables, options_.settings.result_bytes_max(),
-                                           options_.attachment.fabric().clock(), options_.cancel));
+                                           options_.attachment.fabric().clock(), options_.cancel,
+                                           options_.stages.scratch().ForSorts()));
   NAM_RETURN_IF_ERROR(FeedSession(*local));
   NAM_RETURN_IF_ERROR(local->Run());
   session_rows_ = local->rows();
+  session_sorts_ = local->sorts();
   NAM_ASSIGN_OR_RETURN(ResultSet rows, result.Finish());
   rows.work = work_;
   return rows;
@@ -195,7 +207,8 @@ absl::Status TreeRun::FeedSession(execution::LocalStage& local) {
 absl::Status TreeRun::FeedStage(uint32_t number, uint32_t pipeline, execution::LocalStage& local) {
   const auto kept = left_.find(number);
   if (kept == left_.end())
-    return RunServers(number, OutputTo(local, plan(), pipeline, options_.settings.result_bytes_max()));
+    return RunServers(number, OutputTo(local, plan(), pipeline, options_.settings.result_bytes_max(),
+                                       [this] { options_.stages.scratch().Use(); }));
   for (Left::Pages& pages : kept->second.pages) {
     const std::string bytes = std::move(pages.bytes);
     NAM_RETURN_IF_ERROR(local.Add(pipeline, BytesOf(bytes), pages.attempt));
@@ -218,6 +231,7 @@ absl::StatusOr<std::vector<std::string>> TreeRun::Explain(bool analyze, bool jso
     NoRows rows;
     NAM_RETURN_IF_ERROR(Run(rows).status());
     query.session_rows = session_rows_;
+    query.session_sorts = session_sorts_;
     query.result_rows = rows.rows();
     query.result_ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
   }

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "catalog/attachment.h"
+#include "execution/sort/sorter.h"
 #include "optimizer/lower_tree.h"
 #include "plan/logical.h"
 #include "session/record_reads.h"
@@ -89,7 +90,9 @@ class TreeRun {
   std::map<uint32_t, Left> left_;      // by barrier that has run
   std::vector<std::string> replanned_;
   std::vector<ResultSet::Column> columns_;
-  std::vector<std::vector<uint64_t>> session_rows_;  // once it has run: LocalStage::rows
+  // Once it has run: LocalStage's.
+  std::vector<std::vector<uint64_t>> session_rows_;
+  std::map<uint32_t, execution::Sorter::RunTotals> session_sorts_;
   QueryWork work_;
 };
 

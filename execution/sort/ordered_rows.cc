@@ -28,24 +28,41 @@ void SiftDown(const RowOrder& order, std::vector<std::span<const OrderedRow>>& r
 
 }  // namespace
 
+SpanMerge::SpanMerge(const RowOrder& order, std::vector<std::span<const OrderedRow>> spans)
+    : order_(order), spans_(std::move(spans)) {
+  std::erase_if(spans_, [](std::span<const OrderedRow> span) { return span.empty(); });
+  for (size_t i = spans_.size() / 2; i-- > 0;) SiftDown(order_, spans_, i);
+}
+
+uint64_t SpanMerge::Take(OrderedRow* out, uint64_t most) {
+  OrderedRow* const first = out;
+  for (; most > 0 && spans_.size() > 1; --most) {
+    *out++ = spans_[0].front();
+    spans_[0] = spans_[0].subspan(1);
+    if (spans_[0].empty()) {
+      spans_[0] = spans_.back();
+      spans_.pop_back();
+    }
+    SiftDown(order_, spans_, 0);
+  }
+  if (most > 0 && !spans_.empty()) {
+    const std::span<const OrderedRow> last = spans_[0].first(std::min<uint64_t>(most, spans_[0].size()));
+    out = std::copy(last.begin(), last.end(), out);
+    spans_[0] = spans_[0].subspan(last.size());
+    if (spans_[0].empty()) spans_.clear();
+  }
+  return static_cast<uint64_t>(out - first);
+}
+
 absl::Status MergeRuns(TaskContext& context, const RowOrder& order,
                        std::vector<std::span<const OrderedRow>> runs, OrderedRow* out) {
-  std::erase_if(runs, [](std::span<const OrderedRow> run) { return run.empty(); });
-  for (size_t i = runs.size() / 2; i-- > 0;) SiftDown(order, runs, i);
-  while (runs.size() > 1) {
+  SpanMerge merge(order, std::move(runs));
+  while (true) {
     if (context.cancelled()) return absl::CancelledError("the query was cancelled");
-    for (uint32_t i = 0; i < kRunRows && runs.size() > 1; ++i) {
-      *out++ = runs[0].front();
-      runs[0] = runs[0].subspan(1);
-      if (runs[0].empty()) {
-        runs[0] = runs.back();
-        runs.pop_back();
-      }
-      SiftDown(order, runs, 0);
-    }
+    const uint64_t taken = merge.Take(out, kRunRows);
+    if (taken == 0) return absl::OkStatus();
+    out += taken;
   }
-  if (!runs.empty()) std::copy(runs[0].begin(), runs[0].end(), out);
-  return absl::OkStatus();
 }
 
 void OrderedRows::Read(uint64_t first, uint32_t count, uint32_t* numbers, Chunk& out) const {

@@ -19,6 +19,19 @@ namespace nam::execution {
 /// cancelled.
 inline constexpr uint32_t kRunRows = 1 << 16;
 
+/// Sorted spans of one table's rows, merged as far as is asked for.
+class SpanMerge {
+ public:
+  /// The order outlives this, as do the spans.
+  SpanMerge(const RowOrder& order, std::vector<std::span<const OrderedRow>> spans);
+  /// The next rows, at most so many; 0: there are no more.
+  uint64_t Take(OrderedRow* out, uint64_t most);
+
+ private:
+  const RowOrder& order_;
+  std::vector<std::span<const OrderedRow>> spans_;  // a heap: the first one's first row stands first
+};
+
 /// Merges sorted runs into `out`, which has room for all. CANCELLED soon after the query was.
 absl::Status MergeRuns(TaskContext& context, const RowOrder& order,
                        std::vector<std::span<const OrderedRow>> runs, OrderedRow* out);

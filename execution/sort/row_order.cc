@@ -67,14 +67,13 @@ int RowOrder::CompareRows(uint32_t a, uint32_t b) const {
 }
 
 int RowOrder::CompareKey(const OrderSlot& key, uint32_t a, uint32_t b) const {
-  const RowField& field = table_.layout().field(key.slot);
-  const std::byte* const base = table_.page(0);
-  const std::byte *const x = field.RowOf(base, a), *const y = field.RowOf(base, b);
+  const RowField& field = layout_.field(key.slot);
+  const std::byte *const x = field.RowOf(base_, a), *const y = field.RowOf(base_, b);
   const bool x_null = field.IsNull(x), y_null = field.IsNull(y);
   if (x_null || y_null) return x_null == y_null ? 0 : x_null == key.nulls_first ? -1 : 1;
   int compared = 0;
   if (field.physical == Physical::kText) {
-    compared = field.Text(field.PageOf(base, a), x).compare(field.Text(field.PageOf(base, b), y));
+    compared = field.Text(field.PageOf(base_, a), x).compare(field.Text(field.PageOf(base_, b), y));
   } else {
     // Fields that are narrower than 16 bytes count from one base.
     compared = WithStored(field.width, [&](auto zero) {

@@ -28,7 +28,10 @@ class RowOrder {
  public:
   /// The table outlives the order.
   RowOrder(const RowTable& table, std::span<const OrderSlot> keys)
-      : table_(table), keys_(keys.begin(), keys.end()) {}
+      : RowOrder(table.layout(), table.page(0), keys) {}
+  /// Of rows in pages that lie one behind the other from `base` on. Both outlive the order.
+  RowOrder(const RowLayout& layout, const std::byte* base, std::span<const OrderSlot> keys)
+      : layout_(layout), base_(base), keys_(keys.begin(), keys.end()) {}
 
   bool Before(const OrderedRow& a, const OrderedRow& b) const {
     return a.prefix != b.prefix ? a.prefix < b.prefix : CompareRows(a.row, b.row) < 0;
@@ -45,7 +48,8 @@ class RowOrder {
   int CompareRows(uint32_t a, uint32_t b) const;
   int CompareKey(const OrderSlot& key, uint32_t a, uint32_t b) const;
 
-  const RowTable& table_;
+  const RowLayout& layout_;
+  const std::byte* const base_;
   const std::vector<OrderSlot> keys_;
 };
 

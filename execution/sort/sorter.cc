@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "execution/rows/row_appender.h"
+#include "execution/sort/row_slices.h"
 #include "plan/work_cost.h"
 
 namespace nam::execution {
@@ -25,23 +27,63 @@ class Sorter::Task final : public SinkTask {
         runs_(runs),
         appender_(*sink.table_, sink.plan_.slots()),
         frame_(sink.plan_.slots().NewFrame()),
+        slices_(sink.plan_.layout()),
+        in_memory_(sink.run_options_.runs == plan::Runs::kNever),
         prefixes_(kChunkRows),
         numbers_(kChunkRows) {}
 
   Step Consume(TaskContext& context, const Chunk& in) override {
     context.Charge(in.selection().count, plan::work_cost::kSinkRowPs);
-    const absl::Status status = Add(context, in);
+    const absl::Status status = in_memory_ ? Add(context, in, in.selection()) : AddSlices(context, in);
     return status.ok() ? Step::kNeedInput : context.Fail(status);
   }
 
   Step Finish(TaskContext& context) override {
     Sort(context, runs_.size - sorted_);
-    return Step::kDone;
+    if (writer_ == nullptr) return Step::kDone;
+    absl::Status status = sink_.WriteRun(context, runs_, *writer_);
+    if (status.ok()) status = sink_.EndWriter(*writer_);
+    writer_.reset();
+    return status.ok() ? Step::kDone : context.Fail(status);
   }
 
  private:
-  absl::Status Add(TaskContext& context, const Chunk& in) {
-    const Selection rows = in.selection();
+  absl::Status AddSlices(TaskContext& context, const Chunk& in) {
+    return slices_.ForEach(in.selection(), [&](Selection rows) -> absl::Status {
+      if (!in_memory_ && Full()) NAM_RETURN_IF_ERROR(Spill(context));
+      NAM_RETURN_IF_ERROR(Add(context, in, rows));
+      if (in_memory_) return absl::OkStatus();
+      for (const uint32_t page : appender_.TakeFullPages()) pages_.push_back(page);
+      return absl::OkStatus();
+    });
+  }
+
+  /// Other sinks of the session take from the same budget.
+  bool Full() const {
+    const MemoryBudget& budget = sink_.budget_;
+    const uint64_t held =
+        pages_.size() * uint64_t{sink_.table_->layout().page_bytes()} + runs_.size * sizeof(OrderedRow);
+    const uint64_t share = RunShare(budget, sink_.run_options_.threads);
+    const uint64_t left = budget.bytes() - std::min(budget.used(), budget.bytes());
+    return held >= share || (held >= share / 4 && left < share);
+  }
+
+  absl::Status Spill(TaskContext& context) {
+    if (writer_ == nullptr) {
+      NAM_ASSIGN_OR_RETURN(writer_, sink_.NewWriter(context));
+      in_memory_ = writer_ == nullptr;
+      if (in_memory_) return absl::OkStatus();
+    }
+    Sort(context, runs_.size - sorted_);
+    NAM_RETURN_IF_ERROR(sink_.WriteRun(context, runs_, *writer_));
+    sorted_ = 0;
+    for (const uint32_t page : appender_.TakePages()) pages_.push_back(page);
+    appender_.Reuse(pages_);
+    pages_.clear();
+    return absl::OkStatus();
+  }
+
+  absl::Status Add(TaskContext& context, const Chunk& in, Selection rows) {
     if (!sink_.order_.empty()) {
       const Vector* const first = sink_.plan_.slots().Evaluate(sink_.order_.first().slot, frame_, in, rows);
       if (first == nullptr) return frame_.error();
@@ -67,24 +109,34 @@ class Sorter::Task final : public SinkTask {
   Runs& runs_;
   RowAppender appender_;
   Frame frame_;
+  RowSlices slices_;
+  bool in_memory_;                     // rows do not become runs
+  std::vector<uint32_t> pages_;        // full ones; counted if they may become runs
+  std::unique_ptr<RunWriter> writer_;  // once a run was written
   uint64_t sorted_ = 0;
   std::vector<uint64_t> prefixes_;
   std::vector<uint32_t> numbers_;
 };
 
 absl::StatusOr<std::unique_ptr<Sorter>> Sorter::Make(const RowsPlan& plan, std::span<const OrderSlot> order,
-                                                     MemoryBudget& budget) {
+                                                     MemoryBudget& budget, RunOptions runs,
+                                                     OpenChannel open) {
+  NAM_CHECK(runs.runs == plan::Runs::kNever || (runs.plan != nullptr && runs.place && !order.empty()));
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<RowTable> table,
                        RowTable::Make(plan.layout(), budget, PagesMax(plan.layout(), budget)));
-  return std::unique_ptr<Sorter>(new Sorter(plan, order, budget, std::move(table)));
+  return std::unique_ptr<Sorter>(
+      new Sorter(plan, order, budget, std::move(table), std::move(runs), std::move(open)));
 }
 
 Sorter::Sorter(const RowsPlan& plan, std::span<const OrderSlot> order, MemoryBudget& budget,
-               std::unique_ptr<RowTable> table)
+               std::unique_ptr<RowTable> table, RunOptions runs, OpenChannel open)
     : plan_(plan),
       budget_(budget),
       table_(std::move(table)),
       order_(*table_, order),
+      keys_(order.begin(), order.end()),
+      run_options_(std::move(runs)),
+      open_(std::move(open)),
       rows_(plan, *table_, budget) {}
 
 Sorter::~Sorter() = default;
@@ -112,7 +164,78 @@ std::vector<OrderedRow> Sorter::Splitters(std::span<const std::span<const Ordere
   return splitters;
 }
 
+absl::Status Sorter::AddRuns(const proto::Directory& directory) {
+  if (run_options_.runs == plan::Runs::kNever)
+    return absl::InternalError("a compute server reports runs that nobody has asked it for");
+  NAM_ASSIGN_OR_RETURN(std::vector<ScratchRun> runs, RunsOf(directory, run_options_.plan->layout()));
+  const std::lock_guard lock(mutex_);
+  for (ScratchRun& run : runs) scratch_.runs.push_back(std::move(run));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<RunWriter>> Sorter::NewWriter(TaskContext& context) {
+  NAM_ASSIGN_OR_RETURN(const RunPlace place, run_options_.place(context));
+  if (place.space == nullptr) return nullptr;
+  return std::make_unique<RunWriter>(*run_options_.plan, run_options_.attempt, place, budget_,
+                                     context.cancel());
+}
+
+absl::Status Sorter::WriteRun(TaskContext& context, Runs& rows, RunWriter& writer) {
+  if (rows.size == 0) return absl::OkStatus();
+  std::vector<std::span<const OrderedRow>> spans;
+  for (uint64_t first = 0; first < rows.size; first += kRunRows)
+    spans.emplace_back(rows.rows.data() + first, std::min<uint64_t>(kRunRows, rows.size - first));
+  NAM_RETURN_IF_ERROR(writer.AppendSorted(context, order_, *table_, std::move(spans)));
+  rows.size = 0;
+  NAM_ASSIGN_OR_RETURN(ScratchRun run, writer.EndRun(context));
+  const std::lock_guard lock(mutex_);
+  scratch_.runs.push_back(std::move(run));
+  return absl::OkStatus();
+}
+
+absl::Status Sorter::EndWriter(RunWriter& writer) {
+  NAM_RETURN_IF_ERROR(writer.Flush());
+  const std::lock_guard lock(mutex_);
+  totals_.pages_written += writer.pages();
+  return absl::OkStatus();
+}
+
+absl::Status Sorter::CombineRuns(TaskContext& context) {
+  if (HasRows()) {
+    NAM_ASSIGN_OR_RETURN(const std::unique_ptr<RunWriter> writer, NewWriter(context));
+    if (writer == nullptr) return absl::InternalError("sorted runs without scratch memory");
+    for (const auto& of_task : runs_) NAM_RETURN_IF_ERROR(WriteRun(context, *of_task, *writer));
+    NAM_RETURN_IF_ERROR(EndWriter(*writer));
+  }
+  runs_.clear();
+  table_.reset();  // with it rows_ and order_ end
+  totals_.runs = scratch_.runs.size();
+  const uint32_t runs_max = RunMerge::RunsMax(*run_options_.plan, budget_);
+  if (runs_max < 2) return OverBudget(budget_);
+  NAM_ASSIGN_OR_RETURN(scratch_, MergeToFewer(context,
+                                              {.plan = *run_options_.plan,
+                                               .order = keys_,
+                                               .open = open_,
+                                               .place = run_options_.place,
+                                               .attempt = run_options_.attempt,
+                                               .runs_max = runs_max},
+                                              std::move(scratch_.runs), budget_));
+  totals_.pages_written += scratch_.pages_written;
+  totals_.passes = scratch_.passes;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<RunMerge>> Sorter::NewMerge(TaskContext& context) const {
+  return RunMerge::Make(*run_options_.plan, keys_, scratch_.runs, open_, budget_, context.cancel());
+}
+
+bool Sorter::HasRows() const {
+  return std::any_of(runs_.begin(), runs_.end(), [](const auto& of_task) { return of_task->size > 0; });
+}
+
 uint32_t Sorter::CombineParts() {
+  by_runs_ = in_runs() || (run_options_.runs == plan::Runs::kAlways && HasRows());
+  if (by_runs_) return 1;
   std::vector<std::span<const OrderedRow>> runs;
   uint64_t size = 0;
   for (const auto& of_task : runs_) {
@@ -149,12 +272,39 @@ uint32_t Sorter::CombineParts() {
 }
 
 absl::Status Sorter::Combine(TaskContext& context, uint32_t part) {
+  if (by_runs_) return CombineRuns(context);
   NAM_RETURN_IF_ERROR(combine_error_);
   Part& of = parts_[part];
   NAM_RETURN_IF_ERROR(MergeRuns(context, order_, std::move(of.runs), rows_.rows().data() + of.first));
   context.Charge(of.rows, plan::work_cost::kCombineGroupPs);
   if (parts_left_.fetch_sub(1, std::memory_order_acq_rel) == 1) runs_.clear();
   return absl::OkStatus();
+}
+
+class SortedSource::Task final : public SourceTask {
+ public:
+  explicit Task(const Sorter& sorter) : sorter_(sorter) {}
+
+  Step Next(TaskContext& context, Chunk& out) override {
+    out.SelectAll(0);
+    if (merge_ == nullptr) {
+      absl::StatusOr<std::unique_ptr<RunMerge>> merge = sorter_.NewMerge(context);
+      if (!merge.ok()) return context.Fail(merge.status());
+      merge_ = *std::move(merge);
+    }
+    const absl::StatusOr<bool> more = merge_->Next(context, out);
+    if (!more.ok()) return context.Fail(more.status());
+    return *more ? Step::kHaveMore : Step::kDone;
+  }
+
+ private:
+  const Sorter& sorter_;
+  std::unique_ptr<RunMerge> merge_;
+};
+
+std::unique_ptr<SourceTask> SortedSource::NewTask(TaskContext& context) {
+  if (sorter_.in_runs()) return std::make_unique<Task>(sorter_);
+  return in_memory_.NewTask(context);
 }
 
 }  // namespace nam::execution

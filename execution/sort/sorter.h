@@ -11,29 +11,54 @@
 #include "absl/status/statusor.h"
 #include "execution/budget_array.h"
 #include "execution/rows/row_table.h"
+#include "execution/sort/merge_passes.h"
 #include "execution/sort/ordered_rows.h"
 #include "execution/sort/row_order.h"
 #include "execution/sort/rows_plan.h"
+#include "execution/sort/run_merge.h"
+#include "execution/sort/run_writer.h"
+#include "execution/sort/scratch_run.h"
 #include "execution/task.h"
 
 namespace nam::execution {
 
-/// ORDER BY without a limit, in memory; without keys: rows that a window counts through. Tasks sort runs as
-/// rows come; at the end the threads merge all runs, each a range of the order that samples of the runs
-/// divide.
+/// ORDER BY without a limit; without keys: rows that a window counts through. Tasks sort spans as rows come;
+/// at the end the threads merge all of them, each a range of the order that samples of the spans divide.
+///
+/// With runs: a task whose share of the budget is full writes its rows to scratch memory as a run and goes
+/// on. If there is one run, written here or by servers, all rows are in runs at the end, and the table is
+/// empty.
 class Sorter final : public Sink {
  public:
   /// `plan` and `budget` outlive the sink.
   static absl::StatusOr<std::unique_ptr<Sorter>> Make(const RowsPlan& plan, std::span<const OrderSlot> order,
-                                                      MemoryBudget& budget);
+                                                      MemoryBudget& budget, RunOptions runs = {},
+                                                      OpenChannel open = {});
   ~Sorter() override;
 
   std::unique_ptr<SinkTask> NewTask(TaskContext& context) override;
   uint32_t CombineParts() override;
   absl::Status Combine(TaskContext& context, uint32_t part) override;
 
-  /// After all parts are combined.
+  /// Runs in this order that an accepted attempt has left. Before the tasks end, on one thread. DATA_LOSS:
+  /// see RunsOf.
+  absl::Status AddRuns(const proto::Directory& directory);
+
+  // After all parts are combined:
+  /// Whether all rows are in scratch memory. Otherwise rows() has them, which is not to be used if they are.
+  bool in_runs() const { return !scratch_.runs.empty(); }
   OrderedRows& rows() { return rows_; }
+  const OrderedRows& rows() const { return rows_; }
+  /// The rows that are in runs, in their order. The sorter outlives the merge.
+  absl::StatusOr<std::unique_ptr<RunMerge>> NewMerge(TaskContext& context) const;
+  const RowsPlan& plan() const { return plan_; }
+
+  struct RunTotals {
+    uint64_t runs = 0;           // that were merged
+    uint64_t pages_written = 0;  // here
+    uint32_t passes = 0;         // before the last merge
+  };
+  const RunTotals& totals() const { return totals_; }
 
  private:
   class Task;
@@ -48,19 +73,49 @@ class Sorter final : public Sink {
     uint64_t rows = 0;
   };
   Sorter(const RowsPlan& plan, std::span<const OrderSlot> order, MemoryBudget& budget,
-         std::unique_ptr<RowTable> table);
+         std::unique_ptr<RowTable> table, RunOptions runs, OpenChannel open);
+  /// nullptr: there is no scratch memory.
+  absl::StatusOr<std::unique_ptr<RunWriter>> NewWriter(TaskContext& context);
+  /// A task's rows, whose spans are sorted, as a run; there are none left then.
+  absl::Status WriteRun(TaskContext& context, Runs& rows, RunWriter& writer);
+  absl::Status EndWriter(RunWriter& writer);
+  /// In memory.
+  bool HasRows() const;
+  /// What tasks have left in memory becomes runs; all are merged to as many as can be read at once.
+  absl::Status CombineRuns(TaskContext& context);
   std::vector<OrderedRow> Splitters(std::span<const std::span<const OrderedRow>> runs, uint32_t parts) const;
 
   const RowsPlan& plan_;
   MemoryBudget& budget_;
-  const std::unique_ptr<RowTable> table_;
+  std::unique_ptr<RowTable> table_;  // nullptr: all rows are in runs
   const RowOrder order_;
+  const std::vector<OrderSlot> keys_;
+  const RunOptions run_options_;
+  const OpenChannel open_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Runs>> runs_;
   std::vector<Part> parts_;
   std::atomic<size_t> parts_left_ = 0;
   absl::Status combine_error_;
+  bool by_runs_ = false;  // once all tasks have ended: all rows become runs
+  MergedRuns scratch_;    // guarded by mutex_ while there are tasks
+  RunTotals totals_;
   OrderedRows rows_;
+};
+
+/// The rows of a sorter in their order, wherever they are once it is complete. One task reads rows that are
+/// in runs. The sorter outlives the source.
+class SortedSource final : public Source {
+ public:
+  SortedSource(const Sorter& sorter, const OrderedSource::Options& options)
+      : sorter_(sorter), in_memory_(sorter.rows(), options) {}
+
+  std::unique_ptr<SourceTask> NewTask(TaskContext& context) override;
+
+ private:
+  class Task;
+  const Sorter& sorter_;
+  OrderedSource in_memory_;
 };
 
 }  // namespace nam::execution

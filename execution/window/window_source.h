@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "execution/sort/ordered_rows.h"
+#include "execution/sort/sorter.h"
 #include "execution/task.h"
 #include "execution/window/partition.h"
 #include "plan/window.h"
@@ -20,7 +21,9 @@ namespace nam::execution {
 ///     least
 ///
 /// A task computes its segment by partitions, then reads it as chunks; so memory follows the largest
-/// partition, and that is one task's. Segments are claimed in their order: one task alone keeps it.
+/// partition, and that is one task's. Segments are claimed in their order: one task alone keeps it. Of rows
+/// that are in sorted runs, one task takes a segment at a time into memory: 53200 if a partition is too
+/// large.
 class WindowSource final : public Source {
  public:
   struct Options {
@@ -30,6 +33,8 @@ class WindowSource final : public Source {
   };
   /// INVALID_ARGUMENT for calls that plan::ResultOf refuses. `rows` are whole; they outlive the source.
   static absl::StatusOr<std::unique_ptr<WindowSource>> Make(const OrderedRows& rows, Options options);
+  /// The rows of a sorter that is complete when tasks are made, and outlives the source.
+  static absl::StatusOr<std::unique_ptr<WindowSource>> Make(const Sorter& sorter, Options options);
 
   std::unique_ptr<SourceTask> NewTask(TaskContext& context) override;
 
@@ -41,12 +46,15 @@ class WindowSource final : public Source {
   uint32_t row_sets() const;
 
  private:
+  class Segment;
   class Task;
+  class MergedTask;
   WindowSource(const OrderedRows& rows, Options options)
       : options_(std::move(options)), window_(rows, options_.partition, options_.order) {}
 
   const Options options_;
   const WindowRows window_;
+  const Sorter* sorter_ = nullptr;  // of rows that may be in runs
   plan::Schema schema_;
   std::atomic<uint64_t> next_segment_ = 0;
 };

@@ -259,5 +259,62 @@ TEST(Stages, PlansWithMoreFactsBeginAlike) {
   EXPECT_GT(parts, 50u);
 }
 
+/// The runs of what servers leave, and of the session's sorts.
+struct RunsOfPlan {
+  plan::Runs servers = plan::Runs::kNever, session = plan::Runs::kNever;
+  int64_t limit = -1;  // of the session's sort
+};
+RunsOfPlan RunsOf(const std::string& text, const LoweringOptions& options) {
+  Tables tables;
+  const absl::StatusOr<LoweredTree> tree = LowerTree(Bound(text, tables), options);
+  EXPECT_TRUE(tree.ok()) << text << "\n" << tree.status();
+  RunsOfPlan out;
+  if (!tree.ok()) return out;
+  for (const plan::Pipeline& pipeline : tree->lowered.plan.pipelines) {
+    if (const auto* result = std::get_if<plan::ResultSink>(&pipeline.sink);
+        result != nullptr && result->runs != plan::Runs::kNever)
+      out.servers = result->runs;
+    if (const auto* sort = std::get_if<plan::SortSink>(&pipeline.sink); sort != nullptr) {
+      if (sort->runs != plan::Runs::kNever) out.session = sort->runs;
+      out.limit = sort->limit;
+    }
+  }
+  return out;
+}
+
+TEST(Stages, ManyRowsAreSortedByServers) {
+  using plan::Runs;
+  const LoweringOptions if_many{.runs = Runs::kIfMany, .top_bytes_max = 1 << 20};
+  const std::string all = "select lo_revenue, lo_orderkey + 1 from lineorder order by lo_revenue * 2 desc";
+  EXPECT_EQ(RunsOf(all, if_many).servers, Runs::kIfMany);
+  EXPECT_EQ(RunsOf(all, if_many).session, Runs::kIfMany);
+  EXPECT_EQ(RunsOf(all, {.runs = Runs::kAlways}).servers, Runs::kAlways);
+  EXPECT_EQ(RunsOf(all, {}).servers, Runs::kNever);
+  EXPECT_EQ(RunsOf(all, {}).session, Runs::kNever);
+
+  const std::string few = "select d_datekey from date order by d_datekey";
+  EXPECT_EQ(RunsOf(few, if_many).servers, Runs::kNever) << "2,557 rows";
+  EXPECT_EQ(RunsOf(few, if_many).session, Runs::kIfMany) << "nobody knows what joins make";
+  EXPECT_EQ(RunsOf(few, {.runs = Runs::kAlways}).servers, Runs::kAlways);
+
+  const std::string first = "select lo_revenue from lineorder order by lo_revenue limit ";
+  EXPECT_EQ(RunsOf(first + "10", if_many).servers, Runs::kNever);
+  EXPECT_EQ(RunsOf(first + "10", if_many).limit, 10);
+  EXPECT_EQ(RunsOf(first + "1000000", if_many).servers, Runs::kIfMany) << "more than memory is there for";
+  EXPECT_EQ(RunsOf(first + "1000000", if_many).limit, -1);
+  EXPECT_EQ(RunsOf(first + "1000000", {}).limit, 1'000'000);
+
+  const std::string window =
+      "select lo_orderkey, sum(lo_revenue) over (partition by lo_custkey order by lo_orderdate) from "
+      "lineorder";
+  EXPECT_EQ(RunsOf(window, if_many).servers, Runs::kIfMany);
+  EXPECT_EQ(RunsOf(window, if_many).session, Runs::kIfMany);
+  EXPECT_EQ(RunsOf("select sum(lo_revenue) over () from lineorder", if_many).servers, Runs::kNever);
+  EXPECT_EQ(
+      RunsOf("select distinct on (lo_custkey) lo_orderkey from lineorder order by lo_custkey, 1", if_many)
+          .servers,
+      Runs::kIfMany);
+}
+
 }  // namespace
 }  // namespace nam::optimizer

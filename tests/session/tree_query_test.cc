@@ -211,6 +211,17 @@ TEST_F(TreeQueryByPartsTest, ResultsOfThreeServersWithAWorkQueueAreThoseOfPostgr
   Compare("logical_results.txt");
 }
 
+/// However few rows are sorted, they go to scratch memory as runs.
+TEST_F(TreeQueryByPartsTest, ResultsOfSortedRunsAreThoseOfPostgreSql) {
+  ASSERT_TRUE(cluster_.session().Execute("set nam.sorts_by_runs = on").ok());
+  Compare("logical_results.txt");
+}
+
+TEST_F(TreeQueryByPartsTest, RandomResultsOfSortedRunsAreThoseOfPostgreSql) {
+  ASSERT_TRUE(cluster_.session().Execute("set nam.sorts_by_runs = on").ok());
+  Compare("logical_random_results.txt");
+}
+
 /// More queries than compute servers have memory for.
 class CrowdedTest : public TreeQueryTest {
  protected:

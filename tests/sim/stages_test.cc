@@ -46,11 +46,15 @@ const std::vector<std::string>& Queries() {
       "select count(*), sum(k) from (select distinct lo_partkey as k from lineorder) d",
       "select c_region, count(*), sum(s) from (select lo_custkey as k, lo_orderkey, sum(lo_revenue) as s "
       "from "
-      "lineorder group by 1, 2) g join customer on k = c_custkey group by 1 order by 1"};
+      "lineorder group by 1, 2) g join customer on k = c_custkey group by 1 order by 1",
+      "select lo_orderkey, lo_linenumber, lo_revenue from lineorder where lo_quantity < 15 order by "
+      "lo_revenue desc, 1, 2",
+      "select lo_custkey, lo_orderkey, lo_linenumber, sum(lo_revenue) over (partition by lo_custkey order "
+      "by lo_orderkey, lo_linenumber) as s from lineorder where lo_quantity < 10 order by s, 1, 2, 3"};
   return queries;
 }
 
-/// A cluster with SSB in it, and a client whose groups all go by parts. Each READ takes long, so that there
+/// A cluster with SSB in it, and a client whose groups all go by parts, and whose sorts by runs. Each READ takes long, so that there
 /// is time for servers to go.
 class Staged {
  public:
@@ -75,7 +79,8 @@ class Staged {
     EXPECT_TRUE(loaded.ok()) << loaded;
     for (const std::string setting : {"work_queue = on", "prefetch_window = 1", "multicast = off"})
       EXPECT_TRUE(Execute("SET nam." + setting).ok());
-    EXPECT_TRUE(Execute(absl::StrCat("SET nam.groups_by_parts = ", by_parts ? "on" : "off")).ok());
+    for (const char* const setting : {"groups_by_parts", "sorts_by_runs"})
+      EXPECT_TRUE(Execute(absl::StrCat("SET nam.", setting, " = ", by_parts ? "on" : "off")).ok());
   }
 
   ~Staged() {

@@ -8,6 +8,7 @@
 
 #include "execution/sort/sorter.h"
 #include "execution/window/window_source.h"
+#include "tests/execution/partition/scratch_cluster.h"
 #include "tests/execution/step_driver.h"
 #include "tests/execution/window/window_model.h"
 #include "types/sql_error.h"
@@ -123,8 +124,7 @@ absl::StatusOr<std::vector<Tuple>> Windowed(StepDriver& driver, const Windowing&
 
 /// Compares what windows say with the model, which gets the rows in the engine's order: of peers any order is
 /// right.
-void Check(StepDriver& driver, const Windowing& windowing, size_t tasks) {
-  const absl::StatusOr<std::vector<Tuple>> actual = Windowed(driver, windowing, tasks);
+void Check(const Windowing& windowing, const absl::StatusOr<std::vector<Tuple>>& actual) {
   ASSERT_TRUE(actual.ok()) << actual.status();
   ASSERT_EQ(actual->size(), windowing.input.size());
   std::map<Tuple, std::vector<Tuple>> partitions;
@@ -158,6 +158,10 @@ void Check(StepDriver& driver, const Windowing& windowing, size_t tasks) {
       }
     }
   }
+}
+
+void Check(StepDriver& driver, const Windowing& windowing, size_t tasks) {
+  Check(windowing, Windowed(driver, windowing, tasks));
 }
 
 WindowCall Aggregate(AggregateFunction function, std::vector<uint32_t> arguments, Type type,
@@ -367,6 +371,84 @@ TEST(WindowTest, CancelledAndWithoutMemory) {
     windowing.options.calls.push_back(Aggregate(AggregateFunction::kSum, {kDecimal}, Type::Decimal(2), {}));
   EXPECT_TRUE(absl::IsResourceExhausted(Windowed(small, windowing, 1).status()));
   EXPECT_EQ(small.budget().used(), 0u);
+}
+
+/// As Windowed, of rows that are in runs in scratch memory; tasks are one.
+absl::StatusOr<std::vector<Tuple>> WindowedByRuns(StepDriver& driver, const Windowing& windowing) {
+  ScratchCluster cluster(driver);
+  const std::unique_ptr<storage::ScratchSpace> space = cluster.NewSpace();
+  const auto plan = RowsPlan::Make(windowing.schema, RowLayout::kLeastPageBytes).value();
+  const auto runs_plan = MakeRunsPlan(windowing.schema, driver.budget().bytes()).value();
+  std::vector<OrderSlot> order = windowing.options.partition;
+  order.insert(order.end(), windowing.options.order.begin(), windowing.options.order.end());
+  auto sorter = Sorter::Make(*plan, order, driver.budget(),
+                             {.runs = plan::Runs::kAlways,
+                              .place = [&](TaskContext& context) -> absl::StatusOr<RunPlace> {
+                                return RunPlace{space.get(), context.channels().scratch};
+                              },
+                              .plan = runs_plan.get(),
+                              .attempt = 5},
+                             [&](uint64_t bytes) {
+                               return storage::Channel::Open(cluster.fabric(), cluster.servers(),
+                                                             {.buffer_bytes = bytes});
+                             })
+                    .value();
+  absl::Status sorted = cluster.RunInto(windowing.schema, windowing.input, *sorter, 1);
+  if (!sorted.ok()) return sorted;
+  auto source = WindowSource::Make(*sorter, windowing.options);
+  if (!source.ok()) return source.status();
+  const size_t columns = (*source)->schema().size();
+  const std::unique_ptr<TaskContext> context = cluster.NewContext();
+  const std::unique_ptr<SourceTask> task = (*source)->NewTask(*context);
+  Chunk chunk(columns, 0);
+  std::vector<Tuple> rows;
+  while (task->Next(*context, chunk) == Step::kHaveMore) {
+    for (Tuple& row : TuplesOf(chunk, columns)) rows.push_back(std::move(row));
+  }
+  if (!context->error().ok()) return context->error();
+  return rows;
+}
+
+TEST(WindowTest, CallsOverRunsSayWhatTheModelSays) {
+  for (const uint64_t seed : TestSeeds(40)) {
+    SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
+    StepDriver driver(seed);
+    RandomStream& random = driver.random();
+    const size_t sizes[] = {1, 700, 5000, 12'000};
+    Windowing windowing = RandomWindowing(random, sizes[random.Below(4)], 1 + random.Below(40));
+    if (windowing.options.order.empty()) windowing.options.order = {{kKey, false, false}};
+    Check(windowing, WindowedByRuns(driver, windowing));
+  }
+}
+
+/// Rows beyond the budget, and partitions of all sizes: memory follows the largest.
+TEST(WindowTest, PartitionsOfRunsComeIntoMemoryOneByOne) {
+  constexpr uint64_t kBudgetBytes = 3 << 20;
+  for (const uint64_t partitions : {3, 50, 20'000}) {
+    StepDriver driver(partitions, kBudgetBytes);
+    Windowing windowing;
+    windowing.schema = RowSchema({Type::Integer(), true, {0, 100'000, true}});
+    windowing.input = RowsOf(windowing.schema, 60'000, partitions, 5000, driver.random());
+    for (Tuple& row : windowing.input) {
+      if (row[kPartition].null) row[kPartition] = Cell::Text("p0");
+    }
+    windowing.options.partition = {{kPartition, false, false}};
+    windowing.options.order = {{kKey, true, false}};
+    windowing.options.calls = {{WindowFunction::kRowNumber, {}, {}, {}, Type::Integer()},
+                               Aggregate(AggregateFunction::kSum, {kDecimal}, Type::Decimal(2), {})};
+    const auto rows = WindowedByRuns(driver, windowing);
+    if (partitions == 3) {
+      ASSERT_FALSE(rows.ok());
+      const auto error = SqlErrorOf(rows.status());
+      ASSERT_TRUE(error.has_value()) << rows.status();
+      EXPECT_EQ(error->sqlstate, "53200");
+      EXPECT_NE(error->message.find("partition of a window"), std::string::npos) << error->message;
+      EXPECT_NE(error->hint, "");
+      continue;
+    }
+    Check(windowing, rows);
+    EXPECT_LE(driver.budget().most(), kBudgetBytes);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "execution/memory_budget.h"
+#include "execution/sort/row_order.h"
+#include "execution/sort/rows_plan.h"
+#include "execution/sort/scratch_run.h"
+#include "execution/task.h"
+#include "storage/channel.h"
+#include "storage/scratch_streams.h"
+
+namespace nam::execution {
+
+/// The rows of sorted runs in scratch memory, in their order, with two pages of each run in memory. Rows that
+/// stand equal come in any order. One thread.
+///
+///     run 0   ─ page ─ page ─▶ head ─┐
+///     run 1   ─ page ─▶ head ────────┼─ heap ─▶ row, row, …  up to kChunkRows at a time
+///     run 2   ─ page ─ page ─▶ head ─┘
+class RunMerge {
+ public:
+  /// So many runs can be merged at once with half of what the budget has left; 0 if not even two.
+  static uint32_t RunsMax(const RowsPlan& plan, const MemoryBudget& budget);
+
+  /// RESOURCE_EXHAUSTED if the budget has no room for the runs' pages; errors of `open`. `plan` and `budget`
+  /// outlive the merge. What waits ends with CANCELLED soon after `cancel` is set.
+  static absl::StatusOr<std::unique_ptr<RunMerge>> Make(const RowsPlan& plan,
+                                                        std::span<const OrderSlot> order,
+                                                        std::vector<ScratchRun> runs, const OpenChannel& open,
+                                                        MemoryBudget& budget,
+                                                        const std::atomic<bool>& cancel);
+  ~RunMerge();
+
+  /// The next rows: columns of `out` are the plan's slots, valid until the next call. False: there are no
+  /// more. DATA_LOSS: a run is not what its directory says, or not sorted.
+  absl::StatusOr<bool> Next(TaskContext& context, Chunk& out);
+
+ private:
+  /// Where the merge is in a run.
+  struct Cursor {
+    uint64_t attempt = 0;
+    uint64_t rows_left = 0;        // on pages that were not begun
+    uint32_t slot = 0;             // of its page
+    uint32_t place = 0, rows = 0;  // in the page
+    uint32_t first = 0, end = 0;   // places whose prefixes are known
+    uint64_t last_prefix = 0;      // of the places before
+    std::unique_ptr<uint64_t[]> prefixes;
+  };
+  struct Head {
+    OrderedRow row;
+    uint32_t run = 0;
+  };
+  RunMerge(const RowsPlan& plan, std::span<const OrderSlot> order, std::vector<ScratchRun> runs,
+           std::unique_ptr<storage::Channel> channel, MemoryBudget& budget, uint64_t bytes,
+           const std::atomic<bool>& cancel);
+  absl::Status Start(TaskContext& context);
+  /// The run's next row, which may be on its next page. False: it has no more.
+  absl::StatusOr<bool> BeginPage(TaskContext& context, uint32_t run);
+  absl::Status LoadPrefixes(Cursor& cursor);
+  OrderedRow RowOf(const Cursor& cursor) const {
+    return {cursor.prefixes[cursor.place - cursor.first], cursor.slot << shift_ | cursor.place};
+  }
+  /// Puts the next row of the first head's run in its place, or takes the run out. False: that row's page can
+  /// only be had once the chunk has been read.
+  absl::StatusOr<bool> Advance(TaskContext& context);
+  void SiftDown(size_t at);
+
+  const RowsPlan& plan_;
+  const uint32_t shift_;
+  MemoryBudget& budget_;
+  const uint64_t bytes_;  // of the budget
+  const std::unique_ptr<storage::Channel> channel_;
+  storage::ScratchStreams streams_;
+  const RowOrder order_;
+  Frame frame_;
+  Chunk keys_;  // whose first key is evaluated
+  std::vector<Cursor> cursors_;
+  std::vector<Head> heads_;        // a heap: the first one's row stands first
+  std::vector<uint32_t> used_up_;  // runs, once for each page that the chunk given last may point to
+  bool started_ = false;
+  bool waits_ = false;  // the first head's row was given, and the next one is on a page without room
+  std::unique_ptr<uint32_t[]> places_, numbers_;
+};
+
+}  // namespace nam::execution

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "execution/rows/row_table.h"
+#include "execution/sort/row_order.h"
+#include "execution/sort/rows_plan.h"
+#include "execution/sort/run_writer.h"
+#include "execution/sort/scratch_run.h"
+#include "execution/task.h"
+
+namespace nam::execution {
+
+/// Rows of an attempt that the session sorts (plan::ResultSink::runs). Tasks keep them as they come. A task
+/// whose share of the budget is full sorts what it has and writes it to scratch memory as a run, and so do
+/// all others at the end. If none was full, all rows are the attempt's result, in any order.
+class RunSink final : public Sink {
+ public:
+  /// `plan` is the result's, `budget` outlives the sink.
+  static absl::StatusOr<std::unique_ptr<RunSink>> Make(const RowsPlan& plan, std::span<const OrderSlot> order,
+                                                       const RunOptions& options, MemoryBudget& budget);
+  ~RunSink() override;
+
+  std::unique_ptr<SinkTask> NewTask(TaskContext& context) override;
+  uint32_t CombineParts() override;
+  absl::Status Combine(TaskContext& context, uint32_t part) override;
+
+  // After all parts are combined:
+  /// Whether all rows are in runs; otherwise Store has them.
+  bool in_runs() const { return in_runs_; }
+  const std::vector<ScratchRun>& runs() const { return runs_; }
+  uint64_t pages() const { return pages_written_; }
+  uint64_t bytes() const { return bytes_written_; }
+  void Store(uint64_t attempt, std::vector<std::span<const std::byte>>& pages);
+
+ private:
+  class Task;
+  RunSink(const RowsPlan& plan, std::span<const OrderSlot> order, const RunOptions& options,
+          MemoryBudget& budget, std::unique_ptr<RowTable> table);
+  absl::StatusOr<std::unique_ptr<RunWriter>> NewWriter(TaskContext& context);
+  /// The rows of the pages as a run.
+  absl::Status Write(TaskContext& context, std::span<const uint32_t> pages, RunWriter& writer);
+  absl::Status End(RunWriter& writer);
+
+  const RowsPlan& plan_;
+  const RunOptions options_;
+  const uint64_t share_;
+  MemoryBudget& budget_;
+  const std::unique_ptr<RowTable> table_;
+  const RowOrder order_;
+  std::atomic<bool> in_runs_ = false;
+  std::mutex mutex_;                         // guards what follows while there are tasks
+  std::vector<std::vector<uint32_t>> left_;  // pages of tasks that have not written them
+  std::vector<ScratchRun> runs_;
+  uint64_t pages_written_ = 0, bytes_written_ = 0;
+};
+
+}  // namespace nam::execution

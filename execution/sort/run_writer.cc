@@ -1,0 +1,106 @@
+#include "execution/sort/run_writer.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "execution/budget_array.h"
+#include "execution/partition/open_scratch.h"
+#include "plan/work_cost.h"
+
+namespace nam::execution {
+
+RunWriter::RunWriter(const RowsPlan& plan, uint64_t attempt, const RunPlace& place, MemoryBudget& budget,
+                     const std::atomic<bool>& cancel)
+    : plan_(plan),
+      attempt_(attempt),
+      budget_(budget),
+      scratch_(*place.space, *place.channel, plan.layout().page_bytes(), cancel),
+      writer_(plan.layout(), plan.slots()),
+      frame_(plan.slots().NewFrame()) {
+  for (size_t i = 0; i < plan.layout().fields(); ++i)
+    texts_ = texts_ || plan.layout().field(i).physical == Physical::kText;
+}
+
+RunWriter::~RunWriter() {
+  if (page_ == nullptr) return;
+  std::free(page_);
+  budget_.Give(plan_.layout().page_bytes());
+}
+
+absl::Status RunWriter::NewPage() {
+  const uint32_t bytes = plan_.layout().page_bytes();
+  if (!budget_.Take(bytes)) return OverBudget(budget_);
+  page_ = static_cast<std::byte*>(std::aligned_alloc(64, bytes));
+  if (page_ == nullptr) {
+    budget_.Give(bytes);
+    return OverBudget(budget_);
+  }
+  plan_.layout().Clear(page_);
+  writer_.Open(page_, 0);
+  return absl::OkStatus();
+}
+
+absl::Status RunWriter::Append(TaskContext& context, const Chunk& chunk) {
+  if (page_ == nullptr) NAM_RETURN_IF_ERROR(NewPage());
+  const Selection rows = chunk.selection();
+  for (uint32_t done = 0; done < rows.count;) {
+    if (!writer_.Append(frame_, chunk, rows, done, nullptr)) return frame_.error();
+    if (done < rows.count) NAM_RETURN_IF_ERROR(WritePage(context));
+  }
+  context.Charge(rows.count, plan::work_cost::kSinkRowPs);
+  return absl::OkStatus();
+}
+
+absl::Status RunWriter::AppendSorted(TaskContext& context, const RowOrder& order, const RowTable& table,
+                                     std::vector<std::span<const OrderedRow>> spans) {
+  SpanMerge merge(order, std::move(spans));
+  std::vector<OrderedRow> rows(kChunkRows);
+  std::vector<uint32_t> numbers(kChunkRows);
+  Chunk chunk(plan_.schema().size(), 0);
+  for (size_t i = 0; i < chunk.columns().size(); ++i) chunk.columns()[i] = table.ColumnOf(i, numbers.data());
+  while (true) {
+    if (context.cancelled()) return absl::CancelledError("the query was cancelled");
+    const auto count = static_cast<uint32_t>(merge.Take(rows.data(), kChunkRows));
+    if (count == 0) return absl::OkStatus();
+    for (uint32_t i = 0; i < count; ++i) numbers[i] = rows[i].row;
+    chunk.SelectAll(count);
+    NAM_RETURN_IF_ERROR(Append(context, chunk));
+  }
+}
+
+/// The page is empty again.
+absl::Status RunWriter::WritePage(TaskContext& context) {
+  const RowLayout& layout = plan_.layout();
+  PageHeader header;
+  std::memcpy(&header, page_, sizeof(header));
+  // Without texts nothing lies behind the last row.
+  uint32_t bytes = layout.page_bytes();
+  if (!texts_) bytes = std::min((kPageHeaderBytes + header.rows * layout.stride() + 63) / 64 * 64, bytes);
+  layout.Seal(page_, attempt_);
+  context.Charge(bytes, plan::work_cost::kChecksumBytePs);
+  context.Settle();
+  const absl::StatusOr<storage::ScratchPage> place = scratch_.Write({page_, bytes});
+  if (!place.ok()) return ScratchError(place.status());
+  run_.pages.push_back(*place);
+  run_.rows += header.rows;
+  layout.Clear(page_);
+  writer_.Open(page_, 0);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ScratchRun> RunWriter::EndRun(TaskContext& context) {
+  PageHeader header;
+  if (page_ != nullptr) std::memcpy(&header, page_, sizeof(header));
+  if (header.rows > 0) NAM_RETURN_IF_ERROR(WritePage(context));
+  run_.attempt = attempt_;
+  return std::exchange(run_, {});
+}
+
+absl::Status RunWriter::Flush() {
+  return scratch_.Flush();
+}
+
+}  // namespace nam::execution

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "execution/memory_budget.h"
+#include "execution/rows/row_table.h"
+#include "execution/rows/row_writer.h"
+#include "execution/sort/ordered_rows.h"
+#include "execution/sort/scratch_run.h"
+#include "execution/task.h"
+#include "storage/scratch.h"
+
+namespace nam::execution {
+
+/// Writes runs into scratch memory, one after the other. One thread. Its memory is the budget's: one page.
+class RunWriter {
+ public:
+  /// All outlive the writer, which has the place's channel to itself.
+  RunWriter(const RowsPlan& plan, uint64_t attempt, const RunPlace& place, MemoryBudget& budget,
+            const std::atomic<bool>& cancel);
+  ~RunWriter();
+
+  /// The rows that come next. 53200 if scratch memory is full; RESOURCE_EXHAUSTED if the budget is.
+  absl::Status Append(TaskContext& context, const Chunk& chunk);
+  /// Those of a table that sorted spans hold, merged: a whole run.
+  absl::Status AppendSorted(TaskContext& context, const RowOrder& order, const RowTable& table,
+                            std::vector<std::span<const OrderedRow>> spans);
+  /// The rows since the last run are a run, which may be read after Flush.
+  absl::StatusOr<ScratchRun> EndRun(TaskContext& context);
+  /// Waits for all pages.
+  absl::Status Flush();
+
+  uint64_t pages() const { return scratch_.pages(); }
+  uint64_t bytes() const { return scratch_.bytes(); }
+
+ private:
+  absl::Status NewPage();
+  absl::Status WritePage(TaskContext& context);
+
+  const RowsPlan& plan_;
+  const uint64_t attempt_;
+  MemoryBudget& budget_;
+  storage::ScratchWriter scratch_;
+  RowWriter writer_;
+  Frame frame_;
+  bool texts_ = false;
+  std::byte* page_ = nullptr;
+  ScratchRun run_;
+};
+
+}  // namespace nam::execution

@@ -1,0 +1,402 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "execution/sort/merge_passes.h"
+#include "execution/sort/run_sink.h"
+#include "execution/sort/sorter.h"
+#include "tests/execution/partition/scratch_cluster.h"
+#include "tests/execution/step_driver.h"
+#include "types/sql_error.h"
+
+/// Sorted runs in scratch memory: as servers leave them, as the session adds its own, and as they are merged.
+namespace nam::execution {
+namespace {
+
+constexpr uint64_t kAttempt = 77;
+
+struct Sorting {
+  plan::Schema schema;
+  std::vector<OrderSlot> order;
+  std::unique_ptr<const RowsPlan> plan;
+  bool texts = false;
+};
+
+Sorting RandomSorting(RandomStream& random) {
+  const plan::Slot slots[] = {
+      {Type::Bool(), true, {}},
+      {Type::Integer(), true, {-3, 4, true}},
+      {Type::Integer(), true, {INT64_MIN + 1, INT64_MAX, true}},
+      {Type::Decimal(2), true, {}},
+      {Type::Double(), true, {}},
+      {Type::Date(), true, {8000, 9000, true}},
+      {Type::String(), true, {}},
+  };
+  Sorting made;
+  for (int i = 0; i < 4; ++i) {
+    made.schema.push_back(slots[random.Below(std::size(slots))]);
+    made.schema.back().nullable = random.OneIn(2);
+    made.texts = made.texts || made.schema.back().type.kind == TypeKind::kString;
+  }
+  for (uint32_t i = 0; i <= random.Below(4); ++i)
+    made.order.push_back({static_cast<uint32_t>(random.Below(4)), random.OneIn(2), random.OneIn(2)});
+  made.plan = RowsPlan::Make(made.schema, RowLayout::kLeastPageBytes).value();
+  return made;
+}
+
+/// NaN is greatest.
+bool Less(double a, double b) {
+  return a == a && (b != b || a < b);
+}
+
+bool StandsBefore(const Sorting& sorting, const Tuple& a, const Tuple& b) {
+  for (const OrderSlot& key : sorting.order) {
+    const Cell &x = a[key.slot], &y = b[key.slot];
+    if (x.null || y.null) {
+      if (x.null != y.null) return x.null == key.nulls_first;
+      continue;
+    }
+    if (x == y) continue;
+    const bool real = sorting.schema[key.slot].type.kind == TypeKind::kDouble;
+    const bool before = real ? Less(x.real(), y.real()) : x < y;
+    const bool behind = real ? Less(y.real(), x.real()) : y < x;
+    if (before != behind) return before != key.descending;
+  }
+  return false;
+}
+
+std::vector<Tuple> Sorted(std::vector<Tuple> rows) {
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+/// Two memory servers, and places to write to them.
+struct World {
+  explicit World(StepDriver& driver, fabric::Kind kind = fabric::Kind::kShm)
+      : cluster(driver, kind), space(cluster.NewSpace()) {}
+
+  FindRunPlace Place() {
+    return [this](TaskContext& context) -> absl::StatusOr<RunPlace> {
+      return RunPlace{space.get(), context.channels().scratch};
+    };
+  }
+  OpenChannel Open() {
+    return [this](uint64_t bytes) {
+      return storage::Channel::Open(cluster.fabric(), cluster.servers(), {.buffer_bytes = bytes});
+    };
+  }
+
+  ScratchCluster cluster;
+  std::unique_ptr<storage::ScratchSpace> space;
+};
+
+std::vector<Tuple> RowsOf(const RowsPlan& plan, std::span<const std::span<const std::byte>> pages) {
+  std::vector<Tuple> rows;
+  for (const std::span<const std::byte> page : pages) {
+    EXPECT_TRUE(plan.layout().CheckPage(page, kAttempt).ok());
+    PageHeader header;
+    std::memcpy(&header, page.data(), sizeof(header));
+    for (uint32_t place = 0; place < header.rows; ++place) {
+      Tuple& row = rows.emplace_back();
+      for (size_t i = 0; i < plan.schema().size(); ++i) {
+        row.push_back(CellOf({.kind = Column::Kind::kField,
+                              .width = plan.layout().field(i).width,
+                              .physical = plan.layout().field(i).physical,
+                              .base = page.data(),
+                              .field = &plan.layout().field(i)},
+                             place));
+      }
+    }
+  }
+  return rows;
+}
+
+absl::StatusOr<std::vector<Tuple>> ReadAll(World& world, Source& source, size_t columns) {
+  const std::unique_ptr<TaskContext> context = world.cluster.NewContext();
+  const std::unique_ptr<SourceTask> task = source.NewTask(*context);
+  Chunk chunk(columns, 0);
+  std::vector<Tuple> rows;
+  Step step;
+  while ((step = task->Next(*context, chunk)) == Step::kHaveMore) {
+    EXPECT_GT(chunk.selection().count, 0u);
+    for (Tuple& row : TuplesOf(chunk, columns)) rows.push_back(std::move(row));
+  }
+  if (step == Step::kFailed) return context->error();
+  return rows;
+}
+
+/// What attempts leave, and rows that come up in the session, are merged into one order.
+void ExpectAllInOrder(uint64_t seed, fabric::Kind kind) {
+  SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
+  StepDriver driver(seed);
+  RandomStream& random = driver.random();
+  World world(driver, kind);
+  const Sorting sorting = RandomSorting(random);
+  const uint64_t budget_bytes = (sorting.texts ? 2048 : 384) << 10;
+  const auto runs_plan = MakeRunsPlan(sorting.schema, budget_bytes).value();
+  const auto runs = random.OneIn(3) ? plan::Runs::kAlways : plan::Runs::kIfMany;
+  const auto options = [&](int threads) {
+    return RunOptions{.runs = runs,
+                      .place = world.Place(),
+                      .plan = runs_plan.get(),
+                      .attempt = kAttempt,
+                      .threads = threads};
+  };
+  MemoryBudget budget(budget_bytes);
+  auto sorter = Sorter::Make(*sorting.plan, sorting.order, budget, options(1), world.Open()).value();
+  std::vector<Tuple> all, here;
+  const size_t sizes[] = {0, 1, 1025, 9000, 40'000};
+  for (uint64_t attempts = random.Below(4); attempts > 0; --attempts) {
+    const std::vector<Tuple> input =
+        RandomTuples(sorting.schema, sizes[random.Below(std::size(sizes))], 1 + random.Below(20'000), random);
+    all.insert(all.end(), input.begin(), input.end());
+    MemoryBudget of_server(budget_bytes);
+    const int tasks = 1 + static_cast<int>(random.Below(2));
+    auto sink = RunSink::Make(*sorting.plan, sorting.order, options(tasks), of_server).value();
+    ASSERT_TRUE(world.cluster.RunInto(sorting.schema, input, *sink, tasks).ok());
+    std::vector<std::span<const std::byte>> pages;
+    sink->Store(kAttempt, pages);
+    const std::vector<Tuple> few = RowsOf(*sorting.plan, pages);
+    if (sink->in_runs()) {
+      EXPECT_TRUE(few.empty());
+      ASSERT_TRUE(sorter->AddRuns(DirectoryOf(sink->runs(), kAttempt, 3)).ok());
+    } else {
+      EXPECT_EQ(Sorted(few), Sorted(input));
+      here.insert(here.end(), few.begin(), few.end());
+    }
+  }
+  const std::vector<Tuple> more =
+      RandomTuples(sorting.schema, sizes[random.Below(std::size(sizes))], 1 + random.Below(20'000), random);
+  all.insert(all.end(), more.begin(), more.end());
+  here.insert(here.end(), more.begin(), more.end());
+  ASSERT_TRUE(world.cluster.RunInto(sorting.schema, here, *sorter, 1).ok());
+  if (runs == plan::Runs::kAlways) EXPECT_EQ(sorter->in_runs(), !all.empty());
+  SortedSource source(*sorter, {});
+  const auto rows = ReadAll(world, source, sorting.schema.size());
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_TRUE(std::is_sorted(rows->begin(), rows->end(),
+                             [&](const Tuple& a, const Tuple& b) { return StandsBefore(sorting, a, b); }));
+  EXPECT_EQ(Sorted(*rows), Sorted(all));
+  EXPECT_LE(budget.most(), budget_bytes);
+}
+
+TEST(RunTest, RowsOfAllRunsComeInOneOrder) {
+  for (const uint64_t seed : TestSeeds(30)) ExpectAllInOrder(seed, fabric::Kind::kShm);
+}
+
+/// Without memory that can be looked at directly: READs in flight.
+TEST(RunTest, RowsOfAllRunsComeInOneOrderOverTcp) {
+  for (const uint64_t seed : TestSeeds(8)) ExpectAllInOrder(seed, fabric::Kind::kTcp);
+}
+
+Sorting Numbers() {
+  Sorting made;
+  made.schema = {{Type::Integer(), false, {0, 1 << 30, true}}, {Type::Integer(), false, {0, 9, true}}};
+  made.order = {{0, false, false}};
+  made.plan = RowsPlan::Make(made.schema, RowLayout::kLeastPageBytes).value();
+  return made;
+}
+
+TEST(RunTest, ManyRunsTakeSeveralPasses) {
+  StepDriver driver(1);
+  World world(driver);
+  const Sorting sorting = Numbers();
+  const uint64_t budget_bytes = 192 << 10;  // two runs at once
+  MemoryBudget budget(budget_bytes);
+  const auto runs_plan = MakeRunsPlan(sorting.schema, budget_bytes).value();
+  ASSERT_EQ(RunMerge::RunsMax(*runs_plan, budget), 2u);
+  auto sorter =
+      Sorter::Make(
+          *sorting.plan, sorting.order, budget,
+          {.runs = plan::Runs::kIfMany, .place = world.Place(), .plan = runs_plan.get(), .attempt = kAttempt},
+          world.Open())
+          .value();
+  std::vector<Tuple> input;
+  for (int i = 0; i < 30'000; ++i)
+    input.push_back(
+        {Cell::Number(static_cast<int64_t>(driver.random().Below(1 << 30))), Cell::Number(i % 10)});
+  ASSERT_TRUE(world.cluster.RunInto(sorting.schema, input, *sorter, 1).ok());
+  EXPECT_GT(sorter->totals().runs, 4u);
+  EXPECT_GT(sorter->totals().passes, 1u);
+  SortedSource source(*sorter, {});
+  const auto rows = ReadAll(world, source, 2);
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ(rows->size(), input.size());
+  EXPECT_TRUE(std::is_sorted(rows->begin(), rows->end(),
+                             [](const Tuple& a, const Tuple& b) { return a[0].number < b[0].number; }));
+  EXPECT_EQ(Sorted(*rows), Sorted(input));
+  EXPECT_LE(budget.most(), budget_bytes);
+}
+
+TEST(RunTest, FewRowsTakeNoScratchMemory) {
+  StepDriver driver(1);
+  World world(driver);
+  const Sorting sorting = Numbers();
+  MemoryBudget budget(8 << 20);
+  const auto runs_plan = MakeRunsPlan(sorting.schema, budget.bytes()).value();
+  const RunOptions options{.runs = plan::Runs::kIfMany,
+                           .place = [](TaskContext&) -> absl::StatusOr<RunPlace> {
+                             ADD_FAILURE() << "nobody needs a place";
+                             return RunPlace{};
+                           },
+                           .plan = runs_plan.get(),
+                           .attempt = kAttempt,
+                           .threads = 2};
+  const std::vector<Tuple> input = RandomTuples(sorting.schema, 20'000, 5000, driver.random());
+  auto sink = RunSink::Make(*sorting.plan, sorting.order, options, budget).value();
+  ASSERT_TRUE(world.cluster.RunInto(sorting.schema, input, *sink, 2).ok());
+  EXPECT_FALSE(sink->in_runs());
+  EXPECT_EQ(sink->pages(), 0u);
+  auto sorter = Sorter::Make(*sorting.plan, sorting.order, budget, options, world.Open()).value();
+  ASSERT_TRUE(world.cluster.RunInto(sorting.schema, input, *sorter, 1).ok());
+  EXPECT_FALSE(sorter->in_runs());
+  EXPECT_EQ(world.space->slab_bytes(), 0u);
+}
+
+/// Some tasks' shares were full, others' not: their rows are runs all the same.
+TEST(RunTest, TasksWithFewRowsWriteThemToo) {
+  StepDriver driver(1);
+  World world(driver);
+  const Sorting sorting = Numbers();
+  MemoryBudget budget(1 << 20);
+  const auto runs_plan = MakeRunsPlan(sorting.schema, budget.bytes()).value();
+  auto sink = RunSink::Make(*sorting.plan, sorting.order,
+                            {.runs = plan::Runs::kIfMany,
+                             .place = world.Place(),
+                             .plan = runs_plan.get(),
+                             .attempt = kAttempt,
+                             .threads = 2},
+                            budget)
+                  .value();
+  const std::vector<Tuple> input = RandomTuples(sorting.schema, 30'000, 50'000, driver.random());
+  ChunkMaker maker(sorting.schema, driver.random());
+  const std::unique_ptr<TaskContext> contexts[] = {world.cluster.NewContext(), world.cluster.NewContext()};
+  std::unique_ptr<SinkTask> tasks[] = {sink->NewTask(*contexts[0]), sink->NewTask(*contexts[1])};
+  for (size_t done = 0; done < input.size(); done += 1000) {
+    const std::unique_ptr<Chunk> chunk = maker.NewChunk();
+    maker.Fill({input.data() + done, 1000}, *chunk);
+    ASSERT_EQ(tasks[done == 0]->Consume(*contexts[done == 0], *chunk), Step::kNeedInput);
+  }
+  for (int t = 0; t < 2; ++t) ASSERT_EQ(tasks[t]->Finish(*contexts[t]), Step::kDone);
+  const uint32_t parts = sink->CombineParts();
+  EXPECT_EQ(parts, 1u) << "the task with a thousand rows";
+  ASSERT_TRUE(sink->Combine(*contexts[0], 0).ok());
+  uint64_t rows = 0;
+  for (const ScratchRun& run : sink->runs()) rows += run.rows;
+  EXPECT_EQ(rows, input.size());
+}
+
+/// A run whose directory or pages are not what a writer leaves.
+class DamagedRunTest : public testing::Test {
+ protected:
+  /// One run of these numbers, as they come.
+  ScratchRun Write(const std::vector<int>& numbers) {
+    const std::unique_ptr<TaskContext> context = world_.cluster.NewContext();
+    RunWriter writer(*plan_, kAttempt, {world_.space.get(), context->channels().scratch}, budget_,
+                     context->cancel());
+    std::vector<Tuple> rows;
+    for (const int n : numbers) rows.push_back({Cell::Number(n), Cell::Number(1)});
+    ChunkMaker maker(sorting_.schema, driver_.random());
+    for (size_t done = 0; done < rows.size(); done += kChunkRows) {
+      const std::unique_ptr<Chunk> chunk = maker.NewChunk();
+      maker.Fill({rows.data() + done, std::min<size_t>(kChunkRows, rows.size() - done)}, *chunk);
+      EXPECT_TRUE(writer.Append(*context, *chunk).ok());
+    }
+    ScratchRun run = writer.EndRun(*context).value();
+    EXPECT_TRUE(writer.Flush().ok());
+    return run;
+  }
+  absl::Status Read(std::vector<ScratchRun> runs) {
+    const std::unique_ptr<TaskContext> context = world_.cluster.NewContext();
+    auto merge =
+        RunMerge::Make(*plan_, sorting_.order, std::move(runs), world_.Open(), budget_, context->cancel());
+    if (!merge.ok()) return merge.status();
+    Chunk chunk(2, 0);
+    while (true) {
+      const absl::StatusOr<bool> more = (*merge)->Next(*context, chunk);
+      if (!more.ok() || !*more) return more.status();
+    }
+  }
+  static std::vector<int> Ascending(int count) {
+    std::vector<int> numbers;
+    for (int i = 0; i < count; ++i) numbers.push_back(3 * i);
+    return numbers;
+  }
+
+  StepDriver driver_{1};
+  World world_{driver_};
+  const Sorting sorting_ = Numbers();
+  MemoryBudget budget_{8 << 20};
+  const std::unique_ptr<const RowsPlan> plan_ = MakeRunsPlan(sorting_.schema, 8 << 20).value();
+};
+
+TEST_F(DamagedRunTest, WhatIsNotARunIsRefused) {
+  const ScratchRun whole = Write(Ascending(20'000));
+  ASSERT_GT(whole.pages.size(), 3u);
+  EXPECT_TRUE(Read({whole, Write(Ascending(5))}).ok());
+  ScratchRun run = whole;
+  ++run.rows;
+  EXPECT_TRUE(absl::IsDataLoss(Read({run}))) << "a row that is not there";
+  run = whole;
+  --run.rows;
+  EXPECT_TRUE(absl::IsDataLoss(Read({run}))) << "a row that the directory does not know";
+  run = whole;
+  run.attempt = kAttempt + 1;
+  EXPECT_TRUE(absl::IsDataLoss(Read({run}))) << "pages of another attempt";
+  run = whole;
+  std::swap(run.pages[0], run.pages[1]);
+  EXPECT_TRUE(absl::IsDataLoss(Read({run}))) << "pages that do not ascend";
+  std::vector<int> numbers = Ascending(20'000);
+  std::swap(numbers[7000], numbers[9000]);
+  EXPECT_TRUE(absl::IsDataLoss(Read({whole, Write(numbers)}))) << "rows that do not ascend";
+}
+
+TEST_F(DamagedRunTest, DirectoriesAreChecked) {
+  const ScratchRun whole = Write(Ascending(5000));
+  const proto::Directory good = DirectoryOf(std::span(&whole, 1), kAttempt, 3);
+  const auto runs = RunsOf(good, plan_->layout());
+  ASSERT_TRUE(runs.ok());
+  ASSERT_EQ(runs->size(), 1u);
+  EXPECT_EQ((*runs)[0].rows, 5000u);
+  EXPECT_EQ((*runs)[0].pages, whole.pages);
+  proto::Directory bad = good;
+  bad.mutable_parts(0)->set_bytes(0, plan_->layout().page_bytes() + 64);
+  EXPECT_TRUE(absl::IsDataLoss(RunsOf(bad, plan_->layout()).status()));
+  bad = good;
+  bad.mutable_parts(0)->set_rows(uint64_t{1} << 40);
+  EXPECT_TRUE(absl::IsDataLoss(RunsOf(bad, plan_->layout()).status()));
+}
+
+TEST_F(DamagedRunTest, ThereIsABoundOfPasses) {
+  const std::unique_ptr<TaskContext> context = world_.cluster.NewContext();
+  const FindRunPlace place = world_.Place();
+  const OpenChannel open = world_.Open();
+  const auto merged = MergeToFewer(*context,
+                                   {.plan = *plan_,
+                                    .order = sorting_.order,
+                                    .open = open,
+                                    .place = place,
+                                    .attempt = kAttempt,
+                                    .runs_max = 2},
+                                   std::vector<ScratchRun>(1000), budget_);
+  ASSERT_FALSE(merged.ok());
+  EXPECT_EQ(SqlErrorOf(merged.status())->sqlstate, "53400");
+}
+
+TEST_F(DamagedRunTest, MemoryForPagesIsTheBudgets) {
+  MemoryBudget small(100 << 10);
+  const ScratchRun run = Write(Ascending(100));
+  const std::unique_ptr<TaskContext> context = world_.cluster.NewContext();
+  const auto merge =
+      RunMerge::Make(*plan_, sorting_.order, {run, run, run}, world_.Open(), small, context->cancel());
+  EXPECT_TRUE(absl::IsResourceExhausted(merge.status()));
+  EXPECT_EQ(small.used(), 0u);
+}
+
+}  // namespace
+}  // namespace nam::execution
