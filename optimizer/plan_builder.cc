@@ -20,6 +20,10 @@ void ForNames(plan::Pipeline& pipeline, Visit visit) {
   if (auto* pages = std::get_if<plan::PageSource>(&pipeline.source)) visit(pages->pipeline);
   if (auto* window = std::get_if<plan::WindowSource>(&pipeline.source)) visit(window->pipeline);
   if (auto* parts = std::get_if<plan::PartitionSource>(&pipeline.source)) visit(parts->pipeline);
+  if (auto* join = std::get_if<plan::JoinSource>(&pipeline.source)) {
+    visit(join->probed);
+    visit(join->probe.build);
+  }
   for (plan::StepNode& step : pipeline.steps) {
     if (auto* probe = std::get_if<plan::ProbeStep>(&step)) visit(probe->build);
   }

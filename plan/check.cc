@@ -293,6 +293,44 @@ class Checker {
     return output == p.schemas[0] ? absl::OkStatus() : Bad("a schema that is not what flows");
   }
 
+  /// A side of a join by parts: rows by the parts of these keys.
+  absl::StatusOr<const PartitionSink*> CheckSide(const Pipeline& p, uint32_t number,
+                                                 std::span<const Expr> keys) const {
+    if (!Waits(p, number)) return Bad("parts of a pipeline that is not complete");
+    const Pipeline& from = plan_.pipelines[number];
+    if (from.stage >= p.stage) return Bad("parts of no earlier stage");
+    const auto* sink = std::get_if<PartitionSink>(&from.sink);
+    if (sink == nullptr) return Bad("a join of what does not lie by parts");
+    if (keys.empty() || keys.size() != sink->keys.size()) return Bad("a join by other keys than its parts");
+    for (size_t k = 0; k < keys.size(); ++k) {
+      if (BareSlot(keys[k]) != sink->keys[k]) return Bad("a join by other keys than its parts");
+    }
+    return sink;
+  }
+
+  absl::Status CheckSource(const Pipeline& p, const JoinSource& join) const {
+    NAM_ASSIGN_OR_RETURN(const PartitionSink* probed, CheckSide(p, join.probed, join.probe.keys));
+    NAM_ASSIGN_OR_RETURN(const PartitionSink* built, CheckSide(p, join.probe.build, join.build.keys));
+    if (join.probed == join.probe.build || probed->parts != built->parts)
+      return Bad("a join of parts that are no others, or not as many");
+    if (probed->keys.size() != built->keys.size()) return Bad("a probe with another number of keys");
+    NAM_ASSIGN_OR_RETURN(const JoinSchemas schemas, SchemasOf(plan_, join));
+    if (join.build.unique) return Bad("unique keys of a join by parts");
+    NAM_RETURN_IF_ERROR(CheckSink(join.build, schemas.built));
+    for (size_t k = 0; k < join.probe.keys.size(); ++k) {
+      NAM_ASSIGN_OR_RETURN(const Slot a, SlotOf(join.probe.keys[k], schemas.probed));
+      NAM_ASSIGN_OR_RETURN(const Slot b, SlotOf(join.build.keys[k], schemas.built));
+      if (!Comparable(a.type, b.type)) return Bad("keys that are not comparable");
+    }
+    NAM_RETURN_IF_ERROR(CheckConditions(join.probe.residuals, schemas.partners));
+    NAM_RETURN_IF_ERROR(CheckConditions(join.probe.compared, schemas.partners));
+    NAM_RETURN_IF_ERROR(CheckNullAware(join.probe));
+    const bool anti = join.probe.kind == JoinKind::kNullAwareAnti;
+    if (join.probe.null_aware || (anti && join.probe.compared.empty()))
+      return Bad("a join by parts that asks for a fact of its whole build side");
+    return schemas.output == p.schemas[0] ? absl::OkStatus() : Bad("a schema that is not what flows");
+  }
+
   absl::Status CheckSource(const Pipeline& p, const WindowSource& source) const {
     if (!Waits(p, source.pipeline)) return Bad("rows of a pipeline that is not complete");
     const Pipeline& from = plan_.pipelines[source.pipeline];
@@ -459,7 +497,8 @@ class Checker {
     return absl::OkStatus();
   }
 
-  /// Parts are claimed, and that by servers; what a pipeline leaves by parts is of servers, too.
+  /// Parts are claimed, and that by servers, or read as a whole by builds; what a pipeline leaves by parts is
+  /// of servers, too.
   absl::Status CheckParts(uint32_t number) const {
     const Stage& stage = plan_.stages[number];
     for (uint32_t p = 0; p < plan_.pipelines.size(); ++p) {
@@ -468,9 +507,12 @@ class Checker {
       const auto* groups = std::get_if<AggregateSink>(&pipeline.sink);
       const bool leaves_parts =
           std::holds_alternative<PartitionSink>(pipeline.sink) || (groups != nullptr && groups->parts > 0);
-      const bool claims_parts = std::holds_alternative<PartitionSource>(pipeline.source);
-      if (!leaves_parts && !claims_parts) continue;
-      if (p != stage.claimed || stage.site != Stage::Site::kServers)
+      const auto* parts = std::get_if<PartitionSource>(&pipeline.source);
+      const bool reads_parts = parts != nullptr || std::holds_alternative<JoinSource>(pipeline.source);
+      if (!leaves_parts && !reads_parts) continue;
+      const bool builds = parts != nullptr && !parts->merge.has_value() && p != stage.claimed &&
+                          std::holds_alternative<BuildSink>(pipeline.sink);
+      if ((p != stage.claimed && !builds) || stage.site != Stage::Site::kServers)
         return Bad("parts of a pipeline that servers do not claim");
     }
     return absl::OkStatus();

@@ -108,6 +108,29 @@ void Put(const PartitionSource& source, proto::SourceNode* out) {
   if (source.merge.has_value()) PutGroups(*source.merge, *out->mutable_partition()->mutable_merge());
 }
 
+void Put(const BuildSink& build, proto::BuildSink& to) {
+  PutAll(build.keys, to.mutable_keys());
+  Put(build.payload, to.mutable_payload());
+  to.set_unique(build.unique);
+}
+
+void Put(const ProbeStep& probe, proto::ProbeStep& to) {
+  to.set_build(probe.build);
+  to.set_kind(static_cast<uint32_t>(probe.kind));
+  PutAll(probe.keys, to.mutable_keys());
+  Put(probe.keep, to.mutable_keep());
+  Put(probe.fetch, to.mutable_fetch());
+  PutAll(probe.residuals, to.mutable_residuals());
+  to.set_null_aware(probe.null_aware);
+  PutAll(probe.compared, to.mutable_compared());
+}
+
+void Put(const JoinSource& join, proto::SourceNode* out) {
+  out->mutable_join()->set_probed(join.probed);
+  Put(join.build, *out->mutable_join()->mutable_build());
+  Put(join.probe, *out->mutable_join()->mutable_probe());
+}
+
 void Put(const ExchangeReceive& receive, proto::SourceNode* out) {
   out->mutable_receive()->set_exchange(receive.exchange);
 }
@@ -121,15 +144,7 @@ void Put(const ProjectStep& project, proto::StepNode* out) {
 }
 
 void Put(const ProbeStep& probe, proto::StepNode* out) {
-  proto::ProbeStep& to = *out->mutable_probe();
-  to.set_build(probe.build);
-  to.set_kind(static_cast<uint32_t>(probe.kind));
-  PutAll(probe.keys, to.mutable_keys());
-  Put(probe.keep, to.mutable_keep());
-  Put(probe.fetch, to.mutable_fetch());
-  PutAll(probe.residuals, to.mutable_residuals());
-  to.set_null_aware(probe.null_aware);
-  PutAll(probe.compared, to.mutable_compared());
+  Put(probe, *out->mutable_probe());
 }
 
 void Put(const LimitStep& limit, proto::StepNode* out) {
@@ -148,9 +163,7 @@ void Put(const RepeatStep& repeat, proto::StepNode* out) {
 }
 
 void Put(const BuildSink& build, proto::SinkNode* out) {
-  PutAll(build.keys, out->mutable_build()->mutable_keys());
-  Put(build.payload, out->mutable_build()->mutable_payload());
-  out->mutable_build()->set_unique(build.unique);
+  Put(build, *out->mutable_build());
 }
 
 void Put(const AggregateSink& sink, proto::SinkNode* out) {
@@ -298,6 +311,23 @@ absl::Status Take(const proto::AggregateSink& from, AggregateSink& to) {
   return Take(from.phase(), AggregateSink::Phase::kWhole, to.phase);
 }
 
+absl::Status Take(const proto::ProbeStep& from, ProbeStep& to) {
+  to.build = from.build();
+  NAM_RETURN_IF_ERROR(Take(from.kind(), JoinKind::kSingle, to.kind));
+  NAM_RETURN_IF_ERROR(Take(from.keys(), to.keys));
+  to.keep = NumbersOf(from.keep());
+  to.fetch = NumbersOf(from.fetch());
+  to.null_aware = from.null_aware();
+  NAM_RETURN_IF_ERROR(Take(from.compared(), to.compared));
+  return Take(from.residuals(), to.residuals);
+}
+
+absl::Status Take(const proto::BuildSink& from, BuildSink& to) {
+  to.payload = NumbersOf(from.payload());
+  to.unique = from.unique();
+  return Take(from.keys(), to.keys);
+}
+
 absl::Status Take(const proto::SourceNode& from, SourceNode& to) {
   switch (from.node_case()) {
     case proto::SourceNode::kBlockScan:
@@ -329,21 +359,16 @@ absl::Status Take(const proto::SourceNode& from, SourceNode& to) {
       if (!from.partition().has_merge()) return absl::OkStatus();
       return Take(from.partition().merge(), source.merge.emplace());
     }
+    case proto::SourceNode::kJoin: {
+      JoinSource& join = to.emplace<JoinSource>();
+      join.probed = from.join().probed();
+      NAM_RETURN_IF_ERROR(Take(from.join().build(), join.build));
+      return Take(from.join().probe(), join.probe);
+    }
     case proto::SourceNode::NODE_NOT_SET:
       break;
   }
   return Bad("a pipeline without a source");
-}
-
-absl::Status Take(const proto::ProbeStep& from, ProbeStep& to) {
-  to.build = from.build();
-  NAM_RETURN_IF_ERROR(Take(from.kind(), JoinKind::kSingle, to.kind));
-  NAM_RETURN_IF_ERROR(Take(from.keys(), to.keys));
-  to.keep = NumbersOf(from.keep());
-  to.fetch = NumbersOf(from.fetch());
-  to.null_aware = from.null_aware();
-  NAM_RETURN_IF_ERROR(Take(from.compared(), to.compared));
-  return Take(from.residuals(), to.residuals);
 }
 
 absl::Status Take(const proto::StepNode& from, StepNode& to) {
@@ -381,12 +406,8 @@ std::vector<Order> OrderOf(const Orders& from) {
 
 absl::Status Take(const proto::SinkNode& from, SinkNode& to) {
   switch (from.node_case()) {
-    case proto::SinkNode::kBuild: {
-      BuildSink& build = to.emplace<BuildSink>();
-      build.payload = NumbersOf(from.build().payload());
-      build.unique = from.build().unique();
-      return Take(from.build().keys(), build.keys);
-    }
+    case proto::SinkNode::kBuild:
+      return Take(from.build(), to.emplace<BuildSink>());
     case proto::SinkNode::kAggregate:
       return Take(from.aggregate(), to.emplace<AggregateSink>());
     case proto::SinkNode::kResult: {

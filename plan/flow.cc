@@ -48,26 +48,25 @@ absl::StatusOr<Schema> PayloadOf(const PhysicalPlan& plan, uint32_t build) {
   return SinkOutput(pipeline);
 }
 
-absl::StatusOr<Schema> Joined(const PhysicalPlan& plan, const ProbeStep& probe, const Schema& input,
+absl::StatusOr<Schema> Joined(const ProbeStep& probe, const Schema& input, const Schema& payload,
                               bool left_nullable, bool right_nullable) {
   Schema out;
   NAM_RETURN_IF_ERROR(Pick(input, probe.keep, left_nullable, out));
-  NAM_ASSIGN_OR_RETURN(const Schema payload, PayloadOf(plan, probe.build));
   NAM_RETURN_IF_ERROR(Pick(payload, probe.fetch, right_nullable, out));
   return out;
 }
 
-absl::StatusOr<Schema> ProbeOutput(const PhysicalPlan& plan, const ProbeStep& probe, const Schema& input) {
+absl::StatusOr<Schema> ProbeOutput(const ProbeStep& probe, const Schema& input, const Schema& payload) {
   switch (probe.kind) {
     case JoinKind::kInner:
-      return Joined(plan, probe, input, false, false);
+      return Joined(probe, input, payload, false, false);
     case JoinKind::kLeft:
     case JoinKind::kSingle:
-      return Joined(plan, probe, input, false, true);
+      return Joined(probe, input, payload, false, true);
     case JoinKind::kRight:
-      return Joined(plan, probe, input, true, false);
+      return Joined(probe, input, payload, true, false);
     case JoinKind::kFull:
-      return Joined(plan, probe, input, true, true);
+      return Joined(probe, input, payload, true, true);
     default:
       break;
   }
@@ -144,13 +143,17 @@ absl::StatusOr<Schema> ScanOutput(const TableScan& scan) {
 
 absl::StatusOr<Schema> StepOutput(const PhysicalPlan& plan, const StepNode& step, const Schema& input) {
   if (const auto* project = std::get_if<ProjectStep>(&step)) return SlotsOf(project->outputs, input);
-  if (const auto* probe = std::get_if<ProbeStep>(&step)) return ProbeOutput(plan, *probe, input);
+  if (const auto* probe = std::get_if<ProbeStep>(&step)) {
+    NAM_ASSIGN_OR_RETURN(const Schema payload, PayloadOf(plan, probe->build));
+    return ProbeOutput(*probe, input, payload);
+  }
   if (const auto* expand = std::get_if<ExpandStep>(&step)) return Expanded(*expand, input);
   return input;
 }
 
 absl::StatusOr<Schema> PartnerSchema(const PhysicalPlan& plan, const ProbeStep& probe, const Schema& input) {
-  return Joined(plan, probe, input, false, false);
+  NAM_ASSIGN_OR_RETURN(const Schema payload, PayloadOf(plan, probe.build));
+  return Joined(probe, input, payload, false, false);
 }
 
 absl::StatusOr<Schema> WindowOutput(const PhysicalPlan& plan, const WindowSource& window) {
@@ -179,6 +182,19 @@ absl::StatusOr<Schema> PartitionOutput(const PhysicalPlan& plan, const Partition
   NAM_ASSIGN_OR_RETURN(Schema left, SinkOutput(plan.pipelines[source.pipeline]));
   if (!source.merge.has_value()) return left;
   return GroupsOf(*source.merge, left);
+}
+
+absl::StatusOr<JoinSchemas> SchemasOf(const PhysicalPlan& plan, const JoinSource& join) {
+  const size_t pipelines = plan.pipelines.size();
+  if (join.probed >= pipelines || join.probe.build >= pipelines) return Bad("parts of no pipeline");
+  JoinSchemas out;
+  NAM_ASSIGN_OR_RETURN(out.probed, SinkOutput(plan.pipelines[join.probed]));
+  NAM_ASSIGN_OR_RETURN(out.built, SinkOutput(plan.pipelines[join.probe.build]));
+  Schema payload;
+  NAM_RETURN_IF_ERROR(Pick(out.built, join.build.payload, false, payload));
+  NAM_ASSIGN_OR_RETURN(out.partners, Joined(join.probe, out.probed, payload, false, false));
+  NAM_ASSIGN_OR_RETURN(out.output, ProbeOutput(join.probe, out.probed, payload));
+  return out;
 }
 
 bool GoesByParts(const AggregateSink& sink) {

@@ -28,6 +28,14 @@ absl::StatusOr<Schema> WindowOutput(const PhysicalPlan& plan, const WindowSource
 /// What a stage takes in by parts: rows, or groups whose states it merges.
 absl::StatusOr<Schema> PartitionOutput(const PhysicalPlan& plan, const PartitionSource& source);
 
+/// What a join by parts is over and yields.
+struct JoinSchemas {
+  Schema probed, built;  // the rows of both sides
+  Schema partners;       // what its residuals are over: what is kept, then what is fetched
+  Schema output;
+};
+absl::StatusOr<JoinSchemas> SchemasOf(const PhysicalPlan& plan, const JoinSource& join);
+
 /// Whether the states of these groups are the same by parts: an aggregation that looks at each value once
 /// keeps pairs of groups and values beside them, which do not go by parts.
 bool GoesByParts(const AggregateSink& sink);

@@ -69,6 +69,35 @@ struct AggregateSink {
   uint32_t parts = 0;
 };
 
+// ─── Joins
+
+/// The side of a join that is looked up.
+struct BuildSink {
+  std::vector<Expr> keys;         // none: rows alone, for probes without keys
+  std::vector<uint32_t> payload;  // slots of the input that probes may fetch; ascending
+  bool unique = false;            // no key occurs twice: the loader has counted. Of one key alone
+};
+
+/// Looks every row's partners up. Keys that are NULL have none. Without keys every row of the build is a
+/// candidate.
+struct ProbeStep {
+  uint32_t build = 0;  // the pipeline whose BuildSink is asked
+  JoinKind kind = JoinKind::kInner;
+  std::vector<Expr> keys;       // over the input; as many as the build has, of comparable types
+  std::vector<uint32_t> keep;   // slots of the input that flow on; ascending
+  std::vector<uint32_t> fetch;  // of the build's `payload`; ascending
+  std::vector<Expr> residuals;  // over keep, then fetch: partners where one is not true are none
+  /// Of a mark by one key without residuals: it is that of IN, NULL where it is not false for certain.
+  bool null_aware = false;
+  /// Of kMark and kNullAwareAnti, over keep, then fetch: what IN or ANY compares beside the keys. A match is
+  /// a partner of which all are true; if there is none, but one of which none is false, the mark is NULL.
+  /// None of them, and not null_aware: the mark is that of EXISTS. A kNullAwareAnti without them is NOT IN by
+  /// its one key.
+  std::vector<Expr> compared;
+};
+/// A probe's output is keep, then fetch (inner, left, right, full, single); keep alone (semi, the antis); or
+/// keep, then the mark. Of sides that an outer join fills with NULLs all slots may be NULL.
+
 // ─── Sources
 
 /// What scans of tables have alike.
@@ -127,15 +156,26 @@ struct ExchangeReceive {
 };
 
 /// What a pipeline of an earlier stage of servers left by parts in scratch memory. The stage that begins with
-/// it claims the parts; one task reads all of a part.
+/// it claims the parts; one task reads all of a part. Of a build side, which no stage begins with, every
+/// server reads all parts.
 struct PartitionSource {
   uint32_t pipeline = 0;  // of a PartitionSink, or of an AggregateSink with parts
   /// Of the latter, kFinal: the states of a part are merged when it is claimed, and its groups flow on.
   std::optional<AggregateSink> merge;
 };
 
+/// A join of what two pipelines of earlier stages of servers left, by parts of their keys, which are as many.
+/// The stage that begins with it claims the parts: one task builds over the one's rows of a part, and probes
+/// with the other's. Its rows are the probe's. No fact of the whole build side is known: it is not NOT IN or
+/// IN by its key.
+struct JoinSource {
+  uint32_t probed = 0;  // of a PartitionSink, by probe.keys as they are: whose rows probe
+  BuildSink build;  // over what pipeline probe.build has left, of a PartitionSink by build.keys as they are
+  ProbeStep probe;  // over what `probed` has left
+};
+
 using SourceNode = std::variant<BlockScan, RecordScan, ValuesSource, PageSource, ExchangeReceive,
-                                WindowSource, PartitionSource>;
+                                WindowSource, PartitionSource, JoinSource>;
 
 // ─── Steps
 
@@ -147,26 +187,6 @@ struct FilterStep {
 struct ProjectStep {
   std::vector<Expr> outputs;
 };
-
-/// Looks every row's partners up. Keys that are NULL have none. Without keys every row of the build is a
-/// candidate.
-struct ProbeStep {
-  uint32_t build = 0;  // the pipeline whose BuildSink is asked
-  JoinKind kind = JoinKind::kInner;
-  std::vector<Expr> keys;       // over the input; as many as the build has, of comparable types
-  std::vector<uint32_t> keep;   // slots of the input that flow on; ascending
-  std::vector<uint32_t> fetch;  // of the build's `payload`; ascending
-  std::vector<Expr> residuals;  // over keep, then fetch: partners where one is not true are none
-  /// Of a mark by one key without residuals: it is that of IN, NULL where it is not false for certain.
-  bool null_aware = false;
-  /// Of kMark and kNullAwareAnti, over keep, then fetch: what IN or ANY compares beside the keys. A match is
-  /// a partner of which all are true; if there is none, but one of which none is false, the mark is NULL.
-  /// None of them, and not null_aware: the mark is that of EXISTS. A kNullAwareAnti without them is NOT IN by
-  /// its one key.
-  std::vector<Expr> compared;
-};
-/// A probe's output is keep, then fetch (inner, left, right, full, single); keep alone (semi, the antis); or
-/// keep, then the mark. Of sides that an outer join fills with NULLs all slots may be NULL.
 
 /// The first rows that come behind `offset` others, whichever these are; of rows that flow in an order, on
 /// one thread, the first ones.
@@ -191,13 +211,6 @@ using StepNode = std::variant<FilterStep, ProjectStep, ProbeStep, LimitStep, Exp
 
 // ─── Sinks
 
-/// The side of a join that is looked up.
-struct BuildSink {
-  std::vector<Expr> keys;         // none: rows alone, for probes without keys
-  std::vector<uint32_t> payload;  // slots of the input that probes may fetch; ascending
-  bool unique = false;            // no key occurs twice: the loader has counted. Of one key alone
-};
-
 /// Rows for the client or for the next stage.
 struct ResultSink {
   std::vector<Order> order;
@@ -209,7 +222,7 @@ struct ExchangeSend {
   std::vector<uint32_t> keys;  // slots; none: to all receivers
 };
 
-/// Rows by parts in scratch memory, for a PartitionSource.
+/// Rows by parts in scratch memory, for a PartitionSource or a JoinSource.
 struct PartitionSink {
   std::vector<uint32_t> keys;  // slots
   uint32_t parts = 1;

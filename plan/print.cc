@@ -196,6 +196,15 @@ class Printer {
     names_ = Unnamed(pipeline.schemas[0].size());
     return text;
   }
+  std::string Source(const Pipeline&, const JoinSource& join) {
+    const Names& built = left_[join.probe.build];
+    names_ = left_[join.probed];
+    const auto& sink = std::get<PartitionSink>(plan_.pipelines[join.probed].sink);
+    const std::string text =
+        absl::StrCat("join", NameOf(join.probe.kind), " P", join.probed, " with P", join.probe.build, " by ",
+                     sink.parts, " parts of (", absl::StrJoin(Picked(sink.keys, names_), ", "), ")");
+    return text + Partners(join.probe, Picked(join.build.payload, built));
+  }
   std::string Source(const Pipeline&, const WindowSource& window) {
     names_ = left_[window.pipeline];
     const Names rows = names_;
@@ -240,11 +249,15 @@ class Printer {
     std::string text =
         absl::StrCat("probe", NameOf(probe.kind), " P", probe.build,
                      probe.keys.empty() ? " in a loop" : " on ", All(probe.keys, names_, ", "));
+    return text + Partners(probe, left_[probe.build]);
+  }
+  /// What else decides which partners match; then names_ are those of what flows.
+  std::string Partners(const ProbeStep& probe, const Names& payload) {
     Names partners = Picked(probe.keep, names_);
     const size_t kept = partners.size();
-    for (Names fetched = Picked(probe.fetch, left_[probe.build]); std::string & name : fetched)
+    for (Names fetched = Picked(probe.fetch, payload); std::string & name : fetched)
       partners.push_back(std::move(name));
-    absl::StrAppend(&text, Where(probe.residuals, partners));
+    std::string text = Where(probe.residuals, partners);
     if (probe.null_aware) absl::StrAppend(&text, " null-aware");
     if (!probe.compared.empty())
       absl::StrAppend(&text, " comparing ", All(probe.compared, partners, " and "));

@@ -255,6 +255,107 @@ TEST(Check, PartsAreReadAsTheyWereLeft) {
   EXPECT_FALSE(Check(rows).ok()) << "parts as pages of a result";
 }
 
+/// Two scans by parts, joined by them.
+PhysicalPlan WithJoin() {
+  PhysicalPlan plan;
+  plan.tables = {{"f", 4, false}, {"d", 5, false}};
+  for (uint32_t t = 0; t < 2; ++t) {
+    Pipeline side = Scan(t, {kInt, {Type::String(), true, {}}});
+    side.sink = PartitionSink{{0}, 16};
+    side.stage = t;
+    plan.pipelines.push_back(std::move(side));
+    plan.stages.push_back({t, {}});
+  }
+  JoinSource source{
+      .probed = 0, .build = {.payload = {1}}, .probe = {.build = 1, .keep = {0, 1}, .fetch = {0}}};
+  source.build.keys = source.probe.keys = {Random::Column(plan.pipelines[0].schemas[0], 0)};
+  Pipeline join;
+  join.schemas = {SchemasOf(plan, source)->output};
+  join.source = std::move(source);
+  join.estimates = {{}};
+  join.sink = ResultSink{};
+  join.after = {0, 1};
+  join.stage = 2;
+  plan.pipelines.push_back(std::move(join));
+  plan.stages.push_back({2, {}});
+  return plan;
+}
+
+TEST(Check, JoinsByPartsAreOfPartsOfTheirKeys) {
+  ASSERT_TRUE(Check(WithJoin()).ok()) << Check(WithJoin());
+  const auto refused = [](const std::function<void(PhysicalPlan&, JoinSource&)>& change) {
+    PhysicalPlan plan = WithJoin();
+    auto& join = std::get<JoinSource>(plan.pipelines[2].source);
+    change(plan, join);
+    // What is refused is not the schema alone.
+    if (const auto schemas = SchemasOf(plan, join); schemas.ok())
+      plan.pipelines[2].schemas[0] = schemas->output;
+    return absl::IsInvalidArgument(Check(plan));
+  };
+  using Plan = PhysicalPlan;
+  using Join = JoinSource;
+  EXPECT_FALSE(refused([](Plan&, Join&) {}));
+  EXPECT_FALSE(refused([](Plan&, Join& j) { j.probe.kind = JoinKind::kFull; }));
+  EXPECT_TRUE(refused([](Plan&, Join& j) { j.probed = 7; }));
+  EXPECT_TRUE(refused([](Plan&, Join& j) { j.probe.build = 7; }));
+  EXPECT_TRUE(refused([](Plan&, Join& j) { j.probe.build = 0; })) << "a join of rows with themselves";
+  EXPECT_TRUE(refused([](Plan& p, Join&) { p.pipelines[2].after = {1}; }));
+  EXPECT_TRUE(refused([](Plan& p, Join&) { p.pipelines[2].after = {0}; }));
+  EXPECT_TRUE(refused([](Plan& p, Join&) { p.stages[2].site = Stage::Site::kSession; }));
+  EXPECT_TRUE(refused([](Plan& p, Join&) { std::get<PartitionSink>(p.pipelines[1].sink).parts = 17; }));
+  EXPECT_TRUE(refused([](Plan& p, Join&) { std::get<PartitionSink>(p.pipelines[1].sink).keys = {1}; }));
+  EXPECT_TRUE(refused([](Plan& p, Join&) { std::get<PartitionSink>(p.pipelines[0].sink).keys = {0, 1}; }));
+  EXPECT_TRUE(refused([](Plan& p, Join&) { p.pipelines[1].sink = ResultSink{}; }));
+  EXPECT_TRUE(refused([](Plan& p, Join& j) {
+    std::get<PartitionSink>(p.pipelines[1].sink).keys = {1};
+    j.build.keys = {Random::Column(p.pipelines[1].schemas[0], 1)};
+  })) << "numbers beside texts";
+  EXPECT_TRUE(refused([](Plan& p, Join& j) {
+    for (const uint32_t side : {0, 1}) std::get<PartitionSink>(p.pipelines[side].sink).keys.clear();
+    j.build.keys.clear();
+    j.probe.keys.clear();
+  })) << "no keys";
+  EXPECT_TRUE(refused([](Plan&, Join& j) { j.build.payload = {2}; }));
+  EXPECT_TRUE(refused([](Plan&, Join& j) { j.probe.fetch = {1}; }));
+  EXPECT_TRUE(refused([](Plan&, Join& j) { j.probe.keep = {0, 2}; }));
+  EXPECT_TRUE(refused([](Plan&, Join& j) { j.build.unique = true; }));
+  EXPECT_TRUE(refused([](Plan&, Join& j) { j.probe.kind = JoinKind::kNullAwareAnti; }));
+  EXPECT_TRUE(refused([](Plan&, Join& j) { j.probe.kind = JoinKind::kMark, j.probe.null_aware = true; }));
+  EXPECT_TRUE(refused([](Plan& p, Join& j) {
+    j.probe.residuals = {Random::Column(p.pipelines[0].schemas[0], 0)};
+  })) << "a condition that is a number";
+  PhysicalPlan plan = WithJoin();
+  plan.pipelines[2].schemas[0].pop_back();
+  EXPECT_FALSE(Check(plan).ok());
+}
+
+TEST(Check, PartsThatNobodyClaimsAreBuilt) {
+  PhysicalPlan plan = WithJoin();
+  Pipeline build;
+  build.source = PartitionSource{1, {}};
+  build.schemas = {plan.pipelines[1].schemas[0]};
+  build.estimates = {{}};
+  build.sink = BuildSink{.payload = {0, 1}};
+  build.after = {1};
+  build.stage = 2;
+  Pipeline probing;
+  probing.source = PartitionSource{0, {}};
+  probing.schemas = {plan.pipelines[0].schemas[0]};
+  probing.estimates = {{}};
+  probing.sink = ResultSink{};
+  probing.after = {0, 2};
+  probing.stage = 2;
+  plan.pipelines[2] = build;
+  plan.pipelines.push_back(probing);
+  plan.stages[2].claimed = 3;
+  EXPECT_TRUE(Check(plan).ok()) << Check(plan);
+  plan.pipelines[2].sink = SortSink{};
+  EXPECT_FALSE(Check(plan).ok()) << "parts that all servers read, and whose rows flow on";
+  plan.pipelines[2] = build;
+  plan.stages[2].claimed = 2;
+  EXPECT_FALSE(Check(plan).ok()) << "parts that flow on and are not claimed";
+}
+
 /// Sorts f's rows, and looks at them by windows.
 PhysicalPlan WithWindow() {
   PhysicalPlan plan;

@@ -379,11 +379,62 @@ class RandomPlan {
     return next;
   }
 
-  /// Rows by parts, which a stage of its own claims.
+  /// Rows by parts, which a stage of its own claims, or joins with those of another one.
   void Parts(Pipeline p) {
+    const auto sink = std::get<PartitionSink>(p.sink);
+    const Schema rows = p.schemas.back();
     plan_.pipelines.push_back(std::move(p));
+    if (!sink.keys.empty() && random_.Chance(2)) {
+      JoinParts(sink, rows);
+      return;
+    }
     Pipeline next = After();
     next.source = PartitionSource{next.after[0], {}};
+    Steps(next, 0);
+    next.sink = AResult(next.schemas.back());
+    Finish(std::move(next));
+  }
+
+  /// The last pipeline's rows, joined with others by their parts.
+  void JoinParts(const PartitionSink& sink, const Schema& rows) {
+    const auto probed = static_cast<uint32_t>(plan_.pipelines.size()) - 1, built = probed + 1;
+    Pipeline other = Begin(false);
+    ProjectStep project;
+    PartitionSink by{{}, sink.parts};
+    for (const uint32_t key : sink.keys) {
+      by.keys.push_back(static_cast<uint32_t>(project.outputs.size()));
+      project.outputs.push_back(random_.AnExpr(other.schemas[0], rows[key].type, 1));
+    }
+    for (uint32_t i = random_.Below(3); i > 0; --i)
+      project.outputs.push_back(random_.AnExpr(other.schemas[0], random_.AType(), 2));
+    Append(other, std::move(project));
+    other.sink = by;
+    other.stage = 1;
+    const Schema built_rows = other.schemas.back();
+    plan_.pipelines.push_back(std::move(other));
+    plan_.stages.push_back({built, {}});
+
+    JoinSource join{.probed = probed, .build = {}, .probe = {.build = built}};
+    for (const uint32_t key : sink.keys) join.probe.keys.push_back(Random::Column(rows, key));
+    for (const uint32_t key : by.keys) join.build.keys.push_back(Random::Column(built_rows, key));
+    join.build.payload = ASlots(built_rows);
+    join.probe.kind = static_cast<JoinKind>(random_.Below(9));
+    join.probe.keep = ASlots(rows);
+    for (uint32_t i = 0; i < join.build.payload.size(); ++i) {
+      if (random_.Chance(2)) join.probe.fetch.push_back(i);
+    }
+    const Schema partners = SchemasOf(plan_, join)->partners;
+    join.probe.residuals = Conditions(partners);
+    const bool anti = join.probe.kind == JoinKind::kNullAwareAnti;
+    if (join.probe.kind == JoinKind::kMark || anti) join.probe.compared = Conditions(partners);
+    if (anti && join.probe.compared.empty()) join.probe.kind = JoinKind::kAnti;
+    Pipeline next;
+    next.schemas = {SchemasOf(plan_, join)->output};
+    next.source = std::move(join);
+    next.estimates.push_back({});
+    next.after = {probed, built};
+    next.stage = 2;
+    plan_.stages.push_back({built + 1, {}});
     Steps(next, 0);
     next.sink = AResult(next.schemas.back());
     Finish(std::move(next));

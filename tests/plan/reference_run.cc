@@ -210,8 +210,23 @@ class Runner {
     return true;
   }
 
+  absl::StatusOr<Rows> Source(const Pipeline& pipeline, const JoinSource& join) const {
+    Rows built;
+    for (const Row& row : left_.at(join.probe.build)) {
+      NAM_ASSIGN_OR_RETURN(Row keyed, EvalAll(join.build.keys, row));
+      for (Value& value : Picked(row, join.build.payload)) keyed.push_back(std::move(value));
+      built.push_back(std::move(keyed));
+    }
+    return Probe(join.probe, left_.at(join.probed), built, pipeline.schemas.at(0));
+  }
+
   absl::StatusOr<Rows> Step(const ProbeStep& probe, const Rows& in, const Schema& output) const {
-    const Rows& build = sunk_.at(probe.build);
+    return Probe(probe, in, sunk_.at(probe.build), output);
+  }
+
+  /// `build`: of each row the keys, then the payload.
+  static absl::StatusOr<Rows> Probe(const ProbeStep& probe, const Rows& in, const Rows& build,
+                                    const Schema& output) {
     const size_t keys = probe.keys.size();
     std::vector<bool> matched(build.size());
     const bool compares = !probe.compared.empty();
