@@ -17,8 +17,9 @@ std::unique_ptr<PipelineTask> PreparedPipeline::NewTask(TaskContext& context,
                                                         std::unique_ptr<SourceTask> from) const {
   std::vector<std::unique_ptr<StepTask>> tasks;
   std::vector<std::unique_ptr<Chunk>> chunks;
-  chunks.push_back(scan != nullptr ? scan->NewChunk()
-                                   : std::make_unique<Chunk>(absorbed.pipeline.schemas[0].size(), 0));
+  chunks.push_back(scan != nullptr   ? scan->NewChunk()
+                   : join != nullptr ? join->NewChunk()
+                                     : std::make_unique<Chunk>(absorbed.pipeline.schemas[0].size(), 0));
   for (const StepAndChunk& step : steps) {
     tasks.push_back(step.step->NewTask(context));
     chunks.push_back(step.new_chunk());
@@ -29,8 +30,14 @@ std::unique_ptr<PipelineTask> PreparedPipeline::NewTask(TaskContext& context,
 
 ScanTotals PreparedPipeline::totals() const {
   if (scan != nullptr) return scan->totals();
-  if (parts != nullptr) return parts->totals().scan;
+  if (const std::optional<PartitionSource::Totals> read = scratch_read(); read.has_value()) return read->scan;
   return record_scan != nullptr ? record_scan->totals() : ScanTotals();
+}
+
+std::optional<PartitionSource::Totals> PreparedPipeline::scratch_read() const {
+  if (join != nullptr) return join->totals();
+  if (parts != nullptr) return parts->totals();
+  return std::nullopt;
 }
 
 Sink& PreparedPipeline::sink() const {

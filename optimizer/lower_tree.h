@@ -42,6 +42,10 @@ struct LoweringOptions {
   /// Groups on servers go by parts to a further stage of servers: for those who run several.
   enum class Parts : uint8_t { kIfMany, kNever, kAlways };
   Parts parts = Parts::kNever;
+  /// So do the sides of joins; kIfMany: if the build side is expected to take more than `build_bytes_max` on
+  /// a server.
+  Parts joins = Parts::kNever;
+  uint64_t build_bytes_max = UINT64_MAX;
   /// Null: the session scans record tables as a whole, and joins them.
   RecordTables* records = nullptr;
 };
@@ -68,6 +72,12 @@ struct LoweredTree {
 ///
 ///     … ──▶ groups, few  ──▶ pages ──▶ the session merges
 ///                    many ──▶ parts in scratch memory ──▶ a stage of servers merges ──▶ …
+///
+/// The sides of a join whose build side is larger than a server's memory go by parts, too: a stage for each
+/// side, then one whose tasks join the sides of a part.
+///
+///     build side ──▶ parts ─┐
+///     probe side ──▶ parts ─┴▶ a stage of servers joins ──▶ …
 ///
 /// Whether they are many is known at the barrier behind their stage. `facts` say what came of stages that are
 /// barriers. The plan depends on nothing but the query, the options and the facts, and a stage on the facts

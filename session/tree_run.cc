@@ -1,6 +1,7 @@
 #include "session/tree_run.h"
 
 #include <algorithm>
+#include <set>
 #include <span>
 #include <utility>
 #include <variant>
@@ -26,14 +27,32 @@ optimizer::LoweringOptions LoweringOf(const SessionSettings& settings) {
   using Parts = optimizer::LoweringOptions::Parts;
   constexpr Parts kParts[] = {Parts::kIfMany, Parts::kNever, Parts::kAlways};  // by Choice
   return {.whole_tuples = settings.whole_tuples,
-          .parts = kParts[static_cast<size_t>(settings.groups_by_parts)]};
+          .parts = kParts[static_cast<size_t>(settings.groups_by_parts)],
+          .joins = kParts[static_cast<size_t>(settings.joins_by_parts)],
+          .build_bytes_max = settings.build_bytes_max()};
 }
 
 bool LeavesParts(const plan::PhysicalPlan& plan) {
   return std::any_of(plan.pipelines.begin(), plan.pipelines.end(), [](const plan::Pipeline& pipeline) {
     const auto* groups = std::get_if<plan::AggregateSink>(&pipeline.sink);
-    return groups != nullptr && groups->parts > 0;
+    return std::holds_alternative<plan::PartitionSink>(pipeline.sink) ||
+           (groups != nullptr && groups->parts > 0);
   });
+}
+
+/// The earlier stages whose parts this one reads.
+std::set<uint32_t> ReadBy(const plan::PhysicalPlan& plan, uint32_t stage) {
+  std::set<uint32_t> stages;
+  for (const plan::Pipeline& pipeline : plan.pipelines) {
+    if (pipeline.stage != stage) continue;
+    if (const auto* parts = std::get_if<plan::PartitionSource>(&pipeline.source))
+      stages.insert(plan.pipelines[parts->pipeline].stage);
+    if (const auto* join = std::get_if<plan::JoinSource>(&pipeline.source)) {
+      stages.insert(plan.pipelines[join->probed].stage);
+      stages.insert(plan.pipelines[join->probe.build].stage);
+    }
+  }
+  return stages;
 }
 
 std::span<const std::byte> BytesOf(const std::string& pages) {
@@ -94,7 +113,7 @@ absl::StatusOr<ResultSet> TreeRun::Run(RowReceiver& receiver) {
 
 absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
   if (LeavesParts(plan()) && options_.stages.scratch().Open() == 0) {
-    lowering_.parts = optimizer::LoweringOptions::Parts::kNever;
+    lowering_.parts = lowering_.joins = optimizer::LoweringOptions::Parts::kNever;
     NAM_RETURN_IF_ERROR(Plan(0));
   }
   for (uint32_t s = 0; s < stages_.size(); ++s) {
@@ -115,9 +134,10 @@ absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
 absl::Status TreeRun::RunServers(uint32_t number, const StageOutput& output) {
   PreparedStage& stage = stages_[number];
   if (stage.parts > 0) {
-    const auto& source =
-        std::get<plan::PartitionSource>(plan().pipelines[plan().stages[number].claimed].source);
-    stage.inputs = left_.at(plan().pipelines[source.pipeline].stage).directories;
+    for (const uint32_t read : ReadBy(plan(), number)) {
+      const std::vector<proto::Directory>& left = left_.at(read).directories;
+      stage.inputs.insert(stage.inputs.end(), left.begin(), left.end());
+    }
     NAM_RETURN_IF_ERROR(options_.stages.FindServers(stage, nullptr));
   }
   NAM_RETURN_IF_ERROR(options_.stages.Run(options_.stages.RequestOf(plan()), number, stage, output));
