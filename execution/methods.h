@@ -11,4 +11,7 @@ inline constexpr catalog::Method<proto::AttemptRequest, proto::AttemptReply> kRu
 inline constexpr catalog::Method<proto::ReleaseResultRequest, proto::ReleaseResultReply> kReleaseResult{
     "/nam.proto.Compute/ReleaseResult"};
 
+/// The payload of an attempt's error that says that the build sides of its joins do not fit its memory.
+inline constexpr char kBuildSidesTooLarge[] = "nam/build-sides-too-large";
+
 }  // namespace nam::execution

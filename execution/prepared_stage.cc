@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "execution/methods.h"
 #include "execution/pipeline_preparation.h"
 #include "execution/rows/page_source.h"
 #include "types/sql_error.h"
@@ -131,9 +132,12 @@ absl::Status PreparedStage::Explained(size_t pipeline, const absl::Status& statu
                         "nam.result_mib_max",
                         result_budget_.bytes() >> 20));
   }
-  return absl::ResourceExhaustedError(absl::StrFormat(
-      "the build sides of the query's joins need more than %d MiB on one server: raise nam.build_mib_max",
+  absl::Status too_large = absl::ResourceExhaustedError(absl::StrFormat(
+      "the build sides of the query's joins need more than %d MiB on one server: raise nam.build_mib_max, or "
+      "set nam.joins_by_parts = on",
       build_budget_.bytes() >> 20));
+  too_large.SetPayload(kBuildSidesTooLarge, absl::Cord());
+  return too_large;
 }
 
 }  // namespace nam::execution

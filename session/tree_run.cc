@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "execution/local_stage.h"
+#include "execution/methods.h"
 #include "optimizer/push_filters.h"
 #include "optimizer/unnest.h"
 #include "session/explain.h"
@@ -58,6 +59,23 @@ std::set<uint32_t> ReadBy(const plan::PhysicalPlan& plan, uint32_t stage) {
 std::span<const std::byte> BytesOf(const std::string& pages) {
   return std::as_bytes(std::span(pages));
 }
+
+/// Knows whether rows are out.
+class NotedReceiver final : public RowReceiver {
+ public:
+  explicit NotedReceiver(RowReceiver& receiver) : receiver_(receiver) {}
+  absl::Status Begin(const std::vector<ResultSet::Column>& columns) override {
+    begun_ = true;
+    return receiver_.Begin(columns);
+  }
+  absl::Status Add(const ResultBatch& rows) override { return receiver_.Add(rows); }
+  uint64_t bytes_held() const override { return receiver_.bytes_held(); }
+  bool begun() const { return begun_; }
+
+ private:
+  RowReceiver& receiver_;
+  bool begun_ = false;
+};
 
 }  // namespace
 
@@ -111,7 +129,24 @@ absl::StatusOr<ResultSet> TreeRun::Run(RowReceiver& receiver) {
   return result;
 }
 
+/// A build side may be larger than anybody expected. As long as no row is out, the query begins anew, with
+/// all sides of joins by parts.
 absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
+  using Parts = optimizer::LoweringOptions::Parts;
+  NotedReceiver noted(receiver);
+  absl::StatusOr<ResultSet> result = TryStages(noted);
+  const bool too_large = result.status().GetPayload(execution::kBuildSidesTooLarge).has_value();
+  if (!too_large || noted.begun() || lowering_.joins != Parts::kIfMany) return result;
+  if (options_.stages.scratch().Open() == 0) return result;
+  lowering_.joins = Parts::kAlways;
+  facts_.clear();
+  left_.clear();
+  replanned_.push_back("Planned anew: a build side was larger than a server's memory for joins");
+  NAM_RETURN_IF_ERROR(Plan(0));
+  return TryStages(noted);
+}
+
+absl::StatusOr<ResultSet> TreeRun::TryStages(RowReceiver& receiver) {
   if (LeavesParts(plan()) && options_.stages.scratch().Open() == 0) {
     lowering_.parts = lowering_.joins = optimizer::LoweringOptions::Parts::kNever;
     NAM_RETURN_IF_ERROR(Plan(0));

@@ -34,20 +34,6 @@ bool NeedsPartners(JoinKind kind) {
   return kind == JoinKind::kInner || kind == JoinKind::kSemi || kind == JoinKind::kRight;
 }
 
-/// The task's memory is used up; other errors have a cause of their own.
-bool IsTooLarge(const absl::Status& status) {
-  return absl::IsResourceExhausted(status) && !SqlErrorOf(status).has_value();
-}
-
-/// The next slice, in the order of hashes; never larger than one of 2^least_bits. False: that was the last.
-bool Advance(uint32_t least_bits, PartSlice& slice) {
-  while (slice.bits > 0 && slice.number % 2 == 1) slice = {slice.bits - 1, slice.number / 2};
-  if (slice.bits == 0) return false;
-  ++slice.number;
-  for (; slice.bits < least_bits; ++slice.bits) slice.number *= 2;
-  return true;
-}
-
 }  // namespace
 
 class PartitionJoin::Task final : public SourceTask {
@@ -115,7 +101,7 @@ class PartitionJoin::Task final : public SourceTask {
       if (!slicing_) {
         NAM_ASSIGN_OR_RETURN(const bool part, NextPart(context));
         if (!part) return false;
-      } else if (!Advance(least_bits_, slice_)) {
+      } else if (!GoOn(least_bits_, slice_)) {
         slicing_ = false;
         continue;
       }

@@ -37,7 +37,11 @@ const std::vector<std::string>& Queries() {
       "select count(*), sum(k) from (select distinct lo_partkey as k from lineorder) d",
       "select c_region, count(*), sum(s) from (select lo_custkey as k, lo_orderkey, sum(lo_revenue) as s "
       "from "
-      "lineorder group by 1, 2) g join customer on k = c_custkey group by 1 order by 1"};
+      "lineorder group by 1, 2) g join customer on k = c_custkey group by 1 order by 1",
+      "select count(*), sum(a.lo_revenue), sum(b.lo_tax) from lineorder a join lineorder b on a.lo_orderkey "
+      "= b.lo_orderkey and a.lo_linenumber = b.lo_linenumber",
+      "select count(*), count(k), sum(n) from (select lo_custkey as k, count(*) as n from lineorder group by "
+      "1) g full join customer on k = c_custkey"};
   return queries;
 }
 
@@ -63,7 +67,8 @@ class Staged {
     EXPECT_TRUE(loaded.ok()) << loaded;
     for (const std::string setting : {"work_queue = on", "prefetch_window = 1", "multicast = off"})
       EXPECT_TRUE(Execute("SET nam." + setting).ok());
-    EXPECT_TRUE(Execute(absl::StrCat("SET nam.groups_by_parts = ", by_parts ? "on" : "off")).ok());
+    for (const std::string what : {"groups", "joins"})
+      EXPECT_TRUE(Execute(absl::StrCat("SET nam.", what, "_by_parts = ", by_parts ? "on" : "off")).ok());
   }
 
   absl::StatusOr<session::ResultSet> Execute(const std::string& sql) {
