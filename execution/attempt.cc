@@ -339,10 +339,9 @@ std::vector<proto::PipelineCounters> Attempt::Counters() const {
       out.set_scratch_bytes_written(pipeline.run_sink->bytes());
       out.set_scratch_runs_written(pipeline.run_sink->runs().size());
     }
-    if (pipeline.parts != nullptr) {
-      const PartitionSource::Totals read = pipeline.parts->totals();
-      out.set_scratch_pages_read(read.pages);
-      out.set_scratch_bytes_read(read.bytes);
+    if (const auto read = pipeline.scratch_read(); read.has_value()) {
+      out.set_scratch_pages_read(read->pages);
+      out.set_scratch_bytes_read(read->bytes);
     }
     out.mutable_rows_after()->Add(progress_[p]->rows.begin(), progress_[p]->rows.end());
     if (multicast_.Covers(p)) out.set_multicast_failure(multicast_failure_);

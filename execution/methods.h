@@ -13,5 +13,7 @@ inline constexpr catalog::Method<proto::ReleaseResultRequest, proto::ReleaseResu
 
 /// SQLSTATE of an attempt that a server has not begun, since too many wait there: another server may take it.
 inline constexpr const char* kTooManyQueries = "53300";
+/// The payload of an attempt's error that says that the build sides of its joins do not fit its memory.
+inline constexpr char kBuildSidesTooLarge[] = "nam/build-sides-too-large";
 
 }  // namespace nam::execution

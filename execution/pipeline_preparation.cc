@@ -76,8 +76,9 @@ absl::Status PipelinePreparation::Run() {
     if (stage_.plan().pipelines[p].stage == plan_.stage)
       return NotRun("a stage whose claimed pipeline is not its last");
   }
-  const bool claims =
-      plan::ScanOf(plan_) != nullptr || std::holds_alternative<plan::PartitionSource>(plan_.source);
+  const bool claims = plan::ScanOf(plan_) != nullptr ||
+                      std::holds_alternative<plan::PartitionSource>(plan_.source) ||
+                      std::holds_alternative<plan::JoinSource>(plan_.source);
   if (claimed_ && !stage_.of_session_ && !claims) return NotRun("a stage that claims no table, nor parts");
   NAM_RETURN_IF_ERROR(MakeSource());
   const plan::Pipeline& pipeline = out_.absorbed.pipeline;
@@ -100,6 +101,7 @@ absl::Status PipelinePreparation::MakeSource() {
   if (const auto* window = std::get_if<plan::WindowSource>(&plan_.source)) return MakeWindowSource(*window);
   if (const auto* parts = std::get_if<plan::PartitionSource>(&plan_.source))
     return MakePartitionSource(*parts);
+  if (const auto* join = std::get_if<plan::JoinSource>(&plan_.source)) return MakeJoinSource(*join);
   if (const auto* values = std::get_if<plan::ValuesSource>(&plan_.source)) {
     if (!stage_.of_session_) return NotRun("values on compute servers");
     out_.source = std::make_unique<ValuesSource>(values->rows, plan_.schemas[0]);
@@ -140,41 +142,6 @@ absl::Status PipelinePreparation::MakePageSource(const plan::PageSource& pages) 
   }
   if (!stage_.of_session_) return NotRun("rows of other stages on compute servers");
   out_.foreign = &pages;
-  return absl::OkStatus();
-}
-
-absl::Status PipelinePreparation::MakePartitionSource(const plan::PartitionSource& parts) {
-  if (stage_.of_session_ || !claimed_) return NotRun("parts that no server claims");
-  const StageInputs& inputs = stage_.inputs();
-  const plan::Pipeline& from = stage_.plan().pipelines[parts.pipeline];
-  std::vector<uint32_t> keys;
-  uint32_t count = 0;
-  const plan::Schema& rows = from.schemas.back();
-  if (parts.merge.has_value()) {
-    const auto& partial = std::get<plan::AggregateSink>(from.sink);
-    NAM_ASSIGN_OR_RETURN(out_.merge_plan, MergeOf(partial, rows));
-    for (uint32_t k = 0; k < partial.group_by.size(); ++k) keys.push_back(k);
-    count = partial.parts;
-  } else {
-    const auto& sink = std::get<plan::PartitionSink>(from.sink);
-    keys = sink.keys;
-    count = sink.parts;
-  }
-  absl::StatusOr<RowLayout> layout =
-      out_.merge_plan != nullptr ? out_.merge_plan->partial_layout() : PartLayout(rows, count);
-  NAM_RETURN_IF_ERROR(layout.status());
-  out_.pieces = std::make_unique<PieceQueue>(inputs.pieces, inputs.counter, &stage_.leaving_);
-  out_.partitions = partitioner::PartitionsOf(inputs.pieces);
-  NAM_ASSIGN_OR_RETURN(std::unique_ptr<PartitionSource> made,
-                       PartitionSource::Make({.layout = *std::move(layout),
-                                              .keys = std::move(keys),
-                                              .parts = count,
-                                              .pipeline = parts.pipeline,
-                                              .directories = inputs.directories,
-                                              .merge = out_.merge_plan.get()},
-                                             *out_.pieces, stage_.result_budget_));
-  out_.parts = made.get();
-  out_.source = std::move(made);
   return absl::OkStatus();
 }
 
@@ -398,27 +365,32 @@ absl::Status PipelinePreparation::MakeProject(const plan::ProjectStep& project, 
   return absl::OkStatus();
 }
 
-absl::Status PipelinePreparation::MakeProbeStep(const plan::ProbeStep& probe, const plan::Schema& input) {
-  const PreparedPipeline& build = stage_.pipelines_[probe.build];
+absl::StatusOr<ProbeOptions> PipelinePreparation::ProbeOptionsOf(const plan::ProbeStep& probe,
+                                                                 const plan::Schema& input,
+                                                                 const plan::Schema& partners) {
   ProbeOptions options{.kind = probe.kind,
                        .keep = probe.keep,
                        .fetch = probe.fetch,
+                       .null_aware = probe.null_aware,
                        .input_row_sets = row_sets_,
                        .input = input};
   if (!probe.keys.empty()) {
     NAM_ASSIGN_OR_RETURN(options.keys, Compile(probe.keys, input));
   }
   if (!probe.residuals.empty()) {
-    NAM_ASSIGN_OR_RETURN(const plan::Schema pairs, plan::PartnerSchema(stage_.plan(), probe, input));
-    NAM_ASSIGN_OR_RETURN(options.residuals, Compile(probe.residuals, pairs));
+    NAM_ASSIGN_OR_RETURN(options.residuals, Compile(probe.residuals, partners));
   }
   if (!probe.compared.empty()) {
-    NAM_ASSIGN_OR_RETURN(const plan::Schema pairs, plan::PartnerSchema(stage_.plan(), probe, input));
-    NAM_ASSIGN_OR_RETURN(options.compared, Compile(probe.compared, pairs));
+    NAM_ASSIGN_OR_RETURN(options.compared, Compile(probe.compared, partners));
   }
-  options.null_aware = probe.null_aware;
-  const bool own = probe.kind == plan::JoinKind::kSemi || probe.kind == plan::JoinKind::kAnti ||
-                   probe.kind == plan::JoinKind::kNullAwareAnti || probe.kind == plan::JoinKind::kMark;
+  return options;
+}
+
+absl::Status PipelinePreparation::MakeProbeStep(const plan::ProbeStep& probe, const plan::Schema& input) {
+  const PreparedPipeline& build = stage_.pipelines_[probe.build];
+  NAM_ASSIGN_OR_RETURN(const plan::Schema partners, plan::PartnerSchema(stage_.plan(), probe, input));
+  NAM_ASSIGN_OR_RETURN(ProbeOptions options, ProbeOptionsOf(probe, input, partners));
+  const bool own = PassesOwnTuples(probe.kind);
   std::vector<const CodeMeaning*> meanings;
   for (const uint32_t slot : probe.keep) meanings.push_back(meanings_[slot]);
   if (probe.kind == plan::JoinKind::kMark) meanings.push_back(nullptr);

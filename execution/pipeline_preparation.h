@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
+#include "execution/join/probe.h"
 #include "execution/prepared_stage.h"
 
 namespace nam::execution {
@@ -17,6 +18,17 @@ inline absl::Status NotRun(const char* what) {
 
 inline OrderSlot SlotOf(const plan::Order& by) {
   return {by.slot, by.descending, by.nulls_first};
+}
+
+/// Of two keys that are compared: blanks at the end of one of them do not count, and may be there.
+inline bool BlanksDiffer(const Type& probed, const Type& built) {
+  return plan::IsChar(probed) != plan::IsChar(built) && plan::IgnoresBlanks(probed, built);
+}
+
+/// A probe's output are the input's own tuples.
+inline bool PassesOwnTuples(plan::JoinKind kind) {
+  return kind == plan::JoinKind::kSemi || kind == plan::JoinKind::kAnti ||
+         kind == plan::JoinKind::kNullAwareAnti || kind == plan::JoinKind::kMark;
 }
 
 /// Makes one pipeline of a stage ready, after those before it.
@@ -33,6 +45,7 @@ class PipelinePreparation {
   absl::Status MakePageSource(const plan::PageSource& pages);
   absl::Status MakeWindowSource(const plan::WindowSource& window);
   absl::Status MakePartitionSource(const plan::PartitionSource& parts);
+  absl::Status MakeJoinSource(const plan::JoinSource& join);
   absl::Status MakeRecordScan(const plan::RecordScan& scan);
   absl::StatusOr<std::vector<partitioner::Piece>> RecordPiecesOfBuild(
       const plan::RecordScan& scan, const txn::TableDescription& records) const;
@@ -46,6 +59,8 @@ class PipelinePreparation {
   absl::Status MakeFilter(const plan::FilterStep& filter, const plan::Schema& input);
   absl::Status MakeProject(const plan::ProjectStep& project, const plan::Schema& input);
   absl::Status MakeProbeStep(const plan::ProbeStep& probe, const plan::Schema& input);
+  absl::StatusOr<ProbeOptions> ProbeOptionsOf(const plan::ProbeStep& probe, const plan::Schema& input,
+                                              const plan::Schema& partners);
   absl::Status MakeExpand(const plan::ExpandStep& expand, const plan::Schema& input,
                           const plan::Schema& output);
   absl::Status MakeRepeat(const plan::RepeatStep& repeat, const plan::Schema& input);
@@ -58,6 +73,9 @@ class PipelinePreparation {
   absl::Status MakeBuild(const plan::BuildSink& sink);
   absl::Status MakeDirectBuild(const plan::BuildSink& sink, DirectTable::Options table, bool text);
   absl::Status MakeRowBuild(const plan::BuildSink& sink, std::optional<DirectTable::Options> direct);
+  /// Of a build over these rows, whose codes mean this; what depends on its probes is still to be said.
+  absl::StatusOr<RowBuild::Options> RowBuildOptions(const plan::BuildSink& sink, const plan::Schema& input,
+                                                    const std::vector<const CodeMeaning*>& codes);
   absl::Status MakeAggregate(const plan::AggregateSink& sink);
   absl::Status MakePartedGroups(const plan::AggregateSink& sink);
   absl::Status MakePartitions(const plan::PartitionSink& sink);

@@ -47,8 +47,7 @@ absl::StatusOr<std::vector<bool>> PipelinePreparation::IgnoresBlanks(const plan:
       const auto* probe = std::get_if<plan::ProbeStep>(&node);
       if (probe == nullptr || probe->build != number_) continue;
       for (size_t k = 0; k < sink.keys.size(); ++k) {
-        const Type &probed = probe->keys[k].type, &built = sink.keys[k].type;
-        const bool blanks = plan::IsChar(probed) != plan::IsChar(built) && plan::IgnoresBlanks(probed, built);
+        const bool blanks = BlanksDiffer(probe->keys[k].type, sink.keys[k].type);
         if (!first && ignores[k] != blanks)
           return NotRun("two probes of one build side, one of which takes blanks into account");
         ignores[k] = blanks;
@@ -131,32 +130,32 @@ absl::Status PipelinePreparation::MakeDirectBuild(const plan::BuildSink& sink, D
   return absl::OkStatus();
 }
 
-absl::Status PipelinePreparation::MakeRowBuild(const plan::BuildSink& sink,
-                                               std::optional<DirectTable::Options> direct) {
+absl::StatusOr<RowBuild::Options> PipelinePreparation::RowBuildOptions(
+    const plan::BuildSink& sink, const plan::Schema& input, const std::vector<const CodeMeaning*>& codes) {
   std::vector<plan::Expr> outputs = sink.keys;
-  for (const uint32_t slot : sink.payload) {
-    plan::Expr& column = outputs.emplace_back();
-    column.op = plan::Op::kColumn;
-    column.type = schema()[slot].type;
-    column.column = {0, static_cast<int>(slot)};
-  }
+  for (const uint32_t slot : sink.payload) outputs.push_back(plan::SlotExpr(input, slot));
   plan::Schema fields;
   std::vector<const CodeMeaning*> meanings;
   for (const plan::Expr& output : outputs) {
-    NAM_ASSIGN_OR_RETURN(plan::Slot slot, plan::SlotOf(output, schema()));
+    NAM_ASSIGN_OR_RETURN(plan::Slot slot, plan::SlotOf(output, input));
     const std::optional<uint32_t> bare = plan::BareSlot(output);
-    const CodeMeaning* meaning = bare.has_value() ? meanings_[*bare] : nullptr;
+    const CodeMeaning* meaning = bare.has_value() ? codes[*bare] : nullptr;
     // A number as a key is compared by its value: it lies at rest as such.
     const bool number_key = fields.size() < sink.keys.size() && output.type.kind != TypeKind::kString;
     fields.push_back(std::move(slot));
     meanings.push_back(number_key ? nullptr : meaning);
   }
   NAM_ASSIGN_OR_RETURN(RowLayout layout, RowLayout::Local(fields, meanings, RowLayout::kMostPageBytes));
-  RowBuild::Options options{.keys = static_cast<uint32_t>(sink.keys.size()),
-                            .layout = std::move(layout),
-                            .direct = std::move(direct),
-                            .match_bits = IsDrained()};
-  NAM_ASSIGN_OR_RETURN(options.program, Compile(outputs, schema()));
+  RowBuild::Options options{.keys = static_cast<uint32_t>(sink.keys.size()), .layout = std::move(layout)};
+  NAM_ASSIGN_OR_RETURN(options.program, Compile(outputs, input));
+  return options;
+}
+
+absl::Status PipelinePreparation::MakeRowBuild(const plan::BuildSink& sink,
+                                               std::optional<DirectTable::Options> direct) {
+  NAM_ASSIGN_OR_RETURN(RowBuild::Options options, RowBuildOptions(sink, schema(), meanings_));
+  options.direct = std::move(direct);
+  options.match_bits = IsDrained();
   NAM_ASSIGN_OR_RETURN(options.ignores_blanks, IgnoresBlanks(sink));
   options.pages_max = PagesMax(options.layout, stage_.build_budget());
   NAM_ASSIGN_OR_RETURN(out_.row_build, RowBuild::Make(std::move(options), stage_.build_budget()));

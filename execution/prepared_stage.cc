@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "execution/methods.h"
 #include "execution/pipeline_preparation.h"
 #include "execution/rows/page_source.h"
 #include "types/sql_error.h"
@@ -17,8 +18,9 @@ std::unique_ptr<PipelineTask> PreparedPipeline::NewTask(TaskContext& context,
                                                         std::unique_ptr<SourceTask> from) const {
   std::vector<std::unique_ptr<StepTask>> tasks;
   std::vector<std::unique_ptr<Chunk>> chunks;
-  chunks.push_back(scan != nullptr ? scan->NewChunk()
-                                   : std::make_unique<Chunk>(absorbed.pipeline.schemas[0].size(), 0));
+  chunks.push_back(scan != nullptr   ? scan->NewChunk()
+                   : join != nullptr ? join->NewChunk()
+                                     : std::make_unique<Chunk>(absorbed.pipeline.schemas[0].size(), 0));
   for (const StepAndChunk& step : steps) {
     tasks.push_back(step.step->NewTask(context));
     chunks.push_back(step.new_chunk());
@@ -29,8 +31,14 @@ std::unique_ptr<PipelineTask> PreparedPipeline::NewTask(TaskContext& context,
 
 ScanTotals PreparedPipeline::totals() const {
   if (scan != nullptr) return scan->totals();
-  if (parts != nullptr) return parts->totals().scan;
+  if (const std::optional<PartitionSource::Totals> read = scratch_read(); read.has_value()) return read->scan;
   return record_scan != nullptr ? record_scan->totals() : ScanTotals();
+}
+
+std::optional<PartitionSource::Totals> PreparedPipeline::scratch_read() const {
+  if (join != nullptr) return join->totals();
+  if (parts != nullptr) return parts->totals();
+  return std::nullopt;
 }
 
 Sink& PreparedPipeline::sink() const {
@@ -126,10 +134,13 @@ absl::Status PreparedStage::Explained(size_t pipeline, const absl::Status& statu
         absl::StrFormat("the result is larger than %d MiB on one server", result_budget_.bytes() >> 20), -1,
         "add a LIMIT or a filter, or raise nam.result_mib_max");
   }
-  return UserError(sqlstate::kOutOfMemory,
-                   absl::StrFormat("the build sides of the query's joins need more than %d MiB on one server",
-                                   build_budget_.bytes() >> 20),
-                   -1, "raise nam.build_mib_max");
+  absl::Status too_large =
+      UserError(sqlstate::kOutOfMemory,
+                absl::StrFormat("the build sides of the query's joins need more than %d MiB on one server",
+                                build_budget_.bytes() >> 20),
+                -1, "raise nam.build_mib_max, or SET nam.joins_by_parts = on");
+  too_large.SetPayload(kBuildSidesTooLarge, absl::Cord());
+  return too_large;
 }
 
 }  // namespace nam::execution

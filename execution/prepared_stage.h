@@ -14,6 +14,7 @@
 #include "execution/join/direct_build.h"
 #include "execution/join/row_build.h"
 #include "execution/partition/parted_groups.h"
+#include "execution/partition/partition_join.h"
 #include "execution/partition/partition_sink.h"
 #include "execution/partition/partition_source.h"
 #include "execution/scan/absorb.h"
@@ -88,6 +89,7 @@ struct PreparedPipeline {
   BlockScan* scan = nullptr;                  // the source, if it is one
   RecordScan* record_scan = nullptr;          // likewise
   PartitionSource* parts = nullptr;           // likewise
+  PartitionJoin* join = nullptr;              // likewise
   const plan::PageSource* foreign = nullptr;  // if there is no source: one of these two
   std::optional<RecordSelect> records;        // of a transaction's rows, which who runs the stage feeds
   std::deque<CodeMeaning> meanings;           // of the scan's columns, by slot
@@ -121,6 +123,8 @@ struct PreparedPipeline {
   bool scans() const { return scan != nullptr || record_scan != nullptr; }
   ScanTotals totals() const;
   Sink& sink() const;
+  /// What the source has READ from scratch memory; nothing if it reads none.
+  std::optional<PartitionSource::Totals> scratch_read() const;
   /// Whether the sink writes to scratch memory; what it has left there by parts, once it is complete: null if
   /// that is nothing because groups were few.
   bool writes_scratch() const {

@@ -185,11 +185,6 @@ Keys KeysOf(const std::vector<Expr>& conditions, const lg::Node& left, const lg:
   return keys;
 }
 
-bool KeepsProbeSideAlone(JoinKind kind) {
-  return kind == JoinKind::kSemi || kind == JoinKind::kAnti || kind == JoinKind::kNullAwareAnti ||
-         kind == JoinKind::kMark;
-}
-
 }  // namespace
 
 double EstimatedRows(const lg::Node& node) {
@@ -224,15 +219,15 @@ std::optional<absl::StatusOr<Flow>> TreeLowering::LowerStarBlock(const Node& nod
   if (!Connected(query.tables.size(), query.joins)) return std::nullopt;
   const auto lower = [&]() -> absl::StatusOr<Flow> {
     const TableRefs tables = query.tables;
-    const auto first_table = static_cast<uint32_t>(builder_.tables().size());
-    NAM_RETURN_IF_ERROR(PrepareRecords(first_table, query));
+    NAM_ASSIGN_OR_RETURN(const std::vector<size_t> prepared, PrepareRecords(query));
     NAM_ASSIGN_OR_RETURN(Plan star, MakePlan(query));
     if (options_.whole_tuples) ReadWholeTuples(tables, star);
     for (const lg::Node* scan : block.scans) NoteValues(*scan);
-    const uint32_t number =
-        builder_.AddStage({.star = std::move(star), .tables = tables, .first_table = first_table});
-    const ServerStage& stage = builder_.stage(number);
-    NAM_ASSIGN_OR_RETURN(Flow flow, LowerStar(stage.star, stage.tables, builder_, number));
+    // The plan's number of each table.
+    std::vector<uint32_t> number_of(tables.size());
+    NAM_ASSIGN_OR_RETURN(const size_t whole, FirstByParts(star, tables));
+    NAM_ASSIGN_OR_RETURN(Flow flow, LowerStarFrom(std::move(star), tables, whole, number_of));
+    for (const size_t table : prepared) prepared_tables_.push_back(number_of[table]);
     for (ColumnRef& column : flow.layout) column = renaming.Back(column);
     return flow;
   };
@@ -270,13 +265,14 @@ std::vector<Expr> ConditionsOn(const StarQuery& query, size_t table) {
 
 }  // namespace
 
-absl::Status TreeLowering::PrepareRecords(uint32_t first_table, StarQuery& query) {
+absl::StatusOr<std::vector<size_t>> TreeLowering::PrepareRecords(StarQuery& query) {
+  std::vector<size_t> prepared;
   for (size_t t = 0; t < query.tables.size(); ++t) {
     if (!query.tables[t]->has_record()) continue;
     NAM_ASSIGN_OR_RETURN(query.tables[t], options_.records->Prepare(query.tables[t], ConditionsOn(query, t)));
-    prepared_tables_.push_back(first_table + static_cast<uint32_t>(t));
+    prepared.push_back(t);
   }
-  return absl::OkStatus();
+  return prepared;
 }
 
 absl::StatusOr<Flow> TreeLowering::LowerTableScan(const Node& node, const ColumnSet& needed,
@@ -333,34 +329,6 @@ absl::StatusOr<Flow> TreeLowering::LowerTableScan(const Node& node, const Column
   return flow;
 }
 
-absl::StatusOr<bool> TreeLowering::Meet(JoinKind kind, Flow& probed, Flow& built, bool& swapped) {
-  // Every server reads all of a build side, which scans can do; parts are claimed, by one server each.
-  const auto scans = [&](const Flow& flow) {
-    return flow.on_servers() && builder_.stage(flow.pipeline.stage).parts == 0;
-  };
-  const bool inner = kind == JoinKind::kInner;
-  // Rows without a partner are known of a whole build side: one server alone would have to see all probes.
-  if (kind != JoinKind::kFull && probed.on_servers() && built.on_servers()) {
-    swapped = inner && !scans(built) && scans(probed);
-    if (swapped) std::swap(probed, built);
-    if (scans(built)) return true;
-  }
-  // In the session the build side's stage runs first. If more rows come of it than are expected of the other
-  // side, that one is built.
-  const auto swap = [&] {
-    std::swap(probed, built);
-    swapped = !swapped;
-  };
-  if (inner && probed.rows() < built.rows()) swap();
-  const uint32_t stage = built.pipeline.stage;
-  NAM_ASSIGN_OR_RETURN(built, ToSession(std::move(built)));
-  if (inner && stage != Flow::kSession) builder_.stage(stage).barrier = true;
-  if (inner && probed.rows() < built.rows()) swap();
-  NAM_ASSIGN_OR_RETURN(built, ToSession(std::move(built)));
-  NAM_ASSIGN_OR_RETURN(probed, ToSession(std::move(probed)));
-  return false;
-}
-
 absl::StatusOr<Flow> TreeLowering::LowerJoin(const Node& node, const ColumnSet& needed) {
   const auto& join = *node.As<lg::Join>();
   const Node *probe_side = &node.input(0), *build_side = &node.input(1);
@@ -385,42 +353,19 @@ absl::StatusOr<Flow> TreeLowering::LowerJoin(const Node& node, const ColumnSet& 
     }
   }
 
-  ColumnSet below = needed;
-  AddColumns(keys.residuals, below);
-  AddColumns(compared, below);
-  const ColumnSet behind = below;  // what the probe's output, or its conditions, look at
+  JoinOf out{.kind = kind, .null_aware = null_aware, .mark = join.mark, .behind = needed};
+  AddColumns(keys.residuals, out.behind);
+  AddColumns(compared, out.behind);
+  ColumnSet below = out.behind;
   AddColumns(keys.left, below);
   AddColumns(keys.right, below);
+  out.left = std::move(keys.left);
+  out.right = std::move(keys.right);
+  out.residuals = std::move(keys.residuals);
+  out.compared = std::move(compared);
   NAM_ASSIGN_OR_RETURN(Flow build, Lower(*build_side, below));
   NAM_ASSIGN_OR_RETURN(Flow flow, Lower(*probe_side, below));
-  bool swapped = false;
-  NAM_ASSIGN_OR_RETURN(const bool servers, Meet(kind, flow, build, swapped));
-  if (swapped) std::swap(keys.left, keys.right);
-  plan::BuildSink sink;
-  NAM_ASSIGN_OR_RETURN(sink.keys, OverSlots(keys.right, build.layout));
-  sink.payload = SlotsWhere(build.layout, behind);
-  Layout payload;
-  for (const uint32_t slot : sink.payload) payload.push_back(build.layout[slot]);
-  const double build_rows = build.rows();
-  const uint32_t build_site = build.pipeline.stage;
-  const uint32_t built = builder_.Close(std::move(build), std::move(sink));
-
-  if (servers) builder_.MoveStage(build_site, flow.pipeline.stage);
-  plan::ProbeStep probe{.build = built, .kind = kind, .null_aware = null_aware};
-  NAM_ASSIGN_OR_RETURN(probe.keys, OverSlots(keys.left, flow.layout));
-  probe.keep = SlotsWhere(flow.layout, behind);
-  probe.fetch = FirstNumbers(payload.size());
-  Layout partners;
-  for (const uint32_t slot : probe.keep) partners.push_back(flow.layout[slot]);
-  Layout after = partners;
-  partners.insert(partners.end(), payload.begin(), payload.end());
-  NAM_ASSIGN_OR_RETURN(probe.residuals, OverSlots(keys.residuals, partners));
-  NAM_ASSIGN_OR_RETURN(probe.compared, OverSlots(compared, partners));
-  if (kind == JoinKind::kMark) after.push_back(join.mark);
-  if (!KeepsProbeSideAlone(kind)) after = std::move(partners);
-  const double rows = keys.left.empty() && kind == JoinKind::kInner ? flow.rows() * build_rows : flow.rows();
-  NAM_RETURN_IF_ERROR(builder_.Append(std::move(probe), std::move(after), rows, flow));
-  return flow;
+  return Join(std::move(out), std::move(flow), std::move(build));
 }
 
 }  // namespace nam::optimizer

@@ -47,6 +47,10 @@ struct LoweringOptions {
   plan::Runs runs = plan::Runs::kNever;
   /// What the first rows of an order may take on one server and in the session; of more all are sorted.
   uint64_t top_bytes_max = UINT64_MAX;
+  /// So do the sides of joins; kIfMany: if the build side is expected to take more than `build_bytes_max` on
+  /// a server.
+  Parts joins = Parts::kNever;
+  uint64_t build_bytes_max = UINT64_MAX;
   /// Null: the session scans record tables as a whole, and joins them.
   RecordTables* records = nullptr;
 };
@@ -73,6 +77,12 @@ struct LoweredTree {
 ///
 ///     … ──▶ groups, few  ──▶ pages ──▶ the session merges
 ///                    many ──▶ parts in scratch memory ──▶ a stage of servers merges ──▶ …
+///
+/// The sides of a join whose build side is larger than a server's memory go by parts, too: a stage for each
+/// side, then one whose tasks join the sides of a part.
+///
+///     build side ──▶ parts ─┐
+///     probe side ──▶ parts ─┴▶ a stage of servers joins ──▶ …
 ///
 /// Whether they are many is known at the barrier behind their stage. `facts` say what came of stages that are
 /// barriers. The plan depends on nothing but the query, the options and the facts, and a stage on the facts

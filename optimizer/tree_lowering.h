@@ -41,18 +41,63 @@ class TreeLowering {
   absl::StatusOr<Flow> LowerSeries(const Node& node, const ColumnSet& needed);
   absl::StatusOr<Flow> LowerWindow(const Node& node, const ColumnSet& needed);
 
+  /// What a join of two flows compares, over their columns.
+  struct JoinOf {
+    plan::JoinKind kind = plan::JoinKind::kInner;
+    std::vector<plan::Expr> left, right;  // keys: of what is probed, and of what is built
+    std::vector<plan::Expr> residuals;
+    std::vector<plan::Expr> compared;  // plan::ProbeStep::compared
+    bool null_aware = false;
+    plan::ColumnRef mark;  // of kMark
+    ColumnSet behind;      // what its conditions look at, or something behind it
+    double rows = -1;      // that are expected; -1: as the flows say
+  };
+  /// Who makes a join.
+  enum class Place : uint8_t {
+    kSession,
+    kServers,  // those of the probed flow, all of which build all
+    kParts,    // those who claim parts
+  };
+
   // lower_joins.cc
   /// Scans of columnar tables and inner joins of them: as a star, if they are connected.
   std::optional<absl::StatusOr<Flow>> LowerStarBlock(const Node& node, const ColumnSet& needed);
   /// A record table, whose rows the session's transaction finds.
   absl::StatusOr<Flow> LowerTableScan(const Node& node, const ColumnSet& needed,
                                       const std::vector<plan::Expr>& conditions, int64_t rows_wanted);
-  /// Of a star's record tables; the query gets their estimates.
-  absl::Status PrepareRecords(uint32_t first_table, StarQuery& query);
+  /// Of a star's record tables, in the order of RecordTables::Prepare; the query gets their estimates.
+  absl::StatusOr<std::vector<size_t>> PrepareRecords(StarQuery& query);
   absl::StatusOr<Flow> LowerJoin(const Node& node, const ColumnSet& needed);
-  /// Brings the sides of a join to where it can be made. True: servers make it, in the probed side's stage,
-  /// whereto the build side's is to move. Sides of an inner join may be `swapped`.
-  absl::StatusOr<bool> Meet(plan::JoinKind kind, Flow& probed, Flow& built, bool& swapped);
+
+  // lower_star_parts.cc
+  /// A star, whose joins from `whole` on are made as those of flows. number_of[t] becomes the plan's number
+  /// of table t. Columns are named as the star names them.
+  absl::StatusOr<Flow> LowerStarFrom(Plan star, const TableRefs& tables, size_t whole,
+                                     std::vector<uint32_t>& number_of);
+  /// Some of its tables, the first of them driving, as a stage of their own; with its first `joins`.
+  absl::StatusOr<Flow> LowerSubStar(const Plan& star, const TableRefs& tables, const std::vector<int>& some,
+                                    size_t joins, const ColumnSet& wanted, std::vector<uint32_t>& number_of);
+
+  // join_flows.cc
+  absl::StatusOr<Flow> Join(JoinOf join, Flow probed, Flow built);
+  /// Brings the sides of a join to where it can be made. Those of an inner join may be swapped.
+  absl::StatusOr<Place> Meet(JoinOf& join, Flow& probed, Flow& built);
+  absl::StatusOr<Flow> JoinByParts(const JoinOf& join, Flow probed, Flow built);
+  /// A side of a join ends, by parts of its keys. `all`: also rows with a NULL as a key. Returns what the
+  /// sink has left, its columns, and the slots of its keys.
+  struct Side {
+    uint32_t pipeline = 0;
+    Layout layout;
+    plan::Schema rows;
+    std::vector<uint32_t> keys;
+    double row_count = 0;
+  };
+  absl::StatusOr<Side> ByParts(std::vector<plan::Expr> keys, const ColumnSet& behind, bool all,
+                               uint32_t parts, Flow flow);
+  /// The first of a star's joins whose build side is to come by parts; all: none is.
+  absl::StatusOr<size_t> FirstByParts(const Plan& star, const TableRefs& tables) const;
+  /// Whether a build side of so many rows is to come by parts.
+  bool IsTooLarge(double rows, const plan::Schema& schema) const;
 
   // lower_groups.cc
   absl::StatusOr<Flow> LowerAggregate(const Node& node, const ColumnSet& needed);

@@ -58,6 +58,7 @@ absl::Status SessionSettings::Set(const sql::SetStatement& statement) {
   if (statement.name == "work_queue") return SetMode(statement, work_queue);
   if (statement.name == "groups_by_parts") return SetMode(statement, groups_by_parts);
   if (statement.name == "sorts_by_runs") return SetMode(statement, sorts_by_runs);
+  if (statement.name == "joins_by_parts") return SetMode(statement, joins_by_parts);
   std::string names;
   for (const auto& [name, value] : All()) absl::StrAppend(&names, names.empty() ? "" : ", ", "nam.", name);
   return ToStatus({.message = absl::StrFormat("there is no setting nam.%s", statement.name),
@@ -77,7 +78,8 @@ std::map<std::string, std::string> SessionSettings::All() const {
           {"multicast", kModes[static_cast<size_t>(multicast)]},
           {"work_queue", kModes[static_cast<size_t>(work_queue)]},
           {"groups_by_parts", kModes[static_cast<size_t>(groups_by_parts)]},
-          {"sorts_by_runs", kModes[static_cast<size_t>(sorts_by_runs)]}};
+          {"sorts_by_runs", kModes[static_cast<size_t>(sorts_by_runs)]},
+          {"joins_by_parts", kModes[static_cast<size_t>(joins_by_parts)]}};
 }
 
 proto::StreamSettings SessionSettings::ForStreams() const {
@@ -86,7 +88,7 @@ proto::StreamSettings SessionSettings::ForStreams() const {
   settings.set_in_place(in_place);
   settings.set_verify(verify_checksums);
   settings.set_result_bytes_max(result_bytes_max());
-  settings.set_build_bytes_max(static_cast<uint64_t>(build_mib_max) << 20);
+  settings.set_build_bytes_max(build_bytes_max());
   return settings;
 }
 

@@ -25,10 +25,12 @@ struct SessionSettings {
   Choice work_queue = Choice::kAuto;       // work is claimed, so that it can be stolen
   Choice groups_by_parts = Choice::kAuto;  // groups go to a further stage of servers; for measurements
   Choice sorts_by_runs = Choice::kAuto;    // rows that are sorted go to scratch memory
+  Choice joins_by_parts = Choice::kAuto;   // so do the sides of joins
 
   absl::Status Set(const sql::SetStatement& statement);
   std::map<std::string, std::string> All() const;
   proto::StreamSettings ForStreams() const;
+  uint64_t build_bytes_max() const { return static_cast<uint64_t>(build_mib_max) << 20; }
   uint64_t result_bytes_max() const { return static_cast<uint64_t>(result_mib_max) << 20; }
 };
 

@@ -1,6 +1,7 @@
 #include "session/tree_run.h"
 
 #include <algorithm>
+#include <set>
 #include <span>
 #include <utility>
 #include <variant>
@@ -9,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "execution/local_stage.h"
+#include "execution/methods.h"
 #include "optimizer/plan_query.h"
 #include "session/explain.h"
 #include "session/no_rows.h"
@@ -31,7 +33,9 @@ optimizer::LoweringOptions LoweringOf(const SessionSettings& settings) {
   return {.whole_tuples = settings.whole_tuples,
           .parts = kParts[static_cast<size_t>(settings.groups_by_parts)],
           .runs = kRuns[static_cast<size_t>(settings.sorts_by_runs)],
-          .top_bytes_max = settings.result_bytes_max() / kTopRowsOfBudget};
+          .top_bytes_max = settings.result_bytes_max() / kTopRowsOfBudget,
+          .joins = kParts[static_cast<size_t>(settings.joins_by_parts)],
+          .build_bytes_max = settings.build_bytes_max()};
 }
 
 /// Whether servers may need scratch memory.
@@ -39,14 +43,47 @@ bool WritesScratch(const plan::PhysicalPlan& plan) {
   return std::any_of(plan.pipelines.begin(), plan.pipelines.end(), [](const plan::Pipeline& pipeline) {
     const auto* groups = std::get_if<plan::AggregateSink>(&pipeline.sink);
     const auto* result = std::get_if<plan::ResultSink>(&pipeline.sink);
-    return (groups != nullptr && groups->parts > 0) ||
+    return std::holds_alternative<plan::PartitionSink>(pipeline.sink) ||
+           (groups != nullptr && groups->parts > 0) ||
            (result != nullptr && result->runs != plan::Runs::kNever);
   });
+}
+
+/// The earlier stages whose parts this one reads.
+std::set<uint32_t> ReadBy(const plan::PhysicalPlan& plan, uint32_t stage) {
+  std::set<uint32_t> stages;
+  for (const plan::Pipeline& pipeline : plan.pipelines) {
+    if (pipeline.stage != stage) continue;
+    if (const auto* parts = std::get_if<plan::PartitionSource>(&pipeline.source))
+      stages.insert(plan.pipelines[parts->pipeline].stage);
+    if (const auto* join = std::get_if<plan::JoinSource>(&pipeline.source)) {
+      stages.insert(plan.pipelines[join->probed].stage);
+      stages.insert(plan.pipelines[join->probe.build].stage);
+    }
+  }
+  return stages;
 }
 
 std::span<const std::byte> BytesOf(const std::string& pages) {
   return std::as_bytes(std::span(pages));
 }
+
+/// Knows whether rows are out.
+class NotedReceiver final : public RowReceiver {
+ public:
+  explicit NotedReceiver(RowReceiver& receiver) : receiver_(receiver) {}
+  absl::Status Begin(const std::vector<ResultSet::Column>& columns) override {
+    begun_ = true;
+    return receiver_.Begin(columns);
+  }
+  absl::Status Add(const ResultBatch& rows) override { return receiver_.Add(rows); }
+  uint64_t bytes_held() const override { return receiver_.bytes_held(); }
+  bool begun() const { return begun_; }
+
+ private:
+  RowReceiver& receiver_;
+  bool begun_ = false;
+};
 
 }  // namespace
 
@@ -99,9 +136,26 @@ absl::StatusOr<ResultSet> TreeRun::Run(RowReceiver& receiver) {
   return result;
 }
 
+/// A build side may be larger than anybody expected. As long as no row is out, the query begins anew, with
+/// all sides of joins by parts.
 absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
+  using Parts = optimizer::LoweringOptions::Parts;
+  NotedReceiver noted(receiver);
+  absl::StatusOr<ResultSet> result = TryStages(noted);
+  const bool too_large = result.status().GetPayload(execution::kBuildSidesTooLarge).has_value();
+  if (!too_large || noted.begun() || lowering_.joins != Parts::kIfMany) return result;
+  if (options_.stages.scratch().Open() == 0) return result;
+  lowering_.joins = Parts::kAlways;
+  facts_.clear();
+  left_.clear();
+  replanned_.push_back("Planned anew: a build side was larger than a server's memory for joins");
+  NAM_RETURN_IF_ERROR(Plan(0));
+  return TryStages(noted);
+}
+
+absl::StatusOr<ResultSet> TreeRun::TryStages(RowReceiver& receiver) {
   if (WritesScratch(plan()) && options_.stages.scratch().Open() == 0) {
-    lowering_.parts = optimizer::LoweringOptions::Parts::kNever;
+    lowering_.parts = lowering_.joins = optimizer::LoweringOptions::Parts::kNever;
     lowering_.runs = plan::Runs::kNever;
     NAM_RETURN_IF_ERROR(Plan(0));
   }
@@ -125,9 +179,10 @@ absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
 absl::Status TreeRun::RunServers(uint32_t number, const StageOutput& output) {
   PreparedStage& stage = stages_[number];
   if (stage.parts > 0) {
-    const auto& source =
-        std::get<plan::PartitionSource>(plan().pipelines[plan().stages[number].claimed].source);
-    stage.inputs = left_.at(plan().pipelines[source.pipeline].stage).directories;
+    for (const uint32_t read : ReadBy(plan(), number)) {
+      const std::vector<proto::Directory>& left = left_.at(read).directories;
+      stage.inputs.insert(stage.inputs.end(), left.begin(), left.end());
+    }
     NAM_RETURN_IF_ERROR(options_.stages.FindServers(stage, nullptr));
   }
   NAM_RETURN_IF_ERROR(options_.stages.Run(options_.stages.RequestOf(plan()), number, stage, output));

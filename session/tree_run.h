@@ -70,6 +70,7 @@ class TreeRun {
   /// With what is known by now. Stages up to the barrier stay as they are.
   absl::Status Plan(size_t stages_kept);
   absl::StatusOr<ResultSet> RunStages(RowReceiver& receiver);
+  absl::StatusOr<ResultSet> TryStages(RowReceiver& receiver);
   /// Runs the stage, notes what came of it, and plans the rest anew.
   absl::Status RunBarrier(uint32_t number);
   absl::StatusOr<optimizer::StageFact> FactOf(uint32_t number, Left& left);

@@ -49,6 +49,12 @@ std::vector<const PartPages::Run*> PartPages::RunsOf(uint32_t part) const {
   return runs;
 }
 
+uint64_t PartPages::RowsOf(uint32_t part) const {
+  uint64_t rows = 0;
+  for (const Run* run : RunsOf(part)) rows += run->rows;
+  return rows;
+}
+
 PartReader::PartReader(const PartPages& pages, const RowLayout& layout, std::span<const uint32_t> keys,
                        storage::Channel& channel, const std::atomic<bool>& cancel)
     : pages_(pages),
@@ -59,12 +65,13 @@ PartReader::PartReader(const PartPages& pages, const RowLayout& layout, std::spa
       positions_(std::make_unique_for_overwrite<uint32_t[]>(kChunkRows)),
       hashes_(std::make_unique_for_overwrite<uint64_t[]>(kChunkRows)) {}
 
-void PartReader::Start(uint32_t part) {
+void PartReader::Start(uint32_t part, PartSlice slice) {
   part_ = part;
+  slice_ = slice;
   runs_ = pages_.RunsOf(part);
   run_ = 0;
   pages_left_ = runs_.empty() ? 0 : runs_[0]->pages.size();
-  run_rows_ = 0;
+  run_rows_ = rows_before_ = 0;
   rows_ = done_ = 0;
   std::vector<storage::ScratchPage> all;
   for (const PartPages::Run* run : runs_) all.insert(all.end(), run->pages.begin(), run->pages.end());
@@ -88,18 +95,32 @@ absl::StatusOr<bool> PartReader::NextPage() {
   PageHeader header;
   std::memcpy(&header, page.data(), sizeof(header));
   page_ = page.data();
+  rows_before_ += rows_;
   rows_ = header.rows;
   done_ = 0;
   run_rows_ += rows_;
   return true;
 }
 
-uint32_t PartReader::SelectPart(uint32_t first, uint32_t count) {
+bool PartReader::HasNullKey(uint32_t place) const {
+  const std::byte* const row = page_ + kPageHeaderBytes + size_t{place} * layout_.stride();
+  return std::any_of(keys_.begin(), keys_.end(), [&](uint32_t key) { return layout_.IsNull(row, key); });
+}
+
+uint32_t PartReader::SelectWanted(uint32_t first, uint32_t count) {
+  const uint32_t parts = pages_.parts();
+  const bool any_part = runs_[run_]->any_part, sliced = slice_.bits > 0;
   HashRows(layout_, keys_, page_, first, count, hashes_.get());
   uint32_t kept = 0;
   for (uint32_t i = 0; i < count; ++i) {
+    uint64_t hash = hashes_[i];
+    bool wanted = !any_part || PartOf(hash, parts) == part_;
+    if (sliced) {
+      if (HasNullKey(first + i)) hash = HashNumber(static_cast<int64_t>(rows_before_ + first + i));
+      wanted = wanted && IsIn(slice_, hash, parts);
+    }
     positions_[kept] = i;
-    kept += PartOf(hashes_[i], pages_.parts()) == part_;
+    kept += wanted;
   }
   return kept;
 }
@@ -116,8 +137,8 @@ absl::StatusOr<bool> PartReader::Next(Chunk& out) {
     done_ += count;
     uint32_t kept = count;
     out.SelectAll(count);
-    if (runs_[run_]->any_part) {
-      kept = SelectPart(first, count);
+    if (runs_[run_]->any_part || slice_.bits > 0) {
+      kept = SelectWanted(first, count);
       if (kept == 0) continue;
       if (kept < count) out.Select(positions_.get(), kept);
     }

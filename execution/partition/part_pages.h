@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "execution/chunk.h"
+#include "execution/partition/parts.h"
 #include "execution/rows/row_layout.h"
 #include "proto/compute.pb.h"
 #include "storage/scratch.h"
@@ -32,6 +33,8 @@ class PartPages {
   /// What is to be read for a part: its own runs, then those with rows of any part.
   std::vector<const Run*> RunsOf(uint32_t part) const;
   uint32_t parts() const { return static_cast<uint32_t>(by_part_.size()); }
+  /// Of the part, at most: those that may be of any part are among them.
+  uint64_t RowsOf(uint32_t part) const;
 
  private:
   std::vector<std::vector<Run>> by_part_;
@@ -45,9 +48,10 @@ class PartReader {
   PartReader(const PartPages& pages, const RowLayout& layout, std::span<const uint32_t> keys,
              storage::Channel& channel, const std::atomic<bool>& cancel);
 
-  /// Begins with a part, after the one before was read to its end.
-  void Start(uint32_t part);
-  /// The next rows of the part: columns of `out` are the layout's fields. False: there are no more. Valid
+  /// Begins with a part, after the one before was read to its end. Rows with a NULL as a key, which are equal
+  /// to no others, are in any slice of it, by their place.
+  void Start(uint32_t part, PartSlice slice = {});
+  /// The next rows of the slice: columns of `out` are the layout's fields. False: there are no more. Valid
   /// until the next call. DATA_LOSS: a page is not what its directory says.
   absl::StatusOr<bool> Next(Chunk& out);
 
@@ -58,20 +62,23 @@ class PartReader {
   /// False: there is none.
   absl::StatusOr<bool> NextPage();
   absl::Status EndRun();
-  /// Those of the rows [first, first + count) of the page that are of the part.
-  uint32_t SelectPart(uint32_t first, uint32_t count);
+  /// Those of the rows [first, first + count) of the page that are of the part and of the slice.
+  uint32_t SelectWanted(uint32_t first, uint32_t count);
+  bool HasNullKey(uint32_t place) const;
 
   const PartPages& pages_;
   const RowLayout& layout_;
   const std::span<const uint32_t> keys_;
   storage::ScratchReader reader_;
   uint32_t part_ = 0;
+  PartSlice slice_;
   std::vector<const PartPages::Run*> runs_;
   size_t run_ = 0;         // of runs_, that the page is of
   size_t pages_left_ = 0;  // of that run
   uint64_t run_rows_ = 0;  // of that run, so far
   const std::byte* page_ = nullptr;
   uint32_t rows_ = 0, done_ = 0;  // of the page
+  uint64_t rows_before_ = 0;      // in pages of the part before it
   uint64_t rows_read_ = 0;
   std::unique_ptr<uint32_t[]> places_;     // of rows in the page
   std::unique_ptr<uint32_t[]> positions_;  // those of the part

@@ -8,14 +8,14 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "execution/aggregate/group_set.h"
+#include "execution/partition/parts.h"
 #include "plan/work_cost.h"
 #include "types/sql_error.h"
 
 namespace nam::execution {
 namespace {
 
-absl::Status PartTooLarge(const absl::Status& status, const MemoryBudget& budget) {
-  if (!absl::IsResourceExhausted(status) || SqlErrorOf(status).has_value()) return status;
+absl::Status PartTooLarge(const MemoryBudget& budget) {
   return UserError(sqlstate::kOutOfMemory,
                    absl::StrCat("one part of the groups needs more than the ", budget.bytes() >> 20,
                                 " MiB that a query may hold on a server"),
@@ -42,16 +42,13 @@ class PartitionSource::Task final : public SourceTask {
       : source_(source),
         clock_(context.clock()),
         claims_(source.queue_, context.channels().claims, context.clock(), context.cancel()),
-        reader_(source.pages_, source.layout_, source.keys_, *context.channels().blocks, context.cancel()),
         began_ns_(clock_.NowNs()) {
-    if (source.merge_ != nullptr) merge_ = std::make_unique<MergeTable>(*source.merge_, source.budget_);
+    Begin(context);
   }
 
   ~Task() override {
-    totals_.scan.rows_in = reader_.rows();
+    EndReading();
     totals_.scan.total_ns = clock_.NowNs() - began_ns_;
-    totals_.pages = reader_.scratch().pages();
-    totals_.bytes = reader_.scratch().bytes();
     const std::lock_guard lock(source_.mutex_);
     source_.totals_.scan.Add(totals_.scan, &claims_);
     source_.totals_.pages += totals_.pages;
@@ -78,8 +75,8 @@ class PartitionSource::Task final : public SourceTask {
       if (context.cancelled()) return absl::CancelledError("the query was cancelled");
       return false;
     }
-    reader_.Start(source_.queue_[*piece].partition);
-    reading_ = true;
+    part_ = source_.queue_[*piece].partition;
+    slice_ = {};
     return true;
   }
 
@@ -87,7 +84,7 @@ class PartitionSource::Task final : public SourceTask {
     while (true) {
       if (reading_) {
         if (context.cancelled()) return absl::CancelledError("the query was cancelled");
-        NAM_ASSIGN_OR_RETURN(reading_, reader_.Next(out));
+        NAM_ASSIGN_OR_RETURN(reading_, reader_->Next(out));
         if (reading_) {
           context.Charge(out.selection().count, plan::work_cost::kFinishRowPs);
           return true;
@@ -95,16 +92,18 @@ class PartitionSource::Task final : public SourceTask {
       }
       NAM_ASSIGN_OR_RETURN(const bool part, NextPart(context));
       if (!part) return false;
+      reader_->Start(part_);
+      reading_ = true;
     }
   }
 
   absl::StatusOr<bool> NextGroups(TaskContext& context, Chunk& out) {
     while (merge_->next == merge_->set.size()) {
-      NAM_ASSIGN_OR_RETURN(const bool part, NextPart(context));
-      if (!part) return false;
-      merge_->set.Reset();
-      merge_->next = 0;
-      NAM_RETURN_IF_ERROR(PartTooLarge(MergePart(context), source_.budget_));
+      if (!merging_ || !GoOn(0, slice_)) {
+        NAM_ASSIGN_OR_RETURN(merging_, NextPart(context));
+        if (!merging_) return false;
+      }
+      NAM_RETURN_IF_ERROR(MergeSlice(context));
     }
     const uint32_t first = merge_->next, count = std::min(kChunkRows, merge_->set.size() - first);
     merge_->next += count;
@@ -113,22 +112,55 @@ class PartitionSource::Task final : public SourceTask {
     return true;
   }
 
-  absl::Status MergePart(TaskContext& context) {
+  /// Of the part's groups those of slice_, or of its first half that fits.
+  absl::Status MergeSlice(TaskContext& context) {
+    while (true) {
+      merge_->set.Reset();
+      merge_->next = 0;
+      reader_->Start(part_, slice_);
+      const absl::Status status = ReadStates(context);
+      if (!IsTooLarge(status)) return status;
+      if (slice_.bits == kSliceBitsMax) return PartTooLarge(source_.budget_);
+      slice_ = {slice_.bits + 1, slice_.number * 2};
+      Begin(context);
+    }
+  }
+
+  absl::Status ReadStates(TaskContext& context) {
     while (true) {
       if (context.cancelled()) return absl::CancelledError("the query was cancelled");
-      NAM_ASSIGN_OR_RETURN(reading_, reader_.Next(merge_->states));
-      if (!reading_) return absl::OkStatus();
+      NAM_ASSIGN_OR_RETURN(const bool more, reader_->Next(merge_->states));
+      if (!more) return absl::OkStatus();
       context.Charge(merge_->states.selection().count, plan::work_cost::kCombineGroupPs);
       NAM_RETURN_IF_ERROR(merge_->set.Consume(merge_->states));
     }
   }
 
+  /// Anew, without the memory of what was read before.
+  void Begin(TaskContext& context) {
+    EndReading();
+    reader_.emplace(source_.pages_, source_.layout_, source_.keys_, *context.channels().blocks,
+                    context.cancel());
+    merge_.reset();
+    if (source_.merge_ != nullptr) merge_ = std::make_unique<MergeTable>(*source_.merge_, source_.budget_);
+  }
+  void EndReading() {
+    if (!reader_.has_value()) return;
+    totals_.scan.rows_in += reader_->rows();
+    totals_.pages += reader_->scratch().pages();
+    totals_.bytes += reader_->scratch().bytes();
+    reader_.reset();
+  }
+
   PartitionSource& source_;
   Clock& clock_;
   PieceClaims claims_;
-  PartReader reader_;
+  std::optional<PartReader> reader_;
   std::unique_ptr<MergeTable> merge_;
-  bool reading_ = false;  // a part
+  bool reading_ = false;  // rows of a part
+  bool merging_ = false;  // part_; slice_ is the one whose groups flow
+  uint32_t part_ = 0;
+  PartSlice slice_;
   const int64_t began_ns_;
   Totals totals_;
 };

@@ -18,7 +18,8 @@ namespace nam::execution {
 
 /// What an earlier stage has left by parts in scratch memory (plan::PartitionSource): a task claims a part
 /// and reads all of it. Rows flow as they are; states are merged, and the groups flow once the part has been
-/// read, out of a table that the task uses for one part after the other.
+/// read, out of a table that the task uses for one part after the other. Of a part whose groups are more than
+/// the budget allows those of a slice of it come first, for which it is read anew, then those of the next.
 class PartitionSource final : public Source {
  public:
   struct Options {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "types/sql_error.h"
 
 namespace nam::execution {
 namespace {
@@ -16,6 +17,10 @@ uint32_t PageBytes(const plan::Schema& rows, uint32_t parts) {
 }
 
 }  // namespace
+
+bool IsTooLarge(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) && !SqlErrorOf(status).has_value();
+}
 
 absl::Status CheckKeyOfParts(const Type& type) {
   if (PhysicalOf(type) != Physical::kUuid) return absl::OkStatus();

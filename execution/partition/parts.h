@@ -22,6 +22,34 @@ inline uint32_t PartOf(uint64_t hash, uint32_t parts) {
   return static_cast<uint32_t>(static_cast<unsigned __int128>(hash << kExchangeBits) * parts >> 64);
 }
 
+/// What of the hash has not said the part: as even within a part as the hash is at all. Its highest bits say
+/// the slice of the part, where one is too large to be looked at as a whole.
+inline uint64_t RestOf(uint64_t hash, uint32_t parts) {
+  return (hash << kExchangeBits) * parts;
+}
+/// One of 2^bits slices of a part; equal keys are in one slice.
+struct PartSlice {
+  uint32_t bits = 0;
+  uint32_t number = 0;
+};
+/// With the part and the table's share of the hash these leave bits that nobody else has looked at.
+inline constexpr uint32_t kSliceBitsMax = 10;
+/// To the next slice, in the order of hashes; never larger than one of 2^least_bits. False: that was the
+/// last.
+inline bool GoOn(uint32_t least_bits, PartSlice& slice) {
+  while (slice.bits > 0 && slice.number % 2 == 1) slice = {slice.bits - 1, slice.number / 2};
+  if (slice.bits == 0) return false;
+  ++slice.number;
+  for (; slice.bits < least_bits; ++slice.bits) slice.number *= 2;
+  return true;
+}
+/// Whether an error is that memory is used up, so that a smaller slice may fit.
+bool IsTooLarge(const absl::Status& status);
+
+inline bool IsIn(PartSlice slice, uint64_t hash, uint32_t parts) {
+  return slice.bits == 0 || RestOf(hash, parts) >> (64 - slice.bits) == slice.number;
+}
+
 /// UNIMPLEMENTED for types whose values have no hash.
 absl::Status CheckKeyOfParts(const Type& type);
 

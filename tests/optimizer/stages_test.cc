@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <random>
@@ -216,10 +217,101 @@ TEST(Stages, TheSideOfAJoinThatHasMoreRowsThanExpectedIsProbed) {
   EXPECT_NE(build(more), build(tree)) << TextOf(more) << TextOf(tree);
 }
 
+LoweredTree Joined(const std::string& text, uint64_t build_bytes_max, const StageFacts& facts = {},
+                   Parts joins = Parts::kIfMany) {
+  Tables tables;
+  absl::StatusOr<LoweredTree> lowered =
+      LowerTree(Bound(text, tables),
+                {.parts = Parts::kIfMany, .joins = joins, .build_bytes_max = build_bytes_max}, facts);
+  EXPECT_TRUE(lowered.ok()) << text << "\n" << lowered.status();
+  return lowered.ok() ? *std::move(lowered) : LoweredTree();
+}
+
+const plan::JoinSource* JoinOfStage(const LoweredTree& tree, uint32_t stage) {
+  const plan::PhysicalPlan& plan = tree.lowered.plan;
+  return std::get_if<plan::JoinSource>(&plan.pipelines[plan.stages[stage].claimed].source);
+}
+
+constexpr uint64_t kMiB = 1 << 20;
+
+TEST(Stages, BuildSidesThatDoNotFitComeByParts) {
+  const std::string query =
+      "select * from (select c_region, sum(b.lo_revenue) from lineorder a join lineorder b on a.lo_orderkey "
+      "= b.lo_orderkey join customer on a.lo_custkey = c_custkey group by 1) g";
+  const LoweredTree whole = Joined(query, 4096 * kMiB);
+  EXPECT_EQ(whole.lowered.stages.size(), 1u) << TextOf(whole);
+  const LoweredTree tree = Joined(query, 16 * kMiB);
+  ASSERT_EQ(tree.lowered.stages.size(), 3u) << TextOf(tree);
+  const plan::JoinSource* join = JoinOfStage(tree, 2);
+  ASSERT_NE(join, nullptr) << TextOf(tree);
+  EXPECT_EQ(tree.lowered.plan.pipelines[join->probe.build].stage, 0u) << "the build side comes first";
+  EXPECT_EQ(tree.lowered.plan.pipelines[join->probed].stage, 1u);
+  const auto& sink = std::get<plan::PartitionSink>(tree.lowered.plan.pipelines[join->probed].sink);
+  EXPECT_EQ(sink.parts, tree.lowered.stages[2].parts);
+  for (const uint32_t side : {0, 1}) EXPECT_TRUE(tree.lowered.stages[side].barrier);
+  EXPECT_FALSE(tree.lowered.stages[2].barrier);
+  EXPECT_NE(TextOf(tree).find(absl::StrCat(" by ", sink.parts, " parts of (lo_orderkey")), std::string::npos)
+      << TextOf(tree);
+  // Each is planned anew as it was.
+  const LoweredTree again = Joined(query, 16 * kMiB, {{0, {.rows = 7e6, .by_parts = true}}});
+  EXPECT_EQ(Beginning(tree, 1), Beginning(again, 1));
+  EXPECT_EQ(TextOf(Joined(query, 16 * kMiB, {}, Parts::kNever)), TextOf(whole));
+}
+
+TEST(Stages, JoinsOfGroupsByPartsStayOnServers) {
+  const std::string groups = "(select lo_orderkey as k, count(*) as n from lineorder group by 1)";
+  for (const std::string kind : {"", "left", "right", "full"}) {
+    const std::string query = absl::StrCat("select * from (select count(*) from ", groups, " a ", kind,
+                                           " join ", groups, " b on a.k = b.k) g");
+    const LoweredTree tree = Joined(query, 4096 * kMiB);
+    ASSERT_EQ(tree.lowered.stages.size(), 5u) << query << TextOf(tree);
+    EXPECT_NE(JoinOfStage(tree, 4), nullptr) << TextOf(tree);
+    EXPECT_EQ(Joined(query, 4096 * kMiB, {}, Parts::kNever).lowered.stages.size(), 4u) << "the client joins";
+  }
+}
+
+/// Only what has no fact of a whole build side, and has keys.
+TEST(Stages, NotInAndCrossJoinsDoNotGoByParts) {
+  for (const char* query :
+       {"select count(*) from customer where c_custkey not in (select nullif(lo_custkey, 3) from lineorder)",
+        "select count(*) from customer left join supplier on c_custkey < s_suppkey",
+        "select count(*) from customer where c_custkey in (select nullif(lo_custkey, 3) from lineorder) or "
+        "c_custkey < "
+        "7"}) {
+    const LoweredTree tree = Joined(query, kMiB, {}, Parts::kAlways);
+    for (uint32_t s = 0; s < tree.lowered.stages.size(); ++s)
+      EXPECT_EQ(JoinOfStage(tree, s), nullptr) << query << "\n" << TextOf(tree);
+  }
+}
+
+/// Rows with a NULL as a key are written where the kind needs them.
+TEST(Stages, NullKeysAreLeftOutWhereTheyMatchNothing) {
+  const auto filtered = [](const std::string& kind) {
+    const LoweredTree tree = Joined(
+        absl::StrCat("select * from (select a.lo_tax from (select nullif(lo_custkey, 3) as k, lo_tax "
+                     "from lineorder) a ",
+                     kind, " join (select nullif(lo_custkey, 5) as k from lineorder) b on a.k = b.k) g"),
+        kMiB, {}, Parts::kAlways);
+    size_t filters = 0;
+    for (const plan::Pipeline& pipeline : tree.lowered.plan.pipelines) {
+      if (!std::holds_alternative<plan::PartitionSink>(pipeline.sink)) continue;
+      filters += static_cast<size_t>(std::count_if(
+          pipeline.steps.begin(), pipeline.steps.end(),
+          [](const plan::StepNode& step) { return std::holds_alternative<plan::FilterStep>(step); }));
+    }
+    return filters;
+  };
+  EXPECT_EQ(filtered(""), 2u);
+  EXPECT_EQ(filtered("left"), 1u);
+  EXPECT_EQ(filtered("right"), 1u);
+  EXPECT_EQ(filtered("full"), 0u);
+}
+
 TEST(Stages, SsbsQueriesNeedNoFurtherStage) {
   for (const ssb::Query& query : ssb::Queries()) {
     const LoweredTree tree = Lowered(std::string(query.sql));
     EXPECT_EQ(tree.lowered.stages.size(), 1u) << query.id << "\n" << TextOf(tree);
+    EXPECT_EQ(TextOf(Joined(std::string(query.sql), 4096 * kMiB)), TextOf(tree)) << query.id;
   }
 }
 
@@ -236,7 +328,8 @@ TEST(Stages, PlansWithMoreFactsBeginAlike) {
       absl::StatusOr<plan::logical::Query> tree = sql::BindLogical(query.text, tables);
       if (!tree.ok() || !Unnest(*tree).ok()) continue;
       PushFilters(*tree);
-      const LoweringOptions options{.parts = Parts::kAlways};
+      const LoweringOptions options{.parts = Parts::kAlways,
+                                    .joins = random() % 2 == 0 ? Parts::kAlways : Parts::kNever};
       StageFacts facts;
       absl::StatusOr<LoweredTree> before = LowerTree(*tree, options);
       for (uint32_t s = 0; before.ok() && s < before->lowered.stages.size(); ++s) {

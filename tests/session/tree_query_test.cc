@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "plan/expression.h"
 #include "tests/cluster/in_process_cluster.h"
 #include "tests/cluster/oracle.h"
 #include "tests/sql/logical_results.h"
@@ -296,6 +297,130 @@ TEST_F(TreeQueryByPartsTest, ScratchMemoryIsGivenBackBehindEachQuery) {
   EXPECT_EQ(UsedAtLast(used), used) << "after a query";
   EXPECT_FALSE(session.Execute("select a, sum(1 / (a - a)) from t group by a").ok());
   EXPECT_EQ(UsedAtLast(used), used) << "after an error";
+}
+
+/// Sides of joins of columnar tables go by parts, too, however small they are.
+class TreeQueryJoinsByPartsTest : public TreeQueryByPartsTest {
+ protected:
+  TreeQueryJoinsByPartsTest() { EXPECT_TRUE(cluster_.session().Execute("set nam.joins_by_parts = on").ok()); }
+};
+
+TEST_F(TreeQueryJoinsByPartsTest, ResultsAreThoseOfPostgreSql) {
+  Compare("logical_results.txt");
+}
+
+TEST_F(TreeQueryJoinsByPartsTest, RandomResultsAreThoseOfPostgreSql) {
+  Compare("logical_random_results.txt");
+}
+
+TEST_F(TreeQueryJoinsByPartsTest, QueriesOfTheOracleAreThoseOfPostgreSql) {
+  Compare("oracle_results.txt");
+}
+
+TEST_F(TreeQueryJoinsByPartsTest, ResultsOverRecordsAreThoseOfPostgreSql) {
+  Compare("logical_results.txt", true);
+}
+
+/// Their parts are those of the values that are compared: of one scale, and without blanks that do not count.
+TEST_F(TreeQueryJoinsByPartsTest, KeysOfOtherTypesMeetInOnePart) {
+  SmallTable a{{"a", {{"c", plan::CharType(5), true}, {"n", Type::Integer()}}, {}, ""}, {}};
+  SmallTable b{{"b", {{"v", Type::String(8), true}, {"d", Type::Decimal(2)}}, {}, ""}, {}};
+  for (int i = 0; i < 100; ++i) {
+    const std::string text = absl::StrCat("t", i);
+    a.rows.push_back({i == 7 ? Value::Null(plan::CharType(5)) : Value::String(text), Value::Integer(i)});
+    a.rows.back()[0].type = plan::CharType(5);
+    b.rows.push_back({i == 9 ? Value::Null(Type::String(8)) : Value::String(text + (i % 2 == 0 ? "  " : "")),
+                      Value::Decimal(100 * i, 2)});
+    b.rows.back()[0].type = Type::String(8);
+  }
+  for (const SmallTable& table : {a, b}) {
+    const absl::Status loaded = testing::Load(cluster_.attachment(), table, {.block_bytes = 2048});
+    ASSERT_TRUE(loaded.ok()) << loaded;
+  }
+  for (const auto& [query, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"select count(*) from a join b on c = v", "98"},
+           {"select count(*) from b join a on v = c", "98"},
+           {"select count(*) from a left join b on c = v", "100"},
+           {"select count(*) from a full join b on c = v", "102"},
+           {"select count(*) from a join b on n = d", "100"},
+           {"select count(*) from a full join b on n = d and c = v", "102"}}) {
+    const auto result = cluster_.session().Execute(query);
+    ASSERT_TRUE(result.ok()) << query << result.status();
+    EXPECT_EQ(result->rows[0][0].ToString(), expected) << query;
+  }
+}
+
+/// A build side of more than four times what servers may hold of it.
+TEST_F(TreeQueryByPartsTest, BuildSidesBeyondTheBudgetAreJoinedByParts) {
+  constexpr int kRows = 200'000, kSmallRows = 1'000;
+  SmallTable table{
+      {"big", {{"k", Type::Integer()}, {"p", Type::Integer()}, {"v", Type::Integer(), true}}, {{"k", 8}}, ""},
+      {}};
+  for (int i = 0; i < kRows; ++i) {
+    table.rows.push_back({Value::Integer(i), Value::Integer((i * 7 + 3) % (2 * kRows)),
+                          i % 10 == 0 ? Value::Null(Type::Integer()) : Value::Integer(i % 1000)});
+  }
+  SmallTable small{{"small", {{"id", Type::Integer()}, {"n", Type::Integer()}}, {{"id", 2}}, ""}, {}};
+  for (int i = 0; i < kSmallRows; ++i) small.rows.push_back({Value::Integer(i), Value::Integer(i % 7)});
+  ASSERT_TRUE(testing::Load(cluster_.attachment(), table, {.block_bytes = 16384}).ok());
+  ASSERT_TRUE(testing::Load(cluster_.attachment(), small, {.block_bytes = 16384}).ok());
+  session::Session& session = cluster_.session();
+  ASSERT_TRUE(session.Execute("set nam.groups_by_parts = auto").ok());
+  const uint64_t used = cluster_.UsedBytes();
+  // Of keys p that are odd half have a partner k; both are each number once.
+  int64_t pairs = 0, sum_k = 0, sum_v = 0;
+  for (int64_t i = 0; i < kRows; ++i) {
+    const int64_t p = (i * 7 + 3) % (2 * kRows);
+    if (p >= kRows) continue;
+    ++pairs;
+    sum_k += p;
+    sum_v += p % 10 == 0 ? 0 : p % 1000;
+  }
+  const std::vector<std::pair<std::string, TextRows>> queries = {
+      {"select count(*), sum(b.k), sum(b.v) from big a join big b on a.p = b.k",
+       {{absl::StrCat(pairs), absl::StrCat(sum_k), absl::StrCat(sum_v)}}},
+      {"select count(*), count(b.k), sum(b.k) from big a left join big b on a.p = b.k",
+       {{absl::StrCat(kRows), absl::StrCat(pairs), absl::StrCat(sum_k)}}},
+      {"select count(*), count(a.k), count(b.k) from big a full join big b on a.p = b.k",
+       {{absl::StrCat(2 * kRows - pairs), absl::StrCat(kRows), absl::StrCat(kRows)}}},
+      {"select count(*) from big a where exists (select * from big b where a.p = b.k)",
+       {{absl::StrCat(pairs)}}},
+      {"select count(*) from big a where not exists (select * from big b where a.p = b.k)",
+       {{absl::StrCat(kRows - pairs)}}},
+      {"select count(*) from big a join big b on a.p = b.k join small on b.v = id where n < 8",
+       {{absl::StrCat(pairs - kRows / 20)}}}};
+  const auto execute = [&](const std::string& statement) {
+    absl::StatusOr<ResultSet> result = session.Execute(statement);
+    EXPECT_EQ(UsedAtLast(used), used) << "scratch memory is left behind " << statement;
+    return result;
+  };
+  ASSERT_TRUE(session.Execute("set nam.build_mib_max = 1").ok());
+  for (const auto& [query, expected] : queries) {
+    SCOPED_TRACE(query);
+    const auto result = execute(query);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(ToText(*result), expected);
+    const auto report = execute("explain analyze " + query);
+    ASSERT_TRUE(report.ok()) << report.status();
+    std::string lines;
+    for (const auto& row : report->rows) absl::StrAppend(&lines, row[0].text, "\n");
+    EXPECT_NE(lines.find(" by 64 parts of ("), std::string::npos) << lines;
+  }
+  // Nothing says before that all rows meet these conditions.
+  const std::string larger = absl::StrCat(
+      "select count(*), count(b.k) from big a left join (select * from big where ",
+      "k + 0 >= 0 and k + 1 > 0 and k + 2 > 0 and k + 3 > 0 and k + 4 > 0 and k + 5 > 0", ") b on a.p = b.k");
+  const auto anew = execute("explain analyze " + larger);
+  ASSERT_TRUE(anew.ok()) << anew.status();
+  std::string report;
+  for (const auto& row : anew->rows) absl::StrAppend(&report, row[0].text, "\n");
+  EXPECT_NE(report.find("Planned anew: a build side was larger"), std::string::npos) << report;
+  const auto counts = execute(larger);
+  ASSERT_TRUE(counts.ok()) << counts.status();
+  EXPECT_EQ(ToText(*counts), (TextRows{{absl::StrCat(kRows), absl::StrCat(pairs)}}));
+  ASSERT_TRUE(session.Execute("set nam.joins_by_parts = off").ok());
+  const auto refused = execute(queries[1].first);
+  ASSERT_FALSE(refused.ok()) << "the build sides do fit";
 }
 
 }  // namespace

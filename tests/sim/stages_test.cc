@@ -50,12 +50,16 @@ const std::vector<std::string>& Queries() {
       "select lo_orderkey, lo_linenumber, lo_revenue from lineorder where lo_quantity < 15 order by "
       "lo_revenue desc, 1, 2",
       "select lo_custkey, lo_orderkey, lo_linenumber, sum(lo_revenue) over (partition by lo_custkey order "
-      "by lo_orderkey, lo_linenumber) as s from lineorder where lo_quantity < 10 order by s, 1, 2, 3"};
+      "by lo_orderkey, lo_linenumber) as s from lineorder where lo_quantity < 10 order by s, 1, 2, 3",
+      "select count(*), sum(a.lo_revenue), sum(b.lo_tax) from lineorder a join lineorder b on a.lo_orderkey "
+      "= b.lo_orderkey and a.lo_linenumber = b.lo_linenumber",
+      "select count(*), count(k), sum(n) from (select lo_custkey as k, count(*) as n from lineorder group by "
+      "1) g full join customer on k = c_custkey"};
   return queries;
 }
 
-/// A cluster with SSB in it, and a client whose groups all go by parts, and whose sorts by runs. Each READ takes long, so that there
-/// is time for servers to go.
+/// A cluster with SSB in it, and a client whose groups all go by parts, and whose sorts by runs. Each READ
+/// takes long, so that there is time for servers to go.
 class Staged {
  public:
   Staged(uint64_t seed, int compute_servers, int memory_servers, bool by_parts = true)
@@ -79,7 +83,7 @@ class Staged {
     EXPECT_TRUE(loaded.ok()) << loaded;
     for (const std::string setting : {"work_queue = on", "prefetch_window = 1", "multicast = off"})
       EXPECT_TRUE(Execute("SET nam." + setting).ok());
-    for (const char* const setting : {"groups_by_parts", "sorts_by_runs"})
+    for (const char* const setting : {"groups_by_parts", "joins_by_parts", "sorts_by_runs"})
       EXPECT_TRUE(Execute(absl::StrCat("SET nam.", setting, " = ", by_parts ? "on" : "off")).ok());
   }
 

@@ -190,6 +190,21 @@ TEST(PartedGroupsTest, ManyGroupsNeedNoMoreThanTheBudget) {
   ExpectTuples(*merged, Model(aggregation, input));
 }
 
+TEST(PartedGroupsTest, APartWithMoreGroupsThanTheBudgetAllowsIsMergedSliceBySlice) {
+  StepDriver driver(9, 6 << 20);
+  ScratchCluster cluster(driver);
+  const Aggregation aggregation = PackedSums();
+  Stages stages(driver, cluster, aggregation, 1);
+  std::vector<Tuple> input;
+  for (int i = 0; i < 250'000; ++i)
+    input.push_back({Cell::Number(i * 20), Cell::Number(1 + i % 7), Cell::Number(driver.random().Below(9))});
+  ASSERT_TRUE(stages.Group(input, {}, 1).ok());
+  EXPECT_TRUE(stages.parted());
+  const auto merged = stages.Merge(PiecesOf(1), 1);
+  ASSERT_TRUE(merged.ok()) << merged.status();
+  ExpectTuples(*merged, Model(aggregation, input));
+}
+
 TEST(PartedGroupsTest, RowsThatMakeNoFewerGroupsAreWrittenOnce) {
   StepDriver driver(8);
   ScratchCluster cluster(driver);

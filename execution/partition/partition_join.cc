@@ -1,0 +1,275 @@
+#include "execution/partition/partition_join.h"
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "execution/partition/parts.h"
+#include "plan/work_cost.h"
+#include "types/sql_error.h"
+
+namespace nam::execution {
+namespace {
+
+using plan::JoinKind;
+
+/// What a row of the build side takes at most beside its bytes at rest: in the heads and links of its table.
+constexpr uint64_t kTableBytesOfRow = 20;
+
+absl::Status Cancelled() {
+  return absl::CancelledError("the query was cancelled");
+}
+
+/// Rows of the build side leave also without a partner.
+bool DrainsBuild(JoinKind kind) {
+  return kind == JoinKind::kRight || kind == JoinKind::kFull;
+}
+
+/// Without rows of the build side none of the probe side's leave.
+bool NeedsPartners(JoinKind kind) {
+  return kind == JoinKind::kInner || kind == JoinKind::kSemi || kind == JoinKind::kRight;
+}
+
+}  // namespace
+
+class PartitionJoin::Task final : public SourceTask {
+ public:
+  Task(PartitionJoin& source, uint64_t share_bytes, TaskContext& context)
+      : source_(source),
+        clock_(context.clock()),
+        budget_(share_bytes),
+        has_share_(source.budget_.Take(share_bytes)),
+        claims_(source.queue_, context.channels().claims, context.clock(), context.cancel()),
+        build_input_(source.options_.built.layout.fields(), 0),
+        probe_input_(source.options_.probed.layout.fields(), 0),
+        began_ns_(clock_.NowNs()) {}
+
+  ~Task() override {
+    EndReading();
+    probing_.reset();
+    if (has_share_) source_.budget_.Give(budget_.bytes());
+    totals_.scan.total_ns = clock_.NowNs() - began_ns_;
+    const std::lock_guard lock(source_.mutex_);
+    source_.totals_.scan.Add(totals_.scan, &claims_);
+    source_.totals_.pages += totals_.pages;
+    source_.totals_.bytes += totals_.bytes;
+    source_.slices_ += slices_;
+  }
+
+  Step Next(TaskContext& context, Chunk& out) override {
+    while (true) {
+      if (probing_ == nullptr) {
+        const absl::StatusOr<bool> more = NextSlice(context);
+        if (!more.ok()) return context.Fail(more.status());
+        if (!*more) {
+          out.SelectAll(0);
+          return Step::kDone;
+        }
+      }
+      if (context.cancelled()) return context.Fail(Cancelled());
+      const Step step = Probe(context, out);
+      if (step == Step::kFailed) return step;
+      if (step == Step::kDone) {
+        EndReading();
+        probing_.reset();
+      } else if (out.selection().count > 0) {
+        return Step::kHaveMore;
+      }
+    }
+  }
+
+ private:
+  /// The table of a slice, and the probe of it: this task's alone.
+  struct Probing {
+    std::unique_ptr<RowBuild> build;
+    std::unique_ptr<StepOperator> probe;
+    std::unique_ptr<StepTask> task;
+    bool pushing = false;  // the probe has more of its input
+    bool drained = false;  // the probe side has no more rows
+  };
+
+  /// Builds the next slice of a part that has rows to join. False: no part is left.
+  absl::StatusOr<bool> NextSlice(TaskContext& context) {
+    if (!has_share_) return TooLarge(0);
+    while (true) {
+      context.Settle();
+      if (context.cancelled()) return Cancelled();
+      if (!slicing_) {
+        NAM_ASSIGN_OR_RETURN(const bool part, NextPart(context));
+        if (!part) return false;
+      } else if (!GoOn(least_bits_, slice_)) {
+        slicing_ = false;
+        continue;
+      }
+      absl::StatusOr<std::unique_ptr<RowBuild>> build = Build(context);
+      while (!build.ok() && IsTooLarge(build.status())) {
+        if (slice_.bits == kSliceBitsMax) return TooLarge(source_.built_.RowsOf(part_));
+        slice_ = {slice_.bits + 1, slice_.number * 2};
+        build = Build(context);
+      }
+      NAM_RETURN_IF_ERROR(build.status());
+      ++slices_;
+      if ((*build)->empty() && NeedsPartners(source_.options_.probe.kind)) continue;
+      NAM_RETURN_IF_ERROR(StartProbing(context, *std::move(build)));
+      return true;
+    }
+  }
+
+  /// Claims a part, and says how many slices of it fit at least.
+  absl::StatusOr<bool> NextPart(const TaskContext& context) {
+    while (true) {
+      const std::optional<uint32_t> piece = claims_.Next();
+      NAM_RETURN_IF_ERROR(claims_.error());
+      // A claim that ended because of it is no end of the work.
+      if (context.cancelled()) return Cancelled();
+      if (!piece.has_value()) return false;
+      part_ = source_.queue_[*piece].partition;
+      const uint64_t rows = source_.built_.RowsOf(part_);
+      const JoinKind kind = source_.options_.probe.kind;
+      if (rows == 0 && NeedsPartners(kind)) continue;
+      if (source_.probed_.RowsOf(part_) == 0 && !DrainsBuild(kind)) continue;
+      const uint64_t bytes = rows * (source_.options_.build.layout.stride() + kTableBytesOfRow);
+      least_bits_ = 0;
+      while (bytes >> least_bits_ > budget_.bytes()) ++least_bits_;
+      if (least_bits_ > kSliceBitsMax) return TooLarge(rows);
+      slice_ = {least_bits_, 0};
+      slicing_ = true;
+      return true;
+    }
+  }
+
+  absl::StatusOr<std::unique_ptr<RowBuild>> Build(TaskContext& context) {
+    // Its errors are no end: the slice may be halved.
+    TaskContext building(clock_, budget_, context.cancel(), context.channels());
+    absl::StatusOr<std::unique_ptr<RowBuild>> build = RowBuild::Make(source_.options_.build, budget_);
+    NAM_RETURN_IF_ERROR(build.status());
+    const absl::Status status = Fill(building, **build);
+    EndReading();
+    building.Settle();
+    NAM_RETURN_IF_ERROR(status);
+    return build;
+  }
+
+  absl::Status Fill(TaskContext& building, RowBuild& build) {
+    Read(building, source_.built_, source_.options_.built);
+    const std::unique_ptr<SinkTask> task = build.NewTask(building);
+    while (true) {
+      if (building.cancelled()) return Cancelled();
+      NAM_ASSIGN_OR_RETURN(const bool more, reader_->Next(build_input_));
+      if (!more) break;
+      if (task->Consume(building, build_input_) == Step::kFailed) return building.error();
+    }
+    if (task->Finish(building) == Step::kFailed) return building.error();
+    const uint32_t parts = build.CombineParts();
+    for (uint32_t part = 0; part < parts; ++part) NAM_RETURN_IF_ERROR(build.Combine(building, part));
+    return absl::OkStatus();
+  }
+
+  absl::Status StartProbing(TaskContext& context, std::unique_ptr<RowBuild> build) {
+    auto probing = std::make_unique<Probing>();
+    probing->build = std::move(build);
+    NAM_ASSIGN_OR_RETURN(probing->probe, MakeProbe(*probing->build, source_.options_.probe));
+    probing->task = probing->probe->NewTask(context);
+    probing_ = std::move(probing);
+    Read(context, source_.probed_, source_.options_.probed);
+    return absl::OkStatus();
+  }
+
+  /// kHaveMore: `out` has the rows of this call, maybe none. kDone: the slice has no more.
+  Step Probe(TaskContext& context, Chunk& out) {
+    if (!probing_->pushing && !probing_->drained) {
+      const absl::StatusOr<bool> more = reader_->Next(probe_input_);
+      if (!more.ok()) return context.Fail(more.status());
+      probing_->pushing = *more;
+      probing_->drained = !*more;
+      if (*more) context.Charge(probe_input_.selection().count, plan::work_cost::kFinishRowPs);
+    }
+    if (!probing_->pushing) return probing_->task->Drain(context, out);
+    const Step step = probing_->task->Push(context, probe_input_, out);
+    if (step == Step::kFailed) return step;
+    probing_->pushing = step == Step::kHaveMore;
+    return Step::kHaveMore;
+  }
+
+  // One side at a time has the channel.
+  void Read(TaskContext& context, const PartPages& pages, const Side& side) {
+    reader_.emplace(pages, side.layout, side.keys, *context.channels().blocks, context.cancel());
+    reader_->Start(part_, slice_);
+  }
+  void EndReading() {
+    if (!reader_.has_value()) return;
+    totals_.scan.rows_in += reader_->rows();
+    totals_.pages += reader_->scratch().pages();
+    totals_.bytes += reader_->scratch().bytes();
+    reader_.reset();
+  }
+
+  /// Of a part with so many rows on its build side.
+  absl::Status TooLarge(uint64_t rows) const {
+    const std::string what =
+        rows == 0 ? "a join by parts has no memory left beside the query's other joins"
+                  : absl::StrFormat(
+                        "a part of a join with %d rows has too many with equal keys: a thread of "
+                        "the server may hold %d KiB of them",
+                        rows, budget_.bytes() >> 10);
+    return UserError(sqlstate::kOutOfMemory, what, -1, "raise nam.build_mib_max, or add a filter");
+  }
+
+  PartitionJoin& source_;
+  Clock& clock_;
+  MemoryBudget budget_;  // this task's share of the source's
+  const bool has_share_;
+  PieceClaims claims_;
+  std::optional<PartReader> reader_;
+  Chunk build_input_, probe_input_;
+  std::unique_ptr<Probing> probing_;
+  uint32_t part_ = 0;
+  bool slicing_ = false;  // part_ has been begun; slice_ is the one that was built last
+  uint32_t least_bits_ = 0;
+  PartSlice slice_;
+  uint64_t slices_ = 0;
+  const int64_t began_ns_;
+  PartitionSource::Totals totals_;
+};
+
+absl::StatusOr<std::unique_ptr<PartitionJoin>> PartitionJoin::Make(Options options, PieceQueue& queue,
+                                                                   MemoryBudget& budget) {
+  for (const partitioner::Piece& piece : queue.pieces()) {
+    if (piece.partition >= options.parts || piece.first_block != 0 || piece.blocks != 1)
+      return absl::InvalidArgumentError("a piece that is no part");
+  }
+  const auto pages_of = [&](const Side& side) {
+    return PartPages::Make(options.directories, side.pipeline, options.parts, side.layout);
+  };
+  NAM_ASSIGN_OR_RETURN(PartPages probed, pages_of(options.probed));
+  NAM_ASSIGN_OR_RETURN(PartPages built, pages_of(options.built));
+  return std::unique_ptr<PartitionJoin>(
+      new PartitionJoin(std::move(options), std::move(probed), std::move(built), queue, budget));
+}
+
+std::unique_ptr<SourceTask> PartitionJoin::NewTask(TaskContext& context) {
+  uint64_t share_bytes = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (share_bytes_ == 0)
+      share_bytes_ = (budget_.bytes() - budget_.used()) / static_cast<uint64_t>(options_.threads);
+    share_bytes = share_bytes_;
+  }
+  return std::make_unique<Task>(*this, share_bytes, context);
+}
+
+PartitionSource::Totals PartitionJoin::totals() const {
+  const std::lock_guard lock(mutex_);
+  return totals_;
+}
+
+uint64_t PartitionJoin::slices() const {
+  const std::lock_guard lock(mutex_);
+  return slices_;
+}
+
+}  // namespace nam::execution

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "execution/join/probe.h"
+#include "execution/join/row_build.h"
+#include "execution/memory_budget.h"
+#include "execution/partition/part_pages.h"
+#include "execution/partition/partition_source.h"
+#include "execution/scan/piece_claims.h"
+#include "execution/task.h"
+
+namespace nam::execution {
+
+/// A join of two sides that lie by parts of their keys in scratch memory (plan::JoinSource). A task claims a
+/// part, builds a table over the one side's rows of it, and probes with the other's:
+///
+///     claim ─▶ READ, build ─▶ READ, probe ─▶ rows without a partner ─▶ claim …
+///                 │ larger than the task's memory
+///                 └▶ half the slice: only rows whose hash has this next bit; then the other half
+///
+/// Each slice reads its part anew, on both sides, so it takes time and no further scratch memory. A slice
+/// of which no bits are left has more rows of equal keys than fit: 53200.
+///
+/// Every task has an equal share of what is left of the budget when the first one begins: none can take what
+/// another one needs.
+class PartitionJoin final : public Source {
+ public:
+  /// Rows that a pipeline has left by parts.
+  struct Side {
+    RowLayout layout;            // of the pages
+    std::vector<uint32_t> keys;  // fields, whose hash says the part
+    uint32_t pipeline = 0;       // of the plan
+  };
+  struct Options {
+    Side probed, built;
+    uint32_t parts = 1;
+    std::span<const proto::Directory> directories;
+    /// Over the fields of `built`; with `match_bits` for right and full joins.
+    RowBuild::Options build;
+    ProbeOptions probe;  // over the fields of `probed`
+    int threads = 1;     // at most so many tasks
+  };
+
+  /// Piece p of the queue is a part. INVALID_ARGUMENT if one is none; DATA_LOSS: see PartPages::Make. What is
+  /// referred to outlives the source.
+  static absl::StatusOr<std::unique_ptr<PartitionJoin>> Make(Options options, PieceQueue& queue,
+                                                             MemoryBudget& budget);
+
+  std::unique_ptr<SourceTask> NewTask(TaskContext& context) override;
+  /// The chunk that tasks fill.
+  std::unique_ptr<Chunk> NewChunk() const { return NewProbeChunk(options_.probe); }
+  /// Of the tasks that have ended.
+  PartitionSource::Totals totals() const;
+  /// Slices that were built; as many as there are parts, if none was too large.
+  uint64_t slices() const;
+
+ private:
+  class Task;
+  PartitionJoin(Options options, PartPages probed, PartPages built, PieceQueue& queue, MemoryBudget& budget)
+      : options_(std::move(options)),
+        probed_(std::move(probed)),
+        built_(std::move(built)),
+        queue_(queue),
+        budget_(budget) {}
+
+  const Options options_;
+  const PartPages probed_, built_;
+  PieceQueue& queue_;
+  MemoryBudget& budget_;
+  mutable std::mutex mutex_;  // guards what follows
+  uint64_t share_bytes_ = 0;  // of each task, once the first has begun
+  PartitionSource::Totals totals_;
+  uint64_t slices_ = 0;
+};
+
+}  // namespace nam::execution

@@ -1,0 +1,274 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+#include <variant>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "optimizer/tree_lowering.h"
+#include "plan/expression_tree.h"
+#include "plan/flow.h"
+#include "plan/function.h"
+#include "plan/slot_of.h"
+#include "plan/table_schema.h"
+
+/// Joins of two flows, wherever their rows are.
+namespace nam::optimizer {
+
+using plan::Expr;
+using plan::JoinKind;
+using plan::Op;
+
+namespace {
+
+/// So few rows of both sides are joined in the session sooner than by parts.
+constexpr double kFewRows = 10'000;
+/// A part's table stays in a processor's second-level cache.
+constexpr double kBytesOfPart = 1 << 20;
+constexpr double kFewestJoinParts = 64, kMostJoinParts = 1024;
+/// Of a row in a table of joins beside its fields: its heads and links.
+constexpr double kTableBytesOfRow = 16;
+
+bool KeepsProbeSideAlone(JoinKind kind) {
+  return kind == JoinKind::kSemi || kind == JoinKind::kAnti || kind == JoinKind::kNullAwareAnti ||
+         kind == JoinKind::kMark;
+}
+
+/// Tuples of the probe side leave also without a partner.
+bool KeepsProbed(JoinKind kind) {
+  return kind != JoinKind::kInner && kind != JoinKind::kSemi && kind != JoinKind::kRight;
+}
+bool KeepsBuilt(JoinKind kind) {
+  return kind == JoinKind::kRight || kind == JoinKind::kFull;
+}
+
+double BytesOfSlot(const plan::Slot& slot) {
+  constexpr double kBytesOfText = 16;
+  switch (PhysicalOf(slot.type)) {
+    case Physical::kText:
+      return kBytesOfText;
+    case Physical::kTruth:
+      return 1;
+    case Physical::kInt64:
+    case Physical::kInt128: {
+      if (!slot.bounds.known) return PhysicalOf(slot.type) == Physical::kInt64 ? 8 : 16;
+      const double spread = static_cast<double>(slot.bounds.high) - static_cast<double>(slot.bounds.low);
+      return spread < 256 ? 1 : spread < 65536 ? 2 : spread < 4294967296.0 ? 4 : spread < 1.8e19 ? 8 : 16;
+    }
+    default:
+      return 16;
+  }
+}
+
+double BytesOfRows(double rows, const plan::Schema& schema) {
+  double bytes = kTableBytesOfRow;
+  for (const plan::Slot& slot : schema) bytes += BytesOfSlot(slot);
+  return rows * bytes;
+}
+
+/// What has a hash by which it can go by parts.
+bool HaveHashes(const std::vector<Expr>& keys) {
+  return std::all_of(keys.begin(), keys.end(), [](const Expr& key) {
+    return key.type.kind != TypeKind::kUuid && key.type.kind != TypeKind::kInterval;
+  });
+}
+
+/// By the parts of its keys, without facts of a whole build side.
+bool MayGoByParts(const JoinKind kind, bool null_aware, bool compares, const std::vector<Expr>& keys) {
+  const bool asks_for_facts = null_aware || (kind == JoinKind::kNullAwareAnti && !compares);
+  return !keys.empty() && !asks_for_facts && HaveHashes(keys);
+}
+
+/// Where blanks at the end do not count, and one side may have them: that one without. Then equal keys have
+/// equal bytes.
+void DropBlanks(const Type& other, Expr& key) {
+  if (plan::IsChar(key.type) || !plan::IsChar(other) || !plan::IgnoresBlanks(key.type, other)) return;
+  Expr trimmed = plan::MakeNode(Op::kFunction, Type::String(), -1, {std::move(key)});
+  trimmed.index = static_cast<int>(plan::Function::kTrimRight);
+  key = std::move(trimmed);
+}
+
+}  // namespace
+
+bool TreeLowering::IsTooLarge(double rows, const plan::Schema& schema) const {
+  if (options_.joins != LoweringOptions::Parts::kIfMany)
+    return options_.joins == LoweringOptions::Parts::kAlways;
+  return BytesOfRows(rows, schema) > static_cast<double>(options_.build_bytes_max);
+}
+
+absl::StatusOr<size_t> TreeLowering::FirstByParts(const Plan& star, const TableRefs& tables) const {
+  size_t j = 0;
+  if (options_.joins == LoweringOptions::Parts::kNever) return star.joins.size();
+  for (; j < star.joins.size(); ++j) {
+    const auto t = static_cast<size_t>(star.joins[j].table);
+    plan::Schema schema;
+    for (const uint32_t column : star.tables[t].columns) {
+      NAM_ASSIGN_OR_RETURN(plan::Slot slot, plan::SlotOfColumn(*tables[t], column));
+      schema.push_back(std::move(slot));
+    }
+    const double rows = star.tables[t].rows * star.tables[t].selectivity;
+    if (IsTooLarge(rows, schema) && HaveHashes({star.joins[j].build_key})) break;
+  }
+  return j;
+}
+
+absl::StatusOr<TreeLowering::Place> TreeLowering::Meet(JoinOf& join, Flow& probed, Flow& built) {
+  // Every server reads all of a build side, which scans can do; parts are claimed, by one server each.
+  const auto scans = [&](const Flow& flow) {
+    return flow.on_servers() && builder_.stage(flow.pipeline.stage).parts == 0;
+  };
+  const auto swap = [&] {
+    std::swap(probed, built);
+    std::swap(join.left, join.right);
+  };
+  const bool inner = join.kind == JoinKind::kInner;
+  if (probed.on_servers() && built.on_servers()) {
+    const bool may_part = options_.joins != LoweringOptions::Parts::kNever &&
+                          MayGoByParts(join.kind, join.null_aware, !join.compared.empty(), join.left);
+    const auto whole = [&](const Flow& flow) {
+      return scans(flow) && !(may_part && IsTooLarge(flow.rows(), flow.schema()));
+    };
+    // Rows without a partner are known of a whole build side: one server alone would have to see all probes.
+    if (join.kind != JoinKind::kFull) {
+      if (inner && !whole(built) && whole(probed)) swap();
+      if (whole(built)) return Place::kServers;
+    }
+    const bool always = options_.joins == LoweringOptions::Parts::kAlways;
+    if (may_part && (always || std::max(probed.rows(), built.rows()) > kFewRows)) {
+      if (inner && probed.rows() < built.rows()) swap();
+      return Place::kParts;
+    }
+  }
+  // In the session the build side's stage runs first. If more rows come of it than are expected of the other
+  // side, that one is built.
+  if (inner && probed.rows() < built.rows()) swap();
+  const uint32_t stage = built.pipeline.stage;
+  NAM_ASSIGN_OR_RETURN(built, ToSession(std::move(built)));
+  if (inner && stage != Flow::kSession) builder_.stage(stage).barrier = true;
+  if (inner && probed.rows() < built.rows()) swap();
+  NAM_ASSIGN_OR_RETURN(built, ToSession(std::move(built)));
+  NAM_ASSIGN_OR_RETURN(probed, ToSession(std::move(probed)));
+  return Place::kSession;
+}
+
+absl::StatusOr<Flow> TreeLowering::Join(JoinOf join, Flow flow, Flow build) {
+  NAM_ASSIGN_OR_RETURN(const Place place, Meet(join, flow, build));
+  if (place == Place::kParts) return JoinByParts(join, std::move(flow), std::move(build));
+  plan::BuildSink sink;
+  NAM_ASSIGN_OR_RETURN(sink.keys, OverSlots(join.right, build.layout));
+  sink.payload = SlotsWhere(build.layout, join.behind);
+  Layout payload;
+  for (const uint32_t slot : sink.payload) payload.push_back(build.layout[slot]);
+  const double build_rows = build.rows();
+  const uint32_t build_site = build.pipeline.stage;
+  const uint32_t built = builder_.Close(std::move(build), std::move(sink));
+
+  if (place == Place::kServers) builder_.MoveStage(build_site, flow.pipeline.stage);
+  plan::ProbeStep probe{.build = built, .kind = join.kind, .null_aware = join.null_aware};
+  NAM_ASSIGN_OR_RETURN(probe.keys, OverSlots(join.left, flow.layout));
+  probe.keep = SlotsWhere(flow.layout, join.behind);
+  probe.fetch = FirstNumbers(payload.size());
+  Layout partners;
+  for (const uint32_t slot : probe.keep) partners.push_back(flow.layout[slot]);
+  Layout after = partners;
+  partners.insert(partners.end(), payload.begin(), payload.end());
+  NAM_ASSIGN_OR_RETURN(probe.residuals, OverSlots(join.residuals, partners));
+  NAM_ASSIGN_OR_RETURN(probe.compared, OverSlots(join.compared, partners));
+  if (join.kind == JoinKind::kMark) after.push_back(join.mark);
+  if (!KeepsProbeSideAlone(join.kind)) after = std::move(partners);
+  const bool crossed = join.left.empty() && join.kind == JoinKind::kInner;
+  const double rows = join.rows >= 0 ? join.rows : crossed ? flow.rows() * build_rows : flow.rows();
+  NAM_RETURN_IF_ERROR(builder_.Append(std::move(probe), std::move(after), rows, flow));
+  return flow;
+}
+
+absl::StatusOr<TreeLowering::Side> TreeLowering::ByParts(std::vector<Expr> keys, const ColumnSet& behind,
+                                                         bool all, uint32_t parts, Flow flow) {
+  // Computed keys lie behind the columns, and nothing is written that nobody looks at.
+  Side side;
+  NAM_ASSIGN_OR_RETURN(const std::vector<uint32_t> slots, SlotsOf(keys, flow));
+  std::vector<uint32_t> wanted = SlotsWhere(flow.layout, behind);
+  for (const uint32_t slot : slots) {
+    auto place = std::find(wanted.begin(), wanted.end(), slot);
+    if (place == wanted.end()) place = wanted.insert(wanted.end(), slot);
+    side.keys.push_back(static_cast<uint32_t>(place - wanted.begin()));
+  }
+  plan::FilterStep not_null;
+  for (const uint32_t slot : slots) {
+    if (all || !flow.schema()[slot].nullable) continue;
+    not_null.conditions.push_back(plan::MakeNode(
+        Op::kNot, Type::Bool(), -1,
+        {plan::MakeNode(Op::kIsNull, Type::Bool(), -1, {plan::SlotExpr(flow.schema(), slot)})}));
+  }
+  if (!not_null.conditions.empty()) {
+    Layout layout = flow.layout;
+    NAM_RETURN_IF_ERROR(builder_.Append(std::move(not_null), std::move(layout), flow.rows(), flow));
+  }
+  if (wanted != FirstNumbers(flow.layout.size())) {
+    plan::ProjectStep project;
+    Layout layout;
+    for (const uint32_t slot : wanted) {
+      project.outputs.push_back(plan::SlotExpr(flow.schema(), slot));
+      layout.push_back(flow.layout[slot]);
+    }
+    NAM_RETURN_IF_ERROR(builder_.Append(std::move(project), std::move(layout), flow.rows(), flow));
+  }
+  side.layout = flow.layout;
+  side.rows = flow.schema();
+  const double rows = flow.rows();
+  const uint32_t stage = flow.pipeline.stage;
+  side.pipeline = builder_.Close(std::move(flow), plan::PartitionSink{side.keys, parts});
+  side.row_count = End(stage, {.rows = rows, .by_parts = true}, /*barrier=*/true).rows;
+  return side;
+}
+
+absl::StatusOr<Flow> TreeLowering::JoinByParts(const JoinOf& join, Flow probed, Flow built) {
+  std::vector<Expr> left = join.left, right = join.right;
+  for (size_t k = 0; k < left.size(); ++k) {
+    const Type of_left = left[k].type, of_right = right[k].type;
+    DropBlanks(of_right, left[k]);
+    DropBlanks(of_left, right[k]);
+  }
+  // As both sides are to have as many parts, what comes of the first one does not change them.
+  const double wanted = BytesOfRows(built.rows(), built.schema()) / kBytesOfPart;
+  const auto parts =
+      std::bit_ceil(static_cast<uint32_t>(std::clamp(wanted, kFewestJoinParts, kMostJoinParts)));
+  const double expected = probed.rows();
+  NAM_ASSIGN_OR_RETURN(const Side build, ByParts(std::move(right), join.behind, KeepsBuilt(join.kind), parts,
+                                                 std::move(built)));
+  NAM_ASSIGN_OR_RETURN(const Side probe, ByParts(std::move(left), join.behind, KeepsProbed(join.kind), parts,
+                                                 std::move(probed)));
+
+  plan::JoinSource source{.probed = probe.pipeline, .build = {}, .probe = {}};
+  source.build.payload = SlotsWhere(build.layout, join.behind);
+  source.probe.build = build.pipeline;
+  source.probe.kind = join.kind;
+  for (const uint32_t key : build.keys) source.build.keys.push_back(plan::SlotExpr(build.rows, key));
+  for (const uint32_t key : probe.keys) source.probe.keys.push_back(plan::SlotExpr(probe.rows, key));
+  source.probe.keep = SlotsWhere(probe.layout, join.behind);
+  source.probe.fetch = FirstNumbers(source.build.payload.size());
+  Layout partners;
+  for (const uint32_t slot : source.probe.keep) partners.push_back(probe.layout[slot]);
+  Layout after = partners;
+  for (const uint32_t slot : source.build.payload) partners.push_back(build.layout[slot]);
+  NAM_ASSIGN_OR_RETURN(source.probe.residuals, OverSlots(join.residuals, partners));
+  NAM_ASSIGN_OR_RETURN(source.probe.compared, OverSlots(join.compared, partners));
+  if (join.kind == JoinKind::kMark) after.push_back(join.mark);
+  if (!KeepsProbeSideAlone(join.kind)) after = std::move(partners);
+  NAM_ASSIGN_OR_RETURN(plan::JoinSchemas schemas, plan::SchemasOf(builder_.draft(), source));
+  double rows =
+      join.rows >= 0 ? join.rows * (expected > 0 ? probe.row_count / expected : 1) : probe.row_count;
+  if (KeepsBuilt(join.kind)) rows = std::max(rows, build.row_count);
+  const auto [first, last] = std::minmax(build.pipeline, probe.pipeline);
+  return Flow{.pipeline = {.source = std::move(source),
+                           .steps = {},
+                           .sink = {},
+                           .schemas = {std::move(schemas.output)},
+                           .estimates = {{rows, 1}},
+                           .after = {first, last},
+                           .stage = builder_.AddStage({.star = {}, .tables = {}, .parts = parts})},
+              .layout = std::move(after)};
+}
+
+}  // namespace nam::optimizer

@@ -1,0 +1,327 @@
+// Joins by parts against a naive model, as compute servers run them: their plans, attempts and directories.
+#include "execution/partition/partition_join.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "execution/attempt.h"
+#include "execution/partition/partition_sink.h"
+#include "plan/check.h"
+#include "plan/expression_tree.h"
+#include "plan/flow.h"
+#include "plan/slot_of.h"
+#include "tests/execution/partition/scratch_cluster.h"
+#include "types/sql_error.h"
+
+namespace nam::execution {
+namespace {
+
+using plan::JoinKind;
+
+constexpr JoinKind kKinds[] = {JoinKind::kInner, JoinKind::kLeft, JoinKind::kRight, JoinKind::kFull,
+                               JoinKind::kSemi,  JoinKind::kAnti, JoinKind::kMark,  JoinKind::kSingle};
+
+/// A key on both sides: of other bounds, widths or types that compare.
+struct Key {
+  plan::Slot probe, build;
+};
+
+plan::Slot Number(__int128 low, __int128 high) {
+  return {.type = Type::Integer(), .nullable = true, .bounds = {low, high, true}};
+}
+
+Key RandomKey(RandomStream& random) {
+  switch (random.Below(4)) {
+    case 0:
+      return {Number(-1000, 7'000'000), Number(-3, 60'000)};
+    case 1:
+      return {{.type = Type::Decimal(0), .nullable = true}, Number(-3, 60'000)};
+    case 2:
+      return {{.type = Type::String(), .nullable = true}, {.type = Type::String(), .nullable = true}};
+    default:
+      return {{.type = plan::CharType(20), .nullable = true}, {.type = plan::CharType(20), .nullable = true}};
+  }
+}
+
+/// Keys, then a number x or y, then a text.
+struct Join {
+  JoinKind kind = JoinKind::kInner;
+  bool residual = false;  // x < y
+  size_t keys = 1;
+  plan::Schema probe_schema, build_schema;
+  std::vector<Tuple> probe, build;
+
+  uint32_t x() const { return static_cast<uint32_t>(keys); }
+  Tuple RandomTuple(const plan::Schema& schema, uint64_t distinct, RandomStream& random) const {
+    Tuple tuple;
+    for (size_t k = 0; k < keys; ++k) {
+      const auto number = static_cast<int64_t>(random.Below(distinct)) - 3;
+      const bool text = PhysicalOf(schema[k].type) == Physical::kText;
+      tuple.push_back(random.OneIn(12) ? Cell()
+                      : text           ? Cell::Text("key " + std::to_string(number))
+                                       : Cell::Number(number));
+    }
+    tuple.push_back(RandomCell(schema[x()], 31, random));
+    tuple.push_back(RandomCell(schema[x() + 1], 50, random));
+    return tuple;
+  }
+  Tuple Output(const Tuple* p, const Tuple* b) const {
+    Tuple out = p == nullptr ? Tuple(keys + 2) : *p;
+    for (uint32_t column : {x(), x() + 1}) out.push_back(b == nullptr ? Cell() : (*b)[column]);
+    return out;
+  }
+  /// Nothing: an error.
+  std::optional<std::vector<Tuple>> Expected() const;
+};
+
+std::optional<std::vector<Tuple>> Join::Expected() const {
+  const auto key_of = [&](const Tuple& tuple) { return Tuple(tuple.begin(), tuple.begin() + x()); };
+  std::map<Tuple, std::vector<size_t>> by_key;
+  for (size_t i = 0; i < build.size(); ++i) by_key[key_of(build[i])].push_back(i);
+  std::vector<Tuple> out;
+  std::vector<bool> matched(build.size());
+  for (const Tuple& p : probe) {
+    size_t matches = 0;
+    const Tuple key = key_of(p);
+    const bool null = std::any_of(key.begin(), key.end(), [](const Cell& cell) { return cell.null; });
+    for (const size_t i : null ? std::vector<size_t>() : by_key[key]) {
+      const Tuple& b = build[i];
+      if (residual && (p[x()].null || b[x()].null || p[x()].number >= b[x()].number)) continue;
+      ++matches;
+      matched[i] = true;
+      if (kind <= JoinKind::kFull || kind == JoinKind::kSingle) out.push_back(Output(&p, &b));
+    }
+    if (kind == JoinKind::kSingle && matches > 1) return std::nullopt;
+    const bool outer = kind == JoinKind::kLeft || kind == JoinKind::kFull || kind == JoinKind::kSingle;
+    if (outer && matches == 0) out.push_back(Output(&p, nullptr));
+    if ((kind == JoinKind::kSemi && matches > 0) || (kind == JoinKind::kAnti && matches == 0))
+      out.push_back(p);
+    if (kind == JoinKind::kMark) {
+      out.push_back(p);
+      out.back().push_back(Cell::Number(matches > 0));
+    }
+  }
+  for (size_t i = 0; i < build.size(); ++i) {
+    if (!matched[i] && (kind == JoinKind::kRight || kind == JoinKind::kFull))
+      out.push_back(Output(nullptr, &build[i]));
+  }
+  return out;
+}
+
+plan::Pipeline PipelineOf(plan::SourceNode source, plan::Schema rows, plan::SinkNode sink, uint32_t stage) {
+  return {.source = std::move(source),
+          .steps = {},
+          .sink = std::move(sink),
+          .schemas = {std::move(rows)},
+          .estimates = {{0, 1}},
+          .after = {},
+          .stage = stage};
+}
+
+/// P0 and P1 leave the probe side and the build side by parts, P2 joins them.
+plan::PhysicalPlan PlanOf(const Join& join, uint32_t parts) {
+  plan::PhysicalPlan plan;
+  plan::PartitionSink by{.keys = {}, .parts = parts};
+  for (uint32_t k = 0; k < join.keys; ++k) by.keys.push_back(k);
+  plan.pipelines.push_back(PipelineOf(plan::ValuesSource{}, join.probe_schema, by, 0));
+  plan.pipelines.push_back(PipelineOf(plan::ValuesSource{}, join.build_schema, by, 1));
+  plan::JoinSource source{
+      .probed = 0, .build = {.payload = {join.x(), join.x() + 1}}, .probe = {.build = 1, .kind = join.kind}};
+  for (const uint32_t k : by.keys) {
+    source.probe.keys.push_back(plan::SlotExpr(join.probe_schema, k));
+    source.build.keys.push_back(plan::SlotExpr(join.build_schema, k));
+  }
+  for (uint32_t slot = 0; slot < join.probe_schema.size(); ++slot) source.probe.keep.push_back(slot);
+  source.probe.fetch = {0, 1};
+  const plan::Schema partners = plan::SchemasOf(plan, source)->partners;
+  if (join.residual) {
+    source.probe.residuals = {
+        plan::MakeNode(plan::Op::kLess, Type::Bool(), -1,
+                       {plan::SlotExpr(partners, join.x()), plan::SlotExpr(partners, join.x() + 2)})};
+  }
+  plan::Schema output = plan::SchemasOf(plan, source)->output;
+  plan.pipelines.push_back(PipelineOf(std::move(source), std::move(output), plan::ResultSink{}, 2));
+  plan.pipelines[2].after = {0, 1};
+  for (uint32_t s = 0; s < 3; ++s) plan.stages.push_back({.claimed = s, .result = {}});
+  EXPECT_TRUE(plan::Check(plan).ok()) << plan::Check(plan);
+  return plan;
+}
+
+class Runner {
+ public:
+  explicit Runner(uint64_t seed)
+      : driver_(seed),
+        cluster_(driver_, driver_.random().OneIn(4) ? fabric::Kind::kTcp : fabric::Kind::kShm),
+        channels_(cluster_.fabric(), cluster_.servers(), {.buffer_bytes = 2 << 20}) {}
+
+  /// Both sides as attempts leave them.
+  void Write(const Join& join, uint32_t parts) {
+    parts_ = parts;
+    for (const bool of_probe : {true, false}) {
+      const plan::Schema& schema = of_probe ? join.probe_schema : join.build_schema;
+      std::vector<std::vector<Tuple>> shares(1 + driver_.random().Below(2));
+      for (const Tuple& tuple : of_probe ? join.probe : join.build)
+        shares[driver_.random().Below(shares.size())].push_back(tuple);
+      for (const std::vector<Tuple>& share : shares) {
+        PartitionSink::Options options{.rows = schema, .keys = {}, .parts = parts, .attempt = ++attempt_};
+        for (uint32_t k = 0; k < join.keys; ++k) options.keys.push_back(k);
+        spaces_.push_back(cluster_.NewSpace());
+        auto sink = PartitionSink::Make(options, *spaces_.back(), driver_.budget());
+        ASSERT_TRUE(sink.ok()) << sink.status();
+        const absl::Status status = cluster_.RunInto(schema, share, **sink, 2);
+        ASSERT_TRUE(status.ok()) << status;
+        directories_.push_back((*sink)->output().directory().ToProto(options.attempt, of_probe ? 0 : 1));
+      }
+    }
+  }
+  absl::StatusOr<std::vector<Tuple>> Run(const Join& join, uint64_t build_bytes) {
+    StageInputs inputs;
+    inputs.plan = PlanOf(join, parts_);
+    inputs.stage = 2;
+    inputs.settings.set_result_bytes_max(256 << 20);
+    inputs.settings.set_build_bytes_max(build_bytes);
+    inputs.threads = 2;
+    inputs.attempt = 99;
+    inputs.directories = directories_;
+    for (uint32_t part = 0; part < parts_; ++part) inputs.pieces.push_back({part, 0, 1});
+    absl::StatusOr<std::unique_ptr<PreparedStage>> stage = PreparedStage::Make(std::move(inputs), leaving_);
+    if (!stage.ok()) return stage.status();
+    std::atomic<bool> cancel = false;
+    Attempt attempt(**stage, MulticastBuild(), channels_, channels_, cancel);
+    attempt.Start();
+    EXPECT_FALSE(attempt.Await([] {}));
+    if (!attempt.status().ok()) return attempt.status();
+    slices_ = (*stage)->pipeline(2).join->slices();
+    EXPECT_EQ((*stage)->build_budget().used(), 0u);
+    const std::unique_ptr<Source> rows = (*stage)->pipeline(2).RowsAtRest(false);
+    return cluster_.ReadAll(*rows, (*stage)->plan().pipelines[2].schemas[0].size(), 1);
+  }
+
+  StepDriver& driver() { return driver_; }
+  RandomStream& random() { return driver_.random(); }
+  uint64_t slices() const { return slices_; }
+  std::vector<proto::Directory>& directories() { return directories_; }
+
+ private:
+  StepDriver driver_;
+  ScratchCluster cluster_;
+  ChannelPool channels_;
+  const std::atomic<bool> leaving_ = false;
+  std::vector<std::unique_ptr<storage::ScratchSpace>> spaces_;
+  std::vector<proto::Directory> directories_;
+  uint64_t attempt_ = 0;
+  uint32_t parts_ = 1;
+  uint64_t slices_ = 0;
+};
+
+Join RandomJoin(RandomStream& random, size_t probe_rows, size_t build_rows, uint64_t distinct) {
+  Join join;
+  join.kind = kKinds[random.Below(std::size(kKinds))];
+  join.keys = 1 + random.Below(2);
+  join.residual = random.OneIn(2);
+  for (size_t k = 0; k < join.keys; ++k) {
+    const Key key = RandomKey(random);
+    join.probe_schema.push_back(key.probe);
+    join.build_schema.push_back(key.build);
+  }
+  for (plan::Schema* schema : {&join.probe_schema, &join.build_schema}) {
+    schema->push_back(Number(0, 30));
+    schema->push_back({.type = Type::String(), .nullable = true});
+  }
+  for (size_t i = 0; i < probe_rows; ++i)
+    join.probe.push_back(join.RandomTuple(join.probe_schema, distinct, random));
+  for (size_t i = 0; i < build_rows; ++i)
+    join.build.push_back(join.RandomTuple(join.build_schema, distinct, random));
+  return join;
+}
+
+void ExpectJoined(Runner& runner, const Join& join, uint64_t build_bytes) {
+  absl::StatusOr<std::vector<Tuple>> actual = runner.Run(join, build_bytes);
+  std::optional<std::vector<Tuple>> expected = join.Expected();
+  if (!expected.has_value()) {
+    ASSERT_FALSE(actual.ok());
+    EXPECT_EQ(SqlErrorOf(actual.status())->sqlstate, "21000") << actual.status();
+    return;
+  }
+  ASSERT_TRUE(actual.ok()) << actual.status();
+  std::sort(expected->begin(), expected->end());
+  ExpectTuples(*actual, *expected);
+}
+
+TEST(PartitionJoinTest, JoinsAsTheModelDoes) {
+  constexpr size_t kRows[] = {0, 1, 300, 1025, 3000};
+  for (const uint64_t seed : TestSeeds(40)) {
+    SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
+    Runner runner(seed);
+    RandomStream& random = runner.random();
+    const size_t probe_rows = kRows[random.Below(std::size(kRows))];
+    const size_t build_rows = kRows[random.Below(std::size(kRows))];
+    constexpr uint64_t kDistinct[] = {40, 500, 5000, 5000};
+    const Join join =
+        RandomJoin(random, probe_rows, build_rows, kDistinct[random.Below(std::size(kDistinct))]);
+    runner.Write(join, 1 + static_cast<uint32_t>(random.Below(40)));
+    if (::testing::Test::HasFatalFailure()) return;
+    ExpectJoined(runner, join, 64 << 20);
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+/// Also those with a NULL as a key, which are equal to no others and all in one part.
+TEST(PartitionJoinTest, PartsThatAreTooLargeAreJoinedSliceBySlice) {
+  for (const uint64_t seed : TestSeeds(12)) {
+    SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
+    Runner runner(seed);
+    RandomStream& random = runner.random();
+    Join join = RandomJoin(random, 6'000, 24'000, 20'000);
+    if (join.kind == JoinKind::kSingle) join.kind = JoinKind::kFull;
+    const auto parts = 1 + static_cast<uint32_t>(random.Below(3));
+    runner.Write(join, parts);
+    if (::testing::Test::HasFatalFailure()) return;
+    ExpectJoined(runner, join, 512 << 10);
+    EXPECT_GE(runner.slices(), 2 * parts);
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(PartitionJoinTest, AKeyWithMoreRowsThanFitIsAnError) {
+  Runner runner(5);
+  Join join = RandomJoin(runner.random(), 10, 0, 10);
+  join.kind = JoinKind::kInner;
+  const Tuple tuple = {join.probe[0].begin(), join.probe[0].end()};
+  Tuple row;
+  do {
+    row = join.RandomTuple(join.build_schema, 10, runner.random());
+  } while (std::any_of(row.begin(), row.end(), [](const Cell& cell) { return cell.null; }));
+  join.build.assign(40'000, row);
+  join.probe.assign(10, row);
+  runner.Write(join, 4);
+  const auto result = runner.Run(join, 256 << 10);
+  ASSERT_FALSE(result.ok());
+  const auto error = SqlErrorOf(result.status());
+  ASSERT_TRUE(error.has_value()) << result.status();
+  EXPECT_EQ(error->sqlstate, "53200");
+  EXPECT_NE(error->hint, "");
+}
+
+TEST(PartitionJoinTest, APartThatIsNotWhatItsDirectorySaysIsDamaged) {
+  Runner runner(6);
+  Join join = RandomJoin(runner.random(), 3'000, 3'000, 5000);
+  join.kind = JoinKind::kFull;
+  runner.Write(join, 4);
+  for (proto::Directory& directory : runner.directories()) {
+    if (directory.pipeline() != 1 || directory.parts_size() == 0) continue;
+    directory.mutable_parts(0)->set_rows(directory.parts(0).rows() - 1);
+    break;
+  }
+  const auto result = runner.Run(join, 64 << 20);
+  EXPECT_TRUE(absl::IsDataLoss(result.status())) << result.status();
+}
+
+}  // namespace
+}  // namespace nam::execution
