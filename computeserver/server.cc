@@ -212,7 +212,11 @@ absl::StatusOr<proto::AttemptReply> ComputeServerImpl::Run(const catalog::Incomi
   }
   absl::StatusOr<std::unique_ptr<AttemptRun>> run = NewRun(request, begun.place);
   if (!run.ok()) return OrCrowded(run.status(), begun.place->memory(), request.whole_memory());
-  if (request.window_bytes() == 0) return (*run)->Advance(call);
+  if (request.window_bytes() == 0) {
+    absl::StatusOr<proto::AttemptReply> reply = (*run)->Advance(call);
+    if (call.Cancelled()) (*run)->Cancel();  // nobody would read what it has left, nor say so
+    return reply;
+  }
   return open_.Begin(request.attempt(), MemberId(request.client()), *std::move(run), call);
 }
 

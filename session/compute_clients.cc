@@ -58,7 +58,10 @@ ComputeClients::Server& ComputeClients::ServerOf(const proto::Member& member) {
 
 void ComputeClients::Start(std::unique_ptr<Work> work) {
   // Connections to servers of earlier queries are given up when there are too many.
-  if (servers_.size() >= kMostServers && !servers_.contains(work->member.id())) servers_.clear();
+  if (servers_.size() >= kMostServers && !servers_.contains(work->member.id())) {
+    for (auto& [id, known] : servers_) Release(*known);
+    servers_.clear();
+  }
   Server& server = ServerOf(work->member);
   for (const uint64_t attempt : std::exchange(server.unreleased, {})) work->request.add_release(attempt);
   auto calls = std::make_shared<Calls>();
@@ -68,7 +71,11 @@ void ComputeClients::Start(std::unique_ptr<Work> work) {
     const std::lock_guard lock(mutex_);
     running_.push_back(calls);
   }
-  threads_.push_back(attachment_.fabric().StartThread("nam-call", [this, calls] { Run(calls); }));
+  std::erase_if(threads_, [](const Thread& thread) { return thread.calls->ended.load(); });
+  threads_.push_back({calls, attachment_.fabric().StartThread("nam-call", [this, calls] {
+                        Run(calls);
+                        calls->ended = true;
+                      })});
 }
 
 void ComputeClients::Run(const std::shared_ptr<Calls>& calls) {
@@ -158,7 +165,8 @@ void ComputeClients::EndAll() {
   for (const std::unique_ptr<Work>& work : ended_) {
     const auto server = servers_.find(work->member.id());
     if (server == servers_.end()) continue;
-    if (work->lost) {
+    // It is this side that ended those that are CANCELLED.
+    if (work->lost && !absl::IsCancelled(work->status)) {
       servers_.erase(server);
     } else {
       // A call that was cancelled may have left a result too: its server may not have noticed in time.

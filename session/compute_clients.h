@@ -71,6 +71,11 @@ class ComputeClients {
     catalog::CallCancellation cancellation;
     std::shared_ptr<fabric::Event> read;  // guarded by mutex_, as `over`
     bool over = false;
+    std::atomic<bool> ended = false;  // its thread is about to end
+  };
+  struct Thread {
+    std::shared_ptr<Calls> calls;
+    std::unique_ptr<fabric::Thread> thread;
   };
   struct Server {
     proto::Member member;
@@ -95,7 +100,7 @@ class ComputeClients {
   std::unique_ptr<fabric::MemoryRegion> buffer_;
   std::unique_ptr<fabric::CompletionQueue> completions_;
   std::map<uint32_t, std::unique_ptr<Server>> servers_;  // by member id
-  std::vector<std::unique_ptr<fabric::Thread>> threads_;
+  std::vector<Thread> threads_;  // those that have ended are joined when the next one starts
 
   std::mutex mutex_;  // guards what calling threads and the coordinator's share:
   std::deque<std::unique_ptr<Work>> ended_;

@@ -1,5 +1,6 @@
 #include "session/query_scratch.h"
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -28,7 +29,8 @@ absl::Status ForPages(std::span<const std::byte> pages, const OnPage& on_page) {
     PageHeader header;
     if (pages.size() < sizeof(header)) return absl::DataLossError("a result ends within a page");
     std::memcpy(&header, pages.data(), sizeof(header));
-    if (header.magic != PageHeader::kMagic || header.bytes < sizeof(header) || header.bytes > pages.size())
+    if (header.magic != PageHeader::kMagic || header.bytes < execution::RowLayout::kLeastPageBytes ||
+        header.bytes > std::min<uint64_t>(pages.size(), execution::RowLayout::kMostPageBytes))
       return absl::DataLossError("a result has something else than pages");
     NAM_RETURN_IF_ERROR(on_page(pages.first(header.bytes), header));
     pages = pages.subspan(header.bytes);

@@ -148,6 +148,7 @@ absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
   lowering_.joins = Parts::kAlways;
   facts_.clear();
   left_.clear();
+  kept_bytes_ = 0;
   replanned_.push_back("Planned anew: a build side was larger than a server's memory for joins");
   NAM_RETURN_IF_ERROR(Plan(0));
   return TryStages(noted);
@@ -193,14 +194,14 @@ absl::Status TreeRun::RunServers(uint32_t number, const StageOutput& output) {
 absl::Status TreeRun::RunBarrier(uint32_t number) {
   Left& left = left_[number];
   const auto room = [&](uint64_t bytes) -> absl::Status {
-    if (left.page_bytes + bytes <= options_.settings.result_bytes_max()) return absl::OkStatus();
+    if (kept_bytes_ + bytes <= options_.settings.result_bytes_max()) return absl::OkStatus();
     return ToStatus({.message = absl::StrFormat("the query needs more than %d MiB of memory for its result",
                                                 options_.settings.result_mib_max),
                      .hint = "SET nam.result_mib_max raises the bound",
                      .sqlstate = "53200"});
   };
   const auto keep = [&](const std::string& pages, uint64_t attempt) -> absl::StatusOr<bool> {
-    left.page_bytes += pages.size();
+    kept_bytes_ += pages.size();
     left.pages.push_back({pages, attempt});
     return true;
   };
@@ -212,11 +213,14 @@ absl::Status TreeRun::RunBarrier(uint32_t number) {
   NAM_RETURN_IF_ERROR(RunServers(number, {.add = keep, .room = room, .parts = note}));
   NAM_ASSIGN_OR_RETURN(const optimizer::StageFact fact, FactOf(number, left));
   const optimizer::StageFact expected = tree_.lowered.stages[number].expected;
-  facts_[number] = fact;
-  // What the plan has assumed, it goes on with.
+  // What the plan has assumed, it goes on with; so do the plans of later barriers, which are to have the same
+  // stages up to there.
   const double least = std::max(1.0, std::min(fact.rows, expected.rows));
-  if (fact.by_parts == expected.by_parts && std::max(fact.rows, expected.rows) < kFarOff * least)
+  if (fact.by_parts == expected.by_parts && std::max(fact.rows, expected.rows) < kFarOff * least) {
+    facts_[number] = expected;
     return absl::OkStatus();
+  }
+  facts_[number] = fact;
   NAM_RETURN_IF_ERROR(Plan(number + 1));
   replanned_.push_back(absl::StrFormat(
       "Planned anew behind stage %d: %.0f rows%s, where %.0f%s were expected", number, fact.rows,
@@ -237,7 +241,10 @@ absl::StatusOr<optimizer::StageFact> TreeRun::FactOf(uint32_t number, Left& left
                                                            plan().stages[number].claimed));
     }
   }
-  if (fact.by_parts) left.pages.clear();
+  if (fact.by_parts) {
+    for (const Left::Pages& pages : left.pages) kept_bytes_ -= pages.bytes.size();
+    left.pages.clear();
+  }
   for (const proto::Directory& directory : left.directories) {
     for (const proto::PartPages& part : directory.parts()) fact.rows += static_cast<double>(part.rows());
   }
@@ -266,6 +273,7 @@ absl::Status TreeRun::FeedStage(uint32_t number, uint32_t pipeline, execution::L
                                        [this] { options_.stages.scratch().Use(); }));
   for (Left::Pages& pages : kept->second.pages) {
     const std::string bytes = std::move(pages.bytes);
+    kept_bytes_ -= bytes.size();
     NAM_RETURN_IF_ERROR(local.Add(pipeline, BytesOf(bytes), pages.attempt));
   }
   return absl::OkStatus();

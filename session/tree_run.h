@@ -63,7 +63,6 @@ class TreeRun {
     };
     std::vector<Pages> pages;
     std::vector<proto::Directory> directories;
-    uint64_t page_bytes = 0;
   };
 
   explicit TreeRun(const Options& options) : options_(options) {}
@@ -88,6 +87,7 @@ class TreeRun {
   optimizer::LoweredTree tree_;
   optimizer::StageFacts facts_;
   std::vector<PreparedStage> stages_;  // of servers, as the plan's
+  uint64_t kept_bytes_ = 0;            // of the pages in left_
   std::map<uint32_t, Left> left_;      // by barrier that has run
   std::vector<std::string> replanned_;
   std::vector<ResultSet::Column> columns_;

@@ -48,9 +48,9 @@ std::optional<ScratchSlab> ScratchSpace::TakeRest(uint64_t bytes_least) {
 
 absl::StatusOr<ScratchSlab> ScratchSpace::NextSlab(uint64_t bytes, uint64_t bytes_least) {
   if (const std::optional<ScratchSlab> rest = TakeRest(bytes_least)) return *rest;
-  NAM_ASSIGN_OR_RETURN(const std::vector<MemoryServerId> servers, Servers());
   bytes = std::max(bytes_least, std::min(bytes, most_.load(std::memory_order_relaxed)));
   while (true) {
+    NAM_ASSIGN_OR_RETURN(const std::vector<MemoryServerId> servers, Servers());
     absl::StatusOr<ScratchSlab> slab = Ask(servers, bytes);
     if (slab.ok()) slab_bytes_.fetch_add(slab->bytes, std::memory_order_relaxed);
     if (!absl::IsResourceExhausted(slab.status())) return slab;
@@ -73,6 +73,11 @@ absl::StatusOr<std::vector<MemoryServerId>> ScratchSpace::Servers() {
   return servers_;
 }
 
+void ScratchSpace::PassOver(MemoryServerId server) {
+  const std::lock_guard lock(mutex_);
+  if (servers_.size() > 1) std::erase(servers_, server);
+}
+
 absl::StatusOr<ScratchSlab> ScratchSpace::Ask(const std::vector<MemoryServerId>& servers, uint64_t bytes) {
   const uint32_t first = next_.fetch_add(1, std::memory_order_relaxed);
   absl::Status refused;
@@ -80,6 +85,7 @@ absl::StatusOr<ScratchSlab> ScratchSpace::Ask(const std::vector<MemoryServerId>&
     const MemoryServerId server = servers[(first + i) % servers.size()];
     absl::StatusOr<ScratchSlab> slab = allocate_(server, bytes);
     if (slab.ok() || !PassesOver(slab.status())) return slab;
+    if (!absl::IsResourceExhausted(slab.status())) PassOver(server);
     // A server without room says more than one that is gone.
     if (refused.ok() || absl::IsResourceExhausted(slab.status())) refused = slab.status();
   }

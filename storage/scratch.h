@@ -73,6 +73,8 @@ class ScratchSpace {
 
  private:
   absl::StatusOr<std::vector<MemoryServerId>> Servers();
+  /// Nobody answers there: it is not asked again, unless it is the only one.
+  void PassOver(MemoryServerId server);
   absl::StatusOr<ScratchSlab> Ask(const std::vector<MemoryServerId>& servers, uint64_t bytes);
   std::optional<ScratchSlab> TakeRest(uint64_t bytes_least);
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "plan/expression.h"
 #include "tests/cluster/in_process_cluster.h"
 #include "tests/cluster/oracle.h"
@@ -281,6 +282,30 @@ class CrowdedWithoutScratchTest : public CrowdedTest {
 
 TEST_F(CrowdedWithoutScratchTest, FortyQueriesAtATimeEndOrAreOutOfMemory) {
   EXPECT_LT(RunForty("53200"), kQueries);
+}
+
+/// Three barriers: at the first two what came is about what was expected, but not in the same order; at the
+/// third it is far off. The plan that is made then has to have the stages that have run.
+TEST_F(TreeQueryByPartsTest, PlansOfLaterBarriersKeepTheStagesThatHaveRun) {
+  constexpr int kRows = 6'000;
+  SmallTable table{{"pairs", {{"k", Type::Integer()}, {"v", Type::Integer()}}, {{"k", 8}}, ""}, {}};
+  for (int i = 0; i < kRows; ++i) table.rows.push_back({Value::Integer(i), Value::Integer(i % 10)});
+  ASSERT_TRUE(testing::Load(cluster_.attachment(), table, {.block_bytes = 8192}).ok());
+  ASSERT_TRUE(cluster_.session().Execute("set nam.groups_by_parts = on").ok());
+  // (v + 0) * 2 is compared by a guess: one side has more rows than the other, and is expected to have fewer.
+  for (const char* const sides : {"(v + 0) * 2 <> 2|(v + 0) * 2 < 14", "(v + 0) * 2 < 14|(v + 0) * 2 <> 2",
+                                  "(v + 0) * 2 < 4|(v + 0) * 2 > 2", "(v + 0) * 2 > 2|(v + 0) * 2 < 4"}) {
+    const std::vector<std::string> of = absl::StrSplit(sides, '|');
+    const auto result = cluster_.session().Execute(absl::StrCat(
+        "select count(*), sum(a.c), sum(b.c) from (select k, count(*) as c from pairs where ", of[0],
+        " group by k having count(*) > 1000) a right join (select k, count(*) as c from pairs where ", of[1],
+        " group by k having count(*) < 1000) b on a.k = b.k"));
+    ASSERT_TRUE(result.ok()) << sides << ": " << result.status();
+    const auto rows = cluster_.session().Execute(absl::StrCat("select count(*) from pairs where ", of[1]));
+    ASSERT_TRUE(rows.ok()) << rows.status();
+    const std::string count = ToText(*rows)[0][0];
+    EXPECT_EQ(ToText(*result), (TextRows{{count, "NULL", count}})) << sides;
+  }
 }
 
 TEST_F(TreeQueryByPartsTest, ScratchMemoryIsGivenBackBehindEachQuery) {
