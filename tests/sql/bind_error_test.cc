@@ -104,7 +104,7 @@ TEST(BindErrorTest, From) {
       {"select * from ^f(1)", "functions in FROM but generate_series are"},
       {"select * from generate_series(1, 2) with ^ordinality", "WITH ORDINALITY is"},
       {"select * from ^generate_series(1, (select max(id) from t))", "a subquery in generate_series is"},
-      {"with w as (^delete from r where id = 1 returning id) select * from w", "statements in WITH"},
+      {"with ^w as (delete from r where id = 1 returning id) select * from w", "statements in WITH"},
       {"select * from t ^tablesample bernoulli (1)", "TABLESAMPLE is"},
       {"select * from ^only t", "ONLY is"},
       {"select * from ^other.t", "schemas other than public are"},

@@ -160,7 +160,7 @@ TEST(RecordBindTest, OnlyChangesOfSeveralTablesAreTrees) {
 /// The target is a table, whatever WITH defines; its columns are those of relation 0.
 TEST(RecordBindTest, WithBeforeChanges) {
   const auto from = BindAs<UpdateStatement>(
-      "with w (a, b) as (select id, n from u) update r set n = w.b from w where w.a = r.id and r.k = 1");
+      "with w (a, b) as (select id, t_id from u) update r set n = w.b from w where w.a = r.id and r.k = 1");
   ASSERT_NE(from.source, nullptr);
   EXPECT_TRUE(CheckTree(*from.source, false).ok()) << CheckTree(*from.source, false);
   EXPECT_EQ(plan::logical::ToString(*from.source->root).find("CteScan"), std::string::npos) << "used once";
@@ -343,7 +343,7 @@ TEST(RecordBindTest, RefusedClauses) {
       {"create index i on r ^using hash (k)", "0A000", "index method \"hash\""},
       {"create index i on r (^lower(v))", "0A000", "over an expression"},
       {"create index i on r (^k desc)", "0A000", "DESC"},
-      {"with w as (^delete from r returning id) insert into r (id) select id from w", "0A000",
+      {"with ^w as (delete from r returning id) insert into r (id) select id from w", "0A000",
        "statements in WITH"},
       {"with ^recursive w as (select 1) delete from r", "0A000", "WITH RECURSIVE is"},
       {"insert into r (id) values (1) returning ^(select 1)", "0A000", "subqueries in RETURNING of INSERT"},
