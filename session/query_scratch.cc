@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "catalog/control_plane.h"
 #include "execution/partition/open_scratch.h"
 #include "execution/partition/part_directory.h"
 #include "execution/partition/parts.h"
@@ -20,6 +21,8 @@ namespace nam::session {
 namespace {
 
 using execution::PageHeader;
+
+constexpr int64_t kTellAgainUs = 500'000;
 
 using OnPage = std::function<absl::Status(std::span<const std::byte> page, const PageHeader& header)>;
 
@@ -51,6 +54,8 @@ absl::StatusOr<uint64_t> RowsOfPages(std::span<const std::byte> pages) {
 
 QueryScratch::~QueryScratch() {
   EndQuery(/*tell=*/true);
+  ends_->Set();
+  thread_.reset();
   if (allocation_ != AllocationId()) (void)attachment_.catalog().AbortLoad(allocation_);
 }
 
@@ -110,15 +115,50 @@ execution::SortScratch QueryScratch::ForSorts() {
 void QueryScratch::EndQuery(bool tell) {
   if (!std::exchange(used_, false) || allocation_ == AllocationId()) return;
   const AllocationId allocation = std::exchange(allocation_, AllocationId());
-  (void)attachment_.catalog().AbortLoad(allocation);
-  if (!tell) return;
+  if (!Abort(allocation) || !tell) return;
   const auto servers = attachment_.Members(proto::ROLE_MEMORY);
   if (!servers.ok()) return;
   for (const proto::Member& server : *servers)
     (void)attachment_.Release(MemoryServerId(static_cast<uint16_t>(server.id())), allocation);
 }
 
+bool QueryScratch::Abort(AllocationId allocation) {
+  if (!catalog::Unanswered(attachment_.catalog().AbortLoad(allocation))) return true;
+  {
+    const std::lock_guard lock(mutex_);
+    unheard_.push_back(allocation);
+    if (std::exchange(telling_, true)) return false;
+  }
+  thread_.reset();  // has ended
+  thread_ = attachment_.fabric().StartThread("nam-scratch", [this] { TellAgain(); });
+  return false;
+}
+
+void QueryScratch::TellAgain() {
+  while (!ends_->Wait(attachment_.fabric().clock().After(kTellAgainUs))) {
+    std::vector<AllocationId> told;
+    {
+      const std::lock_guard lock(mutex_);
+      told = unheard_;
+    }
+    std::erase_if(told, [&](AllocationId allocation) {
+      return catalog::Unanswered(attachment_.catalog().AbortLoad(allocation));
+    });
+    const std::lock_guard lock(mutex_);
+    std::erase_if(unheard_, [&](AllocationId allocation) {
+      return std::find(told.begin(), told.end(), allocation) != told.end();
+    });
+    if (!unheard_.empty()) continue;
+    telling_ = false;
+    return;
+  }
+}
+
 void QueryScratch::Forget() {
+  {
+    const std::lock_guard lock(mutex_);
+    unheard_.clear();
+  }
   allocation_ = AllocationId();
   used_ = false;
 }

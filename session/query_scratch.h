@@ -2,24 +2,29 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <span>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/strong_id.h"
 #include "catalog/attachment.h"
 #include "execution/sort/scratch_run.h"
+#include "fabric/fabric.h"
 #include "proto/compute.pb.h"
 
 namespace nam::session {
 
 /// A session's scratch memory: an allocation that compute servers write to for one query at a time. Made for
 /// the first query that may need it, kept until one has used it, and given back behind that query; it ends
-/// with the session's lease in any case. What waits ends with CANCELLED soon after `cancel` is set. One
-/// thread.
+/// with the session's lease in any case. A catalog that does not hear that it is over is told again, on a
+/// thread of its own, or the memory would stay as long as the session. What waits ends with CANCELLED soon
+/// after `cancel` is set. One thread.
 class QueryScratch {
  public:
   QueryScratch(catalog::Attachment& attachment, const std::atomic<bool>& cancel)
-      : attachment_(attachment), cancel_(cancel) {}
+      : attachment_(attachment), cancel_(cancel), ends_(attachment.fabric().CreateEvent()) {}
   ~QueryScratch();
   QueryScratch(const QueryScratch&) = delete;
   QueryScratch& operator=(const QueryScratch&) = delete;
@@ -42,10 +47,21 @@ class QueryScratch {
   void Forget();
 
  private:
+  /// False: the catalog has not heard of it, and is told again.
+  bool Abort(AllocationId allocation);
+  /// Until it has heard of all.
+  void TellAgain();
+
   catalog::Attachment& attachment_;
   const std::atomic<bool>& cancel_;
+  const std::unique_ptr<fabric::Event> ends_;
   AllocationId allocation_;  // none: 0
   bool used_ = false;
+
+  std::mutex mutex_;  // guards what the thread shares:
+  std::vector<AllocationId> unheard_;
+  bool telling_ = false;
+  std::unique_ptr<fabric::Thread> thread_;  // of the session's thread
 };
 
 /// Rows of pages that lie one behind the other, by their headers. DATA_LOSS if these are no pages.

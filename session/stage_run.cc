@@ -18,6 +18,8 @@ constexpr uint64_t kWorthClaimingBytes = 32u << 20;
 constexpr double kWorthClaimingTuples = 8e6;
 /// A record table that drives a query comes in so many pieces for each thread, so that all end together.
 constexpr uint64_t kRecordPiecesOfAThread = 16;
+/// For so long a catalog that has not answered is not asked who has joined.
+constexpr int64_t kCatalogSilentNs = 10'000'000'000;
 
 /// Rows of each part. Those that may be of any part are nobody's, and make every part worth a look.
 std::vector<uint64_t> RowsByPart(const PreparedStage& prepared) {
@@ -247,7 +249,12 @@ WorkCounters* StageRunner::CountersFor(const PreparedStage& prepared) {
 
 absl::StatusOr<std::vector<proto::Member>> StageRunner::NewMembers() {
   if (settings_.compute_servers > 0) return std::vector<proto::Member>();
-  return attachment_.Members(proto::ROLE_COMPUTE);
+  // One that is silent would hold the query up at each look.
+  Clock& clock = attachment_.fabric().clock();
+  if (clock.NowNs() < catalog_silent_until_ns_) return std::vector<proto::Member>();
+  auto members = attachment_.Members(proto::ROLE_COMPUTE);
+  if (!members.ok()) catalog_silent_until_ns_ = clock.NowNs() + kCatalogSilentNs;
+  return members;
 }
 
 }  // namespace nam::session

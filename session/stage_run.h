@@ -85,6 +85,7 @@ class StageRunner {
   std::optional<MulticastCoordinator> multicast_;
   QueryScratch scratch_;
   std::unique_ptr<WorkCounters> counters_;  // made for the first query that needs them
+  int64_t catalog_silent_until_ns_ = 0;     // and not asked who has joined
   uint64_t attempt_;                        // ids start at random, so that sessions do not meet
   std::function<void(const QueryProgress&)> progress_;
 };

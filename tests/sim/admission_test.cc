@@ -69,7 +69,7 @@ class Crowd {
   Crowd(uint64_t seed, const Options& options) : world_({.seed = seed}) {
     auto cluster = Cluster::Start(world_, {.compute_servers = 2,
                                            .threads = options.threads,
-                                           .memory_bytes = uint64_t{256} << 20,
+                                           .memory_bytes = uint64_t{1} << 30,
                                            .scratch_bytes = options.scratch_bytes,
                                            .compute_memory_bytes = options.compute_memory_bytes,
                                            .first_attempt_bytes = options.first_bytes,
