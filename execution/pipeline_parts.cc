@@ -75,7 +75,8 @@ absl::Status PipelinePreparation::MakeJoinSource(const plan::JoinSource& join) {
       .directories = inputs.directories,
       .build = std::move(build),
       .probe = std::move(probe),
-      .threads = inputs.threads};
+      .threads = inputs.threads,
+      .grant = inputs.memory.get()};
   if (!PassesOwnTuples(join.probe.kind)) row_sets_ += 2;
   out_.pieces = std::make_unique<PieceQueue>(inputs.pieces, inputs.counter, &stage_.leaving_);
   out_.partitions = partitioner::PartitionsOf(inputs.pieces);

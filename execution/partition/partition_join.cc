@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "execution/partition/parts.h"
@@ -41,8 +40,7 @@ class PartitionJoin::Task final : public SourceTask {
   Task(PartitionJoin& source, uint64_t share_bytes, TaskContext& context)
       : source_(source),
         clock_(context.clock()),
-        budget_(share_bytes),
-        has_share_(source.budget_.Take(share_bytes)),
+        budget_(share_bytes, source.options_.grant),
         claims_(source.queue_, context.channels().claims, context.clock(), context.cancel()),
         build_input_(source.options_.built.layout.fields(), 0),
         probe_input_(source.options_.probed.layout.fields(), 0),
@@ -51,7 +49,6 @@ class PartitionJoin::Task final : public SourceTask {
   ~Task() override {
     EndReading();
     probing_.reset();
-    if (has_share_) source_.budget_.Give(budget_.bytes());
     totals_.scan.total_ns = clock_.NowNs() - began_ns_;
     const std::lock_guard lock(source_.mutex_);
     source_.totals_.scan.Add(totals_.scan, &claims_);
@@ -94,7 +91,6 @@ class PartitionJoin::Task final : public SourceTask {
 
   /// Builds the next slice of a part that has rows to join. False: no part is left.
   absl::StatusOr<bool> NextSlice(TaskContext& context) {
-    if (!has_share_) return TooLarge(0);
     while (true) {
       context.Settle();
       if (context.cancelled()) return Cancelled();
@@ -210,19 +206,17 @@ class PartitionJoin::Task final : public SourceTask {
 
   /// Of a part with so many rows on its build side.
   absl::Status TooLarge(uint64_t rows) const {
-    const std::string what =
-        rows == 0 ? "a join by parts has no memory left beside the query's other joins"
-                  : absl::StrFormat(
-                        "a part of a join with %d rows has too many with equal keys: a thread of "
+    return UserError(
+        sqlstate::kOutOfMemory,
+        absl::StrFormat("a part of a join with %d rows has too many with equal keys: a thread of "
                         "the server may hold %d KiB of them",
-                        rows, budget_.bytes() >> 10);
-    return UserError(sqlstate::kOutOfMemory, what, -1, "raise nam.build_mib_max, or add a filter");
+                        rows, budget_.bytes() >> 10),
+        -1, "raise nam.build_mib_max, or add a filter");
   }
 
   PartitionJoin& source_;
   Clock& clock_;
   MemoryBudget budget_;  // this task's share of the source's
-  const bool has_share_;
   PieceClaims claims_;
   std::optional<PartReader> reader_;
   Chunk build_input_, probe_input_;

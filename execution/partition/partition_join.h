@@ -27,8 +27,8 @@ namespace nam::execution {
 /// Each slice reads its part anew, on both sides, so it takes time and no further scratch memory. A slice
 /// of which no bits are left has more rows of equal keys than fit: 53200.
 ///
-/// Every task has an equal share of what is left of the budget when the first one begins: none can take what
-/// another one needs.
+/// Every task may hold an equal share of what is left of the budget when the first one begins, so that none
+/// takes what another one needs. Memory is taken from the grant as tables grow.
 class PartitionJoin final : public Source {
  public:
   /// Rows that a pipeline has left by parts.
@@ -43,8 +43,9 @@ class PartitionJoin final : public Source {
     std::span<const proto::Directory> directories;
     /// Over the fields of `built`; with `match_bits` for right and full joins.
     RowBuild::Options build;
-    ProbeOptions probe;  // over the fields of `probed`
-    int threads = 1;     // at most so many tasks
+    ProbeOptions probe;            // over the fields of `probed`
+    int threads = 1;               // at most so many tasks
+    MemoryGrant* grant = nullptr;  // the budget's
   };
 
   /// Piece p of the queue is a part. INVALID_ARGUMENT if one is none; DATA_LOSS: see PartPages::Make. What is
