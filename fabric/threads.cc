@@ -78,7 +78,6 @@ class Worker {
 
  private:
   void Loop() {
-    std::string named;
     std::unique_lock lock(mutex_);
     while (true) {
       changed_.wait(lock, [this] { return body_ != nullptr || leaving_; });
@@ -86,10 +85,10 @@ class Worker {
       std::function<void()> body = std::exchange(body_, nullptr);
       std::string name = std::exchange(name_, {});
       lock.unlock();
-      if (name != named) pthread_setname_np(pthread_self(), name.c_str());
-      named = std::move(name);
+      pthread_setname_np(pthread_self(), name.c_str());
       body();
       body = nullptr;
+      pthread_setname_np(pthread_self(), "nam-parked");
       lock.lock();
       done_ = true;
       changed_.notify_all();

@@ -100,7 +100,7 @@ class Stages(cases.Case):
                                             may_fail=True)
             staged.expect_no_scratch()
             staged.cluster.memory.remove(victim)
-            staged.cluster.done("bury", "--yes", str(victim.id))
+            staged.cluster.await_dead(victim)  # nobody answers where it was: it is buried
             staged.cluster.add_memory(512 * MIB)
             staged.cluster.load(SCALE_FACTOR)
         self.assertGreater(failed, 0, "no query was in the middle of anything")
