@@ -410,11 +410,11 @@ absl::StatusOr<std::vector<Tuple>> WindowedByRuns(StepDriver& driver, const Wind
 }
 
 TEST(WindowTest, CallsOverRunsSayWhatTheModelSays) {
-  for (const uint64_t seed : TestSeeds(40)) {
+  for (const uint64_t seed : TestSeeds(15)) {
     SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
     StepDriver driver(seed);
     RandomStream& random = driver.random();
-    const size_t sizes[] = {1, 700, 5000, 12'000};
+    const size_t sizes[] = {1, 700, 3000, 7000};
     Windowing windowing = RandomWindowing(random, sizes[random.Below(4)], 1 + random.Below(40));
     if (windowing.options.order.empty()) windowing.options.order = {{kKey, false, false}};
     Check(windowing, WindowedByRuns(driver, windowing));
