@@ -421,7 +421,9 @@ def main():
     generator.kinds = ["int", "num", "text", "bool", "date"]
     for _ in range(count):
         sql, ordered = generator.statement()
-        print("=" if ordered else "~", sql)
+        # The trees' reference has no sums of squares and products.
+        if not any(name in sql for name in ("stddev", "var", "corr", "regr")):
+            print("=" if ordered else "~", sql)
 
 
 if __name__ == "__main__":

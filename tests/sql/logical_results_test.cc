@@ -75,7 +75,7 @@ TEST_F(LogicalResultsTest, RandomQueriesReturnWhatPostgresReturns) {
   may_refuse_ = true;
   CheckAll(other != nullptr ? other : "tests/sql/logical_random_results.txt");
   EXPECT_GT(results_.queries.size(), 200u);
-  EXPECT_LT(refused_ * 50, results_.queries.size());
+  EXPECT_LT(refused_ * 40, results_.queries.size());
 }
 
 }  // namespace
