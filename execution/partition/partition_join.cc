@@ -211,7 +211,7 @@ class PartitionJoin::Task final : public SourceTask {
         absl::StrFormat("a part of a join with %d rows has too many with equal keys: a thread of "
                         "the server may hold %d KiB of them",
                         rows, budget_.bytes() >> 10),
-        -1, "raise nam.build_mib_max, or add a filter");
+        -1, "raise nam.build_mib_max, add a filter, or run fewer queries at a time");
   }
 
   PartitionJoin& source_;
