@@ -50,7 +50,7 @@ struct ClusterOptions {
   uint64_t memory_bytes = uint64_t{64} << 20;
   uint64_t first_memory_bytes = 0;  // of memory-0; 0: as the others
   uint64_t region_bytes = uint64_t{1} << 20;
-  std::optional<uint64_t> scratch_bytes;                // of a memory server's; nothing: a quarter
+  std::optional<uint64_t> scratch_bytes;              // of a memory server's; nothing: a quarter
   uint64_t compute_memory_bytes = uint64_t{4} << 30;  // for all queries of a compute server
   // Of compute servers: computeserver::ComputeServerOptions.
   uint64_t first_attempt_bytes = uint64_t{16} << 20;

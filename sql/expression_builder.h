@@ -78,8 +78,8 @@ class ExpressionBuilder {
 
  private:
   absl::StatusOr<plan::Expr> Fold(plan::Expr expr) const;
-  /// Brings two that are compared together: a date that meets a timestamp becomes one, a number that meets double
-  /// precision likewise.
+  /// Brings two that are compared together: a date that meets a timestamp becomes one, a number that meets
+  /// double precision likewise.
   absl::Status Meet(plan::Expr& expr, const plan::Expr& other) const;
   /// + - * / with an interval, and differences of timestamps.
   absl::StatusOr<plan::Expr> TimeArithmetic(plan::Op op, plan::Expr a, plan::Expr b, int position) const;
