@@ -204,7 +204,8 @@ absl::Status ComputeClients::ReadPartial(Server& server, const proto::AttemptRep
     if (!done[0].ok()) {
       const absl::Status error = fabric::CompletionError(done[0], *server.queue_pair);
       server.queue_pair.reset();
-      return absl::Status(error.code(),
+      // A key that is good for nothing any more: the server is ending, and has given the result up.
+      return absl::Status(absl::IsPermissionDenied(error) ? absl::StatusCode::kUnavailable : error.code(),
                           absl::StrCat(server.peer->name(), ": ", std::string(error.message())));
     }
     out.append(reinterpret_cast<const char*>(buffer_->data()), bytes);
