@@ -234,8 +234,10 @@ TEST_F(TreeQueryByPartsTest, RandomResultsOfSortedRunsAreThoseOfPostgreSql) {
 class CrowdedTest : public TreeQueryTest {
  protected:
   static constexpr int kQueries = 40;
-  explicit CrowdedTest(uint64_t scratch_bytes = uint64_t{64} << 20)
+  explicit CrowdedTest(uint64_t scratch_bytes = uint64_t{768} << 20)
       : TreeQueryTest({.compute_servers = 2,
+                       .memory_bytes = uint64_t{1} << 30,
+                       .lease_ms = 60'000,
                        .scratch_bytes = scratch_bytes,
                        .compute_memory_bytes = uint64_t{8} << 20,
                        .first_memory_bytes = uint64_t{1} << 20,
@@ -248,18 +250,25 @@ class CrowdedTest : public TreeQueryTest {
     SmallTable table{{"keys", {{"k", Type::Integer()}, {"v", Type::Integer()}}, {{"k", 8}}, ""}, {}};
     for (int i = 0; i < kRows; ++i) table.rows.push_back({Value::Integer(i), Value::Integer(i % 10'000)});
     EXPECT_TRUE(testing::Load(cluster_.attachment(), table, {.block_bytes = 8192}).ok());
+    std::vector<std::unique_ptr<session::Session>> sessions;
+    for (int q = 0; q < kQueries; ++q) {
+      sessions.push_back(cluster_.NewSession());
+      std::vector<std::string> statements = {"set nam.groups_by_parts = on"};
+      if (q % 2 == 0)
+        statements.insert(statements.end(), {"set nam.result_mib_max = 1", "set nam.build_mib_max = 1"});
+      // Connects to all servers: handshakes are not what is tested.
+      statements.emplace_back("select count(*) from keys");
+      for (const std::string& statement : statements) {
+        const auto result = sessions.back()->Execute(statement);
+        EXPECT_TRUE(result.ok()) << statement << "\n" << result.status();
+      }
+    }
     std::atomic<int> right = 0;
     std::vector<std::thread> threads;
     for (int q = 0; q < kQueries; ++q) {
       threads.emplace_back([&, q] {
-        const auto session = cluster_.NewSession();
-        ASSERT_TRUE(session->Execute("set nam.groups_by_parts = on").ok());
-        if (q % 2 == 0) {
-          ASSERT_TRUE(session->Execute("set nam.result_mib_max = 1").ok());
-          ASSERT_TRUE(session->Execute("set nam.build_mib_max = 1").ok());
-        }
-        const auto result =
-            session->Execute("select count(*), sum(n) from (select v, count(*) as n from keys group by v) g");
+        const auto result = sessions[static_cast<size_t>(q)]->Execute(
+            "select count(*), sum(n) from (select v, count(*) as n from keys group by v) g");
         if (result.ok()) {
           EXPECT_EQ(ToText(*result), (TextRows{{"10000", "20000"}}));
           ++right;
@@ -269,7 +278,11 @@ class CrowdedTest : public TreeQueryTest {
       });
     }
     for (std::thread& thread : threads) thread.join();
+    // Steals that were not wanted any more end soon.
+    Clock& clock = cluster_.attachment().fabric().clock();
+    const Deadline deadline = clock.After(10'000'000);
     for (const auto& server : cluster_.compute()) {
+      while (!server->load().idle() && !clock.Passed(deadline)) clock.SleepUntil(clock.After(10'000));
       EXPECT_TRUE(server->load().idle());
     }
     return right;
