@@ -304,11 +304,12 @@ std::vector<Row> Run(const plan::StepNode& step, const std::vector<Row>& rows) {
       const Value& times = row[repeat->times];
       for (__int128 n = times.null ? 0 : times.number % 3; n > 0; --n) out.push_back(row);
     } else if (const auto* series = std::get_if<plan::SeriesStep>(&step)) {
-      // Likewise: what counts is which slots its ends are, and that the number lies between them.
+      // Likewise: one of the ends, which all three decide.
       const Value first = Evaluate(series->first, row), last = Evaluate(series->last, row),
-                  distance = Evaluate(series->step, row);
-      if (first.null || last.null || distance.null) continue;
-      out.emplace_back(row).push_back(distance.number % 2 == 0 ? first : last);
+                  by = Evaluate(series->step, row);
+      if (first.null || last.null || by.null) continue;
+      out.push_back(row);
+      out.back().push_back((first.number + last.number + by.number) % 2 == 0 ? first : last);
     } else {
       Probe(std::get<plan::ProbeStep>(step), row, out);
     }
