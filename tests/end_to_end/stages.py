@@ -99,8 +99,8 @@ class Stages(cases.Case):
             failed += not staged.expect_end(shell, start, "memory server killed at %.0f %%" % (100 * point),
                                             may_fail=True)
             staged.expect_no_scratch()
+            staged.cluster.await_state(victim, "buried")  # nobody answers where it was
             staged.cluster.memory.remove(victim)
-            staged.cluster.await_dead(victim)  # nobody answers where it was: it is buried
             staged.cluster.add_memory(512 * MIB)
             staged.cluster.load(SCALE_FACTOR)
         self.assertGreater(failed, 0, "no query was in the middle of anything")
