@@ -234,6 +234,25 @@ TEST(PartedGroupsTest, FewGroupsStay) {
   ExpectTuples(*merged, Model(aggregation, input));
 }
 
+TEST(PartedGroupsTest, APartThatIsTooLargeSaysSo) {
+  StepDriver driver(10, 6 << 20);
+  ScratchCluster cluster(driver);
+  const Aggregation aggregation = PackedSums();
+  Stages stages(driver, cluster, aggregation, 1);
+  std::vector<Tuple> input;
+  for (int i = 0; i < 150'000; ++i) input.push_back({Cell::Number(i), Cell::Number(1), Cell::Number(i % 5)});
+  ASSERT_TRUE(stages.Group(input, {}, 1).ok());
+  // Others have the rest: not even the smallest slice of it fits.
+  const uint64_t taken = driver.budget().bytes() - driver.budget().used() - 4096;
+  ASSERT_TRUE(driver.budget().Take(taken));
+  const auto merged = stages.Merge(PiecesOf(1), 1);
+  driver.budget().Give(taken);
+  const std::optional<SqlError> error = SqlErrorOf(merged.status());
+  ASSERT_TRUE(error.has_value()) << merged.status();
+  EXPECT_EQ(error->sqlstate, sqlstate::kOutOfMemory);
+  EXPECT_NE(error->message.find("one part of the groups"), std::string::npos);
+}
+
 TEST(PartedGroupsTest, FullScratchMemorySaysSo) {
   StepDriver driver(11);
   ScratchCluster cluster(driver);
