@@ -4,9 +4,31 @@
 #include <vector>
 
 #include "base/status_macros.h"
+#include "catalog/control_plane.h"
+#include "fabric/fabric.h"
 #include "types/sql_error.h"
 
 namespace nam::execution {
+namespace {
+
+/// A memory server that has too many calls is asked again, about so many times: that is not for want of
+/// memory.
+constexpr int kTriesMax = 400;
+constexpr int64_t kAgainUs = 10'000;
+
+absl::StatusOr<proto::Extent> Ask(catalog::Attachment& attachment, MemoryServerId server,
+                                  AllocationId allocation, uint64_t bytes) {
+  const std::unique_ptr<fabric::Event> never = attachment.fabric().CreateEvent();
+  absl::StatusOr<proto::Extent> extent = attachment.AllocateScratch(server, allocation, bytes);
+  for (int i = 0; i < kTriesMax; ++i) {
+    if (!absl::IsResourceExhausted(extent.status()) || !catalog::Unanswered(extent.status())) return extent;
+    never->Wait(attachment.fabric().clock().After(kAgainUs));
+    extent = attachment.AllocateScratch(server, allocation, bytes);
+  }
+  return absl::UnavailableError(extent.status().message());
+}
+
+}  // namespace
 
 std::unique_ptr<storage::ScratchSpace> OpenScratch(catalog::Attachment& attachment, AllocationId allocation,
                                                    uint64_t attempt) {
@@ -18,7 +40,7 @@ std::unique_ptr<storage::ScratchSpace> OpenScratch(catalog::Attachment& attachme
   };
   const auto allocate = [&attachment, allocation](MemoryServerId server,
                                                   uint64_t bytes) -> absl::StatusOr<storage::ScratchSlab> {
-    NAM_ASSIGN_OR_RETURN(const proto::Extent extent, attachment.AllocateScratch(server, allocation, bytes));
+    NAM_ASSIGN_OR_RETURN(const proto::Extent extent, Ask(attachment, server, allocation, bytes));
     if (extent.bytes() < bytes) return absl::InternalError("a memory server gave less than was asked for");
     return storage::ScratchSlab{{server, extent.offset()}, extent.bytes(), {extent.rkey()}};
   };
