@@ -107,9 +107,15 @@ class Worker {
 /// each server in its client, and to make and end them takes longer than to wake them. Of the process.
 class ParkedWorkers {
  public:
+  /// A process that was forked has none of its parent's threads, so it begins with nobody parked.
   static ParkedWorkers& Instance() {
-    static ParkedWorkers& workers = *new ParkedWorkers;
-    return workers;
+    static ParkedWorkers* workers = nullptr;
+    static std::once_flag once;
+    std::call_once(once, [] {
+      workers = new ParkedWorkers;
+      pthread_atfork(nullptr, nullptr, [] { workers = new ParkedWorkers; });
+    });
+    return *workers;
   }
 
   std::unique_ptr<Worker> Take() {

@@ -1,6 +1,8 @@
 #include "fabric/threads.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <memory>
@@ -40,6 +42,20 @@ TEST(RealThread, ThreadsOfTheSystemAreUsedAgain) {
   StartRealThread("one", [&] { first = std::this_thread::get_id(); }).reset();
   StartRealThread("another", [&] { second = std::this_thread::get_id(); }).reset();
   EXPECT_EQ(first, second);
+}
+
+TEST(RealThread, AForkedProcessHasThreadsOfItsOwn) {
+  StartRealThread("test", [] {}).reset();
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);  // a thread that is not there would be waited for without an end
+    bool ran = false;
+    StartRealThread("test", [&] { ran = true; }).reset();
+    _exit(ran ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 // More than are ever parked, twice: each has a thread of its own although others wait.
