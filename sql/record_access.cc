@@ -130,6 +130,7 @@ class Domains {
       Clear();
       return true;
     }
+    if (!BytesDecide(column.type, literal.type)) return false;
     Op op = e.op;
     if (swapped) {
       op = op == Op::kLess           ? Op::kGreater
@@ -139,7 +140,7 @@ class Domains {
                                      : op;
     }
     NotNull();
-    const Cut cut = CutAt(literal.literal);
+    const Cut cut = CutAt(column.type, literal.literal);
     if (op == Op::kEqual) {
       KeepPoint(cut);
     } else if (op == Op::kLess || op == Op::kLessEqual) {
@@ -155,9 +156,11 @@ class Domains {
     Select(e.children[0]);
     std::set<std::string> points;
     for (size_t i = 1; i < e.children.size(); ++i) {
-      if (!IsLiteral(e.children[i])) return false;
-      if (e.children[i].literal.null) continue;
-      Cut cut = CutAt(e.children[i].literal);
+      const Expr& item = e.children[i];
+      if (!IsLiteral(item)) return false;
+      if (item.literal.null) continue;
+      if (!BytesDecide(e.children[0].type, item.type)) return false;
+      Cut cut = CutAt(e.children[0].type, item.literal);
       if (cut.side == Cut::Side::kAt) points.insert(std::move(cut.bytes));
     }
     NotNull();
@@ -230,8 +233,18 @@ class Domains {
     return std::nullopt;
   }
 
-  Cut CutAt(const Value& constant) const {
-    return constant.type.kind == TypeKind::kString ? CutAtText(constant) : CutAtNumber(constant);
+  /// Whether what compares as equal has equal bytes. One span of time has many forms, and a varchar that
+  /// meets a char(n) has any number of blanks at its end.
+  static bool BytesDecide(const Type& column, const Type& literal) {
+    if (column.kind == TypeKind::kInterval) return false;
+    return plan::IsChar(column) || !plan::IgnoresBlanks(column, literal);
+  }
+
+  Cut CutAt(const Type& column, const Value& constant) const {
+    if (constant.type.kind != TypeKind::kString) return CutAtNumber(constant);
+    // A char(n) column holds no blanks at the end.
+    if (!plan::IgnoresBlanks(column, constant.type)) return CutAtText(constant);
+    return CutAtText(Value::String(std::string(plan::WithoutBlanks(constant.text))));
   }
 
   Cut CutAtText(const Value& constant) const {
