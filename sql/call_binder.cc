@@ -84,8 +84,7 @@ absl::StatusOr<Expr> ExpressionBinder::IntervalConstant(const Node& node) {
   const absl::StatusOr<Interval> interval = ParseInterval(text, field);
   if (interval.ok()) return MakeLiteral(Value::Span(CutTo(*interval, field)), position);
   if (absl::IsOutOfRange(interval.status())) {
-    return UserError(sqlstate::kDateOutOfRange, "interval field value out of range: " + Quote(text),
-                     position);
+    return UserError("22015", "interval field value out of range: " + Quote(text), position);
   }
   return UserError(sqlstate::kBadDate, "invalid interval: " + Quote(text), position,
                    "write interval '3' month, or interval '1 year 2 months 3 days 04:05:06'");
