@@ -140,7 +140,11 @@ class Domains {
                                      : op;
     }
     NotNull();
-    const Cut cut = CutAt(column.type, literal.literal);
+    Value constant = literal.literal;
+    // A char(n) column holds no blanks at the end.
+    if (plan::IgnoresBlanks(column.type, literal.type))
+      constant.text.resize(plan::WithoutBlanks(constant.text).size());
+    const Cut cut = CutAt(constant);
     if (op == Op::kEqual) {
       KeepPoint(cut);
     } else if (op == Op::kLess || op == Op::kLessEqual) {
@@ -153,14 +157,14 @@ class Domains {
 
   bool ApplyIn(const Expr& e) {
     if (e.children[0].op != Op::kColumn || e.children.size() > kLongestList) return false;
+    // Strings of a list are compared by their bytes.
+    if (e.children[0].type.kind == TypeKind::kInterval) return false;
     Select(e.children[0]);
     std::set<std::string> points;
     for (size_t i = 1; i < e.children.size(); ++i) {
-      const Expr& item = e.children[i];
-      if (!IsLiteral(item)) return false;
-      if (item.literal.null) continue;
-      if (!BytesDecide(e.children[0].type, item.type)) return false;
-      Cut cut = CutAt(e.children[0].type, item.literal);
+      if (!IsLiteral(e.children[i])) return false;
+      if (e.children[i].literal.null) continue;
+      Cut cut = CutAt(e.children[i].literal);
       if (cut.side == Cut::Side::kAt) points.insert(std::move(cut.bytes));
     }
     NotNull();
@@ -233,18 +237,15 @@ class Domains {
     return std::nullopt;
   }
 
-  /// Whether what compares as equal has equal bytes. One span of time has many forms, and a varchar that
+  /// Whether a comparison's equals have equal bytes. One span of time has many forms, and a varchar that
   /// meets a char(n) has any number of blanks at its end.
   static bool BytesDecide(const Type& column, const Type& literal) {
     if (column.kind == TypeKind::kInterval) return false;
     return plan::IsChar(column) || !plan::IgnoresBlanks(column, literal);
   }
 
-  Cut CutAt(const Type& column, const Value& constant) const {
-    if (constant.type.kind != TypeKind::kString) return CutAtNumber(constant);
-    // A char(n) column holds no blanks at the end.
-    if (!plan::IgnoresBlanks(column, constant.type)) return CutAtText(constant);
-    return CutAtText(Value::String(std::string(plan::WithoutBlanks(constant.text))));
+  Cut CutAt(const Value& constant) const {
+    return constant.type.kind == TypeKind::kString ? CutAtText(constant) : CutAtNumber(constant);
   }
 
   Cut CutAtText(const Value& constant) const {

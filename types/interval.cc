@@ -224,12 +224,15 @@ class IntervalReader {
     const double us = std::rint(us_fraction_);
     if (!(std::abs(us) < 9.2e18)) return OutOfRange();
     const int sign = ago_ ? -1 : 1;
+    if (!Fits<int32_t>(sign * days_) || !Fits<int64_t>(sign * (us_ + static_cast<__int128>(us))))
+      return OutOfRange();
     return MakeInterval(sign * months_, sign * days_, sign * (us_ + static_cast<__int128>(us)));
   }
 
  private:
   static absl::Status Bad() { return absl::InvalidArgumentError("no interval"); }
-  static absl::Status OutOfRange() { return absl::OutOfRangeError("interval out of range"); }
+  /// Of one field; MakeInterval speaks of the whole.
+  static absl::Status OutOfRange() { return absl::OutOfRangeError("interval field value out of range"); }
 
   void SkipBlanks() { left_.remove_prefix(std::min(left_.find_first_not_of(" \t\n\v\f\r"), left_.size())); }
 
@@ -485,8 +488,10 @@ class IntervalReader {
       us_fraction_ += (more - static_cast<double>(static_cast<int64_t>(more))) * kMicrosecondsPerDay;
     };
     const auto years = [&](int each) {
+      if (!Fits<int32_t>(whole * each)) return OutOfRange();
       months_ +=
           whole * each * kMonthsPerYear + static_cast<int64_t>(std::rint(fraction * each * kMonthsPerYear));
+      return absl::OkStatus();
     };
     const auto time = [&](int64_t each) {
       us_ += whole * each;
@@ -494,18 +499,15 @@ class IntervalReader {
     };
     switch (unit) {
       case Unit::kMillennium:
-        years(1000);
-        break;
+        return years(1000);
       case Unit::kCentury:
-        years(100);
-        break;
+        return years(100);
       case Unit::kDecade:
-        years(10);
-        break;
+        return years(10);
       case Unit::kYear:
-        years(1);
-        break;
+        return years(1);
       case Unit::kMonth:
+        if (!Fits<int32_t>(whole)) return OutOfRange();
         months_ += whole;
         part_of_days(fraction * kDaysPerMonth);
         break;

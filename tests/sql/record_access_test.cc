@@ -293,6 +293,11 @@ TEST(RecordAccessTest, BlanksBesideCharDoNotCount) {
   EXPECT_EQ(table.Find(rows, {condition(Op::kLessEqual, 1, a)}), Found(3, 3));
   EXPECT_EQ(table.Find(rows, {condition(Op::kGreater, 1, a)}), Found(2, 2));
   EXPECT_EQ(table.Find(rows, {condition(Op::kEqual, 1, Value::String("a"))}), Found(1, 1));
+  EXPECT_EQ(
+      table.Find(rows,
+                 {MakeNode(Op::kIn, Type::Bool(), -1,
+                           {Column(1, varchar), MakeLiteral(a, -1), MakeLiteral(Value::String("b"), -1)})}),
+      Found(2, 2));
   // char(n) beside varchar: those of the constant do not count.
   const Value blanks = Typed("a  ", varchar);
   EXPECT_EQ(table.Find(rows, {condition(Op::kEqual, 2, blanks)}), Found(3, 3));
