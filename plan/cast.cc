@@ -20,6 +20,8 @@
 namespace nam::plan {
 namespace {
 
+constexpr char kIntervalOutOfRange[] = "22015";
+
 // ─── From text
 
 absl::StatusOr<Value> TextToNumber(const Expr& e, const Value& from) {
@@ -69,8 +71,9 @@ absl::StatusOr<Value> TextToInterval(const Expr& e, const Value& from) {
   const absl::StatusOr<Interval> interval = ParseInterval(from.text);
   if (interval.ok()) return Value::Span(*interval);
   if (absl::IsOutOfRange(interval.status())) {
-    return UserError(sqlstate::kDateOutOfRange, "interval field value out of range: " + Quote(from.text),
-                     e.position);
+    const bool field = absl::StartsWith(interval.status().message(), "interval field");
+    return UserError(field ? kIntervalOutOfRange : sqlstate::kDateOutOfRange,
+                     absl::StrCat(interval.status().message(), ": ", Quote(from.text)), e.position);
   }
   return UserError(sqlstate::kBadDate, "invalid interval: " + Quote(from.text), e.position,
                    "write interval '1 year 2 months 3 days 04:05:06'");

@@ -66,7 +66,7 @@ absl::StatusOr<Value> OfReals(const Expr& e, std::span<const Value> a) {
     case F::kAbs:
       return Value::Double(std::abs(x));
     case F::kSign:
-      return Value::Double(std::isnan(x) ? x : x > 0 ? 1 : x < 0 ? -1 : 0);
+      return Value::Double(x > 0 ? 1 : x < 0 ? -1 : 0);  // of NaN, too, as in PostgreSQL
     case F::kFloor:
       return Value::Double(std::floor(x));
     case F::kCeiling:

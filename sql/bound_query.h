@@ -132,7 +132,7 @@ struct TransactionStatement {
 struct PrepareStatement {
   std::string name;
   std::string text;         // of the statement inside
-  std::vector<Type> types;  // of $1, $2, …
+  std::vector<Type> types;  // of $1, $2, …; precision: the bytes of an integer type that was written, or 0
 };
 struct ExecuteStatement {
   std::string name;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "plan/expression_tree.h"
@@ -84,8 +85,9 @@ absl::StatusOr<Expr> ExpressionBinder::IntervalConstant(const Node& node) {
   const absl::StatusOr<Interval> interval = ParseInterval(text, field);
   if (interval.ok()) return MakeLiteral(Value::Span(CutTo(*interval, field)), position);
   if (absl::IsOutOfRange(interval.status())) {
-    return UserError(sqlstate::kDateOutOfRange, "interval field value out of range: " + Quote(text),
-                     position);
+    const bool of_field = absl::StrContains(interval.status().message(), "field");
+    return UserError(of_field ? "22015" : sqlstate::kDateOutOfRange,
+                     absl::StrCat(interval.status().message(), ": ", Quote(text)), position);
   }
   return UserError(sqlstate::kBadDate, "invalid interval: " + Quote(text), position,
                    "write interval '3' month, or interval '1 year 2 months 3 days 04:05:06'");

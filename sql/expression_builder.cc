@@ -353,6 +353,17 @@ absl::StatusOr<Expr> ExpressionBuilder::In(Expr a, std::vector<Expr> items, int 
     else
       NAM_RETURN_IF_ERROR(Settle(a, typed->type));
   }
+  // As in PostgreSQL, several constants beside a real become reals, unless one is wider.
+  const auto wide = [](const Expr& item) { return IsConstant(item) && item.type.kind == TypeKind::kDouble; };
+  if (a.type.kind == TypeKind::kReal && std::count_if(items.begin(), items.end(), plan::IsConstant) > 1 &&
+      std::none_of(items.begin(), items.end(), wide)) {
+    for (Expr& item : items) {
+      const int at = item.position;
+      if (IsLiteral(item) && IsNumber(item.type)) {
+        NAM_ASSIGN_OR_RETURN(item, Cast(std::move(item), Type::Real(), at));
+      }
+    }
+  }
   for (Expr& item : items) {
     if (!IsMidnight(item) || IsLiteral(a)) NAM_RETURN_IF_ERROR(Meet(a, item));
   }

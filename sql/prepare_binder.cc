@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "plan/expression_tree.h"
 #include "sql/expression_binder.h"
+#include "types/decimal.h"
 #include "types/sql_error.h"
 
 namespace nam::sql {
@@ -38,7 +39,21 @@ bool Converts(const Type& from, const Type& to) {
          to.kind == TypeKind::kString;
 }
 
-absl::StatusOr<Value> Argument(Expr argument, const Type& type, size_t number) {
+/// What the argument becomes. A decimal has as many decimals as its argument; strings of parameters have no
+/// length, as in PostgreSQL.
+Type TargetOf(const Expr& argument, const Type& type) {
+  if (type.kind == TypeKind::kDecimal) {
+    if (argument.type.numeric()) return Type::Decimal(argument.type.scale);
+    if (argument.type.real() && IsLiteral(argument) && !argument.literal.null)
+      return Type::Decimal(ScaleOfText(argument.literal.ToString()));
+  }
+  if (type.kind != TypeKind::kString) return type;
+  if (plan::IsChar(type)) return plan::IsChar(argument.type) ? argument.type : plan::CharType(0);
+  return Type::String(type.length > 0 ? Type::kAnyLength : 0);
+}
+
+/// `width`: the bytes of an integer type that was written, otherwise -1.
+absl::StatusOr<Value> Argument(Expr argument, const Type& type, int width, size_t number) {
   ExpressionBuilder builder;
   const int position = argument.position;
   NAM_RETURN_IF_ERROR(builder.Settle(argument, type));
@@ -48,13 +63,16 @@ absl::StatusOr<Value> Argument(Expr argument, const Type& type, size_t number) {
                                   " cannot be coerced to the expected type ", TypeName(type)),
                      position, "You will need to rewrite or cast the expression.");
   }
-  // A decimal keeps all of its digits.
-  const bool as_it_is =
-      argument.type.kind == type.kind || (argument.type.numeric() && type.kind == TypeKind::kDecimal);
-  if (!as_it_is) {
-    NAM_ASSIGN_OR_RETURN(argument, builder.Cast(std::move(argument), type, position));
+  const Type target = TargetOf(argument, type);
+  const bool text = target.kind == TypeKind::kString;
+  if (!text || argument.type.kind != TypeKind::kString) {
+    NAM_ASSIGN_OR_RETURN(argument,
+                         builder.Cast(std::move(argument), text ? Type::String() : target, position, width));
   }
-  return plan::Evaluate(argument, plan::Resolver());
+  NAM_ASSIGN_OR_RETURN(Value value, plan::Evaluate(argument, plan::Resolver()));
+  value.type = target;
+  if (plan::IsChar(target)) value.text.resize(plan::WithoutBlanks(value.text).size());
+  return value;
 }
 
 }  // namespace
@@ -64,10 +82,12 @@ absl::StatusOr<Statement> BindPrepare(const Node& node, TableSource& tables, Par
   PrepareStatement statement;
   statement.name = node.Text("name");
   int64_t number = 0;
+  std::vector<uint8_t> widths;  // of integers that are listed
   for (const Node& type_name : node.List("argtypes")) {
     NAM_ASSIGN_OR_RETURN(const CastTarget target,
                          TypeOfName(type_name, plan::MakeLiteral(Value::Null(Type::Decimal(0)), -1)));
     parameters.Get(++number).type = target.type;
+    widths.push_back(target.type.kind == TypeKind::kInteger ? static_cast<uint8_t>(target.width) : 0);
   }
   NAM_RETURN_IF_ERROR(BindStatement(node.Field("query"), tables).status());
   for (const Parameters::Parameter& parameter : parameters.list()) {
@@ -78,7 +98,8 @@ absl::StatusOr<Statement> BindPrepare(const Node& node, TableSource& tables, Par
           absl::StrCat("could not determine data type of parameter $", statement.types.size() + 1), -1,
           "name its type: PREPARE name (types) AS …");
     }
-    statement.types.push_back(known ? parameter.type : Type::String());
+    Type& type = statement.types.emplace_back(known ? parameter.type : Type::String());
+    type.precision = statement.types.size() <= widths.size() ? widths[statement.types.size() - 1] : 0;
   }
   const std::string& text = node.text().text();
   const int as = node.text().Find({"as"});
@@ -113,7 +134,9 @@ absl::StatusOr<Parameters> ArgumentsOf(const PrepareStatement& prepared, const E
   for (size_t i = 0; i < prepared.types.size(); ++i) {
     Parameters::Parameter& parameter = parameters.Get(static_cast<int64_t>(i) + 1);
     parameter.type = prepared.types[i];
-    NAM_ASSIGN_OR_RETURN(parameter.value, Argument(execute.arguments[i], parameter.type, i + 1));
+    parameter.type.precision = 0;  // of columns and of what is prepared only
+    const int width = prepared.types[i].precision > 0 ? prepared.types[i].precision : -1;
+    NAM_ASSIGN_OR_RETURN(parameter.value, Argument(execute.arguments[i], parameter.type, width, i + 1));
     if (parameter.value->null) parameter.value->type = parameter.type;
   }
   return parameters;

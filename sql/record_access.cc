@@ -130,6 +130,7 @@ class Domains {
       Clear();
       return true;
     }
+    if (!BytesDecide(column.type, literal.type)) return false;
     Op op = e.op;
     if (swapped) {
       op = op == Op::kLess           ? Op::kGreater
@@ -139,7 +140,11 @@ class Domains {
                                      : op;
     }
     NotNull();
-    const Cut cut = CutAt(literal.literal);
+    Value constant = literal.literal;
+    // A char(n) column holds no blanks at the end.
+    if (plan::IgnoresBlanks(column.type, literal.type))
+      constant.text.resize(plan::WithoutBlanks(constant.text).size());
+    const Cut cut = CutAt(constant);
     if (op == Op::kEqual) {
       KeepPoint(cut);
     } else if (op == Op::kLess || op == Op::kLessEqual) {
@@ -152,6 +157,8 @@ class Domains {
 
   bool ApplyIn(const Expr& e) {
     if (e.children[0].op != Op::kColumn || e.children.size() > kLongestList) return false;
+    // Strings of a list are compared by their bytes.
+    if (e.children[0].type.kind == TypeKind::kInterval) return false;
     Select(e.children[0]);
     std::set<std::string> points;
     for (size_t i = 1; i < e.children.size(); ++i) {
@@ -228,6 +235,13 @@ class Domains {
       if (bytes[i] != '\0') return bytes;
     }
     return std::nullopt;
+  }
+
+  /// Whether a comparison's equals have equal bytes. One span of time has many forms, and a varchar that
+  /// meets a char(n) has any number of blanks at its end.
+  static bool BytesDecide(const Type& column, const Type& literal) {
+    if (column.kind == TypeKind::kInterval) return false;
+    return plan::IsChar(column) || !plan::IgnoresBlanks(column, literal);
   }
 
   Cut CutAt(const Value& constant) const {

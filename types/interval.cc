@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
+#include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
@@ -17,7 +20,7 @@ namespace nam {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000, kMinute = 60 * kSecond, kHour = 60 * kMinute;
-constexpr int kDaysPerMonth = 30, kMonthsPerYear = 12;
+constexpr int kDaysPerWeek = 7, kDaysPerMonth = 30, kMonthsPerYear = 12;
 
 template <typename T>
 bool Fits(__int128 n) {
@@ -109,85 +112,190 @@ std::string IntervalText(const Interval& interval) {
 
 namespace {
 
-/// Reads the parts of an interval one after the other.
+/// What a number of an interval counts.
+enum class Unit : uint8_t {
+  kMicrosecond,
+  kMillisecond,
+  kSecond,
+  kMinute,
+  kHour,
+  kDay,
+  kWeek,
+  kMonth,
+  kYear,
+  kDecade,
+  kCentury,
+  kMillennium
+};
+
+constexpr uint32_t Bit(Unit unit) {
+  return uint32_t{1} << static_cast<int>(unit);
+}
+constexpr uint32_t kSecondBits = Bit(Unit::kMicrosecond) | Bit(Unit::kMillisecond) | Bit(Unit::kSecond);
+constexpr uint32_t kTimeBits = kSecondBits | Bit(Unit::kMinute) | Bit(Unit::kHour);
+
+/// PostgreSQL's words, of which it looks at ten letters.
+std::optional<Unit> UnitOf(std::string_view word) {
+  struct Word {
+    std::string_view name;
+    Unit unit;
+  };
+  static constexpr Word kWords[] = {{"c", Unit::kCentury},
+                                    {"cent", Unit::kCentury},
+                                    {"centuries", Unit::kCentury},
+                                    {"century", Unit::kCentury},
+                                    {"d", Unit::kDay},
+                                    {"day", Unit::kDay},
+                                    {"days", Unit::kDay},
+                                    {"dec", Unit::kDecade},
+                                    {"decade", Unit::kDecade},
+                                    {"decades", Unit::kDecade},
+                                    {"decs", Unit::kDecade},
+                                    {"h", Unit::kHour},
+                                    {"hour", Unit::kHour},
+                                    {"hours", Unit::kHour},
+                                    {"hr", Unit::kHour},
+                                    {"hrs", Unit::kHour},
+                                    {"m", Unit::kMinute},
+                                    {"microsecon", Unit::kMicrosecond},
+                                    {"mil", Unit::kMillennium},
+                                    {"millennia", Unit::kMillennium},
+                                    {"millennium", Unit::kMillennium},
+                                    {"millisecon", Unit::kMillisecond},
+                                    {"mils", Unit::kMillennium},
+                                    {"min", Unit::kMinute},
+                                    {"mins", Unit::kMinute},
+                                    {"minute", Unit::kMinute},
+                                    {"minutes", Unit::kMinute},
+                                    {"mon", Unit::kMonth},
+                                    {"mons", Unit::kMonth},
+                                    {"month", Unit::kMonth},
+                                    {"months", Unit::kMonth},
+                                    {"ms", Unit::kMillisecond},
+                                    {"msec", Unit::kMillisecond},
+                                    {"msecond", Unit::kMillisecond},
+                                    {"mseconds", Unit::kMillisecond},
+                                    {"msecs", Unit::kMillisecond},
+                                    {"s", Unit::kSecond},
+                                    {"sec", Unit::kSecond},
+                                    {"second", Unit::kSecond},
+                                    {"seconds", Unit::kSecond},
+                                    {"secs", Unit::kSecond},
+                                    {"us", Unit::kMicrosecond},
+                                    {"usec", Unit::kMicrosecond},
+                                    {"usecond", Unit::kMicrosecond},
+                                    {"useconds", Unit::kMicrosecond},
+                                    {"usecs", Unit::kMicrosecond},
+                                    {"w", Unit::kWeek},
+                                    {"week", Unit::kWeek},
+                                    {"weeks", Unit::kWeek},
+                                    {"y", Unit::kYear},
+                                    {"year", Unit::kYear},
+                                    {"years", Unit::kYear},
+                                    {"yr", Unit::kYear},
+                                    {"yrs", Unit::kYear}};
+  constexpr size_t kLetters = 10;
+  const auto* const found = std::find_if(std::begin(kWords), std::end(kWords),
+                                         [&](const Word& w) { return w.name == word.substr(0, kLetters); });
+  return found == std::end(kWords) ? std::nullopt : std::optional(found->unit);
+}
+
+bool IsDigit(char c) {
+  return absl::ascii_isdigit(static_cast<unsigned char>(c));
+}
+bool IsLetter(char c) {
+  return absl::ascii_isalpha(static_cast<unsigned char>(c));
+}
+
+/// Reads an interval's parts from the last to the first, as PostgreSQL does: a number takes the unit of what
+/// stands behind it, and none may be there twice.
 class IntervalReader {
  public:
   IntervalReader(std::string_view text, IntervalField field) : left_(text), field_(field) {}
 
   absl::StatusOr<Interval> Read() {
     SkipBlanks();
-    if (left_.starts_with('@')) left_.remove_prefix(1);
-    SkipBlanks();
-    if (left_.empty()) return Bad();
-    if (left_[0] == 'P' || left_[0] == 'p') {
+    if (left_.starts_with('P') || left_.starts_with('p')) {
+      left_.remove_prefix(1);
       NAM_RETURN_IF_ERROR(Iso());
     } else {
       NAM_RETURN_IF_ERROR(Parts());
     }
     const double us = std::rint(us_fraction_);
-    if (!(std::abs(us) < 9.2e18)) return absl::OutOfRangeError("interval out of range");
+    if (!(std::abs(us) < 9.2e18)) return OutOfRange();
     const int sign = ago_ ? -1 : 1;
+    if (!Fits<int32_t>(sign * days_) || !Fits<int64_t>(sign * (us_ + static_cast<__int128>(us))))
+      return OutOfRange();
     return MakeInterval(sign * months_, sign * days_, sign * (us_ + static_cast<__int128>(us)));
   }
 
  private:
   static absl::Status Bad() { return absl::InvalidArgumentError("no interval"); }
+  /// Of one field; MakeInterval speaks of the whole.
+  static absl::Status OutOfRange() { return absl::OutOfRangeError("interval field value out of range"); }
 
   void SkipBlanks() { left_.remove_prefix(std::min(left_.find_first_not_of(" \t\n\v\f\r"), left_.size())); }
 
-  absl::Status Parts() {
-    while (SkipBlanks(), !left_.empty()) {
-      Number number;
-      if (!TakeNumber(number)) {
-        if (TakeWord() != "ago" || (SkipBlanks(), !left_.empty()) || !any_) return Bad();
-        ago_ = true;
-        return absl::OkStatus();
-      }
-      any_ = true;
-      if (left_.starts_with(':')) {
-        NAM_RETURN_IF_ERROR(TimeOfDay(number));
-        continue;
-      }
-      SkipBlanks();
-      // A word behind the last number may be "ago" already.
-      const std::string_view before = left_;
-      std::string unit = TakeWord();
-      if (unit == "ago") {
-        left_ = before;
-        unit.clear();
-      }
-      if (unit.empty()) {
-        // What stands before a time of the day is days.
-        const bool time_follows = left_.size() > 1 && left_.find(':') != std::string_view::npos;
-        unit = time_follows ? "day" : DefaultUnit();
-      }
-      NAM_RETURN_IF_ERROR(Add(number, unit));
+  char Next() const { return left_.empty() ? '\0' : left_[0]; }
+
+  // ─── Words and numbers
+
+  /// One character and all behind it that `belongs` takes.
+  template <typename Belongs>
+  std::string TakeWhile(Belongs belongs) {
+    std::string taken;
+    while (!left_.empty() && belongs(left_[0])) {
+      taken.push_back(left_[0]);
+      left_.remove_prefix(1);
     }
-    return absl::OkStatus();
+    return taken;
   }
 
-  absl::Status Iso() {
-    left_.remove_prefix(1);
-    bool time = false;
-    if (left_.empty()) return Bad();
-    while (!left_.empty()) {
-      if (left_[0] == 'T' || left_[0] == 't') {
-        time = true;
+  /// Words in small letters, numbers, times of the day. Other signs only part them.
+  absl::StatusOr<std::vector<std::string>> Split() {
+    std::vector<std::string> tokens;
+    while (SkipBlanks(), !left_.empty()) {
+      const char c = left_[0];
+      if (IsLetter(c)) {
+        NAM_ASSIGN_OR_RETURN(tokens.emplace_back(), TakeWord());
+      } else if (IsDigit(c) || c == '.') {
+        tokens.push_back(TakeUnsigned());
+      } else if (c == '-' || c == '+') {
         left_.remove_prefix(1);
-        continue;
+        SkipBlanks();
+        if (!IsDigit(Next()) && Next() != '.') return Bad();
+        tokens.push_back(c +
+                         TakeWhile([](char d) { return IsDigit(d) || d == ':' || d == '.' || d == '-'; }));
+      } else if (absl::ascii_ispunct(static_cast<unsigned char>(c))) {
+        left_.remove_prefix(1);
+      } else {
+        return Bad();
       }
-      Number number;
-      if (!TakeNumber(number) || left_.empty()) return Bad();
-      const char unit = absl::ascii_toupper(static_cast<unsigned char>(left_[0]));
-      left_.remove_prefix(1);
-      const char* name = unit == 'Y' ? "year" : unit == 'W' ? "week" : unit == 'D' ? "day" : nullptr;
-      if (unit == 'M') name = time ? "minute" : "month";
-      if (time && unit == 'H') name = "hour";
-      if (time && unit == 'S') name = "second";
-      if (name == nullptr) return Bad();
-      NAM_RETURN_IF_ERROR(Add(number, name));
     }
-    return absl::OkStatus();
+    return tokens;
+  }
+
+  absl::StatusOr<std::string> TakeWord() {
+    std::string word = absl::AsciiStrToLower(TakeWhile(IsLetter));
+    const char next = Next();
+    if (next == '-' || next == '/' || next == '.') return Bad();
+    // A number may stand right behind these alone.
+    const bool followed =
+        word == "d" || word == "h" || word == "m" || word == "s" || word == "y" || word == "mon";
+    if ((next == '+' || IsDigit(next)) && !followed) return Bad();
+    return word;
+  }
+
+  std::string TakeUnsigned() {
+    if (Next() == '.') {
+      left_.remove_prefix(1);
+      return "." + TakeWhile(IsDigit);
+    }
+    std::string token = TakeWhile(IsDigit);
+    const char next = Next();
+    if (next == ':') return token + TakeWhile([](char c) { return IsDigit(c) || c == ':' || c == '.'; });
+    if (next != '-' && next != '/' && next != '.') return token;
+    return token + TakeWhile([&](char c) { return IsDigit(c) || c == next; });
   }
 
   struct Number {
@@ -195,129 +303,245 @@ class IntervalReader {
     __int128 whole = 0;  // without its sign
     double fraction = 0;
     size_t digits = 0;
-    double value() const { return (negative ? -1 : 1) * (static_cast<double>(whole) + fraction); }
   };
 
-  bool TakeNumber(Number& out) {
+  /// Takes a number from the text's front.
+  static bool TakeNumber(std::string_view& text, Number& out) {
     size_t at = 0;
-    if (at < left_.size() && (left_[at] == '-' || left_[at] == '+')) out.negative = left_[at++] == '-';
+    if (at < text.size() && (text[at] == '-' || text[at] == '+')) out.negative = text[at++] == '-';
     const size_t first = at;
-    for (; at < left_.size() && absl::ascii_isdigit(static_cast<unsigned char>(left_[at])); ++at)
-      out.whole = std::min<__int128>(out.whole * 10 + (left_[at] - '0'), PowerOfTen(30));
+    for (; at < text.size() && IsDigit(text[at]); ++at)
+      out.whole = std::min<__int128>(out.whole * 10 + (text[at] - '0'), PowerOfTen(30));
     out.digits = at - first;
-    if (at < left_.size() && left_[at] == '.') {
+    if (at < text.size() && text[at] == '.') {
       const size_t dot = at++;
-      while (at < left_.size() && absl::ascii_isdigit(static_cast<unsigned char>(left_[at]))) ++at;
+      while (at < text.size() && IsDigit(text[at])) ++at;
+      if (at == dot + 1) return false;
       out.digits += at - dot - 1;
-      out.fraction = std::atof(("0" + std::string(left_.substr(dot, at - dot))).c_str());
+      out.fraction = std::atof(("0" + std::string(text.substr(dot, at - dot))).c_str());
     }
     if (out.digits == 0) return false;
-    left_.remove_prefix(at);
+    text.remove_prefix(at);
     return true;
   }
 
-  std::string TakeWord() {
-    size_t at = 0;
-    while (at < left_.size() && absl::ascii_isalpha(static_cast<unsigned char>(left_[at]))) ++at;
-    std::string word = absl::AsciiStrToLower(std::string(left_.substr(0, at)));
-    left_.remove_prefix(at);
-    return word;
+  // ─── Parts
+
+  absl::Status Parts() {
+    NAM_ASSIGN_OR_RETURN(const std::vector<std::string> tokens, Split());
+    std::optional<Unit> unit;
+    bool named = false;  // by a word that no number has taken yet
+    for (size_t i = tokens.size(); i-- > 0;) {
+      const std::string& token = tokens[i];
+      if (token == "ago") {
+        if (i + 1 < tokens.size()) return Bad();
+        ago_ = true;
+      } else if (IsLetter(token[0])) {
+        unit = UnitOf(token);
+        if (!unit.has_value() || named) return Bad();
+        named = true;
+      } else if (token.find(':') != std::string::npos) {
+        if (named) return Bad();
+        NAM_RETURN_IF_ERROR(TimeOfDay(token));
+        unit = Unit::kDay;  // of a number before it
+      } else {
+        if (!unit.has_value()) unit = DefaultUnit();
+        NAM_RETURN_IF_ERROR(Part(token, *unit));
+        named = false;
+      }
+    }
+    return named || seen_ == 0 ? Bad() : absl::OkStatus();
   }
 
-  /// `:MM[:SS[.f]]` behind the hours.
-  absl::Status TimeOfDay(const Number& hours) {
-    Number minutes, seconds;
-    left_.remove_prefix(1);
-    if (!absl::ascii_isdigit(static_cast<unsigned char>(left_.empty() ? 'x' : left_[0]))) return Bad();
-    if (!TakeNumber(minutes) || hours.fraction != 0) return Bad();
-    if (left_.starts_with(':')) {
-      left_.remove_prefix(1);
-      if (left_.empty() || left_[0] == '-' || left_[0] == '+' || !TakeNumber(seconds)) return Bad();
-      if (minutes.fraction != 0) return Bad();
-    } else if (field_ == IntervalField::kSecond) {
-      return Bad();
-    }
-    if (minutes.whole > 59 || seconds.whole > 60) return absl::OutOfRangeError("interval out of range");
-    if (hours.whole > PowerOfTen(12)) return absl::OutOfRangeError("interval out of range");
-    const __int128 us = hours.whole * kHour + minutes.whole * kMinute + seconds.whole * kSecond +
-                        static_cast<int64_t>(std::rint(seconds.fraction * kSecond));
-    us_ += hours.negative ? -us : us;
+  absl::Status See(uint32_t units) {
+    if ((seen_ & units) != 0) return Bad();
+    seen_ |= units;
     return absl::OkStatus();
   }
 
-  const char* DefaultUnit() const {
+  /// A number, or `years-months`, which makes months the unit.
+  absl::Status Part(std::string_view token, Unit& unit) {
+    Number number;
+    if (!TakeNumber(token, number)) return Bad();
+    if (token.starts_with('-')) {
+      token.remove_prefix(1);
+      Number months;
+      if (number.fraction != 0 || (!token.empty() && !IsDigit(token[0]))) return Bad();
+      if (!token.empty() && !TakeNumber(token, months)) return Bad();
+      if (months.whole >= kMonthsPerYear || number.whole >= PowerOfTen(28)) return OutOfRange();
+      number.whole = number.whole * kMonthsPerYear + months.whole;
+      if (months.fraction != 0) return Bad();
+      unit = Unit::kMonth;
+    }
+    if (!token.empty()) return Bad();
+    NAM_RETURN_IF_ERROR(See(unit == Unit::kSecond && number.fraction != 0 ? kSecondBits : Bit(unit)));
+    return Add(number, unit);
+  }
+
+  /// `[-]HH:MM[:SS[.f]]`, or `MM:SS.f`.
+  absl::Status TimeOfDay(std::string_view token) {
+    Number parts[3];
+    size_t count = 0;
+    while (true) {
+      if (count > 0 && !IsDigit(token.empty() ? '\0' : token[0])) return Bad();
+      if (!TakeNumber(token, parts[count++])) return Bad();
+      if (token.empty()) break;
+      if (count == std::size(parts) || token[0] != ':' || parts[count - 1].fraction != 0) return Bad();
+      token.remove_prefix(1);
+    }
+    const bool negative = parts[0].negative;
+    if (count == 2) {
+      if (parts[1].fraction != 0) {
+        parts[2] = parts[1];
+        parts[1] = parts[0];
+        parts[0] = {};
+      } else if (field_ == IntervalField::kSecond) {
+        return Bad();
+      }
+    }
+    if (parts[1].whole > 59 || parts[2].whole > 60 || parts[0].whole > PowerOfTen(12)) return OutOfRange();
+    const __int128 us = parts[0].whole * kHour + parts[1].whole * kMinute + parts[2].whole * kSecond +
+                        static_cast<int64_t>(std::rint(parts[2].fraction * kSecond));
+    us_ += negative ? -us : us;
+    return See(kTimeBits);
+  }
+
+  Unit DefaultUnit() const {
     switch (field_) {
       case IntervalField::kYear:
-        return "year";
+        return Unit::kYear;
       case IntervalField::kMonth:
-        return "month";
+        return Unit::kMonth;
       case IntervalField::kDay:
-        return "day";
+        return Unit::kDay;
       case IntervalField::kHour:
-        return "hour";
+        return Unit::kHour;
       case IntervalField::kMinute:
-        return "minute";
+        return Unit::kMinute;
       default:
-        return "second";
+        return Unit::kSecond;
     }
   }
 
-  absl::Status Add(const Number& number, std::string unit) {
-    if (unit.size() > 2 && unit.ends_with('s') && unit != "mins" && unit != "secs" && unit != "hrs" &&
-        unit != "yrs" && unit != "mons" && unit != "ms" && unit != "us")
-      unit.pop_back();
-    if (number.whole >= PowerOfTen(28)) return absl::OutOfRangeError("interval out of range");
+  // ─── ISO 8601
+
+  /// `1Y2M3DT4H5M6S` or `0001-02-03T04:05:06` behind the P.
+  absl::Status Iso() {
+    if (left_.empty()) return Bad();
+    bool time = false, first = true;  // of its half
+    while (!left_.empty()) {
+      if (Next() == 'T' || Next() == 't') {
+        if (time) return Bad();
+        time = first = true;
+        left_.remove_prefix(1);
+        continue;
+      }
+      Number number;
+      if (!TakeNumber(left_, number)) return Bad();
+      if (first && (Next() == '-' || Next() == ':')) {
+        if ((Next() == ':') != time) return Bad();
+        NAM_RETURN_IF_ERROR(Alternative(number, time));
+        if (left_.empty() || (!time && absl::ascii_toupper(static_cast<unsigned char>(Next())) == 'T'))
+          continue;
+        return Bad();
+      }
+      first = false;
+      const char letter = static_cast<char>(absl::ascii_toupper(static_cast<unsigned char>(Next())));
+      const std::optional<Unit> unit = time            ? letter == 'H'   ? std::optional(Unit::kHour)
+                                                         : letter == 'M' ? std::optional(Unit::kMinute)
+                                                         : letter == 'S' ? std::optional(Unit::kSecond)
+                                                                         : std::nullopt
+                                       : letter == 'Y' ? std::optional(Unit::kYear)
+                                       : letter == 'M' ? std::optional(Unit::kMonth)
+                                       : letter == 'W' ? std::optional(Unit::kWeek)
+                                       : letter == 'D' ? std::optional(Unit::kDay)
+                                                       : std::nullopt;
+      if (!unit.has_value()) return Bad();
+      left_.remove_prefix(1);
+      NAM_RETURN_IF_ERROR(Add(number, *unit));
+    }
+    return absl::OkStatus();
+  }
+
+  /// `-MM[-DD]` behind the years, `:MM[:SS]` behind the hours.
+  absl::Status Alternative(const Number& first, bool time) {
+    const Unit units[] = {time ? Unit::kHour : Unit::kYear, time ? Unit::kMinute : Unit::kMonth,
+                          time ? Unit::kSecond : Unit::kDay};
+    NAM_RETURN_IF_ERROR(Add(first, units[0]));
+    for (size_t i = 1; i < std::size(units) && Next() == (time ? ':' : '-'); ++i) {
+      left_.remove_prefix(1);
+      Number number;
+      if (!TakeNumber(left_, number)) return Bad();
+      NAM_RETURN_IF_ERROR(Add(number, units[i]));
+    }
+    return absl::OkStatus();
+  }
+
+  // ─── Sums
+
+  absl::Status Add(const Number& number, Unit unit) {
+    if (number.whole >= PowerOfTen(28)) return OutOfRange();
     const __int128 whole = number.negative ? -number.whole : number.whole;
     const double fraction = number.negative ? -number.fraction : number.fraction;
-    const auto months = [&](int each) {
-      months_ += whole * each + static_cast<int64_t>(std::rint(fraction * each));
-    };
-    const auto days = [&](int each) {
-      days_ += whole * each;
-      const double more = fraction * each;
+    const auto part_of_days = [&](double more) {
       days_ += static_cast<int64_t>(more);
       us_fraction_ += (more - static_cast<double>(static_cast<int64_t>(more))) * kMicrosecondsPerDay;
+    };
+    const auto years = [&](int each) {
+      if (!Fits<int32_t>(whole * each)) return OutOfRange();
+      months_ +=
+          whole * each * kMonthsPerYear + static_cast<int64_t>(std::rint(fraction * each * kMonthsPerYear));
+      return absl::OkStatus();
     };
     const auto time = [&](int64_t each) {
       us_ += whole * each;
       us_fraction_ += fraction * static_cast<double>(each);
     };
-    if (unit == "year" || unit == "y" || unit == "yr" || unit == "yrs") {
-      months(kMonthsPerYear);
-    } else if (unit == "month" || unit == "mon" || unit == "mons") {
-      months_ += whole;
-      const double more = fraction * kDaysPerMonth;
-      days_ += static_cast<int64_t>(more);
-      us_fraction_ += (more - static_cast<double>(static_cast<int64_t>(more))) * kMicrosecondsPerDay;
-    } else if (unit == "decade") {
-      months(10 * kMonthsPerYear);
-    } else if (unit == "century" || unit == "centurie") {
-      months(100 * kMonthsPerYear);
-    } else if (unit == "millennium" || unit == "millennia") {
-      months(1000 * kMonthsPerYear);
-    } else if (unit == "week" || unit == "w") {
-      days(7);
-    } else if (unit == "day" || unit == "d") {
-      days(1);
-    } else if (unit == "hour" || unit == "h" || unit == "hr" || unit == "hrs") {
-      time(kHour);
-    } else if (unit == "minute" || unit == "m" || unit == "min" || unit == "mins") {
-      time(kMinute);
-    } else if (unit == "second" || unit == "s" || unit == "sec" || unit == "secs") {
-      time(kSecond);
-    } else if (unit == "millisecond" || unit == "ms" || unit == "msec") {
-      time(1000);
-    } else if (unit == "microsecond" || unit == "us" || unit == "usec") {
-      time(1);
-    } else {
-      return Bad();
+    switch (unit) {
+      case Unit::kMillennium:
+        return years(1000);
+      case Unit::kCentury:
+        return years(100);
+      case Unit::kDecade:
+        return years(10);
+      case Unit::kYear:
+        return years(1);
+      case Unit::kMonth:
+        if (!Fits<int32_t>(whole)) return OutOfRange();
+        months_ += whole;
+        part_of_days(fraction * kDaysPerMonth);
+        break;
+      case Unit::kWeek:
+        days_ += whole * kDaysPerWeek;
+        part_of_days(fraction * kDaysPerWeek);
+        break;
+      case Unit::kDay:
+        days_ += whole;
+        part_of_days(fraction);
+        break;
+      case Unit::kHour:
+        time(kHour);
+        break;
+      case Unit::kMinute:
+        time(kMinute);
+        break;
+      case Unit::kSecond:
+        time(kSecond);
+        break;
+      case Unit::kMillisecond:
+        time(1000);
+        break;
+      case Unit::kMicrosecond:
+        time(1);
+        break;
     }
     return absl::OkStatus();
   }
 
   std::string_view left_;
   const IntervalField field_;
-  bool any_ = false, ago_ = false;
+  uint32_t seen_ = 0;  // bits of units
+  bool ago_ = false;
   __int128 months_ = 0, days_ = 0, us_ = 0;
   double us_fraction_ = 0;
 };

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "plan/expression_tree.h"
 #include "tests/sql/fake_tables.h"
 #include "tests/sql/flat_query.h"
 #include "types/date.h"
@@ -245,6 +246,17 @@ TEST(EvaluateTest, Like) {
 TEST(EvaluateTest, ColumnsOf) {
   const sql::FlatQuery query = sql::BindQuery("select n + id * n - id from t");
   EXPECT_EQ(ColumnsOf(query.select.at(0).expr), (std::vector<ColumnRef>{{0, 1}, {0, 0}}));
+}
+
+TEST(ExpressionTreeTest, NoJoinIsOverIntervals) {
+  const auto equal = [](Type type) {
+    Expr a = MakeNode(Op::kColumn, type, -1, {}), b = a;
+    a.column = {0, 1};
+    b.column = {1, 1};
+    return MakeNode(Op::kEqual, Type::Bool(), -1, {a, b});
+  };
+  EXPECT_TRUE(EquatesTables(equal(Type::Integer())));
+  EXPECT_FALSE(EquatesTables(equal(Type::Interval())));
 }
 
 }  // namespace

@@ -111,6 +111,21 @@ TEST_F(TreeQueryTest, IntervalsAreNoKeys) {
       "hours')) b (i) on a.i = b.i");
   ASSERT_TRUE(joined.ok()) << joined.status();
   EXPECT_EQ(joined->rows[0][0].ToString(), "1");
+  // Of record tables: found, or refused.
+  for (const std::string name : {"k1", "k2"}) {
+    for (const std::string& statement :
+         {"create table " + name + " (id int primary key, iv interval) with (storage = record)",
+          "insert into " + name + " values (1, '1 mon'), (2, '30 days'), (3, '31 days')"}) {
+      const auto result = cluster_.session().Execute(statement);
+      ASSERT_TRUE(result.ok()) << statement << result.status();
+    }
+  }
+  const auto of_records = cluster_.session().Execute("select count(*) from k1 join k2 on k1.iv = k2.iv");
+  if (of_records.ok()) {
+    EXPECT_EQ(of_records->rows[0][0].ToString(), "5");
+  } else {
+    EXPECT_EQ(SqlErrorOf(of_records.status()).value_or(SqlError{}).sqlstate, "0A000") << of_records.status();
+  }
 }
 
 TEST_F(TreeQueryTest, ResultsAreThoseOfPostgreSql) {

@@ -165,8 +165,18 @@ TEST(BindTest, InLists) {
   EXPECT_EQ(Where("day in (timestamp '1994-01-01 12:00', '1995-01-01 01:00', date '1996-01-01')"),
             "CAST(t.day AS timestamp) IN (timestamp '1994-01-01 12:00:00', timestamp '1995-01-01 01:00:00', "
             "timestamp '1996-01-01 00:00:00')");
+  // Several numbers beside a real are reals, one is compared as double precision.
+  EXPECT_EQ(Where("1.1::real in (1.1, 0)"), "");
+  EXPECT_EQ(Where("1.1::real not in (0, '1.1')"), "false");
+  EXPECT_EQ(Where("1.1::real in (1.1)"), "false");
+  EXPECT_EQ(Where("1.1::real in (1.1, 0::float8)"), "false");
   const FlatQuery query = BindQuery("select id from t where price in (1, '2.5', -3)");
   for (const Expr& e : query.conjuncts.at(0).children) EXPECT_EQ(e.type, Type::Decimal(2));
+}
+
+TEST(BindTest, TheSignOfNoNumberIsZero) {
+  EXPECT_EQ(Where("sign('NaN'::float8) = 0"), "");
+  EXPECT_EQ(Where("sign('-Infinity'::float8) = -1"), "");
 }
 
 TEST(BindTest, UntypedStrings) {

@@ -211,6 +211,16 @@ TEST(LogicalBindTest, ErrorsPointAtTheirWords) {
   }
 }
 
+TEST(LogicalBindTest, AFrameBeginsBeforeItsEnd) {
+  for (const char* frame :
+       {"between current row and 1 preceding", "between 1 following and current row",
+        "between 1 following and 1 preceding", "between unbounded following and current row",
+        "between current row and unbounded preceding", "1 following"}) {
+    const SqlError error = ErrorOf(absl::StrCat("select sum(n) over (order by id rows ", frame, ") from t"));
+    EXPECT_EQ(error.sqlstate, "42P20") << frame << "\n" << error.message;
+  }
+}
+
 TEST(LogicalBindTest, AnErrorOfTheCatalogComesThrough) {
   FakeTables tables;
   tables.Fail(absl::UnavailableError("no catalog"));

@@ -219,5 +219,94 @@ TEST(RecordAccessTest, Choice) {
   EXPECT_EQ(Path("1 = 2"), "");
 }
 
+/// The rows of a table with an index on each of its columns that a WHERE finds through them, by the key `id`.
+class Indexed {
+ public:
+  explicit Indexed(const std::string& columns)
+      : table_(RecordTable("create table x (" + columns + ") with (storage = record)")), layout_(table_) {
+    for (uint32_t c = 1; c < static_cast<uint32_t>(table_.columns_size()); ++c) {
+      proto::RecordPart& index = *table_.mutable_record()->add_parts();
+      index.set_kind(proto::ORDERED_INDEX);
+      index.set_usable_from(1);
+      index.add_columns(c);
+    }
+  }
+
+  /// Found by what ChooseAccessPath leaves, and by the conditions alone.
+  std::pair<size_t, size_t> Find(const std::vector<std::vector<Value>>& values,
+                                 const std::vector<Expr>& conjuncts) const {
+    Rows rows(table_, layout_);
+    for (const std::vector<Value>& row : values) rows.Add(row);
+    return {rows.Find(ChooseAccessPath(table_, layout_, conjuncts)).size(), rows.FindByAll(conjuncts).size()};
+  }
+
+ private:
+  proto::Table table_;
+  RecordLayout layout_;
+};
+
+Expr Column(int c, Type type) {
+  Expr column = MakeNode(Op::kColumn, type, -1, {});
+  column.column = {0, c};
+  return column;
+}
+
+Value Typed(std::string text, Type type) {
+  Value value = Value::String(std::move(text));
+  value.type = type;
+  return value;
+}
+
+using Found = std::pair<size_t, size_t>;
+
+TEST(RecordAccessTest, SpansOfTimeHaveNoRange) {
+  const Indexed table("id int primary key, i interval");
+  std::vector<std::vector<Value>> rows;
+  const Interval intervals[] = {{1, 0, 0}, {0, 30, 0}, {0, 31, 0}, {0, 29, int64_t{24} * 3'600'000'000}};
+  for (const Interval& interval : intervals)
+    rows.push_back({Value::Integer(static_cast<int>(rows.size())), Value::Span(interval)});
+  const auto condition = [&](Op op, const Interval& constant) {
+    return MakeNode(op, Type::Bool(), -1,
+                    {Column(1, Type::Interval()), MakeLiteral(Value::Span(constant), -1)});
+  };
+  EXPECT_EQ(table.Find(rows, {condition(Op::kGreaterEqual, {1, 0, 0}), condition(Op::kLess, {0, 31, 0})}),
+            Found(3, 3));
+  EXPECT_EQ(table.Find(rows, {condition(Op::kEqual, {0, 30, 0})}), Found(3, 3));
+  EXPECT_EQ(table.Find(rows, {condition(Op::kIn, {0, 31, 0})}), Found(1, 1));
+}
+
+TEST(RecordAccessTest, BlanksBesideCharDoNotCount) {
+  const Indexed table("id int primary key, s varchar(4), c char(4)");
+  std::vector<std::vector<Value>> rows;
+  for (const char* text : {"a", "a ", "a  ", "ab", "b"}) {
+    rows.push_back({Value::Integer(static_cast<int>(rows.size())), Value::String(text),
+                    Value::String(std::string(plan::WithoutBlanks(text)))});
+  }
+  const Type varchar = Type::String(4), character = plan::CharType(4);
+  const auto condition = [&](Op op, int c, Value constant) {
+    return MakeNode(op, Type::Bool(), -1,
+                    {Column(c, c == 1 ? varchar : character), MakeLiteral(std::move(constant), -1)});
+  };
+  // varchar beside char(n): any number of blanks may stand at the end.
+  const Value a = Typed("a", plan::CharType(3));
+  EXPECT_EQ(table.Find(rows, {condition(Op::kEqual, 1, a)}), Found(3, 3));
+  EXPECT_EQ(table.Find(rows, {condition(Op::kLessEqual, 1, a)}), Found(3, 3));
+  EXPECT_EQ(table.Find(rows, {condition(Op::kGreater, 1, a)}), Found(2, 2));
+  EXPECT_EQ(table.Find(rows, {condition(Op::kEqual, 1, Value::String("a"))}), Found(1, 1));
+  EXPECT_EQ(
+      table.Find(rows,
+                 {MakeNode(Op::kIn, Type::Bool(), -1,
+                           {Column(1, varchar), MakeLiteral(a, -1), MakeLiteral(Value::String("b"), -1)})}),
+      Found(2, 2));
+  // char(n) beside varchar: those of the constant do not count.
+  const Value blanks = Typed("a  ", varchar);
+  EXPECT_EQ(table.Find(rows, {condition(Op::kEqual, 2, blanks)}), Found(3, 3));
+  EXPECT_EQ(table.Find(rows, {condition(Op::kLessEqual, 2, blanks)}), Found(3, 3));
+  EXPECT_EQ(table.Find(rows, {condition(Op::kGreater, 2, blanks)}), Found(2, 2));
+  EXPECT_EQ(table.Find(rows, {condition(Op::kEqual, 2, Typed("a      ", varchar))}), Found(3, 3));
+  // Beside text they count.
+  EXPECT_EQ(table.Find(rows, {condition(Op::kEqual, 2, Value::String("a  "))}), Found(0, 0));
+}
+
 }  // namespace
 }  // namespace nam::sql

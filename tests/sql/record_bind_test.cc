@@ -275,6 +275,54 @@ TEST(RecordBindTest, ExecuteBindsWithTypedValues) {
   EXPECT_EQ(BindError("execute p ((select 1))").sqlstate, "0A000");
 }
 
+TEST(RecordBindTest, ArgumentsAreOfTheirParametersTypes) {
+  FakeTables tables;
+  const auto bound = [&](const std::string& prepare, const std::string& execute) {
+    return BindPrepared(BindAs<PrepareStatement>(prepare), BindAs<ExecuteStatement>(execute), tables,
+                        std::nullopt);
+  };
+  const auto condition = [&](const std::string& prepare, const std::string& execute) {
+    const auto remove = bound(prepare, execute);
+    if (!remove.ok()) return SqlErrorOf(remove.status())->sqlstate;
+    const auto& statement = std::get<DeleteStatement>(*remove);
+    return Show(statement.table, statement.conjuncts);
+  };
+  // An integer becomes a decimal: 7 / 2 is not cut off.
+  const std::string halves = "prepare p (numeric) as delete from r where id = $1 / 2 * 10";
+  EXPECT_EQ(condition(halves, "execute p (7)"), "r.id = 35.000000");
+  EXPECT_EQ(condition(halves, "execute p ('7')"), "r.id = 35.000000");
+  EXPECT_EQ(condition(halves, "execute p (7.5)"), "r.id = 37.500000");
+  EXPECT_EQ(condition(halves, "execute p (7.5::float8)"), "r.id = 37.500000");
+  EXPECT_EQ(condition("prepare p (int) as delete from r where id = $1 / 2 * 10", "execute p (7)"),
+            "r.id = 30");
+  // Integers have their types' widths.
+  for (const auto& [type, most, beyond] : {std::tuple("smallint", "32767", "32768"),
+                                           {"int", "2147483647", "2147483648"},
+                                           {"bigint", "9223372036854775807", "9223372036854775808"}}) {
+    const std::string prepare = absl::StrCat("prepare p (", type, ") as delete from r where id = $1");
+    EXPECT_EQ(condition(prepare, absl::StrCat("execute p (", most, ")")), absl::StrCat("r.id = ", most));
+    EXPECT_EQ(condition(prepare, absl::StrCat("execute p ('", most, "')")), absl::StrCat("r.id = ", most));
+    EXPECT_EQ(condition(prepare, absl::StrCat("execute p (", beyond, ")")), "22003");
+    EXPECT_EQ(condition(prepare, absl::StrCat("execute p ('", beyond, "')")), "22003");
+    EXPECT_EQ(condition(prepare, absl::StrCat("execute p (", beyond, ".4)")), "22003");
+  }
+  // Strings are of the parameter's type, whose length does not cut.
+  const auto type = [&](const std::string& listed, const std::string& argument) {
+    const auto remove = bound(absl::StrCat("prepare p (", listed, ") as delete from r where v = $1"),
+                              absl::StrCat("execute p (", argument, ")"));
+    EXPECT_TRUE(remove.ok()) << remove.status();
+    return std::get<DeleteStatement>(*remove).conjuncts[0].children[1].literal;
+  };
+  EXPECT_EQ(type("varchar(2)", "'abc  '").type, Type::String(Type::kAnyLength));
+  EXPECT_EQ(type("varchar(2)", "'abc  '").text, "abc  ");
+  EXPECT_EQ(type("varchar", "'ab '::text").type, Type::String(Type::kAnyLength));
+  EXPECT_EQ(type("varchar(2)", "12345").text, "12345");
+  EXPECT_EQ(type("text", "'ab '::varchar(4)").type, Type::String());
+  EXPECT_EQ(type("char(4)", "'ab  '::varchar(4)").type, plan::CharType(0));
+  EXPECT_EQ(type("char(4)", "'ab  '::varchar(4)").text, "ab");
+  EXPECT_EQ(type("char(4)", "'ab'::char(3)").type, plan::CharType(3));
+}
+
 TEST(RecordBindTest, Transactions) {
   using Kind = TransactionStatement::Kind;
   for (const auto& [text, kind] : std::initializer_list<std::pair<const char*, Kind>>{

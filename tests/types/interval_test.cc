@@ -62,6 +62,49 @@ TEST(IntervalTest, Texts) {
     EXPECT_TRUE(absl::IsInvalidArgument(ParseInterval(text).status())) << text;
 }
 
+TEST(IntervalTest, PartsAreReadFromTheLast) {
+  const auto text = [](const char* from) {
+    const auto interval = ParseInterval(from);
+    return interval.ok() ? IntervalText(*interval) : interval.status().ToString();
+  };
+  EXPECT_EQ(text("1-2"), "1 year 2 mons");
+  EXPECT_EQ(text("-1-2"), "-1 years -2 mons");
+  EXPECT_EQ(text("+1-2 ago"), "-1 years -2 mons");
+  EXPECT_EQ(text("12:34.5"), "00:12:34.5");
+  EXPECT_EQ(text("-12:34.5"), "-00:12:34.5");
+  EXPECT_EQ(text("12:34"), "12:34:00");
+  EXPECT_EQ(text("1-2 3 4:05"), "1 year 2 mons 3 days 04:05:00");
+  EXPECT_EQ(text("3 -4:05:06.7"), "3 days -04:05:06.7");
+  EXPECT_EQ(text("1 day, 2 hours"), "1 day 02:00:00");
+  EXPECT_EQ(text("@ 1 day - 2 hours"), "1 day -02:00:00");
+  EXPECT_EQ(text("1 c"), "100 years");
+  EXPECT_EQ(text("2 mil 1 dec"), "2010 years");
+  EXPECT_EQ(text("1h2m3s"), "01:02:03");
+  EXPECT_EQ(text("1 second 2 milliseconds 3 microseconds"), "00:00:01.002003");
+  EXPECT_EQ(text(".5 weeks 1.5 mons"), "1 mon 18 days 12:00:00");
+  EXPECT_EQ(text("P0001-02-03T04:05:06"), "1 year 2 mons 3 days 04:05:06");
+  EXPECT_EQ(text("P-1-2"), "-10 mons");
+  EXPECT_EQ(text("PT04:05"), "04:05:00");
+  EXPECT_EQ(text("P1Y2M3W4DT5H6M7.5S"), "1 year 2 mons 25 days 05:06:07.5");
+  EXPECT_EQ(ParseInterval("3 4:05", IntervalField::kHour).value(), (Interval{0, 3, 4 * kHour + kHour / 12}));
+  EXPECT_EQ(ParseInterval("1 day 5", IntervalField::kHour).value(), (Interval{0, 1, 5 * kHour}));
+}
+
+TEST(IntervalTest, NoPartIsThereTwice) {
+  for (const char* text : {"2020-01-01",    "1 day 1 day",   "1 2",
+                           "1 2 days",      "1:00 1:00",     "1 hour 1:00",
+                           "1:00 1 second", "1 day-2 hours", "1.5 seconds 2 milliseconds",
+                           "1-2 3 months",  "1 day/2",       "1 day2 hours",
+                           "1-2-3",         "1. day",        "- day",
+                           "1 day hour",    "1:2:3:4",       "1:2.5:3",
+                           "P1-2-3-4",      "P1Y2-3",        "P1:2",
+                           "PT1-2",         "1 qtr"})
+    EXPECT_TRUE(absl::IsInvalidArgument(ParseInterval(text).status())) << text;
+  for (const char* text : {"1-12", "1:60", "70:30.5", "1:2:61", "200000000 years", "3000000000-1",
+                           "99999999999999999999999999999999 s"})
+    EXPECT_TRUE(absl::IsOutOfRange(ParseInterval(text).status())) << text;
+}
+
 TEST(IntervalTest, MonthsKeepTheDayOrTakeTheLast) {
   const auto day = [](int32_t y, int32_t m, int32_t d) {
     return DaysFromCivil({y, m, d}) * kMicrosecondsPerDay;
