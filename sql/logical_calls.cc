@@ -94,7 +94,9 @@ absl::StatusOr<std::vector<plan::OrderKey>> LogicalSelect::OrderOfArguments(cons
     plan::OrderKey key;
     NAM_RETURN_IF_ERROR(BindDirection(item, key));
     NAM_ASSIGN_OR_RETURN(key.expr, BindTyped(item.Field("node"), clause));
-    if (call.distinct && !SameExpr(key.expr, call.argument) && !SameExpr(key.expr, call.second)) {
+    const bool is_argument = SameExpr(key.expr, call.argument) ||
+                             (SameExpr(key.expr, call.second) && !plan::IsConstant(call.second));
+    if (call.distinct && !is_argument) {
       return UserError(sqlstate::kBadColumnReference,
                        "in an aggregate with DISTINCT, ORDER BY expressions must be its arguments",
                        item.position(), "order by its arguments");
