@@ -60,6 +60,7 @@ absl::StatusOr<plan::Aggregate> AggregateOf(const lg::AggregateCall& call) {
       out.argument = plan::MakeLiteral(Value::Bool(true), -1);
     }
     out.argument = Where(*call.filter, std::move(out.argument));
+    if (!plan::IsConstant(out.second)) out.second = Where(*call.filter, std::move(out.second));
   }
   if (call.distinct && !plan::IgnoresRepeats(call.function)) {
     if (call.function == AggregateFunction::kCount) {

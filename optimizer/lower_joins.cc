@@ -110,6 +110,27 @@ void AddEdge(const JoinEdge& edge, StarQuery& query) {
   if (!known) query.joins.push_back(edge);
 }
 
+constexpr int kIntegerDigits = 19;
+
+/// Whether every number of so many digits is there at a larger scale, too.
+bool FitsAtScale(int digits, int from, int to) {
+  return digits + to - from <= kMaxDecimalDigits;
+}
+
+/// Whether the columns of an equality can be brought to one scale, as keys are.
+bool FitOneScale(const Expr& equality, const TableRefs& tables) {
+  const uint8_t scale = std::max(equality.children[0].type.scale, equality.children[1].type.scale);
+  return std::all_of(equality.children.begin(), equality.children.end(), [&](const Expr& side) {
+    if (!side.type.numeric() || side.type.scale == scale) return true;
+    const proto::Table& table = *tables[static_cast<size_t>(side.column.table)];
+    const int digits = static_cast<int>(table.columns(side.column.column).type().precision());
+    const int most = side.type.kind == TypeKind::kInteger ? kIntegerDigits
+                     : digits > 0                         ? digits
+                                                          : kMaxDecimalDigits;
+    return FitsAtScale(most, side.type.scale, scale);
+  });
+}
+
 StarQuery QueryOf(const Block& block, const Renaming& renaming, const ColumnSet& needed) {
   StarQuery query;
   for (const lg::Node* scan : block.scans) {
@@ -123,7 +144,7 @@ StarQuery QueryOf(const Block& block, const Renaming& renaming, const ColumnSet&
   for (const Expr* of_block : block.conditions) {
     Expr condition = *of_block;
     renaming.Apply(condition);
-    if (plan::EquatesTables(condition)) {
+    if (plan::EquatesTables(condition) && FitOneScale(condition, query.tables)) {
       AddEdge({condition.children[0].column, condition.children[1].column}, query);
     } else if (std::none_of(query.conjuncts.begin(), query.conjuncts.end(),
                             [&](const Expr& other) { return plan::SameExpr(other, condition); })) {
@@ -164,16 +185,25 @@ struct Keys {
   std::vector<Expr> residuals;
 };
 
-/// False: the condition is no equality of the two sides.
+/// False: the condition has to be looked at beside the keys. If it is an equality of the two sides whose
+/// numbers have no room at the larger scale, they are keys at the smaller one: equal numbers stay equal
+/// there.
 bool AddKey(const Expr& condition, const lg::ColumnSet& left, const lg::ColumnSet& right, Keys& keys) {
   if (condition.op != Op::kEqual) return false;
   Expr a = condition.children[0], b = condition.children[1];
   if (NamesOnly(a, right) && NamesOnly(b, left)) std::swap(a, b);
   if (!NamesOnly(a, left) || !NamesOnly(b, right) || !CanBeKey(a.type, b.type)) return false;
-  const uint8_t scale = std::max(a.type.scale, b.type.scale);
+  const uint8_t smaller = std::min(a.type.scale, b.type.scale);
+  const uint8_t larger = std::max(a.type.scale, b.type.scale);
+  const auto fits = [&](const Type& type) {
+    const int digits = type.kind == TypeKind::kInteger ? kIntegerDigits : kMaxDecimalDigits;
+    return !type.numeric() || FitsAtScale(digits, type.scale, larger);
+  };
+  const bool exact = fits(a.type) && fits(b.type);
+  const uint8_t scale = exact ? larger : smaller;
   keys.left.push_back(AtScale(std::move(a), scale));
   keys.right.push_back(AtScale(std::move(b), scale));
-  return true;
+  return exact;
 }
 
 Keys KeysOf(const std::vector<Expr>& conditions, const lg::Node& left, const lg::Node& right) {

@@ -454,7 +454,12 @@ absl::StatusOr<Flow> TreeLowering::LowerWindow(const Node& node, const ColumnSet
                           : call.aggregate.argument;
       if (call.aggregate.filter.has_value()) argument = Where(*call.aggregate.filter, std::move(argument));
       of_call.push_back(std::move(argument));
-      if (plan::ArgumentsOf(call.aggregate.function) > 1) of_call.push_back(call.aggregate.second);
+      if (plan::ArgumentsOf(call.aggregate.function) > 1) {
+        Expr second = call.aggregate.second;
+        if (call.aggregate.filter.has_value() && !plan::IsConstant(second))
+          second = Where(*call.aggregate.filter, std::move(second));
+        of_call.push_back(std::move(second));
+      }
     }
     AddColumns(of_call, below);
   }

@@ -1,26 +1,65 @@
 #include "optimizer/push_filters.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <utility>
 #include <vector>
+
+#include "plan/expression_tree.h"
 
 namespace nam::optimizer {
 
 namespace lg = plan::logical;
+using plan::ColumnRef;
 using plan::Expr;
 using plan::JoinKind;
+using plan::Op;
 
 namespace {
+
+/// Conditions do not grow beyond this where names become what they stand for: doubled at each of many levels,
+/// they would fill memory.
+constexpr size_t kMostNodes = 256;
+
+bool IsOf(const Expr& condition, const std::vector<lg::Column>& columns) {
+  const std::vector<ColumnRef> names = plan::ColumnsOf(condition);
+  return !names.empty() && std::all_of(names.begin(), names.end(), [&](ColumnRef name) {
+    return lg::FindColumn(columns, name) != nullptr;
+  });
+}
 
 /// Takes those that look at columns of the node alone.
 std::vector<Expr> TakeThoseOf(const lg::Node& node, std::vector<Expr>& conditions) {
   std::vector<Expr> taken, left;
   for (Expr& condition : conditions) {
-    const std::vector<plan::ColumnRef> names = plan::ColumnsOf(condition);
-    const bool all = !names.empty() && std::all_of(names.begin(), names.end(), [&](plan::ColumnRef name) {
-      return lg::FindColumn(node.columns, name) != nullptr;
-    });
+    const bool all = IsOf(condition, node.columns);
     (all ? taken : left).push_back(std::move(condition));
+  }
+  conditions = std::move(left);
+  return taken;
+}
+
+/// Of some rows it is an error. Sums and products leave 38 digits too rarely to count.
+bool MayFail(const Expr& expr) {
+  if (expr.op == Op::kDivide || expr.op == Op::kModulo || expr.op == Op::kCast || expr.op == Op::kFunction)
+    return true;
+  return std::any_of(expr.children.begin(), expr.children.end(), MayFail);
+}
+
+/// Takes those that `below` makes conditions on the input of. One that may fail does not pass one that stays:
+/// that one may be what keeps it from failing.
+template <typename Below>
+std::vector<Expr> TakeBelow(std::vector<Expr>& conditions, const Below& below) {
+  std::vector<Expr> taken, left;
+  for (Expr& condition : conditions) {
+    std::optional<Expr> moved;
+    if (left.empty() || !MayFail(condition)) moved = below(condition);
+    if (moved.has_value()) {
+      taken.push_back(*std::move(moved));
+    } else {
+      left.push_back(std::move(condition));
+    }
   }
   conditions = std::move(left);
   return taken;
@@ -31,28 +70,135 @@ bool FiltersLeft(JoinKind kind) {
   return kind != JoinKind::kRight && kind != JoinKind::kFull;
 }
 
+/// What the columns of a node are below it.
+using Meanings = std::map<ColumnRef, const Expr*>;
+
+bool Replace(const Meanings& meanings, Expr& expr) {
+  if (expr.op == Op::kColumn) {
+    const auto found = meanings.find(expr.column);
+    // Comparisons of texts go by their types, so these must not change.
+    if (found == meanings.end() || found->second->type != expr.type) return false;
+    expr = *found->second;
+    return true;
+  }
+  return std::all_of(expr.children.begin(), expr.children.end(),
+                     [&](Expr& child) { return Replace(meanings, child); });
+}
+
+/// The condition on the input; nothing if it cannot be said there.
+std::optional<Expr> Below(const Meanings& meanings, const Expr& condition) {
+  if (plan::IsConstant(condition)) return std::nullopt;
+  Expr below = condition;
+  if (!Replace(meanings, below)) return std::nullopt;
+  if (plan::CountNodes(below) > std::max(kMostNodes, plan::CountNodes(condition))) return std::nullopt;
+  if (!plan::IsConstant(below)) return below;
+  const absl::StatusOr<Value> value = plan::Evaluate(below, plan::Resolver());
+  if (!value.ok()) return std::nullopt;
+  return plan::MakeLiteral(Value::Bool(!value->null && value->number != 0), condition.position);
+}
+
+void Push(lg::NodePtr& node, std::vector<Expr> conditions);
+
+void PushIntoJoin(lg::Node& node, std::vector<Expr>& conditions) {
+  auto& join = *node.As<lg::Join>();
+  const bool inner = join.kind == JoinKind::kInner;
+  if (inner) {
+    conditions.insert(conditions.begin(), std::make_move_iterator(join.conditions.begin()),
+                      std::make_move_iterator(join.conditions.end()));
+  }
+  std::vector<Expr> left, right;
+  if (FiltersLeft(join.kind)) left = TakeThoseOf(node.input(0), conditions);
+  if (inner) {
+    right = TakeThoseOf(node.input(1), conditions);
+    join.conditions = std::exchange(conditions, {});
+  } else if (FiltersLeft(join.kind)) {
+    // Rows that match nothing.
+    right = TakeThoseOf(node.input(1), join.conditions);
+  }
+  Push(node.inputs[0], std::move(left));
+  Push(node.inputs[1], std::move(right));
+}
+
+void PushIntoProject(lg::Node& node, std::vector<Expr>& conditions) {
+  const auto& outputs = node.As<lg::Project>()->outputs;
+  Meanings meanings;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!MayFail(outputs[i])) meanings[node.columns[i].ref] = &outputs[i];
+  }
+  Push(node.inputs[0],
+       TakeBelow(conditions, [&](const Expr& condition) { return Below(meanings, condition); }));
+}
+
+void PushIntoUnion(lg::Node& node, std::vector<Expr>& conditions) {
+  std::vector<std::vector<Expr>> columns;
+  std::vector<Meanings> meanings;
+  for (const lg::NodePtr& input : node.inputs) {
+    std::vector<Expr>& of_input = columns.emplace_back();
+    for (const lg::Column& column : input->columns) of_input.push_back(lg::MakeColumn(column));
+  }
+  for (const std::vector<Expr>& of_input : columns) {
+    Meanings& to = meanings.emplace_back();
+    for (size_t i = 0; i < of_input.size(); ++i) to[node.columns[i].ref] = &of_input[i];
+  }
+  std::vector<std::vector<Expr>> below(node.inputs.size());
+  TakeBelow(conditions, [&](const Expr& condition) -> std::optional<Expr> {
+    std::vector<Expr> of_inputs;
+    for (const Meanings& to : meanings) {
+      std::optional<Expr> moved = Below(to, condition);
+      if (!moved.has_value()) return std::nullopt;
+      of_inputs.push_back(*std::move(moved));
+    }
+    for (size_t i = 0; i < below.size(); ++i) below[i].push_back(std::move(of_inputs[i]));
+    return condition;
+  });
+  for (size_t i = 0; i < below.size(); ++i) Push(node.inputs[i], std::move(below[i]));
+}
+
+/// Past what leaves each row as it is, if they look at these columns alone.
+void PushPast(lg::Node& node, std::vector<Expr>& conditions, const std::vector<lg::Column>& columns) {
+  Push(node.inputs[0], TakeBelow(conditions, [&](const Expr& condition) {
+         return IsOf(condition, columns) ? std::optional(condition) : std::nullopt;
+       }));
+}
+
+/// Columns that all rows of a partition have in common.
+std::vector<lg::Column> PartitionColumns(const lg::Node& node) {
+  std::vector<lg::Column> columns;
+  for (const Expr& key : node.As<lg::Window>()->partition) {
+    if (key.op == Op::kColumn) columns.push_back({key.column, "", key.type, true});
+  }
+  return columns;
+}
+
 void Push(lg::NodePtr& node, std::vector<Expr> conditions) {
   if (auto* filter = node->As<lg::Filter>(); filter != nullptr) {
-    conditions.insert(conditions.end(), std::make_move_iterator(filter->conditions.begin()),
+    // The inner ones first: they may keep the others from failing.
+    conditions.insert(conditions.begin(), std::make_move_iterator(filter->conditions.begin()),
                       std::make_move_iterator(filter->conditions.end()));
     lg::NodePtr input = std::move(node->inputs[0]);
     node = std::move(input);
     return Push(node, std::move(conditions));
   }
-  if (auto* join = node->As<lg::Join>(); join != nullptr && !join->dependent) {
-    const bool inner = join->kind == JoinKind::kInner;
-    if (inner) {
-      conditions.insert(conditions.begin(), std::make_move_iterator(join->conditions.begin()),
-                        std::make_move_iterator(join->conditions.end()));
-    }
-    std::vector<Expr> left, right;
-    if (FiltersLeft(join->kind)) left = TakeThoseOf(node->input(0), conditions);
-    if (inner) {
-      right = TakeThoseOf(node->input(1), conditions);
-      join->conditions = std::exchange(conditions, {});
-    }
-    Push(node->inputs[0], std::move(left));
-    Push(node->inputs[1], std::move(right));
+  std::erase_if(conditions, [](const Expr& condition) { return plan::IsBoolLiteral(condition, true); });
+  const auto* join = node->As<lg::Join>();
+  const auto* distinct = node->As<lg::Distinct>();
+  const auto* set = node->As<lg::SetOperation>();
+  if (join != nullptr && !join->dependent) {
+    PushIntoJoin(*node, conditions);
+  } else if (node->As<lg::Project>() != nullptr) {
+    PushIntoProject(*node, conditions);
+  } else if (node->As<lg::Window>() != nullptr) {
+    PushPast(*node, conditions, PartitionColumns(*node));
+  } else if (node->As<lg::Sort>() != nullptr || node->As<lg::Series>() != nullptr ||
+             (distinct != nullptr && distinct->on.empty())) {
+    const std::vector<lg::Column> columns = node->input().columns;
+    PushPast(*node, conditions, columns);
+  } else if (set != nullptr && set->kind == lg::SetOperation::Kind::kUnion && set->all) {
+    PushIntoUnion(*node, conditions);
+  } else if (node->As<lg::With>() != nullptr) {
+    // Scans that are alone have their definition in their place, but of a CTE that is to be computed whole.
+    Push(node->inputs[0], {});
+    Push(node->inputs[1], std::exchange(conditions, {}));
   } else {
     for (lg::NodePtr& input : node->inputs) Push(input, {});
   }

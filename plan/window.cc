@@ -41,8 +41,7 @@ absl::Status CheckFrame(const WindowFrame& frame, const Schema& input, std::span
 }
 
 absl::StatusOr<Slot> OfShare(const WindowCall& call) {
-  if (call.type.kind != TypeKind::kDecimal || !IsValueType(call.type))
-    return Bad("a share that is no decimal");
+  if (call.type != Type::Double()) return Bad("a share that is no floating point");
   return Slot{call.type, false, {}};
 }
 

@@ -94,15 +94,23 @@ absl::StatusOr<std::vector<plan::OrderKey>> LogicalSelect::OrderOfArguments(cons
     plan::OrderKey key;
     NAM_RETURN_IF_ERROR(BindDirection(item, key));
     NAM_ASSIGN_OR_RETURN(key.expr, BindTyped(item.Field("node"), clause));
-    if (call.distinct && !SameExpr(key.expr, call.argument)) {
+    const bool is_argument = SameExpr(key.expr, call.argument) ||
+                             (SameExpr(key.expr, call.second) && !plan::IsConstant(call.second));
+    if (call.distinct && !is_argument) {
       return UserError(sqlstate::kBadColumnReference,
                        "in an aggregate with DISTINCT, ORDER BY expressions must be its arguments",
-                       item.position(), "order by the argument");
+                       item.position(), "order by its arguments");
     }
     order.push_back(std::move(key));
   }
   if (call.function != AggregateFunction::kStringAggregate) return std::vector<plan::OrderKey>();
-  if (call.distinct && order.empty()) order.push_back({.expr = call.argument});
+  if (!call.distinct) return order;
+  // What is left open is decided by the arguments, first to last.
+  for (const Expr* argument : {&call.argument, &call.second}) {
+    const bool ordered = std::any_of(
+        order.begin(), order.end(), [&](const plan::OrderKey& key) { return SameExpr(key.expr, *argument); });
+    if (!ordered && !plan::IsConstant(*argument)) order.push_back({.expr = *argument});
+  }
   return order;
 }
 

@@ -284,15 +284,23 @@ absl::StatusOr<NodePtr> LogicalSelect::BuildStringAggregate(plan::logical::Aggre
                           {std::move(one), std::move(value), plan::MakeLiteral(Value::Null(type), -1)});
   };
   if (call.filter.has_value()) {
-    const Type type = call.argument.type;
-    call.argument = plan::MakeNode(
-        Op::kCase, type, -1,
-        {*std::move(call.filter), std::move(call.argument), plan::MakeLiteral(Value::Null(type), -1)});
+    // Nothing is computed for the rows that it leaves out.
+    const auto where = [&](Expr& expr) {
+      const Type type = expr.type;
+      expr = plan::MakeNode(Op::kCase, type, -1,
+                            {*call.filter, std::move(expr), plan::MakeLiteral(Value::Null(type), -1)});
+    };
+    where(call.argument);
+    if (!plan::IsConstant(call.second)) where(call.second);
+    for (OrderKey& key : order) {
+      if (!plan::IsConstant(key.expr)) where(key.expr);
+    }
     call.filter.reset();
   }
   if (call.distinct) {
     std::vector<Expr> partition = groups_.keys;
     partition.push_back(call.argument);
+    if (!plan::IsConstant(call.second)) partition.push_back(call.second);
     plan::logical::Window repeats = over(std::move(partition), {});
     const Column number = add(repeats, WindowFunction::kRowNumber, context_.AddRelation(nullptr))->result;
     call.argument = first(number, std::move(call.argument));

@@ -23,9 +23,6 @@ using plan::logical::MakeColumn;
 using plan::logical::WindowCall;
 using plan::logical::WindowFunction;
 
-/// Decimals of percent_rank and cume_dist before they become floating point.
-constexpr uint8_t kShareScale = 18;
-
 struct Known {
   const char* name;
   WindowFunction function;
@@ -118,11 +115,7 @@ absl::StatusOr<Expr> LogicalSelect::WindowExpr(const Node& node, const std::stri
   }
   call.result.ref = {group->relation, static_cast<int>(group->window.calls.size())};
   Expr result = MakeColumn(call.result, position);
-  // PostgreSQL computes these in floating point.
-  const bool real =
-      call.function == WindowFunction::kPercentRank || call.function == WindowFunction::kCumeDist;
   group->window.calls.push_back(std::move(call));
-  if (real) return plan::MakeNode(plan::Op::kCast, Type::Double(), position, {std::move(result)});
   return result;
 }
 
@@ -162,7 +155,7 @@ absl::StatusOr<WindowCall> LogicalSelect::WindowArguments(const Node& node, cons
   }
   call.function = known->function;
   if (call.function == WindowFunction::kPercentRank || call.function == WindowFunction::kCumeDist)
-    call.result.type = Type::Decimal(kShareScale);
+    call.result.type = Type::Double();
   for (const Node& arg : args) {
     NAM_ASSIGN_OR_RETURN(Expr argument, BindUntyped(arg, clause));
     call.arguments.push_back(std::move(argument));

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "plan/work_cost.h"
+#include "types/real.h"
 #include "types/sql_error.h"
 #include "types/value.h"
 
@@ -30,23 +31,15 @@ absl::Status Rank(const WindowRun& run, bool dense) {
   });
 }
 
-/// part / whole at the scale of the result, half away from zero; neither is negative, nor is part above
-/// whole.
-__int128 ShareOf(uint64_t part, uint64_t whole, int scale) {
-  // Digit by digit: scales are up to 38, and PowerOfTen(38) times a count has no room in 128 bits.
-  __int128 share = 0, rest = part;
-  for (int digit = 0; digit <= scale; ++digit) {
-    share = share * 10 + rest / whole;
-    rest = rest % whole * 10;
-  }
-  return share + (rest / 10 * 2 >= whole);
+int64_t ShareOf(uint64_t part, uint64_t whole) {
+  return OrderedBits(static_cast<double>(part) / static_cast<double>(whole));
 }
 
 absl::Status PercentRank(const WindowRun& run) {
   const Partition& p = run.partition;
   return ForRows(run, [&](uint32_t i) {
     const uint32_t before = p.group_start(p.group_of(i));
-    run.results.SetNumber(run.at + i, p.size() == 1 ? 0 : ShareOf(before, p.size() - 1, run.call.type.scale));
+    run.results.SetNumber(run.at + i, ShareOf(before, std::max(p.size(), 2u) - 1));
     return absl::OkStatus();
   });
 }
@@ -54,7 +47,7 @@ absl::Status PercentRank(const WindowRun& run) {
 absl::Status CumeDist(const WindowRun& run) {
   const Partition& p = run.partition;
   return ForRows(run, [&](uint32_t i) {
-    run.results.SetNumber(run.at + i, ShareOf(p.group_end(p.group_of(i)), p.size(), run.call.type.scale));
+    run.results.SetNumber(run.at + i, ShareOf(p.group_end(p.group_of(i)), p.size()));
     return absl::OkStatus();
   });
 }

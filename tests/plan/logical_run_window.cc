@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/status_macros.h"
-#include "types/decimal.h"
 #include "types/sql_error.h"
 
 namespace nam::plan::logical::testing {
@@ -59,10 +58,8 @@ absl::StatusOr<Value> WindowRunner::Call(const WindowCall& call, size_t row) {
 }
 
 absl::StatusOr<Value> WindowRunner::Share(const WindowCall& call, int64_t part, int64_t whole) const {
-  const std::optional<__int128> share =
-      DivideDecimals(part, 0, std::max<int64_t>(whole, 1), 0, call.result.type.scale);
-  if (!share.has_value()) return NumberOutOfRange(-1);
-  return Value{call.result.type, false, *share, {}};
+  if (call.result.type != Type::Double()) return absl::InternalError("a share that is no floating point");
+  return Value::Double(static_cast<double>(part) / static_cast<double>(std::max<int64_t>(whole, 1)));
 }
 
 /// The first buckets have one row more if they cannot be alike.

@@ -301,7 +301,7 @@ class RandomPlan {
       call.function = static_cast<WindowFunction>(1 + random_.Below(3));
     } else if (kind == 1) {
       call.function = random_.Chance(2) ? WindowFunction::kPercentRank : WindowFunction::kCumeDist;
-      call.type = Type::Decimal(12);
+      call.type = Type::Double();
     } else if (kind == 2) {
       call.function = random_.Chance(2) ? WindowFunction::kLag : WindowFunction::kLastValue;
       call.arguments = {slot};

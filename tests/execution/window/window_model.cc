@@ -46,7 +46,7 @@ class Model {
         return Place(groups);
       }
       case WindowFunction::kPercentRank:
-        return rows_.size() == 1 ? Cell::Number(0) : Share(Before(i), rows_.size() - 1);
+        return rows_.size() == 1 ? Share(0, 1) : Share(Before(i), rows_.size() - 1);
       case WindowFunction::kCumeDist:
         return Share(Before(i) + Peers(i), rows_.size());
       case WindowFunction::kNtile:
@@ -75,14 +75,8 @@ class Model {
     return count;
   }
   /// By long division in decimal digits.
-  Cell Share(size_t part, size_t whole) const {
-    __int128 share = static_cast<__int128>(part / whole);
-    size_t rest = part % whole;
-    for (int digit = 0; digit < call_.type.scale; ++digit) {
-      share = share * 10 + static_cast<__int128>(rest * 10 / whole);
-      rest = rest * 10 % whole;
-    }
-    return Cell::Number(share + (2 * rest >= whole));
+  static Cell Share(size_t part, size_t whole) {
+    return Cell::Number(OrderedBits(static_cast<double>(part) / static_cast<double>(whole)));
   }
   Cell Bucket(size_t i) const {
     if (Argument(0).null) return {};

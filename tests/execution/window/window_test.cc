@@ -180,10 +180,9 @@ WindowCall RandomCall(RandomStream& random, bool ordered) {
     case 2:
       return {WindowFunction::kDenseRank, {}, {}, {}, integer};
     case 3:
-      return {
-          WindowFunction::kPercentRank, {}, {}, {}, Type::Decimal(static_cast<uint8_t>(random.Below(39)))};
+      return {WindowFunction::kPercentRank, {}, {}, {}, Type::Double()};
     case 4:
-      return {WindowFunction::kCumeDist, {}, {}, {}, Type::Decimal(static_cast<uint8_t>(random.Below(38)))};
+      return {WindowFunction::kCumeDist, {}, {}, {}, Type::Double()};
     case 5:
     case 6: {
       WindowCall call{
