@@ -158,7 +158,7 @@ Outcome RunForty(uint64_t seed, bool much_scratch) {
   Crowd crowd(seed, {.threads = static_cast<int>(random.Between(1, 2)),
                      .compute_memory_bytes = static_cast<uint64_t>(random.Between(2, 8)) << 20,
                      .first_bytes = short_of_memory ? uint64_t{64} << 10 : uint64_t{16} << 20,
-                     .scratch_bytes = much_scratch ? uint64_t{48} << 20
+                     .scratch_bytes = much_scratch ? uint64_t{256} << 20
                                                    : static_cast<uint64_t>(random.Between(1, 40)) << 16});
   Outcome outcome;
   std::vector<std::unique_ptr<Client>> clients;
