@@ -5,24 +5,14 @@
 
 #include "plan/check.h"
 #include "plan/flow.h"
+#include "tests/plan/star_plan.h"
 
 /// Plans whose sorted rows may be runs in scratch memory.
 namespace nam::plan {
 namespace {
 
-const Slot kInt{Type::Integer(), false, {0, 99, true}};
-
-Pipeline Scan(uint32_t table, Schema slots) {
-  Pipeline p;
-  BlockScan scan;
-  scan.table = table;
-  for (uint32_t i = 0; i < slots.size(); ++i) scan.columns.push_back(i), scan.output.push_back(i);
-  scan.slots = slots;
-  p.source = std::move(scan);
-  p.schemas = {std::move(slots)};
-  p.estimates = {{}};
-  return p;
-}
+using testing::kInt;
+using testing::Scan;
 
 /// Servers sort f's rows, and the session merges them.
 PhysicalPlan WithRuns() {
