@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/status_macros.h"
 #include "catalog/client.h"
+#include "fabric/fabric.h"
 #include "proto/catalog.pb.h"
 #include "sql/bound_query.h"
 
@@ -17,51 +17,44 @@ namespace nam::session {
 
 /// The catalog as one statement sees it: asked once who is there and which version all is at, and for the
 /// tables that it has not seen at that version.
+///
+/// The answer takes about as long as to bind a short query. So a statement that comes after one with tables
+/// is bound to what that one saw while the catalog is asked; Confirm says whether that still holds:
+///
+///     Begin ──► ask ───────────────────► answer: its version
+///         └───► parse, bind (Find: as seen) ──┴─► Confirm: the same? run it : Begin anew, and bind again
+///
+/// Of the session's thread, which alone waits; a thread of its own asks.
 class CatalogTables final : public sql::TableSource {
  public:
-  explicit CatalogTables(catalog::Client& catalog) : catalog_(catalog) {}
+  CatalogTables(catalog::Client& catalog, fabric::Fabric& fabric) : catalog_(catalog), fabric_(fabric) {}
   /// A new statement, which must see what has happened since.
-  void Begin() {
-    cluster_.reset();
-    of_statement_.clear();
-  }
+  void Begin();
+  /// Before anything that the statement has looked up has an effect: false if the catalog has changed since
+  /// it was seen. Then the statement begins anew, and sees it as it is.
+  absl::StatusOr<bool> Confirm();
   /// Asks again who is there.
-  void Refresh() { cluster_.reset(); }
+  void Refresh() { current_ = false; }
   /// Those that the statement has looked up.
   const std::vector<std::shared_ptr<const proto::Table>>& of_statement() const { return of_statement_; }
-  absl::StatusOr<const proto::Cluster*> Cluster() {
-    if (!cluster_) {
-      NAM_ASSIGN_OR_RETURN(cluster_, catalog_.GetCluster());
-      if (cluster_->version() != version_) seen_.clear();
-      version_ = cluster_->version();
-    }
-    return &*cluster_;
-  }
-  absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override {
-    NAM_RETURN_IF_ERROR(Cluster().status());
-    auto seen = seen_.find(name);
-    if (seen == seen_.end()) {
-      NAM_ASSIGN_OR_RETURN(auto table, catalog_.GetTable(name));
-      // It may be newer than version_, never older: then the next statement finds another version.
-      seen = seen_.emplace(name, std::move(table)).first;
-    }
-    of_statement_.push_back(seen->second);
-    return seen->second;
-  }
-  std::vector<std::string> Names() override {
-    std::vector<std::string> names;
-    const auto tables = catalog_.ListTables();
-    if (!tables.ok()) return names;
-    for (const proto::Table& table : *tables) names.push_back(table.name());
-    return names;
-  }
+  /// As it is during the statement.
+  absl::StatusOr<const proto::Cluster*> Cluster();
+  absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override;
+  std::vector<std::string> Names() override;
 
  private:
   catalog::Client& catalog_;
-  std::optional<proto::Cluster> cluster_;
+  fabric::Fabric& fabric_;
+  proto::Cluster cluster_;  // the last answer
+  bool current_ = false;    // it is of this statement
   uint64_t version_ = 0;
   std::map<std::string, std::shared_ptr<const proto::Table>> seen_;  // at version_
   std::vector<std::shared_ptr<const proto::Table>> of_statement_;
+  bool of_before_ =
+      false;  // some of of_statement_ were seen before the catalog has answered, at seen_version_
+  uint64_t seen_version_ = 0;
+  absl::StatusOr<proto::Cluster> answer_;
+  std::unique_ptr<fabric::Thread> asking_;  // fills answer_; last: joined first
 };
 
 }  // namespace nam::session

@@ -77,7 +77,7 @@ class SessionImpl final : public Session {
  public:
   SessionImpl(catalog::Attachment& attachment, std::unique_ptr<RecordAccess> records)
       : attachment_(attachment),
-        tables_(attachment.catalog()),
+        tables_(attachment.catalog(), attachment.fabric()),
         member_(attachment.member()),
         record_access_(std::move(records)) {
     settings_.prefetch_window = storage::DefaultWindow(attachment.fabric().capabilities());
@@ -112,10 +112,8 @@ class SessionImpl final : public Session {
   absl::StatusOr<ResultSet> ExecuteNow(const std::string& statement, Delivery& delivery) {
     NAM_RETURN_IF_ERROR(Regain());
     const std::optional<absl::Status> lost = std::exchange(lost_, std::nullopt);
-    tables_.Begin();
     const bool open = InTransaction();
-    const absl::StatusOr<sql::Statement> bound =
-        sql::Bind(statement, tables_, WallTimeUs(attachment_.fabric().clock()));
+    const absl::StatusOr<sql::Statement> bound = Bind(statement);
     absl::StatusOr<ResultSet> result = bound.ok() ? RunWithServers(*bound) : bound.status();
     if (result.ok()) {
       if (const absl::Status delivered = delivery.End(*result); !delivered.ok()) result = delivered;
@@ -124,6 +122,19 @@ class SessionImpl final : public Session {
     if (lost.has_value() && !(bound.ok() && IsRollback(*bound))) return *lost;
     if (!result.ok()) return AfterFailure(result.status(), open || InTransaction());
     return result;
+  }
+
+  /// To the catalog as it is now.
+  absl::StatusOr<sql::Statement> Bind(const std::string& statement) {
+    const int64_t now_us = WallTimeUs(attachment_.fabric().clock());
+    tables_.Begin();
+    absl::StatusOr<sql::Statement> bound = sql::Bind(statement, tables_, now_us);
+    NAM_ASSIGN_OR_RETURN(const bool holds, tables_.Confirm());
+    if (holds) return bound;
+    tables_.Begin();
+    // Known at the version that the catalog has told, so most likely for good.
+    NAM_RETURN_IF_ERROR(tables_.Cluster().status());
+    return sql::Bind(statement, tables_, now_us);
   }
 
   bool InTransaction() const { return records_.has_value() && records_->in_transaction(); }

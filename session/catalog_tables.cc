@@ -1,0 +1,63 @@
+#include "session/catalog_tables.h"
+
+#include <utility>
+
+#include "base/status_macros.h"
+
+namespace nam::session {
+
+void CatalogTables::Begin() {
+  asking_.reset();  // what a statement without tables has not waited for
+  const bool likely = !of_statement_.empty();
+  current_ = of_before_ = false;
+  of_statement_.clear();
+  if (likely) asking_ = fabric_.StartThread("nam-catalog", [this] { answer_ = catalog_.GetCluster(); });
+}
+
+absl::StatusOr<bool> CatalogTables::Confirm() {
+  if (!of_before_) return true;
+  NAM_RETURN_IF_ERROR(Cluster().status());
+  return version_ == seen_version_;
+}
+
+absl::StatusOr<const proto::Cluster*> CatalogTables::Cluster() {
+  if (current_) return &cluster_;
+  if (asking_ != nullptr) {
+    asking_.reset();
+  } else {
+    answer_ = catalog_.GetCluster();
+  }
+  NAM_ASSIGN_OR_RETURN(cluster_, std::move(answer_));
+  if (cluster_.version() != version_) seen_.clear();
+  version_ = cluster_.version();
+  current_ = true;
+  return &cluster_;
+}
+
+absl::StatusOr<std::shared_ptr<const proto::Table>> CatalogTables::Find(const std::string& name) {
+  auto seen = seen_.find(name);
+  if (asking_ != nullptr && seen != seen_.end()) {
+    of_before_ = true;
+    seen_version_ = version_;
+  } else {
+    NAM_RETURN_IF_ERROR(Cluster().status());
+    seen = seen_.find(name);
+  }
+  if (seen == seen_.end()) {
+    NAM_ASSIGN_OR_RETURN(auto table, catalog_.GetTable(name));
+    // It may be newer than version_, never older: then the next statement finds another version.
+    seen = seen_.emplace(name, std::move(table)).first;
+  }
+  of_statement_.push_back(seen->second);
+  return seen->second;
+}
+
+std::vector<std::string> CatalogTables::Names() {
+  std::vector<std::string> names;
+  const auto tables = catalog_.ListTables();
+  if (!tables.ok()) return names;
+  for (const proto::Table& table : *tables) names.push_back(table.name());
+  return names;
+}
+
+}  // namespace nam::session
