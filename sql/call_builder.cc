@@ -58,6 +58,21 @@ std::optional<int> CostOf(const Signature& signature, std::span<const Expr> oper
   return cost;
 }
 
+/// Numbers are of one category, dates and timestamps of another: within one there is a preferred type.
+char CategoryOf(char letter) {
+  if (letter == 'i' || letter == 'n' || letter == 'f') return 'n';
+  return letter == 'D' ? 'T' : letter;
+}
+
+/// Whether an operand without a type could as well be what the other signature takes.
+bool Ambiguous(const Signature& a, const Signature& b, std::span<const Expr> operands) {
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!ExpressionBuilder::IsUntyped(operands[i])) continue;
+    if (CategoryOf(LetterAt(a.arguments, i)) != CategoryOf(LetterAt(b.arguments, i))) return true;
+  }
+  return false;
+}
+
 /// Functions that see the blanks at the end of a char(n).
 bool SeesBlanks(Function function) {
   switch (function) {
@@ -81,11 +96,15 @@ std::string ShownType(const Expr& operand) {
   return operand.type.kind == TypeKind::kString ? "text" : TypeName(operand.type);
 }
 
-absl::Status NoSuchFunction(std::string_view name, std::span<const Expr> operands, int position) {
+std::string ShownCall(std::string_view name, std::span<const Expr> operands) {
   std::string types;
   for (const Expr& operand : operands) absl::StrAppend(&types, types.empty() ? "" : ", ", ShownType(operand));
+  return absl::StrCat(std::string(name), "(", types, ")");
+}
+
+absl::Status NoSuchFunction(std::string_view name, std::span<const Expr> operands, int position) {
   return UserError(sqlstate::kNoSuchOperator,
-                   absl::StrCat("function does not exist: ", std::string(name), "(", types, ")"), position,
+                   absl::StrCat("function does not exist: ", ShownCall(name, operands)), position,
                    "convert the arguments with CAST");
 }
 
@@ -127,14 +146,24 @@ absl::StatusOr<Expr> ExpressionBuilder::Call(std::string_view name, std::vector<
     return Arithmetic(Op::kModulo, std::move(operands[0]), std::move(operands[1]), position);
   const Signature* best = nullptr;
   int least = 0;
+  bool ambiguous = false;
   for (const Signature& signature : plan::Signatures()) {
     if (signature.name != name) continue;
     const std::optional<int> cost = CostOf(signature, operands);
-    if (!cost || (best != nullptr && *cost >= least)) continue;
+    if (!cost || (best != nullptr && *cost > least)) continue;
+    if (best != nullptr && *cost == least) {
+      ambiguous = ambiguous || Ambiguous(*best, signature, operands);
+      continue;
+    }
     best = &signature;
     least = *cost;
+    ambiguous = false;
   }
   if (best == nullptr) return NoSuchFunction(name, operands, position);
+  if (ambiguous) {
+    return UserError("42725", absl::StrCat("function ", ShownCall(name, operands), " is not unique"),
+                     position, "say of which type the arguments are: TIMESTAMP '…', INTERVAL '…'");
+  }
   const bool sees_blanks = SeesBlanks(best->function);
   for (size_t i = 0; i < operands.size(); ++i) {
     const char letter = LetterAt(best->arguments, i);

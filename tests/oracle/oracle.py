@@ -24,7 +24,7 @@ import tables
 PLAIN_SHARE = 0.12    # of queries, which SQLite understands as well
 MISTAKEN_SHARE = 0.05  # of queries with a word in the wrong place
 POSTGRES_MS = 500    # queries that take it longer are left out
-OUT_OF_MEMORY = "53200"  # of NAM, by its own bounds: told apart from what is wrong
+TOO_LARGE = ("53200", "54000")  # of NAM, by its own bounds: told apart from what is wrong
 MOST_ROWS = 20_000    # of a result that is compared
 
 
@@ -107,7 +107,7 @@ class Queries:
             self.counts.refused += 1
             self.counts.refusals.setdefault(found.message, text)
             return None
-        if found.sqlstate == OUT_OF_MEMORY and not expected.sqlstate:
+        if found.sqlstate in TOO_LARGE and not expected.sqlstate:
             self.counts.too_large += 1
             self.counts.refusals.setdefault(found.message, text)
             return None

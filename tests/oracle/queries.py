@@ -217,7 +217,7 @@ class Generator(Expressions):
         if "::numeric" in call and call.startswith(("round(", "regr_")):
             return call
         # PostgreSQL's sum of bigint is numeric, NAM's an integer.
-        return f"({call}{filter_})::bigint" if kind == "int" and call.startswith("sum") and not self.plain else call + filter_
+        return f"cast({call}{filter_} as bigint)" if kind == "int" and call.startswith("sum") else call + filter_
 
     def grouped(self, inner, depth, kinds, from_, where, top):
         own = Scope(inner.items, inner.rows)
@@ -313,7 +313,7 @@ class Generator(Expressions):
                 ranks += ["row_number()", "ntile(4)", "rank()", "count(*)", f"sum({argument}){''}"]
             call = self.r.choice(ranks + ([f"sum({argument})"] if kind == "num" else []))
             text = f"{call} over ({over})"
-            return f"({text})::bigint" if call.startswith("sum") and kind == "int" and not self.plain else text
+            return f"cast({text} as bigint)" if call.startswith("sum") and kind == "int" else text
         order_kind = self.r.choice(self.kinds)
         order = self.column(order_kind, own)
         if order and self.chance(0.8):
@@ -332,7 +332,7 @@ class Generator(Expressions):
         call = self.r.choice(options)
         filter_ = f" filter (where {self.condition(own, 0)})" if "rank" not in call and "dist" not in call and self.chance(0.1) else ""
         text = f"{call}{filter_} over ({over})"
-        return f"({text})::bigint" if call.startswith("sum") and kind == "int" and not self.plain else text
+        return f"cast({text} as bigint)" if call.startswith("sum") and kind == "int" else text
 
     def query(self, scope, depth, kinds, small=False, top=False):
         roll = self.r.random()
