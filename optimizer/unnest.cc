@@ -139,6 +139,7 @@ class Unnester {
     CountUses(*query_.root);
     FilterByJoins(query_.root);
     DeriveAllColumns(*query_.root);
+    Sink(query_.root);
     NAM_RETURN_IF_ERROR(Visit(query_.root));
     DeriveAllColumns(*query_.root);
     return absl::OkStatus();
@@ -211,6 +212,45 @@ class Unnester {
     if (join->kind == JoinKind::kMark && join->mark == mark) return &node;
     Node* found = FindMark(node.input(0), mark);
     return found == nullptr && join->kind == JoinKind::kInner ? FindMark(node.input(1), mark) : found;
+  }
+
+  // ─── Subqueries of one side
+
+  /// Joins that leave a row of the left input as it is, out, or with a column more.
+  static bool SaysOfLeft(JoinKind kind) {
+    return kind == JoinKind::kSemi || kind == JoinKind::kAnti || kind == JoinKind::kNullAwareAnti ||
+           kind == JoinKind::kMark || kind == JoinKind::kSingle;
+  }
+
+  /// Whether the join looks at columns of `node`.
+  static bool LooksAt(const Node& join, const Node& node) {
+    const ColumnSet columns = ColumnsIn(node);
+    const Join& parts = *join.As<Join>();
+    const auto names = [&](const Expr& expr) { return Names(expr, columns); };
+    if (std::any_of(parts.conditions.begin(), parts.conditions.end(), names)) return true;
+    if (std::any_of(parts.compared.begin(), parts.compared.end(), names)) return true;
+    const ColumnSet free = FreeColumns(join.input(1));
+    return std::any_of(free.begin(), free.end(), [&](ColumnRef ref) { return columns.count(ref) > 0; });
+  }
+
+  /// A left join has each row of its left input, perhaps many times: what a subquery says of that row alone
+  /// is asked before.
+  ///
+  ///     semi(left(A, B), Q)  ──►  left(semi(A, Q), B)
+  static void Sink(NodePtr& node) {
+    for (NodePtr& input : node->inputs) Sink(input);
+    const auto* subquery = node->As<Join>();
+    if (subquery == nullptr || !SaysOfLeft(subquery->kind)) return;
+    const auto* outer = node->input(0).As<Join>();
+    if (outer == nullptr || outer->kind != JoinKind::kLeft || outer->dependent) return;
+    if (LooksAt(*node, node->input(0).input(1))) return;
+    NodePtr join = std::move(node->inputs[0]);
+    node->inputs[0] = std::move(join->inputs[0]);
+    join->inputs[0] = std::move(node);
+    node = std::move(join);
+    Sink(node->inputs[0]);
+    DeriveColumns(*node->inputs[0]);
+    DeriveColumns(*node);
   }
 
   // ─── Dependent joins

@@ -64,6 +64,28 @@ Project #4.0 = #0.0, #4.1 = #3.0
 )");
 }
 
+TEST(UnnestTest, WhatIsSaidOfOneSideIsSaidBeforeALeftJoin) {
+  EXPECT_EQ(Unnested("select t.id from t left join u on u.t_id = t.n where t.id in (select t_id from u)"), R"(
+Project #5.0 = #0.0
+  Join left on #1.1 = #0.1
+    Join semi on #0.0 = #3.0
+      Scan t as #0: 0 1 2 3 4 5 6 7
+      Project #3.0 = #2.1
+        Scan u as #2: 0 1 2 3 4 5
+    Scan u as #1: 0 1 2 3 4 5
+)");
+  EXPECT_EQ(Unnested("select t.id from t left join u on u.t_id = t.n where exists (select 1 from u v where "
+                     "v.t_id = u.id)"),
+            R"(
+Project #5.0 = #0.0
+  Join semi on #2.1 = #1.0
+    Join left on #1.1 = #0.1
+      Scan t as #0: 0 1 2 3 4 5 6 7
+      Scan u as #1: 0 1 2 3 4 5
+    Scan u as #2: 0 1 2 3 4 5
+)");
+}
+
 TEST(UnnestTest, ScalarAggregatesAreGrouped) {
   EXPECT_EQ(Unnested("select id from t where price < (select 2 * avg(u.price) from u where u.t_id = t.id)"),
             R"(

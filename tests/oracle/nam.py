@@ -20,6 +20,10 @@ class Lost(Exception):
     """The session, or a server, has ended, or does not answer."""
 
 
+class Slow(Lost):
+    """No answer in time."""
+
+
 class Number(str):
     """A number as the shell printed it, with its decimals."""
 
@@ -74,7 +78,7 @@ class Nam:
             raise Lost("load_tables: " + done.stderr.decode()[-2000:])
 
     def run(self, statement):
-        """The answer to one statement. Lost if there is none in time."""
+        """The answer to one statement."""
         self.marks += 1
         mark = "mark%d" % self.marks
         try:
@@ -97,7 +101,7 @@ class Nam:
         while not re.search(wanted, pipes[self.shell.stderr]):
             ready, _, _ = select.select(list(pipes), [], [], max(0, deadline - time.monotonic()))
             if not ready:
-                raise Lost("no answer within %d s" % self.patience)
+                raise Slow("no answer within %d s" % self.patience)
             for pipe in ready:
                 data = pipe.read(1 << 20)
                 if data == b"":

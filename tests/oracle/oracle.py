@@ -23,6 +23,7 @@ import tables
 
 PLAIN_SHARE = 0.12    # of queries, which SQLite understands as well
 MISTAKEN_SHARE = 0.05  # of queries with a word in the wrong place
+TOO_SLOW = "SLOW"
 POSTGRES_MS = 500    # queries that take it longer are left out
 TOO_LARGE = ("53200", "54000")  # of NAM, by its own bounds: told apart from what is wrong
 MOST_ROWS = 20_000    # of a result that is compared
@@ -70,13 +71,13 @@ class World:
 
 class Counts:
     def __init__(self):
-        self.same = self.left_out = self.refused = self.by_sqlite = self.errors = self.slow = self.sqlite_alone = self.same_changes = self.too_large = 0
+        self.same = self.left_out = self.refused = self.by_sqlite = self.errors = self.slow = self.sqlite_alone = self.same_changes = self.too_large = self.too_slow = 0
         self.differences = []
         self.refusals = {}
 
     def __str__(self):
         return ("%d the same (%d errors, %d by SQLite as well, which alone differs in %d), %d too slow for PostgreSQL or too large, %d refused by name, "
-                "%d beyond NAM's memory, %d changes the same, %d differences" % (self.same, self.errors, self.by_sqlite, self.sqlite_alone, self.left_out, self.refused, self.too_large, self.same_changes,
+                "%d beyond NAM's memory, %d too slow for NAM, %d changes the same, %d differences" % (self.same, self.errors, self.by_sqlite, self.sqlite_alone, self.left_out, self.refused, self.too_large, self.too_slow, self.same_changes,
                                     len(self.differences)))
 
 
@@ -90,6 +91,8 @@ class Queries:
             return self.world.nam.run(text)
         except nam.Lost as lost:
             self.world.restart()
+            if isinstance(lost, nam.Slow):
+                return postgres.Answer(sqlstate=TOO_SLOW, message=str(lost))
             return postgres.Answer(sqlstate="LOST", message=str(lost))
 
     def compared(self, text, ordered):
@@ -106,6 +109,9 @@ class Queries:
         if found.sqlstate == "0A000":
             self.counts.refused += 1
             self.counts.refusals.setdefault(found.message, text)
+            return None
+        if found.sqlstate == TOO_SLOW and not expected.sqlstate:
+            self.counts.too_slow += 1  # told above
             return None
         if found.sqlstate in TOO_LARGE and not expected.sqlstate:
             self.counts.too_large += 1
