@@ -135,10 +135,11 @@ absl::StatusOr<AggregateCall> LogicalSelect::AggregateArguments(const Node& node
   const std::vector<Node> args = node.List("args");
   const bool counts_pairs = name == "regr_count";
   const size_t takes = counts_pairs ? 2 : plan::ArgumentsOf(call.function);
+  if (args.empty() && name == "count")
+    return UserError(sqlstate::kWrongObjectType, "count takes an argument", position, "count(*) counts rows");
   if (args.size() != takes) {
     return UserError(sqlstate::kNoSuchOperator,
-                     absl::StrCat(name, " takes ", takes, " argument(s), not ", args.size()), position,
-                     name == "count" ? "count(*) counts rows" : "");
+                     absl::StrCat(name, " takes ", takes, " argument(s), not ", args.size()), position);
   }
   if (counts_pairs || (takes == 2 && plan::HasMoments(call.function))) {
     NAM_RETURN_IF_ERROR(BindPair(node, name, clause, call));
