@@ -8,6 +8,7 @@ PostgreSQL, and runs --queries-per-seed queries and --changes-per-seed changes t
 printed with its seed, the statement and both answers; the exit code is 1 then."""
 import argparse
 import random
+import re
 import signal
 import sqlite3
 import sys
@@ -142,9 +143,13 @@ class Queries:
         while done < count:
             is_plain = world.r.random() < PLAIN_SHARE
             text, ordered = (plain if is_plain else rich).statement()
-            if world.r.random() < MISTAKEN_SHARE:
+            mistaken = world.r.random() < MISTAKEN_SHARE
+            if mistaken:
                 text, ordered, is_plain = rich.mistaken(), False, False
             found = self.compared(text, ordered)
+            # With another word its order may leave open which rows are the first.
+            if mistaken and found and found.startswith("row ") and re.search(r"\b(limit|offset|fetch)\b", text):
+                found = None
             # In the words that SQLite knows, too, constants are dates to SQLite and texts to PostgreSQL.
             if found is None or (is_plain and self.expected.sqlstate.startswith("42")):
                 self.counts.left_out += 1
