@@ -251,6 +251,24 @@ TEST(TopRowsTest, MemoryFollowsTheLimit) {
   EXPECT_LT(driver.budget().most(), 2u << 20);
 }
 
+/// A few thousand rows may be more than a query may hold.
+TEST(TopRowsTest, LongRowsAreDroppedSooner) {
+  StepDriver driver(1, 16 << 20);
+  Sorting sorting;
+  sorting.schema = {{Type::Integer(), false, {0, 1 << 30, true}}, {Type::String(), false, {}}};
+  sorting.plan = RowsPlan::Make(sorting.schema).value();
+  std::vector<Tuple> input;
+  for (int i = 3000; i > 0; --i) input.push_back({Cell::Number(i), Cell::Text(std::string(20'000, 'x'))});
+  const OrderSlot order[] = {{0, false, false}};
+  auto top = TopRows::Make(*sorting.plan, order, 10, driver.budget()).value();
+  const absl::Status status = driver.RunInto(sorting.schema, input, *top);
+  ASSERT_TRUE(status.ok()) << status;
+  OrderedSource source(top->rows());
+  const std::vector<Tuple> rows = ReadAll(driver, source, 2);
+  ASSERT_EQ(rows.size(), 10u);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(rows[static_cast<size_t>(i)][0], Cell::Number(i + 1));
+}
+
 TEST(ResultSinkTest, AnyRowsUpToTheLimit) {
   for (const uint64_t seed : TestSeeds(20)) {
     SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
