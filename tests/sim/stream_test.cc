@@ -129,29 +129,6 @@ TEST(StreamTest, NoRowComesTwiceWhicheverServerDies) {
   EXPECT_GT(ended, static_cast<int>(kSeeds / 10));
 }
 
-/// Nobody waits for a host that is silent, once the statement is cancelled.
-TEST(StreamTest, ACancelEndsTheReadingOfAWindow) {
-  Streaming streaming(1, 2);
-  bool silent = false;
-  double cancelled_ms = 0;
-  Pairs rows([&] {
-    if (silent) return;
-    streaming.Pause(500'000);  // both servers have windows
-    for (const int server : {0, 1})
-      streaming.cluster().Kill(Cluster::Role::kCompute, server, /*whole_host=*/true);
-    silent = true;
-  });
-  const auto meanwhile = streaming.harness().StartThread("meanwhile", [&] {
-    while (!silent) streaming.Pause(1'000);
-    streaming.Pause(50'000);
-    cancelled_ms = streaming.NowMs();
-    streaming.client().session().Cancel();
-  });
-  const absl::Status status = streaming.client().session().Execute(kPairs, rows).status();
-  EXPECT_TRUE(absl::IsCancelled(status)) << status;
-  EXPECT_LT(streaming.NowMs() - cancelled_ms, 2'500);
-}
-
 /// Twice as many as may be open, but never more at a time.
 TEST(StreamTest, AttemptsThatStandStillEndWithTheirClients) {
   constexpr int kClients = 40;
