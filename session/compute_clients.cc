@@ -15,6 +15,8 @@ constexpr uint64_t kBufferBytes = 1u << 20;
 constexpr uint32_t kMostServers = 64;
 constexpr int64_t kConnectTimeoutUs = 3'000'000;
 constexpr int64_t kReadTimeoutUs = 4'000'000;
+/// How long a wait for a READ lasts before it is looked whether the statement was cancelled.
+constexpr int64_t kCancelCheckUs = 20'000;
 constexpr int64_t kReleaseTimeoutUs = 1'000'000;
 /// A statement's bound; Cancel ends it sooner.
 constexpr int64_t kAttemptTimeoutUs = int64_t{24} * 3600 * 1'000'000;
@@ -196,13 +198,13 @@ absl::Status ComputeClients::ReadPartial(Server& server, const proto::AttemptRep
     const auto read =
         fabric::WorkRequest::Read(at, buffer_->Slice(0, bytes), {{reply.rkey()}, reply.offset() + at});
     NAM_RETURN_IF_ERROR(server.queue_pair->Post({&read, 1}));
-    std::array<fabric::Completion, 1> done;
-    if (completions_->Wait(done, clock.After(kReadTimeoutUs)) == 0) {
+    const absl::StatusOr<fabric::Completion> done = AwaitRead(server, cancel);
+    if (!done.ok()) {
       server.queue_pair.reset();
-      return absl::UnavailableError(server.peer->name() + " did not let its result be read in time");
+      return done.status();
     }
-    if (!done[0].ok()) {
-      const absl::Status error = fabric::CompletionError(done[0], *server.queue_pair);
+    if (!done->ok()) {
+      const absl::Status error = fabric::CompletionError(*done, *server.queue_pair);
       server.queue_pair.reset();
       // A key that is good for nothing any more: the server is ending, and has given the result up.
       return absl::Status(absl::IsPermissionDenied(error) ? absl::StatusCode::kUnavailable : error.code(),
@@ -212,6 +214,23 @@ absl::Status ComputeClients::ReadPartial(Server& server, const proto::AttemptRep
     at += bytes;
   }
   return absl::OkStatus();  // every page has its own checksum
+}
+
+absl::StatusOr<fabric::Completion> ComputeClients::AwaitRead(const Server& server,
+                                                             const std::atomic<bool>& cancel) {
+  Clock& clock = attachment_.fabric().clock();
+  const Deadline deadline = clock.After(kReadTimeoutUs);
+  std::array<fabric::Completion, 1> done;
+  while (true) {
+    if (completions_->Wait(done, {std::min(deadline.ns, clock.After(kCancelCheckUs).ns)}) > 0) {
+      // Others are of READs that were given up, with their queue pairs.
+      if (done[0].queue_pair == server.queue_pair->id()) return done[0];
+    } else if (cancel) {
+      return absl::CancelledError("cancelled");
+    } else if (clock.Passed(deadline)) {
+      return absl::UnavailableError(server.peer->name() + " did not let its result be read in time");
+    }
+  }
 }
 
 }  // namespace nam::session

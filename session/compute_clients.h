@@ -56,7 +56,7 @@ class ComputeClients {
   /// Whether so many bytes of a result may be held.
   using Room = std::function<absl::Status(uint64_t bytes)>;
   /// The next attempt that has ended, or window, with its rows read; null at the deadline. `cancel` ends the
-  /// reading: its status is CANCELLED then. Without room for them nothing is read, and the status is
+  /// reading soon: its status is CANCELLED then. Without room for them nothing is read, and the status is
   /// `room`'s.
   std::unique_ptr<Work> Await(Deadline deadline, const std::atomic<bool>& cancel, const Room& room);
   /// Ends all that run and waits for that. Nobody reads what they left: the servers are told at once of
@@ -94,6 +94,8 @@ class ComputeClients {
   static void Release(catalog::Peer& peer, uint64_t attempt);
   absl::Status ReadPartial(Server& server, const proto::AttemptReply& reply, std::string& out,
                            const std::atomic<bool>& cancel);
+  /// After an error the READ is still in flight.
+  absl::StatusOr<fabric::Completion> AwaitRead(const Server& server, const std::atomic<bool>& cancel);
 
   catalog::Attachment& attachment_;
   // Destroyed in reverse: queue pairs, their completion queue, the memory they write to.

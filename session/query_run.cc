@@ -179,6 +179,8 @@ absl::Status QueryRun::TakeParts(ComputeClients::Work& work) const {
 absl::Status QueryRun::Take(ComputeClients::Work& work) {
   if (work.status.ok() && work.reply.more()) return Add(work);
   if (work.lost && work.windows > 0) return RowsAreOut(work.status);
+  if (work.windows > 0 && (IsDeclined(work.status) || work.reply.crowded()))
+    return absl::InternalError("a compute server gives back an attempt of which rows were delivered");
   --running_;
   --lists_[work.list].running;
   servers_[work.server].busy = false;
@@ -231,6 +233,7 @@ absl::Status QueryRun::Cover(const ComputeClients::Work& work, ServerReport& rep
 }
 
 absl::Status QueryRun::Lost(size_t server, const absl::Status& why) {
+  discarded_ = true;
   servers_[server].gone = true;
   if (first_loss_.ok()) first_loss_ = why;
   const bool others = std::any_of(servers_.begin(), servers_.end(), [](const Server& s) { return !s.gone; });
@@ -246,6 +249,7 @@ absl::Status QueryRun::Declined(size_t server, const absl::Status& why) {
 }
 
 absl::Status QueryRun::Crowded(size_t server) {
+  discarded_ = true;
   if (std::exchange(servers_[server].crowded, true))
     return absl::InternalError("a compute server has no memory for what it has all of its memory for");
   return absl::OkStatus();

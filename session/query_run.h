@@ -59,6 +59,8 @@ class QueryRun {
   explicit QueryRun(const Options& options);
   /// CANCELLED; or the first error that another server could not make good.
   absl::Status Run();
+  /// Whether attempts have begun that do not count: what they have left in scratch memory is in no directory.
+  bool discarded() const { return discarded_; }
 
  private:
   struct List {
@@ -114,6 +116,7 @@ class QueryRun {
   int64_t looked_ns_ = 0;
   int64_t reported_ns_ = 0;
   absl::Status first_loss_;  // of a server, or that it declined
+  bool discarded_ = false;
 };
 
 }  // namespace nam::session

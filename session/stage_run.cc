@@ -198,6 +198,7 @@ absl::Status StageRunner::Run(proto::AttemptRequest request, uint32_t number, Pr
                 .clock = attachment_.fabric().clock(),
                 .cancel = cancel_});
   const absl::Status status = run.Run();
+  if (run.discarded()) scratch_.Use();
   // Whichever memory server was lost may have streams or the words; nobody waits for it once more.
   const bool lost = absl::IsUnavailable(status);
   multicast_->End(/*tell=*/!lost);

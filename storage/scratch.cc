@@ -46,12 +46,13 @@ std::optional<ScratchSlab> ScratchSpace::TakeRest(uint64_t bytes_least) {
   return rest;
 }
 
-absl::StatusOr<ScratchSlab> ScratchSpace::NextSlab(uint64_t bytes, uint64_t bytes_least) {
+absl::StatusOr<ScratchSlab> ScratchSpace::NextSlab(uint64_t bytes, uint64_t bytes_least,
+                                                   const std::atomic<bool>& cancel) {
   if (const std::optional<ScratchSlab> rest = TakeRest(bytes_least)) return *rest;
   bytes = std::max(bytes_least, std::min(bytes, most_.load(std::memory_order_relaxed)));
   while (true) {
     NAM_ASSIGN_OR_RETURN(const std::vector<MemoryServerId> servers, Servers());
-    absl::StatusOr<ScratchSlab> slab = Ask(servers, bytes);
+    absl::StatusOr<ScratchSlab> slab = Ask(servers, bytes, cancel);
     if (slab.ok()) slab_bytes_.fetch_add(slab->bytes, std::memory_order_relaxed);
     if (!absl::IsResourceExhausted(slab.status())) return slab;
     if (bytes == bytes_least) return Full();
@@ -78,12 +79,14 @@ void ScratchSpace::PassOver(MemoryServerId server) {
   if (servers_.size() > 1) std::erase(servers_, server);
 }
 
-absl::StatusOr<ScratchSlab> ScratchSpace::Ask(const std::vector<MemoryServerId>& servers, uint64_t bytes) {
+absl::StatusOr<ScratchSlab> ScratchSpace::Ask(const std::vector<MemoryServerId>& servers, uint64_t bytes,
+                                              const std::atomic<bool>& cancel) {
   const uint32_t first = next_.fetch_add(1, std::memory_order_relaxed);
   absl::Status refused;
   for (size_t i = 0; i < servers.size(); ++i) {
+    if (cancel.load(std::memory_order_relaxed)) return absl::CancelledError("cancelled");
     const MemoryServerId server = servers[(first + i) % servers.size()];
-    absl::StatusOr<ScratchSlab> slab = allocate_(server, bytes);
+    absl::StatusOr<ScratchSlab> slab = allocate_(server, bytes, cancel);
     if (slab.ok() || !PassesOver(slab.status())) return slab;
     if (!absl::IsResourceExhausted(slab.status())) PassOver(server);
     // A server without room says more than one that is gone.
@@ -111,7 +114,7 @@ ScratchWriter::~ScratchWriter() {
 absl::StatusOr<ScratchPage> ScratchWriter::Place(uint32_t bytes) {
   const uint64_t taken = (uint64_t{bytes} + kPageAlignment - 1) / kPageAlignment * kPageAlignment;
   if (slab_.left() < taken) {
-    NAM_ASSIGN_OR_RETURN(slab_, space_.NextSlab(next_slab_bytes_, taken));
+    NAM_ASSIGN_OR_RETURN(slab_, space_.NextSlab(next_slab_bytes_, taken, cancel_));
     if (slab_.left() < taken) return absl::InternalError("a slab is smaller than what was asked for");
     next_slab_bytes_ = std::min(2 * next_slab_bytes_, ScratchSpace::kMostSlabBytes);
   }
@@ -205,88 +208,6 @@ absl::Status ScratchWriter::Flush() {
   while (in_flight_ > 0) NAM_RETURN_IF_ERROR(TakeCompletions());
   space_.GiveBack(std::exchange(slab_, {}));
   return absl::OkStatus();
-}
-
-// ─── Reading
-
-ScratchReader::ScratchReader(Channel& channel, uint32_t page_bytes_max, uint32_t window,
-                             const std::atomic<bool>& cancel)
-    : channel_(channel),
-      slot_bytes_(page_bytes_max),
-      // One more than are in flight: the page that the caller looks at.
-      slots_(static_cast<uint32_t>(std::min<uint64_t>(
-          {channel.buffer().bytes() / slot_bytes_, channel.options().queue_depth, uint64_t{window} + 1}))),
-      cancel_(cancel) {
-  NAM_CHECK(page_bytes_max % kPageAlignment == 0 && slots_ >= 2,
-            "pages that the channel's buffer cannot hold");
-}
-
-ScratchReader::~ScratchReader() {
-  // A source that is wanted no more ends in the middle.
-  while (in_flight_ > 0 && !channel_.broken() && TakeCompletions().ok()) {
-  }
-  if (in_flight_ > 0) channel_.Break();
-}
-
-void ScratchReader::Start(std::vector<ScratchPage> pages) {
-  NAM_CHECK(in_flight_ == 0 && next_ == list_.size(), "pages that nobody has taken");
-  list_ = std::move(pages);
-  here_.assign(list_.size(), 0);
-  next_ = posted_ = 0;
-}
-
-std::byte* ScratchReader::SlotOf(size_t page) const {
-  return channel_.buffer().data() + page % slots_ * slot_bytes_;
-}
-
-/// The slot of the page before `next_` is the caller's no more.
-absl::Status ScratchReader::PostMore() {
-  for (; posted_ < list_.size() && posted_ < next_ + slots_; ++posted_) {
-    const ScratchPage& page = list_[posted_];
-    if (page.bytes == 0 || page.bytes > slot_bytes_)
-      return absl::DataLossError("a page in scratch memory has a size that no page has");
-    NAM_ASSIGN_OR_RETURN(const Channel::Target target, channel_.Resolve(page.at, page.bytes));
-    if (target.now != nullptr) {
-      // At once, and no sooner than it is wanted.
-      if (posted_ > next_) return absl::OkStatus();
-      const fabric::CompletionStatus status =
-          target.now->ReadNow(target.address, SlotOf(posted_), page.bytes);
-      if (status != fabric::CompletionStatus::kOk) {
-        return channel_.Error(
-            {.queue_pair = target.queue_pair->id(), .status = status, .opcode = fabric::Opcode::kRead});
-      }
-      here_[posted_] = 1;
-      continue;
-    }
-    const auto request = fabric::WorkRequest::Read(
-        posted_, channel_.buffer().Slice(posted_ % slots_ * slot_bytes_, page.bytes), target.address);
-    NAM_RETURN_IF_ERROR(target.queue_pair->Post({&request, 1}));
-    ++in_flight_;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ScratchReader::TakeCompletions() {
-  std::array<fabric::Completion, 64> done;
-  NAM_ASSIGN_OR_RETURN(const size_t n, channel_.WaitSome(done, &cancel_));
-  for (size_t i = 0; i < n; ++i) {
-    if (!done[i].ok()) return channel_.Error(done[i]);
-    here_[done[i].id] = 1;
-    --in_flight_;
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::span<const std::byte>> ScratchReader::Next() {
-  if (next_ == list_.size()) return std::span<const std::byte>();
-  NAM_RETURN_IF_ERROR(channel_.CheckBurials());
-  NAM_RETURN_IF_ERROR(PostMore());
-  while (here_[next_] == 0) NAM_RETURN_IF_ERROR(TakeCompletions());
-  const std::span<const std::byte> page(SlotOf(next_), list_[next_].bytes);
-  ++pages_;
-  bytes_ += page.size();
-  ++next_;
-  return page;
 }
 
 }  // namespace nam::storage

@@ -48,8 +48,9 @@ class ScratchSpace {
  public:
   static constexpr uint64_t kFirstSlabBytes = uint64_t{1} << 20, kMostSlabBytes = uint64_t{64} << 20;
   /// A memory server's memory in one piece for the allocation. RESOURCE_EXHAUSTED: its share does not have
-  /// so much.
-  using Allocate = std::function<absl::StatusOr<ScratchSlab>(MemoryServerId server, uint64_t bytes)>;
+  /// so much. CANCELLED soon after `cancel` is set.
+  using Allocate = std::function<absl::StatusOr<ScratchSlab>(MemoryServerId server, uint64_t bytes,
+                                                             const std::atomic<bool>& cancel)>;
 
   /// The memory servers that live. Asked for when the first slab is, since most attempts need none.
   using FindServers = std::function<absl::StatusOr<std::vector<MemoryServerId>>()>;
@@ -62,8 +63,9 @@ class ScratchSpace {
   /// A slab that has `bytes_least` left at least: one that was given back, or a new one of about `bytes`; if
   /// no server has so much, of half as much, and so on.
   /// RESOURCE_EXHAUSTED, "scratch memory is full": none of them has room. Servers that do not answer are
-  /// passed over as long as another does.
-  absl::StatusOr<ScratchSlab> NextSlab(uint64_t bytes, uint64_t bytes_least);
+  /// passed over as long as another does. CANCELLED soon after `cancel` is set, at the latest when the server
+  /// that is being asked has answered.
+  absl::StatusOr<ScratchSlab> NextSlab(uint64_t bytes, uint64_t bytes_least, const std::atomic<bool>& cancel);
 
   /// A writer needs no more of the slab. Its pages stay.
   void GiveBack(const ScratchSlab& slab);
@@ -75,7 +77,8 @@ class ScratchSpace {
   absl::StatusOr<std::vector<MemoryServerId>> Servers();
   /// Nobody answers there: it is not asked again, unless it is the only one.
   void PassOver(MemoryServerId server);
-  absl::StatusOr<ScratchSlab> Ask(const std::vector<MemoryServerId>& servers, uint64_t bytes);
+  absl::StatusOr<ScratchSlab> Ask(const std::vector<MemoryServerId>& servers, uint64_t bytes,
+                                  const std::atomic<bool>& cancel);
   std::optional<ScratchSlab> TakeRest(uint64_t bytes_least);
 
   const FindServers find_servers_;
@@ -135,45 +138,6 @@ class ScratchWriter {
   std::vector<std::vector<uint32_t>> posted_;  // slots by batch in flight
   std::vector<uint32_t> free_batches_;         // of posted_
   size_t in_flight_ = 0;                       // batches
-  uint64_t pages_ = 0, bytes_ = 0;
-};
-
-/// READs pages, several in flight, and yields them in order. They are copies in the channel's buffer also
-/// where the fabric shows the memory itself: a page that was checked stays as it is, whatever becomes of a
-/// session whose lease ends meanwhile. One thread; has the channel to itself between Start and the last
-/// page.
-class ScratchReader {
- public:
-  /// Pages have at most `page_bytes_max`, a multiple of 64. `window` READs are in flight. What is referred to
-  /// outlives the reader. What waits ends with CANCELLED soon after `cancel` is set.
-  ScratchReader(Channel& channel, uint32_t page_bytes_max, uint32_t window, const std::atomic<bool>& cancel);
-  /// Waits for READs in flight; those that do not come break the channel.
-  ~ScratchReader();
-
-  /// These pages come next. All of the former ones have been taken.
-  void Start(std::vector<ScratchPage> pages);
-  /// The next page, until the next call; empty: there is none. Behind it the memory up to page_bytes_max may
-  /// be read, too, and holds any bytes. OUT_OF_RANGE if there is no such memory; after
-  /// an error the reader is of no more use.
-  absl::StatusOr<std::span<const std::byte>> Next();
-
-  uint64_t pages() const { return pages_; }
-  uint64_t bytes() const { return bytes_; }
-
- private:
-  absl::Status PostMore();
-  absl::Status TakeCompletions();
-  std::byte* SlotOf(size_t page) const;
-
-  Channel& channel_;
-  const uint32_t slot_bytes_;
-  const uint32_t slots_;
-  const std::atomic<bool>& cancel_;
-  std::vector<ScratchPage> list_;
-  std::vector<uint8_t> here_;  // of list_: has arrived
-  size_t next_ = 0;            // to be given out
-  size_t posted_ = 0;
-  size_t in_flight_ = 0;
   uint64_t pages_ = 0, bytes_ = 0;
 };
 

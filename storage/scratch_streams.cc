@@ -1,5 +1,6 @@
 #include "storage/scratch_streams.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -9,21 +10,27 @@
 namespace nam::storage {
 
 ScratchStreams::ScratchStreams(Channel& channel, uint32_t page_bytes,
-                               std::vector<std::vector<ScratchPage>> lists, const std::atomic<bool>& cancel)
-    : channel_(channel), slot_bytes_(page_bytes), cancel_(cancel), here_(kPagesOfAList * lists.size()) {
-  NAM_CHECK(page_bytes % 64 == 0 && channel.buffer().bytes() >= uint64_t{page_bytes} * here_.size(),
+                               std::vector<std::vector<ScratchPage>> lists, const std::atomic<bool>& cancel,
+                               uint32_t pages_of_a_list)
+    : channel_(channel),
+      slot_bytes_(page_bytes),
+      pages_of_a_list_(pages_of_a_list),
+      cancel_(cancel),
+      slots_(size_t{pages_of_a_list} * lists.size()) {
+  NAM_CHECK(page_bytes % 64 == 0 && channel.buffer().bytes() >= uint64_t{page_bytes} * slots_.size(),
             "pages that the channel's buffer cannot hold");
   for (std::vector<ScratchPage>& pages : lists) lists_.push_back({.pages = std::move(pages)});
 }
 
 ScratchStreams::~ScratchStreams() {
+  // A source that is wanted no more ends in the middle.
   while (in_flight_ > 0 && !channel_.broken() && TakeCompletions().ok()) {
   }
   if (in_flight_ > 0) channel_.Break();
 }
 
 std::span<const std::byte> ScratchStreams::Slot(uint32_t slot) const {
-  return {channel_.buffer().data() + size_t{slot} * slot_bytes_, slot_bytes_};
+  return {MemoryOf(slot), slot_bytes_};
 }
 
 absl::Status ScratchStreams::PostOne(uint32_t number) {
@@ -33,19 +40,14 @@ absl::Status ScratchStreams::PostOne(uint32_t number) {
     return absl::DataLossError("a page in scratch memory has a size that no page has");
   NAM_ASSIGN_OR_RETURN(const Channel::Target target, channel_.Resolve(page.at, page.bytes));
   const uint32_t slot = SlotOf(number, list.posted);
-  const fabric::LocalBuffer local = channel_.buffer().Slice(uint64_t{slot} * slot_bytes_, page.bytes);
   ++list.posted;
+  slots_[slot] = {.bytes = page.bytes};
   if (target.now != nullptr) {
-    const fabric::CompletionStatus status = target.now->ReadNow(target.address, local.data, page.bytes);
-    if (status != fabric::CompletionStatus::kOk) {
-      return channel_.Error(
-          {.queue_pair = target.queue_pair->id(), .status = status, .opcode = fabric::Opcode::kRead});
-    }
-    here_[slot] = 1;
+    slots_[slot].at_once = target;
     return absl::OkStatus();
   }
-  here_[slot] = 0;
-  const auto request = fabric::WorkRequest::Read(slot, local, target.address);
+  const auto request = fabric::WorkRequest::Read(
+      slot, channel_.buffer().Slice(uint64_t{slot} * slot_bytes_, page.bytes), target.address);
   NAM_RETURN_IF_ERROR(target.queue_pair->Post({&request, 1}));
   ++in_flight_;
   return absl::OkStatus();
@@ -53,7 +55,7 @@ absl::Status ScratchStreams::PostOne(uint32_t number) {
 
 absl::Status ScratchStreams::Post(uint32_t number) {
   const List& list = lists_[number];
-  while (list.posted < list.pages.size() && list.posted < list.released + kPagesOfAList &&
+  while (list.posted < list.pages.size() && list.posted < list.released + pages_of_a_list_ &&
          in_flight_ < channel_.options().queue_depth) {
     NAM_RETURN_IF_ERROR(PostOne(number));
   }
@@ -69,23 +71,36 @@ absl::StatusOr<uint32_t> ScratchStreams::Next(uint32_t number) {
   List& list = lists_[number];
   NAM_CHECK(pages_left(number) > 0 && HasRoom(number), "a page that there is not, or no room for it");
   NAM_RETURN_IF_ERROR(channel_.CheckBurials());
-  // Others may have filled the queue pairs.
+  NAM_RETURN_IF_ERROR(Post(number));
+  // Other lists may have filled the queue pairs.
   while (list.posted == list.given) {
+    NAM_RETURN_IF_ERROR(TakeCompletions());
     NAM_RETURN_IF_ERROR(Post(number));
-    if (list.posted == list.given) NAM_RETURN_IF_ERROR(TakeCompletions());
   }
   const uint32_t slot = SlotOf(number, list.given);
-  while (here_[slot] == 0) NAM_RETURN_IF_ERROR(TakeCompletions());
+  if (slots_[slot].at_once.now != nullptr) NAM_RETURN_IF_ERROR(Copy(slot));
+  while (!slots_[slot].here) NAM_RETURN_IF_ERROR(TakeCompletions());
   ++list.given;
-  NAM_RETURN_IF_ERROR(Post(number));
   return slot;
 }
 
 absl::Status ScratchStreams::Release(uint32_t number) {
   List& list = lists_[number];
   NAM_CHECK(list.released < list.given, "a page that was not given");
-  here_[SlotOf(number, list.released++)] = 0;
+  ++list.released;
   return Post(number);
+}
+
+absl::Status ScratchStreams::Copy(uint32_t slot) {
+  SlotState& state = slots_[slot];
+  const Channel::Target from = std::exchange(state.at_once, {});
+  const fabric::CompletionStatus status = from.now->ReadNow(from.address, MemoryOf(slot), state.bytes);
+  if (status != fabric::CompletionStatus::kOk) {
+    return channel_.Error(
+        {.queue_pair = from.queue_pair->id(), .status = status, .opcode = fabric::Opcode::kRead});
+  }
+  state.here = true;
+  return absl::OkStatus();
 }
 
 absl::Status ScratchStreams::TakeCompletions() {
@@ -93,10 +108,41 @@ absl::Status ScratchStreams::TakeCompletions() {
   NAM_ASSIGN_OR_RETURN(const size_t n, channel_.WaitSome(done, &cancel_));
   for (size_t i = 0; i < n; ++i) {
     if (!done[i].ok()) return channel_.Error(done[i]);
-    here_[done[i].id] = 1;
+    slots_[done[i].id].here = true;
     --in_flight_;
   }
   return absl::OkStatus();
+}
+
+ScratchReader::ScratchReader(Channel& channel, uint32_t page_bytes_max, uint32_t window,
+                             const std::atomic<bool>& cancel)
+    : channel_(channel),
+      page_bytes_max_(page_bytes_max),
+      // One more than are in flight: the page that the caller looks at.
+      slots_(static_cast<uint32_t>(std::min<uint64_t>(
+          {channel.buffer().bytes() / page_bytes_max, channel.options().queue_depth, uint64_t{window} + 1}))),
+      cancel_(cancel) {
+  NAM_CHECK(slots_ >= 2, "pages that the channel's buffer cannot hold");
+}
+
+void ScratchReader::Start(std::vector<ScratchPage> pages) {
+  NAM_CHECK(!list_.has_value() || list_->pages_left(0) == 0, "pages that nobody has taken");
+  std::vector<std::vector<ScratchPage>> one;
+  one.push_back(std::move(pages));
+  list_.emplace(channel_, page_bytes_max_, std::move(one), cancel_, slots_);
+  given_ = false;
+}
+
+absl::StatusOr<std::span<const std::byte>> ScratchReader::Next() {
+  if (!list_.has_value()) return std::span<const std::byte>();
+  if (std::exchange(given_, false)) NAM_RETURN_IF_ERROR(list_->Release(0));
+  if (list_->pages_left(0) == 0) return std::span<const std::byte>();
+  NAM_ASSIGN_OR_RETURN(const uint32_t slot, list_->Next(0));
+  given_ = true;
+  const std::span<const std::byte> page = list_->Slot(slot).first(list_->bytes(slot));
+  ++pages_;
+  bytes_ += page.size();
+  return page;
 }
 
 }  // namespace nam::storage

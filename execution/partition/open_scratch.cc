@@ -1,5 +1,6 @@
 #include "execution/partition/open_scratch.h"
 
+#include <atomic>
 #include <utility>
 #include <vector>
 
@@ -17,11 +18,12 @@ constexpr int kTriesMax = 400;
 constexpr int64_t kAgainUs = 10'000;
 
 absl::StatusOr<proto::Extent> Ask(catalog::Attachment& attachment, MemoryServerId server,
-                                  AllocationId allocation, uint64_t bytes) {
+                                  AllocationId allocation, uint64_t bytes, const std::atomic<bool>& cancel) {
   const std::unique_ptr<fabric::Event> never = attachment.fabric().CreateEvent();
   absl::StatusOr<proto::Extent> extent = attachment.AllocateScratch(server, allocation, bytes);
   for (int i = 0; i < kTriesMax; ++i) {
     if (!absl::IsResourceExhausted(extent.status()) || !catalog::Unanswered(extent.status())) return extent;
+    if (cancel.load(std::memory_order_relaxed)) return absl::CancelledError("cancelled");
     never->Wait(attachment.fabric().clock().After(kAgainUs));
     extent = attachment.AllocateScratch(server, allocation, bytes);
   }
@@ -38,9 +40,10 @@ std::unique_ptr<storage::ScratchSpace> OpenScratch(catalog::Attachment& attachme
     for (const proto::Member& member : members) servers.emplace_back(static_cast<uint16_t>(member.id()));
     return servers;
   };
-  const auto allocate = [&attachment, allocation](MemoryServerId server,
-                                                  uint64_t bytes) -> absl::StatusOr<storage::ScratchSlab> {
-    NAM_ASSIGN_OR_RETURN(const proto::Extent extent, Ask(attachment, server, allocation, bytes));
+  const auto allocate = [&attachment, allocation](
+                            MemoryServerId server, uint64_t bytes,
+                            const std::atomic<bool>& cancel) -> absl::StatusOr<storage::ScratchSlab> {
+    NAM_ASSIGN_OR_RETURN(const proto::Extent extent, Ask(attachment, server, allocation, bytes, cancel));
     if (extent.bytes() < bytes) return absl::InternalError("a memory server gave less than was asked for");
     return storage::ScratchSlab{{server, extent.offset()}, extent.bytes(), {extent.rkey()}};
   };

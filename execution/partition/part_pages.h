@@ -12,6 +12,7 @@
 #include "execution/rows/row_layout.h"
 #include "proto/compute.pb.h"
 #include "storage/scratch.h"
+#include "storage/scratch_streams.h"
 
 namespace nam::execution {
 

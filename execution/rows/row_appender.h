@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -32,6 +33,8 @@ class RowAppender {
   /// RESOURCE_EXHAUSTED if the budget does not allow another page; the program's errors.
   absl::Status Append(const Chunk& chunk, Selection rows, uint32_t* numbers);
 
+  /// So many have been written that nobody has taken.
+  size_t pages() const { return pages_.size(); }
   /// The pages that were written up to now; the appender goes on in others.
   std::vector<uint32_t> TakePages() {
     full_ = true;

@@ -15,7 +15,8 @@
 namespace nam::execution {
 
 struct MergePasses {
-  /// No row is written again more often.
+  /// Runs that are equally long are not written again more often. Of others the short ones may be, so that
+  /// the long ones are less often.
   static constexpr uint32_t kMost = 8;
 
   const RowsPlan& plan;
@@ -28,7 +29,7 @@ struct MergePasses {
 
 struct MergedRuns {
   std::vector<ScratchRun> runs;
-  uint32_t passes = 0;  // how often a row was written again at most
+  uint32_t passes = 0;  // how often a row of runs that are equally long is written again
   uint64_t pages_written = 0;
 };
 

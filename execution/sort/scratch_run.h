@@ -46,7 +46,7 @@ proto::Directory DirectoryOf(std::span<const ScratchRun> runs, uint64_t attempt,
 /// DATA_LOSS unless a directory from elsewhere is one of runs of this layout: see CheckDirectory.
 absl::StatusOr<std::vector<ScratchRun>> RunsOf(const proto::Directory& directory, const RowLayout& layout);
 
-/// Where a task writes runs; no space: there is no scratch memory.
+/// Where a task writes runs, one writer at a time; no space: there is no scratch memory.
 struct RunPlace {
   storage::ScratchSpace* space = nullptr;
   storage::Channel* channel = nullptr;
@@ -56,7 +56,8 @@ using FindRunPlace = std::function<absl::StatusOr<RunPlace>(TaskContext& context
 /// A channel with a buffer of so many bytes at least, to merge runs by.
 using OpenChannel = std::function<absl::StatusOr<std::unique_ptr<storage::Channel>>(uint64_t buffer_bytes)>;
 
-/// Scratch memory for sorts of the session, opened when one needs it.
+/// Scratch memory for sorts of the session, opened when one needs it. Several take in rows by turns, and have
+/// one place: who writes has it until the writer ends, and none lives from one chunk to the next.
 struct SortScratch {
   FindRunPlace place;  // empty: there is none
   OpenChannel channel;

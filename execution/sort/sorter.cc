@@ -39,11 +39,10 @@ class Sorter::Task final : public SinkTask {
   }
 
   Step Finish(TaskContext& context) override {
+    absl::Status status;
+    const bool always = !in_memory_ && sink_.run_options_.runs == plan::Runs::kAlways;
+    if (always && runs_.size > 0) status = Spill(context);
     Sort(context, runs_.size - sorted_);
-    if (writer_ == nullptr) return Step::kDone;
-    absl::Status status = sink_.WriteRun(context, runs_, *writer_);
-    if (status.ok()) status = sink_.EndWriter(*writer_);
-    writer_.reset();
     return status.ok() ? Step::kDone : context.Fail(status);
   }
 
@@ -68,14 +67,15 @@ class Sorter::Task final : public SinkTask {
     return held >= share || (held >= share / 4 && left < share);
   }
 
+  /// What the task has becomes a run. Its writer ends with it: the place is other sorts' as well, whose tasks
+  /// may go on before this one does.
   absl::Status Spill(TaskContext& context) {
-    if (writer_ == nullptr) {
-      NAM_ASSIGN_OR_RETURN(writer_, sink_.NewWriter(context));
-      in_memory_ = writer_ == nullptr;
-      if (in_memory_) return absl::OkStatus();
-    }
+    NAM_ASSIGN_OR_RETURN(const std::unique_ptr<RunWriter> writer, sink_.NewWriter(context));
+    in_memory_ = writer == nullptr;
+    if (in_memory_) return absl::OkStatus();
     Sort(context, runs_.size - sorted_);
-    NAM_RETURN_IF_ERROR(sink_.WriteRun(context, runs_, *writer_));
+    NAM_RETURN_IF_ERROR(sink_.WriteRun(context, runs_, *writer));
+    NAM_RETURN_IF_ERROR(sink_.EndWriter(*writer));
     sorted_ = 0;
     for (const uint32_t page : appender_.TakePages()) pages_.push_back(page);
     appender_.Reuse(pages_);
@@ -110,9 +110,8 @@ class Sorter::Task final : public SinkTask {
   RowAppender appender_;
   Frame frame_;
   RowSlices slices_;
-  bool in_memory_;                     // rows do not become runs
-  std::vector<uint32_t> pages_;        // full ones; counted if they may become runs
-  std::unique_ptr<RunWriter> writer_;  // once a run was written
+  bool in_memory_;               // rows do not become runs
+  std::vector<uint32_t> pages_;  // full ones; counted if they may become runs
   uint64_t sorted_ = 0;
   std::vector<uint64_t> prefixes_;
   std::vector<uint32_t> numbers_;
@@ -234,7 +233,7 @@ bool Sorter::HasRows() const {
 }
 
 uint32_t Sorter::CombineParts() {
-  by_runs_ = in_runs() || (run_options_.runs == plan::Runs::kAlways && HasRows());
+  by_runs_ = in_runs();
   if (by_runs_) return 1;
   std::vector<std::span<const OrderedRow>> runs;
   uint64_t size = 0;

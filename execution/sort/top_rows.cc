@@ -5,13 +5,14 @@
 
 #include "base/status_macros.h"
 #include "execution/rows/row_appender.h"
+#include "execution/sort/row_slices.h"
 #include "plan/work_cost.h"
 
 namespace nam::execution {
 namespace {
 
-/// Below so many rows, dropping some is not worth a pass.
-constexpr uint64_t kFewRows = 4096;
+/// Below so many rows, which have so many bytes, dropping some is not worth a pass.
+constexpr uint64_t kFewRows = 4096, kFewBytes = 4 << 20;
 
 }  // namespace
 
@@ -22,6 +23,7 @@ class TopRows::Task final : public SinkTask {
         kept_(kept),
         appender_(*sink.table_, sink.plan_.slots()),
         frame_(sink.plan_.slots().NewFrame()),
+        slices_(sink.plan_.layout()),
         moved_(sink.plan_.schema().size(), 0),
         prefixes_(kChunkRows),
         positions_(kChunkRows),
@@ -30,7 +32,8 @@ class TopRows::Task final : public SinkTask {
   Step Consume(TaskContext& context, const Chunk& in) override {
     if (sink_.limit_ == 0) return Step::kDone;
     context.Charge(in.selection().count, plan::work_cost::kSinkRowPs);
-    const absl::Status status = Add(context, in);
+    const absl::Status status =
+        slices_.ForEach(in.selection(), [&](Selection rows) { return Add(context, in, rows); });
     return status.ok() ? Step::kNeedInput : context.Fail(status);
   }
 
@@ -40,20 +43,21 @@ class TopRows::Task final : public SinkTask {
   }
 
  private:
-  absl::Status Add(TaskContext& context, const Chunk& in) {
-    const Selection rows = InTime(in);
+  absl::Status Add(TaskContext& context, const Chunk& in, Selection all) {
+    const Selection rows = InTime(in, all);
     if (!frame_.error().ok()) return frame_.error();
     NAM_RETURN_IF_ERROR(kept_.rows.Grow(kept_.size + rows.count));
     NAM_RETURN_IF_ERROR(appender_.Append(in, rows, numbers_.data()));
     for (uint32_t j = 0; j < rows.count; ++j) kept_.rows[kept_.size++] = {prefixes_[j], numbers_[j]};
-    if (kept_.size <= kFewRows || kept_.size / 2 <= sink_.limit_) return absl::OkStatus();
+    const uint64_t bytes = appender_.pages() * uint64_t{sink_.table_->layout().page_bytes()};
+    const bool few = kept_.size <= kFewRows && bytes <= kFewBytes;
+    if (few || kept_.size / 2 <= sink_.limit_) return absl::OkStatus();
     Drop(context);
     return MoveKept();
   }
 
   /// The rows that may be among the first, and their prefixes. The frame may have an error.
-  Selection InTime(const Chunk& in) {
-    const Selection rows = in.selection();
+  Selection InTime(const Chunk& in, Selection rows) {
     const Vector* const first = sink_.plan_.slots().Evaluate(sink_.order_.first().slot, frame_, in, rows);
     if (first == nullptr) return {nullptr, 0};
     sink_.order_.PrefixesOf(*first, rows, prefixes_.data());
@@ -99,6 +103,7 @@ class TopRows::Task final : public SinkTask {
   Kept& kept_;
   RowAppender appender_;
   Frame frame_;
+  RowSlices slices_;
   Chunk moved_;
   std::vector<uint64_t> prefixes_;
   std::vector<uint32_t> positions_, numbers_;

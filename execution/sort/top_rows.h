@@ -18,8 +18,8 @@
 
 namespace nam::execution {
 
-/// ORDER BY … LIMIT: the first rows in an order. Each task keeps twice the limit at most, or a few thousand;
-/// all share what they know of rows that come too late.
+/// ORDER BY … LIMIT: the first rows in an order. Each task keeps twice the limit at most, or a few thousand
+/// of some MiB; all share what they know of rows that come too late.
 class TopRows final : public Sink {
  public:
   /// `plan` and `budget` outlive the sink.

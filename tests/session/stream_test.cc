@@ -214,50 +214,104 @@ TEST_F(StreamTest, AServerLostAfterItDeliveredEndsTheQuery) {
   ExpectIdle();
 }
 
-/// A compute server that says that it has a window, which nobody can read.
-TEST(LostServerTest, WhatWasNotDeliveredIsDoneAgain) {
-  InProcessCluster cluster({.fabric = fabric::Kind::kTcp, .memory_servers = 1, .compute_servers = 1});
-  SmallTable numbers{{"numbers", {{"id", Type::Integer()}}, {{"id", 8}}, ""}, {}};
-  for (int i = 0; i < kRows; ++i) numbers.rows.push_back({Value::Integer(i)});
-  ASSERT_TRUE(Load(cluster.attachment(), numbers, {.block_bytes = 1024}).ok());
+/// Beside a real compute server one that answers attempts as the test says, and whose memory nobody can read.
+class LostServerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    SmallTable numbers{{"numbers", {{"id", Type::Integer()}}, {{"id", 8}}, ""}, {}};
+    for (int i = 0; i < kRows; ++i) numbers.rows.push_back({Value::Integer(i)});
+    ASSERT_TRUE(Load(cluster_.attachment(), numbers, {.block_bytes = 1024}).ok());
+    handlers_.Add(execution::kRunAttempt,
+                  [this](const proto::AttemptRequest& request, const catalog::IncomingCall&) {
+                    ++attempts_;
+                    return absl::StatusOr<proto::AttemptReply>(answer_(request));
+                  });
+    handlers_.Add(execution::kReleaseResult,
+                  [this](const proto::ReleaseResultRequest&, const catalog::IncomingCall&) {
+                    ++released_;
+                    return absl::StatusOr<proto::ReleaseResultReply>(proto::ReleaseResultReply());
+                  });
+    auto control = cluster_.Client().control_plane->Serve(
+        {.address = "127.0.0.1:0", .secret = cluster_.Client().secret, .handlers = &handlers_});
+    ASSERT_TRUE(control.ok()) << control.status();
+    control_ = *std::move(control);
+    catalog::AttachOptions options{.catalog = cluster_.Client(), .role = proto::ROLE_COMPUTE};
+    options.self.set_control_address(control_->address());
+    options.self.set_fabric_address("127.0.0.1:1");  // nobody listens there
+    options.self.set_threads(2);
+    auto joined = catalog::Attachment::Attach(options);
+    ASSERT_TRUE(joined.ok()) << joined.status();
+    joined_ = *std::move(joined);
+  }
+  static std::string StateOf(const absl::Status& status) {
+    return SqlErrorOf(status).value_or(SqlError{}).sqlstate;
+  }
 
-  std::atomic<int> attempts = 0, released = 0;
-  catalog::Handlers handlers("nam.proto.Compute");
-  handlers.Add(execution::kRunAttempt,
-               [&](const proto::AttemptRequest& request, const catalog::IncomingCall&) {
-                 EXPECT_GT(request.window_bytes(), 0u);
-                 EXPECT_EQ(request.resume(), 0u);
-                 ++attempts;
-                 proto::AttemptReply reply;
-                 reply.set_bytes(1 << 16);
-                 reply.set_more(true);
-                 return absl::StatusOr<proto::AttemptReply>(reply);
-               });
-  handlers.Add(execution::kReleaseResult,
-               [&](const proto::ReleaseResultRequest&, const catalog::IncomingCall&) {
-                 ++released;
-                 return absl::StatusOr<proto::ReleaseResultReply>(proto::ReleaseResultReply());
-               });
-  const auto control = cluster.Client().control_plane->Serve(
-      {.address = "127.0.0.1:0", .secret = cluster.Client().secret, .handlers = &handlers});
-  ASSERT_TRUE(control.ok()) << control.status();
-  catalog::AttachOptions options{.catalog = cluster.Client(), .role = proto::ROLE_COMPUTE};
-  options.self.set_control_address((*control)->address());
-  options.self.set_fabric_address("127.0.0.1:1");  // nobody listens there
-  options.self.set_threads(2);
-  const auto joined = catalog::Attachment::Attach(options);
-  ASSERT_TRUE(joined.ok()) << joined.status();
+  InProcessCluster cluster_{{.fabric = fabric::Kind::kTcp, .memory_servers = 1, .compute_servers = 1}};
+  std::function<proto::AttemptReply(const proto::AttemptRequest& request)> answer_;
+  std::atomic<int> attempts_ = 0, released_ = 0;
+  catalog::Handlers handlers_{"nam.proto.Compute"};
+  std::unique_ptr<catalog::ControlServer> control_;
+  std::unique_ptr<catalog::Attachment> joined_;
+};
 
+/// It says that it has a window.
+TEST_F(LostServerTest, WhatWasNotDeliveredIsDoneAgain) {
+  answer_ = [](const proto::AttemptRequest& request) {
+    EXPECT_GT(request.window_bytes(), 0u);
+    EXPECT_EQ(request.resume(), 0u);
+    proto::AttemptReply reply;
+    reply.set_bytes(1 << 16);
+    reply.set_more(true);
+    return reply;
+  };
   for (const char* setting : {"set nam.work_queue = off", "set nam.work_queue = on"}) {
-    ASSERT_TRUE(cluster.session().Execute(setting).ok());
-    const int before = attempts;
+    ASSERT_TRUE(cluster_.session().Execute(setting).ok());
+    const int before = attempts_;
     Pairs rows;
-    const auto result = cluster.session().Execute(kPairs, rows);
+    const auto result = cluster_.session().Execute(kPairs, rows);
     ASSERT_TRUE(result.ok()) << result.status();
     rows.ExpectAll();
-    EXPECT_GT(attempts, before) << "it had a share";
+    EXPECT_GT(attempts_, before) << "it had a share";
   }
-  EXPECT_GE(released, attempts) << "what stands there is told to end";
+  EXPECT_GE(released_, attempts_) << "what stands there is told to end";
+}
+
+/// Its rows would come twice.
+TEST_F(LostServerTest, AnAttemptThatHasDeliveredIsNotGivenBack) {
+  answer_ = [](const proto::AttemptRequest& request) {
+    proto::AttemptReply reply;
+    request.resume() == 0 ? reply.set_more(true) : reply.set_crowded(true);
+    return reply;
+  };
+  Pairs rows;
+  const auto result = cluster_.session().Execute(kPairs, rows);
+  EXPECT_EQ(StateOf(result.status()), "XX000") << result.status();
+}
+
+/// Nobody knows of it, but the session can tell that there may be something.
+TEST_F(LostServerTest, WhatItLeftInScratchMemoryIsGivenBack) {
+  std::atomic<int> left = 0;
+  answer_ = [&](const proto::AttemptRequest& request) {
+    const AllocationId scratch(request.scratch());
+    EXPECT_NE(scratch, AllocationId());
+    const auto members = joined_->Members(proto::ROLE_MEMORY);
+    EXPECT_TRUE(members.ok());
+    const MemoryServerId server(static_cast<uint16_t>(members->front().id()));
+    left += joined_->AllocateScratch(server, scratch, 1 << 20).ok();
+    proto::AttemptReply reply;
+    reply.set_bytes(1 << 16);
+    return reply;
+  };
+  const uint64_t used = cluster_.UsedBytes();
+  const auto result = cluster_.session().Execute(absl::StrCat(kPairs, " order by 1, 2"));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->rows.size(), size_t{kRows} * kRows);
+  EXPECT_GT(left, 0) << "it had a share, and wrote";
+  Clock& clock = cluster_.attachment().fabric().clock();
+  const Deadline deadline = clock.After(10'000'000);
+  while (cluster_.UsedBytes() != used && !clock.Passed(deadline)) clock.SleepUntil(clock.After(10'000));
+  EXPECT_EQ(cluster_.UsedBytes(), used);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/random.h"
+#include "storage/scratch_streams.h"
 #include "tests/storage/chains.h"
 
 namespace nam::storage {
@@ -21,14 +22,18 @@ struct FakeServers {
   std::map<uint16_t, uint64_t> room;
   std::map<uint16_t, absl::Status> broken;
   std::vector<std::pair<uint16_t, uint64_t>> asked;
+  size_t cancel_after = 0;  // so many have been asked
+  std::atomic<bool> cancel = false;
 
   ScratchSpace Space(uint32_t first = 0) {
     std::vector<MemoryServerId> servers;
     for (const auto& [id, bytes] : room) servers.emplace_back(id);
     return ScratchSpace([servers] { return servers; }, first,
-                        [this](MemoryServerId server, uint64_t bytes) -> absl::StatusOr<ScratchSlab> {
+                        [this](MemoryServerId server, uint64_t bytes,
+                               const std::atomic<bool>&) -> absl::StatusOr<ScratchSlab> {
                           const uint16_t id = server.value();
                           asked.emplace_back(id, bytes);
+                          if (asked.size() == cancel_after) cancel = true;
                           if (broken.contains(id)) return broken.at(id);
                           if (bytes > room[id]) return absl::ResourceExhaustedError("its share is full");
                           room[id] -= bytes;
@@ -38,9 +43,10 @@ struct FakeServers {
 };
 
 TEST(ScratchSpaceTest, ServersAreAskedInTurn) {
-  FakeServers servers{.room = {{1, 1 << 30}, {2, 1 << 30}, {3, 1 << 30}}, .broken = {}, .asked = {}};
+  FakeServers servers;
+  servers.room = {{1, 1 << 30}, {2, 1 << 30}, {3, 1 << 30}};
   ScratchSpace space = servers.Space(4);
-  for (int i = 0; i < 4; ++i) ASSERT_TRUE(space.NextSlab(1 << 20, 4096).ok());
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(space.NextSlab(1 << 20, 4096, servers.cancel).ok());
   const std::vector<std::pair<uint16_t, uint64_t>> wanted = {
       {2, 1 << 20}, {3, 1 << 20}, {1, 1 << 20}, {2, 1 << 20}};
   EXPECT_EQ(servers.asked, wanted);
@@ -48,29 +54,41 @@ TEST(ScratchSpaceTest, ServersAreAskedInTurn) {
 }
 
 TEST(ScratchSpaceTest, WhatIsLeftIsUsedUpInSmallerSlabs) {
-  FakeServers servers{.room = {{1, 3 << 20}, {2, 1 << 20}}, .broken = {}, .asked = {}};
+  FakeServers servers;
+  servers.room = {{1, 3 << 20}, {2, 1 << 20}};
   ScratchSpace space = servers.Space();
   uint64_t bytes = 0;
   absl::StatusOr<ScratchSlab> slab;
-  while ((slab = space.NextSlab(64 << 20, 64 << 10)).ok()) bytes += slab->bytes;
+  while ((slab = space.NextSlab(64 << 20, 64 << 10, servers.cancel)).ok()) bytes += slab->bytes;
   EXPECT_EQ(slab.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(slab.status().message(), "scratch memory is full");
   EXPECT_EQ(bytes, 4u << 20);
 }
 
 TEST(ScratchSpaceTest, AServerThatIsGoneIsPassedOver) {
-  FakeServers servers{
-      .room = {{1, 1 << 20}, {2, 1 << 20}}, .broken = {{1, absl::UnavailableError("gone")}}, .asked = {}};
+  FakeServers servers;
+  servers.room = {{1, 1 << 20}, {2, 1 << 20}};
+  servers.broken = {{1, absl::UnavailableError("gone")}};
   ScratchSpace space = servers.Space();
   for (int i = 0; i < 2; ++i) {
-    const auto slab = space.NextSlab(256 << 10, 4096);
+    const auto slab = space.NextSlab(256 << 10, 4096, servers.cancel);
     ASSERT_TRUE(slab.ok()) << slab.status();
     EXPECT_EQ(slab->begin.server(), MemoryServerId(2));
   }
   servers.broken[2] = absl::UnavailableError("gone, too");
-  EXPECT_EQ(space.NextSlab(4096, 4096).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(space.NextSlab(4096, 4096, servers.cancel).status().code(), absl::StatusCode::kUnavailable);
   servers.broken[2] = absl::FailedPreconditionError("the allocation is over");
-  EXPECT_EQ(space.NextSlab(4096, 4096).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(space.NextSlab(4096, 4096, servers.cancel).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(ScratchSpaceTest, NobodyIsAskedForACancelledQuery) {
+  FakeServers servers;
+  servers.room = {{1, 64 << 10}, {2, 64 << 10}, {3, 64 << 10}};
+  servers.cancel_after = 2;
+  ScratchSpace space = servers.Space();
+  EXPECT_TRUE(absl::IsCancelled(space.NextSlab(64 << 20, 32 << 10, servers.cancel).status()));
+  EXPECT_EQ(servers.asked.size(), 2u) << "of three, for smaller and smaller slabs";
 }
 
 class ScratchTest : public ::testing::TestWithParam<fabric::Kind> {
@@ -85,7 +103,10 @@ class ScratchTest : public ::testing::TestWithParam<fabric::Kind> {
         [] {
           return std::vector{MemoryServerId(1), MemoryServerId(2)};
         },
-        0, [this](MemoryServerId server, uint64_t bytes) { return Slab(server, bytes); });
+        0,
+        [this](MemoryServerId server, uint64_t bytes, const std::atomic<bool>&) {
+          return Slab(server, bytes);
+        });
   }
   absl::StatusOr<ScratchSlab> Slab(MemoryServerId server, uint64_t) {
     constexpr uint64_t kSlabBytes = 5 * kMostBytes;  // whatever is asked for
@@ -149,6 +170,80 @@ TEST_P(ScratchTest, PagesComeBackAsTheyWereInTheirOrder) {
     EXPECT_TRUE(reader.Next()->empty());
   }
   EXPECT_EQ(reader.pages(), 480u);
+}
+
+/// Whichever list is asked for next, with one page of it looked at or two; more lists than READs may be in
+/// flight.
+TEST_P(ScratchTest, ListsComeBackEachInItsOrder) {
+  RandomStream random(6);
+  ScratchSpace space = Space();
+  const std::unique_ptr<Channel> writing = NewChannel();
+  ScratchWriter writer(space, *writing, kMostBytes, cancel_);
+  constexpr uint32_t kLists = 9;
+  std::vector<std::vector<std::vector<std::byte>>> pages(kLists);
+  std::vector<std::vector<ScratchPage>> places(kLists);
+  for (uint64_t i = 0; i < 300; ++i) {
+    const size_t list = random.Below(kLists - 1);  // one stays empty
+    pages[list].push_back(PageOf(i, random));
+    places[list].push_back(writer.Write(pages[list].back()).value());
+  }
+  ASSERT_TRUE(writer.Flush().ok());
+  const auto reading = *Channel::Open(
+      *client_, servers_,
+      {.queue_depth = 5, .buffer_bytes = uint64_t{ScratchStreams::kPagesOfAList} * kLists * kMostBytes});
+  ScratchStreams streams(*reading, kMostBytes, places, cancel_);
+  ASSERT_TRUE(streams.Prefetch().ok());
+  std::vector<std::vector<uint32_t>> held(kLists);  // slots
+  std::vector<size_t> released(kLists);
+  const auto expect_held = [&](uint32_t list) {
+    for (size_t i = 0; i < held[list].size(); ++i) {
+      const std::vector<std::byte>& page = pages[list][released[list] + i];
+      ASSERT_EQ(streams.bytes(held[list][i]), page.size());
+      ASSERT_TRUE(std::equal(page.begin(), page.end(), streams.Slot(held[list][i]).begin())) << list;
+    }
+  };
+  for (size_t left = 300; left > 0;) {
+    const auto list = static_cast<uint32_t>(random.Below(kLists));
+    const bool has_room = held[list].size() < ScratchStreams::kPagesOfAList;
+    ASSERT_EQ(streams.HasRoom(list), has_room);
+    if (has_room && streams.pages_left(list) > 0) {
+      const auto slot = streams.Next(list);
+      ASSERT_TRUE(slot.ok()) << slot.status();
+      held[list].push_back(*slot);
+      --left;
+    } else if (!held[list].empty()) {
+      expect_held(list);
+      ASSERT_TRUE(streams.Release(list).ok());
+      held[list].erase(held[list].begin());
+      ++released[list];
+    }
+    expect_held(list);
+  }
+  for (uint32_t list = 0; list < kLists; ++list) EXPECT_EQ(streams.pages_left(list), 0u);
+}
+
+TEST_P(ScratchTest, StreamsThatEndInTheMiddleLeaveTheChannelAsItWas) {
+  RandomStream random(7);
+  ScratchSpace space = Space();
+  const std::unique_ptr<Channel> channel = NewChannel();
+  std::vector<ScratchPage> places;
+  std::vector<std::vector<std::byte>> pages;
+  {
+    ScratchWriter writer(space, *channel, kMostBytes, cancel_);
+    for (uint64_t i = 0; i < 40; ++i) {
+      pages.push_back(PageOf(i, random));
+      places.push_back(writer.Write(pages.back()).value());
+    }
+    ASSERT_TRUE(writer.Flush().ok());
+  }
+  for (int i = 0; i < 20; ++i) {
+    ScratchStreams streams(*channel, kMostBytes, {places, places}, cancel_);
+    ASSERT_TRUE(streams.Prefetch().ok());
+    const auto slot = streams.Next(1);
+    ASSERT_TRUE(slot.ok()) << slot.status();
+    EXPECT_TRUE(std::equal(pages[0].begin(), pages[0].end(), streams.Slot(*slot).begin()));
+  }
+  EXPECT_FALSE(channel->broken());
 }
 
 TEST_P(ScratchTest, WhatAWriterLeavesIsUsedByTheNext) {

@@ -27,7 +27,10 @@ class ScratchCluster {
         [] {
           return std::vector{MemoryServerId(1), MemoryServerId(2)};
         },
-        0, [this](MemoryServerId server, uint64_t bytes) { return Allocate(server, bytes); });
+        0,
+        [this](MemoryServerId server, uint64_t bytes, const std::atomic<bool>&) {
+          return Allocate(server, bytes);
+        });
   }
   /// A context with channels of its own, for one task.
   std::unique_ptr<TaskContext> NewContext() {

@@ -254,6 +254,78 @@ TEST(RunTest, FewRowsTakeNoScratchMemory) {
   EXPECT_EQ(world.space->slab_bytes(), 0u);
 }
 
+/// The session's sorts take in rows by turns, and write them to one place.
+TEST(RunTest, SortsThatTakeTurnsDoNotMeet) {
+  StepDriver driver(1);
+  World world(driver, fabric::Kind::kTcp);
+  const Sorting sorting = Numbers();
+  MemoryBudget budget(1 << 20);
+  const auto runs_plan = MakeRunsPlan(sorting.schema, budget.bytes()).value();
+  const RunOptions options{
+      .runs = plan::Runs::kIfMany, .place = world.Place(), .plan = runs_plan.get(), .attempt = kAttempt};
+  const std::unique_ptr<TaskContext> context = world.cluster.NewContext();
+  ChunkMaker maker(sorting.schema, driver.random());
+  struct Sort {
+    std::unique_ptr<Sorter> sorter;
+    std::unique_ptr<SinkTask> task;
+    std::vector<Tuple> input;
+  } sorts[2];
+  for (Sort& sort : sorts) {
+    sort.sorter = Sorter::Make(*sorting.plan, sorting.order, budget, options, world.Open()).value();
+    sort.task = sort.sorter->NewTask(*context);
+    sort.input = RandomTuples(sorting.schema, 50'000, 1 << 20, driver.random());
+  }
+  for (size_t done = 0; done < 50'000; done += 1000) {
+    for (Sort& sort : sorts) {
+      const std::unique_ptr<Chunk> chunk = maker.NewChunk();
+      maker.Fill({sort.input.data() + done, 1000}, *chunk);
+      ASSERT_EQ(sort.task->Consume(*context, *chunk), Step::kNeedInput) << context->error();
+    }
+  }
+  for (Sort& sort : sorts) {
+    ASSERT_EQ(sort.task->Finish(*context), Step::kDone) << context->error();
+    sort.task.reset();
+    ASSERT_EQ(sort.sorter->CombineParts(), 1u);
+    ASSERT_TRUE(sort.sorter->Combine(*context, 0).ok());
+    EXPECT_TRUE(sort.sorter->in_runs());
+    SortedSource source(*sort.sorter, {});
+    const auto rows = ReadAll(world, source, 2);
+    ASSERT_TRUE(rows.ok()) << rows.status();
+    EXPECT_EQ(Sorted(*rows), Sorted(sort.input));
+  }
+}
+
+/// A session that has no lease.
+TEST(RunTest, WithoutScratchMemoryRowsAreSortedInMemory) {
+  for (const auto runs : {plan::Runs::kIfMany, plan::Runs::kAlways}) {
+    StepDriver driver(1);
+    World world(driver);
+    const Sorting sorting = Numbers();
+    MemoryBudget budget(2 << 20);
+    const auto runs_plan = MakeRunsPlan(sorting.schema, budget.bytes()).value();
+    int asked = 0;
+    const auto nowhere = [&](TaskContext&) -> absl::StatusOr<RunPlace> {
+      ++asked;
+      return RunPlace{};
+    };
+    auto sorter = Sorter::Make(*sorting.plan, sorting.order, budget,
+                               {.runs = runs, .place = nowhere, .plan = runs_plan.get(), .attempt = kAttempt},
+                               world.Open())
+                      .value();
+    const std::vector<Tuple> input = RandomTuples(sorting.schema, 30'000, 1 << 20, driver.random());
+    const absl::Status status = world.cluster.RunInto(sorting.schema, input, *sorter, 1);
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(asked, 1) << "there was no room for all";
+    EXPECT_FALSE(sorter->in_runs());
+    SortedSource source(*sorter, {});
+    const auto rows = ReadAll(world, source, 2);
+    ASSERT_TRUE(rows.ok()) << rows.status();
+    EXPECT_TRUE(std::is_sorted(rows->begin(), rows->end(),
+                               [](const Tuple& a, const Tuple& b) { return a[0].number < b[0].number; }));
+    EXPECT_EQ(Sorted(*rows), Sorted(input));
+  }
+}
+
 /// Some tasks' shares were full, others' not: their rows are runs all the same.
 TEST(RunTest, TasksWithFewRowsWriteThemToo) {
   StepDriver driver(1);
@@ -392,6 +464,48 @@ TEST_F(DamagedRunTest, MemoryForPagesIsTheBudgets) {
       RunMerge::Make(*plan_, sorting_.order, {run, run, run}, world_.Open(), small, context->cancel());
   EXPECT_TRUE(absl::IsResourceExhausted(merge.status()));
   EXPECT_EQ(small.used(), 0u);
+}
+
+/// A query that is cancelled while it writes runs, makes longer ones of them, and reads the last.
+TEST_F(DamagedRunTest, EachStepLooksWhetherTheQueryWasCancelled) {
+  const std::unique_ptr<TaskContext> context = world_.cluster.NewContext();
+  const ScratchRun run = Write(Ascending(20'000));
+  const OpenChannel open = world_.Open();
+  const FindRunPlace place = world_.Place();
+  Chunk chunk(2, 0);
+  auto merge = RunMerge::Make(*plan_, sorting_.order, {run, run}, open, budget_, context->cancel()).value();
+  ASSERT_TRUE(merge->Next(*context, chunk).ok());
+  const std::vector<Tuple> input = RandomTuples(sorting_.schema, 1000, 5000, driver_.random());
+  ChunkMaker maker(sorting_.schema, driver_.random());
+  const std::unique_ptr<Chunk> rows = maker.NewChunk();
+  maker.Fill(input, *rows);
+  const RunOptions options{
+      .runs = plan::Runs::kAlways, .place = place, .plan = plan_.get(), .attempt = kAttempt};
+  auto sink = RunSink::Make(*sorting_.plan, sorting_.order, options, budget_).value();
+  auto sorter = Sorter::Make(*sorting_.plan, sorting_.order, budget_, options, open).value();
+  std::unique_ptr<SinkTask> tasks[] = {sink->NewTask(*context), sorter->NewTask(*context)};
+  for (const auto& task : tasks) ASSERT_EQ(task->Consume(*context, *rows), Step::kNeedInput);
+
+  driver_.cancel() = true;
+  EXPECT_TRUE(absl::IsCancelled(merge->Next(*context, chunk).status()));
+  const auto merged = MergeToFewer(*context,
+                                   {.plan = *plan_,
+                                    .order = sorting_.order,
+                                    .open = open,
+                                    .place = place,
+                                    .attempt = kAttempt,
+                                    .runs_max = 2},
+                                   {run, run, run}, budget_);
+  EXPECT_TRUE(absl::IsCancelled(merged.status())) << merged.status();
+  EXPECT_EQ(tasks[1]->Finish(*context), Step::kFailed);
+  EXPECT_TRUE(absl::IsCancelled(context->error())) << context->error();
+  EXPECT_EQ(tasks[0]->Finish(*context), Step::kDone);
+  ASSERT_EQ(sink->CombineParts(), 1u);
+  EXPECT_TRUE(absl::IsCancelled(sink->Combine(*context, 0)));
+  merge.reset();
+  tasks[0].reset(), tasks[1].reset();
+  sink.reset(), sorter.reset();
+  EXPECT_EQ(budget_.used(), 0u);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "execution/rows/page_source.h"
@@ -249,6 +250,43 @@ TEST(TopRowsTest, MemoryFollowsTheLimit) {
   auto top = TopRows::Make(*sorting.plan, order, 10, driver.budget()).value();
   ASSERT_TRUE(driver.RunInto(sorting.schema, input, *top).ok());
   EXPECT_LT(driver.budget().most(), 2u << 20);
+}
+
+/// A few thousand rows may be more than a query may hold.
+TEST(TopRowsTest, LongRowsAreDroppedSooner) {
+  StepDriver driver(1, 16 << 20);
+  Sorting sorting;
+  sorting.schema = {{Type::Integer(), false, {0, 1 << 30, true}}, {Type::String(), false, {}}};
+  sorting.plan = RowsPlan::Make(sorting.schema).value();
+  const OrderSlot order[] = {{0, false, false}};
+  auto top = TopRows::Make(*sorting.plan, order, 10, driver.budget()).value();
+  const std::string text(20'000, 'x');
+  std::vector<int64_t> numbers(kChunkRows);
+  const std::vector<std::string_view> texts(kChunkRows, text);
+  Chunk chunk(2, 0);
+  chunk.columns()[0] = {.kind = Column::Kind::kValues,
+                        .width = WidthOf(Physical::kInt64),
+                        .physical = Physical::kInt64,
+                        .base = reinterpret_cast<const std::byte*>(numbers.data())};
+  chunk.columns()[1] = {.kind = Column::Kind::kValues,
+                        .width = WidthOf(Physical::kText),
+                        .physical = Physical::kText,
+                        .base = reinterpret_cast<const std::byte*>(texts.data())};
+  TaskContext context = driver.NewContext();
+  std::unique_ptr<SinkTask> task = top->NewTask(context);
+  for (int64_t next = 3000; next > 0; next -= 1000) {
+    for (int64_t i = 0; i < 1000; ++i) numbers[static_cast<size_t>(i)] = next - i;
+    chunk.SelectAll(1000);
+    ASSERT_EQ(task->Consume(context, chunk), Step::kNeedInput) << context.error();
+  }
+  ASSERT_EQ(task->Finish(context), Step::kDone);
+  task.reset();
+  ASSERT_EQ(top->CombineParts(), 1u);
+  ASSERT_TRUE(top->Combine(context, 0).ok());
+  OrderedSource source(top->rows());
+  const std::vector<Tuple> rows = ReadAll(driver, source, 2);
+  ASSERT_EQ(rows.size(), 10u);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(rows[static_cast<size_t>(i)][0], Cell::Number(i + 1));
 }
 
 TEST(ResultSinkTest, AnyRowsUpToTheLimit) {
