@@ -74,7 +74,8 @@ class ClusterAttachment final : public Attachment {
   absl::StatusOr<proto::Extent> AllocateContiguous(MemoryServerId server, AllocationId allocation,
                                                    uint64_t bytes) override;
   absl::StatusOr<proto::Extent> AllocateScratch(MemoryServerId server, AllocationId allocation,
-                                                uint64_t bytes) override;
+                                                uint64_t attempt, uint64_t bytes) override;
+  absl::Status ReleaseScratch(MemoryServerId server, AllocationId allocation, uint64_t attempt) override;
   absl::StatusOr<std::vector<proto::Extent>> OpenExtents(
       MemoryServerId server, const std::vector<AllocationId>& allocations) override;
   absl::Status Fence(MemberId member) override;
@@ -270,10 +271,22 @@ absl::StatusOr<proto::Extent> ClusterAttachment::AllocateContiguous(MemoryServer
 }
 
 absl::StatusOr<proto::Extent> ClusterAttachment::AllocateScratch(MemoryServerId server,
-                                                                 AllocationId allocation, uint64_t bytes) {
+                                                                 AllocationId allocation, uint64_t attempt,
+                                                                 uint64_t bytes) {
   proto::AllocateRequest request;
   request.set_scratch(true);
+  request.set_attempt(attempt);
   return AllocateOne(server, allocation, bytes, std::move(request));
+}
+
+absl::Status ClusterAttachment::ReleaseScratch(MemoryServerId server, AllocationId allocation,
+                                               uint64_t attempt) {
+  NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
+  proto::ReleaseScratchRequest request;
+  request.set_allocation(allocation.value());
+  request.set_attempt(attempt);
+  Sign(request);
+  return memory->peer->Call(kReleaseScratch, request, std::min(timeout_us_, kHastenTimeoutUs)).status();
 }
 
 absl::StatusOr<proto::Extent> ClusterAttachment::AllocateOne(MemoryServerId server, AllocationId allocation,

@@ -70,10 +70,13 @@ class Attachment : public fabric::RegionDirectory {
   /// The same in one piece, or RESOURCE_EXHAUSTED.
   virtual absl::StatusOr<proto::Extent> AllocateContiguous(MemoryServerId server, AllocationId allocation,
                                                            uint64_t bytes) = 0;
-  /// One extent of the server's share of scratch memory, with any bytes. RESOURCE_EXHAUSTED: the share does
-  /// not have so much in one piece.
+  /// One extent of the server's share of scratch memory, with any bytes, for what this attempt writes.
+  /// RESOURCE_EXHAUSTED: the share does not have so much in one piece.
   virtual absl::StatusOr<proto::Extent> AllocateScratch(MemoryServerId server, AllocationId allocation,
-                                                        uint64_t bytes) = 0;
+                                                        uint64_t attempt, uint64_t bytes) = 0;
+  /// Frees what AllocateScratch gave for the attempt there, and gives no more for it: its keys are revoked
+  /// first, so nothing that it has posted reaches what is allocated next. Waits as Release does.
+  virtual absl::Status ReleaseScratch(MemoryServerId server, AllocationId allocation, uint64_t attempt) = 0;
   /// All extents there of these allocations, with keys of this member's own to change them; the same keys
   /// whenever it asks. FAILED_PRECONDITION when the membership has ended.
   virtual absl::StatusOr<std::vector<proto::Extent>> OpenExtents(

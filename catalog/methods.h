@@ -44,6 +44,8 @@ inline constexpr Method<proto::OpenExtentsRequest, proto::OpenExtentsReply> kOpe
     "/nam.proto.Memory/OpenExtents"};
 inline constexpr Method<proto::FenceRequest, proto::FenceReply> kFence{"/nam.proto.Memory/Fence"};
 inline constexpr Method<proto::ReleaseRequest, proto::ReleaseReply> kRelease{"/nam.proto.Memory/Release"};
+inline constexpr Method<proto::ReleaseScratchRequest, proto::ReleaseReply> kReleaseScratch{
+    "/nam.proto.Memory/ReleaseScratch"};
 inline constexpr Method<proto::ListRegionsRequest, proto::ListRegionsReply> kListRegions{
     "/nam.proto.Memory/ListRegions"};
 inline constexpr Method<proto::StartMulticastRequest, proto::StartMulticastReply> kStartMulticast{

@@ -64,21 +64,31 @@ absl::Status AttemptQueue::AwaitTurn(const catalog::IncomingCall& call, Waiters&
 }
 
 void AttemptQueue::Serve() {
-  while (!resumed_.empty() && running_ < limits_.running_max) {
-    Admit(*resumed_.front());
-    resumed_.pop_front();
-  }
-  for (auto next = waiting_.begin(); next != waiting_.end() && running_ < limits_.running_max;) {
-    Waiter& waiter = **next;
-    if (waiter.needs.windows && open_ >= limits_.open_max) {
-      ++next;
-      continue;
+  while (running_ < limits_.running_max) {
+    const bool others_first = resumed_in_a_row_ >= limits_.running_max;
+    if (others_first && ServeWaiting()) continue;
+    if (!resumed_.empty()) {
+      Admit(*resumed_.front());
+      resumed_.pop_front();
+      ++resumed_in_a_row_;
+    } else if (others_first || !ServeWaiting()) {
+      return;
     }
-    if (!memory_.Take(waiter.needs.memory_bytes)) break;
+  }
+}
+
+bool AttemptQueue::ServeWaiting() {
+  for (auto next = waiting_.begin(); next != waiting_.end(); ++next) {
+    Waiter& waiter = **next;
+    if (waiter.needs.windows && open_ >= limits_.open_max) continue;
+    if (!memory_.Take(waiter.needs.memory_bytes)) return false;
     open_ += waiter.needs.windows ? 1 : 0;
     Admit(waiter);
-    next = waiting_.erase(next);
+    waiting_.erase(next);
+    resumed_in_a_row_ = 0;
+    return true;
   }
+  return false;
 }
 
 void AttemptQueue::Admit(Waiter& waiter) {

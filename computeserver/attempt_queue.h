@@ -29,7 +29,8 @@ namespace nam::computeserver {
 ///  - Attempts whose results leave in windows stand still while their clients read, and keep their place. Who
 ///    lacks one of these places is passed by others; `relieve` may end what has stood still for too long.
 ///  - Who resumes what has begun comes before all who have not, for it holds what they wait for. It is not
-///    refused.
+///    refused. But as many as run at a time are followed by one that can begin, or clients who always read on
+///    would keep all turns.
 ///
 /// Thread-safe.
 class AttemptQueue {
@@ -113,6 +114,8 @@ class AttemptQueue {
 
   /// Gives turns to those whose turn it is. With `mutex_`.
   void Serve();
+  /// A turn to the first that can begin; false: none can.
+  bool ServeWaiting();
   void Admit(Waiter& waiter);
   /// False: its turn has come.
   bool GiveUp(Waiters& waiters, const Waiter& waiter);
@@ -129,6 +132,7 @@ class AttemptQueue {
   std::mutex mutex_;  // guards what follows
   size_t running_ = 0;
   size_t open_ = 0;
+  size_t resumed_in_a_row_ = 0;
   Waiters resumed_;
   Waiters waiting_;
 };

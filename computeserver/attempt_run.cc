@@ -6,13 +6,22 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "execution/partition/open_scratch.h"
 #include "types/sql_error.h"
 
 namespace nam::computeserver {
+namespace {
+
+/// The server's. More of it would not make room in scratch memory, whatever was refused before.
+bool LacksMemory(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) && !status.GetPayload(execution::kScratchFull).has_value();
+}
+
+}  // namespace
 
 absl::StatusOr<proto::AttemptReply> OrCrowded(absl::StatusOr<proto::AttemptReply> reply,
                                               const execution::MemoryGrant& memory, bool whole) {
-  if (!absl::IsResourceExhausted(reply.status()) || !memory.refused()) return reply;
+  if (!LacksMemory(reply.status()) || !memory.refused()) return reply;
   if (whole) {
     return UserError(
         sqlstate::kOutOfMemory,
@@ -34,7 +43,7 @@ absl::StatusOr<proto::AttemptReply> AttemptRun::Advance(const catalog::IncomingC
   absl::StatusOr<proto::AttemptReply> reply = Go(call);
   const execution::MemoryGrant& memory = *stage_->inputs().memory;
   if (!handed_over_) return OrCrowded(std::move(reply), memory, whole_);
-  if (!absl::IsResourceExhausted(reply.status()) || !memory.refused()) return reply;
+  if (!LacksMemory(reply.status()) || !memory.refused()) return reply;
   return UserError(sqlstate::kOutOfMemory,
                    "other queries have the compute server's memory, and rows of this one have been delivered",
                    -1, "run the query again");

@@ -126,14 +126,20 @@ void OpenAttempts::EndOf(MemberId client) {
 void OpenAttempts::EndStanding(int64_t us) {
   std::shared_ptr<OpenAttempt> over;  // ends without the lock
   const std::lock_guard lock(mutex_);
+  const int64_t now_ns = fabric_.clock().NowNs(), before_ns = std::exchange(asked_to_end_ns_, now_ns);
+  const int64_t waiting_since_ns = now_ns - before_ns < kWaitingNs ? before_ns : now_ns;
   auto longest = attempts_.end();
+  int64_t longest_ns = 0;
   for (auto entry = attempts_.begin(); entry != attempts_.end(); ++entry) {
-    if (entry->second.called) continue;
-    if (longest == attempts_.end() || entry->second.stands_since_ns < longest->second.stands_since_ns)
-      longest = entry;
+    Entry& stands = entry->second;
+    if (stands.called) continue;
+    stands.kept_waiting_ns += now_ns - std::max(waiting_since_ns, stands.stands_since_ns);
+    const int64_t ns = std::max(now_ns - stands.stands_since_ns, stands.kept_waiting_ns / kKeptWaiting);
+    if (longest != attempts_.end() && ns <= longest_ns) continue;
+    longest = entry;
+    longest_ns = ns;
   }
-  if (longest == attempts_.end() || fabric_.clock().NowNs() - longest->second.stands_since_ns < 1000 * us)
-    return;
+  if (longest == attempts_.end() || longest_ns < 1000 * us) return;
   ended_standing_.emplace_back(longest->first, longest->second.client);
   if (ended_standing_.size() > kEndedMax) ended_standing_.pop_front();
   over = std::move(longest->second.attempt);

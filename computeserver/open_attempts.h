@@ -69,8 +69,9 @@ class OpenAttempts {
   std::set<MemberId> Clients();
   /// The client is gone, and its attempts are soon. Does not wait.
   void EndOf(MemberId client);
-  /// Of those that have stood still for so long, the one that has for longest ends; waits for that. The
-  /// window that its client may be reading stays.
+  /// Others wait. Of those that have stood still for so long, the one that has for longest ends; waits for
+  /// that. So does one that has stood still again and again, for kKeptWaiting times as long while others
+  /// waited. The window that its client may be reading stays.
   void EndStanding(int64_t us);
   /// Once no call is under way, nor will be.
   void EndAll();
@@ -92,6 +93,7 @@ class OpenAttempts {
     bool called = true;    // a call is under way, which alone takes the entry away
     bool unwanted = false;
     int64_t stands_since_ns = 0;  // if no call is under way
+    int64_t kept_waiting_ns = 0;  // others, all in all
   };
   /// Threads that wait for the ends of others.
   struct Ending {
@@ -104,6 +106,9 @@ class OpenAttempts {
 
   /// Those that EndStanding has ended, the last of them: their clients are told.
   static constexpr size_t kEndedMax = 1'024;
+  static constexpr int64_t kKeptWaiting = 4;
+  /// Between calls of EndStanding that are further apart nobody has waited.
+  static constexpr int64_t kWaitingNs = 50'000'000;
 
   fabric::Fabric& fabric_;
   std::mutex mutex_;
@@ -111,6 +116,7 @@ class OpenAttempts {
   std::vector<Ending> ending_;
   std::deque<std::pair<uint64_t, MemberId>> ended_standing_;
   int64_t handed_over_ns_ = -1;
+  int64_t asked_to_end_ns_ = 0;  // the last time
 };
 
 }  // namespace nam::computeserver

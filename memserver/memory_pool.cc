@@ -14,6 +14,8 @@ namespace {
 constexpr uint64_t kAddressSpaceBytes = uint64_t{1} << 48;  // offsets of remote pointers
 constexpr uint64_t kRegionsMax = 1u << 20;
 constexpr size_t kAllocationsMax = 65'536;
+/// Of an allocation: so many are refused more memory.
+constexpr size_t kOverAttemptsMax = 1'024;
 
 absl::Status CheckOptions(const MemoryPoolOptions& options) {
   const auto aligned = [](uint64_t bytes) { return bytes % kExtentAlignment == 0; };
@@ -46,7 +48,9 @@ absl::Status CheckOptions(const MemoryPoolOptions& options) {
 
 absl::Status Over(AllocationId allocation) {
   return absl::FailedPreconditionError(absl::StrFormat(
-      "allocation %d is over: its load was aborted, or the loader's lease has ended", allocation.value()));
+      "allocation %d is over: its load was aborted, or the loader's lease has ended, or nobody waits for the "
+      "attempt that asks",
+      allocation.value()));
 }
 
 /// A size beside another one: to the byte if they would read alike.
@@ -83,7 +87,8 @@ MemoryPool::MemoryPool(fabric::Fabric& fabric, const MemoryPoolOptions& options)
       slots_((options.memory_bytes + options.region_bytes - 1) / options.region_bytes) {}
 
 absl::StatusOr<std::vector<MemoryPool::Grant>> MemoryPool::Allocate(AllocationId allocation, uint64_t bytes,
-                                                                    MemberId member, Pieces pieces, Use use) {
+                                                                    MemberId member, Pieces pieces, Use use,
+                                                                    uint64_t attempt) {
   if (allocation == AllocationId())
     return absl::InvalidArgumentError("memory needs an allocation that it is for");
   if (bytes == 0) return absl::InvalidArgumentError("0 bytes cannot be allocated");
@@ -97,7 +102,8 @@ absl::StatusOr<std::vector<MemoryPool::Grant>> MemoryPool::Allocate(AllocationId
   Holding* holding = nullptr;
   if (keyed.ok()) {
     holding = &held_[allocation];
-    if (holding->over) keyed = Over(allocation);
+    const auto& over = holding->over_attempts;
+    if (holding->over || std::find(over.begin(), over.end(), attempt) != over.end()) keyed = Over(allocation);
   }
   if (!keyed.ok()) {
     for (const Extent& extent : extents) Free(extent, use);
@@ -106,6 +112,7 @@ absl::StatusOr<std::vector<MemoryPool::Grant>> MemoryPool::Allocate(AllocationId
   std::vector<Grant> grants;
   for (KeyedExtent& extent : *keyed) {
     grants.push_back({extent.extent, extent.keys.at(member)->rkey()});
+    if (use == Use::kScratch) extent.attempt = attempt;
     holding->extents.push_back(std::move(extent));
   }
   return grants;
@@ -297,21 +304,45 @@ std::vector<MemberId> MemoryPool::KeyHolders() const {
 
 MemoryPool::Released MemoryPool::Release(AllocationId allocation) {
   const std::lock_guard release(release_mutex_);
-  KeySet keys;
   {
     const std::lock_guard lock(mutex_);
     const auto found = held_.find(allocation);
     if (found == held_.end()) return {};
     found->second.over = true;
-    for (const KeyedExtent& extent : found->second.extents) {
+  }
+  return FreeWhatIsOver(allocation);
+}
+
+MemoryPool::Released MemoryPool::ReleaseAttempt(AllocationId allocation, uint64_t attempt) {
+  if (attempt == 0) return {};
+  const std::lock_guard release(release_mutex_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (held_.size() >= kAllocationsMax && !held_.contains(allocation)) return {};
+    Holding& holding = held_[allocation];  // if it has nothing yet, it gets nothing
+    for (KeyedExtent& extent : holding.extents) extent.over |= extent.attempt == attempt;
+    holding.over_attempts.push_back(attempt);
+    if (holding.over_attempts.size() > kOverAttemptsMax) holding.over_attempts.pop_front();
+  }
+  return FreeWhatIsOver(allocation);
+}
+
+MemoryPool::Released MemoryPool::FreeWhatIsOver(AllocationId allocation) {
+  KeySet keys;
+  {
+    const std::lock_guard lock(mutex_);
+    const Holding& holding = held_.at(allocation);
+    for (const KeyedExtent& extent : holding.extents) {
+      if (!holding.over && !extent.over) continue;
       for (const auto& [member, key] : extent.keys) keys.insert(key.get());
     }
   }
   const KeySet drained = Revoke(keys, false);
   Released released;
   const std::lock_guard lock(mutex_);
-  const auto found = held_.find(allocation);
-  std::erase_if(found->second.extents, [&](KeyedExtent& extent) {
+  Holding& holding = held_.at(allocation);
+  std::erase_if(holding.extents, [&](KeyedExtent& extent) {
+    if (!holding.over && !extent.over) return false;
     std::erase_if(extent.keys, [&](const auto& entry) { return drained.contains(entry.second.get()); });
     if (!extent.keys.empty()) {
       released.draining_bytes += extent.extent.bytes;
@@ -321,19 +352,21 @@ MemoryPool::Released MemoryPool::Release(AllocationId allocation) {
     released.freed_bytes += extent.extent.bytes;
     return true;
   });
-  if (found->second.extents.empty()) held_.erase(found);
+  holding.drains = released.draining_bytes > 0;
+  if (holding.over && holding.extents.empty()) held_.erase(allocation);
   return released;
 }
 
 void MemoryPool::ReleaseDraining() {
-  std::vector<AllocationId> over;
+  const std::lock_guard release(release_mutex_);
+  std::vector<AllocationId> draining;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [allocation, holding] : held_) {
-      if (holding.over) over.push_back(allocation);
+      if (holding.drains) draining.push_back(allocation);
     }
   }
-  for (const AllocationId allocation : over) Release(allocation);
+  for (const AllocationId allocation : draining) FreeWhatIsOver(allocation);
 }
 
 const std::byte* MemoryPool::Find(uint64_t offset, uint64_t bytes) const {

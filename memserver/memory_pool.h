@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -42,6 +43,8 @@ struct MemoryPoolOptions {
 ///                                      └── a peer stands still in the middle of a WRITE ─▶ draining
 ///     draining ── Release again, or the next Allocate: the peer has finished or died ─▶ free
 ///
+/// What an attempt has written to scratch memory goes the same way by ReleaseAttempt, alone.
+///
 /// So nothing that was posted under a former allocation reaches the next one's bytes.
 class MemoryPool {
  public:
@@ -61,10 +64,11 @@ class MemoryPool {
   enum class Pieces : uint8_t { kAny, kOne };
   enum class Use : uint8_t { kData, kScratch };
   /// All or nothing, in addition to what the allocation has; the keys are `member`'s, 0: nobody's who could
-  /// be fenced. RESOURCE_EXHAUSTED says what is free, FAILED_PRECONDITION that the allocation is over.
+  /// be fenced. Scratch memory is `attempt`'s, 0: nobody's. RESOURCE_EXHAUSTED says what is free,
+  /// FAILED_PRECONDITION that the allocation is over, or the attempt.
   absl::StatusOr<std::vector<Grant>> Allocate(AllocationId allocation, uint64_t bytes,
                                               MemberId member = MemberId(), Pieces pieces = Pieces::kAny,
-                                              Use use = Use::kData);
+                                              Use use = Use::kData, uint64_t attempt = 0);
   /// All extents of the allocation with `member`'s keys, made unless it has them. NOT_FOUND: nothing is held
   /// for it.
   absl::StatusOr<std::vector<Grant>> Open(AllocationId allocation, MemberId member);
@@ -80,6 +84,8 @@ class MemoryPool {
     uint64_t draining_bytes = 0;
   };
   Released Release(AllocationId allocation);
+  /// Likewise of the attempt's scratch memory: it is over, and the allocation goes on.
+  Released ReleaseAttempt(AllocationId allocation, uint64_t attempt);
 
   /// [offset, offset + bytes) of the address space if it lies in one region, else nullptr. Readable as long
   /// as the pool lives, whatever becomes of the extents there.
@@ -105,11 +111,15 @@ class MemoryPool {
   struct KeyedExtent {
     Extent extent;
     Use use = Use::kData;
+    uint64_t attempt = 0;  // of scratch memory
+    bool over = false;     // the attempt is
     std::map<MemberId, std::unique_ptr<fabric::MemoryRegion>> keys;
   };
   struct Holding {
     std::vector<KeyedExtent> extents;
-    bool over = false;  // what is left drains
+    bool over = false;                   // what is left drains
+    bool drains = false;                 // something is over and not free
+    std::deque<uint64_t> over_attempts;  // the last of them: they get no more
   };
 
   MemoryPool(fabric::Fabric& fabric, const MemoryPoolOptions& options);
@@ -127,6 +137,8 @@ class MemoryPool {
   using KeySet = std::set<fabric::MemoryRegion*>;
   /// Those of them that nobody can use any more.
   static KeySet Revoke(const KeySet& keys, bool kill);
+  /// With release_mutex_: what is over of the allocation.
+  Released FreeWhatIsOver(AllocationId allocation);
   void ReleaseDraining();
 
   fabric::Fabric& fabric_;

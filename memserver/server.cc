@@ -56,6 +56,9 @@ class MemoryService {
                   [this](const proto::AllocateRequest& request, const Call&) { return Allocate(request); });
     handlers_.Add(catalog::kRelease,
                   [this](const proto::ReleaseRequest& request, const Call&) { return Release(request); });
+    handlers_.Add(catalog::kReleaseScratch, [this](const proto::ReleaseScratchRequest& request, const Call&) {
+      return ReleaseScratch(request);
+    });
     handlers_.Add(catalog::kOpenExtents, [this](const proto::OpenExtentsRequest& request, const Call&) {
       return OpenExtents(request);
     });
@@ -89,7 +92,8 @@ class MemoryService {
         const std::vector<MemoryPool::Grant> grants,
         pool_.Allocate(AllocationId(request.allocation()), request.bytes(), MemberId(request.member()),
                        request.contiguous() ? MemoryPool::Pieces::kOne : MemoryPool::Pieces::kAny,
-                       request.scratch() ? MemoryPool::Use::kScratch : MemoryPool::Use::kData));
+                       request.scratch() ? MemoryPool::Use::kScratch : MemoryPool::Use::kData,
+                       request.attempt()));
     proto::AllocateReply reply;
     AddGrants(grants, *reply.mutable_extents());
     return reply;
@@ -140,6 +144,14 @@ class MemoryService {
     NAM_RETURN_IF_ERROR(catalog_.may_release(AllocationId(request.allocation())));
     proto::ReleaseReply reply;
     reply.set_bytes(pool_.Release(AllocationId(request.allocation())).freed_bytes);
+    return reply;
+  }
+
+  // Members may take keys to any memory, so any of them may say what of scratch memory nobody reads.
+  absl::StatusOr<proto::ReleaseReply> ReleaseScratch(const proto::ReleaseScratchRequest& request) {
+    NAM_RETURN_IF_ERROR(CheckProof(request.member(), request.proof()));
+    proto::ReleaseReply reply;
+    reply.set_bytes(pool_.ReleaseAttempt(AllocationId(request.allocation()), request.attempt()).freed_bytes);
     return reply;
   }
 

@@ -13,6 +13,8 @@ namespace {
 
 constexpr uint64_t kBufferBytes = 1u << 20;
 constexpr uint32_t kMostServers = 64;
+/// What has been read of a result of this size does not wait at its server for the session's next query.
+constexpr uint64_t kReleaseAtOnceBytes = 1u << 20;
 constexpr int64_t kConnectTimeoutUs = 3'000'000;
 constexpr int64_t kReadTimeoutUs = 4'000'000;
 /// How long a wait for a READ lasts before it is looked whether the statement was cancelled.
@@ -147,6 +149,7 @@ void ComputeClients::ReadResult(Work& work, const std::atomic<bool>& cancel, con
     if (work.status.ok()) work.status = ReadPartial(server, work.reply, work.partial, cancel);
     work.lost = absl::IsUnavailable(work.status);
     if (!work.reply.more()) server.unreleased.push_back(work.request.attempt());
+    if (!work.reply.more() && work.status.ok() && work.reply.bytes() >= kReleaseAtOnceBytes) Release(server);
   }
   if (work.status.ok() && work.reply.leaving()) Release(server);
   if (work.lost) servers_.erase(work.member.id());

@@ -40,6 +40,7 @@ class ComputeClients {
     size_t list = 0;
     uint64_t first = 0;  // of the list, which the request starts with
     double started_ms = 0;
+    int losses = 0;  // before it
     /// Windows of the attempt that Await has given before this: their rows are somewhere already.
     uint32_t windows = 0;
     // Once it has ended, or with a window (reply.more()), of which only `partial` is told:
@@ -81,7 +82,7 @@ class ComputeClients {
     proto::Member member;
     std::shared_ptr<catalog::Peer> peer;            // calls under way hold it
     std::unique_ptr<fabric::QueuePair> queue_pair;  // made at the first result
-    std::vector<uint64_t> unreleased;               // attempts whose results have been read
+    std::vector<uint64_t> unreleased;               // attempts whose small results have been read
   };
 
   explicit ComputeClients(catalog::Attachment& attachment) : attachment_(attachment) {}

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "execution/methods.h"
+#include "execution/partition/open_scratch.h"
 #include "types/sql_error.h"
 
 namespace nam::session {
@@ -22,6 +23,8 @@ constexpr int kMostRounds = 16;
 constexpr int kMostFruitless = 1'000;
 constexpr int64_t kWaitUs = 5'000;
 constexpr int64_t kLookForServersNs = 20'000'000;
+/// In this time it is noticed that a server does not answer any more.
+constexpr int64_t kNoticeLossNs = 10'000'000'000;
 /// What is over sooner needs no progress.
 constexpr int64_t kFirstProgressNs = 300'000'000;
 constexpr int64_t kProgressNs = 100'000'000;
@@ -69,6 +72,10 @@ bool IsDeclined(const absl::Status& status) {
   return error.has_value() && error->sqlstate == execution::kTooManyQueries;
 }
 
+bool IsFull(const absl::Status& status) {
+  return status.GetPayload(execution::kScratchFull).has_value();
+}
+
 }  // namespace
 
 QueryRun::QueryRun(const Options& options)
@@ -100,6 +107,7 @@ void QueryRun::Start(size_t server, size_t list_number, uint64_t first, bool wit
   work->list = list_number;
   work->first = first;
   work->started_ms = NowMs();
+  work->losses = losses_;
   work->request = options_.request;
   work->request.set_attempt(options_.next_attempt());
   work->request.set_window_bytes(options_.output.window_bytes);
@@ -151,6 +159,8 @@ absl::Status QueryRun::Loop() {
         options_.clients.Await(options_.clock.After(kWaitUs), options_.cancel, options_.output.room);
     const bool ended = work != nullptr && !work->reply.more();
     if (work != nullptr) NAM_RETURN_IF_ERROR(Take(*work));
+    if (FullForGood()) return full_;
+    if (!full_.ok()) continue;
     if (ended) {
       NAM_RETURN_IF_ERROR(GiveWorkToAll());
     } else {
@@ -185,6 +195,9 @@ absl::Status QueryRun::Take(ComputeClients::Work& work) {
   --lists_[work.list].running;
   servers_[work.server].busy = false;
   if (IsDeclined(work.status)) return Declined(work.server, work.status);
+  if ((work.lost || IsFull(work.status) || work.reply.crowded()) && options_.request.scratch() != 0)
+    options_.drop_scratch(work.request.attempt());
+  if (IsFull(work.status)) return Full(work);
   if (!work.status.ok()) return work.lost ? Lost(work.server, work.status) : work.status;
   if (work.reply.crowded()) return Crowded(work.server);
   NAM_RETURN_IF_ERROR(Add(work));
@@ -233,8 +246,9 @@ absl::Status QueryRun::Cover(const ComputeClients::Work& work, ServerReport& rep
 }
 
 absl::Status QueryRun::Lost(size_t server, const absl::Status& why) {
-  discarded_ = true;
   servers_[server].gone = true;
+  ++losses_;
+  full_ = absl::OkStatus();
   if (first_loss_.ok()) first_loss_ = why;
   const bool others = std::any_of(servers_.begin(), servers_.end(), [](const Server& s) { return !s.gone; });
   return others ? absl::OkStatus() : first_loss_;
@@ -249,10 +263,21 @@ absl::Status QueryRun::Declined(size_t server, const absl::Status& why) {
 }
 
 absl::Status QueryRun::Crowded(size_t server) {
-  discarded_ = true;
   if (std::exchange(servers_[server].crowded, true))
     return absl::InternalError("a compute server has no memory for what it has all of its memory for");
   return absl::OkStatus();
+}
+
+absl::Status QueryRun::Full(const ComputeClients::Work& work) {
+  if (work.windows > 0) return work.status;
+  if (losses_ > work.losses || !full_.ok()) return absl::OkStatus();
+  full_ = work.status;
+  full_ns_ = options_.clock.NowNs();
+  return absl::OkStatus();
+}
+
+bool QueryRun::FullForGood() const {
+  return !full_.ok() && (running_ == 0 || options_.clock.NowNs() - full_ns_ > kNoticeLossNs);
 }
 
 double QueryRun::Expected(const List& list, int64_t now_ns) const {

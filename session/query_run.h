@@ -29,6 +29,7 @@ namespace nam::session {
 ///     declined  likewise, of a server where too many wait; it is asked again if there is no other
 ///     crowded   likewise, of one that has no memory for it now; it is asked again to wait for all it may
 ///     need
+///     full      likewise, of one that scratch memory has no room for, once lost attempts' memory is back
 ///
 /// A partial result counts when it has been read, with the pieces that its attempt reported; a server
 /// that only seems dead is never heard again, so no row counts twice. Without words (`counters` null) a
@@ -49,6 +50,9 @@ class QueryRun {
     /// Living compute servers, asked now and then while the query runs.
     std::function<absl::StatusOr<std::vector<proto::Member>>()> members;
     StageOutput output;
+    /// Told of attempts that do not count, and may have left something in scratch memory; it comes back
+    /// before this returns.
+    std::function<void(uint64_t attempt)> drop_scratch;
     /// Of what the stage claims: blocks of the driving table, or a part.
     std::function<uint64_t(const partitioner::Piece& piece)> rows_of;
     /// Told now and then how many of its rows are done, or under way; empty: not told.
@@ -59,8 +63,6 @@ class QueryRun {
   explicit QueryRun(const Options& options);
   /// CANCELLED; or the first error that another server could not make good.
   absl::Status Run();
-  /// Whether attempts have begun that do not count: what they have left in scratch memory is in no directory.
-  bool discarded() const { return discarded_; }
 
  private:
   struct List {
@@ -90,6 +92,11 @@ class QueryRun {
   absl::Status Lost(size_t server, const absl::Status& why);
   absl::Status Declined(size_t server, const absl::Status& why);
   absl::Status Crowded(size_t server);
+  /// Scratch memory is full. That is an error unless what lost attempts had of it has come back since this
+  /// one began, or comes back when it is known that the servers of those that run are lost, too.
+  absl::Status Full(const ComputeClients::Work& work);
+  /// Nothing that runs can be what `full_` waits for, or not for so long.
+  bool FullForGood() const;
   /// Gives idle servers what there is most of; nothing if too little is left to be worth it.
   absl::Status GiveWorkToAll();
   /// How much has been claimed of the wanted lists: one READ for all.
@@ -116,7 +123,9 @@ class QueryRun {
   int64_t looked_ns_ = 0;
   int64_t reported_ns_ = 0;
   absl::Status first_loss_;  // of a server, or that it declined
-  bool discarded_ = false;
+  int losses_ = 0;           // behind which scratch memory has come back
+  absl::Status full_;        // what the query fails with unless a server turns out to be lost
+  int64_t full_ns_ = 0;
 };
 
 }  // namespace nam::session

@@ -68,6 +68,15 @@ uint64_t QueryScratch::Open() {
   return allocation_.value();
 }
 
+absl::Status QueryScratch::Drop(uint64_t attempt) {
+  NAM_ASSIGN_OR_RETURN(const std::vector<proto::Member> servers, attachment_.Members(proto::ROLE_MEMORY));
+  for (const proto::Member& server : servers) {
+    const MemoryServerId id(static_cast<uint16_t>(server.id()));
+    attachment_.ReleaseScratch(id, allocation_, attempt).IgnoreError();
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<proto::Directory> QueryScratch::Write(std::span<const std::byte> pages, uint64_t attempt,
                                                      uint32_t pipeline) {
   used_ = true;

@@ -33,6 +33,9 @@ class QueryScratch {
   uint64_t Open();
   /// Attempts may have written to it.
   void Use() { used_ = true; }
+  /// Nobody will read what the attempt has written: memory servers free it before the query's end, those that
+  /// cannot be reached then. UNAVAILABLE: the catalog does not say which servers there are.
+  absl::Status Drop(uint64_t attempt);
   /// Writes pages that an attempt has left elsewhere, one behind the other in `pages`, as rows of any part.
   /// 53200 if scratch memory is full; DATA_LOSS if these are no pages.
   absl::StatusOr<proto::Directory> Write(std::span<const std::byte> pages, uint64_t attempt,

@@ -193,12 +193,12 @@ absl::Status StageRunner::Run(proto::AttemptRequest request, uint32_t number, Pr
                     },
                 .members = [this] { return NewMembers(); },
                 .output = output,
+                .drop_scratch = [this](uint64_t attempt) { DropScratch(attempt); },
                 .rows_of = RowsOf(prepared),
                 .progress = ProgressOf(prepared),
                 .clock = attachment_.fabric().clock(),
                 .cancel = cancel_});
   const absl::Status status = run.Run();
-  if (run.discarded()) scratch_.Use();
   // Whichever memory server was lost may have streams or the words; nobody waits for it once more.
   const bool lost = absl::IsUnavailable(status);
   multicast_->End(/*tell=*/!lost);
@@ -207,6 +207,13 @@ absl::Status StageRunner::Run(proto::AttemptRequest request, uint32_t number, Pr
     counters_.reset();
   }
   return status;
+}
+
+void StageRunner::DropScratch(uint64_t attempt) {
+  scratch_.Use();
+  Clock& clock = attachment_.fabric().clock();
+  if (clock.NowNs() < catalog_silent_until_ns_ || scratch_.Drop(attempt).ok()) return;
+  catalog_silent_until_ns_ = clock.NowNs() + kCatalogSilentNs;
 }
 
 void AddWork(const PreparedStage& prepared, QueryWork& work) {

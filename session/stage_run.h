@@ -74,6 +74,8 @@ class StageRunner {
   std::function<void(uint64_t)> ProgressOf(const PreparedStage& prepared) const;
   /// Words to claim work from, if the query is large enough for that to pay and memory can be had.
   WorkCounters* CountersFor(const PreparedStage& prepared);
+  /// What an attempt that does not count has written.
+  void DropScratch(uint64_t attempt);
   /// Compute servers that may join a query under way.
   absl::StatusOr<std::vector<proto::Member>> NewMembers();
 
@@ -85,7 +87,7 @@ class StageRunner {
   std::optional<MulticastCoordinator> multicast_;
   QueryScratch scratch_;
   std::unique_ptr<WorkCounters> counters_;  // made for the first query that needs them
-  int64_t catalog_silent_until_ns_ = 0;     // and not asked who has joined
+  int64_t catalog_silent_until_ns_ = 0;     // and not asked who has joined, or has scratch memory
   uint64_t attempt_;                        // ids start at random, so that sessions do not meet
   std::function<void(const QueryProgress&)> progress_;
 };

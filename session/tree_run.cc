@@ -144,6 +144,9 @@ absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
   absl::StatusOr<ResultSet> result = TryStages(noted);
   const bool too_large = result.status().GetPayload(execution::kBuildSidesTooLarge).has_value();
   if (!too_large || noted.begun() || lowering_.joins != Parts::kIfMany) return result;
+  // Nobody reads what has been written so far.
+  options_.stages.scratch().Use();
+  options_.stages.scratch().EndQuery(/*tell=*/true);
   if (options_.stages.scratch().Open() == 0) return result;
   lowering_.joins = Parts::kAlways;
   facts_.clear();
@@ -194,7 +197,7 @@ absl::Status TreeRun::RunServers(uint32_t number, const StageOutput& output) {
 absl::Status TreeRun::RunBarrier(uint32_t number) {
   Left& left = left_[number];
   const auto room = [&](uint64_t bytes) -> absl::Status {
-    if (kept_bytes_ + bytes <= options_.settings.result_bytes_max()) return absl::OkStatus();
+    if (bytes <= options_.settings.result_bytes_max() - kept_bytes_) return absl::OkStatus();
     return ToStatus({.message = absl::StrFormat("the query needs more than %d MiB of memory for its result",
                                                 options_.settings.result_mib_max),
                      .hint = "SET nam.result_mib_max raises the bound",

@@ -117,7 +117,7 @@ absl::Status Cluster::RestartCatalog() {
 
 absl::Status Cluster::StartServer(Role role, Slot& slot) {
   NAM_ASSIGN_OR_RETURN(slot.process, Process::Open(world_, network_, slot.host));
-  const catalog::ClientOptions catalog = CatalogOf(*slot.process, catalog_address_);
+  const catalog::ClientOptions catalog = CatalogOf(*slot.process);
   const auto on_lost = [this, role, process = slot.process->id()](const absl::Status&) {
     ++given_up_;
     if (role == Role::kMemory) ++memory_deaths_;
@@ -151,6 +151,14 @@ absl::Status Cluster::StartServer(Role role, Slot& slot) {
 
 absl::StatusOr<std::unique_ptr<Client>> Cluster::NewClient(const std::string& host) {
   return Client::Attach(world_, network_, host, catalog_address_);
+}
+
+absl::StatusOr<std::unique_ptr<Process>> Cluster::NewProcess(const std::string& host) {
+  return Process::Open(world_, network_, host);
+}
+
+catalog::ClientOptions Cluster::CatalogOf(Process& process) const {
+  return simulation::CatalogOf(process, catalog_address_);
 }
 
 bool Cluster::Alive(Role role, int number) const {

@@ -95,6 +95,9 @@ class Cluster {
   fabric::sim::World& world() { return world_; }
   const ClusterOptions& options() const { return options_; }
   absl::StatusOr<std::unique_ptr<Client>> NewClient(const std::string& host);
+  /// A process whose part the caller plays, and what it joins by.
+  absl::StatusOr<std::unique_ptr<Process>> NewProcess(const std::string& host);
+  catalog::ClientOptions CatalogOf(Process& process) const;
 
   /// Servers of a role are numbered from 0; hosts outlive what runs on them.
   int count(Role role) const { return static_cast<int>(slots(role).size()); }

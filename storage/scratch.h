@@ -19,9 +19,10 @@
 /// Scratch memory: pages that queries put into memory servers, for their own later stages. A session has an
 /// allocation for them; memory servers hand it out as slabs from a share of their memory that loads cannot
 /// take, with keys of the member that asks. Slabs are written once from their beginning on, and go back with
-/// the whole allocation: when the session releases it, or when its lease ends.
+/// the whole allocation: when the session releases it, or when its lease ends. Those of an attempt that does
+/// not count (its server is lost, or it is begun anew) go back as soon as the session knows.
 ///
-///     allocation ── Allocate ─▶ slab (1 to 64 MiB, one writer) ── WRITE ─▶ page, page, page …
+///     allocation ── Allocate ─▶ slab (256 KiB to 64 MiB, one writer) ── WRITE ─▶ page, page, page …
 namespace nam::storage {
 
 /// A page in scratch memory.
@@ -46,7 +47,7 @@ struct ScratchSlab {
 /// have left of theirs is used up. Any thread; none waits for another that asks a server.
 class ScratchSpace {
  public:
-  static constexpr uint64_t kFirstSlabBytes = uint64_t{1} << 20, kMostSlabBytes = uint64_t{64} << 20;
+  static constexpr uint64_t kFirstSlabBytes = uint64_t{256} << 10, kMostSlabBytes = uint64_t{64} << 20;
   /// A memory server's memory in one piece for the allocation. RESOURCE_EXHAUSTED: its share does not have
   /// so much. CANCELLED soon after `cancel` is set.
   using Allocate = std::function<absl::StatusOr<ScratchSlab>(MemoryServerId server, uint64_t bytes,

@@ -18,14 +18,15 @@ constexpr int kTriesMax = 400;
 constexpr int64_t kAgainUs = 10'000;
 
 absl::StatusOr<proto::Extent> Ask(catalog::Attachment& attachment, MemoryServerId server,
-                                  AllocationId allocation, uint64_t bytes, const std::atomic<bool>& cancel) {
+                                  AllocationId allocation, uint64_t attempt, uint64_t bytes,
+                                  const std::atomic<bool>& cancel) {
   const std::unique_ptr<fabric::Event> never = attachment.fabric().CreateEvent();
-  absl::StatusOr<proto::Extent> extent = attachment.AllocateScratch(server, allocation, bytes);
+  absl::StatusOr<proto::Extent> extent = attachment.AllocateScratch(server, allocation, attempt, bytes);
   for (int i = 0; i < kTriesMax; ++i) {
     if (!absl::IsResourceExhausted(extent.status()) || !catalog::Unanswered(extent.status())) return extent;
     if (cancel.load(std::memory_order_relaxed)) return absl::CancelledError("cancelled");
     never->Wait(attachment.fabric().clock().After(kAgainUs));
-    extent = attachment.AllocateScratch(server, allocation, bytes);
+    extent = attachment.AllocateScratch(server, allocation, attempt, bytes);
   }
   return absl::UnavailableError(extent.status().message());
 }
@@ -40,10 +41,11 @@ std::unique_ptr<storage::ScratchSpace> OpenScratch(catalog::Attachment& attachme
     for (const proto::Member& member : members) servers.emplace_back(static_cast<uint16_t>(member.id()));
     return servers;
   };
-  const auto allocate = [&attachment, allocation](
+  const auto allocate = [&attachment, allocation, attempt](
                             MemoryServerId server, uint64_t bytes,
                             const std::atomic<bool>& cancel) -> absl::StatusOr<storage::ScratchSlab> {
-    NAM_ASSIGN_OR_RETURN(const proto::Extent extent, Ask(attachment, server, allocation, bytes, cancel));
+    NAM_ASSIGN_OR_RETURN(const proto::Extent extent,
+                         Ask(attachment, server, allocation, attempt, bytes, cancel));
     if (extent.bytes() < bytes) return absl::InternalError("a memory server gave less than was asked for");
     return storage::ScratchSlab{{server, extent.offset()}, extent.bytes(), {extent.rkey()}};
   };
@@ -52,9 +54,12 @@ std::unique_ptr<storage::ScratchSpace> OpenScratch(catalog::Attachment& attachme
 
 absl::Status ScratchError(const absl::Status& status) {
   if (!absl::IsResourceExhausted(status) || SqlErrorOf(status).has_value()) return status;
-  return UserError(sqlstate::kOutOfMemory, "scratch memory is full", -1,
-                   "raise --scratch of the memory servers, add memory servers, or run fewer large queries at "
-                   "a time");
+  absl::Status full =
+      UserError(sqlstate::kOutOfMemory, "scratch memory is full", -1,
+                "raise --scratch of the memory servers, add memory servers, or run fewer large queries at "
+                "a time");
+  full.SetPayload(kScratchFull, absl::Cord());
+  return full;
 }
 
 }  // namespace nam::execution

@@ -10,10 +10,13 @@
 namespace nam::execution {
 
 /// Slabs for this allocation of a session, with keys of the attachment's own member, from all memory servers
-/// that live now. The attachment outlives the space. Attempts begin with different servers.
+/// that live now; they are the attempt's, and ReleaseScratch frees them. The attachment outlives the space.
+/// Attempts begin with different servers.
 std::unique_ptr<storage::ScratchSpace> OpenScratch(catalog::Attachment& attachment, AllocationId allocation,
                                                    uint64_t attempt);
 
+/// The payload of that error.
+inline constexpr char kScratchFull[] = "nam/scratch-full";
 /// What a query says that scratch memory has no room for (53200); any other error as it is.
 absl::Status ScratchError(const absl::Status& status);
 

@@ -44,6 +44,11 @@ class SimulatedControlPlaneTest : public testing::Test {
         [](const proto::ReleaseRequest&, const IncomingCall&) -> absl::StatusOr<proto::ReleaseReply> {
           return proto::ReleaseReply();
         });
+    handlers_->Add(
+        kReleaseScratch,
+        [](const proto::ReleaseScratchRequest&, const IncomingCall&) -> absl::StatusOr<proto::ReleaseReply> {
+          return absl::UnimplementedError("unused");
+        });
     handlers_->Add(kStartMulticast,
                    [](const proto::StartMulticastRequest&,
                       const IncomingCall&) -> absl::StatusOr<proto::StartMulticastReply> {

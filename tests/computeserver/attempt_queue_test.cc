@@ -198,6 +198,33 @@ TEST(AttemptQueue, WhoResumesComesFirst) {
   EXPECT_TRUE(whole.Take().ok());
 }
 
+/// Two that always want to go on would pass the one turn to each other.
+TEST(AttemptQueue, WhoResumesAgainAndAgainLeavesTurnsToOthers) {
+  constexpr int kTurns = 100;
+  fabric::FakeFabric fabric;
+  AttemptQueue queue(fabric, {.running_max = 1, .waiting_max = 1});
+  FakeCall call;
+  std::optional<AttemptQueue::Beginning> begun = queue.Begin(call, {}, Nobody).value();
+  Waiting other(queue, {});
+  AwaitWaiters(queue, 1);
+  std::atomic<int> turns = 0;
+  const auto resume = [&] {
+    while (turns < kTurns && !other.served()) {
+      const auto turn = queue.Resume(call);
+      EXPECT_TRUE(turn.ok());
+      ++turns;
+      while (turns < kTurns && !other.served() && queue.waiting() < 2) std::this_thread::yield();
+    }
+  };
+  std::thread first(resume), second(resume);
+  AwaitWaiters(queue, 3);
+  begun.reset();
+  EXPECT_TRUE(other.Take().ok());
+  first.join();
+  second.join();
+  EXPECT_LT(turns, kTurns);
+}
+
 TEST(AttemptQueue, WhoGivesUpLeavesItsPlace) {
   fabric::FakeFabric fabric;
   AttemptQueue queue(fabric, {.running_max = 1, .waiting_max = 2});

@@ -117,6 +117,20 @@ TEST_F(OpenAttemptsTest, WhatStandsForTooLongEnds) {
   EXPECT_TRUE(Resume(1, 7, 2).ok());
 }
 
+/// A client that reads a window now and then, always in time.
+TEST_F(OpenAttemptsTest, WhatKeepsOthersWaitingAgainAndAgainEnds) {
+  constexpr int64_t kUs = 100'000;
+  Seen seen;
+  ASSERT_TRUE(Begin(1, 7, seen, 1 << 30).ok());
+  const Deadline deadline = fabric_.clock().After(100 * kUs);
+  for (uint32_t windows = 1; !seen.ended && !fabric_.clock().Passed(deadline); ++windows) {
+    const Deadline in_time = fabric_.clock().After(kUs / 2);
+    while (!seen.ended && !fabric_.clock().Passed(in_time)) open_.EndStanding(kUs);
+    EXPECT_TRUE(seen.ended || Resume(1, 7, windows).ok());
+  }
+  EXPECT_TRUE(seen.ended);
+}
+
 /// It would keep what nobody reads.
 TEST_F(OpenAttemptsTest, WithoutATurnTheAttemptEnds) {
   Seen seen;

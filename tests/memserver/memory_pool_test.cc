@@ -180,6 +180,42 @@ TEST_F(MemoryPoolTest, ScratchMemoryThatIsNotGivenCountsNowhere) {
   EXPECT_TRUE(scratch().ok());
 }
 
+TEST_F(MemoryPoolTest, AnAttemptsScratchMemoryComesBackAlone) {
+  Create(2 * kRegionBytes, 32 * kKiB);
+  const MemberId lost(1), other(2);
+  const auto slab = [&](uint64_t attempt, MemberId member) {
+    return pool_
+        ->Allocate(AllocationId(1), 8 * kKiB, member, MemoryPool::Pieces::kOne, MemoryPool::Use::kScratch,
+                   attempt)
+        .status();
+  };
+  ASSERT_TRUE(pool_->Allocate(AllocationId(1), 4 * kKiB, other).ok()) << "no scratch memory, of no attempt";
+  ASSERT_TRUE(slab(7, lost).ok());
+  ASSERT_TRUE(slab(7, lost).ok());
+  ASSERT_TRUE(slab(8, lost).ok());
+  ASSERT_TRUE(slab(9, other).ok());
+  EXPECT_EQ(slab(9, other).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(pool_->ReleaseAttempt(AllocationId(1), 0).freed_bytes, 0u) << "of nobody's";
+
+  fabric_.peers_stand_still = true;
+  EXPECT_EQ(pool_->ReleaseAttempt(AllocationId(1), 7).draining_bytes, 16 * kKiB);
+  EXPECT_EQ(slab(9, other).code(), absl::StatusCode::kResourceExhausted) << "a peer may still write there";
+  fabric_.peers_stand_still = false;
+  EXPECT_TRUE(slab(9, other).ok());
+  EXPECT_EQ(pool_->scratch_used_bytes(), 24 * kKiB);
+  EXPECT_EQ(slab(7, lost).code(), absl::StatusCode::kFailedPrecondition) << "nobody waits for it";
+  EXPECT_EQ(pool_->ReleaseAttempt(AllocationId(1), 10).freed_bytes, 0u);
+  EXPECT_EQ(slab(10, lost).code(), absl::StatusCode::kFailedPrecondition) << "it had nothing yet";
+  EXPECT_TRUE(slab(8, lost).ok()) << "of the same member";
+  EXPECT_EQ(pool_->Release(AllocationId(1)).freed_bytes, 36 * kKiB);
+  EXPECT_EQ(pool_->used_bytes(), 0u);
+  // Of an allocation that has nothing it is noted until that is over.
+  pool_->ReleaseAttempt(AllocationId(2), 1);
+  EXPECT_EQ(pool_->Held(), std::vector<AllocationId>{AllocationId(2)});
+  pool_->Release(AllocationId(2));
+  EXPECT_TRUE(pool_->Held().empty());
+}
+
 TEST_F(MemoryPoolTest, BytesAreZeroAfterTheyWereScratchMemory) {
   Create(2 * kRegionBytes, 40 * kKiB);
   const auto scratch = pool_->Allocate(AllocationId(1), 40 * kKiB, MemberId(1), MemoryPool::Pieces::kOne,

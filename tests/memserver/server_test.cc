@@ -297,20 +297,46 @@ TEST_F(MemoryServerTest, ScratchMemoryThatIsAskedForTooLateIsReaped) {
   const std::string name = absl::StrCat("nam.scratch.", session->member().value());
   const auto allocation = session->catalog().BeginLoad(session->member(), name, false);
   ASSERT_TRUE(allocation.ok()) << allocation.status();
-  const auto slab = server->AllocateScratch(memory->id(), *allocation, kMiB / 2);
+  const auto slab = server->AllocateScratch(memory->id(), *allocation, /*attempt=*/1, kMiB / 2);
   ASSERT_TRUE(slab.ok()) << slab.status();
   EXPECT_EQ(slab->bytes(), kMiB / 2);
-  EXPECT_EQ(server->AllocateScratch(memory->id(), *allocation, 2 * kMiB).status().code(),
+  EXPECT_EQ(server->AllocateScratch(memory->id(), *allocation, /*attempt=*/1, 2 * kMiB).status().code(),
             absl::StatusCode::kResourceExhausted);
   ASSERT_TRUE(session->catalog().AbortLoad(*allocation).ok());
   EXPECT_TRUE(session->Release(memory->id(), *allocation).ok());
   EXPECT_EQ(memory->used_bytes(), 0u) << "of all members";
-  ASSERT_TRUE(server->AllocateScratch(memory->id(), *allocation, kMiB / 2).ok());
+  ASSERT_TRUE(server->AllocateScratch(memory->id(), *allocation, /*attempt=*/1, kMiB / 2).ok());
   EXPECT_TRUE(BecomesFree(*session, memory->id())) << "the catalog knows no such allocation";
   // All of the share is there again.
   const auto next = session->catalog().BeginLoad(session->member(), name, false);
   ASSERT_TRUE(next.ok()) << next.status();
-  for (int i = 0; i < 4; ++i) EXPECT_TRUE(server->AllocateScratch(memory->id(), *next, kMiB / 2).ok()) << i;
+  for (int i = 0; i < 4; ++i)
+    EXPECT_TRUE(server->AllocateScratch(memory->id(), *next, /*attempt=*/1, kMiB / 2).ok()) << i;
+}
+
+// Its client takes its server for lost, and others do its work.
+TEST_F(MemoryServerTest, ScratchMemoryOfAnAttemptComesBackBeforeTheAllocationIsOver) {
+  MemoryServerOptions options;
+  options.scratch_bytes = 2 * kMiB;
+  const auto memory = StartMemory(options);
+  const auto session = Attach(), server = Attach();
+  const std::string name = absl::StrCat("nam.scratch.", session->member().value());
+  const auto allocation = session->catalog().BeginLoad(session->member(), name, false);
+  ASSERT_TRUE(allocation.ok()) << allocation.status();
+  const auto slab = [&](uint64_t attempt) {
+    return server->AllocateScratch(memory->id(), *allocation, attempt, kMiB).status();
+  };
+  ASSERT_TRUE(slab(1).ok());
+  ASSERT_TRUE(slab(2).ok());
+  EXPECT_EQ(slab(3).code(), absl::StatusCode::kResourceExhausted);
+  ASSERT_TRUE(session->ReleaseScratch(memory->id(), *allocation, 1).ok());
+  EXPECT_EQ(slab(1).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(slab(3).ok());
+  // Without a membership there are no keys, and nothing to say about others'.
+  catalog::AttachOptions looks_on;
+  looks_on.role = proto::ROLE_UNKNOWN;
+  EXPECT_FALSE(Attach(looks_on)->ReleaseScratch(memory->id(), *allocation, 2).ok());
+  EXPECT_EQ(memory->used_bytes(), 2 * kMiB);
 }
 
 // What a process says that calls a memory server by itself.

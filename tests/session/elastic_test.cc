@@ -136,6 +136,20 @@ TEST(LostServerTest, WhatItReportedIsDoneAgain) {
   }
 }
 
+/// The session may not run another query for hours.
+TEST(ResultsTest, LargeOnesGoOnceTheyAreRead) {
+  InProcessCluster cluster({.fabric = fabric::Kind::kTcp, .memory_servers = 1, .compute_servers = 1});
+  SmallTable numbers{{"numbers", {{"id", Type::Integer()}}, {{"id", 8}}, ""}, {}};
+  for (int i = 0; i < 100'000; ++i) numbers.rows.push_back({Value::Integer(i)});
+  ASSERT_TRUE(Load(cluster.attachment(), numbers, {.block_bytes = 8192}).ok());
+  for (const char* setting : {"set nam.work_queue = off", "set nam.groups_by_parts = off"})
+    ASSERT_TRUE(cluster.session().Execute(setting).ok());
+  const auto result = cluster.session().Execute("select id, count(*) from numbers group by id");
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->rows.size(), 100'000u);
+  EXPECT_FALSE(cluster.compute()[0]->load().results);
+}
+
 INSTANTIATE_TEST_SUITE_P(Fabrics, ElasticQueryTest, ::testing::Values(fabric::Kind::kShm, fabric::Kind::kTcp),
                          [](const auto& kind) { return std::string(fabric::KindName(kind.param)); });
 

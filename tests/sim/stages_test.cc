@@ -8,6 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
+#include "catalog/attach_over_fabric.h"
+#include "catalog/control_plane.h"
+#include "execution/methods.h"
 #include "fabric/sim/world.h"
 #include "simulation/cluster.h"
 #include "simulation/ssb_answers.h"
@@ -114,6 +117,7 @@ class Staged {
     ADD_FAILURE() << "a server does not join again";
   }
   Cluster& cluster() { return *cluster_; }
+  fabric::sim::World& world() { return world_; }
 
  private:
   static fabric::sim::WorldOptions Options(uint64_t seed) {
@@ -252,6 +256,77 @@ TEST_P(StagesSim, AnyServerDiesAtAnyPointOfAnyStage) {
   for (const auto& [victim, fate] : fates) EXPECT_GT(fate.in_time, static_cast<int>(kSeedsOfACase / 8));
   EXPECT_EQ(fates[Victim::kCompute].failed, 0);
   EXPECT_GT(fates[Victim::kMemory].failed, 0);
+}
+
+/// A compute server that takes all scratch memory for the first attempt that it is given, and does no more.
+class Glutton {
+ public:
+  explicit Glutton(Staged& staged) : staged_(staged), handlers_("nam.proto.Compute") {
+    auto process = staged.cluster().NewProcess("glutton");
+    EXPECT_TRUE(process.ok()) << process.status();
+    process_ = *std::move(process);
+    handlers_.Add(execution::kRunAttempt,
+                  [this](const proto::AttemptRequest& request, const catalog::IncomingCall& call) {
+                    TakeAll(request);
+                    while (process_->control_plane().Running() && !call.Cancelled()) staged_.Pause(10'000);
+                    return absl::StatusOr<proto::AttemptReply>(absl::CancelledError("cancelled"));
+                  });
+    handlers_.Add(execution::kReleaseResult,
+                  [](const proto::ReleaseResultRequest&, const catalog::IncomingCall&) {
+                    return absl::StatusOr<proto::ReleaseResultReply>(proto::ReleaseResultReply());
+                  });
+    auto control = process_->control_plane().Serve({.address = "glutton:0", .handlers = &handlers_});
+    EXPECT_TRUE(control.ok()) << control.status();
+    control_ = *std::move(control);
+    catalog::AttachOptions options{.catalog = staged.cluster().CatalogOf(*process_),
+                                   .role = proto::ROLE_COMPUTE};
+    options.self.set_control_address(control_->address());
+    options.self.set_threads(2);
+    auto joined = catalog::AttachOverFabric(options, process_->Opener());
+    EXPECT_TRUE(joined.ok()) << joined.status();
+    attachment_ = *std::move(joined);
+  }
+  /// Once it has all, and for so long.
+  void Die(int64_t after_us) {
+    for (int i = 0; i < 1'000 && !full_; ++i) staged_.Pause(10'000);
+    EXPECT_TRUE(full_);
+    staged_.Pause(after_us);
+    staged_.world().KillProcess(process_->id());
+  }
+
+ private:
+  void TakeAll(const proto::AttemptRequest& request) {
+    const auto servers = attachment_->Members(proto::ROLE_MEMORY);
+    ASSERT_TRUE(servers.ok()) << servers.status();
+    for (const proto::Member& server : *servers) {
+      const MemoryServerId id(static_cast<uint16_t>(server.id()));
+      const AllocationId allocation(request.scratch());
+      for (uint64_t bytes = uint64_t{1} << 20; bytes >= 4096;) {
+        if (!attachment_->AllocateScratch(id, allocation, request.attempt(), bytes).ok()) bytes /= 2;
+      }
+    }
+    full_ = true;
+  }
+
+  Staged& staged_;
+  std::unique_ptr<Process> process_;
+  catalog::Handlers handlers_;
+  std::unique_ptr<catalog::ControlServer> control_;
+  std::unique_ptr<catalog::Attachment> attachment_;
+  bool full_ = false;
+};
+
+/// Others meet full scratch memory before it is known that the one that has it is lost, or just then.
+TEST(LostScratchMemory, ComesBackBeforeTheQueryEnds) {
+  constexpr size_t kSort = 4;
+  for (const int64_t after_us : {0, 2'000'000}) {
+    SCOPED_TRACE(absl::StrCat("dies after ", after_us, " us"));
+    Staged staged(1, 2, 2);
+    Glutton glutton(staged);
+    const auto result = staged.Execute(Queries()[kSort], [&] { glutton.Die(after_us); });
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(testing::ToText(*result), Expected()[kSort]);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, StagesSim, ::testing::Range(uint64_t{0}, kSeeds / kSeedsOfACase));

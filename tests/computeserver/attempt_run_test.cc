@@ -1,0 +1,28 @@
+#include "computeserver/attempt_run.h"
+
+#include <gtest/gtest.h>
+
+#include "execution/partition/open_scratch.h"
+#include "types/sql_error.h"
+
+namespace nam::computeserver {
+namespace {
+
+/// A query for which the server has no memory is done again with more of it; one for which others have no
+/// room is not.
+TEST(OrCrowdedTest, MoreMemoryIsOnlyForWhatLacksIt) {
+  execution::ServerMemory memory(100);
+  ASSERT_TRUE(memory.Take(10));
+  execution::MemoryGrant grant(memory, 10);
+  const absl::Status over = absl::ResourceExhaustedError("over the budget");
+  EXPECT_EQ(OrCrowded(over, grant, false).status(), over) << "nothing was refused";
+  EXPECT_FALSE(grant.Take(101));
+  const auto crowded = OrCrowded(over, grant, false);
+  EXPECT_TRUE(crowded.ok() && crowded->crowded());
+  EXPECT_EQ(SqlErrorOf(OrCrowded(over, grant, true).status()).value_or(SqlError{}).sqlstate, "53200");
+  const absl::Status full = execution::ScratchError(absl::ResourceExhaustedError("scratch memory is full"));
+  for (const bool whole : {false, true}) EXPECT_EQ(OrCrowded(full, grant, whole).status(), full);
+}
+
+}  // namespace
+}  // namespace nam::computeserver
