@@ -144,6 +144,9 @@ absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
   absl::StatusOr<ResultSet> result = TryStages(noted);
   const bool too_large = result.status().GetPayload(execution::kBuildSidesTooLarge).has_value();
   if (!too_large || noted.begun() || lowering_.joins != Parts::kIfMany) return result;
+  // Nobody reads what has been written so far.
+  options_.stages.scratch().Use();
+  options_.stages.scratch().EndQuery(/*tell=*/true);
   if (options_.stages.scratch().Open() == 0) return result;
   lowering_.joins = Parts::kAlways;
   facts_.clear();
