@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "execution/methods.h"
 #include "execution/partition/open_scratch.h"
 #include "types/sql_error.h"
 
@@ -20,14 +21,19 @@ bool LacksMemory(const absl::Status& status) {
 }  // namespace
 
 absl::StatusOr<proto::AttemptReply> OrCrowded(absl::StatusOr<proto::AttemptReply> reply,
-                                              const execution::MemoryGrant& memory, bool whole) {
+                                              const execution::MemoryGrant& memory, bool whole,
+                                              uint64_t build_bytes) {
   if (!LacksMemory(reply.status()) || !memory.refused()) return reply;
   if (whole) {
-    return UserError(
+    absl::Status error = UserError(
         sqlstate::kOutOfMemory,
         absl::StrFormat("the query needs more than the %d MiB that a compute server has for all queries",
                         memory.bytes_most() >> 20),
         -1, "raise --memory of the compute servers, or add a LIMIT or a filter");
+    const bool of_builds = reply.status().GetPayload(execution::kBuildSidesTooLarge).has_value();
+    if (of_builds || build_bytes > memory.bytes_most() / 2)
+      error.SetPayload(execution::kBuildSidesTooLarge, absl::Cord());
+    return error;
   }
   proto::AttemptReply crowded;
   crowded.set_crowded(true);
@@ -42,7 +48,7 @@ AttemptRun::~AttemptRun() {
 absl::StatusOr<proto::AttemptReply> AttemptRun::Advance(const catalog::IncomingCall& call) {
   absl::StatusOr<proto::AttemptReply> reply = Go(call);
   const execution::MemoryGrant& memory = *stage_->inputs().memory;
-  if (!handed_over_) return OrCrowded(std::move(reply), memory, whole_);
+  if (!handed_over_) return OrCrowded(std::move(reply), memory, whole_, stage_->build_budget().used());
   if (!LacksMemory(reply.status()) || !memory.refused()) return reply;
   return UserError(sqlstate::kOutOfMemory,
                    "other queries have the compute server's memory, and rows of this one have been delivered",

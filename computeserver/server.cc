@@ -211,7 +211,7 @@ absl::StatusOr<proto::AttemptReply> ComputeServerImpl::Run(const catalog::Incomi
     return reply;
   }
   absl::StatusOr<std::unique_ptr<AttemptRun>> run = NewRun(request, begun.place);
-  if (!run.ok()) return OrCrowded(run.status(), begun.place->memory(), request.whole_memory());
+  if (!run.ok()) return OrCrowded(run.status(), begun.place->memory(), request.whole_memory(), 0);
   if (request.window_bytes() == 0) {
     absl::StatusOr<proto::AttemptReply> reply = (*run)->Advance(call);
     if (call.Cancelled()) (*run)->Cancel();  // nobody would read what it has left, nor say so

@@ -1,7 +1,9 @@
 #include "execution/prepared_stage.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -109,7 +111,24 @@ absl::StatusOr<std::unique_ptr<PreparedStage>> PreparedStage::Make(StageInputs i
     stage->numbers_.push_back(p);
     NAM_RETURN_IF_ERROR(stage->Explained(p, PipelinePreparation(*stage, p).Run()));
   }
+  NAM_RETURN_IF_ERROR(stage->CheckDirectories());
   return stage;
+}
+
+/// Sources leave out those of other pipelines: rows of one that no source reads would be missing.
+absl::Status PreparedStage::CheckDirectories() const {
+  std::set<uint32_t> read;
+  for (const uint32_t number : numbers_) {
+    const plan::SourceNode& source = plan().pipelines[number].source;
+    if (const auto* parts = std::get_if<plan::PartitionSource>(&source)) read.insert(parts->pipeline);
+    if (const auto* join = std::get_if<plan::JoinSource>(&source))
+      read.insert({join->probed, join->probe.build});
+  }
+  for (const proto::Directory& directory : inputs_.directories) {
+    if (!read.contains(directory.pipeline()))
+      return absl::DataLossError("a directory of scratch memory is of no pipeline that the stage reads");
+  }
+  return absl::OkStatus();
 }
 
 void PreparedStage::ReleaseIfRead(uint32_t number, const std::vector<bool>& complete) {

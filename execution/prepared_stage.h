@@ -148,7 +148,8 @@ struct PreparedPipeline {
 class PreparedStage {
  public:
   /// INVALID_ARGUMENT for what is no plan over these tables; UNIMPLEMENTED for nodes that this version does
-  /// not run; RESOURCE_EXHAUSTED if tables of joins are larger than the settings allow.
+  /// not run; RESOURCE_EXHAUSTED if tables of joins are larger than the settings allow; DATA_LOSS if a
+  /// directory is of no pipeline whose parts the stage reads.
   static absl::StatusOr<std::unique_ptr<PreparedStage>> Make(StageInputs inputs,
                                                              const std::atomic<bool>& leaving);
 
@@ -172,6 +173,7 @@ class PreparedStage {
  private:
   friend class PipelinePreparation;
   PreparedStage(StageInputs inputs, const std::atomic<bool>& leaving);
+  absl::Status CheckDirectories() const;
 
   const StageInputs inputs_;
   const std::atomic<bool>& leaving_;

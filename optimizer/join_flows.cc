@@ -67,6 +67,10 @@ double BytesOfRows(double rows, const plan::Schema& schema) {
   return rows * bytes;
 }
 
+double TimesMore(double rows, double expected) {
+  return expected > 0 ? rows / expected : 1;
+}
+
 /// What has a hash by which it can go by parts.
 bool HaveHashes(const std::vector<Expr>& keys) {
   return std::all_of(keys.begin(), keys.end(), [](const Expr& key) {
@@ -234,7 +238,7 @@ absl::StatusOr<Flow> TreeLowering::JoinByParts(const JoinOf& join, Flow probed, 
   const double wanted = BytesOfRows(built.rows(), built.schema()) / kBytesOfPart;
   const auto parts =
       std::bit_ceil(static_cast<uint32_t>(std::clamp(wanted, kFewestJoinParts, kMostJoinParts)));
-  const double expected = probed.rows();
+  const double expected_probed = probed.rows(), expected_built = built.rows();
   NAM_ASSIGN_OR_RETURN(const Side build, ByParts(std::move(right), join.behind, KeepsBuilt(join.kind), parts,
                                                  std::move(built)));
   NAM_ASSIGN_OR_RETURN(const Side probe, ByParts(std::move(left), join.behind, KeepsProbed(join.kind), parts,
@@ -257,8 +261,13 @@ absl::StatusOr<Flow> TreeLowering::JoinByParts(const JoinOf& join, Flow probed, 
   if (join.kind == JoinKind::kMark) after.push_back(join.mark);
   if (!KeepsProbeSideAlone(join.kind)) after = std::move(partners);
   NAM_ASSIGN_OR_RETURN(plan::JoinSchemas schemas, plan::SchemasOf(builder_.draft(), source));
-  double rows =
-      join.rows >= 0 ? join.rows * (expected > 0 ? probe.row_count / expected : 1) : probe.row_count;
+  double rows = probe.row_count;
+  if (join.rows >= 0) {
+    // The estimate goes with those of both sides.
+    rows =
+        join.rows * TimesMore(probe.row_count, expected_probed) * TimesMore(build.row_count, expected_built);
+    rows = std::min(rows, probe.row_count * build.row_count);
+  }
   if (KeepsBuilt(join.kind)) rows = std::max(rows, build.row_count);
   const auto [first, last] = std::minmax(build.pipeline, probe.pipeline);
   return Flow{.pipeline = {.source = std::move(source),

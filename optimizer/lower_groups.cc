@@ -152,7 +152,8 @@ double RowsMost(const Flow& flow, const TableRefs& tables) {
   if (const plan::TableScan* scan = plan::ScanOf(flow.pipeline); scan != nullptr)
     rows = static_cast<double>(tables[scan->table]->rows());
   for (const plan::Estimate& estimate : flow.pipeline.estimates) rows = std::max(rows, estimate.rows);
-  return rows;
+  // No table says how many they are.
+  return std::holds_alternative<plan::JoinSource>(flow.pipeline.source) ? rows * kGuessesAreOff : rows;
 }
 
 namespace {

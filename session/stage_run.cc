@@ -59,7 +59,8 @@ optimizer::Assignment ShareParts(const PreparedStage& prepared, size_t servers) 
     share.rows += rows[part];
   }
   for (optimizer::Assignment::Share& share : assignment.servers)
-    share.driving_bytes = all == 0 ? 0 : bytes * share.rows / all;
+    share.driving_bytes =
+        all == 0 ? 0 : static_cast<uint64_t>(static_cast<unsigned __int128>(bytes) * share.rows / all);
   return assignment;
 }
 

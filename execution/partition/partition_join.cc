@@ -37,10 +37,12 @@ bool NeedsPartners(JoinKind kind) {
 
 class PartitionJoin::Task final : public SourceTask {
  public:
-  Task(PartitionJoin& source, uint64_t share_bytes, TaskContext& context)
+  /// Without a share it has nothing to do.
+  Task(PartitionJoin& source, std::optional<uint64_t> share_bytes, TaskContext& context)
       : source_(source),
+        idle_(!share_bytes.has_value()),
         clock_(context.clock()),
-        budget_(share_bytes, source.options_.grant),
+        budget_(share_bytes.value_or(0), source.options_.grant),
         claims_(source.queue_, context.channels().claims, context.clock(), context.cancel()),
         build_input_(source.options_.built.layout.fields(), 0),
         probe_input_(source.options_.probed.layout.fields(), 0),
@@ -117,7 +119,7 @@ class PartitionJoin::Task final : public SourceTask {
 
   /// Claims a part, and says how many slices of it fit at least.
   absl::StatusOr<bool> NextPart(const TaskContext& context) {
-    while (true) {
+    while (!idle_) {
       const std::optional<uint32_t> piece = claims_.Next();
       NAM_RETURN_IF_ERROR(claims_.error());
       // A claim that ended because of it is no end of the work.
@@ -136,6 +138,7 @@ class PartitionJoin::Task final : public SourceTask {
       slicing_ = true;
       return true;
     }
+    return false;
   }
 
   absl::StatusOr<std::unique_ptr<RowBuild>> Build(TaskContext& context) {
@@ -215,6 +218,7 @@ class PartitionJoin::Task final : public SourceTask {
   }
 
   PartitionJoin& source_;
+  const bool idle_;
   Clock& clock_;
   MemoryBudget budget_;  // this task's share of the source's
   PieceClaims claims_;
@@ -245,13 +249,19 @@ absl::StatusOr<std::unique_ptr<PartitionJoin>> PartitionJoin::Make(Options optio
       new PartitionJoin(std::move(options), std::move(probed), std::move(built), queue, budget));
 }
 
+void PartitionJoin::ShareMemory() {
+  uint64_t left = budget_.bytes() - budget_.used();
+  if (options_.grant != nullptr) left = std::min(left, (options_.grant->bytes_most() - budget_.used()) / 4);
+  share_bytes_ = std::max(left / static_cast<uint64_t>(options_.threads), std::min(left, kLeastShareBytes));
+  shares_ = share_bytes_ == 0 ? 1 : left / share_bytes_;
+}
+
 std::unique_ptr<SourceTask> PartitionJoin::NewTask(TaskContext& context) {
-  uint64_t share_bytes = 0;
+  std::optional<uint64_t> share_bytes;
   {
     const std::lock_guard lock(mutex_);
-    if (share_bytes_ == 0)
-      share_bytes_ = (budget_.bytes() - budget_.used()) / static_cast<uint64_t>(options_.threads);
-    share_bytes = share_bytes_;
+    if (tasks_++ == 0) ShareMemory();
+    if (tasks_ <= shares_) share_bytes = share_bytes_;
   }
   return std::make_unique<Task>(*this, share_bytes, context);
 }

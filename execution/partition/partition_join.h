@@ -28,9 +28,14 @@ namespace nam::execution {
 /// of which no bits are left has more rows of equal keys than fit: 53200.
 ///
 /// Every task may hold an equal share of what is left of the budget when the first one begins, so that none
-/// takes what another one needs. Memory is taken from the grant as tables grow.
+/// takes what another one needs; all together at most a quarter of what the server has besides, since
+/// what their rows flow into takes up to half of it. A share is at least kLeastShareBytes: if there are not as many,
+/// further tasks claim nothing. Memory is taken from the grant as tables grow.
 class PartitionJoin final : public Source {
  public:
+  /// A table of some thousand rows: a page, whose rows may be as short as a byte, and its heads and links.
+  static constexpr uint64_t kLeastShareBytes = uint64_t{512} << 10;
+
   /// Rows that a pipeline has left by parts.
   struct Side {
     RowLayout layout;            // of the pages
@@ -63,6 +68,8 @@ class PartitionJoin final : public Source {
 
  private:
   class Task;
+  /// For the first task. With `mutex_`.
+  void ShareMemory();
   PartitionJoin(Options options, PartPages probed, PartPages built, PieceQueue& queue, MemoryBudget& budget)
       : options_(std::move(options)),
         probed_(std::move(probed)),
@@ -75,7 +82,8 @@ class PartitionJoin final : public Source {
   PieceQueue& queue_;
   MemoryBudget& budget_;
   mutable std::mutex mutex_;  // guards what follows
-  uint64_t share_bytes_ = 0;  // of each task, once the first has begun
+  uint64_t tasks_ = 0;
+  uint64_t shares_ = 0, share_bytes_ = 0;  // once the first task has begun
   PartitionSource::Totals totals_;
   uint64_t slices_ = 0;
 };

@@ -15,13 +15,13 @@ TEST(OrCrowdedTest, MoreMemoryIsOnlyForWhatLacksIt) {
   ASSERT_TRUE(memory.Take(10));
   execution::MemoryGrant grant(memory, 10);
   const absl::Status over = absl::ResourceExhaustedError("over the budget");
-  EXPECT_EQ(OrCrowded(over, grant, false).status(), over) << "nothing was refused";
+  EXPECT_EQ(OrCrowded(over, grant, false, 0).status(), over) << "nothing was refused";
   EXPECT_FALSE(grant.Take(101));
-  const auto crowded = OrCrowded(over, grant, false);
+  const auto crowded = OrCrowded(over, grant, false, 0);
   EXPECT_TRUE(crowded.ok() && crowded->crowded());
-  EXPECT_EQ(SqlErrorOf(OrCrowded(over, grant, true).status()).value_or(SqlError{}).sqlstate, "53200");
+  EXPECT_EQ(SqlErrorOf(OrCrowded(over, grant, true, 0).status()).value_or(SqlError{}).sqlstate, "53200");
   const absl::Status full = execution::ScratchError(absl::ResourceExhaustedError("scratch memory is full"));
-  for (const bool whole : {false, true}) EXPECT_EQ(OrCrowded(full, grant, whole).status(), full);
+  for (const bool whole : {false, true}) EXPECT_EQ(OrCrowded(full, grant, whole, 0).status(), full);
 }
 
 }  // namespace

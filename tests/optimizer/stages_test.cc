@@ -258,6 +258,33 @@ TEST(Stages, BuildSidesThatDoNotFitComeByParts) {
   EXPECT_EQ(TextOf(Joined(query, 16 * kMiB, {}, Parts::kNever)), TextOf(whole));
 }
 
+/// Conditions that nobody can estimate leave few rows of each side, and nearly none of the join.
+TEST(Stages, RowsOfAJoinByPartsMayBeMoreThanExpected) {
+  std::string conditions;
+  for (const char* const side : {"a", "b"}) {
+    for (int i = 0; i < 4; ++i)
+      absl::StrAppend(&conditions, conditions.empty() ? " where " : " and ", side, ".lo_tax + ", i, " >= 0");
+  }
+  const std::string query = absl::StrCat(
+      "select * from (select a.lo_orderkey, count(*) from lineorder a join lineorder b on a.lo_orderkey = "
+      "b.lo_orderkey",
+      conditions, " group by 1) g");
+  const LoweredTree tree = Joined(query, kMiB / 4);
+  ASSERT_NE(JoinOfStage(tree, 2), nullptr) << TextOf(tree);
+  const auto rows = [](const LoweredTree& of) {
+    const plan::PhysicalPlan& plan = of.lowered.plan;
+    return plan.pipelines[plan.stages[2].claimed].estimates[0].rows;
+  };
+  EXPECT_LT(rows(tree), 10'000) << TextOf(tree);
+  EXPECT_GT(GroupsOf(tree, 2)->parts, 0u) << TextOf(tree);
+  // What has come of a side says more.
+  for (uint32_t side : {0, 1}) {
+    const double expected = tree.lowered.stages[side].expected.rows;
+    const LoweredTree more = Joined(query, kMiB / 4, {{side, {.rows = 50 * expected, .by_parts = true}}});
+    EXPECT_NEAR(rows(more), 50 * rows(tree), 1) << TextOf(more);
+  }
+}
+
 TEST(Stages, JoinsOfGroupsByPartsStayOnServers) {
   const std::string groups = "(select lo_orderkey as k, count(*) as n from lineorder group by 1)";
   for (const std::string kind : {"", "left", "right", "full"}) {

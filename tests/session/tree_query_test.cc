@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -484,6 +486,104 @@ TEST_F(TreeQueryByPartsTest, BuildSidesBeyondTheBudgetAreJoinedByParts) {
   ASSERT_TRUE(session.Execute("set nam.joins_by_parts = off").ok());
   const auto refused = execute(queries[1].first);
   ASSERT_FALSE(refused.ok()) << "the build sides do fit";
+}
+
+/// A build side that takes more than a MiB on a server, which nothing says before.
+class TreeQueryBeginsAnewTest : public TreeQueryByPartsTest {
+ protected:
+  static constexpr int kRows = 100'000;
+  TreeQueryBeginsAnewTest() {
+    SmallTable table{{"big", {{"k", Type::Integer()}, {"p", Type::Integer()}}, {{"k", 8}}, ""}, {}};
+    for (int i = 0; i < kRows; ++i) table.rows.push_back({Value::Integer(i), Value::Integer(i / 2)});
+    EXPECT_TRUE(testing::Load(cluster_.attachment(), table, {.block_bytes = 16384}).ok());
+    EXPECT_TRUE(cluster_.session().Execute("set nam.build_mib_max = 1").ok());
+  }
+  std::string Report(const std::string& query) {
+    const auto report = cluster_.session().Execute("explain analyze " + query);
+    EXPECT_TRUE(report.ok()) << report.status();
+    std::string lines;
+    for (const auto& row : report->rows) absl::StrAppend(&lines, row[0].text, "\n");
+    return lines;
+  }
+  static constexpr const char* kAnew = "Planned anew: a build side was larger";
+  static constexpr const char* kLarge =
+      "(select * from big where k + 0 >= 0 and k + 1 > 0 and k + 2 > 0 and k + 3 > 0 and k + 4 > 0 and k + 5 "
+      "> 0) b";
+};
+
+TEST_F(TreeQueryBeginsAnewTest, WithoutTheScratchMemoryThatItHadWritten) {
+  struct Receiver final : session::RowReceiver {
+    explicit Receiver(std::function<void()> begin) : begin(std::move(begin)) {}
+    absl::Status Begin(const std::vector<ResultSet::Column>&) override {
+      begin();
+      return absl::OkStatus();
+    }
+    absl::Status Add(const session::ResultBatch&) override { return absl::OkStatus(); }
+    std::function<void()> begin;
+  };
+  const uint64_t before = UsedAtLast(cluster_.UsedBytes());
+  const std::string query = absl::StrCat(
+      "select count(*), count(b.k) from (select k, count(*) as n from big group by k) g left join ", kLarge,
+      " on g.k = b.p");
+  EXPECT_NE(Report(query).find(kAnew), std::string::npos) << Report(query);
+  ASSERT_TRUE(cluster_.session().Execute("set nam.joins_by_parts = on").ok());
+  uint64_t at_once = 0, anew = 0;
+  Receiver receiver([&] { at_once = cluster_.UsedBytes() - before; });
+  ASSERT_TRUE(cluster_.session().Execute(query, receiver).ok());
+  ASSERT_GT(at_once, uint64_t{4} << 20);
+  UsedAtLast(before);
+  ASSERT_TRUE(cluster_.session().Execute("set nam.joins_by_parts = auto").ok());
+  // How many slabs there are depends on which thread had how much. It is given back a little later.
+  const uint64_t most = at_once + (uint64_t{2} << 20);
+  receiver.begin = [&] {
+    Clock& clock = cluster_.attachment().fabric().clock();
+    const Deadline deadline = clock.After(10'000'000);
+    while (cluster_.UsedBytes() > before + most && !clock.Passed(deadline))
+      clock.SleepUntil(clock.After(10'000));
+    anew = cluster_.UsedBytes() - before;
+  };
+  const auto result = cluster_.session().Execute(query, receiver);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_LE(anew, most) << "what was written at first is still there";
+  EXPECT_EQ(UsedAtLast(before), before);
+}
+
+/// A build side of nearly all memory of a server, so that nothing is left for groups.
+class TreeQueryLittleMemoryTest : public TreeQueryTest {
+ protected:
+  TreeQueryLittleMemoryTest()
+      : TreeQueryTest({.compute_servers = 2,
+                       .compute_memory_bytes = uint64_t{3} << 19,
+                       .first_memory_bytes = uint64_t{1} << 19}) {}
+};
+
+TEST_F(TreeQueryLittleMemoryTest, BuildSidesThatLeaveNothingForGroupsAreJoinedByParts) {
+  constexpr int kRows = 60'000;
+  SmallTable table{
+      {"big",
+       {{"k", Type::Integer()}, {"p", Type::Integer()}, {"v", Type::Integer()}, {"w", Type::Integer()}},
+       {{"k", 8}},
+       ""},
+      {}};
+  constexpr int64_t kHigh = int64_t{1} << 60;
+  for (int64_t i = 0; i < kRows; ++i) {
+    const int64_t p = (i * 7 + 3) % kRows;
+    table.rows.push_back({Value::Integer(i), Value::Integer(p), Value::Integer(i % 2 * kHigh + i),
+                          Value::Integer(i % 3 * kHigh)});
+  }
+  ASSERT_TRUE(testing::Load(cluster_.attachment(), table, {.block_bytes = 16384}).ok());
+  ASSERT_TRUE(cluster_.session().Execute("set nam.groups_by_parts = on").ok());
+  const std::string query =
+      "select count(*), count(m), max(n) from (select a.k as g, max(b.v) as m, max(b.w) as n from big a "
+      "left join big b on a.p = b.k group by a.k) q";
+  const auto report = cluster_.session().Execute("explain analyze " + query);
+  ASSERT_TRUE(report.ok()) << report.status();
+  std::string lines;
+  for (const auto& row : report->rows) absl::StrAppend(&lines, row[0].text, "\n");
+  EXPECT_NE(lines.find("Planned anew: a build side was larger"), std::string::npos) << lines;
+  const auto result = cluster_.session().Execute(query);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(ToText(*result), (TextRows{{absl::StrCat(kRows), absl::StrCat(kRows), absl::StrCat(2 * kHigh)}}));
 }
 
 }  // namespace

@@ -153,6 +153,13 @@ plan::PhysicalPlan PlanOf(const Join& join, uint32_t parts) {
   return plan;
 }
 
+/// What an attempt may take.
+struct Limits {
+  uint64_t build_bytes = 64 << 20;
+  int threads = 2;
+  std::shared_ptr<MemoryGrant> memory = nullptr;
+};
+
 class Runner {
  public:
   explicit Runner(uint64_t seed)
@@ -163,6 +170,7 @@ class Runner {
   /// Both sides as attempts leave them.
   void Write(const Join& join, uint32_t parts) {
     parts_ = parts;
+    for (uint32_t part = 0; part < parts; ++part) pieces_.push_back({part, 0, 1});
     for (const bool of_probe : {true, false}) {
       const plan::Schema& schema = of_probe ? join.probe_schema : join.build_schema;
       std::vector<std::vector<Tuple>> shares(1 + driver_.random().Below(2));
@@ -180,16 +188,17 @@ class Runner {
       }
     }
   }
-  absl::StatusOr<std::vector<Tuple>> Run(const Join& join, uint64_t build_bytes) {
+  absl::StatusOr<std::vector<Tuple>> Run(const Join& join, const Limits& limits) {
     StageInputs inputs;
     inputs.plan = PlanOf(join, parts_);
     inputs.stage = 2;
     inputs.settings.set_result_bytes_max(256 << 20);
-    inputs.settings.set_build_bytes_max(build_bytes);
-    inputs.threads = 2;
+    inputs.settings.set_build_bytes_max(limits.build_bytes);
+    inputs.threads = limits.threads;
     inputs.attempt = 99;
     inputs.directories = directories_;
-    for (uint32_t part = 0; part < parts_; ++part) inputs.pieces.push_back({part, 0, 1});
+    inputs.memory = limits.memory;
+    inputs.pieces = pieces_;
     absl::StatusOr<std::unique_ptr<PreparedStage>> stage = PreparedStage::Make(std::move(inputs), leaving_);
     if (!stage.ok()) return stage.status();
     std::atomic<bool> cancel = false;
@@ -207,6 +216,7 @@ class Runner {
   RandomStream& random() { return driver_.random(); }
   uint64_t slices() const { return slices_; }
   std::vector<proto::Directory>& directories() { return directories_; }
+  std::vector<partitioner::Piece>& pieces() { return pieces_; }
 
  private:
   StepDriver driver_;
@@ -215,6 +225,7 @@ class Runner {
   const std::atomic<bool> leaving_ = false;
   std::vector<std::unique_ptr<storage::ScratchSpace>> spaces_;
   std::vector<proto::Directory> directories_;
+  std::vector<partitioner::Piece> pieces_;
   uint64_t attempt_ = 0;
   uint32_t parts_ = 1;
   uint64_t slices_ = 0;
@@ -241,8 +252,8 @@ Join RandomJoin(RandomStream& random, size_t probe_rows, size_t build_rows, uint
   return join;
 }
 
-void ExpectJoined(Runner& runner, const Join& join, uint64_t build_bytes) {
-  absl::StatusOr<std::vector<Tuple>> actual = runner.Run(join, build_bytes);
+void ExpectJoined(Runner& runner, const Join& join, const Limits& limits = {}) {
+  absl::StatusOr<std::vector<Tuple>> actual = runner.Run(join, limits);
   std::optional<std::vector<Tuple>> expected = join.Expected();
   if (!expected.has_value()) {
     ASSERT_FALSE(actual.ok());
@@ -267,7 +278,7 @@ TEST(PartitionJoinTest, JoinsAsTheModelDoes) {
         RandomJoin(random, probe_rows, build_rows, kDistinct[random.Below(std::size(kDistinct))]);
     runner.Write(join, 1 + static_cast<uint32_t>(random.Below(40)));
     if (::testing::Test::HasFatalFailure()) return;
-    ExpectJoined(runner, join, 64 << 20);
+    ExpectJoined(runner, join);
     if (::testing::Test::HasFailure()) return;
   }
 }
@@ -278,35 +289,84 @@ TEST(PartitionJoinTest, PartsThatAreTooLargeAreJoinedSliceBySlice) {
     SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
     Runner runner(seed);
     RandomStream& random = runner.random();
-    Join join = RandomJoin(random, 6'000, 24'000, 20'000);
+    Join join = RandomJoin(random, 6'000, 50'000, 40'000);
     if (join.kind == JoinKind::kSingle) join.kind = JoinKind::kFull;
     const auto parts = 1 + static_cast<uint32_t>(random.Below(3));
     runner.Write(join, parts);
     if (::testing::Test::HasFatalFailure()) return;
-    ExpectJoined(runner, join, 512 << 10);
+    ExpectJoined(runner, join, {.build_bytes = 1 << 20});
     EXPECT_GE(runner.slices(), 2 * parts);
     if (::testing::Test::HasFailure()) return;
   }
 }
 
-TEST(PartitionJoinTest, AKeyWithMoreRowsThanFitIsAnError) {
-  Runner runner(5);
-  Join join = RandomJoin(runner.random(), 10, 0, 10);
-  join.kind = JoinKind::kInner;
-  const Tuple tuple = {join.probe[0].begin(), join.probe[0].end()};
+/// Its rows are the same `count` times on the build side, and probed ten times.
+Join JoinOfOneKey(RandomStream& random, JoinKind kind, size_t count, bool null_key) {
+  Join join = RandomJoin(random, 0, 0, 10);
+  join.kind = kind;
   Tuple row;
   do {
-    row = join.RandomTuple(join.build_schema, 10, runner.random());
+    row = join.RandomTuple(join.build_schema, 10, random);
   } while (std::any_of(row.begin(), row.end(), [](const Cell& cell) { return cell.null; }));
-  join.build.assign(40'000, row);
+  if (null_key) row[0] = Cell();
+  join.build.assign(count, row);
   join.probe.assign(10, row);
+  return join;
+}
+
+TEST(PartitionJoinTest, AKeyWithMoreRowsThanFitIsAnError) {
+  Runner runner(5);
+  const Join join = JoinOfOneKey(runner.random(), JoinKind::kInner, 40'000, /*null_key=*/false);
   runner.Write(join, 4);
-  const auto result = runner.Run(join, 256 << 10);
+  const auto result = runner.Run(join, {.build_bytes = 512 << 10});
   ASSERT_FALSE(result.ok());
   const auto error = SqlErrorOf(result.status());
   ASSERT_TRUE(error.has_value()) << result.status();
   EXPECT_EQ(error->sqlstate, "53200");
-  EXPECT_NE(error->hint, "");
+  EXPECT_NE(error->message.find("too many with equal keys"), std::string::npos) << error->message;
+  EXPECT_NE(error->hint.find("nam.build_mib_max"), std::string::npos) << error->hint;
+}
+
+/// All of them are in one part, and no bits of a hash tell them apart.
+TEST(PartitionJoinTest, RowsWithoutAKeyAreNeverTooMany) {
+  Runner runner(7);
+  const Join join = JoinOfOneKey(runner.random(), JoinKind::kFull, 40'000, /*null_key=*/true);
+  runner.Write(join, 4);
+  ExpectJoined(runner, join, {.build_bytes = 512 << 10});
+  EXPECT_GE(runner.slices(), 3u + 2);
+}
+
+/// However many threads there are: each would have less than a page.
+TEST(PartitionJoinTest, ThreadsWithoutAShareLeavePartsToOthers) {
+  Runner runner(8);
+  Join join = RandomJoin(runner.random(), 2'000, 3'000, 500);
+  join.kind = JoinKind::kFull;
+  runner.Write(join, 8);
+  ExpectJoined(runner, join, {.build_bytes = 1 << 20, .threads = 16});
+}
+
+/// Sinks take theirs from the same grant.
+TEST(PartitionJoinTest, TablesLeaveTheServersMemoryToSinks) {
+  constexpr uint64_t kMib = 1 << 20;
+  Runner runner(9);
+  Join join = RandomJoin(runner.random(), 10, 60'000, 50'000);
+  join.kind = JoinKind::kSemi;
+  runner.Write(join, 1);
+  ServerMemory memory(4 * kMib);
+  Limits limits{.threads = 1, .memory = std::make_shared<MemoryGrant>(memory, 0)};
+  ExpectJoined(runner, join, limits);
+  EXPECT_LE(limits.memory->bytes(), 2 * kMib) << "a step more than a quarter";
+  EXPECT_FALSE(limits.memory->refused());
+}
+
+TEST(PartitionJoinTest, APieceThatIsNoPartIsRefused) {
+  Runner runner(10);
+  const Join join = RandomJoin(runner.random(), 10, 10, 10);
+  runner.Write(join, 4);
+  for (const partitioner::Piece& piece : {partitioner::Piece{4, 0, 1}, {0, 1, 1}, {0, 0, 2}}) {
+    runner.pieces() = {piece};
+    EXPECT_TRUE(absl::IsInvalidArgument(runner.Run(join, {}).status()));
+  }
 }
 
 TEST(PartitionJoinTest, APartThatIsNotWhatItsDirectorySaysIsDamaged) {
@@ -319,7 +379,7 @@ TEST(PartitionJoinTest, APartThatIsNotWhatItsDirectorySaysIsDamaged) {
     directory.mutable_parts(0)->set_rows(directory.parts(0).rows() - 1);
     break;
   }
-  const auto result = runner.Run(join, 64 << 20);
+  const auto result = runner.Run(join, {});
   EXPECT_TRUE(absl::IsDataLoss(result.status())) << result.status();
 }
 

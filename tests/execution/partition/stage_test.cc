@@ -180,12 +180,12 @@ TEST_F(PartStageTest, APlanThatWritesByPartsNeedsScratchMemory) {
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(PartStageTest, DirectoriesOfOtherPipelinesAreNotRead) {
+TEST_F(PartStageTest, DirectoriesOfPipelinesThatItDoesNotReadAreDamaged) {
   StageInputs inputs = Inputs(1, kRowParts, 70);
   inputs.directories = {WriteRows(SomeRows(3'000), 60), WriteRows(SomeRows(2'000), 61)};
   inputs.directories[1].set_pipeline(2);
-  Run(std::move(inputs),
-      [&](PreparedStage&, Attempt& attempt) { EXPECT_EQ(attempt.Counters().at(0).rows_in(), 3'000u); });
+  const absl::Status status = PreparedStage::Make(std::move(inputs), leaving_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
 }
 
 }  // namespace
