@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -48,6 +49,17 @@ class FakeAttempt final : public OpenAttempt {
   Seen& seen_;
   const int windows_;
   const std::function<void()> meanwhile_;
+};
+
+class TimedFabric final : public fabric::FakeFabric {
+ public:
+  struct Time final : Clock {
+    int64_t NowNs() const override { return ns; }
+    void SleepUntil(Deadline deadline) override { ns = std::max(ns, deadline.ns); }
+    int64_t ns = 1'000'000'000;
+  };
+  Clock& clock() override { return time; }
+  Time time;
 };
 
 class OpenAttemptsTest : public testing::Test {
@@ -119,16 +131,23 @@ TEST_F(OpenAttemptsTest, WhatStandsForTooLongEnds) {
 
 /// A client that reads a window now and then, always in time.
 TEST_F(OpenAttemptsTest, WhatKeepsOthersWaitingAgainAndAgainEnds) {
-  constexpr int64_t kUs = 100'000;
+  constexpr int64_t kUs = 100'000, kStepUs = 5'000;
+  TimedFabric fabric;
+  OpenAttempts open(fabric);
   Seen seen;
-  ASSERT_TRUE(Begin(1, 7, seen, 1 << 30).ok());
-  const Deadline deadline = fabric_.clock().After(100 * kUs);
-  for (uint32_t windows = 1; !seen.ended && !fabric_.clock().Passed(deadline); ++windows) {
-    const Deadline in_time = fabric_.clock().After(kUs / 2);
-    while (!seen.ended && !fabric_.clock().Passed(in_time)) open_.EndStanding(kUs);
-    EXPECT_TRUE(seen.ended || Resume(1, 7, windows).ok());
+  ASSERT_TRUE(open.Begin(1, MemberId(7), std::make_shared<FakeAttempt>(seen, 1 << 30), call_).ok());
+  int64_t stood_us = 0;
+  for (uint32_t windows = 1; !seen.ended && windows < 100; ++windows) {
+    for (int64_t us = 0; us < kUs / 2 && !seen.ended; us += kStepUs, stood_us += kStepUs) {
+      fabric.time.ns += 1000 * kStepUs;
+      open.EndStanding(kUs);
+    }
+    fabric.time.ns += 1000 * kUs;  // in which nobody waits
+    const auto go_on = [] { return absl::OkStatus(); };
+    EXPECT_TRUE(seen.ended || open.Resume(1, MemberId(7), windows, call_, go_on).ok());
   }
   EXPECT_TRUE(seen.ended);
+  EXPECT_GE(stood_us, 4 * kUs) << "it may stand still for a while";
 }
 
 /// It would keep what nobody reads.
