@@ -29,8 +29,8 @@ namespace nam::execution {
 ///
 /// Every task may hold an equal share of what is left of the budget when the first one begins, so that none
 /// takes what another one needs; all together at most a quarter of what the server has besides, since
-/// what their rows flow into takes up to half of it. A share is at least kLeastShareBytes: if there are not as many,
-/// further tasks claim nothing. Memory is taken from the grant as tables grow.
+/// what their rows flow into takes up to half of it. A share is at least kLeastShareBytes: if there are not
+/// as many, further tasks claim nothing. Memory is taken from the grant as tables grow.
 class PartitionJoin final : public Source {
  public:
   /// A table of some thousand rows: a page, whose rows may be as short as a byte, and its heads and links.
