@@ -548,7 +548,7 @@ TEST_F(TreeQueryBeginsAnewTest, WithoutTheScratchMemoryThatItHadWritten) {
   EXPECT_EQ(UsedAtLast(before), before);
 }
 
-/// A build side of nearly all memory of a server, so that nothing is left for groups.
+/// A build side of nearly all memory of a server: bounds are the servers', not those of the settings.
 class TreeQueryLittleMemoryTest : public TreeQueryTest {
  protected:
   TreeQueryLittleMemoryTest()
@@ -557,7 +557,7 @@ class TreeQueryLittleMemoryTest : public TreeQueryTest {
                        .first_memory_bytes = uint64_t{1} << 19}) {}
 };
 
-TEST_F(TreeQueryLittleMemoryTest, BuildSidesThatLeaveNothingForGroupsAreJoinedByParts) {
+TEST_F(TreeQueryLittleMemoryTest, BuildSidesBeyondTheServersMemoryAreJoinedByParts) {
   constexpr int kRows = 60'000;
   SmallTable table{
       {"big",
