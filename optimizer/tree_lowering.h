@@ -164,8 +164,8 @@ class TreeLowering {
   int unnamed_ = 0;
 };
 
-/// Rows that a flow has at most, unless joins make more of them than estimated; of a join by parts, unless the
-/// estimate is further off than any is taken to be.
+/// Rows that a flow has at most, unless joins make more of them than estimated; of a join by parts, unless
+/// the estimate is further off than any is taken to be.
 double RowsMost(const Flow& flow, const TableRefs& tables);
 
 /// A guess, to choose which side of a join is built.
