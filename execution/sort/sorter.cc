@@ -39,11 +39,12 @@ class Sorter::Task final : public SinkTask {
   }
 
   Step Finish(TaskContext& context) override {
-    absl::Status status;
     const bool always = !in_memory_ && sink_.run_options_.runs == plan::Runs::kAlways;
-    if (always && runs_.size > 0) status = Spill(context);
+    if (always && runs_.size > 0) {
+      if (const absl::Status status = Spill(context); !status.ok()) return context.Fail(status);
+    }
     Sort(context, runs_.size - sorted_);
-    return status.ok() ? Step::kDone : context.Fail(status);
+    return Step::kDone;
   }
 
  private:

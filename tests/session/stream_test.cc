@@ -201,16 +201,28 @@ TEST_F(StreamTest, SlowReceiversDoNotHoldUpOthers) {
   EXPECT_GT(depth, kClients);
 }
 
+/// Who has delivered by then, and not all, is up to the threads: whatever was lost, no row is missing or
+/// twice.
 TEST_F(StreamTest, AServerLostAfterItDeliveredEndsTheQuery) {
-  Pairs rows([&](int batch) {
-    if (batch == 100) cluster_.compute().pop_back();  // as SIGTERM does; nobody reads its windows meanwhile
-    return absl::OkStatus();
-  });
-  const auto result = cluster_.session().Execute(kPairs, rows);
-  ASSERT_FALSE(result.ok());
-  EXPECT_EQ(StateOf(result.status()), "08006") << result.status();
-  EXPECT_TRUE(absl::StrContains(result.status().message(), "had been delivered")) << result.status();
-  EXPECT_EQ(rows.repeated(), 0);
+  constexpr int kRounds = 20;
+  int ended = 0;
+  for (int round = 0; round < kRounds && ended == 0; ++round) {
+    Pairs rows([&](int batch) {
+      if (batch == 100) cluster_.compute().pop_back();  // as SIGTERM does; nobody reads its windows meanwhile
+      return absl::OkStatus();
+    });
+    const auto result = cluster_.session().Execute(kPairs, rows);
+    EXPECT_EQ(rows.repeated(), 0);
+    cluster_.AddComputeServer();
+    if (result.ok()) {
+      rows.ExpectAll();
+      continue;
+    }
+    ++ended;
+    EXPECT_EQ(StateOf(result.status()), "08006") << result.status();
+    EXPECT_TRUE(absl::StrContains(result.status().message(), "had been delivered")) << result.status();
+  }
+  EXPECT_EQ(ended, 1) << "no server was lost in the middle of its rows";
   ExpectIdle();
 }
 
