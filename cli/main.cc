@@ -88,10 +88,18 @@ class NamCommandLine final : public CommandLine {
         ->check(CLI::IsMember({"leased", "bitvector"}));
   }
 
+  static void AddThreads(CLI::App* command, int& threads, const std::string& what) {
+    Add(command, "--threads", threads, what)->check(CLI::Range(0, 1024));
+  }
+
   static void AddBuryAfter(CLI::App* command, double& bury_after_s) {
     Add(command, "--bury-after", bury_after_s,
         "how long a memory server whose lease has ended may come back with its data", "SECONDS")
-        ->check(CLI::Range(0.0, 604'800.0));
+        ->check([](const std::string& text) {
+          const double seconds =
+              std::strtod(text.c_str(), nullptr);  // that it is a number is checked by CLI11
+          return seconds >= 0 && seconds <= 604'800 ? "" : "Value not in range 0 to 604800";  // nan neither
+        });
   }
 
   static void AddEncrypt(CLI::App* command, bool& encrypt) {
@@ -117,7 +125,7 @@ class NamCommandLine final : public CommandLine {
     AddBytes(demo, "--memory", demo_.memory_bytes, "of each memory server; without it, enough");
     AddBytes(demo, "--scratch", demo_.scratch_bytes,
              "of it for queries' scratch memory; without it, a quarter");
-    Add(demo, "--threads", demo_.threads, "of each compute server; 0: the processors shared out");
+    AddThreads(demo, demo_.threads, "of each compute server; 0: the processors shared out");
     AddTimestamps(demo, demo_.timestamps);
     Add(demo, "--repeat", demo_.repeat, "runs of each query");
   }
@@ -135,7 +143,7 @@ class NamCommandLine final : public CommandLine {
                "of each memory server; without it, a third of the host's in all");
       AddBytes(up, "--scratch", up_.scratch_bytes,
                "of it for queries' scratch memory; without it, a quarter");
-      Add(up, "--threads", up_.threads, "of each compute server; 0: the processors shared out");
+      AddThreads(up, up_.threads, "of each compute server; 0: the processors shared out");
       AddTimestamps(up, up_.timestamps);
       AddEncrypt(up, up_.encrypt);
       AddLogLevel(up, up_.log_level);
@@ -228,7 +236,7 @@ class NamCommandLine final : public CommandLine {
     Add(compute, "--catalog", compute_.catalog, "the cluster's catalog", "HOST:PORT");
     Add(compute, "--secret-file", compute_.secret_file, "file with the cluster's secret", "FILE");
     AddTls(compute, compute_.tls);
-    Add(compute, "--threads", compute_.threads, "that run queries; 0: one a processor");
+    AddThreads(compute, compute_.threads, "that run queries; 0: one a processor");
     AddBytes(compute, "--memory", compute_.memory_bytes,
              "that all queries together may hold; without it, half of the host's");
     Add(compute, "--control-listen", compute_.control_listen, "where to listen for gRPC (127.0.0.1:0)",
