@@ -6,17 +6,17 @@
 #include <cstdio>
 #include <cstring>
 #include <iostream>
-#include <string>
 
 #include "terminal/exit_codes.h"
 
 namespace nam {
 namespace {
 
-/// Why output is lost. If it was earlier, its reason is gone; but who could not write then cannot now.
-std::string Reason(int flush_error) {
-  if (flush_error != 0) return std::strerror(flush_error);
-  return write(STDOUT_FILENO, "\n", 1) == 1 ? "some of it is lost" : std::strerror(errno);
+/// Why output is lost; 0: unknown. If it was earlier, its reason is gone; but who could not write then cannot
+/// now.
+int ReasonOf(int flush_error) {
+  if (flush_error != 0) return flush_error;
+  return write(STDOUT_FILENO, "\n", 1) == 1 ? 0 : errno;
 }
 
 }  // namespace
@@ -27,7 +27,10 @@ int FinishOutput(int code) {
   errno = 0;
   const bool lost_now = std::fflush(stdout) != 0;
   if (!lost_before && !lost_now) return code;
-  std::fprintf(stderr, "nam: cannot write the output: %s\n", Reason(lost_now ? errno : 0).c_str());
+  const int reason = ReasonOf(lost_now ? errno : 0);
+  if (reason == EPIPE) return code;  // who reads has seen enough
+  std::fprintf(stderr, "nam: cannot write the output: %s\n",
+               reason == 0 ? "some of it is lost" : std::strerror(reason));
   return code == kExitOk ? kExitFailed : code;
 }
 
