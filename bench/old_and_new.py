@@ -179,4 +179,5 @@ def main():
     return 1 if slower else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
