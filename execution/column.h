@@ -70,7 +70,6 @@ constexpr uint8_t WidthOf(Physical physical) {
       return 8;
     case Physical::kInt128:
     case Physical::kText:
-    case Physical::kUuid:
       return 16;
   }
   return 0;

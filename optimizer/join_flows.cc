@@ -74,7 +74,7 @@ double TimesMore(double rows, double expected) {
 /// What has a hash by which it can go by parts.
 bool HaveHashes(const std::vector<Expr>& keys) {
   return std::all_of(keys.begin(), keys.end(), [](const Expr& key) {
-    return key.type.kind != TypeKind::kUuid && key.type.kind != TypeKind::kInterval;
+    return key.type.kind != TypeKind::kInterval;
   });
 }
 

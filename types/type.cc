@@ -54,12 +54,11 @@ Physical PhysicalOf(const Type& type) {
       return Physical::kInt64;
     case TypeKind::kDecimal:
     case TypeKind::kInterval:  // packed: types/interval.h
+    case TypeKind::kUuid:
       return Physical::kInt128;
     case TypeKind::kString:
     case TypeKind::kBytes:
       return Physical::kText;
-    case TypeKind::kUuid:
-      return Physical::kUuid;
   }
   return Physical::kTruth;
 }

@@ -16,10 +16,9 @@ enum class TypeKind : uint8_t {
   kTimestamp = 6,
   kDouble = 7,
   kReal = 8,
-  // Reserved: no value has these kinds yet, and types/wire.h refuses them.
   kTime = 9,
   kTimestampTz = 10,
-  kInterval = 11,  // has values
+  kInterval = 11,
   kUuid = 12,
   kBytes = 13
 };
@@ -28,9 +27,11 @@ enum class TypeKind : uint8_t {
 inline constexpr int kMaxDecimalDigits = 38;
 
 /// A SQL type. Integers are 64 bits wide; a decimal is an integer of up to 38 digits divided by
-/// 10^scale; a date is days since 1970-01-01, a timestamp microseconds since then, without a time zone;
-/// an interval is months, days and microseconds (types/interval.h); double precision and real are as in
-/// types/real.h.
+/// 10^scale; a date is days since 1970-01-01, a timestamp microseconds since then, without a time zone or,
+/// with one, since that moment of UTC; a time is microseconds of a day; an interval is months, days and
+/// microseconds (types/interval.h); double precision and real are as in types/real.h; a uuid is a number of
+/// 128 bits whose highest one is turned, so that signed numbers are in the order of its bytes; bytea is
+/// bytes.
 struct Type {
   TypeKind kind = TypeKind::kNull;
   uint8_t scale = 0;  // decimals
@@ -50,15 +51,17 @@ struct Type {
   static constexpr Type Timestamp() { return {.kind = TypeKind::kTimestamp}; }
   static constexpr Type Double() { return {.kind = TypeKind::kDouble}; }
   static constexpr Type Real() { return {.kind = TypeKind::kReal}; }
+  static constexpr Type Time() { return {.kind = TypeKind::kTime}; }
+  static constexpr Type TimestampTz() { return {.kind = TypeKind::kTimestampTz}; }
+  static constexpr Type Uuid() { return {.kind = TypeKind::kUuid}; }
+  static constexpr Type Bytes() { return {.kind = TypeKind::kBytes}; }
   static constexpr Type Interval() { return {.kind = TypeKind::kInterval}; }
   static constexpr Type String(uint32_t length = 0) { return {.kind = TypeKind::kString, .length = length}; }
   /// An exact number: integer or decimal.
   bool numeric() const { return kind == TypeKind::kInteger || kind == TypeKind::kDecimal; }
   /// double precision or real.
   bool real() const { return kind == TypeKind::kDouble || kind == TypeKind::kReal; }
-  bool HasValues() const {
-    return kind != TypeKind::kNull && (kind <= TypeKind::kReal || kind == TypeKind::kInterval);
-  }
+  bool HasValues() const { return kind != TypeKind::kNull; }
 };
 static_assert(sizeof(Type) == 8);
 
@@ -67,7 +70,7 @@ std::string TypeName(const Type& type);
 
 /// How the values of a type lie in memory. Code that works on many values switches over this, not over
 /// TypeKind.
-enum class Physical : uint8_t { kTruth, kInt64, kInt128, kText, kUuid };
+enum class Physical : uint8_t { kTruth, kInt64, kInt128, kText };
 
 /// The form that holds every value of the type. Decimals whose bounds are known may take fewer bits.
 Physical PhysicalOf(const Type& type);

@@ -37,7 +37,6 @@ class PartitionSink::Task final : public SinkTask {
 absl::StatusOr<std::unique_ptr<PartitionSink>> PartitionSink::Make(const Options& options,
                                                                    storage::ScratchSpace& space,
                                                                    MemoryBudget& budget) {
-  for (const uint32_t key : options.keys) NAM_RETURN_IF_ERROR(CheckKeyOfParts(options.rows[key].type));
   NAM_ASSIGN_OR_RETURN(RowLayout layout, PartLayout(options.rows, options.parts));
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<const Program> slots,
                        Program::Compile(SlotsOf(options.rows), options.rows));

@@ -22,7 +22,7 @@ class PartitionSink final : public Sink {
     uint64_t attempt = 0;
     int threads = 1;  // that share half of the budget for their open pages
   };
-  /// UNIMPLEMENTED for keys without a hash. Space and budget outlive the sink.
+  /// Space and budget outlive the sink.
   static absl::StatusOr<std::unique_ptr<PartitionSink>> Make(const Options& options,
                                                              storage::ScratchSpace& space,
                                                              MemoryBudget& budget);

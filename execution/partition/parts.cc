@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "types/sql_error.h"
 
 namespace nam::execution {
@@ -20,11 +19,6 @@ uint32_t PageBytes(const plan::Schema& rows, uint32_t parts) {
 
 bool IsTooLarge(const absl::Status& status) {
   return absl::IsResourceExhausted(status) && !SqlErrorOf(status).has_value();
-}
-
-absl::Status CheckKeyOfParts(const Type& type) {
-  if (PhysicalOf(type) != Physical::kUuid) return absl::OkStatus();
-  return absl::UnimplementedError(absl::StrCat("parts by ", TypeName(type), " are not supported"));
 }
 
 absl::StatusOr<RowLayout> PartLayout(const plan::Schema& rows, uint32_t parts) {

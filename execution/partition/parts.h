@@ -50,9 +50,6 @@ inline bool IsIn(PartSlice slice, uint64_t hash, uint32_t parts) {
   return slice.bits == 0 || RestOf(hash, parts) >> (64 - slice.bits) == slice.number;
 }
 
-/// UNIMPLEMENTED for types whose values have no hash.
-absl::Status CheckKeyOfParts(const Type& type);
-
 /// The layout of rows that go by parts: follows from the rows and the number of parts, so that who writes
 /// them and who reads them agree. A thread has a page open for each part: the more parts, the smaller the
 /// pages; but rows with texts have the largest.

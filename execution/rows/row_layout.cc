@@ -100,9 +100,8 @@ absl::StatusOr<RowLayout> RowLayout::Make(const plan::Schema& schema,
   RowLayout layout;
   layout.page_bytes_ = page_bytes;
   layout.local_ = !meanings.empty();
-  for (size_t i = 0; i < schema.size(); ++i) {
-    NAM_RETURN_IF_ERROR(layout.AddField(schema[i], meanings.empty() ? nullptr : meanings[i]));
-  }
+  for (size_t i = 0; i < schema.size(); ++i)
+    layout.AddField(schema[i], meanings.empty() ? nullptr : meanings[i]);
   uint64_t bytes = 0;
   for (const RowField& field : layout.fields_) bytes += field.width;
   bytes += (schema.size() + 7) / 8;
@@ -115,7 +114,7 @@ absl::StatusOr<RowLayout> RowLayout::Make(const plan::Schema& schema,
   return layout;
 }
 
-absl::Status RowLayout::AddField(const plan::Slot& slot, const CodeMeaning* meaning) {
+void RowLayout::AddField(const plan::Slot& slot, const CodeMeaning* meaning) {
   RowField field{.type = slot.type, .physical = PhysicalOf(slot.type), .meaning = meaning};
   plan::Bounds bounds;
   switch (field.physical) {
@@ -131,8 +130,6 @@ absl::Status RowLayout::AddField(const plan::Slot& slot, const CodeMeaning* mean
       field.physical = bounds.narrow() ? Physical::kInt64 : Physical::kInt128;
       field.base = bounds.narrow() ? static_cast<int64_t>(bounds.low) : 0;
       break;
-    default:
-      return absl::InvalidArgumentError(absl::StrCat("rows have no column of type ", TypeName(slot.type)));
   }
   if (meaning != nullptr) {
     if (field.physical == Physical::kInt128) field.physical = Physical::kInt64;  // as all codes' numbers
@@ -141,7 +138,6 @@ absl::Status RowLayout::AddField(const plan::Slot& slot, const CodeMeaning* mean
   }
   fields_.push_back(field);
   bounds_.push_back(bounds);
-  return absl::OkStatus();
 }
 
 void RowLayout::Place(const plan::Schema& schema) {

@@ -92,7 +92,7 @@ class RowLayout {
   RowLayout() = default;
   static absl::StatusOr<RowLayout> Make(const plan::Schema& schema,
                                         std::span<const CodeMeaning* const> meanings, uint32_t page_bytes);
-  absl::Status AddField(const plan::Slot& slot, const CodeMeaning* meaning);
+  void AddField(const plan::Slot& slot, const CodeMeaning* meaning);
   void Place(const plan::Schema& schema);
   uint32_t Digest() const;
   absl::Status CheckHeader(std::span<const std::byte> page, const PageHeader& header, uint64_t attempt) const;

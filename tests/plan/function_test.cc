@@ -111,7 +111,7 @@ TEST(Function, PlansCallWhatTakesTheirOperands) {
     }
     Expr other = call;
     other.children[0] = MakeLiteral(Value::Null(CharType(3)), -1);
-    other.children[0].type.kind = TypeKind::kUuid;
+    other.children[0].type.kind = TypeKind::kNull;
     EXPECT_FALSE(SlotOf(other, {}).ok());
     Expr result = call;
     result.type = call.type.kind == TypeKind::kBool ? Type::Date() : Type::Bool();

@@ -287,7 +287,6 @@ TEST(Program, RefusesWhatTheInputHasNot) {
   EXPECT_TRUE(refused(Slot(-1, Type::Integer())));
   EXPECT_TRUE(refused(Slot(0, Type::String())));
   EXPECT_TRUE(refused(Truth(Op::kIsNull, {Slot(7, Type::Integer())})));
-  EXPECT_TRUE(refused(Literal(Value::Null({.kind = TypeKind::kUuid}))));
   EXPECT_FALSE(refused(Slot(0, Type::Integer())));
 }
 

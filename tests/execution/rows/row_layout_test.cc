@@ -117,11 +117,6 @@ TEST(RowLayout, RefusesRowsOfMoreThanAQuarterOfAPage) {
   EXPECT_FALSE(RowLayout::Of(plan::Schema(100'000, wide), RowLayout::kMostPageBytes).ok());
 }
 
-TEST(RowLayout, RefusesTypesThatVectorsHaveNot) {
-  const plan::Slot slot{{.kind = TypeKind::kUuid}, false, {}};
-  EXPECT_TRUE(absl::IsInvalidArgument(RowLayout::Of({slot}, kPageBytes).status()));
-}
-
 TEST(RowLayout, NoRowHasTheNumberOfTheNullRow) {
   for (const uint32_t page_bytes : {16U << 10, 32U << 10, 64U << 10}) {
     for (uint32_t columns = 0; columns < 600; ++columns) {
