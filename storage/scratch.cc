@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -49,6 +50,7 @@ std::optional<ScratchSlab> ScratchSpace::TakeRest(uint64_t bytes_least) {
 absl::StatusOr<ScratchSlab> ScratchSpace::NextSlab(uint64_t bytes, uint64_t bytes_least,
                                                    const std::atomic<bool>& cancel) {
   if (const std::optional<ScratchSlab> rest = TakeRest(bytes_least)) return *rest;
+  bytes_least = std::max(bytes_least, kLeastSlabBytes);
   bytes = std::max(bytes_least, std::min(bytes, most_.load(std::memory_order_relaxed)));
   while (true) {
     NAM_ASSIGN_OR_RETURN(const std::vector<MemoryServerId> servers, Servers());
@@ -114,9 +116,10 @@ ScratchWriter::~ScratchWriter() {
 absl::StatusOr<ScratchPage> ScratchWriter::Place(uint32_t bytes) {
   const uint64_t taken = (uint64_t{bytes} + kPageAlignment - 1) / kPageAlignment * kPageAlignment;
   if (slab_.left() < taken) {
-    NAM_ASSIGN_OR_RETURN(slab_, space_.NextSlab(next_slab_bytes_, taken, cancel_));
+    const uint64_t bytes_wanted =
+        std::clamp(std::bit_floor(bytes_), ScratchSpace::kFirstSlabBytes, ScratchSpace::kMostSlabBytes);
+    NAM_ASSIGN_OR_RETURN(slab_, space_.NextSlab(bytes_wanted, taken, cancel_));
     if (slab_.left() < taken) return absl::InternalError("a slab is smaller than what was asked for");
-    next_slab_bytes_ = std::min(2 * next_slab_bytes_, ScratchSpace::kMostSlabBytes);
   }
   const ScratchPage page{slab_.begin.Plus(slab_.used), bytes};
   slab_.used += taken;

@@ -48,6 +48,8 @@ struct ScratchSlab {
 class ScratchSpace {
  public:
   static constexpr uint64_t kFirstSlabBytes = uint64_t{256} << 10, kMostSlabBytes = uint64_t{64} << 20;
+  /// Smaller ones are not asked for, or pages of a few hundred bytes would each be a call for what is left.
+  static constexpr uint64_t kLeastSlabBytes = uint64_t{64} << 10;
   /// A memory server's memory in one piece for the allocation. RESOURCE_EXHAUSTED: its share does not have
   /// so much. CANCELLED soon after `cancel` is set.
   using Allocate = std::function<absl::StatusOr<ScratchSlab>(MemoryServerId server, uint64_t bytes,
@@ -62,7 +64,7 @@ class ScratchSpace {
       : find_servers_(std::move(find_servers)), next_(first), allocate_(std::move(allocate)) {}
 
   /// A slab that has `bytes_least` left at least: one that was given back, or a new one of about `bytes`; if
-  /// no server has so much, of half as much, and so on.
+  /// no server has so much, of half as much, and so on, down to kLeastSlabBytes.
   /// RESOURCE_EXHAUSTED, "scratch memory is full": none of them has room. Servers that do not answer are
   /// passed over as long as another does. CANCELLED soon after `cancel` is set, at the latest when the server
   /// that is being asked has answered.
@@ -121,6 +123,8 @@ class ScratchWriter {
     std::vector<fabric::WorkRequest> requests;
     std::vector<uint32_t> slots;
   };
+  /// A new slab has no more bytes than were written before, but kFirstSlabBytes at least: of many short
+  /// writers most of the slabs would be left over otherwise.
   absl::StatusOr<ScratchPage> Place(uint32_t bytes);
   absl::StatusOr<uint32_t> FreeSlot();
   absl::Status Post(Queue& queue);
@@ -133,7 +137,6 @@ class ScratchWriter {
   const uint32_t slot_bytes_;
   const std::atomic<bool>& cancel_;
   ScratchSlab slab_;
-  uint64_t next_slab_bytes_ = ScratchSpace::kFirstSlabBytes;
   std::vector<uint32_t> free_;                 // slots of the buffer
   std::deque<Queue> queues_;                   // one a memory server
   std::vector<std::vector<uint32_t>> posted_;  // slots by batch in flight

@@ -29,7 +29,7 @@ ScratchStreams::~ScratchStreams() {
   if (in_flight_ > 0) channel_.Break();
 }
 
-std::span<const std::byte> ScratchStreams::Slot(uint32_t slot) const {
+std::span<std::byte> ScratchStreams::Slot(uint32_t slot) {
   return {MemoryOf(slot), slot_bytes_};
 }
 
@@ -133,13 +133,13 @@ void ScratchReader::Start(std::vector<ScratchPage> pages) {
   given_ = false;
 }
 
-absl::StatusOr<std::span<const std::byte>> ScratchReader::Next() {
-  if (!list_.has_value()) return std::span<const std::byte>();
+absl::StatusOr<std::span<std::byte>> ScratchReader::Next() {
+  if (!list_.has_value()) return std::span<std::byte>();
   if (std::exchange(given_, false)) NAM_RETURN_IF_ERROR(list_->Release(0));
-  if (list_->pages_left(0) == 0) return std::span<const std::byte>();
+  if (list_->pages_left(0) == 0) return std::span<std::byte>();
   NAM_ASSIGN_OR_RETURN(const uint32_t slot, list_->Next(0));
   given_ = true;
-  const std::span<const std::byte> page = list_->Slot(slot).first(list_->bytes(slot));
+  const std::span<std::byte> page = list_->Slot(slot).first(list_->bytes(slot));
   ++pages_;
   bytes_ += page.size();
   return page;

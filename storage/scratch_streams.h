@@ -49,8 +49,8 @@ class ScratchStreams {
   absl::Status Release(uint32_t list);
 
   size_t pages_left(uint32_t list) const { return lists_[list].pages.size() - lists_[list].given; }
-  /// All of a slot. Behind the page's own bytes are any.
-  std::span<const std::byte> Slot(uint32_t slot) const;
+  /// All of a slot, the caller's to change until its page is released. Behind the page's own bytes are any.
+  std::span<std::byte> Slot(uint32_t slot);
   /// Of the page that Next has given.
   uint32_t bytes(uint32_t slot) const { return slots_[slot].bytes; }
 
@@ -94,9 +94,9 @@ class ScratchReader {
 
   /// These pages come next. All of the former ones have been taken.
   void Start(std::vector<ScratchPage> pages);
-  /// The next page, until the next call; empty: there is none. Behind it the memory up to page_bytes_max may
-  /// be read, too, and holds any bytes. Errors as of ScratchStreams::Next.
-  absl::StatusOr<std::span<const std::byte>> Next();
+  /// The next page, the caller's to change until the next call; empty: there is none. The memory behind it up
+  /// to page_bytes_max is the caller's, too, and holds any bytes. Errors as of ScratchStreams::Next.
+  absl::StatusOr<std::span<std::byte>> Next();
 
   uint64_t pages() const { return pages_; }
   uint64_t bytes() const { return bytes_; }

@@ -38,8 +38,8 @@ class PartDirectory {
 };
 
 /// DATA_LOSS unless a directory from elsewhere is one of these parts: they ascend, each page has a size and a
-/// place that pages of the layout can have, and no part says that it has more rows than its pages hold. A
-/// page without texts may be cut off behind its last row.
+/// place that pages of the layout can have, and no part says that it has more rows than its pages hold. Any
+/// of them may be packed (packed_page.h).
 absl::Status CheckDirectory(const proto::Directory& directory, uint32_t parts, const RowLayout& layout);
 
 }  // namespace nam::execution

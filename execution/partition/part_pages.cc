@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "execution/partition/packed_page.h"
 #include "execution/partition/part_directory.h"
 #include "execution/partition/parts.h"
 #include "execution/rows/row_hash.h"
@@ -87,10 +88,10 @@ absl::Status PartReader::EndRun() {
 }
 
 absl::StatusOr<bool> PartReader::NextPage() {
-  NAM_ASSIGN_OR_RETURN(const std::span<const std::byte> read, reader_.Next());
+  NAM_ASSIGN_OR_RETURN(const std::span<std::byte> read, reader_.Next());
   if (read.empty()) return false;
-  // Where it was cut off are any bytes: its checksum covers the rows and texts that it says it has.
-  const std::span<const std::byte> page(read.data(), layout_.page_bytes());
+  const std::span<std::byte> page(read.data(), layout_.page_bytes());
+  NAM_RETURN_IF_ERROR(UnpackPage(layout_, page, read.size()));
   NAM_RETURN_IF_ERROR(layout_.CheckPage(page, runs_[run_]->attempt));
   PageHeader header;
   std::memcpy(&header, page.data(), sizeof(header));

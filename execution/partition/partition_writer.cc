@@ -1,6 +1,5 @@
 #include "execution/partition/partition_writer.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
@@ -10,6 +9,7 @@
 #include "base/status_macros.h"
 #include "execution/budget_array.h"
 #include "execution/partition/open_scratch.h"
+#include "execution/partition/packed_page.h"
 #include "execution/partition/parts.h"
 #include "execution/rows/row_hash.h"
 #include "plan/work_cost.h"
@@ -168,23 +168,16 @@ absl::Status PartitionWriter::MakeRoom(TaskContext& context, uint32_t part, uint
   return absl::OkStatus();
 }
 
-/// What rows and texts lie in, from the page's beginning: of a page without texts, up to its last row.
-uint32_t PartitionWriter::BytesOf(const OpenPage& page) const {
-  if (!texts_.empty()) return rows_.layout.page_bytes();
-  const uint32_t end = kPageHeaderBytes + page.rows * rows_.layout.stride();
-  return std::min((end + 63) / 64 * 64, rows_.layout.page_bytes());
-}
-
 /// The page is empty again.
 absl::Status PartitionWriter::WritePage(TaskContext& context, uint32_t part) {
   OpenPage& page = open_[part];
-  const uint32_t bytes = BytesOf(page);
   PageHeader header;
   std::memcpy(&header, page.bytes, sizeof(header));
   header.rows = page.rows;
   header.text_begin = page.text_begin;
   std::memcpy(page.bytes, &header, sizeof(header));
   rows_.layout.Seal(page.bytes, rows_.attempt);
+  const uint32_t bytes = PackPage(rows_.layout, page.bytes);
   context.Charge(bytes, plan::work_cost::kChecksumBytePs);
   context.Settle();
   const absl::StatusOr<storage::ScratchPage> place = scratch_.Write({page.bytes, bytes});

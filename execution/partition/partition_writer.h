@@ -34,8 +34,8 @@ struct PartedRows {
 ///
 /// One thread. Its memory is the budget's: one page, and one for each part that has rows, or fewer if that is
 /// more than it may have: a part without a page takes the fullest one of the others, once that is written. So
-/// two pages are enough; a chunk's rows are then copied part by part, or pages would have a row each. (Pages
-/// with texts take their whole size in scratch memory, however few rows they have.)
+/// two pages are enough; a chunk's rows are then copied part by part, or pages would have a row each. In
+/// scratch memory a page takes what its rows have (packed_page.h), however few they are.
 class PartitionWriter {
  public:
   /// Field i of the rows is output i of the program. All that is referred to outlives the writer. The channel
@@ -72,7 +72,6 @@ class PartitionWriter {
   std::span<const uint32_t> ByPart(uint32_t rows);
   /// Makes room in the part's page for a row with so many bytes of text.
   absl::Status MakeRoom(TaskContext& context, uint32_t part, uint32_t text_bytes);
-  uint32_t BytesOf(const OpenPage& page) const;
   absl::Status WritePage(TaskContext& context, uint32_t part);
 
   const PartedRows& rows_;

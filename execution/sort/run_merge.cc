@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "execution/budget_array.h"
+#include "execution/partition/packed_page.h"
 #include "plan/work_cost.h"
 
 namespace nam::execution {
@@ -111,7 +112,8 @@ absl::StatusOr<bool> RunMerge::BeginPage(TaskContext& context, uint32_t run) {
     return false;
   }
   NAM_ASSIGN_OR_RETURN(cursor.slot, streams_.Next(run));
-  const std::span<const std::byte> page = streams_.Slot(cursor.slot);
+  const std::span<std::byte> page = streams_.Slot(cursor.slot);
+  NAM_RETURN_IF_ERROR(UnpackPage(plan_.layout(), page, streams_.bytes(cursor.slot)));
   NAM_RETURN_IF_ERROR(plan_.layout().CheckPage(page, cursor.attempt));
   context.Charge(page.size(), plan::work_cost::kChecksumBytePs);
   PageHeader header;

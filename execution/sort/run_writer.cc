@@ -1,6 +1,5 @@
 #include "execution/sort/run_writer.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -8,6 +7,7 @@
 #include "base/status_macros.h"
 #include "execution/budget_array.h"
 #include "execution/partition/open_scratch.h"
+#include "execution/partition/packed_page.h"
 #include "plan/work_cost.h"
 
 namespace nam::execution {
@@ -19,10 +19,7 @@ RunWriter::RunWriter(const RowsPlan& plan, uint64_t attempt, const RunPlace& pla
       budget_(budget),
       scratch_(*place.space, *place.channel, plan.layout().page_bytes(), cancel),
       writer_(plan.layout(), plan.slots()),
-      frame_(plan.slots().NewFrame()) {
-  for (size_t i = 0; i < plan.layout().fields(); ++i)
-    texts_ = texts_ || plan.layout().field(i).physical == Physical::kText;
-}
+      frame_(plan.slots().NewFrame()) {}
 
 RunWriter::~RunWriter() {
   if (page_ == nullptr) return;
@@ -76,10 +73,8 @@ absl::Status RunWriter::WritePage(TaskContext& context) {
   const RowLayout& layout = plan_.layout();
   PageHeader header;
   std::memcpy(&header, page_, sizeof(header));
-  // Without texts nothing lies behind the last row.
-  uint32_t bytes = layout.page_bytes();
-  if (!texts_) bytes = std::min((kPageHeaderBytes + header.rows * layout.stride() + 63) / 64 * 64, bytes);
   layout.Seal(page_, attempt_);
+  const uint32_t bytes = PackPage(layout, page_);
   context.Charge(bytes, plan::work_cost::kChecksumBytePs);
   context.Settle();
   const absl::StatusOr<storage::ScratchPage> place = scratch_.Write({page_, bytes});

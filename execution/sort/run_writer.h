@@ -49,7 +49,6 @@ class RunWriter {
   storage::ScratchWriter scratch_;
   RowWriter writer_;
   Frame frame_;
-  bool texts_ = false;
   std::byte* page_ = nullptr;
   ScratchRun run_;
 };

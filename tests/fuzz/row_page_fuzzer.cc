@@ -1,5 +1,5 @@
-// Pages of rows as another server sent them: the first byte picks the plan that they are for. What passes the
-// check is read whole.
+// Pages of rows as another server sent them, or as they lie in scratch memory: the first byte picks the plan
+// that they are for. What passes the check is read whole.
 
 #include <cstring>
 #include <memory>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "execution/partition/packed_page.h"
 #include "execution/rows/row_layout.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -14,8 +15,10 @@ namespace nam::fuzz {
 namespace {
 
 using execution::kPageHeaderBytes;
+using execution::PackPage;
 using execution::PageHeader;
 using execution::RowLayout;
+using execution::UnpackPage;
 
 constexpr uint32_t kPageBytes = RowLayout::kLeastPageBytes;
 constexpr uint64_t kAttempt = 9;
@@ -44,11 +47,15 @@ const std::vector<RowLayout>& Layouts() {
   return *layouts;
 }
 
-/// An input keeps rows and texts, not the thousands of bytes between them: plan, whether the sum is right,
-/// the header, u16 bytes behind the header, those, and the last bytes of the page.
+/// How a page comes, by bits.
+constexpr uint8_t kSealed = 1;  // its sum is right
+constexpr uint8_t kPacked = 2;  // as much of it as the input has, in lines of 64 bytes
+
+/// An input keeps rows and texts, not the thousands of bytes between them: plan, how it comes, the header,
+/// u16 bytes behind the header, those, and the last bytes of the page.
 std::string InputOf(uint8_t plan, const std::byte* page, uint16_t front, uint16_t back) {
   std::string input(1, static_cast<char>(plan));
-  input += '\1';
+  input += static_cast<char>(kSealed);
   input.append(reinterpret_cast<const char*>(page), kPageHeaderBytes);
   Append(input, front);
   input.append(reinterpret_cast<const char*>(page) + kPageHeaderBytes, front);
@@ -105,6 +112,10 @@ std::vector<std::string> Seeds() {
     layout.Seal(page.get(), kAttempt);
     NAM_CHECK(layout.CheckPage({page.get(), kPageBytes}, kAttempt).ok());
     seeds.push_back(InputOf(plan, page.get(), static_cast<uint16_t>(3 * layout.stride()), 8));
+    const uint32_t bytes = PackPage(layout, page.get());
+    std::string packed = {static_cast<char>(plan), static_cast<char>(kSealed | kPacked)};
+    packed.append(reinterpret_cast<const char*>(page.get()), bytes);
+    seeds.push_back(std::move(packed));
   }
   return seeds;
 }
@@ -115,23 +126,29 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace nam::fuzz;
   Input input(data, size);
   const RowLayout& layout = Layouts()[input.Byte() % Layouts().size()];
-  const bool sealed = input.Byte() % 2 == 1;
+  const uint8_t how = input.Byte();
   // Of its own, so that a sanitizer sees the first byte read beside it.
   const auto page = std::make_unique<std::byte[]>(kPageBytes);
   const auto put = [&](size_t at, std::span<const std::byte> bytes) {
     if (!bytes.empty()) std::memcpy(page.get() + at, bytes.data(), bytes.size());
   };
-  put(0, input.Bytes(kPageHeaderBytes));
-  const size_t front = std::min<size_t>(input.Take<uint16_t>(), kPageBytes - kPageHeaderBytes);
-  put(kPageHeaderBytes, input.Bytes(front));
-  const auto back = input.Bytes(kPageBytes - kPageHeaderBytes);
-  put(kPageBytes - back.size(), back);
+  if ((how & kPacked) != 0) {
+    const auto bytes = input.Bytes(kPageBytes);
+    put(0, bytes);
+    if (!UnpackPage(layout, {page.get(), kPageBytes}, (bytes.size() + 63) / 64 * 64).ok()) return 0;
+  } else {
+    put(0, input.Bytes(kPageHeaderBytes));
+    const size_t front = std::min<size_t>(input.Take<uint16_t>(), kPageBytes - kPageHeaderBytes);
+    put(kPageHeaderBytes, input.Bytes(front));
+    const auto back = input.Bytes(kPageBytes - kPageHeaderBytes);
+    put(kPageBytes - back.size(), back);
+  }
   PageHeader header;
   std::memcpy(&header, page.get(), sizeof(header));
   // A peer's page has the right sum, whatever else it has; made where the counts allow it.
   const bool sums =
       header.rows <= layout.rows_max() && header.text_begin <= kPageBytes && header.bytes == kPageBytes;
-  if (sealed && sums) layout.Seal(page.get(), header.attempt);
+  if ((how & kSealed) != 0 && sums) layout.Seal(page.get(), header.attempt);
   if (!layout.CheckPage({page.get(), kPageBytes}, kAttempt).ok()) return 0;
   [[maybe_unused]] const volatile uint64_t sum = ReadAll(layout, page.get(), header.rows);
   return 0;

@@ -65,6 +65,21 @@ TEST(ScratchSpaceTest, WhatIsLeftIsUsedUpInSmallerSlabs) {
   EXPECT_EQ(bytes, 4u << 20);
 }
 
+/// Pages may be short: what servers have left is handed out, but not as a slab for each.
+TEST(ScratchSpaceTest, SlabsHaveALeastSize) {
+  FakeServers servers;
+  servers.room = {{1, 1 << 20}, {2, (1 << 20) + ScratchSpace::kLeastSlabBytes / 2}};
+  ScratchSpace space = servers.Space();
+  uint64_t bytes = 0;
+  absl::StatusOr<ScratchSlab> slab;
+  while ((slab = space.NextSlab(64 << 20, 192, servers.cancel)).ok()) {
+    EXPECT_GE(slab->bytes, ScratchSpace::kLeastSlabBytes);
+    bytes += slab->bytes;
+  }
+  EXPECT_EQ(slab.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(bytes, 2u << 20);
+}
+
 TEST(ScratchSpaceTest, AServerThatIsGoneIsPassedOver) {
   FakeServers servers;
   servers.room = {{1, 1 << 20}, {2, 1 << 20}};
@@ -108,8 +123,9 @@ class ScratchTest : public ::testing::TestWithParam<fabric::Kind> {
           return Slab(server, bytes);
         });
   }
-  absl::StatusOr<ScratchSlab> Slab(MemoryServerId server, uint64_t) {
+  absl::StatusOr<ScratchSlab> Slab(MemoryServerId server, uint64_t bytes_asked) {
     constexpr uint64_t kSlabBytes = 5 * kMostBytes;  // whatever is asked for
+    asked_.push_back(bytes_asked);
     uint64_t& used = used_[server];
     if (used + kSlabBytes > TwoServers::kBytes) return absl::ResourceExhaustedError("full");
     keys_.push_back(*servers_.fabric(server.value())
@@ -130,6 +146,7 @@ class ScratchTest : public ::testing::TestWithParam<fabric::Kind> {
   std::unique_ptr<fabric::Fabric> client_;
   std::vector<std::unique_ptr<fabric::MemoryRegion>> keys_;
   std::map<MemoryServerId, uint64_t> used_;
+  std::vector<uint64_t> asked_;  // bytes of slabs
   std::atomic<bool> cancel_ = false;
 };
 INSTANTIATE_TEST_SUITE_P(Fabrics, ScratchTest,
@@ -261,6 +278,25 @@ TEST_P(ScratchTest, WhatAWriterLeavesIsUsedByTheNext) {
             [](const ScratchPage& a, const ScratchPage& b) { return a.at < b.at; });
   for (size_t i = 1; i < places.size(); ++i)
     EXPECT_GE(places[i].at.raw(), places[i - 1].at.raw() + kMostBytes) << "pages lie apart";
+}
+
+/// However small those are that it gets.
+TEST_P(ScratchTest, AWriterAsksForNoLargerSlabThanItHasWritten) {
+  ScratchSpace space = Space();
+  const std::unique_ptr<Channel> channel = NewChannel();
+  ScratchWriter writer(space, *channel, kMostBytes, cancel_);
+  const std::vector<std::byte> page(kMostBytes, std::byte{7});
+  while (writer.bytes() < (3 << 20)) {
+    const uint64_t before = writer.bytes();
+    const size_t slabs = asked_.size();
+    ASSERT_TRUE(writer.Write(page).ok());
+    if (asked_.size() > slabs) {
+      EXPECT_LE(asked_.back(), std::max(before, ScratchSpace::kFirstSlabBytes)) << before;
+    }
+  }
+  EXPECT_EQ(asked_.front(), ScratchSpace::kFirstSlabBytes);
+  EXPECT_EQ(asked_.back(), 2u << 20) << "and a larger one for much";
+  ASSERT_TRUE(writer.Flush().ok());
 }
 
 TEST_P(ScratchTest, PlacesThatAreNoneAreErrors) {

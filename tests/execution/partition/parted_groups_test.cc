@@ -68,6 +68,7 @@ class Stages {
     PartedGroups sink(*plan_, options, *space, driver_.budget());
     if (absl::Status status = cluster_.RunInto(aggregation_.schema, input, sink, tasks); !status.ok())
       return status;
+    slab_bytes_ += space->slab_bytes();
     parted_ = sink.parted();
     if (parted_) {
       directories_.push_back(sink.output().directory().ToProto(attempt_, kPipeline));
@@ -107,6 +108,8 @@ class Stages {
   std::vector<proto::Directory>& directories() { return directories_; }
   bool parted() const { return parted_; }
   const AggregatePlan& plan() const { return *plan_; }
+  /// Of scratch memory, that attempts have taken.
+  uint64_t slab_bytes() const { return slab_bytes_; }
 
  private:
   StepDriver& driver_;
@@ -115,7 +118,7 @@ class Stages {
   const uint32_t parts_;
   const std::unique_ptr<const AggregatePlan> plan_, merge_;
   std::vector<proto::Directory> directories_;
-  uint64_t attempt_ = 100;
+  uint64_t attempt_ = 100, slab_bytes_ = 0;
   bool parted_ = false;
 };
 
@@ -135,10 +138,7 @@ TEST(PartedGroupsTest, AnyKeysAndAggregatesGiveTheSameByAnyParts) {
     RandomStream& random = driver.random();
     ScratchCluster cluster(driver);
     const Aggregation aggregation = RandomParted(random);
-    // Pages with texts are large: a few of these fill the servers.
-    const bool texts = std::any_of(aggregation.schema.begin(), aggregation.schema.end(),
-                                   [](const auto& slot) { return slot.type.kind == TypeKind::kString; });
-    const uint32_t parts = 1 + static_cast<uint32_t>(random.Below(texts || random.OneIn(2) ? 8 : 256));
+    const uint32_t parts = 1 + static_cast<uint32_t>(random.Below(random.OneIn(2) ? 8 : 256));
     Stages stages(driver, cluster, aggregation, parts);
     std::vector<Tuple> all;
     for (uint64_t attempt = 1 + random.Below(3); attempt > 0; --attempt) {
@@ -219,6 +219,48 @@ TEST(PartedGroupsTest, RowsThatMakeNoFewerGroupsAreWrittenOnce) {
   const auto merged = stages.Merge(PiecesOf(4), 1);
   ASSERT_TRUE(merged.ok()) << merged.status();
   ExpectTuples(*merged, Model(aggregation, input));
+}
+
+/// Tasks may have a few pages open, for ten times as many parts: pages have a few rows each. Those with texts
+/// would take 64 KiB each for them.
+TEST(PartedGroupsTest, TextsTakeTheirBytesInScratchMemory) {
+  for (const uint64_t seed : TestSeeds(1)) {
+    SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
+    StepDriver driver(seed, 6 << 20);
+    RandomStream& random = driver.random();
+    ScratchCluster cluster(driver);
+    Aggregation aggregation;
+    aggregation.schema = {
+        {Type::String(), false, {}}, {Type::String(), true, {}}, {Type::Integer(), false, {0, 9, true}}};
+    aggregation.keys = {SlotExpr(aggregation.schema, 0), SlotExpr(aggregation.schema, 1)};
+    aggregation.aggregates = {MakeAggregate(plan::AggregateFunction::kSum, aggregation.schema, 2)};
+    constexpr uint32_t kParts = 64;
+    Stages stages(driver, cluster, aggregation, kParts);
+    std::vector<Tuple> input;
+    uint64_t bytes = 0;
+    for (int i = 0; i < 75'000; ++i) {
+      Cell name = Cell::Text(std::to_string(i) + std::string(20 + random.Below(80), 'n'));
+      Cell note = random.OneIn(4) ? Cell() : Cell::Text(std::string(random.Below(9), 'x'));
+      bytes += stages.plan().partial_layout().stride() + name.text.size() + note.text.size();
+      input.push_back({std::move(name), std::move(note), Cell::Number(i % 10)});
+    }
+    const absl::Status status = stages.Group(input, {}, 4);
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_TRUE(stages.parted());
+    uint64_t rows = 0, pages = 0, page_bytes = 0;
+    for (const proto::PartPages& part : stages.directories()[0].parts()) {
+      rows += part.rows();
+      pages += static_cast<uint64_t>(part.pages_size());
+      for (const uint32_t of_page : part.bytes()) page_bytes += of_page;
+    }
+    EXPECT_EQ(rows, input.size()) << "all are groups of their own";
+    EXPECT_GT(pages, 20 * kParts) << "the test has short pages";
+    EXPECT_LT(page_bytes, bytes * 3 / 2) << pages << " pages";
+    EXPECT_LT(stages.slab_bytes(), bytes * 3);
+    const auto merged = stages.Merge(PiecesOf(kParts), 2);
+    ASSERT_TRUE(merged.ok()) << merged.status();
+    ExpectTuples(*merged, Model(aggregation, input));
+  }
 }
 
 TEST(PartedGroupsTest, FewGroupsStay) {

@@ -13,13 +13,6 @@
 namespace nam::execution {
 namespace {
 
-bool HasTexts(const RowLayout& layout) {
-  for (size_t i = 0; i < layout.fields(); ++i) {
-    if (layout.field(i).physical == Physical::kText) return true;
-  }
-  return false;
-}
-
 TEST(PartitionSinkTest, EachRowComesOnceAndEqualKeysTogether) {
   for (const uint64_t seed : TestSeeds(20)) {
     SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
@@ -38,14 +31,12 @@ TEST(PartitionSinkTest, EachRowComesOnceAndEqualKeysTogether) {
     std::vector<proto::Directory> directories;
     for (uint64_t attempt = 1; attempt <= 1 + random.Below(3); ++attempt) {
       const std::unique_ptr<storage::ScratchSpace> space = cluster.NewSpace();
-      // Two pages a task, or enough for all parts. Pages with texts are whole ones, however few rows they
-      // have.
+      // Two pages a task, or enough for all parts.
       const int tasks = 1 + static_cast<int>(random.Below(3));
       MemoryBudget few_pages(static_cast<uint64_t>(tasks) * 2 * layout->page_bytes());
-      const bool whole_pages = HasTexts(*layout);
       auto sink = PartitionSink::Make(
           {.rows = schema, .keys = keys, .parts = parts, .attempt = attempt, .threads = tasks}, *space,
-          random.OneIn(2) && !whole_pages ? few_pages : driver.budget());
+          random.OneIn(2) ? few_pages : driver.budget());
       ASSERT_TRUE(sink.ok()) << sink.status();
       const std::vector<Tuple> input =
           RandomTuples(schema, random.Below(4000), 1 + random.Below(500), random);

@@ -359,6 +359,37 @@ TEST(RunTest, TasksWithFewRowsWriteThemToo) {
   EXPECT_EQ(rows, input.size());
 }
 
+TEST(RunTest, AShortRunWithTextsTakesItsBytes) {
+  StepDriver driver(1);
+  World world(driver);
+  const plan::Schema schema = {{Type::Integer(), false, {0, 100, true}}, {Type::String(), true, {}}};
+  const OrderSlot order[] = {{0, false, false}};
+  const auto plan = MakeRunsPlan(schema, 8 << 20).value();
+  const std::unique_ptr<TaskContext> context = world.cluster.NewContext();
+  MemoryBudget budget(8 << 20);
+  std::vector<Tuple> rows;
+  for (int i = 0; i < 9; ++i)
+    rows.push_back({Cell::Number(i), i % 3 == 0 ? Cell() : Cell::Text(std::string(10 * i, 'x'))});
+  ScratchRun run;
+  {
+    RunWriter writer(*plan, kAttempt, {world.space.get(), context->channels().scratch}, budget,
+                     context->cancel());
+    ChunkMaker maker(schema, driver.random());
+    const std::unique_ptr<Chunk> chunk = maker.NewChunk();
+    maker.Fill(rows, *chunk);
+    ASSERT_TRUE(writer.Append(*context, *chunk).ok());
+    run = writer.EndRun(*context).value();
+    ASSERT_TRUE(writer.Flush().ok());
+    EXPECT_LE(writer.bytes(), 512u);
+  }
+  auto merge = RunMerge::Make(*plan, order, {run}, world.Open(), budget, context->cancel());
+  ASSERT_TRUE(merge.ok()) << merge.status();
+  Chunk chunk(2, 0);
+  const absl::StatusOr<bool> more = (*merge)->Next(*context, chunk);
+  ASSERT_TRUE(more.ok() && *more) << more.status();
+  ExpectTuples(TuplesOf(chunk, 2), rows);
+}
+
 /// A run whose directory or pages are not what a writer leaves.
 class DamagedRunTest : public testing::Test {
  protected:

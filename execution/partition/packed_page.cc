@@ -1,0 +1,55 @@
+#include "execution/partition/packed_page.h"
+
+#include <cstring>
+
+namespace nam::execution {
+namespace {
+
+/// Pages are written by whole cache lines.
+constexpr uint32_t kLineBytes = 64;
+/// A page with texts goes whole if it would become shorter by less than this share: to move the texts takes
+/// longer than to send those bytes.
+constexpr uint32_t kLeastSavedShare = 8;
+
+PageHeader HeaderOf(const std::byte* page) {
+  PageHeader header;
+  std::memcpy(&header, page, sizeof(header));
+  return header;
+}
+
+uint64_t RowsEnd(const RowLayout& layout, const PageHeader& header) {
+  return kPageHeaderBytes + uint64_t{header.rows} * layout.stride();
+}
+
+/// Of any number of rows; texts begin within the page, or at its end.
+uint64_t PackedBytes(const RowLayout& layout, const PageHeader& header) {
+  const uint64_t bytes = RowsEnd(layout, header) + (layout.page_bytes() - header.text_begin);
+  return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+}
+
+}  // namespace
+
+uint32_t PackPage(const RowLayout& layout, std::byte* page) {
+  const PageHeader header = HeaderOf(page);
+  const uint32_t page_bytes = layout.page_bytes(), text_bytes = page_bytes - header.text_begin;
+  const uint64_t bytes = PackedBytes(layout, header);
+  const uint32_t least_saved = text_bytes > 0 ? page_bytes / kLeastSavedShare : kLineBytes;
+  if (bytes + least_saved > page_bytes) return page_bytes;
+  std::memmove(page + RowsEnd(layout, header), page + header.text_begin, text_bytes);
+  return static_cast<uint32_t>(bytes);
+}
+
+absl::Status UnpackPage(const RowLayout& layout, std::span<std::byte> page, size_t bytes) {
+  if (bytes == layout.page_bytes()) return absl::OkStatus();
+  const PageHeader header = HeaderOf(page.data());
+  // Rows and texts within fewer bytes than the page has do not overlap in it, either.
+  if (bytes > layout.page_bytes() || header.text_begin > layout.page_bytes() ||
+      bytes != PackedBytes(layout, header)) {
+    return absl::DataLossError("a page in scratch memory does not have the size that its header says");
+  }
+  std::memmove(page.data() + header.text_begin, page.data() + RowsEnd(layout, header),
+               layout.page_bytes() - header.text_begin);
+  return absl::OkStatus();
+}
+
+}  // namespace nam::execution
