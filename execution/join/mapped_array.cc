@@ -2,13 +2,12 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
-#include <vector>
+#include <optional>
 
 #include "absl/strings/str_format.h"
+#include "execution/mapping_pool.h"
 
 namespace nam::execution {
 namespace {
@@ -19,60 +18,22 @@ constexpr uint64_t kLeastMappedBytes = 128 << 10;
 // Tables are read at random: with pages of 2 MiB few of the look-ups miss the processor's page tables too.
 constexpr uint64_t kLeastHugeBytes = 4 << 20;
 
-/// Mappings that tables have left, for the next ones: of a short query's time, the first touches of their
-/// pages are a tenth, and zeroing them here is a fiftieth. Of at most 1 MiB each, and of 4 MiB in all, which
-/// no budget counts. Of the process; any thread.
-class LeftMappings {
- public:
-  static LeftMappings& Instance() {
-    static LeftMappings& mappings = *new LeftMappings;
-    return mappings;
-  }
+/// The first touches of a table's pages take five times as long as to zero those that another one has left.
+MappingPool& LeftMappings() {
+  static MappingPool& mappings = *new MappingPool({.of_one = 1 << 20, .of_all = 4 << 20});
+  return mappings;
+}
 
-  /// Zeroed; null if none has just this size.
-  void* Take(uint64_t bytes) {
-    void* data = nullptr;
-    {
-      const std::lock_guard lock(mutex_);
-      const auto fits = std::find_if(left_.begin(), left_.end(),
-                                     [&](const Mapping& mapping) { return mapping.bytes == bytes; });
-      if (fits == left_.end()) return nullptr;
-      data = fits->data;
-      left_bytes_ -= bytes;
-      left_.erase(fits);
-    }
-    return std::memset(data, 0, bytes);
-  }
-
-  /// False if it is not kept.
-  bool Give(void* data, uint64_t bytes) {
-    if (bytes > kBytesMax) return false;
-    std::vector<Mapping> oldest;
-    {
-      const std::lock_guard lock(mutex_);
-      left_.push_back({data, bytes});
-      left_bytes_ += bytes;
-      size_t count = 0;
-      for (; left_bytes_ > kLeftBytesMax; ++count) left_bytes_ -= left_[count].bytes;
-      oldest.assign(left_.begin(), left_.begin() + static_cast<std::ptrdiff_t>(count));
-      left_.erase(left_.begin(), left_.begin() + static_cast<std::ptrdiff_t>(count));
-    }
-    for (const Mapping& mapping : oldest) munmap(mapping.data, mapping.bytes);
-    return true;
-  }
-
- private:
-  struct Mapping {
-    void* data;
-    uint64_t bytes;
-  };
-  static constexpr uint64_t kBytesMax = 1 << 20;
-  static constexpr uint64_t kLeftBytesMax = 4 << 20;
-
-  std::mutex mutex_;
-  std::vector<Mapping> left_;  // the oldest first
-  uint64_t left_bytes_ = 0;
-};
+/// Zeroed; null if the system has none.
+void* TakeMapping(uint64_t bytes) {
+  if (const std::optional<MappingPool::Mapping> left = LeftMappings().Take(bytes, bytes))
+    return std::memset(left->data, 0, bytes);
+  const std::optional<MappingPool::Mapping> made = MappingPool::Map(bytes, /*writable=*/true);
+  if (!made) return nullptr;
+  // A wish: without it the table is right, and slower.
+  if (bytes >= kLeastHugeBytes) (void)madvise(made->data, bytes, MADV_HUGEPAGE);
+  return made->data;
+}
 
 }  // namespace
 
@@ -89,11 +50,8 @@ absl::StatusOr<MappedBytes> MappedBytes::Make(uint64_t bytes, MemoryBudget& budg
   if (bytes < kLeastMappedBytes) {
     data = std::aligned_alloc(kLineBytes, (bytes + kLineBytes - 1) / kLineBytes * kLineBytes);
     if (data != nullptr) std::memset(data, 0, bytes);
-  } else if (data = LeftMappings::Instance().Take(bytes); data == nullptr) {
-    data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (data == MAP_FAILED) data = nullptr;
-    // A wish: without it the table is right, and slower.
-    if (data != nullptr && bytes >= kLeastHugeBytes) (void)madvise(data, bytes, MADV_HUGEPAGE);
+  } else {
+    data = TakeMapping(bytes);
   }
   if (data == nullptr) {
     budget.Give(bytes);
@@ -110,8 +68,8 @@ MappedBytes::~MappedBytes() {
   if (data_ == nullptr) return;
   if (bytes_ < kLeastMappedBytes) {
     std::free(data_);
-  } else if (!LeftMappings::Instance().Give(data_, bytes_)) {
-    munmap(data_, bytes_);
+  } else {
+    LeftMappings().Leave({data_, bytes_, bytes_}, bytes_);
   }
   budget_->Give(bytes_);
 }

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
 #include "base/status_macros.h"
+#include "execution/mapping_pool.h"
 
 namespace nam::execution {
 namespace {
@@ -19,63 +19,25 @@ namespace {
 /// gives memory, and counts it, where it is touched.
 constexpr uint64_t kCommitBytes = 2 << 20;
 
-/// Ranges of addresses that tables have left, for the next ones: most tables of a short query have a page or
-/// two, and mapping, faults and unmapping of them would be a tenth of its time. Kept are at most 16 ranges of
-/// which at most 256 KiB were used, so 4 MiB that no budget counts. Of the process; any thread.
-class Ranges {
- public:
-  struct Range {
-    std::byte* base = nullptr;
-    uint64_t bytes = 0;
-    uint64_t committed_bytes = 0;  // from the beginning on
-  };
+/// A range that is left for the next table has no more memory than that: 16 such ranges in all.
+constexpr uint64_t kLeftBytesMax = 256 << 10;
 
-  static Ranges& Instance() {
-    static Ranges& ranges = *new Ranges;
-    return ranges;
-  }
+/// Most tables of a short query have a page or two.
+MappingPool& LeftRanges() {
+  static MappingPool& ranges = *new MappingPool({.of_one = kLeftBytesMax, .of_all = 16 * kLeftBytesMax});
+  return ranges;
+}
 
-  absl::StatusOr<Range> Take(uint64_t bytes) {
-    {
-      const std::lock_guard lock(mutex_);
-      const auto fits =
-          std::find_if(kept_.begin(), kept_.end(), [&](const Range& range) { return range.bytes >= bytes; });
-      if (fits != kept_.end()) {
-        const Range range = *fits;
-        *fits = kept_.back();
-        kept_.pop_back();
-        return range;
-      }
-    }
-    // Layouts round the same budget differently: ranges are to fit them all.
-    bytes = (bytes + kCommitBytes - 1) / kCommitBytes * kCommitBytes;
-    // Without access, so that a strict system counts nothing yet, and a stray pointer finds nothing.
-    void* base = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("no addresses for ", bytes, " bytes of rows: ", std::strerror(errno)));
-    }
-    return Range{static_cast<std::byte*>(base), bytes, 0};
-  }
-
-  void Give(const Range& range, uint64_t used_bytes) {
-    if (used_bytes <= kUsedBytesMax) {
-      const std::lock_guard lock(mutex_);
-      if (kept_.size() < kRangesMax) {
-        kept_.push_back(range);
-        return;
-      }
-    }
-    NAM_CHECK(munmap(range.base, range.bytes) == 0);
-  }
-
- private:
-  static constexpr size_t kRangesMax = 16;
-  static constexpr uint64_t kUsedBytesMax = 256 << 10;
-
-  std::mutex mutex_;
-  std::vector<Range> kept_;
-};
+/// Of so many bytes at least.
+absl::StatusOr<MappingPool::Mapping> TakeRange(uint64_t bytes) {
+  if (const std::optional<MappingPool::Mapping> left = LeftRanges().Take(bytes, UINT64_MAX)) return *left;
+  // Layouts round the same budget differently: ranges are to fit them all.
+  bytes = (bytes + kCommitBytes - 1) / kCommitBytes * kCommitBytes;
+  if (const std::optional<MappingPool::Mapping> range = MappingPool::Map(bytes, /*writable=*/false))
+    return *range;
+  return absl::ResourceExhaustedError(
+      absl::StrCat("no addresses for ", bytes, " bytes of rows: ", std::strerror(errno)));
+}
 
 }  // namespace
 
@@ -84,10 +46,10 @@ absl::StatusOr<std::unique_ptr<RowTable>> RowTable::Make(RowLayout layout, Memor
   // No more addresses than the budget can fill: a process has 128 TiB of them, under thread sanitizer 1.
   pages_max = std::min({pages_max, layout.pages_max(), budget.bytes() / layout.page_bytes()});
   pages_max = std::max<uint64_t>(pages_max, 1);
-  NAM_ASSIGN_OR_RETURN(const Ranges::Range range, Ranges::Instance().Take(pages_max * layout.page_bytes()));
-  std::unique_ptr<RowTable> table(new RowTable(std::move(layout), budget, range.base, pages_max));
+  NAM_ASSIGN_OR_RETURN(const MappingPool::Mapping range, TakeRange(pages_max * layout.page_bytes()));
+  std::unique_ptr<RowTable> table(new RowTable(std::move(layout), budget, range.data, pages_max));
   table->range_bytes_ = range.bytes;
-  table->committed_bytes_ = range.committed_bytes;
+  table->committed_bytes_ = range.writable_bytes;
   return table;
 }
 
@@ -96,7 +58,8 @@ RowTable::RowTable(RowLayout layout, MemoryBudget& budget, std::byte* base, uint
 
 RowTable::~RowTable() {
   const uint64_t used_bytes = uint64_t{pages()} * layout_.page_bytes();
-  Ranges::Instance().Give({base_, range_bytes_, committed_bytes_}, used_bytes);
+  // Tables before may have touched as much as may be left.
+  LeftRanges().Leave({base_, range_bytes_, committed_bytes_}, std::max(used_bytes, kLeftBytesMax));
   budget_.Give(used_bytes);
 }
 

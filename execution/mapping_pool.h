@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace nam::execution {
+
+/// Mappings of memory that tables leave for the next ones: mapping, first touches and unmapping would be a
+/// tenth of a short query's time. No budget counts what is left here, so there are bounds; beyond them the
+/// oldest are unmapped. Any thread.
+class MappingPool {
+ public:
+  struct Mapping {
+    std::byte* data = nullptr;
+    uint64_t bytes = 0;
+    uint64_t writable_bytes = 0;  // from the beginning on
+  };
+  /// Of what is left: touched bytes, which are those that take memory.
+  struct Bounds {
+    uint64_t of_one = 0;
+    uint64_t of_all = 0;
+  };
+
+  explicit MappingPool(const Bounds& bounds) : bounds_(bounds) {}
+  MappingPool(const MappingPool&) = delete;
+  MappingPool& operator=(const MappingPool&) = delete;
+  ~MappingPool();
+
+  /// A new one, all of it writable or nothing. It takes no memory before it is touched, and is zero. Nothing
+  /// if the system has no addresses: errno says why.
+  static std::optional<Mapping> Map(uint64_t bytes, bool writable);
+  /// The one that was left last of those with so many bytes; what lies in it is anything.
+  std::optional<Mapping> Take(uint64_t bytes_least, uint64_t bytes_most);
+  /// Leaves one of which at most `touched_bytes` have been touched since Map, by this user or those before.
+  void Leave(const Mapping& mapping, uint64_t touched_bytes);
+
+ private:
+  struct Left {
+    Mapping mapping;
+    uint64_t touched_bytes = 0;
+  };
+  static void Unmap(const std::vector<Left>& left);
+
+  const Bounds bounds_;
+  std::mutex mutex_;
+  std::vector<Left> left_;   // the oldest first
+  uint64_t left_bytes_ = 0;  // touched
+};
+
+}  // namespace nam::execution
