@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "execution/methods.h"
 #include "execution/partition/open_scratch.h"
 #include "types/sql_error.h"
 
@@ -22,6 +23,24 @@ TEST(OrCrowdedTest, MoreMemoryIsOnlyForWhatLacksIt) {
   EXPECT_EQ(SqlErrorOf(OrCrowded(over, grant, true, 0).status()).value_or(SqlError{}).sqlstate, "53200");
   const absl::Status full = execution::ScratchError(absl::ResourceExhaustedError("scratch memory is full"));
   for (const bool whole : {false, true}) EXPECT_EQ(OrCrowded(full, grant, whole, 0).status(), full);
+}
+
+/// The query begins anew by parts where that helps: build sides take most of the memory, or ask for it.
+TEST(OrCrowdedTest, BuildSidesWithMostOfTheMemoryAreTooLarge) {
+  execution::ServerMemory memory(100);
+  ASSERT_TRUE(memory.Take(10));
+  execution::MemoryGrant grant(memory, 10);
+  EXPECT_FALSE(grant.Take(101));
+  const auto too_large = [&](const absl::Status& status, bool whole, uint64_t build_bytes) {
+    const absl::Status told = OrCrowded(status, grant, whole, build_bytes).status();
+    return told.GetPayload(execution::kBuildSidesTooLarge).has_value();
+  };
+  absl::Status over = absl::ResourceExhaustedError("over the budget");
+  EXPECT_FALSE(too_large(over, true, 50));
+  EXPECT_TRUE(too_large(over, true, 51));
+  EXPECT_FALSE(too_large(over, false, 51)) << "it may be done with all memory";
+  over.SetPayload(execution::kBuildSidesTooLarge, absl::Cord());
+  EXPECT_TRUE(too_large(over, true, 0));
 }
 
 }  // namespace

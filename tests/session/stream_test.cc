@@ -236,7 +236,7 @@ class LostServerTest : public ::testing::Test {
     handlers_.Add(execution::kRunAttempt,
                   [this](const proto::AttemptRequest& request, const catalog::IncomingCall&) {
                     ++attempts_;
-                    return absl::StatusOr<proto::AttemptReply>(answer_(request));
+                    return answer_(request);
                   });
     handlers_.Add(execution::kReleaseResult,
                   [this](const proto::ReleaseResultRequest&, const catalog::IncomingCall&) {
@@ -260,7 +260,7 @@ class LostServerTest : public ::testing::Test {
   }
 
   InProcessCluster cluster_{{.fabric = fabric::Kind::kTcp, .memory_servers = 1, .compute_servers = 1}};
-  std::function<proto::AttemptReply(const proto::AttemptRequest& request)> answer_;
+  std::function<absl::StatusOr<proto::AttemptReply>(const proto::AttemptRequest& request)> answer_;
   std::atomic<int> attempts_ = 0, released_ = 0;
   catalog::Handlers handlers_{"nam.proto.Compute"};
   std::unique_ptr<catalog::ControlServer> control_;
@@ -299,6 +299,29 @@ TEST_F(LostServerTest, AnAttemptThatHasDeliveredIsNotGivenBack) {
   Pairs rows;
   const auto result = cluster_.session().Execute(kPairs, rows);
   EXPECT_EQ(StateOf(result.status()), "XX000") << result.status();
+}
+
+/// They would come twice.
+TEST_F(LostServerTest, NothingBeginsAnewOnceRowsAreOut) {
+  std::atomic<bool> out = false;
+  answer_ = [&](const proto::AttemptRequest&) {
+    Clock& clock = joined_->fabric().clock();
+    const Deadline deadline = clock.After(60'000'000);
+    while (!out && !clock.Passed(deadline)) clock.SleepUntil(clock.After(1'000));
+    absl::Status too_large = UserError(sqlstate::kOutOfMemory, "a build side is too large", -1);
+    too_large.SetPayload(execution::kBuildSidesTooLarge, absl::Cord());
+    return too_large;
+  };
+  Pairs rows([&](int) {
+    out = true;
+    return absl::OkStatus();
+  });
+  const auto result = cluster_.session().Execute(kPairs, rows);
+  EXPECT_EQ(StateOf(result.status()), "53200") << result.status();
+  EXPECT_TRUE(out);
+  EXPECT_EQ(attempts_, 1);
+  EXPECT_EQ(rows.begun(), 1);
+  EXPECT_EQ(rows.repeated(), 0);
 }
 
 /// Nobody knows of it, but the session can tell that there may be something.

@@ -30,6 +30,7 @@ constexpr uint64_t kSeedsOfACase = 20;
 /// Behind a kill a query fails, or has gone on to its end, in this time and the one that it takes anyway.
 /// A host that is silent is noticed by timeouts, in each stage.
 constexpr double kPromisedMs = 5'000, kSilentHostMs = 10'000;
+constexpr uint64_t kScratchBytes = uint64_t{16} << 20;  // of a memory server
 
 const SsbAnswers& Answers() {
   static const SsbAnswers* const answers = [] {
@@ -74,6 +75,7 @@ class Staged {
     auto cluster = Cluster::Start(world_, {.memory_servers = memory_servers,
                                            .compute_servers = compute_servers,
                                            .threads = 2,
+                                           .scratch_bytes = kScratchBytes,
                                            .few_by_parts = true,
                                            .catalog_store = store_});
     EXPECT_TRUE(harness.ok() && cluster.ok()) << cluster.status();
@@ -286,13 +288,14 @@ class Glutton {
     EXPECT_TRUE(joined.ok()) << joined.status();
     attachment_ = *std::move(joined);
   }
-  /// Once it has all, and for so long.
-  void Die(int64_t after_us) {
-    for (int i = 0; i < 1'000 && !full_; ++i) staged_.Pause(10'000);
+  /// Until it has all that it can get.
+  void AwaitFull() {
+    for (int i = 0; i < 1'000 && !full_; ++i) staged_.Pause(1'000);
     EXPECT_TRUE(full_);
-    staged_.Pause(after_us);
-    staged_.world().KillProcess(process_->id());
   }
+  void Die() { staged_.world().KillProcess(process_->id()); }
+  /// Of scratch memory.
+  uint64_t bytes() const { return bytes_; }
 
  private:
   void TakeAll(const proto::AttemptRequest& request) {
@@ -302,7 +305,11 @@ class Glutton {
       const MemoryServerId id(static_cast<uint16_t>(server.id()));
       const AllocationId allocation(request.scratch());
       for (uint64_t bytes = uint64_t{1} << 20; bytes >= 4096;) {
-        if (!attachment_->AllocateScratch(id, allocation, request.attempt(), bytes).ok()) bytes /= 2;
+        if (attachment_->AllocateScratch(id, allocation, request.attempt(), bytes).ok()) {
+          bytes_ += bytes;
+        } else {
+          bytes /= 2;
+        }
       }
     }
     full_ = true;
@@ -313,23 +320,57 @@ class Glutton {
   catalog::Handlers handlers_;
   std::unique_ptr<catalog::ControlServer> control_;
   std::unique_ptr<catalog::Attachment> attachment_;
+  uint64_t bytes_ = 0;
   bool full_ = false;
 };
 
-/// Others may meet full scratch memory before it is known that the one that has it is lost, or just then.
-/// That the memory comes back is what memserver/server_test shows: here others may have had their slabs
-/// before.
-TEST(LostScratchMemory, LetsTheQueryEndRight) {
-  constexpr size_t kSort = 4;
+/// A sort whose servers stand still until the Glutton has all scratch memory.
+class LostScratchMemory : public ::testing::Test {
+ protected:
+  /// `behind`: once that is so, and they go on.
+  template <typename Behind>
+  absl::StatusOr<session::ResultSet> Sort(Staged& staged, Glutton& glutton, Behind&& behind) {
+    const auto of_server = [&](int number) {
+      return staged.cluster().ProcessOf(Cluster::Role::kCompute, number);
+    };
+    for (int i = 0; i < kComputeServers; ++i) staged.world().Pause(of_server(i), /*card_too=*/false);
+    return staged.Execute(Queries()[kSort], [&] {
+      glutton.AwaitFull();
+      EXPECT_EQ(glutton.bytes(), kMemoryServers * kScratchBytes) << "others have some of it";
+      for (int i = 0; i < kComputeServers; ++i) staged.world().Resume(of_server(i));
+      behind();
+    });
+  }
+  static constexpr size_t kSort = 4;
+  static constexpr int kComputeServers = 2, kMemoryServers = 2;
+};
+
+/// It is known at once, or when others have met full scratch memory, that the server is lost. They end with
+/// what comes back of its attempt, which the query's end would be too late for.
+TEST_F(LostScratchMemory, ComesBackBeforeTheQueryEnds) {
   Expected();  // of a world of its own
-  for (const int64_t after_us : {0, 2'000'000}) {
+  for (const int64_t after_us : {0, 1'000, 2'000'000}) {
     SCOPED_TRACE(absl::StrCat("dies after ", after_us, " us"));
-    Staged staged(1, 2, 2);
+    Staged staged(1, kComputeServers, kMemoryServers);
     Glutton glutton(staged);
-    const auto result = staged.Execute(Queries()[kSort], [&] { glutton.Die(after_us); });
+    const auto result = Sort(staged, glutton, [&] {
+      staged.Pause(after_us);
+      glutton.Die();
+    });
     ASSERT_TRUE(result.ok()) << result.status();
     EXPECT_EQ(testing::ToText(*result), Expected()[kSort]);
   }
+}
+
+/// A server that lives on may have it for as long as it likes.
+TEST_F(LostScratchMemory, IsWaitedForNoLongerThanALossIsNoticed) {
+  Staged staged(1, kComputeServers, kMemoryServers);
+  Glutton glutton(staged);
+  double full_ms = 0;
+  const auto result = Sort(staged, glutton, [&] { full_ms = staged.NowMs(); });
+  EXPECT_EQ(SqlErrorOf(result.status()).value_or(SqlError{}).sqlstate, "53200") << result.status();
+  EXPECT_GT(staged.NowMs() - full_ms, 9'000);
+  EXPECT_LT(staged.NowMs() - full_ms, 12'000);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, StagesSim, ::testing::Range(uint64_t{0}, kSeeds / kSeedsOfACase));

@@ -129,6 +129,29 @@ TEST(StreamTest, NoRowComesTwiceWhicheverServerDies) {
   EXPECT_GT(ended, static_cast<int>(kSeeds / 10));
 }
 
+/// A READ of a host that is silent is not waited for, once the statement is cancelled.
+TEST(StreamTest, ACancelEndsTheReadingOfAWindow) {
+  Streaming streaming(1, 1);
+  bool silent = false;
+  double cancelled_ms = 0;
+  Pairs rows([&] {
+    if (silent) return;
+    streaming.Pause(500'000);  // until the next window is there
+    streaming.cluster().Kill(Cluster::Role::kCompute, 0, /*whole_host=*/true);
+    silent = true;
+  });
+  const auto meanwhile = streaming.harness().StartThread("meanwhile", [&] {
+    while (!silent) streaming.Pause(1'000);
+    streaming.Pause(50'000);
+    cancelled_ms = streaming.NowMs();
+    streaming.client().session().Cancel();
+  });
+  const absl::Status status = streaming.client().session().Execute(kPairs, rows).status();
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  // The server is told, for a second.
+  EXPECT_LT(streaming.NowMs() - cancelled_ms, 1'500);
+}
+
 /// Twice as many as may be open, but never more at a time.
 TEST(StreamTest, AttemptsThatStandStillEndWithTheirClients) {
   constexpr int kClients = 40;
