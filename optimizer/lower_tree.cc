@@ -21,7 +21,7 @@ using plan::Expr;
 using plan::Op;
 
 absl::Status NotSupported(const std::string& what) {
-  return ToStatus({.message = what + " is not supported", .hint = "", .sqlstate = "0A000"});
+  return ToStatus({.message = what + " is not supported", .hint = "", .sqlstate = sqlstate::kNotSupported});
 }
 
 absl::Status CheckKey(const Type& type) {

@@ -20,8 +20,6 @@
 namespace nam::plan {
 namespace {
 
-constexpr char kIntervalOutOfRange[] = "22015";
-
 // ─── From text
 
 absl::StatusOr<Value> TextToNumber(const Expr& e, const Value& from) {
@@ -72,7 +70,7 @@ absl::StatusOr<Value> TextToInterval(const Expr& e, const Value& from) {
   if (interval.ok()) return Value::Span(*interval);
   if (absl::IsOutOfRange(interval.status())) {
     const bool field = absl::StartsWith(interval.status().message(), "interval field");
-    return UserError(field ? kIntervalOutOfRange : sqlstate::kDateOutOfRange,
+    return UserError(field ? sqlstate::kIntervalFieldOverflow : sqlstate::kDateOutOfRange,
                      absl::StrCat(interval.status().message(), ": ", Quote(from.text)), e.position);
   }
   return UserError(sqlstate::kBadDate, "invalid interval: " + Quote(from.text), e.position,

@@ -24,7 +24,7 @@ absl::Status MissingServerError(const MissingServerOfTable& missing, const proto
                          "table %s has lost %d blocks (%d bytes) with memory server %d, which is gone",
                          missing.table, missing.server.blocks, missing.server.bytes, member.id()),
                      .hint = "load it again, or drop it",
-                     .sqlstate = "XX001"});
+                     .sqlstate = sqlstate::kDataCorrupted});
   }
   return ToStatus(
       {.message = absl::StrFormat("memory server %d (%s) is silent for %.1f s; table %s has %d blocks there",

@@ -39,7 +39,7 @@ absl::Status InSql(const absl::Status& status, const char* failed = "the stateme
   if (absl::IsAlreadyExists(status)) {
     return ToStatus({.message = absl::StrCat("duplicate key: ", std::string(status.message())),
                      .hint = "a primary key, and a key of a unique index, is there once",
-                     .sqlstate = "23505"});
+                     .sqlstate = sqlstate::kUniqueViolation});
   }
   if (txn::IsTooLarge(status)) {
     return ToStatus(
@@ -66,7 +66,7 @@ absl::Status NameTaken(const std::string& name, int position, std::string hint) 
   return ToStatus({.message = absl::StrCat("relation \"", name, "\" already exists"),
                    .position = position,
                    .hint = std::move(hint),
-                   .sqlstate = "42P07"});
+                   .sqlstate = sqlstate::kDuplicateTable});
 }
 
 /// Rows of a table on their way into a query's stage, many at a time: a transaction shows them one by one.
@@ -113,12 +113,12 @@ absl::Status RecordStatements::MayRun(std::string_view what) const {
   if (state_ == State::kFailed) {
     return ToStatus({.message = "the transaction has failed; commands are ignored until it ends",
                      .hint = "end it with ROLLBACK",
-                     .sqlstate = "25P02"});
+                     .sqlstate = sqlstate::kFailedTransaction});
   }
   if (state_ == State::kOpen && !what.empty()) {
     return ToStatus({.message = absl::StrCat(std::string(what), " cannot run inside a transaction"),
                      .hint = "COMMIT or ROLLBACK first",
-                     .sqlstate = "25001"});
+                     .sqlstate = sqlstate::kActiveTransaction});
   }
   return absl::OkStatus();
 }

@@ -33,7 +33,8 @@ namespace {
 /// How long a statement waits for a memory server whose lease has ended.
 constexpr int64_t kSuspectPatienceUs = 2'000'000;
 constexpr int64_t kSuspectPauseUs = 100'000;
-constexpr char kRetry[] = "40001";  // what drivers and pools run again by themselves
+constexpr const char* kRetry =
+    sqlstate::kSerializationFailure;  // what drivers and pools run again by themselves
 
 /// The rows of a statement on their way, from a query or all at once.
 class Delivery final : public RowReceiver {
@@ -167,7 +168,7 @@ class SessionImpl final : public Session {
         ToStatus({.message = "the session was lost: this client stood still for longer than its lease; the "
                              "transaction that was open is over",
                   .hint = "nothing of it has happened; run it again",
-                  .sqlstate = "08006"});
+                  .sqlstate = sqlstate::kConnectionFailure});
     return absl::OkStatus();
   }
 
@@ -194,7 +195,7 @@ class SessionImpl final : public Session {
         {.message = absl::StrCat("the session was lost: this client stood still for longer than its lease: ",
                                  sql_error.has_value() ? sql_error->message : std::string(error.message())),
          .hint = unknown ? "a new session is open; look whether the changes are there" : again,
-         .sqlstate = unknown || state == kRetry ? state : "08006"});
+         .sqlstate = unknown || state == kRetry ? state : sqlstate::kConnectionFailure});
   }
 
   absl::StatusOr<ResultSet> RunWithServers(const sql::Statement& statement) {
@@ -243,7 +244,8 @@ class SessionImpl final : public Session {
   }
 
   static absl::Status NotSupported(std::string message, std::string hint) {
-    return ToStatus({.message = std::move(message), .hint = std::move(hint), .sqlstate = "0A000"});
+    return ToStatus(
+        {.message = std::move(message), .hint = std::move(hint), .sqlstate = sqlstate::kNotSupported});
   }
 
   absl::StatusOr<ResultSet> Run(const sql::PrepareStatement& statement) {
@@ -350,7 +352,7 @@ class SessionImpl final : public Session {
     if (absl::IsNotFound(status) && !statement.if_exists) {
       return ToStatus({.message = absl::StrFormat("table \"%s\" does not exist", statement.table),
                        .hint = "\\dt lists the tables",
-                       .sqlstate = "42P01"});
+                       .sqlstate = sqlstate::kUndefinedTable});
     }
     if (!absl::IsNotFound(status)) NAM_RETURN_IF_ERROR(status);
     ResultSet result;

@@ -12,7 +12,7 @@ SqlError BadValue(const sql::SetStatement& statement, const std::string& wanted)
   return {.message = absl::StrFormat("\"%s\" is no value for nam.%s", statement.value, statement.name),
           .position = statement.position,
           .hint = "it takes " + wanted,
-          .sqlstate = "22023"};
+          .sqlstate = sqlstate::kBadParameter};
 }
 
 absl::Status SetNumber(const sql::SetStatement& statement, int64_t least, int64_t most, int64_t& out) {

@@ -201,7 +201,7 @@ absl::Status TreeRun::RunBarrier(uint32_t number) {
     return ToStatus({.message = absl::StrFormat("the query needs more than %d MiB of memory for its result",
                                                 options_.settings.result_mib_max),
                      .hint = "SET nam.result_mib_max raises the bound",
-                     .sqlstate = "53200"});
+                     .sqlstate = sqlstate::kOutOfMemory});
   };
   const auto keep = [&](const std::string& pages, uint64_t attempt) -> absl::StatusOr<bool> {
     kept_bytes_ += pages.size();

@@ -86,7 +86,7 @@ absl::StatusOr<Expr> ExpressionBinder::IntervalConstant(const Node& node) {
   if (interval.ok()) return MakeLiteral(Value::Span(CutTo(*interval, field)), position);
   if (absl::IsOutOfRange(interval.status())) {
     const bool of_field = absl::StrContains(interval.status().message(), "field");
-    return UserError(of_field ? "22015" : sqlstate::kDateOutOfRange,
+    return UserError(of_field ? sqlstate::kIntervalFieldOverflow : sqlstate::kDateOutOfRange,
                      absl::StrCat(interval.status().message(), ": ", Quote(text)), position);
   }
   return UserError(sqlstate::kBadDate, "invalid interval: " + Quote(text), position,

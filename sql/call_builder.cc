@@ -161,8 +161,9 @@ absl::StatusOr<Expr> ExpressionBuilder::Call(std::string_view name, std::vector<
   }
   if (best == nullptr) return NoSuchFunction(name, operands, position);
   if (ambiguous) {
-    return UserError("42725", absl::StrCat("function ", ShownCall(name, operands), " is not unique"),
-                     position, "say of which type the arguments are: TIMESTAMP '…', INTERVAL '…'");
+    return UserError(sqlstate::kAmbiguousFunction,
+                     absl::StrCat("function ", ShownCall(name, operands), " is not unique"), position,
+                     "say of which type the arguments are: TIMESTAMP '…', INTERVAL '…'");
   }
   const bool sees_blanks = SeesBlanks(best->function);
   for (size_t i = 0; i < operands.size(); ++i) {

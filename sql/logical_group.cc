@@ -159,8 +159,8 @@ absl::StatusOr<uint32_t> LogicalSelect::AddKey(const Node& item) {
   }
   for (const WindowGroup& group : windows_) {
     if (!NamesRelation(key, group.relation)) continue;
-    return UserError(kWindowingError, "window functions are not allowed in GROUP BY", item.position(),
-                     "compute them in a subquery in FROM");
+    return UserError(sqlstate::kWindowingError, "window functions are not allowed in GROUP BY",
+                     item.position(), "compute them in a subquery in FROM");
   }
   const auto same = [&](const Expr& other) { return SameExpr(other, key); };
   const auto found = std::find_if(groups_.keys.begin(), groups_.keys.end(), same);

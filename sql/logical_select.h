@@ -14,8 +14,6 @@
 
 namespace nam::sql {
 
-inline constexpr const char* kWindowingError = "42P20";
-
 /// Binds one SELECT … FROM … [WHERE, GROUP BY, HAVING, WINDOW, ORDER BY, LIMIT] to
 ///
 ///     FROM → filter → aggregate → filter → window … → project → distinct → sort → limit → project

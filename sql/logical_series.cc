@@ -28,8 +28,8 @@ absl::Status NoSuchSeries(const std::vector<Expr>& arguments, int position) {
   const std::string call = absl::StrCat("generate_series(", absl::StrJoin(arguments, ", ", name), ")");
   const bool untyped = std::all_of(arguments.begin(), arguments.end(), ExpressionBuilder::IsUntyped);
   if (untyped && (arguments.size() == 2 || arguments.size() == 3)) {
-    return UserError("42725", absl::StrCat("function ", call, " is not unique"), position,
-                     "write numbers without quotes, or TIMESTAMP '…'");
+    return UserError(sqlstate::kAmbiguousFunction, absl::StrCat("function ", call, " is not unique"),
+                     position, "write numbers without quotes, or TIMESTAMP '…'");
   }
   return UserError(sqlstate::kNoSuchOperator, absl::StrCat("function does not exist: ", call), position,
                    "it takes two or three whole numbers or decimals, or two timestamps and an interval");

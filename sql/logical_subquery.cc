@@ -76,7 +76,7 @@ absl::StatusOr<Expr> LogicalSelect::Listed(const Node& node, Clause clause) {
     items.push_back(std::move(item));
   }
   if (items.empty()) {
-    return UserError("42P18", "the type of an empty array is not known", node.Field("rexpr").position(),
+    return UserError(sqlstate::kUnknownType, "the type of an empty array is not known", node.Field("rexpr").position(),
                      "list a value");
   }
   std::vector<Expr*> all;

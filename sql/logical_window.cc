@@ -74,20 +74,21 @@ bool IsWindowFunction(const std::string& name) {
 absl::Status LogicalSelect::MayUseWindows(const Node& node, const std::string& name) const {
   const int position = node.position();
   if (!node.Has("over")) {
-    return UserError("42809", absl::StrCat("window function ", name, " needs OVER"), position,
-                     absl::StrCat("write ", name, "(…) OVER (ORDER BY …)"));
+    return UserError(sqlstate::kWrongObjectType, absl::StrCat("window function ", name, " needs OVER"),
+                     position, absl::StrCat("write ", name, "(…) OVER (ORDER BY …)"));
   }
   if (in_aggregate_) {
     return UserError(sqlstate::kGroupingError, "aggregates cannot be over window functions", position,
                      "compute the window function in a subquery in FROM");
   }
   if (in_window_) {
-    return UserError(kWindowingError, "window functions cannot be nested", position,
+    return UserError(sqlstate::kWindowingError, "window functions cannot be nested", position,
                      "compute the inner one in a subquery in FROM");
   }
   if ((clause_ == Clause::kSelect || clause_ == Clause::kOrderBy) && !in_from_) return absl::OkStatus();
-  return UserError(kWindowingError, absl::StrCat("window functions are not allowed in ", ClauseName(clause_)),
-                   position, "compute them in a subquery in FROM");
+  return UserError(sqlstate::kWindowingError,
+                   absl::StrCat("window functions are not allowed in ", ClauseName(clause_)), position,
+                   "compute them in a subquery in FROM");
 }
 
 absl::StatusOr<Expr> LogicalSelect::WindowExpr(const Node& node, const std::string& name, Clause clause) {
@@ -192,7 +193,7 @@ absl::Status LogicalSelect::BindNamedWindows() {
     const std::string name = definitions[i].Text("name");
     for (size_t j = 0; j < i; ++j) {
       if (definitions[j].Text("name") != name) continue;
-      return UserError(kWindowingError, absl::StrCat("window ", Quote(name), " is there twice"),
+      return UserError(sqlstate::kWindowingError, absl::StrCat("window ", Quote(name), " is there twice"),
                        definitions[i].position(), "give each its own name");
     }
     const SavedPlace place(*this, Clause::kSelect);
@@ -230,8 +231,9 @@ absl::StatusOr<LogicalSelect::WindowDefinition> LogicalSelect::Over(const Node& 
                         : (definition.frame->Integer("frameOptions") & kNonDefault) != 0 ? "a frame"
                                                                                          : nullptr;
     if (wrong != nullptr) {
-      return UserError(kWindowingError, absl::StrCat("window ", Quote(base), " cannot be continued: ", wrong),
-                       position, "a window that another one continues has no frame, and keeps its clauses");
+      return UserError(sqlstate::kWindowingError,
+                       absl::StrCat("window ", Quote(base), " cannot be continued: ", wrong), position,
+                       "a window that another one continues has no frame, and keeps its clauses");
     }
   }
   for (const Node& item : over.List("partitionClause")) {
@@ -272,7 +274,7 @@ absl::StatusOr<Frame> LogicalSelect::FrameOf(const WindowDefinition& definition,
                    : (options & kEndFollowing) != 0        ? Kind::kFollowing
                                                            : Kind::kUnboundedPreceding;
   if (frame.unit == Frame::Unit::kGroups && definition.order.empty()) {
-    return UserError(kWindowingError, "a frame of GROUPS needs ORDER BY", position, "add ORDER BY");
+    return UserError(sqlstate::kWindowingError, "a frame of GROUPS needs ORDER BY", position, "add ORDER BY");
   }
   for (const auto& [name, bound] :
        {std::pair("startOffset", &frame.start), std::pair("endOffset", &frame.end)}) {
@@ -288,8 +290,8 @@ absl::StatusOr<Value> LogicalSelect::FrameOffset(const Node& node, const WindowD
   Type type = Type::Integer();
   if (unit == Frame::Unit::kRange) {
     if (definition.order.size() != 1) {
-      return UserError(kWindowingError, "a frame of RANGE with an offset needs one ORDER BY column", position,
-                       "order by one number, or use ROWS");
+      return UserError(sqlstate::kWindowingError, "a frame of RANGE with an offset needs one ORDER BY column",
+                       position, "order by one number, or use ROWS");
     }
     type = definition.order[0].expr.type;
     if (!type.numeric()) {

@@ -47,7 +47,7 @@ absl::Status SyntaxError(const std::string& text, const std::string& message, in
   }
   // The grammar itself looks at the ends of a window's frame.
   if (absl::StartsWith(message, "frame "))
-    return UserError("42P20", message, position, "swap the frame's ends");
+    return UserError(sqlstate::kWindowingError, message, position, "swap the frame's ends");
   const bool at_end =
       position >= static_cast<int>(text.size()) || absl::StrContains(message, "at end of input");
   return UserError(sqlstate::kSyntaxError, message, position, at_end ? "the statement is not complete" : "");

@@ -56,6 +56,8 @@ BAD_NAME = re.compile(r"\b(class|struct)\s+(?:alignas\([^)]*\)\s*)?(\w*(?:Utils?
 BAD_FILE = re.compile(r"(^|_)(utils?|managers?|helpers?|common|misc)(_|\.|$)")
 # A function of nothing else has no effect in GCC's eyes, and its calls are left out: see base/prefetch.h.
 PREFETCH = re.compile(r"\b(__builtin_prefetch|_mm_prefetch)\b")
+SQLSTATES = "types/sql_error.h"  # the table of those that have a name
+SQLSTATE = re.compile(r'"([0-9A-Z]{5})"')
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 
 
@@ -63,7 +65,15 @@ def strip_comment(line):
     return line.split("//", 1)[0]
 
 
-def offences_in(path, lines):
+def named_sqlstates(root):
+    try:
+        with open(os.path.join(root, SQLSTATES), encoding="utf-8") as table:
+            return set(SQLSTATE.findall(table.read()))
+    except FileNotFoundError:
+        return set()
+
+
+def offences_in(path, lines, sqlstates):
     """(line, rule) for each offence of one file; `path` is relative to the root."""
     folder = path.split("/", 1)[0]
     if len(lines) > LINES_MAX:
@@ -81,6 +91,8 @@ def offences_in(path, lines):
             yield number, "sleeps or reads a clock above fabric/"
         if PREFETCH.search(code) and path != "base/prefetch.h":
             yield number, "asks for memory without base/prefetch.h"
+        if folder != "tests" and path != SQLSTATES and sqlstates.intersection(SQLSTATE.findall(code)):
+            yield number, "a SQLSTATE that has a name in %s" % SQLSTATES
         name = BAD_NAME.search(code)
         if name:
             yield number, "%s: a name that says nothing" % name.group(2)
@@ -113,11 +125,11 @@ def sources(root):
 
 
 def check(root):
-    count, offences = 0, []
+    count, offences, sqlstates = 0, [], named_sqlstates(root)
     for path in sources(root):
         count += 1
         with open(os.path.join(root, path), encoding="utf-8") as source:
-            for number, rule in offences_in(path, source.read().splitlines()):
+            for number, rule in offences_in(path, source.read().splitlines(), sqlstates):
                 offences.append("%s:%d: %s" % (path, number, rule))
     return count, offences
 
@@ -133,6 +145,8 @@ def self_test():
         "terminal/command_line.h": "#include <CLI/CLI.hpp>\n",
         "cli/main.cc": '#include "terminal/command_line.h"\n',
         "base/prefetch.h": "__builtin_prefetch(line);\n",
+        "session/a.cc": 'Fail("2BP01", sqlstate::kBadText);\n',
+        "tests/sql/b_test.cc": 'Fails("22P02");\n',
     }
     dirty = {
         "storage/a.cc": '#include "sql/bound_query.h"\n',
@@ -159,15 +173,17 @@ def self_test():
         "cli/p.cc": '#include "bench/plot.h"\n',
         "cli/q.cc": '#include "terminal/command_line.h"\n',
         "sql/l.cc": "// " + "TO" + "DO: more\n",
+        "sql/r.cc": 'Fail("22P02");\n',
     }
     for files, expected in ((clean, 0), (dirty, 1)):
         for path, text in files.items():
             with tempfile.TemporaryDirectory() as root:
-                os.makedirs(os.path.dirname(os.path.join(root, path)))
-                with open(os.path.join(root, path), "w", encoding="utf-8") as source:
-                    source.write(text)
+                for name, content in ((SQLSTATES, 'constexpr const char* kBadText = "22P02";\n'), (path, text)):
+                    os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
+                    with open(os.path.join(root, name), "w", encoding="utf-8") as source:
+                        source.write(content)
                 count, offences = check(root)
-                if count != 1 or len(offences) != expected:
+                if count != 2 or len(offences) != expected:
                     print("self test: %s: %s" % (path, offences))
                     return 1
     return 0
