@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/exhausted.h"
 #include "base/status_macros.h"
 
 namespace nam::catalog {
@@ -42,12 +43,12 @@ absl::Status Database::Error(int code) const {
           "cannot open the catalog store `%s` for writing: %s; the folder must exist and be writable", path_,
           system_error != 0 ? std::strerror(system_error) : why.c_str()));
     case SQLITE_FULL:
-      return absl::ResourceExhaustedError(absl::StrFormat(
+      return DiskFullError(absl::StrFormat(
           "no room for the catalog store `%s`: %s; free disk space and try again, nothing was changed", path_,
           why));
     case SQLITE_IOERR:
       if (system_error == EIO) break;
-      return absl::ResourceExhaustedError(absl::StrFormat(
+      return DiskFullError(absl::StrFormat(
           "cannot write the catalog store `%s`: %s%s; check disk space and quota and try again, nothing was "
           "changed",
           path_, why, system_error != 0 ? absl::StrCat(", ", std::strerror(system_error)) : std::string()));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "base/exhausted.h"
 #include "base/status_macros.h"
 
 namespace nam::memserver {
@@ -149,19 +150,19 @@ absl::StatusOr<std::vector<Extent>> MemoryPool::Reserve(AllocationId allocation,
   }
   if (!extents.has_value()) {
     if (use == Use::kScratch) {
-      return absl::ResourceExhaustedError(absl::StrFormat(
+      return OutOfMemoryError(absl::StrFormat(
           "scratch memory is full: %s are needed, %s of %s are free; choose a larger --scratch",
           TellApart(bytes, left), TellApart(left, bytes), ReadableBytes(options_.scratch_bytes)));
     }
     if (pieces == Pieces::kOne && bytes <= left) {
-      return absl::ResourceExhaustedError(absl::StrFormat(
+      return OutOfMemoryError(absl::StrFormat(
           "out of memory in one piece: %s are needed, and of the %s that are free the largest piece has %s; "
           "drop "
           "tables, add memory servers, or choose larger regions",
           TellApart(bytes, allocator_.largest_gap_bytes()), ReadableBytes(left),
           TellApart(allocator_.largest_gap_bytes(), bytes)));
     }
-    return absl::ResourceExhaustedError(
+    return OutOfMemoryError(
         absl::StrFormat("out of memory: %s are needed, %s of %s are free; drop tables or add memory servers",
                         TellApart(bytes, left), TellApart(left, bytes),
                         ReadableBytes(capacity_bytes_ - std::min(options_.scratch_bytes, capacity_bytes_))));
@@ -179,16 +180,17 @@ absl::Status MemoryPool::Back(const std::vector<Extent>& extents) {
     if (slots_[index].region != nullptr) continue;
     const uint64_t begin = index * options_.region_bytes;
     const uint64_t bytes = std::min(options_.region_bytes, options_.memory_bytes - begin);
-    NAM_ASSIGN_OR_RETURN(std::unique_ptr<fabric::MemoryRegion> region,
-                         fabric_.Allocate(bytes, {.access = fabric::Access::kNone,
-                                                  .huge_pages = options_.huge_pages,
-                                                  .populate = options_.populate}));
+    absl::StatusOr<std::unique_ptr<fabric::MemoryRegion>> region = fabric_.Allocate(
+        bytes,
+        {.access = fabric::Access::kNone, .huge_pages = options_.huge_pages, .populate = options_.populate});
+    if (absl::IsResourceExhausted(region.status())) return OutOfMemoryError(region.status().message());
+    NAM_RETURN_IF_ERROR(region.status());
     NAM_ASSIGN_OR_RETURN(std::unique_ptr<fabric::MemoryRegion> readable,
-                         fabric_.Share(*region, 0, bytes, fabric::Access::kRead));
+                         fabric_.Share(**region, 0, bytes, fabric::Access::kRead));
     // Its own key is of no use, and where keys pin memory it would pin it once more.
-    region->Revoke();
+    (*region)->Revoke();
     const std::lock_guard lock(mutex_);
-    slots_[index].region = std::move(region);
+    slots_[index].region = *std::move(region);
     slots_[index].readable = std::move(readable);
   }
   return absl::OkStatus();

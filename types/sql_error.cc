@@ -12,6 +12,7 @@ namespace nam {
 namespace {
 
 constexpr char kPayload[] = "nam.sql.SqlError";
+constexpr char kExhaustedPayload[] = "nam/exhausted";  // base/exhausted.h sets it
 
 absl::StatusCode CodeOf(const std::string& state) {
   if (state == sqlstate::kNotSupported) return absl::StatusCode::kUnimplemented;
@@ -57,6 +58,14 @@ const char* StateOf(absl::StatusCode code) {
     default:
       return sqlstate::kInternalError;
   }
+}
+
+/// Likewise, and more exactly where the error says what is exhausted.
+const char* StateOf(const absl::Status& error) {
+  const auto exhausted = error.GetPayload(kExhaustedPayload);
+  if (exhausted == "memory") return sqlstate::kOutOfMemory;
+  if (exhausted == "disk") return sqlstate::kDiskFull;
+  return StateOf(error.code());
 }
 
 /// What a message quotes may be megabytes of the user's text.
@@ -148,7 +157,7 @@ absl::Status WithSqlState(const absl::Status& error) {
   absl::Status with = error;
   std::string message(error.message());
   Shorten(message);
-  SetPayload({.message = std::move(message), .sqlstate = StateOf(error.code())}, with);
+  SetPayload({.message = std::move(message), .sqlstate = StateOf(error)}, with);
   return with;
 }
 

@@ -67,6 +67,7 @@ inline constexpr const char* kConnectionFailure = "08006";
 inline constexpr const char* kInvalidAuthorization = "28000";
 inline constexpr const char* kNoPrivilege = "42501";
 inline constexpr const char* kInsufficientResources = "53000";
+inline constexpr const char* kDiskFull = "53100";
 inline constexpr const char* kOutOfMemory = "53200";
 inline constexpr const char* kWrongState = "55000";
 inline constexpr const char* kCancelled = "57014";
@@ -90,8 +91,9 @@ absl::Status DateOutOfRange(int position);
 /// An integer type of 2, 4 or 8 bytes.
 absl::Status IntegerOutOfRange(int bytes, int position);
 
-/// An error of any kind as one with a SQLSTATE: as it is if it has one, otherwise with that of its code.
-/// Code and message stay. Every error that leaves a session has been through this.
+/// An error of any kind as one with a SQLSTATE: as it is if it has one, otherwise with that of its code, or
+/// of what is exhausted (base/exhausted.h). Code and message stay. Every error that leaves a session has been
+/// through this.
 absl::Status WithSqlState(const absl::Status& error);
 
 /// `"name"`, as messages show identifiers.

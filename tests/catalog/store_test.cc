@@ -14,6 +14,7 @@
 #include <sstream>
 #include <string>
 
+#include "base/exhausted.h"
 #include "base/random.h"
 #include "tests/catalog/temp_folder.h"
 
@@ -254,6 +255,7 @@ TEST(EmbeddedStoreTest, AFullDiskIsReportedAndSurvived) {
 
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted) << full;
   EXPECT_NE(std::string(full.message()).find(path), std::string::npos) << full;
+  EXPECT_EQ(full.GetPayload(kExhaustedPayload), "disk") << full;  // what SQL makes 53100 of
   EXPECT_EQ(during.version, small.version);
   EXPECT_EQ(during.tables.size(), 1u);
   EXPECT_TRUE(store->Apply(large).ok());  // with room again

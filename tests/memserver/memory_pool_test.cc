@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/exhausted.h"
 #include "tests/catalog/fake_fabric.h"
 
 namespace nam::memserver {
@@ -111,6 +112,7 @@ TEST_F(MemoryPoolTest, ExhaustionSaysWhatIsNeededAndFree) {
   EXPECT_EQ(std::string(refused.status().message()),
             "out of memory: 30.0 KiB are needed, 24.0 KiB of 124.0 KiB are free; drop tables or add memory "
             "servers");
+  EXPECT_EQ(refused.status().GetPayload(kExhaustedPayload), "memory");  // what SQL makes 53200 of
   EXPECT_EQ(pool_->used_bytes(), 100 * kKiB);
   EXPECT_EQ(pool_->Held(), std::vector<AllocationId>{AllocationId(1)});
   EXPECT_TRUE(pool_->Allocate(AllocationId(2), 24 * kKiB).ok());
@@ -239,8 +241,9 @@ TEST_F(MemoryPoolTest, BytesAreZeroAfterTheyWereScratchMemory) {
 TEST_F(MemoryPoolTest, AFabricThatHasNoMoreGivesNothingAway) {
   Create(4 * kRegionBytes);
   fabric_.memory_bytes_max = 2 * kRegionBytes;
-  EXPECT_EQ(pool_->Allocate(AllocationId(1), 3 * kRegionBytes).status().code(),
-            absl::StatusCode::kResourceExhausted);
+  const absl::Status refused = pool_->Allocate(AllocationId(1), 3 * kRegionBytes).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(refused.GetPayload(kExhaustedPayload), "memory");
   EXPECT_EQ(pool_->used_bytes(), 0u);
   EXPECT_TRUE(pool_->Held().empty());
   EXPECT_TRUE(pool_->Allocate(AllocationId(1), kRegionBytes).ok());

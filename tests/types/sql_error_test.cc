@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/exhausted.h"
+
 namespace nam {
 namespace {
 
@@ -40,6 +42,17 @@ TEST(SqlErrorTest, EveryErrorGetsASqlState) {
     EXPECT_EQ(error->sqlstate, state);
     EXPECT_EQ(error->message, "what happened");
   }
+  const std::pair<absl::Status, const char*> kExhausted[] = {{OutOfMemoryError("what happened"), "53200"},
+                                                             {DiskFullError("what happened"), "53100"}};
+  for (const auto& [error, state] : kExhausted) {
+    EXPECT_EQ(error.code(), absl::StatusCode::kResourceExhausted);
+    const absl::Status with = WithSqlState(error);
+    EXPECT_EQ(SqlErrorOf(with).value_or(SqlError{}).sqlstate, state);
+    EXPECT_EQ(with.message(), "what happened");
+  }
+  absl::Status unknown = absl::ResourceExhaustedError("of another version");
+  unknown.SetPayload(kExhaustedPayload, absl::Cord("patience"));
+  EXPECT_EQ(SqlErrorOf(WithSqlState(unknown)).value_or(SqlError{}).sqlstate, "53000");
   const absl::Status known = ToStatus({"m", 4, "h", "42703"});
   EXPECT_EQ(WithSqlState(known), known);
   EXPECT_TRUE(WithSqlState(absl::OkStatus()).ok());
