@@ -21,8 +21,7 @@ absl::Status OutOfRange(const proto::Type& type, int position) {
                      absl::StrCat("a ", ColumnTypeName(type), " has at most ",
                                   type.precision() - type.scale(), " digits before the decimal point"));
   }
-  return UserError(sqlstate::kNumberOutOfRange, absl::StrCat(ColumnTypeName(type), " out of range"), position,
-                   absl::StrCat("a ", ColumnTypeName(type), " has ", type.precision() * 8, " bits"));
+  return IntegerOutOfRange(static_cast<int>(type.precision()), position);
 }
 
 bool Fits(const proto::Type& type, __int128 number) {

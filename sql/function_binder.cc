@@ -1,6 +1,8 @@
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "plan/aggregate.h"
@@ -232,13 +234,34 @@ struct FoundName {
   bool strong = false;
 };
 
+FoundName FindName(const Node& node);
+
+/// That of the only column, which may well be `?column?`.
+FoundName NameOfSubquery(const Node& node) {
+  if (node.Text("subLinkType") == "EXISTS_SUBLINK") return {"exists", true};
+  if (node.Text("subLinkType") != "EXPR_SUBLINK") return {};
+  Node select = node.Field("subselect");
+  while (select.Has("larg")) select = select.Field("larg");
+  if (select.Has("valuesLists")) return {"column1", true};
+  const std::vector<Node> targets = select.List("targetList");
+  if (targets.empty()) return {};
+  if (targets[0].Has("name")) return {targets[0].Text("name"), true};
+  return {FindName(targets[0].Field("val")).name, true};
+}
+
+/// As PostgreSQL's FigureColname finds it.
 FoundName FindName(const Node& node) {
   const auto last = [](const std::vector<std::string>& names) {
-    return names.empty() ? FoundName() : FoundName{names.back(), true};
+    return names.empty() || names.back().empty() ? FoundName() : FoundName{names.back(), true};  // empty: `*`
   };
   if (node.Is("ColumnRef")) return last(node.Names("fields"));
   if (node.Is("FuncCall")) return last(node.Names("funcname"));
   if (node.Is("CoalesceExpr")) return {"coalesce", true};
+  if (node.Is("MinMaxExpr")) return {node.Text("op") == "IS_LEAST" ? "least" : "greatest", true};
+  if (node.Is("SQLValueFunction"))  // SVFOP_CURRENT_DATE
+    return {absl::AsciiStrToLower(absl::StripPrefix(node.Text("op"), "SVFOP_")), true};
+  if (node.Is("GroupingFunc")) return {"grouping", true};
+  if (node.Is("SubLink")) return NameOfSubquery(node);
   if (node.Is("A_Expr") && node.Text("kind") == "AEXPR_NULLIF") return {"nullif", true};
   if (node.Is("CaseExpr")) {
     FoundName otherwise = FindName(node.Field("defresult"));

@@ -158,7 +158,7 @@ absl::Status LogicalSelect::BindSelectList() {
       NAM_RETURN_IF_ERROR(AddStar(value, table));
     } else {
       NAM_ASSIGN_OR_RETURN(Expr expr, BindUntyped(value, Clause::kSelect));
-      Output output{target.Has("name") ? target.Text("name") : SelectedName(value), expr, std::nullopt};
+      Output output{target.Has("name") ? target.Text("name") : OutputName(value), expr, std::nullopt};
       if (ExpressionBuilder::IsUntyped(expr)) {
         output.literal = expr;
         NAM_RETURN_IF_ERROR(builder().Settle(output.expr, Type::String()));

@@ -159,7 +159,6 @@ class LogicalSelect : public QueryScope {
                                     plan::logical::Frame::Unit unit, Clause clause);
 
   // logical_subquery.cc
-  static std::string SelectedName(const Node& node);
   ExprOr Listed(const Node& node, Clause clause);
   ExprOr SubqueryExpr(const Node& node, Clause clause);
   ExprOr Quantified(const Node& node, plan::logical::NodePtr plan, Clause clause);

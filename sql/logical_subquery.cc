@@ -50,17 +50,6 @@ absl::Status WrongWidth(size_t columns, size_t wanted, int position) {
 
 }  // namespace
 
-/// As PostgreSQL names an output without AS.
-std::string LogicalSelect::SelectedName(const Node& node) {
-  if (node.Is("GroupingFunc")) return "grouping";
-  if (!node.Is("SubLink")) return OutputName(node);
-  if (node.Text("subLinkType") == "EXISTS_SUBLINK") return "exists";
-  if (node.Text("subLinkType") != "EXPR_SUBLINK") return "?column?";
-  const std::vector<Node> targets = node.Field("subselect").List("targetList");
-  if (targets.empty()) return "?column?";
-  return targets[0].Has("name") ? targets[0].Text("name") : SelectedName(targets[0].Field("val"));
-}
-
 /// `a op ANY (ARRAY[…])`, `a op ALL (ARRAY[…])`.
 absl::StatusOr<Expr> LogicalSelect::Listed(const Node& node, Clause clause) {
   const int position = node.position();
@@ -76,8 +65,8 @@ absl::StatusOr<Expr> LogicalSelect::Listed(const Node& node, Clause clause) {
     items.push_back(std::move(item));
   }
   if (items.empty()) {
-    return UserError(sqlstate::kUnknownType, "the type of an empty array is not known", node.Field("rexpr").position(),
-                     "list a value");
+    return UserError(sqlstate::kUnknownType, "the type of an empty array is not known",
+                     node.Field("rexpr").position(), "list a value");
   }
   std::vector<Expr*> all;
   for (Expr& item : items) all.push_back(&item);

@@ -35,7 +35,7 @@ constexpr Named kExpressions[] = {
 
 constexpr Named kStatements[] = {
     {"MergeStmt", "MERGE", nullptr},
-    {"TruncateStmt", "TRUNCATE", "DROP TABLE and load it again"},
+    {"TruncateStmt", "TRUNCATE", "DELETE the rows of a record table; DROP another table and load it again"},
     {"CreateTableAsStmt", "CREATE TABLE AS", nullptr},
     {"ViewStmt", "CREATE VIEW", nullptr},
     {"CopyStmt", "COPY", nullptr},

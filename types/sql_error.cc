@@ -149,7 +149,7 @@ absl::Status DateOutOfRange(int position) {
 absl::Status IntegerOutOfRange(int bytes, int position) {
   const std::string name = bytes == 2 ? "smallint" : bytes == 4 ? "integer" : "bigint";
   return UserError(sqlstate::kNumberOutOfRange, absl::StrCat(name, " out of range"), position,
-                   absl::StrCat("a ", name, " has ", 8 * bytes, " bits"));
+                   absl::StrCat(bytes == 4 ? "an " : "a ", name, " has ", 8 * bytes, " bits"));
 }
 
 absl::Status WithSqlState(const absl::Status& error) {

@@ -56,6 +56,10 @@ TEST(BindErrorTest, Syntax) {
   });
 }
 
+TEST(BindErrorTest, HintsSayWhatWorks) {
+  CheckAll({{"^truncate t", "0A000", "TRUNCATE is", "DELETE the rows of a record table; DROP another"}});
+}
+
 TEST(BindErrorTest, StatementKinds) {
   CheckRefusals({
       {"insert into ^t values (1)", "INSERT of \"t\" is"},
@@ -153,9 +157,10 @@ TEST(BindErrorTest, Types) {
       {"select id from t where price > ^'x'", "22P02", "invalid decimal", ""},
       {"select id from t where ok = ^'maybe'", "22P02", "invalid boolean", "true or false"},
       {"select id from t where day > ^'1994-02-30'", "22008", "no such date: \"1994-02-30\"", "9999"},
-      {"select ^'99999'::smallint from t", "22003", "smallint out of range", "16 bits"},
-      {"select 2147483648^::int from t", "22003", "integer out of range", "32 bits"},
-      {"select (9223372036854775807 + 1)^::bigint from t", "22003", "bigint out of range", "64 bits"},
+      {"select ^'99999'::smallint from t", "22003", "smallint out of range", "a smallint has 16 bits"},
+      {"select 2147483648^::int from t", "22003", "integer out of range", "an integer has 32 bits"},
+      {"select (9223372036854775807 + 1)^::bigint from t", "22003", "bigint out of range",
+       "a bigint has 64 bits"},
       {"select id from t where day between '1994-01-01' and ^'tomorrow'", "22007", "invalid date", "YYYY"},
       {"select date ^'x' from t", "22007", "invalid date", "YYYY-MM-DD"},
       {"select ^'1x'::int from t", "22P02", "invalid integer", ""},

@@ -114,6 +114,12 @@ TEST(BindTest, Stars) {
   EXPECT_EQ(BindQuery("table t").select.size(), 8u);
 }
 
+std::vector<std::string> NamesOf(const FlatQuery& query) {
+  std::vector<std::string> names;
+  for (const FlatQuery::Output& output : query.select) names.push_back(output.name);
+  return names;
+}
+
 TEST(BindTest, OutputNames) {
   const FlatQuery query = BindQuery(
       "select id, id as x, \"Odd Name\", sum(n), count(*), 1, id + 1, case when ok then 1 end, coalesce(n, "
@@ -124,11 +130,12 @@ TEST(BindTest, OutputNames) {
       "cast(case when "
       "ok then 1 end as text) from t "
       "group by id, \"Odd Name\", ok, n, day");
-  std::vector<std::string> names;
-  for (const FlatQuery::Output& output : query.select) names.push_back(output.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"id", "x", "Odd Name", "sum", "count", "?column?", "?column?",
-                                             "case", "coalesce", "nullif", "id", "date", "extract", "case",
-                                             "n", "n", "text"}));
+  EXPECT_EQ(NamesOf(query), (std::vector<std::string>{"id", "x", "Odd Name", "sum", "count", "?column?",
+                                                      "?column?", "case", "coalesce", "nullif", "id", "date",
+                                                      "extract", "case", "n", "n", "text"}));
+  EXPECT_EQ(NamesOf(BindQuery("select greatest(n, 1), least(n, 1), cast(greatest(n, 1) as text), "
+                              "case when ok then 1 else least(n, 1) end, nullif(n, 1) + 1 from t")),
+            (std::vector<std::string>{"greatest", "least", "greatest", "least", "?column?"}));
 }
 
 TEST(BindTest, Conditions) {

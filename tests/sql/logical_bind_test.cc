@@ -44,6 +44,38 @@ Project #1.0 = #0.1 + 1, #1.1 = #0.5
 )");
 }
 
+/// As PostgreSQL's FigureColname names them: a cast or a CASE keeps a subquery's name.
+TEST(LogicalBindTest, SubqueriesNameTheirColumns) {
+  const std::pair<const char*, const char*> kNames[] = {
+      {"exists (select 1 from u)", "exists"},
+      {"1 in (select id from u)", "?column?"},
+      {"(select max(id) from u)", "max"},
+      {"(select id as x from u limit 1)", "x"},
+      {"cast((select max(id) from u) as text)", "max"},
+      {"cast((select 1) as text)", "?column?"},
+      {"case when true then 1 else (select max(id) from u) end", "max"},
+      {"(select least(1, 2))", "least"},
+      {"(values (1))", "column1"},
+      {"(select 1 as a union all select 2 as b limit 1)", "a"},
+      {"(select 1 as a intersect select 2 union select 3 limit 1)", "a"},
+      {"cast(exists (select 1 from u) as text)", "exists"}};
+  for (const auto& [expression, name] : kNames) {
+    const auto query = BindText(absl::StrCat("select ", expression));
+    ASSERT_TRUE(query.ok()) << expression << "\n" << query.status();
+    EXPECT_EQ(query->root->columns.at(0).name, name) << expression;
+  }
+  const auto grouped = BindText("select case when true then 1 else grouping(n) end from t group by n");
+  ASSERT_TRUE(grouped.ok()) << grouped.status();
+  EXPECT_EQ(grouped->root->columns.at(0).name, "grouping");
+  FakeTables tables;
+  const auto now = Bind("select current_date, current_timestamp, localtimestamp", tables, 0);
+  ASSERT_TRUE(now.ok()) << now.status();
+  const auto& columns = std::get<TreeStatement>(*now).tree->root->columns;
+  EXPECT_EQ(columns.at(0).name, "current_date");
+  EXPECT_EQ(columns.at(1).name, "current_timestamp");
+  EXPECT_EQ(columns.at(2).name, "localtimestamp");
+}
+
 TEST(LogicalBindTest, OuterJoinsKeepTheirConditions) {
   EXPECT_EQ(Tree("select t.id, u.id from t left join u on t.id = u.t_id and u.price > 1 where t.n = 1"), R"(
 Project #2.0 = #0.0, #2.1 = #1.0
