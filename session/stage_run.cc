@@ -22,23 +22,23 @@ constexpr uint64_t kRecordPiecesOfAThread = 16;
 constexpr int64_t kCatalogSilentNs = 10'000'000'000;
 
 /// Rows of each part. Those that may be of any part are nobody's, and make every part worth a look.
-std::vector<uint64_t> RowsByPart(const PreparedStage& prepared) {
-  std::vector<uint64_t> rows(prepared.parts);
-  for (const proto::Directory& directory : prepared.inputs) {
+std::vector<uint64_t> RowsByPart(const PlacedStage& placed) {
+  std::vector<uint64_t> rows(placed.parts);
+  for (const proto::Directory& directory : placed.inputs) {
     for (const proto::PartPages& part : directory.parts()) {
-      if (part.part() < prepared.parts) {
+      if (part.part() < placed.parts) {
         rows[part.part()] += part.rows();
       } else {
-        for (uint64_t& of_part : rows) of_part += std::max<uint64_t>(1, part.rows() / prepared.parts);
+        for (uint64_t& of_part : rows) of_part += std::max<uint64_t>(1, part.rows() / placed.parts);
       }
     }
   }
   return rows;
 }
 
-uint64_t BytesOf(const PreparedStage& prepared) {
+uint64_t BytesOf(const PlacedStage& placed) {
   uint64_t bytes = 0;
-  for (const proto::Directory& directory : prepared.inputs) {
+  for (const proto::Directory& directory : placed.inputs) {
     for (const proto::PartPages& part : directory.parts())
       bytes = std::accumulate(part.bytes().begin(), part.bytes().end(), bytes);
   }
@@ -46,13 +46,13 @@ uint64_t BytesOf(const PreparedStage& prepared) {
 }
 
 /// About as many rows for each server.
-optimizer::Assignment ShareParts(const PreparedStage& prepared, size_t servers) {
-  const std::vector<uint64_t> rows = RowsByPart(prepared);
-  const uint64_t all = std::accumulate(rows.begin(), rows.end(), uint64_t{0}), bytes = BytesOf(prepared);
+optimizer::Assignment ShareParts(const PlacedStage& placed, size_t servers) {
+  const std::vector<uint64_t> rows = RowsByPart(placed);
+  const uint64_t all = std::accumulate(rows.begin(), rows.end(), uint64_t{0}), bytes = BytesOf(placed);
   optimizer::Assignment assignment;
   assignment.servers.resize(servers);
   const std::vector<int> server_of = optimizer::LargestDifferencing(rows, static_cast<int>(servers));
-  for (uint32_t part = 0; part < prepared.parts; ++part) {
+  for (uint32_t part = 0; part < placed.parts; ++part) {
     if (rows[part] == 0) continue;
     optimizer::Assignment::Share& share = assignment.servers[static_cast<size_t>(server_of[part])];
     share.pieces.push_back({part, 0, 1});
@@ -65,12 +65,13 @@ optimizer::Assignment ShareParts(const PreparedStage& prepared, size_t servers) 
 }
 
 /// By pieces of what the stage claims.
-std::function<uint64_t(const partitioner::Piece&)> RowsOf(const PreparedStage& prepared) {
-  if (prepared.parts > 0) {
-    return [rows = RowsByPart(prepared)](const partitioner::Piece& piece) { return rows[piece.partition]; };
+std::function<uint64_t(const partitioner::Piece&)> RowsOf(const PlacedStage& placed) {
+  if (placed.parts > 0) {
+    return [rows = RowsByPart(placed)](const partitioner::Piece& piece) { return rows[piece.partition]; };
   }
-  return [table = prepared.tables[static_cast<size_t>(prepared.plan.driving)]](
-             const partitioner::Piece& piece) { return partitioner::RowsOf(*table, piece); };
+  return [table = placed.tables[static_cast<size_t>(placed.plan.driving)]](const partitioner::Piece& piece) {
+    return partitioner::RowsOf(*table, piece);
+  };
 }
 
 /// Whether a stage's sink may leave parts or runs in scratch memory.
@@ -130,29 +131,29 @@ absl::StatusOr<std::vector<proto::Member>> StageRunner::ComputeServers() {
   return members;
 }
 
-absl::Status StageRunner::FindServers(PreparedStage& prepared, const RecordReads* records) {
+absl::Status StageRunner::FindServers(PlacedStage& placed, const RecordReads* records) {
   NAM_ASSIGN_OR_RETURN(std::vector<proto::Member> members, ComputeServers());
   uint32_t threads = 1;
   for (const proto::Member& member : members) threads = std::max(threads, member.threads());
-  const optimizer::Assignment assignment = Share(prepared, records, members.size(), threads);
+  const optimizer::Assignment assignment = Share(placed, records, members.size(), threads);
   for (size_t i = 0; i < members.size(); ++i) {
     if (assignment.servers[i].pieces.empty()) continue;
-    prepared.servers.push_back({std::move(members[i]), assignment.servers[i], {}});
+    placed.servers.push_back({std::move(members[i]), assignment.servers[i], {}});
   }
   return absl::OkStatus();
 }
 
-optimizer::Assignment StageRunner::Share(const PreparedStage& prepared, const RecordReads* records,
+optimizer::Assignment StageRunner::Share(const PlacedStage& placed, const RecordReads* records,
                                          size_t servers, uint32_t threads) {
   const auto count = static_cast<int>(servers);
-  if (prepared.parts > 0) return ShareParts(prepared, servers);
-  const auto driving = static_cast<size_t>(prepared.plan.driving);
-  if (!sql::IsRecordTable(*prepared.tables[driving]))
-    return optimizer::Assign(prepared.plan, prepared.tables, count, static_cast<int>(threads));
+  if (placed.parts > 0) return ShareParts(placed, servers);
+  const auto driving = static_cast<size_t>(placed.plan.driving);
+  if (!sql::IsRecordTable(*placed.tables[driving]))
+    return optimizer::Assign(placed.plan, placed.tables, count, static_cast<int>(threads));
   const uint64_t pieces = kRecordPiecesOfAThread * threads * servers;
   return optimizer::AssignRecords(
-      prepared.plan, prepared.tables,
-      records->PiecesOf(prepared.first_table + static_cast<uint32_t>(driving), pieces), count);
+      placed.plan, placed.tables,
+      records->PiecesOf(placed.first_table + static_cast<uint32_t>(driving), pieces), count);
 }
 
 proto::AttemptRequest StageRunner::RequestOf(const plan::PhysicalPlan& plan) const {
@@ -163,40 +164,40 @@ proto::AttemptRequest StageRunner::RequestOf(const plan::PhysicalPlan& plan) con
   return request;
 }
 
-absl::Status StageRunner::StartMulticast(PreparedStage& prepared) {
+absl::Status StageRunner::StartMulticast(PlacedStage& placed) {
   MulticastCoordinator::Query shares{
-      .plan = prepared.plan, .tables = prepared.tables, .partitions = {}, .in_place = settings_.in_place};
-  for (const ServerReport& server : prepared.servers) {
+      .plan = placed.plan, .tables = placed.tables, .partitions = {}, .in_place = settings_.in_place};
+  for (const ServerReport& server : placed.servers) {
     const int threads = std::max(1, static_cast<int>(server.member.threads()));
     shares.threads = shares.partitions.empty() ? threads : std::min(shares.threads, threads);
     shares.partitions.push_back(partitioner::PartitionsOf(server.share.pieces));
   }
-  NAM_ASSIGN_OR_RETURN(prepared.why_read,
-                       multicast_->Start(shares, prepared.extended ? Choice::kOff : settings_.multicast));
+  NAM_ASSIGN_OR_RETURN(placed.why_read,
+                       multicast_->Start(shares, placed.extended ? Choice::kOff : settings_.multicast));
   return absl::OkStatus();
 }
 
-absl::Status StageRunner::Run(proto::AttemptRequest request, uint32_t number, PreparedStage& prepared,
+absl::Status StageRunner::Run(proto::AttemptRequest request, uint32_t number, PlacedStage& placed,
                               const StageOutput& output) {
   request.set_stage(number);
-  for (const proto::Directory& directory : prepared.inputs) *request.add_inputs() = directory;
+  for (const proto::Directory& directory : placed.inputs) *request.add_inputs() = directory;
   if (WritesScratch(request.plan(), number)) request.set_scratch(scratch_.Open());
-  if (prepared.parts == 0) NAM_RETURN_IF_ERROR(StartMulticast(prepared));
+  if (placed.parts == 0) NAM_RETURN_IF_ERROR(StartMulticast(placed));
   QueryRun run({.request = std::move(request),
-                .servers = prepared.servers,
+                .servers = placed.servers,
                 .clients = *clients_,
-                .counters = CountersFor(prepared),
+                .counters = CountersFor(placed),
                 .next_attempt = [this] { return ++attempt_; },
                 .multicast =
                     [&](size_t s) {
-                      return prepared.parts > 0 ? proto::MulticastStreams()
-                                                : multicast_->StreamsFor(static_cast<uint32_t>(s));
+                      return placed.parts > 0 ? proto::MulticastStreams()
+                                              : multicast_->StreamsFor(static_cast<uint32_t>(s));
                     },
                 .members = [this] { return NewMembers(); },
                 .output = output,
                 .drop_scratch = [this](uint64_t attempt) { DropScratch(attempt); },
-                .rows_of = RowsOf(prepared),
-                .progress = ProgressOf(prepared),
+                .rows_of = RowsOf(placed),
+                .progress = ProgressOf(placed),
                 .clock = attachment_.fabric().clock(),
                 .cancel = cancel_});
   const absl::Status status = run.Run();
@@ -217,8 +218,8 @@ void StageRunner::DropScratch(uint64_t attempt) {
   catalog_silent_until_ns_ = clock.NowNs() + kCatalogSilentNs;
 }
 
-void AddWork(const PreparedStage& prepared, QueryWork& work) {
-  for (const ServerReport& server : prepared.servers) {
+void AddWork(const PlacedStage& placed, QueryWork& work) {
+  for (const ServerReport& server : placed.servers) {
     for (const proto::PipelineCounters& pipeline : server.reply.pipelines()) {
       work.rows += pipeline.rows_in();
       for (const proto::ServerBytes& bytes : pipeline.bytes()) work.bytes += bytes.bytes();
@@ -228,12 +229,12 @@ void AddWork(const PreparedStage& prepared, QueryWork& work) {
   }
 }
 
-std::function<void(uint64_t)> StageRunner::ProgressOf(const PreparedStage& prepared) const {
+std::function<void(uint64_t)> StageRunner::ProgressOf(const PlacedStage& placed) const {
   if (!progress_) return nullptr;
   QueryProgress progress;
   progress.table =
-      prepared.parts > 0 ? "groups" : prepared.tables[static_cast<size_t>(prepared.plan.driving)]->name();
-  for (const ServerReport& server : prepared.servers) progress.rows += server.share.rows;
+      placed.parts > 0 ? "groups" : placed.tables[static_cast<size_t>(placed.plan.driving)]->name();
+  for (const ServerReport& server : placed.servers) progress.rows += server.share.rows;
   return [this, progress, started_ns = attachment_.fabric().clock().NowNs()](uint64_t rows_done) mutable {
     progress.rows_done = rows_done;
     progress.elapsed_ms = static_cast<double>(attachment_.fabric().clock().NowNs() - started_ns) / 1e6;
@@ -241,11 +242,11 @@ std::function<void(uint64_t)> StageRunner::ProgressOf(const PreparedStage& prepa
   };
 }
 
-WorkCounters* StageRunner::CountersFor(const PreparedStage& prepared) {
+WorkCounters* StageRunner::CountersFor(const PlacedStage& placed) {
   uint64_t bytes = 0;
-  for (const ServerReport& server : prepared.servers) bytes += server.share.driving_bytes;
+  for (const ServerReport& server : placed.servers) bytes += server.share.driving_bytes;
   double tuples = 0;
-  for (const optimizer::Plan::Join& join : prepared.plan.joins) tuples += join.rows_after;
+  for (const optimizer::Plan::Join& join : placed.plan.joins) tuples += join.rows_after;
   const bool large = bytes >= kWorthClaimingBytes || tuples >= kWorthClaimingTuples;
   const bool wanted = settings_.work_queue == Choice::kOn || (settings_.work_queue == Choice::kAuto && large);
   if (!wanted) return nullptr;

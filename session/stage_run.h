@@ -28,8 +28,8 @@
 
 namespace nam::session {
 
-/// A stage of compute servers, made ready.
-struct PreparedStage {
+/// A stage of compute servers: what is known of it before it runs, and which servers have work of it.
+struct PlacedStage {
   optimizer::Plan plan;
   optimizer::TableRefs tables;
   uint32_t first_table = 0;  // of the physical plan: where `tables` begin
@@ -54,11 +54,11 @@ class StageRunner {
   void OnProgress(std::function<void(const QueryProgress&)> report) { progress_ = std::move(report); }
 
   /// Living compute servers, and what each does of the stage.
-  absl::Status FindServers(PreparedStage& prepared, const RecordReads* records);
+  absl::Status FindServers(PlacedStage& placed, const RecordReads* records);
   /// What attempts at stages of the plan have alike.
   proto::AttemptRequest RequestOf(const plan::PhysicalPlan& plan) const;
   /// Runs stage `number` of the request's plan.
-  absl::Status Run(proto::AttemptRequest request, uint32_t number, PreparedStage& prepared,
+  absl::Status Run(proto::AttemptRequest request, uint32_t number, PlacedStage& placed,
                    const StageOutput& output);
   /// Of the session.
   QueryScratch& scratch() { return scratch_; }
@@ -67,13 +67,13 @@ class StageRunner {
   StageRunner(catalog::Attachment& attachment, std::unique_ptr<ComputeClients> clients, CatalogTables& tables,
               const SessionSettings& settings, const std::atomic<bool>& cancel);
   absl::StatusOr<std::vector<proto::Member>> ComputeServers();
-  static optimizer::Assignment Share(const PreparedStage& prepared, const RecordReads* records,
-                                     size_t servers, uint32_t threads);
-  absl::Status StartMulticast(PreparedStage& prepared);
+  static optimizer::Assignment Share(const PlacedStage& placed, const RecordReads* records, size_t servers,
+                                     uint32_t threads);
+  absl::Status StartMulticast(PlacedStage& placed);
   /// What QueryRun tells, as our caller wants to hear it.
-  std::function<void(uint64_t)> ProgressOf(const PreparedStage& prepared) const;
+  std::function<void(uint64_t)> ProgressOf(const PlacedStage& placed) const;
   /// Words to claim work from, if the query is large enough for that to pay and memory can be had.
-  WorkCounters* CountersFor(const PreparedStage& prepared);
+  WorkCounters* CountersFor(const PlacedStage& placed);
   /// What an attempt that does not count has written.
   void DropScratch(uint64_t attempt);
   /// Compute servers that may join a query under way.
@@ -93,6 +93,6 @@ class StageRunner {
 };
 
 /// What the stage's servers did, in addition.
-void AddWork(const PreparedStage& prepared, QueryWork& work);
+void AddWork(const PlacedStage& placed, QueryWork& work);
 
 }  // namespace nam::session

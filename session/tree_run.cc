@@ -116,13 +116,13 @@ absl::Status TreeRun::Plan(size_t stages_kept) {
   stages_.resize(stages_kept);
   for (size_t s = stages_kept; s < tree_.lowered.stages.size(); ++s) {
     const optimizer::ServerStage& stage = tree_.lowered.stages[s];
-    PreparedStage& prepared = stages_.emplace_back();
-    prepared.plan = stage.star;
-    prepared.tables = stage.tables;
-    prepared.first_table = stage.first_table;
-    prepared.extended = stage.extended;
-    prepared.parts = stage.parts;
-    if (stage.parts == 0) NAM_RETURN_IF_ERROR(options_.stages.FindServers(prepared, reads));
+    PlacedStage& placed = stages_.emplace_back();
+    placed.plan = stage.star;
+    placed.tables = stage.tables;
+    placed.first_table = stage.first_table;
+    placed.extended = stage.extended;
+    placed.parts = stage.parts;
+    if (stage.parts == 0) NAM_RETURN_IF_ERROR(options_.stages.FindServers(placed, reads));
   }
   return absl::OkStatus();
 }
@@ -181,7 +181,7 @@ absl::StatusOr<ResultSet> TreeRun::TryStages(RowReceiver& receiver) {
 }
 
 absl::Status TreeRun::RunServers(uint32_t number, const StageOutput& output) {
-  PreparedStage& stage = stages_[number];
+  PlacedStage& stage = stages_[number];
   if (stage.parts > 0) {
     for (const uint32_t read : ReadBy(plan(), number)) {
       const std::vector<proto::Directory>& left = left_.at(read).directories;
@@ -301,7 +301,7 @@ absl::StatusOr<std::vector<std::string>> TreeRun::Explain(bool analyze, bool jso
     query.result_rows = rows.rows();
     query.result_ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
   }
-  for (const PreparedStage& stage : stages_)
+  for (const PlacedStage& stage : stages_)
     query.stages.push_back(
         {stage.plan, stage.tables, stage.extended, stage.parts, stage.servers, stage.why_read});
   if (json) return std::vector<std::string>{ExplainAsJson(query)};

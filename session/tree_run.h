@@ -86,9 +86,9 @@ class TreeRun {
   std::optional<RecordReads> reads_;  // of a query that reads record tables
   optimizer::LoweredTree tree_;
   optimizer::StageFacts facts_;
-  std::vector<PreparedStage> stages_;  // of servers, as the plan's
-  uint64_t kept_bytes_ = 0;            // of the pages in left_
-  std::map<uint32_t, Left> left_;      // by barrier that has run
+  std::vector<PlacedStage> stages_;  // of servers, as the plan's
+  uint64_t kept_bytes_ = 0;          // of the pages in left_
+  std::map<uint32_t, Left> left_;    // by barrier that has run
   std::vector<std::string> replanned_;
   std::vector<ResultSet::Column> columns_;
   // Once it has run: LocalStage's.
