@@ -1,6 +1,7 @@
 #include "base/log.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@ namespace {
 
 constexpr std::array<const char*, 4> kLevelNames = {"error", "warning", "info", "debug"};
 constexpr size_t kEarlyBytesMax = 64 << 10;
+constexpr uint64_t kAheadBytes = 64 << 10;
 
 std::string Now() {
   timespec now;
@@ -71,6 +73,8 @@ class ProcessLog {
     name_ = options.name;
     NAM_ASSIGN_OR_RETURN(const UniqueFd fd, Open(FileName(0)));
     NAM_RETURN_IF_ERROR(Redirect(fd));
+    room_end_ = 0;
+    TakeRoom();
     WriteAll(STDERR_FILENO, early_);
     early_.clear();
     return absl::OkStatus();
@@ -83,6 +87,7 @@ class ProcessLog {
                                              name_, OneLine(text));
     if (directory_.valid()) {
       RotateIfFull(line.size());
+      TakeRoom();
     } else if (started_ && early_.size() + line.size() <= kEarlyBytesMax) {
       early_ += line;
     }
@@ -136,14 +141,30 @@ class ProcessLog {
     }
     renameat(directory_.get(), fresh.c_str(), directory_.get(), FileName(0).c_str());
     Redirect(*fd).IgnoreError();
+    room_end_ = 0;
+  }
+
+  /// Takes disk space ahead of the lines, as long as there is some, so that what a full disk does to the
+  /// process can still be read here.
+  void TakeRoom() {
+    struct stat info;
+    rlimit limit;
+    if (fstat(STDERR_FILENO, &info) != 0 || getrlimit(RLIMIT_FSIZE, &limit) != 0) return;
+    const auto size = static_cast<uint64_t>(info.st_size);
+    const bool enough = size <= room_end_ && room_end_ - size >= kAheadBytes / 2;
+    // Above the limit the process would be sent SIGXFSZ.
+    if (enough || size + kAheadBytes > limit.rlim_cur) return;
+    if (fallocate(STDERR_FILENO, FALLOC_FL_KEEP_SIZE, info.st_size, kAheadBytes) == 0)
+      room_end_ = size + kAheadBytes;
   }
 
   std::mutex mutex_;
   LogLevel level_ = LogLevel::kError;
   std::string name_ = "nam";
   bool started_ = false;
-  std::string early_;   // lines before there was a file
-  UniqueFd directory_;  // invalid: standard error
+  std::string early_;      // lines before there was a file
+  UniqueFd directory_;     // invalid: standard error
+  uint64_t room_end_ = 0;  // of the file: up to there it has room on the disk
   LogFileOptions file_;
 };
 

@@ -184,26 +184,27 @@ int RunUp(const UpOptions& given) {
   if (!directory.ok()) return Refuse(directory.status());
   {
     const auto lock = directory->Lock();
-    if (!lock.ok()) {
+    if (absl::IsAlreadyExists(lock.status())) {
       return ReportFailure(absl::FailedPreconditionError(
           absl::StrCat(std::string(lock.status().message()), " already; `nam down` stops it")));
     }
+    if (!lock.ok()) return ReportFailure(lock.status());
     EndLeftovers(*directory);
   }
   const StopSignals stop;
   const auto supervisor = Process::Start({.name = "the cluster's supervisor",
                                           .arguments = SuperviseArguments(path, options),
                                           .drop_prefix = "NAM_",
-                                          .stderr_file = "starting-supervisor.log",
+                                          .quote_stderr = true,
                                           .directory_fd = directory->fd(),
                                           .detached = true});
   if (!supervisor.ok()) return ReportFailure(supervisor.status());
   Process* const one[] = {supervisor->get()};
   if (const absl::Status status = AwaitReady(one, kStartTimeoutMs, stop.fd()); !status.ok()) {
     if ((*supervisor)->running()) (*supervisor)->Stop(kStopTimeoutMs).IgnoreError();
-    return ReportFailure(status);
+    return ReportFailure(absl::Status(
+        status.code(), absl::StrCat("no cluster runs in ", path, ": ", std::string(status.message()))));
   }
-  unlink((*supervisor)->stderr_path().c_str());
   std::printf(
       "A cluster of %d memory servers (%s each) and %d compute servers runs in %s; its catalog is at %s.\n",
       options.memory_servers, FormatBytes(options.memory_bytes).c_str(), options.compute_servers,
@@ -257,11 +258,12 @@ int RunDown(const DownOptions& options) {
   if (!directory.ok()) return Refuse(directory.status());
   const bool ran = state.ok() && EndForeignProcess(state->supervisor.process, kStopTimeoutMs);
   const auto lock = directory->Lock();
-  if (!lock.ok()) {
+  if (absl::IsAlreadyExists(lock.status())) {
     return ReportFailure(absl::FailedPreconditionError(
         absl::StrCat(std::string(lock.status().message()),
                      ", but its cluster.json does not say which; end its `nam supervise`")));
   }
+  if (!lock.ok()) return ReportFailure(lock.status());
   const int left = EndLeftovers(*directory);
   if (ran) {
     std::printf("The cluster in %s has stopped.\n", path.c_str());

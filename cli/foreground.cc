@@ -79,6 +79,15 @@ absl::Status NameLog(const std::string& role, const ReadyLine& ready, const Serv
   return log.directory.empty() ? absl::OkStatus() : OpenLogFile({.directory = log.directory, .name = name});
 }
 
+/// Who has started the server hears it on standard error. Its log keeps it, and what was logged before.
+int ReportNoStart(const std::string& role, const ServerLogOptions& log, const absl::Status& why) {
+  const int code =
+      absl::IsUnavailable(why) || absl::IsUnauthenticated(why) ? ReportNoConnection(why) : ReportFailure(why);
+  if (log.directory.empty() || !OpenLogFile({.directory = log.directory, .name = role}).ok()) return code;
+  LogError(absl::StrCat("does not start: ", std::string(why.message())));
+  return code;
+}
+
 }  // namespace
 
 void SayReady(const ReadyLine& line) {
@@ -100,11 +109,7 @@ int ServeInForeground(
   absl::Status end;
   {
     const auto server = start([&watch](const absl::Status& why) { watch.Lose(why); });
-    if (!server.ok()) {
-      return absl::IsUnavailable(server.status()) || absl::IsUnauthenticated(server.status())
-                 ? ReportNoConnection(server.status())
-                 : ReportFailure(server.status());
-    }
+    if (!server.ok()) return ReportNoStart(role, log, server.status());
     const ReadyLine ready = (*server)->ready();
     if (const absl::Status named = NameLog(role, ready, log); !named.ok()) return ReportFailure(named);
     LogInfo(absl::StrCat("started: ", ready.ToString()));

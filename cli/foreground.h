@@ -26,7 +26,7 @@ struct ServerLogOptions {
 };
 
 /// Starts a server, says READY, and serves until a signal or its loss. The exit code. The log is called
-/// `role` until the READY line tells an id, then `role-id`.
+/// `role` until the READY line tells an id, then `role-id`; that of `role` says why a server did not start.
 int ServeInForeground(
     const std::string& role, const ServerLogOptions& log,
     const std::function<absl::StatusOr<std::unique_ptr<RunningServer>>(const OnLost&)>& start);

@@ -31,13 +31,6 @@ int CountRunning(const Slots& slots) {
       std::count_if(slots.begin(), slots.end(), [](const auto& slot) { return slot->process().running(); }));
 }
 
-/// What a server writes before it knows its id, and with it its log's name.
-std::string StartingLog(const std::string& name) {
-  std::string file = name;
-  std::replace(file.begin(), file.end(), ' ', '-');
-  return absl::StrCat("starting-", file, ".log");
-}
-
 }  // namespace
 
 absl::Status Validate(const LocalClusterOptions& options) {
@@ -84,7 +77,7 @@ absl::StatusOr<std::unique_ptr<ServerSlot>> LocalCluster::Launch(const std::stri
                             .arguments = std::move(arguments),
                             // A configuration of the user's own must not reach into a private cluster.
                             .drop_prefix = "NAM_",
-                            .stderr_file = StartingLog(name),
+                            .quote_stderr = true,
                             .directory_fd = directory_.fd()},
                            options_.restart, holds_data);
 }

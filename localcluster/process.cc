@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -28,7 +29,7 @@ namespace nam {
 namespace {
 
 constexpr size_t kReadyLineBytesMax = 64 * 1024;
-constexpr size_t kStderrLines = 8;
+constexpr size_t kStderrLines = 16;
 constexpr int64_t kKillWaitMs = 10'000;
 constexpr char kThisProgram[] = "/proc/self/exe";
 
@@ -181,10 +182,6 @@ std::string ReadyLine::ToString() const {
   return line;
 }
 
-std::string Process::stderr_path() const {
-  return StderrPath(options_);
-}
-
 absl::StatusOr<std::unique_ptr<Process>> Process::Start(ProcessOptions options) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return Errno("pipe");
@@ -192,9 +189,11 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(ProcessOptions options) 
   if (fcntl(read_end.get(), F_SETFL, O_NONBLOCK) != 0) return Errno("fcntl");
   UniqueFd log;
   int64_t stderr_start = 0;
-  if (!options.stderr_file.empty()) {
-    log.reset(
-        open(StderrPath(options).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (options.quote_stderr) {
+    log.reset(memfd_create("stderr", MFD_CLOEXEC));
+    if (!log.valid()) return Errno("memfd_create");
+  } else if (!options.stderr_file.empty()) {
+    log.reset(open(StderrPath(options).c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!log.valid()) return Errno(absl::StrCat("cannot write ", options.stderr_file));
     stderr_start = lseek(log.get(), 0, SEEK_END);
   }
@@ -212,16 +211,17 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(ProcessOptions options) 
     waitpid(pid, nullptr, 0);
     return status;
   }
-  return std::unique_ptr<Process>(
-      new Process(std::move(options), pid, std::move(pidfd), std::move(read_end), stderr_start));
+  return std::unique_ptr<Process>(new Process(std::move(options), pid, std::move(pidfd), std::move(read_end),
+                                              std::move(log), stderr_start));
 }
 
-Process::Process(ProcessOptions options, pid_t pid, UniqueFd pidfd, UniqueFd stdout_pipe,
+Process::Process(ProcessOptions options, pid_t pid, UniqueFd pidfd, UniqueFd stdout_pipe, UniqueFd stderr_log,
                  int64_t stderr_start)
     : options_(std::move(options)),
       pid_(pid),
       pidfd_(std::move(pidfd)),
       stdout_(std::move(stdout_pipe)),
+      stderr_(std::move(stderr_log)),
       stderr_start_(stderr_start) {}
 
 Process::~Process() {
@@ -261,12 +261,15 @@ absl::Status Process::Stop(int64_t timeout_ms) {
 
 absl::Status Process::DiedEarly() {
   AwaitEnd(kKillWaitMs);
-  std::string message = absl::StrCat(options_.name, " ended before it was ready (", Outcome(), ")");
-  if (!options_.stderr_file.empty()) {
-    const std::string tail = LastLines(stderr_path(), stderr_start_, kStderrLines);
-    if (!tail.empty()) absl::StrAppend(&message, "; it said:\n", tail);
-  }
-  return absl::UnavailableError(message);
+  return absl::UnavailableError(
+      absl::StrCat(options_.name, " ended before it was ready (", Outcome(), ")", Said()));
+}
+
+std::string Process::Said() const {
+  if (!stderr_.valid()) return {};
+  const std::string tail =
+      LastLines(absl::StrCat("/proc/self/fd/", stderr_.get()), stderr_start_, kStderrLines);
+  return tail.empty() ? tail : absl::StrCat("; it said:\n", tail);
 }
 
 absl::Status Process::TakeOutput() {
@@ -304,8 +307,9 @@ absl::Status AwaitReady(std::span<Process* const> processes, int64_t timeout_ms,
       if (waits[i + 1].revents != 0) NAM_RETURN_IF_ERROR(waiting[i]->TakeOutput());
     }
     if (ready <= 0 && RealClock().Passed(deadline)) {
-      return absl::DeadlineExceededError(absl::StrFormat("%s was not ready within %.1f s", waiting[0]->name(),
-                                                         static_cast<double>(timeout_ms) / 1000));
+      return absl::DeadlineExceededError(
+          absl::StrFormat("%s was not ready within %.1f s%s", waiting[0]->name(),
+                          static_cast<double>(timeout_ms) / 1000, waiting[0]->Said()));
     }
   }
 }

@@ -24,6 +24,9 @@ struct ProcessOptions {
   std::map<std::string, std::string> environment;  // on top of this process's own
   std::string drop_prefix;                         // variables called so are not inherited; empty: all are
   std::string stderr_file;                         // appended to; empty: this process's stderr
+  /// Instead of both: what the child writes there, until it moves it to a log of its own, is kept in memory,
+  /// which has room when no disk has. Errors quote its end.
+  bool quote_stderr = false;
   /// The folder that the child works in and stderr_file is in, so that both find what is in it whatever
   /// becomes of its path. Open as long as the process is used. Negative: this process's.
   int directory_fd = -1;
@@ -60,8 +63,6 @@ class Process {
   int exit_fd() const { return pidfd_.get(); }
   /// Readable while there is something for AwaitReady, which takes what is there without waiting if told so.
   int ready_fd() const { return stdout_.get(); }
-  /// Of its stderr_file, for this process.
-  std::string stderr_path() const;
   /// Set by AwaitReady.
   const std::optional<ReadyLine>& ready() const { return ready_; }
   bool running();
@@ -77,24 +78,28 @@ class Process {
  private:
   friend absl::Status AwaitReady(std::span<Process* const> processes, int64_t timeout_ms, int interrupt_fd);
 
-  Process(ProcessOptions options, pid_t pid, UniqueFd pidfd, UniqueFd stdout_pipe, int64_t stderr_start);
+  Process(ProcessOptions options, pid_t pid, UniqueFd pidfd, UniqueFd stdout_pipe, UniqueFd stderr_log,
+          int64_t stderr_start);
   void Reap();
   /// Takes what the child has written; an error when it ended or wrote something else.
   absl::Status TakeOutput();
   absl::Status DiedEarly();
+  /// `; it said:` and the end of its stderr, if that is known and not empty.
+  std::string Said() const;
 
   const ProcessOptions options_;
   const pid_t pid_;
   UniqueFd pidfd_;
   UniqueFd stdout_;
-  const int64_t stderr_start_;  // where this process's part of stderr_file starts
+  const UniqueFd stderr_;       // a file of it, or its memory; invalid: neither is known
+  const int64_t stderr_start_;  // where this process's part of it starts
   std::string line_;
   std::optional<ReadyLine> ready_;
   std::optional<int> wait_status_;
 };
 
-/// Waits until every process has printed its READY line. UNAVAILABLE when one ends first (with its last
-/// lines of stderr), DEADLINE_EXCEEDED, CANCELLED when `interrupt_fd` (if not negative) becomes readable.
+/// Waits until every process has printed its READY line. UNAVAILABLE when one ends first, DEADLINE_EXCEEDED
+/// (both with its last lines of stderr), CANCELLED when `interrupt_fd` (if not negative) becomes readable.
 absl::Status AwaitReady(std::span<Process* const> processes, int64_t timeout_ms, int interrupt_fd = -1);
 
 /// Stops all of them at the same time.

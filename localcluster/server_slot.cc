@@ -1,7 +1,6 @@
 #include "localcluster/server_slot.h"
 
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -96,7 +95,6 @@ std::string ServerSlot::TakeReady() {
   state_ = State::kRunning;
   steady_ = In(policy_.steady_ms);
   wake_ = Deadline::Never();
-  if (!options_.stderr_file.empty()) unlink(process_->stderr_path().c_str());  // now it writes its own log
   if (former_.empty()) return absl::StrCat(Called(), " is ready");
   if (former_ == Called()) return absl::StrCat(former_, " is started again");
   return absl::StrCat(former_, " is replaced by ", Called(), holds_data_ ? ", which is empty" : "");

@@ -155,6 +155,7 @@ absl::StatusOr<StateDirectory> StateDirectory::Create(const std::string& path) {
 absl::StatusOr<UniqueFd> StateDirectory::OpenFile(const char* name, int flags) const {
   UniqueFd fd(openat(directory_.get(), name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600));
   const std::string path = absl::StrCat(path_, "/", name);
+  if (!fd.valid() && errno == ENOSPC) return Errno(absl::StrCat("cannot write ", path));
   if (!fd.valid()) return CannotRead(path, errno);
   NAM_RETURN_IF_ERROR(CheckPrivateFile(fd.get(), path));
   return fd;
@@ -170,11 +171,14 @@ absl::Status StateDirectory::ReplaceFile(const std::string& name, const std::str
   unlinkat(directory_.get(), fresh.c_str(), 0);
   const UniqueFd fd(
       openat(directory_.get(), fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!fd.valid() || write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
-      renameat(directory_.get(), fresh.c_str(), directory_.get(), name.c_str()) != 0) {
-    return Errno(what);
+  if (!fd.valid()) return Errno(what);
+  for (size_t written = 0; written < text.size();) {  // the last room of a disk may be there for a part of it
+    const ssize_t n = write(fd.get(), text.data() + written, text.size() - written);
+    if (n < 0) return Errno(what);
+    written += static_cast<size_t>(n);
   }
-  return absl::OkStatus();
+  return renameat(directory_.get(), fresh.c_str(), directory_.get(), name.c_str()) == 0 ? absl::OkStatus()
+                                                                                        : Errno(what);
 }
 
 absl::Status StateDirectory::WriteFreshSecret() const {
@@ -231,7 +235,7 @@ absl::StatusOr<UniqueFd> StateDirectory::Lock() const {
   NAM_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(kLock, O_RDWR | O_CREAT));
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return Errno(absl::StrCat(path_, "/", kLock));
-    return absl::FailedPreconditionError(absl::StrCat("a cluster runs in ", path_));
+    return absl::AlreadyExistsError(absl::StrCat("a cluster runs in ", path_));
   }
   return fd;
 }

@@ -72,8 +72,7 @@ class StateDirectory {
   /// Removes what belongs to one run of a cluster, by the names above: not its logs, nor what others put
   /// there.
   void RemoveRunFiles() const;
-  /// The lock. Freed when destroyed, or when the process ends. FAILED_PRECONDITION if another process holds
-  /// it.
+  /// The lock. Freed when destroyed, or when the process ends. ALREADY_EXISTS if another process holds it.
   absl::StatusOr<UniqueFd> Lock() const;
 
  private:

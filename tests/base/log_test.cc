@@ -128,5 +128,25 @@ TEST_F(LogTest, APipeIsRefusedAtOnce) {
   EXPECT_FALSE(OpenLogFile({.directory = path_, .name = "memserver-10"}).ok());
 }
 
+/// What a full disk does to a process is to be read in its log, so its file has blocks ahead of its end.
+TEST_F(LogTest, ThereIsRoomForLinesOfAFullDisk) {
+  const auto ahead = [&]() -> int64_t {
+    struct stat info;
+    EXPECT_EQ(stat((path_ + "/catalog.log").c_str(), &info), 0);
+    return info.st_blocks * 512 - info.st_size;
+  };
+  {
+    const UniqueFd probe(open((path_ + "/probe").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    if (fallocate(probe.get(), FALLOC_FL_KEEP_SIZE, 0, 4096) != 0) GTEST_SKIP() << "not on this file system";
+  }
+  StartLog(LogLevel::kInfo, "catalog");
+  ASSERT_TRUE(OpenLogFile({.directory = path_, .name = "catalog", .bytes_max = 300 << 10}).ok());
+  for (int line = 0; line < 4'000; ++line) {
+    LogInfo(std::string(100 + line % 37, 'x'));
+    ASSERT_GE(ahead(), 30 << 10) << line;
+  }
+  EXPECT_TRUE(std::filesystem::exists(path_ + "/catalog.log.1")) << "a fresh file has it too";
+}
+
 }  // namespace
 }  // namespace nam

@@ -120,6 +120,53 @@ class Restart(Local):
         self.nam("down")
 
 
+class DiskFull(Local):
+    """The state directory has a small file system of its own, which something else fills."""
+
+    def setUp(self):
+        super().setUp()
+        os.mkdir(self.state)
+        made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", self.state],
+                              stderr=subprocess.PIPE)
+        if made.returncode != 0:
+            self.skipTest("cannot mount a file system here: %s" % made.stderr.decode().strip())
+        self.addCleanup(subprocess.run, ["umount", "--lazy", self.state])
+        self.ballast = os.path.join(self.state, "ballast")
+
+    def fill(self):
+        with open(self.ballast, "wb", buffering=0) as out:
+            try:
+                while True:
+                    out.write(b"\0" * 4096)
+            except OSError as error:
+                self.say(str(error))
+
+    def test_up_says_why_not(self):
+        self.fill()
+        refused = self.nam("up", "--memory=64MiB", code=1)
+        self.say(refused.err.strip())
+        self.assertIn(self.state, refused.err)
+        self.assertRegex(refused.err, "No space left on device|no room for the catalog store")
+        os.remove(self.ballast)
+        self.nam("up", "--memory=64MiB", "--compute-servers=1", "--threads=1")
+        self.nam("down")
+
+    def test_catalog_says_why_not(self):
+        """A catalog that cannot start again says why in its own log and in the supervisor's; with room it starts."""
+        self.up("--compute-servers=1")
+        self.fill()
+        os.kill(self.pids("catalog")[0], signal.SIGKILL)
+        said = self.await_log(r"catalog ended before it was ready \(exit code 1\); it said:.*catalog.db.*")
+        self.say(said.group(0))
+        why = "no room for the catalog store `./catalog.db`|catalog.db.*No space left on device"
+        self.assertRegex(said.group(0), why)
+        self.assertRegex(self.log("catalog.log"), "error catalog: does not start: .*(%s)" % why)
+        os.remove(self.ballast)
+        self.await_log("catalog is started again")
+        wait_until(lambda: self.answer() == "n\n2556\n", 20, "the cluster answers again")
+        self.nam("down")
+
+
 class Session:
     """A shell whose statements are given one by one."""
 

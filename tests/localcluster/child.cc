@@ -1,7 +1,7 @@
 // A child for process_test: does what its first argument says.
 //   ready             prints READY, waits for SIGTERM, exits 0
 //   chatty            prints another line first
-//   silent            never says READY
+//   silent            never says READY, and why on stderr
 //   die               complains on stderr and exits 3
 //   stubborn          READY, ignores SIGTERM
 //   environment NAME  READY with the value of NAME
@@ -54,7 +54,10 @@ int main(int argc, char** argv) {
   }
   if (what == "parent") return Parent();
   const nam::StopSignals stop;
-  if (what == "silent") return UntilStopped(stop);
+  if (what == "silent") {
+    std::fprintf(stderr, "waits for nothing\n");
+    return UntilStopped(stop);
+  }
   if (what == "chatty") Say("hello from a library");
   if (what == "environment") {
     const char* value = std::getenv(argv[2]);

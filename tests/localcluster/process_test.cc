@@ -87,6 +87,21 @@ TEST(ProcessTest, ChildThatDiesEarlyIsQuoted) {
   EXPECT_THAT(message, Not(HasSubstr("complaint 2\n")));  // only the last ones
 }
 
+TEST(ProcessTest, WhatIsQuotedNeedsNoDisk) {
+  const auto child = StartChild({"die"}, {.quote_stderr = true});
+  const std::string message(Ready(*child).message());
+  EXPECT_THAT(message, HasSubstr("(exit code 3); it said:\n"));
+  EXPECT_THAT(message, HasSubstr("    complaint 20"));
+  EXPECT_THAT(message, Not(HasSubstr("complaint 2\n")));
+  const auto silent = StartChild({"silent"}, {.quote_stderr = true});
+  absl::Status late;
+  for (int i = 0; i < 600 && late.message().find("it said") == absl::string_view::npos; ++i)
+    late = Ready(*silent, 50);
+  EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(late.message()),
+              HasSubstr("was not ready within 0.1 s; it said:\n    waits for nothing"));
+}
+
 TEST(ProcessTest, OnlyThisChildsPartOfTheLogIsQuoted) {
   { std::ofstream(LogFile()) << "from an earlier run\n"; }
   const auto child = StartChild({"die"}, {.stderr_file = LogFile()});

@@ -186,7 +186,7 @@ TEST_F(StateDirectoryTest, OneLockAtATime) {
   const StateDirectory directory = StateDirectory::Open(path_).value();
   auto first = directory.Lock();
   ASSERT_TRUE(first.ok());
-  EXPECT_EQ(directory.Lock().status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(directory.Lock().status().code(), absl::StatusCode::kAlreadyExists);
   first->reset();
   EXPECT_TRUE(directory.Lock().ok());
 }
