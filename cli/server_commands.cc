@@ -1,9 +1,13 @@
 #include "cli/server_commands.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "catalog/server.h"
@@ -72,6 +76,34 @@ class ComputeServerProcess final : public RunningServer {
   std::unique_ptr<computeserver::ComputeServer> server_;
 };
 
+constexpr char kMakeSecret[] =
+    "make a secret with (umask 077; head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \\n' >FILE); `nam up` "
+    "starts a cluster on this host without any of that";
+constexpr char kCatalogTells[] =
+    "they are the catalog's address, as its READY line tells it, and the file that the catalog was started "
+    "with; `nam up` starts a cluster on this host without any of that";
+
+struct NeededOption {
+  const char* shown;
+  const std::string& value;
+};
+
+/// INVALID_ARGUMENT names all that are not given.
+absl::Status CheckGiven(const char* role, std::initializer_list<NeededOption> needed, const char* hint) {
+  std::vector<std::string> missing;
+  for (const NeededOption& option : needed) {
+    if (option.value.empty()) missing.emplace_back(option.shown);
+  }
+  if (missing.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("nam ", role, " needs ", absl::StrJoin(missing, " and "), "; ", hint));
+}
+
+absl::Status CheckMember(const char* role, const std::string& catalog, const std::string& secret_file) {
+  return CheckGiven(role, {{"--catalog=HOST:PORT", catalog}, {"--secret-file=FILE", secret_file}},
+                    kCatalogTells);
+}
+
 }  // namespace
 
 int RunCatalog(const CatalogOptions& options) {
@@ -80,6 +112,9 @@ int RunCatalog(const CatalogOptions& options) {
   if (options.encrypt && *fabric != fabric::Kind::kTcp) {
     return Refuse(absl::InvalidArgumentError("--encrypt is for --fabric=tcp"));
   }
+  const absl::Status given = CheckGiven(
+      "catalog", {{"--store=FILE", options.store}, {"--secret-file=FILE", options.secret_file}}, kMakeSecret);
+  if (!given.ok()) return Refuse(given);
   const auto secret = ReadSecret(options.secret_file);
   if (!secret.ok()) return Refuse(secret.status());
   const auto control_plane = OpenControlPlane(options.tls);
@@ -113,6 +148,8 @@ std::optional<uint64_t> WholePages(std::optional<uint64_t> bytes) {
 }  // namespace
 
 int RunMemoryServer(const MemoryServerCommandOptions& options) {
+  const absl::Status given = CheckMember("memserver", options.catalog, options.secret_file);
+  if (!given.ok()) return Refuse(given);
   const auto secret = ReadSecret(options.secret_file);
   if (!secret.ok()) return Refuse(secret.status());
   const auto control_plane = OpenControlPlane(options.tls);
@@ -143,6 +180,8 @@ int RunMemoryServer(const MemoryServerCommandOptions& options) {
 }
 
 int RunComputeServer(const ComputeServerCommandOptions& options) {
+  const absl::Status given = CheckMember("compute", options.catalog, options.secret_file);
+  if (!given.ok()) return Refuse(given);
   const auto secret = ReadSecret(options.secret_file);
   if (!secret.ok()) return Refuse(secret.status());
   const auto control_plane = OpenControlPlane(options.tls);

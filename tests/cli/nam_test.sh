@@ -44,6 +44,12 @@ expect 2 "which --catalog does not name" "$nam" scale out --catalog=127.0.0.1:1
 expect 2 "which --catalog does not name" "$nam" scale --catalog=127.0.0.1:1 out
 expect 2 "choose at most --memory=" "$nam" up --state-dir="$work/state" --memory=900TiB
 expect 2 "choose at most --memory=" "$nam" demo --memory=900TiB
+# Servers by hand: what they need, and sizes that they cannot work with.
+expect 2 "nam catalog needs --store=FILE and --secret-file=FILE; make" "$nam" catalog
+for role in memserver compute; do
+  expect 2 "nam $role needs --catalog=HOST:PORT and --secret-file=FILE; " "$nam" $role
+  expect 2 "nam $role needs --secret-file=FILE; " "$nam" $role --catalog=127.0.0.1:1
+done
 for command in --help version "ssb --help" doctor "sim --seeds=1"; do
   read -ra words <<<"$command"
   expect_full "$nam" "${words[@]}"
@@ -58,7 +64,6 @@ done
 expect 2 "output format" "$nam" status --format=xml
 expect 2 "there is no query Q9" "$nam" ssb run --queries=Q9
 expect 2 "" "$nam" ssb load --scale-factor=-1
-expect 2 "secret" "$nam" memserver --catalog=127.0.0.1:1
 
 # Simulated clusters.
 expect 0 "2 seeds, 0 failed" "$nam" sim --seeds=2
