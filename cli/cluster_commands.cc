@@ -178,8 +178,9 @@ int RunUp(const UpOptions& given) {
   if (!fabric.ok()) return Refuse(fabric.status());
   if (const absl::Status status = Validate(ClusterOptionsOf(path, options)); !status.ok())
     return Refuse(status);
-  if (const absl::Status room = CheckMemoryRoom(options.memory_bytes, options.memory_servers); !room.ok())
-    return Refuse(room);
+  absl::Status room = CheckMemoryRoom(options.memory_bytes, options.memory_servers);
+  if (room.ok()) room = CheckScratch(options.memory_bytes, options.scratch_bytes);
+  if (!room.ok()) return Refuse(room);
   const auto directory = StateDirectory::Create(path);
   if (!directory.ok()) return Refuse(directory.status());
   {

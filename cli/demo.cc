@@ -188,6 +188,7 @@ int RunIn(const std::string& directory, const DemoOptions& options, StopSignals&
       .timestamps = options.timestamps};
   absl::Status status = nam::Validate(local);
   if (status.ok()) status = CheckMemoryRoom(local.memory_bytes, local.memory_servers);
+  if (status.ok()) status = CheckScratch(local.memory_bytes, local.scratch_bytes);
   if (!status.ok()) {
     ReportFailure(status);
     return kExitUsage;

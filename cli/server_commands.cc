@@ -159,7 +159,9 @@ int RunMemoryServer(const MemoryServerCommandOptions& options) {
   if (options.memory_bytes < kPageBytes) {
     return Refuse(absl::InvalidArgumentError("a memory server needs at least 4 KiB of memory"));
   }
-  if (const absl::Status room = CheckMemoryRoom(options.memory_bytes, 1); !room.ok()) return Refuse(room);
+  absl::Status room = CheckMemoryRoom(options.memory_bytes, 1);
+  if (room.ok()) room = CheckScratch(options.memory_bytes, options.scratch_bytes);
+  if (!room.ok()) return Refuse(room);
   return ServeInForeground(
       "memserver", options.log, [&](const OnLost& on_lost) -> absl::StatusOr<std::unique_ptr<RunningServer>> {
         NAM_ASSIGN_OR_RETURN(auto server, memserver::MemoryServer::Start(

@@ -13,6 +13,8 @@ namespace {
 constexpr uint64_t kRegionBytes = uint64_t{64} << 20;  // of a memory server
 constexpr uint64_t kDefaultMax = uint64_t{4} << 30;
 constexpr uint64_t kUnknownHost = uint64_t{6} << 30;
+/// storage::ScratchSpace::kFirstSlabBytes: what a query asks a memory server for first.
+constexpr uint64_t kScratchMin = uint64_t{256} << 10;
 
 }  // namespace
 
@@ -26,6 +28,21 @@ absl::Status CheckMemoryRoom(uint64_t memory_bytes, int servers, const std::vect
   return absl::InvalidArgumentError(absl::StrFormat("%s: %s has %s; choose at most --memory=%dMiB", wanted,
                                                     tightest.name, FormatBytes(tightest.limit_bytes),
                                                     tightest.limit_bytes / count >> 20));
+}
+
+absl::Status CheckScratch(uint64_t memory_bytes, std::optional<uint64_t> scratch_bytes) {
+  const uint64_t bytes = scratch_bytes.value_or(0);
+  if (bytes == 0) return absl::OkStatus();
+  if (bytes < kScratchMin) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "--scratch=%s: queries ask for %s of scratch memory at a time; choose at least --scratch=%dKiB, or "
+        "--scratch=0 for none",
+        FormatBytes(bytes), FormatBytes(kScratchMin), kScratchMin >> 10));
+  }
+  if (bytes < memory_bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("--scratch=%s: it is part of --memory=%s, and leaves nothing for tables; choose less",
+                      FormatBytes(bytes), FormatBytes(memory_bytes)));
 }
 
 uint64_t DefaultMemory(int servers, const std::vector<MemoryLimit>& limits) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,8 +14,12 @@ namespace nam {
 absl::Status CheckMemoryRoom(uint64_t memory_bytes, int servers,
                              const std::vector<MemoryLimit>& limits = ReadMemoryLimits());
 
-/// What `nam up` gives each of them unless it is told: a third of what the host may have, in whole 64 MiB,
-/// and not more than 4 GiB each.
+/// INVALID_ARGUMENT if so much of a memory server's memory is of no use to queries, or leaves nothing for
+/// tables. Nothing: the server chooses.
+absl::Status CheckScratch(uint64_t memory_bytes, std::optional<uint64_t> scratch_bytes);
+
+/// What `nam up` gives each memory server unless it is told: a third of what the host may have, in whole 64
+/// MiB, and not more than 4 GiB each.
 uint64_t DefaultMemory(int servers, const std::vector<MemoryLimit>& limits = ReadMemoryLimits());
 
 }  // namespace nam

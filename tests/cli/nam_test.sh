@@ -44,12 +44,17 @@ expect 2 "which --catalog does not name" "$nam" scale out --catalog=127.0.0.1:1
 expect 2 "which --catalog does not name" "$nam" scale --catalog=127.0.0.1:1 out
 expect 2 "choose at most --memory=" "$nam" up --state-dir="$work/state" --memory=900TiB
 expect 2 "choose at most --memory=" "$nam" demo --memory=900TiB
+expect 2 "choose at least --scratch=256KiB" "$nam" up --state-dir="$work/state" --memory=64MiB --scratch=1
+expect 2 "choose at least --scratch=256KiB" "$nam" demo --scratch=1
 # Servers by hand: what they need, and sizes that they cannot work with.
 expect 2 "nam catalog needs --store=FILE and --secret-file=FILE; make" "$nam" catalog
 for role in memserver compute; do
   expect 2 "nam $role needs --catalog=HOST:PORT and --secret-file=FILE; " "$nam" $role
   expect 2 "nam $role needs --secret-file=FILE; " "$nam" $role --catalog=127.0.0.1:1
 done
+(umask 077 && echo 0123456789abcdef0123456789abcdef >"$work/secret")
+server=(--catalog=127.0.0.1:1 --secret-file="$work/secret")
+expect 2 "choose at least --scratch=256KiB" "$nam" memserver "${server[@]}" --scratch=1
 for command in --help version "ssb --help" doctor "sim --seeds=1"; do
   read -ra words <<<"$command"
   expect_full "$nam" "${words[@]}"

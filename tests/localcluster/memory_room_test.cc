@@ -35,6 +35,18 @@ TEST(MemoryRoomTest, AControlGroupIsTighter) {
   EXPECT_EQ(DefaultMemory(2, limits), 320 * kMiB);
 }
 
+TEST(MemoryRoomTest, ScratchMemoryHoldsASlabAndLeavesSomeForTables) {
+  for (const auto fine : {std::optional<uint64_t>(), std::optional<uint64_t>(0),
+                          std::optional<uint64_t>(256 << 10), std::optional<uint64_t>(kGiB - 1)}) {
+    EXPECT_TRUE(CheckScratch(kGiB, fine).ok());
+  }
+  EXPECT_EQ(CheckScratch(kGiB, 1).message(),
+            "--scratch=1 B: queries ask for 256 KiB of scratch memory at a time; choose at least "
+            "--scratch=256KiB, or --scratch=0 for none");
+  EXPECT_EQ(CheckScratch(kGiB, (256 << 10) - 1).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(CheckScratch(kGiB, kGiB).message()), HasSubstr("leaves nothing for tables"));
+}
+
 TEST(MemoryRoomTest, TheDefaultSuitsTheHost) {
   EXPECT_EQ(DefaultMemory(2, Host(4 * kGiB)), 640 * kMiB);
   EXPECT_EQ(DefaultMemory(2, Host(16 * kGiB)), 2688 * kMiB);
