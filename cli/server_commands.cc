@@ -190,13 +190,15 @@ int RunComputeServer(const ComputeServerCommandOptions& options) {
   if (!control_plane.ok()) return Refuse(control_plane.status());
   const catalog::ClientOptions catalog = {
       .address = options.catalog, .secret = *secret, .control_plane = *control_plane};
+  const uint64_t memory_bytes = options.memory_bytes.value_or(DefaultComputeMemory(1));
+  if (const absl::Status room = CheckComputeMemory(memory_bytes); !room.ok()) return Refuse(room);
   const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   return ServeInForeground(
       "compute", options.log, [&](const OnLost& on_lost) -> absl::StatusOr<std::unique_ptr<RunningServer>> {
         NAM_ASSIGN_OR_RETURN(auto server, computeserver::ComputeServer::Start(
                                               {.catalog = catalog,
                                                .threads = options.threads > 0 ? options.threads : processors,
-                                               .memory_bytes = options.memory_bytes,
+                                               .memory_bytes = memory_bytes,
                                                .control_listen_address = options.control_listen,
                                                .fabric_listen_address = options.fabric_listen,
                                                .advertised_host = options.advertised_host,

@@ -46,8 +46,8 @@ struct ComputeServerCommandOptions {
   std::string catalog;
   std::string secret_file;
   catalog::TlsFiles tls;
-  int threads = 0;            // 0: all processors
-  uint64_t memory_bytes = 0;  // 0: half of the host's
+  int threads = 0;                       // 0: all processors
+  std::optional<uint64_t> memory_bytes;  // nothing: DefaultComputeMemory
   std::string control_listen = "127.0.0.1:0";
   std::string fabric_listen;
   std::string advertised_host;

@@ -22,15 +22,18 @@ bool LacksMemory(const absl::Status& status) {
 
 absl::StatusOr<proto::AttemptReply> OrCrowded(absl::StatusOr<proto::AttemptReply> reply,
                                               const execution::MemoryGrant& memory, bool whole,
-                                              uint64_t build_bytes) {
-  if (!LacksMemory(reply.status()) || !memory.refused()) return reply;
-  if (whole) {
+                                              uint64_t build_bytes, uint64_t result_bytes_max) {
+  if (!LacksMemory(reply.status())) return reply;
+  const bool of_builds = reply.status().GetPayload(execution::kBuildSidesTooLarge).has_value();
+  // The budget was cut to what the server has, so the grant was not asked for more.
+  const bool beyond_server = !of_builds && result_bytes_max > memory.bytes_most();
+  if (!memory.refused() && !beyond_server) return reply;
+  if (whole || !memory.refused()) {
     absl::Status error = UserError(
         sqlstate::kOutOfMemory,
         absl::StrFormat("the query needs more than the %d MiB that a compute server has for all queries",
                         memory.bytes_most() >> 20),
         -1, "raise --memory of the compute servers, or add a LIMIT or a filter");
-    const bool of_builds = reply.status().GetPayload(execution::kBuildSidesTooLarge).has_value();
     if (of_builds || build_bytes > memory.bytes_most() / 2)
       error.SetPayload(execution::kBuildSidesTooLarge, absl::Cord());
     return error;
@@ -48,7 +51,10 @@ AttemptRun::~AttemptRun() {
 absl::StatusOr<proto::AttemptReply> AttemptRun::Advance(const catalog::IncomingCall& call) {
   absl::StatusOr<proto::AttemptReply> reply = Go(call);
   const execution::MemoryGrant& memory = *stage_->inputs().memory;
-  if (!handed_over_) return OrCrowded(std::move(reply), memory, whole_, stage_->build_budget().used());
+  if (!handed_over_) {
+    return OrCrowded(std::move(reply), memory, whole_, stage_->build_budget().used(),
+                     stage_->inputs().settings.result_bytes_max());
+  }
   if (!LacksMemory(reply.status()) || !memory.refused()) return reply;
   return UserError(sqlstate::kOutOfMemory,
                    "other queries have the compute server's memory, and rows of this one have been delivered",

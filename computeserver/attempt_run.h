@@ -17,10 +17,11 @@ namespace nam::computeserver {
 
 /// An attempt's error, as its client is told of it: if other queries have the server's memory, that it is to
 /// be done again once it can have all that it wants (`whole`: that was so). If its build sides had most of
-/// that, the error says so (kBuildSidesTooLarge).
+/// that, the error says so (kBuildSidesTooLarge). A result for which `result_bytes_max` has room, and the
+/// server never has, is the server's matter, too.
 absl::StatusOr<proto::AttemptReply> OrCrowded(absl::StatusOr<proto::AttemptReply> reply,
                                               const execution::MemoryGrant& memory, bool whole,
-                                              uint64_t build_bytes);
+                                              uint64_t build_bytes, uint64_t result_bytes_max);
 
 /// An attempt with all that is its own, from its first call to its last. Its result, or each window of it,
 /// goes where the coordinator READs it.

@@ -211,7 +211,10 @@ absl::StatusOr<proto::AttemptReply> ComputeServerImpl::Run(const catalog::Incomi
     return reply;
   }
   absl::StatusOr<std::unique_ptr<AttemptRun>> run = NewRun(request, begun.place);
-  if (!run.ok()) return OrCrowded(run.status(), begun.place->memory(), request.whole_memory(), 0);
+  if (!run.ok()) {
+    return OrCrowded(run.status(), begun.place->memory(), request.whole_memory(), 0,
+                     request.settings().result_bytes_max());
+  }
   if (request.window_bytes() == 0) {
     absl::StatusOr<proto::AttemptReply> reply = (*run)->Advance(call);
     if (call.Cancelled()) (*run)->Cancel();  // nobody would read what it has left, nor say so

@@ -1,7 +1,5 @@
 #include "localcluster/local_cluster.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <thread>
 #include <utility>
@@ -9,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "localcluster/memory_room.h"
 
 namespace nam {
 namespace {
@@ -104,9 +103,7 @@ absl::Status LocalCluster::StartAll(int interrupt_fd) {
   compute_threads_ =
       options_.threads > 0 ? options_.threads : std::max(1, processors / options_.compute_servers);
   // What one compute server would have alone is shared out, as processors are.
-  compute_memory_bytes_ = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
-                          static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) / 2 /
-                          static_cast<uint64_t>(options_.compute_servers);
+  compute_memory_bytes_ = DefaultComputeMemory(options_.compute_servers);
   for (int i = 1; i <= options_.memory_servers; ++i) {
     NAM_ASSIGN_OR_RETURN(auto server, LaunchMemoryServer(i));
     memory_servers_.push_back(std::move(server));

@@ -13,8 +13,14 @@ namespace {
 constexpr uint64_t kRegionBytes = uint64_t{64} << 20;  // of a memory server
 constexpr uint64_t kDefaultMax = uint64_t{4} << 30;
 constexpr uint64_t kUnknownHost = uint64_t{6} << 30;
+/// ComputeServerOptions::first_memory_bytes: with less, queries that move little fail.
+constexpr uint64_t kComputeMin = uint64_t{16} << 20;
 /// storage::ScratchSpace::kFirstSlabBytes: what a query asks a memory server for first.
 constexpr uint64_t kScratchMin = uint64_t{256} << 10;
+
+uint64_t HostBytes(const std::vector<MemoryLimit>& limits) {
+  return limits.empty() ? kUnknownHost : TightestLimit(limits).limit_bytes;
+}
 
 }  // namespace
 
@@ -28,6 +34,15 @@ absl::Status CheckMemoryRoom(uint64_t memory_bytes, int servers, const std::vect
   return absl::InvalidArgumentError(absl::StrFormat("%s: %s has %s; choose at most --memory=%dMiB", wanted,
                                                     tightest.name, FormatBytes(tightest.limit_bytes),
                                                     tightest.limit_bytes / count >> 20));
+}
+
+absl::Status CheckComputeMemory(uint64_t memory_bytes, const std::vector<MemoryLimit>& limits) {
+  if (memory_bytes < kComputeMin) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "--memory=%s: a query on a compute server begins with %s; choose at least --memory=%dMiB",
+        FormatBytes(memory_bytes), FormatBytes(kComputeMin), kComputeMin >> 20));
+  }
+  return CheckMemoryRoom(memory_bytes, 1, limits);
 }
 
 absl::Status CheckScratch(uint64_t memory_bytes, std::optional<uint64_t> scratch_bytes) {
@@ -45,9 +60,12 @@ absl::Status CheckScratch(uint64_t memory_bytes, std::optional<uint64_t> scratch
                       FormatBytes(bytes), FormatBytes(memory_bytes)));
 }
 
+uint64_t DefaultComputeMemory(int servers, const std::vector<MemoryLimit>& limits) {
+  return std::max(kComputeMin, HostBytes(limits) / 2 / static_cast<uint64_t>(std::max(servers, 1)));
+}
+
 uint64_t DefaultMemory(int servers, const std::vector<MemoryLimit>& limits) {
-  const uint64_t host = limits.empty() ? kUnknownHost : TightestLimit(limits).limit_bytes;
-  const uint64_t each = host / 3 / static_cast<uint64_t>(std::max(servers, 1));
+  const uint64_t each = HostBytes(limits) / 3 / static_cast<uint64_t>(std::max(servers, 1));
   return std::clamp(each / kRegionBytes * kRegionBytes, kRegionBytes, kDefaultMax);
 }
 

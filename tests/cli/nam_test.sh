@@ -55,6 +55,10 @@ done
 (umask 077 && echo 0123456789abcdef0123456789abcdef >"$work/secret")
 server=(--catalog=127.0.0.1:1 --secret-file="$work/secret")
 expect 2 "choose at least --scratch=256KiB" "$nam" memserver "${server[@]}" --scratch=1
+for size in 0 1 8MiB; do
+  expect 2 "choose at least --memory=16MiB" "$nam" compute "${server[@]}" --memory=$size
+done
+expect 2 "choose at most --memory=" "$nam" compute "${server[@]}" --memory=100TiB
 for command in --help version "ssb --help" doctor "sim --seeds=1"; do
   read -ra words <<<"$command"
   expect_full "$nam" "${words[@]}"

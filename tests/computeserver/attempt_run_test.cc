@@ -16,13 +16,32 @@ TEST(OrCrowdedTest, MoreMemoryIsOnlyForWhatLacksIt) {
   ASSERT_TRUE(memory.Take(10));
   execution::MemoryGrant grant(memory, 10);
   const absl::Status over = absl::ResourceExhaustedError("over the budget");
-  EXPECT_EQ(OrCrowded(over, grant, false, 0).status(), over) << "nothing was refused";
+  EXPECT_EQ(OrCrowded(over, grant, false, 0, 100).status(), over) << "nothing was refused";
   EXPECT_FALSE(grant.Take(101));
-  const auto crowded = OrCrowded(over, grant, false, 0);
+  const auto crowded = OrCrowded(over, grant, false, 0, 100);
   EXPECT_TRUE(crowded.ok() && crowded->crowded());
-  EXPECT_EQ(SqlErrorOf(OrCrowded(over, grant, true, 0).status()).value_or(SqlError{}).sqlstate, "53200");
+  EXPECT_EQ(SqlErrorOf(OrCrowded(over, grant, true, 0, 100).status()).value_or(SqlError{}).sqlstate, "53200");
   const absl::Status full = execution::ScratchError(absl::ResourceExhaustedError("scratch memory is full"));
-  for (const bool whole : {false, true}) EXPECT_EQ(OrCrowded(full, grant, whole, 0).status(), full);
+  for (const bool whole : {false, true}) EXPECT_EQ(OrCrowded(full, grant, whole, 0, 100).status(), full);
+}
+
+/// The budget of a result is no more than the server's memory, so the server never refuses: what the client
+/// is told to raise must be what bounds it.
+TEST(OrCrowdedTest, ASmallServerIsNotTheSettingsMatter) {
+  execution::ServerMemory memory(100);
+  ASSERT_TRUE(memory.Take(100));
+  execution::MemoryGrant grant(memory, 100);
+  const absl::Status over = UserError(sqlstate::kOutOfMemory, "raise nam.result_mib_max", -1);
+  for (const bool whole : {false, true}) {
+    EXPECT_EQ(OrCrowded(over, grant, whole, 0, 100).status(), over) << "all that was asked for was there";
+    const absl::Status small = OrCrowded(over, grant, whole, 0, 101).status();
+    EXPECT_EQ(SqlErrorOf(small).value_or(SqlError{}).sqlstate, "53200");
+    EXPECT_NE(small.message().find("raise --memory of the compute servers"), absl::string_view::npos)
+        << small;
+  }
+  absl::Status builds = over;
+  builds.SetPayload(execution::kBuildSidesTooLarge, absl::Cord());
+  EXPECT_EQ(OrCrowded(builds, grant, false, 0, 101).status(), builds) << "they may go by parts";
 }
 
 /// The query begins anew by parts where that helps: build sides take most of the memory, or ask for it.

@@ -35,6 +35,26 @@ TEST(MemoryRoomTest, AControlGroupIsTighter) {
   EXPECT_EQ(DefaultMemory(2, limits), 320 * kMiB);
 }
 
+TEST(MemoryRoomTest, ComputeServersHaveRoomForAQuery) {
+  EXPECT_TRUE(CheckComputeMemory(16 * kMiB, Host(16 * kGiB)).ok());
+  EXPECT_TRUE(CheckComputeMemory(16 * kGiB, Host(16 * kGiB)).ok());
+  for (const uint64_t little : {uint64_t{0}, uint64_t{1}, 16 * kMiB - 1}) {
+    const absl::Status refused = CheckComputeMemory(little, Host(16 * kGiB));
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << little;
+    EXPECT_THAT(std::string(refused.message()),
+                HasSubstr("a query on a compute server begins with 16 MiB; choose at least --memory=16MiB"));
+  }
+  EXPECT_EQ(CheckComputeMemory(100 * 1024 * kGiB, Host(16 * kGiB)).message(),
+            "--memory=100 TiB: the host has 16 GiB; choose at most --memory=16384MiB");
+  std::vector<MemoryLimit> limits = Host(16 * kGiB);
+  limits.push_back({"control group /box (memory.max)", 2 * kGiB, kGiB});
+  EXPECT_THAT(std::string(CheckComputeMemory(3 * kGiB, limits).message()), HasSubstr("/box (memory.max)"));
+  EXPECT_EQ(DefaultComputeMemory(1, limits), kGiB);
+  EXPECT_EQ(DefaultComputeMemory(4, Host(16 * kGiB)), 2 * kGiB);
+  EXPECT_EQ(DefaultComputeMemory(64, Host(kGiB)), 16 * kMiB);
+  EXPECT_TRUE(CheckComputeMemory(DefaultComputeMemory(1, {}), {}).ok());
+}
+
 TEST(MemoryRoomTest, ScratchMemoryHoldsASlabAndLeavesSomeForTables) {
   for (const auto fine : {std::optional<uint64_t>(), std::optional<uint64_t>(0),
                           std::optional<uint64_t>(256 << 10), std::optional<uint64_t>(kGiB - 1)}) {
