@@ -69,7 +69,9 @@ class TablePrinter final : public RowPrinter {
     rows_ += rows.rows();
     return absl::OkStatus();
   }
-  uint64_t bytes_held() const override { return cells_.capacity() + ends_.capacity() * sizeof(size_t); }
+  uint64_t bytes_held() const override {
+    return ends_.empty() ? 0 : cells_.capacity() + ends_.capacity() * sizeof(size_t);
+  }
   bool prints_at_once() const override { return false; }
 
   absl::Status End() override {

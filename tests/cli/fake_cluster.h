@@ -40,6 +40,8 @@ class FakeSession final : public session::Session {
     if (statement.starts_with("bad")) {
       return ToStatus({.message = "syntax error", .position = 4, .hint = "try good", .sqlstate = "42601"});
     }
+    if (statement.starts_with("full"))
+      return ToStatus({.message = "no room", .hint = "", .sqlstate = "53200"});
     if (statement.starts_with("lost")) return absl::UnavailableError("compute server 3 is gone");
     if (statement.starts_with("commit")) {
       return session::ResultSet{.command = "COMMIT", .warnings = {{"there is nothing to end", "25P01"}}};

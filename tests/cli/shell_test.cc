@@ -182,6 +182,10 @@ TEST_F(ShellTest, ATableBeyondTheBoundSaysWhatToDo) {
   EXPECT_EQ(Run("select 1"), kExitFailed);
   EXPECT_EQ(out_.str(), "");
   EXPECT_THAT(err_.str(), HasSubstr("add a LIMIT; --format=csv"));
+  err_.str("");
+  EXPECT_EQ(Run("full"), kExitFailed);
+  EXPECT_THAT(err_.str(), Not(HasSubstr("--format")))
+      << "no row is there: the table is not what lacks memory";
   session_.executed.clear();
   EXPECT_EQ(Run("select 1", {.print = {.format = OutputFormat::kCsv}}), kExitOk);
   EXPECT_EQ(Run("select 1", {.print = {.format = OutputFormat::kTable, .expanded = true}}), kExitOk);
