@@ -51,7 +51,7 @@ TEST(OrCrowdedTest, BuildSidesWithMostOfTheMemoryAreTooLarge) {
   execution::MemoryGrant grant(memory, 10);
   EXPECT_FALSE(grant.Take(101));
   const auto too_large = [&](const absl::Status& status, bool whole, uint64_t build_bytes) {
-    const absl::Status told = OrCrowded(status, grant, whole, build_bytes).status();
+    const absl::Status told = OrCrowded(status, grant, whole, build_bytes, 0).status();
     return told.GetPayload(execution::kBuildSidesTooLarge).has_value();
   };
   absl::Status over = absl::ResourceExhaustedError("over the budget");
