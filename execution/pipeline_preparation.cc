@@ -55,7 +55,7 @@ absl::StatusOr<CodeMeaning> MeaningOf(const proto::Table& table, uint32_t column
   out.max = std::max(in.min(), in.max());
   const uint64_t spread = static_cast<uint64_t>(out.max) - static_cast<uint64_t>(out.min);
   out.codes = spread >= UINT64_MAX - 1 ? 0 : spread + 1 + out.null_code;
-  if (out.type.kind != TypeKind::kString) return out;
+  if (PhysicalOf(out.type) != Physical::kText) return out;
   NAM_ASSIGN_OR_RETURN(out.dictionary, load(table, column));
   out.codes = std::max<uint64_t>(out.dictionary->size() + out.null_code, 1);
   out.dictionary_id = DictionaryId(table, column);

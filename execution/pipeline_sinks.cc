@@ -76,7 +76,7 @@ std::optional<DirectTable::Options> PipelinePreparation::DirectOptions(const pla
   if (!slot.has_value()) return std::nullopt;
   if (out_.scan == nullptr) return std::nullopt;  // how many rows there are is not known
   DirectTable::Options options{.rows = RowsHere(), .unique = sink.unique};
-  if (sink.keys[0].type.kind == TypeKind::kString) {
+  if (PhysicalOf(sink.keys[0].type) == Physical::kText) {
     const CodeMeaning* const meaning = meanings_[*slot];
     if (meaning == nullptr || meaning->dictionary == nullptr || meaning->dictionary->size() == 0)
       return std::nullopt;
@@ -106,7 +106,7 @@ std::optional<DirectTable::Options> PipelinePreparation::DirectOptions(const pla
 absl::Status PipelinePreparation::MakeBuild(const plan::BuildSink& sink) {
   std::optional<DirectTable::Options> direct = DirectOptions(sink);
   if (direct.has_value() && !DirectTable::Fits(*direct)) direct.reset();
-  const bool text = !sink.keys.empty() && sink.keys[0].type.kind == TypeKind::kString;
+  const bool text = !sink.keys.empty() && PhysicalOf(sink.keys[0].type) == Physical::kText;
   const bool codes = std::all_of(sink.payload.begin(), sink.payload.end(),
                                  [&](uint32_t slot) { return meanings_[slot] != nullptr; });
   if (direct.has_value() && sink.unique && codes && !IsDrained())
@@ -141,7 +141,7 @@ absl::StatusOr<RowBuild::Options> PipelinePreparation::RowBuildOptions(
     const std::optional<uint32_t> bare = plan::BareSlot(output);
     const CodeMeaning* meaning = bare.has_value() ? codes[*bare] : nullptr;
     // A number as a key is compared by its value: it lies at rest as such.
-    const bool number_key = fields.size() < sink.keys.size() && output.type.kind != TypeKind::kString;
+    const bool number_key = fields.size() < sink.keys.size() && PhysicalOf(output.type) != Physical::kText;
     fields.push_back(std::move(slot));
     meanings.push_back(number_key ? nullptr : meaning);
   }

@@ -10,7 +10,7 @@ namespace nam::optimizer {
 namespace {
 
 bool IsText(const proto::Column& column) {
-  return ColumnTypeOf(column.type()).kind == TypeKind::kString;
+  return PhysicalOf(ColumnTypeOf(column.type())) == Physical::kText;
 }
 
 /// The share that a number of rows has of the column's.

@@ -143,7 +143,7 @@ bool TreeLowering::KeepsTop(const plan::Schema& schema, int64_t rows_wanted) con
   if (options_.runs == plan::Runs::kNever) return true;
   uint64_t row_bytes = kOrderBytes;
   for (const plan::Slot& slot : schema)
-    row_bytes += slot.type.kind == TypeKind::kString ? kTextBytes : kNumberBytes;
+    row_bytes += PhysicalOf(slot.type) == Physical::kText ? kTextBytes : kNumberBytes;
   return static_cast<uint64_t>(rows_wanted) <= options_.top_bytes_max / row_bytes;
 }
 

@@ -1,12 +1,14 @@
 #include "optimizer/plan_query.h"
 
 #include "base/status_macros.h"
+#include "optimizer/interval_keys.h"
 #include "optimizer/push_filters.h"
 #include "optimizer/unnest.h"
 
 namespace nam::optimizer {
 
 absl::Status Rewrite(plan::logical::Query& query) {
+  NAM_RETURN_IF_ERROR(UseSpansOfIntervals(query));
   NAM_RETURN_IF_ERROR(Unnest(query));
   PushFilters(query);
   return absl::OkStatus();

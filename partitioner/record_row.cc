@@ -32,18 +32,36 @@ __int128 GetNumber(const std::byte* from, uint32_t bytes) {
 }
 
 void PutValue(const Value& value, uint32_t bytes, char* to) {
-  if (value.type.kind != TypeKind::kString) return PutNumber(value.number, bytes, to);
-  NAM_CHECK(value.text.size() <= bytes, "a text is longer than its column");
-  std::memcpy(to, value.text.data(), value.text.size());
+  if (PhysicalOf(value.type) != Physical::kText) return PutNumber(value.number, bytes, to);
+  const bool counted = value.type.kind == TypeKind::kBytes;
+  const size_t size = value.text.size();
+  NAM_CHECK(size + (counted ? kLengthBytes : 0) <= bytes, "a text is longer than its column");
+  std::memcpy(to, value.text.data(), size);
+  if (!counted) return;
+  to[bytes - 2] = static_cast<char>(static_cast<uint8_t>(size >> 8));
+  to[bytes - 1] = static_cast<char>(static_cast<uint8_t>(size & 0xff));
 }
 
 Value GetValue(const Type& type, const std::byte* from, uint32_t bytes) {
-  if (type.kind != TypeKind::kString) return {type, false, GetNumber(from, bytes), {}};
-  const auto* text = reinterpret_cast<const char*>(from);
-  return {type, false, 0, std::string(text, strnlen(text, bytes))};
+  if (PhysicalOf(type) != Physical::kText) return {type, false, GetNumber(from, bytes), {}};
+  return {type, false, 0, std::string(StoredText(type.kind, from, bytes))};
 }
 
 }  // namespace
+
+std::string_view StoredText(TypeKind kind, const std::byte* from, uint32_t bytes) {
+  const auto* text = reinterpret_cast<const char*>(from);
+  if (kind != TypeKind::kBytes) return {text, strnlen(text, bytes)};
+  const uint32_t most = bytes - kLengthBytes;
+  const uint32_t size =
+      std::to_integer<uint32_t>(from[most]) << 8 | std::to_integer<uint32_t>(from[most + 1]);
+  return {text, std::min(size, most)};
+}
+
+uint32_t MostTextBytesOf(const proto::Type& type) {
+  const uint32_t bytes = BytesOfColumn(type);
+  return ColumnTypeOf(type).kind == TypeKind::kBytes ? bytes - kLengthBytes : bytes;
+}
 
 uint32_t BytesOfColumn(const proto::Type& type) {
   switch (ColumnTypeOf(type).kind) {
@@ -60,7 +78,10 @@ uint32_t BytesOfColumn(const proto::Type& type) {
     case TypeKind::kReal:
       return 8;
     case TypeKind::kInterval:
+    case TypeKind::kUuid:
       return 16;
+    case TypeKind::kBytes:
+      return type.precision();
     case TypeKind::kString:
       return type.precision() > 0 ? type.precision() : type.length();
     default:

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -20,6 +21,9 @@
 ///     boolean     1 byte                      smallint, integer, bigint   2, 4, 8 bytes
 ///     date        4 bytes                     decimal(p, s)               8 bytes up to 18 digits, else 16
 ///     timestamp   8 bytes                     char(n), varchar(n)         4n bytes, zeros behind the text
+///     uuid        16 bytes                    bytea                       zeros behind the bytes, then how
+///     many
+///                                                                         they are in 2 bytes
 ///
 /// Numbers are big-endian with the sign bit flipped, so that bytes are ordered as values are (a text holds no
 /// zero byte): keys are compared by memcmp.
@@ -48,8 +52,17 @@ inline __int128 StoredWideNumber(const std::byte* from) {
                                __builtin_bswap64(low));
 }
 
+/// What stands behind the bytes of a bytea: how many they are, of those that differ in zeros at their end
+/// alone.
+inline constexpr uint32_t kLengthBytes = 2;
+
+/// The text or bytea that lies in a field of so many bytes.
+std::string_view StoredText(TypeKind kind, const std::byte* from, uint32_t bytes);
+
 /// Bytes of a column in a row.
 uint32_t BytesOfColumn(const proto::Type& type);
+/// The longest value of a column of text or bytea, in bytes.
+uint32_t MostTextBytesOf(const proto::Type& type);
 
 /// Positions of the primary key's columns, the most significant first.
 std::vector<uint32_t> KeyColumnsOf(const proto::Table& table);

@@ -13,7 +13,9 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "types/bytes.h"
 #include "types/date.h"
+#include "types/date_text.h"
 #include "types/decimal.h"
 #include "types/sql_error.h"
 
@@ -44,7 +46,7 @@ absl::StatusOr<Value> TextToBool(const Expr& e, const Value& from) {
 }
 
 absl::StatusOr<Value> TextToDate(const Expr& e, const Value& from) {
-  const absl::StatusOr<int64_t> days = ParseDate(from.text);
+  const absl::StatusOr<int64_t> days = ParseDate(CanonicalDateText(from.text));
   if (days.ok()) return Value::Date(*days);
   if (absl::IsOutOfRange(days.status())) {
     return UserError(sqlstate::kDateOutOfRange, "there is no such date: " + Quote(from.text), e.position,
@@ -55,7 +57,7 @@ absl::StatusOr<Value> TextToDate(const Expr& e, const Value& from) {
 }
 
 absl::StatusOr<Value> TextToTimestamp(const Expr& e, const Value& from) {
-  const absl::StatusOr<int64_t> us = ParseTimestamp(from.text);
+  const absl::StatusOr<int64_t> us = ParseTimestamp(CanonicalDateText(from.text));
   if (us.ok()) return Value::Timestamp(*us);
   if (absl::IsOutOfRange(us.status())) {
     return UserError(sqlstate::kDateOutOfRange, "there is no such timestamp: " + Quote(from.text), e.position,
@@ -87,6 +89,23 @@ absl::StatusOr<Value> TextToReal(const Expr& e, const Value& from) {
                      e.position);
   }
   return UserError(sqlstate::kBadText, "invalid " + TypeName(e.type) + ": " + Quote(from.text), e.position);
+}
+
+absl::StatusOr<Value> TextToUuid(const Expr& e, const Value& from) {
+  const absl::StatusOr<__int128> number = ParseUuid(from.text);
+  if (number.ok()) return UuidValue(*number);
+  return UserError(sqlstate::kBadText, "invalid uuid: " + Quote(from.text), e.position,
+                   "write a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11");
+}
+
+/// PostgreSQL has one SQLSTATE for wrong hexadecimal digits, another one for wrong escapes.
+absl::StatusOr<Value> TextToBytes(const Expr& e, const Value& from) {
+  absl::StatusOr<std::string> bytes = ParseBytes(from.text);
+  if (bytes.ok()) return BytesValue(*std::move(bytes));
+  const bool hexadecimal = absl::StartsWith(from.text, "\\x");
+  return UserError(hexadecimal ? sqlstate::kBadParameter : sqlstate::kBadText,
+                   absl::StrCat("invalid bytea: ", bytes.status().message()), e.position,
+                   R"(write \xdeadbeef)");
 }
 
 // ─── To text
@@ -222,6 +241,10 @@ absl::StatusOr<Value> Cast(const Expr& e, Value from) {
       return from;
     case TypeKind::kInterval:
       return text ? TextToInterval(e, from) : std::move(from);
+    case TypeKind::kUuid:
+      return text ? TextToUuid(e, from) : std::move(from);
+    case TypeKind::kBytes:
+      return text ? TextToBytes(e, from) : std::move(from);
     case TypeKind::kBool:
       if (text) return TextToBool(e, from);
       return Value::Bool(from.number != 0);

@@ -67,6 +67,8 @@ std::string LiteralText(const Value& value) {
     case TypeKind::kDouble:
     case TypeKind::kReal:
     case TypeKind::kInterval:
+    case TypeKind::kUuid:
+    case TypeKind::kBytes:
       return absl::StrCat(TypeName(value.type), " '", value.ToString(), "'");
     case TypeKind::kString:
       return QuoteString(value.text);

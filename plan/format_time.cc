@@ -8,6 +8,7 @@
 #include "plan/function_families.h"
 #include "plan/time_field.h"
 #include "types/date.h"
+#include "types/sql_error.h"
 
 namespace nam::plan {
 namespace {
@@ -54,6 +55,13 @@ std::string_view OrdinalOf(std::string_view number) {
 class TimeFormatter {
  public:
   explicit TimeFormatter(const Value& time) {
+    if (time.type.kind == TypeKind::kInterval) {
+      const Interval interval = time.interval();
+      civil_ = {interval.months / 12, interval.months % 12, interval.days};
+      us_ = interval.us;
+      of_calendar_ = false;
+      return;
+    }
     const auto number = static_cast<int64_t>(time.number);
     if (time.type.kind == TypeKind::kDate) {
       day_ = number;
@@ -64,6 +72,9 @@ class TimeFormatter {
     civil_ = CivilFromDays(day_);
     week_ = IsoWeekOf(day_);
   }
+
+  /// Whether the pattern has named what an interval does not have.
+  bool failed() const { return failed_; }
 
   std::string Format(std::string_view pattern) {
     while (!pattern.empty()) {
@@ -80,7 +91,7 @@ class TimeFormatter {
         continue;
       }
       pattern.remove_prefix(keyword.size());
-      std::string text = Part(keyword);
+      std::string text = of_calendar_ ? Part(keyword) : PartOfInterval(keyword);
       names_only_ = false;
       if (pattern.starts_with("TH") || pattern.starts_with("th")) {
         const std::string ordinal(OrdinalOf(text));
@@ -140,7 +151,7 @@ class TimeFormatter {
   }
 
   std::string Number(int64_t n, int width) const {
-    return absl::StrFormat("%0*d", fill_ || names_only_ ? width : 0, n);
+    return absl::StrFormat("%0*d", fill_ || names_only_ ? width + (n < 0) : 0, n);
   }
 
   /// The last `digits` digits of a year.
@@ -171,6 +182,32 @@ class TimeFormatter {
     return upper[0] == 'H' || upper[0] == 'S' || upper == "MI" || upper == "MS" || upper == "US"
                ? OfDay(upper)
                : OfCalendar(upper);
+  }
+
+  /// Numbers of years, months and days, however many they are.
+  std::string PartOfInterval(std::string_view keyword) {
+    const std::string upper = absl::AsciiStrToUpper(std::string(keyword));
+    const int year = civil_.year, month = civil_.month, day = civil_.day;
+    if (upper == "FX") return {};
+    if (upper == "MM") return Number(month, 2);
+    if (upper == "DD") return Number(day, 2);
+    if (upper == "DDD") return Number((int64_t{12} * year + month) * 30 + day, 3);
+    if (upper == "CC") return Number(year / 100, 2);
+    if (upper == "Q") return month == 0 ? "" : absl::StrCat((month - 1) / 3 + 1);
+    if (upper == "W") return absl::StrCat((day - 1) / 7 + 1);
+    if (upper == "RM") {
+      if (month == 0 && year == 0) return {};
+      return Name(kRomanMonths[month > 0 ? month - 1 : month + 11], keyword, 4);
+    }
+    if (upper[0] == 'Y') return OfYear(upper);
+    const bool afternoon = us_ / kHour % 24 >= 12;
+    if (upper == "AM" || upper == "PM") return Name(afternoon ? "PM" : "AM", keyword, 0);
+    if (upper == "A.M." || upper == "P.M.") return Name(afternoon ? "P.M." : "A.M.", Doubled(keyword), 0);
+    if (upper.starts_with("FF")) return Fraction(upper[2] - '0');
+    if (upper[0] == 'H' || upper[0] == 'S' || upper == "MI" || upper == "MS" || upper == "US")
+      return OfDay(upper);
+    failed_ = true;
+    return {};
   }
 
   /// The second letter of a name with dots says its case as that of one without.
@@ -221,6 +258,8 @@ class TimeFormatter {
   int64_t day_ = 0, us_ = 0;
   CivilDate civil_{};
   IsoWeek week_{};
+  bool of_calendar_ = true;  // a date or timestamp, not an interval
+  bool failed_ = false;
   bool fill_ = true;
   bool names_only_ = false;  // TM fills no names
   std::string out_;
@@ -232,6 +271,15 @@ absl::StatusOr<Value> FormatTime(const Expr& call, const Value& time, std::strin
   if (pattern.empty()) return Value::Null(call.type);
   // What of it is longest is no longer than nine characters, and two for the ordinal, for each byte.
   return Value::String(TimeFormatter(time).Format(pattern));
+}
+
+absl::StatusOr<Value> FormatInterval(const Expr& call, const Value& interval, std::string_view pattern) {
+  if (pattern.empty()) return Value::Null(call.type);
+  TimeFormatter formatter(interval);
+  std::string text = formatter.Format(pattern);
+  if (!formatter.failed()) return Value::String(std::move(text));
+  return UserError(sqlstate::kBadDate, "invalid format specification for an interval value", call.position,
+                   "intervals are not tied to specific calendar dates");
 }
 
 }  // namespace nam::plan

@@ -125,6 +125,39 @@ constexpr Signature kSignatures[] = {
     {F::kToChar, "to_char", "nt", 't'},
     {F::kToChar, "to_char", "it", 't'},
     {F::kToChar, "to_char", "ft", 't'},
+    {F::kToChar, "to_char", "It", 't'},
+    {F::kConcat, "byteacat", "BB", 'B'},
+    {F::kLength, "length", "B", 'i'},
+    {F::kOctetLength, "octet_length", "B", 'i'},
+    {F::kBitLength, "bit_length", "B", 'i'},
+    {F::kSubstring, "substring", "Bi", 'B'},
+    {F::kSubstring, "substring", "Bii", 'B'},
+    {F::kSubstring, "substr", "Bi", 'B'},
+    {F::kSubstring, "substr", "Bii", 'B'},
+    {F::kPosition, "position", "BB", 'i'},
+    {F::kTrim, "btrim", "BB", 'B'},
+    {F::kTrimLeft, "ltrim", "BB", 'B'},
+    {F::kTrimRight, "rtrim", "BB", 'B'},
+    {F::kMd5, "md5", "B", 't'},
+    {F::kEncode, "encode", "Bt", 't'},
+    {F::kDecode, "decode", "tt", 'B'},
+    {F::kConvertFrom, "convert_from", "Bt", 't'},
+    {F::kConvertTo, "convert_to", "tt", 'B'},
+    {F::kSha224, "sha224", "B", 'B'},
+    {F::kSha256, "sha256", "B", 'B'},
+    {F::kSha384, "sha384", "B", 'B'},
+    {F::kSha512, "sha512", "B", 'B'},
+    {F::kGetByte, "get_byte", "Bi", 'i'},
+    {F::kSetByte, "set_byte", "Bii", 'B'},
+    {F::kGetBit, "get_bit", "Bi", 'i'},
+    {F::kSetBit, "set_bit", "Bii", 'B'},
+    {F::kIntervalSpan, "interval_span", "I", 'n'},
+    {F::kIntervalMonths, "interval_months", "I", 'i'},
+    {F::kIntervalDays, "interval_days", "I", 'i'},
+    {F::kIntervalTime, "interval_time", "I", 'i'},
+    {F::kIntervalOfParts, "interval_of_parts", "iii", 'I'},
+    {F::kIntervalOrder, "interval_order", "I", 'B'},
+    {F::kIntervalOfOrder, "interval_of_order", "B", 'I'},
 };
 
 constexpr size_t kFunctions = static_cast<size_t>(kLastFunction) + 1;
@@ -170,6 +203,7 @@ uint8_t ResultScale(Function function, std::span<const Expr> operands) {
     case F::kFloor:
     case F::kCeiling:
     case F::kDivide:
+    case F::kIntervalSpan:
       return 0;
     case F::kRemainder:
       return std::max(first.scale, operands[1].type.scale);
@@ -220,6 +254,10 @@ char LetterOf(const Type& type) {
       return 'T';
     case TypeKind::kInterval:
       return 'I';
+    case TypeKind::kUuid:
+      return 'U';
+    case TypeKind::kBytes:
+      return 'B';
     default:
       return '?';
   }
@@ -268,6 +306,10 @@ Type TypeOfLetter(char letter) {
       return Type::Timestamp();
     case 'I':
       return Type::Interval();
+    case 'U':
+      return Type::Uuid();
+    case 'B':
+      return Type::Bytes();
     default:
       return Type::String();
   }
@@ -318,6 +360,12 @@ Bounds ResultBounds(const Expr& call) {
 
 absl::StatusOr<Value> Apply(const Expr& call, std::span<const Value> arguments) {
   const Function function = FunctionOf(call);
+  if (function >= F::kEncode && function <= F::kSetBit) return ApplyToBytes(call, arguments);
+  if (function >= F::kIntervalSpan && function <= F::kIntervalOfOrder)
+    return ApplyToIntervals(call, arguments);
+  const bool any = function == F::kConcatAll || function == F::kConcatWith;
+  if (function <= F::kMatchesIgnoreCase && !any && arguments[0].type.kind == TypeKind::kBytes)
+    return ApplyToBytes(call, arguments);
   if (function <= F::kMatchesIgnoreCase) return ApplyToText(call, arguments);
   if (function <= F::kAtan2) return ApplyToNumbers(call, arguments);
   return ApplyToTimes(call, arguments);

@@ -90,12 +90,34 @@ enum class Function : uint8_t {
   kIntervalQuotient,
   kAge,       // [timestamp, timestamp]
   kMakeDate,  // [year, month, day]
-  kToChar,    // [date, timestamp or number, pattern]
+  kToChar,    // [date, timestamp, interval or number, pattern]
+  // Of bytea, as those of text above that take it
+  kEncode,       // [bytea, encoding]
+  kDecode,       // [text, encoding]
+  kConvertFrom,  // [bytea, encoding of characters]
+  kConvertTo,    // [text, likewise]
+  kSha224,
+  kSha256,
+  kSha384,
+  kSha512,
+  kGetByte,  // [bytea, n]
+  kSetByte,  // [bytea, n, byte]
+  kGetBit,   // [bytea, n]
+  kSetBit,   // [bytea, n, bit]
+  // Of intervals: what their groups, orders and aggregates are made of
+  kIntervalSpan,     // [interval]: microseconds, as comparisons see it
+  kIntervalMonths,   // [interval]: its part alone
+  kIntervalDays,     // likewise
+  kIntervalTime,     // likewise, in microseconds
+  kIntervalOfParts,  // [months, days, microseconds]
+  kIntervalOrder,    // [interval]: bytes in the order of spans, from which it can be had again
+  kIntervalOfOrder,  // [bytea]
 };
-inline constexpr Function kLastFunction = Function::kToChar;
+inline constexpr Function kLastFunction = Function::kIntervalOfOrder;
 
 /// One way to call a function. Types of arguments are letters: t text, b boolean, i integer, n decimal,
-/// f double precision, D date, T timestamp, I interval, a any; a last `*` repeats the one before.
+/// f double precision, D date, T timestamp, I interval, U uuid, B bytea, a any; a last `*` repeats the one
+/// before.
 struct Signature {
   Function function;
   const char* name;

@@ -400,6 +400,8 @@ bool IsValueOf(const Value& value, const Type& type) {
       return within(kTimestamps);
     case TypeKind::kString:
     case TypeKind::kInterval:
+    case TypeKind::kUuid:
+    case TypeKind::kBytes:
       return true;
     case TypeKind::kDouble:
     case TypeKind::kReal: {

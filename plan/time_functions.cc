@@ -413,8 +413,9 @@ absl::StatusOr<Value> ApplyToTimes(const Expr& call, std::span<const Value> a) {
   }
   NAM_CHECK(FunctionOf(call) == F::kToChar, "a function of times");
   const bool number = a[0].type.numeric() || a[0].type.real();
-  absl::StatusOr<Value> text =
-      number ? FormatNumber(call, a[0], a[1].text) : FormatTime(call, a[0], a[1].text);
+  absl::StatusOr<Value> text = number                                  ? FormatNumber(call, a[0], a[1].text)
+                               : a[0].type.kind == TypeKind::kInterval ? FormatInterval(call, a[0], a[1].text)
+                                                                       : FormatTime(call, a[0], a[1].text);
   if (text.ok() && text->text.size() > kLongestResultBytes) {
     return UserError(sqlstate::kLimitExceeded, "requested length too large", call.position,
                      "a function makes texts of up to 16 MiB");

@@ -14,6 +14,7 @@ namespace nam::sql {
 namespace {
 
 using partitioner::BytesOfColumn;
+using partitioner::MostTextBytesOf;
 
 absl::Status OutOfRange(const proto::Type& type, int position) {
   if (ColumnTypeOf(type).kind == TypeKind::kDecimal) {
@@ -64,16 +65,19 @@ absl::StatusOr<Value> Assign(const proto::Table& table, int column, Value value,
                      absl::StrCat("null value in column ", Quote(to.name()), " of ", Quote(table.name())),
                      position, "the column is NOT NULL");
   }
-  if (ColumnTypeOf(type).kind != TypeKind::kString) {
+  if (PhysicalOf(ColumnTypeOf(type)) != Physical::kText) {
     if (!Fits(type, value.number)) return OutOfRange(type, position);
     return value;
   }
   if (type.length() == 0) {
-    if (value.text.size() <= BytesOfColumn(type)) return value;
-    return UserError(sqlstate::kLimitExceeded,
-                     absl::StrCat("value too long for column ", Quote(to.name()), " of type text"), position,
-                     absl::StrCat("it has ", value.text.size(), " bytes; a text of a record table has ",
-                                  BytesOfColumn(type), " at most, a varchar(n) as many as it says"));
+    const uint32_t most = MostTextBytesOf(type);
+    if (value.text.size() <= most) return value;
+    return UserError(
+        sqlstate::kLimitExceeded,
+        absl::StrCat("value too long for column ", Quote(to.name()), " of type ", ColumnTypeName(type)),
+        position,
+        absl::StrCat("it has ", value.text.size(), " bytes; a ", ColumnTypeName(type),
+                     " of a record table has ", most, " at most, a varchar(n) as many as it says"));
   }
   if (type.blank_padded()) value.text.erase(value.text.find_last_not_of(' ') + 1);
   // A table that was made with as many bytes as characters keeps them.

@@ -46,10 +46,23 @@ std::optional<IntervalField> FieldOfMask(int64_t mask) {
   constexpr std::pair<int64_t, IntervalField> kMasks[] = {
       {1 << 1, IntervalField::kMonth}, {1 << 2, IntervalField::kYear},    {1 << 3, IntervalField::kDay},
       {1 << 10, IntervalField::kHour}, {1 << 11, IntervalField::kMinute}, {1 << 12, IntervalField::kSecond}};
+  std::optional<IntervalField> last;  // of YEAR TO MONTH, DAY TO SECOND, …: what is finer is cut
+  int64_t known = 0;
   for (const auto& [bits, field] : kMasks) {
-    if (bits == mask) return field;
+    if ((mask & bits) == 0) continue;
+    known |= bits;
+    if (!last || *last != IntervalField::kMonth || field != IntervalField::kYear) last = field;
   }
-  return std::nullopt;
+  return known == mask ? last : std::nullopt;
+}
+
+/// In MINUTE TO SECOND `1:30` is a minute and a half.
+void AddHours(std::string& text) {
+  const size_t colon = text.find(':');
+  if (colon == std::string::npos || text.find(':', colon + 1) != std::string::npos) return;
+  size_t first = colon;
+  while (first > 0 && text[first - 1] >= '0' && text[first - 1] <= '9') --first;
+  text.insert(first, "0:");
 }
 
 /// Without what is finer than the field.
@@ -73,15 +86,17 @@ absl::StatusOr<Expr> ExpressionBinder::IntervalConstant(const Node& node) {
   if (!modifiers.empty()) {
     const std::optional<IntervalField> known = FieldOfMask(modifiers[0].Field("ival").Integer("ival"));
     if (!known || modifiers.size() > 1) {
-      return Refusal("intervals of several fields or of a precision are not supported", type.position(),
-                     "units are YEAR, MONTH, DAY, HOUR, MINUTE and SECOND");
+      return Refusal("intervals of a precision are not supported", type.position(),
+                     "units are YEAR, MONTH, DAY, HOUR, MINUTE, SECOND, and those of one TO another");
     }
     field = *known;
   }
   const Node constant = node.Field("arg");
   const int position = constant.position();
   if (constant.Flag("isnull")) return MakeLiteral(Value::Null(Type::Interval()), position);
-  const std::string text = constant.Field("sval").Text("sval");
+  std::string text = constant.Field("sval").Text("sval");
+  constexpr int64_t kMinuteToSecond = 1 << 11 | 1 << 12;
+  if (!modifiers.empty() && modifiers[0].Field("ival").Integer("ival") == kMinuteToSecond) AddHours(text);
   const absl::StatusOr<Interval> interval = ParseInterval(text, field);
   if (interval.ok()) return MakeLiteral(Value::Span(CutTo(*interval, field)), position);
   if (absl::IsOutOfRange(interval.status())) {

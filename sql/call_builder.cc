@@ -193,13 +193,23 @@ absl::StatusOr<Expr> ExpressionBuilder::Extreme(bool greatest, std::vector<Expr>
 }
 
 absl::StatusOr<Expr> ExpressionBuilder::Concatenate(Expr a, Expr b, int position) const {
+  const bool both_bytes = a.type.kind == TypeKind::kBytes && b.type.kind == TypeKind::kBytes;
   if (a.type.kind != TypeKind::kString && b.type.kind != TypeKind::kString && !IsUntyped(a) &&
-      !IsUntyped(b)) {
+      !IsUntyped(b) && !both_bytes) {
     return UserError(sqlstate::kNoSuchOperator,
                      absl::StrCat("operator does not exist: ", ShownType(a), " || ", ShownType(b)), position,
                      "CAST(x AS text) makes text of anything");
   }
+  const bool bytes = a.type.kind == TypeKind::kBytes || b.type.kind == TypeKind::kBytes;
+  const auto joins = [](const Expr& e) { return IsUntyped(e) || e.type.kind == TypeKind::kBytes; };
   std::vector<Expr> operands;
+  if (bytes && joins(a) && joins(b)) {
+    for (Expr* side : {&a, &b}) {
+      NAM_RETURN_IF_ERROR(Settle(*side, Type::Bytes()));
+      operands.push_back(std::move(*side));
+    }
+    return FunctionNode(Function::kConcat, std::move(operands), position);
+  }
   for (Expr* side : {&a, &b}) {
     SettleAsString(*side);
     if (side->type.kind != TypeKind::kString) {

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "partitioner/record_row.h"
 #include "plan/expression.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
@@ -16,7 +17,7 @@ namespace {
 using plan::CharType;
 
 constexpr uint32_t kMostBytesOfCharacter = 4;  // in UTF-8
-constexpr uint32_t kBytesOfText = 1000;  // of a text without a length: other columns fit beside it in a key
+constexpr uint32_t kBytesOfText = 1000;        // of text and bytea: other columns fit beside it in a key
 constexpr int64_t kLongestText =
     (64 << 10) / kMostBytesOfCharacter - 1;  // characters; a row has up to 64 KiB
 
@@ -30,7 +31,7 @@ constexpr PlainType kPlainTypes[] = {
     {"int8", TypeKind::kInteger, 8},        {"date", TypeKind::kDate, 0},
     {"timestamp", TypeKind::kTimestamp, 0}, {"bool", TypeKind::kBool, 0},
     {"float8", TypeKind::kDouble, 0},       {"float4", TypeKind::kReal, 0},
-    {"interval", TypeKind::kInterval, 0},
+    {"interval", TypeKind::kInterval, 0},   {"uuid", TypeKind::kUuid, 0},
 };
 
 absl::StatusOr<std::vector<int64_t>> Modifiers(const Node& type_name) {
@@ -95,6 +96,11 @@ absl::StatusOr<proto::Type> ColumnTypeOfName(const Node& type_name) {
   if (name == "numeric" || name == "decimal") return DecimalType(modifiers, position);
   if (name == "varchar" || name == "bpchar") return TextType(modifiers, name == "bpchar", position);
   if (name == "text") return TextType({}, false, position);
+  if (name == "bytea" && modifiers.empty()) {
+    proto::Type type = ToProto(Type::Bytes());
+    type.set_precision(kBytesOfText + partitioner::kLengthBytes);
+    return type;
+  }
   for (const PlainType& plain : kPlainTypes) {
     if (name == plain.name && modifiers.empty())
       return ToProto(Type{.kind = plain.kind, .precision = plain.precision});
@@ -102,7 +108,7 @@ absl::StatusOr<proto::Type> ColumnTypeOfName(const Node& type_name) {
   std::string hint =
       "types are smallint, integer, bigint, decimal(p, s), double precision, real, date, timestamp, "
       "interval, "
-      "boolean, char(n), varchar(n) and text";
+      "boolean, char(n), varchar(n), text, uuid and bytea";
   if (name == "timestamp") hint = "timestamps have microseconds: leave the precision out";
   if (name == "timestamptz") hint = "use timestamp, which has no time zone";
   return Refusal(absl::StrCat("type ", name, modifiers.empty() ? "" : "(…)", " is not supported"), position,

@@ -125,6 +125,7 @@ absl::StatusOr<Expr> ExpressionBinder::Constant(const Node& node) {
   }
   if (node.Has("fval")) return NumberConstant(node.Field("fval").Text("fval"), position);
   if (node.Has("boolval")) return MakeLiteral(Value::Bool(node.Field("boolval").Flag("boolval")), position);
+  builder_.UseNow(node.text().now_us());
   if (node.Has("sval")) return ExpressionBuilder::UntypedString(node.Field("sval").Text("sval"), position);
   return Refusal("bit string constants are not supported", position, "write a number or a string");
 }
@@ -439,6 +440,17 @@ absl::StatusOr<Expr> ExpressionBinder::CastExpression(const Node& node, const Co
   }
   NAM_ASSIGN_OR_RETURN(Expr operand, Expression(node.Field("arg"), context));
   NAM_ASSIGN_OR_RETURN(const CastTarget to, TypeOfName(node.Field("typeName"), operand));
+  // Of the integer types integer alone is cast to boolean; what was written tells them apart.
+  const Node& from = node.Field("arg");
+  if (to.type.kind == TypeKind::kBool && operand.type.kind == TypeKind::kInteger && from.Is("TypeCast")) {
+    const std::vector<std::string> names = from.Field("typeName").Names("names");
+    if (!names.empty() && (names.back() == "int2" || names.back() == "int8")) {
+      return UserError(
+          sqlstate::kCannotCast,
+          absl::StrCat("cannot cast ", names.back() == "int2" ? "smallint" : "bigint", " to boolean"),
+          node.position(), "cast it to integer first");
+    }
+  }
   return builder_.Cast(std::move(operand), to.type, node.position(), to.width);
 }
 

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "plan/cast.h"
 #include "plan/expression_tree.h"
+#include "types/date_text.h"
 #include "types/decimal.h"
 #include "types/sql_error.h"
 
@@ -116,6 +117,7 @@ absl::Status ExpressionBuilder::Settle(Expr& expr, const Type& type) const {
   }
   Expr text = std::move(expr);
   SettleAsString(text);
+  ResolveDay(text, type);
   Type target = type;
   if (type.kind == TypeKind::kDecimal) {
     // Its own decimals, not the other side's: `price = '1.005'` must not round.
@@ -126,6 +128,11 @@ absl::Status ExpressionBuilder::Settle(Expr& expr, const Type& type) const {
                        Evaluate(MakeNode(Op::kCast, target, position, {std::move(text)}), Resolver()));
   expr = MakeLiteral(std::move(value), position);
   return absl::OkStatus();
+}
+
+void ExpressionBuilder::ResolveDay(Expr& text, const Type& type) const {
+  const bool dated = type.kind == TypeKind::kDate || type.kind == TypeKind::kTimestamp;
+  if (dated && now_us_) text.literal.text = DateTextAt(text.literal.text, *now_us_);
 }
 
 void ExpressionBuilder::SettleAsString(Expr& expr) {
@@ -147,7 +154,7 @@ absl::StatusOr<Expr> ExpressionBuilder::Fold(Expr expr) const {
   // A longer integer would be read as a decimal when the expression's text is bound again.
   if (expr.type.kind == TypeKind::kInteger && !FitsInteger(value->number, sizeof(int64_t))) return expr;
   // Plans carry literals: a long text is made where it is needed.
-  if (expr.type.kind == TypeKind::kString && value->text.size() > kLongestFoldedBytes) return expr;
+  if (value->text.size() > kLongestFoldedBytes) return expr;
   return MakeLiteral(*std::move(value), expr.position);
 }
 
@@ -270,6 +277,7 @@ absl::StatusOr<Expr> ExpressionBuilder::Cast(Expr a, const Type& type, int posit
     }
     position = a.position;
     SettleAsString(a);
+    ResolveDay(a, type);
   }
   // Columns hold 64 bits at most; what is computed may be wider.
   const bool integer = type.kind == TypeKind::kInteger;

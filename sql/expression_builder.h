@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -41,6 +43,9 @@ class ExpressionBuilder {
 
   /// Those whose types Settle finds; borrowed.
   void UseParameters(Parameters* parameters) { parameters_ = parameters; }
+
+  /// What `now` and `today` are as dates and timestamps; without it they are none.
+  void UseNow(std::optional<int64_t> now_us) { now_us_ = now_us; }
 
   /// Gives an untyped literal the kind of `type`, parsing its text. Leaves other expressions alone.
   absl::Status Settle(plan::Expr& expr, const Type& type) const;
@@ -90,7 +95,11 @@ class ExpressionBuilder {
   /// A char(n) with its blanks.
   absl::StatusOr<plan::Expr> PaddedText(plan::Expr text, int position) const;
 
+  /// Of a literal that becomes a date or timestamp: words for days become these.
+  void ResolveDay(plan::Expr& text, const Type& type) const;
+
   Parameters* parameters_ = nullptr;
+  std::optional<int64_t> now_us_;
   int conditional_ = 0;
   size_t duplicated_nodes_ = 0;
 };

@@ -140,17 +140,17 @@ absl::StatusOr<Type> AggregateType(AggregateFunction function, const Type& type,
     case AggregateFunction::kCount:
       return Type::Integer();
     case AggregateFunction::kCountDistinct:
-      if (type.kind == TypeKind::kInterval) break;
       return Type::Integer();
     case AggregateFunction::kMin:
     case AggregateFunction::kMax:
-      if (type.kind == TypeKind::kInterval) break;
+      if (type.kind == TypeKind::kUuid || type.kind == TypeKind::kBytes) break;  // nor has PostgreSQL
       if (type.kind != TypeKind::kBool && type.kind != TypeKind::kNull) return type;
       break;
     case AggregateFunction::kSum:
-      if (type.numeric() || type.real()) return type;
+      if (type.numeric() || type.real() || type.kind == TypeKind::kInterval) return type;
       break;
     case AggregateFunction::kAverage:
+      if (type.kind == TypeKind::kInterval) return type;
       if (type.real()) return Type::Double();
       if (!type.numeric()) break;
       if (type.scale + 6 > kMaxDecimalDigits) {
@@ -190,11 +190,11 @@ absl::StatusOr<Type> AggregateType(AggregateFunction function, const Type& type,
                    pair ? TypeName(second) : "", ")"),
       position,
       absl::StrCat(name, function == AggregateFunction::kMin || function == AggregateFunction::kMax
-                             ? " takes numbers, dates, timestamps and strings"
-                         : function == AggregateFunction::kSum || function == AggregateFunction::kAverage ||
-                                 plan::HasMoments(function)
-                             ? " takes numbers"
-                             : " takes other types"));
+                             ? " takes numbers, dates, timestamps, intervals and strings"
+                         : function == AggregateFunction::kSum || function == AggregateFunction::kAverage
+                             ? " takes numbers and intervals"
+                         : plan::HasMoments(function) ? " takes numbers"
+                                                      : " takes other types"));
 }
 
 absl::StatusOr<Expr> ExpressionBinder::Function(const Node& node, const Context& context) {
@@ -222,6 +222,7 @@ absl::StatusOr<Expr> ExpressionBinder::Function(const Node& node, const Context&
 
 bool IsIntervalConstant(const Node& node) {
   if (!node.Is("TypeCast") || !node.Field("arg").Is("A_Const")) return false;
+  if (!node.Field("arg").Has("sval") && !node.Field("arg").Flag("isnull")) return false;
   const std::vector<std::string> names = node.Field("typeName").Names("names");
   return !names.empty() && names.back() == "interval";
 }
@@ -294,6 +295,7 @@ absl::StatusOr<CastTarget> DecimalOfName(const Node& type_name, const Expr& from
           Type::Decimal(ScaleOfText(from.type.real() ? from.literal.ToString() : from.literal.text))};
     if (IsLiteral(from)) return CastTarget{Type::Decimal(0)};
     if (from.type.real()) return CastTarget{Type::Decimal(plan::kComputedScale)};
+    if (from.type.kind != TypeKind::kString) return CastTarget{Type::Decimal(0)};  // there is no such cast
     return Refusal("CAST of strings to decimal without a scale is not supported", type_name.position(),
                    "write decimal(38, 2)");
   }
@@ -362,12 +364,14 @@ absl::StatusOr<CastTarget> TypeOfName(const Node& type_name, const Expr& from) {
   if (plain && name == "float8") return CastTarget{Type::Double()};
   if (plain && name == "float4") return CastTarget{Type::Real()};
   if (plain && name == "interval") return CastTarget{Type::Interval()};
+  if (plain && name == "uuid") return CastTarget{Type::Uuid()};
+  if (plain && name == "bytea") return CastTarget{Type::Bytes()};
   if (name == "varchar" || name == "bpchar") return TextOfName(type_name, name == "bpchar");
   if (plain && name == "text") return CastTarget{Type::String()};
   std::string hint =
       "types are smallint, integer, bigint, decimal(p, s), double precision, real, date, timestamp, "
       "interval, "
-      "boolean, char(n), varchar(n) and text";
+      "boolean, char(n), varchar(n), text, uuid and bytea";
   if (name == "timestamp") hint = "timestamps have microseconds: leave the precision out";
   if (name == "timestamptz") hint = "use timestamp, which has no time zone";
   return Refusal(absl::StrCat("type ", name, plain ? "" : "(…)", " is not supported"), position, hint);

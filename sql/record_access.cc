@@ -245,13 +245,16 @@ class Domains {
   }
 
   Cut CutAt(const Value& constant) const {
-    return constant.type.kind == TypeKind::kString ? CutAtText(constant) : CutAtNumber(constant);
+    return PhysicalOf(constant.type) == Physical::kText ? CutAtText(constant) : CutAtNumber(constant);
   }
 
   Cut CutAtText(const Value& constant) const {
-    const uint32_t bytes = layout_.bytes(column_);
-    if (constant.text.size() <= bytes) return {Cut::Side::kAt, Stored(constant)};
-    return {Cut::Side::kBehind, Stored(Value::String(constant.text.substr(0, bytes)))};
+    const bool counted = constant.type.kind == TypeKind::kBytes;
+    const uint32_t most = layout_.bytes(column_) - (counted ? partitioner::kLengthBytes : 0);
+    if (constant.text.size() <= most) return {Cut::Side::kAt, Stored(constant)};
+    Value cut = constant;
+    cut.text.resize(most);
+    return {Cut::Side::kBehind, Stored(cut)};
   }
 
   Cut CutAtNumber(const Value& constant) const {

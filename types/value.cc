@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/status/status.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/check.h"
@@ -48,6 +49,14 @@ std::string TimestampText(int64_t us) {
   return text;
 }
 
+std::string UuidText(__int128 number) {
+  constexpr auto kHighestBit = static_cast<unsigned __int128>(1) << 127;
+  const auto n = static_cast<unsigned __int128>(number) ^ kHighestBit;
+  const auto high = static_cast<uint64_t>(n >> 64), low = static_cast<uint64_t>(n);
+  return absl::StrFormat("%08x-%04x-%04x-%04x-%012x", high >> 32, high >> 16 & 0xffff, high & 0xffff,
+                         low >> 48, low & 0xffff'ffff'ffff);
+}
+
 }  // namespace
 
 std::string Value::ToString() const {
@@ -78,6 +87,10 @@ std::string Value::ToString() const {
       return RealText(real(), type.kind == TypeKind::kReal);
     case TypeKind::kInterval:
       return IntervalText(interval());
+    case TypeKind::kUuid:
+      return UuidText(number);
+    case TypeKind::kBytes:
+      return "\\x" + absl::BytesToHexString(text);
     default:  // kinds without values
       break;
   }
@@ -104,7 +117,7 @@ int CompareScaled(__int128 a, int sa, __int128 b, int sb) {
 }  // namespace
 
 int Compare(const Value& a, const Value& b) {
-  if (a.type.kind == TypeKind::kString) {
+  if (PhysicalOf(a.type) == Physical::kText) {
     const int c = a.text.compare(b.text);
     return c < 0 ? -1 : c > 0 ? 1 : 0;
   }

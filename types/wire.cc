@@ -26,8 +26,9 @@ proto::Type ToProto(const Type& type) {
 absl::StatusOr<Type> TypeOf(const proto::Type& type) {
   if (!HasValues(type.kind())) return absl::InvalidArgumentError("not a type: unknown kind");
   Type out{.kind = static_cast<TypeKind>(type.kind()), .length = type.length()};
-  if (out.kind == TypeKind::kString) {
-    out.blank_padded = type.blank_padded();
+  // The precision of what is stored as text is bytes, which are the catalog's.
+  if (PhysicalOf(out) == Physical::kText) {
+    out.blank_padded = out.kind == TypeKind::kString && type.blank_padded();
     return out;
   }
   if (type.scale() > kMaxDecimalDigits || type.precision() > kMaxDecimalDigits)

@@ -175,7 +175,7 @@ class RangeFinder {
 
   std::optional<Truths> Comparison(Op op, const Type& column, const Expr& literal) const {
     if (literal.literal.null) return Truths{{}, Unite(values_, nulls_)};
-    if (column.kind == TypeKind::kString) {
+    if (PhysicalOf(column) == Physical::kText) {
       std::string_view text = literal.literal.text;
       if (plan::IgnoresBlanks(column, literal.type)) {
         // Entries of varchar(n) may end in blanks: those that are equal do not lie side by side.
@@ -217,7 +217,7 @@ class RangeFinder {
         continue;
       }
       Ranges equal;
-      if (e.children[0].type.kind == TypeKind::kString) {
+      if (PhysicalOf(e.children[0].type) == Physical::kText) {
         const std::optional<size_t> entry = meaning_.dictionary->Find(item.literal.text);
         if (entry) equal = Numbers(static_cast<__int128>(*entry), static_cast<__int128>(*entry));
       } else {
@@ -277,7 +277,7 @@ class RangeFinder {
 /// The codes for which the condition is true, by evaluating it for each; nothing if that fails for one.
 std::optional<Ranges> EvaluateAll(const Expr& condition, const CodeMeaning& meaning,
                                   const RangeFinder& finder) {
-  const bool text = meaning.type.kind == TypeKind::kString;
+  const bool text = PhysicalOf(meaning.type) == Physical::kText;
   if (meaning.codes == 0 || meaning.codes > (text ? kEagerTexts : kEagerNumbers)) return std::nullopt;
   Ranges yes;
   for (const Range& range : Unite(finder.nulls(), finder.values())) {

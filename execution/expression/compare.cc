@@ -258,7 +258,7 @@ bool FitsScaled(const Node& a, int digits) {
 
 NodePtr MakeComparison(const plan::Expr& e, NodePtr a, NodePtr b) {
   const Type &x = e.children[0].type, &y = e.children[1].type;
-  if (x.kind == TypeKind::kString) {
+  if (PhysicalOf(x) == Physical::kText) {
     const bool ignores = plan::IgnoresBlanks(x, y);
     // Values of char(n) do not end in blanks, so their entries differ where they do.
     const bool by_entry = !ignores || (plan::IsChar(x) && plan::IsChar(y));
@@ -274,7 +274,7 @@ NodePtr MakeComparison(const plan::Expr& e, NodePtr a, NodePtr b) {
 
 NodePtr MakeIn(NodePtr a, const Type& type, std::span<const plan::Expr> list) {
   const bool has_null = std::any_of(list.begin(), list.end(), [](const auto& e) { return e.literal.null; });
-  if (type.kind == TypeKind::kString) {
+  if (PhysicalOf(type) == Physical::kText) {
     std::vector<std::string> texts;
     for (const plan::Expr& item : list) {
       if (!item.literal.null) texts.push_back(item.literal.text);

@@ -116,7 +116,7 @@ class Compiler {
     if (about == kManySlots || in_map_) return Operation(e);
     const auto slot = static_cast<uint32_t>(about);
     // Over numbers a loop is faster than a look-up, but the reference is not.
-    if (input_[slot].type.kind != TypeKind::kString && !AnyNeedsReference(e)) return Operation(e);
+    if (PhysicalOf(input_[slot].type) != Physical::kText && !AnyNeedsReference(e)) return Operation(e);
     in_map_ = true;
     NodePtr general = Operation(e);
     in_map_ = false;

@@ -31,6 +31,7 @@ plan::Bounds BoundsOf(const Type& type) {
     case TypeKind::kReal:
       return {INT64_MIN, INT64_MAX, true};
     case TypeKind::kInterval:
+    case TypeKind::kUuid:
       return {std::numeric_limits<__int128>::min(), std::numeric_limits<__int128>::max(), true};
     default: {
       const __int128 most = PowerOfTen(kMaxDecimalDigits) - 1;

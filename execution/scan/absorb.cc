@@ -106,7 +106,7 @@ class Absorption {
     if (probe.kind != JoinKind::kInner && probe.kind != JoinKind::kSemi) return false;
     if (direct_[probe.build] == 0 || !probe.residuals.empty() || probe.keys.size() != 1) return false;
     const Expr& key = probe.keys[0];
-    return key.op == plan::Op::kColumn && key.type.kind != TypeKind::kString &&
+    return key.op == plan::Op::kColumn && PhysicalOf(key.type) != Physical::kText &&
            input[static_cast<size_t>(key.column.column)].step == Origin::kScan;
   }
 

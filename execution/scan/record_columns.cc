@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "plan/slot_of.h"
 
 namespace nam::execution {
 namespace {
@@ -53,8 +54,9 @@ RecordColumns::RecordColumns(const RecordLayout& layout, std::span<const uint32_
     slot.column.physical = PhysicalOfField(slot.field);
     slot.column.width = WidthOf(slot.column.physical);
     const bool number = slot.column.physical == Physical::kInt64 || slot.column.physical == Physical::kInt128;
-    // Floating point takes all 64 bits, a span of time all 128; their order has no bounds that plans know.
-    const bool bounded = number && !slot.field.type.real() && slot.field.type.kind != TypeKind::kInterval;
+    // Floating point takes all 64 bits, a span of time and a uuid all 128; their order has no bounds that
+    // plans know.
+    const bool bounded = number && plan::HasBounds(slot.field.type);
     if (bounded) NAM_CHECK(bounds.known, "what a column of records can hold is known");
     if (bounded && slot.column.physical == Physical::kInt64) {
       NAM_CHECK(bounds.narrow(), "a column of 64 bits");
@@ -100,8 +102,7 @@ absl::Status RecordColumns::Decode(uint32_t number, std::span<const std::byte* c
   if (slot.column.physical == Physical::kText) {
     auto* const out = reinterpret_cast<std::string_view*>(slot.values.data());
     ForEach(selection, [&](uint32_t p) {
-      const auto* text = reinterpret_cast<const char*>(rows[p] + field.offset);
-      out[p] = std::string_view(text, strnlen(text, field.bytes));
+      out[p] = partitioner::StoredText(field.type.kind, rows[p] + field.offset, field.bytes);
     });
     return absl::OkStatus();
   }

@@ -633,3 +633,233 @@ nullif('a', 'b')
 1.5::double precision in (1, 1.5)
 3 between 1 and 5
 interval '1 day' in (interval '24 hours', interval '2 days')
+# uuid
+'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid
+'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'::uuid
+'{a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11}'::uuid
+'a0eebc999c0b4ef8bb6d6bb9bd380a11'::uuid
+'a0ee-bc99-9c0b-4ef8-bb6d-6bb9-bd38-0a11'::uuid
+'{a0eebc99-9c0b4ef8-bb6d6bb9-bd380a11}'::uuid
+'{a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid
+'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11}'::uuid
+'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a1'::uuid
+'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a111'::uuid
+'a-0eebc999c0b4ef8bb6d6bb9bd380a11'::uuid
+'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380g11'::uuid
+' a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid
+''::uuid
+uuid 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+uuid '00000000-0000-0000-0000-000000000000'::text
+'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid = 'A0EEBC999C0B4EF8BB6D6BB9BD380A11'
+uuid '00000000-0000-0000-0000-000000000001' < uuid '80000000-0000-0000-0000-000000000000'
+uuid '7fffffff-ffff-ffff-ffff-ffffffffffff' < uuid '80000000-0000-0000-0000-000000000000'
+uuid 'ffffffff-ffff-ffff-ffff-ffffffffffff' > uuid '00000000-0000-0000-0000-000000000000'
+greatest(uuid '7fffffff-ffff-ffff-ffff-ffffffffffff', uuid '80000000-0000-0000-0000-000000000000')
+uuid 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11' || 'x'
+5::uuid
+uuid 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::integer
+uuid 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::bytea
+uuid 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11' = 'a'::text
+coalesce(null::uuid, 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11')
+uuid 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11' in ('a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a12')
+null::uuid
+# bytea
+'\xDEADBEEF'::bytea
+'\xdead beef'::bytea
+'\x'::bytea
+''::bytea
+'\xabc'::bytea
+'\xa b'::bytea
+'\xag'::bytea
+'\xé0'::bytea
+'abc'::bytea
+'a\\b'::bytea
+'a\000b'::bytea
+'\377\001'::bytea
+'\400'::bytea
+'a\b'::bytea
+'\'::bytea
+'é'::bytea
+bytea '\x00'
+'\X00'::bytea
+'\x4142'::bytea::text
+'abc'::text::bytea
+'\x41'::bytea = 'A'
+'\x41'::bytea < '\x4100'
+'\x4100'::bytea > '\x41'
+'\xff'::bytea > '\x7f'::bytea
+'\x00'::bytea < '\x0000'::bytea
+'\x4142'::bytea || '\x43'
+'\x4142'::bytea || '\x43'::bytea
+'A' || '\x4142'::bytea
+'\x4142'::bytea || 'C'::text
+'\x4142'::bytea || 5
+length('\x00ff00'::bytea)
+octet_length('\x00ff00'::bytea)
+bit_length('\x00ff00'::bytea)
+length(''::bytea)
+substring('\x0102030405'::bytea from 2 for 3)
+substring('\x0102030405'::bytea, 2)
+substring('\x0102030405'::bytea, -1, 3)
+substring('\x0102030405'::bytea, 0)
+substring('\x0102030405'::bytea, 4, 100)
+substring('\x0102030405'::bytea, 2, -1)
+substring('\x0102030405'::bytea, 9)
+substr('\x0102030405'::bytea, 3, 2)
+position('\x03'::bytea in '\x0102030405'::bytea)
+position('\x0304' in '\x0102030405'::bytea)
+position('\x09'::bytea in '\x0102030405'::bytea)
+position(''::bytea in '\x0102'::bytea)
+btrim('\x000102000100'::bytea, '\x00'::bytea)
+ltrim('\x000102000100'::bytea, '\x0001'::bytea)
+rtrim('\x000102000100'::bytea, '\x0001'::bytea)
+trim(both '\x00'::bytea from '\x000100'::bytea)
+btrim('\x0001'::bytea, ''::bytea)
+md5('\x00ff'::bytea)
+md5('abc'::bytea)
+sha224('abc'::bytea)
+sha256('abc')
+sha384('abc'::bytea)
+sha512('abc'::bytea)
+encode('\x00ff41'::bytea, 'hex')
+encode('\x00ff415c'::bytea, 'escape')
+encode('\x00ff41'::bytea, 'base64')
+encode('\x00ff'::bytea, 'BASE64')
+encode('\x00'::bytea, 'base64')
+encode(''::bytea, 'base64')
+encode('\x00'::bytea, 'rot13')
+length(encode('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'::bytea, 'base64'))
+decode('00ff41', 'hex')
+decode('00 ff\n', 'hex')
+decode('0', 'hex')
+decode('0g', 'hex')
+decode('\\a\001', 'escape')
+decode('\9', 'escape')
+decode('AP9B', 'base64')
+decode('AP9B ' || chr(10) || 'AA==', 'base64')
+decode('A', 'base64')
+decode('AA=', 'base64')
+decode('AA==AA==', 'base64')
+decode('A===', 'base64')
+decode('AAA=', 'base64')
+decode('A?==', 'base64')
+decode('', 'base64')
+decode('00', 'base32')
+get_byte('\x00ff41'::bytea, 1)
+get_byte('\x00ff41'::bytea, 3)
+get_byte('\x00ff41'::bytea, -1)
+set_byte('\x00ff41'::bytea, 1, 7)
+set_byte('\x00ff41'::bytea, 1, 256)
+get_bit('\x00ff41'::bytea, 16)
+get_bit('\x00ff41'::bytea, 24)
+set_bit('\x00ff41'::bytea, 0, 1)
+set_bit('\x00ff41'::bytea, 0, 2)
+convert_from('\x414243'::bytea, 'UTF8')
+convert_from('\xff'::bytea, 'UTF8')
+convert_from('\x00'::bytea, 'utf-8')
+convert_to('é', 'UTF8')
+'\x41'::bytea::integer
+5::bytea
+'\x41'::bytea = 5
+concat('\x41'::bytea, 'x')
+greatest('\x41'::bytea, '\x4100', '\x40ff')
+case when true then '\x41'::bytea else 'B' end
+coalesce(null::bytea, '\x01')
+'\x41'::bytea is distinct from '\x41'
+upper('\x41'::bytea)
+'\x41'::bytea in ('A', '\x42')
+nullif('\x41'::bytea, 'A')
+# intervals
+interval '1 year 2 mons' year to month
+interval '1 year 2 mons 3 days' year to month
+interval '5' year to month
+interval '1 10:20:30' day to hour
+interval '1 10:20:30' day to minute
+interval '1 10:20:30.5' day to second
+interval '10:20:30' hour to minute
+interval '10:20:30' hour to second
+interval '1:30' minute to second
+interval '5' day to hour
+interval '5' hour to minute
+5::interval
+1.5::interval
+true::interval
+to_char(interval '1 year 2 mons 3 days 04:05:06.789', 'YYYY-MM-DD HH24:MI:SS.MS')
+to_char(interval '15 hours 2 minutes 12 seconds', 'HH24:MI:SS')
+to_char(interval '15 hours 2 minutes 12 seconds', 'HH12:MI:SS AM')
+to_char(interval '-15 hours -2 minutes -12 seconds', 'HH24:MI:SS')
+to_char(interval '100 hours', 'HH24')
+to_char(interval '100 hours', 'SSSS')
+to_char(interval '14 mons', 'YY MM')
+to_char(interval '14 mons', 'FMYYYY FMMM')
+to_char(interval '14 mons 40 days', 'DDD DD Q CC RM W')
+to_char(interval '-14 mons', 'YYYY MM')
+to_char(interval '3 mons', 'Month')
+to_char(interval '3 days', 'Day')
+to_char(interval '1 second 5 ms', 'US FF3')
+to_char(interval '1 day', '')
+to_char(interval '0', 'HH12 AM')
+to_char(interval '30 hours', 'HH PM')
+# casts
+3::smallint::boolean
+3::bigint::boolean
+3::integer::boolean
+3::boolean
+true::smallint
+date '2024-01-01'::numeric
+timestamp '2024-01-01'::numeric
+true::numeric
+interval '1 day'::numeric
+# dates
+'Jan 5 2024'::date
+'January 5, 2024'::date
+'5 Jan 2024'::date
+'2024 Jan 5'::date
+'Jan 5 24'::date
+'Jan 5'::date
+'Fri Jan 05 2024'::date
+'08-Jan-1999'::date
+'Jan-08-1999'::date
+'1999-Jan-08'::date
+'08-Jan-99'::date
+'08-Jan-69'::date
+'08-Jan-70'::date
+'1/8/1999'::date
+'1/18/1999'::date
+'18/1/1999'::date
+'01/02/03'::date
+'1-8-1999'::date
+'1.8.1999'::date
+'1999/1/8'::date
+'990108'::date
+'190108'::date
+'991308'::date
+'J2451187'::date
+'j2451187'::date
+'J99999999'::date
+'epoch'::date
+'epoch'::timestamp
+'EPOCH'::timestamp
+'Feb 30 2024'::date
+'Foo 30 2024'::date
+'2024-01-01 10:00 PM'::timestamp
+'2024-01-01 10:00PM'::timestamp
+'2024-01-01 12:00 AM'::timestamp
+'2024-01-01 12:30 PM'::timestamp
+'2024-01-01 13:00 PM'::timestamp
+'2024-01-01 10:00:05.5 pm'::timestamp
+'2024-01-01 101112'::timestamp
+'2024-01-01 1011'::timestamp
+'20240101 101112'::timestamp
+'Jan 5 2024 10:11:12'::timestamp
+'Jan 5 10:11:12 2024'::timestamp
+'Fri Jan 05 10:11:12 2024'::timestamp
+'10:11 1/8/1999'::timestamp
+'08-Jan-1999 10:11 PM'::timestamp
+'J2451187 10:00'::timestamp
+'990108 101112'::timestamp
+'Jan 5 2024 pm'::timestamp
+'am'::date
+'Jan'::date
+'1/8'::date
+'now'::text

@@ -1,0 +1,361 @@
+#include "optimizer/interval_keys.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "plan/aggregate_slots.h"
+#include "plan/expression_tree.h"
+#include "plan/function.h"
+#include "types/sql_error.h"
+
+namespace nam::optimizer {
+namespace {
+
+namespace lg = plan::logical;
+using plan::AggregateFunction;
+using plan::Expr;
+using plan::Function;
+using plan::Op;
+
+bool IsInterval(const Type& type) {
+  return type.kind == TypeKind::kInterval;
+}
+bool IsInterval(const Expr& expr) {
+  return IsInterval(expr.type);
+}
+bool AnyInterval(const std::vector<lg::Column>& columns) {
+  return std::any_of(columns.begin(), columns.end(), [](const lg::Column& c) { return IsInterval(c.type); });
+}
+
+Expr Call(Function function, const Type& type, std::vector<Expr> operands) {
+  const int position = operands[0].position;
+  Expr call = plan::MakeNode(Op::kFunction, type, position, std::move(operands));
+  call.index = static_cast<int>(function);
+  return call;
+}
+
+Expr SpanOf(Expr interval) {
+  const Type type = Type::Decimal(0);
+  if (!plan::IsLiteral(interval)) return Call(Function::kIntervalSpan, type, {std::move(interval)});
+  const Value& value = interval.literal;
+  return plan::MakeLiteral(value.null ? Value::Null(type) : Value::Decimal(nam::SpanOf(value.interval()), 0),
+                           interval.position);
+}
+Expr OrderOf(Expr interval) {
+  return Call(Function::kIntervalOrder, Type::Bytes(), {std::move(interval)});
+}
+Expr OfOrder(Expr order) {
+  return Call(Function::kIntervalOfOrder, Type::Interval(), {std::move(order)});
+}
+
+/// What compares intervals compares their spans.
+void CompareSpans(Expr& e) {
+  for (Expr& child : e.children) CompareSpans(child);
+  const bool compares = (e.op >= Op::kEqual && e.op <= Op::kGreaterEqual) || e.op == Op::kIn ||
+                        e.op == Op::kIsNull;  // so that IS NOT DISTINCT FROM is still recognized
+  if (!compares || !IsInterval(e.children[0])) return;
+  for (Expr& child : e.children) {
+    if (IsInterval(child)) child = SpanOf(std::move(child));
+  }
+}
+
+/// Puts others in the place of a node's columns: a Project above computes what these were.
+class Replacement {
+ public:
+  explicit Replacement(lg::Query& query) : query_(query) {}
+
+  lg::Column NewColumn(const Type& type) {
+    if (relation_ < 0) relation_ = query_.relations++;
+    return {{relation_, next_++}, "", type, true};
+  }
+  /// The column is computed from what is there now.
+  void Compute(const lg::Column& column, Expr expr) { computed_.emplace_back(column.ref, std::move(expr)); }
+
+  /// `node` has its new columns; above it there are again those that it had.
+  void Finish(std::vector<lg::Column> before, lg::NodePtr& node) {
+    lg::Project project;
+    for (const lg::Column& column : before) {
+      const auto own = std::find_if(computed_.begin(), computed_.end(),
+                                    [&](const auto& computed) { return computed.first == column.ref; });
+      project.outputs.push_back(own != computed_.end() ? own->second : lg::MakeColumn(column));
+    }
+    node = lg::MakeNode(std::move(project), std::move(before), std::move(node));
+  }
+
+ private:
+  lg::Query& query_;
+  int relation_ = -1, next_ = 0;
+  std::vector<std::pair<plan::ColumnRef, Expr>> computed_;
+};
+
+bool NeedsParts(const lg::AggregateCall& call) {
+  switch (call.function) {
+    case AggregateFunction::kMin:
+    case AggregateFunction::kMax:
+    case AggregateFunction::kSum:
+    case AggregateFunction::kAverage:
+      return IsInterval(call.argument);
+    default:
+      return false;
+  }
+}
+
+/// The same aggregate of something else.
+lg::AggregateCall Of(const lg::AggregateCall& call, AggregateFunction function, Expr argument,
+                     const Type& type) {
+  lg::AggregateCall out = call;
+  out.function = function;
+  out.argument = std::move(argument);
+  out.type = type;
+  return out;
+}
+
+/// The aggregates that one of intervals is computed from, and how.
+struct Parts {
+  std::vector<lg::AggregateCall> calls;
+  std::vector<lg::Column> columns;  // their results
+  Expr result;
+};
+
+absl::StatusOr<Parts> PartsOf(const lg::AggregateCall& call, Replacement& replacement) {
+  Parts parts;
+  const auto add = [&](AggregateFunction function, Expr argument, const Type& type) {
+    parts.calls.push_back(Of(call, function, std::move(argument), type));
+    parts.columns.push_back(replacement.NewColumn(type));
+    return lg::MakeColumn(parts.columns.back());
+  };
+  if (call.function == AggregateFunction::kMin || call.function == AggregateFunction::kMax) {
+    parts.result = OfOrder(add(call.function, OrderOf(call.argument), Type::Bytes()));
+    return parts;
+  }
+  if (call.distinct) {
+    return ToStatus({.message = "sum and avg of distinct intervals are not supported",
+                     .hint = "take them of EXTRACT(EPOCH FROM …)",
+                     .sqlstate = "0A000"});
+  }
+  std::vector<Expr> sums;
+  for (const Function part : {Function::kIntervalMonths, Function::kIntervalDays, Function::kIntervalTime})
+    sums.push_back(
+        add(AggregateFunction::kSum, Call(part, Type::Integer(), {call.argument}), Type::Integer()));
+  parts.result = Call(Function::kIntervalOfParts, Type::Interval(), std::move(sums));
+  if (call.function == AggregateFunction::kSum) return parts;
+  Expr count = add(AggregateFunction::kCount, call.argument, Type::Integer());
+  parts.result =
+      Call(Function::kIntervalQuotient, Type::Interval(),
+           {std::move(parts.result), plan::MakeNode(Op::kCast, Type::Double(), -1, {std::move(count)})});
+  return parts;
+}
+
+class Rewriting {
+ public:
+  explicit Rewriting(lg::Query& query) : query_(query) {}
+
+  absl::Status Visit(lg::NodePtr& node) {
+    for (lg::NodePtr& input : node->inputs) NAM_RETURN_IF_ERROR(Visit(input));
+    lg::ForExpressions(*node, CompareSpans);
+    if (auto* sort = node->As<lg::Sort>()) Spans(sort->keys);
+    if (auto* limit = node->As<lg::Limit>()) Spans(limit->ties);
+    if (auto* distinct = node->As<lg::Distinct>()) Distinct(*node, *distinct);
+    if (node->As<lg::SetOperation>() != nullptr) return SetOperation(node);
+    if (node->As<lg::Aggregate>() != nullptr) return Aggregate(node);
+    if (node->As<lg::Window>() != nullptr) return Window(node);
+    return absl::OkStatus();
+  }
+
+ private:
+  static void Spans(std::vector<Expr>& keys) {
+    for (Expr& key : keys) {
+      if (IsInterval(key)) key = SpanOf(std::move(key));
+    }
+  }
+  static void Spans(std::vector<plan::OrderKey>& keys) {
+    for (plan::OrderKey& key : keys) {
+      if (IsInterval(key.expr)) key.expr = SpanOf(std::move(key.expr));
+    }
+  }
+
+  static void Distinct(const lg::Node& node, lg::Distinct& distinct) {
+    Spans(distinct.order);
+    if (distinct.on.empty() && AnyInterval(node.columns)) {
+      for (const lg::Column& column : node.columns) distinct.on.push_back(lg::MakeColumn(column));
+    }
+    Spans(distinct.on);
+  }
+
+  absl::Status Aggregate(lg::NodePtr& node) {
+    auto& aggregate = *node->As<lg::Aggregate>();
+    const bool keys = std::any_of(aggregate.keys.begin(), aggregate.keys.end(),
+                                  [](const Expr& e) { return IsInterval(e); });
+    Replacement replacement(query_);
+    const std::vector<lg::Column> before = node->columns;
+    const size_t first_call = aggregate.keys.size(), calls = aggregate.aggregates.size();
+    std::vector<lg::AggregateCall> now;
+    std::vector<lg::Column> of_keys, of_calls;
+    for (size_t k = 0; k < first_call; ++k) {
+      if (!IsInterval(aggregate.keys[k])) {
+        of_keys.push_back(before[k]);
+        continue;
+      }
+      // One of the group's intervals; none in a grouping set without the key.
+      now.push_back({.function = AggregateFunction::kMin,
+                     .argument = OrderOf(aggregate.keys[k]),
+                     .type = Type::Bytes()});
+      of_calls.push_back(replacement.NewColumn(Type::Bytes()));
+      aggregate.keys[k] = SpanOf(std::move(aggregate.keys[k]));
+      of_keys.push_back(replacement.NewColumn(Type::Decimal(0)));
+      Expr missing = plan::MakeNode(Op::kIsNull, Type::Bool(), -1, {lg::MakeColumn(of_keys.back())});
+      Expr shown = plan::MakeNode(Op::kCase, Type::Interval(), -1,
+                                  {std::move(missing), plan::MakeLiteral(Value::Null(Type::Interval()), -1),
+                                   OfOrder(lg::MakeColumn(of_calls.back()))});
+      replacement.Compute(before[k], std::move(shown));
+    }
+    bool changed = keys;
+    for (size_t i = 0; i < calls; ++i) {
+      lg::AggregateCall& call = aggregate.aggregates[i];
+      const lg::Column& result = before[first_call + i];
+      if (NeedsParts(call)) {
+        NAM_ASSIGN_OR_RETURN(Parts parts, PartsOf(call, replacement));
+        std::move(parts.calls.begin(), parts.calls.end(), std::back_inserter(now));
+        of_calls.insert(of_calls.end(), parts.columns.begin(), parts.columns.end());
+        replacement.Compute(result, std::move(parts.result));
+        changed = true;
+        continue;
+      }
+      const bool counts = call.distinct && plan::ArgumentsOf(call.function) > 0 && IsInterval(call.argument);
+      if (counts) call.argument = SpanOf(std::move(call.argument));
+      now.push_back(std::move(call));
+      of_calls.push_back(result);
+    }
+    aggregate.aggregates = std::move(now);
+    if (!changed) return absl::OkStatus();
+    std::vector<lg::Column> columns = std::move(of_keys);
+    columns.insert(columns.end(), of_calls.begin(), of_calls.end());
+    columns.insert(columns.end(), before.begin() + static_cast<std::ptrdiff_t>(first_call + calls),
+                   before.end());
+    node->columns = std::move(columns);
+    lg::DeriveColumns(*node);
+    replacement.Finish(before, node);
+    return absl::OkStatus();
+  }
+
+  absl::Status Window(lg::NodePtr& node) {
+    auto& window = *node->As<lg::Window>();
+    Spans(window.partition);
+    Spans(window.order);
+    const auto needs = [](const lg::WindowCall& call) {
+      return call.function == lg::WindowFunction::kAggregate && NeedsParts(call.aggregate);
+    };
+    if (std::none_of(window.calls.begin(), window.calls.end(), needs)) return absl::OkStatus();
+    Replacement replacement(query_);
+    const std::vector<lg::Column> before = node->columns;
+    std::vector<lg::WindowCall> now;
+    for (lg::WindowCall& call : window.calls) {
+      if (!needs(call)) {
+        now.push_back(std::move(call));
+        continue;
+      }
+      NAM_ASSIGN_OR_RETURN(Parts parts, PartsOf(call.aggregate, replacement));
+      for (size_t i = 0; i < parts.calls.size(); ++i) {
+        lg::WindowCall& of_part = now.emplace_back(call);
+        of_part.aggregate = std::move(parts.calls[i]);
+        of_part.result = parts.columns[i];
+      }
+      replacement.Compute(call.result, std::move(parts.result));
+    }
+    window.calls = std::move(now);
+    lg::DeriveColumns(*node);
+    replacement.Finish(before, node);
+    return absl::OkStatus();
+  }
+
+  /// UNION is DISTINCT of UNION ALL. Of INTERSECT and EXCEPT groups of all rows say how many there are on
+  /// either side.
+  absl::Status SetOperation(lg::NodePtr& node) {
+    auto& set = *node->As<lg::SetOperation>();
+    using Kind = lg::SetOperation::Kind;
+    if (!AnyInterval(node->columns) || (set.kind == Kind::kUnion && set.all)) return absl::OkStatus();
+    if (set.kind == Kind::kUnion) {
+      set.all = true;
+      lg::DeriveColumns(*node);
+      node = lg::MakeNode(lg::Distinct(), {}, std::move(node));
+      Distinct(*node, *node->As<lg::Distinct>());
+      return absl::OkStatus();
+    }
+    const Kind kind = set.kind;
+    const bool all = set.all;
+    const std::vector<lg::Column> before = node->columns;
+    Replacement names(query_);
+    std::vector<lg::Column> columns;  // of the sides together, then how many rows are of each
+    for (const lg::Column& column : before) columns.push_back(names.NewColumn(column.type));
+    for (int side = 0; side < 2; ++side) columns.push_back(names.NewColumn(Type::Integer()));
+    std::vector<lg::NodePtr> sides;
+    for (size_t side = 0; side < 2; ++side) {
+      Replacement own(query_);
+      lg::Project project;
+      std::vector<lg::Column> of_side;
+      for (const lg::Column& column : node->input(side).columns) {
+        project.outputs.push_back(lg::MakeColumn(column));
+        of_side.push_back(own.NewColumn(column.type));
+      }
+      for (size_t counted = 0; counted < 2; ++counted) {
+        project.outputs.push_back(plan::MakeLiteral(Value::Integer(counted == side ? 1 : 0), -1));
+        of_side.push_back(own.NewColumn(Type::Integer()));
+      }
+      sides.push_back(lg::MakeNode(std::move(project), std::move(of_side), std::move(node->inputs[side])));
+    }
+    lg::NodePtr both =
+        lg::MakeNode(lg::SetOperation{Kind::kUnion, true}, columns, std::move(sides[0]), std::move(sides[1]));
+    lg::Aggregate groups;
+    std::vector<lg::Column> of_groups = before;
+    for (size_t i = 0; i < before.size(); ++i) groups.keys.push_back(lg::MakeColumn(columns[i]));
+    std::vector<Expr> counts;
+    for (size_t side = 0; side < 2; ++side) {
+      groups.aggregates.push_back({.function = AggregateFunction::kSum,
+                                   .argument = lg::MakeColumn(columns[before.size() + side]),
+                                   .type = Type::Integer()});
+      of_groups.push_back(names.NewColumn(Type::Integer()));
+      counts.push_back(lg::MakeColumn(of_groups.back()));
+    }
+    node = lg::MakeNode(std::move(groups), of_groups, std::move(both));
+    NAM_RETURN_IF_ERROR(Aggregate(node));
+    Keep(kind, all, counts, names, node);
+    names.Finish(before, node);
+    return absl::OkStatus();
+  }
+
+  /// Of each group as many rows as INTERSECT or EXCEPT has of it.
+  static void Keep(lg::SetOperation::Kind kind, bool all, const std::vector<Expr>& counts, Replacement& names,
+                   lg::NodePtr& node) {
+    const auto compare = [](Op op, const Expr& a, const Expr& b) {
+      return plan::MakeNode(op, Type::Bool(), -1, {a, b});
+    };
+    const Expr &left = counts[0], &right = counts[1];
+    const Expr zero = plan::MakeLiteral(Value::Integer(0), -1),
+               one = plan::MakeLiteral(Value::Integer(1), -1);
+    const bool both = kind == lg::SetOperation::Kind::kIntersect;
+    if (!all) {
+      node = lg::MakeFilter(std::move(node), {compare(Op::kGreater, left, zero),
+                                              compare(both ? Op::kGreater : Op::kEqual, right, zero)});
+      return;
+    }
+    lg::Series series{.first = one, .step = one, .result = names.NewColumn(Type::Integer())};
+    series.last =
+        both ? plan::MakeNode(Op::kCase, Type::Integer(), -1, {compare(Op::kLess, left, right), left, right})
+             : plan::MakeNode(Op::kSubtract, Type::Integer(), -1, {left, right});
+    node = lg::MakeNode(std::move(series), {}, std::move(node));
+  }
+
+  lg::Query& query_;
+};
+
+}  // namespace
+
+absl::Status UseSpansOfIntervals(lg::Query& query) {
+  NAM_RETURN_IF_ERROR(Rewriting(query).Visit(query.root));
+  lg::DeriveAllColumns(*query.root);
+  return absl::OkStatus();
+}
+
+}  // namespace nam::optimizer

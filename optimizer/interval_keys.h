@@ -1,0 +1,15 @@
+#pragma once
+
+#include "absl/status/status.h"
+#include "plan/logical.h"
+
+namespace nam::optimizer {
+
+/// Intervals that are equal may have different parts (1 month, 30 days), so that neither their bytes nor
+/// their numbers are what they are compared by. Afterwards groups, orders, partitions, DISTINCT, set
+/// operations and comparisons of the tree are of their spans; of a group of equal ones the one that is shown
+/// is the least by its parts. min and max are of bytes that are in the order of spans, sum and avg of the
+/// parts. The tree's rows, their columns and their names stay. 0A000 for sum and avg of distinct intervals.
+absl::Status UseSpansOfIntervals(plan::logical::Query& query);
+
+}  // namespace nam::optimizer
