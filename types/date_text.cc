@@ -110,7 +110,7 @@ bool TakeFields(std::string_view token, Reading& reading) {
 
 bool TakeDigits(std::string_view token, Reading& reading) {
   constexpr size_t kShortDate = 6, kDate = 8, kTime = 6, kShortTime = 4;
-  const bool dated = !reading.date.empty();
+  const bool dated = !reading.date.empty() || (reading.month != 0 && reading.numbers.size() == 2);
   if (dated && reading.time.empty() && (token.size() == kTime || token.size() == kShortTime)) {
     const std::string digits(token);
     reading.time = absl::StrCat(digits.substr(0, 2), ":", digits.substr(2, 2));
