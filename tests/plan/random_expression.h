@@ -30,7 +30,11 @@ class Random {
   }
 
   Type AType() {
-    switch (Below(7)) {
+    switch (Below(9)) {
+      case 7:
+        return Type::Uuid();
+      case 8:
+        return Type::Bytes();
       case 0:
         return Type::Bool();
       case 1:
@@ -102,6 +106,10 @@ class Random {
       case TypeKind::kBool:
         out.number = Below(2);
         break;
+      case TypeKind::kBytes:
+        out.text = Text();
+        if (Chance(2)) out.text.push_back('\0');
+        break;
       case TypeKind::kString:
         out.text = Text();
         if (IsChar(slot.type)) out.text.resize(WithoutBlanks(out.text).size());
@@ -167,6 +175,9 @@ class Random {
                     {AnExpr(schema, type, depth - 1), AnExpr(schema, Type::Integer(), depth - 1)});
       case TypeKind::kTimestamp:
         return Cast(AnExpr(schema, Chance(4) ? Type::String() : Type::Date(), depth - 1), type);
+      case TypeKind::kUuid:
+      case TypeKind::kBytes:
+        return Chance(3) ? Cast(AnExpr(schema, Type::String(), depth - 1), type) : Leaf(schema, type);
       default:
         return Cast(AnExpr(schema, AType(), depth - 1), type);
     }

@@ -19,7 +19,7 @@ std::shared_ptr<CodeMeaning> MeaningFor(const RandomSlot& slot, bool null_code, 
   meaning->type = slot.slot.type;
   meaning->width = width;
   meaning->null_code = null_code;
-  if (slot.slot.type.kind == TypeKind::kString) {
+  if (PhysicalOf(slot.slot.type) == Physical::kText) {
     std::vector<std::string_view> entries;
     for (const Value& value : slot.values) entries.push_back(value.text);
     meaning->dictionary = *storage::Dictionary::Decode(storage::Dictionary::Encode(entries));
@@ -41,7 +41,7 @@ std::shared_ptr<CodeMeaning> MeaningFor(const RandomSlot& slot, bool null_code, 
 
 uint64_t CodeOf(const CodeMeaning& meaning, const Value& value) {
   if (value.null) return 0;
-  const int64_t number = value.type.kind == TypeKind::kString
+  const int64_t number = PhysicalOf(value.type) == Physical::kText
                              ? static_cast<int64_t>(*meaning.dictionary->Find(value.text))
                              : static_cast<int64_t>(value.number);
   return static_cast<uint64_t>(number) - static_cast<uint64_t>(meaning.base);
@@ -173,7 +173,7 @@ void RandomChunk::MakeField(Random& random, const RandomSlot& slot, Column& colu
   field.type = slot.slot.type;
   field.physical = column.physical;
   field.page_shift = 14;
-  const bool text = slot.slot.type.kind == TypeKind::kString;
+  const bool text = PhysicalOf(slot.slot.type) == Physical::kText;
   const bool fits = std::all_of(slot.values.begin(), slot.values.end(), [](const Value& value) {
     return value.number >= INT64_MIN / 2 && value.number <= INT64_MAX / 2;
   });

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "plan/function.h"
+#include "types/bytes.h"
 #include "types/date.h"
 #include "types/decimal.h"
 
@@ -102,6 +103,19 @@ Value RandomValue(Random& random, const Type& type, bool far) {
       value = Value::Span(interval);
       break;
     }
+    case TypeKind::kUuid: {
+      std::string bytes(16, static_cast<char>(0x7f + Below(random, 2)));
+      bytes[15] = static_cast<char>(Below(random, 4));
+      if (far) bytes[Below(random, 16)] = static_cast<char>(Below(random, 256));
+      value.number = UuidOfBytes(bytes);
+      break;
+    }
+    case TypeKind::kBytes:
+      value.text =
+          OneOf<std::string>(random, {"", "a", "b", std::string(1, '\0'), std::string(2, '\0'),
+                                      std::string("a\0", 2), "\xff\xfe", "\x80 longer than in place"});
+      if (far) value.text += static_cast<char>(Below(random, 256));
+      break;
     default:
       value.number = far ? RandomNumber(random) : static_cast<int64_t>(Below(random, 40)) - 5;
   }
@@ -120,7 +134,8 @@ std::vector<RandomSlot> RandomSlots(Random& random) {
                                    Type::Decimal(2),  Type::Decimal(11), Type::Date(),      Type::Date(),
                                    Type::Timestamp(), Type::Bool(),      Type::String(),    Type::String(),
                                    Type::String(40),  plan::CharType(6), plan::CharType(9), Type::Double(),
-                                   Type::Double(),    Type::Real(),      Type::Interval()};
+                                   Type::Double(),    Type::Real(),      Type::Interval(),  Type::Uuid(),
+                                   Type::Bytes()};
   std::vector<RandomSlot> slots;
   for (const Type& type : types) {
     RandomSlot& slot = slots.emplace_back();
@@ -128,7 +143,7 @@ std::vector<RandomSlot> RandomSlots(Random& random) {
     slot.slot.nullable = Chance(random, 60);
     const bool far = Chance(random, 40);
     const auto before = [](const Value& a, const Value& b) {
-      return a.type.kind == TypeKind::kString ? a.text < b.text : a.number < b.number;
+      return PhysicalOf(a.type) == Physical::kText ? a.text < b.text : a.number < b.number;
     };
     std::set<Value, decltype(before)> values(before);
     while (values.size() < 2) {
@@ -174,13 +189,15 @@ Expr RandomExpression::Leaf(TypeKind kind) {
 }
 
 Expr RandomExpression::Any(int depth) {
-  switch (Below(random_, 9)) {
+  switch (Below(random_, 10)) {
     case 6:
       return Double(depth);
     case 7:
       return Interval(depth);
     case 8:
-      return Call(OneOf<char>(random_, {'t', 'b', 'i', 'n', 'f', 'D', 'T', 'I', '='}), depth);
+      return Call(OneOf<char>(random_, {'t', 'b', 'i', 'n', 'f', 'D', 'T', 'I', 'B', '='}), depth);
+    case 9:
+      return Chance(random_, 50) ? Uuid(depth) : Bytes(depth);
     case 0:
       return Bool(depth);
     case 1:
@@ -322,10 +339,11 @@ Expr RandomExpression::Text(int depth) {
 Expr RandomExpression::Comparison(int depth) {
   const Op op = OneOf<Op>(
       random_, {Op::kEqual, Op::kNotEqual, Op::kLess, Op::kLessEqual, Op::kGreater, Op::kGreaterEqual});
-  const Maker of = OneOf<Maker>(
-      random_, {&RandomExpression::Number, &RandomExpression::Number, &RandomExpression::Text,
-                &RandomExpression::Text, &RandomExpression::Date, &RandomExpression::Timestamp,
-                &RandomExpression::Bool, &RandomExpression::Double, &RandomExpression::Interval});
+  const Maker of =
+      OneOf<Maker>(random_, {&RandomExpression::Number, &RandomExpression::Number, &RandomExpression::Text,
+                             &RandomExpression::Text, &RandomExpression::Date, &RandomExpression::Timestamp,
+                             &RandomExpression::Bool, &RandomExpression::Double, &RandomExpression::Interval,
+                             &RandomExpression::Uuid, &RandomExpression::Bytes});
   Expr e = Node(op, Type::Bool(), {});
   e.children.push_back((this->*of)(depth - 1));
   e.children.push_back((this->*of)(depth - 1));
@@ -333,9 +351,10 @@ Expr RandomExpression::Comparison(int depth) {
 }
 
 Expr RandomExpression::In(int depth) {
-  const Maker of = OneOf<Maker>(
-      random_, {&RandomExpression::Number, &RandomExpression::Text, &RandomExpression::Date,
-                &RandomExpression::Bool, &RandomExpression::Double, &RandomExpression::Interval});
+  const Maker of =
+      OneOf<Maker>(random_, {&RandomExpression::Number, &RandomExpression::Text, &RandomExpression::Date,
+                             &RandomExpression::Bool, &RandomExpression::Double, &RandomExpression::Interval,
+                             &RandomExpression::Uuid, &RandomExpression::Bytes});
   Expr e = Node(Op::kIn, Type::Bool(), {});
   e.children.push_back((this->*of)(depth - 1));
   const uint64_t items = 1 + Below(random_, Chance(random_, 50) ? 4 : 30);
@@ -411,6 +430,16 @@ Expr RandomExpression::Interval(int depth) {
   return Chance(random_, 20) ? Case(&RandomExpression::Interval, depth) : Call('I', depth);
 }
 
+Expr RandomExpression::Uuid(int depth) {
+  return depth > 0 && Chance(random_, 20) ? Case(&RandomExpression::Uuid, depth) : Leaf(TypeKind::kUuid);
+}
+
+Expr RandomExpression::Bytes(int depth) {
+  if (depth <= 0 || Chance(random_, 40)) return Leaf(TypeKind::kBytes);
+  if (Chance(random_, 20)) return Case(&RandomExpression::Bytes, depth);
+  return Chance(random_, 20) ? CastTo(Text(depth - 1), Type::Bytes()) : Call('B', depth);
+}
+
 Expr RandomExpression::Operand(char letter, int depth) {
   switch (letter) {
     case 't':
@@ -431,8 +460,12 @@ Expr RandomExpression::Operand(char letter, int depth) {
       return Timestamp(depth);
     case 'I':
       return Interval(depth);
+    case 'U':
+      return Uuid(depth);
+    case 'B':
+      return Bytes(depth);
     default:
-      return Operand(OneOf<char>(random_, {'t', 'b', 'i', 'n', 'f', 'D', 'T', 'I'}), depth);
+      return Operand(OneOf<char>(random_, {'t', 'b', 'i', 'n', 'f', 'D', 'T', 'I', 'U', 'B'}), depth);
   }
 }
 
@@ -445,7 +478,7 @@ Expr RandomExpression::Call(char result, int depth) {
   std::string letters = signature.arguments;
   if (letters.back() == '*')
     letters = std::string(letters.size() - 1, letters[0]) + letters[letters.size() - 2];
-  const char same = OneOf<char>(random_, {'t', 'i', 'f', 'D', 'T', 'I'});
+  const char same = OneOf<char>(random_, {'t', 'i', 'f', 'D', 'T', 'I', 'U', 'B'});
   Expr e = Node(Op::kFunction, {}, {});
   e.index = static_cast<int>(signature.function);
   e.position = static_cast<int>(Below(random_, 1000));

@@ -25,6 +25,8 @@ class RandomExpression {
   plan::Expr Timestamp(int depth);
   plan::Expr Double(int depth);
   plan::Expr Interval(int depth);
+  plan::Expr Uuid(int depth);
+  plan::Expr Bytes(int depth);
   /// A call of a function whose signature has this result's letter.
   plan::Expr Call(char result, int depth);
   /// A boolean about this slot alone.
