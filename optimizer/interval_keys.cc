@@ -50,14 +50,26 @@ Expr OfOrder(Expr order) {
   return Call(Function::kIntervalOfOrder, Type::Interval(), {std::move(order)});
 }
 
-/// What compares intervals compares their spans.
-void CompareSpans(Expr& e) {
-  for (Expr& child : e.children) CompareSpans(child);
+/// What stands for an interval where it is a key.
+enum class Key : uint8_t {
+  kSpan,   // equal ones are one
+  kParts,  // those are one that are the same
+};
+Type TypeOf(Key key) {
+  return key == Key::kSpan ? Type::Decimal(0) : Type::Bytes();
+}
+Expr KeyOf(Key key, Expr interval) {
+  return key == Key::kSpan ? SpanOf(std::move(interval)) : OrderOf(std::move(interval));
+}
+
+/// What compares intervals compares their keys.
+void CompareKeys(Key key, Expr& e) {
+  for (Expr& child : e.children) CompareKeys(key, child);
   const bool compares = (e.op >= Op::kEqual && e.op <= Op::kGreaterEqual) || e.op == Op::kIn ||
                         e.op == Op::kIsNull;  // so that IS NOT DISTINCT FROM is still recognized
   if (!compares || !IsInterval(e.children[0])) return;
   for (Expr& child : e.children) {
-    if (IsInterval(child)) child = SpanOf(std::move(child));
+    if (IsInterval(child)) child = KeyOf(key, std::move(child));
   }
 }
 
@@ -150,13 +162,13 @@ absl::StatusOr<Parts> PartsOf(const lg::AggregateCall& call, Replacement& replac
 
 class Rewriting {
  public:
-  explicit Rewriting(lg::Query& query) : query_(query) {}
+  Rewriting(lg::Query& query, Key key) : query_(query), key_(key) {}
 
   absl::Status Visit(lg::NodePtr& node) {
     for (lg::NodePtr& input : node->inputs) NAM_RETURN_IF_ERROR(Visit(input));
-    lg::ForExpressions(*node, CompareSpans);
-    if (auto* sort = node->As<lg::Sort>()) Spans(sort->keys);
-    if (auto* limit = node->As<lg::Limit>()) Spans(limit->ties);
+    lg::ForExpressions(*node, [this](Expr& e) { CompareKeys(key_, e); });
+    if (auto* sort = node->As<lg::Sort>()) Keys(sort->keys);
+    if (auto* limit = node->As<lg::Limit>()) Keys(limit->ties);
     if (auto* distinct = node->As<lg::Distinct>()) Distinct(*node, *distinct);
     if (node->As<lg::SetOperation>() != nullptr) return SetOperation(node);
     if (node->As<lg::Aggregate>() != nullptr) return Aggregate(node);
@@ -165,23 +177,23 @@ class Rewriting {
   }
 
  private:
-  static void Spans(std::vector<Expr>& keys) {
+  void Keys(std::vector<Expr>& keys) const {
     for (Expr& key : keys) {
-      if (IsInterval(key)) key = SpanOf(std::move(key));
+      if (IsInterval(key)) key = KeyOf(key_, std::move(key));
     }
   }
-  static void Spans(std::vector<plan::OrderKey>& keys) {
+  void Keys(std::vector<plan::OrderKey>& keys) const {
     for (plan::OrderKey& key : keys) {
-      if (IsInterval(key.expr)) key.expr = SpanOf(std::move(key.expr));
+      if (IsInterval(key.expr)) key.expr = KeyOf(key_, std::move(key.expr));
     }
   }
 
-  static void Distinct(const lg::Node& node, lg::Distinct& distinct) {
-    Spans(distinct.order);
+  void Distinct(const lg::Node& node, lg::Distinct& distinct) const {
+    Keys(distinct.order);
     if (distinct.on.empty() && AnyInterval(node.columns)) {
       for (const lg::Column& column : node.columns) distinct.on.push_back(lg::MakeColumn(column));
     }
-    Spans(distinct.on);
+    Keys(distinct.on);
   }
 
   absl::Status Aggregate(lg::NodePtr& node) {
@@ -203,8 +215,8 @@ class Rewriting {
                      .argument = OrderOf(aggregate.keys[k]),
                      .type = Type::Bytes()});
       of_calls.push_back(replacement.NewColumn(Type::Bytes()));
-      aggregate.keys[k] = SpanOf(std::move(aggregate.keys[k]));
-      of_keys.push_back(replacement.NewColumn(Type::Decimal(0)));
+      aggregate.keys[k] = KeyOf(key_, std::move(aggregate.keys[k]));
+      of_keys.push_back(replacement.NewColumn(TypeOf(key_)));
       Expr missing = plan::MakeNode(Op::kIsNull, Type::Bool(), -1, {lg::MakeColumn(of_keys.back())});
       Expr shown = plan::MakeNode(Op::kCase, Type::Interval(), -1,
                                   {std::move(missing), plan::MakeLiteral(Value::Null(Type::Interval()), -1),
@@ -224,7 +236,7 @@ class Rewriting {
         continue;
       }
       const bool counts = call.distinct && plan::ArgumentsOf(call.function) > 0 && IsInterval(call.argument);
-      if (counts) call.argument = SpanOf(std::move(call.argument));
+      if (counts) call.argument = KeyOf(key_, std::move(call.argument));
       now.push_back(std::move(call));
       of_calls.push_back(result);
     }
@@ -242,8 +254,8 @@ class Rewriting {
 
   absl::Status Window(lg::NodePtr& node) {
     auto& window = *node->As<lg::Window>();
-    Spans(window.partition);
-    Spans(window.order);
+    Keys(window.partition);
+    Keys(window.order);
     const auto needs = [](const lg::WindowCall& call) {
       return call.function == lg::WindowFunction::kAggregate && NeedsParts(call.aggregate);
     };
@@ -348,14 +360,23 @@ class Rewriting {
   }
 
   lg::Query& query_;
+  const Key key_;
 };
+
+absl::Status Rewrite(lg::Query& query, Key key) {
+  NAM_RETURN_IF_ERROR(Rewriting(query, key).Visit(query.root));
+  lg::DeriveAllColumns(*query.root);
+  return absl::OkStatus();
+}
 
 }  // namespace
 
 absl::Status UseSpansOfIntervals(lg::Query& query) {
-  NAM_RETURN_IF_ERROR(Rewriting(query).Visit(query.root));
-  lg::DeriveAllColumns(*query.root);
-  return absl::OkStatus();
+  return Rewrite(query, Key::kSpan);
+}
+
+absl::Status UsePartsOfIntervals(lg::Query& query) {
+  return Rewrite(query, Key::kParts);
 }
 
 }  // namespace nam::optimizer

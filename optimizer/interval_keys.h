@@ -12,4 +12,8 @@ namespace nam::optimizer {
 /// parts. The tree's rows, their columns and their names stay. 0A000 for sum and avg of distinct intervals.
 absl::Status UseSpansOfIntervals(plan::logical::Query& query);
 
+/// What Unnest has made since: lists of outer values, and joins with these. There intervals are one that are
+/// the same in all parts, as a subquery may look at these.
+absl::Status UsePartsOfIntervals(plan::logical::Query& query);
+
 }  // namespace nam::optimizer

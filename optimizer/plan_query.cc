@@ -10,6 +10,7 @@ namespace nam::optimizer {
 absl::Status Rewrite(plan::logical::Query& query) {
   NAM_RETURN_IF_ERROR(UseSpansOfIntervals(query));
   NAM_RETURN_IF_ERROR(Unnest(query));
+  NAM_RETURN_IF_ERROR(UsePartsOfIntervals(query));
   PushFilters(query);
   return absl::OkStatus();
 }

@@ -245,6 +245,8 @@ class Domains {
   }
 
   Cut CutAt(const Value& constant) const {
+    // A uuid has more digits than any number, and no decimals.
+    if (constant.type.kind == TypeKind::kUuid) return {Cut::Side::kAt, Stored(constant)};
     return PhysicalOf(constant.type) == Physical::kText ? CutAtText(constant) : CutAtNumber(constant);
   }
 

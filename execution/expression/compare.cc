@@ -286,6 +286,10 @@ NodePtr MakeIn(NodePtr a, const Type& type, std::span<const plan::Expr> list) {
     if (item.literal.null) continue;
     // What has no equal at the scale of `a` is no value of it.
     const int scale = item.literal.type.scale;
+    if (scale == type.scale) {  // also what has more digits than numbers do, as a uuid
+      numbers.push_back(item.literal.number);
+      continue;
+    }
     const std::optional<__int128> number = Rescale(item.literal.number, scale, type.scale);
     if (number && Rescale(*number, type.scale, scale) == item.literal.number) numbers.push_back(*number);
   }

@@ -9,7 +9,8 @@ namespace {
 class RecordTypesTest : public RecordSessionTest {};
 
 TEST_F(RecordTypesTest, UuidsAreKeysAndValues) {
-  ASSERT_EQ(Run("create table u (id uuid primary key, other uuid, n int)"), "CREATE TABLE");
+  ASSERT_EQ(Run("create table u (id uuid primary key, other uuid, n int) with (storage = record)"),
+            "CREATE TABLE");
   EXPECT_EQ(Run("insert into u values ('80000000-0000-0000-0000-000000000000', "
                 "'{7fffffffffffffffffffffffffffffff}', 1), ('00000000-0000-0000-0000-000000000001', null, "
                 "2), ('ffffffff-ffff-ffff-ffff-ffffffffffff', '7fffffff-ffff-ffff-ffff-ffffffffffff', 3), "
@@ -58,7 +59,8 @@ TEST_F(RecordTypesTest, UuidsAreKeysAndValues) {
 }
 
 TEST_F(RecordTypesTest, BytesAreKeysAndValues) {
-  ASSERT_EQ(Run("create table b (k bytea primary key, v bytea, n int)"), "CREATE TABLE");
+  ASSERT_EQ(Run("create table b (k bytea primary key, v bytea, n int) with (storage = record)"),
+            "CREATE TABLE");
   EXPECT_EQ(
       Run("insert into b values ('\\x', '\\x00', 1), ('\\x00', 'a', 2), ('\\x0000', 'a', 3), ('\\x0001', "
           "null, 4), ('\\xff', '\\x6100', 5), ('a\\000b', '\\xff00ff', 6), ('\\xc3', 'a', 7)")
@@ -114,7 +116,8 @@ TEST_F(RecordTypesTest, BytesAreKeysAndValues) {
 }
 
 TEST_F(RecordTypesTest, IntervalsAreEqualByTheirSpans) {
-  ASSERT_EQ(Run("create table i (id int primary key, iv interval, g int)"), "CREATE TABLE");
+  ASSERT_EQ(Run("create table i (id int primary key, iv interval, g int) with (storage = record)"),
+            "CREATE TABLE");
   EXPECT_EQ(Run("insert into i values (1, '1 mon', 1), (2, '30 days', 1), (3, '720:00:00', 2), (4, '1 day', "
                 "2), (5, '24:00:00', 1), (6, null, 1), (7, '-1 day', 2), (8, '12 days', null), (9, "
                 "'288:00:00', null), (10, '00:00:01', 2)")
@@ -203,6 +206,10 @@ TEST_F(RecordTypesTest, IntervalsAreEqualByTheirSpans) {
       "SELECT 7 | 1 | 2 | 3 | 4 | 5 | 8 | 9");
   EXPECT_EQ(Run("select id, (select count(*) from i j where j.iv < i.iv) from i order by 1"),
             "SELECT 10 | 1,6 | 2,6 | 3,6 | 4,2 | 5,2 | 6,0 | 7,0 | 8,4 | 9,4 | 10,1");
+  EXPECT_EQ(
+      Run("select id, (select max(j.iv::text || i.iv::text) from i j where j.iv = i.iv and j.g = i.g) from i "
+          "where id < 4 order by 1"),
+      "SELECT 3 | 1,30 days1 mon | 2,30 days30 days | 3,720:00:00720:00:00");
   EXPECT_EQ(Run("select id from i order by iv fetch first 2 rows with ties"), "SELECT 2 | 7 | 10");
   EXPECT_EQ(Run("select stddev(iv) from i"), "42883");
   EXPECT_EQ(Run("select max(iv) - min(iv) from i where g = 2"), "SELECT 1 | 1 day 720:00:00");
