@@ -23,7 +23,7 @@ absl::StatusOr<std::unique_ptr<SeriesOperator>> SeriesOperator::Make(const plan:
   const plan::Expr ends[] = {series.first, series.last, series.step};
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<const Program> program, Program::Compile(ends, input));
   return std::unique_ptr<SeriesOperator>(new SeriesOperator(
-      input.size(), series.first.type.kind == TypeKind::kTimestamp, std::move(program), input_row_sets));
+      input.size(), series.step.type.kind == TypeKind::kInterval, std::move(program), input_row_sets));
 }
 
 class SeriesOperator::Task final : public StepTask {

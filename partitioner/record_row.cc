@@ -74,6 +74,8 @@ uint32_t BytesOfColumn(const proto::Type& type) {
     case TypeKind::kDate:
       return 4;
     case TypeKind::kTimestamp:
+    case TypeKind::kTimestampTz:
+    case TypeKind::kTime:
     case TypeKind::kDouble:
     case TypeKind::kReal:
       return 8;

@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "plan/function_families.h"
 #include "types/bytes.h"
 #include "types/date.h"
 #include "types/date_text.h"
@@ -46,7 +47,8 @@ absl::StatusOr<Value> TextToBool(const Expr& e, const Value& from) {
 }
 
 absl::StatusOr<Value> TextToDate(const Expr& e, const Value& from) {
-  const absl::StatusOr<int64_t> days = ParseDate(CanonicalDateText(from.text));
+  NAM_ASSIGN_OR_RETURN(const ZonedText split, SplitZoneOrError(from.text, e.position));
+  const absl::StatusOr<int64_t> days = ParseDate(CanonicalDateText(split.text));
   if (days.ok()) return Value::Date(*days);
   if (absl::IsOutOfRange(days.status())) {
     return UserError(sqlstate::kDateOutOfRange, "there is no such date: " + Quote(from.text), e.position,
@@ -57,14 +59,23 @@ absl::StatusOr<Value> TextToDate(const Expr& e, const Value& from) {
 }
 
 absl::StatusOr<Value> TextToTimestamp(const Expr& e, const Value& from) {
-  const absl::StatusOr<int64_t> us = ParseTimestamp(CanonicalDateText(from.text));
+  // A zone is read and does not count.
+  NAM_ASSIGN_OR_RETURN(const ZonedText split, SplitZoneOrError(from.text, e.position));
+  const absl::StatusOr<int64_t> us = ParseTimestamp(CanonicalDateText(split.text));
   if (us.ok()) return Value::Timestamp(*us);
+  return TimestampTextError(from.text, us.status(), e.position);
+}
+
+absl::StatusOr<Value> TextToTime(const Expr& e, const Value& from) {
+  NAM_ASSIGN_OR_RETURN(const ZonedText split, SplitZoneOrError(from.text, e.position));
+  const absl::StatusOr<int64_t> us = ParseTime(split.text);
+  if (us.ok()) return Value::Time(*us);
   if (absl::IsOutOfRange(us.status())) {
-    return UserError(sqlstate::kDateOutOfRange, "there is no such timestamp: " + Quote(from.text), e.position,
-                     "timestamps go from 0001-01-01 to 9999-12-31 23:59:59.999999");
+    return UserError(sqlstate::kDateOutOfRange, "there is no such time: " + Quote(from.text), e.position,
+                     "times go from 00:00:00 to 24:00:00");
   }
-  return UserError(sqlstate::kBadDate, "invalid timestamp: " + Quote(from.text), e.position,
-                   "timestamps are written YYYY-MM-DD HH:MM:SS.ffffff");
+  return UserError(sqlstate::kBadDate, "invalid time: " + Quote(from.text), e.position,
+                   "times are written HH:MM:SS.ffffff");
 }
 
 absl::StatusOr<Value> TextToInterval(const Expr& e, const Value& from) {
@@ -182,6 +193,9 @@ absl::StatusOr<Value> ToReal(const Expr& e, const Value& from) {
 int64_t DayOf(int64_t us) {
   return us / kMicrosecondsPerDay - (us % kMicrosecondsPerDay < 0);
 }
+int64_t OfDay(int64_t us) {
+  return us - DayOf(us) * kMicrosecondsPerDay;
+}
 
 }  // namespace
 
@@ -216,12 +230,17 @@ std::optional<int64_t> IntegerOf(double x) {
 
 bool CastExists(const Type& from, const Type& to) {
   const TypeKind a = from.kind, b = to.kind;
-  if (a == b || a == TypeKind::kString || b == TypeKind::kString) return true;
+  if (a == b) return true;
+  // They need a time zone, and are functions.
+  if (a == TypeKind::kTimestampTz || b == TypeKind::kTimestampTz) return false;
+  if (a == TypeKind::kString || b == TypeKind::kString) return true;
   const auto number = [](const Type& type) { return type.numeric() || type.real(); };
   if (number(from) && number(to)) return true;
   const auto truth = [](TypeKind x, TypeKind y) { return x == TypeKind::kBool && y == TypeKind::kInteger; };
   const auto time = [](TypeKind x, TypeKind y) { return x == TypeKind::kDate && y == TypeKind::kTimestamp; };
-  return truth(a, b) || truth(b, a) || time(a, b) || time(b, a);
+  const bool of_day = (a == TypeKind::kTime && b == TypeKind::kInterval) ||
+                      (b == TypeKind::kTime && (a == TypeKind::kInterval || a == TypeKind::kTimestamp));
+  return truth(a, b) || truth(b, a) || time(a, b) || time(b, a) || of_day;
 }
 
 absl::StatusOr<Value> Cast(const Expr& e, Value from) {
@@ -240,11 +259,20 @@ absl::StatusOr<Value> Cast(const Expr& e, Value from) {
         return Value::Timestamp(static_cast<int64_t>(from.number) * kMicrosecondsPerDay);
       return from;
     case TypeKind::kInterval:
+      if (from.type.kind == TypeKind::kTime) return Value::Span({0, 0, static_cast<int64_t>(from.number)});
       return text ? TextToInterval(e, from) : std::move(from);
     case TypeKind::kUuid:
       return text ? TextToUuid(e, from) : std::move(from);
     case TypeKind::kBytes:
       return text ? TextToBytes(e, from) : std::move(from);
+    case TypeKind::kTimestampTz:
+      return from;
+    case TypeKind::kTime:
+      if (text) return TextToTime(e, from);
+      if (from.type.kind == TypeKind::kInterval) return Value::Time(OfDay(from.interval().us));
+      if (from.type.kind == TypeKind::kTimestamp)
+        return Value::Time(OfDay(static_cast<int64_t>(from.number)));
+      return from;
     case TypeKind::kBool:
       if (text) return TextToBool(e, from);
       return Value::Bool(from.number != 0);

@@ -4,6 +4,7 @@
 #include "plan/expression.h"
 #include "plan/expression_tree.h"
 #include "plan/function.h"
+#include "types/time_zone.h"
 
 namespace nam::plan {
 namespace {
@@ -69,6 +70,8 @@ std::string LiteralText(const Value& value) {
     case TypeKind::kInterval:
     case TypeKind::kUuid:
     case TypeKind::kBytes:
+    case TypeKind::kTime:
+    case TypeKind::kTimestampTz:
       return absl::StrCat(TypeName(value.type), " '", value.ToString(), "'");
     case TypeKind::kString:
       return QuoteString(value.text);
@@ -233,7 +236,9 @@ class Printer {
       const std::string field = IsLiteral(e.children[0]) ? e.children[0].literal.text : "?";
       return absl::StrCat("EXTRACT(", field, " FROM ", Print(e.children[1]), ")");
     }
-    if (const char* symbol = OperatorOf(function)) {
+    const bool in_utc =
+        e.children.size() < 3 || (IsLiteral(e.children[2]) && e.children[2].literal.text == kUtc);
+    if (const char* symbol = OperatorOf(function); symbol != nullptr && in_utc) {
       constexpr int kTightest = 9;
       return absl::StrCat("(", Print(e.children[0], kTightest), " ", symbol, " ",
                           Print(e.children[1], kTightest), ")");

@@ -125,7 +125,7 @@ absl::StatusOr<Schema> WithSeries(const SeriesStep& series, const Schema& input)
   NAM_ASSIGN_OR_RETURN(const Slot last, SlotOf(series.last, input));
   NAM_ASSIGN_OR_RETURN(const Slot step, SlotOf(series.step, input));
   const bool numbers = first.type.kind == TypeKind::kInteger || first.type.kind == TypeKind::kDecimal;
-  const bool times = first.type.kind == TypeKind::kTimestamp;
+  const bool times = first.type.kind == TypeKind::kTimestamp || first.type.kind == TypeKind::kTimestampTz;
   if (first.type != last.type ||
       !(numbers ? step.type == first.type : times && step.type.kind == TypeKind::kInterval))
     return Bad("a series of something else than numbers or timestamps");

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 
 #include "absl/strings/ascii.h"
@@ -54,7 +55,7 @@ std::string_view OrdinalOf(std::string_view number) {
 
 class TimeFormatter {
  public:
-  explicit TimeFormatter(const Value& time) {
+  TimeFormatter(const Value& time, const TimeZone* zone) {
     if (time.type.kind == TypeKind::kInterval) {
       const Interval interval = time.interval();
       civil_ = {interval.months / 12, interval.months % 12, interval.days};
@@ -62,9 +63,17 @@ class TimeFormatter {
       of_calendar_ = false;
       return;
     }
-    const auto number = static_cast<int64_t>(time.number);
+    auto number = static_cast<int64_t>(time.number);
+    if (zone != nullptr) {
+      offset_ = zone->OffsetSeconds(number);
+      abbreviation_ = zone->Abbreviation(number);
+      number = zone->LocalOf(number);
+    }
     if (time.type.kind == TypeKind::kDate) {
       day_ = number;
+    } else if (time.type.kind == TypeKind::kTime) {
+      us_ = number;
+      time_ = true;
     } else {
       day_ = number / kMicrosecondsPerDay - (number % kMicrosecondsPerDay < 0);
       us_ = number - day_ * kMicrosecondsPerDay;
@@ -91,6 +100,10 @@ class TimeFormatter {
         continue;
       }
       pattern.remove_prefix(keyword.size());
+      if (time_ && !IsOfTime(absl::AsciiStrToUpper(std::string(keyword)))) {
+        refused_ = keyword;
+        return {};
+      }
       std::string text = of_calendar_ ? Part(keyword) : PartOfInterval(keyword);
       names_only_ = false;
       if (pattern.starts_with("TH") || pattern.starts_with("th")) {
@@ -104,8 +117,15 @@ class TimeFormatter {
     }
     return std::move(out_);
   }
+  /// What of the pattern a time does not have; then Format has failed.
+  std::string_view refused() const { return refused_; }
 
  private:
+  static bool IsOfTime(std::string_view upper) {
+    return upper[0] == 'H' || upper[0] == 'S' || upper[0] == 'F' || upper[0] == 'P' || upper == "MI" ||
+           upper == "MS" || upper == "US" || upper == "AM" || upper == "A.M.";
+  }
+
   /// What is no name: a quoted text, or one character.
   void Plain(std::string_view& pattern) {
     if (pattern.empty()) return;
@@ -172,9 +192,15 @@ class TimeFormatter {
     const bool afternoon = us_ >= 12 * kHour;
     if (upper == "AM" || upper == "PM") return Name(afternoon ? "PM" : "AM", keyword, 0);
     if (upper == "A.M." || upper == "P.M.") return Name(afternoon ? "P.M." : "A.M.", Doubled(keyword), 0);
-    if (upper == "TZ" || upper == "FX") return {};
-    if (upper == "TZH" || upper == "OF") return "+00";
-    if (upper == "TZM") return "00";
+    if (upper == "FX") return {};
+    if (upper == "TZ") return keyword[0] == 't' ? absl::AsciiStrToLower(abbreviation_) : abbreviation_;
+    const int32_t ahead = std::abs(offset_);
+    if (upper == "TZH" || upper == "OF") {
+      const std::string hours = absl::StrFormat("%c%02d", offset_ < 0 ? '-' : '+', ahead / 3600);
+      const bool whole = ahead % 3600 == 0 || upper == "TZH";
+      return whole ? hours : absl::StrFormat("%s:%02d", hours, ahead / 60 % 60);
+    }
+    if (upper == "TZM") return absl::StrFormat("%02d", ahead / 60 % 60);
     if (upper.starts_with("FF")) return Fraction(upper[2] - '0');
     if (upper[0] == 'Y' || upper == "CC" || upper == "Q" ||
         (upper[0] == 'I' && upper != "ID" && upper != "IW" && upper != "IDDD"))
@@ -256,6 +282,10 @@ class TimeFormatter {
   }
 
   int64_t day_ = 0, us_ = 0;
+  int32_t offset_ = 0;  // seconds
+  std::string abbreviation_;
+  bool time_ = false;  // no date
+  std::string_view refused_;
   CivilDate civil_{};
   IsoWeek week_{};
   bool of_calendar_ = true;  // a date or timestamp, not an interval
@@ -267,15 +297,22 @@ class TimeFormatter {
 
 }  // namespace
 
-absl::StatusOr<Value> FormatTime(const Expr& call, const Value& time, std::string_view pattern) {
+absl::StatusOr<Value> FormatTime(const Expr& call, const Value& time, std::string_view pattern,
+                                 const TimeZone* zone) {
   if (pattern.empty()) return Value::Null(call.type);
   // What of it is longest is no longer than nine characters, and two for the ordinal, for each byte.
-  return Value::String(TimeFormatter(time).Format(pattern));
+  TimeFormatter formatter(time, zone);
+  std::string text = formatter.Format(pattern);
+  if (!formatter.refused().empty()) {
+    return Refusal(absl::StrCat("to_char(time) with ", Quote(formatter.refused()), " is not supported"),
+                   call.position, "a time has hours, minutes and seconds");
+  }
+  return Value::String(std::move(text));
 }
 
 absl::StatusOr<Value> FormatInterval(const Expr& call, const Value& interval, std::string_view pattern) {
   if (pattern.empty()) return Value::Null(call.type);
-  TimeFormatter formatter(interval);
+  TimeFormatter formatter(interval, nullptr);
   std::string text = formatter.Format(pattern);
   if (!formatter.failed()) return Value::String(std::move(text));
   return UserError(sqlstate::kBadDate, "invalid format specification for an interval value", call.position,

@@ -106,14 +106,23 @@ constexpr Signature kSignatures[] = {
     {F::kExtract, "extract", "tT", 'n'},
     {F::kExtract, "extract", "tD", 'n'},
     {F::kExtract, "extract", "tI", 'n'},
+    {F::kExtract, "extract", "tC", 'n'},
     {F::kDatePart, "date_part", "tT", 'f'},
     {F::kDatePart, "date_part", "tD", 'f'},
     {F::kDatePart, "date_part", "tI", 'f'},
+    {F::kDatePart, "date_part", "tC", 'f'},
     {F::kTruncateTime, "date_trunc", "tT", 'T'},
     {F::kTruncateTime, "date_trunc", "tI", 'I'},
+    {F::kTruncateTime, "date_trunc", "tZt", 'Z'},
     {F::kMoveForward, "timestamp_pl_interval", "TI", 'T'},
+    {F::kMoveForward, "timestamp_pl_interval", "ZIt", 'Z'},
+    {F::kMoveForward, "timestamp_pl_interval", "CI", 'C'},
     {F::kMoveBack, "timestamp_mi_interval", "TI", 'T'},
+    {F::kMoveBack, "timestamp_mi_interval", "ZIt", 'Z'},
+    {F::kMoveBack, "timestamp_mi_interval", "CI", 'C'},
     {F::kTimeBetween, "timestamp_mi", "TT", 'I'},
+    {F::kTimeBetween, "timestamp_mi", "ZZ", 'I'},
+    {F::kTimeBetween, "timestamp_mi", "CC", 'I'},
     {F::kIntervalSum, "interval_pl", "II", 'I'},
     {F::kIntervalDifference, "interval_mi", "II", 'I'},
     {F::kIntervalProduct, "interval_mul", "If", 'I'},
@@ -122,6 +131,8 @@ constexpr Signature kSignatures[] = {
     {F::kMakeDate, "make_date", "iii", 'D'},
     {F::kToChar, "to_char", "Tt", 't'},
     {F::kToChar, "to_char", "Dt", 't'},
+    {F::kToChar, "to_char", "Ct", 't'},
+    {F::kToChar, "to_char", "Ztt", 't'},
     {F::kToChar, "to_char", "nt", 't'},
     {F::kToChar, "to_char", "it", 't'},
     {F::kToChar, "to_char", "ft", 't'},
@@ -158,6 +169,11 @@ constexpr Signature kSignatures[] = {
     {F::kIntervalOfParts, "interval_of_parts", "iii", 'I'},
     {F::kIntervalOrder, "interval_order", "I", 'B'},
     {F::kIntervalOfOrder, "interval_of_order", "B", 'I'},
+    {F::kAtZone, "timezone", "tZ", 'T'},
+    {F::kAtZone, "timezone", "tT", 'Z'},
+    {F::kTimestampTzOfText, "timestamptz_in", "tt", 'Z'},
+    {F::kTextOfTimestampTz, "timestamptz_out", "Zt", 't'},
+    {F::kToTimestamp, "to_timestamp", "f", 'Z'},
 };
 
 constexpr size_t kFunctions = static_cast<size_t>(kLastFunction) + 1;
@@ -252,6 +268,10 @@ char LetterOf(const Type& type) {
       return 'D';
     case TypeKind::kTimestamp:
       return 'T';
+    case TypeKind::kTimestampTz:
+      return 'Z';
+    case TypeKind::kTime:
+      return 'C';
     case TypeKind::kInterval:
       return 'I';
     case TypeKind::kUuid:
@@ -304,6 +324,10 @@ Type TypeOfLetter(char letter) {
       return Type::Date();
     case 'T':
       return Type::Timestamp();
+    case 'Z':
+      return Type::TimestampTz();
+    case 'C':
+      return Type::Time();
     case 'I':
       return Type::Interval();
     case 'U':
@@ -338,7 +362,10 @@ Bounds ResultBounds(const Expr& call) {
   switch (call.type.kind) {
     case TypeKind::kDate:
       return {kLeastDay, kGreatestDay, true};
+    case TypeKind::kTime:
+      return {0, kMicrosecondsPerDay, true};
     case TypeKind::kTimestamp:
+    case TypeKind::kTimestampTz:
       return {__int128{kLeastDay} * kMicrosecondsPerDay, __int128{kGreatestDay + 1} * kMicrosecondsPerDay - 1,
               true};
     default:

@@ -78,19 +78,19 @@ enum class Function : uint8_t {
   kAtan,
   kAtan2,
   // Of times
-  kExtract,       // [field, date, timestamp or interval]: exact
+  kExtract,       // [field, date, time, timestamp or interval]: exact
   kDatePart,      // likewise, in double precision
-  kTruncateTime,  // date_trunc(field, timestamp or interval)
-  kMoveForward,   // timestamp + interval
-  kMoveBack,      // timestamp - interval
-  kTimeBetween,   // timestamp - timestamp
+  kTruncateTime,  // date_trunc(field, timestamp or interval) or (field, timestamptz, zone)
+  kMoveForward,   // timestamp or time + interval; [timestamptz, interval, zone]
+  kMoveBack,      // likewise with -
+  kTimeBetween,   // timestamp - timestamp, both with a time zone or without; time - time
   kIntervalSum,   // [a, b]
   kIntervalDifference,
   kIntervalProduct,  // [interval, factor]
   kIntervalQuotient,
   kAge,       // [timestamp, timestamp]
   kMakeDate,  // [year, month, day]
-  kToChar,    // [date, timestamp, interval or number, pattern]
+  kToChar,    // [date, time, timestamp, interval or number, pattern]; [timestamptz, pattern, zone]
   // Of bytea, as those of text above that take it
   kEncode,       // [bytea, encoding]
   kDecode,       // [text, encoding]
@@ -112,12 +112,17 @@ enum class Function : uint8_t {
   kIntervalOfParts,  // [months, days, microseconds]
   kIntervalOrder,    // [interval]: bytes in the order of spans, from which it can be had again
   kIntervalOfOrder,  // [bytea]
+  // Of time zones
+  kAtZone,             // timezone(zone, timestamptz or timestamp): the other one
+  kTimestampTzOfText,  // [text, zone of texts without one]
+  kTextOfTimestampTz,  // [timestamptz, zone]
+  kToTimestamp,        // [seconds since 1970]
 };
-inline constexpr Function kLastFunction = Function::kIntervalOfOrder;
+inline constexpr Function kLastFunction = Function::kToTimestamp;
 
 /// One way to call a function. Types of arguments are letters: t text, b boolean, i integer, n decimal,
-/// f double precision, D date, T timestamp, I interval, U uuid, B bytea, a any; a last `*` repeats the one
-/// before.
+/// f double precision, D date, T timestamp, Z timestamp with time zone, C time, I interval, U uuid, B bytea,
+/// a any; a last `*` repeats the one before.
 struct Signature {
   Function function;
   const char* name;

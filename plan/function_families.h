@@ -5,6 +5,8 @@
 
 #include "absl/status/statusor.h"
 #include "plan/function.h"
+#include "plan/time_field.h"
+#include "types/time_zone.h"
 
 /// The functions by what they are about; plan/function.cc calls them.
 namespace nam::plan {
@@ -12,12 +14,25 @@ namespace nam::plan {
 absl::StatusOr<Value> ApplyToText(const Expr& call, std::span<const Value> arguments);
 absl::StatusOr<Value> ApplyToNumbers(const Expr& call, std::span<const Value> arguments);
 absl::StatusOr<Value> ApplyToTimes(const Expr& call, std::span<const Value> arguments);
+/// Those that have a time zone among their arguments, and to_timestamp.
+absl::StatusOr<Value> ApplyToZones(const Expr& call, std::span<const Value> arguments);
 
 absl::StatusOr<Value> ApplyToBytes(const Expr& call, std::span<const Value> arguments);
 absl::StatusOr<Value> ApplyToIntervals(const Expr& call, std::span<const Value> arguments);
 
-/// By to_char's patterns.
-absl::StatusOr<Value> FormatTime(const Expr& call, const Value& time, std::string_view pattern);
+/// date_trunc of a timestamp with time zone.
+absl::StatusOr<Value> TruncateZoned(const Expr& call, TimeField field, const Value& time, const Value& zone);
+
+/// 22023.
+absl::Status UnknownZone(std::string_view name, int position);
+/// 22023 or 22009 if the zone is none.
+absl::StatusOr<ZonedText> SplitZoneOrError(std::string_view text, int position);
+/// 22007 or 22008, of a text that ParseTimestamp does not take.
+absl::Status TimestampTextError(std::string_view text, const absl::Status& error, int position);
+
+/// By to_char's patterns. `zone`: of a timestamp with time zone.
+absl::StatusOr<Value> FormatTime(const Expr& call, const Value& time, std::string_view pattern,
+                                 const TimeZone* zone = nullptr);
 absl::StatusOr<Value> FormatInterval(const Expr& call, const Value& interval, std::string_view pattern);
 absl::StatusOr<Value> FormatNumber(const Expr& call, const Value& number, std::string_view pattern);
 

@@ -21,6 +21,7 @@ namespace {
 /// PostgreSQL's bound of char(n). LIKE pads to it, so there has to be one.
 constexpr uint32_t kLongestChar = 10'485'760;
 
+constexpr Bounds kTimes{0, kMicrosecondsPerDay, true};
 constexpr Bounds kDates{kLeastDay, kGreatestDay, true};
 constexpr Bounds kTimestamps{static_cast<__int128>(kLeastDay) * kMicrosecondsPerDay,
                              static_cast<__int128>(kGreatestDay + 1) * kMicrosecondsPerDay - 1, true};
@@ -146,6 +147,10 @@ Bounds CastBounds(const Expr& e, const Slot& from) {
       const Bounds times = Clamped(b, kTimestamps);
       return {DayOf(times.low), DayOf(times.high), true};
     }
+    case TypeKind::kTime:
+      return from.type.kind == TypeKind::kTime ? b : kTimes;
+    case TypeKind::kTimestampTz:  // of its own kind alone
+      return from.type.kind == TypeKind::kTimestampTz ? b : kTimestamps;
     case TypeKind::kTimestamp:
       if (from.type.kind == TypeKind::kTimestamp) return b;
       if (from.type.kind != TypeKind::kDate) return kTimestamps;
@@ -397,7 +402,10 @@ bool IsValueOf(const Value& value, const Type& type) {
     case TypeKind::kDate:
       return within(kDates);
     case TypeKind::kTimestamp:
+    case TypeKind::kTimestampTz:
       return within(kTimestamps);
+    case TypeKind::kTime:
+      return within(kTimes);
     case TypeKind::kString:
     case TypeKind::kInterval:
     case TypeKind::kUuid:
@@ -416,7 +424,8 @@ bool IsValueOf(const Value& value, const Type& type) {
 }
 
 bool HasBounds(const Type& type) {
-  return type.numeric() || type.kind == TypeKind::kDate || type.kind == TypeKind::kTimestamp;
+  return type.numeric() || type.kind == TypeKind::kDate || type.kind == TypeKind::kTimestamp ||
+         type.kind == TypeKind::kTimestampTz || type.kind == TypeKind::kTime;
 }
 
 absl::StatusOr<Slot> SlotOf(const Expr& expr, const Schema& input) {

@@ -33,7 +33,10 @@ Bounds BoundsOfRecords(const proto::Type& type) {
     }
     case TypeKind::kDate:
       return {kLeastDay, kGreatestDay, true};
+    case TypeKind::kTime:
+      return {0, kMicrosecondsPerDay, true};
     case TypeKind::kTimestamp:
+    case TypeKind::kTimestampTz:
       return {static_cast<__int128>(kLeastDay) * kMicrosecondsPerDay,
               static_cast<__int128>(kGreatestDay + 1) * kMicrosecondsPerDay - 1, true};
     default:

@@ -4,7 +4,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
 #include "base/status_macros.h"
 #include "plan/function_families.h"
 #include "plan/time_field.h"
@@ -32,6 +31,7 @@ struct Parts {
   int64_t us = 0;            // of the day; of an interval all that are not days
   int64_t calendar_day = 0;  // since 1970; of no interval
   bool interval = false;
+  bool time = false;  // of a day alone
 };
 
 Parts PartsOf(const Interval& interval) {
@@ -55,12 +55,14 @@ Parts PartsOf(int64_t us) {
 Parts PartsOf(const Value& time) {
   if (time.type.kind == TypeKind::kInterval) return PartsOf(time.interval());
   const auto number = static_cast<int64_t>(time.number);
+  if (time.type.kind == TypeKind::kTime) return {.us = number, .time = true};
   return PartsOf(time.type.kind == TypeKind::kDate ? number * kMicrosecondsPerDay : number);
 }
 
 const char* NameOfType(const Type& type) {
   return type.kind == TypeKind::kDate       ? "date"
          : type.kind == TypeKind::kInterval ? "interval"
+         : type.kind == TypeKind::kTime     ? "time without time zone"
                                             : "timestamp without time zone";
 }
 
@@ -163,8 +165,10 @@ absl::StatusOr<T> FieldOf(const Expr& call, const std::string& name, const Value
 absl::StatusOr<Value> ExtractField(const Expr& call, const Value& name, const Value& time) {
   NAM_ASSIGN_OR_RETURN(const T field, FieldOf(call, name.text, time));
   const bool part = FunctionOf(call) == F::kDatePart;
-  // A date has no hours for EXTRACT; date_part takes it for a timestamp.
-  const bool none = time.type.kind == TypeKind::kDate && IsOfDay(field) && !part;
+  // A date has no hours for EXTRACT; date_part takes it for a timestamp. A time has nothing else.
+  const bool none = time.type.kind == TypeKind::kDate   ? IsOfDay(field) && !part
+                    : time.type.kind == TypeKind::kTime ? !IsOfDay(field) && field != T::kEpoch
+                                                        : false;
   const std::optional<Extracted> out = none ? std::nullopt : Extract(field, PartsOf(time));
   if (!out) return NotSupported(call, time, name.text);
   if (part)
@@ -220,9 +224,11 @@ int MonthsOf(T field) {
   }
 }
 
-absl::StatusOr<Value> TruncateTime(const Expr& call, const Value& name, const Value& time) {
+absl::StatusOr<Value> TruncateTime(const Expr& call, std::span<const Value> arguments) {
+  const Value &name = arguments[0], &time = arguments[1];
   NAM_ASSIGN_OR_RETURN(const T field, FieldOf(call, name.text, time));
   if (!Truncates(field)) return NotSupported(call, time, name.text);
+  if (time.type.kind == TypeKind::kTimestampTz) return TruncateZoned(call, field, time, arguments[2]);
   const std::optional<int64_t> us = TruncateTimestamp(field, static_cast<int64_t>(time.number));
   if (!us) return DateOutOfRange(call.position);
   return Value::Timestamp(*us);
@@ -250,7 +256,15 @@ absl::StatusOr<Value> SpanOrError(const Expr& call, const absl::StatusOr<Interva
   return Value::Span(*interval);
 }
 
+/// Within the day; days and months of the interval do not count.
+Value MovedTime(const Value& time, const Value& by, int sign) {
+  const auto moved =
+      static_cast<int64_t>((time.number + sign * __int128{by.interval().us}) % kMicrosecondsPerDay);
+  return Value::Time(moved < 0 ? moved + kMicrosecondsPerDay : moved);
+}
+
 absl::StatusOr<Value> Moved(const Expr& call, const Value& time, const Value& by, int sign) {
+  if (time.type.kind == TypeKind::kTime) return MovedTime(time, by, sign);
   const absl::StatusOr<int64_t> us = AddToTimestamp(static_cast<int64_t>(time.number), by.interval(), sign);
   if (!us.ok()) return TimestampOutOfRange(call.position);
   return Value::Timestamp(*us);
@@ -386,13 +400,14 @@ absl::StatusOr<Value> ApplyToTimes(const Expr& call, std::span<const Value> a) {
       return ExtractField(call, a[0], a[1]);
     case F::kTruncateTime:
       return a[1].type.kind == TypeKind::kInterval ? TruncateInterval(call, a[0], a[1])
-                                                   : TruncateTime(call, a[0], a[1]);
+                                                   : TruncateTime(call, a);
     case F::kMoveForward:
-      return Moved(call, a[0], a[1], 1);
+      return call.type.kind == TypeKind::kTimestampTz ? ApplyToZones(call, a) : Moved(call, a[0], a[1], 1);
     case F::kMoveBack:
-      return Moved(call, a[0], a[1], -1);
+      return call.type.kind == TypeKind::kTimestampTz ? ApplyToZones(call, a) : Moved(call, a[0], a[1], -1);
     case F::kTimeBetween: {
       const __int128 us = a[0].number - a[1].number;
+      if (a[0].type.kind == TypeKind::kTime) return Value::Span({0, 0, static_cast<int64_t>(us)});
       return SpanOrError(call, MakeInterval(0, us / kMicrosecondsPerDay, us % kMicrosecondsPerDay));
     }
     case F::kIntervalSum:
@@ -411,11 +426,12 @@ absl::StatusOr<Value> ApplyToTimes(const Expr& call, std::span<const Value> a) {
     default:
       break;
   }
-  NAM_CHECK(FunctionOf(call) == F::kToChar, "a function of times");
+  if (FunctionOf(call) != F::kToChar) return ApplyToZones(call, a);
   const bool number = a[0].type.numeric() || a[0].type.real();
   absl::StatusOr<Value> text = number                                  ? FormatNumber(call, a[0], a[1].text)
                                : a[0].type.kind == TypeKind::kInterval ? FormatInterval(call, a[0], a[1].text)
-                                                                       : FormatTime(call, a[0], a[1].text);
+                               : a[0].type.kind == TypeKind::kTimestampTz ? ApplyToZones(call, a)
+                                                                          : FormatTime(call, a[0], a[1].text);
   if (text.ok() && text->text.size() > kLongestResultBytes) {
     return UserError(sqlstate::kLimitExceeded, "requested length too large", call.position,
                      "a function makes texts of up to 16 MiB");

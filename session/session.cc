@@ -127,15 +127,19 @@ class SessionImpl final : public Session {
 
   /// To the catalog as it is now.
   absl::StatusOr<sql::Statement> Bind(const std::string& statement) {
-    const int64_t now_us = WallTimeUs(attachment_.fabric().clock());
+    const sql::StatementTime now = Now();
     tables_.Begin();
-    absl::StatusOr<sql::Statement> bound = sql::Bind(statement, tables_, now_us);
+    absl::StatusOr<sql::Statement> bound = sql::Bind(statement, tables_, now);
     NAM_ASSIGN_OR_RETURN(const bool holds, tables_.Confirm());
     if (holds) return bound;
     tables_.Begin();
     // Known at the version that the catalog has told, so most likely for good.
     NAM_RETURN_IF_ERROR(tables_.Cluster().status());
-    return sql::Bind(statement, tables_, now_us);
+    return sql::Bind(statement, tables_, now);
+  }
+
+  sql::StatementTime Now() const {
+    return {WallTimeUs(attachment_.fabric().clock()), settings_.time_zone};
   }
 
   bool InTransaction() const { return records_.has_value() && records_->in_transaction(); }
@@ -262,7 +266,7 @@ class SessionImpl final : public Session {
     NAM_RETURN_IF_ERROR(MayRun(""));
     NAM_ASSIGN_OR_RETURN(const sql::PrepareStatement* prepared, prepared_.Find(statement));
     const absl::StatusOr<sql::Statement> bound =
-        sql::BindPrepared(*prepared, statement, tables_, WallTimeUs(attachment_.fabric().clock()));
+        sql::BindPrepared(*prepared, statement, tables_, Now());
     absl::StatusOr<ResultSet> result = bound.ok() ? RunWithServers(*bound) : bound.status();
     if (!result.ok()) return WithoutPosition(result.status());
     return result;

@@ -1,5 +1,6 @@
 #include "session/settings.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -44,9 +45,28 @@ absl::Status SetMode(const sql::SetStatement& statement, Choice& out) {
   return ToStatus(BadValue(statement, "auto, off or on"));
 }
 
+/// A number of hours counts to the east, as in PostgreSQL; in a zone's name it counts to the west.
+absl::Status SetZone(const sql::SetStatement& statement, std::string& out) {
+  constexpr double kMostHours = 16;
+  double hours;
+  std::string zone = statement.value;
+  if (absl::SimpleAtod(zone, &hours) && hours > -kMostHours && hours < kMostHours)
+    zone = NameOfOffset(static_cast<int32_t>(hours * 3600));
+  if (absl::AsciiStrToUpper(zone) == kUtc) zone = kUtc;
+  if (!TimeZone::Find(zone)) {
+    return ToStatus({.message = absl::StrFormat("invalid value for parameter \"TimeZone\": \"%s\"", zone),
+                     .position = statement.position,
+                     .hint = "zones are written UTC, Europe/Berlin or +02",
+                     .sqlstate = "22023"});
+  }
+  out = zone;
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status SessionSettings::Set(const sql::SetStatement& statement) {
+  if (statement.name == sql::kTimeZoneSetting) return SetZone(statement, time_zone);
   if (statement.name == "prefetch_window") return SetNumber(statement, 1, 64, prefetch_window);
   if (statement.name == "in_place") return SetSwitch(statement, in_place);
   if (statement.name == "verify_checksums") return SetSwitch(statement, verify_checksums);

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "proto/compute.pb.h"
 #include "sql/bound_query.h"
+#include "types/time_zone.h"
 
 namespace nam::session {
 
@@ -26,6 +27,7 @@ struct SessionSettings {
   Choice groups_by_parts = Choice::kAuto;  // groups go to a further stage of servers; for measurements
   Choice sorts_by_runs = Choice::kAuto;    // rows that are sorted go to scratch memory
   Choice joins_by_parts = Choice::kAuto;   // so do the sides of joins
+  std::string time_zone = kUtc;            // SET TIME ZONE: a name that TimeZone::Find knows
 
   absl::Status Set(const sql::SetStatement& statement);
   std::map<std::string, std::string> All() const;

@@ -8,6 +8,7 @@
 #include "sql/prepare_binder.h"
 #include "sql/record_binder.h"
 #include "sql/system_names.h"
+#include "sql/zone_setting.h"
 #include "types/sql_error.h"
 
 namespace nam::sql {
@@ -136,6 +137,7 @@ absl::StatusOr<std::string> SettingValue(const Node& value) {
 }
 
 absl::StatusOr<Statement> BindSet(const Node& node) {
+  if (SetsTimeZone(node)) return BindSetTimeZone(node);
   const SqlText& text = node.text();
   const int behind_set = text.Find({}, text.Start() + 1);
   const std::string kind = node.Text("kind");
@@ -152,7 +154,7 @@ absl::StatusOr<Statement> BindSet(const Node& node) {
   }
   if (!absl::StartsWith(name, kPrefix)) {
     return Refusal(absl::StrCat("setting ", Quote(name), " is not supported"), behind_set,
-                   "settings are called nam.<name>");
+                   "settings are called nam.<name>, and timezone");
   }
   NAM_RETURN_IF_ERROR(node.Only({"kind", "name", "args"}));
   const std::vector<Node> values = node.List("args");
@@ -178,11 +180,13 @@ bool Parses(const std::string& text) {
 absl::StatusOr<Statement> BindStatement(const Node& root, TableSource& tables) {
   if (root.Is("SelectStmt")) {
     NAM_ASSIGN_OR_RETURN(plan::logical::Query tree, BindLogical(root, tables));
+    NAM_RETURN_IF_ERROR(ShowInZone(tree, root.text().time().zone));
     return Statement(TreeStatement{std::make_shared<plan::logical::Query>(std::move(tree))});
   }
   if (root.Is("ExplainStmt")) return BindExplain(root, tables);
   if (root.Is("DropStmt")) return BindDrop(root);
   if (root.Is("VariableSetStmt")) return BindSet(root);
+  if (root.Is("VariableShowStmt") && ShowsTimeZone(root)) return BindShowTimeZone(root);
   if (root.Is("CreateStmt")) return BindCreateTable(root);
   if (root.Is("IndexStmt")) return BindCreateIndex(root, tables);
   if (root.Is("InsertStmt")) return BindInsert(root, tables);
@@ -194,8 +198,8 @@ absl::StatusOr<Statement> BindStatement(const Node& root, TableSource& tables) {
   return RefuseStatement(root);
 }
 
-absl::StatusOr<Statement> Bind(const std::string& text, TableSource& tables, std::optional<int64_t> now_us) {
-  NAM_ASSIGN_OR_RETURN(ParsedStatement statement, ParsedStatement::Parse(text, now_us));
+absl::StatusOr<Statement> Bind(const std::string& text, TableSource& tables, const StatementTime& time) {
+  NAM_ASSIGN_OR_RETURN(ParsedStatement statement, ParsedStatement::Parse(text, time));
   if (!statement.root().Is("PrepareStmt")) return BindStatement(statement.root(), tables);
   Parameters parameters;
   statement.SetParameters(parameters);
@@ -203,9 +207,9 @@ absl::StatusOr<Statement> Bind(const std::string& text, TableSource& tables, std
 }
 
 absl::StatusOr<Statement> BindPrepared(const PrepareStatement& prepared, const ExecuteStatement& execute,
-                                       TableSource& tables, std::optional<int64_t> now_us) {
-  NAM_ASSIGN_OR_RETURN(Parameters parameters, ArgumentsOf(prepared, execute));
-  NAM_ASSIGN_OR_RETURN(ParsedStatement statement, ParsedStatement::Parse(prepared.text, now_us));
+                                       TableSource& tables, const StatementTime& time) {
+  NAM_ASSIGN_OR_RETURN(Parameters parameters, ArgumentsOf(prepared, execute, time.zone));
+  NAM_ASSIGN_OR_RETURN(ParsedStatement statement, ParsedStatement::Parse(prepared.text, time));
   statement.SetParameters(parameters);
   return BindStatement(statement.root(), tables);
 }

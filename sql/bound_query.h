@@ -13,6 +13,7 @@
 #include "plan/expression.h"
 #include "plan/logical.h"
 #include "proto/catalog.pb.h"
+#include "sql/statement_time.h"
 
 namespace nam::sql {
 
@@ -43,7 +44,10 @@ struct DropTableStatement {
   std::string table;
   bool if_exists = false;
 };
-/// SET nam.<name> = value
+/// What SET TIME ZONE sets: no name of nam.<name>, which are in lower case.
+inline constexpr char kTimeZoneSetting[] = "TimeZone";
+
+/// SET nam.<name> = value, SET TIME ZONE value
 struct SetStatement {
   std::string name;
   std::string value;
@@ -183,14 +187,13 @@ bool BeginsTransaction(const std::string& text);
 bool Parses(const std::string& text);
 
 /// Parses one statement with PostgreSQL's grammar and binds it. What the engine does not do is refused
-/// by name with position and hint; nothing is ignored. `now_us`: the statement's time in microseconds since
-/// 1970, which now() and CURRENT_DATE are wherever they stand; without one they are refused.
-absl::StatusOr<Statement> Bind(const std::string& text, TableSource& tables,
-                               std::optional<int64_t> now_us = std::nullopt);
+/// by name with position and hint; nothing is ignored. `time`: what now() and CURRENT_DATE are wherever they
+/// stand; without one they are refused; and the zone of timestamps that are written without one, or printed.
+absl::StatusOr<Statement> Bind(const std::string& text, TableSource& tables, const StatementTime& time = {});
 
 /// The statement of a PREPARE with these arguments for its parameters: 42601 if there are more or fewer,
 /// 42804 if one has no value of its parameter's type.
 absl::StatusOr<Statement> BindPrepared(const PrepareStatement& prepared, const ExecuteStatement& execute,
-                                       TableSource& tables, std::optional<int64_t> now_us);
+                                       TableSource& tables, const StatementTime& time);
 
 }  // namespace nam::sql

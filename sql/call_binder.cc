@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -14,6 +15,7 @@
 #include "sql/expression_binder.h"
 #include "types/interval.h"
 #include "types/sql_error.h"
+#include "types/time_zone.h"
 
 /// Calls, operators that are functions, tests of truth, rows and times.
 namespace nam::sql {
@@ -33,12 +35,20 @@ int64_t DayOf(int64_t us) {
   return us / kMicrosecondsPerDay - (us % kMicrosecondsPerDay < 0);
 }
 
-/// The statement's time, or its day.
-absl::StatusOr<Expr> Now(const Node& node, bool day, Clause clause) {
+/// The statement's time as a value of a type: a date, a time or a timestamp is what the session's clocks
+/// show.
+absl::StatusOr<Expr> Now(const Node& node, TypeKind kind, Clause clause) {
   // A CHECK is kept, and would keep the time of its CREATE TABLE.
-  const std::optional<int64_t> now = clause == Clause::kCheck ? std::nullopt : node.text().now_us();
+  const StatementTime& time = node.text().time();
+  const std::optional<int64_t> now = clause == Clause::kCheck ? std::nullopt : time.now_us;
   if (!now) return Refusal("the current time is not supported here", node.position(), "write a constant");
-  return MakeLiteral(day ? Value::Date(DayOf(*now)) : Value::Timestamp(*now), node.position());
+  if (kind == TypeKind::kTimestampTz) return MakeLiteral(Value::TimestampTz(*now), node.position());
+  const TimeZone* zone = TimeZone::OfThread(time.zone);
+  const int64_t local = zone != nullptr ? zone->LocalOf(*now) : *now;
+  return MakeLiteral(kind == TypeKind::kDate   ? Value::Date(DayOf(local))
+                     : kind == TypeKind::kTime ? Value::Time(local - DayOf(local) * kMicrosecondsPerDay)
+                                               : Value::Timestamp(local),
+                     node.position());
 }
 
 /// Bits of PostgreSQL's INTERVAL_MASK.
@@ -114,7 +124,7 @@ absl::StatusOr<Expr> ExpressionBinder::FunctionCall(const Node& node, const std:
   const std::vector<Node> args = node.List("args");
   if (args.empty() &&
       IsOneOf(name, {"now", "transaction_timestamp", "statement_timestamp", "clock_timestamp"}))
-    return Now(node, false, context.clause);
+    return Now(node, TypeKind::kTimestampTz, context.clause);
   if (args.empty() && name == "pi") return MakeLiteral(Value::Double(std::numbers::pi), position);
   std::vector<Expr> operands;
   for (const Node& arg : args) {
@@ -124,7 +134,7 @@ absl::StatusOr<Expr> ExpressionBinder::FunctionCall(const Node& node, const std:
   if (name == "date" && operands.size() == 1)
     return builder_.Cast(std::move(operands[0]), Type::Date(), position);
   if (name == "age" && operands.size() == 1) {
-    NAM_ASSIGN_OR_RETURN(Expr today, Now(node, true, context.clause));
+    NAM_ASSIGN_OR_RETURN(Expr today, Now(node, TypeKind::kDate, context.clause));
     operands.insert(operands.begin(), std::move(today));
   }
   return builder_.Call(name, std::move(operands), position);
@@ -132,9 +142,17 @@ absl::StatusOr<Expr> ExpressionBinder::FunctionCall(const Node& node, const std:
 
 absl::StatusOr<Expr> ExpressionBinder::CurrentTime(const Node& node, const Context& context) {
   const std::string op = node.Text("op");
-  if (op == "SVFOP_CURRENT_DATE") return Now(node, true, context.clause);
-  if (IsOneOf(op, {"SVFOP_CURRENT_TIMESTAMP", "SVFOP_LOCALTIMESTAMP"}))
-    return Now(node, false, context.clause);
+  constexpr std::pair<const char*, TypeKind> kKnown[] = {{"SVFOP_CURRENT_DATE", TypeKind::kDate},
+                                                         {"SVFOP_CURRENT_TIMESTAMP", TypeKind::kTimestampTz},
+                                                         {"SVFOP_LOCALTIMESTAMP", TypeKind::kTimestamp},
+                                                         {"SVFOP_LOCALTIME", TypeKind::kTime}};
+  for (const auto& [known, kind] : kKnown) {
+    if (op == known) return Now(node, kind, context.clause);
+  }
+  if (op == "SVFOP_CURRENT_TIME") {
+    return Refusal("CURRENT_TIME is not supported", node.position(),
+                   "it is a time with time zone, which is no type here: write LOCALTIME");
+  }
   return RefuseExpression(node);
 }
 
@@ -142,10 +160,22 @@ absl::StatusOr<Expr> ExpressionBinder::Extract(const Node& node, const Context& 
   const int position = node.position();
   const std::vector<Node> args = node.List("args");
   if (args.size() != 2) return Refusal("this form of EXTRACT is not supported", position);
-  const std::string field = args[0].Field("sval").Text("sval");
+  std::string field = absl::AsciiStrToLower(args[0].Field("sval").Text("sval"));
   NAM_ASSIGN_OR_RETURN(Expr time, Expression(args[1], context));
   if (ExpressionBuilder::IsUntyped(time)) {
     NAM_RETURN_IF_ERROR(builder_.Settle(time, Type::Date()));
+  }
+  if (time.type.kind == TypeKind::kTimestampTz) {
+    const bool offset = field == "timezone";
+    NAM_ASSIGN_OR_RETURN(time, builder_.FieldSource(field, std::move(time), position));
+    field = ExpressionBuilder::UnzonedField(field);
+    if (offset) {
+      std::vector<Expr> operands;
+      operands.push_back(MakeLiteral(Value::String(field), args[0].position()));
+      operands.push_back(std::move(time));
+      NAM_ASSIGN_OR_RETURN(Expr seconds, builder_.Call("extract", std::move(operands), position));
+      return builder_.Cast(std::move(seconds), Type::Integer(), position);
+    }
   }
   const TypeKind kind = time.type.kind;
   const std::optional<plan::TimeField> known = plan::TimeFieldOf(field);
@@ -156,7 +186,7 @@ absl::StatusOr<Expr> ExpressionBinder::Extract(const Node& node, const Context& 
     return builder_.Extract(Op::kExtractMonth, std::move(time), position);
   if (calendar && known == plan::TimeField::kDay)
     return builder_.Extract(Op::kExtractDay, std::move(time), position);
-  if (!known && (calendar || kind == TypeKind::kInterval)) {
+  if (!known && (calendar || kind == TypeKind::kInterval || kind == TypeKind::kTime)) {
     const bool other = IsOneOf(field, {"julian", "timezone", "timezone_hour", "timezone_minute"});
     if (other)
       return Refusal(absl::StrCat("EXTRACT(", field, " FROM …) is not supported"), args[0].position());

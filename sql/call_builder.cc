@@ -35,7 +35,9 @@ std::optional<int> CostOf(const Expr& operand, char letter) {
   const Type& type = operand.type;
   const bool converts = (letter == 'f' && (type.numeric() || type.real())) ||
                         (letter == 'n' && type.kind == TypeKind::kInteger) ||
-                        (letter == 'T' && type.kind == TypeKind::kDate);
+                        ((letter == 'T' || letter == 'Z') && type.kind == TypeKind::kDate) ||
+                        (letter == 'Z' && type.kind == TypeKind::kTimestamp) ||
+                        (letter == 'I' && type.kind == TypeKind::kTime);
   return converts ? std::optional(1) : std::nullopt;
 }
 
@@ -61,7 +63,7 @@ std::optional<int> CostOf(const Signature& signature, std::span<const Expr> oper
 /// Numbers are of one category, dates and timestamps of another: within one there is a preferred type.
 char CategoryOf(char letter) {
   if (letter == 'i' || letter == 'n' || letter == 'f') return 'n';
-  return letter == 'D' ? 'T' : letter;
+  return letter == 'D' || letter == 'Z' ? 'T' : letter;
 }
 
 /// Whether an operand without a type could as well be what the other signature takes.
@@ -144,6 +146,7 @@ absl::StatusOr<Expr> ExpressionBuilder::Call(std::string_view name, std::vector<
   const auto integer = [](const Expr& e) { return e.type.kind == TypeKind::kInteger; };
   if (name == "mod" && operands.size() == 2 && std::all_of(operands.begin(), operands.end(), integer))
     return Arithmetic(Op::kModulo, std::move(operands[0]), std::move(operands[1]), position);
+  NAM_RETURN_IF_ERROR(GiveZone(name, operands, position));
   const Signature* best = nullptr;
   int least = 0;
   bool ambiguous = false;
@@ -238,9 +241,20 @@ absl::StatusOr<Expr> ExpressionBuilder::TimeArithmetic(Op op, Expr a, Expr b, in
     NAM_ASSIGN_OR_RETURN(e, Cast(std::move(e), Type::Timestamp(), position));
     return absl::OkStatus();
   };
-  const auto timed = [&](const Expr& e) { return is(e, TypeKind::kDate) || is(e, TypeKind::kTimestamp); };
+  const auto timed = [&](const Expr& e) {
+    return is(e, TypeKind::kDate) || is(e, TypeKind::kTimestamp) || is(e, TypeKind::kTimestampTz);
+  };
+  const auto to_interval = [&](Expr& e) -> absl::Status {
+    NAM_ASSIGN_OR_RETURN(e, Cast(std::move(e), Type::Interval(), position));
+    return absl::OkStatus();
+  };
+  // A time beside anything else is how long the day has lasted, unless it is what is moved.
+  const bool time_first = is(a, TypeKind::kTime), time_second = is(b, TypeKind::kTime);
+  if (time_first && timed(b) && op == Op::kAdd) NAM_RETURN_IF_ERROR(to_interval(a));
+  if (time_second && (timed(a) || (is(a, TypeKind::kInterval) && op == Op::kSubtract)))
+    NAM_RETURN_IF_ERROR(to_interval(b));
   // The interval is on the right, and so is a factor.
-  const bool swaps = (op == Op::kAdd && is(a, TypeKind::kInterval) && timed(b)) ||
+  const bool swaps = (op == Op::kAdd && is(a, TypeKind::kInterval) && (timed(b) || is(b, TypeKind::kTime))) ||
                      (op == Op::kMultiply && is(b, TypeKind::kInterval));
   if (swaps) std::swap(a, b);
   const bool adds = op == Op::kAdd || op == Op::kSubtract;
@@ -250,11 +264,25 @@ absl::StatusOr<Expr> ExpressionBuilder::TimeArithmetic(Op op, Expr a, Expr b, in
     NAM_RETURN_IF_ERROR(to_double(b));
     return call(op == Op::kMultiply ? Function::kIntervalProduct : Function::kIntervalQuotient);
   }
+  const Function moves = op == Op::kAdd ? Function::kMoveForward : Function::kMoveBack;
+  if (is(a, TypeKind::kTimestampTz) && is(b, TypeKind::kInterval) && adds) {
+    std::vector<Expr> operands;
+    operands.push_back(std::move(a));
+    operands.push_back(std::move(b));
+    operands.push_back(MakeLiteral(Value::String(zone_), position));
+    return FunctionNode(moves, std::move(operands), position);
+  }
+  if (is(a, TypeKind::kTime) && is(b, TypeKind::kInterval) && adds) return call(moves);
+  if (is(a, TypeKind::kTime) && is(b, TypeKind::kTime) && op == Op::kSubtract)
+    return call(Function::kTimeBetween);
   if (timed(a) && is(b, TypeKind::kInterval) && adds) {
     NAM_RETURN_IF_ERROR(to_timestamp(a));
-    return call(op == Op::kAdd ? Function::kMoveForward : Function::kMoveBack);
+    return call(moves);
   }
   if (timed(a) && timed(b) && op == Op::kSubtract) {
+    NAM_RETURN_IF_ERROR(Meet(a, b));
+    NAM_RETURN_IF_ERROR(Meet(b, a));
+    if (is(a, TypeKind::kTimestampTz)) return call(Function::kTimeBetween);
     NAM_RETURN_IF_ERROR(to_timestamp(a));
     NAM_RETURN_IF_ERROR(to_timestamp(b));
     return call(Function::kTimeBetween);
@@ -262,7 +290,7 @@ absl::StatusOr<Expr> ExpressionBuilder::TimeArithmetic(Op op, Expr a, Expr b, in
   return UserError(
       sqlstate::kNoSuchOperator,
       absl::StrCat("operator does not exist: ", ShownType(a), " ", plan::Symbol(op), " ", ShownType(b)),
-      position, "intervals are added to dates, timestamps and intervals, and multiplied by numbers");
+      position, "intervals are added to dates, times, timestamps and intervals, and multiplied by numbers");
 }
 
 }  // namespace nam::sql

@@ -103,7 +103,7 @@ absl::StatusOr<Statement> BindUpdate(const Node& node, TableSource& tables) {
     if (!assignment.value.has_value()) defaults.insert(assignment.column);
   }
   NAM_ASSIGN_OR_RETURN(statement.returning, scope.BindReturning(node.List("returningList"), changed));
-  NAM_ASSIGN_OR_RETURN(statement.defaults, BindDefaults(scope.table(), defaults, node.text().now_us()));
+  NAM_ASSIGN_OR_RETURN(statement.defaults, BindDefaults(scope.table(), defaults, node.text().time()));
   if (scope.needs_tree()) {
     std::vector<Expr> values;
     for (const ColumnAssignment& assignment : statement.assignments) {

@@ -150,6 +150,11 @@ absl::StatusOr<std::vector<OutputColumn>> ChangeScope::BindReturning(
     NAM_RETURN_IF_ERROR(AskReturning(expr, changed, value.position()));
     out.push_back({target.Has("name") ? target.Text("name") : OutputName(value), std::move(expr)});
   }
+  for (OutputColumn& output : out) {
+    const bool zoned = output.expr.type.kind == TypeKind::kTimestampTz;
+    if (!zoned || list[0].text().time().zone == kUtc) continue;
+    NAM_ASSIGN_OR_RETURN(output.expr, select_.builder().Cast(std::move(output.expr), Type::String(), -1));
+  }
   return out;
 }
 

@@ -31,7 +31,8 @@ constexpr PlainType kPlainTypes[] = {
     {"int8", TypeKind::kInteger, 8},        {"date", TypeKind::kDate, 0},
     {"timestamp", TypeKind::kTimestamp, 0}, {"bool", TypeKind::kBool, 0},
     {"float8", TypeKind::kDouble, 0},       {"float4", TypeKind::kReal, 0},
-    {"interval", TypeKind::kInterval, 0},   {"uuid", TypeKind::kUuid, 0},
+    {"interval", TypeKind::kInterval, 0},   {"timestamptz", TypeKind::kTimestampTz, 0},
+    {"time", TypeKind::kTime, 0},           {"uuid", TypeKind::kUuid, 0},
 };
 
 absl::StatusOr<std::vector<int64_t>> Modifiers(const Node& type_name) {
@@ -106,11 +107,11 @@ absl::StatusOr<proto::Type> ColumnTypeOfName(const Node& type_name) {
       return ToProto(Type{.kind = plain.kind, .precision = plain.precision});
   }
   std::string hint =
-      "types are smallint, integer, bigint, decimal(p, s), double precision, real, date, timestamp, "
-      "interval, "
-      "boolean, char(n), varchar(n), text, uuid and bytea";
-  if (name == "timestamp") hint = "timestamps have microseconds: leave the precision out";
-  if (name == "timestamptz") hint = "use timestamp, which has no time zone";
+      "types are smallint, integer, bigint, decimal(p, s), double precision, real, date, time, timestamp, "
+      "timestamptz, interval, boolean, char(n), varchar(n), text, uuid and bytea";
+  if (name == "timestamp" || name == "timestamptz" || name == "time")
+    hint = "times have microseconds: leave the precision out";
+  if (name == "timetz") hint = "use time, which has no time zone, or timestamptz";
   return Refusal(absl::StrCat("type ", name, modifiers.empty() ? "" : "(…)", " is not supported"), position,
                  hint);
 }

@@ -33,10 +33,10 @@ void ForgetPositions(Expr& expr) {
   for (Expr& child : expr.children) ForgetPositions(child);
 }
 
-absl::StatusOr<Expr> StoredDefault(const proto::Column& column, std::optional<int64_t> now_us) {
+absl::StatusOr<Expr> StoredDefault(const proto::Column& column, const StatementTime& time) {
   if (column.default_expression().empty()) return plan::MakeLiteral(Value::Null(TypeOfColumn(column)), -1);
   NAM_ASSIGN_OR_RETURN(const ParsedStatement parsed,
-                       ParsedStatement::Parse(absl::StrCat("SELECT ", column.default_expression()), now_us));
+                       ParsedStatement::Parse(absl::StrCat("SELECT ", column.default_expression()), time));
   const std::vector<Node> targets = parsed.root().List("targetList");
   if (targets.size() != 1)
     return absl::DataLossError(absl::StrCat("the default of column ", column.name(), " is no expression"));
@@ -71,10 +71,9 @@ absl::StatusOr<Expr> AsColumn(const ExpressionBuilder& builder, Expr value, cons
   const Type type = TypeOfColumn(to);
   if (value.position >= 0) position = value.position;
   NAM_RETURN_IF_ERROR(builder.Settle(value, type));
-  const auto dated = [](TypeKind kind) { return kind == TypeKind::kDate || kind == TypeKind::kTimestamp; };
   const auto number = [](const Type& t) { return t.numeric() || t.real(); };
   const bool converts = value.type.kind == type.kind || (number(value.type) && number(type)) ||
-                        (dated(value.type.kind) && dated(type.kind)) || type.kind == TypeKind::kString;
+                        ConvertsTimes(value.type.kind, type.kind) || type.kind == TypeKind::kString;
   if (!converts) {
     return UserError(sqlstate::kTypeMismatch,
                      absl::StrCat("column ", Quote(to.name()), " is of type ", ColumnTypeName(to.type()),
@@ -97,12 +96,12 @@ absl::StatusOr<Expr> BindDefault(const Node& expression, const proto::Column& co
 }
 
 absl::StatusOr<std::vector<ChangeValue>> BindDefaults(const proto::Table& table, const std::set<int>& wanted,
-                                                      std::optional<int64_t> now_us) {
+                                                      const StatementTime& time) {
   std::vector<ChangeValue> defaults(static_cast<size_t>(table.columns_size()));
   for (int i = 0; i < table.columns_size(); ++i) {
     const proto::Column& column = table.columns(i);
     if (!wanted.contains(i) || column.numbering() != proto::NOT_NUMBERED) continue;
-    NAM_ASSIGN_OR_RETURN(defaults[static_cast<size_t>(i)], StoredDefault(column, now_us));
+    NAM_ASSIGN_OR_RETURN(defaults[static_cast<size_t>(i)], StoredDefault(column, time));
   }
   return defaults;
 }

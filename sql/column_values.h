@@ -28,6 +28,6 @@ absl::StatusOr<plan::Expr> BindDefault(const Node& expression, const proto::Colu
 /// The defaults of the wanted columns, one for each column of the table: NULL for columns without one,
 /// nothing for numbered ones.
 absl::StatusOr<std::vector<ChangeValue>> BindDefaults(const proto::Table& table, const std::set<int>& wanted,
-                                                      std::optional<int64_t> now_us);
+                                                      const StatementTime& time);
 
 }  // namespace nam::sql

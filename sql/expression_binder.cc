@@ -66,6 +66,7 @@ const char* ClauseName(Clause clause) {
 }
 
 absl::StatusOr<Expr> ExpressionBinder::BindUntyped(const Node& node, Clause clause) {
+  builder_.UseZone(node.text().time().zone);
   return Expression(node, {.clause = clause});
 }
 

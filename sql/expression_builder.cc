@@ -48,6 +48,14 @@ bool DateAndTimestamp(const Type& a, const Type& b) {
   return a.kind == TypeKind::kDate && b.kind == TypeKind::kTimestamp;
 }
 
+/// A date becomes a timestamp beside one, both one with time zone beside that. 0: none of these.
+int RankOfTime(const Type& type) {
+  return type.kind == TypeKind::kDate          ? 1
+         : type.kind == TypeKind::kTimestamp   ? 2
+         : type.kind == TypeKind::kTimestampTz ? 3
+                                               : 0;
+}
+
 bool IsMidnight(const Expr& e) {
   return plan::IsLiteral(e) && e.type.kind == TypeKind::kTimestamp && !e.literal.null &&
          e.literal.number % kMicrosecondsPerDay == 0;
@@ -124,6 +132,12 @@ absl::Status ExpressionBuilder::Settle(Expr& expr, const Type& type) const {
     target = Type::Decimal(ScaleOfText(text.literal.text));
   }
   const int position = text.position;
+  if (type.kind == TypeKind::kTimestampTz) {
+    NAM_ASSIGN_OR_RETURN(text, CastZoned(std::move(text), type, position));
+    NAM_ASSIGN_OR_RETURN(Value zoned, Evaluate(text, Resolver()));
+    expr = MakeLiteral(std::move(zoned), position);
+    return absl::OkStatus();
+  }
   NAM_ASSIGN_OR_RETURN(Value value,
                        Evaluate(MakeNode(Op::kCast, target, position, {std::move(text)}), Resolver()));
   expr = MakeLiteral(std::move(value), position);
@@ -166,6 +180,10 @@ absl::Status ExpressionBuilder::Meet(Expr& expr, const Expr& other) const {
     NAM_ASSIGN_OR_RETURN(expr, Cast(std::move(expr), Type::Double(), position));
     return absl::OkStatus();
   }
+  if (RankOfTime(expr.type) > 0 && other.type.kind == TypeKind::kTimestampTz && expr.type != other.type) {
+    NAM_ASSIGN_OR_RETURN(expr, Cast(std::move(expr), other.type, position));
+    return absl::OkStatus();
+  }
   // A timestamp at midnight is compared as its day, so that conditions on dates stay conditions on their
   // codes.
   if (DateAndTimestamp(other.type, expr.type) && IsMidnight(expr) && !IsLiteral(other)) {
@@ -182,6 +200,8 @@ absl::StatusOr<Expr> ExpressionBuilder::Compare(Op op, Expr a, Expr b, int posit
   if (IsUntyped(a) && IsUntyped(b)) SettleAsString(a);
   NAM_RETURN_IF_ERROR(Settle(a, b.type));
   NAM_RETURN_IF_ERROR(Settle(b, a.type));
+  NAM_RETURN_IF_ERROR(MeetUnzoned(a, b));
+  NAM_RETURN_IF_ERROR(MeetUnzoned(b, a));
   NAM_RETURN_IF_ERROR(Meet(a, b));
   NAM_RETURN_IF_ERROR(Meet(b, a));
   if (!Comparable(a.type, b.type)) return NoOperator(op, a, b, position);
@@ -222,7 +242,8 @@ absl::StatusOr<Expr> ExpressionBuilder::Arithmetic(Op op, Expr a, Expr b, int po
   const auto partner = [op](const Expr& other) {
     const TypeKind kind = other.type.kind;
     if (kind == TypeKind::kDate && op != Op::kSubtract) return Type::Integer();
-    if (kind == TypeKind::kTimestamp && op == Op::kAdd) return Type::Interval();
+    const bool moves = RankOfTime(other.type) > 1 || kind == TypeKind::kTime;
+    if (moves && op == Op::kAdd) return Type::Interval();
     if (kind == TypeKind::kInterval && (op == Op::kMultiply || op == Op::kDivide)) return Type::Double();
     return other.type;
   };
@@ -242,7 +263,7 @@ absl::StatusOr<Expr> ExpressionBuilder::Arithmetic(Op op, Expr a, Expr b, int po
   }
   const Type type = ArithmeticType(op, a.type, b.type);
   const auto timed = [](const Expr& e) {
-    return e.type.kind == TypeKind::kTimestamp || e.type.kind == TypeKind::kInterval;
+    return RankOfTime(e.type) > 1 || e.type.kind == TypeKind::kTime || e.type.kind == TypeKind::kInterval;
   };
   if (timed(a) || timed(b)) return TimeArithmetic(op, std::move(a), std::move(b), position);
   for (Expr* side : {&a, &b}) {
@@ -284,12 +305,18 @@ absl::StatusOr<Expr> ExpressionBuilder::Cast(Expr a, const Type& type, int posit
   const bool checked = width > 0 && !(integer && width == 8 && a.op == Op::kColumn);
   const bool cut = type.kind == TypeKind::kString && type.length > 0 && type.length != Type::kAnyLength;
   if (a.type == type && !checked && !cut) return a;
+  const bool zoned = a.type.kind == TypeKind::kTimestampTz || type.kind == TypeKind::kTimestampTz;
+  const auto has_zoned = [](const Type& t) {
+    return RankOfTime(t) > 0 || t.kind == TypeKind::kTime || t.kind == TypeKind::kString;
+  };
+  const bool zoned_exists = zoned && has_zoned(a.type) && has_zoned(type) && a.type.kind != TypeKind::kTime;
+  if (zoned_exists && !cut && a.type.kind != type.kind) return CastZoned(std::move(a), type, position);
   // A boolean is cast to integer itself, and to no other integer type.
   const bool odd = a.type.kind == TypeKind::kBool && integer && width > 0 && width != 4;
-  if (odd || !plan::CastExists(a.type, type)) {
-    return UserError(sqlstate::kCannotCast, absl::StrCat("cannot cast ", KindName(a), " to ", TypeName(type)),
-                     position,
-                     "casts go between numbers, between date and timestamp, and between string and any type");
+  if (odd || (!zoned_exists && !plan::CastExists(a.type, type))) {
+    return UserError(
+        sqlstate::kCannotCast, absl::StrCat("cannot cast ", KindName(a), " to ", TypeName(type)), position,
+        "casts go between numbers, between date, time and timestamp, and between string and any type");
   }
   if (cut) return CutText(std::move(a), type, position);
   // A string is a string: the length of a column's type is no part of its values. But blanks at the end count
@@ -373,6 +400,7 @@ absl::StatusOr<Expr> ExpressionBuilder::In(Expr a, std::vector<Expr> items, int 
     }
   }
   for (Expr& item : items) {
+    NAM_RETURN_IF_ERROR(MeetUnzoned(item, a));
     if (!IsMidnight(item) || IsLiteral(a)) NAM_RETURN_IF_ERROR(Meet(a, item));
   }
   // Constants that a's type can hold become one kIn; the rest (columns, NULL, 1.5 for an integer, text whose
@@ -452,8 +480,8 @@ absl::Status ExpressionBuilder::Unify(const std::vector<Expr*>& values, const ch
     if (value->type.kind == TypeKind::kNull) continue;
     if (common.kind == TypeKind::kNull) {
       common = value->type;
-    } else if (DateAndTimestamp(common, value->type) || DateAndTimestamp(value->type, common)) {
-      common = Type::Timestamp();
+    } else if (RankOfTime(common) > 0 && RankOfTime(value->type) > 0) {
+      if (RankOfTime(value->type) > RankOfTime(common)) common = value->type;
     } else if (IsNumber(common) && IsNumber(value->type) && (common.real() || value->type.real())) {
       const bool wide = common.kind == TypeKind::kDouble || value->type.kind == TypeKind::kDouble;
       common = wide ? Type::Double() : Type::Real();

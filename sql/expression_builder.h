@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -10,8 +11,12 @@
 #include "plan/expression.h"
 #include "plan/function.h"
 #include "sql/parameters.h"
+#include "types/time_zone.h"
 
 namespace nam::sql {
+
+/// Whether PostgreSQL converts on assignment: among dates, times and timestamps.
+bool ConvertsTimes(TypeKind from, TypeKind to);
 
 /// Builds typed expressions by the rules of expression.h and folds constants.
 ///
@@ -41,6 +46,8 @@ class ExpressionBuilder {
     return expr.op == plan::Op::kLiteral && expr.type.kind == TypeKind::kNull;
   }
 
+  /// The name of the zone that timestamps are of which are written without one; UTC before.
+  void UseZone(const std::string& zone) { zone_ = zone; }
   /// Those whose types Settle finds; borrowed.
   void UseParameters(Parameters* parameters) { parameters_ = parameters; }
 
@@ -65,6 +72,11 @@ class ExpressionBuilder {
   /// [when, then, …, else]; whens are booleans.
   absl::StatusOr<plan::Expr> Case(std::vector<plan::Expr> parts, int position) const;
   absl::StatusOr<plan::Expr> Extract(plan::Op op, plan::Expr date, int position) const;
+  /// A timestamp as clocks of the session's zone show it, or what of a timestamp with time zone is looked at
+  /// there: for the field of an EXTRACT.
+  absl::StatusOr<plan::Expr> FieldSource(std::string_view field, plan::Expr time, int position) const;
+  /// The field of FieldSource's result that a field of a timestamp with time zone is.
+  static std::string UnzonedField(std::string_view field);
 
   static bool IsFunction(std::string_view name);
   /// The function of this name that takes the operands with the fewest conversions.
@@ -91,6 +103,15 @@ class ExpressionBuilder {
   /// With operands of the function's types.
   absl::StatusOr<plan::Expr> FunctionNode(plan::Function function, std::vector<plan::Expr> operands,
                                           int position) const;
+  /// A cast from or to a timestamp with time zone.
+  absl::StatusOr<plan::Expr> CastZoned(plan::Expr a, const Type& type, int position) const;
+  /// A constant with time zone that meets a timestamp without one becomes one without, where clocks never
+  /// turn back: so conditions on columns stay conditions on them.
+  absl::Status MeetUnzoned(plan::Expr& expr, const plan::Expr& other) const;
+  /// timezone(zone, time)
+  absl::StatusOr<plan::Expr> AtZone(std::string_view zone, plan::Expr time, int position) const;
+  /// What of a call with a timestamp with time zone needs the session's zone, with it.
+  absl::Status GiveZone(std::string_view name, std::vector<plan::Expr>& operands, int position) const;
   absl::StatusOr<plan::Expr> CutText(plan::Expr a, const Type& type, int position) const;
   /// A char(n) with its blanks.
   absl::StatusOr<plan::Expr> PaddedText(plan::Expr text, int position) const;
@@ -100,6 +121,7 @@ class ExpressionBuilder {
 
   Parameters* parameters_ = nullptr;
   std::optional<int64_t> now_us_;
+  std::string zone_ = kUtc;
   int conditional_ = 0;
   size_t duplicated_nodes_ = 0;
 };

@@ -101,9 +101,7 @@ absl::Status RefuseFunction(const Node& node, const std::string& name) {
   std::string hint;
   if (node.Text("funcformat") != "COERCE_SQL_SYNTAX") hint = DidYouMean(name, FunctionNames());
   if (hint.empty()) hint = "docs/design/numbers-and-types.md lists the functions";
-  const std::string shown = name == "timezone" ? "AT TIME ZONE" : Quote(name);
-  return Refusal(absl::StrCat(name == "timezone" ? "" : "function ", shown, " is not supported"),
-                 node.position(), hint);
+  return Refusal(absl::StrCat("function ", Quote(name), " is not supported"), node.position(), hint);
 }
 
 /// Clauses inside a call that would change what it computes.
@@ -360,6 +358,8 @@ absl::StatusOr<CastTarget> TypeOfName(const Node& type_name, const Expr& from) {
   if (plain && name == "int8") return CastTarget{Type::Integer(), 8};
   if (plain && name == "date") return CastTarget{Type::Date()};
   if (plain && name == "timestamp") return CastTarget{Type::Timestamp()};
+  if (plain && name == "timestamptz") return CastTarget{Type::TimestampTz()};
+  if (plain && name == "time") return CastTarget{Type::Time()};
   if (plain && name == "bool") return CastTarget{Type::Bool()};
   if (plain && name == "float8") return CastTarget{Type::Double()};
   if (plain && name == "float4") return CastTarget{Type::Real()};
@@ -369,11 +369,11 @@ absl::StatusOr<CastTarget> TypeOfName(const Node& type_name, const Expr& from) {
   if (name == "varchar" || name == "bpchar") return TextOfName(type_name, name == "bpchar");
   if (plain && name == "text") return CastTarget{Type::String()};
   std::string hint =
-      "types are smallint, integer, bigint, decimal(p, s), double precision, real, date, timestamp, "
-      "interval, "
-      "boolean, char(n), varchar(n), text, uuid and bytea";
-  if (name == "timestamp") hint = "timestamps have microseconds: leave the precision out";
-  if (name == "timestamptz") hint = "use timestamp, which has no time zone";
+      "types are smallint, integer, bigint, decimal(p, s), double precision, real, date, time, timestamp, "
+      "timestamptz, interval, boolean, char(n), varchar(n), text, uuid and bytea";
+  if (name == "timestamp" || name == "timestamptz" || name == "time")
+    hint = "times have microseconds: leave the precision out";
+  if (name == "timetz") hint = "use time, which has no time zone, or timestamptz";
   return Refusal(absl::StrCat("type ", name, plain ? "" : "(…)", " is not supported"), position, hint);
 }
 

@@ -55,7 +55,7 @@ class InsertBinder {
       const auto given = std::find(statement_.columns.begin(), statement_.columns.end(), i);
       if (given == statement_.columns.end()) defaults_.insert(i);
     }
-    NAM_ASSIGN_OR_RETURN(statement_.defaults, BindDefaults(table(), defaults_, node_.text().now_us()));
+    NAM_ASSIGN_OR_RETURN(statement_.defaults, BindDefaults(table(), defaults_, node_.text().time()));
     if (any_asks_) NAM_RETURN_IF_ERROR(MakeSourceOfRows());
     NAM_ASSIGN_OR_RETURN(statement_.checks, BindChecks(statement_.table.table));
     return Statement(std::move(statement_));

@@ -18,7 +18,8 @@ using plan::Expr;
 using plan::logical::Series;
 
 bool IsTime(const Type& type) {
-  return type.kind == TypeKind::kDate || type.kind == TypeKind::kTimestamp;
+  return type.kind == TypeKind::kDate || type.kind == TypeKind::kTimestamp ||
+         type.kind == TypeKind::kTimestampTz;
 }
 
 absl::Status NoSuchSeries(const std::vector<Expr>& arguments, int position) {

@@ -143,6 +143,7 @@ class SetBinder {
     std::vector<Column> columns = a.tree.root->columns;
     const int relation = context_.AddRelation(nullptr);
     builder_.UseParameters(node.text().parameters());
+    builder_.UseZone(node.text().time().zone);
     for (size_t i = 0; i < columns.size(); ++i) {
       NAM_RETURN_IF_ERROR(builder_.Unify({&a.values[i], &b.values[i]}, name.c_str()));
       columns[i].ref = {relation, static_cast<int>(i)};

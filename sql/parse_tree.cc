@@ -152,10 +152,9 @@ absl::Status Node::Only(std::initializer_list<std::string_view> fields) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<ParsedStatement> ParsedStatement::Parse(const std::string& text,
-                                                       std::optional<int64_t> now_us) {
+absl::StatusOr<ParsedStatement> ParsedStatement::Parse(const std::string& text, StatementTime time) {
   NAM_ASSIGN_OR_RETURN(SqlText scanned, ScanStatement(text));
-  scanned.set_now_us(now_us);
+  scanned.set_time(std::move(time));
   const PgQueryParseResult parsed = pg_query_parse(text.c_str());
   if (parsed.error != nullptr) {
     const std::string message = parsed.error->message;

@@ -60,9 +60,7 @@ class Node {
 class ParsedStatement {
  public:
   /// A syntax error, more than one statement, or none, is an error with position.
-  /// `now_us`: what now() is.
-  static absl::StatusOr<ParsedStatement> Parse(const std::string& text,
-                                               std::optional<int64_t> now_us = std::nullopt);
+  static absl::StatusOr<ParsedStatement> Parse(const std::string& text, StatementTime time = {});
 
   /// Borrows them.
   void SetParameters(Parameters& parameters) { text_->set_parameters(&parameters); }

@@ -33,9 +33,8 @@ class ArgumentScope final : public QueryScope {
 
 /// Whether PostgreSQL would convert on assignment.
 bool Converts(const Type& from, const Type& to) {
-  const auto dated = [](TypeKind kind) { return kind == TypeKind::kDate || kind == TypeKind::kTimestamp; };
   const auto number = [](const Type& type) { return type.numeric() || type.real(); };
-  return from.kind == to.kind || (number(from) && number(to)) || (dated(from.kind) && dated(to.kind)) ||
+  return from.kind == to.kind || (number(from) && number(to)) || ConvertsTimes(from.kind, to.kind) ||
          to.kind == TypeKind::kString;
 }
 
@@ -53,8 +52,10 @@ Type TargetOf(const Expr& argument, const Type& type) {
 }
 
 /// `width`: the bytes of an integer type that was written, otherwise -1.
-absl::StatusOr<Value> Argument(Expr argument, const Type& type, int width, size_t number) {
+absl::StatusOr<Value> Argument(Expr argument, const Type& type, int width, size_t number,
+                               const std::string& zone) {
   ExpressionBuilder builder;
+  builder.UseZone(zone);
   const int position = argument.position;
   NAM_RETURN_IF_ERROR(builder.Settle(argument, type));
   if (!Converts(argument.type, type)) {
@@ -122,7 +123,8 @@ absl::StatusOr<Statement> BindExecute(const Node& node) {
   return Statement(std::move(statement));
 }
 
-absl::StatusOr<Parameters> ArgumentsOf(const PrepareStatement& prepared, const ExecuteStatement& execute) {
+absl::StatusOr<Parameters> ArgumentsOf(const PrepareStatement& prepared, const ExecuteStatement& execute,
+                                       const std::string& zone) {
   if (prepared.types.size() != execute.arguments.size()) {
     return UserError(sqlstate::kSyntaxError,
                      absl::StrCat("wrong number of parameters for prepared statement ", Quote(prepared.name)),
@@ -136,7 +138,7 @@ absl::StatusOr<Parameters> ArgumentsOf(const PrepareStatement& prepared, const E
     parameter.type = prepared.types[i];
     parameter.type.precision = 0;  // of columns and of what is prepared only
     const int width = prepared.types[i].precision > 0 ? prepared.types[i].precision : -1;
-    NAM_ASSIGN_OR_RETURN(parameter.value, Argument(execute.arguments[i], parameter.type, width, i + 1));
+    NAM_ASSIGN_OR_RETURN(parameter.value, Argument(execute.arguments[i], parameter.type, width, i + 1, zone));
     if (parameter.value->null) parameter.value->type = parameter.type;
   }
   return parameters;

@@ -15,6 +15,8 @@ absl::StatusOr<Statement> BindPrepare(const Node& node, TableSource& tables, Par
 absl::StatusOr<Statement> BindExecute(const Node& node);
 
 /// The arguments as values of the parameters' types.
-absl::StatusOr<Parameters> ArgumentsOf(const PrepareStatement& prepared, const ExecuteStatement& execute);
+/// `zone` is the session's.
+absl::StatusOr<Parameters> ArgumentsOf(const PrepareStatement& prepared, const ExecuteStatement& execute,
+                                       const std::string& zone);
 
 }  // namespace nam::sql

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "sql/parameters.h"
+#include "sql/statement_time.h"
 
 namespace nam::sql {
 
@@ -46,9 +47,9 @@ class SqlText {
   SqlText(std::string text, std::vector<Token> tokens);
 
   const std::string& text() const { return text_; }
-  /// When the statement was given, in microseconds since 1970; nothing where no time is known.
-  std::optional<int64_t> now_us() const { return now_us_; }
-  void set_now_us(std::optional<int64_t> now_us) { now_us_ = now_us; }
+  /// When the statement was given, and where.
+  const StatementTime& time() const { return time_; }
+  void set_time(StatementTime time) { time_ = std::move(time); }
   /// The parameters of a statement that has some; borrowed.
   Parameters* parameters() const { return parameters_; }
   void set_parameters(Parameters* parameters) { parameters_ = parameters; }
@@ -71,7 +72,7 @@ class SqlText {
 
   std::string text_;
   std::vector<Token> tokens_;  // without comments
-  std::optional<int64_t> now_us_;
+  StatementTime time_;
   Parameters* parameters_ = nullptr;
 };
 

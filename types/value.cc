@@ -37,12 +37,9 @@ std::string DateText(int64_t days) {
 }
 
 /// Seconds have as many decimals as they need.
-std::string TimestampText(int64_t us) {
-  const int64_t days = us / kMicrosecondsPerDay - (us % kMicrosecondsPerDay < 0);
-  const int64_t of_day = us - days * kMicrosecondsPerDay;
+std::string TimeText(int64_t of_day) {
   const int64_t seconds = of_day / 1000000;
-  std::string text =
-      absl::StrFormat("%s %02d:%02d:%02d", DateText(days), seconds / 3600, seconds / 60 % 60, seconds % 60);
+  std::string text = absl::StrFormat("%02d:%02d:%02d", seconds / 3600, seconds / 60 % 60, seconds % 60);
   if (of_day % 1000000 == 0) return text;
   absl::StrAppendFormat(&text, ".%06d", of_day % 1000000);
   text.erase(text.find_last_not_of('0') + 1);
@@ -55,6 +52,11 @@ std::string UuidText(__int128 number) {
   const auto high = static_cast<uint64_t>(n >> 64), low = static_cast<uint64_t>(n);
   return absl::StrFormat("%08x-%04x-%04x-%04x-%012x", high >> 32, high >> 16 & 0xffff, high & 0xffff,
                          low >> 48, low & 0xffff'ffff'ffff);
+}
+
+std::string TimestampText(int64_t us) {
+  const int64_t days = us / kMicrosecondsPerDay - (us % kMicrosecondsPerDay < 0);
+  return absl::StrCat(DateText(days), " ", TimeText(us - days * kMicrosecondsPerDay));
 }
 
 }  // namespace
@@ -80,6 +82,10 @@ std::string Value::ToString() const {
       return DateText(static_cast<int64_t>(number));
     case TypeKind::kTimestamp:
       return TimestampText(static_cast<int64_t>(number));
+    case TypeKind::kTime:
+      return TimeText(static_cast<int64_t>(number));
+    case TypeKind::kTimestampTz:
+      return TimestampText(static_cast<int64_t>(number)) + "+00";
     case TypeKind::kString:
       return text;
     case TypeKind::kDouble:

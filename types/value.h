@@ -17,7 +17,8 @@ inline constexpr int64_t kMicrosecondsPerDay = int64_t{24} * 3600 * 1000000;
 struct Value {
   Type type;
   bool null = true;
-  /// bool, integer, date, timestamp; unscaled decimal; OrderedBits of double and real; a packed interval.
+  /// bool, integer, date, time, timestamp with and without time zone; unscaled decimal; OrderedBits of double
+  /// and real; a packed interval.
   __int128 number = 0;
   std::string text;  // string
 
@@ -29,6 +30,8 @@ struct Value {
   }
   static Value Date(int64_t days) { return {Type::Date(), false, days, {}}; }
   static Value Timestamp(int64_t us) { return {Type::Timestamp(), false, us, {}}; }
+  static Value TimestampTz(int64_t us) { return {Type::TimestampTz(), false, us, {}}; }
+  static Value Time(int64_t us) { return {Type::Time(), false, us, {}}; }
   static Value Double(double x) { return {Type::Double(), false, OrderedBits(x), {}}; }
   static Value Real(double x) { return {Type::Real(), false, OrderedBits(static_cast<float>(x)), {}}; }
   static Value Span(const Interval& interval) {
@@ -40,7 +43,8 @@ struct Value {
   double real() const { return FromOrderedBits(static_cast<int64_t>(number)); }
   Interval interval() const { return UnpackInterval(number); }
 
-  /// As printed to a user: `NULL` is the caller's business, booleans are t and f, dates ISO 8601.
+  /// As printed to a user: `NULL` is the caller's business, booleans are t and f, dates ISO 8601, timestamps
+  /// with a time zone those of UTC.
   std::string ToString() const;
 };
 

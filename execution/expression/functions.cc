@@ -5,6 +5,7 @@
 #include "execution/expression/node.h"
 #include "plan/function.h"
 #include "plan/time_field.h"
+#include "types/time_zone.h"
 
 namespace nam::execution {
 namespace {
@@ -31,10 +32,22 @@ bool HasVariableTime(const Expr& call) {
 bool ExtractsWhole(const Expr& call) {
   const std::optional<TimeField> field = ConstantField(call);
   const TypeKind of = call.children[1].type.kind;
-  if (!field || call.type.kind != TypeKind::kInteger || of == TypeKind::kInterval || !HasVariableTime(call))
-    return false;
+  const bool dated = of == TypeKind::kDate || of == TypeKind::kTimestamp;
+  if (!field || call.type.kind != TypeKind::kInteger || !dated || !HasVariableTime(call)) return false;
   return *field != TimeField::kEpoch && *field != TimeField::kMicrosecond &&
          (of == TypeKind::kTimestamp || *field > TimeField::kHour);
+}
+
+/// Whether an operand is the zone whose clocks show UTC: then timestamps with a time zone are computed with
+/// as those without are.
+bool IsUtc(const Expr& zone) {
+  return IsConstant(zone) && zone.literal.text == kUtc;
+}
+
+/// Of what moves and truncates.
+bool OfTimestamps(const Expr& call) {
+  return call.type.kind == TypeKind::kTimestamp ||
+         (call.type.kind == TypeKind::kTimestampTz && IsUtc(call.children[2]));
 }
 
 }  // namespace
@@ -45,12 +58,13 @@ bool HasVectorForm(const Expr& call) {
       return ExtractsWhole(call);
     case Function::kTruncateTime: {
       const std::optional<TimeField> field = ConstantField(call);
-      return field && plan::Truncates(*field) && call.type.kind == TypeKind::kTimestamp &&
-             HasVariableTime(call);
+      return field && plan::Truncates(*field) && OfTimestamps(call) && HasVariableTime(call);
     }
     case Function::kMoveForward:
     case Function::kMoveBack:
-      return IsConstant(call.children[1]) && call.children[0].op != Op::kLiteral;
+      return OfTimestamps(call) && IsConstant(call.children[1]) && call.children[0].op != Op::kLiteral;
+    case Function::kAtZone:
+      return IsUtc(call.children[0]) && HasVariableTime(call);
     default:
       return false;
   }
@@ -58,6 +72,8 @@ bool HasVectorForm(const Expr& call) {
 
 NodePtr MakeFunction(const Expr& call, std::vector<NodePtr> operands) {
   switch (plan::FunctionOf(call)) {
+    case Function::kAtZone:
+      return std::move(operands[1]);
     case Function::kExtract:
       return MakeTimeField(*ConstantField(call), call.children[1].type.kind == TypeKind::kDate,
                            std::move(operands[1]));

@@ -290,7 +290,10 @@ plan::Bounds BoundsOf(const plan::Slot& slot) {
   switch (type.kind) {
     case TypeKind::kDate:
       return {kLeastDay, kGreatestDay, true};
+    case TypeKind::kTime:
+      return {0, kMicrosecondsPerDay, true};
     case TypeKind::kTimestamp:
+    case TypeKind::kTimestampTz:
       return {__int128{kLeastDay} * kMicrosecondsPerDay, __int128{kGreatestDay + 1} * kMicrosecondsPerDay - 1,
               true};
     case TypeKind::kDouble:

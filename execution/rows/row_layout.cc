@@ -25,7 +25,10 @@ plan::Bounds BoundsOf(const Type& type) {
       return {0, 1, true};
     case TypeKind::kDate:
       return {kLeastDay, kGreatestDay, true};
+    case TypeKind::kTime:
+      return {0, kMicrosecondsPerDay, true};
     case TypeKind::kTimestamp:
+    case TypeKind::kTimestampTz:
       return {kLeastDay * kMicrosecondsPerDay, (kGreatestDay + 1) * kMicrosecondsPerDay - 1, true};
     case TypeKind::kDouble:
     case TypeKind::kReal:

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "types/time_zone.h"
+
+namespace nam::sql {
+
+/// The session's clock, which a statement's text does not show.
+struct StatementTime {
+  StatementTime() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): a moment is one, in UTC.
+  StatementTime(int64_t now) : now_us(now) {}
+  StatementTime(std::optional<int64_t> now, std::string time_zone)
+      : now_us(now), zone(std::move(time_zone)) {}
+
+  std::optional<int64_t> now_us;  // since 1970; nothing where no time is known
+  std::string zone = kUtc;        // a name that TimeZone::Find knows
+};
+
+}  // namespace nam::sql
