@@ -138,9 +138,7 @@ class SessionImpl final : public Session {
     return sql::Bind(statement, tables_, now);
   }
 
-  sql::StatementTime Now() const {
-    return {WallTimeUs(attachment_.fabric().clock()), settings_.time_zone};
-  }
+  sql::StatementTime Now() const { return {WallTimeUs(attachment_.fabric().clock()), settings_.time_zone}; }
 
   bool InTransaction() const { return records_.has_value() && records_->in_transaction(); }
 
@@ -265,8 +263,7 @@ class SessionImpl final : public Session {
   absl::StatusOr<ResultSet> Run(const sql::ExecuteStatement& statement) {
     NAM_RETURN_IF_ERROR(MayRun(""));
     NAM_ASSIGN_OR_RETURN(const sql::PrepareStatement* prepared, prepared_.Find(statement));
-    const absl::StatusOr<sql::Statement> bound =
-        sql::BindPrepared(*prepared, statement, tables_, Now());
+    const absl::StatusOr<sql::Statement> bound = sql::BindPrepared(*prepared, statement, tables_, Now());
     absl::StatusOr<ResultSet> result = bound.ok() ? RunWithServers(*bound) : bound.status();
     if (!result.ok()) return WithoutPosition(result.status());
     return result;

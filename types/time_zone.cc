@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
@@ -73,21 +74,24 @@ std::optional<int32_t> ParseOffset(std::string_view text) {
 
 /// `+02`, `UTC-05:30`, `<+02>-02`: an optional name, then how far it is to the west.
 std::optional<TimeZone> FindPosix(std::string_view name) {
+  std::string abbreviation;
   if (name.starts_with('<')) {
     const size_t end = name.find('>');
     if (end == std::string_view::npos) return std::nullopt;
+    abbreviation = name.substr(1, end - 1);
     name.remove_prefix(end + 1);
   } else {
     const auto letters =
         static_cast<size_t>(std::find_if_not(name.begin(), name.end(), IsLetter) - name.begin());
     if (letters > 0 && letters < 3) return std::nullopt;
+    abbreviation = absl::AsciiStrToUpper(std::string(name.substr(0, letters)));
     name.remove_prefix(letters);
   }
   const bool east = name.starts_with('-');
   if (east || name.starts_with('+')) name.remove_prefix(1);
   const std::optional<int32_t> offset = ParseOffset(name);
   if (!offset || *offset > kGreatestOffset) return std::nullopt;
-  return TimeZone::Fixed(east ? *offset : -*offset);
+  return TimeZone::Fixed(east ? *offset : -*offset, std::move(abbreviation));
 }
 
 /// `europe/berlin` as `Europe/Berlin`.
@@ -124,9 +128,7 @@ std::optional<TimeZone> TimeZone::Find(std::string_view name) {
   const std::string lower = absl::AsciiStrToLower(std::string(name));
   for (const NamedOffset& known : kAbbreviations) {
     if (lower != known.name) continue;
-    TimeZone zone = Fixed(known.minutes * kMinute);
-    zone.abbreviation_ = absl::AsciiStrToUpper(known.minutes == 0 && lower == "z" ? kUtc : lower);
-    return zone;
+    return Fixed(known.minutes * kMinute, lower == "z" ? kUtc : absl::AsciiStrToUpper(lower));
   }
   if (!MayBePlace(name)) return FindPosix(name);
   TimeZone zone;
@@ -146,9 +148,10 @@ const TimeZone* TimeZone::OfThread(std::string_view name) {
   return last ? &*last : nullptr;
 }
 
-TimeZone TimeZone::Fixed(int32_t offset_seconds) {
+TimeZone TimeZone::Fixed(int32_t offset_seconds, std::string abbreviation) {
   TimeZone zone;
   zone.offset_ = offset_seconds;
+  zone.abbreviation_ = std::move(abbreviation);
   return zone;
 }
 

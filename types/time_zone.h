@@ -26,7 +26,7 @@ class TimeZone {
   /// The zone of the thread's last call, if it has this name; otherwise as Find. The pointer holds until the
   /// thread's next call; nullptr: there is no such zone.
   static const TimeZone* OfThread(std::string_view name);
-  static TimeZone Fixed(int32_t offset_seconds);
+  static TimeZone Fixed(int32_t offset_seconds, std::string abbreviation = {});
 
   /// Whether clocks are always as far from UTC.
   bool fixed() const { return fixed_; }

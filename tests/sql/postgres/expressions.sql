@@ -260,6 +260,141 @@ date_trunc('dow', timestamp '2001-05-17 13:14:15.678')
 make_date(2020, 2, 29)
 make_date(2021, 2, 29)
 make_date(2020, 13, 1)
+# Times
+'10:11'::time
+time '10:11:12.5'
+time '10:11:12.1234567'
+time '24:00:00'
+time '24:00:01'
+time '25:00'
+time 'x'
+time '101112'
+time '1011'
+time '2024-01-02 10:11:12'
+time '10:11:12+02'
+time '10:11'::text
+time '10:11'::interval
+'26:30'::interval::time
+'-1:30'::interval::time
+'1 day 2 hours'::interval::time
+timestamp '1969-12-31 23:30'::time
+date '2024-01-01'::time
+time '10:00'::timestamp
+1::time
+time '10:00' + interval '15 hours'
+interval '1 day 1 hour' + time '10:00'
+time '10:00' - interval '11 hours'
+time '24:00' + interval '0'
+time '10:00' - time '12:30'
+date '2024-01-31' + time '10:00'
+time '10:00' + date '2024-01-31'
+timestamp '2024-01-31 20:00' + time '10:00'
+interval '3 hours' - time '1:00'
+time '10:00' < time '10:00:00.000001'
+time '10:00' = '10:00'
+time '10:00' between '9:00' and '11:00'
+time '10:00' in ('9:00', '10:00')
+time '10:00' = timestamp '2024-01-01 10:00'
+extract(hour from time '13:14:15.678')
+extract(second from time '13:14:15.678')
+extract(epoch from time '13:14:15.678')
+extract(microseconds from time '13:14:15.678')
+extract(day from time '13:14:15.678')
+extract(foo from time '13:14:15.678')
+date_part('minute', time '13:14:15.678')
+date_trunc('hour', time '13:14:15.678')
+to_char(time '13:04:05.678', 'HH24:MI:SS.MS HH12 AM')
+greatest(time '10:00', time '11:00')
+coalesce(null, time '10:00')
+case when true then time '10:00' else '11:00' end
+# Timestamps with time zone
+timestamptz '2024-01-01 10:00+02'
+timestamptz '2024-01-01 10:00:00.123456-05:30'
+timestamptz '2024-01-01 10:00 +0530'
+timestamptz '2024-01-01T10:00:00Z'
+timestamptz '2024-01-01 10:00 UTC'
+timestamptz '2024-01-01 10:00 utc'
+timestamptz '2024-01-01 10:00 PST'
+timestamptz '2024-07-01 10:00 CEST'
+timestamptz '2024-07-01 10:00 Europe/Berlin'
+timestamptz '2024-01-01 10:00 Europe/Berlin'
+timestamptz '2024-01-01 10:00 europe/berlin'
+timestamptz '2024-03-31 02:30 Europe/Berlin'
+timestamptz '2024-10-27 02:30 Europe/Berlin'
+timestamptz '2024-01-01 10:00 America/New_York'
+timestamptz '1850-01-01 10:00 Europe/Berlin'
+timestamptz '2099-07-01 10:00 Europe/Berlin'
+timestamptz '2024-01-01 10:00 Nowhere/Else'
+timestamptz '2024-01-01 10:00+16'
+timestamptz '2024-01-01'
+timestamptz '2024-01-01 10:00'
+timestamptz '2024-13-01 10:00+02'
+timestamptz 'x'
+'2024-01-01 10:00+02'::timestamp with time zone
+timestamp '2024-01-01 10:00+02'
+date '2024-01-01 10:00+02'
+timestamptz '2024-01-01 10:00+02'::text
+timestamptz '2024-01-01 10:00+02'::varchar(10)
+timestamptz '2024-01-01 00:30+02'::timestamp
+timestamptz '2024-01-01 00:30+02'::date
+timestamptz '2024-01-01 00:30+02'::time
+date '2024-01-01'::timestamptz
+timestamp '2024-01-01 10:00'::timestamptz
+time '10:00'::timestamptz
+1::timestamptz
+timestamptz '2024-01-01'::integer
+timestamptz '2024-01-01 10:00+02' = timestamptz '2024-01-01 08:00+00'
+timestamptz '2024-01-01 10:00+02' = timestamp '2024-01-01 08:00'
+timestamptz '2024-01-01 10:00+02' > date '2024-01-01'
+date '2024-01-01' = timestamptz '2024-01-01 00:00+00'
+timestamptz '2024-01-01 10:00+02' < '2024-01-01 09:00'
+timestamptz '2024-01-01 10:00+02' in ('2024-01-01 08:00', '2024-01-02')
+timestamptz '2024-01-01 10:00+02' between '2024-01-01' and '2024-01-02'
+timestamptz '2024-01-31 10:00+02' + interval '1 month'
+interval '1 day' + timestamptz '2024-01-31 10:00+02'
+timestamptz '2024-03-31 10:00+02' - interval '1 month 1 hour'
+timestamptz '2024-01-31 10:00+02' + time '1:00'
+timestamptz '2024-01-31 10:00+02' - timestamptz '2024-01-01 10:00+00'
+timestamptz '2024-01-31 10:00+02' - timestamp '2024-01-01 10:00'
+timestamptz '2024-01-31 10:00+02' - date '2024-01-01'
+date '2024-01-31' - timestamptz '2024-01-01 10:00+00'
+timestamptz '2024-01-31 10:00+02' + 1
+timestamptz '2024-01-31 10:00+02' at time zone 'Europe/Berlin'
+timestamptz '2024-07-31 10:00+02' at time zone 'america/new_york'
+timestamptz '2024-01-31 10:00+02' at time zone '+02'
+timestamptz '2024-01-31 10:00+02' at time zone 'UTC-3'
+timestamptz '2024-01-31 10:00+02' at time zone 'PST'
+timestamptz '2024-01-31 10:00+02' at time zone interval '-3:30'
+timestamptz '2024-01-31 10:00+02' at time zone 'Nowhere/Else'
+timestamp '2024-01-31 10:00' at time zone 'Europe/Berlin'
+timestamp '2024-07-31 10:00' at time zone 'Europe/Berlin'
+timestamp '2024-07-31 10:00' at time zone 'utc' at time zone 'Asia/Kolkata'
+date '2024-07-31' at time zone 'Europe/Berlin'
+timezone('Asia/Tokyo', timestamptz '2024-01-31 10:00+02')
+extract(hour from timestamptz '2024-01-31 10:11:12.5+02')
+extract(epoch from timestamptz '2024-01-31 10:11:12.5+02')
+extract(year from timestamptz '2024-01-01 00:30+02')
+extract(timezone from timestamptz '2024-01-31 10:11:12.5+02')
+extract(timezone_hour from timestamptz '2024-01-31 10:11:12.5+02')
+extract(dow from timestamptz '2024-01-31 10:11:12.5+02')
+date_part('hour', timestamptz '2024-01-31 10:11:12.5+02')
+date_part('epoch', timestamptz '2024-01-31 10:11:12.5+02')
+date_trunc('month', timestamptz '2024-02-01 00:30+02')
+date_trunc('hour', timestamptz '2024-01-31 10:11:12.5+02')
+date_trunc('day', timestamptz '2024-01-31 10:11:12.5+02', 'Europe/Berlin')
+date_trunc('day', timestamptz '2024-07-31 23:11:12.5+00', 'America/New_York')
+date_trunc('foo', timestamptz '2024-01-31 10:11:12.5+02')
+date_trunc('month', date '2024-02-15')
+age(timestamptz '2024-03-15 00:00+02', timestamptz '2023-01-20 00:00+02')
+to_char(timestamptz '2024-01-31 10:11:12.5+02', 'YYYY-MM-DD HH24:MI:SS TZ OF TZH:TZM tz')
+to_timestamp(1700000000)
+to_timestamp(1700000000.123456)
+to_timestamp(-0.5)
+greatest(timestamptz '2024-01-01 10:00+02', timestamp '2024-01-01 09:00')
+coalesce(date '2024-01-01', timestamptz '2024-01-01 10:00+02')
+case when true then timestamp '2024-01-01 10:00' else timestamptz '2024-01-01 10:00+02' end
+nullif(timestamptz '2024-01-01 10:00+02', '2024-01-01 08:00')
+timestamptz '2024-01-01 10:00+02' || 'x'
 to_char(timestamp '2020-05-07 03:04:05.678', 'YYYY-MM-DD HH24:MI:SS')
 to_char(timestamp '2020-05-07 15:04:05.678', 'HH12:MI AM')
 to_char(timestamp '2020-05-07 15:04:05.678', 'hh:mi p.m.')

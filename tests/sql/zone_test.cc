@@ -1,0 +1,96 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "plan/expression.h"
+#include "sql/bound_query.h"
+#include "tests/sql/fake_tables.h"
+#include "tests/sql/flat_query.h"
+#include "types/sql_error.h"
+
+/// Sessions whose time zone is not UTC.
+namespace nam::sql {
+namespace {
+
+absl::StatusOr<Statement> BindIn(const std::string& zone, const std::string& text) {
+  FakeTables tables;
+  constexpr int64_t kNowUs = 1'588'895'999'000'000;  // 2020-05-07 23:59:59 UTC
+  return Bind(text, tables, StatementTime(kNowUs, zone));
+}
+
+std::string ResultIn(const std::string& zone, const std::string& expression) {
+  const absl::StatusOr<Statement> bound = BindIn(zone, "select " + expression + " from t");
+  if (!bound.ok()) {
+    const auto error = SqlErrorOf(bound.status());
+    return error ? "!" + error->sqlstate : bound.status().ToString();
+  }
+  const FlatQuery query = Flatten(*std::get<TreeStatement>(*bound).tree).value();
+  const absl::StatusOr<Value> value = plan::Evaluate(query.select.at(0).expr, plan::Resolver());
+  return value.ok() ? value->ToString() : value.status().ToString();
+}
+
+/// zones.txt: a zone, an expression of zones.sql, and what `select (expression)::text` of PostgreSQL 15 says
+/// in a session of the zone.
+TEST(ZoneTest, AsPostgreSql) {
+  std::ifstream in("tests/sql/postgres/zones.txt");
+  size_t lines = 0;
+  for (std::string line; std::getline(in, line); ++lines) {
+    const size_t first = line.find('\t'), last = line.rfind('\t');
+    const std::string zone = line.substr(0, first), expression = line.substr(first + 1, last - first - 1);
+    EXPECT_EQ(ResultIn(zone, "(" + expression + ")::text"), line.substr(last + 1))
+        << zone << ": " << expression;
+  }
+  EXPECT_GE(lines, 150u);
+}
+
+TEST(ZoneTest, ClocksOfTheSession) {
+  EXPECT_EQ(ResultIn("Europe/Berlin", "now()::text"), "2020-05-08 01:59:59+02");
+  EXPECT_EQ(ResultIn("Europe/Berlin", "current_timestamp::text"), "2020-05-08 01:59:59+02");
+  EXPECT_EQ(ResultIn("Europe/Berlin", "localtimestamp"), "2020-05-08 01:59:59");
+  EXPECT_EQ(ResultIn("Europe/Berlin", "localtime"), "01:59:59");
+  EXPECT_EQ(ResultIn("Europe/Berlin", "current_date"), "2020-05-08");
+  EXPECT_EQ(ResultIn("UTC", "current_date"), "2020-05-07");
+  EXPECT_EQ(ResultIn("UTC", "now()"), "2020-05-07 23:59:59+00");
+  EXPECT_EQ(ResultIn("UTC", "current_time"), "!0A000");
+}
+
+/// The result of a query has texts, as its reader does not know the zone.
+TEST(ZoneTest, ResultsAreInTheZone) {
+  const auto root_type = [](const std::string& zone, const std::string& text) {
+    const absl::StatusOr<Statement> bound = BindIn(zone, text);
+    if (!bound.ok()) return bound.status().ToString();
+    return TypeName(std::get<TreeStatement>(*bound).tree->root->columns.at(0).type);
+  };
+  EXPECT_EQ(root_type("UTC", "select now()"), "timestamp with time zone");
+  EXPECT_EQ(root_type("Europe/Berlin", "select now()"), "varchar");
+  EXPECT_EQ(root_type("Europe/Berlin", "select now() union select current_date order by 1"), "varchar");
+  EXPECT_EQ(root_type("Europe/Berlin", "select localtimestamp"), "timestamp");
+}
+
+TEST(ZoneTest, Settings) {
+  const auto set = [](const std::string& text) {
+    const absl::StatusOr<Statement> bound = BindIn("UTC", text);
+    if (!bound.ok()) return bound.status().ToString();
+    const auto& statement = std::get<SetStatement>(*bound);
+    return statement.name + "=" + statement.value;
+  };
+  EXPECT_EQ(set("set timezone = 'Europe/Berlin'"), "TimeZone=Europe/Berlin");
+  EXPECT_EQ(set("set timezone to utc"), "TimeZone=utc");
+  EXPECT_EQ(set("set time zone 'Asia/Tokyo'"), "TimeZone=Asia/Tokyo");
+  EXPECT_EQ(set("set time zone 2"), "TimeZone=2");
+  EXPECT_EQ(set("set time zone -3.5"), "TimeZone=-3.5");
+  EXPECT_EQ(set("set time zone default"), "TimeZone=UTC");
+  EXPECT_EQ(set("reset timezone"), "TimeZone=UTC");
+  for (const char* show : {"show timezone", "show time zone"}) {
+    const absl::StatusOr<Statement> shown = BindIn("Asia/Tokyo", show);
+    ASSERT_TRUE(shown.ok()) << shown.status();
+    const plan::logical::Node& root = *std::get<TreeStatement>(*shown).tree->root;
+    EXPECT_EQ(root.columns.at(0).name, "TimeZone");
+    EXPECT_EQ(root.As<plan::logical::Values>()->rows.at(0).at(0).text, "Asia/Tokyo");
+  }
+}
+
+}  // namespace
+}  // namespace nam::sql
