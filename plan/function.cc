@@ -174,6 +174,47 @@ constexpr Signature kSignatures[] = {
     {F::kTimestampTzOfText, "timestamptz_in", "tt", 'Z'},
     {F::kTextOfTimestampTz, "timestamptz_out", "Zt", 't'},
     {F::kToTimestamp, "to_timestamp", "f", 'Z'},
+    {F::kMatchedPart, "substring", "tt", 't'},
+    {F::kSimilarPart, "substring_similar", "tt", 't'},
+    {F::kReplaceMatches, "regexp_replace", "ttt", 't'},
+    {F::kReplaceMatches, "regexp_replace", "tttt", 't'},
+    {F::kReplaceMatches, "regexp_replace", "ttti", 't'},
+    {F::kReplaceMatches, "regexp_replace", "tttii", 't'},
+    {F::kReplaceMatches, "regexp_replace", "tttiit", 't'},
+    {F::kCountMatches, "regexp_count", "tt", 'i'},
+    {F::kCountMatches, "regexp_count", "tti", 'i'},
+    {F::kCountMatches, "regexp_count", "ttit", 'i'},
+    {F::kHasMatch, "regexp_like", "tt", 'b'},
+    {F::kHasMatch, "regexp_like", "ttt", 'b'},
+    {F::kNthMatch, "regexp_substr", "tt", 't'},
+    {F::kNthMatch, "regexp_substr", "tti", 't'},
+    {F::kNthMatch, "regexp_substr", "ttii", 't'},
+    {F::kNthMatch, "regexp_substr", "ttiit", 't'},
+    {F::kNthMatch, "regexp_substr", "ttiiti", 't'},
+    {F::kMatchPlace, "regexp_instr", "tt", 'i'},
+    {F::kMatchPlace, "regexp_instr", "tti", 'i'},
+    {F::kMatchPlace, "regexp_instr", "ttii", 'i'},
+    {F::kMatchPlace, "regexp_instr", "ttiii", 'i'},
+    {F::kMatchPlace, "regexp_instr", "ttiiit", 'i'},
+    {F::kMatchPlace, "regexp_instr", "ttiiiti", 'i'},
+    {F::kOverlay, "overlay", "tti", 't'},
+    {F::kOverlay, "overlay", "ttii", 't'},
+    {F::kFormatText, "format", "t", 't', false},
+    {F::kFormatText, "format", "ta*", 't', false},
+    {F::kGreatestDivisor, "gcd", "ii", 'i'},
+    {F::kLeastMultiple, "lcm", "ii", 'i'},
+    {F::kBitsAnd, "int8and", "ii", 'i'},
+    {F::kBitsOr, "int8or", "ii", 'i'},
+    {F::kBitsXor, "int8xor", "ii", 'i'},
+    {F::kBitsNot, "int8not", "i", 'i'},
+    {F::kShiftLeft, "int8shl", "ii", 'i'},
+    {F::kShiftRight, "int8shr", "ii", 'i'},
+    {F::kJustifyDays, "justify_days", "I", 'I'},
+    {F::kJustifyHours, "justify_hours", "I", 'I'},
+    {F::kJustifyInterval, "justify_interval", "I", 'I'},
+    {F::kToDate, "to_date", "tt", 'D'},
+    {F::kTimestampByPattern, "to_timestamp", "tt", 'T'},
+    {F::kOverlaps, "overlaps", "TTTT", 'b', false},
 };
 
 constexpr size_t kFunctions = static_cast<size_t>(kLastFunction) + 1;
@@ -294,13 +335,28 @@ bool IsStrict(Function function) {
   return kFirst[static_cast<size_t>(function)]->strict;
 }
 
+bool MakesNulls(Function function) {
+  switch (function) {
+    case F::kToChar:  // of an empty pattern
+    case F::kMatchedPart:
+    case F::kSimilarPart:
+    case F::kNthMatch:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool NeverNull(Function function, std::span<const Slot> operands) {
   const auto present = [](const Slot& slot) { return !slot.nullable; };
   switch (function) {
     case F::kConcatAll:
       return true;
     case F::kConcatWith:
+    case F::kFormatText:
       return present(operands[0]);
+    case F::kOverlaps:
+      return std::all_of(operands.begin(), operands.end(), present);
     default:  // GREATEST, LEAST
       return std::any_of(operands.begin(), operands.end(), present);
   }
@@ -377,7 +433,18 @@ Bounds ResultBounds(const Expr& call) {
     case F::kBitLength:
     case F::kPosition:
     case F::kAscii:
+    case F::kCountMatches:
+    case F::kMatchPlace:
+    case F::kGreatestDivisor:
+    case F::kLeastMultiple:
       return {0, INT64_MAX, true};
+    case F::kBitsAnd:
+    case F::kBitsOr:
+    case F::kBitsXor:
+    case F::kBitsNot:
+    case F::kShiftLeft:
+    case F::kShiftRight:
+      return {INT64_MIN, INT64_MAX, true};
     case F::kSign:
       return call.type.numeric() ? Bounds{-1, 1, true} : Bounds{};
     default:
@@ -395,6 +462,9 @@ absl::StatusOr<Value> Apply(const Expr& call, std::span<const Value> arguments) 
     return ApplyToBytes(call, arguments);
   if (function <= F::kMatchesIgnoreCase) return ApplyToText(call, arguments);
   if (function <= F::kAtan2) return ApplyToNumbers(call, arguments);
+  if (function >= F::kMatchedPart && function <= F::kMatchPlace) return ApplyToMatches(call, arguments);
+  if (function == F::kOverlay || function == F::kFormatText) return ApplyToText(call, arguments);
+  if (function >= F::kGreatestDivisor && function <= F::kShiftRight) return ApplyToBits(call, arguments);
   return ApplyToTimes(call, arguments);
 }
 

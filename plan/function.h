@@ -117,8 +117,35 @@ enum class Function : uint8_t {
   kTimestampTzOfText,  // [text, zone of texts without one]
   kTextOfTimestampTz,  // [timestamptz, zone]
   kToTimestamp,        // [seconds since 1970]
+  // Of texts by regular expressions (plan/regular_expression.h); flags are i, c, g, s and t
+  kMatchedPart,     // [text, expression]: substring(text from expression); NULL without a match
+  kSimilarPart,     // [text, expression]: of the only group of one that is as long as the text
+  kReplaceMatches,  // regexp_replace [text, expression, by (, flags) or (, start (, which (, flags)))]
+  kCountMatches,    // regexp_count [text, expression (, start (, flags))]
+  kHasMatch,        // regexp_like [text, expression (, flags)]
+  kNthMatch,        // regexp_substr [text, expression (, start (, which (, flags (, group))))]
+  kMatchPlace,      // regexp_instr [text, expression (, start (, which (, end (, flags (, group)))))]
+  // Of text
+  kOverlay,     // [text, by, from] or [text, by, from, characters]
+  kFormatText,  // format(pattern, …): %s %I %L
+  // Of integers
+  kGreatestDivisor,  // gcd [a, b]
+  kLeastMultiple,    // lcm [a, b]
+  kBitsAnd,          // [a, b], of 64 bits, as those below
+  kBitsOr,
+  kBitsXor,
+  kBitsNot,     // [a]
+  kShiftLeft,   // [a, n]: by n modulo 64
+  kShiftRight,  // likewise
+  // Of times
+  kJustifyDays,  // [interval]: 30 days become a month
+  kJustifyHours,
+  kJustifyInterval,
+  kToDate,              // [text, pattern]
+  kTimestampByPattern,  // likewise
+  kOverlaps,  // [a timestamp, another, a timestamp, another]: whether the spans have something in common
 };
-inline constexpr Function kLastFunction = Function::kToTimestamp;
+inline constexpr Function kLastFunction = Function::kOverlaps;
 
 /// One way to call a function. Types of arguments are letters: t text, b boolean, i integer, n decimal,
 /// f double precision, D date, T timestamp, Z timestamp with time zone, C time, I interval, U uuid, B bytea,
@@ -146,6 +173,8 @@ inline Function FunctionOf(const Expr& e) {
 /// The signature that the operands fit exactly; nullptr if there is none.
 const Signature* SignatureOf(Function function, std::span<const Type> arguments);
 bool IsStrict(Function function);
+/// Whether a strict one may be NULL where no argument is.
+bool MakesNulls(Function function);
 /// Of one that is not strict: whether it has a value for operands of these types.
 bool NeverNull(Function function, std::span<const Slot> operands);
 /// The name in SQL.

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
@@ -16,6 +18,15 @@ absl::StatusOr<Value> ApplyToNumbers(const Expr& call, std::span<const Value> ar
 absl::StatusOr<Value> ApplyToTimes(const Expr& call, std::span<const Value> arguments);
 /// Those that have a time zone among their arguments, and to_timestamp.
 absl::StatusOr<Value> ApplyToZones(const Expr& call, std::span<const Value> arguments);
+absl::StatusOr<Value> ApplyToMatches(const Expr& call, std::span<const Value> arguments);
+absl::StatusOr<Value> ApplyToBits(const Expr& call, std::span<const Value> arguments);
+
+/// 54000 for a text of more than kLongestResultBytes.
+absl::Status TextTooLong(int position);
+/// By format's pattern; the pattern is no NULL.
+absl::StatusOr<std::string> FormatText(const Expr& call, std::span<const Value> arguments);
+/// The microseconds that a text says by to_timestamp's pattern.
+absl::StatusOr<int64_t> TimeOfText(const Expr& call, std::string_view text, std::string_view pattern);
 
 absl::StatusOr<Value> ApplyToBytes(const Expr& call, std::span<const Value> arguments);
 absl::StatusOr<Value> ApplyToIntervals(const Expr& call, std::span<const Value> arguments);

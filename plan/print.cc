@@ -9,6 +9,8 @@
 #include "absl/strings/str_join.h"
 #include "plan/aggregate_slots.h"
 #include "plan/flow.h"
+#include "types/interval.h"
+#include "types/real.h"
 #include "types/value.h"
 
 namespace nam::plan {
@@ -67,16 +69,23 @@ std::string Text(Runs runs) {
   return kTexts[static_cast<size_t>(runs)];
 }
 
-std::string Text(const FrameBound& bound) {
+/// A distance of the key's type.
+std::string TextOfOffset(__int128 offset, const WindowFrame& frame, const Type& key) {
+  if (frame.unit != WindowFrame::Unit::kRange || key.numeric()) return Int128ToString(offset);
+  return key.real() ? RealText(FromOrderedBits(static_cast<int64_t>(offset)), /*real=*/false)
+                    : absl::StrCat("'", IntervalText(UnpackInterval(offset)), "'");
+}
+
+std::string Text(const FrameBound& bound, const WindowFrame& frame, const Type& key) {
   switch (bound.kind) {
     case FrameBound::Kind::kUnboundedPreceding:
       return "unbounded preceding";
     case FrameBound::Kind::kPreceding:
-      return absl::StrCat(Int128ToString(bound.offset), " preceding");
+      return absl::StrCat(TextOfOffset(bound.offset, frame, key), " preceding");
     case FrameBound::Kind::kCurrentRow:
       return "current row";
     case FrameBound::Kind::kFollowing:
-      return absl::StrCat(Int128ToString(bound.offset), " following");
+      return absl::StrCat(TextOfOffset(bound.offset, frame, key), " following");
     case FrameBound::Kind::kUnboundedFollowing:
       return "unbounded following";
   }
@@ -87,12 +96,13 @@ bool HasFrame(const WindowCall& call) {
   return call.function == WindowFunction::kAggregate || call.function >= WindowFunction::kFirstValue;
 }
 
-std::string Text(const WindowFrame& frame) {
+std::string Text(const WindowFrame& frame, const Type& key) {
   static constexpr const char* kUnits[] = {"rows", "range", "groups"};
   static constexpr const char* kExclusions[] = {"", " exclude current row", " exclude group",
                                                 " exclude ties"};
-  return absl::StrCat(" ", kUnits[static_cast<size_t>(frame.unit)], " between ", Text(frame.start), " and ",
-                      Text(frame.end), kExclusions[static_cast<size_t>(frame.exclusion)]);
+  return absl::StrCat(" ", kUnits[static_cast<size_t>(frame.unit)], " between ",
+                      Text(frame.start, frame, key), " and ", Text(frame.end, frame, key),
+                      kExclusions[static_cast<size_t>(frame.exclusion)]);
 }
 
 std::string Text(const Order& order, const Names& names) {
@@ -205,7 +215,7 @@ class Printer {
                      sink.parts, " parts of (", absl::StrJoin(Picked(sink.keys, names_), ", "), ")");
     return text + Partners(join.probe, Picked(join.build.payload, built));
   }
-  std::string Source(const Pipeline&, const WindowSource& window) {
+  std::string Source(const Pipeline& pipeline, const WindowSource& window) {
     names_ = left_[window.pipeline];
     const Names rows = names_;
     const std::span<const Order> order = std::get<SortSink>(plan_.pipelines[window.pipeline].sink).order;
@@ -215,11 +225,13 @@ class Printer {
     if (window.order_keys > 0)
       absl::StrAppend(&text, " order by ",
                       Text(order.subspan(window.partition_keys, window.order_keys), rows));
+    const Type key =
+        window.order_keys > 0 ? pipeline.schemas[0][order[window.partition_keys].slot].type : Type::Integer();
     for (const WindowCall& call : window.calls) {
       const bool aggregate = call.function == WindowFunction::kAggregate;
       absl::StrAppend(&text, ", ", aggregate ? NameOf(call.aggregate) : NameOf(call.function), "(",
                       absl::StrJoin(Picked(call.arguments, rows), ", "), ")",
-                      HasFrame(call) ? Text(call.frame) : "");
+                      HasFrame(call) ? Text(call.frame, key) : "");
       names_.push_back(absl::StrCat("#", names_.size()));
     }
     return text;

@@ -3,8 +3,10 @@
 #include <re2/re2.h>
 
 #include <array>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -33,15 +35,32 @@ class Translator {
         if (!left_.starts_with("(?:")) return Bad("quantifier operand invalid");
         Take(3);
       } else if (c == '{' && left_.size() > 1 && left_[1] >= '0' && left_[1] <= '9') {
+        const bool of_one_size = left_.substr(0, left_.find('}')).find(',') == std::string_view::npos;
         NAM_RETURN_IF_ERROR(Bound());
+        if (of_one_size && !left_.starts_with('?')) continue;
+        Quantified();
+      } else if (c == '*' || c == '+' || c == '?') {
+        Take(1);
+        Quantified();
       } else {
+        alternates_ = alternates_ || c == '|';
         Take(1);
       }
     }
     return std::move(out_);
   }
 
+  /// Whether there are quantifiers that take as little as they can, beside others or |: of these PostgreSQL
+  /// decides for all of an expression what RE2 decides for each.
+  bool mixes_greed() const { return lazy_ && (greedy_ || alternates_); }
+  bool lazy() const { return lazy_; }
+
  private:
+  void Quantified() {
+    const bool lazy = left_.starts_with('?');
+    (lazy ? lazy_ : greedy_) = true;
+    if (lazy) Take(1);
+  }
   absl::Status Bad(std::string_view what) const {
     return UserError(sqlstate::kBadExpression,
                      absl::StrCat("invalid regular expression: ", std::string(what)), position_);
@@ -206,13 +225,27 @@ class Translator {
   std::string_view left_;
   const int position_;
   std::string out_;
+  bool lazy_ = false, greedy_ = false, alternates_ = false;
 };
+
+RE2::Options OptionsOf(bool ignore_case, bool longest) {
+  RE2::Options options;
+  options.set_case_sensitive(!ignore_case);
+  options.set_dot_nl(true);
+  options.set_log_errors(false);
+  options.set_longest_match(longest);
+  return options;
+}
 
 }  // namespace
 
 struct RegularExpression::Impl {
-  explicit Impl(const std::string& pattern, const RE2::Options& options) : expression(pattern, options) {}
+  Impl(const std::string& pattern, bool ignore_case, bool finds_longest)
+      : expression(pattern, OptionsOf(ignore_case, false)) {
+    if (finds_longest && expression.ok()) longest.emplace(pattern, OptionsOf(ignore_case, true));
+  }
   const RE2 expression;
+  std::optional<RE2> longest;  // nothing: the first match is the one that is looked for
 };
 
 RegularExpression::RegularExpression(std::unique_ptr<const Impl> impl) : impl_(std::move(impl)) {}
@@ -220,13 +253,16 @@ RegularExpression::~RegularExpression() = default;
 
 absl::StatusOr<std::shared_ptr<const RegularExpression>> RegularExpression::Compile(std::string_view pattern,
                                                                                     bool ignore_case,
-                                                                                    int position) {
-  NAM_ASSIGN_OR_RETURN(const std::string translated, Translator(pattern, position).Translate(&ignore_case));
-  RE2::Options options;
-  options.set_case_sensitive(!ignore_case);
-  options.set_dot_nl(true);
-  options.set_log_errors(false);
-  auto impl = std::make_unique<const Impl>(translated, options);
+                                                                                    int position,
+                                                                                    Purpose purpose) {
+  Translator translator(pattern, position);
+  NAM_ASSIGN_OR_RETURN(const std::string translated, translator.Translate(&ignore_case));
+  if (purpose == Purpose::kFind && translator.mixes_greed()) {
+    return Refusal("a quantifier with ? beside others or | in a regular expression is not supported here",
+                   position, "use either *, +, ? or *?, +?, ??");
+  }
+  const bool finds_longest = purpose == Purpose::kFind && !translator.lazy();
+  auto impl = std::make_unique<const Impl>(translated, ignore_case, finds_longest);
   if (!impl->expression.ok()) {
     const bool too_large = impl->expression.error_code() == RE2::ErrorPatternTooLarge;
     return UserError(too_large ? sqlstate::kTooComplex : sqlstate::kBadExpression,
@@ -239,23 +275,51 @@ bool RegularExpression::Matches(std::string_view text) const {
   return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), impl_->expression);
 }
 
-absl::StatusOr<std::shared_ptr<const RegularExpression>> CachedRegularExpression(std::string_view pattern,
-                                                                                 bool ignore_case,
-                                                                                 int position) {
+size_t RegularExpression::groups() const {
+  return static_cast<size_t>(impl_->expression.NumberOfCapturingGroups());
+}
+
+bool RegularExpression::Find(std::string_view text, size_t from, std::span<Part> parts) const {
+  const re2::StringPiece piece(text.data(), text.size());
+  std::vector<re2::StringPiece> found(parts.size());
+  if (impl_->longest.has_value()) {
+    if (!impl_->longest->Match(piece, from, text.size(), RE2::UNANCHORED, found.data(), 1)) return false;
+    const auto begin = static_cast<size_t>(found[0].data() - text.data());
+    // The groups are those of this match.
+    if (parts.size() > 1 && !impl_->expression.Match(piece, begin, begin + found[0].size(), RE2::ANCHOR_BOTH,
+                                                     found.data(), static_cast<int>(found.size())))
+      return false;
+  } else if (!impl_->expression.Match(piece, from, text.size(), RE2::UNANCHORED, found.data(),
+                                      static_cast<int>(found.size()))) {
+    return false;
+  }
+  for (size_t i = 0; i < parts.size(); ++i) {
+    parts[i] = Part();
+    if (found[i].data() == nullptr) continue;
+    parts[i].begin = static_cast<size_t>(found[i].data() - text.data());
+    parts[i].end = parts[i].begin + found[i].size();
+  }
+  return true;
+}
+
+absl::StatusOr<std::shared_ptr<const RegularExpression>> CachedRegularExpression(
+    std::string_view pattern, bool ignore_case, int position, RegularExpression::Purpose purpose) {
   struct Kept {
     std::string pattern;
     bool ignore_case = false;
+    RegularExpression::Purpose purpose = RegularExpression::Purpose::kTest;
     std::shared_ptr<const RegularExpression> expression;
   };
   constexpr size_t kMostKept = 4;
   static thread_local std::array<Kept, kMostKept> kept;
   static thread_local size_t next = 0;
   for (const Kept& one : kept) {
-    if (one.expression != nullptr && one.ignore_case == ignore_case && one.pattern == pattern)
+    if (one.expression != nullptr && one.ignore_case == ignore_case && one.purpose == purpose &&
+        one.pattern == pattern)
       return one.expression;
   }
-  NAM_ASSIGN_OR_RETURN(auto expression, RegularExpression::Compile(pattern, ignore_case, position));
-  kept[next++ % kMostKept] = {std::string(pattern), ignore_case, expression};
+  NAM_ASSIGN_OR_RETURN(auto expression, RegularExpression::Compile(pattern, ignore_case, position, purpose));
+  kept[next++ % kMostKept] = {std::string(pattern), ignore_case, purpose, expression};
   return expression;
 }
 

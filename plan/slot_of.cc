@@ -303,9 +303,8 @@ absl::StatusOr<Slot> OfFunction(const Expr& e, std::span<const Slot> args) {
   const std::optional<Type> type = ResultType(FunctionOf(e), e.children);
   if (!type || *type != e.type) return Bad("a function that does not take its operands");
   // NULL may come from operands that are not; of those that are not strict, from few.
-  const bool makes_nulls = FunctionOf(e) == Function::kToChar;  // of an empty pattern
   const bool nullable =
-      IsStrict(FunctionOf(e)) ? makes_nulls || Nullable(args) : !NeverNull(FunctionOf(e), args);
+      IsStrict(FunctionOf(e)) ? MakesNulls(FunctionOf(e)) || Nullable(args) : !NeverNull(FunctionOf(e), args);
   return Slot{e.type, nullable, ResultBounds(e)};
 }
 

@@ -173,21 +173,16 @@ std::string Md5(std::string_view text) {
   return out;
 }
 
-absl::Status TooLong(int position) {
-  return UserError(sqlstate::kLimitExceeded, "requested length too large", position,
-                   "a function makes texts of up to 16 MiB");
-}
-
 absl::StatusOr<std::string> Padded(const Expr& call, std::span<const Value> a, bool left) {
   const std::string_view text = a[0].text, fill = a.size() > 2 ? std::string_view(a[2].text) : " ";
   if (a[1].number <= 0) return std::string();
   const auto characters = static_cast<__int128>(CountCharacters(text));
   if (a[1].number <= characters || fill.empty())
     return std::string(text.substr(0, ByteOf(text, a[1].number)));
-  if (a[1].number > static_cast<__int128>(kLongestResultBytes)) return TooLong(call.position);
+  if (a[1].number > static_cast<__int128>(kLongestResultBytes)) return TextTooLong(call.position);
   const auto wanted = static_cast<size_t>(a[1].number - characters);
   const size_t each = CountCharacters(fill);
-  if (wanted / each * fill.size() > kLongestResultBytes) return TooLong(call.position);
+  if (wanted / each * fill.size() > kLongestResultBytes) return TextTooLong(call.position);
   std::string padding;
   for (size_t i = 0; i < wanted / each; ++i) padding.append(fill);
   padding.append(fill.substr(0, EndOfCharacters(fill, wanted % each)));
@@ -197,7 +192,7 @@ absl::StatusOr<std::string> Padded(const Expr& call, std::span<const Value> a, b
 absl::StatusOr<std::string> Repeated(const Expr& call, std::span<const Value> a) {
   if (a[1].number <= 0 || a[0].text.empty()) return std::string();
   if (a[1].number > static_cast<__int128>(kLongestResultBytes / a[0].text.size()))
-    return TooLong(call.position);
+    return TextTooLong(call.position);
   std::string out;
   for (auto n = static_cast<size_t>(a[1].number); n > 0; --n) out += a[0].text;
   return out;
@@ -239,6 +234,17 @@ absl::StatusOr<std::string_view> SubstringOf(const Expr& call, std::span<const V
   if (a[2].number < 0)
     return UserError(sqlstate::kBadSubstring, "negative substring length not allowed", call.position);
   return Substring(a[0].text, a[1].number, a[2].number);
+}
+
+/// The text with so many characters from `from` on replaced.
+absl::StatusOr<std::string> Overlaid(const Expr& call, std::span<const Value> a) {
+  const __int128 from = a[2].number;
+  const __int128 characters = a.size() > 3 ? a[3].number : static_cast<__int128>(CountCharacters(a[1].text));
+  if (from <= 0)
+    return UserError(sqlstate::kBadSubstring, "negative substring length not allowed", call.position);
+  const std::string_view text = a[0].text;
+  const std::string_view behind = Substring(text, from + characters, static_cast<__int128>(1) << 80);
+  return absl::StrCat(std::string(text.substr(0, ByteOf(text, from - 1))), a[1].text, std::string(behind));
 }
 
 std::string_view LeftOf(std::string_view text, __int128 n) {
@@ -287,7 +293,8 @@ absl::StatusOr<Value> Like(const Expr& call, std::string_view text, std::string_
 }
 
 absl::StatusOr<Value> Matches(const Expr& call, std::span<const Value> a, bool ignore_case) {
-  NAM_ASSIGN_OR_RETURN(const auto expression, CachedRegularExpression(a[1].text, ignore_case, call.position));
+  NAM_ASSIGN_OR_RETURN(const auto expression, CachedRegularExpression(a[1].text, ignore_case, call.position,
+                                                                      RegularExpression::Purpose::kTest));
   return Value::Bool(expression->Matches(a[0].text));
 }
 
@@ -337,7 +344,7 @@ absl::StatusOr<Value> TextOrError(const Expr& call, std::span<const Value> a) {
     case F::kReplace:
       // At most every byte becomes `to`.
       if (!a[1].text.empty() && a[0].text.size() / a[1].text.size() * a[2].text.size() > kLongestResultBytes)
-        return TooLong(call.position);
+        return TextTooLong(call.position);
       return TextOf(Replace(a[0].text, a[1].text, a[2].text));
     case F::kTranslate:
       return TextOf(Translate(a[0].text, a[1].text, a[2].text));
@@ -358,6 +365,11 @@ absl::StatusOr<Value> TextOrError(const Expr& call, std::span<const Value> a) {
       return Checked(Chr(call, a[0].number));
     case F::kMd5:
       return TextOf(Md5(a[0].text));
+    case F::kOverlay:
+      return Checked(Overlaid(call, a));
+    case F::kFormatText:
+      if (a[0].null) return Value::Null(call.type);
+      return Checked(FormatText(call, a));
     case F::kLikeEscape:
       return Checked(WithBackslashes(call, a[0].text, a[1].text));
     default: {
@@ -368,6 +380,11 @@ absl::StatusOr<Value> TextOrError(const Expr& call, std::span<const Value> a) {
 }
 
 }  // namespace
+
+absl::Status TextTooLong(int position) {
+  return UserError(sqlstate::kLimitExceeded, "requested length too large", position,
+                   "a function makes texts of up to 16 MiB");
+}
 
 std::string UpperCase(std::string_view text) {
   return Mapped(text, Upper);
@@ -414,7 +431,7 @@ absl::StatusOr<Value> ApplyToText(const Expr& call, std::span<const Value> a) {
       break;
   }
   NAM_ASSIGN_OR_RETURN(Value text, TextOrError(call, a));
-  if (text.text.size() > kLongestResultBytes) return TooLong(call.position);
+  if (text.text.size() > kLongestResultBytes) return TextTooLong(call.position);
   return text;
 }
 

@@ -284,6 +284,53 @@ absl::StatusOr<Value> MakeDate(const Expr& call, std::span<const Value> a) {
       DaysFromCivil({static_cast<int32_t>(year), static_cast<int32_t>(month), static_cast<int32_t>(day)}));
 }
 
+/// Whole days of hours become days, whole months of 30 days become months, and all parts get one sign.
+absl::StatusOr<Value> Justified(const Expr& call, const Interval& interval) {
+  constexpr __int128 kDaysPerMonth = 30, kDay = kMicrosecondsPerDay;
+  const bool of_hours = FunctionOf(call) != F::kJustifyDays, of_days = FunctionOf(call) != F::kJustifyHours;
+  __int128 months = interval.months, days = interval.days, us = interval.us;
+  if (of_hours) {
+    days += us / kDay;
+    us %= kDay;
+  }
+  if (of_days) {
+    months += days / kDaysPerMonth;
+    days %= kDaysPerMonth;
+  }
+  const auto sign = [](__int128 n) { return n > 0 ? 1 : n < 0 ? -1 : 0; };
+  // A part of the other sign takes one of the next larger.
+  if (of_days && months != 0 &&
+      (sign(days) == -sign(months) || (days == 0 && of_hours && sign(us) == -sign(months)))) {
+    days += kDaysPerMonth * sign(months);
+    months -= sign(months);
+  }
+  if (of_hours && sign(us) != 0 && sign(days) == -sign(us)) {
+    us += kDay * sign(days);
+    days -= sign(days);
+  }
+  return SpanOrError(call, MakeInterval(months, days, us));
+}
+
+/// Whether the spans between two timestamps each, in any order, have a moment in common. The span's beginning
+/// is the one that is there, if one is NULL.
+Value Overlap(std::span<const Value> a) {
+  struct Span {
+    Value from, to;
+  };
+  const auto span_of = [](const Value& x, const Value& y) {
+    const bool swaps = x.null || (!y.null && y.number < x.number);
+    return swaps ? Span{y, x} : Span{x, y};
+  };
+  Span first = span_of(a[0], a[1]), second = span_of(a[2], a[3]);
+  if (first.from.null || second.from.null) return Value::Null(Type::Bool());
+  if (first.from.number == second.from.number)
+    return first.to.null || second.to.null ? Value::Null(Type::Bool()) : Value::Bool(true);
+  if (first.from.number > second.from.number) std::swap(first, second);
+  if (first.to.null) return Value::Null(Type::Bool());
+  if (second.from.number < first.to.number) return Value::Bool(true);
+  return second.to.null ? Value::Null(Type::Bool()) : Value::Bool(false);
+}
+
 }  // namespace
 
 absl::Status TimestampOutOfRange(int position) {
@@ -423,6 +470,20 @@ absl::StatusOr<Value> ApplyToTimes(const Expr& call, std::span<const Value> a) {
       return Value::Span(AgeOf(static_cast<int64_t>(a[0].number), static_cast<int64_t>(a[1].number)));
     case F::kMakeDate:
       return MakeDate(call, a);
+    case F::kJustifyDays:
+    case F::kJustifyHours:
+    case F::kJustifyInterval:
+      return Justified(call, a[0].interval());
+    case F::kToDate: {
+      NAM_ASSIGN_OR_RETURN(const int64_t us, TimeOfText(call, a[0].text, a[1].text));
+      return Value::Date(DayOf(us));
+    }
+    case F::kTimestampByPattern: {
+      NAM_ASSIGN_OR_RETURN(const int64_t us, TimeOfText(call, a[0].text, a[1].text));
+      return Value::Timestamp(us);
+    }
+    case F::kOverlaps:
+      return Overlap(a);
     default:
       break;
   }
@@ -432,10 +493,7 @@ absl::StatusOr<Value> ApplyToTimes(const Expr& call, std::span<const Value> a) {
                                : a[0].type.kind == TypeKind::kInterval ? FormatInterval(call, a[0], a[1].text)
                                : a[0].type.kind == TypeKind::kTimestampTz ? ApplyToZones(call, a)
                                                                           : FormatTime(call, a[0], a[1].text);
-  if (text.ok() && text->text.size() > kLongestResultBytes) {
-    return UserError(sqlstate::kLimitExceeded, "requested length too large", call.position,
-                     "a function makes texts of up to 16 MiB");
-  }
+  if (text.ok() && text->text.size() > kLongestResultBytes) return TextTooLong(call.position);
   return text;
 }
 

@@ -8,6 +8,8 @@
 #include "base/status_macros.h"
 #include "plan/aggregate_slots.h"
 #include "plan/slot_of.h"
+#include "types/interval.h"
+#include "types/real.h"
 
 namespace nam::plan {
 namespace {
@@ -24,14 +26,28 @@ bool HasOffset(const FrameBound& bound) {
   return bound.kind == BoundKind::kPreceding || bound.kind == BoundKind::kFollowing;
 }
 
+/// Whether it is a distance between values of the key's type, and not negative.
+bool IsDistance(__int128 offset, const Type& key) {
+  if (key.real()) {
+    if (offset < INT64_MIN || offset > INT64_MAX) return false;
+    const double distance = FromOrderedBits(static_cast<int64_t>(offset));
+    return distance >= 0 && OrderedBits(distance) == offset;
+  }
+  return key.numeric() ? offset >= 0 : SpanOf(UnpackInterval(offset)) >= 0;
+}
+
 absl::Status CheckFrame(const WindowFrame& frame, const Schema& input, std::span<const Order> order) {
   for (const FrameBound& bound : {frame.start, frame.end}) {
-    if (HasOffset(bound) ? bound.offset < 0 : bound.offset != 0) return Bad("a frame with a negative offset");
+    const bool by_distance = HasOffset(bound) && frame.unit == WindowFrame::Unit::kRange;
+    if (HasOffset(bound) ? !by_distance && bound.offset < 0 : bound.offset != 0)
+      return Bad("a frame with a negative offset");
     if (!HasOffset(bound) || frame.unit == WindowFrame::Unit::kRows) continue;
     if (order.empty()) return Bad("a frame of peers without an order");
-    if (frame.unit == WindowFrame::Unit::kRange &&
-        (order.size() != 1 || !HasBounds(input[order[0].slot].type)))
+    if (!by_distance) continue;
+    if (order.size() != 1 || !HasDistances(input[order[0].slot].type))
       return Bad("a frame by distance over something else than one key with distances");
+    if (!IsDistance(bound.offset, input[order[0].slot].type))
+      return Bad("a frame by something else than a distance");
   }
   if (frame.start.kind == BoundKind::kUnboundedFollowing ||
       frame.end.kind == BoundKind::kUnboundedPreceding || frame.end.kind < frame.start.kind) {
@@ -92,6 +108,10 @@ absl::StatusOr<Slot> OfFrameValue(const WindowCall& call, const Schema& argument
 }
 
 }  // namespace
+
+bool HasDistances(const Type& type) {
+  return type.numeric() || type.real() || type.kind == TypeKind::kDate || type.kind == TypeKind::kTimestamp;
+}
 
 absl::StatusOr<Slot> ResultOf(const WindowCall& call, const Schema& input, std::span<const Order> order) {
   Schema arguments;

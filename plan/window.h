@@ -40,8 +40,9 @@ enum class WindowFunction : uint8_t {
 struct FrameBound {
   enum class Kind : uint8_t { kUnboundedPreceding, kPreceding, kCurrentRow, kFollowing, kUnboundedFollowing };
   Kind kind = Kind::kUnboundedPreceding;
-  /// Of kPreceding and kFollowing, not negative. RANGE: in units of the order key's numbers: of its last
-  /// decimal, days of a date, microseconds of a timestamp.
+  /// Of kPreceding and kFollowing, not negative. RANGE: a distance of the order key's type: of exact numbers
+  /// in units of the last decimal, of dates and timestamps an interval (types/interval.h), of floating point
+  /// double precision as values hold it (types/real.h).
   __int128 offset = 0;
 
   bool operator==(const FrameBound&) const = default;
@@ -70,6 +71,9 @@ struct WindowCall {
 
   bool operator==(const WindowCall&) const = default;
 };
+
+/// Whether RANGE with an offset may be over a key of the type.
+bool HasDistances(const Type& type);
 
 /// What a call yields over rows of a schema in a window's order. INVALID_ARGUMENT for a call that no window
 /// can run: arguments and results of other types, slots that are not there, frames that end before they

@@ -13,6 +13,7 @@
 #include "plan/function.h"
 #include "plan/time_field.h"
 #include "sql/expression_binder.h"
+#include "sql/similar_pattern.h"
 #include "types/interval.h"
 #include "types/sql_error.h"
 #include "types/time_zone.h"
@@ -131,6 +132,12 @@ absl::StatusOr<Expr> ExpressionBinder::FunctionCall(const Node& node, const std:
     NAM_ASSIGN_OR_RETURN(Expr operand, Expression(arg, context));
     operands.push_back(std::move(operand));
   }
+  const auto text = [](const Expr& e) {
+    return ExpressionBuilder::IsUntyped(e) || e.type.kind == TypeKind::kString;
+  };
+  if (name == "substring" && operands.size() == 3 && text(operands[1]) && text(operands[2]))
+    return SimilarPart(std::move(operands), position);
+  if (name == "overlaps" && operands.size() == 4) return Overlaps(std::move(operands), position);
   if (name == "date" && operands.size() == 1)
     return builder_.Cast(std::move(operands[0]), Type::Date(), position);
   if (name == "age" && operands.size() == 1) {
@@ -138,6 +145,34 @@ absl::StatusOr<Expr> ExpressionBinder::FunctionCall(const Node& node, const std:
     operands.insert(operands.begin(), std::move(today));
   }
   return builder_.Call(name, std::move(operands), position);
+}
+
+/// SUBSTRING(text SIMILAR pattern ESCAPE escape).
+absl::StatusOr<Expr> ExpressionBinder::SimilarPart(std::vector<Expr> operands, int position) {
+  for (size_t i = 1; i < operands.size(); ++i) {
+    NAM_RETURN_IF_ERROR(builder_.Settle(operands[i], Type::String()));
+    if (!IsLiteral(operands[i]))
+      return Refusal("SUBSTRING … SIMILAR takes constants", position, "use SUBSTRING(x FROM 'expression')");
+  }
+  if (operands[1].literal.null || operands[2].literal.null)
+    return MakeLiteral(Value::Null(Type::String()), position);
+  NAM_ASSIGN_OR_RETURN(std::string expression,
+                       SimilarParts(operands[1].literal.text, operands[2].literal.text, position));
+  operands.pop_back();
+  operands[1] = MakeLiteral(Value::String(std::move(expression)), operands[1].position);
+  return builder_.Call("substring_similar", std::move(operands), position);
+}
+
+/// (a, b) OVERLAPS (c, d); b and d may be intervals.
+absl::StatusOr<Expr> ExpressionBinder::Overlaps(std::vector<Expr> operands, int position) {
+  for (size_t i = 1; i < operands.size(); i += 2) {
+    if (operands[i].type.kind != TypeKind::kInterval) continue;
+    NAM_RETURN_IF_ERROR(builder_.Settle(operands[i - 1], Type::Timestamp()));
+    NAM_ASSIGN_OR_RETURN(Expr from, builder_.Duplicate(operands[i - 1]));
+    NAM_ASSIGN_OR_RETURN(operands[i],
+                         builder_.Arithmetic(Op::kAdd, std::move(from), std::move(operands[i]), position));
+  }
+  return builder_.Call("overlaps", std::move(operands), position);
 }
 
 absl::StatusOr<Expr> ExpressionBinder::CurrentTime(const Node& node, const Context& context) {
@@ -211,10 +246,11 @@ constexpr CalledOperator kBinaryOperators[] = {
     {"^", "power", false},        {"~", "textregexeq", false},    {"~*", "texticregexeq", false},
     {"!~", "textregexeq", true},  {"!~*", "texticregexeq", true}, {"~~", "like", false},
     {"!~~", "like", true},        {"~~*", "texticlike", false},   {"!~~*", "texticlike", true},
-    {"^@", "starts_with", false},
+    {"^@", "starts_with", false}, {"&", "int8and", false},        {"|", "int8or", false},
+    {"#", "int8xor", false},      {"<<", "int8shl", false},       {">>", "int8shr", false},
 };
 constexpr CalledOperator kUnaryOperators[] = {
-    {"@", "abs", false}, {"|/", "sqrt", false}, {"||/", "cbrt", false}};
+    {"@", "abs", false}, {"|/", "sqrt", false}, {"||/", "cbrt", false}, {"~", "int8not", false}};
 
 }  // namespace
 
@@ -234,14 +270,6 @@ std::optional<absl::StatusOr<Expr>> ExpressionBinder::CalledOperation(const std:
     NAM_ASSIGN_OR_RETURN(Expr call, builder_.Call(known.function, std::move(operands), position));
     return known.negated ? builder_.Not(std::move(call), position) : std::move(call);
   };
-  if (symbol == "||" && left) {
-    const auto concatenate = [&]() -> absl::StatusOr<Expr> {
-      NAM_ASSIGN_OR_RETURN(Expr a, Expression(left, context));
-      NAM_ASSIGN_OR_RETURN(Expr b, Expression(right, context));
-      return builder_.Concatenate(std::move(a), std::move(b), position);
-    };
-    return concatenate();
-  }
   for (const CalledOperator& known : kBinaryOperators) {
     if (left && symbol == known.symbol) return bind(known);
   }

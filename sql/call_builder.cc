@@ -104,13 +104,17 @@ std::string ShownCall(std::string_view name, std::span<const Expr> operands) {
   return absl::StrCat(std::string(name), "(", types, ")");
 }
 
-absl::Status NoSuchFunction(std::string_view name, std::span<const Expr> operands, int position) {
-  return UserError(sqlstate::kNoSuchOperator,
-                   absl::StrCat("function does not exist: ", ShownCall(name, operands)), position,
-                   "convert the arguments with CAST");
-}
-
 }  // namespace
+
+absl::Status ExpressionBuilder::NoSuchFunction(std::string_view name, std::span<const Expr> operands,
+                                               int position, const std::string& similar) {
+  return UserError(
+      sqlstate::kNoSuchOperator, absl::StrCat("function ", ShownCall(name, operands), " does not exist"),
+      position,
+      absl::StrCat("No function matches the given name and argument types. You might need to add "
+                   "explicit type casts.",
+                   similar.empty() ? "" : " ", similar));
+}
 
 bool ExpressionBuilder::IsFunction(std::string_view name) {
   const auto signatures = plan::Signatures();

@@ -74,7 +74,14 @@ class ConflictBinder {
                        "ON CONFLICT DO UPDATE requires inference specification or constraint name",
                        clause.position(), "for example, ON CONFLICT (column_name)");
     }
-    NAM_RETURN_IF_ERROR(infer.Only({"indexElems", "conname"}));
+    NAM_RETURN_IF_ERROR(infer.Only({"indexElems", "conname", "whereClause"}));
+    // Every key is of all rows, which is what a condition on rows asks at least.
+    if (infer.Has("whereClause")) {
+      const LogicalSelect::Within within(select_, scope_);
+      const Node where = infer.Field("whereClause");
+      NAM_ASSIGN_OR_RETURN(const Expr condition, select_.BindBoolean(where, Clause::kWhere));
+      NAM_RETURN_IF_ERROR(RefuseSubquery(condition, where));
+    }
     if (infer.Has("conname")) return Named(infer);
     std::set<uint32_t> wanted;
     for (const Node& element : infer.List("indexElems")) {

@@ -420,12 +420,15 @@ class TableBinder {
   }
 
   /// As PostgreSQL names what has no name: table_column_check, table_check, with a number if taken.
-  absl::StatusOr<std::string> CheckName(const Constraint& check) {
+  /// The column is the only one that the condition names.
+  absl::StatusOr<std::string> CheckName(const Constraint& check, const Expr& condition) {
     const std::string given = check.node.Text("conname");
-    const std::string base = !given.empty() ? given
-                             : check.column.empty()
-                                 ? absl::StrCat(table_.name(), "_check")
-                                 : absl::StrCat(table_.name(), "_", check.column, "_check");
+    const std::vector<plan::ColumnRef> columns = ColumnsOf(condition);
+    const std::string base =
+        !given.empty() ? given
+        : columns.size() != 1
+            ? absl::StrCat(table_.name(), "_check")
+            : absl::StrCat(table_.name(), "_", table_.columns(columns[0].column).name(), "_check");
     std::string name = base;
     for (int n = 1; !check_names_.insert(name).second; ++n) {
       if (!given.empty()) {
@@ -445,7 +448,7 @@ class TableBinder {
       NAM_ASSIGN_OR_RETURN(const Expr condition,
                            expressions.BindBoolean(check.node.Field("raw_expr"), Clause::kCheck));
       proto::RecordCheck& out = *table_.mutable_record()->add_checks();
-      NAM_ASSIGN_OR_RETURN(*out.mutable_name(), CheckName(check));
+      NAM_ASSIGN_OR_RETURN(*out.mutable_name(), CheckName(check, condition));
       out.set_expression(ToString(condition, [&](const Expr& e) {
         const std::string& name = table_.columns(e.column.column).name();
         return absl::StrCat("\"", absl::StrReplaceAll(name, {{"\"", "\"\""}}), "\"");

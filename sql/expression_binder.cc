@@ -20,8 +20,16 @@ using plan::MakeLiteral;
 using plan::Op;
 
 constexpr char kUndefinedParameter[] = "42P02";
-/// Nesting that the engine's own recursions bear.
+/// Nesting that the binder's own recursion bears.
 constexpr int kDeepestExpression = 400;
+/// Levels of what is bound: plans have up to plan::kDeepestExpression, and a level here may become two.
+constexpr int kMostLevels = 1700;
+
+absl::Status TooDeep(const Node& node) {
+  return UserError(sqlstate::kTooComplex, "the expression is nested too deeply", node.position(),
+                   absl::StrCat("at most ", kDeepestExpression,
+                                " levels, and 1500 terms of a chain; IN (…) replaces long chains of OR"));
+}
 
 absl::Status NotBoolean(const Expr& expr, const char* where) {
   return UserError(sqlstate::kTypeMismatch,
@@ -65,6 +73,10 @@ const char* ClauseName(Clause clause) {
   return "";
 }
 
+absl::StatusOr<std::vector<Expr>> QueryScope::BindRowOf(const Node& sublink, size_t, int) {
+  return RefuseExpression(sublink);
+}
+
 absl::StatusOr<Expr> ExpressionBinder::BindUntyped(const Node& node, Clause clause) {
   builder_.UseZone(node.text().time().zone);
   return Expression(node, {.clause = clause});
@@ -87,11 +99,7 @@ absl::StatusOr<Expr> ExpressionBinder::BindBoolean(const Node& node, Clause clau
 }
 
 absl::StatusOr<Expr> ExpressionBinder::Expression(const Node& node, Context context) {
-  if (++context.depth > kDeepestExpression) {
-    return UserError(
-        sqlstate::kTooComplex, "the expression is nested too deeply", node.position(),
-        absl::StrCat("at most ", kDeepestExpression, " levels; IN (…) replaces long chains of OR"));
-  }
+  if (++context.depth > kDeepestExpression || ++context.levels > kMostLevels) return TooDeep(node);
   if (auto bound = scope_.BindInQuery(node, context.clause, context.depth)) return *std::move(bound);
   if (node.Is("A_Const")) return Constant(node);
   if (node.Is("ParamRef")) return ParameterValue(node);
@@ -211,19 +219,9 @@ absl::StatusOr<Expr> ExpressionBinder::Operation(const Node& node, const Context
   if (kind == "AEXPR_DISTINCT" || kind == "AEXPR_NOT_DISTINCT")
     return DistinctTest(node, kind == "AEXPR_NOT_DISTINCT", context);
   if (kind == "AEXPR_NULLIF") return NullIf(node, context);
-  struct {
-    const char *kind, *name, *hint;
-  } constexpr kRefused[] = {
-      {"AEXPR_BETWEEN_SYM", "BETWEEN SYMMETRIC is", "write the smaller bound first and use BETWEEN"},
-      {"AEXPR_NOT_BETWEEN_SYM", "BETWEEN SYMMETRIC is", "write the smaller bound first and use BETWEEN"},
-      {"AEXPR_OP_ANY", "ANY over arrays is", "use IN (…)"},
-      {"AEXPR_OP_ALL", "ALL over arrays is", "write the comparisons with AND"},
-  };
-  for (const auto& refused : kRefused) {
-    if (kind == refused.kind) {
-      return Refusal(absl::StrCat(refused.name, " not supported"), node.position(), refused.hint);
-    }
-  }
+  if (kind == "AEXPR_BETWEEN_SYM") return SymmetricBetween(node, false, context);
+  if (kind == "AEXPR_NOT_BETWEEN_SYM") return SymmetricBetween(node, true, context);
+  if (kind == "AEXPR_OP_ANY" || kind == "AEXPR_OP_ALL") return Listed(node, context);
   return Refusal(absl::StrCat("this expression (", kind, ") is not supported"), node.position());
 }
 
@@ -239,22 +237,64 @@ constexpr OperatorName kOperators[] = {
     {"<=", Op::kLessEqual}, {">", Op::kGreater},  {">=", Op::kGreaterEqual},
 };
 
-}  // namespace
-
-absl::StatusOr<Expr> ExpressionBinder::SimpleOperation(const Node& node, const Context& context) {
-  const std::vector<std::string> name = node.Names("name");
-  const int position = node.position();
-  const auto* known = std::find_if(std::begin(kOperators), std::end(kOperators), [&](const OperatorName& o) {
+const OperatorName* FindOperator(const std::vector<std::string>& name) {
+  const auto* found = std::find_if(std::begin(kOperators), std::end(kOperators), [&](const OperatorName& o) {
     return name.size() == 1 && name[0] == o.name;
   });
+  return found == std::end(kOperators) ? nullptr : found;
+}
+
+/// Whether it is `a + b`, `a || b` or the like, of which there are long chains: their trees are deep on the
+/// left.
+bool IsChained(const Node& node) {
+  if (!node.Is("A_Expr") || node.Text("kind") != "AEXPR_OP" || !node.Has("lexpr")) return false;
+  const std::vector<std::string> name = node.Names("name");
+  if (name.size() == 1 && name[0] == "||") return true;
+  const OperatorName* known = FindOperator(name);
+  return known != nullptr && known->op <= Op::kModulo;
+}
+
+}  // namespace
+
+/// From the innermost operator on, so that the recursion is not as deep as the chain is long.
+absl::StatusOr<Expr> ExpressionBinder::Chain(const Node& node, const Context& context) {
+  std::vector<Node> links = {node};
+  while (IsChained(links.back().Field("lexpr"))) {
+    links.push_back(links.back().Field("lexpr"));
+    NAM_RETURN_IF_ERROR(links.back().Only({"kind", "name", "lexpr", "rexpr"}));
+  }
+  Context inside = context;
+  inside.levels += static_cast<int>(links.size()) - 1;
+  if (inside.levels > kMostLevels) return TooDeep(node);
+  NAM_ASSIGN_OR_RETURN(Expr result, Expression(links.back().Field("lexpr"), inside));
+  for (; !links.empty(); links.pop_back(), --inside.levels) {
+    const Node& link = links.back();
+    const int position = link.position();
+    NAM_ASSIGN_OR_RETURN(Expr right, Expression(link.Field("rexpr"), inside));
+    if (const OperatorName* known = FindOperator(link.Names("name"))) {
+      NAM_ASSIGN_OR_RETURN(result,
+                           builder_.Arithmetic(known->op, std::move(result), std::move(right), position));
+    } else {
+      NAM_ASSIGN_OR_RETURN(result, builder_.Concatenate(std::move(result), std::move(right), position));
+    }
+  }
+  return result;
+}
+
+absl::StatusOr<Expr> ExpressionBinder::SimpleOperation(const Node& node, const Context& context) {
+  if (IsChained(node)) return Chain(node, context);
+  const std::vector<std::string> name = node.Names("name");
+  const int position = node.position();
+  const OperatorName* const known = FindOperator(name);
   const Node left = node.Field("lexpr"), right = node.Field("rexpr");
   if (name.size() == 1) {
     if (auto called = CalledOperation(name[0], node, context)) return *std::move(called);
   }
   const bool sign = !left && (name.back() == "+" || name.back() == "-");
-  if (known == std::end(kOperators) || (!left && !sign)) {
-    return Refusal(absl::StrCat("operator ", name.empty() ? "" : name.back(), " is not supported"), position,
-                   "operators are + - * / % ^ || = <> < <= > >= ~ ~* !~ !~* and LIKE, IN, BETWEEN");
+  if (known == nullptr || (!left && !sign)) {
+    return Refusal(
+        absl::StrCat("operator ", name.empty() ? "" : name.back(), " is not supported"), position,
+        "operators are + - * / % ^ & | # ~ << >> || = <> < <= > >= ~* !~ !~* and LIKE, IN, BETWEEN");
   }
   if (!left) {
     NAM_ASSIGN_OR_RETURN(Expr operand, Expression(right, context));
@@ -263,7 +303,11 @@ absl::StatusOr<Expr> ExpressionBinder::SimpleOperation(const Node& node, const C
     NAM_RETURN_IF_ERROR(builder_.Settle(operand, Type::Integer()));
     return operand;
   }
-  const bool arithmetic = known->op <= Op::kModulo;
+  if (left.Is("RowExpr") && right.Is("SubLink") && right.Text("subLinkType") == "EXPR_SUBLINK") {
+    NAM_ASSIGN_OR_RETURN(std::vector<Expr> a, Row(left, context));
+    NAM_ASSIGN_OR_RETURN(std::vector<Expr> b, scope_.BindRowOf(right, a.size(), context.depth));
+    return CompareRows(known->op, std::move(a), std::move(b), position);
+  }
   if (left.Is("RowExpr") && right.Is("RowExpr")) {
     NAM_ASSIGN_OR_RETURN(std::vector<Expr> a, Row(left, context));
     NAM_ASSIGN_OR_RETURN(std::vector<Expr> b, Row(right, context));
@@ -271,7 +315,6 @@ absl::StatusOr<Expr> ExpressionBinder::SimpleOperation(const Node& node, const C
   }
   NAM_ASSIGN_OR_RETURN(Expr a, Expression(left, context));
   NAM_ASSIGN_OR_RETURN(Expr b, Expression(right, context));
-  if (arithmetic) return builder_.Arithmetic(known->op, std::move(a), std::move(b), position);
   return builder_.Compare(known->op, std::move(a), std::move(b), position);
 }
 
@@ -290,6 +333,34 @@ absl::StatusOr<Expr> ExpressionBinder::Between(const Node& node, bool negated, c
   NAM_ASSIGN_OR_RETURN(both[1],
                        builder_.Compare(Op::kLessEqual, std::move(again), std::move(high), position));
   NAM_ASSIGN_OR_RETURN(Expr between, builder_.Junction(Op::kAnd, std::move(both), position));
+  return negated ? builder_.Not(std::move(between), position) : std::move(between);
+}
+
+/// a BETWEEN low AND high, or a BETWEEN high AND low.
+absl::StatusOr<Expr> ExpressionBinder::SymmetricBetween(const Node& node, bool negated,
+                                                        const Context& context) {
+  const int position = node.position();
+  const std::vector<Node> bounds = node.Field("rexpr").List("items");
+  NAM_ASSIGN_OR_RETURN(Expr a, Expression(node.Field("lexpr"), context));
+  NAM_ASSIGN_OR_RETURN(Expr first, Expression(bounds.at(0), context));
+  NAM_ASSIGN_OR_RETURN(Expr second, Expression(bounds.at(1), context));
+  if (ExpressionBuilder::IsUntyped(a)) {
+    NAM_RETURN_IF_ERROR(builder_.Settle(a, ExpressionBuilder::IsUntyped(first) ? second.type : first.type));
+  }
+  std::vector<Expr> either;
+  for (const bool swaps : {false, true}) {
+    std::vector<Expr> both;
+    for (const bool low : {true, false}) {
+      NAM_ASSIGN_OR_RETURN(Expr value, builder_.Duplicate(a));
+      NAM_ASSIGN_OR_RETURN(Expr bound, builder_.Duplicate(low != swaps ? first : second));
+      NAM_ASSIGN_OR_RETURN(Expr compared, builder_.Compare(low ? Op::kGreaterEqual : Op::kLessEqual,
+                                                           std::move(value), std::move(bound), position));
+      both.push_back(std::move(compared));
+    }
+    NAM_ASSIGN_OR_RETURN(Expr between, builder_.Junction(Op::kAnd, std::move(both), position));
+    either.push_back(std::move(between));
+  }
+  NAM_ASSIGN_OR_RETURN(Expr between, builder_.Junction(Op::kOr, std::move(either), position));
   return negated ? builder_.Not(std::move(between), position) : std::move(between);
 }
 

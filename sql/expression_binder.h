@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -37,6 +38,8 @@ class QueryScope {
   /// Binds a column, an aggregate, a window function or a subquery; nothing if the node is none of these.
   virtual std::optional<absl::StatusOr<plan::Expr>> BindInQuery(const Node& node, Clause clause,
                                                                 int depth) = 0;
+  /// The columns of a subquery's one row; refused where there are no subqueries.
+  virtual absl::StatusOr<std::vector<plan::Expr>> BindRowOf(const Node& sublink, size_t width, int depth);
 };
 
 /// Binds a statement's expressions.
@@ -56,7 +59,8 @@ class ExpressionBinder {
  private:
   struct Context {
     Clause clause = Clause::kSelect;
-    int depth = 0;
+    int depth = 0;   // of the binder's recursion
+    int levels = 0;  // of the expression around this one: more, behind chains
   };
   using ExprOr = absl::StatusOr<plan::Expr>;
 
@@ -69,8 +73,15 @@ class ExpressionBinder {
   ExprOr NullTest(const Node& node, const Context& context);
   ExprOr Operation(const Node& node, const Context& context);
   ExprOr SimpleOperation(const Node& node, const Context& context);
+  ExprOr Chain(const Node& node, const Context& context);
   ExprOr Between(const Node& node, bool negated, const Context& context);
+  ExprOr SymmetricBetween(const Node& node, bool negated, const Context& context);
   ExprOr In(const Node& node, bool negated, const Context& context);
+  ExprOr Listed(const Node& node, const Context& context);
+  ExprOr ComparedWithItems(const Node& node, plan::Expr a, std::vector<plan::Expr> items);
+  ExprOr SimilarPart(std::vector<plan::Expr> operands, int position);
+  ExprOr Overlaps(std::vector<plan::Expr> operands, int position);
+  ExprOr UnknownFunction(const Node& node, const std::string& name, const Context& context);
   ExprOr Similar(const Node& node, bool negated, const Context& context);
   ExprOr Like(const Node& node, bool negated, const Context& context);
   ExprOr NullIf(const Node& node, const Context& context);
@@ -98,6 +109,13 @@ class ExpressionBinder {
   ExpressionBuilder builder_;
 };
 
+/// Whether PostgreSQL 15 has a function of this name.
+bool IsPostgresFunction(std::string_view name);
+
+/// The elements of an array that is written as a text, `{a,"b c",NULL}`: nothing for NULL. 22P02 if it is
+/// none; arrays of arrays are refused.
+absl::StatusOr<std::vector<std::optional<std::string>>> ArrayElements(const std::string& text, int position);
+
 const std::vector<std::string>& AggregateNames();
 /// The function of one of these names; count is kCount.
 plan::AggregateFunction AggregateOfName(const std::string& name);
@@ -118,6 +136,9 @@ struct CastTarget {
 
 /// The type of a TypeName node; `from` is the operand's, which a decimal without scale keeps.
 absl::StatusOr<CastTarget> TypeOfName(const Node& type_name, const plan::Expr& from);
+
+/// The type of the elements of an array type, `int[]`.
+absl::StatusOr<CastTarget> ElementTypeOfName(const Node& type_name, const plan::Expr& from);
 
 bool IsIntervalConstant(const Node& node);
 

@@ -237,11 +237,9 @@ Type ArithmeticType(Op op, const Type& a, const Type& b) {
 }  // namespace
 
 absl::StatusOr<Expr> ExpressionBuilder::Arithmetic(Op op, Expr a, Expr b, int position) const {
-  // An untyped operand is of the other side's type; beside a date it is a date only when subtracted,
-  // a number of days otherwise.
+  // An untyped operand is of the other side's type.
   const auto partner = [op](const Expr& other) {
     const TypeKind kind = other.type.kind;
-    if (kind == TypeKind::kDate && op != Op::kSubtract) return Type::Integer();
     const bool moves = RankOfTime(other.type) > 1 || kind == TypeKind::kTime;
     if (moves && op == Op::kAdd) return Type::Interval();
     if (kind == TypeKind::kInterval && (op == Op::kMultiply || op == Op::kDivide)) return Type::Double();
@@ -250,6 +248,16 @@ absl::StatusOr<Expr> ExpressionBuilder::Arithmetic(Op op, Expr a, Expr b, int po
   if (IsUntyped(a) && IsUntyped(b)) {
     return UserError(sqlstate::kNoSuchOperator, "the operands of this operator have no type", position,
                      "write numbers without quotes, or CAST them");
+  }
+  // A date and what could be days, a span or a time.
+  const auto either = [op](const Expr& date, const Expr& other) {
+    return op == Op::kAdd && date.type.kind == TypeKind::kDate && IsUntyped(other);
+  };
+  if (either(a, b) || either(b, a)) {
+    return UserError(
+        "42725",
+        IsUntyped(a) ? "operator is not unique: unknown + date" : "operator is not unique: date + unknown",
+        position, "Could not choose a best candidate operator. You might need to add explicit type casts.");
   }
   NAM_RETURN_IF_ERROR(Settle(a, partner(b)));
   NAM_RETURN_IF_ERROR(Settle(b, partner(a)));

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -79,6 +80,9 @@ class ExpressionBuilder {
   static std::string UnzonedField(std::string_view field);
 
   static bool IsFunction(std::string_view name);
+  /// 42883; `similar`: a further hint.
+  static absl::Status NoSuchFunction(std::string_view name, std::span<const plan::Expr> operands,
+                                     int position, const std::string& similar = {});
   /// The function of this name that takes the operands with the fewest conversions.
   absl::StatusOr<plan::Expr> Call(std::string_view name, std::vector<plan::Expr> operands,
                                   int position) const;

@@ -215,7 +215,22 @@ absl::StatusOr<Expr> ExpressionBinder::Function(const Node& node, const Context&
     }
     return FunctionCall(node, name, context);
   }
-  return RefuseFunction(node, name);
+  if (node.Text("funcformat") == "COERCE_SQL_SYNTAX" || IsPostgresFunction(name))
+    return RefuseFunction(node, name);
+  return UnknownFunction(node, name, context);
+}
+
+/// One that PostgreSQL has not, either: its arguments are bound for their types, and their mistakes come
+/// first.
+absl::StatusOr<Expr> ExpressionBinder::UnknownFunction(const Node& node, const std::string& name,
+                                                       const Context& context) {
+  std::vector<Expr> operands;
+  for (const Node& arg : node.List("args")) {
+    NAM_ASSIGN_OR_RETURN(Expr operand, Expression(arg, context));
+    operands.push_back(std::move(operand));
+  }
+  return ExpressionBuilder::NoSuchFunction(name, operands, node.position(),
+                                           DidYouMean(name, FunctionNames()));
 }
 
 bool IsIntervalConstant(const Node& node) {
@@ -341,9 +356,13 @@ absl::StatusOr<CastTarget> TextOfName(const Node& type_name, bool padded) {
 }  // namespace
 
 absl::StatusOr<CastTarget> TypeOfName(const Node& type_name, const Expr& from) {
+  if (type_name.Has("arrayBounds")) return Refusal("arrays are not supported", type_name.position());
+  return ElementTypeOfName(type_name, from);
+}
+
+absl::StatusOr<CastTarget> ElementTypeOfName(const Node& type_name, const Expr& from) {
   const int position = type_name.position();
-  if (type_name.Has("arrayBounds")) return Refusal("arrays are not supported", position);
-  NAM_RETURN_IF_ERROR(type_name.Only({"names", "typmods", "typemod"}));
+  NAM_RETURN_IF_ERROR(type_name.Only({"names", "typmods", "typemod", "arrayBounds"}));
   const std::vector<std::string> names = type_name.Names("names");
   if (names.empty() || names.size() > 2 || (names.size() == 2 && names[0] != "pg_catalog")) {
     return Refusal("type names with a schema are not supported", position);

@@ -145,7 +145,15 @@ absl::StatusOr<AggregateCall> LogicalSelect::AggregateArguments(const Node& node
     NAM_RETURN_IF_ERROR(BindPair(node, name, clause, call));
     return call;
   }
-  NAM_ASSIGN_OR_RETURN(call.argument, BindTyped(args[0], clause));
+  if (name == "count" && EndsInStar(args[0])) return CountOfRows(args[0], std::move(call), node);
+  const bool of_truths =
+      call.function == AggregateFunction::kBoolAnd || call.function == AggregateFunction::kBoolOr;
+  if (of_truths) {
+    NAM_ASSIGN_OR_RETURN(call.argument, BindUntyped(args[0], clause));
+    NAM_RETURN_IF_ERROR(builder().Settle(call.argument, Type::Bool()));
+  } else {
+    NAM_ASSIGN_OR_RETURN(call.argument, BindTyped(args[0], clause));
+  }
   if (args.size() > 1) {
     NAM_ASSIGN_OR_RETURN(call.second, BindTyped(args[1], clause));
   }
@@ -161,6 +169,39 @@ absl::StatusOr<AggregateCall> LogicalSelect::AggregateArguments(const Node& node
     call.argument = Expr();
   }
   return call;
+}
+
+/// count(t.*): of rows that no outer join made up, which a column tells that is never NULL.
+absl::StatusOr<AggregateCall> LogicalSelect::CountOfRows(const Node& star, AggregateCall call,
+                                                         const Node& node) {
+  const int position = star.position();
+  if (node.Flag("agg_distinct"))
+    return Refusal("count(DISTINCT t.*) is not supported", position,
+                   "count rows of a SELECT DISTINCT in FROM");
+  std::vector<std::string> table = star.Names("fields");
+  table.pop_back();
+  if (table.empty())
+    return UserError(sqlstate::kSyntaxError, "count takes an argument", position, "count(*) counts rows");
+  ScopeLevel level;
+  level.scope = scope_;
+  level.select = this;
+  level.outer = around_.level;
+  NAM_ASSIGN_OR_RETURN(const std::vector<plan::logical::Column> columns, ResolveStar(level, table, position));
+  const auto never_null = [&](const plan::logical::Column& column) { return IsNeverNullInTable(column.ref); };
+  const auto found = std::find_if(columns.begin(), columns.end(), never_null);
+  if (found == columns.end()) {
+    return Refusal("count(t.*) of a table without a column that is NOT NULL is not supported", position,
+                   "count a column, or use count(*)");
+  }
+  named_.push_back(found->ref);
+  call.argument = MakeColumn(*found, position);
+  return call;
+}
+
+/// Whether the column is one of a table that has no NULLs in it, whatever joins do.
+bool LogicalSelect::IsNeverNullInTable(plan::ColumnRef ref) const {
+  const auto table = context_.scanned.find(ref.table);
+  return table != context_.scanned.end() && !table->second->columns(ref.column).nullable();
 }
 
 /// Two numbers, of pairs of which both are there: both exact, or both double precision.

@@ -34,11 +34,6 @@ bool IsBareName(const Node& node) {
   return fields.size() == 1 && fields[0].Is("String");
 }
 
-bool EndsInStar(const Node& node) {
-  const std::vector<Node> fields = node.Is("ColumnRef") ? node.List("fields") : std::vector<Node>();
-  return !fields.empty() && fields.back().Is("A_Star");
-}
-
 std::vector<const Expr*> Pointers(const std::vector<Expr>& list) {
   std::vector<const Expr*> users;
   for (const Expr& expr : list) users.push_back(&expr);
@@ -46,6 +41,11 @@ std::vector<const Expr*> Pointers(const std::vector<Expr>& list) {
 }
 
 }  // namespace
+
+bool EndsInStar(const Node& node) {
+  const std::vector<Node> fields = node.Is("ColumnRef") ? node.List("fields") : std::vector<Node>();
+  return !fields.empty() && fields.back().Is("A_Star");
+}
 
 LogicalSelect::LogicalSelect(LogicalContext& context, const Surroundings& around)
     : context_(context), around_(around), expressions_(*this) {}
@@ -69,7 +69,6 @@ std::optional<absl::StatusOr<Expr>> LogicalSelect::BindInQuery(const Node& node,
   if (node.Is("ColumnRef")) return ColumnExpr(node, clause);
   if (node.Is("FuncCall")) return Call(node, clause);
   if (node.Is("GroupingFunc")) return Grouping(node, clause);
-  if (node.Is("A_Expr") && node.Field("rexpr").Is("A_ArrayExpr")) return Listed(node, clause);
   if (!node.Is("SubLink")) return std::nullopt;
   const NestingLevel level(context_, depth);
   if (absl::Status status = level.Check(node); !status.ok()) return status;

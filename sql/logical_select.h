@@ -28,6 +28,7 @@ class LogicalSelect : public QueryScope {
 
   /// QueryScope: columns, aggregates, window functions, GROUPING and subqueries.
   std::optional<absl::StatusOr<plan::Expr>> BindInQuery(const Node& node, Clause clause, int depth) override;
+  absl::StatusOr<std::vector<plan::Expr>> BindRowOf(const Node& sublink, size_t width, int depth) override;
 
   /// Sees the scope while it lives; of JOIN … ON it is not yet all of FROM: `beside` stands left of it.
   class Within {
@@ -136,6 +137,10 @@ class LogicalSelect : public QueryScope {
   ExprOr AggregateExpr(const Node& node, const std::string& name, Clause clause);
   absl::StatusOr<plan::logical::AggregateCall> AggregateArguments(const Node& node, const std::string& name,
                                                                   Clause clause);
+  absl::StatusOr<plan::logical::AggregateCall> CountOfRows(const Node& star,
+                                                           plan::logical::AggregateCall call,
+                                                           const Node& node);
+  bool IsNeverNullInTable(plan::ColumnRef ref) const;
   absl::Status BindPair(const Node& node, const std::string& name, Clause clause,
                         plan::logical::AggregateCall& call);
   absl::StatusOr<LogicalSelect*> OwnerOf(const std::vector<plan::ColumnRef>& columns, int position);
@@ -159,7 +164,6 @@ class LogicalSelect : public QueryScope {
                                     plan::logical::Frame::Unit unit, Clause clause);
 
   // logical_subquery.cc
-  ExprOr Listed(const Node& node, Clause clause);
   ExprOr SubqueryExpr(const Node& node, Clause clause);
   ExprOr Quantified(const Node& node, plan::logical::NodePtr plan, Clause clause);
   plan::Expr AddSubquery(Subquery subquery, const Type& type, int position);
@@ -192,6 +196,9 @@ class LogicalSelect : public QueryScope {
   std::vector<Subquery> subqueries_;
   friend class SavedPlace;
 };
+
+/// Whether it is `*` or `t.*`.
+bool EndsInStar(const Node& node);
 
 /// Whether the name is of a function that needs OVER.
 bool IsWindowFunction(const std::string& name);

@@ -50,36 +50,6 @@ absl::Status WrongWidth(size_t columns, size_t wanted, int position) {
 
 }  // namespace
 
-/// `a op ANY (ARRAY[…])`, `a op ALL (ARRAY[…])`.
-absl::StatusOr<Expr> LogicalSelect::Listed(const Node& node, Clause clause) {
-  const int position = node.position();
-  const std::string kind = node.Text("kind");
-  if (kind != "AEXPR_OP_ANY" && kind != "AEXPR_OP_ALL") {
-    return Refusal("arrays are not supported", node.Field("rexpr").position(), "list the values with IN (…)");
-  }
-  NAM_ASSIGN_OR_RETURN(const Comparison comparison, ComparisonOf(node.Names("name"), position));
-  NAM_ASSIGN_OR_RETURN(Expr a, BindUntyped(node.Field("lexpr"), clause));
-  std::vector<Expr> items;
-  for (const Node& element : node.Field("rexpr").List("elements")) {
-    NAM_ASSIGN_OR_RETURN(Expr item, BindUntyped(element, clause));
-    items.push_back(std::move(item));
-  }
-  if (items.empty()) {
-    return UserError(sqlstate::kUnknownType, "the type of an empty array is not known",
-                     node.Field("rexpr").position(), "list a value");
-  }
-  std::vector<Expr*> all;
-  for (Expr& item : items) all.push_back(&item);
-  if (ExpressionBuilder::IsUntyped(a)) all.push_back(&a);
-  NAM_RETURN_IF_ERROR(builder().Unify(all, "ARRAY"));
-  for (Expr& item : items) {
-    NAM_ASSIGN_OR_RETURN(Expr copy, builder().Duplicate(a));
-    NAM_ASSIGN_OR_RETURN(item, builder().Compare(comparison.op, std::move(copy), std::move(item), position));
-  }
-  if (items.size() == 1) return std::move(items[0]);
-  return builder().Junction(kind == "AEXPR_OP_ANY" ? Op::kOr : Op::kAnd, std::move(items), position);
-}
-
 absl::StatusOr<Expr> LogicalSelect::SubqueryExpr(const Node& node, Clause clause) {
   const int position = node.position();
   NAM_RETURN_IF_ERROR(node.Only({"subLinkType", "testexpr", "operName", "subselect", "subLinkId"}));
@@ -113,6 +83,12 @@ absl::StatusOr<Expr> LogicalSelect::SubqueryExpr(const Node& node, Clause clause
   const Type result = tree.root->columns[0].type;
   subquery.plan = std::move(tree.root);
   return AddSubquery(std::move(subquery), result, position);
+}
+
+absl::StatusOr<std::vector<Expr>> LogicalSelect::BindRowOf(const Node& sublink, size_t width, int depth) {
+  const NestingLevel level(context_, depth);
+  NAM_RETURN_IF_ERROR(level.Check(sublink));
+  return BindRowSubquery(sublink, width);
 }
 
 absl::StatusOr<std::vector<Expr>> LogicalSelect::BindRowSubquery(const Node& node, size_t width) {

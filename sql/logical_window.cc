@@ -5,8 +5,10 @@
 #include "base/status_macros.h"
 #include "plan/aggregate_slots.h"
 #include "plan/expression_tree.h"
+#include "plan/window.h"
 #include "sql/logical_place.h"
 #include "sql/logical_select.h"
+#include "types/interval.h"
 #include "types/sql_error.h"
 
 /// Window functions and the windows that they look at.
@@ -293,14 +295,18 @@ absl::StatusOr<Value> LogicalSelect::FrameOffset(const Node& node, const WindowD
       return UserError(sqlstate::kWindowingError, "a frame of RANGE with an offset needs one ORDER BY column",
                        position, "order by one number, or use ROWS");
     }
-    type = definition.order[0].expr.type;
-    if (!type.numeric()) {
-      return Refusal(absl::StrCat("RANGE with an offset over ", TypeName(type), " is not supported"),
-                     position, "order by a number, or use ROWS");
+    const Type& key = definition.order[0].expr.type;
+    if (!plan::HasDistances(key)) {
+      return Refusal(absl::StrCat("RANGE with an offset over ", TypeName(key), " is not supported"), position,
+                     "order by a number, a date or a timestamp, or use ROWS");
     }
+    type = key.numeric() ? key : key.real() ? Type::Double() : Type::Interval();
   }
   NAM_ASSIGN_OR_RETURN(Expr offset, BindUntyped(node, clause));
   NAM_RETURN_IF_ERROR(builder().Settle(offset, type));
+  if (type.real() && (offset.type.numeric() || offset.type.real())) {
+    NAM_ASSIGN_OR_RETURN(offset, builder().Cast(std::move(offset), type, position));
+  }
   if (!IsLiteral(offset)) {
     if (!plan::IsConstant(offset)) {
       return UserError(sqlstate::kBadColumnReference, "a frame's offset must not contain columns", position,
@@ -314,10 +320,14 @@ absl::StatusOr<Value> LogicalSelect::FrameOffset(const Node& node, const WindowD
     return UserError(
         unit == Frame::Unit::kRange ? sqlstate::kNotSupported : sqlstate::kTypeMismatch,
         absl::StrCat("a frame's offset must be ", TypeName(type), ", not ", TypeName(offset.type)), position,
-        "write a number of the column's type");
+        type.kind == TypeKind::kInterval ? "write an interval, as in INTERVAL '1 day'"
+                                         : "write a number of the column's type");
   }
   if (offset.literal.null) return UserError("22004", "a frame's offset must not be NULL", position);
-  if (offset.literal.number < 0)
+  const bool negative = type.kind == TypeKind::kInterval ? SpanOf(offset.literal.interval()) < 0
+                        : type.real()                    ? !(offset.literal.real() >= 0)
+                                                         : offset.literal.number < 0;
+  if (negative)
     return UserError("22013", "a frame's offset must not be negative", position,
                      "PRECEDING and FOLLOWING say where");
   return offset.literal;

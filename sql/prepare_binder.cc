@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 #include "plan/expression_tree.h"
 #include "sql/expression_binder.h"
@@ -76,6 +77,24 @@ absl::StatusOr<Value> Argument(Expr argument, const Type& type, int width, size_
   return value;
 }
 
+/// An argument as it is written; ARRAY[…] as the text of its elements.
+absl::StatusOr<Expr> ArgumentOf(const Node& node, ExpressionBinder& expressions) {
+  const Node array =
+      node.Is("TypeCast") && node.Field("typeName").Has("arrayBounds") ? node.Field("arg") : node;
+  if (!array.Is("A_ArrayExpr")) return expressions.BindUntyped(array, Clause::kValues);
+  std::string text = "{";
+  for (const Node& element : array.List("elements")) {
+    NAM_ASSIGN_OR_RETURN(const Expr bound, expressions.BindUntyped(element, Clause::kValues));
+    NAM_ASSIGN_OR_RETURN(const Value value, plan::Evaluate(bound, plan::Resolver()));
+    const std::string shown = ExpressionBuilder::IsUntyped(bound) ? value.text : value.ToString();
+    if (text.size() > 1) text += ",";
+    text += value.null
+                ? "NULL"
+                : absl::StrCat("\"", absl::StrReplaceAll(shown, {{"\\", "\\\\"}, {"\"", "\\\""}}), "\"");
+  }
+  return ExpressionBuilder::UntypedString(text + "}", array.position());
+}
+
 }  // namespace
 
 absl::StatusOr<Statement> BindPrepare(const Node& node, TableSource& tables, Parameters& parameters) {
@@ -85,8 +104,10 @@ absl::StatusOr<Statement> BindPrepare(const Node& node, TableSource& tables, Par
   int64_t number = 0;
   std::vector<uint8_t> widths;  // of integers that are listed
   for (const Node& type_name : node.List("argtypes")) {
-    NAM_ASSIGN_OR_RETURN(const CastTarget target,
-                         TypeOfName(type_name, plan::MakeLiteral(Value::Null(Type::Decimal(0)), -1)));
+    const Expr unknown = plan::MakeLiteral(Value::Null(Type::Decimal(0)), -1);
+    NAM_ASSIGN_OR_RETURN(CastTarget target, ElementTypeOfName(type_name, unknown));
+    // An array is a text, which ANY and ALL read.
+    if (type_name.Has("arrayBounds")) target = {Type::String()};
     parameters.Get(++number).type = target.type;
     widths.push_back(target.type.kind == TypeKind::kInteger ? static_cast<uint8_t>(target.width) : 0);
   }
@@ -117,7 +138,7 @@ absl::StatusOr<Statement> BindExecute(const Node& node) {
   ArgumentScope scope;
   ExpressionBinder expressions(scope);
   for (const Node& argument : node.List("params")) {
-    NAM_ASSIGN_OR_RETURN(Expr value, expressions.BindUntyped(argument, Clause::kValues));
+    NAM_ASSIGN_OR_RETURN(Expr value, ArgumentOf(argument, expressions));
     statement.arguments.push_back(std::move(value));
   }
   return Statement(std::move(statement));

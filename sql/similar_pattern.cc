@@ -1,19 +1,35 @@
 #include "sql/similar_pattern.h"
 
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
 #include "types/sql_error.h"
 
 namespace nam::sql {
+namespace {
 
-absl::StatusOr<std::string> SimilarPattern(std::string_view pattern, std::string_view escape, int position) {
-  // Anchored, and in a group of its own, so that | stands below everything else.
-  std::string out = "^(?:";
-  bool in_brackets = false;
+/// What stands between separators. `lazy`: it matches as little as it can.
+struct Piece {
+  std::string expression;
+  bool branches = false;  // it has |
+};
+
+/// The pattern's pieces; the separators are what is between them.
+std::vector<Piece> PiecesOf(std::string_view pattern, std::string_view escape, bool lazy_first) {
+  std::vector<Piece> pieces(1);
+  bool in_brackets = false, in_bounds = false;
   for (size_t i = 0; i < pattern.size(); ++i) {
+    std::string& out = pieces.back().expression;
+    const char* const lazy = lazy_first && pieces.size() == 1 ? "?" : "";
     if (!escape.empty() && pattern.substr(i).starts_with(escape)) {
       i += escape.size();
-      if (i >= pattern.size()) return out + ")$";  // PostgreSQL drops an escape at the end
-      if (pattern[i] == '"')
-        return Refusal("SIMILAR TO with the separators of SUBSTRING is not supported", position);
+      if (i >= pattern.size()) break;  // PostgreSQL drops an escape at the end
+      if (pattern[i] == '"') {
+        pieces.emplace_back();
+        continue;
+      }
       out.push_back('\\');
       out.push_back(pattern[i]);
       continue;
@@ -23,11 +39,14 @@ absl::StatusOr<std::string> SimilarPattern(std::string_view pattern, std::string
       if (c == '\\') out.push_back('\\');
       out.push_back(c);
       in_brackets = c != ']';
-    } else if (c == '[') {
+      continue;
+    }
+    in_bounds = in_bounds || c == '{';
+    if (c == '[') {
       out.push_back(c);
       in_brackets = true;
     } else if (c == '%') {
-      out += ".*";
+      absl::StrAppend(&out, ".*", lazy);
     } else if (c == '_') {
       out.push_back('.');
     } else if (c == '(') {
@@ -37,9 +56,41 @@ absl::StatusOr<std::string> SimilarPattern(std::string_view pattern, std::string
       out.push_back(c);
     } else {
       out.push_back(c);
+      if (c == '*' || c == '+' || c == '?' || (in_bounds && c == '}')) out += lazy;
+      if (c == '}') in_bounds = false;
+      if (c == '|') pieces.back().branches = true;
     }
   }
-  return out + ")$";
+  return pieces;
+}
+
+}  // namespace
+
+// Anchored, and each piece in a group of its own, so that | stands below everything else.
+absl::StatusOr<std::string> SimilarPattern(std::string_view pattern, std::string_view escape, int position) {
+  const std::vector<Piece> pieces = PiecesOf(pattern, escape, /*lazy_first=*/false);
+  if (pieces.size() > 1)
+    return Refusal("SIMILAR TO with the separators of SUBSTRING is not supported", position);
+  return absl::StrCat("^(?:", pieces[0].expression, ")$");
+}
+
+absl::StatusOr<std::string> SimilarParts(std::string_view pattern, std::string_view escape, int position) {
+  if (CountCharacters(escape) > 1)
+    return UserError(sqlstate::kBadEscape, "the escape is one character or none", position);
+  const bool divided = PiecesOf(pattern, escape, false).size() > 1;
+  const std::vector<Piece> pieces = PiecesOf(pattern, escape, divided);
+  if (pieces.size() > 3) {
+    return UserError("2200C",
+                     "SQL regular expression may not contain more than two escape-double-quote separators",
+                     position);
+  }
+  if (!divided) return absl::StrCat("^(?:", pieces[0].expression, ")$");
+  if (pieces[0].branches) {
+    return Refusal("| in front of the separators of SUBSTRING is not supported", position,
+                   "use SUBSTRING(x FROM 'expression')");
+  }
+  return absl::StrCat("^(?:", pieces[0].expression, ")(", pieces[1].expression,
+                      ")(?:", pieces.size() > 2 ? pieces[2].expression : "", ")$");
 }
 
 }  // namespace nam::sql

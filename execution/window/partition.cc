@@ -1,9 +1,14 @@
 #include "execution/window/partition.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "types/date.h"
+#include "types/interval.h"
+#include "types/real.h"
 
 namespace nam::execution {
 
@@ -56,6 +61,7 @@ FrameWalk::FrameWalk(const Partition& partition, const WindowFrame& frame)
   // Rows whose key is NULL are one group of peers, the first or the last.
   const uint32_t slot = partition.window().order_key.slot, size = partition.size();
   with_key_end_ = size;
+  key_kind_ = partition.window().rows.schema()[slot].type.kind;
   if (partition.IsNull(0, slot)) with_key_ = partition.group_end(0);
   if (with_key_ < size && partition.IsNull(size - 1, slot))
     with_key_end_ = partition.group_start(partition.groups() - 1);
@@ -64,18 +70,53 @@ FrameWalk::FrameWalk(const Partition& partition, const WindowFrame& frame)
 
 __int128 FrameWalk::KeyOf(uint32_t i) const {
   const OrderSlot& key = partition_.window().order_key;
-  const __int128 number = partition_.Number(i, key.slot);
+  __int128 number = partition_.Number(i, key.slot);
+  if (key_kind_ == TypeKind::kDate) number *= kMicrosecondsPerDay;
   return key.descending ? -number : number;
 }
 
+namespace {
+
+constexpr __int128 kBeyondAll = ~(__int128{1} << 127);
+
+__int128 MovedReal(double key, double distance, bool down, bool upper) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const double moved = down ? key - distance : key + distance;
+  // An infinite distance back from infinity reaches everything, as in PostgreSQL; NaN stays where it is.
+  if (std::isnan(moved) && !std::isnan(key)) return OrderedBits(upper ? kInfinity : -kInfinity);
+  return OrderedBits(moved);
+}
+
+}  // namespace
+
+__int128 FrameWalk::Moved(__int128 key, __int128 distance, bool down, bool upper) const {
+  switch (key_kind_) {
+    case TypeKind::kDate:
+    case TypeKind::kTimestamp: {
+      const absl::StatusOr<int64_t> us =
+          AddToTimestamp(static_cast<int64_t>(key), UnpackInterval(distance), down ? -1 : 1);
+      // Before all timestamps that there are, or behind them.
+      return us.ok() ? __int128{*us} : down ? -kBeyondAll : kBeyondAll;
+    }
+    case TypeKind::kDouble:
+    case TypeKind::kReal:
+      return MovedReal(FromOrderedBits(static_cast<int64_t>(key)),
+                       FromOrderedBits(static_cast<int64_t>(distance)), down, upper);
+    default: {
+      __int128 moved;
+      const bool beyond = down ? __builtin_sub_overflow(key, distance, &moved)
+                               : __builtin_add_overflow(key, distance, &moved);
+      return !beyond ? moved : down ? -kBeyondAll : kBeyondAll;
+    }
+  }
+}
+
 uint32_t FrameWalk::Search(const FrameBound& bound, uint32_t i, bool beyond, uint32_t& at) const {
-  constexpr __int128 kMost = ~(__int128{1} << 127), kLeast = __int128{1} << 127;
   const bool back = bound.kind == FrameBound::Kind::kPreceding;
-  const __int128 key = KeyOf(i);
-  __int128 limit;
-  if (back ? __builtin_sub_overflow(key, bound.offset, &limit)
-           : __builtin_add_overflow(key, bound.offset, &limit))
-    limit = back ? kLeast : kMost;
+  const bool descending = partition_.window().order_key.descending;
+  const __int128 key = descending ? -KeyOf(i) : KeyOf(i);
+  const __int128 moved = Moved(key, bound.offset, back != descending, beyond != descending);
+  const __int128 limit = descending ? -moved : moved;
   while (at < with_key_end_ && (beyond ? KeyOf(at) <= limit : KeyOf(at) < limit)) ++at;
   return at;
 }

@@ -9,6 +9,7 @@
 #include "execution/sort/ordered_rows.h"
 #include "execution/sort/row_order.h"
 #include "plan/window.h"
+#include "types/type.h"
 
 namespace nam::execution {
 
@@ -97,13 +98,16 @@ class FrameWalk {
   /// The first row among those with a key, from `at` on, that is not before the distance of the bound;
   /// `beyond`: that is behind it.
   uint32_t Search(const plan::FrameBound& bound, uint32_t i, bool beyond, uint32_t& at) const;
-  /// The row's key, so that keys never fall.
+  /// The row's key, so that keys never fall; of a date its first microsecond.
   __int128 KeyOf(uint32_t i) const;
+  /// A key moved by a bound's distance. `upper`: it is compared as the end of a range of values.
+  __int128 Moved(__int128 key, __int128 distance, bool down, bool upper) const;
 
   const Partition& partition_;
   const plan::WindowFrame frame_;
-  const bool peers_;       // bounds are of groups, not of rows
-  uint32_t with_key_ = 0;  // the rows that have a key, of RANGE with an offset
+  const bool peers_;                        // bounds are of groups, not of rows
+  TypeKind key_kind_ = TypeKind::kInteger;  // of RANGE with an offset
+  uint32_t with_key_ = 0;                   // the rows that have a key, of RANGE with an offset
   uint32_t with_key_end_ = 0;
   uint32_t start_ = 0, end_ = 0;  // where the searches are
 };

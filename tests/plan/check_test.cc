@@ -11,6 +11,7 @@
 #include "plan/flow.h"
 #include "tests/plan/random_expression.h"
 #include "tests/plan/star_plan.h"
+#include "types/interval.h"
 
 namespace nam::plan {
 namespace {
@@ -385,6 +386,12 @@ TEST(Check, WindowsAreTyped) {
   EXPECT_TRUE(refused([](WindowSource&, SortSink& s) { s.limit = 5; }));
   EXPECT_TRUE(refused([](WindowSource&, SortSink& s) { s.offset = 1; }));
   EXPECT_TRUE(refused([](WindowSource& w, SortSink&) { w.calls[0].frame.start.offset = -1; }));
+  EXPECT_TRUE(refused([](WindowSource& w, SortSink&) {
+    w.calls[0].frame.start.offset = PackInterval({1, -40, 0});
+  })) << "a month less 40 days goes back";
+  EXPECT_FALSE(refused([](WindowSource& w, SortSink&) {
+    w.calls[0].frame.start.offset = PackInterval({1, -20, 0});
+  }));
   EXPECT_TRUE(refused([](WindowSource& w, SortSink&) {
     w.calls[0].frame = {
         WindowFrame::Unit::kRows, {FrameBound::Kind::kFollowing, 1}, {FrameBound::Kind::kCurrentRow, 0}};

@@ -56,7 +56,14 @@ Expr CallOf(Function function, std::vector<Value> operands) {
 Expr CallOf(const Signature& signature) {
   std::vector<Value> operands;
   for (const char letter : LettersOf(signature)) operands.push_back(ValueOf(letter));
-  // make_date(3, 3, 3), chr(3), …: all of these exist.
+  // make_date(3, 3, 3), chr(3), …: all of these exist. Flags are letters, times are read by a pattern.
+  const Function function = signature.function;
+  if (function >= Function::kReplaceMatches && function <= Function::kMatchPlace) {
+    for (size_t i = function == Function::kReplaceMatches ? 3 : 2; i < operands.size(); ++i)
+      operands[i] = operands[i].type.kind == TypeKind::kString ? Value::String("i") : Value::Integer(1);
+  }
+  if (function == Function::kToDate || function == Function::kToTimestamp)
+    operands = {Value::String("2001-02-03"), Value::String("YYYY-MM-DD")};
   return CallOf(signature.function, std::move(operands));
 }
 
@@ -124,6 +131,108 @@ TEST(Function, PlansCallWhatTakesTheirOperands) {
   }
 }
 
+Value Called(Function function, std::vector<Value> operands) {
+  const absl::StatusOr<Value> value = Result(CallOf(function, std::move(operands)));
+  EXPECT_TRUE(value.ok()) << value.status();
+  return value.value_or(Value::Null());
+}
+
+Value Text(const char* text) {
+  return Value::String(text);
+}
+
+TEST(Function, MatchesAreTheLongest) {
+  const auto part = [](const char* text, const char* expression) {
+    return Called(Function::kMatchedPart, {Text(text), Text(expression)}).ToString();
+  };
+  EXPECT_EQ(part("foobar", "o.b"), "oob");
+  EXPECT_EQ(part("foobar", "o(.)b"), "o");
+  EXPECT_EQ(part("foobar", "o|oo"), "oo") << "RE2 alone takes the first branch";
+  EXPECT_EQ(part("aab", "a*(?:ab)*"), "aab") << "the whole is as long as it can be";
+  EXPECT_EQ(part("abcabc", "a.*?c"), "abc");
+  EXPECT_TRUE(Called(Function::kMatchedPart, {Text("foo"), Text("x")}).null);
+  EXPECT_TRUE(Called(Function::kMatchedPart, {Text("foo"), Text("(x)?foo")}).null)
+      << "the group took nothing";
+  const auto state = [](const char* expression) {
+    return StateOf(Result(CallOf(Function::kMatchedPart, {Text("a"), Text(expression)})).status());
+  };
+  EXPECT_EQ(state("a*b*?"), "0A000");
+  EXPECT_EQ(state("(a|b)*?"), "0A000");
+  EXPECT_EQ(state("(a"), "2201B");
+}
+
+TEST(Function, MatchesAreReplacedCountedAndFound) {
+  const auto replaced = [](const char* text, const char* expression, const char* by, const char* flags) {
+    return Called(Function::kReplaceMatches, {Text(text), Text(expression), Text(by), Text(flags)})
+        .ToString();
+  };
+  EXPECT_EQ(replaced("banana", "a", "<\\\\&>", ""), "b<\\&>nana");
+  EXPECT_EQ(replaced("banana", "A(n)?", "<\\1>", "gi"), "b<n><n><>");
+  EXPECT_EQ(replaced("\xc3\xa9"
+                     "a\xc3\xa9",
+                     "x*", "-", "g"),
+            "-\xc3\xa9-"
+            "a-\xc3\xa9-");
+  const auto count = [](const char* text, const char* expression) {
+    return Called(Function::kCountMatches, {Text(text), Text(expression)}).number;
+  };
+  EXPECT_EQ(count("aaaa", "aa"), 2);
+  EXPECT_EQ(count("ab", ""), 3);
+  EXPECT_EQ(count("aaa", "^a"), 1) << "a search goes on behind the text's beginning";
+  EXPECT_EQ(
+      Called(Function::kNthMatch, {Text("a1b22c333"), Text("[0-9]+"), Value::Integer(1), Value::Integer(2)})
+          .text,
+      "22");
+  EXPECT_EQ(Called(Function::kMatchPlace, {Text("\xc3\xa9\xc3\xa9x"), Text("x")}).number, 3);
+  EXPECT_EQ(Called(Function::kMatchPlace, {Text("ab"), Text("a"), Value::Integer(3)}).number, 0);
+  for (const char* flags : {"z", "G"})
+    EXPECT_EQ(StateOf(Result(CallOf(Function::kHasMatch, {Text("a"), Text("a"), Text(flags)})).status()),
+              "22023");
+  EXPECT_EQ(StateOf(Result(CallOf(Function::kHasMatch, {Text("a"), Text("a"), Text("g")})).status()),
+            "22023");
+  EXPECT_EQ(StateOf(Result(CallOf(Function::kHasMatch, {Text("a"), Text("a"), Text("x")})).status()),
+            "0A000");
+}
+
+TEST(Function, BitsAreThoseOfIntegersOf64Bits) {
+  const __int128 longer = __int128{INT64_MAX} + 1;
+  EXPECT_EQ(Called(Function::kShiftLeft, {Value::Integer(1), Value::Integer(63)}).number, INT64_MIN);
+  EXPECT_EQ(Called(Function::kShiftLeft, {Value::Integer(1), Value::Integer(65)}).number, 2);
+  EXPECT_EQ(Called(Function::kShiftRight, {Value::Integer(-8), Value::Integer(1)}).number, -4);
+  EXPECT_EQ(Called(Function::kGreatestDivisor, {Value::Integer(-12), Value::Integer(18)}).number, 6);
+  EXPECT_EQ(Called(Function::kLeastMultiple, {Value::Integer(4), Value::Integer(-6)}).number, 12);
+  const auto state = [](Function function, __int128 a, __int128 b) {
+    Value first = Value::Integer(0), second = Value::Integer(0);
+    first.number = a;
+    second.number = b;
+    return StateOf(Result(CallOf(function, {first, second})).status());
+  };
+  EXPECT_EQ(state(Function::kBitsAnd, longer, 1), "22003");
+  EXPECT_EQ(state(Function::kGreatestDivisor, INT64_MIN, 0), "22003");
+  EXPECT_EQ(state(Function::kLeastMultiple, INT64_MAX, INT64_MAX - 1), "22003");
+}
+
+TEST(Function, TimesAreReadByPatterns) {
+  const auto day = [](const char* text, const char* pattern) {
+    return Called(Function::kToDate, {Text(text), Text(pattern)}).ToString();
+  };
+  EXPECT_EQ(day("05 Dec 2000", "DD Mon YYYY"), "2000-12-05");
+  EXPECT_EQ(day("20240229", "YYYYMMDD"), "2024-02-29");
+  EXPECT_EQ(day("  2024-7-1", "YYYY-MM-DD"), "2024-07-01");
+  EXPECT_EQ(day("99 365", "YY DDD"), "1999-12-31");
+  EXPECT_EQ(
+      Called(Function::kToTimestamp, {Text("2024-01-02 12:05:06.25 AM"), Text("YYYY-MM-DD HH12:MI:SS.MS PM")})
+          .ToString(),
+      "2024-01-02 00:05:06.25");
+  const auto state = [](const char* text, const char* pattern) {
+    return StateOf(Result(CallOf(Function::kToDate, {Text(text), Text(pattern)})).status());
+  };
+  EXPECT_EQ(state("2024-02-30", "YYYY-MM-DD"), "22008");
+  EXPECT_EQ(state("x", "YYYY"), "22007");
+  EXPECT_EQ(state("2024 2023", "YYYY YYYY"), "22007");
+  EXPECT_EQ(state("24", "IYYY"), "0A000");
+}
+
 TEST(Function, TextsAreBounded) {
   const std::string half(10 << 20, 'x');
   const auto state = [](Function function, std::vector<Value> operands) {
@@ -138,6 +247,14 @@ TEST(Function, TextsAreBounded) {
   EXPECT_EQ(state(Function::kReplace, {Value::String(half), Value::String("x"), Value::String(half)}),
             "54000");
   EXPECT_TRUE(Result(CallOf(Function::kRepeat, {Value::String("x"), Value::Integer(16 << 20)})).ok());
+  EXPECT_EQ(state(Function::kReplaceMatches, {Value::String(half), Value::String("x"),
+                                              Value::String(std::string(1000, 'y')), Value::String("g")}),
+            "54000");
+  EXPECT_EQ(state(Function::kOverlay,
+                  {Value::String(half), Value::String(half), Value::Integer(1), Value::Integer(0)}),
+            "54000");
+  EXPECT_EQ(state(Function::kFormatText, {Value::String("%s%s"), Value::String(half), Value::String(half)}),
+            "54000");
 }
 
 TEST(Function, RegularExpressionsTakeLinearTime) {

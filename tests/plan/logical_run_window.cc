@@ -1,8 +1,10 @@
 #include "tests/plan/logical_run_window.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/status_macros.h"
+#include "types/interval.h"
 #include "types/sql_error.h"
 
 namespace nam::plan::logical::testing {
@@ -165,6 +167,7 @@ size_t WindowRunner::RangeEdge(const FrameBound& bound, size_t row, bool start) 
     return edge;
   }
   const bool up = (bound.kind == FrameBound::Kind::kFollowing) != key.descending;
+  if (!own.type.numeric()) return DistanceEdge(bound, row, start, up);
   const int scale = std::max(own.type.scale, bound.offset.type.scale);
   const __int128 value = own.number * PowerOfTen(scale - own.type.scale);
   const __int128 offset = bound.offset.number * PowerOfTen(scale - bound.offset.type.scale);
@@ -179,6 +182,38 @@ size_t WindowRunner::RangeEdge(const FrameBound& bound, size_t row, bool start) 
     return start ? !inside(other) : inside(other);
   };
   while (edge < rows_.size() && before(edge)) ++edge;
+  return edge;
+}
+
+/// Whether `other` is on the right side of `own` moved by the distance; of NaN only the order counts.
+bool WindowRunner::Reaches(const Value& own, const Value& other, const Value& distance, bool up, bool least) {
+  if (own.type.real()) {
+    const double from = own.real(), to = other.real(), by = distance.real();
+    if (std::isnan(from) || std::isnan(to))
+      return least ? std::isnan(to) : !std::isnan(to) || std::isnan(from);
+    if (std::isinf(by) && std::isinf(from) && up == (from < 0)) return true;
+    const double limit = up ? from + by : from - by;
+    return least ? to >= limit : to <= limit;
+  }
+  const bool day = own.type.kind == TypeKind::kDate;
+  const auto us = [&](const Value& of) {
+    return static_cast<int64_t>(of.number) * (day ? kMicrosecondsPerDay : 1);
+  };
+  const auto limit = AddToTimestamp(us(own), distance.interval(), up ? 1 : -1);
+  if (!limit.ok()) return up != least;  // beyond all timestamps
+  return least ? us(other) >= *limit : us(other) <= *limit;
+}
+
+/// Of keys that are no exact numbers.
+size_t WindowRunner::DistanceEdge(const FrameBound& bound, size_t row, bool start, bool up) const {
+  const OrderKey& key = window_.order[0];
+  size_t edge = 0;
+  for (; edge < rows_.size(); ++edge) {
+    const Value& other = order_[edge][0];
+    if (other.null && key.nulls_first) continue;
+    if (other.null) break;
+    if (Reaches(order_[row][0], other, bound.offset, up, start != key.descending) == start) break;
+  }
   return edge;
 }
 

@@ -43,6 +43,8 @@ class WindowRunner {
   bool Excluded(const Frame& frame, size_t row, size_t i) const;
   size_t Edge(const Frame& frame, const FrameBound& bound, size_t row, bool start) const;
   size_t RangeEdge(const FrameBound& bound, size_t row, bool start) const;
+  size_t DistanceEdge(const FrameBound& bound, size_t row, bool start, bool up) const;
+  static bool Reaches(const Value& own, const Value& other, const Value& distance, bool up, bool least);
 
   const Window& window_;
   const std::vector<Column>& columns_;

@@ -503,6 +503,28 @@ Expr RandomExpression::Call(char result, int depth) {
     case Function::kMatchesIgnoreCase:
       constant(1, {"a", "^b", "[ab]+$", "A", "(a|b)c?", "\\d"});
       break;
+    case Function::kMatchedPart:
+    case Function::kSimilarPart:
+    case Function::kReplaceMatches:
+    case Function::kCountMatches:
+    case Function::kHasMatch:
+    case Function::kNthMatch:
+    case Function::kMatchPlace:
+      constant(1, {"a", "b|ab", "[ab]+", "x*", "(a|b)c?", "(\\d)(\\d)?"});
+      if (signature.function == Function::kReplaceMatches) constant(2, {"", "<\\1\\2>", "\\&\\&"});
+      for (size_t i = signature.function == Function::kReplaceMatches ? 3 : 2; i < e.children.size(); ++i) {
+        if (e.children[i].type.kind == TypeKind::kString) constant(i, {"", "i", "ic"});
+        if (e.children[i].type.kind == TypeKind::kInteger && Chance(random_, 60))
+          e.children[i] = LiteralOf(Value::Integer(static_cast<int64_t>(Below(random_, 3))));
+      }
+      break;
+    case Function::kToDate:
+    case Function::kToTimestamp:
+      constant(1, {"YYYY-MM-DD", "YYYY-MM-DD HH24:MI:SS", "DD YY", "HH12 PM"});
+      break;
+    case Function::kFormatText:
+      constant(0, {"%s", "<%-5s>", "%1$L", "%%"});
+      break;
     case Function::kToChar:
       constant(1, signature.arguments[0] == 'T' || signature.arguments[0] == 'D'
                       ? std::vector<std::string>{"YYYY-MM-DD", "HH24:MI:SS.US", "Month IW"}

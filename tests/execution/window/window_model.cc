@@ -1,9 +1,11 @@
 #include "tests/execution/window/window_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "base/check.h"
+#include "types/interval.h"
 #include "types/real.h"
 #include "types/value.h"
 
@@ -122,9 +124,35 @@ class Model {
         const int compared = CompareRows(rows_[j], rows_[i], order_);
         return start ? compared >= 0 : compared <= 0;
       }
+      const TypeKind kind = schema_[order_[0].slot].type.kind;
+      const bool up = (bound.kind == Kind::kFollowing) != order_[0].descending;
+      if (kind == TypeKind::kDate || kind == TypeKind::kTimestamp)
+        return Within(at.number, there.number, bound.offset, up, start != order_[0].descending, kind);
+      if (kind == TypeKind::kDouble)
+        return Within(FromOrderedBits(static_cast<int64_t>(at.number)),
+                      FromOrderedBits(static_cast<int64_t>(there.number)),
+                      FromOrderedBits(static_cast<int64_t>(bound.offset)), up, start != order_[0].descending);
       distance = order_[0].descending ? at.number - there.number : there.number - at.number;
     }
     return start ? distance >= offset : distance <= offset;
+  }
+  /// Whether `to` is at or above (`least`), or at or below, `from` moved by the interval.
+  static bool Within(__int128 from, __int128 to, __int128 interval, bool up, bool least, TypeKind kind) {
+    const int64_t unit = kind == TypeKind::kDate ? kMicrosecondsPerDay : 1;
+    const auto limit =
+        AddToTimestamp(static_cast<int64_t>(from) * unit, UnpackInterval(interval), up ? 1 : -1);
+    if (!limit.ok()) return up != least;  // no timestamp is so far
+    return least ? to * unit >= *limit : to * unit <= *limit;
+  }
+  static bool Within(double from, double to, double distance, bool up, bool least) {
+    // NaN is at itself, above all else.
+    if (std::isnan(from) || std::isnan(to)) {
+      if (std::isnan(from) && std::isnan(to)) return true;
+      return std::isnan(to) == least;
+    }
+    if (std::isinf(distance) && std::isinf(from) && up == (from < 0)) return true;
+    const double limit = up ? from + distance : from - distance;
+    return least ? to >= limit : to <= limit;
   }
   std::vector<size_t> Frame(size_t i) const {
     std::vector<size_t> out;

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,6 +13,8 @@
 #include "tests/execution/partition/scratch_cluster.h"
 #include "tests/execution/step_driver.h"
 #include "tests/execution/window/window_model.h"
+#include "types/interval.h"
+#include "types/real.h"
 #include "types/sql_error.h"
 
 /// Windows against a model that looks at every row of a partition for every row of it.
@@ -49,6 +53,13 @@ std::vector<Tuple> RowsOf(const plan::Schema& schema, size_t rows, uint64_t part
       out[i][kPartition] = Cell::Text("p" + std::to_string(random.Below(partitions)));
     if (!out[i][kKey].null)
       out[i][kKey] = RandomCell({schema[kKey].type, false, schema[kKey].bounds}, keys, random);
+    if (!out[i][kKey].null && schema[kKey].type.real()) {
+      constexpr double kFar[] = {std::numeric_limits<double>::infinity(),
+                                 -std::numeric_limits<double>::infinity(),
+                                 std::numeric_limits<double>::quiet_NaN(), 1e300};
+      const double near = static_cast<double>(out[i][kKey].number) / 4;
+      out[i][kKey] = Cell::Number(OrderedBits(random.OneIn(8) ? kFar[random.Below(4)] : near));
+    }
     if (!out[i][kDecimal].null)
       out[i][kDecimal] = Cell::Number(static_cast<int64_t>(random.Below(2'000'000)) - 900'000);
     out[i][kId] = Cell::Number(static_cast<int64_t>(i));
@@ -56,25 +67,37 @@ std::vector<Tuple> RowsOf(const plan::Schema& schema, size_t rows, uint64_t part
   return out;
 }
 
-FrameBound RandomBound(RandomStream& random, bool offsets) {
+/// A distance between keys of the kind.
+__int128 RandomDistance(RandomStream& random, TypeKind key) {
+  const Interval intervals[] = {{},         {0, 1, 0},    {1, 0, 0},      {0, 20, 3'600'000'000},
+                                {14, 3, 1}, {0, 0, 1500}, {120'000, 0, 0}};
+  const double reals[] = {0, 0.5, 1, 7.25, 1e300, std::numeric_limits<double>::infinity()};
+  const __int128 numbers[] = {0, 1, 2, 5, 1500, PowerOfTen(37)};
+  if (key == TypeKind::kDate || key == TypeKind::kTimestamp)
+    return PackInterval(intervals[random.Below(std::size(intervals))]);
+  if (key == TypeKind::kDouble) return OrderedBits(reals[random.Below(std::size(reals))]);
+  return numbers[random.Below(std::size(numbers))];
+}
+
+FrameBound RandomBound(RandomStream& random, bool offsets, TypeKind key) {
   using Kind = FrameBound::Kind;
   const Kind kinds[] = {Kind::kUnboundedPreceding, Kind::kCurrentRow, Kind::kUnboundedFollowing,
                         Kind::kPreceding, Kind::kFollowing};
   FrameBound bound{kinds[random.Below(offsets ? 5 : 3)], 0};
-  if (bound.kind == Kind::kPreceding || bound.kind == Kind::kFollowing) {
-    const __int128 offsets_of[] = {0, 1, 2, 5, 1500, PowerOfTen(37)};
-    bound.offset = offsets_of[random.Below(std::size(offsets_of))];
-  }
+  if (bound.kind == Kind::kPreceding || bound.kind == Kind::kFollowing)
+    bound.offset = RandomDistance(random, key);
   return bound;
 }
 
-WindowFrame RandomFrame(RandomStream& random, bool ordered) {
+/// `key`: of the order's column, if there is one.
+WindowFrame RandomFrame(RandomStream& random, bool ordered, TypeKind key) {
   while (true) {
     WindowFrame frame;
     frame.unit = static_cast<WindowFrame::Unit>(random.Below(3));
     const bool offsets = ordered || frame.unit == WindowFrame::Unit::kRows;
-    frame.start = RandomBound(random, offsets);
-    frame.end = RandomBound(random, offsets);
+    const TypeKind of = frame.unit == WindowFrame::Unit::kRange ? key : TypeKind::kInteger;
+    frame.start = RandomBound(random, offsets, of);
+    frame.end = RandomBound(random, offsets, of);
     if (frame.start.kind == FrameBound::Kind::kUnboundedFollowing) continue;
     if (frame.end.kind == FrameBound::Kind::kUnboundedPreceding || frame.end.kind < frame.start.kind)
       continue;
@@ -169,8 +192,8 @@ WindowCall Aggregate(AggregateFunction function, std::vector<uint32_t> arguments
   return {WindowFunction::kAggregate, function, std::move(arguments), frame, type};
 }
 
-WindowCall RandomCall(RandomStream& random, bool ordered) {
-  const WindowFrame frame = RandomFrame(random, ordered);
+WindowCall RandomCall(RandomStream& random, bool ordered, TypeKind key) {
+  const WindowFrame frame = RandomFrame(random, ordered, key);
   const Type integer = Type::Integer();
   switch (random.Below(25)) {
     case 0:
@@ -241,7 +264,8 @@ Windowing RandomWindowing(RandomStream& random, size_t rows, uint64_t partitions
   const plan::Slot keys[] = {{Type::Integer(), true, {-50, 200, true}},
                              {Type::Decimal(1), true, {}},
                              {Type::Date(), true, {9000, 9060, true}},
-                             {Type::Timestamp(), true, {}}};
+                             {Type::Timestamp(), true, {}},
+                             {Type::Double(), true, {}}};
   Windowing made;
   made.schema = RowSchema(keys[random.Below(std::size(keys))]);
   made.input = RowsOf(made.schema, rows, partitions, 1 + random.Below(60), random);
@@ -250,7 +274,7 @@ Windowing RandomWindowing(RandomStream& random, size_t rows, uint64_t partitions
   const bool ordered = !random.OneIn(5);
   if (ordered) made.options.order = {{kKey, random.OneIn(2), random.OneIn(2)}};
   for (uint64_t calls = 1 + random.Below(6); calls > 0; --calls)
-    made.options.calls.push_back(RandomCall(random, ordered));
+    made.options.calls.push_back(RandomCall(random, ordered, made.schema[kKey].type.kind));
   return made;
 }
 
@@ -331,9 +355,12 @@ TEST(WindowTest, BucketsAndNthValuesAreThoseOfTheModel) {
       if (!row[kNumber].null) row[kNumber] = Cell::Number(1 + static_cast<int64_t>(random.Below(12)));
     }
     const bool ordered = !windowing.options.order.empty();
-    windowing.options.calls = {
-        {WindowFunction::kNtile, {}, {kNumber}, {}, Type::Integer()},
-        {WindowFunction::kNthValue, {}, {kText, kNumber}, RandomFrame(random, ordered), Type::String()}};
+    windowing.options.calls = {{WindowFunction::kNtile, {}, {kNumber}, {}, Type::Integer()},
+                               {WindowFunction::kNthValue,
+                                {},
+                                {kText, kNumber},
+                                RandomFrame(random, ordered, windowing.schema[kKey].type.kind),
+                                Type::String()}};
     Check(driver, windowing, 1 + random.Below(3));
   }
 }
