@@ -105,7 +105,9 @@ class Expressions:
                             f"({leaf('date')} - date '1995-01-01')", f"position('a' in {leaf('text')})",
                             f"cast({leaf('num')} as bigint)", f"mod({x}, 5)", f"ascii({leaf('text')})",
                             f"({leaf('bool')})::int", f"sign({x})::bigint", f"octet_length({leaf('text')})",
-                            f"extract(hour from {leaf('timestamp')})::bigint"]
+                            f"extract(hour from {leaf('timestamp')})::bigint", f"({x} & 6)", f"({x} | {leaf('int')})", f"({x} # 5)",
+                            f"(~ {x})", f"gcd({x}, {leaf('int')})", f"regexp_count({leaf('text')}, '[ab]')",
+                            f"regexp_instr({leaf('text')}, 'b+')"]
         elif kind == "num":
             options = [f"({x} + {leaf('num')})", f"({x} - {leaf('int')})", f"({x} * 1.5)", f"(- ({x}))", f"abs({x})",
                        f"round({x}, 1)", f"trunc({x}, 1)", f"floor({x})", f"ceil({x})", f"({leaf('int')})::numeric(12, 2)",
@@ -119,7 +121,9 @@ class Expressions:
                             f"reverse({x})", f"split_part({x}, 'b', 1)", f"initcap({x})", f"translate({x}, 'abc', 'xy')",
                             f"md5({x})", f"({leaf('bool')})::text", f"repeat({x}, 2)", f"cast({x} as varchar(2))",
                             f"concat_ws('-', {x}, {leaf('text')})", f"to_char({leaf('date')}, 'YYYY-MM')",
-                            f"rtrim({x}, 'b0123')", f"ltrim({x}, 'a')"]
+                            f"rtrim({x}, 'b0123')", f"ltrim({x}, 'a')", f"regexp_replace({x}, '[ab]+', '<\\&>', 'g')",
+                            f"substring({x} from 'a.?|b')", f"regexp_substr({x}, '[^ ]', 1, 2)",
+                            f"overlay({x} placing 'zz' from 2 for 1)", f"format('%s|%L', {x}, {leaf('int')})"]
         elif kind == "date":
             options = [x] if self.plain else [f"({x} + 30)", f"({x} - 1)", f"cast({leaf('timestamp')} as date)",
                                               f"({x} + ({leaf('int')} % 100)::int)"]

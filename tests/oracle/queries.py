@@ -269,11 +269,13 @@ class Generator(Expressions):
 
     def frame(self, order_kind):
         """A frame that does not ask for the order of equal rows."""
-        offset = {"int": ("1", "3"), "num": ("0.75", "10"), "big": ("1", "1000"), "double": ("0.5", "100")}.get(order_kind)
+        offset = {"int": ("1", "3"), "num": ("0.75", "10"), "big": ("1", "1000"), "double": ("0.5", "100"),
+                  "date": ("interval '20 days'", "interval '1 year 1 month'"),
+                  "timestamp": ("interval '1 day 02:00'", "interval '2 months'")}.get(order_kind)
         options = ["", "", "", " range between unbounded preceding and current row",
                    " groups between 1 preceding and 1 following", " groups between current row and unbounded following",
                    " groups between 2 preceding and 1 preceding", " range between current row and unbounded following"]
-        if offset and order_kind in ("int", "num"):
+        if offset and order_kind != "big":
             low, high = offset
             options += [f" range between {low} preceding and {high} following",
                         f" range between unbounded preceding and {low} preceding",

@@ -264,7 +264,6 @@ TEST(BindErrorTest, Expressions) {
       {"select ^interval '1' year to month from t", "intervals of several fields"},
       {"select ^~ n from t", "operator ~ is"},
       {"select n ^operator(pg_catalog.+) 1 from t", "operator + is"},
-      {"select n ^between symmetric 1 and 2 from t", "BETWEEN SYMMETRIC is"},
       {"select name ^collate \"C\" from t", "COLLATE is"},
       {"select ^array[1] from t", "arrays are"},
       {"select ^row(1, 2) from t", "row values by themselves are"},
@@ -276,7 +275,15 @@ TEST(BindErrorTest, Expressions) {
       {"select ^timestamp(3) '1994-01-01' from t", "type timestamp(…) is"},
   });
   Check({"select ^$1 from t", "42P02", "there is no parameter $1", ""});
-  Check({"select ^summ(n) from t", "0A000", "function \"summ\"", "did you mean \"sum\"?"});
+  Check(
+      {"select ^summ(n) from t", "42883", "function summ(integer) does not exist", "did you mean \"sum\"?"});
+  Check(
+      {"select ^lower(n) from t", "42883", "function lower(integer) does not exist", "explicit type casts"});
+  Check({"select ^array_length(n) from t", "0A000", "function \"array_length\" is not supported", ""});
+  Check(
+      {"select date '2024-01-01' ^+ '1 day' from t", "42725", "operator is not unique: date + unknown", ""});
+  Check({"select n = any(^'{1,2') from t", "22P02", "malformed array literal: \"{1,2\"", ""});
+  Check({"select n = any(^'{{1}}') from t", "0A000", "arrays of arrays", ""});
   Check({"select n::^decimal(60, 2) from t", "22023", "38 digits", ""});
 }
 
@@ -288,6 +295,14 @@ TEST(BindErrorTest, Bounds) {
   };
   EXPECT_EQ(BindError("select " + repeat("1+", 5000) + "1 from t").sqlstate, "54001");
   EXPECT_EQ(BindError("select " + repeat("1+", 300000) + "1 from t").sqlstate, "54001");
+  // Chains may be longer than anything else is deep, and are bounded inside of each other, too.
+  EXPECT_EQ(BindQuery("select id from t where " + repeat("n + ", 1499) + "n > 1").conjuncts.size(), 1u);
+  EXPECT_EQ(BindQuery("select id from t where " + repeat("name || ", 1499) + "name > 'x'").conjuncts.size(),
+            1u);
+  EXPECT_EQ(BindError("select " + repeat("n + ", 1800) + "n from t").sqlstate, "54001");
+  const std::string inner = "(" + repeat("n + ", 1000) + "n)";
+  EXPECT_EQ(BindError("select abs(" + inner + repeat(" + n", 1000) + ") from t").sqlstate, "54001");
+  EXPECT_EQ(BindError("select n * abs(" + inner + repeat(" + n", 1000) + ") from t").sqlstate, "54001");
   EXPECT_EQ(BindError("select " + repeat("(", 100000)).sqlstate, "54001");
   EXPECT_EQ(BindError("select id from t where " + repeat("not ", 3000) + "ok").sqlstate, "54001");
   EXPECT_EQ(BindError("select " + repeat("coalesce(", 300) + "n" + repeat(", 1)", 300) + "from t").sqlstate,
