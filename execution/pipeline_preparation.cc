@@ -166,7 +166,8 @@ absl::Status PipelinePreparation::MakeScan() {
                              .window = inputs.settings.window(),
                              .in_place = inputs.settings.in_place(),
                              .verify = inputs.settings.verify(),
-                             .slow_start = !claimed_};
+                             .slow_start = !claimed_,
+                             .memos = &stage_.memos_};
   BlockScan::Group& group = options.groups.emplace_back();
   for (const CodeMeaning& meaning : out_.meanings) group.meanings.push_back(&meaning);
   NAM_ASSIGN_OR_RETURN(options.probes, AbsorbedProbes(scan));
@@ -297,7 +298,8 @@ absl::StatusOr<std::vector<BlockScan::Probe>> PipelinePreparation::AbsorbedProbe
 
 absl::StatusOr<const Program*> PipelinePreparation::Compile(std::span<const plan::Expr> outputs,
                                                             const plan::Schema& input) {
-  NAM_ASSIGN_OR_RETURN(std::unique_ptr<const Program> program, Program::Compile(outputs, input));
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<const Program> program,
+                       Program::Compile(outputs, input, &stage_.memos_));
   return out_.programs.emplace_back(std::move(program)).get();
 }
 
@@ -336,7 +338,8 @@ absl::Status PipelinePreparation::MakeRepeat(const plan::RepeatStep& repeat, con
 }
 
 absl::Status PipelinePreparation::MakeSeries(const plan::SeriesStep& series, const plan::Schema& input) {
-  NAM_ASSIGN_OR_RETURN(std::unique_ptr<SeriesOperator> step, SeriesOperator::Make(series, input, row_sets_));
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<SeriesOperator> step,
+                       SeriesOperator::Make(series, input, row_sets_, &stage_.memos_));
   const SeriesOperator* const made = step.get();
   out_.by_row_nodes += made->by_row_nodes();
   row_sets_ += 1;
@@ -346,14 +349,14 @@ absl::Status PipelinePreparation::MakeSeries(const plan::SeriesStep& series, con
 }
 
 absl::Status PipelinePreparation::MakeFilter(const plan::FilterStep& filter, const plan::Schema& input) {
-  NAM_ASSIGN_OR_RETURN(auto program, Program::Compile(filter.conditions, input));
+  NAM_ASSIGN_OR_RETURN(auto program, Program::Compile(filter.conditions, input, &stage_.memos_));
   out_.by_row_nodes += program->by_row_nodes();
   AddStep(std::make_unique<FilterOperator>(std::move(program)), input.size());
   return absl::OkStatus();
 }
 
 absl::Status PipelinePreparation::MakeProject(const plan::ProjectStep& project, const plan::Schema& input) {
-  NAM_ASSIGN_OR_RETURN(auto program, Program::Compile(project.outputs, input));
+  NAM_ASSIGN_OR_RETURN(auto program, Program::Compile(project.outputs, input, &stage_.memos_));
   out_.by_row_nodes += program->by_row_nodes();
   std::vector<const CodeMeaning*> meanings;
   for (size_t i = 0; i < project.outputs.size(); ++i) {

@@ -98,7 +98,8 @@ PreparedStage::PreparedStage(StageInputs inputs, const std::atomic<bool>& leavin
       claimed_(inputs_.plan.stages[inputs_.stage].claimed),
       of_session_(inputs_.plan.stages[inputs_.stage].site == plan::Stage::Site::kSession),
       build_budget_(inputs_.settings.build_bytes_max(), inputs_.memory.get()),
-      result_budget_(inputs_.settings.result_bytes_max(), inputs_.memory.get()) {}
+      result_budget_(inputs_.settings.result_bytes_max(), inputs_.memory.get()),
+      memos_(result_budget_) {}
 
 absl::StatusOr<std::unique_ptr<PreparedStage>> PreparedStage::Make(StageInputs inputs,
                                                                    const std::atomic<bool>& leaving) {

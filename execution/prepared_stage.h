@@ -183,6 +183,7 @@ class PreparedStage {
   // Before what takes from them.
   MemoryBudget build_budget_;
   MemoryBudget result_budget_;
+  MemoShare memos_;
   std::deque<PreparedPipeline> pipelines_;  // as the plan's; those of other stages are empty
 };
 

@@ -19,9 +19,10 @@ absl::Status StepOfZero() {
 
 absl::StatusOr<std::unique_ptr<SeriesOperator>> SeriesOperator::Make(const plan::SeriesStep& series,
                                                                      const plan::Schema& input,
-                                                                     uint32_t input_row_sets) {
+                                                                     uint32_t input_row_sets,
+                                                                     MemoShare* memos) {
   const plan::Expr ends[] = {series.first, series.last, series.step};
-  NAM_ASSIGN_OR_RETURN(std::unique_ptr<const Program> program, Program::Compile(ends, input));
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<const Program> program, Program::Compile(ends, input, memos));
   return std::unique_ptr<SeriesOperator>(new SeriesOperator(
       input.size(), series.step.type.kind == TypeKind::kInterval, std::move(program), input_row_sets));
 }

@@ -20,7 +20,8 @@ class SeriesOperator final : public StepOperator {
   /// `input_row_sets`: distinct row sets of the input's columns, at most.
   static absl::StatusOr<std::unique_ptr<SeriesOperator>> Make(const plan::SeriesStep& series,
                                                               const plan::Schema& input,
-                                                              uint32_t input_row_sets);
+                                                              uint32_t input_row_sets,
+                                                              MemoShare* memos = nullptr);
   std::unique_ptr<StepTask> NewTask(TaskContext& context) override;
   /// What its tasks fill.
   std::unique_ptr<Chunk> NewChunk() const {

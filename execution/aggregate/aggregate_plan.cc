@@ -57,7 +57,7 @@ absl::Status MakePairs(size_t number, const Argument& argument, const AggregateP
 absl::StatusOr<std::unique_ptr<const AggregatePlan>> AggregatePlan::Make(const Options& options) {
   NAM_ASSIGN_OR_RETURN(
       std::unique_ptr<const GroupKeys> keys,
-      GroupKeys::Make(options.group_by, options.schema, options.meanings, options.page_bytes));
+      GroupKeys::Make(options.group_by, options.schema, options.meanings, options.page_bytes, options.memos));
   std::vector<plan::Expr> arguments;
   for (const plan::Aggregate& aggregate : options.aggregates) {
     NAM_RETURN_IF_ERROR(plan::CheckAggregate(aggregate));
@@ -65,7 +65,8 @@ absl::StatusOr<std::unique_ptr<const AggregatePlan>> AggregatePlan::Make(const O
     if (count > 0) arguments.push_back(aggregate.argument);
     if (count > 1) arguments.push_back(aggregate.second);
   }
-  NAM_ASSIGN_OR_RETURN(std::unique_ptr<const Program> program, Program::Compile(arguments, options.schema));
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<const Program> program,
+                       Program::Compile(arguments, options.schema, options.memos));
 
   plan::Schema final = keys->schema(), argument_slots;
   std::vector<Aggregate> aggregates;

@@ -32,8 +32,8 @@ absl::Status CheckHashed(const plan::Schema& keys) {
 absl::StatusOr<std::unique_ptr<const GroupKeys>> GroupKeys::Make(std::span<const plan::Expr> keys,
                                                                  const plan::Schema& input,
                                                                  std::span<const CodeMeaning* const> meanings,
-                                                                 uint32_t page_bytes) {
-  NAM_ASSIGN_OR_RETURN(std::unique_ptr<const Program> program, Program::Compile(keys, input));
+                                                                 uint32_t page_bytes, MemoShare* memos) {
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<const Program> program, Program::Compile(keys, input, memos));
   plan::Schema schema;
   for (size_t i = 0; i < keys.size(); ++i) {
     // As the plan states it, so that its states are these.

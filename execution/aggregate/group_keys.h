@@ -52,7 +52,8 @@ class GroupKeys {
   static absl::StatusOr<std::unique_ptr<const GroupKeys>> Make(std::span<const plan::Expr> keys,
                                                                const plan::Schema& input,
                                                                std::span<const CodeMeaning* const> meanings,
-                                                               uint32_t page_bytes);
+                                                               uint32_t page_bytes,
+                                                               MemoShare* memos = nullptr);
 
   GroupForm form() const { return form_; }
   /// Numbers are below this; kRows: 0.

@@ -29,11 +29,18 @@ absl::Status TextsTooLong(int position) {
                    "1,024 rows of one expression have at most 256 MiB");
 }
 
+absl::Status NoMemoryForTexts(int position) {
+  return UserError(sqlstate::kOutOfMemory,
+                   "the texts that 1,024 rows of an expression make need more memory than the query may hold",
+                   position, "raise nam.result_mib_max");
+}
+
 class ByRow final : public Node {
  public:
   /// Column i of `e` is child i.
-  ByRow(plan::Expr e, Physical physical, const plan::Bounds& bounds, std::vector<NodePtr> children)
-      : Node(physical, bounds, std::move(children)), e_(std::move(e)) {}
+  ByRow(plan::Expr e, Physical physical, const plan::Bounds& bounds, std::vector<NodePtr> children,
+        MemoShare* memory)
+      : Node(physical, bounds, std::move(children)), e_(std::move(e)), memory_(memory) {}
   Needs needs() const override {
     return {.value_bytes = WidthOf(physical()),
             .nulls = physical() != Physical::kTruth,
@@ -61,6 +68,9 @@ class ByRow final : public Node {
       if (!value.ok()) return FrameAccess::Fail(frame, value.status());
       text_bytes += value->text.size();
       if (text_bytes > kMostTextBytes) return FrameAccess::Fail(frame, TextsTooLong(e_.position));
+      if (physical() == Physical::kText &&
+          !at.text_bytes.Replace(at.texts[p].size(), value->text.size(), memory_))
+        return FrameAccess::Fail(frame, NoMemoryForTexts(e_.position));
       Store(*std::move(value), p, at);
     }
     return &out;
@@ -84,11 +94,12 @@ class ByRow final : public Node {
     }
   }
   const plan::Expr e_;
+  MemoShare* const memory_;
 };
 
 }  // namespace
 
-NodePtr MakeByRow(const plan::Expr& e, std::vector<NodePtr> children) {
+NodePtr MakeByRow(const plan::Expr& e, std::vector<NodePtr> children, MemoShare* memory) {
   Physical physical = PhysicalOf(e.type);
   plan::Bounds bounds;
   if (physical == Physical::kInt64 || physical == Physical::kInt128) {
@@ -107,7 +118,7 @@ NodePtr MakeByRow(const plan::Expr& e, std::vector<NodePtr> children) {
     column.column.column = static_cast<int>(i);
     own.children[i] = std::move(column);
   }
-  return std::make_unique<ByRow>(std::move(own), physical, bounds, std::move(children));
+  return std::make_unique<ByRow>(std::move(own), physical, bounds, std::move(children), memory);
 }
 
 }  // namespace nam::execution

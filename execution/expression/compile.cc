@@ -90,7 +90,8 @@ int SlotOf(const Expr& e) {
 
 class Compiler {
  public:
-  Compiler(const plan::Schema& input, size_t* by_row) : input_(input), by_row_(by_row) {}
+  Compiler(const plan::Schema& input, MemoShare* memos, size_t* by_row)
+      : input_(input), memos_(memos), by_row_(by_row) {}
 
   absl::Status Check(const Expr& e) const {
     if (e.op == Op::kColumn) {
@@ -120,7 +121,7 @@ class Compiler {
     in_map_ = true;
     NodePtr general = Operation(e);
     in_map_ = false;
-    return MakeDictionaryMap(slot, std::move(general));
+    return MakeDictionaryMap(slot, std::move(general), memos_);
   }
 
  private:
@@ -129,7 +130,7 @@ class Compiler {
     const absl::StatusOr<Value> value = plan::Evaluate(e, [](const Expr&) { return Value(); });
     if (value.ok() && (value->null || value->type.scale == e.type.scale)) return MakeLiteral(*value, e.type);
     ++*by_row_;
-    return MakeByRow(e, {});
+    return MakeByRow(e, {}, memos_);
   }
 
   NodePtr Operation(const Expr& e) {
@@ -183,7 +184,7 @@ class Compiler {
 
   NodePtr ByRow(const Expr& e) {
     ++*by_row_;
-    return MakeByRow(e, BuildAll(e));
+    return MakeByRow(e, BuildAll(e), memos_);
   }
 
   NodePtr Case(const Expr& e) {
@@ -218,14 +219,16 @@ class Compiler {
   }
 
   const plan::Schema& input_;
+  MemoShare* const memos_;
   size_t* const by_row_;
   bool in_map_ = false;  // below a DictionaryMap, which looks up everything
 };
 
 }  // namespace
 
-absl::StatusOr<NodePtr> CompileExpression(const Expr& e, const plan::Schema& input, size_t* by_row) {
-  Compiler compiler(input, by_row);
+absl::StatusOr<NodePtr> CompileExpression(const Expr& e, const plan::Schema& input, MemoShare* memos,
+                                          size_t* by_row) {
+  Compiler compiler(input, memos, by_row);
   NAM_RETURN_IF_ERROR(compiler.Check(e));
   return compiler.Build(e);
 }

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cstring>
 #include <mutex>
 #include <string_view>
 #include <utility>
@@ -9,13 +11,36 @@
 
 namespace nam::execution {
 
-DictionaryMemo::DictionaryMemo(const Key& key, Physical physical) : key_(key), physical_(physical) {
+namespace {
+
+/// Texts lie in blocks, so that the share is asked once for many. Longer ones have one of their own.
+constexpr size_t kTextBlockBytes = 16 << 10;
+
+}  // namespace
+
+DictionaryMemo::DictionaryMemo(const Key& key, Physical physical, MemoShare* share)
+    : key_(key), physical_(physical), share_(share) {
   const size_t places = key.codes + 1;
+  const size_t width = physical == Physical::kTruth ? 0 : WidthOf(physical);
+  if (!Take(places * (1 + width))) return;
   states_.reset(static_cast<uint8_t*>(std::calloc(places, 1)));
   NAM_CHECK(states_ != nullptr, "no memory for a memo");
-  if (physical == Physical::kTruth) return;
-  values_.reset(static_cast<std::byte*>(std::calloc(places, WidthOf(physical))));
+  if (width == 0) return;
+  values_.reset(static_cast<std::byte*>(std::calloc(places, width)));
   NAM_CHECK(values_ != nullptr, "no memory for a memo");
+}
+
+DictionaryMemo::~DictionaryMemo() {
+  states_.reset();
+  values_.reset();
+  texts_.clear();
+  if (share_ != nullptr) share_->Give(taken_bytes_);
+}
+
+bool DictionaryMemo::Take(uint64_t bytes) {
+  if (share_ != nullptr && !share_->Take(bytes)) return false;
+  taken_bytes_ += bytes;
+  return true;
 }
 
 uint32_t DictionaryMemo::ReadTruths(const uint32_t* codes, Selection rows, uint8_t* truth,
@@ -65,9 +90,25 @@ uint32_t DictionaryMemo::Read(const uint32_t* codes, Selection rows, Vector& out
   }
 }
 
-std::string_view DictionaryMemo::Keep(std::string_view text) {
+std::optional<std::string_view> DictionaryMemo::Keep(std::string_view text) {
+  if (text.empty()) return text;
   const std::lock_guard lock(mutex_);
-  return texts_.emplace_back(text);
+  if (text.size() > free_bytes_) {
+    const size_t bytes = std::max(text.size(), kTextBlockBytes);
+    if (!Take(bytes)) return std::nullopt;
+    char* const block = texts_.emplace_back(std::make_unique_for_overwrite<char[]>(bytes)).get();
+    if (bytes > kTextBlockBytes) {
+      std::memcpy(block, text.data(), text.size());
+      return std::string_view(block, text.size());
+    }
+    free_ = block;
+    free_bytes_ = bytes;
+  }
+  std::memcpy(free_, text.data(), text.size());
+  const std::string_view kept(free_, text.size());
+  free_ += text.size();
+  free_bytes_ -= text.size();
+  return kept;
 }
 
 void DictionaryMemo::Write(const uint32_t* codes, Selection rows, const Vector& values) {
@@ -83,7 +124,9 @@ void DictionaryMemo::Write(const uint32_t* codes, Selection rows, const Vector& 
     if (!null && physical_ == Physical::kInt64) {
       reinterpret_cast<int64_t*>(values_.get())[place] = values.narrow[p];
     } else if (!null && physical_ == Physical::kText) {
-      reinterpret_cast<std::string_view*>(values_.get())[place] = Keep(values.text[p]);
+      const std::optional<std::string_view> kept = Keep(values.text[p]);
+      if (!kept.has_value()) return State(place).store(kMissing, std::memory_order_relaxed);
+      reinterpret_cast<std::string_view*>(values_.get())[place] = *kept;
     } else if (!null) {
       reinterpret_cast<__int128*>(values_.get())[place] = values.number(p);
     }
@@ -100,8 +143,9 @@ constexpr uint64_t kMostCodes = 1 << 22;
 /// whose code did not occur before. Other columns are evaluated row for row.
 class DictionaryMap final : public Node {
  public:
-  DictionaryMap(uint32_t slot, Physical physical, const plan::Bounds& bounds, NodePtr general)
-      : Node(physical, bounds, Children(std::move(general))), slot_(slot) {}
+  DictionaryMap(uint32_t slot, Physical physical, const plan::Bounds& bounds, NodePtr general,
+                MemoShare* memos)
+      : Node(physical, bounds, Children(std::move(general))), slot_(slot), share_(memos) {}
   Needs needs() const override {
     return {.value_bytes = WidthOf(physical()),
             .nulls = physical() != Physical::kTruth,
@@ -116,6 +160,7 @@ class DictionaryMap final : public Node {
     if (meaning == nullptr || !Fits(*meaning)) return child(0).Evaluate(frame, chunk, rows);
     Register& at = At(frame);
     DictionaryMemo& memo = MemoOf(*meaning, at);
+    if (!memo.holds()) return child(0).Evaluate(frame, chunk, rows);
     Vector& out = Out(at);
     if (physical() != Physical::kTruth) out.nulls = at.nulls;
     uint32_t *const codes = at.positions[0], *const missing = at.positions[1];
@@ -142,7 +187,7 @@ class DictionaryMap final : public Node {
     for (const auto& memo : memos_) {
       if (memo->key() == key) return *(at.memo = memo.get());
     }
-    memos_.push_back(std::make_unique<DictionaryMemo>(key, physical()));
+    memos_.push_back(std::make_unique<DictionaryMemo>(key, physical(), share_));
     return *(at.memo = memos_.back().get());
   }
 
@@ -163,16 +208,17 @@ class DictionaryMap final : public Node {
   }
 
   const uint32_t slot_;
+  MemoShare* const share_;
   mutable std::mutex mutex_;  // asked once for a thread and meaning
   mutable std::vector<std::unique_ptr<DictionaryMemo>> memos_;
 };
 
 }  // namespace
 
-NodePtr MakeDictionaryMap(uint32_t slot, NodePtr general) {
+NodePtr MakeDictionaryMap(uint32_t slot, NodePtr general, MemoShare* memos) {
   const Physical physical = general->physical();
   const plan::Bounds bounds = general->bounds();
-  return std::make_unique<DictionaryMap>(slot, physical, bounds, std::move(general));
+  return std::make_unique<DictionaryMap>(slot, physical, bounds, std::move(general), memos);
 }
 
 }  // namespace nam::execution

@@ -7,10 +7,12 @@
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <string>
+#include <optional>
+#include <string_view>
 
 #include "execution/chunk.h"
 #include "execution/column.h"
+#include "execution/expression/memo_share.h"
 #include "execution/expression/vector.h"
 
 namespace nam::execution {
@@ -23,7 +25,8 @@ namespace nam::execution {
 ///              missing ─────────▶ held          of truths: the state is the value
 ///
 /// Two threads may evaluate one code at the same time; the first one's result stays. Memory is zeros of the
-/// system: pages that no code lies in are never touched.
+/// system: pages that no code lies in are never touched. All of it is taken from the share beforehand, and
+/// texts as they come: those for which there is nothing left are missing for good.
 class DictionaryMemo {
  public:
   /// What the codes mean; equal keys, equal values.
@@ -38,9 +41,15 @@ class DictionaryMemo {
     return {meaning.dictionary_id, meaning.base, meaning.codes, meaning.null_code};
   }
 
-  DictionaryMemo(const Key& key, Physical physical);
+  /// `share` outlives the memo; nullptr: as much as there is.
+  DictionaryMemo(const Key& key, Physical physical, MemoShare* share);
+  ~DictionaryMemo();
+  DictionaryMemo(const DictionaryMemo&) = delete;
+  DictionaryMemo& operator=(const DictionaryMemo&) = delete;
 
   const Key& key() const { return key_; }
+  /// False: there was no memory for it. It is neither read nor written then.
+  bool holds() const { return states_ != nullptr; }
   /// The place of the value for kNullRow, behind those of the codes.
   uint32_t null_place() const { return static_cast<uint32_t>(key_.codes); }
 
@@ -63,14 +72,20 @@ class DictionaryMemo {
   std::atomic_ref<uint8_t> State(uint32_t place) const {
     return std::atomic_ref<uint8_t>(states_.get()[place]);
   }
-  std::string_view Keep(std::string_view text);
+  [[nodiscard]] bool Take(uint64_t bytes);
+  /// A copy that stays; nothing if there is no memory for it.
+  std::optional<std::string_view> Keep(std::string_view text);
 
   const Key key_;
   const Physical physical_;
+  MemoShare* const share_;
   std::unique_ptr<uint8_t, Free> states_;
   std::unique_ptr<std::byte, Free> values_;
-  std::mutex mutex_;
-  std::deque<std::string> texts_;  // guarded by the mutex; what values point to
+  std::mutex mutex_;  // guards what follows
+  uint64_t taken_bytes_ = 0;
+  std::deque<std::unique_ptr<char[]>> texts_;  // blocks of them, which values point to
+  char* free_ = nullptr;                       // of the last block
+  size_t free_bytes_ = 0;
 };
 
 }  // namespace nam::execution

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,6 +23,37 @@ namespace nam::execution {
 
 class DictionaryMemo;
 
+/// What the texts of one register hold of the budget.
+class TextBytes {
+ public:
+  TextBytes() = default;
+  TextBytes(TextBytes&& other) noexcept
+      : memory_(other.memory_), held_(other.held_), taken_(std::exchange(other.taken_, 0)) {}
+  TextBytes& operator=(TextBytes&&) = delete;
+  ~TextBytes() {
+    if (taken_ > 0) memory_->budget().Give(taken_);
+  }
+
+  /// A text takes the place of another one. False: the budget does not allow it. `memory`, which outlives it,
+  /// is the same in all calls; nullptr: as much as there is.
+  [[nodiscard]] bool Replace(size_t before, size_t after, MemoShare* memory) {
+    held_ = held_ - before + after;
+    if (memory == nullptr || held_ <= kFreeBytes + taken_) return true;
+    const uint64_t more = std::max(held_ - kFreeBytes - taken_, kStepBytes);
+    if (!memory->budget().Take(more)) return false;
+    memory_ = memory;
+    taken_ += more;
+    return true;
+  }
+
+ private:
+  /// As much as the other arrays of some nodes, which nobody counts either.
+  static constexpr uint64_t kFreeBytes = 64 << 10;
+  static constexpr uint64_t kStepBytes = 64 << 10;
+  MemoShare* memory_ = nullptr;
+  uint64_t held_ = 0, taken_ = 0;
+};
+
 /// What one node writes while it is evaluated; one thread's. The arrays have kChunkRows places, zeros at
 /// first. Nodes whose results are not needed at the same time share arrays.
 struct Register {
@@ -30,6 +62,7 @@ struct Register {
   uint8_t* nulls = nullptr;
   uint32_t* positions[2] = {};
   std::vector<std::string> texts;  // by position; only of nodes that make texts
+  TextBytes text_bytes;            // of these
   DictionaryMemo* memo = nullptr;  // the one that was used last; the node's
 };
 
@@ -232,11 +265,11 @@ NodePtr MakeFunction(const plan::Expr& call, std::vector<NodePtr> operands);
 
 /// The operation `e`, whose operands are `children`, by the reference. Operations that evaluate all of their
 /// operands.
-NodePtr MakeByRow(const plan::Expr& e, std::vector<NodePtr> children);
+NodePtr MakeByRow(const plan::Expr& e, std::vector<NodePtr> children, MemoShare* memory);
 
 // --- dictionary_map.cc ---
 
-/// `general`, an expression over this slot alone, once for each code that occurs.
-NodePtr MakeDictionaryMap(uint32_t slot, NodePtr general);
+/// `general`, an expression over this slot alone, once for each code that occurs, as far as there is memory.
+NodePtr MakeDictionaryMap(uint32_t slot, NodePtr general, MemoShare* memos);
 
 }  // namespace nam::execution

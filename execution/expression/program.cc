@@ -103,12 +103,12 @@ Program::Program(std::unique_ptr<const Nodes> nodes) : nodes_(std::move(nodes)) 
 Program::~Program() = default;
 
 absl::StatusOr<std::unique_ptr<const Program>> Program::Compile(std::span<const plan::Expr> outputs,
-                                                                const plan::Schema& input) {
+                                                                const plan::Schema& input, MemoShare* memos) {
   auto nodes = std::make_unique<Nodes>();
   Placement placement;
   for (const plan::Expr& e : outputs) {
     Nodes::Output& output = nodes->outputs.emplace_back();
-    NAM_ASSIGN_OR_RETURN(output.node, CompileExpression(e, input, &nodes->by_row));
+    NAM_ASSIGN_OR_RETURN(output.node, CompileExpression(e, input, memos, &nodes->by_row));
     if (e.op == plan::Op::kColumn) output.slot = static_cast<uint32_t>(e.column.column);
     placement.Add(*output.node);
   }

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "execution/chunk.h"
+#include "execution/expression/memo_share.h"
 #include "execution/expression/vector.h"
 #include "plan/expression.h"
 #include "plan/schema.h"
@@ -49,9 +50,11 @@ class Frame {
 class Program {
  public:
   /// The slots of `outputs` (Expr::column, relation 0) are those of `input`. What has no vectorized form is
-  /// evaluated row by row by the reference: right, slow, and counted by by_row_nodes.
+  /// evaluated row by row by the reference: right, slow, and counted by by_row_nodes. Memos hold what
+  /// `memos`, which outlives the program, has for them; nullptr: as much as there is.
   static absl::StatusOr<std::unique_ptr<const Program>> Compile(std::span<const plan::Expr> outputs,
-                                                                const plan::Schema& input);
+                                                                const plan::Schema& input,
+                                                                MemoShare* memos = nullptr);
   ~Program();
 
   Frame NewFrame() const;

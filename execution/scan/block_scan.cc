@@ -105,7 +105,8 @@ absl::Status BlockScan::SplitFilters() {
       for (size_t g = 0; g < tests.size(); ++g) conditions_[g].push_back(std::move(tests[g]));
       continue;
     }
-    NAM_ASSIGN_OR_RETURN(programs_.emplace_back(), Program::Compile({&filter, 1}, options_.schema));
+    NAM_ASSIGN_OR_RETURN(programs_.emplace_back(),
+                         Program::Compile({&filter, 1}, options_.schema, options_.memos));
   }
   return absl::OkStatus();
 }

@@ -60,6 +60,7 @@ class BlockScan final : public Source {
     bool in_place = false;  // as in storage::StreamOptions, like the next two
     bool verify = true;
     bool slow_start = false;
+    MemoShare* memos = nullptr;  // of the filters; see Program::Compile
   };
   /// INVALID_ARGUMENT if columns, slots or pieces do not exist. The queue outlives the scan.
   static absl::StatusOr<std::unique_ptr<BlockScan>> Make(Options options, PieceQueue& queue);

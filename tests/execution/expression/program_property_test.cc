@@ -70,11 +70,19 @@ void CheckGuard(const Snapshot& before, const Vector& after, const std::vector<b
 
 class Case {
  public:
-  explicit Case(uint64_t seed) : random_(seed), slots_(nam::testing::RandomSlots(random_)) {
+  explicit Case(uint64_t seed)
+      : random_(seed),
+        slots_(nam::testing::RandomSlots(random_)),
+        others_bytes_(kMemoBytes - OneOf<uint64_t>(random_, {0, 1'000, 100'000, kMemoBytes})) {
+    EXPECT_TRUE(memos_.Take(others_bytes_));
     e_ = RandomExpression(random_, slots_).Any(static_cast<int>(1 + Below(random_, 5)));
-    auto program = Program::Compile({&e_, 1}, nam::testing::SchemaOf(slots_));
+    auto program = Program::Compile({&e_, 1}, nam::testing::SchemaOf(slots_), &memos_);
     EXPECT_TRUE(program.ok()) << program.status() << "\n" << Print(e_);
     if (program.ok()) program_ = *std::move(program);
+  }
+  ~Case() {
+    program_.reset();
+    memos_.Give(others_bytes_);
   }
   std::string text() const { return Print(e_); }
 
@@ -148,6 +156,11 @@ class Case {
 
   Random random_;
   const std::vector<RandomSlot> slots_;
+  // Memos have a quarter, or what others have left of it.
+  static constexpr uint64_t kMemoBytes = 256 << 20;
+  MemoryBudget budget_{4 * kMemoBytes};
+  MemoShare memos_{budget_};
+  const uint64_t others_bytes_;
   plan::Expr e_;
   std::unique_ptr<const Program> program_;
 };

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "plan/function.h"
 #include "storage/dictionary.h"
 #include "tests/execution/expression/random_columns.h"
 #include "types/sql_error.h"
@@ -219,6 +220,100 @@ TEST(Program, ThreadsShareAMemo) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+/// However little memory there is for them; what is taken is given back.
+TEST(Program, MemosHoldNoMoreThanTheirShare) {
+  constexpr int kEntries = 200;
+  // A state and a view a code, and one more for rows that are not there. Texts come in blocks of 16 KiB.
+  constexpr uint64_t kPlaces = (kEntries + 1) * (1 + sizeof(std::string_view)), kTexts = 16 << 10;
+  std::vector<std::string> texts;
+  for (int i = 0; i < kEntries; ++i) texts.push_back(std::to_string(1000 + i));
+  std::vector<uint8_t> codes;
+  for (uint32_t i = 0; i < kChunkRows; ++i) codes.push_back(static_cast<uint8_t>(i * 7 % kEntries));
+  const TextColumn column(3, {texts.begin(), texts.end()}, codes);
+  Expr like = Truth(Op::kLike, {Slot(0, Type::String())});
+  like.literal = Value::String("1_1%");
+  const Expr output = Node(Op::kCast, Type::String(), {like});
+  Chunk chunk(1, 0);
+  chunk.SelectAll(kChunkRows);
+  chunk.columns()[0] = column.column();
+  // A quarter of the budget is theirs.
+  for (const auto& [share_bytes, held] :
+       std::vector<std::pair<uint64_t, uint64_t>>{{0, 0},
+                                                  {kPlaces - 1, 0},
+                                                  {kPlaces, kPlaces},
+                                                  {kPlaces + kTexts - 1, kPlaces},
+                                                  {kPlaces + kTexts, kPlaces + kTexts},
+                                                  {1 << 20, kPlaces + kTexts}}) {
+    SCOPED_TRACE(share_bytes);
+    MemoryBudget budget(4 * share_bytes);
+    MemoShare share(budget);
+    {
+      auto program = Program::Compile({&output, 1}, {Texts()}, &share);
+      ASSERT_TRUE(program.ok()) << program.status();
+      Frame frame = (*program)->NewFrame();
+      for (int round = 0; round < 3; ++round) {
+        const Vector* const names = (*program)->Evaluate(0, frame, chunk, chunk.selection());
+        ASSERT_NE(names, nullptr) << frame.error();
+        for (uint32_t p = 0; p < kChunkRows; ++p)
+          ASSERT_EQ(names->text[p], texts[codes[p]][2] == '1' ? "true" : "false");
+        EXPECT_EQ(budget.used(), held);
+      }
+    }
+    EXPECT_EQ(budget.used(), 0u);
+    EXPECT_EQ(share.used(), 0u);
+  }
+  // What operators hold is not there for memos.
+  MemoryBudget budget(1 << 20);
+  MemoShare share(budget);
+  ASSERT_TRUE(budget.Take(budget.bytes() - 1));
+  EXPECT_FALSE(share.Take(2));
+  EXPECT_TRUE(share.Take(1));
+  share.Give(1);
+  budget.Give(budget.bytes() - 1);
+}
+
+/// Those of one chunk are there at once, and go with the frame.
+TEST(Program, TextsThatAreComputedAreOfTheBudget) {
+  constexpr uint64_t kTextBytes = 1'000, kAllBytes = kTextBytes * kChunkRows;
+  const std::vector<int64_t> lengths(kChunkRows, kTextBytes), halves(kChunkRows, kTextBytes / 2);
+  const Type number = Type::Integer();
+  Expr repeat = Node(Op::kFunction, Type::String(), {Text("x"), Number(0)});
+  repeat.index = static_cast<int>(plan::Function::kRepeat);
+  // Over two slots, so that no memo has them.
+  repeat.children[1] = Node(Op::kAdd, number, {Slot(0, number), Slot(1, number)});
+  const std::vector<int64_t> none(kChunkRows, 0);
+  Chunk chunk(2, 0);
+  chunk.SelectAll(kChunkRows);
+  chunk.columns()[0] = OfNumbers(lengths);
+  chunk.columns()[1] = OfNumbers(none);
+  for (const uint64_t bytes : {kAllBytes / 2, 2 * kAllBytes}) {
+    SCOPED_TRACE(bytes);
+    MemoryBudget budget(bytes);
+    MemoShare share(budget);
+    auto program = Program::Compile({&repeat, 1}, {Integers(0, 2'000), Integers(0, 2'000)}, &share);
+    ASSERT_TRUE(program.ok()) << program.status();
+    {
+      Frame frame = (*program)->NewFrame();
+      chunk.columns()[0] = OfNumbers(lengths);
+      const Vector* const texts = (*program)->Evaluate(0, frame, chunk, chunk.selection());
+      ASSERT_EQ(texts != nullptr, bytes > kAllBytes) << frame.error();
+      if (texts == nullptr) {
+        EXPECT_EQ(SqlErrorOf(frame.error())->sqlstate, "53200") << frame.error();
+      } else {
+        EXPECT_GE(budget.used(), kAllBytes - (64 << 10));
+        // Shorter ones take their place.
+        chunk.columns()[0] = OfNumbers(halves);
+        const uint64_t used = budget.used();
+        for (int round = 0; round < 3; ++round)
+          ASSERT_NE((*program)->Evaluate(0, frame, chunk, chunk.selection()), nullptr) << frame.error();
+        EXPECT_EQ(budget.used(), used);
+      }
+      EXPECT_GT(budget.used(), 0u);
+    }
+    EXPECT_EQ(budget.used(), 0u);
+  }
 }
 
 TEST(Program, ColumnsCompareAsTextsWhateverTheirDictionaries) {

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "execution/memory_budget.h"
+
+namespace nam::execution {
+
+/// What the memos of a stage's expressions may hold of its budget: a quarter. The rest stays for operators,
+/// which fail for lack of memory, while an expression without a memo is evaluated row by row. Thread-safe;
+/// the budget outlives it.
+class MemoShare {
+ public:
+  explicit MemoShare(MemoryBudget& budget) : budget_(budget), bytes_(budget.bytes() / 4) {}
+  MemoShare(const MemoShare&) = delete;
+  MemoShare& operator=(const MemoShare&) = delete;
+
+  /// False, and nothing is taken, if there is not so much.
+  [[nodiscard]] bool Take(uint64_t bytes) {
+    uint64_t used = used_.load(std::memory_order_relaxed);
+    do {
+      if (bytes > bytes_ - used) return false;
+    } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+    if (budget_.Take(bytes)) return true;
+    used_.fetch_sub(bytes, std::memory_order_relaxed);
+    return false;
+  }
+  void Give(uint64_t bytes) {
+    used_.fetch_sub(bytes, std::memory_order_relaxed);
+    budget_.Give(bytes);
+  }
+  /// All of it: for what is no memo.
+  MemoryBudget& budget() { return budget_; }
+  uint64_t used() const { return used_.load(std::memory_order_relaxed); }
+
+ private:
+  MemoryBudget& budget_;
+  const uint64_t bytes_;
+  std::atomic<uint64_t> used_ = 0;
+};
+
+}  // namespace nam::execution
