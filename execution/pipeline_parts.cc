@@ -57,7 +57,7 @@ absl::Status PipelinePreparation::MakeJoinSource(const plan::JoinSource& join) {
   const auto side = [&](uint32_t pipeline, const plan::Schema& rows) -> absl::StatusOr<PartitionJoin::Side> {
     const auto& sink = std::get<plan::PartitionSink>(stage_.plan().pipelines[pipeline].sink);
     NAM_ASSIGN_OR_RETURN(RowLayout layout, PartLayout(rows, sink.parts));
-    return PartitionJoin::Side{std::move(layout), sink.keys, pipeline};
+    return PartitionJoin::Side{std::move(layout), sink.keys, pipeline, sink.counts_nulls};
   };
   NAM_ASSIGN_OR_RETURN(PartitionJoin::Side probed, side(join.probed, schemas.probed));
   NAM_ASSIGN_OR_RETURN(PartitionJoin::Side built, side(join.probe.build, schemas.built));

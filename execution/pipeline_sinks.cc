@@ -177,7 +177,8 @@ absl::Status PipelinePreparation::MakeAggregate(const plan::AggregateSink& sink)
                                                                    .aggregates = sink.aggregates,
                                                                    .schema = schema(),
                                                                    .meanings = meanings_,
-                                                                   .parts = sink.parts}));
+                                                                   .parts = sink.parts,
+                                                                   .memos = &stage_.memos_}));
   }
   out_.by_row_nodes += out_.aggregate_plan->program().by_row_nodes();
   if (sink.parts > 0) return MakePartedGroups(sink);
@@ -213,6 +214,7 @@ absl::Status PipelinePreparation::MakePartitions(const plan::PartitionSink& sink
   NAM_ASSIGN_OR_RETURN(out_.partition_sink, PartitionSink::Make({.rows = schema(),
                                                                  .keys = sink.keys,
                                                                  .parts = sink.parts,
+                                                                 .counts_nulls = sink.counts_nulls,
                                                                  .attempt = inputs.attempt,
                                                                  .threads = inputs.threads},
                                                                 *inputs.scratch, stage_.result_budget_));

@@ -61,27 +61,19 @@ double BytesOfSlot(const plan::Slot& slot) {
   }
 }
 
-double BytesOfRows(double rows, const plan::Schema& schema) {
-  double bytes = kTableBytesOfRow;
-  for (const plan::Slot& slot : schema) bytes += BytesOfSlot(slot);
-  return rows * bytes;
-}
-
 double TimesMore(double rows, double expected) {
   return expected > 0 ? rows / expected : 1;
 }
 
 /// What has a hash by which it can go by parts.
 bool HaveHashes(const std::vector<Expr>& keys) {
-  return std::all_of(keys.begin(), keys.end(), [](const Expr& key) {
-    return key.type.kind != TypeKind::kInterval;
-  });
+  return std::all_of(keys.begin(), keys.end(),
+                     [](const Expr& key) { return key.type.kind != TypeKind::kInterval; });
 }
 
-/// By the parts of its keys, without facts of a whole build side.
-bool MayGoByParts(const JoinKind kind, bool null_aware, bool compares, const std::vector<Expr>& keys) {
-  const bool asks_for_facts = null_aware || (kind == JoinKind::kNullAwareAnti && !compares);
-  return !keys.empty() && !asks_for_facts && HaveHashes(keys);
+/// By the parts of its keys.
+bool MayGoByParts(const std::vector<Expr>& keys) {
+  return !keys.empty() && HaveHashes(keys);
 }
 
 /// Where blanks at the end do not count, and one side may have them: that one without. Then equal keys have
@@ -94,6 +86,17 @@ void DropBlanks(const Type& other, Expr& key) {
 }
 
 }  // namespace
+
+double BytesOfRows(double rows, const plan::Schema& schema) {
+  double bytes = kTableBytesOfRow;
+  for (const plan::Slot& slot : schema) bytes += BytesOfSlot(slot);
+  return rows * bytes;
+}
+
+uint32_t PartsOfRows(double rows, const plan::Schema& schema) {
+  const double wanted = BytesOfRows(rows, schema) / kBytesOfPart;
+  return std::bit_ceil(static_cast<uint32_t>(std::clamp(wanted, kFewestJoinParts, kMostJoinParts)));
+}
 
 bool TreeLowering::IsTooLarge(double rows, const plan::Schema& schema) const {
   if (options_.joins != LoweringOptions::Parts::kIfMany)
@@ -128,8 +131,7 @@ absl::StatusOr<TreeLowering::Place> TreeLowering::Meet(JoinOf& join, Flow& probe
   };
   const bool inner = join.kind == JoinKind::kInner;
   if (probed.on_servers() && built.on_servers()) {
-    const bool may_part = options_.joins != LoweringOptions::Parts::kNever &&
-                          MayGoByParts(join.kind, join.null_aware, !join.compared.empty(), join.left);
+    const bool may_part = options_.joins != LoweringOptions::Parts::kNever && MayGoByParts(join.left);
     const auto whole = [&](const Flow& flow) {
       return scans(flow) && !(may_part && IsTooLarge(flow.rows(), flow.schema()));
     };
@@ -188,7 +190,7 @@ absl::StatusOr<Flow> TreeLowering::Join(JoinOf join, Flow flow, Flow build) {
 }
 
 absl::StatusOr<TreeLowering::Side> TreeLowering::ByParts(std::vector<Expr> keys, const ColumnSet& behind,
-                                                         bool all, uint32_t parts, Flow flow) {
+                                                         NullKeys nulls, uint32_t parts, Flow flow) {
   // Computed keys lie behind the columns, and nothing is written that nobody looks at.
   Side side;
   NAM_ASSIGN_OR_RETURN(const std::vector<uint32_t> slots, SlotsOf(keys, flow));
@@ -200,7 +202,7 @@ absl::StatusOr<TreeLowering::Side> TreeLowering::ByParts(std::vector<Expr> keys,
   }
   plan::FilterStep not_null;
   for (const uint32_t slot : slots) {
-    if (all || !flow.schema()[slot].nullable) continue;
+    if (nulls != NullKeys::kLeftOut || !flow.schema()[slot].nullable) continue;
     not_null.conditions.push_back(plan::MakeNode(
         Op::kNot, Type::Bool(), -1,
         {plan::MakeNode(Op::kIsNull, Type::Bool(), -1, {plan::SlotExpr(flow.schema(), slot)})}));
@@ -222,7 +224,8 @@ absl::StatusOr<TreeLowering::Side> TreeLowering::ByParts(std::vector<Expr> keys,
   side.rows = flow.schema();
   const double rows = flow.rows();
   const uint32_t stage = flow.pipeline.stage;
-  side.pipeline = builder_.Close(std::move(flow), plan::PartitionSink{side.keys, parts});
+  side.pipeline =
+      builder_.Close(std::move(flow), plan::PartitionSink{side.keys, parts, nulls == NullKeys::kCounted});
   side.row_count = End(stage, {.rows = rows, .by_parts = true}, /*barrier=*/true).rows;
   return side;
 }
@@ -235,19 +238,24 @@ absl::StatusOr<Flow> TreeLowering::JoinByParts(const JoinOf& join, Flow probed, 
     DropBlanks(of_left, right[k]);
   }
   // As both sides are to have as many parts, what comes of the first one does not change them.
-  const double wanted = BytesOfRows(built.rows(), built.schema()) / kBytesOfPart;
-  const auto parts =
-      std::bit_ceil(static_cast<uint32_t>(std::clamp(wanted, kFewestJoinParts, kMostJoinParts)));
+  const uint32_t parts = PartsOfRows(built.rows(), built.schema());
   const double expected_probed = probed.rows(), expected_built = built.rows();
-  NAM_ASSIGN_OR_RETURN(const Side build, ByParts(std::move(right), join.behind, KeepsBuilt(join.kind), parts,
-                                                 std::move(built)));
-  NAM_ASSIGN_OR_RETURN(const Side probe, ByParts(std::move(left), join.behind, KeepsProbed(join.kind), parts,
-                                                 std::move(probed)));
+  plan::JoinSource source{
+      .probed = 0, .build = {}, .probe = {.kind = join.kind, .null_aware = join.null_aware}};
+  // What is compared beside the keys has no slots yet; whether something is, decides.
+  const bool counts = join.compared.empty() && plan::AsksForNulls(source.probe);
+  const NullKeys of_built = counts                  ? NullKeys::kCounted
+                            : KeepsBuilt(join.kind) ? NullKeys::kWritten
+                                                    : NullKeys::kLeftOut;
+  const NullKeys of_probed = KeepsProbed(join.kind) ? NullKeys::kWritten : NullKeys::kLeftOut;
+  NAM_ASSIGN_OR_RETURN(const Side build,
+                       ByParts(std::move(right), join.behind, of_built, parts, std::move(built)));
+  NAM_ASSIGN_OR_RETURN(const Side probe,
+                       ByParts(std::move(left), join.behind, of_probed, parts, std::move(probed)));
 
-  plan::JoinSource source{.probed = probe.pipeline, .build = {}, .probe = {}};
+  source.probed = probe.pipeline;
   source.build.payload = SlotsWhere(build.layout, join.behind);
   source.probe.build = build.pipeline;
-  source.probe.kind = join.kind;
   for (const uint32_t key : build.keys) source.build.keys.push_back(plan::SlotExpr(build.rows, key));
   for (const uint32_t key : probe.keys) source.probe.keys.push_back(plan::SlotExpr(probe.rows, key));
   source.probe.keep = SlotsWhere(probe.layout, join.behind);

@@ -360,31 +360,6 @@ absl::StatusOr<Flow> TreeLowering::LowerSeries(const Node& node, const ColumnSet
   return flow;
 }
 
-absl::StatusOr<Flow> TreeLowering::LowerWith(const Node& node, const ColumnSet& needed, int64_t rows_wanted) {
-  const auto& with = *node.As<lg::With>();
-  NAM_ASSIGN_OR_RETURN(Flow flow, LowerHere(node.input(0), ColumnsOfNode(node.input(0))));
-  NAM_RETURN_IF_ERROR(Arrange(node.input(0).columns, flow));
-  const size_t columns = flow.layout.size();
-  common_tables_[with.cte] = {builder_.Close(std::move(flow), plan::SortSink{}), columns};
-  return Lower(node.input(1), needed, rows_wanted);
-}
-
-absl::StatusOr<Flow> TreeLowering::LowerCteScan(const Node& node, const ColumnSet& needed) {
-  const auto& scan = *node.As<lg::CteScan>();
-  const CommonTable& table = common_tables_.at(scan.cte);
-  NAM_ASSIGN_OR_RETURN(Flow flow, builder_.Open(table.pipeline, Flow::kSession, Layout(table.columns)));
-  const std::vector<Expr> slots = plan::SlotExprs(flow.schema());
-  plan::ProjectStep project;
-  Layout layout;
-  for (size_t i = 0; i < scan.fields.size(); ++i) {
-    if (!needed.contains(node.columns[i].ref)) continue;
-    project.outputs.push_back(slots[scan.fields[i]]);
-    layout.push_back(node.columns[i].ref);
-  }
-  NAM_RETURN_IF_ERROR(builder_.Append(std::move(project), std::move(layout), flow.rows(), flow));
-  return flow;
-}
-
 namespace {
 
 /// The distance of a frame's bound in units of the order key's numbers.

@@ -36,10 +36,23 @@ class TreeLowering {
   absl::StatusOr<Flow> LowerProject(const Node& node, const ColumnSet& needed, int64_t rows_wanted);
   absl::StatusOr<Flow> LowerSort(const Node& node, const ColumnSet& needed, int64_t rows_wanted);
   absl::StatusOr<Flow> LowerLimit(const Node& node, const ColumnSet& needed, int64_t rows_wanted);
-  absl::StatusOr<Flow> LowerWith(const Node& node, const ColumnSet& needed, int64_t rows_wanted);
-  absl::StatusOr<Flow> LowerCteScan(const Node& node, const ColumnSet& needed);
   absl::StatusOr<Flow> LowerSeries(const Node& node, const ColumnSet& needed);
   absl::StatusOr<Flow> LowerWindow(const Node& node, const ColumnSet& needed);
+
+  // lower_with.cc
+  /// What several consumers read.
+  struct CommonTable {
+    uint32_t pipeline = 0;
+    size_t columns = 0;
+    uint32_t parts = 0;  // in scratch memory; 0: the session has its rows
+    double rows = 0;     // of parts
+  };
+  absl::StatusOr<Flow> LowerWith(const Node& node, const ColumnSet& needed, int64_t rows_wanted);
+  absl::StatusOr<Flow> LowerCteScan(const Node& node, const ColumnSet& needed);
+  /// All of its rows, for one more consumer.
+  absl::StatusOr<Flow> OpenCommonTable(const CommonTable& table);
+  /// Whether so many rows of a common table go to scratch memory.
+  bool IsShared(const Flow& flow) const;
 
   /// What a join of two flows compares, over their columns.
   struct JoinOf {
@@ -83,8 +96,14 @@ class TreeLowering {
   /// Brings the sides of a join to where it can be made. Those of an inner join may be swapped.
   absl::StatusOr<Place> Meet(JoinOf& join, Flow& probed, Flow& built);
   absl::StatusOr<Flow> JoinByParts(const JoinOf& join, Flow probed, Flow built);
-  /// A side of a join ends, by parts of its keys. `all`: also rows with a NULL as a key. Returns what the
-  /// sink has left, its columns, and the slots of its keys.
+  /// What becomes of a side's rows with a NULL as a key, which have no partners.
+  enum class NullKeys : uint8_t {
+    kLeftOut,
+    kWritten,  // they leave the join
+    kCounted,  // somebody asks whether there are any
+  };
+  /// A side of a join ends, by parts of its keys. Returns what the sink has left, its columns, and the slots
+  /// of its keys.
   struct Side {
     uint32_t pipeline = 0;
     Layout layout;
@@ -92,7 +111,7 @@ class TreeLowering {
     std::vector<uint32_t> keys;
     double row_count = 0;
   };
-  absl::StatusOr<Side> ByParts(std::vector<plan::Expr> keys, const ColumnSet& behind, bool all,
+  absl::StatusOr<Side> ByParts(std::vector<plan::Expr> keys, const ColumnSet& behind, NullKeys nulls,
                                uint32_t parts, Flow flow);
   /// The first of a star's joins whose build side is to come by parts; all: none is.
   absl::StatusOr<size_t> FirstByParts(const Plan& star, const TableRefs& tables) const;
@@ -156,10 +175,6 @@ class TreeLowering {
     bool met = false;
   };
   std::optional<OrderWish> wish_;
-  struct CommonTable {
-    uint32_t pipeline = 0;
-    size_t columns = 0;
-  };
   std::map<int, CommonTable> common_tables_;
   int unnamed_ = 0;
 };
@@ -167,6 +182,11 @@ class TreeLowering {
 /// Rows that a flow has at most, unless joins make more of them than estimated; of a join by parts, unless
 /// the estimate is further off than any is taken to be.
 double RowsMost(const Flow& flow, const TableRefs& tables);
+
+/// In a table that joins look rows up in.
+double BytesOfRows(double rows, const plan::Schema& schema);
+/// How many parts have about a MiB of these rows each.
+uint32_t PartsOfRows(double rows, const plan::Schema& schema);
 
 /// A guess, to choose which side of a join is built.
 double EstimatedRows(const plan::logical::Node& node);

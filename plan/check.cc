@@ -298,6 +298,8 @@ class Checker {
         groups != nullptr ? groups->parts > 0 : std::holds_alternative<PartitionSink>(from.sink);
     if (!by_parts) return Bad("parts of a pipeline that leaves none");
     if (source.merge.has_value() != (groups != nullptr)) return Bad("parts that are read as something else");
+    if (groups == nullptr && std::get<PartitionSink>(from.sink).counts_nulls)
+      return Bad("rows of parts some of which are counted alone");
     if (source.merge.has_value()) {
       if (source.merge->phase != AggregateSink::Phase::kFinal || !source.merge->totals.empty())
         return Bad("a merge by parts that makes no groups");
@@ -340,9 +342,10 @@ class Checker {
     NAM_RETURN_IF_ERROR(CheckConditions(join.probe.residuals, schemas.partners));
     NAM_RETURN_IF_ERROR(CheckConditions(join.probe.compared, schemas.partners));
     NAM_RETURN_IF_ERROR(CheckNullAware(join.probe));
-    const bool anti = join.probe.kind == JoinKind::kNullAwareAnti;
-    if (join.probe.null_aware || (anti && join.probe.compared.empty()))
-      return Bad("a join by parts that asks for a fact of its whole build side");
+    // Rows that are counted alone have no partners, and nobody else asks for them.
+    if (probed->counts_nulls) return Bad("a probe side some of whose rows are counted alone");
+    if (built->counts_nulls != AsksForNulls(join.probe))
+      return Bad("a join by parts that asks for other facts of its whole build side than are known");
     return schemas.output == p.schemas[0] ? absl::OkStatus() : Bad("a schema that is not what flows");
   }
 
@@ -413,8 +416,8 @@ class Checker {
     const bool mark = probe.kind == JoinKind::kMark, anti = probe.kind == JoinKind::kNullAwareAnti;
     if (!probe.compared.empty() && !mark && !anti) return Bad("a probe that compares for no mark");
     if (probe.null_aware && !mark) return Bad("only marks are of IN or of EXISTS");
-    const bool by_key = probe.null_aware || (anti && probe.compared.empty());
-    if (by_key && (probe.keys.size() != 1 || !probe.residuals.empty() || !probe.compared.empty()))
+    if (AsksForNulls(probe) &&
+        (probe.keys.size() != 1 || !probe.residuals.empty() || !probe.compared.empty()))
       return Bad("IN by something else than one key alone");
     return absl::OkStatus();
   }

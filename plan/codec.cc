@@ -213,6 +213,7 @@ void Put(const ExchangeSend& send, proto::SinkNode* out) {
 void Put(const PartitionSink& partition, proto::SinkNode* out) {
   Put(partition.keys, out->mutable_partition()->mutable_keys());
   out->mutable_partition()->set_parts(partition.parts);
+  out->mutable_partition()->set_counts_nulls(partition.counts_nulls);
 }
 
 void Put(const Pipeline& pipeline, proto::Pipeline* out) {
@@ -440,7 +441,8 @@ absl::Status Take(const proto::SinkNode& from, SinkNode& to) {
       to = ExchangeSend{from.send().exchange(), NumbersOf(from.send().keys())};
       return absl::OkStatus();
     case proto::SinkNode::kPartition:
-      to = PartitionSink{NumbersOf(from.partition().keys()), from.partition().parts()};
+      to = PartitionSink{NumbersOf(from.partition().keys()), from.partition().parts(),
+                         from.partition().counts_nulls()};
       return absl::OkStatus();
     case proto::SinkNode::kSort: {
       SortSink& sort = to.emplace<SortSink>();

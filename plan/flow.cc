@@ -217,6 +217,10 @@ absl::StatusOr<JoinSchemas> SchemasOf(const PhysicalPlan& plan, const JoinSource
   return out;
 }
 
+bool AsksForNulls(const ProbeStep& probe) {
+  return probe.null_aware || (probe.kind == JoinKind::kNullAwareAnti && probe.compared.empty());
+}
+
 bool GoesByParts(const AggregateSink& sink) {
   return sink.phase == AggregateSink::Phase::kPartial && !sink.group_by.empty() &&
          std::none_of(sink.aggregates.begin(), sink.aggregates.end(), IsDistinct);

@@ -36,6 +36,10 @@ struct JoinSchemas {
 };
 absl::StatusOr<JoinSchemas> SchemasOf(const PhysicalPlan& plan, const JoinSource& join);
 
+/// Whether a probe asks if its build side is empty or has a NULL as a key: IN and NOT IN by the key. What it
+/// compares beside the keys has been said.
+bool AsksForNulls(const ProbeStep& probe);
+
 /// Whether the states of these groups are the same by parts: an aggregation that looks at each value once
 /// keeps pairs of groups and values beside them, which do not go by parts.
 bool GoesByParts(const AggregateSink& sink);

@@ -166,8 +166,9 @@ struct PartitionSource {
 
 /// A join of what two pipelines of earlier stages of servers left, by parts of their keys, which are as many.
 /// The stage that begins with it claims the parts: one task builds over the one's rows of a part, and probes
-/// with the other's. Its rows are the probe's. No fact of the whole build side is known: it is not NOT IN or
-/// IN by its key.
+/// with the other's. Its rows are the probe's. What IN and NOT IN by the key ask of a whole build side is
+/// known from all directories of a sink that counts NULLs: the build side of these has such a sink, and no
+/// other.
 struct JoinSource {
   uint32_t probed = 0;  // of a PartitionSink, by probe.keys as they are: whose rows probe
   BuildSink build;  // over what pipeline probe.build has left, of a PartitionSink by build.keys as they are
@@ -248,6 +249,8 @@ struct ExchangeSend {
 struct PartitionSink {
   std::vector<uint32_t> keys;  // slots
   uint32_t parts = 1;
+  /// Rows with a NULL as a key are counted in the directory and not written.
+  bool counts_nulls = false;
 };
 
 /// Rows in an order, for later pipelines of this server. Rows with equal keys are in any order.

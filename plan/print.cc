@@ -350,7 +350,8 @@ class Printer {
   }
   std::string Sink(const PartitionSink& partition) const {
     return absl::StrCat("partition into ", partition.parts, " by ",
-                        absl::StrJoin(Picked(partition.keys, names_), ", "));
+                        absl::StrJoin(Picked(partition.keys, names_), ", "),
+                        partition.counts_nulls ? " and count NULLs" : "");
   }
 
   const PhysicalPlan& plan_;

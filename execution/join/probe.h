@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -41,8 +42,14 @@
 /// conditions of any form.
 ///
 /// What NOT IN and IN ask of a build side, whether it is empty or has a NULL, is known of this server's rows:
-/// those kinds need the whole build side on every server.
+/// those kinds need the whole build side on every server, or someone who knows (ProbeOptions::facts).
 namespace nam::execution {
+
+/// Of all rows of a build side, also of those that are elsewhere.
+struct BuildFacts {
+  bool empty = true;  // there is no row, also none whose key is NULL
+  bool has_null_key = false;
+};
 
 struct ProbeOptions {
   plan::JoinKind kind = plan::JoinKind::kInner;
@@ -60,6 +67,9 @@ struct ProbeOptions {
   /// residuals are true. A pair of which all are true is a match. The mark of a tuple without a match is
   /// unknown if of one of its pairs none is false. nullptr: none.
   const Program* compared = nullptr;
+  /// IN and NOT IN by the key: what is true of the whole build side, of which the build has a part. None: the
+  /// build has all of it.
+  std::optional<BuildFacts> facts;
   /// Distinct row sets of the input's columns, at most.
   uint32_t input_row_sets = 1;
   /// Right, full: of the input, for the NULLs in its place.

@@ -232,10 +232,11 @@ void ProbeTask::Compose(const Chunk& in, uint32_t from, uint32_t end, Chunk& out
 void ProbeTask::PassOwn(const Chunk& in, Chunk& out) {
   const bool compares = compared_frame_.has_value();
   const bool null_aware = options_.kind == JoinKind::kNullAwareAnti && !compares;
-  if (null_aware && !build_.empty() && build_.has_null_key()) return;  // none is certain
+  const BuildFacts facts = Facts();
+  if (null_aware && !facts.empty && facts.has_null_key) return;  // none is certain
   for (size_t i = 0; i < options_.keep.size(); ++i) out.columns()[i] = in.column(options_.keep[i]);
   const uint8_t wanted = options_.kind == JoinKind::kSemi;
-  const bool drops_nulls = null_aware && !build_.empty();
+  const bool drops_nulls = null_aware && !facts.empty;
   uint32_t count = 0;
   ForEach(in.selection(), [&](uint32_t position) {
     selected_[count] = position;
@@ -248,8 +249,9 @@ void ProbeTask::PassOwn(const Chunk& in, Chunk& out) {
 void ProbeTask::PassMark(const Chunk& in, Chunk& out) {
   for (size_t i = 0; i < options_.keep.size(); ++i) out.columns()[i] = in.column(options_.keep[i]);
   const bool compares = compared_frame_.has_value();
-  const bool unknown_for_null = options_.null_aware && !build_.empty();
-  const uint8_t unmatched = unknown_for_null && build_.has_null_key() ? kUnknown : kFalse;
+  const BuildFacts facts = Facts();
+  const bool unknown_for_null = options_.null_aware && !facts.empty;
+  const uint8_t unmatched = unknown_for_null && facts.has_null_key ? kUnknown : kFalse;
   ForEach(in.selection(), [&](uint32_t position) {
     const bool unknown =
         (unknown_for_null && null_keys_[position] != 0) || (compares && unsure_[position] != 0);

@@ -54,6 +54,10 @@ class ProbeTask : public StepTask {
   void PassOwn(const Chunk& in, Chunk& out);
   void PassMark(const Chunk& in, Chunk& out);
   void DropMatched();
+  /// After the build.
+  BuildFacts Facts() const {
+    return options_.facts.value_or(BuildFacts{build_.empty(), build_.has_null_key()});
+  }
 
   const BuildSide& build_;
   const ProbeOptions& options_;

@@ -32,12 +32,14 @@ void PartDirectory::Add(const PartDirectory& other) {
     to.pages.insert(to.pages.end(), part.pages.begin(), part.pages.end());
     to.rows += part.rows;
   }
+  null_rows_ += other.null_rows_;
 }
 
 proto::Directory PartDirectory::ToProto(uint64_t attempt, uint32_t pipeline) const {
   proto::Directory out;
   out.set_attempt(attempt);
   out.set_pipeline(pipeline);
+  out.set_null_rows(null_rows_);
   for (const auto& [number, part] : parts_) {
     proto::PartPages& to = *out.add_parts();
     to.set_part(number);
@@ -50,7 +52,9 @@ proto::Directory PartDirectory::ToProto(uint64_t attempt, uint32_t pipeline) con
   return out;
 }
 
-absl::Status CheckDirectory(const proto::Directory& directory, uint32_t parts, const RowLayout& layout) {
+absl::Status CheckDirectory(const proto::Directory& directory, uint32_t parts, const RowLayout& layout,
+                            bool counts_nulls) {
+  if (directory.null_rows() > 0 && !counts_nulls) return Broken("rows that were to be written");
   int64_t before = -1;
   for (const proto::PartPages& part : directory.parts()) {
     if (part.part() <= before || (part.part() >= parts && part.part() != kAnyPart))

@@ -25,6 +25,8 @@ class PartDirectory {
     to.pages.push_back(page);
     to.rows += rows;
   }
+  /// Rows with a NULL as a key have come, which are not written.
+  void AddNullRows(uint64_t rows) { null_rows_ += rows; }
   /// What another thread of the attempt has written.
   void Add(const PartDirectory& other);
 
@@ -35,11 +37,13 @@ class PartDirectory {
 
  private:
   std::map<uint32_t, Part> parts_;
+  uint64_t null_rows_ = 0;
 };
 
 /// DATA_LOSS unless a directory from elsewhere is one of these parts: they ascend, each page has a size and a
-/// place that pages of the layout can have, and no part says that it has more rows than its pages hold. Any
-/// of them may be packed (packed_page.h).
-absl::Status CheckDirectory(const proto::Directory& directory, uint32_t parts, const RowLayout& layout);
+/// place that pages of the layout can have, no part says that it has more rows than its pages hold, and rows
+/// are counted alone only by a sink that `counts_nulls`. Any page may be packed (packed_page.h).
+absl::Status CheckDirectory(const proto::Directory& directory, uint32_t parts, const RowLayout& layout,
+                            bool counts_nulls = false);
 
 }  // namespace nam::execution

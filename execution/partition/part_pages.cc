@@ -21,7 +21,7 @@ constexpr uint32_t kWindow = 16;
 }  // namespace
 
 absl::StatusOr<PartPages> PartPages::Make(std::span<const proto::Directory> directories, uint32_t pipeline,
-                                          uint32_t parts, const RowLayout& layout) {
+                                          uint32_t parts, const RowLayout& layout, bool counts_nulls) {
   PartPages made;
   made.by_part_.resize(parts);
   std::set<uint64_t> attempts;
@@ -29,13 +29,16 @@ absl::StatusOr<PartPages> PartPages::Make(std::span<const proto::Directory> dire
     if (directory.pipeline() != pipeline) continue;  // of another source of the stage
     if (!attempts.insert(directory.attempt()).second)
       return absl::DataLossError("an attempt has two directories in scratch memory");
-    NAM_RETURN_IF_ERROR(CheckDirectory(directory, parts, layout));
+    NAM_RETURN_IF_ERROR(CheckDirectory(directory, parts, layout, counts_nulls));
+    made.has_null_rows_ |= directory.null_rows() > 0;
+    made.empty_ &= directory.null_rows() == 0;
     for (const proto::PartPages& part : directory.parts()) {
       const bool any = part.part() == kAnyPart;
       Run& run = (any ? made.any_ : made.by_part_[part.part()]).emplace_back();
       run.attempt = directory.attempt();
       run.rows = part.rows();
       run.any_part = any;
+      made.empty_ &= run.rows == 0;
       for (int i = 0; i < part.pages_size(); ++i)
         run.pages.push_back({storage::RemotePtr<void>::FromRaw(part.pages(i)), part.bytes(i)});
     }

@@ -29,17 +29,22 @@ class PartPages {
 
   /// DATA_LOSS unless all directories are what attempts of the pipeline leave, and no attempt has two.
   static absl::StatusOr<PartPages> Make(std::span<const proto::Directory> directories, uint32_t pipeline,
-                                        uint32_t parts, const RowLayout& layout);
+                                        uint32_t parts, const RowLayout& layout, bool counts_nulls = false);
 
   /// What is to be read for a part: its own runs, then those with rows of any part.
   std::vector<const Run*> RunsOf(uint32_t part) const;
   uint32_t parts() const { return static_cast<uint32_t>(by_part_.size()); }
   /// Of the part, at most: those that may be of any part are among them.
   uint64_t RowsOf(uint32_t part) const;
+  /// Of all parts together: whether the sinks were given no row at all, and whether they have counted some
+  /// that have a NULL as a key.
+  bool empty() const { return empty_; }
+  bool has_null_rows() const { return has_null_rows_; }
 
  private:
   std::vector<std::vector<Run>> by_part_;
   std::vector<Run> any_;
+  bool empty_ = true, has_null_rows_ = false;
 };
 
 /// One thread's way through the rows of a part.

@@ -90,7 +90,7 @@ class PartedGroups::Task final : public SinkTask {
     const uint32_t rows = in.selection().count;
     context.Charge(rows, plan::work_cost::kSinkRowPs);
     NAM_RETURN_IF_ERROR(set_.ReadRows(in, memory_, states_));
-    NAM_RETURN_IF_ERROR(writer_->Append(context, states_));
+    NAM_RETURN_IF_ERROR(writer_->Append(context, states_, states_.selection()));
     without_table_ -= std::min<uint64_t>(rows, without_table_);
     if (without_table_ == 0) set_.Reset();
     return absl::OkStatus();
@@ -140,7 +140,7 @@ absl::Status PartedGroups::Write(TaskContext& context, GroupSet& set, PartitionW
   for (uint32_t first = 0; first < set.size(); first += kChunkRows) {
     if (context.cancelled()) return absl::CancelledError("the query was cancelled");
     set.ReadPartial(first, std::min(kChunkRows, set.size() - first), memory, states);
-    NAM_RETURN_IF_ERROR(writer.Append(context, states));
+    NAM_RETURN_IF_ERROR(writer.Append(context, states, states.selection()));
   }
   set.Reset();
   return absl::OkStatus();

@@ -241,10 +241,11 @@ absl::StatusOr<std::unique_ptr<PartitionJoin>> PartitionJoin::Make(Options optio
       return absl::InvalidArgumentError("a piece that is no part");
   }
   const auto pages_of = [&](const Side& side) {
-    return PartPages::Make(options.directories, side.pipeline, options.parts, side.layout);
+    return PartPages::Make(options.directories, side.pipeline, options.parts, side.layout, side.counts_nulls);
   };
   NAM_ASSIGN_OR_RETURN(PartPages probed, pages_of(options.probed));
   NAM_ASSIGN_OR_RETURN(PartPages built, pages_of(options.built));
+  if (options.built.counts_nulls) options.probe.facts = {built.empty(), built.has_null_rows()};
   return std::unique_ptr<PartitionJoin>(
       new PartitionJoin(std::move(options), std::move(probed), std::move(built), queue, budget));
 }

@@ -41,6 +41,7 @@ class PartitionJoin final : public Source {
     RowLayout layout;            // of the pages
     std::vector<uint32_t> keys;  // fields, whose hash says the part
     uint32_t pipeline = 0;       // of the plan
+    bool counts_nulls = false;   // rows with a NULL as a key are not among them
   };
   struct Options {
     Side probed, built;
@@ -48,7 +49,8 @@ class PartitionJoin final : public Source {
     std::span<const proto::Directory> directories;
     /// Over the fields of `built`; with `match_bits` for right and full joins.
     RowBuild::Options build;
-    ProbeOptions probe;            // over the fields of `probed`
+    /// Over the fields of `probed`. If the build side counts NULLs, its facts are those of all directories.
+    ProbeOptions probe;
     int threads = 1;               // at most so many tasks
     MemoryGrant* grant = nullptr;  // the budget's
   };

@@ -19,6 +19,7 @@ class PartitionSink final : public Sink {
     plan::Schema rows;
     std::vector<uint32_t> keys;  // slots
     uint32_t parts = 1;
+    bool counts_nulls = false;  // rows with a NULL as a key are counted, and not written
     uint64_t attempt = 0;
     int threads = 1;  // that share half of the budget for their open pages
   };
@@ -34,12 +35,17 @@ class PartitionSink final : public Sink {
 
  private:
   class Task;
-  PartitionSink(PartedRows rows, std::unique_ptr<const Program> slots, storage::ScratchSpace& space,
-                MemoryBudget& budget)
-      : rows_(std::move(rows)), slots_(std::move(slots)), space_(space), budget_(budget) {}
+  PartitionSink(PartedRows rows, std::unique_ptr<const Program> slots,
+                std::unique_ptr<const Program> not_null, storage::ScratchSpace& space, MemoryBudget& budget)
+      : rows_(std::move(rows)),
+        slots_(std::move(slots)),
+        not_null_(std::move(not_null)),
+        space_(space),
+        budget_(budget) {}
 
   const PartedRows rows_;
   const std::unique_ptr<const Program> slots_;
+  const std::unique_ptr<const Program> not_null_;  // of a sink that counts NULLs: that keys are none
   storage::ScratchSpace& space_;
   MemoryBudget& budget_;
   ScratchOutput output_;

@@ -68,16 +68,15 @@ absl::StatusOr<std::byte*> PartitionWriter::OpenPageFor(TaskContext& context) {
   return std::exchange(*fullest, {}).bytes;
 }
 
-absl::Status PartitionWriter::Append(TaskContext& context, const Chunk& chunk) {
+absl::Status PartitionWriter::Append(TaskContext& context, const Chunk& chunk, Selection tuples) {
   if (staging_ == nullptr) {
     NAM_ASSIGN_OR_RETURN(staging_, NewPage());
   }
-  const Selection selection = chunk.selection();
-  for (uint32_t done = 0; done < selection.count;) {
+  for (uint32_t done = 0; done < tuples.count;) {
     rows_.layout.Clear(staging_);
     writer_.Open(staging_, 0);
     const uint32_t before = done;
-    if (!writer_.Append(frame_, chunk, selection, done, nullptr)) return frame_.error();
+    if (!writer_.Append(frame_, chunk, tuples, done, nullptr)) return frame_.error();
     NAM_RETURN_IF_ERROR(Scatter(context, done - before));
   }
   return absl::OkStatus();

@@ -45,7 +45,7 @@ class PartitionWriter {
   ~PartitionWriter();
 
   /// 53200 if scratch memory is full; RESOURCE_EXHAUSTED if the budget is; the program's errors.
-  absl::Status Append(TaskContext& context, const Chunk& chunk);
+  absl::Status Append(TaskContext& context, const Chunk& chunk, Selection tuples);
   /// Writes the open pages and waits for all. Then the directory is complete.
   absl::Status Finish(TaskContext& context);
 

@@ -10,10 +10,11 @@ namespace nam::execution {
 /// What the tasks of one sink have left in scratch memory. Thread-safe until they have ended.
 class ScratchOutput {
  public:
-  /// Of a writer that has finished.
-  void Add(const PartitionWriter& writer) {
+  /// Of a writer that has finished, and of so many rows beside it that have a NULL as a key.
+  void Add(const PartitionWriter& writer, uint64_t null_rows = 0) {
     const std::lock_guard lock(mutex_);
     directory_.Add(writer.directory());
+    directory_.AddNullRows(null_rows);
     pages_ += writer.pages();
     bytes_ += writer.bytes();
   }

@@ -297,17 +297,32 @@ TEST(Stages, JoinsOfGroupsByPartsStayOnServers) {
   }
 }
 
-/// Only what has no fact of a whole build side, and has keys.
-TEST(Stages, NotInAndCrossJoinsDoNotGoByParts) {
+/// Only what has keys.
+TEST(Stages, CrossJoinsDoNotGoByParts) {
+  const LoweredTree tree = Joined("select count(*) from customer left join supplier on c_custkey < s_suppkey",
+                                  kMiB, {}, Parts::kAlways);
+  for (uint32_t s = 0; s < tree.lowered.stages.size(); ++s)
+    EXPECT_EQ(JoinOfStage(tree, s), nullptr) << TextOf(tree);
+}
+
+/// Their build side says beside its parts whether it has a NULL, and all of the probe side is there.
+TEST(Stages, InAndNotInByTheKeyCountNullsOfTheirBuildSide) {
   for (const char* query :
-       {"select count(*) from customer where c_custkey not in (select nullif(lo_custkey, 3) from lineorder)",
-        "select count(*) from customer left join supplier on c_custkey < s_suppkey",
-        "select count(*) from customer where c_custkey in (select nullif(lo_custkey, 3) from lineorder) or "
-        "c_custkey < "
-        "7"}) {
-    const LoweredTree tree = Joined(query, kMiB, {}, Parts::kAlways);
-    for (uint32_t s = 0; s < tree.lowered.stages.size(); ++s)
-      EXPECT_EQ(JoinOfStage(tree, s), nullptr) << query << "\n" << TextOf(tree);
+       {"select count(*) from customer where nullif(c_custkey, 5) not in (select nullif(lo_custkey, 3) from "
+        "lineorder)",
+        "select count(*) from customer where nullif(c_custkey, 5) in (select nullif(lo_custkey, 3) from "
+        "lineorder) or c_custkey < 7"}) {
+    const LoweredTree tree = Joined(query, kMiB);
+    ASSERT_GE(tree.lowered.stages.size(), 3u) << TextOf(tree);
+    const plan::JoinSource* join = JoinOfStage(tree, 2);
+    ASSERT_NE(join, nullptr) << TextOf(tree);
+    const auto& pipelines = tree.lowered.plan.pipelines;
+    for (const uint32_t side : {join->probed, join->probe.build}) {
+      EXPECT_EQ(std::get<plan::PartitionSink>(pipelines[side].sink).counts_nulls, side != join->probed);
+      for (const plan::StepNode& step : pipelines[side].steps)
+        EXPECT_FALSE(std::holds_alternative<plan::FilterStep>(step)) << TextOf(tree);
+    }
+    EXPECT_NE(TextOf(tree).find(" and count NULLs"), std::string::npos) << TextOf(tree);
   }
 }
 
@@ -332,6 +347,34 @@ TEST(Stages, NullKeysAreLeftOutWhereTheyMatchNothing) {
   EXPECT_EQ(filtered("left"), 1u);
   EXPECT_EQ(filtered("right"), 1u);
   EXPECT_EQ(filtered("full"), 0u);
+}
+
+/// Each of its consumers is a stage of its own that reads what the first one has left.
+TEST(Stages, CommonTablesOfManyRowsGoToScratchMemory) {
+  const auto query = [](const std::string& condition) {
+    return absl::StrCat("with w as (select lo_orderkey k, lo_revenue s from lineorder ", condition,
+                        ") select * from (select count(*) from w a join w b on a.k = b.k where a.s > b.s) g");
+  };
+  const LoweredTree tree = Joined(query(""), 4096 * kMiB);
+  ASSERT_EQ(tree.lowered.stages.size(), 4u) << TextOf(tree);
+  ASSERT_NE(JoinOfStage(tree, 3), nullptr) << TextOf(tree);
+  const plan::PhysicalPlan& plan = tree.lowered.plan;
+  const uint32_t common = plan.stages[0].claimed;
+  EXPECT_TRUE(tree.lowered.stages[0].barrier);
+  EXPECT_EQ(std::get<plan::PartitionSink>(plan.pipelines[common].sink).keys.size(), 2u) << TextOf(tree);
+  for (const uint32_t consumer : {1, 2}) {
+    const auto* parts =
+        std::get_if<plan::PartitionSource>(&plan.pipelines[plan.stages[consumer].claimed].source);
+    ASSERT_NE(parts, nullptr) << TextOf(tree);
+    EXPECT_EQ(parts->pipeline, common);
+    EXPECT_EQ(tree.lowered.stages[consumer].parts,
+              std::get<plan::PartitionSink>(plan.pipelines[common].sink).parts);
+  }
+  // Few rows are the session's, which joins them.
+  EXPECT_EQ(Joined(query("where lo_orderkey < 100"), 4096 * kMiB).lowered.stages.size(), 1u);
+  EXPECT_EQ(Joined(query("where lo_orderkey < 100"), 4096 * kMiB, {}, Parts::kAlways).lowered.stages.size(),
+            4u);
+  EXPECT_EQ(Joined(query(""), 4096 * kMiB, {}, Parts::kNever).lowered.stages.size(), 1u);
 }
 
 TEST(Stages, SsbsQueriesNeedNoFurtherStage) {

@@ -202,6 +202,9 @@ TEST(Check, PartsAreReadAsTheyWereLeft) {
   rows.pipelines[2].source = Parts{1, {}};
   rows.pipelines[2].schemas = {rows.pipelines[1].schemas.back()};
   EXPECT_TRUE(Check(rows).ok()) << Check(rows);
+  std::get<PartitionSink>(rows.pipelines[1].sink).counts_nulls = true;
+  EXPECT_FALSE(Check(rows).ok()) << "some of them are not there";
+  std::get<PartitionSink>(rows.pipelines[1].sink).counts_nulls = false;
   rows.pipelines[2].source = PageSource{1};
   EXPECT_FALSE(Check(rows).ok()) << "parts as pages of a result";
 }
@@ -270,8 +273,22 @@ TEST(Check, JoinsByPartsAreOfPartsOfTheirKeys) {
   EXPECT_TRUE(refused([](Plan&, Join& j) { j.probe.fetch = {1}; }));
   EXPECT_TRUE(refused([](Plan&, Join& j) { j.probe.keep = {0, 2}; }));
   EXPECT_TRUE(refused([](Plan&, Join& j) { j.build.unique = true; }));
-  EXPECT_TRUE(refused([](Plan&, Join& j) { j.probe.kind = JoinKind::kNullAwareAnti; }));
-  EXPECT_TRUE(refused([](Plan&, Join& j) { j.probe.kind = JoinKind::kMark, j.probe.null_aware = true; }));
+  // IN and NOT IN by the key: a sink has counted NULLs, those of the build side alone, and for nobody else.
+  const auto counts = [](Plan& p, size_t side) {
+    std::get<PartitionSink>(p.pipelines[side].sink).counts_nulls = true;
+  };
+  for (const bool mark : {false, true}) {
+    const auto by_key = [&](Join& j) {
+      j.probe.kind = mark ? JoinKind::kMark : JoinKind::kNullAwareAnti;
+      j.probe.null_aware = mark;
+    };
+    EXPECT_FALSE(refused([&](Plan& p, Join& j) { by_key(j), counts(p, 1); }));
+    EXPECT_TRUE(refused([&](Plan&, Join& j) { by_key(j); })) << "nobody has counted";
+    EXPECT_TRUE(refused([&](Plan& p, Join& j) { by_key(j), counts(p, 1), counts(p, 0); }));
+  }
+  EXPECT_TRUE(refused([&](Plan& p, Join&) { counts(p, 0); }));
+  EXPECT_TRUE(refused([&](Plan& p, Join&) { counts(p, 1); })) << "rows without a partner may be asked for";
+  EXPECT_TRUE(refused([&](Plan& p, Join& j) { j.probe.kind = JoinKind::kMark, counts(p, 1); }));
   EXPECT_TRUE(refused([](Plan& p, Join& j) {
     j.probe.residuals = {Random::Column(p.pipelines[0].schemas[0], 0)};
   })) << "a condition that is a number";

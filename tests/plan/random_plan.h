@@ -415,7 +415,11 @@ class RandomPlan {
     const auto probed = static_cast<uint32_t>(plan_.pipelines.size()) - 1, built = probed + 1;
     Pipeline other = Begin(false);
     ProjectStep project;
-    PartitionSink by{{}, sink.parts};
+    const auto kind = static_cast<JoinKind>(random_.Below(9));
+    const bool mark = kind == JoinKind::kMark, anti = kind == JoinKind::kNullAwareAnti;
+    // IN and NOT IN by the key.
+    const bool by_key = (mark || anti) && sink.keys.size() == 1 && random_.Chance(2);
+    PartitionSink by{{}, sink.parts, by_key};
     for (const uint32_t key : sink.keys) {
       by.keys.push_back(static_cast<uint32_t>(project.outputs.size()));
       project.outputs.push_back(random_.AnExpr(other.schemas[0], rows[key].type, 1));
@@ -433,16 +437,16 @@ class RandomPlan {
     for (const uint32_t key : sink.keys) join.probe.keys.push_back(Random::Column(rows, key));
     for (const uint32_t key : by.keys) join.build.keys.push_back(Random::Column(built_rows, key));
     join.build.payload = ASlots(built_rows);
-    join.probe.kind = static_cast<JoinKind>(random_.Below(9));
+    join.probe.kind = kind;
+    join.probe.null_aware = by_key && mark;
     join.probe.keep = ASlots(rows);
     for (uint32_t i = 0; i < join.build.payload.size(); ++i) {
       if (random_.Chance(2)) join.probe.fetch.push_back(i);
     }
     const Schema partners = SchemasOf(plan_, join)->partners;
-    join.probe.residuals = Conditions(partners);
-    const bool anti = join.probe.kind == JoinKind::kNullAwareAnti;
-    if (join.probe.kind == JoinKind::kMark || anti) join.probe.compared = Conditions(partners);
-    if (anti && join.probe.compared.empty()) join.probe.kind = JoinKind::kAnti;
+    if (!by_key) join.probe.residuals = Conditions(partners);
+    if (!by_key && (mark || anti)) join.probe.compared = Conditions(partners);
+    if (!by_key && anti && join.probe.compared.empty()) join.probe.kind = JoinKind::kAnti;
     Pipeline next;
     next.schemas = {SchemasOf(plan_, join)->output};
     next.source = std::move(join);

@@ -407,7 +407,14 @@ TEST_F(TreeQueryJoinsByPartsTest, KeysOfOtherTypesMeetInOnePart) {
            {"select count(*) from a left join b on c = v", "100"},
            {"select count(*) from a full join b on c = v", "102"},
            {"select count(*) from a join b on n = d", "100"},
-           {"select count(*) from a full join b on n = d and c = v", "102"}}) {
+           {"select count(*) from a full join b on n = d and c = v", "102"},
+           {"select count(*) from a where c in (select v from b) or n < 0", "98"},
+           {"select count(*) from a where c not in (select v from b)", "0"},
+           {"select count(*) from a where c not in (select v from b where v is not null)", "1"},
+           {"select count(*) from a where c not in (select v from b where d < 0)", "100"},
+           {"select count(m) from (select c in (select v from b) as m from a) q", "98"},
+           {"select count(m) from (select c in (select v from b where d = 9) as m from a) q", "0"},
+           {"select count(m) from (select c in (select v from b where d < 0) as m from a) q", "100"}}) {
     const auto result = cluster_.session().Execute(query);
     ASSERT_TRUE(result.ok()) << query << result.status();
     EXPECT_EQ(result->rows[0][0].ToString(), expected) << query;
@@ -452,6 +459,15 @@ TEST_F(TreeQueryByPartsTest, BuildSidesBeyondTheBudgetAreJoinedByParts) {
        {{absl::StrCat(pairs)}}},
       {"select count(*) from big a where not exists (select * from big b where a.p = b.k)",
        {{absl::StrCat(kRows - pairs)}}},
+      // What is asked of the whole build side is in no part of it. Some p is 10, and some 350003.
+      {"select count(*) from big a where a.p = -1 or a.p in (select k from big)", {{absl::StrCat(pairs)}}},
+      {"select count(*), count(m) from (select a.p in (select nullif(k, 10) from big) as m from big a) q",
+       {{absl::StrCat(kRows), absl::StrCat(pairs - 1)}}},
+      {"select count(*), count(m) from (select nullif(a.p, 10) in (select k from big) as m from big a) q",
+       {{absl::StrCat(kRows), absl::StrCat(kRows - 1)}}},
+      {"select count(*) from big a where nullif(a.p, 350003) not in (select k from big)",
+       {{absl::StrCat(kRows - pairs - 1)}}},
+      {"select count(*) from big a where a.p not in (select nullif(k, 10) from big)", {{"0"}}},
       {"select count(*) from big a join big b on a.p = b.k join small on b.v = id where n < 8",
        {{absl::StrCat(with_v)}}}};
   const auto execute = [&](const std::string& statement) {
@@ -486,6 +502,53 @@ TEST_F(TreeQueryByPartsTest, BuildSidesBeyondTheBudgetAreJoinedByParts) {
   ASSERT_TRUE(session.Execute("set nam.joins_by_parts = off").ok());
   const auto refused = execute(queries[1].first);
   ASSERT_FALSE(refused.ok()) << "the build sides do fit";
+}
+
+/// What two consumers read goes to scratch memory: the session has not the memory for it.
+TEST_F(TreeQueryByPartsTest, CommonTablesBeyondTheSessionsMemoryAreReadByParts) {
+  constexpr int64_t kRows = 200'000;
+  SmallTable table{
+      {"big", {{"k", Type::Integer()}, {"p", Type::Integer()}, {"v", Type::Integer(), true}}, {{"k", 8}}, ""},
+      {}};
+  // Every tenth v is NULL; each p that is below kRows is some k.
+  const auto p_of = [](int64_t k) { return (k * 7 + 3) % (2 * kRows); };
+  int64_t pairs = 0, above = 0, with_v = 0, last_digits = 0;
+  for (int64_t k = 0; k < kRows; ++k) {
+    const int64_t p = p_of(k);
+    table.rows.push_back({Value::Integer(k), Value::Integer(p),
+                          k % 10 == 0 ? Value::Null(Type::Integer()) : Value::Integer(k % 1000)});
+    pairs += p < kRows;
+    above += p < kRows && k % 10 != 0 && p % 10 != 0 && k % 1000 > p % 1000;
+    with_v += k % 10 != 0;
+    last_digits += p < kRows ? p % 10 : 0;
+  }
+  ASSERT_TRUE(testing::Load(cluster_.attachment(), table, {.block_bytes = 16384}).ok());
+  session::Session& session = cluster_.session();
+  for (const char* const setting :
+       {"set nam.groups_by_parts = auto", "set nam.build_mib_max = 1", "set nam.result_mib_max = 1"})
+    ASSERT_TRUE(session.Execute(setting).ok());
+  const uint64_t used = UsedAtLast(cluster_.UsedBytes());
+  const std::string with = "with w as (select k, p, v from big) ";
+  const std::vector<std::pair<std::string, TextRows>> queries = {
+      {"select count(*) from w a join w b on a.p = b.k where a.v > b.v", {{absl::StrCat(above)}}},
+      {"select count(*), count(b.k), sum(b.k % 10) from w a left join w b on a.p = b.k",
+       {{absl::StrCat(kRows), absl::StrCat(pairs), absl::StrCat(last_digits)}}},
+      {"select count(*) from w where p not in (select k from w where v is not null or k >= 0)",
+       {{absl::StrCat(kRows - pairs)}}},
+      {"select count(*) from w a join (select v, count(*) as n from w group by v) g on a.v = g.v",
+       {{absl::StrCat(with_v)}}},
+      {"select (select count(v) from w), (select max(p) from w), count(*) from w a where exists (select * "
+       "from w b where a.p = b.k)",
+       {{absl::StrCat(with_v), absl::StrCat(2 * kRows - 1), absl::StrCat(pairs)}}}};
+  for (const auto& [query, expected] : queries) {
+    SCOPED_TRACE(query);
+    const auto result = session.Execute(with + query);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(ToText(*result), expected);
+    EXPECT_EQ(UsedAtLast(used), used) << "scratch memory is left behind";
+  }
+  ASSERT_TRUE(session.Execute("set nam.joins_by_parts = off").ok());
+  EXPECT_FALSE(session.Execute(with + queries[0].first).ok()) << "the session has the memory";
 }
 
 /// A build side that takes more than a MiB on a server, which nothing says before.

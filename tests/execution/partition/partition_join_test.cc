@@ -24,8 +24,9 @@ namespace {
 
 using plan::JoinKind;
 
-constexpr JoinKind kKinds[] = {JoinKind::kInner, JoinKind::kLeft, JoinKind::kRight, JoinKind::kFull,
-                               JoinKind::kSemi,  JoinKind::kAnti, JoinKind::kMark,  JoinKind::kSingle};
+constexpr JoinKind kKinds[] = {JoinKind::kInner, JoinKind::kLeft,         JoinKind::kRight, JoinKind::kFull,
+                               JoinKind::kSemi,  JoinKind::kAnti,         JoinKind::kMark,  JoinKind::kSingle,
+                               JoinKind::kMark,  JoinKind::kNullAwareAnti};
 
 /// A key on both sides: of other bounds, widths or types that compare.
 struct Key {
@@ -53,10 +54,15 @@ Key RandomKey(RandomStream& random) {
 struct Join {
   JoinKind kind = JoinKind::kInner;
   bool residual = false;  // x < y
+  bool of_in = false;     // the mark is that of IN, not of EXISTS
   size_t keys = 1;
   plan::Schema probe_schema, build_schema;
   std::vector<Tuple> probe, build;
 
+  /// IN or NOT IN by the key.
+  bool asks_for_nulls() const {
+    return kind == JoinKind::kNullAwareAnti || (kind == JoinKind::kMark && of_in);
+  }
   uint32_t x() const { return static_cast<uint32_t>(keys); }
   Tuple RandomTuple(const plan::Schema& schema, uint64_t distinct, RandomStream& random) const {
     Tuple tuple;
@@ -84,6 +90,8 @@ std::optional<std::vector<Tuple>> Join::Expected() const {
   const auto key_of = [&](const Tuple& tuple) { return Tuple(tuple.begin(), tuple.begin() + x()); };
   std::map<Tuple, std::vector<size_t>> by_key;
   for (size_t i = 0; i < build.size(); ++i) by_key[key_of(build[i])].push_back(i);
+  const bool null_built =
+      std::any_of(build.begin(), build.end(), [](const Tuple& tuple) { return tuple[0].null; });
   std::vector<Tuple> out;
   std::vector<bool> matched(build.size());
   for (const Tuple& p : probe) {
@@ -102,10 +110,13 @@ std::optional<std::vector<Tuple>> Join::Expected() const {
     if (outer && matches == 0) out.push_back(Output(&p, nullptr));
     if ((kind == JoinKind::kSemi && matches > 0) || (kind == JoinKind::kAnti && matches == 0))
       out.push_back(p);
+    // Of IN: nothing is unknown beside no row at all.
+    const bool unknown = asks_for_nulls() && matches == 0 && !build.empty() && (null || null_built);
     if (kind == JoinKind::kMark) {
       out.push_back(p);
-      out.back().push_back(Cell::Number(matches > 0));
+      out.back().push_back(unknown ? Cell() : Cell::Number(matches > 0));
     }
+    if (kind == JoinKind::kNullAwareAnti && matches == 0 && !unknown) out.push_back(p);
   }
   for (size_t i = 0; i < build.size(); ++i) {
     if (!matched[i] && (kind == JoinKind::kRight || kind == JoinKind::kFull))
@@ -130,9 +141,11 @@ plan::PhysicalPlan PlanOf(const Join& join, uint32_t parts) {
   plan::PartitionSink by{.keys = {}, .parts = parts};
   for (uint32_t k = 0; k < join.keys; ++k) by.keys.push_back(k);
   plan.pipelines.push_back(PipelineOf(plan::ValuesSource{}, join.probe_schema, by, 0));
+  by.counts_nulls = join.asks_for_nulls();
   plan.pipelines.push_back(PipelineOf(plan::ValuesSource{}, join.build_schema, by, 1));
   plan::JoinSource source{
       .probed = 0, .build = {.payload = {join.x(), join.x() + 1}}, .probe = {.build = 1, .kind = join.kind}};
+  source.probe.null_aware = join.asks_for_nulls() && join.kind == JoinKind::kMark;
   for (const uint32_t k : by.keys) {
     source.probe.keys.push_back(plan::SlotExpr(join.probe_schema, k));
     source.build.keys.push_back(plan::SlotExpr(join.build_schema, k));
@@ -177,7 +190,11 @@ class Runner {
       for (const Tuple& tuple : of_probe ? join.probe : join.build)
         shares[driver_.random().Below(shares.size())].push_back(tuple);
       for (const std::vector<Tuple>& share : shares) {
-        PartitionSink::Options options{.rows = schema, .keys = {}, .parts = parts, .attempt = ++attempt_};
+        PartitionSink::Options options{.rows = schema,
+                                       .keys = {},
+                                       .parts = parts,
+                                       .counts_nulls = !of_probe && join.asks_for_nulls(),
+                                       .attempt = ++attempt_};
         for (uint32_t k = 0; k < join.keys; ++k) options.keys.push_back(k);
         spaces_.push_back(cluster_.NewSpace());
         auto sink = PartitionSink::Make(options, *spaces_.back(), driver_.budget());
@@ -234,8 +251,9 @@ class Runner {
 Join RandomJoin(RandomStream& random, size_t probe_rows, size_t build_rows, uint64_t distinct) {
   Join join;
   join.kind = kKinds[random.Below(std::size(kKinds))];
-  join.keys = 1 + random.Below(2);
-  join.residual = random.OneIn(2);
+  join.of_in = random.OneIn(2);
+  join.keys = join.asks_for_nulls() ? 1 : 1 + random.Below(2);
+  join.residual = !join.asks_for_nulls() && random.OneIn(2);
   for (size_t k = 0; k < join.keys; ++k) {
     const Key key = RandomKey(random);
     join.probe_schema.push_back(key.probe);
@@ -312,6 +330,51 @@ Join JoinOfOneKey(RandomStream& random, JoinKind kind, size_t count, bool null_k
   join.build.assign(count, row);
   join.probe.assign(10, row);
   return join;
+}
+
+/// A part may have no row of the build side where others have, and NULLs are in no part.
+TEST(PartitionJoinTest, InAndNotInAskTheWholeBuildSide) {
+  enum Built { kNothing, kNulls, kRows, kRowsAndOneNull, kBuilt };
+  for (const uint64_t seed : TestSeeds(3)) {
+    SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
+    for (int built = kNothing; built < kBuilt; ++built) {
+      for (const JoinKind kind : {JoinKind::kMark, JoinKind::kNullAwareAnti}) {
+        Runner runner(seed);
+        Join join = RandomJoin(runner.random(), 0, 0, 5000);
+        while (join.keys != 1 || join.residual) join = RandomJoin(runner.random(), 0, 0, 5000);
+        join.kind = kind;
+        join.of_in = true;
+        const auto row = [&](const plan::Schema& schema, bool null) {
+          Tuple tuple;
+          do {
+            tuple = join.RandomTuple(schema, 5000, runner.random());
+          } while (tuple[0].null && !null);
+          if (null) tuple[0] = Cell();
+          return tuple;
+        };
+        for (int i = 0; i < 2'000; ++i) join.probe.push_back(row(join.probe_schema, i % 7 == 0));
+        const bool rows = built == kRows || built == kRowsAndOneNull;
+        for (int i = 0; rows && i < 30; ++i) join.build.push_back(row(join.build_schema, false));
+        if (built == kRowsAndOneNull) join.build.push_back(row(join.build_schema, true));
+        for (int i = 0; built == kNulls && i < 1'500; ++i) join.build.push_back(row(join.build_schema, true));
+        runner.Write(join, 40);
+        if (::testing::Test::HasFatalFailure()) return;
+        ExpectJoined(runner, join);
+        ASSERT_FALSE(::testing::Test::HasFailure()) << "build side " << built;
+      }
+    }
+  }
+}
+
+/// What was not asked to count says that it has written all.
+TEST(PartitionJoinTest, RowsThatNobodyWasToCountAreDamage) {
+  Runner runner(11);
+  Join join = RandomJoin(runner.random(), 100, 100, 50);
+  join.kind = JoinKind::kLeft;
+  runner.Write(join, 4);
+  runner.directories().back().set_null_rows(1);
+  const auto result = runner.Run(join, {});
+  EXPECT_TRUE(absl::IsDataLoss(result.status())) << result.status();
 }
 
 TEST(PartitionJoinTest, AKeyWithMoreRowsThanFitIsAnError) {

@@ -1,0 +1,98 @@
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "optimizer/tree_lowering.h"
+#include "plan/flow.h"
+#include "plan/slot_of.h"
+
+/// Common table expressions: what several consumers read.
+///
+///     few rows   servers or session ──▶ the session's memory ──▶ each consumer, in the session
+///     many       servers ──▶ parts in scratch memory ──▶ each consumer, a stage of servers of its own
+namespace nam::optimizer {
+
+namespace lg = plan::logical;
+using plan::ColumnRef;
+using plan::Expr;
+
+namespace {
+
+/// More rows are read by servers sooner than by the session.
+constexpr double kFewRows = 10'000;
+/// No guess is taken to be further off, where the session's memory is at stake.
+constexpr double kGuessesAreOff = 100;
+
+/// By all of them, so that parts are even: nobody asks what they have in common.
+std::vector<uint32_t> KeysOfRows(const plan::Schema& rows) {
+  std::vector<uint32_t> keys;
+  for (uint32_t slot = 0; slot < rows.size(); ++slot) {
+    if (CheckKey(rows[slot].type).ok()) keys.push_back(slot);
+  }
+  return keys;
+}
+
+}  // namespace
+
+bool TreeLowering::IsShared(const Flow& flow) const {
+  using Parts = LoweringOptions::Parts;
+  if (!flow.on_servers() || options_.joins == Parts::kNever || KeysOfRows(flow.schema()).empty())
+    return false;
+  if (options_.joins == Parts::kAlways || flow.rows() > kFewRows) return true;
+  const double most = std::min(RowsMost(flow, builder_.tables()), flow.rows() * kGuessesAreOff);
+  return BytesOfRows(most, flow.schema()) > static_cast<double>(options_.top_bytes_max);
+}
+
+absl::StatusOr<Flow> TreeLowering::LowerWith(const Node& node, const ColumnSet& needed, int64_t rows_wanted) {
+  const auto& with = *node.As<lg::With>();
+  ColumnSet columns;
+  for (const Column& column : node.input(0).columns) columns.insert(column.ref);
+  NAM_ASSIGN_OR_RETURN(Flow flow, Lower(node.input(0), columns));
+  CommonTable& table = common_tables_[with.cte];
+  table.columns = node.input(0).columns.size();
+  NAM_RETURN_IF_ERROR(Arrange(node.input(0).columns, flow));
+  if (IsShared(flow)) {
+    table.parts = PartsOfRows(flow.rows(), flow.schema());
+    const double rows = flow.rows();
+    const uint32_t stage = flow.pipeline.stage;
+    plan::PartitionSink sink{KeysOfRows(flow.schema()), table.parts};
+    table.pipeline = builder_.Close(std::move(flow), std::move(sink));
+    table.rows = End(stage, {.rows = rows, .by_parts = true}, /*barrier=*/true).rows;
+  } else {
+    NAM_ASSIGN_OR_RETURN(flow, ToSession(std::move(flow)));
+    table.pipeline = builder_.Close(std::move(flow), plan::SortSink{});
+  }
+  return Lower(node.input(1), needed, rows_wanted);
+}
+
+absl::StatusOr<Flow> TreeLowering::OpenCommonTable(const CommonTable& table) {
+  if (table.parts == 0) return builder_.Open(table.pipeline, Flow::kSession, Layout(table.columns));
+  const plan::PartitionSource source{table.pipeline, {}};
+  NAM_ASSIGN_OR_RETURN(plan::Schema rows, plan::PartitionOutput(builder_.draft(), source));
+  return Flow{.pipeline = {.source = source,
+                           .steps = {},
+                           .sink = {},
+                           .schemas = {std::move(rows)},
+                           .estimates = {{table.rows, 1}},
+                           .after = {table.pipeline},
+                           .stage = builder_.AddStage({.star = {}, .tables = {}, .parts = table.parts})},
+              .layout = Layout(table.columns)};
+}
+
+absl::StatusOr<Flow> TreeLowering::LowerCteScan(const Node& node, const ColumnSet& needed) {
+  const auto& scan = *node.As<lg::CteScan>();
+  NAM_ASSIGN_OR_RETURN(Flow flow, OpenCommonTable(common_tables_.at(scan.cte)));
+  const std::vector<Expr> slots = plan::SlotExprs(flow.schema());
+  plan::ProjectStep project;
+  Layout layout;
+  for (size_t i = 0; i < scan.fields.size(); ++i) {
+    if (!needed.contains(node.columns[i].ref)) continue;
+    project.outputs.push_back(slots[scan.fields[i]]);
+    layout.push_back(node.columns[i].ref);
+  }
+  NAM_RETURN_IF_ERROR(builder_.Append(std::move(project), std::move(layout), flow.rows(), flow));
+  return flow;
+}
+
+}  // namespace nam::optimizer
