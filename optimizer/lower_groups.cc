@@ -72,14 +72,25 @@ absl::StatusOr<plan::Aggregate> AggregateOf(const lg::AggregateCall& call) {
   return out;
 }
 
-/// Every aggregate has the same argument, and looks at each value of it once, or might.
+/// Every aggregate looks at each value of its argument once, or might.
 bool IsOfDistinctValues(const std::vector<plan::Aggregate>& aggregates) {
   return std::any_of(aggregates.begin(), aggregates.end(), plan::IsDistinct) &&
          std::all_of(aggregates.begin(), aggregates.end(), [&](const plan::Aggregate& aggregate) {
            return plan::ArgumentsOf(aggregate.function) == 1 &&
-                  (plan::IsDistinct(aggregate) || plan::IgnoresRepeats(aggregate.function)) &&
-                  plan::SameExpr(aggregate.argument, aggregates[0].argument);
+                  (plan::IsDistinct(aggregate) || plan::IgnoresRepeats(aggregate.function));
          });
+}
+
+/// What aggregates look at each value of, once each.
+std::vector<Expr> DistinctArguments(const std::vector<plan::Aggregate>& aggregates) {
+  std::vector<Expr> out;
+  for (const plan::Aggregate& aggregate : aggregates) {
+    const bool known = std::any_of(out.begin(), out.end(), [&](const Expr& argument) {
+      return plan::SameExpr(argument, aggregate.argument);
+    });
+    if (plan::IsDistinct(aggregate) && !known) out.push_back(aggregate.argument);
+  }
+  return out;
 }
 
 /// The same over values that come once each.
@@ -213,23 +224,58 @@ absl::StatusOr<Flow> TreeLowering::OpenParts(uint32_t before, uint32_t parts, co
               .layout = std::move(layout)};
 }
 
-absl::Status TreeLowering::MakeDistinct(const std::vector<Expr>& keys, const Expr& argument,
-                                        plan::AggregateSink& sink, Flow& flow) {
-  std::vector<Expr> pair = keys;
-  pair.push_back(argument);
-  const double pairs_most = ValuesOf(pair);
-  if (!MayBeMany(flow, pairs_most) || !CheckKey(argument.type).ok()) return absl::OkStatus();
+absl::Status TreeLowering::MakeDistinct(const std::vector<Expr>& keys,
+                                        const std::vector<plan::Aggregate>& calls, plan::AggregateSink& sink,
+                                        Flow& flow) {
+  const std::vector<Expr> arguments = DistinctArguments(calls);
+  double rows_most = 0;
+  for (const Expr& argument : arguments) {
+    if (!CheckKey(argument.type).ok()) return absl::OkStatus();
+    std::vector<Expr> pair = keys;
+    pair.push_back(argument);
+    rows_most += ValuesOf(pair);
+  }
+  if (!MayBeMany(flow, rows_most)) return absl::OkStatus();
   plan::AggregateSink pairs{.group_by = sink.group_by};
-  pairs.group_by.push_back(sink.aggregates[0].argument);
+  NAM_ASSIGN_OR_RETURN(const std::vector<uint32_t> slots, ExpandArguments(arguments, flow));
+  for (const uint32_t slot : slots) pairs.group_by.push_back(plan::SlotExpr(flow.schema(), slot));
+  // Where an aggregate's argument will stand. Of others the least of the least values is the least: what
+  // ignores repeats is asked of both.
+  std::vector<size_t> place;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    size_t number = 0;
+    while (number < arguments.size() && !plan::SameExpr(arguments[number], calls[i].argument)) ++number;
+    if (number == arguments.size()) {
+      number += pairs.aggregates.size();
+      pairs.aggregates.push_back(sink.aggregates[i]);
+    }
+    place.push_back(keys.size() + number);
+  }
   Layout layout;
-  for (size_t i = 0; i < pairs.group_by.size(); ++i) layout.push_back(Unnamed());
-  NAM_ASSIGN_OR_RETURN(flow, Group(std::move(flow), std::move(pairs), std::move(layout), pairs_most));
-  sink.group_by = plan::SlotExprs(flow.schema());
-  const Expr value = sink.group_by.back();
-  sink.group_by.pop_back();
-  for (plan::Aggregate& aggregate : sink.aggregates)
-    aggregate = OverSingleValues(std::move(aggregate), value);
+  for (size_t i = 0; i < pairs.group_by.size() + pairs.aggregates.size(); ++i) layout.push_back(Unnamed());
+  NAM_ASSIGN_OR_RETURN(flow, Group(std::move(flow), std::move(pairs), std::move(layout), rows_most));
+  const std::vector<Expr> grouped = plan::SlotExprs(flow.schema());
+  sink.group_by.assign(grouped.begin(), grouped.begin() + static_cast<ptrdiff_t>(keys.size()));
+  for (size_t i = 0; i < sink.aggregates.size(); ++i)
+    sink.aggregates[i] = OverSingleValues(std::move(sink.aggregates[i]), grouped[place[i]]);
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<uint32_t>> TreeLowering::ExpandArguments(const std::vector<Expr>& arguments,
+                                                                    Flow& flow) {
+  NAM_ASSIGN_OR_RETURN(std::vector<uint32_t> slots, SlotsOf(arguments, flow));
+  if (slots.size() == 1) return slots;
+  plan::ExpandStep expand{.keys = slots, .sets = {}};
+  Layout layout = flow.layout;
+  for (uint32_t a = 0; a < slots.size(); ++a) {
+    expand.sets.push_back({a});
+    slots[a] = static_cast<uint32_t>(layout.size());
+    layout.push_back(Unnamed());
+  }
+  layout.push_back(Unnamed());
+  const double rows = flow.rows() * static_cast<double>(slots.size());
+  NAM_RETURN_IF_ERROR(builder_.Append(std::move(expand), std::move(layout), rows, flow));
+  return slots;
 }
 
 absl::StatusOr<Flow> TreeLowering::LowerAggregate(const Node& node, const ColumnSet& needed) {
@@ -245,7 +291,7 @@ absl::StatusOr<Flow> TreeLowering::LowerAggregate(const Node& node, const Column
   }
   NAM_ASSIGN_OR_RETURN(Flow flow, Lower(node.input(), below));
   plan::AggregateSink sink;
-  const Expr argument_of_first = calls.empty() ? Expr() : calls[0].argument;
+  const std::vector<plan::Aggregate> over_columns = calls;
   for (plan::Aggregate& call : calls) {
     NAM_ASSIGN_OR_RETURN(call.argument, OverSlots(call.argument, flow.layout));
     NAM_ASSIGN_OR_RETURN(call.second, OverSlots(call.second, flow.layout));
@@ -256,7 +302,7 @@ absl::StatusOr<Flow> TreeLowering::LowerAggregate(const Node& node, const Column
   if (aggregate.sets.empty()) {
     NAM_ASSIGN_OR_RETURN(sink.group_by, OverSlots(aggregate.keys, flow.layout));
     if (IsOfDistinctValues(calls))
-      NAM_RETURN_IF_ERROR(MakeDistinct(aggregate.keys, argument_of_first, sink, flow));
+      NAM_RETURN_IF_ERROR(MakeDistinct(aggregate.keys, over_columns, sink, flow));
     Layout layout = LayoutOf(node.columns);
     layout.resize(keys + calls.size());
     NAM_ASSIGN_OR_RETURN(

@@ -128,10 +128,14 @@ class TreeLowering {
   absl::StatusOr<Flow> Group(Flow flow, plan::AggregateSink sink, Layout layout, double groups_most);
   /// Whether groups of the flow may be so many that they go by parts.
   bool MayBeMany(const Flow& flow, double groups_most) const;
-  /// Aggregates that look at each value of one argument once: groups by the keys and the argument first, if
-  /// these may be many, so that their values go by parts.
-  absl::Status MakeDistinct(const std::vector<plan::Expr>& keys, const plan::Expr& argument,
+  /// Aggregates that look at each value of their arguments once, or ignore repeats: groups by the keys and
+  /// the arguments first, if these may be many, so that values go by parts. `calls` are over columns, the
+  /// sink's over slots.
+  absl::Status MakeDistinct(const std::vector<plan::Expr>& keys, const std::vector<plan::Aggregate>& calls,
                             plan::AggregateSink& sink, Flow& flow);
+  /// The slots of arguments. Of several: each row once for each of them, which stands there beside NULLs in
+  /// the place of the others, since aggregates pass over NULLs.
+  absl::StatusOr<std::vector<uint32_t>> ExpandArguments(const std::vector<plan::Expr>& arguments, Flow& flow);
   /// What servers have left by parts, on other servers.
   absl::StatusOr<Flow> OpenParts(uint32_t before, uint32_t parts, const plan::AggregateSink& sink,
                                  Layout layout, double rows);

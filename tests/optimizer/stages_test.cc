@@ -175,6 +175,15 @@ TEST(Stages, DistinctValuesOfOneArgumentGoByParts) {
     EXPECT_GT(GroupsOf(tree, 0)->parts, 0u);
     EXPECT_TRUE(GroupsOf(tree, 0)->aggregates.empty());
   }
+  // Of several each row comes once for each; what ignores repeats is asked of pairs, then of what they say.
+  const LoweredTree several = Lowered(
+      "select * from (select lo_linenumber, count(distinct lo_orderkey), sum(distinct lo_custkey), "
+      "min(lo_orderkey), max(lo_revenue) from lineorder group by 1) g");
+  ASSERT_EQ(several.lowered.stages.size(), 2u) << TextOf(several);
+  ASSERT_NE(GroupsOf(several, 0), nullptr) << TextOf(several);
+  EXPECT_GT(GroupsOf(several, 0)->parts, 0u) << TextOf(several);
+  EXPECT_EQ(GroupsOf(several, 0)->group_by.size(), 3u) << TextOf(several);
+  EXPECT_EQ(GroupsOf(several, 0)->aggregates.size(), 1u) << TextOf(several);
   // Sums beside them would count a value once for each.
   const LoweredTree mixed = Lowered(
       "select * from (select lo_linenumber, count(distinct lo_orderkey), sum(lo_revenue) from lineorder "
